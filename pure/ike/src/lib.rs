@@ -90,6 +90,6 @@ pub use extension::slot::{is_slot, name as slot_name};
 pub use extension::tcp::Tcp;
 pub use misuse::{ApiMisuse, CannotMove, CannotReauthenticate, CannotRedirect, UnknownChild};
 pub use pool::Pool;
-pub use refusal::{GrantRefusal, KeyRefusal, Refusal};
+pub use refusal::{GrantRefusal, KeyRefusal, Refusal, Unfollowed};
 pub use signature::{Credential, NotVerified, Signer};
 pub use status::{KeyLog, SaState, SaStatus};

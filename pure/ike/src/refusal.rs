@@ -11,8 +11,28 @@ use crate::extension::ppk::BadPpk;
 use crate::menu::IkeMenu;
 use crate::signature::NotVerified;
 use model::{Group, Identity, InnerAddresses, Kem, Licence, Mode, Suite};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use wire::ike::{NotifyType, RefusalCode};
+
+/// Why a peer without MOBIKE is not followed to where a message of it came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unfollowed {
+    /// The new address.
+    #[error(
+        "nothing that is sent there is answered; if its NAT has changed, the next message finds out"
+    )]
+    Unanswered,
+    /// The old address.
+    #[error(
+        "the peer still answers at its address so far, so a router may have changed the header"
+    )]
+    StillThere,
+    /// Too many peers.
+    #[error(
+        "too many peers seem to have moved there in this second; the next message is looked at again"
+    )]
+    TooMany,
+}
 
 /// Why something a peer asked for was refused, or its refusal noted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -278,6 +298,14 @@ pub enum Refusal {
         to: IpAddr,
         /// Where it must be.
         only: IpAddr,
+    },
+    /// A message came from an address that the peer has not told, and packets do not go there.
+    #[error("a message came from {to}, to which packets of the tunnel do not go: {why}")]
+    NotFollowed {
+        /// Where it came from.
+        to: SocketAddr,
+        /// Why packets do not go there.
+        why: Unfollowed,
     },
     /// The peer did not follow us.
     #[error("it does not follow us to our new address: {notify}; {}", advice(*.0), notify = .0)]

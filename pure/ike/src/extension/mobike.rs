@@ -135,7 +135,12 @@ pub(crate) const fn update() -> Payload {
 /// A fresh cookie, and the payload that carries it.
 pub(crate) fn cookie(rng: &mut Rng) -> (Cookie, Payload) {
     let cookie: Cookie = rng.array();
-    (cookie, notify(NotifyType::COOKIE2, cookie.to_vec()))
+    (cookie, cookie_payload(&cookie))
+}
+
+/// The payload that carries a cookie.
+pub(crate) fn cookie_payload(cookie: &Cookie) -> Payload {
+    notify(NotifyType::COOKIE2, cookie.to_vec())
 }
 
 /// The peer's own cookie, to be returned as it is.

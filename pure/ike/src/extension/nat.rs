@@ -25,8 +25,9 @@ pub struct Nat {
 }
 
 impl Nat {
-    /// Whether a new address of the peer is followed. Who sits behind a NAT itself must not: a
-    /// forger between the NAT and the peer could move it anywhere (RFC 7296 section 2.23).
+    /// Whether a new address of the peer is checked, and then followed (`sa/following.rs`). An end that is
+    /// itself behind a NAT must not: a forger between the NAT and the peer could move it anywhere (RFC 7296
+    /// section 2.23).
     pub(crate) const fn follows(self) -> bool {
         self.theirs && !self.ours
     }

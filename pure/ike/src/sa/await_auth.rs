@@ -329,12 +329,21 @@ impl AwaitAuth {
             }
         };
         core.peer = Some(peer.name.clone());
-        core.path = arrived.path;
+        core.path = match core.path.remote.ip() == arrived.path.remote.ip() {
+            true => arrived.path,
+            false => nat::float(core.path, ctx.config.natt_port),
+        };
         ctx.attempt(
             core,
             of_initiator(&self.request, Some(request), self.private),
         );
-        self.admit(peer, (proved, ours), request, arrived, core, ctx)
+        match self.admit(peer, (proved, ours), request, arrived, core, ctx) {
+            State::Established(mut state) if core.path != arrived.path => {
+                state.check_beginning(arrived, core, ctx);
+                State::Established(state)
+            }
+            state => state,
+        }
     }
 
     /// Keeps what the initiator said, which has not proved to be whom it claims to be.

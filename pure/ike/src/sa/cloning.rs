@@ -234,6 +234,7 @@ impl Established {
         Box::new(Self {
             keys: heir.keys(&self.keys),
             mobike,
+            following: None,
             contact: self.contact.clone(),
             addresses: self.addresses,
             chain: self.chain.clone(),

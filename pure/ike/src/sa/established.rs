@@ -3,6 +3,7 @@
 use super::children::{Age, Children, Due, lifetimes};
 use super::cloning::Aside;
 use super::closing::{Closing, Lingering};
+use super::following::Following;
 use super::heir::Heir;
 use super::leaving::{self, Leaving};
 use super::offered::Offered;
@@ -24,7 +25,7 @@ use crate::extension::configuration::Inside;
 use crate::extension::contact::Contact;
 use crate::extension::mobike::Mobike;
 use crate::extension::mode::Ground;
-use crate::extension::nat::{self, Nat};
+use crate::extension::nat;
 use crate::extension::{clone, distribute, liveness, migration, resource};
 use crate::keys::ProvedKeys;
 use crate::refusal::Refusal;
@@ -46,6 +47,8 @@ pub(crate) struct Established {
     pub(crate) chain: Vec<Vec<u8>>,
     /// What the wall clock showed when they were believed.
     pub(crate) believed: UnixTime,
+    /// If it may have another address: in a box, as few may.
+    pub(super) following: Option<Box<Following>>,
     pub(super) children: Children,
     pub(super) upkeep: Upkeep,
     /// Those that the peer may not know of.
@@ -135,6 +138,7 @@ impl Established {
             },
             keys,
             mobike: beginning.mobike,
+            following: None,
             addresses: beginning.addresses,
             chain: beginning.chain,
             believed: ctx.today,
@@ -258,6 +262,7 @@ impl Established {
             return self.close(DownReason::ProofTooOld, core, ctx);
         }
         self.unsure.settle(&core.responses, self.heard, ctx);
+        self.end_step(core, ctx);
         self.leave(core, ctx);
         self.forget_openings(ctx);
         let due = self.liveness(core, ctx.config);
@@ -313,7 +318,11 @@ impl Established {
             self.forgets_at(),
         ];
         let ages = ages.into_iter().flatten();
-        ages.map(renewal).chain(self.liveness(core, config)).min()
+        let asked = self.liveness(core, config).into_iter();
+        ages.map(renewal)
+            .chain(asked)
+            .chain(self.step_ends_at())
+            .min()
     }
 
     /// After silence the peer is asked whether it is there. A request that is under way is such a question: from then on
@@ -437,6 +446,10 @@ impl Established {
                 Ok(())
             }
             Some(Task::Move(moved)) => self.conclude_move(&moved, response, core, ctx),
+            Some(Task::Question(cookie)) => {
+                self.conclude_question(&cookie, response, core, ctx);
+                Ok(())
+            }
             Some(Task::Liveness | Task::Whereabouts) => {
                 self.conclude_liveness(response, path, core);
                 Ok(())
@@ -593,23 +606,6 @@ impl Established {
         }
     }
 
-    /// Who can move says so: then other messages move nothing (RFC 4555 section 3.8).
-    fn follow(&self, arrived: &Arrived<'_>, core: &mut Core, ctx: &mut Context<'_>) {
-        if !core.is_newest(arrived.datagram.header()) || self.mobike.is_some() {
-            return;
-        }
-        if arrived.path.is_stream() {
-            // "It SHOULD choose the TCP connection on which it last received a valid and decryptable
-            // IKE or ESP message" (RFC 9329 section 6.1). Who began has one connection, and knows it.
-            if !self.contact.ours {
-                core.take(arrived.path, ctx);
-                core.carry(self.children(), ctx);
-            }
-        } else if core.nat.is_some_and(Nat::follows) && !self.children.are_fixed() {
-            core.follow(arrived.path, self.children(), ctx);
-        }
-    }
-
     pub(super) fn respond(
         &mut self,
         payloads: Vec<Payload>,
@@ -640,12 +636,14 @@ impl Established {
 
     pub(crate) fn send_next(&mut self, core: &mut Core, ctx: &mut Context<'_>) {
         if core.requests.is_idle()
-            && let Some(task) = self.next_move(core, ctx)
+            && let Some(task) = self
+                .next_move(core, ctx)
+                .or_else(|| self.next_question(ctx))
         {
             self.send(task, core, ctx);
         }
         while core.requests.has_room()
-            && !self.is_to_move()
+            && !(self.is_to_move() || self.is_to_follow())
             && let Some(task) = self.queue.pop()
         {
             if !self.is_moot(&task) {
@@ -654,7 +652,7 @@ impl Established {
         }
     }
 
-    fn send(&mut self, task: Task, core: &mut Core, ctx: &mut Context<'_>) {
+    pub(super) fn send(&mut self, task: Task, core: &mut Core, ctx: &mut Context<'_>) {
         let timers = &ctx.config.timers;
         let attempts = match self.is_patient() {
             true => timers.patient_attempts,
@@ -664,13 +662,16 @@ impl Established {
             Task::Liveness | Task::Whereabouts => self.liveness_payloads(core, ctx),
             task => task.payloads(),
         };
-        let id = core.request(
+        let path = self.path_for(&task, core);
+        let id = core.request_on(
+            path,
             &mut self.keys.cipher,
             task.exchange(),
             payloads,
             attempts,
             ctx,
         );
+        self.note_sent(core);
         self.queue.run(id, task);
     }
 }

@@ -317,11 +317,14 @@ impl InitSent {
         core.spi_r = response.header.spi_r;
         core.limit = fragment::agreed(response, ctx.config);
         core.nat = nat;
+        // IKE_AUTH goes to the address that was asked, wherever an answer that nothing proves came from.
+        let mut path = arrived.path;
+        path.remote = core.path.remote;
         core.path = match nat {
             // "No change should be made for encapsulation" (RFC 9329 section 6.5).
-            _ if arrived.path.is_stream() => arrived.path,
-            Some(_) => nat::float(arrived.path, ctx.config.natt_port),
-            None => arrived.path,
+            _ if path.is_stream() => path,
+            Some(_) => nat::float(path, ctx.config.natt_port),
+            None => path,
         };
         let keys = UnprovedKeys::derive(Inputs {
             suite: answer.suite,

@@ -22,6 +22,7 @@ mod children;
 mod cloning;
 pub(crate) mod closing;
 pub(crate) mod established;
+pub(crate) mod following;
 mod grants;
 mod heir;
 mod informational;
@@ -67,6 +68,7 @@ use await_auth::AwaitAuth;
 use closing::{Closing, Lingering, Retired};
 use crypto::{Rng, UnixTime};
 use established::Established;
+use following::Checks;
 use init_sent::InitSent;
 use kem_sent::KemSent;
 use model::{ChildSaId, Deadline, IkeSaId, Instant, Path, Transmit};
@@ -179,6 +181,8 @@ pub(crate) struct Output {
     /// Where gateways have sent us; the engine begins there.
     pub(crate) followed: Vec<Followed>,
     pub(crate) redirects: Redirects,
+    /// How often new addresses of peers are asked.
+    pub(crate) checks: Checks,
     /// What nobody answered by UDP; the engine begins in a stream.
     pub(crate) fallen: Vec<Fallen>,
 }
@@ -227,6 +231,11 @@ impl Sa {
         }
         let due = core.requests.handle_timeout(&ctx.config.timers, ctx.now);
         if let Due::Again(datagrams) = due {
+            if let State::Established(state) = &mut self.state
+                && state.repeat_there(&datagrams, ctx)
+            {
+                return;
+            }
             core.repeat(&self.state, &datagrams, ctx);
             if let State::Established(state) = &mut self.state {
                 state.note_silence(core, ctx);
@@ -256,6 +265,9 @@ impl Sa {
     /// What happened may have left it without a child that it should have.
     fn tend(&mut self, ctx: &mut Context<'_>) {
         if let Some((core, state)) = self.established_mut() {
+            if state.is_to_follow() {
+                state.send_next(core, ctx);
+            }
             state.tend(core, ctx);
         }
     }
@@ -409,12 +421,6 @@ impl Core {
             true => ctx.refused(Some(peer), Refusal::NotReauthenticated(Box::new(why))),
             false => ctx.event(Event::IkeDown { sa, peer, why }),
         }
-    }
-
-    /// Follows a peer behind a NAT to where its newest genuine message came from.
-    pub(crate) fn follow(&mut self, path: Path, children: Vec<ChildSaId>, ctx: &mut Context<'_>) {
-        self.path = path;
-        self.carry(children, ctx);
     }
 
     /// Children's packets go where IKE messages go.

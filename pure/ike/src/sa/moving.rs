@@ -263,6 +263,7 @@ impl Established {
         // "A TCP handshake proves the routability of the TCP Originator's address; thus, the Return
         // Routability Check SHOULD NOT be performed" (RFC 9329 section 7.1).
         mobike.pending = path != core.proved && !path.is_stream();
+        self.following = None;
         core.take(path, ctx);
         if path.is_stream() {
             core.carry(self.children(), ctx);
@@ -303,6 +304,12 @@ impl Core {
             return;
         }
         self.path = path;
+        self.send_again(ctx);
+    }
+
+    /// Sends the requests under way again, with all their attempts.
+    pub(super) fn send_again(&mut self, ctx: &mut Context<'_>) {
+        let path = self.path;
         let timers = &ctx.config.timers;
         for datagrams in self.requests.restart(timers, ctx.now) {
             ctx.out.counters.retransmitted += 1;

@@ -131,12 +131,25 @@ impl Core {
         attempts: u32,
         ctx: &mut Context<'_>,
     ) -> u32 {
+        self.request_on(self.path, cipher, exchange, payloads, attempts, ctx)
+    }
+
+    /// The same along another path.
+    pub(super) fn request_on(
+        &mut self,
+        path: Path,
+        cipher: &mut Cipher,
+        exchange: ExchangeType,
+        payloads: Vec<Payload>,
+        attempts: u32,
+        ctx: &mut Context<'_>,
+    ) -> u32 {
         let header = self.header(exchange, self.requests.next_id(), false);
         let message = Message { header, payloads };
         self.note_ours(&message);
-        let limit = self.limit_on(self.path);
-        let parcel = Parcel::seal(message, limit, self.path, cipher);
-        ctx.transmit_all(self.path, parcel.datagrams());
+        let limit = self.limit_on(path);
+        let parcel = Parcel::seal(message, limit, path, cipher);
+        ctx.transmit_all(path, parcel.datagrams());
         let timers = &ctx.config.timers;
         self.requests
             .sent(&header, parcel, attempts, timers, ctx.now);

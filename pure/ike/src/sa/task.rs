@@ -10,6 +10,7 @@ use super::rekey_ike::IkeRekey;
 use super::{Context, Core};
 use crate::config::Timers;
 use crate::event::Event;
+use crate::extension::mobike::{self, Cookie};
 use crate::extension::{delete, distribute, migration, overlap, redirect};
 use crate::refusal::GrantRefusal;
 use crypto::Secret;
@@ -41,6 +42,8 @@ pub(crate) enum Task {
     FollowUp(Box<FollowUp>),
     /// An update of our address, or the check of the peer's.
     Move(Box<Move>),
+    /// The question whether the peer is at one address.
+    Question(Cookie),
     /// The end of a child, by the SPI we receive on; no name if it never carried anything.
     DeleteChild(Option<ChildSaId>, Spi),
     /// The end of the IKE SA, whose place another has.
@@ -75,6 +78,7 @@ impl Task {
             | Self::RekeyIke(_)
             | Self::FollowUp(_)
             | Self::Move(_)
+            | Self::Question(_)
             | Self::DeleteChild(..)
             | Self::Leave
             | Self::Redirect(_)
@@ -99,6 +103,7 @@ impl Task {
             Self::RekeyIke(_)
             | Self::FollowUp(_)
             | Self::Move(_)
+            | Self::Question(_)
             | Self::Leave
             | Self::Redirect(_) => Subject::Whole,
         }
@@ -111,6 +116,7 @@ impl Task {
             | Self::Revoke(_)
             | Self::Neighbours(_)
             | Self::Move(_)
+            | Self::Question(_)
             | Self::DeleteChild(..)
             | Self::Leave
             | Self::Redirect(_)
@@ -163,6 +169,7 @@ impl Task {
             Self::RekeyIke(rekey) => rekey.payloads.clone(),
             Self::FollowUp(follow_up) => follow_up.payloads.clone(),
             Self::Move(moved) => moved.payloads.clone(),
+            Self::Question(cookie) => vec![mobike::cookie_payload(cookie)],
             Self::DeleteChild(_, spi) => vec![delete::child(*spi)],
             Self::Leave => vec![delete::ike_sa()],
             Self::Redirect(to) => vec![redirect::payload(*to)],

@@ -580,7 +580,7 @@ fn beet_mode_moves() {
     assert!(left.peers[0].may_move());
 }
 
-/// Who sends from another address, with the right keys, moves a tunnel whose peer seems to be behind a
+/// Who is at another address alone, with the right keys, moves a tunnel whose peer seems to be behind a
 /// NAT; in transport mode packets would then come from an address that their SA does not have.
 #[test]
 fn a_message_from_elsewhere_moves_no_transport_mode() {
@@ -592,7 +592,9 @@ fn a_message_from_elsewhere_moves_no_transport_mode() {
         });
         let mut flying = pair.intercept().remove(0);
         flying.path.remote.set_ip(CELL.parse().unwrap());
+        pair.away.push(LEFT.parse().unwrap());
         pair.deliver(&flying);
+        pair.pass(Duration::from_secs(1));
         let moved = |event: &crate::Event| matches!(event, crate::Event::PathMoved { .. });
         let moved = pair.right.events.iter().any(moved);
         assert_eq!(moved, mode == Mode::Beet);

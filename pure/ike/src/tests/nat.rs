@@ -1,9 +1,11 @@
 //! NAT detection, ports and moving mappings.
 
-use super::pair::{NatBox, Pair, Side, fit};
+use super::mobike::roaming;
+use super::pair::{Flying, NatBox, Pair, RIGHT, Side, fit};
+use super::rekey::rekey_ike;
 use super::*;
 use crate::{Event, Nat};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 const NAT: NatBox = NatBox {
@@ -50,29 +52,301 @@ fn who_is_behind_the_nat_knows_it() {
     );
 }
 
+/// Its NAT has given the left host another mapping.
+fn rebind(pair: &mut Pair, shift: u16) {
+    pair.nat = Some(NatBox { shift, ..NAT });
+}
+
+/// A request of an end, whatever it says.
+fn ask(pair: &mut Pair, side: Side) {
+    let sas = pair.host(side).engine.sas();
+    let id = sas.last().unwrap().id;
+    pair.with(side, |engine, now| {
+        engine.revoke(id, model::CsaId(1), now);
+    });
+}
+
+/// A request of the left host, as somebody on its way passes it on: from another address.
+fn rewritten(pair: &mut Pair, from: &str) -> Flying {
+    ask(pair, Side::Left);
+    let mut flying = pair.intercept().into_iter();
+    let mut request = flying.find(|flying| flying.to == Side::Right).unwrap();
+    request.path.remote = from.parse().unwrap();
+    request
+}
+
+fn moves(pair: &Pair) -> Vec<(u16, usize)> {
+    let events = pair.right.events.iter();
+    let moved = events.filter_map(|event| match event {
+        Event::PathMoved { path, children, .. } => Some((path.remote.port(), children.len())),
+        _ => None,
+    });
+    moved.collect()
+}
+
+/// How long it takes until the right host has moved once more.
+fn time_to_move(pair: &mut Pair) -> Duration {
+    let (since, before) = (pair.now, moves(pair).len());
+    while moves(pair).len() == before {
+        pair.pass(Duration::from_millis(1));
+        assert!(pair.now - since < Duration::from_secs(10), "it stays");
+    }
+    pair.now - since
+}
+
+fn octets_astray(pair: &Pair) -> usize {
+    pair.astray.iter().map(|(_, message)| message.len()).sum()
+}
+
+/// RFC 7296 section 2.23. The first message arrives after half a round trip, the new address has
+/// answered after one more, and a quarter longer than that the old one is waited for.
 #[test]
-fn a_new_mapping_is_followed_from_a_genuine_new_message() {
+fn a_new_mapping_is_followed_within_two_round_trips_and_a_quarter() {
     let mut pair = behind_nat();
-    let id = pair.left.engine.sas().next().unwrap().id;
-    pair.nat = Some(NatBox {
-        shift: 30000,
-        ..NAT
-    });
-    pair.with(Side::Left, |engine, now| {
-        engine.revoke(id, model::CsaId(1), now)
-    });
+    for (number, shift) in [(1, 30000), (2, 40000), (3, 50000)] {
+        rebind(&mut pair, shift);
+        ask(&mut pair, Side::Left);
+        pair.deliver_next();
+        let took = time_to_move(&mut pair);
+        assert!(took <= pair.latency * 2 * 9 / 4, "{took:?}");
+        assert_eq!(moves(&pair).len(), number);
+        assert_eq!(moves(&pair).last(), Some(&(4500 + shift, 1)));
+        pair.pass(Duration::from_secs(5));
+    }
+    ask(&mut pair, Side::Right);
+    pair.pass(Duration::from_secs(5));
+    assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
+    assert!(pair.right.engine.sas().all(|sa| sa.windows.under_way == 0));
+}
+
+#[test]
+fn a_new_mapping_is_followed_while_a_request_to_the_old_one_is_under_way() {
+    let mut pair = behind_nat();
+    rebind(&mut pair, 30000);
+    ask(&mut pair, Side::Right);
+    ask(&mut pair, Side::Left);
+    pair.deliver_next();
+    let took = time_to_move(&mut pair);
+    assert!(took <= pair.latency * 2 * 13 / 4, "{took:?}");
+    assert_eq!(moves(&pair), [(34500, 1)]);
+}
+
+#[test]
+fn a_new_mapping_is_followed_through_a_network_that_loses_datagrams() {
+    for seed in 1..=10 {
+        let mut pair = behind_nat();
+        pair.reseed(seed);
+        pair.lost = 200;
+        rebind(&mut pair, 30000);
+        for _ in 0..20 {
+            ask(&mut pair, Side::Left);
+            pair.pass(Duration::from_secs(10));
+        }
+        assert_eq!(moves(&pair), [(34500, 1)], "{seed}");
+        assert_eq!((pair.left.up(), pair.right.up()), (1, 1), "{seed}");
+    }
+}
+
+/// A router on the way sends one genuine request on with another source, before it arrives as it was.
+#[test]
+fn one_rewritten_header_moves_nothing_and_sends_its_address_three_times_the_octets_at_most() {
+    let mut pair = behind_nat();
+    let path = pair.right.engine.sas().last().unwrap().path;
+    let request = rewritten(&mut pair, "192.0.2.66:4500");
+    pair.deliver(&request);
+    pair.pass(Duration::from_secs(30));
+    assert_eq!(pair.astray.len(), 2, "the answer and one question");
+    assert!(octets_astray(&pair) <= 3 * request.message.len());
+    assert_eq!(moves(&pair), []);
+    assert_eq!(pair.right.engine.sas().last().unwrap().path, path);
+    assert!(pair.right.engine.sas().all(|sa| sa.windows.under_way == 0));
+    let refusals = pair.right.refusals();
+    assert_eq!(refusals.len(), 1);
+    assert!(refusals[0].starts_with("a message came from 192.0.2.66:4500"));
+}
+
+#[test]
+fn every_third_header_rewritten_moves_nothing_and_multiplies_no_octets() {
+    let mut pair = behind_nat();
+    let mut octets = 0;
+    for number in 0..300_u16 {
+        if number % 3 == 0 {
+            let to = format!("192.0.2.66:{}", 1000 + number % 7);
+            let request = rewritten(&mut pair, &to);
+            octets += request.message.len();
+            pair.deliver(&request);
+        } else {
+            ask(&mut pair, Side::Left);
+        }
+        pair.pass(Duration::from_millis(u64::from(number % 11 + 6) * 100));
+    }
+    pair.pass(Duration::from_secs(30));
+    assert!(octets_astray(&pair) <= 3 * octets);
+    assert_eq!(moves(&pair), []);
+    assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
+}
+
+/// The router's accomplice there passes everything on, in both directions: the new address answers.
+#[test]
+fn an_address_that_answers_gets_nothing_while_the_old_one_answers() {
+    let mut pair = behind_nat();
+    const THIRD: &str = "192.0.2.66:4500";
+    let genuine = pair.left.engine.sas().last().unwrap().path;
+    let request = rewritten(&mut pair, THIRD);
+    pair.deliver(&request);
+    pair.pass(Duration::from_millis(10));
+    for (_, message) in std::mem::take(&mut pair.astray) {
+        let (to, path) = (Side::Left, genuine);
+        pair.deliver(&Flying { to, path, message });
+    }
+    for mut answer in pair.intercept() {
+        answer.path.remote = THIRD.parse().unwrap();
+        pair.deliver(&answer);
+    }
+    pair.pass(Duration::from_secs(30));
+    assert_eq!(moves(&pair), []);
+    assert_eq!(pair.astray.len(), 0);
+    assert!(pair.right.refusals()[0].contains("still answers at its address so far"));
+}
+
+/// What a peer without MOBIKE answers may be nothing that it had to read the question for.
+#[test]
+fn a_peer_that_returns_no_cookie_answers_three_times_before_it_is_followed() {
+    let mut pair = behind_nat();
+    rebind(&mut pair, 30000);
+    ask(&mut pair, Side::Left);
+    pair.deliver_next();
+    let mut answered = 0;
+    while moves(&pair).is_empty() {
+        let questions = pair.intercept().into_iter().filter(|flying| {
+            let peeked = pair.left.engine.peek(&flying.message);
+            flying.to == Side::Left && peeked.is_some_and(|m| !m.header.flags.response)
+        });
+        for question in questions.collect::<Vec<_>>() {
+            let mut header = pair.left.engine.peek(&question.message).unwrap().header;
+            (header.flags.initiator, header.flags.response) = (true, true);
+            let payloads = Vec::new();
+            let answer = wire::ike::Message { header, payloads };
+            let message = pair.left.engine.seal(&answer).unwrap();
+            let path = model::Path::udp(
+                "203.0.113.1:4500".parse().unwrap(),
+                "198.51.100.9:34500".parse().unwrap(),
+            );
+            let to = Side::Right;
+            answered += 1;
+            pair.deliver(&Flying { to, path, message });
+        }
+        pair.pass(Duration::from_millis(1));
+        assert!(answered < 10);
+    }
+    assert_eq!(answered, 3);
+}
+
+#[test]
+fn a_peer_that_must_be_at_an_address_is_followed_to_another_port_there_alone() {
+    let (left, mut right) = (mobile(), gateway());
+    right.peers[0].address = Some(NAT.outside.parse().unwrap());
+    let mut pair = Pair::new(left, right);
+    pair.nat = Some(NAT);
+    pair.connect();
+    let request = rewritten(&mut pair, "192.0.2.66:4500");
+    pair.deliver(&request);
+    assert_eq!(pair.astray.len(), 1, "the answer alone");
+    assert!(pair.right.refusals()[0].contains("leave `address` out"));
+    rebind(&mut pair, 30000);
+    ask(&mut pair, Side::Left);
+    pair.pass(Duration::from_secs(5));
+    assert_eq!(moves(&pair), [(34500, 1)]);
+}
+
+#[test]
+fn a_rekey_of_the_ike_sa_from_a_new_mapping_is_followed() {
+    let mut pair = behind_nat();
+    rebind(&mut pair, 30000);
+    rekey_ike(&mut pair, Side::Left);
+    pair.deliver_next();
+    time_to_move(&mut pair);
+    assert_eq!(moves(&pair), [(34500, 1)]);
+}
+
+/// What is answered to IKE_SA_INIT is not authentic yet, and its header never is.
+#[test]
+fn a_first_answer_from_elsewhere_does_not_redirect_ike_auth() {
+    let mut pair = Pair::new(mobile(), gateway());
+    pair.initiate(Side::Left);
+    pair.deliver_next();
+    let mut answer = pair.intercept().remove(0);
+    answer.path.remote = "192.0.2.66:500".parse().unwrap();
+    pair.deliver(&answer);
     pair.settle();
-    let moved: Vec<_> = pair
-        .right
-        .events
-        .iter()
-        .filter_map(|event| match event {
-            Event::PathMoved { path, children, .. } => Some((path.remote.port(), children.len())),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(moved, [(34500, 1)]);
-    assert_eq!(pair.left.up(), 1);
+    assert!(fit(pair.left.child(), pair.right.child()));
+    let mut to_right = pair.sent.iter().filter(|flying| flying.to == Side::Right);
+    assert!(to_right.all(|flying| flying.path.local.ip() == RIGHT.parse::<IpAddr>().unwrap()));
+}
+
+/// Up to IKE_AUTH, which the responder has not got.
+fn about_to_authenticate((mut left, right): (Config, Config)) -> Pair {
+    // With MOBIKE this is the question by which it learns where it is seen.
+    left.peers[0].liveness = Duration::from_secs(30);
+    let mut pair = Pair::new(left, right);
+    pair.nat = Some(NAT);
+    pair.initiate(Side::Left);
+    pair.settle_one_round();
+    pair
+}
+
+#[test]
+fn ike_auth_with_a_rewritten_header_brings_no_child_to_its_address() {
+    for ends in [(mobile(), gateway()), roaming()] {
+        let mut pair = about_to_authenticate(ends);
+        let mut request = pair.intercept().remove(0);
+        request.path.remote = "192.0.2.66:4500".parse().unwrap();
+        pair.deliver(&request);
+        let first = pair.right.child().path.remote;
+        assert_eq!(first, "198.51.100.9:4500".parse().unwrap());
+        pair.pass(Duration::from_secs(5));
+        let third = pair
+            .astray
+            .iter()
+            .filter(|(to, _)| *to == request.path.remote);
+        let octets: usize = third.map(|(_, message)| message.len()).sum();
+        assert!(octets <= 3 * request.message.len());
+        ask(&mut pair, Side::Left);
+        pair.pass(Duration::from_secs(120));
+        assert_eq!(moves(&pair).last(), Some(&(24500, 1)));
+        assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
+    }
+}
+
+/// A NAT with several addresses that gives each port any of them (RFC 4787 section 4.1).
+#[test]
+fn ike_auth_from_another_address_of_a_nat_is_answered_and_followed_there() {
+    for ends in [(mobile(), gateway()), roaming()] {
+        let mut pair = about_to_authenticate(ends);
+        let mut request = pair.intercept().remove(0);
+        let outside = "198.51.100.10";
+        pair.nat = Some(NatBox { outside, ..NAT });
+        request.path.remote.set_ip(outside.parse().unwrap());
+        pair.deliver(&request);
+        pair.pass(Duration::from_secs(1));
+        assert!(fit(pair.left.child(), pair.right.child()));
+        assert_eq!(moves(&pair), [(24500, 1)]);
+        let path = pair.right.engine.sas().last().unwrap().path;
+        assert_eq!(path.remote, request.path.remote);
+    }
+}
+
+#[test]
+fn a_peer_with_mobike_is_followed_by_its_update_alone() {
+    let (left, right) = roaming();
+    let mut pair = Pair::new(left, right);
+    pair.nat = Some(NAT);
+    pair.connect();
+    let request = rewritten(&mut pair, "192.0.2.66:4500");
+    pair.deliver(&request);
+    pair.pass(Duration::from_secs(5));
+    assert_eq!(pair.astray.len(), 1, "the answer alone");
+    assert_eq!(moves(&pair), []);
 }
 
 #[test]

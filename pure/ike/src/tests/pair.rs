@@ -78,6 +78,8 @@ pub(crate) struct Pair {
     pub(crate) longest: [usize; 2],
     /// Everything that was sent, in order.
     pub(crate) sent: Vec<Flying>,
+    /// What was sent to where neither host is, with its address.
+    pub(crate) astray: Vec<(SocketAddr, Vec<u8>)>,
     pub(crate) trace: Trace,
     /// By when it arrives, and the order of sending.
     in_flight: BTreeMap<(Instant, u64), Flying>,
@@ -108,6 +110,7 @@ impl Pair {
             cut: BTreeSet::new(),
             longest: [usize::MAX; 2],
             sent: Vec::new(),
+            astray: Vec::new(),
             trace: Trace::default(),
             in_flight: BTreeMap::new(),
             flown: 0,
@@ -284,8 +287,9 @@ impl Pair {
     }
 
     fn send(&mut self, from: Side, path: Path, message: Vec<u8>) {
+        let to = path.remote;
         let Some(path) = self.translate(from, path) else {
-            return;
+            return self.astray.push((to, message));
         };
         let to = from.other();
         let flying = Flying { to, path, message };

@@ -521,3 +521,27 @@ fn connections_that_break_all_the_time_lose_no_tunnel() {
         assert!(pair.left.down_reasons().is_empty());
     }
 }
+
+/// A router can cut an IKE message out of one and send it on in the other; a peer with MOBIKE says so.
+#[test]
+fn without_mobike_no_ike_sa_changes_between_datagrams_and_streams() {
+    for tcp in [Tcp::Off, Tcp::Always(PORT)] {
+        let mut pair = Pair::new(streaming(tcp).0, streaming(tcp).1);
+        pair.connect();
+        let (sa, before) = (sa(&mut pair, Side::Left).id, path(&mut pair, Side::Right));
+        pair.with(Side::Left, |engine, now| {
+            engine.revoke(sa, model::CsaId(1), now);
+        });
+        let mut request = pair.intercept().remove(0);
+        let third = "192.0.2.66:4500".parse().unwrap();
+        request.path = match before.is_stream() {
+            true => Path::udp(before.local, third),
+            false => Path::tcp(before.local, third),
+        };
+        pair.away.push(third.ip());
+        pair.deliver(&request);
+        pair.pass(Duration::from_secs(5));
+        assert_eq!(path(&mut pair, Side::Right), before);
+        assert_eq!(carried(&mut pair, Side::Right), before);
+    }
+}

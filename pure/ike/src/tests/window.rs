@@ -436,13 +436,16 @@ fn a_request_that_comes_late_moves_nobody_back() {
         shift: 100,
     });
     pair.connect();
-    let requests = raw(&mut pair, [const { Vec::new() }; 2]);
-    pair.deliver(&from(&requests[1], CELL));
-    pair.deliver(&requests[0]);
-    assert_eq!(
-        path_of(&mut pair, Side::Right).remote.ip(),
-        to(CELL).local.ip()
-    );
+    let mut requests = raw(&mut pair, [const { Vec::new() }; 2]);
+    let shift = 10_000;
+    pair.nat = Some(NatBox { outside, shift });
+    requests[1].path.remote.set_port(4500 + shift);
+    for request in requests.iter().rev() {
+        pair.deliver(request);
+        pair.pass(Duration::from_millis(200));
+        let port = path_of(&mut pair, Side::Right).remote.port();
+        assert_eq!(port, 4500 + shift);
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod datagram;
 mod ecn;
 mod encapsulation;
 mod esn;
+mod following;
 mod grants;
 mod holdings;
 mod inject;

@@ -1,0 +1,396 @@
+//! Following a peer without MOBIKE to where its NAT has it now (RFC 7296 section 2.23).
+//!
+//! If a message is genuine and has "a different port, address, or both", a host without MOBIKE "that is not
+//! behind a NAT, SHOULD send all packets (including retransmission packets) to the IP address and port in
+//! the validated packet". The integrity check does not cover the header: a router that rewrites the source
+//! of one genuine packet would move a tunnel to a third party. So a new address is only a reason to ask:
+//!
+//! 1. A request is sent to the new address alone. Its answer, from wherever it comes, shows that packets
+//!    get from there to the peer. If it also returns our COOKIE2, the peer has read the request; most
+//!    peers without MOBIKE do not return any, and several answers count instead ([`SUSTAINED`]), as a
+//!    peer can write an answer without having received the request.
+//! 2. A request is sent to the old address alone. Only if that stays silent for a little longer than the
+//!    new one took, IKE messages and children's packets move.
+//!
+//! IKE_AUTH from another address than IKE_SA_INIT is checked in the same way, with MOBIKE as well.
+//!
+//! A genuine message from the old address, or an answer to the second request, ends the check: nothing has
+//! moved. The same check moves the SA back. Until it is done, the new address gets no packet of a child,
+//! and together with the answers to what came from there no more than three times those octets.
+//!
+//! The two requests are sent one after the other, because the peer may keep no more than one answer. The
+//! same request to two addresses proves nothing: one that is under way before is only repeated to both.
+
+use super::established::Established;
+use super::task::Task;
+use super::{Arrived, Context, Core};
+use crate::extension::mobike::{self, Cookie};
+use crate::extension::nat::Nat;
+use crate::refusal::{Refusal, Unfollowed};
+use model::{Deadline, Instant, Path};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::Duration;
+use wire::ike::Message;
+
+/// How long an address is waited for, in pauses before the first retransmission.
+const PATIENCE: u32 = 2;
+
+/// The shortest time that the old address is waited for.
+const SHORTEST: Duration = Duration::from_millis(50);
+
+/// How many requests a peer that returns no cookie answers at its new address before it is followed.
+const SUSTAINED: u8 = 3;
+
+/// Octets that may go to a new address for each that came from there. One more is for the answer.
+const SHARE: usize = 2;
+
+/// The longest question in any suite; twice the shortest request is as long.
+const QUESTION: usize = 112;
+
+/// How often new addresses are asked in a second.
+const CHECKS: u32 = 1024;
+
+/// The same for the addresses of one network.
+const CHECKS_PER_NETWORK: u32 = 64;
+
+/// The check of an address that a peer's messages came from.
+pub(super) struct Following {
+    to: Path,
+    step: Step,
+    /// When the step ends.
+    until: Instant,
+    /// Octets that may still be sent to the new address.
+    credit: usize,
+    /// How many questions were answered at the new address.
+    answers: u8,
+}
+
+#[derive(Clone, Copy)]
+enum Step {
+    /// Requests sent before the check are under way.
+    Waiting,
+    /// The new address is asked.
+    New { asked: Instant, repeated: bool },
+    /// The old address is asked.
+    Old,
+}
+
+impl Following {
+    fn begin(to: Path, ctx: &Context<'_>) -> Self {
+        Self {
+            to,
+            step: Step::Waiting,
+            until: ctx.now + patience(ctx),
+            credit: 0,
+            answers: 0,
+        }
+    }
+
+    const fn asks_new(&self) -> bool {
+        matches!(self.step, Step::New { .. })
+    }
+
+    const fn is_waiting(&self) -> bool {
+        matches!(self.step, Step::Waiting)
+    }
+
+    /// Sends a request to the new address, if the octets that came from there allow.
+    fn send(&mut self, datagrams: &[Vec<u8>], ctx: &mut Context<'_>) {
+        let octets = datagrams.iter().map(Vec::len).sum();
+        if let Some(left) = self.credit.checked_sub(octets) {
+            self.credit = left;
+            ctx.transmit_all(self.to, datagrams);
+        }
+    }
+}
+
+fn patience(ctx: &Context<'_>) -> Duration {
+    ctx.config.timers.retransmit * PATIENCE
+}
+
+fn question(ctx: &mut Context<'_>) -> Task {
+    Task::Question(mobike::cookie(ctx.rng).0)
+}
+
+impl Established {
+    /// Looks where a genuine message came from. A peer with MOBIKE says where it is: then "other
+    /// messages" move nothing (RFC 4555 section 3.8).
+    pub(super) fn follow(&mut self, arrived: &Arrived<'_>, core: &mut Core, ctx: &mut Context<'_>) {
+        if !core.is_newest(arrived.datagram.header()) || self.mobike.is_some() {
+            return;
+        }
+        match (core.path.is_stream(), arrived.path.is_stream()) {
+            (false, false) => self.note_source(arrived, core, ctx),
+            // "It SHOULD choose the TCP connection on which it last received a valid and decryptable
+            // IKE or ESP message" (RFC 9329 section 6.1). Who began has one connection, and knows it.
+            (true, true) if !self.contact.ours => {
+                core.take(arrived.path, ctx);
+                core.carry(self.children(), ctx);
+            }
+            // "When switching from UDP to TCP, a new IKE_SA_INIT exchange MUST be initiated" (RFC 9329
+            // section 5.1).
+            _ => {}
+        }
+    }
+
+    fn note_source(&mut self, arrived: &Arrived<'_>, core: &mut Core, ctx: &mut Context<'_>) {
+        let from = arrived.path;
+        match &self.following {
+            None if from != core.path => self.check(from, core, ctx),
+            Some(following) if following.to != from && from == core.path => {
+                self.stay(Unfollowed::StillThere, core, ctx);
+            }
+            _ => {}
+        }
+        let Some(following) = &mut self.following else {
+            return;
+        };
+        if following.to == from {
+            following.credit += SHARE * arrived.octets.len();
+            // The answer to a request under way may be what the peer cannot send to us otherwise.
+            if let (Step::Waiting, Some(datagrams)) = (following.step, core.requests.oldest()) {
+                following.send(datagrams, ctx);
+            }
+        }
+    }
+
+    /// Checks where IKE_AUTH came from, which is not where IKE_SA_INIT did. Only the latter is known to be
+    /// the peer's address: the answer that was sent there is what the keys come from.
+    pub(super) fn check_beginning(
+        &mut self,
+        arrived: &Arrived<'_>,
+        core: &Core,
+        ctx: &mut Context<'_>,
+    ) {
+        self.begin_check(arrived.path, core, ctx);
+        if let Some(following) = &mut self.following {
+            following.credit = SHARE * arrived.octets.len();
+        }
+    }
+
+    /// Checks an address, if the peer may be followed there.
+    fn check(&mut self, to: Path, core: &Core, ctx: &mut Context<'_>) {
+        if !core.nat.is_some_and(Nat::follows) {
+            return;
+        }
+        let only = core.peer(ctx.config).and_then(|peer| peer.address);
+        let ip = to.remote.ip();
+        if let Some(only) = only.filter(|only| *only != ip) {
+            return ctx.refused(Some(core.name()), Refusal::MovedAway { to: ip, only });
+        }
+        self.begin_check(to, core, ctx);
+    }
+
+    fn begin_check(&mut self, to: Path, core: &Core, ctx: &mut Context<'_>) {
+        if self.children.are_fixed() {
+            return;
+        }
+        match ctx.out.checks.admits(to.remote.ip(), ctx.now) {
+            true => self.following = Some(Box::new(Following::begin(to, ctx))),
+            false => self.refuse_to_follow(to, Unfollowed::TooMany, core, ctx),
+        }
+    }
+
+    fn refuse_to_follow(&self, path: Path, why: Unfollowed, core: &Core, ctx: &mut Context<'_>) {
+        let to = path.remote;
+        ctx.refused(Some(core.name()), Refusal::NotFollowed { to, why });
+    }
+
+    /// Whether the next request is the question to a new address, for which all others wait.
+    pub(super) fn is_to_follow(&self) -> bool {
+        let following = self.following.as_ref();
+        following.is_some_and(|following| following.is_waiting() && following.credit >= QUESTION)
+    }
+
+    /// The question to a new address.
+    pub(super) fn next_question(&mut self, ctx: &mut Context<'_>) -> Option<Task> {
+        if !self.is_to_follow() {
+            return None;
+        }
+        let following = self.following.as_mut()?;
+        following.step = Step::New {
+            asked: ctx.now,
+            repeated: false,
+        };
+        following.until = ctx.now + patience(ctx);
+        Some(question(ctx))
+    }
+
+    /// The path of a request that is about to be sent.
+    pub(super) fn path_for(&self, task: &Task, core: &Core) -> Path {
+        match (task, &self.following) {
+            (Task::Question(_), Some(following)) if following.asks_new() => following.to,
+            _ => core.path,
+        }
+    }
+
+    /// Charges the new address with the question that was sent there.
+    pub(super) fn note_sent(&mut self, core: &Core) {
+        let following = self.following.as_mut();
+        if let Some(following) = following.filter(|following| following.asks_new()) {
+            let datagrams = core.requests.oldest().unwrap_or_default();
+            let octets = datagrams.iter().map(Vec::len).sum();
+            following.credit = following.credit.saturating_sub(octets);
+        }
+    }
+
+    /// Repeats a request where the new address has a share in it. `true`: it is for nowhere else.
+    pub(crate) fn repeat_there(&mut self, datagrams: &[Vec<u8>], ctx: &mut Context<'_>) -> bool {
+        let Some(following) = &mut self.following else {
+            return false;
+        };
+        match &mut following.step {
+            Step::Waiting => {
+                following.send(datagrams, ctx);
+                false
+            }
+            Step::New { repeated, .. } => {
+                *repeated = true;
+                following.send(datagrams, ctx);
+                true
+            }
+            Step::Old => false,
+        }
+    }
+
+    /// A question was answered. An answer that comes from elsewhere says the same: the request went to
+    /// one address.
+    pub(super) fn conclude_question(
+        &mut self,
+        cookie: &Cookie,
+        response: &Message,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) {
+        let Some(following) = &mut self.following else {
+            return;
+        };
+        let (asked, repeated) = match following.step {
+            // It was sent to both addresses.
+            Step::Waiting => return,
+            Step::Old => return self.stay(Unfollowed::StillThere, core, ctx),
+            Step::New { asked, repeated } => (asked, repeated),
+        };
+        following.answers += 1;
+        if !mobike::is_returned(cookie, response) && following.answers < SUSTAINED {
+            following.step = Step::Waiting;
+            following.until = ctx.now + patience(ctx);
+            return;
+        }
+        let took = ctx.now - asked;
+        let pause = match repeated {
+            true => patience(ctx),
+            false => (took + took / 4).clamp(SHORTEST, patience(ctx)),
+        };
+        following.step = Step::Old;
+        following.until = ctx.now + pause;
+        self.send(question(ctx), core, ctx);
+    }
+
+    /// Ends the step of a check whose time is over.
+    pub(super) fn end_step(&mut self, core: &mut Core, ctx: &mut Context<'_>) {
+        let Some(following) = self
+            .following
+            .take_if(|following| following.until <= ctx.now)
+        else {
+            return;
+        };
+        if let Step::Old = following.step {
+            core.take(following.to, ctx);
+            core.carry(self.children(), ctx);
+        } else {
+            self.following = Some(following);
+            self.stay(Unfollowed::Unanswered, core, ctx);
+        }
+    }
+
+    /// Ends a check: everything goes where it went, a question that is under way as well.
+    fn stay(&mut self, why: Unfollowed, core: &mut Core, ctx: &mut Context<'_>) {
+        if let Some(following) = self.following.take() {
+            self.refuse_to_follow(following.to, why, core, ctx);
+            if following.asks_new() {
+                core.send_again(ctx);
+            }
+        }
+    }
+
+    /// A question that is dropped with the keys that it was sealed by is asked again.
+    pub(super) fn repeat_question(&mut self, ctx: &Context<'_>) {
+        if let Some(following) = &mut self.following {
+            following.step = Step::Waiting;
+            following.until = ctx.now + patience(ctx);
+        }
+    }
+
+    pub(super) fn step_ends_at(&self) -> Option<Deadline> {
+        let following = self.following.as_ref()?;
+        Some(Deadline {
+            at: following.until,
+            reason: "an address that the peer's messages came from is asked",
+        })
+    }
+}
+
+/// How many checks were begun in this second: peers could have many of them sent to a third party.
+#[derive(Default)]
+pub(crate) struct Checks {
+    since: Instant,
+    all: u32,
+    by_network: BTreeMap<IpAddr, u32>,
+}
+
+impl Checks {
+    fn admits(&mut self, ip: IpAddr, now: Instant) -> bool {
+        if self.since + Duration::from_secs(1) <= now {
+            *self = Self {
+                since: now,
+                ..Self::default()
+            };
+        }
+        if self.all >= CHECKS {
+            return false;
+        }
+        let of_network = self.by_network.entry(network(ip)).or_default();
+        let admits = *of_network < CHECKS_PER_NETWORK;
+        if admits {
+            *of_network += 1;
+            self.all += 1;
+        }
+        admits
+    }
+}
+
+/// The network of an address: 24 bits of IPv4, 48 of IPv6.
+fn network(ip: IpAddr) -> IpAddr {
+    match ip {
+        IpAddr::V4(v4) => IpAddr::V4((v4.to_bits() & !0xff).into()),
+        IpAddr::V6(v6) => IpAddr::V6((v6.to_bits() >> 80 << 80).into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_origin(Duration::from_millis(millis))
+    }
+
+    fn admitted(checks: &mut Checks, ips: impl Iterator<Item = IpAddr>, now: Instant) -> usize {
+        ips.filter(|ip| checks.admits(*ip, now)).count()
+    }
+
+    #[test]
+    fn addresses_of_one_network_are_asked_64_times_a_second_and_all_together_1024_times() {
+        let mut checks = Checks::default();
+        let one = (0..1000_u32).map(|n| IpAddr::V4((0xc000_0200 + n % 256).into()));
+        assert_eq!(admitted(&mut checks, one.clone(), at(0)), 64);
+        let six = (0..1000_u128).map(|n| IpAddr::V6(((0x2001_0db8 << 96) + n).into()));
+        assert_eq!(admitted(&mut checks, six, at(999)), 64);
+        let many = (0..5000_u32).map(|n| IpAddr::V4((n << 8).into()));
+        assert_eq!(admitted(&mut checks, many, at(999)), 1024 - 128);
+        assert!(checks.by_network.len() <= 1024);
+        assert_eq!(admitted(&mut checks, one, at(1000)), 64);
+    }
+}
