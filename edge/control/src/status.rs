@@ -23,6 +23,10 @@ pub struct Status {
     /// Routes, rules, addresses and tables of the tunnel that another program removes, and that are no longer put back.
     #[serde(default)]
     pub removed: Vec<String>,
+    /// Packets in clear that claimed to come out of a tunnel and were dropped, by their sources of the last hour:
+    /// the 64 with the most packets, these first.
+    #[serde(default)]
+    pub clear: Vec<ClearClaim>,
     /// Everybody of the configuration, sorted by name.
     pub peers: Vec<Peer>,
     /// How things are with Mobile IPv4, if we take part in it.
@@ -59,6 +63,46 @@ pub struct Status {
     /// What path MTU discovery did.
     #[serde(default)]
     pub path_mtu: PathMtu,
+}
+
+/// Packets in clear that one source sent in the name of a peer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClearClaim {
+    /// The address inside that the packets claimed to come from.
+    pub address: IpAddr,
+    /// The peer whose tunnel brings packets from there.
+    pub peer: Option<String>,
+    /// The interface by which they came.
+    pub interface: String,
+    /// The Ethernet address of the source, or of the last router before this host; `null` on other interfaces.
+    pub link: Option<String>,
+    /// Addresses that this host knows of that Ethernet address.
+    pub from: Vec<IpAddr>,
+    /// Dropped packets.
+    pub packets: u64,
+    /// Time since the last of them.
+    pub seconds_ago: u64,
+}
+
+/// One line for a person.
+impl fmt::Display for ClearClaim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.packets {
+            1 => f.write_str("1 packet")?,
+            packets => write!(f, "{packets} packets")?,
+        }
+        write!(f, " in clear claimed to be ")?;
+        if let Some(peer) = &self.peer {
+            write!(f, "{peer}, ")?;
+        }
+        write!(f, "{}, by {}", self.address, self.interface)?;
+        let from = self.from.iter().map(ToString::to_string);
+        let from: Vec<_> = from.chain(self.link.clone()).collect();
+        if !from.is_empty() {
+            write!(f, " from {}", from.join(" "))?;
+        }
+        f.write_str(", dropped")
+    }
 }
 
 /// What came of packets that paths do not take (`path_mtu` in `[tunnel]`).

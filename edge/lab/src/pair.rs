@@ -578,7 +578,7 @@ enabled = true
 }
 
 /// What of the kernel's a daemon could leave behind in a host: devices, rules, routes of every
-/// table and UDP sockets, a line for each, sorted. Two are equal if nothing was left.
+/// table, UDP sockets and the guard against packets in clear, a line for each, sorted. Two are equal if nothing was left.
 ///
 /// # Errors
 /// The kernel's.
@@ -587,7 +587,8 @@ pub fn traces(host: &Host) -> Result<Vec<String>> {
         let links = Netlink::open()?.links()?;
         let mut sockets = sockets("/proc/thread-self/net/udp")?;
         sockets.extend(self::sockets("/proc/thread-self/net/udp6")?);
-        Ok([links, sockets].concat())
+        let guard = os::clear::dropped()?.map(|_| "the guard".to_owned());
+        Ok([links, sockets, guard.into_iter().collect()].concat())
     })?;
     for command in [
         "rule",

@@ -9,6 +9,7 @@
 mod bulk;
 mod changes;
 pub mod claim;
+pub mod clear;
 pub mod clock;
 pub mod crash;
 mod cut;
@@ -25,6 +26,7 @@ pub mod mobile;
 mod nearby;
 pub mod netlink;
 pub mod netns;
+mod nftables;
 mod option;
 mod owner;
 mod passage;

@@ -1,5 +1,6 @@
 //! The daemon's end of its API: requests to commands, the node's state to answers.
 
+use crate::clear::Claimants;
 use crate::explain::explain;
 use crate::facts::Facts;
 use crate::inside::Inside;
@@ -71,6 +72,11 @@ impl Api {
     pub fn lead(&mut self, config: &Config, inside: Option<&Inside>) {
         self.facts
             .lead(config, inside.unwrap_or(&Inside::default()));
+    }
+
+    /// Peers, by what they may claim.
+    pub const fn claimants(&self) -> &Claimants {
+        &self.facts.claimants
     }
 
     /// Tells the journal what is led into the tunnel with a peer that was asked what that is.
@@ -204,7 +210,7 @@ impl Api {
             Request::Level { peer, signal } => level(peer, &signal, node),
             Request::Paths => Response::Paths(view::paths(node)),
             Request::Status => {
-                let losses = losses.with_lock(locked);
+                let losses = losses.with_filters(locked);
                 Response::Status(view::status(&self.facts, node, &losses, now))
             }
             Request::Zones => Response::Zones(view::zones(node, now)),
@@ -221,7 +227,7 @@ impl Api {
             Request::Keylog { directory } => keylog(directory, node, keys),
             Request::Metrics => Response::Metrics(metrics::text(
                 node,
-                &losses.with_lock(locked),
+                &losses.with_filters(locked),
                 (self.facts.certificates(), self.facts.lists()),
             )),
             Request::Version => Response::Daemon(Daemon {

@@ -157,6 +157,7 @@ impl Daemon {
                 self.api.poll_timeout(),
                 self.streams.poll_timeout(),
                 self.restorer.poll_timeout(),
+                self.host.clear.poll_timeout(),
             ];
             let deadline = deadlines.into_iter().flatten().min();
             let until = match self.unproved.is_empty() {
@@ -183,6 +184,8 @@ impl Daemon {
                 self.put_back(now);
             }
             self.carry_out(now);
+            let claimants = self.api.claimants();
+            self.host.clear.handle_timeout(claimants, now);
             self.api.settle(&self.node, now);
         }
         let broken = self.broken.take().map_or(Ok(()), Err);

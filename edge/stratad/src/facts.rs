@@ -1,5 +1,6 @@
 //! What the configuration says and the node does not know.
 
+use crate::clear::Claimants;
 use crate::inside::Inside;
 use crate::view::texts;
 use crate::{plan, restorer, setup};
@@ -23,6 +24,8 @@ pub struct Facts {
     pub locked: Vec<String>,
     /// What another program removes and the daemon no longer puts back.
     pub removed: Vec<String>,
+    /// Peers, by what they may claim.
+    pub claimants: Claimants,
     /// The addresses that we lend.
     pub pools: Vec<node::Pool>,
     /// Since when we run.
@@ -76,6 +79,7 @@ impl Facts {
                 .map(ToString::to_string)
                 .collect(),
             removed: Vec::new(),
+            claimants: Claimants::new(config),
             certificates: config.certificates().cloned().collect(),
             lists: config.lists.clone(),
             pools: setup::pools(config),
@@ -116,8 +120,9 @@ impl Facts {
         let expiry = config::expiry(&self.certificates, &self.lists, config::today());
         let expiry = expiry.iter().map(ToString::to_string);
         let removed = (!self.removed.is_empty()).then(|| restorer::warning(&self.removed));
+        let faults = removed.into_iter().chain(self.claimants.fault());
         let others = expiry.chain(self.warnings.iter().cloned());
-        removed.into_iter().chain(others).collect()
+        faults.chain(others).collect()
     }
 
     /// Our certificates and those of CAs.

@@ -8,6 +8,7 @@
 //! leaves no device, route or rule behind, but for the lock of `leak = "never"`, which is there
 //! before everything else and stays until it is opened on purpose ([`unlock`]).
 
+use crate::clear::{self, Clear};
 use crate::faults::{self, Faults, Step};
 use crate::inside::Inside;
 use crate::mobile::Mobile;
@@ -40,6 +41,8 @@ pub struct Host {
     pub mobile: Option<Mobile>,
     /// What nftables listed of the lock when it was last set; `None` if nothing is locked.
     locked: Option<String>,
+    /// What drops packets in clear that claim to come out of a tunnel.
+    pub clear: Clear,
     netlink: Netlink,
 }
 
@@ -82,6 +85,7 @@ pub fn unlock() -> anyhow::Result<()> {
     let _claim = claim_between_daemons("--unlock")?;
     Divert::remove_leftovers()?;
     Routes::remove_leftovers()?;
+    clear::remove()?;
     Ok(lock::remove()?)
 }
 
@@ -133,6 +137,7 @@ impl Host {
             changes: Changes::watch(&config.tunnel.name)?,
             mobile,
             locked,
+            clear: Clear::default(),
             netlink: Netlink::open()?,
         };
         match host.open_devices(config) {
@@ -161,6 +166,7 @@ impl Host {
                 })?)
             }
         }
+        self.clear.start(config);
         match config.peers.is_empty() {
             true => Routes::remove_leftovers()?,
             false => self.tunnel = Some(Tunnel::open(config)?),
@@ -178,6 +184,8 @@ impl Host {
         let lock = plan::lock(config, self.inside().unwrap_or(&Inside::default()));
         self.locked = set(lock.as_ref())?;
         self.divert.as_ref().map_or(Ok(()), Divert::restore)?;
+        let inside = self.inside().cloned().unwrap_or_default();
+        self.clear.set(config, &inside);
         match (&mut self.tunnel, config.peers.is_empty()) {
             (Some(tunnel), false) => {
                 tunnel.equip(config)?;
@@ -214,8 +222,10 @@ impl Host {
             faults::step(faults, Step::Lock)?;
         }
         self.locked = set(lock.as_ref())?;
+        self.clear.set(config, &inside);
         let taken = tunnel.take(config, inside, faults);
         if taken.is_err() {
+            self.clear.set(config, &tunnel.inside);
             self.locked = set(plan::lock(config, &tunnel.inside).as_ref())?;
         }
         taken
@@ -281,10 +291,13 @@ impl Host {
 
     /// Takes everything out again. Later errors do not keep earlier ones from being told.
     pub fn close(self) -> Result<(), Error> {
+        // A start that failed leaves a predecessor's black holes, and with them its guard.
+        let stays = self.tunnel.is_none() && Routes::held().is_ok_and(|held| !held.is_empty());
         let routes = self.tunnel.map_or(Ok(()), Tunnel::close);
         let divert = self.divert.map_or(Ok(()), Divert::close);
         let mobile = self.mobile.map_or(Ok(()), Mobile::close);
-        routes.and(divert).and(mobile)
+        let clear = if stays { Ok(()) } else { clear::remove() };
+        routes.and(divert).and(mobile).and(clear)
     }
 }
 

@@ -6,6 +6,7 @@
 mod api;
 mod audit;
 mod batch;
+mod clear;
 mod crew;
 mod daemon;
 mod explain;

@@ -8,7 +8,7 @@ use crate::sockets::Sockets;
 use crate::streams::{self, Streams};
 use model::Path;
 use node::{DropReason, Packet, Sink};
-use os::{Bulk, lock};
+use os::{Bulk, clear, lock};
 use std::collections::BTreeSet;
 use std::io;
 
@@ -35,6 +35,8 @@ pub struct Losses {
     pub leases: u64,
     /// Packets that the lock has stopped outside the tunnel.
     pub lock: lock::Stopped,
+    /// Packets in clear that claimed to come out of a tunnel.
+    pub clear: u64,
     /// What was closed, refused or lost of streams.
     pub streams: streams::Counts,
     /// What was done to datagrams on purpose.
@@ -63,6 +65,7 @@ impl Losses {
             ("leave", self.lock.leaving),
             ("enter_to_inside", self.lock.to_inside),
             ("enter_from_protected", self.lock.from_protected),
+            ("enter_in_clear", self.clear),
         ];
         let faults = self.faults.iter().filter(|(_, count)| *count > 0);
         kinds.into_iter().chain(faults)
@@ -76,8 +79,13 @@ impl Losses {
         self.handed += other.handed;
     }
 
-    /// With what the lock, if there is one, has counted until now.
-    pub fn with_lock(self, locked: bool) -> Self {
+    /// With what nftables has counted until now: the guard, and the lock if there is one.
+    pub fn with_filters(self, locked: bool) -> Self {
+        let clear = clear::dropped().ok().flatten().unwrap_or(0);
+        Self { clear, ..self }.with_lock(locked)
+    }
+
+    fn with_lock(self, locked: bool) -> Self {
         if !locked {
             return self;
         }

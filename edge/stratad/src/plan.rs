@@ -3,6 +3,7 @@
 use crate::inside::Inside;
 use config::{Addressing, Config, Leak, Peer, Tcp};
 use model::{Encapsulation, Mode, TrafficSelector};
+use os::clear::{Flow, Guard, Target};
 use os::routes::{Plan, Service};
 use os::{Lock, Prefix};
 use std::net::{IpAddr, SocketAddr};
@@ -98,6 +99,79 @@ pub fn lock(config: &Config, inside: &Inside) -> Option<Lock> {
         stream_port: config.listen.tcp,
         streams: streams(config),
     })
+}
+
+/// What is believed only out of tunnels; `None` without peers.
+pub fn guard(config: &Config, inside: &Inside) -> Option<Guard> {
+    let Plan {
+        bypassed, services, ..
+    } = plan(config, inside);
+    (!config.peers.is_empty()).then(|| Guard {
+        device: config.tunnel.name.clone(),
+        protected: config
+            .peers
+            .iter()
+            .flat_map(|peer| flows(peer, inside))
+            .collect(),
+        bypassed,
+        services,
+        ports: vec![config.listen.nat, config.listen.ike],
+        stream_port: config.listen.tcp,
+        streams: streams(config),
+        mobile: config.mobility.is_some(),
+        transit: config.divert.is_some(),
+    })
+}
+
+/// What a peer's tunnels carry to us, whether they are up or not: all of `remote`, and of our addresses those that
+/// the peer lends us, if it does.
+fn flows(peer: &Peer, inside: &Inside) -> Vec<Flow> {
+    let lent = inside.from(&peer.party.name).iter();
+    let lent = lent.filter_map(|address| {
+        let length = Prefix::host(*address).length;
+        TrafficSelector::from_prefix(*address, length)
+    });
+    let lent: Vec<_> = lent.collect();
+    let first = (&peer.local, &peer.remote);
+    let others = peer.children.iter();
+    let others = others.map(|child| (&child.local, &child.remote));
+    let tunnels = std::iter::once(first).chain(others);
+    tunnels
+        .flat_map(|(local, remote)| {
+            let local = match peer.addressing {
+                Addressing::Requested => &lent,
+                Addressing::Fixed | Addressing::Lent(_) => local,
+            };
+            remote
+                .iter()
+                .flat_map(|remote| local.iter().flat_map(|local| flow(local, remote)))
+        })
+        .collect()
+}
+
+/// What a pair of selectors has in common, by the prefixes of the far end.
+fn flow(local: &TrafficSelector, remote: &TrafficSelector) -> Vec<Flow> {
+    let protocol = match (local.protocol, remote.protocol) {
+        (0, protocol) | (protocol, 0) => protocol,
+        (ours, theirs) if ours == theirs => ours,
+        _ => return Vec::new(),
+    };
+    if local.first.is_ipv4() != remote.first.is_ipv4() {
+        return Vec::new();
+    }
+    let target = Target {
+        first: local.first,
+        last: local.last,
+        protocol,
+        from: (&remote.ports).into(),
+        to: (&local.ports).into(),
+    };
+    let sources = remote.prefixes().into_iter().map(prefix_of);
+    let flow = |source| Flow {
+        source,
+        target: target.clone(),
+    };
+    sources.map(flow).collect()
 }
 
 /// Where streams lead that we begin.

@@ -31,6 +31,7 @@ pub fn status(facts: &Facts, node: &Node, losses: &Losses, now: Instant) -> Stat
         warnings: facts.warnings(),
         locked: facts.locked.clone(),
         removed: facts.removed.clone(),
+        clear: facts.claimants.claims(),
         peers,
         mobile_ip: mobile_ip(facts, node, now),
         refused_stranger: node.refused_stranger().map(|refusal| refused(refusal, now)),

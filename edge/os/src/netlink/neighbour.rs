@@ -8,7 +8,7 @@ use rtnetlink::packet_route::RouteNetlinkMessage as Message;
 use rtnetlink::packet_route::neighbour::{
     NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
 };
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 impl Netlink {
     /// Says where a neighbour is. The kernel does not ask it, and does not forget it while the interface is up.
@@ -47,6 +47,20 @@ impl Netlink {
         }
     }
 
+    /// Addresses at which the kernel found a neighbour on an interface.
+    pub fn addresses_of(&self, device: &str, link: LinkAddress) -> Result<Vec<IpAddr>, Error> {
+        let index = self.index(device)?;
+        let get = Message::GetNeighbour(NeighbourMessage::default());
+        let replies = self.dump("listing neighbours", get)?;
+        let addresses = replies.iter().filter_map(|reply| match reply {
+            Message::NewNeighbour(message) if message.header.ifindex == index => {
+                (link_of(message)? == link).then(|| destination(message))?
+            }
+            _ => None,
+        });
+        Ok(addresses.collect())
+    }
+
     /// The neighbours on an interface that were noted, by us or anybody.
     pub fn neighbours(&self, device: &str) -> Result<Vec<(Ipv4Addr, LinkAddress)>, Error> {
         let index = self.index(device)?;
@@ -75,13 +89,27 @@ fn read(message: &NeighbourMessage) -> Option<(Ipv4Addr, LinkAddress)> {
     if message.header.state != NeighbourState::Permanent {
         return None;
     }
-    let address = message.attributes.iter().find_map(|a| match a {
-        NeighbourAttribute::Destination(NeighbourAddress::Inet(address)) => Some(*address),
+    match destination(message)? {
+        IpAddr::V4(address) => Some((address, link_of(message)?)),
+        IpAddr::V6(_) => None,
+    }
+}
+
+fn destination(message: &NeighbourMessage) -> Option<IpAddr> {
+    message.attributes.iter().find_map(|a| match a {
+        NeighbourAttribute::Destination(NeighbourAddress::Inet(address)) => Some((*address).into()),
+        NeighbourAttribute::Destination(NeighbourAddress::Inet6(address)) => {
+            Some((*address).into())
+        }
         _ => None,
-    });
-    let link = message.attributes.iter().find_map(|a| match a {
-        NeighbourAttribute::LinkLayerAddress(octets) => octets.as_slice().try_into().ok(),
+    })
+}
+
+fn link_of(message: &NeighbourMessage) -> Option<LinkAddress> {
+    message.attributes.iter().find_map(|a| match a {
+        NeighbourAttribute::LinkLayerAddress(octets) => {
+            octets.as_slice().try_into().ok().map(LinkAddress)
+        }
         _ => None,
-    });
-    Some((address?, LinkAddress(link?)))
+    })
 }

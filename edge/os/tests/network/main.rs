@@ -6,6 +6,7 @@
 mod bulk;
 mod changes;
 mod claim;
+mod clear;
 mod divert;
 mod esp;
 mod ip_in_ip;

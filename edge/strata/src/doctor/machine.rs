@@ -6,7 +6,7 @@ use super::finding::Finding;
 use config::Config;
 use model::Encapsulation;
 use os::resolver::{self, Keeper};
-use os::{Datagrams, Error, Netlink, Routes, clock, divert, lock, routes, sysctl, tun};
+use os::{Datagrams, Error, Netlink, Routes, clear, clock, divert, lock, routes, sysctl, tun};
 use std::fs::File;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -35,6 +35,9 @@ pub fn examine(config: Option<&Config>, runs: bool) -> Vec<Finding> {
         findings.extend(leftovers());
     }
     findings.push(name_servers(config, runs));
+    if config.is_some_and(|config| !config.peers.is_empty()) {
+        findings.push(guard(runs));
+    }
     if config.is_some_and(|config| config.peers.iter().any(is_locked)) {
         findings.push(filter());
     }
@@ -268,6 +271,43 @@ fn name_servers(config: Option<&Config>, runs: bool) -> Finding {
         "no name can be resolved: stratad was killed before it could put the former list back",
         format!("start stratad, or `mv {} {shown}`", aside.display()),
     )
+}
+
+/// What drops packets in clear that claim to come out of a tunnel.
+fn guard(runs: bool) -> Finding {
+    const CHECK: &str = "clear";
+    const WHY: &str = "packets in clear that claim to come out of a tunnel are believed as if they came out of it";
+    let dropped = clear::require().and_then(|()| clear::dropped());
+    match (dropped, runs) {
+        (Ok(Some(packets @ 1..)), true) => Finding::doubt(
+            CHECK,
+            format!("{packets} packets in clear claimed to come out of a tunnel, and were dropped"),
+            "a host sends in the name of a peer, or a peer sends around its tunnel",
+            "look for the source in `strata status`; what may come in clear is a `[[policy]]` with \
+             `action = \"bypass\"`",
+        ),
+        (Ok(Some(_)), true) => Finding::good(CHECK, "nothing claimed to come out of a tunnel"),
+        (Ok(None), true) => Finding::fail(
+            CHECK,
+            "the table strata_clear is missing in nftables",
+            WHY,
+            "systemctl restart stratad",
+        ),
+        (Ok(_), false) => Finding::good(CHECK, "nftables is in the kernel"),
+        (Err(Error::NoRight { .. }), _) => Finding::doubt(
+            CHECK,
+            "not visible to this user",
+            "whether packets in clear are dropped can be seen by root alone",
+            "sudo strata doctor",
+        ),
+        (Err(error), _) => Finding::fail(
+            CHECK,
+            error.to_string(),
+            WHY,
+            "modprobe nf_tables nf_tables_inet; until then, for IPv4 alone, \
+             `sysctl -w net.ipv4.conf.all.rp_filter=1`",
+        ),
+    }
 }
 
 fn filter() -> Finding {

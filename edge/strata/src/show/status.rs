@@ -4,7 +4,8 @@ use super::paths::by;
 use super::{mobile_ip, state};
 use crate::text::{Paint, clean, count, octets, plural, span};
 use control::{
-    Carrier, Child, ChildKind, ChildMode, Peer, PeerKind, Refusal, Role, Status, Traffic,
+    Carrier, Child, ChildKind, ChildMode, ClearClaim, Peer, PeerKind, Refusal, Role, Status,
+    Traffic,
 };
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -27,6 +28,7 @@ pub fn show(status: &Status, paint: Paint) -> String {
         let prefixes = list(&status.locked);
         let _ = writeln!(text, "locked: {prefixes}, with or without stratad");
     }
+    show_clear(&mut text, &status.clear, paint);
     if let Some(mobile_ip) = &status.mobile_ip {
         mobile_ip::show(&mut text, mobile_ip, paint);
     }
@@ -39,6 +41,25 @@ pub fn show(status: &Status, paint: Paint) -> String {
     }
     show_drops(&mut text, status, paint);
     text
+}
+
+/// Lines on packets in clear; all sources are in `--json`.
+const MOST_CLAIMS: usize = 8;
+
+fn show_clear(text: &mut String, claims: &[ClearClaim], paint: Paint) {
+    for claim in claims.iter().take(MOST_CLAIMS) {
+        let (claim, ago) = (claim.to_string(), span(claim.seconds_ago));
+        let _ = writeln!(
+            text,
+            "{} {} ({ago} ago)",
+            paint.bad("clear:"),
+            clean(&claim)
+        );
+    }
+    let others = claims.len().saturating_sub(MOST_CLAIMS);
+    if others > 0 {
+        let _ = writeln!(text, "{} and {others} other sources", paint.bad("clear:"));
+    }
 }
 
 pub(super) fn reason(refusal: &Refusal) -> String {
@@ -276,6 +297,15 @@ mod tests {
             uptime_seconds: 7380,
             warnings: vec!["PAYLOAD LICENSED: fa".to_owned()],
             locked: vec!["10.8.0.0/16".to_owned()],
+            clear: vec![ClearClaim {
+                address: "10.1.0.2".parse().unwrap(),
+                peer: Some("alice".to_owned()),
+                interface: "eth0".to_owned(),
+                link: Some("02:00:00:00:00:66".to_owned()),
+                from: vec!["192.0.2.102".parse().unwrap()],
+                packets: 3,
+                seconds_ago: 61,
+            }],
             peers: vec![down, office()],
             refused_stranger: Some(Refusal {
                 seconds_ago: 9,
@@ -291,6 +321,7 @@ mod tests {
 alice@example.net  endpoint, running for 2 h 3 min
 warning: PAYLOAD LICENSED: fa
 locked: 10.8.0.0/16, with or without stratad
+clear: 3 packets in clear claimed to be alice, 10.1.0.2, by eth0 from 192.0.2.102 02:00:00:00:00:66, dropped (1 min 1 s ago)
 
 peer home  down
   identity  home.example.net

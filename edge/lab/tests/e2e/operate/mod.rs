@@ -1,6 +1,7 @@
 //! Operation: logs, diagnosis, faults, floods, leaks, reload, the service.
 
 mod audit;
+mod clear;
 mod crash;
 mod dns;
 mod doctor;

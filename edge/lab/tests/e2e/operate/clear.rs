@@ -1,0 +1,294 @@
+//! What arrives in clear and claims to come out of a tunnel is dropped, counted and told with its source.
+//!
+//! The host between the endpoints has the addresses inside of either end, and sends from them.
+
+use anyhow::{Context, Result, ensure};
+use lab::daemon::Daemon;
+use lab::host::Host;
+use lab::pair::{self, DEADLINE, GATEWAY, MOBILE, Pair, TUNNEL_KEY, Terms};
+use lab::process::until;
+use lab::testbed::{find_binary, find_command};
+use lab::transfer::transfer;
+use os::{Family, clear};
+use serde_json::Value;
+use std::net::{SocketAddr, UdpSocket};
+
+/// In every packet that claims something.
+const CLAIM: &str = "this must not be believed";
+
+/// Addresses of the host between that the mobile node and the gateway see it by.
+const NEAR: [&str; 2] = ["10.3.0.1", "2001:db8:3::1"];
+const FAR: [&str; 2] = ["192.0.2.2", "2001:db8:2::2"];
+
+/// The host between claims to be `inside`, and sends by its neighbour `via`.
+fn claim_to_be(pair: &Pair, inside: [&str; 2], target: [&str; 2], via: [&str; 2]) -> Result<()> {
+    let netlink = pair.between.netns().netlink()?;
+    for family in [0, 1] {
+        netlink.add_address("lo", inside[family].parse()?)?;
+        pair.between.route(target[family], via[family])?;
+    }
+    Ok(())
+}
+
+/// The host between as the mobile node, for the gateway.
+fn claim_to_be_mobile(pair: &Pair) -> Result<()> {
+    let gateway = ["192.0.2.1", "2001:db8:2::1"];
+    claim_to_be(pair, MOBILE, pair::PROTECTED, gateway)
+}
+
+/// Packets that the guard of a host has dropped.
+fn dropped(host: &Host) -> Result<Option<u64>> {
+    host.inside(|| Ok(clear::dropped()?))
+}
+
+/// Sends a datagram from an address of one host to one of another, in clear. Returns whether it arrives, as soon as
+/// it does or was dropped.
+fn arrives(sender: &Host, from: &str, victim: &Host, to: &str, guard: &Host) -> Result<bool> {
+    let socket = victim.inside(|| Ok(UdpSocket::bind((to, 0))?))?;
+    let target = socket.local_addr()?;
+    let before = dropped(guard)?;
+    sender.inside(|| {
+        UdpSocket::bind(SocketAddr::new(from.parse()?, 0))?.send_to(CLAIM.as_bytes(), target)?;
+        Ok(())
+    })?;
+    socket.set_nonblocking(true)?;
+    until("a packet or a drop", DEADLINE, || {
+        let arrived = socket.recv(&mut [0; 64]).is_ok();
+        let verdict = arrived || dropped(guard)? != before;
+        Ok(verdict.then_some(arrived))
+    })
+}
+
+/// Whether the gateway believes the host between in each family.
+fn is_believed(pair: &Pair) -> Result<[bool; 2]> {
+    let (between, gateway) = (&pair.between, &pair.gateway);
+    let believed = |family: usize| {
+        let (from, to) = (MOBILE[family], GATEWAY[family]);
+        arrives(between, from, gateway, to, gateway)
+    };
+    Ok([believed(0)?, believed(1)?])
+}
+
+/// Another gateway: `remote` of its peer in place of the mobile node's addresses.
+fn gateway_of(remote: &str) -> String {
+    let config = pair::gateway_config(Terms::PLAIN);
+    config.replace(
+        r#"remote = ["10.1.0.2/32", "fd00:1::2/128"]"#,
+        &format!("remote = {remote}"),
+    )
+}
+
+fn gateway(pair: &Pair, config: &str) -> Result<Daemon> {
+    pair.gateway.secret("tunnel.psk", TUNNEL_KEY)?;
+    pair.gateway.secret("node.psk", pair::NODE_KEY)?;
+    let daemon = pair.gateway.stratad(config)?;
+    daemon.strata("status")?;
+    Ok(daemon)
+}
+
+fn claims(status: &Value) -> &[Value] {
+    let claims = status["status"]["clear"].as_array();
+    claims.map_or(&[], Vec::as_slice)
+}
+
+#[lab::test]
+fn what_claims_to_be_a_peer_is_dropped_and_told_with_its_source() -> Result<()> {
+    let pair = Pair::new("clear")?;
+    claim_to_be_mobile(&pair)?;
+    let mut tunnel = pair.start_up(Terms::PLAIN)?;
+    ensure!(
+        claims(&tunnel.gateway.strata("status")?).is_empty(),
+        "claims at the start"
+    );
+    ensure!(is_believed(&pair)? == [false, false]);
+    let status = tunnel.gateway.strata("status")?;
+    ensure!(
+        status["status"]["drops"]["system_enter_in_clear"] == 2,
+        "{status}"
+    );
+    for (address, from) in MOBILE.iter().zip(FAR) {
+        let claim = claims(&status)
+            .iter()
+            .find(|claim| claim["address"] == *address);
+        let claim = claim.with_context(|| status.to_string())?;
+        ensure!(
+            claim["peer"] == "alice" && claim["interface"] == "eth0",
+            "{claim}"
+        );
+        ensure!(
+            claim["packets"] == 1 && claim["link"].is_string(),
+            "{claim}"
+        );
+        let known = claim["from"].as_array().context("no addresses")?;
+        ensure!(known.iter().any(|known| known == from), "{claim}");
+    }
+    let text = tunnel.gateway.strata_text("status")?;
+    ensure!(
+        text.contains("1 packet in clear claimed to be alice, 10.1.0.2, by eth0 from "),
+        "{text}"
+    );
+    let metrics = tunnel.gateway.strata_text("metrics")?;
+    ensure!(metrics.contains("\"enter_in_clear\"} 2"), "{metrics}");
+    let log = tunnel.gateway.process();
+    log.wait_for_log("1 packet in clear claimed to be alice, 10.1.0.2", DEADLINE)?;
+    // The tunnel brings the same addresses, and works.
+    for address in GATEWAY {
+        transfer(&pair.mobile, &pair.gateway, address, 100_000)?;
+    }
+    ensure!(
+        dropped(&pair.gateway)? == Some(2),
+        "the tunnel lost packets"
+    );
+    Ok(())
+}
+
+#[lab::test]
+fn what_is_forwarded_to_hosts_behind_is_judged_as_well() -> Result<()> {
+    let pair = Pair::new("clear")?;
+    let behind = pair.add_host_behind_mobile()?;
+    let lan = ["10.1.0.128/25", "fd00:1::8000/113"];
+    claim_to_be(&pair, GATEWAY, lan, ["10.3.0.2", "2001:db8:3::2"])?;
+    pair.mobile.secret("tunnel.psk", TUNNEL_KEY)?;
+    let config = pair::mobile_config(Family::V4, Terms::PLAIN, "manual");
+    let local = "local = [\"10.1.0.128/25\", \"fd00:1::8000/113\", ";
+    let mobile = pair.mobile.stratad(&config.replace("local = [", local))?;
+    mobile.strata("status")?;
+    for family in [0, 1] {
+        let to = pair::BEHIND[family];
+        let arrives = |from| arrives(&pair.between, from, &behind, to, &pair.mobile);
+        ensure!(!arrives(GATEWAY[family])?, "{to} believed it");
+        ensure!(arrives(NEAR[family])?, "{to} hears nothing else");
+    }
+    ensure!(dropped(&pair.mobile)? == Some(2));
+    Ok(())
+}
+
+#[lab::test]
+fn in_transport_mode_the_peers_own_address_is_not_believed_in_clear() -> Result<()> {
+    let pair = Pair::new("clear")?;
+    pair.mobile.secret("tunnel.psk", TUNNEL_KEY)?;
+    let config = r#"
+[node]
+id = "alice@example.net"
+[peer.office]
+address = "192.0.2.1"
+id = "gw.example.net"
+psk = "tunnel.psk"
+mode = "transport"
+local = ["10.3.0.2/32"]
+remote = ["192.0.2.1/32 udp"]
+zones = "refuse"
+start = "manual"
+"#;
+    let mobile = pair.mobile.stratad(config)?;
+    mobile.strata("status")?;
+    let from = |sender, from| arrives(sender, from, &pair.mobile, "10.3.0.2", &pair.mobile);
+    ensure!(
+        !from(&pair.gateway, "192.0.2.1")?,
+        "the peer is believed in clear"
+    );
+    ensure!(from(&pair.between, NEAR[0])?, "another host is not heard");
+    // Another protocol than the tunnel's.
+    pair.gateway.run("ping -c 1 -W 5 10.3.0.2")?;
+    ensure!(dropped(&pair.mobile)? == Some(1));
+    Ok(())
+}
+
+/// The control of the first test.
+#[lab::test]
+fn what_no_tunnel_carries_and_what_is_bypassed_arrives_in_clear() -> Result<()> {
+    let pair = Pair::new("clear")?;
+    claim_to_be_mobile(&pair)?;
+    let bypass = |remote| format!("[[policy]]\naction = \"bypass\"\nremote = \"{remote}\"\n");
+    let bypasses = bypass("10.1.0.2/32") + &bypass("fd00:1::2/128");
+    let wide = gateway_of(r#"["10.1.0.0/24", "fd00:1::/64"]"#);
+    for (config, believed) in [
+        (gateway_of(r#"["10.1.0.3/32", "fd00:1::3/128"]"#), true),
+        (wide.clone(), false),
+        (wide + &bypasses, true),
+    ] {
+        let _gateway = gateway(&pair, &config)?;
+        ensure!(is_believed(&pair)? == [believed; 2], "{config}");
+    }
+    Ok(())
+}
+
+#[lab::test]
+fn the_guard_outlives_a_killed_daemon_and_ends_with_an_orderly_stop() -> Result<()> {
+    let pair = Pair::new("clear")?;
+    claim_to_be_mobile(&pair)?;
+    let before = pair::traces(&pair.gateway)?;
+    let mut tunnel = pair.start_up(Terms::PLAIN)?;
+    tunnel.gateway.process().crash()?;
+    // The addresses inside have gone with the device; a host behind the gateway would have kept its own.
+    let netlink = pair.gateway.netns().netlink()?;
+    for address in GATEWAY {
+        netlink.add_address("lo", address.parse()?)?;
+    }
+    ensure!(is_believed(&pair)? == [false, false]);
+    for address in GATEWAY {
+        netlink.delete_address("lo", address.parse()?)?;
+    }
+    tunnel.gateway.start_again()?;
+    tunnel.gateway.wait_until("status", DEADLINE, pair::is_up)?;
+    ensure!(is_believed(&pair)? == [false, false]);
+    tunnel.gateway.stop()?;
+    ensure!(pair::traces(&pair.gateway)? == before, "something is left");
+    Ok(())
+}
+
+#[lab::test]
+fn a_reload_changes_what_is_believed_and_loses_no_count() -> Result<()> {
+    let pair = Pair::new("clear")?;
+    claim_to_be_mobile(&pair)?;
+    let daemon = gateway(&pair, &gateway_of(r#"["10.1.0.3/32", "fd00:1::3/128"]"#))?;
+    ensure!(is_believed(&pair)? == [true, true]);
+    let both = gateway_of(r#"["10.1.0.2/31", "fd00:1::2/127"]"#);
+    daemon.change(&both)?;
+    ensure!(is_believed(&pair)? == [false, false]);
+    daemon.change(&pair::gateway_config(Terms::PLAIN))?;
+    ensure!(is_believed(&pair)? == [false, false]);
+    let status = daemon.strata("status")?;
+    ensure!(
+        status["status"]["drops"]["system_enter_in_clear"] == 4,
+        "{status}"
+    );
+    Ok(())
+}
+
+#[lab::test]
+fn a_guard_that_another_program_removes_is_told_and_comes_back() -> Result<()> {
+    let pair = Pair::new("clear")?;
+    claim_to_be_mobile(&pair)?;
+    let mut daemon = gateway(&pair, &pair::gateway_config(Terms::PLAIN))?;
+    pair.gateway.run("nft delete table inet strata_clear")?;
+    daemon.process().wait_for_log("strata_clear", DEADLINE)?;
+    ensure!(is_believed(&pair)? == [false, false]);
+    Ok(())
+}
+
+#[lab::test]
+fn the_guard_does_not_need_the_program_nft() -> Result<()> {
+    let pair = Pair::new("clear")?;
+    claim_to_be_mobile(&pair)?;
+    pair.gateway.secret("tunnel.psk", TUNNEL_KEY)?;
+    pair.gateway.secret("node.psk", pair::NODE_KEY)?;
+    let socket = pair.gateway.directory().join("api.sock");
+    let control = format!("[control]\nsocket = \"{}\"\n", socket.display());
+    let config = pair::gateway_config(Terms::PLAIN) + &control;
+    let config = pair.gateway.file("strata.toml", &config)?;
+    let hide = format!(
+        "mount --bind /dev/null {} && exec {} --config {}",
+        find_command("nft", "nftables")?.display(),
+        find_binary("stratad")?.display(),
+        config.display()
+    );
+    let mut command = pair.gateway.command("unshare");
+    command.args(["--mount", "sh", "-c", &hide]);
+    let mut daemon = pair.gateway.start("stratad", command)?;
+    daemon.wait_for_log("runs as", DEADLINE)?;
+    ensure!(is_believed(&pair)? == [false, false]);
+    daemon.terminate(DEADLINE)?;
+    ensure!(dropped(&pair.gateway)?.is_none(), "the guard is left");
+    Ok(())
+}

@@ -1,0 +1,638 @@
+//! The guard against packets in clear that claim to come out of a tunnel.
+//!
+//! RFC 4301 section 5.2 has what arrives without protection looked up in the SPD, and dropped where the policy
+//! protects it. The kernel does not know our policies: an interface takes a packet from any source for any address.
+//! So a table of nftables judges what comes by any interface but the tunnel's, for the host itself and for those
+//! behind it. It is about arriving, whatever `leak` says about leaving ([`crate::lock`]).
+//!
+//! Bypasses are asked first: what carries the tunnels and keeps the outer network alive, for the host itself alone,
+//! and what an operator has excepted. Of prefixes the longest decides, as in our routes; a longer one whose
+//! tunnel does not carry the destination leaves the decision to the next. A lookup in a hash table for each length
+//! in use finds the source among any number of peers.
+//!
+//! The table works without this process, also after `kill -9`, until the next start or an orderly end. It is made
+//! without the program `nft`, which need not be there, and `nft list table inet strata_clear` shows it.
+
+use crate::nftables::{self, Base, Batch, Hook, IPV4, IPV6, Meta, R0, Record, Rule, Verdict};
+use crate::routes::Service;
+use crate::{Error, Family, LinkAddress, Prefix};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+/// Name of the table, in the family `inet`.
+const TABLE: &str = "strata_clear";
+
+/// Name of the counter of all dropped packets.
+const DROPPED: &str = "dropped";
+
+/// How long a source is remembered after its last packet.
+const MEMORY: Duration = Duration::from_secs(3600);
+
+/// Most sources of a family at once. Packets of others are dropped and counted all the same.
+const MOST_SOURCES: u32 = 1024;
+
+/// nft's numbers of the types in a source's key.
+const INTERFACE_NAME: u32 = 41;
+const ETHER_ADDRESS: u32 = 9;
+
+/// The type of Ethernet and Wi-Fi interfaces (`ARPHRD_ETHER`), in the order of this machine.
+const ETHERNET: u16 = 1;
+
+/// Octets of an interface's name and of a link-layer address in a source's key.
+const NAME: usize = 16;
+const LINK: usize = 8;
+
+const ICMP: u8 = 1;
+const IP_IN_IP: u8 = 4;
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+const ESP: u8 = 50;
+const ICMPV6: u8 = 58;
+
+/// Ports of DHCP: those of a client and those of a server.
+const DHCP: [[u16; 2]; 2] = [[68, 67], [546, 547]];
+
+/// The port of Mobile IP.
+const MOBILE_IP: u16 = 434;
+
+/// Types of ICMP that report an error about a packet.
+const ICMP_ERRORS: [u8; 3] = [3, 11, 12];
+const ICMPV6_ERRORS: RangeInclusive<u8> = 1..=4;
+
+/// Types of ICMPv6 between neighbours: listeners of multicast, routers, redirects.
+const NEIGHBOURS: RangeInclusive<u8> = 130..=137;
+const LISTENER_REPORT: u8 = 143;
+
+/// Types of ICMP that agents of Mobile IP advertise themselves by.
+const ROUTERS: RangeInclusive<u8> = 9..=10;
+
+/// What is believed only out of the tunnel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Guard {
+    /// The TUN by which packets come out of tunnels.
+    pub device: String,
+    /// What tunnels carry to us.
+    pub protected: BTreeSet<Flow>,
+    /// Sources that are believed outside as well.
+    pub bypassed: Vec<Prefix>,
+    /// Services that are, wherever they are.
+    pub services: Vec<Service>,
+    /// UDP ports at which encapsulated packets arrive.
+    pub ports: Vec<u16>,
+    /// The TCP port at which they arrive in streams.
+    pub stream_port: Option<u16>,
+    /// The far ends of streams of our own, in which they arrive as well.
+    pub streams: Vec<SocketAddr>,
+    /// Whether the host takes part in Mobile IP.
+    pub mobile: bool,
+    /// Whether encapsulated packets pass to others: at a licensed node.
+    pub transit: bool,
+}
+
+/// Packets from a prefix to a range of addresses.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Flow {
+    /// Where they come from.
+    pub source: Prefix,
+    /// Where they go.
+    pub target: Target,
+}
+
+/// The end of a flow that is ours, and what both ends say of the protocol.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Target {
+    /// First address, of the source's family.
+    pub first: IpAddr,
+    /// Last address.
+    pub last: IpAddr,
+    /// IP protocol, 0 for any.
+    pub protocol: u8,
+    /// Ports they come from.
+    pub from: Ports,
+    /// Ports they go to.
+    pub to: Ports,
+}
+
+/// A range of ports; all of them hold for packets without ports as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ports {
+    /// The first.
+    pub first: u16,
+    /// The last.
+    pub last: u16,
+}
+
+impl From<&RangeInclusive<u16>> for Ports {
+    fn from(range: &RangeInclusive<u16>) -> Self {
+        Self {
+            first: *range.start(),
+            last: *range.end(),
+        }
+    }
+}
+
+/// A source of dropped packets, as far as it can be seen.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Source {
+    /// The address inside that it claimed.
+    pub claimed: IpAddr,
+    /// The interface by which its packets came.
+    pub interface: String,
+    /// Its Ethernet address, or that of the last router before us.
+    pub link: Option<LinkAddress>,
+    /// Dropped packets.
+    pub packets: u64,
+    /// Time since the last of them.
+    pub ago: Duration,
+}
+
+impl Guard {
+    /// Sets up the guard, in the place of a predecessor's.
+    pub fn start(&self) -> Result<(), Error> {
+        let mut batch = Batch::new(TABLE);
+        batch.table();
+        batch.delete_table();
+        begin(&mut batch);
+        self.fill(batch)
+    }
+
+    /// Changes what is guarded. Counters go on, and there is no moment in between at which anything passes.
+    pub fn set(&self) -> Result<(), Error> {
+        if dropped()?.is_none() {
+            return self.start();
+        }
+        let mut batch = Batch::new(TABLE);
+        batch.delete_rules();
+        self.fill(batch)
+    }
+
+    fn fill(&self, mut batch: Batch<'_>) -> Result<(), Error> {
+        self.judge(&mut batch);
+        self.receive(&mut batch);
+        self.forward(&mut batch);
+        batch.commit("guarding what arrives in clear by nftables")
+    }
+
+    /// Packets for the host itself.
+    fn receive(&self, batch: &mut Batch<'_>) {
+        let accept = |rule: Rule| rule.verdict(Verdict::Accept);
+        let mut input = |rule: Rule| batch.rule("input", &rule);
+        for interface in [self.device.as_str(), "lo"] {
+            input(accept(Rule::default().by(interface)));
+        }
+        for port in &self.ports {
+            input(accept(udp(2, *port)));
+        }
+        input(accept(Rule::default().protocol(ESP)));
+        // IPv6 is put together only behind this point, and only a first fragment has ports.
+        let fragment = Rule::default()
+            .meta(Meta::Family, R0)
+            .is(&[Layout::of(Family::V6).number]);
+        let fragment = fragment.protocol(UDP).load_fragment();
+        let fragment = fragment.masked(&[0xff, 0xf8]).is_not(&[0, 0]);
+        input(accept(fragment));
+        if let Some(port) = self.stream_port {
+            input(accept(tcp(2, port)));
+        }
+        for end in &self.streams {
+            input(accept(answer_of(*end)));
+        }
+        if self.mobile {
+            for offset in [0, 2] {
+                input(accept(udp(offset, MOBILE_IP)));
+            }
+            input(accept(Rule::default().protocol(IP_IN_IP)));
+            input(accept(icmp(ICMP, ROUTERS)));
+        }
+        for [client, server] in DHCP {
+            for ports in [[client, server], [server, client]] {
+                let [from, to] = ports.map(u16::to_be_bytes);
+                let ports = Rule::default().protocol(UDP);
+                input(accept(ports.transport(0, &[from, to].concat())));
+            }
+        }
+        input(accept(icmp(ICMPV6, NEIGHBOURS)));
+        input(accept(icmp(ICMPV6, LISTENER_REPORT..=LISTENER_REPORT)));
+        for kind in ICMP_ERRORS {
+            input(icmp(ICMP, kind..=kind).verdict(Verdict::Jump("about4")));
+        }
+        input(icmp(ICMPV6, ICMPV6_ERRORS).verdict(Verdict::Jump("about6")));
+        input(Rule::default().verdict(Verdict::Jump("judge")));
+        // The packet in a report begins behind 8 octets, and is one of ours without options.
+        let whole = |rule: Rule| rule.transport(8, &[0x45]);
+        self.report(
+            batch,
+            "about4",
+            Embedded {
+                protocol: 17,
+                ports: 28,
+            },
+            whole,
+        );
+        self.report(
+            batch,
+            "about6",
+            Embedded {
+                protocol: 14,
+                ports: 48,
+            },
+            |rule| rule,
+        );
+    }
+
+    /// Reports about an outer packet of ours are believed.
+    fn report(
+        &self,
+        batch: &mut Batch<'_>,
+        chain: &str,
+        at: Embedded,
+        begin: impl Fn(Rule) -> Rule,
+    ) {
+        let of = |protocol| {
+            let icmp = begin(Rule::default());
+            icmp.transport(at.protocol, &[protocol])
+        };
+        let port = |protocol, offset, port: u16| {
+            let rule = of(protocol).transport(at.ports + offset, &port.to_be_bytes());
+            rule.verdict(Verdict::Accept)
+        };
+        batch.rule(chain, &of(ESP).verdict(Verdict::Accept));
+        for ours in &self.ports {
+            batch.rule(chain, &port(UDP, 0, *ours));
+        }
+        if let Some(ours) = self.stream_port {
+            batch.rule(chain, &port(TCP, 0, ours));
+        }
+        let ends: BTreeSet<_> = self.streams.iter().map(SocketAddr::port).collect();
+        for theirs in ends {
+            batch.rule(chain, &port(TCP, 2, theirs));
+        }
+        if self.mobile {
+            batch.rule(chain, &of(IP_IN_IP).verdict(Verdict::Accept));
+            batch.rule(chain, &port(UDP, 0, MOBILE_IP));
+            batch.rule(chain, &port(UDP, 2, MOBILE_IP));
+        }
+    }
+
+    /// Packets for others.
+    fn forward(&self, batch: &mut Batch<'_>) {
+        let own = Rule::default().by(&self.device);
+        batch.rule("forward", &own.verdict(Verdict::Accept));
+        if self.transit {
+            let esp = Rule::default().protocol(ESP);
+            batch.rule("forward", &esp.verdict(Verdict::Accept));
+            for port in &self.ports {
+                for offset in [0, 2] {
+                    batch.rule("forward", &udp(offset, *port).verdict(Verdict::Accept));
+                }
+            }
+        }
+        batch.rule("forward", &Rule::default().verdict(Verdict::Jump("judge")));
+    }
+
+    /// Bypassed services, then prefixes from the longest to the shortest.
+    fn judge(&self, batch: &mut Batch<'_>) {
+        for family in Family::ALL {
+            let layout = Layout::of(family);
+            let rule = Rule::default().meta(Meta::Family, R0).is(&[layout.number]);
+            batch.rule("judge", &rule.verdict(Verdict::Jump(layout.judge)));
+            layout.drop(batch);
+            let services = self.services.iter();
+            for service in services.filter(|service| service.prefix.family() == family) {
+                batch.rule(layout.judge, &layout.service(service));
+            }
+        }
+        let mut chains = Chains::default();
+        let mut by_length = BTreeMap::<(Family, u8), Sources>::new();
+        for (source, targets) in self.targets() {
+            let chain = chains.of(source.family(), targets, batch);
+            let place = (source.family(), u8::MAX - source.length);
+            let sources = by_length.entry(place).or_default();
+            sources.protected.push(octets(source.address));
+            sources.chains.push(chain);
+        }
+        for prefix in &self.bypassed {
+            let place = (prefix.family(), u8::MAX - prefix.length);
+            let sources = by_length.entry(place).or_default();
+            sources.bypassed.insert(octets(prefix.address));
+        }
+        for ((family, length), sources) in by_length {
+            let layout = Layout::of(family);
+            sources.decide(&layout, u8::MAX - length, batch);
+        }
+    }
+
+    /// What each source must not send in clear.
+    fn targets(&self) -> BTreeMap<Prefix, BTreeSet<&Target>> {
+        let mut targets = BTreeMap::<_, BTreeSet<_>>::new();
+        for flow in &self.protected {
+            let source = whole(flow.source);
+            targets.entry(source).or_default().insert(&flow.target);
+        }
+        targets
+    }
+}
+
+/// Where a report has the protocol and the ports of the packet it is about.
+#[derive(Clone, Copy)]
+struct Embedded {
+    protocol: u32,
+    ports: u32,
+}
+
+/// Sources of one prefix length.
+#[derive(Default)]
+struct Sources {
+    protected: Vec<Vec<u8>>,
+    /// The chain for each of them.
+    chains: Vec<String>,
+    bypassed: BTreeSet<Vec<u8>>,
+}
+
+impl Sources {
+    /// Of two equal prefixes the protected one is asked first, as in our routes.
+    fn decide(&self, layout: &Layout, length: u8, batch: &mut Batch<'_>) {
+        let source = || layout.source(length);
+        if !self.protected.is_empty() {
+            let map = batch.map(&self.protected, &self.chains);
+            batch.rule(layout.judge, &source().chosen(map));
+        }
+        if !self.bypassed.is_empty() {
+            let keys: Vec<_> = self.bypassed.iter().cloned().collect();
+            let set = batch.set(&keys);
+            let rule = source().member(set).verdict(Verdict::Accept);
+            batch.rule(layout.judge, &rule);
+        }
+    }
+}
+
+/// Chains that drop what goes to certain targets: many peers have the same.
+#[derive(Default)]
+struct Chains<'a> {
+    known: BTreeMap<(Family, BTreeSet<&'a Target>), String>,
+}
+
+impl<'a> Chains<'a> {
+    fn of(
+        &mut self,
+        family: Family,
+        targets: BTreeSet<&'a Target>,
+        batch: &mut Batch<'_>,
+    ) -> String {
+        let number = self.known.len();
+        let chain = self.known.entry((family, targets));
+        if let std::collections::btree_map::Entry::Occupied(known) = chain {
+            return known.get().clone();
+        }
+        let layout = Layout::of(family);
+        let name = format!("to_{number}");
+        batch.chain(&name, None);
+        for target in &chain.key().1 {
+            batch.rule(&name, &layout.target(target));
+        }
+        chain.or_insert(name).clone()
+    }
+}
+
+/// What a family's headers look like, and the names of its parts of the table.
+struct Layout {
+    family: Family,
+    number: u8,
+    judge: &'static str,
+    drop: &'static str,
+    sources: &'static str,
+    source: u32,
+    destination: u32,
+    length: u32,
+}
+
+impl Layout {
+    const fn of(family: Family) -> Self {
+        match family {
+            Family::V4 => Self {
+                family,
+                number: 2,
+                judge: "judge4",
+                drop: "drop4",
+                sources: "sources4",
+                source: 12,
+                destination: 16,
+                length: 4,
+            },
+            Family::V6 => Self {
+                family,
+                number: 10,
+                judge: "judge6",
+                drop: "drop6",
+                sources: "sources6",
+                source: 8,
+                destination: 24,
+                length: 16,
+            },
+        }
+    }
+
+    /// Loads the network that a packet claims to come from.
+    fn source(&self, length: u8) -> Rule {
+        let rule = Rule::default().load(Base::Network, self.source, self.length, R0);
+        match length == self.family.bits() {
+            true => rule,
+            false => rule.masked(&mask(self.length as usize, length)),
+        }
+    }
+
+    fn service(&self, service: &Service) -> Rule {
+        let prefix = whole(service.prefix);
+        let rule = self.source(prefix.length).is(&octets(prefix.address));
+        let rule = rule.protocol(service.protocol);
+        let rule = match &service.ports {
+            Some(ports) => within(rule, 0, ports.into()),
+            None => rule,
+        };
+        rule.verdict(Verdict::Accept)
+    }
+
+    fn target(&self, target: &Target) -> Rule {
+        let rule = Rule::default().load(Base::Network, self.destination, self.length, R0);
+        let rule = rule.within(&octets(target.first), &octets(target.last));
+        let rule = match target.protocol {
+            0 => rule,
+            protocol => rule.protocol(protocol),
+        };
+        let rule = within(within(rule, 0, target.from), 2, target.to);
+        rule.verdict(Verdict::Goto(self.drop))
+    }
+
+    /// Remembers the source, by its Ethernet address where there is one, and drops the packet.
+    fn drop(&self, batch: &mut Batch<'_>) {
+        let name = R0 + self.length / 4;
+        let link = name + (NAME / 4) as u32;
+        let seen = |rule: Rule| {
+            let rule = rule.load(Base::Network, self.source, self.length, R0);
+            rule.meta(Meta::Interface, name)
+        };
+        let kind = || Rule::default().meta(Meta::InterfaceType, R0);
+        let ethernet = seen(kind().is(&ETHERNET.to_ne_bytes()));
+        let ethernet = ethernet.load(Base::Link, 6, 6, link);
+        let other = seen(kind().is_not(&ETHERNET.to_ne_bytes()));
+        let other = other.constant(&[0; LINK], link);
+        for rule in [ethernet, other] {
+            batch.rule(self.drop, &rule.record(self.sources));
+        }
+        let rule = Rule::default().count(DROPPED).verdict(Verdict::Drop);
+        batch.rule(self.drop, &rule);
+    }
+
+    fn read(&self, element: &[u8]) -> Option<Source> {
+        let key = nftables::find(element, 1).and_then(|key| nftables::find(key, 1))?;
+        let (claimed, rest) = key.split_at_checked(self.length as usize)?;
+        let (name, link) = rest.split_first_chunk::<NAME>()?;
+        let link: [u8; 6] = *link.first_chunk()?;
+        let left = nftables::find(element, 5)?.first_chunk().copied();
+        let left = Duration::from_millis(left.map_or(0, u64::from_be_bytes));
+        Some(Source {
+            claimed: match self.family {
+                Family::V4 => IpAddr::from(*claimed.first_chunk::<4>()?),
+                Family::V6 => IpAddr::from(*claimed.first_chunk::<16>()?),
+            },
+            interface: name
+                .iter()
+                .take_while(|octet| **octet != 0)
+                .map(|octet| char::from(*octet))
+                .collect(),
+            link: (link != [0; 6]).then_some(LinkAddress(link)),
+            packets: nftables::seen(element)?,
+            ago: MEMORY.saturating_sub(left),
+        })
+    }
+}
+
+/// The parts of the table that stay when rules change, and the chains that rules name.
+fn begin(batch: &mut Batch<'_>) {
+    batch.table();
+    batch.counter(DROPPED);
+    for (family, address) in [(Family::V4, IPV4), (Family::V6, IPV6)] {
+        let layout = Layout::of(family);
+        batch.records(&Record {
+            name: layout.sources,
+            key_type: address << 12 | INTERFACE_NAME << 6 | ETHER_ADDRESS,
+            key: layout.length + (NAME + LINK) as u32,
+            size: MOST_SOURCES,
+            timeout: MEMORY.as_millis() as u64,
+        });
+        batch.chain(layout.drop, None);
+        batch.chain(layout.judge, None);
+    }
+    for chain in ["judge", "about4", "about6"] {
+        batch.chain(chain, None);
+    }
+    batch.chain("input", Some(Hook::Input));
+    batch.chain("forward", Some(Hook::Forward));
+}
+
+/// Removes the guard, of ours or of a predecessor.
+pub fn remove() -> Result<(), Error> {
+    match dropped() {
+        Ok(Some(_)) => {
+            let mut batch = Batch::new(TABLE);
+            batch.delete_table();
+            batch.commit("removing the table strata_clear from nftables")
+        }
+        // Where there are no tables there is none of ours.
+        Ok(None) | Err(Error::Os { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Packets that the guard has dropped since it was set up; `None` without a guard.
+pub fn dropped() -> Result<Option<u64>, Error> {
+    nftables::counted(TABLE, DROPPED)
+}
+
+/// Sources of the last hour, those with the most packets first.
+pub fn sources() -> Result<Vec<Source>, Error> {
+    let mut sources = Vec::new();
+    for family in Family::ALL {
+        let layout = Layout::of(family);
+        nftables::elements(TABLE, layout.sources, |element| {
+            sources.extend(layout.read(element));
+        })?;
+    }
+    sources.sort_by(|a, b| (b.packets, &a.claimed).cmp(&(a.packets, &b.claimed)));
+    Ok(sources)
+}
+
+/// Fails if this kernel has no nftables, or this process no right to them.
+pub fn require() -> Result<(), Error> {
+    nftables::require()
+}
+
+fn udp(offset: u32, port: u16) -> Rule {
+    Rule::default()
+        .protocol(UDP)
+        .transport(offset, &port.to_be_bytes())
+}
+
+fn tcp(offset: u32, port: u16) -> Rule {
+    Rule::default()
+        .protocol(TCP)
+        .transport(offset, &port.to_be_bytes())
+}
+
+/// Segments of a stream of our own; they open none to us.
+fn answer_of(end: SocketAddr) -> Rule {
+    const SYN: u8 = 0x02;
+    const ACK: u8 = 0x10;
+    let layout = Layout::of(Family::of(end.ip()));
+    let family = Rule::default().meta(Meta::Family, R0).is(&[layout.number]);
+    let rule = family.load(Base::Network, layout.source, layout.length, R0);
+    let rule = rule.is(&octets(end.ip())).protocol(TCP);
+    let rule = rule.transport(0, &end.port().to_be_bytes());
+    let flags = rule.load(Base::Transport, 13, 1, R0).masked(&[SYN | ACK]);
+    flags.is_not(&[SYN])
+}
+
+fn icmp(protocol: u8, kinds: RangeInclusive<u8>) -> Rule {
+    let rule = Rule::default().protocol(protocol);
+    let rule = rule.load(Base::Transport, 0, 1, R0);
+    rule.within(&[*kinds.start()], &[*kinds.end()])
+}
+
+/// Goes on for ports in a range, at an offset of the transport header.
+fn within(rule: Rule, offset: u32, ports: Ports) -> Rule {
+    if (ports.first, ports.last) == (0, u16::MAX) {
+        return rule;
+    }
+    let rule = rule.load(Base::Transport, offset, 2, R0);
+    rule.within(&ports.first.to_be_bytes(), &ports.last.to_be_bytes())
+}
+
+/// A prefix without host bits.
+fn whole(prefix: Prefix) -> Prefix {
+    let octets = octets(prefix.address);
+    let mask = mask(octets.len(), prefix.length);
+    let masked: Vec<u8> = octets.iter().zip(mask).map(|(o, m)| o & m).collect();
+    let address = match (masked.first_chunk::<4>(), masked.first_chunk::<16>()) {
+        (_, Some(v6)) => IpAddr::from(*v6),
+        (Some(v4), None) => IpAddr::from(*v4),
+        (None, None) => prefix.address,
+    };
+    Prefix { address, ..prefix }
+}
+
+/// The mask of a prefix length, in so many octets.
+fn mask(octets: usize, length: u8) -> Vec<u8> {
+    let bits = |octet: usize| usize::from(length).saturating_sub(8 * octet).min(8);
+    (0..octets)
+        .map(|octet| (0xff00_u16 >> bits(octet)) as u8)
+        .collect()
+}
+
+fn octets(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(v4) => v4.octets().to_vec(),
+        IpAddr::V6(v6) => v6.octets().to_vec(),
+    }
+}

@@ -1,0 +1,376 @@
+//! Tables of nftables through their own protocol, so that packets are judged on machines without the program `nft`.
+//!
+//! The kernel takes what is to change as one batch: all of it, or nothing. What is written here is what
+//! `nft list table` shows where the program is there.
+
+mod attribute;
+mod rule;
+
+pub(crate) use attribute::{Attributes, find, read};
+pub(crate) use rule::{Base, Meta, R0, Rule, Verdict, seen};
+
+use crate::Error;
+use nix::errno::Errno;
+use nix::libc;
+use nix::sys::socket::sockopt::{ReceiveTimeout, SndBufForce};
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, recv, sendto,
+    setsockopt, socket,
+};
+use nix::sys::time::{TimeVal, TimeValLike};
+use std::os::fd::{AsRawFd, OwnedFd};
+
+/// The family of tables that see IPv4 and IPv6.
+const INET: u8 = 1;
+
+/// Octets of a message's two headers.
+const HEADERS: usize = 20;
+
+/// Where a message has its flags, of which an acknowledgement is among the lower eight bits.
+const FLAGS: usize = if cfg!(target_endian = "little") { 6 } else { 7 };
+
+/// Elements in one message: an attribute ends at 65,535 octets.
+const ELEMENTS_AT_ONCE: usize = 500;
+
+/// Octets that one answer of the kernel may have.
+const ANSWER: usize = 1 << 16;
+
+/// Seconds until a kernel that does not answer counts as one without nftables.
+const PATIENCE: i64 = 10;
+
+/// Before filters, also the lock's, which would drop packets without a word on their source.
+const FIRST: i32 = -1;
+
+/// Hooks of packets that come from outside.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Hook {
+    /// Packets for the host itself.
+    Input = 1,
+    /// Packets for others.
+    Forward = 2,
+}
+
+/// A set that rules fill with what they see.
+pub(crate) struct Record<'a> {
+    pub name: &'a str,
+    /// nft's number of the key's type, for its listings.
+    pub key_type: u32,
+    /// Octets of a key.
+    pub key: u32,
+    /// Most elements at once.
+    pub size: u32,
+    /// Milliseconds until an element goes that is not seen again.
+    pub timeout: u64,
+}
+
+/// Changes to one table, in order.
+pub(crate) struct Batch<'a> {
+    table: &'a str,
+    octets: Vec<u8>,
+    sequence: u32,
+    sets: u32,
+    /// Where the last message begins.
+    last: usize,
+}
+
+impl<'a> Batch<'a> {
+    pub(crate) fn new(table: &'a str) -> Self {
+        let mut batch = Self {
+            table,
+            octets: Vec::new(),
+            sequence: 0,
+            sets: 0,
+            last: 0,
+        };
+        batch.end(libc::NFNL_MSG_BATCH_BEGIN);
+        batch
+    }
+
+    /// Makes the table, unless it is there.
+    pub(crate) fn table(&mut self) {
+        let attributes = Attributes::default().text(1, self.table);
+        self.push(libc::NFT_MSG_NEWTABLE, libc::NLM_F_CREATE, &attributes);
+    }
+
+    /// Deletes the table, which must be there.
+    pub(crate) fn delete_table(&mut self) {
+        let attributes = Attributes::default().text(1, self.table);
+        self.push(libc::NFT_MSG_DELTABLE, 0, &attributes);
+    }
+
+    /// Deletes all rules, and with them the sets that only they use.
+    pub(crate) fn delete_rules(&mut self) {
+        let attributes = Attributes::default().text(1, self.table);
+        self.push(libc::NFT_MSG_DELRULE, 0, &attributes);
+    }
+
+    /// Makes a counter, which must not be there.
+    pub(crate) fn counter(&mut self, name: &str) {
+        let attributes = Attributes::default()
+            .text(1, self.table)
+            .text(2, name)
+            .number(3, rule::COUNTER)
+            .nested(4, &Attributes::default());
+        self.push(libc::NFT_MSG_NEWOBJ, libc::NLM_F_CREATE, &attributes);
+    }
+
+    /// Makes a set for [`Rule::record`], which must not be there.
+    pub(crate) fn records(&mut self, record: &Record<'_>) {
+        self.sets += 1;
+        let flags = libc::NFT_SET_TIMEOUT | libc::NFT_SET_EVAL;
+        let attributes = Attributes::default()
+            .text(1, self.table)
+            .text(2, record.name)
+            .number(3, flags as u32)
+            .number(4, record.key_type)
+            .number(5, record.key)
+            .nested(9, &Attributes::default().number(1, record.size))
+            .number(10, self.sets)
+            .octets(11, &record.timeout.to_be_bytes());
+        self.push(libc::NFT_MSG_NEWSET, libc::NLM_F_CREATE, &attributes);
+    }
+
+    /// Makes a chain, unless it is there: one that packets pass at a hook, or one for jumps.
+    pub(crate) fn chain(&mut self, name: &str, hook: Option<Hook>) {
+        let attributes = Attributes::default().text(1, self.table).text(3, name);
+        let attributes = match hook {
+            None => attributes,
+            Some(hook) => {
+                let priority = FIRST.cast_unsigned();
+                let place = Attributes::default()
+                    .number(1, hook as u32)
+                    .number(2, priority);
+                attributes.nested(4, &place).text(7, "filter")
+            }
+        };
+        self.push(libc::NFT_MSG_NEWCHAIN, libc::NLM_F_CREATE, &attributes);
+    }
+
+    /// Appends a rule to a chain.
+    pub(crate) fn rule(&mut self, chain: &str, rule: &Rule) {
+        let attributes = Attributes::default()
+            .text(1, self.table)
+            .text(2, chain)
+            .nested(4, rule.expressions());
+        let flags = libc::NLM_F_CREATE | libc::NLM_F_APPEND;
+        self.push(libc::NFT_MSG_NEWRULE, flags, &attributes);
+    }
+
+    /// Makes a set for one rule ([`Rule::member`]) and returns its number.
+    pub(crate) fn set(&mut self, keys: &[Vec<u8>]) -> u32 {
+        let elements = keys.iter().map(|key| rule::element(key, None));
+        self.anonymous(false, keys, elements.collect())
+    }
+
+    /// Makes a map to chains for one rule ([`Rule::chosen`]) and returns its number. There are as many chains as keys.
+    pub(crate) fn map(&mut self, keys: &[Vec<u8>], chains: &[String]) -> u32 {
+        let elements = keys.iter().zip(chains);
+        let elements = elements.map(|(key, chain)| rule::element(key, Some(Verdict::Jump(chain))));
+        self.anonymous(true, keys, elements.collect())
+    }
+
+    fn anonymous(&mut self, map: bool, keys: &[Vec<u8>], elements: Vec<Attributes>) -> u32 {
+        self.sets += 1;
+        let number = self.sets;
+        let length = keys.first().map_or(0, Vec::len) as u32;
+        let flags = libc::NFT_SET_ANONYMOUS | libc::NFT_SET_CONSTANT;
+        let flags = flags | if map { libc::NFT_SET_MAP } else { 0 };
+        let key_type = if length == 4 { IPV4 } else { IPV6 };
+        let size = Attributes::default().number(1, keys.len() as u32);
+        let set = Attributes::default()
+            .text(1, self.table)
+            .text(2, rule::ANONYMOUS)
+            .number(3, flags as u32)
+            .number(4, key_type)
+            .number(5, length);
+        let set = match map {
+            true => set.number(6, libc::NFT_DATA_VERDICT).number(7, 16),
+            false => set,
+        };
+        let set = set.nested(9, &size).number(10, number);
+        self.push(libc::NFT_MSG_NEWSET, libc::NLM_F_CREATE, &set);
+        for some in elements.chunks(ELEMENTS_AT_ONCE) {
+            let some = some.iter().fold(Attributes::default(), |list, element| {
+                list.nested(1, element)
+            });
+            let attributes = Attributes::default()
+                .text(1, self.table)
+                .text(2, rule::ANONYMOUS)
+                .nested(3, &some)
+                .number(4, number);
+            self.push(libc::NFT_MSG_NEWSETELEM, libc::NLM_F_CREATE, &attributes);
+        }
+        number
+    }
+
+    /// Has the kernel do all of it, in the calling thread's network namespace.
+    pub(crate) fn commit(mut self, doing: &str) -> Result<(), Error> {
+        let last = self.sequence;
+        // Refusals are answered in any case, and one acknowledgement is enough.
+        self.octets[self.last + FLAGS] |= libc::NLM_F_ACK as u8;
+        self.end(libc::NFNL_MSG_BATCH_END);
+        self.exchange(last).map_err(Error::os(doing))
+    }
+
+    fn exchange(&self, last: u32) -> Result<(), Errno> {
+        let socket = open()?;
+        // The kernel takes a batch as one datagram.
+        setsockopt(&socket, SndBufForce, &(2 * self.octets.len()))?;
+        send(&socket, &self.octets)?;
+        answers(&socket, last, |_| {})
+    }
+
+    fn push(&mut self, kind: i32, flags: i32, attributes: &Attributes) {
+        let kind = (libc::NFNL_SUBSYS_NFTABLES << 8) | kind;
+        let flags = flags | libc::NLM_F_REQUEST;
+        self.sequence += 1;
+        self.last = self.octets.len();
+        let message = message(kind, flags, self.sequence, attributes);
+        self.octets.extend(message);
+    }
+
+    /// The begin and the end of a batch name the subsystem.
+    fn end(&mut self, kind: i32) {
+        self.sequence += 1;
+        let mut message = message(
+            kind,
+            libc::NLM_F_REQUEST,
+            self.sequence,
+            &Attributes::default(),
+        );
+        message[HEADERS - 1] = libc::NFNL_SUBSYS_NFTABLES as u8;
+        self.octets.extend(message);
+    }
+}
+
+/// nft's numbers of types.
+pub(crate) const IPV4: u32 = 7;
+pub(crate) const IPV6: u32 = 8;
+
+/// Fails if this kernel has no nftables, or this process no right to them.
+pub(crate) fn require() -> Result<(), Error> {
+    let none = Attributes::default();
+    let asked = ask(libc::NFT_MSG_GETGEN, 0, &none, |_| {});
+    asked.map_err(Error::os("looking for nftables in this kernel"))
+}
+
+/// Packets that a counter of a table has seen; `None` without the table.
+pub(crate) fn counted(table: &str, counter: &str) -> Result<Option<u64>, Error> {
+    let which = Attributes::default()
+        .text(1, table)
+        .text(2, counter)
+        .number(3, rule::COUNTER);
+    let mut packets = None;
+    let take = |attributes: &[u8]| {
+        packets = find(attributes, 4).and_then(rule::packets);
+    };
+    match ask(libc::NFT_MSG_GETOBJ, 0, &which, take) {
+        Ok(()) => Ok(packets),
+        Err(Errno::ENOENT) => Ok(None),
+        Err(errno) => Err(Error::os(format!(
+            "reading the counter {counter} of the table {table}"
+        ))(errno)),
+    }
+}
+
+/// Has `take` see the attributes of each element of a set that rules fill.
+pub(crate) fn elements(table: &str, set: &str, mut take: impl FnMut(&[u8])) -> Result<(), Error> {
+    let which = Attributes::default().text(1, table).text(2, set);
+    let each = |attributes: &[u8]| {
+        let list = find(attributes, 3).unwrap_or_default();
+        read(list).for_each(|(_, element)| take(element));
+    };
+    let asked = ask(libc::NFT_MSG_GETSETELEM, libc::NLM_F_DUMP, &which, each);
+    asked.map_err(Error::os(format!(
+        "reading the set {set} of the table {table}"
+    )))
+}
+
+fn ask(kind: i32, flags: i32, which: &Attributes, take: impl FnMut(&[u8])) -> Result<(), Errno> {
+    let socket = open()?;
+    let kind = (libc::NFNL_SUBSYS_NFTABLES << 8) | kind;
+    let flags = flags | libc::NLM_F_REQUEST | libc::NLM_F_ACK;
+    send(&socket, &message(kind, flags, 1, which))?;
+    answers(&socket, 1, take)
+}
+
+fn open() -> Result<OwnedFd, Errno> {
+    let family = AddressFamily::Netlink;
+    let socket = socket(
+        family,
+        SockType::Raw,
+        SockFlag::SOCK_CLOEXEC,
+        SockProtocol::NetlinkNetFilter,
+    )?;
+    setsockopt(&socket, ReceiveTimeout, &TimeVal::seconds(PATIENCE))?;
+    Ok(socket)
+}
+
+fn send(socket: &OwnedFd, octets: &[u8]) -> Result<(), Errno> {
+    let kernel = NetlinkAddr::new(0, 0);
+    sendto(socket.as_raw_fd(), octets, &kernel, MsgFlags::empty()).map(drop)
+}
+
+/// One message in the family of both, with its two headers: `nlmsghdr` and `nfgenmsg`.
+fn message(kind: i32, flags: i32, sequence: u32, attributes: &Attributes) -> Vec<u8> {
+    let attributes = attributes.as_slice();
+    let mut octets = Vec::with_capacity(HEADERS + attributes.len());
+    octets.extend(((HEADERS + attributes.len()) as u32).to_ne_bytes());
+    octets.extend((kind as u16).to_ne_bytes());
+    octets.extend((flags as u16).to_ne_bytes());
+    octets.extend(sequence.to_ne_bytes());
+    octets.extend([0; 4]);
+    octets.extend([INET, 0, 0, 0]);
+    octets.extend(attributes);
+    octets
+}
+
+/// Reads answers until the one to message `last`, or the first refusal.
+fn answers(socket: &OwnedFd, last: u32, mut take: impl FnMut(&[u8])) -> Result<(), Errno> {
+    let mut buffer = vec![0; ANSWER];
+    loop {
+        let length = match recv(socket.as_raw_fd(), &mut buffer, MsgFlags::empty()) {
+            Err(Errno::EINTR) => continue,
+            length => length?,
+        };
+        let mut rest = &buffer[..length];
+        while let Some(answer) = Answer::read(&mut rest) {
+            match i32::from(answer.kind) {
+                libc::NLMSG_ERROR | libc::NLMSG_DONE => match answer.error() {
+                    0 if answer.sequence >= last => return Ok(()),
+                    0 => {}
+                    errno => return Err(Errno::from_raw(-errno)),
+                },
+                _ => take(answer.body.get(4..).unwrap_or_default()),
+            }
+        }
+    }
+}
+
+/// One message of the kernel, without its first header.
+struct Answer<'a> {
+    kind: u16,
+    sequence: u32,
+    body: &'a [u8],
+}
+
+impl<'a> Answer<'a> {
+    fn read(rest: &mut &'a [u8]) -> Option<Self> {
+        let (header, _) = rest.split_first_chunk::<16>()?;
+        let [l0, l1, l2, l3, k0, k1, _, _, s0, s1, s2, s3, ..] = *header;
+        let length = u32::from_ne_bytes([l0, l1, l2, l3]) as usize;
+        let answer = Self {
+            kind: u16::from_ne_bytes([k0, k1]),
+            sequence: u32::from_ne_bytes([s0, s1, s2, s3]),
+            body: rest.get(16..length)?,
+        };
+        *rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some(answer)
+    }
+
+    /// The negated error number of a refusal; 0 for an acknowledgement.
+    fn error(&self) -> i32 {
+        let number = self.body.first_chunk().copied();
+        number.map_or(0, i32::from_ne_bytes)
+    }
+}

@@ -1,0 +1,85 @@
+//! Attributes of netlink messages: a length, a kind, and a value that may have attributes again.
+
+/// Octets of a length and a kind.
+const HEADER: usize = 4;
+
+/// Marks a kind whose value has attributes.
+const NESTED: u16 = 0x8000;
+
+/// Attributes to be sent.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Attributes(Vec<u8>);
+
+impl Attributes {
+    /// Appends octets.
+    pub(crate) fn octets(mut self, kind: u16, value: &[u8]) -> Self {
+        let length = (HEADER + value.len()) as u16;
+        self.0.extend(length.to_ne_bytes());
+        self.0.extend(kind.to_ne_bytes());
+        self.0.extend(value);
+        self.0.resize(self.0.len().next_multiple_of(4), 0);
+        self
+    }
+
+    /// Appends a number in network order.
+    pub(crate) fn number(self, kind: u16, value: u32) -> Self {
+        self.octets(kind, &value.to_be_bytes())
+    }
+
+    /// Appends a text.
+    pub(crate) fn text(self, kind: u16, value: &str) -> Self {
+        self.octets(kind, &[value.as_bytes(), &[0]].concat())
+    }
+
+    /// Appends attributes as a value.
+    pub(crate) fn nested(self, kind: u16, value: &Self) -> Self {
+        self.octets(kind | NESTED, &value.0)
+    }
+
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// The kinds and values of attributes, as far as they are whole.
+pub(crate) fn read(mut octets: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let (header, _) = octets.split_first_chunk::<HEADER>()?;
+        let [l0, l1, k0, k1] = *header;
+        let length = usize::from(u16::from_ne_bytes([l0, l1]));
+        let value = octets.get(HEADER..length)?;
+        octets = octets.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some((u16::from_ne_bytes([k0, k1]) & !NESTED, value))
+    })
+}
+
+/// The value of the first attribute of a kind.
+pub(crate) fn find(octets: &[u8], kind: u16) -> Option<&[u8]> {
+    read(octets)
+        .find(|(found, _)| *found == kind)
+        .map(|(_, value)| value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_and_what_is_cut_ends_the_list() {
+        let inner = Attributes::default().number(1, 7);
+        let all = Attributes::default()
+            .text(1, "abc")
+            .nested(2, &inner)
+            .octets(3, &[9]);
+        let octets = all.as_slice();
+        assert_eq!(find(octets, 1), Some(&b"abc\0"[..]));
+        assert_eq!(
+            find(octets, 2).and_then(|inner| find(inner, 1)),
+            Some(&[0, 0, 0, 7][..])
+        );
+        assert_eq!(find(octets, 3), Some(&[9][..]));
+        assert_eq!(read(&octets[..octets.len() - 8]).count(), 2);
+        // A length below that of its own header.
+        assert_eq!(read(&[0; 8]).count(), 0);
+    }
+}

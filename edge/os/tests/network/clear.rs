@@ -1,0 +1,307 @@
+//! Packets of host `b`, over the cable and out of what host `a` takes for its tunnel.
+
+use crate::line::{Line, address, await_datagram, bind, give, ip, path, readable_within, until};
+use model::Path;
+use os::clear::{self, Flow, Guard, Ports, Source, Target};
+use os::routes::Service;
+use os::{Datagrams, Prefix, Tun, netns, sysctl};
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::time::Duration;
+
+const ALL: Ports = Ports {
+    first: 0,
+    last: u16::MAX,
+};
+
+/// Addresses that only a tunnel brings: those of peers, at `b`, and ours.
+const PEERS: [&str; 2] = ["10.8.0.9", "fd08::9"];
+const OURS: [&str; 2] = ["10.1.0.1", "fd01::1"];
+
+fn flow(source: &str, first: &str, last: &str) -> Flow {
+    Flow {
+        source: source.parse().unwrap(),
+        target: Target {
+            first: ip(first),
+            last: ip(last),
+            protocol: 0,
+            from: ALL,
+            to: ALL,
+        },
+    }
+}
+
+fn guard() -> Guard {
+    Guard {
+        device: "t0".into(),
+        protected: BTreeSet::from([
+            flow("10.8.0.0/16", "10.1.0.1", "10.1.0.1"),
+            flow("fd08::/64", "fd01::1", "fd01::ffff"),
+        ]),
+        ports: vec![4500],
+        ..Guard::default()
+    }
+}
+
+/// A line whose host `b` has the peers' addresses, and `a` a guard.
+struct Guarded {
+    line: Line,
+}
+
+impl Guarded {
+    fn new(guard: &Guard) -> Self {
+        let line = Line::new();
+        give(&line.b, "vb", &["10.8.0.9/32", "fd08::9/128"]);
+        line.a.enter(|| guard.start().unwrap()).unwrap();
+        Self { line }
+    }
+
+    fn set(&self, guard: &Guard) {
+        self.line.a.enter(|| guard.set().unwrap()).unwrap();
+    }
+
+    fn dropped(&self) -> Option<u64> {
+        self.line.a.enter(|| clear::dropped().unwrap()).unwrap()
+    }
+
+    fn sources(&self) -> Vec<Source> {
+        self.line.a.enter(|| clear::sources().unwrap()).unwrap()
+    }
+
+    /// Sends from an address of `b` to one of `a`; whether it arrived or was dropped.
+    fn arrives(&self, from: &str, to: &str) -> bool {
+        let mut at = bind(&self.line.a, to);
+        let before = self.dropped();
+        let sender = bind(&self.line.b, from);
+        sender.send(path(&sender, to), 0, b"claim").unwrap();
+        until("a verdict", || {
+            readable_within(&at, Duration::ZERO) || self.dropped() != before
+        });
+        let arrived = readable_within(&at, Duration::ZERO);
+        if arrived {
+            await_datagram(&mut at);
+        }
+        arrived
+    }
+
+    fn arrives_in_each_family(&self) -> [bool; 2] {
+        [0, 1].map(|family| {
+            let at = |address: &str, port| match address.parse::<IpAddr>().unwrap() {
+                IpAddr::V4(v4) => format!("{v4}:{port}"),
+                IpAddr::V6(v6) => format!("[{v6}]:{port}"),
+            };
+            self.arrives(&at(PEERS[family], 9000), &at(OURS[family], 9001))
+        })
+    }
+}
+
+#[test]
+fn what_claims_to_come_out_of_a_tunnel_is_dropped_and_counted_with_its_source() {
+    let guarded = Guarded::new(&guard());
+    assert_eq!(guarded.arrives_in_each_family(), [false, false]);
+    assert_eq!(guarded.arrives_in_each_family(), [false, false]);
+    assert_eq!(guarded.dropped(), Some(4));
+    let sources = guarded.sources();
+    let claimed: Vec<_> = sources.iter().map(|source| source.claimed).collect();
+    assert_eq!(claimed, PEERS.map(ip));
+    for source in &sources {
+        assert_eq!((source.packets, source.interface.as_str()), (2, "va"));
+        assert!(source.ago < Duration::from_secs(60), "{source:?}");
+        let link = source.link.unwrap();
+        let netlink = guarded.line.a.netlink().unwrap();
+        let known = netlink.addresses_of("va", link).unwrap();
+        assert!(
+            known.iter().all(|address| *address != ip(OURS[0])),
+            "{known:?}"
+        );
+    }
+    // Its own address is nobody's inside, and an address inside is for the tunnel alone.
+    assert!(guarded.arrives("10.1.0.2:9000", "10.1.0.1:9002"));
+    assert!(guarded.arrives("[fd01::2]:9000", "[fd01::1]:9002"));
+    assert_eq!(guarded.dropped(), Some(4));
+}
+
+#[test]
+fn without_a_guard_and_with_one_of_other_selectors_the_same_packets_arrive() {
+    let guarded = Guarded::new(&guard());
+    guarded.set(&Guard {
+        protected: BTreeSet::from([flow("10.8.0.0/16", "10.2.0.0", "10.2.255.255")]),
+        ..guard()
+    });
+    assert_eq!(guarded.arrives_in_each_family(), [true, true]);
+    guarded.set(&guard());
+    assert_eq!(guarded.arrives_in_each_family(), [false, false]);
+    guarded.line.a.enter(|| clear::remove().unwrap()).unwrap();
+    assert_eq!(guarded.dropped(), None);
+    assert_eq!(guarded.arrives_in_each_family(), [true, true]);
+    guarded.line.a.enter(|| clear::remove().unwrap()).unwrap();
+}
+
+#[test]
+fn a_change_keeps_what_was_counted_and_a_start_begins_at_zero() {
+    let guarded = Guarded::new(&guard());
+    guarded.arrives_in_each_family();
+    guarded.set(&guard());
+    assert_eq!((guarded.dropped(), guarded.sources().len()), (Some(2), 2));
+    guarded.arrives_in_each_family();
+    assert_eq!((guarded.dropped(), guarded.sources().len()), (Some(4), 2));
+    guarded.line.a.enter(|| guard().start().unwrap()).unwrap();
+    assert_eq!((guarded.dropped(), guarded.sources().len()), (Some(0), 0));
+}
+
+#[test]
+fn the_longest_prefix_decides_and_of_equal_ones_the_protected() {
+    let bypassed = |prefixes: &[&str]| Guard {
+        bypassed: prefixes.iter().map(|p| p.parse().unwrap()).collect(),
+        ..guard()
+    };
+    let guarded = Guarded::new(&bypassed(&["10.8.0.0/24", "fd08::9/128"]));
+    assert_eq!(guarded.arrives_in_each_family(), [true, true]);
+    guarded.set(&bypassed(&["10.0.0.0/8", "::/0"]));
+    assert_eq!(guarded.arrives_in_each_family(), [false, false]);
+    guarded.set(&bypassed(&["10.8.0.0/16", "fd08::/64"]));
+    assert_eq!(guarded.arrives_in_each_family(), [false, false]);
+}
+
+#[test]
+fn a_longer_prefix_whose_tunnel_does_not_carry_the_destination_leaves_it_to_the_next() {
+    let mut wide = guard();
+    wide.protected = BTreeSet::from([
+        flow("10.8.0.9/32", "10.9.0.0", "10.9.0.255"),
+        flow("0.0.0.0/0", "10.1.0.1", "10.1.0.1"),
+        flow("::/0", "fd01::1", "fd01::1"),
+    ]);
+    let guarded = Guarded::new(&wide);
+    assert_eq!(guarded.arrives_in_each_family(), [false, false]);
+}
+
+#[test]
+fn of_a_narrow_selector_only_its_protocol_and_ports_are_dropped() {
+    let mut narrow = guard();
+    let mut only = flow("10.8.0.0/16", "10.1.0.1", "10.1.0.1");
+    only.target.protocol = 17;
+    only.target.from = Ports {
+        first: 100,
+        last: 200,
+    };
+    only.target.to = Ports {
+        first: 9000,
+        last: 9001,
+    };
+    narrow.protected = BTreeSet::from([only]);
+    let guarded = Guarded::new(&narrow);
+    for (from, to, arrives) in [
+        (100, 9000, false),
+        (200, 9001, false),
+        (99, 9000, true),
+        (201, 9000, true),
+        (150, 8999, true),
+        (150, 9002, true),
+    ] {
+        let (from, to) = (format!("10.8.0.9:{from}"), format!("10.1.0.1:{to}"));
+        assert_eq!(guarded.arrives(&from, &to), arrives, "{from} {to}");
+    }
+}
+
+#[test]
+fn what_carries_tunnels_and_what_is_bypassed_by_its_ports_arrives() {
+    let mut services = guard();
+    services.services = vec![Service {
+        prefix: "10.8.0.0/24".parse().unwrap(),
+        protocol: 17,
+        ports: Some(53..=53),
+    }];
+    let guarded = Guarded::new(&services);
+    for (from, to, arrives) in [
+        ("10.8.0.9:9000", "10.1.0.1:4500", true),
+        ("[fd08::9]:9000", "[fd01::1]:4500", true),
+        ("10.8.0.9:67", "10.1.0.1:68", true),
+        ("[fd08::9]:547", "[fd01::1]:546", true),
+        ("10.8.0.9:53", "10.1.0.1:9000", true),
+        ("10.8.0.9:54", "10.1.0.1:9000", false),
+        ("10.8.0.9:4500", "10.1.0.1:9000", false),
+    ] {
+        assert_eq!(guarded.arrives(from, to), arrives, "{from} {to}");
+    }
+}
+
+#[test]
+fn any_number_of_peers_is_one_lookup_and_holds() {
+    let mut many = guard();
+    many.protected = (0..10_000_u32)
+        .map(|peer| {
+            let [_, _, high, low] = peer.to_be_bytes();
+            let mut flow = flow("10.8.0.0/32", "10.1.0.1", "10.1.0.1");
+            flow.source = Prefix::host(IpAddr::from([10, 8, high, low]));
+            flow
+        })
+        .collect();
+    let guarded = Guarded::new(&many);
+    assert!(!guarded.arrives("10.8.0.9:9000", "10.1.0.1:9001"));
+    guarded.set(&many);
+    give(&guarded.line.b, "vb", &["10.9.0.9/32"]);
+    assert!(guarded.arrives("10.9.0.9:9000", "10.1.0.1:9001"));
+}
+
+/// Host `c` behind `a`: what is forwarded is judged as what is for the host itself.
+#[test]
+fn what_is_forwarded_is_judged_as_well_and_what_the_tunnel_brings_passes() {
+    let mut forwarded = guard();
+    forwarded.protected = BTreeSet::from([flow("10.8.0.0/16", "10.2.0.0", "10.2.0.255")]);
+    let guarded = Guarded::new(&forwarded);
+    let line = &guarded.line;
+    let c = os::NetNs::new().unwrap();
+    netns::veth(&line.a, "vac", &c, "vca").unwrap();
+    give(&line.a, "vac", &["10.2.0.1/24"]);
+    give(&c, "vca", &["10.2.0.2/24"]);
+    line.a
+        .enter(|| sysctl::set("net.ipv4.ip_forward", "1").unwrap())
+        .unwrap();
+    let gateway = |host: &os::NetNs, prefix: &str, gateway: &str| {
+        let route = os::netlink::Route {
+            prefix: prefix.parse().unwrap(),
+            via: os::netlink::Via::Gateway(ip(gateway)),
+            table: 254,
+            metric: 0,
+            source: None,
+        };
+        host.netlink().unwrap().add_route(&route).unwrap();
+    };
+    gateway(&line.b, "10.2.0.0/24", "10.1.0.1");
+    let tun = line.a.enter(|| Tun::open("t0", 1400).unwrap()).unwrap();
+    let mut at = bind(&c, "10.2.0.2:9000");
+    let send = |from: &str| {
+        let sender: Datagrams = bind(&line.b, from);
+        sender
+            .send(
+                Path::udp(address(from), address("10.2.0.2:9000")),
+                0,
+                from.as_bytes(),
+            )
+            .unwrap();
+    };
+    send("10.8.0.9:9001");
+    until("a drop", || guarded.dropped() == Some(1));
+    send("10.1.0.2:9001");
+    assert_eq!(await_datagram(&mut at).1, b"10.1.0.2:9001");
+    // The same claim, out of the tunnel.
+    tun.send(&datagram()).unwrap();
+    assert_eq!(await_datagram(&mut at).1, b"sealed");
+    assert_eq!(guarded.dropped(), Some(1));
+}
+
+/// UDP from 10.8.0.9:9001 to 10.2.0.2:9000, without a checksum of its own.
+fn datagram() -> Vec<u8> {
+    let mut packet = vec![
+        0x45, 0, 0, 34, 0, 0, 0, 0, 64, 17, 0, 0, 10, 8, 0, 9, 10, 2, 0, 2,
+    ];
+    let words = packet
+        .chunks(2)
+        .map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
+    let sum: u32 = words.sum();
+    let checksum = !((sum & 0xffff) + (sum >> 16)) as u16;
+    packet[10..12].copy_from_slice(&checksum.to_be_bytes());
+    packet.extend([0x23, 0x29, 0x23, 0x28, 0, 14, 0, 0]);
+    packet.extend(b"sealed");
+    packet
+}
