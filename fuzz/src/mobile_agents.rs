@@ -4,7 +4,7 @@
 use crypto::Secret;
 use mobility::mobile_ip::{
     Algorithm, Arrival, Association, ForeignAgent, ForeignAgentConfig, HomeAgent, HomeAgentConfig,
-    MobileNode, MobileNodeConfig, Nat, NtpTime, Remote, Replay, TakenOut, Transmit,
+    MobileNode, MobileNodeConfig, Nat, NtpTime, Remote, Replay, Station, TakenOut, Transmit,
 };
 use model::Instant;
 use std::collections::BTreeMap;
@@ -154,11 +154,12 @@ impl Trio {
                     .first()
                     .map_or(FOREIGN_AGENT, |&last| [10, 0, 0, last].into());
                 self.mobile
-                    .handle_advertisement(AIR, source, &mended(body), now);
+                    .handle_advertisement(AIR, source, STATION, &mended(body), now);
             }
             1 => {
                 let reply = reply();
-                self.mobile.handle_reply(AIR, FOREIGN_AGENT, &reply, now);
+                self.mobile
+                    .handle_reply(AIR, FOREIGN_AGENT, STATION, &reply, now);
             }
             2 => {
                 let request = request();
@@ -284,7 +285,7 @@ impl Trio {
         match transmit {
             Transmit::Icmp { octets, .. } => {
                 self.mobile
-                    .handle_advertisement(AIR, FOREIGN_AGENT, &octets, now);
+                    .handle_advertisement(AIR, FOREIGN_AGENT, STATION, &octets, now);
                 self.foreign.handle_solicitation(AIR, &octets, now);
             }
             Transmit::Udp {
@@ -293,7 +294,9 @@ impl Trio {
                 octets,
                 ..
             } => match *destination.ip() {
-                HOME => self.mobile.handle_reply(AIR, *source.ip(), &octets, now),
+                HOME => self
+                    .mobile
+                    .handle_reply(AIR, *source.ip(), STATION, &octets, now),
                 // A keepalive, or its answer.
                 _ if octets.first() == Some(&message::TUNNEL_DATA) => self.tunnel(&octets, now),
                 HOME_AGENT => {
@@ -351,6 +354,7 @@ fn foreign_config(is_keyed: bool) -> ForeignAgentConfig {
         interval: Duration::from_secs(10),
         lifetime: Lifetime(600),
         home_agents: Vec::new(),
+        homes: Vec::new(),
         home_keys: BTreeMap::new(),
         mobile_keys: keyed(HOME, 3).into_iter().collect(),
         neighbours: keyed(NEIGHBOUR, 2).into_iter().collect(),
@@ -378,6 +382,9 @@ fn arrival(source: Ipv4Addr) -> Arrival {
         ttl: 255,
     }
 }
+
+/// The foreign agent's.
+const STATION: Station = Station([2, 0, 0, 0, 0, 1]);
 
 /// An ICMP message with a right checksum.
 fn mended(octets: &[u8]) -> Vec<u8> {
