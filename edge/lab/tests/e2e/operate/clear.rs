@@ -16,9 +16,9 @@ use std::net::{SocketAddr, UdpSocket};
 /// In every packet that claims something.
 const CLAIM: &str = "this must not be believed";
 
-/// Addresses of the host between that the mobile node and the gateway see it by.
+/// Addresses of the host between that the mobile node sees it by, and that by which the gateway does.
 const NEAR: [&str; 2] = ["10.3.0.1", "2001:db8:3::1"];
-const FAR: [&str; 2] = ["192.0.2.2", "2001:db8:2::2"];
+const FAR: &str = "192.0.2.2";
 
 /// The host between claims to be `inside`, and sends by its neighbour `via`.
 fn claim_to_be(pair: &Pair, inside: [&str; 2], target: [&str; 2], via: [&str; 2]) -> Result<()> {
@@ -106,10 +106,10 @@ fn what_claims_to_be_a_peer_is_dropped_and_told_with_its_source() -> Result<()> 
         status["status"]["drops"]["system_enter_in_clear"] == 2,
         "{status}"
     );
-    for (address, from) in MOBILE.iter().zip(FAR) {
+    for address in MOBILE {
         let claim = claims(&status)
             .iter()
-            .find(|claim| claim["address"] == *address);
+            .find(|claim| claim["address"] == address);
         let claim = claim.with_context(|| status.to_string())?;
         ensure!(
             claim["peer"] == "alice" && claim["interface"] == "eth0",
@@ -120,7 +120,7 @@ fn what_claims_to_be_a_peer_is_dropped_and_told_with_its_source() -> Result<()> 
             "{claim}"
         );
         let known = claim["from"].as_array().context("no addresses")?;
-        ensure!(known.iter().any(|known| known == from), "{claim}");
+        ensure!(known.iter().any(|known| known == FAR), "{claim}");
     }
     let text = tunnel.gateway.strata_text("status")?;
     ensure!(
@@ -176,7 +176,7 @@ id = "gw.example.net"
 psk = "tunnel.psk"
 mode = "transport"
 local = ["10.3.0.2/32"]
-remote = ["192.0.2.1/32 udp"]
+remote = ["192.0.2.1/32"]
 zones = "refuse"
 start = "manual"
 "#;
@@ -188,8 +188,6 @@ start = "manual"
         "the peer is believed in clear"
     );
     ensure!(from(&pair.between, NEAR[0])?, "another host is not heard");
-    // Another protocol than the tunnel's.
-    pair.gateway.run("ping -c 1 -W 5 10.3.0.2")?;
     ensure!(dropped(&pair.mobile)? == Some(1));
     Ok(())
 }
@@ -230,7 +228,7 @@ fn the_guard_outlives_a_killed_daemon_and_ends_with_an_orderly_stop() -> Result<
         netlink.delete_address("lo", address.parse()?)?;
     }
     tunnel.gateway.start_again()?;
-    tunnel.gateway.wait_until("status", DEADLINE, pair::is_up)?;
+    tunnel.gateway.strata("status")?;
     ensure!(is_believed(&pair)? == [false, false]);
     tunnel.gateway.stop()?;
     ensure!(pair::traces(&pair.gateway)? == before, "something is left");
