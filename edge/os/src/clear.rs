@@ -13,7 +13,7 @@
 //! The table works without this process, also after `kill -9`, until the next start or an orderly end. It is made
 //! without the program `nft`, which need not be there, and `nft list table inet strata_clear` shows it.
 
-use crate::nftables::{self, Base, Batch, Hook, IPV4, IPV6, Meta, R0, Record, Rule, Verdict};
+use crate::nftables::{self, Base, Batch, Hook, IPV4, IPV6, Meta, R0, Record, Rule, Verdict, kind};
 use crate::routes::Service;
 use crate::{Error, Family, LinkAddress, Prefix};
 use std::collections::{BTreeMap, BTreeSet};
@@ -486,11 +486,14 @@ impl Layout {
     }
 
     fn read(&self, element: &[u8]) -> Option<Source> {
-        let key = nftables::find(element, 1).and_then(|key| nftables::find(key, 1))?;
+        let key = nftables::find(element, kind::ELEMENT_KEY)?;
+        let key = nftables::find(key, kind::VALUE)?;
         let (claimed, rest) = key.split_at_checked(self.length as usize)?;
         let (name, link) = rest.split_first_chunk::<NAME>()?;
         let link: [u8; 6] = *link.first_chunk()?;
-        let left = nftables::find(element, 5)?.first_chunk().copied();
+        let left = nftables::find(element, kind::ELEMENT_EXPIRATION)?
+            .first_chunk()
+            .copied();
         let left = Duration::from_millis(left.map_or(0, u64::from_be_bytes));
         Some(Source {
             claimed: match self.family {

@@ -6,7 +6,7 @@
 mod attribute;
 mod rule;
 
-pub(crate) use attribute::{Attributes, find, read};
+pub(crate) use attribute::{Attributes, find, kind, read};
 pub(crate) use rule::{Base, Meta, R0, Rule, Verdict, seen};
 
 use crate::Error;
@@ -31,6 +31,9 @@ const FLAGS: usize = if cfg!(target_endian = "little") { 6 } else { 7 };
 
 /// Elements in one message: an attribute ends at 65,535 octets.
 const ELEMENTS_AT_ONCE: usize = 500;
+
+/// Octets of a verdict in a map.
+const VERDICT: u32 = 16;
 
 /// Octets that one answer of the kernel may have.
 const ANSWER: usize = 1 << 16;
@@ -88,29 +91,29 @@ impl<'a> Batch<'a> {
 
     /// Makes the table, unless it is there.
     pub(crate) fn table(&mut self) {
-        let attributes = Attributes::default().text(1, self.table);
+        let attributes = Attributes::default().text(kind::TABLE, self.table);
         self.push(libc::NFT_MSG_NEWTABLE, libc::NLM_F_CREATE, &attributes);
     }
 
     /// Deletes the table, which must be there.
     pub(crate) fn delete_table(&mut self) {
-        let attributes = Attributes::default().text(1, self.table);
+        let attributes = Attributes::default().text(kind::TABLE, self.table);
         self.push(libc::NFT_MSG_DELTABLE, 0, &attributes);
     }
 
     /// Deletes all rules, and with them the sets that only they use.
     pub(crate) fn delete_rules(&mut self) {
-        let attributes = Attributes::default().text(1, self.table);
+        let attributes = Attributes::default().text(kind::TABLE, self.table);
         self.push(libc::NFT_MSG_DELRULE, 0, &attributes);
     }
 
     /// Makes a counter, which must not be there.
     pub(crate) fn counter(&mut self, name: &str) {
         let attributes = Attributes::default()
-            .text(1, self.table)
-            .text(2, name)
-            .number(3, rule::COUNTER)
-            .nested(4, &Attributes::default());
+            .text(kind::TABLE, self.table)
+            .text(kind::NAME, name)
+            .number(kind::OBJECT_TYPE, rule::COUNTER)
+            .nested(kind::OBJECT_DATA, &Attributes::default());
         self.push(libc::NFT_MSG_NEWOBJ, libc::NLM_F_CREATE, &attributes);
     }
 
@@ -119,28 +122,35 @@ impl<'a> Batch<'a> {
         self.sets += 1;
         let flags = libc::NFT_SET_TIMEOUT | libc::NFT_SET_EVAL;
         let attributes = Attributes::default()
-            .text(1, self.table)
-            .text(2, record.name)
-            .number(3, flags as u32)
-            .number(4, record.key_type)
-            .number(5, record.key)
-            .nested(9, &Attributes::default().number(1, record.size))
-            .number(10, self.sets)
-            .octets(11, &record.timeout.to_be_bytes());
+            .text(kind::TABLE, self.table)
+            .text(kind::NAME, record.name)
+            .number(kind::SET_FLAGS, flags as u32)
+            .number(kind::SET_KEY_TYPE, record.key_type)
+            .number(kind::SET_KEY_LENGTH, record.key)
+            .nested(
+                kind::SET_DESCRIPTION,
+                &Attributes::default().number(kind::DESCRIPTION_SIZE, record.size),
+            )
+            .number(kind::SET_NUMBER, self.sets)
+            .octets(kind::SET_TIMEOUT, &record.timeout.to_be_bytes());
         self.push(libc::NFT_MSG_NEWSET, libc::NLM_F_CREATE, &attributes);
     }
 
     /// Makes a chain, unless it is there: one that packets pass at a hook, or one for jumps.
     pub(crate) fn chain(&mut self, name: &str, hook: Option<Hook>) {
-        let attributes = Attributes::default().text(1, self.table).text(3, name);
+        let attributes = Attributes::default()
+            .text(kind::TABLE, self.table)
+            .text(kind::CHAIN_NAME, name);
         let attributes = match hook {
             None => attributes,
             Some(hook) => {
                 let priority = FIRST.cast_unsigned();
                 let place = Attributes::default()
-                    .number(1, hook as u32)
-                    .number(2, priority);
-                attributes.nested(4, &place).text(7, "filter")
+                    .number(kind::HOOK_NUMBER, hook as u32)
+                    .number(kind::HOOK_PRIORITY, priority);
+                attributes
+                    .nested(kind::CHAIN_HOOK, &place)
+                    .text(kind::CHAIN_TYPE, "filter")
             }
         };
         self.push(libc::NFT_MSG_NEWCHAIN, libc::NLM_F_CREATE, &attributes);
@@ -149,9 +159,9 @@ impl<'a> Batch<'a> {
     /// Appends a rule to a chain.
     pub(crate) fn rule(&mut self, chain: &str, rule: &Rule) {
         let attributes = Attributes::default()
-            .text(1, self.table)
-            .text(2, chain)
-            .nested(4, rule.expressions());
+            .text(kind::TABLE, self.table)
+            .text(kind::NAME, chain)
+            .nested(kind::RULE_EXPRESSIONS, rule.expressions());
         let flags = libc::NLM_F_CREATE | libc::NLM_F_APPEND;
         self.push(libc::NFT_MSG_NEWRULE, flags, &attributes);
     }
@@ -176,28 +186,32 @@ impl<'a> Batch<'a> {
         let flags = libc::NFT_SET_ANONYMOUS | libc::NFT_SET_CONSTANT;
         let flags = flags | if map { libc::NFT_SET_MAP } else { 0 };
         let key_type = if length == 4 { IPV4 } else { IPV6 };
-        let size = Attributes::default().number(1, keys.len() as u32);
+        let size = Attributes::default().number(kind::DESCRIPTION_SIZE, keys.len() as u32);
         let set = Attributes::default()
-            .text(1, self.table)
-            .text(2, rule::ANONYMOUS)
-            .number(3, flags as u32)
-            .number(4, key_type)
-            .number(5, length);
+            .text(kind::TABLE, self.table)
+            .text(kind::NAME, rule::ANONYMOUS)
+            .number(kind::SET_FLAGS, flags as u32)
+            .number(kind::SET_KEY_TYPE, key_type)
+            .number(kind::SET_KEY_LENGTH, length);
         let set = match map {
-            true => set.number(6, libc::NFT_DATA_VERDICT).number(7, 16),
+            true => set
+                .number(kind::SET_DATA_TYPE, libc::NFT_DATA_VERDICT)
+                .number(kind::SET_DATA_LENGTH, VERDICT),
             false => set,
         };
-        let set = set.nested(9, &size).number(10, number);
+        let set = set
+            .nested(kind::SET_DESCRIPTION, &size)
+            .number(kind::SET_NUMBER, number);
         self.push(libc::NFT_MSG_NEWSET, libc::NLM_F_CREATE, &set);
         for some in elements.chunks(ELEMENTS_AT_ONCE) {
             let some = some.iter().fold(Attributes::default(), |list, element| {
-                list.nested(1, element)
+                list.nested(kind::MEMBER, element)
             });
             let attributes = Attributes::default()
-                .text(1, self.table)
-                .text(2, rule::ANONYMOUS)
-                .nested(3, &some)
-                .number(4, number);
+                .text(kind::TABLE, self.table)
+                .text(kind::NAME, rule::ANONYMOUS)
+                .nested(kind::ELEMENTS, &some)
+                .number(kind::ELEMENTS_SET_NUMBER, number);
             self.push(libc::NFT_MSG_NEWSETELEM, libc::NLM_F_CREATE, &attributes);
         }
         number
@@ -257,12 +271,12 @@ pub(crate) fn require() -> Result<(), Error> {
 /// Packets that a counter of a table has seen; `None` without the table.
 pub(crate) fn counted(table: &str, counter: &str) -> Result<Option<u64>, Error> {
     let which = Attributes::default()
-        .text(1, table)
-        .text(2, counter)
-        .number(3, rule::COUNTER);
+        .text(kind::TABLE, table)
+        .text(kind::NAME, counter)
+        .number(kind::OBJECT_TYPE, rule::COUNTER);
     let mut packets = None;
     let take = |attributes: &[u8]| {
-        packets = find(attributes, 4).and_then(rule::packets);
+        packets = find(attributes, kind::OBJECT_DATA).and_then(rule::packets);
     };
     match ask(libc::NFT_MSG_GETOBJ, 0, &which, take) {
         Ok(()) => Ok(packets),
@@ -275,9 +289,11 @@ pub(crate) fn counted(table: &str, counter: &str) -> Result<Option<u64>, Error> 
 
 /// Has `take` see the attributes of each element of a set that rules fill.
 pub(crate) fn elements(table: &str, set: &str, mut take: impl FnMut(&[u8])) -> Result<(), Error> {
-    let which = Attributes::default().text(1, table).text(2, set);
+    let which = Attributes::default()
+        .text(kind::TABLE, table)
+        .text(kind::NAME, set);
     let each = |attributes: &[u8]| {
-        let list = find(attributes, 3).unwrap_or_default();
+        let list = find(attributes, kind::ELEMENTS).unwrap_or_default();
         read(list).for_each(|(_, element)| take(element));
     };
     let asked = ask(libc::NFT_MSG_GETSETELEM, libc::NLM_F_DUMP, &which, each);

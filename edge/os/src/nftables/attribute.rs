@@ -1,5 +1,54 @@
 //! Attributes of netlink messages: a length, a kind, and a value that may have attributes again.
 
+/// Kinds of attributes of nftables, by what has them (`linux/netfilter/nf_tables.h` of the kernel).
+pub(crate) mod kind {
+    /// Of messages about a table, a chain, a rule, a set or an object: the table's name.
+    pub(crate) const TABLE: u16 = 1;
+    /// Of messages about a set, an object and the rules of a chain: the name.
+    pub(crate) const NAME: u16 = 2;
+
+    pub(crate) const CHAIN_NAME: u16 = 3;
+    pub(crate) const CHAIN_HOOK: u16 = 4;
+    pub(crate) const CHAIN_TYPE: u16 = 7;
+    pub(crate) const HOOK_NUMBER: u16 = 1;
+    pub(crate) const HOOK_PRIORITY: u16 = 2;
+
+    pub(crate) const RULE_EXPRESSIONS: u16 = 4;
+    pub(crate) const EXPRESSION_NAME: u16 = 1;
+    pub(crate) const EXPRESSION_DATA: u16 = 2;
+
+    pub(crate) const OBJECT_TYPE: u16 = 3;
+    pub(crate) const OBJECT_DATA: u16 = 4;
+    pub(crate) const COUNTER_PACKETS: u16 = 2;
+
+    pub(crate) const SET_FLAGS: u16 = 3;
+    pub(crate) const SET_KEY_TYPE: u16 = 4;
+    pub(crate) const SET_KEY_LENGTH: u16 = 5;
+    pub(crate) const SET_DATA_TYPE: u16 = 6;
+    pub(crate) const SET_DATA_LENGTH: u16 = 7;
+    pub(crate) const SET_DESCRIPTION: u16 = 9;
+    pub(crate) const SET_NUMBER: u16 = 10;
+    pub(crate) const SET_TIMEOUT: u16 = 11;
+    pub(crate) const DESCRIPTION_SIZE: u16 = 1;
+
+    pub(crate) const ELEMENTS: u16 = 3;
+    pub(crate) const ELEMENTS_SET_NUMBER: u16 = 4;
+    pub(crate) const ELEMENT_KEY: u16 = 1;
+    pub(crate) const ELEMENT_DATA: u16 = 2;
+    /// Milliseconds until the element goes.
+    pub(crate) const ELEMENT_EXPIRATION: u16 = 5;
+    pub(crate) const ELEMENT_EXPRESSION: u16 = 7;
+    pub(crate) const ELEMENT_EXPRESSIONS: u16 = 11;
+
+    /// Of a list: one of its members.
+    pub(crate) const MEMBER: u16 = 1;
+
+    pub(crate) const VALUE: u16 = 1;
+    pub(crate) const VERDICT: u16 = 2;
+    pub(crate) const VERDICT_CODE: u16 = 1;
+    pub(crate) const VERDICT_CHAIN: u16 = 2;
+}
+
 /// Octets of a length and a kind.
 const HEADER: usize = 4;
 

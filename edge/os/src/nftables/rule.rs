@@ -1,7 +1,7 @@
 //! A rule of nftables: expressions, each of which goes on or ends the rule for the packet.
 
 use super::Attributes;
-use super::attribute::find;
+use super::attribute::{find, kind};
 use nix::libc;
 
 /// The kernel's number of counters among objects.
@@ -55,16 +55,16 @@ impl Verdict<'_> {
             Self::Jump(chain) => (libc::NFT_JUMP, Some(chain)),
             Self::Goto(chain) => (libc::NFT_GOTO, Some(chain)),
         };
-        let attributes = Attributes::default().number(1, code as u32);
+        let attributes = Attributes::default().number(kind::VERDICT_CODE, code as u32);
         let attributes = match chain {
-            Some(chain) => attributes.text(2, chain),
+            Some(chain) => attributes.text(kind::VERDICT_CHAIN, chain),
             None => attributes,
         };
-        Attributes::default().nested(2, &attributes)
+        Attributes::default().nested(kind::VERDICT, &attributes)
     }
 }
 
-/// Expressions in order.
+/// Expressions in order. Each has kinds of attributes of its own, in the order of the kernel's `nf_tables.h`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rule(Attributes);
 
@@ -74,7 +74,7 @@ impl Rule {
     }
 
     fn then(self, name: &str, data: &Attributes) -> Self {
-        Self(self.0.nested(1, &expression(name, data)))
+        Self(self.0.nested(kind::MEMBER, &expression(name, data)))
     }
 
     /// Loads a property.
@@ -197,27 +197,32 @@ impl Rule {
 
 /// An element of a set, or of a map to verdicts.
 pub(super) fn element(key: &[u8], verdict: Option<Verdict<'_>>) -> Attributes {
-    let element = Attributes::default().nested(1, &value_of(key));
+    let element = Attributes::default().nested(kind::ELEMENT_KEY, &value_of(key));
     match verdict {
-        Some(verdict) => element.nested(2, &verdict.attributes()),
+        Some(verdict) => element.nested(kind::ELEMENT_DATA, &verdict.attributes()),
         None => element,
     }
 }
 
 /// Packets that a counter has seen, by its attributes.
 pub(super) fn packets(counter: &[u8]) -> Option<u64> {
-    let packets = find(counter, 2)?.first_chunk().copied();
+    let packets = find(counter, kind::COUNTER_PACKETS)?.first_chunk().copied();
     packets.map(u64::from_be_bytes)
 }
 
 /// Packets that an element has seen.
 pub(crate) fn seen(element: &[u8]) -> Option<u64> {
-    let expression = find(element, 7).or_else(|| find(element, 11).and_then(|all| find(all, 1)));
-    packets(find(expression?, 2)?)
+    let expression = find(element, kind::ELEMENT_EXPRESSION).or_else(|| {
+        let all = find(element, kind::ELEMENT_EXPRESSIONS)?;
+        find(all, kind::MEMBER)
+    });
+    packets(find(expression?, kind::EXPRESSION_DATA)?)
 }
 
 fn expression(name: &str, data: &Attributes) -> Attributes {
-    Attributes::default().text(1, name).nested(2, data)
+    Attributes::default()
+        .text(kind::EXPRESSION_NAME, name)
+        .nested(kind::EXPRESSION_DATA, data)
 }
 
 fn lookup(set: u32) -> Attributes {
@@ -228,5 +233,5 @@ fn lookup(set: u32) -> Attributes {
 }
 
 fn value_of(octets: &[u8]) -> Attributes {
-    Attributes::default().octets(1, octets)
+    Attributes::default().octets(kind::VALUE, octets)
 }

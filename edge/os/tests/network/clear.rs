@@ -3,8 +3,10 @@
 use crate::line::{Line, address, await_datagram, bind, give, ip, path, readable_within, until};
 use model::Path;
 use os::clear::{self, Flow, Guard, Ports, Source, Target};
+use os::netlink::{Route, Via};
 use os::routes::Service;
-use os::{Datagrams, Prefix, Tun, netns, sysctl};
+use os::{Datagrams, NetNs, Prefix, Tun, netns, sysctl};
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -243,6 +245,18 @@ fn any_number_of_peers_is_one_lookup_and_holds() {
     assert!(guarded.arrives("10.9.0.9:9000", "10.1.0.1:9001"));
 }
 
+/// Packets of a host to a prefix go by a gateway.
+fn gateway(host: &NetNs, prefix: &str, gateway: &str) {
+    let route = Route {
+        prefix: prefix.parse().unwrap(),
+        via: Via::Gateway(ip(gateway)),
+        table: 254,
+        metric: 0,
+        source: None,
+    };
+    host.netlink().unwrap().add_route(&route).unwrap();
+}
+
 /// Host `c` behind `a`: what is forwarded is judged as what is for the host itself.
 #[test]
 fn what_is_forwarded_is_judged_as_well_and_what_the_tunnel_brings_passes() {
@@ -250,23 +264,13 @@ fn what_is_forwarded_is_judged_as_well_and_what_the_tunnel_brings_passes() {
     forwarded.protected = BTreeSet::from([flow("10.8.0.0/16", "10.2.0.0", "10.2.0.255")]);
     let guarded = Guarded::new(&forwarded);
     let line = &guarded.line;
-    let c = os::NetNs::new().unwrap();
+    let c = NetNs::new().unwrap();
     netns::veth(&line.a, "vac", &c, "vca").unwrap();
     give(&line.a, "vac", &["10.2.0.1/24"]);
     give(&c, "vca", &["10.2.0.2/24"]);
     line.a
         .enter(|| sysctl::set("net.ipv4.ip_forward", "1").unwrap())
         .unwrap();
-    let gateway = |host: &os::NetNs, prefix: &str, gateway: &str| {
-        let route = os::netlink::Route {
-            prefix: prefix.parse().unwrap(),
-            via: os::netlink::Via::Gateway(ip(gateway)),
-            table: 254,
-            metric: 0,
-            source: None,
-        };
-        host.netlink().unwrap().add_route(&route).unwrap();
-    };
     gateway(&line.b, "10.2.0.0/24", "10.1.0.1");
     let tun = line.a.enter(|| Tun::open("t0", 1400).unwrap()).unwrap();
     let mut at = bind(&c, "10.2.0.2:9000");
@@ -304,4 +308,80 @@ fn datagram() -> Vec<u8> {
     packet.extend([0x23, 0x29, 0x23, 0x28, 0, 14, 0, 0]);
     packet.extend(b"sealed");
     packet
+}
+
+/// An ICMP error of a kind, about a packet of a protocol from a port.
+fn report(kind: u8, family: usize, protocol: u8, port: u16) -> Vec<u8> {
+    let (length, place) = if family == 0 { (20, 9) } else { (40, 6) };
+    let mut report = vec![0; 8 + length];
+    report[0] = kind;
+    report[8] = if family == 0 { 0x45 } else { 0x60 };
+    report[8 + place] = protocol;
+    report.extend(port.to_be_bytes());
+    report.extend([0x11, 0x94, 0, 0, 0, 0]);
+    report
+}
+
+#[test]
+fn reports_about_outer_packets_pass_and_reports_about_others_do_not() {
+    let mut streams = guard();
+    streams.streams = vec![address("10.8.0.9:4500")];
+    let guarded = Guarded::new(&streams);
+    let kinds = [
+        (Domain::IPV4, Protocol::ICMPV4, 3),
+        (Domain::IPV6, Protocol::ICMPV6, 2),
+    ];
+    let mut expected = 0;
+    for (family, (domain, protocol, kind)) in kinds.into_iter().enumerate() {
+        let send = |report: &[u8]| {
+            let open = || Socket::new(domain, Type::RAW, Some(protocol)).unwrap();
+            let socket = guarded.line.b.enter(open).unwrap();
+            let at = |ip| SockAddr::from(std::net::SocketAddr::new(ip, 0));
+            socket.bind(&at(ip(PEERS[family]))).unwrap();
+            socket.send_to(report, &at(ip(OURS[family]))).unwrap();
+        };
+        for (about, port, passes) in [
+            (17, 4500, true),
+            (50, 0, true),
+            (6, 9000, true),
+            (17, 9000, false),
+            (1, 4500, false),
+        ] {
+            send(&report(kind, family, about, port));
+            expected += u64::from(!passes);
+            // Dropped in any case, behind the report and on the same cable.
+            send(&report(if family == 0 { 8 } else { 128 }, family, 17, 4500));
+            expected += 1;
+            until("a drop", || guarded.dropped() >= Some(expected));
+            assert_eq!(guarded.dropped(), Some(expected), "{about} {port}");
+        }
+    }
+}
+
+#[test]
+fn a_stream_of_ours_goes_on_and_its_far_end_opens_none() {
+    let mut streams = guard();
+    streams.streams = vec![address("10.8.0.9:4500"), address("10.8.0.9:4501")];
+    let guarded = Guarded::new(&streams);
+    let open = |host: &NetNs, at: &str| {
+        let bound = || Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).unwrap();
+        let socket = host.enter(bound).unwrap();
+        socket.set_reuse_address(true).unwrap();
+        socket.bind(&SockAddr::from(address(at))).unwrap();
+        socket
+    };
+    let far = open(&guarded.line.b, "10.8.0.9:4500");
+    far.listen(1).unwrap();
+    let near = open(&guarded.line.a, "10.1.0.1:7001");
+    gateway(&guarded.line.a, "10.8.0.9/32", "10.1.0.2");
+    near.connect(&SockAddr::from(address("10.8.0.9:4500")))
+        .unwrap();
+    assert_eq!(guarded.dropped(), Some(0));
+    let listener = open(&guarded.line.a, "10.1.0.1:7002");
+    listener.listen(1).unwrap();
+    let back = open(&guarded.line.b, "10.8.0.9:4501");
+    back.set_nonblocking(true).unwrap();
+    back.connect(&SockAddr::from(address("10.1.0.1:7002")))
+        .unwrap_err();
+    until("a drop", || guarded.dropped() == Some(1));
 }
