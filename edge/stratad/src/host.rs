@@ -407,7 +407,8 @@ impl Tunnel {
                 .drop_address(self.tun.name(), (*address).into())?;
             crash::point("leased-address-taken");
         }
-        Ok(())
+        // With the last IPv4 address of a device the kernel removes all IPv4 routes through it.
+        self.routes.set(&self.plan)
     }
 
     fn give(
