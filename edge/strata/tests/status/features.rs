@@ -26,6 +26,9 @@ pub enum Evidence {
 
 use Evidence::{NotNeeded, Tests};
 
+const CLEAR: &str = "edge/lab/tests/e2e/operate/clear.rs";
+const OS_CLEAR: &str = "edge/os/tests/network/clear.rs";
+const RESTORE: &str = "edge/lab/tests/e2e/operate/restore.rs";
 const ADDRESSES: &str = "edge/lab/tests/e2e/session/addresses.rs";
 const ADDRESSES_FILE: &str = "edge/config/src/tests/addresses.rs";
 const AUDIT: &str = "edge/lab/tests/e2e/operate/audit.rs";
@@ -1362,6 +1365,7 @@ pub const FEATURES: &[Feature] = &[
             "foreign_agent.address",
             "foreign_agent.advertise",
             "foreign_agent.lifetime",
+            "foreign_agent.homes",
             "foreign_agent.visitors",
             "foreign_agent.home.address",
             "foreign_agent.home.key.spi",
@@ -1869,6 +1873,74 @@ pub const FEATURES: &[Feature] = &[
             (LEAK, "a_start_without_the_key_opens_what_was_locked"),
             (RELOCK, "a_lock_that_came_by_reload_outlives_the_daemon"),
         ]),
+    },
+    Feature {
+        name: "Nothing believed in clear",
+        keys: &[],
+        verbs: &[],
+        works: Tests(&[
+            (
+                CLEAR,
+                "what_claims_to_be_a_peer_is_dropped_and_told_with_its_source",
+            ),
+            (CLEAR, "what_is_forwarded_to_hosts_behind_is_judged_as_well"),
+            (
+                CLEAR,
+                "in_transport_mode_the_peers_own_address_is_not_believed_in_clear",
+            ),
+            (
+                CLEAR,
+                "a_reload_changes_what_is_believed_and_loses_no_count",
+            ),
+            (OS_CLEAR, "any_number_of_peers_is_one_lookup_and_holds"),
+        ]),
+        refuses: Tests(&[
+            (
+                CLEAR,
+                "what_no_tunnel_carries_and_what_is_bypassed_arrives_in_clear",
+            ),
+            (CLEAR, "the_guard_does_not_need_the_program_nft"),
+        ]),
+        recovers: Tests(&[
+            (
+                CLEAR,
+                "the_guard_outlives_a_killed_daemon_and_ends_with_an_orderly_stop",
+            ),
+            (
+                CLEAR,
+                "a_guard_that_another_program_removes_is_told_and_comes_back",
+            ),
+        ]),
+    },
+    Feature {
+        name: "Restoring what other programs remove",
+        keys: &[],
+        verbs: &[],
+        works: Tests(&[
+            (RESTORE, "a_flushed_table_is_filled_again"),
+            (RESTORE, "a_deleted_rule_is_added_again"),
+            (
+                RESTORE,
+                "a_device_that_was_taken_down_is_brought_up_with_its_addresses_and_routes",
+            ),
+            (RESTORE, "flushed_addresses_are_given_again"),
+            (RESTORE, "rules_of_a_licensed_node_are_added_again"),
+            (
+                RESTORE,
+                "nothing_leaks_while_a_part_of_what_is_locked_is_missing",
+            ),
+        ]),
+        refuses: Tests(&[
+            (
+                RESTORE,
+                "the_fourth_time_within_a_minute_is_warned_of_until_a_reload",
+            ),
+            (
+                RESTORE,
+                "what_the_daemon_removes_itself_is_not_put_back_and_counts_for_nothing",
+            ),
+        ]),
+        recovers: Tests(&[(RESTORE, "while_the_daemon_stands_still_nothing_is_put_back")]),
     },
     Feature {
         name: "Name servers behind the tunnel",

@@ -24,6 +24,14 @@ pub enum Answer {
 
 use Answer::{Nothing, Tests};
 
+const AGREEMENT: &str = "pure/crypto/src/agreement.rs";
+const JOIN: &str = "edge/os/src/join.rs";
+const ACKNOWLEDGEMENTS: &str = "pure/pep/tests/acknowledgements.rs";
+const HOLDINGS: &str = "pure/node/src/tests/holdings.rs";
+const NEGOTIATION: &str = "pure/ike/src/tests/negotiation.rs";
+const STRANGERS: &str = "pure/ike/src/tests/strangers.rs";
+const GUARD: &str = "edge/lab/tests/e2e/operate/clear.rs";
+const RESTORE: &str = "edge/lab/tests/e2e/operate/restore.rs";
 const ATTACK: &str = "pure/ike/src/tests/attack.rs";
 const CERTIFICATES: &str = "pure/ike/src/tests/certificates.rs";
 const COOKIE: &str = "pure/ike/src/tests/cookie.rs";
@@ -374,10 +382,7 @@ pub const WEAKNESSES: &[Weakness] = &[
                 ATTACK,
                 "public_values_of_small_order_or_wrong_length_are_refused_by_both_ends",
             ),
-            (
-                "pure/crypto/src/agreement.rs",
-                "a_value_of_another_length_is_refused",
-            ),
+            (AGREEMENT, "a_value_of_another_length_is_refused"),
         ]),
     },
     Weakness {
@@ -389,13 +394,15 @@ pub const WEAKNESSES: &[Weakness] = &[
                 ATTACK,
                 "public_values_of_small_order_or_wrong_length_are_refused_by_both_ends",
             ),
+            (AGREEMENT, "a_value_of_small_order_is_refused"),
             (
-                "pure/crypto/src/agreement.rs",
-                "a_value_of_small_order_is_refused",
+                AGREEMENT,
+                "wycheproofs_values_are_refused_by_the_check_if_their_secret_is_zero",
             ),
+            (AGREEMENT, "a_value_beside_the_curve_is_refused"),
             (
-                "pure/crypto/src/agreement.rs",
-                "a_value_beside_the_curve_is_refused",
+                STRANGERS,
+                "bad_public_values_make_no_key_and_are_asked_for_cookies",
             ),
         ]),
     },
@@ -418,10 +425,7 @@ pub const WEAKNESSES: &[Weakness] = &[
                 "edge/os/tests/network/udp.rs",
                 "coalesced_datagrams_are_split_again",
             ),
-            (
-                "edge/os/src/join.rs",
-                "no_packets_of_a_peer_become_others_by_joining",
-            ),
+            (JOIN, "no_packets_of_a_peer_become_others_by_joining"),
         ]),
     },
     // States, and ways around authentication.
@@ -656,9 +660,13 @@ pub const WEAKNESSES: &[Weakness] = &[
     Weakness {
         number: 61,
         seen: "CVE-2026-14957",
-        what: "chains without end, certificates of a megabyte",
+        what: "chains without end, certificates of a megabyte, ten CAs of one name in every order",
         answer: Tests(&[
             (TRUST, "a_chain_too_long_to_be_meant_is_not_followed"),
+            (
+                TRUST,
+                "certificates_that_could_stand_in_any_order_cost_a_bounded_number_of_signatures",
+            ),
             (WIRE, "a_message_longer_than_the_limit_is_not_read"),
             (WIRE, "the_number_of_payloads_is_bounded"),
         ]),
@@ -667,7 +675,7 @@ pub const WEAKNESSES: &[Weakness] = &[
     Weakness {
         number: 62,
         seen: "RFC 8019",
-        what: "first messages in masses",
+        what: "first messages in masses, from forged addresses and from real ones",
         answer: Tests(&[
             (
                 ATTACK,
@@ -677,6 +685,11 @@ pub const WEAKNESSES: &[Weakness] = &[
                 COOKIE,
                 "addresses_that_nobody_receives_at_cannot_keep_an_honest_initiator_out",
             ),
+            (
+                STRANGERS,
+                "strangers_of_a_few_networks_cannot_keep_others_out",
+            ),
+            (STRANGERS, "half_open_sas_live_shorter_while_there_are_many"),
         ]),
     },
     Weakness {
@@ -688,8 +701,9 @@ pub const WEAKNESSES: &[Weakness] = &[
             (COOKIE, "who_forges_an_address_cannot_keep_its_owner_out"),
             (
                 COOKIE,
-                "a_cookie_is_good_for_its_address_its_spi_and_its_nonce_only",
+                "a_cookie_is_good_for_its_address_its_port_its_spi_and_its_nonce_only",
             ),
+            (COOKIE, "a_cookie_ends_with_its_time"),
         ]),
     },
     Weakness {
@@ -721,15 +735,23 @@ pub const WEAKNESSES: &[Weakness] = &[
     Weakness {
         number: 66,
         seen: "storms of repeated requests",
-        what: "each brought the kept answer again",
+        what: "each brought the kept answer again; or so many were answered that none was left for the peer",
         answer: Tests(&[
             (
                 ATTACK,
                 "a_storm_of_repeated_requests_is_answered_a_bounded_number_of_times",
             ),
             (
+                ATTACK,
+                "copies_of_a_request_do_not_keep_its_answer_from_the_peer",
+            ),
+            (
                 RESPONSES,
-                "a_repeated_request_gets_the_same_answer_a_bounded_number_of_times",
+                "a_repeated_request_gets_the_same_answer_at_a_bounded_rate",
+            ),
+            (
+                RESPONSES,
+                "no_number_of_copies_keeps_the_peer_from_its_answer",
             ),
             (
                 WINDOW,
@@ -919,7 +941,7 @@ pub const WEAKNESSES: &[Weakness] = &[
     Weakness {
         number: 81,
         seen: "RFC 4555 section 5",
-        what: "an address that somebody else wrote into the header",
+        what: "an address that somebody else wrote into the header, also of a packet that arrives first from there",
         answer: Tests(&[
             (MOBIKE, "a_third_party_is_not_bombed_by_a_forged_header"),
             (
@@ -940,6 +962,23 @@ pub const WEAKNESSES: &[Weakness] = &[
             ),
             (NAT, "a_replayed_or_forged_message_moves_nobody"),
             (NAT, "who_is_behind_a_nat_does_not_follow"),
+            (
+                NAT,
+                "one_rewritten_header_moves_nothing_and_sends_its_address_three_times_the_octets_at_most",
+            ),
+            (
+                NAT,
+                "every_third_header_rewritten_moves_nothing_and_multiplies_no_octets",
+            ),
+            (
+                NAT,
+                "an_address_that_answers_gets_nothing_while_the_old_one_answers",
+            ),
+            (NAT, "a_peer_with_mobike_is_followed_by_its_update_alone"),
+            (
+                "pure/node/src/tests/following.rs",
+                "a_rewritten_request_takes_no_packet_of_a_child_to_another_address",
+            ),
         ]),
     },
     Weakness {
@@ -1030,6 +1069,7 @@ pub const WEAKNESSES: &[Weakness] = &[
                 FORGERIES,
                 "an_agent_in_use_cannot_be_advertised_to_be_there_when_it_is_left",
             ),
+            (FORGERIES, "no_advertisement_moves_where_an_agent_in_use_is"),
         ]),
     },
     Weakness {
@@ -1053,6 +1093,14 @@ pub const WEAKNESSES: &[Weakness] = &[
                 LINK,
                 "a_request_that_looks_like_one_that_waits_does_not_take_its_place",
             ),
+            (
+                LINK,
+                "nobody_is_at_home_where_visitors_may_not_be_or_the_host_has_a_network",
+            ),
+            (
+                "edge/os/tests/network/mobile.rs",
+                "only_what_comes_by_the_tunnel_or_from_a_visitor_goes_to_one",
+            ),
         ]),
     },
     // Several programs that change one routing table.
@@ -1072,6 +1120,581 @@ pub const WEAKNESSES: &[Weakness] = &[
         answer: Tests(&[(
             SINGLE,
             "a_user_without_rights_cannot_keep_a_daemon_from_starting",
+        )]),
+    },
+    Weakness {
+        number: 89,
+        seen: "Strata before 0.1.0",
+        what: "a first message with a bad public value cost a key pair, was not counted and never asked for a cookie",
+        answer: Tests(&[
+            (
+                STRANGERS,
+                "bad_public_values_make_no_key_and_are_asked_for_cookies",
+            ),
+            (
+                STRANGERS,
+                "what_is_charged_for_a_bad_public_value_ends_with_its_time",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 90,
+        seen: "Strata before 0.1.0",
+        what: "one IPv6 /64 with real addresses took every half-open place, and all others were refused",
+        answer: Tests(&[
+            (
+                STRANGERS,
+                "strangers_of_a_few_networks_cannot_keep_others_out",
+            ),
+            (
+                STRANGERS,
+                "a_network_of_strangers_does_not_keep_its_own_honest_initiators_out_for_long",
+            ),
+            (
+                STRANGERS,
+                "a_configured_address_has_places_that_no_stranger_takes",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 91,
+        seen: "Strata before 0.1.0",
+        what: "64 idle TCP connections of one network, or half-open IKE SAs in as many, kept all other TCP peers out",
+        answer: Tests(&[
+            (
+                "edge/stratad/src/streams.rs",
+                "idle_connections_of_a_few_networks_keep_no_other_out",
+            ),
+            (
+                "edge/stratad/src/streams.rs",
+                "a_configured_address_has_places_that_no_stranger_takes",
+            ),
+            (
+                "pure/ike/src/tests/tcp.rs",
+                "a_connection_of_an_initiator_that_proves_nothing_is_not_in_use",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 92,
+        seen: "Strata before 0.1.0",
+        what: "ESP waited for the key agreements of strangers",
+        answer: Tests(&[
+            (
+                "edge/stratad/src/unproved.rs",
+                "packets_get_seven_parts_of_eight_of_the_time_whatever_a_message_costs",
+            ),
+            (
+                "edge/stratad/src/unproved.rs",
+                "a_network_that_fills_the_queue_keeps_no_other_out_and_memory_is_bounded",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 93,
+        seen: "Strata before 0.1.0",
+        what: "an error in an answer to IKE_AUTH that was otherwise right was ignored, and the tunnel came up",
+        answer: Tests(&[
+            (
+                "pure/ike/src/tests/errors.rs",
+                "an_error_beside_a_child_in_ike_auth_is_believed",
+            ),
+            (
+                "pure/ike/src/tests/errors.rs",
+                "an_error_beside_a_wrong_proof_is_no_reason",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 94,
+        seen: "Strata before 0.1.0",
+        what: "AUTH was computed over an identification written anew: a wrong one was accepted where reserved octets had changed",
+        answer: Tests(&[(
+            "pure/ike/src/tests/auth.rs",
+            "reserved_octets_of_an_identification_are_covered_as_they_came",
+        )]),
+    },
+    Weakness {
+        number: 95,
+        seen: "RFC 5280 section 7.2",
+        what: "one name in other letters was another identity, with a table, an address and an SA of its own",
+        answer: Tests(&[
+            (
+                "pure/model/src/identity.rs",
+                "domains_are_compared_without_regard_to_case_and_nothing_else_is",
+            ),
+            (
+                "pure/ike/src/tests/names.rs",
+                "initial_contact_acts_on_the_same_name_in_other_letters",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 96,
+        seen: "RFC 6023",
+        what: "what a responder announced in IKE_SA_INIT it refused in IKE_AUTH",
+        answer: Tests(&[
+            (
+                "pure/ike/src/tests/childless.rs",
+                "a_vpn_peer_may_begin_without_a_child_and_ask_for_it_later",
+            ),
+            (
+                "pure/ike/src/tests/childless.rs",
+                "a_part_of_a_child_is_a_syntax_error",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 97,
+        seen: "RFC 4754",
+        what: "a signature in one form taken for one in another, or for one by another curve",
+        answer: Tests(&[
+            (
+                "pure/ike/src/tests/methods.rs",
+                "a_signature_of_the_curve_is_verified_by_its_own_method_only",
+            ),
+            (
+                "pure/ike/src/tests/methods.rs",
+                "a_flipped_bit_of_a_signature_of_the_curve_proves_nothing",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 98,
+        seen: "Strata before 0.1.0",
+        what: "a tunnel is agreed on for types of ICMP, for ports of a protocol without ports, or for ends of which none may reach the other, and carries nothing",
+        answer: Tests(&[
+            (NEGOTIATION, "types_of_icmp_are_agreed_and_shown_as_such"),
+            (
+                NEGOTIATION,
+                "a_child_that_could_carry_nothing_is_not_agreed",
+            ),
+            (
+                "pure/esp/src/policy.rs",
+                "echo_requests_go_one_way_and_their_replies_the_other",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 99,
+        seen: "Strata before 0.1.0",
+        what: "a refused request for new keys is repeated unchanged every three seconds until the lifetime ends, with a warning each time",
+        answer: Tests(&[
+            (
+                NEGOTIATION,
+                "refused_new_keys_are_asked_for_once_in_the_wanted_group_and_once_without_a_group",
+            ),
+            (
+                NEGOTIATION,
+                "refused_new_keys_are_asked_for_ever_more_rarely_and_told_once",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 100,
+        seen: "Strata before 0.1.0",
+        what: "INVALID_KE_PAYLOAD names a group that was not offered",
+        answer: Tests(&[
+            (NEGOTIATION, "a_group_is_asked_for_only_if_it_was_offered"),
+            (
+                NEGOTIATION,
+                "for_an_ike_sa_as_well_a_group_is_asked_for_only_if_it_was_offered",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 101,
+        seen: "Strata before 0.1.0",
+        what: "private numbers of somebody else, without the vendor ID, are read as ours: a critical payload is not refused, a malformed one ends the IKE SA",
+        answer: Tests(&[
+            (
+                NEGOTIATION,
+                "without_the_vendor_id_our_private_notifies_are_ignored",
+            ),
+            (
+                NEGOTIATION,
+                "without_the_vendor_id_our_private_payloads_are_unknown",
+            ),
+            (
+                NEGOTIATION,
+                "without_the_vendor_id_our_private_exchanges_are_unknown",
+            ),
+            (
+                NEGOTIATION,
+                "without_the_vendor_id_our_private_errors_are_those_of_somebody_else",
+            ),
+            (
+                NEGOTIATION,
+                "a_peer_without_the_vendor_id_is_sent_none_of_our_private_numbers",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 102,
+        seen: "Strata before 0.1.0",
+        what: "a child whose rekey met a hand-over that turned back is not rekeyed before its lifetime ends",
+        answer: Tests(&[(
+            "pure/ike/src/tests/clone.rs",
+            "a_child_whose_new_keys_met_a_hand_over_that_turned_back_gets_others",
+        )]),
+    },
+    Weakness {
+        number: 103,
+        seen: "RFC 7296 section 2.23, Strata before 0.1.0",
+        what: "a header rewritten while a tunnel is set up, or in the other of UDP and TCP, took it to a third party",
+        answer: Tests(&[
+            (
+                NAT,
+                "ike_auth_with_a_rewritten_header_brings_no_child_to_its_address",
+            ),
+            (
+                NAT,
+                "a_first_answer_from_elsewhere_does_not_redirect_ike_auth",
+            ),
+            (
+                "pure/ike/src/tests/tcp.rs",
+                "without_mobike_no_ike_sa_changes_between_datagrams_and_streams",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 104,
+        seen: "Strata before 0.1.0",
+        what: "a second gateway of a licensed node replaced, revoked or crowded out the first one's grants by using its names and SPIs",
+        answer: Tests(&[
+            (
+                HOLDINGS,
+                "a_gateway_that_names_anothers_composite_sa_neither_replaces_nor_revokes_it",
+            ),
+            (
+                HOLDINGS,
+                "a_gateway_that_fills_its_slots_of_an_spi_keeps_no_other_out",
+            ),
+            (
+                HOLDINGS,
+                "a_gateway_that_names_anothers_line_has_a_line_of_its_own",
+            ),
+            (
+                HOLDINGS,
+                "a_gateway_that_is_lost_takes_nothing_of_anothers_with_it",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 105,
+        seen: "Strata before 0.1.0",
+        what: "a renewal of keys that could not be used cost a licensed node those that it had",
+        answer: Tests(&[
+            (
+                HOLDINGS,
+                "a_renewal_that_is_of_no_use_leaves_what_it_was_to_renew",
+            ),
+            (
+                "pure/ike/src/tests/distribute.rs",
+                "a_renewal_that_is_refused_leaves_the_grant_that_it_renews",
+            ),
+            (
+                "pure/node/src/tests/grants.rs",
+                "a_node_that_refuses_a_renewal_still_counts_as_one_that_has_keys",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 106,
+        seen: "Strata before 0.1.0",
+        what: "a grant with a replay window of 0 or 2^32-1, or with reserved SPIs, was taken",
+        answer: Tests(&[
+            (
+                "pure/ike/src/tests/distribute.rs",
+                "an_unsound_grant_is_refused",
+            ),
+            (HOLDINGS, "no_grant_has_an_spi_or_a_window_that_cannot_be"),
+        ]),
+    },
+    Weakness {
+        number: 107,
+        seen: "Strata before 0.1.0",
+        what: "the checksum of MPTCP's DSS option told a licensed node 16 bits of the hidden payload",
+        answer: Tests(&[
+            (
+                "pure/wire/src/classify.rs",
+                "the_checksum_of_a_data_sequence_signal_is_secret_and_its_numbers_are_not",
+            ),
+            (
+                "pure/wire/src/classify.rs",
+                "every_option_of_another_kind_or_length_than_these_is_secret",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 108,
+        seen: "Strata before 0.1.0",
+        what: "SNOOP kept congestion marks, windows and DATA_ACKs from a sender",
+        answer: Tests(&[
+            (
+                ACKNOWLEDGEMENTS,
+                "an_acknowledgement_with_other_congestion_marks_than_the_last_reaches_the_sender",
+            ),
+            (
+                ACKNOWLEDGEMENTS,
+                "an_acknowledgement_with_another_option_reaches_the_sender",
+            ),
+            (ACKNOWLEDGEMENTS, "a_window_update_is_no_duplicate"),
+        ]),
+    },
+    Weakness {
+        number: 109,
+        seen: "Strata before 0.1.0",
+        what: "one mobile node's connections pushed those of all others out of SNOOP, the window limiter and what stands in",
+        answer: Tests(&[
+            (
+                "pure/pep/tests/data.rs",
+                "one_lines_connections_push_out_none_of_another_line",
+            ),
+            (
+                "pure/pep/tests/data.rs",
+                "one_lines_octets_leave_room_for_those_of_another_line",
+            ),
+            (
+                "pure/pep/src/regulator.rs",
+                "memory_is_bounded_and_one_line_pushes_out_no_other",
+            ),
+            (
+                "pure/pep/src/lines.rs",
+                "the_line_with_the_most_gives_way_by_what_it_used_the_longest_time_ago",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 110,
+        seen: "Strata before 0.1.0",
+        what: "acknowledgements that SNOOP held were lost with the SA, at a reload, and when the replay window had passed them",
+        answer: Tests(&[
+            (
+                ACKNOWLEDGEMENTS,
+                "what_is_held_leaves_before_its_sa_is_forgotten",
+            ),
+            (
+                ACKNOWLEDGEMENTS,
+                "what_is_held_leaves_while_the_replay_window_still_takes_it",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 111,
+        seen: "Strata before 0.1.0",
+        what: "each outer address of a mobile node left two rules of the kernel for ever; after 256 addresses none was diverted any more",
+        answer: Tests(&[
+            (
+                "pure/node/src/pairs.rs",
+                "of_three_hundred_addresses_of_one_direction_one_pair_is_left",
+            ),
+            (
+                "pure/node/src/pairs.rs",
+                "a_header_that_is_rewritten_in_each_packet_changes_the_pair_once_a_second",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 112,
+        seen: "Strata before 0.1.0",
+        what: "a station on the link of visitors that is at home at any address of the Internet, by a home agent of its own: the router and the hosts behind it send to it what is for that address",
+        answer: Tests(&[
+            (
+                "edge/os/tests/network/mobile.rs",
+                "only_what_comes_by_the_tunnel_or_from_a_visitor_goes_to_one",
+            ),
+            (
+                LINK,
+                "nobody_is_at_home_where_visitors_may_not_be_or_the_host_has_a_network",
+            ),
+            (
+                "pure/node/src/tests/mobile_ip.rs",
+                "nobody_visits_who_has_the_address_of_a_peer_or_one_that_the_host_needs",
+            ),
+            (
+                "edge/config/src/tests/mobility.rs",
+                "whose_mobile_nodes_are_taken_is_written_out",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 113,
+        seen: "Strata before 0.1.0",
+        what: "a station, or a home agent of its own, that has all places of a foreign agent: for visitors, for requests that wait, for tokens; or pushes out the request of another station",
+        answer: Tests(&[
+            (LINK, "requests_of_a_station_push_out_none_of_another"),
+            (
+                LINK,
+                "a_station_has_a_share_of_what_waits_and_a_newcomer_finds_room",
+            ),
+            (
+                LINK,
+                "a_station_has_a_few_visitors_and_the_others_find_room",
+            ),
+            (
+                LINK,
+                "a_home_agent_that_is_not_listed_has_a_share_of_the_visitors",
+            ),
+            (
+                "pure/node/src/tests/migration.rs",
+                "a_station_has_a_neighbour_asked_for_a_few_tokens_and_no_more",
+            ),
+            (
+                "pure/node/src/tests/migration.rs",
+                "tokens_that_were_refused_make_room_for_those_of_mobile_nodes",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 114,
+        seen: "Strata before 0.1.0",
+        what: "an advertisement from another station in the name of an agent in use, by which a mobile node sends there: requests, and then everything",
+        answer: Tests(&[
+            (FORGERIES, "no_advertisement_moves_where_an_agent_in_use_is"),
+            (FORGERIES, "what_is_no_agents_advertisement_moves_nobody"),
+            (
+                FORGERIES,
+                "a_reply_from_another_station_than_was_asked_is_not_taken",
+            ),
+            (
+                FORGERIES,
+                "an_agent_that_leaves_three_requests_unanswered_is_asked_where_it_is_heard",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 115,
+        seen: "RFC 3519 section 6",
+        what: "a registration that is heard on the air and sent from elsewhere first, with a wish for a tunnel in UDP or without: the packets go there, and the genuine one is accepted or is old",
+        answer: Tests(&[
+            (
+                TUNNELS_IN_UDP,
+                "a_copy_that_asks_for_udp_without_a_key_is_denied_and_makes_the_agents_own_not_old",
+            ),
+            (
+                TUNNELS_IN_UDP,
+                "a_registration_from_two_places_is_denied_at_the_second_and_told_once",
+            ),
+            (
+                "pure/mobility/src/mobile_ip/tests/attacks.rs",
+                "a_copy_from_elsewhere_makes_no_request_old",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 116,
+        seen: "RFC 4301 section 8.2.1",
+        what: "a forged ICMP message that has a tunnel of Mobile IP carry next to nothing for ten minutes",
+        answer: Tests(&[
+            (
+                "pure/mobility/src/mobile_ip/tests/tunnel.rs",
+                "no_source_is_told_of_less_than_every_link_takes",
+            ),
+            (
+                NODE_PMTU,
+                "what_is_not_believed_of_a_tunnel_of_mobile_ip_is_told_once_in_ten_minutes",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 117,
+        seen: "RFC 5944 section 3.8",
+        what: "a registration that was heard once and is sent again and again, in the name of any host: the home agent answers that host each time",
+        answer: Tests(&[(
+            "pure/mobility/src/mobile_ip/tests/attacks.rs",
+            "old_requests_are_answered_so_often_in_a_second_and_new_ones_always",
+        )]),
+    },
+    Weakness {
+        number: 118,
+        seen: "Strata before 0.1.0",
+        what: "a packet in clear that claimed to come from a peer's address inside was forwarded into the protected network, and its answer went into the tunnel",
+        answer: Tests(&[
+            (
+                GUARD,
+                "what_claims_to_be_a_peer_is_dropped_and_told_with_its_source",
+            ),
+            (GUARD, "what_is_forwarded_to_hosts_behind_is_judged_as_well"),
+            (
+                GUARD,
+                "in_transport_mode_the_peers_own_address_is_not_believed_in_clear",
+            ),
+            (
+                GUARD,
+                "the_guard_outlives_a_killed_daemon_and_ends_with_an_orderly_stop",
+            ),
+            (GUARD, "the_guard_does_not_need_the_program_nft"),
+            (
+                "edge/os/tests/network/clear.rs",
+                "the_longest_prefix_decides_and_of_equal_ones_the_protected",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 119,
+        seen: "any firewall's reload",
+        what: "a program that flushes all rules of the kernel takes a guard along in silence",
+        answer: Tests(&[(
+            GUARD,
+            "a_guard_that_another_program_removes_is_told_and_comes_back",
+        )]),
+    },
+    Weakness {
+        number: 120,
+        seen: "Strata before 0.1.0",
+        what: "a firewall or a network manager that removes what it did not install took a tunnel's routes, rules or table of nftables along; its traffic left in clear, and `status` showed the tunnel up",
+        answer: Tests(&[
+            (RESTORE, "a_flushed_table_is_filled_again"),
+            (RESTORE, "a_deleted_rule_is_added_again"),
+            (
+                RESTORE,
+                "a_device_that_was_taken_down_is_brought_up_with_its_addresses_and_routes",
+            ),
+            (RESTORE, "flushed_addresses_are_given_again"),
+            (
+                RESTORE,
+                "the_fourth_time_within_a_minute_is_warned_of_until_a_reload",
+            ),
+            (
+                RESTORE,
+                "nothing_leaks_while_a_part_of_what_is_locked_is_missing",
+            ),
+            (RESTORE, "rules_of_a_licensed_node_are_added_again"),
+            (
+                "edge/os/tests/network/divert.rs",
+                "what_another_program_removes_is_missing_and_put_back",
+            ),
+            (
+                "edge/os/tests/network/changes.rs",
+                "a_removal_of_what_is_ours_is_told_and_what_is_missing_is_put_back",
+            ),
+            (
+                "edge/os/tests/network/changes.rs",
+                "a_lock_that_others_change_is_told_and_looks_different",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 121,
+        seen: "Strata before 0.1.0",
+        what: "packets joined for the device and cut again had identifications that routers' fragments of other packets may have, and overtook fragments of their flow",
+        answer: Tests(&[
+            (JOIN, "what_a_router_may_fragment_keeps_its_identification"),
+            (
+                JOIN,
+                "a_fragment_is_overtaken_by_no_datagram_between_its_addresses",
+            ),
+            (JOIN, "what_is_cut_again_is_what_came_among_fragments_too"),
+        ]),
+    },
+    Weakness {
+        number: 122,
+        seen: "Strata before 0.1.0",
+        what: "under load one copy of a first message is asked for a cookie and another is answered; the initiator was refused, for each end had another one in its proof",
+        answer: Tests(&[(
+            COOKIE,
+            "a_cookie_that_is_wanted_of_one_copy_only_spoils_no_proof",
         )]),
     },
 ];

@@ -202,6 +202,14 @@ pub const ZONES: &[Weakness] = &[
             (CLASSIFY, "secret_options_are_cut_out_and_public_ones_stay"),
             (
                 CLASSIFY,
+                "the_checksum_of_a_data_sequence_signal_is_secret_and_its_numbers_are_not",
+            ),
+            (
+                CLASSIFY,
+                "every_option_of_another_kind_or_length_than_these_is_secret",
+            ),
+            (
+                CLASSIFY,
                 "octets_hidden_behind_the_end_of_the_options_make_it_opaque",
             ),
             (IDENTITY, "no_octet_beyond_the_headers_is_ever_licensed"),
