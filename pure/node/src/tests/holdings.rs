@@ -23,6 +23,7 @@ struct Second {
 
 impl Second {
     fn join(world: &mut World) -> Self {
+        world.watch.over = true;
         world.reconfigure(LICENSED, |config| {
             let peer = Peer::new("second", SECOND.parse().unwrap(), Role::Gateway);
             config.peers.push(with_psk(peer));
@@ -60,7 +61,7 @@ impl Second {
                 break;
             }
         }
-        world.run_for(Duration::from_millis(1));
+        world.command(LICENSED, |_, _| ());
     }
 
     fn grant(&mut self, world: &mut World, grant: Grant<Secret>) {
@@ -203,20 +204,23 @@ fn a_gateway_that_names_anothers_line_has_a_line_of_its_own() {
     assert_eq!(world.nodes[LICENSED].flows(), flows);
 }
 
+/// It has SPIs of which its gateway has as many grants as it may.
 #[test]
 fn a_renewal_that_is_of_no_use_leaves_what_it_was_to_renew() {
     let (mut world, mut second, held) = set();
-    let good = like(&held, CsaId(1), CsaId(1));
-    let mut short = good.clone();
-    short.grant = 3;
-    short.to_gateway.zones[0].2 = Secret::new(vec![6; 16]);
+    for number in 1..=4 {
+        second.grant(&mut world, like(&held, CsaId(number), CsaId(number)));
+    }
+    let crowded = like(&held, CsaId(5), CsaId(5));
+    let mut good = crowded.clone();
+    good.grant = 7;
+    (good.from_gateway.spi, good.to_gateway.spi) = (Spi(0x1000), Spi(0x2000));
     second.grant(&mut world, good);
-    second.grant(&mut world, short);
-    assert_eq!(gateways(&world), ["gw", "second"]);
-    let held = world.nodes[LICENSED].held_grants();
-    assert_eq!(held[1].grant, 1);
-    second.revoke(&mut world, CsaId(1));
-    assert_eq!(gateways(&world), ["gw"]);
+    second.grant(&mut world, crowded);
+    let newest = world.nodes[LICENSED].held_grants().pop().unwrap();
+    assert_eq!((newest.csa, newest.grant), (CsaId(5), 7));
+    second.revoke(&mut world, CsaId(5));
+    assert_eq!(gateways(&world).len(), 1 + 4);
 }
 
 /// What it may be given is said by name, and it is not the one that is named.
@@ -225,7 +229,7 @@ fn a_gateway_that_hands_on_anothers_spis_gives_no_token_holder_its_keys() {
     let (mut world, mut second, held) = set();
     let mut grant = like(&held, held.csa, held.csa);
     grant.onward = Some(model::Onward {
-        key: Secret::new(vec![7; 20]),
+        key: Secret::new(vec![7; model::NODE_SUITE.keymat_len()]),
         licences: vec![Licence {
             node: identity(GATEWAY),
             zone: ZoneId::DESIGNATED,
