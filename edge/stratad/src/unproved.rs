@@ -157,7 +157,7 @@ mod tests {
             let (each, mut thread) = (Duration::from_micros(micros), Thread::new());
             for n in 0..4000 {
                 for m in 0..30 {
-                    thread.arrive(subnet(n * 30 + m & 0xffff));
+                    thread.arrive(subnet((n * 30 + m) & 0xffff));
                 }
                 thread.turn(Duration::from_millis(1), each);
             }

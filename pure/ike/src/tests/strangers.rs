@@ -258,3 +258,27 @@ fn half_open_sas_live_shorter_while_there_are_many() {
     assert_eq!(lives(&mut pair, 1), 64);
     assert_eq!(lives(&mut pair, 50), 0);
 }
+
+/// What the owner of the engine may have wait.
+#[test]
+fn a_message_is_unproved_until_its_ike_sa_is_up() {
+    let (mut pair, first) = begun(mobile(), gateway());
+    let unproved = |pair: &Pair, flying: &Flying| pair.right.engine.is_unproved(&flying.message);
+    assert!(unproved(&pair, &first));
+    pair.deliver(&first);
+    pair.deliver_next();
+    let auth = pair.intercept().remove(0);
+    assert!(unproved(&pair, &auth));
+    pair.deliver(&auth);
+    pair.settle();
+    assert!(!unproved(&pair, &auth));
+    let id = pair.left.engine.sas().next().unwrap().id;
+    pair.with(Side::Left, |engine, now| engine.rekey_ike(id, now));
+    let request = pair.intercept().remove(0);
+    assert!(!unproved(&pair, &request));
+    // An answer is for an SA that we began.
+    pair.deliver(&request);
+    let answer = pair.intercept().remove(0);
+    assert!(!pair.left.engine.is_unproved(&answer.message));
+    assert!(!pair.right.engine.is_unproved(b"nonsense"));
+}

@@ -312,6 +312,22 @@ fn a_connection_that_nobody_uses_is_none_of_ours() {
     assert_eq!(pair.left.engine.streams().count(), 0);
 }
 
+/// Else as many half-open SAs as there may be connections would keep all peers out.
+#[test]
+fn a_connection_of_an_initiator_that_proves_nothing_is_not_in_use() {
+    let (left, right) = streaming(Tcp::Always(PORT));
+    let mut pair = Pair::new(left, right);
+    pair.initiate(Side::Left);
+    pair.deliver_next();
+    assert_eq!(pair.right.engine.half_open(), 1);
+    assert_eq!(pair.right.engine.streams().count(), 0);
+    pair.settle();
+    assert_eq!(
+        pair.right.engine.streams().collect::<BTreeSet<_>>().len(),
+        1
+    );
+}
+
 /// "The exchange Responder SHOULD NOT send an IKEv2 Cookie request without an accompanied Puzzle".
 #[test]
 fn nobody_is_asked_for_a_cookie_in_a_stream() {
