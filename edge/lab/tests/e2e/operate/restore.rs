@@ -4,6 +4,7 @@
 use anyhow::{Result, ensure};
 use lab::bait::{self, leak, no_leak, round};
 use lab::daemon::Daemon;
+use lab::lending::{ALICE, POOL};
 use lab::pair::{self, DEADLINE, GATEWAY, Pair, Terms};
 use lab::process::until;
 use lab::transfer::transfer;
@@ -140,6 +141,28 @@ fn what_the_daemon_removes_itself_is_not_put_back_and_counts_for_nothing() -> Re
     mobile.stop()?;
     let log = mobile.process().log();
     ensure!(!log.contains("another program"), "{log}");
+    Ok(())
+}
+
+/// With the last IPv4 address of a device the kernel removes the IPv4 routes through it.
+#[lab::test]
+fn an_address_that_is_given_back_is_no_removal_by_another_program() -> Result<()> {
+    let pair = Pair::new("restore")?;
+    let _gateway = pair.start_lender(POOL)?;
+    let mut mobile = pair.start_borrower(&pair.mobile, &ALICE)?;
+    for _ in 0..5 {
+        mobile.strata_text("up office --wait")?;
+        mobile.strata_text("down office")?;
+        mobile.wait_until("status", DEADLINE, pair::is_down)?;
+    }
+    // What is compared then has all that is missing.
+    let before = traces(&pair)?;
+    pair.mobile.run(RULES)?;
+    await_traces(&pair, &before)?;
+    let log = mobile.process().log();
+    let told = log.lines().filter(|line| line.contains("another program"));
+    let told: Vec<_> = told.collect();
+    ensure!(told.len() == 1 && !told[0].contains("route "), "{told:#?}");
     Ok(())
 }
 
