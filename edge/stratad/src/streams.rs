@@ -484,6 +484,7 @@ fn listen(config: &Config, port: u16) -> Result<Vec<Listener>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use os::netlink::Netlink;
     use std::time::Instant as Clock;
 
     /// All of 127.0.0.0/8 is this host, so that connections may come from many.
@@ -502,6 +503,11 @@ mod tests {
 
     impl Server {
         fn new() -> Self {
+            // A namespace of its own has a loopback device that is down.
+            let netlink = Netlink::open().unwrap();
+            if !netlink.is_up("lo").unwrap() {
+                netlink.link_up("lo").unwrap();
+            }
             let any = SocketAddr::from(([127, 0, 0, 1], 0));
             let listener = Listener::bind(any, None).unwrap();
             let to = SocketAddr::new(any.ip(), listener.port());

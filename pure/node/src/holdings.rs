@@ -65,6 +65,11 @@ impl Holdings {
         })
     }
 
+    /// Whether a gateway's grant of this name is held.
+    pub fn has(&self, gateway: &str, csa: CsaId) -> bool {
+        self.of(gateway).any(|(_, held)| held.status.csa == csa)
+    }
+
     /// Takes a grant, in place of the one that has its name. Gives that.
     pub fn insert(&mut self, csa: CsaId, held: Held) -> Option<Held> {
         self.held.insert(csa, held)

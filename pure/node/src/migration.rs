@@ -465,7 +465,9 @@ impl Node {
     ) -> Result<HeldGrant, String> {
         let mut zones = grant.from_gateway.zones.iter();
         let asked = zones.all(|(zone, ..)| token.zones.contains(zone));
-        if both_spis(grant) != token.spis || !asked {
+        // Nor is what a neighbour has lent renewed: its time counts from the first token.
+        let lent = self.transit.holds(name, grant.csa);
+        if both_spis(grant) != token.spis || !asked || lent {
             return Err("it gives keys that nobody has asked for".to_owned());
         }
         let grant = Grant {

@@ -164,6 +164,11 @@ impl Transit {
         Ok(status)
     }
 
+    /// Whether a grant of a gateway's composite SA is held.
+    pub fn holds(&self, gateway: &str, csa: CsaId) -> bool {
+        self.held.has(gateway, csa)
+    }
+
     /// The grants of composite SAs with these SPIs, the lower first, that may be handed on.
     pub fn onward(&self, spis: [Spi; 2]) -> impl Iterator<Item = (&HeldGrant, &Grant<Secret>)> {
         let onward = self.held.iter().filter_map(|held| {

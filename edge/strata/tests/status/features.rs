@@ -1877,7 +1877,7 @@ pub const FEATURES: &[Feature] = &[
     Feature {
         name: "Nothing believed in clear",
         keys: &[],
-        verbs: &[],
+        verbs: &["status", "doctor"],
         works: Tests(&[
             (
                 CLEAR,
@@ -1915,7 +1915,7 @@ pub const FEATURES: &[Feature] = &[
     Feature {
         name: "Restoring what other programs remove",
         keys: &[],
-        verbs: &[],
+        verbs: &["status", "doctor"],
         works: Tests(&[
             (RESTORE, "a_flushed_table_is_filled_again"),
             (RESTORE, "a_deleted_rule_is_added_again"),

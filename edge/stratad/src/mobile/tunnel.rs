@@ -253,24 +253,24 @@ impl Tunnel {
             false => (0, HEADER_LEN),
         };
         let mtu = os::path_mtu(path, Some(MARK)).unwrap_or(super::OUTER_MTU);
+        let (front, datagram) = packet.split_at(header);
+        let mut pieces = fragments(datagram, mtu.saturating_sub(added as u16)).peekable();
+        if path.has_udp() && pieces.peek().is_some() {
+            for piece in pieces {
+                let piece = [front, &piece].concat();
+                if let Err(error) = self.udp.send_whole(path, class, &piece) {
+                    tracing::trace!("cannot send a piece to {}: {error}", path.remote);
+                    losses.sent += 1;
+                }
+            }
+            return;
+        }
         let Some(room) = room(mtu, added as u16) else {
             self.disbelieved = Some((path, mtu));
             return self.send(path, (class, false), packet, device, losses);
         };
-        let (front, datagram) = packet.split_at(header);
-        let mut pieces = fragments(datagram, room).peekable();
-        if !path.has_udp() || pieces.peek().is_none() {
-            let message = TooBig::about(datagram, room);
-            losses.delivered +=
-                message.map_or(1, |message| device.push(message.octets(), Checksum::Made));
-            return;
-        }
-        for piece in pieces {
-            let piece = [front, &piece].concat();
-            if let Err(error) = self.udp.send_whole(path, class, &piece) {
-                tracing::trace!("cannot send a piece to {}: {error}", path.remote);
-                losses.sent += 1;
-            }
-        }
+        let message = TooBig::about(datagram, room);
+        losses.delivered +=
+            message.map_or(1, |message| device.push(message.octets(), Checksum::Made));
     }
 }
