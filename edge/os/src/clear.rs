@@ -191,7 +191,7 @@ impl Guard {
             .meta(Meta::Family, R0)
             .is(&[Layout::of(Family::V6).number]);
         let fragment = fragment.protocol(UDP).load_fragment();
-        let fragment = fragment.masked(&[0xff, 0xf8]).is_not(&[0, 0]);
+        let fragment = fragment.masked(&[0xff, 0xf8]).differs_from(&[0, 0]);
         input(accept(fragment));
         if let Some(port) = self.stream_port {
             input(accept(tcp(2, port)));
@@ -476,7 +476,7 @@ impl Layout {
         let kind = || Rule::default().meta(Meta::InterfaceType, R0);
         let ethernet = seen(kind().is(&ETHERNET.to_ne_bytes()));
         let ethernet = ethernet.load(Base::Link, 6, 6, link);
-        let other = seen(kind().is_not(&ETHERNET.to_ne_bytes()));
+        let other = seen(kind().differs_from(&ETHERNET.to_ne_bytes()));
         let other = other.constant(&[0; LINK], link);
         for rule in [ethernet, other] {
             batch.rule(self.drop, &rule.record(self.sources));
@@ -594,7 +594,7 @@ fn answer_of(end: SocketAddr) -> Rule {
     let rule = rule.is(&octets(end.ip())).protocol(TCP);
     let rule = rule.transport(0, &end.port().to_be_bytes());
     let flags = rule.load(Base::Transport, 13, 1, R0).masked(&[SYN | ACK]);
-    flags.is_not(&[SYN])
+    flags.differs_from(&[SYN])
 }
 
 fn icmp(protocol: u8, kinds: RangeInclusive<u8>) -> Rule {

@@ -340,7 +340,7 @@ impl Daemon {
         self.poller.add(&self.signals, token::SIGNALS, read)?;
         self.poller.add(&self.api, token::API, read)?;
         for changes in self.host.changes.descriptors() {
-            self.poller.add(&changes, token::CHANGES, read)?;
+            self.poller.add(changes, token::CHANGES, read)?;
         }
         self.poller.add(&self.crew, token::CREW, read)?;
         if let Some(tunnel) = &self.host.tunnel {

@@ -56,6 +56,7 @@ fn covers(outer: &TrafficSelector, inner: &TrafficSelector) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::slice;
 
     fn prefix(text: &str) -> TrafficSelector {
         let (address, length) = text.split_once('/').unwrap();
@@ -118,9 +119,10 @@ mod tests {
         let echo = ranged(1, 0x0800..=0x0800);
         for protocol in [0, 4, 41, 47, 50, 51, 89, 112, 255] {
             let (dead, alive) = (ranged(protocol, 80..=80), ranged(protocol, 0..=u16::MAX));
-            assert!(narrow(&[dead.clone()], &policy).is_empty());
-            assert_eq!(narrow(&[dead, echo.clone()], &policy), [echo.clone()]);
-            assert_eq!(narrow(&[alive.clone()], &policy), [alive]);
+            assert!(narrow(slice::from_ref(&dead), &policy).is_empty());
+            let both = [dead, echo.clone()];
+            assert_eq!(narrow(&both, &policy), slice::from_ref(&echo));
+            assert_eq!(narrow(slice::from_ref(&alive), &policy), [alive]);
         }
         // With the protocol from the policy it is one of TCP.
         let any = ranged(0, 80..=80);
@@ -132,16 +134,19 @@ mod tests {
     fn ends_without_a_protocol_or_family_in_common_carry_nothing() {
         let (tcp, udp) = (ranged(6, 0..=u16::MAX), ranged(17, 0..=u16::MAX));
         let (all, v6) = (prefix("10.8.0.0/16"), prefix("::/0"));
-        assert!(can_carry(&[tcp.clone()], &[udp.clone(), all.clone()]));
+        assert!(can_carry(
+            slice::from_ref(&tcp),
+            &[udp.clone(), all.clone()]
+        ));
         assert!(can_carry(
             &[ranged(1, 0x0800..=0x0800)],
             &[ranged(1, 0..=0)]
         ));
         for (local, remote) in [
             (&[tcp.clone()][..], &[udp][..]),
-            (&[v6.clone()], &[all]),
+            (slice::from_ref(&v6), &[all]),
             (&[tcp], &[]),
-            (&[ranged(50, 1..=2)], &[v6]),
+            (&[ranged(50, 1..=2)], slice::from_ref(&v6)),
         ] {
             assert!(!can_carry(local, remote));
         }

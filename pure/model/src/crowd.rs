@@ -86,12 +86,12 @@ impl<K: Copy + Ord> Crowd<K> {
     }
 
     /// How many come from the host of an address.
-    pub fn from_host(&self, address: IpAddr) -> usize {
+    pub fn members_of_host(&self, address: IpAddr) -> usize {
         self.hosts.get(&host(address)).map_or(0, VecDeque::len)
     }
 
     /// How many come from the site of an address.
-    fn from_site(&self, address: IpAddr) -> usize {
+    fn members_of_site(&self, address: IpAddr) -> usize {
         let site = site(host(address));
         self.sites.get(&site).copied().unwrap_or(0)
     }
@@ -153,7 +153,7 @@ impl<K: Copy + Ord> Crowd<K> {
     }
 
     fn crowding(&self, address: IpAddr) -> Crowding {
-        (self.from_site(address), self.from_host(address))
+        (self.members_of_site(address), self.members_of_host(address))
     }
 
     /// The oldest member of the most crowded host among these.
@@ -246,7 +246,10 @@ mod tests {
         }
         let counts = |address: &str| {
             let address = address.parse().unwrap();
-            (crowd.from_host(address), crowd.from_site(address))
+            (
+                crowd.members_of_host(address),
+                crowd.members_of_site(address),
+            )
         };
         assert_eq!(counts("2001:db8:0:1::9"), (2, 3));
         assert_eq!(counts("2001:db8:0:3::9"), (0, 3));

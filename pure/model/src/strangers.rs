@@ -77,7 +77,7 @@ impl<K: Copy + Ord> Strangers<K> {
             Some(_) => &self.expected,
             None => &self.others,
         };
-        (crowd.len(), crowd.from_host(from.address))
+        (crowd.len(), crowd.members_of_host(from.address))
     }
 
     /// What there is for one more.

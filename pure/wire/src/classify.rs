@@ -446,6 +446,10 @@ mod tests {
         option
     }
 
+    fn alone(range: Range<usize>) -> Vec<Range<usize>> {
+        [range].into()
+    }
+
     /// RFC 8684 section 3.3: it is there if the option is two octets longer than its flags say.
     #[test]
     fn the_checksum_of_a_data_sequence_signal_is_secret_and_its_numbers_are_not() {
@@ -456,10 +460,10 @@ mod tests {
             let len = usize::from(4 + ack + map);
             let dss = |len| secrets_of(&option(30, &[0x20, flags], len));
             assert_eq!(dss(len), Ok(vec![]), "{flags:#x}");
-            assert_eq!(dss(len + 2), Ok(vec![40..40 + len + 2]), "{flags:#x}");
+            assert_eq!(dss(len + 2), Ok(alone(40..40 + len + 2)), "{flags:#x}");
         }
-        assert_eq!(secrets_of(&option(30, &[0x21, 0], 4)), Ok(vec![40..44]));
-        assert_eq!(secrets_of(&option(30, &[0x20, 0x20], 4)), Ok(vec![40..44]));
+        assert_eq!(secrets_of(&option(30, &[0x21, 0], 4)), Ok(alone(40..44)));
+        assert_eq!(secrets_of(&option(30, &[0x20, 0x20], 4)), Ok(alone(40..44)));
     }
 
     /// Those whose content an RFC says, in the lengths that it says: no octet of them comes from the payload.
@@ -477,7 +481,7 @@ mod tests {
                 };
                 // No data begins like a subtype of MPTCP that is public.
                 let found = secrets_of(&option(kind, &[0xff; 38][..len - 2], len));
-                let expected = if public { vec![] } else { vec![40..40 + len] };
+                let expected = if public { vec![] } else { alone(40..40 + len) };
                 assert_eq!(found, Ok(expected), "kind {kind}, {len} octets");
             }
         }
@@ -494,7 +498,7 @@ mod tests {
                     _ => false,
                 };
                 let found = secrets_of(&option(30, &[subtype << 4], len));
-                let expected = if public { vec![] } else { vec![40..40 + len] };
+                let expected = if public { vec![] } else { alone(40..40 + len) };
                 assert_eq!(found, Ok(expected), "subtype {subtype}, {len} octets");
             }
         }

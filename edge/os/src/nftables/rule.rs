@@ -128,7 +128,7 @@ impl Rule {
     }
 
     /// Goes on if what was loaded is not this.
-    pub(crate) fn is_not(self, value: &[u8]) -> Self {
+    pub(crate) fn differs_from(self, value: &[u8]) -> Self {
         self.compare(libc::NFT_CMP_NEQ, value)
     }
 

@@ -557,7 +557,7 @@ fn a_child_whose_new_keys_met_a_hand_over_that_turned_back_gets_others() {
         pair.deliver_next();
     }
     let clones = pair.intercept();
-    pair.now = pair.now + Duration::from_secs(11);
+    pair.now += Duration::from_secs(11);
     pair.timeout(Side::Left);
     let mut requests = pair.intercept();
     requests.retain(|flying| {

@@ -162,7 +162,7 @@ fn an_error_in_the_answer_to_an_informational_request_is_told() {
     config.peers[0].liveness = Duration::from_secs(10);
     let mut pair = Pair::new(config, gateway());
     pair.connect();
-    pair.now = pair.now + Duration::from_secs(11);
+    pair.now += Duration::from_secs(11);
     pair.timeout(Side::Left);
     pair.deliver_next();
     let answer = pair.intercept().remove(0);

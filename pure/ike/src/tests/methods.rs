@@ -18,6 +18,10 @@ use wire::ike::{AuthMethod, Payload};
 struct Key(EcdsaKeyPair);
 
 impl Signer for Key {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a signature of the other end, in a test"
+    )]
     fn sign(&self, octets: &[u8]) -> Option<Vec<u8>> {
         let signature = self.0.sign(&SystemRandom::new(), octets).ok()?;
         Some(signature.as_ref().to_vec())

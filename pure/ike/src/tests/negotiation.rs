@@ -95,7 +95,12 @@ fn a_child_that_could_carry_nothing_is_not_agreed() {
     for protocol in [0, 4, 47, 50, 51, 89, 112] {
         let mut pair = connected();
         let dead = (protocol, 80..=443);
-        let answer = ask_for(&mut pair, exchanging(&[]), None, &[dead.clone()]);
+        let answer = ask_for(
+            &mut pair,
+            exchanging(&[]),
+            None,
+            std::slice::from_ref(&dead),
+        );
         assert_eq!(answer, refused(NotifyType::TS_UNACCEPTABLE), "{protocol}");
         assert_eq!(pair.right.children().len(), 1);
         // Beside others it is left out.

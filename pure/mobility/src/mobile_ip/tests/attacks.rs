@@ -452,7 +452,7 @@ fn old_requests_are_answered_so_often_in_a_second_and_new_ones_always() {
             to_home(&mut world, source, &octets);
         }
         assert_eq!(datagrams(|| world.home.poll_transmit()).len(), 8);
-        world.now = world.now + Duration::from_secs(1);
+        world.now += Duration::from_secs(1);
     }
     assert_eq!(world.home.counters().dropped[&Dropped::TooOften], 184);
     assert_eq!(world.home.counters().denied[&Code::HomeIdentification], 100);
