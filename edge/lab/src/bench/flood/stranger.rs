@@ -1,6 +1,6 @@
 //! Initiators that answer what the gateway asks, and never prove who they are.
 
-use super::forge::{self, GATEWAY, PORT, anywhere, drain};
+use super::forge::{self, GATEWAY, PORT, drain};
 use super::scene::PLACE;
 use super::throttle::{Flood, Sent};
 use crate::bench::crowd::{self, NON_ESP_MARKER, PEER};
@@ -25,9 +25,6 @@ const GATEWAY_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xe, 0, 0, 0, 0, 1);
 
 /// CA certificates of one name that go with each end certificate.
 const AUTHORITIES: usize = 10;
-
-/// Initiators of chains that are remembered until they are answered.
-const UNDER_WAY: usize = 4096;
 
 /// First messages from one /64, each with the cookie that was asked of it.
 pub(super) struct HalfOpen {
@@ -97,13 +94,12 @@ fn with_cookie(request: &Message, answer: &[u8]) -> Option<Vec<u8>> {
     Some(message.encode())
 }
 
-/// IKE_AUTH with a chain of certificates that has a great many orders.
+/// IKE_AUTH with a chain of certificates that has a great many orders, from every address of a /24.
 pub(super) struct Chains {
     udp: Datagrams,
     credential: Credential,
+    /// The newest initiator of each address.
     engines: HashMap<SocketAddr, Engine>,
-    /// Sources of the engines, the oldest first.
-    order: VecDeque<SocketAddr>,
     outbox: VecDeque<Transmit>,
     rng: Rng,
 }
@@ -114,14 +110,14 @@ impl Chains {
             udp: forge::socket(host)?,
             credential: credential(host)?,
             engines: HashMap::new(),
-            order: VecDeque::new(),
             outbox: VecDeque::new(),
             rng: Rng::from_seed(entropy::seed()),
         })
     }
 
     fn begin(&mut self) -> Result<Transmit> {
-        let source = SocketAddr::from((anywhere(&mut self.rng), PORT));
+        let [last] = self.rng.array();
+        let source = SocketAddr::from(([198, 19, 0, last], PORT));
         let path = Path::udp(source, SocketAddr::from((GATEWAY, NATT_PORT)));
         let mut config = crowd::config(0, Secret::new(Vec::new()), PORT, PLACE);
         config.identity = responder::named("certified.bench");
@@ -131,14 +127,7 @@ impl Chains {
         let mut engine = Engine::new(config, self.rng.array(), now);
         engine.initiate(PEER, path, now)?;
         let first = engine.poll_transmit();
-        if self.engines.insert(source, engine).is_none() {
-            self.order.push_back(source);
-        }
-        if self.order.len() > UNDER_WAY
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.engines.remove(&oldest);
-        }
+        self.engines.insert(source, engine);
         first.context("an initiator sends a request")
     }
 }
