@@ -282,7 +282,7 @@ fn unseen_visitors(config: &Config) -> Option<Warning> {
     })
 }
 
-/// Where neither home agents are listed nor networks.
+/// A foreign agent without home agents and networks for its visitors.
 fn anybody_visits(mobility: &Mobility) -> Option<Warning> {
     let Mobility::ForeignAgent(agent) = mobility else {
         return None;
@@ -293,7 +293,7 @@ fn anybody_visits(mobility: &Mobility) -> Option<Warning> {
     })
 }
 
-/// What a foreign agent says of a tunnel in UDP its key alone proves.
+/// Agents that are to tunnel in UDP without a key, which alone authenticates the request for it.
 fn unproved_nat(mobility: &Mobility) -> Option<Warning> {
     let (nat, others, table) = match mobility {
         Mobility::MobileNode(_) => return None,

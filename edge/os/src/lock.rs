@@ -20,6 +20,7 @@
 //! network: neighbour discovery, the renewal of our own address by DHCP, and, inwards, IKE, ESP
 //! and what routers report about them.
 
+use crate::nftables::{self, kind};
 use crate::routes::{MARK, Service};
 use crate::{Error, Family, Prefix, program};
 use std::fmt::Write;
@@ -176,18 +177,14 @@ pub fn listing() -> Result<Option<String>, Error> {
 pub(crate) fn is_changed_by(octets: &[u8]) -> bool {
     /// Octets of the headers of netlink (RFC 3549 section 2.3.2) and nfnetlink.
     const HEADERS: usize = 16 + 4;
-    /// Octets of an attribute's length and type.
-    const ATTRIBUTE: usize = 4;
-    // Messages about tables and what is in them begin with the attribute of type 1, which is the table's name.
-    let name = octets.get(HEADERS + ATTRIBUTE..).unwrap_or_default();
-    let name = name.strip_prefix(TABLE.as_bytes());
-    name.is_some_and(|rest| rest.first() == Some(&0))
+    let attributes = octets.get(HEADERS..).unwrap_or_default();
+    let name = nftables::find(attributes, kind::TABLE).and_then(|name| name.strip_suffix(&[0]));
+    name == Some(TABLE.as_bytes())
 }
 
 fn is_set() -> Result<bool, Error> {
     let tables = program::run("nft", &["list", "tables", "inet"], "")?;
-    let ours = format!("table inet {TABLE}");
-    Ok(tables.lines().any(|line| line == ours))
+    Ok(tables.lines().any(|line| line == NAME))
 }
 
 /// What the lock has dropped; `None` if nothing is locked.

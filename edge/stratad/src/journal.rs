@@ -306,7 +306,7 @@ fn tell_of_mobile_ip(event: &mobile_ip::Event) {
         mobile_ip::Event::HomeAgent(HomeEvent::Contested { home, bound, other }) => {
             let bound = bound.address();
             tracing::warn!(
-                "home agent: two places claim one registration: packets for {home} go to {bound}, and the same request came                  from {other}. It is denied there and the mobile node asks again; if this goes on, one of the two is a                  stranger that hears the mobile node: give the foreign agent a key ([home_agent.foreign.NAME])"
+                "home agent: two places claim one registration: packets for {home} go to {bound}, and the same request came from {other}. It is denied there and the mobile node asks again; if this goes on, one of the two is a stranger that hears the mobile node: give the foreign agent a key ([home_agent.foreign.NAME])"
             );
         }
         mobile_ip::Event::MobileNode(

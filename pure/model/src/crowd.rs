@@ -92,8 +92,7 @@ impl<K: Copy + Ord> Crowd<K> {
 
     /// How many come from the site of an address.
     fn members_of_site(&self, address: IpAddr) -> usize {
-        let site = site(host(address));
-        self.sites.get(&site).copied().unwrap_or(0)
+        self.sites.get(&site_of(address)).copied().unwrap_or(0)
     }
 
     /// What there is for one more member, from an address.
@@ -178,6 +177,11 @@ fn host(address: IpAddr) -> u128 {
         IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
         IpAddr::V6(address) => address.to_bits() & !HOST_OF_IPV6,
     }
+}
+
+/// The site of an address, an IPv4 /24 or an IPv6 /48, as one number.
+pub fn site_of(address: IpAddr) -> u128 {
+    site(host(address))
 }
 
 const HOST_OF_IPV6: u128 = (1 << 64) - 1;

@@ -17,7 +17,7 @@ mod time;
 mod zone;
 mod zone_suite;
 
-pub use crowd::{Crowd, Entry, Room};
+pub use crowd::{Crowd, Entry, Room, site_of};
 pub use dscp::Dscp;
 pub use frame::Frame;
 pub use identity::Identity;

@@ -90,11 +90,9 @@ every = {}
         if self.others != Others::Plaintext {
             return Ok(());
         }
-        ends.into_iter().try_for_each(|host| {
-            let mut nft = host.command(find_command("nft", "nftables")?);
-            nft.args(["flush", "table", "inet", "strata_clear"]);
-            host.run_command(nft, DEADLINE).map(drop)
-        })
+        let flush = "nft flush table inet strata_clear";
+        ends.into_iter()
+            .try_for_each(|host| host.run(flush).map(drop))
     }
 
     /// Gives packets, but for every so many-th, the mark of those that are not to enter the tunnel.

@@ -27,7 +27,7 @@ use super::{Arrived, Context, Core};
 use crate::extension::mobike::{self, Cookie};
 use crate::extension::nat::Nat;
 use crate::refusal::{Refusal, Unfollowed};
-use model::{Deadline, Instant, Path};
+use model::{Deadline, Instant, Path, site_of};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -337,7 +337,8 @@ impl Established {
 pub(crate) struct Checks {
     since: Instant,
     all: u32,
-    by_network: BTreeMap<IpAddr, u32>,
+    /// By the IPv4 /24 or IPv6 /48 of the address.
+    by_network: BTreeMap<u128, u32>,
 }
 
 impl Checks {
@@ -351,21 +352,13 @@ impl Checks {
         if self.all >= CHECKS {
             return false;
         }
-        let of_network = self.by_network.entry(network(ip)).or_default();
+        let of_network = self.by_network.entry(site_of(ip)).or_default();
         let admits = *of_network < CHECKS_PER_NETWORK;
         if admits {
             *of_network += 1;
             self.all += 1;
         }
         admits
-    }
-}
-
-/// The network of an address: 24 bits of IPv4, 48 of IPv6.
-fn network(ip: IpAddr) -> IpAddr {
-    match ip {
-        IpAddr::V4(v4) => IpAddr::V4((v4.to_bits() & !0xff).into()),
-        IpAddr::V6(v6) => IpAddr::V6((v6.to_bits() >> 80 << 80).into()),
     }
 }
 

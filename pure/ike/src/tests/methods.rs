@@ -12,7 +12,7 @@ use aws_lc_rs::signature::{
 };
 use crypto::{KeyKind, RawKey};
 use std::sync::Arc;
-use wire::ike::{AuthMethod, Payload};
+use wire::ike::{AuthMethod, Authentication, Payload};
 
 #[derive(Debug)]
 struct Key(EcdsaKeyPair);
@@ -94,26 +94,34 @@ fn an_end_that_names_no_hash_algorithms_gets_a_signature_of_the_curve_and_anothe
     }
 }
 
+/// A responder that names no hash algorithms, and was sent a proof that was changed and sealed again.
+fn with_proof_changed(change: impl Fn(&mut Authentication)) -> Pair {
+    let mut pair = by_keys(credential(KeyKind::P256), credential(KeyKind::P256));
+    is_old(&mut pair, Side::Right);
+    pair.initiate(Side::Left);
+    pair.settle_one_round();
+    let genuine = pair.intercept().remove(0);
+    let changed = resealed(&mut pair, &genuine, |message| {
+        for payload in &mut message.payloads {
+            if let Payload::Authentication(proof) = payload {
+                change(proof);
+            }
+        }
+    });
+    pair.deliver(&changed);
+    pair
+}
+
 #[test]
 fn a_signature_of_the_curve_is_verified_by_its_own_method_only() {
     for method in [1, 2, 10, 14, 15] {
-        let mut pair = by_keys(credential(KeyKind::P256), credential(KeyKind::P256));
-        is_old(&mut pair, Side::Right);
-        pair.initiate(Side::Left);
-        pair.settle_one_round();
-        let genuine = pair.intercept().remove(0);
-        let changed = resealed(&mut pair, &genuine, |message| {
-            for payload in &mut message.payloads {
-                if let Payload::Authentication(proof) = payload {
-                    assert_eq!(
-                        (proof.method, proof.data.len()),
-                        (AuthMethod::ECDSA_P256, 64)
-                    );
-                    proof.method = AuthMethod(method);
-                }
-            }
+        let pair = with_proof_changed(|proof| {
+            assert_eq!(
+                (proof.method, proof.data.len()),
+                (AuthMethod::ECDSA_P256, 64)
+            );
+            proof.method = AuthMethod(method);
         });
-        pair.deliver(&changed);
         assert_eq!(pair.right.up(), 0, "method {method}");
         let refused = pair.right.refusals().join("; ");
         assert_eq!(refused.contains("SHA-1"), method == 1, "{refused}");
@@ -123,19 +131,7 @@ fn a_signature_of_the_curve_is_verified_by_its_own_method_only() {
 #[test]
 fn a_flipped_bit_of_a_signature_of_the_curve_proves_nothing() {
     for at in [0, 31, 32, 63] {
-        let mut pair = by_keys(credential(KeyKind::P256), credential(KeyKind::P256));
-        is_old(&mut pair, Side::Right);
-        pair.initiate(Side::Left);
-        pair.settle_one_round();
-        let genuine = pair.intercept().remove(0);
-        let changed = resealed(&mut pair, &genuine, |message| {
-            for payload in &mut message.payloads {
-                if let Payload::Authentication(proof) = payload {
-                    proof.data[at] ^= 1;
-                }
-            }
-        });
-        pair.deliver(&changed);
+        let pair = with_proof_changed(|proof| proof.data[at] ^= 1);
         assert_eq!(pair.right.up(), 0, "octet {at}");
     }
 }

@@ -13,7 +13,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use wire::ike::{Datagram, Message, Payload};
 
-/// Where all of it comes from.
+/// Source port of every datagram.
 pub(super) const PORT: u16 = 15_500;
 
 /// The gateway, as the flooder sees it.

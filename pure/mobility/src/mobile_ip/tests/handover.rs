@@ -456,9 +456,8 @@ fn who_comes_back_at_once_gets_what_is_sent_after_it_there() {
     assert_eq!(comes(&mut world, 0, HOME_AGENT), Some(None));
 }
 
-/// Its home agent says no, so it is nobody's visitor and leaves nothing behind.
-#[test]
-fn who_is_followed_and_never_comes_has_left() {
+/// A mobile node that moves while its home agent no longer knows it.
+fn unknown_at_home() -> World {
     let mut world = leaving();
     world.home = HomeAgent::new(
         HomeAgentConfig {
@@ -468,6 +467,13 @@ fn who_is_followed_and_never_comes_has_left() {
         [1; 32],
     );
     world.run_for(500);
+    world
+}
+
+/// Its home agent says no, so it is nobody's visitor and leaves nothing behind.
+#[test]
+fn who_is_followed_and_never_comes_has_left() {
+    let mut world = unknown_at_home();
     let visitor = Visitor {
         home: HOME,
         home_agent: HOME_AGENT,
@@ -494,15 +500,7 @@ fn who_is_followed_and_never_comes_has_left() {
 
 #[test]
 fn who_is_followed_leaves_when_the_host_needs_its_address() {
-    let mut world = leaving();
-    world.home = HomeAgent::new(
-        HomeAgentConfig {
-            mobiles: BTreeMap::new(),
-            ..home_config()
-        },
-        [1; 32],
-    );
-    world.run_for(500);
+    let mut world = unknown_at_home();
     world.foreign[1].set_reserved(vec![network(HOME, 24)]);
     let told = events(&mut world, 1);
     assert!(
