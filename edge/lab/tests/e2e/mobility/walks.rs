@@ -18,8 +18,9 @@ use lab::walk::{AGENTS, CARE_OF, Ends, OFTEN, Walk, both_ways, bound, registered
 use lab::wiretap::{Seen, Wiretap};
 use nix::sys::signal::Signal;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::net::IpAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How many agents there are.
 const PLACES: usize = 3;
@@ -41,6 +42,13 @@ const ERRORS: f64 = 1e-6;
 /// How long it takes until all is well again, at the most: a gateway that was killed is missed after 20 seconds, and then
 /// nothing may have to be said again for long.
 const PATIENCE: Duration = Duration::from_secs(240);
+
+/// For longer than this both ends seal by DKM in no keys that another agent has a token for: two seconds (DESIGN section 4,
+/// invariant 5), and what a busy machine adds.
+const LENT: Duration = Duration::from_secs(4);
+
+/// How much of a log is told of ends that come to no rest.
+const LAST_LINES: usize = 60;
 
 /// How many ways there are of handing keys over.
 const WAYS: u32 = 4;
@@ -199,6 +207,8 @@ struct Traveller<'a> {
     numbers: Numbers,
     /// The SPIs whose keys each agent ever had.
     keys: [BTreeSet<String>; PLACES],
+    /// The SPIs that both ends seal in, and since when.
+    sealed_in: Option<([String; 2], Instant)>,
 }
 
 impl<'a> Traveller<'a> {
@@ -217,6 +227,7 @@ impl<'a> Traveller<'a> {
             tap: Wiretap::open(&walk.mobile)?,
             numbers: Numbers::default(),
             keys: Default::default(),
+            sealed_in: None,
         })
     }
 
@@ -290,6 +301,15 @@ impl<'a> Traveller<'a> {
             self.cut(number, false)?;
         }
         self.move_to(agent)?;
+        let rested = self.settle(agent);
+        rested.with_context(|| {
+            let told = self.whereabouts(agent);
+            told.unwrap_or_else(|why| why.to_string())
+        })
+    }
+
+    /// The mobile node stays at an agent until all is well.
+    fn settle(&mut self, agent: usize) -> Result<()> {
         until(&format!("rest at {}", AGENTS[agent]), PATIENCE, || {
             self.look()?;
             Ok(self.is_settled_at(agent)?.then_some(()))
@@ -299,21 +319,45 @@ impl<'a> Traveller<'a> {
         self.readers_are_few(agent)
     }
 
-    /// Whether both ends know where the mobile node is, and seal for the agent there, which holds the keys of what they
-    /// seal in.
-    fn is_settled_at(&self, agent: usize) -> Result<bool> {
+    /// Whether both ends know where the mobile node is, and seal for the agent there, which will be alone with the keys: by
+    /// DKM both have to seal in the same for longer than they may after a token for it was given.
+    fn is_settled_at(&mut self, agent: usize) -> Result<bool> {
+        let now = Instant::now();
+        let spis = self.sealed_for(agent)?;
+        let before = self.sealed_in.take();
+        self.sealed_in = spis.map(|spis| match before {
+            Some(before) if before.0 == spis => before,
+            _ => (spis, now),
+        });
+        let since = self.sealed_in.as_ref().map(|(_, since)| now - *since);
+        Ok(since.is_some_and(|since| self.way.handover != "dkm" || since > LENT))
+    }
+
+    /// What both ends seal in, if they know that the mobile node is at an agent and that holds the keys.
+    fn sealed_for(&self, agent: usize) -> Result<Option<[String; 2]>> {
         let home = self.ends.home.strata("status")?;
         let mobile = self.ends.mobile.strata("status")?;
         let there = [CARE_OF[agent]];
         if bound(&home) != there || registered(&mobile) != there {
-            return Ok(false);
+            return Ok(None);
         }
         let Some(spis) = sealed_in(&home, &mobile, &self.way.slot(agent)) else {
-            return Ok(false);
+            return Ok(None);
         };
-        // By DKM both ends go on for two seconds in what another agent has had the keys of.
-        let is_lent = |spi: &String| self.way.handover == "dkm" && self.readers(spi).len() > 1;
-        Ok(!spis.iter().any(is_lent) && holds(&self.agents[agent], &spis)?)
+        Ok(holds(&self.agents[agent], &spis)?.then_some(spis))
+    }
+
+    /// What both ends say and have logged of late, and what an agent holds.
+    fn whereabouts(&self, agent: usize) -> Result<String> {
+        let mut told = format!("{} holds {:?}", AGENTS[agent], held(&self.agents[agent])?);
+        for end in [&self.ends.home, &self.ends.mobile] {
+            let log = std::fs::read_to_string(end.log_path())?;
+            let lines: Vec<_> = log.lines().collect();
+            let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
+            let status = end.strata("status")?;
+            write!(told, "\n{}\n{}", status["status"], last.join("\n"))?;
+        }
+        Ok(told)
     }
 
     /// Which agents have ever had the keys of an SPI.
