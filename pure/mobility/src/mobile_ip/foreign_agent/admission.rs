@@ -9,8 +9,9 @@ use wire::mobile_ip::{Between, Code, Extensions, Request, RequestFlags, kind};
 
 /// Visitors at one station. A host has one address away from home; a bridge has a few hosts behind it.
 const MOST_AT_STATION: usize = 8;
-/// The part of all visitors that one home agent may have which is not listed: any station can name one of its own.
-const SHARE_OF_STRANGER: usize = 4;
+/// The part of all visitors that one home agent may have which is not listed: any station can name one of its own. Of
+/// those that are listed each has a fair share of as many places that no other one's visitors take.
+const SHARE: usize = 4;
 
 impl ForeignAgent {
     /// The checks of section 3.7.2.1 and of RFC 3024 section 4.2.1. Gives where that ends which the home agent
@@ -136,12 +137,18 @@ impl ForeignAgent {
         };
         let at_station = others(&|visitor| visitor.station == waiting.station);
         let of_agent = others(&|visitor| visitor.home_agent == home_agent);
-        let most_of_agent = match config.home_agents.contains(&home_agent) {
-            true => config.visitors,
-            false => (config.visitors / SHARE_OF_STRANGER).max(MOST_AT_STATION),
-        };
         let has_room = is_known || self.visitors.len() < config.visitors;
+        let most_of_agent = self.most_of_agent(home_agent);
         has_room && at_station < MOST_AT_STATION && of_agent < most_of_agent
+    }
+
+    /// How many visitors one home agent may have.
+    fn most_of_agent(&self, home_agent: Ipv4Addr) -> usize {
+        let (listed, visitors) = (&self.config.home_agents, self.config.visitors);
+        match listed.contains(&home_agent) {
+            true => visitors - visitors / SHARE / listed.len() * (listed.len() - 1),
+            false => (visitors / SHARE).max(MOST_AT_STATION),
+        }
     }
 }
 

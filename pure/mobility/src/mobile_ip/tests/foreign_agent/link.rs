@@ -462,26 +462,41 @@ fn a_station_has_a_few_visitors_and_the_others_find_room() {
     assert_eq!(foreign.visitors().count(), 9);
 }
 
-/// A station can name a server of its own as home agent, and send from as many stations as it likes.
+/// An agent of forty visitors that lists these home agents, one of which accepts whatever it is asked. It can have requests
+/// sent from as many stations as it likes.
+fn crowded(home_agents: Vec<Ipv4Addr>) -> ForeignAgent {
+    let mut foreign = foreign_with(ForeignAgentConfig {
+        visitors: 40,
+        home_agents,
+        ..foreign_config(1)
+    });
+    for number in 0..100 {
+        let asked = Request {
+            home: home(number),
+            home_agent: FALSE_HOME_AGENT,
+            ..request(1, at(number.into()))
+        };
+        let station = Station([2, 0, 0, 0, 1, number as u8]);
+        registered_at(&mut foreign, station, &asked, at(number.into()));
+    }
+    foreign
+}
+
 #[test]
 fn a_home_agent_that_is_not_listed_has_a_share_of_the_visitors() {
     for (home_agents, expected) in [(vec![], 10), (vec![FALSE_HOME_AGENT], 40)] {
-        let mut foreign = foreign_with(ForeignAgentConfig {
-            visitors: 40,
-            home_agents,
-            ..foreign_config(1)
-        });
-        for number in 0..100 {
-            let asked = Request {
-                home: home(number),
-                home_agent: FALSE_HOME_AGENT,
-                ..request(1, at(number.into()))
-            };
-            let station = Station([2, 0, 0, 0, 1, number as u8]);
-            registered_at(&mut foreign, station, &asked, at(number.into()));
-        }
-        assert_eq!(foreign.visitors().count(), expected);
+        assert_eq!(crowded(home_agents).visitors().count(), expected);
     }
+}
+
+#[test]
+fn a_home_agent_that_fills_the_list_of_visitors_leaves_another_its_places() {
+    let mut foreign = crowded(vec![FALSE_HOME_AGENT, HOME_AGENT]);
+    assert_eq!(foreign.visitors().count(), 35);
+    registered_at(&mut foreign, STATION, &request(1, at(2_000)), at(2_000));
+    let mut visitors = foreign.visitors();
+    assert!(visitors.any(|visitor| visitor.home_agent == HOME_AGENT));
+    assert_eq!(foreign.visitors().count(), 36);
 }
 
 #[test]
