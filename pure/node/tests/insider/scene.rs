@@ -71,7 +71,7 @@ const TUNNEL: Scene = Scene {
 };
 
 /// Every scene. Scripts know the first ones by their places.
-pub const SCENES: [Scene; 19] = [
+pub const SCENES: [Scene; 20] = [
     Scene {
         name: "half-open responder",
         delivered: 2,
@@ -145,6 +145,12 @@ pub const SCENES: [Scene; 19] = [
         insider: || lending(Addressing::Lent(Box::new(pool()))),
         host: || lending(Addressing::Requested),
         delivered: 2,
+        ..TUNNEL
+    },
+    Scene {
+        name: "lender",
+        insider: || lending(Addressing::Lent(Box::new(pool()))),
+        host: || lending(Addressing::Requested),
         ..TUNNEL
     },
     Scene {
