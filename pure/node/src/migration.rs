@@ -36,8 +36,10 @@ pub(crate) const TOKEN: u16 = 0;
 const GOOD_FOR: u32 = 10;
 /// By how much those may differ, so that no token is good for ever that a wrong clock has made.
 const APART: u32 = 10;
-/// So many tokens are remembered until their time is over.
+/// So many tokens that visitors have given us are remembered until their time is over.
 const MOST_TOKENS: usize = 256;
+/// So many that had their use are remembered of one composite SA: whoever has its keys can make any number.
+const MOST_OF_ONE: usize = 8;
 /// So many of one station, which has one for each tunnel of a mobile node.
 const MOST_AT_STATION: usize = 8;
 
@@ -120,22 +122,32 @@ impl NoKeys {
     }
 }
 
-/// Tokens that had their use, by their nonces, and until when they would be good.
+/// Tokens that had their use, by their nonces. None is forgotten before its time, so each composite SA has places of its own.
 #[derive(Default)]
-struct Tokens(BTreeMap<[u8; 16], u32>);
+struct Tokens(BTreeMap<[u8; 16], Spent>);
+
+/// A token that had its use.
+struct Spent {
+    expiry: u32,
+    /// The composite SA whose keys went by it, as its gateway calls it.
+    of: (String, CsaId),
+}
 
 impl Tokens {
-    /// Takes one that is new.
-    fn take(&mut self, token: &Token, seconds: u32) -> Result<(), NoKeys> {
+    /// Takes one that is new, for keys of this grant.
+    fn take(&mut self, token: &Token, held: &HeldGrant, seconds: u32) -> Result<(), NoKeys> {
         self.0
-            .retain(|_, expiry| seconds_left(*expiry, seconds).is_some());
+            .retain(|_, spent| seconds_left(spent.expiry, seconds).is_some());
         if self.0.contains_key(&token.nonce) {
             return Err(NoKeys::Used);
         }
-        if self.0.len() >= MOST_TOKENS {
+        let of = (held.gateway.clone(), held.csa);
+        let same = self.0.values().filter(|spent| spent.of == of);
+        if same.count() >= MOST_OF_ONE {
             return Err(NoKeys::Busy);
         }
-        self.0.insert(token.nonce, token.expiry);
+        let expiry = token.expiry;
+        self.0.insert(token.nonce, Spent { expiry, of });
         Ok(())
     }
 }
@@ -538,7 +550,7 @@ impl Node {
             half.zones.retain(|(zone, ..)| may_have(*zone));
         }
         let held = held.clone();
-        self.migration.spent.take(token, seconds)?;
+        self.migration.spent.take(token, &held, seconds)?;
         Ok((held, given))
     }
 }

@@ -15,7 +15,7 @@ use crate::{
 };
 use crypto::Secret;
 use ike::{sign_token, token_key};
-use model::{Identity, Instant, Licence, Right, Spi, TrafficSelector, ZoneId};
+use model::{CsaId, Identity, Instant, Licence, Right, Spi, TrafficSelector, ZoneId};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -870,6 +870,40 @@ fn tokens_that_were_refused_make_room_for_those_of_mobile_nodes() {
     quartet.go_on();
     quartet.run_for(1000);
     assert_eq!(quartet.counters(NEXT).taken, 1);
+}
+
+/// Whoever has the keys of a slot can make any number of tokens, and a neighbour can show them all.
+#[test]
+fn tokens_of_one_slot_without_end_leave_another_slot_its_places() {
+    let mut quartet = Quartet::new();
+    let (now, spis) = (quartet.now, [Spi(0x6000), Spi(0x7000)]);
+    let anothers = quartet.token(NEXT, |token| (token.nonce, token.spis) = ([8; 16], spis));
+    let ask = |node: &mut Node, token: &Token| {
+        let sa = node.established("other").unwrap();
+        node.keys_asked(sa, name(NEXT), token, now);
+        let counters = node.migrations();
+        let count = |why| counters.refused.get(&why).copied().unwrap_or_default();
+        (counters.given, count(NoKeys::Busy), count(NoKeys::Used))
+    };
+    for number in 0..300_u16 {
+        let token = quartet.token(NEXT, |token| {
+            token.nonce[..2].copy_from_slice(&number.to_be_bytes());
+        });
+        ask(&mut quartet.nodes[LICENSED], &token);
+    }
+    let node = &mut quartet.nodes[LICENSED];
+    let first = node.held_grants().remove(0);
+    let mut own = [first.from_gateway, first.to_gateway];
+    own.sort();
+    let (_, grant) = node.transit.onward(own).next().unwrap();
+    let mut grant = grant.clone();
+    (grant.csa, grant.line) = (CsaId(66), CsaId(66));
+    (grant.from_gateway.spi, grant.to_gateway.spi) = (spis[0], spis[1]);
+    let (sa, gateway) = (node.established("gw").unwrap(), "gw".to_owned());
+    let installed = node.transit.install(sa, gateway, name(GATEWAY), grant, now);
+    assert!(installed.is_ok());
+    assert_eq!(ask(node, &anothers), (9, 292, 0));
+    assert_eq!(ask(node, &anothers), (9, 292, 1));
 }
 
 /// A token that is recorded when the agent has answered leaves with nothing: so it is none, and no key has to be left for it.
