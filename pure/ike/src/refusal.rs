@@ -27,6 +27,9 @@ pub enum Unfollowed {
         "the peer still answers at its address so far, so a router may have changed the header"
     )]
     StillThere,
+    /// The peer itself.
+    #[error("it seems to have moved too often in this second; the next message is looked at again")]
+    TooOften,
     /// Too many peers.
     #[error(
         "too many peers seem to have moved there in this second; the next message is looked at again"

@@ -54,6 +54,9 @@ const CHECKS: u32 = 1024;
 /// The same for the addresses of one network.
 const CHECKS_PER_NETWORK: u32 = 64;
 
+/// The same for the messages of one peer, which may come from any address: those of others are asked all the same.
+const CHECKS_PER_PEER: u32 = 4;
+
 /// The check of an address that a peer's messages came from.
 pub(super) struct Following {
     to: Path,
@@ -186,9 +189,9 @@ impl Established {
         if self.children.are_fixed() {
             return;
         }
-        match ctx.out.checks.admits(to.remote.ip(), ctx.now) {
-            true => self.following = Some(Box::new(Following::begin(to, ctx))),
-            false => self.refuse_to_follow(to, Unfollowed::TooMany, core, ctx),
+        match ctx.out.checks.admit(&core.name(), to.remote.ip(), ctx.now) {
+            Ok(()) => self.following = Some(Box::new(Following::begin(to, ctx))),
+            Err(why) => self.refuse_to_follow(to, why, core, ctx),
         }
     }
 
@@ -339,26 +342,32 @@ pub(crate) struct Checks {
     all: u32,
     /// By the IPv4 /24 or IPv6 /48 of the address.
     by_network: BTreeMap<u128, u32>,
+    by_peer: BTreeMap<String, u32>,
 }
 
 impl Checks {
-    fn admits(&mut self, ip: IpAddr, now: Instant) -> bool {
+    fn admit(&mut self, peer: &str, ip: IpAddr, now: Instant) -> Result<(), Unfollowed> {
         if self.since + Duration::from_secs(1) <= now {
             *self = Self {
                 since: now,
                 ..Self::default()
             };
         }
+        let of_peer = self.by_peer.get(peer).copied().unwrap_or_default();
+        if of_peer >= CHECKS_PER_PEER {
+            return Err(Unfollowed::TooOften);
+        }
         if self.all >= CHECKS {
-            return false;
+            return Err(Unfollowed::TooMany);
         }
         let of_network = self.by_network.entry(site_of(ip)).or_default();
-        let admits = *of_network < CHECKS_PER_NETWORK;
-        if admits {
-            *of_network += 1;
-            self.all += 1;
+        if *of_network >= CHECKS_PER_NETWORK {
+            return Err(Unfollowed::TooMany);
         }
-        admits
+        *of_network += 1;
+        self.all += 1;
+        self.by_peer.insert(peer.to_owned(), of_peer + 1);
+        Ok(())
     }
 }
 
@@ -370,20 +379,38 @@ mod tests {
         Instant::from_origin(Duration::from_millis(millis))
     }
 
+    /// How many addresses are asked, each of another peer.
     fn admitted(checks: &mut Checks, ips: impl Iterator<Item = IpAddr>, now: Instant) -> usize {
-        ips.filter(|ip| checks.admits(*ip, now)).count()
+        let peers = ips.enumerate();
+        let admitted = peers.filter(|(n, ip)| checks.admit(&n.to_string(), *ip, now).is_ok());
+        admitted.count()
+    }
+
+    fn neighbours(count: u32) -> impl Iterator<Item = IpAddr> + Clone {
+        (0..count).map(|n| IpAddr::V4((0xc000_0200 + n % 256).into()))
     }
 
     #[test]
     fn addresses_of_one_network_are_asked_64_times_a_second_and_all_together_1024_times() {
         let mut checks = Checks::default();
-        let one = (0..1000_u32).map(|n| IpAddr::V4((0xc000_0200 + n % 256).into()));
+        let one = neighbours(1000);
         assert_eq!(admitted(&mut checks, one.clone(), at(0)), 64);
-        let six = (0..1000_u128).map(|n| IpAddr::V6(((0x2001_0db8 << 96) + n).into()));
+        let six = (1000..2000_u128).map(|n| IpAddr::V6(((0x2001_0db8 << 96) + n).into()));
         assert_eq!(admitted(&mut checks, six, at(999)), 64);
         let many = (0..5000_u32).map(|n| IpAddr::V4((n << 8).into()));
         assert_eq!(admitted(&mut checks, many, at(999)), 1024 - 128);
-        assert!(checks.by_network.len() <= 1024);
+        assert!(checks.by_network.len() <= 1024 && checks.by_peer.len() <= 1024);
         assert_eq!(admitted(&mut checks, one, at(1000)), 64);
+    }
+
+    #[test]
+    fn a_peer_that_seems_to_be_everywhere_leaves_others_their_checks() {
+        let mut checks = Checks::default();
+        let everywhere = neighbours(256).chain((0..5000_u32).map(|n| IpAddr::V4((n << 8).into())));
+        let asked = everywhere.filter(|ip| checks.admit("mallory", *ip, at(0)).is_ok());
+        assert_eq!(asked.count(), CHECKS_PER_PEER as usize);
+        let refused = checks.admit("mallory", [192, 0, 2, 1].into(), at(0));
+        assert_eq!(refused, Err(Unfollowed::TooOften));
+        assert_eq!(admitted(&mut checks, neighbours(60), at(0)), 60);
     }
 }
