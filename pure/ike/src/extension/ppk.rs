@@ -103,11 +103,11 @@ pub(crate) fn is_confirmed(response: &Message) -> bool {
     find_notify(response, NotifyType::PPK_IDENTITY).is_some()
 }
 
-/// The name in a request, for a person.
+/// The name in a request, for a person: anybody can write it, so it begins no line of the log.
 pub(crate) fn named(request: &Message) -> Option<String> {
     let name = name(request)?;
     let name = &name[..name.len().min(LONGEST)];
-    Some(String::from_utf8_lossy(name).into_owned())
+    Some(String::from_utf8_lossy(name).escape_debug().to_string())
 }
 
 fn name(request: &Message) -> Option<&[u8]> {
@@ -225,6 +225,18 @@ mod tests {
         }
         let empty = saying(vec![confirmation()]);
         assert!(chosen(true, Some(&ours), &empty).is_err());
+    }
+
+    #[test]
+    fn what_a_stranger_calls_its_ppk_writes_no_line_of_its_own() {
+        let forged = "x\n2026-11-26T06:00:00Z  INFO peer office: up\x1b[2K\u{202e}";
+        let refused = chosen(true, None, &naming(FIXED, forged, false)).unwrap_err();
+        let told = refused.to_string();
+        assert!(
+            told.contains(r"x\n2026") && told.contains(r"\u{202e}"),
+            "{told}"
+        );
+        assert!(!told.contains(|c: char| c.is_control()), "{told}");
     }
 
     #[test]
