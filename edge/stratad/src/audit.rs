@@ -5,6 +5,7 @@
 //! takes only a part of it the next one begins on a line of its own. A file that could not be opened,
 //! or not be written to, is opened again for the next line.
 
+use crate::share::Share;
 use config::Audit as Settings;
 use control::{Deed, Permit, Record, Why, Zone};
 use crypto::UnixTime;
@@ -23,6 +24,8 @@ pub struct Audit {
     file: Option<File>,
     /// The file ends in the middle of a line.
     torn: bool,
+    /// Of refusals, by the names of the peers that cause them.
+    refusals: BTreeMap<String, Share>,
 }
 
 impl Audit {
@@ -48,6 +51,23 @@ impl Audit {
     pub fn is_required(&self) -> bool {
         let settings = self.settings.as_ref();
         settings.is_some_and(|settings| settings.required)
+    }
+
+    /// Leaves a record out that is one of too many refusals which one peer causes: no key goes anywhere by them. The next one
+    /// that is written says how many there were.
+    pub fn ration(&mut self, record: Record, now: Instant) -> Option<Record> {
+        let is_refusal = matches!(record.event, Deed::Refused | Deed::NotAgreed);
+        let whose = record.gateway.as_ref().or(record.peer.as_ref());
+        let Some(whose) = whose.filter(|_| is_refusal) else {
+            return Some(record);
+        };
+        let share = self.refusals.entry(whose.clone()).or_default();
+        let left_out = share.take(now)?;
+        let reason = record.reason.map(|why| match left_out {
+            0 => why,
+            left_out => format!("{why} (and {left_out} before, not recorded)"),
+        });
+        Some(Record { reason, ..record })
     }
 
     /// Appends a line; where it is required it is on the disk then.
@@ -385,6 +405,49 @@ mod tests {
             line(&event),
             r#"{"time":"2026-11-22T11:25:07Z","event":"agreed","peer":"alice","child":"voice","csa":"0000000000001234","spi_in":"000000a1","spi_out":"000000b2","zones":[{"serial":1,"name":"headers","suite":"aes128gcm16"},{"serial":2,"name":"payload","suite":"aes128gcm16"}],"licences":[{"node":"fa.example.net","zones":["headers","payload"],"right":"read"}],"lifetime_seconds":3600}"#
         );
+    }
+
+    /// What a gateway can send as often as it likes, with whatever reason.
+    fn unusable(gateway: &str, why: &str) -> Event {
+        Event::GrantUnusable {
+            gateway: gateway.to_owned(),
+            csa: CsaId(1),
+            why: why.to_owned(),
+        }
+    }
+
+    #[test]
+    fn refusals_that_a_gateway_causes_without_end_leave_room_for_what_is_given() {
+        let mut audit = Audit::default();
+        let mut kept = |event: &Event, millis| {
+            let now = NOW + Duration::from_millis(millis);
+            audit.ration(record(event, TODAY, now).unwrap(), now)
+        };
+        let refusals = (0..10_000).filter_map(|millis| kept(&unusable("mallory", "no"), millis));
+        let refusals: Vec<_> = refusals.collect();
+        assert!((100..110).contains(&refusals.len()), "{}", refusals.len());
+        let reason = refusals.last().unwrap().reason.as_deref().unwrap();
+        assert!(reason.starts_with("no (and 249 before"), "{reason}");
+        // Neither what another one causes nor what becomes of keys.
+        assert!(kept(&unusable("gw", "no"), 9_999).is_some());
+        let (sa, node, why) = (sa(), node(), Ending::Rekeyed);
+        let given = true;
+        let ended = Event::GrantEnded {
+            sa,
+            node,
+            given,
+            why,
+        };
+        assert_eq!((0..1000).filter_map(|_| kept(&ended, 9_999)).count(), 1000);
+    }
+
+    #[test]
+    fn a_reason_with_a_line_of_its_own_is_one_record() {
+        let forged = "no\n{\"time\":\"\",\"event\":\"taken\"}";
+        let line = line(&unusable("gw", forged));
+        assert_eq!(line.lines().count(), 1);
+        let read = Record::read(&line).unwrap();
+        assert_eq!(read.reason.as_deref(), Some(forged));
     }
 
     #[test]

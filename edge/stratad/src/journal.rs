@@ -1,26 +1,51 @@
 //! What the log says about events.
 //!
 //! Strangers can make the node speak as often as they like, so what is said about them is said at
-//! most once a second; how much was left unsaid is said as well.
+//! most once a second; how much was left unsaid is said as well. So can a peer, whose refused requests, moves and new
+//! keys each have a line, and a mobile node with its registrations: each has a share of the log, and none takes that of
+//! another.
 
+use crate::share::Share;
 use model::{Instant, Mode};
 use node::mobile_ip::{self, ForeignEvent, HomeEvent, MobileEvent};
 use node::{Ending, Event};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 /// How long strangers are not mentioned again.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// So many shares are remembered; beyond, those of which nothing is used are forgotten.
+const MOST_SHARES: usize = 1 << 16;
 
 /// The log, as far as it remembers anything.
 #[derive(Default)]
 pub struct Journal {
     silent_until: Instant,
     unsaid: u64,
+    shares: BTreeMap<Subject, Share>,
+}
+
+/// What lines are about that it can have written as often as it likes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Subject {
+    /// A peer, by the name of its table.
+    Peer(String),
+    /// A mobile node, by its address.
+    Home(Ipv4Addr),
 }
 
 impl Journal {
     /// Tells one event. Those that ask for an action and not for a line are left out.
     pub fn tell(&mut self, event: &Event, now: Instant) {
+        if let Some(subject) = Subject::of(event)
+            && !self.grants_line(&subject, now)
+        {
+            return;
+        }
         match event {
             Event::PeerUp { peer } => tracing::info!("peer {peer}: up"),
             Event::Redirected { peer, to } => {
@@ -45,7 +70,9 @@ impl Journal {
                     "peer {peer}: the tunnel passes no node that may read in its place alone, or none yet"
                 ),
             },
-            Event::PeerDown { peer, why } => tracing::warn!("peer {peer}: down: {why}"),
+            Event::PeerDown { peer, why } => {
+                tracing::warn!("peer {peer}: down: {}", in_one_line(why));
+            }
             Event::Configured { peer, addresses } => {
                 let addresses = list(addresses.iter().map(|address| address.to_string()));
                 tracing::info!("peer {peer}: lends us {addresses}");
@@ -142,6 +169,7 @@ impl Journal {
                 );
             }
             Event::GrantRefused { node, why, .. } => {
+                let why = in_one_line(why);
                 tracing::warn!(audit = true, "{node} did not take keys: {why}");
             }
             Event::GrantHeld(held) => {
@@ -159,7 +187,7 @@ impl Journal {
             Event::Refused {
                 peer: Some(peer),
                 why,
-            } => tracing::warn!("peer {peer}: refused: {why}"),
+            } => tracing::warn!("peer {peer}: refused: {}", in_one_line(why)),
             Event::Refused { peer: None, why } => self.tell_of_stranger(why, now),
             Event::MobileIp(mobile_ip::Event::Refused(why)) => self.tell_of_stranger(why, now),
             Event::MobileIp(event) => tell_of_mobile_ip(event),
@@ -217,12 +245,30 @@ impl Journal {
         }
     }
 
+    /// Whether there is a line left for a subject; says how many were not told before.
+    fn grants_line(&mut self, subject: &Subject, now: Instant) -> bool {
+        if self.shares.len() >= MOST_SHARES {
+            self.shares.retain(|_, share| !share.is_whole(now));
+        }
+        let share = self.shares.entry(subject.clone()).or_default();
+        let Some(left_out) = share.take(now) else {
+            return false;
+        };
+        if left_out > 0 {
+            tracing::warn!(
+                "{subject}: {left_out} lines before this one are not told, as there were too many at once"
+            );
+        }
+        true
+    }
+
     fn tell_of_stranger(&mut self, why: &str, now: Instant) {
         self.warn(&format!("somebody was refused: {why}"), now);
     }
 
     /// Says what strangers can cause.
     pub fn warn(&mut self, what: &str, now: Instant) {
+        let what = in_one_line(what);
         if now < self.silent_until {
             self.unsaid += 1;
             return;
@@ -232,6 +278,81 @@ impl Journal {
             unsaid => tracing::warn!("{what} (and {unsaid} before, not told)"),
         }
         self.silent_until = now + PAUSE;
+    }
+}
+
+impl Subject {
+    fn of(event: &Event) -> Option<Self> {
+        let name = match event {
+            Event::PeerUp { peer }
+            | Event::Redirected { peer, .. }
+            | Event::FellBack { peer, .. }
+            | Event::Reauthenticated { peer }
+            | Event::Cloned { peer }
+            | Event::HandedOver { peer, .. }
+            | Event::SealedFor { peer, .. }
+            | Event::PeerDown { peer, .. }
+            | Event::Configured { peer, .. }
+            | Event::ChildUp { peer, .. }
+            | Event::ChildRekeyed { peer, .. }
+            | Event::IkeRekeyed { peer }
+            | Event::EcnUnused { peer, .. }
+            | Event::Unpadded { peer, .. }
+            | Event::LevelSpent { peer, .. }
+            | Event::LevelRefused { peer, .. }
+            | Event::ChildDown { peer, .. }
+            | Event::PathMtu { peer, .. }
+            | Event::PathMoved { peer, .. }
+            | Event::Refused {
+                peer: Some(peer), ..
+            } => peer,
+            Event::Granted { sa, .. }
+            | Event::TokenGiven { sa, .. }
+            | Event::GrantRefused { sa, .. } => &sa.peer,
+            Event::GrantHeld(held)
+            | Event::KeysHandedOn { held, .. }
+            | Event::GrantDropped { held, .. } => &held.gateway,
+            Event::MobileIp(event) => return home_of(event).map(Self::Home),
+            _ => return None,
+        };
+        Some(Self::Peer(name.clone()))
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Peer(name) => write!(f, "peer {name}"),
+            Self::Home(home) => write!(f, "mobile node {home}"),
+        }
+    }
+}
+
+/// The mobile node that a line of Mobile IP is about. Renewals have none.
+const fn home_of(event: &mobile_ip::Event) -> Option<Ipv4Addr> {
+    match event {
+        mobile_ip::Event::ForeignAgent(
+            ForeignEvent::Came(visitor)
+            | ForeignEvent::Followed(visitor)
+            | ForeignEvent::Gone { visitor, .. }
+            | ForeignEvent::Unheard(visitor)
+            | ForeignEvent::Left(visitor),
+        ) => Some(visitor.home),
+        mobile_ip::Event::HomeAgent(
+            HomeEvent::Bound { home, .. }
+            | HomeEvent::Unbound { home }
+            | HomeEvent::Remapped { home, .. }
+            | HomeEvent::Contested { home, .. },
+        ) => Some(*home),
+        _ => None,
+    }
+}
+
+/// A text in which a peer may have had its say: whatever that is, it begins no line that looks like one of ours.
+fn in_one_line(text: &str) -> Cow<'_, str> {
+    match text.contains(char::is_control) {
+        false => Cow::Borrowed(text),
+        true => Cow::Owned(text.escape_debug().to_string()),
     }
 }
 
@@ -315,5 +436,116 @@ fn tell_of_mobile_ip(event: &mobile_ip::Event) {
         | mobile_ip::Event::ForeignAgent(ForeignEvent::Renewed(_))
         | mobile_ip::Event::HomeAgent(HomeEvent::Renewed { .. })
         | mobile_ip::Event::Refused(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{self, Write};
+    use std::sync::{Arc, Mutex};
+
+    /// What is written to the log.
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Lines {
+        fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(octets)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// The lines that come of something.
+    fn lines(tell: impl FnOnce(&mut Journal)) -> Vec<String> {
+        let lines = Lines::default();
+        let writer = lines.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_writer(move || writer.clone())
+            .without_time()
+            .with_target(false)
+            .with_ansi(false)
+            .finish();
+        tracing::subscriber::with_default(subscriber, || tell(&mut Journal::default()));
+        let octets = lines.0.lock().unwrap().clone();
+        let text = String::from_utf8(octets).unwrap();
+        text.lines().map(|line| line.trim().to_owned()).collect()
+    }
+
+    fn refused(peer: &str, why: &str) -> Event {
+        Event::Refused {
+            peer: Some(peer.to_owned()),
+            why: why.to_owned(),
+        }
+    }
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_origin(Duration::from_millis(millis))
+    }
+
+    #[test]
+    fn a_peer_that_is_refused_without_end_has_a_few_lines_and_others_have_theirs() {
+        let lines = lines(|journal| {
+            for millis in 0..10_000 {
+                journal.tell(&refused("mallory", "no"), at(millis));
+                if millis % 1000 == 0 {
+                    journal.tell(&refused("alice", "no"), at(millis));
+                }
+            }
+        });
+        let of = |peer: &str, what: &str| {
+            let of = format!("peer {peer}: {what}");
+            lines.iter().filter(|line| line.contains(&of)).count()
+        };
+        assert_eq!(of("alice", "refused"), 10);
+        let told = of("mallory", "refused");
+        assert!((100..110).contains(&told), "{told}");
+        // What was left out is counted in the log itself.
+        let unsaid = lines.iter().filter(|line| line.contains("not told"));
+        assert!(unsaid.count() > 30 && lines.len() < 160, "{}", lines.len());
+    }
+
+    #[test]
+    fn a_mobile_node_that_registers_without_end_has_a_few_lines() {
+        let bound = |home: [u8; 4], last| {
+            Event::MobileIp(mobile_ip::Event::HomeAgent(HomeEvent::Bound {
+                home: home.into(),
+                care_of: vec![[203, 0, 113, last].into()],
+            }))
+        };
+        let lines = lines(|journal| {
+            for number in 0..1000 {
+                journal.tell(&bound([10, 66, 0, 7], number as u8), at(0));
+            }
+            journal.tell(&bound([10, 66, 0, 8], 1), at(0));
+        });
+        assert!(lines.len() < 70, "{}", lines.len());
+        assert!(
+            lines
+                .last()
+                .unwrap()
+                .contains("10.66.0.8 is at 203.0.113.1")
+        );
+    }
+
+    #[test]
+    fn a_text_with_a_line_of_its_own_is_one_line() {
+        let forged = "it says x\n INFO peer alice: up\x1b[2K";
+        let down = Event::PeerDown {
+            peer: "mallory".to_owned(),
+            why: forged.to_owned(),
+        };
+        let stranger = Event::Refused {
+            peer: None,
+            why: forged.to_owned(),
+        };
+        for event in [refused("mallory", forged), down, stranger] {
+            let lines = lines(|journal| journal.tell(&event, at(0)));
+            assert_eq!(lines.len(), 1, "{lines:?}");
+            assert!(lines[0].contains(r"x\n INFO") && !lines[0].contains('\x1b'));
+        }
     }
 }

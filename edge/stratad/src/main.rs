@@ -24,6 +24,7 @@ mod plan;
 mod reload;
 mod restorer;
 mod setup;
+mod share;
 mod sockets;
 mod streams;
 mod unproved;

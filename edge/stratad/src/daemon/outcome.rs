@@ -154,7 +154,8 @@ impl Daemon {
 
     /// Writes down what becomes of licences and keys; errors with the reason for a person.
     fn record(&mut self, event: &Event, now: Instant) -> Result<(), String> {
-        let Some(record) = audit::record(event, config::today(), now) else {
+        let record = audit::record(event, config::today(), now);
+        let Some(record) = record.and_then(|record| self.audit.ration(record, now)) else {
             return Ok(());
         };
         let kept = self.audit.keep(&record);
