@@ -28,6 +28,9 @@ use std::net::IpAddr;
 use wire::codec::Malformed;
 use wire::ike::{Datagram, Header};
 
+/// IKE SAs with one peer that have ended and still answer what comes again.
+const MOST_ENDED: usize = 16;
+
 /// The IKEv2 engine of one host. See the crate's documentation for how to drive it.
 pub struct Engine {
     pub(crate) config: Directory,
@@ -356,6 +359,7 @@ impl Engine {
         run(&mut sa, &mut self.context(beside.unwrap_or_default(), now));
         self.half_open.settle(&sa);
         self.timeline.set(id, None);
+        let ended = sa.has_ended().then(|| sa.core.peer.clone()).flatten();
         if matches!(sa.state, State::Gone) {
             self.by_spi.remove(&sa.core.own_spi());
             self.roster.leave(&sa.core);
@@ -365,8 +369,25 @@ impl Engine {
         for heir in std::mem::take(&mut self.out.heirs) {
             self.insert(Box::new(heir));
         }
+        if let Some(peer) = ended {
+            self.forget_ended(&peer);
+        }
         if !self.is_up(id) {
             self.pools.release(id, self.today);
+        }
+    }
+
+    /// Forgets what is left of a peer's IKE SAs that have ended, but for the newest. Each answers repeated requests for a
+    /// while, and a peer can rekey as often as it likes.
+    fn forget_ended(&mut self, peer: &str) {
+        let ended = self.sas_with(peer).filter(|sa| sa.has_ended());
+        let mut ended: Vec<_> = ended.map(|sa| sa.core.id).collect();
+        ended.sort_unstable();
+        let over = ended.len().saturating_sub(MOST_ENDED);
+        for sa in ended.iter().take(over).filter_map(|id| self.sas.remove(id)) {
+            self.timeline.set(sa.core.id, None);
+            self.by_spi.remove(&sa.core.own_spi());
+            self.roster.leave(&sa.core);
         }
     }
 

@@ -195,6 +195,11 @@ impl Lingering {
         }
     }
 
+    /// Whether nothing comes on its children any more.
+    pub(super) const fn is_childless(&self) -> bool {
+        self.children.is_none()
+    }
+
     pub(super) fn handle(
         self,
         arrived: &Arrived<'_>,

@@ -309,6 +309,15 @@ impl Sa {
         )
     }
 
+    /// Whether all that is left of it are its last answers, or its Delete.
+    pub(crate) const fn has_ended(&self) -> bool {
+        match &self.state {
+            State::Closing(_) | State::Retired(_) => true,
+            State::Lingering(state) => state.is_childless(),
+            _ => false,
+        }
+    }
+
     pub(crate) fn established(&self) -> Option<&Established> {
         match &self.state {
             State::Established(state) => Some(state),

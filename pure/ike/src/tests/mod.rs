@@ -4,6 +4,7 @@ mod addresses;
 mod attack;
 mod attempt;
 mod auth;
+mod bounds;
 mod certificates;
 mod childless;
 mod children;

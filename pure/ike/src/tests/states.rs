@@ -366,6 +366,13 @@ fn the_page_tells_every_change_of_state_and_what_comes_of_every_message() {
         machine.extend((flow.play)().trace.machine.clone());
     }
     machine.extend(strangers::giving_way().trace.machine.clone());
+    for pair in [
+        bounds::rekeying(true),
+        bounds::rekeying(false),
+        bounds::beginning(),
+    ] {
+        machine.extend(pair.trace.machine.clone());
+    }
     let mut matrix = format!(
         "| |{}\n|---|{}\n",
         row(STAGES.iter().map(|stage| stage.state)),

@@ -1,0 +1,67 @@
+//! What a peer with good keys and bad will has an engine keep: no more than its share.
+
+use super::pair::{Pair, Side, fit};
+use super::*;
+
+/// No message is sent again in that time.
+const INSTANTLY: Duration = Duration::from_nanos(1);
+
+/// As many as a peer can do within the time in which what is left of them answers.
+const MANY: usize = 100;
+
+fn pair() -> Pair {
+    let mut pair = Pair::new(mobile(), gateway());
+    pair.latency = INSTANTLY;
+    pair
+}
+
+/// The left end makes new keys of its IKE SA without end, and deletes the old ones or does not.
+pub(crate) fn rekeying(deletes: bool) -> Pair {
+    let mut pair = pair();
+    let sa = pair.connect();
+    for _ in 0..MANY {
+        pair.with(Side::Left, |engine, now| engine.rekey_ike(sa, now));
+        match deletes {
+            true => pair.settle(),
+            false => {
+                assert!(pair.deliver_next() && pair.deliver_next());
+                pair.lose();
+            }
+        }
+    }
+    pair
+}
+
+/// The left end begins without end, and does not hear that the right one has seen its Delete.
+pub(crate) fn beginning() -> Pair {
+    let mut pair = pair();
+    for _ in 0..MANY {
+        let sa = pair.connect();
+        pair.with(Side::Left, |engine, now| engine.close(sa, now));
+        pair.deliver_next();
+        pair.lose();
+    }
+    pair.connect();
+    pair
+}
+
+fn assert_bounded(pair: &Pair) {
+    let kept = pair.right.engine.sas.len();
+    assert!(kept < MANY / 4, "{kept} IKE SAs");
+    assert_eq!(pair.right.engine.by_spi.len(), kept);
+    assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
+}
+
+#[test]
+fn what_is_left_of_ike_sas_that_a_peer_rekeys_without_end_is_bounded() {
+    for deletes in [true, false] {
+        let pair = rekeying(deletes);
+        assert_bounded(&pair);
+        assert!(fit(pair.left.child(), pair.right.child()));
+    }
+}
+
+#[test]
+fn a_peer_that_begins_without_end_has_no_more_ike_sas_than_one_that_does_not() {
+    assert_bounded(&beginning());
+}
