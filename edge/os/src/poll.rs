@@ -3,7 +3,7 @@
 //! epoll's timeouts are milliseconds and stand still while the machine sleeps, so the moment is a
 //! timerfd on CLOCK_BOOTTIME: nanoseconds, absolute, and due at once after a resume.
 
-use crate::Error;
+use crate::{Error, clock};
 use model::Instant;
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
@@ -86,9 +86,16 @@ impl Poller {
     /// fills `ready`. It stays empty if the moment came first or a signal interrupted.
     pub fn wait(&mut self, until: Option<Instant>, ready: &mut Vec<Ready>) -> io::Result<()> {
         ready.clear();
-        self.arm(until)?;
+        // A moment that has come needs no timer: who has more to do asks so in every turn.
+        let timeout = match until.is_some_and(|until| until <= clock::now()) {
+            true => EpollTimeout::ZERO,
+            false => {
+                self.arm(until)?;
+                EpollTimeout::NONE
+            }
+        };
         let mut events = [EpollEvent::empty(); BATCH];
-        let count = match self.epoll.wait(&mut events, EpollTimeout::NONE) {
+        let count = match self.epoll.wait(&mut events, timeout) {
             Err(Errno::EINTR) => 0,
             result => result?,
         };
@@ -105,10 +112,10 @@ impl Poller {
         Ok(())
     }
 
-    /// Setting a timer also takes back that it fired; so a deadline that is still the same and still
-    /// to come needs no call.
+    /// Setting a timer also takes back that it fired. One that is to fire at the same moment is left as it is, if that
+    /// was still to come when it was set.
     fn arm(&mut self, until: Option<Instant>) -> io::Result<()> {
-        if self.armed == until && until.is_none_or(|until| until > crate::clock::now()) {
+        if self.armed == until {
             return Ok(());
         }
         match until {
@@ -136,7 +143,6 @@ fn flags(interest: Interest) -> EpollFlags {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock;
     use std::io::{Read, Write};
     use std::os::unix::net::UnixStream;
 

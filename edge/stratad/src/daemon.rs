@@ -159,11 +159,8 @@ impl Daemon {
                 self.restorer.poll_timeout(),
                 self.host.clear.poll_timeout(),
             ];
-            let deadline = deadlines.into_iter().flatten().min();
-            let until = match self.unproved.is_empty() {
-                true => deadline.map(|deadline| deadline.at),
-                false => Some(clock::now()),
-            };
+            let deadlines = deadlines.into_iter().flatten().map(|deadline| deadline.at);
+            let until = deadlines.chain(self.unproved.next(clock::now())).min();
             self.poller.wait(until, &mut ready)?;
             let now = clock::now();
             self.tell_time(now);
@@ -198,17 +195,33 @@ impl Daemon {
 
     /// Handles messages of initiators that have proved nothing, as far as packets leave time for it.
     fn hear_unproved(&mut self) {
-        let busy = std::mem::take(&mut self.busy);
-        let begun = clock::now();
-        let mut now = begun;
+        let mut now = clock::now();
+        if std::mem::take(&mut self.busy) {
+            self.unproved.note_packets(now);
+        }
+        now = self.ask_for_cookies(now);
+        let begun = now;
         while now - begun < unproved::SLICE
-            && let Some((path, message)) = self.unproved.pop(busy, now)
+            && let Some((path, message)) = self.unproved.pop(now)
         {
             self.node.handle_datagram(path, &message, now);
             let ended = clock::now();
             self.unproved.took(now, ended);
             now = ended;
         }
+    }
+
+    /// Answers first messages that have to come again with a cookie. Gives the time then.
+    fn ask_for_cookies(&mut self, mut now: Instant) -> Instant {
+        while let Some((path, message)) = self.unproved.pop_unpaid(now) {
+            if let Some(answer) = self.node.ask_for_cookie(path, &message, now) {
+                self.transmit(&answer, now);
+            }
+            let ended = clock::now();
+            self.unproved.asked(now, ended);
+            now = ended;
+        }
+        now
     }
 
     /// Takes the signals that have come. SIGHUP is `strata reload` for those who prefer it.

@@ -166,6 +166,7 @@ impl Streams {
             let from = Origin::new(path.remote.ip(), &self.peers);
             if !self.make_room(from, now) {
                 self.counts.refused += 1;
+                stream.reset();
                 continue;
             }
             self.strangers.insert(self.next, from, now);
@@ -328,7 +329,9 @@ impl Streams {
             Entry::Free => true,
             Entry::Instead(oldest) => {
                 self.counts.gave_way += 1;
-                self.close(oldest);
+                if let Some(held) = self.forget(oldest) {
+                    held.stream.reset();
+                }
                 true
             }
             Entry::Refused => false,
@@ -416,16 +419,20 @@ impl Streams {
 
     /// Closes a connection. Of one that we made the node is told.
     fn close(&mut self, token: u64) {
+        if let Some(held) = self.forget(token) {
+            self.lost.extend(held.asked.map(|_| held.path));
+        }
+    }
+
+    fn forget(&mut self, token: u64) -> Option<Held> {
         self.strangers.remove(token);
-        let Some(held) = self.held.remove(&token) else {
-            return;
-        };
+        let held = self.held.remove(&token)?;
         for path in held.asked.iter().chain([&held.path]) {
             if self.named.get(path) == Some(&token) {
                 self.named.remove(path);
             }
         }
-        self.lost.extend(held.asked.map(|_| held.path));
+        Some(held)
     }
 }
 
@@ -558,6 +565,26 @@ mod tests {
         assert!(server.holds(honest), "nor take its place");
         assert_eq!(server.streams.held.len(), STRANGERS.total);
         assert!(server.streams.counts.gave_way > 0);
+    }
+
+    /// An orderly end would be kept by the kernel until the other end says that it has seen it.
+    #[test]
+    fn what_gives_way_is_reset() {
+        let mut server = Server::new();
+        for n in 0..=STRANGERS.total as u8 {
+            server.connect(host(n, 1));
+        }
+        let (oldest, deadline) = (&server.clients[0], Clock::now() + Duration::from_secs(20));
+        let end = loop {
+            match oldest.read(&mut [0]) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    assert!(Clock::now() < deadline, "it was not closed");
+                }
+                end => break end,
+            }
+        };
+        let why = end.map_err(|error| error.kind());
+        assert_eq!(why, Err(io::ErrorKind::ConnectionReset));
     }
 
     #[test]

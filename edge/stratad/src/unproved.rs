@@ -1,45 +1,75 @@
 //! Messages of IKE from initiators that have proved nothing, which ESP never waits for.
 //!
 //! A key agreement or the check of a signature takes as long as hundreds of packets. So such messages wait in
-//! a queue of bounded length, shared fairly among the networks that they come from. While packets flow they
-//! get one part in [`PART`] of the thread's time; without packets all that nothing else needs.
+//! queues of bounded length. While packets flow they get one part in [`PARTS`] of the thread's time; without
+//! packets all that nothing else needs.
+//!
+//! **Forged addresses.** Messages whose senders receive at their addresses have a queue of their own, and go first.
+//! Of those that do not show it the newest goes first: an initiator whose message has waited for long has sent
+//! another one. Those that have to come again with a cookie wait for nothing: they are answered in the same turn,
+//! within a share of their own, or lost.
+
+mod queue;
+mod share;
 
 use config::Config;
-use model::{Entry, Instant, Origin, Path, Room, Strangers};
-use std::collections::{BTreeMap, BTreeSet};
+use model::{Instant, Origin, Path};
+use node::Sender;
+use queue::{Message, Queue};
+use share::Share;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// Messages that may wait. One network that fills its places loses what comes next, as from a full socket.
-const ROOM: Room = Room {
-    total: 512,
-    per_site: 256,
-    per_host: 128,
-    patience: Duration::MAX,
-};
+/// Which part of the time messages get that wait, while packets flow.
+const PARTS: u32 = 8;
 
-/// Which part of the time they get while packets flow.
-const PART: u32 = 8;
+/// Which part answers get that ask for cookies.
+const PARTS_FOR_COOKIES: u32 = 16;
 
-/// Time that may be used at once, if none was used for [`PART`] times as long.
-const BURST: Duration = Duration::from_millis(1);
+/// Packets flow until none came for so long.
+const LULL: Duration = Duration::from_millis(1);
 
 /// After so long the thread looks whether anything else is to be done.
 pub const SLICE: Duration = Duration::from_micros(500);
 
+/// Messages of one turn that may be asked for cookies.
+const MOST_UNPAID: usize = 1024;
+
+/// So many messages of senders that receive at their addresses go before one of the others.
+const AHEAD: u32 = 7;
+
 /// What waits, and how much of the time was used.
-#[derive(Default)]
 pub struct Unproved {
-    /// By the order in which they came.
-    messages: BTreeMap<u64, (Path, Vec<u8>)>,
-    senders: Strangers<u64>,
-    arrivals: u64,
+    reachable: Queue,
+    unverified: Queue,
+    unpaid: Vec<Message>,
+    /// Messages in a row that went before others.
+    ahead: u32,
+    handling: Share,
+    asking: Share,
+    /// Until when packets count as flowing.
+    busy: Instant,
     /// Addresses of configured peers, which have places of their own.
     peers: BTreeSet<IpAddr>,
-    /// When all time that was used is made up for.
-    even: Instant,
     /// Messages that found no place, or gave way to others.
     pub lost: u64,
+}
+
+impl Default for Unproved {
+    fn default() -> Self {
+        Self {
+            reachable: Queue::default(),
+            unverified: Queue::default(),
+            unpaid: Vec::new(),
+            ahead: 0,
+            handling: Share::new(PARTS),
+            asking: Share::new(PARTS_FOR_COOKIES),
+            busy: Instant::ZERO,
+            peers: BTreeSet::new(),
+            lost: 0,
+        }
+    }
 }
 
 /// Where peers are that have an address.
@@ -54,51 +84,93 @@ impl Unproved {
         self.peers = addresses(config);
     }
 
-    /// Has a message wait, if there is a place.
-    pub fn push(&mut self, path: Path, message: &[u8], now: Instant) {
-        let from = Origin::new(path.remote.ip(), &self.peers);
-        match self.senders.entry(from, &ROOM, now) {
-            Entry::Free => {}
-            Entry::Instead(oldest) => {
-                self.lost += 1;
-                self.senders.remove(oldest);
-                self.messages.remove(&oldest);
-            }
-            Entry::Refused => {
-                self.lost += 1;
-                return;
-            }
-        }
-        self.arrivals += 1;
-        self.senders.insert(self.arrivals, from, now);
-        self.messages
-            .insert(self.arrivals, (path, message.to_vec()));
+    /// Packets were sealed, opened or passed.
+    pub fn note_packets(&mut self, now: Instant) {
+        self.busy = now + LULL;
     }
 
-    /// The next message, if it is to be handled now; `busy` if packets flow.
-    pub fn pop(&mut self, busy: bool, now: Instant) -> Option<(Path, Vec<u8>)> {
-        if busy && self.even > now + BURST * PART {
+    /// Has a message wait, if there is a place.
+    pub fn push(&mut self, sender: Sender, path: Path, message: &[u8], now: Instant) {
+        let from = Origin::new(path.remote.ip(), &self.peers);
+        let message = (path, message.to_vec());
+        let lost = match sender {
+            Sender::Unpaid if self.unpaid.len() < MOST_UNPAID => {
+                self.unpaid.push(message);
+                false
+            }
+            Sender::Unpaid => true,
+            Sender::Unverified => self.unverified.push(message, from, now),
+            Sender::Reachable | Sender::Settled => self.reachable.push(message, from, now),
+        };
+        self.lost += u64::from(lost);
+    }
+
+    /// The next message to ask for a cookie. Where there is no time for it, it is lost with all others.
+    pub fn pop_unpaid(&mut self, now: Instant) -> Option<Message> {
+        if self.is_busy(now) && self.asking.next(now) > now {
+            self.lost += self.unpaid.len() as u64;
+            self.unpaid.clear();
+        }
+        self.unpaid.pop()
+    }
+
+    /// The next message, if it is to be handled now.
+    pub fn pop(&mut self, now: Instant) -> Option<Message> {
+        if self.next(now)? > now {
             return None;
         }
-        let (arrival, message) = self.messages.pop_first()?;
-        self.senders.remove(arrival);
-        Some(message)
+        let first = match self.ahead < AHEAD {
+            true => self.reachable.pop_oldest(),
+            false => None,
+        };
+        if first.is_some() {
+            self.ahead += 1;
+            return first;
+        }
+        self.ahead = 0;
+        let newest = self.unverified.pop_newest();
+        newest.or_else(|| self.reachable.pop_oldest())
     }
 
-    /// It has been handled, in this time.
+    /// When the next message is to be handled, if any waits.
+    pub fn next(&self, now: Instant) -> Option<Instant> {
+        if self.reachable.is_empty() && self.unverified.is_empty() {
+            return None;
+        }
+        Some(match self.is_busy(now) {
+            true => self.handling.next(now).min(self.busy),
+            false => now,
+        })
+    }
+
+    /// A message has been handled, in this time.
     pub fn took(&mut self, began: Instant, ended: Instant) {
-        let used = (ended - began) * PART;
-        self.even = self.even.clamp(began, began + BURST * PART) + used;
+        self.handling.took(began, ended);
+        self.note_work(began, ended);
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.messages.is_empty()
+    /// A message has been asked for a cookie, in this time.
+    pub fn asked(&mut self, began: Instant, ended: Instant) {
+        self.asking.took(began, ended);
+        self.note_work(began, ended);
+    }
+
+    /// While the thread works at messages it sees no packets, which is no lull.
+    fn note_work(&mut self, began: Instant, ended: Instant) {
+        if self.is_busy(began) {
+            self.busy += ended - began;
+        }
+    }
+
+    fn is_busy(&self, now: Instant) -> bool {
+        now < self.busy
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use share::BURST;
     use std::net::{Ipv6Addr, SocketAddr};
 
     /// A thread with a clock of its own.
@@ -110,6 +182,8 @@ mod tests {
         messages: Duration,
         /// When messages of which sender were handled.
         handled: Vec<(IpAddr, Instant)>,
+        /// How many were asked for a cookie.
+        asked: u64,
     }
 
     impl Thread {
@@ -120,24 +194,31 @@ mod tests {
                 packets: Duration::ZERO,
                 messages: Duration::ZERO,
                 handled: Vec::new(),
+                asked: 0,
             }
         }
 
-        fn arrive(&mut self, from: IpAddr) {
+        fn arrive(&mut self, sender: Sender, from: IpAddr) {
             let local = SocketAddr::from(([192, 0, 2, 1], 500));
             let path = Path::udp(local, SocketAddr::new(from, 500));
-            self.unproved.push(path, &[7; 400], self.now);
+            self.unproved.push(sender, path, &[7; 400], self.now);
         }
 
         /// Packets, and then messages that take so long each.
         fn turn(&mut self, packets: Duration, each: Duration) {
             self.now += packets;
             self.packets += packets;
+            if !packets.is_zero() {
+                self.unproved.note_packets(self.now);
+            }
+            while self.unproved.pop_unpaid(self.now).is_some() {
+                let began = self.take(each);
+                self.unproved.asked(began, self.now);
+                self.asked += 1;
+            }
             let begun = self.now;
-            while let Some((path, _)) = self.unproved.pop(!packets.is_zero(), self.now) {
-                let began = self.now;
-                self.now += each;
-                self.messages += each;
+            while let Some((path, _)) = self.unproved.pop(self.now) {
+                let began = self.take(each);
                 self.unproved.took(began, self.now);
                 self.handled.push((path.remote.ip(), self.now));
                 if self.now - begun >= SLICE {
@@ -145,76 +226,136 @@ mod tests {
                 }
             }
         }
+
+        fn take(&mut self, each: Duration) -> Instant {
+            let began = self.now;
+            self.now += each;
+            self.messages += each;
+            began
+        }
+
+        fn order(&self) -> Vec<IpAddr> {
+            self.handled.iter().map(|(from, _)| *from).collect()
+        }
     }
 
     fn subnet(n: u128) -> IpAddr {
         Ipv6Addr::from_bits(0x2001_0db8 << 96 | n << 80).into()
     }
 
+    const PACKETS: Duration = Duration::from_millis(1);
+
     #[test]
     fn packets_get_seven_parts_of_eight_of_the_time_whatever_a_message_costs() {
         for micros in [7, 74, 1500, 80_000] {
-            let (each, mut thread) = (Duration::from_micros(micros), Thread::new());
-            for n in 0..4000 {
-                for m in 0..30 {
-                    thread.arrive(subnet((n * 30 + m) & 0xffff));
+            for sender in [Sender::Reachable, Sender::Unverified] {
+                let (each, mut thread) = (Duration::from_micros(micros), Thread::new());
+                for n in 0..4000 {
+                    for m in 0..30 {
+                        thread.arrive(sender, subnet((n * 30 + m) & 0xffff));
+                    }
+                    thread.turn(PACKETS, each);
                 }
-                thread.turn(Duration::from_millis(1), each);
+                let most = (thread.packets + thread.messages) / PARTS + BURST + each;
+                assert!(
+                    thread.messages <= most,
+                    "{micros} µs: {:?}",
+                    thread.messages
+                );
+                assert!(thread.messages >= most * 9 / 10 - each, "and they get that");
             }
-            let most = (thread.packets + thread.messages) / PART + BURST + each;
-            assert!(
-                thread.messages <= most,
-                "{micros} µs: {:?}",
-                thread.messages
-            );
-            assert!(thread.messages >= most * 9 / 10 - each, "and they get that");
         }
+    }
+
+    #[test]
+    fn answers_that_ask_for_cookies_get_one_part_of_sixteen_and_keep_nothing() {
+        let (each, mut thread) = (Duration::from_micros(7), Thread::new());
+        for n in 0..4000 {
+            for m in 0..300 {
+                thread.arrive(Sender::Unpaid, subnet((n * 300 + m) & 0xffff));
+            }
+            thread.turn(PACKETS, each);
+            assert!(thread.unproved.unpaid.is_empty());
+        }
+        let most = (thread.packets + thread.messages) / PARTS_FOR_COOKIES + BURST + each;
+        assert!(thread.messages <= most, "{:?}", thread.messages);
+        assert!(thread.messages >= most * 9 / 10, "and they get that");
+        assert_eq!(thread.asked + thread.unproved.lost, 4000 * 300);
+        // Others have their own time.
+        thread.arrive(Sender::Reachable, subnet(1));
+        thread.turn(PACKETS, each);
+        assert_eq!(thread.order(), [subnet(1)]);
+    }
+
+    #[test]
+    fn no_turn_has_more_messages_to_ask_for_cookies_than_it_may() {
+        let mut thread = Thread::new();
+        (0..5000).for_each(|n| thread.arrive(Sender::Unpaid, subnet(n)));
+        assert_eq!(thread.unproved.unpaid.len(), MOST_UNPAID);
+        assert_eq!(thread.unproved.lost, 5000 - MOST_UNPAID as u64);
     }
 
     #[test]
     fn without_packets_messages_are_handled_as_they_come_and_owe_little_for_it() {
         let (each, mut thread) = (Duration::from_millis(2), Thread::new());
         for _ in 0..1000 {
-            thread.arrive(subnet(1));
+            thread.arrive(Sender::Reachable, subnet(1));
             thread.turn(Duration::ZERO, each);
         }
         assert_eq!(thread.handled.len(), 1000);
         // When packets come, the next message waits for those of the last few milliseconds alone.
-        thread.arrive(subnet(1));
+        thread.arrive(Sender::Reachable, subnet(1));
         for _ in 0..24 {
-            thread.turn(Duration::from_millis(1), each);
+            thread.turn(PACKETS, each);
         }
         assert_eq!(thread.handled.len(), 1001);
     }
 
+    /// The thread sleeps until then, and does not ask again and again.
     #[test]
-    fn a_network_that_fills_the_queue_keeps_no_other_out_and_memory_is_bounded() {
+    fn what_has_to_wait_says_until_when() {
         let mut thread = Thread::new();
-        for n in 0..10_000 {
-            thread.arrive(subnet(n % 5));
+        assert_eq!(thread.unproved.next(thread.now), None);
+        for _ in 0..3 {
+            thread.arrive(Sender::Reachable, subnet(1));
         }
-        assert_eq!(thread.unproved.messages.len(), ROOM.total);
-        assert_eq!(thread.unproved.lost, 10_000 - ROOM.total as u64);
-        let honest = "192.0.2.66".parse().unwrap();
-        thread.arrive(honest);
-        for n in 0..10_000 {
-            thread.arrive(subnet(n % 5));
-        }
-        while !thread.unproved.is_empty() {
-            thread.turn(Duration::ZERO, Duration::from_micros(7));
-        }
-        assert!(thread.handled.iter().any(|(from, _)| *from == honest));
-        assert!(thread.unproved.senders.is_empty());
+        thread.turn(Duration::from_micros(10), Duration::from_millis(2));
+        let (now, next) = (thread.now, thread.unproved.next(thread.now).unwrap());
+        assert_eq!(next, thread.unproved.busy.max(now));
+        thread.unproved.note_packets(now);
+        let next = thread.unproved.next(now).unwrap();
+        assert!(next > now && thread.unproved.pop(now).is_none());
+        thread.now = next;
+        assert!(thread.unproved.pop(next).is_some());
     }
 
     #[test]
-    fn messages_are_handled_in_the_order_they_came() {
+    fn a_sender_that_receives_at_its_address_does_not_wait_behind_those_that_may_not() {
         let mut thread = Thread::new();
-        (0..100).for_each(|n| thread.arrive(subnet(n)));
-        for _ in 0..100 {
+        (0..512).for_each(|n| thread.arrive(Sender::Unverified, subnet(n)));
+        for n in 1000..1003 {
+            thread.arrive(Sender::Reachable, subnet(n));
+        }
+        thread.turn(Duration::ZERO, SLICE / 4);
+        let first: Vec<_> = (1000..1003).map(subnet).collect();
+        assert_eq!(thread.order()[..3], first);
+        assert_eq!(thread.order()[3], subnet(511), "then the newest");
+    }
+
+    #[test]
+    fn senders_that_receive_at_their_addresses_leave_a_turn_to_others() {
+        let mut thread = Thread::new();
+        (0..100).for_each(|n| thread.arrive(Sender::Reachable, subnet(n)));
+        (1000..1003).for_each(|n| thread.arrive(Sender::Unverified, subnet(n)));
+        for _ in 0..24 {
             thread.turn(Duration::ZERO, SLICE);
         }
-        let order: Vec<_> = thread.handled.iter().map(|(from, _)| *from).collect();
-        assert_eq!(order, (0..100).map(subnet).collect::<Vec<_>>());
+        let (order, ahead) = (thread.order(), AHEAD as usize);
+        let others = [ahead, 2 * ahead + 1, 3 * ahead + 2].map(|turn| order[turn]);
+        assert_eq!(others, [1002, 1001, 1000].map(subnet));
+        assert_eq!(
+            order[..ahead],
+            (0..AHEAD.into()).map(subnet).collect::<Vec<_>>()
+        );
     }
 }

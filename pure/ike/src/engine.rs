@@ -222,17 +222,6 @@ impl Engine {
         }
     }
 
-    /// Whether the sender of a message has proved nothing yet: it begins an IKE SA, or belongs to one that is
-    /// half open. Its work can wait until that of others is done.
-    pub fn is_unproved(&self, payload: &[u8]) -> bool {
-        let Ok(header) = Header::peek(payload) else {
-            return false;
-        };
-        let own_spi = own_spi(&header);
-        let known = self.by_spi.get(&own_spi);
-        own_spi == 0 || known.is_some_and(|id| self.half_open.contains(*id))
-    }
-
     /// Does everything that is due.
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(id) = self.timeline.pop_due(now) {
@@ -488,7 +477,7 @@ impl Engine {
 }
 
 /// Our SPI in a message that came.
-const fn own_spi(header: &Header) -> u64 {
+pub(crate) const fn own_spi(header: &Header) -> u64 {
     match header.flags.initiator {
         true => header.spi_r,
         false => header.spi_i,

@@ -11,7 +11,8 @@
 //!   [`Engine::move_to`], [`Engine::probe`], [`Engine::hasten`], [`Engine::hand_over`], [`Engine::distribute`],
 //!   [`Engine::revoke`], [`Engine::answer_grant`], [`Engine::request_keys`], [`Engine::answer_request`],
 //!   [`Engine::tell_neighbours`], [`Engine::note_inbound`], [`Engine::set_wall_clock`], [`Engine::restore_leases`].
-//! * **Inputs**: [`Engine::handle_datagram`] for an IKE message that arrived,
+//! * **Inputs**: [`Engine::handle_datagram`] for an IKE message that arrived (or [`Engine::ask_for_cookie`], where
+//!   [`Engine::sender`] says so),
 //!   [`Engine::handle_disconnected`] for a stream that is lost, [`Engine::handle_timeout`] when the
 //!   deadline came. They never fail; what happened is told by
 //!   events and [`Counters`].
@@ -58,6 +59,7 @@ mod refusal;
 mod roster;
 mod sa;
 mod selectors;
+mod sender;
 mod signature;
 mod spi;
 mod status;
@@ -91,5 +93,6 @@ pub use extension::tcp::Tcp;
 pub use misuse::{ApiMisuse, CannotMove, CannotReauthenticate, CannotRedirect, UnknownChild};
 pub use pool::Pool;
 pub use refusal::{GrantRefusal, KeyRefusal, Refusal, Unfollowed};
+pub use sender::Sender;
 pub use signature::{Credential, NotVerified, Signer};
 pub use status::{KeyLog, SaState, SaStatus};

@@ -9,8 +9,9 @@ use crate::sa::await_auth::{AwaitAuth, Rejected, Terms};
 use crate::sa::closing::Lingering;
 use crate::sa::{Arrived, Beside, Sa, State};
 use model::{Entry, IkeSaId, Instant, Origin, Path};
+use std::net::SocketAddr;
 use std::time::Duration;
-use wire::ike::{Datagram, ExchangeType, Flags, Header, Message, NotifyType, Payload, VERSION_2};
+use wire::ike::{Datagram, First, Flags, Header, Message, NotifyType, Payload, VERSION_2};
 
 /// Unprotected answers to strangers of another version: not more often than this.
 const STRAY_ANSWER_PAUSE: Duration = Duration::from_secs(1);
@@ -19,15 +20,10 @@ impl Engine {
     /// A message with no SPI of ours: the first of an initiator, or nothing.
     pub(crate) fn handle_first(&mut self, arrived: &Arrived<'_>, now: Instant) {
         let header = *arrived.datagram.header();
-        let first = header.flags.initiator
-            && !header.flags.response
-            && header.exchange == ExchangeType::IKE_SA_INIT
-            && header.message_id == 0
-            && header.spi_i != 0;
         let Datagram::Clear(request) = &arrived.datagram else {
             return self.drop(DropReason::UnknownSa);
         };
-        if !first {
+        if !header.is_first() {
             return self.drop(DropReason::UnknownSa);
         }
         if self.by_spi.contains_key(&header.spi_i) {
@@ -43,10 +39,10 @@ impl Engine {
         let remote = arrived.path.remote;
         // "In general, Cookies provide less value in the case of TCP encapsulation ... the
         // Initiator's IP address has been verified" (RFC 9329 section 6.3).
-        let paid = arrived.path.is_stream() || self.cookies.is_paid(request, remote, now);
+        let paid = arrived.path.is_stream() || self.is_paid(arrived.octets, remote, now);
         let origin = Origin::new(remote.ip(), &self.config.addresses_of_peers);
         if self.half_open.is_crowded(origin, &self.config.limits) && !paid {
-            return self.ask_for_cookie(request, arrived, now);
+            return self.send_cookie(arrived.path, arrived.octets, now);
         }
         let gives_way = match self.half_open.entry(origin, &self.config.limits, now) {
             Entry::Free => None,
@@ -99,21 +95,27 @@ impl Engine {
                 let Arrived { octets, path, .. } = *arrived;
                 self.answer_stray(&request.header, path, octets, notify(kind, data), now);
             }
-            Err(Rejected::Unpaid) => self.ask_for_cookie(request, arrived, now),
+            Err(Rejected::Unpaid) => self.send_cookie(arrived.path, arrived.octets, now),
         }
         None
     }
 
     /// Too many initiators have not proved who they are to keep something for one more that may
     /// not even be where it says it is, or to send it more than it sent.
-    fn ask_for_cookie(&mut self, request: &Message, arrived: &Arrived<'_>, now: Instant) {
-        let from = arrived.path.remote;
-        let Some(cookie) = self.cookies.ask(request, from, &mut self.rng, now) else {
+    pub(crate) fn send_cookie(&mut self, path: Path, octets: &[u8], now: Instant) {
+        let Some(first) = First::peek(octets) else {
             return self.drop(DropReason::WrongPayloads);
         };
+        let cookie = self.cookies.ask(&first, path.remote, &mut self.rng, now);
         self.drop(DropReason::CookieWanted);
-        let Arrived { octets, path, .. } = *arrived;
-        self.answer_stray(&request.header, path, octets, cookie::payload(&cookie), now);
+        if let Some(cookie) = cookie {
+            self.answer_stray(&first.header, path, octets, cookie::payload(&cookie), now);
+        }
+    }
+
+    /// Whether a first message has a cookie of ours.
+    pub(crate) fn is_paid(&self, octets: &[u8], from: SocketAddr, now: Instant) -> bool {
+        First::peek(octets).is_some_and(|first| self.cookies.is_paid(&first, from, now))
     }
 
     /// The first message came again: so does its answer, if it is the same message, or the same behind a cookie.
@@ -125,7 +127,7 @@ impl Engine {
         now: Instant,
     ) {
         let (octets, from) = (arrived.octets, arrived.path.remote);
-        let paid = self.cookies.is_paid(request, from, now);
+        let paid = self.is_paid(octets, from, now);
         let Some(sa) = self.sas.get_mut(&id) else {
             return;
         };

@@ -66,8 +66,8 @@ pub use event::{Composite, Dropped, Ending, Event};
 pub use grants::GrantState;
 pub use ike::{
     Attempt, BadPpk, BadProof, CannotMove as NotMovable, CannotReauthenticate as NotRepeated,
-    CannotRedirect as NotSent, DownReason, End, Offer, Refusal, Slot, UnknownChild, Windows,
-    is_slot,
+    CannotRedirect as NotSent, DownReason, End, Offer, Refusal, Sender, Slot, UnknownChild,
+    Windows, is_slot,
 };
 pub use keylog::KeyLog;
 pub use level::NoLevel;

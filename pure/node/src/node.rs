@@ -16,7 +16,7 @@ use crate::whereabouts::Whereabouts;
 use crate::{Event, Side, Verdict, migration};
 use crypto::{Rng, Secret, UnixTime};
 use esp::{Packet, Seat, Sink, Spd, Workers};
-use ike::UnknownChild;
+use ike::{Sender, UnknownChild};
 use model::{
     ChildSaId, CsaId, Deadline, Encapsulation, Grant, IkeSaId, Instant, Lease, LeaseChange, Path,
     Transmit,
@@ -356,9 +356,14 @@ impl Node {
         self.drain(now);
     }
 
-    /// Whether the sender of an IKE message has proved nothing yet, so that it may wait.
-    pub fn is_unproved(&self, message: &[u8]) -> bool {
-        self.ike.is_unproved(message)
+    /// What is known of the sender of an IKE message, and so where the message may wait.
+    pub fn sender(&self, path: Path, message: &[u8], now: Instant) -> Sender {
+        self.ike.sender(path, message, now)
+    }
+
+    /// Handles a first message that has to come again with a cookie; gives the answer to send.
+    pub fn ask_for_cookie(&mut self, path: Path, message: &[u8], now: Instant) -> Option<Transmit> {
+        self.ike.ask_for_cookie(path, message, now)
     }
 
     /// A stream that was to be made for something to send is lost, or could not be made.

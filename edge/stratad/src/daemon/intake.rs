@@ -8,7 +8,7 @@ use crate::host::Host;
 use crate::outlet::Outlet;
 use crate::unproved::Unproved;
 use model::{Instant, Path};
-use node::{Node, Side, Verdict};
+use node::{Node, Sender, Side, Verdict};
 use os::poll::Ready;
 use wire::ecn::Ecn;
 use wire::esp::Datagram;
@@ -275,8 +275,8 @@ fn measure(node: &mut Node, host: &Host, path: Path, now: Instant) {
 
 /// A message of IKE: that of a peer is handled at once, that of a stranger has to wait.
 fn hear(node: &mut Node, unproved: &mut Unproved, path: Path, message: &[u8], now: Instant) {
-    match node.is_unproved(message) {
-        true => unproved.push(path, message, now),
-        false => node.handle_datagram(path, message, now),
+    match node.sender(path, message, now) {
+        Sender::Settled => node.handle_datagram(path, message, now),
+        sender => unproved.push(sender, path, message, now),
     }
 }

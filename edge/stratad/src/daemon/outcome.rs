@@ -18,17 +18,8 @@ impl Daemon {
         loop {
             self.follow_registrations(now);
             self.keep_leases();
-            while let Some(Transmit { path, payload }) = self.node.poll_transmit() {
-                if path.is_stream() {
-                    self.streams.send(path, &payload, &self.poller, now);
-                    continue;
-                }
-                // IKE learns of congestion by loss, and asks again.
-                let header = (Ecn::NotEct.bits(), false);
-                let send = |path, payload: &[u8]| {
-                    self.losses.send(&self.host.sockets, path, header, payload);
-                };
-                faults::pass(&mut self.faults, Way::Out, path, &payload, send);
+            while let Some(transmit) = self.node.poll_transmit() {
+                self.transmit(&transmit, now);
             }
             while let Some((to, packet)) = self.node.poll_resend() {
                 if let Some(divert) = &mut self.host.divert {
@@ -46,6 +37,20 @@ impl Daemon {
                 return;
             }
         }
+    }
+
+    /// Sends a message of IKE.
+    pub(super) fn transmit(&mut self, transmit: &Transmit, now: Instant) {
+        let Transmit { path, payload } = transmit;
+        if path.is_stream() {
+            return self.streams.send(*path, payload, &self.poller, now);
+        }
+        // IKE learns of congestion by loss, and asks again.
+        let header = (Ecn::NotEct.bits(), false);
+        let send = |path, payload: &[u8]| {
+            self.losses.send(&self.host.sockets, path, header, payload);
+        };
+        faults::pass(&mut self.faults, Way::Out, *path, payload, send);
     }
 
     /// Has registrations leave first, and then the kernel lead packets as they say: the answer to one and the first message

@@ -14,12 +14,12 @@
 //! RFC 7296 section 2.6 does not name the port. Behind a NAT it tells one initiator from another, who could
 //! spend a cookie that the first has asked for.
 
-use crate::exchange::{find_notify, has, nonce, notify};
+use crate::exchange::{find_notify, has, notify};
 use crypto::{Prf, Rng, Secret, equal};
 use model::Instant;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
-use wire::ike::{Message, NotifyType, Payload, PayloadType};
+use wire::ike::{First, Message, NotifyType, Payload, PayloadType};
 
 /// A secret makes cookies for so long; they are taken for as long again, and not longer.
 const FRESH: Duration = Duration::from_secs(60);
@@ -70,21 +70,19 @@ impl Jar {
     /// A cookie for the sender of a first message.
     pub(crate) fn ask(
         &mut self,
-        request: &Message,
+        request: &First<'_>,
         from: SocketAddr,
         rng: &mut Rng,
         now: Instant,
     ) -> Option<Vec<u8>> {
         self.renew(rng, now);
         let (secret, _) = self.newest.as_ref()?;
-        bake(secret, self.version, request, from)
+        Some(bake(secret, self.version, request, from))
     }
 
     /// Whether a first message has a cookie that was made for it.
-    pub(crate) fn is_paid(&self, request: &Message, from: SocketAddr, now: Instant) -> bool {
-        let (Some(paid), Some((newest, since))) =
-            (find_notify(request, NotifyType::COOKIE), &self.newest)
-        else {
+    pub(crate) fn is_paid(&self, request: &First<'_>, from: SocketAddr, now: Instant) -> bool {
+        let (Some(paid), Some((newest, since))) = (request.cookie, &self.newest) else {
             return false;
         };
         let age = now - *since;
@@ -93,8 +91,9 @@ impl Jar {
         let versions = [self.version, self.version.wrapping_sub(1)];
         let mut secrets = [newest, before].into_iter().zip(versions);
         secrets.any(|(secret, version)| {
-            let expected = secret.and_then(|secret| bake(secret, version, request, from));
-            expected.is_some_and(|expected| equal(&expected, &paid.data))
+            // A cookie of another version costs no MAC.
+            let secret = secret.filter(|_| paid.first() == Some(&version));
+            secret.is_some_and(|secret| equal(&bake(secret, version, request, from), paid))
         })
     }
 
@@ -108,16 +107,14 @@ impl Jar {
     }
 }
 
-/// `None` if the request has no nonce, without which it is no first message.
-fn bake(secret: &Secret, version: u8, request: &Message, from: SocketAddr) -> Option<Vec<u8>> {
-    let nonce = nonce(request)?;
+fn bake(secret: &Secret, version: u8, request: &First<'_>, from: SocketAddr) -> Vec<u8> {
     let address = match from.ip() {
         IpAddr::V4(address) => address.octets().to_vec(),
         IpAddr::V6(address) => address.octets().to_vec(),
     };
     let spi_i = request.header.spi_i.to_be_bytes();
     let port = from.port().to_be_bytes();
-    let said = [nonce, &address, &port, &spi_i];
+    let said = [request.nonce, &address, &port, &spi_i];
     let mac = Prf::HmacSha256.mac(secret.expose(), &said);
-    Some([&[version], mac.expose()].concat())
+    [&[version], mac.expose()].concat()
 }

@@ -4,7 +4,7 @@
 use super::groups::with_groups;
 use super::pair::{Flying, Pair, Side};
 use super::*;
-use crate::{DropReason, Engine};
+use crate::{DropReason, Engine, Sender};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 use wire::ike::{Datagram, Message, Payload};
@@ -263,22 +263,92 @@ fn half_open_sas_live_shorter_while_there_are_many() {
 #[test]
 fn a_message_is_unproved_until_its_ike_sa_is_up() {
     let (mut pair, first) = begun(mobile(), gateway());
-    let unproved = |pair: &Pair, flying: &Flying| pair.right.engine.is_unproved(&flying.message);
-    assert!(unproved(&pair, &first));
+    assert_eq!(sender(&pair, &first), Sender::Unverified);
     pair.deliver(&first);
+    assert_eq!(sender(&pair, &first), Sender::Unverified, "it comes again");
     pair.deliver_next();
     let auth = pair.intercept().remove(0);
-    assert!(unproved(&pair, &auth));
+    assert_eq!(sender(&pair, &auth), Sender::Reachable);
     pair.deliver(&auth);
     pair.settle();
-    assert!(!unproved(&pair, &auth));
+    assert_eq!(sender(&pair, &auth), Sender::Settled);
     let id = pair.left.engine.sas().next().unwrap().id;
     pair.with(Side::Left, |engine, now| engine.rekey_ike(id, now));
     let request = pair.intercept().remove(0);
-    assert!(!unproved(&pair, &request));
+    assert_eq!(sender(&pair, &request), Sender::Settled);
     // An answer is for an SA that we began.
     pair.deliver(&request);
     let answer = pair.intercept().remove(0);
-    assert!(!pair.left.engine.is_unproved(&answer.message));
-    assert!(!pair.right.engine.is_unproved(b"nonsense"));
+    let left = &pair.left.engine;
+    let of_answer = left.sender(answer.path, &answer.message, pair.now);
+    assert_eq!(of_answer, Sender::Settled);
+    let nonsense = Flying {
+        message: b"nonsense".to_vec(),
+        ..first
+    };
+    assert_eq!(sender(&pair, &nonsense), Sender::Settled);
+}
+
+/// Where the responder has a message wait.
+fn sender(pair: &Pair, flying: &Flying) -> Sender {
+    let engine = &pair.right.engine;
+    engine.sender(flying.path, &flying.message, pair.now)
+}
+
+#[test]
+fn a_sender_is_known_to_receive_at_its_address_by_a_cookie_an_spi_or_a_stream() {
+    let (mut pair, first) = begun(mobile(), gateway());
+    let mut stream = first.clone();
+    stream.path = model::Path::tcp(first.path.local, first.path.remote);
+    assert_eq!(sender(&pair, &stream), Sender::Reachable);
+    for n in 0..64 {
+        assert_eq!(sender(&pair, &first), Sender::Unverified);
+        pair.deliver(&other(&first, n, in_ipv4(n << 8)));
+    }
+    pair.intercept();
+    let again = other(&first, 7, in_ipv4(7 << 8));
+    assert_eq!(sender(&pair, &again), Sender::Unverified, "it was answered");
+    assert_eq!(sender(&pair, &stream), Sender::Reachable);
+    assert_eq!(sender(&pair, &first), Sender::Unpaid);
+    let asked = ask(&mut pair, &first).unwrap();
+    pair.deliver(&asked);
+    let paid = pair.intercept().remove(0);
+    assert_eq!(sender(&pair, &paid), Sender::Reachable);
+    for forged in [1, 28 + 8, 28 + 8 + 32] {
+        let mut other = paid.clone();
+        other.message[forged] ^= 1;
+        assert_eq!(sender(&pair, &other), Sender::Unpaid, "octet {forged}");
+    }
+    let mut from_elsewhere = paid.clone();
+    from_elsewhere.path.remote = "192.0.2.66:500".parse().unwrap();
+    assert_eq!(sender(&pair, &from_elsewhere), Sender::Unpaid);
+    pair.deliver(&paid);
+    pair.settle();
+    assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
+}
+
+/// The answer of a responder that does not read the message.
+fn ask(pair: &mut Pair, first: &Flying) -> Option<Flying> {
+    let engine = &mut pair.right.engine;
+    let answer = engine.ask_for_cookie(first.path, &first.message, pair.now)?;
+    Some(Flying {
+        to: Side::Left,
+        path: answer.path.reversed(),
+        message: answer.payload,
+    })
+}
+
+/// Where a message waits or not, the same becomes of it.
+#[test]
+fn a_cookie_is_asked_for_in_the_same_way_whether_the_message_is_read_or_not() {
+    let (left, mut right) = (mobile(), gateway());
+    right.limits.half_open_without_cookie = 0;
+    let (mut pair, first) = begun(left, right);
+    let glanced = ask(&mut pair, &first).unwrap().message;
+    pair.deliver(&first);
+    let read = pair.intercept().remove(0).message;
+    assert_eq!(glanced, read);
+    assert_eq!(pair.right.dropped(DropReason::CookieWanted), 2);
+    let counters = pair.right.engine.counters();
+    assert_eq!((counters.received, counters.sent), (2, 2));
 }

@@ -10,6 +10,7 @@
 //! [`Sealed::open_with`] take the cipher as a closure.
 
 mod configuration;
+mod first;
 mod header;
 mod identification;
 mod level;
@@ -26,6 +27,7 @@ mod tests;
 mod token;
 
 pub use configuration::{Configuration, ConfigurationAttribute, MAX_ATTRIBUTES};
+pub use first::First;
 pub use header::{Flags, HEADER_LEN, Header, VERSION_2};
 pub use identification::Identification;
 pub use level::{decode_level, encode_level};

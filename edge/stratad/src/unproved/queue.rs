@@ -1,0 +1,114 @@
+//! Messages that wait, shared fairly among the networks that they come from.
+
+use model::{Entry, Instant, Origin, Path, Room, Strangers};
+use std::collections::BTreeMap;
+
+/// Messages that may wait. One network that fills its places loses what comes next, as from a full socket.
+pub const ROOM: Room = Room {
+    total: 512,
+    per_site: 256,
+    per_host: 128,
+    patience: std::time::Duration::MAX,
+};
+
+/// A message and the path that it came along.
+pub type Message = (Path, Vec<u8>);
+
+/// A queue of bounded length.
+#[derive(Default)]
+pub struct Queue {
+    /// By the order in which they came.
+    messages: BTreeMap<u64, Message>,
+    senders: Strangers<u64>,
+    arrivals: u64,
+}
+
+impl Queue {
+    /// Has a message wait, if there is a place. Gives whether one was lost, this or another.
+    pub fn push(&mut self, message: Message, from: Origin, now: Instant) -> bool {
+        let entry = self.senders.entry(from, &ROOM, now);
+        match entry {
+            Entry::Free => {}
+            Entry::Instead(oldest) => {
+                self.senders.remove(oldest);
+                self.messages.remove(&oldest);
+            }
+            Entry::Refused => return true,
+        }
+        self.arrivals += 1;
+        self.senders.insert(self.arrivals, from, now);
+        self.messages.insert(self.arrivals, message);
+        entry != Entry::Free
+    }
+
+    /// The message that has waited longest.
+    pub fn pop_oldest(&mut self) -> Option<Message> {
+        let message = self.messages.pop_first();
+        self.left(message)
+    }
+
+    /// The message that came last: its sender still waits for an answer.
+    pub fn pop_newest(&mut self) -> Option<Message> {
+        let message = self.messages.pop_last();
+        self.left(message)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+
+    fn left(&mut self, message: Option<(u64, Message)>) -> Option<Message> {
+        let (arrival, message) = message?;
+        self.senders.remove(arrival);
+        Some(message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+    fn push(queue: &mut Queue, from: IpAddr) -> bool {
+        let local = SocketAddr::from(([192, 0, 2, 1], 500));
+        let path = Path::udp(local, SocketAddr::new(from, 500));
+        let from = Origin::new(from, &BTreeSet::new());
+        queue.push((path, vec![7; 400]), from, Instant::ZERO)
+    }
+
+    fn subnet(n: u128) -> IpAddr {
+        Ipv6Addr::from_bits(0x2001_0db8 << 96 | n << 80).into()
+    }
+
+    fn sender(message: Option<Message>) -> Option<IpAddr> {
+        message.map(|(path, _)| path.remote.ip())
+    }
+
+    #[test]
+    fn a_network_that_fills_the_queue_keeps_no_other_out_and_memory_is_bounded() {
+        let mut queue = Queue::default();
+        let lost = (0..10_000).filter(|n| push(&mut queue, subnet(n % 5)));
+        assert_eq!(lost.count(), 10_000 - ROOM.total);
+        assert_eq!(queue.messages.len(), ROOM.total);
+        let honest = "192.0.2.66".parse().unwrap();
+        push(&mut queue, honest);
+        for n in 0..10_000 {
+            push(&mut queue, subnet(n % 5));
+        }
+        let senders: Vec<_> = std::iter::from_fn(|| sender(queue.pop_oldest())).collect();
+        assert!(senders.contains(&honest));
+        assert!(queue.is_empty() && queue.senders.is_empty());
+    }
+
+    #[test]
+    fn the_oldest_and_the_newest_are_in_the_order_they_came() {
+        let mut queue = Queue::default();
+        (0..100).for_each(|n| assert!(!push(&mut queue, subnet(n))));
+        for n in 0..50 {
+            assert_eq!(sender(queue.pop_oldest()), Some(subnet(n)));
+            assert_eq!(sender(queue.pop_newest()), Some(subnet(99 - n)));
+        }
+        assert!(queue.is_empty() && queue.senders.is_empty());
+    }
+}

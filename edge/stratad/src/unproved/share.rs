@@ -1,0 +1,67 @@
+//! A share of a thread's time.
+
+use model::Instant;
+use std::time::Duration;
+
+/// Time that may be used at once, if none was used for as many times as long as the share has parts.
+pub const BURST: Duration = Duration::from_millis(1);
+
+/// One part in so many of the time, or all of it while nothing else wants it.
+pub struct Share {
+    parts: u32,
+    /// When all time that was used is made up for.
+    even: Instant,
+}
+
+impl Share {
+    pub const fn new(parts: u32) -> Self {
+        Self {
+            parts,
+            even: Instant::ZERO,
+        }
+    }
+
+    /// When there is time again.
+    pub fn next(&self, now: Instant) -> Instant {
+        now + (self.even - (now + self.burst()))
+    }
+
+    /// Something was done with it in this time.
+    pub fn took(&mut self, began: Instant, ended: Instant) {
+        let used = (ended - began) * self.parts;
+        self.even = self.even.clamp(began, began + self.burst()) + used;
+    }
+
+    fn burst(&self) -> Duration {
+        BURST * self.parts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_used_is_waited_for_as_many_times_as_there_are_parts() {
+        let begun = Instant::from_origin(Duration::from_secs(9));
+        let mut share = Share::new(8);
+        assert_eq!(share.next(begun), begun);
+        share.took(begun, begun + BURST);
+        assert_eq!(share.next(begun + BURST), begun + BURST, "a burst is free");
+        let ended = begun + BURST * 2;
+        share.took(begun + BURST, ended);
+        assert_eq!(share.next(ended), begun + BURST * 8);
+    }
+
+    #[test]
+    fn time_that_was_used_while_there_was_enough_is_owed_for_a_burst_at_most() {
+        let mut now = Instant::from_origin(Duration::from_secs(9));
+        let mut share = Share::new(8);
+        for _ in 0..1000 {
+            let ended = now + BURST;
+            share.took(now, ended);
+            now = ended;
+        }
+        assert_eq!(share.next(now), now + BURST * 7);
+    }
+}
