@@ -11,6 +11,7 @@ pub mod soak;
 
 mod cores;
 mod crowd;
+mod forge;
 mod goal;
 mod iperf;
 mod memory;

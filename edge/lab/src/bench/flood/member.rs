@@ -1,9 +1,9 @@
 //! A peer that is in, and sends one request again and again, and damaged ones.
 
-use super::forge::{self, GATEWAY, PORT, drain};
-use super::scene::PLACE;
+use super::scene::{PLACE, WAY};
 use super::throttle::{Flood, Sent};
 use crate::bench::crowd::{self, NON_ESP_MARKER, PEER};
+use crate::bench::forge::{self, PORT, drain};
 use crate::bench::responder;
 use crate::host::Host;
 use crate::process::{DEADLINE, until};
@@ -33,7 +33,7 @@ impl Member {
         let mut udp = forge::socket(host)?;
         let path = Path::udp(
             SocketAddr::from(([198, 19, 0, 1], PORT)),
-            SocketAddr::from((GATEWAY, NATT_PORT)),
+            SocketAddr::from((WAY.to, NATT_PORT)),
         );
         let key = Secret::new(responder::KEY.to_vec());
         let mut engine = Engine::new(

@@ -12,7 +12,6 @@
 //! any socket, so that the cost of making and carrying the flood is in both. Flood and control take
 //! turns in each round, and the first changes from round to round; a ratio is a round's.
 
-mod forge;
 mod member;
 mod report;
 mod scene;

@@ -1,8 +1,9 @@
 //! The hosts, the tunnel that is up, and the rule that makes a control.
 
 use super::throttle::Flood;
-use super::{Kind, forge, member, stranger, streams};
+use super::{Kind, member, stranger, streams};
 use crate::bench::crowd::{Crowd, Pace};
+use crate::bench::forge::{Forged, Way};
 use crate::bench::responder::{self, Place, Responder};
 use crate::daemon::Daemon;
 use crate::host::Host;
@@ -18,6 +19,14 @@ use std::net::{IpAddr, Ipv4Addr};
 pub(super) const PLACE: Place = Place {
     responder: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)),
     first: Ipv4Addr::new(10, 64, 0, 2),
+};
+
+/// From the flooder to the gateway.
+pub(super) const WAY: Way = Way {
+    network: Ipv4Addr::new(198, 19, 0, 0),
+    prefix: 16,
+    to: Ipv4Addr::new(198, 18, 0, 1),
+    port: ike::PORT,
 };
 
 /// The gateway's address in the tunnel.
@@ -121,9 +130,9 @@ impl Scene {
     pub fn flood(&self) -> Result<Box<dyn Flood>> {
         let host = &self.flooder;
         Ok(match self.kind {
-            Kind::PublicValues => Box::new(forge::Forged::public_values(host)?),
-            Kind::Spoofed => Box::new(forge::Forged::good(host)?),
-            Kind::Malformed => Box::new(forge::Forged::malformed(host)?),
+            Kind::PublicValues => Box::new(Forged::public_values(host, WAY)?),
+            Kind::Spoofed => Box::new(Forged::good(host, WAY)?),
+            Kind::Malformed => Box::new(Forged::malformed(host, WAY)?),
             Kind::HalfOpen => Box::new(stranger::HalfOpen::new(host)?),
             Kind::Chains => Box::new(stranger::Chains::new(host)?),
             Kind::Streams => Box::new(streams::Streams::new()),

@@ -1,9 +1,9 @@
 //! Initiators that answer what the gateway asks, and never prove who they are.
 
-use super::forge::{self, GATEWAY, PORT, drain};
-use super::scene::PLACE;
+use super::scene::{PLACE, WAY};
 use super::throttle::{Flood, Sent};
 use crate::bench::crowd::{self, NON_ESP_MARKER, PEER};
+use crate::bench::forge::{self, PORT, drain};
 use crate::bench::responder;
 use crate::host::Host;
 use crate::openssl::{self, EC, GOOD};
@@ -118,7 +118,7 @@ impl Chains {
     fn begin(&mut self) -> Result<Transmit> {
         let [last] = self.rng.array();
         let source = SocketAddr::from(([198, 19, 0, last], PORT));
-        let path = Path::udp(source, SocketAddr::from((GATEWAY, NATT_PORT)));
+        let path = Path::udp(source, SocketAddr::from((WAY.to, NATT_PORT)));
         let mut config = crowd::config(0, Secret::new(Vec::new()), PORT, PLACE);
         config.identity = responder::named("certified.bench");
         config.credential = Some(self.credential.clone());

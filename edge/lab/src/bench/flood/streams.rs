@@ -1,6 +1,6 @@
 //! Connections to the port of IKE and ESP in TCP that never say anything.
 
-use super::forge::{GATEWAY, anywhere};
+use super::scene::WAY;
 use super::throttle::{Flood, Sent};
 use anyhow::Result;
 use crypto::Rng;
@@ -38,9 +38,9 @@ impl Flood for Streams {
     fn send(&mut self) -> Result<Sent> {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
         socket.set_nonblocking(true)?;
-        socket.bind(&SocketAddr::from((anywhere(&mut self.rng), 0)).into())?;
+        socket.bind(&SocketAddr::from((WAY.source(&mut self.rng), 0)).into())?;
         // It goes on in the kernel.
-        let _ = socket.connect(&SocketAddr::from((GATEWAY, ike::NATT_PORT)).into());
+        let _ = socket.connect(&SocketAddr::from((WAY.to, ike::NATT_PORT)).into());
         self.held.push_back(socket);
         if self.held.len() > HELD {
             self.held.pop_front();

@@ -1,5 +1,6 @@
 //! How fast a flood is sent.
 
+use crate::bench::forge::Forged;
 use anyhow::Result;
 use os::clock;
 use serde::Serialize;
@@ -53,6 +54,19 @@ pub struct Poured {
     pub mbps: f64,
     /// Answers a second.
     pub answers_per_s: f64,
+}
+
+impl Flood for Forged {
+    fn send(&mut self) -> Result<Sent> {
+        let (octets, outcome) = self.send_next();
+        Ok(Sent::datagram(octets, &outcome))
+    }
+
+    fn read(&mut self) -> io::Result<u64> {
+        let mut answers = 0;
+        self.read_answers(|_| answers += 1)?;
+        Ok(answers)
+    }
 }
 
 impl Sent {

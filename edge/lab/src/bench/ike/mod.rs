@@ -32,7 +32,6 @@ use crate::host::Host;
 use crate::obstacle::Obstacle;
 use crate::testbed::{Testbed, find_binary};
 use anyhow::{Result, ensure};
-use flood::Flood;
 use raw::Raw;
 use serde::Serialize;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -178,12 +177,11 @@ impl Bench<'_> {
         let sas_before = self.crowd.up();
         let raw = self.raw.time()?;
         let (spent, memory) = (self.responder.spent()?, self.responder.memory()?);
-        let flood = plan.spoofed.map(|_| Flood::new(self.host)).transpose()?;
-        let over = &AtomicBool::new(false);
+        let (host, over) = (self.host, &AtomicBool::new(false));
         let (run, poured) = thread::scope(|scope| {
-            let pouring = flood
-                .zip(plan.spoofed)
-                .map(|(flood, rate)| scope.spawn(move || flood.pour(rate, over)));
+            let pouring = plan
+                .spoofed
+                .map(|rate| scope.spawn(move || flood::pour(host, rate, over)));
             let run = self.crowd.run(plan.setups, plan.pace);
             over.store(true, Ordering::Relaxed);
             let poured = pouring.map(|thread| thread.join().expect("a flood returns its errors"));

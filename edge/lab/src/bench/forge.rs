@@ -1,8 +1,7 @@
 //! Datagrams that are ready beforehand, from addresses that wait for no answer.
 
-use super::scene::PLACE;
-use super::throttle::{Flood, Sent};
-use crate::bench::crowd::{self, NON_ESP_MARKER, PEER};
+use super::crowd::{self, NON_ESP_MARKER, PEER};
+use super::responder::Place;
 use crate::host::Host;
 use anyhow::{Context, Result, bail};
 use crypto::{Rng, Secret};
@@ -16,21 +15,43 @@ use wire::ike::{Datagram, Message, Payload};
 /// Source port of every datagram.
 pub(super) const PORT: u16 = 15_500;
 
-/// The gateway, as the flooder sees it.
-pub(super) const GATEWAY: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
-
-/// The port of IKE without a marker.
-const IKE_PORT: u16 = 500;
-
 /// Octets of an SPI, with which a message begins.
 const SPI: usize = 8;
 
 /// Different datagrams without a meaning, before they come again.
 const MALFORMED: usize = 512;
 
+/// Where forged datagrams come from, and where they go.
+#[derive(Clone, Copy)]
+pub(super) struct Way {
+    /// The network of their sources, and the length of its prefix.
+    pub network: Ipv4Addr,
+    pub prefix: u8,
+    /// The responder.
+    pub to: Ipv4Addr,
+    /// Its port that first messages go to.
+    pub port: u16,
+}
+
+impl Way {
+    /// One of the sources.
+    pub fn source(self, rng: &mut Rng) -> Ipv4Addr {
+        Ipv4Addr::from_bits(self.network.to_bits() | rng.u32() >> self.prefix)
+    }
+
+    /// From one of the sources to a port of the responder.
+    fn path(self, port: u16, rng: &mut Rng) -> Path {
+        Path::udp(
+            SocketAddr::from((self.source(rng), PORT)),
+            SocketAddr::from((self.to, port)),
+        )
+    }
+}
+
 /// Datagrams in turn, each from another address.
 pub(super) struct Forged {
     udp: Datagrams,
+    way: Way,
     ready: Vec<Ready>,
     next: usize,
     rng: Rng,
@@ -45,25 +66,28 @@ struct Ready {
 
 impl Forged {
     /// First messages with a public value that is none, of every group.
-    pub fn public_values(host: &Host) -> Result<Self> {
-        let requests = Group::ALL.map(|group| Ok(Ready::first(bad_value(group, request(group)?))));
-        Self::new(host, requests.into_iter().collect::<Result<_>>()?)
+    pub fn public_values(host: &Host, way: Way) -> Result<Self> {
+        let requests = Group::ALL.map(|group| {
+            let message = bad_value(group, request(group)?);
+            Ok(Ready::first(&message, way.port))
+        });
+        Self::new(host, way, requests.into_iter().collect::<Result<_>>()?)
     }
 
     /// A first message that is as good as any.
-    pub fn good(host: &Host) -> Result<Self> {
+    pub fn good(host: &Host, way: Way) -> Result<Self> {
         let message = request(Group::X25519)?;
-        Self::new(host, vec![Ready::first(message)])
+        Self::new(host, way, vec![Ready::first(&message, way.port)])
     }
 
     /// Octets of any length for IKE, for IKE behind a marker, and for ESP.
-    pub fn malformed(host: &Host) -> Result<Self> {
+    pub fn malformed(host: &Host, way: Way) -> Result<Self> {
         let mut rng = Rng::from_seed(entropy::seed());
         let ready = |number: usize| {
             let mut octets = vec![0; 28 + rng.u32() as usize % 300];
             octets.iter_mut().for_each(|octet| *octet = rng.u32() as u8);
             let port = match number % 3 {
-                0 => IKE_PORT,
+                0 => ike::PORT,
                 1 => {
                     octets[..NON_ESP_MARKER.len()].copy_from_slice(NON_ESP_MARKER);
                     NATT_PORT
@@ -77,23 +101,25 @@ impl Forged {
             }
         };
         let ready = (0..MALFORMED).map(ready).collect();
-        Self::new(host, ready)
+        Self::new(host, way, ready)
     }
 
-    fn new(host: &Host, ready: Vec<Ready>) -> Result<Self> {
+    fn new(host: &Host, way: Way, ready: Vec<Ready>) -> Result<Self> {
         Ok(Self {
             udp: socket(host)?,
+            way,
             ready,
             next: 0,
             rng: Rng::from_seed(entropy::seed()),
         })
     }
-}
 
-impl Flood for Forged {
-    fn send(&mut self) -> Result<Sent> {
+    /// Sends the next one. Gives its length, and whether the kernel took it: a buffer may be full, or the address
+    /// one of those that no packet may come from.
+    pub fn send_next(&mut self) -> (usize, io::Result<()>) {
         let Self {
             udp,
+            way,
             ready,
             next,
             rng,
@@ -103,33 +129,32 @@ impl Flood for Forged {
         if let Some(at) = *spi {
             octets[at..at + SPI].copy_from_slice(&rng.array::<SPI>());
         }
-        let path = Path::udp(
-            SocketAddr::from((anywhere(rng), PORT)),
-            SocketAddr::from((GATEWAY, *port)),
-        );
-        let outcome = udp.send(path, 0, octets);
-        Ok(Sent::datagram(octets.len(), &outcome))
+        (octets.len(), udp.send(way.path(*port, rng), 0, octets))
     }
 
-    fn read(&mut self) -> io::Result<u64> {
-        let mut answers = 0;
-        drain(&mut self.udp, |_, _| answers += 1)?;
-        Ok(answers)
+    /// Reads all answers that are there.
+    pub fn read_answers(&mut self, mut each: impl FnMut(&[u8])) -> io::Result<()> {
+        drain(&mut self.udp, |_, answer| each(answer))
     }
 }
 
 impl Ready {
     /// A first message, whose SPI of the initiator is drawn each time.
-    fn first(message: Message) -> Self {
+    fn first(message: &Message, port: u16) -> Self {
+        let marker: &[u8] = if port == NATT_PORT {
+            NON_ESP_MARKER
+        } else {
+            &[]
+        };
         Self {
-            port: IKE_PORT,
-            octets: message.encode(),
-            spi: Some(0),
+            port,
+            octets: [marker, &message.encode()].concat(),
+            spi: Some(marker.len()),
         }
     }
 }
 
-/// A socket of the flooder, for all its addresses of IPv4.
+/// A socket for all IPv4 addresses of a host.
 pub(super) fn socket(host: &Host) -> Result<Datagrams> {
     let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT));
     host.inside(|| Ok(Datagrams::udp(any, None)?))
@@ -146,22 +171,16 @@ pub(super) fn drain(udp: &mut Datagrams, mut each: impl FnMut(Path, &[u8])) -> i
     }
 }
 
-/// Of 198.19.0.0/16.
-pub(super) fn anywhere(rng: &mut Rng) -> Ipv4Addr {
-    let [third, fourth] = rng.array();
-    Ipv4Addr::new(198, 19, third, fourth)
-}
-
-/// A first message with a good value of this group.
+/// A first message with a good value of this group, wherever it is sent from.
 pub(super) fn request(group: Group) -> Result<Message> {
     let key = Secret::new(b"a key that proves nothing".to_vec());
-    let mut config = crowd::config(0, key, PORT, PLACE);
+    let mut config = crowd::config(0, key, PORT, Place::ONE_HOST);
     config.peers[0].groups = vec![group];
     let now = clock::now();
     let mut engine = Engine::new(config, entropy::seed(), now);
     let path = Path::udp(
-        SocketAddr::from((Ipv4Addr::new(198, 19, 0, 1), PORT)),
-        SocketAddr::from((GATEWAY, IKE_PORT)),
+        SocketAddr::new(Place::ONE_HOST.address_of(0), PORT),
+        SocketAddr::new(Place::ONE_HOST.responder, ike::PORT),
     );
     engine.initiate(PEER, path, now)?;
     let sent = engine
