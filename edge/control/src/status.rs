@@ -27,6 +27,10 @@ pub struct Status {
     /// the 64 with the most packets, these first.
     #[serde(default)]
     pub clear: Vec<ClearClaim>,
+    /// Why packets in clear that claim to come out of a tunnel are not dropped as the configuration says, if that could
+    /// not be set up.
+    #[serde(default)]
+    pub unguarded: Option<String>,
     /// Everybody of the configuration, sorted by name.
     pub peers: Vec<Peer>,
     /// How things are with Mobile IPv4, if we take part in it.

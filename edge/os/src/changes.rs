@@ -2,11 +2,12 @@
 //!
 //! The kernel tells every change with all its particulars, and drops what is not read in time. Little is made of the
 //! particulars here: a state that is whole comes from [`crate::Netlink`] and [`crate::lock`]. They serve only to tell
-//! whether a removal may be of what [`crate::Routes`], [`crate::Divert`] and [`crate::Lock`] install, which is reason to
-//! compare that with what is there. Changes of this process are told like those of others; a comparison finds nothing missing then.
+//! whether a removal may be of what [`crate::Routes`], [`crate::Divert`], [`crate::mobile`], [`crate::Lock`] and
+//! [`crate::clear`] install, which is reason to compare that with what is there. Changes of this process are told like those
+//! of others; a comparison finds nothing missing then.
 
-use crate::netlink::removal;
-use crate::{Error, lock};
+use crate::netlink::{messages, removal};
+use crate::{Error, clear, lock};
 use nix::errno::Errno;
 use nix::libc;
 use nix::sys::socket::{
@@ -43,8 +44,7 @@ pub struct Changes {
 pub struct News {
     /// A packet may take another way.
     pub ways: bool,
-    /// Something of what [`crate::Routes`], [`crate::Divert`] or [`crate::Lock`] installs may have been removed, or
-    /// something else be in its place.
+    /// Something of what this process installs may have been removed, or something else be in its place.
     pub removed: bool,
 }
 
@@ -77,7 +77,9 @@ impl Changes {
         })?;
         if let Some(filters) = &self.filters {
             each(filters, &mut buffer, |message| {
-                news.removed |= message.is_none_or(lock::is_changed_by);
+                news.removed |= message.is_none_or(|message| {
+                    lock::is_changed_by(message) || clear::is_changed_by(message)
+                });
             })?;
         }
         Ok(news)
@@ -106,39 +108,5 @@ fn each(
             Err(Errno::ENOBUFS) => note(None),
             Err(errno) => return Err(errno.into()),
         }
-    }
-}
-
-/// The messages of one datagram. Each begins with its length, and at a multiple of 4 octets (RFC 3549 section 2.3.2). The
-/// last may be cut off.
-fn messages(datagram: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let mut rest = datagram;
-    std::iter::from_fn(move || {
-        let len = u32::from_ne_bytes(*rest.first_chunk()?) as usize;
-        let message = rest.get(..len).unwrap_or(rest);
-        rest = rest
-            .get(len.next_multiple_of(4).max(4)..)
-            .unwrap_or_default();
-        Some(message)
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_datagram_has_many_messages_and_ends_somewhere() {
-        let message = |len: u32, octets: usize| {
-            let mut message = vec![0; octets];
-            message[..4].copy_from_slice(&len.to_ne_bytes());
-            message
-        };
-        let lens = |datagram: &[u8]| messages(datagram).map(<[u8]>::len).collect::<Vec<_>>();
-        assert_eq!(lens(&[message(18, 20), message(16, 16)].concat()), [18, 16]);
-        assert_eq!(lens(&message(400, 16)), [16]);
-        assert_eq!(lens(&message(u32::MAX, 16)), [16]);
-        assert_eq!(lens(&message(0, 8)), [0, 0]);
-        assert_eq!(lens(&[1, 2]), [0; 0]);
     }
 }

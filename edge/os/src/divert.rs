@@ -16,6 +16,7 @@
 //!
 //! How packets go from TUN to TUN is [`Passage`]'s.
 
+use crate::installed::Installed;
 use crate::netlink::{Route, Rule, Via};
 use crate::{Bulk, Error, Family, Netlink, Passage, Prefix, crash, sysctl};
 use std::collections::BTreeSet;
@@ -153,40 +154,12 @@ impl Divert {
 
     /// What ought to be there and is not, as ip(8) writes it.
     pub fn missing(&self) -> Result<Vec<String>, Error> {
-        let mut missing = Vec::new();
-        for side in Side::ALL {
-            let (name, address) = (side.device(), Prefix::host(side.address()));
-            if !self.netlink.is_up(name)? {
-                missing.push(format!("link {name} up"));
-            }
-            if !self.netlink.addresses(name)?.contains(&address) {
-                missing.push(format!("address {address} dev {name}"));
-            }
-        }
-        let routes = self.netlink.absent_routes(self.routes())?;
-        missing.extend(routes.iter().map(|route| format!("route {route}")));
-        let rules = self.netlink.absent_rules(self.rules())?;
-        missing.extend(rules.iter().map(|rule| format!("rule {rule}")));
-        Ok(missing)
+        self.installed().missing(&self.netlink)
     }
 
     /// Puts that there.
     pub fn restore(&self) -> Result<(), Error> {
-        for side in Side::ALL {
-            let (name, address) = (side.device(), Prefix::host(side.address()));
-            self.netlink.link_up(name)?;
-            if !self.netlink.addresses(name)?.contains(&address) {
-                self.netlink.add_address(name, address)?;
-            }
-        }
-        for route in self.netlink.absent_routes(self.routes())? {
-            self.netlink.replace_route(&route)?;
-        }
-        for rule in self.netlink.absent_rules(self.rules())? {
-            self.netlink.add_rule(&rule)?;
-            crash::point("divert-rule-added");
-        }
-        Ok(())
+        self.installed().restore(&self.netlink)
     }
 
     /// Removes what a predecessor left, on a machine that no longer diverts.
@@ -249,6 +222,16 @@ impl Divert {
         match side {
             Side::Wired => &self.wired,
             Side::Wireless => &self.wireless,
+        }
+    }
+
+    fn installed(&self) -> Installed<'_> {
+        let address = |side: Side| (side.device(), Prefix::host(side.address()));
+        Installed {
+            devices: Side::ALL.map(Side::device).into(),
+            addresses: Side::ALL.map(address).into(),
+            routes: self.routes(),
+            rules: self.rules(),
         }
     }
 

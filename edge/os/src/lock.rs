@@ -20,7 +20,7 @@
 //! network: neighbour discovery, the renewal of our own address by DHCP, and, inwards, IKE, ESP
 //! and what routers report about them.
 
-use crate::nftables::{self, kind};
+use crate::nftables;
 use crate::routes::{MARK, Service};
 use crate::{Error, Family, Prefix, program};
 use std::fmt::Write;
@@ -174,12 +174,8 @@ pub fn listing() -> Result<Option<String>, Error> {
 }
 
 /// Whether a notification of nftables is about the table.
-pub(crate) fn is_changed_by(octets: &[u8]) -> bool {
-    /// Octets of the headers of netlink (RFC 3549 section 2.3.2) and nfnetlink.
-    const HEADERS: usize = 16 + 4;
-    let attributes = octets.get(HEADERS..).unwrap_or_default();
-    let name = nftables::find(attributes, kind::TABLE).and_then(|name| name.strip_suffix(&[0]));
-    name == Some(TABLE.as_bytes())
+pub(crate) fn is_changed_by(message: &[u8]) -> bool {
+    nftables::is_about(message, TABLE)
 }
 
 fn is_set() -> Result<bool, Error> {

@@ -25,6 +25,7 @@ pub use homes::Homes;
 pub use roaming::{Agent, Roaming};
 pub use visitors::Visitors;
 
+use crate::installed::Installed;
 use crate::netlink::{Route, Rule, Via};
 use crate::{Bulk, Error, Family, Netlink, Prefix, resolver, sysctl};
 use nix::ifaddrs::getifaddrs;
@@ -123,6 +124,26 @@ const PRIORITIES: (RangeInclusive<u32>, RangeInclusive<u32>) = (
     HOSTS_PRIORITY..=VISITOR_PRIORITY,
     SPECIFIC_PRIORITY..=ROAMING_PRIORITY,
 );
+
+/// What a router needs around its TUN.
+fn installed<'a>(routes: Vec<Route>, rules: Vec<Rule>) -> Installed<'a> {
+    Installed {
+        devices: vec![DEVICE],
+        addresses: vec![(DEVICE, Prefix::host(ADDRESS))],
+        routes,
+        rules,
+    }
+}
+
+/// Whether a table is of one of the three.
+pub(crate) const fn is_table(table: u32) -> bool {
+    matches!(table, HOSTS | AWAY)
+}
+
+/// Whether a rule with this priority is of one of the three.
+pub(crate) fn is_priority(priority: u32) -> bool {
+    PRIORITIES.0.contains(&priority) || PRIORITIES.1.contains(&priority)
+}
 
 /// Opens the TUN of a router for a tunnel whose packets may have `outer` octets with the header in front. The machine must
 /// forward.

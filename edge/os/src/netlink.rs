@@ -6,6 +6,7 @@
 //! is. Names are resolved through the same socket: it belongs to the network namespace of the
 //! thread that opened it, whichever thread calls later.
 
+mod datagram;
 mod link;
 mod message;
 mod neighbour;
@@ -14,6 +15,7 @@ mod route;
 mod rule;
 mod way;
 
+pub(crate) use datagram::messages;
 pub use route::{Route, Via};
 pub use rule::{Mark, Rule};
 
@@ -26,7 +28,8 @@ use rtnetlink::packet_core::{
 };
 use rtnetlink::packet_route::RouteNetlinkMessage as Message;
 use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags};
-use std::collections::BTreeSet;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::ops::RangeInclusive;
 use tokio::runtime::{Builder, Runtime};
@@ -199,9 +202,13 @@ impl Netlink {
     /// The routes of a table, both families. Those of kinds that [`Via`] has no word for are left out.
     pub fn routes(&self, table: u32) -> Result<Vec<Route>, Error> {
         let mut routes = Vec::new();
+        let mut names = BTreeMap::<u32, Option<String>>::new();
         for message in self.route_messages(table)? {
             let device = match route::output_index(&message) {
-                Some(index) => self.link_name(index)?,
+                Some(index) => match names.entry(index) {
+                    Entry::Occupied(known) => known.get().clone(),
+                    Entry::Vacant(new) => new.insert(self.link_name(index)?).clone(),
+                },
                 None => None,
             };
             routes.extend(route::parse(&message, device));

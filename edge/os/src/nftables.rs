@@ -10,6 +10,7 @@ pub(crate) use attribute::{Attributes, find, kind, read};
 pub(crate) use rule::{Base, Meta, R0, Rule, Verdict, seen};
 
 use crate::Error;
+use crate::netlink::messages;
 use nix::errno::Errno;
 use nix::libc;
 use nix::sys::socket::sockopt::{ReceiveTimeout, SndBufForce};
@@ -18,6 +19,7 @@ use nix::sys::socket::{
     setsockopt, socket,
 };
 use nix::sys::time::{TimeVal, TimeValLike};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 /// The family of tables that see IPv4 and IPv6.
@@ -89,9 +91,11 @@ impl<'a> Batch<'a> {
         batch
     }
 
-    /// Makes the table, unless it is there.
+    /// Makes the table, unless it is there, and has it judge packets if another program put it to sleep.
     pub(crate) fn table(&mut self) {
-        let attributes = Attributes::default().text(kind::TABLE, self.table);
+        let attributes = Attributes::default()
+            .text(kind::TABLE, self.table)
+            .number(kind::TABLE_FLAGS, 0);
         self.push(libc::NFT_MSG_NEWTABLE, libc::NLM_F_CREATE, &attributes);
     }
 
@@ -136,7 +140,7 @@ impl<'a> Batch<'a> {
         self.push(libc::NFT_MSG_NEWSET, libc::NLM_F_CREATE, &attributes);
     }
 
-    /// Makes a chain, unless it is there: one that packets pass at a hook, or one for jumps.
+    /// Makes a chain, unless it is there: one that packets pass at a hook and go on from, or one for jumps.
     pub(crate) fn chain(&mut self, name: &str, hook: Option<Hook>) {
         let attributes = Attributes::default()
             .text(kind::TABLE, self.table)
@@ -150,6 +154,7 @@ impl<'a> Batch<'a> {
                     .number(kind::HOOK_PRIORITY, priority);
                 attributes
                     .nested(kind::CHAIN_HOOK, &place)
+                    .number(kind::CHAIN_POLICY, libc::NF_ACCEPT as u32)
                     .text(kind::CHAIN_TYPE, "filter")
             }
         };
@@ -287,6 +292,47 @@ pub(crate) fn counted(table: &str, counter: &str) -> Result<Option<u64>, Error> 
     }
 }
 
+/// What a table has been told to do: its flags, chains and rules, without what packets change in it. Two that are equal do
+/// the same, if constant sets are all that rules look into. `None` without the table.
+pub(crate) fn fingerprint(table: &str) -> Result<Option<u64>, Error> {
+    /// Changes to any table interrupt a listing, and it begins again.
+    const ATTEMPTS: usize = 100;
+    let interrupted = |read: &Result<_, Errno>| *read == Err(Errno::EINTR);
+    let mut attempts = (0..ATTEMPTS).map(|_| read_fingerprint(table));
+    let read = attempts.find(|read| !interrupted(read));
+    read.unwrap_or(Err(Errno::EINTR))
+        .map_err(Error::os(format!("listing the table {table}")))
+}
+
+fn read_fingerprint(table: &str) -> Result<Option<u64>, Errno> {
+    let (mut hasher, mut parts) = (DefaultHasher::new(), 0);
+    let which = Attributes::default().text(kind::TABLE, table);
+    for list in [
+        libc::NFT_MSG_GETTABLE,
+        libc::NFT_MSG_GETCHAIN,
+        libc::NFT_MSG_GETRULE,
+    ] {
+        let take = |attributes: &[u8]| {
+            if is_of(attributes, table) {
+                attributes.hash(&mut hasher);
+                parts += 1;
+            }
+        };
+        ask(list, libc::NLM_F_DUMP, &which, take)?;
+    }
+    Ok((parts > 0).then(|| hasher.finish()))
+}
+
+/// Whether a notification is about a table or what is in it.
+pub(crate) fn is_about(message: &[u8], table: &str) -> bool {
+    is_of(message.get(HEADERS..).unwrap_or_default(), table)
+}
+
+fn is_of(attributes: &[u8], table: &str) -> bool {
+    let name = find(attributes, kind::TABLE).and_then(|name| name.strip_suffix(&[0]));
+    name == Some(table.as_bytes())
+}
+
 /// Has `take` see the attributes of each element of a set that rules fill.
 pub(crate) fn elements(table: &str, set: &str, mut take: impl FnMut(&[u8])) -> Result<(), Error> {
     let which = Attributes::default()
@@ -296,7 +342,11 @@ pub(crate) fn elements(table: &str, set: &str, mut take: impl FnMut(&[u8])) -> R
         let list = find(attributes, kind::ELEMENTS).unwrap_or_default();
         read(list).for_each(|(_, element)| take(element));
     };
-    let asked = ask(libc::NFT_MSG_GETSETELEM, libc::NLM_F_DUMP, &which, each);
+    let asked = match ask(libc::NFT_MSG_GETSETELEM, libc::NLM_F_DUMP, &which, each) {
+        // Each element is as it was at some time.
+        Err(Errno::EINTR) => Ok(()),
+        asked => asked,
+    };
     asked.map_err(Error::os(format!(
         "reading the set {set} of the table {table}"
     )))
@@ -341,23 +391,28 @@ fn message(kind: i32, flags: i32, sequence: u32, attributes: &Attributes) -> Vec
     octets
 }
 
-/// Reads answers until the one to message `last`, or the first refusal.
+/// Reads answers until the one to message `last`, or the first refusal. A listing during which what is listed changed is
+/// whole, ends with `EINTR`, and may have what never was there at once.
 fn answers(socket: &OwnedFd, last: u32, mut take: impl FnMut(&[u8])) -> Result<(), Errno> {
     let mut buffer = vec![0; ANSWER];
+    let mut interrupted = false;
     loop {
         let length = match recv(socket.as_raw_fd(), &mut buffer, MsgFlags::empty()) {
             Err(Errno::EINTR) => continue,
             length => length?,
         };
-        let mut rest = &buffer[..length];
-        while let Some(answer) = Answer::read(&mut rest) {
+        for answer in messages(&buffer[..length]).filter_map(Answer::read) {
             match i32::from(answer.kind) {
                 libc::NLMSG_ERROR | libc::NLMSG_DONE => match answer.error() {
+                    0 if answer.sequence >= last && interrupted => return Err(Errno::EINTR),
                     0 if answer.sequence >= last => return Ok(()),
                     0 => {}
                     errno => return Err(Errno::from_raw(-errno)),
                 },
-                _ => take(answer.body.get(4..).unwrap_or_default()),
+                _ => {
+                    interrupted |= answer.is_interrupted();
+                    take(answer.body.get(4..).unwrap_or_default());
+                }
             }
         }
     }
@@ -366,27 +421,33 @@ fn answers(socket: &OwnedFd, last: u32, mut take: impl FnMut(&[u8])) -> Result<(
 /// One message of the kernel, without its first header.
 struct Answer<'a> {
     kind: u16,
+    flags: u16,
     sequence: u32,
     body: &'a [u8],
 }
 
 impl<'a> Answer<'a> {
-    fn read(rest: &mut &'a [u8]) -> Option<Self> {
-        let (header, _) = rest.split_first_chunk::<16>()?;
-        let [l0, l1, l2, l3, k0, k1, _, _, s0, s1, s2, s3, ..] = *header;
+    /// `None` for one that is cut off.
+    fn read(message: &'a [u8]) -> Option<Self> {
+        let (header, body) = message.split_first_chunk::<16>()?;
+        let [l0, l1, l2, l3, k0, k1, f0, f1, s0, s1, s2, s3, ..] = *header;
         let length = u32::from_ne_bytes([l0, l1, l2, l3]) as usize;
-        let answer = Self {
+        (length == message.len()).then_some(Self {
             kind: u16::from_ne_bytes([k0, k1]),
+            flags: u16::from_ne_bytes([f0, f1]),
             sequence: u32::from_ne_bytes([s0, s1, s2, s3]),
-            body: rest.get(16..length)?,
-        };
-        *rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
-        Some(answer)
+            body,
+        })
     }
 
     /// The negated error number of a refusal; 0 for an acknowledgement.
     fn error(&self) -> i32 {
         let number = self.body.first_chunk().copied();
         number.map_or(0, i32::from_ne_bytes)
+    }
+
+    /// Whether what is listed has changed since the listing began.
+    fn is_interrupted(&self) -> bool {
+        i32::from(self.flags) & libc::NLM_F_DUMP_INTR != 0
     }
 }

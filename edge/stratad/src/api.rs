@@ -68,6 +68,11 @@ impl Api {
         self.facts.removed = removed;
     }
 
+    /// Warns as long as packets in clear are not dropped as they ought to be, for this reason.
+    pub fn set_unguarded(&mut self, why: Option<&str>) {
+        self.facts.unguarded = why.map(str::to_owned);
+    }
+
     /// Speaks of what is led into the tunnels now.
     pub fn lead(&mut self, config: &Config, inside: Option<&Inside>) {
         self.facts
@@ -210,8 +215,9 @@ impl Api {
             Request::Level { peer, signal } => level(peer, &signal, node),
             Request::Paths => Response::Paths(view::paths(node)),
             Request::Status => {
-                let losses = losses.with_filters(locked);
-                Response::Status(view::status(&self.facts, node, &losses, now))
+                let dropped = os::clear::dropped();
+                let losses = losses.with_filters(locked, &dropped);
+                Response::Status(view::status(&self.facts, node, &losses, &dropped, now))
             }
             Request::Zones => Response::Zones(view::zones(node, now)),
             Request::Flows => Response::Flows(view::flows(node)),
@@ -227,7 +233,7 @@ impl Api {
             Request::Keylog { directory } => keylog(directory, node, keys),
             Request::Metrics => Response::Metrics(metrics::text(
                 node,
-                &losses.with_filters(locked),
+                &losses.with_filters(locked, &os::clear::dropped()),
                 (self.facts.certificates(), self.facts.lists()),
             )),
             Request::Version => Response::Daemon(Daemon {

@@ -1,5 +1,6 @@
 //! Packets in clear that claim to come out of a tunnel: what drops them, who they claim to be, and what the log says.
 
+use crate::faults::{self, Faults, Step};
 use crate::inside::Inside;
 use crate::plan;
 use config::Config;
@@ -22,10 +23,17 @@ const MOST_LINES: usize = 8;
 /// Most sources in a status.
 const MOST_SHOWN: usize = 64;
 
+/// How many packets the guard says that it has dropped; `None` if it is not there.
+pub type Dropped = Result<Option<u64>, Error>;
+
 /// The guard, and what the log has said of the packets it dropped.
 #[derive(Default)]
 pub struct Clear {
     guard: Option<Guard>,
+    /// What nftables had of it when it was set up; `None` while it is not.
+    installed: Option<u64>,
+    /// Why it is not set up as it ought to be.
+    fault: Option<String>,
     /// Packets of each source that the log knows.
     told: BTreeMap<Origin, u64>,
     /// When to look again.
@@ -53,25 +61,39 @@ impl From<&Source> for Origin {
 impl Clear {
     /// Guards what a configuration protects, from the start of the daemon. A kernel that cannot is no reason not to
     /// start; the status says so, and every look tries again.
-    pub fn start(&mut self, config: &Config) {
+    pub fn start(&mut self, config: &Config, faults: &mut Option<Faults>) {
         self.guard = plan::guard(config, &Inside::default());
-        complain(match &self.guard {
-            Some(guard) => guard.start(),
-            None => clear::remove(),
-        });
+        self.install(Guard::start, faults);
     }
 
     /// Guards what another configuration protects, or the same with other addresses inside.
-    pub fn set(&mut self, config: &Config, inside: &Inside) {
+    pub fn set(&mut self, config: &Config, inside: &Inside, faults: &mut Option<Faults>) {
         let guard = plan::guard(config, inside);
-        if guard == self.guard {
+        let stays = guard == self.guard && self.fault.is_none();
+        if stays && matches!(self.is_missing(), Ok(false)) {
             return;
         }
         self.guard = guard;
-        complain(match &self.guard {
-            Some(guard) => guard.set(),
-            None => clear::remove(),
-        });
+        self.restore(faults);
+    }
+
+    /// Whether another program has changed or removed what was set up.
+    pub fn is_missing(&self) -> Result<bool, Error> {
+        if self.guard.is_none() || self.fault.is_some() {
+            return Ok(false);
+        }
+        let now = clear::fingerprint()?;
+        Ok(now.is_none() || now != self.installed)
+    }
+
+    /// Sets it up again.
+    pub fn restore(&mut self, faults: &mut Option<Faults>) {
+        self.install(Guard::set, faults);
+    }
+
+    /// Why packets in clear are not dropped as they ought to be, if that could not be set up.
+    pub fn fault(&self) -> Option<&str> {
+        self.fault.as_deref()
     }
 
     /// When the log wants to be brought up to date.
@@ -83,21 +105,49 @@ impl Clear {
         })
     }
 
-    /// Brings the log up to date, and puts back a guard that is gone.
-    pub fn handle_timeout(&mut self, claimants: &Claimants, now: Instant) {
-        let Some(guard) = &self.guard else {
-            return;
-        };
-        if self.next.is_some_and(|next| next > now) {
+    /// Brings the log up to date, and tries again to set up a guard that could not be.
+    pub fn handle_timeout(
+        &mut self,
+        claimants: &Claimants,
+        faults: &mut Option<Faults>,
+        now: Instant,
+    ) {
+        if self.guard.is_none() || self.next.is_some_and(|next| next > now) {
             return;
         }
-        let dropped = clear::dropped();
-        if matches!(dropped, Ok(None)) && guard.set().is_ok() {
-            tracing::warn!("the table strata_clear was removed from nftables, and is back");
-            self.told.clear();
+        if self.fault.is_some() {
+            self.restore(faults);
         }
-        let told = matches!(dropped, Ok(Some(1..))) && self.tell(claimants);
+        let told = matches!(clear::dropped(), Ok(Some(1..))) && self.tell(claimants);
         self.next = Some(now + if told { QUIET } else { PERIOD });
+    }
+
+    fn install(&mut self, how: impl Fn(&Guard) -> Result<(), Error>, faults: &mut Option<Faults>) {
+        let installed = match &self.guard {
+            Some(guard) => faults::step(faults, Step::Guard)
+                .and_then(|()| how(guard))
+                .and_then(|()| clear::fingerprint()),
+            None => clear::remove().map(|()| None),
+        };
+        let before = self.fault.take();
+        self.installed = match installed {
+            Ok(installed) => {
+                if before.is_some() {
+                    tracing::info!(
+                        "packets in clear that claim to come out of a tunnel are dropped now"
+                    );
+                }
+                installed
+            }
+            Err(error) => {
+                let fault = error.to_string();
+                if before.as_ref() != Some(&fault) {
+                    tracing::error!("{}", unguarded(&fault));
+                }
+                self.fault = Some(fault);
+                None
+            }
+        };
     }
 
     /// One line for each source with packets that the log does not know. `false` if there is none.
@@ -105,7 +155,12 @@ impl Clear {
         let Ok(sources) = clear::sources() else {
             return false;
         };
-        let before = |source: &Source| self.told.get(&source.into()).copied().unwrap_or(0);
+        // A table that was set up anew counts from zero.
+        let told = |source: &Source| self.told.get(&source.into()).copied().unwrap_or(0);
+        let before = |source: &Source| match told(source) {
+            told if told > source.packets => 0,
+            told => told,
+        };
         let news: Vec<_> = sources
             .iter()
             .filter(|source| source.packets > before(source))
@@ -126,12 +181,9 @@ impl Clear {
     }
 }
 
-fn complain(done: Result<(), Error>) {
-    if let Err(error) = done {
-        tracing::error!(
-            "packets in clear that claim to come out of a tunnel are not dropped: {error}"
-        );
-    }
+/// What a person is told of a guard that is not there.
+fn unguarded(why: &str) -> String {
+    format!("packets in clear that claim to come out of a tunnel are not dropped: {why}")
 }
 
 /// Takes the guard away, of ours or of a predecessor.
@@ -153,9 +205,10 @@ impl Claimants {
         Self(claims.collect())
     }
 
-    /// What the guard has dropped, those with the most packets first; nothing without a guard.
-    pub fn claims(&self) -> Vec<control::ClearClaim> {
-        let sources = match clear::dropped() {
+    /// What the guard has dropped, those with the most packets first; nothing without a guard. `dropped` is what it
+    /// says of their number.
+    pub fn claims(&self, dropped: &Dropped) -> Vec<control::ClearClaim> {
+        let sources = match dropped {
             Ok(Some(1..)) => clear::sources().unwrap_or_default(),
             _ => Vec::new(),
         };
@@ -165,20 +218,19 @@ impl Claimants {
             .collect()
     }
 
-    /// Why nothing is dropped, if that is so.
-    pub fn fault(&self) -> Option<String> {
+    /// Why not all is dropped that ought to be, if that is so. `fault` is why the guard could not be set up.
+    pub fn fault(&self, fault: Option<&str>, dropped: &Dropped) -> Option<String> {
         if self.0.is_empty() {
             return None;
         }
-        let reason = match clear::dropped() {
-            Ok(Some(_)) => return None,
-            Ok(None) => "the table strata_clear is missing in nftables".to_owned(),
-            Err(error) => error.to_string(),
+        let why = match (fault, dropped) {
+            (Some(fault), _) => fault.to_owned(),
+            (None, Ok(Some(_))) => return None,
+            (None, Ok(None)) => format!("the {} is missing in nftables", clear::NAME),
+            (None, Err(error)) => error.to_string(),
         };
-        Some(format!(
-            "packets in clear that claim to come out of a tunnel are not dropped: {reason}; \
-             `strata doctor` says what to do"
-        ))
+        let told = unguarded(&why);
+        Some(format!("{told}; `strata doctor` says what to do"))
     }
 
     fn claim(&self, source: &Source, packets: u64) -> control::ClearClaim {

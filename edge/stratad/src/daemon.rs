@@ -98,14 +98,14 @@ impl Daemon {
         let api = Api::open(&config, now)?;
         let store = open_store(&config)?;
         let streams = Streams::open(&config, token::STREAM, os::files::raise_limit())?;
-        let host = Host::open(&config)?;
+        let mut faults = faults.map(|spec| Faults::new(spec, config.listen.ike));
+        let host = Host::open(&config, &mut faults)?;
         let mut node = Node::new(setup::node(&config), entropy::seed(), now);
         node.set_wall_clock(config::today());
         let store = store.map(|(store, leases)| {
             node.restore_leases(leases);
             store
         });
-        let ike_port = config.listen.ike;
         let mut daemon = Self {
             node,
             config,
@@ -126,7 +126,7 @@ impl Daemon {
             arrived: Arrived::default(),
             unproved: Unproved::default(),
             busy: false,
-            faults: faults.map(|spec| Faults::new(spec, ike_port)),
+            faults,
             broken: None,
             _claim: claim,
         };
@@ -182,7 +182,8 @@ impl Daemon {
             }
             self.carry_out(now);
             let claimants = self.api.claimants();
-            self.host.clear.handle_timeout(claimants, now);
+            let clear = &mut self.host.clear;
+            clear.handle_timeout(claimants, &mut self.faults, now);
             self.api.settle(&self.node, now);
         }
         let broken = self.broken.take().map_or(Ok(()), Err);
@@ -312,7 +313,7 @@ impl Daemon {
         if config.peers.is_empty() {
             self.losses.add(&self.crew.stop());
         }
-        self.host.reconfigure(config)?;
+        self.host.reconfigure(config, &mut self.faults)?;
         if let Some(tunnel) = &self.host.tunnel
             && !had_tunnel
         {

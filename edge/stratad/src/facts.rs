@@ -1,6 +1,6 @@
 //! What the configuration says and the node does not know.
 
-use crate::clear::Claimants;
+use crate::clear::{Claimants, Dropped};
 use crate::inside::Inside;
 use crate::view::texts;
 use crate::{plan, restorer, setup};
@@ -26,6 +26,8 @@ pub struct Facts {
     pub removed: Vec<String>,
     /// Peers, by what they may claim.
     pub claimants: Claimants,
+    /// Why packets in clear are not dropped as they ought to be, if that could not be set up.
+    pub unguarded: Option<String>,
     /// The addresses that we lend.
     pub pools: Vec<node::Pool>,
     /// Since when we run.
@@ -79,6 +81,7 @@ impl Facts {
                 .map(ToString::to_string)
                 .collect(),
             removed: Vec::new(),
+            unguarded: None,
             claimants: Claimants::new(config),
             certificates: config.certificates().cloned().collect(),
             lists: config.lists.clone(),
@@ -116,11 +119,12 @@ impl Facts {
     }
 
     /// What a person should look at today.
-    pub fn warnings(&self) -> Vec<String> {
+    pub fn warnings(&self, dropped: &Dropped) -> Vec<String> {
         let expiry = config::expiry(&self.certificates, &self.lists, config::today());
         let expiry = expiry.iter().map(ToString::to_string);
         let removed = (!self.removed.is_empty()).then(|| restorer::warning(&self.removed));
-        let faults = removed.into_iter().chain(self.claimants.fault());
+        let unguarded = self.claimants.fault(self.unguarded.as_deref(), dropped);
+        let faults = removed.into_iter().chain(unguarded);
         let others = expiry.chain(self.warnings.iter().cloned());
         faults.chain(others).collect()
     }

@@ -26,6 +26,8 @@ const REMEMBERED: usize = 64;
 /// The steps by which a tunnel is put into the system, and by which it is remembered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
+    /// What drops packets in clear that claim to come out of a tunnel is set up.
+    Guard,
     /// A lent address is let through the lock.
     Lock,
     /// A lent address is given to the device.
@@ -40,7 +42,8 @@ pub enum Step {
     Lease,
 }
 
-const STEPS: [(&str, Step); 6] = [
+const STEPS: [(&str, Step); 7] = [
+    ("guard", Step::Guard),
     ("lock", Step::Lock),
     ("address", Step::Address),
     ("route", Step::Route),

@@ -114,7 +114,7 @@ fn holder(task: &str) -> String {
 
 impl Host {
     /// Sets everything up, or says what stands in the way and what to do.
-    pub fn open(config: &Config) -> Result<Self, Error> {
+    pub fn open(config: &Config, faults: &mut Option<Faults>) -> Result<Self, Error> {
         let lock = plan::lock(config, &Inside::default());
         let locked = set(lock.as_ref())?;
         if lock.is_some() {
@@ -140,7 +140,7 @@ impl Host {
             clear: Clear::default(),
             netlink: Netlink::open()?,
         };
-        match host.open_devices(config) {
+        match host.open_devices(config, faults) {
             Ok(()) => Ok(host),
             Err(error) => {
                 if let Err(also) = host.close() {
@@ -154,7 +154,7 @@ impl Host {
     /// The tunnel comes last and its routes last of all: a start that fails before leaves the
     /// black holes of a predecessor as they are, and no protected prefix is open for a moment. A
     /// role that the configuration no longer has may have left something behind as well.
-    fn open_devices(&mut self, config: &Config) -> Result<(), Error> {
+    fn open_devices(&mut self, config: &Config, faults: &mut Option<Faults>) -> Result<(), Error> {
         match &config.divert {
             None => Divert::remove_leftovers()?,
             Some(divert) => {
@@ -166,7 +166,7 @@ impl Host {
                 })?)
             }
         }
-        self.clear.start(config);
+        self.clear.start(config, faults);
         match config.peers.is_empty() {
             true => Routes::remove_leftovers()?,
             false => self.tunnel = Some(Tunnel::open(config)?),
@@ -180,12 +180,16 @@ impl Host {
     /// Protects what another configuration says: the lock closes before anything opens and opens
     /// after everything is closed. The tunnel device comes with the first peer and goes with the
     /// last.
-    pub fn reconfigure(&mut self, config: &Config) -> Result<(), Error> {
+    pub fn reconfigure(
+        &mut self,
+        config: &Config,
+        faults: &mut Option<Faults>,
+    ) -> Result<(), Error> {
         let lock = plan::lock(config, self.inside().unwrap_or(&Inside::default()));
         self.locked = set(lock.as_ref())?;
         self.divert.as_ref().map_or(Ok(()), Divert::restore)?;
         let inside = self.inside().cloned().unwrap_or_default();
-        self.clear.set(config, &inside);
+        self.clear.set(config, &inside, faults);
         match (&mut self.tunnel, config.peers.is_empty()) {
             (Some(tunnel), false) => {
                 tunnel.equip(config)?;
@@ -222,10 +226,10 @@ impl Host {
             faults::step(faults, Step::Lock)?;
         }
         self.locked = set(lock.as_ref())?;
-        self.clear.set(config, &inside);
+        self.clear.set(config, &inside, faults);
         let taken = tunnel.take(config, inside, faults);
         if taken.is_err() {
-            self.clear.set(config, &tunnel.inside);
+            self.clear.set(config, &tunnel.inside, faults);
             self.locked = set(plan::lock(config, &tunnel.inside).as_ref())?;
         }
         taken
@@ -237,22 +241,31 @@ impl Host {
         let mut missing = tunnel.map_or(Ok(Vec::new()), |tunnel| tunnel.missing(config))?;
         let divert = self.divert.as_ref();
         missing.extend(divert.map_or(Ok(Vec::new()), Divert::missing)?);
+        let mobile = self.mobile.as_ref();
+        missing.extend(mobile.map_or(Ok(Vec::new()), Mobile::missing)?);
         if self.locked.is_some() && self.locked != lock::listing()? {
             missing.push(format!("nftables {}", lock::NAME));
+        }
+        if self.clear.is_missing()? {
+            missing.push(format!("nftables {}", os::clear::NAME));
         }
         Ok(missing)
     }
 
     /// Puts that back. The lock comes first: it holds while routes are missing. What cannot be put back keeps nothing else
     /// from it.
-    pub fn restore(&mut self, config: &Config) -> Result<(), Error> {
+    pub fn restore(&mut self, config: &Config, faults: &mut Option<Faults>) -> Result<(), Error> {
+        if self.clear.is_missing().unwrap_or(true) {
+            self.clear.restore(faults);
+        }
         let nothing = Inside::default();
         let lock = plan::lock(config, self.inside().unwrap_or(&nothing));
         let locked = set(lock.as_ref()).map(|locked| self.locked = locked);
         let tunnel = self.tunnel.as_ref();
         let routes = tunnel.map_or(Ok(()), |tunnel| tunnel.restore(config));
         let divert = self.divert.as_ref().map_or(Ok(()), Divert::restore);
-        locked.and(routes).and(divert)
+        let mobile = self.mobile.as_ref().map_or(Ok(()), Mobile::restore);
+        locked.and(routes).and(divert).and(mobile)
     }
 
     /// What peers lend us and tell us.

@@ -173,6 +173,24 @@ impl Mobile {
         Ok(())
     }
 
+    /// What the kernel ought to have of it and does not, because another program removed it.
+    pub fn missing(&self) -> Result<Vec<String>, Error> {
+        match self {
+            Self::MobileNode(mobile) => mobile.roaming().missing(),
+            Self::ForeignAgent(agent) => agent.visitors().missing(),
+            Self::HomeAgent(agent) => agent.homes().missing(),
+        }
+    }
+
+    /// Puts that back.
+    pub fn restore(&self) -> Result<(), Error> {
+        match self {
+            Self::MobileNode(mobile) => mobile.roaming().restore(),
+            Self::ForeignAgent(agent) => agent.visitors().restore(),
+            Self::HomeAgent(agent) => agent.homes().restore(),
+        }
+    }
+
     /// Takes everything out of the system.
     pub fn close(self) -> Result<(), Error> {
         match self {

@@ -3,12 +3,13 @@
 //! A full socket buffer or a missing route loses a packet as a router would, and the transport
 //! above repairs it; but none is lost without a count.
 
+use crate::clear::Dropped;
 use crate::faults::{self, Counts, Faults, Way};
 use crate::sockets::Sockets;
 use crate::streams::{self, Streams};
 use model::Path;
 use node::{DropReason, Packet, Sink};
-use os::{Bulk, clear, lock};
+use os::{Bulk, lock};
 use std::collections::BTreeSet;
 use std::io;
 
@@ -80,8 +81,8 @@ impl Losses {
     }
 
     /// With what nftables has counted until now: the guard, and the lock if there is one.
-    pub fn with_filters(self, locked: bool) -> Self {
-        let clear = clear::dropped().ok().flatten().unwrap_or(0);
+    pub fn with_filters(self, locked: bool, dropped: &Dropped) -> Self {
+        let clear = dropped.as_ref().ok().copied().flatten().unwrap_or(0);
         Self { clear, ..self }.with_lock(locked)
     }
 

@@ -5,6 +5,7 @@ mod zones;
 
 pub use zones::{flows, zones};
 
+use crate::clear::Dropped;
 use crate::facts::Facts;
 use crate::outlet::Losses;
 use control::{
@@ -17,7 +18,13 @@ use node::{ChildStatus, Node, PathsStatus, PeerStatus};
 use std::collections::BTreeMap;
 
 /// `strata status`.
-pub fn status(facts: &Facts, node: &Node, losses: &Losses, now: Instant) -> Status {
+pub fn status(
+    facts: &Facts,
+    node: &Node,
+    losses: &Losses,
+    dropped: &Dropped,
+    now: Instant,
+) -> Status {
     let mut peers: Vec<_> = node
         .peers()
         .iter()
@@ -28,10 +35,11 @@ pub fn status(facts: &Facts, node: &Node, losses: &Losses, now: Instant) -> Stat
         identity: facts.identity.clone(),
         roles: facts.roles.clone(),
         uptime_seconds: now.since(facts.started).as_secs(),
-        warnings: facts.warnings(),
+        warnings: facts.warnings(dropped),
         locked: facts.locked.clone(),
         removed: facts.removed.clone(),
-        clear: facts.claimants.claims(),
+        clear: facts.claimants.claims(dropped),
+        unguarded: facts.unguarded.clone(),
         peers,
         mobile_ip: mobile_ip(facts, node, now),
         refused_stranger: node.refused_stranger().map(|refusal| refused(refusal, now)),

@@ -4,9 +4,11 @@
 //! packets have no way: on the default route they would leave, and come back from where this network is
 //! looked for.
 
-use super::{BLACKHOLE_METRIC, DEVICE, METRIC, host, open_device, remove_all, to_hosts};
+use super::{BLACKHOLE_METRIC, DEVICE, METRIC, host, installed, open_device, remove_all, to_hosts};
+use crate::installed::Installed;
 use crate::netlink::{Route, Via};
 use crate::{Bulk, Error, Netlink};
+use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
 /// The TUN, and the routes that fill it.
@@ -14,6 +16,8 @@ pub struct Homes {
     /// What is read from it is for hosts that are away, and what they sent is written to it.
     pub device: Bulk,
     netlink: Netlink,
+    homes: Vec<Ipv4Addr>,
+    bound: BTreeSet<Ipv4Addr>,
 }
 
 impl Homes {
@@ -29,21 +33,43 @@ impl Homes {
     ) -> Result<Self, Error> {
         let netlink = Netlink::open()?;
         let device = open_device(&netlink, outer, offload)?;
-        for home in homes {
-            netlink.replace_route(&host(home, Via::Blackhole, BLACKHOLE_METRIC))?;
-        }
-        netlink.ensure_rule(&to_hosts())?;
-        Ok(Self { device, netlink })
+        let homes = Self {
+            device,
+            netlink,
+            homes: homes.into_iter().collect(),
+            bound: BTreeSet::new(),
+        };
+        homes.restore()?;
+        Ok(homes)
     }
 
     /// Leads a host's packets into the tunnel. That it is so already does no harm, and mends what others changed.
-    pub fn bind(&self, home: Ipv4Addr) -> Result<(), Error> {
+    pub fn bind(&mut self, home: Ipv4Addr) -> Result<(), Error> {
+        self.bound.insert(home);
         self.netlink.replace_route(&tunnelled(home))
     }
 
     /// Leads them nowhere again.
-    pub fn unbind(&self, home: Ipv4Addr) -> Result<(), Error> {
+    pub fn unbind(&mut self, home: Ipv4Addr) -> Result<(), Error> {
+        self.bound.remove(&home);
         self.netlink.drop_route(&tunnelled(home))
+    }
+
+    /// What ought to be there and is not, as ip(8) writes it.
+    pub fn missing(&self) -> Result<Vec<String>, Error> {
+        self.installed().missing(&self.netlink)
+    }
+
+    /// Puts that there.
+    pub fn restore(&self) -> Result<(), Error> {
+        self.installed().restore(&self.netlink)
+    }
+
+    fn installed(&self) -> Installed<'_> {
+        let nowhere = self.homes.iter();
+        let nowhere = nowhere.map(|home| host(*home, Via::Blackhole, BLACKHOLE_METRIC));
+        let away = self.bound.iter().map(|home| tunnelled(*home));
+        installed(nowhere.chain(away).collect(), vec![to_hosts()])
     }
 
     /// Stops, and leaves nothing.

@@ -12,6 +12,7 @@
 //! nobody has to do anything: packets leave by the other, and what comes by it passes the check of reverse paths.
 
 use super::{AWAY, METRIC, ROAMING_PRIORITY, SPARE_METRIC, SPECIFIC_PRIORITY, away, remove_all};
+use crate::installed::Installed;
 use crate::netlink::{Route, Rule, Via};
 use crate::{Error, Family, LinkAddress, Netlink, Prefix, sysctl};
 use nix::errno::Errno;
@@ -139,6 +140,44 @@ impl Roaming {
             self.netlink.drop_route(&self.way(agent, METRIC))?;
         }
         self.forget(left)
+    }
+
+    /// What ought to be there and is not, as ip(8) writes it. With an interface that is down its routes have gone.
+    pub fn missing(&self) -> Result<Vec<String>, Error> {
+        self.installed().missing(&self.netlink)
+    }
+
+    /// Puts that there.
+    pub fn restore(&self) -> Result<(), Error> {
+        for (agent, _) in self.reachable() {
+            (self.netlink).set_neighbour(&agent.interface, agent.address, agent.link)?;
+        }
+        self.installed().restore(&self.netlink)
+    }
+
+    fn installed(&self) -> Installed<'_> {
+        let agents: Vec<_> = self.reachable().collect();
+        let interfaces = agents.iter();
+        let interfaces =
+            interfaces.map(|(agent, _)| (agent.interface.as_str(), Prefix::host(ADDRESS)));
+        let home = (LOOPBACK, Prefix::host(self.home.into()));
+        let routes = agents
+            .iter()
+            .map(|(agent, metric)| self.way(agent, *metric));
+        Installed {
+            devices: Vec::new(),
+            addresses: [home].into_iter().chain(interfaces).collect(),
+            routes: routes.collect(),
+            rules: rules(self.home).into(),
+        }
+    }
+
+    /// Agents by whose interfaces packets can leave, with the metrics of their routes.
+    fn reachable(&self) -> impl Iterator<Item = (&Agent, u32)> {
+        let followed = self.agent.iter().map(|agent| (agent, METRIC));
+        let spare = self.spare.iter().map(|agent| (agent, SPARE_METRIC));
+        let all = followed.chain(spare);
+        all.filter(move |(agent, _)| self.netlink.is_up(&agent.interface).unwrap_or(false))
     }
 
     /// Stops, and leaves nothing: the host has the address no more.

@@ -12,13 +12,15 @@
 //! Rules are tried one after the other for every packet, and each visitor has two.
 
 use super::{
-    AWAY, BLACKHOLE_METRIC, DEVICE, METRIC, VISITOR_PRIORITY, away, host, open_device,
+    AWAY, BLACKHOLE_METRIC, DEVICE, METRIC, VISITOR_PRIORITY, away, host, installed, open_device,
     own_addresses, remove_all, to_hosts,
 };
 use crate::divert::Side;
+use crate::installed::Installed;
 use crate::netlink::{Route, Rule, Via};
 use crate::{Bulk, Error, Family, LinkAddress, Netlink};
 use nix::errno::Errno;
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::RangeInclusive;
 
@@ -33,6 +35,7 @@ pub struct Visitors {
     pub device: Bulk,
     netlink: Netlink,
     interface: String,
+    present: BTreeMap<Ipv4Addr, LinkAddress>,
 }
 
 impl Visitors {
@@ -45,13 +48,13 @@ impl Visitors {
         let netlink = Netlink::open()?;
         netlink.mtu(interface)?;
         let device = open_device(&netlink, outer, offload)?;
-        netlink.add_route(&away(Via::Blackhole, BLACKHOLE_METRIC))?;
         let visitors = Self {
             device,
             netlink,
             interface: interface.to_owned(),
+            present: BTreeMap::new(),
         };
-        visitors.lead()?;
+        visitors.restore()?;
         Ok(visitors)
     }
 
@@ -60,10 +63,12 @@ impl Visitors {
     ///
     /// # Errors
     /// The address is the host's own: what the host sends would go into the tunnel, and what is for it to the visitor.
-    pub fn admit(&self, home: Ipv4Addr, link: LinkAddress) -> Result<(), Error> {
+    pub fn admit(&mut self, home: Ipv4Addr, link: LinkAddress) -> Result<(), Error> {
         let admitted =
             (refuse_own(home).and_then(|()| self.lead())).and_then(|()| self.lead_to(home, link));
-        if admitted.is_err() {
+        if admitted.is_ok() {
+            self.present.insert(home, link);
+        } else {
             // The first failure is what is told.
             let _ = self.dismiss(home);
         }
@@ -71,7 +76,8 @@ impl Visitors {
     }
 
     /// It is not here any more.
-    pub fn dismiss(&self, home: Ipv4Addr) -> Result<(), Error> {
+    pub fn dismiss(&mut self, home: Ipv4Addr) -> Result<(), Error> {
+        self.present.remove(&home);
         for route in self.reached(home) {
             self.netlink.drop_route(&route)?;
         }
@@ -86,14 +92,44 @@ impl Visitors {
         Ok(())
     }
 
+    /// What ought to be there and is not, as ip(8) writes it. With an interface that is down its routes have gone.
+    pub fn missing(&self) -> Result<Vec<String>, Error> {
+        self.installed()?.missing(&self.netlink)
+    }
+
+    /// Puts that there.
+    pub fn restore(&self) -> Result<(), Error> {
+        if self.is_reachable() {
+            for (home, link) in &self.present {
+                self.netlink.set_neighbour(&self.interface, *home, *link)?;
+            }
+        }
+        self.installed()?.restore(&self.netlink)
+    }
+
+    fn installed(&self) -> Result<Installed<'_>, Error> {
+        let own = own_addresses()?;
+        let present = self.present.keys().filter(|home| !own.contains(home));
+        let reached = present.clone().filter(|_| self.is_reachable());
+        let reached = reached.flat_map(|home| self.reached(*home));
+        let routes = ways().into_iter().chain(reached);
+        let sent = present.flat_map(|home| self.sent_by(*home));
+        Ok(installed(
+            routes.collect(),
+            rules().into_iter().chain(sent).collect(),
+        ))
+    }
+
+    fn is_reachable(&self) -> bool {
+        self.netlink.is_up(&self.interface).unwrap_or(false)
+    }
+
     /// What all of them need.
     fn lead(&self) -> Result<(), Error> {
-        let tunnel = away(Via::Device(DEVICE.to_owned()), METRIC);
-        self.netlink.replace_route(&tunnel)?;
-        let out_of_the_tunnel = [DEVICE, Side::Wireless.device()].map(|name| to_hosts().iif(name));
-        let here = || to_hosts().iif("lo").protocol(ICMP);
-        let errors = ERRORS.map(|types| here().destination_ports(types));
-        let mut rules = out_of_the_tunnel.into_iter().chain(errors);
+        for route in ways() {
+            self.netlink.replace_route(&route)?;
+        }
+        let mut rules = rules().into_iter();
         rules.try_for_each(|rule| self.netlink.ensure_rule(&rule))
     }
 
@@ -124,6 +160,22 @@ impl Visitors {
         let rule = Rule::new(Family::V4, VISITOR_PRIORITY, AWAY).from(IpAddr::V4(home));
         [&self.interface, Side::Wired.device()].map(|name| rule.clone().iif(name))
     }
+}
+
+/// Where everything goes that visitors send: also if the process dies, by no other way.
+fn ways() -> [Route; 2] {
+    [
+        away(Via::Blackhole, BLACKHOLE_METRIC),
+        away(Via::Device(DEVICE.to_owned()), METRIC),
+    ]
+}
+
+/// For what comes out of the tunnel, and for errors about packets of visitors.
+fn rules() -> [Rule; 4] {
+    let here = || to_hosts().iif("lo").protocol(ICMP);
+    let [unreachable, exceeded] = ERRORS.map(|types| here().destination_ports(types));
+    let [tunnel, diverted] = [DEVICE, Side::Wireless.device()].map(|name| to_hosts().iif(name));
+    [tunnel, diverted, unreachable, exceeded]
 }
 
 /// The address may have become the host's own since its visitor came.

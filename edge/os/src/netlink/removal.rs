@@ -2,13 +2,13 @@
 
 use super::{link, route, rule};
 use crate::divert::{self, Side};
-use crate::routes;
+use crate::{mobile, routes};
 use rtnetlink::packet_core::{NetlinkMessage, NetlinkPayload};
 use rtnetlink::packet_route::RouteNetlinkMessage as Message;
 use rtnetlink::packet_route::link::{LinkFlags, LinkMessage};
 
 /// Whether a notification tells of the end of something that [`crate::Routes`] needs for the TUN of this name, or
-/// [`crate::Divert`] for its own. Of addresses all may be theirs, since their notifications name no interface. One that
+/// [`crate::Divert`] and [`crate::mobile`] for their own. Of addresses all may be theirs, since their notifications name no interface. One that
 /// cannot be read may be anything.
 pub(crate) fn is_of_ours(octets: &[u8], device: &str) -> bool {
     let Ok(message) = NetlinkMessage::<Message>::deserialize(octets) else {
@@ -18,8 +18,12 @@ pub(crate) fn is_of_ours(octets: &[u8], device: &str) -> bool {
         return false;
     };
     match message {
-        // A new one may be in the place of another.
-        Message::NewRoute(route) | Message::DelRoute(route) => is_our_table(route::table(&route)),
+        // A new one may be in the place of another. Of roaming hosts each renewal of a registration makes new ones.
+        Message::NewRoute(route) => is_our_table(route::table(&route)),
+        Message::DelRoute(route) => {
+            let table = route::table(&route);
+            is_our_table(table) || mobile::is_table(table)
+        }
         Message::DelRule(rule) => rule::priority(&rule).is_some_and(is_our_priority),
         Message::DelAddress(_) => true,
         // The kernel removes the routes through a device that goes down, and does not tell those of IPv4.
@@ -33,13 +37,17 @@ fn is_our_table(table: u32) -> bool {
 }
 
 fn is_our_priority(priority: u32) -> bool {
-    priority == divert::PRIORITY || routes::PRIORITIES.contains(&priority)
+    priority == divert::PRIORITY
+        || routes::PRIORITIES.contains(&priority)
+        || mobile::is_priority(priority)
 }
 
 fn is_our_device(link: &LinkMessage, device: &str) -> bool {
     let sides = Side::ALL.iter().map(|side| side.device());
     let name = link::name(link);
-    name.is_some_and(|name| name == device || sides.clone().any(|side| name == side))
+    name.is_some_and(|name| {
+        name == device || name == mobile::DEVICE || sides.clone().any(|side| name == side)
+    })
 }
 
 fn is_down(link: &LinkMessage) -> bool {

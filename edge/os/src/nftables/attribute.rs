@@ -7,8 +7,11 @@ pub(crate) mod kind {
     /// Of messages about a set, an object and the rules of a chain: the name.
     pub(crate) const NAME: u16 = 2;
 
+    pub(crate) const TABLE_FLAGS: u16 = 2;
+
     pub(crate) const CHAIN_NAME: u16 = 3;
     pub(crate) const CHAIN_HOOK: u16 = 4;
+    pub(crate) const CHAIN_POLICY: u16 = 5;
     pub(crate) const CHAIN_TYPE: u16 = 7;
     pub(crate) const HOOK_NUMBER: u16 = 1;
     pub(crate) const HOOK_PRIORITY: u16 = 2;

@@ -27,6 +27,8 @@ pub(crate) enum Meta {
     Family = 15,
     /// The protocol behind all IP headers.
     Protocol = 16,
+    /// The name of the interface it came by before the VRF of that one (Linux 5.6).
+    EnslavedInterface = 34,
 }
 
 /// Where offsets begin.
@@ -177,10 +179,15 @@ impl Rule {
 
     /// Goes on for packets of one interface.
     pub(crate) fn by(self, interface: &str) -> Self {
+        self.named(Meta::Interface, interface)
+    }
+
+    /// Goes on for packets of which a property is the name of this interface.
+    pub(crate) fn named(self, key: Meta, interface: &str) -> Self {
         let mut name = [0; NAME];
         let length = interface.len().min(NAME - 1);
         name[..length].copy_from_slice(&interface.as_bytes()[..length]);
-        self.meta(Meta::Interface, R0).is(&name)
+        self.meta(key, R0).is(&name)
     }
 
     /// Goes on for packets of one protocol.

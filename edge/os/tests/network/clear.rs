@@ -5,7 +5,7 @@ use model::Path;
 use os::clear::{self, Flow, Guard, Ports, Source, Target};
 use os::netlink::{Route, Via};
 use os::routes::Service;
-use os::{Datagrams, NetNs, Prefix, Tun, netns, sysctl};
+use os::{Changes, Datagrams, NetNs, Prefix, Tun, netns, sysctl};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -43,6 +43,12 @@ fn guard() -> Guard {
         ports: vec![4500],
         ..Guard::default()
     }
+}
+
+fn nft(host: &NetNs, line: &str) {
+    let mut command = host.command("nft");
+    let status = command.arg(line).status().unwrap();
+    assert!(status.success(), "nft {line}");
 }
 
 /// A line whose host `b` has the peers' addresses, and `a` a guard.
@@ -384,4 +390,71 @@ fn a_stream_of_ours_goes_on_and_its_far_end_opens_none() {
     back.connect(&SockAddr::from(address("10.1.0.1:7002")))
         .unwrap_err();
     until("a drop", || guarded.dropped() == Some(1));
+}
+
+/// Of each kind of change by another program.
+#[test]
+fn what_others_change_of_it_looks_different_is_told_and_is_put_back_with_what_was_counted() {
+    let guarded = Guarded::new(&guard());
+    let host = &guarded.line.a;
+    let look = || host.enter(|| clear::fingerprint().unwrap()).unwrap();
+    let changes = host.enter(|| Changes::watch("t0").unwrap()).unwrap();
+    assert_eq!(guarded.arrives_in_each_family(), [false, false]);
+    assert!(look().is_some());
+    for (line, believed, counted) in [
+        ("flush table inet strata_clear", true, Some(2)),
+        ("flush chain inet strata_clear judge4", true, Some(2)),
+        ("insert rule inet strata_clear judge accept", true, Some(2)),
+        (
+            "add table inet strata_clear { flags dormant; }",
+            true,
+            Some(2),
+        ),
+        ("delete chain inet strata_clear input", true, Some(2)),
+        (
+            "chain inet strata_clear forward { policy drop; }",
+            false,
+            Some(2),
+        ),
+        ("delete table inet strata_clear", true, None),
+        ("flush ruleset", true, None),
+    ] {
+        host.enter(|| guard().start().unwrap()).unwrap();
+        assert_eq!(guarded.arrives_in_each_family(), [false, false]);
+        let before = look();
+        changes.read().unwrap();
+        if line.starts_with("delete chain") {
+            nft(host, "flush chain inet strata_clear input");
+        }
+        nft(host, line);
+        assert!(changes.read().unwrap().removed, "{line} is not told");
+        assert_ne!(look(), before, "{line} is not seen");
+        assert_eq!(guarded.dropped(), counted, "{line}");
+        if believed {
+            let [control, _] = guarded.arrives_in_each_family();
+            assert!(control, "{line}");
+        }
+        let counted = guarded.dropped();
+        host.enter(|| guard().set().unwrap()).unwrap();
+        assert_eq!(guarded.dropped(), counted.or(Some(0)), "{line}");
+        assert_eq!(guarded.arrives_in_each_family(), [false, false], "{line}");
+        let restored = look();
+        assert_eq!(look(), restored);
+    }
+}
+
+#[test]
+fn what_packets_change_of_it_is_no_change_and_is_not_told() {
+    let guarded = Guarded::new(&guard());
+    let host = &guarded.line.a;
+    let look = || host.enter(|| clear::fingerprint().unwrap()).unwrap();
+    let changes = host.enter(|| Changes::watch("t0").unwrap()).unwrap();
+    let before = look();
+    assert_eq!(guarded.arrives_in_each_family(), [false, false]);
+    assert_eq!(look(), before);
+    nft(host, "add table inet others");
+    assert_eq!(look(), before);
+    assert!(!changes.read().unwrap().removed);
+    host.enter(|| clear::remove().unwrap()).unwrap();
+    assert_eq!(look(), None);
 }

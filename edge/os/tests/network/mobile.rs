@@ -14,8 +14,8 @@ use os::mobile::{AWAY, Agent, DEVICE, HOSTS, Homes, Roaming, Visitors};
 use os::netlink::{Route, Via};
 use os::routes::{MARK, Plan, Routes};
 use os::{
-    Bulk, Datagrams, Divert, Error, Family, LinkAddress, NetNs, Netlink, Outline, Prefix, SEGMENTS,
-    Tun, netns,
+    Bulk, Changes, Datagrams, Divert, Error, Family, LinkAddress, NetNs, Netlink, Outline, Prefix,
+    SEGMENTS, Tun, netns,
 };
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::AsFd;
@@ -123,7 +123,7 @@ impl World {
     /// The host visits one of the routers, and is bound there.
     fn visit(&self, number: usize) -> Visit {
         let (near, ..) = VISITS[number];
-        let visit = Visit {
+        let mut visit = Visit {
             roaming: self.roaming(),
             away: End::new(&self.agents[number], VISITS[number].3, GATEWAY),
             visitors: self.visitors(number),
@@ -204,6 +204,21 @@ struct Visit {
 }
 
 impl Visit {
+    /// How much is missing at the host, where it visits, and at home.
+    fn missing(&self) -> [usize; 3] {
+        [
+            self.roaming.missing().unwrap().len(),
+            self.visitors.missing().unwrap().len(),
+            self.homes.missing().unwrap().len(),
+        ]
+    }
+
+    fn restore(&self) {
+        self.roaming.restore().unwrap();
+        self.visitors.restore().unwrap();
+        self.homes.restore().unwrap();
+    }
+
     fn carry(&mut self) {
         self.away.carry(&mut self.visitors.device);
         self.home.carry(&mut self.homes.device);
@@ -527,7 +542,7 @@ fn what_a_visitor_sends_goes_by_no_other_way_when_the_tunnel_is_gone() {
     let [near, mut far] = sockets(&world);
     near.send(path(&near, SERVER), 0, b"clear").unwrap();
     assert_eq!(await_datagram(&mut far).1, b"clear");
-    let visitors = world.visitors(0);
+    let mut visitors = world.visitors(0);
     visitors.admit(HOME, station(&world.mobile, "m0")).unwrap();
     drop(visitors);
     near.send(path(&near, SERVER), 0, b"after").unwrap();
@@ -537,7 +552,7 @@ fn what_a_visitor_sends_goes_by_no_other_way_when_the_tunnel_is_gone() {
 #[test]
 fn a_host_that_is_bound_nowhere_has_no_way() {
     let world = World::new("0");
-    let homes = world.homes();
+    let mut homes = world.homes();
     let far = bind(&world.server, SERVER);
     let send = || far.send(path(&far, "10.66.0.7:5000"), 0, b"x").unwrap();
     send();
@@ -557,7 +572,7 @@ fn from_one_visitor_to_another_is_no_tunnel() {
     let world = World::new("1");
     let other = NetNs::new().unwrap();
     netns::veth(&other, "o", &world.agents[0], "wl9").unwrap();
-    let visitors = world.visitors(0);
+    let mut visitors = world.visitors(0);
     visitors.admit(HOME, station(&world.mobile, "m0")).unwrap();
     visitors.admit(OTHER, station(&other, "o")).unwrap();
     for (from, iif) in [("10.66.0.7", "wl0"), ("10.66.0.8", "wl0")] {
@@ -590,7 +605,7 @@ fn only_what_comes_by_the_tunnel_or_from_a_visitor_goes_to_one() {
         .map(|to| way_out(agent, to))
     };
     let before = ways();
-    let visitors = world.visitors(0);
+    let mut visitors = world.visitors(0);
     for home in [Ipv4Addr::new(10, 9, 0, 9), Ipv4Addr::new(10, 1, 0, 1)] {
         visitors.admit(home, station(&world.mobile, "m0")).unwrap();
     }
@@ -644,6 +659,66 @@ fn empty(netlink: &Netlink) {
             netlink.delete_route(&route).unwrap();
         }
     }
+}
+
+#[test]
+fn what_others_take_away_is_told_and_missing_and_put_back() {
+    let world = World::new("1");
+    let mut visit = world.visit(0);
+    visit.roaming.follow(world.agent(0)).unwrap();
+    let [mut near, mut far] = sockets(&world);
+    let hosts = [&world.mobile, &world.agents[0], &world.home];
+    let changes = hosts.map(|host| host.enter(|| Changes::watch("t0").unwrap()).unwrap());
+    let removals: [&dyn Fn(&Netlink); 2] = [&empty, &|netlink| {
+        netlink.cleanup(0, 7293..=7298).unwrap();
+    }];
+    for removal in removals {
+        assert_eq!(visit.missing(), [0, 0, 0]);
+        for host in hosts {
+            removal(&host.netlink().unwrap());
+        }
+        assert!(visit.missing().iter().all(|missing| *missing > 0));
+        for changes in &changes {
+            assert!(changes.read().unwrap().removed);
+        }
+        visit.restore();
+        assert_eq!(visit.missing(), [0, 0, 0]);
+        visit.exchange(&mut near, &mut far);
+    }
+    // The home address, and the device of either router.
+    let netlink = world.mobile.netlink().unwrap();
+    netlink
+        .delete_address("lo", Prefix::host(HOME.into()))
+        .unwrap();
+    for router in [&world.agents[0], &world.home] {
+        router.netlink().unwrap().link_down(DEVICE).unwrap();
+    }
+    for changes in &changes {
+        assert!(changes.read().unwrap().removed);
+    }
+    assert!(visit.missing().iter().all(|missing| *missing > 0));
+    visit.restore();
+    visit.exchange(&mut near, &mut far);
+}
+
+/// No agent is followed by it, and no visitor reached, until it is up again.
+#[test]
+fn what_goes_with_an_interface_that_is_down_is_not_missing() {
+    let world = World::new("1");
+    let mut visit = world.visit(0);
+    visit.roaming.follow(world.agent(0)).unwrap();
+    for (host, interface) in [(&world.mobile, "m0"), (&world.agents[0], "wl0")] {
+        host.netlink().unwrap().link_down(interface).unwrap();
+    }
+    assert_eq!(visit.missing(), [0, 0, 0]);
+    visit.restore();
+    for (host, interface) in [(&world.mobile, "m0"), (&world.agents[0], "wl0")] {
+        host.netlink().unwrap().link_up(interface).unwrap();
+    }
+    assert!(visit.missing()[..2].iter().all(|missing| *missing > 0));
+    visit.restore();
+    let [mut near, mut far] = sockets(&world);
+    visit.exchange(&mut near, &mut far);
 }
 
 /// Nobody does anything between the end of the interface and the first packet.

@@ -68,7 +68,7 @@ fn daemon(answers: bool, holder: Option<&str>, socket: &Path) -> Finding {
 }
 
 /// The daemon puts back what other programs remove of its routes, rules and filters, until they do it too often. Only
-/// one that answers knows.
+/// one that answers knows, as it does of what could not be set up.
 fn installed(socket: &Path) -> Option<Finding> {
     const CHECK: &str = "installed";
     let client = Client::connect(socket);
@@ -76,12 +76,20 @@ fn installed(socket: &Path) -> Option<Finding> {
     let Ok(Response::Status(status)) = answer else {
         return None;
     };
+    if let Some(why) = status.unguarded {
+        return Some(Finding::fail(
+            CHECK,
+            format!("what drops packets in clear could not be set up: {why}"),
+            "packets in clear that claim to come out of a tunnel may be believed as if they came out of it",
+            "mend that; stratad tries again within 10 s",
+        ));
+    }
     Some(match status.removed.as_slice() {
         [] => Finding::good(CHECK, "routes, rules and filters are as stratad set them"),
         removed => Finding::fail(
             CHECK,
             format!("another program keeps removing: {}", removed.join(", ")),
-            "stratad no longer puts it back, and packets of protected prefixes may leave in clear",
+            "stratad no longer puts it back, and packets of protected prefixes may leave in clear, or be believed in clear",
             "keep that program from changing what it did not install, then: strata reload",
         ),
     })

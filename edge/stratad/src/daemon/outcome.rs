@@ -218,7 +218,7 @@ impl Daemon {
             Verdict::Restore => {
                 let list = missing.join(", ");
                 tracing::warn!("another program removed, and stratad puts back: {list}");
-                if let Err(error) = self.host.restore(&self.config) {
+                if let Err(error) = self.host.restore(&self.config, &mut self.faults) {
                     tracing::error!("it cannot be put back: {error}");
                     self.restorer.suspect(now);
                 }

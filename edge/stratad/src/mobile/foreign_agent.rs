@@ -166,7 +166,7 @@ impl ForeignAgent {
         }
     }
 
-    pub fn note(&self, event: &ForeignEvent) -> Result<(), Error> {
+    pub fn note(&mut self, event: &ForeignEvent) -> Result<(), Error> {
         match event {
             ForeignEvent::Came(visitor)
             | ForeignEvent::Renewed(visitor)
@@ -178,6 +178,10 @@ impl ForeignAgent {
             ForeignEvent::Gone { .. } | ForeignEvent::Unheard(_) => Ok(()),
             ForeignEvent::Left(visitor) => self.visitors.dismiss(visitor.home),
         }
+    }
+
+    pub const fn visitors(&self) -> &Visitors {
+        &self.visitors
     }
 
     pub fn close(self) -> Result<(), Error> {

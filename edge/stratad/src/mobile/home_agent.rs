@@ -65,7 +65,7 @@ impl HomeAgent {
         send_routed(self.tunnel.udp(), transmit)
     }
 
-    pub fn note(&self, event: &HomeEvent) -> Result<(), Error> {
+    pub fn note(&mut self, event: &HomeEvent) -> Result<(), Error> {
         match event {
             HomeEvent::Bound { home, .. }
             | HomeEvent::Renewed { home }
@@ -73,6 +73,10 @@ impl HomeAgent {
             HomeEvent::Contested { .. } => Ok(()),
             HomeEvent::Unbound { home } => self.homes.unbind(*home),
         }
+    }
+
+    pub const fn homes(&self) -> &Homes {
+        &self.homes
     }
 
     pub fn close(self) -> Result<(), Error> {

@@ -223,6 +223,10 @@ impl MobileNode {
         })
     }
 
+    pub const fn roaming(&self) -> &Roaming {
+        &self.roaming
+    }
+
     pub fn close(self) -> Result<(), Error> {
         self.roaming.close()
     }
