@@ -159,9 +159,6 @@ impl Scene {
             level.lead_around([&mobile, &node, &gateway])?;
         }
         let (ends, node) = protect(settings, [&mobile, &node, &gateway])?;
-        if let Some(level) = settings.level {
-            level.believe_plaintext([&mobile, &gateway])?;
-        }
         Ok(Self {
             mobile,
             server,

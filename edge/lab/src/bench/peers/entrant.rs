@@ -21,6 +21,8 @@ pub enum Entrant {
     Workers,
     /// Strata with plain ESP, packets one by one (`offload = "off"`).
     OneByOne,
+    /// Strata with plain ESP, without the table of nftables that drops packets in clear.
+    Unguarded,
     /// strongSwan with ESP in user space.
     Strongswan,
     /// WireGuard's own implementation in user space.
@@ -31,7 +33,7 @@ pub enum Entrant {
 
 impl Entrant {
     /// Everybody, in the order of the turns.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Wire,
         Self::Roofline,
         Self::Plain,
@@ -39,6 +41,7 @@ impl Entrant {
         Self::Licensed,
         Self::Workers,
         Self::OneByOne,
+        Self::Unguarded,
         Self::Strongswan,
         Self::WireguardGo,
         Self::Boringtun,
@@ -54,6 +57,7 @@ impl Entrant {
             Self::Licensed => "Strata, licensed",
             Self::Workers => "Strata, 2 workers",
             Self::OneByOne => "Strata, one by one",
+            Self::Unguarded => "Strata, unguarded",
             Self::Strongswan => "strongSwan",
             Self::WireguardGo => "wireguard-go",
             Self::Boringtun => "boringtun",
@@ -70,6 +74,7 @@ impl Entrant {
             Self::Licensed => "licensed",
             Self::Workers => "2 workers",
             Self::OneByOne => "one by one",
+            Self::Unguarded => "unguarded",
             Self::Strongswan | Self::WireguardGo | Self::Boringtun => self.name(),
         }
     }
@@ -86,6 +91,7 @@ impl Entrant {
             | Self::Licensed
             | Self::Workers
             | Self::OneByOne
+            | Self::Unguarded
             | Self::Strongswan => true,
         }
     }

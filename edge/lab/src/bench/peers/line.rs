@@ -11,6 +11,7 @@ use crate::pair::{
     mobile_config,
 };
 use crate::plain;
+use crate::process::until;
 use crate::testbed::Testbed;
 use crate::wire;
 use anyhow::{Result, anyhow};
@@ -64,6 +65,7 @@ impl Line {
             Entrant::Licensed => Self::licensed(),
             Entrant::Workers => strata("refuse", "workers = 2"),
             Entrant::OneByOne => strata("refuse", "offload = \"off\""),
+            Entrant::Unguarded => Self::unguarded(),
             Entrant::Strongswan => Self::wire(strongswan),
             Entrant::WireguardGo => Self::wireguard(&wireguard::GO),
             Entrant::Boringtun => Self::wireguard(&wireguard::BORINGTUN),
@@ -77,7 +79,17 @@ impl Line {
     }
 
     fn strata(keys: [&str; 2], zones: &str, line: &str) -> Result<Self> {
-        Self::wire(|hosts| strata(hosts, keys, zones, line))
+        Self::wire(|hosts| Ok(Some(Box::new(strata(hosts, keys, zones, line)?))))
+    }
+
+    fn unguarded() -> Result<Self> {
+        Self::wire(|hosts| {
+            let ends = strata(hosts, [PSK; 2], "refuse", "")?;
+            for (host, end) in hosts.into_iter().zip(&ends) {
+                unguard(host, end)?;
+            }
+            Ok(Some(Box::new(ends)))
+        })
     }
 
     fn wireguard(program: &Program) -> Result<Self> {
@@ -139,7 +151,7 @@ fn roofline([near, far]: [&Host; 2]) -> Result<Option<Held>> {
 }
 
 /// Both ends with a line more in [tunnel].
-fn strata(hosts: [&Host; 2], keys: [&str; 2], zones: &str, line: &str) -> Result<Option<Held>> {
+fn strata(hosts: [&Host; 2], keys: [&str; 2], zones: &str, line: &str) -> Result<[Daemon; 2]> {
     let psks = ["theirs.psk", "ours.psk"];
     let mut ends = Vec::new();
     for (index, config) in [OURS, FAR].into_iter().enumerate() {
@@ -149,9 +161,19 @@ fn strata(hosts: [&Host; 2], keys: [&str; 2], zones: &str, line: &str) -> Result
         let config = plain::in_table(&config, "[tunnel]", line);
         ends.push(hosts[index].stratad(&same_aead(&config))?);
     }
-    let [near, far] = <[Daemon; 2]>::try_from(ends).map_err(|_| anyhow!("two ends"))?;
-    near.strata_text("up theirs --wait")?;
-    Ok(Some(Box::new([near, far])))
+    let ends = <[Daemon; 2]>::try_from(ends).map_err(|_| anyhow!("two ends"))?;
+    ends[0].strata_text("up theirs --wait")?;
+    Ok(ends)
+}
+
+/// Removes what drops packets in clear, until the daemon no longer puts it back.
+fn unguard(host: &Host, daemon: &Daemon) -> Result<()> {
+    until("the end of the guard", DEADLINE, || {
+        host.inside(|| Ok(os::clear::remove()?))?;
+        let status = daemon.strata("status")?;
+        let removed = status["status"]["removed"].as_array();
+        Ok(removed.filter(|removed| !removed.is_empty()).map(|_| ()))
+    })
 }
 
 /// A configuration with the AES-GCM that this process has, which is the roofline's.

@@ -9,6 +9,7 @@ use lab::pair::{self, DEADLINE, GATEWAY, MOBILE, Pair, TUNNEL_KEY, Terms};
 use lab::process::until;
 use lab::testbed::{find_binary, find_command};
 use lab::transfer::transfer;
+use lab::walk::{CARE_OF, Ends, HOME_ADDRESS, HOME_AGENT, Walk};
 use os::{Family, clear};
 use serde_json::Value;
 use std::net::{SocketAddr, UdpSocket};
@@ -163,32 +164,152 @@ fn what_is_forwarded_to_hosts_behind_is_judged_as_well() -> Result<()> {
     Ok(())
 }
 
+/// A mobile node between hosts: the mode, and of either family the addresses outside and inside, its own first.
+fn host_config(mode: &str, outside: &str, [ours, theirs]: [&str; 2]) -> String {
+    let length = if ours.contains(':') { 128 } else { 32 };
+    let addresses = match mode {
+        // The kernel has it already.
+        "transport" => String::new(),
+        _ => format!("addresses = [\"{ours}/{length}\"]"),
+    };
+    format!(
+        r#"
+[node]
+id = "alice@example.net"
+[tunnel]
+{addresses}
+[peer.office]
+address = "{outside}"
+id = "gw.example.net"
+psk = "tunnel.psk"
+mode = "{mode}"
+local = ["{ours}/{length}"]
+remote = ["{theirs}/{length}"]
+zones = "refuse"
+start = "manual"
+"#
+    )
+}
+
 #[lab::test]
 fn in_transport_mode_the_peers_own_address_is_not_believed_in_clear() -> Result<()> {
     let pair = Pair::new("clear")?;
     pair.mobile.secret("tunnel.psk", TUNNEL_KEY)?;
-    let config = r#"
-[node]
-id = "alice@example.net"
-[peer.office]
-address = "192.0.2.1"
-id = "gw.example.net"
+    for (family, [ours, theirs]) in [
+        ["10.3.0.2", "192.0.2.1"],
+        ["2001:db8:3::2", "2001:db8:2::1"],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let config = host_config("transport", theirs, [ours, theirs]);
+        let mut mobile = pair.mobile.stratad(&config)?;
+        mobile.strata("status")?;
+        let from = |sender, from| arrives(sender, from, &pair.mobile, ours, &pair.mobile);
+        ensure!(!from(&pair.gateway, theirs)?, "{theirs} is believed");
+        ensure!(from(&pair.between, NEAR[family])?, "nobody else is heard");
+        ensure!(dropped(&pair.mobile)? == Some(1));
+        mobile.stop()?;
+    }
+    Ok(())
+}
+
+#[lab::test]
+fn in_beet_mode_the_peers_address_inside_is_not_believed_in_clear() -> Result<()> {
+    let pair = Pair::new("clear")?;
+    pair.mobile.secret("tunnel.psk", TUNNEL_KEY)?;
+    claim_to_be(&pair, GATEWAY, MOBILE, ["10.3.0.2", "2001:db8:3::2"])?;
+    for family in [0, 1] {
+        let (ours, theirs) = (MOBILE[family], GATEWAY[family]);
+        let config = host_config("beet", "192.0.2.1", [ours, theirs]);
+        let mut mobile = pair.mobile.stratad(&config)?;
+        mobile.strata("status")?;
+        let from = |from| arrives(&pair.between, from, &pair.mobile, ours, &pair.mobile);
+        ensure!(!from(theirs)?, "{theirs} is believed");
+        ensure!(from(NEAR[family])?, "nobody else is heard");
+        ensure!(dropped(&pair.mobile)? == Some(1));
+        mobile.stop()?;
+    }
+    Ok(())
+}
+
+/// What passes it is not for its tunnels, unless it says so in clear.
+#[lab::test]
+fn a_licensed_node_with_peers_of_its_own_passes_tunnels_and_no_claims() -> Result<()> {
+    let pair = Pair::new("clear")?;
+    pair.between.secret("tunnel.psk", TUNNEL_KEY)?;
+    let own = r#"
+[peer.branch]
+id = "branch.example.net"
 psk = "tunnel.psk"
-mode = "transport"
-local = ["10.3.0.2/32"]
-remote = ["192.0.2.1/32"]
-zones = "refuse"
-start = "manual"
+local = ["192.0.2.0/24", "2001:db8:2::/64"]
+remote = ["10.9.9.0/24", "fd09:9::/64"]
 "#;
-    let mobile = pair.mobile.stratad(config)?;
-    mobile.strata("status")?;
-    let from = |sender, from| arrives(sender, from, &pair.mobile, "10.3.0.2", &pair.mobile);
+    pair.between.secret("node.psk", pair::NODE_KEY)?;
+    let node = pair::licensed_config(pair::LICENSED) + own;
+    let node = pair.start_licensed_as(&node)?;
+    let _tunnel = pair.start_up(Terms::LICENSED)?;
+    for address in GATEWAY {
+        transfer(&pair.mobile, &pair.gateway, address, 100_000)?;
+    }
     ensure!(
-        !from(&pair.gateway, "192.0.2.1")?,
-        "the peer is believed in clear"
+        dropped(&pair.between)? == Some(0),
+        "the tunnel lost packets"
     );
-    ensure!(from(&pair.between, NEAR[0])?, "another host is not heard");
-    ensure!(dropped(&pair.mobile)? == Some(1));
+    let (sender, victim) = (&pair.mobile, &pair.gateway);
+    let netlink = sender.netns().netlink()?;
+    for [claimed, outside, target] in [
+        ["10.9.9.9", "10.3.0.2", "192.0.2.1"],
+        ["fd09:9::9", "2001:db8:3::2", "2001:db8:2::1"],
+    ] {
+        netlink.add_address("lo", claimed.parse()?)?;
+        let arrives = |from| arrives(sender, from, victim, target, &pair.between);
+        ensure!(!arrives(claimed)?, "{claimed} passed");
+        ensure!(arrives(outside)?, "{outside} did not pass");
+    }
+    let status = node.strata("status")?;
+    let peers = claims(&status).iter().map(|claim| &claim["peer"]);
+    ensure!(peers.eq(["branch", "branch"]), "{status}");
+    Ok(())
+}
+
+/// Registrations, what they lead, and what is between a visitor and the agent that it visits are in clear by design. The
+/// tunnel is in them, and its addresses are believed out of it alone.
+#[lab::test]
+fn mobile_ip_passes_in_clear_and_what_claims_to_be_its_tunnel_does_not() -> Result<()> {
+    let walk = Walk::new("clear")?;
+    walk.agents[0].secret("tunnel.psk", TUNNEL_KEY)?;
+    let own = r#"
+[peer.branch]
+id = "branch.example.net"
+psk = "tunnel.psk"
+local = ["192.0.2.0/24"]
+remote = ["10.9.9.0/24"]
+"#;
+    let _agent = walk.start_licensed_agent_with(0, own)?;
+    let ends = Ends::start(&walk, "")?;
+    ends.is_at(CARE_OF[0])?;
+    transfer(&walk.mobile, &walk.home, GATEWAY[0], 100_000)?;
+    transfer(&walk.home, &walk.mobile, MOBILE[0], 100_000)?;
+    // Outside of the tunnel, and by Mobile IP all the same.
+    transfer(&walk.mobile, &walk.home, HOME_AGENT, 100_000)?;
+    transfer(&walk.home, &walk.mobile, HOME_ADDRESS, 100_000)?;
+    let agent = &walk.agents[0];
+    for host in [&walk.mobile, agent, &walk.home] {
+        ensure!(dropped(host)? == Some(0), "something was dropped");
+    }
+    agent.run(&format!("ip route add {} dev wl0", MOBILE[0]))?;
+    walk.between.route(GATEWAY[0], "192.0.2.1")?;
+    let netlink = agent.netns().netlink()?;
+    for (claimed, victim, target) in [
+        (GATEWAY[0], &walk.mobile, MOBILE[0]),
+        (MOBILE[0], &walk.home, GATEWAY[0]),
+    ] {
+        netlink.add_address("lo", claimed.parse()?)?;
+        let is_believed = arrives(agent, claimed, victim, target, victim)?;
+        ensure!(!is_believed, "{claimed} is believed");
+        netlink.delete_address("lo", claimed.parse()?)?;
+    }
     Ok(())
 }
 
@@ -254,13 +375,85 @@ fn a_reload_changes_what_is_believed_and_loses_no_count() -> Result<()> {
     Ok(())
 }
 
+/// By notifications, as all else: three times a minute, then no more until a reload.
 #[lab::test]
 fn a_guard_that_another_program_removes_is_told_and_comes_back() -> Result<()> {
     let pair = Pair::new("clear")?;
     claim_to_be_mobile(&pair)?;
     let mut daemon = gateway(&pair, &pair::gateway_config(Terms::PLAIN))?;
-    pair.gateway.run("nft delete table inet strata_clear")?;
-    daemon.process().wait_for_log("strata_clear", DEADLINE)?;
+    let guarded = || pair.gateway.inside(|| Ok(clear::fingerprint()?));
+    let is_back = || {
+        until("the guard", DEADLINE, || {
+            let back = is_believed(&pair)? == [false, false];
+            Ok(back.then_some(()))
+        })
+    };
+    for culprit in [
+        "nft flush table inet strata_clear",
+        "nft delete table inet strata_clear",
+        "nft flush ruleset",
+    ] {
+        pair.gateway.run(culprit)?;
+        is_back()?;
+    }
+    let told = "stratad puts back: nftables table inet strata_clear";
+    daemon.process().wait_for_log(told, DEADLINE)?;
+    pair.gateway.run("nft flush table inet strata_clear")?;
+    let gave_up = |status: &Value| {
+        let removed = status["status"]["removed"].as_array();
+        removed.is_some_and(|removed| {
+            removed
+                .iter()
+                .any(|one| one == "nftables table inet strata_clear")
+        })
+    };
+    daemon.wait_until("status", DEADLINE, gave_up)?;
+    ensure!(is_believed(&pair)? == [true, true], "it was put back");
+    let before = guarded()?;
+    daemon.strata_text("reload")?;
+    ensure!(guarded()? != before, "it was not put back");
+    ensure!(is_believed(&pair)? == [false, false]);
+    Ok(())
+}
+
+/// As on a kernel without nftables. A guard that cannot be set up is tried again, and meanwhile told.
+#[lab::test]
+fn a_guard_that_cannot_be_set_up_is_a_fault_that_stays_until_it_can() -> Result<()> {
+    let pair = Pair::new("clear")?;
+    claim_to_be_mobile(&pair)?;
+    pair.gateway.secret("tunnel.psk", TUNNEL_KEY)?;
+    pair.gateway.secret("node.psk", pair::NODE_KEY)?;
+    let config = pair::gateway_config(Terms::PLAIN);
+    let start = |times: &str| {
+        let faults = format!("fail=guard:{times}");
+        pair.gateway.stratad_with(&config, &["--faults", &faults])
+    };
+    let is_told = |daemon: &Daemon| -> Result<bool> {
+        let status = daemon.strata("status")?;
+        let text = daemon.strata_text("status")?;
+        let file = pair.gateway.directory().join("strata.toml");
+        let doctor = daemon.strata_text(&format!("doctor {}", file.display()));
+        let doctor = doctor.unwrap_or_else(|error| format!("{error:#}"));
+        let told = [
+            status["status"]["unguarded"].is_string(),
+            text.contains(
+                "warning: packets in clear that claim to come out of a tunnel are not dropped",
+            ),
+            doctor.contains("what drops packets in clear could not be set up"),
+        ];
+        ensure!(told == [told[0]; 3], "{text}{doctor}");
+        Ok(told[0])
+    };
+    let mut daemon = start("1000000")?;
+    ensure!(is_told(&daemon)?, "nobody is told");
+    ensure!(is_believed(&pair)? == [true, true], "control");
+    daemon.strata_text("reload")?;
+    ensure!(is_told(&daemon)?, "nobody is told any more");
+    daemon.stop()?;
+    let daemon = start("1")?;
+    let set_up = |status: &Value| status["status"]["unguarded"].is_null();
+    daemon.wait_until("status", DEADLINE, set_up)?;
+    ensure!(!is_told(&daemon)?);
     ensure!(is_believed(&pair)? == [false, false]);
     Ok(())
 }
