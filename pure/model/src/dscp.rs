@@ -43,3 +43,17 @@ impl fmt::Display for Dscp {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 2983 section 3.1: a pipe has a class of its own, whatever flows through it.
+    #[test]
+    fn only_a_copied_class_depends_on_the_datagram_inside() {
+        let outside = |dscp: Dscp| [0, 10, 46].map(|inside| dscp.outside(inside));
+        assert_eq!(outside(Dscp::default()), [0; 3]);
+        assert_eq!(outside(Dscp::Fixed(46)), [46; 3]);
+        assert_eq!(outside(Dscp::Copied), [0, 10, 46]);
+    }
+}

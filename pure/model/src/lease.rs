@@ -75,3 +75,32 @@ pub enum LeaseChange {
         identity: Identity,
     },
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_is_routed_for_each_address_in_it_and_for_no_other() {
+        let (v4, v6) = ([10, 8, 0, 5].into(), "fd00:8::5".parse().unwrap());
+        let mut lent = InnerAddresses::default();
+        assert!(lent.is_empty() && lent.selectors().is_empty());
+        for address in [v4, v6] {
+            lent.set(address);
+        }
+        assert!(!lent.is_empty());
+        assert_eq!((lent.of(true), lent.of(false)), (Some(v4), Some(v6)));
+        let routed: Vec<_> = lent.selectors().iter().map(ToString::to_string).collect();
+        assert_eq!(routed, ["10.8.0.5/32", "fd00:8::5/128"]);
+    }
+
+    #[test]
+    fn an_address_takes_the_place_of_one_of_its_family() {
+        let (first, second) = ([10, 8, 0, 5].into(), [10, 8, 0, 6].into());
+        let mut lent = InnerAddresses::default();
+        lent.set(first);
+        lent.set(second);
+        assert_eq!(lent.iter().collect::<Vec<_>>(), [second]);
+        assert_eq!(lent.of(false), None);
+    }
+}

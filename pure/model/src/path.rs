@@ -112,3 +112,37 @@ pub struct Transmit {
     /// The payload of UDP, or what a length precedes in a stream.
     pub payload: Vec<u8>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ends() -> [SocketAddr; 2] {
+        ["192.0.2.1:4500", "198.51.100.7:4500"].map(|end| end.parse().unwrap())
+    }
+
+    #[test]
+    fn a_path_has_one_carrier_from_both_ends() {
+        let [local, remote] = ends();
+        let udp = Path::udp(local, remote);
+        let carried = |path: Path| [path.has_udp(), path.is_stream(), path.is_without_udp()];
+        for (path, expected) in [
+            (udp, [true, false, false]),
+            (Path::tcp(local, remote), [false, true, false]),
+            (udp.without_udp(), [false, false, true]),
+        ] {
+            assert_eq!(carried(path), expected);
+            assert_eq!(carried(path.reversed()), expected);
+            assert_eq!(path.reversed().reversed(), path);
+        }
+    }
+
+    /// RFC 4303 section 2: ESP is a protocol beside UDP and TCP, and no port selects a socket for it.
+    #[test]
+    fn a_path_without_udp_keeps_its_addresses_and_has_no_ports() {
+        let [local, remote] = ends();
+        let bare = Path::udp(local, remote).without_udp();
+        assert_eq!((bare.local.ip(), bare.local.port()), (local.ip(), 0));
+        assert_eq!((bare.remote.ip(), bare.remote.port()), (remote.ip(), 0));
+    }
+}

@@ -440,3 +440,24 @@ pub struct Grant<K> {
     /// To the gateway.
     pub to_gateway: GrantHalf<K>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// Both ends of a tunnel are configured by these names.
+    #[test]
+    fn no_two_choices_of_a_kind_are_shown_alike() {
+        let kinds: [Vec<String>; 4] = [
+            Suite::ALL.iter().map(ToString::to_string).collect(),
+            Group::ALL.iter().map(ToString::to_string).collect(),
+            Kem::ALL.iter().map(ToString::to_string).collect(),
+            Mode::ALL.iter().map(ToString::to_string).collect(),
+        ];
+        for shown in kinds {
+            let different: BTreeSet<_> = shown.iter().filter(|name| !name.is_empty()).collect();
+            assert_eq!(different.len(), shown.len(), "{shown:?}");
+        }
+    }
+}

@@ -337,6 +337,37 @@ mod tests {
         assert!(!web.covers_source(&request) && web.covers_destination(&request));
     }
 
+    #[test]
+    fn addresses_outside_of_the_range_or_of_the_other_family_match_nothing() {
+        for (range, [before, first, last, behind]) in [
+            (
+                "10.1.0.0/16",
+                ["10.0.255.255", "10.1.0.0", "10.1.255.255", "10.2.0.0"],
+            ),
+            (
+                "fd00:8::/64",
+                ["fd00:7::", "fd00:8::", "fd00:8::ffff", "fd00:8:0:1::"],
+            ),
+        ] {
+            let range = prefix(range);
+            let covers = |address: &str| {
+                let address = address.parse().unwrap();
+                let from = Flow {
+                    source: address,
+                    ..flow(0, None)
+                };
+                let to = Flow {
+                    destination: address,
+                    ..flow(0, None)
+                };
+                [range.covers_source(&from), range.covers_destination(&to)]
+            };
+            assert_eq!([first, last].map(covers), [[true; 2]; 2]);
+            let others = [before, behind, "::a01:0", "192.0.2.1"];
+            assert_eq!(others.map(covers), [[false; 2]; 4], "{range}");
+        }
+    }
+
     /// RFC 4301 sections 4.4.1.1 and 4.4.1.3.
     #[test]
     fn the_type_of_a_message_is_asked_of_the_end_that_sends_it() {

@@ -342,6 +342,59 @@ mod tests {
         }
     }
 
+    /// Headers, and the rest.
+    fn agreement(map: MapKind) -> ZoneAgreement {
+        let zone = |id, selector| Zone {
+            id: ZoneId(id),
+            selector,
+            suite: ZoneSuite::Aes256Gmac,
+        };
+        ZoneAgreement {
+            zones: vec![
+                zone(1, ZoneSelector::IpTransport),
+                zone(2, ZoneSelector::Rest),
+            ],
+            map,
+            window: 4096,
+            licences: Vec::new(),
+            level: None,
+        }
+    }
+
+    fn fixed() -> MapKind {
+        let run = |zone, len| Run {
+            zone: ZoneId(zone),
+            len,
+        };
+        MapKind::Fixed(vec![run(1, 52), run(2, 8)])
+    }
+
+    #[test]
+    fn a_fixed_map_is_shown_with_the_selectors_of_its_zones() {
+        assert_eq!(agreement(fixed()).fixed_runs(), ["52 headers", "8 payload"]);
+        assert!(agreement(MapKind::Changeable).fixed_runs().is_empty());
+    }
+
+    #[test]
+    fn a_node_may_change_only_headers_whose_packets_carry_their_map() {
+        let may_have = |agreed: ZoneAgreement, zone| {
+            [Right::Read, Right::Write, Right::Inject]
+                .map(|right| agreed.may_have(ZoneId(zone), right))
+        };
+        let changeable = || agreement(MapKind::Changeable);
+        assert_eq!(may_have(changeable(), 1), [true; 3]);
+        assert_eq!(may_have(changeable(), 2), [true, false, false]);
+        assert_eq!(
+            may_have(changeable(), 3),
+            [false; 3],
+            "there is no such zone"
+        );
+        assert_eq!(may_have(agreement(fixed()), 1), [true, false, false]);
+        let mut without_tcp = changeable();
+        without_tcp.zones[0].selector = ZoneSelector::Ip;
+        assert_eq!(may_have(without_tcp, 1), [true, false, false]);
+    }
+
     #[test]
     fn what_names_no_zone_is_refused() {
         for text in [

@@ -388,6 +388,19 @@ fn the_echo_of_a_copy_sent_on_suspicion_reaches_nobody_and_means_no_loss() {
     assert_eq!(bench.resent(), [3], "the next one is a loss");
 }
 
+#[test]
+fn echoes_are_awaited_no_longer_because_other_data_was_acknowledged_since() {
+    let mut bench = Bench::with_data(5);
+    bench.run(100);
+    assert_eq!(bench.resent(), [0]);
+    bench.ack(3);
+    bench.later(900);
+    bench.ack(4);
+    bench.later(200);
+    assert_eq!(bench.ack(4), SUPPRESS);
+    assert_eq!(bench.resent(), [4], "the copy arrived over a second ago");
+}
+
 /// RFC 3168 section 6.1.3, RFC 9768 section 3.2: what was marked is for the sender to know, and it counts how often.
 #[test]
 fn an_acknowledgement_with_other_congestion_marks_than_the_last_reaches_the_sender() {

@@ -183,6 +183,14 @@ mod tests {
         assert_eq!((message.len(), quoted), (1280, &datagram[..1232]));
     }
 
+    /// RFC 1812 section 4.3.2.5.
+    #[test]
+    fn a_message_over_ipv4_has_the_precedence_of_internetwork_control() {
+        let message = said(&v4(17, &[7; 1400]), 1338).unwrap();
+        let precedence = message[1] >> 5;
+        assert_eq!((precedence, message[1] & 0b1_1111), (6, 0));
+    }
+
     #[test]
     fn a_short_datagram_is_there_as_a_whole() {
         let datagram = v4(17, &[7; 9]);
