@@ -73,4 +73,33 @@ mod tests {
             assert_eq!(UnixTime(time).to_string(), shown);
         }
     }
+
+    #[test]
+    fn only_whole_days_are_left_and_none_of_what_is_past() {
+        let now = UnixTime(951_782_340);
+        let left = |seconds| UnixTime(now.0 + seconds).days_after(now);
+        assert_eq!(
+            [0, 86_399, 86_400, 604_799, 604_800].map(left),
+            [0, 0, 1, 6, 7]
+        );
+        assert_eq!(now.days_after(UnixTime(now.0 + 86_400)), 0);
+    }
+
+    /// RFC 3339 section 5.6. Their order as texts is their order in time.
+    #[test]
+    fn times_in_files_are_those_of_rfc_3339() {
+        let times = [0, 951_782_399, 951_865_507, 1_769_850_307, 4_107_542_400];
+        let written = times.map(|time| UnixTime(time).rfc3339());
+        assert_eq!(
+            written,
+            [
+                "1970-01-01T00:00:00Z",
+                "2000-02-28T23:59:59Z",
+                "2000-02-29T23:05:07Z",
+                "2026-01-31T09:05:07Z",
+                "2100-03-01T00:00:00Z",
+            ]
+        );
+        assert!(written.is_sorted());
+    }
 }

@@ -94,6 +94,20 @@ mod tests {
         assert_eq!(key.key().octets, der[26..]);
     }
 
+    /// RFC 8410 section 10.1.
+    #[test]
+    fn the_ed25519_key_of_rfc_8410_is_read_from_a_pem_file() {
+        let pem = b"-----BEGIN PUBLIC KEY-----\n\
+            MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=\n\
+            -----END PUBLIC KEY-----\n";
+        let key = RawKey::from_pem(pem).unwrap();
+        let octets =
+            "19bf 4409 6984 cdfe 8541 bac1 67dc 3b96 c850 86aa 30b6 b6cb 0c5c 38ad 7031 66e1";
+        assert_eq!(key.key().kind, KeyKind::Ed25519);
+        assert_eq!(key.key().octets, hex(octets));
+        assert_eq!(key.der()[12..], hex(octets));
+    }
+
     /// RFC 7670 appendix A.2 has 1024 bits, which are too few.
     #[test]
     fn the_rsa_key_of_rfc_7670_appendix_a_2_is_too_short() {

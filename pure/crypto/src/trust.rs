@@ -348,6 +348,24 @@ mod tests {
         );
     }
 
+    /// RFC 5280 section 6.1 asks only the certificates below a trust anchor for their validity.
+    #[test]
+    fn a_chain_is_believed_to_the_last_second_of_its_ca_and_no_longer() {
+        let chain = [certificate("gateway").der];
+        let until = |not_after| {
+            let ca = Certificate {
+                not_after,
+                ..certificate("ca")
+            };
+            TrustStore::new(vec![ca]).verify(&chain, TODAY)
+        };
+        assert!(until(TODAY).is_ok());
+        for seconds in [1, 86_400] {
+            let end = UnixTime(TODAY.0 - seconds);
+            assert_eq!(until(end), Err(Untrusted::AuthorityExpired(end)));
+        }
+    }
+
     #[test]
     fn a_ca_of_another_name_is_told_from_one_of_another_key() {
         let unknown = verify(&["mobile-other", "other"], TODAY);

@@ -174,3 +174,28 @@ pub(super) const fn join(upper: u32, lower: u32) -> u64 {
 const fn upper_half(identification: u64) -> u32 {
     (identification >> 32) as u32
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A generator whose second number has only zeros where a timestamp is drawn.
+    fn rng() -> Rng {
+        let mut seed = [0; 32];
+        seed[..4].copy_from_slice(&460_602_u32.to_le_bytes());
+        Rng::from_seed(seed)
+    }
+
+    /// "MUST be greater than that used in any previous Registration Request" (RFC 5944 section 5.7.1).
+    #[test]
+    fn a_timestamp_is_later_than_the_last_whatever_is_drawn() {
+        let mut ahead = rng();
+        let drawn = [(); 2].map(|()| ahead.u64() & DRAWN);
+        assert_eq!(drawn[1], 0);
+        let mut maker = Maker::new(Replay::TIMESTAMPS, Instant::ZERO);
+        let last = NtpTime(DRAWN);
+        maker.last = Some(last);
+        let next = maker.next(&mut rng(), Instant::ZERO);
+        assert!(NtpTime(next).is_after(last));
+    }
+}

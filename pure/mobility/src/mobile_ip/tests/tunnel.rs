@@ -1,6 +1,7 @@
 use super::super::tunnel::End;
 use super::*;
 use crypto::Rng;
+use std::collections::BTreeSet;
 use wire::checksum::Sum;
 use wire::ecn::Ecn;
 use wire::ip_in_ip::{Egress, Outer, Refusal};
@@ -61,6 +62,28 @@ fn what_comes_for_a_home_address_goes_to_each_of_its_care_of_addresses() {
 fn the_home_agents_own_packets_go_to_the_mobile_node_as_well() {
     let mut tunnel = home(&[end(1)]);
     assert_eq!(outers(&mut tunnel, &datagram(HOME_AGENT, HOME)).len(), 1);
+}
+
+#[test]
+fn each_reason_for_a_drop_has_a_counter_and_a_text_of_its_own() {
+    let refused = [
+        Refusal::Malformed,
+        Refusal::Expired,
+        Refusal::Loop,
+        Refusal::TooLong,
+        Refusal::Congested,
+    ];
+    let all = [
+        TunnelDrop::NoTunnel,
+        TunnelDrop::Spoofed,
+        TunnelDrop::OtherEncapsulation,
+    ];
+    let all = all.into_iter().chain(refused.map(TunnelDrop::from));
+    let mut shown = BTreeSet::from([String::new()]);
+    for why in all {
+        assert!(shown.insert(why.label().to_owned()), "{why:?}");
+        assert!(shown.insert(why.to_string()), "{why:?}");
+    }
 }
 
 #[test]
