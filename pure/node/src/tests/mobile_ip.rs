@@ -174,6 +174,12 @@ impl Trio {
         }
     }
 
+    /// Registrations that a host has accepted, and the codes of those that were denied.
+    fn counted(&self, who: usize) -> (u64, Vec<u8>) {
+        let (accepted, denied) = self.nodes[who].registrations().unwrap();
+        (accepted, denied.map(|(code, _)| code).collect())
+    }
+
     fn refusal(&self, who: usize) -> String {
         let (_, refusal) = self.nodes[who].mobile_ip().unwrap();
         refusal.map_or(String::new(), |(_, why)| why.clone())
@@ -194,6 +200,9 @@ fn three_hosts_agree_where_one_of_them_is() {
         panic!("{:?}", trio.nodes[STANDING_IN].mobile_ip());
     };
     assert_eq!((homes[0].0, homes[0].1[0].care_of), (HOME, AGENT));
+    for who in [MOBILE, FOREIGN, STANDING_IN] {
+        assert_eq!(trio.counted(who).0, 1, "{who}");
+    }
     trio.run_for(600);
     let is_renewal = |told: &&Told| matches!(told, Told::MobileNode(MobileEvent::Renewed(_)));
     assert!(trio.events[MOBILE].iter().filter(is_renewal).count() >= 2);
@@ -218,6 +227,7 @@ fn who_has_another_key_is_denied_and_each_end_can_say_why() {
     let mut trio = Trio::new([1, 2], Duration::ZERO);
     trio.run_for(60);
     assert_eq!(trio.registrations(), 0);
+    assert_eq!(trio.counted(STANDING_IN), (0, vec![131]));
     let why = "does not find the mobile node authentic";
     assert!(trio.refusal(STANDING_IN).contains(why));
     assert!(trio.refusal(MOBILE).contains("did not prove itself"));
@@ -233,6 +243,7 @@ fn who_takes_no_part_in_it_takes_nothing_and_waits_for_nothing() {
     node.encapsulate(&[0x45; 40], |_| panic!("there is no tunnel"), now);
     assert!(!node.deregister(now));
     assert!(node.mobile_ip().is_none() && node.poll_registration().is_none());
+    assert!(node.registrations().is_none());
     assert_eq!(node.mobile_ip_drops().count(), 0);
 }
 
