@@ -95,9 +95,9 @@ impl ForeignAgent {
 fn homes(table: &mut Table<'_>, is_anybodys: bool) -> Option<Vec<Prefix>> {
     match table.value("homes") {
         None if is_anybodys => table.whole().fault(
-            "nobody may visit: neither home agents are listed nor networks",
-            "add [foreign_agent.home.NAME] with the `address` of a home agent, or `homes = [\"10.66.0.0/16\"]` for any \
-             home agent's in these networks; `homes = \"anybody\"` lets every station of the link have any address",
+            "no mobile node can register: neither a home agent nor a home network is listed",
+            "add [foreign_agent.home.NAME] with the `address` of a home agent, or `homes = [\"10.66.0.0/16\"]` to accept \
+             mobile nodes of these networks; `homes = \"anybody\"` accepts any home address from any station on the link",
         ),
         None => Some(Vec::new()),
         Some(value) if !value.is_text() => networks(&value),
