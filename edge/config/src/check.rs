@@ -1,6 +1,6 @@
 //! What only shows when several tables are looked at together.
 
-use crate::psk::SHORTEST;
+use crate::psk::weakness;
 use crate::reader::{Value, suggestion};
 use crate::{
     Action, Addressing, Config, MOBILE_DEVICE, Mobility, Nat, Party, Peer, Pool, Warning, child,
@@ -250,7 +250,7 @@ pub(crate) fn warnings(config: &Config) -> Vec<Warning> {
     warnings.extend(idle_discards(config));
     warnings.extend(idle_pools(config));
     warnings.extend(unreachable_subnets(config));
-    warnings.extend(config.mobility.iter().flat_map(short_secrets));
+    warnings.extend(config.mobility.iter().flat_map(weak_secrets));
     warnings.extend(unseen_visitors(config));
     warnings.extend(config.mobility.as_ref().and_then(anybody_visits));
     warnings.extend(config.mobility.as_ref().and_then(unproved_nat));
@@ -261,13 +261,13 @@ pub(crate) fn warnings(config: &Config) -> Vec<Warning> {
 }
 
 /// Whoever hears a registration can try keys offline.
-fn short_secrets(mobility: &Mobility) -> Vec<Warning> {
+fn weak_secrets(mobility: &Mobility) -> Vec<Warning> {
     let all = mobility.associations().into_iter();
-    let lengths = all.map(|(table, key)| (table, key.secret.expose().len()));
-    let short = lengths.filter(|(_, length)| *length < SHORTEST);
-    short
-        .map(|(table, length)| Warning::ShortSecret { table, length })
-        .collect()
+    let weak = all.filter_map(|(table, key)| {
+        let why = weakness(key.secret.expose())?;
+        Some(Warning::WeakSecret { table, why })
+    });
+    weak.collect()
 }
 
 /// What visitors send and get is in the tunnel where it passes any other device.

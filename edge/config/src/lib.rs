@@ -44,6 +44,7 @@ mod redirect;
 mod revocation;
 mod set;
 mod setting;
+mod strength;
 #[cfg(test)]
 mod tests;
 mod tfc;

@@ -1,7 +1,7 @@
 //! `ppk`: a post-quantum pre-shared key (RFC 8784), beside whatever proves who the peer is.
 
 use crate::Psk;
-use crate::psk::key;
+use crate::psk::{key, plainness};
 use crate::reader::Value;
 
 /// Bits of entropy that it has at least (RFC 8784 section 6): a quantum computer searches as if it
@@ -49,7 +49,7 @@ fn name(value: &Value<'_>) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// What is wrong with a key that cannot have the entropy, be it ever so random.
+/// What is wrong with a key that cannot have the entropy, be it ever so random, or that is easy to guess.
 fn weakness(octets: &[u8]) -> Option<String> {
     let all = |kind: fn(&u8) -> bool| octets.iter().all(kind);
     let (each, what) = match (all(u8::is_ascii_hexdigit), all(u8::is_ascii)) {
@@ -58,24 +58,36 @@ fn weakness(octets: &[u8]) -> Option<String> {
         (_, false) => (8, "octets"),
     };
     let (length, least) = (octets.len(), LEAST.div_ceil(each));
-    (length < least).then(|| {
+    let short = (length < least).then(|| {
         format!(
             "the key has {length} {what}, fewer than {least}: {LEAST} bits of entropy are needed against quantum computers"
         )
-    })
+    });
+    short.or_else(|| plainness(octets))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::varied;
 
     #[test]
     fn what_cannot_have_256_bits_of_entropy_is_too_weak() {
-        for (octets, least) in [(&b"a0F"[..], 64), (b"Zz+/", 43), (b"\xff", 32)] {
-            let long: Vec<u8> = octets.iter().copied().cycle().take(least).collect();
+        for (alphabet, least) in [
+            (&b"0123456789abcdEF"[..], 64),
+            (b"AbCdEfGhZz+/0123", 43),
+            (b"\xff\xfd\xf0\x00\x17\x80\x91", 32),
+        ] {
+            let long = varied(alphabet, least);
             assert_eq!(weakness(&long), None);
             let told = weakness(&long[1..]).unwrap();
             assert!(told.contains(&format!("fewer than {least}")), "{told}");
         }
+    }
+
+    #[test]
+    fn a_key_that_is_long_and_easy_to_guess_is_too_weak() {
+        let told = weakness(&b"passwordpassword".repeat(4)).unwrap();
+        assert!(told.contains("could be guessed"), "{told}");
     }
 }

@@ -1,6 +1,7 @@
 //! Pre-shared keys: files beside the configuration that nobody else may read.
 
 use crate::reader::Value;
+use crate::strength;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,9 +9,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use zeroize::Zeroizing;
 
-/// Fewest octets of a key. Whoever plays the responder once can try keys offline (RFC 7296 section
+/// Fewest octets of a key. An attacker that poses as the responder once can try keys offline (RFC 7296 section
 /// 2.15 and its section 5), so what a person can remember is too little.
-pub(crate) const SHORTEST: usize = 16;
+const SHORTEST: usize = 16;
 /// Most octets that are read.
 const LONGEST: usize = 1024;
 
@@ -45,13 +46,25 @@ enum Unusable {
 
 /// Reads the key whose file a value names.
 pub(crate) fn psk(value: &Value<'_>) -> Option<Psk> {
-    key(value, |octets| {
-        let length = octets.len();
-        (length < SHORTEST).then(|| {
-            format!(
-                "the key has {length} octets, fewer than {SHORTEST}: it could be guessed offline"
-            )
-        })
+    key(value, weakness)
+}
+
+/// What makes a key easy to guess.
+pub(crate) fn weakness(octets: &[u8]) -> Option<String> {
+    let length = octets.len();
+    let short = (length < SHORTEST).then(|| {
+        format!("the key has {length} octets, fewer than {SHORTEST}: it could be guessed offline")
+    });
+    short.or_else(|| plainness(octets))
+}
+
+/// What makes a key easy to guess that is long enough.
+pub(crate) fn plainness(octets: &[u8]) -> Option<String> {
+    let (bits, least) = (strength::bits(octets), strength::LEAST);
+    (bits < least).then(|| {
+        format!(
+            "the key has about {bits:.0} bits of entropy, fewer than {least}: its words, rows or repetitions could be guessed offline"
+        )
     })
 }
 

@@ -191,17 +191,17 @@ pub enum Warning {
     },
     /// A secret of Mobile IP that could be guessed.
     #[error(
-        "the secret of [{table}] has {length} octets, fewer than 16: whoever hears a registration can guess it offline; make one with `(umask 077; head -c 32 /dev/urandom | base64 > FILE)`"
+        "the secret of [{table}] is weak: {why}, by any station that hears a registration; make one with `(umask 077; head -c 32 /dev/urandom | base64 > FILE)`"
     )]
-    ShortSecret {
+    WeakSecret {
         /// The table.
         table: String,
-        /// Its octets.
-        length: usize,
+        /// What makes it easy to guess.
+        why: String,
     },
     /// Visitors say themselves where they are at home.
     #[error(
-        "ANYBODY VISITS: every station on {interface} may have any address that this router does not need itself, with a home agent of its own: list networks in `homes`, or home agents in [foreign_agent.home.NAME]"
+        "ANYBODY VISITS: any station on {interface} can register any home address that this router does not use itself, with a home agent of its own: list home networks in `homes`, or home agents in [foreign_agent.home.NAME]"
     )]
     AnybodyVisits {
         /// The device where visitors are.

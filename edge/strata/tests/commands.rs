@@ -87,7 +87,7 @@ fn err(output: &Output) -> String {
 }
 
 const GATEWAY: &str = include_str!("../../config/examples/gateway.toml");
-const PSK: &str = "0123456789abcdef0123456789abcdef\n";
+const PSK: &str = "9f86d081884c7d659a2feaa0c55ad015\n";
 
 fn gateway(folder: &Folder, text: &str) -> PathBuf {
     folder.write("alice.psk", PSK);

@@ -49,7 +49,7 @@ fn the_example_of_a_gateway_waits_for_its_peer_and_has_the_licensed_nodes_key() 
     );
     assert_eq!(
         config.licensed[0].party.psk.as_ref().unwrap().expose(),
-        b"0123456789abcdef0123456789abcdef"
+        b"9f86d081884c7d659a2feaa0c55ad015"
     );
 }
 
@@ -105,9 +105,9 @@ fn the_examples_of_mobile_ip_fit_together() {
 #[test]
 fn what_the_examples_of_mobile_ip_leave_out_can_be_written() {
     let folder = Folder::new();
-    folder.key("cafe.key", &[b'c'; 32], 0o600);
-    folder.key("office.key", &[b'o'; 32], 0o600);
-    folder.key("bar.key", &[b'b'; 32], 0o600);
+    folder.key("cafe.key", b"d7a8fbb307d7809469ca9abcb0082e4f", 0o600);
+    folder.key("office.key", b"8d5651e46d3cdb762d02d0bf37c9e592", 0o600);
+    folder.key("bar.key", b"5994471abb01112afcc18159f6cc74b4", 0o600);
     for (text, associations) in [
         (include_str!("../../examples/mobile_node.toml"), 2),
         (include_str!("../../examples/foreign_agent.toml"), 3),

@@ -25,6 +25,9 @@ fn only_fault_in_office(lines: &str) -> String {
     only_fault(&format!("{NODE}{OFFICE}{lines}"))
 }
 
+/// A post-quantum pre-shared key.
+const PPK: &[u8] = b"4qHg8o8xEl1a3mVYz0j9k7bDq5Tn2RcuWfPyGhSIA6MLPJN=";
+
 fn warnings(text: &str) -> Vec<Warning> {
     Folder::new().load(text).unwrap().warnings
 }
@@ -225,7 +228,7 @@ fn a_redirect_leads_somewhere() {
 }
 
 #[test]
-fn a_key_file_must_exist_be_private_and_be_long() {
+fn a_key_file_must_exist_be_private_be_long_and_be_hard_to_guess() {
     let text = format!("{NODE}{OFFICE}");
     for (octets, mode, problem) in [
         (
@@ -244,6 +247,11 @@ fn a_key_file_must_exist_be_private_and_be_long() {
             "the key has 15 octets, fewer than 16",
         ),
         (b"", 0o600, "the key has 0 octets, fewer than 16"),
+        (
+            b"passwordpassword\n",
+            0o600,
+            "the key has about 21 bits of entropy, fewer than 64",
+        ),
         (&[b'x'; 1025], 0o600, "the key has more than 1024 octets"),
     ] {
         let folder = Folder::new();
@@ -265,7 +273,10 @@ fn a_key_file_must_exist_be_private_and_be_long() {
 
 #[test]
 fn a_key_file_of_the_shortest_and_of_the_longest_kind_is_read_without_its_line_end() {
-    for octets in [&b"0123456789abcdef\r\n"[..], &[b'x'; 1024]] {
+    for octets in [
+        &b"9f86d081884c7d65\r\n"[..],
+        &super::varied(b"0123456789abcdef", 1024),
+    ] {
         let folder = Folder::new();
         folder.key("office.psk", octets, 0o400);
         let config = folder.load(&format!("{NODE}{OFFICE}")).unwrap();
@@ -305,14 +316,14 @@ fn a_ppk_too_short_against_quantum_computers_is_refused() {
 #[test]
 fn a_ppk_has_a_name_and_a_key_and_is_required_if_nothing_else_is_said() {
     let folder = Folder::new();
-    folder.key("office.ppk", &[b'k'; 43], 0o600);
+    folder.key("office.ppk", PPK, 0o600);
     let load = |ppk: &str| folder.load(&format!("{NODE}{OFFICE}ppk = {{ {ppk} }}\n"));
     let key = "key = \"office.ppk\"";
     let config = load(&format!("id = \"office2026\", {key}")).unwrap();
     let ppk = config.peers[0].ppk.as_ref().unwrap();
     assert_eq!((ppk.id.as_str(), ppk.required), ("office2026", true));
-    assert_eq!(ppk.key.expose(), [b'k'; 43]);
-    assert!(!format!("{config:?}").contains("kkkk"));
+    assert_eq!(ppk.key.expose(), PPK);
+    assert!(!format!("{config:?}").contains("LPJN"));
     let optional = load(&format!("id = \"a\", {key}, required = false")).unwrap();
     assert!(!optional.peers[0].ppk.as_ref().unwrap().required);
     for (ppk, problem) in [
@@ -341,7 +352,7 @@ fn a_ppk_written_into_the_file_by_mistake_is_never_repeated() {
 #[test]
 fn a_ppk_beside_licences_is_warned_of() {
     let folder = Folder::new();
-    folder.key("office.ppk", &[b'k'; 43], 0o600);
+    folder.key("office.ppk", PPK, 0o600);
     let licences = "zones = \"require\"\n\
         licences = [{ node = \"fa.example.net\", zones = [\"headers\"], right = \"read\" }]\n";
     let ppk = "ppk = { id = \"office2026\", key = \"office.ppk\" }\n";
@@ -381,7 +392,7 @@ fn keys_are_not_in_debug_output() {
     let config = Folder::new().load(&format!("{NODE}{OFFICE}")).unwrap();
     let shown = format!("{config:?}");
     assert!(shown.contains("Psk(32 octets)"), "{shown}");
-    assert!(!shown.contains("0123456789abcdef"), "{shown}");
+    assert!(!shown.contains("9f86d081884c7d65"), "{shown}");
 }
 
 #[test]

@@ -31,6 +31,16 @@ local = ["10.1.0.2/32"]
 remote = ["10.8.0.0/16"]
 "#;
 
+/// So many octets of an alphabet, in an order without rows and repetitions.
+pub(crate) fn varied(alphabet: &[u8], length: usize) -> Vec<u8> {
+    let mut state = 1_u32;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        alphabet[(state >> 16) as usize % alphabet.len()]
+    };
+    (0..length).map(|_| next()).collect()
+}
+
 /// A folder of one test, removed with it.
 struct Folder(PathBuf);
 
@@ -43,7 +53,7 @@ impl Folder {
         let folder = Self(std::env::temp_dir().join(name));
         fs::create_dir_all(&folder.0).unwrap();
         for name in ["office.psk", "alice.psk", "fa.psk", "gw.psk", "home.key"] {
-            folder.key(name, b"0123456789abcdef0123456789abcdef\n", 0o600);
+            folder.key(name, b"9f86d081884c7d659a2feaa0c55ad015\n", 0o600);
         }
         folder
     }
