@@ -512,4 +512,65 @@ mod tests {
         ];
         assert_eq!(named(&sha1), None);
     }
+
+    /// CVE-2018-6459, CVE-2021-41990: nothing in them is read, they are compared with the few that there are.
+    #[test]
+    fn parameters_of_pss_other_than_a_hash_its_mask_and_its_length_name_nothing() {
+        let oid = |last| tagged(6, &[0x2a, 0x86, 0x48, 0x86, 0xf7, 13, 1, 1, last]);
+        let hash = |n| {
+            sequence(&[
+                tagged(6, &[0x60, 0x86, 0x48, 1, 0x65, 3, 4, 2, n]),
+                vec![5, 0],
+            ])
+        };
+        let mask = |function, hash: Vec<u8>| tagged(0xa1, &sequence(&[oid(function), hash]));
+        let salt = |number: &[u8]| tagged(0xa2, &tagged(2, number));
+        let trailer = |number: &[u8]| tagged(0xa3, &tagged(2, number));
+        let (sha2, mgf1) = (tagged(0xa0, &hash(1)), mask(8, hash(1)));
+        let good = [sha2.clone(), mgf1.clone(), salt(&[32])];
+        let named = |parameters: &[Vec<u8>]| named(&sequence(&[oid(10), parameters.concat()]));
+        assert_eq!(
+            named(&[sequence(&good)]),
+            Some(SignatureAlgorithm::RsaPssSha256)
+        );
+        // None, NULL, and the defaults, which are those of SHA-1.
+        let defaults = sequence(&[]);
+        let bare = [
+            vec![],
+            vec![vec![5, 0]],
+            vec![defaults.clone()],
+            vec![defaults.clone(), defaults],
+        ];
+        let salts = [
+            &[0][..],
+            &[20],
+            &[33],
+            &[0xff],
+            &[0x80, 0, 0, 0],
+            &[0, 32],
+            &[],
+        ];
+        let salts = salts.map(|number| vec![sha2.clone(), mgf1.clone(), salt(number)]);
+        let trailers = [&[0][..], &[2], &[0xbc], &[0xff; 100], &[]];
+        let trailers = trailers.map(|number| [&good[..], &[trailer(number)]].concat());
+        let masks = [
+            mask(8, hash(2)),
+            mask(8, vec![]),
+            mask(9, hash(1)),
+            mask(8, mask(8, hash(1))),
+        ];
+        let masks = masks.map(|mask| vec![sha2.clone(), mask, salt(&[32])]);
+        let [a, b, c] = good.clone();
+        let orders = [
+            vec![b.clone(), a.clone(), c.clone()],
+            vec![a.clone(), a.clone(), b.clone(), c.clone()],
+            vec![a.clone(), b.clone()],
+            vec![a.clone(), c.clone()],
+            vec![sequence(&[a, b, c])],
+        ];
+        let others = salts.into_iter().chain(trailers).chain(masks).chain(orders);
+        for other in others.map(|other| vec![sequence(&other)]).chain(bare) {
+            assert_eq!(named(&other), None, "{other:x?}");
+        }
+    }
 }
