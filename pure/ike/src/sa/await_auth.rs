@@ -50,7 +50,7 @@ pub(crate) struct AwaitAuth {
     request: Vec<u8>,
     response: Vec<u8>,
     group: Group,
-    private: bool,
+    pub(super) private: bool,
     /// How we sign for the initiator, if we sign at all.
     method: Option<Result<AuthMethod, NotVerified>>,
     /// Whether the initiator may be sent to another gateway, and where it is to go now.

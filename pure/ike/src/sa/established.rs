@@ -331,7 +331,16 @@ impl Established {
         let peer = core.peer(config)?;
         let asks = core.requests.is_idle()
             || !self.is_patient() && core.requests.may_exceed(config.timers.liveness_attempts);
-        asks.then(|| liveness::deadline(self.heard, peer.liveness))?
+        asks.then(|| liveness::deadline(self.heard, self.patience(peer.liveness)))?
+    }
+
+    /// How long the peer may be silent. An initiator of which nothing came since our answer to IKE_AUTH may not have
+    /// taken that, and its word that it did not may be lost: it is asked soon.
+    fn patience(&self, liveness: Duration) -> Duration {
+        match self.contact.ours || self.was_heard() {
+            true => liveness,
+            false => liveness.min(liveness::CONFIRMATION),
+        }
     }
 
     /// Whether it is the peer that decides where this SA goes, and needs the time to find a path.
@@ -681,8 +690,10 @@ impl crate::Engine {
     /// As if no peer had sent our vendor ID.
     pub(crate) fn forget_vendor(&mut self) {
         for sa in self.sas.values_mut() {
-            if let State::Established(up) = &mut sa.state {
-                up.private = false;
+            match &mut sa.state {
+                State::Established(up) => up.private = false,
+                State::AwaitAuth(state) => state.private = false,
+                _ => {}
             }
         }
     }

@@ -6,6 +6,7 @@ use crate::{DownReason, Event, Inside, Pool};
 use crypto::UnixTime;
 use model::{Instant, Lease, LeaseChange};
 use std::time::Duration;
+use wire::codec::{Codec, Reader};
 use wire::ike::{
     Configuration, ConfigurationAttribute, ConfigurationType, ExchangeType, Payload,
     TrafficSelectors,
@@ -55,6 +56,41 @@ pub(crate) fn pool_of(config: &mut Config) -> &mut Pool {
         } => pool,
         other => panic!("{other:?}"),
     }
+}
+
+/// CVE-2023-28771. Name servers become arguments of programs, subnets become routes: no text of a gateway's does.
+#[test]
+fn of_all_attributes_that_a_gateway_sends_nothing_but_numbers_is_kept() {
+    let hostile = b"$(x);`y`|z&'\"*~\\".repeat(20);
+    let mut kept = 0;
+    for kind in 0..=40 {
+        for length in 1..=40 {
+            let mut octets = vec![ConfigurationType::CFG_REPLY.0, 0, 0, 0];
+            let address = [0, 1, 0, 4, 10, 9, 0, 5];
+            let header = [0, kind, 0, length];
+            octets.extend([&address[..], &header, &hostile[..length.into()]].concat());
+            let Ok(configuration) = Configuration::read(&mut Reader::new("CP", &octets)) else {
+                continue;
+            };
+            let reply = saying(vec![Payload::Configuration(configuration)]);
+            let Some(inside) = crate::extension::configuration::read_reply(&reply) else {
+                continue;
+            };
+            kept += inside.dns.len() + inside.subnets.len();
+            let number = |c: char| c.is_ascii_hexdigit() || c == '.' || c == ':';
+            let mut servers = inside.dns.iter().map(ToString::to_string);
+            assert!(
+                servers.all(|server| server.chars().all(number)),
+                "{inside:?}"
+            );
+            let shown = format!("{inside:?}");
+            assert!(
+                !shown.contains(['$', ';', '`', '|', '&', '\'', '"', '~']),
+                "{shown}"
+            );
+        }
+    }
+    assert!(kept >= 3, "servers and subnets of either family are kept");
 }
 
 const BOTH: [&str; 2] = ["10.9.0.0/24", "fd00:9::/64"];

@@ -4,6 +4,7 @@
 use super::pair::{Flying, Pair, Side, fit};
 use super::*;
 use crate::{DropReason, Event, SaState};
+use crypto::Rng;
 use model::{CsaId, IkeSaId};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -470,6 +471,44 @@ fn datagrams_of_any_length_and_content_are_survived() {
     pair.deliver(&genuine);
     pair.settle();
     assert_eq!(pair.left.up(), 1);
+}
+
+/// From an address of anywhere and along the path of an SA that is up: noise, noise behind a genuine header with the
+/// length that it has, and genuine messages that are doubled or have noise in the middle.
+#[test]
+fn noise_of_any_length_leaves_an_sa_up_and_lets_the_next_be_made() {
+    let (mut pair, request) = with_request();
+    let mut rng = Rng::from_seed([34; 32]);
+    let lengths = (0..600).chain([1279, 1280, 1499, 1500, 16_383, 16_384, 16_385, 65_507]);
+    for length in lengths {
+        let mut noise = vec![0; length];
+        rng.fill(&mut noise);
+        let mut behind = request.message.clone();
+        behind.truncate(28);
+        behind.extend(&noise);
+        let octets = (behind.len() as u32).to_be_bytes();
+        behind[24..28].copy_from_slice(&octets);
+        let mut within = request.message.clone();
+        within.splice(20..20, noise.iter().copied());
+        for message in [noise, behind, within] {
+            let mut flying = Flying {
+                message,
+                ..request.clone()
+            };
+            pair.deliver(&flying);
+            flying.path.remote.set_ip("198.51.100.9".parse().unwrap());
+            pair.deliver(&flying);
+        }
+    }
+    pair.intercept();
+    assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
+    pair.deliver(&request);
+    pair.settle();
+    let mut fresh = Pair::seeded(mobile(), gateway(), 9);
+    std::mem::swap(&mut fresh.right, &mut pair.right);
+    fresh.now = pair.now;
+    fresh.connect();
+    assert_eq!(fresh.left.up(), 1);
 }
 
 /// Two peers with a secret each: neither can be the other.

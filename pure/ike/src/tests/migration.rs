@@ -16,7 +16,7 @@ fn node(name: &str) -> Identity {
     format!("{name}.example.net").parse().unwrap()
 }
 
-fn token(nonce: u8) -> Token {
+pub(super) fn token(nonce: u8) -> Token {
     let mut token = Token {
         spis: [Spi(0x1111), Spi(0x2222)],
         nonce: [nonce; 16],

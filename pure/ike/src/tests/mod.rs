@@ -1,6 +1,7 @@
 //! Engines against each other on virtual time.
 
 mod addresses;
+mod agreement;
 mod attack;
 mod attempt;
 mod auth;

@@ -12,8 +12,8 @@ use model::Group;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 use wire::ike::{
-    ExchangeType, Flags, GroupId, Header, Message, NotifyType, Payload, PayloadType, Proposal,
-    TrafficSelectors, Transform, TransformType,
+    Datagram, ExchangeType, Flags, GroupId, Header, Message, NotifyType, Payload, PayloadType,
+    Proposal, TrafficSelectors, Transform, TransformType,
 };
 
 const ANY: RangeInclusive<u16> = 0..=u16::MAX;
@@ -467,4 +467,115 @@ fn a_peer_without_the_vendor_id_is_sent_none_of_our_private_numbers() {
     pair.deliver(&request);
     pair.settle();
     assert!(pair.left.newest().agreement.is_none() && pair.left.refusals().is_empty());
+}
+
+/// Asserts that nothing in a message has a number of ours.
+fn is_standard(said: &Message) {
+    let private = |payload: &Payload| match payload {
+        Payload::Notify(notify) => notify.kind.is_private(),
+        other => other.kind().is_private(),
+    };
+    assert!(!said.header.exchange.is_private(), "{said:?}");
+    assert!(!said.payloads.iter().any(private), "{said:?}");
+}
+
+/// IKE_AUTH between ends that did not send each other the vendor ID: the request, and what comes of it.
+fn ike_auth(left: Config, right: Config) -> (Message, Message) {
+    let mut pair = certificates::pair(left, right, certificates::TODAY, 1);
+    pair.initiate(Side::Left);
+    pair.deliver_next();
+    pair.right.engine.forget_vendor();
+    let answer = pair.intercept().remove(0);
+    let Ok(Datagram::Clear(mut clear)) = Datagram::decode(&answer.message) else {
+        panic!("IKE_SA_INIT is in the clear");
+    };
+    let before = clear.payloads.len();
+    clear
+        .payloads
+        .retain(|payload| !matches!(payload, Payload::VendorId(_)));
+    assert_eq!(before - clear.payloads.len(), 1);
+    let message = clear.encode();
+    pair.deliver(&Flying { message, ..answer });
+    let request = pair.intercept().remove(0);
+    let asked = pair.right.engine.peek(&request.message).unwrap();
+    pair.deliver(&request);
+    let response = pair.intercept().remove(0);
+    (asked, pair.left.engine.peek(&response.message).unwrap())
+}
+
+/// With zones, grants of levels and BEET mode at both ends; and with a certificate that is refused, which is explained to
+/// ends of ours.
+#[test]
+fn ike_auth_has_none_of_our_private_numbers_for_a_peer_without_the_vendor_id() {
+    let (mut left, mut right) = (mobile(), gateway());
+    for config in [&mut left, &mut right] {
+        let zones = two_zones(Stance::Accept, "n.example.net");
+        let zones = ZonePolicy {
+            level: Some(grant()),
+            ..zones
+        };
+        *zones_of(config) = zones;
+        if let PeerRole::Vpn { mode, .. } = &mut config.peers[0].role {
+            *mode = Mode::Beet;
+        }
+    }
+    let (asked, answered) = ike_auth(left, right);
+    assert_eq!(asked.header.exchange, ExchangeType::IKE_AUTH);
+    is_standard(&asked);
+    is_standard(&answered);
+    let (mut left, right) = certificates::ends();
+    left.credential = Some(certificates::credential(&["mobile-other"], "mobile-other"));
+    let (asked, answered) = ike_auth(left, right);
+    is_standard(&asked);
+    let failed = refused(NotifyType::AUTHENTICATION_FAILED);
+    assert_eq!(answered.payloads, failed);
+}
+
+#[test]
+fn a_neighbour_without_the_vendor_id_is_asked_for_no_keys() {
+    let next = host("next", peer("before", PeerRole::Neighbour));
+    let before = host("before", peer("next", PeerRole::Neighbour));
+    let mut pair = Pair::new(next, before);
+    let id = pair.connect();
+    let mut pair = of_another_kind(pair);
+    pair.with(Side::Left, |engine, now| {
+        engine.request_keys(id, migration::token(1), now);
+    });
+    assert!(pair.intercept().is_empty());
+    let told = format!("{:?}", pair.left.events.last());
+    assert!(told.contains("NotANeighbour"), "{told}");
+}
+
+/// ONWARD is a part of a grant, which is not sent at all.
+#[test]
+fn a_licensed_node_without_the_vendor_id_is_told_nothing_of_nodes_onward() {
+    let mut pair = Pair::new(distribute::gateway_of_node(), distribute::node());
+    let id = pair.connect();
+    let mut pair = of_another_kind(pair);
+    let onward = model::Onward {
+        key: Secret::new(vec![3; 20]),
+        licences: vec![licence("n.example.net")],
+    };
+    let grant = model::Grant {
+        onward: Some(onward),
+        ..distribute::grant(1)
+    };
+    pair.with(Side::Left, |engine, now| engine.distribute(id, grant, now));
+    assert!(pair.intercept().is_empty());
+}
+
+/// OFFER names the node of a slot.
+#[test]
+fn a_slot_is_not_offered_to_a_peer_without_the_vendor_id() {
+    const NODE: &str = "a.example.net";
+    let mut pair = of_another_kind(slot::connected(&[NODE], &[NODE]));
+    let before = pair.sent.len();
+    slot::open(&mut pair, NODE);
+    for flying in &pair.sent[before..] {
+        let receiver = match flying.to {
+            Side::Left => &pair.left,
+            Side::Right => &pair.right,
+        };
+        is_standard(&receiver.engine.peek(&flying.message).unwrap());
+    }
 }

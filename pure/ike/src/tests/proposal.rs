@@ -5,7 +5,8 @@ use crate::proposal::*;
 use crate::{Peer, PeerRole};
 use model::{Group, Kem, Sha2, Spi, Suite};
 use wire::ike::{
-    Attribute, EncryptionId, EsnId, GroupId, IntegrityId, Proposal, Transform, TransformType,
+    Attribute, EncryptionId, EsnId, GroupId, IntegrityId, PrfId, Proposal, Protocol, Transform,
+    TransformType,
 };
 
 const BOTH: [Suite; 2] = [Suite::Aes256Gcm16, Suite::Aes128Gcm16];
@@ -367,6 +368,126 @@ fn a_successor_may_have_another_kind_of_suite() {
     let all = menu(&CBC, &[Group::X25519]);
     let (checked, ours) = check_successor(&[choice.answer], &all).unwrap();
     assert_eq!((checked.suite, ours), (Suite::Aes256Cbc(Sha2::Sha256), 8));
+}
+
+/// All that can be offered for an IKE SA and for a child.
+fn everything() -> (IkeMenu, EspMenu) {
+    let kems: Vec<_> = Kem::ALL.map(Some).into_iter().chain([None]).collect();
+    let ike = IkeMenu {
+        kems: kems.clone(),
+        ..menu(&Suite::ALL, &Group::ALL)
+    };
+    let esp = EspMenu {
+        kems,
+        esn: true,
+        ..exchanging(&Suite::ALL, &[GroupId::CURVE25519])
+    };
+    (ike, esp)
+}
+
+/// A proposal with this transform, and of every other type the first one alone.
+fn with_only(proposal: &Proposal, transform: &Transform) -> Proposal {
+    let mut transforms = vec![transform.clone()];
+    for other in &proposal.transforms {
+        if transforms.iter().all(|taken| taken.kind != other.kind) {
+            transforms.push(other.clone());
+        }
+    }
+    Proposal {
+        transforms,
+        ..proposal.clone()
+    }
+}
+
+/// CVE-2016-3071: a transform was advertised that was not there.
+#[test]
+fn every_transform_that_is_offered_can_be_chosen_alone() {
+    let (ike, esp) = everything();
+    for proposal in offer_ike(&ike) {
+        for transform in &proposal.transforms {
+            let choice = choose_ike(&[with_only(&proposal, transform)], &ike).unwrap();
+            let answer = [choice.answer.clone()];
+            assert!(answer[0].transforms.contains(transform), "{transform:?}");
+            assert_eq!(check_ike(&answer, &ike), Some(choice));
+        }
+    }
+    for proposal in offer_esp(&esp, SPI) {
+        for transform in &proposal.transforms {
+            let choice = choose_esp(&[with_only(&proposal, transform)], &esp, SPI).unwrap();
+            let answer = [choice.answer];
+            assert!(answer[0].transforms.contains(transform), "{transform:?}");
+            assert!(check_esp(&answer, &esp).is_some(), "{transform:?}");
+        }
+    }
+}
+
+/// Ciphers by any number and with keys of any length, each with any integrity and with none.
+fn combinations() -> Vec<Vec<Transform>> {
+    let numbers = || (0..50).chain(41_095..41_105);
+    let lengths = [0, 1, 64, 128, 192, 256, 512].map(Some);
+    let cipher = |id, bits: Option<u16>| Transform {
+        attributes: bits.map(Attribute::KeyLength).into_iter().collect(),
+        ..Transform::plain(TransformType::ENCR, id)
+    };
+    let mut combinations = Vec::new();
+    for id in numbers() {
+        for bits in lengths.into_iter().chain([None]) {
+            combinations.push(vec![cipher(id, bits)]);
+            combinations.extend(numbers().map(|integrity| {
+                let integrity = Transform::plain(TransformType::INTEG, integrity);
+                vec![cipher(id, bits), integrity]
+            }));
+        }
+    }
+    combinations
+}
+
+/// Asserts that these transforms are those of the suite, that all were offered, and that all of its keys have octets.
+fn is_whole(suite: Suite, picked: &[Transform], offered: &[Transform]) {
+    let ciphers = [true, false].map(|implicit| Transform::suite(suite, implicit));
+    assert!(ciphers.contains(&picked[0]), "{suite}: {picked:?}");
+    let hmac = picked
+        .iter()
+        .find(|t| t.kind == TransformType::INTEG && t.id != 0);
+    assert_eq!(hmac, Transform::integrity(suite).as_ref(), "{suite}");
+    assert!(picked.iter().all(|one| offered.contains(one)), "{suite}");
+    assert!(suite.key_len() >= 16 && suite.mac_key_len() + suite.salt_len() > 0);
+}
+
+/// CVE-2024-3652, CVE-2018-10811, CVE-2026-35328: keys without octets, algorithms that do not go together.
+#[test]
+fn of_all_combinations_of_ciphers_and_integrity_those_of_our_suites_alone_are_chosen() {
+    let (ike, esp) = everything();
+    let (mut for_ike, mut for_esp) = (Vec::new(), Vec::new());
+    for some in combinations() {
+        let proposal = |protocol, spi: &[u8], others: &[Transform]| Proposal {
+            number: 1,
+            protocol,
+            spi: spi.to_vec(),
+            transforms: [&some[..], others].concat(),
+        };
+        let others = [
+            Transform::prf(PrfId::HMAC_SHA2_256),
+            Transform::group(GroupId::CURVE25519),
+        ];
+        let first = proposal(Protocol::IKE, &[], &others);
+        if let Some(choice) = choose_ike(std::slice::from_ref(&first), &ike) {
+            is_whole(choice.suite, &choice.answer.transforms, &first.transforms);
+            for_ike.push(choice.suite);
+        }
+        let spi = SPI.0.to_be_bytes();
+        let child = proposal(Protocol::ESP, &spi, &[Transform::esn(EsnId::NO)]);
+        if let Some(choice) = choose_esp(std::slice::from_ref(&child), &esp, SPI) {
+            is_whole(choice.suite, &choice.answer.transforms, &child.transforms);
+            for_esp.push(choice.suite);
+        }
+    }
+    for suite in Suite::ALL {
+        assert!(
+            for_ike.contains(&suite) && for_esp.contains(&suite),
+            "{suite}"
+        );
+    }
 }
 
 const KEM_768: u16 = GroupId::ML_KEM_768.0;
