@@ -73,6 +73,30 @@ fn the_headers_are_seen_and_the_payload_is_a_length() {
     assert_eq!(open(&mut bob, &packet), Ok(segment()));
 }
 
+/// CVE-2026-43284: the packet that a node reads is the one that it forwards, and others may have it at the same time.
+#[test]
+fn a_packet_is_opened_in_a_copy_whatever_comes_of_it() {
+    let (mut alice, mut bob) = pair(&two_zones());
+    let (mut node, mut scratch) = (node(&two_zones(), &[1]), Scratch::new());
+    let genuine = seal(&mut alice, &segment()).unwrap();
+    let shared: std::sync::Arc<[u8]> = genuine.clone().into();
+    let reader = std::sync::Arc::clone(&shared);
+    for _ in 0..2 {
+        let view = node.open(&shared, &mut scratch).unwrap();
+        assert_eq!(view.headers().unwrap().ip, &segment()[..20]);
+        assert_eq!(*reader, *genuine);
+    }
+    for at in 0..genuine.len() {
+        let mut damaged = genuine.clone();
+        damaged[at] ^= 1;
+        let before = damaged.clone();
+        // Damage behind the zone that it reads is not its business.
+        let _ = node.open(&damaged, &mut scratch).map(drop);
+        assert_eq!(damaged, before, "octet {at}");
+    }
+    assert_eq!(open(&mut bob, &reader), Ok(segment()));
+}
+
 #[test]
 fn of_a_fixed_map_a_node_knows_without_reading_it() {
     let (alice, bob) = fixed_sas(&[(1, 52)]);
