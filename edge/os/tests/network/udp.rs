@@ -98,6 +98,55 @@ fn coalesced_datagrams_are_split_again() {
     assert_eq!(lengths, [100, 100, 100, 100, 100, 30]);
 }
 
+/// Also where each is written over as soon as it is read, as one that is opened in place.
+#[test]
+fn runs_of_any_length_and_content_are_split_and_no_datagram_reaches_into_another() {
+    let namespace = NetNs::new().unwrap();
+    let mut far = bind(&namespace, "127.0.0.1:4500");
+    let socket = || std::net::UdpSocket::bind("127.0.0.1:0");
+    let near = namespace.enter(socket).unwrap().unwrap();
+    let state = quinn_udp::UdpSocketState::new((&near).into()).unwrap();
+    let mut dice = 0x5eed_0001_u32;
+    let mut roll = || {
+        dice = dice.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (dice >> 24) as u8
+    };
+    for (length, count, last) in [
+        (1, 63, 1),
+        (2, 10, 1),
+        (3, 63, 2),
+        (100, 5, 30),
+        (1023, 63, 1023),
+        (1472, 44, 7),
+        (9000, 7, 1),
+        (32_000, 2, 500),
+        (65_507, 0, 65_507),
+    ] {
+        let contents: Vec<u8> = (0..length * count + last).map(|_| roll()).collect();
+        let run = quinn_udp::Transmit {
+            destination: far.local(),
+            ecn: None,
+            contents: &contents,
+            segment_size: (count > 0).then_some(length),
+            src_ip: None,
+        };
+        state.try_send((&near).into(), &run).unwrap();
+        let mut got = Vec::new();
+        until("the whole run", || {
+            // There may be nothing yet.
+            let _ = far.recv(|_, payload| {
+                got.push(payload.to_vec());
+                payload.fill(0xff);
+            });
+            got.iter().map(Vec::len).sum::<usize>() >= contents.len()
+        });
+        assert!(
+            got.iter().map(Vec::as_slice).eq(contents.chunks(length)),
+            "{length}"
+        );
+    }
+}
+
 #[test]
 fn a_datagram_longer_than_the_link_is_fragmented() {
     let line = Line::new();
