@@ -214,6 +214,27 @@ pub(super) mod tests {
         assert!(report.goals.iter().all(|goal| goal.reached));
     }
 
+    /// From 7.2 Gb/s to 20 Mb/s, in one round of one flood or in all; or to nothing.
+    #[test]
+    fn a_tunnel_that_collapses_beside_a_flood_misses_the_goal() {
+        for (collapsed, rounds) in [(0.02, 1), (0.02, 3), (0.0, 3), (6.0, 3)] {
+            let round = |flooded| Round {
+                control: turn(7.2, 100),
+                flooded: turn(flooded, 100),
+            };
+            let calm = |_| round(7.0);
+            let beside = |n| round(if n < rounds { collapsed } else { 7.0 });
+            let measured = [
+                (Kind::ALL[0], (0..3).map(calm).collect()),
+                (Kind::ALL[1], (0..3).map(beside).collect()),
+            ];
+            let report = Report::new(&measured);
+            let row = &report.rows[1];
+            assert!(row.least_ratio < 0.9, "{row:?}");
+            assert_eq!(report.goals[0].reached, rounds == 1, "{:?}", report.goals);
+        }
+    }
+
     #[test]
     fn one_set_up_that_is_not_served_is_a_failure() {
         let report = report(99);
