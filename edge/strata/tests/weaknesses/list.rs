@@ -25,6 +25,11 @@ pub enum Answer {
 use Answer::{Nothing, Tests};
 
 const AGREEMENT: &str = "pure/crypto/src/agreement.rs";
+const AGREED: &str = "pure/ike/src/tests/agreement.rs";
+const HOSTILE: &str = "pure/crypto/tests/hostile.rs";
+const IKE_SIGNATURE: &str = "pure/ike/src/signature.rs";
+const IKE_SUITES: &str = "pure/ike/src/tests/suites.rs";
+const UNPROVED: &str = "edge/stratad/src/unproved.rs";
 const JOIN: &str = "edge/os/src/join.rs";
 const ACKNOWLEDGEMENTS: &str = "pure/pep/tests/acknowledgements.rs";
 const HOLDINGS: &str = "pure/node/src/tests/holdings.rs";
@@ -232,20 +237,35 @@ pub const WEAKNESSES: &[Weakness] = &[
         number: 15,
         seen: "CVE-2016-3071, Libreswan",
         what: "a transform that was advertised and not there was chosen",
-        answer: Tests(&[(
-            "pure/ike/src/tests/handshake.rs",
-            "every_suite_works_for_ike_and_for_esp",
-        )]),
+        answer: Tests(&[
+            (
+                PROPOSAL,
+                "every_transform_that_is_offered_can_be_chosen_alone",
+            ),
+            (
+                IKE_SUITES,
+                "every_suite_protects_both_sas_and_their_successors_over_a_bad_hop",
+            ),
+            (GROUPS, "every_group_works"),
+            (
+                "pure/ike/src/tests/kem.rs",
+                "every_method_connects_and_the_responders_order_decides",
+            ),
+        ]),
     },
     Weakness {
         number: 16,
         seen: "CVE-2024-3652, Libreswan",
         what: "a proposal whose keys have no octets failed an assertion",
         answer: Tests(&[
+            (
+                PROPOSAL,
+                "of_all_combinations_of_ciphers_and_integrity_those_of_our_suites_alone_are_chosen",
+            ),
             (PROPOSAL, "none_may_stand_for_integrity_beside_an_aead"),
             (
-                "pure/ike/src/tests/handshake.rs",
-                "every_suite_works_for_ike_and_for_esp",
+                IKE_SUITES,
+                "every_suite_protects_both_sas_and_their_successors_over_a_bad_hop",
             ),
         ]),
     },
@@ -274,7 +294,21 @@ pub const WEAKNESSES: &[Weakness] = &[
         number: 19,
         seen: "CVE-2017-9023, strongSwan",
         what: "a choice in ASN.1 sent the reader into an endless loop",
-        answer: Tests(&[(TRUST, "no_damage_to_a_certificate_leaves_it_believed")]),
+        answer: Tests(&[
+            (
+                HOSTILE,
+                "hostile_der_in_the_place_of_any_value_of_a_chain_is_refused_within_bounds",
+            ),
+            (
+                HOSTILE,
+                "hostile_der_in_every_extension_that_has_choices_is_refused_within_bounds",
+            ),
+            (
+                HOSTILE,
+                "hostile_der_in_the_place_of_any_value_of_a_key_is_read_within_bounds",
+            ),
+            (TRUST, "no_damage_to_a_certificate_leaves_it_believed"),
+        ]),
     },
     Weakness {
         number: 20,
@@ -327,6 +361,18 @@ pub const WEAKNESSES: &[Weakness] = &[
         what: "the text of an error notify reached a shell",
         answer: Tests(&[
             (
+                "edge/os/src/program.rs",
+                "arguments_and_input_reach_a_program_as_they_are",
+            ),
+            (
+                "edge/os/src/program.rs",
+                "the_lock_and_the_list_of_resolvers_alone_run_programs",
+            ),
+            (
+                "pure/ike/src/tests/addresses.rs",
+                "of_all_attributes_that_a_gateway_sends_nothing_but_numbers_is_kept",
+            ),
+            (
                 "edge/strata/src/show/status.rs",
                 "nothing_a_peer_says_reaches_the_terminal_raw",
             ),
@@ -346,10 +392,28 @@ pub const WEAKNESSES: &[Weakness] = &[
         number: 28,
         seen: "CVE-2023-21758, Windows",
         what: "the same, by many of them",
-        answer: Tests(&[(
-            FLOOD,
-            "malformed_datagrams_are_counted_and_cost_no_memory_and_no_tunnel",
-        )]),
+        answer: Tests(&[
+            (
+                FLOOD,
+                "malformed_datagrams_are_counted_and_cost_no_memory_and_no_tunnel",
+            ),
+            (
+                UNPROVED,
+                "packets_get_seven_parts_of_eight_of_the_time_whatever_a_message_costs",
+            ),
+            (
+                "edge/lab/src/bench/flood/report.rs",
+                "a_tunnel_that_collapses_beside_a_flood_misses_the_goal",
+            ),
+            (
+                "edge/lab/src/bench/flood/report.rs",
+                "one_set_up_that_is_not_served_is_a_failure",
+            ),
+            (
+                "edge/lab/tests/e2e/measure/bench.rs",
+                "a_flood_has_a_control_and_the_json_has_stable_keys",
+            ),
+        ]),
     },
     Weakness {
         number: 29,
@@ -360,6 +424,18 @@ pub const WEAKNESSES: &[Weakness] = &[
                 FLOOD,
                 "malformed_datagrams_are_counted_and_cost_no_memory_and_no_tunnel",
             ),
+            (
+                STRANGERS,
+                "bad_public_values_make_no_key_and_are_asked_for_cookies",
+            ),
+            (
+                STRANGERS,
+                "strangers_of_a_few_networks_cannot_keep_others_out",
+            ),
+            (
+                UNPROVED,
+                "a_network_that_fills_the_queue_keeps_no_other_out_and_memory_is_bounded",
+            ),
             (STATES, "a_responder_with_somebody_half_open"),
             (STATES, "a_responder_that_is_up"),
         ]),
@@ -368,10 +444,20 @@ pub const WEAKNESSES: &[Weakness] = &[
         number: 30,
         seen: "CVE-2025-20224, CVE-2025-20225, CVE-2025-20239, Cisco",
         what: "each malformed packet leaked memory",
-        answer: Tests(&[(
-            FLOOD,
-            "malformed_datagrams_are_counted_and_cost_no_memory_and_no_tunnel",
-        )]),
+        answer: Tests(&[
+            (
+                FLOOD,
+                "malformed_datagrams_are_counted_and_cost_no_memory_and_no_tunnel",
+            ),
+            (
+                STRANGERS,
+                "bad_public_values_make_no_key_and_are_asked_for_cookies",
+            ),
+            (
+                UNPROVED,
+                "a_network_that_fills_the_queue_keeps_no_other_out_and_memory_is_bounded",
+            ),
+        ]),
     },
     Weakness {
         number: 31,
@@ -422,8 +508,16 @@ pub const WEAKNESSES: &[Weakness] = &[
         answer: Tests(&[
             (ATTACK, "datagrams_of_any_length_and_content_are_survived"),
             (
+                ATTACK,
+                "noise_of_any_length_leaves_an_sa_up_and_lets_the_next_be_made",
+            ),
+            (
                 "edge/os/tests/network/udp.rs",
                 "coalesced_datagrams_are_split_again",
+            ),
+            (
+                "edge/os/tests/network/udp.rs",
+                "runs_of_any_length_and_content_are_split_and_no_datagram_reaches_into_another",
             ),
             (JOIN, "no_packets_of_a_peer_become_others_by_joining"),
         ]),
@@ -574,10 +668,24 @@ pub const WEAKNESSES: &[Weakness] = &[
         number: 51,
         seen: "Cremers, 2011",
         what: "a responder that has sent IKE_AUTH took that for mutual agreement",
-        answer: Tests(&[(
-            "pure/ike/src/tests/liveness.rs",
-            "a_peer_that_is_gone_is_given_up_with_its_children",
-        )]),
+        answer: Tests(&[
+            (
+                AGREED,
+                "a_proof_that_is_relayed_to_another_responder_makes_no_ike_sa",
+            ),
+            (
+                AGREED,
+                "an_initiator_that_refuses_the_answer_ends_the_responders_sa_at_once",
+            ),
+            (
+                AGREED,
+                "an_initiator_that_does_not_show_that_it_has_the_answer_is_given_up_soon",
+            ),
+            (
+                "pure/ike/src/tests/liveness.rs",
+                "a_peer_that_is_gone_is_given_up_with_its_children",
+            ),
+        ]),
     },
     Weakness {
         number: 52,
@@ -595,7 +703,20 @@ pub const WEAKNESSES: &[Weakness] = &[
         number: 53,
         seen: "CVE-2018-5389; Felsch and others, 2018",
         what: "who poses as the responder can try out a pre-shared key at leisure",
-        answer: Tests(&[(FAULTS, "a_key_file_must_exist_be_private_and_be_long")]),
+        answer: Tests(&[
+            (
+                FAULTS,
+                "a_key_file_must_exist_be_private_be_long_and_be_hard_to_guess",
+            ),
+            (
+                "edge/config/src/strength.rs",
+                "words_rows_and_repetitions_are_weak_however_long",
+            ),
+            (
+                "edge/config/src/strength.rs",
+                "what_generators_make_and_six_words_of_a_list_are_not",
+            ),
+        ]),
     },
     Weakness {
         number: 54,
@@ -646,13 +767,35 @@ pub const WEAKNESSES: &[Weakness] = &[
         number: 59,
         seen: "CVE-2021-41990, CVE-2018-6459, strongSwan",
         what: "parameters of RSA-PSS",
-        answer: Tests(&[(SIGNATURE, "wycheproof_rsa_with_pss")]),
+        answer: Tests(&[
+            (
+                IKE_SIGNATURE,
+                "every_algorithm_is_found_by_any_form_of_it_and_by_nothing_else",
+            ),
+            (
+                IKE_SIGNATURE,
+                "parameters_of_pss_other_than_a_hash_its_mask_and_its_length_name_nothing",
+            ),
+            (
+                "pure/crypto/tests/pss.rs",
+                "a_certificate_is_believed_with_no_other_parameters_of_pss_than_ours",
+            ),
+            (
+                "pure/crypto/tests/pss.rs",
+                "parameters_beside_a_certificate_are_those_in_it",
+            ),
+            (SIGNATURE, "wycheproof_rsa_with_pss"),
+        ]),
     },
     Weakness {
         number: 60,
         seen: "CVE-2017-9022, CVE-2017-11185, CVE-2018-17540, strongSwan",
         what: "an RSA modulus that is tiny or even",
         answer: Tests(&[
+            (
+                HOSTILE,
+                "no_rsa_key_of_a_kind_that_nobody_makes_verifies_anything_within_bounds",
+            ),
             (RAW_KEY, "the_rsa_key_of_rfc_7670_appendix_a_2_is_too_short"),
             (SUITES, "an_rsa_key_of_1024_bits_is_refused_with_a_reason"),
         ]),
@@ -806,8 +949,12 @@ pub const WEAKNESSES: &[Weakness] = &[
         what: "algorithms that do not go together, loops that do not end",
         answer: Tests(&[
             (
-                "pure/ike/src/tests/handshake.rs",
-                "every_suite_works_for_ike_and_for_esp",
+                PROPOSAL,
+                "of_all_combinations_of_ciphers_and_integrity_those_of_our_suites_alone_are_chosen",
+            ),
+            (
+                IKE_SUITES,
+                "every_suite_protects_both_sas_and_their_successors_over_a_bad_hop",
             ),
             (INSIDER, "a_peer_that_speaks_at_random_confuses_nobody"),
         ]),
@@ -829,10 +976,20 @@ pub const WEAKNESSES: &[Weakness] = &[
         number: 72,
         seen: "CVE-2026-43284, Linux",
         what: "octets were decrypted in place where others read them",
-        answer: Tests(&[(
-            "pure/crypto/src/aead.rs",
-            "one_flipped_bit_is_refused_and_nothing_is_released",
-        )]),
+        answer: Tests(&[
+            (
+                "pure/esp/tests/data_plane/licensed.rs",
+                "a_packet_is_opened_in_a_copy_whatever_comes_of_it",
+            ),
+            (
+                "edge/os/tests/network/udp.rs",
+                "runs_of_any_length_and_content_are_split_and_no_datagram_reaches_into_another",
+            ),
+            (
+                "pure/crypto/src/aead.rs",
+                "one_flipped_bit_is_refused_and_nothing_is_released",
+            ),
+        ]),
     },
     Weakness {
         number: 73,
@@ -941,7 +1098,7 @@ pub const WEAKNESSES: &[Weakness] = &[
     Weakness {
         number: 81,
         seen: "RFC 4555 section 5",
-        what: "an address that somebody else wrote into the header, also of a packet that arrives first from there",
+        what: "a forged source address in the IP header moved a tunnel, also when the forged packet arrived first",
         answer: Tests(&[
             (MOBIKE, "a_third_party_is_not_bombed_by_a_forged_header"),
             (
@@ -1043,7 +1200,7 @@ pub const WEAKNESSES: &[Weakness] = &[
     Weakness {
         number: 85,
         seen: "RFC 5944 section 5.1",
-        what: "an advertisement that nobody authenticates, by which a mobile node deregisters itself, hears no other agent, or leaves one that serves it",
+        what: "a forged agent advertisement made a mobile node deregister, ignore all other agents, or leave the agent in use",
         answer: Tests(&[
             (
                 FORGERIES,
@@ -1208,7 +1365,7 @@ pub const WEAKNESSES: &[Weakness] = &[
     Weakness {
         number: 94,
         seen: "Strata before 0.1.0",
-        what: "AUTH was computed over an identification written anew: a wrong one was accepted where reserved octets had changed",
+        what: "AUTH was computed over a re-encoded identification: an ID payload with modified reserved octets was accepted",
         answer: Tests(&[(
             "pure/ike/src/tests/auth.rs",
             "reserved_octets_of_an_identification_are_covered_as_they_came",
@@ -1305,7 +1462,7 @@ pub const WEAKNESSES: &[Weakness] = &[
     Weakness {
         number: 101,
         seen: "Strata before 0.1.0",
-        what: "private numbers of somebody else, without the vendor ID, are read as ours: a critical payload is not refused, a malformed one ends the IKE SA",
+        what: "private-use numbers of another vendor were read as those of Strata: a critical payload was not refused, a malformed one ended the IKE SA",
         answer: Tests(&[
             (
                 NEGOTIATION,
@@ -1326,6 +1483,22 @@ pub const WEAKNESSES: &[Weakness] = &[
             (
                 NEGOTIATION,
                 "a_peer_without_the_vendor_id_is_sent_none_of_our_private_numbers",
+            ),
+            (
+                NEGOTIATION,
+                "ike_auth_has_none_of_our_private_numbers_for_a_peer_without_the_vendor_id",
+            ),
+            (
+                NEGOTIATION,
+                "a_neighbour_without_the_vendor_id_is_asked_for_no_keys",
+            ),
+            (
+                NEGOTIATION,
+                "a_licensed_node_without_the_vendor_id_is_told_nothing_of_nodes_onward",
+            ),
+            (
+                NEGOTIATION,
+                "a_slot_is_not_offered_to_a_peer_without_the_vendor_id",
             ),
         ]),
     },
