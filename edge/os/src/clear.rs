@@ -186,8 +186,7 @@ impl Guard {
     fn receive(&self, batch: &mut Batch<'_>) {
         let accept = |rule: Rule| rule.verdict(Verdict::Accept);
         let mut input = |rule: Rule| batch.rule("input", &rule);
-        // What carries tunnels and what comes out of them are most of all packets. Numbers are compared in a tenth of the
-        // time of names.
+        // What carries tunnels is most of all packets, and numbers are compared sooner than names.
         for port in &self.ports {
             input(accept(udp(2, *port)));
         }

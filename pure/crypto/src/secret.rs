@@ -84,6 +84,7 @@ mod tests {
         assert_eq!(keymat.expose(), [32, 33, 34, 35]);
         assert_eq!(keymat.split_off_front(5), None);
         assert_eq!(keymat.len(), 4, "a refused request takes nothing");
+        assert!(!keymat.is_empty());
         assert_eq!(keymat.split_off_front(0), Some(Secret::new(Vec::new())));
         assert_eq!(keymat.split_off_front(4).map(|salt| salt.len()), Some(4));
         assert!(keymat.is_empty());

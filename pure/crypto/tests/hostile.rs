@@ -1,5 +1,7 @@
 //! Certificates and keys that were made to harm the reader: each is refused, on a small stack and before a deadline.
 
+#![allow(clippy::unwrap_used, reason = "what a test sets up has to work")]
+
 use crypto::{
     Certificate, KeyKind, PublicKey, RawKey, SignatureAlgorithm, TrustStore, UnixTime, sha256,
 };
@@ -49,7 +51,7 @@ fn der(tag: u8, value: &[u8]) -> Vec<u8> {
 /// The first value of some octets, and its content.
 fn first(octets: &[u8]) -> Option<(&[u8], &[u8])> {
     let (header, length) = match octets {
-        [_, length @ 0..128, ..] => (2, usize::from(*length)),
+        [_, length @ 0..=0x7f, ..] => (2, usize::from(*length)),
         [_, 0x81, length, ..] => (3, usize::from(*length)),
         [_, 0x82, high, low, ..] => (4, usize::from(u16::from_be_bytes([*high, *low]))),
         _ => return None,

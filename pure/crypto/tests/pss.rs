@@ -1,5 +1,7 @@
 //! Certificates that a CA has signed with RSASSA-PSS, with parameters of all kinds.
 
+#![allow(clippy::unwrap_used, reason = "what a test sets up has to work")]
+
 use crypto::{Certificate, TrustStore, UnixTime, Untrusted};
 use std::path::Path;
 

@@ -1890,6 +1890,18 @@ pub const FEATURES: &[Feature] = &[
             ),
             (
                 CLEAR,
+                "in_beet_mode_the_peers_address_inside_is_not_believed_in_clear",
+            ),
+            (
+                CLEAR,
+                "a_licensed_node_with_peers_of_its_own_passes_tunnels_and_no_claims",
+            ),
+            (
+                CLEAR,
+                "mobile_ip_passes_in_clear_and_what_claims_to_be_its_tunnel_does_not",
+            ),
+            (
+                CLEAR,
                 "a_reload_changes_what_is_believed_and_loses_no_count",
             ),
             (OS_CLEAR, "any_number_of_peers_is_one_lookup_and_holds"),
@@ -1909,6 +1921,14 @@ pub const FEATURES: &[Feature] = &[
             (
                 CLEAR,
                 "a_guard_that_another_program_removes_is_told_and_comes_back",
+            ),
+            (
+                CLEAR,
+                "a_guard_that_cannot_be_set_up_is_a_fault_that_stays_until_it_can",
+            ),
+            (
+                OS_CLEAR,
+                "what_others_change_of_it_looks_different_is_told_and_is_put_back_with_what_was_counted",
             ),
         ]),
     },

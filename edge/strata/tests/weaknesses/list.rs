@@ -1338,11 +1338,11 @@ pub const WEAKNESSES: &[Weakness] = &[
         what: "ESP waited for the key agreements of strangers",
         answer: Tests(&[
             (
-                "edge/stratad/src/unproved.rs",
+                UNPROVED,
                 "packets_get_seven_parts_of_eight_of_the_time_whatever_a_message_costs",
             ),
             (
-                "edge/stratad/src/unproved.rs",
+                "edge/stratad/src/unproved/queue.rs",
                 "a_network_that_fills_the_queue_keeps_no_other_out_and_memory_is_bounded",
             ),
         ]),
@@ -1802,16 +1802,34 @@ pub const WEAKNESSES: &[Weakness] = &[
                 "edge/os/tests/network/clear.rs",
                 "the_longest_prefix_decides_and_of_equal_ones_the_protected",
             ),
+            (
+                GUARD,
+                "in_beet_mode_the_peers_address_inside_is_not_believed_in_clear",
+            ),
+            (
+                GUARD,
+                "a_licensed_node_with_peers_of_its_own_passes_tunnels_and_no_claims",
+            ),
+            (
+                GUARD,
+                "mobile_ip_passes_in_clear_and_what_claims_to_be_its_tunnel_does_not",
+            ),
         ]),
     },
     Weakness {
         number: 119,
         seen: "any firewall's reload",
-        what: "a program that flushes all rules of the kernel takes a guard along in silence",
-        answer: Tests(&[(
-            GUARD,
-            "a_guard_that_another_program_removes_is_told_and_comes_back",
-        )]),
+        what: "a program that flushes all rules of the kernel takes a guard along in silence; one that flushes or changes a single table leaves it there without its rules",
+        answer: Tests(&[
+            (
+                GUARD,
+                "a_guard_that_another_program_removes_is_told_and_comes_back",
+            ),
+            (
+                "edge/os/tests/network/clear.rs",
+                "what_others_change_of_it_looks_different_is_told_and_is_put_back_with_what_was_counted",
+            ),
+        ]),
     },
     Weakness {
         number: 120,
@@ -1869,5 +1887,149 @@ pub const WEAKNESSES: &[Weakness] = &[
             COOKIE,
             "a_cookie_that_is_wanted_of_one_copy_only_spoils_no_proof",
         )]),
+    },
+    Weakness {
+        number: 123,
+        seen: "Strata before 0.1.0",
+        what: "a peer that makes new keys of its IKE SA as fast as it can: what is left of each one answered repeated requests for half a minute, and their number had no bound",
+        answer: Tests(&[
+            (
+                "pure/ike/src/tests/bounds.rs",
+                "what_is_left_of_ike_sas_that_a_peer_rekeys_without_end_is_bounded",
+            ),
+            (
+                "pure/ike/src/tests/bounds.rs",
+                "a_peer_that_begins_without_end_has_no_more_ike_sas_than_one_that_does_not",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 124,
+        seen: "Strata before 0.1.0",
+        what: "a peer whose messages come from ever other ports uses up the checks of new addresses of its network, or of all: nobody else is followed to where a NAT has it now",
+        answer: Tests(&[(
+            "pure/ike/src/sa/following.rs",
+            "a_peer_that_seems_to_be_everywhere_leaves_others_their_checks",
+        )]),
+    },
+    Weakness {
+        number: 125,
+        seen: "Strata before 0.1.0",
+        what: "tokens of one mobile node, shown by a neighbour of bad will, fill what a licensed node remembers of used ones: tokens of all others are refused as `Busy`",
+        answer: Tests(&[(
+            "pure/node/src/tests/migration.rs",
+            "tokens_of_one_slot_without_end_leave_another_slot_its_places",
+        )]),
+    },
+    Weakness {
+        number: 126,
+        seen: "Strata before 0.1.0",
+        what: "a peer, a licensed node or a mobile node that is refused, moves or has new keys without end writes a line of the log each time, and an audit record of each refused grant: it fills the disk, and what is said of others drowns",
+        answer: Tests(&[
+            (
+                "edge/stratad/src/journal.rs",
+                "a_peer_that_is_refused_without_end_has_a_few_lines_and_others_have_theirs",
+            ),
+            (
+                "edge/stratad/src/journal.rs",
+                "a_mobile_node_that_registers_without_end_has_a_few_lines",
+            ),
+            (
+                "edge/stratad/src/audit.rs",
+                "refusals_that_a_gateway_causes_without_end_leave_room_for_what_is_given",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 127,
+        seen: "Strata before 0.1.0",
+        what: "the name of a PPK, which an initiator chooses, was written into the log as it came: with a line of its own in it that looks like one of ours, or with what moves the cursor",
+        answer: Tests(&[
+            (
+                "pure/ike/src/extension/ppk.rs",
+                "what_a_stranger_calls_its_ppk_writes_no_line_of_its_own",
+            ),
+            (
+                "edge/stratad/src/journal.rs",
+                "a_text_with_a_line_of_its_own_is_one_line",
+            ),
+            (
+                "edge/stratad/src/audit.rs",
+                "a_reason_with_a_line_of_its_own_is_one_record",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 128,
+        seen: "Strata before 0.1.0",
+        what: "a home agent that a foreign agent lists, and that accepts whatever it is asked, has all places for visitors: those of other home agents find none",
+        answer: Tests(&[(
+            LINK,
+            "a_home_agent_that_fills_the_list_of_visitors_leaves_another_its_places",
+        )]),
+    },
+    Weakness {
+        number: 129,
+        seen: "Strata before 0.1.0",
+        what: "first messages with a cookie, and what half-open SAs send, waited in one queue with forged first messages and gave way to them",
+        answer: Tests(&[
+            (
+                UNPROVED,
+                "a_sender_that_receives_at_its_address_does_not_wait_behind_those_that_may_not",
+            ),
+            (
+                UNPROVED,
+                "senders_that_receive_at_their_addresses_leave_a_turn_to_others",
+            ),
+            (
+                STRANGERS,
+                "a_sender_is_known_to_receive_at_its_address_by_a_cookie_an_spi_or_a_stream",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 130,
+        seen: "Strata before 0.1.0",
+        what: "answers that ask forged addresses for cookies took time from packets that nothing bounded",
+        answer: Tests(&[
+            (
+                UNPROVED,
+                "answers_that_ask_for_cookies_get_one_part_of_sixteen_and_keep_nothing",
+            ),
+            (
+                UNPROVED,
+                "no_turn_has_more_messages_to_ask_for_cookies_than_it_may",
+            ),
+            (UNPROVED, "what_has_to_wait_says_until_when"),
+            (
+                STRANGERS,
+                "a_cookie_is_asked_for_in_the_same_way_whether_the_message_is_read_or_not",
+            ),
+            ("edge/stratad/src/streams.rs", "what_gives_way_is_reset"),
+        ]),
+    },
+    Weakness {
+        number: 131,
+        seen: "Strata before 0.1.0",
+        what: "a guard against packets in clear that a kernel refused to set up or to change was a line of the log; nobody who asked was told",
+        answer: Tests(&[(
+            GUARD,
+            "a_guard_that_cannot_be_set_up_is_a_fault_that_stays_until_it_can",
+        )]),
+    },
+    Weakness {
+        number: 132,
+        seen: "any network manager's restart",
+        what: "rules and routes of Mobile IPv4 that another program removed stayed away until the next registration, and those of a home agent for hosts that were bound nowhere for good",
+        answer: Tests(&[
+            (
+                "edge/os/tests/network/mobile.rs",
+                "what_others_take_away_is_told_and_missing_and_put_back",
+            ),
+            (
+                "edge/os/tests/network/mobile.rs",
+                "what_goes_with_an_interface_that_is_down_is_not_missing",
+            ),
+        ]),
     },
 ];

@@ -442,6 +442,24 @@ fn forgeries(pair: &Pair, exchange: ExchangeType) -> Vec<Flying> {
     forged
 }
 
+/// The Message ID "is zero for the IKE_SA_INIT messages" (RFC 7296 section 2.2), and an initiator's SPI is not.
+#[test]
+fn ike_sa_init_begins_an_sa_only_with_message_id_zero_and_the_spi_of_an_initiator() {
+    const SPI: std::ops::Range<usize> = 0..8;
+    const FLAGS: std::ops::Range<usize> = 19..20;
+    const MESSAGE_ID: std::ops::Range<usize> = 20..24;
+    let mut pair = Pair::new(mobile(), gateway());
+    pair.connect();
+    let first = pair.sent[0].clone();
+    for (field, octet) in [(SPI, 0), (FLAGS, 0), (FLAGS, 0x28), (MESSAGE_ID, 1)] {
+        let mut stranger = Pair::new(mobile(), gateway());
+        let mut wrong = first.clone();
+        wrong.message[field].fill(octet);
+        is_ignored(&mut stranger, &wrong);
+        assert_eq!(stranger.right.dropped(DropReason::UnknownSa), 1);
+    }
+}
+
 #[test]
 fn ike_auth_without_a_beginning_belongs_to_no_sa() {
     let mut pair = Pair::new(mobile(), gateway());

@@ -170,6 +170,7 @@ impl Pair {
 #[test]
 fn slow_start_begins_with_ten_segments_and_doubles_each_round_trip() {
     let mut pair = Pair::with(false);
+    assert_eq!(pair.server.congestion_window(), 10);
     pair.server.write(1_000_000);
     let mut flights = Vec::new();
     for _ in 0..3 {
@@ -179,6 +180,18 @@ fn slow_start_begins_with_ten_segments_and_doubles_each_round_trip() {
     }
     assert_eq!(flights[0], 10, "nothing was acknowledged yet at 100 ms");
     assert!(flights[1] >= 18 && flights[2] >= 36, "{flights:?}");
+}
+
+/// RFC 7661 section 1: an unused window says nothing of what the path can carry.
+#[test]
+fn a_window_grows_only_while_it_is_in_use() {
+    let mut pair = Pair::with(false);
+    for _ in 0..20 {
+        pair.server.write(MSS as u64);
+        pair.run_for(ms(200));
+    }
+    pair.assert_complete(20 * MSS as u64);
+    assert_eq!(pair.server.congestion_window(), 10);
 }
 
 #[test]

@@ -157,6 +157,22 @@ fn a_grant_of_nothing_ends_a_registration_and_not_the_mobile_node() {
     assert_eq!(care_of(&mobile), [agent(1)]);
 }
 
+/// Its request had the S bit: "the home agent retain its prior mobility bindings" (section 3.3).
+#[test]
+fn a_grant_of_nothing_ends_no_registration_beside_it() {
+    let mut mobile = mobile_with(MobileNodeConfig {
+        simultaneous: true,
+        ..mobile_config()
+    });
+    hear(&mut mobile, 1, (300, LONG), at(0));
+    grant(&mut mobile, Code::Accepted, Lifetime(300), at(10));
+    hear(&mut mobile, 2, (300, LONG), at(2_000));
+    let request = grant(&mut mobile, Code::Accepted, Lifetime::NONE, at(2_010));
+    assert_eq!(request.care_of, agent(2));
+    assert!(request.flags.has(RequestFlags::SIMULTANEOUS));
+    assert_eq!(care_of(&mobile), [agent(1)]);
+}
+
 #[test]
 fn a_request_is_a_deregistration_only_of_who_was_told_to_leave() {
     let mut mobile = mobile_with(MobileNodeConfig {
