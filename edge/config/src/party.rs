@@ -36,7 +36,7 @@ pub struct Party {
     /// records now reads later what the weakest exchange protects.
     pub kems: Vec<Option<Kem>>,
     /// `liveness`: silence after which it is asked for a sign of life, 1 s to 1 h. Default 30 s. Who answers neither that nor what
-    /// it was asked before, five more times, is gone. An initiator that sends nothing after it was authenticated is asked after 5 s.
+    /// it was asked before, five more times, is gone.
     pub liveness: Duration,
     /// `ike_rekey`: how long keys of the IKE SA are used, 1 s to 24 h. Default 4 h.
     pub ike_rekey: Duration,

@@ -30,6 +30,7 @@ const HOSTILE: &str = "pure/crypto/tests/hostile.rs";
 const IKE_SIGNATURE: &str = "pure/ike/src/signature.rs";
 const IKE_SUITES: &str = "pure/ike/src/tests/suites.rs";
 const UNPROVED: &str = "edge/stratad/src/unproved.rs";
+const UNPROVED_QUEUE: &str = "edge/stratad/src/unproved/queue.rs";
 const JOIN: &str = "edge/os/src/join.rs";
 const ACKNOWLEDGEMENTS: &str = "pure/pep/tests/acknowledgements.rs";
 const HOLDINGS: &str = "pure/node/src/tests/holdings.rs";
@@ -433,7 +434,7 @@ pub const WEAKNESSES: &[Weakness] = &[
                 "strangers_of_a_few_networks_cannot_keep_others_out",
             ),
             (
-                UNPROVED,
+                UNPROVED_QUEUE,
                 "a_network_that_fills_the_queue_keeps_no_other_out_and_memory_is_bounded",
             ),
             (STATES, "a_responder_with_somebody_half_open"),
@@ -454,7 +455,7 @@ pub const WEAKNESSES: &[Weakness] = &[
                 "bad_public_values_make_no_key_and_are_asked_for_cookies",
             ),
             (
-                UNPROVED,
+                UNPROVED_QUEUE,
                 "a_network_that_fills_the_queue_keeps_no_other_out_and_memory_is_bounded",
             ),
         ]),
@@ -507,10 +508,7 @@ pub const WEAKNESSES: &[Weakness] = &[
         what: "a datagram too large, or put together by GRO, panicked the task that receives",
         answer: Tests(&[
             (ATTACK, "datagrams_of_any_length_and_content_are_survived"),
-            (
-                ATTACK,
-                "noise_of_any_length_leaves_an_sa_up_and_lets_the_next_be_made",
-            ),
+            (ATTACK, "noise_of_any_length_leaves_an_sa_up"),
             (
                 "edge/os/tests/network/udp.rs",
                 "coalesced_datagrams_are_split_again",
@@ -676,10 +674,6 @@ pub const WEAKNESSES: &[Weakness] = &[
             (
                 AGREED,
                 "an_initiator_that_refuses_the_answer_ends_the_responders_sa_at_once",
-            ),
-            (
-                AGREED,
-                "an_initiator_that_does_not_show_that_it_has_the_answer_is_given_up_soon",
             ),
             (
                 "pure/ike/src/tests/liveness.rs",
@@ -1342,7 +1336,7 @@ pub const WEAKNESSES: &[Weakness] = &[
                 "packets_get_seven_parts_of_eight_of_the_time_whatever_a_message_costs",
             ),
             (
-                "edge/stratad/src/unproved/queue.rs",
+                UNPROVED_QUEUE,
                 "a_network_that_fills_the_queue_keeps_no_other_out_and_memory_is_bounded",
             ),
         ]),

@@ -331,16 +331,7 @@ impl Established {
         let peer = core.peer(config)?;
         let asks = core.requests.is_idle()
             || !self.is_patient() && core.requests.may_exceed(config.timers.liveness_attempts);
-        asks.then(|| liveness::deadline(self.heard, self.patience(peer.liveness)))?
-    }
-
-    /// How long the peer may be silent. An initiator of which nothing came since our answer to IKE_AUTH may not have
-    /// taken that, and its word that it did not may be lost: it is asked soon.
-    fn patience(&self, liveness: Duration) -> Duration {
-        match self.contact.ours || self.was_heard() {
-            true => liveness,
-            false => liveness.min(liveness::CONFIRMATION),
-        }
+        asks.then(|| liveness::deadline(self.heard, peer.liveness))?
     }
 
     /// Whether it is the peer that decides where this SA goes, and needs the time to find a path.

@@ -503,7 +503,7 @@ fn ike_auth(left: Config, right: Config) -> (Message, Message) {
     (asked, pair.left.engine.peek(&response.message).unwrap())
 }
 
-/// With zones, grants of levels and BEET mode at both ends; and with a certificate that is refused, which is explained to
+/// With zones and grants of levels at both ends; and with a certificate that is refused, which is explained to
 /// ends of ours.
 #[test]
 fn ike_auth_has_none_of_our_private_numbers_for_a_peer_without_the_vendor_id() {
@@ -515,9 +515,6 @@ fn ike_auth_has_none_of_our_private_numbers_for_a_peer_without_the_vendor_id() {
             ..zones
         };
         *zones_of(config) = zones;
-        if let PeerRole::Vpn { mode, .. } = &mut config.peers[0].role {
-            *mode = Mode::Beet;
-        }
     }
     let (asked, answered) = ike_auth(left, right);
     assert_eq!(asked.header.exchange, ExchangeType::IKE_AUTH);
