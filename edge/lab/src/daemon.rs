@@ -66,6 +66,19 @@ impl Daemon {
         self.host.run_command(self.command(words)?, DEADLINE)
     }
 
+    /// Removes the table that drops packets in clear, until the daemon no longer puts it back.
+    ///
+    /// # Errors
+    /// It is put back for ever, or the kernel refuses.
+    pub fn unguard(&self) -> Result<()> {
+        until("the end of the guard", DEADLINE, || {
+            self.host.inside(|| Ok(os::clear::remove()?))?;
+            let status = self.strata("status")?;
+            let removed = status["status"]["removed"].as_array();
+            Ok(removed.filter(|removed| !removed.is_empty()).map(|_| ()))
+        })
+    }
+
     /// `strata` with these words, not yet started.
     ///
     /// # Errors

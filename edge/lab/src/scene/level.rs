@@ -1,5 +1,6 @@
 //! Dynamic levels: every so many-th packet is in zones, and what the others are.
 
+use crate::daemon::Daemon;
 use crate::host::Host;
 use crate::process::DEADLINE;
 use crate::testbed::find_command;
@@ -65,7 +66,7 @@ every = {}
     }
 
     /// Leads what is to be plaintext around the tunnel between the mobile node and the gateway, whose server is
-    /// behind `lan0`, and takes it in at either end.
+    /// behind `lan0`.
     pub(super) fn lead_around(self, [mobile, node, gateway]: [&Host; 3]) -> Result<()> {
         if self.others != Others::Plaintext {
             return Ok(());
@@ -76,23 +77,21 @@ every = {}
         self.mark(gateway, from_server, "iifname lan0 ip daddr 10.9.0.2")?;
         gateway.route("10.9.0.2/32", "10.2.0.1")?;
         node.route("10.9.0.2/32", "10.1.0.2")?;
-        self.take_in(mobile, "radio0", "10.3.0.0/24")?;
-        self.take_in(gateway, "wired0", "10.9.0.2/32")
+        // It comes from where an answer would not go.
+        for (host, device) in [(mobile, "radio0"), (gateway, "wired0")] {
+            for name in ["all", device] {
+                host.sysctl(&format!("net.ipv4.conf.{name}.rp_filter"), "0")?;
+            }
+        }
+        Ok(())
     }
 
-    /// Has packets from a prefix that come around the tunnel arrive by the loopback interface. By any other a daemon's
-    /// guard drops them.
-    fn take_in(self, host: &Host, device: &str, from: &str) -> Result<()> {
-        // It comes from where an answer would not go.
-        for name in ["all", "lo"] {
-            host.sysctl(&format!("net.ipv4.conf.{name}.rp_filter"), "0")?;
+    /// Has both ends believe what comes around the tunnel. They are up.
+    pub(super) fn believe_plaintext(self, ends: &[Daemon]) -> Result<()> {
+        if self.others != Others::Plaintext {
+            return Ok(());
         }
-        host.run(&format!("tc qdisc add dev {device} clsact"))?;
-        host.run(&format!(
-            "tc filter add dev {device} ingress protocol ip u32 match ip src {from} \
-             action mirred ingress redirect dev lo"
-        ))?;
-        Ok(())
+        ends.iter().try_for_each(Daemon::unguard)
     }
 
     /// Gives packets, but for every so many-th, the mark of those that are not to enter the tunnel.

@@ -159,6 +159,9 @@ impl Scene {
             level.lead_around([&mobile, &node, &gateway])?;
         }
         let (ends, node) = protect(settings, [&mobile, &node, &gateway])?;
+        if let Some(level) = settings.level {
+            level.believe_plaintext(&ends)?;
+        }
         Ok(Self {
             mobile,
             server,

@@ -11,7 +11,6 @@ use crate::pair::{
     mobile_config,
 };
 use crate::plain;
-use crate::process::until;
 use crate::testbed::Testbed;
 use crate::wire;
 use anyhow::{Result, anyhow};
@@ -85,9 +84,7 @@ impl Line {
     fn unguarded() -> Result<Self> {
         Self::wire(|hosts| {
             let ends = strata(hosts, [PSK; 2], "refuse", "")?;
-            for (host, end) in hosts.into_iter().zip(&ends) {
-                unguard(host, end)?;
-            }
+            ends.iter().try_for_each(Daemon::unguard)?;
             Ok(Some(Box::new(ends)))
         })
     }
@@ -164,16 +161,6 @@ fn strata(hosts: [&Host; 2], keys: [&str; 2], zones: &str, line: &str) -> Result
     let ends = <[Daemon; 2]>::try_from(ends).map_err(|_| anyhow!("two ends"))?;
     ends[0].strata_text("up theirs --wait")?;
     Ok(ends)
-}
-
-/// Removes what drops packets in clear, until the daemon no longer puts it back.
-fn unguard(host: &Host, daemon: &Daemon) -> Result<()> {
-    until("the end of the guard", DEADLINE, || {
-        host.inside(|| Ok(os::clear::remove()?))?;
-        let status = daemon.strata("status")?;
-        let removed = status["status"]["removed"].as_array();
-        Ok(removed.filter(|removed| !removed.is_empty()).map(|_| ()))
-    })
 }
 
 /// A configuration with the AES-GCM that this process has, which is the roofline's.
