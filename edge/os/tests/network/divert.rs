@@ -1,5 +1,6 @@
 use crate::line::{
-    PATIENCE, address, await_datagram, await_readable, bind, give, ip, path, rules_and_routes,
+    PATIENCE, address, await_datagram, await_datagrams, await_readable, bind, give, ip, path,
+    readable_within, rules_and_routes, until,
 };
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use os::divert::{self, Options, Side};
@@ -8,6 +9,7 @@ use os::{Datagrams, Divert, Error, Family, NetNs, Prefix, netns};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{ErrorKind, Read};
 use std::os::fd::AsFd;
+use std::time::Duration;
 
 /// A mobile node, the licensed node and a gateway in a row; only the middle one is peculiar.
 pub struct Row {
@@ -346,18 +348,21 @@ fn after_the_end_packets_take_the_ordinary_way() {
     let before = (netlink.rules().unwrap(), netlink.links().unwrap());
     let mobile = bind(&row.mobile, "10.1.0.1:4500");
     let mut gateway = bind(&row.gateway, "10.2.0.1:4500");
-    let mut passes = || {
-        mobile
-            .send(path(&mobile, "10.2.0.1:4500"), 0, b"x")
-            .unwrap();
-        await_datagram(&mut gateway);
+    // What is under way as the device goes may go with it.
+    let mut passes = |octet| {
+        until("a datagram", || {
+            let to = path(&mobile, "10.2.0.1:4500");
+            mobile.send(to, 0, &[octet]).unwrap();
+            readable_within(&gateway, Duration::from_millis(100))
+                && (await_datagrams(&mut gateway).iter()).any(|(_, payload)| *payload == [octet])
+        });
     };
     // Killed: the rules stay, but lead nowhere, and the next one removes them.
     drop(row.divert());
-    passes();
+    passes(1);
     assert!(netlink.rules().unwrap().len() > before.0.len());
     row.divert().close().unwrap();
-    passes();
+    passes(2);
     let after = (netlink.rules().unwrap(), netlink.links().unwrap());
     assert_eq!(before, after);
     for table in [7291, 7292] {
