@@ -28,7 +28,7 @@ const PARTS: u32 = 8;
 const PARTS_FOR_COOKIES: u32 = 16;
 
 /// Packets flow until none came for so long.
-const LULL: Duration = Duration::from_millis(1);
+const LULL: Duration = Duration::from_micros(50);
 
 /// After so long the thread looks whether anything else is to be done.
 pub const SLICE: Duration = Duration::from_micros(500);
