@@ -35,10 +35,10 @@ pub(crate) fn bits(key: &[u8]) -> f64 {
     bits
 }
 
-/// A kind of characters, and how many there are.
+/// A kind of characters, and their number.
 type Kind = (fn(&u8) -> bool, f64);
 
-/// How many characters there are of the kinds that a key has.
+/// The size of the alphabet: all characters of each kind that occurs in a key.
 fn alphabet(key: &[u8]) -> f64 {
     let kinds: [Kind; 5] = [
         (u8::is_ascii_digit, 10.0),
@@ -63,7 +63,7 @@ fn repetition(key: &[u8], at: usize) -> usize {
     (0..at).map(same).max().unwrap_or(0)
 }
 
-/// Whether an octet is one of the letters of a word: small ones, and the one in front of them of either kind.
+/// Returns true if an octet belongs to a word: a run of lower-case letters, with or without a capital in front.
 fn is_in_word(key: &[u8], at: usize) -> bool {
     let is_small = |octet: &&u8| octet.is_ascii_lowercase();
     let before = match key[at].is_ascii_lowercase() {
@@ -77,7 +77,7 @@ fn is_in_word(key: &[u8], at: usize) -> bool {
     key[at].is_ascii_alphabetic() && letters >= WORD
 }
 
-/// Whether the last octet is as far from the one in front of it as that is from its own, and no further than the next.
+/// Returns true if the last three octets are a row: equal, ascending by one or descending by one.
 fn continues(octets: &[u8]) -> bool {
     let &[.., a, b, c] = octets else { return false };
     let step = i16::from(c) - i16::from(b);

@@ -5,7 +5,7 @@
 //! takes only a part of it the next one begins on a line of its own. A file that could not be opened,
 //! or not be written to, is opened again for the next line.
 
-use crate::share::Share;
+use crate::quota::Quota;
 use config::Audit as Settings;
 use control::{Deed, Permit, Record, Why, Zone};
 use crypto::UnixTime;
@@ -25,7 +25,7 @@ pub struct Audit {
     /// The file ends in the middle of a line.
     torn: bool,
     /// Of refusals, by the names of the peers that cause them.
-    refusals: BTreeMap<String, Share>,
+    refusals: BTreeMap<String, Quota>,
 }
 
 impl Audit {
@@ -61,8 +61,8 @@ impl Audit {
         let Some(whose) = whose.filter(|_| is_refusal) else {
             return Some(record);
         };
-        let share = self.refusals.entry(whose.clone()).or_default();
-        let left_out = share.take(now)?;
+        let quota = self.refusals.entry(whose.clone()).or_default();
+        let left_out = quota.take(now)?;
         let reason = record.reason.map(|why| match left_out {
             0 => why,
             left_out => format!("{why} (and {left_out} before, not recorded)"),

@@ -2,10 +2,10 @@
 //!
 //! Strangers can make the node speak as often as they like, so what is said about them is said at
 //! most once a second; how much was left unsaid is said as well. So can a peer, whose refused requests, moves and new
-//! keys each have a line, and a mobile node with its registrations: each has a share of the log, and none takes that of
+//! keys each have a line, and a mobile node with its registrations: each has a quota of lines, and none takes that of
 //! another.
 
-use crate::share::Share;
+use crate::quota::Quota;
 use model::{Instant, Mode};
 use node::mobile_ip::{self, ForeignEvent, HomeEvent, MobileEvent};
 use node::{Ending, Event};
@@ -18,15 +18,15 @@ use std::time::Duration;
 /// How long strangers are not mentioned again.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// So many shares are remembered; beyond, those of which nothing is used are forgotten.
-const MOST_SHARES: usize = 1 << 16;
+/// Most quotas to remember; beyond, those of which nothing is used are forgotten.
+const MOST_QUOTAS: usize = 1 << 16;
 
 /// The log, as far as it remembers anything.
 #[derive(Default)]
 pub struct Journal {
     silent_until: Instant,
     unsaid: u64,
-    shares: BTreeMap<Subject, Share>,
+    quotas: BTreeMap<Subject, Quota>,
 }
 
 /// What lines are about that it can have written as often as it likes.
@@ -247,11 +247,11 @@ impl Journal {
 
     /// Whether there is a line left for a subject; says how many were not told before.
     fn grants_line(&mut self, subject: &Subject, now: Instant) -> bool {
-        if self.shares.len() >= MOST_SHARES {
-            self.shares.retain(|_, share| !share.is_whole(now));
+        if self.quotas.len() >= MOST_QUOTAS {
+            self.quotas.retain(|_, quota| !quota.is_whole(now));
         }
-        let share = self.shares.entry(subject.clone()).or_default();
-        let Some(left_out) = share.take(now) else {
+        let quota = self.quotas.entry(subject.clone()).or_default();
+        let Some(left_out) = quota.take(now) else {
             return false;
         };
         if left_out > 0 {

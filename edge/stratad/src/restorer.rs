@@ -95,8 +95,8 @@ pub fn shorten(mut missing: Vec<String>) -> Vec<String> {
 pub fn warning(missing: &[String]) -> String {
     format!(
         "another program removed {} times within {} s what stratad had installed, and it is no longer put back: {}; packets \
-         of protected prefixes may leave in clear, or arrive in clear and be believed; keep that program from changing what it did not install, then \
-         `strata reload`",
+         of protected prefixes may leave in clear, or arrive in clear and be believed; keep that program from changing \
+         what it did not install, then `strata reload`",
         MOST + 1,
         SPAN.as_secs(),
         missing.join(", ")

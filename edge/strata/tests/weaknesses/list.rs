@@ -1900,7 +1900,7 @@ pub const WEAKNESSES: &[Weakness] = &[
     Weakness {
         number: 124,
         seen: "Strata before 0.1.0",
-        what: "a peer whose messages come from ever other ports uses up the checks of new addresses of its network, or of all: nobody else is followed to where a NAT has it now",
+        what: "a peer that sends from ever new ports used up the checks of new addresses of its network, or of all networks: no other peer was followed when its NAT changed its mapping",
         answer: Tests(&[(
             "pure/ike/src/sa/following.rs",
             "a_peer_that_seems_to_be_everywhere_leaves_others_their_checks",
@@ -2005,7 +2005,7 @@ pub const WEAKNESSES: &[Weakness] = &[
     Weakness {
         number: 131,
         seen: "Strata before 0.1.0",
-        what: "a guard against packets in clear that a kernel refused to set up or to change was a line of the log; nobody who asked was told",
+        what: "a guard against packets in clear that the kernel refused to set up or to change was a line of the log, and neither `status` nor `doctor` showed it",
         answer: Tests(&[(
             GUARD,
             "a_guard_that_cannot_be_set_up_is_a_fault_that_stays_until_it_can",

@@ -47,7 +47,7 @@ const PATIENCE: Duration = Duration::from_secs(240);
 /// invariant 5), and what a busy machine adds.
 const LENT: Duration = Duration::from_secs(4);
 
-/// How much of a log is told of ends that come to no rest.
+/// Lines of each log in the message of a walk that does not come to rest.
 const LAST_LINES: usize = 60;
 
 /// How many ways there are of handing keys over.

@@ -1,4 +1,4 @@
-//! The share of one peer in the lines that are written: it can have as many written as it likes, and fills neither the disk
+//! A quota of lines: a peer can cause as many as it likes, and fills neither the disk
 //! nor the places of others.
 
 use model::Instant;
@@ -11,13 +11,13 @@ const BURST: u32 = 64;
 const EACH: Duration = Duration::from_millis(250);
 
 #[derive(Default)]
-pub struct Share {
+pub struct Quota {
     /// When all lines are made up for.
     even: Instant,
     left_out: u64,
 }
 
-impl Share {
+impl Quota {
     /// Takes a line, and gives how many before it were left out. `None` if this one is left out as well.
     pub fn take(&mut self, now: Instant) -> Option<u64> {
         if self.even > now + EACH * BURST {
