@@ -1,7 +1,8 @@
 //! The command line of a test program: names to filter by, `--exact`, `--skip`, `--list`,
 //! `--nocapture` and `--test-threads` as the standard harness has them; `--company busy,quiet,none`
-//! for tests that tolerate this; and `--here`, with which the runner starts itself. No test is
-//! ignored, so `--ignored` chooses none. Other options have no effect.
+//! for tests that tolerate this; `--repeats N`, for N tests that may fail once; and `--here`, with
+//! which the runner starts itself. No test is ignored, so `--ignored` chooses none. Other options
+//! have no effect.
 
 use super::{Company, Test};
 use std::thread::available_parallelism;
@@ -18,6 +19,8 @@ pub(super) struct Choice {
     pub here: bool,
     pub no_capture: bool,
     pub threads: usize,
+    /// Number of tests, besides [`Test::repeated`] ones, that run a second time if they fail.
+    pub repeats: usize,
 }
 
 impl Choice {
@@ -51,6 +54,10 @@ impl Choice {
                 "--test-threads" => {
                     let threads = arguments.next().and_then(|number| number.parse().ok());
                     choice.threads = threads.unwrap_or(choice.threads).max(1);
+                }
+                "--repeats" => {
+                    let repeats = arguments.next().and_then(|number| number.parse().ok());
+                    choice.repeats = repeats.unwrap_or(0);
                 }
                 "--nocapture" | "--no-capture" => (choice.no_capture, choice.threads) = (true, 1),
                 "--format" | "--color" | "-Z" => drop(arguments.next()),
@@ -110,6 +117,16 @@ mod tests {
         assert_eq!(chosen("--test-threads 1 loss --nocapture"), [loss]);
         assert_eq!(chosen("--skip=rate --test-threads=1"), [loss]);
         assert!(chosen("--ignored").is_empty());
+    }
+
+    #[test]
+    fn no_test_is_repeated_unless_asked() {
+        let repeats = |arguments: &str| {
+            let words = arguments.split_whitespace().map(str::to_owned);
+            Choice::from_arguments(words).repeats
+        };
+        assert_eq!(["", "--repeats", "--repeats 2"].map(repeats), [0, 0, 2]);
+        assert_eq!(chosen("--repeats 2 loss"), ["wire::loss"]);
     }
 
     #[test]

@@ -11,7 +11,8 @@
 //! * Tests of a module that look at one run of the product are [`Test::together`] in one process.
 //! * A test that exceeds its limit is killed and has failed.
 //! * A test against a foreign implementation may be [`Test::repeated`] once; its result then ends in
-//!   `, repeated`.
+//!   `, repeated`. So may any test that fails, as often as `--repeats` allows: one of seven hundred
+//!   that loses a race on a busy machine is told, and more are a fault.
 //!
 //! The output of a test is shown if it fails, or always with `--nocapture`. The command line is
 //! described in `choice`.
@@ -33,6 +34,8 @@ use report::{Cost, Report};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -186,6 +189,7 @@ fn computed() -> Duration {
 fn run_apart(tests: &[&'static Test], choice: &Choice) -> bool {
     println!("\nrunning {} tests", tests.len());
     let report = Mutex::new(Report::default());
+    let repeats = AtomicUsize::new(choice.repeats);
     let mut units = unit::units(tests);
     for company in [Company::Busy, Company::Quiet, Company::None] {
         let (now, later) = units
@@ -196,7 +200,7 @@ fn run_apart(tests: &[&'static Test], choice: &Choice) -> bool {
             Company::Quiet => choice.threads.div_ceil(2),
             Company::None => 1,
         };
-        run_units(now, threads, choice, &report);
+        run_units(now, threads, choice, &repeats, &report);
         units = later;
     }
     let report = report.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -205,18 +209,25 @@ fn run_apart(tests: &[&'static Test], choice: &Choice) -> bool {
 }
 
 /// Runs units on `threads` threads, the longest limit first.
-fn run_units(mut units: Vec<Unit>, threads: usize, choice: &Choice, report: &Mutex<Report>) {
+fn run_units(
+    mut units: Vec<Unit>,
+    threads: usize,
+    choice: &Choice,
+    repeats: &AtomicUsize,
+    report: &Mutex<Report>,
+) {
     units.sort_by_key(|unit| std::cmp::Reverse(unit.limit()));
     let queue = Mutex::new(VecDeque::from(units));
     let next = || {
         let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
         queue.pop_front()
     };
+    let spend = |left: usize| left.checked_sub(1);
+    let spare = || repeats.fetch_update(Relaxed, Relaxed, spend).is_ok();
     let work = || {
         while let Some(unit) = next() {
             let mut outcome = unit.run(choice.no_capture);
-            let again = unit.is_repeated() && !outcome.passed();
-            if again {
+            if !outcome.passed() && (unit.is_repeated() || spare()) {
                 let first = std::mem::replace(&mut outcome, unit.run(choice.no_capture));
                 outcome.repeats(first);
             }

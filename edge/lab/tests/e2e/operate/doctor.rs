@@ -6,6 +6,7 @@
 use anyhow::{Context, Result, bail, ensure};
 use lab::host::Host;
 use lab::pair::{self, DEADLINE, Pair, Terms};
+use lab::process::until;
 use lab::testbed::{find_binary, find_command};
 use os::Family;
 use serde_json::Value;
@@ -291,9 +292,14 @@ fn a_missing_interface_and_missing_rules_are_found() -> Result<()> {
     node.strata("status")?;
     let renamed = config.replace("wired = \"wired\"", "wired = \"wird\"");
     Report::of(&pair.between, &renamed)?.has("divert", "fail", "no interface wird")?;
-    for family in ["", "-6 "] {
-        let delete = format!("ip {family}rule delete iif wired");
-        while pair.between.run(&delete).is_ok() {}
-    }
-    Report::of(&pair.between, &config)?.has("divert", "fail", "comes in at wired")
+    // The daemon puts them back, until it gives up.
+    until("missing rules to be found", DEADLINE, || {
+        for family in ["", "-6 "] {
+            let delete = format!("ip {family}rule delete iif wired");
+            while pair.between.run(&delete).is_ok() {}
+        }
+        let report = Report::of(&pair.between, &config)?;
+        let found = report.has("divert", "fail", "comes in at wired");
+        Ok(found.ok())
+    })
 }
