@@ -340,4 +340,10 @@ impl Event {
     pub const fn is_of_token(&self) -> bool {
         matches!(self, Self::Giving { grant: TOKEN, .. })
     }
+
+    /// Whether an agent of Mobile IP says where packets of a mobile node go from now on.
+    pub const fn is_of_agent(&self) -> bool {
+        use mobile_ip::Event::{ForeignAgent, HomeAgent};
+        matches!(self, Self::MobileIp(ForeignAgent(_) | HomeAgent(_)))
+    }
 }

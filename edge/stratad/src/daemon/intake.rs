@@ -43,7 +43,10 @@ impl Daemon {
         }
     }
 
+    /// Answers clients after the system has taken up what the node has said: a tunnel that is up has its addresses and
+    /// its routes, and a connection that is made on the answer goes in.
     fn serve(&mut self, now: Instant) {
+        self.carry_out(now);
         self.losses.streams = self.streams.counts;
         self.losses.unproved = self.unproved.lost;
         if let Some(faults) = &self.faults {

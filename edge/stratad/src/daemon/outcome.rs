@@ -53,16 +53,17 @@ impl Daemon {
         faults::pass(&mut self.faults, Way::Out, *path, payload, send);
     }
 
-    /// Has registrations leave first, and then the kernel lead packets as they say: the answer to one and the first message
-    /// that follows it may come at once, and what is said to that goes the new way. A token for keys goes with its
-    /// registration, so that is recorded before.
+    /// Has registrations leave, and the kernel lead packets as they say. At a mobile node it does so afterwards: the answer
+    /// to a request and the first message that follows it may come at once, and what is said to that goes the new way. At
+    /// an agent it does so before, as packets may follow the answer at once. A token for keys goes with its registration,
+    /// so that is recorded before.
     fn follow_registrations(&mut self, now: Instant) {
         if self.host.mobile.is_none() {
             return;
         }
         let mut events = Vec::new();
         while let Some(event) = self.node.poll_event() {
-            match event.is_of_token() {
+            match event.is_of_token() || event.is_of_agent() {
                 true => self.note(event, now),
                 false => events.push(event),
             }

@@ -201,8 +201,10 @@ fn a_tunnel_that_the_system_does_not_take_up_is_ended_and_nothing_is_left() -> R
         ensure!(after == before, "{step}: {before:#?}, then {after:#?}");
         // The control: it was the fault that kept it down.
         mobile.start_again()?;
-        mobile.wait_until("status", DEADLINE, pair::is_up)?;
-        ensure!(!on_device(&pair.mobile)?.is_empty(), "{step}");
+        let status = mobile.wait_until("status", DEADLINE, pair::is_up)?;
+        let is_taken_up = !on_device(&pair.mobile)?.is_empty();
+        let log = mobile.process().log();
+        ensure!(is_taken_up, "{step}: {status}\n{log}");
     }
     Ok(())
 }
