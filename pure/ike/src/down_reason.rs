@@ -244,6 +244,21 @@ pub enum DownReason {
     ZonesRequired,
 }
 
+impl DownReason {
+    /// Whether the other end, which has not proved who it is, did not accept our proof, or had none that we
+    /// accept: a key may just be changed at one end, and then at the other.
+    pub const fn is_wrong_key(&self) -> bool {
+        matches!(
+            self,
+            Self::AuthenticationRefused { .. }
+                | Self::PpkRefused { .. }
+                | Self::CertificateRefused { .. }
+                | Self::KeyRefused { .. }
+                | Self::WrongKey
+        )
+    }
+}
+
 /// Rules that only a faulty or hostile peer breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

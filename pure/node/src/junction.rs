@@ -20,7 +20,7 @@ impl Node {
             while let Some(event) = self.ike.poll_event() {
                 self.handle_ike(event, now);
             }
-            if self.take_steps(now) {
+            if self.take_steps(now) || self.hand_over_late(now) {
                 continue;
             }
             let part = self.mobile_ip.as_mut();

@@ -22,6 +22,9 @@ struct Mobile {
     remotes: Vec<IpAddr>,
     /// The paths of the clone that is to take its place.
     next: Option<Paths>,
+    /// A hand-over that waits until another one is over, with the address that it is to leave from, if an
+    /// operator chose one.
+    later: Option<Option<IpAddr>>,
 }
 
 /// Why a tunnel does not move.
@@ -98,7 +101,8 @@ impl Node {
     }
 
     /// The same without a pause: a clone of the IKE SA (RFC 7791) goes there, and takes its place with the
-    /// same children once these work. If nothing comes of it, all stays where it is.
+    /// same children once these work. If nothing comes of it, all stays where it is. While another one is on
+    /// its way, or the SA before drains, it waits for the end of that.
     pub fn hand_over(
         &mut self,
         peer: &str,
@@ -110,10 +114,55 @@ impl Node {
         let path = next.choose(from)?;
         // It is for the clone to go there.
         next.poll_step();
-        mobile.next = Some(next);
-        self.ike.hand_over(sa, path, now)?;
+        match self.ike.hand_over(sa, path, now) {
+            Err(ike::CannotMove::UnderWay) => self.put_off(sa, Some(from)),
+            handed_over => {
+                handed_over?;
+                self.expect(sa, next);
+            }
+        }
         self.drain(now);
         Ok(path)
+    }
+
+    /// A clone of an IKE SA goes there.
+    fn expect(&mut self, sa: IkeSaId, next: Paths) {
+        if let Some(mobile) = self.moving.0.get_mut(&sa) {
+            (mobile.next, mobile.later) = (Some(next), None);
+        }
+    }
+
+    fn put_off(&mut self, sa: IkeSaId, later: Option<Option<IpAddr>>) {
+        if let Some(mobile) = self.moving.0.get_mut(&sa) {
+            mobile.later = later;
+        }
+    }
+
+    /// Begins the hand-overs that waited for others; whether any did.
+    pub(crate) fn hand_over_late(&mut self, now: Instant) -> bool {
+        let mobiles = self.moving.0.iter();
+        let late = mobiles.filter_map(|(sa, mobile)| Some((*sa, mobile.later?, &mobile.paths)));
+        let late: Vec<_> = late
+            .map(|(sa, from, paths)| (sa, from, paths.clone()))
+            .collect();
+        let mut any = false;
+        for (sa, from, mut next) in late {
+            let path = next.choose(from);
+            next.poll_step();
+            let begun = path.map_err(CannotMove::from);
+            let begun = begun.and_then(|path| Ok(self.ike.hand_over(sa, path, now)?));
+            match begun {
+                Err(CannotMove::Ike(ike::CannotMove::UnderWay)) => continue,
+                Ok(()) => self.expect(sa, next),
+                Err(why) => {
+                    self.put_off(sa, None);
+                    let peer = self.name(sa);
+                    self.refused(peer, format!("its tunnel is not handed over: {why}"), now);
+                }
+            }
+            any = true;
+        }
+        any
     }
 
     /// The IKE SA with a peer, if it is ours to move.
@@ -164,6 +213,7 @@ impl Node {
             paths: Paths::new(path, carriages),
             remotes: Vec::new(),
             next: None,
+            later: None,
         });
         mobile.remotes = remotes.collect();
         self.events.push_back(Event::WaysWanted);
@@ -252,12 +302,11 @@ impl Moving {
     pub(crate) fn hand_over(&mut self, old: IkeSaId, clone: IkeSaId) {
         let old = self.0.get_mut(&old);
         if let Some((paths, old)) = old.and_then(|old| Some((old.next.take()?, old))) {
-            let remotes = old.remotes.clone();
-            let next = None;
             let mobile = Mobile {
                 paths,
-                remotes,
-                next,
+                remotes: old.remotes.clone(),
+                next: None,
+                later: old.later.take(),
             };
             self.0.insert(clone, mobile);
         }

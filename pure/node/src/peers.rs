@@ -11,6 +11,12 @@ use std::time::Duration;
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 const LAST_RETRY: Duration = Duration::from_secs(60);
 
+/// The longest pause while keys may be being changed, one end after the other.
+const HURRIED_RETRY: Duration = Duration::from_secs(4);
+
+/// So many attempts are hurried: two minutes.
+const HURRIED: u32 = 30;
+
 /// The wishes and their state.
 #[derive(Default)]
 pub(crate) struct Peers {
@@ -135,6 +141,16 @@ impl Peers {
         });
     }
 
+    /// The keys at both ends differ, perhaps not for long: it is tried again soon.
+    pub fn hurry(&mut self, name: &str, now: Instant) {
+        self.change(name, |entry| {
+            if entry.failures <= HURRIED {
+                let soon = entry.retry_at.map(|at| at.min(now + HURRIED_RETRY));
+                entry.retry_at = soon;
+            }
+        });
+    }
+
     /// A refusal that did not end an IKE SA of ours (we refused, or a child was refused).
     pub fn refused(&mut self, name: &str, why: String, now: Instant) {
         self.change(name, |entry| entry.refusal = Some((now, why)));
@@ -184,6 +200,25 @@ mod tests {
             peers.down("gw", Some(IkeSaId(attempt)), "no answer".to_owned(), now);
         }
         assert_eq!(waits, [0, 1, 2, 4, 8, 16, 32, 60, 60]);
+    }
+
+    #[test]
+    fn while_keys_may_be_being_changed_a_peer_is_tried_every_few_seconds() {
+        let mut peers = Peers::default();
+        peers.know("gw", true);
+        let mut now = Instant::ZERO;
+        peers.want("gw", true, now);
+        let mut waits = Vec::new();
+        for attempt in 0..33 {
+            now = peers.poll_timeout().expect("a retry is planned").at;
+            assert_eq!(peers.due(now), ["gw"]);
+            peers.started("gw", IkeSaId(attempt));
+            peers.down("gw", Some(IkeSaId(attempt)), "refused".to_owned(), now);
+            peers.hurry("gw", now);
+            waits.push((peers.poll_timeout().expect("a retry").at - now).as_secs());
+        }
+        assert_eq!(waits[..5], [1, 2, 4, 4, 4]);
+        assert_eq!(waits[29..], [4, 60, 60, 60]);
     }
 
     #[test]

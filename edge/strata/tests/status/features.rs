@@ -240,6 +240,10 @@ pub const FEATURES: &[Feature] = &[
             (RECOVERY, "a_killed_mobile_node_comes_back_with_its_tunnel"),
             (
                 RECOVERY,
+                "a_key_that_both_ends_change_is_used_within_five_seconds",
+            ),
+            (
+                RECOVERY,
                 "sigterm_of_the_gateway_takes_the_mobile_nodes_end_down",
             ),
             (
@@ -1565,6 +1569,10 @@ pub const FEATURES: &[Feature] = &[
             (
                 CLONE,
                 "a_hand_over_to_where_nobody_answers_leaves_all_as_it_was",
+            ),
+            (
+                CLONE,
+                "a_hand_over_that_is_asked_for_during_another_is_done_after_it",
             ),
             (CLONE, "a_tunnel_is_handed_over_over_hops_that_lose_packets"),
             (

@@ -81,6 +81,7 @@ impl Node {
         now: Instant,
     ) {
         let ending = ending(why);
+        let wrong_key = why.is_wrong_key();
         let why = why.to_string();
         let children: Vec<_> = self
             .children
@@ -110,6 +111,9 @@ impl Node {
             self.keep_inside(&peer, lent);
         } else {
             self.wishes.down(&peer, Some(sa), why.clone(), now);
+            if wrong_key {
+                self.wishes.hurry(&peer, now);
+            }
             let peer = peer.clone();
             self.events.push_back(Event::PeerDown { peer, why });
         }

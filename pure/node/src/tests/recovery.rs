@@ -2,6 +2,7 @@
 
 use super::world::{GATEWAY, Hop, LICENSED, MOBILE, Policies, World};
 use crate::{GrantState, PeerState};
+use crypto::Secret;
 use std::time::Duration;
 
 fn recovers(world: &mut World) {
@@ -146,4 +147,45 @@ fn up_after_down_begins_at_once_though_nobody_answered_the_delete() {
     world.run_for(Duration::from_secs(60));
     assert!(world.tunnel_is_up());
     assert_eq!(world.nodes[MOBILE].peers()[0].state, PeerState::Up);
+}
+
+/// Requests ten times a second, and answers; how long until one arrives.
+fn time_to_recover(world: &mut World) -> Duration {
+    let since = world.now;
+    world.delivered = Default::default();
+    for seq in 1.. {
+        world.segment(MOBILE, seq, b"request");
+        world.segment(GATEWAY, seq, b"answer");
+        world.run_for(Duration::from_millis(100));
+        let took = world.now - since;
+        let both = [MOBILE, GATEWAY].iter();
+        if both.clone().all(|who| !world.delivered[*who].is_empty()) || took.as_secs() > 60 {
+            return took;
+        }
+    }
+    unreachable!()
+}
+
+#[test]
+fn a_key_that_is_changed_at_both_ends_is_used_within_five_seconds() {
+    for seconds in [2, 13, 40] {
+        for first in [MOBILE, GATEWAY] {
+            let mut world = World::connected(Policies::default());
+            let psk = || Some(Secret::new(b"another battery staple".to_vec()));
+            for who in [first, MOBILE + GATEWAY - first] {
+                world.reconfigure(who, |config| {
+                    config
+                        .peers
+                        .iter_mut()
+                        .filter(|peer| ["gw", "alice"].contains(&peer.name.as_str()))
+                        .for_each(|peer| peer.psk = psk());
+                });
+                if who == first {
+                    world.run_for(Duration::from_secs(seconds));
+                }
+            }
+            let took = time_to_recover(&mut world);
+            assert!(took < Duration::from_secs(5), "{first}: {took:?}");
+        }
+    }
 }

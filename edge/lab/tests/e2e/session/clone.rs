@@ -67,6 +67,27 @@ fn a_path_that_dies_after_a_hand_over_takes_nothing_with_it() -> Result<()> {
     leaves_from(&tunnel.mobile, CELL)
 }
 
+/// While the first is on its way, or the SA before drains.
+#[lab::test]
+fn a_hand_over_that_is_asked_for_during_another_is_done_after_it() -> Result<()> {
+    let (pair, mut tunnel) = up()?;
+    let ends = ((&pair.mobile, MOBILE[0]), (&pair.gateway, GATEWAY[0]));
+    volleys(ends.0, ends.1, || {
+        for from in [CELL, WIFI] {
+            let asked = format!("move office --soft --from {from}");
+            tunnel.mobile.strata(&asked)?;
+        }
+        let twice = |log: &str| (log.matches(HANDED_OVER).count() == 2).then_some(());
+        let mobile = tunnel.mobile.process();
+        mobile.wait_for("two hand-overs", DEADLINE, twice)?;
+        for daemon in [&tunnel.mobile, &tunnel.gateway] {
+            daemon.wait_until("status", DEADLINE, is_alone)?;
+        }
+        Ok(())
+    })?;
+    leaves_from(&tunnel.mobile, WIFI)
+}
+
 #[lab::test]
 fn a_hand_over_to_where_nobody_answers_leaves_all_as_it_was() -> Result<()> {
     let (pair, tunnel) = up()?;

@@ -10,6 +10,7 @@ use nix::sys::signal::Signal;
 use os::Family;
 use serde_json::Value;
 use std::fs;
+use std::time::{Duration, Instant};
 
 const OCTETS: u64 = 1_000_000;
 
@@ -63,6 +64,45 @@ fn a_killed_mobile_node_comes_back_with_its_tunnel() -> Result<()> {
     // The gateway has understood that the old SA belongs to a dead process.
     let one = |status: &Value| pair::children(status).len() == 1;
     tunnel.gateway.wait_until("status", DEADLINE, one).map(drop)
+}
+
+/// One person changes it at the mobile node, and another one at the gateway a while later: the mobile node is the one that
+/// tries. Nobody has changed `liveness`.
+#[lab::test(quiet)]
+fn a_key_that_both_ends_change_is_used_within_five_seconds() -> Result<()> {
+    const OTHER: &str = "another key between mobile node and gateway";
+    const MOST: Duration = Duration::from_secs(5);
+    let pair = Pair::new("recovery")?;
+    let [mobile, gateway] = [
+        pair::mobile_config(Family::V4, Terms::PLAIN, "auto"),
+        pair::gateway_config(Terms::PLAIN),
+    ]
+    .map(|config| config.replace("liveness = \"1s\"\n", ""));
+    pair.gateway.secret("node.psk", pair::NODE_KEY)?;
+    for host in [&pair.mobile, &pair.gateway] {
+        host.secret("tunnel.psk", pair::TUNNEL_KEY)?;
+    }
+    let gateway = pair.gateway.stratad(&gateway)?;
+    let mut mobile = pair.mobile.stratad(&mobile)?;
+    mobile.wait_until("status", DEADLINE, pair::is_up)?;
+    pair.mobile.secret("tunnel.psk", OTHER)?;
+    mobile.strata_text("reload")?;
+    // The pause before the next attempt would be 16 s.
+    let refused =
+        |log: &str| (log.matches("refused our authentication").count() >= 5).then_some(());
+    let process = mobile.process();
+    process.wait_for("five refusals", DEADLINE, refused)?;
+    pair.gateway.secret("tunnel.psk", OTHER)?;
+    gateway.strata_text("reload")?;
+    let changed = Instant::now();
+    mobile.wait_until("status", DEADLINE, pair::is_up)?;
+    let took = changed.elapsed();
+    println!(
+        "a key that both ends changed: up after {} ms",
+        took.as_millis()
+    );
+    ensure!(took < MOST, "{took:?}");
+    each_way(&pair)
 }
 
 #[lab::test]
