@@ -49,7 +49,7 @@ fn name(value: &Value<'_>) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// Why a key is refused: it is too short for the entropy, or easy to guess.
+/// The reason to refuse a key that is too short for its entropy, or easy to guess.
 fn weakness(octets: &[u8]) -> Option<String> {
     let all = |kind: fn(&u8) -> bool| octets.iter().all(kind);
     let (each, what) = match (all(u8::is_ascii_hexdigit), all(u8::is_ascii)) {

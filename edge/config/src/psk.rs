@@ -49,7 +49,7 @@ pub(crate) fn psk(value: &Value<'_>) -> Option<Psk> {
     key(value, weakness)
 }
 
-/// Why a key is refused: it is too short, or easy to guess.
+/// The reason to refuse a key that is too short, or easy to guess.
 pub(crate) fn weakness(octets: &[u8]) -> Option<String> {
     let length = octets.len();
     let short = (length < SHORTEST).then(|| {
@@ -58,7 +58,7 @@ pub(crate) fn weakness(octets: &[u8]) -> Option<String> {
     short.or_else(|| plainness(octets))
 }
 
-/// Why a key of sufficient length is easy to guess.
+/// The reason to refuse a key of sufficient length that is easy to guess.
 pub(crate) fn plainness(octets: &[u8]) -> Option<String> {
     let (bits, least) = (strength::bits(octets), strength::LEAST);
     (bits < least).then(|| {

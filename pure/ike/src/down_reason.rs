@@ -245,8 +245,8 @@ pub enum DownReason {
 }
 
 impl DownReason {
-    /// Whether the other end, which has not proved who it is, did not accept our proof, or had none that we
-    /// accept: a key may just be changed at one end, and then at the other.
+    /// Returns true if one end refused the other's proof of identity. A key may have been changed at one end
+    /// only, so the next attempts follow soon.
     pub const fn is_wrong_key(&self) -> bool {
         matches!(
             self,

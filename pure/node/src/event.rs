@@ -341,7 +341,7 @@ impl Event {
         matches!(self, Self::Giving { grant: TOKEN, .. })
     }
 
-    /// Whether an agent of Mobile IP says where packets of a mobile node go from now on.
+    /// Returns true for events of a home agent or foreign agent, which install or remove its routes.
     pub const fn is_of_agent(&self) -> bool {
         use mobile_ip::Event::{ForeignAgent, HomeAgent};
         matches!(self, Self::MobileIp(ForeignAgent(_) | HomeAgent(_)))

@@ -22,8 +22,7 @@ struct Mobile {
     remotes: Vec<IpAddr>,
     /// The paths of the clone that is to take its place.
     next: Option<Paths>,
-    /// A hand-over that waits until another one is over, with the address that it is to leave from, if an
-    /// operator chose one.
+    /// A hand-over that waits for the end of another one, with its local address if an operator chose one.
     later: Option<Option<IpAddr>>,
 }
 
@@ -101,8 +100,8 @@ impl Node {
     }
 
     /// The same without a pause: a clone of the IKE SA (RFC 7791) goes there, and takes its place with the
-    /// same children once these work. If nothing comes of it, all stays where it is. While another one is on
-    /// its way, or the SA before drains, it waits for the end of that.
+    /// same children once these work. If nothing comes of it, all stays where it is. While another
+    /// hand-over is on its way, or the SA before drains, this one waits.
     pub fn hand_over(
         &mut self,
         peer: &str,
@@ -138,7 +137,7 @@ impl Node {
         }
     }
 
-    /// Begins the hand-overs that waited for others; whether any did.
+    /// Begins hand-overs that waited for others. Returns true if any began or was refused.
     pub(crate) fn hand_over_late(&mut self, now: Instant) -> bool {
         let mobiles = self.moving.0.iter();
         let late = mobiles.filter_map(|(sa, mobile)| Some((*sa, mobile.later?, &mobile.paths)));

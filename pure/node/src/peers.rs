@@ -11,10 +11,10 @@ use std::time::Duration;
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 const LAST_RETRY: Duration = Duration::from_secs(60);
 
-/// The longest pause while keys may be being changed, one end after the other.
+/// The longest pause after a refused proof: a key may be in the middle of a change at both ends.
 const HURRIED_RETRY: Duration = Duration::from_secs(4);
 
-/// So many attempts are hurried: two minutes.
+/// Number of attempts with this pause: two minutes.
 const HURRIED: u32 = 30;
 
 /// The wishes and their state.
@@ -141,7 +141,7 @@ impl Peers {
         });
     }
 
-    /// The keys at both ends differ, perhaps not for long: it is tried again soon.
+    /// Shortens the pause before the next attempt, after a refused proof.
     pub fn hurry(&mut self, name: &str, now: Instant) {
         self.change(name, |entry| {
             if entry.failures <= HURRIED {

@@ -348,7 +348,7 @@ fn after_the_end_packets_take_the_ordinary_way() {
     let before = (netlink.rules().unwrap(), netlink.links().unwrap());
     let mobile = bind(&row.mobile, "10.1.0.1:4500");
     let mut gateway = bind(&row.gateway, "10.2.0.1:4500");
-    // What is under way as the device goes may go with it.
+    // A datagram in transit may be lost with the device, so each pass sends until one arrives.
     let mut passes = |octet| {
         until("a datagram", || {
             let to = path(&mobile, "10.2.0.1:4500");

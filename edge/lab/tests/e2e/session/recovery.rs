@@ -66,8 +66,8 @@ fn a_killed_mobile_node_comes_back_with_its_tunnel() -> Result<()> {
     tunnel.gateway.wait_until("status", DEADLINE, one).map(drop)
 }
 
-/// One person changes it at the mobile node, and another one at the gateway a while later: the mobile node is the one that
-/// tries. Nobody has changed `liveness`.
+/// Changes the key at the mobile node, which initiates, and at the gateway several refusals later, with the default
+/// `liveness`.
 #[lab::test(quiet)]
 fn a_key_that_both_ends_change_is_used_within_five_seconds() -> Result<()> {
     const OTHER: &str = "another key between mobile node and gateway";
