@@ -134,18 +134,31 @@ impl Host {
         Process::start_piped(&self.process_name(name), command, log)
     }
 
-    /// A count that its kernel keeps of TCP (`TcpExt` of `/proc/net/netstat`).
+    /// Reads a counter of TCP in its network namespace (`TcpExt` of `/proc/net/netstat`).
     ///
     /// # Errors
-    /// There is no such count.
+    /// There is no such counter.
     pub fn tcp_count(&self, name: &str) -> Result<u64> {
-        let text = self.inside(|| Ok(fs::read_to_string("/proc/thread-self/net/netstat")?))?;
-        let lines = text.lines();
-        let mut lines = lines.filter_map(|line| line.strip_prefix("TcpExt: "));
-        let (names, values) = lines.next().zip(lines.next()).context("no counts of TCP")?;
+        self.kernel_count("netstat", "TcpExt: ", name)
+    }
+
+    /// Reads a counter of UDP over IPv4 in its network namespace (`Udp` of `/proc/net/snmp`).
+    ///
+    /// # Errors
+    /// There is no such counter.
+    pub fn udp_count(&self, name: &str) -> Result<u64> {
+        self.kernel_count("snmp", "Udp: ", name)
+    }
+
+    /// Reads a counter from a file of `/proc/net` that has a line of names above each line of values.
+    fn kernel_count(&self, file: &str, group: &str, name: &str) -> Result<u64> {
+        let file = format!("/proc/thread-self/net/{file}");
+        let text = self.inside(|| Ok(fs::read_to_string(&file)?))?;
+        let mut lines = text.lines().filter_map(|line| line.strip_prefix(group));
+        let (names, values) = lines.next().zip(lines.next()).context("no counters")?;
         let mut counts = names.split(' ').zip(values.split(' '));
         let found = counts.find(|(known, _)| *known == name);
-        let (_, count) = found.with_context(|| format!("no count {name} of TCP"))?;
+        let (_, count) = found.with_context(|| format!("no counter {group}{name} in {file}"))?;
         Ok(count.parse()?)
     }
 

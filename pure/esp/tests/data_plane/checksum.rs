@@ -226,16 +226,19 @@ fn who_hears_of_a_datagram_that_is_too_long_sees_its_checksum() {
     assert_eq!(heard(left(&datagram, [1, 2])), heard(whole(&datagram)));
 }
 
+/// Datagrams with a checksum that a device can leave to be made.
+fn restorable() -> impl Strategy<Value = Vec<u8>> {
+    let restored = |mut datagram: Vec<u8>| restore(&mut datagram).then_some(datagram);
+    crate::identity::datagram().prop_filter_map("no checksum of TCP or UDP", restored)
+}
+
 proptest! {
     #[test]
     fn whatever_a_device_leaves_arrives_whole(
-        datagram in crate::identity::datagram(),
+        datagram in restorable(),
         kind in crate::identity::kind(),
         instead in any::<[u8; 2]>(),
     ) {
-        // As it would be if it were whole.
-        let mut datagram = datagram;
-        prop_assume!(restore(&mut datagram));
         let (mut alice, mut bob) = pair(&kind);
         let sealed = seal_in(&mut alice, &mut left(&datagram, instead));
         let came = sealed.and_then(|packet| open(&mut bob, &packet));

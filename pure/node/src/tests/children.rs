@@ -137,6 +137,28 @@ fn two_streams_lose_nothing_through_proofs_if_a_third_of_the_ike_messages_is_los
 }
 
 #[test]
+fn of_two_that_were_made_at_once_nobody_misses_the_one_that_goes() {
+    let mut world = World::connected(policies());
+    let closed = world.command(MOBILE, |node, now| node.close_child("gw", "voice", now));
+    assert_eq!(closed, Ok(()));
+    world.run_for(Duration::from_secs(30));
+    world.events = Default::default();
+    for who in [MOBILE, GATEWAY] {
+        let peer = ["gw", "alice"][who];
+        let opened = world.command(who, |node, now| node.open_child(peer, "voice", now));
+        assert_eq!(opened, Ok(()));
+    }
+    world.run_for(Duration::from_secs(90));
+    assert!(world.tunnel_is_up());
+    let down = |event: &Event| matches!(event, Event::ChildDown { .. });
+    assert!(
+        !world.events.iter().flatten().any(down),
+        "{:?}",
+        world.events
+    );
+}
+
+#[test]
 fn a_tunnel_that_cannot_be_made_is_missing_and_said_so() {
     let mut world = World::connected(policies());
     world.reconfigure(GATEWAY, |config| config.peers[0].children.clear());

@@ -38,6 +38,17 @@ fn it_waits_for_the_ways_and_begins_by_the_best() {
     assert_eq!(source(&mut node), Some(address(MOBILE)));
 }
 
+#[test]
+fn the_ike_engine_is_told_when_esp_has_udp() {
+    for encapsulation in [Encapsulation::ForNat, Encapsulation::Always] {
+        let config = crate::Config {
+            encapsulation,
+            ..config(MOBILE, &Policies::default())
+        };
+        assert_eq!(config.for_ike().encapsulation, encapsulation);
+    }
+}
+
 /// Then the peer sees a NAT, and ESP has UDP.
 #[test]
 fn without_a_way_the_system_chooses_once_its_time_has_come() {

@@ -784,6 +784,35 @@ fn a_node_that_both_ends_license_for_another_zone_gets_none_of_these() {
     quartet.assert_refused(&[NoKeys::Unknown]);
 }
 
+/// A token gives keys only for the zones that it names.
+#[test]
+fn a_token_for_another_zone_gives_none_of_these() {
+    let mut quartet = Quartet::new();
+    let token = quartet.token(NEXT, |token| token.zones = vec![ZoneId(2)]);
+    quartet.show(&token);
+    quartet.assert_refused(&[NoKeys::NotLicensed]);
+}
+
+/// The slot is spent because its keys were handed on, but no node needs new keys for it.
+#[test]
+fn a_slot_that_is_left_has_no_new_keys() {
+    let mut quartet = Quartet::new();
+    let slot = host(MOBILE).peers[0].slots[0].name.clone();
+    let spis = |quartet: &Quartet| {
+        let peers = quartet.nodes[MOBILE].peers();
+        let children = peers.into_iter().flat_map(|peer| peer.children);
+        let of_slot = children.filter(|child| child.name.as_ref() == Some(&slot));
+        of_slot.map(|child| child.inbound).collect::<Vec<_>>()
+    };
+    let before = spis(&quartet);
+    assert_eq!(before.len(), 1);
+    quartet.go_on();
+    while !spis(&quartet).is_empty() {
+        assert_eq!(spis(&quartet), before);
+        quartet.run_for(20);
+    }
+}
+
 #[test]
 fn with_a_record_of_who_may_read_a_token_leaves_when_that_is_written() {
     let mut quartet = Quartet::new();

@@ -30,6 +30,8 @@ const STORIES: &[fn() -> World] = &[
     || changed(GATEWAY),
     || changed_unanswered(|config| drop(config.peers.remove(0))),
     || changed_unanswered(|config| drop(config.peers.pop())),
+    || told_unanswered("alice"),
+    || told_unanswered("fa"),
     || {
         let mut world = World::connected(Policies::default());
         minutes(&mut world, 120);
@@ -139,12 +141,26 @@ fn changed(who: usize) -> World {
 
 /// The same while a licensed node has not said that it has the keys.
 fn changed_unanswered(change: fn(&mut Config)) -> World {
+    let mut world = unanswered();
+    world.reconfigure(GATEWAY, change);
+    minutes(&mut world, 1);
+    world
+}
+
+/// An operator takes a peer down while its licensed node has not answered.
+fn told_unanswered(peer: &str) -> World {
+    let mut world = unanswered();
+    tell(&mut world, GATEWAY, peer, false);
+    minutes(&mut world, 1);
+    world
+}
+
+/// A world in which the licensed node does not answer KEY_DISTRIBUTE.
+fn unanswered() -> World {
     const KEY_DISTRIBUTE: u8 = 240;
     let mut world = World::new(Policies::default());
     world.silent_in = Some((LICENSED, KEY_DISTRIBUTE));
     world.run_for(Duration::from_secs(10));
-    world.reconfigure(GATEWAY, change);
-    minutes(&mut world, 1);
     world
 }
 

@@ -26,11 +26,11 @@ fn malformed_datagrams_are_counted_and_cost_no_memory_and_no_tunnel() -> Result<
     let pair = Pair::new("flood")?;
     let tunnel = pair.start_up(Terms::ZONED)?;
     let mut flood = Flood::new(&pair)?;
-    flood.throw(&tunnel, WARM_UP)?;
+    flood.throw(&pair, &tunnel, WARM_UP)?;
     let before = resident(&tunnel.gateway)?;
     let [few, all] = COUNTS;
     let count = effort::count("datagrams", few, all);
-    flood.throw(&tunnel, count)?;
+    flood.throw(&pair, &tunnel, count)?;
     let growth = resident(&tunnel.gateway)?.saturating_sub(before);
     println!("{count} datagrams, {growth} octets more");
     ensure!(growth < MOST_GROWTH, "{growth} octets more");
@@ -78,11 +78,16 @@ impl Flood {
         })
     }
 
-    /// Sends so many, never more at once than the kernel keeps, and waits until they are counted:
-    /// they, and what the mobile node sent meanwhile, and nothing else.
-    fn throw(&mut self, tunnel: &Tunnel, count: u64) -> Result<()> {
-        let gateway = &tunnel.gateway;
-        let (begun, honest) = (counted(gateway)?, genuine(&tunnel.mobile)?);
+    /// Sends `count` datagrams, never more at once than the kernel keeps, and waits until each is counted, with
+    /// what the mobile node sent meanwhile and nothing else. The kernel counts those for which a busy gateway left
+    /// no room.
+    fn throw(&mut self, pair: &Pair, tunnel: &Tunnel, count: u64) -> Result<()> {
+        let gateway = || -> Result<(u64, u64)> {
+            let lost = pair.gateway.udp_count("RcvbufErrors")?;
+            Ok((counted(&tunnel.gateway)?, lost))
+        };
+        let (begun, overflowed) = gateway()?;
+        let honest = genuine(&tunnel.mobile)?;
         let mut thrown = 0;
         while thrown < count {
             let burst = BURST.min(count - thrown);
@@ -93,14 +98,19 @@ impl Flood {
             thrown += burst;
             let what = format!("the count of {thrown} datagrams");
             until(&what, DEADLINE, || {
-                let counted = counted(gateway)?;
-                Ok((counted >= begun + thrown).then_some(()))
+                let (counted, lost) = gateway()?;
+                Ok((counted + lost >= begun + overflowed + thrown).then_some(()))
             })?;
         }
-        until("a count that is exact", DEADLINE, || {
+        let lost = until("a count that is exact", DEADLINE, || {
             let honest = genuine(&tunnel.mobile)? - honest;
-            Ok((counted(gateway)? == begun + thrown + honest).then_some(()))
-        })
+            let (counted, lost) = gateway()?;
+            let is_exact = counted + lost == begun + overflowed + thrown + honest;
+            Ok(is_exact.then_some(lost - overflowed))
+        })?;
+        println!("{lost} of {thrown} overflowed the socket's buffer");
+        ensure!(lost * 100 <= thrown, "{lost} of {thrown} were lost");
+        Ok(())
     }
 
     fn damaged(&mut self) -> (u16, Vec<u8>) {
