@@ -108,58 +108,54 @@ impl Node {
         from: Option<IpAddr>,
         now: Instant,
     ) -> Result<Path, CannotMove> {
-        let (sa, mobile) = self.movable(peer)?;
-        let mut next = mobile.paths.clone();
-        let path = next.choose(from)?;
-        // It is for the clone to go there.
-        next.poll_step();
-        match self.ike.hand_over(sa, path, now) {
-            Err(ike::CannotMove::UnderWay) => self.put_off(sa, Some(from)),
-            handed_over => {
-                handed_over?;
-                self.expect(sa, next);
-            }
-        }
+        let (sa, _) = self.movable(peer)?;
+        let (path, _) = self.start_hand_over(sa, from, now)?;
         self.drain(now);
         Ok(path)
     }
 
-    /// A clone of an IKE SA goes there.
-    fn expect(&mut self, sa: IkeSaId, next: Paths) {
-        if let Some(mobile) = self.moving.0.get_mut(&sa) {
-            (mobile.next, mobile.later) = (Some(next), None);
-        }
+    /// Starts a hand-over, or has it wait while another one is under way. Returns its path, and true if it
+    /// was started.
+    fn start_hand_over(
+        &mut self,
+        sa: IkeSaId,
+        from: Option<IpAddr>,
+        now: Instant,
+    ) -> Result<(Path, bool), CannotMove> {
+        let mobile = self.moving.0.get_mut(&sa);
+        let mobile = mobile.ok_or(ike::CannotMove::NotAgreed)?;
+        let mut next = mobile.paths.clone();
+        let path = next.choose(from)?;
+        // It is for the clone to go there.
+        next.poll_step();
+        let started = match self.ike.hand_over(sa, path, now) {
+            Err(ike::CannotMove::UnderWay) => false,
+            handed_over => {
+                handed_over?;
+                mobile.next = Some(next);
+                true
+            }
+        };
+        mobile.later = (!started).then_some(from);
+        Ok((path, started))
     }
 
-    fn put_off(&mut self, sa: IkeSaId, later: Option<Option<IpAddr>>) {
-        if let Some(mobile) = self.moving.0.get_mut(&sa) {
-            mobile.later = later;
-        }
-    }
-
-    /// Begins hand-overs that waited for others. Returns true if any began or was refused.
+    /// Starts hand-overs that waited for others. Returns true if any was started or refused.
     pub(crate) fn hand_over_late(&mut self, now: Instant) -> bool {
         let mobiles = self.moving.0.iter();
-        let late = mobiles.filter_map(|(sa, mobile)| Some((*sa, mobile.later?, &mobile.paths)));
-        let late: Vec<_> = late
-            .map(|(sa, from, paths)| (sa, from, paths.clone()))
-            .collect();
+        let late = mobiles.filter_map(|(sa, mobile)| Some((*sa, mobile.later?)));
+        let late: Vec<_> = late.collect();
         let mut any = false;
-        for (sa, from, mut next) in late {
-            let path = next.choose(from);
-            next.poll_step();
-            let begun = path.map_err(CannotMove::from);
-            let begun = begun.and_then(|path| Ok(self.ike.hand_over(sa, path, now)?));
-            match begun {
-                Err(CannotMove::Ike(ike::CannotMove::UnderWay)) => continue,
-                Ok(()) => self.expect(sa, next),
+        for (sa, from) in late {
+            any |= match self.start_hand_over(sa, from, now) {
+                Ok((_, started)) => started,
                 Err(why) => {
-                    self.put_off(sa, None);
+                    self.moving.give_up_late(sa);
                     let peer = self.name(sa);
                     self.refused(peer, format!("its tunnel is not handed over: {why}"), now);
+                    true
                 }
-            }
-            any = true;
+            };
         }
         any
     }
@@ -308,6 +304,13 @@ impl Moving {
                 later: old.later.take(),
             };
             self.0.insert(clone, mobile);
+        }
+    }
+
+    /// A hand-over that waited is refused.
+    fn give_up_late(&mut self, sa: IkeSaId) {
+        if let Some(mobile) = self.0.get_mut(&sa) {
+            mobile.later = None;
         }
     }
 
