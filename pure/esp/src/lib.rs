@@ -56,6 +56,7 @@ mod report;
 mod room;
 mod sa;
 mod scratch;
+mod source;
 mod sync;
 mod view;
 mod worker;

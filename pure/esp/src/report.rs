@@ -2,7 +2,7 @@
 
 use crate::drop::DropReason;
 use crate::ecn::Congestion;
-use model::ChildSaId;
+use model::{ChildSaId, Path};
 
 /// What control has to act upon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +22,11 @@ pub enum Report {
     LevelSpent(ChildSaId),
     /// A packet came without encryption that may not. Told of the first in each SA.
     LevelRefused(ChildSaId),
+    /// An SA sealed its first datagram since [`Worker::watch`](crate::Worker::watch).
+    Sends(ChildSaId),
+    /// The newest authentic packet of an SA came from another address or port than the SA sends to: its
+    /// path and its size in octets. Reported for few of such packets.
+    Strays(ChildSaId, Path, usize),
 }
 
 /// Packets and octets of inner datagrams.

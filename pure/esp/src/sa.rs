@@ -11,6 +11,7 @@ use crate::pair::Pair;
 use crate::policy::Protected;
 use crate::prefetch::prefetch;
 use crate::report::{Report, SaTraffic};
+use crate::source::Source;
 use crypto::Secret;
 use model::{ChildSa, ChildSaId, Dscp, Instant, Path, Sizes, Spi, ZoneAgreement};
 use wire::esp::Header;
@@ -38,6 +39,12 @@ pub(crate) struct Sa {
     pub(crate) unconfirmed: bool,
     /// Whether nothing was sealed since [`Worker::cover`](crate::Worker::cover) was last asked.
     pub(crate) silent: bool,
+    /// True if the next datagram that is sealed is reported.
+    pub(crate) watched: bool,
+    /// Times of the first and the last datagram sealed since a packet arrived.
+    pub(crate) unanswered: Option<[Instant; 2]>,
+    /// Source of the newest packet.
+    pub(crate) source: Source,
     /// Whether the ECN fields of all packets that came fit: the first that do not are reported.
     pub(crate) fits: bool,
     /// Its place among those that protect packets.
@@ -111,6 +118,9 @@ impl Sa {
             },
             unconfirmed: true,
             silent: true,
+            watched: false,
+            unanswered: None,
+            source: Source::default(),
             fits: true,
             turn: None,
         })

@@ -16,6 +16,7 @@ use crate::report::{Counters, Report, SaTraffic};
 use crate::room::{Fit, PathMtu};
 use crate::sa::{Sa, SaStatus};
 use crate::scratch::Scratch;
+use crate::source::Source;
 use crypto::Secret;
 use model::{ChildSa, ChildSaId, Dscp, Flow, Instant, LevelChoice, Path, Sizes, Spi, ZoneId};
 use rustc_hash::FxHashMap;
@@ -285,7 +286,15 @@ impl Worker {
     pub fn move_path(&mut self, id: ChildSaId, path: Path) {
         if let Some(sa) = self.sa_mut(id) {
             sa.path = path;
+            sa.source = Source::default();
             sa.outbound.give_room(PathMtu::Any, path);
+        }
+    }
+
+    /// Has the next datagram that an SA seals reported as [`Report::Sends`].
+    pub fn watch(&mut self, id: ChildSaId) {
+        if let Some(sa) = self.sa_mut(id) {
+            sa.watched = true;
         }
     }
 
@@ -406,6 +415,16 @@ impl Worker {
         self.sa(id)?.heard()
     }
 
+    /// Returns the times of the first and the last datagram that an SA sealed since a packet arrived on it.
+    pub fn unanswered(&self, id: ChildSaId) -> Option<[Instant; 2]> {
+        self.sa(id)?.unanswered
+    }
+
+    /// Returns the path of the newest packet of an SA, if the SA sends elsewhere.
+    pub fn stray(&self, id: ChildSaId) -> Option<Path> {
+        self.sa(id)?.source.stray()
+    }
+
     /// What an SA carried.
     pub fn traffic(&self, id: ChildSaId) -> Option<SaTraffic> {
         self.sa(id).map(Sa::traffic)
@@ -515,6 +534,11 @@ impl Worker {
         clamp(packet, &flow, mtu, &mut self.counters);
         let sealed = sa.outbound.seal(packet, version, &mut self.scratch, now)?;
         sa.silent = false;
+        let [first, _] = sa.unanswered.unwrap_or([now; 2]);
+        sa.unanswered = Some([first, now]);
+        if std::mem::take(&mut sa.watched) {
+            self.reports.push_back(Report::Sends(sa.id));
+        }
         if sealed.spent {
             self.reports.push_back(Report::LevelSpent(sa.id));
         }
@@ -542,11 +566,20 @@ impl Worker {
         }
         let spi = self.beside.get(&header.spi).unwrap_or(&header.spi);
         let sa = self.sas.get_mut(spi).ok_or(DropReason::UnknownSpi)?;
-        let pair = sa.pair;
+        let (pair, octets) = (sa.pair, packet.len());
         let inbound = sa.opening(header.spi);
         let flow = inbound.open(packet, header, pair, &mut self.scratch, now)?;
         let (share, advance) = (inbound.share, inbound.advance());
         sa.outbound.judge(advance);
+        if advance > 0 {
+            sa.unanswered = None;
+        }
+        if let Some(from) = packet.path.filter(|_| advance > 0)
+            && sa.source.note(from, sa.path, now)
+        {
+            let strays = Report::Strays(sa.id, from, octets);
+            self.reports.push_back(strays);
+        }
         // Who makes packets of its own says nothing about the peer.
         if sa.unconfirmed && share != Share::Injected {
             sa.unconfirmed = false;

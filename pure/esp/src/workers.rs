@@ -138,6 +138,11 @@ impl Workers {
         self.each(|worker| worker.move_path(id, path));
     }
 
+    /// [`Worker::watch`].
+    pub fn watch(&self, id: ChildSaId) {
+        self.each(|worker| worker.watch(id));
+    }
+
     /// [`Worker::set_path_mtu`].
     pub fn set_path_mtu(&self, id: ChildSaId, mtu: PathMtu) -> Option<u16> {
         self.find(|worker| worker.set_path_mtu(id, mtu))
@@ -181,6 +186,16 @@ impl Workers {
     /// [`Worker::last_inbound`].
     pub fn last_inbound(&self, id: ChildSaId) -> Option<Instant> {
         self.find(|worker| worker.last_inbound(id))
+    }
+
+    /// [`Worker::unanswered`].
+    pub fn unanswered(&self, id: ChildSaId) -> Option<[Instant; 2]> {
+        self.find(|worker| worker.unanswered(id))
+    }
+
+    /// [`Worker::stray`].
+    pub fn stray(&self, id: ChildSaId) -> Option<Path> {
+        self.find(|worker| worker.stray(id))
     }
 
     /// [`Worker::traffic`].

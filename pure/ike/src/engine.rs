@@ -11,10 +11,12 @@ use crate::extension::fragment::Inbox;
 use crate::extension::intermediate::Said;
 use crate::extension::{cookie, tcp};
 use crate::half_open::HalfOpen;
+use crate::ike_spi::IkeSpis;
 use crate::menu::IkeMenu;
 use crate::misuse::{ApiMisuse, CannotMove};
 use crate::pool::Pools;
 use crate::roster::Roster;
+use crate::sa::following::Checks;
 use crate::sa::init_sent::InitSent;
 use crate::sa::{Arrived, Beside, Context, Core, Output, Sa, State};
 use crate::spi;
@@ -46,6 +48,9 @@ pub struct Engine {
     pub(crate) cookies: cookie::Jar,
     pub(crate) timeline: Timeline,
     pub(crate) next_stray_answer: Instant,
+    /// Limits the answers to requests on unknown IKE SAs.
+    pub(crate) told_unknown: Checks,
+    pub(crate) ike_spis: IkeSpis,
     /// Peers that are refused whoever begins.
     pub(crate) barred: BTreeSet<String>,
     pub(crate) wishes: Wishes,
@@ -71,6 +76,8 @@ impl Engine {
             cookies: cookie::Jar::default(),
             timeline: Timeline::default(),
             next_stray_answer: now,
+            told_unknown: Checks::default(),
+            ike_spis: IkeSpis::new(&seed),
             barred: BTreeSet::new(),
             wishes: Wishes::default(),
             today: UnixTime::default(),
@@ -186,6 +193,29 @@ impl Engine {
         }
     }
 
+    /// Sends a liveness check because the child SAs of an IKE SA sent for a while and received nothing. A check
+    /// without a response never ends the SA earlier than the configured liveness does.
+    pub fn doubt(&mut self, sa: IkeSaId, now: Instant) {
+        self.with_established(sa, now, |core, state, ctx| state.doubt(core, ctx));
+    }
+
+    /// Notes that the newest packet of a child SA, of `octets` octets, arrived on another path than the child SA
+    /// sends on, and checks that path.
+    pub fn note_stray(&mut self, sa: IkeSaId, path: Path, octets: usize, now: Instant) {
+        self.with_established(sa, now, |core, state, ctx| {
+            state.note_stray(path, octets, core, ctx);
+        });
+    }
+
+    /// Notes the path of the newest packet of an IKE SA's children, if they send elsewhere. Called before
+    /// [`Self::handle_timeout`].
+    pub fn note_newest(&mut self, sa: IkeSaId, stray: Option<Path>) {
+        let up = self.sas.get_mut(&sa).and_then(|sa| sa.established_mut());
+        if let Some((_, up)) = up {
+            up.note_newest(stray);
+        }
+    }
+
     /// ESP of one of its children arrived and was genuine: the peer is there.
     pub fn note_inbound(&mut self, sa: IkeSaId, now: Instant) {
         self.with_established(sa, now, |_, state, ctx| state.note_heard(ctx.now));
@@ -218,7 +248,7 @@ impl Engine {
         match self.by_spi.get(&own_spi) {
             Some(&id) => self.handle_arrived(id, &arrived, now),
             None if own_spi == 0 => self.handle_first(&arrived, now),
-            None => self.drop(DropReason::UnknownSa),
+            None => self.handle_unknown(&arrived, now),
         }
     }
 
@@ -446,11 +476,11 @@ impl Engine {
         }
     }
 
-    /// An SPI that is not zero and not in use.
+    /// Draws an SPI that is not in use.
     pub(crate) fn fresh_spi(&mut self) -> u64 {
         loop {
-            let spi = self.rng.u64();
-            if spi != 0 && !self.by_spi.contains_key(&spi) {
+            let spi = self.ike_spis.draw(&mut self.rng);
+            if !self.by_spi.contains_key(&spi) {
                 return spi;
             }
         }
@@ -462,6 +492,7 @@ impl Engine {
             barred: &self.barred,
             wishes: &self.wishes,
             rng: &mut self.rng,
+            ike_spis: &self.ike_spis,
             spis: &mut self.spis,
             out: &mut self.out,
             pools: &mut self.pools,

@@ -48,6 +48,7 @@ mod event;
 mod exchange;
 mod extension;
 mod half_open;
+mod ike_spi;
 mod keys;
 mod menu;
 mod misuse;

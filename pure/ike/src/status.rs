@@ -110,6 +110,12 @@ impl Engine {
         })
     }
 
+    /// Returns the child SAs of an IKE SA.
+    pub fn children(&self, sa: IkeSaId) -> Vec<ChildSaId> {
+        let up = self.sas.get(&sa).and_then(|sa| sa.established());
+        up.map_or_else(Vec::new, |up| up.children())
+    }
+
     /// The keys of an established IKE SA.
     pub fn key_log(&self, sa: IkeSaId) -> Option<KeyLog> {
         let sa = self.sas.get(&sa)?;

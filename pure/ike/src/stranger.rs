@@ -3,6 +3,7 @@
 use crate::Engine;
 use crate::config::Config;
 use crate::counters::DropReason;
+use crate::engine::own_spi;
 use crate::exchange::notify;
 use crate::extension::{cookie, padding};
 use crate::sa::await_auth::{AwaitAuth, Rejected, Terms};
@@ -11,7 +12,9 @@ use crate::sa::{Arrived, Beside, Sa, State};
 use model::{Entry, IkeSaId, Instant, Origin, Path};
 use std::net::SocketAddr;
 use std::time::Duration;
-use wire::ike::{Datagram, First, Flags, Header, Message, NotifyType, Payload, VERSION_2};
+use wire::ike::{
+    Datagram, ExchangeType, First, Flags, Header, Message, NotifyType, Payload, VERSION_2,
+};
 
 /// Unprotected answers to strangers of another version: not more often than this.
 const STRAY_ANSWER_PAUSE: Duration = Duration::from_secs(1);
@@ -32,6 +35,26 @@ impl Engine {
         match self.half_open.find(arrived.path.remote, header.spi_i) {
             Some(id) => self.answer_again(id, request, arrived, now),
             None => self.admit(request, arrived, now),
+        }
+    }
+
+    /// Drops a message with an SPI of no SA. A request on an IKE SA that was lost with an earlier process is
+    /// answered with INVALID_IKE_SPI: the receiver "MAY send a response without cryptographic protection" (RFC
+    /// 7296 section 1.5). The rate is limited because sources can be forged. An SPI of this process gets no
+    /// answer: its SA has ended in order, or the response that creates it is still on its way.
+    pub(crate) fn handle_unknown(&mut self, arrived: &Arrived<'_>, now: Instant) {
+        self.drop(DropReason::UnknownSa);
+        let Arrived { octets, path, .. } = *arrived;
+        let header = arrived.datagram.header();
+        let sealed = matches!(arrived.datagram, Datagram::Sealed(_));
+        let established = sealed && header.exchange.0 > ExchangeType::IKE_AUTH.0;
+        let asks = established && !header.flags.response;
+        if asks
+            && self.told_unknown.admit(None, path.remote.ip(), now).is_ok()
+            && !self.ike_spis.has_drawn(own_spi(header))
+        {
+            let unknown = notify(NotifyType::INVALID_IKE_SPI, Vec::new());
+            self.answer_stray(header, path, octets, unknown, now);
         }
     }
 

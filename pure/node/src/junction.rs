@@ -111,6 +111,16 @@ impl Node {
                     self.ike.note_inbound(child.ike, now);
                 }
             }
+            esp::Report::Sends(id) => {
+                let ike = self.children.get(&id).map(|child| child.ike);
+                ike.into_iter()
+                    .for_each(|sa| self.silences.sends(sa, id, now));
+            }
+            esp::Report::Strays(id, from, octets) => {
+                let ike = self.children.get(&id).map(|child| child.ike);
+                ike.into_iter()
+                    .for_each(|sa| self.ike.note_stray(sa, from, octets, now));
+            }
             esp::Report::UnusedEcn(id) => {
                 let child = self.children.get(&id);
                 self.events.extend(child.map(|child| Event::EcnUnused {

@@ -50,6 +50,7 @@ mod path_mtu;
 mod peers;
 mod reconfigure;
 mod revocation;
+mod silence;
 mod status;
 mod succession;
 #[cfg(test)]

@@ -9,6 +9,7 @@ use crate::mobile_ip::MobileIp;
 use crate::moving::Moving;
 use crate::path_mtu::PathMtus;
 use crate::peers::Peers;
+use crate::silence::Silences;
 use crate::status::ChildStatus;
 use crate::succession::Succession;
 use crate::transit::Transit;
@@ -95,6 +96,7 @@ pub struct Node {
     pub(crate) cover: Cover,
     pub(crate) levels: Levels,
     pub(crate) path_mtus: PathMtus,
+    pub(crate) silences: Silences,
     /// What peers lend us, by IKE SA, and who they are.
     pub(crate) inside: BTreeMap<IkeSaId, (String, Inside)>,
     pub(crate) rng: Rng,
@@ -156,6 +158,7 @@ impl Node {
             cover: Cover::default(),
             levels,
             path_mtus: PathMtus::new(config.path_mtu),
+            silences: Silences::default(),
             inside: BTreeMap::new(),
             mobile_ip: config
                 .mobile_ip
@@ -375,6 +378,7 @@ impl Node {
     /// A deadline has come.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.tell_liveness(now);
+        self.break_silences(now);
         self.ike.handle_timeout(now);
         self.moving.handle_timeout(now);
         self.whereabouts.handle_timeout(now);
@@ -460,6 +464,7 @@ impl Node {
             self.whereabouts.poll_timeout(),
             self.cover.poll_timeout(),
             self.path_mtus.poll_timeout(),
+            self.silences.poll_timeout(),
             self.mobile_ip.as_ref().and_then(MobileIp::poll_timeout),
             reports,
         ];
@@ -517,17 +522,23 @@ impl Node {
     }
 
     /// Lets IKE know which peers were heard through ESP before it asks them, so that liveness checks
-    /// cost nothing while traffic flows (RFC 7296 section 2.4). Those whose time has not come need not
+    /// cost nothing while traffic flows (RFC 7296 section 2.4), and where from. Those whose time has not come need not
     /// be looked at.
     fn tell_liveness(&mut self, now: Instant) {
         let due: Vec<_> = self.ike.due(now).collect();
-        for id in due.into_iter().flat_map(|(_, children)| children) {
-            let heard = self.workers.last_inbound(id);
-            let child = self.children.get_mut(&id);
-            if let Some(child) = child.filter(|child| heard > child.heard) {
-                child.heard = heard;
-                self.ike.note_inbound(child.ike, heard.unwrap_or(now));
+        for (sa, children) in due {
+            let mut newest = None;
+            for id in children {
+                let heard = self.workers.last_inbound(id);
+                newest = newest.max(heard.map(|heard| (heard, id)));
+                let child = self.children.get_mut(&id);
+                if let Some(child) = child.filter(|child| heard > child.heard) {
+                    child.heard = heard;
+                    self.ike.note_inbound(child.ike, heard.unwrap_or(now));
+                }
             }
+            let stray = newest.and_then(|(_, id)| self.workers.stray(id));
+            self.ike.note_newest(sa, stray);
         }
     }
 }

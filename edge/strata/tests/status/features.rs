@@ -152,6 +152,7 @@ const WINDOW: &str = "edge/lab/tests/e2e/session/window.rs";
 const IKE_WINDOW: &str = "pure/ike/src/tests/window.rs";
 const REDIRECT: &str = "edge/lab/tests/e2e/session/redirect.rs";
 const IKE_REDIRECT: &str = "pure/ike/src/tests/redirect.rs";
+const BACK: &str = "edge/lab/tests/e2e/session/back.rs";
 const RECOVERY: &str = "edge/lab/tests/e2e/session/recovery.rs";
 const REKEY: &str = "edge/lab/tests/e2e/session/rekey.rs";
 const NODE_REKEY: &str = "pure/node/src/tests/rekey.rs";
@@ -238,6 +239,18 @@ pub const FEATURES: &[Feature] = &[
                 "the_tunnel_comes_up_over_hops_that_lose_repeat_and_delay",
             ),
             (RECOVERY, "a_killed_mobile_node_comes_back_with_its_tunnel"),
+            (
+                BACK,
+                "a_gateway_that_was_killed_is_back_within_five_seconds",
+            ),
+            (
+                BACK,
+                "a_nat_that_gives_other_ports_costs_less_than_a_second",
+            ),
+            (
+                BACK,
+                "a_nat_that_maps_esp_apart_from_ike_is_followed_as_fast",
+            ),
             (
                 RECOVERY,
                 "a_key_that_both_ends_change_is_used_within_five_seconds",

@@ -2026,4 +2026,28 @@ pub const WEAKNESSES: &[Weakness] = &[
             ),
         ]),
     },
+    Weakness {
+        number: 133,
+        seen: "RFC 7296 section 2.4",
+        what: "an unauthenticated INVALID_IKE_SPI, which anybody can forge, makes an implementation end a tunnel or start one after the other",
+        answer: Tests(&[
+            (
+                "pure/ike/src/tests/liveness.rs",
+                "an_unproved_refusal_of_a_question_begins_one_other_sa_and_ends_nothing",
+            ),
+            (
+                "pure/ike/src/tests/liveness.rs",
+                "a_question_on_an_unknown_sa_is_told_so_in_fewer_octets_and_64_times_a_second",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 134,
+        seen: "RFC 7296 section 2.23",
+        what: "the source of an authentic packet, which anybody on the path can rewrite, leads a tunnel's packets to a third party",
+        answer: Tests(&[(
+            "pure/node/src/tests/following.rs",
+            "rewritten_packets_send_a_third_party_rare_questions_and_nothing_else",
+        )]),
+    },
 ];

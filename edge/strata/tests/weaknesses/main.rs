@@ -12,7 +12,7 @@ use std::fmt::Write;
 use zones::ZONES;
 
 /// How many are known, of others and of zones.
-const KNOWN: [usize; 2] = [132, 37];
+const KNOWN: [usize; 2] = [134, 37];
 
 #[test]
 fn every_known_weakness_has_its_row() {

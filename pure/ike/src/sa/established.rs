@@ -16,6 +16,7 @@ use super::upkeep::Upkeep;
 use super::{Arrived, Context, Core, State};
 use crate::attempt::End;
 use crate::child::Terms;
+use crate::config::Timers;
 use crate::directory::Directory;
 use crate::down_reason::{DownReason, PeerMisbehaved};
 use crate::event::Event;
@@ -33,7 +34,10 @@ use crypto::UnixTime;
 use model::{ChildSaId, CsaId, Deadline, IkeSaId, InnerAddresses, Instant, Path};
 use std::collections::BTreeSet;
 use std::time::Duration;
-use wire::ike::{ExchangeType, Message, NotifyType, Payload};
+use wire::ike::{Datagram, ExchangeType, Message, NotifyType, Payload};
+
+/// Pause after the start of an IKE SA, in which unauthenticated errors start no other.
+const HINT_PAUSE: Duration = Duration::from_secs(2);
 
 pub(crate) struct Established {
     pub(crate) keys: ProvedKeys,
@@ -49,6 +53,12 @@ pub(crate) struct Established {
     pub(crate) believed: UnixTime,
     /// If it may have another address: in a box, as few may.
     pub(super) following: Option<Box<Following>>,
+    /// No packet of a child SA starts a check of its path before this time.
+    pub(super) rests_until: Instant,
+    /// No unauthenticated error starts another IKE SA before this time.
+    pub(super) heeds_from: Instant,
+    /// True if an unauthenticated error says that the peer has lost this SA.
+    pub(super) is_doubtful: bool,
     pub(super) children: Children,
     pub(super) upkeep: Upkeep,
     /// Those that the peer may not know of.
@@ -139,6 +149,9 @@ impl Established {
             keys,
             mobike: beginning.mobike,
             following: None,
+            rests_until: ctx.now,
+            heeds_from: ctx.now + HINT_PAUSE,
+            is_doubtful: false,
             addresses: beginning.addresses,
             chain: beginning.chain,
             believed: ctx.today,
@@ -267,9 +280,12 @@ impl Established {
         self.forget_openings(ctx);
         let due = self.liveness(core, ctx.config);
         if due.is_some_and(|deadline| deadline.at <= ctx.now) {
+            let timers = &ctx.config.timers;
             match core.requests.is_idle() {
                 true => self.ask(Task::Liveness, core, ctx),
-                false => core.requests.press(&ctx.config.timers, ctx.now),
+                false => core
+                    .requests
+                    .press(self.last_attempts(timers), timers, ctx.now),
             }
         }
         State::Established(self)
@@ -329,9 +345,27 @@ impl Established {
     /// it gets no more attempts than that.
     fn liveness(&self, core: &Core, config: &Directory) -> Option<Deadline> {
         let peer = core.peer(config)?;
-        let asks = core.requests.is_idle()
-            || !self.is_patient() && core.requests.may_exceed(config.timers.liveness_attempts);
+        let attempts = self.last_attempts(&config.timers);
+        let asks = core.requests.is_idle() || core.requests.may_exceed(attempts);
         asks.then(|| liveness::deadline(self.heard, peer.liveness))?
+    }
+
+    /// Returns how often a liveness check is sent before the SA is given up.
+    fn last_attempts(&self, timers: &Timers) -> u32 {
+        match self.is_patient() {
+            true => timers.patient_attempts,
+            false => timers.liveness_attempts,
+        }
+    }
+
+    /// Sends a liveness check at once, because child SAs sent and received nothing. The check never ends the SA
+    /// earlier than liveness would, and is not sent if liveness checks are disabled.
+    pub(crate) fn doubt(&mut self, core: &mut Core, ctx: &mut Context<'_>) {
+        let peer = core.peer(ctx.config);
+        let asks = peer.is_some_and(|peer| !peer.liveness.is_zero());
+        if asks && core.requests.is_idle() && !self.is_leaving() {
+            self.ask(Task::Doubt, core, ctx);
+        }
     }
 
     /// Whether it is the peer that decides where this SA goes, and needs the time to find a path.
@@ -370,6 +404,10 @@ impl Established {
         core: &mut Core,
         ctx: &mut Context<'_>,
     ) -> State {
+        if self.is_unknown_to_peer(arrived, core, ctx) {
+            core.requests.abandon();
+            return self.left(ctx);
+        }
         let Some(response) = core.accept_response(&self.keys.cipher, arrived, ctx) else {
             return State::Established(self);
         };
@@ -394,6 +432,36 @@ impl Established {
                 }
             }
         }
+    }
+
+    /// Handles an unauthenticated error while a request is under way: the peer was restarted and has lost the
+    /// SA, or the error is forged. Starts another IKE SA, while this one stays until the other is authenticated.
+    /// Returns true if the error answers the Delete of an SA that another one has replaced: nothing is lost if
+    /// it ends now.
+    fn is_unknown_to_peer(
+        &mut self,
+        arrived: &Arrived<'_>,
+        core: &Core,
+        ctx: &mut Context<'_>,
+    ) -> bool {
+        let Datagram::Clear(message) = &arrived.datagram else {
+            return false;
+        };
+        let error = first_error(message).filter(|_| core.requests.awaits(&message.header));
+        let Some(error) = error else {
+            return false;
+        };
+        if self.is_leaving() {
+            return error == NotifyType::INVALID_IKE_SPI && self.is_deleting();
+        }
+        if self.contact.ours && self.heeds_from <= ctx.now {
+            self.heeds_from = ctx.now + HINT_PAUSE * 5;
+            self.is_doubtful = true;
+            ctx.refused(Some(core.name()), Refusal::Unproved(error));
+            // As if a re-authentication were due.
+            self.proof.renew_at = Some(ctx.now);
+        }
+        false
     }
 
     /// Our request was answered. An answer to the others says nothing beyond that the peer is there.
@@ -450,8 +518,8 @@ impl Established {
                 self.conclude_question(&cookie, response, core, ctx);
                 Ok(())
             }
-            Some(Task::Liveness | Task::Whereabouts) => {
-                self.conclude_liveness(response, path, core);
+            Some(Task::Liveness | Task::Doubt | Task::Whereabouts) => {
+                self.note_seen(response, path, core);
                 Ok(())
             }
             Some(Task::Leave) => return self.left(ctx),
@@ -654,12 +722,17 @@ impl Established {
 
     pub(super) fn send(&mut self, task: Task, core: &mut Core, ctx: &mut Context<'_>) {
         let timers = &ctx.config.timers;
-        let attempts = match self.is_patient() {
-            true => timers.patient_attempts,
-            false => task.attempts(timers),
+        let attempts = match (&task, self.is_patient()) {
+            (Task::Question(_), _) if self.is_led_by_packets() => u32::MAX,
+            (task, true) => task.attempts(timers).max(timers.patient_attempts),
+            (task, false) => task.attempts(timers),
         };
         let payloads = match &task {
-            Task::Liveness | Task::Whereabouts => self.liveness_payloads(core, ctx),
+            Task::Liveness | Task::Doubt | Task::Whereabouts => self.liveness_payloads(core, ctx),
+            Task::Question(_) => {
+                let hashes = self.question_payloads(core, ctx);
+                [task.payloads(), hashes].concat()
+            }
             task => task.payloads(),
         };
         let path = self.path_for(&task, core);

@@ -18,6 +18,12 @@
 //! moved. The same check moves the SA back. Until it is done, the new address gets no packet of a child,
 //! and together with the answers to what came from there no more than three times those octets.
 //!
+//! Packets of child SAs are checked in the same way, with MOBIKE as well, as soon as the newest of them comes from
+//! another address or port: a NAT may map ESP apart from IKE. Child SAs move if the old address is silent, or if
+//! newer packets keep coming only from the new one. Without MOBIKE, and where both had one address that is silent
+//! now, the IKE SA moves too. With MOBIKE it moves by UPDATE_SA_ADDRESSES alone (RFC 4555 section 3.8), so the check
+//! says where the peer is seen, and the peer then sends that update.
+//!
 //! The two requests are sent one after the other, because the peer may keep no more than one answer. The
 //! same request to two addresses proves nothing: one that is under way before is only repeated to both.
 
@@ -25,13 +31,13 @@ use super::established::Established;
 use super::task::Task;
 use super::{Arrived, Context, Core};
 use crate::extension::mobike::{self, Cookie};
-use crate::extension::nat::Nat;
+use crate::extension::nat::{self, Nat};
 use crate::refusal::{Refusal, Unfollowed};
 use model::{Deadline, Instant, Path, site_of};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
-use wire::ike::Message;
+use wire::ike::{Message, Payload};
 
 /// How long an address is waited for, in pauses before the first retransmission.
 const PATIENCE: u32 = 2;
@@ -45,8 +51,17 @@ const SUSTAINED: u8 = 3;
 /// Octets that may go to a new address for each that came from there. One more is for the answer.
 const SHARE: usize = 2;
 
+/// The same for each octet of a child SA's packet, which needs no answer.
+const SHARE_OF_PACKETS: usize = 3;
+
 /// The longest question in any suite; twice the shortest request is as long.
 const QUESTION: usize = 112;
+
+/// The same with the hashes of both addresses.
+const QUESTION_WITH_HASHES: usize = 176;
+
+/// Pause after a check that moved nothing, before a packet of a child SA starts the next.
+const REST: Duration = Duration::from_secs(3);
 
 /// How often new addresses are asked in a second.
 const CHECKS: u32 = 1024;
@@ -67,6 +82,17 @@ pub(super) struct Following {
     credit: usize,
     /// How many questions were answered at the new address.
     answers: u8,
+    /// State of the child SAs' packets, if one of them started the check.
+    packets: Option<Packets>,
+}
+
+/// Child SAs' packets while their new address is checked.
+#[derive(Clone, Copy)]
+struct Packets {
+    /// True if the newest packet came from the new address.
+    stray: bool,
+    /// True if the old address has answered.
+    old_answers: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -87,6 +113,15 @@ impl Following {
             until: ctx.now + patience(ctx),
             credit: 0,
             answers: 0,
+            packets: None,
+        }
+    }
+
+    /// Returns the size of the longest check of the new address, in octets.
+    const fn longest_question(&self, mobike: bool) -> usize {
+        match mobike && self.packets.is_some() {
+            true => QUESTION_WITH_HASHES,
+            false => QUESTION,
         }
     }
 
@@ -141,6 +176,8 @@ impl Established {
         let from = arrived.path;
         match &self.following {
             None if from != core.path => self.check(from, core, ctx),
+            // Child SAs' packets may have another address than messages.
+            Some(following) if following.packets.is_some() => {}
             Some(following) if following.to != from && from == core.path => {
                 self.stay(Unfollowed::StillThere, core, ctx);
             }
@@ -155,6 +192,86 @@ impl Established {
             if let (Step::Waiting, Some(datagrams)) = (following.step, core.requests.oldest()) {
                 following.send(datagrams, ctx);
             }
+        }
+    }
+
+    /// Checks the path of a child SA's newest packet, of `octets` octets, which is not the path that child SAs
+    /// send on.
+    pub(crate) fn note_stray(
+        &mut self,
+        from: Path,
+        octets: usize,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) {
+        // A stream has one address, which is the peer's.
+        if from.is_stream() || core.esp.is_stream() || from.remote == core.esp.remote {
+            return;
+        }
+        if self.following.is_none() && self.rests_until <= ctx.now {
+            self.rests_until = ctx.now + REST;
+            self.check(from, core, ctx);
+            if let Some(following) = &mut self.following {
+                following.packets = Some(Packets {
+                    stray: true,
+                    old_answers: false,
+                });
+                following.credit = SHARE_OF_PACKETS * octets;
+                // A response to it can arrive from the new address.
+                if let Some(datagrams) = core.requests.oldest() {
+                    following.send(datagrams, ctx);
+                }
+            }
+            return self.send_next(core, ctx);
+        }
+        let is_new = |following: &&mut Box<Following>| following.to.remote == from.remote;
+        if let Some(following) = self.following.as_mut().filter(is_new) {
+            following.credit += SHARE_OF_PACKETS * octets;
+        }
+        self.send_next(core, ctx);
+    }
+
+    /// Notes the path of the newest packet of a child SA, if child SAs send elsewhere.
+    pub(crate) fn note_newest(&mut self, stray: Option<Path>) {
+        if let Some(following) = &mut self.following
+            && let Some(packets) = &mut following.packets
+        {
+            let to = following.to.remote;
+            packets.stray = stray.is_some_and(|stray| stray.remote == to);
+        }
+    }
+
+    /// Returns true if a child SA's packet started the check. Such a packet is a hint, so a check without a
+    /// response is no reason to give the SA up.
+    pub(super) fn is_led_by_packets(&self) -> bool {
+        let following = self.following.as_ref();
+        following.is_some_and(|following| following.packets.is_some())
+    }
+
+    /// Returns the address hashes of a check, which accompany its cookie.
+    pub(super) fn question_payloads(&self, core: &Core, ctx: &mut Context<'_>) -> Vec<Payload> {
+        match (&self.mobike, &self.following) {
+            (Some(_), Some(following)) if following.packets.is_some() => {
+                let mut path = core.path;
+                if following.asks_new() {
+                    path = following.to;
+                }
+                nat::payloads(core.spi_i, core.spi_r, path, ctx).to_vec()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Ends the check when an update of the addresses arrives, unless the IKE SA stays where it is: child SAs'
+    /// packets may still have another address.
+    pub(super) fn end_check(&mut self, updated: Path, core: &Core, now: Instant) {
+        let moves = updated.remote != core.path.remote;
+        if moves {
+            self.rests_until = now;
+        }
+        let known = self.following.as_ref();
+        if moves || known.is_some_and(|following| following.packets.is_none()) {
+            self.following = None;
         }
     }
 
@@ -189,7 +306,11 @@ impl Established {
         if self.children.are_fixed() {
             return;
         }
-        match ctx.out.checks.admit(&core.name(), to.remote.ip(), ctx.now) {
+        match ctx
+            .out
+            .checks
+            .admit(Some(&core.name()), to.remote.ip(), ctx.now)
+        {
             Ok(()) => self.following = Some(Box::new(Following::begin(to, ctx))),
             Err(why) => self.refuse_to_follow(to, why, core, ctx),
         }
@@ -203,7 +324,10 @@ impl Established {
     /// Whether the next request is the question to a new address, for which all others wait.
     pub(super) fn is_to_follow(&self) -> bool {
         let following = self.following.as_ref();
-        following.is_some_and(|following| following.is_waiting() && following.credit >= QUESTION)
+        let mobike = self.mobike.is_some();
+        following.is_some_and(|following| {
+            following.is_waiting() && following.credit >= following.longest_question(mobike)
+        })
     }
 
     /// The question to a new address.
@@ -224,6 +348,7 @@ impl Established {
     pub(super) fn path_for(&self, task: &Task, core: &Core) -> Path {
         match (task, &self.following) {
             (Task::Question(_), Some(following)) if following.asks_new() => following.to,
+            (Task::Question(_), Some(following)) if following.packets.is_some() => core.esp,
             _ => core.path,
         }
     }
@@ -272,7 +397,7 @@ impl Established {
         let (asked, repeated) = match following.step {
             // It was sent to both addresses.
             Step::Waiting => return,
-            Step::Old => return self.stay(Unfollowed::StillThere, core, ctx),
+            Step::Old => return self.note_old_answer(core, ctx),
             Step::New { asked, repeated } => (asked, repeated),
         };
         following.answers += 1;
@@ -291,6 +416,15 @@ impl Established {
         self.send(question(ctx), core, ctx);
     }
 
+    /// Notes an answer from the old address. Child SAs' packets may still come only from the new one.
+    fn note_old_answer(&mut self, core: &mut Core, ctx: &mut Context<'_>) {
+        let following = self.following.as_mut();
+        match following.and_then(|following| following.packets.as_mut()) {
+            Some(packets) => packets.old_answers = true,
+            None => self.stay(Unfollowed::StillThere, core, ctx),
+        }
+    }
+
     /// Ends the step of a check whose time is over.
     pub(super) fn end_step(&mut self, core: &mut Core, ctx: &mut Context<'_>) {
         let Some(following) = self
@@ -299,13 +433,27 @@ impl Established {
         else {
             return;
         };
-        if let Step::Old = following.step {
-            core.take(following.to, ctx);
-            core.carry(self.children(), ctx);
-        } else {
-            self.following = Some(following);
-            self.stay(Unfollowed::Unanswered, core, ctx);
-        }
+        let why = match (following.step, following.packets) {
+            (Step::Old, Some(packets)) if !packets.stray => Unfollowed::StillThere,
+            (Step::Old, packets) => {
+                let children = self.children();
+                let old_is_silent = packets.is_none_or(|packets| !packets.old_answers);
+                let together = core.path.remote == core.esp.remote;
+                let all = packets.is_none() || self.mobike.is_none() && together && old_is_silent;
+                match all {
+                    true => {
+                        core.take(following.to, ctx);
+                        core.carry(children, ctx);
+                    }
+                    false => core.carry_to(following.to, children, ctx),
+                }
+                self.rests_until = ctx.now;
+                return;
+            }
+            _ => Unfollowed::Unanswered,
+        };
+        self.following = Some(following);
+        self.stay(why, core, ctx);
     }
 
     /// Ends a check: everything goes where it went, a question that is under way as well.
@@ -335,7 +483,8 @@ impl Established {
     }
 }
 
-/// How many checks were begun in this second: peers could have many of them sent to a third party.
+/// Checks begun in the current second. Peers could otherwise have many of them sent to a third party. Answers on
+/// unknown IKE SAs are limited in the same way.
 #[derive(Default)]
 pub(crate) struct Checks {
     since: Instant,
@@ -346,14 +495,21 @@ pub(crate) struct Checks {
 }
 
 impl Checks {
-    fn admit(&mut self, peer: &str, ip: IpAddr, now: Instant) -> Result<(), Unfollowed> {
+    /// Counts a datagram to an address that is not proved, for a peer if that is known.
+    pub(crate) fn admit(
+        &mut self,
+        peer: Option<&str>,
+        ip: IpAddr,
+        now: Instant,
+    ) -> Result<(), Unfollowed> {
         if self.since + Duration::from_secs(1) <= now {
             *self = Self {
                 since: now,
                 ..Self::default()
             };
         }
-        let of_peer = self.by_peer.get(peer).copied().unwrap_or_default();
+        let of_peer = peer.and_then(|peer| self.by_peer.get(peer)).copied();
+        let of_peer = of_peer.unwrap_or_default();
         if of_peer >= CHECKS_PER_PEER {
             return Err(Unfollowed::TooOften);
         }
@@ -366,7 +522,9 @@ impl Checks {
         }
         *of_network += 1;
         self.all += 1;
-        self.by_peer.insert(peer.to_owned(), of_peer + 1);
+        if let Some(peer) = peer {
+            self.by_peer.insert(peer.to_owned(), of_peer + 1);
+        }
         Ok(())
     }
 }
@@ -382,7 +540,7 @@ mod tests {
     /// How many addresses are asked, each of another peer.
     fn admitted(checks: &mut Checks, ips: impl Iterator<Item = IpAddr>, now: Instant) -> usize {
         let peers = ips.enumerate();
-        let admitted = peers.filter(|(n, ip)| checks.admit(&n.to_string(), *ip, now).is_ok());
+        let admitted = peers.filter(|(n, ip)| checks.admit(Some(&n.to_string()), *ip, now).is_ok());
         admitted.count()
     }
 
@@ -407,9 +565,9 @@ mod tests {
     fn a_peer_that_seems_to_be_everywhere_leaves_others_their_checks() {
         let mut checks = Checks::default();
         let everywhere = neighbours(256).chain((0..5000_u32).map(|n| IpAddr::V4((n << 8).into())));
-        let asked = everywhere.filter(|ip| checks.admit("mallory", *ip, at(0)).is_ok());
+        let asked = everywhere.filter(|ip| checks.admit(Some("mallory"), *ip, at(0)).is_ok());
         assert_eq!(asked.count(), CHECKS_PER_PEER as usize);
-        let refused = checks.admit("mallory", [192, 0, 2, 1].into(), at(0));
+        let refused = checks.admit(Some("mallory"), [192, 0, 2, 1].into(), at(0));
         assert_eq!(refused, Err(Unfollowed::TooOften));
         assert_eq!(admitted(&mut checks, neighbours(60), at(0)), 60);
     }

@@ -71,7 +71,11 @@ impl Established {
 
     /// The other SA has all of its children that it is going to have.
     pub(crate) fn set_free(&mut self, ctx: &Context<'_>) {
-        let drained = ctx.now + self.children.drain_time(&ctx.config.timers);
+        // No packet is under way from a peer that has lost the SA.
+        let drained = match self.is_doubtful {
+            true => ctx.now,
+            false => ctx.now + self.children.drain_time(&ctx.config.timers),
+        };
         if let Some(Leaving::At(at)) = &mut self.leaving {
             *at = drained.min(*at);
         }
@@ -80,6 +84,11 @@ impl Established {
     /// Whether another SA has its place.
     pub(crate) const fn is_leaving(&self) -> bool {
         self.leaving.is_some()
+    }
+
+    /// Returns true if its Delete waits to be sent, or for its answer.
+    pub(super) fn is_deleting(&self) -> bool {
+        self.leaving == Some(Leaving::Deleting)
     }
 
     /// Whether the peer gave a sign of life since it is up.

@@ -57,6 +57,7 @@ use crate::extension::nat::{self, Nat};
 use crate::extension::ppk::Ppk;
 use crate::extension::redirect::{Followed, Redirects};
 use crate::extension::tcp::Fallen;
+use crate::ike_spi::IkeSpis;
 use crate::pool::Pools;
 use crate::refusal::Refusal;
 use crate::signature;
@@ -134,6 +135,7 @@ pub(crate) struct Context<'a> {
     pub(crate) barred: &'a BTreeSet<String>,
     pub(crate) wishes: &'a Wishes,
     pub(crate) rng: &'a mut Rng,
+    pub(crate) ike_spis: &'a IkeSpis,
     pub(crate) spis: &'a mut spi::Sequence,
     pub(crate) out: &'a mut Output,
     /// Addresses to lend.
@@ -435,7 +437,12 @@ impl Core {
     /// Children's packets go where IKE messages go.
     pub(crate) fn carry(&mut self, children: Vec<ChildSaId>, ctx: &mut Context<'_>) {
         self.proved = self.path;
-        let path = nat::esp_path(self.path, self.nat, ctx.config);
+        self.carry_to(self.path, children, ctx);
+    }
+
+    /// Has child SAs send on a path, wherever IKE messages go.
+    fn carry_to(&mut self, path: Path, children: Vec<ChildSaId>, ctx: &mut Context<'_>) {
+        let path = nat::esp_path(path, self.nat, ctx.config);
         if self.esp != path {
             self.esp = path;
             let sa = self.id;
@@ -522,15 +529,10 @@ impl Context<'_> {
         self.out.sa_id()
     }
 
-    /// An SPI for an IKE SA, not zero. That one of ours has the same 64 bits is not going to happen;
-    /// then the older one would not be heard any more.
+    /// Draws an SPI for an IKE SA. Two of ours share 48 random bits so rarely that nothing checks it; the older SA
+    /// would not be heard any more.
     pub(crate) fn ike_spi(&mut self) -> u64 {
-        loop {
-            let spi = self.rng.u64();
-            if spi != 0 {
-                return spi;
-            }
-        }
+        self.ike_spis.draw(self.rng)
     }
 
     /// SPIs for a child of an IKE SA.

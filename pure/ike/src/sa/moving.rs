@@ -139,11 +139,11 @@ impl Established {
 
     /// The peer is there, and answered on this path. If it sees us elsewhere than it did, it has to be
     /// told where we are.
-    pub(super) fn conclude_liveness(&mut self, response: &Message, path: Path, core: &Core) {
+    pub(super) fn note_seen(&mut self, said: &Message, path: Path, core: &Core) {
         let translated = |nat: nat::Nat| nat.ours;
-        let now = nat::detect(response, path).is_some_and(translated);
+        let now = nat::detect(said, path).is_some_and(translated);
         let before = core.nat.is_some_and(translated);
-        let seen = mobike::seen_as(response);
+        let seen = mobike::seen_as(said);
         if let Some(mobike) = self.deciding()
             && seen.is_some()
             && (now || before)
@@ -229,6 +229,8 @@ impl Established {
             }
         }
         if find_notify(request, NotifyType::NAT_DETECTION_DESTINATION_IP).is_some() {
+            // The peer checks a new path: our NAT may have changed its mapping.
+            self.note_seen(request, arrived.path, core);
             let seen = nat::payloads(core.spi_i, core.spi_r, arrived.path, ctx);
             answer.extend(seen);
         }
@@ -263,7 +265,7 @@ impl Established {
         // "A TCP handshake proves the routability of the TCP Originator's address; thus, the Return
         // Routability Check SHOULD NOT be performed" (RFC 9329 section 7.1).
         mobike.pending = path != core.proved && !path.is_stream();
-        self.following = None;
+        self.end_check(path, core, ctx.now);
         core.take(path, ctx);
         if path.is_stream() {
             core.carry(self.children(), ctx);

@@ -22,6 +22,8 @@ use wire::ike::{ExchangeType, Message, Payload, Token};
 pub(crate) enum Task {
     /// Whether the peer is there.
     Liveness,
+    /// A liveness check because child SAs sent and received nothing.
+    Doubt,
     /// Where the peer, which is there, sees us.
     Whereabouts,
     /// Keys for a licensed node.
@@ -68,6 +70,8 @@ impl Task {
     pub(super) const fn attempts(&self, timers: &Timers) -> u32 {
         match self {
             Self::Liveness => timers.liveness_attempts,
+            // One-way traffic is no fault: only liveness bounds the attempts.
+            Self::Doubt => u32::MAX,
             Self::Whereabouts
             | Self::Distribute(_)
             | Self::Revoke(_)
@@ -89,9 +93,11 @@ impl Task {
     /// What it is about, by which it is known what may be under way beside it.
     pub(super) const fn subject(&self) -> Subject {
         match self {
-            Self::Liveness | Self::Whereabouts | Self::Window(_) | Self::RequestKeys(_) => {
-                Subject::Nothing
-            }
+            Self::Liveness
+            | Self::Doubt
+            | Self::Whereabouts
+            | Self::Window(_)
+            | Self::RequestKeys(_) => Subject::Nothing,
             Self::Neighbours(_) => Subject::Neighbours,
             // A successor that never carried anything has no name.
             Self::DeleteChild(None, _) => Subject::Nothing,
@@ -112,6 +118,7 @@ impl Task {
     pub(super) const fn exchange(&self) -> ExchangeType {
         match self {
             Self::Liveness
+            | Self::Doubt
             | Self::Whereabouts
             | Self::Revoke(_)
             | Self::Neighbours(_)
@@ -159,7 +166,7 @@ impl Task {
 
     pub(super) fn payloads(&self) -> Vec<Payload> {
         match self {
-            Self::Liveness | Self::Whereabouts => Vec::new(),
+            Self::Liveness | Self::Doubt | Self::Whereabouts => Vec::new(),
             Self::Distribute(grant) => distribute::payloads(grant),
             Self::Revoke(csa) => vec![distribute::revocation(*csa)],
             Self::Neighbours(nodes) => vec![distribute::neighbours(nodes)],

@@ -1,10 +1,11 @@
 //! Finding out that a peer is gone.
 
-use super::pair::{Pair, Side};
+use super::pair::{Flying, Host, Pair, Side, fit};
 use super::rekey::rekey_child;
 use super::*;
-use crate::DownReason;
+use crate::{DownReason, DropReason};
 use std::time::Duration;
+use wire::ike::{Header, Message, Notify, NotifyType, Payload};
 
 fn asking() -> Pair {
     let (mut left, right) = (mobile(), gateway());
@@ -111,4 +112,85 @@ fn an_initiator_that_does_not_go_on_is_forgotten() {
         ),
         (0, 0)
     );
+}
+
+/// A pair with a liveness check of the left host, which is taken out of the network.
+fn doubting() -> (Pair, Flying) {
+    let mut pair = asking();
+    pair.pass(Duration::from_secs(10));
+    let id = pair.left.engine.sas().next().unwrap().id;
+    pair.with(Side::Left, |engine, now| engine.doubt(id, now));
+    let question = pair.intercept().remove(0);
+    (pair, question)
+}
+
+/// The refusal may be forged, so it affects nothing that is up.
+#[test]
+fn an_unproved_refusal_of_a_question_begins_one_other_sa_and_ends_nothing() {
+    let (mut pair, question) = doubting();
+    let mut header = Header::peek(&question.message).unwrap();
+    (header.flags.initiator, header.flags.response) = (false, true);
+    let unknown = Notify::new(NotifyType::INVALID_IKE_SPI, Vec::new());
+    let payloads = vec![Payload::Notify(unknown)];
+    let forged = Flying {
+        to: Side::Left,
+        path: question.path.reversed(),
+        message: Message { header, payloads }.encode(),
+    };
+    for _ in 0..100 {
+        pair.deliver(&forged);
+        pair.timeout(Side::Left);
+    }
+    assert_eq!(pair.intercept().len(), 1, "one first message");
+    assert_eq!(pair.left.up(), 1);
+    assert_eq!(pair.left.refusals().len(), 1, "told once");
+    pair.deliver(&question);
+    pair.pass(Duration::from_secs(300));
+    assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
+    let gone = |why: &&&DownReason| matches!(why, DownReason::PeerGone { .. });
+    assert_eq!(pair.left.down_reasons().iter().filter(gone).count(), 0);
+}
+
+/// RFC 7296 section 1.5. The rate and the size of the answers are limited because sources may be forged.
+#[test]
+fn a_question_on_an_unknown_sa_is_told_so_in_fewer_octets_and_64_times_a_second() {
+    let (mut pair, question) = doubting();
+    pair.restart(Side::Right, Host::seeded(gateway(), 9, 2));
+    for _ in 0..200 {
+        pair.deliver(&question);
+    }
+    let answers = pair.intercept();
+    assert_eq!(answers.len(), 64);
+    let longest = answers.iter().map(|answer| answer.message.len()).max();
+    assert!(longest < Some(question.message.len()));
+    // An answer gets no answer.
+    let mut answer = answers[0].clone();
+    answer.to = Side::Right;
+    pair.deliver(&answer);
+    assert!(pair.is_quiet());
+}
+
+/// No process was lost, so a late request must not make its sender start another IKE SA.
+#[test]
+fn a_question_on_an_sa_that_was_ended_gets_no_answer() {
+    let (mut pair, question) = doubting();
+    let id = pair.right.engine.sas().next().unwrap().id;
+    pair.with(Side::Right, |engine, now| engine.close(id, now));
+    pair.pass(Duration::from_secs(600));
+    assert_eq!((pair.left.up(), pair.right.engine.sas().count()), (0, 0));
+    pair.deliver(&question);
+    assert!(pair.is_quiet());
+    assert_eq!(pair.right.dropped(DropReason::UnknownSa), 1);
+}
+
+/// The restarted peer answers the check with INVALID_IKE_SPI, so another IKE SA is up at once.
+#[test]
+fn a_peer_that_was_started_again_is_back_within_a_second_of_the_question() {
+    let (mut pair, _) = doubting();
+    pair.restart(Side::Right, Host::seeded(gateway(), 9, 2));
+    pair.pass(Duration::from_secs(1));
+    assert_eq!(pair.right.up(), 1);
+    pair.pass(Duration::from_secs(120));
+    assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
+    assert!(fit(pair.left.child(), pair.right.child()));
 }

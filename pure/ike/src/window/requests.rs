@@ -150,8 +150,7 @@ impl Requests {
     }
 
     /// What has more attempts left than a question to a silent peer has those of one from now on, and its pauses.
-    pub(crate) fn press(&mut self, timers: &Timers, now: Instant) {
-        let attempts = timers.liveness_attempts;
+    pub(crate) fn press(&mut self, attempts: u32, timers: &Timers, now: Instant) {
         let pending = self.pending.iter_mut();
         for pending in pending.filter(|pending| pending.may_exceed(attempts)) {
             pending.attempts = pending.sent + attempts;
@@ -314,8 +313,8 @@ mod tests {
         for second in 0..3 {
             send(&mut requests, 16, at(second));
             assert!(requests.may_exceed(5));
-            requests.press(&timers(), at(second));
-            assert!(!requests.may_exceed(5));
+            requests.press(5, &timers(), at(second));
+            assert!(requests.may_exceed(4) && !requests.may_exceed(5));
         }
         let mut sent = [1; 4];
         let gave_up = loop {

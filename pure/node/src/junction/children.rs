@@ -140,6 +140,7 @@ impl Node {
             self.refused(Some(peer), unusable.to_string(), now);
             return self.ike.close(ike, now);
         }
+        self.workers.watch(id);
         self.cover.begin(&peer, now);
         self.children.insert(
             id,

@@ -105,6 +105,7 @@ impl Node {
             });
         }
         self.moving.forget(sa);
+        self.silences.forget(sa);
         self.fall_back(&peer, sa, now);
         self.whereabouts.stir(&peer);
         if self.established(&peer).is_some_and(|other| other != sa) {

@@ -86,7 +86,8 @@ fn a_stream_loses_nothing_if_a_third_of_the_ike_messages_is_lost() {
         stream_through(&mut world, 3, Duration::from_secs(60));
         never_down(&world);
         world.ike_lost = 0;
-        world.run_for(Duration::from_secs(120));
+        // A gateway that received no Delete of a clone gives the clone up after 309 s.
+        world.run_for(Duration::from_secs(400));
         assert!(world.tunnel_is_up(), "seed {seed}");
     }
 }

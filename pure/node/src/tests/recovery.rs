@@ -166,6 +166,28 @@ fn time_to_recover(world: &mut World) -> Duration {
     unreachable!()
 }
 
+/// The gateway answers a check on the lost IKE SA with an unauthenticated INVALID_IKE_SPI, so the mobile node starts
+/// another.
+#[test]
+fn a_gateway_that_was_killed_and_started_again_is_back_within_five_seconds() {
+    for seconds in [3, 20, 100] {
+        // With a licensed node, packets wait up to two seconds longer for its keys.
+        let policies = Policies {
+            mobile: Vec::new(),
+            gateway: Vec::new(),
+            ..Policies::default()
+        };
+        let mut world = World::connected(policies);
+        world.run_for(Duration::from_secs(seconds));
+        world.restart(GATEWAY);
+        let took = time_to_recover(&mut world);
+        assert!(took < Duration::from_secs(5), "{took:?}");
+        world.run_for(Duration::from_secs(120));
+        assert!(world.tunnel_is_up());
+        assert!(traffic_arrives(&mut world));
+    }
+}
+
 #[test]
 fn a_key_that_is_changed_at_both_ends_is_used_within_five_seconds() {
     for seconds in [2, 13, 40] {

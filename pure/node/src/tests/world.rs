@@ -166,6 +166,8 @@ pub struct World {
     pub deaf: [bool; 3],
     /// The address that the mobile node is seen with, and what a NAT adds to its ports.
     pub outside: (IpAddr, u16),
+    /// Number that the NAT adds to the ports of ESP packets in addition.
+    pub apart: u16,
     /// The ECN field outside that every packet arrives with.
     pub mark: Ecn,
     /// What was sent last, the newest at the end.
@@ -185,6 +187,10 @@ pub struct Flight {
     pub payload: Vec<u8>,
     /// It has passed the licensed node, or does not go by it.
     pub passed: bool,
+}
+
+fn is_esp(payload: &[u8]) -> bool {
+    matches!(Datagram::of(payload), Datagram::Esp(_))
 }
 
 /// How many datagrams are kept after they were sent.
@@ -218,6 +224,7 @@ impl World {
             silent_in: None,
             deaf: [false; 3],
             outside: (ADDRESSES[MOBILE].parse().unwrap(), 0),
+            apart: 0,
             mark: Ecn::NotEct,
             past: VecDeque::new(),
             watch: Watch::default(),
@@ -542,7 +549,9 @@ impl World {
         }
         if who == MOBILE {
             let (address, shift) = self.outside;
-            path.local = SocketAddr::new(address, path.local.port() + shift);
+            let esp = path.local.port() != 500 && is_esp(&payload);
+            let apart = if esp { self.apart } else { 0 };
+            path.local = SocketAddr::new(address, path.local.port() + shift + apart);
         }
         let between_ends = who != LICENSED && owner(path.remote.ip()) != Some(LICENSED);
         let hop = if who == MOBILE {
@@ -572,6 +581,10 @@ impl World {
         let (address, shift) = self.outside;
         if remote.ip() == address {
             let port = remote.port().checked_sub(shift)?;
+            let port = match port {
+                500 | 4500 => port,
+                apart => apart.checked_sub(self.apart)?,
+            };
             let inside = ADDRESSES[MOBILE].parse().unwrap();
             return Some((MOBILE, SocketAddr::new(inside, port)));
         }

@@ -1,6 +1,7 @@
 //! IKE between `strata` and `stratad`: authentication, keys, addresses, policy, recovery.
 
 mod addresses;
+mod back;
 mod children;
 mod clone;
 mod kem;

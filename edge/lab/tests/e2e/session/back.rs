@@ -1,0 +1,201 @@
+//! Interruptions of a tunnel with default settings, and their length.
+//!
+//! A client sends all the time, as an application that waits for an answer. Each test prints the time without one.
+
+use anyhow::{Result, ensure};
+use lab::pair::{self, DEADLINE, Pair, Terms, Tunnel};
+use lab::process::until;
+use os::Family;
+use std::net::UdpSocket;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Inner address and port of the service at the gateway.
+const SERVICE: &str = "10.8.0.1:7007";
+
+/// Time between two datagrams of the client.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Longest pause that a user hardly notices.
+const SOON: Duration = Duration::from_secs(1);
+
+/// Longest pause after a restart of a gateway.
+const LATER: Duration = Duration::from_secs(5);
+
+/// Outer ports that a NAT gives IKE on port 500, IKE on port 4500, and ESP.
+#[derive(Clone, Copy)]
+struct Translation {
+    ike: u16,
+    natt: u16,
+    esp: u16,
+}
+
+impl Translation {
+    /// One mapping for a port, as most NATs have it.
+    const fn whole(base: u16) -> Self {
+        Self {
+            ike: base,
+            natt: base + 1,
+            esp: base + 1,
+        }
+    }
+
+    /// Has the host between both ends translate like this. Packets to ports of earlier translations are dropped.
+    fn put(self, pair: &Pair) -> Result<()> {
+        let Self { ike, natt, esp } = self;
+        let rules = format!(
+            "table ip nat\ndelete table ip nat\ntable ip nat {{
+  chain out {{
+    type filter hook postrouting priority 100
+    oifname \"wired\" udp sport 500 udp sport set {ike} ip saddr set 192.0.2.2
+    oifname \"wired\" udp sport 4500 @th,64,32 0 udp sport set {natt} ip saddr set 192.0.2.2
+    oifname \"wired\" udp sport 4500 udp sport set {esp} ip saddr set 192.0.2.2
+  }}
+  chain in {{
+    type filter hook prerouting priority -300
+    iifname \"wired\" udp dport {ike} udp dport set 500 ip daddr set 10.3.0.2
+    iifname \"wired\" udp dport {esp} counter udp dport set 4500 ip daddr set 10.3.0.2
+    iifname \"wired\" udp dport {natt} udp dport set 4500 ip daddr set 10.3.0.2
+    iifname \"wired\" udp dport 20000-60000 drop
+  }}
+}}\n"
+        );
+        let file = pair.between.file("nat.nft", &rules)?;
+        let load = format!("nft -f {}", file.display());
+        pair.between.run(&load).map(drop)
+    }
+}
+
+/// Starts a tunnel with default liveness.
+fn by_default(pair: &Pair, mobike: &str) -> Result<Tunnel> {
+    pair.mobile.secret("tunnel.psk", pair::TUNNEL_KEY)?;
+    pair.gateway.secret("tunnel.psk", pair::TUNNEL_KEY)?;
+    pair.gateway.secret("node.psk", pair::NODE_KEY)?;
+    let settings = |config: String| {
+        let config = config.replace("liveness = \"1s\"\n", "");
+        config.replace(
+            "psk = \"tunnel.psk\"\n",
+            &format!("psk = \"tunnel.psk\"\nmobike = \"{mobike}\"\n"),
+        )
+    };
+    let config = pair::mobile_config(Family::V4, Terms::PLAIN, "auto");
+    let gateway = pair
+        .gateway
+        .stratad(&settings(pair::gateway_config(Terms::PLAIN)))?;
+    let mobile = pair.mobile.stratad(&settings(config))?;
+    mobile.wait_until("status", DEADLINE, pair::is_up)?;
+    Ok(Tunnel { mobile, gateway })
+}
+
+/// A client at the mobile node, and a service at the gateway that answers each of its datagrams.
+struct Echo {
+    client: UdpSocket,
+    sent: u32,
+}
+
+impl Echo {
+    fn start(pair: &Pair) -> Result<Self> {
+        let service = pair.gateway.inside(|| Ok(UdpSocket::bind(SERVICE)?))?;
+        thread::spawn(move || {
+            let mut octets = [0; 4];
+            while let Ok((len, from)) = service.recv_from(&mut octets) {
+                // The client sends another datagram if the answer cannot leave.
+                let _ = service.send_to(&octets[..len], from);
+            }
+        });
+        let client = pair.mobile.inside(|| Ok(UdpSocket::bind("0.0.0.0:0")?))?;
+        client.set_read_timeout(Some(PAUSE))?;
+        let mut echo = Self { client, sent: 0 };
+        echo.answered()?;
+        Ok(echo)
+    }
+
+    /// Sends a datagram every [`PAUSE`] until one of them is answered. Returns the time that took.
+    fn answered(&mut self) -> Result<Duration> {
+        let (begun, first) = (Instant::now(), self.sent);
+        until("an answer of the gateway", DEADLINE, || {
+            // Nothing leaves while the tunnel is down.
+            let _ = self.client.send_to(&self.sent.to_be_bytes(), SERVICE);
+            self.sent += 1;
+            let mut octets = [0; 4];
+            let answer = self.client.recv(&mut octets);
+            let is_new = answer.is_ok() && u32::from_be_bytes(octets) >= first;
+            Ok(is_new.then_some(()))
+        })?;
+        Ok(begun.elapsed())
+    }
+
+    /// Sends until the gateway answers at the port that the NAT maps ESP to.
+    fn follows(&mut self, pair: &Pair, translation: Translation) -> Result<()> {
+        let rule = format!("udp dport {} counter packets", translation.esp);
+        until("ESP to where the NAT maps it", DEADLINE, || {
+            self.answered()?;
+            let rules = pair.between.run("nft list table ip nat")?;
+            let used = |line: &str| line.contains(&rule) && !line.contains("packets 0 ");
+            Ok(rules.lines().any(used).then_some(()))
+        })
+    }
+}
+
+/// Prints the time without an answer and fails if it is too long.
+fn judge(what: &str, took: Duration, most: Duration) -> Result<()> {
+    println!("{what}: {} ms without an answer", took.as_millis());
+    ensure!(took < most, "{what}: {took:?}, and {most:?} is the most");
+    Ok(())
+}
+
+/// RFC 7296 section 2.23 without MOBIKE, RFC 4555 section 3.8 with it.
+#[lab::test(quiet)]
+fn a_nat_that_gives_other_ports_costs_less_than_a_second() -> Result<()> {
+    for mobike in ["on", "off"] {
+        let pair = Pair::new("back")?;
+        Translation::whole(40_000).put(&pair)?;
+        let tunnel = by_default(&pair, mobike)?;
+        let mut echo = Echo::start(&pair)?;
+        let before = tunnel.spis()?;
+        for base in [41_000, 42_000, 43_000] {
+            Translation::whole(base).put(&pair)?;
+            let what = format!("other ports, MOBIKE {mobike}");
+            judge(&what, echo.answered()?, SOON)?;
+        }
+        ensure!(tunnel.spis()? == before, "the tunnel was made anew");
+    }
+    Ok(())
+}
+
+#[lab::test(quiet)]
+fn a_nat_that_maps_esp_apart_from_ike_is_followed_as_fast() -> Result<()> {
+    for mobike in ["on", "off"] {
+        let pair = Pair::new("back")?;
+        let apart = |base: u16| Translation {
+            esp: base + 7,
+            ..Translation::whole(base)
+        };
+        apart(40_000).put(&pair)?;
+        let tunnel = by_default(&pair, mobike)?;
+        let mut echo = Echo::start(&pair)?;
+        echo.follows(&pair, apart(40_000))?;
+        let before = tunnel.spis()?;
+        for base in [41_000, 42_000, 43_000] {
+            apart(base).put(&pair)?;
+            let what = format!("other ports for each, MOBIKE {mobike}");
+            judge(&what, echo.answered()?, SOON)?;
+            echo.follows(&pair, apart(base))?;
+        }
+        ensure!(tunnel.spis()? == before, "the tunnel was made anew");
+    }
+    Ok(())
+}
+
+#[lab::test(quiet)]
+fn a_gateway_that_was_killed_is_back_within_five_seconds() -> Result<()> {
+    let pair = Pair::new("back")?;
+    let mut tunnel = by_default(&pair, "on")?;
+    let mut echo = Echo::start(&pair)?;
+    for _ in 0..3 {
+        tunnel.gateway.process().crash()?;
+        tunnel.gateway.start_again()?;
+        judge("a gateway killed", echo.answered()?, LATER)?;
+    }
+    Ok(())
+}

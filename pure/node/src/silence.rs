@@ -1,0 +1,147 @@
+//! Peers that child SAs send to and receive nothing from.
+//!
+//! Neither a killed gateway nor a NAT with a new mapping sends a notice, and liveness waits for silence in both
+//! directions. So a peer that owes an answer is checked after [`FIRST`]. One-way traffic looks the same, so the
+//! pauses between further checks grow, and no check ends an SA earlier than liveness does.
+//!
+//! Nothing is looked at while nothing is sent: the data plane reports the first datagram, and reports the next one
+//! only after an answer.
+
+use crate::node::Node;
+use model::{ChildSaId, Deadline, IkeSaId, Instant};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// Time that an answer to sent packets may take.
+const FIRST: Duration = Duration::from_secs(3);
+
+/// Pause after the first check. It doubles with each check until a packet arrives.
+const PAUSE: Duration = Duration::from_secs(6);
+
+/// Longest pause after a check.
+const LAST: Duration = Duration::from_secs(60);
+
+/// IKE SAs whose child SAs send.
+#[derive(Default)]
+pub(crate) struct Silences {
+    of: BTreeMap<IkeSaId, Silence>,
+    due: BTreeSet<(Instant, IkeSaId)>,
+}
+
+struct Silence {
+    /// Time of the next look, if a child SA has sent.
+    until: Option<Instant>,
+    /// Time of the last check.
+    asked: Option<Instant>,
+    /// Pause after the next check.
+    pause: Duration,
+    /// Child SAs that have reported a datagram.
+    children: BTreeSet<ChildSaId>,
+}
+
+/// Action at the end of a pause.
+enum Next {
+    /// Wait on.
+    Wait,
+    /// Send a check.
+    Ask,
+    /// Have these child SAs report their next datagram.
+    Watch(BTreeSet<ChildSaId>),
+}
+
+impl Silences {
+    /// Notes that a child SA sent its first datagram since it was watched.
+    pub(crate) fn sends(&mut self, sa: IkeSaId, child: ChildSaId, now: Instant) {
+        let silence = self.of.entry(sa).or_insert_with(|| Silence {
+            until: None,
+            asked: None,
+            pause: PAUSE,
+            children: BTreeSet::new(),
+        });
+        silence.children.insert(child);
+        if silence.until.is_none() {
+            silence.until = Some(now + FIRST);
+            self.due.insert((now + FIRST, sa));
+        }
+    }
+
+    /// Forgets an IKE SA.
+    pub(crate) fn forget(&mut self, sa: IkeSaId) {
+        if let Some(until) = self.of.remove(&sa).and_then(|silence| silence.until) {
+            self.due.remove(&(until, sa));
+        }
+    }
+
+    pub(crate) fn poll_timeout(&self) -> Option<Deadline> {
+        let (at, _) = self.due.first()?;
+        Some(Deadline {
+            at: *at,
+            reason: "a peer is asked that sends nothing back",
+        })
+    }
+
+    fn pop_due(&mut self, now: Instant) -> Option<IkeSaId> {
+        let (at, sa) = *self.due.first()?;
+        (at <= now).then(|| {
+            self.due.pop_first();
+            sa
+        })
+    }
+
+    /// Decides at the end of a pause. The last packet arrived at `heard`; an answer is awaited `since`.
+    fn judge(
+        &mut self,
+        sa: IkeSaId,
+        heard: Option<Instant>,
+        since: Option<Instant>,
+        now: Instant,
+    ) -> Option<Next> {
+        let silence = self.of.get_mut(&sa)?;
+        if heard >= silence.asked {
+            silence.pause = PAUSE;
+        }
+        let Some(since) = since else {
+            silence.until = None;
+            return Some(Next::Watch(std::mem::take(&mut silence.children)));
+        };
+        let (next, until) = match since + FIRST {
+            due if due <= now => (Next::Ask, now + silence.pause),
+            due => (Next::Wait, due),
+        };
+        if let Next::Ask = next {
+            silence.asked = Some(now);
+            silence.pause = (silence.pause * 2).min(LAST);
+        }
+        silence.until = Some(until);
+        self.due.insert((until, sa));
+        Some(next)
+    }
+}
+
+impl Node {
+    /// Sends checks to peers that have been silent for too long.
+    pub(crate) fn break_silences(&mut self, now: Instant) {
+        while let Some(sa) = self.silences.pop_due(now) {
+            let children = self.ike.children(sa);
+            let heard = children
+                .iter()
+                .filter_map(|child| self.workers.last_inbound(*child));
+            let heard = heard.max();
+            // An answer may arrive on any of several child SAs for the same traffic.
+            let sent = children
+                .iter()
+                .filter_map(|child| self.workers.unanswered(*child));
+            let awaited = sent.filter(|[_, last]| Some(*last) >= heard);
+            let since = awaited
+                .map(|[first, _]| heard.unwrap_or(first).max(first))
+                .min();
+            match self.silences.judge(sa, heard, since, now) {
+                Some(Next::Ask) => self.ike.doubt(sa, now),
+                Some(Next::Watch(children)) => {
+                    children.iter().for_each(|child| self.workers.watch(*child));
+                }
+                Some(Next::Wait) | None => {}
+            }
+        }
+    }
+}
