@@ -1,11 +1,11 @@
-//! Whatever somebody sends as certificates, nobody is believed but whom the CA has certified, and
-//! what a person is shown of them is short and controls no terminal.
+//! Fuzzes certificates: any chain is refused unless the CA issued it, and the text shown for it is
+//! short and without control characters.
 
 use crate::credential::{TODAY, certificates, trust};
 use crypto::{Certificate, RawKey, TrustStore};
 use std::sync::LazyLock;
 
-/// The CA, and all that it or its intermediate has issued for IKE.
+/// The CA, and all certificates for IKE issued by it or by its intermediate.
 static KNOWN: LazyLock<(TrustStore, Vec<Certificate>)> = LazyLock::new(|| {
     let issued: [&[u8]; 4] = [
         include_bytes!("../../pure/ike/src/tests/certificates/gateway.pem"),
@@ -19,7 +19,7 @@ static KNOWN: LazyLock<(TrustStore, Vec<Certificate>)> = LazyLock::new(|| {
     )
 });
 
-/// Certificates in DER, each behind two octets that say how long it is.
+/// Runs on certificates in DER, each preceded by two octets of length.
 pub fn run(octets: &[u8]) {
     let chain = chain(octets);
     for der in &chain {

@@ -1,12 +1,12 @@
-//! Whatever a datagram holds, its headers are read without panic, `classify` shows nothing but
-//! headers, and a checksum that was left out comes back as it was.
+//! Fuzzes `classify`: any datagram is read without a panic, only headers become visible, and an
+//! omitted checksum is restored.
 
 use wire::checksum::{Checksum, restore};
 use wire::classify::{Clear, Extents, classify};
 use wire::ip::{self, Header};
 use wire::mss;
 
-/// Octets as an IP datagram.
+/// Runs on octets as an IP datagram.
 pub fn run(octets: &[u8]) {
     let mut datagram = octets.to_vec();
     let _ = ip::flow(octets);
@@ -15,7 +15,7 @@ pub fn run(octets: &[u8]) {
     mss::clamp(&mut datagram, 1380);
     assert!(!mss::clamp(&mut datagram, 1380), "it offers what fits");
     datagram.copy_from_slice(octets);
-    // Random octets hardly ever have right checksums: mend them, so that more becomes clear.
+    // Random octets hardly ever have valid checksums. Mending them lets more headers pass as clear.
     mend(&mut datagram);
     if let Extents::Clear(clear) = classify(&datagram, Checksum::Made) {
         check(&clear, &mut datagram);

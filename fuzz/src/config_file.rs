@@ -1,8 +1,8 @@
-//! Whatever is in a configuration file, it is read or all its faults are told.
+//! Fuzzes configuration files: any text either loads or gives an error with a message.
 
 use std::fs;
 
-/// Octets as a configuration file.
+/// Parses octets as a configuration file.
 pub fn run(octets: &[u8]) {
     let Ok(text) = std::str::from_utf8(octets) else {
         return;

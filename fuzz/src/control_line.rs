@@ -1,9 +1,9 @@
-//! Whatever is on a line to the daemon, it is a request or a failure that says why; a request is
+//! Fuzzes the control protocol: any line is a request or an error with a message, and a request is
 //! written as a line that reads the same.
 
 use control::Request;
 
-/// Octets as a line.
+/// Parses octets as a line.
 pub fn run(octets: &[u8]) {
     match Request::from_line(octets) {
         Ok(request) => {

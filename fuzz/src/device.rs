@@ -1,5 +1,6 @@
-//! Whatever a device hands over is cut within its spaces or refused, and what of it and of a peer's packets is
-//! joined for a device stands for the packets that came: oversized, merged, or with headers that lie.
+//! Fuzzes segmentation and coalescing for a device. Anything a device hands over is split within
+//! its buffers or refused. Packets joined for a device stand for the same packets, even if those
+//! are oversized, merged, or have false headers.
 
 use crate::cut::{Outline, cut};
 use crate::join::Waiting;
@@ -7,12 +8,12 @@ use crate::virtio::{FRONT_LEN, Front};
 use wire::checksum::{Checksum, restore};
 use wire::ip::Header;
 
-/// Packets that one joined can stand for, and octets of a space.
+/// Most packets that a joined one can stand for, and the octets of a buffer.
 const MOST: usize = 128;
 const SPACE: usize = 9_000;
 
-/// Records of two octets of length and as much: the first is what a device hands over, behind virtio's header; the
-/// others are packets of a peer, with their checksums.
+/// Runs on records, each preceded by two octets of length. The first record comes from a device,
+/// with its virtio header. The others are packets of a peer, with their checksums.
 pub fn run(octets: &[u8]) {
     let mut records = Records(octets);
     let Some(handed) = records.next() else {
@@ -34,11 +35,11 @@ pub fn run(octets: &[u8]) {
     assert!(sorted(packets) == sorted(after), "packets became others");
 }
 
-/// What is cut out of something behind virtio's header.
+/// Returns the packets split out of octets with a virtio header, or `None` if they are refused.
 fn divided(octets: &[u8], space: usize) -> Option<Vec<(Vec<u8>, Checksum)>> {
     let mut octets = octets.to_vec();
     let (front, packet) = Front::read(&mut octets)?;
-    // All in one, of which the system gives no more than what is written to.
+    // One allocation for all buffers: the system provides only the pages that are written.
     let mut space_of_all = vec![0; MOST * space];
     let mut spaces: Vec<_> = space_of_all.chunks_exact_mut(space).collect();
     let mut outlines = [Outline::default(); MOST];
@@ -49,7 +50,7 @@ fn divided(octets: &[u8], space: usize) -> Option<Vec<(Vec<u8>, Checksum)>> {
     Some(pieces.map(piece).collect())
 }
 
-/// As whoever needs them whole makes them, without the numbers of IPv4's fragments.
+/// Returns the packets with restored checksums and without IPv4 identifications, sorted.
 fn sorted(packets: Vec<(Vec<u8>, Checksum)>) -> Vec<Vec<u8>> {
     let whole = |(mut packet, checksum): (Vec<u8>, Checksum)| {
         if checksum == Checksum::Left {

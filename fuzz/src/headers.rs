@@ -1,8 +1,8 @@
-//! Headers behind the IP header, and what comes in on the port that IKE and ESP share.
+//! Fuzzes the parsers of transport headers and of datagrams on the port that IKE and ESP share.
 
 use wire::{esp, tcp, udp};
 
-/// Octets as a transport header, and as a UDP payload.
+/// Parses octets as a transport header, and as a UDP payload.
 pub fn run(octets: &[u8]) {
     if let Some(header) = tcp::Header::parse(octets) {
         assert!((tcp::MIN_HEADER_LEN..=60).contains(&header.header_len));

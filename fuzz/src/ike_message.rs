@@ -1,19 +1,19 @@
-//! Whatever a datagram holds, reading it as IKE neither panics nor loses anything: what was read
-//! encodes to something that reads the same.
+//! Fuzzes IKE message parsing: any datagram is read without a panic, and a parsed message survives
+//! encoding and parsing unchanged.
 
 use wire::ike::{
     Datagram, Frame, GrantReply, Token, decode_level, decode_licences, decode_zone_map,
     encode_level, encode_licences, encode_zone_map,
 };
 
-/// Octets as a whole message.
+/// Parses octets as a whole message.
 pub fn run(octets: &[u8]) {
     match Datagram::decode(octets) {
         Ok(Datagram::Clear(message)) => {
             let encoded = message.encode();
             assert_eq!(Datagram::decode(&encoded), Ok(Datagram::Clear(message)));
         }
-        // As if the cipher had accepted it: what a peer that holds the keys could send.
+        // A message that a peer with the keys could send: decryption is skipped.
         Ok(Datagram::Sealed(sealed)) => {
             let _ = sealed.open_with(Frame::AEAD, |_, _, _, _| Ok::<_, ()>(()));
             if let Some(fragment) = sealed.fragment {

@@ -1,8 +1,8 @@
-//! Every kind of payload alone: what was read encodes to something that reads the same.
+//! Fuzzes each kind of payload alone: a parsed payload survives encoding and parsing unchanged.
 
 use wire::ike::Datagram;
 
-/// The type of a payload, and octets as its body.
+/// Parses a payload: one octet of type, then the body.
 pub fn run(octets: &[u8]) {
     let Some((kind, body)) = octets.split_first() else {
         return;

@@ -1,8 +1,8 @@
-//! Fuzz targets, in [`READERS`] and `ENGINES`. A fuzzer with feedback calls one of them, and so does
-//! the stable runner in `src/bin/stable.rs`.
+//! Fuzz targets, listed in [`READERS`] and `ENGINES`. Both a coverage-guided fuzzer and the stable
+//! runner in `src/bin/stable.rs` call them.
 //!
-//! Readers of the wire need nothing but `wire`; those that need more are behind the feature
-//! `engines`, so that they can be built without.
+//! Targets in [`READERS`] depend on `wire` only. The others are behind the feature `engines`, so
+//! that the readers can be built without them.
 
 #[cfg(feature = "engines")]
 #[path = "../../pure/esp/tests/data_plane/bench.rs"]
@@ -51,10 +51,10 @@ pub mod stream;
 mod virtio;
 pub mod zone_map;
 
-/// Something that is done with octets.
+/// The name of a target, and the function that runs it on octets.
 pub type Target = (&'static str, fn(&[u8]));
 
-/// Those that need nothing but `wire`.
+/// Targets that depend on `wire` only.
 pub const READERS: &[Target] = &[
     ("classify", classify::run),
     ("device", device::run),
@@ -66,7 +66,7 @@ pub const READERS: &[Target] = &[
     ("zone_map", zone_map::run),
 ];
 
-/// Those that need more.
+/// Targets that depend on the engines.
 #[cfg(feature = "engines")]
 pub const ENGINES: &[Target] = &[
     ("certificate", certificate::run),

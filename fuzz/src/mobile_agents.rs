@@ -1,5 +1,5 @@
-//! Whatever a mobile node, a foreign agent and a home agent hear, from strangers and from who has the
-//! keys, they keep their bounds, and nothing is due for ever.
+//! Fuzzes a mobile node, a foreign agent and a home agent. Whatever they receive, forged or signed
+//! with their keys, they keep their limits and no timer stays due.
 
 use crypto::Secret;
 use mobility::mobile_ip::{
@@ -17,32 +17,33 @@ use wire::mobile_ip::{Between, Lifetime, PORT, TunnelData, message};
 const HOME: Ipv4Addr = Ipv4Addr::new(10, 66, 0, 7);
 const HOME_AGENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const FOREIGN_AGENT: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 2);
-/// One from which visitors come, and to which they go.
+/// A foreign agent that visitors come from and move to.
 const NEIGHBOUR: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 2);
-/// One that the mobile node may hear as well, and has a key with.
+/// An agent that the mobile node may hear as well and shares a key with.
 const OTHER_AGENT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
-/// One between the foreign agent and home.
+/// A NAT between the foreign agent and the home agent.
 const NAT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 77);
 const AIR: u32 = 3;
 const WIRE: u32 = 2;
-/// The step in which what they say to each other arrives.
+/// The step that delivers the messages between the parties.
 const CARRY: u8 = 6;
-/// Where the identifications of a request, a reply and a notice are, behind which extensions begin.
+/// Offsets of the identification in a request, a reply and a notice. Extensions begin right after
+/// it.
 const IDENTIFICATION: [usize; 3] = [16, 12, 8];
 
-/// The three, and what time it is.
+/// The three parties and the time.
 struct Trio {
     mobile: MobileNode,
     foreign: ForeignAgent,
     home: HomeAgent,
     now: Instant,
-    /// The last identification that the mobile node has used.
+    /// The identification that the mobile node used last.
     identification: [u8; 8],
-    /// Where the home agent sees the foreign agent: at its own address, or that of a NAT.
+    /// The foreign agent's address as the home agent sees it: its own, or that of a NAT.
     outside: Ipv4Addr,
 }
 
-/// Steps: what happens, how much later, how long it is, and its octets.
+/// Runs steps: an octet for the kind, one for the delay, one for the length, then the body.
 pub fn run(octets: &[u8]) {
     let Some((&first, mut rest)) = octets.split_first() else {
         return;
@@ -54,7 +55,7 @@ pub fn run(octets: &[u8]) {
         };
         let (body, tail) = tail.split_at(usize::from(len).min(tail.len()));
         rest = tail;
-        // What is sent arrives while nobody else speaks, and is lost otherwise.
+        // Messages arrive only if this step delivers them. Otherwise they are lost.
         let arrives = kind & 7 == CARRY;
         trio.pass(Duration::from_millis(1 << (later % 18)), arrives);
         trio.step(kind, body);
@@ -120,7 +121,7 @@ impl Trio {
         trio
     }
 
-    /// Lets time pass; what is due is done, and is not due again then.
+    /// Advances the time and runs all timers that are due; fails if a timer stays due.
     fn pass(&mut self, later: Duration, arrives: bool) {
         let end = self.now + later;
         for _ in 0..10_000 {
@@ -145,7 +146,7 @@ impl Trio {
 
     fn step(&mut self, kind: u8, body: &[u8]) {
         let now = self.now;
-        // Two of the bits have what is sent signed, and answer what was asked.
+        // Two bits of `kind` have the message signed and make it answer the last request.
         let request = || self.forged(kind, body, IDENTIFICATION[0]);
         let reply = || self.forged(kind, body, IDENTIFICATION[1]);
         match kind & 7 {
@@ -201,7 +202,7 @@ impl Trio {
                 for from in [Remote::Ip(FOREIGN_AGENT), udp(FOREIGN_AGENT), udp(NAT)] {
                     let home = self.home.tunnel();
                     if let Ok(taken) = home.decapsulate(from, Ecn::Ce, &mut inner) {
-                        // An answer goes back to where the keepalive came from.
+                        // An answer goes back to the source of the keepalive.
                         let onward = taken.onward.map(|envelope| envelope.outer.destination);
                         assert!(onward.is_none_or(|to| to == from.address()));
                     }
@@ -210,7 +211,7 @@ impl Trio {
                 for from in [Remote::Ip(HOME_AGENT), udp(HOME_AGENT)] {
                     let _ = foreign.decapsulate(from, Ecn::Ce, &mut inner, now);
                 }
-                // What a neighbour sends after somebody goes no further.
+                // A packet that a neighbour forwards after a visitor is not forwarded again.
                 let neighbour = Remote::Ip(NEIGHBOUR);
                 if let Ok(Some(taken)) = foreign.decapsulate(neighbour, Ecn::Ce, &mut inner, now) {
                     assert_eq!(taken.onward, None);
@@ -228,13 +229,14 @@ impl Trio {
         }
         if kind & 0x20 != 0 {
             key(1).sign(&mut message, Between::MobileHome);
-            // As it has to be where the foreign agent has a key too.
+            // The foreign agent's authenticator, for runs in which it has a key too.
             key(3).sign(&mut message, Between::MobileForeign);
         }
         message
     }
 
-    /// Of a bit less: a neighbour has not the keys of mobile nodes, but may repeat what they have written.
+    /// Returns a forged notice. A neighbour does not have the keys of mobile nodes, but it may
+    /// repeat their identifications.
     fn notice(&self, kind: u8, body: &[u8]) -> Vec<u8> {
         let mut message = body.to_vec();
         if kind & 0x10 != 0
@@ -248,7 +250,7 @@ impl Trio {
         message
     }
 
-    /// Takes what everybody has to send, and brings it to where it is for, or to nobody.
+    /// Collects all pending messages and delivers them, or drops them unless `arrives`.
     fn carry(&mut self, arrives: bool) {
         let now = self.now;
         for _ in 0..100 {
@@ -297,7 +299,7 @@ impl Trio {
                 HOME => self
                     .mobile
                     .handle_reply(AIR, *source.ip(), STATION, &octets, now),
-                // A keepalive, or its answer.
+                // A keepalive or its answer.
                 _ if octets.first() == Some(&message::TUNNEL_DATA) => self.tunnel(&octets, now),
                 HOME_AGENT => {
                     self.home
@@ -310,7 +312,7 @@ impl Trio {
         }
     }
 
-    /// A keepalive goes to the home agent, and its answer back.
+    /// Carries a keepalive to the home agent and its answer back.
     fn tunnel(&mut self, octets: &[u8], now: Instant) {
         let mut octets = octets.to_vec();
         let from = Remote::Udp(SocketAddrV4::new(self.outside, PORT));
@@ -383,10 +385,10 @@ fn arrival(source: Ipv4Addr) -> Arrival {
     }
 }
 
-/// The foreign agent's.
+/// Link-layer address of the foreign agent.
 const STATION: Station = Station([2, 0, 0, 0, 0, 1]);
 
-/// An ICMP message with a right checksum.
+/// Returns an ICMP message with a valid checksum.
 fn mended(octets: &[u8]) -> Vec<u8> {
     let mut octets = octets.to_vec();
     if octets.len() >= 4 {

@@ -1,5 +1,6 @@
-//! Whatever a message of Mobile IP holds, it is read without panic, and what was read is written to
-//! something that reads the same; whatever is in a tunnel comes out no longer than it was.
+//! Fuzzes Mobile IP messages: any message is read without a panic, and a parsed message survives
+//! encoding and parsing unchanged. A datagram taken out of a tunnel is no longer than the tunnelled
+//! one.
 
 use wire::checksum::Sum;
 use wire::ecn::Ecn;
@@ -10,7 +11,7 @@ use wire::mobile_ip::{
     Solicitation, Step, TunnelData, UdpTunnelReply, UdpTunnelRequest, echo, kind,
 };
 
-/// Octets as a message by UDP, by ICMP, and as a datagram for a tunnel.
+/// Parses octets as a UDP message, as an ICMP message, and as a datagram for a tunnel.
 pub fn run(octets: &[u8]) {
     if let Ok((request, extensions)) = Request::parse(octets) {
         look(extensions, octets);
@@ -109,7 +110,7 @@ fn tunnel(mut datagram: Vec<u8>) {
     }
 }
 
-/// The octets with a right checksum over the first of them.
+/// Returns the octets with a valid checksum over the first `len` of them, stored at `at`.
 fn mended(octets: &[u8], at: usize, len: usize) -> Vec<u8> {
     let mut octets = octets.to_vec();
     if octets.len() >= len && len >= at + 2 {

@@ -1,5 +1,5 @@
-//! Whatever TCP headers a licensed node sees, SNOOP keeps its bounds and forwards what has a
-//! payload.
+//! Fuzzes SNOOP: with any TCP headers a licensed node may see, SNOOP keeps its limits and forwards
+//! every segment with a payload.
 
 use model::{Flow, Instant};
 use pep::{Config, Segment, Side, Snoop, Verdict};
@@ -8,7 +8,7 @@ use wire::tcp;
 
 const STEP: usize = 28;
 
-/// Steps of 28 octets: where from, how much later, the payload's length, a TCP header.
+/// Runs steps of 28 octets: side and flags, delay, payload length, a TCP header.
 pub fn run(octets: &[u8]) {
     let config = Config {
         flows: 4,

@@ -1,9 +1,9 @@
-//! A stream in pieces: the first octet says how long they are.
+//! Fuzzes stream parsing in pieces; the first octet is the length of a piece.
 
 use wire::stream::{LONGEST, Reader};
 
-/// Octets as a stream from who connected and from who was connected to; both read the same however
-/// it is cut.
+/// Parses octets as a stream of the originator and of the responder. The messages must not depend
+/// on the length of the pieces.
 pub fn run(octets: &[u8]) {
     let Some((&size, stream)) = octets.split_first() else {
         return;

@@ -1,11 +1,12 @@
-//! Whatever a packet holds, its zone map is read without panic, what was read is written as the
-//! same octets, and the layout has a place for every octet exactly once.
+//! Fuzzes zone maps: any packet's map is read without a panic and written as the same octets, and
+//! the layout has a place for every octet exactly once.
 
 use model::{ZoneId, ZoneSuite};
 use wire::esp::{HEADER_LEN, Header};
 use wire::zoned::{Layout, MAX_MAP_LEN, MAX_ZONES, Map, Overlay, mark, writes};
 
-/// The number of zones with the first of their suites, and octets as a packet from the SPI on.
+/// Runs on an octet that selects the first suite and the number of zones, then a packet from the
+/// SPI on.
 pub fn run(octets: &[u8]) {
     let Some((first, packet)) = octets.split_first() else {
         return;
@@ -32,7 +33,7 @@ pub fn run(octets: &[u8]) {
         return;
     };
     check(&layout, packet.len());
-    // Padding of every length, and more than there can be.
+    // Padding of every length, and lengths beyond the maximum.
     for _ in 0..20 {
         if layout
             .datagram_len()
@@ -44,7 +45,8 @@ pub fn run(octets: &[u8]) {
     }
 }
 
-/// Where the same map is fixed in the SA a packet is shorter by it, and everything else as it was.
+/// Checks that a packet without the same map, fixed in the SA, is shorter by the map and otherwise
+/// equal.
 fn without_map(map: Map, suites: &[ZoneSuite], packet_len: usize) {
     let payload_zone = ZoneId(suites.len() as u8);
     let Ok(fixed) = Map::fixed(payload_zone, map.described()) else {
@@ -61,7 +63,8 @@ fn without_map(map: Map, suites: &[ZoneSuite], packet_len: usize) {
     }
 }
 
-/// The packet without its overlay, which is written back as the same octets.
+/// Returns the packet without its overlay, after checking that the overlay is written as the same
+/// octets.
 fn without_overlay(packet: &[u8]) -> Vec<u8> {
     let mut packet = packet.to_vec();
     if let Ok(Some((end, overlay))) = Overlay::read(&packet) {

@@ -1,16 +1,16 @@
-//! `[node] aead`: whose AES-GCM protects packets.
+//! `[node] aead`: the implementation of AES-GCM that protects packets.
 
 use crate::reader::Value;
 
-/// Who implements it. All give the same octets.
+/// The implementation of the AEADs. All produce the same octets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Aead {
     /// AWS-LC, which is built in.
     #[default]
     AwsLc,
-    /// libipsec-mb, and nobody else.
+    /// libipsec-mb only.
     IpsecMb,
-    /// libipsec-mb where it is installed, and AWS-LC elsewhere.
+    /// libipsec-mb where it is installed, otherwise AWS-LC.
     Auto,
 }
 

@@ -1,15 +1,16 @@
-//! `[audit]`: where it is recorded who could read what, and when.
+//! `[audit]`: the record of which node could read which data, and when.
 
 use crate::reader::Value;
 use std::path::PathBuf;
 
-/// The file of records.
+/// The audit file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Audit {
-    /// `file`: one JSON object on each line; only its owner can read it.
+    /// `file`: path of the file. It has one JSON object on each line, and only its owner can read
+    /// it.
     pub file: PathBuf,
-    /// `required`: no key leaves for a licensed node before its line is on the disk. Default `false`:
-    /// then it leaves all the same, and the failure is told.
+    /// `required`: true if a key may leave for a licensed node only after its line is on disk.
+    /// Default `false`: the key leaves in any case, and a failed write is reported.
     pub required: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What only shows when several tables are looked at together.
+//! Checks that need several tables at once.
 
 use crate::psk::weakness;
 use crate::reader::{Value, suggestion};
@@ -10,7 +10,7 @@ use model::{Identity, TrafficSelector, ZoneId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-/// Rules between tables. Records faults; the file's values are found again by their names.
+/// Checks the rules between tables. Records faults; the values are found again in the file by name.
 pub(crate) fn faults(config: &Config, root: &Value<'_>) {
     unique_parties(config, root);
     provable_parties(config, root);
@@ -26,7 +26,7 @@ pub(crate) fn faults(config: &Config, root: &Value<'_>) {
         tfc::check(peer, root);
         licence::check(peer, root);
     }
-    // The file, not the result: a faulty [divert] has its own fault.
+    // The check uses the file, not the result: a faulty [divert] has its own fault.
     let nothing_diverted = root.at(&["divert"]).is_none();
     let nobody = config.peers.is_empty() && config.gateways.is_empty();
     if nobody && nothing_diverted && !Mobility::is_in(root) {
@@ -47,7 +47,7 @@ pub(crate) fn faults(config: &Config, root: &Value<'_>) {
     }
 }
 
-/// What is got from them is of use for packets that pass here alone.
+/// Refuses neighbours without `[divert]`: their keys open only packets that pass through here.
 fn idle_neighbours(config: &Config, root: &Value<'_>) {
     if root.at(&["divert"]).is_none()
         && let Some(neighbour) = config.adjacent.first()
@@ -60,7 +60,7 @@ fn idle_neighbours(config: &Config, root: &Value<'_>) {
     }
 }
 
-/// A pool is named before or after it stands in the file.
+/// Checks that every named pool exists. The pool's table may come before or after the peer's.
 fn known_pools(config: &Config, root: &Value<'_>) {
     for peer in &config.peers {
         let named = root.at(&["peer", &peer.party.name, "pool"]);
@@ -77,7 +77,7 @@ fn known_pools(config: &Config, root: &Value<'_>) {
     }
 }
 
-/// What a peer has for ever must not be lent to another one.
+/// Checks that no pool leases the fixed address of a peer.
 fn own_addresses(config: &Config, root: &Value<'_>) {
     for peer in config
         .peers
@@ -107,8 +107,8 @@ fn own_addresses(config: &Config, root: &Value<'_>) {
     }
 }
 
-/// Packets for a home address go where its host is, before any tunnel is asked: those that a tunnel is to protect would
-/// leave in clear.
+/// Checks that no tunnel covers a home address. Packets for a home address are routed by Mobile IP
+/// before any tunnel, so they would leave in clear.
 fn mobile_addresses(config: &Config, root: &Value<'_>) {
     let homes = config.mobility.iter().flat_map(Mobility::homes);
     for (home, path) in homes {
@@ -144,7 +144,8 @@ fn mobile_addresses(config: &Config, root: &Value<'_>) {
     }
 }
 
-/// The device is there only as long as somebody visits.
+/// Refuses the Mobile IP device in `[divert]` except as `wired` of a foreign agent. The device
+/// exists only while a visitor is registered.
 fn mobile_device(config: &Config, root: &Value<'_>) {
     let divert = config.divert.as_ref();
     let sides = divert.map(|divert| [("wired", &divert.wired), ("wireless", &divert.wireless)]);
@@ -162,8 +163,8 @@ fn mobile_device(config: &Config, root: &Value<'_>) {
     }
 }
 
-/// Without a `psk` it takes keys or certificates on both sides. What is there and cannot be used has a
-/// fault of its own.
+/// Checks that each party without a `psk` has keys or certificates on both sides. Values that are
+/// present but unusable have their own fault.
 fn provable_parties(config: &Config, root: &Value<'_>) {
     let has = |key: &str| root.at(&["node", key]).is_some();
     for (kind, party) in parties(config) {
@@ -196,7 +197,8 @@ fn provable_parties(config: &Config, root: &Value<'_>) {
     }
 }
 
-/// IKE finds the table by identity, people find it by name: both must be unique.
+/// Checks that names and identities are unique: IKE finds a table by identity, people find it by
+/// name.
 fn unique_parties(config: &Config, root: &Value<'_>) {
     let mut names = BTreeMap::new();
     let mut identities: BTreeMap<&Identity, String> = BTreeMap::new();
@@ -222,7 +224,7 @@ fn unique_parties(config: &Config, root: &Value<'_>) {
     }
 }
 
-/// Everybody, with the kind of table they are in.
+/// Returns all parties with the kind of their table.
 fn parties(config: &Config) -> impl Iterator<Item = (&'static str, &Party)> {
     let peers = config.peers.iter().map(|peer| ("peer", &peer.party));
     let licensed = config.licensed.iter().map(|node| ("licensed", &node.party));
@@ -237,7 +239,7 @@ fn parties(config: &Config) -> impl Iterator<Item = (&'static str, &Party)> {
     peers.chain(licensed).chain(gateways).chain(adjacent)
 }
 
-/// What is legal, but may not be meant.
+/// Returns warnings about settings that are legal but may be unintended.
 pub(crate) fn warnings(config: &Config) -> Vec<Warning> {
     let mut warnings = licences(config);
     warnings.extend(config.peers.iter().flat_map(in_clear));
@@ -260,7 +262,7 @@ pub(crate) fn warnings(config: &Config) -> Vec<Warning> {
     warnings
 }
 
-/// Whoever hears a registration can try keys offline.
+/// Warns of weak secrets: an eavesdropper on a registration can try keys offline.
 fn weak_secrets(mobility: &Mobility) -> Vec<Warning> {
     let all = mobility.associations().into_iter();
     let weak = all.filter_map(|(table, key)| {
@@ -270,7 +272,8 @@ fn weak_secrets(mobility: &Mobility) -> Vec<Warning> {
     weak.collect()
 }
 
-/// What visitors send and get is in the tunnel where it passes any other device.
+/// Warns if `[divert]` misses visitors' packets: on every other device they are inside the Mobile
+/// IP tunnel.
 fn unseen_visitors(config: &Config) -> Option<Warning> {
     let Some(Mobility::ForeignAgent(agent)) = &config.mobility else {
         return None;
@@ -282,7 +285,7 @@ fn unseen_visitors(config: &Config) -> Option<Warning> {
     })
 }
 
-/// A foreign agent without home agents and networks for its visitors.
+/// Warns of a foreign agent that limits neither the home agents nor the home networks of visitors.
 fn anybody_visits(mobility: &Mobility) -> Option<Warning> {
     let Mobility::ForeignAgent(agent) = mobility else {
         return None;
@@ -293,7 +296,8 @@ fn anybody_visits(mobility: &Mobility) -> Option<Warning> {
     })
 }
 
-/// Agents that are to tunnel in UDP without a key, which alone authenticates the request for it.
+/// Warns if agents should tunnel in UDP but have no key: only a key authenticates the request for
+/// it.
 fn unproved_nat(mobility: &Mobility) -> Option<Warning> {
     let (nat, others, table) = match mobility {
         Mobility::MobileNode(_) => return None,
@@ -363,7 +367,7 @@ fn licences(config: &Config) -> Vec<Warning> {
             peer: name.clone(),
             node: node.party.name.clone(),
         }));
-        // The endpoint that accepts the tunnel gives out the keys.
+        // The endpoint that accepts the tunnel distributes the keys.
         let unknown = nodes.iter().filter(|&&node| {
             let known = config.licensed.iter().any(|l| l.party.identity == *node);
             peer.address.is_none() && !known
@@ -385,7 +389,7 @@ fn licences(config: &Config) -> Vec<Warning> {
     warnings
 }
 
-/// Our own certificates that our own lists speak of.
+/// Warns of our own certificates that our own revocation lists name.
 fn revoked(config: &Config) -> impl Iterator<Item = Warning> {
     config.certificates().filter_map(|certificate| {
         let mut lists = config.lists.iter();
@@ -420,7 +424,8 @@ fn name_servers(config: &Config) -> impl Iterator<Item = Warning> {
     servers.map(|&server| Warning::NameServerOutside { server })
 }
 
-/// Discards are looked for in the tunnel, and only what peers claim is routed there.
+/// Warns of discards without effect: discards apply in the tunnel, which gets only packets that
+/// peers claim.
 fn idle_discards(config: &Config) -> impl Iterator<Item = Warning> {
     let remote = || config.peers.iter().flat_map(Peer::all_remote);
     let discards = config.policies.iter();
@@ -443,7 +448,7 @@ fn idle_pools(config: &Config) -> impl Iterator<Item = Warning> {
     })
 }
 
-/// Whoever is told of a subnet that its tunnel does not carry cannot reach it.
+/// Warns of announced subnets that the peer cannot reach because its tunnel does not carry them.
 fn unreachable_subnets(config: &Config) -> Vec<Warning> {
     let mut warnings = Vec::new();
     for peer in &config.peers {
@@ -461,8 +466,8 @@ fn unreachable_subnets(config: &Config) -> Vec<Warning> {
     warnings
 }
 
-/// In the order of their first addresses each has to be compared only with those that reach so far:
-/// a gateway may have ten thousand peers.
+/// Finds destinations that two peers claim. With selectors sorted by first address, each is
+/// compared only with those that reach that far: a gateway may have ten thousand peers.
 fn overlaps(peers: &[Peer]) -> Vec<Warning> {
     let places = peers.iter().enumerate();
     let mut remote: Vec<_> = places
@@ -493,7 +498,7 @@ fn overlaps(peers: &[Peer]) -> Vec<Warning> {
     found.into_iter().map(warning).collect()
 }
 
-/// Those who do never have the same address of it.
+/// Returns true if both peers lease from the same pool, which never leases them the same address.
 fn share_a_pool(one: &Peer, other: &Peer) -> bool {
     matches!(one.addressing, Addressing::Lent(_)) && one.addressing == other.addressing
 }

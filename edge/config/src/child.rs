@@ -1,4 +1,4 @@
-//! `[peer.NAME.child.NAME]`: a tunnel with a peer beside the first one.
+//! `[peer.NAME.child.NAME]`: an additional tunnel with a peer.
 
 use crate::mode;
 use crate::peer::{Addressing, Peer, Start, selectors};
@@ -6,33 +6,32 @@ use crate::reader::{Table, Value};
 use model::{Mode, TrafficSelector};
 use std::time::Duration;
 
-/// So many tunnels beside the first are enough for anybody.
+/// Most additional tunnels of a peer.
 pub(crate) const MOST: usize = 16;
 
-/// A child SA of a peer's beside the first, with keys of its own. Who the peer is and what protects
-/// the packets is said in the peer's table.
+/// An additional child SA of a peer, with keys of its own. The peer's table has its identity and
+/// its suites.
 #[derive(Clone, Debug)]
 pub struct Child {
     /// The table's name, unique within the peer's.
     pub name: String,
-    /// `local`: prefixes of ours that it carries. Default those of the peer's table.
+    /// `local`: our prefixes that the tunnel carries. Default those of the peer's table.
     pub local: Vec<TrafficSelector>,
-    /// `remote`: prefixes of the peer's that it carries. Default those of the peer's table.
+    /// `remote`: the peer's prefixes that the tunnel carries. Default those of the peer's table.
     pub remote: Vec<TrafficSelector>,
-    /// `mode`: what of a packet it seals. Default that of the peer's table.
+    /// `mode`: the part of a packet that the tunnel seals. Default that of the peer's table.
     pub mode: Mode,
-    /// `start`: when to ask for it. Default `auto`: whenever the peer's first tunnel is up, by who
-    /// connected.
+    /// `start`: the event that makes us request the tunnel. Default `auto`: whenever the peer's
+    /// first tunnel comes up, by the end that initiated.
     pub start: Start,
-    /// `rekey`: how long its keys are used, 1 s to 24 h. Default that of the peer's table.
+    /// `rekey`: lifetime of the tunnel's keys, 1 s to 24 h. Default that of the peer's table.
     pub rekey: Duration,
-    /// `pfs`: whether its keys come from a key exchange of their own, where the peer does the same; with
-    /// `kem`, from that one as well.
-    /// Default that of the peer's table.
+    /// `pfs`: true if each rekey has a key exchange of its own, provided that the peer does the
+    /// same; with `kem`, also an additional key exchange. Default that of the peer's table.
     pub pfs: bool,
 }
 
-/// What a table says; the rest is as in the peer's.
+/// The keys of a child's table. Keys that are left out have the value of the peer's table.
 pub(crate) struct Draft {
     name: String,
     local: Option<Vec<TrafficSelector>>,
@@ -73,7 +72,7 @@ impl Draft {
         })
     }
 
-    /// With what the peer's table says, of which the selectors may not be known yet.
+    /// Completes the draft with the peer's settings. Its selectors may still be unknown.
     pub fn beside(self, mode: Mode, rekey: Duration, pfs: bool) -> Child {
         Child {
             name: self.name,
@@ -88,7 +87,7 @@ impl Draft {
 }
 
 impl Child {
-    /// What the peer's table says where this one says nothing.
+    /// Fills in the selectors of the peer's table that this table leaves out.
     pub(crate) fn complete(&mut self, local: &[TrafficSelector], remote: &[TrafficSelector]) {
         for (own, peers) in [(&mut self.local, local), (&mut self.remote, remote)] {
             if own.is_empty() {
@@ -98,8 +97,8 @@ impl Child {
     }
 }
 
-/// Rules between a peer's tunnels: none carries anything of another, for a packet has one way to go,
-/// and what one end lends the other is not chosen by prefixes.
+/// Checks a peer's tunnels against each other. No two may carry the same traffic, because a packet
+/// has one route, and an assigned inner address cannot be split by prefixes.
 pub(crate) fn check(peer: &Peer, root: &Value<'_>) {
     let table = |child: &Child| root.at(&["peer", &peer.party.name, "child", &child.name]);
     for (index, child) in peer.children.iter().enumerate() {
@@ -156,7 +155,7 @@ pub(crate) fn check(peer: &Peer, root: &Value<'_>) {
     }
 }
 
-/// Something that both have.
+/// Returns a selector that both lists have in common.
 fn common(some: &[TrafficSelector], others: &[TrafficSelector]) -> Option<TrafficSelector> {
     let mut parts = some
         .iter()

@@ -17,9 +17,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
-/// Where the configuration is if nobody says otherwise.
+/// Default path of the configuration.
 pub const DEFAULT_FILE: &str = "/etc/strata/strata.toml";
-/// Where the daemon's API is if nobody says otherwise.
+/// Default path of the daemon's API socket.
 pub const DEFAULT_SOCKET: &str = "/run/strata/strata.sock";
 
 /// Longest path of a unix socket (`sun_path` without its final zero).
@@ -28,17 +28,18 @@ const LONGEST_SOCKET_PATH: usize = 107;
 /// A configuration without faults.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// `[node] id`: who we are, to everybody.
+    /// `[node] id`: the identity of this node, the same towards every party.
     pub identity: Identity,
-    /// `[node] key` and `cert`: what we prove that with to peers without a `psk`.
+    /// `[node] key` and `cert`: the credential with which this node authenticates to peers without
+    /// a `psk`.
     pub credential: Option<Credential>,
-    /// `[node] ca`: whose certificates we believe.
+    /// `[node] ca`: the CAs whose certificates this node trusts.
     pub authorities: Vec<Certificate>,
-    /// `[node] crl`: what CAs have revoked.
+    /// `[node] crl`: the revocation lists of CAs.
     pub lists: Vec<RevocationList>,
-    /// `[node] revocation`: what has to be known of a certificate besides. Default `relaxed`.
+    /// `[node] revocation`: the revocation status that a certificate needs. Default `relaxed`.
     pub revocation: Revocation,
-    /// `[node] aead`: whose AES-GCM protects packets. Default `aws-lc`.
+    /// `[node] aead`: the implementation of AES-GCM that protects packets. Default `aws-lc`.
     pub aead: Aead,
     /// `[tunnel]`.
     pub tunnel: Tunnel,
@@ -50,7 +51,7 @@ pub struct Config {
     pub peers: Vec<Peer>,
     /// `[pool.NAME]`, sorted by name.
     pub pools: Vec<Pool>,
-    /// `[store] file`: where leases of pools are remembered. Default [`DEFAULT_STORE`].
+    /// `[store] file`: the file that keeps the leases of pools. Default [`DEFAULT_STORE`].
     pub store: PathBuf,
     /// `[licensed.NAME]`, sorted by name.
     pub licensed: Vec<Licensed>,
@@ -58,45 +59,46 @@ pub struct Config {
     pub gateways: Vec<Gateway>,
     /// `[neighbour.NAME]`, sorted by name.
     pub adjacent: Vec<Neighbour>,
-    /// `[[policy]]`, in the file's order: first match wins.
+    /// `[[policy]]`, in the file's order: the first match wins.
     pub policies: Vec<Policy>,
-    /// `[redirect]`: default nowhere.
+    /// `[redirect]`. Default: peers are not redirected.
     pub redirect: Option<Redirect>,
     /// `[divert]`.
     pub divert: Option<Divert>,
-    /// `[snoop]`; only with `[divert]`, where [`Snoop::default`] holds if it is left out.
+    /// `[snoop]`; only with `[divert]`. [`Snoop::default`] applies if the table is left out.
     pub snoop: Option<Snoop>,
-    /// `[regulate] window`: how many octets TCP's windows have at most where licences allow to lower them,
-    /// 16 KiB to 1 GiB. Default whatever they have. Only with `[divert]`.
+    /// `[regulate] window`: upper limit on TCP windows where licences allow lowering them, in
+    /// octets, 16 KiB to 1 GiB. Default no limit. Only with `[divert]`.
     pub regulate: Option<u32>,
-    /// `[stand_in]`: default never. Only with `[divert]`.
+    /// `[stand_in]`. Default: this node never stands in for a mobile node. Only with `[divert]`.
     pub stand_in: Option<StandIn>,
-    /// `[handover] neighbours`: the licensed nodes to which mobile nodes may go from this one. Default none.
+    /// `[handover] neighbours`: the licensed nodes to which mobile nodes may move from this one.
+    /// Default none.
     pub neighbours: Vec<Identity>,
-    /// `[mobile_node]`, `[foreign_agent]` or `[home_agent]`: default nothing of Mobile IP.
+    /// `[mobile_node]`, `[foreign_agent]` or `[home_agent]`. Default: no Mobile IP.
     pub mobility: Option<Mobility>,
     /// `[log] level`: default `info`.
     pub log: Level,
     /// `[audit]`: default none.
     pub audit: Option<Audit>,
-    /// What is legal, but may not be meant.
+    /// Settings that are legal but may be unintended.
     pub warnings: Vec<Warning>,
-    /// Where in the file its keys stand.
+    /// The lines of the file at which its keys stand.
     pub places: Places,
 }
 
-/// How much is logged.
+/// The threshold of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// `error`: what stops the daemon from doing its work.
+    /// `error`: failures that stop the daemon from doing its work.
     Error,
-    /// `warn`: and what a person should look at.
+    /// `warn`: also events that need a person's attention.
     Warn,
-    /// `info`: and what changes: peers, SAs, grants.
+    /// `info`: also changes of peers, SAs and grants.
     Info,
-    /// `debug`: and every exchange.
+    /// `debug`: also every exchange.
     Debug,
-    /// `trace`: and every packet.
+    /// `trace`: also every packet.
     Trace,
 }
 
@@ -112,7 +114,7 @@ impl fmt::Display for Level {
     }
 }
 
-/// Reads a configuration and the key files it names, which are looked for beside it.
+/// Reads a configuration and the key files that it names, relative to the configuration's folder.
 pub fn load(file: &Path) -> Result<Config, Error> {
     let text = std::fs::read_to_string(file).map_err(|source| Error::Unreadable {
         file: file.to_owned(),
@@ -127,7 +129,7 @@ pub fn load(file: &Path) -> Result<Config, Error> {
     Ok(Config { places, ..config })
 }
 
-/// `None` only after a fault was recorded, but faults may have been recorded anyway.
+/// Returns `None` only after a fault was recorded. Faults may have been recorded in either case.
 fn read(text: &str, context: &Context) -> Option<Config> {
     let (document, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
@@ -147,7 +149,7 @@ fn read(text: &str, context: &Context) -> Option<Config> {
 }
 
 impl Config {
-    /// Our chain and the CAs, whose end is to be told beforehand.
+    /// Returns our certificate chain and the CAs, whose expiry causes a warning in advance.
     pub fn certificates(&self) -> impl Iterator<Item = &Certificate> {
         let ours = self
             .credential
@@ -156,7 +158,7 @@ impl Config {
         ours.chain(&self.authorities)
     }
 
-    /// The pool that a peer's address comes out of, if it does.
+    /// Returns the pool that a peer's inner address is leased from, or `None` if it has none.
     pub fn pool(&self, peer: &Peer) -> Option<&Pool> {
         let Addressing::Lent(name) = &peer.addressing else {
             return None;
@@ -222,7 +224,7 @@ impl Config {
     }
 }
 
-/// `[node]`: who we are, and how we prove it.
+/// `[node]`: our identity, and the credential for it.
 #[derive(Default)]
 struct Node {
     identity: Option<Identity>,

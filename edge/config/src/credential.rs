@@ -1,5 +1,5 @@
-//! `cert`, `key` and `ca` of `[node]`: what we prove ourselves with by signature, and whose
-//! certificates we believe.
+//! `cert`, `key` and `ca` of `[node]`: the credential with which this node signs, and the CAs that
+//! it trusts.
 
 use crate::key::{PrivateKey, private_key};
 use crate::reader::{Table, Value};
@@ -10,21 +10,21 @@ use model::Identity;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// Days before the end of a certificate from which on it is warned of.
+/// Days before the expiry of a certificate at which warnings begin.
 const NOTICE: u64 = 14;
 
-/// Our key, and the certificate for it if we have one.
+/// Our key, and its certificate if there is one.
 #[derive(Clone, Debug)]
 pub struct Credential {
     /// `cert`: a PEM file with our certificate, then the intermediates up to a CA that peers trust.
-    /// Peers that have our key as `pubkey` need none.
+    /// Empty if all peers have our key as `pubkey`.
     pub chain: Vec<Certificate>,
     /// `key`: a PEM file, mode 0600.
     pub key: Arc<PrivateKey>,
 }
 
 impl Credential {
-    /// Reads `cert` and `key`, which belong together, or `key` alone.
+    /// Reads `cert` and `key`, which must match, or `key` alone.
     pub(crate) fn read(node: &mut Table<'_>, identity: Option<&Identity>) -> Option<Self> {
         let certificate = node.value("cert");
         let key = node.optional("key", private_key);
@@ -64,7 +64,7 @@ impl Credential {
     }
 }
 
-/// Reads `ca`: one file or a list, each with one CA or more.
+/// Reads `ca`: one file or a list, each with one or more CAs.
 pub(crate) fn authorities(value: &Value<'_>) -> Option<Vec<Certificate>> {
     let all = match value.inner.is_str() {
         true => certificates(value)?,
@@ -79,7 +79,7 @@ pub(crate) fn authorities(value: &Value<'_>) -> Option<Vec<Certificate>> {
     }
 }
 
-/// What there is to say today about when these certificates and revocation lists end.
+/// Returns today's warnings about the expiry of these certificates and revocation lists.
 pub fn expiry<'c>(
     certificates: impl IntoIterator<Item = &'c Certificate>,
     lists: &[RevocationList],
@@ -99,13 +99,13 @@ pub fn expiry<'c>(
         .collect()
 }
 
-/// What the wall clock shows.
+/// Returns the current wall-clock time.
 pub fn today() -> UnixTime {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     UnixTime(since.map_or(0, |since| since.as_secs()))
 }
 
-/// Whether a certificate names an identity, as a peer compares them.
+/// Returns true if a certificate names an identity, by the comparison that peers apply.
 fn vouches(certificate: &Certificate, identity: &Identity) -> bool {
     let mut names = certificate.names.iter().map(|name| match name {
         Name::Dns(name) => Identity::Fqdn(name.clone()),
@@ -115,7 +115,7 @@ fn vouches(certificate: &Certificate, identity: &Identity) -> bool {
     names.any(|name| name == *identity)
 }
 
-/// The certificates of the PEM file that a value names.
+/// Reads the certificates of the PEM file that a value names.
 fn certificates(value: &Value<'_>) -> Option<Vec<Certificate>> {
     let certificates = Certificate::all_from_pem(&value.file()?).ok();
     certificates.or_else(|| {

@@ -1,4 +1,4 @@
-//! What is different between two configurations, and what that needs.
+//! Differences between two configurations, and their effects.
 
 use crate::setting::{Effect, Section, Setting, Value, sections};
 use crate::{Config, Listen, Tunnel};
@@ -6,35 +6,35 @@ use crate::{Config, Listen, Tunnel};
 /// One difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// The key in dotted form; a table's name if it came or went as a whole.
+    /// The key in dotted form, or a table's name if the whole table was added or removed.
     pub key: String,
-    /// What happened to it.
+    /// The kind of change.
     pub what: What,
-    /// What that needs.
+    /// The action that the change needs.
     pub effect: Effect,
 }
 
-/// What happened to a key.
+/// The kind of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
-    /// It is new.
+    /// The key is new.
     Added,
-    /// It is gone.
+    /// The key was removed.
     Removed,
-    /// It has another value.
+    /// The value changed.
     Changed {
-        /// What it was.
+        /// The old value.
         before: String,
-        /// What it is.
+        /// The new value.
         after: String,
     },
-    /// It has another value that nobody is shown.
+    /// The value of a secret changed.
     SecretChanged,
 }
 
 impl Config {
-    /// What is different in `new`, in the order of the tables. Two files that say the same in other
-    /// words do not differ.
+    /// Returns the changes towards `new`, in the order of the tables. Two files with the same
+    /// meaning do not differ.
     pub fn diff(&self, new: &Self) -> Vec<Change> {
         let (old, new) = (sections(self), sections(new));
         let find = |name: &str, among: &[Section]| among.iter().position(|s| s.name == name);
@@ -51,8 +51,8 @@ impl Config {
         gone.chain(others).collect()
     }
 
-    /// This configuration as far as it can hold without a restart of a daemon that runs with
-    /// another one.
+    /// Returns this configuration with the running daemon's values for all keys that need a
+    /// restart.
     #[must_use]
     pub fn keeping(self, running: &Self) -> Self {
         Self {
@@ -85,7 +85,7 @@ impl Section {
         }
     }
 
-    /// Both have the same keys, in the same order.
+    /// Compares two sections, which have the same keys in the same order.
     fn diff(&self, new: &Self) -> Vec<Change> {
         let pairs = self.settings.iter().zip(&new.settings);
         let changed = pairs.filter(|(old, new)| old.value != new.value);
@@ -98,7 +98,7 @@ impl Section {
             .collect()
     }
 
-    /// The whole name of one of its keys.
+    /// Returns the full name of one of the section's keys.
     pub(crate) fn dotted(&self, setting: &Setting) -> String {
         match setting.key.as_str() {
             "" => self.name.clone(),

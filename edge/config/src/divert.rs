@@ -1,4 +1,5 @@
-//! `[divert]`, `[snoop]`, `[regulate]` and `[stand_in]`: what a licensed node does with packets that pass.
+//! `[divert]`, `[snoop]`, `[regulate]` and `[stand_in]`: the treatment of forwarded packets on a
+//! licensed node.
 
 use crate::reader::Value;
 use crate::tunnel::Offload;
@@ -11,31 +12,32 @@ pub struct Divert {
     pub wired: String,
     /// `wireless`: device towards the mobile node, where packets get lost.
     pub wireless: String,
-    /// `clear_tcp`: also look at TCP that nobody protects. Default false.
+    /// `clear_tcp`: true to inspect unprotected TCP too. Default false.
     pub clear_tcp: bool,
-    /// `offload`: as [`crate::Tunnel::offload`], for what passes.
+    /// `offload`: as [`crate::Tunnel::offload`], for forwarded packets.
     pub offload: Offload,
 }
 
-/// Local retransmission, and its bounds.
+/// Limits of local retransmission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snoop {
-    /// `enabled`: default true.
+    /// `enabled`. Default true.
     pub enabled: bool,
-    /// `flows`: most flows, 64 to 65,536. Default 4,096.
+    /// `flows`: most flows at once, 64 to 65,536. Default 4,096.
     pub flows: u32,
-    /// `packets`: most cached packets of a flow, 16 to 4,096. Default 256.
+    /// `packets`: most cached packets per flow, 16 to 4,096. Default 256.
     pub packets: u32,
-    /// `octets`: most cached octets of all flows, 64 KiB to 4 GiB. Default 16 MiB.
+    /// `octets`: most cached octets of all flows together, 64 KiB to 4 GiB. Default 16 MiB.
     pub octets: u64,
 }
 
-/// When a licensed node stands in for a mobile node that is silent, where licences allow to inject.
+/// The conditions under which a licensed node stands in for a silent mobile node, if licences allow
+/// injection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StandIn {
-    /// `after`: when it has owed an answer for so long, 100 ms to 1 minute. Default 2 s.
+    /// `after`: time for which the mobile node has owed an answer, 100 ms to 1 minute. Default 2 s.
     pub after: Duration,
-    /// `limit`: for so long at most, 1 s to 1 day. Default 10 minutes.
+    /// `limit`: longest time of standing in, 1 s to 1 day. Default 10 minutes.
     pub limit: Duration,
 }
 
@@ -76,7 +78,8 @@ impl Divert {
     }
 }
 
-/// `[regulate] window`. Less would be less than a shift of windows can say.
+/// Reads `[regulate] window`. The minimum is the smallest window that the largest window scale can
+/// express.
 pub(crate) fn window(value: &Value<'_>) -> Option<u32> {
     let mut table = value.table()?;
     let window = table.required("window", "\"64KiB\"", |value| {

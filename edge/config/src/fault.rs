@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, and where.
+//! Faults of a configuration, and their places.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Why there is no [`crate::Config`].
+/// The reason that no [`crate::Config`] could be made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file could not be read at all.
@@ -15,16 +15,16 @@ pub enum Error {
     Unreadable {
         /// The file.
         file: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The file could be read but says something impossible.
+    /// The file could be read, but its content is invalid.
     #[error(transparent)]
     Invalid(#[from] Faults),
 }
 
 impl Error {
-    /// What to do. The faults of a readable file have a fix each.
+    /// Returns the remedy. Each fault of a readable file has its own.
     pub fn fix(&self) -> &'static str {
         match self {
             Self::Invalid(_) => "correct the lines named above",
@@ -38,7 +38,7 @@ impl Error {
     }
 }
 
-/// Everything that is wrong with one file, in the order of its lines; never empty.
+/// All faults of one file, in the order of its lines; never empty.
 #[derive(Clone, Debug, thiserror::Error)]
 pub struct Faults {
     /// The file.
@@ -57,7 +57,7 @@ impl fmt::Display for Faults {
     }
 }
 
-/// One thing that is wrong.
+/// One fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// Line, from 1.
@@ -66,12 +66,12 @@ pub struct Fault {
     pub column: usize,
     /// The key in dotted form; empty if the file is not TOML.
     pub key: String,
-    /// What is wrong.
+    /// Description of the fault.
     pub problem: String,
-    /// What to change.
+    /// The change that corrects it.
     pub fix: String,
-    /// The line itself. `None` if it is empty, and beside a key that ought to be a secret's file name, because it may
-    /// be the secret.
+    /// The line itself. `None` if it is empty, and for a key whose value should name a secret's
+    /// file, because the value may be the secret.
     pub excerpt: Option<String>,
 }
 
@@ -92,16 +92,16 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What a reader of the file shares with all its parts: where files beside it are, the keys that
-/// were asked for, and the faults so far.
+/// State that all parts of a reader share: the folder of the file, the keys that were asked for,
+/// and the faults so far.
 pub(crate) struct Context {
     pub directory: PathBuf,
-    /// Every key that was asked for, and where in octets it was found.
+    /// Every key that was asked for, and its offset in octets if it was found.
     pub asked: RefCell<BTreeMap<String, Option<usize>>>,
     found: RefCell<Vec<Found>>,
 }
 
-/// A fault before its octet offset became a line.
+/// A fault with an octet offset instead of a line.
 struct Found {
     span: Range<usize>,
     key: String,
@@ -128,7 +128,7 @@ impl Context {
         });
     }
 
-    /// The faults with their places in `text`.
+    /// Returns the faults with their lines and columns in `text`.
     pub fn into_faults(self, file: &Path, text: &str) -> Result<(), Faults> {
         let mut found = self.found.into_inner();
         if found.is_empty() {
@@ -164,7 +164,7 @@ impl Found {
     }
 }
 
-/// One column for one character, so that the caret stands where it should.
+/// Returns a character of one column, so that the caret stands at the right place.
 fn visible(c: char) -> char {
     if c == '\t' {
         ' '

@@ -1,44 +1,47 @@
-//! `at` of `licences`, `handover`, `holders` and `[handover] neighbours`: licences that follow a mobile node from place to place.
+//! `at` of `licences`, `handover`, `holders` and `[handover] neighbours`: licences that follow a
+//! mobile node from place to place.
 
 use crate::reader::Value;
 use crate::zone::Licences;
 use model::{Identity, Licence, Right, TrafficSelector, ZoneId};
 use std::net::IpAddr;
 
-/// More are not told to a gateway.
+/// Most neighbours that a node reports to a gateway.
 const MOST_NEIGHBOURS: usize = 32;
 
-/// More nodes are not offered at once, nor more licences.
+/// Most nodes, or licences, in one offer.
 const MOST_SHARED: usize = 32;
 
-/// What a licensed node may do where the tunnel passes it, and where that is.
+/// The licences of a node that apply where the tunnel passes it, and the addresses of that place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slot {
     /// The node.
     pub node: Identity,
-    /// `at`: care-of addresses, or outer addresses of the mobile node, by which it is known that the tunnel is there.
+    /// `at`: care-of addresses, or outer addresses of the mobile node, that identify the place.
     pub at: Vec<TrafficSelector>,
-    /// Its licences there, sorted and without duplicates.
+    /// The node's licences at that place, sorted and without duplicates.
     pub licences: Vec<Licence>,
 }
 
 impl Slot {
-    /// What it may do, whoever it is.
+    /// Returns the node's rights, independent of its identity.
     fn rights(&self) -> impl Iterator<Item = (ZoneId, Right)> {
         let licences = self.licences.iter();
         licences.map(|licence| (licence.zone, licence.right))
     }
 }
 
-/// When such nodes get their keys.
+/// The time at which nodes of such places receive their keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Handover {
-    /// `push`: when the mobile node has come, from the gateway.
+    /// `push`: after the mobile node has arrived, from the gateway.
     #[default]
     Push,
-    /// `pkd`: before it comes, from the gateway, by what nodes say of their neighbours.
+    /// `pkd`: before the mobile node arrives, from the gateway, based on the neighbours that nodes
+    /// report.
     Pkd,
-    /// `dkm`: when the mobile node has come, first from the node where it was, then from the gateway.
+    /// `dkm`: after the mobile node has arrived, first from the previous node, then from the
+    /// gateway.
     Dkm,
 }
 
@@ -46,7 +49,7 @@ impl Handover {
     pub(crate) const CHOICES: [(&'static str, Self); 3] =
         [("push", Self::Push), ("pkd", Self::Pkd), ("dkm", Self::Dkm)];
 
-    /// As it is written.
+    /// Returns the word for it in the file.
     pub fn name(self) -> &'static str {
         let mut choices = Self::CHOICES.into_iter();
         let found = choices.find(|(_, choice)| *choice == self);
@@ -54,7 +57,7 @@ impl Handover {
     }
 }
 
-/// `at`: where a licence holds.
+/// Reads `at`: the places where a licence applies.
 pub(crate) fn at(value: &Value<'_>) -> Option<Vec<TrafficSelector>> {
     let places = value.list(|value| match value.text()?.parse::<IpAddr>() {
         Ok(address) => {
@@ -71,7 +74,7 @@ pub(crate) fn at(value: &Value<'_>) -> Option<Vec<TrafficSelector>> {
     }
 }
 
-/// Sorts licences by whether they hold everywhere, or where one node is.
+/// Sorts licences into those for everywhere and those for the place of one node.
 pub(crate) fn sort(value: &Value<'_>, all: Vec<Licences>) -> Option<(Vec<Licence>, Vec<Slot>)> {
     let (mut everywhere, mut slots): (Vec<Licence>, Vec<Slot>) = Default::default();
     for Licences { node, at, licences } in all {
@@ -108,7 +111,7 @@ pub(crate) fn sort(value: &Value<'_>, all: Vec<Licences>) -> Option<(Vec<Licence
     Some((everywhere, slots))
 }
 
-/// `handover`: when nodes get their keys.
+/// Reads `handover`: the time at which nodes receive their keys.
 pub(crate) fn handover(value: &Value<'_>, slots: &[Slot]) -> Option<Handover> {
     let handover = value.choice(&Handover::CHOICES)?;
     let reads = |slot: &Slot| {
@@ -118,7 +121,7 @@ pub(crate) fn handover(value: &Value<'_>, slots: &[Slot]) -> Option<Handover> {
     };
     let all: usize = slots.iter().map(reads).sum();
     let fewest = slots.iter().map(reads).min().unwrap_or_default();
-    // Each node is told what all others may have of its keys.
+    // Each node learns the licences of all others that it may hand keys on to.
     match handover == Handover::Dkm && all - fewest > MOST_SHARED {
         true => value.fault(
             "more licences have places than a node can be told that hands keys on, so some nodes would get none from others",
@@ -128,7 +131,7 @@ pub(crate) fn handover(value: &Value<'_>, slots: &[Slot]) -> Option<Handover> {
     }
 }
 
-/// The slots, together those of nodes that may do the same.
+/// Groups the slots whose nodes have the same rights.
 pub(crate) fn groups(slots: &[Slot]) -> Vec<Vec<&Slot>> {
     let mut groups: Vec<Vec<&Slot>> = Vec::new();
     for slot in slots {
@@ -141,7 +144,7 @@ pub(crate) fn groups(slots: &[Slot]) -> Vec<Vec<&Slot>> {
     groups
 }
 
-/// `holders`: how many nodes have keys at once that they share.
+/// Reads `holders`: the number of nodes that hold shared keys at once.
 pub(crate) fn holders(
     value: &Value<'_>,
     handover: Option<Handover>,
@@ -174,7 +177,7 @@ pub(crate) fn holders(
     usize::try_from(most).ok()
 }
 
-/// `[handover] neighbours`: the licensed nodes to which mobile nodes may go from this one.
+/// Reads `[handover] neighbours`: the licensed nodes to which mobile nodes may move from this one.
 pub(crate) fn neighbours(value: &Value<'_>) -> Option<Vec<Identity>> {
     let mut table = value.table()?;
     let neighbours = table.required("neighbours", "[\"fb.example.net\"]", |value| {

@@ -1,4 +1,4 @@
-//! A private key: a PEM file that only its owner may use, and the signatures made with it.
+//! A private key: a PEM file that only its owner may read, and the signatures made with it.
 
 use crate::psk::secret;
 use crate::reader::Value;
@@ -14,7 +14,7 @@ use rustls_pki_types::pem::PemObject;
 use std::fmt;
 use zeroize::{Zeroize, Zeroizing};
 
-/// Most octets of the file.
+/// Longest key file, in octets.
 const LONGEST: usize = 8 * 1024;
 
 const MAKE_ONE: &str = "make key and certificate with `strata pki issue`";
@@ -22,7 +22,7 @@ const MAKE_ONE: &str = "make key and certificate with `strata pki issue`";
 const P256: &EcdsaSigningAlgorithm = &ECDSA_P256_SHA256_ASN1_SIGNING;
 const P384: &EcdsaSigningAlgorithm = &ECDSA_P384_SHA384_ASN1_SIGNING;
 
-/// A key for signatures. Never shown.
+/// A private key for signatures. Never displayed.
 pub struct PrivateKey {
     pair: Pair,
     public: RawKey,
@@ -36,17 +36,17 @@ enum Pair {
 }
 
 impl PrivateKey {
-    /// The public key to it.
+    /// Returns the corresponding public key.
     pub const fn public(&self) -> &PublicKey {
         self.public.key()
     }
 
-    /// The same as peers have it in `pubkey`.
+    /// Returns the public key in the form that peers configure as `pubkey`.
     pub const fn raw(&self) -> &RawKey {
         &self.public
     }
 
-    /// A signature over the octets, made as [`KeyKind::signs_with`] says.
+    /// Signs the octets with the scheme of [`KeyKind::signs_with`].
     pub fn sign(&self, octets: &[u8]) -> Option<Vec<u8>> {
         match &self.pair {
             Pair::P256(pair) | Pair::P384(pair) => {
@@ -64,8 +64,8 @@ impl PrivateKey {
         }
     }
 
-    /// A new key, and its PKCS #8 in DER. `None` if there is no randomness for it, and for RSA:
-    /// nobody needs a new one.
+    /// Generates a key, and its PKCS #8 in DER. Returns `None` if randomness is unavailable, and
+    /// for RSA, which new keys do not use.
     pub fn generate(kind: KeyKind) -> Option<(Self, Zeroizing<Vec<u8>>)> {
         let random = SystemRandom::new();
         let document = match kind {
@@ -78,7 +78,7 @@ impl PrivateKey {
         Self::from_der(&der).map(|key| (key, der))
     }
 
-    /// Reads a PEM file's first private key, if it is for signatures as we make them.
+    /// Reads the first private key of a PEM file, if it suits the signature schemes used here.
     pub fn from_pem(pem: &[u8]) -> Option<Self> {
         let mut der = PrivateKeyDer::from_pem_slice(pem).ok()?;
         let key = Self::from_der(der.secret_der());
@@ -116,7 +116,7 @@ impl fmt::Debug for PrivateKey {
     }
 }
 
-/// Reads the key whose file a value names.
+/// Reads the private key whose file a value names.
 pub(crate) fn private_key(value: &Value<'_>) -> Option<PrivateKey> {
     let pem = secret(value, LONGEST, MAKE_ONE)?;
     PrivateKey::from_pem(&pem).or_else(|| {

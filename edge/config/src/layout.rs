@@ -1,11 +1,12 @@
-//! `layout` and `level`, and the modes of a peer's tunnels: in each of them packets begin with another header.
+//! `layout` and `level` against the modes of a peer's tunnels: in each mode, packets begin with
+//! another header.
 
 use crate::reader::Value;
 use crate::{Peer, Stance};
 use model::{Mode, ZoneSelector};
 
-/// Rules between the zones of a peer and what its tunnels seal. A fault that several of them have is told
-/// once.
+/// Checks a peer's zones against the modes of its tunnels. A fault that several tunnels share is
+/// reported once.
 pub(crate) fn check(peer: &Peer, root: &Value<'_>) {
     if peer.zones.stance == Stance::Refuse {
         return;
@@ -31,7 +32,8 @@ pub(crate) fn check(peer: &Peer, root: &Value<'_>) {
     }
 }
 
-/// By the first zone all others are found, and none is there for nothing.
+/// Checks that the first zone covers the start of the packet, where nodes look for all others, and
+/// that no zone is without effect.
 fn begin(peer: &Peer, mode: Mode) -> Option<(String, String)> {
     let (first, _) = *peer.zones.layout.first()?;
     let in_a_tunnel = mode == Mode::Tunnel;
@@ -63,7 +65,8 @@ fn begin(peer: &Peer, mode: Mode) -> Option<(String, String)> {
     })
 }
 
-/// Of a segment without its IP header nobody knows the length but who reads a payload that is padded.
+/// Refuses licences with a padded payload outside tunnel mode. Without an IP header, only a node
+/// that reads the payload could know the segment's length.
 fn length(peer: &Peer, mode: Mode) -> Option<(String, String)> {
     let (_, suite) = peer.layout().last()?;
     let unknown =

@@ -1,4 +1,4 @@
-//! `[peer.NAME.level]`: what may go to a peer without encryption, and come from it.
+//! `[peer.NAME.level]`: packets to and from a peer that may go without encryption.
 
 use crate::ZonePolicy;
 use crate::reader::{Table, Value};
@@ -30,17 +30,18 @@ const CLASSES: [(&str, u8); 21] = [
     ("ef", 46),
 ];
 
-/// What is asked about levels.
+/// The policy on levels of protection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LevelPolicy {
-    /// `integrity`: which datagrams may go without encryption if the peer agrees, how many, and for how
-    /// long. Default none.
+    /// `integrity`: the datagrams that may go without encryption if the peer agrees, with limits on
+    /// their number and on the time. Default none.
     pub integrity: Option<LevelGrant>,
-    /// `every`: every so many-th of them is encrypted all the same; with 1 all are, with 0 none is. Default 0.
-    pub every: u32,
-    /// `opaque_below`: as long as fewer of the packets that come are missing than this, in ten-thousandths, all
-    /// that leave are opaque: nobody on the way needs to repair anything. 0.01 % to 50 %; default never, which is
+    /// `every`: one in this many of them is encrypted nevertheless; 1 encrypts all, 0 none. Default
     /// 0.
+    pub every: u32,
+    /// `opaque_below`: loss rate of received packets, in ten-thousandths, below which all sent
+    /// packets are opaque, because no node needs to repair losses. 0.01 % to 50 %. Default 0, which
+    /// disables it.
     pub opaque_below: u16,
 }
 
@@ -72,7 +73,7 @@ fn level(value: &Value<'_>) -> Option<LevelPolicy> {
     })
 }
 
-/// `1%` or `0.25%`, in ten-thousandths.
+/// Reads a percentage such as `1%` or `0.25%`, in ten-thousandths.
 fn share(value: &Value<'_>) -> Option<u16> {
     let text = value.text()?;
     let read = || {
@@ -132,7 +133,7 @@ fn integrity(value: &Value<'_>) -> Option<LevelGrant> {
     })
 }
 
-/// `5004` or `5004-5005`.
+/// Reads ports such as `5004` or `5004-5005`.
 fn ports(value: &Value<'_>) -> Option<Span> {
     let text = value.text()?;
     let one = || {
@@ -147,7 +148,7 @@ fn ports(value: &Value<'_>) -> Option<Span> {
     })
 }
 
-/// A name, or one of the numbers that there are.
+/// Reads a DSCP: a name, or a number in range.
 fn dscp(value: &Value<'_>) -> Option<u8> {
     match value.is_text() {
         true => value.choice(&CLASSES),

@@ -1,17 +1,17 @@
 //! The configuration: one strict TOML file, read into types that need no further checks.
 //!
-//! [`load`] reads the file and the pre-shared keys it names. The TOML library parses; the tables
-//! are then walked by a small reader that asks for each key once. So the keys asked for *are* the
-//! keys allowed, whatever is left over is unknown, and one pass finds every fault rather than the
-//! first: each has a line, a column, what is wrong and what to change. Only when the list of
-//! faults is empty does a [`Config`] exist. What is legal but worth a second look (above all a
-//! licensed payload) is in [`Config::warnings`].
+//! [`load`] reads the file and the pre-shared keys that it names. The TOML library parses the text;
+//! a small reader then walks the tables and asks for each key once. The keys asked for *are* the
+//! keys allowed, and any other key is reported as unknown. One pass finds every fault, not only the
+//! first. Each fault has a line, a column, a description and a fix. A [`Config`] exists only if the
+//! list of faults is empty. Settings that are legal but worth a second look (above all a licensed
+//! payload) are in [`Config::warnings`].
 //!
-//! [`Config::diff`] compares a running daemon's configuration with a new one, key by key, and says
-//! what each change needs.
+//! [`Config::diff`] compares a running daemon's configuration with a new one, key by key, and
+//! states the effect of each change.
 //!
-//! The examples in `examples/` are the reference for people; the fields of the types here say what
-//! each key means and what it is when left out.
+//! The examples in `examples/` are the reference for people. The fields of the types here document
+//! the meaning of each key and its default.
 
 mod aead;
 mod audit;

@@ -1,16 +1,17 @@
-//! Which nodes `licences` name together: no two of them share a key (DESIGN section 4, invariant 5), unless
-//! `shared` says that they may.
+//! Nodes that `licences` name together: no two of them may share a key (DESIGN section 4, invariant
+//! 5), unless `shared` allows it.
 //!
-//! By the first zone every node tells the packets that it may open, so all of them have that key. What
-//! a node has beside it is its own, and one at most has nothing beside it. Who shares a key can make what the
-//! others that have it believe, and what no end does.
+//! Every node recognises the packets that it may open by the first zone, so all nodes hold that
+//! zone's key. The keys of a node's other zones are its own, and at most one node has no other
+//! zone. A node that shares a key can forge data that the key's other holders accept, although
+//! neither endpoint does.
 
 use crate::reader::Value;
 use crate::{Peer, ZonePolicy};
 use model::{Identity, Licence, ZoneId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Rules between the licences of a peer.
+/// Checks the rules between the licences of a peer.
 pub(crate) fn check(peer: &Peer, root: &Value<'_>) {
     let licences = root.at(&["peer", &peer.party.name, "licences"]);
     let Some(value) = licences.filter(|_| !peer.zones.shared) else {
@@ -26,7 +27,8 @@ pub(crate) fn check(peer: &Peer, root: &Value<'_>) {
     }
 }
 
-/// The zones whose keys two nodes would have, and these: in each place those that have licences there and everywhere.
+/// Returns the zones whose keys two nodes would hold, with both nodes. Each place is checked
+/// together with the licences that apply everywhere.
 pub(crate) fn sharing(peer: &Peer) -> Vec<(ZoneId, [&Identity; 2])> {
     let ZonePolicy {
         licences, slots, ..

@@ -1,30 +1,30 @@
-//! `[listen]`: where IKE and ESP are expected.
+//! `[listen]`: the local addresses and ports of IKE and ESP.
 
 use crate::reader::Value;
 use model::Encapsulation;
 use std::net::IpAddr;
 
-/// Addresses and ports.
+/// Local addresses and ports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listen {
-    /// `addresses`: only these local addresses. Default empty: all of them, both families.
+    /// `addresses`: the local addresses to listen at. Default empty: all addresses of both
+    /// families.
     pub addresses: Vec<IpAddr>,
     /// `ike`: UDP port of IKE. Default 500.
     pub ike: u16,
-    /// `nat`: UDP port of IKE and ESP behind NATs, where all ESP goes (RFC 3948). Default 4500.
+    /// `nat`: UDP port of IKE behind NATs and of ESP in UDP (RFC 3948). Default 4500.
     pub nat: u16,
-    /// `encapsulation`: whether ESP is in UDP (RFC 3948) `always`, or only where one of both ends sees a
-    /// `nat`, and protocol 50 of IP elsewhere. Default `always`.
+    /// `encapsulation`: `always` sends ESP in UDP (RFC 3948); `nat` does so only if one of the ends
+    /// detects a NAT, and uses IP protocol 50 otherwise. Default `always`.
     pub encapsulation: Encapsulation,
-    /// `tcp`: TCP port at which peers are heard whose networks let no UDP through (RFC 9329), best
-    /// 4500. Default none.
+    /// `tcp`: TCP port for peers whose networks block UDP (RFC 9329), usually 4500. Default none.
     pub tcp: Option<u16>,
-    /// `fragment`: the longest IP datagram of an IKE message that is sent in fragments otherwise
-    /// (RFC 7383), 576 or more. Default 1280; 0: whole, however long it is.
+    /// `fragment`: longest IP datagram of an IKE message in octets; longer messages are sent in
+    /// fragments (RFC 7383). 576 or more; 0 disables fragmentation. Default 1280.
     pub fragment: u16,
 }
 
-/// Less is not needed anywhere (RFC 7383 section 2.5.1).
+/// Smallest value of `fragment`; no network needs less (RFC 7383 section 2.5.1).
 const SMALLEST: u32 = 576;
 
 impl Listen {

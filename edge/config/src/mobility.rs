@@ -1,5 +1,5 @@
-//! `[mobile_node]`, `[foreign_agent]` and `[home_agent]`: Mobile IPv4 (RFC 5944), by which a host is reached at one address
-//! wherever it is. A machine is one of the three.
+//! `[mobile_node]`, `[foreign_agent]` and `[home_agent]`: Mobile IPv4 (RFC 5944), which keeps a
+//! host reachable at one address wherever it is. A machine has one of the three roles.
 
 mod association;
 mod foreign_agent;
@@ -18,10 +18,11 @@ use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// The device between whose packets and a tunnel's a home or foreign agent stands. `[divert] wired` may name it.
+/// The device between a home or foreign agent and its Mobile IP tunnels. `[divert] wired` may name
+/// it.
 pub const MOBILE_DEVICE: &str = "strata-mobile";
 
-/// What this machine is to Mobile IP.
+/// The role of this machine in Mobile IP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mobility {
     /// `[mobile_node]`.
@@ -32,11 +33,11 @@ pub enum Mobility {
     HomeAgent(HomeAgent),
 }
 
-/// The tables, of which there is one at most.
+/// The tables of the three roles, at most one of which may be present.
 const TABLES: [&str; 3] = ["mobile_node", "foreign_agent", "home_agent"];
 
 impl Mobility {
-    /// Reads whichever is there.
+    /// Reads the table that is present.
     pub(crate) fn read(file: &mut Table<'_>) -> Option<Self> {
         let values = TABLES.map(|table| file.value(table).map(|value| (table, value)));
         let mut there = values.into_iter().flatten();
@@ -54,16 +55,16 @@ impl Mobility {
         }
     }
 
-    /// Whether the file has any of the tables, faulty or not.
+    /// Returns true if the file has any of the tables, faulty or not.
     pub(crate) fn is_in(root: &Value<'_>) -> bool {
         TABLES.iter().any(|table| root.at(&[table]).is_some())
     }
 
-    /// The addresses at which hosts are reached that are elsewhere, and the key that says so.
+    /// Returns the home addresses of hosts that may be elsewhere, with the path of the key of each.
     pub(crate) fn homes(&self) -> Vec<(Ipv4Addr, Vec<&str>)> {
         match self {
             Self::MobileNode(node) => vec![(node.home_address, vec!["mobile_node", HOME_ADDRESS])],
-            // They are configured elsewhere.
+            // Visitors' home addresses are configured at their home agents.
             Self::ForeignAgent(_) => Vec::new(),
             Self::HomeAgent(agent) => {
                 let path = |name| vec!["home_agent", "mobile", name, HOME_ADDRESS];
@@ -74,7 +75,7 @@ impl Mobility {
         }
     }
 
-    /// Every secret, with the name of the table that it is in.
+    /// Returns every security association, with the name of its table.
     pub(crate) fn associations(&self) -> Vec<(String, &Association)> {
         match self {
             Self::MobileNode(node) => {
@@ -103,10 +104,10 @@ impl Mobility {
     }
 }
 
-/// The key in the tables of hosts.
+/// The key of the home address in the tables of hosts.
 const HOME_ADDRESS: &str = "home_address";
 
-/// The secrets of those that have one.
+/// Returns the security associations of the agents that have one.
 fn named<'a>(
     kind: &'static str,
     agents: &'a [Agent],
@@ -117,15 +118,15 @@ fn named<'a>(
     keyed.map(move |(name, key)| (format!("{kind}.{name}"), key))
 }
 
-/// How long a registration counts: up to what its 16 bits can say, of which the last stands for ever (RFC 5944 section
-/// 3.3).
+/// Reads the lifetime of a registration. Its 16 bits end at 65,535, which means infinity (RFC 5944
+/// section 3.3).
 fn lifetime(value: &Value<'_>) -> Option<Duration> {
     let second = Duration::from_secs(1);
     let limits: RangeInclusive<Duration> = 10 * second..=65_534 * second;
     value.duration(limits)
 }
 
-/// An address that a host can have: Mobile IPv4 knows no other.
+/// Reads a unicast address of a host: Mobile IPv4 has IPv4 addresses only.
 fn host(value: &Value<'_>) -> Option<Ipv4Addr> {
     let text = value.text()?;
     let Ok(address) = text.parse::<Ipv4Addr>() else {
@@ -147,7 +148,7 @@ fn host(value: &Value<'_>) -> Option<Ipv4Addr> {
     }
 }
 
-/// Records a fault where two have the same address: which of both is meant could not be told.
+/// Records a fault if two entries have the same address, which would make the choice ambiguous.
 fn unique<'a, T>(
     table: &Value<'_>,
     kind: &str,

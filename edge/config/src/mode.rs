@@ -1,4 +1,4 @@
-//! `mode`: what of a packet a tunnel seals, and what else has to be said for that.
+//! `mode`: the part of a packet that a tunnel seals, and the settings that it requires.
 
 use crate::reader::Value;
 use crate::{Addressing, Peer};
@@ -9,16 +9,16 @@ pub(crate) fn mode(value: &Value<'_>) -> Option<Mode> {
     value.choice(&Mode::ALL.map(|mode| (mode.name(), mode)))
 }
 
-/// A tunnel of a peer's, as far as its mode asks.
+/// The settings of a peer's tunnel that depend on its mode.
 struct Terms<'a> {
     mode: Mode,
     local: &'a [TrafficSelector],
     remote: &'a [TrafficSelector],
-    /// Where faults are shown.
+    /// The value at which faults are reported.
     place: Option<Value<'a>>,
 }
 
-/// Rules between modes and everything else that a peer's table says.
+/// Checks the rules between modes and all other settings of a peer's table.
 pub(crate) fn check(peer: &Peer, root: &Value<'_>) {
     let name = peer.party.name.as_str();
     let at = |keys: &[&str]| root.at(&[&["peer", name], keys].concat());
@@ -73,7 +73,7 @@ fn fault(peer: &Peer, terms: &Terms<'_>) -> Option<(String, String)> {
     None
 }
 
-/// The fault of a transport mode that does not end at the peer's own address.
+/// Returns the fault of a tunnel in transport mode that does not end at the peer's own address.
 fn elsewhere(peer: &Peer, remote: &[TrafficSelector]) -> Option<(String, String)> {
     let Some(address) = peer.address else {
         return Some((

@@ -1,4 +1,5 @@
-//! Everybody we speak IKE with, and the three kinds of them that carry no traffic of ours.
+//! The parties that we speak IKE with, and the three kinds among them that carry no traffic of
+//! ours.
 
 use crate::Psk;
 use crate::psk::psk;
@@ -10,68 +11,71 @@ use model::{Group, Identity, Kem, Suite};
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// What `[peer.NAME]`, `[licensed.NAME]`, `[gateway.NAME]` and `[neighbour.NAME]` have in common.
+/// The common part of `[peer.NAME]`, `[licensed.NAME]`, `[gateway.NAME]` and `[neighbour.NAME]`.
 #[derive(Clone, Debug)]
 pub struct Party {
     /// The table's name, unique among all four kinds.
     pub name: String,
-    /// `id`: who it has to prove to be, octet by octet.
+    /// `id`: the identity that the party must prove, compared octet by octet.
     pub identity: Identity,
-    /// `psk`: name of a file beside this one, mode 0600, with the pre-shared key. Without one, either
-    /// end proves who it is by certificate, or by its key.
+    /// `psk`: name of a file in the configuration's folder, mode 0600, with the pre-shared key.
+    /// Without one, both ends authenticate by certificate or raw public key.
     pub psk: Option<Psk>,
-    /// `pubkey`: name of a file beside this one with its public key. Then either end proves itself by
-    /// its key, which the other one has, and by no certificate (RFC 7670).
+    /// `pubkey`: name of a file in the configuration's folder with the party's public key. Both
+    /// ends then authenticate by their raw public keys and send no certificates (RFC 7670).
     pub pubkey: Option<RawKey>,
-    /// `suite`: one suite or a list, best first; or `modern`, `strict` or `legacy`, which stand for
-    /// suites and groups (`config::set`). Default `modern`.
+    /// `suite`: one suite or a list, best first; or `modern`, `strict` or `legacy`, which name sets
+    /// of suites and groups (`config::set`). Default `modern`.
     pub suites: Vec<Suite>,
-    /// `groups`: one group for the key exchange or a list, best first. Default those of `suite` if
-    /// that is a set, else `["x25519", "p256", "p384"]`.
+    /// `groups`: one group for the key exchange or a list, best first. Default the groups of
+    /// `suite` if `suite` is a set, else `["x25519", "p256", "p384"]`.
     pub groups: Vec<Group>,
-    /// `kem`: a key exchange besides that no quantum computer is known to break (RFC 9370), or a list,
-    /// best first: `mlkem768`, `mlkem1024`, `mlkem512`; with `none` in the list it may be without.
-    /// Default `none`. It holds for the IKE SA, for its new keys, and for every key exchange of a tunnel
-    /// of its own: whether there is one is said by `pfs`. There is no key of its own for that: who
-    /// records now reads later what the weakest exchange protects.
+    /// `kem`: an additional key exchange that no quantum computer is known to break (RFC 9370), or
+    /// a list, best first: `mlkem768`, `mlkem1024`, `mlkem512`; with `none` in the list the
+    /// exchange is optional. Default `none`. The setting applies to the IKE SA, to its rekeys, and
+    /// to every rekey of a tunnel with a key exchange of its own (see `pfs`). There is no separate
+    /// setting for tunnels: an attacker who records traffic now can later read everything that the
+    /// weakest exchange protects.
     pub kems: Vec<Option<Kem>>,
-    /// `liveness`: silence after which it is asked for a sign of life, 1 s to 1 h. Default 30 s. Who answers neither that nor what
-    /// it was asked before, five more times, is gone.
+    /// `liveness`: silence after which the party is probed, 1 s to 1 h. Default 30 s. A party that
+    /// leaves the probe, or an earlier request, unanswered through five retransmissions is
+    /// considered dead.
     pub liveness: Duration,
-    /// `ike_rekey`: how long keys of the IKE SA are used, 1 s to 24 h. Default 4 h.
+    /// `ike_rekey`: lifetime of the keys of the IKE SA, 1 s to 24 h. Default 4 h.
     pub ike_rekey: Duration,
-    /// `reauth`: how long it counts that both ends proved who they are, 10 s to 720 h. Then it is done
-    /// again, in another IKE SA that takes the place of the one there is. Default for ever.
+    /// `reauth`: time for which the authentication of both ends is valid, 10 s to 720 h. Both ends
+    /// then re-authenticate in a new IKE SA that replaces the old one. Default unlimited.
     pub reauth: Option<Duration>,
-    /// `window`: how many requests of IKE may be under way at once, in each direction, if the other end
-    /// says the same, 1 to 64. Default 1.
+    /// `window`: number of IKE requests that may be outstanding at once in each direction, provided
+    /// that the other end agrees, 1 to 64. Default 1.
     pub window: u8,
 }
 
-/// `[licensed.NAME]`: a node that gets keys from us when a tunnel's licences name it.
+/// `[licensed.NAME]`: a node that receives keys from us if a tunnel's licences name it.
 #[derive(Clone, Debug)]
 pub struct Licensed {
-    /// Who it is.
+    /// The node's identity and its IKE settings.
     pub party: Party,
-    /// `address`: where it listens; we connect to it.
+    /// `address`: the address at which the node listens; we connect to it.
     pub address: IpAddr,
 }
 
-/// `[gateway.NAME]`: on a licensed node, a gateway whose grants we take.
+/// `[gateway.NAME]`: on a licensed node, a gateway whose grants we accept.
 #[derive(Clone, Debug)]
 pub struct Gateway {
-    /// Who it is.
+    /// The gateway's identity and its IKE settings.
     pub party: Party,
-    /// `address`: take its connections from here only. Default from anywhere.
+    /// `address`: the only address from which the gateway's connections are accepted. Default any.
     pub address: Option<IpAddr>,
 }
 
-/// `[neighbour.NAME]`: on a licensed node, another one, from which mobile nodes come or to which they go.
+/// `[neighbour.NAME]`: on a licensed node, another one that mobile nodes come from or move to.
 #[derive(Clone, Debug)]
 pub struct Neighbour {
-    /// Who it is.
+    /// The neighbour's identity and its IKE settings.
     pub party: Party,
-    /// `address`: where it is; we connect to it. Default it connects to us, from anywhere.
+    /// `address`: the neighbour's address; we connect to it. Default: the neighbour connects to us,
+    /// from any address.
     pub address: Option<IpAddr>,
 }
 
@@ -118,7 +122,7 @@ impl Party {
         })
     }
 
-    /// Whether an additional key exchange is asked for, required or not.
+    /// Returns true if an additional key exchange is proposed, required or not.
     pub(crate) fn wants_kem(&self) -> bool {
         self.kems.iter().any(Option::is_some)
     }

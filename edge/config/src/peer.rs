@@ -1,4 +1,4 @@
-//! `[peer.NAME]`: the other end of a tunnel, and what both of us would show to others.
+//! `[peer.NAME]`: the other end of a tunnel, and the zones that both ends would license to nodes.
 
 use crate::child::{Child, Draft};
 use crate::level::LevelPolicy;
@@ -15,127 +15,136 @@ use std::time::Duration;
 /// A VPN peer.
 #[derive(Clone, Debug)]
 pub struct Peer {
-    /// Who it is.
+    /// The peer's identity and its IKE settings.
     pub party: Party,
-    /// `address`: where it listens. With it we connect, without it we wait for the peer.
+    /// `address`: the address at which the peer listens. If it is set, we initiate; otherwise we
+    /// wait for the peer.
     pub address: Option<IpAddr>,
-    /// `local`: prefixes of ours that the tunnel carries, each with a protocol and ports if not all of it is
-    /// meant: `10.1.0.2/32 tcp 443`; `["dynamic"]` is an address that the peer
-    /// lends us, and everything of `remote`'s families here.
+    /// `local`: our prefixes that the tunnel carries, each optionally limited to a protocol and
+    /// ports: `10.1.0.2/32 tcp 443`. `["dynamic"]` requests an inner address from the peer; the
+    /// selectors then cover all of `remote`'s address families.
     pub local: Vec<TrafficSelector>,
-    /// `remote`: prefixes of the peer's that the tunnel carries, in the same way. With `pool` those of the pool.
+    /// `remote`: the peer's prefixes that the tunnel carries, in the same form. With `pool`, the
+    /// prefixes of the pool.
     pub remote: Vec<TrafficSelector>,
-    /// `mode`: what of a packet the tunnel seals. Default `tunnel`: all of it.
+    /// `mode`: the part of a packet that the tunnel seals. Default `tunnel`: the whole packet.
     pub mode: Mode,
-    /// `local = ["dynamic"]` and `pool`: who lends whom an address inside. Default nobody.
+    /// `local = ["dynamic"]` and `pool`: the end that assigns the other's inner address. Default
+    /// neither.
     pub addressing: Addressing,
-    /// `dns = "from-peer"`: programs ask the name servers that the peer names, while the tunnel is
-    /// up. Default they do not.
+    /// `dns = "from-peer"`: programs use the name servers that the peer names while the tunnel is
+    /// up. Default false.
     pub dns_from_peer: bool,
-    /// `routes`: what of `remote` is led into the tunnel. Default `remote`: all of it.
+    /// `routes`: the part of `remote` that is routed into the tunnel. Default `remote`: all of it.
     pub routes: Routing,
-    /// `start`: when to connect. Default `auto` with an address; always `manual` without one.
+    /// `start`: the event that makes us connect. Default `auto` with an address; always `manual`
+    /// without one.
     pub start: Start,
-    /// `leak`: when `remote` may be reached outside the tunnel. Default `stopped`.
+    /// `leak`: the state in which `remote` may be reached outside the tunnel. Default `stopped`.
     pub leak: Leak,
-    /// `rekey`: how long keys of the tunnel are used, 1 s to 24 h. Default 1 h.
+    /// `rekey`: lifetime of the tunnel's keys, 1 s to 24 h. Default 1 h.
     pub rekey: Duration,
-    /// `pfs`: whether its new keys come from a key exchange of their own, where the peer does the
-    /// same; with `kem`, from that one as well. Default true.
+    /// `pfs`: true if each rekey of the tunnel has a key exchange of its own, provided that the
+    /// peer does the same; with `kem`, also an additional key exchange. Default true.
     pub pfs: bool,
-    /// `mobike`: whether the tunnel may move to other addresses, if the peer can do it too (RFC 4555).
-    /// Default `on`, but `off` with `mode = "transport"`.
+    /// `mobike`: true if the tunnel may move to other addresses, provided that the peer supports it
+    /// (RFC 4555). Default `on`, but `off` with `mode = "transport"`.
     pub mobike: bool,
-    /// `clone`: whether its IKE SA may be cloned, if the peer says the same (RFC 7791): then the tunnel can
-    /// move without a pause. Default false, as few know it, and every clone is one more IKE SA.
+    /// `clone`: true if the IKE SA may be cloned, provided that the peer agrees (RFC 7791). The
+    /// tunnel can then move without a pause. Default false: few implementations support it, and
+    /// every clone is one more IKE SA.
     pub clones: bool,
-    /// `resources`: so many tunnels carry the same, each with keys of its own, if the peer says that it wants
-    /// several too (RFC 9611); 1 to 64. All packets of a flow go by one of them. Default: one for each of
-    /// [`crate::Tunnel::workers`].
+    /// `resources`: number of child SAs for the same traffic, each with keys of its own, 1 to 64,
+    /// provided that the peer also asks for several (RFC 9611). All packets of a flow use one of
+    /// them. Default: one for each of [`crate::Tunnel::workers`].
     pub resources: Option<u8>,
-    /// `esn`: whether sequence numbers have 64 bits, if the peer says the same (RFC 4303 section 2.2.1), so
-    /// that the keys of a fast tunnel last longer than 2^32 packets. Not beside `zones`. Default false.
+    /// `esn`: true if sequence numbers have 64 bits, provided that the peer agrees (RFC 4303
+    /// section 2.2.1), so that the keys of a fast tunnel last longer than 2^32 packets. Not
+    /// together with `zones`. Default false.
     pub esn: bool,
-    /// `nat`: `forbidden` takes translators on the way for an attack (RFC 4555 section 3.9). Default
+    /// `nat`: `forbidden` treats NATs on the path as an attack (RFC 4555 section 3.9). Default
     /// `allowed`.
     pub forbids_nat: bool,
-    /// `redirect`: addresses of other gateways that it may send us to (RFC 5685). They have to prove the
-    /// same `id`. Default none.
+    /// `redirect`: addresses of other gateways to which the peer may redirect us (RFC 5685). They
+    /// must authenticate with the same `id`. Default none.
     pub redirects: Vec<TrafficSelector>,
-    /// `tcp`: whether packets go to it in a stream (RFC 9329). Default `off`.
+    /// `tcp`: the condition under which packets to the peer use a TCP stream (RFC 9329). Default
+    /// `off`.
     pub tcp: Tcp,
-    /// `tcp_port`: the port at which it listens for that. Default 4500.
+    /// `tcp_port`: the port at which the peer listens for TCP. Default 4500.
     pub tcp_port: u16,
-    /// `dscp`: the class of service that packets to it ask for outside: `zero`, `copy` that of the datagram
-    /// inside, or a number up to 63. Default `zero`.
+    /// `dscp`: the DSCP of the outer header: `zero`, `copy` for that of the inner header, or a
+    /// number up to 63. Default `zero`.
     pub dscp: Dscp,
-    /// `tfc`: how long packets to it look from outside: `mtu`, as the longest; `buckets`, as one of few;
-    /// `off`, as they are, which is the default.
+    /// `tfc`: the padding that hides packet lengths: `mtu` pads every packet to the longest length,
+    /// `buckets` to one of a few lengths, `off` not at all. Default `off`.
     pub tfc: Tfc,
-    /// `cover`: so many packets go to it in each second at least, 1 to 1000: dummies where there is nothing
-    /// to send. Default none.
+    /// `cover`: minimum rate of packets to the peer in packets per second, 1 to 1000. Dummy packets
+    /// fill the gaps. Default none.
     pub cover: Option<u16>,
-    /// `ppk`: a post-quantum pre-shared key beside `psk` or certificates (RFC 8784). Default none.
+    /// `ppk`: a post-quantum pre-shared key in addition to `psk` or certificates (RFC 8784).
+    /// Default none.
     pub ppk: Option<Ppk>,
     /// `zones`, `layout` and `licences`.
     pub zones: ZonePolicy,
-    /// `[peer.NAME.level]`: what may go without encryption. Default nothing.
+    /// `[peer.NAME.level]`: the packets that may go without encryption. Default none.
     pub levels: LevelPolicy,
-    /// `[peer.NAME.child.NAME]`: tunnels beside this first one, sorted by name.
+    /// `[peer.NAME.child.NAME]`: additional tunnels, sorted by name.
     pub children: Vec<Child>,
 }
 
-/// Where addresses inside come from (RFC 7296 section 2.19).
+/// The source of inner addresses (RFC 7296 section 2.19).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Addressing {
-    /// Each end has its own.
+    /// Each end has its own address.
     Fixed,
-    /// The peer lends us ours.
+    /// The peer assigns our inner address.
     Requested,
-    /// We lend the peer its own, out of the pool of this name.
+    /// We lease the peer its inner address from the pool of this name.
     Lent(String),
 }
 
-/// When packets go to a peer in a stream of TCP.
+/// The condition under which packets to a peer use a TCP stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tcp {
     /// `off`: never.
     Off,
-    /// `fallback`: where nobody answers by UDP.
+    /// `fallback`: if the peer does not answer over UDP.
     Fallback,
     /// `always`: UDP is not tried.
     Always,
 }
 
-/// What of a peer's is led into the tunnel.
+/// The part of a peer's prefixes that is routed into the tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Routing {
-    /// `remote`: all that the tunnel may carry, whether it is up or not.
+    /// `remote`: everything that the tunnel may carry, also while the tunnel is down.
     Remote,
-    /// `subnets`: what the peer says is behind it, from when it first says so; everything else goes
-    /// beside the tunnel. All of `remote` if it does not say.
+    /// `subnets`: the subnets that the peer announces, from its first announcement on; all other
+    /// traffic bypasses the tunnel. All of `remote` if the peer announces none.
     Subnets,
 }
 
-/// When to connect.
+/// The event that makes us connect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// `auto`: when the daemon starts, and again whenever the tunnel is lost.
+    /// `auto`: the start of the daemon, and every loss of the tunnel.
     Auto,
-    /// `manual`: when `strata up` says so.
+    /// `manual`: a `strata up` command.
     Manual,
 }
 
-/// When traffic that the tunnel protects may leave outside it.
+/// The state in which protected traffic may leave outside the tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leak {
-    /// `never`: not even when the daemon was stopped in good order, until it is unlocked.
+    /// `never`: blocked until unlocked, also after the daemon was stopped cleanly.
     Never,
-    /// `stopped`: when the daemon was stopped in good order; not before, and not after a crash.
+    /// `stopped`: allowed after the daemon was stopped cleanly; blocked before that, and after a
+    /// crash.
     Stopped,
 }
 
-/// A word, or one of the numbers that there are.
+/// Reads a DSCP: `zero`, `copy`, or a number in range.
 fn dscp(value: &Value<'_>) -> Option<Dscp> {
     if value.is_text() {
         return value.choice(&[("zero", Dscp::default()), ("copy", Dscp::Copied)]);
@@ -235,7 +244,7 @@ impl Peer {
     }
 }
 
-/// What `local` says.
+/// The value of `local`.
 enum Local {
     Prefixes(Vec<TrafficSelector>),
     Dynamic,
@@ -254,7 +263,7 @@ fn local(value: &Value<'_>) -> Option<Local> {
     }
 }
 
-/// With `pool` there is none: it is found when the pools are known.
+/// Reads `remote`. With `pool` it must be absent: the selectors follow once the pools are known.
 fn remote(table: &mut Table<'_>) -> Option<Vec<TrafficSelector>> {
     if table.value("pool").is_none() {
         return table.required("remote", "[\"10.8.0.0/16\"]", selectors);
@@ -268,7 +277,8 @@ fn remote(table: &mut Table<'_>) -> Option<Vec<TrafficSelector>> {
     Some(Vec::new())
 }
 
-/// Whoever asks for an address begins.
+/// Requires an `address` from an end that requests an inner address, because that end must
+/// initiate.
 fn check_addressing(table: &mut Table<'_>, dynamic: bool, address: Option<IpAddr>) {
     if let (true, None, Some(value)) = (dynamic, table.value("address"), table.value("local")) {
         value.fault::<()>(
@@ -290,7 +300,8 @@ fn check_addressing(table: &mut Table<'_>, dynamic: bool, address: Option<IpAddr
     }
 }
 
-/// A node on the way that sees a part of the packets cannot infer what is not on them.
+/// Refuses `esn` with zones: a licensed node that sees part of the packets cannot infer the upper
+/// 32 bits.
 fn check_esn(table: &mut Table<'_>, esn: Option<bool>, zones: Option<&ZonePolicy>) {
     let zoned = zones.is_some_and(|zones| zones.stance != Stance::Refuse);
     if let (Some(true), true, Some(value)) = (esn, zoned, table.value("esn")) {
@@ -301,7 +312,8 @@ fn check_esn(table: &mut Table<'_>, esn: Option<bool>, zones: Option<&ZonePolicy
     }
 }
 
-/// Subnets are told together with an address, and what is beside them leaves outside the tunnel.
+/// Checks `routes = "subnets"`: a peer announces its subnets together with our inner address, and
+/// other traffic leaves outside the tunnel.
 fn check_subnets(table: &mut Table<'_>, dynamic: bool, leak: Option<Leak>) {
     let Some(value) = table.value("routes") else {
         return;
@@ -320,7 +332,7 @@ fn check_subnets(table: &mut Table<'_>, dynamic: bool, leak: Option<Leak>) {
     }
 }
 
-/// All of the families that these are of: what is asked for is narrowed to what the peer lends.
+/// Returns the full range of every address family in `remote`, for the peer to narrow.
 fn everything_like(remote: &[TrafficSelector]) -> Vec<TrafficSelector> {
     let everything: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
     let has = |address: &IpAddr| {
@@ -333,7 +345,7 @@ fn everything_like(remote: &[TrafficSelector]) -> Vec<TrafficSelector> {
         .collect()
 }
 
-/// Only who connects can be sent elsewhere.
+/// Reads `redirect`, which needs an `address`: only an initiator can be redirected.
 fn redirects(value: &Value<'_>, address: Option<IpAddr>) -> Option<Vec<TrafficSelector>> {
     if address.is_none() {
         return value.fault(
@@ -344,7 +356,7 @@ fn redirects(value: &Value<'_>, address: Option<IpAddr>) -> Option<Vec<TrafficSe
     selectors(value)
 }
 
-/// Whoever connects says how.
+/// Reads `tcp`, which needs an `address`: the initiator chooses the transport.
 fn tcp(value: &Value<'_>, address: Option<IpAddr>) -> Option<Tcp> {
     let choices = [
         ("off", Tcp::Off),
@@ -372,7 +384,8 @@ pub(crate) fn selectors(value: &Value<'_>) -> Option<Vec<TrafficSelector>> {
 }
 
 impl Peer {
-    /// The zones of its packets with the suite of each: where nobody wrote one, the best of `suite`.
+    /// Returns the zones of the peer's packets and the suite of each. The default suite is the best
+    /// of `suite`.
     pub fn layout(&self) -> impl Iterator<Item = (ZoneSelector, ZoneSuite)> {
         let best = self.party.suites.first().copied();
         let best = best.unwrap_or(Suite::Aes128Gcm16).into();
@@ -380,7 +393,7 @@ impl Peer {
         zones.map(move |(selector, suite)| (*selector, suite.unwrap_or(best)))
     }
 
-    /// Octets that these suites add to a packet at most; 0 without zones.
+    /// Returns the most octets that these suites add to a packet; 0 without zones.
     pub fn zone_overhead(&self) -> u16 {
         match self.zones.stance {
             Stance::Refuse => 0,
@@ -393,7 +406,8 @@ impl Peer {
 }
 
 impl Peer {
-    /// What `remote` is where a pool says it. Of a pool that is not there: nothing, and a fault.
+    /// Fills in `remote` from the peer's pool. An unknown pool yields no selectors; it has its own
+    /// fault.
     pub(crate) fn among(mut self, pools: &[Pool]) -> Self {
         if let Addressing::Lent(name) = &self.addressing {
             let pool = pools.iter().find(|pool| pool.name == *name);
@@ -405,18 +419,18 @@ impl Peer {
         self
     }
 
-    /// Whether one of its tunnels is in transport mode.
+    /// Returns true if one of the peer's tunnels is in transport mode.
     pub(crate) fn has_transport(&self) -> bool {
         has_transport(self.mode, &self.children)
     }
 
-    /// What of ours its tunnels carry, all of them together.
+    /// Returns our selectors of all of the peer's tunnels together.
     pub fn all_local(&self) -> impl Iterator<Item = &TrafficSelector> {
         let others = self.children.iter().flat_map(|child| &child.local);
         self.local.iter().chain(others)
     }
 
-    /// What of the peer's its tunnels carry, all of them together.
+    /// Returns the peer's selectors of all of its tunnels together.
     pub fn all_remote(&self) -> impl Iterator<Item = &TrafficSelector> {
         let others = self.children.iter().flat_map(|child| &child.remote);
         self.remote.iter().chain(others)

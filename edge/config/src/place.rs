@@ -1,4 +1,4 @@
-//! Where in the file each key stands.
+//! The lines of the file at which keys stand.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// From the places where keys were found, as offsets in octets.
+    /// Converts offsets in octets, where keys were found, to lines.
     pub(crate) fn new(file: &Path, text: &str, found: &BTreeMap<String, Option<usize>>) -> Self {
         let ends: Vec<_> = text.match_indices('\n').map(|(end, _)| end).collect();
         let line = |offset: usize| ends.partition_point(|end| *end < offset) + 1;
@@ -24,20 +24,20 @@ impl Places {
         }
     }
 
-    /// The file.
+    /// Returns the path of the file.
     pub fn file(&self) -> &Path {
         &self.file
     }
 
-    /// The line of a key in dotted form, from 1. Of its table if the key is left out; `None` if
-    /// that is left out too.
+    /// Returns the line of a key in dotted form, from 1. If the key is left out, returns the line
+    /// of its table, or `None` without that either.
     pub fn line(&self, key: &str) -> Option<usize> {
         let table = || key.rsplit_once('.').map(|(table, _)| table);
         let line = self.lines.get(key);
         line.or_else(|| self.lines.get(table()?)).copied()
     }
 
-    /// Every key and table that was found.
+    /// Returns every key and table that was found.
     #[cfg(test)]
     pub(crate) fn keys(&self) -> impl Iterator<Item = &String> {
         self.lines.keys()

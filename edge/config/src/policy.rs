@@ -9,26 +9,26 @@ use model::TrafficSelector;
 pub struct Policy {
     /// `action`.
     pub action: Action,
-    /// `remote` with `protocol` and `ports`: the far end of the packets meant.
+    /// `remote` with `protocol` and `ports`: the remote end of the matched packets.
     pub remote: TrafficSelector,
 }
 
-/// What happens to the packets.
+/// The treatment of matched packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// `bypass`: they go in clear, led around the tunnel by the operating system. Fragments of what is meant by
-    /// its ports go into the tunnel, for they have none.
+    /// `bypass`: send in clear; the operating system routes them around the tunnel. Fragments have
+    /// no ports, so a bypass with ports does not match them and they enter the tunnel.
     Bypass,
-    /// `discard`: they go nowhere.
+    /// `discard`: drop.
     Discard,
 }
 
 impl Policy {
-    /// All of them, in the file's order.
+    /// Reads all policies, in the file's order.
     ///
-    /// What is bypassed never enters the tunnel, where discards are looked for: so a bypass takes
-    /// what it names from every discard, and one that comes after such a discard would be the
-    /// second match that wins.
+    /// Bypassed packets never enter the tunnel, where discards apply. A bypass therefore wins over
+    /// every discard that it overlaps, and a bypass after such a discard would break the rule that
+    /// the first match wins.
     pub(crate) fn read_all(value: &Value<'_>) -> Option<Vec<Self>> {
         let policies = value.list(Self::read)?;
         for (index, (policy, place)) in policies.iter().zip(value.elements()).enumerate() {
@@ -81,7 +81,7 @@ impl Policy {
     }
 }
 
-/// A protocol by name or number.
+/// Reads a protocol by name or number.
 fn protocol(value: &Value<'_>) -> Option<u8> {
     if value.inner.is_integer() {
         return value.number(1..=255).map(|number| number as u8);

@@ -1,4 +1,4 @@
-//! `[pool.NAME]`: addresses inside that we lend to peers, and `[store]`, where we remember to whom.
+//! `[pool.NAME]`: inner addresses that peers lease, and `[store]`, the file of the leases.
 
 use crate::Prefix;
 use crate::reader::{Table, Value};
@@ -7,26 +7,26 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Where leases are remembered if nobody says otherwise.
+/// Default path of the file of leases.
 pub const DEFAULT_STORE: &str = "/var/lib/strata/strata.redb";
 
-/// So many networks behind us are told.
+/// Most subnets that a pool announces.
 const MAX_SUBNETS: usize = 256;
 
-/// Addresses for peers whose table names it.
+/// Addresses for the peers whose table names the pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pool {
     /// The table's name.
     pub name: String,
-    /// `addresses`: prefixes to lend from. The first and last address of an IPv4 prefix, the first
-    /// of an IPv6 prefix, and our own are not lent.
+    /// `addresses`: prefixes to lease from. The first and last address of an IPv4 prefix, the first
+    /// of an IPv6 prefix, and our own addresses are never leased.
     pub addresses: Vec<Prefix>,
-    /// `dns`: name servers that peers are told of. Default none.
+    /// `dns`: name servers that are announced to peers. Default none.
     pub dns: Vec<IpAddr>,
-    /// `subnets`: the networks behind us that peers are told of, to lead nothing else here if they
-    /// like (RFC 7296 section 3.15.2). Default their `local`.
+    /// `subnets`: the networks behind us that are announced to peers, so that they can limit their
+    /// routes to these (RFC 7296 section 3.15.2). Default the `local` of each peer.
     pub subnets: Vec<Prefix>,
-    /// `lease`: how long an address stays with a peer that does not use it, 1 min to 1 year.
+    /// `lease`: time for which an unused address stays reserved for its peer, 1 min to 1 year.
     /// Default 24 h.
     pub lease: Duration,
 }
@@ -48,7 +48,7 @@ impl Pool {
         })
     }
 
-    /// Every address of it.
+    /// Returns a selector for each prefix of the pool.
     pub fn selectors(&self) -> Vec<TrafficSelector> {
         let prefixes = self.addresses.iter();
         prefixes.map(|prefix| prefix.selector()).collect()
@@ -63,7 +63,7 @@ fn prefixes(value: &Value<'_>) -> Option<Vec<Prefix>> {
     }
 }
 
-/// Whoever gets a longer list believes none of it.
+/// Reads `subnets`. The number is limited because peers ignore a longer list altogether.
 fn subnets(value: &Value<'_>) -> Option<Vec<Prefix>> {
     let subnets = prefixes(value)?;
     match subnets.len() {
@@ -75,7 +75,7 @@ fn subnets(value: &Value<'_>) -> Option<Vec<Prefix>> {
     }
 }
 
-/// `[store] file`.
+/// Reads `[store] file`.
 pub(crate) fn store(value: &Value<'_>) -> Option<PathBuf> {
     let mut store = value.table()?;
     let file = store.optional("file", Value::absolute_path);

@@ -1,11 +1,11 @@
-//! `ppk`: a post-quantum pre-shared key (RFC 8784), beside whatever proves who the peer is.
+//! `ppk`: a post-quantum pre-shared key (RFC 8784), in addition to the authentication of the peer.
 
 use crate::Psk;
 use crate::psk::{key, plainness};
 use crate::reader::Value;
 
-/// Bits of entropy that it has at least (RFC 8784 section 6): a quantum computer searches as if it
-/// were half of that.
+/// Fewest bits of entropy of the key (RFC 8784 section 6). Against a quantum computer it is worth
+/// half of them.
 const LEAST: usize = 256;
 
 /// Most characters of a name.
@@ -14,13 +14,13 @@ const LONGEST_NAME: usize = 64;
 /// `ppk = { id = "office2026", key = "office.ppk" }`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ppk {
-    /// `id`: its name, the same at both ends. Others than Strata may only take letters, digits, `+`
-    /// and `/`.
+    /// `id`: name of the key, the same at both ends. Other implementations may accept only letters,
+    /// digits, `+` and `/`.
     pub id: String,
-    /// `key`: name of a file beside this one, mode 0600, with the key.
+    /// `key`: name of a file in the configuration's folder, mode 0600, with the key.
     pub key: Psk,
-    /// `required`: whether there is no tunnel without it; otherwise it is used if the peer has it
-    /// too. Default true.
+    /// `required`: true if there is no tunnel without the key; otherwise it is used if the peer has
+    /// it too. Default true.
     pub required: bool,
 }
 
@@ -49,7 +49,7 @@ fn name(value: &Value<'_>) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// The reason to refuse a key that is too short for its entropy, or easy to guess.
+/// Returns the reason to refuse a key that is too short for its entropy, or easy to guess.
 fn weakness(octets: &[u8]) -> Option<String> {
     let all = |kind: fn(&u8) -> bool| octets.iter().all(kind);
     let (each, what) = match (all(u8::is_ascii_hexdigit), all(u8::is_ascii)) {

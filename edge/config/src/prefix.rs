@@ -1,4 +1,4 @@
-//! An address and how many of its bits count.
+//! An address with a prefix length.
 
 use model::TrafficSelector;
 use std::fmt;
@@ -12,23 +12,23 @@ pub struct Prefix {
     length: u8,
 }
 
-/// The text is no prefix.
+/// A text that is no prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not an address, a slash and a length")]
 pub struct NotAPrefix;
 
 impl Prefix {
-    /// The address.
+    /// Returns the address.
     pub const fn address(self) -> IpAddr {
         self.address
     }
 
-    /// How many of its bits count, at most 32 or 128.
+    /// Returns the prefix length in bits, at most 32 or 128.
     pub const fn length(self) -> u8 {
         self.length
     }
 
-    /// The prefix without the bits that do not count.
+    /// Returns the prefix with its host bits cleared.
     pub fn network(self) -> Self {
         Self {
             address: self.selector().first,
@@ -36,7 +36,7 @@ impl Prefix {
         }
     }
 
-    /// Every protocol and port of it.
+    /// Returns a selector of every protocol and port of the prefix.
     pub fn selector(self) -> TrafficSelector {
         TrafficSelector::from_prefix(self.address, self.length)
             .expect("the length was checked when the prefix was read")
@@ -49,7 +49,7 @@ impl FromStr for Prefix {
     fn from_str(text: &str) -> Result<Self, NotAPrefix> {
         let (address, length) = text.split_once('/').ok_or(NotAPrefix)?;
         let address: IpAddr = address.parse().map_err(|_| NotAPrefix)?;
-        // `parse` would take a plus sign.
+        // `parse` would accept a plus sign.
         if !length.bytes().all(|octet| octet.is_ascii_digit()) {
             return Err(NotAPrefix);
         }

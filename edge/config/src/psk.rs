@@ -1,4 +1,4 @@
-//! Pre-shared keys: files beside the configuration that nobody else may read.
+//! Pre-shared keys: files in the configuration's folder that only their owner may read.
 
 use crate::reader::Value;
 use crate::strength;
@@ -9,21 +9,21 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use zeroize::Zeroizing;
 
-/// Fewest octets of a key. An attacker that poses as the responder once can try keys offline (RFC 7296 section
-/// 2.15 and its section 5), so what a person can remember is too little.
+/// Fewest octets of a key. An attacker that poses as the responder once can try keys offline (RFC
+/// 7296 section 2.15 and its section 5), so a memorable password is too weak.
 const SHORTEST: usize = 16;
 /// Most octets that are read.
 const LONGEST: usize = 1024;
 
 const MAKE_ONE: &str = "make one with `(umask 077; head -c 32 /dev/urandom | base64 > FILE)`";
 
-/// A pre-shared key, of either kind: the file's octets without the line's end. Zeroised when dropped,
-/// never shown.
+/// A pre-shared key of either kind: the file's octets without the line's end. Zeroised when
+/// dropped, never displayed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Psk(Zeroizing<Vec<u8>>);
 
 impl Psk {
-    /// The key's octets.
+    /// Returns the key's octets.
     pub fn expose(&self) -> &[u8] {
         &self.0
     }
@@ -35,7 +35,7 @@ impl fmt::Debug for Psk {
     }
 }
 
-/// Why a file holds no secret.
+/// The reason that a file holds no usable secret.
 #[derive(Debug)]
 enum Unusable {
     Missing,
@@ -44,12 +44,12 @@ enum Unusable {
     Exposed(u32),
 }
 
-/// Reads the key whose file a value names.
+/// Reads the pre-shared key whose file a value names.
 pub(crate) fn psk(value: &Value<'_>) -> Option<Psk> {
     key(value, weakness)
 }
 
-/// The reason to refuse a key that is too short, or easy to guess.
+/// Returns the reason to refuse a key that is too short or easy to guess.
 pub(crate) fn weakness(octets: &[u8]) -> Option<String> {
     let length = octets.len();
     let short = (length < SHORTEST).then(|| {
@@ -58,7 +58,7 @@ pub(crate) fn weakness(octets: &[u8]) -> Option<String> {
     short.or_else(|| plainness(octets))
 }
 
-/// The reason to refuse a key of sufficient length that is easy to guess.
+/// Returns the reason to refuse a key of sufficient length that is easy to guess.
 pub(crate) fn plainness(octets: &[u8]) -> Option<String> {
     let (bits, least) = (strength::bits(octets), strength::LEAST);
     (bits < least).then(|| {
@@ -68,7 +68,7 @@ pub(crate) fn plainness(octets: &[u8]) -> Option<String> {
     })
 }
 
-/// Reads the key whose file a value names, unless it is told what makes it too weak.
+/// Reads the key whose file a value names, unless `weakness` returns a reason to refuse it.
 pub(crate) fn key(
     value: &Value<'_>,
     weakness: impl FnOnce(&[u8]) -> Option<String>,
@@ -89,9 +89,9 @@ pub(crate) fn key(
     }
 }
 
-/// Reads the file that a value names, which nobody but its owner may use; at most a few octets more
-/// than the longest. The value itself never gets into a message: it may be the secret, written here
-/// by mistake.
+/// Reads the file that a value names, which only its owner may use; at most a few octets more than
+/// the longest. Messages never include the value itself: it may be the secret, written here by
+/// mistake.
 pub(crate) fn secret(
     value: &Value<'_>,
     longest: usize,
@@ -122,7 +122,7 @@ pub(crate) fn secret(
 }
 
 fn read(path: &Path, longest: usize) -> Result<Zeroizing<Vec<u8>>, Unusable> {
-    // Looked at before it is opened: opening a FIFO would wait for a writer.
+    // The metadata is checked before the file is opened: opening a FIFO would wait for a writer.
     let metadata = path.metadata().map_err(unreadable)?;
     if !metadata.is_file() {
         return Err(Unusable::NotAFile);
@@ -132,7 +132,7 @@ fn read(path: &Path, longest: usize) -> Result<Zeroizing<Vec<u8>>, Unusable> {
     if mode & 0o077 != 0 {
         return Err(Unusable::Exposed(mode));
     }
-    // All the room at once: growing would leave copies behind that nobody zeroises.
+    // Allocated at full size: a growing buffer would leave copies behind that are never zeroised.
     let mut octets = Zeroizing::new(Vec::with_capacity(longest + 3));
     file.take(longest as u64 + 3)
         .read_to_end(&mut octets)

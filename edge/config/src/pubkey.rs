@@ -1,9 +1,9 @@
-//! `pubkey`: the public key that a peer is known by, without certificates (RFC 7670).
+//! `pubkey`: a peer's raw public key, in place of certificates (RFC 7670).
 
 use crate::reader::Value;
 use crypto::RawKey;
 
-/// Reads the key whose file a value names.
+/// Reads the public key whose file a value names.
 pub(crate) fn pubkey(value: &Value<'_>) -> Option<RawKey> {
     let pem = value.file()?;
     RawKey::from_pem(&pem).ok().or_else(|| {

@@ -1,4 +1,4 @@
-//! Walking the parsed tables: every key is asked for once, the rest is unknown.
+//! A reader of the parsed tables: every key is asked for once, the rest is unknown.
 
 use crate::fault::Context;
 use std::ops::Range;
@@ -13,7 +13,7 @@ pub(crate) struct Value<'a> {
     span: Range<usize>,
 }
 
-/// A table of which some keys have been asked for.
+/// A table with the keys that have been asked for.
 pub(crate) struct Table<'a> {
     value: Value<'a>,
     entries: &'a DeTable<'a>,
@@ -21,7 +21,7 @@ pub(crate) struct Table<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// The whole file.
+    /// Returns the whole file as a value.
     pub fn root(inner: &'a DeValue<'a>, context: &'a Context) -> Self {
         Self {
             inner,
@@ -31,7 +31,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Records a fault here. Returns `None`, so that a reader can end with it.
+    /// Records a fault at this value. Returns `None`, so that a reader can end with it.
     pub fn fault<T>(&self, problem: impl Into<String>, fix: impl Into<String>) -> Option<T> {
         let span = self.span.clone();
         self.context
@@ -39,7 +39,7 @@ impl<'a> Value<'a> {
         None
     }
 
-    /// The whole name of a key below.
+    /// Returns the full name of a key below this value.
     fn dotted(&self, key: &str) -> String {
         match self.name.as_str() {
             "" => key.to_owned(),
@@ -47,7 +47,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// What is found at a path of keys below, for checks that look at several tables.
+    /// Returns the value at a path of keys below this one, for checks that look at several tables.
     pub fn at(&self, path: &[&str]) -> Option<Self> {
         path.iter().try_fold(self.clone(), |value, key| {
             Table::new(&value)?.entry(key).map(|(_, value)| value)
@@ -58,17 +58,17 @@ impl<'a> Value<'a> {
         Table::new(self).or_else(|| self.wrong_type("a table", "write it as a [table]"))
     }
 
-    /// Every element of an array, if all are good.
+    /// Reads every element of an array. Returns `None` if any has a fault.
     pub fn list<T>(&self, read: impl Fn(&Self) -> Option<T>) -> Option<Vec<T>> {
         if self.inner.as_array().is_none() {
             return self.wrong_type("a list", "put it in [ ]");
         }
-        // Collected first, so that the second element's fault is found too.
+        // Collected first, so that the faults of all elements are found.
         let read: Vec<_> = self.elements().map(|element| read(&element)).collect();
         read.into_iter().collect()
     }
 
-    /// The elements of an array.
+    /// Returns the elements of an array.
     pub fn elements(&self) -> impl Iterator<Item = Self> {
         let elements = self.inner.as_array().into_iter().flat_map(|a| a.iter());
         elements.enumerate().map(|(i, element)| Self {
@@ -79,7 +79,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// The octets of the file, beside this one, that a value names.
+    /// Returns the content of the file that a value names, relative to the configuration's folder.
     pub fn file(&self) -> Option<Vec<u8>> {
         let path = self.context.directory.join(self.text()?);
         let octets = std::fs::read(&path).or_else(|error| {
@@ -117,12 +117,12 @@ impl<'a> Table<'a> {
         Some((key.span(), value))
     }
 
-    /// The table itself, to report a fault of the whole.
+    /// Returns the table as a value, to report a fault of the whole.
     pub fn whole(&self) -> &Value<'a> {
         &self.value
     }
 
-    /// A key's value, unread.
+    /// Returns the unread value of a key.
     pub fn value(&mut self, key: &'static str) -> Option<Value<'a>> {
         if !self.asked.contains(&key) {
             self.asked.push(key);
@@ -134,7 +134,7 @@ impl<'a> Table<'a> {
         found.map(|(_, value)| value)
     }
 
-    /// A key that may be left out. `None` also if its value is wrong: then there is a fault.
+    /// Reads an optional key. Returns `None` also if its value is wrong, after a fault.
     pub fn optional<T>(
         &mut self,
         key: &'static str,
@@ -143,7 +143,7 @@ impl<'a> Table<'a> {
         self.value(key).and_then(|value| read(&value))
     }
 
-    /// A key that must be there. `None` only if there is a fault.
+    /// Reads a required key. Returns `None` only after a fault.
     pub fn required<T>(
         &mut self,
         key: &'static str,
@@ -159,7 +159,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// A table of tables, `[key.NAME]`, in the order of their names.
+    /// Reads a table of tables, `[key.NAME]`, in the order of their names.
     pub fn named<T>(
         &mut self,
         key: &'static str,
@@ -200,7 +200,7 @@ impl<'a> Table<'a> {
         read(name, table)
     }
 
-    /// Whatever nobody asked for is unknown.
+    /// Records a fault for each key that was not asked for.
     pub fn finish(self) {
         for key in self.entries.keys() {
             let key = key.get_ref().as_ref();
@@ -217,7 +217,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// "Did you mean", or what there is to choose from.
+/// Returns "did you mean", or the list of choices.
 pub(crate) fn suggestion<'c>(word: &str, known: impl Iterator<Item = &'c str> + Clone) -> String {
     let likeness = |candidate: &str| strsim::jaro_winkler(word, candidate);
     let best = known

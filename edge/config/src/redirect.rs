@@ -1,24 +1,24 @@
-//! `[redirect]`: another gateway, to which peers that begin are sent (RFC 5685).
+//! `[redirect]`: another gateway, to which peers that initiate are redirected (RFC 5685).
 
 use crate::reader::Value;
 use std::net::IpAddr;
 
-/// Where to, and when.
+/// The destination of a redirect, and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Redirect {
-    /// `to`: the other gateway's address. It proves the same `id`.
+    /// `to`: address of the other gateway, which must prove the same `id`.
     pub to: IpAddr,
-    /// `when`: `init` sends them at their first message, `auth` (the default) once they have proved
-    /// who they are. Those that do not go elsewhere are served here.
+    /// `when`: `init` redirects peers at their first message, `auth` (the default) once they have
+    /// authenticated. Peers that do not follow the redirect are served here.
     pub when: When,
 }
 
-/// When a peer is sent elsewhere.
+/// The point of the exchange at which a peer is redirected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
     /// At its first message.
     Init,
-    /// When it has proved who it is.
+    /// After it has authenticated.
     Auth,
 }
 

@@ -1,10 +1,12 @@
-//! `crl` and `revocation` of `[node]`: what CAs have revoked, and how much has to be known of it.
+//! `crl` and `revocation` of `[node]`: the revocation lists of CAs, and the status that is required
+//! of a certificate.
 
 use crate::reader::{Table, Value};
 use crate::warning::Warning;
 use crypto::{Revocation, RevocationList, UnixTime};
 
-/// Whole days before the end of a list from which on it is told: it is made to be replaced soon.
+/// Whole days before the end of a list at which warnings begin. Short, because lists are replaced
+/// often.
 const NOTICE: u64 = 1;
 
 /// Reads both keys.
@@ -25,7 +27,7 @@ pub(crate) fn read(node: &mut Table<'_>) -> (Vec<RevocationList>, Revocation) {
     (lists, revocation.unwrap_or_default())
 }
 
-/// One file or a list, each with one revocation list or more.
+/// Reads one file or a list, each with one or more revocation lists.
 fn lists(value: &Value<'_>) -> Option<Vec<RevocationList>> {
     match value.inner.is_str() {
         true => file(value),
@@ -44,7 +46,7 @@ fn file(value: &Value<'_>) -> Option<Vec<RevocationList>> {
     }
 }
 
-/// What there is to say today about the end of these lists.
+/// Returns today's warnings about the end of these lists.
 pub(crate) fn expiry(lists: &[RevocationList], today: UnixTime) -> impl Iterator<Item = Warning> {
     lists.iter().filter_map(move |list| {
         let (issuer, end) = (list.issuer.clone(), list.next_update);

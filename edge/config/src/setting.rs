@@ -1,7 +1,7 @@
-//! Every key with its value, and what a new value of it needs.
+//! Every key with its value, and the effect of a change.
 //!
-//! Each struct of the configuration is taken apart here field by field, so that a key cannot be
-//! added without saying what happens when it changes under a running daemon.
+//! Each struct of the configuration is destructured here field by field, so a new key does not
+//! compile until its effect under a running daemon is stated.
 
 mod mobility;
 
@@ -19,47 +19,47 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
-/// What a new value of a key needs before it holds.
+/// The action that makes a new value effective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Nothing: it holds at once.
+    /// None: the value applies at once.
     Applied,
-    /// The SAs it speaks of get new keys, and go on.
+    /// The affected SAs are rekeyed without interruption.
     Rekeyed,
-    /// The SAs it speaks of are made anew.
+    /// The affected SAs are closed and established again.
     Anew,
-    /// The daemon has to be started again.
+    /// The daemon must be restarted.
     Restart,
 }
 
-/// A table of the file, or the place of one that was left out.
+/// A table of the file, or the defaults of a table that was left out.
 pub(crate) struct Section {
-    /// Its dotted name.
+    /// Dotted name of the table.
     pub name: String,
-    /// Whether it comes and goes as a whole, and what that needs.
+    /// The effect of adding or removing the table, if it is added or removed as a whole.
     pub whole: Option<Effect>,
     pub settings: Vec<Setting>,
 }
 
 /// One key.
 pub(crate) struct Setting {
-    /// Below its table; empty if it is the table.
+    /// Name of the key below its table; empty if the table itself is the setting.
     pub key: String,
     pub value: Value,
     pub effect: Effect,
 }
 
-/// What two settings are compared by.
+/// The comparable value of a setting.
 #[derive(PartialEq, Eq)]
 pub(crate) enum Value {
     Shown(String),
-    /// A pre-shared key, never shown to anybody.
+    /// A pre-shared key. Never displayed.
     Psk(Option<Psk>),
-    /// A private key, told from others by its public one and not shown either.
+    /// A private key, compared by its public key. Never displayed.
     Key(Option<PublicKey>),
 }
 
-/// Everything a configuration says, left out or not.
+/// Returns every setting of a configuration, including defaults.
 pub(crate) fn sections(config: &Config) -> Vec<Section> {
     let Config {
         identity,
@@ -131,8 +131,9 @@ pub(crate) fn sections(config: &Config) -> Vec<Section> {
     sections
 }
 
-/// What is established was proved when it began, so another certificate does not end it. A list that
-/// revokes one does; it is not made anew.
+/// Returns the settings of `[node]`. Peers were authenticated when an SA was established, so
+/// another certificate does not end it. A revocation list that revokes the peer's certificate does,
+/// and the SA is not established again.
 fn node(
     identity: &Identity,
     credential: Option<&Credential>,
@@ -339,7 +340,8 @@ fn peer(peer: &Peer) -> Section {
     named("peer", party, settings)
 }
 
-/// It comes and goes alone, and is made anew alone.
+/// Returns the settings of a child's table. A child is added, removed and re-established on its
+/// own.
 fn child(peer: &Peer, child: &Child) -> Section {
     let Child {
         name,
@@ -350,7 +352,7 @@ fn child(peer: &Peer, child: &Child) -> Section {
         rekey,
         pfs,
     } = child;
-    // What one end lends the other is not the child's to say.
+    // The child does not choose addresses that one end leases to the other.
     let own = |theirs: bool, selectors: &[TrafficSelector]| match (&peer.addressing, theirs) {
         (Addressing::Requested, false) | (Addressing::Lent(_), true) => "[dynamic]".to_owned(),
         _ => list(selectors),
@@ -377,7 +379,7 @@ const fn tcp(tcp: Tcp) -> &'static str {
     }
 }
 
-/// With a pool it is the pool that changes.
+/// Formats `remote`. With a pool, the pool has the addresses, so the pool is what changes.
 fn remote_of(remote: &[TrafficSelector], addressing: &Addressing) -> String {
     match addressing {
         Addressing::Lent(_) => "[dynamic]".to_owned(),
@@ -392,7 +394,8 @@ const fn pool_of(addressing: &Addressing) -> &str {
     }
 }
 
-/// Whoever has an address was told all of it when it came.
+/// Returns the settings of a pool. A peer learns all of them when its address is assigned, so a
+/// change re-establishes its SA.
 fn pool(pool: &Pool) -> Section {
     let Pool {
         name,
@@ -483,7 +486,7 @@ fn policy((index, policy): (usize, &Policy)) -> Section {
     }
 }
 
-/// It is asked for when a peer begins.
+/// Returns the settings of `[redirect]`. A redirect is decided when a peer initiates.
 fn redirect(redirect: Option<Redirect>) -> Vec<Setting> {
     let (to, when) = redirect.map(|Redirect { to, when }| (to, when)).unzip();
     let when = match when {
@@ -545,7 +548,7 @@ fn snoop(snoop: &Snoop) -> Vec<Setting> {
     ]
 }
 
-/// A table that is always there, be it with its defaults.
+/// Returns a section that always exists, possibly with its defaults.
 fn fixed(name: &str, settings: Vec<Setting>) -> Section {
     Section {
         name: name.to_owned(),
@@ -607,7 +610,8 @@ fn any(address: Option<IpAddr>) -> String {
     address.map_or_else(|| "any".to_owned(), |address| address.to_string())
 }
 
-/// Whose it is and until when; the fingerprint's beginning tells a renewed one in any case.
+/// Formats a certificate. The start of the fingerprint distinguishes a renewed certificate in any
+/// case.
 fn certificate(certificate: &Certificate) -> String {
     let Certificate {
         subject, not_after, ..
@@ -616,7 +620,7 @@ fn certificate(certificate: &Certificate) -> String {
     format!("{subject} until {not_after} ({fingerprint})")
 }
 
-/// Whose it is, and from when until when it is the newest.
+/// Formats a revocation list: its issuer, and the period in which it is the newest.
 fn revocation_list(list: &RevocationList) -> String {
     let RevocationList {
         der,
@@ -667,7 +671,7 @@ fn licence(licence: &Licence, zones: &ZonePolicy) -> String {
     format!("{node} {} {zone}", right.name())
 }
 
-/// Those that hold where one node is.
+/// Formats the licences that apply at the place of one node.
 fn slot_licences(slot: &Slot, zones: &ZonePolicy) -> Vec<String> {
     let Slot {
         node: _,
@@ -713,7 +717,7 @@ fn level(level: Level) -> String {
     level.to_string()
 }
 
-/// As people write it.
+/// Formats a duration in the syntax of the file.
 pub(crate) fn time(duration: Duration) -> String {
     match duration.subsec_millis() {
         0 => format!("{}s", duration.as_secs()),

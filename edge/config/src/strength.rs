@@ -1,24 +1,25 @@
 //! An estimate of how hard a key is to guess.
 //!
-//! An attacker who poses as the responder once can try keys offline for as long as it likes. Length alone does not
-//! help: `passwordpassword` has 16 octets and is among the first that are tried. So words, rows and repetitions count for
-//! little, and all other octets for as much as the characters in use allow. The estimate is generous: a key that it
-//! refuses is weak, and one that it accepts may be.
+//! An attacker who poses as the responder once can try keys offline without a limit. Length alone
+//! does not help: `passwordpassword` has 16 octets and is among the first guesses. So words, rows
+//! and repetitions count for little, and all other octets for as much as the characters in use
+//! allow. The estimate is generous: a key that it refuses is weak, but a key that it accepts may be
+//! weak too.
 
-/// Fewest bits of a key that is accepted. 16 random hexadecimal digits have 64, of which rows and repetitions that are there
-/// by chance take a few: of such keys one in two hundred is refused, and of longer ones none.
+/// Fewest bits of an accepted key. 16 random hexadecimal digits have 64, minus a few for rows and
+/// repetitions that occur by chance: one such key in two hundred is refused, and no longer one.
 pub(crate) const LEAST: f64 = 60.0;
 
 /// Bits of one letter of a word (Shannon, "Prediction and Entropy of Printed English", 1951).
 const LETTER: f64 = 2.0;
-/// Letters in a row that are taken for a word.
+/// Letters in a row that count as a word.
 const WORD: usize = 6;
-/// Octets that are taken for a repetition if they stand further in front as well.
+/// Octets that count as a repetition if they also occur earlier.
 const REPETITION: usize = 3;
 /// Bits of an octet that continues a row, such as `1234`, `9876` or `aaaa`.
 const ROW: f64 = 1.0;
 
-/// The bits of a key.
+/// Returns the estimated bits of a key.
 pub(crate) fn bits(key: &[u8]) -> f64 {
     let random = alphabet(key).log2();
     let (mut bits, mut at) = (0.0, 0);
@@ -35,10 +36,10 @@ pub(crate) fn bits(key: &[u8]) -> f64 {
     bits
 }
 
-/// A kind of characters, and their number.
+/// A class of characters, and their number.
 type Kind = (fn(&u8) -> bool, f64);
 
-/// The size of the alphabet: all characters of each kind that occurs in a key.
+/// Returns the size of the alphabet: all characters of each class that occurs in a key.
 fn alphabet(key: &[u8]) -> f64 {
     let kinds: [Kind; 5] = [
         (u8::is_ascii_digit, 10.0),
@@ -54,7 +55,7 @@ fn alphabet(key: &[u8]) -> f64 {
     used.map(|(_, count)| count).sum::<f64>().max(1.0)
 }
 
-/// The most octets from a place on that stand further in front as well, in capitals or not.
+/// Returns the number of octets from `at` on that also occur earlier, in either case.
 fn repetition(key: &[u8], at: usize) -> usize {
     let same = |from: usize| {
         let pairs = key[from..].iter().zip(&key[at..]);
@@ -63,7 +64,8 @@ fn repetition(key: &[u8], at: usize) -> usize {
     (0..at).map(same).max().unwrap_or(0)
 }
 
-/// Returns true if an octet belongs to a word: a run of lower-case letters, with or without a capital in front.
+/// Returns true if an octet belongs to a word: a run of lower-case letters, with or without a
+/// capital in front.
 fn is_in_word(key: &[u8], at: usize) -> bool {
     let is_small = |octet: &&u8| octet.is_ascii_lowercase();
     let before = match key[at].is_ascii_lowercase() {

@@ -1,21 +1,21 @@
-//! `tfc` and `cover`: how long the packets to a peer look from outside, and how many there are at least
-//! (RFC 4303 sections 2.6 and 2.7).
+//! `tfc` and `cover`: the visible length of packets to a peer, and their minimum rate (RFC 4303
+//! sections 2.6 and 2.7).
 
 use crate::Peer;
 use crate::reader::Value;
 use model::{Mode, Sizes};
 use std::fmt;
 
-/// What is done so that nobody outside sees how long datagrams are.
+/// The padding that hides the length of datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tfc {
-    /// `off`: nothing.
+    /// `off`: no padding.
     #[default]
     Off,
-    /// `mtu`: all packets are as long as the longest.
+    /// `mtu`: all packets have the longest length.
     Mtu,
-    /// `buckets`: they are of few lengths, each twice the one before: nothing costs more than twice
-    /// what it is, and all who do this do it alike.
+    /// `buckets`: packets have one of a few lengths, each twice the previous. Padding at most
+    /// doubles a packet, and all implementations with this setting look alike.
     Buckets,
 }
 
@@ -30,7 +30,7 @@ impl Tfc {
         }
     }
 
-    /// How long datagrams look, none of which is longer than this.
+    /// Returns the padded lengths, none of which exceeds `mtu`.
     pub const fn sizes(self, mtu: u16) -> Option<Sizes> {
         match self {
             Self::Off => None,
@@ -54,8 +54,9 @@ pub(crate) fn cover(value: &Value<'_>) -> Option<u16> {
     u16::try_from(value.number(1..=1000)?).ok()
 }
 
-/// "this padding […] can be added only if the Payload Data field contains a specification of the length of
-/// the IP datagram. This is always true in tunnel mode" (RFC 4303 section 2.7), and with us in no other.
+/// "this padding […] can be added only if the Payload Data field contains a specification of the
+/// length of the IP datagram. This is always true in tunnel mode" (RFC 4303 section 2.7). Strata
+/// pads in no other mode.
 pub(crate) fn check(peer: &Peer, root: &Value<'_>) {
     let modes = std::iter::once(peer.mode).chain(peer.children.iter().map(|child| child.mode));
     let other = modes.into_iter().find(|mode| *mode != Mode::Tunnel);

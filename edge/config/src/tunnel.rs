@@ -1,4 +1,4 @@
-//! `[tunnel]`: the device through which protected packets come and go.
+//! `[tunnel]`: the TUN device that carries the inner packets.
 
 use crate::Prefix;
 use crate::reader::{Table, Value};
@@ -6,16 +6,18 @@ use std::net::IpAddr;
 use std::num::NonZeroU8;
 use std::path::PathBuf;
 
-/// What a zoned packet has beyond the inner one besides what the suites of its zones add: outer IPv6
-/// header 40, UDP 8, SPI and sequence number 8, seven map words 28, next header 1 (DESIGN section 3).
+/// Overhead of a zoned packet in octets, without the overhead of the suites of its zones: outer
+/// IPv6 header 40, UDP 8, SPI and sequence number 8, seven map words 28, next header 1 (DESIGN
+/// section 3).
 pub const ZONED_OVERHEAD: u16 = 85;
 
-/// What the suites of two zones with AEADs add. Plain ESP fits where they do.
+/// Overhead of the suites of two zones with AEADs, in octets. Plain ESP never needs more.
 const TWO_ICVS: u16 = 32;
 
-/// What fits in 1500 octets whatever the inner packet is, if the suites of all zones add this many
-/// ([`crate::Peer::zone_overhead`]): 1380 with two AEADs, and without zones. Never less than IPv6 wants;
-/// what is then too long outside goes in fragments.
+/// Returns the longest inner packet that fits in 1500 octets for any inner header, if the suites of
+/// all zones add this many octets ([`crate::Peer::zone_overhead`]): 1380 with two AEADs, and
+/// without zones. The result is never below the IPv6 minimum MTU; outer packets that are then too
+/// long are fragmented.
 pub const fn default_mtu(zone_overhead: u16) -> u16 {
     let zone_overhead = if zone_overhead < TWO_ICVS {
         TWO_ICVS
@@ -26,24 +28,25 @@ pub const fn default_mtu(zone_overhead: u16) -> u16 {
     if fits < 1280 { 1280 } else { fits }
 }
 
-/// The most threads of one daemon: as many as there can be children for the same traffic at least.
+/// Most worker threads of one daemon. The limit is below that of `resources` (64), so each thread
+/// can have a child SA of its own.
 const MOST_WORKERS: u32 = 32;
 
-/// How long packets outside may be.
+/// The limit on the length of outer packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathMtu {
-    /// As long as they are: who cannot pass them on cuts them.
+    /// No limit: a router that cannot forward a packet fragments it.
     Off,
-    /// As long as routers on the way say by ICMP.
+    /// The path MTU that routers report by ICMP.
     Icmp,
 }
 
-/// How many packets a system call has.
+/// The number of packets in a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offload {
-    /// As many as the kernel gives and takes at once.
+    /// As many as the kernel can exchange at once.
     Auto,
-    /// One, at least of the tunnel and of what leaves.
+    /// One, at least at the tunnel device and for sent packets.
     Off,
 }
 
@@ -62,39 +65,39 @@ impl Offload {
     }
 }
 
-/// The device.
+/// The tunnel device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tunnel {
     /// `name`: the device's name, 1 to 15 characters. Default `strata0`.
     pub name: String,
-    /// `mtu`: longest inner packet, 1280 to 9000. Default [`default_mtu`].
+    /// `mtu`: length of the longest inner packet in octets, 1280 to 9000. Default [`default_mtu`].
     pub mtu: u16,
-    /// `clamp`: whether TCP connections through the tunnel have segments that fit `mtu` from their
-    /// beginning (MSS clamping). Default true: somewhere on most ways ICMP is dropped, which would
-    /// tell their ends.
+    /// `clamp`: true if TCP connections through the tunnel have their MSS clamped to fit `mtu`.
+    /// Default true: most paths drop ICMP somewhere, so path MTU discovery of the endpoints is
+    /// unreliable.
     pub clamp: bool,
-    /// `path_mtu`: whether packets are sent so that nobody on the way cuts them, and made as long as
-    /// routers there say (`icmp`), or not (`off`). Default `off`: somewhere on many ways ICMP is dropped.
+    /// `path_mtu`: `icmp` sends packets that no router may fragment, no longer than routers report;
+    /// `off` does neither. Default `off`: many paths drop ICMP somewhere.
     pub path_mtu: PathMtu,
-    /// `offload`: whether packets are exchanged with the kernel in bulk where it can (`auto`, the default), or
-    /// one by one (`off`), for kernels and drivers that get it wrong.
+    /// `offload`: `auto` exchanges packets with the kernel in bulk where it can; `off` exchanges
+    /// them one by one, for kernels and drivers with faulty offloads. Default `auto`.
     pub offload: Offload,
-    /// `workers`: how many threads seal and open, 1 to 32, each with a queue of the device and SAs of its own.
-    /// Default 1.
+    /// `workers`: number of threads that seal and open packets, 1 to 32, each with a device queue
+    /// and SAs of its own. Default 1.
     pub workers: NonZeroU8,
-    /// `addresses`: our addresses inside, set on the device with their prefix lengths. Default
-    /// none: addresses that the host has anyway.
+    /// `addresses`: our inner addresses, set on the device with their prefix lengths. Default none:
+    /// the host's existing addresses are used.
     pub addresses: Vec<Prefix>,
-    /// `dns`: name servers that programs ask while a tunnel is up. Default none: whom they ask
-    /// anyway.
+    /// `dns`: name servers that programs use while a tunnel is up. Default none: the name servers
+    /// stay unchanged.
     pub dns: Vec<IpAddr>,
-    /// `resolver`: the file with the list of name servers. Default none: whoever keeps the list on
-    /// this machine is asked to change it.
+    /// `resolver`: the file with the list of name servers. Default none: the service that manages
+    /// the list on this machine is asked to change it.
     pub resolver: Option<PathBuf>,
 }
 
 impl Tunnel {
-    /// `zone_overhead`: the most that the zones of a peer add.
+    /// Reads the table. `zone_overhead` is the largest overhead of any peer's zones.
     pub(crate) fn read(value: Option<Value<'_>>, zone_overhead: u16) -> Option<Self> {
         let mut tunnel = Self {
             name: "strata0".to_owned(),

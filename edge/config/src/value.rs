@@ -1,4 +1,4 @@
-//! Scalars: what a string or a number in the file means.
+//! Scalars: the meaning of a string or a number in the file.
 
 use crate::Prefix;
 use crate::reader::{Value, suggestion};
@@ -10,10 +10,10 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How people write that an additional key exchange may be left out.
+/// The word for "no additional key exchange" in `kem`.
 pub const NO_KEM: &str = "none";
 
-/// Protocols by their names.
+/// Names of protocols and their numbers.
 pub const PROTOCOLS: [(&str, u8); 5] = [
     ("icmp", 1),
     ("tcp", 6),
@@ -22,11 +22,11 @@ pub const PROTOCOLS: [(&str, u8); 5] = [
     ("sctp", 132),
 ];
 
-/// Those that have ports.
+/// The protocols that have ports.
 pub const WITH_PORTS: [u8; 3] = [6, 17, 132];
 
 impl<'a> Value<'a> {
-    /// Whether it is a string.
+    /// Returns true if the value is a string.
     pub fn is_text(&self) -> bool {
         self.inner.is_str()
     }
@@ -44,7 +44,7 @@ impl<'a> Value<'a> {
         boolean.or_else(|| self.wrong_type("true or false", "write true or false without quotes"))
     }
 
-    /// A whole number within limits.
+    /// Reads a whole number within limits.
     pub fn number(&self, limits: RangeInclusive<u32>) -> Option<u32> {
         let Some(integer) = self.inner.as_integer() else {
             return self.wrong_type("a number", "write it in digits, without quotes");
@@ -60,7 +60,7 @@ impl<'a> Value<'a> {
         u16::try_from(number).ok()
     }
 
-    /// One of a few words.
+    /// Reads one of a few words.
     pub fn choice<T: Copy>(&self, choices: &[(&str, T)]) -> Option<T> {
         let text = self.text()?;
         let chosen = choices.iter().find(|(word, _)| *word == text);
@@ -70,8 +70,8 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// An identity that a peer can be asked to prove: nothing that looks like a pattern, because
-    /// identities are compared octet by octet.
+    /// Reads an identity that a peer can prove. Anything that looks like a pattern is refused,
+    /// because identities are compared octet by octet.
     pub fn identity(&self) -> Option<Identity> {
         let text = self.text()?;
         if text.contains(|c: char| c == '*' || c.is_whitespace() || c.is_control()) {
@@ -93,7 +93,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// An address with a length, host bits allowed: what an interface has.
+    /// Reads an interface address: an address with a prefix length, host bits allowed.
     pub fn interface_address(&self) -> Option<Prefix> {
         let text = self.text()?;
         text.parse().ok().or_else(|| {
@@ -104,12 +104,12 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// A network: no bit beyond the length.
+    /// Reads a network: a prefix without host bits.
     pub fn prefix(&self) -> Option<Prefix> {
         self.prefix_in(self.text()?)
     }
 
-    /// A network, and if not all that goes there is meant a protocol and its ports: `10.8.0.0/16 tcp 443`.
+    /// Reads a network, optionally limited to a protocol and its ports: `10.8.0.0/16 tcp 443`.
     pub fn selector(&self) -> Option<TrafficSelector> {
         let text = self.text()?;
         let (prefix, service) = text.split_once(' ').unwrap_or((text, ""));
@@ -125,12 +125,12 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// `tcp`, or `tcp 443`, or `udp 5000-5010`.
+    /// Reads a service: `tcp`, or `tcp 443`, or `udp 5000-5010`.
     fn service(&self, text: &str) -> Option<(u8, RangeInclusive<u16>)> {
         let (name, ports) = text.split_once(' ').unwrap_or((text, ""));
         let protocol = PROTOCOLS.iter().find(|(known, _)| *known == name);
         let number = || {
-            // `parse` would take a plus sign.
+            // `parse` would accept a plus sign.
             let digits = name.bytes().all(|octet| octet.is_ascii_digit());
             let number = name.parse::<u8>().ok();
             number.filter(|number| digits && *number > 0)
@@ -154,7 +154,7 @@ impl<'a> Value<'a> {
         Some((protocol, self.ports_in(ports)?))
     }
 
-    /// One port as a number, or a range such as "8000-8080".
+    /// Reads a port as a number, or a range such as "8000-8080".
     pub fn ports(&self) -> Option<RangeInclusive<u16>> {
         match self.inner.is_integer() {
             true => self.port().map(|port| port..=port),
@@ -196,7 +196,7 @@ impl<'a> Value<'a> {
         Some(prefix)
     }
 
-    /// The name of a network device.
+    /// Reads the name of a network device.
     pub fn interface(&self) -> Option<String> {
         let text = self.text()?;
         let good = |c: char| c.is_ascii_alphanumeric() || "._-@+".contains(c);
@@ -209,7 +209,7 @@ impl<'a> Value<'a> {
         Some(text.to_owned())
     }
 
-    /// The absolute path of a file.
+    /// Reads the absolute path of a file.
     pub fn absolute_path(&self) -> Option<PathBuf> {
         let path = PathBuf::from(self.text()?);
         if !path.is_absolute() || path.file_name().is_none() {
@@ -221,7 +221,7 @@ impl<'a> Value<'a> {
         Some(path)
     }
 
-    /// A time such as "30s".
+    /// Reads a duration such as "30s".
     pub fn duration(&self, limits: RangeInclusive<Duration>) -> Option<Duration> {
         const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000)];
         let text = self.text()?;
@@ -238,7 +238,7 @@ impl<'a> Value<'a> {
         Some(duration)
     }
 
-    /// A number of octets such as "16MiB".
+    /// Reads a number of octets such as "16MiB".
     pub fn size(&self, limits: RangeInclusive<u64>) -> Option<u64> {
         const UNITS: [(&str, u64); 4] = [
             ("B", 1),
@@ -260,7 +260,8 @@ impl<'a> Value<'a> {
         Some(octets)
     }
 
-    /// One suite or a list of them, best first; or a set by its name, with the groups of it.
+    /// Reads one suite or a list, best first; or the name of a set, which also yields the set's
+    /// groups.
     pub fn suites(&self) -> Option<(Vec<Suite>, Option<Vec<Group>>)> {
         let set = |name| SETS.iter().find(|(set, _)| Some(*set) == name);
         if let Some((_, set)) = set(self.inner.as_str()) {
@@ -282,12 +283,12 @@ impl<'a> Value<'a> {
         Some((suites, None))
     }
 
-    /// One group or a list of them, best first.
+    /// Reads one group or a list, best first.
     pub fn groups(&self) -> Option<Vec<Group>> {
         self.choices(&Group::ALL.map(|group| (group.name(), group)))
     }
 
-    /// One method for an additional key exchange or a list of them, best first; `none` is `None`.
+    /// Reads one method for an additional key exchange or a list, best first; `none` is `None`.
     pub fn kems(&self) -> Option<Vec<Option<Kem>>> {
         let all = Kem::ALL.into_iter().map(|kem| (kem.name(), Some(kem)));
         let all: Vec<_> = all.chain([(NO_KEM, None)]).collect();
@@ -312,7 +313,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// Digits and a unit. `None` also where the product does not fit.
+/// Reads digits and a unit. Returns `None` also if the product overflows.
 fn amount(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let split = text.find(|c: char| !c.is_ascii_digit())?;
     let (digits, unit) = text.split_at(split);

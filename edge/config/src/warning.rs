@@ -1,10 +1,10 @@
-//! What is legal, but may not be meant.
+//! Settings that are legal but may be unintended.
 
 use crypto::UnixTime;
 use model::Identity;
 use std::net::IpAddr;
 
-/// Something to look at twice. The text says what follows from it.
+/// A setting to review. The text states its consequence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Warning {
     /// A certificate of ours, or of a CA, is no longer valid.
@@ -12,57 +12,57 @@ pub enum Warning {
         "the certificate of `{subject}` EXPIRED on {end}: peers are refused until it is renewed"
     )]
     Expired {
-        /// Whose it is.
+        /// The subject of the certificate.
         subject: String,
-        /// When it ended.
+        /// The end of its validity.
         end: UnixTime,
     },
-    /// It will soon be so.
+    /// A certificate of ours, or of a CA, expires soon.
     #[error("the certificate of `{subject}` expires in {days} days, on {end}: renew it")]
     Expires {
-        /// Whose it is.
+        /// The subject of the certificate.
         subject: String,
-        /// When it ends.
+        /// The end of its validity.
         end: UnixTime,
-        /// Whole days until then.
+        /// Whole days until the end.
         days: u64,
     },
-    /// Newer lists are to be had, and we do not have them.
+    /// The revocation list is past its next update, and the newer list is not loaded.
     #[error(
         "the revocation list of `{issuer}` ENDED on {end}: get the newest and `strata reload`; until then what was revoked since is believed, or with `revocation = \"strict\"` none of its certificates"
     )]
     RevocationListEnded {
-        /// The CA.
+        /// The issuing CA.
         issuer: String,
-        /// When it ended.
+        /// The time of the next update.
         end: UnixTime,
     },
-    /// It will soon be so.
+    /// The revocation list reaches its next update soon.
     #[error("the revocation list of `{issuer}` ends on {end}: get the newest and `strata reload`")]
     RevocationListEnds {
-        /// The CA.
+        /// The issuing CA.
         issuer: String,
-        /// When it ends.
+        /// The time of the next update.
         end: UnixTime,
     },
     /// One of our own certificates, or a CA's, is revoked.
     #[error("the certificate of `{subject}` was REVOKED on {since}: peers that know refuse it")]
     Revoked {
-        /// Whose it is.
+        /// The subject of the certificate.
         subject: String,
-        /// Since when.
+        /// The time of the revocation.
         since: UnixTime,
     },
-    /// There are more threads than tunnels that one of them may have for its own.
+    /// There are more worker threads than tunnels, so some threads have no tunnel of their own.
     #[error(
         "{peer} has `resources = {resources}`, and there are {workers} `workers`: threads without a tunnel of their own wait for those that have one; leave `resources` out"
     )]
     ThreadsWait {
-        /// The table.
+        /// Name of the peer's table.
         peer: String,
-        /// How many tunnels.
+        /// Number of tunnels.
         resources: u8,
-        /// How many threads.
+        /// Number of threads.
         workers: u8,
     },
     /// A zone is authenticated and not encrypted.
@@ -87,7 +87,7 @@ pub enum Warning {
         /// The node.
         node: Identity,
     },
-    /// Two nodes get the key of a zone.
+    /// Two nodes hold the key of the same zone.
     #[error(
         "{one} and {other} share the key of `{zone}` of {peer} (`shared`, `holders`): what either of them makes of it the other believes, though no end does"
     )]
@@ -98,7 +98,7 @@ pub enum Warning {
         zone: String,
         /// A node.
         one: Identity,
-        /// Another one.
+        /// Another node.
         other: Identity,
     },
     /// A licensed node's keys travel without the PPK that protects the tunnel (RFC 8784 section 6).
@@ -121,7 +121,8 @@ pub enum Warning {
         /// Name of the node's table.
         node: String,
     },
-    /// We accept a tunnel whose licences name a node that we cannot give keys to.
+    /// The licences of a tunnel that we accept name a node without a table, so it gets no keys from
+    /// us.
     #[error(
         "the licences of {peer} name {node}, but no [licensed.NAME] has this id: it gets no keys from here"
     )]
@@ -131,7 +132,7 @@ pub enum Warning {
         /// The node.
         node: Identity,
     },
-    /// A licensed node that no licence names.
+    /// No licence names a licensed node.
     #[error("no peer's licences name {node} ([licensed.{name}]): it never gets keys")]
     NodeWithoutLicence {
         /// Name of the node's table.
@@ -139,17 +140,17 @@ pub enum Warning {
         /// The node.
         node: Identity,
     },
-    /// A selector without a counterpart of its address family.
+    /// A selector has no counterpart of its address family.
     #[error(
         "the tunnel with {peer} never carries {prefix}: the other side lists no prefix of its address family"
     )]
     OneFamily {
         /// Name of the peer's table.
         peer: String,
-        /// The lonely prefix.
+        /// The prefix without a counterpart.
         prefix: String,
     },
-    /// Two peers that claim the same destinations.
+    /// Two peers claim the same destinations.
     #[error(
         "{second} claims {prefix}, which {first} claims as well: such packets take one of the two tunnels"
     )]
@@ -158,28 +159,28 @@ pub enum Warning {
         first: String,
         /// Name of the other peer's table.
         second: String,
-        /// What both claim.
+        /// The prefix that both claim.
         prefix: String,
     },
-    /// Programs ask a name server that no tunnel leads to.
+    /// No tunnel leads to a name server, so programs query it in clear.
     #[error("no tunnel leads to the name server {server}: what programs ask it is sent in clear")]
     NameServerOutside {
         /// The server.
         server: IpAddr,
     },
-    /// A discard of what is not routed into any tunnel.
+    /// A discard policy names packets that are not routed into any tunnel.
     #[error("no tunnel leads to {packets}: a discard stops nothing there, it is sent in clear")]
     DiscardOutside {
-        /// What it speaks of.
+        /// The packets that the policy names.
         packets: String,
     },
-    /// A pool that nobody lends from.
+    /// No peer leases from a pool.
     #[error("no peer has `pool = \"{name}\"`: nothing of [pool.{name}] is ever lent")]
     PoolWithoutPeer {
         /// Name of the pool.
         name: String,
     },
-    /// A pool tells a peer of what its tunnel does not carry.
+    /// A pool announces a subnet that the peer's tunnel does not carry.
     #[error(
         "{peer} is told that {subnet} is behind us, and its tunnel does not carry that: add it to `local` of [peer.{peer}], or take it out of `subnets`"
     )]
@@ -189,41 +190,42 @@ pub enum Warning {
         /// The subnet.
         subnet: String,
     },
-    /// A secret of Mobile IP that could be guessed.
+    /// A secret of Mobile IP is easy to guess.
     #[error(
         "the secret of [{table}] is weak: {why}, by any station that hears a registration; make one with `(umask 077; head -c 32 /dev/urandom | base64 > FILE)`"
     )]
     WeakSecret {
         /// The table.
         table: String,
-        /// What makes it easy to guess.
+        /// The reason.
         why: String,
     },
-    /// Visitors say themselves where they are at home.
+    /// The foreign agent accepts visitors from any home network.
     #[error(
         "ANYBODY VISITS: any station on {interface} can register any home address that this router does not use itself, with a home agent of its own: list home networks in `homes`, or home agents in [foreign_agent.home.NAME]"
     )]
     AnybodyVisits {
-        /// The device where visitors are.
+        /// The device on which visitors register.
         interface: String,
     },
-    /// Tunnels in UDP are wanted, and no foreign agent proves that it asks for one.
+    /// `nat` is set, but no agent has a key, so requests for tunnels in UDP cannot be
+    /// authenticated.
     #[error(
         "`nat` is written and no [{table}.NAME] has a `key`: without one at both ends a home agent believes no foreign agent that it is behind a NAT, for any host that hears a registration could say so, and denies with code 132"
     )]
     NatWithoutKey {
-        /// The tables that have keys.
+        /// The kind of tables that would hold the keys.
         table: &'static str,
     },
-    /// Packets are diverted where those of visitors are in a tunnel, or do not pass.
+    /// `[divert]` names devices on which visitors' packets are already tunnelled or do not pass.
     #[error(
         "[divert] does not see what visitors send and get: write `wired = \"strata-mobile\"` and `wireless = \"{interface}\"`"
     )]
     VisitorsNotDiverted {
-        /// The device where visitors are.
+        /// The device on which visitors register.
         interface: String,
     },
-    /// A licensed node that never sees a packet.
+    /// A licensed node has gateways but diverts no packets.
     #[error("there is a [gateway.NAME] but no [divert]: keys are taken and nothing is ever opened")]
     NothingDiverted,
 }

@@ -1,4 +1,5 @@
-//! `zones`, `layout`, `map`, `licences`, `handover`, `holders` and `shared` of a peer: what both of us would show to others.
+//! `zones`, `layout`, `map`, `licences`, `handover`, `holders` and `shared` of a peer: the parts of
+//! packets that both ends would license to nodes.
 
 use crate::handover::{self, Handover, Slot};
 use crate::reader::{Table, Value};
@@ -6,48 +7,50 @@ use model::{
     Identity, Licence, MapKind, Right, Run, TrafficSelector, ZoneId, ZoneSelector, ZoneSuite,
 };
 
-/// What there is to a packet where nothing else is said.
+/// The default layout.
 const LAYOUT: [ZoneSelector; 2] = [ZoneSelector::IpTransport, ZoneSelector::Rest];
 
-/// A packet's map has no room for more.
+/// Most zones of a packet: its map has no room for more.
 const MOST: usize = 8;
 
 /// The zones and the suite of each.
 type Layout = [(ZoneSelector, Option<ZoneSuite>)];
 
-/// What is asked about zones, and who may read what.
+/// The zones of a peer's packets, and the nodes that may access them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ZonePolicy {
     /// `zones`: default `refuse`.
     pub stance: Stance,
-    /// `layout`: the zones and the suite of each, where it is not the best of `suite`. The first of
-    /// several that ask for an octet gets it; the last is the payload, which has to be encrypted. Default
-    /// `["headers", "payload"]`.
+    /// `layout`: the zones and the suite of each, if it is not the best of `suite`. An octet that
+    /// several zones ask for belongs to the first of them. The last zone is the payload, which must
+    /// be encrypted. Default `["headers", "payload"]`.
     pub layout: Vec<(ZoneSelector, Option<ZoneSuite>)>,
-    /// `map`: of how many octets of which zones every packet consists whose zones are told apart, without the
-    /// rest, which is the payload's: `["52 headers"]`. Default: each packet says so itself.
+    /// `map`: a fixed map: the number of octets of each zone in every zoned packet, without the
+    /// rest, which belongs to the payload: `["52 headers"]`. Default: each packet carries its own
+    /// map.
     pub map: MapKind,
-    /// `licences`: who may do what with which zone if the peer agrees, sorted and without
-    /// duplicates. Default nobody. Written as
+    /// `licences`: the right of each node to each zone, subject to the peer's agreement, sorted and
+    /// without duplicates. Default none. Written as
     /// `[{ node = "fa.example.net", zones = ["headers"], right = "read" }]`.
     pub licences: Vec<Licence>,
-    /// Those of `licences` that hold in some place alone: `at = ["198.51.100.2"]`.
+    /// The entries of `licences` that apply in one place only: `at = ["198.51.100.2"]`.
     pub slots: Vec<Slot>,
-    /// `handover`: when the nodes of such places get their keys. Default `push`.
+    /// `handover`: the time at which the nodes of such places receive their keys. Default `push`.
     pub handover: Handover,
-    /// `holders`: nodes of such places that may do the same have the same keys, so many of them at most, 2 to 32, with
-    /// `handover = "pkd"`. Default: each has its own.
+    /// `holders`: most nodes of such places that share keys, 2 to 32, if they have the same rights;
+    /// with `handover = "pkd"`. Default: each node has its own keys.
     pub holders: Option<usize>,
-    /// `shared`: several nodes may have the key of the same zone, beside the first one too. Default false.
+    /// `shared`: true if several nodes may hold the key of the same zone other than the first.
+    /// Default false.
     pub shared: bool,
 }
 
-/// Whether packets are sealed in zones.
+/// The policy on sealing packets in zones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stance {
-    /// `accept`: if the peer can, else plain ESP.
+    /// `accept`: zones if the peer supports them, else plain ESP.
     Accept,
-    /// `require`: or there is no tunnel.
+    /// `require`: zones, or no tunnel.
     Require,
     /// `refuse`: always plain ESP.
     Refuse,
@@ -105,20 +108,21 @@ impl ZonePolicy {
         })
     }
 
-    /// How a zone is called in a licence.
+    /// Returns the name of a zone in a licence.
     pub fn name(&self, zone: ZoneId) -> String {
         let place = usize::from(zone.0).checked_sub(1);
         let zone = place.and_then(|place| self.layout.get(place));
         zone.map_or_else(String::new, |(selector, _)| selector.to_string())
     }
 
-    /// The licences of all places.
+    /// Returns the licences of all places.
     pub fn all_licences(&self) -> impl Iterator<Item = &Licence> {
         let slots = self.slots.iter().flat_map(|slot| &slot.licences);
         self.licences.iter().chain(slots)
     }
 
-    /// The slots, together those of nodes that share keys: that may do the same, if there are `holders`.
+    /// Returns the slots in groups. With `holders`, a group has the slots with the same rights,
+    /// whose nodes share keys; otherwise each slot is a group of its own.
     pub fn groups(&self) -> Vec<Vec<&Slot>> {
         match self.holders {
             Some(_) => handover::groups(&self.slots),
@@ -126,7 +130,7 @@ impl ZonePolicy {
         }
     }
 
-    /// Whether it is the payload that a licence opens.
+    /// Returns true if a licence opens the payload.
     pub fn opens_payload(&self, licence: &Licence) -> bool {
         usize::from(licence.zone.0) == self.layout.len()
     }
@@ -139,7 +143,8 @@ pub(crate) fn no_zones<T>(value: &Value<'_>, what: &str, those: &str) -> Option<
     )
 }
 
-/// Zones, of which the last is the payload and each gets something.
+/// Reads a layout: the last zone must be the payload, and every zone must be able to receive
+/// octets.
 fn layout(value: &Value<'_>) -> Option<Vec<(ZoneSelector, Option<ZoneSuite>)>> {
     let layout = value.list(zone)?;
     let selectors: Vec<_> = layout.iter().map(|(selector, _)| *selector).collect();
@@ -174,7 +179,7 @@ fn layout(value: &Value<'_>) -> Option<Vec<(ZoneSelector, Option<ZoneSuite>)>> {
     Some(layout)
 }
 
-/// A zone by its name, or a table with its suite.
+/// Reads a zone: its name, or a table with its suite.
 fn zone(value: &Value<'_>) -> Option<(ZoneSelector, Option<ZoneSuite>)> {
     if value.is_text() {
         return Some((selector(value)?, None));
@@ -210,7 +215,7 @@ fn selector(value: &Value<'_>) -> Option<ZoneSelector> {
     })
 }
 
-/// The runs of a map that all packets have: it has to be one that a packet could carry.
+/// Reads the runs of a fixed map, which must be one that a packet could carry.
 fn map(value: &Value<'_>, layout: &Layout) -> Option<MapKind> {
     let runs = value.list(|value| run(value, layout))?;
     let name = |run: &Run| layout[usize::from(run.zone.0) - 1].0;
@@ -249,7 +254,7 @@ fn map(value: &Value<'_>, layout: &Layout) -> Option<MapKind> {
     Some(MapKind::Fixed(runs))
 }
 
-/// `52 headers`.
+/// Reads a run such as `52 headers`.
 fn run(value: &Value<'_>, layout: &Layout) -> Option<Run> {
     let text = value.text()?;
     let read = || {
@@ -272,7 +277,7 @@ fn run(value: &Value<'_>, layout: &Layout) -> Option<Run> {
     })
 }
 
-/// Whether a zone takes every octet that a later one asks for.
+/// Returns true if a zone takes every octet that a later zone asks for.
 fn takes(zone: ZoneSelector, later: ZoneSelector) -> bool {
     let in_headers = matches!(
         later,
@@ -288,7 +293,8 @@ fn takes(zone: ZoneSelector, later: ZoneSelector) -> bool {
     }
 }
 
-/// One entry of `licences`: one licence for each of its zones, and where they hold if that is not everywhere.
+/// One entry of `licences`: one licence for each of its zones, and the places where they apply.
+/// Without `at` they apply everywhere.
 pub(crate) struct Licences {
     pub(crate) node: Identity,
     pub(crate) at: Option<Vec<TrafficSelector>>,
@@ -325,8 +331,8 @@ fn licence(value: &Value<'_>, layout: &Layout, map: Option<&MapKind>) -> Option<
     Some(Licences { node, at, licences })
 }
 
-/// The right, if it can be had to these zones: what may be written, or said again, is TCP's header, and nowhere
-/// but in the first zone (DESIGN section 3).
+/// Returns the right if it is allowed for these zones. Write and inject rights cover the TCP header
+/// only, which must be in the first zone (DESIGN section 3).
 fn in_headers(value: &Value<'_>, right: Right, zones: &[ZoneId], layout: &Layout) -> Option<Right> {
     let name = |zone: &ZoneId| layout.get(usize::from(zone.0) - 1).map(|zone| zone.0);
     let headers = layout.first().map(|zone| zone.0) == Some(ZoneSelector::IpTransport);
@@ -348,8 +354,8 @@ fn in_headers(value: &Value<'_>, right: Right, zones: &[ZoneId], layout: &Layout
     )
 }
 
-/// Zones by name. The payload is never meant by anything but its own name, and never alone: the
-/// other zones are found by the designated one (DESIGN sections 3 and 4).
+/// Reads zones by name. The payload is licensed only by its own name, and never alone: a node
+/// locates the other zones by the designated one (DESIGN sections 3 and 4).
 fn licensed_zones(value: &Value<'_>, layout: &Layout) -> Option<Vec<ZoneId>> {
     let names: Vec<_> = layout.iter().map(|(zone, _)| zone.to_string()).collect();
     let serials = (1..).map(ZoneId);

@@ -1,123 +1,127 @@
-//! A line of the audit log (`[audit] file`): what has become of a licence or of keys.
+//! One line of the audit log (`[audit] file`): an event in the life of a licence or of its keys.
 
 use crate::Zone;
 use serde::{Deserialize, Serialize};
 
-/// One line. What does not apply is left out. There is never a key in it.
+/// One line of the audit log. Fields that do not apply are left out. A record never contains a key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
-    /// When, in UTC, as RFC 3339 writes it.
+    /// Time of the event, in UTC, in RFC 3339 format.
     pub time: String,
-    /// What happened.
+    /// The event.
     pub event: Deed,
     /// Endpoint: name of the peer's table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<String>,
-    /// Name of the child's table; none is the tunnel of the peer's own table.
+    /// Name of the child's table; `None` for the tunnel of the peer's own table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<String>,
     /// Licensed node: name of the gateway's table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateway: Option<String>,
-    /// Identity of the licensed node; at that node, of the gateway.
+    /// Identity of the licensed node. In a licensed node's own log: identity of the gateway, or of
+    /// the node that it handed keys on to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<String>,
-    /// The composite SA as its gateway calls it towards licensed nodes, sixteen hexadecimal digits.
+    /// Identifier that the gateway uses for the composite SA towards licensed nodes, as sixteen
+    /// hexadecimal digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub csa: Option<String>,
-    /// SPI towards us, eight hexadecimal digits; at a licensed node, of packets to the gateway.
+    /// SPI towards us, as eight hexadecimal digits; at a licensed node, of packets to the gateway.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spi_in: Option<String>,
-    /// SPI towards the peer, eight hexadecimal digits; at a licensed node, of packets from the gateway.
+    /// SPI towards the peer, as eight hexadecimal digits; at a licensed node, of packets from the
+    /// gateway.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spi_out: Option<String>,
-    /// The number of the grant, which no other of the composite SA has.
+    /// Number of the grant, unique within the composite SA.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<u16>,
-    /// All zones that were agreed on, or those that the keys are for.
+    /// The zones that both ends agreed on, or the zones that the keys are for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub zones: Vec<Zone>,
-    /// Who may do what.
+    /// Licences, one entry for each node and right.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub licences: Vec<Permit>,
-    /// Licensed node: serials of the zones that it can open.
+    /// Licensed node: serials of the zones that the keys open.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub opens: Vec<u8>,
-    /// New keys are made after so many seconds.
+    /// Time until the tunnel is rekeyed, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifetime_seconds: Option<u64>,
-    /// When the node forgets the keys, if it does not get them again until then.
+    /// Time at which the node forgets the keys unless they are renewed, in UTC, in RFC 3339 format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
-    /// Why something has ended.
+    /// Machine-readable cause of an end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<Why>,
-    /// The same for a person, or why something was refused.
+    /// Human-readable cause of an end or of a refusal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
 impl Record {
-    /// As it stands in the file, without the end of the line.
+    /// Returns the record as a line of the file, without the newline.
     pub fn to_line(&self) -> String {
         serde_json::to_string(self).expect("texts and numbers are JSON")
     }
 
-    /// Reads a line. `None` if it is none of ours.
+    /// Parses a line. Returns `None` if it is not an audit record.
     pub fn read(line: &str) -> Option<Self> {
         serde_json::from_str(line).ok()
     }
 }
 
-/// What happened.
+/// Kind of an audit event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Deed {
     /// Endpoint: both ends agreed on licences.
     #[default]
     Agreed,
-    /// Endpoint: a licence of ours is not the peer's as well.
+    /// Endpoint: the peer does not accept a licence that we configured.
     NotAgreed,
-    /// Gateway: keys leave for a licensed node.
+    /// Gateway: keys are sent to a licensed node. Licensed node: keys are handed on to another
+    /// node.
     Given,
-    /// The node has them.
+    /// The licensed node has the keys.
     Taken,
-    /// The node did not take them.
+    /// The licensed node refused the keys.
     Refused,
-    /// The gateway takes them back.
+    /// The gateway revoked the keys.
     Revoked,
-    /// They have ended without that.
+    /// The grant ended without a revocation.
     Ended,
-    /// Licensed node: their time was over.
+    /// Licensed node: the lifetime of the keys ended.
     Expired,
 }
 
-/// Why something has ended.
+/// Cause of an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
-    /// The tunnel has new keys.
+    /// The tunnel was rekeyed.
     Rekey,
-    /// The configuration was read again.
+    /// The configuration was reloaded.
     Reload,
-    /// The tunnel's keys were too old.
+    /// The lifetime of the tunnel's keys ended.
     Lifetime,
-    /// The tunnel is down, or at a licensed node its gateway.
+    /// The tunnel is down; at a licensed node: the IKE SA with its gateway is down.
     Down,
-    /// The licensed node is gone.
+    /// The IKE SA with the licensed node is gone.
     NodeGone,
 }
 
-/// What one node may do.
+/// The right of one node to some zones.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Permit {
-    /// Its identity.
+    /// Identity of the node.
     pub node: String,
-    /// The zones, by name.
+    /// Names of the zones.
     pub zones: Vec<String>,
-    /// What it may do with them.
+    /// The right: `read`, `write` or `inject`.
     pub right: String,
-    /// The fields that it may change.
+    /// Header fields that the node may change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<String>,
 }

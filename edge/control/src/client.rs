@@ -1,4 +1,4 @@
-//! A command's end: asks, waits, but never longer than it said.
+//! The client side of the API: sends a request and waits for the answer, up to a deadline.
 
 use crate::line::Lines;
 use crate::{Request, Response};
@@ -7,39 +7,40 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Longest answer in octets. Ours are bounded by the configuration; this is against nonsense.
+/// Limit on an answer, in octets. The configuration bounds real answers far below; this limit
+/// guards against a broken server.
 const LONGEST_ANSWER: usize = 16 << 20;
 
-/// Why a question got no answer.
+/// Error of a request that got no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum NoAnswer {
-    /// Nobody listens.
+    /// No daemon listens on the socket.
     #[error("no stratad listens on {}", .0.display())]
     NotRunning(PathBuf),
-    /// We may not open the socket.
+    /// Permission to open the socket was denied.
     #[error("not allowed to use {}", .0.display())]
     NotAllowed(PathBuf),
     /// The deadline passed.
     #[error("stratad did not answer within {} s", .0.as_secs())]
     TooLate(Duration),
-    /// The connection was closed instead of an answer.
+    /// The daemon closed the connection without an answer.
     #[error("stratad closed the connection without an answer")]
     Closed,
-    /// The answer is not of this API.
+    /// The answer does not follow this API.
     #[error("stratad gave an answer that cannot be read: {0}")]
     Garbled(String),
-    /// Everything else.
+    /// Any other error of the operating system.
     #[error("cannot talk to stratad on {}: {source}", path.display())]
     Failed {
-        /// The socket's path.
+        /// Path of the socket.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
 }
 
 impl NoAnswer {
-    /// What to do about it.
+    /// Returns the advice for the user.
     pub const fn fix(&self) -> &'static str {
         match self {
             Self::NotRunning(_) => {
@@ -82,8 +83,8 @@ impl Client {
         })
     }
 
-    /// Asks and waits for the answer, both within `patience`. After an error the connection is of
-    /// no more use.
+    /// Sends a request and waits for its answer, both within `patience`. After an error the
+    /// connection is unusable.
     pub fn ask(&mut self, request: &Request, patience: Duration) -> Result<Response, NoAnswer> {
         let deadline = Instant::now() + patience;
         let mut line = request.to_line();
@@ -112,7 +113,8 @@ impl Client {
             self.stream.set_read_timeout(Some(left(deadline)?))?;
             match self.stream.read(buffer) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                // Whoever was suspended and goes on: a socket with a timeout is not waited for again by itself.
+                // A read on a socket with a timeout is not restarted after the process was stopped
+                // and continued.
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 result => return result,
             }
@@ -133,7 +135,7 @@ impl Client {
     }
 }
 
-/// What is left until the deadline; never zero, which a socket takes for "forever".
+/// Returns the time until the deadline, never zero: a socket takes a zero timeout for "forever".
 fn left(deadline: Instant) -> io::Result<Duration> {
     let left = deadline.saturating_duration_since(Instant::now());
     if left.is_zero() {

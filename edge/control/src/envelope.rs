@@ -1,10 +1,10 @@
-//! The object around every request and answer: its version, and nothing else.
+//! The JSON object around every request and answer. It adds the version of the API.
 
 use crate::{Failure, Request, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Version of the API. Fields may be added within a version, never renamed or removed.
+/// Version of the API. A version may gain fields, but never renames or removes one.
 pub const VERSION: u64 = 1;
 
 #[derive(Serialize)]
@@ -15,24 +15,25 @@ struct Envelope<'a, T> {
 }
 
 impl Request {
-    /// One line, without its end.
+    /// Returns the request as one line, without the newline.
     pub fn to_line(&self) -> String {
         to_line(self)
     }
 
-    /// Reads one line, without its end. The failure is meant for whoever sent it.
+    /// Parses one line, without its newline. The failure is an answer for the client that sent the
+    /// line.
     pub fn from_line(line: &[u8]) -> Result<Self, Failure> {
         from_line(line)
     }
 }
 
 impl Response {
-    /// One line, without its end.
+    /// Returns the response as one line, without the newline.
     pub fn to_line(&self) -> String {
         to_line(self)
     }
 
-    /// Reads one line, without its end.
+    /// Parses one line, without its newline.
     pub fn from_line(line: &[u8]) -> Result<Self, Failure> {
         from_line(line)
     }

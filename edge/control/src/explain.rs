@@ -1,104 +1,104 @@
-//! `strata explain`: why a peer is up or not, and which line to change.
+//! `strata explain`: the reason why a peer is up or down, and the configuration line to change.
 
 use crate::PeerState;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
-/// What is known of the last attempt with a peer.
+/// The last attempt to connect to or from a peer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Explain {
     /// Name of the peer's table.
     pub peer: String,
-    /// How far it is now.
+    /// Current state of the peer.
     pub state: PeerState,
-    /// The last attempt; `None` if there was none since the start.
+    /// The last attempt; `None` if there was none since the daemon started.
     pub attempt: Option<Account>,
-    /// The last attempt of somebody who has not proved to be any peer, if it may have been this one.
+    /// The last attempt of an unauthenticated party, if this peer may be behind it.
     pub stranger: Option<Account>,
-    /// Licensed nodes that did not take the keys to its packets, and why.
+    /// Licensed nodes that refused keys for this peer's packets, or that this peer is itself.
     pub refused_grants: Vec<RefusedGrant>,
 }
 
-/// One attempt.
+/// One attempt to set up an IKE SA.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Account {
-    /// How it ended.
+    /// Result of the attempt.
     pub outcome: Outcome,
-    /// Why it failed.
+    /// Human-readable reason of a failure.
     pub reason: Option<String>,
-    /// When it began.
+    /// Time since the attempt began, in seconds.
     pub seconds_ago: u64,
-    /// Whether we began it.
+    /// True if this host was the initiator.
     pub initiator: bool,
-    /// Where the other end is.
+    /// Address and port of the remote end.
     pub remote: SocketAddr,
-    /// How often the last request was sent.
+    /// Number of times that the last request was sent.
     pub tries: u32,
-    /// What both ends wanted.
+    /// Proposals of both ends, compared item by item.
     pub rows: Vec<Row>,
-    /// What was remarkable beside.
+    /// Remarkable events that did not end the attempt.
     pub remarks: Vec<String>,
-    /// What to change; empty if nothing has to be.
+    /// Proposed changes; empty if none is necessary.
     pub fixes: Vec<Fix>,
 }
 
-/// How an attempt ended.
+/// Result of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// The IKE SA is up.
     Up,
-    /// It is under way.
+    /// The attempt is in progress.
     Trying,
-    /// It failed, or what it made is gone.
+    /// The attempt failed, or its IKE SA has ended since.
     Failed,
 }
 
-/// One thing that both ends have to agree on.
+/// One item that both ends have to agree on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
-    /// What.
+    /// Name of the item.
     pub what: String,
-    /// What we want.
+    /// Our value.
     pub ours: String,
-    /// What the other end wants; `None` if it did not say.
+    /// Value of the remote end; `None` if unknown.
     pub theirs: Option<String>,
-    /// Whether that fits.
+    /// Result of the comparison.
     pub verdict: Verdict,
 }
 
-/// Whether two ends agree on something.
+/// Result of comparing both ends' values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// They do.
+    /// The values are compatible.
     Fits,
-    /// They do not.
+    /// The values differ.
     Differs,
-    /// The other end did not say, but it is what failed.
+    /// The remote value is unknown, and the attempt failed at this item.
     Suspect,
-    /// The other end did not say.
+    /// The remote value is unknown.
     Unknown,
 }
 
-/// What to change.
+/// A proposed change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fix {
-    /// The file of our configuration; `None` if the fault is not here.
+    /// Our configuration file; `None` if the fault is elsewhere.
     pub file: Option<String>,
-    /// Its line, from 1.
+    /// Line of the file, from 1.
     pub line: Option<usize>,
     /// The key in dotted form.
     pub key: Option<String>,
-    /// What to write, or to do.
+    /// Text to write, or action to take.
     pub change: String,
 }
 
-/// A node that did not take keys.
+/// A licensed node that refused keys.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefusedGrant {
-    /// The node.
+    /// Identity of the node.
     pub node: String,
-    /// Why, for a person.
+    /// Human-readable reason.
     pub reason: String,
 }

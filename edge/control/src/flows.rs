@@ -1,50 +1,51 @@
-//! `strata flows`: what SNOOP is doing.
+//! `strata flows`: TCP connections that SNOOP handles.
 
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
-/// The flows that a licensed node looks after.
+/// TCP connections that cross a licensed node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flows {
-    /// Whether SNOOP is on at all.
+    /// True if SNOOP is enabled.
     pub snoop: bool,
-    /// Sums over all flows since the start.
+    /// Sums over all flows since the daemon started.
     pub total: SnoopCounters,
-    /// One for each TCP connection and direction of data.
+    /// One entry per TCP connection and direction of data.
     pub flows: Vec<Flow>,
 }
 
 /// Data in one direction of a TCP connection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flow {
-    /// Sender of the data. Of packets without an IP header inside no address is known: the unspecified one of
-    /// IPv4 stands for the gateway's end, and that of IPv6 for the other.
+    /// Sender of the data. In transport and BEET mode the inner packet has no IP header, so the
+    /// address is unknown: `0.0.0.0` stands for the gateway's end, `::` for the other end.
     pub source: SocketAddr,
-    /// Its receiver.
+    /// Receiver of the data.
     pub destination: SocketAddr,
-    /// Whether the packets are sealed in zones; else clear TCP.
+    /// True for zoned ESP, false for TCP in clear.
     pub zoned: bool,
-    /// What SNOOP is doing about it: `open`, `repairing`, `acks-elsewhere`, `closing`.
+    /// SNOOP's state: `open`, `repairing`, `acks-elsewhere` or `closing`.
     pub state: String,
     /// Packets in the cache.
     pub cached_packets: u64,
-    /// Their octets.
+    /// Octets in the cache.
     pub cached_octets: u64,
-    /// Smoothed round-trip time on the wireless side, in microseconds; `None` before the first.
+    /// Smoothed round-trip time on the wireless side, in microseconds; `None` before the first
+    /// sample.
     pub round_trip_micros: Option<u64>,
-    /// Packets sent again from here.
+    /// Packets that this node retransmitted.
     pub retransmitted: u64,
-    /// Acknowledgements kept from the sender.
+    /// Acknowledgements that this node did not forward to the sender.
     pub suppressed: u64,
 }
 
-/// What SNOOP did.
+/// SNOOP's counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SnoopCounters {
-    /// Data segments put into the cache.
+    /// Data segments added to the cache.
     pub cached: u64,
-    /// Segments sent again from the cache.
+    /// Segments retransmitted from the cache.
     pub retransmitted: u64,
-    /// Duplicate acknowledgements kept from the sender.
+    /// Duplicate acknowledgements not forwarded to the sender.
     pub suppressed: u64,
 }

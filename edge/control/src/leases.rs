@@ -1,48 +1,49 @@
-//! `strata leases`: which addresses the pools have lent, and to whom.
+//! `strata leases`: addresses leased from the pools.
 
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
-/// Every pool.
+/// All address pools.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Leases {
-    /// Sorted by name.
+    /// The pools, sorted by name.
     pub pools: Vec<Pool>,
 }
 
-/// One pool.
+/// One address pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pool {
-    /// Name of its table.
+    /// Name of the pool's table.
     pub name: String,
-    /// What it lends from.
+    /// Prefixes that the pool leases from.
     pub prefixes: Vec<String>,
-    /// How full it is of IPv4 addresses.
+    /// Use of the IPv4 addresses.
     pub ipv4: Fill,
-    /// How full it is of IPv6 addresses.
+    /// Use of the IPv6 addresses.
     pub ipv6: Fill,
-    /// Who has what, sorted by identity.
+    /// Leases, sorted by identity.
     pub leases: Vec<Lease>,
 }
 
-/// How full a pool is.
+/// Use of a pool's addresses of one family.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fill {
-    /// Addresses that somebody has, in use or not.
+    /// Leased addresses, in use or reserved.
     pub lent: u64,
-    /// Addresses that there are; the largest number there is here stands for more as well.
+    /// Addresses in the pool. Saturates at 2^64 - 1.
     pub size: u64,
 }
 
-/// What somebody has.
+/// Addresses leased to one identity.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lease {
-    /// Whose it is.
+    /// Identity of the lease holder.
     pub identity: String,
-    /// Its addresses.
+    /// Leased addresses.
     pub addresses: Vec<IpAddr>,
-    /// Whether a tunnel carries them.
+    /// True if a tunnel uses the addresses.
     pub in_use: bool,
-    /// If not: for how long nobody else gets them. After that they are lent to who needs them.
+    /// Seconds for which unused addresses stay reserved for this identity; `None` while a tunnel
+    /// uses them. After that time the pool may lease them to another identity.
     pub kept_seconds: Option<u64>,
 }

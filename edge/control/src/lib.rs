@@ -1,15 +1,16 @@
-//! The daemon's API: what can be asked, what is answered, and how it travels.
+//! The daemon's control API: requests, responses and their transport.
 //!
-//! A unix socket carries one JSON object per line. A request is `{"version":1,"request":"status"}`
-//! with the request's own fields beside; the answer is `{"version":1,"status":{...}}`, or
-//! `{"version":1,"error":{"message":...,"fix":...}}`. Names of fields do not change within a
-//! version, and a client has to ignore those it does not know. A connection takes any number of
-//! requests, one after the other; an answer may take its time (`up` that waits), and closing the
-//! connection takes the question back.
+//! A Unix socket carries one JSON object per line. A request is `{"version":1,"request":"status"}`
+//! plus the fields of that request. The answer is `{"version":1,"status":{...}}`, or
+//! `{"version":1,"error":{"message":...,"fix":...}}`. Field names do not change within a version,
+//! and clients must ignore fields they do not know. A connection carries any number of requests,
+//! one after the other. An answer may take time (`up` with a wait); closing the connection cancels
+//! the request.
 //!
-//! [`Server`] fits a single-threaded loop: it never blocks, shows one descriptor to wait for, and
-//! hands out requests to be answered now or later. [`Client`] is for commands: it blocks, but not
-//! beyond its deadline. Who may open the socket may do everything, so it has mode 0600.
+//! [`Server`] fits a single-threaded loop: it never blocks, exposes one descriptor to poll, and
+//! returns requests that the caller answers now or later. [`Client`] is for commands: it blocks,
+//! but not beyond its deadline. The socket has mode 0600 because the right to open it is the right
+//! to do everything.
 
 mod audit;
 mod client;

@@ -1,16 +1,16 @@
-//! Lines out of a stream of octets, within bounds.
+//! Splits a stream of octets into lines, with bounded memory.
 
-/// Longest request in octets, without the line's end.
+/// Limit on a request, in octets without the newline.
 pub const LONGEST_REQUEST: usize = 64 << 10;
 
-/// Octets that have come and are not yet a whole line.
+/// Received octets that were not returned as lines yet.
 #[derive(Debug)]
 pub(crate) struct Lines {
     buffer: Vec<u8>,
     longest: usize,
 }
 
-/// A line is longer than allowed. What follows it cannot be told from it.
+/// A line exceeds the limit. The stream cannot be resynchronised after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooLong;
 
@@ -22,23 +22,24 @@ impl Lines {
         }
     }
 
-    /// Takes what was read. Errors if more is waiting than the longest line, which is the bound
-    /// on memory: whoever sends lines faster than they are taken gets it too.
+    /// Appends received octets. Returns an error if the buffer holds more than the longest line.
+    /// That bounds the memory, and also stops a client that sends lines faster than they are
+    /// processed.
     pub fn push(&mut self, octets: &[u8]) -> Result<(), TooLong> {
         self.buffer.extend_from_slice(octets);
-        // One more for the line's end.
+        // One octet more for the newline.
         if self.buffer.len() > self.longest + 1 {
             return Err(TooLong);
         }
         Ok(())
     }
 
-    /// Whether [`Lines::pop`] has something to give, be it an empty line.
+    /// Returns true if the buffer holds a line end, also that of an empty line.
     pub fn has_line(&self) -> bool {
         self.buffer.contains(&b'\n')
     }
 
-    /// The next whole line, without its end. Empty lines are skipped.
+    /// Returns the next complete line without its newline. Skips empty lines.
     pub fn pop(&mut self) -> Option<Vec<u8>> {
         loop {
             let end = self.buffer.iter().position(|&octet| octet == b'\n')?;

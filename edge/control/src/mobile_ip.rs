@@ -1,44 +1,44 @@
-//! Mobile IPv4 in the status: where a mobile node is, as one of the three that take part knows it.
+//! Mobile IPv4 in `strata status`, from the view of the mobile node, foreign agent or home agent.
 
 use crate::Refusal;
 use serde::{Deserialize, Serialize};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-/// How things are with it.
+/// Mobile IPv4 state of this host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MobileIp {
-    /// What we are to it, and know of it.
+    /// Role of this host, with the state of that role.
     #[serde(flatten)]
     pub part: MobilePart,
-    /// What was last denied or failed.
+    /// The last denied or failed registration.
     pub last_refusal: Option<Refusal>,
 }
 
-/// What we are, by `role`.
+/// Role of this host, as `role` in JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum MobilePart {
-    /// We keep our address wherever we are.
+    /// A mobile node: keeps its home address on every network.
     MobileNode {
-        /// That address.
+        /// Home address of this host.
         home_address: Ipv4Addr,
-        /// Who stands in for us there.
+        /// Address of the home agent.
         home_agent: Ipv4Addr,
-        /// Where we are.
+        /// Current registrations.
         registrations: Vec<MobileRegistration>,
     },
-    /// We are visited.
+    /// A foreign agent: mobile nodes visit its network.
     ForeignAgent {
-        /// Where the tunnels to visitors end.
+        /// Care-of address, the end of the tunnels to visitors.
         care_of: Ipv4Addr,
-        /// Who is here.
+        /// Current visitors.
         visitors: Vec<MobileVisitor>,
     },
-    /// We stand in for those who are away.
+    /// A home agent: receives and tunnels packets for mobile nodes away from home.
     HomeAgent {
-        /// Where we are reached.
+        /// Address of this host.
         address: Ipv4Addr,
-        /// Everybody for whom we do.
+        /// Mobile nodes that this host serves.
         mobiles: Vec<MobileHome>,
     },
 }
@@ -46,51 +46,53 @@ pub enum MobilePart {
 /// A mobile node's registration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MobileRegistration {
-    /// The foreign agent.
+    /// Address of the foreign agent.
     pub agent: Ipv4Addr,
-    /// Where its tunnel ends.
+    /// Care-of address, the end of the tunnel.
     pub care_of: Ipv4Addr,
-    /// The device by which it is reached.
+    /// Interface through which the agent is reached.
     pub interface: String,
-    /// Whether what we send goes there.
+    /// True if outgoing packets use this registration.
     pub sends: bool,
-    /// For how long we are registered.
+    /// Age of the registration, in seconds.
     pub since_seconds: u64,
-    /// How long that counts unless it is renewed, which it is before; for ever if there is none.
+    /// Remaining lifetime in seconds; the registration is renewed before it ends. `None` for an
+    /// unlimited registration.
     pub left_seconds: Option<u64>,
 }
 
 /// A foreign agent's visitor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MobileVisitor {
-    /// Its address.
+    /// Home address of the visitor.
     pub home_address: Ipv4Addr,
-    /// Who stands in for it there.
+    /// Address of its home agent.
     pub home_agent: Ipv4Addr,
-    /// Whether the tunnel to there is in UDP, for there is a NAT on the way.
+    /// True if the tunnel to the home agent is UDP-encapsulated because of a NAT.
     pub in_udp: bool,
-    /// How long it is one unless it registers again.
+    /// Remaining time of the visit in seconds, unless the visitor registers again; `None` if
+    /// unlimited.
     pub left_seconds: Option<u64>,
-    /// The foreign agent where it is now, while what still comes for it is sent on to there.
+    /// The foreign agent that the visitor moved to, while late packets are forwarded there.
     pub gone_to: Option<Ipv4Addr>,
 }
 
-/// One of a home agent's mobile nodes.
+/// A home agent's mobile node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MobileHome {
-    /// Its address.
+    /// Home address of the mobile node.
     pub home_address: Ipv4Addr,
-    /// Where it is; nowhere if that is empty.
+    /// Current bindings; empty if the node has none.
     pub bindings: Vec<MobileBinding>,
 }
 
-/// A place at which a mobile node is.
+/// A binding of a mobile node to a care-of address.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MobileBinding {
-    /// Its care-of address.
+    /// Care-of address.
     pub care_of: Ipv4Addr,
-    /// Where a NAT has its packets come from and go to, if the tunnel is in UDP.
+    /// Address and port on the outside of a NAT, if the tunnel is UDP-encapsulated.
     pub udp: Option<SocketAddrV4>,
-    /// How long that counts unless it is registered again.
+    /// Remaining lifetime in seconds, unless the node registers again; `None` if unlimited.
     pub left_seconds: Option<u64>,
 }

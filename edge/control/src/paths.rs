@@ -1,93 +1,93 @@
-//! `strata paths` and `strata move`: where tunnels go, and could go.
+//! `strata paths` and `strata move`: current and possible paths of tunnels.
 
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
 
-/// Where the tunnels go that are up.
+/// Paths of all peers that are up.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Paths {
-    /// One for each peer that is up, sorted by name.
+    /// One entry per peer that is up, sorted by name.
     pub tunnels: Vec<TunnelPaths>,
 }
 
-/// Where one tunnel goes.
+/// Path of one peer's tunnel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TunnelPaths {
     /// Name of the peer's table.
     pub name: String,
-    /// Our address and port.
+    /// Local address and port.
     pub local: SocketAddr,
-    /// The peer's.
+    /// Remote address and port.
     pub remote: SocketAddr,
-    /// What carries packets between them.
+    /// Encapsulation on this path.
     #[serde(default)]
     pub carrier: Carrier,
-    /// Who can move it.
+    /// The end that can move the tunnel.
     pub moved_by: Who,
-    /// The ways it could take, the best first; empty if they are not ours to choose from.
+    /// Possible paths, best first; empty unless this host can move the tunnel.
     pub candidates: Vec<Candidate>,
 }
 
-/// What carries packets.
+/// Encapsulation of packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Carrier {
-    /// Datagrams of UDP.
+    /// UDP datagrams.
     #[default]
     Udp,
-    /// A stream of TCP (RFC 9329).
+    /// A TCP stream (RFC 9329).
     Tcp,
-    /// IP itself, as protocol 50: of ESP alone, where there is no NAT.
+    /// IP protocol 50, without UDP: for ESP only, if there is no NAT.
     Ip,
 }
 
-/// Who can move a tunnel.
+/// The end that can move a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Who {
-    /// We, who began it.
+    /// This host, as the initiator.
     Us,
-    /// The peer, who began it.
+    /// The peer, as the initiator.
     Peer,
-    /// Nobody: one of both ends cannot, or does not want to.
+    /// Neither end, because one of them does not support or allow it.
     Nobody,
 }
 
-/// A pair of addresses between which packets can leave.
+/// A pair of addresses between which a tunnel can run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Candidate {
-    /// One of ours.
+    /// Local address.
     pub local: IpAddr,
-    /// One of the peer's.
+    /// Remote address.
     pub remote: IpAddr,
-    /// What would carry packets between them.
+    /// Encapsulation that this path would use.
     #[serde(default)]
     pub carrier: Carrier,
-    /// What is known of it.
+    /// State of this path.
     pub standing: Standing,
 }
 
-/// What is known of a way.
+/// State of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
-    /// The tunnel takes it.
+    /// The tunnel uses this path.
     Used,
-    /// Nothing speaks against it.
+    /// No failure is known.
     Fresh,
-    /// Nobody answered there.
+    /// The peer did not answer on this path.
     Silent,
-    /// The peer does not want it.
+    /// The peer refused this path.
     Refused,
 }
 
-/// A tunnel that was told to move.
+/// A tunnel that is moving.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moved {
     /// Name of the peer's table.
     pub name: String,
-    /// Our address and port from now on.
+    /// New local address and port.
     pub local: SocketAddr,
-    /// The peer's.
+    /// New remote address and port.
     pub remote: SocketAddr,
 }

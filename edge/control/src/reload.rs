@@ -1,67 +1,67 @@
-//! `strata reload`: what the file says otherwise than before, and what became of it.
+//! `strata reload`: differences between the old and the new configuration, and their effects.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A file that was read again.
+/// Result of reading the configuration file again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reload {
-    /// The file.
+    /// Path of the file.
     pub file: String,
-    /// Whether the changes were carried out: not if there are faults, and not if nobody asked.
+    /// True if the changes were applied. False if the file has faults, or for a dry run.
     pub applied: bool,
-    /// What is different, in the order of the tables.
+    /// Differences, in the order of the tables.
     pub changes: Vec<Change>,
-    /// What is wrong with the file, in the order of its lines.
+    /// Errors in the file, in the order of its lines.
     pub faults: Vec<Fault>,
-    /// What is legal, but may not be meant.
+    /// Valid settings that may be a mistake.
     pub warnings: Vec<String>,
-    /// Peers whose SAs are being made anew for it.
+    /// Peers whose SAs are set up again because of the changes.
     pub made_anew: Vec<String>,
 }
 
-/// One difference. Its text is a line of a diff.
+/// One difference. Its `Display` output is a line of a diff.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
-    /// The key in dotted form; a table's name if it came or went as a whole.
+    /// The key in dotted form; the name of a table that was added or removed as a whole.
     pub key: String,
-    /// What happened to it.
+    /// Kind of the difference.
     pub kind: ChangeKind,
-    /// What it was; left out if it is a secret.
+    /// Old value; `None` for a secret or a whole table.
     pub before: Option<String>,
-    /// What it is; left out if it is a secret.
+    /// New value; `None` for a secret or a whole table.
     pub after: Option<String>,
-    /// What it needs.
+    /// Effect on running SAs.
     pub effect: Effect,
 }
 
-/// What happened to a key.
+/// Kind of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeKind {
-    /// It is new.
+    /// The key is new.
     Added,
-    /// It is gone.
+    /// The key was removed.
     Removed,
-    /// It has another value.
+    /// The value changed.
     Changed,
 }
 
-/// What a change needs.
+/// Effect of a change on running SAs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// Nothing: it holds at once.
+    /// No SA is touched: the new value applies at once.
     Applied,
-    /// SAs get new keys, and go on.
+    /// SAs are rekeyed and stay up.
     Rekeyed,
-    /// SAs are made anew.
+    /// SAs are set up again.
     Anew,
-    /// stratad has to be started again.
+    /// The change applies only after a restart of `stratad`.
     Restart,
 }
 
-/// One thing that is wrong with a file.
+/// One error in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
     /// Line, from 1.
@@ -70,9 +70,9 @@ pub struct Fault {
     pub column: usize,
     /// The key in dotted form.
     pub key: String,
-    /// What is wrong.
+    /// Description of the error.
     pub message: String,
-    /// What to change.
+    /// Proposed change.
     pub fix: String,
 }
 

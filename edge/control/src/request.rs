@@ -1,101 +1,106 @@
-//! What can be asked.
+//! Requests to the daemon.
 
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-/// One request; on the wire its name is in `request`, its fields beside it.
+/// A request. In JSON, `request` holds its name, next to its fields.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
     /// Bring peers up and keep them up. Answered by [`crate::Response::Up`].
     Up {
-        /// Name of the peer's table; `None` is every peer that has an address.
+        /// Name of the peer's table; `None` for all peers. The answer to `None` covers the peers
+        /// that have an address.
         peer: Option<String>,
-        /// Only the tunnel of this name of that peer; `None` is all of them.
+        /// Name of a child's table, to bring up this tunnel only; `None` for all tunnels of the
+        /// peer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         child: Option<String>,
-        /// Answer when they are up or when this many seconds have passed; `None` is at once.
+        /// Seconds to wait until the peers are up or have failed; `None` answers at once.
         wait_seconds: Option<u64>,
     },
-    /// Take peers down and leave them down: until `up`, or a restart, they are refused if they begin.
+    /// Take peers down. Until `up` or a restart of the daemon, their own attempts are refused.
     /// Answered by [`crate::Response::Down`].
     Down {
-        /// Name of the peer's table; `None` is every peer.
+        /// Name of the peer's table; `None` for all peers.
         peer: Option<String>,
-        /// Only the tunnel of this name of that peer; `None` is all of them.
+        /// Name of a child's table, to take down this tunnel only; `None` for all tunnels of the
+        /// peer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         child: Option<String>,
     },
-    /// Make new keys with a peer. Answered by [`crate::Response::Rekey`] at once: the new keys are
-    /// in use when [`crate::Status`] shows new SPIs.
+    /// Rekey a peer's SAs. Answered by [`crate::Response::Rekey`] at once. The new keys are in use
+    /// when [`crate::Status`] shows new SPIs.
     Rekey {
-        /// Name of its table.
+        /// Name of the peer's table.
         peer: String,
-        /// For the IKE SA, not for the tunnel.
+        /// True to rekey the IKE SA, false to rekey the child SAs.
         ike: bool,
     },
-    /// Have both ends prove anew who they are. Answered by [`crate::Response::Reauth`] at once: it is
-    /// done when [`crate::Status`] shows new SPIs.
+    /// Re-authenticate a peer. Answered by [`crate::Response::Reauth`] at once. The peer is
+    /// re-authenticated when [`crate::Status`] shows new SPIs.
     Reauth {
-        /// Name of its table.
+        /// Name of the peer's table.
         peer: String,
     },
-    /// Send a peer that connected to another gateway. Answered by [`crate::Response::Redirect`] at once:
-    /// it has gone when [`crate::Status`] shows no tunnel any more.
+    /// Redirect a peer, which was the initiator, to another gateway. Answered by
+    /// [`crate::Response::Redirect`] at once. The peer has left when [`crate::Status`] shows no
+    /// tunnel.
     Redirect {
-        /// Name of its table.
+        /// Name of the peer's table.
         peer: String,
-        /// The other gateway.
+        /// Address of the other gateway.
         to: IpAddr,
     },
-    /// Move a tunnel that is ours to move. Answered by [`crate::Response::Move`] at once: the peer has
-    /// followed when [`crate::Paths`] shows it.
+    /// Move a tunnel that this host can move. Answered by [`crate::Response::Move`] at once. The
+    /// peer has followed when [`crate::Paths`] shows the new path.
     Move {
         /// Name of the peer's table.
         peer: String,
-        /// The address of ours that it is to leave from; `None` is by the best way there is.
+        /// Local address of the new path; `None` for the best path.
         #[serde(default)]
         from: Option<IpAddr>,
-        /// Without a pause: by another IKE SA, which takes the place of this one when all works there.
+        /// True to hand over without a pause: a clone of the IKE SA takes the new path, and
+        /// replaces the old IKE SA once traffic has moved.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         soft: bool,
     },
-    /// Protect the packets to a peer in another way from now on, among those that were agreed on. Answered by
-    /// [`crate::Response::Level`].
+    /// Change the protection of packets to a peer, among the levels that both ends agreed on.
+    /// Answered by [`crate::Response::Level`].
     Level {
-        /// Name of its table.
+        /// Name of the peer's table.
         peer: String,
         /// `auto`, `zoned`, `opaque` or `integrity`.
         signal: String,
     },
-    /// [`crate::Paths`].
+    /// Answered by [`crate::Paths`].
     Paths,
-    /// [`crate::Status`].
+    /// Answered by [`crate::Status`].
     Status,
-    /// [`crate::Zones`].
+    /// Answered by [`crate::Zones`].
     Zones,
-    /// [`crate::Flows`].
+    /// Answered by [`crate::Flows`].
     Flows,
-    /// [`crate::Leases`].
+    /// Answered by [`crate::Leases`].
     Leases,
-    /// Write keys for Wireshark from now on, or stop it. Answered by [`crate::Keylog`].
+    /// Start or stop writing keys for Wireshark. Answered by [`crate::Keylog`].
     Keylog {
-        /// An absolute path; `None` stops it.
+        /// Absolute path of a folder; `None` to stop.
         directory: Option<PathBuf>,
     },
-    /// Read the configuration again. Answered by [`crate::Reload`].
+    /// Read the configuration file again. Answered by [`crate::Reload`].
     Reload {
-        /// Only say what would change.
+        /// True to report the changes without applying them.
         dry_run: bool,
     },
-    /// [`crate::Explain`].
+    /// Answered by [`crate::Explain`].
     Explain {
         /// Name of the peer's table.
         peer: String,
     },
-    /// Counters as OpenMetrics text.
+    /// Counters as OpenMetrics text. Answered by [`crate::Response::Metrics`].
     Metrics,
-    /// [`crate::Daemon`].
+    /// Answered by [`crate::Daemon`].
     Version,
 }

@@ -1,96 +1,96 @@
-//! What is answered.
+//! Answers of the daemon.
 
 use crate::{Explain, Flows, Leases, Moved, Paths, PeerState, Reload, Status, Zones};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// One answer; on the wire an object with one key of the variant's name beside `version`.
+/// An answer. In JSON, an object with `version` and one key, the name of the variant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Response {
-    /// To [`crate::Request::Up`].
+    /// Answer to [`crate::Request::Up`].
     Up(Changed),
-    /// To [`crate::Request::Down`].
+    /// Answer to [`crate::Request::Down`].
     Down(Changed),
-    /// To [`crate::Request::Rekey`].
+    /// Answer to [`crate::Request::Rekey`].
     Rekey(Changed),
-    /// To [`crate::Request::Reauth`].
+    /// Answer to [`crate::Request::Reauth`].
     Reauth(Changed),
-    /// To [`crate::Request::Redirect`].
+    /// Answer to [`crate::Request::Redirect`].
     Redirect(Changed),
-    /// To [`crate::Request::Move`].
+    /// Answer to [`crate::Request::Move`].
     Move(Moved),
-    /// To [`crate::Request::Level`].
+    /// Answer to [`crate::Request::Level`].
     Level(Changed),
-    /// To [`crate::Request::Paths`].
+    /// Answer to [`crate::Request::Paths`].
     Paths(Paths),
-    /// To [`crate::Request::Status`].
+    /// Answer to [`crate::Request::Status`].
     Status(Status),
-    /// To [`crate::Request::Zones`].
+    /// Answer to [`crate::Request::Zones`].
     Zones(Zones),
-    /// To [`crate::Request::Flows`].
+    /// Answer to [`crate::Request::Flows`].
     Flows(Flows),
-    /// To [`crate::Request::Leases`].
+    /// Answer to [`crate::Request::Leases`].
     Leases(Leases),
-    /// To [`crate::Request::Keylog`].
+    /// Answer to [`crate::Request::Keylog`].
     Keylog(Keylog),
-    /// To [`crate::Request::Reload`].
+    /// Answer to [`crate::Request::Reload`].
     Reload(Reload),
-    /// To [`crate::Request::Explain`].
+    /// Answer to [`crate::Request::Explain`].
     Explain(Explain),
-    /// To [`crate::Request::Metrics`]: OpenMetrics text.
+    /// Answer to [`crate::Request::Metrics`]: OpenMetrics text.
     Metrics(String),
-    /// To [`crate::Request::Version`].
+    /// Answer to [`crate::Request::Version`].
     Daemon(Daemon),
-    /// To any request that cannot be done.
+    /// Answer to any request that failed.
     Error(Failure),
 }
 
-/// The peers that a request was about, and what became of them.
+/// Peers that a request was about, with their state after it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changed {
-    /// In the order of their names.
+    /// The peers, sorted by name.
     pub peers: Vec<PeerChanged>,
 }
 
-/// One of them.
+/// State of one peer after a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PeerChanged {
     /// Name of the peer's table.
     pub name: String,
-    /// How far it is now.
+    /// Current state of the peer.
     pub state: PeerState,
-    /// If it is not up: what failed last, for a person.
+    /// Human-readable reason of the last failure, if the peer is not up.
     pub reason: Option<String>,
 }
 
-/// Where keys go.
+/// Destination of the key log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Keylog {
-    /// The folder; `None` if keys are not written.
+    /// Folder of the key log; `None` if no keys are written.
     pub directory: Option<PathBuf>,
 }
 
-/// Who answers.
+/// The daemon that answers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Daemon {
-    /// The daemon's version.
+    /// Version of the daemon.
     pub version: String,
-    /// Its process id.
+    /// Process id of the daemon.
     pub pid: u32,
 }
 
-/// Why something cannot be done, and what to do about it.
+/// An error, with its remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// What is wrong.
+    /// Description of the error.
     pub message: String,
-    /// What to change.
+    /// Proposed remedy.
     pub fix: String,
 }
 
 impl Failure {
-    /// A failure with its fix.
+    /// Creates a failure from a message and its remedy.
     pub fn new(message: impl Into<String>, fix: impl Into<String>) -> Self {
         Self {
             message: message.into(),

@@ -1,10 +1,10 @@
-//! The daemon's end.
+//! The server side of the API.
 //!
-//! One descriptor ([`AsFd`]) is readable whenever there is something to do; then
-//! [`Server::handle_ready`] does it all: takes connections, reads, writes what is left of earlier
-//! answers, and returns the requests. A client has at most one request outstanding: the next line
-//! is read only when the last one was answered, so a [`ClientId`] says which request is meant.
-//! Everything is bounded: connections, octets that wait to be read, and, by the line above, answers
+//! One descriptor ([`AsFd`]) is readable whenever there is work. [`Server::handle_ready`] then does
+//! all of it: accepts connections, reads, writes the rest of earlier answers, and returns the
+//! requests. A client has at most one request outstanding: its next line is parsed only after the
+//! answer to the last one, so a [`ClientId`] identifies the request. All state is bounded: the
+//! connections, the octets that wait to be parsed, and, as each client has one request, the answers
 //! that wait to be written.
 
 use crate::line::{LONGEST_REQUEST, Lines};
@@ -19,33 +19,33 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-/// Most connections at once. A new one beyond that takes the place of the longest idle one.
+/// Limit on connections. A new one beyond the limit replaces the oldest one without a request.
 pub(crate) const MOST_CLIENTS: usize = 32;
-/// Most octets read from one connection before the others get their turn.
+/// Octets read from one connection before the next one gets its turn.
 const READ_AT_ONCE: usize = 16 << 10;
-/// The listener's token; clients count from 0.
+/// Epoll token of the listener; client tokens count from 0.
 const LISTENER: u64 = u64::MAX;
 
-/// Names one client and its outstanding request. Never used again.
+/// Identifies a client and its outstanding request. Values are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClientId(u64);
 
-/// Why there is no [`Server`].
+/// Error of [`Server::bind`].
 #[derive(Debug, thiserror::Error)]
 pub enum CannotListen {
-    /// Another daemon answers on this socket. A daemon has claimed its network namespace by then, so the other one serves
-    /// another namespace.
+    /// Another daemon answers on this socket. A daemon claims its network namespace before it binds
+    /// the socket, so the other daemon serves another namespace.
     #[error("another stratad is running in another network namespace and answers on {}\n  fix: give each network namespace its own `socket` in [control]", .0.display())]
     Running(PathBuf),
-    /// There is a file that is no socket.
+    /// The path exists and is not a socket.
     #[error("{} is in the way and is not a socket\n  fix: remove it, or name another `socket` in [control]", .0.display())]
     InTheWay(PathBuf),
-    /// Everything else.
+    /// Any other error of the operating system.
     #[error("cannot listen on {}: {source}\n  fix: run as root, or name a `socket` in [control] whose folder you may write to", path.display())]
     Failed {
-        /// The socket's path.
+        /// Path of the socket.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
 }
@@ -55,12 +55,12 @@ pub enum CannotListen {
 pub struct Server {
     listener: UnixListener,
     path: PathBuf,
-    /// The socket's file is this inode on this device, as long as it is ours.
+    /// Device and inode of the socket's file, to recognise it on removal.
     file: (u64, u64),
     epoll: Epoll,
     clients: BTreeMap<ClientId, Client>,
     next: u64,
-    /// A descriptor to give up when there are no others.
+    /// A spare descriptor, closed to accept a connection when the process has no descriptors left.
     spare: Option<File>,
 }
 
@@ -69,17 +69,17 @@ struct Client {
     stream: UnixStream,
     lines: Lines,
     unsent: Vec<u8>,
-    /// A request was handed out and is not yet answered.
+    /// A request was returned to the caller and is not answered yet.
     asked: bool,
-    /// The other end has closed, or has lost our ear: nothing more is read.
+    /// The client has closed its side or sent an oversized line; nothing more is read.
     ended: bool,
-    /// What epoll waits for.
+    /// Events that epoll waits for.
     interest: EpollFlags,
 }
 
 impl Server {
-    /// Listens on a socket of mode 0600. Makes the folder if it is not there, and replaces a
-    /// socket on which nobody answers any more.
+    /// Listens on a socket of mode 0600. Creates the folder if necessary, and replaces a socket
+    /// that no process listens on.
     pub fn bind(path: &Path) -> Result<Self, CannotListen> {
         let failed = |source| CannotListen::Failed {
             path: path.to_owned(),
@@ -93,7 +93,7 @@ impl Server {
     }
 
     fn open(path: &Path) -> io::Result<Self> {
-        // Made under another name, so that nobody can connect before the mode is right.
+        // Created under another name, so that no client can connect before the mode is set.
         let mut fresh = path.to_owned();
         fresh.as_mut_os_string().push(".new");
         match fs::remove_file(&fresh) {
@@ -118,7 +118,7 @@ impl Server {
         })
     }
 
-    /// Answers a client's request. Nothing happens if it has none outstanding or has gone.
+    /// Answers a client's request. Does nothing if the client has none outstanding or has gone.
     pub fn answer(&mut self, id: ClientId, response: &Response) {
         let Some(client) = self.clients.get_mut(&id) else {
             return;
@@ -130,14 +130,15 @@ impl Server {
         }
     }
 
-    /// Whether a client still waits for an answer. One that closed its connection does not.
+    /// Returns true if a client waits for an answer. A client that closed its connection does not.
     pub fn waits(&self, id: ClientId) -> bool {
         self.clients.get(&id).is_some_and(|client| client.asked)
     }
 
-    /// Does what can be done without blocking, and returns the requests that have come.
+    /// Does all work that does not block, and returns the new requests.
     pub fn handle_ready(&mut self) -> Vec<(ClientId, Request)> {
-        // Those whose end was seen in an earlier call have had the chance of an answer at once.
+        // A client that ended in an earlier call stayed until now, so the caller could answer at
+        // once.
         self.clients.retain(|_, client| !client.is_done());
         self.accept();
         let ids: Vec<_> = self.clients.keys().copied().collect();
@@ -175,9 +176,10 @@ impl Server {
         }
     }
 
-    /// The next connection that waits. Without a descriptor for it the listener would stay ready
-    /// for ever: the spare one is given up to take the connection and close it, so that its client
-    /// learns that it is refused. Other errors are a connection's own: it has gone.
+    /// Returns the next pending connection. Without a free descriptor the listener would stay
+    /// readable forever. In that case the spare descriptor is closed to accept and close the
+    /// connection, so that the client sees the refusal. Other errors concern one connection, which
+    /// has gone.
     fn next_connection(&mut self) -> Option<UnixStream> {
         loop {
             let error = match self.listener.accept() {
@@ -196,14 +198,14 @@ impl Server {
         }
     }
 
-    /// Drops the oldest client that waits for nothing. `false` if there is none.
+    /// Drops the oldest client without a request. Returns false if there is none.
     fn drop_idle(&mut self) -> bool {
         let idle = self.clients.iter().find(|(_, client)| !client.asked);
         let id = idle.map(|(id, _)| *id);
         id.is_some_and(|id| self.clients.remove(&id).is_some())
     }
 
-    /// Writes what can be written, and keeps epoll's interest in step.
+    /// Writes as much as possible and updates epoll's interest.
     fn settle(&mut self, id: ClientId) {
         let Some(client) = self.clients.get_mut(&id) else {
             return;
@@ -222,14 +224,14 @@ impl Server {
 }
 
 impl AsFd for Server {
-    /// Readable whenever [`Server::handle_ready`] has something to do.
+    /// Readable whenever [`Server::handle_ready`] has work.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.epoll.0.as_fd()
     }
 }
 
 impl Drop for Server {
-    /// Removes the socket's file, unless it is a successor's.
+    /// Removes the socket's file, unless a successor has replaced it.
     fn drop(&mut self) {
         let file = fs::symlink_metadata(&self.path);
         if file.is_ok_and(|file| (file.dev(), file.ino()) == self.file) {
@@ -267,7 +269,7 @@ impl Client {
         }
     }
 
-    /// The next request, unless one is outstanding. What is no request is answered here.
+    /// Returns the next request, unless one is outstanding. Answers invalid lines here.
     fn next_request(&mut self) -> Option<Request> {
         while self.has_next() {
             match Request::from_line(&self.lines.pop()?) {
@@ -281,18 +283,19 @@ impl Client {
         None
     }
 
-    /// Whether a line may be taken: nobody gets further requests in while answers pile up.
+    /// Returns true if the next line may be parsed: not while an answer is outstanding or unsent.
     fn has_next(&self) -> bool {
         !self.asked && self.unsent.is_empty() && self.lines.has_line()
     }
 
-    /// It will get no further answer and ask no further question.
+    /// Returns true if the client neither gets an answer nor sends a request any more.
     fn is_done(&self) -> bool {
         self.ended && self.unsent.is_empty() && !self.has_next()
     }
 
-    /// A socket that can be written to is ready at once: that is how a client is looked at again
-    /// that has lines waiting, or is done. One that has ended can be read forever: of no interest.
+    /// Returns the events to wait for. A writable socket is ready at once, so `EPOLLOUT` also
+    /// schedules clients with lines left or with nothing left to do. A client that has ended is
+    /// readable forever, so `EPOLLIN` is cleared.
     fn wanted(&self) -> EpollFlags {
         let mut flags = EpollFlags::empty();
         flags.set(EpollFlags::EPOLLIN, !self.ended);
@@ -343,7 +346,7 @@ fn is_passing(error: &io::Error) -> bool {
     )
 }
 
-/// Whether our socket may take this path: not from a daemon that is running.
+/// Fails if the path is taken by a running daemon or by a file that is not a socket.
 fn check_path(path: &Path) -> Result<(), CannotListen> {
     let failed = |source| CannotListen::Failed {
         path: path.to_owned(),
@@ -357,7 +360,7 @@ fn check_path(path: &Path) -> Result<(), CannotListen> {
     }
     match UnixStream::connect(path) {
         Ok(_) => Err(CannotListen::Running(path.to_owned())),
-        // Nobody answers any more.
+        // No process listens on the socket any more.
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
         Err(error) => Err(failed(error)),
     }

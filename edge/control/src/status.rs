@@ -1,4 +1,4 @@
-//! `strata status`: peers, their SAs, and what was dropped.
+//! `strata status`: peers, their SAs, and packet counters.
 
 use crate::{Carrier, MobileIp};
 use serde::{Deserialize, Serialize};
@@ -6,89 +6,90 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-/// How a host is. Times are in whole seconds before the answer.
+/// State of a host. Counters start with the daemon; times are whole seconds before the answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
-    /// Who we are.
+    /// Identity of this host.
     pub identity: String,
-    /// What we do, as far as the configuration goes.
+    /// Roles of this host in the configuration.
     pub roles: Vec<Role>,
-    /// Since the daemon started.
+    /// Time since the daemon started, in seconds.
     pub uptime_seconds: u64,
-    /// What a person should look at, the worst first.
+    /// Human-readable warnings, the most severe first.
     pub warnings: Vec<String>,
-    /// Prefixes that are reached through the tunnel or not at all (`leak = "never"`).
+    /// Prefixes reachable only through a tunnel (`leak = "never"`).
     #[serde(default)]
     pub locked: Vec<String>,
-    /// Routes, rules, addresses and tables of the tunnel that another program removes, and that are no longer put back.
+    /// Routes, rules, addresses and tables of a tunnel that another program keeps removing. The
+    /// daemon no longer restores them.
     #[serde(default)]
     pub removed: Vec<String>,
-    /// Packets in clear that claimed to come out of a tunnel and were dropped, by their sources of the last hour:
-    /// the 64 with the most packets, these first.
+    /// Sources of dropped packets in clear that claimed an inner address, within the last hour. At
+    /// most 64 sources, those with the most packets first.
     #[serde(default)]
     pub clear: Vec<ClearClaim>,
-    /// Why packets in clear that claim to come out of a tunnel are not dropped as the configuration says, if that could
-    /// not be set up.
+    /// Reason why the filter against packets in clear with a claimed inner address could not be
+    /// installed; `None` if it is in place or not needed.
     #[serde(default)]
     pub unguarded: Option<String>,
-    /// Everybody of the configuration, sorted by name.
+    /// Peers of the configuration, sorted by name.
     pub peers: Vec<Peer>,
-    /// How things are with Mobile IPv4, if we take part in it.
+    /// Mobile IPv4 state; `None` if this host has no Mobile IPv4 role.
     #[serde(default)]
     pub mobile_ip: Option<MobileIp>,
-    /// Why somebody who is none of them was last refused.
+    /// The last refusal of an unknown peer.
     #[serde(default)]
     pub refused_stranger: Option<Refusal>,
-    /// Packets dropped since the start, by reason; reasons that never happened are left out.
+    /// Dropped packets by reason. Reasons with a count of zero are left out.
     pub drops: BTreeMap<String, u64>,
-    /// Segments that began a TCP connection and offered longer ones than fit the tunnel: the offer was
-    /// lowered.
+    /// TCP SYN segments whose MSS option was lowered to fit the tunnel.
     #[serde(default)]
     pub clamped: u64,
-    /// Packets whose TCP window a licensed node has lowered (`right = "write"`).
+    /// Received packets whose TCP window a licensed node lowered (`right = "write"`).
     #[serde(default)]
     pub written: u64,
-    /// Packets that a licensed node has made in the name of a peer that was silent (`right = "inject"`).
+    /// Received packets that a licensed node injected on behalf of a silent peer
+    /// (`right = "inject"`).
     #[serde(default)]
     pub injected: u64,
-    /// Datagrams that were padded so that nobody outside sees how long they are, and the octets that took
-    /// (`tfc`).
+    /// Datagrams padded to hide their length, and octets of padding (`tfc`).
     #[serde(default)]
     pub padded: Traffic,
-    /// Packets that were sent to hide the silence (`cover`).
+    /// Dummy packets sent during silence (`cover`).
     #[serde(default)]
     pub covered: u64,
-    /// Packets that came and only hide the silence. They are dropped, and nothing is lost by it.
+    /// Dummy packets received. They are discarded by design and are not losses.
     #[serde(default)]
     pub dummies: u64,
-    /// Datagrams whose ECN field was another outside than inside where a tunnel ended.
+    /// Datagrams whose outer and inner ECN fields differed at decapsulation.
     #[serde(default)]
     pub congestion: Congestion,
-    /// What path MTU discovery did.
+    /// Path MTU discovery.
     #[serde(default)]
     pub path_mtu: PathMtu,
 }
 
-/// Packets in clear that one source sent in the name of a peer.
+/// Packets in clear from one source that claimed a peer's inner address.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClearClaim {
-    /// The address inside that the packets claimed to come from.
+    /// Claimed inner source address of the packets.
     pub address: IpAddr,
-    /// The peer whose tunnel brings packets from there.
+    /// Name of the peer whose tunnel carries that address.
     pub peer: Option<String>,
-    /// The interface by which they came.
+    /// Interface on which the packets arrived.
     pub interface: String,
-    /// The Ethernet address of the source, or of the last router before this host; `null` on other interfaces.
+    /// Ethernet address of the source or of the last router before this host; `null` on other
+    /// interfaces.
     pub link: Option<String>,
-    /// Addresses that this host knows of that Ethernet address.
+    /// Addresses that this host associates with that Ethernet address.
     pub from: Vec<IpAddr>,
-    /// Dropped packets.
+    /// Packets dropped.
     pub packets: u64,
-    /// Time since the last of them.
+    /// Time since the last of these packets, in seconds.
     pub seconds_ago: u64,
 }
 
-/// One line for a person.
+/// Formats the claim as one line of text.
 impl fmt::Display for ClearClaim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.packets {
@@ -109,155 +110,159 @@ impl fmt::Display for ClearClaim {
     }
 }
 
-/// What came of packets that paths do not take (`path_mtu` in `[tunnel]`).
+/// Effects of path MTU discovery (`path_mtu` in `[tunnel]`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathMtu {
-    /// Datagrams that had no room in a packet, whose sources were told how long they may be.
+    /// Datagrams too long for their tunnel, answered with an ICMP "packet too big" to their source.
     pub too_long: u64,
-    /// Times that somebody said in a router's name what no path is.
+    /// Reported path MTUs that were ignored as impossibly small, probably from forged ICMP
+    /// messages.
     pub disbelieved: u64,
 }
 
-/// What the headers outside said about congestion (RFC 6040).
+/// Combinations of outer and inner ECN fields at decapsulation (RFC 6040).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Congestion {
-    /// Datagrams that a congested way has marked CE.
+    /// Datagrams marked CE by a congested router.
     pub marked: u64,
-    /// Datagrams whose fields fit so badly that somebody may be lying about the way.
+    /// Datagrams with a potentially dangerous combination, "(!!!)" in figure 4 of RFC 6040: the
+    /// outer field may be forged.
     pub dangerous: u64,
-    /// Datagrams whose fields nobody makes so, which does no harm.
+    /// Datagrams with an unused combination, "(!)" in figure 4 of RFC 6040. It is harmless.
     pub unused: u64,
 }
 
-/// What a host does.
+/// Role of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// It has tunnels of its own.
+    /// It terminates tunnels.
     Endpoint,
-    /// It gives keys to licensed nodes.
+    /// It distributes keys to licensed nodes.
     Gateway,
-    /// It takes keys, and forwards packets of others.
+    /// It receives keys and forwards packets between endpoints.
     LicensedNode,
-    /// It keeps its address wherever it is (Mobile IPv4).
+    /// It keeps its home address on every network (Mobile IPv4).
     MobileNode,
-    /// Such hosts visit it.
+    /// It serves visiting mobile nodes (Mobile IPv4).
     ForeignAgent,
-    /// It stands in for them.
+    /// It tunnels packets to mobile nodes away from home (Mobile IPv4).
     HomeAgent,
 }
 
-/// Somebody of the configuration.
+/// A peer of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Peer {
-    /// Name of its table.
+    /// Name of the peer's table.
     pub name: String,
-    /// Kind of its table.
+    /// Kind of the peer's table.
     pub kind: PeerKind,
-    /// Who it has to be.
+    /// Identity that the peer must prove.
     pub identity: String,
-    /// How far it is.
+    /// Connection state.
     pub state: PeerState,
-    /// Its address and port, as far as known.
+    /// Address and port of the peer, if known.
     pub remote: Option<SocketAddr>,
-    /// What carries packets to it.
+    /// Encapsulation of packets to the peer.
     #[serde(default)]
     pub carrier: Carrier,
-    /// For how long it has been up.
+    /// Time since the peer came up, in seconds; `None` if it is not up.
     pub since_seconds: Option<u64>,
-    /// What failed last. Stays until it is up again.
+    /// The last failure. Cleared when the peer comes up.
     pub last_refusal: Option<Refusal>,
-    /// Whether a post-quantum pre-shared key is in all its keys.
+    /// True if a post-quantum pre-shared key (PPK) protects all keys of the peer.
     #[serde(default)]
     pub ppk: bool,
-    /// The key exchanges besides that of the group that are in all its keys, as the configuration
-    /// writes them.
+    /// Additional key exchanges, as the configuration names them, that all keys of the peer depend
+    /// on.
     #[serde(default)]
     pub kem: Vec<String>,
-    /// Whether its IKE SA may be cloned, so that the tunnel can move without a pause.
+    /// True if the IKE SA may be cloned for a hand-over without a pause.
     #[serde(default)]
     pub clone: bool,
-    /// How many IKE SAs with it are up: two while one takes the place of another, and more if it has
-    /// cloned them.
+    /// Number of IKE SAs that are up: two while one replaces the other, more if the peer cloned its
+    /// IKE SA.
     #[serde(default)]
     pub ike_sas: usize,
-    /// How many requests of IKE may be under way at once, while it is up.
+    /// IKE message windows (RFC 7296 section 2.3); `None` unless the peer is up.
     #[serde(default)]
     pub window: Option<Window>,
-    /// The addresses inside that one end lends the other.
+    /// Inner addresses that one end leased to the other.
     #[serde(default)]
     pub inside: Vec<IpAddr>,
-    /// What is led into the tunnel, where the peer is asked what that is (`routes = "subnets"`).
+    /// Prefixes routed into the tunnel; `None` unless the peer announces them
+    /// (`routes = "subnets"`).
     #[serde(default)]
     pub routes: Option<Routes>,
-    /// Its child SAs.
+    /// The peer's child SAs.
     pub children: Vec<Child>,
-    /// The names of those of the configuration that are not up while it is.
+    /// Names of configured children that are down although the peer is up.
     #[serde(default)]
     pub missing: Vec<String>,
 }
 
-/// Kind of a table.
+/// Kind of a peer's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PeerKind {
     /// `[peer.NAME]`: the other end of a tunnel.
     Vpn,
-    /// `[licensed.NAME]`: a node we give keys to.
+    /// `[licensed.NAME]`: a licensed node that receives keys from this host.
     Licensed,
-    /// `[gateway.NAME]`: a gateway whose grants we take.
+    /// `[gateway.NAME]`: a gateway that grants keys to this host.
     Gateway,
-    /// `[neighbour.NAME]`: another licensed node, that gives us keys when a mobile node comes from it, and gets some.
+    /// `[neighbour.NAME]`: another licensed node, for the exchange of keys when a mobile node moves
+    /// between the two.
     Neighbour,
 }
 
-/// How far a peer is.
+/// Connection state of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PeerState {
-    /// Nothing is going on.
+    /// No IKE SA exists and none is being established.
     Down,
-    /// An IKE SA is being made.
+    /// An IKE SA is being established.
     Connecting,
     /// The IKE SA is established.
     Up,
 }
 
-/// How many requests of IKE may be under way at once.
+/// IKE message windows: limits on outstanding requests (RFC 7296 section 2.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Window {
-    /// So many of the peer's, as we have told it.
+    /// Requests that the peer may have outstanding; the window that this host announced.
     pub ours: u8,
-    /// So many of ours, as both ends have told each other.
+    /// Requests that this host may have outstanding: the smaller of both announced windows.
     pub theirs: u8,
-    /// So many of ours are.
+    /// Requests that this host has outstanding.
     pub under_way: usize,
 }
 
-/// What is led into a tunnel, and why.
+/// Prefixes routed into a tunnel, and their origin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Routes {
-    /// Why these.
+    /// Origin of the prefixes.
     pub reason: RoutesReason,
-    /// What is led into the tunnel; everything else goes beside it.
+    /// Prefixes routed into the tunnel; other traffic bypasses it.
     pub prefixes: Vec<String>,
-    /// What the peer says is behind it as well, and the tunnel does not carry, or not as a whole.
+    /// Prefixes that the peer announced and the tunnel carries only in part or not at all.
     pub beyond: Vec<String>,
 }
 
-/// Why these prefixes are led into a tunnel.
+/// Origin of the prefixes routed into a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RoutesReason {
-    /// The peer says that they are behind it.
+    /// The peer announced them.
     Subnets,
-    /// They are `remote`, for the peer does not say what is behind it, or in too many prefixes.
+    /// They are those of `remote`, because the peer announced no prefix or too many.
     Unsaid,
-    /// There are none until the peer has been up.
+    /// None yet: the peer has not been up.
     Awaited,
 }
 
-/// One line for a person.
+/// Formats the routes as one line of text.
 impl fmt::Display for Routes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let prefixes = match self.prefixes.as_slice() {
@@ -286,79 +291,80 @@ impl fmt::Display for Routes {
 /// A refusal or failure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
-    /// How long ago.
+    /// Time since the event, in seconds.
     pub seconds_ago: u64,
-    /// Why, for a person.
+    /// Human-readable reason.
     pub reason: String,
 }
 
 /// A child SA.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Child {
-    /// Name of its table; `null` is the tunnel of the peer's own table.
+    /// Name of the child's table; `null` for the tunnel of the peer's own table.
     #[serde(default)]
     pub name: Option<String>,
-    /// SPI towards us, eight hexadecimal digits.
+    /// SPI towards us, as eight hexadecimal digits.
     pub spi_in: String,
-    /// SPI towards the peer, eight hexadecimal digits.
+    /// SPI towards the peer, as eight hexadecimal digits.
     pub spi_out: String,
-    /// Whether it has zones.
+    /// Plain or zoned ESP.
     pub kind: ChildKind,
-    /// Whether its sequence numbers are extended to 64 bits (`esn`).
+    /// True with 64-bit extended sequence numbers (`esn`).
     #[serde(default)]
     pub esn: bool,
-    /// The key exchanges of its own that its keys come from (`pfs`), as the configuration writes them.
-    /// Without any they come from the keys of the IKE SA alone, as those of the first one do.
+    /// Key exchanges of the child SA's own (`pfs`), as the configuration names them. Empty if its
+    /// keys derive from the IKE SA alone, as those of the first child SA do.
     #[serde(default)]
     pub key_exchanges: Vec<String>,
-    /// What of a packet it seals.
+    /// Encapsulation mode.
     #[serde(default)]
     pub mode: ChildMode,
-    /// What carries its packets.
+    /// Encapsulation of its packets.
     #[serde(default)]
     pub carrier: Carrier,
-    /// Whether a newer one has its place, and it only waits for what is under way.
+    /// True if a newer SA has replaced this one, which remains for packets in flight.
     #[serde(default)]
     pub draining: bool,
-    /// Whether it is a licensed node's slot, and the tunnel does not pass that node: nothing is sealed in it.
+    /// True for the slot of a licensed node that is not on the tunnel's path: the SA seals no
+    /// packets.
     #[serde(default)]
     pub waiting: bool,
-    /// The longest packet that its path takes, if that is known.
+    /// Path MTU in octets, including the outer headers, if known.
     #[serde(default)]
     pub path_mtu: Option<u16>,
-    /// The longest datagram that has room in it.
+    /// Longest inner datagram that fits into the SA, in octets.
     #[serde(default)]
     pub mtu: Option<u16>,
-    /// What of ours it carries.
+    /// Local traffic selectors.
     pub local: Vec<String>,
-    /// What of the peer's it carries.
+    /// Remote traffic selectors.
     pub remote: Vec<String>,
-    /// What came and was accepted.
+    /// Traffic received and accepted.
     pub received: Traffic,
-    /// What was sent.
+    /// Traffic sent.
     pub sent: Traffic,
 }
 
-/// How a child SA seals packets.
+/// ESP format of a child SA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChildKind {
-    /// As a whole (RFC 4303).
+    /// Plain ESP: each packet is sealed as a whole (RFC 4303).
     Plain,
-    /// In zones.
+    /// Zoned ESP: each zone of a packet is sealed with its own key.
     Zoned,
 }
 
-/// What of a packet a child SA seals.
+/// Encapsulation mode of a child SA.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChildMode {
-    /// All of it.
+    /// Seals the whole inner packet.
     #[default]
     Tunnel,
-    /// What follows the IP header, between the addresses outside.
+    /// Seals the payload of the IP packet, between the outer addresses.
     Transport,
-    /// What follows the IP header, between two addresses inside.
+    /// Seals the payload of the IP packet, between two fixed inner addresses.
     Beet,
 }
 
@@ -367,6 +373,6 @@ pub enum ChildMode {
 pub struct Traffic {
     /// Inner datagrams.
     pub packets: u64,
-    /// Their octets.
+    /// Octets of the inner datagrams.
     pub octets: u64,
 }

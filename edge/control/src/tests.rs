@@ -1,4 +1,5 @@
-//! Framing, the server's manners towards good and bad clients, and the client's towards servers.
+//! Tests of the framing, of the server with good and bad clients, and of the client with bad
+//! servers.
 
 use crate::server::MOST_CLIENTS;
 use crate::*;
@@ -31,7 +32,7 @@ impl Bench {
         self.folder.join("api/strata.sock")
     }
 
-    /// A client that never blocks a test for long.
+    /// Connects a client with a read timeout, so that a test never blocks for long.
     fn connect(&self) -> UnixStream {
         let stream = UnixStream::connect(self.path()).unwrap();
         stream
@@ -40,7 +41,7 @@ impl Bench {
         stream
     }
 
-    /// Whether the descriptor asks for attention.
+    /// Returns true if the server's descriptor is readable.
     fn is_ready(&self) -> bool {
         let mut fds = [nix::poll::PollFd::new(
             self.server.as_fd(),
@@ -49,8 +50,8 @@ impl Bench {
         nix::poll::poll(&mut fds, nix::poll::PollTimeout::ZERO).unwrap() == 1
     }
 
-    /// Serves until the descriptor is quiet, answering with `answer` where it gives one. Panics
-    /// if it never becomes quiet: a daemon would spin.
+    /// Serves until the descriptor is not readable, sending the answers that `answer` returns.
+    /// Panics if the descriptor stays readable, because a daemon would spin.
     fn serve(&mut self, answer: impl Fn(&Request) -> Option<Response>) -> Vec<(ClientId, Request)> {
         let mut seen = Vec::new();
         for _ in 0..1000 {
@@ -270,7 +271,7 @@ fn an_oversized_line_is_refused_and_ends_the_connection() {
     }
     client.set_nonblocking(false).unwrap();
     assert!(read_line(&mut client).contains("a line has more than 65536 octets"));
-    // What was not read of it makes the end a reset rather than an end.
+    // Unread octets of the line turn the close into a reset.
     assert!(matches!(client.read(&mut [0]), Ok(0) | Err(_)));
 }
 
@@ -446,7 +447,7 @@ fn a_socket_left_behind_is_replaced() {
     assert!(path.exists() && UnixStream::connect(&path).is_err());
     let server = Server::bind(&path).unwrap();
     assert!(UnixStream::connect(&path).is_ok());
-    // A successor's file is not ours to remove.
+    // A server does not remove its successor's file.
     fs::remove_file(&path).unwrap();
     let _successor = UnixListener::bind(&path).unwrap();
     drop(server);
@@ -454,7 +455,7 @@ fn a_socket_left_behind_is_replaced() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// The other end of one connection, doing as it is told.
+/// Starts a scripted server for one connection.
 fn played_by(
     play: impl FnOnce(UnixStream) + Send + 'static,
 ) -> (PathBuf, std::thread::JoinHandle<()>) {
@@ -501,7 +502,7 @@ fn the_client_tells_why_there_is_no_answer() {
 fn the_client_never_waits_beyond_its_deadline() {
     let (folder, player) = played_by(|mut stream| {
         read_line(&mut stream);
-        // Until the client has given up.
+        // Returns once the client has given up.
         assert_eq!(stream.read(&mut [0]).unwrap(), 0);
     });
     let patience = Duration::from_millis(20);

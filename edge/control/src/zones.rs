@@ -1,91 +1,92 @@
-//! `strata zones`: who can read what.
+//! `strata zones`: zones, licences and granted keys.
 
 use crate::Permit;
 use serde::{Deserialize, Serialize};
 
-/// Zones as this host knows them: at an endpoint the composite SAs it has, at a licensed node the
-/// keys it holds.
+/// Zones known to this host: at an endpoint its composite SAs, at a licensed node the keys it
+/// holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Zones {
-    /// Endpoint: one for each composite SA.
+    /// Endpoint: one entry per composite SA.
     pub composites: Vec<Composite>,
-    /// Licensed node: one for each grant that is held.
+    /// Licensed node: one entry per grant.
     pub held: Vec<Held>,
 }
 
 /// A composite SA.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Composite {
-    /// Its name towards licensed nodes, sixteen hexadecimal digits.
+    /// Identifier of the composite SA towards licensed nodes, as sixteen hexadecimal digits.
     pub csa: String,
     /// Name of the peer's table.
     pub peer: String,
-    /// SPI towards us, eight hexadecimal digits.
+    /// SPI towards us, as eight hexadecimal digits.
     pub spi_in: String,
-    /// SPI towards the peer, eight hexadecimal digits.
+    /// SPI towards the peer, as eight hexadecimal digits.
     pub spi_out: String,
-    /// How many octets of which zones every packet has whose zones are told apart, before the rest, which is
-    /// the payload's. Empty: each packet says it itself.
+    /// Fixed zone map: runs of octets and their zones, in order. The rest of the datagram belongs
+    /// to the payload zone. Empty if each packet carries its own map.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub map: Vec<String>,
-    /// SPI towards us of all other packets, if the map is fixed.
+    /// SPI towards us of packets that do not match the fixed map.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spi_opaque_in: Option<String>,
-    /// Theirs towards the peer.
+    /// SPI towards the peer of packets that do not match the fixed map.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spi_opaque_out: Option<String>,
-    /// What may go without encryption, if anything may.
+    /// Grant to send some packets unencrypted (integrity only); `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<LevelGrant>,
-    /// What the operator wants of the levels: `auto`, `zoned`, `opaque` or `integrity`.
+    /// Protection chosen by the operator: `auto`, `zoned`, `opaque` or `integrity`.
     #[serde(default)]
     pub signal: String,
-    /// How good its way is, if that says which level it is (`opaque_below`).
+    /// Quality of the path, if it selects the protection (`opaque_below`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<Link>,
     /// Replay window of both ends, in packets.
     pub window: u32,
-    /// The zones, in ascending serial; the last is the payload.
+    /// The zones in ascending serial; the last one is the payload zone.
     pub zones: Vec<Zone>,
-    /// Everybody with a licence. Empty: nobody but the two ends reads anything.
+    /// Nodes with a licence. Empty if only the two endpoints can read the packets.
     pub holders: Vec<Holder>,
-    /// What the configuration licenses here and the other end does not, so that nobody has it.
+    /// Licences configured here that the peer does not accept, so they are not in force.
     pub not_agreed: Vec<Permit>,
 }
 
-/// What may go without encryption, in each direction, and what is left of that.
+/// Grant to send packets unencrypted (integrity only), per direction, with its remaining budget.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LevelGrant {
-    /// Which datagrams, for people.
+    /// Human-readable description of the datagrams that it covers.
     pub class: String,
-    /// SPI towards us of those that come so.
+    /// SPI towards us of unencrypted packets.
     pub spi_in: String,
-    /// SPI towards the peer of those that go so.
+    /// SPI towards the peer of unencrypted packets.
     pub spi_out: String,
-    /// How many may be sent so.
+    /// Limit on unencrypted packets.
     pub packets: u32,
-    /// For how many seconds.
+    /// Limit on the time since the first unencrypted packet, in seconds.
     pub seconds: u32,
-    /// How many times new keys give as much again.
+    /// Number of rekeys that renew these limits.
     pub renewals: u16,
-    /// Packets that were sent so.
+    /// Unencrypted packets sent.
     pub sent: u32,
-    /// Packets that came so.
+    /// Unencrypted packets received.
     pub received: u64,
-    /// Packets that may still be sent so.
+    /// Unencrypted packets that this host may still send.
     pub packets_left: u32,
-    /// For how many seconds they may.
+    /// Time for which this host may still send them, in seconds.
     pub seconds_left: u64,
 }
 
 /// A zone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Zone {
-    /// Its serial, from 1.
+    /// Serial of the zone, from 1.
     pub serial: u8,
-    /// What it covers, as the configuration's `layout` has it: `headers`, `octets 0-27`, `payload`.
+    /// Contents of the zone, as in the configuration's `layout`: `headers`, `octets 0-27`,
+    /// `payload`.
     pub name: String,
-    /// How it is protected.
+    /// Cipher suite of the zone.
     pub suite: String,
 }
 
@@ -102,66 +103,66 @@ impl From<&model::Zone> for Zone {
 /// A node with a licence that both ends accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
-    /// Its identity.
+    /// Identity of the node.
     pub node: String,
-    /// The zones it may read, by name.
+    /// Names of the licensed zones.
     pub zones: Vec<String>,
-    /// What it may do with them.
+    /// The right: `read`, `write` or `inject`.
     pub right: String,
-    /// Whether it has the keys. `None` at the end that does not give them out: it cannot know.
+    /// State of the grant; `None` at the endpoint that does not distribute the keys.
     pub state: Option<GrantState>,
-    /// For how long that has been so, in seconds.
+    /// Time since the grant is in this state, in seconds.
     pub since_seconds: Option<u64>,
-    /// Why it has not the keys, if they were refused.
+    /// Human-readable reason why the node refused the keys.
     pub refusal: Option<String>,
 }
 
-/// How far a grant has come.
+/// State of a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GrantState {
-    /// It waits for the IKE SA with the node.
+    /// The IKE SA with the node is not up yet.
     Pending,
-    /// It was sent and is not yet answered.
+    /// The keys were sent and not acknowledged yet.
     Sent,
     /// The node has the keys.
     Held,
-    /// The node refused them.
+    /// The node refused the keys.
     Refused,
 }
 
-/// How good the way is on which the packets of a composite SA come.
+/// Quality of the path on which a composite SA's packets arrive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
-    /// How many of ten thousand packets were missing when that was looked at last; `None` before.
+    /// Share of missing packets at the last measurement, in 1/10000; `None` before the first.
     pub missing: Option<u16>,
-    /// Whether that is so little that what leaves is opaque.
+    /// True if the loss is low enough to seal packets opaque.
     pub good: bool,
 }
 
 /// Keys that a licensed node holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held {
-    /// The composite SA, sixteen hexadecimal digits.
+    /// Identifier of the composite SA, as sixteen hexadecimal digits.
     pub csa: String,
     /// Name of the gateway's table.
     pub gateway: String,
-    /// The gateway's identity.
+    /// Identity of the gateway.
     pub identity: String,
-    /// SPI of packets from the gateway, eight hexadecimal digits.
+    /// SPI of packets from the gateway, as eight hexadecimal digits.
     pub spi_from_gateway: String,
-    /// SPI of packets to the gateway, eight hexadecimal digits.
+    /// SPI of packets to the gateway, as eight hexadecimal digits.
     pub spi_to_gateway: String,
-    /// Serials of the zones it can open.
+    /// Serials of the zones that the keys open.
     pub opens: Vec<u8>,
-    /// The fields that it may change.
+    /// Header fields that the node may change.
     #[serde(default)]
     pub writes: Vec<String>,
-    /// Whether it may say in the name of one end what that has said before.
+    /// True if the node may inject acknowledgements on behalf of one endpoint (`right = "inject"`).
     #[serde(default)]
     pub injects: bool,
     /// Serial of the payload zone.
     pub payload_zone: u8,
-    /// Seconds until the keys are forgotten.
+    /// Time until the node forgets the keys, in seconds.
     pub lifetime_left_seconds: u64,
 }

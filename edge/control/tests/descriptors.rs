@@ -1,5 +1,5 @@
-//! A server without descriptors left refuses new clients, rests, and serves again when there are
-//! some. It stands alone because the limit is the whole process's.
+//! A server without free descriptors refuses new clients, does not spin, and serves again later.
+//! The test has a binary of its own because the limit applies to the whole process.
 
 use control::Server;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -15,7 +15,8 @@ fn is_ready(server: &Server) -> bool {
     poll(&mut fds, PollTimeout::ZERO).expect("a descriptor can be polled") == 1
 }
 
-/// Serves until nothing is to be done. Panics if there is no end to it: a daemon would spin.
+/// Serves until the descriptor is not readable. Panics if it stays readable, because a daemon would
+/// spin.
 fn serve(server: &mut Server) {
     for _ in 0..100 {
         if !is_ready(server) {

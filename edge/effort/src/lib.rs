@@ -1,15 +1,16 @@
-//! Counts for tests that could run for hours: walks, operations, datagrams.
+//! Limits for tests that could run for hours: random walks, operations, datagrams.
 //!
-//! The suite runs the first few, the same each time; `STRATA_LONG=1` (`./x test --long`) runs all.
-//! `STRATA_WALKS=FIRST,COUNT` repeats runs of the test named `walks`, such as one that failed.
+//! By default, a test makes its first few runs, the same each time. With `STRATA_LONG=1`
+//! (`./x test --long`), it makes all. `STRATA_WALKS=FIRST,COUNT` repeats certain runs of the test
+//! named `walks`, such as a run that failed.
 
 use std::ops::Range;
 
-/// Returns the numbers of the runs to make: the first `few`, or `all`, or those that the variable
-/// named after `name` asks for. Prints them, so that the output of a test has its seeds.
+/// Returns the numbers of the runs to make: the first `few`, or `all` of them, or the range in the
+/// environment variable named after `name`. Prints the range, so that the output of a test contains
+/// its seeds.
 ///
-/// # Panics
-/// The variable is not `FIRST,COUNT`.
+/// # Panics If the variable is not `FIRST,COUNT`.
 pub fn runs(name: &str, few: u64, all: u64) -> Range<u64> {
     let variable = format!("STRATA_{}", name.to_uppercase());
     let wanted = std::env::var(&variable).ok();

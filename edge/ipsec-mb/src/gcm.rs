@@ -1,4 +1,4 @@
-//! The functions for one packet each, and what they take.
+//! AES-GCM functions of libipsec-mb for single packets, and their arguments.
 
 use crate::NotLoaded;
 use crypto::{ExpandedKey, ICV_LEN, NONCE_LEN};
@@ -13,15 +13,15 @@ const KEY_DATA_LEN: usize = (15 + 48) * 16;
 #[repr(C, align(64))]
 struct KeyData([u8; KEY_DATA_LEN]);
 
-/// `struct gcm_context_data`, where a packet's state is while it is worked on: 88 octets.
+/// `struct gcm_context_data`, the state of a packet in progress: 88 octets.
 #[repr(C, align(64))]
 struct Context([u8; 128]);
 
-/// `aes_gcm_pre_*`: a key of 16 or 32 octets, and where it is expanded to.
+/// `aes_gcm_pre_*`: a key of 16 or 32 octets, and the buffer for the expanded key.
 type Expand = unsafe extern "C" fn(*const u8, *mut KeyData);
 
-/// `aes_gcm_enc_*` and `aes_gcm_dec_*`: key, state, out, in and their length, 12 octets of IV, what is authenticated
-/// besides and its length, the tag and its length.
+/// `aes_gcm_enc_*` and `aes_gcm_dec_*`: key, state, output, input and its length, 12 octets of IV,
+/// additional authenticated data and its length, tag and its length.
 type Crypt = unsafe extern "C" fn(
     *const KeyData,
     *mut Context,
@@ -43,7 +43,7 @@ pub(crate) struct Gcm {
     open: Crypt,
 }
 
-/// How the functions end that are the best for this processor; none if it has to do without vectors.
+/// Returns the suffix of the best functions for this processor, or `None` without vector AES.
 pub(crate) fn kind() -> Option<&'static str> {
     #[cfg(target_arch = "x86_64")]
     {
@@ -66,7 +66,7 @@ pub(crate) fn kind() -> Option<&'static str> {
     None
 }
 
-/// What the library calls its version.
+/// Returns the version string of the library.
 pub(crate) fn version(library: &Library) -> Result<String, NotLoaded> {
     #![allow(unsafe_code, reason = "a C interface")]
     type Version = unsafe extern "C" fn() -> *const c_char;
@@ -78,13 +78,12 @@ pub(crate) fn version(library: &Library) -> Result<String, NotLoaded> {
     Ok(text.to_string_lossy().into_owned())
 }
 
-/// A function of the library.
+/// Returns a function of the library.
 ///
-/// # Safety
-/// `F` is its type.
+/// # Safety `F` must be the type of the function.
 #[allow(unsafe_code, reason = "a C interface")]
 unsafe fn find<F: Copy>(library: &Library, name: &str) -> Result<F, NotLoaded> {
-    // SAFETY: the caller knows its type.
+    // The caller guarantees the type.
     let found = unsafe { library.get::<F>(name.as_bytes()) };
     found
         .map(|function| *function)
@@ -104,11 +103,11 @@ impl Gcm {
         }
     }
 
-    /// The key has the right length.
+    /// Expands a key, which must have the right length.
     pub fn expand(&self, key: &[u8]) -> Key {
         #![allow(unsafe_code, reason = "a C interface")]
         let mut data = Box::new(KeyData([0; KEY_DATA_LEN]));
-        // SAFETY: it reads as many octets as a key has, and writes what it has room for.
+        // SAFETY: the function reads the octets of one key, and writes at most one `KeyData`.
         unsafe { (self.expand)(key.as_ptr(), &raw mut *data) };
         Key { gcm: *self, data }
     }
@@ -132,8 +131,8 @@ impl Key {
         let mut context = Context([0; 128]);
         let mut icv = [0; ICV_LEN];
         let text = in_out.as_mut_ptr();
-        // SAFETY: every pointer is to as many octets as is said with it, or as the header says; in place is
-        // allowed.
+        // SAFETY: every pointer is valid for the length passed with it, or for the length in the
+        // header. Input and output may be the same buffer.
         unsafe {
             crypt(
                 &raw const *self.data,

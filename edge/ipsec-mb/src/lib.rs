@@ -1,9 +1,10 @@
-//! AES-GCM of libipsec-mb, where this machine has that library: a [`Provider`] in assembly for processors with
-//! AES in wide vectors, which seals short zones in less than half of the time.
+//! AES-GCM of libipsec-mb, if this machine has the library: a [`Provider`] in assembly for
+//! processors with vector AES. It seals short zones in less than half the time of AWS-LC.
 //!
-//! It is loaded when it is asked for, and nothing of it is built in. Called are the functions for one packet each
-//! (the "direct API" of `intel-ipsec-mb.h`): there is no manager and no queue of jobs. Before anybody gets it, it
-//! has to give the same as AWS-LC for packets of many lengths.
+//! The library is loaded at run time, and nothing of it is linked. Only the functions for single
+//! packets are called (the "direct API" of `intel-ipsec-mb.h`), so there is no manager and no job
+//! queue. Before use, the library has to produce the same output as AWS-LC for packets of many
+//! lengths.
 
 mod gcm;
 
@@ -12,28 +13,28 @@ use gcm::Gcm;
 use libloading::Library;
 use thiserror::Error;
 
-/// The library's name with the version of its interface.
+/// File name of the library, with the version of its interface.
 const FILE: &str = "libIPSec_MB.so.1";
 
-/// Why there is none.
+/// Reasons why the library cannot be used.
 #[derive(Debug, Error)]
 pub enum NotLoaded {
-    /// The library is not there, or is no library.
+    /// The library is missing, or the file is not a library.
     #[error("libipsec-mb cannot be loaded ({0})")]
     Missing(libloading::Error),
-    /// Of this version is not known how to call it.
+    /// The library lacks a function. The calling convention of this version is unknown.
     #[error("this libipsec-mb has no {0}")]
     Unknown(String),
-    /// The processor has no AES in vectors.
+    /// The processor has no vector AES.
     #[error("libipsec-mb is of use on x86-64 with AVX2 and AES, which this processor has not")]
     Processor,
-    /// It gives another result than AWS-LC.
+    /// The library produces another result than AWS-LC.
     #[error("this libipsec-mb seals otherwise than AWS-LC does")]
     Wrong,
 }
 
 impl NotLoaded {
-    /// What to do, besides doing without it.
+    /// Returns the remedy, if there is one.
     pub const fn fix(&self) -> Option<&'static str> {
         match self {
             Self::Missing(_) => Some("install the package libipsec-mb1"),
@@ -43,7 +44,7 @@ impl NotLoaded {
     }
 }
 
-/// The library.
+/// The loaded library.
 pub struct IpsecMb {
     name: String,
     aes_128: Gcm,
@@ -51,10 +52,9 @@ pub struct IpsecMb {
 }
 
 impl IpsecMb {
-    /// Loads it, for good: its functions stay where they are.
+    /// Loads the library for the life of the process, so its functions stay valid.
     ///
-    /// # Errors
-    /// See [`NotLoaded`].
+    /// # Errors See [`NotLoaded`].
     pub fn load() -> Result<Self, NotLoaded> {
         let kind = gcm::kind().ok_or(NotLoaded::Processor)?;
         let library = open().map_err(NotLoaded::Missing)?;
@@ -70,10 +70,9 @@ impl IpsecMb {
         }
     }
 
-    /// From now on it expands this process's keys. Gives its name.
+    /// Makes the library expand all keys of this process from now on. Returns its name.
     ///
-    /// # Errors
-    /// Those of [`IpsecMb::load`].
+    /// # Errors Those of [`IpsecMb::load`].
     pub fn provide() -> Result<String, NotLoaded> {
         let library = Self::load()?;
         let name = library.name.clone();
@@ -81,7 +80,7 @@ impl IpsecMb {
         Ok(name)
     }
 
-    /// Whether it gives what AWS-LC gives, and takes it back.
+    /// Returns true if the library seals as AWS-LC does, and opens its own output.
     fn agrees(&self) -> bool {
         let algorithms = [AeadAlgorithm::Aes128Gcm, AeadAlgorithm::Aes256Gcm];
         let (nonce, octets) = ([7; NONCE_LEN], [0x5a; 700]);
@@ -120,6 +119,7 @@ impl Provider for IpsecMb {
 
 fn open() -> Result<Library, libloading::Error> {
     #![allow(unsafe_code, reason = "a library may run anything when it is loaded")]
-    // SAFETY: it is the distribution's, found by the system's own search, and has no initialisers but of its tables.
+    // SAFETY: the file is the distribution's, found by the system's own search, and its
+    // initialisers only fill its tables.
     unsafe { Library::new(FILE) }
 }

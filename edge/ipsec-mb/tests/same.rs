@@ -1,4 +1,4 @@
-//! What the library seals and opens is what AWS-LC does, octet for octet.
+//! The library seals and opens octet for octet as AWS-LC does.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
@@ -18,7 +18,7 @@ const ALGORITHMS: [AeadAlgorithm; 3] = [
     AeadAlgorithm::ChaCha20Poly1305,
 ];
 
-/// By AWS-LC and by the library.
+/// Returns the cipher of AWS-LC and of the library.
 fn both(algorithm: AeadAlgorithm, key: &[u8]) -> [Aead; 2] {
     let key = &key[..algorithm.key_len()];
     [
@@ -30,7 +30,7 @@ fn both(algorithm: AeadAlgorithm, key: &[u8]) -> [Aead; 2] {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(3000))]
 
-    /// Where in memory it stands makes no difference either.
+    /// The alignment of a packet in memory makes no difference.
     #[test]
     fn packets_of_any_length_and_place_are_sealed_and_opened_the_same(
         index in 0..3_usize,
@@ -52,7 +52,7 @@ proptest! {
         let mut damaged = one.clone();
         theirs.open(&nonce, &aad, &mut one[shift..], &icv).unwrap();
         prop_assert_eq!(&octets, &one);
-        // One bit of what is authenticated, whatever that is.
+        // Flip one bit of the authenticated octets: additional data, text or ICV.
         let mut wrong = (aad, icv);
         let all = wrong.0.len() + damaged.len() - shift + ICV_LEN;
         let at = flipped.index(all);
@@ -84,7 +84,7 @@ fn an_icv_of_another_length_is_a_wrong_one() {
     }
 }
 
-/// Project Wycheproof's: what must be opened is, and what must not is refused.
+/// Vectors of Project Wycheproof: valid ones open, and invalid ones are refused.
 #[test]
 fn the_vectors_of_wycheproof_hold() {
     let set = TestSet::load(TestName::AesGcm).unwrap();

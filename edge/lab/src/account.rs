@@ -1,19 +1,20 @@
-//! What `strata explain` tells of an attempt: waiting for it, and holding it against what is expected.
+//! Reports of `strata explain` on an attempt: waiting for them, and comparing them with
+//! expectations.
 
 use crate::daemon::Daemon;
 use crate::pair::DEADLINE;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-/// Waits until the last attempt with a peer came to this: `up`, `failed` or `trying`.
+/// Waits until the last attempt with a peer has this outcome: `up`, `failed` or `trying`.
 ///
 /// # Errors
-/// It does not in time; the message has what it came to.
+/// The outcome is not reached in time; the message has the last one.
 pub fn wait(daemon: &Daemon, peer: &str, outcome: &str) -> Result<Value> {
     wait_for(daemon, peer, |e| e["attempt"]["outcome"] == outcome)
 }
 
-/// Waits until what is told of a peer is enough.
+/// Waits until the report on a peer satisfies `enough`.
 ///
 /// # Errors
 /// As [`wait`].
@@ -24,17 +25,18 @@ pub fn wait_for(daemon: &Daemon, peer: &str, enough: impl Fn(&Value) -> bool) ->
     Ok(answer["explain"].clone())
 }
 
-/// The row about this, or null.
+/// Returns the row about this subject, or null.
 pub fn row<'a>(account: &'a Value, what: &str) -> &'a Value {
     let rows = account["rows"].as_array();
     let found = rows.and_then(|rows| rows.iter().find(|row| row["what"] == what));
     found.unwrap_or(&Value::Null)
 }
 
-/// The row about this has this verdict: `fits`, `differs`, `suspect` or `unknown`.
+/// Checks that the row about this subject has this verdict: `fits`, `differs`, `suspect` or
+/// `unknown`.
 ///
 /// # Errors
-/// It has another, or there is none.
+/// The row has another verdict, or there is no such row.
 pub fn expect_row(account: &Value, what: &str, verdict: &str) -> Result<()> {
     let found = row(account, what);
     ensure!(
@@ -44,7 +46,8 @@ pub fn expect_row(account: &Value, what: &str, verdict: &str) -> Result<()> {
     Ok(())
 }
 
-/// A fix that names this key, on its line or on that of its table, and says to write this.
+/// Checks for a fix that names this key, points to its line or to that of its table, and proposes
+/// this change.
 ///
 /// # Errors
 /// There is no such fix, or its line is another.

@@ -1,8 +1,8 @@
 //! Bait: packets that must not be seen in clear, for a wiretap to catch.
 //!
 //! The host between the endpoints of a [`crate::pair`] is tapped. The endpoints have default
-//! routes, so any packet that the tunnel does not take passes there. The last packet of each round
-//! is a marker that is meant to leave in clear: once it was seen, so was everything sent before it.
+//! routes, so any packet outside the tunnel passes there. The last packet of each round is a marker
+//! that leaves in clear on purpose: once the marker was seen, all earlier packets were too.
 
 use crate::host::Host;
 use crate::pair::{self, DEADLINE};
@@ -13,19 +13,20 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-/// In every bait; never in the marker.
+/// Text of every bait, and never of the marker.
 pub const SECRET: &str = "this must not be seen";
 
-/// Where the marker goes: to the host between, which nobody protects.
+/// Destination of the marker: the host between, which no tunnel protects.
 pub const BETWEEN: [&str; 2] = ["10.3.0.1", "2001:db8:3::1"];
 
-/// Nobody listens there.
+/// Port without a listener.
 pub const DISCARD: u16 = 9;
 
-/// Ends each round, in each family.
+/// Text of the marker, which ends each round in each family.
 const MARKER: &str = "the last packet of this round";
 
-/// Lays bait for each destination, then the markers; returns everything that passed the tap so far.
+/// Lays bait for each destination, then sends the markers. Returns all packets that passed the tap
+/// so far.
 ///
 /// # Errors
 /// A marker did not pass.
@@ -38,7 +39,7 @@ pub fn round(host: &Host, tap: &Wiretap, destinations: &[&str]) -> Result<Vec<Se
     }
     let mut seen = Vec::new();
     for address in BETWEEN {
-        // One family may be slower, as long as its first packet waits for a neighbour's answer.
+        // One family may be slower: its first packet may wait for neighbour resolution.
         let to: IpAddr = address.parse()?;
         let is_marker = |seen: &Seen| seen.destination == to && seen.has_text(MARKER);
         if !seen.iter().any(is_marker) {
@@ -48,10 +49,10 @@ pub fn round(host: &Host, tap: &Wiretap, destinations: &[&str]) -> Result<Vec<Se
     Ok(seen)
 }
 
-/// Lays bait all the while something happens, not at one moment.
+/// Lays bait continuously while `happens` runs.
 ///
 /// # Errors
-/// What happens failed.
+/// `happens` failed.
 pub fn lay_while<T>(
     host: &Host,
     destinations: &[&str],
@@ -73,11 +74,11 @@ pub fn lay_while<T>(
     })
 }
 
-/// A datagram and the start of a TCP connection. Both may fail: that is how a black hole looks from
-/// inside.
+/// Sends a datagram and the start of a TCP connection. Both may fail: a black hole looks like that
+/// to the sender.
 ///
 /// # Errors
-/// The destination is no address.
+/// The destination is not an address.
 pub fn lay(host: &Host, destination: &str) -> Result<()> {
     let destination = SocketAddr::new(destination.parse()?, DISCARD);
     let _ = send(host, destination, SECRET);
@@ -94,10 +95,10 @@ fn send(host: &Host, destination: SocketAddr, text: &str) -> Result<()> {
     })
 }
 
-/// One that may send there, even if that is a broadcast address.
+/// Opens a socket that may send to this destination, even if it is a broadcast address.
 ///
 /// # Errors
-/// The kernel's.
+/// Those of the kernel.
 pub fn socket(destination: SocketAddr) -> Result<UdpSocket> {
     let any = match destination {
         SocketAddr::V4(_) => "0.0.0.0:0",
@@ -108,27 +109,27 @@ pub fn socket(destination: SocketAddr) -> Result<UdpSocket> {
     Ok(socket)
 }
 
-/// Fails if no bait was caught: the control of a test that nothing leaks.
+/// Checks that bait was caught: the control of a test that finds no leak.
 ///
 /// # Errors
-/// None was.
+/// No bait was caught.
 pub fn leak(seen: &[Seen]) -> Result<()> {
     let secret = seen.iter().any(|seen| seen.has_text(SECRET));
     ensure!(secret, "the detector is blind: {seen:?}");
     Ok(())
 }
 
-/// Fails if bait was caught, or any packet that shows an address inside the tunnel.
+/// Checks that no bait was caught, nor any packet that shows an address inside the tunnel.
 ///
 /// # Errors
-/// One was.
+/// Such a packet was caught.
 pub fn no_leak(seen: &[Seen]) -> Result<()> {
     let leaks = leaks(seen);
     ensure!(leaks.is_empty(), "seen in clear: {leaks:?}");
     Ok(())
 }
 
-/// What shows an address inside the tunnel, or the secret text.
+/// Returns the packets that show an address inside the tunnel, or the secret text.
 pub fn leaks(seen: &[Seen]) -> Vec<&Seen> {
     let inside = pair::inside();
     let touches = |seen: &Seen| inside.iter().any(|prefix| seen.touches(*prefix));

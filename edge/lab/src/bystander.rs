@@ -1,9 +1,9 @@
-//! Somebody who only waits, and so tells a machine that stands still from a program that is slow.
+//! Threads that only wait, to distinguish a machine that stalls from a program that is slow.
 //!
-//! A virtual machine has its processors taken away now and then, and everything on it is late
-//! alike. So on each processor a thread with the emulator's priority waits from one millisecond to
-//! the next and takes down how late it was each time: as late as a packet that was due just then
-//! would have been, had nothing but the machine delayed it.
+//! A hypervisor preempts the processors of a virtual machine now and then, and everything on the
+//! machine is late alike. One thread per processor, with the emulator's priority, waits from one
+//! millisecond to the next and records how late it woke. A packet that was due at that time would
+//! have been as late if the machine alone had delayed it.
 
 use crate::emulator::LATE;
 use crate::histogram::{Histogram, Quantiles};
@@ -16,13 +16,13 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// From one moment to the next.
+/// Interval between two wake-ups.
 const STEP: Duration = Duration::from_millis(1);
 
-/// One thread on each processor; they end when it is dropped.
+/// One thread on each processor; they end when the bystander is dropped.
 pub struct Bystander {
     seen: Arc<Seen>,
-    /// Each thread ends when its sender is gone.
+    /// Senders of the threads. Each thread ends when its sender is dropped.
     stops: Vec<mpsc::Sender<()>>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -33,17 +33,17 @@ struct Seen {
     lateness: Histogram,
 }
 
-/// Moments that were waited for.
+/// Moments at which a thread was due to wake.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Moments {
-    /// All of them.
+    /// Number of all moments.
     pub waited_for: u64,
-    /// Those that were over by more than [`LATE`] when the thread woke.
+    /// Number of moments at which the thread woke more than [`LATE`] after they were due.
     pub missed: u64,
 }
 
 impl Bystander {
-    /// Begins to wait.
+    /// Starts the threads.
     pub fn start() -> Self {
         let mut bystander = Self {
             seen: Arc::default(),
@@ -55,8 +55,8 @@ impl Bystander {
             let seen = bystander.seen.clone();
             bystander.stops.push(stop);
             bystander.threads.push(thread::spawn(move || {
-                // Where the first is refused, the emulator has no such priority either; where the
-                // second is, it sees the processor it happens to be on.
+                // If the first call is refused, the emulator lacks this priority as well. If the
+                // second is refused, the thread observes whichever processor it runs on.
                 let _ = priority::make_real_time();
                 let _ = priority::stay_on(core);
                 seen.wait(&stopped);
@@ -65,7 +65,7 @@ impl Bystander {
         bystander
     }
 
-    /// Everything since the start.
+    /// Returns all moments since the start.
     pub fn moments(&self) -> Moments {
         Moments {
             waited_for: self.lateness().count,
@@ -73,7 +73,7 @@ impl Bystander {
         }
     }
 
-    /// How late it was.
+    /// Returns the distribution of the lateness.
     pub fn lateness(&self) -> Quantiles {
         self.seen.lateness.quantiles()
     }
@@ -83,14 +83,14 @@ impl Drop for Bystander {
     fn drop(&mut self) {
         self.stops.clear();
         for thread in self.threads.drain(..) {
-            // A panic in it has been printed already.
+            // The panic of a thread has already been printed.
             let _ = thread.join();
         }
     }
 }
 
 impl Seen {
-    /// Until the sender is gone.
+    /// Waits from moment to moment until the sender is dropped.
     fn wait(&self, stopped: &mpsc::Receiver<()>) {
         let mut due = Instant::now();
         loop {
@@ -107,7 +107,7 @@ impl Seen {
 }
 
 impl Moments {
-    /// The part of time that the machine itself was late in, 0 to 1.
+    /// Returns the fraction of time in which the machine itself was late, 0 to 1.
     pub fn share(&self) -> f64 {
         self.missed as f64 / self.waited_for.max(1) as f64
     }

@@ -1,13 +1,14 @@
-//! The canary: does plaintext show up where it must not?
+//! The canary: a search for plaintext in places that must not hold it.
 //!
-//! Everything the lab's servers send comes from a *marked stream*: one mebibyte of pseudo-random
-//! octets, repeated. Any 8 consecutive octets of it are, for all practical purposes, found nowhere
-//! else: a random 8-octet string is one of the 2^20 marks with probability 2^-44. So a place that
-//! holds 8 marked octets in a row has seen the payload, and a place that holds none has not.
+//! Everything that the lab's servers send comes from a *marked stream*: one mebibyte of
+//! pseudo-random octets, repeated. Any 8 consecutive octets of it are, for all practical purposes,
+//! found nowhere else: a random 8-octet string is one of the 2^20 marks with probability 2^-44. So
+//! a place that holds 8 marked octets in a row has seen the payload, and a place that holds none
+//! has not.
 //!
-//! The search looks at every offset, not only at aligned ones. A bitmap of 2^24 bits, indexed by
-//! a multiplicative hash of the 8 octets, throws out 15 offsets of 16 with one memory access; the
-//! rest is looked up in the exact set.
+//! The search looks at every offset, not only at aligned ones. A bitmap of 2^24 bits, indexed by a
+//! multiplicative hash of the 8 octets, rejects 15 offsets of 16 with one memory access. The
+//! remaining offsets are looked up in the exact set.
 
 use anyhow::{Context, Result};
 use serde::Serialize;
@@ -34,7 +35,7 @@ pub struct Marked {
 }
 
 impl Marked {
-    /// The stream of a seed.
+    /// Generates the stream of a seed.
     pub fn new(seed: u64) -> Self {
         let mut state = seed;
         let mut table: Vec<u8> = std::iter::repeat_with(|| split_mix(&mut state).to_be_bytes())
@@ -56,7 +57,7 @@ impl Marked {
         Ok(())
     }
 
-    /// Compares octets received with the stream from offset `at` on. Returns the stream offset of
+    /// Compares received octets with the stream from offset `at` on. Returns the stream offset of
     /// the first octet that differs.
     pub fn first_difference(&self, at: u64, octets: &[u8]) -> Option<u64> {
         let start = at as usize % PERIOD;
@@ -66,21 +67,21 @@ impl Marked {
     }
 }
 
-/// What a search found.
+/// Result of a search.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Sightings {
-    /// Octets looked at.
+    /// Octets searched.
     pub searched: u64,
-    /// Octets that could not be read (pages of the kernel's, mapped into every process).
+    /// Octets that could not be read (kernel pages that are mapped into every process).
     pub unreadable: u64,
     /// Offsets at which 8 marked octets start.
     pub found: u64,
-    /// Where the first one was, for a person.
+    /// Place of the first sighting, in readable form.
     pub first: Option<String>,
 }
 
 impl Sightings {
-    /// Adds what another search found.
+    /// Adds the result of another search.
     pub fn add(&mut self, other: Self) {
         self.searched += other.searched;
         self.unreadable += other.unreadable;
@@ -96,7 +97,7 @@ pub struct Canary {
 }
 
 impl Canary {
-    /// A search for any 8 octets of this stream.
+    /// Prepares a search for any 8 octets of this stream.
     pub fn new(stream: &Marked) -> Self {
         let mut filter = vec![0; 1 << (FILTER_BITS - 6)];
         let marks: HashSet<u64> = windows(&stream.table).collect();
@@ -107,11 +108,12 @@ impl Canary {
         Self { filter, marks }
     }
 
-    /// Searches octets, and text for marks written in hexadecimal. `place` names them to a person.
+    /// Searches octets, and also text for marks in hexadecimal. `place` names the octets in the
+    /// result.
     pub fn search_text(&self, place: &str, text: &[u8]) -> Sightings {
         let mut sightings = self.search(place, text);
         for start in 0..2.min(text.len()) {
-            // Anything that is no pair of digits ends a run of octets: it becomes a gap of zeros.
+            // Anything but a pair of digits ends a run of octets and becomes a gap of zeros.
             let decoded: Vec<u8> = text[start..]
                 .chunks_exact(2)
                 .flat_map(|pair| match hexadecimal(pair) {
@@ -128,7 +130,7 @@ impl Canary {
         sightings
     }
 
-    /// Searches octets. `place` names them to a person.
+    /// Searches octets. `place` names them in the result.
     pub fn search(&self, place: &str, octets: &[u8]) -> Sightings {
         let mut sightings = Sightings {
             searched: octets.len() as u64,
@@ -151,8 +153,8 @@ impl Canary {
         Ok(self.search_text(&path.display().to_string(), &text))
     }
 
-    /// Searches every readable octet of a process's memory. Needs the right to trace it: the same
-    /// user, or root in its user namespace.
+    /// Searches every readable octet of a process's memory. This needs the right to trace the
+    /// process: the same user, or root in its user namespace.
     pub fn search_process(&self, pid: u32) -> Result<Sightings> {
         let maps = fs::read_to_string(format!("/proc/{pid}/maps"))
             .with_context(|| format!("cannot read the memory map of process {pid}"))?;
@@ -165,7 +167,8 @@ impl Canary {
         Ok(sightings)
     }
 
-    /// Chunks overlap by a window less one octet, so that none hides on a border.
+    /// Searches a region in chunks. Chunks overlap by a window less one octet, so that no mark
+    /// hides on a border.
     fn search_region(&self, memory: &File, region: Range<u64>, place: &str) -> Sightings {
         let mut sightings = Sightings::default();
         let mut chunk = vec![0; CHUNK + WINDOW - 1];
@@ -181,7 +184,7 @@ impl Canary {
                         break;
                     }
                 }
-                // Unmapped meanwhile, or a page of the kernel's: skip a page.
+                // Unmapped meanwhile, or a page of the kernel: skip one page.
                 _ => {
                     sightings.unreadable += (region.end - at).min(4096);
                     at += 4096;
@@ -197,7 +200,7 @@ impl Canary {
     }
 }
 
-/// Every 8 consecutive octets, as numbers.
+/// Iterates over every 8 consecutive octets, as numbers.
 fn windows(octets: &[u8]) -> impl Iterator<Item = u64> {
     let (head, tail) = octets.split_at(octets.len().min(WINDOW - 1));
     let mut last = head
@@ -209,13 +212,13 @@ fn windows(octets: &[u8]) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Word and bit of a window in the filter.
+/// Returns word and bit of a window in the filter.
 fn slot(window: u64) -> (usize, u64) {
     let hash = window.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - FILTER_BITS);
     ((hash >> 6) as usize, 1 << (hash & 63))
 }
 
-/// The readable regions of a `/proc/PID/maps`, with their names.
+/// Iterates over the readable regions of a `/proc/PID/maps`, with their names.
 fn readable_regions(maps: &str) -> impl Iterator<Item = (Range<u64>, &str)> {
     maps.lines().filter_map(|line| {
         let mut fields = line.split_whitespace();
@@ -231,7 +234,7 @@ fn hexadecimal(pair: &[u8]) -> Option<u8> {
     Some((digit(pair[0])? << 4 | digit(pair[1])?) as u8)
 }
 
-/// SplitMix64 (Steele, Lea and Flood 2014): statistically sound, and a secret for nobody.
+/// SplitMix64 (Steele, Lea and Flood 2014): statistically sound, but not secret.
 fn split_mix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;
@@ -301,7 +304,7 @@ mod tests {
 
     #[test]
     fn memory_of_this_process_is_searched_and_the_mark_in_it_found() {
-        // A search for a stream this process does not hold, then for eight octets it does.
+        // After the stream is dropped, this process holds only eight octets of it.
         let stream = Marked::new(99);
         let canary = Canary::new(&stream);
         let held = black_box(stream.table[4000..4008].to_vec());

@@ -1,4 +1,5 @@
-//! Mobile node and gateway without pre-shared keys: each proves itself by a certificate of one CA.
+//! Mobile node and gateway without pre-shared keys: each authenticates with a certificate of one
+//! CA.
 
 use crate::daemon::Daemon;
 use crate::host::Host;
@@ -7,16 +8,16 @@ use crate::pair::{DEADLINE, Pair, Tunnel};
 use crate::testbed::find_binary;
 use anyhow::Result;
 
-/// What the CA is called.
+/// Name of the CA.
 pub const CA: &str = "Lab CA";
 
-/// The mobile node's name in its certificate, in openssl's words.
+/// Name of the mobile node in its certificate, in openssl's syntax.
 pub const ALICE: &str = "email:alice@example.net";
 
-/// The gateway's.
+/// Name of the gateway in its certificate, in openssl's syntax.
 pub const GW: &str = "DNS:gw.example.net";
 
-/// Both daemons, not yet connected; the mobile node's certificate is made as ordered.
+/// Starts both daemons, not yet connected. The mobile node's certificate is issued as ordered.
 ///
 /// # Errors
 /// openssl failed, or a daemon does not start.
@@ -24,7 +25,7 @@ pub fn both(order: Order<'_>) -> Result<(Pair, Tunnel)> {
     over(Pair::new("certified")?, order)
 }
 
-/// The same, on a testbed that exists.
+/// Starts both daemons as [`both`] does, on an existing pair.
 ///
 /// # Errors
 /// openssl failed, or a daemon does not start.
@@ -44,7 +45,7 @@ pub fn over(pair: Pair, order: Order<'_>) -> Result<(Pair, Tunnel)> {
     Ok((pair, Tunnel { mobile, gateway }))
 }
 
-/// A daemon with a certificate for a name, issued as ordered by the CA in its folder.
+/// Starts a daemon with a certificate for a name, issued as ordered by the CA in its folder.
 ///
 /// # Errors
 /// openssl failed, or the daemon does not start.
@@ -56,17 +57,18 @@ pub fn start(host: &Host, name: &str, order: Order<'_>, config: &str) -> Result<
 /// Runs `strata` without a daemon, in a host's folder.
 ///
 /// # Errors
-/// It failed; the message has what it said.
+/// `strata` failed; the message has its output.
 pub fn strata(host: &Host, words: &str) -> Result<String> {
     let mut command = host.command(find_binary("strata")?);
     command.args(words.split_whitespace());
     host.run_command(command, DEADLINE)
 }
 
-/// Gives a host what `strata pki` made for it in another one's folder: under `made`, by the CA in `root`.
+/// Copies to a host the files that `strata pki` made for it in another host's folder: the key and
+/// chain from `made`, the CA from `root`.
 ///
 /// # Errors
-/// It did not make that.
+/// A file is missing or cannot be written.
 pub fn hand_out(maker: &Host, host: &Host, id: &str) -> Result<()> {
     let read = |file: &str| std::fs::read_to_string(maker.directory().join(file));
     host.secret("end.key", &read(&format!("made/{id}.key"))?)?;
@@ -74,7 +76,7 @@ pub fn hand_out(maker: &Host, host: &Host, id: &str) -> Result<()> {
     host.file("ca.pem", &read("root/ca.pem")?).map(drop)
 }
 
-/// The mobile node's configuration; it waits for `strata up`.
+/// Configuration of the mobile node, which waits for `strata up`.
 pub const MOBILE_CONFIG: &str = r#"
 [node]
 id = "alice@example.net"
@@ -91,7 +93,7 @@ remote = ["10.8.0.0/16"]
 start = "manual"
 "#;
 
-/// The gateway's.
+/// Configuration of the gateway.
 pub const GATEWAY_CONFIG: &str = r#"
 [node]
 id = "gw.example.net"

@@ -1,4 +1,5 @@
-//! Datagrams all the time, whether or not they arrive: what is under way when something happens.
+//! A continuous flow of datagrams, delivered or not, so that some are under way when an event
+//! happens.
 
 use crate::bait::DISCARD;
 use crate::host::Host;
@@ -10,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Who sends them, until it is dropped.
+/// A sender of datagrams; it stops when dropped.
 pub struct Chatter {
     sent: Arc<AtomicU64>,
     over: Arc<AtomicBool>,
@@ -18,7 +19,7 @@ pub struct Chatter {
 }
 
 impl Chatter {
-    /// From an address of a host to another address, one in each period.
+    /// Sends a datagram from an address of a host to another address in each period.
     ///
     /// # Errors
     /// The host has no such address.
@@ -32,7 +33,7 @@ impl Chatter {
         let (count, stop) = (sent.clone(), over.clone());
         let sender = thread::spawn(move || {
             while !stop.load(Relaxed) {
-                // There may be no way just then.
+                // There may be no route at that moment.
                 let _ = socket.send_to(&[0; 64], (to, DISCARD));
                 count.fetch_add(1, Relaxed);
                 thread::sleep(period);
@@ -45,10 +46,10 @@ impl Chatter {
         })
     }
 
-    /// Waits until so many more were sent, or would have been if there were a way.
+    /// Waits for this many more attempts to send, whether or not there was a route.
     ///
     /// # Errors
-    /// They were not.
+    /// They were not made in time.
     pub fn wait_for(&self, more: u64) -> Result<()> {
         let goal = self.sent.load(Relaxed) + more;
         until("datagrams to be sent", DEADLINE, || {

@@ -1,4 +1,4 @@
-//! `stratad` in a host, and `strata` to talk to it.
+//! `stratad` in a host, and `strata` to control it.
 
 use crate::host::Host;
 use crate::process::{DEADLINE, Process, until};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// A running `stratad`. Killed when dropped; [`Daemon::stop`] ends it as an operator would.
+/// A running `stratad`. It is killed when dropped; [`Daemon::stop`] ends it as an operator would.
 pub struct Daemon {
     host: Host,
     config: PathBuf,
@@ -20,17 +20,17 @@ pub struct Daemon {
 }
 
 impl Host {
-    /// Starts `stratad` with this configuration, to which a `[control]` table with a socket in the
-    /// host's folder is added, and waits until its API answers. Keys are files beside the
+    /// Starts `stratad` with this configuration and waits until its API answers. A `[control]`
+    /// table with a socket in the host's folder is added. Key files are relative to the
     /// configuration: write them with [`Host::secret`] first.
     ///
     /// # Errors
-    /// It is not built, or it ended; the message has its log.
+    /// `stratad` is not built, or it ended; the message has its log.
     pub fn stratad(&self, config: &str) -> Result<Daemon> {
         self.stratad_with(config, &[])
     }
 
-    /// The same with more arguments, which it does not get again when it is started again.
+    /// Starts `stratad` with additional arguments, which [`Daemon::start_again`] does not repeat.
     ///
     /// # Errors
     /// As [`Host::stratad`].
@@ -48,28 +48,29 @@ impl Host {
 }
 
 impl Daemon {
-    /// Runs `strata` with these words and `--json`, and returns what it answers.
+    /// Runs `strata` with these words and `--json`, and returns its answer.
     ///
     /// # Errors
-    /// It failed (the message has what it said), or answered something that is not JSON.
+    /// `strata` failed (the message has its output), or its answer is not JSON.
     pub fn strata(&self, words: &str) -> Result<Value> {
         let answer = self.strata_text(&format!("{words} --json"))?;
         serde_json::from_str(&answer)
             .with_context(|| format!("`strata {words} --json` answered: {answer}"))
     }
 
-    /// Runs `strata` with these words and returns what it prints.
+    /// Runs `strata` with these words and returns its output.
     ///
     /// # Errors
-    /// It failed; the message has what it said.
+    /// `strata` failed; the message has its output.
     pub fn strata_text(&self, words: &str) -> Result<String> {
         self.host.run_command(self.command(words)?, DEADLINE)
     }
 
-    /// Removes the table that drops packets in clear, until the daemon no longer puts it back.
+    /// Removes the table that drops packets in clear, repeatedly until the daemon no longer
+    /// restores it.
     ///
     /// # Errors
-    /// It is put back for ever, or the kernel refuses.
+    /// The daemon keeps restoring it, or the kernel refuses.
     pub fn unguard(&self) -> Result<()> {
         until("the end of the guard", DEADLINE, || {
             self.host.inside(|| Ok(os::clear::remove()?))?;
@@ -79,10 +80,10 @@ impl Daemon {
         })
     }
 
-    /// `strata` with these words, not yet started.
+    /// Prepares `strata` with these words, not yet started.
     ///
     /// # Errors
-    /// It is not built.
+    /// `strata` is not built.
     pub fn command(&self, words: &str) -> Result<Command> {
         let mut command = self.host.command(find_binary("strata")?);
         command.arg("--socket").arg(&self.socket);
@@ -90,10 +91,11 @@ impl Daemon {
         Ok(command)
     }
 
-    /// Runs `strata` with these words, which has to fail and to say this of how to go on.
+    /// Runs `strata` with these words and checks that it fails and that its message contains this
+    /// fix.
     ///
     /// # Errors
-    /// It did not fail, or said something else.
+    /// `strata` did not fail, or its message lacks the fix.
     pub fn refuses(&self, words: &str, fix: &str) -> Result<()> {
         let Err(refusal) = self.strata_text(words) else {
             bail!("`strata {words}` was not refused");
@@ -103,11 +105,11 @@ impl Daemon {
         Ok(())
     }
 
-    /// Asks the API directly, `{"version":1,"request":NAME}` with more fields if `words` has them
-    /// (`{"peer":"office"}`), and returns the answer's line as it came.
+    /// Asks the API directly, with `{"version":1,"request":NAME}` and the fields of `words`
+    /// (`{"peer":"office"}`), and returns the answer's line verbatim.
     ///
     /// # Errors
-    /// It does not answer within a minute, or with an error.
+    /// The API does not answer within two minutes, or answers with an error.
     pub fn ask(&self, request: &str, words: Value) -> Result<String> {
         let mut question = json!({"version": 1, "request": request});
         if let (Some(fields), Some(more)) = (question.as_object_mut(), words.as_object()) {
@@ -117,10 +119,10 @@ impl Daemon {
         asked.with_context(|| format!("{} was asked {question}", self.host.name()))
     }
 
-    /// Asks `strata` again and again until its answer satisfies `enough`.
+    /// Asks `strata` repeatedly until its answer satisfies `enough`.
     ///
     /// # Errors
-    /// The deadline passed; the message has the last answer.
+    /// `strata` failed or the deadline passed; the message has the daemon's log.
     pub fn wait_until(
         &self,
         words: &str,
@@ -136,7 +138,7 @@ impl Daemon {
         waited.with_context(|| format!("its log:\n{}", self.process.log()))
     }
 
-    /// Writes another configuration, which it reads when it is told to.
+    /// Writes another configuration, which the daemon reads at the next reload.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -144,31 +146,31 @@ impl Daemon {
         write(&self.host, config, &self.socket).map(drop)
     }
 
-    /// Writes another configuration and has it read, and returns what is said to that.
+    /// Writes another configuration, reloads it, and returns the output of `strata reload`.
     ///
     /// # Errors
-    /// As [`Daemon::configure`], or it is refused.
+    /// As [`Daemon::configure`], or the configuration is refused.
     pub fn change(&self, config: &str) -> Result<String> {
         self.configure(config)?;
         self.strata_text("reload")
     }
 
-    /// Its process id.
+    /// Returns the process id.
     pub fn pid(&self) -> u32 {
         self.process.pid()
     }
 
-    /// The file its log goes to.
+    /// Returns the file that the log goes to.
     pub fn log_path(&self) -> &Path {
         self.process.log_path()
     }
 
-    /// The process, to look at its log, to wait for it and to signal it.
+    /// Returns the process, to read its log, to wait for it or to signal it.
     pub fn process(&mut self) -> &mut Process {
         &mut self.process
     }
 
-    /// Its API's socket.
+    /// Returns the path of the API's socket.
     pub fn socket(&self) -> &Path {
         &self.socket
     }
@@ -176,7 +178,7 @@ impl Daemon {
     /// Sends SIGTERM and waits for an orderly end.
     ///
     /// # Errors
-    /// It did not end, or not well; the message has its log.
+    /// The daemon did not end, or ended with a failure; the message has its log.
     pub fn stop(&mut self) -> Result<()> {
         let status = self.process.terminate(DEADLINE)?;
         if !status.success() {
@@ -189,7 +191,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// Starts it again with the same configuration, after [`Daemon::stop`] or
+    /// Starts the daemon again with the same configuration, after [`Daemon::stop`] or
     /// [`Process::crash`].
     ///
     /// # Errors
@@ -210,7 +212,7 @@ fn start(host: &Host, config: &Path, socket: &Path, arguments: &[&str]) -> Resul
     command.arg("--config").arg(config).args(arguments);
     let mut process = host.start("stratad", command)?;
     let what = format!("the API of stratad on {}", host.name());
-    // Its socket is there before it knows whether it has everything else that it needs.
+    // The socket exists before the daemon has checked its other requirements.
     let question = json!({"version": 1, "request": "version"});
     process.wait_for(&what, DEADLINE, |_| ask(socket, &question).ok())?;
     Ok(process)

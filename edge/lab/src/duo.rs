@@ -5,7 +5,7 @@
 //!   10.1.0.1  stratad                 charon   10.2.0.1
 //! ```
 //!
-//! Where charon leaves ESP to the kernel it runs in a [`Guest`], which then is what has the address on the
+//! If charon uses the kernel's ESP, it runs in a [`Guest`]. The guest then has the address on the
 //! wire, and `theirs` is a host behind it.
 
 use crate::daemon::Daemon;
@@ -23,7 +23,7 @@ use anyhow::{Result, ensure};
 use serde_json::Value;
 use std::fs;
 
-/// The secret of both ends.
+/// Pre-shared key of both ends.
 pub const PSK: &str = "a key of more than sixteen octets";
 
 /// strongSwan's end, as [`OURS`] expects it.
@@ -52,7 +52,7 @@ pub const THEIRS: Connection<'_> = Connection {
     others: &[],
 };
 
-/// Our end, which waits for `strata up`.
+/// Configuration of our end, which waits for `strata up`.
 pub const OURS: &str = r#"
 [node]
 id = "ours.example"
@@ -70,36 +70,36 @@ start = "manual"
 /// One of the two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Strata's.
+    /// The end of Strata.
     Ours,
-    /// strongSwan's.
+    /// The end of strongSwan.
     Theirs,
 }
 
 /// The two hosts.
 pub struct Duo {
     _bed: Testbed,
-    /// Between them, if something is.
+    /// The NAT between the hosts, if there is one.
     _nat: Option<Host>,
-    /// Where `stratad` runs.
+    /// The host of `stratad`.
     pub ours: Host,
-    /// Where charon runs, or who is behind it.
+    /// The host of charon, or the host behind charon's guest.
     pub theirs: Host,
 }
 
 impl Duo {
-    /// Two hosts that reach each other, without daemons.
+    /// Creates two hosts that reach each other, without daemons.
     pub fn new(name: &str) -> Result<Self> {
         Self::with(name, None, None)
     }
 
-    /// The same with a NAT before one of them. It is the NAT that has the host's address now, and the
-    /// host has 10.3.0.2. Ports are changed too.
+    /// Creates the same network with a NAT in front of one host. The NAT takes over the host's
+    /// address, and the host gets 10.3.0.2. The NAT changes ports too.
     pub fn behind_nat(name: &str, hidden: Side) -> Result<Self> {
         Self::with(name, Some(hidden), None)
     }
 
-    /// Either, with the guest that charon is to run in, if it is.
+    /// Creates either network, with the guest that charon will run in, if any.
     pub fn with(name: &str, hidden: Option<Side>, guest: Option<&Guest>) -> Result<Self> {
         let bed = Testbed::new(name)?;
         let (ours, theirs) = (bed.host("ours")?, bed.host("theirs")?);
@@ -138,8 +138,8 @@ impl Duo {
         })
     }
 
-    /// Gives both ends a certificate of one CA, all with keys that openssl calls `key`: ours as
-    /// [`certified`] has it, theirs where charon looks.
+    /// Issues a certificate of one CA to both ends, all with keys of openssl's type `key`: ours as
+    /// [`certified`] configures it, theirs in the place that charon reads.
     pub fn certify(&self, key: &str) -> Result<()> {
         let order = Order { key, ..GOOD };
         openssl::authority(&self.ours, key, "Lab CA")?;
@@ -156,12 +156,12 @@ impl Duo {
         openssl::order(&self.ours, "DNS:ours.example", order)
     }
 
-    /// Both daemons, not yet connected.
+    /// Starts both daemons, not yet connected.
     pub fn start(&self, ours: &str, theirs: &Connection<'_>) -> Result<(Daemon, Charon)> {
         self.start_with(ours, Origin::Installed, theirs)
     }
 
-    /// The same with a charon from elsewhere.
+    /// Starts both daemons, with a charon of this origin.
     pub fn start_with(
         &self,
         ours: &str,
@@ -171,7 +171,7 @@ impl Duo {
         self.start_told(ours, &[], origin, theirs)
     }
 
-    /// The same with more arguments for our end.
+    /// Starts both daemons, with a charon of this origin and additional arguments for our end.
     pub fn start_told(
         &self,
         ours: &str,
@@ -184,13 +184,14 @@ impl Duo {
         Ok((strata, self.theirs.charon_of(origin, theirs)?))
     }
 
-    /// Carries so many octets each way through the tunnel.
+    /// Carries this many octets each way through the tunnel.
     pub fn carry(&self, octets: u64) -> Result<()> {
         transfer(&self.ours, &self.theirs, "10.2.0.1", octets)?;
         transfer(&self.theirs, &self.ours, "10.1.0.1", octets)
     }
 
-    /// The same where the guest's kernel says that it was its ESP that carried them.
+    /// Carries octets each way and checks, by the counters of the guest's kernel, that its ESP
+    /// carried them.
     pub fn carry_by_kernel(&self, guest: &Guest, octets: u64) -> Result<()> {
         let before = guest.carried()?;
         self.carry(octets)?;
@@ -203,7 +204,7 @@ impl Duo {
     }
 }
 
-/// Waits until our end says, in these words, why there is no tunnel.
+/// Waits until our end reports, in these words, the reason for which there is no tunnel.
 pub fn expect_refusal(strata: &Daemon, words: &[&str]) -> Result<()> {
     let said = |status: &Value| words.iter().all(|word| refusal(status).contains(word));
     let status = strata.wait_until("status", DEADLINE, said)?;
@@ -211,22 +212,22 @@ pub fn expect_refusal(strata: &Daemon, words: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Our end with the certificate that [`Duo::certify`] put into its folder, and without the key that it
-/// would share.
+/// Returns our configuration with the certificate from [`Duo::certify`] in place of the pre-shared
+/// key.
 pub fn certified(ours: &str) -> String {
     let node = "cert = \"chain.pem\"\nkey = \"end.key\"\nca = [\"ca.pem\"]\n[tunnel]";
     ours.replace("psk = \"theirs.psk\"\n", "")
         .replace("[tunnel]", node)
 }
 
-/// The addresses of our end and theirs, or of the NAT before it.
+/// Addresses of our end and their end, or of the NAT in front of it.
 const PUBLIC: [&str; 2] = ["192.0.2.1/24", "192.0.2.2/24"];
 
-/// That of a host behind a NAT, and of the NAT there.
+/// Address of a host behind a NAT, followed by the inner address of the NAT.
 const HIDDEN: &str = "10.3.0.2/24";
 const TRANSLATOR: &str = "10.3.0.1";
 
-/// A NAT between two ends, with an address on the outside.
+/// Creates a NAT between two ends, with this address on the outside.
 fn translate(bed: &Testbed, inside: End<'_>, address: &str, outside: End<'_>) -> Result<Host> {
     let nat = bed.host("nat")?;
     nat.sysctl("net.ipv4.ip_forward", "1")?;
@@ -237,14 +238,14 @@ fn translate(bed: &Testbed, inside: End<'_>, address: &str, outside: End<'_>) ->
     Ok(nat)
 }
 
-/// Puts a host behind a guest, which has this address on the other side.
+/// Puts a host behind a guest that has this address on its other side.
 fn shelter(host: &Host, guest: &Guest, address: &str) -> Result<()> {
     wire::veth(guest.inside(), host.end("eth0", &["10.2.0.1/24"]))?;
     guest.join(address, "10.2.0.254/24")?;
     host.route("default", "10.2.0.254")
 }
 
-/// The port that a datagram seems to come from is never that of IKE.
+/// The translated source port is never a port of IKE.
 const TRANSLATION: &str = "table ip nat {
   chain out {
     type nat hook postrouting priority 100
@@ -253,7 +254,7 @@ const TRANSLATION: &str = "table ip nat {
 }
 ";
 
-/// Gives a host an address that is reached through a tunnel only.
+/// Adds to a host an address that is reached only through a tunnel.
 pub fn add_inner_address(host: &Host, prefix: &str) -> Result<()> {
     Ok(host.netns().netlink()?.add_address("lo", prefix.parse()?)?)
 }

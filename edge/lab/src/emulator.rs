@@ -1,15 +1,16 @@
 //! A wire with a rate, a delay, a queue and bit errors, in real time.
 //!
-//! Each end is a TUN device in some namespace: what the kernel there routes into it, the emulator
-//! reads, and what the emulator writes, the kernel receives. The two directions are independent,
-//! each a thread around a [`sim::Pipe`], the same object simulations drive in virtual time. The
-//! thread sleeps until a packet comes or one is due; the timer is precise to nanoseconds, so there
-//! is nothing to spin for.
+//! Each end is a TUN device in some namespace. The emulator reads the packets that the kernel there
+//! routes into the device, and the kernel receives the packets that the emulator writes. The two
+//! directions are independent: each is a thread around a [`sim::Pipe`], the object that simulations
+//! drive in virtual time. The thread sleeps until a packet arrives or is due. The timer is precise
+//! to nanoseconds, so no spinning is needed.
 //!
-//! What an emulator on a busy machine gets wrong is time: a packet that should have left while
-//! another process had the processor leaves late. So the threads ask for real-time priority, and
-//! how late each packet was is counted and reported ([`Statistics::lateness`]); a measurement can
-//! be judged by it. Where the priority is refused (an ordinary user) the statistics say so.
+//! On a busy machine, the emulator's error is in time: a packet that is due while another process
+//! has the processor leaves late. The threads therefore ask for real-time priority, and the
+//! lateness of each packet is counted and reported ([`Statistics::lateness`]), so that a
+//! measurement can be judged by it. If an ordinary user is refused the priority, the statistics
+//! record it.
 
 use crate::histogram::{Histogram, Quantiles};
 use anyhow::{Context, Result};
@@ -25,29 +26,29 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Packets read before those that have become due meanwhile are released.
+/// Number of packets read before packets that have become due meanwhile are released.
 const BATCH: usize = 32;
 
-/// A packet handed over later than this after its due time counts as late.
+/// Lateness beyond which a packet counts as late.
 pub const LATE: Duration = Duration::from_millis(5);
 
-/// Everything that fits into an IP packet.
+/// Largest size of an IP packet, in octets.
 const LONGEST: usize = 65_535;
 
 const PACKET: u64 = 0;
 const ORDER: u64 = 1;
 
-/// What the two directions of a wire are like.
+/// Properties of the two directions of a wire.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// From the first end to the second.
     pub a_to_b: sim::Settings,
-    /// And back.
+    /// From the second end to the first.
     pub b_to_a: sim::Settings,
 }
 
 impl Settings {
-    /// The same in both directions.
+    /// Uses the same settings in both directions.
     pub const fn symmetric(settings: sim::Settings) -> Self {
         Self {
             a_to_b: settings,
@@ -56,26 +57,26 @@ impl Settings {
     }
 }
 
-/// What one direction did so far.
+/// Counters of one direction.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Statistics {
-    /// Packets the sender's kernel gave us.
+    /// Packets that arrived from the sender's kernel.
     pub offered: u64,
-    /// Packets that arrived, or are on their way and will.
+    /// Packets delivered, including those still under way that will arrive.
     pub delivered: u64,
-    /// Octets of them, IP headers included.
+    /// Octets of the delivered packets, IP headers included.
     pub delivered_octets: u64,
-    /// Packets that found the queue full.
+    /// Packets dropped because the queue was full.
     pub lost_queue: u64,
     /// Packets with at least one bit error.
     pub lost_bit_error: u64,
-    /// Packets the receiver's kernel refused.
+    /// Packets that the receiver's kernel refused.
     pub refused: u64,
-    /// Whether the thread got real-time priority.
+    /// True if the thread got real-time priority.
     pub real_time: bool,
-    /// Packets that were more than [`LATE`].
+    /// Packets that were later than [`LATE`].
     pub late: u64,
-    /// How long after their due time packets were handed to the receiver.
+    /// Delay between the due time of a packet and its hand-over to the receiver.
     pub lateness: Quantiles,
 }
 
@@ -88,7 +89,7 @@ impl Emulator {
     /// Joins two TUN devices. The same seed gives the same bit errors to the same packets.
     ///
     /// # Errors
-    /// No thread or descriptor is to be had.
+    /// No thread or descriptor is available.
     pub fn start(a: Tun, b: Tun, settings: Settings, seed: u64) -> Result<Self> {
         let (a, b) = (Arc::new(a), Arc::new(b));
         let [there, back] = settings.links(seed);
@@ -100,42 +101,42 @@ impl Emulator {
         })
     }
 
-    /// Makes it another wire: nothing is under way, nothing is counted yet, and errors are drawn as
-    /// from the start.
+    /// Replaces the wire by one with other settings: no packet is under way, all counters are zero,
+    /// and the error sequence starts again from the seed.
     pub fn change(&mut self, settings: Settings, seed: u64) {
         for (direction, link) in self.directions.iter_mut().zip(settings.links(seed)) {
             direction.change(link);
         }
     }
 
-    /// What each direction did so far: from the first end to the second, and back.
+    /// Returns the counters of each direction: from the first end to the second, and back.
     pub fn statistics(&self) -> [Statistics; 2] {
         [&self.directions[0], &self.directions[1]].map(|direction| direction.gauges.read())
     }
 }
 
-/// What a direction is like, and what its errors are drawn from.
+/// Settings of a direction, and the seed of its errors.
 type Link = (sim::Settings, u64);
 
 impl Settings {
-    /// The directions draw their errors from different streams.
+    /// Returns a link for each direction. The directions draw their errors from different streams.
     fn links(self, seed: u64) -> [Link; 2] {
         let seed = seed.wrapping_mul(2);
         [(self.a_to_b, seed), (self.b_to_a, seed.wrapping_add(1))]
     }
 }
 
-/// A direction, seen from outside its thread.
+/// A direction, as seen from outside its thread.
 struct Handle {
     gauges: Arc<Gauges>,
-    /// The thread ends when this is gone.
+    /// Channel to the thread, which ends when it is dropped.
     orders: Option<Sender<Order>>,
-    /// Tells the thread to look whether there is an order.
+    /// Wakes the thread to look for an order.
     wake: Arc<EventFd>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Become another link, and count there.
+/// An order to become another link, with its new counters.
 struct Order(Pipe<Vec<u8>>, Arc<Gauges>);
 
 impl Handle {
@@ -172,7 +173,8 @@ impl Handle {
         self.gauges = Arc::default();
         if let Some(orders) = &self.orders {
             let order = Order(Pipe::new(settings, seed), self.gauges.clone());
-            // A thread that has ended, for its devices are gone, needs none.
+            // The send fails only if the thread has ended with its devices; then no order is
+            // needed.
             let _ = orders.send(order);
         }
         self.wake();
@@ -189,13 +191,13 @@ impl Drop for Handle {
         self.orders = None;
         self.wake();
         if let Some(thread) = self.thread.take() {
-            // A panic in it has been printed already.
+            // The thread's panic has already been printed.
             let _ = thread.join();
         }
     }
 }
 
-/// What a direction's thread writes and anybody reads.
+/// Counters that a direction's thread writes and any thread reads.
 #[derive(Default)]
 struct Gauges {
     link: Mutex<sim::Statistics>,
@@ -222,7 +224,7 @@ impl Gauges {
     }
 }
 
-/// One direction: what its thread works on.
+/// State of one direction, owned by its thread.
 struct Direction {
     from: Arc<Tun>,
     to: Arc<Tun>,
@@ -234,7 +236,7 @@ struct Direction {
 }
 
 impl Direction {
-    /// Until it is told to stop, or the sender's device is gone with its namespace.
+    /// Runs until an order to stop arrives, or the sender's device is gone with its namespace.
     fn run(&mut self, poller: &mut Poller) {
         self.gauges
             .real_time
@@ -257,9 +259,9 @@ impl Direction {
         }
     }
 
-    /// Does what it is told to; returns whether it goes on.
+    /// Carries out the pending orders. Returns false if the direction must stop.
     fn take_order(&mut self) -> bool {
-        // It was readable a moment ago, and nobody else reads it.
+        // The descriptor was readable a moment ago, and this thread is its only reader.
         let _ = self.wake.read();
         loop {
             match self.orders.try_recv() {

@@ -1,7 +1,7 @@
-//! Durations, counted while they happen and read by anybody at any time.
+//! A histogram of durations, recorded by several threads and readable at any time.
 //!
-//! Buckets are an eighth of an octave wide, so a quantile is at most 12.5 % too high and never
-//! too low; one atomic addition records a value.
+//! Buckets are an eighth of an octave wide, so a quantile is at most 12.5 % too high and never too
+//! low. One atomic addition records a value.
 
 use serde::Serialize;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -16,18 +16,18 @@ pub struct Histogram {
     max: AtomicU64,
 }
 
-/// What a histogram says, in microseconds.
+/// Quantiles of a histogram, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Quantiles {
-    /// How many durations were recorded.
+    /// Number of recorded durations.
     pub count: u64,
-    /// Half of them were not longer than this.
+    /// Median.
     pub p50_us: f64,
-    /// 99 % were not longer.
+    /// 99th percentile.
     pub p99_us: f64,
-    /// 99.9 % were not longer.
+    /// 99.9th percentile.
     pub p999_us: f64,
-    /// The longest.
+    /// Longest duration.
     pub max_us: f64,
 }
 
@@ -48,7 +48,7 @@ impl Histogram {
         self.max.fetch_max(nanos, Relaxed);
     }
 
-    /// The quantiles of everything recorded so far.
+    /// Returns the quantiles of everything recorded so far.
     pub fn quantiles(&self) -> Quantiles {
         let counts: Vec<u64> = self.buckets.iter().map(|b| b.load(Relaxed)).collect();
         let count: u64 = counts.iter().sum();
@@ -72,13 +72,14 @@ impl Histogram {
     }
 }
 
-/// Values below 8 have buckets of their own; above, three bits after the leading one choose.
+/// Returns the bucket of a value. Values below 8 have their own buckets; above, the three bits
+/// after the leading one choose.
 fn bucket(nanos: u64) -> usize {
     let octave = u64::from(nanos.max(STEPS).ilog2()) - 3;
     (octave * STEPS + (nanos >> octave)) as usize
 }
 
-/// The largest value in a bucket.
+/// Returns the largest value in a bucket.
 fn last_of(index: usize) -> u64 {
     let octave = (index as u64 / STEPS).saturating_sub(1);
     let first = (index as u64 - octave * STEPS) << octave;

@@ -1,4 +1,4 @@
-//! A host: one network namespace, a folder for its files, and the processes in it.
+//! A host: one network namespace, a folder for its files, and the processes that run there.
 
 use crate::process::{DEADLINE, Process, until};
 use anyhow::{Context, Result, bail};
@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// A host of a [`crate::testbed::Testbed`]. Its namespace vanishes with the last clone and process
-/// in it.
+/// A host of a [`crate::testbed::Testbed`]. Its namespace disappears with the last clone and the
+/// last process inside.
 #[derive(Clone)]
 pub struct Host {
     name: String,
@@ -21,9 +21,9 @@ pub struct Host {
     netns: NetNs,
 }
 
-/// One end of a wire that is to be: a host, the device it will have there, its addresses.
+/// One end of a planned wire: a host, a name for the device there, and its addresses.
 pub struct End<'a> {
-    /// Where.
+    /// Host of this end.
     pub host: &'a Host,
     /// The device's name, at most 15 octets.
     pub device: &'a str,
@@ -40,22 +40,22 @@ impl Host {
         })
     }
 
-    /// Its name.
+    /// Returns the host's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Where its files are.
+    /// Returns the folder of the host's files.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Its namespace.
+    /// Returns the host's namespace.
     pub fn netns(&self) -> &NetNs {
         &self.netns
     }
 
-    /// An end for a wire of [`crate::wire`].
+    /// Describes an end of a wire for [`crate::wire`].
     pub fn end<'a>(&'a self, device: &'a str, addresses: &'a [&'a str]) -> End<'a> {
         End {
             host: self,
@@ -64,8 +64,8 @@ impl Host {
         }
     }
 
-    /// Runs a function in the host's namespace, on a thread of its own. Processes are started
-    /// with [`Host::spawn`] instead: they would die with that thread.
+    /// Runs a function in the host's namespace, on a separate thread. Start processes with
+    /// [`Host::spawn`] instead: the kernel would kill them when that thread ends.
     pub fn inside<T: Send>(&self, function: impl FnOnce() -> Result<T> + Send) -> Result<T> {
         self.netns.enter(function)?
     }
@@ -105,15 +105,16 @@ impl Host {
         Ok(path)
     }
 
-    /// A command that will start in this host's namespace and die with the thread that starts it.
+    /// Prepares a command that starts in this host's namespace and dies with the thread that starts
+    /// it.
     pub fn command(&self, program: impl AsRef<Path>) -> Command {
         let mut command = self.netns.command(program.as_ref());
         command.current_dir(&self.directory);
         command
     }
 
-    /// Starts a command line (words separated by spaces, no quoting). What it writes goes to
-    /// `NAME.log` in the host's folder, where `NAME` is the program's.
+    /// Starts a command line (words separated by spaces, no quoting). Its output goes to `NAME.log`
+    /// in the host's folder, where `NAME` is that of the program.
     pub fn spawn(&self, line: &str) -> Result<Process> {
         let (program, arguments) = words(line)?;
         let mut command = self.command(program);
@@ -121,14 +122,15 @@ impl Host {
         self.start(program, command)
     }
 
-    /// Starts a command made by [`Host::command`]; its output goes to `NAME.log`.
+    /// Starts a command made by [`Host::command`]. Its output goes to `NAME.log`.
     pub fn start(&self, name: &str, command: Command) -> Result<Process> {
         let name = name.rsplit('/').next().unwrap_or(name);
         let log = self.directory.join(format!("{name}.log"));
         Process::start(&self.process_name(name), command, log)
     }
 
-    /// As [`Host::start`], but the caller reads the output from the child's pipe.
+    /// Starts a command as [`Host::start`] does, but the caller reads its output from the child's
+    /// pipe.
     pub fn start_piped(&self, name: &str, command: Command) -> Result<Process> {
         let log = self.directory.join(format!("{name}.log"));
         Process::start_piped(&self.process_name(name), command, log)
@@ -162,10 +164,10 @@ impl Host {
         Ok(count.parse()?)
     }
 
-    /// Runs a command line to its end and returns what it wrote.
+    /// Runs a command line to its end and returns its output.
     ///
     /// # Errors
-    /// It failed (the message has its output) or did not end within a minute.
+    /// The command failed (the message has its output) or did not end within two minutes.
     pub fn run(&self, line: &str) -> Result<String> {
         let (program, arguments) = words(line)?;
         let mut command = self.command(program);
@@ -173,10 +175,10 @@ impl Host {
         self.run_command(command, DEADLINE)
     }
 
-    /// Runs a command made by [`Host::command`] to its end and returns what it wrote.
+    /// Runs a command made by [`Host::command`] to its end and returns its output.
     ///
     /// # Errors
-    /// It failed (the message has its output) or the deadline passed.
+    /// The command failed (the message has its output) or the deadline passed.
     pub fn run_command(&self, command: Command, deadline: Duration) -> Result<String> {
         let shown = format!("{command:?}");
         let program = command.get_program().to_string_lossy().into_owned();
@@ -192,7 +194,7 @@ impl Host {
         Ok(output)
     }
 
-    /// Waits until something listens on a TCP port of this host.
+    /// Waits until a program listens on a TCP port of this host.
     pub fn wait_for_port(&self, address: &str, deadline: Duration) -> Result<()> {
         let what = format!("{address} on {}", self.name);
         until(&what, deadline, || {
@@ -204,7 +206,7 @@ impl Host {
         format!("{program} on {}", self.name)
     }
 
-    /// Commands of one name may run at the same time.
+    /// Creates a log file with an unused name: commands of one name may run at the same time.
     fn unused_log(&self, name: &str) -> Result<PathBuf> {
         for number in 0.. {
             let path = self.directory.join(format!("{name}-{number}.out"));

@@ -6,8 +6,8 @@ use os::poll::{Interest, Poller};
 use os::signals::{Signal, Signals};
 use std::thread;
 
-/// From now on a signal that asks this process to end removes its testbeds first. Call it before
-/// any other thread exists.
+/// Makes a signal that asks this process to end remove its testbeds first. Call it before any other
+/// thread exists.
 ///
 /// # Errors
 /// The kernel refuses.
@@ -25,7 +25,7 @@ pub fn tidy() -> Result<(), Obstacle> {
             if let Some(signal) = signals.next_signal() {
                 testbed::remove_all();
                 eprintln!("\ninterrupted");
-                // As a shell tells it.
+                // The exit status that a shell reports for a signal.
                 std::process::exit(128 + signal as i32);
             }
         }

@@ -1,7 +1,6 @@
-//! The pair with addresses inside that the gateway lends: it has a pool, the others ask.
+//! A pair whose gateway leases inner addresses from a pool to the other hosts.
 //!
-//! The host between connects as well, over its own wire to the gateway, where two are needed who
-//! want an address.
+//! Tests that need two clients also connect the host between, over its own wire to the gateway.
 
 use crate::daemon::Daemon;
 use crate::duo::THEIRS;
@@ -11,18 +10,18 @@ use crate::strongswan::Connection;
 use anyhow::Result;
 use os::netlink::Netlink;
 
-/// What the gateway lends from.
+/// Pool that the gateway leases from.
 pub const POOL: &str = r#"["10.9.0.0/24", "2001:db8:9::/64"]"#;
 
-/// The name server that it tells of.
+/// Name server that the gateway announces.
 pub const SERVER: &str = "10.8.0.53";
 
-/// Somebody who asks for addresses.
+/// A client that requests addresses.
 #[derive(Clone, Copy, Debug)]
 pub struct Borrower {
     /// Its identity.
     pub id: &'static str,
-    /// Its address inside: `["dynamic"]` asks for one.
+    /// Inner addresses; `["dynamic"]` requests them from the gateway.
     pub local: &'static str,
     /// `auto` or `manual`.
     pub start: &'static str,
@@ -42,7 +41,7 @@ pub const BOB: Borrower = Borrower {
 };
 
 impl Pair {
-    /// The gateway's daemon, which lends addresses of these prefixes to both.
+    /// Starts the gateway's daemon, which leases addresses of these prefixes to both clients.
     ///
     /// # Errors
     /// Those of [`Host::stratad`].
@@ -51,7 +50,7 @@ impl Pair {
         self.gateway.stratad(&lender_config(&self.gateway, pool))
     }
 
-    /// The daemon of the mobile node or of the host between.
+    /// Starts the daemon of the mobile node or of the host between, as a client.
     ///
     /// # Errors
     /// Those of [`Host::stratad`].
@@ -61,7 +60,7 @@ impl Pair {
     }
 }
 
-/// The gateway's configuration without `[control]`; what it remembers is in the host's folder.
+/// Returns the gateway's configuration without `[control]`. Its store is in the host's folder.
 pub fn lender_config(host: &Host, pool: &str) -> String {
     let store = host.directory().join("strata.redb");
     let local = format!("{PROTECTED:?}");
@@ -82,7 +81,7 @@ pub fn lender_config(host: &Host, pool: &str) -> String {
     )
 }
 
-/// The configuration of who asks, without `[control]`.
+/// Returns the configuration of a client, without `[control]`.
 pub fn borrower_config(borrower: &Borrower) -> String {
     let Borrower { id, local, start } = borrower;
     format!(
@@ -92,7 +91,7 @@ pub fn borrower_config(borrower: &Borrower) -> String {
     )
 }
 
-/// charon of a [`crate::duo::Duo`] as one who asks for addresses of both families.
+/// charon of a [`crate::duo::Duo`] as a client that requests addresses of both families.
 pub const CHARON: Connection<'_> = Connection {
     local: "dynamic",
     remote: "10.1.0.0/24, fd00:1::/64",
@@ -100,7 +99,7 @@ pub const CHARON: Connection<'_> = Connection {
     ..THEIRS
 };
 
-/// Our end of a tunnel in which we lend charon its addresses.
+/// Returns the configuration of our end in a tunnel in which we lease charon its addresses.
 pub fn lender_of_charon(ours: &Host) -> String {
     let store = ours.directory().join("strata.redb");
     format!(
@@ -124,7 +123,7 @@ pool = "lent"
     )
 }
 
-/// The addresses that the kernel has on the tunnel's device, sorted.
+/// Returns the addresses of the tunnel's device, sorted.
 ///
 /// # Errors
 /// There is no such device.
@@ -135,18 +134,19 @@ pub fn on_device(host: &Host) -> Result<Vec<String>> {
     Ok(texts)
 }
 
-/// The prefixes that the kernel leads into the tunnel's device, sorted; `default` is all of IPv4.
+/// Returns the prefixes that the kernel routes into the tunnel's device, sorted; `default` is all
+/// of IPv4.
 ///
 /// # Errors
-/// The kernel's.
+/// Those of the kernel.
 pub fn led_into_tunnel(host: &Host) -> Result<Vec<String>> {
     routes(host, "dev strata0 ")
 }
 
-/// The prefixes of which the kernel drops what is not led into the tunnel.
+/// Returns the prefixes that the kernel drops if they are not routed into the tunnel.
 ///
 /// # Errors
-/// The kernel's.
+/// Those of the kernel.
 pub fn black_holes(host: &Host) -> Result<Vec<String>> {
     routes(host, "blackhole ")
 }

@@ -2,27 +2,32 @@
 //!
 //! * [`testbed`], [`host`], [`wire`]: hosts (namespaces), wires between them and the processes
 //!   ([`process`], [`daemon`]) that run in them. A test reads like a drawing of the network.
-//! * [`emulator`]: a wire with a rate, a delay, a queue and bit errors, in real time; [`vigil`] keeps
-//!   the machine awake for it, [`bystander`] sees whether it was.
-//! * [`pair`], [`plain`], [`certified`], [`lending`], [`transfer`], [`chatter`], [`volley`], [`spis`], [`wiretap`], [`tshark`],
-//!   [`strongswan`], [`libreswan`], [`origin`], [`duo`], [`openssl`], [`account`]: what end-to-end tests are made of.
-//! * [`walk`]: a mobile node between foreign agents, for tests of Mobile IPv4 and for the demo that walks.
-//! * [`guest`]: a machine with a kernel of its own, for peers that leave ESP to it.
-//! * [`bait`], [`canary`]: whether plaintext shows up where it must not.
+//! * [`emulator`]: a wire with a rate, a delay, a queue and bit errors, in real time. [`vigil`]
+//!   keeps the machine awake for it, [`bystander`] measures how far the machine delayed it.
+//! * [`pair`], [`plain`], [`certified`], [`lending`], [`transfer`], [`chatter`], [`volley`],
+//!   [`spis`], [`wiretap`], [`tshark`], [`strongswan`], [`libreswan`], [`origin`], [`duo`],
+//!   [`openssl`], [`account`]: parts of end-to-end tests.
+//! * [`walk`]: a mobile node between foreign agents, for tests of Mobile IPv4 and for the roaming
+//!   demo.
+//! * [`guest`]: a machine with its own kernel, for peers that use the kernel's ESP.
+//! * [`bait`], [`canary`]: detectors of plaintext in places that must not see it.
 //! * [`scene`]: the network of the demo and of the figures.
-//! * [`demo`]: the whole of Strata at work, measured (`strata demo`); [`spectator`]: demos from outside.
+//! * [`demo`]: the whole of Strata at work, measured (`strata demo`). [`spectator`]: demos seen
+//!   from outside.
 //! * [`experiment`], [`figures`], [`plot`], [`page`]: the figures of the papers, measured, judged,
 //!   drawn and put on one page (`strata lab`).
-//! * [`matrix`]: Strata with every strongSwan at hand, each pair of choices in some cell.
-//! * [`mod@bench`]: what setting up tunnels costs a responder, and what a packet costs (`strata bench`); [`bare`]: the
-//!   data plane in memory, for whoever times it.
-//! * `legacy`: the algorithms that papers were measured with, if the feature of this name is on.
-//! * [`obstacle`]: what keeps a machine from all this, with the fix.
-//! * [`histogram`]: durations by how many there are; [`interrupt`]: Ctrl-C, so that what was made is taken down.
+//! * [`matrix`]: Strata against every available strongSwan, with each pair of options in at least
+//!   one cell.
+//! * [`mod@bench`]: the cost of tunnel setup at a responder and of a packet (`strata bench`).
+//!   [`bare`]: the data plane in memory, for benchmarks.
+//! * `legacy`: the algorithms that the papers were measured with, if the feature of this name is
+//!   on.
+//! * [`obstacle`]: reasons for which a machine cannot run the lab, each with a fix.
+//! * [`histogram`]: a histogram of durations. [`interrupt`]: Ctrl-C, with removal of the testbeds.
 //! * [`runner`] and the attribute [`test`]: tests in processes and namespaces of their own.
 //!
-//! Devices, addresses and routes are made through `os`, not by tools of the system. Everything
-//! dies with the process that made it.
+//! Devices, addresses and routes are made through `os`, not with the system's tools. Everything
+//! disappears with the process that made it.
 
 pub mod account;
 pub mod bait;

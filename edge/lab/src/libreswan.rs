@@ -1,12 +1,13 @@
-//! pluto, libreswan's IKEv2 daemon, as another peer that is not ours. It has no ESP but the kernel's, so it
-//! runs in a [`Guest`]: on the packages of another Debian release that `edge/lab/unpack` unpacked.
+//! pluto, libreswan's IKEv2 daemon, as another foreign peer. Its only ESP is the kernel's, so it
+//! runs in a [`Guest`], from packages of another Debian release that `edge/lab/unpack` unpacked.
 
 use crate::guest::Guest;
 use crate::host::Host;
 use crate::origin;
 use anyhow::Result;
 
-/// What [`crate::duo::OURS`] expects, if the secret is the same. Routes are the guest's own.
+/// The connection that [`crate::duo::OURS`] expects, given the same pre-shared key. The guest has
+/// its own routes.
 const CONNECTION: &str = "config setup
 	logtime=no
 	uniqueids=no
@@ -27,7 +28,7 @@ conn peer
 	auto=add
 ";
 
-/// What starts it in its root, one line after the other.
+/// Commands that start pluto in its root, in this order.
 const START: [&str; 4] = [
     "certutil -N -d sql:/run/nss --empty-password",
     "/usr/libexec/ipsec/pluto --config /run/ipsec.conf --secretsfile /run/ipsec.secrets --nssdir /run/nss \
@@ -36,17 +37,18 @@ const START: [&str; 4] = [
     "/usr/libexec/ipsec/whack --ctlsocket /run/pluto.ctl --listen",
 ];
 
-/// A running pluto. Killed with its guest when dropped.
+/// A running pluto. It is killed with its guest when dropped.
 pub struct Pluto {
     guest: Guest,
     root: String,
 }
 
 impl Pluto {
-    /// Starts one that is connected to when told to, and answers. The guest is on its wires.
+    /// Starts a pluto that responds, and initiates only on request. The guest must already be on
+    /// its wires.
     ///
     /// # Errors
-    /// It is not unpacked, or does not start.
+    /// pluto is not unpacked, or does not start.
     pub fn start(guest: Guest, files: &Host, psk: &str) -> Result<Self> {
         files.file("ipsec.conf", CONNECTION)?;
         let secret = format!("@theirs.example @ours.example : PSK \"{psk}\"\n");
@@ -68,18 +70,19 @@ impl Pluto {
         Ok(pluto)
     }
 
-    /// Connects, and returns once the child SA is up. The answer tells the exchanges.
+    /// Initiates the connection, and returns once the child SA is up. The answer lists the
+    /// exchanges.
     ///
     /// # Errors
-    /// It did not come up; the message has pluto's account of it.
+    /// The child SA did not come up; the message has pluto's report.
     pub fn initiate(&self) -> Result<String> {
         self.whack("--initiate")
     }
 
-    /// Makes new keys for the child and for its IKE SA.
+    /// Rekeys the child SA, then its IKE SA.
     ///
     /// # Errors
-    /// There are none to be replaced.
+    /// There are no SAs to rekey.
     pub fn rekey(&self) -> Result<()> {
         self.whack("--rekey-child")?;
         self.whack("--rekey-ike").map(drop)
@@ -93,15 +96,15 @@ impl Pluto {
         self.whack("--terminate")
     }
 
-    /// Its version: `Libreswan 5.2`.
+    /// Returns the version: `Libreswan 5.2`.
     ///
     /// # Errors
-    /// It does not answer.
+    /// pluto does not answer.
     pub fn version(&self) -> Result<String> {
         Ok(self.whack("--version")?.trim().to_owned())
     }
 
-    /// What it runs in.
+    /// Returns the guest that pluto runs in.
     pub fn guest(&self) -> &Guest {
         &self.guest
     }

@@ -1,18 +1,18 @@
-//! What keeps this machine from carrying a testbed, and what a person does about it.
+//! Problems of a machine that keep it from running the lab, each with a fix.
 
 use std::fmt;
 
-/// A problem of the machine, not of what is tested on it.
+/// A problem of the machine, not of the software under test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Obstacle {
-    /// What is wrong.
+    /// Description of the problem.
     pub message: String,
-    /// What to do.
+    /// Instruction that fixes the problem.
     pub fix: String,
 }
 
 impl Obstacle {
-    /// A problem and its fix.
+    /// Creates an obstacle from a problem and its fix.
     pub fn new(message: impl Into<String>, fix: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -29,7 +29,7 @@ impl fmt::Display for Obstacle {
 
 impl std::error::Error for Obstacle {}
 
-/// A refusal whose cause `os` knows ends with the fix, after a colon.
+/// An error of `os` with a known cause ends with its fix, after a colon.
 impl From<os::Error> for Obstacle {
     fn from(error: os::Error) -> Self {
         let text = error.to_string();

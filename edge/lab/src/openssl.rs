@@ -1,9 +1,9 @@
-//! Certificates made by openssl, in the folder of a host: what a CA that is not ours gives out.
+//! Certificates made by openssl in the folder of a host, as issued by a CA that is not ours.
 
 use crate::host::Host;
 use anyhow::Result;
 
-/// A key for ECDSA over P-256, in openssl's words.
+/// A key for ECDSA over P-256, in openssl's syntax.
 pub const EC: &str = "ec -pkeyopt ec_paramgen_curve:P-256";
 /// A key for ECDSA over P-384.
 pub const P384: &str = "ec -pkeyopt ec_paramgen_curve:P-384";
@@ -12,20 +12,20 @@ pub const RSA: &str = "rsa -pkeyopt rsa_keygen_bits:2048";
 /// A key for Ed25519.
 pub const ED25519: &str = "ed25519";
 
-/// How one end's certificate is made.
+/// Parameters of one end's certificate.
 #[derive(Clone, Copy, Debug)]
 pub struct Order<'a> {
-    /// The key, in openssl's words.
+    /// Type of the key, in openssl's syntax.
     pub key: &'a str,
-    /// Whether an intermediate stands between it and the CA.
+    /// True if the chain has an intermediate CA.
     pub intermediate: bool,
-    /// When it ends, in openssl's words.
+    /// Validity, in openssl's syntax.
     pub validity: &'a str,
-    /// More lines of extensions.
+    /// Additional lines of extensions.
     pub extensions: &'a str,
 }
 
-/// What everybody accepts.
+/// A certificate that every peer accepts.
 pub const GOOD: Order<'_> = Order {
     key: EC,
     intermediate: false,
@@ -33,7 +33,7 @@ pub const GOOD: Order<'_> = Order {
     extensions: "",
 };
 
-/// A CA: `ca.pem` and `ca.key`.
+/// Creates a CA: `ca.pem` and `ca.key`.
 ///
 /// # Errors
 /// openssl failed.
@@ -44,7 +44,7 @@ pub fn authority(host: &Host, key: &str, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// `end.key` and `chain.pem` for a name, as ordered from the CA in the host's folder.
+/// Creates `end.key` and `chain.pem` for a name, as ordered from the CA in the host's folder.
 ///
 /// # Errors
 /// openssl failed.
@@ -70,7 +70,8 @@ pub fn order(host: &Host, name: &str, order: Order<'_>) -> Result<()> {
     Ok(())
 }
 
-/// `ca.crl` of the CA in the host's folder, which revokes nothing; its times in openssl's words.
+/// Creates `ca.crl` of the CA in the host's folder, which revokes nothing. Its times are in
+/// openssl's syntax.
 ///
 /// # Errors
 /// openssl failed.
@@ -115,6 +116,6 @@ fn make_key(host: &Host, key: &str, file: &str) -> Result<()> {
     host.run(&format!("chmod 600 {file}")).map(drop)
 }
 
-/// For openssl's `ca`, the command that can date a certificate back.
+/// Configuration for openssl's `ca`, the command that can backdate a certificate.
 const ISSUE: &str = "[any]\ncommonName=supplied\n[ca]\ndefault_ca=one\n[one]\ndatabase=index.txt\n\
                      new_certs_dir=.\nrand_serial=yes\ndefault_md=default\npolicy=any\n";

@@ -1,30 +1,30 @@
-//! Where a peer's programs come from, and what they run on.
+//! Origins of a peer's programs, and the machines that they run on.
 
 use crate::guest::Guest;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 
-/// Where a charon comes from.
+/// Origin of a charon.
 pub enum Origin {
-    /// This machine has it installed.
+    /// Installed on this machine.
     Installed,
-    /// The packages of another Debian release were unpacked into a folder (`edge/lab/unpack`): it
-    /// runs there on its own libraries.
+    /// Unpacked into a folder from packages of another Debian release (`edge/lab/unpack`). It runs
+    /// there on its own libraries.
     Unpacked(PathBuf),
-    /// This machine's, on a kernel that has ESP.
+    /// Installed on this machine, but run in a guest whose kernel has ESP.
     Guest(Guest),
 }
 
 impl Origin {
-    /// That of the [`unpacked`] packages.
+    /// Returns the origin of the [`unpacked`] packages.
     ///
     /// # Errors
-    /// There are none.
+    /// No packages are unpacked.
     pub fn newer() -> Result<Self> {
         unpacked().map(Self::Unpacked)
     }
 
-    /// The machine that it runs on, if it has one of its own.
+    /// Returns the guest that charon runs in, if it runs in one.
     pub fn guest(&self) -> Option<&Guest> {
         match self {
             Self::Guest(guest) => Some(guest),
@@ -33,11 +33,11 @@ impl Origin {
     }
 }
 
-/// The folder that `edge/lab/unpack` unpacked into: `$STRATA_UNPACKED`, or `unpacked` beside this
-/// executable or up to three folders up.
+/// Returns the folder that `edge/lab/unpack` unpacked into: `$STRATA_UNPACKED`, or `unpacked` in
+/// the folder of this executable or up to two folders above.
 ///
 /// # Errors
-/// It is not there.
+/// There is no such folder.
 pub fn unpacked() -> Result<PathBuf> {
     let named = std::env::var_os("STRATA_UNPACKED").map(PathBuf::from);
     let executable = std::env::current_exe().unwrap_or_default();
@@ -51,7 +51,7 @@ pub fn unpacked() -> Result<PathBuf> {
     found.with_context(|| format!("no packages of another release are unpacked: {fix}"))
 }
 
-/// `unpack` makes this file last.
+/// Checks for the file that `unpack` creates last.
 fn is_unpacked(root: &Path) -> bool {
     root.join("unpacked").is_file()
 }

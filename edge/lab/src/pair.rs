@@ -9,8 +9,8 @@
 //!  10.1.0.2, fd00:1::2 <== tunnel ==> 10.8.0.1, fd00:8::1
 //! ```
 //!
-//! Routes are default routes, so whatever the mobile node does not protect leaves in clear and
-//! passes the host between: a router, or a licensed node, or where somebody taps the wire.
+//! All routes are default routes. Packets that the mobile node does not protect therefore leave in
+//! clear and pass the host between: a router, a licensed node, or a tap on the wire.
 
 use crate::daemon::Daemon;
 use crate::emulator::{Emulator, Settings};
@@ -26,57 +26,57 @@ use serde_json::Value;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-/// What the gateway protects, in each family.
+/// Prefixes that the gateway protects, one per family.
 pub const PROTECTED: [&str; 2] = ["10.8.0.0/16", "fd00:8::/64"];
 
-/// An address inside, at the gateway.
+/// Inner addresses of the gateway.
 pub const GATEWAY: [&str; 2] = ["10.8.0.1", "fd00:8::1"];
 
-/// The address inside of the mobile node.
+/// Inner addresses of the mobile node.
 pub const MOBILE: [&str; 2] = ["10.1.0.2", "fd00:1::2"];
 
 /// The addresses of a host behind the mobile node, if there is one.
 pub const BEHIND: [&str; 2] = ["10.1.0.130", "fd00:1::8002"];
 
-/// The licensed node's identity, if the host between is one.
+/// Identity of the licensed node, if the host between is one.
 pub const LICENSED: &str = "fa.example.net";
 
 /// A licence for the licensed node to read the headers, as a configuration writes it.
 pub const HEADERS: &str = r#"[{ node = "fa.example.net", zones = ["headers"], right = "read" }]"#;
 
-/// Nobody reads anything.
+/// No licence for any node.
 pub const NOBODY: &str = "[]";
 
-/// What mobile node and gateway know each other by, in `tunnel.psk`.
+/// Pre-shared key of the mobile node and the gateway, in `tunnel.psk`.
 pub const TUNNEL_KEY: &str = "a key between mobile node and gateway";
 
-/// What gateway and licensed node know each other by, in `node.psk`.
+/// Pre-shared key of the gateway and the licensed node, in `node.psk`.
 pub const NODE_KEY: &str = "a key between gateway and licensed node";
 
 /// The three hosts.
 pub struct Pair {
     bed: Testbed,
-    /// The wire between mobile node and the host between, if it is not an ideal one.
+    /// The wire between the mobile node and the host between, if it is emulated.
     _hop: Option<Emulator>,
-    /// The mobile node, which connects.
+    /// The mobile node, which initiates.
     pub mobile: Host,
     /// The host that all packets pass.
     pub between: Host,
-    /// The gateway, which answers.
+    /// The gateway, which responds.
     pub gateway: Host,
 }
 
-/// What one end wants of a tunnel's zones.
+/// One end's settings for the zones of a tunnel.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms<'a> {
     /// `accept`, `require` or `refuse`.
     pub zones: &'a str,
-    /// The list of licences.
+    /// List of licences, as a configuration writes it.
     pub licences: &'a str,
 }
 
 impl<'a> Terms<'a> {
-    /// Zones for whoever has these licences.
+    /// Requires zones, readable by the nodes that these licences name.
     pub const fn requiring(licences: &'a str) -> Self {
         Terms {
             zones: "require",
@@ -90,7 +90,7 @@ impl<'a> Terms<'a> {
         licences: NOBODY,
     };
 
-    /// Zones that nobody else may read.
+    /// Zones that only the two endpoints can read.
     pub const ZONED: Self = Terms {
         zones: "require",
         licences: NOBODY,
@@ -102,7 +102,8 @@ impl<'a> Terms<'a> {
         licences: HEADERS,
     };
 
-    /// `zones = "refuse"` beside licences would be a fault.
+    /// Leaves out `licences` if there are none: with `zones = "refuse"` they are a configuration
+    /// error.
     pub(crate) fn text(&self) -> String {
         match self.licences {
             NOBODY => format!("zones = \"{}\"", self.zones),
@@ -112,7 +113,7 @@ impl<'a> Terms<'a> {
 }
 
 impl Pair {
-    /// The hosts and the wires, with routes but without daemons.
+    /// Creates the hosts and the wires, with routes but without daemons.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -120,7 +121,8 @@ impl Pair {
         Self::with_hop(name, None)
     }
 
-    /// The same with a wire to the mobile node that is slow, late and makes errors.
+    /// Creates the same network with an emulated wire to the mobile node: limited rate, delay and
+    /// bit errors.
     ///
     /// # Errors
     /// As [`Pair::new`].
@@ -164,7 +166,7 @@ impl Pair {
         })
     }
 
-    /// A second wire to the mobile node, worse by its routes: `eth1` with 10.4.0.2.
+    /// Adds a second wire to the mobile node, with a worse route metric: `eth1` with 10.4.0.2.
     ///
     /// # Errors
     /// As [`Pair::new`].
@@ -176,7 +178,8 @@ impl Pair {
         add_way(&self.mobile, "10.4.0.2", "10.4.0.1")
     }
 
-    /// The same, slow, late and with errors. It is cut when the emulator is dropped.
+    /// Adds the same second wire with limited rate, delay and bit errors. Dropping the emulator
+    /// cuts it.
     ///
     /// # Errors
     /// As [`Pair::new`].
@@ -188,7 +191,7 @@ impl Pair {
         Ok(hop)
     }
 
-    /// A second wire to the gateway, worse by its routes: `eth1` with 198.51.100.1.
+    /// Adds a second wire to the gateway, with a worse route metric: `eth1` with 198.51.100.1.
     ///
     /// # Errors
     /// As [`Pair::new`].
@@ -200,7 +203,7 @@ impl Pair {
         add_way(&self.gateway, "198.51.100.1", "198.51.100.2")
     }
 
-    /// A host with the addresses [`BEHIND`], which the mobile node is the router of.
+    /// Adds a host with the addresses [`BEHIND`] and the mobile node as its router.
     ///
     /// # Errors
     /// As [`Pair::new`].
@@ -220,12 +223,12 @@ impl Pair {
         Ok(behind)
     }
 
-    /// The longest packet that both wires take.
+    /// Sets the MTU of both wires, in octets.
     pub fn set_mtu(&self, mtu: u32) -> Result<()> {
         self.each_device(|netlink, device| netlink.set_mtu(device, mtu))
     }
 
-    /// How many datagrams that leave together the devices of both wires take uncut.
+    /// Sets the largest number of segments per packet (GSO) that the devices of both wires accept.
     ///
     /// # Errors
     /// As [`Pair::new`].
@@ -245,7 +248,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Both endpoints' daemons, not yet connected, with the outer addresses of this family.
+    /// Starts both endpoints' daemons, not yet connected, with outer addresses of this family.
     ///
     /// # Errors
     /// Those of [`Host::stratad`].
@@ -255,17 +258,17 @@ impl Pair {
         Ok(Tunnel { mobile, gateway })
     }
 
-    /// Both endpoints' daemons with the same terms and a tunnel over IPv4 that is up.
+    /// Starts both endpoints' daemons with the same terms and brings up a tunnel over IPv4.
     ///
     /// # Errors
-    /// It does not come up; the message says why.
+    /// The tunnel does not come up; the message says why.
     pub fn start_up(&self, terms: Terms<'_>) -> Result<Tunnel> {
         let tunnel = self.start(Family::V4, terms, terms)?;
         tunnel.up()?;
         Ok(tunnel)
     }
 
-    /// The mobile node's daemon; `start` is `auto` or `manual`.
+    /// Starts the mobile node's daemon; `start` is `auto` or `manual`.
     ///
     /// # Errors
     /// Those of [`Host::stratad`].
@@ -274,7 +277,7 @@ impl Pair {
         self.mobile.stratad(&mobile_config(outer, terms, start))
     }
 
-    /// The gateway's daemon, which hands keys to the host between if licences name it.
+    /// Starts the gateway's daemon, which distributes keys to the host between if licences name it.
     ///
     /// # Errors
     /// Those of [`Host::stratad`].
@@ -284,7 +287,7 @@ impl Pair {
         self.gateway.stratad(&gateway_config(terms))
     }
 
-    /// The daemon of the host between, as a licensed node of this identity.
+    /// Starts the daemon of the host between, as a licensed node of this identity.
     ///
     /// # Errors
     /// Those of [`Host::stratad`].
@@ -292,19 +295,20 @@ impl Pair {
         self.start_licensed_as(&licensed_config(identity))
     }
 
-    /// The same with a configuration that is made of [`licensed_config`].
+    /// Starts the licensed node with a configuration derived from [`licensed_config`].
     pub fn start_licensed_as(&self, config: &str) -> Result<Daemon> {
         self.between.secret("node.psk", NODE_KEY)?;
         self.between.stratad(config)
     }
 
-    /// Leaves the logs behind for a person.
+    /// Keeps the testbed's folder with its logs after the test.
     pub fn keep(&self) {
         self.bed.keep();
     }
 }
 
-/// Packets from an address leave by a neighbour; others only where nothing better is left.
+/// Adds a policy route for packets from an address, and a default route that is used only if no
+/// better one is left.
 fn add_way(host: &Host, from: &str, via: &str) -> Result<()> {
     for command in [
         format!("route add default via {via} metric 4000"),
@@ -316,8 +320,8 @@ fn add_way(host: &Host, from: &str, via: &str) -> Result<()> {
     Ok(())
 }
 
-/// The kernel adds the routes to new IPv6 addresses when it gets to it; whoever compares routes would
-/// see them come.
+/// Waits until the kernel has added the local routes of new IPv6 addresses. It adds them
+/// asynchronously, so a comparison of route tables would otherwise see them appear.
 fn await_addresses(host: &Host, addresses: usize) -> Result<()> {
     let what = format!("the IPv6 addresses of {}", host.name());
     until(&what, DEADLINE, || {
@@ -329,9 +333,9 @@ fn await_addresses(host: &Host, addresses: usize) -> Result<()> {
 
 /// The daemons at both ends.
 pub struct Tunnel {
-    /// The mobile node's.
+    /// Daemon of the mobile node.
     pub mobile: Daemon,
-    /// The gateway's.
+    /// Daemon of the gateway.
     pub gateway: Daemon,
 }
 
@@ -339,16 +343,17 @@ impl Tunnel {
     /// Brings the tunnel up and waits for both ends.
     ///
     /// # Errors
-    /// It does not come up; the message says why.
+    /// The tunnel does not come up; the message says why.
     pub fn up(&self) -> Result<()> {
         self.mobile.strata_text("up office --wait")?;
         self.gateway.wait_until("status", DEADLINE, is_up).map(drop)
     }
 
-    /// Asks for new keys at one end, every fifth time for the IKE SA, and waits until both have them.
+    /// Rekeys from one end, in turns, and waits until both ends have the new keys. Every fifth
+    /// round rekeys the IKE SA instead of the child SA.
     ///
     /// # Errors
-    /// They do not; the message has the round.
+    /// An end does not get new keys; the message has the round.
     pub fn rekey(&mut self, round: usize) -> Result<()> {
         let ends = [(&mut self.gateway, "alice"), (&mut self.mobile, "office")];
         let ike = if round % 5 == 4 { " --ike" } else { "" };
@@ -372,7 +377,7 @@ impl Tunnel {
         Ok(())
     }
 
-    /// The child SAs of the mobile node and of the gateway.
+    /// Returns the child SAs of the mobile node and of the gateway.
     ///
     /// # Errors
     /// A daemon does not answer.
@@ -384,7 +389,8 @@ impl Tunnel {
         ])
     }
 
-    /// Their SPIs: towards each of the two, and towards the other.
+    /// Returns the SPIs (`spi_in`, `spi_out`) of the child SAs of the mobile node and of the
+    /// gateway.
     ///
     /// # Errors
     /// A daemon does not answer.
@@ -398,14 +404,14 @@ impl Tunnel {
     }
 }
 
-/// What `strata status` says of the other end of the tunnel.
+/// Returns the entry of the tunnel's peer in an answer of `strata status`, or null.
 pub fn peer(status: &Value) -> &Value {
     let peers = status["status"]["peers"].as_array();
     let vpn = peers.and_then(|peers| peers.iter().find(|peer| peer["kind"] == "vpn"));
     vpn.unwrap_or(&Value::Null)
 }
 
-/// Its child SAs.
+/// Returns the child SAs of the tunnel.
 pub fn children(status: &Value) -> Vec<Value> {
     peer(status)["children"]
         .as_array()
@@ -413,7 +419,8 @@ pub fn children(status: &Value) -> Vec<Value> {
         .unwrap_or_default()
 }
 
-/// The names of those that are not being replaced, in order; that of the peer's own table is `first`.
+/// Returns the sorted names of the child SAs that are not draining. The child SA of the peer's own
+/// table is called `first`.
 pub fn names(status: &Value) -> Vec<String> {
     let children = children(status);
     let current = children.iter().filter(|child| child["draining"] == false);
@@ -424,22 +431,23 @@ pub fn names(status: &Value) -> Vec<String> {
     names
 }
 
-/// Whether it carries packets.
+/// Returns true if the tunnel is up and has a child SA.
 pub fn is_up(status: &Value) -> bool {
     peer(status)["state"] == "up" && !children(status).is_empty()
 }
 
-/// Whether nothing is left of it. Wait for this only where nobody here wants it up: what was asked for
-/// begins again within a second, and a slow client misses that second.
+/// Returns true if the tunnel is down and has no child SA left. Wait for this only if this end does
+/// not want the tunnel up: a wanted tunnel starts again within a second, and a slow client misses
+/// that second.
 pub fn is_down(status: &Value) -> bool {
     peer(status)["state"] == "down" && children(status).is_empty()
 }
 
-/// No packet of a tunnel was dropped. What IKE drops is another matter: a request that is sent again may
-/// cross the Delete of its SA.
+/// Checks that no ESP packet was dropped. Drops of IKE messages do not count: a retransmitted
+/// request may cross the Delete of its SA.
 ///
 /// # Errors
-/// One was; the message says why.
+/// A packet was dropped; the message says why.
 pub fn no_drops(status: &Value) -> Result<()> {
     let drops = status["status"]["drops"].as_object();
     let drops = drops.context("no drops are told")?;
@@ -447,8 +455,8 @@ pub fn no_drops(status: &Value) -> Result<()> {
     Ok(())
 }
 
-/// A wire for [`Pair::with_lossy_hop`]: 20 Mb/s, 2 ms, a queue of 200 packets, and errors at this share of the
-/// bits.
+/// Returns the settings of a wire for [`Pair::with_lossy_hop`]: 20 Mb/s, 2 ms delay, a queue of 200
+/// packets, and this bit error rate.
 pub const fn hop(bit_error_rate: f64) -> sim::Settings {
     sim::Settings {
         rate: NonZeroU64::new(20_000_000),
@@ -458,17 +466,17 @@ pub const fn hop(bit_error_rate: f64) -> sim::Settings {
     }
 }
 
-/// Whether a licensed node, of which this is what `strata zones` says, holds one grant.
+/// Returns true if a licensed node holds exactly one grant, by its `strata zones`.
 pub fn holds_a_grant(zones: &Value) -> bool {
     zones["zones"]["held"]
         .as_array()
         .is_some_and(|held| held.len() == 1)
 }
 
-/// How many segments a licensed node has sent again because the hop lost them.
+/// Returns the number of segments that a licensed node retransmitted because the hop lost them.
 ///
 /// # Errors
-/// It does not answer, or does not count them.
+/// The daemon does not answer, or does not count them.
 pub fn repaired(licensed: &Daemon) -> Result<u64> {
     let metrics = licensed.strata_text("metrics")?;
     let repaired = "strata_snoop_segments_total{action=\"retransmitted_lost\"} ";
@@ -476,10 +484,10 @@ pub fn repaired(licensed: &Daemon) -> Result<u64> {
     Ok(repaired.context("no such counter")?.parse()?)
 }
 
-/// How many TCP segments a licensed node has seen the headers of.
+/// Returns the number of TCP segments with headers that a licensed node has read.
 ///
 /// # Errors
-/// It does not answer.
+/// The daemon does not answer.
 pub fn segments(licensed: &Daemon) -> Result<u64> {
     let metrics = licensed.strata_text("metrics")?;
     let line = metrics.lines().find(|line| {
@@ -489,14 +497,14 @@ pub fn segments(licensed: &Daemon) -> Result<u64> {
     number.map_or(Ok(0), |number| Ok(number.parse()?))
 }
 
-/// Why it failed last; empty if it did not.
+/// Returns the reason of the tunnel's last failure; empty if there was none.
 pub fn refusal(status: &Value) -> &str {
     peer(status)["last_refusal"]["reason"]
         .as_str()
         .unwrap_or("")
 }
 
-/// The addresses that must never be seen in clear: those of both ends of the tunnel.
+/// Returns the addresses that must never be seen in clear: those of both ends of the tunnel.
 ///
 /// # Panics
 /// Never: they are constants.
@@ -507,7 +515,8 @@ pub fn inside() -> Vec<Prefix> {
         .collect()
 }
 
-/// The mobile node's configuration without `[control]`. Silence is noticed early: tests wait for it.
+/// Returns the mobile node's configuration without `[control]`. Its short liveness interval keeps
+/// tests that wait for a dead peer short.
 pub fn mobile_config(outer: Family, terms: Terms<'_>, start: &str) -> String {
     let address = match outer {
         Family::V4 => "192.0.2.1",
@@ -533,7 +542,7 @@ start = "{start}"
     )
 }
 
-/// The gateway's configuration without `[control]`.
+/// Returns the gateway's configuration without `[control]`.
 pub fn gateway_config(terms: Terms<'_>) -> String {
     let terms = terms.text();
     format!(
@@ -558,7 +567,7 @@ liveness = "1s"
     )
 }
 
-/// The licensed node's configuration without `[control]`.
+/// Returns the licensed node's configuration without `[control]`.
 pub fn licensed_config(identity: &str) -> String {
     format!(
         r#"
@@ -577,11 +586,12 @@ enabled = true
     )
 }
 
-/// What of the kernel's a daemon could leave behind in a host: devices, rules, routes of every
-/// table, UDP sockets and the guard against packets in clear, a line for each, sorted. Two are equal if nothing was left.
+/// Lists the kernel state that a daemon could leave behind on a host: devices, rules, routes of
+/// every table, UDP sockets and the guard against packets in clear. One line for each, sorted. Two
+/// equal lists mean that nothing was left.
 ///
 /// # Errors
-/// The kernel's.
+/// Those of the kernel.
 pub fn traces(host: &Host) -> Result<Vec<String>> {
     let mut traces = host.inside(|| {
         let links = Netlink::open()?.links()?;
@@ -607,7 +617,7 @@ pub fn traces(host: &Host) -> Result<Vec<String>> {
     Ok(traces)
 }
 
-/// The bound sockets of a `/proc/net/udp`: their local addresses, without addresses in memory.
+/// Returns the local addresses of the bound sockets in a `/proc/net/udp`.
 fn sockets(table: &str) -> Result<Vec<String>> {
     let text = std::fs::read_to_string(table)?;
     let local = |line: &str| {

@@ -1,4 +1,4 @@
-//! Mobile node and gateway with a plain tunnel, and a line more about each other.
+//! Mobile node and gateway with a plain tunnel, each with an additional line in its peer's table.
 
 use crate::pair::{
     GATEWAY, MOBILE, NODE_KEY, Pair, TUNNEL_KEY, Terms, Tunnel, gateway_config, mobile_config,
@@ -9,7 +9,8 @@ use os::Family;
 
 const OCTETS: u64 = 1_000_000;
 
-/// Both configurations with these lines about the other end: the mobile node's and the gateway's.
+/// Returns both configurations, the mobile node's and the gateway's, with these lines in the tables
+/// of their peers.
 pub fn configs(mobile: &str, gateway: &str) -> [String; 2] {
     [
         about_peer(&mobile_config(Family::V4, Terms::PLAIN, "manual"), mobile),
@@ -17,7 +18,7 @@ pub fn configs(mobile: &str, gateway: &str) -> [String; 2] {
     ]
 }
 
-/// Both daemons, not yet connected.
+/// Starts both daemons, not yet connected.
 ///
 /// # Errors
 /// Those of [`crate::host::Host::stratad`].
@@ -25,7 +26,7 @@ pub fn start(pair: &Pair, mobile: &str, gateway: &str) -> Result<Tunnel> {
     start_with(pair, &configs(mobile, gateway))
 }
 
-/// The same with configurations of their own.
+/// Starts both daemons with these configurations.
 ///
 /// # Errors
 /// Those of [`crate::host::Host::stratad`].
@@ -33,7 +34,7 @@ pub fn start_with(pair: &Pair, configs: &[String; 2]) -> Result<Tunnel> {
     start_told(pair, configs, [&[], &[]])
 }
 
-/// The same with more arguments for each daemon.
+/// Starts both daemons with these configurations and additional arguments.
 ///
 /// # Errors
 /// Those of [`crate::host::Host::stratad_with`].
@@ -48,21 +49,21 @@ pub fn start_told(pair: &Pair, configs: &[String; 2], arguments: [&[&str]; 2]) -
     })
 }
 
-/// Carries octets each way.
+/// Carries 1,000,000 octets each way through the tunnel.
 ///
 /// # Errors
-/// They do not all arrive.
+/// An octet does not arrive.
 pub fn carry(pair: &Pair) -> Result<()> {
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], OCTETS)?;
     transfer(&pair.gateway, &pair.mobile, MOBILE[0], OCTETS)
 }
 
-/// A configuration with a line more in this table, `[node]` for example.
+/// Returns a configuration with an additional line in this table, `[node]` for example.
 pub fn in_table(config: &str, table: &str, line: &str) -> String {
     config.replacen(&format!("{table}\n"), &format!("{table}\n{line}\n"), 1)
 }
 
-/// A configuration with a line more in its first table that has a `psk`.
+/// Returns a configuration with an additional line in its first table that has a `psk`.
 pub fn about_peer(config: &str, line: &str) -> String {
     let psk = "psk = \"tunnel.psk\"";
     config.replacen(psk, &format!("{psk}\n{line}"), 1)

@@ -1,5 +1,5 @@
-//! Processes inside hosts: their output goes to files, they die with us, and whoever waits for
-//! one says until when.
+//! Processes inside hosts. Their output goes to files, they die with the lab, and every wait for
+//! one has a deadline.
 
 use crate::testbed;
 use anyhow::{Context, Result, anyhow, bail};
@@ -11,17 +11,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// How often a condition is looked at while it is waited for.
+/// Interval at which a condition is polled.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// How long anything is waited for before it is taken never to come. What takes a second on an idle machine
-/// takes half a minute on one that does other things besides, and only what is broken takes this long.
+/// Longest wait for any event. A step that takes a second on an idle machine may take half a minute
+/// on a busy one; only a broken one takes this long.
 pub const DEADLINE: Duration = Duration::from_secs(120);
 
-/// Waits until `event` yields something, looking at it every few milliseconds.
+/// Polls `event` every few milliseconds until it yields a value.
 ///
 /// # Errors
-/// The deadline has passed, or `event` itself failed; `what` says what was waited for.
+/// The deadline passed, or `event` itself failed. The message names the awaited event with `what`.
 pub fn until<T>(
     what: &str,
     deadline: Duration,
@@ -39,24 +39,24 @@ pub fn until<T>(
     }
 }
 
-/// Stops the children of this process and waits until none of their threads runs: what has stopped makes no
-/// file, and who waits for its end goes on waiting.
+/// Stops the children of this process (SIGSTOP) and waits until none of their threads runs. A
+/// stopped process creates no more files, and a process that waits for its end keeps waiting.
 ///
 /// # Errors
-/// `/proc` cannot be read, or one does not stop by the deadline.
+/// `/proc` cannot be read, or a child does not stop by the deadline.
 pub fn stop_children(deadline: Duration) -> Result<()> {
     until("its children to stop", deadline, || {
         let mut running = children()?;
         running.retain(|&child| runs(child));
         for &child in &running {
-            // It fails only if it has ended meanwhile.
+            // Fails only if the child has ended meanwhile.
             let _ = kill(child, Signal::SIGSTOP);
         }
         Ok(running.is_empty().then_some(()))
     })
 }
 
-/// The children of this process, of whichever of its threads.
+/// Returns the children of this process, started by any of its threads.
 fn children() -> Result<Vec<Pid>> {
     let me = getpid().to_string();
     let child = |process: DirEntry| {
@@ -68,7 +68,7 @@ fn children() -> Result<Vec<Pid>> {
     Ok(processes.flatten().filter_map(child).collect())
 }
 
-/// Whether a thread of this process is neither stopped nor at its end.
+/// Returns true if a thread of this process is neither stopped nor ended.
 fn runs(process: Pid) -> bool {
     let threads = fs::read_dir(format!("/proc/{process}/task"))
         .into_iter()
@@ -79,17 +79,18 @@ fn runs(process: Pid) -> bool {
     states.any(|(state, _)| !["T", "t", "Z", "X"].contains(&state.as_str()))
 }
 
-/// What proc(5) says in `stat` of a process or a thread, if it is still there.
+/// Returns the state and the parent of a process or thread from `stat` (proc(5)), or `None` if it
+/// is gone.
 fn state_and_parent(folder: &Path) -> Option<(String, String)> {
     let stat = fs::read_to_string(folder.join("stat")).ok()?;
-    // The name before may have spaces and parentheses.
+    // The name, which precedes them, may contain spaces and parentheses.
     let (_, fields) = stat.rsplit_once(") ")?;
     let mut fields = fields.split(' ').map(str::to_owned);
     Some((fields.next()?, fields.next()?))
 }
 
-/// A process in a host. Killed when dropped, and by the kernel when the thread that started it
-/// ends.
+/// A process in a host. It is killed when dropped, and by the kernel when the thread that started
+/// it ends.
 pub struct Process {
     name: String,
     child: Child,
@@ -123,27 +124,27 @@ impl Process {
         Ok(Self { name, child, log })
     }
 
-    /// Its process id.
+    /// Returns the process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// The file its output goes to.
+    /// Returns the file that the output goes to.
     pub fn log_path(&self) -> &Path {
         &self.log
     }
 
-    /// What it has written so far.
+    /// Returns the output so far.
     pub fn log(&self) -> String {
         String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned()
     }
 
-    /// The child itself, for its pipe.
+    /// Returns the child itself, for access to its pipe.
     pub fn child(&mut self) -> &mut Child {
         &mut self.child
     }
 
-    /// Waits until its output contains `text`.
+    /// Waits until the output contains `text`.
     ///
     /// # Errors
     /// The process ended first, or the deadline passed; both show the end of its output.
@@ -152,7 +153,7 @@ impl Process {
         self.wait_for(&what, deadline, |log| log.contains(text).then_some(()))
     }
 
-    /// Waits until `event`, which is shown the output so far, yields something.
+    /// Waits until `event` yields a value. It is called with the output so far.
     ///
     /// # Errors
     /// As [`Process::wait_for_log`].
@@ -163,7 +164,7 @@ impl Process {
         mut event: impl FnMut(&str) -> Option<T>,
     ) -> Result<T> {
         let waited = until(what, deadline, || {
-            // Looked at before the log is: the last words of one that ended count.
+            // Checked before the log is read: the last output of an ended process still counts.
             let ended = self.child.try_wait()?;
             match (event(&self.log()), ended) {
                 (None, Some(status)) => bail!("{} ended: {status}", self.name),
@@ -177,7 +178,7 @@ impl Process {
         })
     }
 
-    /// Waits until it has ended by itself.
+    /// Waits until the process ends by itself.
     ///
     /// # Errors
     /// The deadline passed.
@@ -186,7 +187,7 @@ impl Process {
         until(&what, deadline, || Ok(self.child.try_wait()?))
     }
 
-    /// Sends SIGTERM and waits until it has ended.
+    /// Sends SIGTERM and waits until the process ends.
     ///
     /// # Errors
     /// The deadline passed.
@@ -195,10 +196,10 @@ impl Process {
         self.wait(deadline)
     }
 
-    /// Sends SIGKILL and waits until it is gone: what a crash looks like to everybody else.
+    /// Sends SIGKILL and waits until the process is gone, which looks like a crash to all others.
     ///
     /// # Errors
-    /// It did not die of this, but before.
+    /// The process had already ended for another reason.
     pub fn crash(&mut self) -> Result<()> {
         self.child.kill()?;
         let status = self.child.wait()?;
@@ -208,7 +209,7 @@ impl Process {
         Ok(())
     }
 
-    /// Sends a signal, if it still runs.
+    /// Sends a signal if the process still runs.
     pub fn signal(&mut self, signal: Signal) -> Result<()> {
         if self.child.try_wait()?.is_none() {
             kill(Pid::from_raw(self.child.id() as i32), signal)?;
@@ -219,13 +220,13 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Both fail only if it is gone already.
+        // Both fail only if the process is already gone.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The last lines of a text.
+/// Returns the last lines of a text.
 fn last_lines(text: &str, count: usize) -> String {
     let lines: Vec<_> = text.lines().collect();
     lines[lines.len().saturating_sub(count)..].join("\n")

@@ -1,4 +1,5 @@
-//! Demos from outside, as people run them: what they leave behind, and what they say where they cannot run.
+//! Demos from outside, as people run them: their leftovers, and their messages when they cannot
+//! run.
 
 use crate::process::until;
 use crate::testbed::{find_binary, find_command};
@@ -11,14 +12,15 @@ use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// What a shell does to become root of a namespace in which nobody makes another, and which has no other right either.
+/// Shell lines that forbid new user namespaces and drop all capabilities.
 pub const FORBID: &str = "echo 0 >/proc/sys/user/max_user_namespaces
                           set -- setpriv --inh-caps=-all --bounding-set=-all \"$@\"";
 
-/// Runs a demo (`demo` and more words) where a shell has taken something away; returns what it says about that.
+/// Runs a demo (`demo` and more words) after a shell has removed a right or resource. Returns the
+/// error output.
 ///
 /// # Errors
-/// It is not refused.
+/// The demo is not refused (exit status 2).
 pub fn refused(words: &str, namespaces: &[&str], take_away: &str) -> Result<String> {
     let mut command = Command::new(find_command("unshare", "util-linux")?);
     command.args(namespaces).args(["sh", "-ec"]);
@@ -31,18 +33,18 @@ pub fn refused(words: &str, namespaces: &[&str], take_away: &str) -> Result<Stri
     Ok(said)
 }
 
-/// A folder anybody may use, and a mark on the processes that got it as their `TMPDIR`: they, the
-/// namespaces they hold and their files are what a run could leave behind.
+/// A folder that any user may use, and a mark on the processes that got it as their `TMPDIR`. These
+/// processes, their namespaces and their files are all that a run could leave behind.
 pub struct Folder {
-    /// Where it is.
+    /// Path of the folder.
     pub path: PathBuf,
 }
 
 impl Folder {
-    /// A new one; `name` becomes part of its own.
+    /// Creates a folder; `name` becomes part of its name.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The folder cannot be made.
     pub fn new(name: &str) -> Result<Self> {
         static FOLDERS: AtomicU32 = AtomicU32::new(0);
         let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
@@ -53,10 +55,10 @@ impl Folder {
         Ok(Self { path })
     }
 
-    /// Waits until so many processes are at work; returns how many are.
+    /// Waits until at least `number` marked processes run, and returns their number.
     ///
     /// # Errors
-    /// The demo has ended, or they do not come in time.
+    /// The demo has ended, or the processes do not start in time.
     pub fn wait_for_processes(&self, number: usize, demo: &mut Child) -> Result<usize> {
         until("the demo's processes", Duration::from_secs(60), || {
             ensure!(demo.try_wait()?.is_none(), "the demo has ended");
@@ -65,10 +67,10 @@ impl Folder {
         })
     }
 
-    /// Processes and files that are left.
+    /// Returns the processes and files that are left.
     ///
     /// # Errors
-    /// They cannot be looked for.
+    /// `/proc` or the folder cannot be read.
     pub fn left(&self) -> Result<Vec<String>> {
         let mut left = self.processes()?;
         for entry in fs::read_dir(&self.path)? {
@@ -77,16 +79,16 @@ impl Folder {
         Ok(left)
     }
 
-    /// The command lines of the marked processes.
+    /// Returns the command lines of the marked processes.
     ///
     /// # Errors
-    /// They cannot be looked for.
+    /// `/proc` cannot be read.
     pub fn processes(&self) -> Result<Vec<String>> {
         let found = self.find()?;
         Ok(found.into_iter().map(|(_, line)| line).collect())
     }
 
-    /// The process in whose command line this is.
+    /// Returns the process whose command line contains `words`.
     ///
     /// # Errors
     /// There is none, or more than one.
@@ -105,7 +107,7 @@ impl Folder {
         for entry in fs::read_dir("/proc")? {
             let entry = entry?;
             let process = entry.path();
-            // Not a process, gone meanwhile, or somebody else's.
+            // Not a process, already gone, or another user's.
             let Ok(environment) = fs::read(process.join("environ")) else {
                 continue;
             };
@@ -122,7 +124,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What a failed test leaves is for a person to look at.
+        // The leftovers of a failed test stay for inspection.
         let _ = fs::remove_dir_all(&self.path);
     }
 }

@@ -1,4 +1,4 @@
-//! Which SPIs an end seals in, a node holds the keys of, and pass by.
+//! SPIs that an end seals in, that a node holds keys for, or that pass a tap.
 
 use crate::daemon::Daemon;
 use crate::pair;
@@ -7,8 +7,8 @@ use anyhow::Result;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// The SPIs of the slot that an end sends on, if it is this one, by what its `strata status` says: first the one that it
-/// receives on.
+/// Returns the SPIs, inbound first, of the child SA of this slot that an end sends on, by its
+/// `strata status`. `None` if the end does not send on this slot.
 pub fn sent_on(status: &Value, slot: &str) -> Option<[String; 2]> {
     let children = pair::children(status);
     let mut used = children.iter().filter(|child| {
@@ -19,13 +19,13 @@ pub fn sent_on(status: &Value, slot: &str) -> Option<[String; 2]> {
     Some([spi("spi_in")?, spi("spi_out")?])
 }
 
-/// The same of both ends, by what they say, if they agree: of home first the one that it receives on.
+/// Returns the same SPIs if both ends agree on them, seen from home: the inbound SPI first.
 pub fn sealed_in(home: &Value, mobile: &Value, slot: &str) -> Option<[String; 2]> {
     let [inward, outward] = sent_on(mobile, slot)?;
     sent_on(home, slot).filter(|home| *home == [outward, inward])
 }
 
-/// Whether a node holds the keys of both these.
+/// Returns true if a node holds the keys of both SPIs.
 ///
 /// # Errors
 /// Those of [`Daemon::strata`].
@@ -34,7 +34,7 @@ pub fn holds(node: &Daemon, spis: &[String; 2]) -> Result<bool> {
     Ok(spis.iter().all(|spi| held.contains(spi)))
 }
 
-/// The SPIs whose keys a node holds.
+/// Returns the SPIs whose keys a node holds.
 ///
 /// # Errors
 /// Those of [`Daemon::strata`].
@@ -42,7 +42,7 @@ pub fn held(node: &Daemon) -> Result<BTreeSet<String>> {
     Ok(held_in(&node.strata("zones")?))
 }
 
-/// The same by what its `strata zones` says.
+/// Returns the SPIs whose keys a node holds, by its `strata zones`.
 pub fn held_in(zones: &Value) -> BTreeSet<String> {
     let held = zones["zones"]["held"].as_array();
     let spis = held.into_iter().flatten().flat_map(|held| {
@@ -52,7 +52,7 @@ pub fn held_in(zones: &Value) -> BTreeSet<String> {
     spis.collect()
 }
 
-/// The SPIs of ESP in UDP in what has passed by since this was last asked.
+/// Returns the SPIs of the ESP-in-UDP packets that passed the tap since the last call.
 ///
 /// # Errors
 /// Those of [`Wiretap::next`].
@@ -60,7 +60,7 @@ pub fn passed(tap: &Wiretap) -> Result<BTreeSet<String>> {
     Ok(tap.rest()?.iter().filter_map(spi).collect())
 }
 
-/// The SPI of ESP in UDP.
+/// Returns the SPI of an ESP packet in UDP, in hexadecimal.
 pub fn spi(seen: &Seen) -> Option<String> {
     let spi = *seen.esp()?.first_chunk()?;
     Some(format!("{:08x}", u32::from_be_bytes(spi)))

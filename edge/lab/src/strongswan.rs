@@ -1,9 +1,10 @@
-//! charon, strongSwan's IKEv2 daemon, as a peer that is not ours.
+//! charon, strongSwan's IKEv2 daemon, as a foreign peer.
 //!
 //! Its ESP is in user space too (plugin `kernel-libipsec`), always inside UDP port 4500, so the
-//! kernel needs none; unless it runs in a [`Guest`], whose kernel has ESP. A charon wants `/run` for itself: each gets an empty one in a mount
-//! namespace of its own. All its other files are in the host's folder, and named relative to it:
-//! the empty `/run` may hide the folder's absolute path, and the path of a unix socket is short.
+//! kernel needs no ESP. A charon in a [`Guest`] uses the ESP of the guest's kernel instead. Each
+//! charon requires a `/run` of its own: it gets an empty one in a mount namespace. All its other
+//! files are in the host's folder and named relative to it, because the empty `/run` may hide the
+//! folder's absolute path, and because the path of a Unix socket must be short.
 
 use crate::guest::Guest;
 use crate::host::Host;
@@ -19,140 +20,146 @@ use std::time::Duration;
 /// The daemon as Debian installs it (package `strongswan-charon`).
 const CHARON: &str = "/usr/lib/ipsec/charon";
 
-/// `aesni` comes before `aes gcm`: the first plugin that offers an algorithm serves it, and the
-/// portable code has a tenth of the speed. `curve25519` and `kernel-libipsec` are in Debian's
-/// extra packages. `kernel-netlink` sets the routes into the tunnel, and ESP where that is the kernel's.
+/// Plugins of charon. `aesni` comes before `aes gcm`: the first plugin that offers an algorithm
+/// provides it, and the portable code has a tenth of the speed. `curve25519` and `kernel-libipsec`
+/// are in Debian's extra packages. `kernel-netlink` installs the routes into the tunnel, and the
+/// SAs if ESP is the kernel's.
 const PLUGINS: &str = "random nonce aesni aes gcm sha1 sha2 hmac kdf curve25519 \
                        openssl pem pkcs1 pkcs8 pubkey x509 constraints kernel-libipsec kernel-netlink socket-default vici";
 
-/// ESP in user space.
+/// The plugin for ESP in user space.
 const LIBIPSEC: &str = "kernel-libipsec ";
 
-/// Starts the program that is named next.
+/// Shell script that starts the program in its `$0`, with an empty `/run`.
 const ON_EMPTY_RUN: &str = "mount -t tmpfs none /run && exec \"$0\"";
 
-/// Starts the program in the root that is named next: with our files in its `/mnt`, where it begins.
+/// Shell script that starts the program in its `$0` inside the root in `$1`, with our files in
+/// `/mnt` of that root as the working directory.
 const IN_ANOTHER_ROOT: &str = "for dir in dev proc sys; do mount --rbind /$dir \"$1/$dir\"; done && \
                                mount --bind . \"$1/mnt\" && mount -t tmpfs none \"$1/run\" && \
                                exec unshare --root \"$1\" --wd /mnt \"$0\"";
 
-/// What finds charon's files in a guest, where they are in `/mnt`.
+/// Environment of charon's tools in a guest, where its files are in `/mnt`.
 const IN_GUEST: &str = "cd /mnt && export STRONGSWAN_CONF=strongswan.conf SWANCTL_DIR=/mnt &&";
 
-/// Ends charon in a guest, and with the line its process.
+/// Ends charon in a guest, and returns only once its process has ended.
 const END_IN_GUEST: &str = "pid=$(cat /run/charon.pid) && kill \"$pid\" && while kill -0 \"$pid\" 2>&-; do sleep 0.1; done";
 
-/// One connection with one child, both ends as charon sees them. It answers, and connects when
-/// told to ([`Charon::initiate`]).
+/// One connection with one child, both ends as charon sees them. It responds, and initiates only on
+/// request ([`Charon::initiate`]).
 #[derive(Clone, Copy, Debug)]
 pub struct Connection<'a> {
-    /// Our identity.
+    /// Identity of charon.
     pub id: &'a str,
-    /// Who the peer must be.
+    /// Identity that the peer must prove.
     pub peer_id: &'a str,
-    /// Our outer address.
+    /// Outer address of charon.
     pub address: &'a str,
-    /// The peer's outer address.
+    /// Outer address of the peer.
     pub peer_address: &'a str,
-    /// The key: any octets but quotes and newlines. Without it both ends prove themselves by
-    /// certificate: charon's is `x509/end.pem`, its key in `private`, its CAs in `x509ca`.
+    /// Pre-shared key: any octets but quotes and newlines. Without it, both ends authenticate with
+    /// certificates: charon's is `x509/end.pem`, its key in `private`, its CAs in `x509ca`.
     pub psk: Option<&'a str>,
-    /// Without certificates either: charon's public key is `pubkey/own.pub`, its private one in
-    /// `private`, the peer's `pubkey/peer.pub`.
+    /// True for raw public keys instead of certificates: charon's public key is `pubkey/own.pub`,
+    /// its private key is in `private`, the peer's public key is `pubkey/peer.pub`.
     pub raw_keys: bool,
-    /// Whether it names hash algorithms (RFC 7427), without which signatures are of the methods before that.
+    /// True if charon announces hash algorithms (RFC 7427). Otherwise signatures use the older
+    /// methods.
     pub signature_authentication: bool,
-    /// A post-quantum pre-shared key (RFC 8784) besides.
+    /// A post-quantum pre-shared key (RFC 8784) in addition.
     pub ppk: Option<Ppk<'a>>,
-    /// Whether it says that it is behind a NAT, so that ESP is in UDP: `kernel-libipsec` has no other.
+    /// True if charon claims to be behind a NAT, so that ESP is in UDP. `kernel-libipsec` supports
+    /// no other encapsulation.
     pub encap: bool,
-    /// Our traffic selectors, separated by commas.
+    /// Traffic selectors of charon, separated by commas.
     pub local: &'a str,
-    /// The peer's traffic selectors.
+    /// Traffic selectors of the peer.
     pub remote: &'a str,
-    /// Proposals for the IKE SA, in strongSwan's words; `default` for its own.
+    /// Proposals for the IKE SA, in strongSwan's syntax; `default` for its own.
     pub ike: &'a str,
     /// Proposals for the child SA.
     pub esp: &'a str,
     /// The mode of the child SA: `tunnel`, `transport` or `beet`.
     pub mode: &'a str,
-    /// How long packets of the child SA are to be by padding, in octets; `mtu` is as long as can be, `0` as
-    /// they are.
+    /// Length to which packets of the child SA are padded, in octets; `mtu` is the longest
+    /// possible, `0` disables padding.
     pub tfc: &'a str,
-    /// How long keys of the IKE SA are used.
+    /// Time until the IKE SA is rekeyed.
     pub ike_rekey: &'a str,
-    /// After how long it makes another IKE SA that takes the place of this one; `0` is never.
+    /// Time until charon re-authenticates with a new IKE SA that replaces this one; `0` is never.
     pub reauth: &'a str,
-    /// How long keys of the child SA are used.
+    /// Time until the child SA is rekeyed.
     pub rekey: &'a str,
-    /// The longest IP datagram that IKE messages are sent in, if the peer can do with fragments.
+    /// Largest IP datagram that carries IKE messages, in octets, if the peer supports
+    /// fragmentation.
     pub fragment: u16,
-    /// Addresses inside that it asks for: `0.0.0.0` and `::` are any.
+    /// Inner addresses that charon requests: `0.0.0.0` and `::` are any.
     pub vips: Option<&'a str>,
-    /// What it lends addresses of.
+    /// Pools that charon leases addresses from.
     pub pools: &'a [Pool<'a>],
-    /// Children beside the first.
+    /// Additional children.
     pub others: &'a [Child<'a>],
 }
 
-/// A child beside the first, with the proposals, mode and times of that.
+/// An additional child, with the proposals, mode and times of the first.
 #[derive(Clone, Copy, Debug)]
 pub struct Child<'a> {
-    /// What charon calls it.
+    /// Name of the child in charon's configuration.
     pub name: &'a str,
-    /// Our traffic selectors.
+    /// Traffic selectors of charon.
     pub local: &'a str,
-    /// The peer's traffic selectors.
+    /// Traffic selectors of the peer.
     pub remote: &'a str,
 }
 
-/// Addresses that charon lends.
+/// A pool of addresses that charon leases.
 #[derive(Clone, Copy, Debug)]
 pub struct Pool<'a> {
-    /// A prefix of them.
+    /// Prefix of the addresses.
     pub addresses: &'a str,
-    /// A name server that it tells of.
+    /// Name server that charon announces.
     pub dns: &'a str,
-    /// What it says is behind it.
+    /// Subnets that charon announces as reachable behind it.
     pub subnets: Option<&'a str>,
 }
 
 /// A post-quantum pre-shared key.
 #[derive(Clone, Copy, Debug)]
 pub struct Ppk<'a> {
-    /// Its name.
+    /// Name of the key.
     pub id: &'a str,
     /// The key: any octets but quotes and newlines.
     pub secret: &'a str,
-    /// Whether it is for this connection: who begins names it, and who answers takes no other.
+    /// True if the key belongs to this connection: as initiator charon names it, as responder it
+    /// accepts no other.
     pub named: bool,
-    /// Whether there is no connection without it.
+    /// True if the connection fails without the key.
     pub required: bool,
 }
 
-/// The name of a connection's child in charon's messages.
+/// Name of a connection's first child in charon's configuration.
 pub const CHILD: &str = "net";
 
-/// A running charon. Killed when dropped; [`Charon::stop`] ends it as an operator would.
+/// A running charon. It is killed when dropped; [`Charon::stop`] ends it as an operator would.
 pub struct Charon(Seat);
 
-/// What a charon runs on.
+/// The machine that a charon runs on.
 enum Seat {
     Host(Host, Process),
     Guest(Guest),
 }
 
 impl Host {
-    /// Starts charon with one connection and waits until it has taken it.
+    /// Starts charon with one connection and waits until charon has loaded it.
     ///
     /// # Errors
-    /// strongSwan is not installed (the message names the package), or charon ended or refused
-    /// the connection; the message has its log.
+    /// strongSwan is not installed (the message names the package), or charon ended or refused the
+    /// connection; the message has its log.
     pub fn charon(&self, connection: &Connection<'_>) -> Result<Charon> {
         self.charon_of(Origin::Installed, connection)
     }
 
-    /// The same with a charon from elsewhere. One in a guest has copies of this host's files.
+    /// Starts a charon of this origin. A charon in a guest gets copies of this host's files.
     ///
     /// # Errors
     /// As [`Host::charon`].
@@ -178,12 +185,12 @@ impl Host {
         Ok(charon)
     }
 
-    /// `words` are a script for the shell and what it is told.
+    /// Starts charon from a shell script; `words` are the script and its arguments.
     fn start_charon(&self, words: &[&OsStr]) -> Result<Charon> {
         let mut command = self.command(find_command("unshare", "util-linux")?);
         command.args(["--mount", "sh", "-c"]).args(words);
         command.env("STRONGSWAN_CONF", "strongswan.conf");
-        // One of an earlier run would accept nothing, but be there.
+        // The socket of an earlier run would exist without accepting connections.
         let socket = self.directory().join("vici");
         let _ = std::fs::remove_file(&socket);
         let mut process = self.start("charon", command)?;
@@ -207,15 +214,16 @@ fn start_in(guest: Guest, folder: &Path) -> Result<Charon> {
 }
 
 impl Charon {
-    /// Connects, and returns once the child SA is up. The answer tells the exchanges.
+    /// Initiates the connection, and returns once the child SA is up. The answer lists the
+    /// exchanges.
     ///
     /// # Errors
-    /// It did not come up; the message has charon's account of it.
+    /// The child SA did not come up; the message has charon's report.
     pub fn initiate(&self) -> Result<String> {
         self.initiate_child(CHILD)
     }
 
-    /// The same with a child of another name, in the same IKE SA if there is one.
+    /// Initiates a child of another name, in the same IKE SA if there is one.
     ///
     /// # Errors
     /// As [`Charon::initiate`].
@@ -226,7 +234,7 @@ impl Charon {
     /// Deletes one child, and returns once the peer has acknowledged.
     ///
     /// # Errors
-    /// There is none of that name.
+    /// There is no child of that name.
     pub fn terminate_child(&self, name: &str) -> Result<String> {
         self.swanctl(&format!("--terminate --child {name}"))
     }
@@ -234,22 +242,22 @@ impl Charon {
     /// Deletes the IKE SA and its child, and returns once the peer has acknowledged.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no IKE SA.
     pub fn terminate(&self) -> Result<String> {
         self.swanctl("--terminate --ike peer")
     }
 
-    /// Makes new keys for the child and for its IKE SA, and returns once they are asked for.
+    /// Rekeys the child SA and its IKE SA, and returns once the rekeys are requested.
     ///
     /// # Errors
-    /// There are none to be replaced.
+    /// There are no SAs to rekey.
     pub fn rekey(&self) -> Result<()> {
-        // In this order: while an IKE SA is replaced, its children belong to neither.
+        // The child comes first: while an IKE SA is replaced, its children belong to neither SA.
         self.swanctl(&format!("--rekey --child {CHILD}"))?;
         self.swanctl("--rekey --ike peer").map(drop)
     }
 
-    /// Its version: `5.9.8`.
+    /// Returns the version: `5.9.8`.
     ///
     /// # Errors
     /// charon does not answer.
@@ -263,16 +271,16 @@ impl Charon {
             .with_context(|| format!("no version: {said}"))
     }
 
-    /// Asks for another IKE SA that takes the place of the one there is, and returns once it is asked
-    /// for.
+    /// Re-authenticates with a new IKE SA that replaces the existing one, and returns once it is
+    /// requested.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no IKE SA.
     pub fn reauthenticate(&self) -> Result<()> {
         self.swanctl("--rekey --ike peer --reauth").map(drop)
     }
 
-    /// Its SAs, in swanctl's format for machines: `state=ESTABLISHED`, `bytes-in=1234`.
+    /// Returns charon's SAs, in swanctl's raw format: `state=ESTABLISHED`, `bytes-in=1234`.
     ///
     /// # Errors
     /// charon does not answer.
@@ -280,7 +288,7 @@ impl Charon {
         self.swanctl("--list-sas --raw")
     }
 
-    /// Waits until `enough` likes what [`Charon::sas`] answers.
+    /// Waits until the answer of [`Charon::sas`] satisfies `enough`.
     ///
     /// # Errors
     /// The deadline passed; the message has the last answer and charon's log.
@@ -293,7 +301,8 @@ impl Charon {
         waited.with_context(|| format!("last: {last}\n{}", self.log()))
     }
 
-    /// The process, for its log and signals; of one in a guest, the guest.
+    /// Returns the process, for its log and signals. For a charon in a guest, this is the guest's
+    /// process.
     pub fn process(&mut self) -> &mut Process {
         match &mut self.0 {
             Seat::Host(_, process) => process,
@@ -301,7 +310,7 @@ impl Charon {
         }
     }
 
-    /// Runs a command line where it is.
+    /// Runs a command line on charon's machine.
     ///
     /// # Errors
     /// Those of [`Host::run`] or [`Guest::run`].
@@ -312,7 +321,7 @@ impl Charon {
         }
     }
 
-    /// What it runs in, if that is a machine of its own.
+    /// Returns the guest that charon runs in, if it runs in one.
     pub fn guest(&self) -> Option<&Guest> {
         match &self.0 {
             Seat::Host(..) => None,
@@ -320,7 +329,7 @@ impl Charon {
         }
     }
 
-    /// The same, for another peer: this one ends there.
+    /// Ends this charon and returns its guest, for use by another peer.
     pub fn into_guest(self) -> Option<Guest> {
         match self.0 {
             Seat::Host(..) => None,
@@ -328,10 +337,10 @@ impl Charon {
         }
     }
 
-    /// Sends SIGTERM and waits until it has told the peer and ended.
+    /// Sends SIGTERM and waits until charon has notified the peer and ended.
     ///
     /// # Errors
-    /// It did not end.
+    /// charon did not end.
     pub fn stop(&mut self) -> Result<()> {
         match &mut self.0 {
             Seat::Host(_, process) => process.terminate(DEADLINE).map(drop),
@@ -367,7 +376,7 @@ impl Charon {
 }
 
 impl Connection<'_> {
-    /// The same seen from its other end.
+    /// Returns the same connection as seen from its other end.
     #[must_use]
     pub const fn reversed(self) -> Self {
         Self {
@@ -520,7 +529,8 @@ impl Child<'_> {
     }
 }
 
-/// Level 1 of the log tells every exchange and what was refused, and nothing of packets.
+/// Returns charon's settings. Level 1 of the log shows every exchange and every refusal, and
+/// nothing about packets.
 fn daemon_settings(plugins: &str, connection: &Connection<'_>) -> String {
     let Connection { fragment, .. } = connection;
     let signatures = if connection.signature_authentication {

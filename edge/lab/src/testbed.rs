@@ -15,8 +15,8 @@
 //! # }
 //! ```
 //!
-//! A testbed owns a temporary directory with a folder per host for configurations and logs. It
-//! is removed with the testbed, unless a test panicked or somebody asked to [`Testbed::keep`] it.
+//! A testbed owns a temporary directory with a folder per host for configurations and logs. The
+//! directory is removed with the testbed, unless a test panicked or [`Testbed::keep`] was called.
 
 use crate::host::Host;
 use crate::obstacle::Obstacle;
@@ -30,30 +30,30 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Attempts to remove a folder in which others are at work.
+/// Attempts to remove a folder into which other processes still write.
 const REMOVALS: usize = 1000;
 
-/// How long what was started is given to stop.
+/// Time that child processes get to stop.
 const STOP: Duration = Duration::from_secs(10);
 
-/// Makes this process root in network and mount namespaces of its own, in which whatever it does
-/// to devices and routes concerns nobody else. Call it first in `main`: an ordinary user also
-/// needs a user namespace, which the kernel gives only to a process with a single thread.
+/// Makes this process root in its own network and mount namespaces, where changes to devices and
+/// routes affect no other process. Call it first in `main`: an ordinary user also needs a user
+/// namespace, which the kernel grants only to a process with a single thread.
 ///
 /// # Errors
 /// The kernel refuses namespaces, or `/dev/net/tun` cannot be used; the message says what to do.
 pub fn enter() -> Result<(), Obstacle> {
     netns::become_root_in_user_namespace()?;
-    // A device of no use, for the error that would otherwise come much later.
+    // Opens an unused device, to fail now rather than much later.
     Tun::open("probe", 1500).map(drop)?;
     Ok(())
 }
 
-/// Finds a command of the system; the directories for administrators are searched too, which an
-/// ordinary user's `PATH` lacks.
+/// Finds a command of the system. It also searches the directories for administrators, which the
+/// `PATH` of an ordinary user lacks.
 ///
 /// # Errors
-/// It is not there; the message names the Debian package to install.
+/// The command is missing; the message names the Debian package to install.
 pub fn find_command(name: &str, package: &str) -> Result<PathBuf, Obstacle> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -66,11 +66,11 @@ pub fn find_command(name: &str, package: &str) -> Result<PathBuf, Obstacle> {
         })
 }
 
-/// Finds a program of this workspace: in `$STRATA_BIN_DIR`, or beside this executable (for a
-/// test, one folder up).
+/// Finds a program of this workspace: in `$STRATA_BIN_DIR`, or in the folder of this executable
+/// (for a test, one folder up).
 ///
 /// # Errors
-/// It has not been built.
+/// The program has not been built.
 pub fn find_binary(name: &str) -> Result<PathBuf, Obstacle> {
     let named = std::env::var_os("STRATA_BIN_DIR").map(PathBuf::from);
     let executable = std::env::current_exe().unwrap_or_default();
@@ -86,10 +86,10 @@ pub fn find_binary(name: &str) -> Result<PathBuf, Obstacle> {
         })
 }
 
-/// Whether this process is about to end, so that no testbed and no process is begun any more.
+/// True if this process is about to end, after which no testbed or process starts any more.
 static ENDING: Mutex<bool> = Mutex::new(false);
 
-/// For as long as something is begun, this process does not come to its end.
+/// Keeps this process from ending while a testbed or process starts.
 ///
 /// # Errors
 /// [`remove_all`] was called.
@@ -99,17 +99,17 @@ pub(crate) fn beginning() -> Result<MutexGuard<'static, bool>> {
     Ok(ending)
 }
 
-/// Removes what the testbeds of this process have in the temporary directory, for a process that
-/// ends without dropping them. There are no new ones after that.
+/// Removes the temporary directories of this process's testbeds, for a process that ends without
+/// dropping them. No new testbed can be made afterwards.
 pub fn remove_all() {
     *ENDING.lock().unwrap_or_else(PoisonError::into_inner) = true;
-    // A daemon makes the folders of its files where they are not, and with them those above. One that does not
-    // stop is killed when we end, and may have made them anew.
+    // A running daemon creates missing folders for its files, parents included. A daemon that does
+    // not stop is killed at our end, and may have created them again by then.
     let _ = process::stop_children(STOP);
     remove_of(std::process::id());
 }
 
-/// Removes what the testbeds of a process have in the temporary directory.
+/// Removes the temporary directories of the testbeds of a process.
 pub(crate) fn remove_of(process: u32) {
     let entries = fs::read_dir(std::env::temp_dir()).into_iter().flatten();
     let ours = entries.flatten().filter(|entry| {
@@ -118,8 +118,8 @@ pub(crate) fn remove_of(process: u32) {
         matches!(parts[..], ["strata", .., pid, _] if pid == process.to_string())
     });
     for entry in ours {
-        // Who is still at work may put a file into a folder that was empty a moment ago, but not
-        // into one that is gone: this comes to an end.
+        // A running process may put a file into a folder that was just emptied, but not into a
+        // removed one: this loop ends.
         let gone = || fs::remove_dir_all(entry.path()).is_ok() || !entry.path().exists();
         let _ = (0..REMOVALS).any(|_| gone());
     }
@@ -132,7 +132,7 @@ pub struct Testbed {
 }
 
 impl Testbed {
-    /// A new testbed; `name` becomes part of its directory's name.
+    /// Creates a testbed; `name` becomes part of its directory's name.
     ///
     /// # Errors
     /// The directory cannot be made, or [`remove_all`] was called.
@@ -142,7 +142,7 @@ impl Testbed {
         let unique = format!("strata-{name}-{}-{count}", std::process::id());
         let directory = std::env::temp_dir().join(unique);
         let beginning = beginning()?;
-        // Secrets are written here, and nobody may put a file of his own in our way.
+        // The directory holds secrets, and another user must not be able to place files here first.
         DirBuilder::new()
             .mode(0o700)
             .create(&directory)
@@ -152,17 +152,17 @@ impl Testbed {
         Ok(Self { directory, keep })
     }
 
-    /// Its temporary directory.
+    /// Returns the temporary directory.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Leaves the directory behind for a person to look at.
+    /// Keeps the directory for inspection when the testbed is dropped.
     pub fn keep(&self) {
         self.keep.store(true, Ordering::Relaxed);
     }
 
-    /// A new host with nothing but a loopback device.
+    /// Creates a host with nothing but a loopback device.
     ///
     /// # Errors
     /// The kernel refuses a namespace.
@@ -178,7 +178,7 @@ impl Drop for Testbed {
         if self.keep.load(Ordering::Relaxed) || std::thread::panicking() {
             eprintln!("logs are in {}", self.directory.display());
         } else {
-            // What cannot be removed is left to the system's own cleaning of temporary files.
+            // Leftovers are removed when the system cleans its temporary files.
             let _ = fs::remove_dir_all(&self.directory);
         }
     }

@@ -3,7 +3,7 @@
 /// Columns of the terminal.
 pub(crate) const WIDTH: usize = 80;
 
-/// Text with a label before it, broken where the terminal ends.
+/// Returns text with a label in front, wrapped at the width of the terminal.
 pub(crate) fn paragraph(label: &str, indent: usize, text: &str) -> String {
     let mut done = String::new();
     let mut line = format!("{label:indent$}");

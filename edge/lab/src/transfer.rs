@@ -1,4 +1,4 @@
-//! Marked octets over TCP from host to host, every one of them compared on arrival.
+//! Marked octets over TCP from host to host, each compared on arrival.
 
 use crate::canary::Marked;
 use crate::host::Host;
@@ -9,18 +9,19 @@ use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
-/// Both ends read them from this stream.
+/// Seed of the stream that both ends compare with.
 const SEED: u64 = 0x5354_5241_5441;
 
-/// No octet for this long, and the transfer has failed.
+/// Time without any octet after which a transfer has failed.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// Sends the first `octets` of a marked stream from one host to an address of another and
-/// compares them there with what was sent. The connection is made by the sender, whose own address
-/// is the one that its routes prefer.
+/// Sends the first `octets` of a marked stream from one host to an address of another, and compares
+/// the octets that arrive. The sender opens the connection, from the source address that its routes
+/// prefer.
 ///
 /// # Errors
-/// There is no connection, nothing arrives for half a minute, or what arrives is not what was sent.
+/// There is no connection, nothing arrives for half a minute, or an octet differs from the one
+/// sent.
 pub fn transfer(sender: &Host, receiver: &Host, address: &str, octets: u64) -> Result<()> {
     let ends = connect(sender, receiver, address)?;
     let (received, sent) = carry(ends, octets, compare);
@@ -32,11 +33,11 @@ pub fn transfer(sender: &Host, receiver: &Host, address: &str, octets: u64) -> R
     }
 }
 
-/// Sends so many parts of so many octets from one host to an address of another, who reads them one by one; between two of
-/// them something happens, which is told how many were read.
+/// Sends `parts` parts of `length` octets from one host to an address of another, which reads them
+/// part by part. Between two parts, `happen` is called with the number of parts read.
 ///
 /// # Errors
-/// As [`transfer`], or what happens fails.
+/// As [`transfer`], or `happen` fails.
 pub fn in_parts(
     (sender, receiver): (&Host, &Host),
     address: &str,
@@ -45,7 +46,7 @@ pub fn in_parts(
 ) -> Result<()> {
     let (out, inward) = connect(sender, receiver, address)?;
     inward.set_read_timeout(Some(DEADLINE))?;
-    // Nothing is read as long as something happens.
+    // Nothing is read while `happen` runs, so the sender may block for long.
     out.set_write_timeout(None)?;
     let octets = (parts * length) as u64;
     let (received, sent) = carry((out, inward), octets, |stream, inward| {
@@ -59,7 +60,8 @@ pub fn in_parts(
     received.and(sent)
 }
 
-/// Sends so many octets into one end of a connection while somebody reads at the other; gives what became of both.
+/// Sends octets into one end of a connection while `read` consumes them at the other end. Returns
+/// both outcomes.
 fn carry<T>(
     (out, mut inward): (TcpStream, TcpStream),
     octets: u64,
@@ -69,7 +71,7 @@ fn carry<T>(
     thread::scope(|scope| {
         let sending = scope.spawn(|| send(&stream, out, octets));
         let received = read(&stream, &mut inward);
-        // Or the sender would wait for a reader that has given up.
+        // Otherwise the sender would wait for a reader that has given up.
         drop(inward);
         let sent = sending.join().expect("a sender returns its errors");
         (received, sent)
@@ -85,7 +87,8 @@ fn read_part(stream: &Marked, inward: &mut TcpStream, from: usize, length: usize
     }
 }
 
-/// Sends so many octets to who sends them back (`address` with a port), and compares what comes.
+/// Sends octets to a host that echoes them (`address` with a port), and compares the octets that
+/// come back.
 ///
 /// # Errors
 /// As [`transfer`].
@@ -106,11 +109,11 @@ pub fn round_trip(host: &Host, address: &str, octets: u64) -> Result<()> {
     })
 }
 
-/// A TCP connection between two hosts: the end that made it, and the one that listens on
-/// `address`. Both give up on a silent peer.
+/// Opens a TCP connection between two hosts. Returns the end that opened it and the end that
+/// listened on `address`. Both fail if their peer stays silent.
 ///
 /// # Errors
-/// There is none in time.
+/// No connection is made in time.
 pub fn connect(from: &Host, to: &Host, address: &str) -> Result<(TcpStream, TcpStream)> {
     let address: IpAddr = address.parse()?;
     let listener = to.inside(|| Ok(TcpListener::bind((address, 0))?))?;
@@ -124,7 +127,7 @@ pub fn connect(from: &Host, to: &Host, address: &str) -> Result<(TcpStream, TcpS
     Ok((near, far))
 }
 
-/// On a silent peer.
+/// Makes reads and writes fail if the peer stays silent.
 fn give_up(stream: &TcpStream) -> Result<()> {
     stream.set_read_timeout(Some(SILENCE))?;
     Ok(stream.set_write_timeout(Some(SILENCE))?)
@@ -139,7 +142,7 @@ fn send(stream: &Marked, mut out: TcpStream, octets: u64) -> Result<()> {
     Ok(out.shutdown(Shutdown::Write)?)
 }
 
-/// Reads to the end; returns how many octets there were.
+/// Reads to the end and returns the number of octets.
 fn compare(stream: &Marked, inward: &mut TcpStream) -> Result<u64> {
     let mut buffer = vec![0; 1 << 16];
     let mut received = 0;

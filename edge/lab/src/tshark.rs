@@ -6,12 +6,12 @@ use crate::testbed::find_command;
 use anyhow::Result;
 use std::path::Path;
 
-/// A field of those packets of a capture, a file in the host's folder, that a filter lets through: one
-/// for each packet that has it. `keys` is the folder of the keys, `preferences` are more of Wireshark's
-/// than that ESP is to be opened.
+/// Returns a field of the packets that pass a filter, one value per packet that has the field. The
+/// capture is a file in the host's folder, `keys` is the folder of the keys. `preferences` are
+/// Wireshark preferences in addition to the one that enables ESP decryption.
 ///
 /// # Errors
-/// tshark is not there, or refuses.
+/// tshark is missing, or refuses.
 pub fn fields(
     host: &Host,
     keys: &Path,

@@ -1,28 +1,31 @@
 //! Keeps the processors of a virtual machine awake while something is timed.
 //!
-//! A virtual processor with nothing to do is put to sleep, and its host gives the real one to
-//! somebody else; when a timer fires, the guest waits until it is given back, often for 5 to 20
-//! milliseconds. So for each processor a process that yields to everything else spins. With twenty
-//! networks at once on two virtual processors this took the packets that were more than 5 ms late
-//! from five in 1000 to one in 2000.
+//! A hypervisor puts an idle virtual processor to sleep and assigns the real one to another guest.
+//! When a timer fires, the guest waits until it gets a processor back, often for 5 to 20
+//! milliseconds. So one process per processor spins and yields to everything else. With twenty
+//! networks at once on two virtual processors, this reduced the packets that were more than 5 ms
+//! late from five in 1000 to one in 2000.
 //!
-//! It has to be a process in a session of its own: where the kernel shares out time among sessions
-//! (sched(7), autogroup) an idle thread counts as its session does, and the kernel's own threads
-//! waited behind it: to take a device down took 20 s instead of 0.04.
+//! The spinner must be a process in a session of its own. If the kernel shares out time among
+//! sessions (sched(7), autogroup), an idle thread counts as much as its session, and the kernel's
+//! own threads waited behind it: taking a device down took 20 s instead of 0.04 s.
 
 use os::{NetNs, priority};
 use std::process::{Child, Stdio};
 
-/// The kernel takes a new weight every tenth of a second, from all processes together.
+/// The loop repeats because the kernel accepts a new weight only every tenth of a second, counted
+/// over all processes.
 const SPIN: &str = "until echo 19 > /proc/self/autogroup || ! test -e /proc/self/autogroup
                     do :; done 2> /dev/null
                     while :; do :; done";
 
-/// One process for each processor; they end when it is dropped, or with the thread that made it.
+/// One process for each processor. They end when the vigil is dropped, or with the thread that
+/// started it.
 pub struct Vigil(Vec<Child>);
 
 impl Vigil {
-    /// Begins to spin, if util-linux is there: it helps, and nothing depends on it.
+    /// Starts the spinners if util-linux is installed. They are an improvement, and no caller
+    /// depends on them.
     pub fn start() -> Self {
         Self((0..priority::processors()).filter_map(spinner).collect())
     }
@@ -39,7 +42,7 @@ fn spinner(core: usize) -> Option<Child> {
 impl Drop for Vigil {
     fn drop(&mut self) {
         for spinner in &mut self.0 {
-            // It fails only for one that has ended.
+            // Fails only for a process that has already ended.
             let _ = spinner.kill();
             let _ = spinner.wait();
         }
@@ -54,7 +57,7 @@ mod tests {
     use std::path::Path;
     use std::time::Duration;
 
-    /// The policy (SCHED_IDLE is 5) and the session of a process, from proc(5)'s `stat`.
+    /// Returns the policy (SCHED_IDLE is 5) and the session of a process, from `stat` (proc(5)).
     fn policy_and_session(pid: u32) -> Option<(u32, u32)> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         let (_, fields) = stat.rsplit_once(") ")?;

@@ -1,4 +1,4 @@
-//! Numbered datagrams to and fro, of which each is waited for: what says that not one was lost.
+//! Numbered datagrams in both directions, each of which must arrive: proof that no packet was lost.
 
 use crate::host::Host;
 use anyhow::{Result, bail, ensure};
@@ -12,17 +12,17 @@ use std::time::Duration;
 /// Datagrams under way at once, in each direction.
 const VOLLEY: u32 = 32;
 
-/// What flies each way at the least, however soon `meanwhile` is over.
+/// Minimum number of datagrams each way, even if `meanwhile` ends earlier.
 const LEAST: u32 = 20 * VOLLEY;
 
-/// Octets of each: a number and a rest.
+/// Octets of each datagram: a number and padding.
 const LENGTH: usize = 1000;
 
-/// A datagram that takes longer is lost.
+/// Time after which a datagram counts as lost.
 const SILENCE: Duration = Duration::from_secs(20);
 
-/// Keeps datagrams flying between an address of one host and an address of another while
-/// `meanwhile` runs, and until enough have flown; gives what that gives.
+/// Keeps datagrams under way between an address of one host and an address of another while
+/// `meanwhile` runs, and until the minimum is reached. Returns the result of `meanwhile`.
 ///
 /// # Errors
 /// A datagram was lost or came twice, or `meanwhile` failed.
@@ -46,18 +46,18 @@ pub fn volleys<T>(
 pub struct Volleys {
     near: UdpSocket,
     far: UdpSocket,
-    /// The number of the next datagram each way.
+    /// Number of the next datagram each way.
     next: u32,
 }
 
 impl Volleys {
-    /// How many datagrams fly at once, of both directions.
+    /// Number of datagrams under way at once, in both directions together.
     pub const DATAGRAMS: u32 = 2 * VOLLEY;
 
-    /// Between an address of one host and an address of another.
+    /// Opens sockets on an address of one host and an address of another.
     ///
     /// # Errors
-    /// They do not have them.
+    /// A host lacks its address.
     pub fn new(near: (&Host, &str), far: (&Host, &str)) -> Result<Self> {
         let (near, far) = (socket(near)?, socket(far)?);
         near.connect(far.local_addr()?)?;
@@ -65,10 +65,10 @@ impl Volleys {
         Ok(Self { near, far, next: 0 })
     }
 
-    /// Sends so many each way, and waits for all of them.
+    /// Sends one volley each way, and waits for all of its datagrams.
     ///
     /// # Errors
-    /// One was lost or came twice.
+    /// A datagram was lost or came twice.
     pub fn fly(&mut self) -> Result<()> {
         let Self { near, far, next } = self;
         send(near, *next)?;
@@ -79,7 +79,7 @@ impl Volleys {
         Ok(())
     }
 
-    /// A volley follows the end: what happened has had the time to do harm.
+    /// Sends volleys until `over` is set, and one more after that: it shows damage that comes late.
     fn fly_until(&mut self, over: &AtomicBool) -> Result<()> {
         loop {
             let last = over.load(Ordering::Relaxed) && self.next >= LEAST;
@@ -107,8 +107,8 @@ fn send(socket: &UdpSocket, first: u32) -> Result<()> {
     Ok(())
 }
 
-/// In any order: a wire is two processors' queues in the kernel, and a sender that is moved from one to the other
-/// may overtake itself.
+/// Receives a volley in any order. In the kernel, a wire is one queue for each of two processors,
+/// and a sender that moves from one processor to the other may overtake its own packets.
 fn receive(socket: &UdpSocket, first: u32) -> Result<()> {
     let mut datagram = [0; LENGTH];
     let mut missing: BTreeSet<_> = (first..first + VOLLEY).collect();

@@ -1,5 +1,5 @@
-//! A mobile node between two, three or four foreign agents, and its home agent, which is its tunnel's gateway: the network of the
-//! tests of Mobile IPv4, and of the demo that walks.
+//! A mobile node between two to four foreign agents, and its home agent, which is also the gateway
+//! of its tunnel. This is the network of the tests of Mobile IPv4 and of the roaming demo.
 //!
 //! ```text
 //!            m0 ---- wl0  near   up ----  a0
@@ -9,9 +9,10 @@
 //!   10.66.0.7      198.51.100.2, 203.0.113.2, 198.18.0.2, 198.18.1.2
 //! ```
 //!
-//! Before the first foreign agent there may be a NAT: then its addresses are of a network that nobody outside knows.
+//! In front of the first foreign agent there may be a NAT. The agent's addresses then belong to a
+//! network that is unknown outside.
 //!
-//! The mobile node has no address on a link and no route: what it has, it has by registering.
+//! The mobile node has no address on a link and no route except by registering.
 
 mod capture;
 mod ends;
@@ -30,23 +31,23 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 use std::path::Path;
 
-/// Where the mobile node is reached, outside of its tunnel.
+/// Home address of the mobile node, for packets outside its tunnel.
 pub const HOME_ADDRESS: &str = "10.66.0.7";
 
-/// The network that it is at home in.
+/// Home network of the mobile node.
 const HOME_NETWORK: &str = "10.66.0.0/24";
 
-/// Its home agent.
+/// Address of its home agent.
 pub const HOME_AGENT: &str = "192.0.2.1";
 
-/// How many foreign agents there can be.
+/// Largest number of foreign agents.
 pub const MOST_AGENTS: usize = 4;
 
-/// Their care-of addresses; the first is the preferred one.
+/// Care-of addresses of the foreign agents; the first is the preferred one.
 pub const CARE_OF: [&str; MOST_AGENTS] =
     ["198.51.100.2", "203.0.113.2", "198.18.0.2", "198.18.1.2"];
 
-/// Their identities, if they are licensed nodes as well.
+/// Identities of the foreign agents, if they are licensed nodes as well.
 pub const AGENTS: [&str; MOST_AGENTS] = [
     "fa.example.net",
     "fb.example.net",
@@ -54,28 +55,29 @@ pub const AGENTS: [&str; MOST_AGENTS] = [
     "fd.example.net",
 ];
 
-/// The mobile node's interfaces, in the same order.
+/// Interfaces of the mobile node, in the same order.
 pub const INTERFACES: [&str; MOST_AGENTS] = ["m0", "m1", "m2", "m3"];
 
-/// A line of `[mobile_node]`, so that a home agent that has forgotten where it is hears it soon.
+/// A line of `[mobile_node]` with a short lifetime, so that a home agent that has lost its bindings
+/// soon learns them again.
 pub const OFTEN: &str = "lifetime = \"10s\"";
 
-/// What mobile node and foreign agents share.
+/// Secret of the mobile node and the foreign agents.
 const AGENT_KEY: &str = "a key between mobile node and foreign agents";
 
-/// What a foreign agent and the home agent share, where they do.
+/// Secret of a foreign agent and the home agent, if they have one.
 const FOREIGN_KEY: &str = "a key between foreign agents and home agent";
 
-/// What foreign agents share.
+/// Secret among foreign agents.
 pub const NEIGHBOUR_KEY: &str = "a key between foreign agents";
 
-/// What mobile node and home agent share.
+/// Secret of the mobile node and the home agent.
 pub const HOME_KEY: &str = "a key between mobile node and home agent";
 
-/// What the foreign agents' hosts are called.
+/// Names of the foreign agents' hosts.
 const NAMES: [&str; MOST_AGENTS] = ["near", "far", "third", "fourth"];
 
-/// The networks towards home, as the foreign agents and the host between are there.
+/// Addresses on the networks towards home, of the foreign agent and of the host between.
 pub const UPLINKS: [[&str; 2]; MOST_AGENTS] = [
     ["10.4.1.2", "10.4.1.1"],
     ["10.4.2.2", "10.4.2.1"],
@@ -83,13 +85,14 @@ pub const UPLINKS: [[&str; 2]; MOST_AGENTS] = [
     ["10.4.4.2", "10.4.4.1"],
 ];
 
-/// The network between the NAT and the host between, as each is there.
+/// Addresses on the network between the NAT and the host between, of each.
 const OUTSIDE: [&str; 2] = [NAT, "10.5.1.1"];
 
-/// The address that the NAT has outside.
+/// Outside address of the NAT.
 pub const NAT: &str = "10.5.1.2";
 
-/// What comes from the foreign agent without UDP it does not know how to bring back, and a port is never the same again.
+/// Masquerades UDP with a new random port each time, and drops packets of other protocols from the
+/// foreign agent, as a NAT does that cannot translate their answers back.
 const TRANSLATION: &str = "table ip nat {
   chain out {
     type nat hook postrouting priority 100
@@ -105,22 +108,22 @@ const TRANSLATION: &str = "table ip nat {
 /// The hosts.
 pub struct Walk {
     bed: Testbed,
-    /// Where it is no ideal wire: between foreign agents and the host between, and at home.
+    /// Emulated wires: between foreign agents and the host between, and at home.
     hops: Vec<Emulator>,
-    /// Who moves.
+    /// The mobile node.
     pub mobile: Host,
-    /// Whom it visits.
+    /// The foreign agents.
     pub agents: Vec<Host>,
-    /// Between the first of these and the next, if there is one.
+    /// The NAT between the first foreign agent and the host between, if there is one.
     pub nat: Option<Host>,
-    /// A router.
+    /// A router between the foreign agents and home.
     pub between: Host,
-    /// Where it is at home.
+    /// The home agent.
     pub home: Host,
 }
 
 impl Walk {
-    /// Two foreign agents, the other hosts and the wires, without daemons.
+    /// Creates two foreign agents, the other hosts and the wires, without daemons.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -128,7 +131,7 @@ impl Walk {
         Self::in_bed(Testbed::new(name)?, &[None, None])
     }
 
-    /// The same where the first foreign agent is behind a NAT.
+    /// Creates the network with the first foreign agent behind a NAT.
     ///
     /// # Errors
     /// As [`Walk::new`].
@@ -138,7 +141,7 @@ impl Walk {
         Self::build(bed, &[None, None], None, Some(nat))
     }
 
-    /// The same where the first foreign agent is far from home: on a wire that is slow and makes errors.
+    /// Creates the network with the first foreign agent far from home: on a slow wire with errors.
     ///
     /// # Errors
     /// As [`Walk::new`].
@@ -146,7 +149,7 @@ impl Walk {
         Self::in_bed(Testbed::new(name)?, &[Some(hop), None])
     }
 
-    /// The same where both foreign agents are far from home, and near each other.
+    /// Creates the network with both foreign agents far from home, and near each other.
     ///
     /// # Errors
     /// As [`Walk::new`].
@@ -154,8 +157,8 @@ impl Walk {
         Self::build(Testbed::new(name)?, &[None, None], Some(hop), None)
     }
 
-    /// In a testbed that is there, with a foreign agent for each of these wires towards home; those that are none are
-    /// ideal.
+    /// Creates the network in an existing testbed, with one foreign agent for each of these wires
+    /// towards home. `None` is an ideal wire.
     ///
     /// # Errors
     /// As [`Walk::new`].
@@ -163,7 +166,7 @@ impl Walk {
         Self::build(bed, hops, None, None)
     }
 
-    /// With the wires of the agents, that of home, and a NAT.
+    /// Creates the network with the wires of the agents, the wire of home, and a NAT.
     fn build(
         bed: Testbed,
         hops: &[Option<sim::Settings>],
@@ -224,12 +227,12 @@ impl Walk {
         })
     }
 
-    /// Where its files are.
+    /// Returns the folder of the testbed.
     pub fn directory(&self) -> &Path {
         self.bed.directory()
     }
 
-    /// A foreign agent's daemon, by its number.
+    /// Starts the daemon of a foreign agent, by its number.
     ///
     /// # Errors
     /// Those of [`Host::stratad`].
@@ -237,7 +240,8 @@ impl Walk {
         self.agents[number].stratad(&agent_config(number))
     }
 
-    /// The same with more lines of `[foreign_agent]`, and a key with the home agent.
+    /// Starts a foreign agent with additional lines of `[foreign_agent]`, and a key shared with the
+    /// home agent.
     ///
     /// # Errors
     /// Those of [`Host::stratad`].
@@ -247,7 +251,8 @@ impl Walk {
         self.agents[number].stratad(&format!("{}{more}\n{home}", agent_config(number)))
     }
 
-    /// The same for one that has keys: with the mobile node, and this one with the other agent.
+    /// Starts a foreign agent that shares a key with the mobile node, and this key with the other
+    /// agent.
     ///
     /// # Errors
     /// Those of [`Host::stratad`].
@@ -268,7 +273,7 @@ key = {{ spi = 4099, secret = "neighbour.key" }}
         ))
     }
 
-    /// The same for one that is also a licensed node, for what its visitors send and get.
+    /// Starts a foreign agent that is also a licensed node, for the packets of its visitors.
     ///
     /// # Errors
     /// Those of [`Host::stratad`].
@@ -276,7 +281,7 @@ key = {{ spi = 4099, secret = "neighbour.key" }}
         self.start_licensed_agent_with(number, "")
     }
 
-    /// The same with more tables.
+    /// Starts a foreign agent that is also a licensed node, with additional tables.
     ///
     /// # Errors
     /// Those of [`Host::stratad`].
@@ -285,7 +290,7 @@ key = {{ spi = 4099, secret = "neighbour.key" }}
         self.agents[number].stratad(&format!("{}{LICENSED}{more}", agent_config(number)))
     }
 
-    /// The same of all agents, each with tables of its own.
+    /// Starts all agents as licensed nodes, each with its own additional tables.
     ///
     /// # Errors
     /// Those of [`Host::stratad`].
@@ -295,7 +300,7 @@ key = {{ spi = 4099, secret = "neighbour.key" }}
         agents.collect()
     }
 
-    /// The home agent's daemon.
+    /// Starts the home agent's daemon.
     ///
     /// # Errors
     /// Those of [`Host::stratad`].
@@ -303,12 +308,13 @@ key = {{ spi = 4099, secret = "neighbour.key" }}
         self.start_home_as(&self.home_config(terms))
     }
 
-    /// What that daemon is told.
+    /// Returns the configuration of the home agent's daemon.
     pub fn home_config(&self, terms: Terms<'_>) -> String {
         home_config(self.agents.len(), terms)
     }
 
-    /// The same with more lines of `[home_agent]`, and keys with the foreign agents.
+    /// Starts the home agent with additional lines of `[home_agent]`, and keys shared with the
+    /// foreign agents.
     ///
     /// # Errors
     /// Those of [`Host::stratad`].
@@ -323,7 +329,7 @@ key = {{ spi = 4099, secret = "neighbour.key" }}
         self.start_home_as(&format!("{config}{}", foreign.collect::<String>()))
     }
 
-    /// The same with a configuration of its own.
+    /// Starts the home agent with this configuration.
     ///
     /// # Errors
     /// Those of [`Host::stratad`].
@@ -334,7 +340,7 @@ key = {{ spi = 4099, secret = "neighbour.key" }}
         self.home.stratad(config)
     }
 
-    /// The mobile node's daemon, which has this key; `more` are lines of `[mobile_node]`.
+    /// Starts the mobile node's daemon with this key; `more` are lines of `[mobile_node]`.
     ///
     /// # Errors
     /// Those of [`Host::stratad`].
@@ -342,7 +348,7 @@ key = {{ spi = 4099, secret = "neighbour.key" }}
         self.start_mobile_as(key, &self.mobile_config(more, terms))
     }
 
-    /// The mobile node's, which has keys with both foreign agents.
+    /// Starts the mobile node's daemon with keys shared with both foreign agents.
     ///
     /// # Errors
     /// Those of [`Host::stratad`].
@@ -361,12 +367,12 @@ key = {{ spi = 4098, secret = "mobile.key" }}
         self.start_mobile(HOME_KEY, &more, Terms::PLAIN)
     }
 
-    /// What the mobile node's daemon is told.
+    /// Returns the configuration of the mobile node's daemon.
     pub fn mobile_config(&self, more: &str, terms: Terms<'_>) -> String {
         mobile_config(&INTERFACES[..self.agents.len()], more, terms)
     }
 
-    /// The same with a configuration of its own.
+    /// Starts the mobile node with this configuration.
     ///
     /// # Errors
     /// Those of [`Host::stratad`].
@@ -376,7 +382,7 @@ key = {{ spi = 4098, secret = "mobile.key" }}
         self.mobile.stratad(config)
     }
 
-    /// Has the host between lead to a foreign agent's network, or not.
+    /// Adds or removes the route of the host between to a foreign agent's network.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -391,13 +397,14 @@ key = {{ spi = 4098, secret = "mobile.key" }}
         }
     }
 
-    /// How many packets the wires that are not ideal have lost by their errors.
+    /// Returns the number of packets that the emulated wires have lost by bit errors.
     pub fn lost(&self) -> u64 {
         let directions = self.hops.iter().flat_map(Emulator::statistics);
         directions.map(|direction| direction.lost_bit_error).sum()
     }
 
-    /// Has everybody check where packets would be answered: 1 by the same interface, 2 at all.
+    /// Sets `rp_filter` on all hosts but the NAT: 1 accepts a packet if its answer would leave by
+    /// the same interface, 2 if there is any route back.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -411,10 +418,10 @@ key = {{ spi = 4098, secret = "mobile.key" }}
         Ok(())
     }
 
-    /// Has the NAT forget everything, as one does that has lost its power.
+    /// Makes the NAT lose all its mappings, as after a power failure.
     ///
     /// # Errors
-    /// There is none, or the kernel refuses.
+    /// There is no NAT, or the kernel refuses.
     pub fn forget(&self) -> Result<()> {
         let nat = self.nat.as_ref().context("a NAT")?;
         let netlink = nat.netns().netlink()?;
@@ -423,7 +430,7 @@ key = {{ spi = 4098, secret = "mobile.key" }}
         nat.route("default", OUTSIDE[1])
     }
 
-    /// Leaves the mobile node the link to one agent alone.
+    /// Takes down all links of the mobile node except the one to this agent.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -448,8 +455,8 @@ key = {{ spi = 4098, secret = "mobile.key" }}
     }
 }
 
-/// Where a mobile node is registered, by what its `strata status` says: the care-of addresses, and first the one that it
-/// sends by.
+/// Returns the care-of addresses that a mobile node is registered with, by its `strata status`. The
+/// one that it sends through comes first.
 pub fn registered(status: &Value) -> Vec<&str> {
     let all = status["status"]["mobile_ip"]["registrations"].as_array();
     let mut all: Vec<_> = all.into_iter().flatten().collect();
@@ -458,30 +465,33 @@ pub fn registered(status: &Value) -> Vec<&str> {
     care_of.flatten().collect()
 }
 
-/// Where a home agent knows its only mobile node to be, by what its `strata status` says.
+/// Returns the care-of addresses that a home agent has bound for its only mobile node, by its
+/// `strata status`.
 pub fn bound(status: &Value) -> Vec<&str> {
     let bindings = &status["status"]["mobile_ip"]["mobiles"][0]["bindings"];
     let all = bindings.as_array().into_iter().flatten();
     all.filter_map(|one| one["care_of"].as_str()).collect()
 }
 
-/// Why something failed last.
+/// Returns the reason of the last refusal.
 pub fn refusal(status: &Value) -> &str {
     let refusal = &status["status"]["mobile_ip"]["last_refusal"];
     refusal["reason"].as_str().unwrap_or("")
 }
 
-/// Where a NAT has the packets of a home agent's only mobile node come from, by what its `strata status` says.
+/// Returns the source that a NAT gives to the packets of a home agent's only mobile node, by the
+/// agent's `strata status`.
 pub fn in_udp(status: &Value) -> Option<&str> {
     status["status"]["mobile_ip"]["mobiles"][0]["bindings"][0]["udp"].as_str()
 }
 
-/// Where the foreign agent that a visitor has left sends what comes for it, by what its `strata status` says.
+/// Returns the address to which a foreign agent forwards packets for a visitor that has left, by
+/// its `strata status`.
 pub fn sent_on(status: &Value) -> Option<&str> {
     status["status"]["mobile_ip"]["visitors"][0]["gone_to"].as_str()
 }
 
-/// Joins a NAT, which has its inside, to the host between.
+/// Joins a NAT, whose inside is already connected, to the host between.
 fn translate(nat: &Host, between: &Host, device: &str) -> Result<()> {
     let [here, there] = OUTSIDE.map(|address| format!("{address}/24"));
     wire::veth(nat.end("outside", &[&here]), between.end(device, &[&there]))?;
@@ -492,12 +502,12 @@ fn translate(nat: &Host, between: &Host, device: &str) -> Result<()> {
     nat.run("nft -f nat.nft").map(drop)
 }
 
-/// The network of a foreign agent.
+/// Returns the network of a foreign agent.
 fn network(number: usize) -> String {
     format!("{}0/24", CARE_OF[number].trim_end_matches('2'))
 }
 
-/// What a foreign agent says besides that is also a licensed node.
+/// Additional tables of a foreign agent that is also a licensed node.
 const LICENSED: &str = r#"
 [gateway.gw]
 id = "gw.example.net"
@@ -524,7 +534,7 @@ homes = ["{HOME_NETWORK}"]
     )
 }
 
-/// A table of another agent with which there is a key.
+/// Returns a table of another agent with which a key is shared.
 fn keyed(table: &str, address: &str) -> String {
     format!(
         r#"
@@ -562,7 +572,7 @@ liveness = "1s"
     )
 }
 
-/// A foreign agent, if it is a licensed node as well.
+/// Returns the gateway's table of a foreign agent that is also a licensed node.
 fn licensed(number: usize) -> String {
     let (id, address) = (AGENTS[number], CARE_OF[number]);
     let (name, _) = id.split_once('.').unwrap_or((id, ""));

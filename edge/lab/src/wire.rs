@@ -8,7 +8,8 @@ use os::{Tun, netns};
 /// The MTU of every wire, as on Ethernet.
 const MTU: u16 = 1500;
 
-/// An ideal wire: a pair of virtual Ethernet devices. As on a real one, packets are cut before they are on it.
+/// Creates an ideal wire: a pair of virtual Ethernet devices. As on real Ethernet, super-packets
+/// (GSO) are segmented before they are sent.
 ///
 /// # Errors
 /// A device of that name exists, or an address is malformed.
@@ -24,8 +25,8 @@ pub fn veth(a: End<'_>, b: End<'_>) -> Result<()> {
     b.set_addresses()
 }
 
-/// A wire with a rate, a delay, a queue and errors. It is cut when the emulator is dropped. Its
-/// ends are point-to-point devices: no ARP, no Ethernet header.
+/// Creates a wire with a rate, a delay, a queue and errors. Dropping the emulator cuts it. Its ends
+/// are point-to-point devices: no ARP, no Ethernet header.
 ///
 /// # Errors
 /// As [`veth`], and those of [`Emulator::start`].

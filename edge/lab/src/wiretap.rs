@@ -1,9 +1,9 @@
-//! What passes through a host, as anybody there could see it: the witness of leak tests.
+//! A tap of the packets that pass through a host: the witness of leak tests.
 //!
-//! The tap is a packet socket on every device of the host, so it belongs into a host that is
-//! nothing but the network between two others. Packets of one device are seen in the order in
-//! which they passed; therefore "nothing else was sent" needs no waiting: send a marker of your
-//! own afterwards and read until it comes.
+//! The tap is a packet socket on every device of the host, so it belongs on a host that is only the
+//! network between two others. It sees packets of one device in the order in which they passed.
+//! Therefore no wait is needed to show that nothing else was sent: send a marker afterwards and
+//! read until it arrives.
 
 use crate::host::Host;
 use crate::process::until;
@@ -24,28 +24,28 @@ use std::time::Duration;
 use wire::esp::{NATT_PORT, PROTOCOL as ESP, is_esp};
 use wire::{ip, udp};
 
-/// Room for what arrives between two looks.
+/// Receive buffer, in octets, for packets that arrive between two reads.
 const BUFFER: usize = 8 << 20;
 
-/// An open tap. It sees what passes from its opening on.
+/// An open tap. It sees packets from its opening on.
 pub struct Wiretap {
     socket: OwnedFd,
 }
 
-/// An IP packet that was seen.
+/// An IP packet that was captured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// Its outer source.
+    /// Outer source address.
     pub source: IpAddr,
-    /// Its outer destination.
+    /// Outer destination address.
     pub destination: IpAddr,
-    /// The whole packet, from its IP header on.
+    /// The whole packet, starting with its IP header.
     pub octets: Vec<u8>,
-    /// When, since the epoch, by the kernel's clock.
+    /// Time since the epoch at which the kernel saw it.
     pub at: Duration,
 }
 
-/// When the kernel has seen it.
+/// Returns the kernel's time stamp of a packet.
 fn stamp(messages: impl Iterator<Item = ControlMessageOwned>) -> Duration {
     let time = messages.filter_map(|message| match message {
         ControlMessageOwned::ScmTimestampns(time) => Some(Duration::from(time)),
@@ -55,27 +55,27 @@ fn stamp(messages: impl Iterator<Item = ControlMessageOwned>) -> Duration {
 }
 
 impl Wiretap {
-    /// Taps a host.
+    /// Opens a tap on a host.
     ///
     /// # Errors
-    /// No right to open packet sockets.
+    /// The process may not open packet sockets.
     pub fn open(host: &Host) -> Result<Self> {
         let socket = host.inside(|| {
             let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
-            // A datagram socket: the kernel takes the Ethernet header off.
+            // With a datagram socket, the kernel removes the Ethernet header.
             let (family, kind) = (AddressFamily::Packet, SockType::Datagram);
             Ok(socket(family, kind, flags, SockProtocol::EthAll)?)
         })?;
-        // The kernel may give less; then a burst is seen in part.
+        // The kernel may grant a smaller buffer; then a burst is captured in part.
         let _ = setsockopt(&socket, sockopt::RcvBuf, &BUFFER);
         setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
         Ok(Self { socket })
     }
 
-    /// The next IP packet, if one has passed.
+    /// Returns the next IP packet, if one has passed.
     ///
     /// # Errors
-    /// The kernel's.
+    /// Those of the kernel.
     pub fn next(&self) -> Result<Option<Seen>> {
         let mut buffer = vec![0; 1 << 16];
         let mut space = nix::cmsg_space!(TimeSpec);
@@ -93,18 +93,18 @@ impl Wiretap {
         }
     }
 
-    /// All that have passed and were not read yet.
+    /// Returns all packets that have passed and were not read yet.
     ///
     /// # Errors
-    /// The kernel's.
+    /// Those of the kernel.
     pub fn rest(&self) -> Result<Vec<Seen>> {
         std::iter::from_fn(|| self.next().transpose()).collect()
     }
 
-    /// Reads on until a packet satisfies `is_last`, which is the last one returned.
+    /// Reads until a packet satisfies `is_last`, which is the last one returned.
     ///
     /// # Errors
-    /// None did before the deadline.
+    /// No such packet passed before the deadline.
     pub fn read_until(
         &self,
         deadline: Duration,
@@ -146,25 +146,27 @@ pub fn write_capture(file: &Path, packets: &[Seen]) -> Result<()> {
 }
 
 impl Seen {
-    /// Whether it comes from or goes to an address of this prefix, in clear: whatever an ESP
-    /// packet holds, its outer addresses are the hosts' own.
+    /// Returns true if the packet comes from or goes to an address of this prefix in clear. The
+    /// outer addresses of an ESP packet are the hosts' own, whatever the packet holds.
     pub fn touches(&self, prefix: Prefix) -> bool {
         prefix.contains(self.source) || prefix.contains(self.destination)
     }
 
-    /// Whether it is a fragment of an IPv4 packet: more follow, or it has an offset.
+    /// Returns true for a fragment of an IPv4 packet: more fragments follow, or the offset is not
+    /// zero.
     pub fn is_fragment(&self) -> bool {
         let field = self.octets.get(6..8).unwrap_or_default();
         self.source.is_ipv4() && matches!(field, [high, low] if high & 0x3f != 0 || *low != 0)
     }
 
-    /// The ESP packet that it has in UDP, from the SPI on.
+    /// Returns the ESP packet inside UDP, from the SPI on.
     pub fn esp(&self) -> Option<&[u8]> {
         let (ports, packet) = self.udp()?;
         (ports.destination_port == NATT_PORT && is_esp(packet)).then_some(packet)
     }
 
-    /// Whether it is UDP from or to a port, and this is the first octet of what is in it: the type of a registration, for one.
+    /// Returns true for a UDP datagram from or to a port whose payload starts with this octet, for
+    /// example the type of a registration message.
     pub fn is_udp_of(&self, port: u16, first: u8) -> bool {
         self.udp().is_some_and(|(ports, content)| {
             let is_its = [ports.source_port, ports.destination_port].contains(&port);
@@ -172,7 +174,7 @@ impl Seen {
         })
     }
 
-    /// The ports of UDP, and what is in it.
+    /// Returns the UDP header and the payload.
     fn udp(&self) -> Option<(udp::Header, &[u8])> {
         let header = ip::Header::parse(&self.octets).ok()?;
         let is_udp = header.protocol() == udp::PROTOCOL && !header.is_fragment();
@@ -180,19 +182,19 @@ impl Seen {
         Some((ports, header.payload().get(udp::HEADER_LEN..)?))
     }
 
-    /// The ESP packet that it has without UDP, from the SPI on.
+    /// Returns the ESP packet without UDP, from the SPI on.
     pub fn esp_without_udp(&self) -> Option<&[u8]> {
         let header = ip::Header::parse(&self.octets).ok()?;
         (header.protocol() == ESP && !header.is_fragment()).then(|| header.payload())
     }
 
-    /// Whether this text is in it.
+    /// Returns true if the packet contains this text.
     pub fn has_text(&self, text: &str) -> bool {
         let wanted = text.as_bytes();
         self.octets.windows(wanted.len()).any(|part| part == wanted)
     }
 
-    /// `None` for what is not IP (ARP).
+    /// Parses an IP packet; returns `None` for other protocols (ARP).
     fn parse(octets: &[u8], at: Duration) -> Option<Self> {
         let v4 = |at: usize| {
             Some(Ipv4Addr::from(

@@ -1,7 +1,8 @@
-//! A TUN device, many packets a system call: the kernel hands over what is still to be cut into segments,
-//! and takes segments put together again (virtio's header in front of each says how).
+//! A TUN device with many packets per system call: the kernel delivers large packets that are not
+//! yet segmented, and accepts packets that were joined (a virtio header in front of each describes
+//! it).
 //!
-//! What is cut has no transport checksums, nor need what is put together have them: see [`Checksum`].
+//! Segments have no transport checksums, and joined packets need none: see [`Checksum`].
 
 use crate::cut::{Outline, cut};
 use crate::join::Waiting;
@@ -12,25 +13,25 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use wire::checksum::{self, Checksum};
 
-/// The most packets that one system call brings: the kernel is told not to put more together.
+/// Most packets in one system call: the kernel is configured not to join more.
 pub const SEGMENTS: usize = 128;
 
-/// The longest packet, and the longest of what is not cut yet.
+/// Length of the longest packet, segmented or not, in octets.
 pub(crate) const LONGEST: usize = 65_535;
 
-/// A TUN device whose packets come and go in bulk, if the kernel does that; otherwise one by one. It and
-/// every route through it vanish when this is dropped.
+/// A TUN device that exchanges packets in bulk, if the kernel supports that; otherwise one by one.
+/// The device and every route through it vanish when this is dropped.
 pub struct Bulk {
     tun: Tun,
-    /// What the last system call read, with virtio's header in front, and its length.
+    /// The packet of the last system call, with the virtio header in front, and its length.
     uncut: Vec<u8>,
     uncut_len: usize,
     waiting: Waiting,
 }
 
 impl Bulk {
-    /// As [`Tun::open`]; with `offload`, in bulk if this kernel can, and if there are to be several `queues`, with
-    /// room for them.
+    /// Opens a device as [`Tun::open`] does; with `offload`, in bulk if this kernel can; with
+    /// `queues`, for several queues.
     ///
     /// # Errors
     /// Those of [`Tun::open`].
@@ -41,18 +42,18 @@ impl Bulk {
             Ok(tun)
         };
         let tun = match offload {
-            // What else may be wrong is wrong without as well.
+            // An error with another cause also occurs without offload.
             true => whole().or_else(|_| Tun::make(name, mtu, false, queues))?,
             false => Tun::make(name, mtu, false, queues)?,
         };
         Ok(Self::over(tun))
     }
 
-    /// Another queue of the device, for another thread: the kernel shares flows out between them as long as
-    /// both are open.
+    /// Opens another queue of the device, for another thread. The kernel distributes flows over the
+    /// open queues.
     ///
     /// # Errors
-    /// If the device was not opened for several.
+    /// The device was not opened for several queues.
     pub fn queue(&self) -> Result<Self, Error> {
         Ok(Self::over(self.tun.queue()?))
     }
@@ -66,19 +67,19 @@ impl Bulk {
         }
     }
 
-    /// The interface's name.
+    /// Returns the interface's name.
     pub fn name(&self) -> &str {
         self.tun.name()
     }
 
-    /// Whether it is so that one system call may bring many.
+    /// Returns true if one system call may return many packets.
     pub fn is_offloaded(&self) -> bool {
         self.tun.device.tcp_gso()
     }
 
-    /// Reads packets that the kernel routed into the device, until there are no more or `spaces` could not
-    /// take what one more system call may bring. How long each is is in `outlines`, and whether it has its
-    /// checksum. Gives how many there are, and why there are no more.
+    /// Reads packets that the kernel routed into the device, until there are no more or `spaces`
+    /// has no room for another system call. `outlines` receives the length of each packet and the
+    /// state of its checksum. Returns the number of packets, and the error that ended the read.
     pub fn recv(
         &mut self,
         spaces: &mut [&mut [u8]],
@@ -95,8 +96,8 @@ impl Bulk {
         (filled, None)
     }
 
-    /// The same with one system call, for which there are at least [`SEGMENTS`] spaces. Many packets are also
-    /// there as they came ([`Bulk::uncut`]).
+    /// Reads with one system call, for which there are at least [`SEGMENTS`] spaces. If it returns
+    /// many packets, the original is available too ([`Bulk::uncut`]).
     pub(crate) fn recv_once(
         &mut self,
         spaces: &mut [impl AsRef<[u8]> + AsMut<[u8]>],
@@ -128,26 +129,28 @@ impl Bulk {
         count.ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
-    /// What the last system call brought, if it was many packets, as it came: virtio's header, and the packet
-    /// that they were cut from.
+    /// Returns the original of the last system call, if it contained many packets: the virtio
+    /// header, and the unsegmented packet.
     pub(crate) fn uncut(&self) -> &[u8] {
         &self.uncut[..self.uncut_len]
     }
 
-    /// Changes the packet in that, which stays as long.
+    /// Changes the unsegmented packet, whose length stays.
     pub(crate) fn change_uncut(&mut self, change: impl FnOnce(&mut [u8])) {
         if let Some(packet) = self.uncut.get_mut(FRONT_LEN..self.uncut_len) {
             change(packet);
         }
     }
 
-    /// Hands the kernel what [`Bulk::uncut`] of another device gave. Nothing waits.
+    /// Passes the result of another device's [`Bulk::uncut`] to the kernel. The queue must be
+    /// empty.
     pub(crate) fn send_uncut(&self, uncut: &[u8]) -> io::Result<()> {
         self.tun.device.send(uncut).map(drop)
     }
 
-    /// Has a packet wait for [`Bulk::flush`], which is called if too many wait. A checksum that is left is made by
-    /// the kernel, or here if the kernel does not. Gives how many packets the kernel did not take.
+    /// Queues a packet for [`Bulk::flush`], which is called if the queue is full. A checksum that
+    /// is left is completed by the kernel, or here if the kernel does not. Returns the number of
+    /// packets that the kernel refused.
     pub fn push(&mut self, packet: &[u8], checksum: Checksum) -> u64 {
         if !self.is_offloaded() {
             return u64::from(!self.send_whole(packet, checksum));
@@ -160,19 +163,20 @@ impl Bulk {
         }
     }
 
-    /// Hands what waits to the kernel as if it had arrived on the device. Gives how many packets it did not take.
+    /// Passes queued packets to the kernel as if they had arrived on the device. Returns the number
+    /// of packets that it refused.
     pub fn flush(&mut self) -> u64 {
         let device = &self.tun.device;
         self.waiting.write(|octets| device.send(octets).is_ok())
     }
 
-    /// Hands one packet to a kernel that wants it whole.
+    /// Passes one packet to a kernel without offload.
     fn send_whole(&mut self, packet: &[u8], checksum: Checksum) -> bool {
         let device = &self.tun.device;
         if checksum == Checksum::Made {
             return device.send(packet).is_ok();
         }
-        // Nothing is read uncut from a device that is not offloaded.
+        // Without offload, the buffer holds no unsegmented packet.
         let Some(copy) = self.uncut.get_mut(..packet.len()) else {
             return false;
         };

@@ -1,10 +1,11 @@
-//! News of interfaces, addresses, routes, rules and filters.
+//! Notifications of changes to interfaces, addresses, routes, rules and filters.
 //!
-//! The kernel tells every change with all its particulars, and drops what is not read in time. Little is made of the
-//! particulars here: a state that is whole comes from [`crate::Netlink`] and [`crate::lock`]. They serve only to tell
-//! whether a removal may be of what [`crate::Routes`], [`crate::Divert`], [`crate::mobile`], [`crate::Lock`] and
-//! [`crate::clear`] install, which is reason to compare that with what is there. Changes of this process are told like those
-//! of others; a comparison finds nothing missing then.
+//! The kernel reports every change with all details, and drops reports that are not read in time.
+//! The details are hardly used here: a complete state comes from [`crate::Netlink`] and
+//! [`crate::lock`]. They only show if a removal may concern state that [`crate::Routes`],
+//! [`crate::Divert`], [`crate::mobile`], [`crate::Lock`] or [`crate::clear`] installed, which is a
+//! reason to compare it with the present state. Changes by this process are reported like others;
+//! the comparison then finds nothing missing.
 
 use crate::netlink::{messages, removal};
 use crate::{Error, clear, lock};
@@ -16,7 +17,8 @@ use nix::sys::socket::{
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// Everything that decides which way a packet takes. Rules of IPv6 have a group without a name of this kind.
+/// Groups of everything that determines the route of a packet. The IPv6 rules' group has no
+/// constant of this kind.
 const ROUTING: u32 = (libc::RTMGRP_LINK
     | libc::RTMGRP_IPV4_IFADDR
     | libc::RTMGRP_IPV4_ROUTE
@@ -25,13 +27,13 @@ const ROUTING: u32 = (libc::RTMGRP_LINK
     | libc::RTMGRP_IPV6_ROUTE) as u32
     | 1 << (libc::RTNLGRP_IPV6_RULE - 1);
 
-/// Tables of nftables, and what is in them.
+/// The group of nftables tables, and of their content.
 const FILTERS: u32 = 1 << (libc::NFNLGRP_NFTABLES - 1);
 
-/// The longest message that is read whole.
+/// Length of the longest message that is read completely, in octets.
 const LONGEST: usize = 1 << 15;
 
-/// Told of every change in one network namespace.
+/// A source of notifications about one network namespace.
 pub struct Changes {
     routing: OwnedFd,
     /// `None` on a kernel without nftables.
@@ -39,17 +41,18 @@ pub struct Changes {
     device: String,
 }
 
-/// What has changed since the last call.
+/// The changes since the last call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct News {
-    /// A packet may take another way.
+    /// True if a packet may take another route.
     pub ways: bool,
-    /// Something of what this process installs may have been removed, or something else be in its place.
+    /// True if state that this process installed may have been removed or replaced.
     pub removed: bool,
 }
 
 impl Changes {
-    /// Listens in the calling thread's network namespace, for a host whose tunnel has the TUN of this name, now or later.
+    /// Subscribes in the calling thread's network namespace, for a host whose tunnel has the TUN of
+    /// this name, now or later.
     pub fn watch(device: &str) -> Result<Self, Error> {
         let routing = listen(SockProtocol::NetlinkRoute, ROUTING);
         let routing = routing.map_err(Error::os("watching addresses and routes"))?;
@@ -60,13 +63,13 @@ impl Changes {
         })
     }
 
-    /// The descriptors to wait for.
+    /// Returns the descriptors to poll.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let filters = self.filters.iter().map(AsFd::as_fd);
         [self.routing.as_fd()].into_iter().chain(filters)
     }
 
-    /// What has changed since the last call.
+    /// Returns the changes since the last call.
     pub fn read(&self) -> io::Result<News> {
         let mut news = News::default();
         let mut buffer = vec![0; LONGEST];
@@ -94,7 +97,8 @@ fn listen(protocol: SockProtocol, groups: u32) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Reads messages until there are no more. `None` stands for what did not fit the socket.
+/// Reads messages until there are no more. `None` stands for messages that were lost because the
+/// socket was full.
 fn each(
     socket: &OwnedFd,
     buffer: &mut [u8],

@@ -1,15 +1,18 @@
 //! The claim of one process to the routing of a network namespace.
 //!
-//! [`crate::routes`], [`crate::divert`] and [`crate::mobile`] use the same tables and priorities in every process. A
-//! second process would remove the routes of the first as leftovers, and the traffic of the first would leave in clear.
-//! So a process takes the claim before it changes anything, and holds it until it has removed everything.
+//! [`crate::routes`], [`crate::divert`] and [`crate::mobile`] use the same tables and priorities in
+//! every process. A second process would remove the routes of the first as leftovers, and the
+//! traffic of the first would leave in clear. So a process takes the claim before it changes
+//! anything, and holds it until it has removed everything.
 //!
-//! The claim is a TUN device that is down and has no address. A namespace has one device of a name, and only one process
-//! can open it. The kernel removes the device with that process, also after `kill -9`. Other locks are weaker:
+//! The claim is a TUN device that is down and has no address. A namespace has one device of a name,
+//! and only one process can open it. The kernel removes the device with that process, also after
+//! `kill -9`. Other locks are weaker:
 //!
-//! * Any local user can bind an abstract unix socket first, and so keep `stratad` from starting. A device needs
-//!   `CAP_NET_ADMIN` in the namespace, as changing its routes does.
-//! * A lock on a file holds in one mount namespace. Containers that share a network do not share their files.
+//! * Any local user can bind an abstract unix socket first, and so keep `stratad` from starting. A
+//!   device needs `CAP_NET_ADMIN` in the namespace, as changing its routes does.
+//! * A lock on a file holds in one mount namespace. Containers that share a network do not share
+//!   their files.
 //! * A table of nftables with an owner needs nftables, which is not on every machine.
 //!
 //! The alias of the device names the holder. Every user can read it, and `ip link` shows it.
@@ -33,12 +36,12 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Takes the claim to the calling thread's network namespace. `holder` is what other processes are told of this one,
-    /// as "stratad (process 1234, /etc/strata/strata.toml)".
+    /// Takes the claim to the calling thread's network namespace. `holder` describes this process
+    /// to others, such as "stratad (process 1234, /etc/strata/strata.toml)".
     ///
     /// # Errors
-    /// [`Error::Claimed`] if another process has it; without `/dev/net/tun` or the right to make devices, those of
-    /// [`crate::Tun::open`].
+    /// [`Error::Claimed`] if another process has it; without `/dev/net/tun` or the permission to
+    /// create devices, those of [`crate::Tun::open`].
     pub fn take(holder: &str) -> Result<Self, Error> {
         let device = match TunName::reserve(DEVICE) {
             Err(Error::TunBusy { .. }) => {
@@ -47,12 +50,13 @@ impl Claim {
             }
             device => device?,
         };
-        // A kernel that keeps no alias leaves the holder without a name, and the claim as good as any.
+        // On a kernel that keeps no alias the holder is anonymous, but the claim is equally valid.
         let _unnamed = Netlink::open()?.set_alias(DEVICE, alias(holder));
         Ok(Self { _device: device })
     }
 
-    /// The process that has the claim to the calling thread's network namespace. Needs no rights.
+    /// Returns the process that holds the claim to the calling thread's network namespace. Needs no
+    /// privileges.
     pub fn holder() -> Result<Option<String>, Error> {
         match Netlink::open()?.alias(DEVICE) {
             Ok(alias) => Ok(Some(alias.unwrap_or_else(|| UNNAMED.to_owned()))),
@@ -62,7 +66,7 @@ impl Claim {
     }
 }
 
-/// The part of a text that fits an alias.
+/// Returns the part of a text that fits an alias.
 fn alias(text: &str) -> &str {
     &text[..text.floor_char_boundary(LONGEST)]
 }

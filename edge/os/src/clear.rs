@@ -1,17 +1,19 @@
-//! The guard against packets in clear that claim to come out of a tunnel.
+//! A filter against unencrypted packets with addresses from inside a tunnel.
 //!
-//! RFC 4301 section 5.2 has what arrives without protection looked up in the SPD, and dropped where the policy
-//! protects it. The kernel does not know our policies: an interface takes a packet from any source for any address.
-//! So a table of nftables judges what comes by any interface but the tunnel's, for the host itself and for those
-//! behind it. It is about arriving, whatever `leak` says about leaving ([`crate::lock`]).
+//! RFC 4301 section 5.2 requires that unprotected inbound packets are looked up in the SPD and
+//! dropped if the policy protects them. The kernel does not know our policies: an interface accepts
+//! a packet from any source for any address. So a table of nftables checks packets that arrive on
+//! any interface other than the tunnel's, for the host itself and for hosts behind it. It concerns
+//! arriving packets, independent of `leak`, which concerns leaving ones ([`crate::lock`]).
 //!
-//! Bypasses are asked first: what carries the tunnels and keeps the outer network alive, for the host itself alone,
-//! and what an operator has excepted. Of prefixes the longest decides, as in our routes; a longer one whose
-//! tunnel does not carry the destination leaves the decision to the next. A lookup in a hash table for each length
-//! in use finds the source among any number of peers.
+//! Bypasses are checked first: traffic of the host itself that carries the tunnels or keeps the
+//! outer network alive, and the operator's exceptions. Among prefixes the longest decides, as in
+//! our routes; if the tunnel of a longer one does not carry the destination, the next one decides.
+//! One hash table lookup for each length in use finds the source among any number of peers.
 //!
-//! The table works without this process, also after `kill -9`, until the next start or an orderly end. It is made
-//! without the program `nft`, which need not be there, and `nft list table inet strata_clear` shows it.
+//! The table works without this process, also after `kill -9`, until the next start or an orderly
+//! end. It does not need the program `nft`, which may be missing. To see it, run `nft list table
+//! inet strata_clear`.
 
 use crate::nftables::{self, Base, Batch, Hook, IPV4, IPV6, Meta, R0, Record, Rule, Verdict, kind};
 use crate::routes::Service;
@@ -24,16 +26,16 @@ use std::time::Duration;
 /// Name of the table, in the family `inet`.
 const TABLE: &str = "strata_clear";
 
-/// The table, as nft(8) names it.
+/// The table in the notation of nft(8).
 pub const NAME: &str = "table inet strata_clear";
 
 /// Name of the counter of all dropped packets.
 const DROPPED: &str = "dropped";
 
-/// How long a source is remembered after its last packet.
+/// Time for which a source is remembered after its last packet.
 const MEMORY: Duration = Duration::from_secs(3600);
 
-/// Most sources of a family at once. Packets of others are dropped and counted all the same.
+/// Most remembered sources of a family. Packets of others are dropped and counted all the same.
 const MOST_SOURCES: u32 = 1024;
 
 /// nft's numbers of the types in a source's key.
@@ -54,7 +56,7 @@ const UDP: u8 = 17;
 const ESP: u8 = 50;
 const ICMPV6: u8 = 58;
 
-/// Ports of DHCP: those of a client and those of a server.
+/// Ports of DHCP: the client's and the server's.
 const DHCP: [[u16; 2]; 2] = [[68, 67], [546, 547]];
 
 /// The port of Mobile IP.
@@ -68,42 +70,42 @@ const ICMPV6_ERRORS: RangeInclusive<u8> = 1..=4;
 const NEIGHBOURS: RangeInclusive<u8> = 130..=137;
 const LISTENER_REPORT: u8 = 143;
 
-/// Types of ICMP that agents of Mobile IP advertise themselves by.
+/// Types of ICMP with which agents of Mobile IP advertise themselves.
 const ROUTERS: RangeInclusive<u8> = 9..=10;
 
-/// What is believed only out of the tunnel.
+/// The traffic that is accepted only out of the tunnel, with its exceptions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Guard {
-    /// The TUN by which packets come out of tunnels.
+    /// The TUN that decapsulated packets arrive on.
     pub device: String,
-    /// What tunnels carry to us.
+    /// The traffic that tunnels carry to us.
     pub protected: BTreeSet<Flow>,
-    /// Sources that are believed outside as well.
+    /// Sources that are accepted outside the tunnel too.
     pub bypassed: Vec<Prefix>,
-    /// Services that are, wherever they are.
+    /// Services that are accepted outside the tunnel too, for any prefix.
     pub services: Vec<Service>,
-    /// UDP ports at which encapsulated packets arrive.
+    /// UDP ports on which encapsulated packets arrive.
     pub ports: Vec<u16>,
-    /// The TCP port at which they arrive in streams.
+    /// TCP port of listeners for encapsulated packets.
     pub stream_port: Option<u16>,
-    /// The far ends of streams of our own, in which they arrive as well.
+    /// Remote ends of outgoing TCP streams with encapsulated packets.
     pub streams: Vec<SocketAddr>,
-    /// Whether the host takes part in Mobile IP.
+    /// True if the host has a role in Mobile IP.
     pub mobile: bool,
-    /// Whether encapsulated packets pass to others: at a licensed node.
+    /// True if encapsulated packets are forwarded for others: at a licensed node.
     pub transit: bool,
 }
 
 /// Packets from a prefix to a range of addresses.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Flow {
-    /// Where they come from.
+    /// Source of the packets.
     pub source: Prefix,
-    /// Where they go.
+    /// Destination of the packets, with protocol and ports.
     pub target: Target,
 }
 
-/// The end of a flow that is ours, and what both ends say of the protocol.
+/// Our end of a flow, with the protocol and the ports of both ends.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Target {
     /// First address, of the source's family.
@@ -112,18 +114,18 @@ pub struct Target {
     pub last: IpAddr,
     /// IP protocol, 0 for any.
     pub protocol: u8,
-    /// Ports they come from.
+    /// Source ports.
     pub from: Ports,
-    /// Ports they go to.
+    /// Destination ports.
     pub to: Ports,
 }
 
-/// A range of ports; all of them hold for packets without ports as well.
+/// A range of ports. The full range also matches packets without ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ports {
-    /// The first.
+    /// The first port.
     pub first: u16,
-    /// The last.
+    /// The last port.
     pub last: u16,
 }
 
@@ -136,23 +138,23 @@ impl From<&RangeInclusive<u16>> for Ports {
     }
 }
 
-/// A source of dropped packets, as far as it can be seen.
+/// An observed source of dropped packets.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Source {
-    /// The address inside that it claimed.
+    /// The inner address that it claimed.
     pub claimed: IpAddr,
-    /// The interface by which its packets came.
+    /// The interface on which its packets arrived.
     pub interface: String,
     /// Its Ethernet address, or that of the last router before us.
     pub link: Option<LinkAddress>,
-    /// Dropped packets.
+    /// Number of dropped packets.
     pub packets: u64,
-    /// Time since the last of them.
+    /// Time since the last dropped packet.
     pub ago: Duration,
 }
 
 impl Guard {
-    /// Sets up the guard, in the place of a predecessor's.
+    /// Sets up the filter, replacing a predecessor's.
     pub fn start(&self) -> Result<(), Error> {
         let mut batch = Batch::new(TABLE);
         batch.table();
@@ -162,7 +164,7 @@ impl Guard {
         self.fill(batch)
     }
 
-    /// Changes what is guarded. Counters go on, and there is no moment in between at which anything passes.
+    /// Replaces the rules. Counters continue, and the filter has no gap in between.
     pub fn set(&self) -> Result<(), Error> {
         if dropped()?.is_none() {
             return self.start();
@@ -170,7 +172,7 @@ impl Guard {
         let mut batch = Batch::new(TABLE);
         batch.table();
         batch.delete_rules();
-        // Another program may have removed what rules need.
+        // Another program may have removed objects that the rules need.
         self.fill(batch).or_else(|_| self.start())
     }
 
@@ -182,11 +184,11 @@ impl Guard {
         batch.commit("guarding what arrives in clear by nftables")
     }
 
-    /// Packets for the host itself.
+    /// Adds the rules for packets to the host itself.
     fn receive(&self, batch: &mut Batch<'_>) {
         let accept = |rule: Rule| rule.verdict(Verdict::Accept);
         let mut input = |rule: Rule| batch.rule("input", &rule);
-        // What carries tunnels is most of all packets, and numbers are compared sooner than names.
+        // Encapsulated packets are the majority, and numbers compare faster than names.
         for port in &self.ports {
             input(accept(udp(2, *port)));
         }
@@ -194,7 +196,7 @@ impl Guard {
         for interface in [self.device.as_str(), "lo"] {
             input(accept(Rule::default().by(interface)));
         }
-        // IPv6 is put together only behind this point, and only a first fragment has ports.
+        // IPv6 is reassembled only behind this hook, and only a first fragment has ports.
         let fragment = Rule::default()
             .meta(Meta::Family, R0)
             .is(&[Layout::of(Family::V6).number]);
@@ -229,7 +231,7 @@ impl Guard {
         input(icmp(ICMPV6, ICMPV6_ERRORS).verdict(Verdict::Jump("about6")));
         input(accept(self.out_of_vrf()));
         input(Rule::default().verdict(Verdict::Jump("judge")));
-        // The packet in a report begins behind 8 octets, and is one of ours without options.
+        // The packet in a report begins after 8 octets, and one of ours has no options.
         let whole = |rule: Rule| rule.transport(8, &[0x45]);
         self.report(
             batch,
@@ -251,7 +253,7 @@ impl Guard {
         );
     }
 
-    /// Reports about an outer packet of ours are believed.
+    /// Accepts reports about our own outer packets.
     fn report(
         &self,
         batch: &mut Batch<'_>,
@@ -285,12 +287,12 @@ impl Guard {
         }
     }
 
-    /// Packets out of tunnels whose TUN is in a VRF: they come by the VRF's device.
+    /// Matches decapsulated packets whose TUN is in a VRF: they arrive on the VRF's device.
     fn out_of_vrf(&self) -> Rule {
         Rule::default().named(Meta::EnslavedInterface, &self.device)
     }
 
-    /// Packets for others.
+    /// Adds the rules for forwarded packets.
     fn forward(&self, batch: &mut Batch<'_>) {
         let own = Rule::default().by(&self.device);
         batch.rule("forward", &own.verdict(Verdict::Accept));
@@ -307,7 +309,7 @@ impl Guard {
         batch.rule("forward", &Rule::default().verdict(Verdict::Jump("judge")));
     }
 
-    /// Bypassed services, then prefixes from the longest to the shortest.
+    /// Adds the decisions: bypassed services, then prefixes from the longest to the shortest.
     fn judge(&self, batch: &mut Batch<'_>) {
         for family in Family::ALL {
             let layout = Layout::of(family);
@@ -339,7 +341,7 @@ impl Guard {
         }
     }
 
-    /// What each source must not send in clear.
+    /// Returns the destinations that each source must not reach in clear.
     fn targets(&self) -> BTreeMap<Prefix, BTreeSet<&Target>> {
         let mut targets = BTreeMap::<_, BTreeSet<_>>::new();
         for flow in &self.protected {
@@ -350,7 +352,7 @@ impl Guard {
     }
 }
 
-/// Where a report has the protocol and the ports of the packet it is about.
+/// Offsets of the protocol and the ports of the packet in a report.
 #[derive(Clone, Copy)]
 struct Embedded {
     protocol: u32,
@@ -361,13 +363,14 @@ struct Embedded {
 #[derive(Default)]
 struct Sources {
     protected: Vec<Vec<u8>>,
-    /// The chain for each of them.
+    /// The chain of each protected source.
     chains: Vec<String>,
     bypassed: BTreeSet<Vec<u8>>,
 }
 
 impl Sources {
-    /// Of two equal prefixes the protected one is asked first, as in our routes.
+    /// Adds the rules of this prefix length. Of two equal prefixes the protected one is checked
+    /// first, as in our routes.
     fn decide(&self, layout: &Layout, length: u8, batch: &mut Batch<'_>) {
         let source = || layout.source(length);
         if !self.protected.is_empty() {
@@ -383,7 +386,7 @@ impl Sources {
     }
 }
 
-/// Chains that drop what goes to certain targets: many peers have the same.
+/// Chains that drop packets to certain targets, shared by peers with the same targets.
 #[derive(Default)]
 struct Chains<'a> {
     known: BTreeMap<(Family, BTreeSet<&'a Target>), String>,
@@ -411,7 +414,7 @@ impl<'a> Chains<'a> {
     }
 }
 
-/// What a family's headers look like, and the names of its parts of the table.
+/// The header layout of a family, and the names of its parts of the table.
 struct Layout {
     family: Family,
     number: u8,
@@ -449,7 +452,7 @@ impl Layout {
         }
     }
 
-    /// Loads the network that a packet claims to come from.
+    /// Loads the network of a packet's source.
     fn source(&self, length: u8) -> Rule {
         let rule = Rule::default().load(Base::Network, self.source, self.length, R0);
         match length == self.family.bits() {
@@ -480,7 +483,7 @@ impl Layout {
         rule.verdict(Verdict::Goto(self.drop))
     }
 
-    /// Remembers the source, by its Ethernet address where there is one, and drops the packet.
+    /// Records the source, with its Ethernet address if it has one, and drops the packet.
     fn drop(&self, batch: &mut Batch<'_>) {
         let name = R0 + self.length / 4;
         let link = name + (NAME_LEN / 4) as u32;
@@ -527,7 +530,7 @@ impl Layout {
     }
 }
 
-/// What the table remembers, which stays when rules change.
+/// Adds the counter and the sets of sources, which stay when rules change.
 fn records(batch: &mut Batch<'_>) {
     batch.counter(DROPPED);
     for (family, address) in [(Family::V4, IPV4), (Family::V6, IPV6)] {
@@ -542,7 +545,7 @@ fn records(batch: &mut Batch<'_>) {
     }
 }
 
-/// The chains that packets pass, and those that rules name.
+/// Adds the chains at hooks, and those that rules jump to.
 fn chains(batch: &mut Batch<'_>) {
     for layout in Family::ALL.map(Layout::of) {
         batch.chain(layout.drop, None);
@@ -555,7 +558,7 @@ fn chains(batch: &mut Batch<'_>) {
     batch.chain("forward", Some(Hook::Forward));
 }
 
-/// Removes the guard, of ours or of a predecessor.
+/// Removes the filter, ours or a predecessor's.
 pub fn remove() -> Result<(), Error> {
     match dropped() {
         Ok(Some(_)) => {
@@ -563,28 +566,29 @@ pub fn remove() -> Result<(), Error> {
             batch.delete_table();
             batch.commit("removing the table strata_clear from nftables")
         }
-        // Where there are no tables there is none of ours.
+        // A kernel without tables has none of ours.
         Ok(None) | Err(Error::Os { .. }) => Ok(()),
         Err(error) => Err(error),
     }
 }
 
-/// Packets that the guard has dropped since it was set up; `None` without a guard.
+/// Returns the packets dropped since the filter was set up; `None` without a filter.
 pub fn dropped() -> Result<Option<u64>, Error> {
     nftables::counted(TABLE, DROPPED)
 }
 
-/// What the guard does, in a number: two that are equal do the same. `None` without a guard.
+/// Returns a fingerprint of the filter's rules: equal fingerprints mean equal behaviour. `None`
+/// without a filter.
 pub fn fingerprint() -> Result<Option<u64>, Error> {
     nftables::fingerprint(TABLE)
 }
 
-/// Whether a notification of nftables is about the table.
+/// Returns true if a notification of nftables is about the table.
 pub(crate) fn is_changed_by(message: &[u8]) -> bool {
     nftables::is_about(message, TABLE)
 }
 
-/// Sources of the last hour, those with the most packets first.
+/// Returns the sources of the last hour, those with the most packets first.
 pub fn sources() -> Result<Vec<Source>, Error> {
     let mut sources = Vec::new();
     for family in Family::ALL {
@@ -597,7 +601,7 @@ pub fn sources() -> Result<Vec<Source>, Error> {
     Ok(sources)
 }
 
-/// Fails if this kernel has no nftables, or this process no right to them.
+/// Returns an error if this kernel has no nftables, or this process no permission to use it.
 pub fn require() -> Result<(), Error> {
     nftables::require()
 }
@@ -614,7 +618,7 @@ fn tcp(offset: u32, port: u16) -> Rule {
         .transport(offset, &port.to_be_bytes())
 }
 
-/// Segments of a stream of our own; they open none to us.
+/// Matches segments of an outgoing stream of ours, other than those that open a connection to us.
 fn answer_of(end: SocketAddr) -> Rule {
     const SYN: u8 = 0x02;
     const ACK: u8 = 0x10;
@@ -633,7 +637,7 @@ fn icmp(protocol: u8, kinds: RangeInclusive<u8>) -> Rule {
     rule.within(&[*kinds.start()], &[*kinds.end()])
 }
 
-/// Goes on for ports in a range, at an offset of the transport header.
+/// Adds a match for ports in a range, at an offset of the transport header.
 fn within(rule: Rule, offset: u32, ports: Ports) -> Rule {
     if (ports.first, ports.last) == (0, u16::MAX) {
         return rule;
@@ -642,7 +646,7 @@ fn within(rule: Rule, offset: u32, ports: Ports) -> Rule {
     rule.within(&ports.first.to_be_bytes(), &ports.last.to_be_bytes())
 }
 
-/// A prefix without host bits.
+/// Returns a prefix without host bits.
 fn whole(prefix: Prefix) -> Prefix {
     let octets = octets(prefix.address);
     let mask = mask(octets.len(), prefix.length);
@@ -655,7 +659,7 @@ fn whole(prefix: Prefix) -> Prefix {
     Prefix { address, ..prefix }
 }
 
-/// The mask of a prefix length, in so many octets.
+/// Returns the mask of a prefix length, in this many octets.
 fn mask(octets: usize, length: u8) -> Vec<u8> {
     let bits = |octet: usize| usize::from(length).saturating_sub(8 * octet).min(8);
     (0..octets)

@@ -1,21 +1,22 @@
-//! The one clock: CLOCK_BOOTTIME, which goes on while a laptop sleeps, so that lifetimes and
-//! liveness timers expire when their owner wakes and not hours later.
+//! The single clock: CLOCK_BOOTTIME, which continues while a laptop sleeps, so that lifetimes and
+//! liveness timers expire when the machine resumes and not hours later.
 
 use model::Instant;
 use nix::libc;
 use nix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 
-/// The present moment; its origin is the machine's boot.
+/// Returns the current time since the machine's boot.
 pub fn now() -> Instant {
     let time = clock_gettime(ClockId::CLOCK_BOOTTIME).expect("Linux has CLOCK_BOOTTIME");
     Instant::from_origin(Duration::from(time))
 }
 
-/// Whether the kernel says that somebody keeps the time of day right. `None` if it does not say.
+/// Returns true if the kernel reports that the wall clock is synchronised. `None` if it reports no
+/// status.
 pub fn is_synchronised() -> Option<bool> {
     #![allow(unsafe_code, reason = "no crate at hand has this call")]
-    // SAFETY: a `timex` of zeros is one that asks and changes nothing.
+    // SAFETY: a `timex` of zeros only queries.
     let mut answer: libc::timex = unsafe { std::mem::zeroed() };
     // SAFETY: the pointer is to a live `timex`.
     let state = unsafe { libc::adjtimex(&raw mut answer) };

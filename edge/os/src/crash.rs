@@ -1,12 +1,12 @@
-//! Places at which a debug build can be told to die, so that a test sees what a crash there leaves
-//! behind and what the next start makes of it. A release build passes them without looking.
+//! Crash points, at which a debug build can be made to die, so that a test sees the remains of a
+//! crash and the next start's treatment of them. A release build ignores them.
 
 use nix::sys::signal::{Signal, raise};
 use std::sync::OnceLock;
 
-/// All of them. Those that begin with `lock-` need something to be locked, those that begin with
-/// `divert-` a licensed node, with `leased-` a peer that lends an address, with `pool-` one to lend to, all others a tunnel, of which those that begin with `rekey-` need new
-/// keys to be asked for.
+/// All crash points. Those with the prefix `lock-` need a lock, `divert-` a licensed node,
+/// `leased-` a peer that assigns an address, `pool-` a peer that leases one, and all others a
+/// tunnel; of these, `rekey-` needs a request to rekey.
 pub const POINTS: [&str; 26] = [
     "lock-set",
     "sockets-bound",
@@ -38,13 +38,13 @@ pub const POINTS: [&str; 26] = [
 
 static CHOSEN: OnceLock<&'static str> = OnceLock::new();
 
-/// Chooses where to die. `false` if there is no such place, or this is a release build.
+/// Selects a crash point. Returns `false` if there is no such point, or in a release build.
 pub fn choose(point: &str) -> bool {
     let known = POINTS.into_iter().find(|known| *known == point);
     cfg!(debug_assertions) && known.is_some_and(|point| CHOSEN.set(point).is_ok())
 }
 
-/// Passes a place, or dies there as if killed by somebody else.
+/// Passes a crash point, or dies there as if killed from outside.
 pub fn point(name: &'static str) {
     if cfg!(debug_assertions) && CHOSEN.get() == Some(&name) {
         // Nothing follows: this signal cannot be caught.

@@ -1,8 +1,8 @@
-//! Cutting: what the kernel hands over as one packet is made the segments, or datagrams, that it stands for, as the
-//! kernel would have cut it itself.
+//! Segmentation in user space: a large packet from the kernel becomes the segments, or datagrams,
+//! that it stands for, exactly as the kernel would have segmented it.
 //!
-//! Their transport checksums are left to whoever needs them ([`Checksum::Left`]), so that no octet of payload is
-//! looked at here.
+//! Transport checksums are left to a later stage ([`Checksum::Left`]), so no octet of payload is
+//! read here.
 
 use crate::virtio::{Front, Kind};
 use wire::checksum::{self, Checksum, Sum};
@@ -10,17 +10,17 @@ use wire::ip::{Header, V6_HEADER_LEN};
 use wire::tcp::Flags;
 use wire::{tcp, udp};
 
-/// How long a packet is that was read, and whether its checksum is in it.
+/// The length of a packet, and the state of its checksum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outline {
-    /// Octets.
+    /// Length in octets.
     pub len: usize,
-    /// What the device said of its checksum.
+    /// State of the checksum, as the device reported it.
     pub checksum: Checksum,
 }
 
-/// Cuts what a device handed over behind this header, and gives how many packets that is. `None` if the header and
-/// the packet do not fit each other, or there is no space.
+/// Segments a packet from a device that has this header, and returns the number of packets. `None`
+/// if the header and the packet do not match, or there is no space.
 pub(crate) fn cut(
     front: Front,
     packet: &mut [u8],
@@ -38,7 +38,8 @@ pub(crate) fn cut(
     Some(1)
 }
 
-/// What is to be said of the checksum of a single packet. One that is not where TCP and UDP have theirs is made.
+/// Returns the state of a single packet's checksum. A checksum that is not at the place of TCP's or
+/// UDP's is completed here.
 fn single(front: Front, packet: &mut [u8]) -> Option<Checksum> {
     let Some((start, offset)) = front.checksum else {
         return Some(Checksum::Made);
@@ -48,8 +49,8 @@ fn single(front: Front, packet: &mut [u8]) -> Option<Checksum> {
         return Some(Checksum::Left);
     }
     packet.get(at..at + 2)?;
-    // What is in the field is the part of the sum that is of the pseudo-header. Of the two zeros UDP has one that
-    // says something else (RFC 768).
+    // The field holds the sum of the pseudo-header. A UDP checksum of zero means none (RFC 768), so
+    // the other representation of zero is used.
     let sum = match Sum::default().with(packet.get(start..)?).finish() {
         0 => 0xffff,
         sum => sum,
@@ -58,7 +59,7 @@ fn single(front: Front, packet: &mut [u8]) -> Option<Checksum> {
     Some(Checksum::Made)
 }
 
-/// Whether a checksum in such a place is one that anybody makes anew who has the packet alone.
+/// Returns true if a later stage can complete the checksum at this place from the packet alone.
 fn is_usual(header: &Header<'_>, len: usize, (start, at): (usize, usize)) -> bool {
     let payload = header.payload();
     let whole = match header.protocol() {
@@ -72,11 +73,11 @@ fn is_usual(header: &Header<'_>, len: usize, (start, at): (usize, usize)) -> boo
         && whole == Some(payload.len())
 }
 
-/// Many packets in one.
+/// A packet that stands for many.
 struct Uncut<'a> {
     headers: &'a [u8],
     payload: &'a [u8],
-    /// Where the transport's header begins.
+    /// Offset of the transport header.
     transport: usize,
     is_v4: bool,
     is_tcp: bool,
@@ -106,7 +107,7 @@ impl<'a> Uncut<'a> {
         })
     }
 
-    /// Cuts it into packets with so many octets of payload, and gives how many they are.
+    /// Segments the packet into ones with `size` octets of payload, and returns their number.
     fn cut(
         &self,
         size: usize,
@@ -136,8 +137,7 @@ impl<'a> Uncut<'a> {
         Some(count)
     }
 
-    /// Makes the headers those of one packet of so many octets, which is one of many and has payload from somewhere
-    /// on.
+    /// Adapts the headers to one segment: its length, its index, and the offset of its payload.
     fn adapt(&self, headers: &mut [u8], (index, from): (usize, usize), len: usize, is_last: bool) {
         let (ip, transport) = headers.split_at_mut(self.transport);
         if self.is_v4 {
@@ -154,7 +154,7 @@ impl<'a> Uncut<'a> {
             let number = &mut transport[4..8];
             let first = u32::from_be_bytes([number[0], number[1], number[2], number[3]]);
             number.copy_from_slice(&first.wrapping_add(from as u32).to_be_bytes());
-            // The first alone says that a window was reduced, and the last that something ends.
+            // Only the first segment has CWR, and only the last has FIN and PSH.
             if index > 0 {
                 transport[tcp::FLAGS_OFFSET] &= !Flags::CWR.0;
             }
@@ -203,7 +203,7 @@ mod tests {
         )
     }
 
-    /// With all checksums made they are what somebody would have sent who sent each alone.
+    /// With all checksums completed, each segment equals a packet that was sent alone.
     #[test]
     fn each_piece_is_the_packet_that_would_have_been_sent_alone() {
         for kind in KINDS {
@@ -248,14 +248,14 @@ mod tests {
         }
     }
 
-    /// Only of those that everybody knows it can be said later what they cover.
+    /// Only a checksum at a known place can be completed later.
     #[test]
     fn a_checksum_in_another_place_is_made_at_once() {
         let front = Front {
             checksum: Some((20, 2)),
             ..Front::default()
         };
-        // ICMP, whose pseudo-header is nothing.
+        // ICMP has no pseudo-header.
         let mut packet = Sample::new((false, false), 0, 4).packet(&[(9, 1)]);
         packet[22..24].fill(0);
         let told = all(front, &mut packet.clone()).unwrap();

@@ -1,12 +1,12 @@
-//! The processor's time stamp counter, which papers measure with.
+//! The processor's time stamp counter, the unit of measurement in papers.
 
-/// What it says. It counts at one rate, whatever that of the processor is at the moment, and also while
-/// another thread runs. `None` where there is none.
+/// Returns the counter. It runs at a constant rate, whatever the current frequency of the
+/// processor, also while another thread runs. `None` if the processor has none.
 pub fn now() -> Option<u64> {
     #[cfg(target_arch = "x86_64")]
     {
         #![allow(unsafe_code, reason = "no crate at hand has this instruction")]
-        // SAFETY: every x86-64 has it, and it writes nothing but its result.
+        // SAFETY: every x86-64 has it, and it writes only its result.
         Some(unsafe { core::arch::x86_64::_rdtsc() })
     }
     #[cfg(not(target_arch = "x86_64"))]

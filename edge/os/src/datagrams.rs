@@ -1,14 +1,14 @@
-//! A socket of UDP for IKE and ESP, or of IP itself for a protocol without ports (ESP alone, and IP in IP), many
-//! datagrams a system call.
+//! Sockets of UDP for IKE and ESP, or of raw IP for protocols without ports (ESP alone, and IP in
+//! IP), with many datagrams per system call.
 //!
-//! quinn-udp receives batches, tells the address each datagram was sent to (so that answers leave
-//! from there), its ECN field, and splits what the kernel coalesced. Three of its choices are undone
-//! here. It asks for times that nobody needs. It forbids fragmentation, because QUIC probes path MTUs;
-//! here each datagram says whether it is to go whole. One that is not can be cut on its way (RFC 4303 section 3.3.4): "don't fragment" is
-//! clear on IPv4, whatever anybody said about the path, and on IPv6 the kernel cuts to the path MTU it
-//! has learnt. One that is, and is longer than the kernel knows the path to take, is refused, and
-//! [`path_mtu`] tells what it knows. And small kernel buffers lose whole bursts while a worker is busy,
-//! so both are enlarged as far as our rights go.
+//! quinn-udp receives batches, reports each datagram's destination address (so that answers leave
+//! from there) and ECN field, and splits datagrams that the kernel coalesced. Three of its choices
+//! are undone here. It asks for timestamps, which are not used. It forbids fragmentation, because
+//! QUIC probes path MTUs; here each datagram decides. A datagram that may be fragmented (RFC 4303
+//! section 3.3.4) has "don't fragment" clear on IPv4, whatever the path MTU is said to be, and on
+//! IPv6 the kernel fragments it to the path MTU that it has learnt. A datagram that may not is
+//! refused if it is longer than the path MTU, which [`path_mtu`] returns. And small kernel buffers
+//! lose whole bursts while a worker is busy, so both are enlarged as far as permissions allow.
 
 use crate::{Error, Family, option, owner::Owner};
 use model::Path;
@@ -25,31 +25,32 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-/// Datagrams, or coalesced runs of them, read by one system call.
+/// Datagrams, or coalesced runs of them, per system call.
 const BATCH: usize = 8;
 
-/// The longest UDP payload, and the longest coalesced run.
+/// Length of the longest UDP payload, and of the longest coalesced run, in octets.
 const LONGEST: usize = 65_535;
 
-/// IP in IP (RFC 2003 section 3.1) and ESP (RFC 4303 section 2), as IP numbers them.
+/// IP protocol numbers of IP in IP (RFC 2003 section 3.1) and ESP (RFC 4303 section 2).
 const IP_IN_IP: u8 = 4;
 const ESP: u8 = 50;
 
-/// The most datagrams that one call of [`Datagrams::send_run`] takes (`UDP_MAX_SEGMENTS` of Linux before
-/// 6.9).
+/// Most datagrams in one call of [`Datagrams::send_run`] (`UDP_MAX_SEGMENTS` of Linux before 6.9).
 pub const MOST_AT_ONCE: usize = 64;
 
-/// What each kernel buffer should hold: 20 ms at 1.6 Gb/s.
+/// Size of each kernel buffer in octets: 20 ms at 1.6 Gb/s.
 const KERNEL_BUFFER: usize = 4 << 20;
 
-/// The kernel hears what routers say of a path only at a socket whose datagrams go whole. So one stays
-/// like that in between, until so many in a row could be cut: then nobody wants to know any more.
+/// Fragmentable datagrams in a row after which a socket keeps fragmentation permitted. Until then
+/// it forbids fragmentation between sends, because the kernel accepts routers' path MTU reports
+/// only for such a socket. After that many, no caller needs the reports.
 const DEAF_AFTER: u32 = 1000;
 
-/// Where a datagram came from and how.
+/// The addresses of a received datagram, and its ECN field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// Between the address it was sent to, which is ours, and its sender: the way an answer goes.
+    /// The path between the datagram's destination, which is ours, and its sender: the path of an
+    /// answer.
     pub path: Path,
     /// The ECN field of its IP header (RFC 3168), 0 to 3.
     pub ecn: u8,
@@ -60,30 +61,30 @@ pub struct Datagrams {
     socket: Socket,
     state: UdpSocketState,
     local: SocketAddr,
-    /// Whether it has no UDP.
+    /// True for raw IP without UDP.
     bare: bool,
-    /// Datagrams since the last that went whole, up to [`DEAF_AFTER`].
+    /// Fragmentable datagrams since the last that was not, up to [`DEAF_AFTER`].
     cuttable: Cell<u32>,
     buffers: Vec<u8>,
 }
 
 impl Datagrams {
-    /// Binds a socket of UDP in the calling thread's network namespace. An unspecified address takes
-    /// datagrams to every address of its family. With `mark`, all packets sent carry it, for routing
-    /// rules that keep encapsulated packets out of the tunnel ([`crate::Routes`]).
+    /// Binds a UDP socket in the calling thread's network namespace. An unspecified address
+    /// receives datagrams to every address of its family. With `mark`, all sent packets carry it,
+    /// for routing rules that keep encapsulated packets out of the tunnel ([`crate::Routes`]).
     pub fn udp(address: SocketAddr, mark: Option<u32>) -> Result<Self, Error> {
         Self::bind((Type::DGRAM, Protocol::UDP), address, mark, false)
     }
 
-    /// The same for one of several sockets with one port: what comes goes to one of them, to the first unless
-    /// [`Datagrams::share_out`] says otherwise.
+    /// Binds one of several UDP sockets that share a port. Each datagram goes to one of them, to
+    /// the first unless [`Datagrams::share_out`] says otherwise.
     pub fn udp_beside(address: SocketAddr, mark: Option<u32>) -> Result<Self, Error> {
         Self::bind((Type::DGRAM, Protocol::UDP), address, mark, true)
     }
 
-    /// Has the kernel choose one of so many sockets with this port, in the order in which they were bound: that
-    /// whose number remains of the first four octets of what a datagram carries, divided by how many there are.
-    /// Shorter ones are for the first.
+    /// Makes the kernel distribute datagrams over this many sockets with the same port, in the
+    /// order in which they were bound. The index is the first four octets of the payload modulo the
+    /// number of sockets. Shorter datagrams go to the first.
     pub fn share_out(&self, sockets: u8) -> Result<(), Error> {
         let instruction = |code: u32, k: u32| libc::sock_filter {
             code: code as u16,
@@ -91,7 +92,7 @@ impl Datagrams {
             jf: 0,
             k,
         };
-        // Loads beyond the end give 0 at once.
+        // A load beyond the end returns 0 at once.
         let mut program = [
             instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0),
             instruction(libc::BPF_ALU | libc::BPF_MOD | libc::BPF_K, sockets.into()),
@@ -106,13 +107,13 @@ impl Datagrams {
         set.map_err(io::Error::from).map_err(Error::os(what))
     }
 
-    /// The same for protocol 50 of IP, which has no ports.
+    /// Binds a raw socket of IP protocol 50 (ESP), which has no ports.
     pub fn esp(address: IpAddr, mark: Option<u32>) -> Result<Self, Error> {
         Self::without_udp(ESP, address, mark)
     }
 
-    /// The same for protocol 4 of IP: what comes and goes are datagrams within datagrams, of which the outer
-    /// header is the kernel's.
+    /// Binds a raw socket of IP protocol 4 (IP in IP). Payloads are inner packets; the kernel
+    /// writes the outer header.
     pub fn ip_in_ip(address: IpAddr, mark: Option<u32>) -> Result<Self, Error> {
         Self::without_udp(IP_IN_IP, address, mark)
     }
@@ -122,7 +123,7 @@ impl Datagrams {
         Self::bind(kind, SocketAddr::new(address, 0), mark, false)
     }
 
-    /// The same for a thread that only sends: what comes is for others.
+    /// Binds a raw ESP socket for a thread that only sends: it receives nothing.
     pub fn esp_sender(address: IpAddr, mark: Option<u32>) -> Result<Self, Error> {
         let sender = Self::esp(address, mark)?;
         let nothing = SockFilter::new((libc::BPF_RET | libc::BPF_K) as u16, 0, 0, 0);
@@ -152,14 +153,14 @@ impl Datagrams {
         socket.set_reuse_port(beside).map_err(failed)?;
         socket.bind(&address.into()).map_err(failed)?;
         let state = UdpSocketState::new((&socket).into()).map_err(failed)?;
-        // quinn-udp has room for what the kernel says of a datagram, but not if times are with it: of
-        // datagrams that were put together the ECN field, which comes last, would be cut off.
+        // quinn-udp has room for the kernel's metadata of a datagram, but not with timestamps: the
+        // ECN field of coalesced datagrams, which comes last, would be cut off.
         setsockopt(&socket, sockopt::ReceiveTimestampns, &false)
             .map_err(|errno| failed(errno.into()))?;
         let local = socket.local_addr().map_err(failed)?;
         let mut local = local.as_socket().unwrap_or(address);
         if bare {
-            // What the kernel says is the protocol.
+            // The kernel reports the protocol number as the port.
             local.set_port(0);
         }
         set_whole(&socket, Family::of(local.ip()), false).map_err(failed)?;
@@ -175,13 +176,13 @@ impl Datagrams {
         })
     }
 
-    /// The address and port it is bound to; the port of UDP is never 0.
+    /// Returns the bound address and port; the port of UDP is never 0.
     pub const fn local(&self) -> SocketAddr {
         self.local
     }
 
-    /// Reads what one system call gives and shows to `each` what each datagram carries. Returns how
-    /// many there were; call again until [`io::ErrorKind::WouldBlock`].
+    /// Reads with one system call and passes each datagram's payload to `each`. Returns the number
+    /// of datagrams; call again until [`io::ErrorKind::WouldBlock`].
     pub fn recv(&mut self, mut each: impl FnMut(Arrival, &mut [u8])) -> io::Result<usize> {
         let mut metas = [RecvMeta::default(); BATCH];
         let mut chunks = self.buffers.chunks_exact_mut(LONGEST);
@@ -200,7 +201,7 @@ impl Datagrams {
                 datagrams += 1;
                 continue;
             }
-            // An empty datagram is a run of none, and is of no use to any protocol of ours.
+            // An empty datagram is a run of none, and has no meaning in any protocol here.
             for payload in run[..meta.len].chunks_mut(meta.stride.max(1)) {
                 each(arrival, payload);
                 datagrams += 1;
@@ -209,14 +210,14 @@ impl Datagrams {
         Ok(datagrams)
     }
 
-    /// Sends one datagram from the path's local address to its remote one, with a traffic class (DSCP,
-    /// then two bits of ECN) in its IP header. The local port is the socket's own. Who cannot pass it on
-    /// as a whole may cut it.
+    /// Sends one datagram from the path's local address to its remote one, with a traffic class
+    /// (DSCP, then two bits of ECN) in its IP header. The local port is the socket's own. Routers
+    /// may fragment it.
     ///
     /// # Errors
     /// Those of sendmsg(2), for this datagram: EMSGSIZE if it is longer than UDP carries,
-    /// ENETUNREACH and EHOSTUNREACH without a route (or from an address that is no longer ours), EINVAL
-    /// to port 0, WouldBlock if the buffer is full.
+    /// ENETUNREACH and EHOSTUNREACH without a route (or from an address that is no longer ours),
+    /// EINVAL to port 0, WouldBlock if the buffer is full.
     pub fn send(&self, path: Path, class: u8, payload: &[u8]) -> io::Result<()> {
         self.as_cuttable(|| self.put(path, class, payload))
     }
@@ -236,10 +237,10 @@ impl Datagrams {
         sent
     }
 
-    /// The same for a datagram that nobody on the way may cut.
+    /// Sends one datagram that must not be fragmented.
     ///
     /// # Errors
-    /// Those of [`Datagrams::send`], and EMSGSIZE if it is longer than the path is known to take
+    /// Those of [`Datagrams::send`], and EMSGSIZE if it is longer than the known path MTU
     /// ([`is_too_long`], [`path_mtu`]).
     pub fn send_whole(&self, path: Path, class: u8, payload: &[u8]) -> io::Result<()> {
         self.as_whole(|| self.put(path, class, payload))
@@ -253,14 +254,16 @@ impl Datagrams {
         put()
     }
 
-    /// Sends datagrams of one length with one system call (UDP GSO, and sendmmsg without UDP): `payload`
-    /// holds them one behind the other, `length` octets each; the last may be shorter. There are at most
-    /// [`MOST_AT_ONCE`], and no more octets than a datagram may have. Gives how many were sent, from the first.
+    /// Sends datagrams of one length with one system call (UDP GSO, and sendmmsg without UDP).
+    /// `payload` holds them one after the other, `length` octets each; the last may be shorter.
+    /// There are at most [`MOST_AT_ONCE`], and no more octets than a datagram may have. Returns the
+    /// number of datagrams sent, from the first.
     ///
     /// # Errors
-    /// Those of [`Datagrams::send`], or of [`Datagrams::send_whole`] if nobody may cut them; with UDP EMSGSIZE
-    /// also if one would have to be cut, EIO where the kernel does not cut for this route, EINVAL if it never
-    /// does. Then none was sent, and they can be sent one by one.
+    /// Those of [`Datagrams::send`], or of [`Datagrams::send_whole`] if fragmentation is forbidden.
+    /// With UDP also EMSGSIZE if one would have to be fragmented, EIO if the kernel does not
+    /// segment for this route, EINVAL if it never does. Then none was sent, and they can be sent
+    /// one by one.
     pub fn send_run(
         &self,
         path: Path,
@@ -282,7 +285,7 @@ impl Datagrams {
     }
 
     fn put(&self, path: Path, class: u8, payload: &[u8]) -> io::Result<()> {
-        // Whoever sends from port 0 can make us answer there. quinn-udp would take the kernel's
+        // A peer that sends from port 0 can make us answer there. quinn-udp would take the kernel's
         // EINVAL for a lack of ECN and send none from then on.
         if path.remote.port() == 0 && !self.bare {
             return Err(Errno::EINVAL.into());
@@ -301,7 +304,8 @@ impl Datagrams {
         self.state.try_send((&self.socket).into(), &datagram)
     }
 
-    /// quinn-udp writes no DSCP, and gives up to have the kernel cut at the first route where it does not.
+    /// Sends without quinn-udp, which writes no DSCP, and stops using GSO after the first route
+    /// that does not support it.
     fn put_run(
         &self,
         path: Path,
@@ -324,7 +328,8 @@ impl Datagrams {
         Ok(())
     }
 
-    /// What is no UDP the kernel does not cut, but it takes many. Gives how many it took.
+    /// Sends many datagrams without UDP, which the kernel does not segment but accepts in one call.
+    /// Returns the number of accepted ones.
     fn put_each(&self, path: Path, class: u8, length: u16, payload: &[u8]) -> io::Result<usize> {
         let header = OuterHeader::new(path, class);
         let controls: Vec<_> = header.controls().collect();
@@ -338,11 +343,11 @@ impl Datagrams {
     }
 }
 
-/// What the header outside has besides the destination. An address that is left open is none to say.
+/// The fields of the outer header other than the destination. An unspecified address is left out.
 struct OuterHeader {
     is_v6: bool,
     class: u8,
-    /// As IPv6 takes it.
+    /// The traffic class in the width of IPv6.
     wide: i32,
     v4: Option<in_pktinfo>,
     v6: Option<in6_pktinfo>,
@@ -369,7 +374,8 @@ impl OuterHeader {
         std::iter::once(class).chain(v4).chain(v6)
     }
 
-    /// Exactly the room of these: of more, the kernel would read what nobody wrote.
+    /// Returns a buffer of exactly the size of these control messages. The kernel would also read
+    /// the unwritten rest of a larger one.
     fn space(&self) -> Vec<u8> {
         match (self.is_v6, &self.v4, &self.v6) {
             (false, None, _) => cmsg_space!(u8),
@@ -416,7 +422,7 @@ fn arrival(meta: &RecvMeta, bound: SocketAddr) -> Arrival {
     let local = meta.dst_ip.unwrap_or(bound.ip());
     let remote = match meta.addr {
         SocketAddr::V4(v4) => SocketAddr::V4(v4),
-        // The flow label is not part of who sent it; the scope is, where addresses need one.
+        // The flow label does not identify the sender. The scope does, for addresses that need one.
         SocketAddr::V6(v6) => SocketAddrV6::new(*v6.ip(), v6.port(), 0, v6.scope_id()).into(),
     };
     let local = match (local, remote) {
@@ -431,8 +437,8 @@ fn arrival(meta: &RecvMeta, bound: SocketAddr) -> Arrival {
     }
 }
 
-/// How long the IP header is in front of what a raw socket gives: over IPv4 it is there (raw(7)), over IPv6
-/// it is not.
+/// Returns the length of the IP header in front of a raw socket's payload: present over IPv4
+/// (raw(7)), absent over IPv6.
 fn header_len(bound: SocketAddr, octets: &[u8]) -> usize {
     let words = octets.first().map_or(0, |first| first & 0x0f);
     match bound.is_ipv4() {
@@ -441,16 +447,16 @@ fn header_len(bound: SocketAddr, octets: &[u8]) -> usize {
     }
 }
 
-/// Whether a datagram was refused because it is longer than its path takes.
+/// Returns true if a datagram was refused because it exceeds the path MTU.
 pub fn is_too_long(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::EMSGSIZE as i32)
 }
 
-/// What the kernel knows of the longest IP datagram between two addresses, in the calling thread's
-/// network namespace: the MTU of the interface, or less if a router said so.
+/// Returns the path MTU that the kernel knows between two addresses, in the calling thread's
+/// network namespace: the MTU of the interface, or less if a router reported less.
 ///
 /// # Errors
-/// There is no route, or one of the addresses is no longer ours.
+/// There is no route, or the local address is no longer ours.
 pub fn path_mtu(path: Path, mark: Option<u32>) -> io::Result<u16> {
     let family = Family::of(path.remote.ip());
     let socket = Socket::new(Domain::for_address(path.remote), Type::DGRAM, None)?;
@@ -462,12 +468,12 @@ pub fn path_mtu(path: Path, mark: Option<u32>) -> io::Result<u16> {
         Family::V6 => (libc::IPPROTO_IPV6, libc::IPV6_MTU),
     };
     let mtu = option::get(&socket, level, name)?;
-    // Loopback has more than a datagram can be.
+    // The MTU of loopback exceeds the longest datagram.
     Ok(u16::try_from(mtu).unwrap_or(u16::MAX))
 }
 
-/// Has a socket's datagrams go whole, or not. Those that do not are cut over IPv4 by the router that
-/// has to, so that it does not matter what was said in its name; over IPv6 routers do not cut.
+/// Forbids or permits fragmentation of a socket's datagrams. If it is permitted, IPv4 routers
+/// fragment as needed, so forged path MTU reports have no effect; IPv6 routers do not fragment.
 fn set_whole(socket: &Socket, family: Family, whole: bool) -> io::Result<()> {
     let (level, name, yes, no) = match family {
         Family::V4 => (
@@ -490,7 +496,8 @@ fn set_whole(socket: &Socket, family: Family, whole: bool) -> io::Result<()> {
     }
 }
 
-/// Root may pass the machine's limit, others get up to it; less is slower, not wrong.
+/// Enlarges the kernel buffers. Root may exceed the machine's limit, others get up to it. A smaller
+/// buffer is slower, not wrong.
 fn enlarge_buffers(socket: &Socket) {
     if setsockopt(socket, sockopt::RcvBufForce, &KERNEL_BUFFER).is_err() {
         let _up_to_the_limit = socket.set_recv_buffer_size(KERNEL_BUFFER);

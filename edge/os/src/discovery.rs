@@ -1,4 +1,4 @@
-//! What routers say of themselves on a link, and what hosts ask them (ICMP router discovery, RFC 1256).
+//! Router advertisements and solicitations on a link (ICMP router discovery, RFC 1256).
 
 use crate::vicinity::{Ends, Field, Vicinity, Wanted};
 use crate::{Error, LinkAddress};
@@ -12,27 +12,27 @@ const ICMP: u8 = 1;
 const ADVERTISEMENT: u8 = 9;
 const SOLICITATION: u8 = 10;
 
-/// Every host of a link, and every router (RFC 1256 section 4).
+/// The group of all hosts on a link (RFC 1256 section 4).
 pub const ALL_HOSTS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 1);
-/// See [`ALL_HOSTS`].
+/// The group of all routers on a link (RFC 1256 section 4).
 pub const ALL_ROUTERS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 2);
-/// Every mobility agent of a link (RFC 5944 section 2.3).
+/// The group of all mobility agents on a link (RFC 5944 section 2.3).
 pub const ALL_AGENTS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 11);
 
-/// What stays on the link. A router that is asked may also say 255.
+/// Time to live of packets that stay on the link. A solicited router may also use 255.
 pub const LINK_ONLY: u8 = 1;
 
-/// Which of the two messages is heard.
+/// The role of a host, which determines the messages that it receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Advertisements are heard.
+    /// Receives advertisements.
     Host,
-    /// Solicitations are heard.
+    /// Receives solicitations.
     Router,
 }
 
 impl Role {
-    /// Whom its messages are sent to, besides everybody.
+    /// Returns the groups of the role's messages, in addition to broadcast.
     const fn groups(self) -> &'static [Ipv4Addr] {
         match self {
             Self::Host => &[ALL_HOSTS],
@@ -41,11 +41,12 @@ impl Role {
     }
 }
 
-/// Both messages on one interface. They are heard whether or not the kernel has a route back to who said them.
+/// A socket for both messages on one interface. It receives them even if the kernel has no route
+/// back to the sender.
 pub struct Discovery(Vicinity);
 
 impl Discovery {
-    /// Opens it on an interface of the calling thread's network namespace.
+    /// Opens the socket on an interface of the calling thread's network namespace.
     ///
     /// # Errors
     /// [`Error::NoEthernet`]; there is no such interface; CAP_NET_RAW is missing.
@@ -66,8 +67,8 @@ impl Discovery {
         Ok(Self(vicinity))
     }
 
-    /// Reads one message and shows it: the octets behind IP's header, whose own checksum nobody has looked at. Call
-    /// again until [`io::ErrorKind::WouldBlock`].
+    /// Reads one message and passes it to `each`: the octets after the IP header, with an
+    /// unverified ICMP checksum. Call again until [`io::ErrorKind::WouldBlock`].
     pub fn recv(&mut self, each: impl FnOnce(Ends, &[u8])) -> io::Result<()> {
         if let Some(came) = self.0.recv()? {
             each(came.ends, came.header.payload());
@@ -75,16 +76,17 @@ impl Discovery {
         Ok(())
     }
 
-    /// Sends the octets behind IP's header. Everybody's destinations need no link-layer address: see
-    /// [`Discovery::send_to_all`].
+    /// Sends the octets after the IP header. Broadcast and group destinations need no link address:
+    /// see [`Discovery::send_to_all`].
     ///
     /// # Errors
-    /// EMSGSIZE for a message longer than the link takes, ENETDOWN while the interface is down, ENXIO once it is gone.
+    /// EMSGSIZE for a message longer than the link's MTU, ENETDOWN while the interface is down,
+    /// ENXIO once it is gone.
     pub fn send(&self, ends: Ends, message: &[u8]) -> io::Result<()> {
         self.0.send(ends, ICMP, [message, &[]], |_| ())
     }
 
-    /// The same to a group, or to 255.255.255.255. It does not leave the link.
+    /// Sends a message to a group, or to 255.255.255.255. It does not leave the link.
     pub fn send_to_all(
         &self,
         source: Ipv4Addr,
@@ -115,8 +117,8 @@ impl AsFd for Discovery {
 mod tests {
     use super::*;
 
-    /// "All mobility agents MUST process packets that they receive addressed to the Mobile-Agents multicast group, at
-    /// address 224.0.0.11" (RFC 5944 section 2.3).
+    /// "All mobility agents MUST process packets that they receive addressed to the Mobile-Agents
+    /// multicast group, at address 224.0.0.11" (RFC 5944 section 2.3).
     #[test]
     fn an_agent_listens_to_the_group_of_all_routers_and_to_that_of_all_agents() {
         let [routers, agents] = Role::Router.groups() else {

@@ -1,20 +1,20 @@
-//! How a licensed node gets to see the packets that pass through it (DESIGN section 7).
+//! Diversion of forwarded packets to a licensed node (DESIGN section 7).
 //!
-//! Policy routing sends transit packets of interest into a TUN, and what is written to a TUN the
-//! kernel routes on as if it had arrived there. There is one TUN for each side, so that the side a
-//! packet came from is known by the TUN it is read from. It is written to the TUN of the side it
-//! **leaves** by: the kernel checks reverse paths by asking which way an answer would take, and an
-//! answer entering on that side is diverted into that side's TUN, so even the strict check
-//! (`rp_filter` 1) passes. Hence a packet passes to the opposite side, and one of the node's own is
-//! sent to the side of its receiver.
+//! Policy routing sends transit packets of interest into a TUN, and the kernel routes packets
+//! written to a TUN as if they had arrived there. Each side has a TUN of its own, so the TUN that a
+//! packet is read from identifies the side that it came from. The packet is written to the TUN of
+//! the side that it **leaves** by: the kernel checks reverse paths by routing a hypothetical
+//! answer, and an answer that enters on that side is diverted into that side's TUN, so even the
+//! strict check (`rp_filter` 1) passes. Hence a packet passes to the opposite side, and one of the
+//! node's own is sent to the side of its receiver.
 //!
-//! Diverted are, on both sides: UDP from and to port 4500, protocol 50, all UDP between learnt
-//! pairs of addresses (fragments carry no ports and must stay in order with the rest), and with
-//! `clear_tcp` all TCP. What is addressed to this machine itself never gets here, because the
-//! local table is looked up first. If the process dies, its TUNs and the routes through them go,
-//! the rules lead nowhere, and the packets take the ordinary way.
+//! On both sides the following is diverted: UDP from and to port 4500, protocol 50, all UDP between
+//! learnt pairs of addresses (fragments have no ports and must stay in order with the rest), and
+//! with `clear_tcp` all TCP. Packets to this machine itself are never diverted, because the local
+//! table is looked up first. If the process dies, its TUNs and the routes through them disappear,
+//! the rules have no effect, and packets take the ordinary route.
 //!
-//! How packets go from TUN to TUN is [`Passage`]'s.
+//! [`Passage`] moves packets from TUN to TUN.
 
 use crate::installed::Installed;
 use crate::netlink::{Route, Rule, Via};
@@ -29,19 +29,20 @@ const TCP: u8 = 6;
 const UDP: u8 = 17;
 const ESP: u8 = 50;
 
-/// The priority of its rules: behind the local table, before that of [`crate::routes`].
+/// Priority of the rules: behind the local table, before that of [`crate::routes`].
 pub const PRIORITY: u32 = 7290;
 
-/// The metric of its routes, the only ones in their tables.
+/// Metric of the routes, the only ones in their tables.
 const METRIC: u32 = 10;
 
-/// No packet is too long for the detour; what leaves is fragmented or refused on the real interface.
+/// The detour accepts packets of any length; the real interface fragments or refuses what leaves.
 const MTU: u16 = 65_535;
 
-/// Rules are tried one after the other for every packet the machine routes, so there are not many.
+/// Most learnt pairs. The kernel tries rules one after the other for every packet, so their number
+/// is limited.
 const MOST_PAIRS: usize = 256;
 
-/// One of the two sides a licensed node stands between.
+/// One of the two sides of a licensed node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Side {
     /// Towards the gateway.
@@ -54,7 +55,7 @@ impl Side {
     /// Both of them.
     pub const ALL: [Self; 2] = [Self::Wired, Self::Wireless];
 
-    /// The other one.
+    /// Returns the other side.
     pub const fn opposite(self) -> Self {
         match self {
             Self::Wired => Self::Wireless,
@@ -62,7 +63,7 @@ impl Side {
         }
     }
 
-    /// Name of its TUN.
+    /// Returns the name of the side's TUN.
     pub(crate) const fn device(self) -> &'static str {
         match self {
             Self::Wired => "strata-wired",
@@ -70,7 +71,7 @@ impl Side {
         }
     }
 
-    /// The routing table that leads into its TUN.
+    /// Returns the routing table into the side's TUN.
     pub(crate) const fn table(self) -> u32 {
         match self {
             Self::Wired => 7291,
@@ -78,8 +79,8 @@ impl Side {
         }
     }
 
-    /// The address of its TUN: link-local, for the kernel judges packets on an interface without
-    /// any address more harshly.
+    /// Returns the link-local address of the side's TUN. The kernel drops more packets on an
+    /// interface without any address.
     const fn address(self) -> IpAddr {
         IpAddr::V4(match self {
             Self::Wired => Ipv4Addr::new(169, 254, 72, 91),
@@ -88,22 +89,22 @@ impl Side {
     }
 }
 
-/// What is diverted, and how.
+/// The options of a diversion.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
     /// The interface towards the gateway.
     pub wired: &'a str,
-    /// That towards the mobile nodes.
+    /// The interface towards the mobile nodes.
     pub wireless: &'a str,
-    /// Whether TCP that nobody protects is diverted too.
+    /// True to divert unprotected TCP too.
     pub clear_tcp: bool,
-    /// Whether packets pass in bulk, if this kernel can.
+    /// True to exchange packets in bulk, if this kernel supports it.
     pub offload: bool,
 }
 
 /// The two TUNs and the rules that fill them.
 pub struct Divert {
-    /// What packets do there.
+    /// The transfer of packets between the two TUNs.
     pub passage: Passage,
     netlink: Netlink,
     wired: String,
@@ -113,7 +114,7 @@ pub struct Divert {
     pairs: BTreeSet<Pair>,
 }
 
-/// Two hosts that talk through us.
+/// Two hosts that communicate through this node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Pair {
     wired: IpAddr,
@@ -122,7 +123,7 @@ struct Pair {
 
 impl Divert {
     /// Starts diverting between two interfaces of the calling thread's network namespace, in each
-    /// family that the machine forwards. Leftovers of a predecessor are removed first.
+    /// family that the machine forwards. A predecessor's remains are removed first.
     ///
     /// # Errors
     /// [`Error::NotForwarding`] if it forwards neither; those of [`Bulk::open`]; an interface that
@@ -152,28 +153,28 @@ impl Divert {
         Ok(divert)
     }
 
-    /// What ought to be there and is not, as ip(8) writes it.
+    /// Returns missing kernel state, in the notation of ip(8).
     pub fn missing(&self) -> Result<Vec<String>, Error> {
         self.installed().missing(&self.netlink)
     }
 
-    /// Puts that there.
+    /// Restores missing kernel state.
     pub fn restore(&self) -> Result<(), Error> {
         self.installed().restore(&self.netlink)
     }
 
-    /// Removes what a predecessor left, on a machine that no longer diverts.
+    /// Removes a predecessor's remains, on a machine that no longer diverts.
     pub fn remove_leftovers() -> Result<(), Error> {
         remove_all(&Netlink::open()?)
     }
 
-    /// The families that are diverted.
+    /// Returns the diverted families.
     pub fn families(&self) -> &[Family] {
         &self.families
     }
 
-    /// Diverts all UDP between two hosts, both ways, as learnt from a packet that came in on `from`.
-    /// Returns whether that is new.
+    /// Diverts all UDP between two hosts in both directions, after a packet that arrived on `from`.
+    /// Returns true if the pair is new.
     pub fn learn(
         &mut self,
         from: Side,
@@ -200,7 +201,7 @@ impl Divert {
         Ok(true)
     }
 
-    /// Takes back what [`Divert::learn`] did. Arguments as there, from either side.
+    /// Reverses [`Divert::learn`], with the same arguments from either side.
     pub fn forget(&mut self, from: Side, source: IpAddr, destination: IpAddr) -> Result<(), Error> {
         let pair = Pair::new(from, source, destination);
         if self.pairs.remove(&pair) {
@@ -211,7 +212,7 @@ impl Divert {
         Ok(())
     }
 
-    /// Stops: packets take the ordinary way again, and nothing of ours is left.
+    /// Stops the diversion and removes all its state: packets take the ordinary route again.
     pub fn close(self) -> Result<(), Error> {
         remove_all(&self.netlink)?;
         crash::point("divert-rules-removed");

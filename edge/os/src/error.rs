@@ -1,17 +1,17 @@
-//! What the operating system refused, and how a person repairs it.
+//! Errors of the operating system, with their remedies.
 
 use crate::{Family, owner::Owner};
 use std::io;
 use std::net::IpAddr;
 
-/// Whether a device cannot be used any more because somebody has removed it.
+/// Returns true if the error means that a device was removed.
 pub fn is_gone(error: &io::Error) -> bool {
     use nix::errno::Errno::{EBADFD, ENODEV};
     let errno = error.raw_os_error().map(nix::errno::Errno::from_raw);
     matches!(errno, Some(EBADFD | ENODEV))
 }
 
-/// A refusal of the operating system. Where the cause is known the text ends with the fix.
+/// An error of the operating system. If the cause is known, the text ends with the fix.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Another socket has the port.
@@ -19,11 +19,11 @@ pub enum Error {
         "{protocol} port {port} is already taken{owner}: stop it or choose another port in [listen]"
     )]
     PortTaken {
-        /// UDP or TCP.
+        /// `UDP` or `TCP`.
         protocol: &'static str,
         /// The port.
         port: u16,
-        /// Who has it, as far as we may see.
+        /// The process that has the port, if it is visible to us.
         owner: Owner,
     },
     /// The address to listen on belongs to no interface.
@@ -34,7 +34,7 @@ pub enum Error {
         /// The address.
         address: IpAddr,
     },
-    /// The kernel lacks an address family, or it is switched off.
+    /// The kernel lacks an address family, or the family is switched off.
     #[error(
         "{family} is switched off here: take its addresses out of the configuration, or switch it on, for one thing with `sysctl -w net.ipv6.conf.all.disable_ipv6=0`"
     )]
@@ -47,7 +47,7 @@ pub enum Error {
         "there is no /dev/net/tun: load the module with `modprobe tun`, in a container start it with `--device /dev/net/tun`"
     )]
     NoTunDevice,
-    /// The device node may not be opened.
+    /// The process may not open the device node.
     #[error(
         "no right to open /dev/net/tun: run as root, or open it to users with `chmod 666 /dev/net/tun` as udev does"
     )]
@@ -60,12 +60,12 @@ pub enum Error {
         /// The interface's name.
         name: String,
     },
-    /// Another process has the claim ([`crate::Claim`]).
+    /// Another process holds the claim ([`crate::Claim`]).
     #[error(
         "another {holder} serves this network namespace: stop it with `systemctl stop stratad`, or run this one in a network namespace of its own with `ip netns exec NAME stratad`"
     )]
     Claimed {
-        /// What it says of itself.
+        /// The holder's description of itself.
         holder: String,
     },
     /// A capability is missing.
@@ -73,16 +73,16 @@ pub enum Error {
         "no right for {doing}: run as root, or with the capabilities CAP_NET_ADMIN, CAP_NET_BIND_SERVICE, CAP_NET_RAW (for ESP without UDP) and CAP_SYS_ADMIN (for namespaces)"
     )]
     NoRight {
-        /// What was attempted.
+        /// The attempted action.
         doing: String,
     },
-    /// The kernel was built without a congestion control, or has not loaded it.
+    /// The kernel lacks a congestion control, or has not loaded it.
     #[error("this kernel has no congestion control {name}: load it with `modprobe tcp_{name}`")]
     NoCongestionControl {
-        /// What was asked for.
+        /// Name of the congestion control.
         name: String,
     },
-    /// Ordinary users may not make namespaces here.
+    /// Unprivileged users may not create namespaces on this machine.
     #[error(
         "this machine does not let users make namespaces: run as root, or allow it with `sysctl -w {sysctl}`"
     )]
@@ -90,13 +90,13 @@ pub enum Error {
         /// The setting and the value that allow it.
         sysctl: &'static str,
     },
-    /// A licensed node on a machine that does not forward.
+    /// A licensed node runs on a machine that does not forward packets.
     #[error("this machine does not forward {family} packets: turn it on with `sysctl -w {}=1`", .family.forwarding_sysctl())]
     NotForwarding {
         /// The family.
         family: Family,
     },
-    /// The peer's own address is routed into the tunnel and an interface checks reverse paths.
+    /// The peer's outer address is routed into the tunnel, and an interface checks reverse paths.
     #[error(
         "{interface} would drop the packets of the peer at {peer}, because that address lies inside a tunnelled prefix and reverse paths are checked strictly: `sysctl -w net.ipv4.conf.{interface}.rp_filter=2`"
     )]
@@ -106,7 +106,7 @@ pub enum Error {
         /// The peer's outer address.
         peer: IpAddr,
     },
-    /// Packets come by one interface and leave by another, and that one checks reverse paths.
+    /// Packets arrive on an interface that checks reverse paths, and leave by another.
     #[error(
         "{interface} would drop what comes by it while packets leave by another interface, because reverse paths are checked strictly: `sysctl -w net.ipv4.conf.{interface}.rp_filter=2`"
     )]
@@ -114,7 +114,7 @@ pub enum Error {
         /// The interface.
         interface: String,
     },
-    /// Neighbours are known by their Ethernet addresses, and an interface has none.
+    /// An interface has no Ethernet addresses, which identify neighbours.
     #[error(
         "{interface} has no Ethernet address, and neighbours are found on Ethernet and Wi-Fi alone: name another interface"
     )]
@@ -122,7 +122,7 @@ pub enum Error {
         /// The interface.
         interface: String,
     },
-    /// The list of name servers cannot be exchanged, because something is mounted there.
+    /// The list of name servers cannot be replaced, because it is a mount point.
     #[error(
         "{} is a mount, as in a container, and cannot be replaced: name another file as `resolver` in [tunnel], or leave `dns` out", file.display()
     )]
@@ -135,26 +135,26 @@ pub enum Error {
         "`leak = \"never\"` needs the program nft: install it, on Debian with `apt-get install nftables`"
     )]
     NoFilter,
-    /// More than may be kept at once.
+    /// A limit on kept objects was exceeded.
     #[error("{what}: only {limit} are kept at once")]
     Limit {
-        /// What was too many.
+        /// The kind of object.
         what: &'static str,
-        /// How many there may be.
+        /// Most objects of the kind.
         limit: usize,
     },
-    /// Anything else.
+    /// Any other error.
     #[error("{doing}: {source}")]
     Os {
-        /// What was attempted.
+        /// The attempted action.
         doing: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
 }
 
 impl Error {
-    /// Turns an error number into an [`Error`] that tells what was attempted.
+    /// Converts an error number to an [`Error`] with the attempted action.
     pub(crate) fn os<E: Into<io::Error>>(doing: impl Into<String>) -> impl FnOnce(E) -> Self {
         |source| {
             let (doing, source) = (doing.into(), source.into());
@@ -165,7 +165,7 @@ impl Error {
         }
     }
 
-    /// The kernel's error number, where there is one and its meaning was not known here.
+    /// Returns the kernel's error number, if there is one and no variant covers it.
     pub fn raw_os_error(&self) -> Option<i32> {
         match self {
             Self::Os { source, .. } => source.raw_os_error(),

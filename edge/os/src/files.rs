@@ -1,11 +1,11 @@
-//! How many files, and so sockets, a process may have open.
+//! The limit on open files, and so on sockets, of a process.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-/// The usual limit, for a system that does not say.
+/// The usual limit, for a system that does not report one.
 const USUAL: u64 = 1024;
 
-/// Asks for as many as the system lets this process have at all, and gives how many it has.
+/// Raises the limit to the most that the system allows this process, and returns it.
 pub fn raise_limit() -> u64 {
     let Ok((now, most)) = getrlimit(Resource::RLIMIT_NOFILE) else {
         return USUAL;

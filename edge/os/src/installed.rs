@@ -1,12 +1,13 @@
-//! What this process installs in the kernel's routing configuration, as a whole: compared with what is there, and put back.
+//! The state that this process installs in the kernel's routing configuration, as a whole: compared
+//! with the present state, and restored.
 
 use crate::netlink::{Route, Rule};
 use crate::{Error, Netlink, Prefix, crash};
 
-/// Devices, addresses, routes and rules that ought to be there.
+/// Expected devices, addresses, routes and rules.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Installed<'a> {
-    /// Devices that ought to be up.
+    /// Devices that must be up.
     pub(crate) devices: Vec<&'a str>,
     /// Addresses of interfaces.
     pub(crate) addresses: Vec<(&'a str, Prefix)>,
@@ -15,7 +16,7 @@ pub(crate) struct Installed<'a> {
 }
 
 impl Installed<'_> {
-    /// What is not there, as ip(8) writes it.
+    /// Returns the missing state, in the notation of ip(8).
     pub(crate) fn missing(self, netlink: &Netlink) -> Result<Vec<String>, Error> {
         let mut missing = Vec::new();
         for name in self.devices {
@@ -35,7 +36,7 @@ impl Installed<'_> {
         Ok(missing)
     }
 
-    /// Puts that there. Routes come before the rules that lead to them.
+    /// Restores the missing state. Routes come before the rules that lead to them.
     pub(crate) fn restore(self, netlink: &Netlink) -> Result<(), Error> {
         for name in self.devices {
             netlink.link_up(name)?;

@@ -1,14 +1,17 @@
-//! Joining: packets of one flow that follow each other are made one packet that the kernel takes as such, and cuts
-//! again if it has to (what Linux calls GRO).
+//! Receive offload in user space (GRO): consecutive packets of one flow become one large packet,
+//! which the kernel accepts as such and segments again if necessary.
 //!
-//! Whatever is joined can be cut into what it was. Nothing that is wrong becomes right by that: a transport checksum that
-//! is in a packet is verified before anything is joined with it, and one that was [left](Checksum::Left) goes on being
-//! left. Only the identification of an IPv4 packet that must not be fragmented may become another: "All devices that
-//! examine IPv4 headers MUST ignore" it (RFC 6864 section 4.1), and many hosts write the same into each, while a cut
-//! counts upwards. Packets that routers may fragment are joined only if they count upwards themselves.
+//! A large packet can always be segmented into the original packets. Joining never repairs a
+//! packet: a transport checksum that is present is verified before the packet is joined, and a
+//! checksum that was [left](Checksum::Left) stays left. Only the identification of an IPv4 packet
+//! that must not be fragmented may change: "All devices that examine IPv4 headers MUST ignore" it
+//! (RFC 6864 section 4.1), and many hosts write the same value into each packet, while segmentation
+//! counts upwards. Packets that routers may fragment are joined only if their own identifications
+//! count upwards.
 //!
-//! Packets of one flow keep their order. Whatever cannot be joined ends what was there of its flow, and a fragment, which
-//! shows no ports and may belong to any of them, ends all flows between its two addresses.
+//! Packets of one flow keep their order. A packet that cannot be joined ends the current large
+//! packet of its flow. A fragment, which has no ports and may belong to any flow, ends all flows
+//! between its two addresses.
 
 use crate::virtio::{FRONT_LEN, Front, Kind};
 use std::net::IpAddr;
@@ -17,18 +20,18 @@ use wire::ip::{Header, V6_HEADER_LEN};
 use wire::tcp::{self, Flags};
 use wire::udp;
 
-/// The longest packet, joined or not.
+/// Length of the longest packet, joined or not, in octets.
 const LONGEST: usize = 65_535;
 
-/// Packets that wait for a device, joined where they can be.
+/// Packets queued for a device, joined where possible.
 pub(crate) struct Waiting {
-    /// As many as there are flows count; the others are room for more.
+    /// Large packets. The first `flows.len()` are in use; the others are spare buffers.
     joins: Vec<Join>,
-    /// Whose packets these are.
+    /// The flows of the packets in use.
     flows: Vec<Tag>,
-    /// How many packets that is.
+    /// Number of queued packets.
     packets: usize,
-    /// Whether the device takes datagrams that are joined.
+    /// True if the device accepts joined UDP datagrams.
     joins_udp: bool,
 }
 
@@ -42,12 +45,12 @@ impl Waiting {
         }
     }
 
-    /// Packets that wait.
+    /// Returns the number of queued packets.
     pub const fn packets(&self) -> usize {
         self.packets
     }
 
-    /// Has a packet wait, behind all others of its flow.
+    /// Queues a packet behind all others of its flow.
     pub fn push(&mut self, packet: &[u8], checksum: Checksum) {
         self.packets += 1;
         let header = Header::parse(packet).ok();
@@ -70,7 +73,7 @@ impl Waiting {
         self.flows.push(flow);
     }
 
-    /// Joins nothing more with what waits of flows between these addresses.
+    /// Prevents further joins to queued packets between these addresses.
     fn end_all_between(&mut self, addresses: u64) {
         let joins = self.joins.iter_mut().zip(&self.flows);
         for (join, _) in joins.filter(|(_, flow)| flow.addresses == addresses) {
@@ -81,7 +84,8 @@ impl Waiting {
         }
     }
 
-    /// Writes all that waits, in order, behind virtio's headers. Gives how many packets could not be written.
+    /// Writes all queued packets in order, each with a virtio header. Returns the number of packets
+    /// that could not be written.
     pub fn write(&mut self, mut write: impl FnMut(&[u8]) -> bool) -> u64 {
         let joins = &mut self.joins[..self.flows.len()];
         let lost = joins.iter_mut().map(|join| {
@@ -95,12 +99,12 @@ impl Waiting {
     }
 }
 
-/// The flow of a packet, as far as 64 bits tell. Two may have the same, which costs no more than what is not joined.
+/// A 64-bit hash of a packet's flow. A collision of two flows only prevents some joins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Tag {
-    /// Of both addresses.
+    /// Hash of both addresses.
     addresses: u64,
-    /// Of all of it.
+    /// Hash of addresses, protocol and ports.
     whole: u64,
 }
 
@@ -131,23 +135,24 @@ fn mix_address(hash: u64, address: IpAddr) -> u64 {
     }
 }
 
-/// Where a packet may be joined with others.
+/// The properties by which a packet may be joined with others.
 #[derive(Clone, Copy)]
 struct Seam {
-    /// Where the transport's header begins.
+    /// Offset of the transport header.
     transport: usize,
     /// Octets of all headers.
     headers: usize,
     /// Octets of payload.
     size: usize,
-    /// If it is TCP, the number of the first octet behind it.
+    /// For TCP, the sequence number after the payload.
     next: Option<u32>,
-    /// Whether another may follow it.
+    /// True if another packet may follow.
     open: bool,
 }
 
 impl Seam {
-    /// `None` if a packet is none that is joined: one that says anything but that here is some more.
+    /// Returns `None` if the packet cannot be joined: it carries more than payload that continues a
+    /// flow.
     fn of(header: &Header<'_>, joins_udp: bool) -> Option<Self> {
         if header.is_fragment() || header.has_options() || !header.checksum_is_right() {
             return None;
@@ -188,29 +193,29 @@ impl Seam {
         })
     }
 
-    /// The number of the first octet of payload.
+    /// Returns the sequence number of the first octet of payload.
     fn first(&self) -> Option<u32> {
         let size = self.size as u32;
         self.next.map(|next| next.wrapping_sub(size))
     }
 }
 
-/// One packet for the device, of one or more.
+/// One or more packets, joined into one for the device.
 struct Join {
-    /// Room for virtio's header, and the packet. Of several, the headers are those of the first until it is
-    /// finished.
+    /// Room for the virtio header, and the packet. Of joined packets, the headers are those of the
+    /// first until [`Join::finish`].
     octets: Vec<u8>,
     packets: u64,
-    /// Whether that of the packet, or of each, is in it.
+    /// State of the packet's checksum, or of each packet's.
     checksum: Checksum,
-    /// Where the next may be joined. `None` if none may.
+    /// The properties for the next join; `None` if no packet may follow.
     seam: Option<Seam>,
 }
 
 impl Join {
     fn new() -> Self {
         Self {
-            // More than this is never added.
+            // The content never exceeds this capacity.
             octets: Vec::with_capacity(FRONT_LEN + LONGEST),
             packets: 0,
             checksum: Checksum::Made,
@@ -225,7 +230,7 @@ impl Join {
         (self.packets, self.checksum, self.seam) = (1, checksum, seam);
     }
 
-    /// Joins a packet to this one, if it is what follows.
+    /// Joins a packet to this one, if it is the next of the flow.
     fn take(&mut self, packet: &[u8], checksum: Checksum, other: Seam) -> bool {
         let own = &self.octets[FRONT_LEN..];
         let Some(mut seam) = self.seam.filter(|seam| seam.open) else {
@@ -241,7 +246,7 @@ impl Join {
             return false;
         }
         if seam.next.is_some() {
-            // It is of those that may differ.
+            // The flags are among those that may differ.
             let flags = FRONT_LEN + seam.transport + tcp::FLAGS_OFFSET;
             self.octets[flags] |= packet[seam.transport + tcp::FLAGS_OFFSET];
         }
@@ -254,8 +259,8 @@ impl Join {
         true
     }
 
-    /// Whether an IPv4 packet has the identification that it gets when all are cut again: the next one, if a router may
-    /// fragment it.
+    /// Returns true if an IPv4 packet has the identification that segmentation would give it: the
+    /// next in order, if a router may fragment it.
     fn counts_up_to(&self, packet: &[u8], seam: &Seam) -> bool {
         const DONT_FRAGMENT: u8 = 0x40;
         let id = |packet: &[u8]| u16::from_be_bytes([packet[4], packet[5]]);
@@ -263,7 +268,7 @@ impl Join {
         seam.transport == V6_HEADER_LEN || packet[6] & DONT_FRAGMENT != 0 || id(packet) == next
     }
 
-    /// What is written, with all that is to be said of it in front.
+    /// Returns the octets to write: the virtio header, and the packet.
     fn finish(&mut self) -> &[u8] {
         let (space, packet) = self.octets.split_at_mut(FRONT_LEN);
         let mut front = Front::default();
@@ -279,12 +284,12 @@ impl Join {
     }
 }
 
-/// Whether all is the same in the headers of two packets that is the same in those of one that is cut.
+/// Returns true if the headers of two packets agree in all fields that segmentation copies.
 fn are_alike(one: &[u8], other: &[u8], seam: &Seam) -> bool {
     let same = |range: std::ops::Range<usize>| one.get(range.clone()) == other.get(range);
     let ip = match seam.transport {
         V6_HEADER_LEN => same(0..4) && same(6..V6_HEADER_LEN),
-        // Neither length, number nor checksum.
+        // Length, identification and checksum may differ.
         transport => same(0..2) && same(6..10) && same(12..transport),
     };
     let at = seam.transport;
@@ -303,7 +308,7 @@ fn are_alike(one: &[u8], other: &[u8], seam: &Seam) -> bool {
     ip && transport
 }
 
-/// Whether a packet has the checksum that a device would make, or is to be given one.
+/// Returns true if a packet's checksum is correct, or is left to the device.
 fn is_right(packet: &[u8], checksum: Checksum) -> bool {
     let right = |header: Header<'_>| {
         let at = checksum::place(&header)?;
@@ -312,7 +317,7 @@ fn is_right(packet: &[u8], checksum: Checksum) -> bool {
     checksum == Checksum::Left || Header::parse(packet).ok().and_then(right) == Some(true)
 }
 
-/// Has the headers of the first tell the length of all, and gives what they are.
+/// Sets the length of the joined packet in its headers, and returns its kind.
 fn lengthen(packet: &mut [u8], seam: &Seam) -> Kind {
     let len = packet.len();
     let (ip, transport) = packet.split_at_mut(seam.transport);
@@ -336,7 +341,7 @@ fn lengthen(packet: &mut [u8], seam: &Seam) -> Kind {
     }
 }
 
-/// Leaves the checksum to the kernel, which wants the sum of the pseudo-header in its place.
+/// Leaves the checksum to the kernel, which expects the sum of the pseudo-header in its place.
 fn leave(packet: &mut [u8], front: &mut Front) {
     let Ok(header) = Header::parse(packet) else {
         return;
@@ -367,10 +372,10 @@ mod tests {
 
     type Packets = Vec<(Vec<u8>, Checksum)>;
 
-    /// Where a packet lies, and what it says there.
+    /// Offsets in a packet, and the octets written there.
     type Lies = Vec<(usize, u8)>;
 
-    /// What is written of these packets.
+    /// Returns the octets that are written for these packets.
     fn joined(packets: &Packets) -> Vec<Vec<u8>> {
         let mut waiting = Waiting::new(true);
         for (packet, checksum) in packets {
@@ -386,7 +391,7 @@ mod tests {
         written
     }
 
-    /// What the kernel makes of that.
+    /// Returns the packets that the kernel makes of written octets.
     fn divided(written: &[Vec<u8>]) -> Vec<Vec<u8>> {
         let mut packets = Vec::new();
         for octets in written {
@@ -405,7 +410,7 @@ mod tests {
         Header::parse(packet).map_or_else(|_| Tag::default(), |header| Tag::of(&header))
     }
 
-    /// By their flows, in order, without the identification that says nothing.
+    /// Sorts packets by flow, in order, without identifications that have no meaning.
     fn sorted(packets: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
         let mut packets: Vec<_> = packets.into_iter().map(without_idle_id).collect();
         packets.sort_by_key(|packet| tag(packet).whole);
@@ -421,7 +426,7 @@ mod tests {
         packet
     }
 
-    /// For each flow its packets and all fragments between its addresses, in order.
+    /// Returns, for each flow, its packets and all fragments between its addresses, in order.
     fn flows_among_fragments(packets: Vec<Vec<u8>>) -> BTreeMap<u64, Vec<Vec<u8>>> {
         let packets: Vec<_> = packets.into_iter().map(without_idle_id).collect();
         let is_fragment = |packet: &[u8]| Header::parse(packet).unwrap().is_fragment();
@@ -518,7 +523,7 @@ mod tests {
         }
     }
 
-    /// Each is the third of five, and no two of the others are parted that could be together.
+    /// The changed packet is the third of five. Of the others, all that can be joined must be.
     #[test]
     fn what_differs_in_more_than_its_turn_is_not_joined() {
         let joins = |kind, change: &dyn Fn(&mut Sample, &mut Lies)| {
@@ -537,7 +542,7 @@ mod tests {
             assert_eq!(joins(kind, &|sample, _| sample.payload = 999), 2);
             assert_eq!(joins(kind, &|sample, _| sample.payload = 1001), 3);
             assert_eq!(joins(kind, &|sample, _| sample.payload = 0), 3);
-            // TTL, and class of service.
+            // TTL, and traffic class.
             assert_eq!(
                 joins(kind, &|_, lies| lies.push((if kind.0 { 7 } else { 8 }, 3))),
                 3
@@ -565,13 +570,13 @@ mod tests {
         }
         let gap = joins(tcp, &|sample, _| sample.number += 1);
         assert_eq!(gap, 3);
-        // UDP without a checksum (RFC 768) has none to be made.
+        // UDP without a checksum (RFC 768) stays without one.
         let mut none = row((false, true), 5);
         none[2].0[26..28].fill(0);
         assert_eq!(joined(&none).len(), 3);
     }
 
-    /// A bare acknowledgement between two that could be joined, and flows in turns.
+    /// A bare acknowledgement between two packets that could be joined, and interleaved flows.
     #[test]
     fn packets_of_one_flow_keep_their_order_and_flows_do_not_part_each_other() {
         let mut packets = Packets::new();
@@ -592,7 +597,8 @@ mod tests {
         assert!(sorted(divided(&written)) == sorted(before));
     }
 
-    /// Lies that make fragments. Of IPv4: more follow, or it is a later one. Of IPv6: a fragment header follows.
+    /// Changes that make fragments. IPv4: "more fragments" is set, or the offset is not zero. IPv6:
+    /// a fragment header follows.
     const FRAGMENTS: [(bool, (usize, u8)); 3] =
         [(false, (6, 0x20)), (false, (7, 5)), (true, (6, 44))];
 
@@ -701,8 +707,9 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(1000))]
 
-        /// Oversized, merged, with headers that lie: whoever has our keys can write it. What the kernel makes of what
-        /// was joined is what came, in the order of each flow, wrong checksums and all.
+        /// A peer with our keys can send oversized, merged and malformed packets. Segmentation of
+        /// the joined packets must return the original ones, in the order of each flow, including
+        /// wrong checksums.
         #[test]
         fn no_packets_of_a_peer_become_others_by_joining(
             packets in vec(
@@ -740,8 +747,8 @@ mod tests {
             prop_assert!(sorted(divided(&written)) == sorted(before));
         }
 
-        /// Datagrams with and without DF and with all kinds of identifications, in turns with each other and with
-        /// fragments.
+        /// Datagrams with and without DF and with all kinds of identifications, interleaved with
+        /// each other and with fragments.
         #[test]
         fn what_is_cut_again_is_what_came_among_fragments_too(
             packets in vec(

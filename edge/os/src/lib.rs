@@ -1,10 +1,10 @@
-//! Everything Strata asks of Linux: TUN devices, UDP and TCP sockets, routes and rules, network
-//! namespaces, the clock, randomness, signals and waiting. Nothing here knows a protocol of ours,
-//! and nothing above here makes a system call on the data path.
+//! All of Strata's use of Linux: TUN devices, UDP and TCP sockets, routes and rules, network
+//! namespaces, the clock, randomness, signals and polling. This crate knows none of Strata's
+//! protocols, and no other crate makes a system call on the data path.
 //!
-//! Two rules hold throughout. A failure a person can repair says how ([`Error`]). And whatever the
-//! kernel keeps after a process died (routes, rules) is named so that the next start finds and
-//! removes it ([`Netlink::cleanup`]).
+//! Two rules hold throughout. An error that a person can repair says how ([`Error`]). And state
+//! that the kernel keeps after a process died (routes, rules) is marked, so that the next start
+//! finds and removes it ([`Netlink::cleanup`]).
 
 mod bulk;
 mod changes;

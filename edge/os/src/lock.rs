@@ -1,24 +1,23 @@
 //! The lock: packets of protected prefixes pass through the tunnel or not at all.
 //!
-//! Routes ([`crate::routes`]) say how packets *find* the tunnel. They are asked last, and others
-//! write them as well: a rule before ours, an address on a network of the attacker's choice (whose
+//! Routes ([`crate::routes`]) make packets *find* the tunnel. They are consulted last, and others
+//! write them too: a rule before ours, an address on a network of the attacker's choice (whose
 //! broadcast address the local table sends out of it), a program that binds to an interface. So
-//! what is promised by `leak = "never"` is said a second time, where every packet passes whichever
-//! way it found: in a table of nftables. Nobody has to be alive for it to hold, and only
-//! [`remove`] opens it again.
+//! `leak = "never"` is enforced a second time, at a point that every packet passes on any route: in
+//! a table of nftables. It holds without a running process, and only [`remove`] opens it again.
 //!
-//! On its way out (after routing, for packets made here and for those forwarded) a packet to a
-//! protected address is dropped unless it leaves through the tunnel or carries our mark, which the
-//! encapsulated ones do. That exempts packets and not an address: what a program sends to the
-//! peer's own address is protected like the rest (TunnelCrack calls the contrary "ServerIP").
+//! Outbound (after routing, for packets made here and for forwarded ones), a packet to a protected
+//! address is dropped unless it leaves through the tunnel or carries our mark, as the encapsulated
+//! ones do. That exempts packets and not an address: traffic of programs to the peer's own address
+//! is protected like the rest (TunnelCrack calls the contrary "ServerIP").
 //!
-//! On its way in, outside the tunnel, a packet *to* an address inside is dropped, for the kernel
-//! would take it on any interface (CVE-2019-14899), and so is one that claims to come *from* a
+//! Inbound, outside the tunnel, a packet *to* an inner address is dropped, because the kernel would
+//! accept it on any interface (CVE-2019-14899). So is a packet that claims to come *from* a
 //! protected address. The longest prefix decides, as in a routing table.
 //!
-//! Three kinds pass even where everything is protected, because without them there is no outer
-//! network: neighbour discovery, the renewal of our own address by DHCP, and, inwards, IKE, ESP
-//! and what routers report about them.
+//! Three kinds pass even if everything is protected, because the outer network needs them:
+//! neighbour discovery, the renewal of our own address by DHCP, and, inbound, IKE, ESP and routers'
+//! reports about them.
 
 use crate::nftables;
 use crate::routes::{MARK, Service};
@@ -29,45 +28,45 @@ use std::net::{IpAddr, SocketAddr};
 /// Name of the table, in the family `inet`.
 const TABLE: &str = "strata";
 
-/// The table, as nft(8) names it.
+/// The table in the notation of nft(8).
 pub const NAME: &str = "table inet strata";
 
-/// What is locked. The mark of packets that may pass is that of [`crate::routes`].
+/// The locked prefixes, with their exceptions. Packets with the mark of [`crate::routes`] may pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lock {
-    /// The TUN through which protected packets come and go.
+    /// The TUN of protected packets.
     pub device: String,
-    /// Prefixes that are reached through it or not at all.
+    /// Prefixes that are reachable through the tunnel or not at all.
     pub protected: Vec<Prefix>,
-    /// Prefixes within them that are reached as if there were no tunnel.
+    /// Prefixes inside them that are reachable as if there were no tunnel.
     pub bypassed: Vec<Prefix>,
-    /// Services that are, wherever they are.
+    /// Services that are reachable as if there were no tunnel, whatever prefix they are in.
     pub services: Vec<Service>,
-    /// Our addresses inside.
+    /// Our inner addresses.
     pub inside: Vec<IpAddr>,
-    /// UDP ports at which encapsulated packets arrive.
+    /// UDP ports on which encapsulated packets arrive.
     pub ports: Vec<u16>,
-    /// Whether they arrive without UDP as well.
+    /// True if encapsulated packets also arrive without UDP.
     pub esp: bool,
-    /// The TCP port at which they arrive in streams.
+    /// TCP port of listeners for encapsulated packets.
     pub stream_port: Option<u16>,
-    /// The far ends of streams of our own, in which they arrive as well.
+    /// Remote ends of outgoing TCP streams with encapsulated packets.
     pub streams: Vec<SocketAddr>,
 }
 
 /// Packets that the lock has dropped since it was set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stopped {
-    /// They were about to leave outside the tunnel.
+    /// Packets that would have left outside the tunnel.
     pub leaving: u64,
-    /// They came from outside the tunnel and were for an address inside.
+    /// Packets from outside the tunnel to an inner address.
     pub to_inside: u64,
-    /// They came from outside the tunnel and claimed to be from a protected address.
+    /// Packets from outside the tunnel that claimed a protected source address.
     pub from_protected: u64,
 }
 
 impl Lock {
-    /// Locks, or changes what is locked; there is no moment in between at which anything is open.
+    /// Sets or replaces the lock, without a gap in between.
     pub fn set(&self) -> Result<(), Error> {
         require_nft()?;
         program::run("nft", &["-f", "-"], &self.rules()).map(drop)
@@ -107,7 +106,7 @@ impl Lock {
             let (word, ip, port) = (word(Family::of(end.ip())), end.ip(), end.port());
             let _ = writeln!(rules, "{word} saddr {ip} tcp sport {port} accept");
         }
-        // IPv6 is put together only behind this point, and only a first fragment has ports.
+        // IPv6 is reassembled only behind this hook, and only a first fragment has ports.
         rules.push_str(
             "frag frag-off > 0 meta l4proto udp accept\n\
              icmp type { 3, 11, 12 } accept\nicmpv6 type { 1, 2, 3, 4 } accept\n",
@@ -124,7 +123,7 @@ impl Lock {
         rules
     }
 
-    /// One line for each prefix, the longest first: the first that fits decides.
+    /// Writes one line for each prefix, the longest first: the first match decides.
     fn decide(&self, rules: &mut String, address: &str, counter: &str) {
         let protected = self.protected.iter().map(|prefix| (prefix, true));
         let bypassed = self.bypassed.iter().map(|prefix| (prefix, false));
@@ -154,7 +153,7 @@ impl Lock {
     }
 }
 
-/// Opens what was locked, by us or by a predecessor. Without `nft` nothing can have been.
+/// Removes the lock, ours or a predecessor's. Without `nft` there can be none.
 pub fn remove() -> Result<(), Error> {
     if !is_possible() {
         return Ok(());
@@ -163,8 +162,8 @@ pub fn remove() -> Result<(), Error> {
     program::run("nft", &["-f", "-"], &rules).map(drop)
 }
 
-/// The table with its chains as nft writes it, without counts and what packets add to it; `None` if there is none. Two
-/// that are equal do the same.
+/// Returns the table with its chains as nft lists it, without counters and values that packets add;
+/// `None` if there is none. Equal listings mean equal behaviour.
 pub fn listing() -> Result<Option<String>, Error> {
     if !is_possible() || !is_set()? {
         return Ok(None);
@@ -173,7 +172,7 @@ pub fn listing() -> Result<Option<String>, Error> {
     program::run("nft", &what, "").map(Some)
 }
 
-/// Whether a notification of nftables is about the table.
+/// Returns true if a notification of nftables is about the table.
 pub(crate) fn is_changed_by(message: &[u8]) -> bool {
     nftables::is_about(message, TABLE)
 }
@@ -183,7 +182,7 @@ fn is_set() -> Result<bool, Error> {
     Ok(tables.lines().any(|line| line == NAME))
 }
 
-/// What the lock has dropped; `None` if nothing is locked.
+/// Returns the packets that the lock has dropped; `None` if nothing is locked.
 pub fn stopped() -> Result<Option<Stopped>, Error> {
     require_nft()?;
     if !is_set()? {
@@ -197,7 +196,8 @@ pub fn stopped() -> Result<Option<Stopped>, Error> {
     }))
 }
 
-/// The listing has `counter NAME { packets N bytes M }` for each, over several lines.
+/// Finds a counter in the listing, where each is `counter NAME { packets N bytes M }` over several
+/// lines.
 fn packets(listing: &str, counter: &str) -> u64 {
     let mut words = listing.split_whitespace();
     let number = words
@@ -206,7 +206,7 @@ fn packets(listing: &str, counter: &str) -> u64 {
     number.and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
-/// Whether this machine can lock: the program that filters is there.
+/// Returns true if this machine can lock: the program `nft` is installed.
 pub fn is_possible() -> bool {
     program::exists("nft")
 }
@@ -218,7 +218,7 @@ fn require_nft() -> Result<(), Error> {
     }
 }
 
-/// What nftables calls a family's header.
+/// Returns the name of a family's header in nftables.
 const fn word(family: Family) -> &'static str {
     match family {
         Family::V4 => "ip",

@@ -1,21 +1,22 @@
-//! How the packets of hosts that keep their address wherever they are get there and back: what is asked of the kernel
-//! of the host itself ([`Roaming`]), of the router it is visiting ([`Visitors`]), and of the one that stands in for it
-//! at home ([`Homes`]). A machine is one of the three.
+//! Routes for the packets of hosts that keep their address wherever they are: the kernel state of
+//! the host itself ([`Roaming`]), of the router it visits ([`Visitors`]), and of the router that
+//! represents it at home ([`Homes`]). A machine has one of the three roles.
 //!
-//! Between the two routers packets are in a tunnel that somebody else makes. What is to enter it the kernel routes into a
-//! TUN, and what comes out is written there, and the kernel routes it on as if it had arrived. The TUN's MTU is what
-//! the tunnel carries, so the kernel cuts, or tells sources of, what is longer.
+//! Between the two routers packets are in a tunnel, which is not made here. The kernel routes
+//! packets for the tunnel into a TUN, and routes packets written to the TUN as if they had arrived
+//! there. The TUN's MTU is what the tunnel carries, so the kernel fragments longer packets, or
+//! notifies their sources.
 //!
-//! There are two tables. One has a route for each single host. The other says where everything goes that is sent *by* such a
-//! host, and rules lead its packets there by their source. Both are found and emptied by the next start, with the rest of
-//! what a process leaves that was killed.
+//! There are two tables. One has a route for each single host. The other routes everything sent
+//! *by* such a host, and rules select its packets by their source. The next start finds and empties
+//! both, with all other remains of a killed process.
 //!
-//! At home the operator says which hosts there are, and every packet looks for single hosts first. A router that is visited
-//! has it from the visitors, so what it sends itself and what it forwards for others never asks either table: see
-//! [`Visitors`].
+//! At home the operator lists the hosts, and every packet looks for single hosts first. A visited
+//! router learns addresses from the visitors, so its own packets and those that it forwards for
+//! others never use either table: see [`Visitors`].
 //!
-//! Reverse paths are looked up by the same rules, for an answer has the addresses of the packet the other way round. So
-//! strict checks (`rp_filter` 1) pass wherever a packet comes the way its answer goes.
+//! Reverse paths are looked up by the same rules, with the addresses exchanged. So strict checks
+//! (`rp_filter` 1) pass if a packet arrives on the interface that its answer leaves by.
 
 mod homes;
 mod roaming;
@@ -40,37 +41,40 @@ pub const DEVICE: &str = "strata-mobile";
 /// The table of single hosts.
 pub const HOSTS: u32 = 7294;
 
-/// The table of what such hosts send.
+/// The table of packets sent by such hosts.
 pub const AWAY: u32 = 7293;
 
-/// The priorities of the rules: behind those of [`crate::divert`], whose packets have not passed yet, and for the two
-/// routers before those of [`crate::routes`]. Where everything goes that a roaming host sends is asked behind those: into a
-/// tunnel of its own, and that tunnel's packets away.
+/// Priorities of the rules: behind those of [`crate::divert`], whose packets have not passed yet,
+/// and for the two routers before those of [`crate::routes`]. A roaming host's packets are routed
+/// behind those: they enter a tunnel of its own first, and that tunnel's packets leave by these
+/// rules.
 const HOSTS_PRIORITY: u32 = 7293;
 const VISITOR_PRIORITY: u32 = 7294;
 const SPECIFIC_PRIORITY: u32 = 7297;
 const ROAMING_PRIORITY: u32 = 7298;
 
-/// Link-local, for the kernel judges packets on an interface without any address more harshly.
+/// Link-local address of the TUN. The kernel drops more packets on an interface without any
+/// address.
 const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(169, 254, 72, 93));
 
-/// Octets of the IPv4 header that the tunnel puts in front (RFC 2003 section 3.1).
+/// Octets of the IPv4 header that the tunnel adds (RFC 2003 section 3.1).
 const OUTER: u16 = 20;
 
-/// What the black hole's metric must be worse than.
+/// Metric of routes; the black hole's must be worse.
 const METRIC: u32 = 10;
 const SPARE_METRIC: u32 = 11;
 const BLACKHOLE_METRIC: u32 = 4096;
 
-/// The addresses of the host itself in the calling thread's network namespace.
+/// Returns the addresses of the host itself in the calling thread's network namespace.
 pub fn own_addresses() -> Result<BTreeSet<Ipv4Addr>, Error> {
     let all = getifaddrs().map_err(Error::os("listing this host's addresses"))?;
     let addresses = all.filter_map(|one| Some(one.address?.as_sockaddr_in()?.ip()));
     Ok(addresses.collect())
 }
 
-/// What the host needs itself, in the calling thread's network namespace: the networks of its interfaces with its own
-/// addresses in them, the next hops of its routes, and its name servers.
+/// Returns the prefixes that the host itself needs in the calling thread's network namespace: the
+/// networks of its interfaces with its own addresses in them, the next hops of its routes, and its
+/// name servers.
 pub fn reserved() -> Result<Vec<Prefix>, Error> {
     let all = getifaddrs().map_err(Error::os("listing this host's addresses"))?;
     let ends = all.flat_map(|one| {
@@ -91,13 +95,13 @@ pub fn reserved() -> Result<Vec<Prefix>, Error> {
     Ok(reserved)
 }
 
-/// Removes what a predecessor left, on a machine that is none of the three any more.
+/// Removes a predecessor's remains, on a machine that no longer has any of the three roles.
 pub fn remove_leftovers() -> Result<(), Error> {
     remove_all(&Netlink::open()?)
 }
 
-/// Removes rules and routes, and before them what nobody knows but they: the neighbours that were noted for them, and
-/// the address that a roaming host has.
+/// Removes rules and routes. State that only they identify goes first: the neighbours entered for
+/// them, and the address of a roaming host.
 fn remove_all(netlink: &Netlink) -> Result<(), Error> {
     for route in netlink.routes(HOSTS)? {
         if let (Via::Device(device), IpAddr::V4(host)) = (&route.via, route.prefix.address) {
@@ -119,13 +123,13 @@ fn remove_all(netlink: &Netlink) -> Result<(), Error> {
     Ok(())
 }
 
-/// All of those above.
+/// Priorities of all rules above.
 const PRIORITIES: (RangeInclusive<u32>, RangeInclusive<u32>) = (
     HOSTS_PRIORITY..=VISITOR_PRIORITY,
     SPECIFIC_PRIORITY..=ROAMING_PRIORITY,
 );
 
-/// What a router needs around its TUN.
+/// Returns the kernel state around a router's TUN.
 fn installed<'a>(routes: Vec<Route>, rules: Vec<Rule>) -> Installed<'a> {
     Installed {
         devices: vec![DEVICE],
@@ -135,22 +139,22 @@ fn installed<'a>(routes: Vec<Route>, rules: Vec<Rule>) -> Installed<'a> {
     }
 }
 
-/// Whether a table is of one of the three.
+/// Returns true if a table belongs to one of the three roles.
 pub(crate) const fn is_table(table: u32) -> bool {
     matches!(table, HOSTS | AWAY)
 }
 
-/// Whether a rule with this priority is of one of the three.
+/// Returns true if the priority of a rule belongs to one of the three roles.
 pub(crate) fn is_priority(priority: u32) -> bool {
     PRIORITIES.0.contains(&priority) || PRIORITIES.1.contains(&priority)
 }
 
-/// Opens the TUN of a router for a tunnel whose packets may have `outer` octets with the header in front. The machine must
-/// forward.
+/// Opens the TUN of a router for a tunnel whose packets may have `outer` octets including the outer
+/// header. The machine must forward.
 fn open_device(netlink: &Netlink, outer: u16, offload: bool) -> Result<Bulk, Error> {
     sysctl::require_forwarding(Family::V4)?;
     let device = Bulk::open(DEVICE, outer.saturating_sub(OUTER), offload, false)?;
-    // Not before: whoever has the device has rules that are in use.
+    // Only now: another process with this device has rules in use.
     remove_all(netlink)?;
     // Our own device needs no check of reverse paths; that of `all` may still be in force.
     sysctl::set(&format!("net/ipv4/conf/{}/rp_filter", device.name()), "0")?;
@@ -158,12 +162,12 @@ fn open_device(netlink: &Netlink, outer: u16, offload: bool) -> Result<Bulk, Err
     Ok(device)
 }
 
-/// Has packets ask for single hosts.
+/// Returns the rule that looks up single hosts.
 const fn to_hosts() -> Rule {
     Rule::new(Family::V4, HOSTS_PRIORITY, HOSTS)
 }
 
-/// The way to a single host.
+/// Returns the route to a single host.
 fn host(address: Ipv4Addr, via: Via, metric: u32) -> Route {
     Route {
         table: HOSTS,
@@ -172,7 +176,7 @@ fn host(address: Ipv4Addr, via: Via, metric: u32) -> Route {
     }
 }
 
-/// The way of everything that such a host sends.
+/// Returns the route of everything that such hosts send.
 fn away(via: Via, metric: u32) -> Route {
     Route {
         table: AWAY,

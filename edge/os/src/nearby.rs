@@ -1,7 +1,7 @@
-//! One port of UDP on one interface, for neighbours to whom no route leads yet.
+//! One UDP port on one interface, for neighbours without a route to them.
 //!
-//! The port is also bound as everybody's is, with nothing let through: so that nobody else takes it, and that the kernel does
-//! not tell neighbours that nobody is there.
+//! The port is also bound as an ordinary socket that receives nothing. So no other process takes
+//! it, and the kernel does not report it unreachable to neighbours.
 
 use crate::vicinity::{Ends, Field, Vicinity, Wanted};
 use crate::{Error, datagrams};
@@ -17,21 +17,22 @@ use wire::udp::{HEADER_LEN, Header, PROTOCOL};
 pub struct Nearby {
     vicinity: Vicinity,
     port: u16,
-    /// Holds the port.
+    /// Reserves the port.
     _bound: Socket,
 }
 
 impl Nearby {
-    /// Opens it on an interface of the calling thread's network namespace, for what is sent to any address there.
+    /// Opens the port on an interface of the calling thread's network namespace, for datagrams to
+    /// any address there.
     ///
     /// # Errors
-    /// [`Error::PortTaken`] if a socket has it that is not another interface's; those of
-    /// [`Discovery::open`](crate::Discovery::open).
+    /// [`Error::PortTaken`] if a socket has the port, unless it is bound to another interface;
+    /// those of [`Discovery::open`](crate::Discovery::open).
     pub fn open(interface: &str, port: u16) -> Result<Self, Error> {
         Self::listen(interface, port, false)
     }
 
-    /// The same where the port of one address is also ours for whom routes lead to, by a
+    /// Opens the port on an interface while one address's port is also ours for routed peers, by a
     /// [`Datagrams::udp_beside`](crate::Datagrams::udp_beside).
     ///
     /// # Errors
@@ -56,13 +57,13 @@ impl Nearby {
         })
     }
 
-    /// Also takes what is sent to a group.
+    /// Joins a group, whose datagrams are received too.
     pub fn join(&self, group: Ipv4Addr) -> io::Result<()> {
         self.vicinity.join(group)
     }
 
-    /// Reads one datagram and shows it, with its source port; one whose checksum is wrong is not shown. Call again until
-    /// [`io::ErrorKind::WouldBlock`].
+    /// Reads one datagram and passes it to `each` with its source port; a datagram with a wrong
+    /// checksum is dropped. Call again until [`io::ErrorKind::WouldBlock`].
     pub fn recv(&mut self, each: impl FnOnce(Ends, u16, &[u8])) -> io::Result<()> {
         let Some(came) = self.vicinity.recv()? else {
             return Ok(());
@@ -84,9 +85,10 @@ impl Nearby {
     /// Sends one datagram from the port to another.
     ///
     /// # Errors
-    /// EMSGSIZE for one that is longer than the link takes, ENETDOWN while the interface is down, ENXIO once it is gone.
+    /// EMSGSIZE for a datagram longer than the link's MTU, ENETDOWN while the interface is down,
+    /// ENXIO once it is gone.
     pub fn send(&self, ends: Ends, port: u16, payload: &[u8]) -> io::Result<()> {
-        // One that does not fit is refused with the packet.
+        // A datagram that does not fit is refused as a packet.
         let len = u16::try_from(HEADER_LEN + payload.len()).unwrap_or(u16::MAX);
         let mut header = [0; HEADER_LEN];
         for (field, value) in header.chunks_exact_mut(2).zip([self.port, port, len]) {

@@ -1,10 +1,10 @@
 //! Interfaces, addresses, routes and rules, through rtnetlink.
 //!
-//! rtnetlink is asynchronous and we are not: each [`Netlink`] owns a small runtime that runs only
-//! inside its calls. Requests are built from the kernel's own messages (`packet_route`), because
-//! that way one function sends and one reads them all, and what was listed can be deleted as it
-//! is. Names are resolved through the same socket: it belongs to the network namespace of the
-//! thread that opened it, whichever thread calls later.
+//! rtnetlink is asynchronous and this crate is not: each [`Netlink`] owns a small runtime that runs
+//! only inside its calls. Requests are built from the kernel's own messages (`packet_route`), so
+//! that one function sends them and one reads them all, and listed state can be deleted as it is.
+//! Names are resolved through the same socket: it belongs to the network namespace of the thread
+//! that opened it, whichever thread calls later.
 
 mod datagram;
 mod link;
@@ -35,7 +35,7 @@ use std::ops::RangeInclusive;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
-/// A connection to the kernel's routing configuration in one network namespace. Not to be used
+/// A connection to the kernel's routing configuration in one network namespace. It must not be used
 /// inside an asynchronous runtime.
 pub struct Netlink {
     runtime: Runtime,
@@ -44,7 +44,7 @@ pub struct Netlink {
 }
 
 impl Netlink {
-    /// Opens it in the calling thread's network namespace, for good.
+    /// Opens the connection in the calling thread's network namespace, where it stays.
     pub fn open() -> Result<Self, Error> {
         let failed = || Error::os("talking to the kernel's routing configuration");
         let runtime = Builder::new_current_thread().enable_io().build();
@@ -68,13 +68,14 @@ impl Netlink {
         self.set_link(format!("bringing up {name}"), message)
     }
 
-    /// Sets how many segments the kernel may leave to an interface to cut; with 1 it cuts all itself.
+    /// Sets the most segments of a packet that the kernel leaves to an interface to segment; with 1
+    /// it segments all itself.
     pub fn set_most_segments(&self, name: &str, segments: u32) -> Result<(), Error> {
         let message = link::most_segments(self.index(name)?, segments);
         self.set_link(format!("limiting what {name} has to cut"), message)
     }
 
-    /// Whether an interface is up.
+    /// Returns true if an interface is up.
     pub fn is_up(&self, name: &str) -> Result<bool, Error> {
         Ok(self.link(name)?.header.flags.contains(LinkFlags::Up))
     }
@@ -86,24 +87,24 @@ impl Netlink {
         self.set_link(format!("taking down {name}"), message)
     }
 
-    /// Sets the longest packet an interface takes.
+    /// Sets the MTU of an interface.
     pub fn set_mtu(&self, name: &str, mtu: u32) -> Result<(), Error> {
         let mut message = link::message(self.index(name)?);
         message.attributes.push(LinkAttribute::Mtu(mtu));
         self.set_link(format!("setting the MTU of {name} to {mtu}"), message)
     }
 
-    /// The longest packet an interface takes.
+    /// Returns the MTU of an interface.
     pub fn mtu(&self, name: &str) -> Result<u32, Error> {
         link::mtu(&self.link(name)?).ok_or_else(|| missing(name))
     }
 
-    /// The text that was noted about an interface (`ip link set NAME alias TEXT`), if there is one.
+    /// Returns the alias of an interface (`ip link set NAME alias TEXT`), if it has one.
     pub fn alias(&self, name: &str) -> Result<Option<String>, Error> {
         Ok(link::alias(&self.link(name)?))
     }
 
-    /// Notes a text about an interface, of 254 octets at most.
+    /// Sets the alias of an interface, at most 254 octets.
     pub fn set_alias(&self, name: &str, alias: &str) -> Result<(), Error> {
         let mut message = link::message(self.index(name)?);
         message
@@ -112,14 +113,16 @@ impl Netlink {
         self.set_link(format!("naming the purpose of {name}"), message)
     }
 
-    /// The index of an interface by which packets can go now; `None` if it is down, has no carrier or is not there.
+    /// Returns the index of an interface that can carry packets now; `None` if it is down, has no
+    /// carrier or does not exist.
     pub fn running(&self, name: &str) -> Option<u32> {
         let header = self.link(name).ok()?.header;
         let wanted = LinkFlags::Up | LinkFlags::Running;
         header.flags.contains(wanted).then_some(header.index)
     }
 
-    /// Makes a pair of virtual Ethernet interfaces, the second in another namespace. Both are down.
+    /// Creates a pair of virtual Ethernet interfaces, the second in another namespace. Both are
+    /// down.
     pub fn add_veth(&self, name: &str, peer: &str, namespace: &crate::NetNs) -> Result<(), Error> {
         let message = link::veth(name, peer, namespace);
         let doing = format!("making the interfaces {name} and {peer}");
@@ -132,7 +135,7 @@ impl Netlink {
         self.change(format!("removing {name}"), Message::DelLink(message), 0)
     }
 
-    /// The names of all interfaces.
+    /// Returns the names of all interfaces.
     pub fn links(&self) -> Result<Vec<String>, Error> {
         let replies = self.dump("listing interfaces", Message::GetLink(link::message(0)))?;
         let names = replies.iter().filter_map(|reply| match reply {
@@ -142,22 +145,22 @@ impl Netlink {
         Ok(names.collect())
     }
 
-    /// Gives an interface an address; the prefix becomes reachable through it. IPv6 addresses are
-    /// used at once, without duplicate address detection.
+    /// Adds an address to an interface; its prefix becomes reachable through it. IPv6 addresses are
+    /// usable at once, without duplicate address detection.
     pub fn add_address(&self, name: &str, address: Prefix) -> Result<(), Error> {
         let message = link::address(self.index(name)?, address);
         let doing = format!("giving {name} the address {address}");
         self.create(doing, Message::NewAddress(message))
     }
 
-    /// Takes an address from an interface.
+    /// Removes an address from an interface.
     pub fn delete_address(&self, name: &str, address: Prefix) -> Result<(), Error> {
         let message = link::address(self.index(name)?, address);
         let doing = format!("taking the address {address} from {name}");
         self.change(doing, Message::DelAddress(message), 0)
     }
 
-    /// Takes an address from an interface that may have lost it already.
+    /// Removes an address from an interface that may have lost it already.
     pub fn drop_address(&self, name: &str, address: Prefix) -> Result<(), Error> {
         match self.delete_address(name, address) {
             Err(error) if error.raw_os_error() == Some(Errno::EADDRNOTAVAIL as i32) => Ok(()),
@@ -165,7 +168,7 @@ impl Netlink {
         }
     }
 
-    /// The addresses of an interface.
+    /// Returns the addresses of an interface.
     pub fn addresses(&self, name: &str) -> Result<Vec<Prefix>, Error> {
         let index = self.index(name)?;
         let get = Message::GetAddress(Default::default());
@@ -186,7 +189,7 @@ impl Netlink {
         )
     }
 
-    /// Puts a route in the place of the one with the same prefix, table and metric.
+    /// Replaces the route with the same prefix, table and metric.
     pub fn replace_route(&self, route: &Route) -> Result<(), Error> {
         let message = Message::NewRoute(self.route_message(route)?);
         let doing = format!("replacing the route {route}");
@@ -199,7 +202,8 @@ impl Netlink {
         self.change(format!("deleting the route {route}"), message, 0)
     }
 
-    /// The routes of a table, both families. Those of kinds that [`Via`] has no word for are left out.
+    /// Returns the routes of a table, in both families. Kinds of routes that [`Via`] does not cover
+    /// are left out.
     pub fn routes(&self, table: u32) -> Result<Vec<Route>, Error> {
         let mut routes = Vec::new();
         let mut names = BTreeMap::<u32, Option<String>>::new();
@@ -216,7 +220,7 @@ impl Netlink {
         Ok(routes)
     }
 
-    /// Those of these routes that are not there.
+    /// Returns the missing ones of these routes.
     pub(crate) fn absent_routes(&self, mut wanted: Vec<Route>) -> Result<Vec<Route>, Error> {
         let tables: BTreeSet<_> = wanted.iter().map(|route| route.table).collect();
         let mut present = BTreeSet::new();
@@ -233,7 +237,7 @@ impl Netlink {
         self.create(format!("adding the rule {rule}"), message)
     }
 
-    /// Adds a rule, unless it is there.
+    /// Adds a rule, unless it exists.
     pub(crate) fn ensure_rule(&self, rule: &Rule) -> Result<(), Error> {
         match self.add_rule(rule) {
             Err(error) if error.raw_os_error() == Some(Errno::EEXIST as i32) => Ok(()),
@@ -241,14 +245,14 @@ impl Netlink {
         }
     }
 
-    /// Deletes a rule that may have gone already.
+    /// Deletes a rule that may be gone already.
     pub(crate) fn drop_rule(&self, rule: &Rule) -> Result<(), Error> {
         let message = Message::DelRule(rule.message());
         self.remove(&format!("deleting the rule {rule}"), message)
             .map(drop)
     }
 
-    /// Deletes a route that may have gone already, or whose interface has.
+    /// Deletes a route that may be gone already, or whose interface may be.
     pub(crate) fn drop_route(&self, route: &Route) -> Result<(), Error> {
         let message = match self.route_message(route) {
             Err(error) if error.raw_os_error() == Some(Errno::ENODEV as i32) => return Ok(()),
@@ -264,22 +268,22 @@ impl Netlink {
         self.change(format!("deleting the rule {rule}"), message, 0)
     }
 
-    /// All rules that look up a table, both families.
+    /// Returns all rules that look up a table, in both families.
     pub fn rules(&self) -> Result<Vec<Rule>, Error> {
         let messages = self.rule_messages()?;
         Ok(messages.iter().filter_map(Rule::parse).collect())
     }
 
-    /// Those of these rules that are not there.
+    /// Returns the missing ones of these rules.
     pub(crate) fn absent_rules(&self, mut wanted: Vec<Rule>) -> Result<Vec<Rule>, Error> {
         let present = self.rules()?;
         wanted.retain(|rule| !present.contains(rule));
         Ok(wanted)
     }
 
-    /// Removes what a predecessor left that could not tidy up: every rule with one of these
-    /// priorities and every route of this table. Returns how many there were. Devices need no
-    /// removal, they died with their process.
+    /// Removes the remains of a predecessor that could not clean up: every rule with one of these
+    /// priorities and every route of this table. Returns their number. Devices need no removal,
+    /// because they vanish with their process.
     pub fn cleanup(&self, table: u32, priorities: RangeInclusive<u32>) -> Result<usize, Error> {
         let mut removed = 0;
         for message in self.rule_messages()? {
@@ -355,7 +359,7 @@ impl Netlink {
         link.ok_or_else(|| missing(name))
     }
 
-    /// `None` for an interface that has just gone.
+    /// Returns the name of an interface; `None` if it has disappeared.
     fn link_name(&self, index: u32) -> Result<Option<String>, Error> {
         let get = Message::GetLink(link::message(index));
         match self.request("naming an interface".into(), get, 0) {
@@ -372,7 +376,7 @@ impl Netlink {
         self.change(doing, message, NLM_F_CREATE | NLM_F_EXCL)
     }
 
-    /// Deletes what may have gone already; returns how many that were.
+    /// Deletes an object that may be gone already; returns the number of deleted ones.
     fn remove(&self, doing: &str, message: Message) -> Result<usize, Error> {
         let gone = [Errno::ENOENT as i32, Errno::ESRCH as i32];
         match self.change(doing.to_owned(), message, 0) {
@@ -390,11 +394,11 @@ impl Netlink {
         self.request(doing.to_owned(), message, NLM_F_DUMP)
     }
 
-    /// Sends one request and collects the replies to it.
+    /// Sends one request and collects its replies.
     fn request(&self, doing: String, message: Message, flags: u16) -> Result<Vec<Message>, Error> {
         let replies = self.runtime.block_on(self.exchange(message, flags));
         replies.map_err(|error| match error.raw_os_error() {
-            // Lack of rights is EPERM; this is an interface with `disable_ipv6` set.
+            // A lack of privileges is EPERM; EACCES is an interface with `disable_ipv6` set.
             Some(number) if number == Errno::EACCES as i32 => {
                 Error::NoFamily { family: Family::V6 }
             }
@@ -418,7 +422,7 @@ impl Netlink {
                 _ => {}
             }
         }
-        // A connection that broke ends the stream as a success would.
+        // A broken connection ends the stream in the same way as a success.
         match self.connection.is_finished() {
             true => Err(Errno::ECONNRESET.into()),
             false => Ok(replies),

@@ -1,7 +1,7 @@
-//! Network namespaces: whole separate networks inside this process, for the demo, the lab and the
-//! tests. A namespace lives as long as something holds it: this handle, a process, a socket.
+//! Network namespaces: separate networks inside this process, for the demo, the lab and the tests.
+//! A namespace lives as long as a reference to it exists: this handle, a process, a socket.
 //!
-//! Linux keeps the namespace per thread. So code runs inside one on a thread of its own
+//! Linux keeps the namespace per thread. So code runs in another one on a thread of its own
 //! ([`NetNs::enter`]), sockets and devices made there stay there wherever they are used later, and
 //! programs enter between fork and exec ([`NetNs::command`]).
 
@@ -26,7 +26,7 @@ use std::{panic, thread};
 pub struct NetNs(Arc<File>);
 
 impl NetNs {
-    /// Makes a new namespace, empty but for the loopback interface, which is up.
+    /// Creates a namespace with only the loopback interface, which is up.
     pub fn new() -> Result<Self, Error> {
         on_a_thread(|| {
             unshare(CloneFlags::CLONE_NEWNET).map_err(Error::os("making a network namespace"))?;
@@ -35,14 +35,14 @@ impl NetNs {
         })
     }
 
-    /// The calling thread's namespace.
+    /// Returns the calling thread's namespace.
     pub fn current() -> Result<Self, Error> {
         File::open("/proc/thread-self/ns/net")
             .map(|file| Self(Arc::new(file)))
             .map_err(Error::os("opening the network namespace"))
     }
 
-    /// Runs `f` inside, on a thread of its own, and waits for it. A panic in `f` goes on here.
+    /// Runs `f` inside, on a thread of its own, and waits for it. A panic in `f` is propagated.
     pub fn enter<T: Send>(&self, f: impl FnOnce() -> T + Send) -> Result<T, Error> {
         on_a_thread(|| {
             setns(self, CloneFlags::CLONE_NEWNET).map_err(Error::os(ENTERING))?;
@@ -50,9 +50,9 @@ impl NetNs {
         })
     }
 
-    /// Prepares a program that runs inside, with no signal blocked. It is killed when the *thread*
-    /// that starts it ends, so that a test or demo that dies leaves nothing behind: start it from
-    /// one that lives long enough, and not within [`NetNs::enter`].
+    /// Prepares a program that runs inside, with no signal blocked. The program is killed when the
+    /// *thread* that starts it ends, so that a test or demo that dies leaves no process behind.
+    /// Start it from a thread that lives long enough, and not within [`NetNs::enter`].
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let (namespace, parent) = (self.clone(), getpid());
         let mut command = Command::new(program);
@@ -60,15 +60,15 @@ impl NetNs {
             setns(&namespace, CloneFlags::CLONE_NEWNET)?;
             SigSet::empty().thread_set_mask()?;
             set_pdeathsig(Signal::SIGKILL)?;
-            // A parent that died before the line above will never send the signal.
+            // A parent that died before the call above will never send the signal.
             match getppid() == parent {
                 true => Ok(()),
                 false => Err(io::Error::from(Errno::ESRCH)),
             }
         };
         #[allow(unsafe_code, reason = "there is no other hook between fork and exec")]
-        // SAFETY: `prepare` makes system calls and neither allocates nor takes locks, as is
-        // required of a child of a process that may have other threads.
+        // SAFETY: `prepare` makes system calls and neither allocates nor takes locks, as required
+        // of a child of a process that may have other threads.
         unsafe {
             command.pre_exec(prepare)
         };
@@ -80,7 +80,7 @@ impl NetNs {
         self.enter(Netlink::open)?
     }
 
-    /// Changes a setting inside, for example `net.ipv4.ip_forward`.
+    /// Sets a kernel setting inside, for example `net.ipv4.ip_forward`.
     pub fn sysctl(&self, name: &str, value: &str) -> Result<(), Error> {
         self.enter(|| sysctl::set(name, value))?
     }
@@ -92,8 +92,8 @@ impl AsFd for NetNs {
     }
 }
 
-/// Joins two namespaces with a cable: a pair of virtual Ethernet interfaces, both up. IPv6 works on
-/// it at once: there is nobody else who could have the same address.
+/// Connects two namespaces with a pair of virtual Ethernet interfaces, both up. IPv6 works at once,
+/// because no other node could have the same address.
 pub fn veth(a: &NetNs, name_a: &str, b: &NetNs, name_b: &str) -> Result<(), Error> {
     a.netlink()?.add_veth(name_a, name_b, b)?;
     for (namespace, name) in [(a, name_a), (b, name_b)] {
@@ -105,9 +105,9 @@ pub fn veth(a: &NetNs, name_a: &str, b: &NetNs, name_b: &str) -> Result<(), Erro
     Ok(())
 }
 
-/// Moves this process into network and mount namespaces of its own, where it may do as root does:
-/// with the rights it has, or as root of a new user namespace onto which only the caller is mapped.
-/// The process must have one thread; call it first thing in `main`.
+/// Moves this process into network and mount namespaces of its own, in which it has root's
+/// permissions: with its own privileges, or as root of a new user namespace onto which only the
+/// caller is mapped. The process must have a single thread; call this first in `main`.
 pub fn become_root_in_user_namespace() -> Result<(), Error> {
     let separate = CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS;
     let (user, group) = (Uid::effective(), Gid::effective());
@@ -129,16 +129,16 @@ pub fn become_root_in_user_namespace() -> Result<(), Error> {
 const ENTERING: &str = "entering a network namespace";
 const SEPARATING: &str = "making network and mount namespaces";
 
-/// A user without rights may map only itself, and its group only once it can no longer drop others
-/// (user_namespaces(7)).
+/// Maps root to the caller. An unprivileged user may map only itself, and its group only after it
+/// has given up the ability to drop groups (user_namespaces(7)).
 fn map_root_to(user: Uid, group: Gid) -> io::Result<()> {
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/uid_map", format!("0 {user} 1"))?;
     fs::write("/proc/self/gid_map", format!("0 {group} 1"))
 }
 
-/// Settings of different kernels forbid it, some at once and some only the steps that follow; each
-/// is looked for.
+/// Finds the setting that forbids namespaces. It differs between kernels; some refuse at once and
+/// some only at a later step.
 fn explain(error: io::Error) -> Error {
     let forbidden = |name, value| sysctl::get(name).is_ok_and(|found| found == value);
     let sysctl = if error.raw_os_error() == Some(Errno::EINVAL as i32) {

@@ -1,7 +1,8 @@
-//! Tables of nftables through their own protocol, so that packets are judged on machines without the program `nft`.
+//! Tables of nftables through the netlink protocol, so that packets are filtered on machines
+//! without the program `nft`.
 //!
-//! The kernel takes what is to change as one batch: all of it, or nothing. What is written here is what
-//! `nft list table` shows where the program is there.
+//! The kernel applies the changes of a batch together, or not at all. `nft list table` shows the
+//! result where the program is installed.
 
 mod attribute;
 mod rule;
@@ -28,34 +29,35 @@ const INET: u8 = 1;
 /// Octets of a message's two headers.
 const HEADERS: usize = 20;
 
-/// Where a message has its flags, of which an acknowledgement is among the lower eight bits.
+/// Offset of a message's flags; that of an acknowledgement is among the lower eight bits.
 const FLAGS: usize = if cfg!(target_endian = "little") { 6 } else { 7 };
 
-/// Elements in one message: an attribute ends at 65,535 octets.
+/// Elements in one message: the length of an attribute is at most 65,535 octets.
 const ELEMENTS_AT_ONCE: usize = 500;
 
 /// Octets of a verdict in a map.
 const VERDICT: u32 = 16;
 
-/// Octets that one answer of the kernel may have.
+/// Longest answer of the kernel, in octets.
 const ANSWER: usize = 1 << 16;
 
-/// Seconds until a kernel that does not answer counts as one without nftables.
+/// Seconds after which a kernel that does not answer counts as one without nftables.
 const PATIENCE: i64 = 10;
 
-/// Before filters, also the lock's, which would drop packets without a word on their source.
+/// Priority before other filters. The lock's, for instance, would drop packets without a record of
+/// their source.
 const FIRST: i32 = -1;
 
-/// Hooks of packets that come from outside.
+/// Hooks of packets from outside.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Hook {
-    /// Packets for the host itself.
+    /// Packets to the host itself.
     Input = 1,
-    /// Packets for others.
+    /// Packets to be forwarded.
     Forward = 2,
 }
 
-/// A set that rules fill with what they see.
+/// A set that rules fill from packets.
 pub(crate) struct Record<'a> {
     pub name: &'a str,
     /// nft's number of the key's type, for its listings.
@@ -64,7 +66,7 @@ pub(crate) struct Record<'a> {
     pub key: u32,
     /// Most elements at once.
     pub size: u32,
-    /// Milliseconds until an element goes that is not seen again.
+    /// Milliseconds until an element expires that is not seen again.
     pub timeout: u64,
 }
 
@@ -74,7 +76,7 @@ pub(crate) struct Batch<'a> {
     octets: Vec<u8>,
     sequence: u32,
     sets: u32,
-    /// Where the last message begins.
+    /// Offset of the last message.
     last: usize,
 }
 
@@ -91,7 +93,7 @@ impl<'a> Batch<'a> {
         batch
     }
 
-    /// Makes the table, unless it is there, and has it judge packets if another program put it to sleep.
+    /// Creates the table if it does not exist, and activates it if another program made it dormant.
     pub(crate) fn table(&mut self) {
         let attributes = Attributes::default()
             .text(kind::TABLE, self.table)
@@ -99,7 +101,7 @@ impl<'a> Batch<'a> {
         self.push(libc::NFT_MSG_NEWTABLE, libc::NLM_F_CREATE, &attributes);
     }
 
-    /// Deletes the table, which must be there.
+    /// Deletes the table, which must exist.
     pub(crate) fn delete_table(&mut self) {
         let attributes = Attributes::default().text(kind::TABLE, self.table);
         self.push(libc::NFT_MSG_DELTABLE, 0, &attributes);
@@ -111,7 +113,7 @@ impl<'a> Batch<'a> {
         self.push(libc::NFT_MSG_DELRULE, 0, &attributes);
     }
 
-    /// Makes a counter, which must not be there.
+    /// Creates a counter, which must not exist.
     pub(crate) fn counter(&mut self, name: &str) {
         let attributes = Attributes::default()
             .text(kind::TABLE, self.table)
@@ -121,7 +123,7 @@ impl<'a> Batch<'a> {
         self.push(libc::NFT_MSG_NEWOBJ, libc::NLM_F_CREATE, &attributes);
     }
 
-    /// Makes a set for [`Rule::record`], which must not be there.
+    /// Creates a set for [`Rule::record`], which must not exist.
     pub(crate) fn records(&mut self, record: &Record<'_>) {
         self.sets += 1;
         let flags = libc::NFT_SET_TIMEOUT | libc::NFT_SET_EVAL;
@@ -140,7 +142,7 @@ impl<'a> Batch<'a> {
         self.push(libc::NFT_MSG_NEWSET, libc::NLM_F_CREATE, &attributes);
     }
 
-    /// Makes a chain, unless it is there: one that packets pass at a hook and go on from, or one for jumps.
+    /// Creates a chain if it does not exist: at a hook, with accept as its policy, or for jumps.
     pub(crate) fn chain(&mut self, name: &str, hook: Option<Hook>) {
         let attributes = Attributes::default()
             .text(kind::TABLE, self.table)
@@ -171,13 +173,14 @@ impl<'a> Batch<'a> {
         self.push(libc::NFT_MSG_NEWRULE, flags, &attributes);
     }
 
-    /// Makes a set for one rule ([`Rule::member`]) and returns its number.
+    /// Creates a set for one rule ([`Rule::member`]) and returns its number.
     pub(crate) fn set(&mut self, keys: &[Vec<u8>]) -> u32 {
         let elements = keys.iter().map(|key| rule::element(key, None));
         self.anonymous(false, keys, elements.collect())
     }
 
-    /// Makes a map to chains for one rule ([`Rule::chosen`]) and returns its number. There are as many chains as keys.
+    /// Creates a map to chains for one rule ([`Rule::chosen`]) and returns its number. Each key has
+    /// one chain.
     pub(crate) fn map(&mut self, keys: &[Vec<u8>], chains: &[String]) -> u32 {
         let elements = keys.iter().zip(chains);
         let elements = elements.map(|(key, chain)| rule::element(key, Some(Verdict::Jump(chain))));
@@ -222,10 +225,10 @@ impl<'a> Batch<'a> {
         number
     }
 
-    /// Has the kernel do all of it, in the calling thread's network namespace.
+    /// Applies the batch, in the calling thread's network namespace.
     pub(crate) fn commit(mut self, doing: &str) -> Result<(), Error> {
         let last = self.sequence;
-        // Refusals are answered in any case, and one acknowledgement is enough.
+        // Errors are answered in any case, and one acknowledgement is enough.
         self.octets[self.last + FLAGS] |= libc::NLM_F_ACK as u8;
         self.end(libc::NFNL_MSG_BATCH_END);
         self.exchange(last).map_err(Error::os(doing))
@@ -233,7 +236,7 @@ impl<'a> Batch<'a> {
 
     fn exchange(&self, last: u32) -> Result<(), Errno> {
         let socket = open()?;
-        // The kernel takes a batch as one datagram.
+        // The kernel reads a batch as one datagram.
         setsockopt(&socket, SndBufForce, &(2 * self.octets.len()))?;
         send(&socket, &self.octets)?;
         answers(&socket, last, |_| {})
@@ -248,7 +251,7 @@ impl<'a> Batch<'a> {
         self.octets.extend(message);
     }
 
-    /// The begin and the end of a batch name the subsystem.
+    /// Adds the begin or the end of a batch, which names the subsystem.
     fn end(&mut self, kind: i32) {
         self.sequence += 1;
         let mut message = message(
@@ -266,14 +269,14 @@ impl<'a> Batch<'a> {
 pub(crate) const IPV4: u32 = 7;
 pub(crate) const IPV6: u32 = 8;
 
-/// Fails if this kernel has no nftables, or this process no right to them.
+/// Returns an error if this kernel has no nftables, or this process no permission to use it.
 pub(crate) fn require() -> Result<(), Error> {
     let none = Attributes::default();
     let asked = ask(libc::NFT_MSG_GETGEN, 0, &none, |_| {});
     asked.map_err(Error::os("looking for nftables in this kernel"))
 }
 
-/// Packets that a counter of a table has seen; `None` without the table.
+/// Returns the packets that a counter of a table has seen; `None` without the table.
 pub(crate) fn counted(table: &str, counter: &str) -> Result<Option<u64>, Error> {
     let which = Attributes::default()
         .text(kind::TABLE, table)
@@ -292,10 +295,11 @@ pub(crate) fn counted(table: &str, counter: &str) -> Result<Option<u64>, Error> 
     }
 }
 
-/// What a table has been told to do: its flags, chains and rules, without what packets change in it. Two that are equal do
-/// the same, if constant sets are all that rules look into. `None` without the table.
+/// Returns a fingerprint of a table's flags, chains and rules, without values that packets change.
+/// Equal fingerprints mean equal behaviour, if rules look only into constant sets. `None` without
+/// the table.
 pub(crate) fn fingerprint(table: &str) -> Result<Option<u64>, Error> {
-    /// Changes to any table interrupt a listing, and it begins again.
+    /// A change to any table interrupts a listing, which is then repeated.
     const ATTEMPTS: usize = 100;
     let interrupted = |read: &Result<_, Errno>| *read == Err(Errno::EINTR);
     let mut attempts = (0..ATTEMPTS).map(|_| read_fingerprint(table));
@@ -323,7 +327,7 @@ fn read_fingerprint(table: &str) -> Result<Option<u64>, Errno> {
     Ok((parts > 0).then(|| hasher.finish()))
 }
 
-/// Whether a notification is about a table or what is in it.
+/// Returns true if a notification is about a table or its content.
 pub(crate) fn is_about(message: &[u8], table: &str) -> bool {
     is_of(message.get(HEADERS..).unwrap_or_default(), table)
 }
@@ -333,7 +337,7 @@ fn is_of(attributes: &[u8], table: &str) -> bool {
     name == Some(table.as_bytes())
 }
 
-/// Has `take` see the attributes of each element of a set that rules fill.
+/// Passes the attributes of each element of a set that rules fill to `take`.
 pub(crate) fn elements(table: &str, set: &str, mut take: impl FnMut(&[u8])) -> Result<(), Error> {
     let which = Attributes::default()
         .text(kind::TABLE, table)
@@ -343,7 +347,7 @@ pub(crate) fn elements(table: &str, set: &str, mut take: impl FnMut(&[u8])) -> R
         read(list).for_each(|(_, element)| take(element));
     };
     let asked = match ask(libc::NFT_MSG_GETSETELEM, libc::NLM_F_DUMP, &which, each) {
-        // Each element is as it was at some time.
+        // Each element is consistent by itself.
         Err(Errno::EINTR) => Ok(()),
         asked => asked,
     };
@@ -377,7 +381,7 @@ fn send(socket: &OwnedFd, octets: &[u8]) -> Result<(), Errno> {
     sendto(socket.as_raw_fd(), octets, &kernel, MsgFlags::empty()).map(drop)
 }
 
-/// One message in the family of both, with its two headers: `nlmsghdr` and `nfgenmsg`.
+/// Returns one message in the `inet` family, with its two headers: `nlmsghdr` and `nfgenmsg`.
 fn message(kind: i32, flags: i32, sequence: u32, attributes: &Attributes) -> Vec<u8> {
     let attributes = attributes.as_slice();
     let mut octets = Vec::with_capacity(HEADERS + attributes.len());
@@ -391,8 +395,9 @@ fn message(kind: i32, flags: i32, sequence: u32, attributes: &Attributes) -> Vec
     octets
 }
 
-/// Reads answers until the one to message `last`, or the first refusal. A listing during which what is listed changed is
-/// whole, ends with `EINTR`, and may have what never was there at once.
+/// Reads answers until the one to message `last`, or the first error. A listing that was
+/// interrupted by a change is complete and ends with `EINTR`, but may mix states of different
+/// times.
 fn answers(socket: &OwnedFd, last: u32, mut take: impl FnMut(&[u8])) -> Result<(), Errno> {
     let mut buffer = vec![0; ANSWER];
     let mut interrupted = false;
@@ -427,7 +432,7 @@ struct Answer<'a> {
 }
 
 impl<'a> Answer<'a> {
-    /// `None` for one that is cut off.
+    /// Returns `None` for a truncated message.
     fn read(message: &'a [u8]) -> Option<Self> {
         let (header, body) = message.split_first_chunk::<16>()?;
         let [l0, l1, l2, l3, k0, k1, f0, f1, s0, s1, s2, s3, ..] = *header;
@@ -440,13 +445,13 @@ impl<'a> Answer<'a> {
         })
     }
 
-    /// The negated error number of a refusal; 0 for an acknowledgement.
+    /// Returns the negated error number of an error; 0 for an acknowledgement.
     fn error(&self) -> i32 {
         let number = self.body.first_chunk().copied();
         number.map_or(0, i32::from_ne_bytes)
     }
 
-    /// Whether what is listed has changed since the listing began.
+    /// Returns true if the listed objects have changed since the listing began.
     fn is_interrupted(&self) -> bool {
         i32::from(self.flags) & libc::NLM_F_DUMP_INTR != 0
     }

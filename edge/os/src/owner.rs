@@ -1,5 +1,5 @@
-//! Who has a port: the kernel lists sockets with an inode, and each process's descriptors
-//! link to theirs. Only processes we may look into are found, which for root is all of them.
+//! The owner of a port: the kernel lists sockets with their inodes, and each process's descriptors
+//! link to theirs. Only processes that we may inspect are found; root may inspect all.
 
 use std::fmt;
 use std::fs;
@@ -15,12 +15,12 @@ struct Process {
 }
 
 impl Owner {
-    /// Searches for the owner of a UDP port in the calling thread's network namespace.
+    /// Finds the owner of a UDP port in the calling thread's network namespace.
     pub(crate) fn of_udp_port(port: u16) -> Self {
         Self::of_port("udp", port)
     }
 
-    /// The same for a TCP port.
+    /// Finds the owner of a TCP port in the calling thread's network namespace.
     pub(crate) fn of_tcp_port(port: u16) -> Self {
         Self::of_port("tcp", port)
     }
@@ -40,7 +40,8 @@ impl fmt::Display for Owner {
     }
 }
 
-/// Second column of /proc/net/udp and tcp: local address and port in hexadecimal; tenth: the inode.
+/// Reads /proc/net/udp and tcp. The second column has the local address and port in hexadecimal,
+/// the tenth the inode.
 fn inodes_of(protocol: &str, port: u16) -> Vec<String> {
     let suffix = format!(":{port:04X}");
     ["", "6"]

@@ -1,10 +1,11 @@
 //! Packets that pass from one of two TUN devices to the other.
 //!
-//! What one system call brings is shown packet by packet, each as it will be on the wire, with its checksum: whoever
-//! is shown it may keep it and send it later. Where all of it passes it is handed on as it came, still to be cut. What
-//! passes in part, or with others in between, goes on one by one and is put together again.
+//! The result of a system call is shown packet by packet, each in the form it has on the wire, with
+//! its checksum, so that a caller may keep it and send it later. If all packets pass, the original
+//! is forwarded unsegmented. Packets that pass in part, or with others in between, are forwarded
+//! one by one and joined again.
 //!
-//! The way through a device costs a packet one TTL, which is given back here.
+//! The detour through a device costs a packet one hop of TTL, which is restored here.
 
 use crate::bulk::LONGEST;
 use crate::divert::Side;
@@ -15,17 +16,17 @@ use wire::ip::restore_hop;
 
 /// The two devices.
 pub struct Passage {
-    /// By their sides.
+    /// The devices by side.
     devices: [Bulk; 2],
-    /// Where the last system call read.
+    /// The side of the last read.
     from: Side,
     packets: Vec<Vec<u8>>,
-    /// Of a checksum that was left they go on saying so, for nobody has to verify it.
+    /// A checksum that was left keeps that mark after it is completed, so that it is not verified.
     outlines: [Outline; SEGMENTS],
     count: usize,
-    /// So many of them, from the first, pass and wait for what becomes of the others.
+    /// Number of packets, from the first, that pass and wait for the decision on the others.
     passed: usize,
-    /// Packets that the kernel did not take.
+    /// Packets that the kernel refused.
     lost: u64,
 }
 
@@ -34,7 +35,7 @@ impl Passage {
         Self {
             devices: [wired, wireless],
             from: Side::Wired,
-            // Memory that nobody has written to is none yet.
+            // Untouched memory is not allocated yet.
             packets: (0..SEGMENTS).map(|_| vec![0; LONGEST]).collect(),
             outlines: [Outline::default(); SEGMENTS],
             count: 0,
@@ -43,13 +44,13 @@ impl Passage {
         }
     }
 
-    /// The device of one side, to wait for.
+    /// Returns the device of one side, for the poller.
     pub const fn device(&self, side: Side) -> &Bulk {
         &self.devices[side as usize]
     }
 
-    /// Reads what came in on this side, as much as one system call brings. Gives how many packets that is;
-    /// those before are done with.
+    /// Reads packets that arrived on this side with one system call. Returns their number; earlier
+    /// packets are done with.
     pub fn recv(&mut self, from: Side) -> io::Result<usize> {
         self.settle();
         self.from = from;
@@ -60,7 +61,7 @@ impl Passage {
             let packet = &mut packet[..outline.len];
             restore_hop(packet);
             if outline.checksum == Checksum::Left {
-                // What is left has a place for it.
+                // A checksum that is left has a place.
                 let _ = checksum::restore(packet);
             }
         }
@@ -70,13 +71,13 @@ impl Passage {
         Ok(self.count)
     }
 
-    /// One of the packets that were read.
+    /// Returns one of the packets that were read.
     pub fn packet(&self, index: usize) -> &[u8] {
         &self.packets[index][..self.outlines[index].len]
     }
 
-    /// One of the packets that were read goes on, behind all that went before. Each is asked about once, in
-    /// order.
+    /// Forwards one of the packets that were read, behind all earlier ones. Call at most once per
+    /// packet, in order.
     pub fn pass(&mut self, index: usize) {
         if index == self.passed {
             self.passed += 1;
@@ -86,7 +87,7 @@ impl Passage {
         }
     }
 
-    /// A packet leaves on a side, behind all that went before.
+    /// Sends a packet to a side, behind all earlier ones.
     pub fn send(&mut self, to: Side, packet: &[u8]) {
         if to != self.from {
             self.divide();
@@ -94,7 +95,8 @@ impl Passage {
         self.lost += self.devices[to as usize].push(packet, Checksum::Made);
     }
 
-    /// Hands the kernel what waits. Gives how many packets it did not take since this was last asked.
+    /// Passes queued packets to the kernel. Returns the number of packets that it has refused since
+    /// the last call.
     pub fn flush(&mut self) -> u64 {
         self.settle();
         for device in &mut self.devices {
@@ -103,7 +105,7 @@ impl Passage {
         std::mem::take(&mut self.lost)
     }
 
-    /// Nothing else becomes of what was read.
+    /// Ends the decisions on the packets that were read.
     fn settle(&mut self) {
         let [wired, wireless] = &mut self.devices;
         let (from, to) = match self.from {
@@ -120,7 +122,7 @@ impl Passage {
         self.count = 0;
     }
 
-    /// What has passed goes on one by one.
+    /// Forwards the passed packets one by one.
     fn divide(&mut self) {
         for index in 0..std::mem::take(&mut self.passed) {
             self.push(index);

@@ -1,7 +1,7 @@
-//! Waiting for whichever comes first: a descriptor, or a moment on our own clock.
+//! Waiting for a descriptor or a deadline on our clock, whichever comes first.
 //!
-//! epoll's timeouts are milliseconds and stand still while the machine sleeps, so the moment is a
-//! timerfd on CLOCK_BOOTTIME: nanoseconds, absolute, and due at once after a resume.
+//! epoll's timeouts are in milliseconds and stop while the machine sleeps. So the deadline is a
+//! timerfd on CLOCK_BOOTTIME: in nanoseconds, absolute, and due at once after a resume.
 
 use crate::{Error, clock};
 use model::Instant;
@@ -13,25 +13,25 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-/// Events taken by one system call; those that do not fit come with the next.
+/// Most events of one system call; further ones come with the next.
 const BATCH: usize = 64;
 
 /// The timer's own token, never handed out.
 const TIMER: u64 = u64::MAX;
 
-/// Which readiness to wait for. Hang-ups and errors count as both.
+/// The readiness to wait for. Hang-ups and errors count as both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
-    /// Something can be read.
+    /// Readable.
     Read,
-    /// Something can be read or written.
+    /// Readable or writable.
     ReadWrite,
 }
 
 /// A descriptor that is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ready {
-    /// The caller's name for it.
+    /// The token that the caller chose.
     pub token: u64,
     /// Reading will not block.
     pub readable: bool,
@@ -39,8 +39,8 @@ pub struct Ready {
     pub writable: bool,
 }
 
-/// A set of descriptors and one deadline. Readiness is level-triggered: what is not read now is
-/// reported again.
+/// A set of descriptors and one deadline. Readiness is level-triggered: unread input is reported
+/// again.
 pub struct Poller {
     epoll: Epoll,
     timer: TimerFd,
@@ -48,7 +48,7 @@ pub struct Poller {
 }
 
 impl Poller {
-    /// An empty set.
+    /// Creates an empty set.
     pub fn new() -> Result<Self, Error> {
         let failed = || Error::os("preparing to wait for events");
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(failed())?;
@@ -63,30 +63,31 @@ impl Poller {
         })
     }
 
-    /// Adds a descriptor under a token of the caller's choice (not `u64::MAX`). It leaves the set
-    /// by itself when it is closed.
+    /// Adds a descriptor under a token of the caller's choice (not `u64::MAX`). A closed descriptor
+    /// leaves the set by itself.
     pub fn add(&self, fd: impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
         debug_assert_ne!(token, TIMER, "the timer's own token");
         let event = EpollEvent::new(flags(interest), token);
         Ok(self.epoll.add(fd, event)?)
     }
 
-    /// Changes what a descriptor is waited for.
+    /// Changes the interest in a descriptor.
     pub fn change(&self, fd: impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
         let mut event = EpollEvent::new(flags(interest), token);
         Ok(self.epoll.modify(fd, &mut event)?)
     }
 
-    /// Takes a descriptor out of the set.
+    /// Removes a descriptor from the set.
     pub fn remove(&self, fd: impl AsFd) -> io::Result<()> {
         Ok(self.epoll.delete(fd)?)
     }
 
-    /// Waits until a descriptor is ready or `until` has come (`None`: however long it takes) and
-    /// fills `ready`. It stays empty if the moment came first or a signal interrupted.
+    /// Waits until a descriptor is ready or `until` has come (`None`: without a limit) and fills
+    /// `ready`. It stays empty if the deadline came first or a signal interrupted.
     pub fn wait(&mut self, until: Option<Instant>, ready: &mut Vec<Ready>) -> io::Result<()> {
         ready.clear();
-        // A moment that has come needs no timer: who has more to do asks so in every turn.
+        // A deadline that has passed needs no timer: a caller with more work passes one in every
+        // turn.
         let timeout = match until.is_some_and(|until| until <= clock::now()) {
             true => EpollTimeout::ZERO,
             false => {
@@ -112,14 +113,14 @@ impl Poller {
         Ok(())
     }
 
-    /// Setting a timer also takes back that it fired. One that is to fire at the same moment is left as it is, if that
-    /// was still to come when it was set.
+    /// Arms the timer, which also clears an expiry. An unchanged deadline is left armed, if it was
+    /// in the future when it was set.
     fn arm(&mut self, until: Option<Instant>) -> io::Result<()> {
         if self.armed == until {
             return Ok(());
         }
         match until {
-            // Zero would disarm, so the clock's origin becomes the moment after it.
+            // Zero would disarm, so the clock's origin becomes one nanosecond later.
             Some(until) => self.timer.set(
                 Expiration::OneShot(TimeSpec::from(
                     until.since_origin().max(Duration::from_nanos(1)),
@@ -176,7 +177,7 @@ mod tests {
             let until = clock::now() + Duration::from_micros(delay);
             assert_eq!(wait(&mut poller, Some(until)), []);
             assert!(clock::now() >= until);
-            // The same deadline, now past, must not wait for anything either.
+            // The same deadline, now past, must not wait either.
             assert_eq!(wait(&mut poller, Some(until)), []);
         }
         assert_eq!(wait(&mut poller, Some(Instant::ZERO)), []);

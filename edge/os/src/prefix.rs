@@ -14,10 +14,10 @@ pub enum Family {
 }
 
 impl Family {
-    /// Both of them.
+    /// Both families.
     pub const ALL: [Self; 2] = [Self::V4, Self::V6];
 
-    /// The family of an address.
+    /// Returns the family of an address.
     pub const fn of(address: IpAddr) -> Self {
         match address {
             IpAddr::V4(_) => Self::V4,
@@ -25,7 +25,7 @@ impl Family {
         }
     }
 
-    /// Octets times eight of an address.
+    /// Returns the length of an address in bits.
     pub const fn bits(self) -> u8 {
         match self {
             Self::V4 => 32,
@@ -40,7 +40,7 @@ impl Family {
         }
     }
 
-    /// The setting that makes the machine a router.
+    /// Returns the setting that enables forwarding.
     pub(crate) const fn forwarding_sysctl(self) -> &'static str {
         match self {
             Self::V4 => "net.ipv4.ip_forward",
@@ -58,7 +58,7 @@ impl fmt::Display for Family {
     }
 }
 
-/// An address and how many of its bits count. Interface addresses keep their host bits.
+/// An address with a prefix length. Interface addresses keep their host bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Prefix {
     /// The address.
@@ -68,7 +68,7 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// One single address.
+    /// Returns the prefix of one single address.
     pub const fn host(address: IpAddr) -> Self {
         Self {
             address,
@@ -76,7 +76,7 @@ impl Prefix {
         }
     }
 
-    /// Every address of a family.
+    /// Returns the prefix of all addresses of a family.
     pub const fn everything(family: Family) -> Self {
         Self {
             address: family.unspecified(),
@@ -84,12 +84,12 @@ impl Prefix {
         }
     }
 
-    /// The family of its address.
+    /// Returns the family of the address.
     pub const fn family(self) -> Family {
         Family::of(self.address)
     }
 
-    /// Whether an address lies inside.
+    /// Returns true if an address lies inside.
     pub fn contains(self, address: IpAddr) -> bool {
         let differ = match (self.address, address) {
             (IpAddr::V4(a), IpAddr::V4(b)) => (a.to_bits() ^ b.to_bits()).leading_zeros(),
@@ -115,7 +115,7 @@ impl From<IpAddr> for Prefix {
 impl FromStr for Prefix {
     type Err = BadPrefix;
 
-    /// `10.0.0.0/8`, or an address alone.
+    /// Parses `10.0.0.0/8`, or an address alone.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (address, length) = match text.split_once('/') {
             Some((address, length)) => (address, Some(length)),
@@ -139,7 +139,7 @@ impl fmt::Display for Prefix {
     }
 }
 
-/// Not an address, or a length longer than it.
+/// Not an address, or a length beyond that of the address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected an address prefix such as 10.0.0.0/8 or fd00::/64")]
 pub struct BadPrefix;

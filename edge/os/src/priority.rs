@@ -1,5 +1,4 @@
-//! Real-time priority, and a processor of its own, for a thread that must act at a moment, not soon
-//! after it.
+//! Real-time priority, and a processor of its own, for a thread with exact timing.
 
 use crate::Error;
 use nix::errno::Errno;
@@ -8,11 +7,12 @@ use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use std::thread;
 
-/// Above every ordinary thread, below everything else that is real-time.
+/// Real-time priority above every ordinary thread and below all other real-time ones.
 const LEVEL: libc::c_int = 1;
 
-/// Puts the calling thread ahead of all ordinary ones (SCHED_FIFO). Threads and programs it starts
-/// later are ordinary again. It has to sleep by itself: nothing ordinary runs while it does not.
+/// Schedules the calling thread before all ordinary ones (SCHED_FIFO). Threads and programs that it
+/// starts later are ordinary again. The thread must sleep by itself: no ordinary thread runs on its
+/// processor until then.
 pub fn make_real_time() -> Result<(), Error> {
     let level = libc::sched_param {
         sched_priority: LEVEL,
@@ -26,12 +26,12 @@ pub fn make_real_time() -> Result<(), Error> {
         .map_err(Error::os("asking for real-time priority"))
 }
 
-/// How many processors the calling thread may run on; one if the system does not say.
+/// Returns the number of processors that the calling thread may run on; 1 if unknown.
 pub fn processors() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Keeps the calling thread on one of the processors it may run on: the first is 0.
+/// Pins the calling thread to one of the processors that it may run on, counted from 0.
 pub fn stay_on(number: usize) -> Result<(), Error> {
     let this = Pid::from_raw(0);
     let allowed = sched_getaffinity(this).map_err(Error::os("asking for the processors"))?;
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn real_time_priority_is_taken_or_refused_for_lack_of_rights() {
-        // SAFETY: it asks about the calling thread and changes nothing.
+        // SAFETY: the call queries the calling thread and changes nothing.
         let policy = || unsafe { libc::sched_getscheduler(0) };
         match make_real_time() {
             Ok(()) => assert_eq!(policy(), libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK),

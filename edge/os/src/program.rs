@@ -1,22 +1,22 @@
-//! Programs of the system that we run rather than speak their protocol: `nft`, and whatever keeps
-//! the list of resolvers.
+//! System programs that are run instead of speaking their protocol: `nft`, and the manager of the
+//! list of resolvers.
 
 use crate::Error;
 use std::env;
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
 
-/// Directories for administrators, which an ordinary user's `PATH` lacks.
+/// Directories of administrators' programs, which an ordinary user's `PATH` lacks.
 const SYSTEM: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
-/// Whether a program can be found.
+/// Returns true if a program can be found.
 pub(crate) fn exists(name: &str) -> bool {
     let path = path();
     env::split_paths(&path).any(|directory| directory.join(name).is_file())
 }
 
-/// Runs a program with this input to its end and returns what it wrote. It runs in the network
-/// namespace of the calling thread.
+/// Runs a program with this input to its end and returns its output. The program runs in the
+/// network namespace of the calling thread.
 pub(crate) fn run(name: &str, arguments: &[&str], input: &str) -> Result<String, Error> {
     let doing = || format!("running `{name} {}`", arguments.join(" "));
     let output = spawn(name, arguments, input).map_err(Error::os(doing()))?;
@@ -42,7 +42,7 @@ fn spawn(name: &str, arguments: &[&str], input: &str) -> io::Result<std::process
         .stderr(Stdio::piped())
         .spawn()?;
     if let Some(mut stdin) = child.stdin.take() {
-        // One that ended without reading says why by its exit status.
+        // A program that ended without reading explains that by its exit status.
         let _ended = stdin.write_all(input.as_bytes());
     }
     child.wait_with_output()
@@ -60,7 +60,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    /// What a shell would do something with.
+    /// Arguments with a meaning to a shell.
     const HOSTILE: [&str; 7] = ["$(id)", "`id`", "; id", "| id", "> x", "*", "'\"\\\n&"];
 
     #[test]
@@ -71,7 +71,7 @@ mod tests {
         assert_eq!(run("cat", &[], &shown).unwrap(), shown);
     }
 
-    /// The crates that the daemon is made of.
+    /// Returns the files with these words, in the crates of the daemon.
     fn files_with(words: &str) -> Vec<String> {
         let edge = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let crates = ["config", "control", "os", "store", "stratad"];
@@ -91,8 +91,9 @@ mod tests {
         found
     }
 
-    /// What they give a program are words of their own, names of devices and of tables in the configuration, and addresses,
-    /// prefixes and ports, which are numbers by their types: no text of a peer's.
+    /// The arguments of programs are fixed words, names of devices and tables from the
+    /// configuration, and addresses, prefixes and ports, which are numbers by type. None is text
+    /// from a peer.
     #[test]
     fn the_lock_and_the_list_of_resolvers_alone_run_programs() {
         let running = concat!("program", "::run(");
@@ -100,7 +101,7 @@ mod tests {
             files_with(running),
             ["os/src/lock.rs", "os/src/resolver.rs"]
         );
-        // `netns.rs` has it for the lab.
+        // `netns.rs` uses it for the lab.
         let starting = concat!("Command", "::new(");
         assert_eq!(
             files_with(starting),

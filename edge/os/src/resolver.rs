@@ -1,14 +1,15 @@
-//! Which name servers programs ask while a tunnel is up.
+//! The name servers that programs use while a tunnel is up.
 //!
-//! Whoever keeps that list is asked to: systemd-resolved, where it runs, takes servers for a device
-//! and forgets them with it; resolvconf, where it is installed, takes them under a name; otherwise
-//! the list is the file `/etc/resolv.conf`, and nobody else keeps it.
+//! The manager of that list is asked to change it. systemd-resolved, if it runs, has servers per
+//! device and drops them with the device. resolvconf, if it is installed, has servers per name.
+//! Otherwise the list is the file `/etc/resolv.conf`, which has no manager.
 //!
-//! The file is exchanged with ours in one step, so that every program sees one or the other, and
-//! the former (which may be a link) lies beside it under another name until it is put back. Ours
-//! begins with a line by which it is known. So after a crash at any moment the two files tell what
-//! is to be done, and [`Resolver::restore`] does it: the next start calls it first. A file that
-//! somebody else has written in the meantime is newer than the one put aside, and stays.
+//! The file is exchanged with ours in one step, so every program sees one or the other. The former
+//! file (which may be a link) stays in the same folder under another name until it is restored. Our
+//! file begins with a line that identifies it. So after a crash at any moment the two files
+//! determine the next step, which [`Resolver::restore`] takes; the next start calls it first. A
+//! file that another program has written in the meantime is newer than the one put aside, and
+//! stays.
 
 use crate::{Error, Netlink, crash, program};
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
@@ -17,18 +18,18 @@ use std::io::{self, ErrorKind};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-/// Where the list is if nobody says otherwise.
+/// Default path of the list.
 pub const FILE: &str = "/etc/resolv.conf";
 
-/// The folder of systemd-resolved, which is there while it runs.
+/// The folder of systemd-resolved, which exists while it runs.
 const RESOLVED: &str = "/run/systemd/resolve";
 
 /// First line of a file of ours.
 const OURS: &str =
     "# Written by stratad: the former file is beside this one until the tunnel is down.";
 
-/// The name servers that programs of this host ask, and those that systemd-resolved asks for them; none where no list can be
-/// read.
+/// Returns the name servers that programs of this host use, and those that systemd-resolved uses
+/// for them; empty if no list can be read.
 pub fn servers() -> Vec<IpAddr> {
     let files = [FILE.to_owned(), format!("{RESOLVED}/resolv.conf")];
     let lists = files
@@ -53,19 +54,19 @@ pub struct Resolver {
     keeper: Keeper,
 }
 
-/// Who keeps the list.
+/// The manager of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Keeper {
     /// systemd-resolved.
     Resolved,
     /// resolvconf or openresolv.
     Resolvconf,
-    /// This file, and nobody.
+    /// No manager: the list is this file.
     File(PathBuf),
 }
 
 impl Keeper {
-    /// The one of this machine.
+    /// Returns the manager on this machine.
     pub fn of_this_machine() -> Self {
         if Path::new(RESOLVED).exists() && program::exists("resolvectl") {
             Self::Resolved
@@ -78,12 +79,12 @@ impl Keeper {
 }
 
 impl Resolver {
-    /// For the tunnel of this device.
+    /// Prepares the list for the tunnel of this device.
     pub const fn new(device: String, keeper: Keeper) -> Self {
         Self { device, keeper }
     }
 
-    /// Has programs ask these servers, and no others.
+    /// Makes programs use these servers, and no others.
     pub fn set(&self, servers: &[IpAddr]) -> Result<(), Error> {
         let lines = servers
             .iter()
@@ -95,7 +96,7 @@ impl Resolver {
                 let servers = servers.iter().map(String::as_str);
                 let dns: Vec<_> = ["dns", &self.device].into_iter().chain(servers).collect();
                 program::run("resolvectl", &dns, "")?;
-                // Every name is asked for there, whatever other devices offer.
+                // All names are resolved there, whatever other devices offer.
                 program::run("resolvectl", &["domain", &self.device, "~."], "").map(drop)
             }
             Keeper::Resolvconf => {
@@ -105,7 +106,7 @@ impl Resolver {
         }
     }
 
-    /// Has programs ask whom they asked before, if they do not already.
+    /// Makes programs use the former servers again, if they do not already.
     pub fn restore(&self) -> Result<(), Error> {
         match &self.keeper {
             Keeper::Resolved if !self.has_device()? => Ok(()),
@@ -119,18 +120,18 @@ impl Resolver {
         Ok(Netlink::open()?.links()?.contains(&self.device))
     }
 
-    /// resolvconf's records have a device and a word for who provides.
+    /// Returns the name of our resolvconf record: a device and a provider.
     fn record(&self) -> String {
         format!("{}.strata", self.device)
     }
 }
 
-/// Whether a file is a list of ours; `false` if there is none.
+/// Returns true if the file exists and is a list of ours.
 pub fn is_ours(file: &Path) -> bool {
     fs::read_to_string(file).is_ok_and(|text| text.starts_with(OURS))
 }
 
-/// Where the former file is while ours is in its place.
+/// Returns the path of the former file while ours is in its place.
 pub fn aside(file: &Path) -> PathBuf {
     let mut name = file.file_name().unwrap_or_default().to_owned();
     name.push(".before-strata");
@@ -144,14 +145,14 @@ fn replace(file: &Path, servers: &str) -> io::Result<()> {
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         Err(error) => return Err(error),
     };
-    // Search lists and options are not about whom to ask.
+    // Search lists and options are independent of the servers, so they stay.
     let others = former.iter().flat_map(|text| text.lines());
     let others = others.filter(|line| !line.starts_with("nameserver"));
     let others: String = others.map(|line| format!("{line}\n")).collect();
     let aside = aside(file);
     fs::write(&aside, format!("{OURS}\n{servers}{others}"))?;
     crash::point("resolver-written");
-    // A link that leads nowhere is something as well.
+    // A dangling link counts as a file.
     match fs::symlink_metadata(file) {
         Ok(_) => renameat2(
             AT_FDCWD,
@@ -172,7 +173,7 @@ fn restore(file: &Path) -> io::Result<()> {
     match (is_ours(file), has_former) {
         (true, true) => fs::rename(aside, file),
         (true, false) => fs::remove_file(file),
-        // Never exchanged, or somebody else's is there by now.
+        // Never exchanged, or replaced by another program's file.
         (false, true) => fs::remove_file(aside),
         (false, false) => Ok(()),
     }

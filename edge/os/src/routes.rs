@@ -1,18 +1,19 @@
-//! How an endpoint's packets find the tunnel, and why none leaves in clear.
+//! Routes of an endpoint's packets into the tunnel, which also keep them from leaving in clear.
 //!
-//! One rule sends every packet to our table, except those that carry our mark: the encapsulated
-//! ones. There each protected prefix has two routes: through the TUN, and with a worse metric a
-//! black hole. A daemon that dies takes its TUN along and with it the first; the second stays and
-//! stops the packets until the next start takes it over or a graceful end removes it. A bypassed
-//! prefix inside a protected one is thrown back to the tables behind ours. Routes know neither protocols nor
-//! ports, but rules do: what is bypassed of them looks into the main table first.
+//! One rule sends every packet to our table, except the encapsulated ones, which carry our mark. In
+//! the table, each protected prefix has two routes: one through the TUN, and a black hole with a
+//! worse metric. When a daemon dies, its TUN disappears, and with it the first route. The second
+//! route stays and stops the packets until the next start takes it over or a graceful end removes
+//! it. A bypassed prefix inside a protected one has a throw route back to the tables behind ours.
+//! Routes have no protocols or ports, but rules do: a bypassed service looks into the main table
+//! first.
 //!
-//! [`Routes::set`] is told what shall be, compares it with what is, adds before it deletes, and so
-//! works the same after a crash, at a start and for every change; there is no moment in between at
-//! which a protected prefix is open.
+//! [`Routes::set`] compares the wanted state with the present one and adds before it deletes. So it
+//! works the same after a crash, at a start and for every change, and a protected prefix is never
+//! open in between.
 //!
-//! Prefixes may be held beyond the end ([`Plan::held`]): then their black holes stay, told to
-//! everybody who asks for the routes, and [`crate::lock`] holds them against everybody else.
+//! Prefixes may be held beyond the end of the daemon ([`Plan::held`]). Their black holes then stay,
+//! and [`crate::lock`] blocks packets that do not follow routes.
 
 use crate::netlink::{Mark, Route, Rule, Via};
 use crate::{Error, Netlink, Prefix, claim, crash, sysctl};
@@ -23,54 +24,56 @@ use std::ops::RangeInclusive;
 /// The routing table of protected prefixes.
 pub const TABLE: u32 = 7296;
 
-/// The priority of the rule that leads to it: behind the local table, before the main one.
+/// Priority of the rule to our table: behind the local table, before the main one.
 pub const PRIORITY: u32 = 7296;
 
-/// The priority of the rules that lead bypassed services to the main table: before that one.
+/// Priority of the rules that send bypassed services to the main table: before that one.
 const SERVICE_PRIORITY: u32 = PRIORITY - 1;
 
-/// Those of all rules here.
+/// Priorities of all rules here.
 pub(crate) const PRIORITIES: RangeInclusive<u32> = SERVICE_PRIORITY..=PRIORITY;
 
-/// The table of everybody's routes.
+/// The main routing table.
 const MAIN: u32 = 254;
 
-/// The interface that packets to the host itself take.
+/// The interface of packets to the host itself.
 const LOOPBACK: &str = "lo";
 
-/// The firewall mark of packets that are not to enter the tunnel, to be given to [`crate::Datagrams`].
+/// The firewall mark of packets that must not enter the tunnel, set on sockets by
+/// [`crate::Datagrams`].
 pub const MARK: u32 = 0x7296;
 
-/// What the black hole's metric must be worse than.
+/// Metric of tunnel routes; the black hole's must be worse.
 const TUNNEL_METRIC: u32 = 10;
 const BLACKHOLE_METRIC: u32 = 4096;
 
-/// What shall be routed how.
+/// The wanted routes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// Prefixes to be reached only through the tunnel, with the inner source address to prefer.
+    /// Prefixes that are reachable only through the tunnel, with the preferred inner source
+    /// address.
     pub protected: Vec<(Prefix, Option<IpAddr>)>,
-    /// Prefixes to be reached as if there were no tunnel.
+    /// Prefixes that are reachable as if there were no tunnel.
     pub bypassed: Vec<Prefix>,
-    /// Services to be reached in the same way, wherever their prefixes lead.
+    /// Services that are reachable as if there were no tunnel, whatever prefix they are in.
     pub services: Vec<Service>,
-    /// Prefixes to be reached by no way at all; with those protected, black holes.
+    /// Prefixes with a black hole; those that are protected too stay reachable through the tunnel.
     pub held: Vec<Prefix>,
 }
 
-/// A protocol at the far end of packets, and its ports if it has any.
+/// A protocol at the remote end of packets, and its ports if it has any.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Service {
-    /// Where.
+    /// Prefix of the remote end.
     pub prefix: Prefix,
     /// IP protocol.
     pub protocol: u8,
-    /// From 1 to 65534; `None` for all, and for fragments, of which nobody sees a port.
+    /// From 1 to 65534; `None` for all ports, and for fragments, which have none.
     pub ports: Option<RangeInclusive<u16>>,
 }
 
 impl Service {
-    /// What leads it around the tunnel.
+    /// Returns the rule that sends the service around the tunnel.
     fn rule(&self) -> Rule {
         let rule = Rule::new(self.prefix.family(), SERVICE_PRIORITY, MAIN)
             .to(self.prefix)
@@ -83,7 +86,7 @@ impl Service {
 }
 
 impl Plan {
-    /// What stays when the tunnel goes: what is held, and what is bypassed within.
+    /// Returns the plan after the tunnel is gone: held prefixes, and bypassed ones inside them.
     pub fn without_tunnel(&self) -> Self {
         Self {
             protected: Vec::new(),
@@ -92,22 +95,23 @@ impl Plan {
     }
 }
 
-/// The routes into one TUN. Dropped without [`Routes::close`] it leaves them as they are.
+/// The routes into one TUN. A drop without [`Routes::close`] leaves them in place.
 pub struct Routes {
     netlink: Netlink,
     device: String,
 }
 
 impl Routes {
-    /// Takes over our table in the calling thread's network namespace, with whatever a predecessor
-    /// left in it, for the TUN of this name.
+    /// Takes over our table in the calling thread's network namespace, including a predecessor's
+    /// routes, for the TUN of this name.
     pub fn open(device: &str) -> Result<Self, Error> {
         let netlink = Netlink::open()?;
         let device = device.to_owned();
         Ok(Self { netlink, device })
     }
 
-    /// What is held by black holes though no tunnel leads there: no daemon runs. Needs no rights.
+    /// Returns the prefixes of black holes while no route leads into a tunnel, that is, while no
+    /// daemon runs. Needs no privileges.
     pub fn held() -> Result<Vec<Prefix>, Error> {
         let routes = Netlink::open()?.routes(TABLE)?;
         let by_tunnel = |route: &Route| matches!(route.via, Via::Device(_));
@@ -118,16 +122,15 @@ impl Routes {
         })
     }
 
-    /// Removes what a predecessor left, on a machine that no longer has tunnels.
+    /// Removes a predecessor's routes on a machine that no longer has tunnels.
     pub fn remove_leftovers() -> Result<(), Error> {
         Netlink::open()?.cleanup(TABLE, PRIORITIES).map(drop)
     }
 
-    /// Makes the table say exactly this. Source addresses must have been given to an interface
-    /// before.
+    /// Makes the table equal to the plan. Source addresses must already be on an interface.
     pub fn set(&self, plan: &Plan) -> Result<(), Error> {
         let (wanted, present) = (self.routes(plan), self.netlink.routes(TABLE)?);
-        // The same to the kernel, which has one of them: another source is another value of it.
+        // The kernel treats these as the same route, and the source address as its value.
         let same = |a: &Route, b: &Route| (a.prefix, a.metric) == (b.prefix, b.metric);
         for route in wanted.iter().filter(|route| !present.contains(route)) {
             match present.iter().any(|other| same(route, other)) {
@@ -144,7 +147,7 @@ impl Routes {
         Ok(())
     }
 
-    /// The routes and rules of this plan that are not there, as ip(8) writes them.
+    /// Returns the missing routes and rules of a plan, in the notation of ip(8).
     pub fn missing(&self, plan: &Plan) -> Result<Vec<String>, Error> {
         let routes = self.netlink.absent_routes(self.routes(plan))?.into_iter();
         let routes = routes.map(|route| format!("route {route}"));
@@ -156,9 +159,9 @@ impl Routes {
         Ok(routes.chain(rules).collect())
     }
 
-    /// Fails if packets from a peer at this outer address would be dropped on arrival: reverse
-    /// paths are looked up without our mark, so with the peer inside a protected prefix they lead
-    /// into the TUN, and an interface that checks them strictly (IPv4 only) refuses the packet.
+    /// Returns an error if packets from a peer at this outer address would be dropped on arrival.
+    /// Reverse paths are looked up without our mark, so with the peer inside a protected prefix
+    /// they lead into the TUN, and an interface with strict checks (IPv4 only) drops the packet.
     pub fn check_peer(&self, plan: &Plan, peer: IpAddr) -> Result<(), Error> {
         let inside = |prefix: &Prefix| prefix.contains(peer);
         let bypassed = plan.bypassed.iter().any(inside);
@@ -173,7 +176,7 @@ impl Routes {
         }
     }
 
-    /// Opens the prefixes again: removes all routes and rules.
+    /// Removes all routes and rules, which opens the prefixes again.
     pub fn close(self) -> Result<(), Error> {
         self.netlink.cleanup(TABLE, PRIORITIES).map(drop)
     }
@@ -201,7 +204,7 @@ impl Routes {
         closed.chain(protected).chain(bypassed).collect()
     }
 
-    /// Leads all packets here but those of services that are bypassed.
+    /// Sends all packets to our table, except those of bypassed services.
     fn lead(&self, services: &[Service]) -> Result<(), Error> {
         let (wanted, present) = (rules(services), self.netlink.rules()?);
         for rule in wanted.iter().filter(|rule| !present.contains(rule)) {
@@ -218,8 +221,8 @@ impl Routes {
     }
 }
 
-/// The interfaces by which packets of a peer may arrive and that check reverse paths strictly. By loopback, the claim and
-/// the TUN of this name none arrive.
+/// Returns the interfaces with strict reverse path checks on which packets of a peer may arrive.
+/// Loopback, the claim and the TUN of this name are excluded.
 pub fn strict_interfaces(netlink: &Netlink, device: &str) -> Result<Vec<String>, Error> {
     let ours = [LOOPBACK, claim::DEVICE, device];
     let links = netlink.links()?.into_iter();
@@ -229,7 +232,7 @@ pub fn strict_interfaces(netlink: &Netlink, device: &str) -> Result<Vec<String>,
     strict.filter_map(Result::transpose).collect()
 }
 
-/// The rules that lead all packets here but those of services that are bypassed.
+/// Returns the rules that send all packets to our table, except those of bypassed services.
 fn rules(services: &[Service]) -> Vec<Rule> {
     let here = sysctl::families().map(|family| {
         let rule = Rule::new(family, PRIORITY, TABLE);

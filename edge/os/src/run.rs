@@ -1,12 +1,12 @@
-//! Packets that leave together, with one system call.
+//! Packets that are sent together, with one system call.
 
 use crate::MOST_AT_ONCE;
 use model::Path;
 
-/// The most octets that UDP carries over IPv4, so the most of a run.
+/// Most octets of UDP over IPv4, and so of a run.
 const LONGEST: usize = 65_507;
 
-/// By which path packets leave, with which class outside, and whether nobody may cut them.
+/// The path of packets, the traffic class of their outer header, and true to forbid fragmentation.
 pub type Destination = (Path, (u8, bool));
 
 /// Packets of one length for one destination; the last may be shorter.
@@ -18,7 +18,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Takes a packet, unless it cannot leave with those that are here.
+    /// Adds a packet, unless it cannot be sent with the present ones.
     pub fn take(&mut self, destination: Destination, packet: &[u8]) -> bool {
         match self.destination {
             None => {
@@ -41,24 +41,24 @@ impl Run {
             && self.octets.len() < MOST_AT_ONCE * self.length
     }
 
-    /// Where they go, if there are any.
+    /// Returns the destination of the packets, if there are any.
     pub const fn destination(&self) -> Option<Destination> {
         self.destination
     }
 
-    /// All octets, one packet behind the other, and how long each is but the last; `None` if there is one
-    /// packet only, or none.
+    /// Returns all octets, one packet after the other, and the length of each but the last; `None`
+    /// if there are fewer than two packets.
     pub fn together(&self) -> Option<(u16, &[u8])> {
         let length = u16::try_from(self.length).ok()?;
         (self.octets.len() > self.length).then_some((length, &self.octets))
     }
 
-    /// Each packet by itself.
+    /// Returns each packet by itself.
     pub fn packets(&self) -> impl Iterator<Item = &[u8]> {
         self.octets.chunks(self.length.max(1))
     }
 
-    /// Forgets them, and keeps the room that they took.
+    /// Removes all packets, and keeps their buffer.
     pub fn clear(&mut self) {
         self.destination = None;
         self.octets.clear();

@@ -1,14 +1,14 @@
-//! Packets for tests, made and judged by other means than those under test.
+//! Packets for tests, built and checked by other code than that under test.
 
 use wire::checksum::Checksum;
 
-/// A packet to be made.
+/// The properties of a packet.
 #[derive(Clone, Debug)]
 pub(crate) struct Sample {
     pub six: bool,
     pub udp: bool,
     pub port: u8,
-    /// The number of the first octet of payload, which is also what that octet says.
+    /// The sequence number of the first octet of payload, which is also its value.
     pub number: u32,
     pub payload: usize,
     pub flags: u8,
@@ -32,7 +32,7 @@ impl Sample {
         if self.six { 40 } else { 20 }
     }
 
-    /// Octets of all headers. TCP has an option.
+    /// Returns the octets of all headers. TCP has an option.
     pub const fn headers(&self) -> usize {
         self.front() + if self.udp { 8 } else { 24 }
     }
@@ -41,7 +41,8 @@ impl Sample {
         if self.udp { 17 } else { 6 }
     }
 
-    /// The packet, with lies: where, and what is there instead. Of those all checksums know.
+    /// Returns the packet with changed octets: offsets, and values. All checksums include the
+    /// changes.
     pub fn packet(&self, lies: &[(usize, u8)]) -> Vec<u8> {
         let front = self.front();
         let len = (self.headers() + self.payload) as u16;
@@ -84,7 +85,7 @@ impl Sample {
         octets
     }
 
-    /// Makes the transport's checksum.
+    /// Completes the transport checksum.
     pub fn seal(&self, octets: &mut [u8]) {
         let at = self.checksum_at();
         octets[at..at + 2].fill(0);
@@ -95,7 +96,7 @@ impl Sample {
         octets[at..at + 2].copy_from_slice(&right.to_be_bytes());
     }
 
-    /// The packet as one who leaves its checksum to others has it.
+    /// Returns the packet of a sender that leaves its checksum to others.
     pub fn unsealed(&self) -> Vec<u8> {
         let mut octets = self.packet(&[]);
         let (at, sum) = (self.checksum_at(), self.pseudo(&octets));
@@ -107,7 +108,7 @@ impl Sample {
         self.front() + if self.udp { 6 } else { 16 }
     }
 
-    /// The sum of the pseudo-header.
+    /// Returns the sum of the pseudo-header.
     fn pseudo(&self, octets: &[u8]) -> u16 {
         let addresses = if self.six { 8..40 } else { 12..20 };
         let len = (octets.len() - self.front()) as u32;
@@ -115,7 +116,7 @@ impl Sample {
     }
 }
 
-/// RFC 1071, one word after the other.
+/// Computes the sum of RFC 1071, one word after the other.
 fn sum(octets: &[u8], mut sum: u32) -> u16 {
     for pair in octets.chunks(2) {
         sum += u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0));
@@ -124,7 +125,7 @@ fn sum(octets: &[u8], mut sum: u32) -> u16 {
     sum as u16
 }
 
-/// The packets as whoever needs them whole makes them.
+/// Returns the packet with its checksum completed.
 pub(crate) fn made(packet: &[u8], checksum: Checksum) -> Vec<u8> {
     let mut packet = packet.to_vec();
     if checksum == Checksum::Left {

@@ -1,4 +1,4 @@
-//! Signals as something to read, so that a main loop waits for them as for packets.
+//! Signals as a readable descriptor, so that a main loop waits for them as for packets.
 
 use crate::Error;
 use nix::sys::signal::SigSet;
@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 pub use nix::sys::signal::Signal;
 
-/// Signals that no longer interrupt but wait to be taken.
+/// Signals that are queued instead of interrupting.
 pub struct Signals(SignalFd);
 
 impl Signals {
@@ -22,7 +22,7 @@ impl Signals {
             .map_err(Error::os("receiving signals"))
     }
 
-    /// The next signal that has arrived, if any.
+    /// Returns the next signal that has arrived, if any.
     pub fn next_signal(&self) -> Option<Signal> {
         let information = self.0.read_signal().ok()??;
         Signal::try_from(information.ssi_signo as i32).ok()

@@ -1,8 +1,8 @@
-//! Connections of TCP that never block, and sockets that take them.
+//! Non-blocking TCP connections, and their listeners.
 //!
-//! What is written is sent at once, whole segments or not: whoever writes has gathered what belongs
-//! together. A connection whose other end has not acknowledged anything for ten seconds is broken; the
-//! kernel would try for a quarter of an hour, and by then a new one would long have worked.
+//! Written data is sent at once, in whole segments or not: the caller has already gathered what
+//! belongs together. A connection without an acknowledgement for ten seconds is broken. The kernel
+//! would try for a quarter of an hour, and a new connection would have worked long before.
 
 use crate::{Error, Family, owner::Owner};
 use model::Path;
@@ -13,30 +13,30 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-/// Connections that the kernel keeps for us until we take them.
+/// Connections that the kernel queues until they are accepted.
 const BACKLOG: i32 = 64;
 
-/// After so long without an acknowledgement a connection is broken.
+/// Time without an acknowledgement after which a connection is broken.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What the kernel holds of what we have written: 100 ms at 40 Mb/s. More would only make later packets
-/// older.
+/// Size of the kernel's send buffer in octets: 100 ms at 40 Mb/s. A larger one would only delay
+/// later packets.
 const SEND_BUFFER: usize = 512 << 10;
 
-/// A socket that takes connections.
+/// A socket that accepts connections.
 pub struct Listener {
     socket: Socket,
     port: u16,
 }
 
-/// A connection, or one that is being made.
+/// A connection, established or in progress.
 pub struct Stream {
     socket: Socket,
     remote: SocketAddr,
 }
 
 impl Listener {
-    /// Listens in the calling thread's network namespace; address and mark are meant as in
+    /// Listens in the calling thread's network namespace; `address` and `mark` are as in
     /// [`crate::Datagrams::udp`].
     pub fn bind(address: SocketAddr, mark: Option<u32>) -> Result<Self, Error> {
         let failed = |error| explain(error, address);
@@ -50,12 +50,12 @@ impl Listener {
         Ok(Self { socket, port })
     }
 
-    /// The port it listens at, never 0.
+    /// Returns the port of the listener, never 0.
     pub const fn port(&self) -> u16 {
         self.port
     }
 
-    /// Takes the next connection; [`io::ErrorKind::WouldBlock`] if there is none.
+    /// Accepts the next connection; [`io::ErrorKind::WouldBlock`] if there is none.
     pub fn accept(&self) -> io::Result<Stream> {
         let (socket, remote) = self.socket.accept()?;
         socket.set_nonblocking(true)?;
@@ -65,8 +65,8 @@ impl Listener {
 }
 
 impl Stream {
-    /// Begins to connect from an address and port to another one. It is connected when it can be
-    /// written to and [`Stream::outcome`] has nothing to say.
+    /// Begins to connect from an address and port to another. The connection is established once it
+    /// is writable and [`Stream::outcome`] returns no error.
     pub fn connect(local: SocketAddr, remote: SocketAddr, mark: Option<u32>) -> io::Result<Self> {
         let socket = open(local, mark)?;
         socket.bind(&local.into())?;
@@ -78,32 +78,31 @@ impl Stream {
         }
     }
 
-    /// Why it could not be connected, once it can be written to.
+    /// Returns the error that prevented the connection, once it is writable.
     pub fn outcome(&self) -> io::Result<()> {
         self.socket.take_error()?.map_or(Ok(()), Err)
     }
 
-    /// Between which ends.
+    /// Returns the path between the two ends.
     pub fn path(&self) -> io::Result<Path> {
         let local = self.socket.local_addr()?.as_socket();
         let local = local.ok_or(io::ErrorKind::InvalidInput)?;
         Ok(Path::tcp(local, self.remote))
     }
 
-    /// Reads what has come; zero octets if the other end has closed it.
+    /// Reads received data; zero octets if the other end has closed the connection.
     pub fn read(&self, into: &mut [u8]) -> io::Result<usize> {
         (&self.socket).read(into)
     }
 
-    /// Writes as much as the kernel takes, and says how much that was.
+    /// Writes as much as the kernel accepts, and returns its length.
     pub fn write(&self, octets: &[u8]) -> io::Result<usize> {
         (&self.socket).write(octets)
     }
 
-    /// Ends a connection of which nothing is wanted any more: the other end is told so by a reset, and the kernel
-    /// keeps nothing of it.
+    /// Resets the connection: the other end is notified, and the kernel keeps no state.
     pub fn reset(self) {
-        // Without it the end is an orderly one.
+        // Without the option the end is an orderly one.
         let _ = self.socket.set_linger(Some(Duration::ZERO));
     }
 }

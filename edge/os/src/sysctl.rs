@@ -1,5 +1,5 @@
-//! Kernel settings, by their dotted names. Those under `net.` are the calling thread's
-//! namespace's ([`crate::NetNs::sysctl`] sets them in another).
+//! Kernel settings, by their dotted names. Those under `net.` belong to the calling thread's
+//! namespace ([`crate::NetNs::sysctl`] sets them in another).
 
 use crate::{Error, Family};
 use std::fs;
@@ -17,7 +17,7 @@ pub fn set(name: &str, value: &str) -> Result<(), Error> {
     fs::write(path(name), value).map_err(Error::os(format!("setting {name}={value}")))
 }
 
-/// The families this kernel has.
+/// Returns the address families of this kernel.
 pub fn families() -> impl Iterator<Item = Family> {
     let has_v6 = Path::new("/proc/sys/net/ipv6").exists();
     Family::ALL
@@ -25,7 +25,7 @@ pub fn families() -> impl Iterator<Item = Family> {
         .filter(move |family| *family == Family::V4 || has_v6)
 }
 
-/// Whether this machine forwards packets of a family; if not, the error that says how to change it.
+/// Returns an error with its remedy unless this machine forwards packets of a family.
 pub fn require_forwarding(family: Family) -> Result<(), Error> {
     let disabled = || get("net.ipv6.conf.all.disable_ipv6").is_ok_and(|value| value == "1");
     if !families().any(|known| known == family) || family == Family::V6 && disabled() {
@@ -37,7 +37,7 @@ pub fn require_forwarding(family: Family) -> Result<(), Error> {
     }
 }
 
-/// Whether an interface drops IPv4 packets whose sender it would not answer through itself
+/// Returns true if an interface drops IPv4 packets whose sender it would not answer through itself
 /// (`rp_filter` 1). The stricter of the interface's own setting and that of `all` counts.
 pub fn strict_reverse_path(interface: &str) -> Result<bool, Error> {
     let of = |name| get(&format!("net/ipv4/conf/{name}/rp_filter"));
@@ -45,8 +45,8 @@ pub fn strict_reverse_path(interface: &str) -> Result<bool, Error> {
     Ok(all.max(own) == "1")
 }
 
-/// Dots become slashes as sysctl(8) does it; a name that already has slashes (because an interface
-/// has a dot in its name) is taken as it is.
+/// Returns the file of a setting. Dots become slashes, as in sysctl(8); a name that already has
+/// slashes (because an interface has a dot in its name) is taken as it is.
 fn path(name: &str) -> String {
     match name.contains('/') {
         true => format!("/proc/sys/{name}"),

@@ -1,4 +1,4 @@
-//! What the kernel's TCP tells about a connection, and which congestion control it uses.
+//! The state of the kernel's TCP connections, and their congestion control.
 
 use crate::Error;
 use nix::errno::Errno;
@@ -13,17 +13,17 @@ use std::time::Duration;
 /// The sending side of a connection (`TCP_INFO`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sending {
-    /// Octets the receiver has acknowledged.
+    /// Octets that the receiver has acknowledged.
     pub acknowledged: u64,
     /// The congestion window, in segments.
     pub window: u32,
-    /// Segments sent again since the connection began.
+    /// Segments retransmitted since the connection began.
     pub retransmitted: u32,
     /// The smoothed round-trip time.
     pub round_trip: Duration,
 }
 
-/// Chooses a connection's congestion control.
+/// Sets a connection's congestion control.
 ///
 /// # Errors
 /// The kernel does not have it.
@@ -37,7 +37,7 @@ pub fn set_congestion_control(socket: impl AsFd, name: &str) -> Result<(), Error
     })
 }
 
-/// How a connection's sending is at this moment.
+/// Returns the current state of a connection's sending side.
 pub fn sending(socket: impl AsFd) -> io::Result<Sending> {
     let info = info(socket)?;
     Ok(Sending {
@@ -48,13 +48,13 @@ pub fn sending(socket: impl AsFd) -> io::Result<Sending> {
     })
 }
 
-/// Older kernels know less of the structure and leave the rest of it zero.
+/// Reads `TCP_INFO`. Older kernels have a shorter structure; the rest stays zero.
 fn info(socket: impl AsFd) -> io::Result<libc::tcp_info> {
     let mut info = MaybeUninit::<libc::tcp_info>::zeroed();
     let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
     #[allow(unsafe_code, reason = "no crate at hand has this call")]
     // SAFETY: the pointers are to a live structure and to its length. The kernel writes at most
-    // that many octets; what it leaves is zero, and all fields are plain numbers.
+    // that many octets; the rest is zero, and all fields are plain numbers.
     let (result, info) = unsafe {
         let result = libc::getsockopt(
             socket.as_fd().as_raw_fd(),

@@ -1,13 +1,13 @@
-//! A TUN device: a network interface whose other end is this process, one IP packet a call ([`crate::Bulk`]
-//! has many).
+//! A TUN device: a network interface whose other end is this process, with one IP packet per call
+//! ([`crate::Bulk`] has many).
 //!
-//! The device is opened through tun-rs, whose synchronous interface is two system calls wide. The caller
-//! reads in a loop until [`io::ErrorKind::WouldBlock`].
+//! The device is opened through tun-rs, whose synchronous interface wraps two system calls. The
+//! caller reads in a loop until [`io::ErrorKind::WouldBlock`].
 //!
-//! The kernel is told not to invent a link-local address, and so does not look for routers. On a
-//! machine that forwards it still announces that it listens for routers' multicast, which without an
-//! address it does from the unspecified one. Such packets are nobody's to forward or protect
-//! (RFC 4291 section 2.5.2), so they are not shown.
+//! The kernel is configured not to generate a link-local address, so it does not look for routers.
+//! On a forwarding machine it still announces that it listens for routers' multicast, from the
+//! unspecified address because it has no other. Such packets must not be forwarded or protected
+//! (RFC 4291 section 2.5.2), so they are dropped here.
 
 use crate::{Error, sysctl};
 use std::fs::File;
@@ -16,10 +16,10 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::Path;
 use tun_rs::{DeviceBuilder, SyncDevice};
 
-/// The MTU that every link with IPv6 has (RFC 8200 section 5).
+/// The minimum MTU of IPv6 (RFC 8200 section 5).
 const SHORTEST_MTU: u16 = 1280;
 
-/// A TUN device that is up; it and every route through it vanish when this is dropped.
+/// A TUN device that is up. The device and every route through it vanish when this is dropped.
 pub struct Tun {
     pub(crate) device: SyncDevice,
     name: String,
@@ -27,27 +27,26 @@ pub struct Tun {
 
 impl Tun {
     /// Creates the device in the calling thread's network namespace and brings it up, without
-    /// addresses. A `mtu` of 65535 lets every packet in unfragmented. A `%d` in the name becomes
+    /// addresses. An `mtu` of 65535 accepts every packet unfragmented. A `%d` in the name becomes
     /// the first free number.
     pub fn open(name: &str, mtu: u16) -> Result<Self, Error> {
         Self::make(name, mtu, false, false)
     }
 
-    /// The same with virtio's header in front of each packet, if it may be one still to be cut into many, and
-    /// perhaps with room for several queues ([`Tun::queue`]).
+    /// Creates the device; with `uncut`, each packet has a virtio header and may be unsegmented;
+    /// with `queues`, it may have several queues ([`Tun::queue`]).
     pub(crate) fn make(name: &str, mtu: u16, uncut: bool, queues: bool) -> Result<Self, Error> {
         let device = build(name, mtu, uncut, queues)?;
         let failed = || Error::os(format!("bringing up {name}"));
         device.set_nonblocking(true).map_err(failed())?;
         let name = device.name().map_err(failed())?;
-        // Fails only where there is no IPv6, and then there is no address to prevent.
+        // Fails only without IPv6, and then there is no address to prevent.
         let _no_ipv6 = sysctl::set(&format!("net/ipv6/conf/{name}/addr_gen_mode"), "1");
         device.enabled(true).map_err(failed())?;
         Ok(Self { device, name })
     }
 
-    /// Another queue of the device: from now on the kernel shares flows out between them, as long as both are
-    /// open.
+    /// Opens another queue of the device: the kernel distributes flows over the open queues.
     pub(crate) fn queue(&self) -> Result<Self, Error> {
         let failed = || Error::os(format!("opening another queue of {}", self.name));
         let device = self.device.try_clone().map_err(failed())?;
@@ -58,13 +57,13 @@ impl Tun {
         })
     }
 
-    /// The interface's name.
+    /// Returns the interface's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// Reads one packet that the kernel routed into the device. A packet longer than the buffer is
-    /// cut off, so let the buffer be as long as the MTU.
+    /// truncated, so the buffer should be as long as the MTU.
     pub fn recv(&self, packet: &mut [u8]) -> io::Result<usize> {
         loop {
             let length = self.device.recv(packet)?;
@@ -74,7 +73,7 @@ impl Tun {
         }
     }
 
-    /// Hands one packet to the kernel as if it had arrived on the device.
+    /// Passes one packet to the kernel as if it had arrived on the device.
     pub fn send(&self, packet: &[u8]) -> io::Result<()> {
         self.device.send(packet).map(drop)
     }
@@ -88,7 +87,7 @@ impl AsFd for Tun {
     }
 }
 
-/// A TUN device that stays down: its name is taken, and no packet passes.
+/// A TUN device that stays down: it reserves a name and carries no packets.
 pub(crate) struct TunName {
     _device: SyncDevice,
 }
@@ -100,7 +99,8 @@ impl TunName {
     /// Those of [`Tun::open`].
     pub(crate) fn reserve(name: &str) -> Result<Self, Error> {
         let device = build(name, SHORTEST_MTU, false, false)?;
-        // Fails only where there is no IPv6. Otherwise it would have an address if something else brought it up.
+        // Fails only without IPv6. With IPv6, the device would get an address if another program
+        // brought it up.
         let _no_ipv6 = sysctl::set(&format!("net/ipv6/conf/{name}/addr_gen_mode"), "1");
         Ok(Self { _device: device })
     }
@@ -108,7 +108,7 @@ impl TunName {
 
 /// Creates a device that is down.
 fn build(name: &str, mtu: u16, uncut: bool, queues: bool) -> Result<SyncDevice, Error> {
-    // tun-rs would quietly make the device node; who may open it is not ours to decide.
+    // tun-rs would create the device node silently; its permissions are not ours to decide.
     if !Path::new("/dev/net/tun").exists() {
         return Err(Error::NoTunDevice);
     }
@@ -123,22 +123,21 @@ fn build(name: &str, mtu: u16, uncut: bool, queues: bool) -> Result<SyncDevice, 
         .map_err(|error| explain(error, name))
 }
 
-/// Whether the TUN devices of this machine take many packets at once, with checksums still to be
-/// made. `node` is the opened `/dev/net/tun`; nothing is made by asking. `None`: it is something
-/// else.
+/// Returns true if the TUN devices of this machine support large packets with incomplete checksums.
+/// `node` is the opened `/dev/net/tun`; the query creates nothing. `None` if it is another file.
 pub fn offers_offload(node: &File) -> Option<bool> {
     #![allow(unsafe_code, reason = "no crate at hand has this call")]
-    /// Packets behind a virtio header, from `linux/if_tun.h`.
+    /// Flag of packets behind a virtio header, from `linux/if_tun.h`.
     const IFF_VNET_HDR: u32 = 0x4000;
     nix::ioctl_read!(features_of, b'T', 207, u32);
     let mut features = 0;
-    // SAFETY: the descriptor is open, and the pointer is to a live `u32`, of which TUNGETFEATURES
-    // writes one.
+    // SAFETY: the descriptor is open, and the pointer is to a live `u32`; TUNGETFEATURES writes
+    // one.
     let answer = unsafe { features_of(node.as_raw_fd(), &raw mut features) };
     answer.ok().map(|_| features & IFF_VNET_HDR != 0)
 }
 
-/// Whether a packet's source is the unspecified address.
+/// Returns true if a packet's source is the unspecified address.
 pub(crate) fn is_from_nobody(packet: &[u8]) -> bool {
     let source = match packet.first().map(|octet| octet >> 4) {
         Some(4) => packet.get(12..16),
@@ -148,7 +147,8 @@ pub(crate) fn is_from_nobody(packet: &[u8]) -> bool {
     source.is_some_and(|source| source.iter().all(|octet| *octet == 0))
 }
 
-/// Opening the node fails with EACCES; creating the interface with EPERM or EBUSY.
+/// Explains an error. Opening the node fails with EACCES; creating the interface with EPERM or
+/// EBUSY.
 fn explain(error: io::Error, name: &str) -> Error {
     use nix::errno::Errno;
     match error.raw_os_error().map(Errno::from_raw) {

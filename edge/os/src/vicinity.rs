@@ -1,13 +1,14 @@
-//! IPv4 packets to and from the neighbours on one link, without asking the kernel for a route or for them.
+//! IPv4 packets to and from the neighbours on one link, without the kernel's routes and ARP.
 //!
-//! Hosts that have just met have no routes to each other. What comes from such a neighbour the kernel drops where it
-//! checks reverse paths (`rp_filter`; even loosely, if nothing at all leads there or the interface has no address).
-//! And what goes there it would ask for by ARP, which a mobile host away from home must not do by broadcast, nor
-//! an agent for it (RFC 5944 sections 4.2.1, 4.2.2 and 4.6): each has the other's link-layer address from what it
-//! heard. So packets are taken before the kernel judges them, with the link-layer address they come from, and are given
-//! to it with the one they go to.
+//! Hosts that have just met have no routes to each other. The kernel drops such a neighbour's
+//! packets if it checks reverse paths (`rp_filter`; even loosely, if there is no route at all or
+//! the interface has no address). For packets to the neighbour it would use ARP, which a mobile
+//! host away from home must not broadcast, nor an agent for it (RFC 5944 sections 4.2.1, 4.2.2 and
+//! 4.6): each learns the other's link address from received messages. So packets are read before
+//! the kernel checks them, with their source link address, and written with their destination link
+//! address.
 //!
-//! A filter in the kernel lets nothing through but the messages that somebody waits for.
+//! A filter in the kernel passes only the messages that a caller waits for.
 
 use crate::{Error, option};
 use nix::errno::Errno;
@@ -23,21 +24,21 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use wire::checksum::{Checksum, Sum};
 use wire::ip::{Header, V4_HEADER_LEN};
 
-/// Octets of the longest message that is read; nobody on a link says more to a neighbour it has just met.
+/// Length of the longest message that is read, in octets; messages to a new neighbour are shorter.
 const LONGEST: usize = 2048;
 
-/// "Don't fragment", and no number then (RFC 6864 section 4.1).
+/// "Don't fragment", and so no identification (RFC 6864 section 4.1).
 const WHOLE: [u8; 4] = [0, 0, 0x40, 0];
 
-/// Where a station is on an Ethernet, or a wireless network that looks like one.
+/// The address of a station on an Ethernet, or on a wireless network that looks like one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LinkAddress(pub [u8; 6]);
 
 impl LinkAddress {
-    /// Of everybody.
+    /// The broadcast address.
     pub const BROADCAST: Self = Self([0xff; 6]);
 
-    /// Of a multicast group (RFC 1112 section 6.4).
+    /// Returns the address of a multicast group (RFC 1112 section 6.4).
     pub const fn of_group(group: Ipv4Addr) -> Self {
         let [_, a, b, c] = group.octets();
         Self([0x01, 0, 0x5e, a & 0x7f, b, c])
@@ -51,20 +52,21 @@ impl fmt::Display for LinkAddress {
     }
 }
 
-/// Between whom a packet goes.
+/// The addresses of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ends {
-    /// Its source: an address of ours, or a neighbour's.
+    /// Source: an address of ours, or a neighbour's.
     pub source: Ipv4Addr,
-    /// Its destination, perhaps a group's or everybody's.
+    /// Destination: an address, a group or broadcast.
     pub destination: Ipv4Addr,
-    /// The neighbour's link-layer address: whence it came, or where it goes.
+    /// The neighbour's link address: the source of a received packet, the destination of a sent
+    /// one.
     pub link: LinkAddress,
-    /// Its time to live: 255 is proof of a neighbour, for no router lets that through.
+    /// Time to live: 255 proves that the sender is a neighbour, because every router decrements it.
     pub ttl: u8,
 }
 
-/// Which packets are wanted: of a protocol, with a value in the header behind IP's.
+/// A filter of packets: a protocol, and a value in the header after IP's.
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted {
     pub protocol: u8,
@@ -79,28 +81,28 @@ pub(crate) enum Field {
     Port(u16),
 }
 
-/// A socket for them on one interface.
+/// A socket for filtered packets on one interface.
 pub(crate) struct Vicinity {
     socket: Socket,
     index: u32,
     buffer: Vec<u8>,
 }
 
-/// A packet as it came.
+/// A received packet.
 pub(crate) struct Came<'a> {
     pub ends: Ends,
     pub header: Header<'a>,
-    /// What comes from a program on this very machine has none yet.
+    /// Left for packets from a program on this machine.
     pub checksum: Checksum,
 }
 
 impl Vicinity {
-    /// Opens it on an interface of the calling thread's network namespace.
+    /// Opens the socket on an interface of the calling thread's network namespace.
     pub fn open(interface: &str, wanted: Wanted) -> Result<Self, Error> {
         let failed = || Error::os(format!("listening to the neighbours on {interface}"));
         let index = if_nametoindex(interface);
         let index = index.map_err(Error::os(format!("looking for the interface {interface}")))?;
-        // Nothing comes before it is bound, and by then the filter is there.
+        // The socket receives nothing before it is bound, and the filter is attached earlier.
         let socket = Socket::new(Domain::PACKET, Type::DGRAM, None).map_err(failed())?;
         socket.set_nonblocking(true).map_err(failed())?;
         let filter = wanted.filter();
@@ -110,7 +112,7 @@ impl Vicinity {
         socket
             .bind(&station(index, LinkAddress::BROADCAST))
             .map_err(failed())?;
-        // What the kernel says of an interface's address ends with it.
+        // The kernel's address of an interface ends with the link address.
         let bound = socket.local_addr().map_err(failed())?;
         if bound.len() as usize != offset_of!(sockaddr_ll, sll_addr) + 6 {
             let interface = interface.to_owned();
@@ -123,7 +125,7 @@ impl Vicinity {
         })
     }
 
-    /// Also takes what is sent to a group.
+    /// Joins a group, whose packets are received too.
     pub fn join(&self, group: Ipv4Addr) -> io::Result<()> {
         let LinkAddress([a, b, c, d, e, f]) = LinkAddress::of_group(group);
         let membership = packet_mreq {
@@ -136,8 +138,8 @@ impl Vicinity {
         option::set(&self.socket, level, name, membership)
     }
 
-    /// Reads one packet. `None` if it is none that IP would take. That the interface is down is no news here:
-    /// nothing comes.
+    /// Reads one packet. Returns `None` if IP would not accept it. A down interface is no error
+    /// here: nothing arrives.
     pub fn recv(&mut self) -> io::Result<Option<Came<'_>>> {
         let mut notes = nix::cmsg_space!(tpacket_auxdata);
         let mut octets = [IoSliceMut::new(&mut self.buffer)];
@@ -152,12 +154,12 @@ impl Vicinity {
         Ok(link.and_then(|link| Came::read(&self.buffer[..len], LinkAddress(link), checksum)))
     }
 
-    /// Sends one packet: `front` is the header behind IP's, `payload` what follows. `finish` is shown the whole of
-    /// it before, to write what only that has.
+    /// Sends one packet: `front` is the header after IP's, `payload` the rest. `finish` receives
+    /// the whole packet before it is sent, to complete fields such as the checksum.
     ///
     /// # Errors
-    /// EMSGSIZE for one that is longer than the link takes, ENETDOWN while the interface is down, ENXIO once it is
-    /// gone, WouldBlock if the buffer is full.
+    /// EMSGSIZE for a packet longer than the link's MTU, ENETDOWN while the interface is down,
+    /// ENXIO once it is gone, WouldBlock if the buffer is full.
     pub fn send(
         &self,
         ends: Ends,
@@ -181,7 +183,7 @@ impl AsFd for Vicinity {
 }
 
 impl Wanted {
-    /// In the kernel's language; loads beyond the end refuse a packet.
+    /// Returns the filter as a BPF program; a load beyond the end rejects a packet.
     fn filter(self) -> [SockFilter; 11] {
         const REFUSE: u8 = 10;
         const OTHERS: u32 = libc::PACKET_OTHERHOST as u32;
@@ -192,7 +194,7 @@ impl Wanted {
             Field::Kind(kind) => ((libc::BPF_LD | libc::BPF_IND | libc::BPF_B, 0), kind.into()),
             Field::Port(port) => ((libc::BPF_LD | libc::BPF_IND | libc::BPF_H, 2), port.into()),
         };
-        // A jump is told how many lines it leaves out.
+        // The operand of a jump is the number of instructions to skip.
         let step = |code: u32, k: u32| SockFilter::new(code as u16, 0, 0, k);
         let refuse_if = |at: u8, code: u32, k: u32| {
             let jump = libc::BPF_JMP | libc::BPF_K | code;
@@ -219,7 +221,7 @@ impl Wanted {
 }
 
 impl<'a> Came<'a> {
-    /// `None` where the kernel's own IP would drop it.
+    /// Parses a packet. Returns `None` if the kernel's own IP would drop it.
     fn read(octets: &'a [u8], link: LinkAddress, checksum: Checksum) -> Option<Self> {
         let header = Header::parse(octets).ok()?;
         let (IpAddr::V4(source), IpAddr::V4(destination)) = (header.source(), header.destination())
@@ -241,10 +243,10 @@ impl<'a> Came<'a> {
     }
 }
 
-/// Whether the kernel says that it is still to be made.
+/// Returns the state of a checksum, as the kernel reports it.
 fn checksum(came: &RecvMsg<'_, '_, LinkAddr>) -> Checksum {
     let mut notes = came.cmsgs().into_iter().flatten();
-    // The status is what tpacket_auxdata begins with.
+    // tpacket_auxdata begins with the status.
     let status = notes.find_map(|note| match note {
         ControlMessageOwned::Unknown(note) => note.data_bytes.first_chunk().copied(),
         _ => None,
@@ -255,7 +257,7 @@ fn checksum(came: &RecvMsg<'_, '_, LinkAddr>) -> Checksum {
     }
 }
 
-/// IP's header, of so many octets with what follows.
+/// Returns the IP header of a packet with this total length.
 fn header(ends: Ends, protocol: u8, len: u16) -> [u8; V4_HEADER_LEN] {
     let mut header = [0; V4_HEADER_LEN];
     header[0] = 0x45;
@@ -270,7 +272,7 @@ fn header(ends: Ends, protocol: u8, len: u16) -> [u8; V4_HEADER_LEN] {
     header
 }
 
-/// A station on an interface, as a socket names it.
+/// Returns the socket address of a station on an interface.
 #[allow(unsafe_code, reason = "no crate at hand makes an address of this kind")]
 fn station(index: u32, LinkAddress([a, b, c, d, e, f]): LinkAddress) -> SockAddr {
     let address = sockaddr_ll {
@@ -282,7 +284,8 @@ fn station(index: u32, LinkAddress([a, b, c, d, e, f]): LinkAddress) -> SockAddr
         sll_halen: 6,
         sll_addr: [a, b, c, d, e, f, 0, 0],
     };
-    // SAFETY: the storage has room for every kind of address, of which this is one, and the length is its own.
+    // SAFETY: the storage has room for every kind of address, including this one, and the length is
+    // its own.
     let made = unsafe {
         SockAddr::try_init(|storage, len| {
             storage.cast::<sockaddr_ll>().write(address);

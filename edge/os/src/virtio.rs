@@ -1,19 +1,20 @@
-//! virtio's header, which is in front of each packet of a device that takes and hands over packets that are not
-//! ready (virtio 1.2 section 5.1.6, `linux/virtio_net.h`): many in one, and without their checksums.
+//! The virtio header in front of each packet of a device with offload (virtio 1.2 section 5.1.6,
+//! `linux/virtio_net.h`): it describes packets that are not segmented, or lack their checksums.
 
-/// Octets of it.
+/// Length of the header in octets.
 pub(crate) const FRONT_LEN: usize = 10;
 
-/// The checksum is not made: it is of all from a place on, and goes to another, where the sum of the
-/// pseudo-header is now.
+/// The checksum is incomplete: it covers everything from one offset on, and its place is at
+/// another, which now holds the sum of the pseudo-header.
 const NEEDS_CHECKSUM: u8 = 1;
-/// TCP's segments may not have the flag CWR twice, says the kernel. It is a bit beside the kind.
+/// The kernel's flag for TCP segments with CWR, which only the first may have. It shares the octet
+/// of the kind.
 const ECN: u8 = 0x80;
 
-/// Which packets are one here.
+/// The kind of packets that are joined in one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// It is one packet.
+    /// A single packet.
     #[default]
     One,
     TcpV4,
@@ -42,20 +43,22 @@ impl Kind {
     }
 }
 
-/// What the header says.
+/// The content of the header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Front {
     pub kind: Kind,
-    /// Octets of all headers. The kernel does not always say that right.
+    /// Length of all headers. The kernel's value is not always right.
     pub headers: u16,
-    /// Octets of payload that each of many has, but for the last.
+    /// Octets of payload in each joined packet but the last.
     pub size: u16,
-    /// Where what a checksum covers begins, and where in that it goes, if it is not made.
+    /// The offset at which the checksum's coverage begins, and the offset of its place from there,
+    /// if the checksum is incomplete.
     pub checksum: Option<(u16, u16)>,
 }
 
 impl Front {
-    /// Reads one, and gives what is behind it. `None` if there is none, or it is of a kind that we did not ask for.
+    /// Reads a header, and returns the packet after it. `None` if there is none, or if its kind was
+    /// not enabled.
     pub fn read(octets: &mut [u8]) -> Option<(Self, &mut [u8])> {
         let (front, packet) = octets.split_first_chunk_mut::<FRONT_LEN>()?;
         let [flags, kind, headers @ .., s0, s1, c0, c1, o0, o1] = *front;
@@ -69,7 +72,7 @@ impl Front {
         Some((front, packet))
     }
 
-    /// As it is on the device.
+    /// Returns the header's octets.
     pub fn octets(self) -> [u8; FRONT_LEN] {
         let (start, offset) = self.checksum.unwrap_or_default();
         let flags = if self.checksum.is_some() {

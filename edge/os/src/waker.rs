@@ -1,29 +1,29 @@
-//! What one thread wakes another with that waits for descriptors.
+//! A wake-up from one thread to another that polls descriptors.
 
 use crate::Error;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// Readable from [`Waker::wake`] until [`Waker::heard`].
+/// A descriptor that is readable from [`Waker::wake`] until [`Waker::heard`].
 pub struct Waker(EventFd);
 
 impl Waker {
-    /// One that nobody woke yet.
+    /// Creates a waker that is not readable.
     pub fn new() -> Result<Self, Error> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let made = EventFd::from_value_and_flags(0, flags);
         made.map(Self).map_err(Error::os("preparing to be woken"))
     }
 
-    /// Has whoever waits look. Once is as good as often.
+    /// Wakes the polling thread. Repeated calls count as one.
     pub fn wake(&self) {
-        // It fails only where 2^64 - 2 others did the same: then it is readable.
+        // Fails only after 2^64 - 2 pending calls; the descriptor is readable then.
         let _ = self.0.write(1);
     }
 
-    /// Is readable no more until it is woken again.
+    /// Clears the wake-up.
     pub fn heard(&self) {
-        // It fails where nobody woke it.
+        // Fails without a pending wake-up.
         let _ = self.0.read();
     }
 }

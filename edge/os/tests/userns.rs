@@ -1,6 +1,6 @@
-//! `netns::become_root_in_user_namespace` for every kind of caller. It must run in a process with
-//! one thread, which the usual test harness does not offer: so this test is a plain program that
-//! starts itself once for each case.
+//! `netns::become_root_in_user_namespace` for every kind of caller. It needs a process with a
+//! single thread, which the usual test harness does not provide. So this test is a plain program
+//! that starts itself once for each case.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
@@ -65,7 +65,7 @@ fn becomes_root() {
     let output = b.command("cat").arg("/proc/net/dev").output().unwrap();
     assert!(String::from_utf8(output.stdout).unwrap().contains("vb:"));
     match a.enter(|| Tun::open("t0", 1500)).unwrap() {
-        // Where the node is closed to users the message says how to open it.
+        // If users may not open the node, the message explains how to allow it.
         Err(error @ (Error::NoTunRight | Error::NoTunDevice)) => println!("{error}"),
         result => assert_eq!(result.unwrap().name(), "t0"),
     }
@@ -94,7 +94,7 @@ fn cannot_with_threads() {
     }
 }
 
-/// Machines without udev leave the node to root, or have none.
+/// Machines without udev restrict the node to root, or have none.
 fn closed_node() {
     let closed = || -> nix::Result<()> {
         unshare(CloneFlags::CLONE_NEWNS)?;
@@ -107,7 +107,7 @@ fn closed_node() {
         let device = makedev(10, 200);
         mknod("/dev/net/tun", SFlag::S_IFCHR, Mode::S_IRUSR, device)
     };
-    // Making a device node takes more than the root of a user namespace has.
+    // Root of a user namespace cannot create a device node.
     if closed().is_ok() {
         become_nobody();
         netns::become_root_in_user_namespace().unwrap();
@@ -116,7 +116,7 @@ fn closed_node() {
     }
 }
 
-/// Nobody without the right to change routes keeps others from changing them.
+/// A process that may not change routes cannot prevent others from changing them.
 fn cannot_claim() {
     netns::become_root_in_user_namespace().unwrap();
     let holder = "stratad (process 1)";
@@ -134,7 +134,8 @@ fn cannot_claim() {
     assert_eq!(Claim::holder().unwrap(), None);
 }
 
-/// Stays root in a user namespace (`unshare -Ur`), where there is nobody else to become.
+/// Becomes an unprivileged user, or stays root in a user namespace (`unshare -Ur`), which has no
+/// other user.
 fn become_nobody() {
     let nobody = 65_534;
     if !Uid::effective().is_root() || setgroups(&[]).is_err() {
@@ -142,6 +143,6 @@ fn become_nobody() {
     }
     setgid(Gid::from_raw(nobody)).unwrap();
     setuid(Uid::from_raw(nobody)).unwrap();
-    // As after a login or an exec; else /proc/self would still belong to root.
+    // As after a login or an exec; otherwise /proc/self would still belong to root.
     set_dumpable(true).unwrap();
 }

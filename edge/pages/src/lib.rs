@@ -1,8 +1,8 @@
-//! Pages below `docs/` that tests write, so that they cannot go stale.
+//! Pages below `docs/` that tests generate, so that they cannot become stale.
 //!
-//! A test makes a page out of what it saw happen and hands it to [`check`]. The page in the
-//! repository has to be the same, character by character. Where a change is meant, the test is run
-//! once with `UPDATE_DOCS=1` and writes the page itself; the difference is reviewed like any other.
+//! A test renders a page from the events that it observed and passes it to [`check`]. The page in
+//! the repository has to be identical. After an intended change, run the test once with
+//! `UPDATE_DOCS=1`: it writes the page itself. Review the difference like any other.
 
 mod machine;
 
@@ -10,18 +10,18 @@ pub use machine::{Machine, Transition};
 
 use std::path::{Path, PathBuf};
 
-/// The variable of the environment that makes tests write their pages.
+/// The environment variable that makes tests write their pages.
 pub const UPDATE: &str = "UPDATE_DOCS";
 
-/// The first line of every page made here.
+/// The first line of every generated page.
 pub const HEAD: &str = "<!-- Written by a test: UPDATE_DOCS=1 cargo test. Change the test. -->\n";
 
-/// Compares a page with what was seen, or writes it. `page` is its path below `docs/`.
+/// Compares a page with the observed content, or writes it. `page` is its path below `docs/`.
 ///
 /// # Panics
 ///
-/// If the page says something else, with the first line that differs and the command that writes
-/// the page anew.
+/// If the page differs. The message contains the first line that differs and the command that
+/// writes the page again.
 #[track_caller]
 pub fn check(page: &str, seen: &str) {
     let file = folder().join(page);
@@ -36,12 +36,12 @@ pub fn check(page: &str, seen: &str) {
     }
 }
 
-/// A page as it is in the repository; empty if there is none.
+/// Returns the content of a page in the repository, or an empty string if there is none.
 pub fn read(page: &str) -> String {
     std::fs::read_to_string(folder().join(page)).unwrap_or_default()
 }
 
-/// The names of the pages in a folder below `docs/`, sorted.
+/// Returns the names of the pages in a folder below `docs/`, sorted.
 pub fn list(below: &str) -> Vec<String> {
     let entries = std::fs::read_dir(folder().join(below))
         .into_iter()
@@ -54,7 +54,8 @@ pub fn list(below: &str) -> Vec<String> {
     names
 }
 
-/// Whether a file of the repository has a test of a name, and something that runs it.
+/// Returns true if a file of the repository contains a test of this name, with the attribute that
+/// runs it.
 pub fn runs(file: &str, test: &str) -> bool {
     let text = std::fs::read_to_string(repository().join(file)).unwrap_or_default();
     has_test(&text, test)
@@ -72,7 +73,7 @@ fn has_test(text: &str, name: &str) -> bool {
     })
 }
 
-/// Tests as a page below `docs/` names them, by their files.
+/// Formats tests as pages below `docs/` cite them, grouped by file.
 pub fn cite(tests: &[(&str, &str)]) -> String {
     let files = tests.chunk_by(|a, b| a.0 == b.0).map(|tests| {
         let file = tests[0].0;
@@ -82,7 +83,7 @@ pub fn cite(tests: &[(&str, &str)]) -> String {
     files.collect::<Vec<_>>().join("; ")
 }
 
-/// What to type to have the pages of the running test written.
+/// Returns the command that writes the pages of the running test.
 pub fn command() -> String {
     let package = std::env::var("CARGO_PKG_NAME").unwrap_or_default();
     let thread = std::thread::current();
@@ -92,7 +93,7 @@ pub fn command() -> String {
     )
 }
 
-/// The repository, for tests that look at its files.
+/// Returns the root of the repository, for tests that read its files.
 pub fn repository() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     root.canonicalize()
@@ -103,7 +104,8 @@ fn folder() -> PathBuf {
     repository().join("docs")
 }
 
-/// What to say about a page that is not what was seen.
+/// Returns the message for a page that differs from the observed content, or `None` if they are
+/// equal.
 fn complaint(page: &str, written: &str, seen: &str) -> Option<String> {
     let (line, was, is) = first_difference(written, seen)?;
     Some(format!(
@@ -113,7 +115,7 @@ fn complaint(page: &str, written: &str, seen: &str) -> Option<String> {
     ))
 }
 
-/// The number of the first line that differs, and the two forms of it.
+/// Returns the number of the first line that differs, and both versions of it.
 fn first_difference<'a>(was: &'a str, is: &'a str) -> Option<(usize, &'a str, &'a str)> {
     const END: &str = "(the page ends)";
     let (mut old, mut new) = (was.lines(), is.lines());
@@ -131,7 +133,7 @@ fn first_difference<'a>(was: &'a str, is: &'a str) -> Option<(usize, &'a str, &'
 mod tests {
     use super::*;
 
-    /// Negative control: what is only written about is no test.
+    /// Negative control: a name in a comment is not a test.
     #[test]
     fn a_function_that_nobody_runs_is_no_test() {
         assert!(has_test("    #[test]\n    fn it_works() {", "it_works"));

@@ -1,16 +1,16 @@
-//! A state machine as it was seen: every change of state with what caused it.
+//! Observed state machines: each transition with its cause.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// From one state, by something, to another. The states before and after a life are `(none)`.
+/// A change from one state to another. The state before creation and after the end is `(none)`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Transition {
-    /// The state left.
+    /// State before the change.
     pub from: String,
-    /// The state entered.
+    /// State after the change.
     pub to: String,
-    /// What made it happen.
+    /// Event that caused the change.
     pub cause: String,
 }
 
@@ -18,13 +18,13 @@ pub struct Transition {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Machine(BTreeSet<Transition>);
 
-/// Before the beginning and after the end.
+/// Name of the state before creation and after the end.
 const NONE: &str = "(none)";
 
 const TABLE: &str = "| from | to | by |\n|---|---|---|\n";
 
 impl Machine {
-    /// Notes that a state followed another. Staying is no transition.
+    /// Records a transition. Ignores a transition from a state to itself.
     pub fn note(&mut self, from: Option<&str>, to: Option<&str>, cause: &str) {
         if from != to {
             self.0.insert(Transition {
@@ -35,7 +35,7 @@ impl Machine {
         }
     }
 
-    /// The transitions that the table of a page lists.
+    /// Reads the transitions from the table of a page.
     pub fn read(page: &str) -> Self {
         let page = crate::read(page);
         let rows = page.split(TABLE).nth(1).unwrap_or_default().lines();
@@ -44,17 +44,17 @@ impl Machine {
         Self(cells.filter_map(transition).collect())
     }
 
-    /// Adds what another has.
+    /// Adds the transitions of another machine.
     pub fn extend(&mut self, other: Self) {
         self.0.extend(other.0);
     }
 
-    /// The transitions that another lacks.
+    /// Returns the transitions that `other` lacks.
     pub fn without<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = &'a Transition> {
         self.0.difference(&other.0)
     }
 
-    /// A drawing and a table.
+    /// Renders a Mermaid diagram and a table.
     pub fn render(&self) -> String {
         let mut page = "```mermaid\nstateDiagram-v2\n".to_owned();
         let mut arrows: BTreeMap<_, Vec<_>> = BTreeMap::new();

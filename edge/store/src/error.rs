@@ -1,63 +1,63 @@
-//! What can be wrong with the file, and what to do about it.
+//! Errors of the store's file, with their remedies.
 
 use crate::VERSION;
 use redb::{DatabaseError, StorageError};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// Why the file cannot be used. Each text ends with what to do.
+/// The reason why the file cannot be used. Each message ends with a remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Somebody has it open.
+    /// Another process has the file open.
     #[error(
         "{} is in use by another stratad, in another network namespace: name a `file` for each of them in [store]",
         file.display()
     )]
     InUse {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
     },
-    /// It was written by another release.
+    /// Another release wrote the file.
     #[error(
         "{} has format {found}, and this stratad knows {VERSION}: start the release that wrote it, or move the file away (then addresses are lent anew)",
         file.display()
     )]
     OtherVersion {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// Its format.
+        /// Format version of the file.
         found: u64,
     },
-    /// It is not what it should be.
+    /// The file is damaged or not a store.
     #[error(
         "{} is damaged, or no file of ours ({why}): move it away, then a new one is made and addresses are lent anew",
         file.display()
     )]
     Damaged {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// How that shows.
+        /// The contradiction that was found.
         why: String,
     },
-    /// Its mode is not 0600.
+    /// Group or others have access to the file.
     #[error("others may read {0}: run `chmod 600 {0}`", file.display())]
     ReadByOthers {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
     },
-    /// The system refuses.
+    /// A system call failed.
     #[error("{doing} {} failed: {source}; name another `file` in [store] if it cannot be there", file.display())]
     Os {
-        /// What was tried.
+        /// The attempted operation.
         doing: &'static str,
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// What it says.
+        /// Error of the operating system.
         source: io::Error,
     },
 }
 
-/// What is done to which file, to tell where it failed.
+/// An operation and its file, for error messages.
 pub(crate) struct Doing<'a> {
     doing: &'static str,
     file: &'a Path,

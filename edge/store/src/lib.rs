@@ -1,8 +1,8 @@
-//! What a daemon remembers beyond its end: the addresses that its pools have lent.
+//! Persistent state of a daemon: the addresses that its pools have leased.
 //!
-//! One file, a database of redb: a transaction is there as a whole or not at all, whenever the
-//! process or the machine dies. It says which version of our format it holds, so that an older
-//! daemon does not misread what a newer one wrote. Only its owner may read it.
+//! One file holds a redb database. A transaction takes effect as a whole or not at all, even if the
+//! process or the machine crashes. The file contains the version of its format, so an older daemon
+//! does not misread the file of a newer one. Only the file's owner may read it.
 
 mod error;
 mod record;
@@ -18,23 +18,24 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-/// The format that is written here. Another number is another format.
+/// Version of the format that this release writes. Any other number is another format.
 pub const VERSION: u64 = 1;
 
-/// Leases are few and small.
+/// Cache size in octets. Leases are few and small.
 const CACHE: usize = 1 << 20;
 
 const FORMAT: TableDefinition<'_, &str, u64> = TableDefinition::new("format");
 const LEASES: TableDefinition<'_, Key<'_>, Value> = TableDefinition::new("leases");
 
-/// The opened file. Nobody else opens it meanwhile.
+/// An open store. No other process can open the file at the same time.
 pub struct Store {
     file: PathBuf,
     database: Database,
 }
 
 impl Store {
-    /// Opens the file with every lease in it, or makes one, with its folder.
+    /// Opens the file and reads every lease in it. Creates the file and its folder if they are
+    /// missing.
     pub fn open(file: &Path) -> Result<(Self, Vec<Lease>), Error> {
         let failed = Doing::new("opening", file);
         if let Some(folder) = file.parent().filter(|folder| !folder.is_dir()) {
@@ -46,7 +47,7 @@ impl Store {
         if metadata.permissions().mode() & 0o077 != 0 {
             return Err(Error::ReadByOthers { file: file.into() });
         }
-        // Where a file is damaged redb may also assert what does not hold any more.
+        // For a damaged file, redb may also fail an assertion.
         let read = AssertUnwindSafe(|| Self::read(file, opened));
         match catch_unwind(read) {
             Ok(read) => read,
@@ -54,7 +55,8 @@ impl Store {
         }
     }
 
-    /// A damaged file is noticed now and not when somebody waits for an address.
+    /// Opens the database and checks it as a whole, so a damaged file is detected at start and not
+    /// when a peer needs an address.
     fn read(file: &Path, opened: File) -> Result<(Self, Vec<Lease>), Error> {
         let failed = Doing::new("opening", file);
         let database = Builder::new().set_cache_size(CACHE).create_file(opened);
@@ -85,7 +87,7 @@ impl Store {
         leases.ok_or_else(|| failed.damaged("a lease is none".to_owned()))
     }
 
-    /// Keeps all of the changes, or none if it fails. They are on the disk when this returns.
+    /// Writes all of the changes, or none in case of an error. They are on disk when this returns.
     pub fn keep(&self, changes: &[LeaseChange]) -> Result<(), Error> {
         let write = || -> Result<(), redb::Error> {
             let transaction = self.database.begin_write()?;
@@ -107,7 +109,7 @@ impl Store {
         write().map_err(|source| Doing::new("writing", &self.file).storage(source))
     }
 
-    /// A new file gets our version; any other must have it.
+    /// Writes our version into a new file, and checks the version of any other.
     fn settle_version(&self) -> Result<(), Error> {
         let settle = || -> Result<u64, redb::Error> {
             let transaction = self.database.begin_write()?;
@@ -135,7 +137,7 @@ impl Store {
 fn open_private(file: &Path) -> std::io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).mode(0o600);
-    // A link would let whoever may write there choose which file is ours.
+    // Refuse links: a user who may write to the folder could redirect a link to any file.
     match fs::symlink_metadata(file) {
         Ok(found) if !found.is_file() => Err(std::io::ErrorKind::InvalidInput.into()),
         _ => options.open(file),

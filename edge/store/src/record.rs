@@ -1,13 +1,13 @@
-//! How a lease is written: the identity by its number in IKE, so that it is one and the same key
-//! whatever text it is shown as.
+//! Encoding of a lease. The identity's type is its number in IKE, so the key of a lease does not
+//! depend on the text that shows it.
 
 use model::{Identity, InnerAddresses, Lease};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The pool's name, the identity's type (RFC 7296 section 3.5) and its octets.
+/// Name of the pool, ID type of the identity (RFC 7296 section 3.5) and identification data.
 pub type Key<'a> = (&'a str, u8, &'a [u8]);
 
-/// The addresses as numbers, and from when on they are free.
+/// IPv4 and IPv6 address as numbers, and the time from which they are free.
 pub type Value = (Option<u32>, Option<u128>, Option<u64>);
 
 const IPV4: u8 = 1;
@@ -15,11 +15,11 @@ const FQDN: u8 = 2;
 const EMAIL: u8 = 3;
 const IPV6: u8 = 5;
 
-/// A key that holds what it is made of.
+/// A key that owns its data.
 pub struct OwnedKey(String, u8, Vec<u8>);
 
 impl OwnedKey {
-    /// Of an identity's lease out of a pool.
+    /// Returns the key of an identity's lease from a pool.
     pub fn new(pool: &str, identity: &Identity) -> Self {
         let (kind, data) = match &identity.canonical() {
             Identity::Address(IpAddr::V4(address)) => (IPV4, address.octets().to_vec()),
@@ -31,13 +31,13 @@ impl OwnedKey {
         Self(pool.to_owned(), kind, data)
     }
 
-    /// The key.
+    /// Borrows the key.
     pub fn lent(&self) -> Key<'_> {
         (&self.0, self.1, &self.2)
     }
 }
 
-/// What is written of a lease beside its key.
+/// Returns the value that is stored for a lease.
 pub fn value(lease: &Lease) -> Value {
     let InnerAddresses { v4, v6 } = lease.addresses;
     (
@@ -47,7 +47,7 @@ pub fn value(lease: &Lease) -> Value {
     )
 }
 
-/// The lease that was written; `None` if there is no such identity.
+/// Decodes a lease. Returns `None` if the identity is invalid.
 pub fn read((pool, kind, data): Key<'_>, (v4, v6, free_from): Value) -> Option<Lease> {
     let text = || String::from_utf8(data.to_vec()).ok();
     let identity = match kind {

@@ -1,4 +1,4 @@
-//! The file as a predecessor, another daemon, a newer release or a bad disk left it.
+//! Tests with files left by an earlier process, another daemon, a newer release or a bad disk.
 
 use super::*;
 use model::{Identity, InnerAddresses};
@@ -22,7 +22,7 @@ impl Folder {
         Store::open(&self.file())
     }
 
-    /// A file with two leases.
+    /// Writes a file with two leases.
     fn fill(&self) {
         let changes = [lease("alice@example.net", 2), lease("bob.example.net", 3)];
         let (store, _) = self.open().unwrap();
@@ -147,7 +147,7 @@ fn what_is_no_database_is_told_with_the_fix() {
     assert!(complaint.contains("move it away"), "{complaint}");
 }
 
-/// Whatever a bad disk makes of it: it is repaired, or refused with a reason, and nothing panics.
+/// A file damaged by a bad disk is repaired, or refused with a reason. Nothing panics.
 #[test]
 fn a_damaged_file_is_repaired_or_refused() {
     let folder = Folder::new("damaged");

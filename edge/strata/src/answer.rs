@@ -1,4 +1,4 @@
-//! Asking the daemon, and what its answer means for the exit status.
+//! Sends requests to the daemon and maps its answers to exit statuses.
 
 use crate::output::{Exit, Output};
 use crate::{show, text};
@@ -6,10 +6,10 @@ use control::{Changed, Client, Failure, NoAnswer, PeerState, Request, Response};
 use std::path::Path;
 use std::time::Duration;
 
-/// How long the daemon may take for what it does not have to wait for itself.
+/// Time limit for an answer, beyond the time that the request itself asks the daemon to wait.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Asks, prints, and says how it ended.
+/// Sends a request, prints the answer and returns the exit status.
 pub fn ask(socket: &Path, request: &Request, output: &Output) -> Exit {
     let waits = match request {
         Request::Up { wait_seconds, .. } => wait_seconds.unwrap_or(0),
@@ -31,8 +31,8 @@ pub fn ask(socket: &Path, request: &Request, output: &Output) -> Exit {
     }
 }
 
-/// `up` is a wish; only who waits for its fulfilment hears that it failed. A file with faults is a
-/// wrong configuration here as it is for `check`.
+/// Returns the exit status of an answer. `up` fails only if it waited for the result. A file with
+/// faults is a configuration error, as it is for `check`.
 fn verdict(response: &Response, waited: bool) -> Exit {
     match response {
         Response::Up(Changed { peers }) if waited => {
@@ -44,7 +44,8 @@ fn verdict(response: &Response, waited: bool) -> Exit {
     }
 }
 
-/// Who finds no daemon may have come because something cannot be reached, or have asked on another socket.
+/// Returns the failure to print if no answer came. It mentions a daemon that uses another socket,
+/// and prefixes that are unreachable because a stopped daemon blocks them.
 fn unanswered(error: &NoAnswer) -> Failure {
     if let (NoAnswer::NotRunning(_), Ok(Some(holder))) = (error, os::Claim::holder()) {
         return Failure::new(
@@ -70,7 +71,7 @@ fn exit(error: &NoAnswer) -> Exit {
     }
 }
 
-/// Invariant 9: keys leave only when asked for, and then loudly.
+/// Warns loudly when keys are written: they are exported only on request (invariant 9).
 fn warn(response: &Response, output: &Output) {
     let Response::Keylog(control::Keylog {
         directory: Some(directory),

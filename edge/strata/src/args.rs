@@ -164,11 +164,12 @@ pub enum Question {
     Version,
 }
 
-/// A folder, or none.
+/// A folder, or `None` for `off`.
 #[derive(Clone, Debug)]
 pub struct Folder(Option<PathBuf>);
 
-/// The daemon has another working directory than we: it gets an absolute path.
+/// Parses a folder or `off`. The path becomes absolute, because the daemon has another working
+/// directory.
 fn folder_or_off(text: &str) -> std::io::Result<Folder> {
     match text {
         "off" => Ok(Folder(None)),
@@ -360,7 +361,7 @@ pub struct Made {
     pub force: bool,
 }
 
-/// A hundred years at most: later ends do not fit every reader.
+/// At most a hundred years: not every reader can represent later dates.
 fn days() -> clap::builder::RangedU64ValueParser {
     clap::value_parser!(u64).range(1..=36_500)
 }
@@ -467,7 +468,7 @@ pub struct BenchFlood {
     pub wrong_key: bool,
 }
 
-/// A flood by its word.
+/// Parses a flood by its name.
 fn flood() -> impl TypedValueParser<Value = Flood> {
     let words = PossibleValuesParser::new(Flood::ALL.map(Flood::word));
     words.try_map(|word| {
@@ -574,12 +575,12 @@ pub struct BenchIke {
     pub wrong_key: bool,
 }
 
-/// Each has an address of its own, and a table in the responder's configuration.
+/// Each set-up has its own address and its own table in the responder's configuration.
 fn setups() -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(1..=60_000)
 }
 
-/// Where results are kept unless somebody says otherwise.
+/// Default folder for results.
 const LAB_FOLDER: &str = "strata-lab";
 
 fn at_least_one(text: &str) -> Result<usize, String> {

@@ -1,4 +1,4 @@
-//! `strata audit`: what the audit log says, as it stands in its file. Needs no daemon.
+//! `strata audit`: prints the audit log from its file. Needs no daemon.
 
 use crate::output::{Exit, Output};
 use crate::text::{clean, plural};
@@ -28,7 +28,7 @@ pub struct Wanted {
     since: Option<Duration>,
 }
 
-/// Prints the wanted lines of the file that the configuration names.
+/// Prints the selected lines of the audit log that the configuration names.
 pub fn run(wanted: &Wanted, output: &Output) -> Exit {
     let config = match config::load(&wanted.file) {
         Ok(config) => config,
@@ -58,7 +58,7 @@ pub fn run(wanted: &Wanted, output: &Output) -> Exit {
     Exit::Done
 }
 
-/// The file's text.
+/// Returns the contents of the audit log.
 fn lines(config: &Config) -> Result<String, (Exit, Failure)> {
     let Some(audit) = &config.audit else {
         let message = "the configuration has no audit log";
@@ -73,7 +73,7 @@ fn lines(config: &Config) -> Result<String, (Exit, Failure)> {
     Ok(String::from_utf8_lossy(&octets).into_owned())
 }
 
-/// The records, and how many lines are none.
+/// Parses the lines; returns the records and the number of lines that are not records.
 fn read(lines: &str) -> (Vec<Record>, u64) {
     let lines = lines.lines().filter(|line| !line.is_empty());
     let (mut records, mut foreign) = (Vec::new(), 0);
@@ -98,7 +98,7 @@ fn is_wanted(record: &Record, wanted: &Wanted, since: Option<&str>) -> bool {
         && since.is_none_or(|since| record.time.as_str() >= since)
 }
 
-/// A line for each. Writing to a `String` cannot fail.
+/// Formats one line per record. Writing to a `String` cannot fail.
 fn table(records: &[Record], foreign: u64) -> String {
     let mut text = String::new();
     for record in records {

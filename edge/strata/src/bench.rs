@@ -1,4 +1,4 @@
-//! `strata bench`: hands what was typed to the lab, and prints what it measured.
+//! `strata bench`: passes the arguments to the lab and prints its measurements.
 
 use crate::args::{Bench, BenchEsp, BenchFlood, BenchIke, BenchPeers, BenchSas};
 use crate::output::{Exit, Output};
@@ -16,30 +16,31 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-/// Rounds, and set-ups in each.
+/// Rounds, and set-ups per round.
 const ROUNDS: (usize, u32) = (7, 400);
 const QUICK_ROUNDS: (usize, u32) = (3, 100);
 
-/// Set-ups that are under way at once: few enough that no cookies are asked for.
+/// Set-ups in progress at once. The number is low enough that the responder asks for no cookies.
 const AT_ONCE: usize = 16;
 
-/// Seconds of each half of a flood.
+/// Length of each half of a flood, in seconds.
 const SECONDS: u32 = 10;
 const QUICK_SECONDS: u32 = 3;
 
-/// How often everybody carries, and for how many seconds.
+/// Rounds, and seconds of each turn, of `bench peers` and `bench flood`.
 const TURNS: (u32, u32) = (5, 3);
 const QUICK_TURNS: (u32, u32) = (1, 1);
 
-/// How often packets are timed.
+/// Rounds of `bench esp`.
 const PACKET_ROUNDS: u32 = 300;
 const QUICK_PACKET_ROUNDS: u32 = 20;
 
-/// How often one, few and very many tunnels carry.
+/// Rounds of `bench sas`.
 const VOLLEYS: u32 = 24;
 const QUICK_VOLLEYS: u32 = 3;
 
-/// Must come before the first thread: set-ups are measured in namespaces of our own.
+/// Runs a benchmark. Must be called before the first thread starts, because most benchmarks enter
+/// namespaces of their own.
 pub fn run(bench: &Bench, output: &Output) -> Exit {
     let told = match bench {
         Bench::Ike(ike) => apart(|| ike::measure(&options(ike))).map(|report| {
@@ -88,7 +89,7 @@ pub fn run(bench: &Bench, output: &Output) -> Exit {
     })
 }
 
-/// Has another provider of AES-GCM, if that is asked for.
+/// Selects libipsec-mb as the provider of AES-GCM, if requested.
 fn provide(ipsec_mb: bool) -> Result<(), Obstacle> {
     if ipsec_mb {
         let provided = IpsecMb::provide();
@@ -100,14 +101,14 @@ fn provide(ipsec_mb: bool) -> Result<(), Obstacle> {
     Ok(())
 }
 
-/// Measures in namespaces of our own, of which nothing is left.
+/// Measures in namespaces of their own, which leave nothing behind.
 fn apart<T>(measure: impl FnOnce() -> Result<T, Obstacle>) -> Result<T, Obstacle> {
     testbed::enter()?;
     interrupt::tidy()?;
     measure()
 }
 
-/// Measures, and draws it if that is asked for: into a file that is there before anything is measured.
+/// Measures, and draws a plot if requested. Creates the plot's file before measuring.
 fn drawn<R>(
     path: Option<&Path>,
     measure: impl FnOnce() -> Result<R, Obstacle>,
@@ -129,7 +130,7 @@ fn drawn<R>(
     Ok(report)
 }
 
-/// Prints a report, of which is known whether it is complete, what it says and how far the goals are.
+/// Prints a report. The tuple holds whether the report is complete, its text and its verdict.
 fn tell(
     report: &impl Serialize,
     (complete, body, verdict): (bool, String, String),

@@ -1,4 +1,4 @@
-//! `strata check`: a configuration without a daemon.
+//! `strata check`: checks a configuration without a daemon.
 
 use crate::output::{Exit, Output};
 use crate::text::plural;
@@ -7,7 +7,7 @@ use control::Failure;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// Reads the configuration and prints what is wrong with it, or what it will do.
+/// Reads the configuration and prints its errors, or a summary of its effects.
 pub fn run(file: &Path, output: &Output) -> Exit {
     match config::load(file) {
         Ok(config) => good(file, &config, output),
@@ -43,7 +43,7 @@ fn good(file: &Path, config: &Config, output: &Output) -> Exit {
     Exit::Done
 }
 
-/// Who we are and what we are going to do, in one line.
+/// Summarises the configuration in one line.
 fn summary(config: &Config) -> String {
     let tables = [
         (config.peers.len(), "tunnel"),

@@ -1,4 +1,4 @@
-//! `strata demo`: hands what was typed to the lab, and prints what it found.
+//! `strata demo`: passes the arguments to the lab and prints its findings.
 
 use crate::args::{Demo, OtherDemo, Roam};
 use crate::output::{Exit, Output};
@@ -10,7 +10,7 @@ use lab::testbed;
 use serde::Serialize;
 use std::time::Duration;
 
-/// Runs a demo in namespaces of our own. Must come before the first thread.
+/// Runs a demo in namespaces of its own. Must be called before the first thread starts.
 pub fn run(demo: &Demo, output: &Output) -> Exit {
     let shown = match &demo.other {
         None => enter()

@@ -1,4 +1,4 @@
-//! `strata lab`: hands what was typed to the lab, and prints what it found.
+//! `strata lab`: passes the arguments to the lab and prints its findings.
 
 use crate::args::{Lab, LabRun};
 use crate::output::{Exit, Output};
@@ -10,7 +10,7 @@ use serde_json::json;
 use std::path::Path;
 use std::time::Duration;
 
-/// Does what was asked. `run` must come before the first thread.
+/// Runs a subcommand of `strata lab`. Must be called before the first thread starts.
 pub fn run(lab: &Lab, output: &Output) -> Exit {
     let done = match lab {
         Lab::List => Ok(list(output)),
@@ -91,7 +91,7 @@ fn print(reports: &[Report], output: &Output) -> Exit {
     if failed { Exit::No } else { Exit::Done }
 }
 
-/// Where the page is.
+/// Prints the path of the page.
 fn tell(file: &Path, output: &Output) -> Exit {
     if output.json {
         output.print_json(&json!({"file": file}).to_string());

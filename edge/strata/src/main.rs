@@ -1,4 +1,4 @@
-//! `strata`: what a person types.
+//! `strata`: the command-line program of Strata.
 
 mod answer;
 mod args;

@@ -1,18 +1,18 @@
-//! Where answers go, and how a command ends.
+//! Output streams and exit statuses.
 
 use crate::text::{Paint, json_safe};
 use control::Failure;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
-/// How a command ends.
+/// Exit status of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// Done.
+    /// The command succeeded.
     Done = 0,
-    /// Everything worked, and the answer is no.
+    /// The command worked, with a negative result.
     No = 1,
-    /// Wrong usage or configuration.
+    /// The usage or the configuration is wrong.
     Usage = 2,
     /// The daemon cannot be reached.
     Unreachable = 3,
@@ -24,7 +24,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Text or JSON on standard output; complaints in text on standard error.
+/// Prints results as text or JSON on standard output, and messages as text on standard error.
 #[derive(Debug)]
 pub struct Output {
     pub json: bool,
@@ -35,27 +35,27 @@ impl Output {
         Self { json }
     }
 
-    /// Colours for what goes to standard output.
+    /// Returns the colours for standard output.
     pub fn paint(&self) -> Paint {
         Paint::new(wants_colour(io::stdout().is_terminal()))
     }
 
-    /// Prints text as it is.
+    /// Prints text unchanged.
     pub fn print(&self, text: &str) {
         write(&mut io::stdout().lock(), text);
     }
 
-    /// Prints one JSON object.
+    /// Prints one JSON object on one line.
     pub fn print_json(&self, line: &str) {
         self.print(&format!("{}\n", json_safe(line)));
     }
 
-    /// Says something beside the answer.
+    /// Prints a message on standard error.
     pub fn complain(&self, text: &str) {
         write(&mut io::stderr().lock(), text);
     }
 
-    /// Ends a command that could not be done.
+    /// Prints the failure of a command and returns its exit status.
     pub fn fail(&self, exit: Exit, failure: &Failure) -> Exit {
         if self.json {
             let response = control::Response::Error(failure.clone());
@@ -74,8 +74,8 @@ fn wants_colour(is_terminal: bool) -> bool {
     is_terminal && !refused
 }
 
-/// A reader that has seen enough (`strata status | head`) is no error, and one that failed cannot
-/// be told.
+/// Writes text and ignores errors. A reader that stops early (`strata status | head`) is no error,
+/// and a broken output cannot report any.
 fn write(sink: &mut impl Write, text: &str) {
     let _ = sink.write_all(text.as_bytes()).and_then(|()| sink.flush());
 }

@@ -1,10 +1,10 @@
-//! Words and numbers for people: colours, amounts, and nothing a peer could use against a terminal.
+//! Formatting of text and numbers for a terminal: colours, amounts, and escaping of untrusted text.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 use std::time::Duration;
 
-/// Colours, if there is anybody to see them.
+/// Colours, if the output is a terminal.
 #[derive(Clone, Copy, Debug)]
 pub struct Paint {
     colour: bool,
@@ -40,8 +40,8 @@ impl Paint {
     }
 }
 
-/// Text that came from elsewhere, made harmless: no control characters, no invisible ones and none
-/// that change the direction of what follows.
+/// Escapes untrusted text: control characters, invisible characters, and characters that change the
+/// direction of text.
 pub fn clean(text: &str) -> Cow<'_, str> {
     if !text.contains(is_harmful) {
         return Cow::Borrowed(text);
@@ -53,8 +53,8 @@ pub fn clean(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(escape).collect())
 }
 
-/// The same for a line of JSON, whose encoder leaves alone what JSON allows. Such characters are
-/// inside strings only, and stay the same for who decodes them.
+/// Escapes the same characters in a line of JSON, whose encoder leaves them as they are. They occur
+/// only inside strings, which decode to the same value.
 pub fn json_safe(line: &str) -> String {
     let mut safe = String::with_capacity(line.len());
     for c in line.chars() {
@@ -71,7 +71,8 @@ pub fn json_safe(line: &str) -> String {
     safe
 }
 
-/// Control characters, and Unicode's format characters: zero-width, bidirectional, tags.
+/// Returns true for control characters and for Unicode's format characters: zero-width,
+/// bidirectional, tags.
 fn is_harmful(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -79,7 +80,7 @@ fn is_harmful(c: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// The two largest units: `2 h 3 min`.
+/// Formats a time span with its two largest units: `2 h 3 min`.
 pub fn span(seconds: u64) -> String {
     const UNITS: [(u64, &str); 4] = [(86_400, "d"), (3600, "h"), (60, "min"), (1, "s")];
     let first = UNITS.iter().position(|&(size, _)| seconds >= size);
@@ -96,12 +97,12 @@ pub fn span(seconds: u64) -> String {
     }
 }
 
-/// A short time: `12.3 ms`.
+/// Formats a short time: `12.3 ms`.
 pub fn millis(time: Duration) -> String {
     format!("{:.1} ms", time.as_secs_f64() * 1e3)
 }
 
-/// An amount of octets: `1.2 MiB`.
+/// Formats an amount of octets: `1.2 MiB`.
 pub fn octets(octets: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
     if octets < 1024 {
@@ -117,7 +118,7 @@ pub fn octets(octets: u64) -> String {
     format!("{amount:.1} {}", UNITS[unit])
 }
 
-/// A number with commas: `1,234,567`.
+/// Formats a number with commas: `1,234,567`.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -130,7 +131,7 @@ pub fn count(number: u64) -> String {
     text
 }
 
-/// A number of things: `1 packet`, `2 packets`.
+/// Formats a number of things: `1 packet`, `2 packets`.
 pub fn plural(number: u64, thing: &str) -> String {
     let s = if number == 1 { "" } else { "s" };
     format!("{} {thing}{s}", count(number))

@@ -1,4 +1,4 @@
-//! The program itself: what it prints where, and how it ends.
+//! Tests of the program itself: its output streams and exit statuses.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 
-/// A folder of one test, removed with it.
+/// A folder for one test, removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -33,7 +33,7 @@ impl Folder {
         self.0.join("strata.sock")
     }
 
-    /// A daemon that gives one answer, and then tells the question.
+    /// Starts a daemon that sends one answer and returns the request.
     fn daemon(&self, answer: &str) -> JoinHandle<String> {
         let listener = UnixListener::bind(self.socket()).expect("the folder is fresh");
         let answer = format!("{answer}\n");

@@ -1,4 +1,4 @@
-//! The daemon's end of its API: requests to commands, the node's state to answers.
+//! The daemon's end of its API: requests become commands, the node's state becomes answers.
 
 use crate::clear::Claimants;
 use crate::explain::explain;
@@ -21,7 +21,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The socket, and the questions that are still open.
+/// The socket, and the unanswered requests.
 pub struct Api {
     server: Server,
     facts: Facts,
@@ -29,25 +29,25 @@ pub struct Api {
     reloads: Vec<Reload>,
 }
 
-/// A `reload` that the daemon has to carry out.
+/// A pending `reload` request.
 pub struct Reload {
     client: ClientId,
-    /// Only say what would change.
+    /// True to report the changes without applying them.
     pub dry_run: bool,
 }
 
-/// An `up --wait` that is not answered yet.
+/// A pending `up --wait` request.
 struct Waiting {
     client: ClientId,
     peers: Vec<String>,
-    /// Only the tunnel of this name.
+    /// Name of the tunnel, if only one was requested.
     child: Option<String>,
     asked: Instant,
     until: Instant,
 }
 
 impl Api {
-    /// Listens. Errors if another daemon has the socket.
+    /// Listens. Returns an error if another daemon has the socket.
     pub fn open(config: &Config, now: Instant) -> Result<Self, control::CannotListen> {
         let server = Server::bind(&config.socket)?;
         Ok(Self {
@@ -58,33 +58,34 @@ impl Api {
         })
     }
 
-    /// Speaks of another configuration from now on.
+    /// Applies another configuration to answers.
     pub fn reconfigure(&mut self, config: &Config) {
         self.facts.reconfigure(config);
     }
 
-    /// Warns until the next [`Api::reconfigure`] of what another program removes and the daemon no longer puts back.
+    /// Warns about removed state that the daemon no longer restores, until the next
+    /// [`Api::reconfigure`].
     pub fn give_up(&mut self, removed: Vec<String>) {
         self.facts.removed = removed;
     }
 
-    /// Warns as long as packets in clear are not dropped as they ought to be, for this reason.
+    /// Sets or clears the warning that unencrypted packets are not filtered.
     pub fn set_unguarded(&mut self, why: Option<&str>) {
         self.facts.unguarded = why.map(str::to_owned);
     }
 
-    /// Speaks of what is led into the tunnels now.
+    /// Updates the routes into the tunnels.
     pub fn lead(&mut self, config: &Config, inside: Option<&Inside>) {
         self.facts
             .lead(config, inside.unwrap_or(&Inside::default()));
     }
 
-    /// Peers, by what they may claim.
+    /// Returns the peers by the addresses that they may claim.
     pub const fn claimants(&self) -> &Claimants {
         &self.facts.claimants
     }
 
-    /// Tells the journal what is led into the tunnel with a peer that was asked what that is.
+    /// Logs the routes into the tunnel of a peer that announces its subnets.
     pub fn tell_routes(&self, peer: &str) {
         let Some(routes) = self.facts.routes(peer) else {
             return;
@@ -95,17 +96,17 @@ impl Api {
         }
     }
 
-    /// The next `reload` that is asked for.
+    /// Returns the next `reload` request.
     pub fn poll_reload(&mut self) -> Option<Reload> {
         self.reloads.pop()
     }
 
-    /// Answers it.
+    /// Answers a `reload` request.
     pub fn reloaded(&mut self, reload: &Reload, response: &Response) {
         self.server.answer(reload.client, response);
     }
 
-    /// Answers whatever can be answered now.
+    /// Answers all requests that can be answered now.
     pub fn serve(&mut self, node: &mut Node, keys: &mut Keys, losses: &Losses, now: Instant) {
         for (client, request) in self.server.handle_ready() {
             if let Some(answer) = self.answer(client, request, node, keys, losses, now) {
@@ -115,7 +116,7 @@ impl Api {
         self.settle(node, now);
     }
 
-    /// Answers those who wait and whose peers are up, have failed, or took too long.
+    /// Answers waiting clients whose peers are up or have failed, or whose time is over.
     pub fn settle(&mut self, node: &Node, now: Instant) {
         let (settled, open) = std::mem::take(&mut self.waiting)
             .into_iter()
@@ -128,7 +129,7 @@ impl Api {
         }
     }
 
-    /// When somebody's patience ends.
+    /// Returns the time at which the first wait ends.
     pub fn poll_timeout(&self) -> Option<Deadline> {
         let at = self.waiting.iter().map(|waiting| waiting.until).min()?;
         Some(Deadline {
@@ -137,7 +138,7 @@ impl Api {
         })
     }
 
-    /// `None`: later.
+    /// Answers a request; returns `None` if the answer follows later.
     fn answer(
         &mut self,
         client: ClientId,
@@ -170,7 +171,7 @@ impl Api {
                     }
                 }
                 if everybody {
-                    // The others are let in now, and come when they like.
+                    // Peers without an address are admitted now, and connect when they like.
                     peers = self.facts.reachable();
                 }
                 let Some(seconds) = wait_seconds else {
@@ -243,7 +244,7 @@ impl Api {
         })
     }
 
-    /// The one peer that was named, or all that the request can be about.
+    /// Returns the peer that was named, or all peers that the request can concern.
     fn select(&self, peer: Option<String>) -> Result<Vec<String>, Failure> {
         let known = self.facts.tunnels();
         let Some(name) = peer else {
@@ -267,7 +268,7 @@ impl AsFd for Api {
 }
 
 impl Waiting {
-    /// Whether each peer is up, or has failed since the question.
+    /// Returns true if each peer is up, or has failed since the request.
     fn is_settled(&self, node: &Node) -> bool {
         let failed = |peer: &node::PeerStatus| {
             peer.state != node::PeerState::Connecting
@@ -281,7 +282,7 @@ impl Waiting {
         asked.all(|peer| self.is_up(peer) || failed(peer))
     }
 
-    /// Whether what was asked for is there.
+    /// Returns true if the requested tunnel is up.
     fn is_up(&self, peer: &node::PeerStatus) -> bool {
         let mut children = peer.children.iter();
         match &self.child {
@@ -290,7 +291,7 @@ impl Waiting {
         }
     }
 
-    /// How the peers are; of a single tunnel that is not up, why.
+    /// Returns the state of the peers or, for a single tunnel that is down, the reason.
     fn answer(&self, node: &Node) -> Response {
         let peers = node.peers();
         let mut peers = peers.iter().filter(|peer| self.peers.contains(&peer.name));
@@ -312,7 +313,7 @@ impl Waiting {
     }
 }
 
-/// Wants one tunnel of a peer's up, or down.
+/// Requests one tunnel of a peer, or closes it.
 fn open(
     peers: &[String],
     child: &str,
@@ -509,7 +510,8 @@ fn peer_changed(peer: &node::PeerStatus) -> PeerChanged {
     }
 }
 
-/// Everybody can be explained, not only tunnels.
+/// Returns the failure for an unknown name. Every peer can be explained, not only those with
+/// tunnels.
 fn unknown(name: &str, node: &Node) -> Failure {
     let known: Vec<_> = node.peers().into_iter().map(|peer| peer.name).collect();
     let fix = format!("name one of: {}", known.join(", "));

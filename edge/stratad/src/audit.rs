@@ -1,9 +1,9 @@
-//! The audit log: one JSON object on each line of a file, for who has to say later who could read
-//! what, and when.
+//! The audit log: one JSON object per line, as evidence of which node could read which zones, and
+//! when.
 //!
-//! A line is written by one call, to the end of the file, so it is whole or not there. If the system
-//! takes only a part of it the next one begins on a line of its own. A file that could not be opened,
-//! or not be written to, is opened again for the next line.
+//! One call appends a line to the end of the file, so a line is complete or absent. If the system
+//! accepts only part of a line, the next one begins on a line of its own. After a failed open or
+//! write, the file is opened again for the next line.
 
 use crate::quota::Quota;
 use config::Audit as Settings;
@@ -17,20 +17,20 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::Duration;
 
-/// The file, if there is to be one.
+/// The audit file, if one is configured.
 #[derive(Default)]
 pub struct Audit {
     settings: Option<Settings>,
     file: Option<File>,
-    /// The file ends in the middle of a line.
+    /// True if the file ends in the middle of a line.
     torn: bool,
-    /// Of refusals, by the names of the peers that cause them.
+    /// Quotas of refusals, by the name of the peer that causes them.
     refusals: BTreeMap<String, Quota>,
 }
 
 impl Audit {
-    /// Lines go to this file from now on. It is opened anew, also if it was that before: somebody may
-    /// have taken it away (logrotate). Errors if it cannot be.
+    /// Opens the file for further lines. The same file is reopened too, because it may have been
+    /// moved (logrotate). Returns an error if that fails.
     pub fn open(&mut self, settings: Option<&Settings>) -> io::Result<()> {
         *self = Self {
             settings: settings.cloned(),
@@ -42,19 +42,19 @@ impl Audit {
         }
     }
 
-    /// Whether anything is recorded.
+    /// Returns true if an audit log is configured.
     pub const fn is_on(&self) -> bool {
         self.settings.is_some()
     }
 
-    /// Whether nothing may be given that is not recorded.
+    /// Returns true if keys may leave only after they are recorded.
     pub fn is_required(&self) -> bool {
         let settings = self.settings.as_ref();
         settings.is_some_and(|settings| settings.required)
     }
 
-    /// Leaves a record out that is one of too many refusals which one peer causes: no key goes anywhere by them. The next one
-    /// that is written says how many there were.
+    /// Omits a record if one peer causes too many refusals; no key is involved in those. The next
+    /// written record has the number of omitted ones.
     pub fn ration(&mut self, record: Record, now: Instant) -> Option<Record> {
         let is_refusal = matches!(record.event, Deed::Refused | Deed::NotAgreed);
         let whose = record.gateway.as_ref().or(record.peer.as_ref());
@@ -70,7 +70,7 @@ impl Audit {
         Some(Record { reason, ..record })
     }
 
-    /// Appends a line; where it is required it is on the disk then.
+    /// Appends a line; with `required`, the line is on disk on return.
     pub fn keep(&mut self, record: &Record) -> io::Result<()> {
         let Some(settings) = &self.settings else {
             return Ok(());
@@ -98,14 +98,15 @@ fn open(settings: &Settings) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.append(true).create(true).mode(0o600);
     let file = options.open(&settings.file)?;
-    // A new file may be gone after a crash, with all that is in it, until its folder is on the disk.
+    // After a crash, a new file may be lost with its content until its folder is on disk.
     if let Some(folder) = settings.file.parent().filter(|_| settings.required) {
         File::open(folder)?.sync_all()?;
     }
     Ok(file)
 }
 
-/// The line of an event, if it has one. `today` and `now` are the same time by two clocks.
+/// Returns the record of an event, if it has one. `today` and `now` are the same time by two
+/// clocks.
 pub fn record(event: &Event, today: UnixTime, now: Instant) -> Option<Record> {
     let after = |time: Duration| Some(UnixTime(today.0 + time.as_secs()).rfc3339());
     let record = match event {
@@ -184,7 +185,7 @@ pub fn record(event: &Event, today: UnixTime, now: Instant) -> Option<Record> {
             until: after(held.until.since(now)),
             ..at_node(held, Deed::Taken)
         },
-        // To whom it went, of what we hold.
+        // The node that received our keys, and the zones that they open.
         Event::KeysHandedOn { held, node } => Record {
             identity: Some(node.to_string()),
             opens: held.zones.iter().map(|zone| zone.0).collect(),
@@ -198,7 +199,7 @@ pub fn record(event: &Event, today: UnixTime, now: Instant) -> Option<Record> {
             ..Record::default()
         },
         Event::GrantDropped { held, why } => dropped(held, *why),
-        // Its line is that of `Giving`.
+        // `Giving` has the record.
         Event::TokenGiven { .. } => return None,
         Event::PeerUp { .. }
         | Event::Reauthenticated { .. }
@@ -233,7 +234,7 @@ pub fn record(event: &Event, today: UnixTime, now: Instant) -> Option<Record> {
     })
 }
 
-/// What an endpoint says of a composite SA.
+/// Starts an endpoint's record about a composite SA.
 fn of(sa: &Composite, event: Deed) -> Record {
     Record {
         event,
@@ -253,7 +254,7 @@ fn with(sa: &Composite, event: Deed, node: &Identity) -> Record {
     }
 }
 
-/// What a licensed node says of keys.
+/// Starts a licensed node's record about keys.
 fn at_node(held: &HeldGrant, event: Deed) -> Record {
     Record {
         event,
@@ -288,7 +289,7 @@ fn ending(why: &Ending) -> (Why, Option<String>) {
     }
 }
 
-/// One for each node and right.
+/// Returns one permit for each node and right.
 pub fn permits(licences: &[Licence], zones: &[model::Zone]) -> Vec<Permit> {
     let mut all: BTreeMap<_, Vec<ZoneId>> = BTreeMap::new();
     for licence in licences {
@@ -306,7 +307,7 @@ fn names<'a>(zones: impl Iterator<Item = &'a model::Zone>) -> Vec<String> {
     zones.map(|zone| zone.selector.to_string()).collect()
 }
 
-/// Without an agreement there are the zones of the configuration alone.
+/// Returns a permit that was not agreed on: only the configuration names its zones.
 fn unmet(licence: &Licence, zone: ZoneSelector) -> Permit {
     permit(&licence.node, vec![zone.to_string()], licence.right)
 }
@@ -407,7 +408,7 @@ mod tests {
         );
     }
 
-    /// What a gateway can send as often as it likes, with whatever reason.
+    /// Returns an event that a gateway can cause at any rate, with any reason.
     fn unusable(gateway: &str, why: &str) -> Event {
         Event::GrantUnusable {
             gateway: gateway.to_owned(),
@@ -428,7 +429,7 @@ mod tests {
         assert!((100..110).contains(&refusals.len()), "{}", refusals.len());
         let reason = refusals.last().unwrap().reason.as_deref().unwrap();
         assert!(reason.starts_with("no (and 249 before"), "{reason}");
-        // Neither what another one causes nor what becomes of keys.
+        // The quota covers neither another gateway's refusals nor the end of keys.
         assert!(kept(&unusable("gw", "no"), 9_999).is_some());
         let (sa, node, why) = (sa(), node(), Ending::Rekeyed);
         let given = true;

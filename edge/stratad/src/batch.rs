@@ -1,4 +1,4 @@
-//! The packets that a thread works on at once, in buffers that are used again and again.
+//! The packets of one batch, in reusable buffers.
 
 use model::Path;
 use node::Packet;
@@ -6,25 +6,25 @@ use os::{Bulk, Outline, SEGMENTS};
 use std::io;
 use wire::ecn::Ecn;
 
-/// Packets handed to the node at once. Longer batches make others wait, shorter ones cost calls.
+/// Packets passed to the node at once. Longer batches delay others, shorter ones cost calls.
 pub const BATCH: usize = 2 * SEGMENTS;
 
-/// Batches taken from one descriptor before the others get their turn.
+/// Batches read from one descriptor before the others are served.
 pub const TURNS: usize = 4;
 
-/// Buffers that are kept for the next burst. One system call with GRO may bring far more, and each
-/// of them has room for the longest packet.
+/// Buffers that are kept for the next burst. One system call with GRO may return far more packets,
+/// and each buffer has room for the longest packet.
 const KEPT: usize = 2 * BATCH;
 
-/// The longest IP packet.
+/// Length of the longest IP packet, in octets.
 const LONGEST: usize = 65_535;
 
-/// Empty packets of which each has room for the longest.
+/// Returns empty packets, each with room for the longest.
 pub fn buffers() -> Vec<Packet> {
     (0..BATCH).map(|_| Packet::with_capacity(LONGEST)).collect()
 }
 
-/// Fills packets with what comes from a tunnel. Gives how many there are, and why there are no more.
+/// Fills packets from a tunnel device. Returns their number, and the error that ended the read.
 pub fn fill(batch: &mut [Packet], tun: &mut Bulk) -> (usize, Option<io::Error>) {
     let mut outlines = [Outline::default(); BATCH];
     let mut packets = batch.iter_mut();
@@ -38,8 +38,7 @@ pub fn fill(batch: &mut [Packet], tun: &mut Bulk) -> (usize, Option<io::Error>) 
     (filled, failed)
 }
 
-/// Packets copied out of the receive buffers, in buffers that are used again and again: as many as a
-/// common burst needs.
+/// Packets copied out of the receive buffers, in reusable buffers: as many as a common burst needs.
 #[derive(Default)]
 pub struct Arrived {
     packets: Vec<Packet>,

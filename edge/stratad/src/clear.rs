@@ -1,4 +1,5 @@
-//! Packets in clear that claim to come out of a tunnel: what drops them, who they claim to be, and what the log says.
+//! Unencrypted packets with addresses from inside a tunnel: the filter that drops them, the peers
+//! that they claim to be, and the lines about them in the log.
 
 use crate::faults::{self, Faults, Step};
 use crate::inside::Inside;
@@ -11,10 +12,10 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// How often the log is brought up to date while it has nothing to say.
+/// Interval between looks at the counters after one without news.
 const PERIOD: Duration = Duration::from_secs(10);
 
-/// How long it says nothing after that: one line for each source and minute.
+/// Interval after one with news: at most one line for each source and minute.
 const QUIET: Duration = Duration::from_secs(60);
 
 /// Most lines at once: a sender may claim any number of addresses.
@@ -23,24 +24,25 @@ const MOST_LINES: usize = 8;
 /// Most sources in a status.
 const MOST_SHOWN: usize = 64;
 
-/// How many packets the guard says that it has dropped; `None` if it is not there.
+/// The number of packets that the filter has dropped; `None` if the filter is missing.
 pub type Dropped = Result<Option<u64>, Error>;
 
-/// The guard, and what the log has said of the packets it dropped.
+/// The filter, and the dropped packets that the log has reported.
 #[derive(Default)]
 pub struct Clear {
     guard: Option<Guard>,
-    /// What nftables had of it when it was set up; `None` while it is not.
+    /// Fingerprint of the rules in nftables after the filter was set up; `None` if it is not set
+    /// up.
     installed: Option<u64>,
-    /// Why it is not set up as it ought to be.
+    /// The reason that the filter could not be set up.
     fault: Option<String>,
-    /// Packets of each source that the log knows.
+    /// Reported packets of each source.
     told: BTreeMap<Origin, u64>,
-    /// When to look again.
+    /// Time of the next look.
     next: Option<Instant>,
 }
 
-/// A source, whatever it has sent.
+/// A source, without its packet count.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Origin {
     claimed: IpAddr,
@@ -59,14 +61,14 @@ impl From<&Source> for Origin {
 }
 
 impl Clear {
-    /// Guards what a configuration protects, from the start of the daemon. A kernel that cannot is no reason not to
-    /// start; the status says so, and every look tries again.
+    /// Sets the filter up at the start of the daemon. A kernel that lacks support does not prevent
+    /// the start: the status reports the fault, and every look tries again.
     pub fn start(&mut self, config: &Config, faults: &mut Option<Faults>) {
         self.guard = plan::guard(config, &Inside::default());
         self.install(Guard::start, faults);
     }
 
-    /// Guards what another configuration protects, or the same with other addresses inside.
+    /// Sets the filter up for another configuration, or for other inner addresses.
     pub fn set(&mut self, config: &Config, inside: &Inside, faults: &mut Option<Faults>) {
         let guard = plan::guard(config, inside);
         let stays = guard == self.guard && self.fault.is_none();
@@ -77,7 +79,7 @@ impl Clear {
         self.restore(faults);
     }
 
-    /// Whether another program has changed or removed what was set up.
+    /// Returns true if another program has changed or removed the filter.
     pub fn is_missing(&self) -> Result<bool, Error> {
         if self.guard.is_none() || self.fault.is_some() {
             return Ok(false);
@@ -86,17 +88,17 @@ impl Clear {
         Ok(now.is_none() || now != self.installed)
     }
 
-    /// Sets it up again.
+    /// Sets the filter up again.
     pub fn restore(&mut self, faults: &mut Option<Faults>) {
         self.install(Guard::set, faults);
     }
 
-    /// Why packets in clear are not dropped as they ought to be, if that could not be set up.
+    /// Returns the reason that the filter could not be set up.
     pub fn fault(&self) -> Option<&str> {
         self.fault.as_deref()
     }
 
-    /// When the log wants to be brought up to date.
+    /// Returns the time of the next look.
     pub fn poll_timeout(&self) -> Option<Deadline> {
         self.guard.as_ref()?;
         Some(Deadline {
@@ -105,7 +107,7 @@ impl Clear {
         })
     }
 
-    /// Brings the log up to date, and tries again to set up a guard that could not be.
+    /// Reports news in the log, and tries again to set up a filter that could not be.
     pub fn handle_timeout(
         &mut self,
         claimants: &Claimants,
@@ -150,12 +152,12 @@ impl Clear {
         };
     }
 
-    /// One line for each source with packets that the log does not know. `false` if there is none.
+    /// Logs one line for each source with unreported packets. Returns `false` if there is none.
     fn tell(&mut self, claimants: &Claimants) -> bool {
         let Ok(sources) = clear::sources() else {
             return false;
         };
-        // A table that was set up anew counts from zero.
+        // After the table was set up again, its counters start from zero.
         let told = |source: &Source| self.told.get(&source.into()).copied().unwrap_or(0);
         let before = |source: &Source| match told(source) {
             told if told > source.packets => 0,
@@ -181,22 +183,22 @@ impl Clear {
     }
 }
 
-/// What a person is told of a guard that is not there.
+/// Describes a missing filter to a person.
 fn unguarded(why: &str) -> String {
     format!("packets in clear that claim to come out of a tunnel are not dropped: {why}")
 }
 
-/// Takes the guard away, of ours or of a predecessor.
+/// Removes the filter, ours or a predecessor's.
 pub fn remove() -> Result<(), Error> {
     clear::remove()
 }
 
-/// Peers, by what they may claim.
+/// Peers by the addresses that they may claim.
 #[derive(Clone, Debug, Default)]
 pub struct Claimants(Vec<(String, Vec<TrafficSelector>)>);
 
 impl Claimants {
-    /// The peers of a configuration.
+    /// Collects the peers of a configuration.
     pub fn new(config: &Config) -> Self {
         let claims = config.peers.iter().map(|peer| {
             let remote = peer.all_remote().cloned();
@@ -205,8 +207,8 @@ impl Claimants {
         Self(claims.collect())
     }
 
-    /// What the guard has dropped, those with the most packets first; nothing without a guard. `dropped` is what it
-    /// says of their number.
+    /// Returns the sources of dropped packets, those with the most packets first; empty without a
+    /// filter. `dropped` is the filter's counter.
     pub fn claims(&self, dropped: &Dropped) -> Vec<control::ClearClaim> {
         let sources = match dropped {
             Ok(Some(1..)) => clear::sources().unwrap_or_default(),
@@ -218,7 +220,8 @@ impl Claimants {
             .collect()
     }
 
-    /// Why not all is dropped that ought to be, if that is so. `fault` is why the guard could not be set up.
+    /// Describes a filter that is missing or incomplete. `fault` is the reason that it could not be
+    /// set up.
     pub fn fault(&self, fault: Option<&str>, dropped: &Dropped) -> Option<String> {
         if self.0.is_empty() {
             return None;
@@ -245,7 +248,7 @@ impl Claimants {
         }
     }
 
-    /// The peer with the longest prefix that has an address.
+    /// Returns the peer whose matching prefix is the longest.
     fn peer(&self, address: IpAddr) -> Option<&str> {
         let fits = |selectors: &[TrafficSelector]| {
             let prefixes = selectors.iter().flat_map(TrafficSelector::prefixes);
@@ -261,7 +264,8 @@ impl Claimants {
     }
 }
 
-/// Addresses outside of the source, or of the last router before us, as far as the kernel knows them.
+/// Returns the outer addresses of the source, or of the last router before us, as far as the kernel
+/// knows them.
 fn neighbours(source: &Source) -> Vec<IpAddr> {
     let Some(link) = source.link else {
         return Vec::new();

@@ -1,8 +1,8 @@
-//! Threads that seal and open beside the main one, where the configuration wants several `workers`: each with a
-//! queue of the tunnel device, sockets of its own, and a seat among the node's workers.
+//! Worker threads in addition to the main one, if the configuration has several `workers`. Each has
+//! a queue of the tunnel device, sockets of its own, and one of the node's workers.
 //!
-//! What only the main thread does it is told in a [`Word`]: IKE, streams, paths, ends. So a thread holds nothing
-//! that another one waits for, but for its worker during a batch.
+//! Work of the main thread alone reaches it in a [`Word`]: IKE, streams, paths, ends. So a thread
+//! holds no lock that another thread waits for, except its worker's during a batch.
 
 use crate::batch::{self, Arrived, TURNS, fill};
 use crate::host::Tunnel;
@@ -21,34 +21,34 @@ use std::thread::{self, Builder, JoinHandle};
 use wire::ecn::Ecn;
 use wire::esp::Datagram;
 
-/// Words that may wait for the main thread. More are lost, as from a socket that is full.
+/// Most messages queued for the main thread. Further ones are lost, as with a full socket.
 const WORDS: usize = 1024;
 
-/// What a thread waits for. Sockets count from `NATT`.
+/// Poller tokens of a thread. Sockets count from `NATT`.
 mod token {
     pub const STOP: u64 = 0;
     pub const TUNNEL: u64 = 1;
     pub const NATT: u64 = 2;
 }
 
-/// What a thread has for the main one.
+/// A message from a worker thread to the main thread.
 pub enum Word {
-    /// A message of IKE that the kernel gave to the wrong one.
+    /// An IKE message that the kernel delivered to this thread.
     Message(Path, Vec<u8>),
-    /// A packet whose path is a stream.
+    /// A packet whose path is a TCP stream.
     Stream(Path, Vec<u8>),
     /// A packet was too long for a path.
     TooLong(Path),
-    /// There is no going on.
+    /// The thread cannot continue.
     Broken(anyhow::Error),
 }
 
-/// The threads beside the main one; none if it is alone.
+/// The worker threads in addition to the main one; none if it is alone.
 pub struct Crew {
     threads: Vec<Thread>,
     sender: SyncSender<Word>,
     words: Receiver<Word>,
-    /// Readable when there are words, or the node has reports.
+    /// Readable if there are messages, or the node has reports.
     waker: Arc<Waker>,
 }
 
@@ -58,7 +58,7 @@ struct Thread {
     losses: Arc<Mutex<Losses>>,
 }
 
-/// One of the threads.
+/// The state of a worker thread.
 struct Hand {
     seat: Seat,
     tun: Bulk,
@@ -70,17 +70,17 @@ struct Hand {
     main: Main,
 }
 
-/// The way to the main thread.
+/// The connection to the main thread.
 struct Main {
     words: SyncSender<Word>,
     waker: Arc<Waker>,
-    /// Words that did not get there.
+    /// Messages that were lost on the way.
     lost: u64,
     has_spoken: bool,
 }
 
 impl Crew {
-    /// Nobody yet.
+    /// Creates the channel, without threads.
     pub fn new() -> Result<Self, Error> {
         let (sender, words) = sync_channel(WORDS);
         Ok(Self {
@@ -91,7 +91,7 @@ impl Crew {
         })
     }
 
-    /// Has as many threads work at a tunnel as the configuration wants beside the main one, unless they do.
+    /// Starts the worker threads that the configuration asks for, unless they already run.
     pub fn start(&mut self, config: &Config, node: &Node, tunnel: &Tunnel) -> Result<()> {
         if !self.threads.is_empty() {
             return Ok(());
@@ -115,29 +115,30 @@ impl Crew {
         Ok(())
     }
 
-    /// Ends all of them, and gives what they have lost. What is in their queues is lost.
+    /// Stops all threads, and returns their counters of losses. Packets in their queues are lost.
     pub fn stop(&mut self) -> Losses {
         let mut losses = Losses::default();
         for thread in self.threads.drain(..) {
             thread.stop.wake();
-            // One that broke off has said so.
+            // A thread that panicked has already reported that.
             let _ = thread.handle.join();
             losses.add(&held(&thread.losses));
         }
         losses
     }
 
-    /// What a thread has to say. To be asked until there is nothing more whenever this is readable.
+    /// Returns the next message of a thread. Call it until it returns `None` whenever the waker is
+    /// readable.
     pub fn poll_word(&self) -> Option<Word> {
         self.words.try_recv().ok()
     }
 
-    /// Waits to be woken again, before words are asked for.
+    /// Rearms the waker; call it before reading messages.
     pub fn listen(&self) {
         self.waker.heard();
     }
 
-    /// What those that work now have lost.
+    /// Returns the losses of the running threads.
     pub fn losses(&self) -> Losses {
         let mut losses = Losses::default();
         for thread in &self.threads {
@@ -183,7 +184,7 @@ impl Hand {
         })
     }
 
-    /// Until it is told to stop, or cannot go on.
+    /// Runs until the thread is stopped, or cannot continue.
     fn work(mut self) {
         let mut ready = Vec::new();
         let why = loop {
@@ -201,7 +202,7 @@ impl Hand {
         self.main.waker.wake();
     }
 
-    /// Handles what there is to handle; gives false if that is the end.
+    /// Handles pending events; returns false if the thread should stop.
     fn turn(&mut self, ready: &mut Vec<Ready>) -> Result<bool> {
         self.poller.wait(None, ready)?;
         let now = clock::now();
@@ -215,7 +216,7 @@ impl Hand {
         Ok(true)
     }
 
-    /// Inner datagrams: sealed and sent.
+    /// Reads inner packets, seals and sends them.
     fn read_tunnel(&mut self, now: Instant) -> Result<()> {
         for _ in 0..TURNS {
             let (filled, failed) = fill(&mut self.batch, &mut self.tun);
@@ -237,7 +238,7 @@ impl Hand {
         Ok(())
     }
 
-    /// ESP, and what the kernel did not know how to share out.
+    /// Reads ESP, and any IKE message that the kernel delivered to this thread.
     fn read_natt(&mut self, index: usize, now: Instant) -> Result<()> {
         for _ in 0..TURNS {
             let (arrived, main) = (&mut self.arrived, &mut self.main);
@@ -276,7 +277,8 @@ impl Main {
     }
 }
 
-/// A thread that breaks off says so: its queue and its sockets are closed with it, and nobody has its part.
+/// A thread that panics reports that: its queue and its sockets close with it, and no other thread
+/// serves them.
 impl Drop for Main {
     fn drop(&mut self) {
         if thread::panicking() {
@@ -293,7 +295,7 @@ impl Carrier for Main {
     }
 }
 
-/// Nothing is left half done in it.
+/// Locks the counters. A poisoned lock is harmless: every update of the counters is complete.
 fn held(losses: &Mutex<Losses>) -> MutexGuard<'_, Losses> {
     losses.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,8 +1,9 @@
-//! The loop: wait for a descriptor or a deadline, hand what came to the node (`intake.rs`), carry out what the
-//! node says (`outcome.rs`). One thread, no locks; everything it waits for is in one set.
+//! The main loop: it waits for a descriptor or a deadline, passes input to the node (`intake.rs`),
+//! and carries out the node's output (`outcome.rs`). One thread without locks waits on one set of
+//! descriptors.
 //!
-//! A packet travels so: read from the TUN (or from UDP port 4500) into a batch of buffers that
-//! live as long as the daemon, sealed (or opened) in place by the node, sent (or written) by
+//! A packet is read from the TUN (or from UDP port 4500) into a batch of buffers that live as long
+//! as the daemon, sealed (or opened) in place by the node, and sent (or written) by
 //! [`Outlet`](crate::outlet::Outlet).
 
 mod intake;
@@ -34,8 +35,8 @@ use std::io;
 use std::num::NonZeroU8;
 use store::Store;
 
-/// What is waited for. Sockets of port 500 count from `IKE`, those of port 4500 from `NATT`, those that
-/// take streams from `LISTEN`, those of Mobile IPv4 from `MOBILE`, and streams from `STREAM`.
+/// Poller tokens. Sockets of port 500 count from `IKE`, those of port 4500 from `NATT`, TCP
+/// listeners from `LISTEN`, those of Mobile IPv4 from `MOBILE`, and TCP streams from `STREAM`.
 mod token {
     pub const SIGNALS: u64 = 0;
     pub const API: u64 = 1;
@@ -54,7 +55,7 @@ mod token {
 
 /// The running daemon.
 pub struct Daemon {
-    /// What holds now.
+    /// The configuration in effect.
     config: Config,
     log: Log,
     node: Node,
@@ -67,25 +68,25 @@ pub struct Daemon {
     losses: Losses,
     journal: Journal,
     restorer: Restorer,
-    /// Where leases are remembered, once there are pools.
+    /// The store of leases, if there are pools.
     store: Option<Store>,
     poller: Poller,
     signals: Signals,
     batch: Vec<Packet>,
     arrived: Arrived,
     unproved: Unproved,
-    /// Whether there were packets to seal, open or pass since it was last looked.
+    /// True if packets were sealed, opened or forwarded since the last look.
     busy: bool,
-    /// What goes wrong on purpose.
+    /// Deliberate faults.
     faults: Option<Faults>,
-    /// Why there is no going on.
+    /// The reason that the daemon cannot continue.
     broken: Option<anyhow::Error>,
-    /// Released when everything has been taken out of the system.
+    /// Released after all system state has been removed.
     _claim: Claim,
 }
 
 impl Daemon {
-    /// Sets the host up and starts the node. Errors say what to change.
+    /// Sets the host up and starts the node. An error includes its remedy.
     pub fn start(config: Config, log: Log, faults: Option<Spec>) -> Result<Self> {
         anyhow::ensure!(
             faults.is_none() || config.tunnel.workers == NonZeroU8::MIN,
@@ -93,7 +94,7 @@ impl Daemon {
         );
         let signals = Signals::take(&[Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP])?;
         let now = clock::now();
-        // Before anything is changed: what is there may be another daemon's.
+        // The claim comes before any change: existing state may be another daemon's.
         let claim = host::claim(&config)?;
         let api = Api::open(&config, now)?;
         let store = open_store(&config)?;
@@ -144,8 +145,8 @@ impl Daemon {
         Ok(daemon)
     }
 
-    /// Runs until SIGTERM or SIGINT, or until a device is gone; then deletes all SAs and takes
-    /// everything out of the system.
+    /// Runs until SIGTERM or SIGINT, or until a device is removed; then deletes all SAs and removes
+    /// all system state.
     pub fn run(mut self) -> Result<()> {
         let mut ready = Vec::new();
         self.tell_time(clock::now());
@@ -194,7 +195,7 @@ impl Daemon {
         broken.and(stopped)
     }
 
-    /// Handles messages of initiators that have proved nothing, as far as packets leave time for it.
+    /// Handles messages of unauthenticated initiators, as far as packets leave time for them.
     fn hear_unproved(&mut self) {
         let mut now = clock::now();
         if std::mem::take(&mut self.busy) {
@@ -212,7 +213,7 @@ impl Daemon {
         }
     }
 
-    /// Answers first messages that have to come again with a cookie. Gives the time then.
+    /// Answers first messages with a cookie request. Returns the time afterwards.
     fn ask_for_cookies(&mut self, mut now: Instant) -> Instant {
         while let Some((path, message)) = self.unproved.pop_unpaid(now) {
             if let Some(answer) = self.node.ask_for_cookie(path, &message, now) {
@@ -225,7 +226,8 @@ impl Daemon {
         now
     }
 
-    /// Takes the signals that have come. SIGHUP is `strata reload` for those who prefer it.
+    /// Handles pending signals; returns true if one asks to stop. SIGHUP has the effect of `strata
+    /// reload`.
     fn is_told_to_stop(&mut self) -> bool {
         while let Some(signal) = self.signals.next_signal() {
             if signal != Signal::SIGHUP {
@@ -236,7 +238,7 @@ impl Daemon {
         false
     }
 
-    /// Reads the configuration again. If it has faults nothing changes.
+    /// Reads the configuration again. If the file has faults, nothing changes.
     fn reload(&mut self, dry_run: bool, now: Instant) -> Response {
         let file = self.config.places.file().to_owned();
         if !dry_run {
@@ -257,7 +259,8 @@ impl Daemon {
         Response::Reload(reload::report(&self.config, new))
     }
 
-    /// Only the difference has consequences. Routes come first: they alone can fail.
+    /// Applies the differences to another configuration. Routes come first, because only they can
+    /// fail.
     fn reconfigure(&mut self, new: Config, now: Instant) -> Response {
         let report = reload::report(&self.config, &new);
         let new = new.keeping(&self.config);
@@ -279,7 +282,7 @@ impl Daemon {
             }
             return Response::Error(Failure::new(failed, "nothing else was changed; try again"));
         }
-        // What the change ends is recorded, also where nothing is from then on.
+        // The end of grants is still recorded if the new configuration has no audit log.
         if new.audit.is_some() && new.audit != self.config.audit {
             self.open_audit(new.audit.clone(), now);
         }
@@ -307,7 +310,8 @@ impl Daemon {
         })
     }
 
-    /// Leads what a configuration protects into the tunnel, whose device may come or go with it.
+    /// Routes the protected prefixes of a configuration into the tunnel, and creates or removes the
+    /// tunnel's device if necessary.
     fn lead(&mut self, config: &Config) -> Result<()> {
         let had_tunnel = self.host.tunnel.is_some();
         if config.peers.is_empty() {
@@ -323,7 +327,8 @@ impl Daemon {
         self.man()
     }
 
-    /// Has others work at the tunnel as well, if there is one and they are wanted.
+    /// Starts the additional worker threads, if there is a tunnel and the configuration asks for
+    /// them.
     fn man(&mut self) -> Result<()> {
         let tunnel = self.host.tunnel.as_ref();
         tunnel.map_or(Ok(()), |tunnel| {
@@ -337,7 +342,7 @@ impl Daemon {
         self.node.shutdown(now);
         self.carry_out(now);
         crash::point("deletes-sent");
-        // By the way that packets have until then.
+        // Deregistration uses the route that packets have until then.
         if let Some(mobile) = &mut self.host.mobile
             && let Err(error) = mobile.farewell(&mut self.node, &mut self.losses)
         {
@@ -382,13 +387,14 @@ impl Daemon {
         mobile.map_or(Ok(()), |mobile| mobile.watch(&self.poller, token::MOBILE))
     }
 
-    /// What the time of day is used for: certificates, registrations, and tokens for keys.
+    /// Passes the wall-clock time to the node, for certificates, registrations, and tokens for
+    /// keys.
     fn tell_time(&mut self, now: Instant) {
         self.node.set_wall_clock(config::today());
         mobile::tell_time(&mut self.node, now);
     }
 
-    /// Has a mobile node see which interfaces there are.
+    /// Passes the current interfaces to Mobile IP.
     fn look(&mut self, now: Instant) {
         if let Some(mobile) = &mut self.host.mobile {
             mobile.look(&mut self.node, (&self.poller, token::MOBILE), now);
@@ -396,7 +402,7 @@ impl Daemon {
     }
 }
 
-/// The file of leases, for who lends.
+/// Opens the store of leases, if there are pools.
 fn open_store(config: &Config) -> Result<Option<(Store, Vec<Lease>)>, store::Error> {
     match config.pools.is_empty() {
         true => Ok(None),

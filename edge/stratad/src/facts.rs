@@ -1,4 +1,4 @@
-//! What the configuration says and the node does not know.
+//! Facts of the configuration that the node does not know.
 
 use crate::clear::{Claimants, Dropped};
 use crate::inside::Inside;
@@ -10,44 +10,44 @@ use crypto::{Certificate, RevocationList};
 use model::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the configuration says and the node does not know.
+/// Facts of the configuration that the node does not know.
 pub struct Facts {
-    /// Who we are.
+    /// Our identity.
     pub identity: String,
-    /// What we are.
+    /// The roles of this host.
     pub roles: Vec<Role>,
     warnings: Vec<String>,
-    /// Ours and those of CAs, whose end is to be told beforehand.
+    /// Our certificates and those of CAs, whose expiry causes a warning in advance.
     certificates: Vec<Certificate>,
     lists: Vec<RevocationList>,
-    /// What leaves by tunnels or not at all.
+    /// Prefixes that are reachable only through tunnels.
     pub locked: Vec<String>,
-    /// What another program removes and the daemon no longer puts back.
+    /// System state that another program keeps removing and that the daemon no longer restores.
     pub removed: Vec<String>,
-    /// Peers, by what they may claim.
+    /// The peers by the addresses that they may claim.
     pub claimants: Claimants,
-    /// Why packets in clear are not dropped as they ought to be, if that could not be set up.
+    /// The reason that unencrypted packets are not filtered, if the filter could not be set up.
     pub unguarded: Option<String>,
-    /// The addresses that we lend.
+    /// The pools that we lease from.
     pub pools: Vec<node::Pool>,
-    /// Since when we run.
+    /// Time of the start of the daemon.
     pub started: Instant,
-    /// Names of VPN peers, and whether we can connect to them.
+    /// Names of VPN peers, with true if we can connect to the peer.
     tunnels: BTreeMap<String, bool>,
-    /// A mobile node's, by number.
+    /// Names of a mobile node's interfaces, by number.
     interfaces: Vec<String>,
-    /// Names of those that we connect to by UDP and nothing else.
+    /// Names of peers that we connect to by UDP only.
     by_udp: BTreeSet<String>,
-    /// What is led into the tunnels whose peers are asked what that is.
+    /// Routes into the tunnels of peers that announce their subnets.
     routes: BTreeMap<String, Routes>,
     licensed: BTreeSet<String>,
     adjacent: BTreeSet<String>,
-    /// Where the keys of the file stand.
+    /// Lines of the keys in the file.
     places: Places,
 }
 
 impl Facts {
-    /// The facts of a daemon that starts now.
+    /// Collects the facts of a daemon that starts now.
     pub fn new(config: &Config, now: Instant) -> Self {
         let roles = [
             (!config.peers.is_empty(), Role::Endpoint),
@@ -113,12 +113,12 @@ impl Facts {
         }
     }
 
-    /// Whether something is locked.
+    /// Returns true if any prefix is locked.
     pub fn is_locked(&self) -> bool {
         !self.locked.is_empty()
     }
 
-    /// What a person should look at today.
+    /// Returns the warnings that need a person's attention today.
     pub fn warnings(&self, dropped: &Dropped) -> Vec<String> {
         let expiry = config::expiry(&self.certificates, &self.lists, config::today());
         let expiry = expiry.iter().map(ToString::to_string);
@@ -129,43 +129,43 @@ impl Facts {
         faults.chain(others).collect()
     }
 
-    /// Our certificates and those of CAs.
+    /// Returns our certificates and those of CAs.
     pub fn certificates(&self) -> &[Certificate] {
         &self.certificates
     }
 
-    /// What CAs have revoked.
+    /// Returns the revocation lists of CAs.
     pub fn lists(&self) -> &[RevocationList] {
         &self.lists
     }
 
-    /// The facts of another configuration of the same daemon.
+    /// Replaces the facts after a change of the configuration.
     pub fn reconfigure(&mut self, config: &Config) {
         *self = Self::new(config, self.started);
     }
 
-    /// What is led into the tunnels is another.
+    /// Updates the routes into the tunnels.
     pub fn lead(&mut self, config: &Config, inside: &Inside) {
         self.routes = routes(config, inside);
     }
 
-    /// What is led into the tunnel with a peer that is asked what that is.
+    /// Returns the routes into the tunnel of a peer that announces its subnets.
     pub fn routes(&self, peer: &str) -> Option<&Routes> {
         self.routes.get(peer)
     }
 
-    /// The name of a mobile node's interface.
+    /// Returns the name of a mobile node's interface.
     pub fn interface(&self, number: u32) -> String {
         let name = self.interfaces.get(number as usize);
         name.cloned().unwrap_or_default()
     }
 
-    /// Names of all VPN peers.
+    /// Returns the names of all VPN peers.
     pub fn tunnels(&self) -> Vec<String> {
         self.tunnels.keys().cloned().collect()
     }
 
-    /// Names of the VPN peers that we can connect to.
+    /// Returns the names of the VPN peers that we can connect to.
     pub fn reachable(&self) -> Vec<String> {
         self.tunnels
             .iter()
@@ -174,17 +174,17 @@ impl Facts {
             .collect()
     }
 
-    /// Whether we connect to a peer by UDP and nothing else.
+    /// Returns true if we connect to a peer by UDP only.
     pub fn is_by_udp(&self, peer: &str) -> bool {
         self.by_udp.contains(peer)
     }
 
-    /// Where the keys of the file stand.
+    /// Returns the lines of the keys in the file.
     pub const fn places(&self) -> &Places {
         &self.places
     }
 
-    /// The table of a peer in dotted form.
+    /// Returns the table of a peer in dotted form.
     pub fn table(&self, name: &str) -> String {
         let kind = match self.kind(name) {
             PeerKind::Vpn => "peer",
@@ -195,7 +195,7 @@ impl Facts {
         format!("{kind}.{name}")
     }
 
-    /// What a peer is to us.
+    /// Returns the kind of a peer.
     pub fn kind(&self, name: &str) -> PeerKind {
         if self.tunnels.contains_key(name) {
             PeerKind::Vpn

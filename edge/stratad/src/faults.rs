@@ -1,17 +1,17 @@
-//! Faults on purpose, for tests: `stratad --faults SPEC`, which `--help` does not tell of.
+//! Deliberate faults, for tests: `stratad --faults SPEC`, an option that `--help` does not list.
 //!
-//! Datagrams on their way into the daemon or out of it are dropped, sent twice, followed by an old
-//! one, or damaged in one bit; steps by which a tunnel is put into the system fail. What happens to
-//! which datagram hangs on the seed alone, and each fault is counted, so that a test can hold the
-//! daemon's own counts against it.
+//! Datagrams that enter or leave the daemon are dropped, duplicated, followed by an old one, or
+//! corrupted in one bit. Steps of the installation of a tunnel fail. The seed alone determines the
+//! fault of each datagram, and every fault is counted, so a test can compare the daemon's own
+//! counters with them.
 //!
 //! ```text
 //! SPEC = word,...   seed=N   only=esp   drop=P  duplicate=P  replay=P  corrupt=P   fail=STEP:N   numbers=N
 //! ```
 //!
-//! `P` is a percentage, of both ways or, written `in.drop` or `out.drop`, of one. With `only=esp` IKE is
-//! left alone. `fail` lets a step fail its first `N` times. With `numbers` every SA goes on after that number, as if
-//! so many packets had been sent.
+//! `P` is a percentage in both directions or, as `in.drop` or `out.drop`, in one. With `only=esp`,
+//! IKE has no faults. `fail` makes a step fail its first `N` times. With `numbers`, every SA
+//! continues after that sequence number, as if the packets had been sent.
 
 use crypto::Rng;
 use model::Path;
@@ -20,25 +20,25 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use wire::esp::Datagram;
 
-/// Datagrams that are remembered, to be replayed.
+/// Datagrams remembered for replays.
 const REMEMBERED: usize = 64;
 
-/// The steps by which a tunnel is put into the system, and by which it is remembered.
+/// The steps that install a tunnel in the system and store its lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
-    /// What drops packets in clear that claim to come out of a tunnel is set up.
+    /// Set up the filter of unencrypted packets with addresses from inside a tunnel.
     Guard,
-    /// A lent address is let through the lock.
+    /// Permit an assigned address in the lock.
     Lock,
-    /// A lent address is given to the device.
+    /// Add an assigned address to the device.
     Address,
-    /// Routes are made to prefer it.
+    /// Make routes prefer an assigned address.
     Route,
-    /// A child SA is taken up.
+    /// Install a child SA.
     Child,
-    /// Programs are told to ask the name servers behind the tunnel.
+    /// Set the system's name servers to those behind the tunnel.
     Resolver,
-    /// An address that was lent to a peer is remembered.
+    /// Store the lease of a peer's address.
     Lease,
 }
 
@@ -52,16 +52,16 @@ const STEPS: [(&str, Step); 7] = [
     ("lease", Step::Lease),
 ];
 
-/// Which way a datagram goes.
+/// The direction of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// To us.
+    /// Towards us.
     In,
     /// From us.
     Out,
 }
 
-/// What is asked for.
+/// The faults that were asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spec {
     seed: u64,
@@ -72,7 +72,7 @@ pub struct Spec {
     numbers: Option<u64>,
 }
 
-/// Percentages.
+/// Rates of faults in percent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Rates {
     drop: u32,
@@ -81,7 +81,7 @@ struct Rates {
     corrupt: u32,
 }
 
-/// What was done to datagrams, by way.
+/// Counters of faults, by direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     inward: Done,
@@ -99,7 +99,7 @@ struct Done {
 /// The faults of a daemon.
 pub struct Faults {
     only_esp: bool,
-    /// The port on which there is no ESP.
+    /// Local port that carries no ESP.
     ike_port: u16,
     inward: Wire,
     outward: Wire,
@@ -107,7 +107,7 @@ pub struct Faults {
     numbers: Option<u64>,
 }
 
-/// One way.
+/// The state of one direction.
 struct Wire {
     rates: Rates,
     rng: Rng,
@@ -115,7 +115,7 @@ struct Wire {
     done: Done,
 }
 
-/// Passes a datagram on: as it is, if no faults are asked for.
+/// Passes a datagram on, unchanged if no faults were asked for.
 pub fn pass(
     faults: &mut Option<Faults>,
     way: Way,
@@ -132,7 +132,7 @@ pub fn pass(
 /// Passes a step.
 ///
 /// # Errors
-/// It is to fail.
+/// The step should fail.
 pub fn step(faults: &mut Option<Faults>, step: Step) -> Result<(), Error> {
     let left = faults
         .as_mut()
@@ -150,7 +150,7 @@ pub fn step(faults: &mut Option<Faults>, step: Step) -> Result<(), Error> {
 }
 
 impl Faults {
-    /// What a specification asks for, in a daemon that speaks IKE alone on this port.
+    /// Prepares the faults of a specification, in a daemon that speaks only IKE on this port.
     pub fn new(spec: Spec, ike_port: u16) -> Self {
         let wire = |rates, number| {
             let mut seed = [number; 32];
@@ -172,12 +172,12 @@ impl Faults {
         }
     }
 
-    /// After which number every SA is to go on.
+    /// Returns the sequence number after which every SA continues.
     pub const fn numbers(&self) -> Option<u64> {
         self.numbers
     }
 
-    /// What was done so far.
+    /// Returns the counters of faults so far.
     pub const fn counts(&self) -> Counts {
         Counts {
             inward: self.inward.done,
@@ -199,7 +199,8 @@ impl Faults {
 }
 
 impl Wire {
-    /// A datagram that is dropped or damaged never arrives as it was, so it is none to be replayed.
+    /// Passes a datagram on. A dropped or corrupted datagram never arrives intact, so it is not
+    /// remembered for replays.
     fn pass(&mut self, path: Path, payload: &[u8], mut each: impl FnMut(Path, &[u8])) {
         if self.happens(self.rates.drop) {
             self.done.dropped += 1;
@@ -239,7 +240,7 @@ impl Wire {
 }
 
 impl Counts {
-    /// Every kind with its metric label.
+    /// Returns every counter with its metric label.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let (inward, outward) = (self.inward, self.outward);
         let kinds = [
@@ -257,10 +258,10 @@ impl Counts {
 }
 
 impl Spec {
-    /// Reads what follows `--faults`.
+    /// Reads the argument of `--faults`.
     ///
     /// # Errors
-    /// A word that is none, with those that are.
+    /// An unknown word, with the list of known ones.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut spec = Self::default();
         for word in text.split(',') {
@@ -329,7 +330,7 @@ mod tests {
         Path::udp(end(1), end(2))
     }
 
-    /// What becomes of a thousand datagrams, of which each is told from the others.
+    /// Passes a thousand distinct datagrams, and returns those that arrive.
     fn passed(faults: &mut Option<Faults>) -> Vec<Vec<u8>> {
         let mut passed = Vec::new();
         for number in 1000..2000_u32 {

@@ -1,12 +1,12 @@
-//! What the daemon puts into the system, and takes out again: the TUN with its addresses and
+//! The daemon's changes to the system, and their removal: the TUN device with its addresses and
 //! routes, the UDP sockets, and on a licensed node the diversion of transit packets.
 //!
-//! All of it is done under the claim to the network namespace ([`claim`]): what is there of ours
-//! belongs to a predecessor that has ended, and not to another daemon at work.
+//! All changes are made under the claim to the network namespace ([`claim`]), so any of our state
+//! that exists belongs to a predecessor that has ended, and not to another running daemon.
 //!
-//! Opening first removes what a predecessor that was killed has left. A graceful [`Host::close`]
-//! leaves no device, route or rule behind, but for the lock of `leak = "never"`, which is there
-//! before everything else and stays until it is opened on purpose ([`unlock`]).
+//! Opening first removes the remains of a killed predecessor. A graceful [`Host::close`] leaves no
+//! device, route or rule behind, except the lock of `leak = "never"`. The lock is set before
+//! everything else and stays until it is removed on purpose ([`unlock`]).
 
 use crate::clear::{self, Clear};
 use crate::faults::{self, Faults, Step};
@@ -27,49 +27,50 @@ use std::net::IpAddr;
 use std::num::NonZeroU8;
 use std::{path, process};
 
-/// Everything of ours in the system.
+/// The daemon's state in the system.
 pub struct Host {
-    /// The tunnel device, where there are VPN peers.
+    /// The tunnel device, if there are VPN peers.
     pub tunnel: Option<Tunnel>,
     /// The sockets of the main thread.
     pub sockets: Sockets,
     /// The diversion, on a licensed node.
     pub divert: Option<Divert>,
-    /// Told when a tunnel may have to take another way.
+    /// A source of events after which a tunnel may need another path.
     pub changes: Changes,
-    /// Our part in Mobile IPv4, if we take one.
+    /// This host's role in Mobile IPv4, if it has one.
     pub mobile: Option<Mobile>,
-    /// What nftables listed of the lock when it was last set; `None` if nothing is locked.
+    /// The lock as nftables listed it when it was last set; `None` if nothing is locked.
     locked: Option<String>,
-    /// What drops packets in clear that claim to come out of a tunnel.
+    /// The filter that drops unencrypted packets whose addresses belong inside a tunnel.
     pub clear: Clear,
     netlink: Netlink,
 }
 
 /// The tunnel device, the routes into it, and the name servers behind it.
 pub struct Tunnel {
-    /// Where inner datagrams are read and written.
+    /// The queue of the main thread, for inner packets.
     pub tun: Bulk,
     routes: Routes,
     plan: Plan,
     netlink: Netlink,
-    /// What peers lend us.
+    /// Addresses and subnets from peers.
     inside: Inside,
     resolver: Resolver,
-    /// Whom programs are to ask while a tunnel is up.
+    /// Name servers that programs should use while a tunnel is up.
     servers: Vec<IpAddr>,
-    /// Whom they ask; nobody of ours if empty.
+    /// Name servers that the resolver is currently set to; empty if we have set none.
     asked: Vec<IpAddr>,
 }
 
-/// Claims the network namespace for the daemon with this configuration. One that serves it already is named.
+/// Claims the network namespace for the daemon with this configuration. The error names a daemon
+/// that already holds it.
 pub fn claim(config: &Config) -> Result<Claim, Error> {
     let file = config.places.file();
     let file = path::absolute(file).unwrap_or_else(|_| file.to_owned());
     Claim::take(&holder(&file.display().to_string()))
 }
 
-/// Closes what is protected before any daemon runs: at boot, before there is a network.
+/// Blocks protected traffic before any daemon runs: at boot, before the network is up.
 pub fn lock(config: &Config) -> anyhow::Result<()> {
     let _claim = claim_between_daemons("--lock")?;
     let Some(lock) = plan::lock(config, &Inside::default()) else {
@@ -80,7 +81,7 @@ pub fn lock(config: &Config) -> anyhow::Result<()> {
         .set(&plan::plan(config, &Inside::default()).without_tunnel())?)
 }
 
-/// Opens what was locked. The configuration is not asked: it may be lost, or have changed.
+/// Removes the lock. The configuration is not read: it may be lost, or have changed.
 pub fn unlock() -> anyhow::Result<()> {
     let _claim = claim_between_daemons("--unlock")?;
     Divert::remove_leftovers()?;
@@ -89,8 +90,8 @@ pub fn unlock() -> anyhow::Result<()> {
     Ok(lock::remove()?)
 }
 
-/// Claims the network namespace for a change that a running daemon would not survive, and that a daemon must not
-/// interrupt. Where there are no TUN devices no daemon runs, and what is locked can be unlocked all the same.
+/// Claims the network namespace for a change that must not coincide with a running daemon. Without
+/// TUN devices no daemon can run, so the lock can be removed there without a claim.
 fn claim_between_daemons(task: &str) -> anyhow::Result<Option<Claim>> {
     let taken = match Claim::take(&holder(task)) {
         Err(Error::NoTunDevice) => match Claim::holder()? {
@@ -107,20 +108,21 @@ fn claim_between_daemons(task: &str) -> anyhow::Result<Option<Claim>> {
     }
 }
 
-/// This process, for those that find the network namespace claimed.
+/// Describes this process to processes that find the network namespace claimed.
 fn holder(task: &str) -> String {
     format!("stratad (process {}, {task})", process::id())
 }
 
 impl Host {
-    /// Sets everything up, or says what stands in the way and what to do.
+    /// Sets everything up. The error describes the obstacle and its remedy.
     pub fn open(config: &Config, faults: &mut Option<Faults>) -> Result<Self, Error> {
         let lock = plan::lock(config, &Inside::default());
         let locked = set(lock.as_ref())?;
         if lock.is_some() {
             crash::point("lock-set");
         }
-        // Before the sockets, which may be bound to its home address, and before what it forwards is diverted.
+        // Mobile IP is set up before the sockets, which may be bound to its home address, and
+        // before the diversion of packets that it forwards.
         let mobile = Mobile::open(config)?;
         let sockets = match Sockets::open(config) {
             Ok(sockets) => sockets,
@@ -151,9 +153,10 @@ impl Host {
         }
     }
 
-    /// The tunnel comes last and its routes last of all: a start that fails before leaves the
-    /// black holes of a predecessor as they are, and no protected prefix is open for a moment. A
-    /// role that the configuration no longer has may have left something behind as well.
+    /// Sets up the devices. The tunnel comes last, and its routes last of all: a start that fails
+    /// earlier leaves the black holes of a predecessor in place, and no protected prefix is
+    /// reachable in clear at any time. Remains of a role that the configuration no longer has are
+    /// removed too.
     fn open_devices(&mut self, config: &Config, faults: &mut Option<Faults>) -> Result<(), Error> {
         match &config.divert {
             None => Divert::remove_leftovers()?,
@@ -177,8 +180,8 @@ impl Host {
         }
     }
 
-    /// Protects what another configuration says: the lock closes before anything opens and opens
-    /// after everything is closed. The tunnel device comes with the first peer and goes with the
+    /// Applies another configuration. The lock closes before anything opens, and opens after
+    /// everything is closed. The tunnel device is created with the first peer and removed with the
     /// last.
     pub fn reconfigure(
         &mut self,
@@ -206,8 +209,8 @@ impl Host {
         lock.map_or_else(lock::remove, |_| Ok(()))
     }
 
-    /// Gives the tunnel device what peers lend us, and takes from it what they lend no more. If the
-    /// system does not take it, all is as before.
+    /// Adds the inner addresses that peers assign to the tunnel device, and removes those no longer
+    /// assigned. If the system refuses a change, the previous state stays.
     pub fn take(
         &mut self,
         config: &Config,
@@ -235,7 +238,7 @@ impl Host {
         taken
     }
 
-    /// What this host ought to have for its roles and does not, because another program removed it.
+    /// Returns system state that this host's roles need and that another program has removed.
     pub fn missing(&self, config: &Config) -> Result<Vec<String>, Error> {
         let tunnel = self.tunnel.as_ref();
         let mut missing = tunnel.map_or(Ok(Vec::new()), |tunnel| tunnel.missing(config))?;
@@ -252,8 +255,8 @@ impl Host {
         Ok(missing)
     }
 
-    /// Puts that back. The lock comes first: it holds while routes are missing. What cannot be put back keeps nothing else
-    /// from it.
+    /// Restores missing state. The lock comes first: it holds while routes are missing. A failure
+    /// does not prevent the restoration of the rest.
     pub fn restore(&mut self, config: &Config, faults: &mut Option<Faults>) -> Result<(), Error> {
         if self.clear.is_missing().unwrap_or(true) {
             self.clear.restore(faults);
@@ -268,24 +271,24 @@ impl Host {
         locked.and(routes).and(divert).and(mobile)
     }
 
-    /// What peers lend us and tell us.
+    /// Returns the addresses and subnets from peers.
     pub fn inside(&self) -> Option<&Inside> {
         self.tunnel.as_ref().map(|tunnel| &tunnel.inside)
     }
 
-    /// Where the main thread's packets go: outside, and into the tunnel's device.
+    /// Returns the ends of the main thread's packets: the sockets, and the tunnel device.
     pub fn ends(&mut self) -> (&mut Sockets, Option<&mut Bulk>) {
         let tun = self.tunnel.as_mut().map(|tunnel| &mut tunnel.tun);
         (&mut self.sockets, tun)
     }
 
-    /// What the system knows of the longest packet that a path takes.
+    /// Returns the path MTU that the system knows for a path.
     pub fn path_mtu(&self, path: Path) -> io::Result<u16> {
         os::path_mtu(path, Some(MARK))
     }
 
-    /// By which pairs of addresses packets of ours can leave for these peers, for each the best first.
-    /// The tunnel's own addresses are behind it, not before.
+    /// Returns the address pairs on which packets can leave for these peers, the best first for
+    /// each peer. The tunnel's own addresses are excluded, because they are behind the tunnel.
     pub fn ways(&self, config: &Config, remotes: &[IpAddr]) -> Result<Vec<Way>, Error> {
         let inside = |local: &IpAddr| {
             let mut inside = config.tunnel.addresses.iter();
@@ -302,9 +305,9 @@ impl Host {
         Ok(ways)
     }
 
-    /// Takes everything out again. Later errors do not keep earlier ones from being told.
+    /// Removes everything. An error does not stop the removal; the first error is returned.
     pub fn close(self) -> Result<(), Error> {
-        // A start that failed leaves a predecessor's black holes, and with them its guard.
+        // A failed start leaves a predecessor's black holes, and with them its filter.
         let stays = self.tunnel.is_none() && Routes::held().is_ok_and(|held| !held.is_empty());
         let routes = self.tunnel.map_or(Ok(()), Tunnel::close);
         let divert = self.divert.map_or(Ok(()), Divert::close);
@@ -343,7 +346,7 @@ impl Tunnel {
         Ok(tunnel)
     }
 
-    /// Has the device up and with its addresses.
+    /// Brings the device up and adds its addresses.
     fn equip(&self, config: &Config) -> Result<(), Error> {
         let name = self.tun.name();
         self.netlink.link_up(name)?;
@@ -354,13 +357,13 @@ impl Tunnel {
         Ok(())
     }
 
-    /// Puts back what is missing. Nothing else is a reason to leave it out, as it would be at a start.
+    /// Restores missing state. Unlike at a start, nothing else prevents that.
     fn restore(&self, config: &Config) -> Result<(), Error> {
         let equipped = self.equip(config);
         equipped.and(self.routes.set(&self.plan))
     }
 
-    /// What [`Tunnel::restore`] would put back, in the words of ip(8).
+    /// Returns the state that [`Tunnel::restore`] would restore, in the notation of ip(8).
     fn missing(&self, config: &Config) -> Result<Vec<String>, Error> {
         let name = self.tun.name();
         let up = (!self.netlink.is_up(name)?).then(|| format!("link {name} up"));
@@ -370,7 +373,7 @@ impl Tunnel {
         Ok(up.into_iter().chain(addresses).chain(routes).collect())
     }
 
-    /// Addresses of the file and of peers that the device does not have.
+    /// Returns the addresses of the file and of peers that the device lacks.
     fn missing_addresses(&self, config: &Config) -> Result<Vec<Prefix>, Error> {
         let present = self.netlink.addresses(self.tun.name())?;
         let own = config.tunnel.addresses.iter().map(|own| Prefix {
@@ -383,8 +386,8 @@ impl Tunnel {
         Ok(wanted)
     }
 
-    /// Leads what a configuration protects into the tunnel, and nothing else. Its name servers are
-    /// asked from the next [`Tunnel::resolve`] on.
+    /// Routes the protected prefixes of a configuration into the tunnel, and nothing else. Its name
+    /// servers apply from the next [`Tunnel::resolve`] on.
     fn lead(&mut self, config: &Config) -> Result<(), Error> {
         let plan = plan::plan(config, &self.inside);
         for peer in &config.peers {
@@ -398,7 +401,8 @@ impl Tunnel {
         Ok(())
     }
 
-    /// An address is there before a route prefers it, and until none does any more.
+    /// Changes the assigned addresses. An address is added before a route prefers it, and removed
+    /// after the last such route.
     fn take(
         &mut self,
         config: &Config,
@@ -420,7 +424,7 @@ impl Tunnel {
                 .drop_address(self.tun.name(), (*address).into())?;
             crash::point("leased-address-taken");
         }
-        // With the last IPv4 address of a device the kernel removes all IPv4 routes through it.
+        // When a device loses its last IPv4 address, the kernel removes all IPv4 routes through it.
         self.routes.set(&self.plan)
     }
 
@@ -440,7 +444,7 @@ impl Tunnel {
         self.lead(config)
     }
 
-    /// Takes back those of them that were given, once no route prefers them any more.
+    /// Removes those of the addresses that were added, after the last route that prefers them.
     fn give_back(&mut self, config: &Config, addresses: &[&IpAddr]) -> Result<(), Error> {
         self.lead(config)?;
         let name = self.tun.name();
@@ -450,7 +454,7 @@ impl Tunnel {
         })
     }
 
-    /// Has programs ask the name servers behind the tunnel while it is up.
+    /// Sets the system's name servers to those behind the tunnel while it is up.
     pub fn resolve(&mut self, up: bool, faults: &mut Option<Faults>) -> Result<(), Error> {
         let servers = if up { self.servers.as_slice() } else { &[] };
         if self.asked == servers {
@@ -483,7 +487,7 @@ impl Tunnel {
     }
 }
 
-/// Locks what there is to lock, and remembers how that looks.
+/// Sets the lock, and returns its listing.
 fn set(lock: Option<&Lock>) -> Result<Option<String>, Error> {
     match lock {
         Some(lock) => lock.set().and_then(|()| lock::listing()),
@@ -491,7 +495,7 @@ fn set(lock: Option<&Lock>) -> Result<Option<String>, Error> {
     }
 }
 
-/// The addresses that peers lend us and that the file does not give the device anyway.
+/// Returns the addresses that peers assign and that the file does not add to the device anyway.
 fn lent(config: &Config, inside: &Inside) -> Vec<IpAddr> {
     let own = |address: &IpAddr| {
         let mut own = config.tunnel.addresses.iter();

@@ -1,5 +1,5 @@
-//! What peers lend us for use inside their tunnels and tell us of what is behind them, as far as we
-//! want it.
+//! Inner addresses that peers assign to us, and the subnets and name servers that they announce, as
+//! far as the configuration accepts them.
 
 use config::{Config, Peer, Routing};
 use model::TrafficSelector;
@@ -8,8 +8,8 @@ use os::Prefix;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// Addresses of ours, by the name of the peer that lends them, name servers, and what is behind
-/// whom.
+/// Our inner addresses by the name of the peer that assigns them, name servers, and the subnets
+/// behind each peer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inside {
     addresses: BTreeMap<String, Vec<IpAddr>>,
@@ -17,18 +17,18 @@ pub struct Inside {
     behind: BTreeMap<String, Behind>,
 }
 
-/// What a peer says is behind it.
+/// The subnets that a peer announces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Behind {
-    /// What of that the tunnel carries; `None` if it does not say, or says too much.
+    /// Announced subnets that the tunnel carries; `None` if the peer announces none, or too many.
     pub reachable: Option<Vec<TrafficSelector>>,
-    /// What of that it does not carry, or not as a whole.
+    /// Announced subnets that the tunnel does not carry, or not as a whole.
     pub beyond: Vec<TrafficSelector>,
 }
 
 impl Inside {
-    /// What is lent now. There may be two SAs with a peer for a moment, and both lend; what is
-    /// behind it says the newer one.
+    /// Collects the current assignments. Two SAs with a peer may coexist for a moment, and both
+    /// assign addresses; the newer one determines the subnets.
     pub fn of(node: &Node, config: &Config) -> Self {
         let mut all = Self::default();
         for (name, inside) in node.inside() {
@@ -42,7 +42,7 @@ impl Inside {
                 }
             }
             all.behind.insert(name.clone(), Behind::of(inside));
-            // A server that the tunnel does not lead to would be asked in clear.
+            // A server outside the tunnel would be queried in clear.
             let mut led = all.led(peer);
             led.extend(peer.all_remote().skip(peer.remote.len()).cloned());
             let behind = |server: &&IpAddr| led.iter().any(|led| led.contains(**server, 0, None));
@@ -56,8 +56,8 @@ impl Inside {
         all
     }
 
-    /// What a predecessor that was killed led into tunnels, by the black holes that it left: those
-    /// peers' last word.
+    /// Reconstructs the subnets that a killed predecessor routed into tunnels from the black holes
+    /// that it left. They stand for the last announcement of those peers.
     pub fn left(black_holes: &[Prefix], config: &Config) -> Self {
         let left = black_holes.iter();
         let left = left.filter_map(|left| TrafficSelector::from_prefix(left.address, left.length));
@@ -79,8 +79,8 @@ impl Inside {
         }
     }
 
-    /// The same, where who says nothing now is taken at its last word: while a tunnel is lost,
-    /// what was led into it does not leave beside it.
+    /// Keeps the last announcement of peers that announce nothing now: while a tunnel is lost, the
+    /// traffic that was routed into it does not bypass it.
     #[must_use]
     pub fn remembering(mut self, before: &Self, config: &Config) -> Self {
         for peer in &config.peers {
@@ -93,7 +93,8 @@ impl Inside {
         self
     }
 
-    /// What of a peer's is led into the tunnel; never what `remote` does not have.
+    /// Returns the part of a peer's prefixes that is routed into the tunnel; never more than
+    /// `remote`.
     pub fn led(&self, peer: &Peer) -> Vec<TrafficSelector> {
         match (peer.routes, self.behind(peer)) {
             (Routing::Remote, _) => peer.remote.clone(),
@@ -105,22 +106,22 @@ impl Inside {
         }
     }
 
-    /// What a peer says is behind it; `None` until it has lent us an address.
+    /// Returns the subnets that a peer announces; `None` until the peer has assigned an address.
     pub fn behind(&self, peer: &Peer) -> Option<&Behind> {
         self.behind.get(&peer.party.name)
     }
 
-    /// What a peer lends us.
+    /// Returns the inner addresses that a peer assigns to us.
     pub fn from(&self, peer: &str) -> &[IpAddr] {
         self.addresses.get(peer).map_or(&[], Vec::as_slice)
     }
 
-    /// What all peers lend us.
+    /// Returns the inner addresses that all peers assign to us.
     pub fn addresses(&self) -> impl Iterator<Item = IpAddr> {
         self.addresses.values().flatten().copied()
     }
 
-    /// The name servers of peers that we want to ask.
+    /// Returns the name servers of peers that the configuration accepts.
     pub fn servers(&self) -> &[IpAddr] {
         &self.servers
     }
@@ -135,7 +136,7 @@ impl Behind {
     }
 }
 
-/// What both have.
+/// Returns the selectors that both lists have in common.
 fn common(some: &[TrafficSelector], others: &[TrafficSelector]) -> Vec<TrafficSelector> {
     let parts = some
         .iter()

@@ -1,9 +1,8 @@
-//! What the log says about events.
+//! The log's lines about events.
 //!
-//! Strangers can make the node speak as often as they like, so what is said about them is said at
-//! most once a second; how much was left unsaid is said as well. So can a peer, whose refused requests, moves and new
-//! keys each have a line, and a mobile node with its registrations: each has a quota of lines, and none takes that of
-//! another.
+//! Unknown hosts can cause events at any rate, so lines about them appear at most once a second,
+//! with the number of omitted ones. A peer can do so too by refused requests, moves and rekeys, and
+//! a mobile node by its registrations. Each of them has a quota of lines of its own.
 
 use crate::quota::Quota;
 use model::{Instant, Mode};
@@ -15,13 +14,13 @@ use std::fmt;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-/// How long strangers are not mentioned again.
+/// Minimum time between lines about unknown hosts.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Most quotas to remember; beyond, those of which nothing is used are forgotten.
+/// Most quotas to remember; beyond, unused ones are forgotten.
 const MOST_QUOTAS: usize = 1 << 16;
 
-/// The log, as far as it remembers anything.
+/// The state of the log.
 #[derive(Default)]
 pub struct Journal {
     silent_until: Instant,
@@ -29,7 +28,7 @@ pub struct Journal {
     quotas: BTreeMap<Subject, Quota>,
 }
 
-/// What lines are about that it can have written as often as it likes.
+/// The subject of lines that it can cause at any rate.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Subject {
     /// A peer, by the name of its table.
@@ -39,7 +38,7 @@ enum Subject {
 }
 
 impl Journal {
-    /// Tells one event. Those that ask for an action and not for a line are left out.
+    /// Logs one event. Events that ask for an action have no line.
     pub fn tell(&mut self, event: &Event, now: Instant) {
         if let Some(subject) = Subject::of(event)
             && !self.grants_line(&subject, now)
@@ -232,7 +231,8 @@ impl Journal {
                     "{node} has no licence for the tunnel of {peer} any more: the configuration changed"
                 );
             }
-            // `zones` shows the first and the last, and a refusal of its own tells the others.
+            // `strata zones` shows the first and the last event; the others also raise a refusal,
+            // which is logged.
             Event::Licensed { .. }
             | Event::NotLicensed { .. }
             | Event::GrantUnusable { .. }
@@ -245,7 +245,7 @@ impl Journal {
         }
     }
 
-    /// Whether there is a line left for a subject; says how many were not told before.
+    /// Returns true if a subject has a line left; reports the number of lines omitted before.
     fn grants_line(&mut self, subject: &Subject, now: Instant) -> bool {
         if self.quotas.len() >= MOST_QUOTAS {
             self.quotas.retain(|_, quota| !quota.is_whole(now));
@@ -266,7 +266,7 @@ impl Journal {
         self.warn(&format!("somebody was refused: {why}"), now);
     }
 
-    /// Says what strangers can cause.
+    /// Logs a line that unknown hosts can cause.
     pub fn warn(&mut self, what: &str, now: Instant) {
         let what = in_one_line(what);
         if now < self.silent_until {
@@ -328,7 +328,7 @@ impl fmt::Display for Subject {
     }
 }
 
-/// The mobile node that a line of Mobile IP is about. Renewals have none.
+/// Returns the mobile node that a line of Mobile IP is about. Renewals have no line.
 const fn home_of(event: &mobile_ip::Event) -> Option<Ipv4Addr> {
     match event {
         mobile_ip::Event::ForeignAgent(
@@ -348,7 +348,7 @@ const fn home_of(event: &mobile_ip::Event) -> Option<Ipv4Addr> {
     }
 }
 
-/// A text in which a peer may have had its say: whatever that is, it begins no line that looks like one of ours.
+/// Escapes text that a peer may control, so that it cannot forge a line of the log.
 fn in_one_line(text: &str) -> Cow<'_, str> {
     match text.contains(char::is_control) {
         false => Cow::Borrowed(text),
@@ -356,7 +356,7 @@ fn in_one_line(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// One of a peer's tunnels, which may have a name.
+/// Names one of a peer's tunnels, which may have a name.
 fn tunnel(child: &Option<String>) -> String {
     let name = child.as_ref().map(|name| format!(" {name}"));
     format!("tunnel{}", name.unwrap_or_default())
@@ -366,7 +366,7 @@ fn list(items: impl Iterator<Item = String>) -> String {
     items.collect::<Vec<_>>().join(", ")
 }
 
-/// Renewals are no news.
+/// Logs an event of Mobile IP. Renewals have no line.
 fn tell_of_mobile_ip(event: &mobile_ip::Event) {
     match event {
         mobile_ip::Event::MobileNode(MobileEvent::Registered(at)) => tracing::info!(
@@ -445,7 +445,7 @@ mod tests {
     use std::io::{self, Write};
     use std::sync::{Arc, Mutex};
 
-    /// What is written to the log.
+    /// The captured log.
     #[derive(Clone, Default)]
     struct Lines(Arc<Mutex<Vec<u8>>>);
 
@@ -459,7 +459,7 @@ mod tests {
         }
     }
 
-    /// The lines that come of something.
+    /// Returns the lines that a call logs.
     fn lines(tell: impl FnOnce(&mut Journal)) -> Vec<String> {
         let lines = Lines::default();
         let writer = lines.clone();
@@ -503,7 +503,7 @@ mod tests {
         assert_eq!(of("alice", "refused"), 10);
         let told = of("mallory", "refused");
         assert!((100..110).contains(&told), "{told}");
-        // What was left out is counted in the log itself.
+        // The log itself counts omitted lines.
         let unsaid = lines.iter().filter(|line| line.contains("not told"));
         assert!(unsaid.count() > 30 && lines.len() < 160, "{}", lines.len());
     }

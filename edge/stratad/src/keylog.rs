@@ -1,7 +1,7 @@
 //! Keys for analysis, written as Wireshark's preference tables.
 //!
-//! Off unless asked for; files of mode 0600; each line is appended as its SA comes up, so that a
-//! capture can be decrypted while it is taken. Copy both files into a Wireshark profile.
+//! Key export is off unless requested, to files of mode 0600. Each line is appended as its SA comes
+//! up, so a capture can be decrypted while it is taken. Copy both files into a Wireshark profile.
 
 use node::KeyLog;
 use std::fs::{DirBuilder, OpenOptions};
@@ -14,8 +14,9 @@ use std::path::{Path, PathBuf};
 pub struct Keys(Option<PathBuf>);
 
 impl Keys {
-    /// From now on keys go to `esp_sa` and `ikev2_decryption_table` in this folder, which is made
-    /// with mode 0700 if it is not there; `None` stops it. Errors if it cannot be written.
+    /// Writes keys to `esp_sa` and `ikev2_decryption_table` in this folder from now on. The folder
+    /// is created with mode 0700 if it is missing; `None` stops the export. Returns an error if the
+    /// files cannot be written.
     pub fn set(&mut self, folder: Option<PathBuf>) -> io::Result<()> {
         if let Some(folder) = &folder {
             DirBuilder::new()
@@ -29,7 +30,7 @@ impl Keys {
         Ok(())
     }
 
-    /// Appends one line to the table it belongs to.
+    /// Appends one line to its table.
     pub fn write(&self, line: &KeyLog) -> io::Result<()> {
         let Some(folder) = &self.0 else { return Ok(()) };
         match line {

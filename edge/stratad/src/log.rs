@@ -1,4 +1,4 @@
-//! The log on standard error, whose level changes while we run.
+//! The log on standard error, with a level that can change at run time.
 
 use config::Level;
 use std::io::IsTerminal;
@@ -11,7 +11,7 @@ use tracing_subscriber::{Registry, fmt, registry, reload};
 pub struct Log(reload::Handle<LevelFilter, Registry>);
 
 impl Log {
-    /// Begins to log.
+    /// Starts the log.
     pub fn open(level: Level) -> Self {
         let (filter, handle) = reload::Layer::new(filter(level));
         let lines = fmt::layer()
@@ -22,7 +22,7 @@ impl Log {
         Self(handle)
     }
 
-    /// Logs this much from now on.
+    /// Sets the level.
     pub fn set(&self, level: Level) {
         if let Err(error) = self.0.modify(|filter| *filter = self::filter(level)) {
             tracing::error!("the log stays at its level: {error}");

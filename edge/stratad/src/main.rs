@@ -1,7 +1,7 @@
-//! `stratad`: the daemon. One configuration file in, a running node out; `strata` talks to it.
+//! `stratad`, the daemon: it reads one configuration file and runs a node that `strata` controls.
 //!
-//! [`setup`] turns the configuration into the node's, [`host`] is what we put into the system,
-//! [`daemon`] the loop that joins both, [`api`] answers `strata`.
+//! [`setup`] converts the configuration to the node's, [`host`] holds the state in the system,
+//! [`daemon`] is the loop that joins both, and [`api`] answers `strata`.
 
 mod api;
 mod audit;
@@ -104,7 +104,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Chooses who expands keys, before there are any.
+/// Selects the implementation of AES-GCM, before any key is expanded.
 fn provide(aead: Aead) -> anyhow::Result<()> {
     if aead == Aead::AwsLc {
         return Ok(());

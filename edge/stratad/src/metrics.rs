@@ -1,5 +1,5 @@
-//! Counters as OpenMetrics text. The engines count; the registry is filled when somebody asks, so
-//! that a packet costs nothing but an addition.
+//! Counters as OpenMetrics text. The engines count; the registry is filled on request, so a packet
+//! costs only an addition.
 
 use crate::outlet::Losses;
 use crypto::{Certificate, RevocationList, UnixTime};
@@ -13,7 +13,7 @@ use prometheus_client::registry::Registry;
 
 type Labels = [(&'static str, &'static str); 1];
 
-/// Everything that is counted.
+/// Returns all metrics.
 pub fn text(
     node: &Node,
     losses: &Losses,
@@ -237,7 +237,7 @@ fn licensed(registry: &mut Registry, node: &Node) {
     );
 }
 
-/// Of keys that go from node to node with mobile nodes, on a licensed node.
+/// Adds metrics of keys that follow mobile nodes from node to node, on a licensed node.
 fn migrations(registry: &mut Registry, node: &Node) {
     let counters = node.migrations();
     let moved = [
@@ -262,7 +262,7 @@ fn migrations(registry: &mut Registry, node: &Node) {
     );
 }
 
-/// Of Mobile IPv4, if we take part in it.
+/// Adds metrics of Mobile IPv4, if this host has a role in it.
 fn mobile_ip(registry: &mut Registry, node: &Node) {
     let (Some((accepted, denied)), Some((status, _))) = (node.registrations(), node.mobile_ip())
     else {
@@ -340,7 +340,7 @@ fn gauges(registry: &mut Registry, node: &Node) {
     );
 }
 
-/// For an alarm long before the days in which the daemon warns by itself.
+/// Adds metrics of expiry times, for alarms long before the daemon's own warnings.
 fn ends<'a>(
     registry: &mut Registry,
     (name, help): (&str, &str),

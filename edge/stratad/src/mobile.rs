@@ -1,8 +1,9 @@
-//! Mobile IPv4 in the system: the sockets and the device of the one part that we take in it, what comes by them to the
-//! node, and what the node says to them and to the kernel.
+//! Mobile IPv4 in the system: the sockets and the device of this host's role, their input to the
+//! node, and the node's output to them and to the kernel.
 //!
-//! Nothing is decided here. A mobile node has no device: its packets are the kernel's, which is told by whom to send.
-//! An agent has one, between whose packets and those of its tunnels the node stands.
+//! No decisions are made here. A mobile node has no device: the kernel sends its packets, through
+//! the agent that it is given. An agent has a device, and the node stands between it and the
+//! tunnels.
 
 mod foreign_agent;
 mod home_agent;
@@ -25,11 +26,11 @@ use std::io;
 use std::time::{Duration, SystemTime};
 use wire::ip_in_ip::UDP_LEN;
 
-/// What a packet of a tunnel may have on its way: as much as Ethernet takes. Those that go on by less are cut, or their
-/// sources are told.
+/// Longest outer packet of a tunnel: the MTU of Ethernet. On a path with a smaller MTU packets are
+/// fragmented, or their sources are notified.
 const OUTER_MTU: u16 = 1500;
 
-/// The same where tunnels may be in UDP: less by what that adds.
+/// Returns the longest packet in a tunnel that may be in UDP: shorter by the UDP overhead.
 const fn outer_mtu(nat: config::Nat) -> u16 {
     match nat {
         config::Nat::Never => OUTER_MTU,
@@ -37,27 +38,27 @@ const fn outer_mtu(nat: config::Nat) -> u16 {
     }
 }
 
-/// How long the end of a mobile node waits for its home agent to know of it.
+/// Time that a stopping mobile node waits for its home agent's confirmation.
 const FAREWELL: Duration = Duration::from_secs(3);
 
-/// Messages taken from one socket before the others get their turn.
+/// Messages read from one socket before the others are served.
 const MESSAGES: usize = 64;
 
-/// What we put into the system, and wait for.
+/// This host's role, with its system state and descriptors.
 pub enum Mobile {
     /// A host away from home.
     MobileNode(MobileNode),
-    /// A router that is visited.
+    /// A router that mobile nodes visit.
     ForeignAgent(ForeignAgent),
-    /// A router that stands in.
+    /// A router that represents absent mobile nodes.
     HomeAgent(HomeAgent),
 }
 
-/// Why a descriptor could not be read: what it is, and the error.
+/// The descriptor that could not be read, and the error.
 type NotRead = (&'static str, io::Error);
 
 impl Mobile {
-    /// Opens what a configuration asks for, or removes what another one has left.
+    /// Opens the configured role, or removes the remains of another configuration.
     pub fn open(config: &Config) -> Result<Option<Self>, Error> {
         let offload = config.tunnel.offload == Offload::Auto;
         Ok(Some(match &config.mobility {
@@ -73,7 +74,7 @@ impl Mobile {
         }))
     }
 
-    /// Waits for everything of it, under tokens from `first` on.
+    /// Registers all descriptors with the poller, under tokens from `first` on.
     pub fn watch(&self, poller: &Poller, first: u64) -> io::Result<()> {
         match self {
             Self::MobileNode(mobile) => mobile.watch(poller, first),
@@ -82,7 +83,7 @@ impl Mobile {
         }
     }
 
-    /// Something can be read by this token, counted from the first. A device that is gone is told by `broken`.
+    /// Reads the descriptor of a token, counted from the first. `broken` reports a removed device.
     pub fn handle(
         &mut self,
         token: u64,
@@ -102,7 +103,7 @@ impl Mobile {
         }
     }
 
-    /// Interfaces may have come or gone, or the host's addresses.
+    /// Handles a change of interfaces or of the host's addresses.
     pub fn look(&mut self, node: &mut Node, watched: (&Poller, u64), now: Instant) {
         match self {
             Self::MobileNode(mobile) => mobile.look(node, watched, now),
@@ -111,7 +112,7 @@ impl Mobile {
         }
     }
 
-    /// Sends what the node has to say to agents.
+    /// Sends the node's messages to agents and mobile nodes.
     pub fn carry_out(&mut self, node: &mut Node, losses: &mut Losses) {
         let mut note = |sent: io::Result<()>| {
             if let Err(error) = sent {
@@ -128,7 +129,7 @@ impl Mobile {
         }
     }
 
-    /// Has the kernel lead packets as an event says.
+    /// Updates the kernel's routes after an event.
     pub fn note(&mut self, event: &Event) {
         let done = match (self, event) {
             (Self::MobileNode(mobile), Event::MobileNode(event)) => mobile.note(event),
@@ -141,7 +142,7 @@ impl Mobile {
         }
     }
 
-    /// Has the home agent know that a mobile node is nowhere any more, and waits a while for it to say so.
+    /// Deregisters a mobile node, and waits a while for the home agent's confirmation.
     pub fn farewell(&mut self, node: &mut Node, losses: &mut Losses) -> anyhow::Result<()> {
         let begun = clock::now();
         if !node.deregister(begun) {
@@ -173,7 +174,7 @@ impl Mobile {
         Ok(())
     }
 
-    /// What the kernel ought to have of it and does not, because another program removed it.
+    /// Returns kernel state that the role needs and that another program has removed.
     pub fn missing(&self) -> Result<Vec<String>, Error> {
         match self {
             Self::MobileNode(mobile) => mobile.roaming().missing(),
@@ -182,7 +183,7 @@ impl Mobile {
         }
     }
 
-    /// Puts that back.
+    /// Restores the missing state.
     pub fn restore(&self) -> Result<(), Error> {
         match self {
             Self::MobileNode(mobile) => mobile.roaming().restore(),
@@ -191,7 +192,7 @@ impl Mobile {
         }
     }
 
-    /// Takes everything out of the system.
+    /// Removes all system state.
     pub fn close(self) -> Result<(), Error> {
         match self {
             Self::MobileNode(mobile) => mobile.close(),
@@ -201,7 +202,7 @@ impl Mobile {
     }
 }
 
-/// Whether the end has come, and the home agent has said so. Nothing else is of interest any more.
+/// Returns the outcome of the deregistration, if it has ended. Other events no longer matter.
 fn deregistered(node: &mut Node) -> Option<bool> {
     let mut events = std::iter::from_fn(|| node.poll_event());
     events.find_map(|event| match event {
@@ -212,13 +213,13 @@ fn deregistered(node: &mut Node) -> Option<bool> {
     })
 }
 
-/// Tells the node what time of day it is, to the fraction of a second.
+/// Passes the wall-clock time to the node, with fractions of a second.
 pub fn tell_time(node: &mut Node, now: Instant) {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     node.set_time_of_day(NtpTime::from_unix(since.unwrap_or_default()), now);
 }
 
-/// Sends a message to a station of a link.
+/// Sends a message to a station on a link.
 fn send_nearby(nearby: &Nearby, transmit: &Transmit) -> io::Result<()> {
     let Transmit::Udp {
         station: Some(Station(station)),
@@ -240,7 +241,7 @@ fn send_nearby(nearby: &Nearby, transmit: &Transmit) -> io::Result<()> {
     nearby.send(ends, destination.port(), octets)
 }
 
-/// Reads messages from a socket until there are no more.
+/// Reads messages from a socket until it is empty.
 fn each_message(mut read: impl FnMut() -> io::Result<()>) -> io::Result<()> {
     (0..MESSAGES).try_for_each(|_| read())
 }

@@ -1,7 +1,7 @@
-//! Where the node's packets go, and what the system would not take.
+//! The sink of the node's packets, and the counters of packets that the system refused.
 //!
 //! A full socket buffer or a missing route loses a packet as a router would, and the transport
-//! above repairs it; but none is lost without a count.
+//! above repairs the loss; but every loss is counted.
 
 use crate::clear::Dropped;
 use crate::faults::{self, Counts, Faults, Way};
@@ -13,39 +13,39 @@ use os::{Bulk, lock};
 use std::collections::BTreeSet;
 use std::io;
 
-/// Packets that the system did not take, since the start.
+/// Packets that the system refused since the start.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Losses {
     /// Datagrams that could not be sent.
     pub sent: u64,
-    /// Inner datagrams that the TUN did not take.
+    /// Inner packets that the TUN refused.
     pub delivered: u64,
     /// Transit packets that could not be written back.
     pub forwarded: u64,
-    /// Reads that failed, of devices and sockets that are still there.
+    /// Failed reads of devices and sockets that still exist.
     pub read: u64,
-    /// What a thread had for the main one, which was too busy.
+    /// Messages of a worker thread that were lost because the main thread was too busy.
     pub handed: u64,
-    /// Messages of initiators that had proved nothing, of which too many waited.
+    /// Messages of unauthenticated initiators that were dropped because too many were queued.
     pub unproved: u64,
     /// Keys for analysis that could not be written.
     pub keys: u64,
     /// Lines of the audit log that could not be written.
     pub audit: u64,
-    /// Times that leases could not be remembered.
+    /// Leases that could not be stored.
     pub leases: u64,
     /// Packets that the lock has stopped outside the tunnel.
     pub lock: lock::Stopped,
-    /// Packets in clear that claimed to come out of a tunnel.
+    /// Unencrypted packets with addresses from inside a tunnel.
     pub clear: u64,
-    /// What was closed, refused or lost of streams.
+    /// Counters of TCP streams.
     pub streams: streams::Counts,
-    /// What was done to datagrams on purpose.
+    /// Deliberate faults.
     pub faults: Counts,
 }
 
 impl Losses {
-    /// Every kind with its metric label.
+    /// Returns every counter with its metric label.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let kinds = [
             ("send", self.sent),
@@ -72,7 +72,7 @@ impl Losses {
         kinds.into_iter().chain(faults)
     }
 
-    /// Counts what another thread has lost.
+    /// Adds the losses of another thread.
     pub const fn add(&mut self, other: &Self) {
         self.sent += other.sent;
         self.delivered += other.delivered;
@@ -80,7 +80,7 @@ impl Losses {
         self.handed += other.handed;
     }
 
-    /// With what nftables has counted until now: the guard, and the lock if there is one.
+    /// Adds the current counters of nftables: the filter's, and the lock's if there is one.
     pub fn with_filters(self, locked: bool, dropped: &Dropped) -> Self {
         let clear = dropped.as_ref().ok().copied().flatten().unwrap_or(0);
         Self { clear, ..self }.with_lock(locked)
@@ -98,8 +98,9 @@ impl Losses {
         Self { lock, ..self }
     }
 
-    /// A read of `what` failed. That there is nothing to read is no fault; most others pass and are
-    /// counted. A device that is gone stays ready for ever: then `broken` says so.
+    /// Records a failed read of `what`. An empty queue is no fault, and most other errors are
+    /// transient and only counted. A removed device would stay ready forever, so it is reported in
+    /// `broken`.
     pub fn not_read(&mut self, what: &str, error: &io::Error, broken: &mut Option<anyhow::Error>) {
         use io::ErrorKind::{Interrupted, WouldBlock};
         if matches!(error.kind(), WouldBlock | Interrupted) {
@@ -115,9 +116,9 @@ impl Losses {
         }
     }
 
-    /// Sends one UDP payload, with this traffic class outside, so that nobody on the way may cut it if
-    /// it is to go `whole`. Gives false if the system knows that the path does not take it so; then it
-    /// goes in pieces this once, for the datagram in it is no longer there.
+    /// Sends one UDP payload with this traffic class in the outer header; `whole` forbids
+    /// fragmentation. Returns false if the system knows that the path MTU is too small. The payload
+    /// then leaves in fragments this once, because the inner packet is no longer available.
     pub fn send(
         &mut self,
         sockets: &Sockets,
@@ -139,9 +140,9 @@ impl Losses {
     }
 }
 
-/// Takes packets whose paths are streams.
+/// A sink of packets whose paths are TCP streams.
 pub trait Carrier {
-    /// Takes one ESP packet, if there is room for it.
+    /// Sends one ESP packet, if there is room for it.
     fn pass(&mut self, path: Path, packet: &[u8]);
 }
 
@@ -156,11 +157,11 @@ pub struct Outlet<'a> {
     sockets: &'a mut Sockets,
     tun: Option<&'a mut Bulk>,
     streams: &'a mut dyn Carrier,
-    /// Where losses are counted.
+    /// Counters of losses.
     losses: &'a mut Losses,
-    /// What happens to packets on purpose.
+    /// Deliberate faults.
     faults: &'a mut Option<Faults>,
-    /// Paths that packets were too long for.
+    /// Paths whose MTU was too small for a packet.
     too_short: BTreeSet<Path>,
 }
 
@@ -181,8 +182,8 @@ impl<'a> Outlet<'a> {
         }
     }
 
-    /// Ends the batch: whatever waits leaves, or is delivered. Gives the paths that packets were too long
-    /// for.
+    /// Ends the batch: queued packets are sent or delivered. Returns the paths whose MTU was too
+    /// small.
     pub fn finish(mut self) -> BTreeSet<Path> {
         self.leave();
         if let Some(tun) = &mut self.tun {
@@ -191,7 +192,7 @@ impl<'a> Outlet<'a> {
         self.too_short
     }
 
-    /// Sends what waits, one by one where it cannot leave together.
+    /// Sends queued packets, one by one if the system refuses them together.
     fn leave(&mut self) {
         let Some((path, header)) = self.sockets.run.destination() else {
             return;
@@ -213,8 +214,8 @@ impl<'a> Outlet<'a> {
 }
 
 impl Sink for Outlet<'_> {
-    /// A stream has no ECN field for each packet, and its packets are not to be of several classes (RFC
-    /// 9329 sections 9.3 and 9.5).
+    /// A stream has no ECN field per packet, and its packets should have a single class (RFC 9329
+    /// sections 9.3 and 9.5).
     fn transmit(&mut self, packet: &mut Packet, path: Path) {
         if path.is_stream() {
             return self.streams.pass(path, packet.octets());
@@ -242,7 +243,7 @@ impl Sink for Outlet<'_> {
         self.losses.delivered += self.tun.as_mut().map_or(1, push);
     }
 
-    /// The kernel does, or the device's other end here: [`os::Bulk::push`].
+    /// The kernel completes checksums, or the user-space end of the device: [`os::Bulk::push`].
     fn makes_checksums(&self) -> bool {
         true
     }

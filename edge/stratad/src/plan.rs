@@ -1,4 +1,4 @@
-//! What the configuration protects: the routes into the tunnel, and what is locked.
+//! The traffic that the configuration protects: the routes into the tunnel, and the lock.
 
 use crate::inside::Inside;
 use config::{Addressing, Config, Leak, Peer, Tcp};
@@ -8,7 +8,7 @@ use os::routes::{Plan, Service};
 use os::{Lock, Prefix};
 use std::net::{IpAddr, SocketAddr};
 
-/// What is protected and what goes around the tunnel.
+/// Returns the protected prefixes and the exceptions that go around the tunnel.
 pub fn plan(config: &Config, inside: &Inside) -> Plan {
     let addresses: Vec<IpAddr> = config
         .tunnel
@@ -19,12 +19,12 @@ pub fn plan(config: &Config, inside: &Inside) -> Plan {
     let protected = config.peers.iter().flat_map(|peer| {
         let addresses = &addresses;
         tunnels(peer, inside).flat_map(move |(mode, local, led)| {
-            // The address of ours that the tunnel carries is the one to be seen from.
+            // The source is an address of ours that the tunnel carries.
             let carried =
                 |address: &&IpAddr| local.iter().any(|local| local.contains(**address, 0, None));
             let outside: Vec<_> = local.iter().map(|local| local.first).collect();
             let ours = match (mode, &peer.addressing) {
-                // The device does not have it, and need not.
+                // The device does not have the outer address, and need not.
                 (Mode::Transport, _) => outside.as_slice(),
                 (_, Addressing::Requested) => inside.from(&peer.party.name),
                 (_, Addressing::Fixed | Addressing::Lent(_)) => addresses.as_slice(),
@@ -54,14 +54,16 @@ pub fn plan(config: &Config, inside: &Inside) -> Plan {
             .collect(),
         held: held(config),
     };
-    // Two tunnels may share a prefix; the route is one, and rather from an address of ours.
+    // Two tunnels may share a prefix. The prefix gets one route, preferably with a source address
+    // of ours.
     plan.protected
         .sort_by_key(|(prefix, source)| (*prefix, source.is_none()));
     plan.protected.dedup_by_key(|(prefix, _)| *prefix);
     plan
 }
 
-/// What is led into a peer's tunnels, one by one, by which mode, and what of ours goes by each.
+/// Returns the prefixes that are routed into a peer's tunnels, each with the mode of its tunnel and
+/// our selectors.
 fn tunnels<'c>(
     peer: &'c Peer,
     inside: &Inside,
@@ -75,7 +77,7 @@ fn tunnels<'c>(
     first.chain(others)
 }
 
-/// What is locked; `None` if every peer's prefixes may be open while no daemon runs.
+/// Returns the lock; `None` if the prefixes of all peers may be reachable while no daemon runs.
 pub fn lock(config: &Config, inside: &Inside) -> Option<Lock> {
     let Plan {
         bypassed,
@@ -101,7 +103,7 @@ pub fn lock(config: &Config, inside: &Inside) -> Option<Lock> {
     })
 }
 
-/// What is believed only out of tunnels; `None` without peers.
+/// Returns the traffic that is accepted only out of tunnels; `None` without peers.
 pub fn guard(config: &Config, inside: &Inside) -> Option<Guard> {
     let Plan {
         bypassed, services, ..
@@ -123,8 +125,8 @@ pub fn guard(config: &Config, inside: &Inside) -> Option<Guard> {
     })
 }
 
-/// What a peer's tunnels carry to us, whether they are up or not: all of `remote`, and of our addresses those that
-/// the peer lends us, if it does.
+/// Returns the traffic that a peer's tunnels carry to us, also while they are down: all of
+/// `remote`, to our selectors or, if the peer assigns our addresses, to those.
 fn flows(peer: &Peer, inside: &Inside) -> Vec<Flow> {
     let lent = inside.from(&peer.party.name).iter();
     let lent = lent.filter_map(|address| {
@@ -149,7 +151,7 @@ fn flows(peer: &Peer, inside: &Inside) -> Vec<Flow> {
         .collect()
 }
 
-/// What a pair of selectors has in common, by the prefixes of the far end.
+/// Returns the traffic that a pair of selectors has in common, one flow for each remote prefix.
 fn flow(local: &TrafficSelector, remote: &TrafficSelector) -> Vec<Flow> {
     let protocol = match (local.protocol, remote.protocol) {
         (0, protocol) | (protocol, 0) => protocol,
@@ -174,14 +176,14 @@ fn flow(local: &TrafficSelector, remote: &TrafficSelector) -> Vec<Flow> {
     sources.map(flow).collect()
 }
 
-/// Where streams lead that we begin.
+/// Returns the destinations of the TCP streams that we open.
 fn streams(config: &Config) -> Vec<SocketAddr> {
     let begun = config.peers.iter().filter(|peer| peer.tcp != Tcp::Off);
     let ends = begun.flat_map(|peer| Some(SocketAddr::new(peer.address?, peer.tcp_port)));
     ends.collect()
 }
 
-/// The prefixes of peers whose `leak` is `never`.
+/// Returns the prefixes of peers whose `leak` is `never`.
 fn held(config: &Config) -> Vec<Prefix> {
     let never = |peer: &&Peer| peer.leak == Leak::Never;
     let remote = config.peers.iter().filter(never).flat_map(Peer::all_remote);
@@ -194,7 +196,7 @@ fn held(config: &Config) -> Vec<Prefix> {
     held
 }
 
-/// What rules and nftables know of a protocol and its ports.
+/// Returns the form in which rules and nftables express a protocol and its ports.
 fn services(selector: &TrafficSelector) -> impl Iterator<Item = Service> + '_ {
     let ports = (selector.ports != (0..=u16::MAX)).then(|| selector.ports.clone());
     let prefixes = selector.prefixes().into_iter().map(prefix_of);

@@ -1,24 +1,25 @@
-//! A quota of lines: a peer can cause as many as it likes, and fills neither the disk
-//! nor the places of others.
+//! A quota of lines: a peer that can cause any number of them fills neither the disk nor the quotas
+//! of others.
 
 use model::Instant;
 use std::time::Duration;
 
-/// Lines that are written at once.
+/// Lines that may be written at once.
 const BURST: u32 = 64;
 
-/// How long each of them is made up for.
+/// Time after which one more line is available.
 const EACH: Duration = Duration::from_millis(250);
 
 #[derive(Default)]
 pub struct Quota {
-    /// When all lines are made up for.
+    /// Time at which the quota is full again.
     even: Instant,
     left_out: u64,
 }
 
 impl Quota {
-    /// Takes a line, and gives how many before it were left out. `None` if this one is left out as well.
+    /// Uses one line, and returns the number of lines omitted before it. `None` if this one is
+    /// omitted too.
     pub fn take(&mut self, now: Instant) -> Option<u64> {
         if self.even > now + EACH * BURST {
             self.left_out += 1;
@@ -28,7 +29,7 @@ impl Quota {
         Some(std::mem::take(&mut self.left_out))
     }
 
-    /// Whether nothing of it is used.
+    /// Returns true if the quota is unused.
     pub fn is_whole(&self, now: Instant) -> bool {
         self.even <= now
     }

@@ -1,10 +1,10 @@
-//! Reading the configuration again: what is different, in the words of the API.
+//! A reload of the configuration: the differences, in the types of the API.
 
 use config::{Config, Error, What};
 use control::{Change, ChangeKind, Effect, Failure, Fault, Reload, Response};
 use std::path::Path;
 
-/// What is different between the configuration that holds and a new one.
+/// Returns the differences between the running configuration and a new one.
 pub fn report(running: &Config, new: &Config) -> Reload {
     Reload {
         file: new.places.file().display().to_string(),
@@ -14,7 +14,7 @@ pub fn report(running: &Config, new: &Config) -> Reload {
     }
 }
 
-/// What a person should look at today.
+/// Returns the warnings that need a person's attention today.
 pub fn warnings(config: &Config) -> Vec<String> {
     let expiry = config::expiry(config.certificates(), &config.lists, config::today());
     let warnings = expiry.iter().chain(&config.warnings);
@@ -46,7 +46,7 @@ fn change(change: &config::Change) -> Change {
     }
 }
 
-/// Nothing changes: the file is not good.
+/// Returns the answer to a faulty file: nothing changes.
 pub fn refusal(file: &Path, error: &Error) -> Response {
     let faults = match error {
         Error::Invalid(faults) => &faults.faults,
@@ -70,7 +70,7 @@ pub fn refusal(file: &Path, error: &Error) -> Response {
     })
 }
 
-/// Tells the journal.
+/// Logs the result of a reload.
 pub fn journal(response: &Response) {
     match response {
         Response::Reload(reload) => {
@@ -140,7 +140,8 @@ licences = [{ node = "fa.example.net", zones = ["headers"], right = "read" }]
         config::load(&file).expect("it is good")
     }
 
-    /// What `config` says of a change and what the node does about it are written in two places.
+    /// `config` states the effect of a change and the node carries it out; this test keeps both in
+    /// step.
     #[test]
     fn exactly_what_is_said_to_be_made_anew_is_made_anew() {
         let name = format!("stratad-reload-{}", std::process::id());

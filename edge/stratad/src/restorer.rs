@@ -1,26 +1,27 @@
-//! Limit on how often the daemon puts back what other programs remove.
+//! A limit on how often the daemon restores state that other programs remove.
 //!
-//! A firewall that loads its rules, or a network manager that starts again, removes what it does not know. That is over
-//! at once, and what it removed is put back. A program that goes on removing would make a loop of the two: after
-//! [`MOST`] times within [`SPAN`] nothing is put back any more, and a person has to decide.
+//! A firewall that reloads its rules, or a network manager that restarts, removes foreign state
+//! once, and the daemon restores it. A program that keeps removing it would end up in a loop with
+//! the daemon. After [`MOST`] restorations within [`SPAN`] the daemon stops, and a person must
+//! decide.
 
 use model::{Deadline, Instant};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// How many times within [`SPAN`] the daemon puts something back.
+/// Most restorations within [`SPAN`].
 pub const MOST: usize = 3;
 
 /// The time for which a restoration counts.
 pub const SPAN: Duration = Duration::from_secs(60);
 
-/// Time for a program to finish what it removes, so that all of it is put back at once and counts once.
+/// Time for a program to complete its removals, so that a single restoration covers all of them.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Time between two comparisons, each of which lists routes and rules.
+/// Minimum time between two comparisons, each of which lists routes and rules.
 const APART: Duration = Duration::from_secs(1);
 
-/// When to compare what is installed with what ought to be, and whether to put back what is missing.
+/// Decides when to compare installed with expected state, and if missing state is restored.
 #[derive(Debug, Default)]
 pub struct Restorer {
     /// Time of the next comparison.
@@ -36,14 +37,14 @@ pub struct Restorer {
 pub enum Verdict {
     /// Nothing is missing.
     Intact,
-    /// Put it back.
+    /// Restore the missing state.
     Restore,
-    /// Warn, and leave it as it is.
+    /// Warn, and leave the state as it is.
     GiveUp,
 }
 
 impl Restorer {
-    /// Something may have been removed.
+    /// Records that something may have been removed.
     pub fn suspect(&mut self, now: Instant) {
         if self.gave_up || self.due.is_some() {
             return;
@@ -52,13 +53,13 @@ impl Restorer {
         self.due = Some(next.max(now + PAUSE));
     }
 
-    /// Time of the next comparison.
+    /// Returns the time of the next comparison.
     pub fn poll_timeout(&self) -> Option<Deadline> {
         let reason = "compare routes, rules and filters with what was removed";
         self.due.map(|at| Deadline { at, reason })
     }
 
-    /// Whether to compare now. The answer is yes once for each suspicion.
+    /// Returns true if a comparison is due, once for each suspicion.
     pub fn is_due(&mut self, now: Instant) -> bool {
         let due = self.due.take_if(|due| *due <= now).is_some();
         if due {
@@ -67,7 +68,7 @@ impl Restorer {
         due
     }
 
-    /// What to do about the result of a comparison.
+    /// Decides on the result of a comparison.
     pub fn judge(&mut self, is_intact: bool, now: Instant) -> Verdict {
         if is_intact {
             return Verdict::Intact;
@@ -82,7 +83,7 @@ impl Restorer {
     }
 }
 
-/// What a person is told of what is missing: a table may have had thousands of routes.
+/// Shortens a list of missing state for a person: a table may have had thousands of routes.
 pub fn shorten(mut missing: Vec<String>) -> Vec<String> {
     const MOST: usize = 8;
     let more = missing.len().saturating_sub(MOST);
@@ -91,7 +92,7 @@ pub fn shorten(mut missing: Vec<String>) -> Vec<String> {
     missing
 }
 
-/// What a person is told once this is put back no more.
+/// Returns the warning after the last restoration.
 pub fn warning(missing: &[String]) -> String {
     format!(
         "another program removed {} times within {} s what stratad had installed, and it is no longer put back: {}; packets \
@@ -111,7 +112,7 @@ mod tests {
         Instant::from_origin(Duration::from_millis(milliseconds))
     }
 
-    /// The time of the comparison that a removal leads to, and what that one leads to.
+    /// Returns the time of the comparison after a removal, and its verdict.
     fn removal(restorer: &mut Restorer, now: Instant) -> Option<(Instant, Verdict)> {
         restorer.suspect(now);
         let due = restorer.poll_timeout()?.at;

@@ -1,4 +1,4 @@
-//! From what a person wrote to what a [`node::Node`] needs.
+//! Conversion of the configuration to that of a [`node::Node`].
 
 use crate::mobile;
 use config::{Action, Addressing, Child, Config, Handover, Party, Peer, Stance, Start};
@@ -8,13 +8,13 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a licensed node may keep a grant's keys without hearing of its gateway again.
+/// Time that a licensed node may keep a grant's keys without hearing from its gateway.
 const GRANT_LIFETIME: Duration = Duration::from_secs(8 * 3600);
 
 /// Replay window of composite SAs: room for a cache of a second at 4,000 packets/s.
 const WINDOW: u32 = 4096;
 
-/// The node that a configuration asks for.
+/// Returns the node's configuration.
 pub fn node(config: &Config) -> node::Config {
     let vpn = config.peers.iter().map(|peer| vpn_peer(peer, config));
     let licensed = config.licensed.iter().map(|licensed| {
@@ -44,8 +44,8 @@ pub fn node(config: &Config) -> node::Config {
         ike_port: config.listen.ike,
         natt_port: config.listen.nat,
         workers: config.tunnel.workers,
-        // Who listens everywhere tells nobody where else: that would disclose every network it is in
-        // (RFC 4555 section 5.5).
+        // A node that listens at all addresses announces none: that would disclose every network it
+        // is in (RFC 4555 section 5.5).
         addresses: config.listen.addresses.clone(),
         fragment: config.listen.fragment,
         elsewhere: config.redirect.map(|redirect| node::Elsewhere {
@@ -101,7 +101,7 @@ pub fn node(config: &Config) -> node::Config {
     }
 }
 
-/// Where the nodes are that have licences nowhere else.
+/// Returns the places of nodes whose licences apply nowhere else.
 fn places(peer: &Peer) -> node::Places {
     let slots = peer.zones.slots.iter();
     node::Places {
@@ -125,7 +125,7 @@ fn level_choice(peer: &Peer) -> LevelChoice {
     }
 }
 
-/// Of so many in a second.
+/// Returns the interval between packets at a rate per second.
 fn interval(rate: u16) -> Duration {
     Duration::from_secs(1) / u32::from(rate.max(1))
 }
@@ -200,14 +200,15 @@ fn ppk(from: &config::Ppk) -> node::Ppk {
     }
 }
 
-/// The pools of a configuration.
+/// Returns the pools of a configuration.
 pub fn pools(config: &Config) -> Vec<node::Pool> {
     let pools = config.pools.iter();
     pools.map(|from| pool(from, config)).collect()
 }
 
-/// Our own addresses are not lent, nor those that no host may have: of an IPv4 prefix the first and
-/// the last (RFC 1122 section 3.2.1.3), of an IPv6 prefix the first (RFC 4291 section 2.6.1).
+/// Converts a pool. Our own addresses are never leased, nor addresses that no host may have: the
+/// first and last of an IPv4 prefix (RFC 1122 section 3.2.1.3), and the first of an IPv6 prefix
+/// (RFC 4291 section 2.6.1).
 fn pool(from: &config::Pool, config: &Config) -> node::Pool {
     let wide = |prefix: &&config::Prefix| match prefix.address() {
         IpAddr::V4(_) => prefix.length() < 31,
@@ -275,7 +276,7 @@ fn credential(from: &config::Credential) -> node::Credential {
     }
 }
 
-/// The private key, as the node borrows it.
+/// The private key, as the node uses it.
 #[derive(Debug)]
 struct Key(Arc<config::PrivateKey>);
 

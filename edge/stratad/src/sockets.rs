@@ -1,4 +1,4 @@
-//! The sockets that IKE and ESP come and go by, those of one thread.
+//! The sockets of one thread for IKE and ESP.
 
 use config::{Config, Mobility, Offload};
 use model::{Encapsulation, Path};
@@ -8,22 +8,22 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroU8;
 
-/// One for each address to listen on, or for each family there is.
+/// Sockets of each kind: one per listening address, or one per address family.
 pub struct Sockets {
-    /// For IKE alone.
+    /// Sockets for IKE only.
     pub ike: Vec<Datagrams>,
     /// For IKE and ESP (RFC 3948).
     pub natt: Vec<Datagrams>,
-    /// For ESP without UDP, where that is wanted.
+    /// Sockets for ESP without UDP, if configured.
     pub esp: Vec<Datagrams>,
-    /// Packets that wait to leave together.
+    /// Packets queued to leave together.
     pub run: Run,
     offload: Offload,
 }
 
 impl Sockets {
-    /// Those of the main thread. Where there are others, the kernel shares out ESP by SPI, and IKE, whose
-    /// packets have zeros there, is for this one.
+    /// Opens the sockets of the main thread. With several threads, the kernel distributes ESP by
+    /// SPI; IKE, which has zeros at that position, goes to the main thread.
     pub fn open(config: &Config) -> Result<Self, Error> {
         let workers = config.tunnel.workers;
         let alone = workers == NonZeroU8::MIN;
@@ -45,8 +45,8 @@ impl Sockets {
         Ok(sockets)
     }
 
-    /// Those of another thread, which are to be opened in the order of its number. What comes without UDP cannot
-    /// be shared out: it is for the main thread.
+    /// Opens the sockets of another thread; call it in the order of thread numbers. ESP without UDP
+    /// cannot be distributed, so the main thread receives it.
     pub fn beside(config: &Config) -> Result<Self, Error> {
         let natt = |address| SocketAddr::new(address, config.listen.nat);
         Ok(Self {
@@ -60,8 +60,8 @@ impl Sockets {
         })
     }
 
-    /// Sends what a datagram is to carry from the socket of the path's local port and family, with this
-    /// traffic class outside, and perhaps so that nobody on the way may cut it.
+    /// Sends a payload from the socket of the path's local port and family, with this traffic class
+    /// in the outer header; `whole` forbids fragmentation.
     pub fn send(&self, path: Path, class: u8, whole: bool, payload: &[u8]) -> io::Result<()> {
         let socket = self.socket(path)?;
         match whole {
@@ -80,8 +80,8 @@ impl Sockets {
         sockets.find(fits).ok_or_else(none)
     }
 
-    /// Sends what waits to leave together. Gives how many packets were sent, from the first; an error if none
-    /// was. All of them still wait.
+    /// Sends the queued packets together. Returns the number of packets sent, from the first; an
+    /// error if none was. All of them stay queued.
     pub fn send_run(&self) -> io::Result<usize> {
         let (destination, together) = (self.run.destination(), self.run.together());
         let (Some((path, header)), Some((length, octets))) = (destination, together) else {
@@ -90,13 +90,13 @@ impl Sockets {
         self.socket(path)?.send_run(path, header, length, octets)
     }
 
-    /// Whether packets leave together where they can.
+    /// Returns true if packets are sent together where possible.
     pub fn gathers(&self) -> bool {
         self.offload == Offload::Auto
     }
 }
 
-/// Sockets without UDP, if the configuration wants any.
+/// Opens sockets without UDP, if the configuration asks for them.
 fn bare(
     config: &Config,
     bind: impl Fn(IpAddr) -> Result<Datagrams, Error>,
@@ -107,8 +107,8 @@ fn bare(
     }
 }
 
-/// Sockets of one kind: one for each address to listen on, or one for each family there is. A mobile node listens at its
-/// home address.
+/// Opens sockets of one kind: one per listening address, or one per address family. A mobile node
+/// listens at its home address.
 fn listen(
     config: &Config,
     bind: impl Fn(IpAddr) -> Result<Datagrams, Error>,
@@ -117,7 +117,7 @@ fn listen(
     if !listen.is_empty() {
         return listen.iter().copied().map(bind).collect();
     }
-    // From another address a tunnel would end with the next move.
+    // A tunnel from another address would end with the next move.
     if let Some(Mobility::MobileNode(node)) = &config.mobility {
         return bind(node.home_address.into()).map(|socket| vec![socket]);
     }
@@ -134,7 +134,7 @@ fn listen(
         .collect()
 }
 
-/// Whether a socket can send on a path: same family, and bound to no other address.
+/// Returns true if a socket can send on a path: same family, and not bound to another address.
 fn serves(bound: SocketAddr, path: Path) -> bool {
     let local = path.local.ip();
     bound.is_ipv4() == path.remote.is_ipv4()

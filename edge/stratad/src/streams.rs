@@ -1,15 +1,15 @@
-//! IKE and ESP in streams of TCP (RFC 9329): who holds which connection, and what one may cost.
+//! IKE and ESP in streams of TCP (RFC 9329): the connections, their owners and their limits.
 //!
-//! The node sends along paths; a path of TCP is the name of a connection. What is of IKE makes the
-//! connection if it is one of ours to make, and waits for it; what is of ESP does not wait. There is
-//! room for little of it behind a full socket: more would only arrive too late, and the transport
-//! above slows down when packets are lost, as it does behind any router.
+//! The node sends along paths; a TCP path identifies a connection. An IKE message opens the
+//! connection if this end may open it, and is queued until it is established. An ESP packet is
+//! never queued for that. Little ESP is buffered behind a full socket: more would only arrive too
+//! late, and the transport above slows down when packets are lost, as it does behind any router.
 //!
-//! **What strangers cost.** Anybody can connect. A connection that no IKE SA uses is closed after
-//! [`GRACE`], be it that nothing was said in it or nonsense, that what was said led to nothing, or
-//! that the SA is gone. Until then it is a stranger's, and of these there are few, and fewer from one
-//! network; the oldest of the most crowded one gives way to the next. What each can make us hold is one
-//! message.
+//! **Limits for unknown peers.** Any host can connect. A connection without an IKE SA is closed
+//! after [`GRACE`]: whether it carried nothing, nonsense or an exchange that failed, or its SA has
+//! ended. Until then it counts as one of an unknown peer. The number of such connections is
+//! limited, in total and per network. A new one evicts the oldest of the most crowded network. Each
+//! can make us buffer at most one message.
 
 use crate::unproved;
 use config::Config;
@@ -23,18 +23,18 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 use wire::stream::{self, PREFIX, Reader};
 
-/// How long a connection is kept that no IKE SA uses: "5-10 seconds is a good compromise" (RFC 9329
+/// Time that a connection without an IKE SA is kept: "5-10 seconds is a good compromise" (RFC 9329
 /// section 6.3.1).
 const GRACE: Duration = Duration::from_secs(10);
 
-/// How often it is looked which are used.
+/// Interval between checks for unused connections.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Connections that others made, beside one for each peer: but never more than half of the descriptors.
+/// Most incoming connections, in addition to one per peer; never more than half of the descriptors.
 const MOST: usize = 512;
 
-/// Those among them that no IKE SA uses. A newcomer from the same network has to wait until those before it
-/// have had the time to say something.
+/// Limits on incoming connections without an IKE SA. A connection may evict an older one of its own
+/// network only after that one has had time to send something.
 const STRANGERS: Room = Room {
     total: 128,
     per_site: 64,
@@ -42,33 +42,33 @@ const STRANGERS: Room = Room {
     patience: Duration::from_secs(2),
 };
 
-/// Octets of ESP that wait for one socket.
+/// Octets of ESP that are buffered for one socket.
 const ESP_ROOM: usize = 64 << 10;
 
-/// Octets that wait at all: IKE is kept while ESP is dropped.
+/// Octets that are buffered for one socket in total: IKE is kept while ESP is dropped.
 const IKE_ROOM: usize = 256 << 10;
 
-/// So many messages in a row that are of no SA mean that both ends have lost count of the octets (RFC
-/// 9329 section 6.1).
+/// Consecutive messages without an SA after which both ends are assumed to have lost message
+/// framing (RFC 9329 section 6.1).
 const VAIN: usize = 1000;
 
-/// Reads from one connection before the others get their turn.
+/// Reads from one connection before the others are served.
 const TURNS: usize = 4;
 
-/// What was closed, refused or lost, since the start.
+/// Connections and packets that were closed, refused or lost since the start.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
-    /// Connections that were not taken, because there were too many.
+    /// Connections refused because there were too many.
     pub refused: u64,
-    /// Connections that no IKE SA used and that gave way to those of less crowded networks.
+    /// Connections without an IKE SA that were evicted for one of a less crowded network.
     pub gave_way: u64,
-    /// Connections of others that were closed because no IKE SA used them.
+    /// Incoming connections closed because no IKE SA used them.
     pub unused: u64,
-    /// Connections in which something stood that nobody can read.
+    /// Connections closed because of unreadable content.
     pub corrupt: u64,
-    /// Packets that did not fit into a socket any more.
+    /// Packets dropped because the socket's buffer was full.
     pub full: u64,
-    /// Packets for connections that are not there.
+    /// Packets dropped because their connection did not exist.
     pub gone: u64,
 }
 
@@ -76,45 +76,46 @@ pub struct Counts {
 pub struct Streams {
     listeners: Vec<Listener>,
     held: BTreeMap<u64, Held>,
-    /// By their paths; one that we have made also by that without our address.
+    /// Connections by path. An outgoing connection is also listed under its path without our
+    /// address.
     named: BTreeMap<Path, u64>,
-    /// The token of the next one.
+    /// Token of the next connection.
     next: u64,
-    /// Those with something to write.
+    /// Connections with data to write.
     dirty: BTreeSet<u64>,
     lost: VecDeque<Path>,
     look: Option<Instant>,
-    /// Connections of others that no IKE SA uses.
+    /// Incoming connections without an IKE SA.
     strangers: Strangers<u64>,
     /// Addresses of configured peers.
     peers: BTreeSet<IpAddr>,
-    /// Descriptors that the process may have.
+    /// Most file descriptors of the process.
     files: u64,
-    /// Connections that others may have made.
+    /// Most incoming connections.
     most: usize,
     buffer: Vec<u8>,
-    /// What went wrong.
+    /// Counters of failures.
     pub counts: Counts,
 }
 
 struct Held {
     stream: Stream,
     path: Path,
-    /// As the node asked for it, if it is one that we made.
+    /// The path as the node asked for it, for an outgoing connection.
     asked: Option<Path>,
     connected: bool,
     reader: Reader,
     waiting: Vec<u8>,
     interest: Interest,
-    /// Since when no IKE SA uses it.
+    /// Time since which no IKE SA has used the connection.
     unused: Option<Instant>,
-    /// Messages since the last that was of any use.
+    /// Messages since the last one that belonged to an SA.
     vain: usize,
 }
 
 impl Streams {
-    /// Listens, if the configuration says so. Connections get tokens from `first` on; the process may have so
-    /// many `files`.
+    /// Opens listeners if the configuration asks for them. Connections get tokens from `first` on;
+    /// `files` is the process's limit on descriptors.
     pub fn open(config: &Config, first: u64, files: u64) -> Result<Self, Error> {
         let port = config.listen.tcp;
         let listeners = port.map_or_else(|| Ok(Vec::new()), |port| listen(config, port));
@@ -141,20 +142,20 @@ impl Streams {
         }
     }
 
-    /// Has the peers of a configuration from now on. Connections stay.
+    /// Applies the peers of another configuration. Connections stay open.
     pub fn reconfigure(&mut self, config: &Config) {
         self.peers = unproved::addresses(config);
         let half = usize::try_from(self.files / 2).unwrap_or(usize::MAX);
         self.most = half.min(MOST + config.peers.len());
     }
 
-    /// Has those who connect waited for, under tokens from `first` on.
+    /// Registers the listeners with the poller, under tokens from `first` on.
     pub fn watch(&self, first: u64, poller: &Poller) -> io::Result<()> {
         let mut listeners = self.listeners.iter().zip(first..);
         listeners.try_for_each(|(listener, token)| poller.add(listener, token, Interest::Read))
     }
 
-    /// Takes whoever has connected.
+    /// Accepts new connections.
     pub fn accept(&mut self, listener: usize, poller: &Poller, now: Instant) {
         for _ in 0..TURNS {
             let Some(Ok(stream)) = self.listeners.get(listener).map(Listener::accept) else {
@@ -185,8 +186,8 @@ impl Streams {
         }
     }
 
-    /// Reads what has come on a connection, shows each message to `each`, and writes what waits. Gives
-    /// how many messages there were.
+    /// Reads from a connection, passes each message to `each`, and writes buffered data. Returns
+    /// the number of messages.
     pub fn handle(
         &mut self,
         ready: Ready,
@@ -228,7 +229,8 @@ impl Streams {
         messages
     }
 
-    /// What became of the messages that a connection gave last: whether one of them was of any use.
+    /// Records if any of the messages last read from a connection was useful. Closes the connection
+    /// after too many useless messages.
     pub fn judge(&mut self, token: u64, messages: usize, useful: bool) {
         let Some(held) = self.held.get_mut(&token) else {
             return;
@@ -240,7 +242,7 @@ impl Streams {
         }
     }
 
-    /// Sends an IKE message with its non-ESP marker, along a connection that is made if need be.
+    /// Sends an IKE message with its non-ESP marker, opening a connection if necessary.
     pub fn send(&mut self, path: Path, message: &[u8], poller: &Poller, now: Instant) {
         if !self.named.contains_key(&path) {
             self.connect(path, poller, now);
@@ -249,12 +251,12 @@ impl Streams {
         self.flush(poller);
     }
 
-    /// Sends an ESP packet if there is room for it. It leaves with the next [`Streams::flush`].
+    /// Sends an ESP packet if its buffer has room. It leaves with the next [`Streams::flush`].
     pub fn pass(&mut self, path: Path, packet: &[u8]) {
         self.push(path, packet, ESP_ROOM);
     }
 
-    /// Writes what waits, as far as sockets take it.
+    /// Writes buffered data, as far as sockets accept it.
     pub fn flush(&mut self, poller: &Poller) {
         for token in std::mem::take(&mut self.dirty) {
             let Some(held) = self.held.get_mut(&token) else {
@@ -270,12 +272,12 @@ impl Streams {
         }
     }
 
-    /// The next connection of ours that is lost or could not be made.
+    /// Returns the next outgoing connection that was lost or could not be established.
     pub fn poll_lost(&mut self) -> Option<Path> {
         self.lost.pop_front()
     }
 
-    /// When to call [`Streams::handle_timeout`].
+    /// Returns the time of the next call to [`Streams::handle_timeout`].
     pub fn poll_timeout(&self) -> Option<Deadline> {
         Some(Deadline {
             at: self.look?,
@@ -283,7 +285,8 @@ impl Streams {
         })
     }
 
-    /// Closes what no IKE SA uses, if it is time; `used` gives those that one does.
+    /// Closes connections without an IKE SA once their time is over; `used` returns the paths with
+    /// an IKE SA.
     pub fn handle_timeout<I: Iterator<Item = Path>>(
         &mut self,
         used: impl FnOnce() -> I,
@@ -314,12 +317,12 @@ impl Streams {
         self.look = (!self.held.is_empty()).then_some(now + PAUSE);
     }
 
-    /// Whether there is a place for one more, if need be that of another.
+    /// Returns true if there is room for one more connection, after evicting another if necessary.
     fn make_room(&mut self, from: Origin, now: Instant) -> bool {
         let theirs = self.held.values().filter(|held| held.asked.is_none());
         let room = match theirs.count() < self.most {
             true => STRANGERS,
-            // The others are in use.
+            // All connections have an IKE SA.
             false => Room {
                 total: 0,
                 ..STRANGERS
@@ -338,7 +341,7 @@ impl Streams {
         }
     }
 
-    /// Connects, unless the path is one that another has connected.
+    /// Opens a connection, unless the path belongs to an incoming one.
     fn connect(&mut self, path: Path, poller: &Poller, now: Instant) {
         let ours = self
             .listeners
@@ -376,7 +379,8 @@ impl Streams {
         self.look = self.look.or(Some(now + PAUSE));
     }
 
-    /// Whether it is, now that it can be written to; if it could not be made it is gone.
+    /// Returns true if a connection is established, once it is writable. A connection that failed
+    /// is removed.
     fn is_connected(&mut self, token: u64) -> bool {
         let Some(held) = self.held.get_mut(&token) else {
             return false;
@@ -406,7 +410,7 @@ impl Streams {
             return;
         };
         if held.waiting.len() + message.len() > room {
-            // What cannot be written is noticed by the next flush.
+            // The next flush notices a write error.
             let _ = held.write();
         }
         let fits = held.waiting.len() + message.len() <= room;
@@ -417,7 +421,7 @@ impl Streams {
         }
     }
 
-    /// Closes a connection. Of one that we made the node is told.
+    /// Closes a connection. The node is notified of an outgoing one.
     fn close(&mut self, token: u64) {
         if let Some(held) = self.forget(token) {
             self.lost.extend(held.asked.map(|_| held.path));
@@ -454,7 +458,7 @@ impl Held {
         result
     }
 
-    /// Waits for room as long as there is something to write.
+    /// Waits for writability while data is buffered.
     fn watch(&mut self, token: u64, poller: &Poller) -> io::Result<()> {
         let interest = match self.connected && self.waiting.is_empty() {
             true => Interest::Read,
@@ -468,7 +472,7 @@ impl Held {
     }
 }
 
-/// Sockets as there are for UDP.
+/// Opens listeners at the same addresses as the UDP sockets.
 fn listen(config: &Config, port: u16) -> Result<Vec<Listener>, Error> {
     let listen = &config.listen.addresses;
     if !listen.is_empty() {
@@ -494,7 +498,8 @@ mod tests {
     use os::netlink::Netlink;
     use std::time::Instant as Clock;
 
-    /// All of 127.0.0.0/8 is this host, so that connections may come from many.
+    /// Returns a loopback address. All of 127.0.0.0/8 is local, so connections can come from many
+    /// addresses.
     fn host(site: u8, host: u8) -> IpAddr {
         Ipv4Addr::new(127, 1, site, host).into()
     }
@@ -503,14 +508,14 @@ mod tests {
         streams: Streams,
         poller: Poller,
         to: SocketAddr,
-        /// What the other ends hold.
+        /// The client ends of the connections.
         clients: Vec<Stream>,
         now: Instant,
     }
 
     impl Server {
         fn new() -> Self {
-            // A namespace of its own has a loopback device that is down.
+            // The loopback device of a new namespace is down.
             let netlink = Netlink::open().unwrap();
             if !netlink.is_up("lo").unwrap() {
                 netlink.link_up("lo").unwrap();
@@ -527,7 +532,7 @@ mod tests {
             }
         }
 
-        /// Connects from an address; gives whether it was taken.
+        /// Connects from an address; returns true if the connection was accepted.
         fn connect(&mut self, from: IpAddr) -> bool {
             let from = SocketAddr::new(from, 0);
             let client = Stream::connect(from, self.to, None).unwrap();
@@ -567,7 +572,8 @@ mod tests {
         assert!(server.streams.counts.gave_way > 0);
     }
 
-    /// An orderly end would be kept by the kernel until the other end says that it has seen it.
+    /// After an orderly close, the kernel would keep the connection until the other end
+    /// acknowledges it.
     #[test]
     fn what_gives_way_is_reset() {
         let mut server = Server::new();

@@ -1,13 +1,13 @@
-//! Messages of IKE from initiators that have proved nothing, which ESP never waits for.
+//! IKE messages from unauthenticated initiators, which must never delay ESP.
 //!
-//! A key agreement or the check of a signature takes as long as hundreds of packets. So such messages wait in
-//! queues of bounded length. While packets flow they get one part in [`PARTS`] of the thread's time; without
-//! packets all that nothing else needs.
+//! A key agreement or a signature check takes as long as hundreds of packets. So such messages wait
+//! in queues of bounded length. While packets flow, the messages get one part in [`PARTS`] of the
+//! thread's time; without packets they get all the time that is left.
 //!
-//! **Forged addresses.** Messages whose senders receive at their addresses have a queue of their own, and go first.
-//! Of those that do not show it the newest goes first: an initiator whose message has waited for long has sent
-//! another one. Those that have to come again with a cookie wait for nothing: they are answered in the same turn,
-//! within a share of their own, or lost.
+//! **Forged addresses.** Messages from senders with a verified address have a queue of their own,
+//! and go first. Of the others the newest goes first: an initiator whose message has waited for
+//! long has sent another one. Messages that must return with a cookie are not queued: they are
+//! answered in the same turn, within a share of their own, or dropped.
 
 mod queue;
 mod share;
@@ -21,38 +21,38 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// Which part of the time messages get that wait, while packets flow.
+/// Divisor of the share of time for queued messages while packets flow.
 const PARTS: u32 = 8;
 
-/// Which part answers get that ask for cookies.
+/// Divisor of the share of time for cookie requests.
 const PARTS_FOR_COOKIES: u32 = 16;
 
-/// Packets flow until none came for so long.
+/// Silence after which packets no longer count as flowing.
 const LULL: Duration = Duration::from_micros(50);
 
-/// After so long the thread looks whether anything else is to be done.
+/// Time after which the thread checks for other work.
 pub const SLICE: Duration = Duration::from_micros(500);
 
-/// Messages of one turn that may be asked for cookies.
+/// Messages of one turn that may be answered with a cookie request.
 const MOST_UNPAID: usize = 1024;
 
-/// So many messages of senders that receive at their addresses go before one of the others.
+/// Messages from verified addresses that are handled before one of the others.
 const AHEAD: u32 = 7;
 
-/// What waits, and how much of the time was used.
+/// The queued messages, and the time that was spent on them.
 pub struct Unproved {
     reachable: Queue,
     unverified: Queue,
     unpaid: Vec<Message>,
-    /// Messages in a row that went before others.
+    /// Messages from verified addresses handled in a row.
     ahead: u32,
     handling: Share,
     asking: Share,
-    /// Until when packets count as flowing.
+    /// End of the time in which packets count as flowing.
     busy: Instant,
-    /// Addresses of configured peers, which have places of their own.
+    /// Addresses of configured peers, which have places of their own in the queues.
     peers: BTreeSet<IpAddr>,
-    /// Messages that found no place, or gave way to others.
+    /// Messages dropped because the queue was full, or evicted for others.
     pub lost: u64,
 }
 
@@ -72,24 +72,24 @@ impl Default for Unproved {
     }
 }
 
-/// Where peers are that have an address.
+/// Returns the configured addresses of peers.
 pub fn addresses(config: &Config) -> BTreeSet<IpAddr> {
     let addresses = config.peers.iter().filter_map(|peer| peer.address);
     addresses.collect()
 }
 
 impl Unproved {
-    /// Has these peers from now on.
+    /// Applies the peers of another configuration.
     pub fn reconfigure(&mut self, config: &Config) {
         self.peers = addresses(config);
     }
 
-    /// Packets were sealed, opened or passed.
+    /// Records that packets were sealed, opened or forwarded.
     pub fn note_packets(&mut self, now: Instant) {
         self.busy = now + LULL;
     }
 
-    /// Has a message wait, if there is a place.
+    /// Queues a message, if there is room.
     pub fn push(&mut self, sender: Sender, path: Path, message: &[u8], now: Instant) {
         let from = Origin::new(path.remote.ip(), &self.peers);
         let message = (path, message.to_vec());
@@ -105,7 +105,8 @@ impl Unproved {
         self.lost += u64::from(lost);
     }
 
-    /// The next message to ask for a cookie. Where there is no time for it, it is lost with all others.
+    /// Returns the next message to answer with a cookie request. If the share of time is used up,
+    /// all of them are dropped.
     pub fn pop_unpaid(&mut self, now: Instant) -> Option<Message> {
         if self.is_busy(now) && self.asking.next(now) > now {
             self.lost += self.unpaid.len() as u64;
@@ -114,7 +115,7 @@ impl Unproved {
         self.unpaid.pop()
     }
 
-    /// The next message, if it is to be handled now.
+    /// Returns the next message, if it should be handled now.
     pub fn pop(&mut self, now: Instant) -> Option<Message> {
         if self.next(now)? > now {
             return None;
@@ -132,7 +133,7 @@ impl Unproved {
         newest.or_else(|| self.reachable.pop_oldest())
     }
 
-    /// When the next message is to be handled, if any waits.
+    /// Returns the time at which the next message should be handled, if any is queued.
     pub fn next(&self, now: Instant) -> Option<Instant> {
         if self.reachable.is_empty() && self.unverified.is_empty() {
             return None;
@@ -143,19 +144,20 @@ impl Unproved {
         })
     }
 
-    /// A message has been handled, in this time.
+    /// Records the time that the handling of a message took.
     pub fn took(&mut self, began: Instant, ended: Instant) {
         self.handling.took(began, ended);
         self.note_work(began, ended);
     }
 
-    /// A message has been asked for a cookie, in this time.
+    /// Records the time that a cookie request took.
     pub fn asked(&mut self, began: Instant, ended: Instant) {
         self.asking.took(began, ended);
         self.note_work(began, ended);
     }
 
-    /// While the thread works at messages it sees no packets, which is no lull.
+    /// Extends the busy period: while the thread handles messages it sees no packets, which is no
+    /// lull.
     fn note_work(&mut self, began: Instant, ended: Instant) {
         if self.is_busy(began) {
             self.busy += ended - began;
@@ -173,16 +175,16 @@ mod tests {
     use share::BURST;
     use std::net::{Ipv6Addr, SocketAddr};
 
-    /// A thread with a clock of its own.
+    /// A thread with a virtual clock.
     struct Thread {
         unproved: Unproved,
         now: Instant,
-        /// How long packets and messages took.
+        /// Time spent on packets and on messages.
         packets: Duration,
         messages: Duration,
-        /// When messages of which sender were handled.
+        /// The senders of handled messages, and the times.
         handled: Vec<(IpAddr, Instant)>,
-        /// How many were asked for a cookie.
+        /// Number of cookie requests.
         asked: u64,
     }
 
@@ -204,7 +206,7 @@ mod tests {
             self.unproved.push(sender, path, &[7; 400], self.now);
         }
 
-        /// Packets, and then messages that take so long each.
+        /// Spends time on packets, and then on messages that take `each`.
         fn turn(&mut self, packets: Duration, each: Duration) {
             self.now += packets;
             self.packets += packets;
@@ -281,7 +283,7 @@ mod tests {
         assert!(thread.messages <= most, "{:?}", thread.messages);
         assert!(thread.messages >= most * 9 / 10, "and they get that");
         assert_eq!(thread.asked + thread.unproved.lost, 4000 * 300);
-        // Others have their own time.
+        // Messages from verified addresses have their own share.
         thread.arrive(Sender::Reachable, subnet(1));
         thread.turn(PACKETS, each);
         assert_eq!(thread.order(), [subnet(1)]);
@@ -303,7 +305,8 @@ mod tests {
             thread.turn(Duration::ZERO, each);
         }
         assert_eq!(thread.handled.len(), 1000);
-        // When packets come, the next message waits for those of the last few milliseconds alone.
+        // When packets arrive, the next message waits only for the work of the last few
+        // milliseconds.
         thread.arrive(Sender::Reachable, subnet(1));
         for _ in 0..24 {
             thread.turn(PACKETS, each);
@@ -311,7 +314,7 @@ mod tests {
         assert_eq!(thread.handled.len(), 1001);
     }
 
-    /// The thread sleeps until then, and does not ask again and again.
+    /// The thread sleeps until then, and does not poll.
     #[test]
     fn what_has_to_wait_says_until_when() {
         let mut thread = Thread::new();

@@ -1,4 +1,4 @@
-//! The node's state in the words of the API.
+//! The node's state in the types of the API.
 
 mod mobile_ip;
 mod zones;
@@ -17,7 +17,7 @@ use model::{Exchanges, Instant, TrafficSelector};
 use node::{ChildStatus, Node, PathsStatus, PeerStatus};
 use std::collections::BTreeMap;
 
-/// `strata status`.
+/// Returns the answer to `strata status`.
 pub fn status(
     facts: &Facts,
     node: &Node,
@@ -58,7 +58,7 @@ pub fn status(
     }
 }
 
-/// `strata leases`.
+/// Returns the answer to `strata leases`.
 pub fn leases(facts: &Facts, node: &Node) -> Leases {
     let all: Vec<_> = node.leases().collect();
     let pools = facts.pools.iter().map(|pool| {
@@ -97,7 +97,7 @@ fn lease(lease: &model::Lease) -> Lease {
     }
 }
 
-/// How far a peer is.
+/// Returns the state of a peer.
 pub fn state(peer: &PeerStatus) -> PeerState {
     match peer.state {
         node::PeerState::Down => PeerState::Down,
@@ -178,7 +178,7 @@ fn exchanges(exchanges: &Exchanges) -> Vec<String> {
     group.chain(kems).collect()
 }
 
-/// Traffic selectors as a person writes them.
+/// Formats traffic selectors for people.
 pub fn texts(selectors: &[TrafficSelector]) -> Vec<String> {
     selectors.iter().map(ToString::to_string).collect()
 }
@@ -198,7 +198,7 @@ const fn congestion(counted: node::Congestion) -> Congestion {
     }
 }
 
-/// Everything that was dropped, whoever dropped it.
+/// Returns all drop counters, of every engine and of the system.
 fn drops(node: &Node, losses: &Losses) -> BTreeMap<String, u64> {
     let esp = node.esp_counters();
     let esp = esp
@@ -222,7 +222,7 @@ fn drops(node: &Node, losses: &Losses) -> BTreeMap<String, u64> {
     drops
 }
 
-/// `strata paths`.
+/// Returns the answer to `strata paths`.
 pub fn paths(node: &Node) -> Paths {
     let mut tunnels: Vec<_> = node.paths().iter().map(tunnel_paths).collect();
     tunnels.sort_by(|a, b| a.name.cmp(&b.name));
@@ -263,7 +263,7 @@ fn tunnel_paths(status: &PathsStatus) -> TunnelPaths {
     }
 }
 
-/// What packets go in.
+/// Returns the encapsulation of packets.
 pub const fn carrier(carrier: model::Carrier) -> Carrier {
     match carrier {
         model::Carrier::Udp => Carrier::Udp,

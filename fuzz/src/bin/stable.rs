@@ -1,5 +1,6 @@
-//! Fuzzing without a nightly compiler, for so many seconds with each target: the seeds, changed at
-//! random. It sees no coverage, so it finds less than `./x fuzz`, but it finds it everywhere.
+//! Fuzzing without a nightly compiler: runs each target for some seconds on randomly mutated seeds.
+//!
+//! It sees no coverage, so it finds less than `./x fuzz`, but it runs everywhere.
 //!
 //! `cargo run -p fuzz --bin stable -- SECONDS [TARGET]`
 
@@ -35,10 +36,10 @@ fn fuzz_for((name, run): Target, time: Duration) {
     println!("{name}: {executions} executions");
 }
 
-/// Executions of a target even if its time is over.
+/// Minimum executions of a target, whatever the time.
 const LEAST: u64 = 1000;
 
-/// Runs it; if it panics, the octets are kept.
+/// Runs a target; if it panics, keeps the octets in a file.
 fn run_or_tell(name: &str, run: fn(&[u8]), octets: &[u8]) {
     if let Err(panic) = std::panic::catch_unwind(|| run(octets)) {
         let file = std::env::temp_dir().join(format!("strata-fuzz-{name}.crash"));
@@ -61,7 +62,7 @@ fn seeds(name: &str) -> Vec<Vec<u8>> {
     files.into_iter().map(read).collect()
 }
 
-/// A seed, changed in up to eight places.
+/// Returns a seed with up to eight mutations.
 fn changed(seeds: &[Vec<u8>], dice: &mut Dice) -> Vec<u8> {
     let mut octets = seeds[dice.roll(seeds.len())].clone();
     for _ in 0..dice.roll(9) {
@@ -84,7 +85,7 @@ fn changed(seeds: &[Vec<u8>], dice: &mut Dice) -> Vec<u8> {
     octets
 }
 
-/// Numbers that are random enough, and the same every time.
+/// A generator of numbers that are random enough and repeatable.
 struct Dice(u64);
 
 impl Dice {

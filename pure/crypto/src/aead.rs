@@ -14,7 +14,7 @@ pub const ICV_LEN: usize = 16;
 /// Octets of a nonce: 4 of salt, then 8 of IV (RFC 4106 section 4).
 pub const NONCE_LEN: usize = 12;
 
-/// Which cipher, with which key length.
+/// An AEAD cipher with its key length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AeadAlgorithm {
     /// AEAD_AES_128_GCM.
@@ -26,7 +26,7 @@ pub enum AeadAlgorithm {
 }
 
 impl AeadAlgorithm {
-    /// Octets of key, without salt.
+    /// Returns the length of the key in octets, without salt.
     pub const fn key_len(self) -> usize {
         match self {
             Self::Aes128Gcm => 16,
@@ -35,10 +35,10 @@ impl AeadAlgorithm {
     }
 }
 
-/// One key, expanded. Whoever has expanded it wipes it when it is dropped.
+/// An expanded key. The implementation that expanded the key wipes it when it is dropped.
 ///
-/// The nonce is an argument because in ESP and IKEv2 it is the packet's number; that a pair of key
-/// and nonce seals only once is the promise of whoever counts those numbers.
+/// The nonce is an argument because in ESP and IKEv2 it derives from the packet's number. The
+/// caller that counts those numbers guarantees that a key and a nonce seal only once.
 pub struct Aead {
     algorithm: AeadAlgorithm,
     key: Key,
@@ -46,12 +46,12 @@ pub struct Aead {
 
 enum Key {
     AwsLc(LessSafeKey),
-    /// That of another [`Provider`].
+    /// A key of another [`Provider`].
     Other(Box<dyn ExpandedKey>),
 }
 
 impl Aead {
-    /// Expands `key`, which is without salt, by the process's [`provider`] if there is one.
+    /// Expands `key`, which is without salt, with the process's [`provider`] if there is one.
     pub fn new(algorithm: AeadAlgorithm, key: &[u8]) -> Result<Self, BadKey> {
         match provider() {
             Some(provider) => Self::by(provider, algorithm, key),
@@ -59,7 +59,7 @@ impl Aead {
         }
     }
 
-    /// The same by this provider, or by AWS-LC if it does not have the algorithm.
+    /// Expands `key` with this provider, or with AWS-LC if it does not support the algorithm.
     pub fn by(
         provider: &dyn Provider,
         algorithm: AeadAlgorithm,
@@ -94,7 +94,7 @@ impl Aead {
     /// Encrypts `in_out` in place and authenticates it together with `aad`.
     ///
     /// # Panics
-    /// If `in_out` is longer than the cipher allows, 64 GiB and more: no packet is.
+    /// If `in_out` is longer than the cipher allows, 64 GiB or more. No packet is that long.
     pub fn seal(&self, nonce: &[u8; NONCE_LEN], aad: &[u8], in_out: &mut [u8]) -> [u8; ICV_LEN] {
         let key = match &self.key {
             Key::AwsLc(key) => key,
@@ -108,7 +108,8 @@ impl Aead {
     }
 
     /// Checks `icv` over `aad` and `in_out`, and decrypts `in_out` in place. An ICV of another
-    /// length is a wrong one. After an error `in_out` is zeros: nothing unauthenticated is released.
+    /// length is a wrong one. After an error `in_out` is zeros, so nothing unauthenticated is
+    /// released.
     pub fn open(
         &self,
         nonce: &[u8; NONCE_LEN],
@@ -140,17 +141,17 @@ impl fmt::Debug for Aead {
     }
 }
 
-/// The caller brought a key of the wrong length.
+/// The key has the wrong length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("a key of {found} octets, where the cipher takes {expected}")]
 pub struct BadKey {
-    /// Octets the cipher takes.
+    /// Octets that the cipher takes.
     pub expected: usize,
-    /// Octets there were.
+    /// Octets of the given key.
     pub found: usize,
 }
 
-/// The packet is not what the holder of the key sealed. Nothing more may be said about why.
+/// The packet is not what the holder of the key sealed. The error carries no further reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("integrity check failed")]
 pub struct BadIcv;
@@ -251,7 +252,7 @@ mod tests {
         }
     }
 
-    /// A truncated ICV would be a forgery of 2^-8 for one octet, and of nothing for none.
+    /// A truncated ICV of one octet could be forged with probability 2^-8, an empty one always.
     #[test]
     fn an_icv_of_another_length_is_refused() {
         let aead = Aead::new(AeadAlgorithm::Aes128Gcm, &[1; 16]).unwrap();
@@ -290,7 +291,8 @@ mod tests {
             prop_assert_eq!(octets, plain);
         }
 
-        /// One flipped bit anywhere: nonce, AAD, ciphertext or ICV; and no plaintext stays behind.
+        /// One flipped bit anywhere in nonce, AAD, ciphertext or ICV is refused, and no plaintext
+        /// remains.
         #[test]
         fn one_flipped_bit_is_refused_and_nothing_is_released(
             key: [u8; 16],

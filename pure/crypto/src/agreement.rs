@@ -1,5 +1,5 @@
-//! Key agreement: X25519 (RFC 7748, in IKEv2 RFC 8031) and ECDH over P-256 and P-384 (RFC 5903), and for the
-//! sake of old peers modulo the primes of RFC 3526.
+//! Key agreement: X25519 (RFC 7748, in IKEv2 RFC 8031) and ECDH over P-256 and P-384 (RFC 5903).
+//! For old peers, also Diffie-Hellman modulo the primes of RFC 3526.
 
 use crate::modp::Modulus;
 use crate::small_order;
@@ -18,25 +18,25 @@ pub enum Group {
     X25519,
     /// The 256-bit random curve of NIST.
     P256,
-    /// The 384-bit one.
+    /// The 384-bit random curve of NIST.
     P384,
     /// The 2048-bit prime of RFC 3526.
     Modp2048,
-    /// The 3072-bit one.
+    /// The 3072-bit prime of RFC 3526.
     Modp3072,
 }
 
-/// How a group computes.
+/// The arithmetic of a group.
 enum Arithmetic {
     Curve(&'static Algorithm),
     Modp(Modulus),
 }
 
-/// What X9.62 puts in front of x and y, and IKEv2 leaves out (RFC 5903 section 7).
+/// The octet that X9.62 puts before x and y, and that IKEv2 omits (RFC 5903 section 7).
 const UNCOMPRESSED: u8 = 4;
 
 impl Group {
-    /// Octets of a public value.
+    /// Returns the length of a public value in octets.
     pub const fn public_len(self) -> usize {
         match self {
             Self::X25519 => 32,
@@ -47,7 +47,7 @@ impl Group {
         }
     }
 
-    /// Octets of a private value.
+    /// Returns the length of a private value in octets.
     const fn private_len(self) -> usize {
         match self {
             Self::X25519 | Self::P256 => 32,
@@ -67,10 +67,11 @@ impl Group {
         }
     }
 
-    /// Checks a peer's public value, which costs far less than a key pair to answer it with: its length, that
-    /// it is a point of the curve (RFC 6989 section 2.3) or within its group (section 2.1), and for X25519
-    /// that its order is not small: the secret would be all zero whatever our value is (RFC 7748
-    /// section 6.1, RFC 8031 section 5).
+    /// Checks a peer's public value, which costs far less than generating a key pair to answer it.
+    ///
+    /// The value must have the right length and be a point of the curve (RFC 6989 section 2.3) or
+    /// within its group (section 2.1). For X25519 its order must not be small, or the secret would
+    /// be zero for any private value (RFC 7748 section 6.1, RFC 8031 section 5).
     pub fn check(self, public: &[u8]) -> Result<(), BadPublicValue> {
         let fits = public.len() == self.public_len()
             && match self.arithmetic() {
@@ -84,7 +85,7 @@ impl Group {
         fits.then_some(()).ok_or(BadPublicValue)
     }
 
-    /// A public value of the KE payload as AWS-LC has it.
+    /// Returns a public value of the KE payload in the form that AWS-LC takes.
     fn point(self, public: &[u8]) -> Vec<u8> {
         match self {
             Self::X25519 | Self::Modp2048 | Self::Modp3072 => public.to_vec(),
@@ -93,8 +94,8 @@ impl Group {
     }
 }
 
-/// A fresh private value and its public one. Good for one agreement: a private value that is used
-/// again would tie exchanges together that must be independent. AWS-LC wipes it when it is dropped.
+/// A fresh private value and its public value, for one agreement only. Using a private value again
+/// would link exchanges that must be independent. AWS-LC wipes it when it is dropped.
 pub struct KeyPair {
     group: Group,
     private: Private,
@@ -107,8 +108,9 @@ enum Private {
 }
 
 impl KeyPair {
-    /// Draws a private value. For X25519 every 32 octets are one (RFC 7748 section 5 clears and
-    /// sets the bits that must be); for the others all but one in 2^32 draws are, those below the order.
+    /// Draws a private value. For X25519 any 32 octets are valid (RFC 7748 section 5 clears and
+    /// sets the required bits). For the other curves all but one in 2^32 draws are, those below the
+    /// order.
     pub fn generate(group: Group, rng: &mut Rng) -> Self {
         loop {
             let mut octets = Zeroizing::new(vec![0; group.private_len()]);
@@ -119,12 +121,12 @@ impl KeyPair {
         }
     }
 
-    /// Our value for the KE payload, [`Group::public_len`] octets.
+    /// Returns the local public value for the KE payload, [`Group::public_len`] octets.
     pub fn public(&self) -> &[u8] {
         &self.public
     }
 
-    /// The shared secret. Refuses what [`Group::check`] refuses.
+    /// Returns the shared secret. Refuses the values that [`Group::check`] refuses.
     pub fn agree(self, peer: &[u8]) -> Result<Secret, BadPublicValue> {
         self.group.check(peer)?;
         match &self.private {
@@ -141,7 +143,7 @@ impl KeyPair {
         }
     }
 
-    /// `None` if the octets are no private value of the group.
+    /// Returns `None` if the octets are no private value of the group.
     fn from_private(group: Group, octets: &[u8]) -> Option<Self> {
         let (private, public) = match group.arithmetic() {
             Arithmetic::Curve(algorithm) => {
@@ -170,7 +172,7 @@ impl fmt::Debug for KeyPair {
     }
 }
 
-/// The peer's public value is none that an honest peer would send.
+/// No honest peer sends this public value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("unacceptable Diffie-Hellman public value")]
 pub struct BadPublicValue;
@@ -185,7 +187,7 @@ mod tests {
         KeyPair::from_private(Group::X25519, private).unwrap()
     }
 
-    /// Section 5.2, first vector.
+    /// RFC 7748 section 5.2, first vector.
     #[test]
     fn the_function_of_rfc_7748_section_5_2_is_ours() {
         let scalar = hex("a546e36bf0527c9d3b16154b82465edd62144c0ac1fc5a18506a2244ba449ac4");
@@ -241,7 +243,7 @@ mod tests {
             "ee".to_owned() + &"ff".repeat(30) + "7f",
         ];
         for value in values {
-            // The highest bit counts for nothing (RFC 7748 section 5).
+            // The highest bit is ignored (RFC 7748 section 5).
             for highest in [0, 0x80] {
                 let mut octets = hex(&value);
                 octets[31] |= highest;
@@ -251,7 +253,7 @@ mod tests {
         }
     }
 
-    /// What an agreement would refuse is refused before there is a key pair to agree with.
+    /// A value that the agreement would refuse is refused before a key pair is generated.
     #[test]
     fn wycheproofs_values_are_refused_by_the_check_if_their_secret_is_zero() {
         let set = TestSet::load(TestName::X25519).unwrap();
@@ -367,7 +369,7 @@ mod tests {
             let mut private = vec![0; len];
             let from = secret.len().saturating_sub(len);
             private[len - (secret.len() - from)..].copy_from_slice(&secret[from..]);
-            // IKEv2 has no compressed points and no prefix: other forms cannot be sent at all.
+            // IKEv2 has no compressed points and no prefix, so other forms cannot be sent at all.
             let [UNCOMPRESSED, value @ ..] = &test.public_key[..] else {
                 continue;
             };
@@ -391,7 +393,7 @@ mod tests {
         }
     }
 
-    /// RFC 6989 section 2.3: a value beside the curve would tell about our private one.
+    /// RFC 6989 section 2.3: a value off the curve would reveal the private value.
     #[test]
     fn a_value_beside_the_curve_is_refused() {
         for group in [Group::P256, Group::P384] {

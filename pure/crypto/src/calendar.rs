@@ -1,4 +1,4 @@
-//! The time of the wall clock, which only the validity of certificates hangs on.
+//! Wall-clock time, for the validity of certificates, for address leases and for log texts.
 
 use std::fmt;
 
@@ -9,17 +9,18 @@ const DAY: u64 = 86_400;
 pub struct UnixTime(pub u64);
 
 impl UnixTime {
-    /// What came before 1970 is taken for its beginning.
+    /// Converts a timestamp; times before 1970 become zero.
     pub(crate) fn of(timestamp: i64) -> Self {
         Self(u64::try_from(timestamp).unwrap_or(0))
     }
 
-    /// Whole days from now to here; zero if that is past.
+    /// Returns the whole days from `now` to this time, or zero if it is past.
     pub const fn days_after(self, now: Self) -> u64 {
         self.0.saturating_sub(now.0) / DAY
     }
 
-    /// `2026-01-31T09:05:07Z` (RFC 3339 section 5.6). Texts of it are in the order of the times.
+    /// Returns the time as in `2026-01-31T09:05:07Z` (RFC 3339 section 5.6). These texts sort by
+    /// time.
     pub fn rfc3339(self) -> String {
         let (year, month, day) = date(self.0 / DAY);
         let second = self.0 % DAY;
@@ -29,7 +30,7 @@ impl UnixTime {
 }
 
 impl fmt::Display for UnixTime {
-    /// `2026-01-31 09:05 UTC`.
+    /// Formats the time as in `2026-01-31 09:05 UTC`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (days, second) = (self.0 / DAY, self.0 % DAY);
         let (year, month, day) = date(days);
@@ -38,8 +39,8 @@ impl fmt::Display for UnixTime {
     }
 }
 
-/// Year, month and day. Years begin in March here, so that the leap day is the last of its year,
-/// and the months before a month have (153 m + 2) / 5 days.
+/// Returns year, month and day. Years begin in March here, so that the leap day is the last of its
+/// year and the months before a month have (153 m + 2) / 5 days.
 const fn date(days_since_1970: u64) -> (u64, u64, u64) {
     let days = days_since_1970 + 719_468;
     let (era, of_era) = (days / 146_097, days % 146_097);
@@ -59,7 +60,7 @@ const fn date(days_since_1970: u64) -> (u64, u64, u64) {
 mod tests {
     use super::*;
 
-    /// The values are those of `date --utc`.
+    /// The values come from `date --utc`.
     #[test]
     fn times_are_shown_as_dates() {
         for (time, shown) in [
@@ -85,7 +86,7 @@ mod tests {
         assert_eq!(now.days_after(UnixTime(now.0 + 86_400)), 0);
     }
 
-    /// RFC 3339 section 5.6. Their order as texts is their order in time.
+    /// RFC 3339 section 5.6: the texts sort by time.
     #[test]
     fn times_in_files_are_those_of_rfc_3339() {
         let times = [0, 951_782_399, 951_865_507, 1_769_850_307, 4_107_542_400];

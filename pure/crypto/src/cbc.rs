@@ -1,13 +1,13 @@
-//! AES-CBC with an HMAC-SHA2 over what it gave (RFC 3602, RFC 4868), for peers that know no AEAD.
+//! AES-CBC with an HMAC-SHA2 over the ciphertext (RFC 3602, RFC 4868), for peers without an AEAD.
 //!
-//! The HMAC is checked before anything is decrypted, so nobody but its maker learns what padding a
-//! text has, and an HMAC that is wrong says the same as a length that no cipher text has.
+//! The HMAC is checked before decryption, so only its maker can learn about the padding. A wrong
+//! HMAC and an impossible length give the same error.
 //!
-//! The IV is the number of the packet, encrypted with the packet's key: "apply the forward cipher
+//! The IV is the packet's number, encrypted with the packet's key: "apply the forward cipher
 //! function, under the same key that is used for the encryption of the plaintext, to a nonce" (NIST
 //! SP 800-38A appendix C). So it is "unpredictable" and no "counter or other low-Hamming distance
-//! source", as RFC 3602 section 3 asks, and takes no randomness. That a key and a number come
-//! together only once is the promise of whoever counts.
+//! source", as RFC 3602 section 3 demands, and needs no randomness. The caller that counts the
+//! numbers guarantees that a key and a number are used together only once.
 
 use crate::aead::{BadIcv, BadKey};
 use crate::hmac::Hmac;
@@ -18,10 +18,10 @@ use aws_lc_rs::cipher::{
 use aws_lc_rs::iv::FixedLength;
 use std::fmt;
 
-/// Octets of a block of AES, and of an IV.
+/// Octets of an AES block, and of an IV.
 pub const BLOCK_LEN: usize = 16;
 
-/// Both keys of one direction, expanded. AWS-LC wipes them when they are dropped.
+/// Both expanded keys of one direction. AWS-LC wipes them when they are dropped.
 pub struct CbcHmac {
     encrypt: EncryptingKey,
     decrypt: DecryptingKey,
@@ -29,7 +29,7 @@ pub struct CbcHmac {
 }
 
 impl CbcHmac {
-    /// Expands the key of the cipher, 16 or 32 octets.
+    /// Expands the cipher's key of 16 or 32 octets.
     pub fn new(key: &[u8], mac: Hmac) -> Result<Self, BadKey> {
         let cipher = match key.len() {
             16 => &AES_128,
@@ -47,12 +47,12 @@ impl CbcHmac {
         })
     }
 
-    /// Octets of ICV.
+    /// Returns the length of an ICV in octets.
     pub const fn icv_len(&self) -> usize {
         self.mac.icv_len()
     }
 
-    /// The IV of the packet of a number.
+    /// Returns the IV of the packet with this number.
     pub fn iv(&self, number: u64) -> [u8; BLOCK_LEN] {
         let mut iv = [0; BLOCK_LEN];
         iv[BLOCK_LEN - 8..].copy_from_slice(&number.to_be_bytes());
@@ -60,7 +60,7 @@ impl CbcHmac {
         iv
     }
 
-    /// Encrypts whole blocks in place, and writes the ICV over `aad`, IV and what it made of them.
+    /// Encrypts whole blocks in place, and writes the ICV over `aad`, the IV and the ciphertext.
     ///
     /// # Panics
     /// If `in_out` is not whole blocks, or `icv` not as long as an ICV.
@@ -68,7 +68,8 @@ impl CbcHmac {
         self.seal_before(iv, (aad, &[]), in_out, icv);
     }
 
-    /// The same with an ICV that also covers octets behind the others, which nobody sends.
+    /// Like [`Self::seal`], with an ICV that also covers `behind`: octets after the ciphertext that
+    /// are not sent.
     ///
     /// # Panics
     /// As [`Self::seal`].
@@ -83,8 +84,8 @@ impl CbcHmac {
         self.mac.sign([aad, iv, in_out, behind], icv);
     }
 
-    /// Checks `icv`, and only then decrypts `in_out` in place. After an error `in_out` is as it was:
-    /// still encrypted.
+    /// Checks `icv`, and only then decrypts `in_out` in place. After an error `in_out` is unchanged
+    /// and still encrypted.
     pub fn open(
         &self,
         iv: &[u8; BLOCK_LEN],
@@ -95,7 +96,7 @@ impl CbcHmac {
         self.open_before(iv, (aad, &[]), in_out, icv)
     }
 
-    /// The same if the ICV also covers octets behind the others.
+    /// Like [`Self::open`], for an ICV that also covers `behind`.
     pub fn open_before(
         &self,
         iv: &[u8; BLOCK_LEN],
@@ -142,7 +143,7 @@ mod tests {
         hex(text).try_into().unwrap()
     }
 
-    /// Cases 1 to 4, and for 256 bits F.2.5 of NIST SP 800-38A.
+    /// RFC 3602 cases 1 to 4, and for 256 bits F.2.5 of NIST SP 800-38A.
     #[test]
     fn the_vectors_of_rfc_3602_and_of_nist_hold() {
         let cases = [
@@ -197,7 +198,7 @@ mod tests {
         }
     }
 
-    /// RFC 3602 section 3: no counter, and not what the number alone tells.
+    /// RFC 3602 section 3: an IV is no counter and does not follow from the number alone.
     #[test]
     fn ivs_differ_in_many_bits_and_by_the_key() {
         let (ours, others) = (cbc(&"11".repeat(16)), cbc(&"12".repeat(16)));
@@ -219,7 +220,7 @@ mod tests {
         assert_eq!(format!("{cbc:?}"), "CbcHmac(Hmac(Sha256, 16 octets))");
     }
 
-    /// What an attacker with a padding oracle would try: the answer is always the same.
+    /// An attacker that looks for a padding oracle gets the same error for every attempt.
     #[test]
     fn lengths_that_no_sealed_text_has_are_a_wrong_icv() {
         let cbc = cbc(&"41".repeat(16));
@@ -230,7 +231,7 @@ mod tests {
                 assert_eq!(opened, Err(BadIcv));
                 assert_eq!(text, sealed);
             }
-            // Even the holder of the key gets no text that is not whole blocks.
+            // Even a correct ICV opens no text that is not whole blocks.
             let mut icv = [0; 16];
             mac().sign([b"", &[0; 16], &text], &mut icv);
             let opened = cbc.open(&[0; 16], b"", &mut text, &icv);
@@ -239,7 +240,8 @@ mod tests {
     }
 
     proptest! {
-        /// One flipped bit anywhere: IV, AAD, cipher text or ICV; and nothing is decrypted.
+        /// One flipped bit anywhere in IV, AAD, ciphertext or ICV is refused, and nothing is
+        /// decrypted.
         #[test]
         fn one_flipped_bit_is_refused_and_nothing_is_decrypted(
             key: [u8; 32],

@@ -1,5 +1,5 @@
-//! X.509 certificates as IKE uses them (RFC 5280, RFC 4945): what one says. Whether it is to be
-//! believed is [`crate::TrustStore`]'s business.
+//! Parsing of X.509 certificates as IKE uses them (RFC 5280, RFC 4945). [`crate::TrustStore`]
+//! decides if a certificate is trusted.
 
 use crate::{PublicKey, UnixTime, raw_key, sha1};
 use rustls_pki_types::CertificateDer;
@@ -9,34 +9,34 @@ use std::net::IpAddr;
 use thiserror::Error;
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate, X509Name};
 
-/// What a certificate says.
+/// The content of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate {
-    /// The certificate itself.
+    /// The certificate in DER.
     pub der: Vec<u8>,
-    /// Whom it names, as text for people.
+    /// Subject, as text for people.
     pub subject: String,
-    /// Who signed it, as text for people.
+    /// Issuer, as text for people.
     pub issuer: String,
-    /// The subject in DER.
+    /// Subject in DER.
     pub(crate) subject_der: Vec<u8>,
-    /// The issuer in DER.
+    /// Issuer in DER.
     pub(crate) issuer_der: Vec<u8>,
-    /// Its number among all that the same CA has issued, as DER has it.
+    /// Serial number, unique within the issuing CA, as encoded in DER.
     pub serial: Vec<u8>,
-    /// From when it is valid.
+    /// Start of the validity.
     pub not_before: UnixTime,
-    /// Until when.
+    /// End of the validity.
     pub not_after: UnixTime,
-    /// Its subjectAltNames, without those of kinds that no identity has.
+    /// The subjectAltNames of the kinds that an IKE identity can have.
     pub names: Vec<Name>,
-    /// The key, if it is of a kind that we verify with.
+    /// The public key, if its kind is supported.
     pub key: Option<PublicKey>,
-    /// SHA-1 of the SubjectPublicKeyInfo: how CERTREQ names a CA (RFC 7296 section 3.7).
+    /// SHA-1 of the SubjectPublicKeyInfo, by which CERTREQ names a CA (RFC 7296 section 3.7).
     pub key_id: [u8; 20],
-    /// Whether it may sign others.
+    /// True if the certificate may sign others.
     pub is_ca: bool,
-    /// Whether its key may sign an exchange (RFC 4945 section 5.1.3.2).
+    /// True if the key may sign an exchange (RFC 4945 section 5.1.3.2).
     pub may_sign: bool,
 }
 
@@ -57,7 +57,7 @@ pub enum Name {
 pub struct NoCertificate;
 
 impl Certificate {
-    /// Reads one in DER, to its last octet.
+    /// Parses a certificate in DER; trailing octets are an error.
     pub fn from_der(der: &[u8]) -> Result<Self, NoCertificate> {
         let (rest, parsed) = X509Certificate::from_der(der).map_err(|_| NoCertificate)?;
         let usage = parsed.key_usage().map_err(|_| NoCertificate)?;
@@ -85,7 +85,7 @@ impl Certificate {
         })
     }
 
-    /// Reads all certificates of a PEM file, in its order; other sections are passed over.
+    /// Parses all certificates of a PEM file in their order; other sections are skipped.
     pub fn all_from_pem(text: &[u8]) -> Result<Vec<Self>, NoCertificate> {
         let sections = CertificateDer::pem_slice_iter(text);
         let read = |section: Result<CertificateDer<'_>, _>| {
@@ -107,12 +107,13 @@ impl fmt::Display for Name {
     }
 }
 
-/// A name for people.
+/// Returns a name as text for people.
 pub(crate) fn text(name: &X509Name<'_>) -> String {
     shown(&name.to_string())
 }
 
-/// Text of a stranger for a person's terminal: short, and without characters that control it.
+/// Returns a peer's text in a form that is safe for a terminal: short and without control
+/// characters.
 fn shown(text: &str) -> String {
     const LONGEST: usize = 200;
     let characters = text.chars().take(LONGEST);

@@ -1,8 +1,8 @@
-//! AES-CTR with an HMAC-SHA2 over what it gave (RFC 3686, RFC 4868), for zones.
+//! AES-CTR with an HMAC-SHA2 over the ciphertext (RFC 3686, RFC 4868), for zones.
 //!
-//! A counter block is a nonce of 12 octets and a count of blocks that starts at one (RFC 3686 section
-//! 4). That a key and a nonce come together only once is the promise of whoever brings the nonce, as
-//! with an AEAD: two texts under one nonce give away what they differ in.
+//! A counter block is a nonce of 12 octets and a block counter that starts at one (RFC 3686 section
+//! 4). The caller guarantees that a key and a nonce are used together only once, as with an AEAD:
+//! two texts under one nonce reveal their difference.
 
 use crate::aead::{BadIcv, BadKey, NONCE_LEN};
 use crate::hmac::Hmac;
@@ -10,14 +10,14 @@ use aws_lc_rs::cipher::{AES_128, AES_256, EncryptingKey, EncryptionContext, Unbo
 use aws_lc_rs::iv::FixedLength;
 use std::fmt;
 
-/// Both keys of one direction, expanded. AWS-LC wipes them when they are dropped.
+/// Both expanded keys of one direction. AWS-LC wipes them when they are dropped.
 pub struct CtrHmac {
     cipher: EncryptingKey,
     mac: Hmac,
 }
 
 impl CtrHmac {
-    /// Expands the key of the cipher, 16 or 32 octets.
+    /// Expands the cipher's key of 16 or 32 octets.
     pub fn new(key: &[u8], mac: Hmac) -> Result<Self, BadKey> {
         let algorithm = match key.len() {
             16 => &AES_128,
@@ -31,7 +31,7 @@ impl CtrHmac {
         Ok(Self { cipher, mac })
     }
 
-    /// Encrypts in place, and writes the ICV over `aad` and what it made.
+    /// Encrypts in place, and writes the ICV over `aad` and the ciphertext.
     ///
     /// # Panics
     /// If `icv` is not as long as an ICV.
@@ -40,8 +40,8 @@ impl CtrHmac {
         self.mac.sign([aad, in_out], icv);
     }
 
-    /// Checks `icv`, and only then decrypts `in_out` in place. After an error `in_out` is as it was:
-    /// still encrypted.
+    /// Checks `icv`, and only then decrypts `in_out` in place. After an error `in_out` is unchanged
+    /// and still encrypted.
     pub fn open(
         &self,
         nonce: &[u8; NONCE_LEN],
@@ -54,7 +54,7 @@ impl CtrHmac {
         Ok(())
     }
 
-    /// The same in both directions: the blocks of the counter, encrypted, over the text.
+    /// Adds the key stream to the text; encryption and decryption are the same.
     fn apply(&self, nonce: &[u8; NONCE_LEN], in_out: &mut [u8]) {
         let mut block = [0; 16];
         block[..NONCE_LEN].copy_from_slice(nonce);
@@ -84,7 +84,7 @@ mod tests {
         CtrHmac::new(&hex(key), mac).unwrap()
     }
 
-    /// Test vectors 1 to 3 and 7 to 9: nonce, IV, text and what it becomes.
+    /// RFC 3686 test vectors 1 to 3 and 7 to 9: key, nonce and IV, plaintext, ciphertext.
     #[test]
     fn the_vectors_of_rfc_3686_section_6_hold() {
         let counting = |len: u8| (0..len).collect::<Vec<u8>>();
@@ -152,7 +152,7 @@ mod tests {
     }
 
     proptest! {
-        /// One flipped bit anywhere: AAD, cipher text or ICV; and nothing is decrypted.
+        /// One flipped bit anywhere in AAD, ciphertext or ICV is refused, and nothing is decrypted.
         #[test]
         fn one_flipped_bit_is_refused_and_nothing_is_decrypted(
             key: [u8; 32],

@@ -2,14 +2,14 @@
 
 use aws_lc_rs::digest::{Algorithm, Context, Digest, SHA1_FOR_LEGACY_USE_ONLY, SHA256};
 
-/// SHA-256 of the parts one after the other (FIPS 180-4).
+/// Returns SHA-256 of the concatenated parts (FIPS 180-4).
 pub fn sha256(parts: &[&[u8]]) -> [u8; 32] {
     let digest = hash(&SHA256, parts);
     digest.as_ref().try_into().expect("SHA-256 has 32 octets")
 }
 
-/// SHA-1 of the parts one after the other. Only where RFC 7296 fixes this hash and asks nothing of it
-/// but to look different: NAT detection (section 2.23) and the names of CAs (section 3.7).
+/// Returns SHA-1 of the concatenated parts. Only for the uses that RFC 7296 fixes and that need no
+/// collision resistance: NAT detection (section 2.23) and the names of CAs (section 3.7).
 pub fn sha1(parts: &[&[u8]]) -> [u8; 20] {
     let digest = hash(&SHA1_FOR_LEGACY_USE_ONLY, parts);
     digest.as_ref().try_into().expect("SHA-1 has 20 octets")

@@ -1,4 +1,4 @@
-//! HMAC-SHA2 as an integrity transform of ESP (RFC 4868), cut to half or whole.
+//! HMAC-SHA2 as an integrity transform of ESP (RFC 4868), truncated to half or whole length.
 
 use crate::aead::{BadIcv, BadKey};
 use crate::equal;
@@ -17,10 +17,11 @@ pub enum HmacAlgorithm {
 }
 
 impl HmacAlgorithm {
-    /// Every one.
+    /// All algorithms.
     pub const ALL: [Self; 3] = [Self::Sha256, Self::Sha384, Self::Sha512];
 
-    /// Octets of key: as many as the hash function gives (RFC 4868 section 2.1.1).
+    /// Returns the length of a key in octets, which is that of the hash function's output (RFC 4868
+    /// section 2.1.1).
     pub const fn key_len(self) -> usize {
         match self {
             Self::Sha256 => 32,
@@ -29,14 +30,14 @@ impl HmacAlgorithm {
         }
     }
 
-    /// Octets of ICV if nothing else is agreed: half of what the hash function gives (RFC 4868
-    /// section 2.1.2).
+    /// Returns the length of an ICV in octets unless negotiated otherwise: half that of the hash
+    /// function's output (RFC 4868 section 2.1.2).
     pub const fn icv_len(self) -> usize {
         self.key_len() / 2
     }
 }
 
-/// A key, expanded, and how much is sent of what it gives.
+/// An expanded key and the length of its ICVs.
 pub struct Hmac {
     algorithm: HmacAlgorithm,
     key: hmac::Key,
@@ -44,7 +45,7 @@ pub struct Hmac {
 }
 
 impl Hmac {
-    /// With ICVs of half the length.
+    /// Expands a key, with ICVs of half the length.
     pub fn new(algorithm: HmacAlgorithm, key: &[u8]) -> Result<Self, BadKey> {
         if key.len() != algorithm.key_len() {
             return Err(BadKey {
@@ -64,7 +65,7 @@ impl Hmac {
         })
     }
 
-    /// The same with whole ICVs.
+    /// Returns the same key with ICVs of the whole length.
     #[must_use]
     pub fn whole(self) -> Self {
         Self {
@@ -73,12 +74,12 @@ impl Hmac {
         }
     }
 
-    /// Octets of ICV.
+    /// Returns the length of an ICV in octets.
     pub const fn icv_len(&self) -> usize {
         self.icv_len
     }
 
-    /// Writes the ICV over `parts`, one after the other.
+    /// Writes the ICV over the concatenated `parts`.
     ///
     /// # Panics
     /// If `icv` is not as long as an ICV.
@@ -86,7 +87,7 @@ impl Hmac {
         icv.copy_from_slice(&self.tag(parts).as_ref()[..self.icv_len]);
     }
 
-    /// Checks the ICV over `parts`, in a time that does not tell where it is wrong.
+    /// Checks the ICV over the concatenated `parts`, in constant time.
     pub fn verify<const N: usize>(&self, parts: [&[u8]; N], icv: &[u8]) -> Result<(), BadIcv> {
         match equal(icv, &self.tag(parts).as_ref()[..self.icv_len]) {
             true => Ok(()),
@@ -121,7 +122,7 @@ mod tests {
         icv
     }
 
-    /// AUTH256-1, AUTH384-1 and AUTH512-1: "Hi There" under keys of 0b.
+    /// AUTH256-1, AUTH384-1 and AUTH512-1: "Hi There" under keys of octets 0x0b.
     #[test]
     fn the_authenticators_of_rfc_4868_section_2_7_2_hold() {
         let expected = [

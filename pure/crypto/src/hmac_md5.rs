@@ -1,14 +1,15 @@
-//! HMAC-MD5 (RFC 2104), which Mobile IPv4 demands of everybody (RFC 5944 section 5.1). AWS-LC lends its own to
-//! nobody, so this is the one of RustCrypto. What is known against MD5 breaks no HMAC of it (RFC 6151 section
-//! 2.3), and yet nothing else is to use it.
+//! HMAC-MD5 (RFC 2104), which Mobile IPv4 requires of every implementation (RFC 5944 section 5.1).
+//!
+//! AWS-LC does not export its own, so this is RustCrypto's. The known attacks on MD5 do not break
+//! HMAC-MD5 (RFC 6151 section 2.3), but nothing else should use it.
 
 use ::hmac::{Hmac, KeyInit as _, Mac as _};
 use md5::Md5;
 
-/// Octets of what it gives.
+/// Octets of the output.
 pub const HMAC_MD5_LEN: usize = 16;
 
-/// HMAC-MD5 over the parts, one after the other, under a key of any length.
+/// Returns HMAC-MD5 of the concatenated parts under a key of any length.
 pub fn hmac_md5(key: &[u8], parts: &[&[u8]]) -> [u8; HMAC_MD5_LEN] {
     let mut mac = Hmac::<Md5>::new_from_slice(key).expect("HMAC takes keys of any length");
     parts.iter().for_each(|part| mac.update(part));
@@ -20,7 +21,7 @@ mod tests {
     use super::*;
     use crate::testing::hex;
 
-    /// Section 2 there: test cases 1, 2 and 6, the last with a key that is longer than a block.
+    /// RFC 2202 section 2: test cases 1, 2 and 6, the last with a key longer than a block.
     #[test]
     fn the_vectors_of_rfc_2202_hold() {
         let cases: [(&[u8], &[u8], &str); 3] = [

@@ -1,11 +1,11 @@
 //! Key encapsulation: ML-KEM (FIPS 203), which no quantum computer is known to break.
 //!
-//! One end sends the public key of a fresh [`KemKey`], the other answers with a ciphertext for it, and
-//! both have the same secret. A ciphertext that was changed gives another secret, which tells nobody
-//! anything (implicit rejection): that both have the same one is for a later message to show.
+//! One end sends the public key of a fresh [`KemKey`], the other answers with a ciphertext for it,
+//! and both derive the same secret. A modified ciphertext gives a different secret and no error
+//! (implicit rejection). A later message has to prove that both secrets are the same.
 //!
-//! This is the one place where randomness is no argument: AWS-LC draws its own for ML-KEM and takes none.
-//! So octets differ from run to run; lengths, and what comes of the exchange, do not.
+//! This is the one place where randomness is no argument, because AWS-LC draws its own for ML-KEM.
+//! The octets differ from run to run; lengths and the outcome of the exchange do not.
 
 use crate::Secret;
 use aws_lc_rs::kem::{
@@ -17,16 +17,16 @@ use thiserror::Error;
 /// A parameter set of ML-KEM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kem {
-    /// As hard to break as AES-128.
+    /// Security of AES-128.
     MlKem512,
-    /// As AES-192.
+    /// Security of AES-192.
     MlKem768,
-    /// As AES-256.
+    /// Security of AES-256.
     MlKem1024,
 }
 
 impl Kem {
-    /// Octets of a public key.
+    /// Returns the length of a public key in octets.
     pub const fn public_len(self) -> usize {
         match self {
             Self::MlKem512 => 800,
@@ -35,7 +35,7 @@ impl Kem {
         }
     }
 
-    /// Octets of a ciphertext.
+    /// Returns the length of a ciphertext in octets.
     pub const fn ciphertext_len(self) -> usize {
         match self {
             Self::MlKem512 => 768,
@@ -52,8 +52,9 @@ impl Kem {
         }
     }
 
-    /// A secret, and the ciphertext that tells it to who has the private key. Refuses a public key of
-    /// the wrong length, and one with a number that is none of the field (FIPS 203 section 7.2).
+    /// Returns a ciphertext and the secret it carries to the holder of the private key. Refuses a
+    /// public key of the wrong length or with a coefficient outside the field (FIPS 203 section
+    /// 7.2).
     pub fn encapsulate(self, public: &[u8]) -> Result<(Vec<u8>, Secret), BadKemValue> {
         let key = EncapsulationKey::new(self.algorithm(), public).map_err(|_| BadKemValue)?;
         let (ciphertext, shared) = key.encapsulate().map_err(|_| BadKemValue)?;
@@ -62,7 +63,7 @@ impl Kem {
     }
 }
 
-/// A fresh private key and its public one. Good for one ciphertext.
+/// A fresh private key and its public key, for one ciphertext.
 pub struct KemKey {
     kem: Kem,
     private: DecapsulationKey,
@@ -70,7 +71,7 @@ pub struct KemKey {
 }
 
 impl KemKey {
-    /// Draws a key. `None` if AWS-LC has no randomness left, or no memory.
+    /// Draws a key. `None` if AWS-LC runs out of randomness or memory.
     pub fn generate(kem: Kem) -> Option<Self> {
         let private = DecapsulationKey::generate(kem.algorithm()).ok()?;
         let public = private.encapsulation_key().ok()?.key_bytes().ok()?;
@@ -82,12 +83,12 @@ impl KemKey {
         })
     }
 
-    /// The public key, [`Kem::public_len`] octets.
+    /// Returns the public key, [`Kem::public_len`] octets.
     pub fn public(&self) -> &[u8] {
         &self.public
     }
 
-    /// The secret in a ciphertext. Refuses one of the wrong length.
+    /// Returns the secret of a ciphertext. Refuses a ciphertext of the wrong length.
     pub fn decapsulate(self, ciphertext: &[u8]) -> Result<Secret, BadKemValue> {
         if ciphertext.len() != self.kem.ciphertext_len() {
             return Err(BadKemValue);
@@ -104,7 +105,7 @@ impl fmt::Debug for KemKey {
     }
 }
 
-/// The peer's public key or ciphertext is none that an honest peer would send.
+/// No honest peer sends this public key or ciphertext.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("unacceptable public key or ciphertext of a key encapsulation")]
 pub struct BadKemValue;
@@ -156,7 +157,7 @@ mod tests {
         }
     }
 
-    /// A number in it is the modulus or more (FIPS 203 section 7.2).
+    /// A coefficient of the key equals or exceeds the modulus (FIPS 203 section 7.2).
     #[test]
     fn wycheproofs_public_keys_that_are_none_are_refused() {
         for (kem, name) in [

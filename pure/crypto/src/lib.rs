@@ -1,14 +1,17 @@
-//! Every cryptographic operation of Strata, behind types that cannot leak or be confused:
-//! a [`Secret`] wipes itself and never prints its octets, an [`Aead`] context takes its nonce from
-//! the caller (a sequence number, never a random one), a [`KeyPair`] is spent by its one agreement.
+//! Cryptographic operations of Strata, behind types that protect their secrets and cannot be
+//! confused.
 //!
-//! The arithmetic is that of AWS-LC, but for groups that only `legacy` has (`modp`), for the MAC that Mobile IPv4
-//! demands (`hmac_md5`), and for AEADs where the process has another [`Provider`]. Nothing here reads
-//! a clock or the system's randomness: all random octets come from an [`Rng`] whose seed the caller
-//! brings, so that a test can repeat them. The one exception is a [`KemKey`] and what is made for it:
-//! AWS-LC lets nobody bring those octets.
+//! A [`Secret`] wipes itself and never prints its octets. An [`Aead`] context gets its nonce from
+//! the caller (a sequence number, never a random one). A [`KeyPair`] is consumed by its single
+//! agreement.
 //!
-//! One file per concern; the numbers by which IKEv2 names the algorithms are `wire`'s.
+//! The arithmetic is that of AWS-LC, with three exceptions: groups that only `legacy` offers
+//! (`modp`), the MAC that Mobile IPv4 requires (`hmac_md5`), and AEADs if the process has installed
+//! another [`Provider`]. Nothing here reads a clock or the system's randomness: all random octets
+//! come from an [`Rng`] that the caller seeds, so tests are repeatable. The one exception is
+//! [`KemKey`] and the ciphertexts for it, because AWS-LC draws that randomness itself.
+//!
+//! One file per concern. The IKEv2 numbers of the algorithms are defined in `wire`.
 
 mod aead;
 mod agreement;
@@ -54,7 +57,7 @@ pub use trust::{Revocation, TrustStore, Untrusted};
 
 #[cfg(test)]
 mod testing {
-    /// Octets of a vector as an RFC prints it; white space is ignored.
+    /// Returns the octets of a vector in an RFC's notation; white space is ignored.
     pub(crate) fn hex(text: &str) -> Vec<u8> {
         let digits: Vec<u8> = text
             .chars()

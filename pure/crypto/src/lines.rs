@@ -1,19 +1,23 @@
-//! The lines that certificates form by their names, from an owner up to a CA in the store.
+//! Candidate paths ("lines") from an owner's certificate up to a CA in the store, built by
+//! comparing names.
 //!
-//! A peer chooses which certificates it sends, and a path builder that is given all of them tries
-//! every order of those with one name: ten CA certificates of the same subject and issuer cost 100 ms
-//! before anything is proved. So the choices are made here, by comparing names: a line has each subject
-//! once, and few lines are tried. No signature is looked at.
+//! A peer chooses the certificates it sends. A path builder that gets all of them tries every order
+//! of those with the same name: ten CA certificates of one subject and issuer cost 100 ms before
+//! anything is proved. So the paths are built here. A path has each subject once, and few paths are
+//! tried. No signature is verified.
 
 use crate::certificate::Certificate;
 
-/// The owner's certificate, six intermediates (webpki follows no more), and some that do not matter.
+/// Most certificates in a chain: the owner's, six intermediates (webpki's limit), and a few that do
+/// not matter.
 pub(crate) const MAX_CERTIFICATES: usize = 10;
 
-/// Each cross-signed CA adds a line; so does each certificate that is forged in the name of one.
+/// Most candidate paths. Each cross-signed CA adds one, and so does each certificate forged in a
+/// CA's name.
 const MAX_LINES: usize = 4;
 
-/// The certificates of a chain besides the owner's that can be read, each once. `None` if they are too many.
+/// Returns the readable certificates of a chain other than the owner's, without duplicates. `None`
+/// if there are too many.
 pub(crate) fn others(owner: &Certificate, chain: &[Vec<u8>]) -> Option<Vec<Certificate>> {
     let mut seen = vec![&owner.der];
     for der in chain {
@@ -32,7 +36,7 @@ pub(crate) fn others(owner: &Certificate, chain: &[Vec<u8>]) -> Option<Vec<Certi
     )
 }
 
-/// The intermediates between an owner and a CA, in order, for each way in which the names fit.
+/// Returns the intermediates between an owner and a CA, in order, for each path that fits by name.
 pub(crate) fn leading<'c>(
     owner: &Certificate,
     others: &'c [Certificate],
@@ -54,7 +58,7 @@ struct Walk<'a, 'c> {
 }
 
 impl<'c> Walk<'_, 'c> {
-    /// Goes on from a line whose last certificate names this issuer, depth first.
+    /// Extends a path whose last certificate names this issuer, depth first.
     fn follow(&mut self, issuer: &[u8], line: &[&'c Certificate]) {
         if self.found.len() == MAX_LINES {
             return;

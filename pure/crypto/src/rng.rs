@@ -5,9 +5,11 @@ use rand_core::{Rng as _, SeedableRng};
 use std::fmt;
 use zeroize::Zeroizing;
 
-/// A deterministic generator: ChaCha20 with fast key erasure. Each request runs the cipher from the
-/// present key; its first 32 octets become the next key, the rest is the output. So whoever reads
-/// this memory later learns nothing about private values that were drawn before.
+/// A deterministic generator: ChaCha20 with fast key erasure.
+///
+/// Each request runs the cipher from the current key. Its first 32 octets become the next key, the
+/// rest is the output. An attacker who reads this memory later learns nothing about private values
+/// drawn before.
 ///
 /// Not `Clone`: two copies would draw the same nonces.
 pub struct Rng {
@@ -15,15 +17,15 @@ pub struct Rng {
 }
 
 impl Rng {
-    /// A generator whose output depends on `seed` only. In production the seed comes from the
-    /// operating system, once per engine.
+    /// Returns a generator whose output depends on `seed` only. In production the seed comes from
+    /// the operating system, once per engine.
     pub fn from_seed(seed: [u8; 32]) -> Self {
         Self {
             key: Zeroizing::new(seed),
         }
     }
 
-    /// Fills `octets`.
+    /// Fills `octets` with random octets.
     pub fn fill(&mut self, octets: &mut [u8]) {
         let mut stream = ChaCha20Rng::from_seed(*self.key);
         stream.fill_bytes(self.key.as_mut_slice());
@@ -31,24 +33,24 @@ impl Rng {
         wipe(&mut stream);
     }
 
-    /// `N` octets.
+    /// Returns `N` random octets.
     pub fn array<const N: usize>(&mut self) -> [u8; N] {
         let mut octets = [0; N];
         self.fill(&mut octets);
         octets
     }
 
-    /// 16 bits.
+    /// Returns 16 random bits.
     pub fn u16(&mut self) -> u16 {
         u16::from_be_bytes(self.array())
     }
 
-    /// 32 bits.
+    /// Returns 32 random bits.
     pub fn u32(&mut self) -> u32 {
         u32::from_be_bytes(self.array())
     }
 
-    /// 64 bits.
+    /// Returns 64 random bits.
     pub fn u64(&mut self) -> u64 {
         u64::from_be_bytes(self.array())
     }
@@ -61,7 +63,7 @@ impl fmt::Debug for Rng {
 }
 
 /// Overwrites the cipher's key and buffer, which have no destructor of their own. The black box
-/// keeps the optimiser from dropping a write that nobody reads.
+/// keeps the optimiser from removing a write that is never read.
 fn wipe(stream: &mut ChaCha20Rng) {
     *stream = ChaCha20Rng::from_seed([0; 32]);
     std::hint::black_box(stream);
@@ -99,7 +101,7 @@ mod tests {
         assert_eq!(drawn.len(), 10_000);
     }
 
-    /// Even a draw of nothing moves the key on, and long ones are filled to the end.
+    /// Even an empty draw replaces the key, and long draws are filled to the end.
     #[test]
     fn the_key_moves_on_with_every_draw() {
         let mut rng = Rng::from_seed([4; 32]);

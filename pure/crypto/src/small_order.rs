@@ -1,8 +1,8 @@
-//! The points of Curve25519 whose order divides 8, by their u-coordinates: a peer that sends one makes the
-//! shared secret zero whatever our value is (RFC 7748 section 6.1).
+//! The points of Curve25519 whose order divides 8, by their u-coordinates. A peer that sends one
+//! makes the shared secret zero for any private value (RFC 7748 section 6.1).
 
-/// Those below 2^255, in the order of octets of RFC 7748; two points have order 8, and 0, 1 and p - 1 a
-/// smaller one. The last two are 0 and 1 with p added.
+/// The values below 2^255, in the octet order of RFC 7748. Two points have order 8; 0, 1 and p - 1
+/// have a smaller one. The last two are 0 and 1 with p added.
 const VALUES: [[u8; 32]; 7] = [
     edge(0x00, 0x00),
     edge(0x01, 0x00),
@@ -21,7 +21,7 @@ const VALUES: [[u8; 32]; 7] = [
     edge(0xee, 0xff),
 ];
 
-/// A number close to 0 or to 2^255.
+/// Returns a number close to 0 or to 2^255.
 const fn edge(lowest: u8, others: u8) -> [u8; 32] {
     let mut value = [others; 32];
     value[0] = lowest;
@@ -29,8 +29,9 @@ const fn edge(lowest: u8, others: u8) -> [u8; 32] {
     value
 }
 
-/// Whether a public value is one of them. "Implementations of X25519 MUST mask the most significant bit in
-/// the final byte" (section 5). It is public, so the time that this takes may depend on it.
+/// Returns true if a public value has small order. "Implementations of X25519 MUST mask the most
+/// significant bit in the final byte" (section 5). The value is public, so the time of this check
+/// may depend on it.
 pub(crate) fn is_of(public: &[u8]) -> bool {
     let Ok(mut value) = <[u8; 32]>::try_from(public) else {
         return false;

@@ -1,7 +1,9 @@
-//! Whom we believe: validating a chain of certificates up to a CA that the operator named
-//! (RFC 5280 section 6, with the rules of RFC 4945 for IKE). The work is webpki's; what is added is
-//! what IKE asks of usage, the CA's own validity, and an answer that a person can act upon. What a
-//! CA has revoked is known from the lists that the operator names; nothing is ever fetched.
+//! Validation of certificate chains up to a CA that the operator configured (RFC 5280 section 6,
+//! with the rules of RFC 4945 for IKE).
+//!
+//! webpki does the work. This module adds IKE's rules for key usage, the CA's own validity, and
+//! errors that tell an operator what to do. Revocations are known from the lists that the operator
+//! configures; nothing is ever fetched.
 
 use crate::certificate::Certificate;
 use crate::lines::{self, MAX_CERTIFICATES};
@@ -23,94 +25,94 @@ const IPSEC_IKE: KeyPurposeId<'static> = KeyPurposeId::new(&[0x2b, 6, 1, 5, 5, 7
 /// anyExtendedKeyUsage, 2.5.29.37.0.
 const ANY: KeyPurposeId<'static> = KeyPurposeId::new(&[0x55, 0x1d, 37, 0]);
 
-/// The CAs that are believed, and what they have revoked.
+/// The trusted CAs and their revocations.
 #[derive(Clone, Debug, Default)]
 pub struct TrustStore {
     authorities: Vec<Certificate>,
-    /// The newest first: it is the first one of a CA that is asked.
+    /// Revocation lists, newest first: the first list of a CA decides.
     lists: Vec<RevocationList>,
     revocation: Revocation,
 }
 
-/// What has to be known of a certificate that is not revoked.
+/// Policy for certificates without a valid revocation list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Revocation {
-    /// That no list revokes it. A list that has ended still counts for what it says.
+    /// Accept a certificate unless a list revokes it. The entries of an expired list still count.
     #[default]
     Relaxed,
-    /// That a list speaks for it which has not ended, and for each CA between it and ours.
+    /// Require an unexpired list for the certificate and for each CA between it and the trusted CA.
     Strict,
 }
 
-/// Why a chain is not believed.
+/// Reason why a chain is not trusted.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Untrusted {
-    /// There is no certificate.
+    /// The peer sent no certificate.
     #[error("no certificate came")]
     Missing,
-    /// More certificates than a chain has.
+    /// The peer sent more certificates than a chain can have.
     #[error(
         "it came with more than {MAX_CERTIFICATES} different certificates: the peer has to send its \
          own and the intermediates up to a CA alone"
     )]
     TooMany,
-    /// A certificate cannot be read.
+    /// A certificate cannot be parsed.
     #[error("a certificate of the chain cannot be read")]
     Unreadable,
-    /// It is too late.
+    /// A certificate has expired.
     #[error("a certificate of the chain expired on {0}")]
     Expired(UnixTime),
-    /// It is too early, or our clock is wrong.
+    /// A certificate is not valid yet, or the local clock is wrong.
     #[error("a certificate of the chain is valid only from {0}: compare the clocks")]
     NotYetValid(UnixTime),
-    /// The CA that signed the chain has expired itself.
+    /// The trusted CA at the end of the chain has expired.
     #[error("the certificate of the CA itself expired on {0}")]
     AuthorityExpired(UnixTime),
-    /// The chain ends at nobody we know.
+    /// The chain ends at no trusted CA.
     #[error("it was issued by `{0}`, which leads to none of the CAs in `ca`")]
     UnknownAuthority(String),
-    /// Somebody else signed in the name of a CA.
+    /// A signature does not match the key of the CA it names.
     #[error("the signature of `{0}` on it was made by another key than the one of that CA in `ca`")]
     Forged(String),
-    /// The CA has taken a certificate back.
+    /// The CA has revoked a certificate.
     #[error("the certificate of `{subject}` was revoked by its CA on {since}")]
     Revoked {
-        /// Whose it is.
+        /// Subject of the revoked certificate.
         subject: String,
-        /// Since when.
+        /// Time of the revocation.
         since: UnixTime,
     },
-    /// No list speaks for the chain.
+    /// No revocation list covers the chain.
     #[error(
         "no list in `crl` says what the CAs of its chain have revoked (`{0}` issued it), and \
          `revocation` is strict"
     )]
     RevocationUnknown(String),
-    /// The list that does is too old.
+    /// The revocation list that covers the chain has expired.
     #[error("the revocation list that speaks for it ended on {0}, and `revocation` is strict")]
     RevocationListEnded(UnixTime),
-    /// Somebody else signed a list in the name of a CA.
+    /// A revocation list does not match the key of the CA it names.
     #[error(
         "a list in `crl` with the name of a CA of its chain (`{0}` issued it) was not signed by \
          the key of that CA"
     )]
     RevocationListForged(String),
-    /// The certificate is for something else.
+    /// The certificate's key usage does not allow IKE.
     #[error(
         "its key usage does not allow IKE: digitalSignature, and no extendedKeyUsage but ipsecIKE"
     )]
     Usage,
-    /// The key is of a kind that IKE signatures are not verified with here.
+    /// The key is of a kind that is not supported for IKE signatures.
     #[error("its key is none of ECDSA P-256, ECDSA P-384, Ed25519, and RSA of 2048 bits or more")]
     UnknownKey,
-    /// Some other rule of RFC 5280 is broken.
+    /// Another rule of RFC 5280 is violated.
     #[error("the chain breaks a rule of RFC 5280 ({0})")]
     Invalid(String),
 }
 
 impl TrustStore {
-    /// Believes these CAs.
+    /// Returns a store that trusts these CAs, without revocation lists.
     pub const fn new(authorities: Vec<Certificate>) -> Self {
         Self {
             authorities,
@@ -119,7 +121,7 @@ impl TrustStore {
         }
     }
 
-    /// Believes them no more about what these lists revoke.
+    /// Adds revocation lists and the policy for certificates that no list covers.
     #[must_use]
     pub fn with_revocation(self, mut lists: Vec<RevocationList>, revocation: Revocation) -> Self {
         lists.sort_by_key(|list| Reverse(list.this_update));
@@ -130,18 +132,18 @@ impl TrustStore {
         }
     }
 
-    /// Whether nobody is believed.
+    /// Returns true if the store trusts no CA.
     pub const fn is_empty(&self) -> bool {
         self.authorities.is_empty()
     }
 
-    /// The CAs.
+    /// Returns the trusted CAs.
     pub fn authorities(&self) -> &[Certificate] {
         &self.authorities
     }
 
-    /// Follows a chain, the owner's certificate first and then intermediates in any order, to a CA.
-    /// Gives the owner's certificate.
+    /// Verifies a chain up to a trusted CA: the owner's certificate first, then intermediates in
+    /// any order. Returns the owner's certificate.
     pub fn verify(&self, chain: &[Vec<u8>], at: UnixTime) -> Result<Certificate, Untrusted> {
         self.verify_by(chain, at, verifier::ALL)
     }
@@ -165,8 +167,9 @@ impl TrustStore {
         }
     }
 
-    /// What was revoked since of a chain that was believed at that time; that anything of it has expired
-    /// since is no matter. Most chains need no more than the cheap look that comes first.
+    /// Returns a revocation in a chain that was trusted at `believed`. Certificates that have
+    /// expired since then do not matter. For most chains the cheap search by name and serial number
+    /// suffices.
     pub fn revoked_since(&self, chain: &[Vec<u8>], believed: UnixTime) -> Option<Untrusted> {
         let read = chain.iter().map(|der| Certificate::from_der(der));
         let read: Vec<_> = read.filter_map(Result::ok).collect();
@@ -176,7 +179,8 @@ impl TrustStore {
         matches!(why, Untrusted::Revoked { .. }).then_some(why)
     }
 
-    /// That a list names this certificate, whoever has signed that list.
+    /// Returns the revocation of a certificate that any list names, without a check of the list's
+    /// signature.
     fn revoked(&self, certificate: &Certificate) -> Option<Untrusted> {
         let mut lists = self.lists.iter();
         let since = lists.find_map(|list| list.revokes(certificate))?;
@@ -184,7 +188,7 @@ impl TrustStore {
         Some(Untrusted::Revoked { subject, since })
     }
 
-    /// The CA that a chain leads to, by the first of its lines that is believed.
+    /// Returns the CA of a chain, by the first candidate path that is valid.
     fn follow(
         &self,
         owner: &Certificate,
@@ -203,7 +207,7 @@ impl TrustStore {
         Err(why.unwrap_or_else(|| Untrusted::UnknownAuthority(owner.issuer.clone())))
     }
 
-    /// The CA that a line leads to, in which webpki has nothing to choose.
+    /// Verifies one candidate path, which leaves webpki no choice, and returns its CA.
     fn follow_line(
         &self,
         owner: &Certificate,
@@ -238,7 +242,8 @@ impl TrustStore {
             .ok_or(Untrusted::Missing)
     }
 
-    /// How the lists are asked; not at all where there are none and none is needed.
+    /// Returns webpki's options for revocation, or `None` without lists and with the relaxed
+    /// policy.
     fn options<'l>(
         &self,
         lists: &'l [&'l CertRevocationList<'l>],
@@ -259,7 +264,7 @@ impl TrustStore {
 }
 
 /// "If EKU present AND contains either id-kp-ipsecIKE or anyExtendedKeyUsage, continue" (RFC 4945
-/// section 5.1.3.12); and without any.
+/// section 5.1.3.12). A certificate without an EKU is accepted as well.
 struct ForIke;
 
 impl ExtendedKeyUsageValidator for ForIke {
@@ -305,7 +310,7 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    /// 2030-03-17, when the certificates that openssl made for the tests of `ike` are valid.
+    /// 2030-03-17, when the openssl test certificates of `ike` are valid.
     const TODAY: UnixTime = UnixTime(1_900_000_000);
 
     fn certificate(name: &str) -> Certificate {
@@ -348,7 +353,7 @@ mod tests {
         );
     }
 
-    /// RFC 5280 section 6.1 asks only the certificates below a trust anchor for their validity.
+    /// RFC 5280 section 6.1 checks the validity only of the certificates below a trust anchor.
     #[test]
     fn a_chain_is_believed_to_the_last_second_of_its_ca_and_no_longer() {
         let chain = [certificate("gateway").der];
@@ -388,7 +393,7 @@ mod tests {
         TrustStore::new(vec![certificate("fence")]).verify(&chain, TODAY)
     }
 
-    /// CVE-2026-35331 and its like: a CA vouches for nobody beyond its fence.
+    /// CVE-2026-35331 and similar: a CA cannot vouch for names outside its constraints.
     #[test]
     fn an_intermediate_vouches_only_for_names_that_its_constraints_leave_it() {
         assert!(behind_the_fence(&["gateway-permitted", "permitted"]).is_ok());
@@ -401,7 +406,8 @@ mod tests {
         }
     }
 
-    /// A certificate for an Ed25519 key that nobody has, signed by nobody. `ca` is its extension.
+    /// Returns an unsigned certificate for an Ed25519 key without a private key. `is_ca` adds the
+    /// CA extension.
     fn forged(serial: u8, issuer: &str, subject: &str, is_ca: bool) -> Vec<u8> {
         let der = |tag: u8, parts: &[&[u8]]| {
             let value = parts.concat();
@@ -437,7 +443,7 @@ mod tests {
         der(0x30, &[&der(0x30, &parts), &ed25519, &der(3, &[&[0; 65]])])
     }
 
-    /// How many signatures were verified by the current test's thread.
+    /// A verifier that counts the signatures verified by the current test's thread.
     #[derive(Debug)]
     struct Counted;
 
@@ -465,7 +471,8 @@ mod tests {
         }
     }
 
-    /// Signatures that are verified for a chain of one owner and so many forged CAs of one name.
+    /// Returns the number of signatures verified for a chain of one owner and `forged_cas` forged
+    /// CAs of one name.
     fn signatures_of(forged_cas: u8, issuer: &str, store: &TrustStore) -> (Untrusted, usize) {
         let cas = (1..=forged_cas).map(|serial| forged(serial, issuer, issuer, true));
         let owner = forged(0, issuer, "owner", false);
@@ -508,7 +515,7 @@ mod tests {
         }
     }
 
-    /// A CA has two certificates, and the one that comes first leads nowhere, or was forged.
+    /// A CA has two certificates, and the first one leads to no trusted CA or is forged.
     #[test]
     fn a_cross_signed_ca_is_followed_by_the_line_that_is_good() {
         let genuine = ["mobile-middle", "middle"].map(|name| certificate(name).der);
@@ -532,12 +539,12 @@ mod tests {
         let names: Vec<_> = names.iter().map(String::as_str).collect();
         let refused = behind_the_fence(&names);
         assert!(matches!(refused, Err(Untrusted::Invalid(_))), "{refused:?}");
-        // The same CAs again and again make it no longer a chain, and no longer work.
+        // Repeating the same CAs makes the chain neither longer nor costlier.
         let again: Vec<_> = names.iter().copied().cycle().take(200).collect();
         assert!(behind_the_fence(&again).is_err());
     }
 
-    /// The chain, by a CA that has made these lists, in the spring of 2030.
+    /// Verifies a chain against a CA with these revocation lists, in March 2030.
     fn looked_up(
         chain: &[&str],
         lists: &[&str],
@@ -619,7 +626,7 @@ mod tests {
         }
     }
 
-    /// It is no reason to believe anybody, nor does it say whom not to believe.
+    /// A list with a wrong signature neither clears a certificate nor revokes one.
     #[test]
     fn a_list_that_somebody_else_has_signed_refuses_what_it_should_have_spoken_for() {
         for revocation in [Revocation::Relaxed, Revocation::Strict] {

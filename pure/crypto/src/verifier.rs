@@ -1,5 +1,5 @@
-//! The signatures that certificates may bear: those of [`crate::PublicKey`], and either curve with the
-//! hash of the other, as some CAs sign.
+//! Signature algorithms accepted in certificates: those of [`crate::PublicKey`], and either curve
+//! with the hash of the other, as some CAs sign.
 
 use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_ASN1, ECDSA_P256_SHA384_ASN1, ECDSA_P384_SHA256_ASN1, ECDSA_P384_SHA384_ASN1,
@@ -11,7 +11,7 @@ use rustls_pki_types::{
     AlgorithmIdentifier, InvalidSignature, SignatureVerificationAlgorithm, alg_id,
 };
 
-/// All of them, as webpki takes them.
+/// All accepted algorithms, in webpki's form.
 pub(crate) const ALL: &[&dyn SignatureVerificationAlgorithm] = &[
     &Verifier::new(
         alg_id::ECDSA_P256,
@@ -42,7 +42,7 @@ pub(crate) const ALL: &[&dyn SignatureVerificationAlgorithm] = &[
     &Verifier::rsa(alg_id::RSA_PSS_SHA512, &RSA_PSS_2048_8192_SHA512),
 ];
 
-/// One algorithm and how X.509 names it.
+/// One algorithm with its X.509 identifiers.
 struct Verifier {
     key: AlgorithmIdentifier,
     signature: AlgorithmIdentifier,

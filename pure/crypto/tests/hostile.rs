@@ -1,4 +1,5 @@
-//! Certificates and keys that were made to harm the reader: each is refused, on a small stack and before a deadline.
+//! Certificates and keys crafted to harm their reader. Each is refused on a small stack and before
+//! a deadline.
 
 #![allow(clippy::unwrap_used, reason = "what a test sets up has to work")]
 
@@ -13,21 +14,21 @@ use std::time::Duration;
 /// 2030-03-17, when the certificates of `ike` are valid.
 const TODAY: UnixTime = UnixTime(1_900_000_000);
 
-/// Values in values, four octets each: as many as fit into the longest message of IKE.
+/// Depth of nested values of four octets each: as many as fit into the longest IKE message.
 const DEPTH: usize = 4000;
 
-/// A reader with a frame of 128 octets for each of them needs more.
+/// Stack of the reader in octets, about 128 for each nested value.
 const STACK: usize = 512 * 1024;
 
-/// Enough for a machine that is busy otherwise.
+/// Long enough for a machine that is busy otherwise.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// Fails if this needs more stack, or does not end.
+/// Runs `what`, and fails if it overflows the stack or does not end before the deadline.
 fn within_bounds(what: impl FnOnce() + Send + 'static) {
     let (done, end) = mpsc::channel();
     let body = move || {
         what();
-        // The other end may have given up.
+        // The receiver may have timed out.
         let _ = done.send(());
     };
     let thread = thread::Builder::new().stack_size(STACK);
@@ -48,7 +49,7 @@ fn der(tag: u8, value: &[u8]) -> Vec<u8> {
     [&[tag], &length[..], value].concat()
 }
 
-/// The first value of some octets, and its content.
+/// Returns the first value of some octets, and its content.
 fn first(octets: &[u8]) -> Option<(&[u8], &[u8])> {
     let (header, length) = match octets {
         [_, length @ 0..=0x7f, ..] => (2, usize::from(*length)),
@@ -60,7 +61,7 @@ fn first(octets: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((value, &value[header..]))
 }
 
-/// Values that are nothing else than these octets.
+/// Returns the values that make up these octets, or `None` if other octets remain.
 fn values(mut octets: &[u8]) -> Option<Vec<&[u8]>> {
     let mut values = Vec::new();
     while !octets.is_empty() {
@@ -71,7 +72,8 @@ fn values(mut octets: &[u8]) -> Option<Vec<&[u8]>> {
     Some(values)
 }
 
-/// The values in a value, also in its string of octets or bits, and what stands in front of them.
+/// Returns the values inside a value, also those in an octet or bit string, and the octets before
+/// them.
 fn inside(value: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
     let (_, content) = first(value)?;
     let unused_bits = usize::from(value[0] == 0x03);
@@ -80,7 +82,7 @@ fn inside(value: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
     may_have.then(|| Some((front, values(rest)?)))?
 }
 
-/// Shows what a value is with `hostile` in the place of itself, and of each value in it.
+/// Shows the value with `hostile` in place of itself, and of each value inside it.
 fn each_instead(value: &[u8], hostile: &[Vec<u8>], show: &mut dyn FnMut(Vec<u8>)) {
     lies(value).into_iter().for_each(&mut *show);
     hostile.iter().for_each(|instead| show(instead.clone()));
@@ -95,7 +97,8 @@ fn each_instead(value: &[u8], hostile: &[Vec<u8>], show: &mut dyn FnMut(Vec<u8>)
     }
 }
 
-/// The value with another length than it has, without an end, as each alternative of a CHOICE, and twice.
+/// Returns the value with a wrong length, without an end, as each alternative of a CHOICE, and
+/// doubled.
 fn lies(value: &[u8]) -> Vec<Vec<u8>> {
     let (tag, Some((_, content))) = (value[0], first(value)) else {
         return Vec::new();
@@ -120,7 +123,7 @@ fn lies(value: &[u8]) -> Vec<Vec<u8>> {
     lengths.chain(choices).chain([value.repeat(2)]).collect()
 }
 
-/// What no certificate has: depth, width, and numbers without end.
+/// Values that no certificate has: deep, wide, and with endless numbers.
 fn monsters() -> Vec<Vec<u8>> {
     let nested = |tag: u8| {
         let mut value = Vec::new();
@@ -147,7 +150,8 @@ fn certificate(name: &str) -> Certificate {
     Certificate::all_from_pem(&pem).unwrap().remove(0)
 }
 
-/// A certificate whose first extension has another type, so that another reader gets the hostile value.
+/// Returns a certificate whose first extension has another type, so that another parser reads the
+/// hostile value.
 fn with_extension(certificate: &[u8], number: u8) -> Vec<u8> {
     const EXTENSION: [u8; 4] = [6, 3, 0x55, 0x1d];
     let mut other = certificate.to_vec();
@@ -176,8 +180,8 @@ fn hostile_der_in_the_place_of_any_value_of_a_chain_is_refused_within_bounds() {
     });
 }
 
-/// subjectAltName, basicConstraints, nameConstraints, lists of revocation, policies and those that are mapped, keys of
-/// CAs, and how a key may be used.
+/// subjectAltName, basicConstraints, nameConstraints, revocation lists, policies and policy
+/// mappings, CA keys, and key usage.
 #[test]
 fn hostile_der_in_every_extension_that_has_choices_is_refused_within_bounds() {
     within_bounds(|| {
@@ -197,7 +201,7 @@ fn hostile_der_in_every_extension_that_has_choices_is_refused_within_bounds() {
     });
 }
 
-/// A certificate with another value of an extension.
+/// Returns the certificate with another value for an extension.
 fn with_value(certificate: &[u8], number: u8, instead: &[u8]) -> Vec<u8> {
     let kind = [6, 3, 0x55, 0x1d, number];
     replaced(certificate, &|value| {
@@ -207,7 +211,7 @@ fn with_value(certificate: &[u8], number: u8, instead: &[u8]) -> Vec<u8> {
     })
 }
 
-/// A value in which each value that `other` has another one for is exchanged.
+/// Returns a value in which `other` replaces each value that it returns a substitute for.
 fn replaced(value: &[u8], other: &dyn Fn(&[u8]) -> Option<Vec<u8>>) -> Vec<u8> {
     if let Some(instead) = other(value) {
         return instead;
@@ -237,7 +241,7 @@ fn hostile_der_in_the_place_of_any_value_of_a_key_is_read_within_bounds() {
     });
 }
 
-/// An RSAPublicKey (RFC 8017 appendix A.1.1).
+/// Returns an RSAPublicKey (RFC 8017 appendix A.1.1).
 fn rsa(modulus: &[u8], exponent: &[u8]) -> Vec<u8> {
     let positive = |number: &[u8]| der(2, &[&[0], number].concat());
     let integer = |number: &[u8]| match number {
@@ -247,15 +251,15 @@ fn rsa(modulus: &[u8], exponent: &[u8]) -> Vec<u8> {
     der(0x30, &[integer(modulus), integer(exponent)].concat())
 }
 
-/// The SubjectPublicKeyInfo of one.
+/// Returns the SubjectPublicKeyInfo of an RSAPublicKey.
 fn rsa_info(key: &[u8]) -> Vec<u8> {
     let rsa_encryption = [6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 13, 1, 1, 1, 5, 0];
     let bits = der(3, &[&[0], key].concat());
     der(0x30, &[der(0x30, &rsa_encryption), bits].concat())
 }
 
-/// What a signature by RSASSA-PKCS1-v1_5 with SHA-256 is to the power of the exponent (RFC 8017 section 9.2): with an
-/// exponent of 1 the signature itself.
+/// Returns the encoded message of RSASSA-PKCS1-v1_5 with SHA-256 (RFC 8017 section 9.2). With an
+/// exponent of 1 it is its own signature.
 fn encoded(message: &[u8], len: usize) -> Vec<u8> {
     let sha256_of = [
         0x30, 49, 0x30, 13, 6, 9, 0x60, 0x86, 0x48, 1, 0x65, 3, 4, 2, 1, 5, 0, 4, 32,
@@ -265,7 +269,8 @@ fn encoded(message: &[u8], len: usize) -> Vec<u8> {
     [&[0, 1], &padding[..], &[0], &digest].concat()
 }
 
-/// CVE-2017-9022, CVE-2017-11185, CVE-2018-17540: zero, even, and with them exponents and lengths that cost.
+/// CVE-2017-9022, CVE-2017-11185, CVE-2018-17540: moduli that are zero or even, and costly
+/// exponents and lengths.
 #[test]
 fn no_rsa_key_of_a_kind_that_nobody_makes_verifies_anything_within_bounds() {
     within_bounds(|| {

@@ -1,14 +1,15 @@
-//! The law of `pure/` is `pure/clippy.toml`: no clock, no socket, no hidden randomness, no order
-//! that changes from run to run. These tests break each of its bans once and see it refused.
+//! Tests of `pure/clippy.toml`, the rules of `pure/`: no clock, no socket, no hidden randomness, no
+//! order that changes from run to run. Each test breaks a rule once and expects clippy to refuse
+//! it.
 //!
-//! They live in `crypto` because two of the bans speak of a crate that only `crypto` uses.
+//! They are in `crypto` because two of the rules concern a crate that only `crypto` uses.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const LAW: &str = include_str!("../../clippy.toml");
 
-/// One crime for each ban, under the path that the ban names.
+/// One violation for each rule, under the path that the rule names.
 const CRIMES: [(&str, &str); 14] = [
     (
         "std::time::Instant::now",
@@ -125,13 +126,13 @@ fn judge(name: &str, body: &str) -> (bool, String) {
     (output.status.success(), verdict)
 }
 
-/// Where cargo put this test and what it is made of.
+/// Returns the folder of this test, where cargo puts its dependencies.
 fn dependencies() -> PathBuf {
     let test = std::env::current_exe().expect("this test is a file");
     test.parent().expect("in a folder").to_owned()
 }
 
-/// The newest build: older ones may be of another compiler.
+/// Returns the newest build; older ones may come from another compiler.
 fn library(dependencies: &Path) -> PathBuf {
     let files = std::fs::read_dir(dependencies).expect("a readable folder");
     files

@@ -1,11 +1,11 @@
-//! Certificates that a CA has signed with RSASSA-PSS, with parameters of all kinds.
+//! Certificates signed by a CA with RSASSA-PSS, with all kinds of parameters.
 
 #![allow(clippy::unwrap_used, reason = "what a test sets up has to work")]
 
 use crypto::{Certificate, TrustStore, UnixTime, Untrusted};
 use std::path::Path;
 
-/// 2030-03-17, when they are valid.
+/// 2030-03-17, when the certificates are valid.
 const TODAY: UnixTime = UnixTime(1_900_000_000);
 
 fn certificate(name: &str) -> Certificate {
@@ -18,7 +18,8 @@ fn verify(der: Vec<u8>) -> Result<Certificate, Untrusted> {
     TrustStore::new(vec![certificate("ca")]).verify(&[der], TODAY)
 }
 
-/// A salt as long as the hash, and the same hash in the mask (RFC 4055 section 3.1): openssl believes the others.
+/// Salt and mask use the certificate's hash (RFC 4055 section 3.1). openssl accepts other
+/// parameters.
 #[test]
 fn a_certificate_is_believed_with_no_other_parameters_of_pss_than_ours() {
     assert!(verify(certificate("good").der).is_ok());

@@ -1,13 +1,13 @@
-//! What the fuzzer of certificates starts from is what its names say.
+//! The seeds of the certificate fuzzer match their names.
 
 use crypto::{Certificate, TrustStore, UnixTime};
 use std::fs;
 use std::path::Path;
 
-/// 2030-03-17, when the test CA of `ike` and what it issued are valid.
+/// 2030-03-17, when the test CA of `ike` and its certificates are valid.
 const TODAY: UnixTime = UnixTime(1_900_000_000);
 
-/// Certificates, each behind two octets that say how long it is.
+/// Splits octets into certificates, each preceded by two octets of length.
 fn chain(mut octets: &[u8]) -> Vec<Vec<u8>> {
     let mut chain = Vec::new();
     while let Some((len, rest)) = octets.split_first_chunk() {

@@ -1,4 +1,4 @@
-//! What every zone's ICV covers besides its text (DESIGN section 3).
+//! The additional data that every zone's ICV covers (DESIGN section 3).
 //!
 //! ```text
 //! AAD0  = SPI | 0(4) | Seq | map words | L(4)
@@ -7,28 +7,28 @@
 //! overlay: AAD0 | 255(1) | ICV of the first body | OL(2)
 //! ```
 //!
-//! So no zone can be lifted into another packet, SA, direction or place, no map and no length
-//! changed, and only the holder of the payload key can make a whole that an endpoint accepts. All
-//! of it is one buffer: `AAD_z` is its front with another zone octet.
+//! No zone can therefore be moved into another packet, SA, direction or place, and no map or length
+//! changed. Only the holder of the payload key can create a packet that an endpoint accepts. All of
+//! it is in one buffer: `AAD_z` is its front with another zone octet.
 
 use model::ZoneId;
 use wire::esp::Header;
 use wire::zoned::{Layout, MAX_MAP_LEN, OVERLAY_ZONE};
 
-/// Where the number is, with its upper half of zeros, and where the map is.
+/// Offsets of the sequence number, whose upper half is zero, and of the map.
 const SEQ_AT: usize = 4;
 const MAP_AT: usize = SEQ_AT + 8;
-/// Octets of the packet's length.
+/// Length of the packet length field, in octets.
 const LEN_LEN: usize = 4;
 
-/// The authenticated data of one packet, in a buffer that is used again.
+/// The additional data of one packet, in a reused buffer.
 pub(crate) struct Aad<'s> {
     octets: &'s mut Vec<u8>,
     zone_at: usize,
 }
 
 impl<'s> Aad<'s> {
-    /// `AAD0` of a packet, without any body yet.
+    /// Creates `AAD0` of a packet, without bodies.
     pub fn new(octets: &'s mut Vec<u8>, header: Header, layout: &Layout) -> Self {
         let map_end = MAP_AT + layout.map().len();
         let zone_at = map_end + LEN_LEN;
@@ -42,12 +42,13 @@ impl<'s> Aad<'s> {
         Self { octets, zone_at }
     }
 
-    /// Adds the sealed body of the next zone that is not the payload zone.
+    /// Appends the sealed body of the next zone other than the payload zone.
     pub fn add_body(&mut self, body: &[u8]) {
         self.octets.extend_from_slice(body);
     }
 
-    /// What the ICV of a zone covers. For the payload zone every body has to be there already.
+    /// Returns the additional data of a zone. For the payload zone all other bodies must have been
+    /// added.
     pub fn of(&mut self, zone: ZoneId, payload_zone: ZoneId) -> &[u8] {
         self.octets[self.zone_at] = zone.0;
         match zone == payload_zone {
@@ -56,7 +57,7 @@ impl<'s> Aad<'s> {
         }
     }
 
-    /// What an overlay's ICV covers, after all that was added.
+    /// Returns the additional data of an overlay, including everything added before.
     pub fn of_overlay(self) -> &'s [u8] {
         self.octets[self.zone_at] = OVERLAY_ZONE.0;
         self.octets

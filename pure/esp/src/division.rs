@@ -1,4 +1,4 @@
-//! Which zone each octet of a datagram is in.
+//! The assignment of a datagram's octets to zones.
 
 use crate::prefetch::prefetch;
 use model::{Run, ZoneAgreement, ZoneId, ZoneSelector};
@@ -9,15 +9,15 @@ use wire::rtp::Rtp;
 use wire::udp;
 use wire::zoned::{BadMap, MAX_RUNS, Map};
 
-/// What the zones of an agreement ask for.
+/// The zone selectors of an agreement.
 pub(crate) struct Division {
-    /// Those of all zones but the payload zone, from serial 1.
+    /// Selectors of all zones except the payload zone, from serial 1.
     selectors: Vec<ZoneSelector>,
     contents: Vec<(ZoneId, Box<dyn Content>)>,
     payload_zone: ZoneId,
 }
 
-/// A header behind those of a datagram: the zone that asks for it, and its octets.
+/// A header behind the transport header: the zone that selects it, and its length.
 pub(crate) type Found = (ZoneId, usize);
 
 /// A part of the headers.
@@ -44,19 +44,20 @@ impl Division {
         }
     }
 
-    /// Asks memory for what it points to.
+    /// Prefetches the selectors.
     pub fn prefetch(&self) {
         prefetch(&self.selectors[..]);
         prefetch(&self.contents[..]);
     }
 
-    /// From now on the designated zone has what this finds as well, before all others.
+    /// Adds a recognised header to the designated zone, ahead of all other selectors.
     pub fn recognise(&mut self, content: Box<dyn Content>) {
         self.contents.insert(0, (ZoneId::DESIGNATED, content));
     }
 
-    /// The map of a datagram whose headers are known, and what was found behind them. Errors if the zones do not begin with the
-    /// datagram or leave it in too many pieces: then it is to be opaque.
+    /// Returns the map of a datagram with known headers, and of the header found behind them.
+    /// Returns an error if the zones do not start with the datagram or divide it into too many
+    /// runs; the datagram is then sealed as opaque.
     pub fn map(&self, clear: &Clear, found: Option<Found>) -> Result<Map, BadMap> {
         let mut runs = Runs::new();
         self.share(&mut runs, Part::Ip, clear.ip.clone());
@@ -73,7 +74,7 @@ impl Division {
         runs.map(self.payload_zone, clear.checksum_at.is_some())
     }
 
-    /// Gives the octets of one part to the zones that ask for them.
+    /// Assigns the octets of one part to the zones that select them.
     fn share(&self, runs: &mut Runs, part: Part, octets: Range<usize>) {
         let mut at = octets.start;
         while at < octets.end {
@@ -84,7 +85,7 @@ impl Division {
         }
     }
 
-    /// The zone that an octet is in, and where the next one may begin.
+    /// Returns the zone of an octet, and the offset of the next possible change.
     fn zone_at(&self, part: Part, at: usize) -> (ZoneId, usize) {
         let mut end = usize::MAX;
         for (selector, serial) in self.selectors.iter().zip(1..) {
@@ -99,7 +100,7 @@ impl Division {
         (self.payload_zone, end)
     }
 
-    /// The first zone that finds a header in what UDP carries, and how long that is.
+    /// Returns the first zone that recognises a header in a UDP payload, and the header's length.
     pub fn find(&self, datagram: &[u8], clear: &Clear) -> Option<Found> {
         if self.contents.is_empty() || clear.protocol != udp::PROTOCOL {
             return None;
@@ -114,7 +115,7 @@ impl Division {
     }
 }
 
-/// The places in a datagram that a selector asks for, as far as they are in this part.
+/// Returns the offsets in a datagram that a selector covers in this part.
 fn wanted(selector: ZoneSelector, part: Part) -> Range<usize> {
     match (selector, part) {
         (ZoneSelector::Ip | ZoneSelector::IpTransport, Part::Ip)
@@ -126,7 +127,7 @@ fn wanted(selector: ZoneSelector, part: Part) -> Range<usize> {
     }
 }
 
-/// How a selector recognises what is inside UDP.
+/// Returns the recogniser of a selector for UDP payloads.
 fn content(selector: ZoneSelector) -> Option<Box<dyn Content>> {
     match selector {
         ZoneSelector::Rtp(ports) => Some(Box::new(Rtp { ports })),
@@ -134,10 +135,10 @@ fn content(selector: ZoneSelector) -> Option<Box<dyn Content>> {
     }
 }
 
-/// The runs of a datagram under construction, neighbours of one zone made one.
+/// The runs of a datagram under construction. Adjacent runs in one zone are merged.
 struct Runs {
     runs: [Run; MAX_RUNS],
-    /// One more than there is room for if they are too many.
+    /// One more than the capacity if there are too many.
     count: usize,
 }
 
@@ -168,7 +169,8 @@ impl Runs {
         }
     }
 
-    /// The map of these runs. A last one in the payload zone is the beginning of the rest.
+    /// Returns the map of these runs. A final run in the payload zone is part of the implicit last
+    /// run.
     fn map(&self, payload_zone: ZoneId, checksum_left_out: bool) -> Result<Map, BadMap> {
         let runs = self.runs.get(..self.count).ok_or(BadMap::RunCount)?;
         let described = match runs {

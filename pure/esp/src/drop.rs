@@ -1,22 +1,21 @@
-//! Why a packet was dropped: one list that gives the type, the label of its counter and the text a
-//! person reads.
+//! Drop reasons: one list defines the type, the counter labels and the texts for people.
 
 use std::fmt;
 use wire::zoned::BadMap;
 
 macro_rules! drop_reasons {
     ($($name:ident $label:literal $text:literal)*) => {
-        /// Why a packet was dropped. Nothing is dropped without one.
+        /// The reason why a packet was dropped. Every drop has one.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum DropReason {
             $(#[doc = $text] $name,)*
         }
 
         impl DropReason {
-            /// All of them, in the order of the list.
+            /// All reasons, in the order of the list.
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
-            /// The name of its counter, in snake case.
+            /// Returns the counter's name, in snake case.
             pub const fn label(self) -> &'static str {
                 match self {
                     $(Self::$name => $label,)*

@@ -1,26 +1,27 @@
-//! Signs of congestion that pass a tunnel (RFC 6040).
+//! Congestion signals through a tunnel (RFC 6040).
 //!
-//! A packet is sent with the ECN field of the datagram in it, which is "normal mode" (section 4.1):
-//! "an IPsec tunnel ingress does not need compatibility mode" (section 4.3), for whoever speaks IKEv2
-//! knows what to do with a mark. So a router on the way marks what it could not mark inside, and
-//! where the tunnel ends the datagram gets the more severe of both fields.
+//! A packet is sent with the ECN field of its datagram, which is "normal mode" (section 4.1): "an
+//! IPsec tunnel ingress does not need compatibility mode" (section 4.3), because an IKEv2 peer
+//! handles marks correctly. Routers can therefore mark the outer header, and at the tunnel exit the
+//! datagram gets the more severe of both fields.
 //!
-//! The field outside is what anybody on the way wants it to be, and is looked at only when the packet
-//! is authentic. Who lies there can make a sender slower, as can who drops packets.
+//! Any router on the path can change the outer field. The field is only used if the packet is
+//! authentic. A false mark can slow a sender down, but so can dropping packets.
 
 use crate::drop::DropReason;
 use crate::packet::Packet;
 use wire::ecn::Ecn;
 
-/// What the headers outside said about congestion.
+/// Congestion signals in outer headers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Congestion {
-    /// Datagrams that got the mark CE where the tunnel ended.
+    /// Datagrams that got the CE mark at the tunnel exit.
     pub marked: u64,
-    /// Datagrams with a combination of fields "that is CU and always potentially dangerous", "(!!!)"
-    /// in figure 4 of RFC 6040. Those that were dropped for it are among them.
+    /// Datagrams with a combination of fields "that is CU and always potentially dangerous",
+    /// "(!!!)" in figure 4 of RFC 6040. Includes those dropped for it.
     pub dangerous: u64,
-    /// Datagrams with the one that is "CU and possibly dangerous", "(!)" there.
+    /// Datagrams with the combination that is "CU and possibly dangerous", "(!)" in the same
+    /// figure.
     pub unused: u64,
 }
 
@@ -39,8 +40,8 @@ impl Congestion {
         self.unused += other.unused;
     }
 
-    /// Counts the fields of an authentic packet, and says whether nobody makes such a combination who
-    /// follows a standard: "the decapsulator SHOULD log the event" (section 4.2).
+    /// Counts the ECN fields of an authentic packet. Returns true if no standard produces the
+    /// combination: "the decapsulator SHOULD log the event" (section 4.2).
     pub(crate) fn count(&mut self, inner: Ecn, outer: Ecn) -> bool {
         use Ecn::{Ce, Ect0, Ect1, NotEct};
         match (inner, outer) {
@@ -56,10 +57,10 @@ impl Congestion {
     }
 }
 
-/// Gives an opened datagram the field of section 4.2.
+/// Gives an opened datagram the ECN field of section 4.2.
 pub(crate) fn leave(packet: &mut Packet, inner: Ecn) -> Result<(), DropReason> {
     let leaving = match (inner, packet.ecn) {
-        // Its transport knows no other sign of congestion than a loss.
+        // Its transport learns of congestion from losses only.
         (Ecn::NotEct, Ecn::Ce) => return Err(DropReason::Congested),
         (Ecn::NotEct, _) => Ecn::NotEct,
         (_, outer) => inner.max(outer),

@@ -1,24 +1,24 @@
-//! Ciphers that are not those of `crypto`, on the one data path: what a paper was measured with can be measured
-//! again with everything else that a packet meets.
+//! Ciphers from outside `crypto` on the same data path, so that a paper's measurements can be
+//! repeated with everything else that a packet meets.
 //!
-//! Nobody agrees on them. What is agreed on is a suite, and a suite has a number that a peer offers and a
-//! name that a file has; a foreign cipher has neither. It takes the place of the agreed ones in an SA
-//! that is installed already, by a call of [`crate::Worker::make_foreign`] at either end: the lab makes it, and nothing
-//! that is run for a user (a test of the arrows between crates sees to that).
+//! They cannot be negotiated. An agreed suite has a number in proposals and a name in the
+//! configuration; a foreign cipher has neither. It replaces the agreed ciphers of an installed SA,
+//! by a call of [`crate::Worker::make_foreign`] at both ends. Only the lab does so, never a program
+//! that runs for a user; a test of the dependencies between crates checks that.
 
 use crypto::BadIcv;
 use model::{Frame, ZoneId};
 
-/// What protects a zone, or all of a plain SA, in both directions.
+/// The protection of a zone, or of a whole plain SA, in both directions.
 pub trait Foreign: Send {
-    /// What it puts around a text. Always the same.
+    /// Returns the octets that it adds around a text. The result never changes.
     fn frame(&self) -> Frame;
 
-    /// Encrypts `text`, padded to whole blocks, in place, and writes IV and ICV. `seq` comes once for
-    /// each key.
+    /// Encrypts `text`, padded to whole blocks, in place, and writes IV and ICV. Every `seq` is
+    /// used once per key.
     fn seal(&self, seq: u32, aad: &[u8], iv: &mut [u8], text: &mut [u8], icv: &mut [u8]);
 
-    /// Checks `icv`, and only then decrypts `text` in place.
+    /// Verifies `icv`, and only then decrypts `text` in place.
     fn open(
         &self,
         seq: u32,
@@ -29,5 +29,5 @@ pub trait Foreign: Send {
     ) -> Result<(), BadIcv>;
 }
 
-/// Makes the cipher of each zone; a plain SA has that of the first.
+/// A function that creates the cipher of each zone; a plain SA uses that of the first zone.
 pub(crate) type Make<'m> = &'m dyn Fn(ZoneId) -> Box<dyn Foreign>;

@@ -1,4 +1,4 @@
-//! What protects one zone in one direction: the body of a packet is made and opened here.
+//! The protection of one zone in one direction: sealing and opening of a packet's bodies.
 //!
 //! ```text
 //! AEAD        text ICV           the text encrypted
@@ -8,7 +8,7 @@
 //! foreign     as its frame says
 //! ```
 //!
-//! None opens anything before its ICV is right.
+//! No suite decrypts anything before its ICV is verified.
 
 use crate::foreign::Foreign;
 use crate::key::{Key, SALT_LEN, Unusable, hmac, nonce};
@@ -16,7 +16,7 @@ use crypto::{BLOCK_LEN, BadIcv, CbcHmac, CtrHmac, Secret};
 use model::{Suite, ZoneSuite};
 use wire::zoned::Body;
 
-/// The key of a zone, expanded. Those of an HMAC are large, and rare.
+/// The expanded key of a zone. HMAC variants are boxed because they are large and rare.
 pub(crate) enum Guard {
     Aead(Key),
     Gmac(Key),
@@ -31,7 +31,7 @@ pub(crate) struct Ctr {
 }
 
 impl Guard {
-    /// From encryption key, HMAC key and salt, as far as the suite has them, one after the other.
+    /// Expands encryption key, HMAC key and salt, concatenated as far as the suite has them.
     pub fn new(suite: ZoneSuite, keymat: &Secret) -> Result<Self, Unusable> {
         use ZoneSuite as S;
         match suite {
@@ -66,8 +66,8 @@ impl Guard {
         }
     }
 
-    /// Makes the body of the packet with the number `seq`, whose text is there but for its padding.
-    /// `room` is for data that has to stand together.
+    /// Seals the body of packet number `seq` in place. The text is complete except for its padding.
+    /// `room` is a buffer for data that must be contiguous.
     pub fn seal(&self, seq: u32, aad: &[u8], packet: &mut [u8], body: &Body, room: &mut Vec<u8>) {
         pad(&mut packet[body.padding()]);
         let (iv, text, icv) = parts(packet, body);
@@ -116,14 +116,14 @@ impl Guard {
     }
 }
 
-/// IV, text and ICV of a body.
+/// Splits a body into IV, text and ICV.
 fn parts<'p>(packet: &'p mut [u8], body: &Body) -> (&'p mut [u8], &'p mut [u8], &'p mut [u8]) {
     let (iv, rest) = packet[body.all()].split_at_mut(body.iv().len());
     let (text, icv) = rest.split_at_mut(body.text().len());
     (iv, text, icv)
 }
 
-/// What a GMAC covers (RFC 4543 section 3.3).
+/// Returns the data that a GMAC covers (RFC 4543 section 3.3).
 fn together<'r>(room: &'r mut Vec<u8>, aad: &[u8], text: &[u8]) -> &'r [u8] {
     room.clear();
     room.extend_from_slice(aad);
@@ -142,7 +142,7 @@ fn pad(padding: &mut [u8]) {
     }
 }
 
-/// Whether padding counts up from one and ends with its length. None is as good.
+/// Returns true if padding counts up from one and ends with its length, or is empty.
 pub(crate) fn is_padding(padding: &[u8]) -> bool {
     let Some((len, octets)) = padding.split_last() else {
         return true;

@@ -1,5 +1,6 @@
-//! The opening direction of an SA: check, authenticate, check again and move, put together. The
-//! order is invariant 2 of the design; every step that fails ends in a drop of its own name.
+//! The opening direction of an SA: check for replay, authenticate, check again and advance the
+//! window, reassemble. The order is invariant 2 of the design; every failure has a drop reason of
+//! its own.
 
 use crate::drop::DropReason;
 use crate::injection::Injectors;
@@ -20,27 +21,27 @@ use wire::esp::{Header, next_header};
 use wire::ip;
 use wire::zoned::Injected;
 
-/// What a licensed node had to do with a packet that came.
+/// A licensed node's part in an inbound packet.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Share {
-    /// Nothing: it is what the peer has sealed.
+    /// None: the packet is as the peer sealed it.
     None,
-    /// It has changed it.
+    /// A node changed the packet.
     Written,
-    /// It has made it.
+    /// A node created the packet.
     Injected,
 }
 
-/// Which packets came.
+/// The record of received packets.
 struct Arrivals {
     replay: Replay,
     heard: Option<Instant>,
-    /// By how much the last packet's number was higher than all before.
+    /// The increase of the highest number by the last packet.
     advance: u64,
 }
 
 impl Arrivals {
-    /// An authentic packet moves the window, unless its number was taken since it was checked.
+    /// Records an authentic packet, unless its number was received since the first check.
     fn take(&mut self, number: u64, now: Instant) -> Result<(), DropReason> {
         let before = self.replay.highest();
         self.replay.take(number)?;
@@ -50,17 +51,17 @@ impl Arrivals {
     }
 }
 
-/// The opening direction of an SA. What few have is elsewhere: a packet of one among many SAs waits for all that is
-/// here.
+/// The opening direction of an SA. Rarely used parts are boxed: with many SAs a packet waits for
+/// everything stored here.
 pub(crate) struct Inbound {
     spi: Spi,
     pub cipher: Cipher,
     arrivals: Arrivals,
-    /// If anybody may write.
+    /// Present if licensed nodes may write.
     pub writers: Option<Box<Writers>>,
-    /// If anybody may inject.
+    /// Present if licensed nodes may inject.
     pub injectors: Option<Box<Injectors>>,
-    /// What somebody on the way had to do with it.
+    /// A licensed node's part in the last packet.
     pub share: Share,
     pub traffic: Traffic,
 }
@@ -82,12 +83,12 @@ impl Inbound {
         })
     }
 
-    /// Asks memory for what says which one it is.
+    /// Prefetches the SPI, which identifies the direction.
     pub fn prefetch_spi(&self) {
         prefetch(&self.spi);
     }
 
-    /// Asks memory for what it points to.
+    /// Prefetches the parts behind pointers.
     pub fn prefetch(&self) {
         self.cipher.prefetch();
         self.arrivals.replay.prefetch();
@@ -97,24 +98,24 @@ impl Inbound {
         self.spi
     }
 
-    /// The highest number seen, 0 before the first.
+    /// Returns the highest number received, 0 before the first.
     pub fn highest(&self) -> u64 {
         self.arrivals.replay.highest()
     }
 
-    /// When the last authentic packet came that was new.
+    /// Returns the time of the last new authentic packet.
     pub fn heard(&self) -> Option<Instant> {
         self.arrivals.heard
     }
 
-    /// By how much the last packet's number was higher than all before.
+    /// Returns the increase of the highest number by the last packet.
     pub fn advance(&self) -> u64 {
         self.arrivals.advance
     }
 
-    /// Turns a packet into the datagram it protects, and says what selectors ask about that. `None` if
-    /// it is a dummy, which is to be discarded "without indicating an error" (RFC 4303 section 2.6).
-    /// `pair`: whose header it came without.
+    /// Opens a packet, and returns the fields of its datagram that selectors match. Returns `None`
+    /// for a dummy, which a receiver discards "without indicating an error" (RFC 4303 section 2.6).
+    /// `pair` has the addresses of the header to rebuild, outside tunnel mode.
     pub fn open(
         &mut self,
         packet: &mut Packet,
@@ -177,7 +178,7 @@ impl Inbound {
     }
 }
 
-/// The datagram with its header, and what selectors ask about it.
+/// Completes the datagram with its header, and returns the fields that selectors match.
 fn whole(packet: &mut Packet, next_header: u8, pair: Option<Pair>) -> Result<Flow, DropReason> {
     match pair {
         Some(pair) => pair.dress(packet, next_header),
@@ -185,7 +186,7 @@ fn whole(packet: &mut Packet, next_header: u8, pair: Option<Pair>) -> Result<Flo
     }
 }
 
-/// A datagram that came without its transport checksum is to have one: whoever needs it makes it.
+/// Marks the transport checksum of a datagram as omitted. It is computed only where it is needed.
 fn leave(packet: &mut Packet) -> Result<(), DropReason> {
     let header = ip::Header::parse(packet.octets()).map_err(|_| DropReason::InnerMalformed)?;
     checksum::place(&header).ok_or(DropReason::ChecksumNotRestorable)?;
@@ -193,8 +194,8 @@ fn leave(packet: &mut Packet) -> Result<(), DropReason> {
     Ok(())
 }
 
-/// Holds the next header against the datagram. Octets after the datagram's own length are padding
-/// that hides its length (RFC 4303 section 2.7) and go.
+/// Checks the next header against the datagram. Octets after the datagram's own length are padding
+/// that hides its length (RFC 4303 section 2.7), and are removed.
 fn inner(packet: &mut Packet, next_header: u8) -> Result<Flow, DropReason> {
     let header = ip::Header::parse(packet.octets()).map_err(|_| DropReason::InnerMalformed)?;
     let expected = match header.version() {

@@ -1,15 +1,16 @@
-//! Injection (DESIGN section 3): what a licensed node says to one end in the name of the other, and what that end
-//! believes.
+//! Injection (DESIGN section 3): packets that a licensed node sends to one end in the name of the
+//! other, and the checks of the receiving end.
 //!
-//! Every grant to inject has a key of its own for each direction, made like that of overlays ([`grant_key`]),
-//! and numbers of its own, for which each end keeps a replay window. Nothing of the composite SA moves by
-//! what is injected: neither its window, nor what says that the peer is alive, nor whether an SA is confirmed.
+//! Every grant to inject has its own key for each direction, derived like that of overlays
+//! ([`grant_key`]), and its own counter, for which each end keeps a replay window. Injected packets
+//! do not affect the state of the composite SA: neither its replay window, nor the peer's liveness,
+//! nor the confirmation of an SA.
 //!
-//! A node may *repeat* and no more. What it injects is a bare acknowledgement of a TCP connection whose own
-//! end has spoken on this SA, and no field of it is beyond what that end has said itself: not the number that
-//! is acknowledged, nor its own number, nor the window, nor timestamps. So a node with this right can say for
-//! a silent peer that it is still there, or that the sender is to wait; it can neither make a sender believe
-//! that anything has arrived, nor say anything that a receiver would deliver, nor end a connection.
+//! A node may only *repeat*. It injects a bare acknowledgement of a TCP connection whose own end
+//! has sent segments on this SA. No field may be beyond what that end has sent: neither the
+//! acknowledgement number, nor the sequence number, the window or the timestamps. With this right a
+//! node can report for a silent peer that the peer is still there, or ask the sender to wait. It
+//! cannot acknowledge new data, cause delivery of data, or end a connection.
 
 use crate::drop::DropReason;
 use crate::key::{Key, Unusable, grant_key};
@@ -22,27 +23,28 @@ use wire::tcp::{self, Flags, OptionValue, Seq};
 use wire::zoned::Injected;
 use wire::{esp, ip};
 
-/// Grants whose windows are remembered. Those before are over for good.
+/// Limit on grants with a replay window. Older ones are permanently refused.
 const GRANTS: usize = 8;
 
-/// Connections that are remembered; the one that was silent longest gives way.
+/// Limit on tracked connections; the one that was silent longest is replaced.
 const CONNECTIONS: usize = 1024;
 
-/// What an endpoint knows of those who may inject in one direction.
+/// An endpoint's state for injectors in one direction.
 pub(crate) struct Injectors {
     root: Secret,
-    /// In ascending order of their numbers.
+    /// In ascending order of grant numbers.
     grants: Vec<Known>,
-    /// Up to here no grant is learnt any more.
+    /// New grants up to this number are refused.
     forgotten: u16,
     said: FxHashMap<Flow, Said>,
-    /// Counts what was heard, so that one knows who was silent longest.
+    /// Counts received segments, to find the connection that was silent longest.
     clock: u64,
-    /// Whether what they say counts: not where a licence was taken back and keys are still the old ones.
+    /// True if injected packets are accepted. False once the licence has been revoked but the old
+    /// keys are still in use.
     pub heeded: bool,
 }
 
-/// A grant that something authentic came under.
+/// A grant with at least one authentic packet.
 struct Known {
     grant: u16,
     key: Key,
@@ -61,7 +63,8 @@ impl Injectors {
         }
     }
 
-    /// Authenticates and decrypts what a node made, leaves the datagram in it, and says what that is.
+    /// Authenticates and decrypts an injected packet, reduces it to its datagram, and returns the
+    /// next header.
     pub fn open(&mut self, packet: &mut Packet, front: Injected) -> Result<u8, DropReason> {
         if front.grant <= self.forgotten {
             return Err(DropReason::BadIcvInjected);
@@ -104,14 +107,15 @@ impl Injectors {
         Ok(next_header)
     }
 
-    /// Forgets the oldest of too many grants for good: with its window gone its packets could come again.
+    /// Removes the oldest of too many grants. The grant is refused from now on, because without its
+    /// window its packets could be replayed.
     fn forget(&mut self) {
         if self.grants.len() > GRANTS {
             self.forgotten = self.grants.remove(0).grant;
         }
     }
 
-    /// A datagram of the peer's own.
+    /// Records a datagram that the peer itself has sent.
     pub fn hear(&mut self, flow: &Flow, datagram: &[u8]) {
         if flow.protocol != tcp::PROTOCOL {
             return;
@@ -143,7 +147,7 @@ impl Injectors {
         }
     }
 
-    /// Whether a datagram that a node made may be believed.
+    /// Checks if an injected datagram is acceptable.
     pub fn admit(&self, flow: &Flow, datagram: &[u8]) -> Result<(), DropReason> {
         let bare = segment(datagram).filter(|(header, payload_len)| {
             *payload_len == 0 && header.flags == Flags::ACK && is_plain(header)
@@ -160,15 +164,15 @@ impl Injectors {
     }
 }
 
-/// What one end of a connection has said so far.
+/// The last values that one end of a connection has sent.
 struct Said {
-    /// What it has acknowledged.
+    /// Its acknowledgement number.
     ack: Seq,
-    /// The window that it had then.
+    /// Its window at that time.
     window: u16,
-    /// The number behind all that it has sent.
+    /// The sequence number after all data sent.
     next: Seq,
-    /// Its last timestamp, and the one that it echoed with that.
+    /// Its last timestamp, and the echo sent with it.
     stamps: Option<(Seq, Seq)>,
     used: u64,
 }
@@ -184,7 +188,7 @@ impl Said {
         }
     }
 
-    /// What came late says nothing.
+    /// Updates the values from a newer segment. A late segment changes none of them.
     fn go_on(&mut self, newer: &Self) {
         self.used = newer.used;
         self.next = self.next.later(newer.next);
@@ -194,7 +198,7 @@ impl Said {
         }
     }
 
-    /// Whether nothing of this is beyond it.
+    /// Returns true if no field of a header is beyond these values.
     fn covers(&self, header: &tcp::Header<'_>) -> bool {
         let stamps = match (stamps_of(header), self.stamps) {
             (Some((own, echo)), Some(last)) => !own.is_after(last.0) && !echo.is_after(last.1),
@@ -206,7 +210,7 @@ impl Said {
     }
 }
 
-/// The TCP segment that a whole datagram carries, and the octets of its payload.
+/// Returns the TCP segment in a complete datagram, and its payload length.
 fn segment(datagram: &[u8]) -> Option<(tcp::Header<'_>, usize)> {
     let header = ip::Header::parse(datagram).ok()?;
     let plain = header.protocol() == tcp::PROTOCOL && !header.is_fragment();
@@ -214,25 +218,25 @@ fn segment(datagram: &[u8]) -> Option<(tcp::Header<'_>, usize)> {
     Some((tcp, header.payload().len() - tcp.header_len))
 }
 
-/// Whether a header has no option but timestamps.
+/// Returns true if a header has no options other than timestamps.
 fn is_plain(header: &tcp::Header<'_>) -> bool {
     let stamps = |option| matches!(option, OptionValue::Timestamps { .. });
     let mut options = header.options();
     options.all(|option| option.is_ok_and(|option| stamps(option.value)))
 }
 
-/// Its timestamps, which wrap as numbers do (RFC 7323 section 5.2).
+/// Returns the timestamps of a header, which wrap as sequence numbers do (RFC 7323 section 5.2).
 fn stamps_of(header: &tcp::Header<'_>) -> Option<(Seq, Seq)> {
     let stamps = header.timestamps();
     stamps.map(|(value, echo)| (Seq(value), Seq(echo)))
 }
 
-/// What a licensed node seals with what it injects, in one direction.
+/// The state with which a licensed node seals injected packets, in one direction.
 pub(crate) struct Injector {
     spi: Spi,
     grant: u16,
     key: Key,
-    /// The last counter that was used: each is used once.
+    /// The last counter used. Each is used once.
     counter: u32,
 }
 
@@ -246,12 +250,13 @@ impl Injector {
         })
     }
 
-    /// The grant that it is of.
+    /// Returns the grant number.
     pub fn grant(&self) -> u16 {
         self.grant
     }
 
-    /// The packet of a datagram, from the SPI on. `None` if the counters are used up.
+    /// Seals a datagram into a packet, which starts with the SPI. Returns `None` if the counters
+    /// are used up.
     pub fn seal(&mut self, datagram: &[u8], next_header: u8) -> Option<Vec<u8>> {
         self.counter = self.counter.checked_add(1)?;
         let front = Injected {

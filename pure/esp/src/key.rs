@@ -1,7 +1,7 @@
-//! A key in one direction, and the only place where a nonce is made.
+//! A key in one direction, and the only place that builds nonces.
 //!
 //! A nonce is 4 octets of salt and 8 of IV (RFC 4106 section 4, RFC 8750 section 4), and the IV is
-//! always the sequence number. Keys are per SA, zone and direction, and [`crate::outbound`] gives
+//! always the sequence number. Keys are per SA, zone and direction, and [`crate::outbound`] uses
 //! every number once, so no pair of key and nonce seals twice.
 
 use crate::prefetch::prefetch;
@@ -19,7 +19,7 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// From encryption key and salt, one after the other.
+    /// Expands encryption key and salt, concatenated.
     pub fn new(suite: Suite, key_and_salt: &Secret) -> Result<Self, Unusable> {
         let algorithm = match suite {
             Suite::Aes128Gcm16 => AeadAlgorithm::Aes128Gcm,
@@ -38,7 +38,7 @@ impl Key {
         })
     }
 
-    /// Asks memory for what it points to. The AEAD's own memory is nobody else's to know.
+    /// Prefetches the salt. The AEAD library's own memory is not accessible.
     pub fn prefetch(&self) {
         prefetch(self.salt.expose());
     }
@@ -54,14 +54,14 @@ impl Key {
     }
 }
 
-/// Key and salt of what a licensed node makes itself under a grant, in the direction of a root: of its overlays
-/// if that is root_w, of what it injects if that is root_inj.
+/// Derives the key and salt that a licensed node uses under a grant, in the direction of `root`:
+/// for overlays from root_w, for injected packets from root_inj.
 pub fn grant_key(root: &Secret, grant: u16) -> Secret {
     let len = NODE_SUITE.keymat_len();
     Prf::HmacSha256.plus(root.expose(), &[&grant.to_be_bytes()], len)
 }
 
-/// The nonce of a packet (RFC 4106 section 4, RFC 3686 section 4).
+/// Returns the nonce of a packet (RFC 4106 section 4, RFC 3686 section 4).
 pub(crate) fn nonce(salt: &Secret, iv: u64) -> [u8; NONCE_LEN] {
     let mut nonce = [0; NONCE_LEN];
     nonce[..SALT_LEN].copy_from_slice(salt.expose());
@@ -69,7 +69,7 @@ pub(crate) fn nonce(salt: &Secret, iv: u64) -> [u8; NONCE_LEN] {
     nonce
 }
 
-/// An HMAC's key, expanded.
+/// Expands an HMAC key.
 pub(crate) fn hmac(hash: Sha2, key: &[u8]) -> Result<Hmac, BadKey> {
     let algorithm = match hash {
         Sha2::Sha256 => HmacAlgorithm::Sha256,
@@ -79,26 +79,26 @@ pub(crate) fn hmac(hash: Sha2, key: &[u8]) -> Result<Hmac, BadKey> {
     Hmac::new(algorithm, key)
 }
 
-/// Why an SA or a grant cannot be installed. Always our own doing: the peer's octets were checked
-/// before they became parameters.
+/// The reason why an SA or a grant cannot be installed. The cause is always local: the peer's
+/// octets were checked before they became parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unusable {
-    /// A key that is not as long as key and salt of its suite.
+    /// A key does not have the length of its suite's key and salt.
     #[error("a key does not have the length of its suite's key and salt")]
     KeyLength,
-    /// A suite of another kind than it is asked for. Nobody asks so.
+    /// The suite is not an AEAD where one is required. No caller does this.
     #[error("the suite is no AEAD")]
     NoAead,
-    /// Keys, zones and agreement that do not speak of the same zones.
+    /// Keys, zones and agreement do not match.
     #[error("the keys are not those of the agreed zones")]
     Zones,
-    /// No key for the designated zone: nothing could be opened.
+    /// There is no key for the designated zone, so no packet could be opened.
     #[error("no key for the designated zone")]
     NoDesignatedZone,
-    /// The inbound SPI is a reserved one or another SA's.
+    /// The inbound SPI is reserved or in use by another SA.
     #[error("the inbound SPI is reserved or another SA's")]
     Spi,
-    /// Another mode than tunnel, with more than one pair of addresses.
+    /// A mode other than tunnel, with more than one pair of addresses.
     #[error("transport and BEET mode have one address at each end")]
     Mode,
     /// More grants share this SPI than a packet may be tried against.
@@ -112,8 +112,8 @@ impl From<BadKey> for Unusable {
     }
 }
 
-/// The serial of the payload zone of so many zones, and the map of all packets, if they do not carry it. Only
-/// an opaque SA has one zone.
+/// Returns the serial of the payload zone, given the number of zones, and the map if it is fixed.
+/// Only an opaque SA has a single zone.
 pub(crate) fn payload_zone(count: usize, map: &MapKind) -> Result<(ZoneId, Option<Map>), Unusable> {
     let zone = u8::try_from(count).map_err(|_| Unusable::Zones)?;
     let fixed = match map {

@@ -1,13 +1,14 @@
-//! Several SAs for the same traffic (RFC 9611): which of them a packet goes on.
+//! Several SAs for the same traffic (RFC 9611): selection of one per flow.
 //!
-//! All packets of a flow go on one of them, so that they keep their order, and the flow alone says on which:
-//! every SA has a weight for it, drawn from both, and the smallest wins. So one that comes or goes moves the
-//! flows that it wins and no others, and with none but "the fallback SA" all go on that.
+//! All packets of a flow use one SA, which preserves their order, and the flow alone selects it:
+//! every SA has a weight derived from SA and flow, and the smallest weight wins. A new or removed
+//! SA therefore moves only the flows that it wins. If there is only "the fallback SA", all flows
+//! use it.
 
 use model::{ChildSa, Flow, MOST_RESOURCES};
 use std::net::IpAddr;
 
-/// An SA's place among those for the same traffic. A successor has that of the one before it.
+/// An SA's identity among those for the same traffic. A successor inherits it on rekey.
 #[derive(Clone)]
 pub(crate) struct Lane {
     peer: String,
@@ -22,12 +23,13 @@ impl Lane {
         })
     }
 
-    /// Whether another one is for the same traffic, if both carry a packet.
+    /// Returns true if both SAs belong to the same peer; given that both cover a packet, they are
+    /// for the same traffic.
     pub fn is_beside(&self, other: &Self) -> bool {
         self.peer == other.peer
     }
 
-    /// One bit for each lane of a peer: there are no more.
+    /// Returns the bit of this lane. A peer has no more than 64.
     pub const fn bit(&self) -> u64 {
         1 << (self.number % MOST_RESOURCES)
     }
@@ -53,7 +55,7 @@ fn folded(address: IpAddr) -> u64 {
     }
 }
 
-/// Spreads what differs over all bits (the finalizer of SplitMix64).
+/// Spreads differences over all bits (the finalizer of SplitMix64).
 const fn mixed(bits: u64) -> u64 {
     let bits = bits.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

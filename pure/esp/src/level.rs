@@ -1,13 +1,16 @@
-//! Which packets go without encryption, and which are accepted so (DESIGN section 3, "dynamic levels").
+//! Selection of packets that may be sent unencrypted, and acceptance of such packets (DESIGN
+//! section 3, "dynamic levels").
 //!
-//! The sender chooses for each packet. What the grant covers goes on the SA beside whose packets are only
-//! authenticated, but for every so many-th, and all else in zones as ever; an operator may want another level,
-//! and gets none that was not agreed on. The receiver asks of each packet of that SA, once it is
-//! authentic, whether the grant covers it, and drops it otherwise.
+//! The sender decides for each packet. Packets that the grant covers use a companion SA, which
+//! authenticates but does not encrypt; every n-th of them, if configured, is encrypted anyway. All
+//! others are sent in zones as usual. An operator may select another level, but only an agreed one.
+//! The receiver checks each authentic packet of the companion SA against the grant, and drops it if
+//! the grant does not cover it.
 //!
-//! Nothing is lost where the grant ends. Packets are counted by their numbers, which both ends see, so that
-//! the last one is the same to both. Seconds begin with the first packet, at the receiver when that comes,
-//! which is after it was sent; and the sender stops an eighth early for those that take longer than it did.
+//! No packet is lost at the end of a grant. Packets are counted by sequence number, so both ends
+//! agree on the last one. The time limit starts with the first packet. The receiver starts it on
+//! arrival, later than the sender, and the sender stops an eighth early to allow for packets that
+//! take longer than the first.
 
 use crate::drop::DropReason;
 use crate::inbound::Inbound;
@@ -19,10 +22,11 @@ use model::{ChildSa, Instant, Level, LevelChoice, LevelGrant, Signal};
 use std::time::Duration;
 use wire::class;
 
-/// The sender stops no earlier than this before the receiver does: nothing is under way for so long.
+/// Upper limit of the margin by which the sender stops before the receiver. No packet is in transit
+/// for longer.
 const LONGEST_UNDER_WAY: Duration = Duration::from_secs(10);
 
-/// Both directions of the SA beside for what goes without encryption.
+/// Builds both directions of the companion SA for unencrypted packets, if one was agreed.
 pub(crate) fn beside(
     sa: &ChildSa<Secret>,
     pair: Option<Pair>,
@@ -48,10 +52,10 @@ pub(crate) fn beside(
     }
 }
 
-/// A grant, and since when it is used.
+/// A grant, with the time limit that its first packet starts.
 struct Bound {
     grant: LevelGrant,
-    /// For how long, from the first packet on.
+    /// Duration of the grant from the first packet.
     lasts: Duration,
     until: Option<Instant>,
 }
@@ -66,23 +70,24 @@ impl Bound {
         }
     }
 
-    /// Whether a packet of this number is within it now. The first one begins its time.
+    /// Returns true if a packet with this number is within the grant now. The first call starts the
+    /// time limit.
     fn has(&mut self, seq: u32, now: Instant) -> bool {
         let until = *self.until.get_or_insert(now + self.lasts);
         seq <= self.grant.packets && now < until
     }
 }
 
-/// The opening direction of the SA beside.
+/// The opening direction of the companion SA.
 pub(crate) struct Opening {
     pub inbound: Inbound,
     bound: Bound,
-    /// Whether a refusal was told.
+    /// True if a refusal was reported.
     told: bool,
 }
 
 impl Opening {
-    /// Whether the datagram of an authentic packet may have come without encryption.
+    /// Checks if the grant covers the datagram of an authentic packet.
     pub fn admit(&mut self, seq: u32, datagram: &[u8], now: Instant) -> Result<(), DropReason> {
         let within = self.bound.has(seq, now);
         if !class::covers(&self.bound.grant.class, datagram) {
@@ -94,27 +99,27 @@ impl Opening {
         }
     }
 
-    /// Whether this is the first refusal.
+    /// Returns true on the first call only, to report the first refusal.
     pub fn tell(&mut self) -> bool {
         !std::mem::replace(&mut self.told, true)
     }
 }
 
-/// The sealing direction of the SA beside.
+/// The sealing direction of the companion SA.
 pub(crate) struct Sealing {
     pub outbound: Outbound,
     bound: Bound,
-    /// Datagrams of the class.
+    /// Datagrams of the granted class.
     counted: u32,
-    /// Whether the end of the grant was told.
+    /// True if the end of the grant was reported.
     told: bool,
 }
 
-/// What becomes of a datagram.
+/// The decision on a datagram.
 #[derive(Clone, Copy)]
 pub(crate) enum Choice {
     Encrypted,
-    /// Encrypted, though it need not be: there is nothing left of the grant. The first time this is told.
+    /// Encrypted because the grant is used up. The first occurrence is reported.
     Spent {
         first: bool,
     },
@@ -132,10 +137,10 @@ impl Sealing {
         }
     }
 
-    /// Whether a datagram goes without encryption.
+    /// Decides whether a datagram is sent unencrypted.
     pub fn choose(&mut self, datagram: &[u8], choice: LevelChoice, now: Instant) -> Choice {
         let class = &self.bound.grant.class;
-        // The receiver would not find a class of service that stays behind.
+        // The IP header is not sent in this mode, so the receiver could not check a DSCP.
         let lost = self.outbound.is_bare() && class.dscp.is_some();
         if lost || !class::covers(class, datagram) {
             return Choice::Encrypted;
@@ -155,45 +160,45 @@ impl Sealing {
         }
     }
 
-    /// Packets sealed. Their numbers are not extended, for they are in a zone.
+    /// Returns the packets sealed. Composite SAs have no extended numbers, so 32 bits suffice.
     fn used(&self) -> u32 {
         self.outbound.used() as u32
     }
 
-    /// Whether this is the one of so many that is encrypted all the same.
+    /// Counts a datagram, and returns true for every n-th one, which is encrypted anyway.
     fn is_turn(&mut self, every: u32) -> bool {
         self.counted = self.counted.wrapping_add(1);
         self.counted.checked_rem(every) == Some(0)
     }
 }
 
-/// What goes and came without encryption on an SA, and what is left of that.
+/// The unencrypted traffic of an SA, and the remaining grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LevelStatus {
-    /// What was agreed on.
+    /// The agreed grant.
     pub grant: LevelGrant,
     /// Packets sealed.
     pub sealed: u32,
     /// Packets opened.
     pub opened: u64,
-    /// Until when it may be sealed, once that has begun.
+    /// The end of the time limit for sealing, once it has started.
     pub until: Option<Instant>,
 }
 
 impl LevelStatus {
-    /// Packets that may still be sealed.
+    /// Returns the packets that may still be sealed.
     pub fn packets_left(&self) -> u32 {
         self.grant.packets.saturating_sub(self.sealed)
     }
 
-    /// For how many seconds they may.
+    /// Returns the seconds left for sealing.
     pub fn seconds_left(&self, now: Instant) -> u64 {
         let all = u64::from(self.grant.seconds);
         self.until.map_or(all, |until| until.since(now).as_secs())
     }
 }
 
-/// How the SA beside stands.
+/// Returns the state of the companion SA.
 pub(crate) fn status(opening: &Opening, sealing: &Sealing) -> LevelStatus {
     LevelStatus {
         grant: sealing.bound.grant,

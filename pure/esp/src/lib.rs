@@ -1,32 +1,33 @@
-//! The data plane: which datagrams are protected, how, and what arrives of them.
+//! The data plane: protects outbound datagrams, and verifies and decrypts inbound packets.
 //!
-//! A [`Worker`] owns its SAs by value and works on batches of caller-owned [`Packet`]s, each sealed
-//! or opened inside its own buffer: nothing on that way locks or allocates, but for the replay window
-//! that the first packet of an SA makes. Two kinds of SA share one path and never a packet, for the SPI
-//! says which kind it is: plain ESP (RFC 4303, 4106, 8750) and composite SAs, whose packets are cut
-//! into zones (DESIGN section 3).
+//! A [`Worker`] owns its SAs by value and works on batches of caller-owned [`Packet`]s. Each packet
+//! is sealed or opened inside its own buffer. This path takes no locks and does not allocate,
+//! except for an SA's replay window, which its first packet creates. Two kinds of SA share one
+//! path, and the SPI selects between them: plain ESP (RFC 4303, 4106, 8750), and composite SAs,
+//! whose packets are divided into zones (DESIGN section 3).
 //!
-//! Several threads have a [`Seat`] each among [`Workers`]: an SA is one worker's, and each worker is behind a lock that is
-//! taken once for a batch (`workers.rs`).
+//! Several threads hold a [`Seat`] each among [`Workers`]. Every SA belongs to one worker, and
+//! every worker is behind a lock that is taken once per batch (`workers.rs`).
 //!
-//! *Outbound*: policy ([`Spd`]), the newest SA whose selectors fit, a sequence number that is never
-//! given twice, `classify`, seal. *Inbound*: SPI, replay check, every ICV, replay re-check and
-//! move, and only then the datagram is put together, held against the SA's selectors and released.
-//! What does not come through is handed back with its [`DropReason`] and counted.
+//! *Outbound*: policy ([`Spd`]), the newest SA whose selectors match, a fresh sequence number,
+//! `classify`, seal. *Inbound*: SPI, replay check, every ICV, second replay check and window
+//! update. Only then is the datagram reassembled, checked against the SA's selectors and released.
+//! Dropped packets are returned with a [`DropReason`] and counted.
 //!
-//! An SA in transport or BEET mode seals what follows the IP header, and its receiver makes that
-//! header anew (`pair.rs`); all else is as in a tunnel.
+//! An SA in transport or BEET mode seals the octets behind the IP header, and the receiver rebuilds
+//! that header (`pair.rs`). Everything else works as in tunnel mode.
 //!
-//! Datagrams may be padded, so that nobody outside sees how long they are (`padding.rs`).
+//! Datagrams may be padded to hide their length from observers (`padding.rs`).
 //!
-//! Some datagrams may go without encryption, if both ends agreed so (`level.rs`).
+//! Some datagrams may be sent unencrypted, if both ends agreed to that (`level.rs`).
 //!
-//! A [`Licensed`] node opens, in a copy, the zones whose keys it was granted, and changes nothing. If it was
-//! granted to write, it appends what it wants changed (`overlay.rs`), and the endpoint does that. If it was
-//! granted to inject, it says once more what one end has said (`injection.rs`), and the other hears it.
+//! A [`Licensed`] node decrypts the zones it has keys for in a copy, and never modifies the packet.
+//! With a grant to write, it appends a request for a change (`overlay.rs`), which the endpoint
+//! applies. With a grant to inject, it repeats acknowledgements of one endpoint to the other
+//! (`injection.rs`).
 //!
-//! The outer IP header is the socket's but for its ECN field, which goes from header to header (`ecn.rs`),
-//! and its DSCP, which is as an administrator has it.
+//! The socket owns the outer IP header, except for two fields. ECN is copied between inner and
+//! outer header (`ecn.rs`), and an administrator sets the DSCP.
 
 mod aad;
 mod division;

@@ -1,6 +1,6 @@
-//! A licensed node's side: it opens the zones it was granted, in a copy, and says what it saw.
-//! The packet itself is never touched and nothing here decides whether it goes on. What is to be changed is
-//! said by an overlay, if the grant is one to write.
+//! The licensed node's side: decrypts the granted zones of a packet in a copy, and returns a view.
+//! The packet itself is never modified, and nothing here decides about forwarding. With a grant to
+//! write, an overlay requests changes.
 
 use crate::aad::Aad;
 use crate::foreign::{Foreign, Make};
@@ -17,44 +17,44 @@ use std::collections::BTreeMap;
 use wire::esp::{HEADER_LEN, Header};
 use wire::zoned::{BadMap, BadOverlay, Body, Layout, MAX_MAP_LEN, MAX_ZONES, Map, Overlay, mark};
 
-/// The grants a node holds. Any number may share an SPI, for receivers choose theirs without knowing of each other: each
-/// costs a trial, so the caller bounds how many.
+/// The grants of a node. Several may share an SPI, because receivers choose SPIs independently.
+/// Each costs one trial per packet, so the caller limits their number.
 #[derive(Default)]
 pub struct Licensed {
     halves: BTreeMap<Spi, Vec<LicensedHalf>>,
 }
 
-/// Why a packet was not opened. It is forwarded all the same.
+/// The reason why a packet was not opened. It is forwarded anyway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotOpened {
-    /// Too short to be ESP.
+    /// It is too short for ESP.
     #[error("too short to be an ESP packet")]
     Runt,
-    /// No grant speaks of its SPI.
+    /// No grant has its SPI.
     #[error("no grant has this SPI")]
     NoGrant,
-    /// Everything in it is in the payload zone, which is not licensed.
+    /// All of it is in the payload zone, which is not licensed.
     #[error("all of the packet is in the payload zone")]
     Opaque,
-    /// Its map is none.
+    /// Its map is malformed.
     #[error(transparent)]
     BadMap(#[from] BadMap),
-    /// A licensed zone is not what an endpoint sealed.
+    /// A licensed zone failed authentication.
     #[error("the ICV of zone {0} is wrong")]
     BadIcv(ZoneId),
-    /// What is behind its bodies is no overlay.
+    /// The octets behind its bodies are not a valid overlay.
     #[error(transparent)]
     BadOverlay(#[from] BadOverlay),
 }
 
-/// Why a node makes nothing itself: no overlay behind a packet, which is forwarded as it came, or nothing to
-/// inject.
+/// The reason why a node originates nothing: no overlay, so the packet is forwarded as received, or
+/// no injected packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotWritten {
-    /// Its grant is for less.
+    /// The grant does not include this right.
     #[error("the grant is not one for that")]
     NotGranted,
-    /// One is all that a packet has.
+    /// The packet has an overlay already, and can have only one.
     #[error("another writer's overlay is there already")]
     Another,
     /// The field is not in the designated zone.
@@ -66,16 +66,16 @@ pub enum NotWritten {
 }
 
 impl Licensed {
-    /// A node without grants.
+    /// Creates a node without grants.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes a grant into use, in place of an older one of the same composite SA, whose windows
-    /// stay where they are: what was seen under it is not new again. Nor do the counters of overlays
-    /// begin anew, unless the grant has another number, and so another key. A grant that is refused changes nothing. The
-    /// caller revokes it when its lifetime is over, and gives each composite SA a name of its own: two gateways may use
-    /// the same one.
+    /// Installs a grant. It replaces an older one of the same composite SA and keeps its replay
+    /// windows, so packets seen before do not become new again. Overlay counters continue too,
+    /// unless the grant has another number and therefore another key. A refused grant changes
+    /// nothing. The caller revokes a grant at the end of its lifetime, and gives each composite SA
+    /// a unique id, because two gateways may use the same one.
     pub fn install(&mut self, grant: Grant<Secret>) -> Result<(), Unusable> {
         let mut from = LicensedHalf::new(&grant, &grant.from_gateway, Direction::FromGateway)?;
         let mut to = LicensedHalf::new(&grant, &grant.to_gateway, Direction::ToGateway)?;
@@ -94,7 +94,7 @@ impl Licensed {
         Ok(())
     }
 
-    /// Forgets the keys of a composite SA.
+    /// Removes the keys of a composite SA.
     pub fn revoke(&mut self, csa: CsaId) {
         self.halves.retain(|_, candidates| {
             candidates.retain(|half| half.csa != csa);
@@ -102,7 +102,7 @@ impl Licensed {
         });
     }
 
-    /// From now on other ciphers than the granted ones protect a composite SA: see [`Foreign`].
+    /// Replaces the granted ciphers of a composite SA by others: see [`Foreign`].
     pub fn make_foreign(&mut self, csa: CsaId, make: impl Fn(ZoneId) -> Box<dyn Foreign>) {
         let halves = self.halves.values_mut().flatten();
         for half in halves.filter(|half| half.csa == csa) {
@@ -110,9 +110,9 @@ impl Licensed {
         }
     }
 
-    /// Opens what is licensed of an ESP packet, from the SPI on. Every licensed zone is
-    /// authenticated before any is shown. What opened the last packet of an SPI is tried first: grants that
-    /// open nothing cost one that does no more than its first packet.
+    /// Opens the licensed zones of an ESP packet, which starts with the SPI. All licensed zones are
+    /// authenticated before any is shown. The grant that opened the last packet of an SPI is tried
+    /// first, so grants that do not match delay a matching one only on its first packet.
     pub fn open<'s>(
         &mut self,
         packet: &[u8],
@@ -133,8 +133,8 @@ impl Licensed {
         Err(failure)
     }
 
-    /// The overlay that has the packet's endpoint lower the window of its TCP header. `packet` is what
-    /// the view is of, from the SPI on.
+    /// Creates an overlay that asks the endpoint to lower the window in a packet's TCP header.
+    /// `packet` is the packet of the view, starting with the SPI.
     pub fn lower_window(
         &mut self,
         view: &View<'_>,
@@ -157,8 +157,9 @@ impl Licensed {
             .ok_or(NotWritten::Exhausted)
     }
 
-    /// The packet, from the SPI on, that says to one end of a composite SA what the other one has said before:
-    /// the headers of a datagram, without what its mode leaves out, and what the first of them is.
+    /// Creates a packet, starting with the SPI, that repeats to one end of a composite SA what the
+    /// other end has sent before. `headers` are those of a datagram without the header that its
+    /// mode omits, and `next_header` is the protocol of the first.
     pub fn inject(
         &mut self,
         csa: CsaId,
@@ -181,13 +182,13 @@ struct LicensedHalf {
     spi: Spi,
     frames: Vec<Frame>,
     payload_zone: ZoneId,
-    /// The map of every packet, if they do not carry it.
+    /// The map of every packet, if the map is fixed.
     fixed: Option<Map>,
     guards: Vec<(ZoneId, Guard)>,
     replay: Replay,
-    /// If the grant is one to write.
+    /// Present if the grant includes writing.
     writer: Option<Writer>,
-    /// If it is one to inject.
+    /// Present if the grant includes injecting.
     injector: Option<Injector>,
 }
 
@@ -242,7 +243,7 @@ impl LicensedHalf {
         }
     }
 
-    /// The same grant once more uses no counter again.
+    /// Continues the counters of a previous installation of the same grant.
     fn go_on(&mut self, old: &mut Self) {
         let grant = |half: &Self| half.writer.as_ref().map(Writer::grant);
         if grant(self) == grant(old) {
@@ -254,8 +255,8 @@ impl LicensedHalf {
         }
     }
 
-    /// Where the overlay of a packet begins, if it has one. There is no place for its bit where there is no
-    /// map.
+    /// Returns the offset of a packet's overlay, if it has one. A packet without a map has no bit
+    /// for one.
     fn overlay_at(&self, packet: &[u8]) -> Result<Option<usize>, BadOverlay> {
         match self.fixed {
             Some(_) => Ok(None),
@@ -263,8 +264,8 @@ impl LicensedHalf {
         }
     }
 
-    /// Opens every licensed zone that is present, in a copy of the packet without its overlay. Says whether
-    /// it has one.
+    /// Opens all licensed zones of a packet in a copy without the overlay. Also returns true if the
+    /// packet has an overlay.
     fn verify(
         &self,
         packet: &[u8],
@@ -273,7 +274,7 @@ impl LicensedHalf {
     ) -> Result<(bool, Layout), NotOpened> {
         let end = self.overlay_at(packet)?;
         let packet = &packet[..end.unwrap_or(packet.len())];
-        // Of a packet that shows nothing no more than the map is copied.
+        // If the packet shows no zone, only the front with the map is copied.
         let (front, rest) = packet.split_at(packet.len().min(HEADER_LEN + MAX_MAP_LEN));
         scratch.copy.clear();
         scratch.copy.extend_from_slice(front);
@@ -312,7 +313,8 @@ impl LicensedHalf {
             .filter_map(|(zone, guard)| Some((*zone, guard, layout.body(*zone)?)))
     }
 
-    /// Moves the node's own window, which only authentic packets reach, and shows the packet.
+    /// Updates the node's own replay window, which only authentic packets reach, and builds the
+    /// view.
     fn view<'s>(
         &mut self,
         (header, written): (Header, bool),

@@ -1,35 +1,37 @@
-//! What the packets that come say about their way: how many of their numbers are missing.
+//! Loss measurement: the share of sequence numbers missing among received packets.
 //!
-//! "If a MH determines that it has a high signal strength, and therefore likely has a reliable wireless link, it
-//! may not need to run a performance enhancing algorithm" ("Mobile multi-layered IPsec", section 5.2): then
-//! nobody on the way has to see anything. A signal's strength says what may be lost, the numbers say what was,
-//! whatever kind of link it is; and what goes the other way takes the same links.
+//! "If a MH determines that it has a high signal strength, and therefore likely has a reliable
+//! wireless link, it may not need to run a performance enhancing algorithm" ("Mobile multi-layered
+//! IPsec", section 5.2): then no node on the path needs to read headers. Signal strength predicts
+//! losses, while sequence numbers show them, on any kind of link. The opposite direction uses the
+//! same links.
 //!
-//! A number is missing when one behind it has come, also if its packet comes later: a licensed node repairs
-//! losses, and is needed where it does.
+//! A number counts as missing once a later one has arrived, even if its packet arrives afterwards:
+//! a licensed node repairs losses, and is needed where it does.
 
-/// So many numbers are judged together. With fewer a single loss would be more than what is asked for.
+/// Sequence numbers per measurement. With fewer, a single loss could exceed the threshold.
 const PERIOD: u64 = 1000;
 
-/// In ten-thousandths.
+/// The unit of shares: ten-thousandths.
 const WHOLE: u128 = 10_000;
 
-/// How good the way of an SA's packets is. Nothing is known of it at first, and that is not good.
+/// The quality of the path that an SA's packets arrive on. Initially unknown, and not good.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Link {
-    /// Of how many ten-thousandths of the packets nothing was seen when they were judged last; `None` before
-    /// there were enough of them.
+    /// The share of missing packets in the last measurement, in ten-thousandths; `None` before the
+    /// first.
     pub missing: Option<u16>,
-    /// Whether that is little enough.
+    /// True if the share is small enough.
     pub good: bool,
     numbers: u64,
     gaps: u64,
 }
 
 impl Link {
-    /// The highest number of those that came is higher by `advance` now. Says whether the link has become
-    /// good or bad by that. It is bad as soon as so much is missing of a period that it cannot be less than
-    /// `below`, and good after one with less than half of that: so it does not turn with each loss.
+    /// Records that the highest received number has grown by `advance`. Returns true if the link
+    /// has become good or bad. It becomes bad as soon as the share of a period can no longer be
+    /// less than `below`, and good after a period with less than half of that. This hysteresis
+    /// keeps single losses from toggling the state.
     pub fn advance(&mut self, advance: u64, below: u16) -> bool {
         self.numbers = self.numbers.saturating_add(advance);
         self.gaps = self.gaps.saturating_add(advance.saturating_sub(1));
@@ -55,7 +57,7 @@ mod tests {
     /// One in a hundred.
     const BELOW: u16 = 100;
 
-    /// So many packets come of which every so many-th is lost.
+    /// Receives this many packets, with one in `every` lost.
     fn come(link: &mut Link, packets: u64, every: u64) -> u32 {
         let mut changes = 0;
         for number in 1..=packets {
@@ -98,7 +100,7 @@ mod tests {
         }
     }
 
-    /// What comes late moves nothing forward.
+    /// A late packet does not advance the window.
     #[test]
     fn what_comes_late_is_missing_all_the_same() {
         let mut link = Link::default();

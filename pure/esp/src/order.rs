@@ -1,9 +1,9 @@
-//! Which SA protects a packet: the newest that covers it, found by where the packet goes.
+//! Lookup of the SA that protects a packet: the newest one that covers its destination.
 //!
-//! A gateway has an SA for each of its mobile nodes, and most of those are for a few addresses: they are
-//! looked up by them, folded to as many bits as are compared at once. What folds to the same is told apart
-//! by the SAs' selectors. Only SAs for whole networks are asked one after the other. The hash has no secret: who
-//! is not an authentic peer has no place here.
+//! A gateway has an SA for each mobile node, and most of them cover a few addresses. Those are
+//! found in a hash table, by the address folded to 64 bits; the SAs' selectors resolve collisions.
+//! Only SAs for whole networks are searched linearly. The hash needs no secret, because only
+//! authenticated peers add entries.
 
 use model::{Spi, TrafficSelector};
 use rustc_hash::FxHashMap;
@@ -12,23 +12,22 @@ use std::collections::hash_map::Entry;
 use std::iter::from_fn;
 use std::net::IpAddr;
 
-/// Where SAs are that are for more than single addresses.
+/// The key of SAs that cover more than single addresses.
 const NETWORKS: u64 = 0;
 
-/// SAs in the order of their turns. Nearly always it is one, and two while there are new keys.
+/// SAs in the order of their turns. Nearly always there is one, and two during a rekey.
 type Turns = SmallVec<[(u64, Spi); 2]>;
 
-/// The SAs that protect packets, by a place for each address of the far end and by their turns: the later,
-/// the newer.
+/// The SAs eligible for sending, by remote address and turn. A later turn means a newer SA.
 #[derive(Default)]
 pub(crate) struct Order {
     places: FxHashMap<u64, Turns>,
-    /// The turn of the next one.
+    /// The turn of the next SA.
     next: u64,
 }
 
 impl Order {
-    /// Takes up an SA, and gives it its turn.
+    /// Adds an SA, and returns its turn.
     pub fn push(&mut self, remote: &[TrafficSelector], spi: Spi) -> u64 {
         let turn = self.next;
         self.next += 1;
@@ -41,7 +40,7 @@ impl Order {
         turn
     }
 
-    /// Forgets an SA.
+    /// Removes an SA.
     pub fn remove(&mut self, remote: &[TrafficSelector], turn: u64) {
         for place in places(remote) {
             if let Entry::Occupied(mut turns) = self.places.entry(place) {
@@ -55,7 +54,7 @@ impl Order {
         }
     }
 
-    /// Those that may cover packets to an address, the newest first.
+    /// Returns the SAs that may cover packets to an address, newest first.
     pub fn newest_first(&self, destination: IpAddr) -> impl Iterator<Item = Spi> + '_ {
         let at = |place| self.places.get(&place).map_or(&[][..], SmallVec::as_slice);
         let (mut host, mut networks) = (at(place(destination)), at(NETWORKS));
@@ -71,7 +70,7 @@ impl Order {
     }
 }
 
-/// The places of an SA.
+/// Returns the keys of an SA.
 fn places(remote: &[TrafficSelector]) -> Vec<u64> {
     let hosts = remote
         .iter()
@@ -81,7 +80,7 @@ fn places(remote: &[TrafficSelector]) -> Vec<u64> {
         .unwrap_or_else(|| vec![NETWORKS])
 }
 
-/// That of an address, which is never [`NETWORKS`].
+/// Returns the key of an address, which is never [`NETWORKS`].
 fn place(address: IpAddr) -> u64 {
     match address {
         IpAddr::V4(v4) => u64::from(v4.to_bits()) + 1,
@@ -98,7 +97,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    /// The first addresses of 10.0.0.0, so that many SAs meet at the same.
+    /// Selectors in the first addresses of 10.0.0.0, so that many SAs overlap.
     fn selector() -> impl Strategy<Value = TrafficSelector> {
         let address = |last: u8| IpAddr::from([10, 0, 0, last]);
         (0..4_u8, 0..3_u8).prop_map(move |(first, more)| TrafficSelector {
@@ -109,7 +108,7 @@ mod tests {
         })
     }
 
-    /// An SA is taken up, or one of those that are there goes.
+    /// Steps that add an SA or remove an existing one.
     fn steps() -> impl Strategy<Value = Vec<(Vec<TrafficSelector>, Option<prop::sample::Index>)>> {
         vec(
             (vec(selector(), 0..3), any::<Option<prop::sample::Index>>()),
@@ -118,7 +117,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whoever asks all of them one after the other finds the same, in the same order.
+        /// A linear search over all SAs finds the same ones in the same order.
         #[test]
         fn whatever_covers_a_packet_is_found_the_newest_first(steps in steps()) {
             let (mut order, mut all) = (Order::default(), Vec::new());

@@ -1,4 +1,4 @@
-//! The sealing direction of an SA: its sequence numbers, each given once, and its cipher.
+//! The sealing direction of an SA: its sequence numbers, each used once, and its cipher.
 
 use crate::drop::DropReason;
 use crate::foreign::Make;
@@ -21,14 +21,15 @@ use wire::content::Content;
 use wire::esp::{Header, next_header};
 use wire::zoned::ONE_FIELD_LEN;
 
-/// The last number of an SA without extended ones, and with them: not the last that there is, but the last that
-/// a key is good for. "MUST generate a fresh key before encrypting 2^64 blocks" (RFC 4106
-/// section 10), and long before that AES can be told from chance: 2^41 packets of 1,500 octets are 2^48 blocks,
-/// with which that succeeds once in 2^33.
+/// The last sequence number of an SA, without and with extended numbers. The latter is not the last
+/// 64-bit number, but the last for which a key is suitable: "MUST generate a fresh key before
+/// encrypting 2^64 blocks" (RFC 4106 section 10). AES becomes distinguishable from a random
+/// function long before that: 2^41 packets of 1,500 octets are 2^48 blocks, with a probability of
+/// one in 2^33.
 const LAST: u64 = u32::MAX as u64;
 const LAST_EXTENDED: u64 = (1 << 41) - 1;
 
-/// How one direction of an SA protects packets. The SPI decides, never the packet.
+/// The protection of one direction of an SA. The SPI selects it, never the packet.
 pub(crate) enum Cipher {
     Plain(Plain),
     Zoned(Zoned),
@@ -54,7 +55,7 @@ impl Cipher {
         }
     }
 
-    /// Asks memory for what it points to.
+    /// Prefetches the parts behind pointers.
     pub fn prefetch(&self) {
         match self {
             Self::Plain(plain) => plain.prefetch(),
@@ -62,8 +63,8 @@ impl Cipher {
         }
     }
 
-    /// Whether its numbers are extended: those of zones never are, for a node that sees a part of the packets
-    /// could not infer their upper half.
+    /// Returns true if sequence numbers are extended. Those of composite SAs never are: a node that
+    /// sees only some of the packets could not infer the upper half.
     pub const fn is_extended(&self) -> bool {
         match self {
             Self::Plain(plain) => plain.is_extended(),
@@ -71,7 +72,7 @@ impl Cipher {
         }
     }
 
-    /// The last number that it seals.
+    /// Returns the last sequence number.
     const fn last_number(&self) -> u64 {
         match self.is_extended() {
             true => LAST_EXTENDED,
@@ -79,12 +80,12 @@ impl Cipher {
         }
     }
 
-    /// The number that says that half of the numbers are used (DESIGN section 3).
+    /// Returns the sequence number at which half of the numbers are used (DESIGN section 3).
     const fn rekey_at(&self) -> u64 {
         self.last_number() / 2 + 1
     }
 
-    /// From now on other ciphers than the agreed ones protect it.
+    /// Replaces the agreed ciphers by foreign ones.
     pub fn make_foreign(&mut self, make: Make<'_>) {
         match self {
             Self::Plain(plain) => *plain = Plain::foreign(make(ZoneId::DESIGNATED)),
@@ -93,15 +94,15 @@ impl Cipher {
     }
 }
 
-/// What became of a datagram.
+/// The result of sealing a datagram.
 pub(crate) struct Sealed {
-    /// Whether its zones hid everything.
+    /// True if the whole datagram is in the payload zone.
     pub opaque: bool,
-    /// Octets of padding that hide its length.
+    /// Padding that hides the length, in octets.
     pub padding: usize,
-    /// Whether this packet is the one after which new keys should be made.
+    /// True for the one packet after which the SA should be rekeyed.
     pub rekey_soon: bool,
-    /// Whether it is the first that is encrypted because nothing is left of the grant not to.
+    /// True for the first packet that is encrypted because the grant is used up.
     pub spent: bool,
 }
 
@@ -109,22 +110,22 @@ pub(crate) struct Sealed {
 pub(crate) struct Outbound {
     numbers: Numbers,
     pub cipher: Cipher,
-    /// The SA beside, for datagrams that a fixed map does not fit.
+    /// The companion SA for datagrams that a fixed map does not fit.
     opaque: Option<Box<Self>>,
-    /// The SA beside for what goes without encryption, if anything may.
+    /// The companion SA for unencrypted packets, if a grant allows any.
     pub integrity: Option<Box<Sealing>>,
     choice: LevelChoice,
-    /// The way that packets of the other direction take.
+    /// The quality of the path of inbound packets.
     link: Link,
-    /// Whether all is opaque from now on, whatever an operator wants.
+    /// True if all packets are opaque from now on, whatever level an operator selects.
     made_opaque: bool,
-    /// How long datagrams are to look, if not as long as they are.
+    /// The lengths that datagrams are padded to; `None` disables padding.
     pub sizes: Option<Sizes>,
-    /// What its path has room for.
+    /// The limits of the path.
     pub room: Room,
     /// Octets that a writer may append to a packet.
     appended: usize,
-    /// Octets of each datagram's IP header, if it is left behind.
+    /// Length of the IP header that is not sent, outside tunnel mode.
     bare: Option<usize>,
     pub traffic: Traffic,
 }
@@ -150,19 +151,19 @@ impl Outbound {
         })
     }
 
-    /// That of an SA which leaves the IP header behind, if it has a pair of addresses.
+    /// Sets the mode: with a pair of addresses the IP header is not sent.
     pub fn between(self, pair: Option<Pair>) -> Self {
         let bare = pair.map(Pair::header_len);
         Self { bare, ..self }
     }
 
-    /// Whether it leaves the IP header behind.
+    /// Returns true if the IP header is not sent.
     pub const fn is_bare(&self) -> bool {
         self.bare.is_some()
     }
 
-    /// With the sealing directions of the SAs beside: for datagrams that the map of this one does not fit,
-    /// and for what goes without encryption.
+    /// Adds the sealing directions of the companion SAs: the opaque one, for datagrams that the
+    /// fixed map does not fit, and the one for unencrypted packets.
     pub fn with(self, opaque: Option<Self>, integrity: Option<Sealing>) -> Self {
         Self {
             opaque: opaque.map(Box::new),
@@ -175,23 +176,23 @@ impl Outbound {
         self.numbers.spi
     }
 
-    /// Number of the packet sealed last, 0 before the first.
+    /// Returns the number of the packet sealed last, 0 before the first.
     pub fn used(&self) -> u64 {
         self.numbers.used
     }
 
-    /// Gives no number up to this one any more.
+    /// Skips all numbers up to this one.
     pub fn skip_to(&mut self, number: u64) {
         self.numbers.used = self.numbers.used.max(number);
     }
 
-    /// Shows nothing of a datagram in any zone but the payload's from now on.
+    /// Makes all packets opaque from now on.
     pub fn make_opaque(&mut self) {
         self.made_opaque = true;
         self.choose(self.choice);
     }
 
-    /// Chooses among the levels in this way from now on.
+    /// Sets the level choice.
     pub fn choose(&mut self, choice: LevelChoice) {
         self.choice = choice;
         if let Cipher::Zoned(zoned) = &mut self.cipher {
@@ -203,27 +204,27 @@ impl Outbound {
         }
     }
 
-    /// The numbers of what comes have gone on by so much.
+    /// Updates the link quality: the highest inbound number has grown by `advance`.
     pub fn judge(&mut self, advance: u64) {
         if self.choice.opaque_below > 0 && self.link.advance(advance, self.choice.opaque_below) {
             self.choose(self.choice);
         }
     }
 
-    /// What is known of the way, if that is asked for.
+    /// Returns the link quality, if it affects the level.
     pub fn link(&self) -> Option<Link> {
         let zoned = matches!(self.cipher, Cipher::Zoned(_));
         (zoned && self.choice.opaque_below > 0).then_some(self.link)
     }
 
-    /// Shows what this finds in the designated zone, if foreign ciphers protect it.
+    /// Adds a recognised header to the designated zone, if foreign ciphers protect it.
     pub fn recognise(&mut self, content: Box<dyn Content>) {
         if let Cipher::Zoned(zoned) = &mut self.cipher {
             zoned.recognise(content);
         }
     }
 
-    /// Turns an inner datagram of IP version `version` into a packet.
+    /// Seals an inner datagram of IP version `version`.
     pub fn seal(
         &mut self,
         packet: &mut Packet,
@@ -235,7 +236,7 @@ impl Outbound {
         let level = self.level(packet.octets(), now);
         let size = self.sizes().map(|sizes| sizes.of(octets));
         let mut sealed = match (level, &mut self.integrity) {
-            // Of what everybody reads nobody needs to guess how long it is.
+            // The length of an unencrypted datagram is visible anyway.
             (Choice::InClear, Some(beside)) => {
                 beside.outbound.protect(packet, None, version, scratch)?
             }
@@ -246,7 +247,7 @@ impl Outbound {
         Ok(sealed)
     }
 
-    /// Whether a datagram goes without encryption. One that is to be opaque never does.
+    /// Decides whether a datagram is sent unencrypted. Opaque packets never are.
     fn level(&mut self, datagram: &[u8], now: Instant) -> Choice {
         match (&self.cipher, &mut self.integrity) {
             (Cipher::Zoned(zoned), Some(beside)) if !zoned.opaque => {
@@ -256,7 +257,7 @@ impl Outbound {
         }
     }
 
-    /// Seals what is to look like `size`, here or in the SA beside.
+    /// Seals a datagram, padded to look like `size`, here or in the companion SA.
     fn protect(
         &mut self,
         packet: &mut Packet,
@@ -276,12 +277,12 @@ impl Outbound {
                 (number, (false, padding))
             }
             Cipher::Zoned(zoned) => {
-                // Only with its header a datagram says where the others end.
+                // The extents of the headers are only known while the IP header is there.
                 let Some(divided) = zoned.divide(packet, bare) else {
                     let opaque = self.opaque.as_mut().ok_or(DropReason::NoSa)?;
                     return opaque.protect(packet, size, version, scratch);
                 };
-                // So does it say what its checksum covers.
+                // The checksum also needs the IP header.
                 if divided.has_checksum() {
                     packet.make_checksum()?;
                 }
@@ -300,8 +301,9 @@ impl Outbound {
         })
     }
 
-    /// Makes a packet that carries nothing and looks like the shortest with a datagram. `false` if the
-    /// numbers are to last for those that have one, or lengths tell dummies from them.
+    /// Creates a dummy that looks like the shortest packet with a datagram. Returns `false` if the
+    /// remaining numbers are reserved for datagrams, or if the lengths of packets would give
+    /// dummies away.
     pub fn dummy(
         &mut self,
         packet: &mut Packet,
@@ -339,14 +341,14 @@ impl Outbound {
         Ok(true)
     }
 
-    /// What datagrams look like where no longer ones get through.
+    /// Returns the padding sizes, limited to the longest datagram that fits the path.
     fn sizes(&self) -> Option<Sizes> {
         let longest = self.room.longest();
         let within = |sizes: Sizes| longest.map_or(sizes, |longest| sizes.within(longest));
         self.sizes.map(within)
     }
 
-    /// Knows this of its path from now on. Padding makes no packet longer than gets through.
+    /// Sets the path MTU. Padding then makes no packet longer than that.
     pub fn give_room(&mut self, mtu: PathMtu, path: Path) {
         let longest = |packet| match &self.cipher {
             Cipher::Plain(plain) => plain.longest(packet),
@@ -356,8 +358,8 @@ impl Outbound {
         self.room = Room::new(mtu, path, |packet| longest(packet) + left_behind);
     }
 
-    /// What TCP segments have to fit, if those that begin a connection are to say so: the tunnel's
-    /// device, with room for what a writer appends, and what is known of the path.
+    /// Returns the MTU for TCP segment clamping, if it is on: that of the tunnel's device less the
+    /// octets of an overlay, or that of the path if smaller.
     pub fn segments_fit(&self, clamp: Option<u16>) -> Option<u16> {
         let longest = self.room.longest().unwrap_or(u16::MAX);
         let appended = self.appended as u16;
@@ -365,7 +367,7 @@ impl Outbound {
     }
 }
 
-/// Makes of a datagram what is sealed of it, without its header if that is `bare`, and says what that is.
+/// Prepares a datagram for sealing, without its IP header if `bare`, and returns the next header.
 fn leave_behind(packet: &mut Packet, version: u8, bare: bool) -> Result<u8, DropReason> {
     match version {
         _ if bare => Pair::strip(packet),
@@ -374,16 +376,16 @@ fn leave_behind(packet: &mut Packet, version: u8, bare: bool) -> Result<u8, Drop
     }
 }
 
-/// The numbers of one SA's packets.
+/// The sequence numbers of one SA.
 struct Numbers {
     spi: Spi,
-    /// That of the packet before, 0 before the first.
+    /// The last number used, 0 before the first.
     used: u64,
 }
 
 impl Numbers {
-    /// The number of the next packet, which is spent whether or not a packet is sealed with it. After the
-    /// last there is none: a second round would repeat nonces (RFC 4303 section 3.3.3).
+    /// Returns the next number, which is spent even if no packet is sealed with it. There is none
+    /// after the last: a second cycle would repeat nonces (RFC 4303 section 3.3.3).
     fn next(&mut self, last: u64) -> Result<u64, DropReason> {
         if self.used >= last {
             return Err(DropReason::SequenceExhausted);
@@ -392,7 +394,7 @@ impl Numbers {
         Ok(self.used)
     }
 
-    /// The header of the packet that has the number given last.
+    /// Returns the header for the last number used.
     const fn header(&self) -> Header {
         Header::of(self.spi, self.used)
     }
@@ -483,7 +485,7 @@ mod tests {
         assert_eq!(seal(&mut outbound), Err(DropReason::SequenceExhausted));
     }
 
-    /// What gives numbers twice would give nonces twice.
+    /// A repeated number would repeat a nonce.
     #[test]
     fn skipped_numbers_are_never_given_and_nor_are_given_ones() {
         let mut outbound = outbound(100);
@@ -493,7 +495,7 @@ mod tests {
         assert_eq!(seal(&mut outbound), Ok((201, false)));
     }
 
-    /// Others than the agreed ones take 32 bits.
+    /// Foreign ciphers take 32-bit numbers.
     #[test]
     fn a_foreign_cipher_has_no_extended_numbers() {
         struct Nothing;
@@ -523,8 +525,8 @@ mod tests {
         assert_eq!(seal(&mut outbound), Err(DropReason::SequenceExhausted));
     }
 
-    /// The other half is for datagrams, the first of which asks for new keys: dummies never use numbers up
-    /// before there are any.
+    /// The other half is for datagrams, whose first one triggers a rekey. Dummies never use numbers
+    /// up before that.
     #[test]
     fn dummies_use_no_more_than_half_of_the_numbers() {
         let dummy = |used: u64, sizes: Option<Sizes>| {

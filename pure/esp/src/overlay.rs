@@ -1,6 +1,6 @@
-//! Overlays (DESIGN section 3): what a writer appends to a packet, and what its endpoint makes of that.
+//! Overlays (DESIGN section 3): created by a licensed writer, applied by the endpoint.
 //!
-//! Every grant to write has a key of its own for each direction:
+//! Every grant to write has its own key for each direction:
 //!
 //! ```text
 //! key and salt = prf+(root_w of the direction, grant)
@@ -8,13 +8,13 @@
 //! other data   = AAD0 | 255 | ICV of the designated zone | OL
 //! ```
 //!
-//! Both endpoints have the roots, so each opens what the other has granted, and no list of grants is
-//! kept: under a number that was not given to anybody nobody can seal. A counter is never used twice
-//! under one key, for a node that has forgotten it is granted anew, under another number. Against replay
-//! the packet's own number is enough: the overlay of one packet fits no other.
+//! Both endpoints have the roots, so each can open overlays under the other's grants, and no list
+//! of grants is needed: without the key of a grant no overlay can be sealed under its number. A
+//! counter is never reused under one key, because a node that has lost its counter gets a new grant
+//! with another number. The packet's own number prevents replays: an overlay fits one packet only.
 //!
-//! A packet whose overlay does not open, or says what its writer may not say, is dropped. Who takes the
-//! overlay away leaves what the other endpoint sealed.
+//! A packet is dropped if its overlay does not open or exceeds the writer's rights. Removing an
+//! overlay leaves the packet that the other endpoint sealed.
 
 use crate::aad::Aad;
 use crate::drop::DropReason;
@@ -27,12 +27,13 @@ use wire::esp::Header;
 use wire::zoned::{Layout, Overlay, mark, writes};
 use wire::{ip, tcp};
 
-/// What an endpoint opens overlays with.
+/// The state with which an endpoint opens overlays.
 pub(crate) struct Writers {
     root: Secret,
-    /// That of the last overlay that was right.
+    /// The key of the last valid overlay.
     key: Option<(u16, Key)>,
-    /// Whether what they say counts: not where a licence was taken back and keys are still the old ones.
+    /// True if overlays are applied. False once the licence has been revoked but the old keys are
+    /// still in use.
     pub heeded: bool,
 }
 
@@ -76,7 +77,7 @@ impl Writers {
     }
 }
 
-/// Takes the overlay off a packet that has one.
+/// Removes the overlay from a packet that has one, and returns it.
 pub(crate) fn detach(packet: &mut Packet) -> Result<Option<Overlay>, DropReason> {
     let found = Overlay::read(packet.octets()).map_err(|_| DropReason::OverlayMalformed)?;
     Ok(found.map(|(end, overlay)| {
@@ -86,8 +87,8 @@ pub(crate) fn detach(packet: &mut Packet) -> Result<Option<Overlay>, DropReason>
     }))
 }
 
-/// Writes into a decrypted packet what an authentic overlay says. All of it is looked at before: the
-/// right is to lower the window, whose checksum is made anew.
+/// Applies an authentic overlay to a decrypted packet. All writes are checked first: the right is
+/// to lower the TCP window, and the checksum is recomputed later.
 pub(crate) fn apply(packet: &mut [u8], layout: &Layout, text: &[u8]) -> Result<(), DropReason> {
     let zone = layout.body(ZoneId::DESIGNATED);
     let zone = zone.ok_or(DropReason::OverlayOutsideMask)?.plain();
@@ -111,8 +112,8 @@ pub(crate) fn apply(packet: &mut [u8], layout: &Layout, text: &[u8]) -> Result<(
     Ok(())
 }
 
-/// Where TCP's window is among the octets of a decrypted packet's designated zone, if all up to there is one
-/// run of it and the checksum was left out.
+/// Returns the offset of the TCP window in the designated zone of a decrypted packet. The window
+/// must be in the zone's first run, and the checksum must be omitted.
 pub(crate) fn window_at(packet: &[u8], layout: &Layout) -> Option<usize> {
     let zone = layout.body(ZoneId::DESIGNATED)?;
     let (header, next_header) = (&packet[zone.plain()], packet[layout.next_header_at()]);
@@ -121,7 +122,7 @@ pub(crate) fn window_at(packet: &[u8], layout: &Layout) -> Option<usize> {
     (layout.map().checksum_left_out() && at + 2 <= run).then_some(at)
 }
 
-/// Where TCP's header begins: at once if it is the next one, else behind that of IP.
+/// Returns the offset of the TCP header: zero if it comes first, otherwise behind the IP header.
 fn transport_at(octets: &[u8], next_header: u8) -> Option<usize> {
     if next_header == tcp::PROTOCOL {
         return Some(0);
@@ -131,11 +132,11 @@ fn transport_at(octets: &[u8], next_header: u8) -> Option<usize> {
     seen.then(|| header.header_len())
 }
 
-/// What a licensed node seals its overlays with, in one direction.
+/// The state with which a licensed node seals overlays, in one direction.
 pub(crate) struct Writer {
     grant: u16,
     key: Key,
-    /// The last counter that was used: each is used once.
+    /// The last counter used. Each is used once.
     counter: u64,
     room: Vec<u8>,
 }
@@ -150,12 +151,13 @@ impl Writer {
         })
     }
 
-    /// The grant that it is of.
+    /// Returns the grant number.
     pub fn grant(&self) -> u16 {
         self.grant
     }
 
-    /// The overlay of a packet, from the SPI on, that says `plain`. `None` if the counters are used up.
+    /// Creates the overlay of a packet, which starts with the SPI, with plaintext `plain`. Returns
+    /// `None` if the counters are used up.
     pub fn seal(&mut self, plain: &[u8], packet: &[u8], of: (Header, &Layout)) -> Option<Overlay> {
         let mut overlay = Overlay::new(self.grant, self.counter + 1, plain)?;
         self.counter += 1;
@@ -167,7 +169,7 @@ impl Writer {
     }
 }
 
-/// What an overlay's ICV covers beside its text.
+/// Returns the additional data that an overlay's ICV covers.
 fn covered<'r>(
     room: &'r mut Vec<u8>,
     (header, layout): (Header, &Layout),

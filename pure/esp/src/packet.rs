@@ -6,34 +6,34 @@ use wire::checksum::{self, Checksum};
 use wire::ecn::Ecn;
 use wire::zoned;
 
-/// Octets free before a datagram: what the largest zone map and the most zones add.
+/// Free octets before a datagram: the largest zone map and the overhead of the most zones.
 pub const HEADROOM: usize = zoned::MAX_OVERHEAD;
 
-/// Octets free after a datagram: padding to a block of AES, pad length, next header and the longest
+/// Free octets after a datagram: padding to an AES block, pad length, next header and the longest
 /// ICV.
 pub const TAILROOM: usize = zoned::MAX_PADDING + 1 + zoned::MAX_ICV_LEN;
 
-/// One packet. The caller owns it, fills it, lends it to a batch and uses it again.
+/// One packet. The caller owns it, fills it, lends it to a batch and reuses it.
 #[derive(Clone, Debug)]
 pub struct Packet {
     buffer: Box<[u8]>,
     start: usize,
     end: usize,
-    /// Where it came from, if it came from the network.
+    /// The path that it arrived on, if it came from the network.
     pub path: Option<Path>,
-    /// The ECN field of the header outside: as it came, or as it is to be sent.
+    /// The ECN field of the outer header, received or to be sent.
     pub ecn: Ecn,
-    /// The DSCP that the header outside is to have.
+    /// The DSCP of the outer header to be sent.
     pub dscp: u8,
-    /// Whether it is to be sent so that nobody on the way cuts it into fragments.
+    /// True if it must be sent without fragmentation on the path.
     pub whole: bool,
-    /// Whether the datagram's transport checksum is there. Devices leave it to whoever is behind them, and zones
-    /// leave it out; what is filled with octets has it until somebody says otherwise.
+    /// The state of the datagram's transport checksum. Offload leaves it to the device, and zones
+    /// omit it; after a fill it counts as complete until this field is changed.
     pub checksum: Checksum,
 }
 
 impl Packet {
-    /// An empty packet with space for `max` octets.
+    /// Creates an empty packet with space for `max` octets.
     pub fn with_capacity(max: usize) -> Self {
         Self {
             buffer: vec![0; HEADROOM + max + TAILROOM].into(),
@@ -47,15 +47,15 @@ impl Packet {
         }
     }
 
-    /// A packet that holds `octets` and has space for no more.
+    /// Creates a packet that holds `octets` and has space for no more.
     pub fn from_slice(octets: &[u8]) -> Self {
         let mut packet = Self::with_capacity(octets.len());
         packet.fill(octets);
         packet
     }
 
-    /// Forgets what it holds and gives the space to read into; [`Packet::set_len`] says afterwards
-    /// how much of it counts.
+    /// Clears the packet and returns its space for reading into. [`Packet::set_len`] then sets the
+    /// length.
     pub fn space(&mut self) -> &mut [u8] {
         (self.start, self.end) = (HEADROOM, HEADROOM);
         self.checksum = Checksum::Made;
@@ -63,13 +63,13 @@ impl Packet {
         &mut self.buffer[HEADROOM..end]
     }
 
-    /// Makes it hold the first `len` octets of its space, or all of it if there is less.
+    /// Sets the content to the first `len` octets of the space, at most all of it.
     pub fn set_len(&mut self, len: usize) {
         self.start = HEADROOM;
         self.end = HEADROOM + len.min(self.buffer.len() - TAILROOM - HEADROOM);
     }
 
-    /// Makes it hold a copy of `octets`, cut to its space.
+    /// Replaces the content by a copy of `octets`, truncated to the space.
     pub fn fill(&mut self, octets: &[u8]) {
         let space = self.space();
         let len = octets.len().min(space.len());
@@ -77,7 +77,7 @@ impl Packet {
         self.set_len(len);
     }
 
-    /// Makes the checksum of the datagram that it holds, if that was left.
+    /// Computes the datagram's transport checksum, if it was omitted.
     pub fn make_checksum(&mut self) -> Result<(), DropReason> {
         match std::mem::take(&mut self.checksum) {
             Checksum::Left if !checksum::restore(self.octets_mut()) => {
@@ -87,32 +87,32 @@ impl Packet {
         }
     }
 
-    /// The octet of IPv4's type of service, or IPv6's traffic class, that it is to be sent with.
+    /// Returns the outer type of service (IPv4) or traffic class (IPv6) to be sent.
     pub fn class(&self) -> u8 {
         self.dscp << 2 | self.ecn.bits()
     }
 
-    /// What it holds.
+    /// Returns the content.
     pub fn octets(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
 
-    /// What it holds.
+    /// Returns the content, mutably.
     pub fn octets_mut(&mut self) -> &mut [u8] {
         &mut self.buffer[self.start..self.end]
     }
 
-    /// Octets it holds.
+    /// Returns the number of octets in the content.
     pub fn len(&self) -> usize {
         self.end - self.start
     }
 
-    /// Whether it holds none.
+    /// Returns true if the content is empty.
     pub fn is_empty(&self) -> bool {
         self.start == self.end
     }
 
-    /// Takes octets on both sides into the packet. Their content is whatever was there.
+    /// Extends the content on both sides. The new octets keep their previous values.
     pub(crate) fn grow(&mut self, front: usize, back: usize) -> Result<(), DropReason> {
         if front > self.start || back > self.buffer.len() - self.end {
             return Err(DropReason::TooBig);
@@ -122,7 +122,7 @@ impl Packet {
         Ok(())
     }
 
-    /// Leaves only `len` octets, from the one at `from`.
+    /// Reduces the content to `len` octets from offset `from`.
     pub(crate) fn cut(&mut self, from: usize, len: usize) {
         self.start = (self.start + from).min(self.end);
         self.end = (self.start + len).min(self.end);

@@ -1,20 +1,21 @@
-//! Transport and BEET mode (RFC 4303 section 3.1.1, RFC 7402 appendix B): what is sealed is what
-//! follows the IP header, and the receiver makes that header anew of the SA's one pair of addresses.
+//! Transport and BEET mode (RFC 4303 section 3.1.1, RFC 7402 appendix B): the octets behind the IP
+//! header are sealed, and the receiver rebuilds the header from the SA's one pair of addresses.
 //!
-//! In transport mode these are the addresses outside, in BEET mode those inside. Either way they are
-//! the SA's and not the packet's: an authentic packet that somebody sends on from another address is
-//! the same datagram. Fields that travelled in the header are lost with it, DSCP too, for the outer
-//! header is the socket's. Of ECN there is one field on the way, that outside: it is sent as it was, and
-//! comes back into the header with what routers wrote there.
+//! In transport mode these are the outer addresses, in BEET mode the inner ones. In both modes they
+//! belong to the SA and not to the packet: an authentic packet that is forwarded from another
+//! address carries the same datagram. Other header fields are lost, including the DSCP, because the
+//! socket writes the outer header. There is a single ECN field, the outer one: it is sent as in the
+//! datagram, and copied back into the rebuilt header with the marks of routers.
 //!
-//! What is sealed may be in zones: then the map is of what follows the header, and so are places that
-//! somebody counted. Where the headers of a datagram end is found while it still has all of them, and a
-//! checksum that was left out is made anew when it has them again.
+//! The sealed octets may be in zones. The map then describes the octets behind the header, and so
+//! do offsets in zone selectors. The extents of the headers are found while the datagram still has
+//! all of them, and an omitted checksum is recomputed once the header is back.
 //!
-//! What only a header can say does not get through. "Transport mode ESP is applied only to whole IP
-//! datagrams (not to IP fragments)" (RFC 4303 section 3.3.4), and the options and extension headers
-//! of a datagram would have to be in the outer header, which is the socket's; so would those that BEET
-//! has a pseudo-header for (next header 94). Datagrams with any of that are dropped.
+//! Information that only a header can carry does not get through. "Transport mode ESP is applied
+//! only to whole IP datagrams (not to IP fragments)" (RFC 4303 section 3.3.4). Options and
+//! extension headers would have to be in the outer header, which the socket writes, and so would
+//! those for which BEET has a pseudo-header (next header 94). Datagrams with any of these are
+//! dropped.
 
 use crate::drop::DropReason;
 use crate::key::Unusable;
@@ -26,13 +27,12 @@ use wire::esp::next_header;
 use wire::ip;
 use wire::shell::Shell;
 
-/// IPv6's fragment header (RFC 8200 section 4.5).
+/// The next header value of IPv6's fragment header (RFC 8200 section 4.5).
 const FRAGMENT: u8 = 44;
 
-/// IPv6's hop-by-hop options and routing header, which every node on the way looks at (RFC 4303
-/// section 3.1.1), BEET's pseudo-header for IPv4 options, and the number that says that a packet carries
-/// nothing (RFC 4303 section 2.6). IPv4 has protocols of these numbers too, and nobody could tell which is
-/// meant.
+/// IPv6 hop-by-hop options and routing header, which every router examines (RFC 4303 section
+/// 3.1.1); the value of dummy packets (RFC 4303 section 2.6); and BEET's pseudo-header for IPv4
+/// options. IPv4 also has protocols of these numbers, and the two could not be distinguished.
 const OF_THE_HEADER: [u8; 4] = [0, 43, next_header::NONE, 94];
 
 /// The addresses of both ends.
@@ -43,7 +43,7 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    /// That of an SA; `None` for a tunnel, which needs none.
+    /// Returns the pair of an SA, or `None` in tunnel mode, which needs none.
     pub fn of(sa: &ChildSa<Secret>) -> Result<Option<Self>, Unusable> {
         if sa.mode == Mode::Tunnel {
             return Ok(None);
@@ -52,7 +52,7 @@ impl Pair {
         Ok(Some(Self { local, remote }))
     }
 
-    /// Octets of the header that stays behind.
+    /// Returns the length of the header that is not sent, in octets.
     pub const fn header_len(self) -> usize {
         match self.local {
             IpAddr::V4(_) => ip::V4_HEADER_LEN,
@@ -60,7 +60,7 @@ impl Pair {
         }
     }
 
-    /// Takes the header off a datagram of ours, and says what follows it.
+    /// Removes the header from an outbound datagram, and returns the protocol behind it.
     pub fn strip(packet: &mut Packet) -> Result<u8, DropReason> {
         let header = ip::Header::parse(packet.octets());
         let header = header.map_err(|_| DropReason::DatagramMalformed)?;
@@ -77,7 +77,7 @@ impl Pair {
         Ok(protocol)
     }
 
-    /// Puts a header on what came, and says what selectors ask about the datagram.
+    /// Rebuilds the header of an inbound datagram, and returns the fields that selectors match.
     pub fn dress(self, packet: &mut Packet, protocol: u8) -> Result<Flow, DropReason> {
         headless(protocol)?;
         let shell = Shell::new(self.remote, self.local, protocol, packet.len());
@@ -95,7 +95,7 @@ impl Pair {
     }
 }
 
-/// Whether what follows a header can do without it, as far as its protocol says so.
+/// Checks that the protocol behind a header does not depend on the header.
 fn headless(protocol: u8) -> Result<(), DropReason> {
     match protocol {
         FRAGMENT => Err(DropReason::Fragment),

@@ -1,16 +1,17 @@
-//! Plain ESP in tunnel mode (RFC 4303): with an AEAD (RFC 4106, RFC 7634, RFC 8750), or with AES-CBC
-//! and an HMAC (RFC 3602, RFC 4868).
+//! Plain ESP in tunnel mode (RFC 4303): with an AEAD (RFC 4106, RFC 7634, RFC 8750), or with
+//! AES-CBC and an HMAC (RFC 3602, RFC 4868).
 //!
 //! ```text
 //! SPI | Seq | IV(8) | datagram, padding 1 2 3 …, pad length, next header | ICV(16)      an AEAD
 //! SPI | Seq | IV(16) | the same, a multiple of 16 octets | ICV(16, 24 or 32)            AES-CBC
 //! ```
 //!
-//! The IV of an AEAD is the sequence number, on the wire or, if it is implicit, not; that of AES-CBC
-//! is the sequence number encrypted. What the ICV covers begins with SPI and number. If numbers are extended,
-//! an AEAD's has all 64 bits there (RFC 4106 section 5), and an HMAC's the lower half; the upper one follows
-//! behind all else (RFC 4303 section 2.2.1). Neither opens anything before its ICV is right, so what is
-//! wrong with a forged packet, its padding or its length, is never known.
+//! The IV of an AEAD is the sequence number, which is sent unless the IV is implicit. The IV of
+//! AES-CBC is the encrypted sequence number. The data that the ICV covers begins with SPI and
+//! number. With extended numbers an AEAD covers all 64 bits there (RFC 4106 section 5). An HMAC
+//! covers the lower half there, and the upper half at the end (RFC 4303 section 2.2.1). Nothing is
+//! decrypted before its ICV is verified, so a forged packet reveals nothing about padding or
+//! lengths.
 
 use crate::drop::DropReason;
 use crate::foreign::Foreign;
@@ -24,18 +25,18 @@ use wire::esp::{HEADER_LEN, Header};
 const IV_LEN: usize = 8;
 /// Octets of SPI and extended number.
 const EXTENDED_LEN: usize = 12;
-/// Where the upper half is among these.
+/// The place of the upper half among these.
 const UPPER: Range<usize> = 4..8;
-/// Pad length and next header.
+/// Octets of pad length and next header.
 const TRAILER_LEN: usize = 2;
-/// What the encrypted octets are padded to at least (RFC 4303 section 2.4).
+/// Least alignment of the encrypted octets (RFC 4303 section 2.4).
 const ALIGNMENT: usize = 4;
 
 /// One direction of a plain SA.
 pub(crate) struct Plain {
     cipher: Cipher,
     icv_len: usize,
-    /// Whether numbers are extended.
+    /// True if sequence numbers are extended.
     esn: bool,
 }
 
@@ -44,7 +45,7 @@ enum Cipher {
         key: Key,
         implicit_iv: bool,
     },
-    /// Large, and rare: it has tables for both ways.
+    /// Boxed because it is large, with tables for both directions, and rare.
     Cbc(Box<CbcHmac>),
     Foreign(Box<dyn Foreign>),
 }
@@ -65,19 +66,19 @@ impl Plain {
         })
     }
 
-    /// Asks memory for what it points to, with an AEAD.
+    /// Prefetches the key of an AEAD.
     pub fn prefetch(&self) {
         if let Cipher::Aead { key, .. } = &self.cipher {
             key.prefetch();
         }
     }
 
-    /// The same with extended numbers, if they are to be.
+    /// Sets whether sequence numbers are extended.
     pub fn extended(self, esn: bool) -> Self {
         Self { esn, ..self }
     }
 
-    /// With a cipher that nobody agreed on, and numbers of 32 bits.
+    /// Creates a plain SA direction with a foreign cipher, which uses 32-bit numbers.
     pub fn foreign(cipher: Box<dyn Foreign>) -> Self {
         Self {
             icv_len: cipher.frame().icv_len.into(),
@@ -86,12 +87,12 @@ impl Plain {
         }
     }
 
-    /// Whether numbers are extended.
+    /// Returns true if sequence numbers are extended.
     pub const fn is_extended(&self) -> bool {
         self.esn
     }
 
-    /// Turns a datagram into a packet.
+    /// Seals a datagram.
     pub fn seal(
         &self,
         packet: &mut Packet,
@@ -116,19 +117,19 @@ impl Plain {
         Ok(())
     }
 
-    /// How long a datagram is that fills a packet as long as that of one of `size` octets.
+    /// Returns the length of the datagram that fills the packet of one of `size` octets.
     pub fn filling(&self, size: usize) -> usize {
         (size + TRAILER_LEN).next_multiple_of(self.cipher.alignment()) - TRAILER_LEN
     }
 
-    /// The longest datagram whose packet has at most so many octets.
+    /// Returns the longest datagram whose packet has at most `packet` octets.
     pub fn longest(&self, packet: usize) -> usize {
         let text = packet.saturating_sub(self.text_at() + self.icv_len);
         let alignment = self.cipher.alignment();
         (text / alignment * alignment).saturating_sub(TRAILER_LEN)
     }
 
-    /// Authenticates and decrypts in place; says where the text is.
+    /// Authenticates and decrypts in place; returns the place of the text.
     pub fn verify(
         &self,
         packet: &mut [u8],
@@ -210,9 +211,9 @@ impl Cipher {
     }
 }
 
-/// SPI and number, as ICVs cover them.
+/// SPI and number in the form that ICVs cover.
 struct Aad {
-    /// SPI and lower half, as they are on the wire.
+    /// SPI and lower half, as on the wire.
     header: [u8; HEADER_LEN],
     /// SPI, upper and lower half, if numbers are extended.
     extended: Option<[u8; EXTENDED_LEN]>,
@@ -240,22 +241,22 @@ impl Aad {
         }
     }
 
-    /// What is before IV and text, and what behind (RFC 4303 section 2.2.1).
+    /// Returns the data before IV and text, and the data behind them (RFC 4303 section 2.2.1).
     fn of_hmac(&self) -> (&[u8], &[u8]) {
         let upper = self.extended.as_ref().map(|octets| &octets[UPPER]);
         (&self.header, upper.unwrap_or_default())
     }
 }
 
-/// The cipher's key, then the HMAC's (RFC 7296 section 2.17).
+/// Expands the cipher's key, followed by the HMAC's (RFC 7296 section 2.17).
 fn cbc(suite: Suite, hash: Sha2, key: &Secret) -> Result<CbcHmac, Unusable> {
     let keys = key.expose().split_at_checked(suite.key_len());
     let (key, mac_key) = keys.ok_or(Unusable::KeyLength)?;
     Ok(CbcHmac::new(key, hmac(hash, mac_key)?)?)
 }
 
-/// Cuts an authentic packet down to what its text holds, and says what that is. The padding has to
-/// be the one RFC 4303 section 2.4 prescribes.
+/// Reduces an authentic packet to the content of its text, and returns the next header. The padding
+/// must be as RFC 4303 section 2.4 prescribes.
 pub(crate) fn unwrap(packet: &mut Packet, text: Range<usize>) -> Result<u8, DropReason> {
     let octets = &packet.octets()[text.clone()];
     let [padded @ .., pad_len, next_header] = octets else {
@@ -297,7 +298,7 @@ mod tests {
         assert_eq!(unwrapped(&[255, 4]), Err(DropReason::BadPadding));
     }
 
-    /// Draft-mcgrew-gcm-test-01, a packet whose SPI, IV and key are no others' choice.
+    /// Draft-mcgrew-gcm-test-01; SPI, IV and key are the draft's.
     #[test]
     fn the_known_answer_of_gcm_in_esp_opens() {
         let key = hex("feffe9928665731c6d6a8f9467308308cafebabe");
@@ -330,7 +331,7 @@ mod tests {
         opens(Suite::ChaCha20Poly1305, key, &mut packet, &text);
     }
 
-    /// Cases 7 and 8, which are in tunnel mode, with an HMAC-SHA-256-128 of Python's.
+    /// Cases 7 and 8, which use tunnel mode; Python computed the HMAC-SHA-256-128.
     #[test]
     fn the_packets_of_rfc_3602_section_4_open() {
         let key = hex(concat!(
@@ -376,8 +377,8 @@ mod tests {
         }
     }
 
-    /// Every suite with every length up to two blocks: what is sealed opens to the same, and what
-    /// is cut or damaged says always the same of itself.
+    /// For every suite and every length up to two blocks: a sealed datagram opens unchanged, and
+    /// truncated or damaged packets always give the same errors.
     #[test]
     fn a_forged_packet_tells_nothing_about_its_padding() {
         for (suite, esn) in Suite::ALL.into_iter().flat_map(|s| [(s, false), (s, true)]) {
@@ -408,7 +409,7 @@ mod tests {
         }
     }
 
-    /// RFC 4303 section 2.2.1. Without extended numbers it is nothing that there is.
+    /// RFC 4303 section 2.2.1. Without extended numbers the upper half does not exist.
     #[test]
     fn the_upper_half_of_an_extended_number_is_covered_and_not_sent() {
         for suite in Suite::ALL {

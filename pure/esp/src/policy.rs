@@ -1,51 +1,52 @@
-//! The security policy database (RFC 4301 section 4.4.1), as far as it is not said by the SAs'
-//! own selectors. Bypass and discard come first; what an SA covers is protected by it; the rest
-//! is dropped, for nothing that reached the tunnel ever leaves in clear.
+//! The security policy database (RFC 4301 section 4.4.1), apart from the SAs' own selectors. Bypass
+//! and discard policies apply first. Packets that match an SA are protected. All others are
+//! dropped, so no packet routed into the tunnel ever leaves unencrypted.
 
 use crate::drop::DropReason;
 use crate::prefetch::prefetch;
 use model::{Flow, TrafficSelector};
 
-/// What a policy does with a packet.
+/// The action of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// It goes in clear, around the tunnel: routing sees to that, so one in the tunnel is dropped.
+    /// The packet belongs in clear, outside the tunnel. Routing takes care of that, so such a
+    /// packet in the tunnel is dropped.
     Bypass,
-    /// It goes nowhere.
+    /// The packet is dropped.
     Discard,
 }
 
 /// An exception to protection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// What it does.
+    /// The action on matching packets.
     pub action: Action,
-    /// The far end of the packets it speaks of.
+    /// The remote end of matching packets.
     pub remote: TrafficSelector,
 }
 
-/// What an SA carries, or is to carry as soon as it is up.
+/// The traffic that an SA carries, or will carry once it is up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Protected {
-    /// Our end.
+    /// The local end.
     pub local: Vec<TrafficSelector>,
-    /// The far end.
+    /// The remote end.
     pub remote: Vec<TrafficSelector>,
 }
 
 impl Protected {
-    /// Asks memory for what it points to.
+    /// Prefetches the selectors.
     pub(crate) fn prefetch(&self) {
         prefetch(&self.local[..]);
         prefetch(&self.remote[..]);
     }
 
-    /// Whether a packet from us is meant.
+    /// Returns true if an outbound packet matches.
     pub(crate) fn covers_outbound(&self, flow: &Flow) -> bool {
         covers(&self.local, &self.remote, flow)
     }
 
-    /// Whether a packet to us is meant (RFC 4301 section 5.2 step 4).
+    /// Returns true if an inbound packet matches (RFC 4301 section 5.2 step 4).
     pub(crate) fn covers_inbound(&self, flow: &Flow) -> bool {
         covers(&self.remote, &self.local, flow)
     }
@@ -56,7 +57,7 @@ fn covers(from: &[TrafficSelector], to: &[TrafficSelector], flow: &Flow) -> bool
         && to.iter().any(|selector| selector.covers_destination(flow))
 }
 
-/// The policies of a host.
+/// The policy database of a host.
 #[derive(Clone, Debug, Default)]
 pub struct Spd {
     policies: Vec<Policy>,
@@ -64,8 +65,8 @@ pub struct Spd {
 }
 
 impl Spd {
-    /// `policies` are the exceptions, of which the first that matches wins; `protected` is what
-    /// the configured peers' SAs are to carry, whether they are up or not.
+    /// Creates the database. Of the exceptions in `policies` the first match applies. `protected`
+    /// is the traffic of the configured peers' SAs, up or not.
     pub fn new(policies: Vec<Policy>, protected: Vec<Protected>) -> Self {
         Self {
             policies,
@@ -73,7 +74,7 @@ impl Spd {
         }
     }
 
-    /// Whether an outbound packet may look for an SA.
+    /// Checks the policies before the lookup of an SA for an outbound packet.
     pub(crate) fn admit(&self, flow: &Flow) -> Result<(), DropReason> {
         let mut policies = self.policies.iter();
         let policy = policies.find(|policy| policy.remote.covers_destination(flow));
@@ -84,7 +85,7 @@ impl Spd {
         }
     }
 
-    /// What to say of an outbound packet that no SA covers.
+    /// Returns the drop reason for an outbound packet that matches no SA.
     pub(crate) fn without_sa(&self, flow: &Flow) -> DropReason {
         let mut protected = self.protected.iter();
         match protected.any(|protected| protected.covers_outbound(flow)) {
@@ -154,7 +155,7 @@ mod tests {
         let inbound = flow([10, 8, 0, 1]);
         assert!(protected.covers_inbound(&inbound) && !protected.covers_outbound(&inbound));
     }
-    /// RFC 4301 section 4.4.1.3: what either end may send is said by its own selectors.
+    /// RFC 4301 section 4.4.1.3: each end's own selectors decide which packets it may send.
     #[test]
     fn echo_requests_go_one_way_and_their_replies_the_other() {
         let only = |kind: u16, address| TrafficSelector {

@@ -1,15 +1,15 @@
-//! Asks memory for what will be needed soon.
+//! Prefetching of data that is needed soon.
 //!
-//! With many SAs those of a batch are in no cache. A processor that meets one after the other waits for each
-//! line of each; asked for all of them first, memory brings them while the others are asked for. Only what is
-//! behind a pointer of the AEAD's library cannot be asked for.
+//! With many SAs, those of a batch are in no cache, and a processor that handles packets one after
+//! the other waits for every cache line. If all lines are requested first, the memory accesses
+//! overlap. Only data behind pointers of the AEAD library cannot be prefetched.
 
-/// Begins to bring a value, or a slice, into the cache nearest to the processor. What it points to is not brought.
+/// Prefetches a value or slice into the nearest cache, but not the data that it points to.
 #[inline]
 pub(crate) fn prefetch<T: ?Sized>(value: &T) {
     let (first, len) = (std::ptr::from_ref(value).cast::<i8>(), size_of_val(value));
     if len > 0 {
-        // Few values begin where a line does, so they may end in one more than they are long.
+        // A value that does not start on a line boundary may extend into one more line.
         let before = first.addr() % LINE;
         for offset in (0..before + len).step_by(LINE) {
             line(first.wrapping_sub(before).wrapping_add(offset));
@@ -17,7 +17,7 @@ pub(crate) fn prefetch<T: ?Sized>(value: &T) {
     }
 }
 
-/// Octets of a cache's line.
+/// Size of a cache line, in octets.
 const LINE: usize = 64;
 
 #[cfg(target_arch = "x86_64")]
@@ -25,12 +25,13 @@ const LINE: usize = 64;
 fn line(at: *const i8) {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
     #[allow(unsafe_code, reason = "the instruction has no other interface")]
-    // SAFETY: every x86-64 processor has it, and it reads nothing: of a wrong address too, nothing comes.
+    // SAFETY: every x86-64 processor has this instruction. It does not access memory
+    // architecturally, so a wrong address has no effect.
     unsafe {
         _mm_prefetch::<_MM_HINT_T0>(at);
     }
 }
 
-/// Other processors have such an instruction, and stable Rust has none for it.
+/// Other processors have such an instruction, but stable Rust does not expose it.
 #[cfg(not(target_arch = "x86_64"))]
 fn line(_at: *const i8) {}

@@ -1,4 +1,4 @@
-//! Which packets go on an SA, whoever owns it.
+//! The traffic that an SA carries, independent of the worker that owns the SA.
 
 use crate::lane::Lane;
 use crate::policy::Protected;
@@ -6,18 +6,18 @@ use crate::sa::Sa;
 use crypto::Secret;
 use model::{ChildSa, ChildSaId};
 
-/// What a worker knows of another one's SA: what goes on it, and whose it is.
+/// A worker's record of an SA that another worker owns.
 #[derive(Clone)]
 pub(crate) struct Elsewhere {
     pub(crate) id: ChildSaId,
     pub(crate) carries: Protected,
     pub(crate) lane: Option<Lane>,
-    /// Its place among those that protect packets.
+    /// Its turn among the SAs eligible for sending.
     pub(crate) turn: Option<u64>,
     pub(crate) owner: usize,
 }
 
-/// Which packets go on an SA.
+/// The traffic that an SA carries.
 #[derive(Clone, Copy)]
 pub(crate) struct Reach<'a> {
     pub(crate) carries: &'a Protected,

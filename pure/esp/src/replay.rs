@@ -1,32 +1,32 @@
-//! The replay window (RFC 4303 section 3.4.3): a bitmap that is a ring of words, so that moving it
-//! forward clears words instead of shifting bits (the idea of RFC 6479).
+//! The replay window (RFC 4303 section 3.4.3): a bitmap in a ring of words, so that an advance
+//! clears words instead of shifting bits (the idea of RFC 6479).
 //!
 //! Bit `seq` is bit `seq % 64` of word `(seq / 64) % words`. There is one word more than the window
-//! needs, so the word that the highest number is in may be partly ahead of it. Exactly the numbers
-//! `highest - window + 1 ..= highest` are inside; RFC 6479 gives only about as many.
+//! needs, because the word of the highest number may extend beyond that number. Exactly the numbers
+//! `highest - window + 1 ..= highest` are inside; RFC 6479 has only approximately as many.
 //!
-//! Numbers have 64 bits here. Of an SA without extended ones they are all below 2^32.
+//! Numbers have 64 bits. Without extended sequence numbers all are below 2^32.
 
 use crate::drop::DropReason;
 use crate::prefetch::prefetch;
 
-/// Packets that are in the window of every plain SA, and at least in that of a composite one.
+/// Window size of plain SAs, and the minimum of composite ones, in packets.
 pub(crate) const MIN_WINDOW: u32 = 4096;
-/// Packets in the largest window.
+/// The largest window size, in packets.
 pub(crate) const MAX_WINDOW: u32 = 65536;
 
 const BITS: u64 = 64;
 
-/// Which sequence numbers of one SA were seen.
+/// The sequence numbers of one SA that were received.
 pub(crate) struct Replay {
     window: u32,
     highest: u64,
-    /// None before the first packet: with ten thousand SAs up, few may have carried anything.
+    /// Empty before the first packet: of ten thousand SAs, few may carry any traffic.
     words: Box<[u64]>,
 }
 
 impl Replay {
-    /// An empty window of `window` packets, brought between [`MIN_WINDOW`] and [`MAX_WINDOW`].
+    /// Creates an empty window of `window` packets, clamped to [`MIN_WINDOW`] and [`MAX_WINDOW`].
     pub fn new(window: u32) -> Self {
         let window = window.clamp(MIN_WINDOW, MAX_WINDOW);
         Self {
@@ -36,12 +36,12 @@ impl Replay {
         }
     }
 
-    /// Packets in the window.
+    /// Returns the window size, in packets.
     pub fn window(&self) -> u32 {
         self.window
     }
 
-    /// Asks memory for where the next number is.
+    /// Prefetches the word of the next expected number.
     pub fn prefetch(&self) {
         if !self.words.is_empty() {
             let (word, _) = self.place(self.highest.wrapping_add(1));
@@ -49,21 +49,21 @@ impl Replay {
         }
     }
 
-    /// The highest number seen, 0 before the first.
+    /// Returns the highest number received, 0 before the first.
     pub fn highest(&self) -> u64 {
         self.highest
     }
 
-    /// The extended number of a packet that has its lower half: of all with that half the first that is not
-    /// left of the window (RFC 4303 appendix A2.2). One that 2^32 packets were lost before is another, and
-    /// its packet is not authentic then.
+    /// Returns the extended number for a packet's lower half: the first number with that half that
+    /// is not left of the window (RFC 4303 appendix A2.2). After a loss of 2^32 packets the result
+    /// is wrong, and the packet fails authentication.
     pub fn extended(&self, lower: u32) -> u64 {
         let bottom = self.highest.saturating_sub(u64::from(self.window) - 1);
-        // Beyond the last number there is the first, which is left of the window.
+        // After the last number the first follows, which is left of the window.
         bottom.wrapping_add(lower.wrapping_sub(bottom as u32).into())
     }
 
-    /// Whether a number could be new. Asked before authentication, where nothing may change yet.
+    /// Checks if a number could be new. Runs before authentication, so it changes nothing.
     pub fn check(&self, seq: u64) -> Result<(), DropReason> {
         match seq {
             0 => Err(DropReason::SequenceZero),
@@ -79,7 +79,8 @@ impl Replay {
         }
     }
 
-    /// Checks again and takes an authenticated number into the window, which moves with it.
+    /// Repeats the check for an authenticated number, marks the number as received, and advances
+    /// the window.
     pub fn take(&mut self, seq: u64) -> Result<(), DropReason> {
         self.check(seq)?;
         if self.words.is_empty() {
@@ -94,7 +95,7 @@ impl Replay {
         Ok(())
     }
 
-    /// Clears the words after `old` up to `new`: they still hold what is now left of the window.
+    /// Clears the words after `old` up to `new`, which still hold numbers now left of the window.
     fn forget_between(&mut self, old: u64, new: u64) {
         let all = self.words.len() as u64;
         for word in 1..=(new - old).min(all) {
@@ -115,7 +116,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    /// What the window is meant to be, with all the memory it wants.
+    /// A reference model of the window, with unlimited memory.
     #[derive(Default)]
     struct Naive {
         seen: BTreeSet<u64>,
@@ -136,7 +137,7 @@ mod tests {
             }
         }
 
-        /// The upper half by the letter of RFC 4303 appendix A2.3, in arithmetic modulo 2^32.
+        /// The upper half exactly as in RFC 4303 appendix A2.3, in arithmetic modulo 2^32.
         fn extended(&self, lower: u32, window: u32) -> u64 {
             let top = self.seen.last().copied().unwrap_or(0);
             let (top_lower, top_upper) = (top as u32, (top >> 32) as u32);
@@ -144,7 +145,7 @@ mod tests {
             let upper = match (top_lower >= window - 1, is_right) {
                 (true, false) => top_upper,
                 (true, true) => top_upper.wrapping_add(1),
-                // Before the first number there is none: RFC 4303 says nothing of that.
+                // RFC 4303 does not define a number before the first.
                 (false, false) => top_upper.saturating_sub(1),
                 (false, true) => top_upper,
             };
@@ -195,13 +196,13 @@ mod tests {
             (0, 1, 1),
             (0, u32::MAX, LAST),
             (100, u32::MAX, LAST),
-            // The window is in one cycle: what is left of it is in the next.
+            // The window is in one cycle: numbers left of it belong to the next.
             (LAST, u32::MAX, LAST),
             (LAST, u32::MAX - 4095, LAST - 4095),
             (LAST, u32::MAX - 4096, (2 << 32) - 1 - 4096),
             (LAST, 0, 1 << 32),
             (LAST, 7, (1 << 32) + 7),
-            // The window is in two.
+            // The window spans two cycles.
             ((1 << 32) + 7, u32::MAX, LAST),
             ((1 << 32) + 7, 8, (1 << 32) + 8),
             ((1 << 32) + 4094, u32::MAX, LAST),
@@ -214,7 +215,7 @@ mod tests {
         }
     }
 
-    /// A peer that has the keys gets nowhere by going to the end of all numbers.
+    /// A peer with the keys gains nothing from jumping to the last number.
     #[test]
     fn beyond_the_last_extended_number_all_are_left_of_the_window() {
         let mut replay = Replay::new(4096);
@@ -231,7 +232,7 @@ mod tests {
         assert_eq!(replay.check(u64::MAX), Err(DropReason::Replayed));
     }
 
-    /// The last number that has no upper half.
+    /// The last number without an upper half.
     const LAST: u64 = u32::MAX as u64;
 
     proptest! {
@@ -258,7 +259,7 @@ mod tests {
             }
         }
 
-        /// Whatever half a packet says, and where the window is.
+        /// For any lower half and any position of the window.
         #[test]
         fn an_extended_number_is_what_rfc_4303_appendix_a2_says(
             window in 4096..=65536_u32,

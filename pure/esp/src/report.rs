@@ -1,26 +1,26 @@
-//! What the data plane says of itself.
+//! Reports and counters of the data plane.
 
 use crate::drop::DropReason;
 use crate::ecn::Congestion;
 use model::{ChildSaId, Path};
 
-/// What control has to act upon.
+/// A report that control has to act on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Report {
-    /// Half of the outbound sequence numbers are used: time for new keys (DESIGN section 3). After
-    /// the other half the SA seals no more.
+    /// Half of the outbound sequence numbers are used: time to rekey (DESIGN section 3). The SA
+    /// stops sealing after the other half.
     RekeySoon(ChildSaId),
-    /// The first genuine packet came on an SA that was installed beside another: the peer has it
-    /// and sends on it.
+    /// The first authentic packet arrived on an SA that is not yet used for sending: the peer has
+    /// installed it and sends on it.
     Confirmed(ChildSaId),
-    /// A packet came whose ECN field outside does not fit that inside: somebody on the way writes it
-    /// who should not, or the peer does. Told of the first in each SA.
+    /// An authentic packet had an outer ECN field that does not fit the inner one: a router on the
+    /// path or the peer sets it wrongly. Reported once per SA.
     UnusedEcn(ChildSaId),
-    /// The lengths of datagrams were to be hidden, and the peer said that it takes no padding.
+    /// Padding of datagrams is configured, but the peer does not accept it.
     Unpadded(ChildSaId),
-    /// Nothing more goes without encryption on an SA: what was granted of that is used up.
+    /// The grant for unencrypted packets on an SA is used up; all packets are encrypted again.
     LevelSpent(ChildSaId),
-    /// A packet came without encryption that may not. Told of the first in each SA.
+    /// An unencrypted packet was refused. Reported once per SA.
     LevelRefused(ChildSaId),
     /// An SA sealed its first datagram since [`Worker::watch`](crate::Worker::watch).
     Sends(ChildSaId),
@@ -29,7 +29,7 @@ pub enum Report {
     Strays(ChildSaId, Path, usize),
 }
 
-/// Packets and octets of inner datagrams.
+/// Numbers of packets and octets of inner datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Packets.
@@ -50,37 +50,37 @@ impl Traffic {
     }
 }
 
-/// What one SA carried.
+/// The traffic of one SA.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SaTraffic {
-    /// From us.
+    /// Outbound traffic.
     pub sealed: Traffic,
-    /// To us.
+    /// Inbound traffic.
     pub opened: Traffic,
 }
 
-/// Everything a worker counted since it was made.
+/// All counters of a worker since its creation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counters {
-    /// Packets sealed, and octets of the datagrams in them.
+    /// Packets sealed, and octets of their datagrams.
     pub sealed: Traffic,
-    /// Packets opened and delivered, and octets of the datagrams.
+    /// Packets opened and delivered, and octets of their datagrams.
     pub opened: Traffic,
-    /// Sealed packets whose datagram went into the payload zone as a whole.
+    /// Packets sealed with the whole datagram in the payload zone.
     pub opaque: u64,
-    /// Datagrams that were padded so that nobody outside sees how long they are, and octets of that.
+    /// Datagrams padded to hide their length, and octets of padding.
     pub padded: Traffic,
-    /// Dummies that were sealed where there was silence.
+    /// Dummy packets sealed during silence.
     pub covered: u64,
-    /// Segments that began a TCP connection and offered longer ones than fit.
+    /// TCP segments whose maximum segment size option was lowered.
     pub clamped: u64,
-    /// Datagrams that their path has no room for, and whose sources were told so.
+    /// Datagrams too long for their path whose source was notified.
     pub too_long: u64,
-    /// Packets that a licensed node has changed by an overlay.
+    /// Packets that a licensed node changed by an overlay.
     pub written: u64,
-    /// Packets that a licensed node has made, and that were believed.
+    /// Packets that a licensed node injected and that were accepted.
     pub injected: u64,
-    /// What the headers outside said about congestion.
+    /// Congestion signals in outer headers.
     pub congestion: Congestion,
     dropped: [u64; DropReason::ALL.len()],
 }
@@ -106,7 +106,7 @@ impl Counters {
         }
     }
 
-    /// Counts what another has counted.
+    /// Adds another worker's counters.
     pub(crate) fn add(&mut self, other: &Self) {
         let Self {
             sealed,
@@ -140,17 +140,17 @@ impl Counters {
         }
     }
 
-    /// Packets dropped for one reason.
+    /// Returns the packets dropped for one reason.
     pub fn dropped(&self, why: DropReason) -> u64 {
         self.dropped[why as usize]
     }
 
-    /// Packets that came and only hide the silence.
+    /// Returns the dummy packets received.
     pub fn dummies(&self) -> u64 {
         self.dropped(DropReason::Dummy)
     }
 
-    /// Every reason to worry about with its count: not dummies.
+    /// Returns the count of each drop reason, except for dummies.
     pub fn drops(&self) -> impl Iterator<Item = (DropReason, u64)> + '_ {
         let all = DropReason::ALL.iter().copied().zip(self.dropped);
         all.filter(|(why, _)| *why != DropReason::Dummy)
@@ -165,7 +165,7 @@ impl Counters {
 mod tests {
     use super::*;
 
-    /// Each count is a multiple of its own of the scale, so that one added to another shows.
+    /// Counters that are all different multiples of `scale`, so that a wrong addition shows.
     fn counted(scale: u64) -> Counters {
         let mut multiple = 0;
         let mut next = || {

@@ -1,55 +1,55 @@
-//! How long a datagram may be that is sealed, so that its packet gets through whole.
+//! The longest datagram whose sealed packet passes the path without fragmentation.
 //!
-//! The room that a path has is its MTU without the headers outside and what sealing adds, of zones the
-//! most that it can be. It is never taken to be less than IPv6 demands of every link: below, packets are
-//! left to be cut on their way, which is slow and loses none (RFC 4301 section 8.2.1 has an attacker
-//! who forges what routers say; he gains no more than that).
+//! This is the path's MTU without the outer headers and the overhead of sealing; for zones, the
+//! greatest possible overhead. The result is never below the minimum MTU of IPv6. On paths with
+//! less, packets are left to be fragmented, which is slow but loses none. RFC 4301 section 8.2.1
+//! describes an attacker who forges router messages; such an attacker gains no more than that.
 
 use model::Path;
 use wire::ip::{V4_HEADER_LEN, V6_HEADER_LEN};
 use wire::udp;
 
-/// What every link takes (RFC 8200 section 5).
+/// The datagram size that every link carries (RFC 8200 section 5).
 const LEAST: u16 = 1280;
 
-/// What is known of the longest IP datagram that a path takes.
+/// The known path MTU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PathMtu {
-    /// Nobody asks, or nobody believes the answer: packets may be cut on their way.
+    /// Path MTU discovery is off or its result not credible: packets may be fragmented.
     #[default]
     Any,
-    /// Nothing yet. Packets are sent whole, and who cannot pass one on says so.
+    /// Not measured yet. Packets are sent whole, and a router that cannot forward one reports it.
     Unknown,
-    /// So many octets.
+    /// The MTU in octets.
     Octets(u16),
 }
 
-/// What an SA's path has room for. Nobody has asked at first.
+/// The limits of an SA's path. By default there are none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Room {
     /// The longest datagram that fits.
     longest: Option<u16>,
-    /// Whether packets that fit are sent so that nobody cuts them.
+    /// True if packets that fit are sent without fragmentation.
     whole: bool,
 }
 
-/// What becomes of a datagram of some length.
+/// The decision on a datagram of some length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fit {
-    /// Its packet is sent so that nobody cuts it.
+    /// The packet is sent with fragmentation forbidden.
     Whole,
-    /// Its packet may be cut.
+    /// The packet may be fragmented.
     Fragments,
-    /// It is not sent, and its source hears what fits.
+    /// The packet is not sent, and its source is notified of the longest length that fits.
     TooLong(u16),
 }
 
 impl Room {
-    /// Of a path of which this is known. `within` gives the longest datagram whose packet has at most so
-    /// many octets.
+    /// Computes the limits from a path's MTU. `within` returns the longest datagram whose packet
+    /// has at most the given number of octets.
     pub fn new(mtu: PathMtu, path: Path, within: impl FnOnce(usize) -> usize) -> Self {
         let (longest, whole) = match mtu {
-            // A stream cuts for itself.
+            // A stream does its own segmentation.
             _ if path.is_stream() => (None, false),
             PathMtu::Any => (None, false),
             PathMtu::Unknown => (None, true),
@@ -71,12 +71,13 @@ impl Room {
         Self { longest, whole }
     }
 
-    /// The longest datagram that fits, if that is known.
+    /// Returns the longest datagram that fits, if known.
     pub const fn longest(self) -> Option<u16> {
         self.longest
     }
 
-    /// Whether a datagram fits that may be cut itself or not.
+    /// Decides about a datagram of `octets` octets; `may_be_cut` is true if the datagram itself may
+    /// be fragmented.
     pub fn take(self, octets: usize, may_be_cut: bool) -> Fit {
         match self.longest.filter(|longest| octets > (*longest).into()) {
             Some(_) if may_be_cut => Fit::Fragments,

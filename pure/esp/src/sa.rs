@@ -1,4 +1,4 @@
-//! One child SA in service: what opens, what seals, and what is beside.
+//! One child SA in service: its opening and sealing directions, and its companion SAs.
 
 use crate::drop::DropReason;
 use crate::inbound::Inbound;
@@ -51,7 +51,7 @@ pub(crate) struct Sa {
     pub(crate) turn: Option<u64>,
 }
 
-/// How one SA stands.
+/// The state of one SA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SaStatus {
     /// The SA.
@@ -73,8 +73,8 @@ pub struct SaStatus {
 }
 
 impl Sa {
-    /// What asks memory for the parts of an SA that a direction needs, and when they have come, for what they
-    /// point to.
+    /// Prefetch functions per direction: first for the parts of an SA, then for the data behind
+    /// their pointers.
     pub(crate) const SEALING: [fn(&Self); 2] = [
         |sa| {
             prefetch(&sa.carries);
@@ -92,7 +92,7 @@ impl Sa {
         sa.inbound.prefetch();
     }];
 
-    /// One that protects nothing yet.
+    /// Creates an SA for receiving only.
     pub(crate) fn new(sa: ChildSa<Secret>, dscp: Dscp) -> Result<Self, Unusable> {
         let pair = Pair::of(&sa)?;
         let (opaque, opaque_outbound) = opaque(&sa, pair)?.unzip();
@@ -126,22 +126,21 @@ impl Sa {
         })
     }
 
-    /// Has datagrams look like one of these sizes from now on, if that can be: only a whole datagram says
-    /// how long it is, and only a peer that was not told otherwise takes the rest off (RFC 4303 section
-    /// 2.7).
+    /// Sets the padding sizes of datagrams, if possible: only a complete datagram contains its own
+    /// length, and only a peer that accepts padding removes it (RFC 4303 section 2.7).
     pub(crate) fn look_like(&mut self, sizes: Option<&Sizes>) -> Option<Report> {
         let sizes = sizes.copied().filter(|_| self.pair.is_none());
         self.outbound.sizes = sizes.filter(|_| self.takes_padding);
         (sizes != self.outbound.sizes).then_some(Report::Unpadded(self.id))
     }
 
-    /// The opening directions of the SAs beside.
+    /// Returns the opening directions of the companion SAs.
     pub(crate) fn besides(&self) -> impl Iterator<Item = &Inbound> {
         let integrity = self.integrity.iter().map(|beside| &beside.inbound);
         self.opaque.iter().map(Box::as_ref).chain(integrity)
     }
 
-    /// What opens the packets with an SPI of ours.
+    /// Returns the opening direction with an SPI of ours.
     pub(crate) fn opening(&mut self, spi: Spi) -> &mut Inbound {
         let integrity = self.integrity.as_mut().map(|beside| &mut beside.inbound);
         let mut besides = self.opaque.as_deref_mut().into_iter().chain(integrity);
@@ -149,7 +148,8 @@ impl Sa {
         beside.unwrap_or(&mut self.inbound)
     }
 
-    /// Whether an authentic packet may have come as it did: all may that are encrypted.
+    /// Checks an authentic packet against the grant for unencrypted packets. All encrypted packets
+    /// pass.
     pub(crate) fn admit(
         &mut self,
         header: Header,
@@ -166,7 +166,7 @@ impl Sa {
         }
     }
 
-    /// When a new authentic packet last came, on it or on one beside.
+    /// Returns the time of the last new authentic packet, on this SA or a companion SA.
     pub(crate) fn heard(&self) -> Option<Instant> {
         let besides = self.besides().filter_map(|beside| beside.heard());
         self.inbound.heard().max(besides.max())
@@ -193,7 +193,7 @@ impl Sa {
     }
 }
 
-/// Both directions of the opaque SA beside. There is one if the map is fixed, and only then.
+/// Builds both directions of the opaque companion SA. There is one if and only if the map is fixed.
 fn opaque(
     sa: &ChildSa<Secret>,
     pair: Option<Pair>,

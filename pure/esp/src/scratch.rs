@@ -1,23 +1,23 @@
-//! Memory that is used again for every packet.
+//! Buffers reused for every packet.
 
-/// Octets of the longest packet that UDP can carry, with some to spare.
+/// The longest packet that UDP can carry, in octets, with some to spare.
 const LONGEST: usize = 1 << 16;
 
-/// Room for what cannot be worked on in place: authenticated data that must stand together, and
-/// octets that change places. Taken once, so that a packet allocates nothing.
+/// Buffers for data that cannot be processed in place: authenticated data that must be contiguous,
+/// and octets that move. Allocated once, so that packets do not allocate.
 pub struct Scratch {
     /// Additional authenticated data.
     pub(crate) aad: Vec<u8>,
     /// At an endpoint the runs of a datagram before the last; at a licensed node its copy.
     pub(crate) copy: Vec<u8>,
-    /// What a GMAC covers, which must stand together with the rest.
+    /// The data that a GMAC covers, which must be contiguous.
     pub(crate) mac: Vec<u8>,
-    /// At a licensed node the headers put together.
+    /// At a licensed node the reassembled headers.
     pub(crate) headers: Vec<u8>,
 }
 
 impl Scratch {
-    /// Room for any packet.
+    /// Allocates buffers for packets of any size.
     pub fn new() -> Self {
         Self {
             aad: Vec::with_capacity(LONGEST),

@@ -1,4 +1,5 @@
-//! What several threads share. In unit tests it is what tries their orders out (the crate shuttle).
+//! Types shared between threads. Unit tests replace them by those of the crate shuttle, which
+//! explores thread interleavings.
 
 #[cfg(test)]
 use shuttle::sync;

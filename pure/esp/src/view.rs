@@ -1,5 +1,5 @@
-//! What a licensed node sees of one packet: the zones it opened, the lengths of the others, and the
-//! headers put together as far as they are known.
+//! A licensed node's view of one packet: the zones it opened, the lengths of the others, and the
+//! headers reassembled as far as they are known.
 
 use model::{CsaId, Flow, Spi, ZoneId};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -7,16 +7,16 @@ use wire::esp::{Header, next_header};
 use wire::zoned::{Layout, MAX_ZONES, Place};
 use wire::{ip, tcp, udp};
 
-/// Which way a packet goes.
+/// The direction of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Direction {
-    /// From the gateway that granted.
+    /// From the gateway that issued the grant.
     FromGateway,
-    /// To it.
+    /// To the gateway that issued the grant.
     ToGateway,
 }
 
-/// One packet as far as it is licensed.
+/// One packet, as far as it is licensed.
 pub struct View<'s> {
     pub(crate) csa: CsaId,
     pub(crate) direction: Direction,
@@ -26,108 +26,111 @@ pub struct View<'s> {
     pub(crate) window: u32,
     pub(crate) layout: Layout,
     pub(crate) written: bool,
-    /// By serial.
+    /// The opened zones, by serial.
     pub(crate) opened: [bool; MAX_ZONES + 1],
     pub(crate) copy: &'s [u8],
     pub(crate) headers: Option<Headers<'s>>,
 }
 
-/// The headers of a datagram. Options in the payload zone are no-operations here; the transport
-/// checksum may be left out.
+/// The headers of a datagram. Options in the payload zone appear as no-operations; the transport
+/// checksum may be omitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Headers<'s> {
-    /// What selectors ask for. In transport and BEET mode no address is in a packet: the unspecified one of
-    /// IPv4 stands for the gateway then, and that of IPv6 for the other end.
+    /// The fields that selectors match. Packets in transport and BEET mode contain no addresses:
+    /// there the unspecified IPv4 address stands for the gateway, and the unspecified IPv6 address
+    /// for the other end.
     pub flow: Flow,
-    /// The IP header; empty where that is left behind.
+    /// The IP header; empty in transport and BEET mode.
     pub ip: &'s [u8],
     /// The transport header with its options.
     pub transport: &'s [u8],
-    /// Whether it has options that are not licensed.
+    /// True if the header has options that are not licensed.
     pub hides: bool,
 }
 
 impl<'s> View<'s> {
-    /// The composite SA's name.
+    /// Returns the id of the composite SA.
     pub fn csa(&self) -> CsaId {
         self.csa
     }
 
-    /// Which way it goes.
+    /// Returns the direction of the packet.
     pub fn direction(&self) -> Direction {
         self.direction
     }
 
-    /// Its SPI.
+    /// Returns the SPI.
     pub fn spi(&self) -> Spi {
         self.header.spi
     }
 
-    /// Its sequence number.
+    /// Returns the sequence number.
     pub fn seq(&self) -> u32 {
         self.header.seq
     }
 
-    /// Whether this node sees it for the first time. If not, it is a duplicate or too old, and may
-    /// change nothing.
+    /// Returns true if this node sees the packet for the first time. Otherwise it is a duplicate or
+    /// too old, and must not change any state.
     pub fn fresh(&self) -> bool {
         self.fresh
     }
 
-    /// Whether a writer before this node has appended an overlay. What is shown is as it was sealed.
+    /// Returns true if another writer has appended an overlay. The view shows the packet as sealed.
     pub fn written(&self) -> bool {
         self.written
     }
 
-    /// The highest sequence number this node has seen in this direction.
+    /// Returns the highest sequence number that this node has seen in this direction.
     pub fn highest(&self) -> u64 {
         self.highest
     }
 
-    /// The endpoints' replay window in packets.
+    /// Returns the endpoints' replay window, in packets.
     pub fn window(&self) -> u32 {
         self.window
     }
 
-    /// A licensed zone's octets: its runs in datagram order. `None` if it is not licensed or the
-    /// packet has none of it.
+    /// Returns the octets of a licensed zone: its runs in datagram order. Returns `None` if the
+    /// zone is not licensed or not present.
     pub fn zone(&self, zone: ZoneId) -> Option<&'s [u8]> {
         let opened = *self.opened.get(usize::from(zone.0))?;
         let text = self.layout.body(zone).filter(|_| opened)?.text();
         Some(&self.copy[text.start..text.start + self.len_of(zone)])
     }
 
-    /// How many octets of the datagram are in a zone, licensed or not.
+    /// Returns the number of the datagram's octets in a zone, licensed or not.
     pub fn len_of(&self, zone: ZoneId) -> usize {
         let runs = self.runs().filter(|run| run.zone == zone);
         runs.map(|run| run.datagram.len()).sum()
     }
 
-    /// The runs in datagram order.
+    /// Returns the runs in datagram order.
     pub fn runs(&self) -> impl Iterator<Item = Place> + '_ {
         self.layout.places()
     }
 
-    /// Octets of the datagram, or of what of it is sealed. If the payload zone has padding, or what hides its
-    /// length, and the header that tells it is not licensed or not there, as many as there may be.
+    /// Returns the length of the datagram, or of its sealed part. If the payload zone has padding
+    /// and the header with the true length is not readable, this is the greatest possible length.
     pub fn datagram_len(&self) -> usize {
         self.layout.datagram_len()
     }
 
-    /// The headers, if those of a TCP segment or a UDP packet are licensed.
+    /// Returns the headers, if those of a TCP segment or UDP packet are licensed.
     pub fn headers(&self) -> Option<Headers<'s>> {
         self.headers
     }
 
-    /// Octets after the headers: of the whole datagram, if they are not known.
+    /// Returns the number of octets after the headers, or the datagram's length if the headers are
+    /// unknown.
     pub fn payload_len(&self) -> usize {
         let headers = self.headers.map_or(0, |h| h.ip.len() + h.transport.len());
         self.datagram_len().saturating_sub(headers)
     }
 }
 
-/// Puts the headers together in `out`. The runs that are not licensed become TCP's no-operations:
-/// inside an otherwise known header, only secret options are. The next header says what is the first.
+/// Reassembles the headers in `out`. Runs that are not licensed become TCP no-operations, because
+/// within known headers only secret options are hidden. The next header gives the type of the first
+/// header.
 pub(crate) fn put_together<'s>(
     layout: &mut Layout,
     (opened, direction): (&[bool; MAX_ZONES + 1], Direction),
@@ -137,13 +140,13 @@ pub(crate) fn put_together<'s>(
     const LONGEST: usize = 60 + 60;
     const NO_OPERATION: u8 = 1;
     out.clear();
-    // What is known of a dummy looks like anything.
+    // The content of a dummy is arbitrary.
     let first = usize::from(layout.bodies()[0].zone().0);
     let next_header = opened[first].then(|| copy[layout.next_header_at()]);
     if next_header == Some(next_header::NONE) {
         return None;
     }
-    // Octets from the start of the datagram up to the first that is not known.
+    // Octets from the start of the datagram up to the first unknown one.
     let mut known = 0;
     for place in layout.places() {
         let len = place.packet.len().min(LONGEST - out.len());
@@ -163,7 +166,8 @@ pub(crate) fn put_together<'s>(
     }
 }
 
-/// The headers of a datagram. Its IP header says where that ends if the payload zone has padding.
+/// Returns the headers of a datagram with an IP header, which gives its length if the payload zone
+/// has padding.
 fn under_ip<'s>(layout: &mut Layout, known: &[u8], out: &'s [u8]) -> Option<Headers<'s>> {
     let header = ip::Header::parse_front(known).ok()?;
     if header.is_fragment() || !layout.cut(header.total_len()) {
@@ -180,8 +184,9 @@ fn under_ip<'s>(layout: &mut Layout, known: &[u8], out: &'s [u8]) -> Option<Head
     })
 }
 
-/// The header of what is without one of IP, in transport and BEET mode. Where it ends is said by the packet's
-/// length alone, and by UDP: of TCP nothing is known if the payload zone has padding.
+/// Returns the header of a datagram without an IP header, in transport and BEET mode. Only the
+/// packet's length or a UDP length gives its end: with padding in the payload zone a TCP header is
+/// not returned.
 fn bare<'s>(
     layout: &mut Layout,
     (protocol, direction): (u8, Direction),
@@ -210,8 +215,8 @@ fn bare<'s>(
     })
 }
 
-/// The transport header at the front of these octets, of which so many are known: all that no secret option
-/// can be in have to be.
+/// Returns the transport header at the front of `octets`. Only the first `known` octets are
+/// readable; those that cannot belong to a secret option must be among them.
 fn transport(protocol: u8, known: usize, octets: &[u8]) -> Option<&[u8]> {
     let (fixed, len) = match protocol {
         tcp::PROTOCOL => (tcp::MIN_HEADER_LEN, tcp::Header::parse(octets)?.header_len),

@@ -1,4 +1,4 @@
-//! One thread's part of the data plane: its SAs, its policies, its counters.
+//! One thread's part of the data plane: its SAs, policies and counters.
 
 use crate::drop::DropReason;
 use crate::ecn;
@@ -29,33 +29,34 @@ use wire::esp::{FIRST_SPI, Header};
 use wire::too_big::TooBig;
 use wire::{ip, mss, tcp};
 
-/// SAs that a processor keeps near with all they need, which is some kilobytes each.
+/// Number of SAs that a processor cache holds with all their data, some kilobytes each.
 const CACHED: usize = 256;
 
-/// Packets whose SAs memory is asked for at once.
+/// Packets whose SAs are prefetched together.
 const AT_ONCE: usize = 64;
 
-/// Where packets go. Each packet of a batch is handed to exactly one of these, in order, and is the
-/// caller's again when the call returns.
+/// The destination of packets. Each packet of a batch is passed to exactly one of these methods, in
+/// order, and is the caller's again when the call returns.
 pub trait Sink {
-    /// An ESP packet to send on `path`, from the SPI on: in UDP it is the payload. The header outside
-    /// is to have its [class](Packet::class), where there is one.
+    /// Sends an ESP packet on `path`. The packet starts with the SPI: in UDP it is the payload. The
+    /// outer header gets the packet's [class](Packet::class), if there is an outer header.
     fn transmit(&mut self, packet: &mut Packet, path: Path);
-    /// An inner datagram for this host or the network behind it: one that was opened, or what the
-    /// source of a datagram hears that is too long.
+    /// Delivers an inner datagram to this host or the network behind it: an opened one, or the
+    /// error message for the source of a datagram that is too long.
     fn deliver(&mut self, packet: &mut Packet);
-    /// A packet that goes nowhere. What the buffer holds is nobody's to read.
+    /// Reports a dropped packet. The content of its buffer must not be used.
     fn dropped(&mut self, packet: &mut Packet, why: DropReason);
-    /// Whether a datagram may be delivered whose [checksum](Packet::checksum) is left. All others get whole ones.
+    /// Returns true if a datagram may be delivered with its [checksum](Packet::checksum) omitted.
+    /// All others are delivered with a complete one.
     fn makes_checksums(&self) -> bool {
         false
     }
-    /// What was to be sent leaves now. Until this returns nobody else seals on the same SAs, so packets leave
-    /// in the order of their numbers whoever seals.
+    /// Sends all queued packets now. Until this returns no other thread seals on the same SAs, so
+    /// packets leave in the order of their numbers.
     fn flush(&mut self) {}
 }
 
-/// Seals and opens. Owns its SAs by value: control speaks to it between batches.
+/// Seals and opens packets. It owns its SAs by value; control calls it between batches.
 pub struct Worker {
     spd: Spd,
     /// The security association database, by inbound SPI (RFC 4301 section 4.4.2), which is ours to draw. In
@@ -84,7 +85,7 @@ pub struct Worker {
     scratch: Scratch,
 }
 
-/// What becomes of a datagram that is to be sealed.
+/// The outcome of sealing a datagram.
 enum Outcome {
     /// It is a packet, to be sent this way.
     Sealed(Path),
@@ -95,7 +96,7 @@ enum Outcome {
 }
 
 impl Worker {
-    /// A worker without SAs.
+    /// Creates a worker without SAs.
     pub fn new(spd: Spd) -> Self {
         Self {
             spd,
@@ -117,7 +118,7 @@ impl Worker {
 
     // Commands.
 
-    /// Takes an SA into service. From now on it is the newest.
+    /// Installs an SA and prefers it for sending.
     pub fn install(&mut self, sa: ChildSa<Secret>) -> Result<(), Unusable> {
         let id = sa.id;
         self.install_beside(sa)?;
@@ -125,8 +126,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Takes an SA into service for packets that come. It protects none until [`Self::prefer`];
-    /// the first one that comes is told by [`Report::Confirmed`].
+    /// Installs an SA for receiving. It is not used for sending before [`Self::prefer`];
+    /// [`Report::Confirmed`] announces its first authentic packet.
     pub fn install_beside(&mut self, sa: ChildSa<Secret>) -> Result<(), Unusable> {
         let spi = sa.inbound.spi;
         let besides = sa.opaque.iter().chain(&sa.integrity);
@@ -149,18 +150,18 @@ impl Worker {
         Ok(())
     }
 
-    /// Learns of another worker's SA: from the next [`Self::prefer`] on it protects what it covers.
+    /// Records another worker's SA, which is eligible for sending from the next [`Self::prefer`].
     pub(crate) fn learn(&mut self, spi: Spi, sa: Elsewhere) {
         self.by_id.insert(sa.id, spi);
         self.elsewhere.insert(spi, sa);
     }
 
-    /// Whether an SA is this one's own.
+    /// Returns true if this worker owns an SA.
     pub(crate) fn owns(&self, id: ChildSaId) -> bool {
         self.sa(id).is_some()
     }
 
-    /// From now on an SA protects whatever it covers, before all others.
+    /// Prefers an SA over all others for the traffic that it covers.
     pub fn prefer(&mut self, id: ChildSaId) {
         self.retire(id);
         let Some(spi) = self.by_id.get(&id) else {
@@ -174,7 +175,7 @@ impl Worker {
         }
     }
 
-    /// From now on an SA protects nothing, but opens what comes.
+    /// Stops the use of an SA for sending. It still opens packets.
     pub fn retire(&mut self, id: ChildSaId) {
         let Some(spi) = self.by_id.get(&id) else {
             return;
@@ -190,9 +191,9 @@ impl Worker {
         }
     }
 
-    /// From now on an SA seals whole datagrams in its payload zone: somebody who has the keys of the
-    /// other zones may not read them any more. What writers append to packets that come is read, and not
-    /// done any more, and what is injected is not believed.
+    /// Makes all further packets of an SA opaque, because a licensed node that has the keys of the
+    /// other zones lost its licence. Overlays on inbound packets are still verified, but no longer
+    /// applied, and injected packets are refused.
     pub fn make_opaque(&mut self, id: ChildSaId) {
         if let Some(sa) = self.sa_mut(id) {
             sa.outbound.make_opaque();
@@ -205,7 +206,7 @@ impl Worker {
         }
     }
 
-    /// From now on other ciphers than the agreed ones protect an SA, both ways: see [`Foreign`].
+    /// Replaces the agreed ciphers of an SA by others, in both directions: see [`Foreign`].
     pub fn make_foreign(&mut self, id: ChildSaId, make: impl Fn(ZoneId) -> Box<dyn Foreign>) {
         if let Some(sa) = self.sa_mut(id) {
             sa.outbound.cipher.make_foreign(&make);
@@ -213,15 +214,15 @@ impl Worker {
         }
     }
 
-    /// From now on the designated zone of a foreign SA has what `content` finds in UDP as well. The zones
-    /// of all others have what was agreed on, and nothing else.
+    /// Adds headers that `content` finds in UDP to the designated zone of a foreign SA. The zones
+    /// of all other SAs stay as agreed.
     pub fn recognise(&mut self, id: ChildSaId, content: Box<dyn Content>) {
         if let Some(sa) = self.sa_mut(id) {
             sa.outbound.recognise(content);
         }
     }
 
-    /// Forgets an SA and its keys.
+    /// Removes an SA and its keys.
     pub fn remove(&mut self, id: ChildSaId) {
         self.retire(id);
         let Some(spi) = self.by_id.remove(&id) else {
@@ -242,12 +243,12 @@ impl Worker {
         }
     }
 
-    /// Other policies from now on. SAs carry what they were made for.
+    /// Replaces the policies. SAs keep the traffic that they were created for.
     pub fn set_policies(&mut self, spd: Spd) {
         self.spd = spd;
     }
 
-    /// What class the packets to each peer ask for outside from now on; those to others have the default.
+    /// Sets the outer DSCP policy per peer; all other peers get the default.
     pub fn set_classes(&mut self, classes: BTreeMap<String, Dscp>) {
         for sa in self.sas.values_mut() {
             sa.dscp = classes.get(&sa.peer).copied().unwrap_or_default();
@@ -255,7 +256,7 @@ impl Worker {
         self.classes = classes;
     }
 
-    /// How long the datagrams to each peer look from now on; those to others look as long as they are.
+    /// Sets the padding sizes per peer; datagrams to all other peers are not padded.
     pub fn set_sizes(&mut self, sizes: BTreeMap<String, Sizes>) {
         for spi in self.by_id.values() {
             if let Some(sa) = self.sas.get_mut(spi) {
@@ -266,8 +267,7 @@ impl Worker {
         self.sizes = sizes;
     }
 
-    /// How to choose among the levels that are agreed on with each peer from now on; with others as by
-    /// default.
+    /// Sets the level choice per peer; all other peers get the default.
     pub fn set_levels(&mut self, levels: BTreeMap<String, LevelChoice>) {
         for sa in self.sas.values_mut() {
             let choice = levels.get(&sa.peer).copied().unwrap_or_default();
@@ -276,13 +276,14 @@ impl Worker {
         self.levels = levels;
     }
 
-    /// From now on TCP connections through a tunnel have segments that fit this MTU ([`mss::clamp`]),
-    /// whoever begins them; with `None` the segments that their ends agree on.
+    /// Limits the segment size of new TCP connections through a tunnel to this MTU
+    /// ([`mss::clamp`]), for both directions of opening; `None` leaves the segment size to the
+    /// endpoints.
     pub fn set_clamp(&mut self, mtu: Option<u16>) {
         self.clamp = mtu;
     }
 
-    /// Sends an SA's packets another way from now on, which they may be cut on.
+    /// Moves an SA's packets to another path, on which they may be fragmented.
     pub fn move_path(&mut self, id: ChildSaId, path: Path) {
         if let Some(sa) = self.sa_mut(id) {
             sa.path = path;
@@ -298,16 +299,15 @@ impl Worker {
         }
     }
 
-    /// Says how long the packets of an SA may be from now on; gives the longest datagram that fits, if
-    /// there is one.
+    /// Sets the path MTU of an SA. Returns the longest datagram that fits, if there is a limit.
     pub fn set_path_mtu(&mut self, id: ChildSaId, mtu: PathMtu) -> Option<u16> {
         let sa = self.sa_mut(id)?;
         sa.outbound.give_room(mtu, sa.path);
         sa.outbound.room.longest()
     }
 
-    /// Gives no packet of an SA a number up to this one any more. No number is ever given twice, so this is
-    /// harmless; it is for tests of what comes late.
+    /// Skips an SA's sequence numbers up to this one. Harmless, because numbers are never reused;
+    /// for tests of late packets.
     pub fn skip_to(&mut self, id: ChildSaId, number: u64) {
         if let Some(sa) = self.sa_mut(id) {
             sa.outbound.skip_to(number);
@@ -316,13 +316,14 @@ impl Worker {
 
     // Inputs.
 
-    /// Inner datagrams on their way out.
+    /// Seals a batch of outbound inner datagrams.
     pub fn seal(&mut self, batch: &mut [Packet], sink: &mut impl Sink, now: Instant) {
         self.seal_own(batch, sink, now, |_, _| {});
     }
 
-    /// The same, but for those that other workers' SAs protect: each is told by its place in the batch, with
-    /// whose it is, and is left as it was.
+    /// Seals a batch, except for datagrams that other workers' SAs protect. For each of those,
+    /// calls `elsewhere` with its place in the batch and the owner, and leaves the datagram
+    /// unchanged.
     pub(crate) fn seal_own(
         &mut self,
         batch: &mut [Packet],
@@ -349,7 +350,7 @@ impl Worker {
         }
     }
 
-    /// ESP packets that came in, from the SPI on.
+    /// Opens a batch of inbound ESP packets, which start with the SPI.
     pub fn open(&mut self, batch: &mut [Packet], sink: &mut impl Sink, now: Instant) {
         let spi = |octets: &[u8]| Some(Header::parse(octets)?.spi);
         self.prefetch(batch, spi, Some, Sa::OPENING);
@@ -362,16 +363,16 @@ impl Worker {
         }
     }
 
-    /// Covers the silence towards a peer, if there was nothing but that since this was last asked: makes a
-    /// packet a dummy of the SA that protects what goes there now, and says where that goes.
+    /// Covers silence towards a peer: if nothing was sealed since the last call, turns `packet`
+    /// into a dummy of the SA that currently protects the peer's traffic, and returns the path.
     pub fn cover(&mut self, peer: &str, packet: &mut Packet) -> Option<Path> {
         let (silence, newest) = self.silence(peer);
         let (_, spi) = newest.filter(|_| silence)?;
         self.dummy(spi, packet)
     }
 
-    /// Whether there was nothing but silence towards a peer since this was last asked, and the SA that would
-    /// cover it, with its turn.
+    /// Returns true if nothing was sealed for a peer since the last call, and the SA that would
+    /// cover the silence, with its turn.
     pub(crate) fn silence(&mut self, peer: &str) -> (bool, Option<(u64, Spi)>) {
         let (mut silence, mut newest) = (true, None);
         for spi in self.by_peer.get(peer).into_iter().flatten() {
@@ -384,7 +385,7 @@ impl Worker {
         (silence, newest)
     }
 
-    /// Makes a packet a dummy of an SA, and says where that goes.
+    /// Turns a packet into a dummy of an SA, and returns the path.
     pub(crate) fn dummy(&mut self, spi: Spi, packet: &mut Packet) -> Option<Path> {
         let sa = self.sas.get_mut(&spi)?;
         let made = sa.outbound.dummy(packet, &mut self.scratch);
@@ -399,18 +400,18 @@ impl Worker {
 
     // Outputs.
 
-    /// What control has to act upon.
+    /// Returns the next report for control.
     pub fn poll_report(&mut self) -> Option<Report> {
         self.reports.pop_front()
     }
 
-    /// Whether [`Self::poll_report`] has something.
+    /// Returns true if [`Self::poll_report`] will return a report.
     pub fn has_reports(&self) -> bool {
         !self.reports.is_empty()
     }
 
-    /// When the last new authentic packet of an SA came: liveness costs nothing while traffic
-    /// flows (RFC 7296 section 2.4).
+    /// Returns the time of the last new authentic packet of an SA, so that liveness checks cost
+    /// nothing while traffic flows (RFC 7296 section 2.4).
     pub fn last_inbound(&self, id: ChildSaId) -> Option<Instant> {
         self.sa(id)?.heard()
     }
@@ -425,40 +426,41 @@ impl Worker {
         self.sa(id)?.source.stray()
     }
 
-    /// What an SA carried.
+    /// Returns the traffic of an SA.
     pub fn traffic(&self, id: ChildSaId) -> Option<SaTraffic> {
         self.sa(id).map(Sa::traffic)
     }
 
-    /// What goes without encryption on an SA, if anything may.
+    /// Returns the state of unencrypted traffic on an SA, if a grant allows any.
     pub fn level(&self, id: ChildSaId) -> Option<LevelStatus> {
         let sa = self.sa(id)?;
         let both = sa.integrity.as_ref().zip(sa.outbound.integrity.as_ref());
         both.map(|(opening, sealing)| level::status(opening, sealing))
     }
 
-    /// How good the way is on which packets of a composite SA come, if that is of any consequence.
+    /// Returns the quality of the path on which a composite SA's packets arrive, if it affects the
+    /// level.
     pub fn link(&self, id: ChildSaId) -> Option<Link> {
         self.sa(id)?.outbound.link()
     }
 
-    /// How every SA stands, oldest first.
+    /// Returns the state of every SA, oldest first.
     pub fn sa_status(&self) -> impl Iterator<Item = SaStatus> + '_ {
         let mut sas: Vec<_> = self.sas.values().collect();
         sas.sort_by_key(|sa| sa.id);
         sas.into_iter().map(|sa| sa.status())
     }
 
-    /// Everything counted so far.
+    /// Returns the counters.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
     // Inside.
 
-    /// Asks memory for the SAs of a batch, if they are in no cache: `key` finds in a packet what `spi` is looked
-    /// up by. Each step is done for all packets before the next, and is short: while memory is slow with one
-    /// packet, a processor goes on with others. What is asked for in vain does no harm.
+    /// Prefetches the SAs of a batch, if there are too many for the cache. `key` extracts from a
+    /// packet the value that `spi` looks up. Each step runs for all packets before the next and is
+    /// short, so that memory accesses of several packets overlap. A useless prefetch does no harm.
     fn prefetch<K>(
         &self,
         batch: &[Packet],
@@ -480,7 +482,7 @@ impl Worker {
         }
     }
 
-    /// Whether nobody receives on these SPIs yet, which are an SA's own and those of the SAs beside.
+    /// Checks that these SPIs, of an SA and of its companion SAs, are not in use.
     fn are_free(&self, own: Spi, besides: &[Spi]) -> Result<(), Unusable> {
         let taken = |spi| self.sas.contains_key(&spi) || self.beside.contains_key(&spi);
         let mut spis = [&[own], besides].concat();
@@ -553,7 +555,7 @@ impl Worker {
         Ok(Outcome::Sealed(sa.path))
     }
 
-    /// The checksum of the datagram is made here, unless it is to be left where zones left it out.
+    /// Opens one packet. Computes the datagram's checksum, unless `leave` allows zones to omit it.
     fn open_one(
         &mut self,
         packet: &mut Packet,
@@ -613,8 +615,8 @@ impl Worker {
         Ok(())
     }
 
-    /// The SA that protects a packet: the newest that covers it, or that one's lane for its flow. Of lanes those
-    /// here are taken before others.
+    /// Returns the SA that protects a packet: the newest that covers it, or its lane for the flow.
+    /// Lanes of this worker precede others.
     fn protecting(&self, flow: &Flow) -> Option<Spi> {
         let newest_first = self.order.newest_first(flow.destination);
         let newest_first = newest_first.filter_map(|spi| Some((spi, self.reach(spi)?)));
@@ -651,7 +653,7 @@ impl Worker {
     }
 }
 
-/// Turns a datagram that is too long into what its source is to hear.
+/// Turns a datagram that is too long into the error message for its source.
 fn answer(packet: &mut Packet, longest: u16, counters: &mut Counters) -> Result<(), DropReason> {
     packet.make_checksum()?;
     let told = TooBig::about(packet.octets(), longest).ok_or(DropReason::TooLong)?;
@@ -660,7 +662,7 @@ fn answer(packet: &mut Packet, longest: u16, counters: &mut Counters) -> Result<
     Ok(())
 }
 
-/// Has a segment that begins a TCP connection offer what fits, if it is to.
+/// Lowers the maximum segment size in a segment that opens a TCP connection, if clamping is on.
 fn clamp(packet: &mut Packet, flow: &Flow, mtu: Option<u16>, counters: &mut Counters) {
     if let Some(mtu) = mtu.filter(|_| flow.protocol == tcp::PROTOCOL) {
         counters.clamped += u64::from(mss::clamp(packet.octets_mut(), mtu));

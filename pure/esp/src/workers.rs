@@ -1,14 +1,15 @@
-//! Several workers, one for each thread that seals and opens: whose an SA is, and how control reaches it.
+//! Several workers, one per sealing and opening thread: ownership of SAs, and access for control.
 //!
-//! An SA is one worker's alone, with its numbers and its window, and its SPI says whose: what remains of it
-//! divided by how many there are. So whoever looks at a packet knows by whom it is to be opened, a kernel
-//! before all, and a packet that comes twice meets the same window, by whatever way it comes. What is to be
-//! sealed a thread seals itself where one of the SAs for it is its own, which is what several children for the
-//! same traffic are for (RFC 9611); where none is, the owner's is taken.
+//! Every SA, with its sequence numbers and its replay window, belongs to one worker: number SPI
+//! modulo the number of workers. Anything that sees a packet, such as a kernel that steers packets,
+//! can therefore compute which worker opens it. A duplicate meets the same window on any path. A
+//! thread seals a datagram itself if it owns one of the SAs for that traffic, which is the purpose
+//! of several child SAs for the same traffic (RFC 9611). Otherwise the owner's worker seals.
 //!
-//! A worker is behind a lock that is taken once for a batch, by its own thread nearly always, so it costs
-//! what a few octets cost. Control takes it between batches, one worker after the other: whoever is told by
-//! another worker's book that an SA exists finds it there, for its owner is told of it first and of its end last.
+//! A worker is behind a lock that is taken once per batch, nearly always by its own thread, so the
+//! cost is that of a few octets. Control takes the locks between batches, one after the other. An
+//! owner learns of an SA before all other workers, and of its end after them, so an SA that another
+//! worker refers to exists at its owner.
 
 use crate::packet::Packet;
 use crate::policy::Spd;
@@ -25,8 +26,8 @@ use std::num::NonZeroU8;
 use std::sync::PoisonError;
 use wire::esp::Header;
 
-/// How often a datagram is handed on from worker to worker before it is dropped: each time control has changed
-/// something in between.
+/// Limit on hand-overs of a datagram between workers before it is dropped. Each one means that
+/// control has changed something in between.
 const HANDS: usize = 8;
 
 /// All workers of a host, for control.
@@ -34,22 +35,22 @@ pub struct Workers(Arc<Shared>);
 
 struct Shared {
     workers: Box<[Mutex<Worker>]>,
-    /// Whether one of them may have something to report: who only asks that takes no lock.
+    /// True if a worker may have a report. Reading it takes no lock.
     reports: AtomicBool,
 }
 
-/// A thread's place among the workers: what it seals and opens there, nobody else has to wait for.
+/// A thread's access to the workers. Its own worker is nearly always free.
 pub struct Seat {
     workers: Workers,
     own: usize,
     handed: Vec<Handed>,
 }
 
-/// A datagram that is another worker's to seal: whose, and its place in the batch.
+/// A datagram that another worker seals: the number of that worker, and the place in the batch.
 type Handed = (usize, usize);
 
 impl Workers {
-    /// So many workers with the same policies, and without SAs.
+    /// Creates workers with the same policies, and without SAs.
     pub fn new(count: NonZeroU8, spd: &Spd) -> Self {
         let worker = |_| Mutex::new(Worker::new(spd.clone()));
         Self(Arc::new(Shared {
@@ -58,7 +59,7 @@ impl Workers {
         }))
     }
 
-    /// The place of one of the threads, from 0. That of one beyond the last is the last's.
+    /// Returns the seat of a thread, numbered from 0. Numbers beyond the last get the last seat.
     pub fn seat(&self, number: usize) -> Seat {
         Seat {
             workers: Self(Arc::clone(&self.0)),
@@ -67,10 +68,10 @@ impl Workers {
         }
     }
 
-    // Commands: those of each worker.
+    // Commands, passed on to the workers.
 
-    /// [`Worker::install_beside`] for whose it is by its SPI, and others learn of it. An SA with others beside
-    /// is of one worker.
+    /// Calls [`Worker::install_beside`] on the owner, which the SPI determines. The other workers
+    /// then learn of the SA. All companion SAs must have the same owner.
     pub fn install_beside(&self, sa: ChildSa<Secret>) -> Result<(), Unusable> {
         let (spi, owner) = (sa.inbound.spi, self.owner(sa.inbound.spi));
         let mut besides = sa.opaque.iter().chain(&sa.integrity);
@@ -88,52 +89,52 @@ impl Workers {
         Ok(())
     }
 
-    /// [`Worker::prefer`].
+    /// Calls [`Worker::prefer`] on every worker, on the owner first.
     pub fn prefer(&self, id: ChildSaId) {
         self.owner_first(id, Worker::prefer);
     }
 
-    /// [`Worker::retire`].
+    /// Calls [`Worker::retire`] on every worker, on the owner last.
     pub fn retire(&self, id: ChildSaId) {
         self.owner_last(id, Worker::retire);
     }
 
-    /// [`Worker::make_opaque`].
+    /// Calls [`Worker::make_opaque`] on every worker.
     pub fn make_opaque(&self, id: ChildSaId) {
         self.each(|worker| worker.make_opaque(id));
     }
 
-    /// [`Worker::remove`].
+    /// Calls [`Worker::remove`] on every worker, on the owner last.
     pub fn remove(&self, id: ChildSaId) {
         self.owner_last(id, Worker::remove);
     }
 
-    /// [`Worker::set_policies`].
+    /// Calls [`Worker::set_policies`] on every worker.
     pub fn set_policies(&self, spd: &Spd) {
         self.each(|worker| worker.set_policies(spd.clone()));
     }
 
-    /// [`Worker::set_classes`].
+    /// Calls [`Worker::set_classes`] on every worker.
     pub fn set_classes(&self, classes: &BTreeMap<String, Dscp>) {
         self.each(|worker| worker.set_classes(classes.clone()));
     }
 
-    /// [`Worker::set_sizes`].
+    /// Calls [`Worker::set_sizes`] on every worker.
     pub fn set_sizes(&self, sizes: &BTreeMap<String, Sizes>) {
         self.each(|worker| worker.set_sizes(sizes.clone()));
     }
 
-    /// [`Worker::set_levels`].
+    /// Calls [`Worker::set_levels`] on every worker.
     pub fn set_levels(&self, levels: &BTreeMap<String, LevelChoice>) {
         self.each(|worker| worker.set_levels(levels.clone()));
     }
 
-    /// [`Worker::set_clamp`].
+    /// Calls [`Worker::set_clamp`] on every worker.
     pub fn set_clamp(&self, mtu: Option<u16>) {
         self.each(|worker| worker.set_clamp(mtu));
     }
 
-    /// [`Worker::move_path`].
+    /// Calls [`Worker::move_path`] on every worker.
     pub fn move_path(&self, id: ChildSaId, path: Path) {
         self.each(|worker| worker.move_path(id, path));
     }
@@ -143,17 +144,18 @@ impl Workers {
         self.each(|worker| worker.watch(id));
     }
 
-    /// [`Worker::set_path_mtu`].
+    /// Calls [`Worker::set_path_mtu`] on the owner.
     pub fn set_path_mtu(&self, id: ChildSaId, mtu: PathMtu) -> Option<u16> {
         self.find(|worker| worker.set_path_mtu(id, mtu))
     }
 
-    /// [`Worker::skip_to`].
+    /// Calls [`Worker::skip_to`] on every worker.
     pub fn skip_to(&self, id: ChildSaId, number: u64) {
         self.each(|worker| worker.skip_to(id, number));
     }
 
-    /// [`Worker::cover`], if nobody sealed anything for the peer.
+    /// Calls [`Worker::cover`] on the owner of the newest SA, if no worker has sealed anything for
+    /// the peer.
     pub fn cover(&self, peer: &str, packet: &mut Packet) -> Option<Path> {
         let (mut silence, mut newest) = (true, None);
         for owner in 0..self.len() {
@@ -167,9 +169,10 @@ impl Workers {
 
     // Outputs.
 
-    /// What control has to act upon.
+    /// Returns the next report for control.
     pub fn poll_report(&self) -> Option<Report> {
-        // Who has one says so when it is there: before it is looked for, or to be looked for again.
+        // Workers set the flag after they queue a report. Cleared before the search, it is set
+        // again by a report that is queued during the search.
         if !self.0.reports.swap(false, Ordering::AcqRel) {
             return None;
         }
@@ -178,12 +181,12 @@ impl Workers {
         Some(report)
     }
 
-    /// Whether [`Self::poll_report`] may have something.
+    /// Returns true if [`Self::poll_report`] may return a report.
     pub fn has_reports(&self) -> bool {
         self.0.reports.load(Ordering::Acquire)
     }
 
-    /// [`Worker::last_inbound`].
+    /// Calls [`Worker::last_inbound`] on the owner.
     pub fn last_inbound(&self, id: ChildSaId) -> Option<Instant> {
         self.find(|worker| worker.last_inbound(id))
     }
@@ -198,22 +201,22 @@ impl Workers {
         self.find(|worker| worker.stray(id))
     }
 
-    /// [`Worker::traffic`].
+    /// Calls [`Worker::traffic`] on the owner.
     pub fn traffic(&self, id: ChildSaId) -> Option<SaTraffic> {
         self.find(|worker| worker.traffic(id))
     }
 
-    /// [`Worker::level`].
+    /// Calls [`Worker::level`] on the owner.
     pub fn level(&self, id: ChildSaId) -> Option<LevelStatus> {
         self.find(|worker| worker.level(id))
     }
 
-    /// [`Worker::link`].
+    /// Calls [`Worker::link`] on the owner.
     pub fn link(&self, id: ChildSaId) -> Option<Link> {
         self.find(|worker| worker.link(id))
     }
 
-    /// Everything that any of them counted.
+    /// Returns the sum of all workers' counters.
     pub fn counters(&self) -> Counters {
         let mut all = Counters::new();
         self.each(|worker| all.add(worker.counters()));
@@ -222,7 +225,7 @@ impl Workers {
 
     // Inside.
 
-    /// Whose the packets with an SPI are.
+    /// Returns the worker that owns the packets with an SPI.
     fn owner(&self, spi: Spi) -> usize {
         spi.0 as usize % self.len()
     }
@@ -231,13 +234,14 @@ impl Workers {
         self.0.workers.len()
     }
 
-    /// A thread that broke off leaves an SA that has spent a number, at worst: others go on.
+    /// Locks a worker. A panic under the lock at worst leaves an SA with one number spent, so a
+    /// poisoned lock is used anyway.
     fn lock(&self, number: usize) -> MutexGuard<'_, Worker> {
         let worker = self.0.workers[number].lock();
         worker.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has a worker do something, after which it may have something to report.
+    /// Runs a task on a worker, and sets the flag if the worker has a report afterwards.
     fn have<T>(&self, number: usize, task: impl FnOnce(&mut Worker) -> T) -> T {
         let mut worker = self.lock(number);
         let done = task(&mut worker);
@@ -279,7 +283,8 @@ impl Workers {
 }
 
 impl Seat {
-    /// [`Worker::seal`], here or where the SA is. What goes the same way keeps its order.
+    /// Seals a batch as [`Worker::seal`] does, here or at the SA's owner. Packets of one flow keep
+    /// their order.
     pub fn seal(&mut self, batch: &mut [Packet], sink: &mut impl Sink, now: Instant) {
         let Self {
             workers,
@@ -304,7 +309,7 @@ impl Seat {
         }
     }
 
-    /// [`Worker::open`], each packet where its SA is.
+    /// Opens a batch as [`Worker::open`] does, each packet at its SA's owner.
     pub fn open(&mut self, batch: &mut [Packet], sink: &mut impl Sink, now: Instant) {
         let Self { workers, own, .. } = self;
         if workers.len() == 1 {
@@ -320,13 +325,14 @@ impl Seat {
         }
     }
 
-    /// Whether control may have to act upon something ([`Workers::poll_report`]).
+    /// Returns true if control may have to act on a report ([`Workers::poll_report`]).
     pub fn has_reports(&self) -> bool {
         self.workers.has_reports()
     }
 }
 
-/// Has each owner seal what is its own. What has changed hands meanwhile is handed on once more.
+/// Lets each owner seal its datagrams. Datagrams whose SA has changed in the meantime remain in
+/// `handed`.
 fn hand_on(
     workers: &Workers,
     handed: &mut Vec<Handed>,
@@ -361,7 +367,7 @@ mod tests {
 
     const NOW: Instant = Instant::ZERO;
 
-    /// How many orders of what threads do are tried.
+    /// Thread interleavings tried per test.
     const ORDERS: usize = 500;
 
     /// From 10.0.0.1 to 10.0.0.2.
@@ -369,7 +375,7 @@ mod tests {
         0x45, 0, 0, 20, 0, 0, 0, 0, 64, 59, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
     ];
 
-    /// What came of a thread's packets.
+    /// The results of a thread's packets.
     #[derive(Default)]
     struct Seen {
         sent: Vec<Header>,
@@ -391,8 +397,8 @@ mod tests {
         }
     }
 
-    /// Two workers, and a tunnel between 10.0.0.1 and 10.0.0.2 for each of these SPIs, the last of which is the
-    /// newest. What is sent has the same SPI, and the same key: what one seals the other opens.
+    /// Two workers, and for each of these SPIs a tunnel between 10.0.0.1 and 10.0.0.2, the last one
+    /// newest. Outbound packets have the same SPI and key, so sealed packets can be opened again.
     fn two(spis: &[u32]) -> Workers {
         let workers = Workers::new(NonZeroU8::MIN.saturating_add(1), &Spd::default());
         for spi in spis {
@@ -489,8 +495,8 @@ mod tests {
         shuttle::check_random(order, ORDERS);
     }
 
-    /// One after the other, and each time the SA is another worker's. A thread that has looked into its own book
-    /// may come too late to the owner, and is sent on.
+    /// Successive rekeys, each to an SA of the other worker. A thread that has already looked up
+    /// the old owner may be late, and its datagram is handed on.
     #[test]
     fn while_there_are_new_keys_no_datagram_is_lost() {
         let order = || {
@@ -513,7 +519,7 @@ mod tests {
         shuttle::check_random(order, ORDERS);
     }
 
-    /// Where there is no other, what is sealed after its end is dropped, and counted.
+    /// Without another SA, datagrams sealed after the end of the only one are dropped and counted.
     #[test]
     fn what_finds_no_sa_any_more_is_dropped_with_a_count() {
         let order = || {
@@ -532,7 +538,7 @@ mod tests {
         shuttle::check_random(order, ORDERS);
     }
 
-    /// A report that comes while control looks for others is found as well.
+    /// A report queued while control polls is found too.
     #[test]
     fn no_report_is_overlooked() {
         let order = || {
@@ -567,7 +573,7 @@ mod tests {
         packet
     }
 
-    /// Runs something where the locks of these tests are.
+    /// Runs a test under shuttle, which its locks require.
     fn once(run: impl Fn() + Send + Sync + 'static) {
         shuttle::check_random(run, 1);
     }
@@ -588,7 +594,7 @@ mod tests {
         });
     }
 
-    /// That a thread's own has been replaced by another's is no reason to go on with it.
+    /// A thread stops using its own SA once another worker's SA has replaced it.
     #[test]
     fn an_own_lane_that_was_replaced_is_not_taken_before_its_successor() {
         once(|| {
@@ -612,7 +618,7 @@ mod tests {
         });
     }
 
-    /// A newer SA for the same peer comes first, be it another worker's.
+    /// The newest SA for a peer is preferred, even if another worker owns it.
     #[test]
     fn the_newest_sa_protects_whosever_it_is() {
         once(|| {
@@ -638,7 +644,7 @@ mod tests {
         });
     }
 
-    /// Who is told by an SPI that a packet is another's would never find it.
+    /// The SPI of a packet would lead to a worker without the SA.
     #[test]
     fn an_sa_whose_spis_are_of_several_workers_is_refused() {
         once(|| {

@@ -1,9 +1,9 @@
-//! Sealing and opening the packets of a composite SA (DESIGN section 3).
+//! Sealing and opening of packets of a composite SA (DESIGN section 3).
 //!
-//! The last run of a datagram, which is nearly all of it, never moves: the runs before it are
+//! The last run of a datagram, which is nearly all of it, never moves. The runs before it are
 //! copied aside, the zones are laid out in the room before the last run, and every body is
-//! encrypted where it stands. Opening goes the same way backwards: all bodies are verified first,
-//! then the runs before the last one are gathered and written in front of it.
+//! encrypted in place. Opening reverses this: all bodies are verified first, then the runs before
+//! the last one are gathered and written in front of it.
 
 use crate::aad::Aad;
 use crate::division::{Division, Found};
@@ -28,38 +28,39 @@ const NEXT_HEADER_LEN: usize = 1;
 
 /// One direction of a composite SA.
 pub(crate) struct Zoned {
-    /// In ascending serial from 1.
+    /// By serial, from 1.
     frames: Vec<Frame>,
     guards: Vec<Guard>,
     payload_zone: ZoneId,
     division: Division,
-    /// Whether all of any datagram is in the payload zone.
+    /// True if all datagrams are entirely in the payload zone.
     pub(crate) opaque: bool,
-    /// The map of every packet, if they do not carry it.
+    /// The map of every packet, if the map is fixed.
     fixed: Option<Map>,
     last: Box<Last>,
 }
 
-/// What the last packet was like. Most are like the one before but for their lengths, so this is not worked out
-/// anew for each. It says nothing of any other packet: an unauthentic one may have left it.
+/// The structure of the last packet, as a cache: most packets differ from the one before only in
+/// their lengths. It may come from an unauthentic packet, so no other packet's treatment depends on
+/// it.
 struct Last {
-    /// The headers of the last datagram that showed some, and what was found behind them.
+    /// The headers of the last datagram that was not opaque, and the header found behind them.
     shown: Option<(Clear, Option<Found>)>,
-    /// Its map, or that of every packet.
+    /// The map of that datagram, or the fixed map.
     map: Map,
     layout: Layout,
 }
 
-/// How a datagram is divided among the zones.
+/// The division of a datagram among the zones.
 pub(crate) struct Divided {
-    /// Whether it shows headers, as the last map says. Otherwise it is opaque.
+    /// True if headers are visible, as in the last map. Otherwise the datagram is opaque.
     shown: bool,
-    /// Where its checksum is, if that is left out.
+    /// The offset of the checksum, if it is omitted.
     left_out_at: Option<usize>,
 }
 
 impl Divided {
-    /// Whether the peer is to get a checksum with it, if it has one.
+    /// Returns true if the packet includes the datagram's checksum, if that has one.
     pub const fn has_checksum(&self) -> bool {
         self.left_out_at.is_none()
     }
@@ -93,7 +94,7 @@ impl Zoned {
         })
     }
 
-    /// Asks memory for what it points to.
+    /// Prefetches the parts behind pointers.
     pub fn prefetch(&self) {
         prefetch(&self.frames[..]);
         prefetch(&self.guards[..]);
@@ -101,8 +102,8 @@ impl Zoned {
         self.division.prefetch();
     }
 
-    /// How a datagram is divided, or if `bare` what follows its IP header. `None` if the SA has one map for
-    /// all, which does not fit this one.
+    /// Divides a datagram, or if `bare` the octets behind its IP header. Returns `None` if the
+    /// fixed map does not fit.
     pub fn divide(&mut self, packet: &Packet, bare: bool) -> Option<Divided> {
         if self.opaque {
             return self.hidden();
@@ -133,7 +134,8 @@ impl Zoned {
         })
     }
 
-    /// All of a datagram in the payload zone, if no other map is that of all.
+    /// Returns the division with the whole datagram in the payload zone, unless a fixed map
+    /// excludes it.
     fn hidden(&self) -> Option<Divided> {
         let may_be = self.fixed.is_none_or(|fixed| fixed.is_opaque());
         may_be.then_some(Divided {
@@ -142,7 +144,7 @@ impl Zoned {
         })
     }
 
-    /// From now on other ciphers than the agreed ones protect the zones.
+    /// Replaces the ciphers of the zones by foreign ones.
     pub fn make_foreign(&mut self, make: Make<'_>) {
         let zones = (1..).map(ZoneId).zip(&mut self.frames);
         for ((zone, frame), guard) in zones.zip(&mut self.guards) {
@@ -152,7 +154,7 @@ impl Zoned {
         self.lay_out(self.last.map);
     }
 
-    /// From now on the designated zone has what this finds as well, if foreign ciphers protect the zones.
+    /// Adds a recognised header to the designated zone, if foreign ciphers protect the zones.
     pub fn recognise(&mut self, content: Box<dyn Content>) {
         let mut guards = self.guards.iter();
         if guards.all(|guard| matches!(guard, Guard::Foreign(_))) {
@@ -160,8 +162,8 @@ impl Zoned {
         }
     }
 
-    /// Turns a datagram into a packet, and says whether it is opaque and how many octets hide its length,
-    /// which is to look like `size`.
+    /// Seals a datagram. Returns true if the packet is opaque, and the number of padding octets
+    /// that hide the datagram's length. The packet looks like that of a datagram of `size` octets.
     pub fn seal(
         &mut self,
         packet: &mut Packet,
@@ -182,7 +184,8 @@ impl Zoned {
         let left_out = layout.map().checksum_left_out();
         match divided.left_out_at.filter(|_| left_out) {
             Some(at) => packet.octets_mut()[at..at + 2].fill(0),
-            // To look like its size it became opaque. It has its IP header still: without that none has a size.
+            // Padding to `size` made the datagram opaque. It still has its IP header: without one,
+            // there is no padding to a size.
             None => packet.make_checksum()?,
         }
         packet.checksum = Checksum::Made;
@@ -191,8 +194,8 @@ impl Zoned {
         Ok((self.last.layout.map().is_opaque(), padding))
     }
 
-    /// Makes a packet that looks like that of a datagram of `size` octets with the map of the last one, and
-    /// carries nothing.
+    /// Creates a dummy packet. It looks like that of a datagram of `size` octets with the map of
+    /// the last one.
     pub fn dummy(
         &mut self,
         packet: &mut Packet,
@@ -213,7 +216,7 @@ impl Zoned {
         self.close(packet, header, next_header::NONE, scratch)
     }
 
-    /// Seals a datagram as long as its layout wants it, in the layout's zones.
+    /// Seals a datagram of the layout's length in the layout's zones.
     fn close(
         &self,
         packet: &mut Packet,
@@ -239,7 +242,7 @@ impl Zoned {
         Ok(())
     }
 
-    /// Verifies every ICV and decrypts in place. Whatever fails, nothing of the packet is used.
+    /// Verifies every ICV and decrypts in place. After an error no part of the packet is used.
     pub fn verify(
         &mut self,
         packet: &mut [u8],
@@ -249,7 +252,7 @@ impl Zoned {
         self.read(packet)?;
         let layout = &self.last.layout;
         let mut aad = Aad::new(&mut scratch.aad, header, layout);
-        // The payload's ICV covers the other bodies as they were on the wire.
+        // The payload zone's ICV covers the other bodies as they were on the wire.
         let others = layout.bodies().len() - 1;
         for body in &layout.bodies()[..others] {
             aad.add_body(&packet[body.all()]);
@@ -263,13 +266,13 @@ impl Zoned {
         Ok(())
     }
 
-    /// Where everything is in the packet that was opened last.
+    /// Returns the layout of the packet opened last.
     pub fn layout(&self) -> &Layout {
         &self.last.layout
     }
 
-    /// Puts together what an authentic, decrypted packet carries, and says what it is, and whether it is without
-    /// its checksum.
+    /// Reassembles the datagram of an authentic, decrypted packet. Returns its next header, and
+    /// true if its checksum was omitted.
     pub fn assemble(
         &mut self,
         packet: &mut Packet,
@@ -294,7 +297,7 @@ impl Zoned {
         Ok((next_header, map.checksum_left_out()))
     }
 
-    /// Has the layout be that of a packet that came.
+    /// Sets the layout to that of an inbound packet.
     fn read(&mut self, packet: &[u8]) -> Result<(), DropReason> {
         let octets = &packet[HEADER_LEN..];
         if self.fixed.is_none() && !self.last.layout.map().is_at(octets) {
@@ -303,7 +306,7 @@ impl Zoned {
         Ok(self.last.layout.fit_packet(packet.len())?)
     }
 
-    /// Has the layout be that of a datagram. `false` if it has none.
+    /// Sets the layout to that of a datagram. Returns `false` if it has none.
     fn fit(&mut self, divided: &Divided, len: usize) -> bool {
         let last = &self.last;
         let laid_out = match divided.shown {
@@ -323,9 +326,9 @@ impl Zoned {
         }
     }
 
-    /// Has the layout be that of packets with a map, however long they are.
+    /// Sets the layout to that of packets with a map, of any length.
     fn lay_out(&mut self, map: Map) {
-        // There are frames: without any nothing was made.
+        // There are frames: without any, construction fails.
         if let Some(layout) = Layout::of_map(map, &self.frames) {
             self.last.layout = layout;
         }
@@ -343,9 +346,9 @@ impl Zoned {
         }
     }
 
-    /// Has the layout be that of a packet as long as all that have a datagram of `size` octets, whatever their maps
-    /// are. What does not fit because its map is longer than usual is opaque: then it does. `false` if nothing
-    /// does.
+    /// Sets the layout to that of a packet as long as all packets with a datagram of `size` octets,
+    /// independent of their maps. A datagram that does not fit, because its map is longer than
+    /// usual, becomes opaque and then fits. Returns `false` if that fails too.
     fn fill(&mut self, map: Map, len: usize, size: usize) -> bool {
         let usual = WORD_LEN * (self.frames.len() - 1);
         let packet_len = self.overhead(usual) + size;
@@ -361,14 +364,13 @@ impl Zoned {
         layout.is_some()
     }
 
-    /// The longest datagram of which is certain that its packet has at most so many octets, whatever its
-    /// map is.
+    /// Returns the longest datagram whose packet has at most `packet` octets with any map.
     pub fn longest(&self, packet: usize) -> usize {
         packet.saturating_sub(self.overhead(MAX_MAP_LEN))
     }
 
-    /// What a packet has beyond its datagram whose zones are all there, with a map of so many octets, if it
-    /// carries one.
+    /// Returns the overhead of a packet with all zones and a map of `map_len` octets, if packets
+    /// carry one.
     fn overhead(&self, map_len: usize) -> usize {
         let map_len = if self.fixed.is_none() { map_len } else { 0 };
         let frames = self.frames.iter().map(|frame| frame.overhead());
@@ -376,8 +378,8 @@ impl Zoned {
     }
 }
 
-/// Makes the layout of a decrypted packet one without the padding of the payload zone. All padding has to be
-/// the one that there is to be: none of it says anything.
+/// Removes the padding of the payload zone from the layout of a decrypted packet. All padding must
+/// have the prescribed content, so that it carries no information.
 fn take_padding_off(octets: &[u8], layout: &mut Layout) -> Result<(), DropReason> {
     if let Some(&len) = octets[layout.payload().padding()].last() {
         let len = Some(usize::from(len)).filter(|len| *len < MAX_PADDING);
@@ -393,7 +395,7 @@ fn take_padding_off(octets: &[u8], layout: &mut Layout) -> Result<(), DropReason
     }
 }
 
-/// Makes room around a datagram's last run and copies the other runs to their places.
+/// Makes room around a datagram's last run, and copies the other runs to their places.
 fn lay_out(packet: &mut Packet, layout: &Layout, copy: &mut Vec<u8>) -> Result<(), DropReason> {
     let described = layout.map().described_len();
     let front = last_run_at(layout) - described;
@@ -411,8 +413,8 @@ fn lay_out(packet: &mut Packet, layout: &Layout, copy: &mut Vec<u8>) -> Result<(
     Ok(())
 }
 
-/// Where the run is that is before the last one, if it is the only one. Then it is in nobody's way, and needs no
-/// copy.
+/// Returns the place of the run before the last one, if it is the only one. It overlaps no other
+/// run, so no copy is necessary.
 fn only_run(layout: &Layout) -> Option<Range<usize>> {
     let [_] = layout.map().described() else {
         return None;
@@ -420,8 +422,8 @@ fn only_run(layout: &Layout) -> Option<Range<usize>> {
     layout.places().next().map(|place| place.packet)
 }
 
-/// Where the last run is in the packet: at the end of the payload zone, before padding and the next
-/// header if they are there. All the octets before it in the datagram are before it in the packet.
+/// Returns the offset of the last run in the packet: at the end of the payload zone, before padding
+/// and next header if present. Octets before it in the datagram are also before it in the packet.
 fn last_run_at(layout: &Layout) -> usize {
     let last_run = layout.datagram_len() - layout.map().described_len();
     let next_header = usize::from(layout.map().is_opaque());

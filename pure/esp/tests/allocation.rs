@@ -1,5 +1,5 @@
-//! Packets allocate nothing: neither at an endpoint, plain or zoned, nor at a licensed node. Only the first
-//! that an SA opens makes its replay window.
+//! Packets do not allocate, neither at an endpoint, plain or zoned, nor at a licensed node. Only
+//! the first packet that an SA opens allocates its replay window.
 
 #![allow(clippy::unwrap_used, reason = "what a test sets up has to work")]
 #![allow(
@@ -26,21 +26,21 @@ use std::time::Duration;
 struct Counting;
 
 thread_local! {
-    /// Per thread, so that the test harness may do what it likes.
+    /// Counted per thread, so that allocations of the test harness do not interfere.
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: everything is passed on to the system's allocator as it came; the counter is a plain
-// thread-local integer, which itself allocates nothing.
+// SAFETY: all calls go to the system allocator unchanged. The counter is a thread-local integer and
+// allocates nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's promise is the one that is asked for.
+        // SAFETY: the caller upholds the contract, which is the same.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise is the one that is asked for.
+        // SAFETY: the caller upholds the contract, which is the same.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -48,7 +48,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Keeps nothing but the first packet's octets, in memory it already has.
+/// Keeps only the last packet's octets, in memory allocated before.
 struct Relay {
     packet: Packet,
     done: u64,
@@ -101,7 +101,7 @@ fn licensed() -> Licensed {
     node
 }
 
-/// From one end to the other, past a node if there is one.
+/// Two ends, with a licensed node between them if there is one.
 struct Line {
     alice: Worker,
     bob: Worker,
@@ -124,7 +124,7 @@ impl Line {
         }
     }
 
-    /// How often memory is asked for while so many datagrams are sealed, shown to the node and opened.
+    /// Counts the allocations while datagrams are sealed, shown to the node and opened.
     fn allocations(&mut self, datagrams: &[Vec<u8>], count: usize) -> u64 {
         let datagrams = datagrams.iter().cycle().take(count);
         allocations_of(|| datagrams.for_each(|datagram| self.carry(datagram)))
@@ -142,7 +142,7 @@ impl Line {
     }
 }
 
-/// One that is whole in its zones, and one with an option in the payload's.
+/// A segment whose zones are contiguous, and one with an option in the payload zone.
 fn segments() -> [Vec<u8>; 2] {
     [datagram::segment(), datagram::segment_with_secret()]
 }
@@ -160,7 +160,7 @@ fn no_packet_but_the_first_of_a_fixed_map_or_of_the_sa_beside_allocates() {
     assert_eq!(line.allocations(&segments(), 1000), 0);
 }
 
-/// The header that is made anew is written where there is room for it.
+/// The rebuilt header is written into existing room.
 #[test]
 fn no_packet_but_the_first_without_an_ip_header_allocates() {
     let kind = two_zones();

@@ -1,9 +1,9 @@
-//! What a person can do about a refusal, and how it is said.
+//! Advice for people about refusals, and the phrases of error messages.
 
 use model::{Identity, Kem};
 use wire::ike::{CertificateRefusal, NotifyType, RefusalCode};
 
-/// A child as a person calls it.
+/// Returns the phrase for a child SA in messages.
 pub(crate) fn tunnel(name: &Option<String>) -> String {
     name.as_ref().map_or_else(
         || "the tunnel".to_owned(),
@@ -11,7 +11,7 @@ pub(crate) fn tunnel(name: &Option<String>) -> String {
     )
 }
 
-/// Who has to change what so that IP need not cut messages.
+/// Returns the advice to enable IKE fragmentation, at our end or at the peer's.
 pub(crate) const fn cutter(ours: bool) -> &'static str {
     match ours {
         true => "set `fragment = 1280` in [listen]",
@@ -19,7 +19,7 @@ pub(crate) const fn cutter(ours: bool) -> &'static str {
     }
 }
 
-/// Which sequence numbers are allowed.
+/// Returns the phrase for the allowed kinds of sequence numbers.
 pub(crate) const fn numbers(esn: bool) -> &'static str {
     match esn {
         true => "with extended sequence numbers or without",
@@ -27,7 +27,7 @@ pub(crate) const fn numbers(esn: bool) -> &'static str {
     }
 }
 
-/// What there has to be beside a group; nothing if it may be without.
+/// Returns the phrase for a required additional key exchange; empty if it is optional.
 pub(crate) fn besides(kems: &[Option<Kem>]) -> String {
     let required: Option<Vec<_>> = kems.iter().copied().collect();
     let required = required.filter(|kems| !kems.is_empty());
@@ -36,7 +36,8 @@ pub(crate) fn besides(kems: &[Option<Kem>]) -> String {
     })
 }
 
-/// What is to be compared because of it.
+/// Returns the phrase that adds `kem` to the settings to compare, if an additional key exchange is
+/// required.
 pub(crate) fn kem_too(kems: &[Option<Kem>]) -> &'static str {
     match besides(kems).is_empty() {
         true => "",
@@ -44,7 +45,7 @@ pub(crate) fn kem_too(kems: &[Option<Kem>]) -> &'static str {
     }
 }
 
-/// What is wrong with an offer to license these nodes.
+/// Explains the refusal of an offer to license these nodes.
 pub(crate) fn offers(nodes: &[Identity]) -> String {
     let read = match nodes {
         [node] => format!("{node} read, and no licence here names it"),
@@ -72,7 +73,7 @@ pub(crate) fn either(allowed: &[impl ToString]) -> String {
     names.join(" or ")
 }
 
-/// What a person can do about an error notify.
+/// Returns advice for an error notify.
 pub(crate) fn advice(notify: NotifyType) -> &'static str {
     match notify {
         NotifyType::NO_PROPOSAL_CHOSEN => {
@@ -112,7 +113,7 @@ pub(crate) fn advice(notify: NotifyType) -> &'static str {
     }
 }
 
-/// What a person can do about a child that was refused.
+/// Returns advice for a refused child SA.
 pub(crate) fn child_advice(notify: NotifyType) -> &'static str {
     match notify {
         NotifyType::NO_ADDITIONAL_SAS => "it has no more than it has, or one that carries the same",
@@ -120,7 +121,7 @@ pub(crate) fn child_advice(notify: NotifyType) -> &'static str {
     }
 }
 
-/// What a person can do about new keys that were refused.
+/// Returns advice for a refused rekey.
 pub(crate) fn rekey_advice(notify: NotifyType) -> &'static str {
     match notify {
         NotifyType::NO_PROPOSAL_CHOSEN => {
@@ -133,7 +134,7 @@ pub(crate) fn rekey_advice(notify: NotifyType) -> &'static str {
     }
 }
 
-/// What a person can do about a clone that was refused.
+/// Returns advice for a refused clone.
 pub(crate) fn clone_advice(notify: NotifyType) -> &'static str {
     match notify {
         NotifyType::TEMPORARY_FAILURE => "it was busy: try again",
@@ -142,7 +143,7 @@ pub(crate) fn clone_advice(notify: NotifyType) -> &'static str {
     }
 }
 
-/// What a person can do about a refused grant.
+/// Returns advice for a refused grant.
 pub(crate) const fn grant_advice(code: RefusalCode) -> &'static str {
     match code {
         RefusalCode::NOT_A_LICENSED_NODE | RefusalCode::NOT_THE_GATEWAY => {
@@ -153,7 +154,7 @@ pub(crate) const fn grant_advice(code: RefusalCode) -> &'static str {
     }
 }
 
-/// What a person can do about a refused request.
+/// Returns advice for a refused request for keys.
 pub(crate) const fn key_advice(code: RefusalCode) -> &'static str {
     match code {
         RefusalCode::NOT_A_NEIGHBOUR => "it has to know us by a [neighbour.NAME] with our `id`",
@@ -171,7 +172,7 @@ pub(crate) const fn key_advice(code: RefusalCode) -> &'static str {
     }
 }
 
-/// What a person can do about a certificate of ours that was refused.
+/// Returns advice for a refused certificate of ours.
 pub(crate) fn refusal_of_ours(why: Option<CertificateRefusal>) -> &'static str {
     match why {
         Some(CertificateRefusal::EXPIRED) => "it, or its CA, has expired; issue it anew",

@@ -1,8 +1,8 @@
-//! What the last attempt with each peer showed, for a person who asks why there is no tunnel.
+//! Records of the last attempt with each peer, which explain why a tunnel is down.
 //!
-//! There is one record for each configured peer and one for all strangers together, so nobody can
-//! fill memory. What an initiator claims that has proved nothing is kept under the name it claims
-//! only while nothing of that peer is up or under way; otherwise it counts as a stranger's.
+//! There is one record per configured peer and one for all unknown peers together, so memory is
+//! bounded. The claims of an unauthenticated initiator are stored under the claimed peer only while
+//! that peer has no IKE SA that is up or being established. Otherwise they go to the shared record.
 
 use crate::config::{Config, Peer, PeerRole};
 use crate::directory::Directory;
@@ -22,81 +22,82 @@ use model::{Identity, IkeSaId, Instant, Path, Spi, TrafficSelector, ZoneAgreemen
 use std::collections::BTreeMap;
 use wire::ike::{AuthMethod, Datagram, GroupId, Message, NotifyType, Payload, Proposal, Transform};
 
-/// More of a list than this is not kept.
+/// Maximum number of list entries that a record keeps.
 const MOST: usize = 64;
 
-/// The last time that an IKE SA with a peer was to be made, or was.
+/// The last attempt to establish an IKE SA with a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
     sa: IkeSaId,
-    /// When it began.
+    /// Time of its start.
     pub began: Instant,
-    /// Whether we began it.
+    /// True if we initiated it.
     pub initiator: bool,
-    /// Between which addresses and ports.
+    /// Path of its messages.
     pub path: Path,
-    /// How often the request that is or was awaiting an answer was sent.
+    /// Number of times that the current or last request was sent.
     pub tries: u32,
-    /// What we offered or would accept. Kept from the moment it fails: a gateway has ten thousand that
-    /// do not.
+    /// Our offer, or our policy as responder. Stored only when the attempt fails, because a gateway
+    /// has ten thousand that do not. For all others, [`crate::Engine::attempt`] returns that of the
+    /// current configuration.
     pub ours: Offer,
-    /// What the other end offered or answered, as far as it said.
+    /// The other end's offer or answer, as far as known.
     pub theirs: Offer,
-    /// What we prove ourselves with, or send before, if it is so long that IP has to cut it.
+    /// Size of our IKE_AUTH or of an earlier message, if so long that IP has to fragment it.
     pub uncut: Option<Uncut>,
-    /// What was remarkable and ended nothing.
+    /// Remarks that did not end the attempt.
     pub remarks: Vec<Refusal>,
-    /// How it ended; `None` while it is under way.
+    /// Outcome; `None` while the attempt is in progress.
     pub end: Option<End>,
 }
 
-/// How an attempt ended.
+/// Outcome of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
     /// The IKE SA is up.
     Up,
-    /// It is not, or not any more.
+    /// The IKE SA did not come up, or is down again.
     Down(DownReason),
-    /// We refused.
+    /// We refused the initiator.
     Refused(Refusal),
 }
 
-/// What one end wants of an IKE SA and its child. Empty where it did not say. There is one for each peer,
-/// so what is large and rare is in a box.
+/// One end's offer for an IKE SA and its child SA. Unknown fields are empty. There is one offer per
+/// peer, so large optional fields are boxed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Offer {
     /// Algorithms for IKE.
     pub ike: Vec<Transform>,
     /// Algorithms for ESP.
     pub esp: Vec<Transform>,
-    /// Who it says it is.
+    /// Identity that the end claims.
     pub identity: Option<Identity>,
-    /// Whom it expects at the other end.
+    /// Identity that the end expects of the other one.
     pub expects: Option<Identity>,
-    /// How it proves its identity.
+    /// Authentication method of the end.
     pub auth: Option<AuthMethod>,
-    /// The name of the PPK in its keys; empty in an answer that takes the other end's.
+    /// Name of the PPK in the keys; empty in an answer that accepts the other end's PPK.
     pub ppk: Option<String>,
-    /// The certificate it proves that with; not all of what it says need be true.
+    /// Certificate that the end presented. It is not necessarily trusted.
     pub certificate: Option<Box<Certificate>>,
-    /// The public key that it proves that with where it needs no certificate.
+    /// Raw public key of the end, if it needs no certificate.
     pub key: Option<Box<RawKey>>,
-    /// Our own: the public key by which we know the other end.
+    /// Raw public key configured for the other end. Set in our own offer only.
     pub expected_key: Option<Box<RawKey>>,
-    /// Our own: the names of the CAs whose certificates we believe.
+    /// Names of the trusted CAs. Set in our own offer only.
     pub authorities: Vec<String>,
-    /// What of its own the tunnel is to carry.
+    /// Selectors of the end's own traffic.
     pub local: Vec<TrafficSelector>,
-    /// What of the other end's the tunnel is to carry.
+    /// Selectors of the other end's traffic.
     pub remote: Vec<TrafficSelector>,
     /// Zones and licences.
     pub zones: Option<Box<ZoneAgreement>>,
-    /// The error it answered with.
+    /// Error notify that the end answered with.
     pub error: Option<NotifyType>,
 }
 
 impl Offer {
-    /// What the configuration of a peer allows.
+    /// Creates the offer that the configuration of a peer allows.
     fn of(peer: &Peer, config: &Config) -> Self {
         let mut offer = Self {
             ike: named(&offer_ike(&IkeMenu::of(peer))),
@@ -135,11 +136,11 @@ impl Offer {
         offer
     }
 
-    /// What a message of IKE_SA_INIT says of its sender.
+    /// Fills in the fields that an IKE_SA_INIT message holds.
     pub(crate) fn read_init(&mut self, message: &Message) {
         self.ike = transforms(message);
         self.error = first_error(message);
-        // It names the one group it would take (RFC 7296 section 1.3).
+        // INVALID_KE_PAYLOAD names the one group that the responder accepts (RFC 7296 section 1.3).
         let group = find_notify(message, NotifyType::INVALID_KE_PAYLOAD);
         if let Some(&[high, low]) = group.map(|notify| notify.data.as_slice()) {
             let group = GroupId(u16::from_be_bytes([high, low]));
@@ -147,7 +148,7 @@ impl Offer {
         }
     }
 
-    /// What a message of IKE_AUTH says of its sender.
+    /// Fills in the fields that an IKE_AUTH message holds.
     pub(crate) fn read_auth(&mut self, message: &Message, initiator: bool, private: bool) {
         let (idi, idr) = (initiator_identity(message), responder_identity(message));
         (self.identity, self.expects) = match initiator {
@@ -178,18 +179,18 @@ impl Offer {
     }
 }
 
-/// The records.
+/// All records.
 #[derive(Default)]
 pub(crate) struct Attempts {
     of: BTreeMap<String, Box<Attempt>>,
     stranger: Option<Attempt>,
-    /// IKE SAs that are up, and whose they are.
+    /// IKE SAs that are up, with the names of their peers.
     up: BTreeMap<IkeSaId, String>,
 }
 
 impl Attempts {
-    /// The last attempt with a peer. What we offer is what the configuration says for as long as
-    /// nothing has failed.
+    /// Returns the last attempt with a peer. Unless the attempt failed, our offer is that of the
+    /// current configuration.
     pub(crate) fn get(&self, peer: &str, config: &Directory) -> Option<Attempt> {
         let mut attempt = Attempt::clone(self.of.get(peer)?);
         if !attempt.is_failed() {
@@ -202,12 +203,12 @@ impl Attempts {
         self.stranger.as_ref()
     }
 
-    /// Forgets all peers but those the configuration has.
+    /// Removes the records of peers that the configuration does not have.
     pub(crate) fn retain(&mut self, config: &Directory) {
         self.of.retain(|name, _| config.peer(name).is_some());
     }
 
-    /// We begin an IKE SA, or somebody has proved to be a peer.
+    /// Starts a record, as we initiate an IKE SA or an initiator has authenticated.
     pub(crate) fn begin(&mut self, core: &Core, config: &Directory, theirs: Offer, now: Instant) {
         let Some(peer) = core.peer(config) else {
             return;
@@ -216,7 +217,8 @@ impl Attempts {
         self.of.insert(peer.name.clone(), Box::new(attempt));
     }
 
-    /// Somebody was refused who has proved nothing: `claimed` is the peer it says it is.
+    /// Records the refusal of an unauthenticated initiator. `claimed` is the peer that it claims to
+    /// be.
     pub(crate) fn refuse(
         &mut self,
         core: &Core,
@@ -243,7 +245,7 @@ impl Attempts {
         }
     }
 
-    /// Learns what the other end of an attempt says.
+    /// Records what the other end of an attempt sent.
     pub(crate) fn learn(&mut self, core: &Core, learn: impl FnOnce(&mut Offer)) {
         if let Some(attempt) = self.current(core) {
             attempt.path = core.path;
@@ -251,14 +253,14 @@ impl Attempts {
         }
     }
 
-    /// Our IKE_AUTH is sent, or what comes before it.
+    /// Records the size of our IKE_AUTH, or of an earlier message, if IP has to fragment it.
     pub(crate) fn learn_uncut(&mut self, core: &Core, uncut: Option<Uncut>) {
         if let Some(attempt) = self.current(core) {
             attempt.uncut = uncut;
         }
     }
 
-    /// A request is sent: the first time, or once more.
+    /// Records the transmission or retransmission of a request.
     pub(crate) fn sent(&mut self, core: &Core, again: bool) {
         if let Some(attempt) = self.current(core) {
             attempt.path = core.path;
@@ -266,7 +268,7 @@ impl Attempts {
         }
     }
 
-    /// Something was remarkable.
+    /// Adds a remark.
     pub(crate) fn remark(&mut self, peer: &str, remark: &Refusal) {
         if let Some(attempt) = self.of.get_mut(peer)
             && attempt.remarks.len() < MOST
@@ -277,7 +279,7 @@ impl Attempts {
         }
     }
 
-    /// An attempt ended, or an IKE SA that it made.
+    /// Records the end of an attempt, or of the IKE SA that it established.
     pub(crate) fn end(&mut self, core: &Core, end: End, config: &Directory) {
         match (&end, &core.peer) {
             (End::Up, Some(peer)) => drop(self.up.insert(core.id, peer.clone())),
@@ -291,13 +293,13 @@ impl Attempts {
         }
     }
 
-    /// An IKE SA is cloned: the clone is up as well.
+    /// Records a clone of an IKE SA, which is up as well.
     pub(crate) fn cloned(&mut self, clone: &Core) {
         self.up
             .extend(clone.peer.clone().map(|peer| (clone.id, peer)));
     }
 
-    /// What an attempt made goes on as another IKE SA.
+    /// Assigns the record of an IKE SA to the clone that replaces it.
     pub(crate) fn hand_over(&mut self, old: IkeSaId, clone: &Core) {
         let attempt = clone.peer.as_ref().and_then(|peer| self.of.get_mut(peer));
         if let Some(attempt) = attempt.filter(|attempt| attempt.sa == old) {
@@ -310,7 +312,7 @@ impl Attempts {
         (attempt.sa == core.id).then_some(attempt)
     }
 
-    /// Whether something of a peer is up or under way.
+    /// Returns true if a peer has an IKE SA that is up or being established.
     fn is_busy(&self, peer: &str) -> bool {
         let last = self.of.get(peer);
         self.up.values().any(|up| up == peer) || last.is_some_and(|last| last.end.is_none())
@@ -338,7 +340,7 @@ impl Attempt {
     }
 }
 
-/// What an initiator said of itself in both of its requests. The first is there as octets.
+/// Reads an initiator's offer from both of its requests. The first is given as octets.
 pub(crate) fn of_initiator(first: &[u8], second: Option<&Message>, private: bool) -> Offer {
     let mut offer = Offer::default();
     if let Ok(Datagram::Clear(first)) = Datagram::decode(first) {
@@ -357,18 +359,18 @@ fn initiator_identity(message: &Message) -> Option<&Identity> {
     })
 }
 
-/// Every algorithm that the SA payload of a message names.
+/// Returns every algorithm in the SA payload of a message.
 fn transforms(message: &Message) -> Vec<Transform> {
     named(proposals(message).unwrap_or_default())
 }
 
-/// Every algorithm that proposals name.
+/// Returns every algorithm in the proposals.
 fn named(proposals: &[Proposal]) -> Vec<Transform> {
     let all = proposals.iter();
     kept(all.flat_map(|proposal| proposal.transforms.clone()))
 }
 
-/// A list without repetitions, as far as it is kept.
+/// Removes repetitions from a list, and bounds its length.
 fn kept<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut kept = Vec::new();
     for item in items {

@@ -1,14 +1,14 @@
-//! What proves an identity, and proofs with a pre-shared key (RFC 7296 section 2.15). Those by
-//! certificate are in `signature`.
+//! Proofs of identity, and AUTH with a pre-shared key (RFC 7296 section 2.15). Signatures are in
+//! `signature`.
 //!
 //! ```text
 //! AUTH = prf(prf(Shared Secret, "Key Pad for IKEv2"),
 //!            first message | peer's nonce | prf(SK_p, ID) [| IntAuth])
 //! ```
 //!
-//! The first message is the prover's own of IKE_SA_INIT, octet by octet: whatever an attacker
-//! changed there (proposals, vendor IDs, NAT detection) comes out here. `IntAuth` stands for what came
-//! between that message and IKE_AUTH (`extension::intermediate`).
+//! The first message is the prover's own IKE_SA_INIT message, octet by octet. AUTH therefore
+//! detects anything that an attacker changed in it (proposals, vendor IDs, NAT detection).
+//! `IntAuth` covers the messages between IKE_SA_INIT and IKE_AUTH (`extension::intermediate`).
 
 use crate::keys::PRF;
 use crypto::Secret;
@@ -16,32 +16,32 @@ use wire::ike::{AuthMethod, Authentication, Identification};
 
 const KEY_PAD: &[u8] = b"Key Pad for IKEv2";
 
-/// Evidence that the peer's AUTH payload verified. There is no other way to get one.
+/// Evidence that the peer's AUTH payload has been verified. Only a verification creates one.
 pub(crate) struct PeerProved(());
 
 impl PeerProved {
-    /// For `signature`, which verified one.
+    /// Creates the evidence for `signature`, after a signature has been verified.
     pub(crate) const fn by_signature() -> Self {
         Self(())
     }
 }
 
-/// What one end proves.
+/// The data that one end's AUTH covers.
 pub(crate) struct Claim<'a> {
-    /// The prover's message of IKE_SA_INIT.
+    /// The prover's IKE_SA_INIT message.
     pub(crate) message: &'a [u8],
     /// The other end's nonce.
     pub(crate) nonce: &'a [u8],
     /// The prover's SK_p.
     pub(crate) proof_key: &'a Secret,
-    /// Who the prover says it is, as it was sent.
+    /// The prover's identification payload, as sent.
     pub(crate) id: &'a Identification,
-    /// IntAuth of what both ends sent since; nothing if they sent nothing.
+    /// IntAuth of the messages since IKE_SA_INIT; empty if there were none.
     pub(crate) intermediate: &'a [u8],
 }
 
 impl Claim<'_> {
-    /// The AUTH payload for it.
+    /// Creates the AUTH payload.
     pub(crate) fn prove(&self, psk: &Secret) -> Authentication {
         Authentication {
             method: AuthMethod::SHARED_KEY,
@@ -49,14 +49,14 @@ impl Claim<'_> {
         }
     }
 
-    /// Whether an AUTH payload proves it. Compares in constant time.
+    /// Verifies an AUTH payload, in constant time.
     pub(crate) fn verify(&self, proof: &Authentication, psk: &Secret) -> Option<PeerProved> {
         let shared_key = proof.method == AuthMethod::SHARED_KEY;
         let genuine = crypto::equal(&proof.data, self.mac(psk).expose());
         (shared_key && genuine).then_some(PeerProved(()))
     }
 
-    /// What is signed.
+    /// Returns the octets to sign.
     pub(crate) fn octets(&self) -> Vec<u8> {
         let id = PRF.mac(self.proof_key.expose(), &[&self.id.octets()]);
         [self.message, self.nonce, id.expose(), self.intermediate].concat()

@@ -1,70 +1,71 @@
-//! Why a proof of identity is not accepted, and what the peer is told of that.
+//! Reasons for which a proof of identity is not accepted, and the codes that the peer receives.
 
 use crate::advice::either;
 use crypto::Untrusted;
 use model::Identity;
 use wire::ike::CertificateRefusal;
 
-/// Why a proof of identity is not accepted.
+/// Reason for which a proof of identity is not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadProof {
-    /// The chain is not believed.
+    /// The certificate chain is not trusted.
     #[error("its certificate is not believed: {0}")]
     Untrusted(#[from] Untrusted),
-    /// The certificate is somebody else's.
+    /// The certificate is for another identity.
     #[error(
         "its certificate is not for {claimed} but for {}: issue it anew, or change `id`",
         either(.names)
     )]
     WrongName {
-        /// Who the peer says it is.
+        /// Identity that the peer claims.
         claimed: Identity,
-        /// Whom the certificate names.
+        /// Identities in the certificate.
         names: Vec<String>,
     },
-    /// Somebody else's signature, or over something else.
+    /// The signature was made with another key than the certificate's, or over other data.
     #[error("its signature was not made for this exchange with the key of its certificate")]
     WrongSignature,
-    /// Another algorithm.
+    /// The signature algorithm does not fit the key of the certificate.
     #[error("its signature is of another kind than the key of its certificate")]
     UnknownSignature,
-    /// It says itself that it has another key than we know it by.
+    /// The peer sent another public key than the configured one.
     #[error("its public key is {theirs}, but {expected} is in its `pubkey` here")]
     AnotherKey {
-        /// The key that it sent, for people.
+        /// Key that the peer sent, in printable form.
         theirs: String,
-        /// The one that we have.
+        /// Configured key.
         expected: String,
     },
-    /// Somebody else's signature, or over something else, and no certificate to tell.
+    /// The signature was made with another key than the configured one, or over other data, and the
+    /// peer sent no key.
     #[error("its signature was not made for this exchange with the key in its `pubkey` here")]
     WrongKey,
-    /// Something else where we want a certificate.
+    /// The peer did not use a certificate, although it has to.
     #[error(
         "it has to prove itself by certificate, as it has neither `psk` nor `pubkey` here, but it came with another kind of proof"
     )]
     CertificateExpected,
-    /// A signature of the time before RFC 7427.
+    /// The peer used an RSA signature from before RFC 7427.
     #[error(
         "it signed with RSA and SHA-1, as it names no hash algorithms to do better (RFC 7427): issue its certificate for a key of ECDSA P-256 or P-384"
     )]
     OldRsa,
-    /// A certificate where no peer has one.
+    /// The peer used a certificate, but no configured peer authenticates by one.
     #[error("it came with a certificate, and no peer here proves itself by one")]
     NoCertificateExpected,
-    /// A signature where we want a shared key.
+    /// The peer used a signature, although it has to use a pre-shared key.
     #[error(
         "it has to prove a pre-shared key, as it has a `psk` here, but it came with a signature"
     )]
     SharedKeyExpected,
-    /// Something else where we want to see a key that we know.
+    /// The peer did not use its configured public key, although it has to.
     #[error("it has to prove the key in its `pubkey` here, but it came with another kind of proof")]
     KeyExpected,
 }
 
 impl BadProof {
-    /// What the peer is told: only what its certificate alone gives rise to.
+    /// Returns the code that the peer receives. Only defects of its certificate have one.
     pub(crate) const fn code(&self) -> Option<CertificateRefusal> {
         use CertificateRefusal as Code;
         Some(match self {
@@ -85,7 +86,7 @@ impl BadProof {
             Self::Untrusted(_) => Code::INVALID,
             Self::WrongName { .. } => Code::WRONG_NAME,
             Self::WrongSignature | Self::UnknownSignature => Code::WRONG_SIGNATURE,
-            // They would tell that there is such a peer.
+            // A code would reveal that such a peer is configured.
             Self::AnotherKey { .. } | Self::WrongKey => return None,
             Self::CertificateExpected | Self::SharedKeyExpected | Self::KeyExpected => return None,
             Self::OldRsa | Self::NoCertificateExpected => return None,

@@ -1,6 +1,6 @@
-//! Child SAs (RFC 7296 sections 1.2, 1.3.1, 1.3.3 and 2.17): offered and answered in IKE_AUTH, or in
-//! CREATE_CHILD_SA beside others or to take the place of an earlier one, and keyed only by
-//! [`ChildKeys`].
+//! Child SAs (RFC 7296 sections 1.2, 1.3.1, 1.3.3 and 2.17): negotiated in IKE_AUTH, or in
+//! CREATE_CHILD_SA as an additional one or as the replacement of an earlier one. Their keys come
+//! only from [`ChildKeys`].
 
 use crate::config::{Peer, ZonePolicy};
 use crate::down_reason::DownReason;
@@ -25,31 +25,31 @@ use model::{
 };
 use wire::ike::{Message, NotifyType, Payload, TrafficSelectors};
 
-/// What a child has before its owner gives it a name.
+/// A keyed child SA, before the IKE SA registers it.
 pub(crate) struct Terms {
-    /// Which of the peer's children it is; `None` for the first.
+    /// Name of the child SA; `None` for the first.
     pub(crate) name: Option<String>,
     pub(crate) local: Vec<TrafficSelector>,
     pub(crate) remote: Vec<TrafficSelector>,
     pub(crate) mode: Mode,
-    /// What the peer asked for instead, if something else.
+    /// Mode that the peer asked for, if it was declined.
     pub(crate) declined: Option<Mode>,
     pub(crate) inbound: Half<Secret>,
     pub(crate) outbound: Half<Secret>,
     pub(crate) agreement: Option<ZoneAgreement>,
-    /// The SAs beside.
+    /// The companion SAs.
     pub(crate) beside: Beside<BesideSa<Secret>>,
-    /// What the keys of tokens are made of, if it is a slot.
+    /// The root of token keys, if this child SA is a slot.
     pub(crate) tokens: Option<Secret>,
-    /// The licences of our policy when that was agreed on.
+    /// The licences of our policy at the time of the negotiation.
     pub(crate) asked: Vec<Licence>,
-    /// Whether the peer takes padding behind datagrams.
+    /// True if the peer accepts padding behind datagrams (TFC).
     pub(crate) takes_padding: bool,
-    /// The key exchanges of its own that its keys come from.
+    /// The key exchanges of the child SA's own that its keys come from.
     pub(crate) exchanges: Exchanges,
 }
 
-/// A child that both ends agree on, before its keys are made: additional key exchanges may follow.
+/// A negotiated child SA before its keys are derived: additional key exchanges may follow.
 pub(crate) struct Agreed {
     pub(crate) name: Option<String>,
     pub(crate) local: Vec<TrafficSelector>,
@@ -57,41 +57,41 @@ pub(crate) struct Agreed {
     mode: Mode,
     declined: Option<Mode>,
     agreement: Option<ZoneAgreement>,
-    /// Of the SAs beside.
+    /// SPIs of the companion SAs.
     beside: Beside<Spis>,
     asked: Vec<Licence>,
     takes_padding: bool,
     choice: EspChoice,
-    /// Where we receive.
+    /// SPI on which we receive.
     pub(crate) spi: Spi,
     initiator: bool,
     keys: ChildKeys,
 }
 
 impl Agreed {
-    /// The additional key exchanges that are to follow.
+    /// Returns the additional key exchanges that have to follow.
     pub(crate) fn kems(&self) -> Vec<Kem> {
         self.choice.kems.clone()
     }
 
-    /// Whether its keys come from a key exchange of its own.
+    /// Returns true if its keys come from a key exchange of its own.
     pub(crate) fn is_exchanged(&self) -> bool {
         self.choice.group.is_some()
     }
 
-    /// Where the peer receives.
+    /// Returns the SPI on which the peer receives.
     pub(crate) const fn peer_spi(&self) -> Spi {
         self.choice.peer_spi
     }
 
-    /// Whether it carries nothing but what a policy allows, in its mode.
+    /// Returns true if its mode and selectors are within a policy.
     pub(crate) fn is_within(&self, policy: &Policy<'_>) -> bool {
         let carries =
             is_narrowed(&self.local, policy.local) && is_narrowed(&self.remote, policy.remote);
         carries && self.mode == policy.mode
     }
 
-    /// The child, with what its additional key exchanges gave.
+    /// Derives the keys, with the secrets of the additional key exchanges.
     pub(crate) fn terms(self, further: Vec<(Kem, Secret)>) -> Terms {
         let kems = further.iter().map(|(kem, _)| *kem).collect();
         let group = self.choice.group.and_then(group_named);
@@ -126,7 +126,7 @@ impl Agreed {
     }
 }
 
-/// What an initiator offered.
+/// An initiator's offer for a child SA.
 pub(crate) struct Offer {
     pub(crate) spi: Spi,
     mode: Mode,
@@ -136,7 +136,7 @@ pub(crate) struct Offer {
 }
 
 impl Offer {
-    /// The offer for a child. Zones only if the peer knows them.
+    /// Creates the offer for a child SA, with zones only if the peer knows our private numbers.
     pub(crate) fn new(
         menu: EspMenu,
         policy: &Policy<'_>,
@@ -155,8 +155,9 @@ impl Offer {
         })
     }
 
-    /// The offer for a child that takes the place of another: zones as they were and licences as they
-    /// are now, as far as the policy still allows them. `None` also if the policy requires zones that there were not.
+    /// Creates the offer for the replacement of a child SA: the same zones and the current
+    /// licences, as far as the policy still allows them. Returns `None` as well if the policy
+    /// requires zones but the replaced SA has none.
     pub(crate) fn again(
         menu: EspMenu,
         policy: &Policy<'_>,
@@ -175,12 +176,13 @@ impl Offer {
         })
     }
 
-    /// Whether a key exchange besides that of the group is wanted.
+    /// Returns true if an additional key exchange is wanted.
     pub(crate) fn is_hybrid(&self) -> bool {
         self.menu.kems.iter().any(Option::is_some)
     }
 
-    /// Its payloads. `addresses` are those that one end lends the other, if it does by now.
+    /// Returns the payloads of the offer. `addresses` are the inner addresses that one end has
+    /// leased to the other, if known by now.
     pub(crate) fn payloads(
         &self,
         (peer, policy): (&Peer, &Policy<'_>),
@@ -199,7 +201,7 @@ impl Offer {
         payloads
     }
 
-    /// What the responder's answer amounts to.
+    /// Evaluates the responder's answer.
     pub(crate) fn settle(
         &self,
         (peer, policy): (&Peer, &Policy<'_>),
@@ -215,7 +217,8 @@ impl Offer {
             .ok_or(DownReason::NotOffered("a key exchange"))?;
         self.ground.check(self.mode, response)?;
         let (local, remote) = self.carried((peer, policy), addresses, &answer)?;
-        // Only an answer to an offer is looked at: without the vendor ID the number is anybody's.
+        // Only an answer to our offer is read: without the vendor ID, others may use the private
+        // number.
         let answered = self.zones.as_ref().and_then(|_| ZoneMap::read(response));
         let both = self.zones.as_ref().zip(answered.as_ref());
         let beside = both.map(|(ours, theirs)| ours.beside.zip(theirs.beside));
@@ -243,7 +246,7 @@ impl Offer {
         })
     }
 
-    /// What a child carries whose responder answered this.
+    /// Returns the selectors of the child SA that the responder's answer describes.
     fn carried(
         &self,
         (peer, policy): (&Peer, &Policy<'_>),
@@ -267,9 +270,10 @@ impl Offer {
     }
 }
 
-/// Which of a peer's children an initiator asks for: the first whose selectors have something of what
-/// it asks for, and that is not there already. If none has, the first one, which says why not. With
-/// `resource` it may be one for the same traffic as another; with an offer it is the slot of those nodes.
+/// Finds the child SA that an initiator requests: the first policy whose selectors overlap with the
+/// requested ones and that has no child SA yet. If no policy matches, returns the first, whose
+/// evaluation then reports the reason. With `resource`, an additional child SA for the same traffic
+/// qualifies too. With an offer, the slot of these nodes is meant.
 pub(crate) fn meant<'p>(
     peer: &'p Peer,
     addresses: Option<InnerAddresses>,
@@ -309,11 +313,11 @@ pub(crate) fn meant<'p>(
     }
 }
 
-/// A responder's answer: the payloads and the child.
+/// A responder's answer: its payloads and the child SA.
 pub(crate) type Answer = (Vec<Payload>, Agreed);
 
-/// Answers an initiator's offer, or says which notify refuses it and why. `before` is what was
-/// agreed about zones by the child whose place this one takes.
+/// Answers an initiator's offer, or returns the error notify and the reason for the refusal.
+/// `before` is the zone agreement of the child SA that this one replaces.
 pub(crate) fn answer(
     (peer, policy, addresses): (&Peer, &Policy<'_>, Option<InnerAddresses>),
     request: &Message,
@@ -373,7 +377,7 @@ pub(crate) fn answer(
     Ok((payloads, agreed))
 }
 
-/// What an offer and a policy have in common, for a child of the policy's mode.
+/// Returns the selectors that an offer and a policy have in common, in the mode of the policy.
 fn common(
     (peer, policy, addresses): (&Peer, &Policy<'_>, Option<InnerAddresses>),
     ground: Ground,
@@ -398,7 +402,7 @@ fn bad_mode(why: BadMode) -> (NotifyType, Refusal) {
     (why.notify(), Refusal::Mode(why))
 }
 
-/// What is left of both ends' selectors by the addresses that one of them lends the other.
+/// Confines the selectors of both ends to the addresses that one has leased to the other.
 fn lent(
     peer: &Peer,
     addresses: Option<InnerAddresses>,
@@ -411,7 +415,7 @@ fn lent(
     }
 }
 
-/// What is worth a line in the log about the mode and the zones of a child that came up.
+/// Returns the remarks to log about the mode and the zones of a new child SA.
 pub(crate) fn remarks(policy: &ZonePolicy, terms: &Terms) -> Vec<Refusal> {
     let declined = terms.declined.map(Refusal::ModeDeclined).into_iter();
     let zones: Vec<_> = match &terms.agreement {
@@ -447,7 +451,7 @@ fn agree(
     })
 }
 
-/// KEYMAT: the keys of what the initiator sends, then of what the responder sends.
+/// Derives KEYMAT: the keys of the initiator's packets, then those of the responder's.
 fn plain(
     keys: &ChildKeys,
     choice: &EspChoice,

@@ -1,9 +1,9 @@
 //! Sealing and opening the messages of one IKE SA (RFC 7296 section 3.14): with an AEAD (RFC 5282,
 //! RFC 7634), or with AES-CBC and an HMAC over the whole message.
 //!
-//! Each message or fragment of one is sealed once and repeated octet by octet, and either direction has
-//! keys of its own; so its number among those that were sealed makes a nonce, or an IV, that never
-//! comes twice.
+//! Each message or fragment is sealed once and retransmitted octet by octet, and each direction has
+//! its own keys. The count of sealed messages and fragments therefore yields a nonce, or an IV,
+//! that never repeats.
 
 use crypto::{
     Aead, AeadAlgorithm, BLOCK_LEN, BadIcv, CbcHmac, Hmac, HmacAlgorithm, NONCE_LEN, Secret,
@@ -11,21 +11,22 @@ use crypto::{
 use model::{Sha2, Suite};
 use wire::ike::{Content, Fragment, Frame, Header, Message, NotOpened, Sealed};
 
-/// Octets of salt behind an AEAD's key (RFC 5282 section 7.1).
+/// Octets of salt that follow an AEAD's key (RFC 5282 section 7.1).
 const SALT_LEN: usize = 4;
 
-/// Seals and opens the messages of one IKE SA. Keys are expanded for each message: that takes well under
-/// a microsecond, and what came of it would be the largest part of an SA that is idle nearly always.
+/// Seals and opens the messages of one IKE SA. Keys are expanded for each message. That takes well
+/// under a microsecond, and stored key schedules would be the largest part of an SA that is nearly
+/// always idle.
 pub(crate) struct Cipher {
     pub(crate) suite: Suite,
     pub(crate) keys: CipherKeys,
     initiator: bool,
-    /// The number of the next message or fragment that is sealed.
+    /// Number of the next message or fragment to seal, from 0.
     next: u64,
 }
 
-/// What both directions are protected with. An AEAD has no key for an HMAC, but salt behind the
-/// cipher's.
+/// Keys of both directions. With an AEAD, the HMAC keys are empty, and the salt follows the
+/// cipher's key.
 pub(crate) struct CipherKeys {
     pub(crate) sk_ai: Secret,
     pub(crate) sk_ar: Secret,
@@ -38,7 +39,7 @@ enum Half {
         aead: Aead,
         salt: [u8; SALT_LEN],
     },
-    /// Large, and rare: it has tables for both ways.
+    /// Boxed because it is large and rare: it has tables for both directions.
     Cbc(Box<CbcHmac>),
 }
 
@@ -52,7 +53,7 @@ impl Cipher {
         }
     }
 
-    /// Of the initiator's messages or of the responder's.
+    /// Expands the keys of the initiator's or the responder's messages.
     fn half(&self, of_initiator: bool) -> Half {
         let CipherKeys {
             sk_ai,
@@ -70,7 +71,7 @@ impl Cipher {
         self.seal_content(&Content::of(&message.payloads), &message.header, None)
     }
 
-    /// A message in datagrams of at most so many octets: as it is, or in fragments.
+    /// Seals a message into datagrams of at most `room` octets: as a whole, or in fragments.
     pub(crate) fn seal_within(&mut self, message: &Message, room: usize) -> Vec<Vec<u8>> {
         let (header, content) = (&message.header, Content::of(&message.payloads));
         let frame = frame(self.suite);
@@ -97,7 +98,7 @@ impl Cipher {
         })
     }
 
-    /// What a message has inside, or the piece of it that a fragment has.
+    /// Returns the content of a message, or the piece of it that a fragment holds.
     pub(crate) fn open(&self, sealed: &Sealed<'_>) -> Result<Content, NotOpened<BadIcv>> {
         let inbound = self.half(!self.initiator);
         sealed.content_with(frame(self.suite), |iv, aad, text, icv| {
@@ -106,7 +107,7 @@ impl Cipher {
     }
 }
 
-/// What a suite puts around a text.
+/// Returns the lengths of IV, block and ICV of a suite.
 fn frame(suite: Suite) -> Frame {
     match suite.hash() {
         None => Frame::AEAD,
@@ -144,7 +145,7 @@ impl Half {
         }
     }
 
-    /// The explicit IV of the message of a number.
+    /// Returns the explicit IV for the sealed message with this number.
     fn iv(&self, number: u64) -> Vec<u8> {
         match self {
             Self::Aead { .. } => number.to_be_bytes().to_vec(),
@@ -237,7 +238,7 @@ mod tests {
         }
     }
 
-    /// RFC 7383, with a cipher of blocks as well.
+    /// RFC 7383, also with a block cipher.
     #[test]
     fn pieces_of_a_message_fit_and_open_at_the_other_end() {
         for suite in Suite::ALL {
@@ -271,8 +272,8 @@ mod tests {
         }
     }
 
-    /// Whatever is changed, nothing is said but that it is not genuine: neither padding nor payloads
-    /// are looked at.
+    /// Every modification leads to the same error: the receiver parses neither padding nor payloads
+    /// of a message that is not genuine.
     #[test]
     fn a_damaged_message_tells_nothing_about_its_inside() {
         for suite in Suite::ALL {

@@ -1,4 +1,4 @@
-//! What an engine is told at its start.
+//! Configuration of an engine.
 
 use crate::extension::ppk::Ppk;
 use crate::extension::redirect::Elsewhere;
@@ -16,49 +16,52 @@ use std::net::IpAddr;
 use std::num::NonZeroU8;
 use std::time::Duration;
 
-/// IKE's own UDP port.
+/// UDP port of IKE.
 pub const PORT: u16 = 500;
 
-/// The UDP port that IKE and ESP share once a NAT may be on the path (RFC 3948).
+/// UDP port that IKE and ESP share once a NAT may be on the path (RFC 3948).
 pub const NATT_PORT: u16 = 4500;
 
-/// What IPv6 carries everywhere, and IPv4 nearly: the usual [`Config::fragment`].
+/// Usual value of [`Config::fragment`], in octets: every IPv6 path carries such a datagram, and
+/// nearly every IPv4 path.
 pub const FRAGMENT: u16 = 1280;
 
-/// Everything an [`crate::Engine`] knows of its host.
+/// The engine's configuration: local identity, peers, timers and limits.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Who we are, to every peer.
+    /// Our identity, for every peer.
     pub identity: Identity,
-    /// What we prove that with to peers without a pre-shared key.
+    /// Credential that proves our identity to peers without a pre-shared key.
     pub credential: Option<Credential>,
-    /// Whose certificates we believe.
+    /// Certification authorities and revocation lists that we trust.
     pub trust: TrustStore,
-    /// Everybody we talk to.
+    /// All configured peers.
     pub peers: Vec<Peer>,
-    /// How long things take and may take.
+    /// Retransmission intervals, timeouts and delays.
     pub timers: Timers,
-    /// What strangers may cost us.
+    /// Limits on the resources that unauthenticated peers can consume.
     pub limits: Limits,
-    /// Whether ESP is in UDP where no NAT asks for it.
+    /// Encapsulation of ESP: always in UDP, or only where a NAT requires it.
     pub encapsulation: Encapsulation,
-    /// Where both ends move after IKE_SA_INIT; messages on it carry the non-ESP marker.
+    /// UDP port that both ends move to after IKE_SA_INIT. Messages on this port carry the non-ESP
+    /// marker.
     pub natt_port: u16,
-    /// Addresses of ours at which peers that move may reach us, beside the one in use (RFC 4555
-    /// section 3.4).
+    /// Additional local addresses at which mobile peers can reach us, announced with MOBIKE (RFC
+    /// 4555 section 3.4).
     pub addresses: Vec<IpAddr>,
-    /// The longest IP datagram that a message is sent in, if the peer too can do with fragments
-    /// (RFC 7383); at least 576. Zero: IP may cut it.
+    /// Maximum size of an IP datagram that carries a message, in octets, at least 576. Longer
+    /// messages are sent in fragments if the peer supports them too (RFC 7383). Zero disables IKE
+    /// fragmentation and leaves it to IP.
     pub fragment: u16,
-    /// Where initiators are sent that can be (RFC 5685).
+    /// Gateway to which initiators that support RFC 5685 are redirected.
     pub elsewhere: Option<Elsewhere>,
-    /// Among how many workers children are shared out: what remains of an SPI of ours divided by it says whose it
-    /// is.
+    /// Number of workers that share the child SAs. The remainder of one of our SPIs divided by this
+    /// number identifies the worker that owns the SA.
     pub workers: NonZeroU8,
 }
 
 impl Config {
-    /// The usual ports, timers and limits.
+    /// Creates a configuration with the usual ports, timers and limits.
     pub fn new(identity: Identity, peers: Vec<Peer>) -> Self {
         Self {
             identity,
@@ -77,77 +80,83 @@ impl Config {
     }
 }
 
-/// Somebody we talk to.
+/// A configured peer.
 #[derive(Clone, Debug)]
 pub struct Peer {
-    /// Name of its table in the configuration.
+    /// Name of the peer's table in the configuration.
     pub name: String,
-    /// Where it must come from; anywhere if `None`.
+    /// Address that the peer must connect from; `None` allows any address.
     pub address: Option<IpAddr>,
-    /// Who it has to prove to be.
+    /// Identity that the peer has to prove.
     pub identity: Identity,
-    /// The secret we share with it, and with nobody else. `None`: either end signs.
+    /// Pre-shared key, known to this peer and us only. With `None`, both ends authenticate by
+    /// signature.
     pub psk: Option<Secret>,
-    /// The key that it has to sign with, where there is no secret: then neither end needs a
-    /// certificate (RFC 7670). `None`: that of its certificate.
+    /// Public key that the peer has to sign with. With a key, neither end needs a certificate (RFC
+    /// 7670). `None` stands for the key of the peer's certificate. Ignored if there is a pre-shared
+    /// key.
     pub key: Option<RawKey>,
-    /// The post-quantum secret we share with it besides (RFC 8784).
+    /// Post-quantum pre-shared key, mixed into the key schedule (RFC 8784).
     pub ppk: Option<Ppk>,
-    /// What it is to us.
+    /// Role of the peer. It determines the rights of the peer.
     pub role: PeerRole,
-    /// Suites for IKE and ESP, the best first.
+    /// Suites for IKE and ESP, in order of preference.
     pub suites: Vec<Suite>,
-    /// Groups for the key exchange, the best first; never empty.
+    /// Groups for the key exchange, in order of preference; never empty.
     pub groups: Vec<Group>,
-    /// Methods for a key exchange besides that no quantum computer breaks (RFC 9370), the best first;
-    /// `None` among them: it may be without. Never empty.
+    /// Methods for an additional, post-quantum key exchange (RFC 9370), in order of preference. If
+    /// `None` is among them, the additional exchange is optional. Never empty.
     pub kems: Vec<Option<Kem>>,
-    /// After how much silence it is asked whether it is there. Zero: never.
+    /// Time without incoming traffic after which the engine sends a liveness check. Zero disables
+    /// the check.
     pub liveness: Duration,
-    /// How long keys are used.
+    /// Lifetimes of keys and authentications.
     pub lifetimes: Lifetimes,
-    /// Whether its IKE SA may move to other addresses (RFC 4555), if the peer can do it too.
+    /// True if the IKE SA may move to other addresses (RFC 4555), given that the peer supports this
+    /// too.
     pub mobike: bool,
-    /// Whether either end may clone its IKE SA (RFC 7791), if the peer says the same.
+    /// True if either end may clone the IKE SA (RFC 7791), given that the peer allows this too.
     pub clones: bool,
-    /// So many children it may have for the traffic of the first, that one as well, if the peer says that it
-    /// wants several too (RFC 9611). One: no more than that.
+    /// Maximum number of child SAs for the traffic of the first child SA, including the first, if
+    /// the peer wants several too (RFC 9611). One: no additional child SAs.
     pub resources: u8,
-    /// Whether the sequence numbers of its children are extended to 64 bits (RFC 4303 section 2.2.1), if the
-    /// peer wants that too. Those of zones never are.
+    /// True if child SAs use extended, 64-bit sequence numbers (RFC 4303 section 2.2.1), given that
+    /// the peer wants them too. Zoned child SAs never do.
     pub esn: bool,
-    /// Whether a translator on the way is an attack: then it is told by whom packets are from (RFC
+    /// True if a NAT on the path counts as an attack: the engine then sends NO_NATS_ALLOWED (RFC
     /// 4555 section 3.9).
     pub forbids_nat: bool,
-    /// The gateways that it may send us to, which have to prove its identity (RFC 5685).
+    /// Addresses of the gateways to which the peer may redirect us. Such a gateway has to prove the
+    /// peer's identity (RFC 5685).
     pub redirects: Vec<TrafficSelector>,
-    /// So many requests may be under way at once, in each direction, if the peer says the same (RFC 7296
-    /// section 2.3). So many of our answers are kept.
+    /// Maximum number of outstanding requests in each direction, if the peer announces the same
+    /// (RFC 7296 section 2.3). The engine keeps as many of our responses.
     pub window: u8,
-    /// Whether packets may go to it in a stream of TCP (RFC 9329).
+    /// Use of TCP encapsulation with this peer (RFC 9329).
     pub tcp: Tcp,
-    /// Children beside the first, which its role describes; each has a name of its own, and none
-    /// carries anything of another.
+    /// Additional child SAs. The role describes the first child SA. Each additional one has a
+    /// unique name, and their traffic does not overlap.
     pub children: Vec<ChildPolicy>,
-    /// Children for the traffic of the first that may be asked for, each of which licenses one node more, or several.
+    /// Optional child SAs for the traffic of the first one, each of which licenses one or more
+    /// additional nodes.
     pub slots: Vec<Slot>,
 }
 
-/// A child for the same traffic as the first whose zones one licensed node more may open, or several that share it: for
-/// where that node, or one of them, is on the way.
+/// A child SA for the traffic of the first one, whose zones an additional licensed node may open,
+/// or several that share the slot. An endpoint uses it while such a node is on the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slot {
-    /// What the child is called: [`crate::slot_name`].
+    /// Name of the child SA: [`crate::slot_name`].
     pub name: String,
-    /// The node, or those that share it, in order.
+    /// The licensed node, or the nodes that share the slot, in order.
     pub nodes: BTreeSet<Identity>,
-    /// The zones of the first child, with licences of these nodes beside those that all have.
+    /// The zones of the first child SA, with the licences of these nodes added.
     pub zones: ZonePolicy,
 }
 
 impl Slot {
-    /// The slot of a node, with the licences that it adds to those of the first child. Without zones it would
-    /// be of no use, so it has them or is not there.
+    /// Creates the slot of one node, by adding `licences` to those of the first child SA. A slot
+    /// without zones would be useless, so the slot requires them.
     pub fn new(
         node: Identity,
         licences: impl IntoIterator<Item = Licence>,
@@ -156,7 +165,7 @@ impl Slot {
         Self::shared([node].into(), licences, first)
     }
 
-    /// The same for several nodes.
+    /// Creates a slot that several nodes share.
     pub fn shared(
         nodes: BTreeSet<Identity>,
         licences: impl IntoIterator<Item = Licence>,
@@ -172,47 +181,49 @@ impl Slot {
         }
     }
 
-    /// Whether several nodes have its keys.
+    /// Returns true if several nodes hold the keys of the slot.
     pub fn is_shared(&self) -> bool {
         self.nodes.len() > 1
     }
 
-    /// Whether it is the slot of this node and nobody else.
+    /// Returns true if the slot belongs to this node alone.
     pub fn is_of(&self, node: &Identity) -> bool {
         !self.is_shared() && self.nodes.contains(node)
     }
 }
 
-/// A child beside the first (RFC 7296 section 1.3.1).
+/// An additional child SA (RFC 7296 section 1.3.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChildPolicy {
     /// Name of its table in the configuration.
     pub name: String,
-    /// What of ours it carries.
+    /// Selectors of the local traffic it carries.
     pub local: Vec<TrafficSelector>,
-    /// What of the peer's it carries.
+    /// Selectors of the remote traffic it carries.
     pub remote: Vec<TrafficSelector>,
-    /// What of a datagram it seals.
+    /// Mode: the part of a datagram that is sealed.
     pub mode: Mode,
-    /// How long its keys are used. Zero: for ever.
+    /// Lifetime of its keys. Zero: unlimited.
     pub lifetime: Duration,
-    /// Whether its keys come from a key exchange of their own, if the peer can.
+    /// True if its keys come from a key exchange of their own (perfect forward secrecy), given that
+    /// the peer supports this.
     pub pfs: bool,
-    /// Whether we ask for it as soon as an IKE SA is up that we began.
+    /// True if we request it as soon as an IKE SA that we initiated is up.
     pub auto: bool,
 }
 
-/// How long keys are used before new ones are made. Either end asks for them somewhat earlier, by a
-/// random amount, so that both rarely do it at once (RFC 7296 section 2.8.1).
+/// Lifetimes of keys, and of an authentication. Either end renews them somewhat earlier, by a
+/// random amount, so that the two ends rarely do so at the same time (RFC 7296 section 2.8.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lifetimes {
-    /// Of a child SA. Zero: for ever.
+    /// Lifetime of a child SA. Zero: unlimited.
     pub child: Duration,
-    /// Of the IKE SA. Zero: for ever.
+    /// Lifetime of the keys of an IKE SA. Zero: unlimited.
     pub ike: Duration,
-    /// Until both ends have to prove anew who they are, which new keys do not ask for. Zero: never.
+    /// Time until the peers have to re-authenticate, which a rekey does not do. Zero: never.
     pub reauth: Duration,
-    /// Whether new keys of a child come from a key exchange of their own, if the peer can.
+    /// True if a rekey of a child SA includes a key exchange of its own (perfect forward secrecy),
+    /// given that the peer supports this.
     pub pfs: bool,
 }
 
@@ -228,8 +239,9 @@ impl Default for Lifetimes {
 }
 
 impl Peer {
-    /// A peer that proves its identity by certificate and may come from anywhere, with the suite, group and times
-    /// that are usual and without anything that is not needed; the rest is set by field.
+    /// Creates a peer that proves its identity by certificate and may connect from any address. The
+    /// peer has the usual suite, group and timers, and all optional features are off. The caller
+    /// sets other fields directly.
     pub fn new(name: &str, identity: Identity, role: PeerRole) -> Self {
         Self {
             name: name.to_owned(),
@@ -257,7 +269,7 @@ impl Peer {
         }
     }
 
-    /// Whether it lends us our addresses inside.
+    /// Returns true if the peer assigns our inner addresses.
     pub(crate) const fn requests_addresses(&self) -> bool {
         matches!(
             self.role,
@@ -268,12 +280,13 @@ impl Peer {
         )
     }
 
-    /// Whether additional key exchanges are enough for it, or that there were none.
+    /// Returns true if these additional key exchanges, possibly none, satisfy the peer's
+    /// configuration.
     pub(crate) fn accepts(&self, kems: &[Kem]) -> bool {
         self.kems.contains(&None) || kems.iter().any(|kem| self.kems.contains(&Some(*kem)))
     }
 
-    /// The pool its addresses come out of, if they do.
+    /// Returns the pool that leases the peer's inner addresses, if one does.
     pub(crate) fn pool(&self) -> Option<&Pool> {
         match &self.role {
             PeerRole::Vpn {
@@ -286,8 +299,8 @@ impl Peer {
         }
     }
 
-    /// Whether SAs that were made with these terms are also what the new ones ask for. Every field
-    /// has its place here, so that a new one cannot be forgotten.
+    /// Returns true if SAs negotiated with these terms also satisfy the new terms. Every field is
+    /// listed, so that a new one cannot be forgotten.
     pub(crate) fn agrees(&self, new: &Self) -> bool {
         let Self {
             name,
@@ -309,7 +322,7 @@ impl Peer {
             forbids_nat,
             redirects: _,
             window: _,
-            // They come and go one by one.
+            // Child SAs are added and removed one by one.
             children: _,
             slots: _,
             tcp,
@@ -323,34 +336,35 @@ impl Peer {
     }
 }
 
-/// What a peer is to us. Every right hangs on it: keys go only to licensed nodes, grants are taken
-/// only from gateways, tokens only from neighbours, children are made only with VPN peers.
+/// Role of a peer. Every right depends on it: keys go only to licensed nodes, grants are accepted
+/// only from gateways, tokens only from neighbours, and child SAs are created only with VPN peers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PeerRole {
     /// The other end of a tunnel.
     Vpn {
-        /// What of ours it may reach.
+        /// Local addresses that the peer may reach.
         local: Vec<TrafficSelector>,
-        /// What of its we want to reach.
+        /// Remote addresses that we want to reach.
         remote: Vec<TrafficSelector>,
-        /// Where addresses inside come from, which narrow one of the two.
+        /// Source of the inner addresses. A leased address narrows `local` or `remote`.
         addressing: Addressing,
-        /// What we agree to show to licensed nodes.
+        /// The parts of packets that we agree to show to licensed nodes.
         zones: ZonePolicy,
-        /// What of a datagram the first child seals.
+        /// Mode of the first child SA: the part of a datagram that is sealed.
         mode: Mode,
     },
-    /// A node we give keys to. Its IKE SA has no child.
+    /// A licensed node, to which we distribute keys. Its IKE SA has no child SA.
     Licensed,
-    /// The gateway whose grants we, a licensed node, take. Its IKE SA has no child.
+    /// The gateway that grants keys to us, a licensed node. Its IKE SA has no child SA.
     Gateway,
-    /// Another licensed node, to which mobile nodes go from us, another one, or from which they come: each may ask the
-    /// other for keys with a token of a mobile node. Its IKE SA has no child.
+    /// Another licensed node, from the view of a licensed node. Mobile nodes move between the two.
+    /// Either may request keys from the other with a token of a mobile node. Its IKE SA has no
+    /// child SA.
     Neighbour,
 }
 
 impl PeerRole {
-    /// Whether both are the same but for licences, which the next keys have.
+    /// Returns true if both roles are equal except for licences, which the next rekey updates.
     fn agrees(&self, new: &Self) -> bool {
         let mut relicensed = self.clone();
         if let (Self::Vpn { zones: old, .. }, Self::Vpn { zones: new, .. }) = (&mut relicensed, new)
@@ -361,19 +375,21 @@ impl PeerRole {
     }
 }
 
-/// Where addresses inside come from (RFC 7296 section 2.19).
+/// Source of the inner addresses (RFC 7296 section 2.19).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Addressing {
-    /// Each end has its own.
+    /// Each end has addresses of its own.
     #[default]
     Fixed,
-    /// We ask the peer for ours, one for each family of `local`; so it is for us to begin.
+    /// The peer assigns ours, one for each address family in `local`. Only we can therefore
+    /// initiate.
     Requested,
-    /// The peer has to ask for its own, which comes out of this pool. The pool is part of `remote`.
+    /// The peer has to request an address, which we lease from this pool. The pool is part of
+    /// `remote`.
     Lent(Box<Pool>),
 }
 
-/// How strongly zones are wanted.
+/// Requirement for zones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stance {
     /// Zones if the peer agrees, plain ESP otherwise.
@@ -385,68 +401,71 @@ pub enum Stance {
     Refuse,
 }
 
-/// What this endpoint accepts about zones.
+/// Zone policy of this endpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ZonePolicy {
-    /// How strongly they are wanted.
+    /// Requirement for zones.
     pub stance: Stance,
-    /// The zones from serial 1; the last is the payload zone and its selector `Rest`.
+    /// Zones from serial 1 on. The last one is the payload zone, and its selector is `Rest`.
     pub zones: Vec<(ZoneSelector, ZoneSuite)>,
-    /// Whether packets carry their maps.
+    /// Kind of zone map: carried by each packet, or fixed in the SA.
     pub map: MapKind,
     /// Replay window in packets, 4096 to 65536.
     pub window: u32,
-    /// Who may do what with which zone.
+    /// Licences: each gives a node a right to a zone.
     pub licences: Vec<Licence>,
-    /// What may go without encryption, if anything.
+    /// Traffic that may be sent authenticated but unencrypted, if any.
     pub level: Option<LevelGrant>,
 }
 
-/// How long things take and may take.
+/// Intervals, timeouts and numbers of attempts.
 #[derive(Clone, Copy, Debug)]
 pub struct Timers {
-    /// Until a request is sent again for the first time; doubles each time.
+    /// Delay before the first retransmission of a request. It doubles with each retransmission.
     pub retransmit: Duration,
-    /// The longest wait between two retransmissions.
+    /// Maximum delay between two retransmissions.
     pub retransmit_longest: Duration,
-    /// How often a request is sent before the peer counts as gone.
+    /// Number of times a request is sent before the peer is considered gone.
     pub attempts: u32,
-    /// How often a silent peer is asked whether it is there. Fewer, for that question was preceded
-    /// by silence, and a peer that has restarted is to be noticed soon.
+    /// Number of times a liveness check is sent. Fewer than `attempts`, because silence has
+    /// preceded the check, and a restart of the peer should be detected soon.
     pub liveness_attempts: u32,
-    /// How often the last request of an SA that we close is sent: nobody waits for the answer.
+    /// Number of times the last request of an SA that we close is sent. Nothing depends on its
+    /// response.
     pub closing_attempts: u32,
-    /// How often any request is sent by the end that does not decide where a mobile SA goes: the other
-    /// one is to have the time to find a path.
+    /// Number of times a request is sent by the end that does not choose the path of a mobile SA.
+    /// The other end needs the time to find a path.
     pub patient_attempts: u32,
-    /// How long an initiator may take until it is authenticated.
+    /// Maximum time that an initiator may take to authenticate.
     pub half_open: Duration,
-    /// The same while so many take their time that new ones have to bring cookies: enough to lose a message
-    /// or two.
+    /// The same limit while new initiators have to return cookies because too many are half open.
+    /// Long enough to lose a message or two.
     pub half_open_crowded: Duration,
-    /// How long an SA that is gone still answers repeated requests.
+    /// Time for which a deleted SA still answers retransmitted requests.
     pub linger: Duration,
-    /// How long a child that was rekeyed stays before it is deleted: what is under way arrives.
+    /// Delay before a rekeyed child SA is deleted, so that packets in flight still arrive.
     pub drain: Duration,
-    /// The same where licensed nodes may send its packets again: twice the longest age of their
-    /// caches, and the time that new grants may take (DESIGN section 5).
+    /// The same delay if licensed nodes may retransmit packets of the child SA: twice the maximum
+    /// age of their caches, plus the time that new grants may take (DESIGN section 5).
     pub drain_licensed: Duration,
-    /// How long one that was rekeyed and deleted is still received on.
+    /// Time for which we still receive on a child SA that was rekeyed and deleted.
     pub stragglers: Duration,
-    /// Pause after a peer could not rekey just then; up to twice as much, by chance.
+    /// Delay before a refused rekey is tried again. It doubles with each refusal, and a random
+    /// amount of up to the same time is added.
     pub retry: Duration,
-    /// How long a key exchange that is to follow is waited for (RFC 9370 section 2.2.4: "5-20 seconds").
+    /// Maximum time to wait for a follow-up key exchange (RFC 9370 section 2.2.4: "5-20 seconds").
     pub follow_up: Duration,
-    /// How long fragments wait for those that complete their message. As long as a peer may keep
-    /// repeating it would be kinder (RFC 7383 section 2.6); what it repeats is whole, so it need not.
+    /// Maximum time that fragments wait for the rest of their message. RFC 7383 section 2.6
+    /// suggests as long as the peer may retransmit. Less is enough here, because a retransmission
+    /// repeats all fragments.
     pub reassembly: Duration,
 }
 
 impl Default for Timers {
-    /// Sixteen attempts in about a hundred seconds (RFC 7296 section 2.4: "at least a dozen times
-    /// over a period of at least several minutes"; whoever moves would rather begin anew earlier).
-    /// Pauses stay short, because here a lost datagram says more about the link than about load,
-    /// and a half-open SA lives long enough for a dozen of them.
+    /// Sixteen attempts in about a hundred seconds. RFC 7296 section 2.4 suggests "at least a dozen
+    /// times over a period of at least several minutes", but a mobile host is better off with an
+    /// earlier restart. Intervals stay short, because here a lost datagram indicates a bad link
+    /// rather than load, and a half-open SA lives long enough for a dozen of them.
     fn default() -> Self {
         Self {
             retransmit: Duration::from_millis(500),
@@ -469,22 +488,26 @@ impl Default for Timers {
     }
 }
 
-/// What strangers may cost us.
+/// Limits on the resources that unauthenticated peers can consume, and on the number of SAs and
+/// grants.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// IKE SAs of initiators that have proved nothing yet.
+    /// IKE SAs of initiators that are not yet authenticated.
     pub half_open: Room,
-    /// From so many on, a new one has to bring a cookie (RFC 7296 section 2.6), which who does not
-    /// receive at its own address never has.
+    /// Number of half-open SAs from which on a new initiator has to return a cookie (RFC 7296
+    /// section 2.6). An initiator with a forged source address cannot do that.
     pub half_open_without_cookie: usize,
-    /// The same, for one IPv4 address or IPv6 /64: somebody may forge it to keep its owner out.
+    /// The same threshold for one IPv4 address or IPv6 /64. A third party may forge that address to
+    /// lock out its legitimate user.
     pub half_open_per_host_without_cookie: usize,
-    /// Grants held on one IKE SA.
+    /// Maximum number of grants held on one IKE SA.
     pub grants: usize,
-    /// Child SAs of one IKE SA, those that are being replaced as well: then a peer gets no more. Of all
-    /// its IKE SAs together it has at most twice as many, as one may take the place of another.
+    /// Maximum number of child SAs of one IKE SA, including those that are being replaced. Further
+    /// requests of the peer are refused. All IKE SAs with one peer together may have twice as many,
+    /// because one may be replacing another.
     pub children: usize,
-    /// IKE SAs with one peer beside the one that it wants to clone: then it gets no more.
+    /// Maximum number of IKE SAs with one peer in addition to the one that it asks to clone.
+    /// Further clones are refused.
     pub clones: usize,
 }
 

@@ -1,9 +1,9 @@
-//! Counts of everything that happened to datagrams; nothing is dropped without one.
+//! Counters of datagrams. Every dropped datagram is counted.
 
-/// Declares the reasons once: the enum, a label for metrics, a sentence for people, the list.
+/// Declares the reasons once: the enum, a metric label, a phrase for messages, and the list.
 macro_rules! reasons {
     ($($(#[$meta:meta])* $name:ident = $label:literal, $text:literal;)+) => {
-        /// Why a datagram was dropped.
+        /// Reason for which a datagram was dropped.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum DropReason {
             $(#[doc = concat!("A datagram was dropped because ", $text, ".")] $name,)+
@@ -13,7 +13,7 @@ macro_rules! reasons {
             /// Every reason.
             pub const ALL: &[Self] = &[$(Self::$name,)+];
 
-            /// The reason as a metric's label.
+            /// Returns the label of the reason in metrics.
             pub const fn label(self) -> &'static str {
                 match self { $(Self::$name => $label,)+ }
             }
@@ -53,44 +53,44 @@ reasons! {
     WrongPayloads = "wrong_payloads", "its payloads do not make up that exchange";
 }
 
-/// How often each thing happened. What was received is the sum of what was taken, what was answered
-/// again, and what was dropped.
+/// Counters of an engine. The number of received datagrams is the sum of those accepted, answered
+/// again, and dropped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Datagrams received.
     pub received: u64,
-    /// Datagrams that were acted upon: genuine ones, and first messages of a handshake that fit.
+    /// Datagrams that were acted upon: genuine ones, and acceptable first messages of a handshake.
     pub taken: u64,
-    /// Initiators that were refused when they said who they are; a part of `taken`.
+    /// Initiators that were refused in IKE_AUTH; a part of `taken`.
     pub refused: u64,
-    /// Key pairs that were made for initiators that had proved nothing.
+    /// Key pairs that were generated for unauthenticated initiators.
     pub key_pairs: u64,
-    /// Initiators that had proved nothing and gave way to those of less crowded networks.
+    /// Unauthenticated initiators that were evicted in favour of those from less crowded networks.
     pub gave_way: u64,
     /// Datagrams sent, retransmissions included.
     pub sent: u64,
-    /// Requests sent again.
+    /// Retransmitted requests.
     pub retransmitted: u64,
-    /// Requests that came again and got the same answer.
+    /// Retransmitted requests of peers, which got the same response again.
     pub answered_again: u64,
-    /// Messages sent in fragments, retransmissions included.
+    /// Messages sent in fragments, including retransmissions.
     pub fragmented: u64,
-    /// Messages that were put together from fragments.
+    /// Messages that were reassembled from fragments.
     pub reassembled: u64,
-    /// Messages of which some fragments came, and never all.
+    /// Messages of which some, but not all, fragments arrived in time.
     pub incomplete: u64,
-    /// Requests and answers that were cut smaller because nothing came back.
+    /// Requests and responses that were fragmented into smaller pieces because nothing came back.
     pub cut_smaller: u64,
     dropped: [u64; DropReason::ALL.len()],
 }
 
 impl Counters {
-    /// How many datagrams were dropped for a reason.
+    /// Returns the number of datagrams that were dropped for a reason.
     pub const fn dropped(&self, why: DropReason) -> u64 {
         self.dropped[why as usize]
     }
 
-    /// Every reason with its count.
+    /// Returns every reason with its count.
     pub fn drops(&self) -> impl Iterator<Item = (DropReason, u64)> + '_ {
         DropReason::ALL.iter().map(|&why| (why, self.dropped(why)))
     }

@@ -1,7 +1,7 @@
-//! The configuration of an engine, with its peers found by name and by identity.
+//! The configuration of an engine, with its peers indexed by name and by identity.
 //!
-//! A gateway may have ten thousand peers, and a set-up asks for one of them a dozen times: nothing
-//! that a datagram makes us do looks at each.
+//! A gateway may have ten thousand peers, and a handshake looks up one of them a dozen times. No
+//! processing of a datagram iterates over all peers.
 
 use crate::config::{Config, Peer, PeerRole};
 use crate::menu::IkeMenu;
@@ -11,21 +11,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::ops::Deref;
 
-/// A configuration and where things are in it.
+/// A configuration and its indices.
 pub(crate) struct Directory {
     config: Config,
-    /// Places in the list of peers. Of two with one name the first counts.
+    /// Positions in the list of peers. The first of two peers with the same name counts.
     by_name: BTreeMap<String, usize>,
     by_identity: BTreeMap<Identity, Vec<usize>>,
-    /// What any of the peers allows: who an initiator is comes out only in IKE_AUTH.
+    /// The algorithms that any peer allows: the identity of an initiator is known only in IKE_AUTH.
     pub(crate) menu: IkeMenu,
-    /// Whether anybody proves itself by a certificate, or by a key alone.
+    /// The kinds of signatures by which any peer authenticates: with a certificate, or with a raw
+    /// public key.
     pub(crate) signing: Signing,
-    /// Whether any shares a PPK with us.
+    /// True if any peer has a PPK.
     pub(crate) ppks: bool,
-    /// Whether there are licensed nodes to give keys to.
+    /// True if any peer is a licensed node, to which we distribute keys.
     pub(crate) grants: bool,
-    /// Where peers are that have an address.
+    /// The addresses of all peers that have a fixed one.
     pub(crate) addresses_of_peers: BTreeSet<IpAddr>,
 }
 
@@ -51,13 +52,13 @@ impl Directory {
         }
     }
 
-    /// The peer of a name.
+    /// Returns the peer with a name.
     pub(crate) fn peer(&self, name: &str) -> Option<&Peer> {
         self.config.peers.get(*self.by_name.get(name)?)
     }
 
-    /// The peers of an identity, as the configuration orders them: one for each address that it is
-    /// expected from.
+    /// Returns the peers with an identity, in the order of the configuration: one for each address
+    /// that the identity may connect from.
     pub(crate) fn named(&self, identity: &Identity) -> impl Iterator<Item = &Peer> {
         let places = self.by_identity.get(identity).into_iter().flatten();
         places.filter_map(|place| self.config.peers.get(*place))
@@ -72,7 +73,7 @@ impl Deref for Directory {
     }
 }
 
-/// Tests change what an engine works by without a word to it. Names and identities stay.
+/// Tests change the configuration without informing the engine. Names and identities must stay.
 #[cfg(test)]
 impl std::ops::DerefMut for Directory {
     fn deref_mut(&mut self) -> &mut Config {

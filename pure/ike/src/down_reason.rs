@@ -1,4 +1,4 @@
-//! Why an IKE SA is gone.
+//! Reasons for which an IKE SA is down.
 
 use crate::advice::{advice, cutter, refusal_of_ours};
 use crate::bad_proof::BadProof;
@@ -9,186 +9,188 @@ use model::Identity;
 use std::net::{IpAddr, SocketAddr};
 use wire::ike::{CertificateRefusal, NotifyType};
 
-/// Why an IKE SA is gone. `{}` is for people.
+/// Reason for which an IKE SA is down. `Display` is meant for people.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DownReason {
-    /// The other end was told to.
+    /// The peer closed the IKE SA.
     #[error("the peer closed it")]
     ClosedByPeer,
-    /// We were told to.
+    /// The caller closed the IKE SA.
     #[error("closed on request")]
     ClosedHere,
-    /// A secret is wrong at one of the two ends; the peer noticed.
+    /// The peer refused our authentication, made with a pre-shared key.
     #[error(
         "the peer refused our authentication (AUTHENTICATION_FAILED): our identity {ours} is unknown there, the pre-shared keys differ, or it requires a `ppk`; compare `id` and `psk` at both ends"
     )]
     AuthenticationRefused {
-        /// Who we said we are.
+        /// Identity that we sent.
         ours: Identity,
     },
-    /// The same, of a proof that has a PPK in it.
+    /// The peer refused our authentication, which includes a PPK.
     #[error(
         "the peer refused our authentication (AUTHENTICATION_FAILED): the PPK `{id}` or our identity {ours} is unknown there, or the keys differ; compare `ppk`, `id` and `psk` at both ends"
     )]
     PpkRefused {
-        /// Who we said we are.
+        /// Identity that we sent.
         ours: Identity,
-        /// The name of the PPK.
+        /// Name of the PPK.
         id: String,
     },
-    /// We require a PPK.
+    /// A PPK is required here, and the peer does not use it.
     #[error(
         "a PPK is required here, and the peer does not use ours (RFC 8784): give it the same `ppk`, or write `required = false` in `ppk` here"
     )]
     NoPpk,
-    /// The peer did not believe our certificate.
+    /// The peer refused our certificate.
     #[error(
         "the peer refused our certificate for {ours} (AUTHENTICATION_FAILED): {}",
         refusal_of_ours(*.why)
     )]
     CertificateRefused {
-        /// Who we said we are.
+        /// Identity that we sent.
         ours: Identity,
-        /// What it said about it, if it is one of ours.
+        /// Reason that the peer gave, if it sent our private notify.
         why: Option<CertificateRefusal>,
     },
-    /// The peer knows us by another key.
+    /// The peer refused our raw public key.
     #[error(
         "the peer refused our public key (AUTHENTICATION_FAILED): our identity {ours} is unknown there, or its `pubkey` for us is not our key; `strata pki pubkey` prints ours"
     )]
     KeyRefused {
-        /// Who we said we are.
+        /// Identity that we sent.
         ours: Identity,
     },
-    /// The peer's proof is not good enough, or not any more.
+    /// The peer's proof of identity is not acceptable, or no longer is.
     #[error("{0}")]
     BadProof(#[from] BadProof),
-    /// The peer does not verify what we sign with.
+    /// The peer cannot verify our kind of signature.
     #[error("{0}")]
     SignatureNotAccepted(#[from] NotVerified),
-    /// The private key does not work.
+    /// Our private key cannot sign.
     #[error("our private key cannot sign: look at `cert` and `key` in [node]")]
     CannotSign,
-    /// IKE_SA_INIT was answered, IKE_AUTH was not.
+    /// The peer answered IKE_SA_INIT, but not IKE_AUTH.
     #[error(
         "the peer answered at first, but not on UDP port {port}; does a firewall block that port?"
     )]
     AuthUnanswered {
-        /// The port both moved to.
+        /// UDP port that both ends moved to.
         port: u16,
     },
-    /// The same, and what was not answered was so long that IP had to cut it.
+    /// The same, and our IKE_AUTH request was so long that IP had to fragment it.
     #[error(
         "the peer answered at first, but not the {} octets that prove who we are: IP cuts messages of that length, and many firewalls drop the parts; {}",
         .0.octets,
         cutter(.0.ours)
     )]
     LongAuthUnanswered(Uncut),
-    /// IKE_SA_INIT was answered, and what came after it was so long that IP had to cut it.
+    /// The peer answered IKE_SA_INIT, but not the additional key exchange, which was so long that
+    /// IP had to fragment it.
     #[error(
         "the peer answered at first, but not the {} octets of the additional key exchange: IP cuts messages of that length, and many firewalls drop the parts; {}",
         .0.octets,
         cutter(.0.ours)
     )]
     LongKemUnanswered(Uncut),
-    /// The peer did not carry out the additional key exchange it had agreed to.
+    /// The peer refused the additional key exchange that it had agreed to.
     #[error("the peer refused the additional key exchange: {notify}; {}", advice(*.notify))]
     KemRefused {
-        /// How it said so.
+        /// Error notify in the response.
         notify: NotifyType,
     },
-    /// No key for an additional key exchange.
+    /// No key could be generated for an additional key exchange.
     #[error(
         "no key for the additional key exchange can be drawn: this machine has no memory left, or no randomness"
     )]
     NoKemKey,
-    /// The peer refused to make the child SA.
+    /// The peer refused to create the child SA.
     #[error("the peer refused the tunnel: {notify}; {}", advice(*.notify))]
     ChildRefused {
-        /// How it said so.
+        /// Error notify in the response.
         notify: NotifyType,
     },
-    /// The child SA deleted by the peer was what the IKE SA was for.
+    /// The peer deleted the last child SA, without which the IKE SA has no purpose.
     #[error("the peer deleted the tunnel")]
     ChildDeleted,
-    /// The peer answered with something we did not offer.
+    /// The peer chose something that we did not offer.
     #[error("the peer broke the protocol: it chose what we did not offer ({0})")]
     NotOffered(&'static str),
-    /// The child cannot have the mode we want.
+    /// The child SA cannot have the configured mode.
     #[error("{0}")]
     Mode(#[from] BadMode),
-    /// We asked for an address inside.
+    /// The peer assigned us no inner address, although we requested one.
     #[error(
         "the peer gives us no address inside: give it a pool of addresses there, or list ours in `local` here and in [tunnel]"
     )]
     NoAddress,
-    /// The peer cannot do without NAT traversal what we need it for.
+    /// The peer lacks NAT traversal, but only ESP in UDP is supported here.
     #[error(
         "the peer does not detect NATs; without that there is no ESP in UDP, the only encapsulation here"
     )]
     NoNatTraversal,
-    /// The peer insists on a child.
+    /// The peer does not support IKE SAs without a child SA.
     #[error(
         "the peer cannot hold an IKE SA without a child (RFC 6023), so it cannot be a licensed node or a gateway for one"
     )]
     NotChildless,
-    /// No answer to an established SA's request.
+    /// The peer did not answer a request on an established IKE SA.
     #[error("the peer did not answer {attempts} times; it is gone or unreachable")]
     PeerGone {
-        /// How often it was asked.
+        /// Number of times the request was sent.
         attempts: u32,
     },
-    /// An unprotected refusal was all that came until we gave up.
+    /// The peer refused our first message by an unauthenticated notify, and sent no other answer
+    /// until we gave up.
     #[error("the peer refused to begin: {notify}; {}", advice(*.notify))]
     Refused {
-        /// What it said. Anybody on the path could have said it.
+        /// The notify. Any host on the path could have forged it.
         notify: NotifyType,
     },
-    /// Its keys, or a child's, have reached the end of their lifetime.
+    /// The keys of the IKE SA or of a child SA expired.
     #[error("its keys reached the end of their lifetime, and the peer made no new ones")]
     LifetimeOver,
-    /// It has forgotten, time and again, what new keys were being agreed upon.
+    /// The peer repeatedly lost the state of a rekey with additional key exchanges.
     #[error(
         "the peer forgot 5 times in a row which new keys it was agreeing on with us: a fault of its implementation, or the path loses nearly everything"
     )]
     Forgetful,
-    /// Both ends proved who they are too long ago.
+    /// The last authentication is too old.
     #[error(
         "both ends proved who they are longer ago than `reauth` allows, and it was not done again; the log says why"
     )]
     ProofTooOld,
-    /// A clone is not where it was to be, or not with all that it was to have.
+    /// The peer did not answer on the new path of a clone, or did not create all child SAs there.
     #[error(
         "the peer did not answer there, or did not agree to all there that it agrees to here; its log may say more"
     )]
     NotFollowed,
-    /// It sends us where we do not go.
+    /// The peer redirected us to a gateway that the configuration does not list.
     #[error(
         "the peer sends us to {to}, which `redirect` in its table does not list; add it there if that is a gateway of the peer's"
     )]
     RedirectNotListed {
-        /// The address, or the name.
+        /// Address or name of that gateway.
         to: String,
     },
-    /// It sends us to and fro.
+    /// The peer and the gateways it redirected us to did so too often.
     #[error(
         "the peer, and those it sent us to, sent us on more than 5 times in 300 s: look at their `redirect`, which may lead in a circle"
     )]
     RedirectedTooOften,
-    /// The configuration asks for other terms now.
+    /// A configuration change requires other terms.
     #[error("its configuration changed: it is made anew")]
     Reconfigured,
-    /// The configuration has the peer no more.
+    /// The peer was removed from the configuration.
     #[error("it was taken out of the configuration")]
     Removed,
-    /// The same peer has a newer IKE SA.
+    /// A newer IKE SA with the same peer replaced it.
     #[error("replaced by a newer IKE SA of the same peer")]
     Replaced,
-    /// The peer said what it could not have said.
+    /// The peer violated the protocol.
     #[error("the peer broke the protocol: {0}")]
     Misbehaved(PeerMisbehaved),
-    /// A syntax error that the peer found in what we sent.
+    /// The peer reported a syntax error in one of our messages.
     #[error(
         "the peer could not read our message ({notify}): a fault of one of the implementations"
     )]
@@ -196,48 +198,48 @@ pub enum DownReason {
         /// INVALID_SYNTAX or UNSUPPORTED_CRITICAL_PAYLOAD.
         notify: NotifyType,
     },
-    /// No connection could be made, or it was lost before anything was agreed on.
+    /// A TCP connection could not be made, or was lost before the IKE SA was established.
     #[error(
         "no TCP connection with {to}: is the peer running there with `tcp = {}` in its [listen], and does a firewall let that port pass?",
         .to.port()
     )]
     NotConnected {
-        /// Where we looked for it.
+        /// Remote address and port.
         to: SocketAddr,
     },
-    /// There is a connection, and nobody answers in it.
+    /// The TCP connection is up, but the peer does not answer on it.
     #[error(
         "{to} takes our TCP connection and does not answer; does another program listen at that port? compare `tcp_port` here with `tcp` in the peer's [listen]"
     )]
     StreamUnanswered {
-        /// Where we looked for it.
+        /// Remote address and port.
         to: SocketAddr,
     },
-    /// Nothing at all came back.
+    /// The peer did not answer at all.
     #[error(
         "no answer from {address}; is the peer running there, and does a firewall let UDP ports 500 and 4500 pass?"
     )]
     Unreachable {
-        /// Where we looked for it.
+        /// Remote address.
         address: IpAddr,
     },
-    /// It holds another secret than we do.
+    /// The peer's proof does not verify with the pre-shared key.
     #[error("the pre-shared key of the peer does not match ours: compare `psk` at both ends")]
     WrongKey,
-    /// It proved an identity we did not want.
+    /// The peer authenticated as another identity than expected.
     #[error(
         "the peer is {theirs}, but the configuration expects {expected}: change `id` here or there"
     )]
     WrongIdentity {
-        /// Who it says it is.
+        /// Identity that the peer sent.
         theirs: Identity,
-        /// Who it should be.
+        /// Configured identity.
         expected: Identity,
     },
-    /// The zones the peer answered with are more than we offered.
+    /// The peer answered with more zones or licences than we offered.
     #[error("the peer widened the zones or licences we offered; nothing of that is accepted")]
     ZonesWidened,
-    /// We require zones.
+    /// Zones are required here, and the peer did not agree to them.
     #[error(
         "zones are required here, but the peer did not agree to ours: set its `zones` like ours, or `zones = \"accept\"` here"
     )]
@@ -245,8 +247,8 @@ pub enum DownReason {
 }
 
 impl DownReason {
-    /// Returns true if one end refused the other's proof of identity. A key may have been changed at one end
-    /// only, so the next attempts follow soon.
+    /// Returns true if one end refused the other's proof of identity. A key may have been changed
+    /// at one end only, so the next attempts follow soon.
     pub const fn is_wrong_key(&self) -> bool {
         matches!(
             self,
@@ -259,26 +261,26 @@ impl DownReason {
     }
 }
 
-/// Rules that only a faulty or hostile peer breaks.
+/// A protocol violation that only a faulty or hostile peer commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PeerMisbehaved {
-    /// Its protected message cannot be read.
+    /// A protected message cannot be parsed.
     #[error("a protected message cannot be read")]
     InvalidSyntax,
-    /// Its protected message does not hold what that exchange needs.
+    /// A protected message lacks or repeats payloads of its exchange.
     #[error("a protected message lacks or repeats payloads")]
     WrongPayloads,
-    /// Its protected request has no place here.
+    /// A protected request belongs to an exchange that is not possible in this state.
     #[error("a protected message belongs to no exchange that could come now")]
     UnexpectedExchange,
-    /// Its half of an additional key exchange is none.
+    /// The peer's value for an additional key exchange is invalid.
     #[error("its value for the additional key exchange is not acceptable")]
     BadKem,
-    /// It answered with another cookie than ours, or with none.
+    /// The peer returned another COOKIE2 than ours, or none.
     #[error("it answered a check of its address with another cookie")]
     Cookie,
-    /// Its protected request needs something unknown.
+    /// A protected request has a critical payload of an unknown type.
     #[error("a message holds a critical payload of an unknown type")]
     UnsupportedCritical,
 }

@@ -1,5 +1,4 @@
-//! All IKE SAs of one host: finding the one a datagram is for, bounding strangers, telling which of
-//! several SAs with one peer stay.
+//! All IKE SAs of one host: dispatch of datagrams, and the choice among several SAs with one peer.
 
 use crate::config::Config;
 use crate::counters::DropReason;
@@ -30,17 +29,17 @@ use std::net::IpAddr;
 use wire::codec::Malformed;
 use wire::ike::{Datagram, Header};
 
-/// IKE SAs with one peer that have ended and still answer what comes again.
+/// Maximum number of ended IKE SAs per peer that still answer retransmissions.
 const MOST_ENDED: usize = 16;
 
-/// The IKEv2 engine of one host. See the crate's documentation for how to drive it.
+/// The IKEv2 engine of one host. The crate documentation describes its use.
 pub struct Engine {
     pub(crate) config: Directory,
     pub(crate) rng: Rng,
     spis: spi::Sequence,
     pub(crate) out: Output,
     pub(crate) pools: Pools,
-    /// In boxes: what is in a map itself is moved about in it, and it keeps room for as much again.
+    /// Boxed because `Sa` is large, and a map moves its values and reserves room for more.
     pub(crate) sas: BTreeMap<IkeSaId, Box<Sa>>,
     pub(crate) by_spi: BTreeMap<u64, IkeSaId>,
     roster: Roster,
@@ -51,7 +50,7 @@ pub struct Engine {
     /// Limits the answers to requests on unknown IKE SAs.
     pub(crate) told_unknown: Checks,
     pub(crate) ike_spis: IkeSpis,
-    /// Peers that are refused whoever begins.
+    /// Peers whose requests to establish an IKE SA are refused.
     pub(crate) barred: BTreeSet<String>,
     pub(crate) wishes: Wishes,
     today: UnixTime,
@@ -59,8 +58,8 @@ pub struct Engine {
 
 /// Commands.
 impl Engine {
-    /// An engine without SAs. `seed` must be fresh: all randomness comes from it. No two engines
-    /// may have the same seed, except to repeat a test.
+    /// Creates an engine without SAs. All randomness comes from `seed`, which must be fresh. No two
+    /// engines may have the same seed, except to repeat a test.
     pub fn new(config: Config, seed: [u8; 32], now: Instant) -> Self {
         let mut rng = Rng::from_seed(seed);
         Self {
@@ -84,13 +83,14 @@ impl Engine {
         }
     }
 
-    /// Tells what the wall clock shows: certificates are valid or not by it. Until then none is.
+    /// Sets the wall-clock time, which determines the validity of certificates. Without it, no
+    /// certificate is valid.
     pub const fn set_wall_clock(&mut self, today: UnixTime) {
         self.today = today;
     }
 
-    /// Takes up the leases that an earlier engine told, before anything else. Tell the wall clock
-    /// first: leases end by it.
+    /// Restores the leases that an earlier engine reported. Call this before anything else except
+    /// [`Self::set_wall_clock`], because leases expire by the wall clock.
     pub fn restore_leases(&mut self, leases: Vec<Lease>) {
         let lent = |name: &str| {
             let mut peers = self.config.peers.iter();
@@ -99,14 +99,14 @@ impl Engine {
         self.pools.restore(leases, lent, self.today);
     }
 
-    /// Begins an IKE SA with a peer of the configuration, and its child if its role has one. Ends
-    /// in [`Event::IkeUp`] or [`Event::IkeDown`].
+    /// Initiates an IKE SA with a configured peer, and its child SA if the role has one. Ends in
+    /// [`Event::IkeUp`] or [`Event::IkeDown`].
     pub fn initiate(&mut self, peer: &str, path: Path, now: Instant) -> Result<IkeSaId, ApiMisuse> {
         self.begin(peer, path, (false, None), now)
     }
 
-    /// Begins an IKE SA; `anew` if it is to take the place of one that is up, and `from` is the gateway
-    /// that sent us.
+    /// Initiates an IKE SA. `anew`: it replaces another one once it is up. `from`: the gateway that
+    /// redirected us.
     pub(crate) fn begin(
         &mut self,
         peer: &str,
@@ -129,9 +129,9 @@ impl Engine {
         Ok(self.insert(Box::new(Sa { core, state })))
     }
 
-    /// Refuses a peer that begins, or lets it in again. It is told TEMPORARY_FAILURE once both ends
-    /// have proved who they are. IKE SAs that are up stay up. Letting it in opens the children that
-    /// were closed.
+    /// Bars a peer, or admits it again. A barred peer that initiates receives TEMPORARY_FAILURE
+    /// after authentication. IKE SAs that are up stay up. Admitting the peer also reverts closed
+    /// child SAs to the configuration.
     pub fn bar(&mut self, peer: &str, barred: bool, now: Instant) {
         if barred {
             self.barred.insert(peer.to_owned());
@@ -142,35 +142,35 @@ impl Engine {
         }
     }
 
-    /// Deletes an IKE SA and its children. Children are down at once, [`Event::IkeDown`] follows
-    /// when the peer acknowledged or did not answer.
+    /// Deletes an IKE SA and its child SAs. All of them are down at once, with [`Event::ChildDown`]
+    /// and [`Event::IkeDown`]; the Delete is sent in the background.
     pub fn close(&mut self, sa: IkeSaId, now: Instant) {
         self.close_for(sa, DownReason::ClosedHere, now);
     }
 
-    /// Deletes everything. Done when [`Self::sas`] is empty.
+    /// Deletes all IKE SAs. Done when [`Self::sas`] is empty.
     pub fn shutdown(&mut self, now: Instant) {
         for id in self.sas.keys().copied().collect::<Vec<_>>() {
             self.close(id, now);
         }
     }
 
-    /// Asks the peer for new keys of a child. Ends in [`Event::ChildRekeyed`], in
-    /// [`Event::Refused`], or in the IKE SA's [`Event::IkeDown`].
+    /// Rekeys a child SA. Ends in [`Event::ChildRekeyed`], in [`Event::Refused`], or in the IKE
+    /// SA's [`Event::IkeDown`].
     pub fn rekey_child(&mut self, sa: IkeSaId, child: ChildSaId, now: Instant) {
         self.with_established(sa, now, |core, state, ctx| {
             state.rekey_child(child, core, ctx);
         });
     }
 
-    /// Asks the peer for new keys of an IKE SA. Ends in [`Event::IkeRekeyed`], in
-    /// [`Event::Refused`], or in [`Event::IkeDown`].
+    /// Rekeys an IKE SA. Ends in [`Event::IkeRekeyed`], in [`Event::Refused`], or in
+    /// [`Event::IkeDown`].
     pub fn rekey_ike(&mut self, sa: IkeSaId, now: Instant) {
         self.with_established(sa, now, |core, state, ctx| state.rekey_ike(core, ctx));
     }
 
-    /// Sends everything of an IKE SA along another path from now on, if it is for us to decide. That the
-    /// peer does not follow is told by [`Event::MoveRefused`].
+    /// Moves an IKE SA and its child SAs to another path, if this end chooses the path.
+    /// [`Event::MoveRefused`] reports a refusal by the peer.
     pub fn move_to(&mut self, sa: IkeSaId, path: Path, now: Instant) -> Result<(), CannotMove> {
         let mut moved = Err(CannotMove::NotUp);
         self.with_established(sa, now, |core, state, ctx| {
@@ -179,14 +179,14 @@ impl Engine {
         moved
     }
 
-    /// Sends what an IKE SA waits to have answered along another path as well. An answer is told by
-    /// [`Event::PathAnswers`].
+    /// Retransmits the outstanding request of an IKE SA on another path too, and sends a liveness
+    /// check if there is none. [`Event::PathAnswers`] reports an answer.
     pub fn probe(&mut self, sa: IkeSaId, path: Path, now: Instant) {
         self.with_established(sa, now, |core, state, ctx| state.probe(path, core, ctx));
     }
 
-    /// There is a way to peers that was not there before: what is under way to them and was lost is repeated in a
-    /// moment, which the driver has to lead packets there.
+    /// Retransmits all outstanding requests after 1 ms, because a path has come up. The delay gives
+    /// the driver time to install routes.
     pub fn hasten(&mut self, now: Instant) {
         for id in self.sas.keys().copied().collect::<Vec<_>>() {
             self.with_sa(id, now, |sa, ctx| sa.core.requests.hasten(ctx.now));
@@ -216,16 +216,16 @@ impl Engine {
         }
     }
 
-    /// ESP of one of its children arrived and was genuine: the peer is there.
+    /// Notes that an authentic ESP packet arrived on a child SA of this IKE SA: the peer is alive.
     pub fn note_inbound(&mut self, sa: IkeSaId, now: Instant) {
         self.with_established(sa, now, |_, state, ctx| state.note_heard(ctx.now));
     }
 }
 
-/// Inputs. They never fail: what is wrong with a datagram is the sender's problem.
+/// Inputs. They never fail: an invalid datagram is the sender's fault.
 impl Engine {
-    /// Handles an IKE message, without the non-ESP marker. `path` is where it arrived and where it
-    /// came from.
+    /// Handles an IKE message, without the non-ESP marker. `path` holds our address on which it
+    /// arrived, and its source address.
     pub fn handle_datagram(&mut self, path: Path, payload: &[u8], now: Instant) {
         self.out.counters.received += 1;
         let Ok(header) = Header::peek(payload) else {
@@ -252,7 +252,7 @@ impl Engine {
         }
     }
 
-    /// Does everything that is due.
+    /// Performs all actions that are due.
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(id) = self.timeline.pop_due(now) {
             self.with_sa(id, now, |sa, ctx| sa.handle_timeout(ctx));
@@ -264,22 +264,22 @@ impl Engine {
 
 /// Outputs. Drain them in this order after every command or input.
 impl Engine {
-    /// The next lease to remember, before anything is sent: the next engine has to know it.
+    /// Returns the next lease change to persist, before anything is sent: the next engine needs it.
     pub fn poll_lease(&mut self) -> Option<LeaseChange> {
         self.pools.poll()
     }
 
-    /// The next datagram to send. On the shared port it begins with the non-ESP marker.
+    /// Returns the next datagram to send. On the shared port it begins with the non-ESP marker.
     pub fn poll_transmit(&mut self) -> Option<Transmit> {
         self.out.transmits.pop_front()
     }
 
-    /// The next event.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.out.events.pop_front()
     }
 
-    /// When to call [`Self::handle_timeout`] at latest.
+    /// Returns the latest time for the next call of [`Self::handle_timeout`].
     pub fn poll_timeout(&self) -> Option<Deadline> {
         self.timeline.next()
     }
@@ -308,8 +308,8 @@ impl Engine {
         self.follow_redirects(now);
     }
 
-    /// `new` was just authenticated: older SAs with the same peer may have to go, or it has.
-    /// Whether it stays, and the SAs whose place it takes step by step, oldest first.
+    /// Decides between `new`, which was just authenticated, and older SAs with the same peer.
+    /// Returns true if `new` stays, and the SAs that it replaces step by step, oldest first.
     fn replace_older(&mut self, new: IkeSaId, now: Instant) -> (bool, Vec<IkeSaId>) {
         let Some((peer, contact, from)) = self.contact(new) else {
             return (true, Vec::new());
@@ -348,7 +348,7 @@ impl Engine {
         self.with_sa(id, now, |sa, ctx| sa.close(why, ctx));
     }
 
-    /// Runs something on an SA that is up.
+    /// Runs a function on an SA that is up.
     pub(crate) fn with_established(
         &mut self,
         id: IkeSaId,
@@ -364,7 +364,7 @@ impl Engine {
         Some(())
     }
 
-    /// Runs something on an SA, then brings every index up to date.
+    /// Runs a function on an SA, then updates all indices.
     pub(crate) fn with_sa(
         &mut self,
         id: IkeSaId,
@@ -396,8 +396,8 @@ impl Engine {
         }
     }
 
-    /// Forgets what is left of a peer's IKE SAs that have ended, but for the newest. Each answers repeated requests for a
-    /// while, and a peer can rekey as often as it likes.
+    /// Drops the oldest remains of a peer's ended IKE SAs if there are too many. Each of them
+    /// answers retransmissions for a while, and a peer can rekey as often as it likes.
     fn forget_ended(&mut self, peer: &str) {
         let ended = self.sas_with(peer).filter(|sa| sa.has_ended());
         let mut ended: Vec<_> = ended.map(|sa| sa.core.id).collect();
@@ -410,7 +410,7 @@ impl Engine {
         }
     }
 
-    /// What is up with a peer.
+    /// Returns the IKE SAs with a peer that are up, and their child SAs.
     fn beside(&self, peer: &str) -> Beside {
         let up = self.sas_with(peer).filter_map(Sa::established);
         up.fold(Beside::default(), |mut beside, up| {
@@ -424,7 +424,7 @@ impl Engine {
         })
     }
 
-    /// The IKE SAs with a peer, but for the one that is handling something.
+    /// Returns the IKE SAs with a peer, except the one that is handling an input.
     pub(crate) fn sas_with(&self, peer: &str) -> impl Iterator<Item = &Sa> {
         let sas = self.roster.with(peer);
         sas.filter_map(|id| self.sas.get(&id).map(Box::as_ref))
@@ -436,7 +436,7 @@ impl Engine {
             .is_some_and(|sa| sa.established().is_some())
     }
 
-    /// With whom an IKE SA is up, what decides between it and others, and where that peer is.
+    /// Returns the peer's name, the properties that decide between IKE SAs, and the peer's address.
     fn contact(&self, id: IkeSaId) -> Option<(String, Contact, IpAddr)> {
         let sa = self.sas.get(&id)?;
         let contact = sa.established()?.contact.clone();
@@ -507,7 +507,7 @@ impl Engine {
     }
 }
 
-/// Our SPI in a message that came.
+/// Returns our SPI in a received message.
 pub(crate) const fn own_spi(header: &Header) -> u64 {
     match header.flags.initiator {
         true => header.spi_r,

@@ -1,7 +1,7 @@
-//! What an engine tells its owner.
+//! Events that an engine reports.
 //!
-//! A reason (`down_reason.rs`, `refusal.rs`) says whose fault it is and what to change. The peer's name stands in the event
-//! beside it, so that a log line reads `peer NAME: REASON`.
+//! A reason (`down_reason.rs`, `refusal.rs`) names the cause and the remedy. Events carry the
+//! peer's name separately, so that a log line reads `peer NAME: REASON`.
 
 use crate::down_reason::DownReason;
 use crate::extension::configuration::Inside;
@@ -11,206 +11,210 @@ use model::{ChildSa, ChildSaId, CsaId, Grant, Identity, IkeSaId, Path};
 use std::net::{IpAddr, SocketAddr};
 use wire::ike::Token;
 
-/// Something happened.
+/// An event that the engine reports.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// Both ends proved who they are.
+    /// An IKE SA is up: both ends are authenticated.
     IkeUp {
         /// The IKE SA.
         sa: IkeSaId,
         /// The peer's name in the configuration.
         peer: String,
-        /// Whether we began it.
+        /// True if we initiated it.
         initiator: bool,
     },
-    /// Both ends proved anew who they are: a new IKE SA takes the place of one that is up. The old one
-    /// is down when nothing is under way on it any more.
+    /// Re-authentication succeeded: a new IKE SA replaces one that is up. The old one goes down
+    /// once it has no outstanding exchanges.
     IkeReplaced {
-        /// The one that is replaced.
+        /// The replaced IKE SA.
         old: IkeSaId,
         /// The new one.
         sa: IkeSaId,
         /// The peer's name in the configuration.
         peer: String,
     },
-    /// An IKE SA has a clone (RFC 7791): another one with the same peer, without children yet.
+    /// An IKE SA was cloned (RFC 7791). The clone is another IKE SA with the same peer, as yet
+    /// without child SAs.
     IkeCloned {
-        /// The one that it came of, which stays as it is.
+        /// The original IKE SA, which stays unchanged.
         old: IkeSaId,
         /// The clone.
         sa: IkeSaId,
         /// The peer's name in the configuration.
         peer: String,
     },
-    /// A clone takes the place of the IKE SA that it came of: it has the same children, and where it was to
-    /// go it is. If we asked for it the old one is down when nothing is under way on it any more.
+    /// A clone replaces the IKE SA that it was cloned from: it has the same child SAs and uses the
+    /// requested path. If we asked for the hand-over, the old IKE SA goes down once it has no
+    /// outstanding exchanges.
     IkeHandedOver {
-        /// The one that is replaced.
+        /// The replaced IKE SA.
         old: IkeSaId,
         /// The clone.
         sa: IkeSaId,
         /// The peer's name in the configuration.
         peer: String,
     },
-    /// A gateway sent us to another one, and we began there (RFC 5685). Nothing more is told of the old
-    /// SA, unless it was up.
+    /// A gateway redirected us to another one, and we initiated an IKE SA there (RFC 5685). The
+    /// engine reports nothing more about the old SA, unless it was up.
     Redirected {
-        /// The one that the gateway said so in.
+        /// The IKE SA on which the gateway redirected us.
         old: IkeSaId,
-        /// The one that we began.
+        /// The IKE SA that we initiated.
         sa: IkeSaId,
         /// The peer's name in the configuration.
         peer: String,
         /// The other gateway.
         to: IpAddr,
     },
-    /// Nobody answered by UDP, and we began again in a stream (RFC 9329). Nothing more is told of the
-    /// old SA.
+    /// The peer did not answer by UDP, and we initiated again over TCP (RFC 9329). The engine
+    /// reports nothing more about the old SA.
     FellBack {
-        /// The one that was not answered.
+        /// The IKE SA that was not answered.
         old: IkeSaId,
-        /// The one that we began.
+        /// The IKE SA that we initiated.
         sa: IkeSaId,
         /// The peer's name in the configuration.
         peer: String,
-        /// Where it is to listen.
+        /// Address and port at which the peer should listen.
         to: SocketAddr,
     },
-    /// An IKE SA is down with its children, or one that we began did not come about. A Delete of ours
-    /// may still be on its way: nobody waits for its answer. Initiators that did not prove who they are leave no event but [`Event::Refused`].
+    /// An IKE SA and its child SAs are down, or one that we initiated could not be established. Our
+    /// Delete may still be in flight, as nothing depends on its response. Initiators that fail to
+    /// authenticate cause only [`Event::Refused`].
     IkeDown {
         /// The IKE SA.
         sa: IkeSaId,
         /// The peer's name in the configuration.
         peer: String,
-        /// Why.
+        /// Reason.
         why: DownReason,
     },
-    /// The peer lends us addresses. They are ours until the IKE SA is down.
+    /// The peer assigned us inner addresses. They are valid until the IKE SA is down.
     Configured {
         /// The IKE SA.
         sa: IkeSaId,
         /// The peer's name in the configuration.
         peer: String,
-        /// What it lends and tells.
+        /// The addresses, name servers and subnets.
         inside: Inside,
     },
-    /// A child SA can be used: one of the peer's, by its name.
+    /// A child SA is up. Its name identifies it among the peer's child SAs.
     ChildUp(Box<ChildSa<Secret>>),
-    /// A child SA takes the place of another between the same ends. Both can be used: the owner
-    /// says when to stop sending on the old one, which goes down some time later.
+    /// A child SA replaces another one between the same ends. Both are usable: the caller decides
+    /// when to stop sending on the old one, which goes down some time later.
     ChildRekeyed {
-        /// The one that is replaced.
+        /// The replaced child SA.
         old: ChildSaId,
-        /// The new one; its `initiator` says which end asked for it.
+        /// The new one. Its `initiator` tells which end requested it.
         new: Box<ChildSa<Secret>>,
     },
-    /// The peer has deleted a child SA that was replaced, or its IKE SA, or we delete it: nothing is to be
-    /// sent on it any more. What is still under way to us may come.
+    /// The peer has deleted a replaced child SA or its IKE SA, or we are deleting the child SA.
+    /// Stop sending on it. Packets in flight may still arrive.
     ChildRetired {
-        /// The old one.
+        /// The child SA.
         child: ChildSaId,
     },
-    /// The peer has a child SA that it asked for in the place of another: it can be sent on.
+    /// The peer has installed a child SA that it requested as a replacement, as an additional one
+    /// for the same traffic, or as a slot. It is safe to send on it.
     ChildAssured {
         /// The new one.
         child: ChildSaId,
     },
-    /// A licensed node has said to which others mobile nodes may go from it.
+    /// A licensed node announced the nodes that mobile nodes may move to from it.
     Neighbours {
         /// The node.
         node: Identity,
-        /// The others.
+        /// The announced nodes.
         neighbours: Vec<Identity>,
     },
-    /// Another licensed node asks for keys with a token of a mobile node: [`crate::Engine::answer_request`] says
-    /// whether it gets them.
+    /// Another licensed node requests keys with a token of a mobile node.
+    /// [`crate::Engine::answer_request`] accepts or refuses.
     KeysAsked {
-        /// The IKE SA with it.
+        /// The IKE SA with the node.
         sa: IkeSaId,
-        /// The node, which is who it says.
+        /// The authenticated identity of the node.
         node: Identity,
-        /// What it shows.
+        /// The token that the node presented.
         token: Token,
     },
-    /// Another licensed node was asked for keys.
+    /// Another licensed node answered our request for keys, or the request failed.
     KeysAnswered {
-        /// The IKE SA with it.
+        /// The IKE SA with the node.
         sa: IkeSaId,
-        /// What it was shown.
+        /// The token that we presented.
         token: Token,
-        /// The keys, or why not.
+        /// The keys, or the reason for the refusal.
         answer: Result<Grant<Secret>, KeyRefusal>,
     },
-    /// An IKE SA has new keys and SPIs. Its name, its children and all that came on it stay.
+    /// An IKE SA was rekeyed: it has new keys and SPIs. Its id, child SAs and grants stay.
     IkeRekeyed {
         /// The IKE SA.
         sa: IkeSaId,
         /// The peer's name in the configuration.
         peer: String,
     },
-    /// A child SA must not be used any more.
+    /// A child SA is down and must not be used any more.
     ChildDown {
         /// The child SA.
         child: ChildSaId,
-        /// Why its IKE SA is going down, if it does not go down alone.
+        /// Reason for which its IKE SA goes down, unless only the child SA does.
         why: Option<DownReason>,
     },
-    /// An IKE SA's children take another path: one of the ends moved (RFC 4555), or the peer's address
-    /// changed behind its NAT (RFC 7296 section 2.23).
+    /// The child SAs of an IKE SA moved to another path: one of the ends moved (RFC 4555), or the
+    /// peer's address changed behind its NAT (RFC 7296 section 2.23).
     PathMoved {
         /// The IKE SA.
         sa: IkeSaId,
-        /// Its children, which move with it.
+        /// Its child SAs, which move too.
         children: Vec<ChildSaId>,
-        /// The path.
+        /// The new path.
         path: Path,
     },
-    /// An IKE SA can move to other addresses: told when it is up, and whenever the peer's are others.
+    /// An IKE SA can move to other addresses. Reported when the IKE SA is up, and whenever the
+    /// peer's addresses change.
     Mobile {
         /// The IKE SA.
         sa: IkeSaId,
-        /// Whether it is for us to decide: by [`crate::Engine::move_to`].
+        /// True if we choose the path, by [`crate::Engine::move_to`].
         decides: bool,
-        /// The path it takes.
+        /// The current path.
         path: Path,
-        /// Where the peer can be reached besides.
+        /// Additional addresses of the peer.
         addresses: Vec<IpAddr>,
     },
-    /// Nobody answers on the path of an IKE SA that is ours to move; told once. Others can be tried by
-    /// [`crate::Engine::probe`] until it is given up.
+    /// The peer does not answer on the path of an IKE SA whose path we choose. Reported once.
+    /// [`crate::Engine::probe`] can try other paths until the engine gives up the SA.
     PathSilent {
         /// The IKE SA.
         sa: IkeSaId,
         /// The path.
         path: Path,
     },
-    /// After [`Event::PathSilent`]: somebody answers.
+    /// The peer answers again, after [`Event::PathSilent`].
     PathAnswers {
         /// The IKE SA.
         sa: IkeSaId,
-        /// The path that the answer took.
+        /// The path of the answer.
         path: Path,
     },
-    /// The peer does not follow to a path (the reason was told by [`Event::Refused`]).
+    /// The peer refused to move to a path. [`Event::Refused`] has reported the reason.
     MoveRefused {
         /// The IKE SA.
         sa: IkeSaId,
-        /// The path, which it takes until it is told another.
+        /// The refused path. The IKE SA uses it until the caller chooses another one.
         path: Path,
     },
-    /// Licensed node: a gateway hands us a grant. What became of it is told to the gateway by
-    /// [`crate::Engine::answer_grant`], before anything else is handed in. A grant for a composite
-    /// SA that is held already replaces the earlier one.
+    /// Licensed node: a gateway granted us keys. Answer with [`crate::Engine::answer_grant`] before
+    /// any other input. A grant for a composite SA that already has one replaces the earlier grant.
     Granted {
-        /// The IKE SA it came on.
+        /// The IKE SA that carried the grant.
         sa: IkeSaId,
-        /// The gateway's proved identity.
+        /// The authenticated identity of the gateway.
         gateway: Identity,
         /// The grant.
         grant: Grant<Secret>,
     },
-    /// Gateway: the licensed node took a grant.
+    /// Gateway: the licensed node accepted a grant.
     GrantAccepted {
         /// The node's IKE SA.
         sa: IkeSaId,
@@ -219,7 +223,7 @@ pub enum Event {
         /// The grant's number.
         grant: u16,
     },
-    /// Gateway: the licensed node did not take a grant.
+    /// Gateway: the licensed node refused a grant.
     GrantRefused {
         /// The node's IKE SA.
         sa: IkeSaId,
@@ -227,28 +231,28 @@ pub enum Event {
         csa: CsaId,
         /// The grant's number.
         grant: u16,
-        /// Why.
+        /// Reason.
         why: GrantRefusal,
     },
-    /// Licensed node: the gateway took a grant back.
+    /// Licensed node: the gateway revoked a grant.
     Revoked {
-        /// The IKE SA it came on.
+        /// The IKE SA that carried the revocation.
         sa: IkeSaId,
         /// The composite SA.
         csa: CsaId,
     },
-    /// Gateway: a licensed node has forgotten a grant by itself.
+    /// Gateway: a licensed node dropped a grant on its own.
     GivenBack {
-        /// The IKE SA that this was said on.
+        /// The IKE SA that carried the notice.
         sa: IkeSaId,
         /// The composite SA.
         csa: CsaId,
     },
-    /// Something was refused that ends nothing: for the log and `status`.
+    /// A refusal that ends no SA, for the log and `status`.
     Refused {
-        /// The peer's name; `None` for somebody who has not proved to be any.
+        /// The peer's name; `None` if the remote end is not authenticated.
         peer: Option<String>,
-        /// What and why.
+        /// The refused request and the reason.
         why: Refusal,
     },
 }

@@ -1,9 +1,10 @@
-//! Initiators that have not proved who they are: counted by the network they come from, so that what they
-//! cost stays bounded whatever they send, and whoever sends most gives way first.
+//! Initiators that are not yet authenticated. They are counted by the network they come from, so
+//! that their cost stays bounded, and the most crowded networks are evicted first.
 //!
-//! Every key pair that is made for one of them is charged here for as long as it may take to prove itself,
-//! also if its public value turns out to be none or its proof is wrong (RFC 8019 section 4.2). Addresses of
-//! configured peers have places of their own, which nobody from elsewhere can take.
+//! Every key pair generated for such an initiator is charged here for as long as its authentication
+//! may take, even if its public value turns out to be invalid or its proof to be wrong (RFC 8019
+//! section 4.2). Addresses of configured peers have places of their own, which other addresses
+//! cannot take.
 
 use crate::config::{Limits, Timers};
 use crate::sa::{Sa, State};
@@ -12,7 +13,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Where each came from, with its SPI: what a repeated first message is recognised by.
+/// The half-open SAs. Source address and SPI identify a retransmitted first message.
 #[derive(Default)]
 pub(crate) struct HalfOpen {
     sas: BTreeMap<(SocketAddr, u64), IkeSaId>,
@@ -25,26 +26,26 @@ impl HalfOpen {
         self.counted.len()
     }
 
-    /// Whether nobody has proved yet to be at the other end of an SA.
+    /// Returns true if the remote end of an SA is not yet authenticated.
     pub(crate) fn contains(&self, id: IkeSaId) -> bool {
         self.counted.contains(id)
     }
 
-    /// What there is for one more.
+    /// Returns the place that one more initiator would get.
     pub(crate) fn entry(&self, from: Origin, limits: &Limits, now: Instant) -> Entry<IkeSaId> {
         self.counted.entry(from, &limits.half_open, now)
     }
 
-    /// Whether one more has to bring a cookie.
+    /// Returns true if one more initiator has to return a cookie.
     pub(crate) fn is_crowded(&self, from: Origin, limits: &Limits) -> bool {
         let (in_all, from_host) = self.counted.beside(from);
         in_all >= limits.half_open_without_cookie
             || from_host >= limits.half_open_per_host_without_cookie
     }
 
-    /// How long one more may take until it has proved who it is. "When the system is under attack, as
-    /// measured by the amount of half-open SAs, it makes sense to reduce this lifetime" (RFC 8019
-    /// section 4.1).
+    /// Returns the time that one more initiator may take to authenticate. "When the system is under
+    /// attack, as measured by the amount of half-open SAs, it makes sense to reduce this lifetime"
+    /// (RFC 8019 section 4.1).
     pub(crate) fn patience(&self, from: Origin, limits: &Limits, timers: &Timers) -> Duration {
         match self.is_crowded(from, limits) {
             true => timers.half_open.min(timers.half_open_crowded),
@@ -56,7 +57,8 @@ impl HalfOpen {
         self.sas.get(&(remote, spi_i)).copied()
     }
 
-    /// Counts an SA. One whose initiator was answered is found by its first message.
+    /// Counts an SA. If its initiator was answered, retransmissions of the first message find the
+    /// SA.
     pub(crate) fn insert(&mut self, sa: &Sa, from: Origin, now: Instant) {
         let id = sa.core.id;
         if matches!(sa.state, State::AwaitAuth(_)) {
@@ -67,7 +69,7 @@ impl HalfOpen {
         self.counted.insert(id, from, now);
     }
 
-    /// Forgets an SA that proved who it is, or is gone. One that was refused still counts.
+    /// Removes an SA that is authenticated or gone. A refused one still counts.
     pub(crate) fn settle(&mut self, sa: &Sa) {
         if matches!(sa.state, State::AwaitAuth(_) | State::Lingering(_)) {
             return;

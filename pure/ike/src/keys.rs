@@ -1,31 +1,33 @@
 //! The key schedule (RFC 7296 section 2.14, RFC 5282 section 7, RFC 7634 section 3) as types.
 //!
-//! After IKE_SA_INIT there are [`UnprovedKeys`]: they seal and open IKE_AUTH, and can prove and
-//! verify identities, nothing else. Only the [`PeerProved`] token, which `auth` hands out for an
-//! AUTH payload that verified, turns them into [`ProvedKeys`], and only those can make keys of
-//! children. So a child of a peer that did not authenticate cannot be written.
+//! After IKE_SA_INIT there are [`UnprovedKeys`]. They seal and open IKE_AUTH, and prove and verify
+//! identities, nothing else. Only the [`PeerProved`] token turns them into [`ProvedKeys`], and
+//! `auth` issues that token only for an AUTH payload that it has verified. Only [`ProvedKeys`]
+//! derive keys of child SAs. Code that creates a child SA with an unauthenticated peer therefore
+//! does not compile.
 //!
 //! ```text
 //! SKEYSEED = prf(Ni | Nr, g^ir)
 //! SK_d | SK_ai | SK_ar | SK_ei | SK_er | SK_pi | SK_pr = prf+(SKEYSEED, Ni | Nr | SPIi | SPIr)
 //! ```
 //!
-//! With an AEAD, SK_ai and SK_ar are empty, and SK_ei and SK_er have its salt behind the key.
+//! With an AEAD, SK_ai and SK_ar are empty, and SK_ei and SK_er hold the salt after the key.
 //!
-//! SK_d, SK_pi and SK_pr are the [`Roots`]: of the first come all keys of children and of later IKE
-//! SAs, of the others the proofs. A post-quantum pre-shared key, if both ends have one, is stirred
-//! into these three and into nothing else (RFC 8784 section 3), once: IKE_AUTH itself is sealed
-//! without it, for its name is told there.
+//! SK_d, SK_pi and SK_pr are the [`Roots`]. All keys of child SAs and of later IKE SAs come from
+//! SK_d, and the proofs from the other two. A post-quantum pre-shared key, if both ends have one,
+//! is mixed into these three and into nothing else (RFC 8784 section 3), once. IKE_AUTH itself is
+//! sealed without the PPK, because it carries the PPK's name.
 //!
-//! Each additional key exchange (RFC 9370) makes all of them anew before the peer has proved anything:
+//! Each additional key exchange (RFC 9370) renews all of them before the peer is authenticated:
 //!
 //! ```text
 //! SKEYSEED(n) = prf(SK_d(n-1), SK(n) | Ni | Nr)
 //! ```
 //!
-//! A rekeyed IKE SA has its SKEYSEED from the old SK_d (section 2.18), and so is proved as the old
-//! one was. Each child has [`ChildKeys`]: the nonces of the exchange that made it, and the secret
-//! of a key exchange if there was one (section 2.17), and of those that followed it.
+//! A rekeyed IKE SA has its SKEYSEED from the old SK_d (section 2.18), so the authentication of the
+//! old one still counts. Each child SA has [`ChildKeys`]: the nonces of its exchange, the shared
+//! secret of a key exchange if there was one (section 2.17), and the secrets of the follow-up key
+//! exchanges.
 
 use crate::auth::PeerProved;
 use crate::cipher::{Cipher, CipherKeys};
@@ -33,10 +35,10 @@ use crypto::{Prf, Secret};
 use model::{Kem, Suite};
 use wire::ike::GroupId;
 
-/// The only pseudorandom function so far.
+/// The only supported pseudorandom function.
 pub(crate) const PRF: Prf = Prf::HmacSha256;
 
-/// What both ends put into the schedule.
+/// Inputs of both ends to the key schedule.
 pub(crate) struct Inputs<'a> {
     pub(crate) suite: Suite,
     pub(crate) shared: Secret,
@@ -44,11 +46,11 @@ pub(crate) struct Inputs<'a> {
     pub(crate) nonce_r: &'a [u8],
     pub(crate) spi_i: u64,
     pub(crate) spi_r: u64,
-    /// Whether we are the initiator.
+    /// True if we are the initiator.
     pub(crate) initiator: bool,
 }
 
-/// Keys of a peer that has proved nothing yet.
+/// Keys shared with a peer that is not yet authenticated.
 pub(crate) struct UnprovedKeys {
     pub(crate) cipher: Cipher,
     pub(crate) nonce_i: Vec<u8>,
@@ -56,33 +58,33 @@ pub(crate) struct UnprovedKeys {
     pub(crate) roots: Roots,
 }
 
-/// What proofs and all later keys are made of.
+/// Roots of the proofs and of all later keys.
 pub(crate) struct Roots {
     sk_d: Secret,
     /// SK_pi and SK_pr, ours first.
     pub(crate) own_proof: Secret,
     pub(crate) peer_proof: Secret,
-    /// Whether a PPK is in them.
+    /// True if a PPK is mixed in.
     pub(crate) ppk: bool,
-    /// The additional key exchanges that are in them.
+    /// The additional key exchanges that are mixed in.
     pub(crate) kems: Vec<Kem>,
 }
 
-/// Keys of a peer that proved who it is.
+/// Keys shared with an authenticated peer.
 pub(crate) struct ProvedKeys {
     pub(crate) cipher: Cipher,
     sk_d: Secret,
     nonces: Vec<u8>,
-    /// The lower of both nonces, which decides between SAs that were made at once.
+    /// The lower of both nonces, which decides between SAs that were established at the same time.
     pub(crate) lowest_nonce: Vec<u8>,
-    /// Whether a PPK is in SK_d, be it by way of the IKE SA that was rekeyed.
+    /// True if SK_d includes a PPK, possibly through the rekeyed IKE SA.
     pub(crate) ppk: bool,
-    /// The additional key exchanges that are in SK_d, in the same way.
+    /// The additional key exchanges that SK_d includes, possibly through the rekeyed IKE SA.
     pub(crate) kems: Vec<Kem>,
 }
 
 impl Roots {
-    /// The same with a PPK in them: prf+(PPK, SK') (RFC 8784 section 3).
+    /// Returns the roots with a PPK mixed in: prf+(PPK, SK') (RFC 8784 section 3).
     pub(crate) fn stirred(&self, ppk: &Secret) -> Self {
         let stir = |key: &Secret| PRF.plus(ppk.expose(), &[key.expose()], key.len());
         Self {
@@ -137,8 +139,8 @@ impl UnprovedKeys {
         }
     }
 
-    /// The keys after an additional key exchange (RFC 9370 section 2.2.2). The SPIs and the role are
-    /// those of the first ones.
+    /// Returns the keys after an additional key exchange (RFC 9370 section 2.2.2). SPIs and role
+    /// have to be those of the first keys.
     pub(crate) fn renewed(
         &self,
         (kem, shared): (Kem, Secret),
@@ -163,7 +165,7 @@ impl UnprovedKeys {
         keys
     }
 
-    /// The peer proved who it is.
+    /// Turns the keys into those of an authenticated peer.
     pub(crate) fn proved(self, _: PeerProved) -> ProvedKeys {
         ProvedKeys {
             cipher: self.cipher,
@@ -177,7 +179,7 @@ impl UnprovedKeys {
 }
 
 impl ProvedKeys {
-    /// What the child made in IKE_AUTH has its keys from.
+    /// Returns the inputs to the keys of the child SA that IKE_AUTH creates.
     pub(crate) fn first_child(&self) -> ChildKeys {
         ChildKeys {
             sk_d: self.sk_d.clone(),
@@ -187,7 +189,7 @@ impl ProvedKeys {
         }
     }
 
-    /// What a child made in CREATE_CHILD_SA has its keys from.
+    /// Returns the inputs to the keys of a child SA that CREATE_CHILD_SA creates.
     pub(crate) fn child(
         &self,
         exchanged: Option<(GroupId, Secret)>,
@@ -202,9 +204,9 @@ impl ProvedKeys {
         }
     }
 
-    /// SKEYSEED = prf(SK_d (old), g^ir (new) | Ni | Nr) (RFC 7296 section 2.18), with what additional
-    /// key exchanges gave behind it in their order (RFC 9370 section 2.2.4). A PPK is in it by the
-    /// old SK_d, and must not be stirred in once more (RFC 8784 section 3).
+    /// SKEYSEED = prf(SK_d (old), g^ir (new) | Ni | Nr) (RFC 7296 section 2.18), followed by the
+    /// secrets of additional key exchanges in their order (RFC 9370 section 2.2.4). The old SK_d
+    /// already includes the PPK, which must not be mixed in again (RFC 8784 section 3).
     pub(crate) fn successor(&self, inputs: &Inputs<'_>, further: &[(Kem, Secret)]) -> Self {
         let nonces = [inputs.nonce_i, inputs.nonce_r].concat();
         let mut parts = vec![inputs.shared.expose(), &nonces];
@@ -227,42 +229,43 @@ impl ProvedKeys {
 
 #[cfg(test)]
 impl ProvedKeys {
-    /// For keys that a test makes on its own.
+    /// For tests that derive keys on their own.
     pub(crate) fn sk_d(&self) -> &[u8] {
         self.sk_d.expose()
     }
 }
 
-/// What the keys of one child are made of.
+/// Inputs to the keys of one child SA.
 pub(crate) struct ChildKeys {
     sk_d: Secret,
-    /// The key exchange that came with the nonces.
+    /// The key exchange of the exchange that carried the nonces.
     exchanged: Option<(GroupId, Secret)>,
     nonces: Vec<u8>,
-    /// What the additional key exchanges gave.
+    /// The secrets of the additional key exchanges.
     further: Vec<(Kem, Secret)>,
 }
 
 impl ChildKeys {
-    /// The groups that may be chosen: that of the key exchange.
+    /// Returns the groups that may be chosen: that of the key exchange.
     pub(crate) fn groups(&self) -> Vec<GroupId> {
         self.exchanged.iter().map(|(group, _)| *group).collect()
     }
 
-    /// The same keys, once it is agreed whether the key exchange counts. `None` if what was chosen
-    /// is not what was exchanged.
+    /// Returns the inputs with the negotiated group: the key exchange is dropped if `group` is
+    /// `None`. Returns `None` if the negotiated group differs from the exchanged one.
     pub(crate) fn settled(self, group: Option<GroupId>) -> Option<Self> {
         let exchanged = self.exchanged.filter(|(with, _)| Some(*with) == group);
         (exchanged.is_some() == group.is_some()).then_some(Self { exchanged, ..self })
     }
 
-    /// The same keys, once all additional key exchanges took place.
+    /// Returns the inputs with the secrets of all additional key exchanges.
     pub(crate) fn with(self, further: Vec<(Kem, Secret)>) -> Self {
         Self { further, ..self }
     }
 
     /// KEYMAT = prf+(SK_d, [g^ir (new) |] Ni | Nr | extra) (RFC 7296 section 2.17; `extra` binds
-    /// zones), with what additional key exchanges gave behind the nonces (RFC 9370 section 2.2.4).
+    /// zones), with the secrets of additional key exchanges after the nonces (RFC 9370 section
+    /// 2.2.4).
     pub(crate) fn keymat(&self, extra: &[u8], length: usize) -> Secret {
         let shared = self.exchanged.as_ref().map(|(_, shared)| shared.expose());
         let mut parts = vec![shared.unwrap_or_default(), &self.nonces];
@@ -274,7 +277,7 @@ impl ChildKeys {
 
 #[cfg(test)]
 impl ChildKeys {
-    /// Those of no exchange.
+    /// Made-up inputs for tests.
     pub(crate) fn made_up() -> Self {
         Self {
             sk_d: Secret::new(vec![9; 32]),
@@ -285,7 +288,7 @@ impl ChildKeys {
     }
 }
 
-/// Orders what belongs to the initiator and to the responder as ours and the peer's.
+/// Orders the initiator's and the responder's value as ours and the peer's.
 pub(crate) fn own_first<T>(initiator: bool, of_i: T, of_r: T) -> (T, T) {
     match initiator {
         true => (of_i, of_r),
@@ -368,7 +371,7 @@ mod tests {
     }
 
     /// "It MUST NOT be used when these subkeys are calculated as result of IKE SA rekey": the value
-    /// from Python's hmac module has it by the old SK_d alone.
+    /// from Python's hmac module includes the PPK only through the old SK_d.
     #[test]
     fn a_ppk_is_not_stirred_in_once_more_by_a_rekey() {
         let ppk = Secret::new(vec![10; 43]);
@@ -456,8 +459,8 @@ mod tests {
         );
     }
 
-    /// The expected values come from Python's hmac module: with one further secret, with two in this
-    /// order, and with what binds zones behind them.
+    /// The expected values come from Python's hmac module: with one further secret, with two in
+    /// this order, and with the binding of zones after them.
     #[test]
     fn further_secrets_are_in_keymat_as_rfc_9370_section_2_2_4_has_it() {
         let secret = |octet| Secret::new(vec![octet; 32]);
@@ -497,8 +500,8 @@ mod tests {
         assert!(nothing.settled(Some(GroupId::CURVE25519)).is_none());
     }
 
-    /// The expected values come from an implementation of RFC 7296 section 2.14 in Python that
-    /// uses nothing but its hmac module.
+    /// The expected values come from an implementation of RFC 7296 section 2.14 in Python that uses
+    /// only its hmac module.
     #[test]
     fn the_schedule_is_that_of_rfc_7296_section_2_14() {
         let keys = derive(true);
@@ -524,7 +527,7 @@ mod tests {
         );
     }
 
-    /// The same with keys for an HMAC between SK_d and SK_ei.
+    /// The same schedule with HMAC keys between SK_d and SK_ei.
     #[test]
     fn keys_of_an_hmac_come_before_those_of_the_cipher() {
         let keys = derive_for(Suite::Aes256Cbc(Sha2::Sha384), true);

@@ -1,37 +1,38 @@
 //! The IKEv2 engine (RFC 7296): all IKE SAs of one host, without sockets, clock or randomness of
 //! its own.
 //!
-//! # How to drive it
+//! # Driving the engine
 //!
-//! An [`Engine`]'s methods are of four kinds.
+//! An [`Engine`] has four kinds of methods.
 //!
 //! * **Commands**: [`Engine::initiate`], [`Engine::close`], [`Engine::shutdown`], [`Engine::bar`],
 //!   [`Engine::reconfigure`], [`Engine::renew`], [`Engine::rekey_child`], [`Engine::rekey_ike`],
-//!   [`Engine::open_child`], [`Engine::close_child`], [`Engine::release_child`], [`Engine::reauthenticate`], [`Engine::redirect`],
-//!   [`Engine::move_to`], [`Engine::probe`], [`Engine::hasten`], [`Engine::hand_over`], [`Engine::distribute`],
-//!   [`Engine::revoke`], [`Engine::answer_grant`], [`Engine::request_keys`], [`Engine::answer_request`],
-//!   [`Engine::tell_neighbours`], [`Engine::note_inbound`], [`Engine::set_wall_clock`], [`Engine::restore_leases`].
-//! * **Inputs**: [`Engine::handle_datagram`] for an IKE message that arrived (or [`Engine::ask_for_cookie`], where
-//!   [`Engine::sender`] says so),
-//!   [`Engine::handle_disconnected`] for a stream that is lost, [`Engine::handle_timeout`] when the
-//!   deadline came. They never fail; what happened is told by
-//!   events and [`Counters`].
+//!   [`Engine::open_child`], [`Engine::close_child`], [`Engine::release_child`],
+//!   [`Engine::reauthenticate`], [`Engine::redirect`], [`Engine::move_to`], [`Engine::probe`],
+//!   [`Engine::hasten`], [`Engine::hand_over`], [`Engine::distribute`], [`Engine::revoke`],
+//!   [`Engine::answer_grant`], [`Engine::request_keys`], [`Engine::answer_request`],
+//!   [`Engine::tell_neighbours`], [`Engine::note_inbound`], [`Engine::set_wall_clock`],
+//!   [`Engine::restore_leases`].
+//! * **Inputs**: [`Engine::handle_datagram`] for an IKE message that arrived (or
+//!   [`Engine::ask_for_cookie`], if [`Engine::sender`] asks for it),
+//!   [`Engine::handle_disconnected`] for a lost TCP connection, [`Engine::handle_timeout`] for an
+//!   expired deadline. Inputs never fail. Events and [`Counters`] report the outcome.
 //! * **Outputs**: [`Engine::poll_lease`], [`Engine::poll_transmit`], [`Engine::poll_event`],
-//!   [`Engine::poll_timeout`]. After every command or input, drain the first three in that order
-//!   and ask the last.
+//!   [`Engine::poll_timeout`]. After every command or input, drain the first three in that order,
+//!   then read the last.
 //! * **Getters**: everything else.
 //!
-//! # How it is made
+//! # Structure
 //!
-//! One IKE SA is a state machine whose states are structs (`sa`); what all exchanges have in common
-//! is in `window` (message IDs, retransmission), `keys` (the key schedule, as types), `cipher` and `exchange`
-//! (which payloads make up which message). Everything that is an extension has a file of its own in
-//! `extension`. Addresses that are lent to peers are in `pool`.
+//! One IKE SA is a state machine whose states are structs (`sa`). The parts that all exchanges
+//! share are in `window` (message IDs, retransmission), `keys` (the key schedule, as types),
+//! `cipher` and `exchange` (the payloads of each message). Every extension has a file of its own in
+//! `extension`. `pool` leases inner addresses to peers.
 //!
-//! **Invariants.** No message that fails its integrity check changes anything but a counter. Keys
-//! of children can only be made by `keys::ProvedKeys`, which exist only after the peer's AUTH
-//! verified. The responder never repeats a message on its own. What strangers cost is bounded in
-//! number and time.
+//! **Invariants.** A message that fails its integrity check changes nothing but a counter. Only
+//! `keys::ProvedKeys` can derive keys of child SAs, and they exist only after the peer's AUTH has
+//! been verified. The responder never retransmits on its own. The cost of unauthenticated peers is
+//! bounded in number and time.
 
 mod advice;
 mod attempt;

@@ -1,34 +1,35 @@
-//! What is acceptable, and picking from it (RFC 7296 sections 2.7 and 3.3).
+//! Acceptable algorithms, and picking from them (RFC 7296 sections 2.7 and 3.3).
 //!
-//! A menu has a course for each type of transform: those that are acceptable, the best first. Picking
-//! from a proposal takes the first acceptable transform of each course. A proposal that lacks a type
-//! of the menu is passed over, and so is one with a type that is not on it: what we do not understand
-//! we do not agree to. The one exception is NONE, which may stand for integrity beside an AEAD and
-//! for a key exchange where there is none.
+//! A menu has a course for each type of transform: the acceptable transforms, in order of
+//! preference. Picking from a proposal takes the first acceptable transform of each course. A
+//! proposal that lacks a type of the menu is skipped, and so is a proposal with a type that is not
+//! on the menu: we do not agree to anything that we do not understand. The one exception is NONE,
+//! which may stand for integrity with an AEAD, and for a key exchange where there is none.
 //!
-//! Any cipher of a proposal goes with any integrity transform of it, so suites stand in one proposal
-//! only if they have the same HMAC, or none: [`proposable`]. AEADs and others may never share one
-//! (section 3.3).
+//! Any cipher of a proposal combines with any integrity transform of the same proposal. Suites
+//! therefore share a proposal only if they have the same HMAC, or none: [`proposable`]. AEADs and
+//! other ciphers may never share a proposal (section 3.3).
 //!
-//! A key exchange beside the first one (RFC 9370) has a type of its own, which a peer that knows nothing
-//! of it has to pass over with the whole proposal. So where we can do without, a proposal with it is
-//! followed by one without: [`IkeMenu::parts`]. For a child it stands beside a group and never beside NONE.
+//! An additional key exchange (RFC 9370) has a transform type of its own. A peer that does not know
+//! this type skips the whole proposal. If the additional exchange is optional, a proposal with it
+//! is therefore followed by one without: [`IkeMenu::parts`]. For a child SA it accompanies a group
+//! and never NONE.
 
 use crate::config::Peer;
 use model::{Group, Kem, Suite};
 use wire::ike::{EsnId, GroupId, IntegrityId, PrfId, Proposal, Transform, TransformType};
 
-/// What is acceptable for an IKE SA, each the best first.
+/// Acceptable algorithms for an IKE SA, each in order of preference.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct IkeMenu {
     pub(crate) suites: Vec<Suite>,
     pub(crate) groups: Vec<Group>,
-    /// For an additional key exchange; `None`: it can do without.
+    /// Methods for an additional key exchange; `None` among them makes it optional.
     pub(crate) kems: Vec<Option<Kem>>,
 }
 
 impl IkeMenu {
-    /// What a peer allows.
+    /// Returns the algorithms that a peer allows.
     pub(crate) fn of(peer: &Peer) -> Self {
         Self {
             suites: peer.suites.clone(),
@@ -37,7 +38,8 @@ impl IkeMenu {
         }
     }
 
-    /// What any of the peers allows: who an initiator is comes out only in IKE_AUTH.
+    /// Returns the algorithms that any of the peers allows: the identity of an initiator is known
+    /// only in IKE_AUTH.
     pub(crate) fn of_all(peers: &[Peer]) -> Self {
         let mut menu = Self::default();
         for peer in peers {
@@ -48,8 +50,8 @@ impl IkeMenu {
         menu
     }
 
-    /// The same as it stands in proposals, one for each, the best first: all with an additional key
-    /// exchange before all without.
+    /// Splits the menu into one part per proposal, in order of preference: all parts with an
+    /// additional key exchange come before all without.
     pub(crate) fn parts(&self) -> Vec<Self> {
         let parts = parts(&self.suites, &self.kems).into_iter();
         let parts = parts.map(|(suites, kems)| Self {
@@ -61,20 +63,20 @@ impl IkeMenu {
     }
 }
 
-/// What is acceptable for an ESP SA, each the best first.
+/// Acceptable algorithms for an ESP SA, each in order of preference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EspMenu {
     pub(crate) suites: Vec<Suite>,
-    /// For a key exchange of its own; empty: its keys come from those of the IKE SA.
+    /// Groups for a key exchange of its own. Empty: its keys come from those of the IKE SA.
     pub(crate) groups: Vec<GroupId>,
-    /// For an additional key exchange after that; `None`: it can do without.
+    /// Methods for an additional key exchange after that; `None` among them makes it optional.
     pub(crate) kems: Vec<Option<Kem>>,
-    /// Whether extended sequence numbers are wanted. It can do without.
+    /// True if extended sequence numbers are wanted. They are optional.
     pub(crate) esn: bool,
 }
 
 impl EspMenu {
-    /// Without any key exchange, and without extended numbers.
+    /// Creates a menu without key exchanges and extended sequence numbers.
     #[cfg(test)]
     pub(crate) fn plain(suites: &[Suite]) -> Self {
         Self {
@@ -85,7 +87,8 @@ impl EspMenu {
         }
     }
 
-    /// What a peer allows of these groups. Where nothing is exchanged, nothing can be added to it.
+    /// Returns the algorithms that a peer allows with these groups. Without a key exchange, there
+    /// is no additional one either.
     pub(crate) fn of(peer: &Peer, groups: Vec<GroupId>) -> Self {
         let kems = match groups.is_empty() {
             true => vec![None],
@@ -99,7 +102,7 @@ impl EspMenu {
         }
     }
 
-    /// The same as it stands in proposals, as in [`IkeMenu::parts`].
+    /// Splits the menu into one part per proposal, as [`IkeMenu::parts`] does.
     pub(crate) fn parts(&self) -> Vec<Self> {
         let parts = parts(&self.suites, &self.kems).into_iter();
         let parts = parts.map(|(suites, kems)| Self {
@@ -112,7 +115,7 @@ impl EspMenu {
     }
 }
 
-/// Suites and methods by the proposals they stand in.
+/// Returns the suites and methods of each proposal.
 fn parts(suites: &[Suite], kems: &[Option<Kem>]) -> Vec<(Vec<Suite>, Vec<Option<Kem>>)> {
     let some: Vec<_> = kems.iter().copied().filter(Option::is_some).collect();
     let with = (!some.is_empty()).then_some(some);
@@ -133,7 +136,7 @@ fn add_new<T: Copy + PartialEq>(all: &mut Vec<T>, more: &[T]) {
     }
 }
 
-/// How the wire names a group.
+/// Returns the wire's number of a group.
 pub(crate) const fn group_id(group: Group) -> GroupId {
     match group {
         Group::X25519 => GroupId::CURVE25519,
@@ -144,17 +147,17 @@ pub(crate) const fn group_id(group: Group) -> GroupId {
     }
 }
 
-/// What the wire calls a group.
+/// Returns the group that a number on the wire stands for.
 pub(crate) fn group_named(id: GroupId) -> Option<Group> {
     Group::ALL.into_iter().find(|group| group_id(*group) == id)
 }
 
-/// The groups for a key exchange with a peer, the best first.
+/// Returns the groups for a key exchange with a peer, in order of preference.
 pub(crate) fn groups_of(peer: &Peer) -> Vec<GroupId> {
     peer.groups.iter().map(|group| group_id(*group)).collect()
 }
 
-/// How the wire names a method for an additional key exchange.
+/// Returns the wire's number of a method for an additional key exchange.
 pub(crate) const fn kem_id(kem: Kem) -> GroupId {
     match kem {
         Kem::MlKem512 => GroupId::ML_KEM_512,
@@ -163,7 +166,7 @@ pub(crate) const fn kem_id(kem: Kem) -> GroupId {
     }
 }
 
-/// The methods of additional key exchanges among transforms, in the order in which they take place
+/// Returns the methods for additional key exchanges among transforms, in the order of the exchanges
 /// (RFC 9370 section 2.2.2).
 pub(crate) fn kems_of(transforms: &[Transform]) -> Vec<Kem> {
     let additional = transforms.iter().filter(|one| one.kind.is_additional());
@@ -176,7 +179,7 @@ pub(crate) fn kems_of(transforms: &[Transform]) -> Vec<Kem> {
         .collect()
 }
 
-/// Suites by the proposals they stand in, which are ordered as their first suites are.
+/// Groups suites by proposal. Proposals are ordered by their first suites.
 pub(crate) fn proposable(suites: &[Suite]) -> Vec<Vec<Suite>> {
     let mut proposals: Vec<Vec<Suite>> = Vec::new();
     for &suite in suites {
@@ -190,16 +193,16 @@ pub(crate) fn proposable(suites: &[Suite]) -> Vec<Vec<Suite>> {
     proposals
 }
 
-/// What is acceptable in one proposal.
+/// Acceptable transforms of one proposal.
 pub(crate) struct Menu {
-    /// The transforms of each type, the best first.
+    /// The transforms of each type, in order of preference.
     courses: Vec<Vec<Transform>>,
-    /// The methods for additional key exchanges, of which one at least has to take place.
+    /// The methods for additional key exchanges. If there are any, at least one has to take place.
     kems: Vec<Kem>,
 }
 
 impl Menu {
-    /// For an IKE SA: what stands in one proposal.
+    /// Creates the menu of one proposal for an IKE SA.
     pub(crate) fn ike(part: &IkeMenu) -> Self {
         let suites = part.suites.iter();
         let mut courses = vec![suites.map(|&s| Transform::suite(s, false)).collect()];
@@ -211,8 +214,9 @@ impl Menu {
         Self { courses, kems }
     }
 
-    /// For an ESP SA: what stands in one proposal, suites without an IV on the wire first. Whoever wants
-    /// extended numbers "will usually include two ESN transforms" (RFC 7296 section 3.3.2).
+    /// Creates the menu of one proposal for an ESP SA, suites with implicit IV first. An initiator
+    /// that supports extended sequence numbers "will usually include two ESN transforms" (RFC 7296
+    /// section 3.3.2).
     pub(crate) fn esp(part: &EspMenu) -> Self {
         let suites = &part.suites;
         let forms = |&suite: &Suite| {
@@ -231,8 +235,8 @@ impl Menu {
         Self { courses, kems }
     }
 
-    /// The same with a key exchange of any of the groups, or none; or with one of them and an additional
-    /// one after it.
+    /// Adds a key exchange of any of the groups or none, or one of the groups followed by an
+    /// additional key exchange.
     pub(crate) fn exchanging(mut self, part: &EspMenu) -> Self {
         self.kems = part.kems.iter().copied().flatten().collect();
         let none = self.kems.is_empty().then_some(&GroupId::NONE);
@@ -242,7 +246,7 @@ impl Menu {
         self
     }
 
-    /// Everything on it. One additional key exchange is all that we ask for.
+    /// Returns all transforms of the menu. We request at most one additional key exchange.
     pub(crate) fn transforms(self) -> Vec<Transform> {
         let kems = self.kems.iter();
         let additional = kems.map(|kem| additional(TransformType::ADDKE1, Some(*kem)));
@@ -250,8 +254,8 @@ impl Menu {
         [self.courses.concat(), additional].concat()
     }
 
-    /// The best of each course that a proposal has; the cipher is the first. `None` if it is to be
-    /// passed over.
+    /// Picks the best transform of each course that a proposal has. The cipher is the first.
+    /// Returns `None` if the proposal has to be skipped.
     pub(crate) fn pick(&self, proposal: &Proposal) -> Option<Vec<Transform>> {
         let mut picked = Vec::new();
         for course in &self.courses {
@@ -275,7 +279,7 @@ impl Menu {
         Some(picked)
     }
 
-    /// A method, or NONE, for each of these types of additional key exchange.
+    /// Picks a method, or NONE, for each of these types of additional key exchange.
     fn pick_kems(&self, kinds: &[TransformType], proposal: &Proposal) -> Option<Vec<Transform>> {
         let methods = || self.kems.iter().copied().map(Some).chain([None]);
         let offered = |&kind: &TransformType| {
@@ -297,8 +301,9 @@ impl Menu {
     }
 }
 
-/// One of each list, the first ones if possible, and none of them twice but NONE: the choice "MUST NOT
-/// contain duplicated algorithms" (RFC 9370 section 2.2.1). There are seven lists of four at most.
+/// Picks one method of each list, the first ones if possible, and none twice except NONE: the
+/// choice "MUST NOT contain duplicated algorithms" (RFC 9370 section 2.2.1). There are at most
+/// seven lists of four.
 fn distinct(offered: &[Vec<Option<Kem>>], taken: &mut Vec<Kem>) -> Option<Vec<Option<Kem>>> {
     let Some((first, rest)) = offered.split_first() else {
         return Some(Vec::new());
@@ -315,12 +320,12 @@ fn distinct(offered: &[Vec<Option<Kem>>], taken: &mut Vec<Kem>) -> Option<Vec<Op
     })
 }
 
-/// The transform of an additional key exchange, or of none.
+/// Returns the transform of an additional key exchange, or NONE.
 fn additional(kind: TransformType, method: Option<Kem>) -> Transform {
     Transform::plain(kind, method.map_or(GroupId::NONE, kem_id).0)
 }
 
-/// The course of the HMAC that suites of one proposal share.
+/// Returns the course of the HMAC that the suites of one proposal share.
 fn integrity(suites: &[Suite]) -> Option<Vec<Transform>> {
     let first = suites.first().copied()?;
     Transform::integrity(first).map(|transform| vec![transform])

@@ -1,15 +1,15 @@
-//! The children that a peer may have: the first, which its role describes, more of the same kind (RFC 9611),
-//! those beside them, and the slots of licensed nodes.
+//! The child SAs that a peer may have: the first, which its role describes, further ones for the
+//! same traffic (RFC 9611), additional ones, and the slots of licensed nodes.
 
 use crate::config::{ChildPolicy, Peer, PeerRole, ZonePolicy};
 use model::{Mode, TrafficSelector};
 use std::time::Duration;
 use wire::ike::NotifyType;
 
-/// What is said of one child. What is said of the peer holds for all of them.
+/// Policy of one child SA. Settings of the peer apply to all of them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Policy<'p> {
-    /// `None` for the first.
+    /// Name of the child SA; `None` for the first.
     pub(crate) name: Option<&'p str>,
     pub(crate) local: &'p [TrafficSelector],
     pub(crate) remote: &'p [TrafficSelector],
@@ -21,9 +21,9 @@ pub(crate) struct Policy<'p> {
 }
 
 impl Peer {
-    /// Whether the IKE SA stays whose first child was refused so in IKE_AUTH: "the IKE SA is still created as
-    /// usual" (RFC 7296 section 1.2), and is of use if there are other children. Without an address there is
-    /// none of them either.
+    /// Returns true if the IKE SA stays up although its first child SA was refused with this notify
+    /// in IKE_AUTH: "the IKE SA is still created as usual" (RFC 7296 section 1.2). It is useful if
+    /// there are other child SAs. A missing inner address would prevent those too.
     pub(crate) fn goes_on_after(&self, refusal: NotifyType) -> bool {
         let of_first = matches!(
             refusal,
@@ -34,7 +34,8 @@ impl Peer {
         of_first && !self.children.is_empty()
     }
 
-    /// Its children, the first one first; none for a role without.
+    /// Returns the policies of its child SAs, the first one first. Roles without child SAs have
+    /// none.
     pub(crate) fn policies(&self) -> impl Iterator<Item = Policy<'_>> {
         let first = match &self.role {
             PeerRole::Vpn {
@@ -62,20 +63,20 @@ impl Peer {
         })
     }
 
-    /// Whether its IKE SA may move with all its children: MOBIKE "supports only tunnel mode IPsec SAs"
-    /// (RFC 4555 section 1.2), of which BEET is one but for the form of its packets.
+    /// Returns true if its IKE SA may move with all child SAs. MOBIKE "supports only tunnel mode
+    /// IPsec SAs" (RFC 4555 section 1.2); BEET is a tunnel except for the packet format.
     pub(crate) fn may_move(&self) -> bool {
         self.mobike && self.policies().all(|policy| policy.mode != Mode::Transport)
     }
 
-    /// One of them.
+    /// Returns the policy of one child SA.
     pub(crate) fn policy(&self, name: Option<&str>) -> Option<Policy<'_>> {
         self.policies().find(|policy| policy.name == name)
     }
 }
 
 impl<'p> Policy<'p> {
-    /// Another child of the same peer.
+    /// Returns the policy of an additional child SA of the same peer.
     fn beside(self, child: &'p ChildPolicy) -> Self {
         let ChildPolicy {
             name,

@@ -1,14 +1,14 @@
-//! Pools of addresses inside, and who has which (RFC 7296 section 2.19).
+//! Pools of inner addresses, and their leases (RFC 7296 section 2.19).
 //!
-//! An address belongs to an identity, not to an SA: two SAs of one identity, be it that one takes
-//! the place of the other or that both ends began at once, have the same one. It stays with the
-//! identity for a time after the last of them ended, and longer while nobody else needs it. Then
-//! that which has been free for the longest is lent anew. What was lent is lent by one pool only,
-//! even if another one has the same address.
+//! A lease belongs to an identity, not to an SA. Two SAs of one identity share the same address,
+//! whether one replaces the other or both ends initiated at once. The identity keeps the lease for
+//! a time after the last SA has ended, and longer while no other identity needs the address. Then
+//! the address that has been free for the longest time is leased again. An address is leased by one
+//! pool at a time, even if several pools contain it.
 //!
-//! [`Pools::poll`] tells what to remember. An SA cannot be used before its owner was told of the
-//! lease: both come out of the same call, so whoever keeps leases first and sends second never has
-//! an address in use that is not remembered.
+//! [`Pools::poll`] reports the lease changes to persist. An SA is usable only after the caller
+//! could poll its lease: one call produces both. A caller that persists leases before it sends
+//! packets therefore never has an address in use that is not persisted.
 
 use crypto::UnixTime;
 use model::{Identity, IkeSaId, InnerAddresses, Lease, LeaseChange, TrafficSelector};
@@ -17,20 +17,20 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// What a pool has.
+/// A pool of inner addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pool {
     /// Its name in the configuration.
     pub name: String,
-    /// The addresses to lend.
+    /// Addresses to lease.
     pub addresses: Vec<TrafficSelector>,
-    /// Addresses among them that are somebody's already.
+    /// Excluded addresses among them, which are in use elsewhere.
     pub reserved: Vec<IpAddr>,
-    /// Name servers to be told to who gets an address.
+    /// Name servers, announced to each lessee.
     pub dns: Vec<IpAddr>,
-    /// What is behind us, to be told to who gets an address. Empty: all that its tunnel may carry.
+    /// Subnets behind us, announced to each lessee. Empty: all that the child SA may carry.
     pub subnets: Vec<TrafficSelector>,
-    /// How long an address stays with an identity that does not use it.
+    /// Time for which an identity keeps an address that it does not use.
     pub lease: Duration,
 }
 
@@ -43,15 +43,15 @@ pub(crate) struct Pools {
     changes: VecDeque<LeaseChange>,
 }
 
-/// Which pool, and whose lease.
+/// Key of a lease: name of the pool, and identity.
 type Name = (String, Identity);
 
 #[derive(Default)]
 struct Held {
     addresses: InnerAddresses,
-    /// The IKE SAs whose children carry them.
+    /// IKE SAs whose child SAs carry the addresses.
     users: BTreeSet<IkeSaId>,
-    /// `None` while there is such an SA.
+    /// Time at which the addresses become free; `None` while an IKE SA uses them.
     free_from: Option<UnixTime>,
     lease: Duration,
 }
@@ -62,7 +62,7 @@ impl Pool {
         self.addresses.iter().any(inside) && !self.reserved.contains(&address)
     }
 
-    /// How many addresses of a family there are to lend.
+    /// Returns the number of addresses of a family that can be leased.
     pub fn size(&self, is_ipv4: bool) -> u128 {
         let ranges = self.of(is_ipv4);
         let all = ranges.map(|range| (bits(range.last) - bits(range.first)).saturating_add(1));
@@ -81,8 +81,8 @@ impl Pool {
 }
 
 impl Pools {
-    /// Lends an identity its addresses, for an IKE SA with it. `wanted` are the families, IPv4 and
-    /// IPv6. `None` if there is nothing left of what is wanted.
+    /// Leases addresses to an identity, for an IKE SA with it. `wanted` are the families, IPv4 and
+    /// IPv6. Returns `None` if no address of any wanted family is left.
     pub(crate) fn lend(
         &mut self,
         pool: &Pool,
@@ -112,7 +112,7 @@ impl Pools {
         Some(lent)
     }
 
-    /// An IKE SA is cloned: both carry what was lent.
+    /// Adds a clone of an IKE SA as a user of its lease.
     pub(crate) fn share(&mut self, sa: IkeSaId, clone: IkeSaId) {
         if let Some(name) = self.users.get(&sa).cloned()
             && let Some(held) = self.leases.get_mut(&name)
@@ -122,7 +122,7 @@ impl Pools {
         }
     }
 
-    /// An IKE SA is not up any more.
+    /// Releases the lease of an IKE SA that is no longer up.
     pub(crate) fn release(&mut self, sa: IkeSaId, today: UnixTime) {
         let Some(name) = self.users.remove(&sa) else {
             return;
@@ -137,8 +137,8 @@ impl Pools {
         }
     }
 
-    /// Takes up what was remembered. What was in use then is free when its time is over from now on:
-    /// nobody knows when it ended. `pools` are those there are.
+    /// Restores persisted leases. Leases that were in use then are kept for their full time from
+    /// now on, because the time of their last use is unknown. `pools` looks up a pool by name.
     pub(crate) fn restore<'p>(
         &mut self,
         leases: Vec<Lease>,
@@ -150,7 +150,8 @@ impl Pools {
             let name = (lease.pool, lease.identity);
             let mut addresses = InnerAddresses::default();
             for address in lease.addresses.iter() {
-                // Two owners were never written; whoever did that anyway is not believed.
+                // The engine never persists two owners of one address. The first one counts if the
+                // store says so anyway.
                 if let Entry::Vacant(nobodys) = self.owners.entry(address) {
                     nobodys.insert(name.clone());
                     addresses.set(address);
@@ -167,17 +168,17 @@ impl Pools {
         }
     }
 
-    /// The next thing to remember.
+    /// Returns the next change to persist.
     pub(crate) fn poll(&mut self) -> Option<LeaseChange> {
         self.changes.pop_front()
     }
 
-    /// Every lease.
+    /// Returns every lease.
     pub(crate) fn leases(&self) -> impl Iterator<Item = Lease> {
         self.leases.iter().map(|(name, held)| held.lease(name))
     }
 
-    /// The address that an identity has, or one that nobody has.
+    /// Returns the address that an identity has, or assigns a free one.
     fn provide(
         &mut self,
         pool: &Pool,
@@ -190,7 +191,7 @@ impl Pools {
             .get(name)
             .and_then(|held| held.addresses.of(is_ipv4));
         if let Some(address) = has {
-            // The pool may be another one by now.
+            // The pool may have changed.
             if pool.lends(address) {
                 return Some(address);
             }
@@ -204,7 +205,7 @@ impl Pools {
         Some(address)
     }
 
-    /// The lowest address that nobody has.
+    /// Returns the lowest address that is not leased.
     fn unused(&self, pool: &Pool, is_ipv4: bool) -> Option<IpAddr> {
         pool.of(is_ipv4).find_map(|range| {
             let mut candidate = range.first;
@@ -215,7 +216,8 @@ impl Pools {
         })
     }
 
-    /// Takes the address back that has been free for the longest, with its whole lease.
+    /// Ends the lease that has been free for the longest time, and returns its address. All
+    /// addresses of the lease become free.
     fn reclaim(&mut self, pool: &Pool, is_ipv4: bool, today: UnixTime) -> Option<IpAddr> {
         let free = self.leases.iter().filter_map(|(name, held)| {
             let since = held.free_from.filter(|since| *since <= today)?;
@@ -306,7 +308,7 @@ mod tests {
             .collect()
     }
 
-    /// What a store would hold after all that was told.
+    /// Applies all polled changes to `store`.
     fn remembered(pools: &mut Pools, store: &mut BTreeMap<Name, Lease>) {
         while let Some(change) = pools.poll() {
             match change {
@@ -334,7 +336,7 @@ mod tests {
         assert_eq!(texts(second), ["10.9.0.2", "fd00:9::2"]);
         pools.release(IkeSaId(1), now);
         assert_eq!(pools.lend(&pool, &who(1), BOTH, IkeSaId(3), now), first);
-        // Who asks for one family gets one.
+        // A request for one family gets one address.
         let third = pools.lend(&pool, &who(3), V4, IkeSaId(4), now);
         assert_eq!(texts(third), ["10.9.0.3"]);
     }
@@ -352,7 +354,7 @@ mod tests {
         assert_eq!(pools.lend(&pool, &who(2), V4, IkeSaId(4), much_later), None);
         let after = UnixTime(101 * DAY);
         assert_eq!(pools.lend(&pool, &who(2), V4, IkeSaId(5), after), first);
-        // And now it is not the first one's any more.
+        // The first identity has lost the address now.
         assert_eq!(pools.lend(&pool, &who(1), V4, IkeSaId(6), after), None);
     }
 
@@ -381,7 +383,7 @@ mod tests {
             ..pool(&["10.9.0.1/32", "10.9.0.2/32"])
         };
         assert_eq!(pools.lend(&another, &who(2), V4, IkeSaId(3), now), old);
-        // Two pools may have the same address; it is lent once.
+        // Two pools may contain the same address, which is leased once.
         assert_eq!(pools.lend(&another, &who(3), V4, IkeSaId(4), now), None);
     }
 
@@ -408,8 +410,8 @@ mod tests {
         assert_eq!((pool.size(true), pool.size(false)), (3, u128::MAX));
     }
 
-    /// A thousand steps of lending, ending, waiting, dying and coming back: no address ever has two
-    /// owners, and what the store holds is what is lent.
+    /// A thousand steps of leasing, releasing, waiting, crashing and restoring: no address ever has
+    /// two owners, and the store holds exactly the leases.
     #[test]
     fn whatever_happens_no_address_has_two_owners() {
         let pool = pool(&["10.9.0.0/30", "fd00:9::/125"]);

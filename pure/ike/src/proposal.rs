@@ -1,15 +1,15 @@
-//! Offering and choosing algorithms (RFC 7296 sections 2.7 and 3.3) with what [`crate::menu`] says is
-//! acceptable.
+//! Offering and choosing algorithms (RFC 7296 sections 2.7 and 3.3) from those that [`crate::menu`]
+//! declares acceptable.
 //!
-//! An offer has a proposal for each kind of suite, in our order. Choosing goes through the kinds in
-//! our order as well, and takes the first that any of the offered proposals has. Each kind is there
-//! twice where an additional key exchange is wanted and not required: `IkeMenu::parts`.
+//! An offer has a proposal for each kind of suite, in our order of preference. Choosing goes
+//! through the kinds in our order as well, and takes the first that any offered proposal has. Each
+//! kind occurs twice if an additional key exchange is optional: `IkeMenu::parts`.
 
 use crate::menu::{EspMenu, IkeMenu, Menu, group_id, kems_of};
 use model::{Group, Kem, Spi, Suite};
 use wire::ike::{EsnId, GroupId, Proposal, Protocol, Transform, TransformType};
 
-/// SPIs below are reserved (RFC 4303 section 2.1).
+/// Smallest usable SPI (RFC 4303 section 2.1 reserves those below).
 const FIRST_SPI: u32 = 256;
 
 /// A choice for an IKE SA.
@@ -17,9 +17,9 @@ const FIRST_SPI: u32 = 256;
 pub(crate) struct IkeChoice {
     pub(crate) suite: Suite,
     pub(crate) group: Group,
-    /// The key exchanges besides, in their order.
+    /// The additional key exchanges, in their order.
     pub(crate) kems: Vec<Kem>,
-    /// What to answer.
+    /// Proposal to answer with.
     pub(crate) answer: Proposal,
 }
 
@@ -28,26 +28,26 @@ pub(crate) struct IkeChoice {
 pub(crate) struct EspChoice {
     pub(crate) suite: Suite,
     pub(crate) implicit_iv: bool,
-    /// Whether sequence numbers are extended.
+    /// True if sequence numbers are extended.
     pub(crate) esn: bool,
-    /// The key exchange that makes its keys fresh, if there is one.
+    /// Group of the child SA's own key exchange, if there is one.
     pub(crate) group: Option<GroupId>,
-    /// The key exchanges after it, in their order.
+    /// The additional key exchanges after it, in their order.
     pub(crate) kems: Vec<Kem>,
-    /// Where its sender receives.
+    /// SPI on which the sender of the proposal receives.
     pub(crate) peer_spi: Spi,
-    /// What to answer.
+    /// Proposal to answer with.
     pub(crate) answer: Proposal,
 }
 
-/// What we offer for an IKE SA: any of our suites with any of our groups.
+/// Returns our offer for an IKE SA: any of our suites with any of our groups.
 pub(crate) fn offer_ike(menu: &IkeMenu) -> Vec<Proposal> {
     offer(Protocol::IKE, &[], menu.parts().iter().map(Menu::ike))
 }
 
-/// What we offer for an ESP SA: each suite, an AEAD without an IV on the wire if the peer can; and
-/// any of the groups, or none, unless an additional key exchange is to follow; and extended numbers, if
-/// they are wanted.
+/// Returns our offer for an ESP SA: each suite, with an implicit IV preferred for AEADs; any of the
+/// groups, or none unless an additional key exchange has to follow; and extended sequence numbers,
+/// if wanted.
 pub(crate) fn offer_esp(menu: &EspMenu, spi: Spi) -> Vec<Proposal> {
     let parts = menu.parts();
     let menus = parts.iter().map(|part| match part.groups.is_empty() {
@@ -57,15 +57,15 @@ pub(crate) fn offer_esp(menu: &EspMenu, spi: Spi) -> Vec<Proposal> {
     offer(Protocol::ESP, &spi.0.to_be_bytes(), menus)
 }
 
-/// What we offer for the successor of an IKE SA (RFC 7296 section 2.18): as for the first one, with
-/// the SPI that it is to have on our side.
+/// Returns our offer for the successor of an IKE SA (RFC 7296 section 2.18): as for the first one,
+/// with our SPI of the successor.
 pub(crate) fn offer_successor(menu: &IkeMenu, spi: u64) -> Vec<Proposal> {
     let menus = menu.parts();
     let menus = menus.iter().map(Menu::ike);
     offer(Protocol::IKE, &spi.to_be_bytes(), menus)
 }
 
-/// Chooses from an initiator's offer.
+/// Chooses from an initiator's offer for an IKE SA.
 pub(crate) fn choose_ike(offered: &[Proposal], allowed: &IkeMenu) -> Option<IkeChoice> {
     allowed.parts().iter().find_map(|part| {
         let menu = Menu::ike(part);
@@ -82,7 +82,7 @@ pub(crate) fn choose_ike(offered: &[Proposal], allowed: &IkeMenu) -> Option<IkeC
     })
 }
 
-/// Chooses from an initiator's offer; `spi` is where we shall receive.
+/// Chooses from an initiator's offer for an ESP SA; `spi` is the SPI on which we shall receive.
 pub(crate) fn choose_esp(offered: &[Proposal], allowed: &EspMenu, spi: Spi) -> Option<EspChoice> {
     allowed.parts().iter().find_map(|part| {
         let mut offered = offered.iter();
@@ -107,7 +107,7 @@ pub(crate) fn choose_esp(offered: &[Proposal], allowed: &EspMenu, spi: Spi) -> O
     })
 }
 
-/// Chooses from an initiator's offer for a successor; gives the initiator's SPI as well.
+/// Chooses from an initiator's offer for a successor. Returns the initiator's SPI as well.
 pub(crate) fn choose_successor(
     offered: &[Proposal],
     allowed: &IkeMenu,
@@ -122,8 +122,8 @@ pub(crate) fn choose_successor(
     Some((choice, *theirs))
 }
 
-/// Checks a responder's choice from [`offer_ike`]: one proposal that we offered, one transform of
-/// each type, all of them offered in it.
+/// Checks a responder's choice from [`offer_ike`]: one proposal that we offered, with one transform
+/// of each type, all of which we offered.
 pub(crate) fn check_ike(answered: &[Proposal], offered: &IkeMenu) -> Option<IkeChoice> {
     let [proposal] = answered else { return None };
     let offered = offered_as(proposal, offered.parts())?;
@@ -140,7 +140,7 @@ pub(crate) fn check_esp(answered: &[Proposal], offered: &EspMenu) -> Option<EspC
     (!lacks && is_final(proposal, &choice.answer)).then_some(choice)
 }
 
-/// Checks a responder's choice from [`offer_successor`]; gives the responder's SPI as well.
+/// Checks a responder's choice from [`offer_successor`]. Returns the responder's SPI as well.
 pub(crate) fn check_successor(
     answered: &[Proposal],
     offered: &IkeMenu,
@@ -150,7 +150,7 @@ pub(crate) fn check_successor(
     Some((check_ike(&[bare], offered)?, theirs))
 }
 
-/// A proposal for a successor as one for a first IKE SA, and the SPI it had.
+/// Converts a proposal for a successor into one for a first IKE SA, and returns its SPI.
 fn without_spi(proposal: &Proposal) -> Option<(Proposal, u64)> {
     let spi = u64::from_be_bytes(proposal.spi.as_slice().try_into().ok()?);
     let bare = Proposal {
@@ -160,7 +160,7 @@ fn without_spi(proposal: &Proposal) -> Option<(Proposal, u64)> {
     (spi != 0).then_some((bare, spi))
 }
 
-/// A proposal for each menu, numbered from 1.
+/// Creates a proposal for each menu, numbered from 1.
 fn offer(protocol: Protocol, spi: &[u8], menus: impl Iterator<Item = Menu>) -> Vec<Proposal> {
     let proposals = menus.zip(1..).map(|(menu, number)| Proposal {
         number,
@@ -171,7 +171,7 @@ fn offer(protocol: Protocol, spi: &[u8], menus: impl Iterator<Item = Menu>) -> V
     proposals.collect()
 }
 
-/// What stood in the proposal whose number an answer repeats.
+/// Returns the part that we offered under the number of the answered proposal.
 fn offered_as<T>(answered: &Proposal, proposals: Vec<T>) -> Option<T> {
     let place = usize::from(answered.number).checked_sub(1)?;
     proposals.into_iter().nth(place)
@@ -185,7 +185,7 @@ fn names_group(transform: &&Transform) -> bool {
     is_group(transform) && transform.id != GroupId::NONE.0
 }
 
-/// The suite whose cipher was picked, and whether its IV is implicit.
+/// Returns the suite whose cipher was picked, and true if its IV is implicit.
 fn suite_of(picked: &[Transform], suites: &[Suite]) -> Option<(Suite, bool)> {
     let cipher = picked.first()?;
     suites.iter().find_map(|&suite| {
@@ -196,7 +196,7 @@ fn suite_of(picked: &[Transform], suites: &[Suite]) -> Option<(Suite, bool)> {
     })
 }
 
-/// The group among the picked transforms.
+/// Returns the group among the picked transforms.
 fn group_of(picked: &[Transform], allowed: &[Group]) -> Option<Group> {
     let taken = |group: &&Group| picked.contains(&Transform::group(group_id(**group)));
     allowed.iter().find(taken).copied()
@@ -217,7 +217,8 @@ fn answer(proposal: &Proposal, spi: Vec<u8>, transforms: Vec<Transform>) -> Prop
     }
 }
 
-/// An answer leaves no choice open, and has no additional key exchange but the one we ask for.
+/// Returns true if an answer leaves no choice open, and has no additional key exchange other than
+/// the one we request.
 fn is_final(answered: &Proposal, picked: &Proposal) -> bool {
     let asked = |one: &Transform| !one.kind.is_additional() || one.kind == TransformType::ADDKE1;
     answered.transforms.len() == picked.transforms.len() && answered.transforms.iter().all(asked)

@@ -1,11 +1,13 @@
-//! Another configuration for a running engine.
+//! Reconfiguration of a running engine.
 //!
-//! An IKE SA remembers its peer by name, so no change of the list can make it belong to somebody
-//! else. What was agreed with a peer stays as long as the new configuration asks for the same: such
-//! SAs do not notice. Where it asks for something else they are deleted, in an orderly way and with
-//! their children, and it is for our owner to begin anew. A child beside the first that is gone or
-//! carries something else is deleted alone, a slot that is gone as well. Other licences take new keys of the children and no more. So are those whose peer has proved itself by
-//! a certificate that is revoked now; anything else about certificates was settled when they began.
+//! An IKE SA refers to its peer by name, so no change of the peer list can assign the SA to another
+//! peer. An SA stays up, without interruption, if its negotiated terms still match the new
+//! configuration. Otherwise the engine deletes it in an orderly way, with its child SAs, and the
+//! caller decides when to initiate again. An additional child SA that is gone from the
+//! configuration, or has other selectors or another mode, is deleted alone, and so is a removed
+//! slot. Changed licences cause a rekey of the child SAs. An IKE SA is also deleted if the
+//! certificate that authenticated its peer is now revoked. Other certificate checks apply only when
+//! an IKE SA is established.
 
 use crate::bad_proof::BadProof;
 use crate::config::{Config, Peer};
@@ -17,8 +19,8 @@ use model::{IkeSaId, Instant};
 
 /// Commands.
 impl Engine {
-    /// Works by another configuration from now on; gives the names of the peers whose terms
-    /// changed. Ports stay as they are: sockets are bound to them.
+    /// Replaces the configuration. Returns the names of the peers whose terms changed. The NAT-T
+    /// port stays, because sockets are bound to it.
     pub fn reconfigure(&mut self, config: Config, now: Instant) -> Vec<String> {
         let natt_port = self.config.natt_port;
         let old = std::mem::replace(
@@ -51,19 +53,19 @@ impl Engine {
             let peer = config.peer(peer);
             peer.is_some_and(|peer| peer.policy(Some(child)).is_some())
         });
-        // Times to wait may have changed.
+        // Timers may have changed.
         for (id, sa) in &self.sas {
             self.timeline.set(*id, sa.poll_timeout(&self.config));
         }
         changed
     }
 
-    /// Deletes an IKE SA and its children because what was agreed is no longer wanted.
+    /// Deletes an IKE SA and its child SAs because the negotiated terms are no longer wanted.
     pub fn renew(&mut self, sa: IkeSaId, now: Instant) {
         self.close_for(sa, DownReason::Reconfigured, now);
     }
 
-    /// Children beside the first come and go one by one, and so do those that carry something else now.
+    /// Deletes additional child SAs and slots that are gone or whose terms changed.
     fn renew_children(&mut self, before: &Peer, now: Instant) {
         let Some(after) = self.config.peer(&before.name) else {
             return;
@@ -84,7 +86,7 @@ impl Engine {
         self.drop_children(&before.name, &outdated, now);
     }
 
-    /// Children whose licences are others now get new keys.
+    /// Rekeys child SAs whose licences changed.
     fn relicense(&mut self, before: &Peer, now: Instant) {
         let after = self.config.peer(&before.name);
         let same = |after: &Peer| (&after.role, &after.slots) == (&before.role, &before.slots);

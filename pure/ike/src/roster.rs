@@ -1,15 +1,15 @@
-//! Which IKE SAs there are with each peer: found without a look at those with all others.
+//! Index of the IKE SAs with each peer, so that a lookup does not scan all SAs.
 
 use crate::sa::Core;
 use model::IkeSaId;
 use std::collections::BTreeMap;
 
-/// The SAs of each peer, by its name in the configuration. There is one, or for a moment two.
+/// IDs of the SAs of each peer, by its name in the configuration. Usually one, briefly two.
 #[derive(Default)]
 pub(crate) struct Roster(BTreeMap<String, Vec<IkeSaId>>);
 
 impl Roster {
-    /// Enters an SA whose peer is known; it may be there already.
+    /// Adds an SA whose peer is known, unless it is there already.
     pub(crate) fn enter(&mut self, core: &Core) {
         let Some(peer) = &core.peer else {
             return;
@@ -21,7 +21,7 @@ impl Roster {
         }
     }
 
-    /// Forgets an SA that is gone.
+    /// Removes an SA that is gone.
     pub(crate) fn leave(&mut self, core: &Core) {
         let Some(peer) = &core.peer else {
             return;
@@ -35,7 +35,7 @@ impl Roster {
         }
     }
 
-    /// The SAs with a peer.
+    /// Returns the SAs with a peer.
     pub(crate) fn with(&self, peer: &str) -> impl Iterator<Item = IkeSaId> + '_ {
         self.0.get(peer).into_iter().flatten().copied()
     }

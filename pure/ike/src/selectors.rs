@@ -1,13 +1,13 @@
-//! Narrowing traffic selectors (RFC 7296 section 2.9): what is agreed lies inside what was offered
-//! and inside the policy, and nothing else is ever agreed.
+//! Narrowing of traffic selectors (RFC 7296 section 2.9): only traffic within both the offer and
+//! the policy is ever negotiated.
 
 use model::TrafficSelector;
 
-/// More selectors than this are not answered; the rest of the traffic is simply not agreed.
+/// Maximum number of selectors in an answer. Traffic of further selectors is not negotiated.
 const MAX_SELECTORS: usize = 64;
 
-/// The parts of the offer that the policy allows, without those that another one covers and those that
-/// no packet matches. Empty if there are none.
+/// Returns the parts of the offer that the policy allows, without those that another one covers and
+/// those that no packet matches. Empty if there are none.
 pub(crate) fn narrow(
     offered: &[TrafficSelector],
     policy: &[TrafficSelector],
@@ -30,14 +30,14 @@ pub(crate) fn narrow(
     agreed
 }
 
-/// Whether an answer says nothing that was not offered, and says something.
+/// Returns true if an answer is not empty and lies within the offer.
 pub(crate) fn is_narrowed(answer: &[TrafficSelector], offered: &[TrafficSelector]) -> bool {
     let inside = |part: &TrafficSelector| offered.iter().any(|offer| covers(offer, part));
     !answer.is_empty() && answer.iter().all(inside)
 }
 
-/// Whether an SA of these selectors can carry anything: one of each end is of the same family and
-/// protocol as one of the other end.
+/// Returns true if an SA with these selectors can carry packets: a local and a remote selector have
+/// the same family and a common protocol.
 pub(crate) fn can_carry(local: &[TrafficSelector], remote: &[TrafficSelector]) -> bool {
     let matchable = |selectors: &&TrafficSelector| selectors.is_matchable();
     let mut local = local.iter().filter(matchable);
@@ -75,7 +75,7 @@ mod tests {
         assert!(narrow(&prefixes(&["172.16.0.0/12"]), &policy).is_empty());
     }
 
-    /// An initiator may put the packet that began it all first (section 2.9).
+    /// An initiator may put the packet that triggered the negotiation first (section 2.9).
     #[test]
     fn a_specific_first_selector_is_absorbed() {
         let mut packet = prefix("10.1.2.3/32");
@@ -111,8 +111,8 @@ mod tests {
         }
     }
 
-    /// RFC 7296 section 3.13.1: "For protocols for which port is undefined (including protocol 0) [...]
-    /// this field MUST be zero".
+    /// RFC 7296 section 3.13.1: "For protocols for which port is undefined (including protocol 0)
+    /// [...] this field MUST be zero".
     #[test]
     fn a_selector_that_no_packet_matches_is_left_out() {
         let policy = prefixes(&["10.0.0.0/8"]);
@@ -124,7 +124,7 @@ mod tests {
             assert_eq!(narrow(&both, &policy), slice::from_ref(&echo));
             assert_eq!(narrow(slice::from_ref(&alive), &policy), [alive]);
         }
-        // With the protocol from the policy it is one of TCP.
+        // With the protocol of the policy, the selector is one of TCP.
         let any = ranged(0, 80..=80);
         let web = narrow(&[any], &[ranged(6, 0..=u16::MAX)]);
         assert_eq!(web, [ranged(6, 80..=80)]);

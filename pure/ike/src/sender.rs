@@ -1,32 +1,34 @@
-//! The senders of messages, judged before the messages are read: which are handled at once, and which wait in which place.
+//! Classification of message senders, before the messages are read: a message is handled at once,
+//! or waits in one of two queues.
 //!
-//! A first message from an address that may be forged costs an octet to send and a key agreement to answer. A
-//! message that shows that its sender receives at its address is scarce, so it never waits behind those
-//! that do not. Once cookies are wanted the others need no place at all: their answer is one MAC over what stands in
-//! the datagram (RFC 7296 section 2.6).
+//! A first message with a possibly forged source address is cheap to send and costs a key agreement
+//! to answer. A message from a verified address is scarce, so it never waits behind unverified
+//! ones. Once cookies are required, unverified messages need no queue at all: the answer is one MAC
+//! over fields of the datagram (RFC 7296 section 2.6).
 
 use crate::Engine;
 use crate::engine::own_spi;
 use model::{Instant, Origin, Path, Transmit};
 use wire::ike::{First, Header};
 
-/// What is known of a message's sender.
+/// Classification of a message's sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sender {
-    /// The message belongs to an IKE SA that is up, or to none: nothing to wait for.
+    /// The message belongs to an IKE SA that is up, or to none. It need not wait.
     Settled,
-    /// The sender has proved no identity, but receives at its address: the message has a cookie, belongs to a
-    /// half-open IKE SA, or came in a stream.
+    /// The sender is not authenticated, but receives at its source address: the message has a
+    /// cookie, belongs to a half-open IKE SA, or came over TCP.
     Reachable,
-    /// The message begins an IKE SA, and its address may be forged.
+    /// The message begins an IKE SA, and its source address may be forged.
     Unverified,
-    /// The same, and so many IKE SAs are half open that it has to come again with a cookie
+    /// The same, and so many IKE SAs are half open that the initiator has to return a cookie
     /// ([`Engine::ask_for_cookie`]).
     Unpaid,
 }
 
 impl Engine {
-    /// Judges a message that [`Engine::handle_datagram`] has not got yet.
+    /// Classifies the sender of a message that has not been passed to [`Engine::handle_datagram`]
+    /// yet.
     pub fn sender(&self, path: Path, octets: &[u8], now: Instant) -> Sender {
         let Ok(header) = Header::peek(octets) else {
             return Sender::Settled;
@@ -51,7 +53,8 @@ impl Engine {
         }
     }
 
-    /// Handles a message that is [`Sender::Unpaid`]. Gives the answer, which nothing else has to be sent before.
+    /// Handles a message of a [`Sender::Unpaid`] sender. Returns the answer, which may be sent
+    /// before all other output.
     pub fn ask_for_cookie(&mut self, path: Path, octets: &[u8], now: Instant) -> Option<Transmit> {
         self.out.counters.received += 1;
         let others = self.out.transmits.len();
@@ -59,7 +62,8 @@ impl Engine {
         self.out.transmits.split_off(others).pop_front()
     }
 
-    /// One that was answered before, or is our own, is asked for nothing.
+    /// Returns true if an initiator has to return a cookie. Messages that were answered before, or
+    /// are our own, need none.
     fn is_unpaid(&self, path: Path, spi_i: u64) -> bool {
         let origin = Origin::new(path.remote.ip(), &self.config.addresses_of_peers);
         self.half_open.is_crowded(origin, &self.config.limits)

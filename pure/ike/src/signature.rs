@@ -1,18 +1,18 @@
 //! Proofs of identity by signature (RFC 7296 section 2.15, RFC 7427, RFC 8420): with the key of a
-//! certificate, or with one that the other end knows already (RFC 7670).
+//! certificate, or with a raw public key that the other end knows already (RFC 7670).
 //!
 //! ```text
 //! AUTH = length (1) | AlgorithmIdentifier | signature over the claim's octets
 //! ```
 //!
-//! A peer that names no hash algorithms knows only the methods from before RFC 7427, as Windows and Apple's
-//! systems do: with it ECDSA is used as in RFC 4754, where curve and hash go together and AUTH is the
-//! signature alone. RSA of that time means SHA-1, and is refused.
+//! A peer that names no hash algorithms knows only the methods from before RFC 7427, as the systems
+//! of Windows and Apple do. With such a peer, ECDSA is used as in RFC 4754: the curve determines
+//! the hash, and AUTH is the signature alone. RSA of that time means SHA-1, and is refused.
 //!
-//! The private key is not ours: whoever owns the engine lends a [`Signer`]. What is verified comes
-//! in an order that tells strangers nothing about who is configured here: the chain, the name, the
-//! signature, and only then whose peer that is. Without a chain there is nothing that could be told
-//! of: whatever is wrong then is answered alike.
+//! The engine never holds the private key: the caller provides a [`Signer`]. Verification runs in
+//! an order that does not reveal the configured identities to unknown peers: the chain, the name,
+//! the signature, and only then the lookup of the peer. Without a chain, every failure gets the
+//! same answer.
 
 use crate::auth::{Claim, PeerProved};
 use crate::bad_proof::BadProof;
@@ -44,22 +44,22 @@ pub trait Signer: Debug + Send + Sync {
     fn sign(&self, octets: &[u8]) -> Option<Vec<u8>>;
 }
 
-/// What we prove our identity with.
+/// Credential that proves our identity.
 #[derive(Clone, Debug)]
 pub struct Credential {
-    /// Our certificate in DER, then the intermediates up to a CA that peers trust. Empty if all
-    /// peers that we sign for know our key.
+    /// Our certificate in DER, followed by the intermediates up to a CA that peers trust. Empty if
+    /// all peers that authenticate us by signature know our raw public key.
     pub chain: Vec<Vec<u8>>,
     /// Our public key.
     pub key: RawKey,
-    /// What the key is for.
+    /// Signature algorithm of the key.
     pub algorithm: SignatureAlgorithm,
-    /// The key.
+    /// Signer with the private key.
     pub signer: Arc<dyn Signer>,
 }
 
 impl Credential {
-    /// The CERT payloads and our AUTH for a peer. `None` if the key cannot be used.
+    /// Returns the CERT payloads and our AUTH for a peer, or `None` if the key cannot be used.
     pub(crate) fn prove(
         &self,
         method: AuthMethod,
@@ -79,7 +79,8 @@ impl Credential {
         Some((self.certificates(peer), Authentication { method, data }))
     }
 
-    /// Whose our key is; or to who knows that, which one it is.
+    /// Returns the CERT payloads: our certificate chain, or our raw public key for a peer that has
+    /// it configured.
     fn certificates(&self, peer: &Peer) -> Vec<Payload> {
         let (encoding, all) = match &peer.key {
             None => (CertificateEncoding::X509_SIGNATURE, self.chain.clone()),
@@ -92,8 +93,9 @@ impl Credential {
         all.into_iter().map(payload).collect()
     }
 
-    /// The method by which the sender of a message of IKE_SA_INIT verifies our signature: a list of
-    /// hash algorithms "implicitly indicates support of the new" one (RFC 7427 section 4).
+    /// Returns the method by which the sender of an IKE_SA_INIT message verifies our signature. A
+    /// list of hash algorithms "implicitly indicates support of the new" method (RFC 7427 section
+    /// 4).
     pub(crate) fn method(&self, message: &Message) -> Result<AuthMethod, NotVerified> {
         let kind = self.key.key().kind;
         let Some(hashes) = find_notify(message, NotifyType::SIGNATURE_HASH_ALGORITHMS) else {
@@ -108,27 +110,27 @@ impl Credential {
     }
 }
 
-/// Why a peer cannot verify what we sign.
+/// Reason for which a peer cannot verify our signatures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotVerified {
-    /// Ours is not among the hash algorithms that it names.
+    /// The peer does not name the hash algorithm of our key.
     #[error(
         "the peer does not verify signatures of our key's kind, {0} (RFC 7427): issue our certificate for a key of a kind that it verifies, or use a `psk`"
     )]
     OtherHashes(KeyKind),
-    /// It names none.
+    /// The peer names no hash algorithms.
     #[error(
         "the peer does not verify signatures of our key's kind, {0}: it names no hash algorithms (RFC 7427), so it knows ECDSA alone; issue our certificate for a key of ECDSA P-256 or P-384, or use a `psk`"
     )]
     NoHashes(KeyKind),
 }
 
-/// Whether signatures by a method are verified here.
+/// Returns true if we verify signatures of a method.
 pub(crate) fn is_verified(method: AuthMethod) -> bool {
     method.is_signature() && method != AuthMethod::RSA_SIGNATURE
 }
 
-/// The method from before RFC 7427 that goes with a key.
+/// Returns the method from before RFC 7427 for a kind of key.
 const fn by_curve(kind: KeyKind) -> Option<AuthMethod> {
     match kind {
         KeyKind::P256 => Some(AuthMethod::ECDSA_P256),
@@ -137,7 +139,8 @@ const fn by_curve(kind: KeyKind) -> Option<AuthMethod> {
     }
 }
 
-/// What IKE_SA_INIT says about signatures, if anybody here proves itself by them.
+/// Returns the notify for IKE_SA_INIT that lists our hash algorithms, if any peer authenticates by
+/// signature.
 pub(crate) fn announcement(config: &Directory) -> Option<Payload> {
     let hashes = [SHA2_256, SHA2_384, SHA2_512, IDENTITY];
     let hashes = hashes.map(u16::to_be_bytes).concat();
@@ -145,7 +148,7 @@ pub(crate) fn announcement(config: &Directory) -> Option<Payload> {
     signing.then(|| notify(NotifyType::SIGNATURE_HASH_ALGORITHMS, hashes))
 }
 
-/// In which ways some peers prove themselves by signatures.
+/// The kinds of signatures by which peers authenticate.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Signing {
     pub(crate) certificates: bool,
@@ -153,7 +156,7 @@ pub(crate) struct Signing {
 }
 
 impl Signing {
-    /// Those of these peers.
+    /// Returns the kinds that these peers use.
     pub(crate) fn of(peers: &[Peer]) -> Self {
         let signs = |by_key: bool| {
             let mut signing = peers.iter().filter(|peer| peer.psk.is_none());
@@ -166,8 +169,8 @@ impl Signing {
     }
 }
 
-/// CERTREQ: the CAs we believe, if one of these peers proves itself by them; and that we verify with
-/// a key alone, if one of them does that.
+/// Returns the CERTREQ payloads: the trusted CAs, if one of these peers authenticates by
+/// certificate, and an empty one for raw public keys, if one of them uses those.
 pub(crate) fn requests(config: &Config, signing: Signing) -> Vec<Payload> {
     let request = |encoding, data| Payload::CertificateRequest { encoding, data };
     let authorities = config.trust.authorities().iter();
@@ -179,8 +182,8 @@ pub(crate) fn requests(config: &Config, signing: Signing) -> Vec<Payload> {
     certificates.into_iter().chain(key).collect()
 }
 
-/// Checks that a message proves its sender's claim by a signature: with the key of the certificates in
-/// it, or if there are none with the one that the sender is `known` by.
+/// Verifies the signature that proves the sender's claim. The key is that of the certificates in
+/// the message or, without any, the `known` key of the sender.
 pub(crate) fn verify(
     claim: &Claim<'_>,
     proof: &Authentication,
@@ -197,7 +200,7 @@ pub(crate) fn verify(
     verified.map(|()| PeerProved::by_signature())
 }
 
-/// Whether a peer may prove itself as this message does, which is about a signature.
+/// Returns `Ok` if a peer may authenticate as this message does, which has a signature.
 pub(crate) fn is_expected(peer: &Peer, message: &Message) -> Result<(), BadProof> {
     match (&peer.psk, &peer.key) {
         (Some(_), _) => Err(BadProof::SharedKeyExpected),
@@ -208,7 +211,8 @@ pub(crate) fn is_expected(peer: &Peer, message: &Message) -> Result<(), BadProof
     }
 }
 
-/// What a peer without a secret has to prove itself by, and does not.
+/// Returns the error for a peer without pre-shared key that did not authenticate in the required
+/// way.
 pub(crate) const fn missed(peer: &Peer, method: AuthMethod) -> BadProof {
     match (method, &peer.key) {
         (AuthMethod::RSA_SIGNATURE, _) => BadProof::OldRsa,
@@ -217,7 +221,7 @@ pub(crate) const fn missed(peer: &Peer, method: AuthMethod) -> BadProof {
     }
 }
 
-/// Whether a message has certificates.
+/// Returns true if a message has certificates.
 pub(crate) fn is_certified(message: &Message) -> bool {
     !chain(message).is_empty()
 }
@@ -240,8 +244,9 @@ fn by_certificate(
     is_signed(claim, proof, &key)
 }
 
-/// The sender need not send its key: we have it. Whoever is not known costs as much work, with the key
-/// that it sends or with ours, and is not believed whatever comes of it.
+/// Verifies with a raw public key. The sender need not send its key, because it is configured here.
+/// An unknown sender causes the same work, with the key that it sends or with ours, and is rejected
+/// in any case.
 fn by_key(
     claim: &Claim<'_>,
     proof: &Authentication,
@@ -263,7 +268,7 @@ fn by_key(
     }
 }
 
-/// Whether the owner of a key signed the claim.
+/// Returns `Ok` if the claim was signed with this key.
 fn is_signed(claim: &Claim<'_>, proof: &Authentication, key: &PublicKey) -> Result<(), BadProof> {
     if proof.method != AuthMethod::DIGITAL_SIGNATURE {
         return is_signed_by_curve(claim, proof, key);
@@ -273,7 +278,7 @@ fn is_signed(claim: &Claim<'_>, proof: &Authentication, key: &PublicKey) -> Resu
         .split_at_checked(usize::from(*length))
         .ok_or(BadProof::UnknownSignature)?;
     let algorithm = named(algorithm).ok_or(BadProof::UnknownSignature)?;
-    // Its owner says of what kind the key is: nobody is talked into another.
+    // The key determines its algorithm, so an attacker cannot substitute another one.
     if algorithm.kind() != key.kind {
         return Err(BadProof::UnknownSignature);
     }
@@ -283,8 +288,9 @@ fn is_signed(claim: &Claim<'_>, proof: &Authentication, key: &PublicKey) -> Resu
     }
 }
 
-/// The same by a method from before RFC 7427. A peer may use it that could do better: "different algorithms
-/// can be used in different directions" (section 4), and the hash is no worse.
+/// The same for a method from before RFC 7427. A peer may use it even if it supports the new one:
+/// "different algorithms can be used in different directions" (section 4), and the hash is no
+/// weaker.
 fn is_signed_by_curve(
     claim: &Claim<'_>,
     proof: &Authentication,
@@ -299,7 +305,7 @@ fn is_signed_by_curve(
     }
 }
 
-/// The certificates that a peer has proved itself by with a message, which may be revoked later.
+/// Returns the certificates that authenticated a peer with a message. They may be revoked later.
 pub(crate) fn proved_by(peer: &Peer, message: &Message) -> Vec<Vec<u8>> {
     match (&peer.psk, &peer.key) {
         (None, None) => chain(message),
@@ -307,20 +313,21 @@ pub(crate) fn proved_by(peer: &Peer, message: &Message) -> Vec<Vec<u8>> {
     }
 }
 
-/// What a refusal tells the peer beside AUTHENTICATION_FAILED, which says nothing more.
+/// Returns the notify that explains a refusal to the peer, in addition to AUTHENTICATION_FAILED,
+/// which carries no reason.
 pub(crate) fn explanation(why: &BadProof) -> Option<Payload> {
     let data = why.code()?.0.to_be_bytes().to_vec();
     Some(notify(NotifyType::CERTIFICATE_REFUSED, data))
 }
 
-/// What a peer's refusal says about our certificate.
+/// Returns the reason for which a peer refused our certificate.
 pub(crate) fn explained(message: &Message) -> Option<CertificateRefusal> {
     let notify = find_notify(message, NotifyType::CERTIFICATE_REFUSED)?;
     let code = notify.data.as_slice().try_into().ok()?;
     Some(CertificateRefusal(u16::from_be_bytes(code)))
 }
 
-/// The hash that a peer has to know to verify a signature.
+/// Returns the hash algorithm that a peer needs to verify a signature.
 const fn hash(algorithm: SignatureAlgorithm) -> u16 {
     use SignatureAlgorithm as By;
     match algorithm {
@@ -331,13 +338,14 @@ const fn hash(algorithm: SignatureAlgorithm) -> u16 {
     }
 }
 
-/// How parameters of RSASSA-PSS are written down that say nothing.
+/// Encodings of RSASSA-PSS parameters that mean the same.
 #[derive(Clone, Copy)]
 struct Form {
-    /// Hashes have NULL for a parameter, or none: both are to be accepted (RFC 4055 section 2.1).
+    /// True if hashes have NULL as parameter; otherwise none. Both have to be accepted (RFC 4055
+    /// section 2.1).
     nulls: bool,
-    /// The one trailer there is has its number, as in RFC 7427 appendix A.4.3, or is left out, as DER
-    /// would have it.
+    /// True if the trailer field is present, as in RFC 7427 appendix A.4.3; otherwise left out, as
+    /// DER requires for a default.
     trailer: bool,
 }
 
@@ -355,14 +363,14 @@ impl Form {
     }
 }
 
-/// The algorithm of an AlgorithmIdentifier.
+/// Returns the algorithm of an AlgorithmIdentifier.
 fn named(der: &[u8]) -> Option<SignatureAlgorithm> {
     let is_it =
         |by: &SignatureAlgorithm| Form::ALL.iter().any(|form| identifier(*by, *form) == der);
     SignatureAlgorithm::ALL.into_iter().find(is_it)
 }
 
-/// AlgorithmIdentifiers in DER (RFC 7427 appendix A, RFC 8420 appendix A).
+/// Returns an AlgorithmIdentifier in DER (RFC 7427 appendix A, RFC 8420 appendix A).
 fn identifier(algorithm: SignatureAlgorithm, form: Form) -> Vec<u8> {
     use SignatureAlgorithm as By;
     let rsa = |last| {
@@ -387,7 +395,8 @@ fn ecdsa(hash: u8) -> Vec<u8> {
     sequence(&[tagged(0x06, &with_sha2)])
 }
 
-/// RSASSA-PSS with a hash, MGF1 with the same, and a salt as long as it (RFC 7427 appendix A.4.3).
+/// RSASSA-PSS with a hash, MGF1 with the same hash, and a salt of the hash's length (RFC 7427
+/// appendix A.4.3).
 fn pss(hash: u8, salt: u8, form: Form) -> Vec<u8> {
     let pkcs1 = |last| {
         tagged(
@@ -422,12 +431,12 @@ fn sequence(parts: &[Vec<u8>]) -> Vec<u8> {
     tagged(0x30, &parts.concat())
 }
 
-/// A value of fewer than 128 octets.
+/// Returns a DER value of fewer than 128 octets.
 fn tagged(tag: u8, value: &[u8]) -> Vec<u8> {
     [&[tag, value.len() as u8], value].concat()
 }
 
-/// The certificates of a message, "the first certificate in the order presented" being the
+/// Returns the certificates of a message, "the first certificate in the order presented" being the
 /// sender's (RFC 7296 section 3.6).
 pub(crate) fn chain(message: &Message) -> Vec<Vec<u8>> {
     let certificates = message.payloads.iter().filter_map(|payload| match payload {
@@ -440,7 +449,7 @@ pub(crate) fn chain(message: &Message) -> Vec<Vec<u8>> {
     certificates.collect()
 }
 
-/// The public key that a message has instead of certificates, if we can verify with it.
+/// Returns the raw public key of a message, if we can verify with it.
 pub(crate) fn sent_key(message: &Message) -> Option<RawKey> {
     find(message, |payload| match payload {
         Payload::Certificate {
@@ -451,12 +460,12 @@ pub(crate) fn sent_key(message: &Message) -> Option<RawKey> {
     })
 }
 
-/// What the owner's certificate of a chain says, believed or not.
+/// Parses the end-entity certificate of a chain, without verifying it.
 pub(crate) fn first(chain: &[Vec<u8>]) -> Option<Certificate> {
     Certificate::from_der(chain.first()?).ok()
 }
 
-/// Whether a certificate is for an identity (RFC 4945 section 3.1).
+/// Returns true if a certificate is for an identity (RFC 4945 section 3.1).
 pub(crate) fn vouches(certificate: &Certificate, identity: &Identity) -> bool {
     let mut names = certificate.names.iter().map(|name| match name {
         Name::Dns(name) => Identity::Fqdn(name.clone()),
@@ -513,7 +522,8 @@ mod tests {
         assert_eq!(named(&sha1), None);
     }
 
-    /// CVE-2018-6459, CVE-2021-41990: nothing in them is read, they are compared with the few that there are.
+    /// CVE-2018-6459, CVE-2021-41990: parameters are never parsed, only compared with the few
+    /// acceptable encodings.
     #[test]
     fn parameters_of_pss_other_than_a_hash_its_mask_and_its_length_name_nothing() {
         let oid = |last| tagged(6, &[0x2a, 0x86, 0x48, 0x86, 0xf7, 13, 1, 1, last]);

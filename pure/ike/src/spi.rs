@@ -1,17 +1,18 @@
-//! SPIs of our children: where packets of theirs are to come to.
+//! SPIs of our child SAs, on which the peer's packets arrive.
 
 use crate::extension::resource;
 use crypto::Rng;
 use model::{IkeSaId, Spi};
 use std::num::NonZeroU8;
 
-/// SPIs below are reserved (RFC 4303 section 2.1).
+/// Smallest usable SPI (RFC 4303 section 2.1 reserves those below).
 const FIRST: u32 = 256;
 
-/// Numbers of which no two have the same last k bits before all 2^k were drawn: each is an odd step behind the one before (a
-/// Weyl sequence). Drawn at random two of 100,000 would be alike, more often than not, and the second one's tunnel
-/// could not come up. Where it begins and how wide it steps is random, so a number says little of the next
-/// one; nothing depends on that, for packets are authentic or dropped.
+/// Pseudorandom numbers whose last k bits do not repeat before all 2^k values were drawn: each
+/// number is an odd step after the previous one (a Weyl sequence). Of 100,000 random SPIs, two
+/// would probably collide, and the second tunnel could not come up. Start and step are random, so a
+/// number reveals little about the next one. Nothing depends on that, because packets are
+/// authenticated or dropped.
 pub(crate) struct Sequence {
     next: u32,
     step: u32,
@@ -32,9 +33,9 @@ impl Sequence {
     }
 }
 
-/// Draws the SPIs of one child of ours. Where several workers open what comes, an SPI says by its remainder
-/// whose it is: so a kernel can tell by a packet alone who is to read it. Children for the same traffic are of
-/// one worker after the other (RFC 9611), and first ones likewise.
+/// Draws the SPIs of one child SA. With several receiving workers, the remainder of an SPI
+/// identifies the worker, so that a kernel can assign a packet to a worker by its SPI alone. Child
+/// SAs for the same traffic (RFC 9611) go to the workers in turn, and so do first child SAs.
 pub(crate) struct Fresh<'a> {
     sequence: &'a mut Sequence,
     workers: u32,
@@ -57,7 +58,8 @@ impl<'a> Fresh<'a> {
         }
     }
 
-    /// As many of the last bits are drawn as are left for a worker's own.
+    /// Draws an SPI: the low bits of the next number, as many as fit, times the number of workers,
+    /// plus the number of the worker.
     pub(crate) const fn fresh(&mut self) -> Spi {
         let own = u32::MAX >> (u32::BITS - (self.workers - 1).leading_zeros());
         loop {

@@ -1,4 +1,4 @@
-//! What an engine shows of its IKE SAs.
+//! Status of an engine and of its IKE SAs.
 
 use crate::attempt::Attempt;
 use crate::counters::Counters;
@@ -10,99 +10,99 @@ use crate::sa::{Sa, State};
 use crypto::Secret;
 use model::{ChildSaId, IkeSaId, InnerAddresses, Instant, Kem, Lease, Path, Suite};
 
-/// How far an IKE SA is.
+/// State of an IKE SA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SaState {
     /// IKE_SA_INIT was sent.
     Connecting,
-    /// IKE_AUTH is under way, or an additional key exchange before it.
+    /// IKE_AUTH, or an additional key exchange before it, is in progress.
     Authenticating,
-    /// It is up.
+    /// The IKE SA is up.
     Established,
-    /// It is being deleted.
+    /// The IKE SA is being deleted.
     Closing,
 }
 
-/// One IKE SA for `status`.
+/// Status of one IKE SA.
 #[derive(Clone, Debug)]
 pub struct SaStatus {
-    /// Our name of it.
+    /// Local id of the IKE SA.
     pub id: IkeSaId,
     /// The peer's name in the configuration; `None` until it is known.
     pub peer: Option<String>,
-    /// How far it is.
+    /// State.
     pub state: SaState,
-    /// Whether we began it.
+    /// True if we initiated it.
     pub initiator: bool,
     /// The initiator's SPI.
     pub spi_i: u64,
     /// The responder's SPI, zero until it is known.
     pub spi_r: u64,
-    /// Where its messages go.
+    /// Path of its messages.
     pub path: Path,
-    /// What NAT detection found.
+    /// Result of NAT detection.
     pub nat: Option<Nat>,
-    /// Whether a PPK is in its keys.
+    /// True if its keys include a PPK.
     pub ppk: bool,
-    /// The additional key exchanges that are in its keys.
+    /// The additional key exchanges that its keys include.
     pub kems: Vec<Kem>,
-    /// Whether it can move, and then whether it is for us to decide.
+    /// `None` if it cannot move; otherwise true if we choose its path.
     pub moves: Option<bool>,
-    /// How many requests may be under way, and are.
+    /// Window sizes, and the number of outstanding requests.
     pub windows: Windows,
-    /// Since when it is up.
+    /// Time at which it came up.
     pub since: Option<Instant>,
-    /// Whether either end may clone it.
+    /// True if either end may clone it.
     pub clones: bool,
-    /// Whether it is a clone that has not taken the place of another yet.
+    /// True if it is a clone that has not yet replaced another IKE SA.
     pub aside: bool,
-    /// Whether another has its place, and it only waits for what is under way.
+    /// True if another IKE SA has replaced it, and it only waits for outstanding exchanges.
     pub leaving: bool,
-    /// The addresses inside that one end lends the other for it.
+    /// Inner addresses that one end has assigned to the other on this IKE SA.
     pub addresses: Option<InnerAddresses>,
-    /// Its children.
+    /// Its child SAs.
     pub children: Vec<ChildSaId>,
-    /// The last unprotected refusal, while it is being made.
+    /// The last unauthenticated refusal, while the IKE SA is being established.
     pub refused: Option<DownReason>,
 }
 
-/// The keys of an IKE SA, for the decryption of a capture. Only for who asked for it.
+/// Keys of an IKE SA, for decrypting a capture. Export them only if the operator asks for that.
 #[derive(Clone, Debug)]
 pub struct KeyLog {
     /// The initiator's SPI.
     pub spi_i: u64,
     /// The responder's SPI.
     pub spi_r: u64,
-    /// Key of the HMAC over what the initiator sends; empty with an AEAD.
+    /// HMAC key of the initiator's messages; empty with an AEAD.
     pub sk_ai: Secret,
-    /// The same for the responder.
+    /// HMAC key of the responder's messages; empty with an AEAD.
     pub sk_ar: Secret,
-    /// Key and salt of what the initiator sends.
+    /// Encryption key and salt of the initiator's messages.
     pub sk_ei: Secret,
-    /// Key and salt of what the responder sends.
+    /// Encryption key and salt of the responder's messages.
     pub sk_er: Secret,
-    /// The cipher.
+    /// Suite of the IKE SA.
     pub suite: Suite,
 }
 
 /// Getters.
 impl Engine {
-    /// Every IKE SA that is being made, up or being deleted.
+    /// Returns the status of every IKE SA that is being established, up or being deleted.
     pub fn sas(&self) -> impl Iterator<Item = SaStatus> + '_ {
         self.sas.values().filter_map(|sa| self.status(sa))
     }
 
-    /// One of them.
+    /// Returns the status of one IKE SA.
     pub fn sa(&self, sa: IkeSaId) -> Option<SaStatus> {
         self.status(self.sas.get(&sa)?)
     }
 
-    /// How many IKE SAs with a peer are up.
+    /// Returns the number of IKE SAs with a peer that are up.
     pub fn count_up(&self, peer: &str) -> usize {
         self.sas_with(peer).filter_map(Sa::established).count()
     }
 
-    /// The IKE SAs for which [`Self::handle_timeout`] has something to do now, with their children.
+    /// Returns the IKE SAs that [`Self::handle_timeout`] would process now, with their child SAs.
     pub fn due(&self, now: Instant) -> impl Iterator<Item = (IkeSaId, Vec<ChildSaId>)> {
         self.timeline.due(now).map(|id| {
             let up = self.sas.get(&id).and_then(|sa| sa.established());
@@ -116,7 +116,7 @@ impl Engine {
         up.map_or_else(Vec::new, |up| up.children())
     }
 
-    /// The keys of an established IKE SA.
+    /// Returns the keys of an established IKE SA.
     pub fn key_log(&self, sa: IkeSaId) -> Option<KeyLog> {
         let sa = self.sas.get(&sa)?;
         let cipher = &sa.established()?.keys.cipher;
@@ -131,27 +131,28 @@ impl Engine {
         })
     }
 
-    /// Every lease of every pool.
+    /// Returns every lease of every pool.
     pub fn leases(&self) -> impl Iterator<Item = Lease> {
         self.pools.leases()
     }
 
-    /// What the last attempt with a peer showed.
+    /// Returns the record of the last attempt with a peer.
     pub fn attempt(&self, peer: &str) -> Option<Attempt> {
         self.out.attempts.get(peer, &self.config)
     }
 
-    /// What the last attempt of somebody showed who has not proved to be any peer.
+    /// Returns the record of the last attempt by an unauthenticated initiator that could not be
+    /// attributed to a peer.
     pub const fn stranger(&self) -> Option<&Attempt> {
         self.out.attempts.stranger()
     }
 
-    /// How often each thing happened.
+    /// Returns the counters.
     pub const fn counters(&self) -> &Counters {
         &self.out.counters
     }
 
-    /// Initiators that have not proved who they are.
+    /// Returns the number of initiators that are not yet authenticated.
     pub fn half_open(&self) -> usize {
         self.half_open.len()
     }

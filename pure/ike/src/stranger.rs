@@ -1,4 +1,4 @@
-//! Messages of strangers: what the first of an initiator is answered, and all that belongs to no SA.
+//! Messages that belong to no IKE SA: an initiator's first message, and all others.
 
 use crate::Engine;
 use crate::config::Config;
@@ -16,11 +16,11 @@ use wire::ike::{
     Datagram, ExchangeType, First, Flags, Header, Message, NotifyType, Payload, VERSION_2,
 };
 
-/// Unprotected answers to strangers of another version: not more often than this.
+/// Minimum delay between unprotected answers to messages of another IKE version.
 const STRAY_ANSWER_PAUSE: Duration = Duration::from_secs(1);
 
 impl Engine {
-    /// A message with no SPI of ours: the first of an initiator, or nothing.
+    /// Handles a message without our SPI, which is either an initiator's first or invalid.
     pub(crate) fn handle_first(&mut self, arrived: &Arrived<'_>, now: Instant) {
         let header = *arrived.datagram.header();
         let Datagram::Clear(request) = &arrived.datagram else {
@@ -82,7 +82,7 @@ impl Engine {
         }
     }
 
-    /// The SA that a first message begins, if it is to be counted among those that have proved nothing.
+    /// Answers a first message. Returns the SA if it counts as half open.
     fn respond(
         &mut self,
         request: &Message,
@@ -123,8 +123,8 @@ impl Engine {
         None
     }
 
-    /// Too many initiators have not proved who they are to keep something for one more that may
-    /// not even be where it says it is, or to send it more than it sent.
+    /// Sends a cookie, as too many initiators are half open to keep state for an unverified
+    /// address, or as the answer would be longer than the request.
     pub(crate) fn send_cookie(&mut self, path: Path, octets: &[u8], now: Instant) {
         let Some(first) = First::peek(octets) else {
             return self.drop(DropReason::WrongPayloads);
@@ -136,12 +136,12 @@ impl Engine {
         }
     }
 
-    /// Whether a first message has a cookie of ours.
+    /// Returns true if a first message has a valid cookie of ours.
     pub(crate) fn is_paid(&self, octets: &[u8], from: SocketAddr, now: Instant) -> bool {
         First::peek(octets).is_some_and(|first| self.cookies.is_paid(&first, from, now))
     }
 
-    /// The first message came again: so does its answer, if it is the same message, or the same behind a cookie.
+    /// Answers a retransmitted first message, if it is the same, or differs only in a valid cookie.
     fn answer_again(
         &mut self,
         id: IkeSaId,
@@ -167,7 +167,7 @@ impl Engine {
             .answer_again(arrival, arrived.path);
     }
 
-    /// IKEv1 is not answered. A version yet to come is told ours (RFC 7296 section 2.5), but rarely.
+    /// Ignores IKEv1, and answers later versions with ours (RFC 7296 section 2.5), at a low rate.
     pub(crate) fn handle_other_version(
         &mut self,
         header: &Header,
@@ -188,7 +188,7 @@ impl Engine {
         }
     }
 
-    /// An unprotected answer outside any IKE SA, unless it is longer than the question.
+    /// Sends an unprotected answer outside any IKE SA, unless it is longer than the request.
     fn answer_stray(
         &mut self,
         request: &Header,

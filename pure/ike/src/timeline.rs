@@ -1,5 +1,5 @@
-//! The next deadline of every SA, in order: finding the first costs the same with ten thousand SAs
-//! as with one.
+//! Deadlines of all SAs, in order. Finding the first costs the same with ten thousand SAs as with
+//! one.
 
 use model::{Deadline, IkeSaId, Instant};
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ pub(crate) struct Timeline {
 }
 
 impl Timeline {
-    /// Sets the deadline of an SA, or takes it away.
+    /// Sets or clears the deadline of an SA.
     pub(crate) fn set(&mut self, id: IkeSaId, deadline: Option<Deadline>) {
         let old = match deadline {
             Some(deadline) => self.of.insert(id, deadline),
@@ -29,14 +29,14 @@ impl Timeline {
         self.order.first().map(|(deadline, _)| *deadline)
     }
 
-    /// The SAs whose deadlines have come.
+    /// Returns the SAs whose deadlines have expired.
     pub(crate) fn due(&self, now: Instant) -> impl Iterator<Item = IkeSaId> {
         let order = self.order.iter();
         let due = order.take_while(move |(deadline, _)| deadline.at <= now);
         due.map(|(_, id)| *id)
     }
 
-    /// Takes out the first SA whose deadline has come.
+    /// Removes and returns the first SA whose deadline has expired.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<IkeSaId> {
         let (deadline, id) = *self.order.first()?;
         (deadline.at <= now).then(|| {

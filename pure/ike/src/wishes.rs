@@ -1,34 +1,35 @@
-//! What an operator wants of children beside the first, be the IKE SA up or not.
+//! Child SAs that the operator opened or closed, whether the IKE SA is up or not.
 //!
-//! Without a word from the operator the configuration holds. Who is told to open a child asks for it,
-//! also if the peer began the IKE SA; who is told to close one deletes it and lets the peer make none.
+//! Without a command of the operator, the configuration applies. Opening a child SA requests it,
+//! even if the peer initiated the IKE SA. Closing one deletes it and refuses it to the peer.
 
 use crate::engine::Engine;
 use crate::misuse::UnknownChild;
 use model::{IkeSaId, Instant};
 use std::collections::BTreeMap;
 
-/// By the names of peer and child.
+/// Overrides, by the names of peer and child SA.
 #[derive(Default)]
 pub(crate) struct Wishes(BTreeMap<(String, String), Wish>);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wish {
-    /// It is to be up.
+    /// Keep it up.
     Open,
-    /// It is not to be up, whoever asks for it.
+    /// Keep it down, and refuse it to the peer.
     Closed,
-    /// We have no use for it. The peer may.
+    /// We do not need it. The peer may request it.
     Released,
 }
 
 impl Wishes {
-    /// Whether we want a child up, if that was said; nothing can be said of the first alone.
+    /// Returns true if the operator opened a child SA, false if closed or released, and `None`
+    /// without a command. The first child SA alone has no commands.
     pub(crate) fn of(&self, peer: &str, child: Option<&str>) -> Option<bool> {
         self.get(peer, child).map(|wish| wish == Wish::Open)
     }
 
-    /// Whether the peer may not have it either.
+    /// Returns true if the peer may not have it either.
     pub(crate) fn is_closed(&self, peer: &str, child: Option<&str>) -> bool {
         self.get(peer, child) == Some(Wish::Closed)
     }
@@ -38,7 +39,7 @@ impl Wishes {
         self.0.get(&key).copied()
     }
 
-    /// All that was closed is as the configuration has it.
+    /// Reverts closed child SAs to the configuration.
     pub(crate) fn let_in(&mut self, peer: &str) {
         self.0
             .retain(|(of, _), wish| of != peer || *wish != Wish::Closed);
@@ -51,8 +52,8 @@ impl Wishes {
 
 /// Commands.
 impl Engine {
-    /// Wants a child beside the first up, and keeps it up while there is an IKE SA. Ends in
-    /// [`crate::Event::ChildUp`] or [`crate::Event::Refused`]; then it is tried again.
+    /// Requests an additional child SA, and keeps it up while there is an IKE SA. Ends in
+    /// [`crate::Event::ChildUp`], or in [`crate::Event::Refused`] and further attempts.
     pub fn open_child(
         &mut self,
         peer: &str,
@@ -69,8 +70,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Deletes a child beside the first, and refuses it until [`Self::open_child`] or
-    /// [`Self::bar`] lets it in. Ends in [`crate::Event::ChildDown`].
+    /// Deletes an additional child SA, and refuses it until [`Self::open_child`] or [`Self::bar`]
+    /// allows it again. Ends in [`crate::Event::ChildDown`].
     pub fn close_child(
         &mut self,
         peer: &str,
@@ -82,7 +83,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Deletes a child beside the first that we have asked for and do not need any more. The peer may ask for it.
+    /// Deletes an additional child SA that we requested and no longer need. The peer may request
+    /// it.
     pub fn release_child(
         &mut self,
         peer: &str,
@@ -106,7 +108,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Deletes children of these names, and asks for those that are missing.
+    /// Deletes the child SAs with these names, and requests missing ones.
     pub(crate) fn drop_children(&mut self, peer: &str, names: &[String], now: Instant) {
         for sa in self.up_with(peer) {
             self.with_established(sa, now, |core, up, ctx| {

@@ -1,23 +1,26 @@
-//! Which path a tunnel takes, at the end that decides (RFC 4555 section 2.1: the one that began it).
+//! Path selection for one tunnel, and Mobile IPv4.
 //!
-//! [`Paths`] is told three things: by which pairs of addresses packets can leave at all, the best
-//! first ([`Paths::handle_ways`]); that nobody answers on the path in use; and that somebody does, on
-//! that path or another. It says two: take this path, or try it ([`Paths::poll_step`]).
+//! [`Paths`] selects the path at the end that decides (RFC 4555 section 2.1: the original
+//! initiator). Its inputs are the address pairs that packets can leave by, best first
+//! ([`Paths::handle_ways`]), silence on the path in use, and answers on that path or another. Its
+//! output is a [`Step`] ([`Paths::poll_step`]): take a path, or try it.
 //!
-//! * As long as the best way works, it is taken: which one that is, the system says by its routes.
-//! * A path that is silent is left when, and only when, somebody answers on another. All others are
-//!   tried one after the other until that happens or the tunnel is given up: a hint that a path is
-//!   dead may be wrong, or forged (section 5.4), an answer is not.
-//! * A way that was found silent or was refused is not taken again before it has been away: so a
-//!   path that is up and yet dead is not returned to with every change of another one.
-//! * Where packets may go in datagrams and in a stream, every way is there twice. Datagrams are the
-//!   better ones: a stream is taken when nothing else answers, and left for a way that is new (RFC 9329
-//!   section 7.1).
-//! * An operator's choice holds as long as its address is there and works.
+//! * The tunnel takes the best way while that way works. The system's routes decide the order.
+//! * The tunnel leaves a silent path only when another path answers. Until then, or until the
+//!   tunnel is given up, all other paths are tried in turn: a hint that a path is dead may be wrong
+//!   or forged (section 5.4), an answer is not.
+//! * A way that was silent or refused is not selected again until it has disappeared and returned.
+//!   A path that is up but dead therefore does not attract the tunnel whenever another path
+//!   changes.
+//! * If packets can travel both in datagrams and in a stream, the list has each way twice.
+//!   Datagrams are preferred: a stream is selected only if nothing else answers, and left for any
+//!   way that is new (RFC 9329 section 7.1).
+//! * An operator's choice holds while its address exists and works.
 //!
-//! No message, no clock and no system is known there.
+//! [`Paths`] handles no messages, reads no clock and makes no system calls.
 //!
-//! Another way to move is [`mobile_ip`]: the address stays, and agents in the network know where it is.
+//! [`mobile_ip`] is the alternative: the host keeps its address, and agents in the network track
+//! its location.
 
 pub mod mobile_ip;
 mod paths;

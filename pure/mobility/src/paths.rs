@@ -1,60 +1,60 @@
-//! The paths of one tunnel.
+//! Path selection for one tunnel.
 
 use model::{Carrier, Deadline, Instant, Path};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-/// Between two tries of other paths: a round trip over a slow link.
+/// Interval between probes of other paths: a round trip over a slow link.
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// A pair of addresses between which packets can leave.
+/// An address pair that packets can leave by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way {
-    /// One of ours.
+    /// The local address.
     pub local: IpAddr,
-    /// One of the peer's.
+    /// The peer's address.
     pub remote: IpAddr,
 }
 
-/// What can carry packets to the peer, whatever the way.
+/// A carrier for packets to the peer, and its ports, for any way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Carriage {
-    /// What.
+    /// The carrier.
     pub carrier: Carrier,
-    /// Our port; zero if whoever takes the path chooses one.
+    /// The local port; zero if the caller chooses one when it opens the path.
     pub local: u16,
-    /// The port of addresses of the peer that were not used yet.
+    /// The peer's port, for peer addresses that have not been used yet.
     pub remote: u16,
 }
 
-/// What is known of a way.
+/// The state of a way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// Nothing that speaks against it.
+    /// No failure is known.
     Fresh,
-    /// Nobody answered.
+    /// No answer came back.
     Silent,
-    /// The peer does not want it.
+    /// The peer refused it.
     Refused,
 }
 
-/// A way that could be taken.
+/// A way that the tunnel could take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// From where to where.
+    /// The address pair.
     pub way: Way,
-    /// In what.
+    /// The carrier.
     pub carrier: Carrier,
-    /// What is known of it.
+    /// The state of the way.
     pub standing: Standing,
 }
 
-/// What is to be done.
+/// An action for the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Take this path from now on.
+    /// Move the tunnel to this path.
     Take(Path),
-    /// See whether somebody answers there.
+    /// Probe this path for an answer.
     Try(Path),
 }
 
@@ -62,33 +62,34 @@ pub enum Step {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no packet to the peer can leave from there")]
 pub struct NoWay {
-    /// The addresses from which some can.
+    /// The local addresses that packets can leave from.
     pub from: Vec<IpAddr>,
 }
 
-/// The paths of one tunnel.
+/// The path selector of one tunnel.
 #[derive(Clone, Debug)]
 pub struct Paths {
     current: Path,
-    /// What can carry packets, the best first.
+    /// Available carriers, best first.
     carriages: Vec<Carriage>,
     candidates: Vec<Candidate>,
-    /// Where an operator wants it to leave from.
+    /// The local address that an operator chose.
     chosen: Option<IpAddr>,
     search: Option<Search>,
     step: Option<Step>,
 }
 
-/// The current path is silent.
+/// The search for another path while the current path is silent.
 #[derive(Clone, Copy, Debug)]
 struct Search {
-    /// The candidate to be tried next.
+    /// Index of the next candidate to probe.
     next: usize,
     at: Instant,
 }
 
 impl Paths {
-    /// A tunnel that takes a path, and can take others in these, the best first.
+    /// Creates the selector for a tunnel on path `current`, with the available carriers, best
+    /// first.
     pub const fn new(current: Path, carriages: Vec<Carriage>) -> Self {
         Self {
             current,
@@ -102,7 +103,7 @@ impl Paths {
 
     // Inputs.
 
-    /// The ways that there are now, the best first.
+    /// Replaces the list of available ways, best first.
     pub fn handle_ways(&mut self, ways: &[Way]) {
         let known = |way: Way, carrier| {
             let mut known = self.candidates.iter();
@@ -127,15 +128,15 @@ impl Paths {
         self.take_best();
     }
 
-    /// Nobody answers on the current path.
+    /// Records that no answer comes back on the current path, and starts to probe the others.
     pub fn handle_silence(&mut self, now: Instant) {
         self.note(self.current, Standing::Silent);
         self.search = Some(Search { next: 0, at: now });
     }
 
-    /// Somebody answers, and there.
+    /// Records an answer on a path. Moves the tunnel there if the current path was silent.
     pub fn handle_answer(&mut self, path: Path) {
-        // An address that nobody told us of is a translator's, or a forger's.
+        // Ignore unlisted addresses: they come from a NAT or a forger.
         let known = self.candidates.iter().any(|known| known.leads_along(path));
         let current = is_alike(path, self.current);
         if self.search.is_none() || !(known || current) {
@@ -149,15 +150,16 @@ impl Paths {
         }
     }
 
-    /// The peer does not want the current path.
+    /// Records that the peer refused the current path, and moves to the best remaining one.
     pub fn handle_refusal(&mut self) {
         self.note(self.current, Standing::Refused);
         self.chosen = None;
         self.take_best();
     }
 
-    /// An operator wants it to leave from an address, or by the best way whatever was known; even if
-    /// that is the current one, the peer is told.
+    /// Moves the tunnel to an operator's source address, or to the best way if `from` is `None`.
+    /// Clears the state of all ways. Emits [`Step::Take`] even for the current path, so that the
+    /// peer is notified.
     pub fn choose(&mut self, from: Option<IpAddr>) -> Result<Path, NoWay> {
         let fits = |candidate: &&Candidate| from.is_none_or(|from| candidate.way.local == from);
         let mut fitting = self.candidates.iter().filter(fits);
@@ -181,7 +183,7 @@ impl Paths {
         Ok(self.current)
     }
 
-    /// Tries the next one, if it is time.
+    /// Probes the next candidate if its time has come.
     pub fn handle_timeout(&mut self, now: Instant) {
         let current = self.current;
         let Some(search) = self.search.as_mut().filter(|search| search.at <= now) else {
@@ -199,12 +201,12 @@ impl Paths {
 
     // Outputs.
 
-    /// What is to be done next.
+    /// Returns the next action for the caller.
     pub const fn poll_step(&mut self) -> Option<Step> {
         self.step.take()
     }
 
-    /// When to call [`Self::handle_timeout`].
+    /// Returns the time of the next call to [`Self::handle_timeout`].
     pub fn poll_timeout(&self) -> Option<Deadline> {
         let search = self.search.filter(|_| self.candidates.len() > 1)?;
         Some(Deadline {
@@ -215,18 +217,18 @@ impl Paths {
 
     // Getters.
 
-    /// The path it takes.
+    /// Returns the current path.
     pub const fn current(&self) -> Path {
         self.current
     }
 
-    /// The ways there are, the best first.
+    /// Returns the available ways, best first.
     pub fn candidates(&self) -> &[Candidate] {
         &self.candidates
     }
 
-    /// What is known of a way that is new. A tunnel is in a stream because nothing came back by UDP
-    /// on the way it takes.
+    /// Returns the initial state of a new way. A tunnel runs in a stream because UDP got no answer
+    /// on the current way, so UDP starts as silent there.
     fn first_standing(&self, way: Way, carrier: Carrier) -> Standing {
         let other = Candidate {
             way,
@@ -246,8 +248,8 @@ impl Paths {
         }
     }
 
-    /// Takes the best way of those that nothing speaks against. Without one it stays where it is: the
-    /// network may come back.
+    /// Takes the best way without a known failure. If all have failed, keeps the current path,
+    /// because the network may recover.
     fn take_best(&mut self) {
         let chosen = self.chosen;
         let fits = |candidate: &&Candidate| {
@@ -275,7 +277,7 @@ impl Paths {
         let carriage = carriages.find(|carriage| carriage.carrier == carrier);
         let (mut local, mut remote) = carriage.map_or((0, 0), |known| (known.local, known.remote));
         if carrier == self.current.carrier {
-            // One socket serves all datagrams; of a stream each has its own.
+            // All datagrams share one socket; each stream has its own.
             if carrier == Carrier::Udp {
                 local = self.current.local.port();
             }
@@ -292,7 +294,7 @@ impl Paths {
 }
 
 impl Candidate {
-    /// Whether it is the one that a path takes.
+    /// Returns true if a path uses this way and carrier.
     pub fn leads_along(&self, path: Path) -> bool {
         let way = Way {
             local: path.local.ip(),
@@ -306,7 +308,7 @@ impl Candidate {
     }
 }
 
-/// Whether two paths differ in nothing but ports.
+/// Returns true if two paths differ at most in their ports.
 fn is_alike(path: Path, other: Path) -> bool {
     let ends = |path: Path| (path.local.ip(), path.remote.ip(), path.carrier);
     ends(path) == ends(other)

@@ -1,4 +1,4 @@
-//! The rules of the choice, by name.
+//! The rules of path selection.
 
 use crate::{Candidate, Carriage, Paths, Standing, Step, Way};
 use model::{Carrier, Instant, Path};
@@ -40,7 +40,7 @@ const STREAM: Carriage = Carriage {
 
 const BOTH: [(&str, &str); 2] = [(WIFI, GATEWAY), (CELL, GATEWAY)];
 
-/// A tunnel over Wi-Fi, which a mobile network could take.
+/// A tunnel over Wi-Fi that could also use a mobile network.
 fn tunnel() -> Paths {
     let mut paths = Paths::new(path(WIFI, GATEWAY), vec![DATAGRAMS]);
     paths.handle_ways(&ways(&BOTH));
@@ -52,7 +52,7 @@ fn at(millis: u64) -> Instant {
     Instant::from_origin(Duration::from_millis(millis))
 }
 
-/// Does what is due until then, and gives what is to be tried.
+/// Runs all timeouts up to a time, and returns the paths that were probed.
 fn tries(paths: &mut Paths, until: Instant) -> Vec<Path> {
     let mut tried = Vec::new();
     while let Some(deadline) = paths.poll_timeout().filter(|deadline| deadline.at <= until) {
@@ -117,7 +117,7 @@ fn others_are_tried_in_turn_until_somebody_answers() {
     let tried = tries(&mut paths, at(1000));
     let [a, b] = [path(CELL, GATEWAY), path(WIFI, OTHER)];
     assert_eq!(tried, [a, b, a, b]);
-    // It was only slow.
+    // The path was only slow.
     paths.handle_answer(path(WIFI, GATEWAY));
     assert_eq!((paths.poll_step(), paths.poll_timeout()), (None, None));
     assert_eq!(standing(&paths, WIFI), Standing::Fresh);
@@ -205,12 +205,12 @@ fn another_address_of_the_peer_is_reached_at_its_usual_port() {
     assert_eq!(paths.poll_step(), Some(Step::Take(path(WIFI, OTHER))));
 }
 
-/// A path in a stream that is to be connected.
+/// A stream path before its connection is opened.
 fn stream(local: &str, remote: &str) -> Path {
     Path::tcp((ip(local), 0).into(), (ip(remote), 443).into())
 }
 
-/// One that was connected from this port.
+/// A stream path after its connection was opened from this port.
 fn connected(local: &str, port: u16) -> Path {
     Path::tcp((ip(local), port).into(), (ip(GATEWAY), 443).into())
 }

@@ -1,4 +1,4 @@
-//! Packets that pass a tunnel of Mobile IP allocate nothing, in either direction and at either end.
+//! Packets pass a Mobile IP tunnel without allocation, in both directions and at both ends.
 
 #![allow(clippy::unwrap_used, reason = "what a test sets up has to work")]
 #![allow(
@@ -24,21 +24,21 @@ use wire::mobile_ip::{Between, Code, Lifetime, PORT, Reply, Request, RequestFlag
 struct Counting;
 
 thread_local! {
-    /// Per thread, so that the test harness may do what it likes.
+    /// Counted per thread, so that allocations of the test harness do not interfere.
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: everything is passed on to the system's allocator as it came; the counter is a plain
-// thread-local integer, which itself allocates nothing.
+// SAFETY: all calls go to the system allocator unchanged. The counter is a thread-local integer and
+// allocates nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's promise is the one that is asked for.
+        // SAFETY: the caller upholds the contract, which is the same.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise is the one that is asked for.
+        // SAFETY: the caller upholds the contract, which is the same.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -85,7 +85,7 @@ fn signed(mut message: Vec<u8>) -> Vec<u8> {
     message
 }
 
-/// A home agent that knows where the mobile node is: the first reply has told the nonce.
+/// A home agent with a binding for the mobile node; its first reply supplied the nonce.
 fn home() -> HomeAgent {
     let config = HomeAgentConfig {
         address: HOME_AGENT,

@@ -1,61 +1,62 @@
-//! Places for peers that have proved nothing yet, shared fairly among the networks they come from.
+//! Bounded set of unauthenticated peers, shared fairly among the networks they come from.
 //!
-//! One customer of an ISP has at least a /64 of IPv6 and often a /48 (RFC 8019 section 4.2), so counting
-//! addresses bounds nobody. Members are counted by *host*, which is an IPv4 address or an IPv6 /64, and
-//! by *site*, which is an IPv4 /24 or an IPv6 /48. When there is no room left, the oldest member of the
-//! most crowded site and host gives way, so that a newcomer from elsewhere always finds a place.
+//! A customer of an ISP has at least a /64 of IPv6 and often a /48 (RFC 8019 section 4.2), so a
+//! limit per address is no limit. Members are counted by *host* (an IPv4 address or an IPv6 /64)
+//! and by *site* (an IPv4 /24 or an IPv6 /48). When the set is full, the oldest member of the most
+//! crowded site and host is evicted, so a peer from another network always finds a place.
 
 use crate::Instant;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// How many members may be there.
+/// Limits on the number of members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
-    /// In all.
+    /// Most members in total.
     pub total: usize,
-    /// From one IPv4 /24 or IPv6 /48.
+    /// Most members from one IPv4 /24 or IPv6 /48.
     pub per_site: usize,
-    /// From one IPv4 address or IPv6 /64.
+    /// Most members from one IPv4 address or IPv6 /64.
     pub per_host: usize,
-    /// How long a member keeps its place against newcomers of its own crowd. Those of less crowded
-    /// networks do not wait.
+    /// Time for which a member keeps its place against newcomers of an equally crowded network.
+    /// Newcomers of less crowded networks do not wait.
     pub patience: Duration,
 }
 
-/// What there is for one more member.
+/// The answer to a newcomer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry<K> {
-    /// A place.
+    /// There is a free place.
     Free,
-    /// The place of this member.
+    /// The newcomer takes the place of this member.
     Instead(K),
-    /// None: its own network has them, and all of their members are younger than [`Room::patience`].
+    /// No place: the newcomer's own network occupies them, with members younger than
+    /// [`Room::patience`].
     Refused,
 }
 
-/// The members, by where they come from.
+/// The members, by source network.
 #[derive(Clone, Debug)]
 pub struct Crowd<K> {
-    /// Those of each host, oldest first.
+    /// Members of each host, oldest first.
     hosts: BTreeMap<u128, VecDeque<Member<K>>>,
-    /// How many each site has.
+    /// Number of members of each site.
     sites: BTreeMap<u128, usize>,
     host_of: BTreeMap<K, u128>,
-    /// How many have come.
+    /// Number of insertions so far.
     arrivals: u64,
 }
 
 #[derive(Clone, Debug)]
 struct Member<K> {
     key: K,
-    /// Its place in the order of all arrivals.
+    /// Position in the order of all insertions.
     arrival: u64,
     since: Instant,
 }
 
-/// How crowded a member's site and host are, in this order of importance.
+/// Number of members of a site and of a host. The site decides first.
 type Crowding = (usize, usize);
 
 impl<K> Default for Crowd<K> {
@@ -70,32 +71,32 @@ impl<K> Default for Crowd<K> {
 }
 
 impl<K: Copy + Ord> Crowd<K> {
-    /// How many members there are.
+    /// Returns the number of members.
     pub fn len(&self) -> usize {
         self.host_of.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no members.
     pub fn is_empty(&self) -> bool {
         self.host_of.is_empty()
     }
 
-    /// Whether this is a member.
+    /// Returns true if `key` is a member.
     pub fn contains(&self, key: K) -> bool {
         self.host_of.contains_key(&key)
     }
 
-    /// How many come from the host of an address.
+    /// Returns the number of members from the host of an address.
     pub fn members_of_host(&self, address: IpAddr) -> usize {
         self.hosts.get(&host(address)).map_or(0, VecDeque::len)
     }
 
-    /// How many come from the site of an address.
+    /// Returns the number of members from the site of an address.
     fn members_of_site(&self, address: IpAddr) -> usize {
         self.sites.get(&site_of(address)).copied().unwrap_or(0)
     }
 
-    /// What there is for one more member, from an address.
+    /// Decides whether one more member from an address may enter.
     pub fn entry(&self, address: IpAddr, room: &Room, now: Instant) -> Entry<K> {
         let (host, own) = (host(address), self.crowding(address));
         let oldest = if own.1 >= room.per_host {
@@ -115,7 +116,7 @@ impl<K: Copy + Ord> Crowd<K> {
         }
     }
 
-    /// A member came. One that is there already stays where it is.
+    /// Adds a member. A key that is a member already keeps its place.
     pub fn insert(&mut self, key: K, address: IpAddr, now: Instant) {
         if self.host_of.contains_key(&key) {
             return;
@@ -131,7 +132,7 @@ impl<K: Copy + Ord> Crowd<K> {
         });
     }
 
-    /// A member left. Gives whether it was one.
+    /// Removes a member. Returns true if it was one.
     pub fn remove(&mut self, key: K) -> bool {
         let Some(host) = self.host_of.remove(&key) else {
             return false;
@@ -155,9 +156,9 @@ impl<K: Copy + Ord> Crowd<K> {
         (self.members_of_site(address), self.members_of_host(address))
     }
 
-    /// The oldest member of the most crowded host among these.
+    /// Returns the oldest member of the most crowded host in a range of hosts.
     fn most_crowded(&self, first: u128, last: u128) -> Option<(Crowding, &Member<K>)> {
-        // Both maps are in the order of addresses, so that one walk goes through both.
+        // Both maps are sorted by address, so one pass covers both.
         let mut sites = self.sites.range(site(first)..).peekable();
         let oldest = self
             .hosts
@@ -171,7 +172,7 @@ impl<K: Copy + Ord> Crowd<K> {
     }
 }
 
-/// IPv4 addresses stand where IPv6 has them mapped, so that one number is either.
+/// Returns the host of an address as one number: an IPv4-mapped IPv6 address, or an IPv6 /64.
 fn host(address: IpAddr) -> u128 {
     match address.to_canonical() {
         IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
@@ -179,7 +180,7 @@ fn host(address: IpAddr) -> u128 {
     }
 }
 
-/// The site of an address, an IPv4 /24 or an IPv6 /48, as one number.
+/// Returns the site of an address as one number: an IPv4 /24 or an IPv6 /48.
 pub fn site_of(address: IpAddr) -> u128 {
     site(host(address))
 }
@@ -188,7 +189,8 @@ const HOST_OF_IPV6: u128 = (1 << 64) - 1;
 const SITE_OF_IPV6: u128 = (1 << 80) - 1;
 const SITE_OF_IPV4: u128 = (1 << 8) - 1;
 
-/// What the addresses of a site have of their own. An IPv6 /64 ends in zeros, a mapped address does not.
+/// Returns the mask of the bits within a site. An IPv6 /64 ends in zeros, a mapped address does
+/// not.
 const fn own_part(host: u128) -> u128 {
     match host & HOST_OF_IPV6 == 0 {
         true => SITE_OF_IPV6,
@@ -219,7 +221,7 @@ mod tests {
         Instant::from_origin(Duration::from_secs(seconds))
     }
 
-    /// Lets members in as long as there are places, those that give way are taken out.
+    /// Admits a member if there is a place, and removes the member that it replaces.
     fn arrive(crowd: &mut Crowd<u32>, key: u32, from: &str, now: Instant) -> Entry<u32> {
         let from = from.parse().unwrap();
         let entry = crowd.entry(from, &ROOM, now);

@@ -1,22 +1,22 @@
-//! The class of service that the packets of a tunnel ask for outside (RFC 2474).
+//! Differentiated services code point of a tunnel's outer header (RFC 2474).
 
 use std::fmt;
 
-/// How the header outside gets its DSCP. The one inside always stays as it is: to the classes of the
-/// network between, a tunnel is a pipe (RFC 2983 section 3.1).
+/// Source of the DSCP in the outer header. The DSCP of the inner header never changes: a tunnel is
+/// a pipe through the traffic classes of the networks on its path (RFC 2983 section 3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dscp {
-    /// All packets have this one, 0 to 63.
+    /// All packets carry this value, 0 to 63.
     Fixed(u8),
-    /// Each has that of the datagram in it.
+    /// Each packet carries the DSCP of its inner header.
     Copied,
 }
 
 impl Dscp {
-    /// The highest there is.
+    /// The highest value of a DSCP.
     pub const HIGHEST: u8 = 63;
 
-    /// What is outside of a datagram that has another one inside.
+    /// Returns the outer DSCP of a datagram with this inner DSCP.
     pub const fn outside(self, inside: u8) -> u8 {
         match self {
             Self::Fixed(dscp) => dscp,
@@ -25,8 +25,8 @@ impl Dscp {
     }
 }
 
-/// Whoever sees the packets of a tunnel is told nothing of what is in them. RFC 4301 section 5.1.2.1
-/// would copy, and section 5.1.2 leaves it to an administrator "whether the covert channel provided by
+/// By default, the DSCP reveals nothing about the inner packet. RFC 4301 section 5.1.2.1 would copy
+/// it, and section 5.1.2 leaves it to an administrator "whether the covert channel provided by
 /// copying these bits outweighs the benefits".
 impl Default for Dscp {
     fn default() -> Self {
@@ -48,7 +48,7 @@ impl fmt::Display for Dscp {
 mod tests {
     use super::*;
 
-    /// RFC 2983 section 3.1: a pipe has a class of its own, whatever flows through it.
+    /// RFC 2983 section 3.1: a pipe has a class of its own, independent of the traffic inside.
     #[test]
     fn only_a_copied_class_depends_on_the_datagram_inside() {
         let outside = |dscp: Dscp| [0, 10, 46].map(|inside| dscp.outside(inside));

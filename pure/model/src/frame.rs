@@ -1,19 +1,19 @@
-//! What stands around the octets of a text (DESIGN section 3).
+//! Octets around a ciphertext: IV, padding and ICV (DESIGN section 3).
 
-/// How long a packet makes a text, and what else it has for it: all that a layout asks about a suite.
+/// Lengths that a cipher suite adds to a plaintext. A packet layout needs nothing else of a suite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// Octets of IV on the wire.
     pub iv_len: u8,
-    /// Texts are whole blocks of so many octets, with padding and one octet that says how much of it.
-    /// 1: they are as long as what is in them.
+    /// Block length in octets. Plaintexts are padded to whole blocks, and the last octet holds the
+    /// length of the padding. With 0 or 1, the ciphertext is as long as the plaintext.
     pub block_len: u8,
     /// Octets of the ICV.
     pub icv_len: u8,
 }
 
 impl Frame {
-    /// Octets that `plain` ones become.
+    /// Returns the length of the ciphertext of `plain` octets.
     pub const fn text_len(self, plain: usize) -> usize {
         match self.block_len {
             0 | 1 => plain,
@@ -21,7 +21,8 @@ impl Frame {
         }
     }
 
-    /// The most octets that a text of this length can hold. `None` if no text is of this length.
+    /// Returns the most octets of plaintext in a ciphertext of `text` octets, or `None` if no
+    /// ciphertext has this length.
     pub const fn plain_len(self, text: usize) -> Option<usize> {
         match self.block_len {
             0 | 1 => Some(text),
@@ -31,7 +32,7 @@ impl Frame {
         }
     }
 
-    /// The most octets that it adds to those of a text.
+    /// Returns the most octets that IV, padding and ICV add to a plaintext.
     pub const fn overhead(self) -> usize {
         let padding = match self.block_len {
             0 | 1 => 0,

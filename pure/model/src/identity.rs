@@ -1,13 +1,15 @@
-//! Who a peer says it is (RFC 7296 section 3.5).
+//! Identities of peers (RFC 7296 section 3.5).
 
 use std::cmp::Ordering;
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// An IKEv2 identity. Domain names, and the domain of a mail address, are equal in letters of either
-/// case (RFC 4343, RFC 5280 sections 7.2 and 7.5); everything else is equal octet by octet, without
-/// wildcards or prefixes. The spelling is kept, for it is what AUTH and tokens cover.
+/// An IKEv2 identity.
+///
+/// Domain names and the domains of mail addresses compare without regard to case (RFC 4343, RFC
+/// 5280 sections 7.2 and 7.5). Everything else compares octet by octet, without wildcards or
+/// prefixes. The original spelling is kept because AUTH payloads and tokens cover it.
 #[derive(Clone, Debug)]
 pub enum Identity {
     /// ID_IPV4_ADDR or ID_IPV6_ADDR.
@@ -16,11 +18,11 @@ pub enum Identity {
     Fqdn(String),
     /// ID_RFC822_ADDR.
     Email(String),
-    /// ID_KEY_ID, and every type without a form of its own here.
+    /// ID_KEY_ID, and every type without a variant of its own.
     Opaque {
-        /// The ID type octet.
+        /// ID type octet.
         kind: u8,
-        /// The identification data.
+        /// Identification data.
         data: Vec<u8>,
     },
 }
@@ -28,7 +30,7 @@ pub enum Identity {
 impl FromStr for Identity {
     type Err = std::convert::Infallible;
 
-    /// An address, an e-mail address if there is an `@`, else a domain name.
+    /// Parses an IP address, an e-mail address if there is an `@`, and otherwise a domain name.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Ok(match text.parse() {
             Ok(address) => Self::Address(address),
@@ -39,7 +41,7 @@ impl FromStr for Identity {
 }
 
 impl Identity {
-    /// The place of its kind among the others.
+    /// Returns the position of this kind in the order of identities.
     const fn rank(&self) -> u8 {
         match self {
             Self::Address(_) => 0,
@@ -49,7 +51,7 @@ impl Identity {
         }
     }
 
-    /// The spelling that stands for all that are equal to it.
+    /// Returns the spelling that represents all equal identities.
     #[must_use]
     pub fn canonical(&self) -> Self {
         match self {
@@ -101,25 +103,25 @@ impl PartialEq for Identity {
 
 impl Eq for Identity {}
 
-/// Domain names in letters of either case.
+/// Compares domain names without regard to case.
 fn compare(a: &str, b: &str) -> Ordering {
     let (a, b) = (a.bytes(), b.bytes());
     a.map(|octet| octet.to_ascii_lowercase())
         .cmp(b.map(|octet| octet.to_ascii_lowercase()))
 }
 
-/// The local part of a mail address with its `@`, and the domain.
+/// Splits a mail address into the local part with its `@`, and the domain.
 fn mailbox(address: &str) -> (&str, &str) {
     let domain = address.rfind('@').map_or(address.len(), |at| at + 1);
     address.split_at(domain)
 }
 
-/// What is shown of an identity that a peer made long: a domain name has at most 253 characters.
+/// Most characters or octets shown of an identity. A domain name has at most 253 characters.
 const SHOWN: usize = 256;
 
 impl fmt::Display for Identity {
-    /// As in a configuration file. The text came from a peer: control characters are escaped, and
-    /// no line of a log becomes longer than it has to.
+    /// Writes an identity as in a configuration file. The text came from a peer, so control
+    /// characters are escaped and long text is cut.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let length = match self {
             Self::Address(address) => return write!(f, "{address}"),

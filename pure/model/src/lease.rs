@@ -1,35 +1,35 @@
-//! Addresses inside a tunnel that one end lends the other (RFC 7296 section 2.19).
+//! Inner addresses that one end of a tunnel assigns to the other (RFC 7296 section 2.19).
 
 use crate::{Identity, TrafficSelector};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// At most one address of each family.
+/// Inner addresses, at most one of each family.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InnerAddresses {
-    /// The one for IPv4.
+    /// The IPv4 address.
     pub v4: Option<Ipv4Addr>,
-    /// The one for IPv6.
+    /// The IPv6 address.
     pub v6: Option<Ipv6Addr>,
 }
 
 impl InnerAddresses {
-    /// All there are.
+    /// Iterates over the addresses, IPv4 first.
     pub fn iter(&self) -> impl Iterator<Item = IpAddr> {
         let v4 = self.v4.map(IpAddr::V4);
         v4.into_iter().chain(self.v6.map(IpAddr::V6))
     }
 
-    /// Whether there is none.
+    /// Returns true if there is no address.
     pub const fn is_empty(&self) -> bool {
         self.v4.is_none() && self.v6.is_none()
     }
 
-    /// The one of a family.
+    /// Returns the address of a family.
     pub fn of(&self, is_ipv4: bool) -> Option<IpAddr> {
         self.iter().find(|address| address.is_ipv4() == is_ipv4)
     }
 
-    /// Takes an address in place of that of the same family.
+    /// Replaces the address of the same family.
     pub const fn set(&mut self, address: IpAddr) {
         match address {
             IpAddr::V4(address) => self.v4 = Some(address),
@@ -37,7 +37,7 @@ impl InnerAddresses {
         }
     }
 
-    /// These addresses and no others, with every protocol and port.
+    /// Returns one traffic selector for each address, with every protocol and port.
     pub fn selectors(&self) -> Vec<TrafficSelector> {
         let only = |address| TrafficSelector {
             protocol: 0,
@@ -49,29 +49,30 @@ impl InnerAddresses {
     }
 }
 
-/// What an identity has out of a pool.
+/// The addresses that an identity holds from a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// The pool's name.
+    /// Name of the pool.
     pub pool: String,
-    /// Whose it is.
+    /// Identity that holds the lease.
     pub identity: Identity,
-    /// What was lent.
+    /// Leased addresses.
     pub addresses: InnerAddresses,
-    /// From when on somebody else may get it, in seconds since 1970. `None` while it is in use.
+    /// Time from which the pool may lease the addresses to another identity, in seconds since 1970.
+    /// `None` while the lease is in use.
     pub free_from: Option<u64>,
 }
 
-/// What is to be remembered of a pool beyond the end of the process.
+/// A change of a pool's leases that has to survive the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeaseChange {
-    /// A lease is new or has changed.
+    /// A lease was added or changed.
     Kept(Lease),
-    /// There is none any more.
+    /// A lease was removed.
     Forgotten {
-        /// The pool's name.
+        /// Name of the pool.
         pool: String,
-        /// Whose it was.
+        /// Identity that held the lease.
         identity: Identity,
     },
 }

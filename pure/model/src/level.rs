@@ -1,27 +1,28 @@
-//! Levels of protection: which packets of a composite SA are divided into zones, which are opaque, and
-//! which everybody may read (DESIGN section 3, "dynamic levels").
+//! Protection levels of packets in a composite SA: zoned, opaque or unencrypted (DESIGN section 3,
+//! "dynamic levels").
 
 use crate::Span;
 use std::fmt;
 use std::str::FromStr;
 
-/// How a packet is protected.
+/// Protection of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Level {
-    /// In the agreed zones.
+    /// Divided into the agreed zones.
     #[default]
     Zoned,
-    /// As a whole in the payload zone: nobody on the path reads anything.
+    /// All in the payload zone: no node on the path can read anything.
     Opaque,
-    /// Not encrypted: everybody on the path reads everything, and nobody changes it.
+    /// Not encrypted, but authenticated: every node on the path can read it, and none can modify
+    /// it.
     Integrity,
 }
 
 impl Level {
-    /// Every one, the one that is there without a word first.
+    /// All levels, the default first.
     pub const ALL: [Self; 3] = [Self::Zoned, Self::Opaque, Self::Integrity];
 
-    /// How people write it.
+    /// Returns the name in configuration files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Zoned => "zoned",
@@ -37,14 +38,15 @@ impl fmt::Display for Level {
     }
 }
 
-/// What an operator wants of the levels that are agreed on. It lets nothing weaker through than the grant.
+/// The operator's choice among the agreed levels. It allows nothing weaker than the grant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Signal {
-    /// What the grant covers goes without encryption, but for every so many-th packet; the rest is zoned, or
-    /// opaque as long as the link is so good that nobody on the way needs to see anything.
+    /// Packets covered by the grant are sent unencrypted, except for one in [`LevelChoice::every`].
+    /// All others are zoned, or opaque while the link is good enough that no node on the path has
+    /// to help.
     #[default]
     Auto,
-    /// All packets are like this; those that may not be are zoned.
+    /// All packets have this level. Packets that may not have it are zoned.
     Only(Level),
 }
 
@@ -70,32 +72,33 @@ impl FromStr for Signal {
     }
 }
 
-/// How a sender chooses among the levels that are agreed on.
+/// A sender's choice among the agreed levels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LevelChoice {
-    /// What its operator wants.
+    /// The operator's choice.
     pub signal: Signal,
-    /// Of the datagrams that may go without encryption every so many-th is encrypted all the same; with 0
-    /// none is, with 1 all are.
+    /// Of the datagrams that may be sent unencrypted, one in `every` is encrypted all the same.
+    /// With 0 none is, with 1 all are.
     pub every: u32,
-    /// As long as fewer of the packets that come are missing than this, in ten-thousandths, packets are opaque;
-    /// with 0 they never are.
+    /// Loss on the inbound link, in ten-thousandths, below which packets are opaque. With 0 they
+    /// never are.
     pub opaque_below: u16,
 }
 
-/// The text is no signal.
+/// The text is not a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownSignal;
 
-/// Types of pictures in MPEG video, as RFC 2250 section 3.4 numbers them.
+/// A set of MPEG picture types, numbered as in RFC 2250 section 3.4.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Pictures(u8);
 
 impl Pictures {
-    /// The letter and the number of each.
+    /// Letter and number of each type.
     const TYPES: [(char, u8); 4] = [('I', 1), ('P', 2), ('B', 3), ('D', 4)];
 
-    /// The bits of their numbers. `None` if there is no such type, or no type at all.
+    /// Builds a set from a mask with one bit for each type number. Returns `None` for an unknown
+    /// type or an empty set.
     pub const fn from_bits(bits: u8) -> Option<Self> {
         match bits != 0 && bits & !0b1_1110 == 0 {
             true => Some(Self(bits)),
@@ -103,12 +106,13 @@ impl Pictures {
         }
     }
 
-    /// The bits of their numbers.
+    /// Returns the mask, with one bit for each type number.
     pub const fn bits(self) -> u8 {
         self.0
     }
 
-    /// Those of these letters, each of which is there once.
+    /// Parses a set from the letters of its types. Returns `None` for an unknown or repeated
+    /// letter, or none at all.
     pub fn of(letters: &str) -> Option<Self> {
         let bit = |letter| {
             let mut types = Self::TYPES.into_iter();
@@ -122,7 +126,7 @@ impl Pictures {
         Self::from_bits(letters.chars().try_fold(0, add)?)
     }
 
-    /// Whether the type of this number is one of them.
+    /// Returns true if the type of this number is in the set.
     pub const fn contains(self, number: u8) -> bool {
         number < 8 && self.0 & 1 << number != 0
     }
@@ -138,24 +142,25 @@ impl fmt::Display for Pictures {
     }
 }
 
-/// What a datagram is like. All that is named has to be so; a class that names nothing has all datagrams
-/// that can be read, and nobody grants it.
+/// A class of datagrams. A datagram has to match every condition that is set. A class without
+/// conditions matches every readable datagram, and no grant may use it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Class {
     /// IP protocol.
     pub protocol: Option<u8>,
-    /// One of its ports is among these.
+    /// Range that contains the source or destination port.
     pub ports: Option<Span>,
-    /// Its DSCP.
+    /// DSCP of the datagram.
     pub dscp: Option<u8>,
-    /// It is RTP, and has this marker bit (RFC 3550 section 5.1).
+    /// The datagram is RTP with this marker bit (RFC 3550 section 5.1).
     pub marker: Option<bool>,
-    /// It is MPEG video in RTP, of a picture of one of these types (RFC 2250 section 3.4).
+    /// The datagram is MPEG video in RTP, of a picture of these types (RFC 2250 section 3.4).
     pub pictures: Option<Pictures>,
 }
 
 impl Class {
-    /// Whether it names anything. What is inside UDP is recognised on ports that are named alone.
+    /// Returns true if a grant may use the class. Conditions on the content of UDP require `ports`,
+    /// because RTP is recognised only on configured ports.
     pub fn is_named(&self) -> bool {
         let outside = self.protocol.is_some() || self.dscp.is_some();
         let inside = self.marker.is_some() || self.pictures.is_some();
@@ -163,7 +168,7 @@ impl Class {
     }
 }
 
-/// `protocol 17, ports 5004-5005, DSCP 34`.
+/// Written as `protocol 17, ports 5004-5005, DSCP 34`.
 impl fmt::Display for Class {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let protocol = self.protocol.map(|protocol| format!("protocol {protocol}"));
@@ -180,23 +185,22 @@ impl fmt::Display for Class {
     }
 }
 
-/// What both ends of a composite SA allow to go without encryption, in each direction. It enters the key
-/// derivation.
+/// Datagrams that both ends of a composite SA allow to send unencrypted, in each direction. The
+/// grant enters the key derivation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LevelGrant {
-    /// Which datagrams.
+    /// Datagrams that the grant covers.
     pub class: Class,
-    /// So many packets at most, from 1. They are counted by their numbers: the last that is accepted is
-    /// this one.
+    /// Most packets, from 1. It is also the highest sequence number that the receiver accepts.
     pub packets: u32,
-    /// For so many seconds at most from the first one on, from 1.
+    /// Most seconds from the first unencrypted packet on, from 1.
     pub seconds: u32,
-    /// So many times new keys give as much again. With 0 new keys give nothing.
+    /// Number of rekeys that renew packets and seconds. With 0, a rekey ends the grant.
     pub renewals: u16,
 }
 
 impl LevelGrant {
-    /// What two grants have in common: nothing if they are for different datagrams.
+    /// Returns the smaller limits of two grants, or `None` if their classes differ.
     pub fn narrowed(&self, other: &Self) -> Option<Self> {
         (self.class == other.class).then(|| Self {
             class: self.class,
@@ -206,19 +210,19 @@ impl LevelGrant {
         })
     }
 
-    /// Whether it allows nothing that the other one does not.
+    /// Returns true if this grant allows nothing beyond `other`.
     pub fn is_within(&self, other: &Self) -> bool {
         self.narrowed(other) == Some(*self)
     }
 
-    /// What new keys have of it.
+    /// Returns the grant after a rekey, or `None` if no renewals are left.
     pub fn renewed(&self) -> Option<Self> {
         let renewals = self.renewals.checked_sub(1)?;
         Some(Self { renewals, ..*self })
     }
 }
 
-/// `ports 5004-5005: 1000 packets, 60 s, renewed 3 times`.
+/// Written as `ports 5004-5005: 1000 packets, 60 s, renewed 3 times`.
 impl fmt::Display for LevelGrant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (packets, seconds) = (self.packets, self.seconds);
@@ -291,7 +295,7 @@ mod tests {
         assert!(!GRANT.is_within(&wider));
     }
 
-    /// Invariant 6: a grant is bounded, whoever makes new keys as often as he likes.
+    /// Invariant 6: a grant stays bounded, however often a peer rekeys.
     #[test]
     fn new_keys_renew_a_grant_as_often_as_it_says_and_no_more() {
         let mut grant = Some(GRANT);

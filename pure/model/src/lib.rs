@@ -1,6 +1,8 @@
-//! The words every other crate shares: time, paths, identities, selectors, zones and the
-//! parameters of a security association. No logic beyond comparing and counting them, no I/O, no keys of its
-//! own (`K` is whatever a holder has: full keys at an endpoint, a share at a licensed node).
+//! Types that all other crates share: time, paths, identities, traffic selectors, zones and the
+//! parameters of security associations.
+//!
+//! The crate compares and counts values. It does no I/O and defines no key type: in generic types,
+//! `K` is the key material of its holder, complete at an endpoint and partial at a licensed node.
 
 mod crowd;
 mod dscp;

@@ -1,34 +1,35 @@
-//! Where packets come from and go to.
+//! Paths of packets, and packets to send.
 
 use std::net::SocketAddr;
 
-/// What carries IKE messages and ESP packets.
+/// The protocol that carries IKE messages and ESP packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Carrier {
-    /// Datagrams of UDP.
+    /// UDP datagrams.
     #[default]
     Udp,
-    /// A stream of TCP (RFC 9329).
+    /// A TCP stream (RFC 9329).
     Tcp,
-    /// IP itself, as protocol 50: ESP alone (RFC 4303 section 2).
+    /// IP itself, as protocol 50: ESP only (RFC 4303 section 2).
     Ip,
 }
 
-/// When ESP is in UDP (RFC 3948).
+/// Encapsulation of ESP in UDP (RFC 3948).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Encapsulation {
-    /// On every path: no network that lets IKE through stops it.
+    /// On every path: each network that passes IKE also passes ESP.
     #[default]
     Always,
-    /// Where one of both ends sees a NAT, or wants it always. Elsewhere ESP is protocol 50 of IP.
+    /// Only if an end detects a NAT or requests encapsulation. On all other paths, ESP is sent as
+    /// IP protocol 50.
     ForNat,
 }
 
 impl Encapsulation {
-    /// Both.
+    /// Both choices.
     pub const ALL: [Self; 2] = [Self::Always, Self::ForNat];
 
-    /// How people write it.
+    /// Returns the name in configuration files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Always => "always",
@@ -37,21 +38,23 @@ impl Encapsulation {
     }
 }
 
-/// The pair of sockets an SA uses right now. Of UDP the local port tells the encapsulation: IKE
-/// alone on 500, IKE with a non-ESP marker and ESP on 4500 (RFC 3948 section 2). Of TCP both ends
-/// are the name of one connection. Of IP itself both ports are 0.
+/// The two endpoints of an SA's packets, and their carrier.
+///
+/// With UDP, the local port determines the encapsulation: IKE alone on 500, IKE with a non-ESP
+/// marker and ESP on 4500 (RFC 3948 section 2). With TCP, both endpoints together name one
+/// connection. With plain IP, both ports are 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Path {
-    /// Our address and port.
+    /// Local address and port.
     pub local: SocketAddr,
-    /// The peer's address and port, as seen from here.
+    /// Address and port of the peer, as seen from here.
     pub remote: SocketAddr,
-    /// What carries packets between them.
+    /// Protocol that carries packets between the endpoints.
     pub carrier: Carrier,
 }
 
 impl Path {
-    /// A path in datagrams.
+    /// Returns a path over UDP.
     pub const fn udp(local: SocketAddr, remote: SocketAddr) -> Self {
         Self {
             local,
@@ -60,7 +63,7 @@ impl Path {
         }
     }
 
-    /// A path in a stream.
+    /// Returns a path over TCP.
     pub const fn tcp(local: SocketAddr, remote: SocketAddr) -> Self {
         Self {
             local,
@@ -69,7 +72,7 @@ impl Path {
         }
     }
 
-    /// The same path without UDP, for ESP that needs none.
+    /// Returns the same path without UDP, for ESP directly over IP.
     #[must_use]
     pub const fn without_udp(mut self) -> Self {
         self.local.set_port(0);
@@ -78,22 +81,22 @@ impl Path {
         self
     }
 
-    /// Whether each packet is in a datagram of UDP.
+    /// Returns true if packets travel in UDP datagrams.
     pub const fn has_udp(self) -> bool {
         matches!(self.carrier, Carrier::Udp)
     }
 
-    /// Whether it is a stream.
+    /// Returns true if packets travel in a TCP stream.
     pub const fn is_stream(self) -> bool {
         matches!(self.carrier, Carrier::Tcp)
     }
 
-    /// Whether it has no UDP, and carries ESP alone.
+    /// Returns true if the path has no UDP and carries only ESP.
     pub const fn is_without_udp(self) -> bool {
         matches!(self.carrier, Carrier::Ip)
     }
 
-    /// The same path seen from the other end.
+    /// Returns the path as seen from the other end.
     pub const fn reversed(self) -> Self {
         Self {
             local: self.remote,
@@ -103,13 +106,13 @@ impl Path {
     }
 }
 
-/// One datagram or message of a stream to send, payload only.
+/// A datagram, or a message of a stream, to send: payload only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a datagram that is not sent is lost"]
 pub struct Transmit {
-    /// From where to where.
+    /// Source and destination.
     pub path: Path,
-    /// The payload of UDP, or what a length precedes in a stream.
+    /// Payload of the UDP datagram, or the message behind a stream's length field.
     pub payload: Vec<u8>,
 }
 
@@ -137,7 +140,7 @@ mod tests {
         }
     }
 
-    /// RFC 4303 section 2: ESP is a protocol beside UDP and TCP, and no port selects a socket for it.
+    /// RFC 4303 section 2: ESP is an IP protocol like UDP and TCP, and no port selects its socket.
     #[test]
     fn a_path_without_udp_keeps_its_addresses_and_has_no_ports() {
         let [local, remote] = ends();

@@ -1,4 +1,4 @@
-//! Parameters of security associations, as `ike` hands them to `esp`.
+//! Parameters of security associations, passed from `ike` to `esp`.
 
 use crate::{Licence, MapKind, Path, TrafficSelector, ZoneAgreement, ZoneId, ZoneSuite};
 use std::fmt;
@@ -14,19 +14,20 @@ impl fmt::Display for Spi {
     }
 }
 
-/// Our own name of an IKE SA.
+/// Local identifier of an IKE SA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct IkeSaId(pub u64);
 
-/// Our own name of a child SA.
+/// Local identifier of a child SA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ChildSaId(pub u64);
 
-/// Name of a composite SA towards licensed nodes: random, so that it says nothing about its owner.
+/// Identifier of a composite SA towards licensed nodes. It is random, so it does not identify a
+/// peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CsaId(pub u64);
 
-/// How packets and IKE messages are encrypted and authenticated. Numbers are none of the wire's.
+/// Cipher suite of ESP packets and IKE messages. The discriminants are not transform IDs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Suite {
     /// AES-128-GCM with a 16-octet ICV (RFC 4106).
@@ -35,13 +36,13 @@ pub enum Suite {
     Aes256Gcm16,
     /// ChaCha20-Poly1305 (RFC 7634).
     ChaCha20Poly1305,
-    /// AES-128-CBC (RFC 3602), then an HMAC over what it gave (RFC 4868).
+    /// AES-128-CBC (RFC 3602), then an HMAC over the ciphertext (RFC 4868).
     Aes128Cbc(Sha2),
     /// AES-256-CBC, then an HMAC.
     Aes256Cbc(Sha2),
 }
 
-/// The hash function of an HMAC, which is cut to half of its output (RFC 4868 section 2.3).
+/// The hash function of an HMAC. The HMAC is cut to half of its output (RFC 4868 section 2.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Sha2 {
     /// HMAC-SHA-256-128.
@@ -56,7 +57,7 @@ impl Sha2 {
     /// Every hash function.
     pub const ALL: [Self; 3] = [Self::Sha256, Self::Sha384, Self::Sha512];
 
-    /// Octets of its output, and of an HMAC's key.
+    /// Returns the octets of the output, and of an HMAC key.
     pub const fn output_len(self) -> usize {
         match self {
             Self::Sha256 => 32,
@@ -66,11 +67,11 @@ impl Sha2 {
     }
 }
 
-/// Octets of salt behind the key of an AEAD (RFC 4106 section 8.1, RFC 5282 section 7.1).
+/// Octets of salt behind an AEAD's key (RFC 4106 section 8.1, RFC 5282 section 7.1).
 const SALT_LEN: usize = 4;
 
 impl Suite {
-    /// Every suite, the better kind first.
+    /// All suites, the preferred kind first.
     pub const ALL: [Self; 9] = [
         Self::Aes128Gcm16,
         Self::Aes256Gcm16,
@@ -83,7 +84,7 @@ impl Suite {
         Self::Aes256Cbc(Sha2::Sha512),
     ];
 
-    /// Octets of the cipher's key, without salt.
+    /// Returns the length of the cipher's key in octets, without salt.
     pub const fn key_len(self) -> usize {
         match self {
             Self::Aes128Gcm16 | Self::Aes128Cbc(_) => 16,
@@ -91,7 +92,7 @@ impl Suite {
         }
     }
 
-    /// Octets of salt behind the cipher's key.
+    /// Returns the length of the salt behind the cipher's key in octets.
     pub const fn salt_len(self) -> usize {
         match self.hash() {
             None => SALT_LEN,
@@ -99,7 +100,7 @@ impl Suite {
         }
     }
 
-    /// The hash function of its HMAC. An AEAD has none.
+    /// Returns the hash function of the suite's HMAC, or `None` for an AEAD.
     pub const fn hash(self) -> Option<Sha2> {
         match self {
             Self::Aes128Gcm16 | Self::Aes256Gcm16 | Self::ChaCha20Poly1305 => None,
@@ -107,7 +108,7 @@ impl Suite {
         }
     }
 
-    /// Octets of the ICV.
+    /// Returns the length of the ICV in octets.
     pub const fn icv_len(self) -> usize {
         match self.hash() {
             None => 16,
@@ -115,7 +116,7 @@ impl Suite {
         }
     }
 
-    /// Octets of the HMAC's key.
+    /// Returns the length of the HMAC key in octets.
     pub const fn mac_key_len(self) -> usize {
         match self.hash() {
             None => 0,
@@ -123,13 +124,13 @@ impl Suite {
         }
     }
 
-    /// Octets of all that one direction needs: the cipher's key, then salt or the HMAC's key
-    /// (RFC 7296 section 2.17).
+    /// Returns the octets of key material for one direction: the cipher's key, then the salt or the
+    /// HMAC key (RFC 7296 section 2.17).
     pub const fn keymat_len(self) -> usize {
         self.key_len() + self.salt_len() + self.mac_key_len()
     }
 
-    /// How people write it.
+    /// Returns the name in configuration files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Aes128Gcm16 => "aes128gcm16",
@@ -151,23 +152,23 @@ impl fmt::Display for Suite {
     }
 }
 
-/// A Diffie-Hellman group. Numbers are none of the wire's.
+/// A Diffie-Hellman group. The discriminants are not transform IDs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Group {
     /// Curve25519 (RFC 8031).
     X25519,
     /// The 256-bit random curve of NIST (RFC 5903).
     P256,
-    /// The 384-bit one.
+    /// The 384-bit random curve of NIST (RFC 5903).
     P384,
-    /// The 3072-bit prime (RFC 3526), for peers without curves.
+    /// The 3072-bit MODP group (RFC 3526), for peers without curves.
     Modp3072,
-    /// The 2048-bit prime, as well.
+    /// The 2048-bit MODP group (RFC 3526), for peers without curves.
     Modp2048,
 }
 
 impl Group {
-    /// Every group, the better first.
+    /// All groups, preferred first.
     pub const ALL: [Self; 5] = [
         Self::X25519,
         Self::P256,
@@ -176,7 +177,7 @@ impl Group {
         Self::Modp2048,
     ];
 
-    /// How people write it.
+    /// Returns the name in configuration files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::X25519 => "x25519",
@@ -194,23 +195,23 @@ impl fmt::Display for Group {
     }
 }
 
-/// A key encapsulation mechanism that no quantum computer is known to break, used beside a [`Group`]
-/// and never instead of one (RFC 9370).
+/// A key encapsulation mechanism against quantum computers. It is used in addition to a [`Group`],
+/// never instead of one (RFC 9370).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kem {
-    /// ML-KEM-768 of FIPS 203, about as hard to break as AES-192.
+    /// ML-KEM-768 (FIPS 203), about as hard to break as AES-192.
     MlKem768,
-    /// ML-KEM-1024, about as AES-256. Its messages are a third longer.
+    /// ML-KEM-1024, about as hard to break as AES-256. Its messages are a third longer.
     MlKem1024,
-    /// ML-KEM-512, about as AES-128.
+    /// ML-KEM-512, about as hard to break as AES-128.
     MlKem512,
 }
 
 impl Kem {
-    /// Every one, the better compromise first.
+    /// All mechanisms, the best compromise first.
     pub const ALL: [Self; 3] = [Self::MlKem768, Self::MlKem1024, Self::MlKem512];
 
-    /// How people write it.
+    /// Returns the name in configuration files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::MlKem768 => "mlkem768",
@@ -226,16 +227,16 @@ impl fmt::Display for Kem {
     }
 }
 
-/// What of a datagram a child SA seals (RFC 4301 section 3.2).
+/// The part of a datagram that a child SA seals (RFC 4301 section 3.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Mode {
-    /// All of it.
+    /// The whole datagram.
     #[default]
     Tunnel,
-    /// What follows its IP header, whose addresses are those outside.
+    /// Everything behind the IP header. The outer header keeps its addresses.
     Transport,
-    /// What follows its IP header, whose addresses are known to both ends ("bound end-to-end tunnel",
-    /// RFC 7402 appendix B).
+    /// Everything behind the IP header. Both ends know the inner addresses ("bound end-to-end
+    /// tunnel", RFC 7402 appendix B).
     Beet,
 }
 
@@ -243,7 +244,7 @@ impl Mode {
     /// Every mode.
     pub const ALL: [Self; 3] = [Self::Tunnel, Self::Transport, Self::Beet];
 
-    /// How people write it.
+    /// Returns the name in configuration files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Tunnel => "tunnel",
@@ -259,30 +260,30 @@ impl fmt::Display for Mode {
     }
 }
 
-/// One zone's key in one direction. `K` holds [`ZoneSuite::keymat_len`] octets.
+/// Key of one zone in one direction. `K` holds [`ZoneSuite::keymat_len`] octets.
 #[derive(Clone, Debug)]
 pub struct ZoneKey<K> {
-    /// The zone.
+    /// Zone that the key protects.
     pub zone: ZoneId,
-    /// How it is protected.
+    /// Cipher suite of the zone.
     pub suite: ZoneSuite,
-    /// Encryption key, HMAC key and salt, as far as the suite has them.
+    /// Encryption key, HMAC key and salt, as far as the suite needs them.
     pub key: K,
 }
 
-/// How one direction of a child SA protects packets.
+/// Cipher suites and keys of one direction of a child SA.
 #[derive(Clone, Debug)]
 pub enum Keys<K> {
     /// Plain ESP (RFC 4303).
     Plain {
-        /// How it is protected.
+        /// Cipher suite of all packets.
         suite: Suite,
-        /// No IV on the wire (RFC 8750).
+        /// True if packets carry no IV (RFC 8750).
         implicit_iv: bool,
-        /// Extended sequence numbers: 64 bits, of which packets have the lower half (RFC 4303 section
-        /// 2.2.1).
+        /// True for extended sequence numbers of 64 bits. Packets carry the lower half (RFC 4303
+        /// section 2.2.1).
         esn: bool,
-        /// The cipher's key, then salt or the HMAC's key: [`Suite::keymat_len`] octets.
+        /// The cipher's key, then the salt or the HMAC key: [`Suite::keymat_len`] octets.
         key: K,
     },
     /// Zoned ESP: one key for each agreed zone, in ascending serial.
@@ -290,7 +291,7 @@ pub enum Keys<K> {
 }
 
 impl<K> Keys<K> {
-    /// Whether sequence numbers are extended.
+    /// Returns true if sequence numbers are extended.
     pub const fn is_extended(&self) -> bool {
         matches!(self, Self::Plain { esn: true, .. })
     }
@@ -299,85 +300,86 @@ impl<K> Keys<K> {
 /// One direction of a child SA.
 #[derive(Clone, Debug)]
 pub struct Half<K> {
-    /// Chosen by this direction's receiver.
+    /// SPI of the packets, chosen by the receiver of this direction.
     pub spi: Spi,
-    /// How it protects packets.
+    /// Cipher suites and keys.
     pub keys: Keys<K>,
-    /// What the keys of overlays are made of, one for each grant: root_w of DESIGN section 3. `None` if
-    /// nobody may write.
+    /// Root of the overlay keys, with one key for each grant: root_w of DESIGN section 3. `None` if
+    /// no node may write.
     pub writers: Option<K>,
-    /// What the keys of injected packets are made of in the same way: root_inj there. `None` if nobody may
-    /// inject.
+    /// Root of the keys of injected packets, with one key for each grant: root_inj of DESIGN
+    /// section 3. `None` if no node may inject.
     pub injectors: Option<K>,
 }
 
-/// So many child SAs for the same traffic (RFC 9611) are enough for anybody.
+/// Most child SAs for the same traffic (RFC 9611).
 pub const MOST_RESOURCES: u8 = 64;
 
 /// A child SA (RFC 7296 section 1.3): plain, or composite if zones were agreed.
 #[derive(Clone, Debug)]
 pub struct ChildSa<K> {
-    /// Our name of it.
+    /// Local identifier.
     pub id: ChildSaId,
-    /// The IKE SA that made it.
+    /// IKE SA that created this child SA.
     pub ike: IkeSaId,
     /// Name of the peer's table in the configuration.
     pub peer: String,
-    /// Which of the peer's children in the configuration it is; `None` for the first.
+    /// Name of the child in the peer's configuration; `None` for the first child.
     pub name: Option<String>,
-    /// Which of several for the same traffic it is, from 0 (RFC 9611); `None` where there is one.
+    /// Index among several child SAs for the same traffic, from 0 (RFC 9611). `None` if there is
+    /// only one.
     pub resource: Option<u8>,
-    /// What of a datagram it seals.
+    /// Part of a datagram that the SA seals.
     pub mode: Mode,
-    /// Where its packets go.
+    /// Path of its packets.
     pub path: Path,
-    /// What of ours it carries.
+    /// Local traffic selectors.
     pub local: Vec<TrafficSelector>,
-    /// What of the peer's it carries.
+    /// Remote traffic selectors.
     pub remote: Vec<TrafficSelector>,
-    /// From the peer to us.
+    /// Direction from the peer to us.
     pub inbound: Half<K>,
-    /// From us to the peer.
+    /// Direction from us to the peer.
     pub outbound: Half<K>,
-    /// What was agreed about zones, if it is composite.
+    /// Agreement about zones, if the SA is composite.
     pub agreement: Option<ZoneAgreement>,
-    /// The SA beside it for what its map does not fit, if that is fixed: it comes and goes with this one.
+    /// Companion SA for datagrams that do not fit a fixed map. It is created and deleted with this
+    /// SA.
     pub opaque: Option<BesideSa<K>>,
-    /// The SA beside it for what goes without encryption, if anything may.
+    /// Companion SA for unencrypted datagrams, if any are allowed.
     pub integrity: Option<BesideSa<K>>,
-    /// What the keys of tokens are made of, one for each licensed node: root_tok of DESIGN section 3. `None` if it is
-    /// no slot.
+    /// Root of the token keys, with one key for each licensed node: root_tok of DESIGN section 3.
+    /// `None` if the SA is not a hand-over slot.
     pub tokens: Option<K>,
-    /// Whether the peer takes padding behind a datagram that hides how long that is.
+    /// True if the peer accepts padding behind a datagram that hides its length.
     pub takes_padding: bool,
-    /// The key exchanges of its own that its keys come from.
+    /// Key exchanges of this child SA itself.
     pub exchanges: Exchanges,
-    /// Whether we initiated the exchange that made it.
+    /// True if we initiated the exchange that created this SA.
     pub initiator: bool,
 }
 
-/// An SA beside a composite one, of a single zone: for datagrams that a fixed map does not fit, or for what
-/// goes without encryption. What is agreed about it is [`ZoneAgreement::opaque`] or
+/// A companion SA of a composite SA, with a single zone. It carries datagrams that do not fit a
+/// fixed map, or unencrypted datagrams. Its agreement is [`ZoneAgreement::opaque`] or
 /// [`ZoneAgreement::integrity`].
 #[derive(Clone, Debug)]
 pub struct BesideSa<K> {
-    /// From the peer to us.
+    /// Direction from the peer to us.
     pub inbound: Half<K>,
-    /// From us to the peer.
+    /// Direction from us to the peer.
     pub outbound: Half<K>,
 }
 
-/// The key exchanges of its own that a child SA's keys come from. Without any they come from those of
-/// its IKE SA alone.
+/// Key exchanges of a child SA itself. Without any, its keys come from those of its IKE SA alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exchanges {
-    /// The first.
+    /// Group of the first exchange.
     pub group: Option<Group>,
-    /// Those after it (RFC 9370), in their order.
+    /// Mechanisms of the exchanges that follow (RFC 9370), in order.
     pub kems: Vec<Kem>,
 }
 
-/// `x25519 and mlkem768`.
+/// Written as `x25519 and mlkem768`.
 impl fmt::Display for Exchanges {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let group = self.group.iter().map(|group| group.name());
@@ -388,56 +390,58 @@ impl fmt::Display for Exchanges {
     }
 }
 
-/// One direction of a composite SA as a licensed node gets it.
+/// One direction of a composite SA, as distributed to a licensed node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GrantHalf<K> {
-    /// The SPI its packets carry.
+    /// SPI of the packets.
     pub spi: Spi,
-    /// The keys of the licensed zones, in ascending serial; never empty, zone 1 among them.
+    /// Keys of the licensed zones in ascending serial. Zone 1 is always among them.
     pub zones: Vec<(ZoneId, ZoneSuite, K)>,
-    /// Key and salt of the overlays of this grant, if it is one to write: [`NODE_SUITE`].
+    /// Key and salt of this grant's overlays, if the grant permits writing. The suite is
+    /// [`NODE_SUITE`].
     pub overlay: Option<K>,
-    /// Those of the packets that the node makes under this grant, if it is one to inject.
+    /// Key and salt of the packets that the node injects, if the grant permits it.
     pub injection: Option<K>,
 }
 
-/// How that is protected which a licensed node makes itself, whatever the zones are.
+/// Suite of everything that a licensed node seals itself, independent of the zones' suites.
 pub const NODE_SUITE: Suite = Suite::Aes256Gcm16;
 
-/// To whom a licensed node hands on keys when the mobile node asks it to (DESIGN section 5, DKM).
+/// Nodes that a licensed node may hand keys on to when the mobile node asks for it (DESIGN section
+/// 5, DKM).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Onward<K> {
-    /// By which it knows that the mobile node asks: [`NODE_SUITE`].
+    /// Key that authenticates the mobile node's request. The suite is [`NODE_SUITE`].
     pub key: K,
-    /// Which nodes may have which zones from it.
+    /// Zones that each of the other nodes may get.
     pub licences: Vec<Licence>,
 }
 
-/// What KEY_DISTRIBUTE carries to a licensed node (DESIGN section 5).
+/// Content of KEY_DISTRIBUTE for a licensed node (DESIGN section 5).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant<K> {
-    /// The composite SA's name.
+    /// Identifier of the composite SA.
     pub csa: CsaId,
-    /// The name of the first of its line: the one that was rekeyed, and rekeyed again, up to this
-    /// one. What a node knows of its connections belongs to the line.
+    /// Identifier of the first composite SA in the chain of rekeys that led to this one. A node
+    /// keeps the state of its connections per chain.
     pub line: CsaId,
     /// Fresh number of this grant, never used twice in a composite SA, never persisted.
     pub grant: u16,
-    /// The composite SA's payload zone: needed to read its maps.
+    /// Payload zone of the composite SA, needed to read its maps.
     pub payload_zone: ZoneId,
-    /// Suites of every agreed zone, in ascending serial from 1: needed to find the bodies.
+    /// Suites of all agreed zones in ascending serial from 1, needed to locate the bodies.
     pub suites: Vec<ZoneSuite>,
-    /// Where the map of its packets is.
+    /// Place of the zone map.
     pub map: MapKind,
-    /// The endpoints' replay window.
+    /// Replay window of the endpoints, in packets.
     pub window: u32,
-    /// How long the keys may be kept.
+    /// Time for which the node may keep the keys.
     pub lifetime: Duration,
-    /// What the node may hand on, if it may.
+    /// Keys that the node may hand on, if any.
     pub onward: Option<Onward<K>>,
-    /// Both directions: from the gateway, then to it.
+    /// Direction from the gateway.
     pub from_gateway: GrantHalf<K>,
-    /// To the gateway.
+    /// Direction to the gateway.
     pub to_gateway: GrantHalf<K>,
 }
 
@@ -446,7 +450,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    /// Both ends of a tunnel are configured by these names.
+    /// Both ends of a tunnel are configured with these names.
     #[test]
     fn no_two_choices_of_a_kind_are_shown_alike() {
         let kinds: [Vec<String>; 4] = [

@@ -1,4 +1,5 @@
-//! Which packets an SA or a policy speaks of (RFC 4301 section 4.4.1.1, RFC 7296 section 3.13).
+//! Traffic selectors: the packets that an SA or a policy covers (RFC 4301 section 4.4.1.1, RFC 7296
+//! section 3.13).
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,15 +7,15 @@ use std::ops::RangeInclusive;
 
 /// Protocols with a port at each end: TCP, UDP and SCTP.
 const WITH_PORTS: [u8; 3] = [6, 17, 132];
-/// ICMP, whose type and code selectors take for a port.
+/// ICMP. Selectors hold its type and code in place of a port.
 const ICMP: u8 = 1;
-/// ICMPv6, of which they do the same.
+/// ICMPv6. Selectors hold its type and code in place of a port.
 const ICMPV6: u8 = 58;
-/// The Mobility Header of IPv6, whose type selectors take for a port.
+/// The IPv6 Mobility Header. Selectors hold its type in place of a port.
 const MOBILITY: u8 = 135;
 
-/// What of a packet selectors look at. Ports are 0 where the protocol has none or they are not
-/// visible (fragments).
+/// The fields of a packet that selectors match. Ports are 0 if the protocol has none or if they are
+/// not visible (fragments).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Flow {
     /// Source address.
@@ -23,17 +24,17 @@ pub struct Flow {
     pub destination: IpAddr,
     /// IP protocol of the transport header.
     pub protocol: u8,
-    /// Source port. Of ICMP the type and code, and of a Mobility Header the type (RFC 7296 section
+    /// Source port; for ICMP, type and code; for a Mobility Header, the type (RFC 7296 section
     /// 3.13.1).
     pub source_port: u16,
-    /// Destination port, or the same of ICMP and of a Mobility Header.
+    /// Destination port; for ICMP and a Mobility Header, as `source_port`.
     pub destination_port: u16,
-    /// Whether the ports could be read.
+    /// True if the ports could be read.
     pub ports_visible: bool,
 }
 
 impl Flow {
-    /// Whether packets of its protocol have a port at each end.
+    /// Returns true if the protocol has a port at each end.
     pub fn has_ports(&self) -> bool {
         WITH_PORTS.contains(&self.protocol)
     }
@@ -53,7 +54,8 @@ pub struct TrafficSelector {
 }
 
 impl TrafficSelector {
-    /// Every protocol and port of a prefix. `None` if the length is longer than the address.
+    /// Returns the selector of a prefix, with every protocol and port. `None` if `length` exceeds
+    /// the address.
     pub fn from_prefix(address: IpAddr, length: u8) -> Option<Self> {
         let (first, last) = match address {
             IpAddr::V4(v4) => {
@@ -83,24 +85,24 @@ impl TrafficSelector {
         })
     }
 
-    /// Whether an address, protocol and port lie inside. A port that cannot be seen matches only
-    /// selectors that take every port (RFC 4301 section 7.1).
+    /// Returns true if the selector matches an address, protocol and port. A port that is not
+    /// visible matches only selectors with all ports (RFC 4301 section 7.1).
     #[inline]
     pub fn contains(&self, address: IpAddr, protocol: u8, port: Option<u16>) -> bool {
         let takes = || port.is_some_and(|port| self.ports.contains(&port));
         self.has(address, protocol) && (self.takes_every_port() || takes())
     }
 
-    /// Whether the source of a packet lies inside.
+    /// Returns true if the selector matches the source of a packet.
     #[inline]
     pub fn covers_source(&self, flow: &Flow) -> bool {
         let port = flow.ports_visible.then_some(flow.source_port);
         self.contains(flow.source, flow.protocol, port)
     }
 
-    /// Whether the destination of a packet lies inside. The type of an ICMP message or Mobility
-    /// Header is a question for the source alone: the selector of the other end says what that end
-    /// may send (RFC 4301 section 4.4.1.3).
+    /// Returns true if the selector matches the destination of a packet. The type of an ICMP
+    /// message or Mobility Header is matched only at the source: the selector of the other end
+    /// limits the types that the other end may send (RFC 4301 section 4.4.1.3).
     #[inline]
     pub fn covers_destination(&self, flow: &Flow) -> bool {
         let port = flow.ports_visible.then_some(flow.destination_port);
@@ -120,8 +122,8 @@ impl TrafficSelector {
         self.ports == (0..=u16::MAX)
     }
 
-    /// Whether there are packets that it matches: a range of ports is of a protocol that has them,
-    /// or that shows a type in their place.
+    /// Returns true if a packet can match. A range of ports needs a protocol that has ports, or a
+    /// type in their place.
     pub fn is_matchable(&self) -> bool {
         let (first, last) = (*self.ports.start(), *self.ports.end());
         match self.protocol {
@@ -133,14 +135,16 @@ impl TrafficSelector {
         }
     }
 
-    /// Whether packets may go from what this matches to what another one matches.
+    /// Returns true if a packet can have its source in this selector and its destination in
+    /// `other`.
     pub fn reaches(&self, other: &Self) -> bool {
         let protocols = [self.protocol, other.protocol];
         let same = protocols.contains(&0) || self.protocol == other.protocol;
         same && same_family(self.first, other.first)
     }
 
-    /// What both selectors speak of, if anything (RFC 7296 section 2.9).
+    /// Returns the packets that both selectors match, or `None` if there are none (RFC 7296 section
+    /// 2.9).
     pub fn intersection(&self, other: &Self) -> Option<Self> {
         let protocol = match (self.protocol, other.protocol) {
             (0, p) | (p, 0) => p,
@@ -159,7 +163,7 @@ impl TrafficSelector {
         })
     }
 
-    /// Prefixes that cover exactly this range of addresses, for routes. At most 254.
+    /// Returns the prefixes that exactly cover the range of addresses, for routes: at most 254.
     pub fn prefixes(&self) -> Vec<(IpAddr, u8)> {
         let (width, mut first, last) = match (self.first, self.last) {
             (IpAddr::V4(a), IpAddr::V4(b)) => {
@@ -196,7 +200,8 @@ impl TrafficSelector {
     }
 }
 
-/// The one address at each end, ours first, if selectors speak of no other and of the same family.
+/// Returns the only address at each end, ours first, if all selectors of an end have the same
+/// single address and both ends have the same family.
 pub fn one_pair(local: &[TrafficSelector], remote: &[TrafficSelector]) -> Option<(IpAddr, IpAddr)> {
     let one = |selectors: &[TrafficSelector]| {
         let address = selectors.first()?.first;
@@ -207,7 +212,8 @@ pub fn one_pair(local: &[TrafficSelector], remote: &[TrafficSelector]) -> Option
     pair.filter(|(local, remote)| same_family(*local, *remote))
 }
 
-/// Whether an address is in a range of its own family. Every packet asks this twice, so numbers are compared.
+/// Returns true if an address is in a range of its own family. Every packet needs this check twice,
+/// so it compares integers.
 #[inline]
 fn within(first: IpAddr, address: IpAddr, last: IpAddr) -> bool {
     match (first, address, last) {
@@ -244,7 +250,7 @@ impl fmt::Display for TrafficSelector {
     }
 }
 
-/// Types and codes of ICMP from one to another, in the order of their numbers.
+/// Shows a range of ICMP types and codes in their numeric order.
 fn show_types(first: u16, last: u16, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let ([first, first_code], [last, last_code]) = (first.to_be_bytes(), last.to_be_bytes());
     match (first == last, first_code, last_code) {

@@ -1,10 +1,10 @@
-//! How long the datagrams in a tunnel look from outside (RFC 4303 section 2.7).
+//! Padding of inner datagrams that hides their length (RFC 4303 section 2.7).
 
-/// The shortest of [`Sizes::doubling`].
+/// The shortest length of [`Sizes::doubling`], in octets.
 const SHORTEST: u16 = 128;
 
-/// The lengths that datagrams are padded to: each is twice the one before, and the last is the longest
-/// that a datagram can have.
+/// The lengths that datagrams are padded to. Each length is twice the one before. The last is the
+/// longest datagram of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
     shortest: u16,
@@ -12,7 +12,7 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// All look like the longest one.
+    /// Pads all datagrams to `longest`.
     pub const fn one(longest: u16) -> Self {
         Self {
             shortest: longest,
@@ -20,8 +20,8 @@ impl Sizes {
         }
     }
 
-    /// Few lengths, of which none is more than twice as long as what is in it, but for the shortest
-    /// datagrams.
+    /// Pads to a few lengths. Except for datagrams below the shortest length, padding at most
+    /// doubles a datagram.
     pub const fn doubling(longest: u16) -> Self {
         Self {
             shortest: SHORTEST,
@@ -29,7 +29,7 @@ impl Sizes {
         }
     }
 
-    /// The same where no datagram may be longer than this.
+    /// Returns the same lengths on a path whose longest datagram is `longest`.
     #[must_use]
     pub fn within(self, longest: u16) -> Self {
         Self {
@@ -38,7 +38,8 @@ impl Sizes {
         }
     }
 
-    /// How long a datagram looks. One that is longer than all of them looks as it is.
+    /// Returns the padded length of a datagram of `len` octets. A datagram beyond the longest
+    /// length stays as long as it is.
     pub fn of(self, len: usize) -> usize {
         let (mut size, longest) = (usize::from(self.shortest), usize::from(self.longest));
         while size < len && size < longest {

@@ -1,28 +1,29 @@
-//! Peers that have proved nothing yet, in two crowds: those from addresses of configured peers have places
-//! of their own, which no packet from elsewhere can take.
+//! Unauthenticated peers, in two crowds: sources that are addresses of configured peers have
+//! reserved places, which no packet from elsewhere can occupy.
 
 use crate::Instant;
 use crate::crowd::{Crowd, Entry, Room};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-/// Where a stranger comes from.
+/// Source address of an unauthenticated peer.
 #[derive(Clone, Copy, Debug)]
 pub struct Origin {
     address: IpAddr,
-    /// How many addresses peers are expected at, if this is one of them.
+    /// Number of addresses of configured peers, if `address` is one of them.
     expected: Option<usize>,
 }
 
 impl Origin {
-    /// A source address, given those of configured peers.
+    /// Classifies a source address by the addresses of configured peers.
     pub fn new(address: IpAddr, peers: &BTreeSet<IpAddr>) -> Self {
         let address = address.to_canonical();
         let expected = peers.contains(&address).then_some(peers.len());
         Self { address, expected }
     }
 
-    /// All expected peers may begin at once, and many of them be in one network.
+    /// Returns the limits for this origin. All configured peers may connect at once, even if many
+    /// of them share a network.
     fn room(&self, room: &Room) -> Room {
         match self.expected {
             Some(peers) => {
@@ -39,7 +40,7 @@ impl Origin {
     }
 }
 
-/// Both crowds.
+/// Unauthenticated peers of both crowds.
 #[derive(Clone, Debug)]
 pub struct Strangers<K> {
     expected: Crowd<K>,
@@ -56,22 +57,23 @@ impl<K> Default for Strangers<K> {
 }
 
 impl<K: Copy + Ord> Strangers<K> {
-    /// How many there are.
+    /// Returns the number of members.
     pub fn len(&self) -> usize {
         self.expected.len() + self.others.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no members.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether this is one of them.
+    /// Returns true if `key` is a member.
     pub fn contains(&self, key: K) -> bool {
         self.others.contains(key) || self.expected.contains(key)
     }
 
-    /// How many share the places of an origin, and how many of these come from the same host.
+    /// Returns the number of members in the crowd of an origin, and how many of them share its
+    /// host.
     pub fn beside(&self, from: Origin) -> (usize, usize) {
         let crowd = match from.expected {
             Some(_) => &self.expected,
@@ -80,7 +82,7 @@ impl<K: Copy + Ord> Strangers<K> {
         (crowd.len(), crowd.members_of_host(from.address))
     }
 
-    /// What there is for one more.
+    /// Decides whether one more member from an origin may enter.
     pub fn entry(&self, from: Origin, room: &Room, now: Instant) -> Entry<K> {
         let crowd = match from.expected {
             Some(_) => &self.expected,
@@ -89,7 +91,7 @@ impl<K: Copy + Ord> Strangers<K> {
         crowd.entry(from.address, &from.room(room), now)
     }
 
-    /// One came.
+    /// Adds a member.
     pub fn insert(&mut self, key: K, from: Origin, now: Instant) {
         let crowd = match from.expected {
             Some(_) => &mut self.expected,
@@ -98,9 +100,9 @@ impl<K: Copy + Ord> Strangers<K> {
         crowd.insert(key, from.address, now);
     }
 
-    /// One has proved who it is, or is gone. Gives whether it was there.
+    /// Removes a member that has authenticated or has gone. Returns true if it was a member.
     pub fn remove(&mut self, key: K) -> bool {
-        // It may be in both crowds after the peers have changed.
+        // A key can be in both crowds after a change of the configured peers.
         self.others.remove(key) | self.expected.remove(key)
     }
 }

@@ -12,17 +12,17 @@ impl Instant {
     /// The clock's origin, where simulations start.
     pub const ZERO: Self = Self(Duration::ZERO);
 
-    /// The moment `since_origin` after the clock's origin.
+    /// Returns the moment `since_origin` after the clock's origin.
     pub const fn from_origin(since_origin: Duration) -> Self {
         Self(since_origin)
     }
 
-    /// How long after the clock's origin this is.
+    /// Returns the time since the clock's origin.
     pub const fn since_origin(self) -> Duration {
         self.0
     }
 
-    /// How long after `earlier` this is; zero if it is not after it.
+    /// Returns the time since `earlier`, or zero if `earlier` is not in the past.
     pub const fn since(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)
     }
@@ -49,11 +49,11 @@ impl Sub for Instant {
     }
 }
 
-/// When to call `handle_timeout`, and why (the reason ends up in the log).
+/// The time of the next `handle_timeout` call, and its reason for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Deadline {
-    /// The moment.
+    /// Time of the call.
     pub at: Instant,
-    /// What is waited for.
+    /// Event that the deadline waits for.
     pub reason: &'static str,
 }

@@ -1,15 +1,15 @@
-//! Zones, licences and what both ends agreed about them (DESIGN sections 1 and 3).
+//! Zones, licences, and the agreement of both ends about them (DESIGN sections 1 and 3).
 
 use crate::{Identity, LevelGrant, Mode, ZoneSuite};
 use std::fmt;
 use std::str::FromStr;
 
-/// Serial of a zone: 1 is the designated (header) zone, the highest agreed one the payload zone.
+/// Serial of a zone: 1 is the designated (header) zone, the highest agreed serial the payload zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ZoneId(pub u8);
 
 impl ZoneId {
-    /// The designated zone: what a licensed node needs first.
+    /// The designated zone, which a licensed node needs first.
     pub const DESIGNATED: Self = Self(1);
 }
 
@@ -19,30 +19,31 @@ impl fmt::Display for ZoneId {
     }
 }
 
-/// Which octets of a datagram a zone asks for. Of several zones that ask for an octet, the first gets
-/// it. What `classify` calls opaque goes to the payload zone whatever the selector says.
+/// Selects the octets of a datagram for a zone. If several zones select an octet, the first one
+/// gets it. Octets that `classify` reports as opaque always go to the payload zone.
 ///
-/// Written as a person writes it: `ip`, `transport`, `headers`, `octets 0-27`, `rtp 16384-32767`,
-/// `payload`.
+/// Written as in a configuration file: `ip`, `transport`, `headers`, `octets 0-27`,
+/// `rtp 16384-32767`, `payload`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ZoneSelector {
     /// The IP header.
     Ip,
-    /// The transport header without secret options.
+    /// The transport header without options that carry secrets.
     Transport,
-    /// Both headers, or the one that there is: what SNOOP needs.
+    /// Both headers, or the only one present: the zone that SNOOP needs.
     IpTransport,
-    /// Of both headers the octets at these places, counted from 0 at the front of what is sealed: in
-    /// transport and BEET mode that is the transport header.
+    /// Octets of both headers at these offsets. Offset 0 is the first sealed octet; in transport
+    /// and BEET mode, that is the front of the transport header.
     Octets(Span),
-    /// The RTP header (RFC 3550 section 5.1) of UDP packets both of whose ports are among these.
+    /// The RTP header (RFC 3550 section 5.1) of UDP packets with both ports in this range.
     Rtp(Span),
-    /// Everything no other zone asks for; always and only the payload zone.
+    /// Everything that no other zone selects; always the payload zone, and no other.
     Rest,
 }
 
 impl ZoneSelector {
-    /// Whether it asks for the first octet of what a mode seals: by the first zone all others are found.
+    /// Returns true if the zone contains the first octet that a mode seals. All other zones are
+    /// located from the first one.
     pub const fn begins(self, mode: Mode) -> bool {
         match self {
             Self::Ip => matches!(mode, Mode::Tunnel),
@@ -83,7 +84,7 @@ impl FromStr for ZoneSelector {
     }
 }
 
-/// Numbers in a row, the last one included: `16384-32767`.
+/// A range of numbers that includes its end: `16384-32767`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Span {
     first: u16,
@@ -91,7 +92,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// `None` if the last comes before the first.
+    /// Returns `None` if `last` is below `first`.
     pub const fn new(first: u16, last: u16) -> Option<Self> {
         if last < first {
             return None;
@@ -99,17 +100,17 @@ impl Span {
         Some(Self { first, last })
     }
 
-    /// The first one.
+    /// Returns the first number.
     pub const fn first(self) -> u16 {
         self.first
     }
 
-    /// The last one.
+    /// Returns the last number.
     pub const fn last(self) -> u16 {
         self.last
     }
 
-    /// Whether it is among them.
+    /// Returns true if the range contains `number`.
     pub const fn contains(self, number: u16) -> bool {
         self.first <= number && number <= self.last
     }
@@ -134,65 +135,66 @@ impl FromStr for Span {
     }
 }
 
-/// The text names no zone.
+/// The text is not a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownZone;
 
 /// One agreed zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Zone {
-    /// Its serial.
+    /// Serial of the zone.
     pub id: ZoneId,
-    /// The octets it asks for.
+    /// Octets that the zone selects.
     pub selector: ZoneSelector,
-    /// How it is protected.
+    /// Cipher suite of the zone.
     pub suite: ZoneSuite,
 }
 
-/// Octets of a datagram in a row that are in one zone.
+/// Consecutive octets of a datagram in one zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Run {
-    /// The zone.
+    /// Zone of the octets.
     pub zone: ZoneId,
-    /// How many octets, at least 1.
+    /// Number of octets, at least 1.
     pub len: u16,
 }
 
-/// Whether the zone map is carried by each packet or fixed in the SA.
+/// Place of the zone map: in each packet, or fixed in the SA.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum MapKind {
     /// Carried by each packet (CZML-IPSec).
     #[default]
     Changeable,
-    /// The same for all packets, which do not carry it (MML-IPsec): these runs, and the rest in the payload
-    /// zone; the transport checksum is left out. Datagrams with other runs go on the SA beside, see
-    /// [`ZoneAgreement::opaque`].
+    /// Fixed (MML-IPsec). Packets carry no map: all have these runs, the payload zone holds the
+    /// rest, and the transport checksum is left out. Datagrams with other runs use the companion SA
+    /// of [`ZoneAgreement::opaque`].
     Fixed(Vec<Run>),
 }
 
 impl MapKind {
-    /// Whether packets do not carry it.
+    /// Returns true if packets do not carry the map.
     pub const fn is_fixed(&self) -> bool {
         matches!(self, Self::Fixed(_))
     }
 }
 
-/// What a licence allows.
+/// The access that a licence permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Right {
-    /// See the zone's octets.
+    /// The node may read the zone.
     Read = 1,
-    /// See them, and lower the window of TCP segments by an overlay. The one field that may be written
-    /// is the right's own: there is no mask to agree on.
+    /// The node may read the zone, and lower the window of TCP segments with an overlay. The right
+    /// itself defines the writable field, so there is no mask to negotiate.
     Write = 2,
-    /// See them, and say once more to one end of a TCP connection what the other one has said last, with its
-    /// window or a smaller one: an acknowledgement that carries nothing.
+    /// The node may read the zone, and repeat the latest acknowledgement of one end of a TCP
+    /// connection to the other end. The repeated segment has no payload, and the same window or a
+    /// smaller one.
     Inject = 3,
 }
 
 impl Right {
-    /// How people write it.
+    /// Returns the name in configuration files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -201,7 +203,7 @@ impl Right {
         }
     }
 
-    /// The fields that it may change.
+    /// Returns the fields that the right may change.
     pub const fn fields(self) -> &'static [&'static str] {
         match self {
             Self::Read | Self::Inject => &[],
@@ -210,40 +212,40 @@ impl Right {
     }
 }
 
-/// The permission for one node to do one thing with one zone.
+/// Permission for one node to use one right on one zone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Licence {
-    /// The node's authenticated identity.
+    /// Authenticated identity of the node.
     pub node: Identity,
-    /// The zone.
+    /// Licensed zone.
     pub zone: ZoneId,
-    /// What it may do.
+    /// Access that the node gets.
     pub right: Right,
 }
 
-/// Everything both endpoints agreed about the zones of a composite SA. It enters the key
-/// derivation, so two ends that disagree share no key.
+/// The agreement of both endpoints about the zones of a composite SA. It enters the key derivation,
+/// so endpoints that disagree share no key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ZoneAgreement {
-    /// The zones in ascending serial from 1 without gaps; the last is the payload zone.
+    /// Zones in ascending serial, from 1 without gaps. The last is the payload zone.
     pub zones: Vec<Zone>,
-    /// Where the map is.
+    /// Place of the zone map.
     pub map: MapKind,
     /// Replay window of both endpoints in packets, 4096 to 65536.
     pub window: u32,
-    /// Licences both ends accepted, sorted and without duplicates.
+    /// Licences that both ends accepted, sorted and without duplicates.
     pub licences: Vec<Licence>,
-    /// What may go without encryption, if anything.
+    /// Datagrams that may be sent unencrypted, if any.
     pub level: Option<LevelGrant>,
 }
 
 impl ZoneAgreement {
-    /// The payload zone's serial.
+    /// Returns the serial of the payload zone.
     pub fn payload_zone(&self) -> ZoneId {
         ZoneId(self.zones.len() as u8)
     }
 
-    /// The runs of a fixed map as a person writes them: `52 headers`. Empty where each packet has its own.
+    /// Returns the runs of a fixed map as text: `52 headers`. Empty if each packet carries its map.
     pub fn fixed_runs(&self) -> Vec<String> {
         let name = |zone| self.zones.iter().find(|agreed| agreed.id == zone);
         let written = |run: &Run| Some(format!("{} {}", run.len, name(run.zone)?.selector));
@@ -253,21 +255,21 @@ impl ZoneAgreement {
         }
     }
 
-    /// That of the opaque SA beside one with a fixed map, for datagrams whose runs are others: one zone,
-    /// protected as the payload zone is, and no licence. `None` beside a changeable map, which can say
-    /// itself that a packet is opaque.
+    /// Returns the agreement of the opaque companion SA, for datagrams whose runs differ from a
+    /// fixed map. It has one zone, with the suite of the payload zone, and no licences. `None` for
+    /// a changeable map, which can mark a packet as opaque itself.
     pub fn opaque(&self) -> Option<Self> {
         let payload = self.zones.last()?;
         self.map.is_fixed().then(|| self.beside(payload.suite))
     }
 
-    /// That of the SA beside for what goes without encryption, if anything may: everybody reads it,
-    /// whatever the zones are.
+    /// Returns the agreement of the companion SA for unencrypted datagrams, if any are allowed.
+    /// Every node on the path can read its packets.
     pub fn integrity(&self) -> Option<Self> {
         self.level.map(|_| self.beside(ZoneSuite::Aes256Gmac))
     }
 
-    /// That of an SA of one zone beside this one.
+    /// Returns the agreement of a companion SA with one zone.
     fn beside(&self, suite: ZoneSuite) -> Self {
         Self {
             zones: vec![Zone {
@@ -282,15 +284,16 @@ impl ZoneAgreement {
         }
     }
 
-    /// Whether anybody has a right.
+    /// Returns true if a licence permits this right.
     pub fn has(&self, right: Right) -> bool {
         let mut licences = self.licences.iter();
         licences.any(|licence| licence.right == right)
     }
 
-    /// Whether a right may be given to a zone: what may be written or said again is in the TCP header, and in
-    /// the runs of the designated zone whatever the datagram is. That it was is told by the map that packets
-    /// carry.
+    /// Returns true if a licence for this zone may permit this right. The fields that nodes write
+    /// or repeat are in the TCP header, so write and inject need the designated zone, with both
+    /// headers in it. They also need a changeable map: a packet's own map shows that it has a TCP
+    /// header.
     pub fn may_have(&self, zone: ZoneId, right: Right) -> bool {
         let agreed = self.zones.iter().find(|agreed| agreed.id == zone);
         agreed.is_some_and(|agreed| match right {
@@ -342,7 +345,7 @@ mod tests {
         }
     }
 
-    /// Headers, and the rest.
+    /// Returns an agreement with a header zone and a payload zone.
     fn agreement(map: MapKind) -> ZoneAgreement {
         let zone = |id, selector| Zone {
             id: ZoneId(id),

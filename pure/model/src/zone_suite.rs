@@ -1,15 +1,15 @@
-//! How a zone is protected (DESIGN section 3).
+//! Cipher suites of zones (DESIGN section 3).
 
 use crate::{Frame, Sha2, Suite};
 use std::fmt;
 
-/// Octets of salt, the front of every nonce.
+/// Octets of salt at the front of every nonce.
 const SALT_LEN: usize = 4;
-/// Octets of a block of AES, and of an IV on the wire.
+/// Octets of an AES block, and of an IV on the wire.
 const BLOCK_LEN: usize = 16;
 
-/// The suite of a zone. Every zone may have another one. Nonces are made of the sequence number, so
-/// that only AES-CBC, whose IV nobody may foresee, has one on the wire.
+/// The cipher suite of a zone. Each zone has its own. Nonces contain the sequence number, so only
+/// AES-CBC, whose IV has to be unpredictable, carries an IV.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ZoneSuite {
     /// AES-128-GCM (RFC 4106).
@@ -18,37 +18,38 @@ pub enum ZoneSuite {
     Aes256Gcm16,
     /// ChaCha20-Poly1305 (RFC 7634).
     ChaCha20Poly1305,
-    /// AES-128-GMAC (RFC 4543): what everybody reads and nobody changes.
+    /// AES-128-GMAC (RFC 4543): readable in clear, but authenticated.
     Aes128Gmac,
     /// AES-256-GMAC.
     Aes256Gmac,
-    /// AES-128-CTR (RFC 3686), then an HMAC over what it gave.
+    /// AES-128-CTR (RFC 3686), then an HMAC over the ciphertext.
     Aes128Ctr(Hmac),
     /// AES-256-CTR, then an HMAC.
     Aes256Ctr(Hmac),
-    /// AES-128-CBC (RFC 3602), then an HMAC over what it gave.
+    /// AES-128-CBC (RFC 3602), then an HMAC over the ciphertext.
     Aes128Cbc(Hmac),
     /// AES-256-CBC, then an HMAC.
     Aes256Cbc(Hmac),
 }
 
-/// An HMAC-SHA2, of which all or half is sent.
+/// An HMAC-SHA2, sent whole or cut to half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Hmac {
     /// The hash function.
     pub hash: Sha2,
-    /// Whether the ICV is all that the hash function gives, and not half (RFC 4868 section 2.1.2).
+    /// True if the ICV is the whole output of the hash function instead of half (RFC 4868 section
+    /// 2.1.2).
     pub whole: bool,
 }
 
 impl Hmac {
-    /// Every one, the shorter ICV first.
+    /// Iterates over all HMACs, those with half an ICV first.
     pub fn all() -> impl Iterator<Item = Self> + Clone {
         let of = |whole| Sha2::ALL.into_iter().map(move |hash| Self { hash, whole });
         [false, true].into_iter().flat_map(of)
     }
 
-    /// Octets of the ICV.
+    /// Returns the length of the ICV in octets.
     pub const fn icv_len(self) -> usize {
         match self.whole {
             true => self.hash.output_len(),
@@ -58,7 +59,7 @@ impl Hmac {
 }
 
 impl ZoneSuite {
-    /// Every suite, the better kind first.
+    /// Iterates over all suites, the preferred kind first.
     pub fn all() -> impl Iterator<Item = Self> + Clone {
         let combined = [
             Self::Aes128Gcm16,
@@ -79,12 +80,12 @@ impl ZoneSuite {
         combined.into_iter().chain(with_hmac)
     }
 
-    /// Whether nobody reads the zone without its key.
+    /// Returns true if the suite encrypts the zone.
     pub const fn encrypts(self) -> bool {
         !matches!(self, Self::Aes128Gmac | Self::Aes256Gmac)
     }
 
-    /// Octets of the cipher's key, without salt.
+    /// Returns the length of the cipher's key in octets, without salt.
     pub const fn key_len(self) -> usize {
         match self {
             Self::Aes128Gcm16 | Self::Aes128Gmac | Self::Aes128Ctr(_) | Self::Aes128Cbc(_) => 16,
@@ -96,7 +97,7 @@ impl ZoneSuite {
         }
     }
 
-    /// Its HMAC, if it has one.
+    /// Returns the suite's HMAC, or `None` for an AEAD or GMAC.
     pub const fn hmac(self) -> Option<Hmac> {
         match self {
             Self::Aes128Ctr(hmac)
@@ -107,13 +108,13 @@ impl ZoneSuite {
         }
     }
 
-    /// Whether it encrypts whole blocks, with an IV on the wire.
+    /// Returns true if the suite encrypts whole blocks, with an IV on the wire.
     const fn in_blocks(self) -> bool {
         matches!(self, Self::Aes128Cbc(_) | Self::Aes256Cbc(_))
     }
 
-    /// Octets of all that one direction needs: the cipher's key, the HMAC's and the salt, in this
-    /// order (DESIGN section 3). AES-CBC has no nonce, so it needs no salt.
+    /// Returns the octets of key material for one direction: the keys of the cipher and of the
+    /// HMAC, then the salt (DESIGN section 3). AES-CBC has no nonce and needs no salt.
     pub const fn keymat_len(self) -> usize {
         let mac = match self.hmac() {
             Some(hmac) => hmac.hash.output_len(),
@@ -123,12 +124,12 @@ impl ZoneSuite {
         self.key_len() + mac + salt
     }
 
-    /// Octets of IV on the wire.
+    /// Returns the length of the IV on the wire in octets.
     pub const fn iv_len(self) -> usize {
         if self.in_blocks() { BLOCK_LEN } else { 0 }
     }
 
-    /// Octets of the ICV.
+    /// Returns the length of the ICV in octets.
     pub const fn icv_len(self) -> usize {
         match self.hmac() {
             Some(hmac) => hmac.icv_len(),
@@ -136,12 +137,12 @@ impl ZoneSuite {
         }
     }
 
-    /// The most octets that it adds to those of a zone.
+    /// Returns the most octets that the suite adds to those of a zone.
     pub const fn overhead(self) -> usize {
         self.frame().overhead()
     }
 
-    /// What stands around the text of a zone.
+    /// Returns the lengths of IV, block and ICV.
     pub const fn frame(self) -> Frame {
         let block_len = if self.in_blocks() { BLOCK_LEN } else { 1 };
         Frame {
@@ -171,8 +172,8 @@ impl From<Suite> for ZoneSuite {
     }
 }
 
-/// As a person writes it: `aes128gcm16`, `aes128gmac`, `aes128ctr-sha256`, `aes128-sha256`, and with
-/// the whole of an HMAC `aes128-sha256_256`.
+/// Written as in a configuration file: `aes128gcm16`, `aes128gmac`, `aes128ctr-sha256`,
+/// `aes128-sha256`, and with a whole HMAC `aes128-sha256_256`.
 impl fmt::Display for ZoneSuite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -1,4 +1,4 @@
-//! The arrows between our crates are those that ARCHITECTURE.md draws, no more and no fewer.
+//! The dependencies between our crates are exactly the ones that ARCHITECTURE.md draws.
 
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -40,7 +40,8 @@ fn every_crate_is_in_the_drawing() {
     assert_eq!(drawn, real);
 }
 
-/// An arrow that points along no line is the one thing a drawing cannot show.
+/// The drawing lists crates from bottom to top, so a crate depends only on crates in lines above
+/// its own.
 #[test]
 fn no_arrow_points_up() {
     let order: Vec<_> = drawing(ARCHITECTURE).map(|(from, ..)| from).collect();
@@ -56,7 +57,7 @@ fn no_arrow_points_up() {
     }
 }
 
-/// What a crate does not name it cannot call: this is why the engines do no I/O.
+/// A crate can call only crates that it depends on. This keeps I/O out of the engines.
 #[test]
 fn pure_crates_use_pure_crates_and_these_libraries() {
     let libraries = [
@@ -92,7 +93,8 @@ fn pure_crates_use_pure_crates_and_these_libraries() {
     }
 }
 
-/// What nobody agreed on protects packets in figures alone: neither `node` nor the daemon has a word for it.
+/// Ciphers that were not negotiated exist only for figures of the lab. `node` and the daemon cannot
+/// select them.
 #[test]
 fn foreign_ciphers_are_brought_by_the_lab_alone() {
     let metadata = metadata();
@@ -106,7 +108,7 @@ fn foreign_ciphers_are_brought_by_the_lab_alone() {
     assert_eq!(callers, BTreeSet::from(["esp", "lab"]));
 }
 
-/// Whether a source below a folder has this in it.
+/// Returns true if a source file below a folder contains `what`.
 fn names(folder: &Path, what: &str) -> bool {
     let entries = std::fs::read_dir(folder).expect("a folder of sources");
     let mut paths = entries.flatten().map(|entry| entry.path());
@@ -116,7 +118,7 @@ fn names(folder: &Path, what: &str) -> bool {
     })
 }
 
-/// Negative control: a drawing with an arrow more, fewer, or of the other kind is another drawing.
+/// Negative control: an added, missing or changed arrow is noticed.
 #[test]
 fn a_wrong_drawing_is_noticed() {
     let right = drawn(ARCHITECTURE);
@@ -132,8 +134,8 @@ fn a_wrong_drawing_is_noticed() {
     );
 }
 
-/// The lines of the drawing: a crate, `→` for its arrows or `⇢` for those of its tests, and where
-/// they point. A crate without any stands alone.
+/// Returns the lines of the drawing: a crate, `→` for its dependencies or `⇢` for those of its
+/// tests, and their targets. A crate without any stands alone.
 fn drawing(page: &str) -> impl Iterator<Item = (&str, bool, &str)> {
     let block = page.split("```arrows\n").nth(1).expect("a block of arrows");
     let block = block.split("```").next().unwrap_or_default();

@@ -1,11 +1,11 @@
-//! Cargo compiles a package again for each set of features that it is asked for with, and which set
-//! that is depends on what else is built. The commands of the suite ask for the same sets.
+//! Cargo compiles a package again for each set of features, and the set depends on the other
+//! packages of a command. All commands of the test suite result in the same sets.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
-/// A package and how it is compiled: name and version, kind of target, and `build` or `check`.
+/// A package as compiled: name and version, kind of target, and `build` or `check`.
 type Unit = (String, String, String);
 
 /// Feature sets of each unit.
@@ -44,7 +44,7 @@ fn compiled(built: &mut Built, arguments: &str) {
     }
 }
 
-/// Packages of which there is more than one set, by name and version.
+/// Returns the packages with more than one feature set, by name and version.
 fn twice(commands: &[&str]) -> Vec<String> {
     let mut built = Built::new();
     commands
@@ -55,10 +55,10 @@ fn twice(commands: &[&str]) -> Vec<String> {
     several.map(|(unit, _)| name(unit)).collect()
 }
 
-/// Packages that build scripts and macros share with programs, but not their features or optimization.
+/// Packages that build scripts and macros share with programs, with other features or optimization.
 const ALLOWED: [&str; 3] = ["libc@", "num-conv@", "time-core@"];
 
-/// Commands of `.ci/phases`, without the options that change no feature.
+/// Commands of `.ci/phases`, without options that have no effect on features.
 const COMMANDS: [&str; 5] = [
     "build --workspace --bins --tests",
     "test --workspace --exclude fuzz --lib --bins",
@@ -79,7 +79,7 @@ fn these_are_the_commands_of_the_suite() {
 
 #[test]
 fn no_library_is_compiled_twice() {
-    // Clippy compiles what `check` does.
+    // Clippy compiles the same units as `check`.
     let commands = COMMANDS.map(|command| command.replace("clippy", "check"));
     let commands: Vec<_> = commands.iter().map(String::as_str).collect();
     let mut twice = twice(&commands);

@@ -18,7 +18,7 @@ const EXAMPLES: [(&str, &str); 3] = [
     ),
 ];
 
-/// Lines under their table, without comments: a key means something only there.
+/// Returns the lines of each table, without comments. A key has a meaning only within its table.
 fn lines(file: &str) -> BTreeMap<&str, Vec<&str>> {
     let mut tables = BTreeMap::new();
     let mut table = "";

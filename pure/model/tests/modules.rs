@@ -1,9 +1,9 @@
-//! A source file that no module names is compiled by nobody, and its tests never run.
+//! A source file without a `mod` declaration is not compiled, and its tests never run.
 
 use std::fs::{read_dir, read_to_string};
 use std::path::{Path, PathBuf};
 
-/// All sources below a folder.
+/// Collects all sources below a folder.
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in read_dir(folder).expect("a folder of sources").flatten() {
         let path = entry.path();
@@ -15,7 +15,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Whether cargo finds the file by itself: the root of a library, a program or a test.
+/// Returns true if cargo finds the file by itself: the root of a library, a program or a test.
 fn is_root(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default();
     let folder = path.parent().and_then(Path::file_name).unwrap_or_default();
@@ -28,7 +28,8 @@ fn is_root(path: &Path) -> bool {
         || holds_roots && !is_source
 }
 
-/// Whether a file beside or above it has `mod NAME;` for it, or names its path.
+/// Returns true if a neighbouring or parent file has `mod NAME;` for this file, or if a path
+/// attribute names it.
 fn is_named(path: &Path, paths: &str) -> bool {
     let (own, folder) = match path.file_name().is_some_and(|name| name == "mod.rs") {
         true => (path.parent().unwrap_or(path), path.ancestors().nth(2)),
@@ -47,7 +48,7 @@ fn is_named(path: &Path, paths: &str) -> bool {
     let named = |parent: &PathBuf| {
         let text = read_to_string(parent).unwrap_or_default();
         let mut lines = text.lines().map(str::trim);
-        // Perhaps behind `pub` or `pub(super)`.
+        // `pub` or `pub(super)` may precede the declaration.
         lines.any(|line| {
             line == declaration || line.starts_with("pub") && line.ends_with(&declaration)
         })

@@ -1,8 +1,8 @@
-//! `./x` meets people who have nothing installed yet: what it says to them is tested here.
+//! Tests of the messages that `./x` prints on a machine without a toolchain.
 
 use std::process::{Command, Output};
 
-/// The script, started as on a machine whose `PATH` is `path`.
+/// Runs the script as on a machine whose `PATH` is `path`.
 fn x(path: &str, arguments: &[&str]) -> Output {
     Command::new("/bin/bash")
         .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../x"))

@@ -1,4 +1,4 @@
-//! What a host is configured to be.
+//! The configuration of a host.
 
 use crypto::TrustStore;
 use model::{Dscp, Encapsulation, Identity, Sizes};
@@ -10,72 +10,73 @@ pub use ike::{
 };
 pub use pep::{Config as SnoopConfig, Patience};
 
-/// Everything a [`crate::Node`] needs to know before it starts.
+/// The complete configuration of a [`crate::Node`].
 pub struct Config {
-    /// Who we are, to every peer.
+    /// Our identity, presented to every peer.
     pub identity: Identity,
-    /// What we prove that with to peers without a pre-shared key.
+    /// Credential that proves our identity to peers without a pre-shared key.
     pub credential: Option<Credential>,
-    /// Whose certificates we believe.
+    /// Trust anchors for the certificates of peers.
     pub trust: TrustStore,
-    /// VPN peers, licensed nodes we give keys to, gateways whose grants we take, and neighbours, which ask us for keys and
-    /// we them. Whoever of them has an address is one we connect to, but for a gateway.
+    /// VPN peers, licensed nodes that we distribute keys to, gateways whose grants we accept, and
+    /// neighbours: licensed nodes that exchange keys with us. We initiate with each peer that has
+    /// an address, except with gateways.
     pub peers: Vec<Peer>,
-    /// Names of the peers to bring up from the start and to keep up.
+    /// Names of the peers to bring up at the start and to keep up.
     pub start: Vec<String>,
-    /// Whether ESP is in UDP where no NAT asks for it.
+    /// Policy for UDP encapsulation of ESP on paths without a NAT.
     pub encapsulation: Encapsulation,
-    /// Our UDP port for IKE alone; the peer's is always 500.
+    /// Our UDP port for IKE only; the peer's is always 500.
     pub ike_port: u16,
     /// Our UDP port for IKE and ESP; the peer's is always 4500.
     pub natt_port: u16,
-    /// Addresses of ours at which peers that move may reach us, beside the one in use.
+    /// Additional addresses at which mobile peers can reach us.
     pub addresses: Vec<std::net::IpAddr>,
-    /// The longest IP datagram that an IKE message is sent in where the peer knows RFC 7383; at
-    /// least 576, or zero for none.
+    /// Maximum IP datagram size, in octets, for IKE messages to peers that support fragmentation
+    /// (RFC 7383): at least 576, or 0 to disable fragmentation.
     pub fragment: u16,
-    /// Where peers are sent that begin, and can be (RFC 5685).
+    /// Gateway to which initiators that support it are redirected (RFC 5685).
     pub elsewhere: Option<Elsewhere>,
-    /// How many threads seal and open ([`crate::Node::seat`]).
+    /// Number of threads that seal and open packets ([`crate::Node::seat`]).
     pub workers: std::num::NonZeroU8,
-    /// Exceptions to protection, first match wins (RFC 4301 section 4.4.1).
+    /// Exceptions to protection; the first match wins (RFC 4301 section 4.4.1).
     pub policies: Vec<Policy>,
-    /// What class the packets to peers ask for outside, by the names of those where it is not the default.
+    /// DSCP of the outer header by peer name, for peers that do not use the default.
     pub classes: std::collections::BTreeMap<String, Dscp>,
-    /// How long the datagrams to peers look from outside, by the names of those where it is not as long as
-    /// they are.
+    /// Lengths to which datagrams are padded, by peer name. Peers without an entry get no padding.
     pub sizes: std::collections::BTreeMap<String, Sizes>,
-    /// For how long nothing may be sealed for peers before a dummy is, by the names of those for whom that
-    /// is not for ever.
+    /// Interval without a sealed packet after which a dummy packet is sent, by peer name. Peers
+    /// without an entry get no dummies.
     pub cover: std::collections::BTreeMap<String, std::time::Duration>,
-    /// How to choose among the levels that are agreed on with peers as long as an operator says nothing else, by
-    /// the names of those where it is not by default.
+    /// Choice among the agreed protection levels, by peer name, for peers that do not use the
+    /// default. An operator's signal overrides it.
     pub levels: std::collections::BTreeMap<String, model::LevelChoice>,
-    /// Where the licensed nodes are that have slots, by the names of peers that have any.
+    /// Locations of the licensed nodes that have slots, by peer name.
     pub places: std::collections::BTreeMap<String, crate::Places>,
-    /// The licensed nodes to which mobile nodes may go from us, which gateways are told.
+    /// Licensed nodes that mobile nodes can move to from this one; announced to gateways.
     pub neighbours: Vec<Identity>,
-    /// The MTU of the tunnel device, if TCP connections are to have segments that fit it from their
-    /// beginning (MSS clamping).
+    /// MTU of the tunnel device if the MSS of TCP connections is clamped to it; `None` to leave the
+    /// MSS alone.
     pub clamp: Option<u16>,
-    /// Whether packets are sent whole, and as long as routers on the way say (path MTU discovery).
+    /// True to send packets unfragmented and to follow reported path MTUs (path MTU discovery).
     pub path_mtu: bool,
-    /// How a licensed node's SNOOP works; `None` if it only forwards.
+    /// Configuration of a licensed node's SNOOP; `None` to only forward.
     pub snoop: Option<SnoopConfig>,
-    /// How many octets the windows have at most that a licensed node may lower; `None` if it lowers none.
+    /// Limit, in octets, to which a licensed node lowers TCP windows; `None` to leave windows
+    /// alone.
     pub window: Option<u32>,
-    /// When a licensed node stands in for an end that is silent; `None` if it never does.
+    /// Limits within which a licensed node acts for a silent endpoint; `None` to never do so.
     pub stand_in: Option<Patience>,
-    /// What we are to Mobile IPv4, if anything. That stays as it is from the beginning.
+    /// Role in Mobile IPv4, if any. A reconfiguration does not change it.
     pub mobile_ip: Option<crate::mobile_ip::Config>,
-    /// How long a licensed node may keep a grant's keys.
+    /// Time for which a licensed node may keep the keys of a grant.
     pub grant_lifetime: std::time::Duration,
-    /// Whether keys of SAs made from now on are told by [`crate::Event::KeyLog`].
+    /// True to report the keys of new SAs by [`crate::Event::KeyLog`].
     pub key_log: bool,
 }
 
 impl Config {
-    /// What of it the IKE engine has to know.
+    /// Returns the part of the configuration that the IKE engine needs.
     pub(crate) fn for_ike(&self) -> ike::Config {
         ike::Config {
             encapsulation: self.encapsulation,

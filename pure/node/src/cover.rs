@@ -1,8 +1,10 @@
-//! Silence that is covered (RFC 4303 section 2.6): where nothing was sealed for a peer in an interval, a packet
-//! is that looks like all others and carries nothing. So who is on the way sees no pauses of that length or
-//! longer, and more than one packet in an interval is a peer that says more.
+//! Cover traffic against traffic analysis (RFC 4303 section 2.6).
 //!
-//! It goes by the clock alone, and an interval that was slept through is not made up for.
+//! If no packet was sealed for a peer during an interval, a dummy packet is sent that is
+//! indistinguishable from all others. An observer therefore sees no pauses of the interval's length
+//! or longer. More than one packet in an interval reveals real traffic.
+//!
+//! Only the clock counts. Intervals that passed while the host was suspended are not made up for.
 
 use crate::Node;
 use esp::{Packet, Sink};
@@ -10,18 +12,18 @@ use model::{Deadline, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// Who is covered, by names.
+/// State of cover traffic, by peer name.
 #[derive(Default)]
 pub(crate) struct Cover {
     intervals: BTreeMap<String, Duration>,
-    /// When the interval ends of those that have a tunnel.
+    /// End of the current interval of each peer that has a tunnel.
     ends: BTreeMap<String, Instant>,
-    /// Those whose interval has ended.
+    /// Peers whose interval has ended.
     ended: BTreeSet<String>,
 }
 
 impl Cover {
-    /// Other intervals from now on, for those of these peers that have a tunnel.
+    /// Replaces the intervals. `up` lists the peers that have a tunnel.
     pub(crate) fn set<'p>(
         &mut self,
         intervals: BTreeMap<String, Duration>,
@@ -35,7 +37,7 @@ impl Cover {
         up.for_each(|peer| self.begin(peer, now));
     }
 
-    /// A peer has a tunnel.
+    /// Starts the interval of a peer that has a tunnel.
     pub(crate) fn begin(&mut self, peer: &str, now: Instant) {
         if let Some(interval) = self.intervals.get(peer) {
             let end = now + *interval;
@@ -43,7 +45,7 @@ impl Cover {
         }
     }
 
-    /// It has none any more.
+    /// Stops the interval of a peer that has no tunnel any more.
     pub(crate) fn end(&mut self, peer: &str) {
         self.ends.remove(peer);
         self.ended.remove(peer);
@@ -65,8 +67,8 @@ impl Cover {
 }
 
 impl Node {
-    /// Covers what silence there was, with packets that are made in this one's room. To be called after
-    /// each [`Node::handle_timeout`].
+    /// Sends the dummy packets that are due, using `packet` as the buffer. Call after each
+    /// [`Node::handle_timeout`].
     pub fn cover(&mut self, packet: &mut Packet, sink: &mut impl Sink) {
         while let Some(peer) = self.cover.ended.pop_first() {
             if let Some(path) = self.workers.cover(&peer, packet) {

@@ -1,4 +1,4 @@
-//! What a node tells its driver.
+//! Events that a node reports to its driver.
 
 use crate::migration::TOKEN;
 use crate::{HeldGrant, KeyLog, mobile_ip};
@@ -9,50 +9,50 @@ use model::{
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-/// A composite SA, as its endpoint tells it from others.
+/// The names and SPIs of a composite SA.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Composite {
-    /// Its name towards licensed nodes.
+    /// Identifier of the SA, shared with licensed nodes.
     pub csa: CsaId,
     /// Name of the peer's table.
     pub peer: String,
-    /// Name of the child's; `None` for the first.
+    /// Name of the child's table; `None` for the first child.
     pub child: Option<String>,
-    /// SPI towards us.
+    /// Inbound SPI.
     pub inbound: Spi,
-    /// SPI towards the peer.
+    /// Outbound SPI.
     pub outbound: Spi,
 }
 
-/// Why a licensed node's keys are of no use any more.
+/// The reason why an endpoint ended a licensed node's access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// The tunnel has new keys.
+    /// The tunnel was rekeyed.
     Rekeyed,
-    /// The configuration wants it otherwise.
+    /// The configuration changed.
     Reconfigured,
-    /// The tunnel's keys were too old.
+    /// The lifetime of the tunnel's keys was over.
     LifetimeOver,
-    /// The tunnel is down, for a reason that a person can read.
+    /// The tunnel is down, with a human-readable reason.
     Down(String),
-    /// The IKE SA with the node is gone, for a reason that a person can read. It is given keys again
-    /// when it comes back.
+    /// The IKE SA with the node is down, with a human-readable reason. The node receives new
+    /// keys when the IKE SA is up again.
     NodeGone(String),
 }
 
-/// Why a licensed node has forgotten keys.
+/// The reason why a licensed node discarded keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dropped {
-    /// The gateway took them back.
+    /// The gateway revoked the grant.
     Revoked,
-    /// Their time was over.
+    /// The grant's lifetime was over.
     Expired,
-    /// The IKE SA with the gateway is gone.
+    /// The IKE SA with the gateway is down.
     GatewayGone,
 }
 
-/// Something an operator or the driver wants to know. Reasons are texts because they end in a
-/// log, in `strata status` and nowhere else.
+/// An event for the operator or the driver. Reasons are texts because they only appear in logs and
+/// in `strata status`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// An IKE SA with a peer is up.
@@ -60,288 +60,293 @@ pub enum Event {
         /// Name of the peer's table.
         peer: String,
     },
-    /// Both ends proved anew who they are: a new IKE SA takes the place of the one that is up.
+    /// Both ends re-authenticated: a new IKE SA replaced the one that was up.
     Reauthenticated {
         /// Name of the peer's table.
         peer: String,
     },
-    /// There is another IKE SA with a peer, cloned from the one that is up. It carries nothing yet.
+    /// The IKE SA with a peer was cloned. The clone does not carry any child SA yet.
     Cloned {
         /// Name of the peer's table.
         peer: String,
     },
-    /// A tunnel takes another path without a pause: a clone of the IKE SA that is up takes its place.
+    /// A tunnel moved to another path without interruption: a clone replaced the IKE SA that was
+    /// up.
     HandedOver {
         /// Name of the peer's table.
         peer: String,
-        /// The path.
+        /// The new path.
         path: Path,
     },
-    /// A gateway sent us to another one, where we begin instead.
+    /// A gateway redirected us. We initiate with the other gateway instead.
     Redirected {
         /// Name of the peer's table.
         peer: String,
-        /// The other gateway.
+        /// Address of the other gateway.
         to: IpAddr,
     },
-    /// Nobody answered by UDP, and we begin again in a stream.
+    /// There was no answer over UDP, so we initiate again over TCP.
     FellBack {
         /// Name of the peer's table.
         peer: String,
-        /// Where it is to listen.
+        /// Address and port on which the peer is expected to listen.
         to: SocketAddr,
     },
-    /// A tunnel passes somewhere else: what is sealed for a peer from now on is for this licensed node besides, of
-    /// those that have licences in some places alone. If it shares keys with others, those that have them can read too.
+    /// The traffic of a tunnel is now sealed for another licensed node, or for none. Concerns only
+    /// nodes whose licences are limited to certain places. If nodes share the slot, all nodes that
+    /// hold its keys can read.
     SealedFor {
         /// Name of the peer's table.
         peer: String,
-        /// The node; `None` if it is for none of them.
+        /// The node that can read now; `None` if no such node can.
         node: Option<Identity>,
     },
-    /// An IKE SA with a peer is gone, and no other has its place; or it could not be made.
+    /// The last IKE SA with a peer ended, or could not be established.
     PeerDown {
         /// Name of the peer's table.
         peer: String,
-        /// Why, for a person.
+        /// Human-readable reason.
         why: String,
     },
-    /// A peer lends us addresses inside, or other ones than before; [`crate::Node::inside`] has all of
+    /// A peer assigned inner addresses, or changed them. [`crate::Node::inside`] returns all of
     /// them.
     Configured {
         /// Name of the peer's table.
         peer: String,
-        /// What it lends.
+        /// The assigned addresses.
         addresses: InnerAddresses,
     },
-    /// A child SA carries packets now.
+    /// A child SA is established and carries packets.
     ChildUp {
         /// Name of the peer's table.
         peer: String,
-        /// Name of the child's; `None` for the first.
+        /// Name of the child's table; `None` for the first child.
         child: Option<String>,
-        /// SPI towards us.
+        /// Inbound SPI.
         inbound: Spi,
-        /// SPI towards the peer.
+        /// Outbound SPI.
         outbound: Spi,
-        /// Whether it is a composite SA.
+        /// True for a composite SA.
         zoned: bool,
-        /// What of a datagram it seals.
+        /// Mode of the SA: tunnel, transport or BEET.
         mode: Mode,
     },
-    /// A child SA has a successor with new keys.
+    /// A child SA was rekeyed.
     ChildRekeyed {
         /// Name of the peer's table.
         peer: String,
-        /// Name of the child's; `None` for the first.
+        /// Name of the child's table; `None` for the first child.
         child: Option<String>,
-        /// SPI towards us.
+        /// Inbound SPI of the new SA.
         inbound: Spi,
-        /// SPI towards the peer.
+        /// Outbound SPI of the new SA.
         outbound: Spi,
-        /// The key exchanges of its own that the keys come from.
+        /// Key exchanges of the rekey itself, if it had any.
         exchanges: Exchanges,
     },
-    /// An IKE SA has new keys.
+    /// An IKE SA was rekeyed.
     IkeRekeyed {
         /// Name of the peer's table.
         peer: String,
     },
-    /// The first packet of a child SA came whose ECN field outside does not fit that inside (RFC 6040
-    /// section 4.2).
+    /// A packet arrived on a child SA with an outer ECN field that contradicts the inner one
+    /// (RFC 6040 section 4.2). Reported once per SA.
     EcnUnused {
         /// Name of the peer's table.
         peer: String,
-        /// Name of the child's; `None` for the first.
+        /// Name of the child's table; `None` for the first child.
         child: Option<String>,
     },
-    /// The lengths of what a child SA carries were to be hidden, and the peer takes no padding.
+    /// The configuration pads the datagrams of a child SA, but the peer does not accept padding.
     Unpadded {
         /// Name of the peer's table.
         peer: String,
-        /// Name of the child's; `None` for the first.
+        /// Name of the child's table; `None` for the first child.
         child: Option<String>,
     },
-    /// Nothing more goes without encryption on a child SA: what was granted of that is used up.
+    /// A child SA stops sending unencrypted packets: the grant for them is used up.
     LevelSpent {
         /// Name of the peer's table.
         peer: String,
-        /// Name of the child's; `None` for the first.
+        /// Name of the child's table; `None` for the first child.
         child: Option<String>,
     },
-    /// The first packet of a child SA came without encryption that may not.
+    /// An unencrypted packet arrived on a child SA without a grant for it. Reported once per SA.
     LevelRefused {
         /// Name of the peer's table.
         peer: String,
-        /// Name of the child's; `None` for the first.
+        /// Name of the child's table; `None` for the first child.
         child: Option<String>,
     },
-    /// A child SA is gone, and no other has its place.
+    /// A child SA ended and has no successor.
     ChildDown {
         /// Name of the peer's table.
         peer: String,
-        /// Name of the child's; `None` for the first.
+        /// Name of the child's table; `None` for the first child.
         child: Option<String>,
     },
-    /// Both ends agreed that licensed nodes may read what a child SA carries.
+    /// Both ends agreed that licensed nodes may read a child SA.
     Licensed {
         /// The child SA.
         sa: Composite,
-        /// Who may do what with which zone.
+        /// The agreed zones and licences.
         agreement: ZoneAgreement,
-        /// New keys are made after this time.
+        /// Time after which the child SA is rekeyed.
         lifetime: Duration,
     },
-    /// A licence of ours is not the peer's as well: no key leaves for it.
+    /// The peer does not accept a licence of ours. No keys are distributed for it.
     NotLicensed {
         /// Name of the peer's table.
         peer: String,
         /// The licence.
         licence: Licence,
-        /// What its zone asks for.
+        /// Selector of the licence's zone.
         zone: ZoneSelector,
-        /// Why, for a person.
+        /// Human-readable reason.
         why: String,
     },
-    /// Gateway: keys, or mobile node: a token, are to leave for a licensed node as soon as [`crate::Node::give`] says that this
-    /// is recorded. Told after [`crate::Node::set_recording`] alone.
+    /// Gateway: keys are ready to leave for a licensed node. Mobile node: a token is ready to
+    /// leave. Either one leaves as soon as [`crate::Node::give`] confirms the record. Emitted only
+    /// while [`crate::Node::set_recording`] is on.
     Giving {
-        /// What they open.
+        /// The SA that the keys open.
         sa: Composite,
-        /// The node.
+        /// Identity of the licensed node.
         node: Identity,
-        /// What it may do.
+        /// Rights of the node, by zone.
         rights: Vec<(Zone, Right)>,
-        /// For how long it may keep them.
+        /// Time for which the node may keep the keys.
         lifetime: Duration,
-        /// The grant's number; 0 if the node gets a token instead ([`Event::TokenGiven`]).
+        /// Number of the grant; 0 for a token ([`Event::TokenGiven`]).
         grant: u16,
     },
-    /// Mobile node: a licensed node to which it goes may have the keys of what both ends go on in, from the node before
-    /// and once: it was given a token.
+    /// Mobile node: a token was sent to the agent that we are moving to. The token entitles `asker`
+    /// to fetch the keys of the SA in use from `holder`, once.
     TokenGiven {
-        /// What they open.
+        /// The SA that the keys open.
         sa: Composite,
-        /// The node before.
+        /// The previous licensed node, which holds the keys.
         holder: Identity,
-        /// Who may ask it.
+        /// The new licensed node, which may request the keys.
         asker: Identity,
     },
-    /// Licensed node: another one, to which the mobile node has gone, has keys from us.
+    /// Licensed node: the node that a mobile node moved to received keys from us.
     KeysHandedOn {
-        /// What they are.
+        /// The grant that the keys are from.
         held: HeldGrant,
-        /// Who has them.
+        /// Identity of the node that received the keys.
         node: Identity,
     },
     /// Gateway: a licensed node acknowledged keys. The audit trail of invariant 4.
     Granted {
-        /// What it can now read.
+        /// The SA that the node can now read.
         sa: Composite,
-        /// The node.
+        /// Identity of the licensed node.
         node: Identity,
-        /// What it may do.
+        /// Rights of the node, by zone.
         rights: Vec<(ZoneId, Right)>,
     },
     /// Gateway: a licensed node refused keys.
     GrantRefused {
-        /// What they would have opened.
+        /// The SA that the keys open.
         sa: Composite,
-        /// The node.
+        /// Identity of the licensed node.
         node: Identity,
-        /// Why, for a person.
+        /// Human-readable reason.
         why: String,
     },
-    /// What was agreed about a licensed node has ended.
+    /// A licensed node lost its access to a composite SA.
     GrantEnded {
-        /// What it could read.
+        /// The SA that the node was licensed to read.
         sa: Composite,
-        /// The node.
+        /// Identity of the licensed node.
         node: Identity,
-        /// Whether it may have had keys of us.
+        /// True if the node may hold keys that we sent.
         given: bool,
-        /// Why.
+        /// The reason.
         why: Ending,
     },
-    /// Licensed node: keys arrived.
+    /// Licensed node: keys were received and installed.
     GrantHeld(HeldGrant),
-    /// Licensed node: keys arrived that are of no use.
+    /// Licensed node: keys were received that cannot be used.
     GrantUnusable {
         /// Name of the gateway's table.
         gateway: String,
         /// The composite SA.
         csa: CsaId,
-        /// Why, for a person.
+        /// Human-readable reason.
         why: String,
     },
-    /// Licensed node: keys are gone.
+    /// Licensed node: keys were discarded.
     GrantDropped {
-        /// What they were.
+        /// The grant that the keys were from.
         held: HeldGrant,
-        /// Why.
+        /// The reason.
         why: Dropped,
     },
-    /// Licensed node: a composite SA goes between two hosts; its fragments, which show no
-    /// port, should take the same way so that nothing is reordered.
+    /// Licensed node: a composite SA runs between two hosts. Their fragments, which show no port,
+    /// should be diverted as well so that packets are not reordered.
     PairLearnt {
-        /// The host towards the gateway.
+        /// Address of the host on the gateway's side.
         wired: IpAddr,
-        /// The host towards the mobile nodes.
+        /// Address of the host on the mobile nodes' side.
         wireless: IpAddr,
     },
-    /// Licensed node: no composite SA goes between two hosts any more.
+    /// Licensed node: no composite SA runs between two hosts any more.
     PairForgotten {
-        /// The host towards the gateway.
+        /// Address of the host on the gateway's side.
         wired: IpAddr,
-        /// The host towards the mobile nodes.
+        /// Address of the host on the mobile nodes' side.
         wireless: IpAddr,
     },
-    /// What the path to a peer takes is known now, or not any more.
+    /// The path MTU towards a peer was discovered, or expired.
     PathMtu {
         /// Name of the peer's table.
         peer: String,
-        /// The longest packet.
+        /// Longest packet on the path, in octets; `None` if unknown.
         outside: Option<u16>,
-        /// The longest datagram that has room in it.
+        /// Longest inner datagram that fits into such a packet, in octets.
         inside: Option<u16>,
     },
-    /// Somebody said of a path that it takes less than any path does.
+    /// A path MTU was reported that is smaller than any path can have. Such a report may be forged.
     PathMtuForged {
         /// The path.
         path: Path,
-        /// How much.
+        /// The reported path MTU, in octets.
         mtu: u16,
     },
-    /// A tunnel takes another path, because one of its ends moved.
+    /// A tunnel moved to another path because one of its ends moved.
     PathMoved {
         /// Name of the peer's table.
         peer: String,
-        /// The path.
+        /// The new path.
         path: Path,
     },
-    /// There is a tunnel of which the driver should say by which ways it can leave:
+    /// The driver should look up the routes to the peers of tunnels and pass them to
     /// [`crate::Node::handle_ways`].
     WaysWanted,
-    /// A peer or the network did something that is refused, with a reason.
+    /// A request of a peer, or an input from the network, was refused.
     Refused {
-        /// Name of the peer's table, if one could be told.
+        /// Name of the peer's table, if the peer is known.
         peer: Option<String>,
-        /// What and why, for a person.
+        /// Human-readable description and reason.
         why: String,
     },
-    /// Something happened in Mobile IPv4.
+    /// An event of Mobile IPv4.
     MobileIp(mobile_ip::Event),
-    /// A line for Wireshark's key tables; only if the configuration asked for it.
+    /// A line for Wireshark's key tables; only while the key log is on.
     KeyLog(KeyLog),
 }
 
 impl Event {
-    /// Whether it waits for a record of a token, which is to leave with what is polled next.
+    /// Returns true if this event asks to record a token. The token leaves with the next
+    /// registration that is polled.
     pub const fn is_of_token(&self) -> bool {
         matches!(self, Self::Giving { grant: TOKEN, .. })
     }
 
-    /// Returns true for events of a home agent or foreign agent, which install or remove its routes.
+    /// Returns true for events of a home agent or foreign agent, which install or remove its
+    /// routes.
     pub const fn is_of_agent(&self) -> bool {
         use mobile_ip::Event::{ForeignAgent, HomeAgent};
         matches!(self, Self::MobileIp(ForeignAgent(_) | HomeAgent(_)))

@@ -1,13 +1,15 @@
-//! The gateway's book of composite SAs and of who holds keys to them (DESIGN section 5).
+//! The gateway's table of composite SAs and of the licensed nodes that hold their keys
+//! (DESIGN section 5).
 //!
-//! A composite SA whose agreement names licences is entered when it comes up. Every licensed node
-//! that we know (`[licensed.NAME]`) and that has licences in it is owed a grant; the grant leaves
-//! as soon as the IKE SA with that node is up, and again, under a fresh number, whenever that IKE
-//! SA was lost in between and at half of its lifetime. Only zones and rights that the agreement licenses to the node's
-//! authenticated identity are ever in a grant (invariant 4).
+//! A composite SA with licences is entered when it comes up. Every known licensed node
+//! (`[licensed.NAME]`) with a licence in the SA is owed a grant. The grant is sent as soon as the
+//! IKE SA with the node is up. It is sent again, under a fresh number, after that IKE SA was lost
+//! and at half of the grant's lifetime. A grant only ever contains zones and rights that the
+//! agreement licenses to the node's authenticated identity (invariant 4).
 //!
-//! A slot that nodes share licenses all of them, and is given to few at a time ([`Grants::choose`]). What counts there
-//! is who was ever given the keys, for no node can be made to forget them.
+//! The agreement of a shared slot licenses all of its nodes, but only a few receive the keys
+//! ([`Grants::choose`]). The limit counts every node that ever received the keys, because no node
+//! can be made to forget them.
 
 use crate::event::Composite;
 use crypto::{Rng, Secret};
@@ -19,16 +21,17 @@ use model::{
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// How far a grant has come.
+/// State of a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GrantState {
-    /// Waits for the IKE SA with the node.
+    /// Waiting for the IKE SA with the node.
     Pending,
-    /// Sent, not yet answered.
+    /// Sent, and not yet acknowledged.
     Sent,
-    /// The node holds the keys.
+    /// Acknowledged: the node holds the keys.
     Held,
-    /// The node refused; it is not asked again until its IKE SA is made anew.
+    /// The node refused, or the grant could not be sent. It is retried after the IKE SA with the
+    /// node is re-established.
     Refused,
 }
 
@@ -36,31 +39,31 @@ pub enum GrantState {
 #[derive(Default)]
 pub(crate) struct Grants(BTreeMap<ChildSaId, Csa>);
 
-/// One composite SA, as its endpoint sees it.
+/// One composite SA of this endpoint.
 pub(crate) struct Csa {
     pub id: CsaId,
-    /// The first of its line: a rekey makes another composite SA of the same line.
+    /// Identifier of the first SA of the line. A rekey adds a composite SA to the same line.
     line: CsaId,
     pub peer: String,
     pub child: Option<String>,
     pub agreement: ZoneAgreement,
     pub inbound: Half<Secret>,
     pub outbound: Half<Secret>,
-    /// Where the opaque SA beside is received, here and there.
+    /// Inbound and outbound SPI of the opaque companion SA.
     pub opaque: Option<(Spi, Spi)>,
-    /// The same of what goes without encryption.
+    /// Inbound and outbound SPI of the companion SA for unencrypted packets.
     pub integrity: Option<(Spi, Spi)>,
     pub holders: Vec<Holder>,
-    /// Whom a grant has left for, whether it has the keys still or not.
+    /// Nodes that were ever sent a grant, including those that no longer hold the keys.
     given: BTreeSet<Identity>,
-    /// What the keys of tokens are made of, if it is a slot.
+    /// Root of the token keys, if this is a slot.
     pub tokens: Option<Secret>,
-    /// Who may have what from its node.
+    /// Licences of other nodes that may fetch keys from this slot's node.
     onward: Vec<Licence>,
-    /// Whether nothing may be sealed with its keys any more.
+    /// True if nothing may be sealed with these keys any more.
     pub closed: bool,
-    /// Odd at the initiator and even at the responder: both may grant, and the key of an overlay is made
-    /// of the number.
+    /// Odd at the initiator and even at the responder, because both may grant and the overlay key
+    /// is derived from the number.
     next_grant: u16,
 }
 
@@ -70,18 +73,19 @@ pub(crate) struct Holder {
     pub name: String,
     pub node: Identity,
     pub state: GrantState,
-    /// The IKE SA it was sent on.
+    /// IKE SA on which the grant was sent.
     sa: Option<IkeSaId>,
-    /// Why it was refused, for a person.
+    /// Human-readable reason of a refusal.
     pub refusal: Option<String>,
-    /// Whether it was refused here: it never left.
+    /// True if the grant was withheld here and never left.
     withheld: bool,
-    /// Whether the node has keys of an earlier grant, which it keeps when a renewal waits, is withheld or refused.
+    /// True if the node holds keys of an earlier grant. It keeps them while a renewal is pending,
+    /// withheld or refused.
     has_keys: bool,
     pub since: Instant,
 }
 
-/// A grant that is to be sent.
+/// A grant ready to be sent.
 pub(crate) struct Due {
     pub sa: Composite,
     pub node: Identity,
@@ -89,12 +93,12 @@ pub(crate) struct Due {
     pub grant: Grant<Secret>,
 }
 
-/// Licences that are gone, or a whole composite SA.
+/// Licences that ended, all of one composite SA.
 pub(crate) struct Gone {
     pub sa: Composite,
-    /// Names of the nodes that may hold keys to it.
+    /// Names of the nodes to notify, because they may hold keys.
     pub told: Vec<String>,
-    /// Every node that had one of them, and whether it may hold keys of us.
+    /// Every node that lost a licence, and true if it may hold keys that we sent.
     pub licensed: Vec<(Identity, bool)>,
 }
 
@@ -112,24 +116,24 @@ impl Holder {
         }
     }
 
-    /// Whether it may have keys of us.
+    /// Returns true if the node may hold keys that we sent.
     const fn may_read(&self) -> bool {
         self.has_keys || matches!(self.state, GrantState::Sent | GrantState::Held)
     }
 
-    /// It is owed a grant.
+    /// Schedules a new grant for the node.
     fn owe(&mut self, now: Instant) {
         (self.state, self.withheld, self.since) = (GrantState::Pending, false, now);
     }
 
-    /// When its grant is to be renewed, long before the node forgets it.
+    /// Returns the time of the renewal, long before the grant expires at the node.
     fn renewal(&self, lifetime: Duration) -> Option<Instant> {
         (self.state == GrantState::Held).then(|| self.since + lifetime / 2)
     }
 }
 
 impl Csa {
-    /// Licences of one node.
+    /// Returns the licences of a node.
     pub fn licences<'a>(&'a self, node: &'a Identity) -> impl Iterator<Item = &'a Licence> {
         self.agreement
             .licences
@@ -137,7 +141,7 @@ impl Csa {
             .filter(move |licence| licence.node == *node)
     }
 
-    /// As it is told from others.
+    /// Returns the names and SPIs that events report.
     pub fn name(&self) -> Composite {
         Composite {
             csa: self.id,
@@ -148,12 +152,12 @@ impl Csa {
         }
     }
 
-    /// Whether it is for the same traffic of the same peer as another one.
+    /// Returns true if both SAs are for the same traffic of the same peer.
     pub fn is_beside(&self, other: &Self) -> bool {
         (&self.peer, &self.child) == (&other.peer, &other.child) && self.id != other.id
     }
 
-    /// What is gone if these nodes lose their licences.
+    /// Returns the consequences of removing all licences of `nodes`.
     fn without(&self, nodes: &BTreeSet<Identity>) -> Gone {
         let concerned = |holder: &&Holder| nodes.contains(&holder.node);
         let told = |holder: &&Holder| holder.has_keys || holder.state != GrantState::Pending;
@@ -172,7 +176,7 @@ impl Csa {
         }
     }
 
-    /// What a node may do with which zone.
+    /// Returns the rights of a node, each with its zone.
     fn rights(&self, node: &Identity) -> Vec<(Zone, Right)> {
         let zone = |id| self.agreement.zones.iter().find(|zone| zone.id == id);
         let licences = self.licences(node);
@@ -181,14 +185,14 @@ impl Csa {
             .collect()
     }
 
-    /// Whether the outbound half of this composite SA names a node as reader of a zone.
+    /// Returns the zones that a node is licensed for.
     fn licensed_zones(&self, node: &Identity) -> Vec<ZoneId> {
         self.licences(node).map(|licence| licence.zone).collect()
     }
 
-    /// The next grant for a node, or `None` if the grant numbers are used up (never used twice in
-    /// a composite SA) or the node has no licence for the designated zone, without which it cannot
-    /// tell one packet from another.
+    /// Returns the next grant for a node. Returns `None` if the grant numbers are used up (a number
+    /// is never used twice in a composite SA), or if the node has no licence for the designated
+    /// zone, without which it cannot distinguish packets.
     fn grant(&mut self, node: &Identity, lifetime: Duration) -> Option<Grant<Secret>> {
         let zones = self.licensed_zones(node);
         let own = [Right::Write, Right::Inject].map(|right| {
@@ -212,7 +216,8 @@ impl Csa {
         })
     }
 
-    /// What a node may hand on: the one whose slot it is, if there are others.
+    /// Returns the licences that a node may serve with its own keys: only the node of the slot, and
+    /// only if others are licensed.
     fn onward(&self, node: &Identity) -> Option<Onward<Secret>> {
         let root = self.tokens.as_ref()?;
         let is_its_own = self.child.as_deref() == Some(&slot_name([node]));
@@ -223,8 +228,8 @@ impl Csa {
     }
 }
 
-/// The keys of the licensed zones, and no others; and those of what a node makes itself, if it is to write or
-/// to inject.
+/// Returns the keys of the licensed zones and no others. A node that may write or inject also
+/// receives the key for its overlays or injected packets.
 fn share(
     half: &Half<Secret>,
     zones: &[ZoneId],
@@ -254,8 +259,9 @@ impl Grants {
         self.0.iter()
     }
 
-    /// Enters a composite SA, which may take the place of an `old` one, and who may have what of it from its node.
-    /// `nodes` are the licensed nodes we can reach that may be given keys now, by name and identity.
+    /// Enters a composite SA, which may replace an `old` one. `onward` lists the licences of nodes
+    /// that may fetch keys from the slot's node. `nodes` are the known licensed nodes that may
+    /// receive keys now, by name and identity.
     pub fn enter<'a>(
         &mut self,
         (child, onward): (&ChildSa<Secret>, Vec<Licence>),
@@ -294,18 +300,19 @@ impl Grants {
         self.0.insert(child.id, csa);
     }
 
-    /// Whether nothing may be sealed with a child SA's keys any more.
+    /// Returns true if nothing may be sealed with the keys of a child SA any more.
     pub fn is_closed(&self, child: ChildSaId) -> bool {
         self.of(child).is_some_and(|csa| csa.closed)
     }
 
-    /// A composite SA by its child SA.
+    /// Returns the composite SA of a child SA.
     pub fn of(&self, child: ChildSaId) -> Option<&Csa> {
         self.0.get(&child)
     }
 
-    /// Whether every node that is owed a grant, and is awaited by the peer's name, has taken or refused it. `None` if there
-    /// is none to give one to: then licences, if there are any, are the other endpoint's to see to.
+    /// Returns true if every awaited node has accepted or refused its grant. `is_awaited` takes the
+    /// name of the peer and the identity of the node. Returns `None` if no node is owed a grant
+    /// here: any licences are then for the other endpoint to serve.
     pub fn settled(
         &self,
         child: ChildSaId,
@@ -319,8 +326,8 @@ impl Grants {
         (!csa.holders.is_empty()).then(|| csa.holders.iter().all(settled))
     }
 
-    /// A licensed node has become known: it is owed every composite SA that licenses it and may be given to it now, as is
-    /// said by the peer's name and the child's.
+    /// Schedules grants for a new licensed node, for every composite SA that licenses the node and
+    /// may be given to it now. `is_given` takes the names of the peer and the child.
     pub fn admit(
         &mut self,
         name: &str,
@@ -336,9 +343,11 @@ impl Grants {
         }
     }
 
-    /// Of a slot that nodes share, these are to have the keys now, by name and identity; gives the names of those that are owed
-    /// them only now. Whoever was never given them and is not among these is owed none any more. `None` if that would make
-    /// more than `most` that have had them: then nobody else is owed any, and only new keys can be given to these.
+    /// Selects the nodes that receive the keys of a shared slot, by name and identity. Returns the
+    /// names of the nodes that are owed a grant since this call. A node that never received the
+    /// keys and is not selected is no longer owed them. Returns `None` if more than `most` nodes
+    /// would have received the keys: no further node is then owed a grant, and only a rekey can
+    /// serve the selected nodes.
     pub fn choose(
         &mut self,
         child: ChildSaId,
@@ -367,14 +376,15 @@ impl Grants {
         Some(owed)
     }
 
-    /// Whether a node is owed the keys of a composite SA, or has been given them.
+    /// Returns true if a node is owed the keys of a composite SA or has received them.
     pub fn is_for(&self, child: ChildSaId, node: &Identity) -> bool {
         let holders = self.of(child).map_or(&[][..], |csa| &csa.holders);
         holders.iter().any(|holder| holder.node == *node)
     }
 
-    /// Others may have what from nodes, as is said by the peer's name and the child's: whoever was told otherwise is
-    /// owed a grant again.
+    /// Updates the licences of nodes that may fetch keys from other nodes. `onward` takes the names
+    /// of the peer and the child. Returns the names of the nodes that are owed a new grant because
+    /// their old one differs.
     pub fn set_onward(
         &mut self,
         onward: impl Fn(&str, Option<&str>) -> Vec<Licence>,
@@ -395,8 +405,8 @@ impl Grants {
         told
     }
 
-    /// A licensed node is known no more. Gives the child SAs whose keys it may hold: they have to
-    /// be made anew, for what a node has learnt cannot be taken back (invariant 5).
+    /// Removes a licensed node. Returns the child SAs whose keys the node may hold. They have to be
+    /// rekeyed, because keys cannot be taken back from a node (invariant 5).
     pub fn dismiss(&mut self, name: &str, node: &Identity) -> Vec<ChildSaId> {
         let mut read = Vec::new();
         for (child, csa) in &mut self.0 {
@@ -408,9 +418,9 @@ impl Grants {
         read
     }
 
-    /// Leaves a composite SA no more than the licences that are allowed. A node that loses one loses all
-    /// that it has there, for they are one grant. Where the payload is licensed to anybody the keys are
-    /// of no use any more. `None` if there are no others than those.
+    /// Limits the licences of a composite SA to the allowed ones. A node that loses one licence
+    /// loses all of its licences there, because they form one grant. If any node was licensed for
+    /// the payload, the keys become unusable. Returns `None` if no licence has to go.
     pub fn limit(&mut self, child: ChildSaId, allowed: &[Licence]) -> Option<Gone> {
         let csa = self.0.get_mut(&child)?;
         let payload = csa.agreement.payload_zone();
@@ -435,7 +445,7 @@ impl Grants {
         Some(csa.without(&nodes))
     }
 
-    /// The other composite SAs for the traffic of one, by their child SAs.
+    /// Returns the other composite SAs for the same traffic, by child SA.
     pub fn beside(&self, child: ChildSaId) -> Vec<ChildSaId> {
         let Some(csa) = self.0.get(&child) else {
             return Vec::new();
@@ -444,7 +454,7 @@ impl Grants {
         beside.map(|(other, _)| *other).collect()
     }
 
-    /// Takes out the grants that wait for one node, to be sent on its IKE SA.
+    /// Takes out the pending grants of a node, to be sent on its IKE SA.
     pub fn take_pending(
         &mut self,
         name: &str,
@@ -461,7 +471,7 @@ impl Grants {
             };
             let node = csa.holders[index].node.clone();
             let grant = csa.grant(&node, lifetime);
-            // One that cannot be made is shown as refused and not tried again.
+            // A grant that cannot be created counts as refused and is not retried.
             let state = if grant.is_some() {
                 csa.given.insert(node.clone());
                 GrantState::Sent
@@ -481,7 +491,8 @@ impl Grants {
         grants
     }
 
-    /// Whether a grant may still be sent: its composite SA is there, and so is the IKE SA it is for.
+    /// Returns true if a grant may still be sent: its composite SA and the IKE SA for it still
+    /// exist.
     pub fn is_due(&self, id: CsaId, name: &str, sa: IkeSaId) -> bool {
         let mut holders = self.0.values().filter(|csa| csa.id == id);
         let mut holders = holders.next().into_iter().flat_map(|csa| &csa.holders);
@@ -491,7 +502,7 @@ impl Grants {
         })
     }
 
-    /// A grant does not leave, for a reason that a person can read.
+    /// Marks a grant as withheld, with a human-readable reason.
     pub fn withhold(&mut self, name: &str, id: CsaId, why: String, now: Instant) {
         let answered = self.answered(name, id, Some(why), now);
         if answered.is_some()
@@ -501,14 +512,15 @@ impl Grants {
         }
     }
 
-    /// Owes every grant again that did not leave.
+    /// Schedules every withheld grant again.
     pub fn owe_withheld(&mut self, now: Instant) {
         let holders = self.0.values_mut().flat_map(|csa| &mut csa.holders);
         let withheld = holders.filter(|holder| holder.withheld);
         withheld.for_each(|holder| holder.owe(now));
     }
 
-    /// An IKE SA is gone: whatever was sent on it is owed again. Gives who may have had what.
+    /// Handles the loss of an IKE SA: everything that was sent on it is owed again. Returns the
+    /// nodes that may have held keys, with the composite SA of each.
     pub fn node_lost(&mut self, sa: IkeSaId, now: Instant) -> Vec<(Composite, Identity)> {
         let mut lost = Vec::new();
         let on_it = |holder: &Holder| holder.sa == Some(sa);
@@ -524,7 +536,8 @@ impl Grants {
         lost
     }
 
-    /// Owes every grant again that was held for half of its lifetime; returns who holds them.
+    /// Schedules the renewal of every grant that was held for half of its lifetime. Returns the
+    /// names of the holders.
     pub fn renew(&mut self, lifetime: Duration, now: Instant) -> Vec<String> {
         let mut names = Vec::new();
         for holder in self.0.values_mut().flat_map(|csa| &mut csa.holders) {
@@ -536,7 +549,7 @@ impl Grants {
         names
     }
 
-    /// When to renew the next grant.
+    /// Returns the time of the next renewal.
     pub fn poll_timeout(&self, lifetime: Duration) -> Option<Deadline> {
         let holders = self.0.values().flat_map(|csa| &csa.holders);
         let at = holders
@@ -548,8 +561,8 @@ impl Grants {
         })
     }
 
-    /// A node answered, with the reason if it refused; returns the composite SA concerned and the
-    /// node's identity.
+    /// Handles a node's answer, which has a reason if the node refused. Returns the composite SA
+    /// concerned and the node's identity.
     pub fn answered(
         &mut self,
         name: &str,
@@ -570,7 +583,7 @@ impl Grants {
         Some((csa, node))
     }
 
-    /// Whether a node has acknowledged the newest grant.
+    /// Returns true if a node has acknowledged the latest grant.
     pub fn is_held(&mut self, name: &str, id: CsaId) -> bool {
         let holder = self.holder(name, id);
         holder.is_some_and(|holder| holder.state == GrantState::Held)

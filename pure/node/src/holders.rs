@@ -1,19 +1,22 @@
-//! Who has the keys of slots that nodes share (DESIGN section 5, shared PKD).
+//! Distribution of the keys of shared slots (DESIGN section 5, shared PKD).
 //!
-//! A move among such nodes changes no key and no SPI. The price: whoever has the keys of a shared slot reads what is sealed in
-//! it until it has new ones, whether the mobile node is there or not. So few have them, [`Places::holders`] at most:
+//! A move among the nodes of a shared slot changes no key and no SPI. The price: every holder of
+//! the keys can read what is sealed in the slot until the next rekey, wherever the mobile node is.
+//! The number of holders is therefore limited to [`Places::holders`]:
 //!
-//! * the node where the mobile node is, and those that it names as its neighbours, as they become neighbours;
-//! * those that were that before, since the slot has these keys. Who was given keys once has them: nobody can be made to
-//!   forget them, and what a node says of that counts for nothing.
+//! * The current node of the mobile node, and the nodes that it announces as its neighbours, from
+//!   their announcement on.
+//! * All nodes that met this condition earlier with the same keys. A node that received keys keeps
+//!   them: it cannot be made to forget them, and its own statements about that do not count.
 //!
-//! Before there would be more, both ends agree on new keys (an ordinary rekey), which are for those that are near then and
-//! for nobody else. Where even these are too many, the last ones named are left out, which is told: when the mobile node comes to
-//! one of them, that is once more a reason for new keys. So an SA never has more holders than that, and each has new keys once
-//! for that reason.
+//! Before the limit would be exceeded, both ends rekey. The new keys go to the nodes that are near
+//! at that time, and to no others. If even these are too many, the last announced nodes are left
+//! out, and this is reported. When the mobile node moves to one of them, the slot is rekeyed again.
+//! An SA therefore never exceeds the limit, and each SA is rekeyed at most once for this reason.
 //!
-//! While new keys are agreed on nothing waits. An end that gives keys does not seal in a slot that is of no use where the
-//! mobile node is, but on the first child; the other end knows nothing of that, and goes on in the slot.
+//! Traffic does not wait for the rekey. An end that distributes keys stops sealing in a slot that
+//! the mobile node's current node cannot read, and uses the first child instead. The other end does
+//! not know this and continues to use the slot.
 
 use crate::node::Node;
 use crate::whereabouts::Places;
@@ -22,20 +25,22 @@ use model::{ChildSaId, Identity, Instant};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// How often a slot has new keys at most for the sake of nodes to which nobody has come.
+/// Minimum interval between rekeys of a slot on behalf of nodes that the mobile node has not moved
+/// to.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// What there is to know of a tunnel for that.
+/// State of the shared slots of one tunnel.
 #[derive(Default)]
 pub(crate) struct Sharing {
-    /// The nodes that are to have keys.
+    /// Nodes that receive keys.
     chosen: Vec<Identity>,
-    /// Those that are near as well, and too many.
+    /// Nodes that are near but exceed the limit.
     left_out: Vec<Identity>,
-    /// The children for which new keys were asked because of others that are near now, and when that was last so.
+    /// Child SAs whose rekey was requested because the nearby nodes changed, and the time of the
+    /// last request.
     asked: BTreeSet<ChildSaId>,
     asked_at: Option<Instant>,
-    /// When it may be so again, if it is to be.
+    /// Time of the next such request, if one is due but too early.
     waits_until: Option<Instant>,
 }
 
@@ -50,15 +55,15 @@ impl Sharing {
 }
 
 impl Node {
-    /// Whether a node may be given the keys of a child of a peer's that is made now. Of a slot that nodes share only those
-    /// are that are to have them.
+    /// Returns true if a node may receive the keys of a new child SA of a peer. For a shared slot
+    /// this holds only for the selected nodes.
     pub(crate) fn is_given(&self, peer: &str, child: Option<&str>, node: &Identity) -> bool {
         let slot = child.and_then(|child| self.peer(peer)?.slot(child));
         let is_shared = slot.is_some_and(Slot::is_shared);
         !is_shared || self.whereabouts.is_chosen(peer, node)
     }
 
-    /// Gives the keys of slots that nodes share to those of them that are near, as many as may have them.
+    /// Distributes the keys of shared slots to the nodes that are near, up to the limit.
     pub(crate) fn tend_holders(
         &mut self,
         peer: &str,
@@ -98,7 +103,8 @@ impl Node {
         }
     }
 
-    /// Gives these nodes the keys of a slot that they share; gives its child if too many would have had them then.
+    /// Distributes the keys of a shared slot to these nodes. Returns its child SA if the limit
+    /// would be exceeded.
     fn give_shared(
         &mut self,
         (peer, slot): (&str, &Slot),
@@ -118,8 +124,9 @@ impl Node {
         None
     }
 
-    /// Asks for new keys of a shared slot, once. For whoever the mobile node has come to at once; for the sake of
-    /// neighbours, where it is served, not at any time: it is nodes that say who these are.
+    /// Requests a rekey of a shared slot, once per child SA. The request is immediate if the mobile
+    /// node has moved to a node without keys. On behalf of neighbours it is rate-limited, because
+    /// nodes choose their neighbours.
     fn renew_crowded(
         &mut self,
         child: ChildSaId,
@@ -143,7 +150,8 @@ impl Node {
         }
     }
 
-    /// Whether anybody where the tunnel is may read what is sealed in a slot's child, as far as we give its keys.
+    /// Returns true if a node that the tunnel passes can read the slot's child SA, as far as we
+    /// distribute its keys.
     pub(crate) fn serves(&self, slot: &Slot, child: ChildSaId, here: &[Identity]) -> bool {
         let ours = |node: &&Identity| slot.nodes.contains(node) && self.gives_to(node).is_some();
         let mut ours = here.iter().filter(ours).peekable();
@@ -151,7 +159,7 @@ impl Node {
         for_others || ours.any(|node| self.grants.is_for(child, node))
     }
 
-    /// The newest child of a slot, whether it is sent on yet or not.
+    /// Returns the newest child SA of a slot, even if it does not send yet.
     fn newest_child(&self, peer: &str, slot: &str) -> Option<ChildSaId> {
         let mut children = self.slot_children(peer, slot);
         let found = children.find(|(_, child)| !child.status.draining);

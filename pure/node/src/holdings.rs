@@ -1,8 +1,9 @@
-//! The grants that a licensed node holds, those of each gateway apart from all others.
+//! The grants that a licensed node holds, with those of each gateway kept separate.
 //!
-//! A gateway chooses the names of its composite SAs and lines, and the SPIs in its grants are its word too. Another gateway may
-//! use the same ones, by chance or on purpose. So a grant is known by its gateway and its name. The data plane and the PEP
-//! know it by a name of the node's own, and so they never mix what two gateways have granted.
+//! A gateway chooses the identifiers of its composite SAs and lines, and states the SPIs of its
+//! grants. Another gateway may use the same values, by chance or on purpose. A grant is therefore
+//! identified by its gateway and its identifier. The data plane and the PEP know a grant by an
+//! identifier that the node itself chose, so they never mix grants of two gateways.
 
 use crate::status::HeldGrant;
 use crypto::Secret;
@@ -10,31 +11,32 @@ use esp::Unusable;
 use model::{CsaId, Grant, IkeSaId, Instant, Spi};
 use std::collections::BTreeMap;
 
-/// Grants of one gateway that may share an SPI: receivers behind one NAT choose theirs without knowing of each other, and
-/// each costs a trial (DESIGN section 7).
+/// Limit of grants of one gateway that share an SPI. Receivers behind one NAT choose their SPIs
+/// independently, and each grant costs one trial (DESIGN section 7).
 const CANDIDATES: usize = 4;
 
-/// All of them, by the node's own names.
+/// All held grants, by the node's own identifiers.
 #[derive(Default)]
 pub(crate) struct Holdings {
     held: BTreeMap<CsaId, Held>,
     last: u64,
 }
 
-/// A grant.
+/// A grant that is held.
 pub(crate) struct Held {
-    /// The IKE SA that it came over.
+    /// IKE SA on which the grant arrived.
     pub sa: IkeSaId,
-    /// The node's own name of its line.
+    /// The node's own identifier of the line.
     pub line: CsaId,
-    /// The gateway's name of its line.
+    /// The gateway's identifier of the line.
     pub granted_line: CsaId,
     pub status: HeldGrant,
-    /// What another node may have of it: as it came, but for what is this node's alone.
+    /// Keys that other nodes may fetch: the grant as received, without the keys to write and
+    /// inject.
     pub onward: Option<Box<Grant<Secret>>>,
 }
 
-/// The node's own names of a grant and its line.
+/// The node's own identifiers of a grant and its line.
 #[derive(Clone, Copy)]
 pub(crate) struct Names {
     pub csa: CsaId,
@@ -42,8 +44,8 @@ pub(crate) struct Names {
 }
 
 impl Holdings {
-    /// The names that a grant gets here: those it has, if it renews one. Errors if its gateway has too many grants with
-    /// one of its SPIs.
+    /// Returns the node's own identifiers for a grant: the existing ones if it renews a grant.
+    /// Errors if the gateway has too many grants with one of the SPIs.
     pub fn name(&mut self, gateway: &str, grant: &Grant<Secret>) -> Result<Names, Unusable> {
         let renewed = self
             .of(gateway)
@@ -65,12 +67,12 @@ impl Holdings {
         })
     }
 
-    /// Whether a gateway's grant of this name is held.
+    /// Returns true if the grant of a gateway with this identifier is held.
     pub fn has(&self, gateway: &str, csa: CsaId) -> bool {
         self.of(gateway).any(|(_, held)| held.status.csa == csa)
     }
 
-    /// Takes a grant, in place of the one that has its name. Gives that.
+    /// Adds a grant. Returns the one with the same identifier that it replaces.
     pub fn insert(&mut self, csa: CsaId, held: Held) -> Option<Held> {
         self.held.insert(csa, held)
     }
@@ -87,23 +89,23 @@ impl Holdings {
         self.held.values()
     }
 
-    /// The grant of this name that came over an IKE SA.
+    /// Returns the grant with the gateway's identifier that arrived on an IKE SA.
     pub fn granted(&self, sa: IkeSaId, csa: CsaId) -> Option<CsaId> {
         self.that(|held| held.sa == sa && held.status.csa == csa)
             .next()
     }
 
-    /// Those that came over an IKE SA.
+    /// Returns the grants that arrived on an IKE SA.
     pub fn over(&self, sa: IkeSaId) -> Vec<CsaId> {
         self.that(|held| held.sa == sa).collect()
     }
 
-    /// Those whose time has come.
+    /// Returns the grants that have expired.
     pub fn expired(&self, now: Instant) -> Vec<CsaId> {
         self.that(|held| held.status.until <= now).collect()
     }
 
-    /// Whether a line has a grant.
+    /// Returns true if a line has a grant.
     pub fn has_line(&self, line: CsaId) -> bool {
         self.held.values().any(|held| held.line == line)
     }

@@ -1,4 +1,4 @@
-//! Where the engines meet: what one of them says becomes commands for the others.
+//! Connects the engines: events of one become commands for the others.
 
 mod children;
 mod licences;
@@ -10,8 +10,8 @@ use crate::{Ending, Event};
 use model::Instant;
 
 impl Node {
-    /// Turns what the engines have to say into commands for each other. Only place where they
-    /// are asked.
+    /// Turns the events of the engines into commands for each other. This is the only place where
+    /// they are polled.
     pub(crate) fn drain(&mut self, now: Instant) {
         while let Some(report) = self.workers.poll_report() {
             self.handle_report(report, now);
@@ -26,7 +26,7 @@ impl Node {
             let part = self.mobile_ip.as_mut();
             if let Some(event) = part.and_then(|part| part.poll_event(now)) {
                 if let mobile_ip::Event::MobileNode(MobileEvent::Route(Some(_))) = event {
-                    // Not at once: first the driver has to lead packets there.
+                    // Not at once: the driver first has to install routes.
                     self.ike.hasten(now);
                 }
                 self.whereabouts.note_mobile_ip(&event);
@@ -71,7 +71,7 @@ impl Node {
                 path,
                 addresses,
             } => self.mobile(sa, path, addresses),
-            // Where we are to be found is for the other end to know.
+            // The other end tracks our addresses.
             ike::Event::Mobile { decides: false, .. } => {}
             ike::Event::PathMoved { sa, children, path } => self.path_moved(sa, &children, path),
             ike::Event::PathSilent { sa, .. } => self.path_silent(sa, now),
@@ -152,8 +152,8 @@ impl Node {
         }
     }
 
-    /// The peer that somebody who was refused claimed to be. While that peer is up its line in the
-    /// status is its own: strangers cannot write there.
+    /// Returns the peer that a refused initiator claimed to be. While that peer is up, only the
+    /// peer itself can change its status, so that unknown peers cannot write there.
     fn claimed(&self, why: &ike::Refusal) -> Option<String> {
         let claimed = why.claimed()?;
         let peer = self.peers.iter().find(|peer| peer.identity == *claimed)?;
@@ -170,12 +170,12 @@ impl Node {
     }
 }
 
-/// Why the keys of a child are of no use any more that one of the ends has deleted alone.
+/// Reason for a child SA that one end deleted on its own.
 fn deleted() -> Ending {
     Ending::Down("the tunnel was deleted".to_owned())
 }
 
-/// Why those of all children of an IKE SA are.
+/// Reason for all children of an IKE SA that ended.
 fn ending(why: &ike::DownReason) -> Ending {
     match why {
         ike::DownReason::Reconfigured | ike::DownReason::Removed => Ending::Reconfigured,

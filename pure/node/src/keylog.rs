@@ -1,9 +1,10 @@
-//! Keys in the forms of Wireshark's preference tables, for analysis only.
+//! Keys in the formats of Wireshark's preference tables, for analysis only.
 //!
-//! Wireshark matches ESP SAs by addresses and SPI. Addresses are wildcards here, so that a line
-//! survives a move. It knows neither implicit IVs (RFC 8750) nor zones nor ChaCha20-Poly1305: such SAs have
-//! no line. Version 4.0 knows nothing of extended sequence numbers either. It opens their packets all the same,
-//! and calls the ICV wrong if it is told to check it.
+//! Wireshark matches ESP SAs by addresses and SPI. The addresses are wildcards here, so that a line
+//! survives a move. Wireshark supports neither implicit IVs (RFC 8750) nor zones nor
+//! ChaCha20-Poly1305: such SAs have no line. Version 4.0 does not support extended sequence numbers
+//! either. It decrypts their packets all the same, but reports the ICV as wrong if told to check
+//! it.
 
 use crypto::Secret;
 use model::{ChildSa, Half, Keys, Sha2, Suite};
@@ -28,7 +29,7 @@ impl std::fmt::Debug for KeyLog {
     }
 }
 
-/// The line for one IKE SA, if Wireshark knows its cipher.
+/// Returns the line of an IKE SA, if Wireshark supports its cipher.
 pub(crate) fn ike_line(keys: &ike::KeyLog) -> Option<String> {
     let cipher = match keys.suite {
         Suite::Aes128Gcm16 => "AES-GCM-128 with 16 octet ICV [RFC5282]",
@@ -50,7 +51,7 @@ pub(crate) fn ike_line(keys: &ike::KeyLog) -> Option<String> {
     Some(format!("{spi_i:016x},{spi_r:016x},{ei},{er},{algorithms}"))
 }
 
-/// The lines for one child SA: both directions, each for both address families.
+/// Returns the lines of a child SA: both directions, each for both address families.
 pub(crate) fn esp_lines(child: &ChildSa<Secret>) -> Vec<String> {
     let halves = [&child.inbound, &child.outbound];
     halves

@@ -1,13 +1,14 @@
-//! How packets to a peer are protected, among the levels that were agreed on: as the configuration says
-//! until an operator says something else. That is remembered for as long as the node runs, whatever SAs come
-//! and go.
+//! Choice among the agreed protection levels of the packets to a peer.
+//!
+//! The configuration decides until an operator overrides it. The override lasts as long as the node
+//! runs, independently of any SA.
 
 use crate::config::{Role, Stance, ZonePolicy};
 use crate::node::Node;
 use model::{Level, LevelChoice, Signal};
 use std::collections::BTreeMap;
 
-/// What the configuration and the operator say, by the names of peers.
+/// Level choices of the configuration and the operator, by peer name.
 #[derive(Default)]
 pub(crate) struct Levels {
     configured: BTreeMap<String, LevelChoice>,
@@ -23,12 +24,12 @@ impl Levels {
         }
     }
 
-    /// Another configuration.
+    /// Replaces the configured choices.
     pub(crate) fn set(&mut self, configured: BTreeMap<String, LevelChoice>) {
         self.configured = configured;
     }
 
-    /// What each peer's SAs go by.
+    /// Returns the effective choice for each peer.
     pub(crate) fn choices(&self) -> BTreeMap<String, LevelChoice> {
         let names = self.configured.keys().chain(self.signals.keys());
         let choice = |name: &String| LevelChoice {
@@ -38,25 +39,26 @@ impl Levels {
         names.map(|name| (name.clone(), choice(name))).collect()
     }
 
-    /// What the operator wants of a peer.
+    /// Returns the operator's signal for a peer.
     pub(crate) fn signal(&self, peer: &str) -> Signal {
         self.signals.get(peer).copied().unwrap_or_default()
     }
 }
 
-/// Why packets are not to be protected in another way.
+/// The reason why a level cannot be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoLevel {
-    /// There is no such table.
+    /// The peer is not configured.
     #[error("no peer has this name")]
     UnknownPeer,
-    /// Without zones there are no levels.
+    /// The peer's packets have no zones, so there is only one level.
     #[error("its packets have no zones, so there is one level")]
     NoZones,
-    /// Nothing may go without encryption by our configuration.
+    /// The configuration does not allow unencrypted packets.
     #[error("nothing may go without encryption by the configuration here")]
     NotGranted,
-    /// The peer sees it differently.
+    /// The peer did not agree to unencrypted packets, or the grant for them cannot be renewed any
+    /// more.
     #[error(
         "the other end did not agree that anything goes without encryption, or no renewal is left of it"
     )]
@@ -64,8 +66,8 @@ pub enum NoLevel {
 }
 
 impl Node {
-    /// Protects packets to a peer in this way from now on. It is chosen among what was agreed on: what may not
-    /// go without encryption goes in zones.
+    /// Selects the protection of packets to a peer from now on, among the agreed levels. Packets
+    /// that may not go unencrypted are zoned.
     pub fn choose_level(&mut self, peer: &str, signal: Signal) -> Result<(), NoLevel> {
         let known = self.peers.iter().find(|known| known.name == peer);
         let zones = match known.map(|peer| &peer.role) {
@@ -79,7 +81,7 @@ impl Node {
         Ok(())
     }
 
-    /// Whether a level can be had.
+    /// Checks that a level is available.
     fn is_open(&self, peer: &str, zones: &ZonePolicy, signal: Signal) -> Result<(), NoLevel> {
         if zones.stance == Stance::Refuse || zones.zones.is_empty() {
             return Err(NoLevel::NoZones);

@@ -1,36 +1,42 @@
-//! One host, still without I/O: a [`Node`] joins the engines for whatever roles its configuration
-//! gives it. An *endpoint* has VPN peers; a *gateway* is an endpoint that also knows licensed
-//! nodes and hands them keys; a *licensed node* takes keys from gateways and works on transit
-//! packets. One host may be all three.
+//! The composition layer: one [`Node`] per host, without I/O, in the roles that its configuration
+//! assigns.
+//!
+//! An *endpoint* has VPN peers. A *gateway* is an endpoint that also knows licensed nodes and
+//! distributes keys to them. A *licensed node* receives keys from gateways and processes the
+//! transit packets that they open. One host may have all three roles.
 //!
 //! # How to drive it
 //!
-//! * **Commands** ([`Node::up`], [`Node::down`], [`Node::open_child`], [`Node::close_child`], [`Node::withdraw`],
-//!   [`Node::rekey`], [`Node::reauthenticate`], [`Node::redirect`], [`Node::move_peer`], [`Node::hand_over`],
-//!   [`Node::choose_level`], [`Node::reconfigure`], [`Node::deregister`], [`Node::shutdown`]) say what the operator
-//!   wants, and [`Node::set_wall_clock`], [`Node::set_time_of_day`], [`Node::restore_leases`] and
-//!   [`Node::set_key_log`] what the system knows. Whoever has [`Node::set_recording`] on answers each
-//!   [`Event::Giving`] by [`Node::give`].
-//! * **Inputs** never fail; what is wrong with a packet becomes a counter or an event.
-//!   IKE datagrams and timeouts go to [`Node::handle_datagram`] and [`Node::handle_timeout`], what
-//!   the routes allow to [`Node::handle_ways`], streams that are lost to [`Node::handle_disconnected`],
-//!   packets that were too long to [`Node::handle_path_mtu`];
-//!   packets go in batches through [`Node::seal`] (from the TUN device), [`Node::open`] (from
-//!   UDP port 4500) and one by one through [`Node::transit`] (diverted by a licensed node). Where silence is
-//!   covered, [`Node::cover`] follows each timeout.
-//!   Interfaces of Mobile IP that come and go are told by [`Node::handle_link`]. What comes by its sockets goes to
-//!   [`Node::handle_discovery`], [`Node::handle_nearby`] and [`Node::handle_registration`], and packets in its tunnels through
-//!   [`Node::encapsulate`] and [`Node::decapsulate`]: see [`mobile_ip`].
-//! * **Outputs**: after every command, input and batch, drain [`Node::poll_lease`], [`Node::poll_registration`],
-//!   [`Node::poll_transmit`], [`Node::poll_resend`] and [`Node::poll_event`] in this order until they are empty, then ask
-//!   [`Node::poll_timeout`] when to come back. What is said to a mobile node by its new way cannot come before the reply
-//!   that opens this way.
+//! * **Commands** carry out what the operator requests: [`Node::up`], [`Node::down`],
+//!   [`Node::open_child`], [`Node::close_child`], [`Node::withdraw`], [`Node::rekey`],
+//!   [`Node::reauthenticate`], [`Node::redirect`], [`Node::move_peer`], [`Node::hand_over`],
+//!   [`Node::choose_level`], [`Node::reconfigure`], [`Node::deregister`], [`Node::shutdown`].
+//!   [`Node::set_wall_clock`], [`Node::set_time_of_day`], [`Node::restore_leases`] and
+//!   [`Node::set_key_log`] pass in what the system knows. A driver that turns on
+//!   [`Node::set_recording`] answers each [`Event::Giving`] with [`Node::give`].
+//! * **Inputs** never fail. A bad packet becomes a counter or an event. IKE datagrams go to
+//!   [`Node::handle_datagram`], expired timeouts to [`Node::handle_timeout`], changed routes to
+//!   [`Node::handle_ways`], closed streams to [`Node::handle_disconnected`], and reports of
+//!   oversized packets to [`Node::handle_path_mtu`]. Data packets go in batches through
+//!   [`Node::seal`] (from the TUN device) and [`Node::open`] (from UDP port 4500), and one by one
+//!   through [`Node::transit`] (diverted on a licensed node). Where cover traffic is configured,
+//!   call [`Node::cover`] after each timeout. For Mobile IP, [`Node::handle_link`] reports
+//!   interfaces that appear or disappear. Messages from its sockets go to
+//!   [`Node::handle_discovery`], [`Node::handle_nearby`] and [`Node::handle_registration`], and
+//!   packets of its tunnels through [`Node::encapsulate`] and [`Node::decapsulate`]: see
+//!   [`mobile_ip`].
+//! * **Outputs**: after every command, input and batch, drain [`Node::poll_lease`],
+//!   [`Node::poll_registration`], [`Node::poll_transmit`], [`Node::poll_resend`] and
+//!   [`Node::poll_event`] in this order until they are empty. [`Node::poll_timeout`] then returns
+//!   the time of the next call. The order ensures that a mobile node receives the registration
+//!   reply, which opens its new route, before any datagram that takes this route.
 //!
-//! # How it is joined
+//! # How the engines are joined
 //!
-//! The engines do not know each other. `ike` announces child SAs and grants by events, `node`
-//! turns them into `esp` SAs, into the licensed node's views and into KEY_DISTRIBUTE requests.
-//! This happens in one private function, `drain` in `junction.rs`; nothing else asks an engine for its events.
+//! The engines do not know each other. `ike` announces child SAs and grants as events. `node` turns
+//! them into `esp` SAs, into views of the licensed node and into KEY_DISTRIBUTE requests. All of
+//! this happens in one private function, `drain` in `junction.rs`. No other code polls the events
+//! of an engine.
 
 mod config;
 mod cover;

@@ -1,5 +1,5 @@
-//! Directed key migration, DKM (DESIGN section 5): the node to which a mobile node goes has its first keys from the
-//! node before, with a token that the mobile node has given it.
+//! Directed key migration, DKM (DESIGN section 5): the node that a mobile node moves to fetches its
+//! first keys from the previous node, with a token from the mobile node.
 //!
 //! ```text
 //! mobile node -> new node    token, with the registration request
@@ -7,13 +7,15 @@
 //! node before -> new node    what it has itself of this slot, and the new one may have: to read, and nothing else
 //! ```
 //!
-//! All that is beside the registration, which waits for none of it; and whatever is lost of it, what passes is merely not
-//! read before the gateway's own keys come. A token is good for one slot with the keys of now, from one node, for one
-//! other, once, and for some seconds ([`wire::ike::Token`]). So that no node has more than both ends let it have: the
-//! mobile node says in the token which zones, by its licences, and the gateway in the grant.
+//! The exchange runs in parallel with the registration, which does not wait for it. If a message is
+//! lost, packets stay unread until the gateway's own keys arrive. A token is valid for one slot
+//! with its current keys, from one node to one other, once, and for a few seconds
+//! ([`wire::ike::Token`]). No node receives more than both ends allow: the mobile node lists the
+//! zones in the token, by its licences, and the gateway lists them in the grant.
 //!
-//! Keys that came so are kept for [`MIGRATION`], in which both ends leave the slot (`whereabouts.rs`). Who has given a token
-//! leaves it in any case, and has new keys made if it stays where it is.
+//! Keys received this way are kept for [`MIGRATION`]. In this time both ends leave the slot
+//! (`whereabouts.rs`). An end that issued a token leaves the slot in any case, and rekeys if it
+//! stays in place.
 
 use crate::config::Role;
 use crate::mobile_ip::{Attachment, Enclosed, NtpTime, Station};
@@ -29,75 +31,77 @@ use std::time::Duration;
 use wire::ike::{MAX_LICENCES, RefusalCode, Token};
 use wire::mobile_ip::Enclosure;
 
-/// In place of a grant's number: [`Event::Giving`] is about a token.
+/// Value in place of a grant's number if [`Event::Giving`] concerns a token.
 pub(crate) const TOKEN: u16 = 0;
 
-/// So long a token is good, in seconds, by the clocks of whoever makes it and whoever takes it.
+/// Validity of a token in seconds, by the clocks of its issuer and its recipient.
 const GOOD_FOR: u32 = 10;
-/// By how much those may differ, so that no token is good for ever that a wrong clock has made.
+/// Maximum difference of these clocks in seconds, so that a wrong clock cannot issue a token of
+/// unlimited validity.
 const APART: u32 = 10;
-/// So many tokens that visitors have given us are remembered until their time is over.
+/// Maximum number of tokens from visitors that are remembered until they expire.
 const MOST_TOKENS: usize = 256;
-/// So many that had their use are remembered of one composite SA: whoever has its keys can make any number.
+/// Maximum number of used tokens remembered per composite SA: a holder of its keys can create any
+/// number.
 const MOST_OF_ONE: usize = 8;
-/// So many of one station, which has one for each tunnel of a mobile node.
+/// Maximum number of tokens per station, which has one for each tunnel of a mobile node.
 const MOST_AT_STATION: usize = 8;
 
-/// What it has to do with tokens.
+/// State of key migration, in all roles.
 #[derive(Default)]
 pub(crate) struct Migration {
-    /// The time of day when it was told.
+    /// Time of day, and the instant at which it was set.
     clock: Option<(NtpTime, Instant)>,
-    /// The tokens by which keys went.
+    /// Tokens that we served keys for.
     spent: Tokens,
-    /// Those by which we have asked.
+    /// Tokens that we presented to other nodes.
     shown: Shown,
-    /// Those that wait until it is recorded who gets them.
+    /// Tokens that wait until their recipient is recorded.
     unrecorded: Vec<Unrecorded>,
     counters: MigrationCounters,
 }
 
-/// How often keys went from node to node.
+/// Counters of key migration between nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MigrationCounters {
-    /// To another one, from us.
+    /// Keys sent to another node.
     pub given: u64,
-    /// To us.
+    /// Keys received from another node.
     pub taken: u64,
-    /// Requests of others that were refused.
+    /// Requests of others that were refused, by reason.
     pub refused: BTreeMap<NoKeys, u64>,
-    /// Requests of ours that were refused or could not be made.
+    /// Requests of ours that were refused or could not be sent.
     pub missed: u64,
 }
 
-/// Why a node gives another one no keys.
+/// The reason why a node refuses keys to another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum NoKeys {
-    /// There are none of that, or they may not be handed on.
+    /// There are no such keys, or they may not be passed on.
     #[error("it asks for keys that we do not have, or may not hand on")]
     Unknown,
-    /// The MAC is wrong.
+    /// The MAC of the token is wrong.
     #[error("its token was not made by the mobile node, or not for it")]
     Wrong,
-    /// The time of day is not known here.
+    /// This node does not know the time of day.
     #[error("it has a token, and nobody has told us the time of day by which that is good")]
     NoClock,
-    /// Its time has passed, or comes later than it can.
+    /// The token has expired, or is valid for longer than allowed.
     #[error("its token is too old, or the mobile node's clock is not ours: compare both")]
     Stale,
-    /// It came before.
+    /// The token was used before.
     #[error("its token was used before")]
     Used,
-    /// Both ends have to license whoever gets keys.
+    /// One of the two ends has not licensed the requesting node.
     #[error("it has a token, and the gateway or the mobile node has no licence for it to read")]
     NotLicensed,
-    /// There are more tokens than are remembered.
+    /// The limit of remembered tokens is reached.
     #[error("there are more tokens at once than can be remembered")]
     Busy,
 }
 
 impl NoKeys {
-    /// As it is counted.
+    /// Returns the label of the reason in metrics.
     pub const fn label(self) -> &'static str {
         match self {
             Self::Unknown => "unknown",
@@ -122,19 +126,21 @@ impl NoKeys {
     }
 }
 
-/// Tokens that had their use, by their nonces. None is forgotten before its time, so each composite SA has places of its own.
+/// Used tokens, by nonce. No token is forgotten before it expires, so each composite SA has a limit
+/// of its own.
 #[derive(Default)]
 struct Tokens(BTreeMap<[u8; 16], Spent>);
 
-/// A token that had its use.
+/// A token that was used.
 struct Spent {
     expiry: u32,
-    /// The composite SA whose keys went by it, as its gateway calls it.
+    /// Composite SA whose keys were sent, by the gateway's name and identifier.
     of: (String, CsaId),
 }
 
 impl Tokens {
-    /// Takes one that is new, for keys of this grant.
+    /// Records the use of a token for the keys of a grant. Errors if the token was used before or
+    /// the limit is reached.
     fn take(&mut self, token: &Token, held: &HeldGrant, seconds: u32) -> Result<(), NoKeys> {
         self.0
             .retain(|_, spent| seconds_left(spent.expiry, seconds).is_some());
@@ -152,12 +158,12 @@ impl Tokens {
     }
 }
 
-/// Tokens that visitors have given us, by their nonces. Nothing proves one but the answer of the node that it names, so a station
-/// has a few, and those that were refused make room for others.
+/// Tokens from visitors, by nonce. Only the answer of the named node proves a token. The number per
+/// station is therefore limited, and refused tokens make room for others.
 #[derive(Default)]
 struct Shown(BTreeMap<[u8; 16], Asking>);
 
-/// A token by which we have asked.
+/// A token that we presented to another node.
 struct Asking {
     expiry: u32,
     station: Option<Station>,
@@ -165,7 +171,7 @@ struct Asking {
 }
 
 impl Shown {
-    /// Takes one that is new.
+    /// Records a token. Errors if it was presented before or a limit is reached.
     fn take(
         &mut self,
         token: &Token,
@@ -196,7 +202,7 @@ impl Shown {
         Ok(())
     }
 
-    /// One was refused.
+    /// Marks a token as refused.
     fn refuse(&mut self, token: &Token) {
         if let Some(asking) = self.0.get_mut(&token.nonce) {
             asking.is_refused = true;
@@ -204,10 +210,10 @@ impl Shown {
     }
 }
 
-/// A token for an agent that is asked to serve us.
+/// A token for the agent that is asked to serve us, waiting for its record.
 struct Unrecorded {
     csa: CsaId,
-    /// Whose slot it is.
+    /// Child SA of the slot.
     child: ChildSaId,
     at: Attachment,
     octets: Vec<u8>,
@@ -219,7 +225,8 @@ impl Migration {
         self.clock = Some((time, now));
     }
 
-    /// What time it is, if a token is good at it. So nobody has it remembered for longer than that.
+    /// Returns the time of day if a token is valid at that time. A token whose validity is too long
+    /// is refused, so that it never has to be remembered for longer.
     fn timely(&self, token: &Token, now: Instant) -> Result<u32, NoKeys> {
         let seconds = self.seconds(now).ok_or(NoKeys::NoClock)?;
         let left = seconds_left(token.expiry, seconds).ok_or(NoKeys::Stale)?;
@@ -235,19 +242,19 @@ impl Migration {
     }
 }
 
-/// `None` if that is over. Seconds of NTP begin anew in 2036.
+/// Returns the seconds until `expiry`, or `None` if it has passed. NTP seconds wrap around in 2036.
 fn seconds_left(expiry: u32, seconds: u32) -> Option<u32> {
     let left = expiry.wrapping_sub(seconds);
     (left as i32 >= 0).then_some(left)
 }
 
 impl Node {
-    /// How often keys went from node to node.
+    /// Returns the counters of key migration.
     pub const fn migrations(&self) -> &MigrationCounters {
         &self.migration.counters
     }
 
-    /// Sees to tokens that are to be given or were; whether there were any.
+    /// Issues pending tokens and presents received ones. Returns true if there were any.
     pub(crate) fn migrate(&mut self, now: Instant) -> bool {
         let Some(part) = &mut self.mobile_ip else {
             return false;
@@ -263,9 +270,10 @@ impl Node {
         true
     }
 
-    // A gateway.
+    // Gateway.
 
-    /// Which nodes may have what of a slot from its own: all others that have one, as far as they may read.
+    /// Returns the licences of the nodes that may fetch keys from a slot's node: all nodes with
+    /// another slot, as far as they may read.
     pub(crate) fn onward(&self, peer: &str, child: Option<&str>) -> Vec<Licence> {
         let migrates = self.whereabouts.handover(peer) == Some(Handover::Dkm) && is_slot(child);
         let slots = self.peer(peer).filter(|_| migrates);
@@ -278,7 +286,7 @@ impl Node {
         licences.take(MAX_LICENCES).cloned().collect()
     }
 
-    /// The configuration may let others have keys from nodes.
+    /// Applies a changed configuration to the licences of nodes that may fetch keys.
     pub(crate) fn relicense_onward(&mut self, now: Instant) {
         let mut grants = std::mem::take(&mut self.grants);
         let told = grants.set_onward(|peer, child| self.onward(peer, child), now);
@@ -286,9 +294,10 @@ impl Node {
         told.iter().for_each(|name| self.distribute(name, now));
     }
 
-    // A mobile node.
+    // Mobile node.
 
-    /// Gives the agent that is asked to serve us tokens for what we go on in, if it is one that we license.
+    /// Issues tokens to the agent that is asked to serve us, for the SAs in use, if we license its
+    /// node.
     fn give_tokens(&mut self, at: Attachment, now: Instant) {
         let peers = self.whereabouts.migrating();
         let peers: Vec<_> = peers
@@ -348,7 +357,7 @@ impl Node {
         Some(())
     }
 
-    /// A token for a node, by which it gets keys of a slot from the node of that.
+    /// Creates the token with which a node fetches the keys of a slot from the slot's own node.
     fn token(
         &mut self,
         peer: &str,
@@ -386,7 +395,8 @@ impl Node {
         Some((holder, token))
     }
 
-    /// Answers [`Event::Giving`] about a token. The request may have left by then: the token goes with the next.
+    /// Answers [`Event::Giving`] about a token. If the request has left in the meantime, the token
+    /// goes with the next one.
     pub(crate) fn give_token(&mut self, csa: CsaId, recorded: Result<(), String>, now: Instant) {
         let mut waiting = self.migration.unrecorded.iter();
         let Some(index) = waiting.position(|one| one.csa == csa) else {
@@ -404,7 +414,7 @@ impl Node {
         let peer = child.map(|child| child.peer.clone());
         if let (Some(part), Some(peer)) = (&mut self.mobile_ip, peer) {
             if !part.enclose(given.at, given.octets) {
-                // The agent has answered, or is asked no more: nobody ever has this token.
+                // The agent has answered or is not asked any more, so the token never leaves.
                 return;
             }
             self.whereabouts.note_token(&peer, given.child, now);
@@ -412,10 +422,10 @@ impl Node {
         }
     }
 
-    // The node to which it goes.
+    // New node.
 
-    /// A visitor has given us a token: its node is asked, if it is a neighbour. A request that comes again has the
-    /// same.
+    /// Handles a token from a visitor: requests the keys from the node that it names, if that is a
+    /// neighbour. A repeated request contains the same token, which is ignored.
     pub(crate) fn show_token(&mut self, station: Option<Station>, octets: &[u8], now: Instant) {
         let Ok(token) = Token::decode(octets) else {
             return self.missed(
@@ -443,7 +453,7 @@ impl Node {
         }
     }
 
-    /// A neighbour has answered.
+    /// Handles the answer of a neighbour.
     pub(crate) fn keys_answered(
         &mut self,
         sa: IkeSaId,
@@ -466,7 +476,7 @@ impl Node {
         }
     }
 
-    /// Takes keys that are those which were asked for, to read and for no longer than they are of use.
+    /// Installs keys if they match the request: to read only, and for [`MIGRATION`] at most.
     fn borrow(
         &mut self,
         sa: IkeSaId,
@@ -477,7 +487,8 @@ impl Node {
     ) -> Result<HeldGrant, String> {
         let mut zones = grant.from_gateway.zones.iter();
         let asked = zones.all(|(zone, ..)| token.zones.contains(zone));
-        // Nor is what a neighbour has lent renewed: its time counts from the first token.
+        // A second token does not extend keys from a neighbour: their time counts from the first
+        // token.
         let lent = self.transit.holds(name, grant.csa);
         if both_spis(grant) != token.spis || !asked || lent {
             return Err("it gives keys that nobody has asked for".to_owned());
@@ -499,9 +510,9 @@ impl Node {
         self.refused(peer, why, now);
     }
 
-    // The node before.
+    // Previous node.
 
-    /// A neighbour shows a token.
+    /// Handles the token that a neighbour presents.
     pub(crate) fn keys_asked(&mut self, sa: IkeSaId, node: Identity, token: &Token, now: Instant) {
         let answer = match self.hand_on(&node, token, now) {
             Ok((held, grant)) => {
@@ -518,7 +529,7 @@ impl Node {
         self.ike.answer_request(sa, token.nonce, &answer, now);
     }
 
-    /// What a node gets that shows a token. Nothing is remembered of one that proves nothing.
+    /// Returns the keys for a node that presents a valid token. An invalid token leaves no state.
     fn hand_on(
         &mut self,
         asker: &Identity,

@@ -1,8 +1,9 @@
-//! Mobile IPv4 (RFC 5944) beside the tunnels: one of its three engines, if the configuration wants one.
+//! Mobile IPv4 (RFC 5944): one of its three engines, if the configuration asks for one.
 //!
-//! A tunnel is made between addresses that stay: it is within what is carried here, and a move is nothing to it. What is said
-//! here is of use elsewhere: `junction.rs` has requests repeated when there is a way, `whereabouts.rs` hears where a
-//! mobile node is, and `migration.rs` sends tokens along with its requests.
+//! IPsec tunnels run between permanent addresses, inside the tunnels of Mobile IP, so a move does
+//! not affect them. Other modules use the events: `junction.rs` retransmits requests when a route
+//! appears, `whereabouts.rs` tracks the location of mobile nodes, and `migration.rs` sends tokens
+//! along with registration requests.
 
 mod part;
 
@@ -22,56 +23,56 @@ pub use mobility::mobile_ip::{
 };
 pub use wire::mobile_ip::{Lifetime, PORT, TunnelData, message};
 
-/// What a host is to it.
+/// Role of a host in Mobile IPv4.
 #[derive(Clone, Debug)]
 pub enum Config {
-    /// It keeps its address wherever it is.
+    /// A mobile node, which keeps its address wherever it is.
     MobileNode(MobileNodeConfig),
-    /// It is visited.
+    /// A foreign agent, which serves visitors.
     ForeignAgent(ForeignAgentConfig),
-    /// It stands in for those who are away.
+    /// A home agent, which acts for mobile nodes that are away.
     HomeAgent(HomeAgentConfig),
 }
 
-/// What has happened.
+/// An event of Mobile IPv4.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// To a mobile node.
+    /// An event of a mobile node.
     MobileNode(MobileEvent),
-    /// To a foreign agent's visitor.
+    /// An event concerning a visitor of a foreign agent.
     ForeignAgent(ForeignEvent),
-    /// To one of a home agent's.
+    /// An event concerning a mobile node of a home agent.
     HomeAgent(HomeEvent),
-    /// Somebody was denied, or not believed, for a reason that a person can read.
+    /// A registration was denied or not authenticated, with a human-readable reason.
     Refused(String),
 }
 
-/// How things are.
+/// Status of Mobile IPv4, by role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// Of a mobile node.
+    /// Status of a mobile node.
     MobileNode {
-        /// Its address.
+        /// Home address.
         home: Ipv4Addr,
-        /// Its home agent.
+        /// Address of the home agent.
         home_agent: Ipv4Addr,
-        /// Where it is registered.
+        /// Current registrations.
         registrations: Vec<Registration>,
-        /// By whom it sends.
+        /// Agent that packets are sent through.
         route: Option<Attachment>,
     },
-    /// Of a foreign agent.
+    /// Status of a foreign agent.
     ForeignAgent {
-        /// Where tunnels to its visitors end.
+        /// Care-of address, where tunnels to visitors end.
         care_of: Ipv4Addr,
-        /// Whom it serves.
+        /// Visitors that the agent serves.
         visitors: Vec<Stay>,
     },
-    /// Of a home agent.
+    /// Status of a home agent.
     HomeAgent {
-        /// Its address.
+        /// Address of the home agent.
         address: Ipv4Addr,
-        /// Its mobile nodes, and where each is.
+        /// Home addresses of the mobile nodes, each with its registered care-of addresses.
         homes: Vec<(Ipv4Addr, Vec<Place>)>,
     },
 }
@@ -79,20 +80,20 @@ pub enum Status {
 /// A visitor of a foreign agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stay {
-    /// Who it is.
+    /// The visitor, with its home agent and its link.
     pub visitor: Visitor,
-    /// Until when it is served unless it registers again; `None` if that does not end.
+    /// End of the service unless the visitor registers again; `None` if it is unlimited.
     pub until: Option<Instant>,
-    /// The foreign agent to which what comes for it is sent on.
+    /// Foreign agent that packets for the visitor are forwarded to.
     pub gone_to: Option<Ipv4Addr>,
-    /// Whether its tunnel is in UDP.
+    /// True if the visitor's tunnel uses UDP encapsulation.
     pub is_in_udp: bool,
 }
 
 impl Node {
     // Commands.
 
-    /// Tells the time of day, by which registrations and tokens are known to be new.
+    /// Sets the time of day, which proves that registrations and tokens are recent.
     pub fn set_time_of_day(&mut self, time: NtpTime, now: Instant) {
         self.migration.set_time(time, now);
         if let Some(part) = &mut self.mobile_ip {
@@ -100,8 +101,8 @@ impl Node {
         }
     }
 
-    /// Ends all registrations of a mobile node; [`MobileEvent::Deregistered`] follows. Gives false if there is
-    /// nothing to wait for.
+    /// Ends all registrations of a mobile node; [`MobileEvent::Deregistered`] follows. Returns
+    /// false if there is nothing to wait for.
     pub fn deregister(&mut self, now: Instant) -> bool {
         let part = self.mobile_ip.as_mut().map(|part| &mut part.engine);
         let Some(Engine::MobileNode(node)) = part else {
@@ -112,8 +113,9 @@ impl Node {
         true
     }
 
-    /// Tells a foreign agent which addresses the host needs itself, besides those of its peers: its own, the networks of its
-    /// interfaces, next hops and name servers. No visitor is at home there.
+    /// Sets the addresses that a foreign agent's host needs itself, apart from those of its peers:
+    /// its own, the networks of its interfaces, next hops and name servers. A visitor cannot have a
+    /// home address among them.
     pub fn set_reserved(&mut self, reserved: Vec<TrafficSelector>, now: Instant) {
         if let Some(part) = &mut self.mobile_ip {
             part.reserved = reserved;
@@ -122,7 +124,7 @@ impl Node {
         self.drain(now);
     }
 
-    /// Tells it again, for peers may be others.
+    /// Sets the reserved addresses again, because the peers may have changed.
     pub(crate) fn reserve(&mut self) {
         let Some(part) = &mut self.mobile_ip else {
             return;
@@ -139,8 +141,8 @@ impl Node {
 
     // Inputs.
 
-    /// An ICMP message came from a station of a link, by one of Mobile IP's interfaces: a router says that it is here, or is
-    /// asked.
+    /// Handles an ICMP message from a station of a link, received on an interface of Mobile IP: an
+    /// agent advertisement or solicitation.
     pub fn handle_discovery(
         &mut self,
         interface: u32,
@@ -159,7 +161,8 @@ impl Node {
         self.drain(now);
     }
 
-    /// A UDP datagram came by routes to an agent, for port 434 or as an answer to what was sent from another one.
+    /// Handles a routed UDP datagram to an agent: for port 434, or an answer to a message from
+    /// another port.
     pub fn handle_registration(&mut self, arrival: &Arrival, octets: &[u8], now: Instant) {
         match self.mobile_ip.as_mut().map(|part| &mut part.engine) {
             Some(Engine::ForeignAgent(agent)) => agent.handle_datagram(arrival, octets, now),
@@ -169,8 +172,8 @@ impl Node {
         self.drain(now);
     }
 
-    /// The same from a station of a link: to a mobile node from an agent, or to a foreign agent from visitors. There agents
-    /// are not believed.
+    /// Handles a UDP datagram from a station of a link: from an agent to a mobile node, or from a
+    /// visitor to a foreign agent. Messages of agents are not accepted there.
     pub fn handle_nearby(
         &mut self,
         arrival: &Arrival,
@@ -189,7 +192,7 @@ impl Node {
         self.drain(now);
     }
 
-    /// One of a mobile node's interfaces works from now on, or does not.
+    /// Records that an interface of a mobile node works or does not work any more.
     pub fn handle_link(&mut self, interface: u32, works: bool, now: Instant) {
         if let Some(Engine::MobileNode(node)) = self.mobile_ip.as_mut().map(|part| &mut part.engine)
         {
@@ -201,8 +204,8 @@ impl Node {
         self.drain(now);
     }
 
-    /// A datagram that is to go into a home or foreign agent's tunnels: tells of each header with which it is to be
-    /// sent. One that is dropped is counted.
+    /// Encapsulates a datagram into the tunnels of a home or foreign agent. Calls `each` with every
+    /// header to send it with. A dropped datagram is counted.
     pub fn encapsulate(&mut self, datagram: &[u8], mut each: impl FnMut(Envelope), now: Instant) {
         match self.mobile_ip.as_mut().map(|part| &mut part.engine) {
             Some(Engine::ForeignAgent(agent)) => {
@@ -210,15 +213,15 @@ impl Node {
                     each(envelope);
                 }
             }
-            // What was dropped is counted there.
+            // The tunnel has already counted a dropped datagram.
             Some(Engine::HomeAgent(agent)) => drop(agent.tunnel().encapsulate(datagram, each)),
             Some(Engine::MobileNode(_)) | None => {}
         }
     }
 
-    /// What came in a tunnel of theirs, from the other end: gives the datagram, if it may come out there, and the
-    /// header with which it is to be sent on, if it may. What is in UDP is the whole payload, which begins with
-    /// [`message::TUNNEL_DATA`].
+    /// Decapsulates a packet from the other end of a tunnel. Returns the datagram if it may leave
+    /// the tunnel, with the header to forward it with, if there is one. For UDP encapsulation
+    /// `octets` is the whole payload, which begins with [`message::TUNNEL_DATA`].
     pub fn decapsulate<'a>(
         &mut self,
         from: Remote,
@@ -237,7 +240,7 @@ impl Node {
 
     // Outputs.
 
-    /// The next message to or from an agent.
+    /// Returns the next registration message to send.
     pub fn poll_registration(&mut self) -> Option<Transmit> {
         match &mut self.mobile_ip.as_mut()?.engine {
             Engine::MobileNode(node) => node.poll_transmit(),
@@ -248,24 +251,27 @@ impl Node {
 
     // Getters.
 
-    /// How things are, and what was last refused or failed; `None` if we take no part in it.
+    /// Returns the status, with the latest refusal or failure; `None` without a role in Mobile
+    /// IPv4.
     pub fn mobile_ip(&self) -> Option<(Status, Option<&(Instant, String)>)> {
         let part = self.mobile_ip.as_ref()?;
         Some((part.status(), part.refusal.as_ref()))
     }
 
-    /// Packets of tunnels: how many copies went in, how many came out, and how many were both, for who has gone.
+    /// Returns the numbers of packets encapsulated (counting each copy), decapsulated, and
+    /// forwarded for visitors that have left.
     pub fn tunnelled(&self) -> Option<(u64, u64, u64)> {
         let counters = self.mobile_ip.as_ref()?.tunnel_counters()?;
         Some((counters.sent, counters.received, counters.forwarded))
     }
 
-    /// What kept tunnels in UDP alive.
+    /// Returns the counters of keepalives in UDP tunnels.
     pub fn keepalives(&self) -> Option<Keepalives> {
         Some(self.mobile_ip.as_ref()?.tunnel_counters()?.keepalives)
     }
 
-    /// Why messages and packets were dropped, and how often: the label of each reason, of which some are of both.
+    /// Returns the numbers of dropped messages and packets, by the label of the reason. Some labels
+    /// occur for both.
     pub fn mobile_ip_drops(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let part = self.mobile_ip.as_ref();
         let messages = part.into_iter().flat_map(|part| &part.counters().dropped);
@@ -275,7 +281,7 @@ impl Node {
         messages.chain(packets.map(|(why, count)| (why.label(), *count)))
     }
 
-    /// Registrations that were accepted, and how often others were denied by which code.
+    /// Returns the number of accepted registrations and the numbers of denied ones by code.
     pub fn registrations(&self) -> Option<(u64, impl Iterator<Item = (u8, u64)>)> {
         let counters = self.mobile_ip.as_ref()?.counters();
         let denied = counters.denied.iter();

@@ -1,4 +1,4 @@
-//! The composition: commands, inputs, outputs. How engines meet is in `junction.rs`.
+//! The composition: commands, inputs and outputs. `junction.rs` connects the engines.
 
 use crate::config::{Config, Inside, Peer, Policy, Role};
 use crate::cover::Cover;
@@ -26,12 +26,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-/// A command named a peer that the configuration does not have.
+/// A command named a peer that is not configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the configuration has no such peer")]
 pub struct UnknownPeer;
 
-/// What [`Node::rekey`] makes new keys for.
+/// The SAs that [`Node::rekey`] renews.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rekey {
     /// The child SAs, which carry the traffic.
@@ -40,43 +40,43 @@ pub enum Rekey {
     Ike,
 }
 
-/// Why no new keys are made.
+/// The reason why a rekey is not possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CannotRekey {
-    /// The configuration does not have the peer.
+    /// The peer is not configured.
     #[error("the configuration has no such peer")]
     UnknownPeer,
-    /// There is no IKE SA.
+    /// The IKE SA is not up.
     #[error("it is not up")]
     NotUp,
-    /// It is a licensed node or a gateway of ours.
+    /// The peer is a licensed node or a gateway of ours, without child SAs.
     #[error("it carries no traffic of ours, only IKE")]
     NoChild,
 }
 
-/// Why both ends do not prove anew who they are.
+/// The reason why a re-authentication is not possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CannotReauthenticate {
-    /// The configuration does not have the peer.
+    /// The peer is not configured.
     #[error(transparent)]
     UnknownPeer(#[from] UnknownPeer),
-    /// It cannot be done, or not here.
+    /// The IKE engine cannot re-authenticate the SA.
     #[error(transparent)]
     Ike(#[from] ike::CannotReauthenticate),
 }
 
-/// Why a peer is not sent to another gateway.
+/// The reason why a redirection is not possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CannotRedirect {
-    /// The configuration does not have the peer.
+    /// The peer is not configured.
     #[error(transparent)]
     UnknownPeer(#[from] UnknownPeer),
-    /// It cannot be done, or not here.
+    /// The IKE engine cannot redirect the peer.
     #[error(transparent)]
     Ike(#[from] ike::CannotRedirect),
 }
 
-/// One host: see the crate's documentation for how to drive it.
+/// A host in all of its roles. The crate's documentation explains how to drive it.
 pub struct Node {
     pub(crate) peers: Vec<Peer>,
     /// Names of the peers that the configuration wants up.
@@ -97,40 +97,41 @@ pub struct Node {
     pub(crate) levels: Levels,
     pub(crate) path_mtus: PathMtus,
     pub(crate) silences: Silences,
-    /// What peers lend us, by IKE SA, and who they are.
+    /// Settings that peers assign to us, by IKE SA, with the names of the peers.
     pub(crate) inside: BTreeMap<IkeSaId, (String, Inside)>,
     pub(crate) rng: Rng,
-    /// Where packets to a peer leave from, if its SA is to know before it begins.
+    /// Local address for each remote one, known before an initiation if NAT detection has to be
+    /// truthful.
     pub(crate) sources: BTreeMap<IpAddr, IpAddr>,
     pub(crate) encapsulation: Encapsulation,
     ike_port: u16,
     pub(crate) natt_port: u16,
     pub(crate) grant_lifetime: Duration,
     pub(crate) key_log: bool,
-    /// Whether no key leaves that is not recorded.
+    /// True if keys leave only after their grant was recorded.
     pub(crate) recording: bool,
-    /// The grants that wait for that, with whom they are for.
+    /// Grants that wait for their record, with the node's name and the IKE SA to send them on.
     pub(crate) unrecorded: Vec<(String, IkeSaId, Grant<Secret>)>,
-    /// Why somebody who is no configured peer was last refused.
+    /// Time and reason of the last refusal of an unknown peer.
     pub(crate) stranger: Option<(Instant, String)>,
     pub(crate) transmits: VecDeque<Transmit>,
     pub(crate) events: VecDeque<Event>,
 }
 
-/// What the composition remembers of a child SA.
+/// State of a child SA.
 pub(crate) struct Child {
     pub(crate) peer: String,
     pub(crate) ike: IkeSaId,
-    /// Newest packet that `ike` was told about.
+    /// Arrival of the newest packet that `ike` was notified of.
     pub(crate) heard: Option<Instant>,
-    /// Whether nothing may be sent on it any more.
+    /// True if nothing may be sent on the SA any more.
     pub(crate) retired: bool,
     pub(crate) status: ChildStatus,
 }
 
 impl Node {
-    /// A node that wants the peers of `config.start` up. `seed` is all the randomness it will
-    /// ever have: 32 octets from the operating system in production.
+    /// Creates a node that brings up the peers of `config.start`. `seed` is its only source of
+    /// randomness: 32 octets from the operating system in production.
     pub fn new(config: Config, seed: [u8; 32], now: Instant) -> Self {
         let mut rng = Rng::from_seed(seed);
         let ike_config = config.for_ike();
@@ -189,17 +190,19 @@ impl Node {
 
     // Commands.
 
-    /// Tells what the wall clock shows: certificates are valid or not by it. Until then none is.
+    /// Sets the wall clock, which decides the validity of certificates. Until then no certificate
+    /// is valid.
     pub const fn set_wall_clock(&mut self, today: UnixTime) {
         self.ike.set_wall_clock(today);
     }
 
-    /// Takes up the leases that an earlier node told, before anything else but the wall clock.
+    /// Restores the leases that an earlier node reported. Call before anything except
+    /// [`Self::set_wall_clock`].
     pub fn restore_leases(&mut self, leases: Vec<Lease>) {
         self.ike.restore_leases(leases);
     }
 
-    /// Wants a peer up, with its children, and keeps it up. Errors if there is no such peer.
+    /// Brings a peer up with its children, and keeps it up. Errors if there is no such peer.
     pub fn up(&mut self, peer: &str, now: Instant) -> Result<(), UnknownPeer> {
         self.wishes.want(peer, true, now).ok_or(UnknownPeer)?;
         self.ike.bar(peer, false, now);
@@ -207,8 +210,9 @@ impl Node {
         Ok(())
     }
 
-    /// Wants a peer down: deletes its SAs, and until [`Self::up`] neither end brings it back: if the
-    /// peer begins it is refused. There are several SAs if both ends began at once.
+    /// Takes a peer down: deletes its SAs (more than one if both ends initiated at
+    /// once). Neither end brings the peer back until [`Self::up`]: the peer's initiations are
+    /// refused.
     pub fn down(&mut self, peer: &str, now: Instant) -> Result<(), UnknownPeer> {
         self.wishes.want(peer, false, now).ok_or(UnknownPeer)?;
         self.ike.bar(peer, true, now);
@@ -216,7 +220,7 @@ impl Node {
         Ok(())
     }
 
-    /// Wants a child of a peer's beside the first up, and keeps it up while the peer is.
+    /// Brings up an additional child SA of a peer, and keeps it up while the peer is.
     pub fn open_child(
         &mut self,
         peer: &str,
@@ -228,8 +232,8 @@ impl Node {
         Ok(())
     }
 
-    /// Deletes a child of a peer's beside the first; until [`Self::open_child`] or [`Self::up`] neither
-    /// end brings it back.
+    /// Deletes an additional child SA of a peer. Neither end brings it back until
+    /// [`Self::open_child`] or [`Self::up`].
     pub fn close_child(
         &mut self,
         peer: &str,
@@ -241,14 +245,15 @@ impl Node {
         Ok(())
     }
 
-    /// Ends what was agreed with a peer, as our host cannot do its part of it, for a reason that a
-    /// person can read. A peer that is wanted is tried again.
+    /// Deletes all SAs with a peer because this host cannot do its part. `why` is the
+    /// human-readable reason. A peer that should be up is retried.
     pub fn withdraw(&mut self, peer: &str, why: String, now: Instant) {
         self.close_all(peer, now);
         self.refused(Some(peer.to_owned()), why, now);
     }
 
-    /// Deletes every SA. The deletes are in [`Node::poll_transmit`]; nobody waits for answers.
+    /// Deletes every SA. The deletes are in [`Node::poll_transmit`]. There is no need to wait for
+    /// the answers.
     pub fn shutdown(&mut self, now: Instant) {
         for peer in &self.peers {
             self.wishes.want(&peer.name, false, now);
@@ -257,8 +262,8 @@ impl Node {
         self.drain(now);
     }
 
-    /// Starts or stops telling keys of new SAs by [`Event::KeyLog`]; started, it also tells the
-    /// keys of the IKE SAs that exist.
+    /// Turns reports of keys by [`Event::KeyLog`] on or off. Turning them on also reports the keys
+    /// of the established IKE SAs.
     pub fn set_key_log(&mut self, on: bool) {
         self.key_log = on;
         if on {
@@ -271,8 +276,8 @@ impl Node {
         }
     }
 
-    /// Whether keys wait before they leave for licensed nodes until [`Node::give`] says that this is
-    /// recorded. Those that did not leave so far are asked for again.
+    /// Turns recording on or off. While it is on, keys for licensed nodes wait for [`Node::give`]
+    /// before they leave. Grants that were withheld so far are offered again.
     pub fn set_recording(&mut self, on: bool, now: Instant) {
         self.recording = on;
         self.grants.owe_withheld(now);
@@ -281,8 +286,8 @@ impl Node {
         self.drain(now);
     }
 
-    /// Answers [`Event::Giving`]: the keys leave, or they do not for a reason that a person can read.
-    /// What has ended meanwhile does not leave in any case.
+    /// Answers [`Event::Giving`]: releases the keys, or withholds them with a human-readable
+    /// reason. Keys whose SA has ended in the meantime do not leave in either case.
     pub fn give(&mut self, csa: CsaId, grant: u16, recorded: Result<(), String>, now: Instant) {
         if grant == migration::TOKEN {
             return self.give_token(csa, recorded, now);
@@ -301,7 +306,7 @@ impl Node {
         self.drain(now);
     }
 
-    /// Makes new keys with a peer: for its child SAs, or for the IKE SA itself.
+    /// Rekeys the child SAs of a peer, or its IKE SA.
     pub fn rekey(&mut self, peer: &str, what: Rekey, now: Instant) -> Result<(), CannotRekey> {
         self.peer(peer).ok_or(CannotRekey::UnknownPeer)?;
         let sa = self.established(peer).ok_or(CannotRekey::NotUp)?;
@@ -323,8 +328,8 @@ impl Node {
         Ok(())
     }
 
-    /// Makes a new IKE SA that takes the place of the one with a peer, if it is ours to make: both ends
-    /// prove anew who they are, and no packet is lost.
+    /// Re-authenticates a peer without losing packets: a new IKE SA replaces the current one.
+    /// Errors if the other end has to initiate.
     pub fn reauthenticate(&mut self, peer: &str, now: Instant) -> Result<(), CannotReauthenticate> {
         self.peer(peer).ok_or(UnknownPeer)?;
         let sa = self.established(peer);
@@ -334,7 +339,8 @@ impl Node {
         Ok(())
     }
 
-    /// Sends a peer that began to another gateway (RFC 5685). It has gone when its SAs are down.
+    /// Redirects a peer that initiated to another gateway (RFC 5685). The peer has left when its
+    /// SAs are down.
     pub fn redirect(&mut self, peer: &str, to: IpAddr, now: Instant) -> Result<(), CannotRedirect> {
         self.peer(peer).ok_or(UnknownPeer)?;
         let sa = self.established(peer).ok_or(ike::CannotRedirect::NotUp)?;
@@ -343,8 +349,8 @@ impl Node {
         Ok(())
     }
 
-    /// Gives no packet of any SA a number up to this one any more, as if so many had been sent: for tests of
-    /// what comes late.
+    /// Skips all outbound sequence numbers up to `number` on every SA, as if the packets had been
+    /// sent. For tests of late packets.
     pub fn skip_numbers(&mut self, number: u64) {
         for id in self.children.keys() {
             self.workers.skip_to(*id, number);
@@ -353,29 +359,30 @@ impl Node {
 
     // Inputs.
 
-    /// An IKE message, without a non-ESP marker.
+    /// Handles an IKE message, without the non-ESP marker.
     pub fn handle_datagram(&mut self, path: Path, message: &[u8], now: Instant) {
         self.ike.handle_datagram(path, message, now);
         self.drain(now);
     }
 
-    /// What is known of the sender of an IKE message, and so where the message may wait.
+    /// Classifies the sender of an IKE message, so that the driver can choose a queue for it.
     pub fn sender(&self, path: Path, message: &[u8], now: Instant) -> Sender {
         self.ike.sender(path, message, now)
     }
 
-    /// Handles a first message that has to come again with a cookie; gives the answer to send.
+    /// Handles an initial message that has to be repeated with a cookie. Returns the answer to
+    /// send.
     pub fn ask_for_cookie(&mut self, path: Path, message: &[u8], now: Instant) -> Option<Transmit> {
         self.ike.ask_for_cookie(path, message, now)
     }
 
-    /// A stream that was to be made for something to send is lost, or could not be made.
+    /// Handles a stream that was closed or could not be opened.
     pub fn handle_disconnected(&mut self, path: Path, now: Instant) {
         self.ike.handle_disconnected(path, now);
         self.drain(now);
     }
 
-    /// A deadline has come.
+    /// Handles all deadlines that have passed.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.tell_liveness(now);
         self.break_silences(now);
@@ -396,7 +403,7 @@ impl Node {
         self.initiate_due(now);
     }
 
-    /// Inner datagrams on their way out: what policy says is protected is sealed into the sink.
+    /// Seals outbound inner datagrams into the sink, as far as policy protects them.
     pub fn seal(&mut self, batch: &mut [Packet], sink: &mut impl Sink, now: Instant) {
         self.seat.seal(batch, sink, now);
         if self.workers.has_reports() {
@@ -404,7 +411,7 @@ impl Node {
         }
     }
 
-    /// Payloads of UDP port 4500 that [`is_esp`](wire::esp::is_esp): opened into the sink.
+    /// Opens payloads of UDP port 4500 that [`is_esp`](wire::esp::is_esp) into the sink.
     pub fn open(&mut self, batch: &mut [Packet], sink: &mut impl Sink, now: Instant) {
         self.seat.open(batch, sink, now);
         if self.workers.has_reports() {
@@ -412,43 +419,45 @@ impl Node {
         }
     }
 
-    /// A diverted IP packet of somebody else, from one side of a licensed node.
+    /// Handles a diverted IP packet of other hosts, from one side of a licensed node.
     pub fn transit(&mut self, from: Side, packet: &[u8], now: Instant) -> Verdict {
         let verdict = self.transit.handle(from, packet, now);
         self.tell_pairs();
         verdict
     }
 
-    /// A place for another thread that seals and opens beside this node, from 1: it may do so while the node
-    /// does anything else. [`esp::Seat::has_reports`] says when the node wants [`Node::handle_timeout`] at once.
+    /// Returns the handle of another thread, numbered from 1, that seals and opens concurrently
+    /// with this node. Call [`Node::handle_timeout`] at once when [`esp::Seat::has_reports`]
+    /// returns true.
     pub fn seat(&self, number: usize) -> Seat {
         self.workers.seat(number)
     }
 
     // Outputs.
 
-    /// The next lease to remember, before anything of [`Node::poll_transmit`] is sent: whoever gets an
-    /// address may use it from then on.
+    /// Returns the next lease to store. Store it before sending anything from
+    /// [`Node::poll_transmit`], because a peer may use its address as soon as it knows it.
     pub fn poll_lease(&mut self) -> Option<LeaseChange> {
         self.ike.poll_lease()
     }
 
-    /// The next datagram to send.
+    /// Returns the next datagram to send.
     pub fn poll_transmit(&mut self) -> Option<Transmit> {
         self.transmits.pop_front()
     }
 
-    /// The next packet that SNOOP sends again, as it was, and the side it is to leave by.
+    /// Returns the next packet that a licensed node sends by itself, and the side to send it to: a
+    /// retransmission of SNOOP, a packet with an overlay, or an injected packet.
     pub fn poll_resend(&mut self) -> Option<(Side, Vec<u8>)> {
         self.transit.poll_resend()
     }
 
-    /// The next event.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// When to call [`Node::handle_timeout`].
+    /// Returns the time of the next call to [`Node::handle_timeout`].
     pub fn poll_timeout(&self) -> Option<Deadline> {
         let reports = self.workers.has_reports().then_some(Deadline {
             at: Instant::ZERO,
@@ -471,7 +480,7 @@ impl Node {
         engines.into_iter().flatten().min()
     }
 
-    // Inside.
+    // Internals.
 
     /// Deletes every SA with a peer.
     fn close_all(&mut self, peer: &str, now: Instant) {
@@ -499,7 +508,8 @@ impl Node {
         self.drain(now);
     }
 
-    /// The same as soon as it is known where packets leave from, if that matters.
+    /// Initiates due peers at once or, if NAT detection needs the local address, after the driver
+    /// has reported the routes.
     pub(crate) fn initiate_known(&mut self, now: Instant) {
         match self.encapsulation {
             Encapsulation::Always => self.initiate_due(now),
@@ -507,8 +517,8 @@ impl Node {
         }
     }
 
-    /// Where an initiation starts: our address is left to the operating system, unless the peer is to
-    /// tell by it whether there is a NAT.
+    /// Returns the path of an initiation. The operating system chooses the local address, unless
+    /// the peer needs it for NAT detection.
     fn first_path(&self, remote: IpAddr) -> Path {
         let open = match remote {
             IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
@@ -521,9 +531,9 @@ impl Node {
         )
     }
 
-    /// Lets IKE know which peers were heard through ESP before it asks them, so that liveness checks
-    /// cost nothing while traffic flows (RFC 7296 section 2.4), and where from. Those whose time has not come need not
-    /// be looked at.
+    /// Reports peers that were heard through ESP to IKE, and the path of their newest packet, so that
+    /// liveness checks cost nothing while traffic flows (RFC 7296 section 2.4). Only peers that are
+    /// due for a check are looked at.
     fn tell_liveness(&mut self, now: Instant) {
         let due: Vec<_> = self.ike.due(now).collect();
         for (sa, children) in due {
@@ -543,13 +553,13 @@ impl Node {
     }
 }
 
-/// The policies of a host, and what its peers are to carry.
+/// Builds the policy database from the host's policies and the selectors of its peers.
 pub(crate) fn spd(policies: Vec<Policy>, peers: &[Peer]) -> Spd {
     Spd::new(policies, peers.iter().flat_map(protected).collect())
 }
 
-/// Everybody to be up without a word from the operator. Licensed nodes and our neighbours always are: keys must be
-/// able to leave as soon as they exist, or are asked for.
+/// Returns the peers that are brought up without a command. Licensed nodes and neighbours are
+/// always among them, because keys must be able to leave as soon as they exist or are requested.
 pub(crate) fn wanted(start: &[String], peers: &[Peer]) -> Vec<String> {
     let licensed = peers
         .iter()
@@ -558,12 +568,12 @@ pub(crate) fn wanted(start: &[String], peers: &[Peer]) -> Vec<String> {
     licensed.chain(start.iter().cloned()).collect()
 }
 
-/// Whether we can begin with a peer. With a gateway whose grants we take we never do.
+/// Returns true if we can initiate with a peer. With a gateway whose grants we accept we never do.
 pub(crate) const fn is_reachable(peer: &Peer) -> bool {
     peer.address.is_some() && !matches!(peer.role, Role::Gateway)
 }
 
-/// Selectors that must never leave in clear, even while the peer is down.
+/// Returns the selectors that must never leave unencrypted, even while the peer is down.
 fn protected(peer: &Peer) -> impl Iterator<Item = esp::Protected> {
     let first = match &peer.role {
         Role::Vpn { local, remote, .. } => Some((local, remote)),

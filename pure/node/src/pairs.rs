@@ -1,7 +1,8 @@
-//! The hosts between which licensed composite SAs go: fragments show no port and should take the way of the packets that
-//! do, so that nothing is reordered.
+//! The pairs of hosts between which licensed composite SAs run. Fragments show no port. To avoid
+//! reordering, they should take the same route as the packets that do.
 //!
-//! Each direction of a composite SA has one pair, the newest. A pair that no direction has any more is forgotten.
+//! Each direction of a composite SA has one pair, the newest. A pair without any direction is
+//! discarded.
 
 use crate::Event;
 use esp::Direction;
@@ -10,7 +11,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// A direction has another pair this often at most: the header outside can be rewritten on the way, packet by packet.
+/// Minimum interval between pair changes of a direction, because the outer header can be rewritten
+/// in transit, packet by packet.
 const REST: Duration = Duration::from_secs(1);
 
 /// Two hosts, by the sides that they are on.
@@ -22,13 +24,13 @@ pub(crate) struct Pair {
 
 #[derive(Default)]
 pub(crate) struct Pairs {
-    /// Of each direction, and since when.
+    /// The pair of each direction, and the time since which it applies.
     newest: BTreeMap<(CsaId, Direction), (Pair, Instant)>,
     events: VecDeque<Event>,
 }
 
 impl Pairs {
-    /// A packet that is new goes between these.
+    /// Records the pair of a packet that is new to the replay window.
     pub fn note(&mut self, direction: (CsaId, Direction), pair: Pair, now: Instant) {
         let known = self.newest.get(&direction);
         if known.is_some_and(|(known, since)| *known == pair || now.since(*since) < REST) {
@@ -43,7 +45,7 @@ impl Pairs {
         self.events.extend(learnt);
     }
 
-    /// A composite SA is no more.
+    /// Removes the pairs of a composite SA.
     pub fn forget(&mut self, csa: CsaId) {
         for direction in [Direction::FromGateway, Direction::ToGateway] {
             if let Some((old, _)) = self.newest.remove(&(csa, direction)) {
@@ -88,7 +90,7 @@ mod tests {
         Instant::ZERO + Duration::from_millis(milliseconds)
     }
 
-    /// How many pairs whoever follows the events knows.
+    /// Returns the pairs known to a consumer of the events.
     fn followed(pairs: &mut Pairs) -> Vec<IpAddr> {
         let mut known = Vec::new();
         while let Some(event) = pairs.poll_event() {

@@ -1,14 +1,15 @@
-//! How long packets may be on each path (RFC 4301 section 8.2).
+//! Maximum packet length per path (RFC 4301 section 8.2).
 //!
-//! Packets are sent so that nobody on the way cuts them. A router that cannot pass one on says what it
-//! could have passed on; the kernel hears that, and refuses the next one as too long. What it knows is
-//! handed in here, and holds for every SA on the path: datagrams that have no room are not sealed, and
-//! their sources are told how long they may be.
+//! Packets are sent with DF set. A router that cannot forward a packet reports its MTU. The kernel
+//! receives the report and refuses the next packet of that length. The driver passes the kernel's
+//! value in here, and it applies to every SA on the path: datagrams that do not fit are not sealed,
+//! and their sources are informed of the limit.
 //!
-//! Anybody can say so in a router's name (section 8.2.1). Hence what no link on the way may be is not
-//! believed, and nothing is ever lost by what is: `esp` has packets cut on their way rather than send
-//! datagrams of fewer than 1280 octets alone. It is forgotten after ten minutes, for the path may have
-//! become another (RFC 1191 section 6.3), and does not follow a tunnel that moves.
+//! Reports can be forged in a router's name (section 8.2.1). A value that no link can have is
+//! therefore ignored, and no accepted value ever causes loss: `esp` allows fragmentation in transit
+//! rather than limit datagrams to fewer than 1280 octets. A value expires after ten minutes,
+//! because the path may have changed (RFC 1191 section 6.3). It does not follow a tunnel that
+//! moves.
 
 use crate::{Event, Node};
 use esp::PathMtu;
@@ -21,26 +22,26 @@ use std::time::Duration;
 /// tried again (RFC 1191 section 6.3, which RFC 4301 section 8.2.2 wants).
 const AGE: Duration = Duration::from_secs(600);
 
-/// What a datagram can be that every host takes (RFC 791), and every link (RFC 8200 section 5). A router
-/// that says less is none, or of no use.
+/// Datagram size that every host accepts (RFC 791), and MTU that every link has (RFC 8200 section
+/// 5). A smaller reported value is forged or useless.
 const LEAST_V4: u16 = 576;
 const LEAST_V6: u16 = 1280;
 
-/// Tunnels of Mobile IP of whose paths something was said that is not believed: so many are remembered.
+/// Maximum number of Mobile IP tunnels with an ignored value that are remembered.
 const MOST_TUNNELS: usize = 256;
 
-/// Our address and the peer's. Ports make no other path.
+/// Local and remote address of a path. Ports do not distinguish paths.
 type Pair = (IpAddr, IpAddr);
 
-/// What is known of paths.
+/// Known path MTUs.
 #[derive(Default)]
 pub(crate) struct PathMtus {
-    /// Whether anybody asks.
+    /// True if path MTU discovery is on.
     pub discovered: bool,
     known: BTreeMap<Pair, Known>,
-    /// Of tunnels of Mobile IP: those of whose paths what is not believed was told, and until when that is no news.
+    /// Mobile IP tunnels with an ignored value, and the time until which it is not reported again.
     tunnels: BTreeMap<Pair, Instant>,
-    /// What nobody believed.
+    /// Number of ignored values.
     pub disbelieved: u64,
 }
 
@@ -50,7 +51,7 @@ struct Known {
 }
 
 impl Node {
-    /// A packet was not sent, as it is longer than its path takes by what the system knows.
+    /// Handles a packet that was not sent because it exceeds the path MTU known to the system.
     pub fn handle_path_mtu(&mut self, path: Path, mtu: u16, now: Instant) {
         let pair = pair(path);
         let mut paths = self.children.values().map(|child| child.status.path);
@@ -74,8 +75,8 @@ impl Node {
         self.measure_path(pair);
     }
 
-    /// The path of a tunnel of Mobile IP takes too little to be believed, by what the system knows. That is counted and told
-    /// once in ten minutes, for as long as the system remembers it.
+    /// Reports that the system's path MTU for a Mobile IP tunnel is implausibly small. The value is
+    /// counted and reported once in ten minutes, for as long as the system remembers it.
     pub fn disbelieve_path_mtu(&mut self, path: Path, mtu: u16, now: Instant) {
         let tunnels = &mut self.path_mtus.tunnels;
         tunnels.retain(|_, until| *until > now);
@@ -86,12 +87,12 @@ impl Node {
         }
     }
 
-    /// How many times somebody said of a path what cannot be.
+    /// Returns the number of implausible path MTUs that were ignored.
     pub const fn disbelieved_path_mtus(&self) -> u64 {
         self.path_mtus.disbelieved
     }
 
-    /// Begins or ends asking.
+    /// Turns path MTU discovery on or off.
     pub(crate) fn discover_path_mtus(&mut self, discovered: bool) {
         if self.path_mtus.discovered != discovered {
             self.path_mtus.discovered = discovered;
@@ -101,7 +102,7 @@ impl Node {
         }
     }
 
-    /// Forgets what is too old.
+    /// Discards expired values.
     pub(crate) fn forget_path_mtus(&mut self, now: Instant) {
         let known = &mut self.path_mtus.known;
         let old = known.iter().filter(|(_, known)| known.until <= now);
@@ -112,7 +113,7 @@ impl Node {
         }
     }
 
-    /// Has a child's packets be as long as its path takes.
+    /// Applies the path MTU to a child SA.
     pub(crate) fn measure(&mut self, id: ChildSaId) {
         if let Some(child) = self.children.get_mut(&id) {
             let mtu = self.path_mtus.of(child.status.path);
@@ -124,7 +125,7 @@ impl Node {
         }
     }
 
-    /// The same for all on a path, which an operator hears of once for each peer.
+    /// Applies the path MTU to all child SAs on a path, and reports it once per peer.
     fn measure_path(&mut self, on: Pair) {
         let children = self.children.iter();
         let children = children.filter(|(_, child)| pair(child.status.path) == on);

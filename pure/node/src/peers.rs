@@ -1,8 +1,8 @@
-//! Which peers should be up, and when to try again.
+//! The peers to keep up, and the times of the next attempts.
 //!
-//! A peer that is wanted and has an address is initiated at once; after a failure it is tried
-//! again with exponential back-off from one second to one minute, for as long as it is wanted. Who
-//! comes next is known without a look at the others: there may be ten thousand.
+//! A wanted peer with an address is initiated at once. After a failure it is retried with
+//! exponential back-off from one second to one minute, for as long as it is wanted. An index by
+//! time finds the next peer without visiting the others: there may be ten thousand.
 
 use model::{Deadline, IkeSaId, Instant};
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,53 +11,53 @@ use std::time::Duration;
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 const LAST_RETRY: Duration = Duration::from_secs(60);
 
-/// The longest pause after a refused proof: a key may be in the middle of a change at both ends.
+/// Longest pause after a failed authentication: the key may be changing at both ends.
 const HURRIED_RETRY: Duration = Duration::from_secs(4);
 
 /// Number of attempts with this pause: two minutes.
 const HURRIED: u32 = 30;
 
-/// The wishes and their state.
+/// State of all peers, with an index by time.
 #[derive(Default)]
 pub(crate) struct Peers {
-    /// By name of the peer's table.
+    /// State by peer name.
     entries: BTreeMap<String, Entry>,
-    /// When each is to be initiated, as its entry says.
+    /// Times of the next initiations, equal to `retry_at` of the entries.
     due: BTreeSet<(Instant, String)>,
 }
 
-/// One peer's state.
+/// State of one peer.
 #[derive(Default)]
 pub(crate) struct Entry {
-    /// We can initiate: its address is known.
+    /// True if we can initiate, because the address is known.
     pub reachable: bool,
-    /// It should be up.
+    /// True if the peer should be up.
     pub wanted: bool,
     /// The IKE SA in progress or established.
     pub sa: Option<IkeSaId>,
-    /// Since when the IKE SA is established.
+    /// Time at which the IKE SA was established.
     pub up_since: Option<Instant>,
-    /// The newest refusal or failure, kept for `strata status` until the next success.
+    /// The latest refusal or failure, kept for `strata status` until the next success.
     pub refusal: Option<(Instant, String)>,
     retry_at: Option<Instant>,
     failures: u32,
 }
 
 impl Peers {
-    /// Enters a peer, or learns whether it can be reached now.
+    /// Adds a peer, or updates its reachability.
     pub fn know(&mut self, name: &str, reachable: bool) {
         let entry = self.entries.entry(name.to_owned()).or_default();
         entry.reachable = reachable;
     }
 
-    /// Forgets every peer that is not among these.
+    /// Removes every peer that `keeps` rejects.
     pub fn retain(&mut self, keeps: impl Fn(&str) -> bool) {
         self.entries.retain(|name, _| keeps(name));
         self.due.retain(|(_, name)| keeps(name));
     }
 
-    /// A peer's IKE SA is on its way out because its terms changed: it has none any more, and is
-    /// initiated at once if it is wanted.
+    /// Resets a peer whose IKE SA ends because its terms changed. A wanted peer is initiated at
+    /// once.
     pub fn renew(&mut self, name: &str, now: Instant) {
         self.change(name, |entry| {
             let (reachable, wanted) = (entry.reachable, entry.wanted);
@@ -70,7 +70,7 @@ impl Peers {
         });
     }
 
-    /// A peer is not to be brought back when it goes; if it is up it stays.
+    /// Stops keeping a peer up. If the peer is up it stays.
     pub fn release(&mut self, name: &str) {
         self.change(name, |entry| {
             (entry.wanted, entry.retry_at) = (false, None);
@@ -85,7 +85,7 @@ impl Peers {
         self.entries.iter()
     }
 
-    /// Marks a peer as wanted or not. `None`: no such peer.
+    /// Marks a peer as wanted or not. Returns `None` if there is no such peer.
     pub fn want(&mut self, name: &str, wanted: bool, now: Instant) -> Option<()> {
         self.change(name, |entry| {
             entry.wanted = wanted;
@@ -94,7 +94,7 @@ impl Peers {
         })
     }
 
-    /// Peers to initiate now.
+    /// Returns the peers to initiate now.
     pub fn due(&mut self, now: Instant) -> Vec<String> {
         let due = self.due.iter().take_while(|(at, _)| *at <= now);
         let names: Vec<_> = due.map(|(_, name)| name.clone()).collect();
@@ -104,12 +104,12 @@ impl Peers {
         names
     }
 
-    /// An initiation was started.
+    /// Records that an initiation was started.
     pub fn started(&mut self, name: &str, sa: IkeSaId) {
         self.change(name, |entry| entry.sa = Some(sa));
     }
 
-    /// An IKE SA is established, by either side; it replaces an older one.
+    /// Records that either side established an IKE SA, which replaces an older one.
     pub fn up(&mut self, name: &str, sa: IkeSaId, now: Instant) {
         self.change(name, |entry| {
             *entry = Entry {
@@ -122,7 +122,7 @@ impl Peers {
         });
     }
 
-    /// An IKE SA ended. Says nothing about a newer one.
+    /// Records that an IKE SA ended. Has no effect if a newer one exists.
     pub fn down(&mut self, name: &str, sa: Option<IkeSaId>, why: String, now: Instant) {
         self.change(name, |entry| {
             if sa.is_some() && entry.sa != sa {
@@ -141,7 +141,7 @@ impl Peers {
         });
     }
 
-    /// Shortens the pause before the next attempt, after a refused proof.
+    /// Shortens the pause before the next attempt, after a failed authentication.
     pub fn hurry(&mut self, name: &str, now: Instant) {
         self.change(name, |entry| {
             if entry.failures <= HURRIED {
@@ -151,7 +151,7 @@ impl Peers {
         });
     }
 
-    /// A refusal that did not end an IKE SA of ours (we refused, or a child was refused).
+    /// Records a refusal that did not end an IKE SA of ours: we refused, or a child was refused.
     pub fn refused(&mut self, name: &str, why: String, now: Instant) {
         self.change(name, |entry| entry.refusal = Some((now, why)));
     }
@@ -164,7 +164,8 @@ impl Peers {
         })
     }
 
-    /// Changes a peer's entry, and when it is due. `None`: no such peer.
+    /// Changes the entry of a peer and keeps the index by time consistent. Returns `None` if there
+    /// is no such peer.
     fn change(&mut self, name: &str, change: impl FnOnce(&mut Entry)) -> Option<()> {
         let entry = self.entries.get_mut(name)?;
         let before = entry.retry_at;

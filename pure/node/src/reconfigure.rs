@@ -1,10 +1,11 @@
-//! Another configuration for a running node: only the difference has consequences.
+//! Applies another configuration to a running node. Only differences have an effect.
 //!
-//! Policies, classes of service, padding, levels, cover, MSS clamping, path MTU discovery, SNOOP's limits, liveness
-//! and the wish to be up take effect in place. A peer that is new is initiated like at a start, one that is
-//! gone is deleted in an orderly way. A peer whose terms changed gets new SAs, and so does one whose keys a
-//! licensed node holds that the configuration does not know any more. One whose licences alone changed
-//! gets new keys, and a licence that is gone is of no use from then on. All others do not notice.
+//! Policies, classes of service, padding, levels, cover traffic, MSS clamping, path MTU discovery,
+//! SNOOP's limits, liveness timers and the list of peers to keep up change in place. A new peer is
+//! initiated as at a start. A removed peer is deleted in an orderly way. A peer whose terms changed
+//! gets new SAs. So does a peer whose keys are held by a licensed node that was removed. A peer
+//! whose licences changed is rekeyed, and a removed licence is unusable at once. All other peers
+//! are unaffected.
 
 use crate::config::{Config, Peer, Role};
 use crate::node::{Node, is_reachable, spd, wanted};
@@ -12,8 +13,8 @@ use model::Instant;
 use std::collections::BTreeSet;
 
 impl Node {
-    /// Works by another configuration from now on; gives the names of the peers whose SAs are made
-    /// anew for it. Ports, the key log and what we are to Mobile IPv4 stay as they are.
+    /// Applies another configuration. Returns the names of the peers whose SAs are replaced. Ports,
+    /// the key log and the role in Mobile IPv4 do not change.
     pub fn reconfigure(&mut self, config: Config, now: Instant) -> BTreeSet<String> {
         let ike = config.for_ike();
         self.workers
@@ -47,7 +48,8 @@ impl Node {
         anew
     }
 
-    /// Licensed nodes that are known no more; gives the peers whose packets they could read.
+    /// Removes licensed nodes that are no longer configured. Returns the peers whose packets they
+    /// could read.
     fn dismiss_nodes(&mut self, old: &[Peer]) -> BTreeSet<String> {
         let gone = old
             .iter()
@@ -61,7 +63,7 @@ impl Node {
         read
     }
 
-    /// Licensed nodes that are new: what is licensed to them already is theirs at once.
+    /// Adds licensed nodes. They are owed grants at once for everything that already licenses them.
     fn admit_nodes(&mut self, old: &[Peer], now: Instant) {
         let new = self
             .peers
@@ -86,7 +88,7 @@ impl Node {
         for name in anew {
             self.wishes.renew(name, now);
         }
-        // Only a changed line overrules what the operator said meanwhile.
+        // Only a changed entry overrides an earlier command of the operator.
         for name in self.start.iter().filter(|name| !old_start.contains(name)) {
             self.wishes.want(name, true, now);
             self.ike.bar(name, false, now);
@@ -101,7 +103,7 @@ const fn is_licensed(peer: &Peer) -> bool {
     matches!(peer.role, Role::Licensed)
 }
 
-/// Whether two tables speak of the same licensed node.
+/// Returns true if both tables describe the same licensed node.
 fn is_same(node: &Peer, other: &Peer) -> bool {
     is_licensed(other) && (&node.name, &node.identity) == (&other.name, &other.identity)
 }

@@ -1,13 +1,13 @@
-//! Licences that are gone while packets flow (DESIGN section 4, invariant 5).
+//! Licences that end while packets flow (DESIGN section 4, invariant 5).
 //!
-//! What a node has learnt cannot be taken back. So from the moment on in which we know that a licence is
-//! gone, by our own configuration or because the peer agreed to less, nothing is sealed any more that
-//! the node's keys open. New keys are being made, and until they are there datagrams are *opaque*: all of
-//! them is in the payload zone, which every peer understands and nobody has to agree to. If the payload
-//! itself is licensed to somebody, nothing is sealed with the old keys, and their successor is not waited
-//! for: that is when datagrams may be lost.
+//! Keys cannot be taken back from a node. A licence ends when our configuration drops it or the
+//! peer agrees to less. From then on nothing is sealed with keys that the node can use. A rekey
+//! starts, and until it completes datagrams are *opaque*: they are sealed as a whole in the payload
+//! zone, which every peer accepts without negotiation. If the payload itself was licensed to a
+//! node, nothing is sealed with the old keys, and sending does not wait for the new ones. In this
+//! case datagrams may be lost.
 //!
-//! That the node is told, and what it says to it, is housekeeping.
+//! The notification of the node and its answer are housekeeping.
 
 use crate::Ending;
 use crate::config::Role;
@@ -16,7 +16,7 @@ use ike::is_slot;
 use model::{ChildSaId, Instant, Licence};
 
 impl Node {
-    /// The configuration may have other licences than before.
+    /// Applies the licences of a changed configuration to all child SAs.
     pub(crate) fn limit_all(&mut self, now: Instant) {
         let children: Vec<_> = self.children.keys().copied().collect();
         for child in children {
@@ -24,14 +24,15 @@ impl Node {
         }
     }
 
-    /// Leaves a child no licences but those of the configuration.
+    /// Limits the licences of a child SA to those of the configuration.
     pub(crate) fn limit(&mut self, child: ChildSaId, why: Ending, now: Instant) {
         let csa = self.grants.of(child);
         let allowed = csa.map(|csa| self.licences(&csa.peer, csa.child.as_deref()));
         self.limit_to(child, &allowed.unwrap_or_default(), &why, now);
     }
 
-    /// Both ends have agreed on new keys: whoever has no licence any more reads no others either.
+    /// Limits the older SAs for the same traffic to the licences that both ends agreed on in a
+    /// rekey.
     pub(crate) fn limit_others(&mut self, new: ChildSaId, now: Instant) {
         let Some(csa) = self.grants.of(new) else {
             return;
@@ -58,7 +59,7 @@ impl Node {
         self.take_back(gone, why, now);
     }
 
-    /// The licences that the configuration has for a child of a peer's.
+    /// Returns the configured licences of a peer's child SA.
     pub(crate) fn licences(&self, peer: &str, child: Option<&str>) -> Vec<Licence> {
         let Some(peer) = self.peer(peer) else {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! What a node shows of itself. Plain values: the daemon turns them into its API's types.
+//! Status of a node, in plain values. The daemon converts them into the types of its API.
 
 use crate::config::{Inside, Peer};
 use crate::node::{Child, Node};
@@ -13,92 +13,92 @@ use model::{
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// How far a peer is.
+/// State of the connection to a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeerState {
-    /// Nothing is going on.
+    /// There is no IKE SA.
     Down,
-    /// An IKE SA is being made.
+    /// An IKE SA is being established.
     Connecting,
     /// The IKE SA is established.
     Up,
 }
 
-/// One configured peer.
+/// Status of one configured peer.
 #[derive(Clone, Debug)]
 pub struct PeerStatus {
-    /// Name of its table.
+    /// Name of the peer's table.
     pub name: String,
-    /// Who it must be.
+    /// Identity that the peer has to prove.
     pub identity: Identity,
-    /// How far it is.
+    /// State of the connection.
     pub state: PeerState,
-    /// Where it is, as far as known.
+    /// Address and port of the peer, if known.
     pub remote: Option<SocketAddr>,
-    /// What carries its messages.
+    /// Transport of the IKE messages and ESP packets: UDP or TCP.
     pub carrier: Carrier,
-    /// Since when it is up.
+    /// Time at which the IKE SA was established.
     pub since: Option<Instant>,
-    /// Whether a PPK is in the keys of its IKE SA, and so in those of its children.
+    /// True if a PPK was mixed into the keys of the IKE SA, and so into those of its children.
     pub ppk: bool,
-    /// The additional key exchanges in the same keys.
+    /// Additional key exchanges of the IKE SA.
     pub kems: Vec<Kem>,
-    /// Whether its IKE SA may be cloned.
+    /// True if the IKE SA may be cloned.
     pub clones: bool,
-    /// How many IKE SAs with it are up: more than one while one takes the place of another, or if it has
-    /// cloned them.
+    /// Number of IKE SAs that are up: more than one while one replaces another, or after the peer
+    /// cloned one.
     pub sas: usize,
-    /// How many requests may be under way on it, and are.
+    /// Limits on outstanding IKE requests and the current number of them.
     pub windows: Option<Windows>,
-    /// The newest refusal or failure since it was last up.
+    /// The latest refusal or failure since the peer was last up.
     pub refusal: Option<(Instant, String)>,
-    /// The addresses inside that one end lends the other.
+    /// Inner addresses that one end assigned to the other.
     pub addresses: InnerAddresses,
     /// Its child SAs.
     pub children: Vec<ChildStatus>,
-    /// The names of those of the configuration that are not up while it is.
+    /// Names of configured child SAs that are not up although the peer is.
     pub missing: Vec<String>,
 }
 
 /// One child SA.
 #[derive(Clone, Debug)]
 pub struct ChildStatus {
-    /// Which of the peer's it is, by the name of its table; `None` for the first.
+    /// Name of the child's table; `None` for the first child.
     pub name: Option<String>,
-    /// SPI towards us.
+    /// Inbound SPI.
     pub inbound: Spi,
-    /// SPI towards the peer.
+    /// Outbound SPI.
     pub outbound: Spi,
-    /// Whether it is a composite SA.
+    /// True for a composite SA.
     pub zoned: bool,
-    /// Whether its sequence numbers are extended.
+    /// True if sequence numbers are extended to 64 bits.
     pub esn: bool,
-    /// The key exchanges of its own that its keys come from.
+    /// Key exchanges of this child SA itself, if it had any.
     pub exchanges: Exchanges,
-    /// What of a datagram it seals.
+    /// Mode of the SA: tunnel, transport or BEET.
     pub mode: Mode,
-    /// Whether a newer one has its place: it only waits for what is under way.
+    /// True if a newer SA replaced this one, which only waits for packets in flight.
     pub draining: bool,
-    /// Whether it is a slot that is not sent on, for the tunnel does not pass its node.
+    /// True for a slot that does not send, because the tunnel does not pass its node.
     pub waiting: bool,
-    /// What of ours it carries.
+    /// Selectors of the local traffic.
     pub local: Vec<TrafficSelector>,
-    /// What of the peer's it carries.
+    /// Selectors of the remote traffic.
     pub remote: Vec<TrafficSelector>,
-    /// Where its packets go.
+    /// Path of the packets.
     pub path: model::Path,
-    /// The longest packet that this takes, if that is known.
+    /// Path MTU in octets, if known.
     pub path_mtu: Option<u16>,
-    /// The longest datagram that has room in it.
+    /// Longest inner datagram that fits, in octets, if known.
     pub mtu: Option<u16>,
-    /// What was opened.
+    /// Packets and octets opened.
     pub received: Traffic,
-    /// What was sealed.
+    /// Packets and octets sealed.
     pub sent: Traffic,
 }
 
 impl ChildStatus {
-    /// That of one that has carried nothing yet.
+    /// Returns the status of a new child SA, without traffic.
     pub(crate) fn new(child: &ChildSa<Secret>) -> Self {
         Self {
             name: child.name.clone(),
@@ -124,78 +124,78 @@ impl ChildStatus {
 /// One composite SA of this endpoint.
 #[derive(Clone, Debug)]
 pub struct CsaStatus {
-    /// Its name towards licensed nodes.
+    /// Identifier of the SA, shared with licensed nodes.
     pub csa: CsaId,
     /// Name of the peer's table.
     pub peer: String,
-    /// SPI towards us.
+    /// Inbound SPI.
     pub inbound: Spi,
-    /// SPI towards the peer.
+    /// Outbound SPI.
     pub outbound: Spi,
-    /// Both of the opaque SA beside, that towards us first, if the map is fixed.
+    /// Inbound and outbound SPI of the opaque companion SA, if the map is fixed.
     pub opaque: Option<(Spi, Spi)>,
-    /// Both of the SA beside for what goes without encryption, that towards us first, if anything may.
+    /// Inbound and outbound SPI of the companion SA for unencrypted packets, if any are allowed.
     pub integrity: Option<(Spi, Spi)>,
-    /// How that stands.
+    /// Use of the grant for unencrypted packets, if there is one.
     pub level: Option<esp::LevelStatus>,
-    /// What the operator wants of the levels.
+    /// Protection level that the operator requests.
     pub signal: Signal,
-    /// How good its way is, if that says which level it is.
+    /// Quality of the path, if the choice of the level depends on it.
     pub link: Option<esp::Link>,
-    /// What was agreed.
+    /// The agreed zones and licences.
     pub agreement: ZoneAgreement,
-    /// The licences of the configuration that it has not, unless it only waits for what is under way.
+    /// Configured licences that this SA lacks. Empty while the SA drains.
     pub missing: Vec<Licence>,
-    /// The nodes we hand keys to. Empty where the other endpoint does that.
+    /// Grants to licensed nodes. Empty if the other endpoint distributes the keys.
     pub grants: Vec<GrantStatus>,
 }
 
-/// A grant as the gateway sees it.
+/// A grant, as the gateway sees it.
 #[derive(Clone, Debug)]
 pub struct GrantStatus {
     /// Name of the node's table.
     pub name: String,
-    /// Its identity.
+    /// Identity of the node.
     pub node: Identity,
-    /// How far the grant is.
+    /// State of the grant.
     pub state: GrantState,
-    /// Why it was refused, for a person.
+    /// Human-readable reason of a refusal.
     pub refusal: Option<String>,
-    /// Since when.
+    /// Time of the last change of `state`.
     pub since: Instant,
-    /// What it allows.
+    /// Licences of the node.
     pub licences: Vec<Licence>,
 }
 
-/// A grant as the licensed node holds it.
+/// A grant, as the licensed node holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldGrant {
-    /// Its name.
+    /// Identifier of the composite SA, chosen by the gateway.
     pub csa: CsaId,
     /// Name of the gateway's table.
     pub gateway: String,
-    /// The gateway's identity.
+    /// Identity of the gateway.
     pub identity: Identity,
     /// SPI of packets from the gateway.
     pub from_gateway: Spi,
     /// SPI of packets to the gateway.
     pub to_gateway: Spi,
-    /// The zones that can be opened.
+    /// Zones that the keys open.
     pub zones: Vec<ZoneId>,
-    /// The zone that must stay closed unless it is among `zones`.
+    /// The payload zone, which stays closed unless `zones` contains it.
     pub payload_zone: ZoneId,
-    /// The grant's number.
+    /// Number of the grant.
     pub grant: u16,
-    /// Whether it may write.
+    /// True if the node may write.
     pub writes: bool,
-    /// Whether it may inject.
+    /// True if the node may inject.
     pub injects: bool,
-    /// When the keys are forgotten.
+    /// Time at which the keys are discarded.
     pub until: Instant,
 }
 
 impl Node {
-    /// Every configured peer, in the order of the configuration.
+    /// Returns the status of every configured peer, in the order of the configuration.
     pub fn peers(&self) -> Vec<PeerStatus> {
         let mut children: BTreeMap<&str, Vec<ChildStatus>> = BTreeMap::new();
         for (id, child) in &self.children {
@@ -209,37 +209,38 @@ impl Node {
         self.peers.iter().filter_map(status).collect()
     }
 
-    /// Whether any tunnel is up.
+    /// Returns true if any child SA is up.
     pub fn has_tunnel(&self) -> bool {
         !self.children.is_empty()
     }
 
-    /// When and why somebody who is no configured peer was last refused.
+    /// Returns the time and reason of the last refusal of an unknown peer.
     pub const fn refused_stranger(&self) -> Option<&(Instant, String)> {
         self.stranger.as_ref()
     }
 
-    /// What the last attempt with a peer showed.
+    /// Returns the last attempt to establish an IKE SA with a peer.
     pub fn attempt(&self, peer: &str) -> Option<ike::Attempt> {
         self.ike.attempt(peer)
     }
 
-    /// What the last attempt of somebody showed who has not proved to be any peer.
+    /// Returns the last attempt of an initiator that has not authenticated as any peer.
     pub const fn stranger(&self) -> Option<&ike::Attempt> {
         self.ike.stranger()
     }
 
-    /// What peers lend us, with their names.
+    /// Returns the addresses and other settings that peers assign to us, with the names of the
+    /// peers.
     pub fn inside(&self) -> impl Iterator<Item = &(String, Inside)> {
         self.inside.values()
     }
 
-    /// Every lease of our pools.
+    /// Returns every lease of our pools.
     pub fn leases(&self) -> impl Iterator<Item = Lease> {
         self.ike.leases()
     }
 
-    /// Composite SAs of this endpoint.
+    /// Returns the composite SAs of this endpoint.
     pub fn composite_sas(&self) -> Vec<CsaStatus> {
         let holders = |csa: &crate::grants::Csa| {
             let status = |holder: &crate::grants::Holder| GrantStatus {
@@ -276,39 +277,39 @@ impl Node {
         self.grants.iter().map(status).collect()
     }
 
-    /// Grants that this licensed node holds.
+    /// Returns the grants that this licensed node holds.
     pub fn held_grants(&self) -> Vec<HeldGrant> {
         self.transit.held().collect()
     }
 
-    /// Flows under SNOOP.
+    /// Returns the flows under SNOOP.
     pub fn flows(&self) -> Vec<pep::FlowStatus> {
         self.transit
             .snoop()
             .map_or_else(Vec::new, |snoop| snoop.flows().collect())
     }
 
-    /// The streams that are in use. Any other is of no use any more, or not yet.
+    /// Returns the streams that IKE SAs use. Any other stream is obsolete, or not yet in use.
     pub fn streams(&self) -> impl Iterator<Item = model::Path> {
         self.ike.streams()
     }
 
-    /// Counters of the data plane.
+    /// Returns the counters of the data plane.
     pub fn esp_counters(&self) -> esp::Counters {
         self.workers.counters()
     }
 
-    /// Counters of the IKE engine.
+    /// Returns the counters of the IKE engine.
     pub fn ike_counters(&self) -> &ike::Counters {
         self.ike.counters()
     }
 
-    /// Counters of the licensed node.
+    /// Returns the counters of the licensed node.
     pub fn transit_counters(&self) -> &TransitCounters {
         self.transit.counters()
     }
 
-    /// Counters of SNOOP, if it is on.
+    /// Returns the counters of SNOOP, if it is on.
     pub fn snoop_counters(&self) -> Option<&pep::Counters> {
         self.transit.snoop().map(pep::Snoop::counters)
     }
@@ -362,7 +363,7 @@ impl Node {
     }
 }
 
-/// Where the IKE SA's messages go; before there is one, where the configuration says.
+/// Returns the remote address of the IKE SA or, without an IKE SA, the configured one.
 fn remote(peer: &Peer, sa: Option<&SaStatus>) -> Option<SocketAddr> {
     let configured = peer
         .address

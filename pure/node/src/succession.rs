@@ -1,55 +1,55 @@
-//! Which of two child SAs between the same ends is sent on, after a rekey or when both ends proved anew
-//! who they are.
+//! Decides when sending moves to a new child SA, after a rekey or a re-authentication.
 //!
-//! Both are received on. The old one is sent on until two things are certain: that the peer has the
-//! new one, and that the licensed nodes hold its keys, for what they cannot read they cannot repair.
-//! The second is waited for [`PATIENCE`] at most.
+//! Both SAs receive. The old SA sends until two conditions hold: the peer is known to have the new
+//! SA, and the licensed nodes hold its keys, because nodes cannot repair what they cannot read. The
+//! wait for the second condition is limited to [`PATIENCE`].
 //!
-//! * Who asked for the rekey knows at once that the peer has the new SA. The other end knows it when
-//!   the first packet comes on it, or when the old one is deleted (RFC 7296 section 2.8); `ike` knows
-//!   it of a peer that does neither.
-//! * Who gives keys to the nodes knows when they hold them, and asks for rekeys earlier than its
-//!   peer. If the peer does it all the same, it does not know, and waits.
+//! * The end that requested the rekey knows at once that the peer has the new SA. The other end
+//!   knows when the first packet arrives on the new SA or when the old SA is deleted (RFC 7296
+//!   section 2.8). `ike` assumes it for a peer that does neither.
+//! * The end that distributes keys knows when the nodes hold them, and requests rekeys earlier than
+//!   its peer. If the peer requests the rekey all the same, it does not know and waits for the full
+//!   time.
 //!
-//! One that is made beside others for the same traffic (RFC 9611) waits in the same way, for the others carry
-//! what it would. It takes the place of none.
+//! An additional SA for the same traffic (RFC 9611) waits in the same way, while the other SAs
+//! carry its traffic. It replaces no SA.
 //!
-//! A new SA of another IKE SA (RFC 7296 section 2.8.3) takes the place of whatever the old IKE SA has: if
-//! that makes new keys meanwhile, it takes the place of the newest.
+//! A child of a new IKE SA (RFC 7296 section 2.8.3) replaces the corresponding child of the old IKE
+//! SA. If the old IKE SA rekeys that child in the meantime, the new child replaces the latest one.
 
 use model::{ChildSaId, Deadline, Instant};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How long licensed nodes may take to get new keys before packets are sent that need them.
+/// Time that licensed nodes have to install new keys before packets are sent that need them.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The new SAs that are not sent on yet.
+/// New SAs that do not send yet.
 #[derive(Default)]
 pub(crate) struct Succession(BTreeMap<ChildSaId, Waiting>);
 
-/// An SA that is to take the place of another, or one beside others.
+/// An SA that will replace another one, or an additional SA.
 pub(crate) struct Heir {
     pub old: Option<ChildSaId>,
-    /// Whether we asked for it.
+    /// True if we requested the SA.
     pub ours: bool,
-    /// Whether it belongs to another IKE SA than the old one.
+    /// True if the SA belongs to another IKE SA than the old one.
     pub anew: bool,
-    /// Whether licensed nodes are named in what was agreed.
+    /// True if the agreement has licences.
     pub licensed: bool,
 }
 
-/// What it waits for.
+/// The conditions that a new SA waits for.
 struct Waiting {
     heir: Heir,
-    /// Whether the peer is known to have it.
+    /// True if the peer is known to have the SA.
     confirmed: bool,
-    /// Until when it waits for nodes. `None`: no longer.
+    /// End of the wait for licensed nodes; `None` if it is over.
     until: Option<Instant>,
 }
 
 impl Succession {
-    /// A new SA is to take the place of an old one.
+    /// Registers a new SA, with the old one that it will replace.
     pub fn begin(&mut self, new: ChildSaId, heir: Heir, now: Instant) {
         let of_another = |other: &&mut Waiting| other.heir.anew && other.heir.old == heir.old;
         if !heir.anew && heir.old.is_some() {
@@ -65,19 +65,19 @@ impl Succession {
         self.0.insert(new, waiting);
     }
 
-    /// The peer sends on the new SA.
+    /// Records that the peer sends on the new SA.
     pub fn confirm(&mut self, new: ChildSaId) {
         if let Some(waiting) = self.0.get_mut(&new) {
             waiting.confirmed = true;
         }
     }
 
-    /// Whether an SA is not sent on yet.
+    /// Returns true if an SA does not send yet.
     pub fn is_waiting(&self, id: ChildSaId) -> bool {
         self.0.contains_key(&id)
     }
 
-    /// The SA that takes the place of one that is deleted, if it has not yet.
+    /// Returns the SA that will replace `old`.
     pub fn heir_of(&self, old: ChildSaId) -> Option<ChildSaId> {
         let found = self
             .0
@@ -86,13 +86,14 @@ impl Succession {
         found.map(|(new, _)| *new)
     }
 
-    /// The SA of another IKE SA whose place one was to take that was never sent on.
+    /// Returns the SA that `new` was to replace, if it belongs to another IKE SA and `new` never
+    /// sent.
     pub fn predecessor(&self, new: ChildSaId) -> Option<ChildSaId> {
         let heir = &self.0.get(&new)?.heir;
         heir.old.filter(|_| heir.anew)
     }
 
-    /// An SA is sent on, or is gone: nothing is waited for any more, nor for those before it.
+    /// Ends the wait of an SA that sends or is gone, and of all SAs before it.
     pub fn settle(&mut self, id: ChildSaId) {
         let mut settled = Some(id);
         while let Some(waiting) = settled.and_then(|id| self.0.remove(&id)) {
@@ -100,13 +101,13 @@ impl Succession {
         }
     }
 
-    /// An SA is not to be sent on any more. Those before it are waited for as before.
+    /// Ends the wait of an SA that will never send. The SAs before it still wait.
     pub fn withdraw(&mut self, id: ChildSaId) {
         self.0.remove(&id);
     }
 
-    /// The SAs that can be sent on now. `granted` says of each whether its nodes hold their keys, or
-    /// that there are none to give keys to.
+    /// Returns the SAs that can send now. `granted` returns true once the nodes of an SA hold its
+    /// keys, or `None` if there are no nodes to distribute keys to.
     pub fn ready(
         &mut self,
         granted: impl Fn(ChildSaId) -> Option<bool>,
@@ -124,7 +125,7 @@ impl Succession {
         ready
     }
 
-    /// When somebody's time for new keys is over.
+    /// Returns the time at which the next wait for licensed nodes ends.
     pub fn poll_timeout(&self) -> Option<Deadline> {
         let at = self.0.values().filter_map(|waiting| waiting.until).min()?;
         Some(Deadline {

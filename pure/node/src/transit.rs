@@ -1,10 +1,11 @@
-//! A licensed node's work on packets that are not its own (DESIGN section 7): open what a grant
-//! allows, show the headers to SNOOP, and forward everything as it came; where the grant is one to write and
-//! windows are to be lowered, with an overlay behind it. Where it is one to inject and an end is to be stood in
-//! for, packets of its own are sent besides.
+//! The licensed node's processing of transit packets (DESIGN section 7).
 //!
-//! Nothing is ever dropped here but acknowledgements that SNOOP suppresses: what cannot be opened
-//! (no grant, wrong ICV, fragments, somebody else's protocol) is forwarded and counted.
+//! The node opens the zones that a grant allows, shows the headers to SNOOP, and forwards every
+//! packet unchanged. With a grant to write, it appends an overlay to segments whose window has to
+//! be lowered. With a grant to inject, it also originates packets on behalf of a silent endpoint.
+//!
+//! The node never drops a packet, except acknowledgements that SNOOP suppresses. Packets that it
+//! cannot open (no grant, wrong ICV, fragments, other protocols) are forwarded and counted.
 
 use crate::Event;
 use crate::holdings::{Held, Holdings};
@@ -18,21 +19,22 @@ use std::collections::{BTreeMap, VecDeque};
 use wire::zoned::{Overlay, mark};
 use wire::{esp as framing, ip, tcp, trailer, udp};
 
-/// What becomes of a diverted packet.
+/// The decision about a diverted packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Write it back.
+    /// Forward the packet unchanged.
     Forward,
-    /// SNOOP keeps this acknowledgement to itself.
+    /// Drop the packet: SNOOP suppresses this acknowledgement.
     Suppress,
-    /// It goes on with an overlay: [`crate::Node::poll_resend`] gives it as it leaves.
+    /// Drop the packet: [`crate::Node::poll_resend`] returns a copy with an overlay to forward
+    /// instead.
     Written,
 }
 
-/// What happened to diverted packets. Each is counted once, under the first that fits.
+/// Counters of diverted packets. Each packet is counted once, by the first counter that applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransitCounters {
-    /// Neither ESP nor clear TCP under SNOOP: forwarded.
+    /// Neither ESP nor unencrypted TCP under SNOOP: forwarded.
     pub foreign: u64,
     /// Not an IP packet: forwarded.
     pub malformed: u64,
@@ -42,46 +44,47 @@ pub struct TransitCounters {
     pub unlicensed: u64,
     /// ESP with a grant that did not open (wrong ICV, malformed): forwarded.
     pub not_opened: u64,
-    /// Opened, but a duplicate or too old: forwarded, and no state was changed.
+    /// Opened, but a duplicate or too old: forwarded without changing any state.
     pub stale: u64,
-    /// Opened, but no TCP header to see (opaque or another protocol): forwarded.
+    /// Opened, but without a visible TCP header (opaque or another protocol): forwarded.
     pub opaque: u64,
-    /// TCP segments shown to SNOOP or to what lowers windows.
+    /// TCP segments processed by SNOOP, the window limiter or the stand-in.
     pub segments: u64,
-    /// Acknowledgements suppressed, a part of `segments`.
+    /// Suppressed acknowledgements, a part of `segments`.
     pub suppressed: u64,
     /// Segments whose window was lowered by an overlay, a part of `segments`.
     pub written: u64,
-    /// Segments whose window was to be lowered and could not be: another writer was there before, or the
-    /// grant is one to read. A part of `segments`.
+    /// Segments whose window could not be lowered, because another writer came first or the grant
+    /// does not allow writing. A part of `segments`.
     pub unwritten: u64,
-    /// Segments whose window nobody understands who has not seen the connection begin, a part of
+    /// Segments with an unknown window scale, because the node did not see the handshake. A part of
     /// `segments`.
     pub unscaled: u64,
-    /// Packets made in the name of an end that was silent.
+    /// Packets originated on behalf of a silent endpoint.
     pub injected: u64,
-    /// Those that were to be made and could not be: the grant is for less.
+    /// Packets that could not be originated, because the grant does not allow injection.
     pub uninjected: u64,
 }
 
-/// The licensed node's state.
+/// State of the licensed node.
 pub(crate) struct Transit {
     licensed: Licensed,
     scratch: Scratch,
     snoop: Option<Snoop>,
     regulator: Option<Regulator>,
     stand_in: Option<StandIn>,
-    /// What leaves with an overlay, or was made here.
+    /// Packets with an overlay or originated here, by the side that they leave on.
     own: VecDeque<(Side, Vec<u8>)>,
-    /// What the last packet of each composite SA from the wireless side had in front, and which way it went:
-    /// what is made in the name of an end there is in front of nothing else. Only where ends are stood in for.
+    /// Direction and outer headers of the last packet from the wireless side, by composite SA.
+    /// Packets originated on behalf of an endpoint there use the same outer headers. Filled only if
+    /// `stand_in` is set.
     fronts: BTreeMap<CsaId, (Direction, Vec<u8>)>,
     held: Holdings,
     pairs: Pairs,
     counters: TransitCounters,
 }
 
-/// A grant without what its node may make itself.
+/// Returns a copy of a grant without the keys to write and inject.
 pub(crate) fn readable(grant: &Grant<Secret>) -> Grant<Secret> {
     let mut grant = grant.clone();
     for half in [&mut grant.from_gateway, &mut grant.to_gateway] {
@@ -90,7 +93,7 @@ pub(crate) fn readable(grant: &Grant<Secret>) -> Grant<Secret> {
     grant
 }
 
-/// Both directions of a grant, the lower SPI first.
+/// Returns the SPIs of both directions of a grant, the lower first.
 pub(crate) fn both_spis(grant: &Grant<Secret>) -> [Spi; 2] {
     let mut spis = [grant.from_gateway.spi, grant.to_gateway.spi];
     spis.sort();
@@ -117,8 +120,9 @@ impl Transit {
         }
     }
 
-    /// Takes a grant that came over an IKE SA, in place of the one that it renews, and gives it as it is held. Errors if its
-    /// keys do not fit its suites or its gateway has too many with its SPIs: then nothing has changed.
+    /// Installs a grant that arrived on an IKE SA and returns its status. The grant replaces the
+    /// one that it renews. Errors if the keys do not fit the suites, or if the gateway has too many
+    /// grants with the same SPI. Nothing changes in this case.
     pub fn install(
         &mut self,
         sa: IkeSaId,
@@ -164,12 +168,13 @@ impl Transit {
         Ok(status)
     }
 
-    /// Whether a grant of a gateway's composite SA is held.
+    /// Returns true if a grant for the gateway's composite SA is held.
     pub fn holds(&self, gateway: &str, csa: CsaId) -> bool {
         self.held.has(gateway, csa)
     }
 
-    /// The grants of composite SAs with these SPIs, the lower first, that may be handed on.
+    /// Returns the grants for composite SAs with these SPIs, the lower first, whose keys may be
+    /// passed on.
     pub fn onward(&self, spis: [Spi; 2]) -> impl Iterator<Item = (&HeldGrant, &Grant<Secret>)> {
         let onward = self.held.iter().filter_map(|held| {
             let grant = held.onward.as_deref()?;
@@ -178,13 +183,13 @@ impl Transit {
         onward.filter(move |(_, grant)| both_spis(grant) == spis)
     }
 
-    /// Forgets one grant, if it came over this IKE SA.
+    /// Discards a grant if it arrived on this IKE SA.
     pub fn revoke(&mut self, sa: IkeSaId, csa: CsaId) -> Option<HeldGrant> {
         let held = self.held.granted(sa, csa)?;
         self.forget(held)
     }
 
-    /// Forgets every grant that came over an IKE SA.
+    /// Discards every grant that arrived on an IKE SA.
     pub fn gateway_lost(&mut self, sa: IkeSaId) -> Vec<HeldGrant> {
         let gone = self.held.over(sa).into_iter();
         gone.filter_map(|csa| self.forget(csa)).collect()
@@ -202,7 +207,7 @@ impl Transit {
         Some(held.status)
     }
 
-    /// A grant of a line is gone: so are the line's connections, unless it has another one.
+    /// Discards the connections of a line that has no grant left.
     fn leave_line(&mut self, line: CsaId) {
         if self.held.has_line(line) {
             return;
@@ -218,7 +223,7 @@ impl Transit {
         }
     }
 
-    /// Forgets grants whose time has come.
+    /// Discards and returns the grants that have expired.
     pub fn handle_timeout(&mut self, now: Instant) -> Vec<HeldGrant> {
         if let Some(snoop) = &mut self.snoop {
             snoop.handle_timeout(now);
@@ -231,7 +236,8 @@ impl Transit {
         expired.filter_map(|csa| self.forget(csa)).collect()
     }
 
-    /// Other limits for SNOOP, or SNOOP on or off. Flows that are known stay known, and what is held is sent.
+    /// Reconfigures SNOOP, or turns it on or off. Known flows stay known. Held packets are sent
+    /// when it goes off.
     pub fn set_snoop(&mut self, config: Option<pep::Config>) {
         match (self.snoop.take(), config) {
             (Some(mut snoop), Some(config)) => {
@@ -243,7 +249,7 @@ impl Transit {
         }
     }
 
-    /// Another bound of windows, or none. Connections that are known stay known.
+    /// Sets the limit of TCP windows, or removes it. Known connections stay known.
     pub fn set_window(&mut self, window: Option<u32>) {
         match (&mut self.regulator, window) {
             (Some(regulator), Some(window)) => regulator.set_window(window),
@@ -251,7 +257,8 @@ impl Transit {
         }
     }
 
-    /// Another patience with those who are silent, or none. Connections that are known stay known.
+    /// Sets the limits for acting on behalf of silent endpoints, or stops doing so. Known
+    /// connections stay known.
     pub fn set_stand_in(&mut self, patience: Option<Patience>) {
         match (&mut self.stand_in, patience) {
             (Some(stand_in), Some(patience)) => stand_in.set_patience(patience),
@@ -287,12 +294,12 @@ impl Transit {
         &self.counters
     }
 
-    /// What has changed of pairs.
+    /// Returns the next change of the host pairs.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.pairs.poll_event()
     }
 
-    /// One diverted packet: what becomes of it.
+    /// Processes one diverted packet and returns the decision about it.
     pub fn handle(&mut self, from: Side, packet: &[u8], now: Instant) -> Verdict {
         let counters = &mut self.counters;
         let Ok(header) = ip::Header::parse(packet) else {
@@ -311,7 +318,7 @@ impl Transit {
         done
     }
 
-    /// Makes what is to be said in the name of who is silent.
+    /// Originates the pending packets on behalf of silent endpoints.
     fn inject(&mut self) {
         let answers = self.stand_in.as_mut();
         for answer in answers
@@ -331,7 +338,7 @@ impl Transit {
         }
     }
 
-    /// An ESP packet: shown to SNOOP if a grant opens it and TCP headers are inside.
+    /// Processes an ESP packet. SNOOP sees it if a grant opens it and it has TCP headers.
     fn sealed(
         &mut self,
         from: Side,
@@ -397,7 +404,8 @@ impl Transit {
             }
             None => count(&mut counters.opaque),
         };
-        // What goes no further has not been said, and what was lowered was said so.
+        // A suppressed segment counts as never sent, and a segment with a lowered window as sent
+        // that way.
         if let Some(stand_in) = &mut self.stand_in
             && verdict == Verdict::Forward
         {
@@ -422,7 +430,7 @@ impl Transit {
         }
     }
 
-    /// TCP that nobody protects: SNOOP as its authors had it.
+    /// Processes unencrypted TCP: SNOOP as its authors designed it.
     fn clear(
         &mut self,
         from: Side,
@@ -452,7 +460,7 @@ impl Transit {
     }
 }
 
-/// The ESP packet in a UDP datagram of port 4500 (RFC 3948 section 2.1), if it is one.
+/// Returns the ESP packet in a UDP datagram of port 4500 (RFC 3948 section 2.1), if there is one.
 fn esp_in_udp<'a>(header: &ip::Header<'a>) -> Option<&'a [u8]> {
     let udp =
         (header.protocol() == udp::PROTOCOL).then(|| udp::Header::parse(header.payload()))??;
@@ -463,7 +471,7 @@ fn esp_in_udp<'a>(header: &ip::Header<'a>) -> Option<&'a [u8]> {
     }
 }
 
-/// The TCP header among the headers that were opened, if they are all there.
+/// Returns the opened headers together with the TCP header, if that is complete.
 fn visible_tcp<'a>(view: &View<'a>) -> Option<(Headers<'a>, tcp::Header<'a>)> {
     let headers = view
         .headers()
@@ -471,7 +479,7 @@ fn visible_tcp<'a>(view: &View<'a>) -> Option<(Headers<'a>, tcp::Header<'a>)> {
     Some((headers, tcp::Header::parse(headers.transport)?))
 }
 
-/// The window that a segment is to have.
+/// Returns the window to write into a segment, if it has to be lowered.
 fn regulate(
     regulator: &mut Regulator,
     segment: &Segment<'_>,
@@ -484,7 +492,8 @@ fn regulate(
     window
 }
 
-/// An IP packet that ends with an ESP packet of so many octets, with an overlay behind it.
+/// Returns a copy of an IP packet with an overlay appended. The last `esp_len` octets are the ESP
+/// packet.
 fn written(packet: &[u8], esp_len: usize, overlay: &Overlay) -> Option<Vec<u8>> {
     let mut written = packet.to_vec();
     let start = packet.len().checked_sub(esp_len)?;
@@ -494,7 +503,7 @@ fn written(packet: &[u8], esp_len: usize, overlay: &Overlay) -> Option<Vec<u8>> 
     trailer::append(&mut written, &octets).then_some(written)
 }
 
-/// Counts one and forwards.
+/// Increments a counter and returns [`Verdict::Forward`].
 fn count(counter: &mut u64) -> Verdict {
     *counter += 1;
     Verdict::Forward

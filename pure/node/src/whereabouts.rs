@@ -1,24 +1,28 @@
-//! Where tunnels pass, and so who may read them (DESIGN section 5).
+//! The location of tunnels, and which licensed nodes may read them as a result (DESIGN section 5).
 //!
-//! A licence may hold in some places alone. Its node has a *slot* then, a child of its own for the same traffic
-//! (`slot.rs` of `ike`), and which child is sent on says who may read. That follows from where the tunnel passes:
-//! from the care-of address of the mobile node, or, where Mobile IP has no part in it, from the addresses outside.
-//! Each end sees that for itself and says nothing of it, for what comes is opened on whichever child. Where there is no
-//! slot, or none yet, packets go on the first child, whose keys such nodes never have.
+//! A licence may hold only in certain places. Its node then has a *slot*: a child SA of its own for
+//! the same traffic (`slot.rs` of `ike`). The child SA that sends determines which node may read.
+//! The choice follows the location of the tunnel: the care-of address of the mobile node or,
+//! without Mobile IP, the outer addresses. Each end determines the location by itself, without
+//! negotiation, because packets are opened on any child SA. Where no slot exists, or not yet,
+//! packets are sent on the first child, whose keys such nodes never have.
 //!
-//! What a node has had is of no use for what comes later: a slot that was sent on and left is *spent*. Nothing is
-//! sealed in it any more, and when the mobile node is back it has new keys, or gets them.
+//! Keys that a node received must not open later packets. A slot that was in use and left is
+//! therefore *spent*. Nothing is sealed in it any more. When the mobile node returns, the slot is
+//! rekeyed.
 //!
-//! Whoever can give a node its keys asks for its slot. When, says the [`Handover`]:
+//! The end that can distribute a node's keys requests its slot. The time depends on the
+//! [`Handover`]:
 //!
-//! * **Push**: when the mobile node has come to it.
-//! * **PKD**: when the mobile node may come to it next, by what the node where it is says of its neighbours. So a
-//!   move changes the SPI and nothing has to be said.
-//!   Nodes may share a slot (`holders.rs`): then a move among them changes nothing at all.
-//! * **DKM**: as push. Meanwhile both ends go on in the slot of the node before, whose key the new one gets from that
-//!   node (`migration.rs`), but for [`MIGRATION`] at most.
+//! * **Push**: when the mobile node has moved to the node.
+//! * **PKD**: when the mobile node may move to the node next, as announced by its current node for
+//!   its neighbours. A move then changes only the SPI, without a message. Nodes may share a slot
+//!   (`holders.rs`): a move among them changes nothing at all.
+//! * **DKM**: as with push. In the meantime both ends continue in the slot of the previous node,
+//!   for [`MIGRATION`] at most. The new node fetches its key from the previous one
+//!   (`migration.rs`).
 //!
-//! Of a mobile node that is in two places at once, the side that it sends by is taken.
+//! For a mobile node in two places at once, the location that it sends from counts.
 
 mod slots;
 
@@ -31,37 +35,39 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// How long both ends go on in the slot that was left, for the new node to get its key (DESIGN section 4, invariant 5).
+/// Time for which both ends continue in the previous slot, so that the new node can get its key
+/// (DESIGN section 4, invariant 5).
 pub(crate) const MIGRATION: Duration = Duration::from_secs(2);
 
-/// How long an end that gives keys to nodes has to ask for new ones before the other one does.
+/// Time for which an end that does not distribute keys leaves the rekey request to the end that
+/// does.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// When licensed nodes get the keys of a tunnel that comes to them.
+/// Time and source of the keys for the licensed nodes that a tunnel moves to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Handover {
-    /// When it has come, from the gateway.
+    /// After the move, from the gateway.
     #[default]
     Push,
-    /// Before it comes, from the gateway (proactive key distribution).
+    /// Before the move, from the gateway (proactive key distribution).
     Pkd,
-    /// When it has come, from the node where it was (directed key migration).
+    /// After the move, from the previous node (directed key migration).
     Dkm,
 }
 
-/// Where the licensed nodes of a peer's tunnel are, for those whose licences hold only there.
+/// Locations of the licensed nodes on a peer's tunnel, for licences that hold only there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Places {
-    /// When they get keys.
+    /// Time and source of the keys.
     pub handover: Handover,
-    /// How many may have the keys of a slot that they share, if they share any.
+    /// Limit of nodes that hold the keys of a shared slot; `None` if no slot is shared.
     pub holders: Option<usize>,
-    /// Each with the addresses by which it is known that the tunnel passes it.
+    /// The nodes, each with the addresses that identify its location.
     pub nodes: Vec<(Identity, Vec<TrafficSelector>)>,
 }
 
 impl Places {
-    /// The nodes that are where this address says.
+    /// Returns the nodes at the location of an address.
     fn at(&self, address: IpAddr) -> impl Iterator<Item = &Identity> {
         let at = move |selectors: &[TrafficSelector]| {
             let mut selectors = selectors.iter();
@@ -71,7 +77,7 @@ impl Places {
         nodes.filter_map(move |(node, selectors)| at(selectors).then_some(node))
     }
 
-    /// The nodes that are where any of these addresses says.
+    /// Returns the nodes at the location of any of these addresses.
     fn at_any(&self, addresses: &[IpAddr]) -> Vec<Identity> {
         let mut nodes = Vec::new();
         for node in addresses.iter().flat_map(|address| self.at(*address)) {
@@ -83,57 +89,59 @@ impl Places {
     }
 }
 
-/// All tunnels that have slots.
+/// State of all tunnels with slots.
 #[derive(Default)]
 pub(crate) struct Whereabouts {
-    /// By the names of peers.
+    /// Locations of licensed nodes, by peer name.
     places: BTreeMap<String, Places>,
     tunnels: BTreeMap<String, Tunnel>,
-    /// The peers at the other end of them, by their addresses outside.
+    /// Peers by their outer address, for the tunnels in `tunnels`.
     ends: BTreeMap<IpAddr, BTreeSet<String>>,
-    /// Peers of whose tunnels something may be different now.
+    /// Peers whose tunnels have to be checked.
     stirred: BTreeSet<String>,
-    /// What licensed nodes have said.
+    /// Neighbours that licensed nodes announced.
     neighbours: BTreeMap<Identity, Vec<Identity>>,
-    /// What we say, being one.
+    /// Neighbours that we announce as a licensed node.
     ours: Vec<Identity>,
 }
 
-/// One of them.
+/// State of one tunnel with slots.
 #[derive(Default)]
 struct Tunnel {
-    /// The address of the peer, if it is known.
+    /// Outer address of the peer, if known.
     end: Option<IpAddr>,
-    /// The nodes that it passes, the likeliest first.
+    /// Nodes that the tunnel passes, the likeliest first.
     here: Vec<Identity>,
-    /// Who has the keys of slots that nodes share.
+    /// State of the shared slots.
     sharing: Sharing,
-    /// Whom what is sealed is for.
+    /// Node that the traffic is sealed for.
     sealed_for: Option<Identity>,
-    /// The child of the slot that is sent on; otherwise it is the first child.
+    /// Child SA of the slot that sends; `None` if the first child sends.
     sent_on: Option<ChildSaId>,
-    /// Those that were sent on and left, and whether new keys were asked for.
+    /// Child SAs that sent and were left, each with true once its rekey was requested.
     spent: BTreeMap<ChildSaId, bool>,
-    /// The slots that we have asked for, and when those are closed that are not wanted any more.
+    /// Slots that we requested, with the time of closing for those that are not needed any more.
     opened: BTreeMap<String, Option<Instant>>,
-    /// Until when it may go on in a slot that was left.
+    /// End of the time in which a slot that was left may still send.
     migrates_until: Option<Instant>,
-    /// A slot whose keys another node may have by a token.
+    /// Slot whose keys another node may obtain with a token.
     tokened: Option<Tokened>,
-    /// When it is looked again by which of several ways the mobile node sends.
+    /// Time of the next check which of several ready slots the mobile node uses.
     glance: Option<Instant>,
-    /// Until when it is for the other end to ask for new keys of what is spent, if that gives them to nodes.
+    /// End of the time in which the rekey of spent slots is left to the other end, if that end
+    /// distributes keys.
     asks_at: Option<Instant>,
 }
 
-/// A slot whose keys another node may have by a token.
+/// A slot whose keys another node may obtain with a token.
 struct Tokened {
     child: ChildSaId,
-    /// Until when it may be sent on, wherever the tunnel is.
+    /// End of the time in which the slot may send, wherever the tunnel is.
     until: Instant,
-    /// From when on new keys are asked for where the tunnel is still or again, so that they are there by then.
+    /// Time of the rekey request if the tunnel stays or returns, so that the new keys are ready by
+    /// `until`.
     asks_at: Option<Instant>,
-    /// Whether that is now.
+    /// True if the rekey request is due.
     asks: bool,
 }
 
@@ -146,14 +154,14 @@ impl Whereabouts {
         }
     }
 
-    /// Other places from now on.
+    /// Replaces the locations of the licensed nodes.
     fn set(&mut self, places: BTreeMap<String, Places>) {
         self.stir_all();
         self.places = places;
         self.stir_all();
     }
 
-    /// Something may be different with a peer's tunnel.
+    /// Marks a peer's tunnel for a check.
     pub(crate) fn stir(&mut self, peer: &str) {
         if self.places.contains_key(peer) {
             self.stirred.insert(peer.to_owned());
@@ -164,7 +172,8 @@ impl Whereabouts {
         self.stirred.extend(self.places.keys().cloned());
     }
 
-    /// A mobile node may be somewhere else now. Of others, of which a home agent may have thousands, nothing is different.
+    /// Marks the tunnels of the mobile node that may have moved. A home agent may have thousands of
+    /// others, which are not checked.
     pub(crate) fn note_mobile_ip(&mut self, event: &mobile_ip::Event) {
         match event {
             mobile_ip::Event::HomeAgent(
@@ -176,7 +185,7 @@ impl Whereabouts {
                 let peers = self.ends.get(&IpAddr::from(*home));
                 self.stirred.extend(peers.into_iter().flatten().cloned());
             }
-            // We are the one.
+            // The mobile node is this host.
             mobile_ip::Event::MobileNode(_) => self.stir_all(),
             mobile_ip::Event::HomeAgent(HomeEvent::Contested { .. })
             | mobile_ip::Event::ForeignAgent(_)
@@ -184,7 +193,7 @@ impl Whereabouts {
         }
     }
 
-    /// A peer is at this address, and not where it was.
+    /// Updates the index of outer addresses for a peer that has changed its address.
     fn note_end(&mut self, peer: &str, before: Option<IpAddr>, end: Option<IpAddr>) {
         if before == end {
             return;
@@ -202,7 +211,7 @@ impl Whereabouts {
         }
     }
 
-    /// A licensed node has said where mobile nodes may go from it.
+    /// Records the neighbours that a licensed node announced.
     pub(crate) fn note_neighbours(&mut self, node: Identity, neighbours: Vec<Identity>) {
         if self.neighbours.get(&node) == Some(&neighbours) {
             return;
@@ -215,7 +224,8 @@ impl Whereabouts {
         self.neighbours.insert(node, neighbours);
     }
 
-    /// A licensed node is there anew. If it has neighbours it says so.
+    /// Discards the neighbours of a licensed node that has reconnected. The node announces them
+    /// again if it has any.
     pub(crate) fn forget_neighbours(&mut self, node: &Identity) {
         if self.neighbours.contains_key(node) {
             self.note_neighbours(node.clone(), Vec::new());
@@ -223,17 +233,18 @@ impl Whereabouts {
         }
     }
 
-    /// The slot's child that a peer's packets go on, if they do.
+    /// Returns the child SA of the slot that sends for a peer, if a slot does.
     pub(crate) fn sent_on(&self, peer: &str) -> Option<ChildSaId> {
         self.tunnels.get(peer)?.sent_on
     }
 
-    /// When the nodes of a peer's tunnel get their keys, if there are places.
+    /// Returns the hand-over mode for a peer, if it has locations.
     pub(crate) fn handover(&self, peer: &str) -> Option<Handover> {
         Some(self.places.get(peer)?.handover)
     }
 
-    /// The peers of which both ends go on in a slot while its tunnel moves, and that slot's child.
+    /// Returns the peers that continue in a slot while their tunnel moves, with the slot's child
+    /// SA.
     pub(crate) fn migrating(&self) -> impl Iterator<Item = (&str, ChildSaId)> {
         let tunnels = self.tunnels.iter();
         tunnels.filter_map(|(peer, tunnel)| {
@@ -242,21 +253,22 @@ impl Whereabouts {
         })
     }
 
-    /// Another node may have the keys of the slot that is sent on: so it is left soon, even if nothing comes of the move.
+    /// Records that another node may obtain the keys of the slot that sends. The slot is therefore
+    /// left soon, even if the move fails.
     pub(crate) fn note_token(&mut self, peer: &str, child: ChildSaId, now: Instant) {
         if let Some(tunnel) = self.tunnels.get_mut(peer) {
             tunnel.token(child, now + MIGRATION, Some(now + PATIENCE));
         }
     }
 
-    /// The nodes of a peer's tunnel that it passes if this is an address by which that is known.
+    /// Returns the nodes on a peer's tunnel whose location has this address.
     pub(crate) fn nodes_at(&self, peer: &str, address: IpAddr) -> Vec<Identity> {
         let places = self.places.get(peer);
         let nodes = places.into_iter().flat_map(|places| places.at(address));
         nodes.cloned().collect()
     }
 
-    /// A child is gone.
+    /// Removes a child SA that is gone.
     pub(crate) fn forget(&mut self, peer: &str, child: ChildSaId) {
         if let Some(tunnel) = self.tunnels.get_mut(peer) {
             tunnel.spent.remove(&child);
@@ -279,7 +291,8 @@ impl Whereabouts {
         })
     }
 
-    /// The nodes of where a peer's tunnel is, and of where it may go next, the likeliest first.
+    /// Returns the nodes at the tunnel's location and those that it may move to next, the likeliest
+    /// first.
     fn near(&self, places: &Places, here: &[Identity]) -> Vec<Identity> {
         let mut near = here.to_vec();
         if places.handover == Handover::Pkd {
@@ -294,14 +307,14 @@ impl Whereabouts {
         near
     }
 
-    /// Whether a node is to have the keys of a shared slot of a peer's.
+    /// Returns true if a node is selected for the keys of a peer's shared slot.
     pub(crate) fn is_chosen(&self, peer: &str, node: &Identity) -> bool {
         let tunnel = self.tunnels.get(peer);
         tunnel.is_some_and(|tunnel| tunnel.sharing.is_chosen(node))
     }
 
-    /// Whether new keys of a peer's tunnel wait for a node to have them: not for one that shares them and to which nobody
-    /// has come.
+    /// Returns true if sending with new keys waits until a node holds them. It does not wait for a
+    /// node that shares a slot and is not on the tunnel.
     pub(crate) fn is_awaited(&self, peer: &str, node: &Identity) -> bool {
         let tunnel = self.tunnels.get(peer);
         tunnel.is_none_or(|tunnel| tunnel.here.contains(node) || !tunnel.sharing.is_chosen(node))
@@ -323,7 +336,8 @@ impl Tunnel {
         closes.chain(timers.flatten()).min()
     }
 
-    /// Another node may have the keys of a slot from now on. Whoever else may have them gives no more time.
+    /// Records that another node may obtain the keys of a slot from now on. Further tokens do not
+    /// extend the time.
     fn token(&mut self, child: ChildSaId, until: Instant, asks_at: Option<Instant>) {
         self.tokened.take_if(|tokened| tokened.child != child);
         self.tokened.get_or_insert(Tokened {
@@ -336,7 +350,7 @@ impl Tunnel {
 }
 
 impl Node {
-    /// The configuration has other places and neighbours, perhaps.
+    /// Applies the locations and neighbours of a changed configuration.
     pub(crate) fn relocate(
         &mut self,
         places: BTreeMap<String, Places>,
@@ -356,7 +370,7 @@ impl Node {
         }
     }
 
-    /// Says our neighbours, if we have any, to a gateway; to anybody else nothing.
+    /// Announces our neighbours to a gateway, if we have any.
     pub(crate) fn tell_neighbours(&mut self, sa: IkeSaId, now: Instant) {
         let ours = self.whereabouts.ours.clone();
         if !ours.is_empty() {
@@ -364,8 +378,8 @@ impl Node {
         }
     }
 
-    /// Has each tunnel go on the child that is for where it passes, if anything may be different with it; whether
-    /// that was so with any.
+    /// Selects the child SA for the location of each tunnel marked for a check. Returns true if
+    /// there was any.
     pub(crate) fn follow(&mut self, now: Instant) -> bool {
         let stirred = std::mem::take(&mut self.whereabouts.stirred);
         for peer in &stirred {
@@ -382,11 +396,11 @@ impl Node {
         !stirred.is_empty()
     }
 
-    /// A tunnel is down, or is to have no slots any more.
+    /// Releases the slots of a tunnel that is down or has no locations any more.
     fn let_go(&mut self, peer: &str, tunnel: &Tunnel, now: Instant) {
         self.whereabouts.note_end(peer, tunnel.end, None);
         for slot in tunnel.opened.keys() {
-            // It may be gone already.
+            // The slot may be gone already.
             let _ = self.ike.release_child(peer, slot, now);
         }
         tunnel
@@ -402,7 +416,8 @@ impl Node {
         self.whereabouts.note_end(peer, before, end);
         let passes = ends.map_or_else(Vec::new, |ends| self.passes(ends));
         let here = match passes.is_empty() {
-            // Nothing arrives anywhere until that is known, and it may be where it was.
+            // Packets cannot arrive until the location is known, and it may turn out to be the old
+            // one.
             true => tunnel.here.clone(),
             false => places.at_any(&passes),
         };
@@ -411,10 +426,10 @@ impl Node {
                 self.spend_unused(peer, tunnel, &here);
             }
             let goes_on = places.handover == Handover::Dkm && tunnel.sent_on.is_some();
-            // Where it goes meanwhile gives it no more time.
+            // A further move in the meantime does not extend the time.
             let until = goes_on.then(|| tunnel.migrates_until.unwrap_or(now + MIGRATION));
             if let (Some(until), Some(child)) = (until, tunnel.sent_on) {
-                // Nor does it if it comes back.
+                // Neither does a return to the same location.
                 tunnel.token(child, until, None);
             }
             tunnel.migrates_until = until;
@@ -431,20 +446,21 @@ impl Node {
         self.choose_slot(peer, tunnel, now);
     }
 
-    /// The licensed node of this identity that we can give keys to, if there is one.
+    /// Returns the name of the licensed node with this identity, if we can distribute keys to it.
     pub(crate) fn gives_to(&self, node: &Identity) -> Option<&str> {
         let mut peers = self.peers.iter();
         let known = peers.find(|peer| peer.role == Role::Licensed && peer.identity == *node);
         known.map(|peer| peer.name.as_str())
     }
 
-    /// Our address and a peer's outside its tunnel.
+    /// Returns our outer address and that of a peer's tunnel.
     fn outside(&self, peer: &str) -> Option<[IpAddr; 2]> {
         let path = self.ike.sa(self.established(peer)?)?.path;
         Some([path.local.ip(), path.remote.ip()])
     }
 
-    /// By which addresses it is known where a tunnel with these ends passes, the newest first.
+    /// Returns the addresses that identify the location of a tunnel with these ends, the newest
+    /// first.
     fn passes(&self, [local, remote]: [IpAddr; 2]) -> Vec<IpAddr> {
         let part = self.mobile_ip.as_ref();
         let care_of = part.and_then(|part| part.care_of(remote));

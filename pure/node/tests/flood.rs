@@ -1,9 +1,9 @@
-//! A host that is sent malformed, mutilated and repeated datagrams, in every state it can
-//! be in: each of them is counted once, its memory does not grow, and the next honest set-up takes
-//! less than a second.
+//! Floods a host with malformed, damaged and replayed datagrams, in every state that it can be in.
+//! Each datagram is counted once, memory does not grow, and the next honest handshake takes less
+//! than a second.
 //!
-//! What is thrown comes from a conversation with the very keys that the host has, so a change of
-//! one octet is all that keeps it from being genuine. The suite sends 50,000, its long form a million.
+//! The datagrams come from a conversation with the host's own keys, so a single changed octet is
+//! all that makes them invalid. The suite sends 50,000 of them, its long form a million.
 
 #![allow(clippy::unwrap_used, reason = "what a test sets up has to work")]
 
@@ -19,7 +19,7 @@ mod watch;
 #[allow(dead_code, reason = "shared with the other tests")]
 mod world;
 
-// What the shared modules call by the crate's name.
+// Names that the shared modules use from the crate.
 use node::{
     Addressing, ChildPolicy, Config, DropReason, Event, GrantState, Node, Packet, Peer, Role, Side,
     Sink, Stance, Verdict, ZonePolicy,
@@ -32,13 +32,13 @@ use world::{Flight, GATEWAY, LICENSED, MOBILE, Policies, World};
 
 const WARM_UP: u64 = 20_000;
 
-/// A million in less than the time after which any state changes by itself.
+/// Short enough that a million datagrams fit before any state changes on its own.
 const PAUSE: Duration = Duration::from_micros(1);
 
-/// Octets that memory may grow by: a leak of 6 per datagram exceeds it.
+/// Limit of memory growth in octets: a leak of 6 per datagram exceeds it.
 const MOST_GROWTH: i64 = 1 << 18;
 
-/// Numbers that are random enough to break things, and cheap.
+/// A fast pseudorandom generator.
 struct Dice(u64);
 
 impl Dice {
@@ -60,15 +60,15 @@ impl Dice {
 struct Siege {
     world: World,
     who: usize,
-    /// Genuine datagrams, of this conversation as far as it went and beyond.
+    /// Genuine datagrams of this conversation, up to its current state and beyond.
     genuine: Vec<Flight>,
-    /// Genuine ones that were sent already.
+    /// Genuine datagrams that were already delivered.
     had: Vec<Flight>,
     dice: Dice,
 }
 
 impl Siege {
-    /// `world` is where the same handshake has come so far that the host is in the wanted state.
+    /// `world` has run the same handshake until the host is in the desired state.
     fn new(mut world: World, who: usize) -> Self {
         world.watch.over = true;
         let mut whole = World::connected(Policies::default());
@@ -85,7 +85,7 @@ impl Siege {
         }
     }
 
-    /// Throws so many datagrams. The world looks at the counters for each.
+    /// Throws datagrams. The world checks the counters after each.
     fn throw(&mut self, count: u64) {
         for _ in 0..count {
             let (path, payload) = self.next();
@@ -138,7 +138,7 @@ impl Siege {
         }
     }
 
-    /// Makes a protected message one of the fragments of a longer one, which nobody sealed (RFC 7383).
+    /// Turns a protected message into a fragment of a longer one that was never sealed (RFC 7383).
     fn forge_fragment(&mut self, payload: &mut Vec<u8>) {
         const MARKER: usize = 4;
         const NEXT_PAYLOAD: usize = MARKER + 16;
@@ -154,7 +154,7 @@ impl Siege {
         payload[NUMBERS - 2..NUMBERS].copy_from_slice(&(length - 28).to_be_bytes());
     }
 
-    /// On its way through a licensed node, with outer headers that may be damaged as well.
+    /// Passes a payload through the licensed node, with outer headers that may be damaged as well.
     fn pass(&mut self, port: u16, payload: &[u8]) {
         let end = |who| SocketAddr::new(world::address(who), port);
         let mut packet = datagram::udp(end(MOBILE), end(GATEWAY), payload);
@@ -165,7 +165,7 @@ impl Siege {
         let _ = self.world.transit(Side::Wireless, &packet);
     }
 
-    /// Lets time pass and takes what the host has to say.
+    /// Lets time pass and discards the output of the host.
     fn settle(&mut self) {
         let (world, who) = (&mut self.world, self.who);
         world.now += PAUSE;
@@ -181,7 +181,7 @@ impl Siege {
         world.delivered[who].clear();
     }
 
-    /// How long the next honest set-up with this host takes, if it is less than a second.
+    /// Returns the duration of the next honest handshake with this host, if it is below a second.
     fn set_up(&mut self) -> Option<Duration> {
         let world = &mut self.world;
         world.off = [false; 3];
@@ -229,7 +229,7 @@ fn stands(world: World, who: usize) {
     assert!(took.is_some(), "no honest set-up within a second");
 }
 
-/// A handshake that went on for a time, then somebody was cut off.
+/// Returns a world whose handshake ran for a time before one host was cut off.
 fn stopped(after: u64, off: usize) -> World {
     let mut world = World::new(Policies::default());
     world.run_for(Duration::from_millis(after));
@@ -239,7 +239,7 @@ fn stopped(after: u64, off: usize) -> World {
     world
 }
 
-/// The mobile node was told to end the tunnel, and a time passed.
+/// Returns a world in which the mobile node closed the tunnel some time ago.
 fn ending(after: u64, off: [bool; 3]) -> World {
     let mut world = World::connected(Policies::default());
     world.off = off;

@@ -1,28 +1,30 @@
-//! The rule for acknowledgements.
+//! Handling of acknowledgements.
 //!
-//! | it | what happens | it is |
+//! | the acknowledgement | effect | verdict |
 //! |---|---|---|
-//! | acknowledges what never came through here | nothing | forwarded |
-//! | is older than the last | nothing | forwarded |
-//! | advances | frees the cache, is a sample, shows further losses | forwarded; held if it reports losses under repair |
+//! | acknowledges data that never passed here | none | forwarded |
+//! | is older than the last | none | forwarded |
+//! | advances | frees cache, samples RTT, shows loss | forwarded; held if repairs are on the way |
 //! | repeats, and the hole is not cached | SACK is used | forwarded: the sender must repair it |
 //! | has other congestion marks than the last one forwarded | SACK is used | forwarded |
 //! | has payload, SYN, FIN, RST, URG or an option beyond SACK and timestamps | SACK is used | forwarded |
 //! | repeats with another window | a window update (RFC 5681 section 2) | forwarded |
 //! | repeats with a window of zero, or after one | answers a probe | forwarded |
 //! | repeats without SACK though the receiver uses it | answers a keepalive or a duplicate (RFC 2883) | forwarded |
-//! | repeats, the sender has sent the hole again | losses are repaired | forwarded: its congestion control is at work |
-//! | repeats, an echo of a copy | nothing | suppressed |
+//! | repeats; the sender resent the hole | losses are repaired | forwarded for congestion control |
+//! | repeats, as the echo of a copy | none | suppressed |
 //! | repeats | losses are repaired | suppressed |
 //!
-//! Suppressing SACK information is safe, because it is advice: the acknowledgement that comes when
-//! the hole is filled says more. *Forwarding* it is what would do harm. An acknowledgement that
-//! advances to the next hole still lists what arrived behind it, and a sender with SACK takes that
-//! for a loss although its repair is already on the way. We may read, not write, so such an
-//! acknowledgement is held: until a later one without holes makes it superfluous, or for
-//! [`crate::Config::hold`] at most, which no sender's retransmission timer notices. A later one
-//! with holes takes its place and inherits its time. In downloads at 2 % loss this saves a sender
-//! with SACK two of three recoveries.
+//! Suppressing SACK information is safe, because it is advisory: the acknowledgement that comes
+//! when the hole is filled says more. *Forwarding* it would do harm. An acknowledgement that
+//! advances to the next hole still lists the segments that arrived behind that hole. A sender with
+//! SACK takes this for a loss although the repair is already on its way.
+//!
+//! The node may read such an acknowledgement but not change it, so it holds it. A later one without
+//! holes makes it superfluous. Otherwise it is sent after [`crate::Config::hold`], which is too
+//! short for any sender's retransmission timer to notice. A later one with holes replaces it and
+//! inherits its deadline. In downloads at 2 % loss this saves a sender with SACK two of three
+//! recoveries.
 
 use crate::flow::{Context, EspSeq, Flow, Held, Reaches};
 use crate::repair::is_ours;
@@ -31,13 +33,14 @@ use std::collections::VecDeque;
 use std::time::Duration;
 use wire::tcp::{Flags, Header, OptionValue, SackBlocks, Seq};
 
-/// An acknowledgement of the receiver.
+/// An acknowledgement from the receiver.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Acknowledgement<'a> {
     number: Seq,
     window: u16,
-    /// It carries nothing that must arrive: no payload, no SYN, FIN, RST or URG, no option but SACK and timestamps, and none
-    /// that is hidden. A DATA_ACK of MPTCP and the counters of accurate ECN are in options.
+    /// True if the segment carries nothing that must arrive: no payload, no SYN, FIN, RST or URG,
+    /// no option other than SACK and timestamps, and no hidden option. DATA_ACK of MPTCP and the
+    /// counters of accurate ECN are options.
     pure: bool,
     marks: Marks,
     sack: Option<SackBlocks<'a>>,
@@ -45,8 +48,8 @@ pub(crate) struct Acknowledgement<'a> {
     esp_seq: Option<EspSeq>,
 }
 
-/// What it says of congestion: ECE and CWR (RFC 3168 section 6.1), and with AE the counter of accurate ECN (RFC 9768
-/// section 3.1).
+/// Congestion marks: ECE and CWR (RFC 3168 section 6.1), and with AE the counter of accurate ECN
+/// (RFC 9768 section 3.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Marks {
     echo: bool,
@@ -65,7 +68,7 @@ impl Marks {
 }
 
 impl<'a> Acknowledgement<'a> {
-    /// Reads one, if the segment acknowledges anything.
+    /// Returns the acknowledgement in a segment, or `None` without the ACK flag.
     pub(crate) fn read(segment: &Segment<'a>) -> Option<Self> {
         let header = &segment.header;
         let carries = Flags::SYN
@@ -92,8 +95,8 @@ impl<'a> Acknowledgement<'a> {
         })
     }
 
-    /// What arrived behind the hole. Blocks at or below the acknowledgement report duplicates
-    /// (RFC 2883); those that are inverted or beyond the data mean nothing.
+    /// Returns the SACK blocks above the hole. Blocks at or below the acknowledgement report
+    /// duplicates (RFC 2883); blocks that are inverted or beyond the data are ignored.
     fn blocks(&self, highest: Seq) -> impl Iterator<Item = (Seq, Seq)> {
         let number = self.number;
         self.sack
@@ -104,7 +107,7 @@ impl<'a> Acknowledgement<'a> {
             })
     }
 
-    /// The end of the last octet that arrived behind the hole.
+    /// Returns the end of the highest SACK block.
     fn edge(&self, highest: Seq) -> Option<Seq> {
         self.blocks(highest)
             .map(|(_, right)| right)
@@ -113,7 +116,7 @@ impl<'a> Acknowledgement<'a> {
 }
 
 impl Flow {
-    /// An acknowledgement on its way to the sender.
+    /// Handles an acknowledgement on its way to the sender.
     pub(crate) fn handle_ack(
         &mut self,
         ack: &Acknowledgement<'_>,
@@ -163,7 +166,7 @@ impl Flow {
         verdict
     }
 
-    /// Sends the acknowledgement that was held.
+    /// Sends the held acknowledgement, or drops it if its number is too old.
     pub(crate) fn release(
         &mut self,
         reaches: &Reaches,
@@ -179,9 +182,9 @@ impl Flow {
         }
     }
 
-    /// Frees what the receiver has. The sample is that of the last packet freed, if none of them
-    /// was sent twice: an acknowledgement that a repair made possible says how long the repair
-    /// took, and so does one for a packet that waited for it behind the hole.
+    /// Frees the packets that the receiver has. The RTT sample is that of the last packet freed,
+    /// and only if none of them was sent twice. An acknowledgement that a repair made possible
+    /// measures the repair, and so does one for a packet that waited behind the hole.
     fn advance(&mut self, ack: &Acknowledgement<'_>, ctx: &mut Context<'_>) {
         let mut sample = None;
         let mut clean = true;
@@ -190,7 +193,7 @@ impl Flow {
             self.arrived = self.arrived.max(entry.surely);
             clean &= entry.sent_once() && !entry.sacked;
             sample = Some(ctx.now.since(entry.sent));
-            // A sealed copy never reaches TCP: the endpoint's replay window knows it.
+            // A sealed copy never reaches TCP: the endpoint's replay window drops it.
             if entry.esp_seq.is_none() {
                 copies += u32::from(entry.guesses);
             }
@@ -205,12 +208,13 @@ impl Flow {
         self.progress = ctx.now;
         self.rtt.progress();
         if let Some(hole) = self.cache.hole(ack.number) {
-            // The receiver asks for what it reported to have: it has dropped it since.
+            // The receiver asks for a packet that it reported to have, so it has dropped that
+            // packet.
             hole.sacked = false;
         }
     }
 
-    /// Marks what the blocks say has arrived; returns the end of the last block.
+    /// Marks the packets that SACK blocks report; returns the end of the last block.
     fn note_sack(&mut self, ack: &Acknowledgement<'_>, ctx: &Context<'_>) -> Option<Seq> {
         self.sack |= ack.sack.is_some();
         let edge = ack.edge(self.highest)?;
@@ -233,7 +237,7 @@ impl Flow {
         Some(edge)
     }
 
-    /// A duplicate acknowledgement in the sense of RFC 5681 section 2, or with SACK.
+    /// Handles a duplicate acknowledgement as RFC 5681 section 2 defines it, or one with SACK.
     fn handle_duplicate(&mut self, has_sack: bool, ctx: &mut Context<'_>) -> Verdict {
         if !has_sack && self.echoes > 0 && ctx.now < self.echoes_until {
             self.echoes -= 1;
@@ -247,8 +251,9 @@ impl Flow {
             return Verdict::Forward;
         };
         if !has_sack {
-            // One more packet behind the hole arrived. All of them were sent after it, unless it
-            // overtook none but came late itself.
+            // One more packet behind the hole arrived. All of these were sent after the hole's
+            // first transmission, unless the packet of the hole itself reached this node out of
+            // order.
             if !hole.from_sender {
                 self.arrived = self.arrived.max(hole.first);
             }
@@ -273,8 +278,9 @@ impl Flow {
         Verdict::Suppress
     }
 
-    /// Holds an acknowledgement that reports losses if all of them are ours to repair. One that
-    /// takes the place of another inherits its time: the sender sees progress that often.
+    /// Holds an acknowledgement that reports losses if the proxy can repair all of them. A
+    /// replacement inherits the deadline of the acknowledgement held before, so the sender sees
+    /// progress at least that often.
     fn hold_or_forward(
         &mut self,
         ack: &Acknowledgement<'_>,
@@ -304,7 +310,7 @@ impl Flow {
         Verdict::Suppress
     }
 
-    /// A later acknowledgement says all that the held one does.
+    /// Drops the held acknowledgement: a later one includes all that it reports.
     fn supersede_held(&mut self, ctx: &mut Context<'_>) {
         ctx.counters.held += u64::from(self.held.take().is_some());
     }

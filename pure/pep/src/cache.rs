@@ -1,9 +1,8 @@
 //! The sealed packets of one connection that the receiver has not acknowledged yet.
 //!
-//! Entries are ordered by TCP sequence number and never overlap. Beside the packet an entry keeps
-//! *when in the order of transmissions* it was sent, which is what loss detection needs: the
-//! wireless hop is a queue, so once a packet sent later has arrived, one sent before it and still
-//! missing is lost.
+//! Entries are ordered by TCP sequence number and never overlap. Each entry also records its place
+//! in the *order of transmissions*, which loss detection needs. The wireless hop is a queue: once a
+//! packet sent later has arrived, an earlier one still missing is lost.
 
 use crate::flow::EspSeq;
 use model::Instant;
@@ -11,43 +10,45 @@ use std::collections::VecDeque;
 use wire::tcp::Seq;
 
 /// The place of a transmission among all of a connection's transmissions over the wireless hop,
-/// first ones and repeated ones alike.
+/// retransmissions included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Order(pub(crate) u64);
 
 /// One cached packet.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
-    /// First octet.
+    /// Sequence number of the first octet.
     pub(crate) seq: Seq,
-    /// The octet after the last.
+    /// Sequence number after the last octet.
     pub(crate) end: Seq,
-    /// The packet.
+    /// The packet as it was forwarded.
     pub(crate) sealed: Vec<u8>,
-    /// Its ESP sequence number, if it has one.
+    /// ESP sequence number of the packet, if it is sealed.
     pub(crate) esp_seq: Option<EspSeq>,
-    /// Its first transmission.
+    /// The first transmission.
     pub(crate) first: Order,
-    /// Its last transmission.
+    /// The last transmission.
     pub(crate) last: Order,
-    /// The earliest transmission that may be the one which arrives: a repetition of a packet known
-    /// to be lost moves this, one on suspicion does not.
+    /// The earliest transmission that can account for the packet's arrival. Retransmitting a packet
+    /// known to be lost moves it; retransmitting on suspicion does not.
     pub(crate) surely: Order,
-    /// When it was last sent.
+    /// Time of the last transmission.
     pub(crate) sent: Instant,
-    /// How often it was sent again from here.
+    /// Number of retransmissions by the proxy.
     pub(crate) attempts: u8,
-    /// How many of these were on suspicion: the receiver may get that many copies.
+    /// Number of these retransmissions made on suspicion; the receiver may get that many copies.
     pub(crate) guesses: u8,
-    /// The sender sent it again, or sent it out of order: it has to see the duplicate
-    /// acknowledgements (its congestion control is at work, or needs to be).
+    /// True if the sender retransmitted the packet or sent it out of order. The sender then has to
+    /// see the duplicate acknowledgements, because its congestion control is at work or needs to
+    /// be.
     pub(crate) from_sender: bool,
-    /// The receiver reports that it has it; it may still change its mind (RFC 2018 section 8).
+    /// True if a SACK block reports the packet; the receiver may still drop it (RFC 2018 section
+    /// 8).
     pub(crate) sacked: bool,
 }
 
 impl Entry {
-    /// A packet sent for the first time.
+    /// Returns the entry of a packet sent for the first time.
     pub(crate) fn new(seq: Seq, end: Seq, sealed: &[u8], order: Order, now: Instant) -> Self {
         Self {
             seq,
@@ -65,7 +66,8 @@ impl Entry {
         }
     }
 
-    /// Whether it was sent exactly once, so that its acknowledgement is a sample (Karn's rule).
+    /// Returns true if the packet was sent exactly once, so that its acknowledgement is a valid RTT
+    /// sample (Karn's rule).
     pub(crate) fn sent_once(&self) -> bool {
         self.attempts == 0 && !self.from_sender
     }
@@ -75,14 +77,14 @@ impl Entry {
     }
 }
 
-/// How a segment relates to what is cached.
+/// The relation of a segment to the cached entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// Nothing of it is cached; it belongs at this index.
+    /// No octet of the segment is cached; it belongs at this index.
     Free(usize),
-    /// Exactly this entry.
+    /// The segment has the same bounds as this entry.
     Same(usize),
-    /// It shares octets with this entry, and perhaps with later ones, but is cut differently.
+    /// The segment overlaps this entry, and perhaps later ones, but has other bounds.
     Overlap(usize),
 }
 
@@ -94,17 +96,16 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    /// Packets cached.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Octets of them.
+    /// Returns the total length of the cached packets in octets.
     pub(crate) fn octets(&self) -> usize {
         self.octets
     }
 
-    /// Where a segment belongs.
+    /// Returns the place of a segment in the cache.
     pub(crate) fn place(&self, seq: Seq, end: Seq) -> Place {
         let index = self.entries.partition_point(|e| !e.end.is_after(seq));
         match self.entries.get(index) {
@@ -114,14 +115,14 @@ impl Cache {
         }
     }
 
-    /// Puts an entry where [`Cache::place`] said.
+    /// Inserts an entry at the index that [`Cache::place`] returned.
     pub(crate) fn insert(&mut self, index: usize, entry: Entry) {
         self.octets += entry.sealed.len();
         self.entries.insert(index.min(self.entries.len()), entry);
     }
 
-    /// Puts the sender's newer copy of the packet in the place of the old one: its ESP sequence
-    /// number stays inside the replay window longer.
+    /// Replaces a packet by the sender's newer copy, whose ESP sequence number stays inside the
+    /// replay window longer.
     pub(crate) fn replace(&mut self, index: usize, sealed: &[u8], esp_seq: Option<EspSeq>) {
         if let Some(entry) = self.entries.get_mut(index) {
             self.octets = self.octets - entry.sealed.len() + sealed.len();
@@ -130,29 +131,28 @@ impl Cache {
         }
     }
 
-    /// Takes out the next entry that is acknowledged as a whole.
+    /// Removes and returns the next entry that is acknowledged as a whole.
     pub(crate) fn pop_acknowledged(&mut self, ack: Seq) -> Option<Entry> {
         let entry = self.entries.pop_front_if(|e| !e.end.is_after(ack))?;
         self.octets -= entry.sealed.len();
         Some(entry)
     }
 
-    /// The entry the receiver waits for, if it is cached.
+    /// Returns the entry that the receiver waits for, if it is cached.
     pub(crate) fn hole(&mut self, ack: Seq) -> Option<&mut Entry> {
         self.entries.front_mut().filter(|entry| entry.holds(ack))
     }
 
-    /// The oldest entry.
     pub(crate) fn oldest(&self) -> Option<&Entry> {
         self.entries.front()
     }
 
-    /// All entries, oldest octet first.
+    /// Returns all entries in the order of their sequence numbers.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
         self.entries.iter_mut()
     }
 
-    /// The entries from an index on that have octets before `end`.
+    /// Returns the entries from an index on that have octets before `end`.
     pub(crate) fn overlapping(
         &mut self,
         from: usize,
@@ -164,7 +164,7 @@ impl Cache {
             .take_while(move |entry| entry.seq.is_before(end))
     }
 
-    /// Whether every octet from `from` to `edge` is cached, in entries that satisfy `good`.
+    /// Returns true if every octet from `from` to `edge` is cached, in entries that satisfy `good`.
     pub(crate) fn covers(&self, from: Seq, edge: Seq, good: impl Fn(&Entry) -> bool) -> bool {
         let mut next = from;
         for entry in self.entries.iter().take_while(|e| e.seq.is_before(edge)) {
@@ -176,7 +176,6 @@ impl Cache {
         !next.is_before(edge)
     }
 
-    /// Forgets everything.
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }

@@ -6,18 +6,21 @@ use std::time::Duration;
 /// multi-layered IPsec, table 4).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Connections with state; the line of SAs with the most gives way.
+    /// Most connections with state; at the limit the line of SAs with the most gives way.
     pub flows: usize,
-    /// Packets cached for one connection. What arrives when the cache is full is forwarded
-    /// uncached, and its loss is the sender's to see: the cache holds what waits in the wireless
-    /// queue and is not acknowledged yet, so this limit is how congestion reaches the sender.
+    /// Most packets cached for one connection.
+    ///
+    /// Packets that arrive when the cache is full are forwarded uncached, and the sender has to
+    /// repair their loss. The cache holds the unacknowledged packets in the wireless queue, so this
+    /// limit is how congestion reaches the sender.
     pub packets_per_flow: usize,
-    /// Octets cached for all connections together; the line of SAs with the most gives way.
+    /// Most octets cached for all connections together; at the limit the line of SAs with the most
+    /// gives way.
     pub octets: usize,
-    /// How often one packet is retransmitted before the sender has to.
+    /// Retransmissions of one packet by the proxy; after these its repair is left to the sender.
     pub attempts: u8,
-    /// How many packets one acknowledgement may have retransmitted. It says that about one packet
-    /// left the queue; the rest waits for the next one.
+    /// Most packets retransmitted for one acknowledgement. An acknowledgement shows that about one
+    /// packet left the queue, so the rest waits for the next one.
     pub burst: usize,
     /// Retransmission timeout before the first sample.
     pub initial_rto: Duration,
@@ -25,14 +28,15 @@ pub struct Config {
     pub min_rto: Duration,
     /// Upper bound of the retransmission timeout, doubling included.
     pub max_rto: Duration,
-    /// After this long without a packet from either end everything cached is sent again, once.
+    /// Time without a packet from either end after which all cached packets are retransmitted,
+    /// once.
     pub persist: Duration,
-    /// How many packets that may be.
+    /// Most packets retransmitted when the persist time ends.
     pub persist_burst: usize,
-    /// After this long without a packet from either end the connection is forgotten.
+    /// Time without a packet from either end after which the connection is forgotten.
     pub garbage: Duration,
-    /// How long an acknowledgement that would tell the sender of losses under repair may be kept
-    /// back. Must stay below the least retransmission timeout of a sender (200 ms on Linux).
+    /// Longest time to hold an acknowledgement that reports losses under repair. Must stay below a
+    /// sender's least retransmission timeout (200 ms on Linux).
     pub hold: Duration,
 }
 

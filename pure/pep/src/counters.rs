@@ -1,16 +1,16 @@
-//! What the proxy did, counted.
+//! Counters of the proxy.
 
 macro_rules! counters {
     ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
-        /// Events since the proxy was made. Every segment that is not handled in the plain way,
-        /// and every packet the proxy originates, has its number here.
+        /// Events since the proxy was created. Every segment that is not handled in the plain way,
+        /// and every packet the proxy originates, is counted here.
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         pub struct Counters {
             $($(#[doc = $doc])+ pub $name: u64,)+
         }
 
         impl Counters {
-            /// Every counter with its name and its meaning, for a metrics registry.
+            /// Returns every counter with its name and its meaning, for a metrics registry.
             pub fn iter(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
                 [$((stringify!($name), concat!($($doc),+), self.$name),)+].into_iter()
             }
@@ -25,33 +25,33 @@ counters! {
     cache_full,
     /// Data segments forwarded uncached: the receiver had acknowledged them before.
     already_acknowledged,
-    /// Data segments forwarded uncached: half the sequence space away from the connection.
+    /// Data segments forwarded uncached: more than 2^30 octets from the last acknowledgement.
     out_of_window,
-    /// Data segments forwarded uncached: the connection's acknowledgements take another way.
+    /// Data segments forwarded uncached: the connection's acknowledgements take another path.
     acks_elsewhere,
-    /// Data segments that the sender sent again.
+    /// Data segments that the sender retransmitted.
     sender_retransmissions,
-    /// Segments that the node's replay window knew already; they changed nothing.
+    /// Segments already seen by the node's replay window; they changed nothing.
     not_fresh,
     /// Retransmissions because a packet sent later is known to have arrived.
     retransmitted_lost,
-    /// Retransmissions because nothing was heard for a retransmission timeout.
+    /// Retransmissions after a retransmission timeout without progress.
     retransmitted_timeout,
-    /// Retransmissions because nothing was heard for the persist time.
+    /// Retransmissions after the persist time without any packet.
     retransmitted_persist,
     /// Retransmissions not made: the packet is too far behind in the replay window.
     too_old,
-    /// Retransmissions not made: the packet had its share.
+    /// Retransmissions not made: the packet has used up its attempts.
     given_up,
-    /// Acknowledgements suppressed for good.
+    /// Acknowledgements suppressed and never sent.
     suppressed,
-    /// Acknowledgements kept back for a while that were superseded or sent later.
+    /// Acknowledgements held that were superseded or sent later.
     held,
-    /// Duplicate acknowledgements forwarded: the loss is the sender's to repair.
+    /// Duplicate acknowledgements forwarded: the sender has to repair the loss.
     duplicates_forwarded,
-    /// Acknowledgements of data that never came through here; they changed nothing.
+    /// Acknowledgements of data that did not pass through this node; they changed nothing.
     ack_beyond_data,
-    /// Connections that gave way to a newer one.
+    /// Connections evicted to make room for others.
     flows_evicted,
     /// Connections forgotten after the garbage time.
     flows_expired,

@@ -1,7 +1,6 @@
-//! One connection: what is kept of it, the rule for data, the timers.
+//! State of one connection, with the rule for data and the timers.
 //!
-//! The rule for acknowledgements is in [`crate::acknowledgement`], the retransmissions are in
-//! [`crate::repair`].
+//! [`crate::acknowledgement`] handles acknowledgements, [`crate::repair`] retransmissions.
 
 use crate::acknowledgement::Marks;
 use crate::cache::{Cache, Entry, Order, Place};
@@ -14,20 +13,22 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 use wire::tcp::Seq;
 
-/// The widest window TCP can have (RFC 7323 section 2.3). What lies further from the last
-/// acknowledgement belongs to no live connection, and would make the order of numbers meaningless.
+/// The widest window TCP can have (RFC 7323 section 2.3), in octets. A segment further from the
+/// last acknowledgement belongs to no live connection and would break the order of numbers.
 const WIDEST_WINDOW: i32 = 1 << 30;
 
-/// New data without an acknowledgement before it counts as a sign that they take another way.
+/// New segments without an acknowledgement after which the acknowledgements are taken to use
+/// another path.
 const DEAF_SEGMENTS: u32 = 16;
 
-/// Duplicate acknowledgements that need not mean a loss are counted up to here.
+/// Upper limit for the count of expected echoes: duplicate acknowledgements that need not mean a
+/// loss.
 const MOST_ECHOES: u32 = 64;
 
-/// What every rule works with beside the connection itself.
+/// The proxy's shared state, which a rule uses in addition to its connection.
 pub(crate) struct Context<'a> {
     pub(crate) config: &'a Config,
-    /// How far back packets may be sent again.
+    /// Limits on retransmission by replay window.
     pub(crate) reaches: &'a Reaches,
     pub(crate) counters: &'a mut Counters,
     pub(crate) outbox: &'a mut VecDeque<(Side, Vec<u8>)>,
@@ -42,7 +43,7 @@ pub(crate) struct EspSeq {
 }
 
 impl EspSeq {
-    /// All numbers of a composite SA.
+    /// Returns the range of all numbers of a composite SA.
     pub(crate) const fn all(csa: CsaId) -> RangeInclusive<Self> {
         let (first, last) = (0, u64::MAX);
         Self { csa, number: first }..=Self { csa, number: last }
@@ -56,40 +57,41 @@ impl EspSeq {
     }
 }
 
-/// How far back in each direction's ESP sequence space a packet may be sent again, by the side it
-/// came from.
+/// How far back a packet may be retransmitted in each ESP sequence space, by the side it came from.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reaches(BTreeMap<(CsaId, Side), Reach>);
 
-/// How far one direction of one composite SA is.
+/// The state of one direction of one composite SA.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reach {
-    /// The highest number seen.
+    /// The highest sequence number seen.
     highest: u64,
-    /// The endpoint's replay window.
+    /// The endpoint's replay window, in packets.
     window: u32,
 }
 
 impl Reaches {
-    /// Remembers how far a direction is, for all connections in the SA.
+    /// Records the highest number of a direction, for all connections in the SA.
     pub(crate) fn note(&mut self, from: Side, position: Position) {
         let reach = self.0.entry((position.csa, from)).or_default();
         reach.highest = reach.highest.max(position.highest).max(position.seq);
         reach.window = position.window;
     }
 
-    /// The SA is no more: nothing of it may be sent again.
+    /// Forgets a composite SA that has ended: none of its packets may be retransmitted.
     pub(crate) fn forget(&mut self, csa: CsaId) {
         self.0.retain(|(of, _), _| *of != csa);
     }
 
-    /// Less than half the endpoint's window behind (DESIGN section 7): the other half is for what
-    /// the node has not seen yet and for what waits in the queue. TCP in the clear always may.
+    /// Returns true if a packet is less than half the endpoint's window behind (DESIGN section 7).
+    /// The other half is left for packets that the node has not seen yet and for those in the
+    /// queue. TCP in clear is always allowed.
     pub(crate) fn allow(&self, from: Side, esp_seq: Option<EspSeq>) -> bool {
         esp_seq.is_none_or(|esp_seq| self.is_within(2, from, esp_seq))
     }
 
-    /// Half as far as is allowed: numbers come in leaps.
+    /// Returns true within half of that limit, which leaves a margin because numbers advance in
+    /// leaps.
     pub(crate) fn allow_for_long(&self, from: Side, esp_seq: EspSeq) -> bool {
         self.is_within(4, from, esp_seq)
     }
@@ -100,7 +102,7 @@ impl Reaches {
     }
 }
 
-/// A data segment of the sender.
+/// A data segment from the sender.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Data<'a> {
     pub(crate) seq: Seq,
@@ -110,7 +112,7 @@ pub(crate) struct Data<'a> {
     pub(crate) esp_seq: Option<EspSeq>,
 }
 
-/// An acknowledgement that is kept back for a while.
+/// An acknowledgement that is held for a while.
 #[derive(Clone, Debug)]
 pub(crate) struct Held {
     pub(crate) sealed: Vec<u8>,
@@ -123,45 +125,47 @@ pub(crate) struct Held {
 pub(crate) struct Flow {
     pub(crate) cache: Cache,
     pub(crate) rtt: Rtt,
-    /// The highest acknowledgement seen; at first where the data began.
+    /// The highest acknowledgement seen; before the first one, the start of the data.
     pub(crate) acked: Seq,
-    /// The octet after the highest one the sender sent.
+    /// Sequence number after the highest octet that the sender sent.
     pub(crate) highest: Seq,
     /// The window of the last acknowledgement.
     pub(crate) window: Option<u16>,
-    /// The congestion marks of the last one that was forwarded.
+    /// The congestion marks of the last forwarded acknowledgement.
     pub(crate) marks: Marks,
-    /// The last transmission over the wireless hop.
+    /// The number of the last transmission over the wireless hop.
     pub(crate) transmissions: Order,
-    /// A transmission that is known to have arrived: no later one is.
+    /// The highest transmission known to have arrived.
     pub(crate) arrived: Order,
-    /// The receiver uses SACK: duplicate acknowledgements without blocks mean no loss.
+    /// True if the receiver uses SACK. Duplicate acknowledgements without blocks then mean no loss.
     pub(crate) sack: bool,
-    /// Duplicate acknowledgements to expect from copies of what the receiver has, and until when.
+    /// Duplicate acknowledgements expected because the receiver gets surplus copies, until
+    /// `echoes_until`.
     pub(crate) echoes: u32,
     pub(crate) echoes_until: Instant,
-    /// The sender repeats what is acknowledged: it has to see the next acknowledgement.
+    /// True if the sender repeats acknowledged data, so that it has to see the next
+    /// acknowledgement.
     pub(crate) sender_behind: bool,
-    /// An acknowledgement kept back.
+    /// The held acknowledgement.
     pub(crate) held: Option<Held>,
-    /// The last sign that packets arrive.
+    /// Time of the last sign that packets arrive.
     pub(crate) progress: Instant,
     pub(crate) retransmitted: u64,
     pub(crate) suppressed: u64,
-    /// New data since the last acknowledgement, and when that was.
+    /// New segments since the last acknowledgement, which came at `heard`.
     unheard: u32,
     heard: Instant,
-    /// The acknowledgements take another way: nothing is cached until one comes this way.
+    /// True if the acknowledgements take another path. Nothing is cached until one comes this way.
     deaf: bool,
-    /// The octet after the sender's FIN.
+    /// Sequence number after the sender's FIN.
     closing: Option<Seq>,
     last_used: Instant,
-    /// The persist time has struck since the last packet.
+    /// True if the persist time has expired since the last packet.
     persisted: bool,
 }
 
 impl Flow {
-    /// A connection whose first data was seen at `seq`.
+    /// Returns a connection whose first data was seen at `seq`.
     pub(crate) fn new(seq: Seq, now: Instant) -> Self {
         Self {
             cache: Cache::default(),
@@ -189,8 +193,8 @@ impl Flow {
         }
     }
 
-    /// A data segment on its way to the receiver; it is forwarded in any case. `room` is how many
-    /// octets all connections together may still cache.
+    /// Handles a data segment on its way to the receiver, which is forwarded in any case. `room` is
+    /// the number of octets that all connections together may still cache.
     pub(crate) fn handle_data(&mut self, data: &Data<'_>, room: usize, ctx: &mut Context<'_>) {
         if !self.is_near(data) {
             ctx.counters.out_of_window += 1;
@@ -232,7 +236,7 @@ impl Flow {
                 let mut entry =
                     Entry::new(data.seq, data.end, data.sealed, self.transmissions, ctx.now);
                 entry.esp_seq = data.esp_seq;
-                // Not cached and not new: lost before it came here, or overtaken.
+                // Neither cached nor new: the segment was lost before this node or overtaken.
                 entry.from_sender = !in_order;
                 ctx.counters.sender_retransmissions += u64::from(!in_order);
                 ctx.counters.cached += 1;
@@ -241,45 +245,45 @@ impl Flow {
         }
     }
 
-    /// Whether the connection is over: the receiver has acknowledged the sender's FIN.
+    /// Returns true if the connection is over: the receiver has acknowledged the sender's FIN.
     pub(crate) fn is_over(&self) -> bool {
         self.closing.is_some_and(|fin| !fin.is_after(self.acked))
     }
 
-    /// Whether the garbage time has passed.
+    /// Returns true if the garbage time has passed.
     pub(crate) fn is_garbage(&self, config: &Config, now: Instant) -> bool {
         now.since(self.last_used) >= config.garbage
     }
 
-    /// When it was last used.
+    /// Returns the time of the connection's last packet.
     pub(crate) fn last_used(&self) -> Instant {
         self.last_used
     }
 
-    /// The number of the acknowledgement that it holds, if that has one.
+    /// Returns the ESP sequence number of the held acknowledgement, if it is sealed.
     pub(crate) fn held_at(&self) -> Option<EspSeq> {
         self.held.as_ref()?.esp_seq
     }
 
-    /// A packet of the connection came.
+    /// Records a packet of the connection.
     pub(crate) fn touch(&mut self, now: Instant) {
         self.last_used = now;
         self.persisted = false;
     }
 
-    /// An acknowledgement came this way.
+    /// Records an acknowledgement, which shows that acknowledgements come this way.
     pub(crate) fn hear(&mut self, now: Instant) {
         self.touch(now);
         (self.unheard, self.heard, self.deaf) = (0, now, false);
     }
 
-    /// The receiver will get copies: their duplicate acknowledgements mean no loss.
+    /// Expects duplicate acknowledgements for surplus copies; these mean no loss.
     pub(crate) fn expect_echoes(&mut self, copies: u32, ctx: &Context<'_>) {
         self.echoes = self.echoes.saturating_add(copies).min(MOST_ECHOES);
         self.echoes_until = ctx.now + ctx.config.persist;
     }
 
-    /// The next moment to call [`Flow::handle_timeout`].
+    /// Returns the next time to call [`Flow::handle_timeout`], and the reason.
     pub(crate) fn deadline(&self, config: &Config) -> Deadline {
         let garbage = (self.last_used + config.garbage, "forget an idle connection");
         let retransmission = self
@@ -299,7 +303,7 @@ impl Flow {
         Deadline { at, reason }
     }
 
-    /// Does what is due, but for forgetting the connection.
+    /// Runs the timers that are due, except the one that forgets the connection.
     pub(crate) fn handle_timeout(&mut self, ctx: &mut Context<'_>) {
         if self.held.as_ref().is_some_and(|held| held.until <= ctx.now) {
             self.release(ctx.reaches, ctx.counters, ctx.outbox);
@@ -318,7 +322,7 @@ impl Flow {
         }
     }
 
-    /// What it is doing, for people.
+    /// Returns the state to display.
     pub(crate) fn state(&self) -> State {
         if self.deaf {
             State::AcksElsewhere
@@ -335,7 +339,7 @@ impl Flow {
         }
     }
 
-    /// How long before the oldest cached packet is sent again on suspicion.
+    /// Returns the time after which the oldest cached packet is retransmitted on suspicion.
     pub(crate) fn rto(&self, config: &Config) -> Duration {
         self.rtt.timeout(config)
     }
@@ -344,8 +348,8 @@ impl Flow {
         data.seq.since(self.acked) > -WIDEST_WINDOW && data.end.since(self.acked) <= WIDEST_WINDOW
     }
 
-    /// The sender sent a cached packet again: it believes it lost, and so do we from now on not
-    /// count on having it repaired behind its back.
+    /// Handles a retransmission by the sender of a cached packet. The sender believes it lost, so
+    /// the proxy no longer hides the loss from it.
     fn take_again(&mut self, index: usize, data: &Data<'_>, ctx: &mut Context<'_>) {
         ctx.counters.sender_retransmissions += 1;
         self.cache.replace(index, data.sealed, data.esp_seq);
@@ -358,8 +362,9 @@ impl Flow {
         }
     }
 
-    /// Whether the acknowledgements take another way. In an outage new data stops one round trip
-    /// after the acknowledgements; if it goes on for longer, something else is acknowledging it.
+    /// Returns true if the acknowledgements take another path. In an outage new data stops one
+    /// round trip after the acknowledgements. If new data goes on for longer, it is being
+    /// acknowledged elsewhere.
     fn is_deaf(&mut self, is_new: bool, data: &Data<'_>, ctx: &Context<'_>) -> bool {
         self.unheard = self.unheard.saturating_add(u32::from(is_new));
         let silent = ctx.now.since(self.heard) >= ctx.config.persist;
@@ -368,14 +373,16 @@ impl Flow {
             self.cache.clear();
         }
         if self.deaf {
-            // Nobody says how far the receiver is; follow the data, or the numbers grow apart.
+            // No acknowledgement shows the receiver's position. Follow the data, or the numbers
+            // diverge.
             self.acked = self.acked.later(data.seq);
         }
         self.deaf
     }
 
-    /// The retransmission timer runs from the last sign of life: as long as acknowledgements come,
-    /// the queue moves and what is in it is not late. With a closed window the sender probes.
+    /// Returns the time of the next retransmission, counted from the last progress: while
+    /// acknowledgements come, the queue moves and the packets in it are not late. `None` with a
+    /// closed window, because then the sender probes.
     fn retransmission_due(&self, config: &Config) -> Option<Instant> {
         let oldest = self.cache.oldest()?;
         let waiting = oldest.attempts < config.attempts && self.window != Some(0);
@@ -398,8 +405,8 @@ impl Flow {
         );
     }
 
-    /// The oldest one only: whatever else is lost shows by the acknowledgement it brings. What the
-    /// receiver reported to have it may have dropped since (RFC 2018 section 8).
+    /// Retransmits the oldest packet only, even one that SACK reported, because the receiver may
+    /// have dropped it since (RFC 2018 section 8). Its acknowledgement reveals any further losses.
     fn repeat_oldest(&mut self, ctx: &mut Context<'_>) {
         let oldest = self.cache.oldest().map(|oldest| oldest.seq);
         self.retransmit(Cause::Timeout, 1, |entry| Some(entry.seq) == oldest, ctx);

@@ -1,18 +1,22 @@
-//! Connections by the line of composite SAs that carries them, and a fair share of the room for them: where there is none
-//! left the line with the most connections gives way, by those that it has not used for the longest time. So one line pushes out
-//! no other that has fewer. Of lines with as many the oldest gives way.
+//! Connections grouped by the line of composite SAs that carries them, with a fair share of the
+//! room for each line.
+//!
+//! A line is a composite SA with its successors by rekey. When the table is full, the line with the
+//! most connections gives up its least recently used ones, so no line displaces another that has
+//! fewer. Among lines of equal size the oldest gives way.
 
 use model::{CsaId, Instant};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// The share of the room that is made at once: looking for one connection costs as much as for many.
+/// At least one part in `AT_ONCE` of the room is freed at a time, because the search costs the same
+/// for one connection as for many.
 const AT_ONCE: usize = 64;
 
-/// A line; `None` is what goes in the clear.
+/// A line, or `None` for TCP in clear.
 pub(crate) type Line = Option<CsaId>;
 
-/// Connections `C` by line and by name `F` within it. No line is empty.
+/// Connections `C` by line, and by name `F` within a line. No line is empty.
 #[derive(Debug)]
 pub(crate) struct Lines<F, C> {
     lines: BTreeMap<Line, BTreeMap<F, C>>,
@@ -63,12 +67,13 @@ impl<F: Copy + Ord, C> Lines<F, C> {
         })
     }
 
-    /// The connections of one line.
+    /// Returns the connections of one line.
     pub(crate) fn of(&self, line: Line) -> impl Iterator<Item = (&F, &C)> {
         self.lines.get(&line).into_iter().flatten()
     }
 
-    /// Those that give way if there is to be room for one more of at most `most`.
+    /// Returns the connections to evict so that there is room for one more, with at most `most` in
+    /// total.
     pub(crate) fn crowded_out(
         &self,
         most: usize,

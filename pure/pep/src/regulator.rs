@@ -1,13 +1,15 @@
-//! Regulation of acknowledgements: receivers advertise a window that a sender may fill at once, and on a
-//! hop with a small queue that is where packets are lost. A licensed node lowers it to what the hop holds.
+//! Regulation of acknowledgements.
 //!
-//! Nothing is changed here: the answer is the window that a segment is to have, and whoever asks sees to it.
-//! A window is lowered and never raised, and never to nothing. Of a connection that is seen from its
-//! beginning the right edge never goes back, for acknowledgements do not (RFC 9293 section 3.8.6 has
-//! receivers not shrink a window).
+//! Receivers advertise a window that a sender may fill at once, and a hop with a small queue then
+//! drops packets. A licensed node lowers the window to the hop's capacity.
 //!
-//! What a window means is said by the segments that begin a connection (RFC 7323 section 2.3), and by
-//! nothing later: those of a connection whose beginning was not seen are left alone.
+//! [`Regulator`] changes no segment: it returns the window that a segment should have, and the
+//! caller applies it. Windows are only lowered, and never to zero. For a connection seen from its
+//! beginning the right edge never moves back, because acknowledgements do not (RFC 9293 section
+//! 3.8.6 asks receivers not to shrink a window).
+//!
+//! Only the SYN segments define the scale of a window (RFC 7323 section 2.3). Connections whose
+//! beginning was not seen are left alone.
 
 use crate::Segment;
 use crate::lines::Lines;
@@ -15,9 +17,9 @@ use model::{CsaId, Instant};
 use std::net::IpAddr;
 use wire::tcp::{Flags, OptionValue};
 
-/// Connections that are known at most; the line with the most gives way.
+/// Most connections in the table; at the limit the line with the most gives way.
 const FLOWS: usize = 4096;
-/// A larger shift counts as this one (RFC 7323 section 2.3).
+/// Largest window shift; a larger one counts as this one (RFC 7323 section 2.3).
 const MAX_SHIFT: u8 = 14;
 
 /// Regulates the connections of any number of composite SAs, in both directions.
@@ -28,10 +30,11 @@ pub struct Regulator {
     unscaled: u64,
 }
 
-/// A connection, whichever way a segment goes.
+/// The two ends of a connection, in the same order for both directions.
 type Ends = [(IpAddr, u16); 2];
 
-/// What its beginning said: for each end whether it was seen, and its shift if it has one.
+/// Window shifts from the SYN segments. For each end: `None` if its SYN was not seen, `Some(None)`
+/// if it does not scale.
 #[derive(Clone, Copy, Debug)]
 struct Flow {
     shifts: [Option<Option<u8>>; 2],
@@ -39,7 +42,7 @@ struct Flow {
 }
 
 impl Regulator {
-    /// Windows are to have so many octets at most.
+    /// Returns a regulator that limits windows to `window` octets.
     pub const fn new(window: u32) -> Self {
         Self {
             window,
@@ -48,22 +51,23 @@ impl Regulator {
         }
     }
 
-    /// So many from now on. If that is less than before, right edges go back once.
+    /// Sets the limit for windows, in octets. A lower limit moves right edges back once.
     pub const fn set_window(&mut self, window: u32) {
         self.window = window;
     }
 
-    /// Forgets a line of composite SAs.
+    /// Forgets all connections of a line of composite SAs.
     pub fn forget(&mut self, line: CsaId) {
         self.flows.remove_line(Some(line));
     }
 
-    /// Segments whose windows could not be understood.
+    /// Returns the number of segments whose window scale was unknown.
     pub const fn unscaled(&self) -> u64 {
         self.unscaled
     }
 
-    /// The window that a segment is to have, as it is on the wire, if it has too large a one.
+    /// Returns the lower window for a segment, in units of its header field, or `None` to leave it
+    /// alone.
     pub fn handle_segment(&mut self, segment: &Segment<'_>, now: Instant) -> Option<u16> {
         let (ends, end) = ends(segment);
         let flags = segment.header.flags;
@@ -108,8 +112,8 @@ impl Regulator {
 }
 
 impl Flow {
-    /// How one end scales its windows. Both have to have said that they do, or neither does (RFC 7323
-    /// section 2.2).
+    /// Returns the window shift of one end. Scaling is in use only if both ends have announced it
+    /// (RFC 7323 section 2.2).
     fn shift(&mut self, end: usize, now: Instant) -> Option<u8> {
         self.used = now;
         match (self.shifts[end], self.shifts[1 - end]) {
@@ -120,7 +124,7 @@ impl Flow {
     }
 }
 
-/// The connection of a segment, and which of its ends has sent that.
+/// Returns the connection of a segment and the index of its sender.
 fn ends(segment: &Segment<'_>) -> (Ends, usize) {
     let flow = segment.flow;
     let (from, to) = (
@@ -135,7 +139,7 @@ mod tests {
     use super::*;
     use wire::tcp::Header;
 
-    /// A segment of the client, or of the server.
+    /// Returns a segment from the client or the server.
     fn segment(client: bool, flags: Flags, window: u16, options: &[u8]) -> (model::Flow, Vec<u8>) {
         let mut tcp = vec![0; 20];
         tcp[12] = (5 + options.len() as u8 / 4) << 4;
@@ -157,7 +161,7 @@ mod tests {
 
     const PORT: u16 = 40_000;
 
-    /// With the client's port of what is said.
+    /// A regulator and the client's port of the segments.
     struct Bench(Regulator, u16);
 
     impl Bench {
@@ -201,7 +205,7 @@ mod tests {
         [3, 3, shift, 0]
     }
 
-    /// A connection that scales by 7 at the client and by 2 at the server.
+    /// Returns a connection with shift 7 at the client and shift 2 at the server.
     fn begun(window: u32) -> Bench {
         let mut bench = Bench(Regulator::new(window), PORT);
         assert_eq!(bench.say(true, Flags::SYN, 1000, &scale(7)), None);

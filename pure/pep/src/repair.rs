@@ -1,37 +1,37 @@
-//! Which packets are lost, and sending them again.
+//! Loss detection and retransmission.
 //!
-//! One rule finds losses, for SACK and without: **a packet is lost if one that was sent later over
+//! One rule finds losses, with SACK and without: **a packet is lost if one that was sent later over
 //! the wireless hop has arrived and it has not**. It holds because the hop is a queue. Every
 //! transmission has a number; [`Flow::arrived`] is the highest one known to have arrived:
 //!
-//! * An acknowledgement that advances, or a SACK block, says that certain packets arrived, so the
-//!   earliest transmission of each that can have done it did.
-//! * Without SACK the k-th duplicate acknowledgement says that k packets behind the hole arrived;
-//!   at the least these are the k that were sent right after it. This is the original's count of
-//!   expected duplicate acknowledgements: those that the packets sent before the retransmission
-//!   cause do not raise the mark above it, the first one beyond them does, and then the
-//!   retransmission was lost too.
+//! * An acknowledgement that advances, or a SACK block, shows that certain packets arrived. So for
+//!   each of them the earliest transmission that can account for it has arrived.
+//! * Without SACK the k-th duplicate acknowledgement shows that k packets behind the hole arrived;
+//!   at the least these are the k sent right after it. This is the original's count of expected
+//!   duplicate acknowledgements. Duplicates caused by packets sent before the retransmission do not
+//!   raise the mark above it. The first duplicate beyond them does, and then the retransmission was
+//!   lost too.
 //!
-//! So a lost retransmission, several losses in one window and a partial acknowledgement need no
-//! rules of their own, and nothing is sent again without proof, except by the timers.
+//! A lost retransmission, several losses in one window and a partial acknowledgement therefore need
+//! no rules of their own. Only the timers retransmit without proof of a loss.
 
 use crate::Side;
 use crate::cache::Entry;
 use crate::flow::{Context, Flow, Reaches};
 
-/// Why a packet is sent again.
+/// Cause of a retransmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
-    /// One sent later has arrived.
+    /// A packet sent later has arrived.
     Lost,
-    /// Nothing was heard for a retransmission timeout.
+    /// No progress for a retransmission timeout.
     Timeout,
-    /// Nothing was heard for the persist time.
+    /// No packet for the persist time.
     Persist,
 }
 
 impl Flow {
-    /// Sends again what is lost. Without SACK nothing is known about packets behind the hole.
+    /// Retransmits lost packets. Without SACK the state of packets behind the hole is unknown.
     pub(crate) fn repair(&mut self, ctx: &mut Context<'_>) {
         let (arrived, acked, sack) = (self.arrived, self.acked, self.sack);
         let is_lost = |entry: &Entry| {
@@ -40,7 +40,7 @@ impl Flow {
         self.retransmit(Cause::Lost, ctx.config.burst, is_lost, ctx);
     }
 
-    /// Sends again the first `most` entries that `which` picks and that may be sent.
+    /// Retransmits the first `most` entries that `which` selects and that may still be sent.
     pub(crate) fn retransmit(
         &mut self,
         cause: Cause,
@@ -83,8 +83,8 @@ impl Flow {
     }
 }
 
-/// Whether a packet can still be repaired without the sender: not one that the sender itself sent
-/// again, with attempts left or the last one on its way, and within reach.
+/// Returns true if the proxy can still repair a packet without the sender: the sender has not
+/// retransmitted it, it has attempts left, and it is within reach of the replay window.
 pub(crate) fn is_ours(entry: &Entry, attempts: u8, reaches: &Reaches) -> bool {
     !entry.from_sender && entry.attempts < attempts && reaches.allow(Side::Wired, entry.esp_seq)
 }

@@ -1,13 +1,13 @@
 //! Round-trip time over the wireless hop, its queue included (RFC 6298 with a shorter clock).
 //!
-//! The hop's queue makes most of the time, and it may grow to a second; a timeout that did not
-//! follow it would fill the queue with copies. So the estimator is that of TCP, and the caller
-//! feeds it only with packets that were sent once (Karn's rule, RFC 6298 section 3).
+//! Most of this time is spent in the hop's queue, and it may grow to a second. A timeout that did
+//! not follow it would fill the queue with copies. So the estimator is that of TCP, and the caller
+//! feeds it only packets that were sent once (Karn's rule, RFC 6298 section 3).
 
 use crate::Config;
 use std::time::Duration;
 
-/// The estimator of one connection.
+/// The RTT estimator of one connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rtt {
     smoothed: Option<Duration>,
@@ -16,7 +16,7 @@ pub(crate) struct Rtt {
 }
 
 impl Rtt {
-    /// Takes a sample (RFC 6298 rules 2.2 and 2.3).
+    /// Adds a sample (RFC 6298 rules 2.2 and 2.3).
     pub(crate) fn sample(&mut self, rtt: Duration) {
         match self.smoothed {
             None => {
@@ -30,22 +30,22 @@ impl Rtt {
         }
     }
 
-    /// A timeout: the next one comes after twice the time (rule 5.5).
+    /// Doubles the timeout after an expiry (rule 5.5).
     pub(crate) fn back_off(&mut self) {
         self.backoff = self.backoff.saturating_add(1);
     }
 
-    /// The receiver made progress: the timeout is what the samples say again.
+    /// Ends the back-off, because the receiver made progress.
     pub(crate) fn progress(&mut self) {
         self.backoff = 0;
     }
 
-    /// The smoothed round-trip time, if there was a sample.
+    /// Returns the smoothed round-trip time, or `None` before the first sample.
     pub(crate) fn smoothed(&self) -> Option<Duration> {
         self.smoothed
     }
 
-    /// The retransmission timeout now.
+    /// Returns the current retransmission timeout.
     pub(crate) fn timeout(&self, config: &Config) -> Duration {
         let base = match self.smoothed {
             None => config.initial_rto,

@@ -1,8 +1,8 @@
-//! What a licensed node tells the proxy about a packet, and what it hears back.
+//! Input and output types of the proxy: a packet as the licensed node sees it, and the verdict.
 
 use model::{CsaId, Flow};
 
-/// Where a packet came from, or which way it leaves.
+/// The side of the node that a packet came from or leaves on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Side {
     /// Towards the gateway and the servers behind it.
@@ -11,15 +11,15 @@ pub enum Side {
     Wireless,
 }
 
-/// Where a sealed packet stands in its SA's sequence space. One space for each composite SA and
-/// direction.
+/// The place of a sealed packet in its SA's sequence space. Each composite SA has one space for
+/// each direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// The composite SA whose sequence space it is.
+    /// The composite SA that the sequence space belongs to.
     pub csa: CsaId,
-    /// The packet's own ESP sequence number, its upper half too where numbers are extended.
+    /// The packet's own ESP sequence number, with its upper half if extended numbers are used.
     pub seq: u64,
-    /// The highest one the node has seen in this direction, this packet included.
+    /// The highest sequence number the node has seen in this direction, this packet included.
     pub highest: u64,
     /// The endpoint's replay window, in packets.
     pub window: u32,
@@ -28,28 +28,29 @@ pub struct Position {
 /// A TCP segment on its way through the node.
 #[derive(Clone, Copy, Debug)]
 pub struct Segment<'a> {
-    /// The line of composite SAs that carries it, by the name of the first one: a rekey does not
-    /// change it. `None` for TCP in the clear. Both directions of a connection travel in the
-    /// same line, and no other SA can touch the connection's state.
+    /// The line of composite SAs that carries the packet, named by its first SA, so a rekey does
+    /// not change it. `None` for TCP in clear. Both directions of a connection travel in the same
+    /// line, and no other SA can affect the connection's state.
     pub line: Option<CsaId>,
-    /// Addresses and ports as this packet carries them.
+    /// Addresses and ports as in this packet.
     pub flow: Flow,
-    /// Its TCP header.
+    /// The TCP header.
     pub header: wire::tcp::Header<'a>,
-    /// Whether it has options that this node may not see, which are no-operations in the header.
+    /// True if the packet has options hidden from this node; in `header` they are no-operations.
     pub hides: bool,
     /// Octets of TCP payload.
     pub payload_len: usize,
-    /// The whole packet as it is forwarded: what a retransmission repeats, never looked into.
+    /// The whole packet as it is forwarded. A retransmission repeats it unread.
     pub sealed: &'a [u8],
-    /// Whether it is new to the node's replay window. A packet that is not changes nothing.
+    /// True if the packet is new to the node's replay window. A packet that is not new changes no
+    /// state.
     pub fresh: bool,
-    /// Its place in the ESP sequence space; `None` for TCP in the clear.
+    /// The packet's place in the ESP sequence space; `None` for TCP in clear.
     pub position: Option<Position>,
 }
 
 impl Side {
-    /// The other one.
+    /// Returns the opposite side.
     pub const fn opposite(self) -> Self {
         match self {
             Self::Wired => Self::Wireless,
@@ -58,11 +59,11 @@ impl Side {
     }
 }
 
-/// What becomes of a segment.
+/// The verdict on a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It goes on as it came.
+    /// Forward the packet unchanged.
     Forward,
-    /// It goes no further: an acknowledgement without payload that the sender must not see (yet).
+    /// Drop the packet: an acknowledgement without payload that the sender must not see (yet).
     Suppress,
 }

@@ -1,4 +1,4 @@
-//! The table of connections and the outside of the proxy.
+//! The connection table and the public interface of SNOOP.
 
 use crate::acknowledgement::Acknowledgement;
 use crate::flow::{Context, Data, EspSeq, Flow, Reaches};
@@ -8,16 +8,18 @@ use model::{CsaId, Deadline, Instant};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::tcp::Flags;
 
-/// SNOOP for any number of composite SAs and for TCP in the clear; see the crate's documentation.
+/// SNOOP for any number of composite SAs and for TCP in clear; see the crate's documentation.
 ///
-/// After every call of a `handle_` method, and of those that forget something, call [`Snoop::poll_transmit`] until `None`.
+/// After every `handle_` method, [`Snoop::retire`] and [`Snoop::forget`], call
+/// [`Snoop::poll_transmit`] until it returns `None`.
 #[derive(Debug)]
 pub struct Snoop {
     config: Config,
     flows: Lines<model::Flow, Entry>,
-    /// No alarm is later than its connection's deadline. It may be earlier, for most packets put the deadline off.
+    /// Alarms by time. An alarm is never later than its connection's deadline. It may be earlier,
+    /// because most packets postpone the deadline.
     alarms: BTreeSet<(Instant, Key)>,
-    /// Connections by the acknowledgement that they hold, if that is sealed.
+    /// Connections by the ESP sequence number of the acknowledgement they hold, if it is sealed.
     held: BTreeMap<EspSeq, Key>,
     reaches: Reaches,
     octets: Octets,
@@ -25,15 +27,15 @@ pub struct Snoop {
     counters: Counters,
 }
 
-/// A connection in the direction of its data, within the line of SAs that carries it: only the two ends of that SA can
-/// touch its state, and overlapping private addresses never meet.
+/// A connection in the direction of its data, within the line of SAs that carries it. Only the two
+/// ends of those SAs can affect its state, and overlapping private addresses never collide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     line: Line,
     flow: model::Flow,
 }
 
-/// A connection and when it is to be looked at.
+/// A connection and the time of its alarm.
 #[derive(Debug)]
 struct Entry {
     flow: Flow,
@@ -45,7 +47,7 @@ struct Entry {
 struct Octets {
     all: usize,
     lines: BTreeMap<Line, usize>,
-    /// No connection of this line will have been silent for the persist time before this.
+    /// A line, and the time before which none of its connections reaches the persist time.
     busy: Option<(Line, Instant)>,
 }
 
@@ -73,7 +75,7 @@ impl Octets {
 }
 
 impl Snoop {
-    /// A proxy that knows no connection.
+    /// Returns a proxy without connections.
     pub fn new(config: Config) -> Self {
         Self {
             config,
@@ -87,8 +89,8 @@ impl Snoop {
         }
     }
 
-    /// Other limits from now on. A cache that is longer than they allow takes nothing more until
-    /// acknowledgements have made room.
+    /// Replaces the limits. A cache beyond its new limit accepts nothing until acknowledgements
+    /// have made room.
     pub fn set_config(&mut self, config: Config) {
         self.config = config;
         self.octets.busy = None;
@@ -96,7 +98,8 @@ impl Snoop {
         keys.iter().for_each(|key| self.set_alarm(key));
     }
 
-    /// A composite SA is no more: what is held of its acknowledgements is sent, and none of its packets is sent again.
+    /// Ends a composite SA: sends the acknowledgements held for it and never retransmits its
+    /// packets again.
     pub fn retire(&mut self, csa: CsaId) {
         let held = self.held.range(EspSeq::all(csa));
         let held: Vec<_> = held.map(|(esp_seq, _)| *esp_seq).collect();
@@ -104,8 +107,8 @@ impl Snoop {
         self.reaches.forget(csa);
     }
 
-    /// Forgets everything about a line of composite SAs: their keys are gone, their packets mean
-    /// nothing. To be told before the last of them is [retired](Snoop::retire).
+    /// Forgets all connections of a line of composite SAs whose keys are gone. Call this before the
+    /// last SA of the line is [retired](Snoop::retire).
     pub fn forget(&mut self, line: CsaId) {
         let flows = self.flows.of(Some(line)).map(|(flow, _)| *flow);
         let flows: Vec<_> = flows.collect();
@@ -115,14 +118,15 @@ impl Snoop {
         }
     }
 
-    /// Ends the proxy, and gives what it has still to send: acknowledgements that it holds are the senders'.
+    /// Ends the proxy and returns the packets it still has to send, with all held acknowledgements.
     pub fn close(mut self) -> impl Iterator<Item = (Side, Vec<u8>)> {
         let keys: Vec<_> = self.keys().collect();
         keys.iter().for_each(|key| self.remove(key));
         self.outbox.into_iter()
     }
 
-    /// A TCP segment that came from a side. Everything not suppressed goes on as it came.
+    /// Handles a TCP segment that came from `from`. The caller forwards it unchanged unless it is
+    /// suppressed.
     #[must_use = "a suppressed acknowledgement must not be forwarded"]
     pub fn handle_segment(&mut self, from: Side, segment: &Segment<'_>, now: Instant) -> Verdict {
         if !segment.fresh {
@@ -150,7 +154,7 @@ impl Snoop {
         }
     }
 
-    /// Does what is due by `now`.
+    /// Runs the timers that are due at `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         let alarms = self.alarms.iter().take_while(|(at, _)| *at <= now);
         let due: Vec<_> = alarms.map(|(_, key)| *key).collect();
@@ -166,12 +170,13 @@ impl Snoop {
         }
     }
 
-    /// The next packet to send, exactly as it came once, and the side it leaves on.
+    /// Returns the next packet to send, octet for octet as it first came, and the side it leaves
+    /// on.
     pub fn poll_transmit(&mut self) -> Option<(Side, Vec<u8>)> {
         self.outbox.pop_front()
     }
 
-    /// When to call [`Snoop::handle_timeout`].
+    /// Returns the next time to call [`Snoop::handle_timeout`].
     pub fn poll_timeout(&self) -> Option<Deadline> {
         let (at, key) = self.alarms.first()?;
         let entry = self.flows.get(key.line, &key.flow)?;
@@ -179,7 +184,7 @@ impl Snoop {
         Some(Deadline { at: *at, reason })
     }
 
-    /// The connections, in no order that means anything.
+    /// Returns the status of all connections, in no particular order.
     pub fn flows(&self) -> impl Iterator<Item = FlowStatus> {
         let flows = self.flows.iter();
         flows.map(|(line, name, Entry { flow, .. })| FlowStatus {
@@ -195,7 +200,7 @@ impl Snoop {
         })
     }
 
-    /// What was done so far.
+    /// Returns the counters.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
@@ -234,7 +239,8 @@ impl Snoop {
         verdict.unwrap_or(Verdict::Forward)
     }
 
-    /// Runs one of a connection's rules, and keeps right what is known of all connections together.
+    /// Runs one of a connection's rules and updates the totals, the held acknowledgements and the
+    /// alarm.
     fn with_flow<T>(
         &mut self,
         key: &Key,
@@ -279,7 +285,7 @@ impl Snoop {
         flows.map(|(line, flow, _)| Key { line, flow: *flow })
     }
 
-    /// Takes up a connection, at the cost of others of the line that has the most.
+    /// Adds a connection and evicts others of the largest line if the table is full.
     fn begin(&mut self, key: Key, flow: Flow) {
         let used = |entry: &Entry| entry.flow.last_used();
         for (line, flow) in self.flows.crowded_out(self.config.flows, used) {
@@ -290,8 +296,9 @@ impl Snoop {
         self.flows.insert(key.line, key.flow, Entry { flow, alarm });
     }
 
-    /// Makes room for octets of a line, at the cost of connections of the line that has the most: those that have been silent
-    /// for the persist time, and if it is another line, with more than this one will have, those in use too.
+    /// Makes room for octets of a line by evicting connections of the line that caches the most. If
+    /// that is another line and it caches more than this one will, any of its connections may go.
+    /// Otherwise only connections that were silent for the persist time go.
     fn make_room_for(&mut self, line: Line, octets: usize, now: Instant) {
         while self.octets.all + octets > self.config.octets {
             let Some(largest) = self.octets.largest() else {
@@ -316,7 +323,7 @@ impl Snoop {
         }
     }
 
-    /// Sends what is held of a composite SA's acknowledgements as long as it can be sent.
+    /// Sends the held acknowledgements of a composite SA before they are too old to be sent.
     fn release_in_time(&mut self, csa: CsaId) {
         loop {
             let oldest = self.held.range(EspSeq::all(csa)).next();
@@ -329,7 +336,7 @@ impl Snoop {
         }
     }
 
-    /// Sends the acknowledgement of this number that is held.
+    /// Sends the held acknowledgement with this number.
     fn release(&mut self, esp_seq: EspSeq) {
         let key = self.held.remove(&esp_seq);
         let entry = key.and_then(|key| self.flows.get_mut(key.line, &key.flow));
@@ -343,7 +350,7 @@ impl Snoop {
         self.remove(key);
     }
 
-    /// Forgets a connection. An acknowledgement that it holds is the sender's.
+    /// Forgets a connection and sends the acknowledgement it holds.
     fn remove(&mut self, key: &Key) {
         let Some(Entry { mut flow, alarm }) = self.flows.remove(key.line, &key.flow) else {
             return;
@@ -358,8 +365,8 @@ impl Snoop {
 }
 
 impl Key {
-    /// The connection a segment belongs to: its data travels the way the segment does if it came
-    /// from the wired side, else the other way.
+    /// Returns the connection a segment belongs to. Its data travels from the wired to the wireless
+    /// side.
     fn of(from: Side, segment: &Segment<'_>) -> Self {
         let flow = segment.flow;
         let flow = match from {

@@ -1,15 +1,19 @@
-//! Standing in for an end that is out of reach: RFC 3135 section 3.6 ("handling periods of link disconnection")
-//! has a node keep the last acknowledgement of a receiver behind the link, and say it again while the link is
-//! gone.
+//! Standing in for an end that is out of reach.
 //!
-//! A sender asks in two ways. *Probes* of a connection on which nothing is under way (keepalives, RFC 9293
-//! section 3.8.4; probes of a closed window, section 3.8.6.1) want to hear that the other end is there: the
-//! answer is its last acknowledgement. *Data that comes again* has been waiting for one: the answer is the
-//! last acknowledgement with a window of zero, which has the sender wait without giving up. Neither says that
-//! anything has arrived, and only an end that has answered nothing for a while is stood in for, and not for
-//! ever. What that end says itself, when it is back, opens its window.
+//! RFC 3135 section 3.6 ("handling periods of link disconnection") has a node keep the last
+//! acknowledgement of a receiver behind the link and repeat it while the link is down.
 //!
-//! Nothing is sent here: [`StandIn::poll_answer`] says what is to be said.
+//! A sender asks for an answer in two ways:
+//!
+//! * *Probes* of an idle connection (keepalives, RFC 9293 section 3.8.4; probes of a closed window,
+//!   section 3.8.6.1) check that the other end is alive. The answer is its last acknowledgement.
+//! * *Retransmitted data* has been waiting for an acknowledgement. The answer is the last
+//!   acknowledgement with a window of zero, which makes the sender wait without giving up.
+//!
+//! Neither answer acknowledges new data. The node stands in only for an end that has been silent
+//! for a while, and for a limited time. The end's own segments reopen its window when it is back.
+//!
+//! [`StandIn`] sends nothing: [`StandIn::poll_answer`] returns the acknowledgements to send.
 
 use crate::lines::Lines;
 use crate::{Segment, Side};
@@ -19,15 +23,15 @@ use std::time::Duration;
 use wire::acknowledgement::Acknowledgement;
 use wire::tcp::{Flags, Seq};
 
-/// Connections that are known at most; the line with the most gives way.
+/// Most connections in the table; at the limit the line with the most gives way.
 const FLOWS: usize = 4096;
 
-/// When an end is stood in for.
+/// Times that decide when to stand in for an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// When nothing was heard from it for so long after it was asked.
+    /// Time that an end may leave a question unanswered before the node stands in for it.
     pub after: Duration,
-    /// For so long at most from then on.
+    /// Longest time to stand in for an end from then on.
     pub limit: Duration,
 }
 
@@ -36,21 +40,21 @@ pub struct Patience {
 pub struct StandIn {
     patience: Patience,
     connections: Lines<Flow, Connection>,
-    /// When who is to be answered who has asked.
+    /// Connections with an unanswered question, by the time to answer it.
     waiting: BTreeSet<(Instant, Key)>,
     answers: VecDeque<Answer>,
 }
 
-/// What is to be said on which composite SA, towards [`Side::Wired`].
+/// An acknowledgement to send towards [`Side::Wired`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// The one on which the end that is silent was heard last.
+    /// The composite SA on which the silent end was last heard.
     pub csa: CsaId,
-    /// What it says.
+    /// The acknowledgement.
     pub said: Acknowledgement,
 }
 
-/// A connection within a line of SAs, as the end that may be silent sends it.
+/// A connection within a line of SAs, in the direction from the end that may be silent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     line: CsaId,
@@ -59,19 +63,19 @@ struct Key {
 
 #[derive(Debug)]
 struct Connection {
-    /// What its end has said last, and where.
+    /// The end's last acknowledgement, and the SA that carried it.
     last: Answer,
-    /// The number behind all that the other end has sent.
+    /// Sequence number after the highest octet that the other end has sent.
     sent: Seq,
-    /// Since when it has owed an answer.
+    /// Time of the first question that the end has not answered.
     asked: Option<Instant>,
-    /// Whether what it was asked last is data that came again.
+    /// True if the last question was retransmitted data.
     data: bool,
     used: Instant,
 }
 
 impl StandIn {
-    /// For nobody yet.
+    /// Returns a `StandIn` without connections.
     pub const fn new(patience: Patience) -> Self {
         Self {
             patience,
@@ -81,18 +85,18 @@ impl StandIn {
         }
     }
 
-    /// Another patience from now on.
+    /// Sets the times that decide when to stand in.
     pub const fn set_patience(&mut self, patience: Patience) {
         self.patience = patience;
     }
 
-    /// Forgets a line of composite SAs.
+    /// Forgets all connections of a line of composite SAs.
     pub fn forget(&mut self, line: CsaId) {
         self.connections.remove_line(Some(line));
         self.waiting.retain(|(_, key)| key.line != line);
     }
 
-    /// A segment that passes. TCP in the clear is nobody's to stand in for.
+    /// Handles a segment that passes the node. TCP in clear is ignored.
     pub fn handle_segment(&mut self, from: Side, segment: &Segment<'_>, now: Instant) {
         let (Some(line), Some(position)) = (segment.line, segment.position) else {
             return;
@@ -117,18 +121,18 @@ impl StandIn {
         }
     }
 
-    /// Answers who has waited long enough.
+    /// Answers the questions that have waited long enough.
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(due) = self.waiting.first().copied().filter(|(at, _)| *at <= now) {
             self.waiting.remove(&due);
             let connection = self.connections.get(Some(due.1.line), &due.1.flow);
-            // Where the patience was another one when it asked, it may have been heard since.
+            // If the patience changed after the question, the end may have been heard since.
             let silent = connection.filter(|connection| connection.asked.is_some());
             self.answers.extend(silent.map(Connection::answer));
         }
     }
 
-    /// When to answer next.
+    /// Returns the next time to call [`StandIn::handle_timeout`].
     pub fn poll_timeout(&self) -> Option<Deadline> {
         let (at, _) = self.waiting.first()?;
         Some(Deadline {
@@ -137,7 +141,7 @@ impl StandIn {
         })
     }
 
-    /// What is to be said.
+    /// Returns the next acknowledgement to send.
     pub fn poll_answer(&mut self) -> Option<Answer> {
         self.answers.pop_front()
     }
@@ -149,7 +153,7 @@ impl StandIn {
         }
     }
 
-    /// The end itself.
+    /// Handles a segment from the end that may be silent.
     fn hear(&mut self, key: Key, csa: CsaId, segment: &Segment<'_>, now: Instant) {
         let said = said(segment);
         let last = Answer { csa, said };
@@ -157,7 +161,7 @@ impl StandIn {
             return self.begin(key, last, now);
         };
         connection.used = now;
-        // What came late says nothing.
+        // An older segment that arrives late changes nothing.
         if !said.ack.is_before(connection.last.said.ack) {
             let seq = said.seq.later(connection.last.said.seq);
             connection.last = last;
@@ -168,7 +172,7 @@ impl StandIn {
         }
     }
 
-    /// The other end, which may want an answer.
+    /// Handles a segment from the other end, which may need an answer.
     fn ask(&mut self, key: Key, segment: &Segment<'_>, now: Instant) {
         let Some(connection) = self.connections.get_mut(Some(key.line), &key.flow) else {
             return;
@@ -207,8 +211,9 @@ impl StandIn {
 }
 
 impl Connection {
-    /// Whether a segment wants an answer, and if so whether it is data that comes again. What was there before
-    /// all that is acknowledged is a probe; a bare acknowledgement is no question.
+    /// Returns `Some` if a segment needs an answer: `true` for retransmitted data, `false` for a
+    /// probe. A probe starts below the acknowledged number and brings no data beyond it. A bare
+    /// acknowledgement is no question.
     fn wants(&mut self, segment: &Segment<'_>) -> Option<bool> {
         let (header, acked) = (&segment.header, self.last.said.ack);
         let end = header.seq + header.sequence_len(segment.payload_len);
@@ -229,7 +234,8 @@ impl Connection {
     }
 }
 
-/// What a segment would say without what it carries, and without options but timestamps.
+/// Returns the acknowledgement in a segment, without its payload and with timestamps as its only
+/// option.
 fn said(segment: &Segment<'_>) -> Acknowledgement {
     let header = &segment.header;
     Acknowledgement {
@@ -241,7 +247,7 @@ fn said(segment: &Segment<'_>) -> Acknowledgement {
     }
 }
 
-/// The other direction of a connection.
+/// Returns the other direction of a connection.
 const fn reversed(flow: Flow) -> Flow {
     Flow {
         source: flow.destination,
@@ -272,7 +278,8 @@ mod tests {
     }
 
     impl Bench {
-        /// The server has sent 100 octets from 1000 on, and all of them are acknowledged with a window of 500.
+        /// Returns a bench whose server has sent 100 octets from 1000 on, all of them acknowledged
+        /// with a window of 500.
         fn new() -> Self {
             let mut bench = Self {
                 stand_in: StandIn::new(PATIENCE),
@@ -332,7 +339,7 @@ mod tests {
             self.say(SERVER, (1100, 5000), Flags::ACK, 50);
         }
 
-        /// The windows of what is said until so much later, and when.
+        /// Returns the times and windows of the answers given in the next `seconds`.
         fn answers(&mut self, seconds: u64) -> Vec<(u64, u16)> {
             let end = self.now + Duration::from_secs(seconds);
             let mut said = Vec::new();
@@ -372,7 +379,7 @@ mod tests {
         let mut bench = Bench::new();
         bench.probe();
         assert_eq!(bench.answers(10), [(2, 500)]);
-        // It is known to be silent: there is nothing to wait for.
+        // The end is known to be silent, so the answer comes at once.
         bench.probe();
         assert_eq!(bench.answers(10), [(10, 500)]);
     }
@@ -401,7 +408,7 @@ mod tests {
         assert_eq!(bench.stand_in.poll_timeout(), None);
     }
 
-    /// Who hears an acknowledgement has nothing to say to it.
+    /// An acknowledgement and data sent once need no answer.
     #[test]
     fn what_asks_for_nothing_is_not_answered() {
         let mut bench = Bench::new();
@@ -441,7 +448,7 @@ mod tests {
         }
     }
 
-    /// It was heard between, and what waits by the old patience is none of that.
+    /// The end was heard in between, so the question that waits under the old patience is void.
     #[test]
     fn another_patience_answers_for_nobody_who_was_heard() {
         let mut bench = Bench::new();

@@ -1,40 +1,41 @@
-//! What `strata flows` shows.
+//! Status of connections, as `strata flows` shows it.
 
 use model::{CsaId, Flow};
 use std::fmt;
 use std::time::Duration;
 
-/// One connection.
+/// Status of one connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowStatus {
-    /// The line of composite SAs that carries it, by the name of the first; `None` for TCP in the clear.
+    /// The line of composite SAs that carries the connection, named by its first SA; `None` for TCP
+    /// in clear.
     pub line: Option<CsaId>,
-    /// Addresses and ports in the direction of the data: from the wired sender.
+    /// Addresses and ports in the direction of the data, from the wired sender.
     pub flow: Flow,
-    /// What the proxy is doing about it.
+    /// Current state of the repairs.
     pub state: State,
     /// Packets cached.
     pub packets: usize,
-    /// Octets of them.
+    /// Octets cached.
     pub octets: usize,
-    /// Packets sent again from here.
+    /// Packets retransmitted by the proxy.
     pub retransmitted: u64,
     /// Acknowledgements suppressed.
     pub suppressed: u64,
     /// Smoothed round-trip time over the wireless hop, its queue included.
     pub srtt: Option<Duration>,
-    /// Retransmission timeout now.
+    /// Current retransmission timeout.
     pub rto: Duration,
 }
 
-/// What the proxy is doing about a connection.
+/// State of a connection in the proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Data is cached, nothing is missing.
+    /// Data is cached and no packet is missing.
     Open,
-    /// The oldest cached packet was sent again and is not acknowledged yet.
+    /// The oldest cached packet was retransmitted and is not acknowledged yet.
     Repairing,
-    /// Nothing is cached: the acknowledgements take another way.
+    /// Nothing is cached, because the acknowledgements take another path.
     AcksElsewhere,
     /// The sender has sent its last octet.
     Closing,

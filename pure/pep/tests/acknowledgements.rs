@@ -1,4 +1,4 @@
-//! The rule for acknowledgements and the timers, one story each.
+//! Acknowledgements and timers, one scenario per test.
 
 mod world;
 
@@ -38,7 +38,7 @@ fn duplicates_beyond_the_expected_ones_show_that_the_retransmission_was_lost() {
     for n in 10..13 {
         bench.data(n);
     }
-    // These were sent after it.
+    // These packets were sent after the retransmission.
     bench.ack(0);
     bench.ack(0);
     assert_eq!(bench.resent(), [0]);
@@ -309,7 +309,7 @@ fn silence_has_the_oldest_sent_again_with_doubling_time_and_limited_attempts() {
 #[test]
 fn acknowledgements_that_keep_coming_keep_the_timer_quiet() {
     let mut bench = Bench::with_data(50);
-    // A queue of 50 packets drains at 6 ms each: the last waits three times the timeout.
+    // A queue of 50 packets drains at 6 ms each, so the last packet waits three times the timeout.
     for n in 1..=50 {
         bench.run(6);
         bench.ack(n);
@@ -401,7 +401,8 @@ fn echoes_are_awaited_no_longer_because_other_data_was_acknowledged_since() {
     assert_eq!(bench.resent(), [4], "the copy arrived over a second ago");
 }
 
-/// RFC 3168 section 6.1.3, RFC 9768 section 3.2: what was marked is for the sender to know, and it counts how often.
+/// RFC 3168 section 6.1.3, RFC 9768 section 3.2: the sender reacts to congestion marks and counts
+/// them, so changed marks must reach it.
 #[test]
 fn an_acknowledgement_with_other_congestion_marks_than_the_last_reaches_the_sender() {
     let marked = Flags::ACK.union(Flags::ECE);
@@ -429,7 +430,8 @@ fn an_acknowledgement_with_other_congestion_marks_than_the_last_reaches_the_send
     assert!(up.iter().all(|(side, _)| *side == Side::Wireless));
 }
 
-/// DATA_ACK of MPTCP (RFC 8684 section 3.3.2), counters of accurate ECN (RFC 9768 section 3.2.3), and what may be any of them.
+/// DATA_ACK of MPTCP (RFC 8684 section 3.3.2), counters of accurate ECN (RFC 9768 section 3.2.3),
+/// and hidden options, which may be either.
 #[test]
 fn an_acknowledgement_with_another_option_reaches_the_sender() {
     let data_ack = [30, 8, 0x20, 1, 0, 0, 0, 1];
@@ -450,7 +452,8 @@ fn an_acknowledgement_with_another_option_reaches_the_sender() {
     assert_eq!(bench.up(&report), SUPPRESS);
 }
 
-/// A connection in a composite SA of which an acknowledgement is held, and that.
+/// Returns a connection in a composite SA for which an acknowledgement is held, and that
+/// acknowledgement.
 fn holding() -> (Bench, Packet) {
     let mut bench = Bench::new();
     for n in 0..10 {

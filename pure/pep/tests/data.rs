@@ -1,4 +1,4 @@
-//! The rule for data, one story each.
+//! Data segments, one scenario per test.
 
 mod world;
 

@@ -1,4 +1,4 @@
-//! Whole downloads in virtual time: what SNOOP is for, and that it does no harm.
+//! Whole downloads in virtual time: SNOOP helps where it should and does no harm elsewhere.
 
 mod world;
 
@@ -154,7 +154,7 @@ fn the_last_packet_of_a_download_is_repaired_before_the_sender_notices() {
 
 #[test]
 fn a_retransmission_that_is_lost_too_is_repaired_too() {
-    // The retransmission of packet 100 is the one after the packets that were queued by then.
+    // The retransmission of packet 100 follows the packets that were queued by then.
     let mut hits = 0;
     let loss = Box::new(move |packet: &Packet, _| {
         let hit = packet.header().seq.0 == 1 + 100 * 1372 && hits < 3;

@@ -1,4 +1,4 @@
-//! Whatever comes: no panic, no unbounded memory, no suppressed payload.
+//! Hostile input causes no panic, no unbounded memory and no suppressed payload.
 
 mod world;
 
@@ -10,7 +10,7 @@ use wire::tcp::Flags;
 use world::bench::{Bench, seq};
 use world::packet::{Packet, downward, upward};
 
-/// One step: a packet of any kind near or far from the others, or time.
+/// One step: a packet of any kind, near the others or far from them, or a lapse of time.
 #[derive(Clone, Debug)]
 enum Step {
     Packet {

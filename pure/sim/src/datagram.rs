@@ -1,20 +1,20 @@
-//! IPv4 datagrams to put on wires: made here, read by `wire`.
+//! IPv4 datagrams for wires: built here, parsed by `wire`.
 //!
-//! They have no options, are never fragmented, and carry right checksums, as what a kernel
-//! sends; only UDP goes without one, as ESP in UDP does (RFC 3948 section 2.1).
+//! They have no options, are never fragmented, and carry right checksums, like those of a kernel.
+//! Only UDP has no checksum, as for ESP in UDP (RFC 3948 section 2.1).
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use wire::checksum::{self, Sum};
 use wire::{ip, tcp, udp};
 
-/// Where the time to live and the header checksum are (RFC 791 section 3.1).
+/// Offsets of the time to live and the header checksum (RFC 791 section 3.1).
 const TTL_AT: usize = 8;
 const CHECKSUM_AT: usize = 10;
 
-/// Linux's first time to live.
+/// Initial time to live of Linux.
 const TTL: u8 = 64;
 
-/// A datagram from one address to another.
+/// Returns a datagram from one address to another.
 fn ipv4(source: Ipv4Addr, destination: Ipv4Addr, protocol: u8, payload: &[&[u8]]) -> Vec<u8> {
     let len = ip::V4_HEADER_LEN + payload.iter().map(|part| part.len()).sum::<usize>();
     let total = u16::try_from(len).expect("nobody here sends more than 64 KiB at once");
@@ -31,7 +31,7 @@ fn ipv4(source: Ipv4Addr, destination: Ipv4Addr, protocol: u8, payload: &[&[u8]]
     datagram
 }
 
-/// A UDP datagram.
+/// Returns a UDP datagram.
 pub(crate) fn udp(source: SocketAddrV4, destination: SocketAddrV4, payload: &[u8]) -> Vec<u8> {
     let len = u16::try_from(udp::HEADER_LEN + payload.len()).expect("it fits a datagram");
     let mut header = [0; udp::HEADER_LEN];
@@ -42,7 +42,7 @@ pub(crate) fn udp(source: SocketAddrV4, destination: SocketAddrV4, payload: &[u8
     ipv4(from, to, udp::PROTOCOL, &[&header, payload])
 }
 
-/// A TCP segment: a header with its options, whose checksum is filled in here, and its payload.
+/// Returns a TCP segment. The header includes its options, and its checksum is filled in here.
 pub(crate) fn tcp(
     source: Ipv4Addr,
     destination: Ipv4Addr,
@@ -55,7 +55,8 @@ pub(crate) fn tcp(
     datagram
 }
 
-/// What a router does to a datagram: one hop less to live. `false` if that was its last.
+/// Forwards a datagram as a router does: decrements its time to live. Returns `false` if it
+/// expired.
 #[must_use]
 pub(crate) fn pass_router(datagram: &mut [u8]) -> bool {
     let word = |at: usize, datagram: &[u8]| u16::from_be_bytes([datagram[at], datagram[at + 1]]);

@@ -1,16 +1,18 @@
-//! A host: what the kernel, the daemon and one program do with packets on a real one.
+//! A host: does the work that the kernel, the daemon and one program do with packets on a real
+//! host.
 //!
-//! A packet that comes is for one of the host's addresses, or is forwarded by the first route that
-//! fits; either way it meets the [`Node`], if there is one, where the daemon's would:
+//! A received packet is either for one of the host's addresses, or is forwarded by the first route
+//! that matches. In both cases it passes the [`Node`], if there is one, at the same points as in
+//! the daemon:
 //!
-//! * what a route sends into the tunnel is sealed ([`Node::seal`]);
-//! * UDP port 500 and 4500 are IKE and ESP ([`Node::handle_datagram`], [`Node::open`]), and what
-//!   was opened is received as if it had come by wire;
+//! * packets routed into the tunnel are sealed ([`Node::seal`]);
+//! * UDP ports 500 and 4500 are IKE and ESP ([`Node::handle_datagram`], [`Node::open`]), and opened
+//!   packets are received like packets from a wire;
 //! * on a licensed node, transit packets between the wired and the wireless side are diverted
 //!   ([`Node::transit`]);
-//! * what the node has to say is carried out after each of these.
+//! * after each of these, the node's outputs are carried out.
 //!
-//! The detour of a diverted packet costs a hop, which the node gives back, as on Linux.
+//! The detour of a diverted packet costs a hop, which the node restores, as on Linux.
 
 use crate::datagram::{pass_router, udp as udp_datagram};
 use crate::network::Interface;
@@ -23,36 +25,36 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 use wire::esp::{self, Datagram};
 use wire::{ip, tcp, udp};
 
-/// Where a route leads.
+/// Next hop of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Via {
-    /// Out by an interface.
+    /// An interface.
     Wire(Interface),
-    /// Into the tunnel.
+    /// The tunnel.
     Tunnel,
 }
 
-/// The sides of a licensed node.
+/// The two sides of a licensed node.
 #[derive(Clone, Copy, Debug)]
 pub struct Divert {
-    /// Towards the gateway.
+    /// Interface towards the gateway.
     pub wired: Interface,
-    /// Towards the mobile node.
+    /// Interface towards the mobile node.
     pub wireless: Interface,
-    /// Whether TCP that nobody protects is diverted as well.
+    /// True if unprotected TCP is diverted as well.
     pub clear_tcp: bool,
 }
 
-/// Packets that a host dropped.
+/// Counters of dropped packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostCounters {
-    /// Not IPv4.
+    /// Packets that are not IPv4.
     pub malformed: u64,
-    /// No route fits.
+    /// Packets that no route matches.
     pub unroutable: u64,
-    /// The time to live ran out.
+    /// Packets whose time to live expired.
     pub expired: u64,
-    /// For this host, but nobody here wants it.
+    /// Packets for this host that no node or program accepts.
     pub unwanted: u64,
 }
 
@@ -64,15 +66,15 @@ pub struct Host {
     node: Option<Node>,
     divert: Option<Divert>,
     program: Option<Program>,
-    /// One queue for each interface.
+    /// One queue of outgoing packets for each interface.
     outboxes: Vec<VecDeque<Vec<u8>>>,
     events: Vec<Event>,
     counters: HostCounters,
 }
 
 impl Host {
-    /// A host with these addresses and nothing else. The first one is where packets come from that
-    /// the node sends.
+    /// Creates a host with these addresses and nothing else. The first address is the source of
+    /// packets that the node sends.
     pub fn new(addresses: &[Ipv4Addr]) -> Self {
         Self {
             addresses: addresses.to_vec(),
@@ -82,47 +84,47 @@ impl Host {
 
     // Commands.
 
-    /// Adds a route; the first that fits counts.
+    /// Adds a route. The first route that matches a packet is used.
     pub fn route(&mut self, network: Ipv4Addr, length: u8, via: Via) {
         self.routes.push((network, length, via));
     }
 
-    /// Starts a node, in place of one there may be.
+    /// Starts a node, and replaces any other.
     pub fn install(&mut self, node: Node) {
         self.node = Some(node);
     }
 
-    /// Makes the node see transit packets.
+    /// Diverts transit packets to the node.
     pub fn divert(&mut self, divert: Divert) {
         self.divert = Some(divert);
     }
 
-    /// Starts a program, in place of one there may be.
+    /// Starts a program, and replaces any other.
     pub fn start(&mut self, program: Program) {
         self.program = Some(program);
     }
 
-    /// The node.
+    /// Returns the node.
     pub const fn node(&self) -> Option<&Node> {
         self.node.as_ref()
     }
 
-    /// The node, to give it commands.
+    /// Returns the node, for commands.
     pub const fn node_mut(&mut self) -> Option<&mut Node> {
         self.node.as_mut()
     }
 
-    /// The program.
+    /// Returns the program.
     pub const fn program(&self) -> Option<&Program> {
         self.program.as_ref()
     }
 
-    /// What the node told, from the start.
+    /// Returns all events of the node since it started.
     pub fn events(&self) -> &[Event] {
         &self.events
     }
 
-    /// What was dropped here.
+    /// Returns the counters of dropped packets.
     pub const fn counters(&self) -> &HostCounters {
         &self.counters
     }
@@ -134,7 +136,7 @@ impl Host {
         Interface(self.outboxes.len() - 1)
     }
 
-    /// A packet arrives by an interface.
+    /// Handles a packet that arrives on an interface.
     pub(crate) fn handle_packet(&mut self, from: Interface, mut packet: Vec<u8>, now: Instant) {
         match ip4::destination(&packet) {
             None => self.counters.malformed += 1,
@@ -150,7 +152,7 @@ impl Host {
         self.carry_out(now);
     }
 
-    /// Time has come for the node or the program.
+    /// Runs due timers of the node and the program.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         if let Some(node) = &mut self.node
             && node
@@ -167,7 +169,7 @@ impl Host {
 
     // Outputs.
 
-    /// The next packet to leave by an interface.
+    /// Returns the next packet to leave on an interface.
     pub(crate) fn poll_packet(&mut self, by: Interface) -> Option<Vec<u8>> {
         self.outboxes[by.0].pop_front()
     }
@@ -184,7 +186,7 @@ impl Host {
 
     // Inside.
 
-    /// A packet for one of our addresses.
+    /// Handles a packet for one of our addresses.
     fn receive(&mut self, packet: Vec<u8>, now: Instant) {
         let header = ip::Header::parse(&packet).ok();
         match header.map(|header| header.protocol()) {
@@ -198,7 +200,7 @@ impl Host {
         }
     }
 
-    /// As `stratad` reads its sockets.
+    /// Handles UDP as `stratad` does with its sockets.
     fn receive_udp(&mut self, packet: &[u8], now: Instant) {
         let (Some((path, payload)), Some(node)) = (udp_payload(packet), &mut self.node) else {
             self.counters.unwanted += 1;
@@ -225,7 +227,7 @@ impl Host {
         }
     }
 
-    /// A packet that is not for us, or from us if it came by no interface.
+    /// Forwards a packet for another host, or sends one of our own if it came from no interface.
     fn forward(&mut self, from: Option<Interface>, to: Ipv4Addr, packet: Vec<u8>, now: Instant) {
         let mut routes = self.routes.iter();
         let fits = |(network, length, _): &&(Ipv4Addr, u8, Via)| ip4::is_in(to, *network, *length);
@@ -249,7 +251,7 @@ impl Host {
         self.sort(outlet, now);
     }
 
-    /// Which side a packet came from that the node should see.
+    /// Returns the side that a packet came from, if the node has to see it.
     fn diverted(&self, from: Option<Interface>, packet: &[u8]) -> Option<Side> {
         let divert = self.divert?;
         let side = match from? {
@@ -267,7 +269,7 @@ impl Host {
         seen.then_some(side)
     }
 
-    /// Through the node and out by the other side.
+    /// Passes a packet through the node and out on the other side.
     fn transit(&mut self, from: Side, packet: Vec<u8>, now: Instant) {
         let Some(node) = &mut self.node else {
             return self.leave(from.opposite(), packet);
@@ -277,7 +279,7 @@ impl Host {
         }
     }
 
-    /// Out by one of the sides of a licensed node.
+    /// Sends a packet on one side of a licensed node.
     fn leave(&mut self, to: Side, packet: Vec<u8>) {
         if let Some(divert) = self.divert {
             let by = match to {
@@ -288,7 +290,7 @@ impl Host {
         }
     }
 
-    /// What came out of the node's data plane.
+    /// Handles the outputs of the node's data plane.
     fn sort(&mut self, outlet: Outlet, now: Instant) {
         for (path, payload) in outlet.transmitted {
             self.send_udp(path, &payload, now);
@@ -302,7 +304,7 @@ impl Host {
         }
     }
 
-    /// As the kernel sends for a socket: an address that was left open is the first of ours.
+    /// Sends a UDP datagram as the kernel does: an unspecified source becomes our first address.
     fn send_udp(&mut self, path: Path, payload: &[u8], now: Instant) {
         let (Some(mut local), Some(remote)) = (v4(path.local), v4(path.remote)) else {
             self.counters.unroutable += 1;
@@ -317,7 +319,7 @@ impl Host {
         self.forward(None, *remote.ip(), packet, now);
     }
 
-    /// As `stratad` carries out what its node has to say; and what the program has to send.
+    /// Carries out the node's outputs as `stratad` does, and sends the program's packets.
     pub(crate) fn carry_out(&mut self, now: Instant) {
         while let Some(transmit) = self.node.as_mut().and_then(Node::poll_transmit) {
             self.send_udp(transmit.path, &transmit.payload, now);
@@ -340,7 +342,7 @@ impl Host {
     }
 }
 
-/// Collects what a batch produced. What was dropped the node has counted.
+/// Collects the outputs of a batch. The node has counted the dropped packets.
 #[derive(Default)]
 struct Outlet {
     transmitted: Vec<(Path, Vec<u8>)>,
@@ -359,7 +361,7 @@ impl Sink for Outlet {
     fn dropped(&mut self, _packet: &mut Packet, _why: DropReason) {}
 }
 
-/// The path of a UDP datagram as its receiver sees it, and the payload.
+/// Returns the path of a UDP datagram from its receiver's view, and the payload.
 fn udp_payload(packet: &[u8]) -> Option<(Path, &[u8])> {
     let header = ip::Header::parse(packet).ok()?;
     let ports = udp::Header::parse(header.payload())?;

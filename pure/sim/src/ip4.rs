@@ -1,9 +1,9 @@
-//! The two questions that routing asks.
+//! Address functions for routing.
 
 use std::net::{IpAddr, Ipv4Addr};
 use wire::ip;
 
-/// Where an IPv4 packet goes; `None` for anything else.
+/// Returns the destination of an IPv4 packet, or `None` for anything else.
 pub(crate) fn destination(packet: &[u8]) -> Option<Ipv4Addr> {
     match ip::Header::parse(packet).ok()?.destination() {
         IpAddr::V4(address) => Some(address),
@@ -11,7 +11,7 @@ pub(crate) fn destination(packet: &[u8]) -> Option<Ipv4Addr> {
     }
 }
 
-/// Whether a network has an address.
+/// Returns true if an address is in a network.
 pub(crate) fn is_in(address: Ipv4Addr, network: Ipv4Addr, length: u8) -> bool {
     let bits = |address: Ipv4Addr| u32::from(address).checked_shr(32 - u32::from(length.min(32)));
     bits(address).unwrap_or(0) == bits(network).unwrap_or(0)

@@ -1,26 +1,26 @@
 //! Networks in virtual time.
 //!
-//! A [`Link`] says what becomes of a packet: when it arrives, or why it never does. A [`Pipe`]
-//! is a link that also holds the packets on their way. Both are pure: the laboratory's real-time
-//! emulator drives the very same object with a real clock that simulations drive with a virtual
-//! one, so what holds in a test holds on real packets.
+//! A [`Link`] decides the fate of a packet: its arrival time, or the reason of its loss. A [`Pipe`]
+//! is a link that also holds the packets in transit. Both are pure. The lab's real-time emulator
+//! drives the same objects with a real clock, and simulations with a virtual one, so results of a
+//! test also hold for real packets.
 //!
-//! A [`Network`] joins [`Host`]s by wires of two pipes each, with a [`Nat`] on a wire where one is
-//! wanted. A host does what a kernel does with packets, drives a [`node::Node`] exactly as the
-//! daemon does (the same calls with the same octets: handshakes, KEY_DISTRIBUTE, sealed packets,
-//! SNOOP), and runs one end of a [`tcp`] connection. A [`scene`] is a network with something going
-//! on in it: so far [`scene::Download`], the measurement of the papers.
+//! A [`Network`] connects [`Host`]s by wires of two pipes each, optionally with a [`Nat`] on a
+//! wire. A host does the work of a kernel with packets. It drives a [`node::Node`] as the daemon
+//! does, with the same calls and the same octets (handshakes, KEY_DISTRIBUTE, sealed packets,
+//! SNOOP), and runs one end of a [`tcp`] connection. A [`scene`] is a network with a workload: so
+//! far [`scene::Download`], the measurement of the papers.
 //!
-//! A run is a function of its seed: the same packets leave at the same moments, which
-//! [`Network::digest`] proves. Forty seconds of a download take a fraction of one.
+//! A run is a function of its seed: the same packets leave at the same times, as
+//! [`Network::digest`] proves. Forty seconds of a download take a fraction of a second.
 //!
-//! # What it leaves out
+//! # Limits
 //!
-//! The machine: nobody waits for a processor, a copy or a system call, so what a simulation says
-//! about time is about the network and the protocols alone. IPv6 between hosts, fragments and ICMP:
-//! senders keep to the segment size that fits. Congestion control but Reno, and of that what
-//! [`tcp`] lists. The kernel's way into TUN devices and namespaces: for that there is the
-//! laboratory, and what both measure is compared.
+//! The simulation has no model of the machine. Processors, copies and system calls take no time, so
+//! durations describe only the network and the protocols. Hosts have no IPv6, fragments or ICMP
+//! between them: senders keep to a segment size that fits. Reno is the only congestion control,
+//! with the omissions that [`tcp`] lists. The kernel's handling of TUN devices and namespaces is
+//! tested in the lab, and the results of both are compared.
 
 mod datagram;
 mod host;

@@ -1,11 +1,10 @@
 //! One direction of a link: tail-drop queue, then serialisation, then propagation.
 //!
-//! A packet that finds the queue full is lost at once and costs the link nothing. Any other packet
-//! waits for those before it, occupies the link for `8 L / rate`, and arrives one delay later,
-//! unless a bit of it was hit on the way: then it has taken its time on the link for nothing, as
-//! on a real radio. Bit errors are Poisson: independent for each bit, so a packet of L octets
-//! survives with probability `(1 - BER)^(8 L)`. L is what the caller says; whoever wants to count
-//! framing adds it.
+//! A packet that finds the queue full is lost immediately and takes no time on the link. Any other
+//! packet waits for those before it, occupies the link for `8 L / rate`, and arrives one delay
+//! later, unless a bit error hits it. Then it has occupied the link for nothing, as on a real
+//! radio. Bit errors are Poisson: independent for each bit, so a packet of L octets survives with
+//! probability `(1 - BER)^(8 L)`. The caller defines L, and adds framing if it should count.
 
 use model::Instant;
 use rand_chacha::ChaCha8Rng;
@@ -14,52 +13,52 @@ use std::collections::VecDeque;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-/// What a link is like.
+/// Properties of a link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// Bits per second. `None`: serialisation takes no time and nothing ever queues.
+    /// Bits per second. With `None`, serialisation takes no time and the queue is always empty.
     pub rate: Option<NonZeroU64>,
-    /// Propagation, one way.
+    /// One-way propagation delay.
     pub delay: Duration,
-    /// How many packets may wait behind the one that is being serialised.
+    /// Number of packets that may wait behind the one in serialisation.
     pub queue: usize,
-    /// Probability that one bit is hit, 0 to 1.
+    /// Probability of an error per bit, 0 to 1.
     pub bit_error_rate: f64,
 }
 
-/// What becomes of a packet.
+/// The fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It arrives.
+    /// The packet arrives.
     Deliver {
-        /// When its last bit does.
+        /// Arrival time of its last bit.
         at: Instant,
     },
-    /// It never arrives.
+    /// The packet is lost.
     Lost(Reason),
 }
 
-/// Why a packet never arrives.
+/// The reason why a packet is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// It found the queue full.
+    /// The queue was full.
     Queue,
-    /// At least one of its bits was hit.
+    /// A bit error hit it.
     BitError,
 }
 
-/// What a link did so far, in packets. `offered` is the sum of the others.
+/// Counters of a link, in packets. `offered` is the sum of the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Offered to the link.
+    /// Packets offered to the link.
     pub offered: u64,
-    /// Arrived, or on their way and sure to.
+    /// Packets that have arrived, or are certain to arrive.
     pub delivered: u64,
-    /// Octets of the delivered ones.
+    /// Octets of the delivered packets.
     pub delivered_octets: u64,
-    /// Lost because the queue was full.
+    /// Packets lost because the queue was full.
     pub lost_queue: u64,
-    /// Lost to bit errors.
+    /// Packets lost to bit errors.
     pub lost_bit_error: u64,
 }
 
@@ -68,16 +67,17 @@ pub struct Statistics {
 pub struct Link {
     settings: Settings,
     errors: ChaCha8Rng,
-    /// When each packet not yet serialised will be, in order; the first one is in service.
+    /// Departure times of packets that are not yet serialised, in order. The first one is in
+    /// service.
     departures: VecDeque<Instant>,
-    /// What the last departure is late by, in units of 1 / rate nanoseconds: without it the
-    /// rounding of fast links would add up.
+    /// Rounding error of the last departure, in units of 1 / rate nanoseconds. Without it, errors
+    /// would accumulate on fast links.
     remainder: u128,
     statistics: Statistics,
 }
 
 impl Link {
-    /// An idle link. The same seed, offers and moments give the same outcomes.
+    /// Creates an idle link. The same seed, offers and times result in the same outcomes.
     pub fn new(settings: Settings, seed: u64) -> Self {
         Self {
             settings,
@@ -88,7 +88,7 @@ impl Link {
         }
     }
 
-    /// Offers a packet of `octets`. Moments never go back from one offer to the next.
+    /// Offers a packet of `octets`. `now` must never decrease between offers.
     pub fn offer(&mut self, octets: usize, now: Instant) -> Outcome {
         self.statistics.offered += 1;
         if self.queued(now) > self.settings.queue {
@@ -107,7 +107,7 @@ impl Link {
         }
     }
 
-    /// Packets not yet serialised, the one in service included.
+    /// Returns the number of packets not yet serialised, including the one in service.
     pub fn queued(&mut self, now: Instant) -> usize {
         while self.departures.front().is_some_and(|&at| at <= now) {
             self.departures.pop_front();
@@ -115,17 +115,17 @@ impl Link {
         self.departures.len()
     }
 
-    /// What it did so far.
+    /// Returns the counters.
     pub fn statistics(&self) -> Statistics {
         self.statistics
     }
 
-    /// What it is like.
+    /// Returns the properties of the link.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// Queues a packet and says when its last bit leaves.
+    /// Queues a packet and returns the departure time of its last bit.
     fn serialise(&mut self, octets: usize, now: Instant) -> Instant {
         const NANOS_PER_SECOND: u128 = 1_000_000_000;
         let Some(rate) = self.settings.rate else {
@@ -147,8 +147,8 @@ impl Link {
         departure
     }
 
-    /// Draws whether a bit of a packet is hit. Exactly one draw for each packet on a link with
-    /// errors, so that lengths do not shift the fate of later packets.
+    /// Draws the bit errors of a packet. A link with errors makes exactly one draw for each packet,
+    /// so packet lengths do not change the fate of later packets.
     fn is_hit(&mut self, octets: usize) -> bool {
         let rate = self.settings.bit_error_rate;
         if rate <= 0.0 {
@@ -160,7 +160,7 @@ impl Link {
     }
 }
 
-/// `1 - (1 - BER)^(8 L)`, exact also where `1 - BER` rounds to 1.
+/// Computes `1 - (1 - BER)^(8 L)`, exactly even if `1 - BER` rounds to 1.
 fn loss_probability(bit_error_rate: f64, octets: usize) -> f64 {
     -(8.0 * octets as f64 * (-bit_error_rate.min(1.0)).ln_1p()).exp_m1()
 }
@@ -212,7 +212,7 @@ mod tests {
         for _ in 0..3 {
             assert_eq!(link.offer(1500, at_us(5_999)), Outcome::Lost(Reason::Queue));
         }
-        // The first one has left: exactly one place is free, right behind the 51 before it.
+        // The first one has left: exactly one place is free, behind the 51 packets before it.
         let at = at_us(52 * 6_000 + 1_000);
         assert_eq!(link.offer(1500, at_us(6_000)), Outcome::Deliver { at });
         assert_eq!(link.offer(1500, at_us(6_000)), Outcome::Lost(Reason::Queue));

@@ -1,9 +1,9 @@
 //! A NAT: one outer address for the hosts behind it (RFC 4787).
 //!
-//! An inner socket gets one outer port for all its peers (endpoint-independent mapping), kept
-//! alive by what goes out. From outside only those peers reach it that it has sent to (address and
-//! port-dependent filtering). A mapping that was silent for too long is gone; so are all after
-//! [`Nat::rebind`], as when a home router restarts, and whoever sends next gets another port.
+//! An inner socket has one outer port for all its peers (endpoint-independent mapping), kept alive
+//! by outgoing packets. Incoming packets pass only from peers that the socket has sent to (address
+//! and port-dependent filtering). A mapping expires after too long a silence. [`Nat::rebind`]
+//! removes all mappings, like the restart of a home router, and later packets get other ports.
 
 use model::Instant;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 use wire::{checksum, ip, tcp, udp};
 
-/// The first outer port that is given away.
+/// New mappings get the ports above this one.
 const FIRST_PORT: u16 = 20_000;
 
 /// A NAT; see the module's documentation.
@@ -24,16 +24,16 @@ pub struct Nat {
     counters: NatCounters,
 }
 
-/// Packets of a NAT.
+/// Counters of a NAT, in packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NatCounters {
-    /// Translated on their way out.
+    /// Outgoing packets translated.
     pub outward: u64,
-    /// Translated on their way in.
+    /// Incoming packets translated.
     pub inward: u64,
-    /// Dropped on their way in: no mapping, or from a stranger.
+    /// Incoming packets dropped: no mapping, or a peer that the mapping has not sent to.
     pub uninvited: u64,
-    /// Dropped because they have no ports to translate.
+    /// Packets dropped because they have no ports to translate.
     pub untranslatable: u64,
 }
 
@@ -48,8 +48,8 @@ struct Mapping {
 }
 
 impl Nat {
-    /// A NAT with this address outside, whose mappings live for `lifetime` after the last packet
-    /// out.
+    /// Creates a NAT with an outer address. Mappings live for `lifetime` after the last outgoing
+    /// packet.
     pub fn new(outer: Ipv4Addr, lifetime: Duration) -> Self {
         Self {
             outer,
@@ -60,17 +60,17 @@ impl Nat {
         }
     }
 
-    /// Forgets every mapping. New ones get ports that were not used before.
+    /// Removes every mapping. New ones get ports that were not used before.
     pub fn rebind(&mut self) {
         self.mappings.clear();
     }
 
-    /// What it did.
+    /// Returns the counters.
     pub const fn counters(&self) -> &NatCounters {
         &self.counters
     }
 
-    /// Translates the source of a packet from inside; `false` drops it.
+    /// Translates the source of an outgoing packet. Returns `false` to drop it.
     pub(crate) fn outward(&mut self, packet: &mut [u8], now: Instant) -> bool {
         let Some(Ends {
             protocol,
@@ -98,7 +98,7 @@ impl Nat {
         true
     }
 
-    /// Translates the destination of a packet from outside; `false` drops it.
+    /// Translates the destination of an incoming packet. Returns `false` to drop it.
     pub(crate) fn inward(&mut self, packet: &mut [u8], now: Instant) -> bool {
         let Some(Ends {
             protocol,
@@ -131,7 +131,7 @@ impl Nat {
     }
 }
 
-/// Where a packet goes from and to.
+/// Protocol and sockets of a packet.
 struct Ends {
     protocol: u8,
     source: SocketAddrV4,
@@ -160,7 +160,7 @@ enum Field {
     Destination,
 }
 
-/// Writes another socket into a packet and lets both checksums follow.
+/// Writes another socket into a packet and updates both checksums.
 fn rewrite(packet: &mut [u8], field: Field, to: SocketAddrV4) {
     const ADDRESSES_AT: usize = 12;
     const CHECKSUM_AT: usize = 10;
@@ -215,7 +215,7 @@ mod tests {
         Instant::from_origin(Duration::from_secs(seconds))
     }
 
-    /// A datagram goes out from `inner`; returns the socket that the peer sees.
+    /// Sends a datagram out from `inner`. Returns the socket that the peer sees.
     fn out(nat: &mut Nat, inner: &str, peer: &str, now: Instant) -> SocketAddrV4 {
         let mut packet = datagram::udp(socket(inner), socket(peer), b"out");
         assert!(nat.outward(&mut packet, now));
@@ -224,7 +224,7 @@ mod tests {
         Ends::of(&packet).unwrap().source
     }
 
-    /// Where an answer from `peer` to an outer socket ends up.
+    /// Returns the inner socket that an answer from `peer` reaches, if it passes.
     fn back(nat: &mut Nat, peer: &str, to: SocketAddrV4, now: Instant) -> Option<SocketAddrV4> {
         let mut packet = datagram::udp(socket(peer), to, b"back");
         let passes = nat.inward(&mut packet, now);

@@ -1,9 +1,9 @@
-//! Hosts joined by wires, and the one clock they have.
+//! Hosts connected by wires, with one common clock.
 //!
-//! The next thing that happens is whatever is due first: a packet that arrives, or a host's
-//! deadline. Of what is due at the same moment packets go first, wire by wire in the order in which
-//! they were laid, then hosts in the order in which they were added. So a run is a function of
-//! what was built, and each packet's octets and moment go into one digest of the run.
+//! The next event is the earliest due: the arrival of a packet, or a deadline of a host. At equal
+//! times, packets come first, in the order in which their wires were added, then hosts in the order
+//! in which they were added. So a run is a function of its network. The octets and times of all
+//! packets enter one digest of the run.
 
 use crate::{Host, Nat, Pipe, Settings, Statistics};
 use model::Instant;
@@ -16,7 +16,7 @@ pub struct HostId(usize);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WireId(usize);
 
-/// Which of a host's interfaces, counted in the order in which wires were laid to it.
+/// An interface of a host, numbered in the order in which wires were connected to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interface(pub(crate) usize);
 
@@ -33,12 +33,12 @@ pub struct Network {
 struct Wire {
     ends: [(HostId, Interface); 2],
     pipes: [Pipe<Vec<u8>>; 2],
-    /// Stands at the second end: the first one is inside.
+    /// NAT at the second end. The first end is inside.
     nat: Option<Nat>,
 }
 
 impl Network {
-    /// Nothing, at the clock's origin.
+    /// Creates an empty network at the clock's origin.
     pub fn new() -> Self {
         Self::default()
     }
@@ -49,7 +49,7 @@ impl Network {
         HostId(self.hosts.len() - 1)
     }
 
-    /// Lays a wire with the same settings in both directions; errors are drawn from `seed`.
+    /// Adds a wire with the same settings in both directions. Errors are drawn from `seed`.
     pub fn connect(&mut self, a: HostId, b: HostId, settings: Settings, seed: u64) -> WireId {
         // The directions draw their errors from different streams.
         let pipe = |direction| Pipe::new(settings, seed.wrapping_mul(2).wrapping_add(direction));
@@ -62,49 +62,49 @@ impl Network {
         WireId(self.wires.len() - 1)
     }
 
-    /// Puts a NAT at the second end of a wire: it hides the first.
+    /// Puts a NAT at the second end of a wire, which hides the first end.
     pub fn translate(&mut self, wire: WireId, nat: Nat) {
         self.wires[wire.0].nat = Some(nat);
     }
 
-    /// The interfaces that a wire joins.
+    /// Returns the interfaces that a wire connects.
     pub fn interfaces(&self, wire: WireId) -> [Interface; 2] {
         self.wires[wire.0].ends.map(|(_, interface)| interface)
     }
 
-    /// The time.
+    /// Returns the current time.
     pub const fn now(&self) -> Instant {
         self.now
     }
 
-    /// A host.
+    /// Returns a host.
     pub fn host(&self, id: HostId) -> &Host {
         &self.hosts[id.0]
     }
 
-    /// A host, to give it commands. What they lead to leaves when time passes.
+    /// Returns a host, for commands. Their packets leave when time advances.
     pub fn host_mut(&mut self, id: HostId) -> &mut Host {
         &mut self.hosts[id.0]
     }
 
-    /// The NAT on a wire.
+    /// Returns the NAT on a wire.
     pub fn nat_mut(&mut self, wire: WireId) -> Option<&mut Nat> {
         self.wires[wire.0].nat.as_mut()
     }
 
-    /// What a wire did: from its first end to its second, and back.
+    /// Returns the counters of a wire: from its first end to its second, and back.
     pub fn statistics(&self, wire: WireId) -> [Statistics; 2] {
         let [there, back] = &self.wires[wire.0].pipes;
         [there.statistics(), back.statistics()]
     }
 
-    /// A hash over every packet that was put on a wire, and when: two runs with one digest are
+    /// Returns a hash over every packet on a wire and its time. Two runs with the same digest are
     /// the same run.
     pub const fn digest(&self) -> [u8; 32] {
         self.digest
     }
 
-    /// Lets time pass until `end`.
+    /// Advances time to `end`.
     pub fn run_until(&mut self, end: Instant) {
         for host in &mut self.hosts {
             host.carry_out(self.now);
@@ -123,7 +123,7 @@ impl Network {
         self.now = self.now.max(end);
     }
 
-    /// When something happens next.
+    /// Returns the time of the next event.
     fn next_due(&self) -> Option<Instant> {
         let pipes = self.wires.iter().flat_map(|wire| &wire.pipes);
         let arrivals = pipes.filter_map(Pipe::next_due);
@@ -131,7 +131,7 @@ impl Network {
         arrivals.chain(timeouts).min()
     }
 
-    /// Hands every packet that is due to its host.
+    /// Hands every due packet to its host.
     fn arrive(&mut self) {
         for wire in &mut self.wires {
             for direction in [0, 1] {
@@ -149,7 +149,7 @@ impl Network {
         }
     }
 
-    /// Puts on the wires what the hosts have to send.
+    /// Puts the outgoing packets of the hosts on the wires.
     fn depart(&mut self) {
         for wire in &mut self.wires {
             for direction in [0, 1] {
@@ -232,8 +232,8 @@ mod tests {
         assert_eq!(network.now(), at_us(150_000));
     }
 
-    /// Two SYNs reach a router at the same moment, and there is room for one: returns whether
-    /// each was answered, in the order in which their wires were laid.
+    /// Sends two SYNs that reach a router at the same time, with room for one. Returns true for
+    /// each answered SYN, in the order in which their wires were added.
     fn race(clients: [Ipv4Addr; 2]) -> [bool; 2] {
         let mut network = Network::new();
         let router = network.add(Host::new(&[Ipv4Addr::new(10, 0, 0, 9)]));

@@ -1,11 +1,11 @@
-//! A link that holds the packets on their way.
+//! A link that holds the packets in transit.
 
 use crate::{Link, Outcome, Settings, Statistics};
 use model::Instant;
 use std::collections::VecDeque;
 
-/// A [`Link`] with the packets it has promised to deliver. They leave in the order they came:
-/// every packet of a link is delayed alike.
+/// A [`Link`] with the packets that it will deliver. They leave in order, because all packets of a
+/// link have the same delay.
 #[derive(Clone, Debug)]
 pub struct Pipe<P> {
     link: Link,
@@ -13,7 +13,7 @@ pub struct Pipe<P> {
 }
 
 impl<P> Pipe<P> {
-    /// An empty pipe over an idle link; see [`Link::new`].
+    /// Creates an empty pipe over an idle link; see [`Link::new`].
     pub fn new(settings: Settings, seed: u64) -> Self {
         Self {
             link: Link::new(settings, seed),
@@ -21,8 +21,8 @@ impl<P> Pipe<P> {
         }
     }
 
-    /// Sends a packet that counts as `octets` on the link; dropped here if it is lost. Says what
-    /// becomes of it.
+    /// Sends a packet that counts as `octets` on the link. Returns its fate, and drops it if it is
+    /// lost.
     pub fn push(&mut self, packet: P, octets: usize, now: Instant) -> Outcome {
         let outcome = self.link.offer(octets, now);
         if let Outcome::Deliver { at } = outcome {
@@ -31,19 +31,19 @@ impl<P> Pipe<P> {
         outcome
     }
 
-    /// The next packet that has arrived by `now`. Call until `None`.
+    /// Returns the next packet that has arrived by `now`. Call until `None`.
     pub fn pop_due(&mut self, now: Instant) -> Option<P> {
         self.on_the_way
             .pop_front_if(|(at, _)| *at <= now)
             .map(|(_, packet)| packet)
     }
 
-    /// When the next packet arrives.
+    /// Returns the arrival time of the next packet.
     pub fn next_due(&self) -> Option<Instant> {
         self.on_the_way.front().map(|(at, _)| *at)
     }
 
-    /// What the link did so far.
+    /// Returns the counters of the link.
     pub fn statistics(&self) -> Statistics {
         self.link.statistics()
     }

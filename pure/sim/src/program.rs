@@ -1,4 +1,4 @@
-//! The programs of a download: one asks, the other answers with an endless stream.
+//! Programs of a download: the client sends a request, the server answers with an endless stream.
 
 use crate::Stream;
 use crate::tcp::{Connection, Settings};
@@ -19,20 +19,20 @@ enum Part {
     Client(Received),
 }
 
-/// What a client got.
+/// The download of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
     content: Stream,
-    /// Octets that came in order, each compared with what the server sent.
+    /// Octets received in order, each compared with the server's stream.
     pub octets: u64,
-    /// When the first came.
+    /// Time of the first octet.
     pub began: Option<Instant>,
-    /// The first octet of a piece that was not what the server sent.
+    /// Offset of the first piece that differs from the server's stream.
     pub damaged: Option<u64>,
 }
 
 impl Program {
-    /// Waits for a request and answers with `content` without end.
+    /// Returns a program that waits for a request and answers with an endless stream of `content`.
     pub fn server(settings: Settings, local: SocketAddrV4, content: Stream) -> Self {
         Self {
             connection: Connection::listen(settings, local, content),
@@ -40,7 +40,7 @@ impl Program {
         }
     }
 
-    /// Connects, asks, and compares what comes with `content`.
+    /// Returns a program that connects, sends a request, and compares the answer with `content`.
     pub fn client(
         settings: Settings,
         ends: [SocketAddrV4; 2],
@@ -61,12 +61,12 @@ impl Program {
         }
     }
 
-    /// Its end of the connection.
+    /// Returns the program's end of the connection.
     pub const fn connection(&self) -> &Connection {
         &self.connection
     }
 
-    /// What a client got; `None` for a server.
+    /// Returns the download of a client, or `None` for a server.
     pub const fn received(&self) -> Option<&Received> {
         match &self.part {
             Part::Client(received) => Some(received),

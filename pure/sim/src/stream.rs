@@ -1,5 +1,5 @@
-//! The octets that a connection carries: a function of a seed and an offset, so that a receiver
-//! can tell of each octet whether it is the right one in the right place.
+//! The octets of a connection: a function of a seed and an offset, so that a receiver can verify
+//! the value and the position of every octet.
 
 /// An endless stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,12 +8,12 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// The stream of a seed; two seeds have nothing in common.
+    /// Returns the stream of a seed. Streams of two seeds have nothing in common.
     pub const fn new(seed: u64) -> Self {
         Self { seed }
     }
 
-    /// Its octets from `start`, `len` of them.
+    /// Returns `len` octets of the stream from `start`.
     pub fn octets(&self, start: u64, len: usize) -> Vec<u8> {
         const WORD: u64 = 8;
         let skipped = (start % WORD) as usize;
@@ -28,7 +28,7 @@ impl Stream {
         octets
     }
 
-    /// Whether these are its octets from `start`.
+    /// Returns true if `octets` are those of the stream from `start`.
     pub fn is_at(&self, start: u64, octets: &[u8]) -> bool {
         self.octets(start, octets.len()) == octets
     }

@@ -1,6 +1,6 @@
-//! The claims of *Mobile multi-layered IPsec*, figure 14, in virtual time: what SNOOP over zoned
-//! ESP gains at each error rate, what zones cost, and that nothing but SNOOP with a licence against
-//! bit errors gains anything. The same seed gives the same run, octet for octet.
+//! The claims of *Mobile multi-layered IPsec*, figure 14, in virtual time: the gain of SNOOP over
+//! zoned ESP at each error rate, and the cost of zones. Only SNOOP with a licence against bit
+//! errors gains anything. The same seed results in the same run, octet for octet.
 
 use sim::scene::{Configuration, Download, Measured};
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::Duration;
 
-/// One error in so many bits, as in the figure.
+/// Bits per error, as in the figure.
 const RATES: [u64; 8] = [
     8 << 20,
     4 << 20,
@@ -42,7 +42,7 @@ fn run(download: &Download) -> Measured {
         .unwrap_or_else(|why| panic!("{download:?}: {why}"))
 }
 
-/// The whole figure, drawn once.
+/// The whole figure, computed once.
 fn figure() -> &'static Figure {
     static FIGURE: OnceLock<Figure> = OnceLock::new();
     FIGURE.get_or_init(|| {
@@ -67,7 +67,8 @@ fn goodput(sack: bool, one_error_in: u64, configuration: Configuration) -> f64 {
     figure()[&(sack, one_error_in, configuration)]
 }
 
-/// The mean over seeds at 1 error in 512 kbit, Reno without SACK: one run is off by a fifth.
+/// Returns the mean over seeds at 1 error in 512 kbit, Reno without SACK. A single run is off by a
+/// fifth.
 fn mean(change: impl Fn(Download) -> Download) -> f64 {
     const SEEDS: u64 = 5;
     let seeded = |seed| {
@@ -80,7 +81,7 @@ fn mean(change: impl Fn(Download) -> Download) -> f64 {
     (1..=SEEDS).map(seeded).sum::<f64>() / SEEDS as f64
 }
 
-/// The means of the five, in the order of `Configuration::ALL`.
+/// Returns the means of the five, in the order of `Configuration::ALL`.
 fn means() -> &'static [f64; 5] {
     static MEANS: OnceLock<[f64; 5]> = OnceLock::new();
     MEANS.get_or_init(|| {
@@ -93,7 +94,7 @@ fn means() -> &'static [f64; 5] {
     })
 }
 
-/// What `strata demo` measures with kernel TCP: means of seeds 1 to 5, 45 s each.
+/// Measurements of `strata demo` with kernel TCP: means of seeds 1 to 5, 45 s each.
 #[test]
 fn namespaces_and_simulation_agree_within_15_percent() {
     const NAMESPACES: [f64; 5] = [395_600.0, 1_600_000.0, 348_000.0, 362_400.0, 1_478_600.0];
@@ -168,7 +169,7 @@ fn without_errors_there_is_no_gain() {
     }
 }
 
-/// Negative controls: it is SNOOP that helps, and only with the licence.
+/// Negative controls: the gain comes from SNOOP, and needs the licence.
 #[test]
 fn without_snoop_or_without_the_licence_there_is_no_gain() {
     let [.., zoned, _] = means();

@@ -1,5 +1,5 @@
-//! A tunnel through a NAT that forgets: the gateway follows to the new port by itself, and the
-//! connection in the tunnel carries on with the same octets.
+//! A tunnel through a NAT that loses its mappings: the gateway follows to the new port by itself,
+//! and the connection in the tunnel continues with the same octets.
 
 use crypto::Secret;
 use model::{Encapsulation, Instant, Mode, TrafficSelector, ZoneSelector, ZoneSuite};
@@ -17,7 +17,7 @@ const GATEWAY: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 1);
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 8, 0, 1);
 const LIVENESS: Duration = Duration::from_secs(10);
 
-/// A mobile node behind a NAT, and a gateway that is a server as well.
+/// A mobile node behind a NAT, and a gateway that is also a server.
 struct World {
     network: Network,
     mobile: HostId,
@@ -91,7 +91,7 @@ impl World {
         self.network.run_until(end);
     }
 
-    /// Octets the mobile node got, each compared.
+    /// Returns the octets that the mobile node received, all verified.
     fn octets(&self) -> u64 {
         let program = self.network.host(self.mobile).program();
         let received = program.and_then(Program::received).expect("a client");
@@ -99,7 +99,7 @@ impl World {
         received.octets
     }
 
-    /// Where the gateway sends to.
+    /// Returns the socket that the gateway sends to.
     fn remote(&self) -> String {
         let peers = self.network.host(self.gateway).node().map(Node::peers);
         let peer = peers.and_then(|mut peers| peers.pop()).expect("a peer");
@@ -196,7 +196,8 @@ fn a_download_survives_a_nat_that_forgets_its_mappings() {
         "nothing comes by a mapping that is gone"
     );
 
-    // The mobile node hears nothing, asks, and the gateway follows the question.
+    // The mobile node hears nothing and sends a liveness check. The gateway follows it to the new
+    // port.
     world.run_for(LIVENESS * 3);
     assert_ne!(world.remote(), old);
     assert!(
@@ -208,7 +209,7 @@ fn a_download_survives_a_nat_that_forgets_its_mappings() {
     assert!(nat.counters().uninvited > 0);
 }
 
-/// Negative control: it is the rebinding that stops the download for a while.
+/// Negative control: the rebinding is the reason for the stall.
 #[test]
 fn without_a_rebinding_nothing_stalls() {
     let mut world = World::new();

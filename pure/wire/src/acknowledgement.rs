@@ -1,4 +1,4 @@
-//! A bare acknowledgement of TCP, made anew: what a licensed node says in the name of an end that is silent.
+//! Pure TCP acknowledgements that a licensed node builds for an end that is silent.
 
 use crate::esp::next_header;
 use crate::shell::Shell;
@@ -6,25 +6,25 @@ use crate::tcp::{Flags, MIN_HEADER_LEN, PROTOCOL, Seq};
 use model::Flow;
 use std::net::IpAddr;
 
-/// What it says.
+/// Fields of the acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acknowledgement {
-    /// From whom to whom.
+    /// Addresses and ports.
     pub flow: Flow,
-    /// The number behind all that its sender has sent.
+    /// Sequence number: the octet after all that the sender has sent.
     pub seq: Seq,
-    /// The next octet that its sender expects.
+    /// Acknowledgement number: the next octet that the sender expects.
     pub ack: Seq,
-    /// The window, as it is on the wire.
+    /// Window as on the wire, not scaled.
     pub window: u16,
-    /// Timestamp and echo (RFC 7323 section 3.2), if the connection has them.
+    /// Timestamp and echo (RFC 7323 section 3.2), if the connection uses them.
     pub stamps: Option<(u32, u32)>,
 }
 
 impl Acknowledgement {
-    /// The headers of its datagram, and what the first of them is (RFC 4303 section 2.6): that of IP, or that
-    /// of TCP alone if the addresses are of two families, as they are where no address is known. There is no
-    /// checksum in it: whoever opens it makes one.
+    /// Returns the headers, and the Next Header number of the first one (RFC 4303 section 2.6).
+    /// They start with the IP header, or with the TCP header if the addresses differ in family, as
+    /// for unknown addresses. The checksum is left out: the receiver computes it.
     pub fn headers(&self) -> (Vec<u8>, u8) {
         let tcp = self.tcp();
         let Flow {
@@ -46,7 +46,7 @@ impl Acknowledgement {
 
     fn tcp(&self) -> Vec<u8> {
         let stamps = self.stamps.map(|(value, echo)| {
-            // Two no-operations in front, as RFC 7323 appendix A has it.
+            // Two no-operations in front, as in RFC 7323 appendix A.
             let front = [1, 1, 8, 10];
             [front, value.to_be_bytes(), echo.to_be_bytes()].concat()
         });

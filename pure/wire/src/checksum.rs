@@ -1,29 +1,30 @@
-//! The Internet checksum (RFC 1071), its incremental form (RFC 1624) and the one piece of
-//! knowledge zoned ESP needs about transports: where they keep theirs.
+//! The Internet checksum (RFC 1071), its incremental form (RFC 1624), and its place in transport
+//! headers.
 //!
-//! A checksum over a hidden payload tells 16 bits of it to whoever reads the header, so it is left
-//! out of licensed zones and computed again by the receiver (DESIGN section 3).
+//! A checksum reveals 16 bits of the hidden payload to every reader of the header. Licensed zones
+//! therefore leave it out, and the receiver computes it again (DESIGN section 3).
 
 use crate::{ip, tcp, udp};
 use std::net::IpAddr;
 
-/// Whether the checksum of a TCP or UDP packet is in it.
+/// State of the checksum field of a TCP or UDP packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Checksum {
-    /// It is there, right or wrong.
+    /// The field holds a checksum, right or wrong.
     #[default]
     Made,
-    /// It is left to whoever needs it: the packet is to have one that is right, and what is in its place
-    /// says nothing. Only packets that [have a place for one](place) are without.
+    /// The checksum is left out: the field has no meaning, and a later stage computes the checksum.
+    /// Only packets that [have a place for one](place) can be in this state.
     Left,
 }
 
-/// A ones' complement sum under way.
+/// A ones' complement sum in progress.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sum(u64);
 
 impl Sum {
-    /// The pseudo-header of TCP and UDP (RFC 9293 section 3.1, RFC 8200 section 8.1).
+    /// Returns the sum of the pseudo-header of TCP and UDP (RFC 9293 section 3.1, RFC 8200
+    /// section 8.1).
     pub fn pseudo_header(source: IpAddr, destination: IpAddr, protocol: u8, len: usize) -> Self {
         Self::default()
             .address(source)
@@ -31,11 +32,12 @@ impl Sum {
             .plus(u64::from(protocol) + len as u64)
     }
 
-    /// The sum with octets added. Only the last piece may have an odd number of them.
+    /// Returns the sum with `octets` added. Only the last piece may have an odd length.
     pub fn with(self, octets: &[u8]) -> Self {
         let word = |word: [u8; 4]| u64::from(u32::from_le_bytes(word));
-        // Sums of any width of word, in any order of octets, fold to the same 16 bits (RFC 1071 section
-        // 2 (B) and (C)), so a processor may take many at once. No packet is long enough to overflow.
+        // Words of any width and byte order fold to the same 16 bits (RFC 1071 section 2 (B) and
+        // (C)), so the processor can add several at once. No packet is long enough to overflow the
+        // sum.
         let mut words = octets.chunks_exact(4);
         let sum = words.by_ref().fold(0_u64, |sum, octets| {
             sum.wrapping_add(word([octets[0], octets[1], octets[2], octets[3]]))
@@ -46,12 +48,13 @@ impl Sum {
         self.plus(swapped.into())
     }
 
-    /// The checksum: the complement of the folded sum.
+    /// Returns the checksum: the complement of the folded sum.
     pub const fn finish(self) -> u16 {
         !folded(self.0)
     }
 
-    /// The folded sum itself, which is what a device that makes a checksum wants of the pseudo-header.
+    /// Returns the folded sum itself: the value that checksum offload expects for the
+    /// pseudo-header.
     pub const fn fold(self) -> u16 {
         folded(self.0)
     }
@@ -66,14 +69,14 @@ impl Sum {
         }
     }
 
-    /// A 64-bit sum with end-around carry never overflows, however much is added.
+    /// Adds with end-around carry, so the 64-bit sum never overflows.
     const fn plus(self, more: u64) -> Self {
         let (sum, carry) = self.0.overflowing_add(more);
         Self(sum + carry as u64)
     }
 }
 
-/// A sum with end-around carry in 16 bits.
+/// Folds a sum to 16 bits with end-around carry.
 const fn folded(mut sum: u64) -> u16 {
     while sum > 0xffff {
         sum = (sum >> 16) + (sum & 0xffff);
@@ -81,17 +84,16 @@ const fn folded(mut sum: u64) -> u16 {
     sum as u16
 }
 
-/// The checksum after one of the 16-bit words it covers has changed (RFC 1624 equation 3).
+/// Returns the checksum after a change of one 16-bit word that it covers (RFC 1624 equation 3).
 pub const fn updated(checksum: u16, old: u16, new: u16) -> u16 {
     Sum(!checksum as u64 + !old as u64 + new as u64).finish()
 }
 
-/// Writes two octets at `at` that the checksum at `field` covers, and lets that follow. Both places
-/// are counted from the first word that is summed: a value that begins at an odd one is in the halves
-/// of two words, and counts with its octets swapped (RFC 1071 section 2 (B)).
+/// Writes two octets at `at` and updates the checksum at `field` that covers them. Both offsets
+/// count from the first word of the sum. A value at an odd offset spans two words, so it counts
+/// with its octets swapped (RFC 1071 section 2 (B)).
 ///
-/// # Panics
-/// A place is not in the octets.
+/// # Panics If an offset is out of bounds.
 pub fn rewrite(octets: &mut [u8], at: usize, value: [u8; 2], field: usize) {
     let read = |octets: &[u8], at: usize| u16::from_be_bytes([octets[at], octets[at + 1]]);
     let (mut old, mut new) = (read(octets, at), u16::from_be_bytes(value));
@@ -103,9 +105,8 @@ pub fn rewrite(octets: &mut [u8], at: usize, value: [u8; 2], field: usize) {
     octets[field..field + 2].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// Where a transport keeps its checksum, from the start of its header. `None` for protocols whose
-/// checksum is not this one or that have none. SCTP's CRC-32c is not left out: its packets are
-/// opaque.
+/// Returns the offset of the checksum in a transport header, or `None` for protocols with another
+/// checksum or none. SCTP's CRC-32c is never left out, because SCTP packets are opaque.
 pub const fn offset(protocol: u8) -> Option<usize> {
     match protocol {
         tcp::PROTOCOL => Some(tcp::CHECKSUM_OFFSET),
@@ -114,8 +115,8 @@ pub const fn offset(protocol: u8) -> Option<usize> {
     }
 }
 
-/// What the checksum of a whole TCP or UDP packet should be, whatever the field holds now. `None`
-/// for fragments, other transports and packets too short to hold the field.
+/// Returns the correct checksum of a whole TCP or UDP packet, independent of the field's value.
+/// `None` for fragments, other transports and packets too short to hold the field.
 pub fn of_transport(header: &ip::Header<'_>) -> Option<u16> {
     let (at, segment) = (field(header)?, header.payload());
     let sum = Sum::pseudo_header(
@@ -126,14 +127,14 @@ pub fn of_transport(header: &ip::Header<'_>) -> Option<u16> {
     );
     let checksum = sum.with(&segment[..at]).with(&segment[at + 2..]).finish();
     match (header.protocol(), checksum) {
-        // Zero would say that there is no checksum (RFC 768).
+        // Zero would mean that there is no checksum (RFC 768).
         (udp::PROTOCOL, 0) => Some(0xffff),
         _ => Some(checksum),
     }
 }
 
-/// Writes the right transport checksum into a datagram that went without. `false` if it has no
-/// place for one.
+/// Writes the correct transport checksum into a datagram that was sent without one. Returns `false`
+/// if it has no place for one.
 #[must_use]
 pub fn restore(datagram: &mut [u8]) -> bool {
     let made = ip::Header::parse(datagram)
@@ -146,13 +147,13 @@ pub fn restore(datagram: &mut [u8]) -> bool {
     true
 }
 
-/// Where in a whole packet the transport's checksum is. `None` for fragments, other transports and packets too
-/// short to hold it.
+/// Returns the offset of the transport checksum in a whole packet. `None` for fragments, other
+/// transports and packets too short to hold it.
 pub fn place(header: &ip::Header<'_>) -> Option<usize> {
     Some(header.header_len() + field(header)?)
 }
 
-/// Where the field is in the payload of a packet that holds all of it.
+/// Returns the offset of the field in the payload of an unfragmented packet.
 fn field(header: &ip::Header<'_>) -> Option<usize> {
     let at = offset(header.protocol())?;
     (!header.is_fragment() && header.payload().len() >= at + 2).then_some(at)
@@ -163,7 +164,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// One word after the other, as RFC 1071 section 1 tells it.
+    /// Adds one word after the other, as in RFC 1071 section 1.
     fn naive(octets: &[u8]) -> u16 {
         let mut sum = 0_u32;
         for pair in octets.chunks(2) {

@@ -1,7 +1,7 @@
-//! Whether a datagram is of a class (DESIGN section 3, "dynamic levels").
+//! Matching of datagrams against a class (DESIGN section 3, "dynamic levels").
 //!
-//! Sender and receiver both ask this of the same octets: the one to choose a level, the other to hold the
-//! choice against the grant. What cannot be read is of no class.
+//! Sender and receiver match the same octets: the sender to choose a level, the receiver to check
+//! the choice against the grant. A datagram that cannot be parsed belongs to no class.
 
 use crate::{ip, rtp, udp};
 use model::{Class, Flow, Pictures};
@@ -9,7 +9,7 @@ use model::{Class, Flow, Pictures};
 /// The static payload type of MPEG video (RFC 3551 section 6).
 const MPEG_VIDEO: u8 = 32;
 
-/// Whether a datagram is of a class.
+/// Returns true if a datagram belongs to a class.
 pub fn covers(class: &Class, datagram: &[u8]) -> bool {
     let Ok(header) = ip::Header::parse(datagram) else {
         return false;
@@ -25,7 +25,7 @@ pub fn covers(class: &Class, datagram: &[u8]) -> bool {
         && (class.pictures).is_none_or(|types| content.is_some_and(|rtp| rtp.shows(types)))
 }
 
-/// Whether one of its ports is among those that are named.
+/// Returns true if the class names no ports, or one of the flow's ports is among them.
 fn has_port(class: &Class, flow: &Flow) -> bool {
     let ports = [flow.source_port, flow.destination_port];
     class.ports.is_none_or(|named| {
@@ -33,16 +33,17 @@ fn has_port(class: &Class, flow: &Flow) -> bool {
     })
 }
 
-/// What RTP says of its content.
+/// Fields of RTP that describe its content.
 #[derive(Clone, Copy)]
 struct Content {
     marker: bool,
-    /// The number of the picture's type, if it is MPEG video.
+    /// Number of the picture type, for MPEG video.
     picture: Option<u8>,
 }
 
 impl Content {
-    /// That of a whole datagram. One with an extension says nothing of pictures: they would be elsewhere.
+    /// Reads the content of a whole datagram. With an RTP header extension, the picture type is not
+    /// read.
     fn of(header: &ip::Header<'_>) -> Option<Self> {
         if header.protocol() != udp::PROTOCOL || header.is_fragment() {
             return None;
@@ -62,7 +63,7 @@ impl Content {
     }
 }
 
-/// The type of the picture, in the last three bits of the third octet (RFC 2250 section 3.4).
+/// Returns the picture type, from the last three bits of the third octet (RFC 2250 section 3.4).
 fn picture(payload: &[u8]) -> Option<u8> {
     let [_, _, third, _] = payload.first_chunk()?;
     Some(third & 7)
@@ -73,7 +74,7 @@ mod tests {
     use super::*;
     use model::Span;
 
-    /// UDP from port 5004 to 6000 over IPv4 with DSCP AF41.
+    /// Returns a UDP datagram from port 5004 to 6000 over IPv4 with DSCP AF41.
     fn datagram(payload: &[u8]) -> Vec<u8> {
         let len = (28 + payload.len()) as u16;
         let mut header = vec![0x45, 34 << 2, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0];
@@ -83,7 +84,7 @@ mod tests {
         [&header, payload].concat()
     }
 
-    /// An RTP packet with MPEG video.
+    /// Returns an RTP packet with MPEG video.
     fn video(flags: u8, marker: u8, picture: u8) -> Vec<u8> {
         let mut payload = vec![flags, marker << 7 | MPEG_VIDEO];
         payload.extend([0; 10]);
@@ -142,13 +143,13 @@ mod tests {
         }
     }
 
-    /// The paper's example: pictures that others rest on are encrypted, and the rest is not.
+    /// The paper's example: reference pictures are encrypted, and the others are not.
     #[test]
     fn pictures_of_mpeg_are_told_from_each_other() {
         let types = class(|class| class.pictures = Pictures::of("PB"));
         let shown = [1, 2, 3, 4].map(|picture| covers(&types, &video(0x80, 0, picture)));
         assert_eq!(shown, [false, true, true, false]);
-        // With a contributor the content begins later, with an extension nobody looks for it.
+        // With a contributing source, the content starts later. With an extension, it is not read.
         let mut contributed = video(0x81, 0, 2);
         contributed.splice(40..40, [9; 4]);
         let len = contributed.len() as u16;

@@ -1,27 +1,29 @@
-//! The one function that says what of a datagram may ever be shown (DESIGN section 3).
+//! The only function that decides which octets of a datagram may be visible to licensed nodes
+//! (DESIGN section 3).
 //!
-//! [`classify`] answers with the exact extents of the headers, or with *opaque*: then the whole
-//! datagram goes to the payload zone. It is opaque whenever there is any doubt about where the
-//! headers end: everybody else on the path would have to have the same doubt in the same way. TCP
-//! options that carry secrets are cut out of the header.
+//! [`classify`] returns the exact extents of the headers, or *opaque*: then the whole datagram goes
+//! to the payload zone. A datagram is opaque if there is any doubt about the end of its headers,
+//! because nodes on the path could resolve the doubt differently. TCP options that carry secrets
+//! are cut out of the header.
 
 use crate::checksum::{self, Checksum};
 use crate::tcp::{OptionAt, OptionValue};
 use crate::{ip, tcp, udp};
 use std::ops::Range;
 
-/// What of a datagram is header.
+/// The header octets of a datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Extents {
-    /// All of it is hidden, and why.
+    /// The whole datagram is hidden, for this reason.
     Opaque(OpaqueReason),
-    /// Its headers are where these extents say.
+    /// The headers have these extents.
     Clear(Clear),
 }
 
-/// Extents of the headers of a whole, well-formed TCP or UDP packet over IP without options, in
-/// octets from the start of the datagram, or of [what follows its IP header](Clear::without_ip). What
-/// follows them is payload.
+/// Extents of the headers of a whole, well-formed TCP or UDP packet over IP without options.
+///
+/// Offsets count octets from the start of the datagram, or of [the octets behind its IP
+/// header](Clear::without_ip). Everything behind the headers is payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clear {
     /// The IP header.
@@ -30,14 +32,15 @@ pub struct Clear {
     pub transport: Range<usize>,
     /// Options inside the transport header that carry secrets.
     pub secret: Secrets,
-    /// The transport's IP protocol number.
+    /// IP protocol number of the transport.
     pub protocol: u8,
-    /// Where its checksum is, if it has one: it would tell 16 bits of the payload.
+    /// Offset of the checksum, if there is one. It would reveal 16 bits of the payload.
     pub checksum_at: Option<usize>,
 }
 
 impl Clear {
-    /// The same extents in what follows the IP header, which is all that transport and BEET mode seal.
+    /// Returns the extents relative to the end of the IP header, as transport and BEET mode seal
+    /// only the octets behind it.
     pub fn without_ip(mut self) -> Self {
         let start = self.ip.end;
         let back = |range: &mut Range<usize>| *range = range.start - start..range.end - start;
@@ -51,34 +54,34 @@ impl Clear {
     }
 }
 
-/// Why a datagram is opaque.
+/// The reason why a datagram is opaque.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum OpaqueReason {
-    /// An IP header or a length that is not true.
+    /// The IP header or a length in it is inconsistent.
     #[error("malformed IP header")]
     MalformedIp,
-    /// A fragment, the first one too.
+    /// A fragment, even the first.
     #[error("fragment")]
     Fragment,
     /// IPv4 options or IPv6 extension headers.
     #[error("IP options or extension headers")]
     Options,
-    /// A transport whose header this function does not know.
+    /// A transport protocol without support here.
     #[error("unknown transport")]
     Transport,
-    /// A TCP or UDP header, or a TCP option, that is not true.
+    /// A TCP or UDP header or a TCP option is inconsistent.
     #[error("malformed transport header")]
     MalformedTransport,
-    /// A checksum the receiver could not restore to what it was.
+    /// The receiver could not restore the transport checksum to its original value.
     #[error("wrong transport checksum")]
     Checksum,
-    /// More separate secret options than a map has runs for.
+    /// There are more separate secret options than a map has runs for.
     #[error("too many secret options")]
     ManySecrets,
 }
 
-/// Says what of a datagram is header. A checksum that was left to others is not held against it, for it is right
-/// by being made.
+/// Returns the extents of the headers of a datagram. A checksum that was left out cannot make it
+/// opaque, because the checksum is correct by construction.
 #[inline]
 pub fn classify(datagram: &[u8], checksum: Checksum) -> Extents {
     match clear(datagram, checksum) {
@@ -116,8 +119,8 @@ fn clear(datagram: &[u8], checksum: Checksum) -> Result<Clear, OpaqueReason> {
     })
 }
 
-/// Where the checksum is. It has to be the very one the receiver will compute: ones' complement
-/// has two zeros, and a corrupted packet must not arrive mended.
+/// Returns the offset of the checksum. The checksum has to be exactly the value that the receiver
+/// computes: ones' complement has two zeros, and restoring must not repair a corrupted packet.
 fn checksum_at(
     header: &ip::Header<'_>,
     datagram: &[u8],
@@ -145,7 +148,7 @@ fn udp_extents(ip: &ip::Header<'_>, checksum: Checksum) -> Result<TransportExten
     match (header.checksum, ip.version()) {
         _ if checksum == Checksum::Left => Ok((udp::HEADER_LEN, Secrets::default(), true)),
         (0, 4) => Ok((udp::HEADER_LEN, Secrets::default(), false)),
-        // Zero over IPv6 is for tunnels that know of each other (RFC 6935).
+        // RFC 6935 allows zero over IPv6 only for tunnels whose both ends agreed on it.
         (0, _) => Err(OpaqueReason::Checksum),
         _ => Ok((udp::HEADER_LEN, Secrets::default(), true)),
     }
@@ -163,7 +166,8 @@ fn tcp_extents(segment: &[u8], start: usize) -> Result<TransportExtents, OpaqueR
             secrets.push(start + option.offset..start + end)?;
         }
     }
-    // After the end of the list, RFC 9293 section 3.1 has zeros; anything else could be anything.
+    // After the end of the list, RFC 9293 section 3.1 requires zeros. Other octets have no known
+    // meaning.
     let padding = &segment[end..header.header_len];
     let mut after_no_operations = padding.iter().skip_while(|octet| **octet == 1);
     if after_no_operations.any(|octet| *octet != 0) {
@@ -172,9 +176,10 @@ fn tcp_extents(segment: &[u8], start: usize) -> Result<TransportExtents, OpaqueR
     Ok((header.header_len, secrets, true))
 }
 
-/// Whether an option carries keys, tokens or cookies, or anything of the payload, or might. Public is only what is known to
-/// carry neither. So MD5 signatures and TCP-AO, which are digests of the payload, alternate checksums, TCP Fast Open and
-/// everything unknown or experimental are secret.
+/// Returns true if an option carries, or might carry, keys, tokens, cookies or octets of the
+/// payload. An option is public only if it is known to carry none of them. MD5 signatures and
+/// TCP-AO (digests of the payload), alternate checksums, TCP Fast Open, and all unknown or
+/// experimental options are therefore secret.
 fn is_secret(option: &OptionAt<'_>) -> bool {
     const MPTCP: u8 = 30;
     match option.value {
@@ -188,8 +193,9 @@ fn is_secret(option: &OptionAt<'_>) -> bool {
     }
 }
 
-/// DSS without a checksum, ADD_ADDR, REMOVE_ADDR, MP_PRIO, MP_FAIL and MP_TCPRST, in the lengths they have (RFC 8684 section 3).
-/// MP_CAPABLE, MP_JOIN and MP_FASTCLOSE carry keys and tokens.
+/// Returns true for DSS without a checksum, ADD_ADDR, REMOVE_ADDR, MP_PRIO, MP_FAIL and MP_TCPRST
+/// in their specified lengths (RFC 8684 section 3). MP_CAPABLE, MP_JOIN and MP_FASTCLOSE carry keys
+/// and tokens.
 fn is_public_mptcp(data: &[u8], len: usize) -> bool {
     match (data.first().map(|first| first >> 4), len) {
         (Some(2), len) => dss_len(data) == Some(len),
@@ -199,8 +205,9 @@ fn is_public_mptcp(data: &[u8], len: usize) -> bool {
     }
 }
 
-/// The length of a DSS option without a checksum, which is a sum of the payload ("The presence of the checksum can be
-/// inferred from the length of the option", RFC 8684 section 3.3). `None` with a flag that is reserved.
+/// Returns the length of a DSS option without its checksum, which covers the payload ("The presence
+/// of the checksum can be inferred from the length of the option", RFC 8684 section 3.3). `None` if
+/// a reserved flag is set.
 fn dss_len(data: &[u8]) -> Option<usize> {
     const ACK: u8 = 0x01;
     const LONG_ACK: u8 = 0x02;
@@ -222,7 +229,7 @@ fn dss_len(data: &[u8]) -> Option<usize> {
     (!reserved).then_some(4 + ack + map)
 }
 
-/// Separate stretches of secret options: three at most, since a map has eight runs.
+/// Separate ranges of secret options: at most three, because a map has eight runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Secrets {
     ranges: [Range<usize>; 3],
@@ -230,12 +237,12 @@ pub struct Secrets {
 }
 
 impl Secrets {
-    /// The stretches in ascending order, with header octets between any two.
+    /// Iterates over the ranges in ascending order. Header octets separate any two of them.
     pub fn iter(&self) -> impl Iterator<Item = Range<usize>> + '_ {
         self.ranges[..self.count].iter().cloned()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no secret options.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -341,7 +348,7 @@ mod tests {
         );
     }
 
-    /// Nor is what is in its place: not even the zero that says of UDP that there is none.
+    /// The field's value does not matter either: UDP's zero for "no checksum" is ignored.
     #[test]
     fn a_checksum_that_is_left_is_not_held_against_a_datagram() {
         let udp = [0, 1, 0, 2, 0, 10, 0, 0, 5, 6];
@@ -415,7 +422,7 @@ mod tests {
 
     #[test]
     fn secret_options_are_cut_out_and_public_ones_stay() {
-        // MSS, SACK permitted, timestamps, window scale: what every SYN has.
+        // The options of every SYN: MSS, SACK permitted, timestamps, window scale.
         let syn = [
             2, 4, 5, 0xb4, 4, 2, 8, 10, 0, 0, 0, 7, 0, 0, 0, 9, 1, 3, 3, 7,
         ];
@@ -437,7 +444,7 @@ mod tests {
         assert_eq!(secrets_of(&md5).unwrap().first(), Some(&(40..58)));
     }
 
-    /// An option of so many octets of that data, filled up with no-operations.
+    /// Returns an option of `len` octets with this data, padded with no-operations.
     fn option(kind: u8, data: &[u8], len: usize) -> Vec<u8> {
         let mut option = vec![kind, len as u8];
         option.extend(data);
@@ -450,7 +457,8 @@ mod tests {
         [range].into()
     }
 
-    /// RFC 8684 section 3.3: it is there if the option is two octets longer than its flags say.
+    /// RFC 8684 section 3.3: the checksum is present if the option is two octets longer than its
+    /// flags imply.
     #[test]
     fn the_checksum_of_a_data_sequence_signal_is_secret_and_its_numbers_are_not() {
         for flags in 0..0x20 {
@@ -466,7 +474,8 @@ mod tests {
         assert_eq!(secrets_of(&option(30, &[0x20, 0x20], 4)), Ok(alone(40..44)));
     }
 
-    /// Those whose content an RFC says, in the lengths that it says: no octet of them comes from the payload.
+    /// Public are only options whose content and length an RFC defines: none of their octets come
+    /// from the payload.
     #[test]
     fn every_option_of_another_kind_or_length_than_these_is_secret() {
         for kind in 2..=u8::MAX {
@@ -479,7 +488,7 @@ mod tests {
                     8 => len == 10,
                     _ => false,
                 };
-                // No data begins like a subtype of MPTCP that is public.
+                // The data does not start like a public subtype of MPTCP.
                 let found = secrets_of(&option(kind, &[0xff; 38][..len - 2], len));
                 let expected = if public { vec![] } else { alone(40..40 + len) };
                 assert_eq!(found, Ok(expected), "kind {kind}, {len} octets");
@@ -488,7 +497,7 @@ mod tests {
         for subtype in 0..=15_u8 {
             for len in 3..=40 {
                 let public = match subtype {
-                    // With no flag, as it is here, there is nothing behind them.
+                    // Without flags, as here, the option has no further fields.
                     2 => len == 4,
                     3 => [8, 10, 16, 18, 20, 22, 28, 30].contains(&len),
                     4 => len >= 4,
@@ -504,7 +513,7 @@ mod tests {
         }
     }
 
-    /// What transport and BEET mode seal is the same in both versions of IP.
+    /// Transport and BEET mode seal the same octets in both versions of IP.
     #[test]
     fn without_the_ip_header_extents_are_counted_from_what_follows_it() {
         let segment = tcp_with(&[1, 1, 34, 6, 1, 2, 3, 4, 2, 4, 5, 0xb4], b"x");

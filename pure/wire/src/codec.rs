@@ -1,41 +1,41 @@
-//! The kit every reader and writer of control messages is made of.
+//! Tools for the readers and writers of control messages.
 //!
-//! A [`Reader`] walks over received octets and never past their end; it knows what it is reading,
-//! so an error says so without the call site's help. A [`LengthPrefixed`] guard writes a length
-//! field before its content is known and corrects it when it goes out of scope. [`registry!`]
-//! turns an IANA table into a type that keeps values it has no name for.
+//! A [`Reader`] walks over received octets and never past their end. It knows the name of the part
+//! it reads, so its errors contain the name. A [`LengthPrefixed`] guard reserves a length field,
+//! and fills it in when it goes out of scope. [`registry!`] turns an IANA table into a type that
+//! also keeps unnamed values.
 //!
 //! [`registry!`]: crate::registry
 
 use std::ops::{Deref, DerefMut};
 
-/// Octets that cannot be what they should be. The text names the part that failed.
+/// Octets that cannot be parsed. The text names the part that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Malformed {
-    /// A length field that contradicts what is around it.
+    /// A length field contradicts the data around it.
     #[error("{0} has an impossible length")]
     Length(&'static str),
-    /// More elements than are accepted from anybody.
+    /// There are more elements than we accept from any peer.
     #[error("{0} has too many elements")]
     TooMany(&'static str),
-    /// Octets are left over after the end.
+    /// Octets follow the end.
     #[error("{0} is followed by octets that belong to nothing")]
     Trailing(&'static str),
     /// The octets end too early.
     #[error("{0} ends too early")]
     Truncated(&'static str),
-    /// A field with a value that is not allowed there.
+    /// A field has a value that is not allowed there.
     #[error("{0} holds a value that is not allowed")]
     Value(&'static str),
 }
 
-/// Something with one form on the wire: `read` of what `encode` wrote gives the same value.
+/// A type with one wire form: `read` returns the value that `encode` wrote.
 pub trait Codec: Sized {
     /// Appends the wire form.
     fn encode(&self, out: &mut Vec<u8>);
 
-    /// Reads one value and leaves the reader behind it.
+    /// Reads one value and leaves the reader at its end.
     fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed>;
 }
 
@@ -47,22 +47,22 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Reads `octets`; `what` is their name in errors.
+    /// Creates a reader of `octets`; `what` is their name in errors.
     pub const fn new(what: &'static str, octets: &'a [u8]) -> Self {
         Self { what, octets }
     }
 
-    /// Whether nothing is left.
+    /// Returns true if no octets are left.
     pub const fn is_empty(&self) -> bool {
         self.octets.is_empty()
     }
 
-    /// How many octets are left.
+    /// Returns the number of octets left.
     pub const fn left(&self) -> usize {
         self.octets.len()
     }
 
-    /// The next `n` octets.
+    /// Reads the next `n` octets.
     pub fn take(&mut self, n: usize) -> Result<&'a [u8], Malformed> {
         let (head, tail) = self
             .octets
@@ -72,17 +72,17 @@ impl<'a> Reader<'a> {
         Ok(head)
     }
 
-    /// Everything that is left.
+    /// Reads all octets that are left.
     pub fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.octets)
     }
 
-    /// A reader over the next `n` octets.
+    /// Returns a reader over the next `n` octets.
     pub fn sub(&mut self, what: &'static str, n: usize) -> Result<Reader<'a>, Malformed> {
         Ok(Reader::new(what, self.take(n)?))
     }
 
-    /// The next `N` octets by value.
+    /// Reads the next `N` octets into an array.
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
         let (head, tail) = self
             .octets
@@ -92,27 +92,27 @@ impl<'a> Reader<'a> {
         Ok(*head)
     }
 
-    /// One octet.
+    /// Reads one octet.
     pub fn u8(&mut self) -> Result<u8, Malformed> {
         self.array().map(u8::from_be_bytes)
     }
 
-    /// Two octets, big-endian.
+    /// Reads two octets, big-endian.
     pub fn u16(&mut self) -> Result<u16, Malformed> {
         self.array().map(u16::from_be_bytes)
     }
 
-    /// Four octets, big-endian.
+    /// Reads four octets, big-endian.
     pub fn u32(&mut self) -> Result<u32, Malformed> {
         self.array().map(u32::from_be_bytes)
     }
 
-    /// Eight octets, big-endian.
+    /// Reads eight octets, big-endian.
     pub fn u64(&mut self) -> Result<u64, Malformed> {
         self.array().map(u64::from_be_bytes)
     }
 
-    /// The end: an error if anything is left.
+    /// Ends reading, with an error if octets are left.
     pub const fn finish(self) -> Result<(), Malformed> {
         match self.octets {
             [] => Ok(()),
@@ -121,9 +121,9 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Writes what a two-octet length field measures. The length counts from the octet the guard was
-/// made at (IKE payloads, proposals and selectors count their own headers) and is filled in when
-/// the guard is dropped.
+/// Writes a structure with a two-octet length field. The length counts from the octet at which the
+/// guard was created (IKE payloads, proposals and selectors count their own headers). The guard
+/// fills it in when it is dropped.
 #[derive(Debug)]
 pub struct LengthPrefixed<'a> {
     out: &'a mut Vec<u8>,
@@ -132,7 +132,7 @@ pub struct LengthPrefixed<'a> {
 }
 
 impl<'a> LengthPrefixed<'a> {
-    /// Writes `head`, the octets before the length field, and room for the field itself.
+    /// Writes `head`, the octets before the length field, and reserves the field itself.
     pub fn after(head: &[u8], out: &'a mut Vec<u8>) -> Self {
         let start = out.len();
         out.extend_from_slice(head);
@@ -158,14 +158,14 @@ impl DerefMut for LengthPrefixed<'_> {
 
 impl Drop for LengthPrefixed<'_> {
     fn drop(&mut self) {
-        // Nothing we send comes near 64 KiB: a message has to fit in a datagram anyway.
+        // Our messages are far shorter than 64 KiB, because they have to fit in a datagram.
         let length = u16::try_from(self.out.len() - self.start).unwrap_or(u16::MAX);
         self.out[self.field..self.field + 2].copy_from_slice(&length.to_be_bytes());
     }
 }
 
-/// Turns an IANA table into a newtype with a constant for each known value. Unknown values
-/// survive a round trip, and show as their number.
+/// Turns an IANA table into a newtype with a constant for each known value. Unknown values survive
+/// a round trip and are displayed as numbers.
 #[macro_export]
 macro_rules! registry {
     ($(#[$meta:meta])* $vis:vis struct $name:ident($int:ty) { $($entry:ident = $value:literal),+ $(,)? }) => {
@@ -179,7 +179,7 @@ macro_rules! registry {
                 pub const $entry: Self = Self($value);
             )+
 
-            /// The registered name, if the value has one here.
+            /// Returns the registered name, if the value has one here.
             pub const fn name(self) -> Option<&'static str> {
                 match self.0 {
                     $($value => Some(stringify!($entry)),)+

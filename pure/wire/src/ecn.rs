@@ -1,27 +1,27 @@
-//! The ECN field (RFC 3168 section 5): the last two bits of IPv4's type of service and of IPv6's
-//! traffic class.
+//! The ECN field (RFC 3168 section 5): the last two bits of the IPv4 type of service and of the
+//! IPv6 traffic class.
 
 use crate::ip;
 
-/// What the field says, in the order of severity that RFC 6040 section 4.2 gives it.
+/// ECN codepoint, in the order of severity of RFC 6040 section 4.2.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Ecn {
-    /// The transport knows of congestion by loss alone.
+    /// Not ECN-capable: the transport detects congestion only by loss.
     #[default]
     NotEct,
-    /// ECT(0): the transport understands marks.
+    /// ECT(0): the transport understands congestion marks.
     Ect0,
-    /// ECT(1): the same.
+    /// ECT(1): the transport understands congestion marks.
     Ect1,
-    /// Congestion experienced: somebody on the way would have liked to drop it.
+    /// Congestion experienced: a router on the path would otherwise have dropped the packet.
     Ce,
 }
 
 impl Ecn {
-    /// All of them.
+    /// All codepoints.
     pub const ALL: [Self; 4] = [Self::NotEct, Self::Ect0, Self::Ect1, Self::Ce];
 
-    /// From the field; all other bits are ignored.
+    /// Reads the codepoint of the field. All other bits are ignored.
     pub const fn from_bits(bits: u8) -> Self {
         match bits & 3 {
             0 => Self::NotEct,
@@ -31,7 +31,7 @@ impl Ecn {
         }
     }
 
-    /// As it is in the field.
+    /// Returns the bits of the field.
     pub const fn bits(self) -> u8 {
         match self {
             Self::NotEct => 0,
@@ -41,7 +41,7 @@ impl Ecn {
         }
     }
 
-    /// That of an IP packet. Octets that are none have no such field.
+    /// Returns the codepoint of an IP packet, or `NotEct` for other octets.
     pub fn of(packet: &[u8]) -> Self {
         match packet {
             [first, second, ..] if first >> 4 == 4 => Self::from_bits(*second),
@@ -50,8 +50,8 @@ impl Ecn {
         }
     }
 
-    /// Writes it into an IP packet; IPv4's header checksum follows. Octets that are none stay as they
-    /// are.
+    /// Writes the codepoint into an IP packet and updates the IPv4 header checksum. Other octets
+    /// stay unchanged.
     pub fn write(self, packet: &mut [u8]) {
         let second = match *packet {
             [first, second, ..] if first >> 4 == 4 => second & !0x03 | self.bits(),
@@ -109,7 +109,7 @@ mod tests {
         }
     }
 
-    /// Whoever finds it wrong is to be told so, and not that it became right on the way.
+    /// The receiver has to detect the wrong checksum, so a write must not repair it.
     #[test]
     fn a_wrong_checksum_stays_wrong() {
         let mut packet = V4;

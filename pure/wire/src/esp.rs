@@ -1,4 +1,4 @@
-//! ESP packets (RFC 4303 section 2) and how they share UDP port 4500 with IKE (RFC 3948).
+//! ESP packets (RFC 4303 section 2), and the UDP port 4500 that they share with IKE (RFC 3948).
 
 use model::Spi;
 
@@ -13,27 +13,28 @@ pub const ICV_LEN: usize = 16;
 /// SPIs below this one are reserved (RFC 4303 section 2.1).
 pub const FIRST_SPI: Spi = Spi(256);
 
-/// What a packet carries (RFC 4303 section 2.6).
+/// Content of a packet (RFC 4303 section 2.6).
 pub mod next_header {
     /// An IPv4 datagram: tunnel mode.
     pub const IPV4: u8 = 4;
     /// An IPv6 datagram: tunnel mode.
     pub const IPV6: u8 = 41;
-    /// Nothing: a dummy packet that hides the silence.
+    /// Nothing: a dummy packet that hides idle periods.
     pub const NONE: u8 = 59;
 }
 
 /// The part of a packet that is never encrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Which SA, in the receiver's numbers.
+    /// SPI of the SA, chosen by the receiver.
     pub spi: Spi,
-    /// Which packet of the SA: 1 is the first.
+    /// Sequence number within the SA, from 1.
     pub seq: u32,
 }
 
 impl Header {
-    /// That of a packet with a number, of whose upper half nothing is on the wire (RFC 4303 section 2.2.1).
+    /// Returns the header of a packet with this number. The upper half of the number is not on the
+    /// wire (RFC 4303 section 2.2.1).
     pub const fn of(spi: Spi, number: u64) -> Self {
         Self {
             spi,
@@ -41,7 +42,7 @@ impl Header {
         }
     }
 
-    /// Reads the header at the front of a packet. `None` if it is cut short.
+    /// Reads the header at the front of a packet. `None` if the packet is too short.
     pub fn parse(packet: &[u8]) -> Option<Self> {
         let &[a, b, c, d, e, f, g, h] = packet.first_chunk()?;
         Some(Self {
@@ -50,25 +51,25 @@ impl Header {
         })
     }
 
-    /// The header as it is on the wire.
+    /// Returns the header as on the wire.
     pub fn octets(self) -> [u8; HEADER_LEN] {
         (u64::from(self.spi.0) << 32 | u64::from(self.seq)).to_be_bytes()
     }
 }
 
-/// What a UDP payload on port 4500 is (RFC 3948 section 2).
+/// The content of a UDP payload on port 4500 (RFC 3948 section 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Datagram<'a> {
-    /// An IKE message, here without its non-ESP marker.
+    /// An IKE message, without its non-ESP marker.
     Ike(&'a [u8]),
-    /// An ESP packet, whole or too short to be one.
+    /// An ESP packet, or octets too short for one.
     Esp(&'a [u8]),
-    /// A single octet 0xff that keeps a NAT's mapping alive.
+    /// A single octet 0xff that keeps a NAT mapping alive.
     Keepalive,
 }
 
 impl<'a> Datagram<'a> {
-    /// Tells the three apart: four zero octets are no valid SPI.
+    /// Classifies a payload. Four zero octets mark IKE, because they are not a valid SPI.
     pub fn of(payload: &'a [u8]) -> Self {
         match payload {
             [0xff] => Self::Keepalive,
@@ -78,7 +79,7 @@ impl<'a> Datagram<'a> {
     }
 }
 
-/// Whether a UDP payload on port 4500 is for an ESP engine.
+/// Returns true if a UDP payload on port 4500 is for the ESP engine.
 pub fn is_esp(payload: &[u8]) -> bool {
     matches!(Datagram::of(payload), Datagram::Esp(_))
 }

@@ -1,17 +1,18 @@
-//! IPv4 datagrams cut into pieces (RFC 791 section 3.2), for who puts them where no router can do it.
+//! Fragmentation of IPv4 datagrams (RFC 791 section 3.2), for packets that no router can fragment.
 
 use crate::checksum::Sum;
 use crate::ip::{Header, V4_HEADER_LEN};
 
-/// Offsets count as many octets at once.
+/// Unit of fragment offsets, in octets.
 const UNIT: usize = 8;
-/// More pieces follow.
+/// The More Fragments flag.
 const MORE: u16 = 0x2000;
 /// The bits of the offset.
 const OFFSET: u16 = 0x1fff;
 
-/// The pieces of a whole datagram, of at most `mtu` octets each. None if it may not be cut, has options, which not every
-/// piece has, or `mtu` has no room for a piece.
+/// Returns the fragments of a whole datagram, of at most `mtu` octets each. There are none if the
+/// datagram may not be fragmented, if it has options (which not every fragment repeats), or if
+/// `mtu` is too small for a fragment.
 pub fn fragments(datagram: &[u8], mtu: u16) -> impl Iterator<Item = Vec<u8>> {
     let header = Header::parse(datagram).ok();
     let header = header.filter(|header| header.may_be_fragmented() && !header.has_options());
@@ -26,7 +27,8 @@ pub fn fragments(datagram: &[u8], mtu: u16) -> impl Iterator<Item = Vec<u8>> {
     })
 }
 
-/// A piece whose octets are `begin` octets behind the header. What is cut may itself be a piece.
+/// Returns the fragment whose payload starts `begin` octets behind the header. The datagram may be
+/// a fragment itself.
 fn fragment(datagram: &[u8], begin: usize, piece: &[u8], is_last: bool) -> Vec<u8> {
     let mut octets = datagram[..V4_HEADER_LEN].to_vec();
     let was = u16::from_be_bytes([octets[6], octets[7]]);
@@ -47,7 +49,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// With this in the place of flags and offset.
+    /// Returns a datagram with these flags and fragment offset.
     fn datagram(payload: &[u8], flags: u16) -> Vec<u8> {
         let total_len = (V4_HEADER_LEN + payload.len()) as u16;
         let mut octets = vec![0x45, 0xb8];

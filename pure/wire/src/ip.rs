@@ -1,4 +1,4 @@
-//! IPv4 (RFC 791) and IPv6 (RFC 8200) headers, and the fields of a packet that selectors ask for.
+//! IPv4 (RFC 791) and IPv6 (RFC 8200) headers, and the fields that traffic selectors match.
 
 use crate::checksum::{self, Sum};
 use crate::codec::Malformed;
@@ -11,15 +11,15 @@ pub const V4_HEADER_LEN: usize = 20;
 /// Octets of an IPv6 header without extension headers.
 pub const V6_HEADER_LEN: usize = 40;
 
-/// SCTP, whose ports are where those of TCP and UDP are (RFC 9260 section 3.1).
+/// SCTP. Its ports are at the same offsets as those of TCP and UDP (RFC 9260 section 3.1).
 const SCTP: u8 = 132;
-/// ICMP and ICMPv6: selectors take type and code for a port.
+/// ICMP and ICMPv6. Selectors hold type and code in place of a port.
 pub(crate) const ICMP: u8 = 1;
 pub(crate) const ICMPV6: u8 = 58;
-/// The Mobility Header (RFC 6275), of which they take the type.
+/// The Mobility Header (RFC 6275). Selectors hold its type in place of a port.
 const MOBILITY: u8 = 135;
 
-/// A packet whose header lies inside the octets it was read from.
+/// The header of a packet, and the packet itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header<'a> {
     packet: &'a [u8],
@@ -30,8 +30,8 @@ pub struct Header<'a> {
 }
 
 impl<'a> Header<'a> {
-    /// Reads a whole packet. Octets after its total length are left out. IPv6 extension headers
-    /// (RFC 8200 section 4) are walked over, none is understood.
+    /// Reads a whole packet. Octets after its total length are ignored. IPv6 extension headers
+    /// (RFC 8200 section 4) are skipped, not interpreted.
     pub fn parse(octets: &'a [u8]) -> Result<Self, Malformed> {
         let header = Self::parse_front(octets)?;
         match header.packet.len() == header.total_len {
@@ -40,7 +40,7 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// Reads a packet of which only the front is at hand: the payload may end early.
+    /// Reads the front of a packet: the payload may be truncated.
     pub fn parse_front(octets: &'a [u8]) -> Result<Self, Malformed> {
         match octets.first().map(|first| first >> 4) {
             Some(4) => Self::parse_v4(octets),
@@ -89,8 +89,8 @@ impl<'a> Header<'a> {
         Ok(header)
     }
 
-    /// Whether there was an extension header to step over. What follows a fragment header is the
-    /// transport header in the first fragment only, and nobody looks there.
+    /// Skips one extension header. Returns true if there was one. Nothing is read behind a fragment
+    /// header, because only the first fragment has the transport header there.
     fn step_over_extension(&mut self) -> Result<bool, Malformed> {
         const HOP_BY_HOP: u8 = 0;
         const ROUTING: u8 = 43;
@@ -122,17 +122,17 @@ impl<'a> Header<'a> {
         Ok(true)
     }
 
-    /// 4 or 6.
+    /// Returns the version, 4 or 6.
     pub fn version(&self) -> u8 {
         self.packet[0] >> 4
     }
 
-    /// Source address.
+    /// Returns the source address.
     pub fn source(&self) -> IpAddr {
         self.address(12, 8)
     }
 
-    /// Destination address.
+    /// Returns the destination address.
     pub fn destination(&self) -> IpAddr {
         self.address(16, 24)
     }
@@ -147,27 +147,27 @@ impl<'a> Header<'a> {
         .expect("parse saw the whole fixed header")
     }
 
-    /// The protocol above IP: for IPv6, the one that the last extension header names.
+    /// Returns the protocol above IP; for IPv6, the protocol behind the last extension header.
     pub fn protocol(&self) -> u8 {
         self.protocol
     }
 
-    /// Octets before the transport header: options and extension headers are included.
+    /// Returns the octets before the transport header, including options and extension headers.
     pub fn header_len(&self) -> usize {
         self.header_len
     }
 
-    /// Octets of the packet as the header tells them.
+    /// Returns the length of the packet according to its header.
     pub fn total_len(&self) -> usize {
         self.total_len
     }
 
-    /// Time to live or hop limit.
+    /// Returns the time to live or hop limit.
     pub fn ttl(&self) -> u8 {
         self.packet[ttl_at(self.version())]
     }
 
-    /// Differentiated services field and ECN: traffic class in IPv6.
+    /// Returns the differentiated services field with ECN; in IPv6, the traffic class.
     pub fn tos(&self) -> u8 {
         match self.version() {
             4 => self.packet[1],
@@ -175,18 +175,18 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// Whether it is a fragment, the first ones and RFC 6946's atomic ones too.
+    /// Returns true for fragments, including first ones and the atomic ones of RFC 6946.
     pub fn is_fragment(&self) -> bool {
         self.fragment
     }
 
-    /// Whether routers may cut it into fragments: over IPv6 they never may.
+    /// Returns true if routers may fragment the packet, which they never may in IPv6.
     pub fn may_be_fragmented(&self) -> bool {
         const DONT_FRAGMENT: u8 = 0x40;
         self.version() == 4 && self.packet[6] & DONT_FRAGMENT == 0
     }
 
-    /// Whether there are IPv4 options or IPv6 extension headers.
+    /// Returns true if there are IPv4 options or IPv6 extension headers.
     pub fn has_options(&self) -> bool {
         self.header_len
             != match self.version() {
@@ -195,7 +195,7 @@ impl<'a> Header<'a> {
             }
     }
 
-    /// Whether the IPv4 header checksum is right. IPv6 has none to be wrong.
+    /// Returns true if the IPv4 header checksum is right, and for IPv6, which has none.
     pub fn checksum_is_right(&self) -> bool {
         self.version() != 4
             || Sum::default()
@@ -204,19 +204,20 @@ impl<'a> Header<'a> {
                 == 0
     }
 
-    /// What follows the header, as far as it is at hand.
+    /// Returns the octets behind the header, as far as they are present.
     pub fn payload(&self) -> &'a [u8] {
         &self.packet[self.header_len..]
     }
 
-    /// What selectors look at (RFC 4301 section 4.4.1.1). A fragment shows no ports.
+    /// Returns the fields that selectors match (RFC 4301 section 4.4.1.1). A fragment shows no
+    /// ports.
     pub fn flow(&self) -> Flow {
         let shown = if self.fragment { &[] } else { self.payload() };
         flow_between((self.source(), self.destination()), self.protocol, shown)
     }
 }
 
-/// What selectors look at of a transport header that goes from one address to another.
+/// Returns the fields that selectors match of a transport header between two addresses.
 pub fn flow_between(
     (source, destination): (IpAddr, IpAddr),
     protocol: u8,
@@ -240,13 +241,13 @@ pub fn flow_between(
     }
 }
 
-/// What selectors look at, if the octets are a packet.
+/// Returns the fields that selectors match, or `None` if the octets are not a packet.
 pub fn flow(octets: &[u8]) -> Option<Flow> {
     Header::parse(octets).ok().map(|header| header.flow())
 }
 
-/// Gives back the hop that a detour through this host has cost: the time to live grows by one, the
-/// checksum follows. Octets that are no packet, or whose count is at its end, stay as they are.
+/// Adds the hop that a detour through this host has cost: the time to live grows by one, and the
+/// checksum is updated. Other octets than packets, and a time to live of 255, stay unchanged.
 pub fn restore_hop(octets: &mut [u8]) {
     let Ok(header) = Header::parse(octets) else {
         return;
@@ -257,8 +258,8 @@ pub fn restore_hop(octets: &mut [u8]) {
     replace(octets, ttl_at(version), ttl);
 }
 
-/// Writes one octet of a packet's fixed header; the checksum of IPv4 follows. Fronts that are cut
-/// short stay as they are.
+/// Writes one octet of the fixed header and updates the IPv4 checksum. Truncated headers stay
+/// unchanged.
 pub(crate) fn replace(octets: &mut [u8], at: usize, value: u8) {
     const CHECKSUM: usize = 10;
     match octets.first().map(|first| first >> 4) {

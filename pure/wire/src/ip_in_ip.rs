@@ -1,12 +1,12 @@
-//! IP in IP (RFC 2003): a datagram in another, for whoever is not where its address says.
+//! IP in IP (RFC 2003): tunnels a datagram to a host that is away from its address.
 //!
-//! The header outside is an IPv4 header without options, which the kernel writes where a socket is for
-//! protocol 4: [`Outer`] says what it is to say. The datagram inside stays as it is, but for its ECN field
-//! where the tunnel ends (RFC 6040 section 4.2).
+//! The outer header is an IPv4 header without options. A socket for protocol 4 makes the kernel
+//! write it, and [`Outer`] defines its fields. The inner datagram does not change, except for its
+//! ECN field at the end of the tunnel (RFC 6040 section 4.2).
 //!
-//! Its time to live is decremented "if the tunneling is being done as part of forwarding the datagram"
-//! (section 3.1). Who reads datagrams from a TUN device gets them when the kernel has done that; who does
-//! not calls [`spend_hop`].
+//! Its time to live is decremented "if the tunneling is being done as part of forwarding the
+//! datagram" (section 3.1). For datagrams read from a TUN device, the kernel has already done that.
+//! Others need [`spend_hop`].
 
 use crate::checksum::Sum;
 use crate::ecn::Ecn;
@@ -18,63 +18,68 @@ use std::net::{IpAddr, Ipv4Addr};
 pub const PROTOCOL: u8 = 4;
 /// Octets that a tunnel adds.
 pub const HEADER_LEN: usize = V4_HEADER_LEN;
-/// Octets that a tunnel in UDP adds to these (RFC 3519 section 4.2): the UDP header, and that of a MIP Tunnel Data
-/// Message.
+/// Octets that a tunnel in UDP adds to these (RFC 3519 section 4.2): the UDP header and the header
+/// of a MIP Tunnel Data Message.
 pub const UDP_LEN: usize = 8 + TunnelData::LEN;
-/// Enough for every path to a tunnel's end (section 3.1: "a value appropriate for delivery").
+/// Time to live of outer headers (section 3.1: "a value appropriate for delivery").
 const TTL: u8 = 64;
-/// Where the time to live is.
+/// Offset of the time to live.
 const TTL_AT: usize = 8;
 
-/// Why a datagram is not tunnelled, or what came out of a tunnel is dropped.
+/// The reason why a datagram is not tunnelled, or is dropped at the end of a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Refusal {
-    /// Not a whole IPv4 datagram with a right header.
+    /// Not a whole IPv4 datagram with a right header checksum.
     #[error("it is no whole IPv4 datagram with a right header")]
     Malformed,
-    /// "An encapsulator MUST NOT encapsulate a datagram with TTL = 0", nor may one come out.
+    /// The time to live is zero: "An encapsulator MUST NOT encapsulate a datagram with TTL = 0",
+    /// and none may leave a tunnel.
     #[error("its time to live is over")]
     Expired,
-    /// "The router MUST NOT tunnel the datagram" (section 3.2): its source is where the tunnel ends.
+    /// The source of the datagram is the end of the tunnel: "The router MUST NOT tunnel the
+    /// datagram" (section 3.2).
     #[error("it comes from where the tunnel ends")]
     Loop,
-    /// It would be longer than a datagram can be.
+    /// With another header, the datagram would exceed the maximum length.
     #[error("it is too long for another header")]
     TooLong,
-    /// It was marked outside, and its transport knows no other sign of congestion than a loss (RFC 6040).
+    /// The outer header has a congestion mark, but the transport inside understands only losses
+    /// (RFC 6040).
     #[error(
         "a router on the way would have liked to drop it, and its transport understands no mark"
     )]
     Congested,
 }
 
-/// What is known of who takes the datagram out again (RFC 6040 section 4.3).
+/// Capability of the other end of a tunnel (RFC 6040 section 4.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Egress {
-    /// It passes marks of congestion on: the ECN field is copied ("normal mode").
+    /// The egress copies congestion marks to the inner header: the ECN field is copied ("normal
+    /// mode").
     PassesMarks,
-    /// It may be one that does not: nothing is marked on the way ("compatibility mode").
+    /// The egress may ignore marks: outer headers are not ECN-capable ("compatibility mode").
     #[default]
     Unknown,
 }
 
-/// The header around a datagram.
+/// The outer header of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outer {
-    /// Where the tunnel begins.
+    /// Address of the start of the tunnel.
     pub source: Ipv4Addr,
-    /// Where it ends.
+    /// Address of the end of the tunnel.
     pub destination: Ipv4Addr,
-    /// The type of service inside, and its ECN field if that is passed on.
+    /// Type of service of the inner header, with its ECN field if the egress copies marks.
     pub tos: u8,
-    /// Whether no router may cut it: it "MUST be set in the outer IP header" if it is inside.
+    /// True if no router may fragment the packet. It "MUST be set in the outer IP header" if the
+    /// inner header sets it.
     pub dont_fragment: bool,
-    /// Octets of the whole.
+    /// Length of the whole packet in octets.
     pub total_len: u16,
 }
 
 impl Outer {
-    /// The header around a datagram on its way from one end of a tunnel to the other.
+    /// Returns the outer header for a datagram in a tunnel from `ends.0` to `ends.1`.
     pub fn around(
         datagram: &[u8],
         ends: (Ipv4Addr, Ipv4Addr),
@@ -87,11 +92,12 @@ impl Outer {
         Self::of(&header, datagram, ends, egress)
     }
 
-    /// The same in UDP (RFC 3519 section 4.2). Nobody may cut it, for pieces do not come through a NAT: what has no room
-    /// is cut before ([`crate::fragments`]), as section 4.8 has it.
+    /// Returns the same for a tunnel in UDP (RFC 3519 section 4.2). Its packets are never
+    /// fragmented, because fragments do not pass a NAT. A datagram that is too long is fragmented
+    /// before ([`crate::fragments`]), as in section 4.8.
     ///
-    /// The other end may be the address of a NAT, which is that of many hosts: what comes from there need not come from
-    /// where the tunnel ends.
+    /// The other end may be the address of a NAT, which many hosts share. So a datagram with this
+    /// source need not come from the end of the tunnel.
     pub fn around_in_udp(
         datagram: &[u8],
         ends: (Ipv4Addr, Ipv4Addr),
@@ -126,7 +132,7 @@ impl Outer {
         })
     }
 
-    /// Its octets. The identification is for whoever puts fragments together (RFC 6864).
+    /// Returns the octets of the header. The identification serves reassembly (RFC 6864).
     pub fn octets(&self, identification: u16) -> [u8; HEADER_LEN] {
         let mut octets = [0; HEADER_LEN];
         octets[0] = 0x45;
@@ -144,8 +150,8 @@ impl Outer {
     }
 }
 
-/// Takes a datagram out: gives its octets, with the ECN field that it has after a tunnel in whose header
-/// was `outer` (RFC 6040 figure 4). "The TTL in the inner IP header is not changed when decapsulating."
+/// Removes a datagram from a tunnel. Returns its octets, with the ECN field combined from both
+/// headers (RFC 6040 figure 4). "The TTL in the inner IP header is not changed when decapsulating."
 pub fn take_out(inner: &mut [u8], outer: Ecn) -> Result<&mut [u8], Refusal> {
     let len = whole(inner)?.total_len();
     let datagram = &mut inner[..len];
@@ -161,7 +167,7 @@ pub fn take_out(inner: &mut [u8], outer: Ecn) -> Result<&mut [u8], Refusal> {
     Ok(datagram)
 }
 
-/// Decrements the time to live, for who forwards into a tunnel what no kernel has forwarded yet.
+/// Decrements the time to live of a datagram that the kernel has not forwarded before the tunnel.
 pub fn spend_hop(datagram: &mut [u8]) -> Result<(), Refusal> {
     let ttl = whole(datagram)?.ttl() - 1;
     ip::replace(datagram, TTL_AT, ttl);
@@ -171,7 +177,7 @@ pub fn spend_hop(datagram: &mut [u8]) -> Result<(), Refusal> {
     }
 }
 
-/// The header of a datagram that may be in a tunnel.
+/// Reads the header of a datagram that may be in a tunnel.
 pub fn whole(datagram: &[u8]) -> Result<Header<'_>, Refusal> {
     let header = Header::parse(datagram).map_err(|_| Refusal::Malformed)?;
     if header.version() != 4 || !header.checksum_is_right() {
@@ -191,7 +197,7 @@ mod tests {
     const ENDS: (Ipv4Addr, Ipv4Addr) =
         (Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(198, 51, 100, 2));
 
-    /// A datagram from 10.0.0.1 to 10.0.0.2.
+    /// Returns a datagram from 10.0.0.1 to 10.0.0.2.
     fn datagram(tos: u8, flags: u8, ttl: u8) -> Vec<u8> {
         let mut octets = vec![0x45, tos, 0, 24, 0, 1, flags, 0, ttl, 253, 0, 0];
         octets.extend([10, 0, 0, 1, 10, 0, 0, 2, 1, 2, 3, 4]);

@@ -1,5 +1,5 @@
-//! Octets to types and back. No cryptography, no I/O; a reader never fails in any other way than
-//! by saying that it could not read.
+//! Parsing and encoding of packets and messages, without cryptography or I/O. Readers accept any
+//! octets and never panic: malformed input is an error or `None`.
 
 pub mod acknowledgement;
 pub mod checksum;

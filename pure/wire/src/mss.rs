@@ -1,16 +1,18 @@
-//! MSS clamping: what the ends of a TCP connection tell each other about the longest segment they take
-//! (RFC 879, RFC 6691) is lowered on its way to what a tunnel takes.
+//! MSS clamping: lowers the segment size that the ends of a TCP connection announce (RFC 879,
+//! RFC 6691) to the size that fits a tunnel.
 //!
-//! A tunnel's MTU is less than that of the links at both ends. They would learn of it by ICMP, which is
-//! dropped in many places, and then a connection is made and stands still with its first long segment
+//! The MTU of a tunnel is below that of the links at both ends. The ends would learn of it by ICMP,
+//! which many networks drop. Then a connection is established, and stalls at its first long segment
 //! (RFC 4459 section 3.2). A segment size that fits from the start needs no ICMP.
 //!
-//! A size is only ever lowered, and only where it is written. A SYN without the option stays as it is:
-//! its sender takes 536 octets, over IPv6 1220 (RFC 9293 section 3.7.1), which fits every tunnel, and an
-//! option more would make the segment longer. A SYN that is signed stays as well: the MAC of TCP-AO
-//! covers options (RFC 5925 section 5.1), and who signs by either kind of signature wants nobody on the
-//! way to change a connection; path MTU discovery is left to it. Options that cannot be read to their
-//! end stay, for nobody knows what the receiver makes of them.
+//! A size is only ever lowered, never added. A SYN without the option stays unchanged: its sender
+//! accepts 536 octets, or 1220 over IPv6 (RFC 9293 section 3.7.1), which fits every tunnel, and
+//! another option would make the segment longer.
+//!
+//! A SYN with a signature stays unchanged as well. The MAC of TCP-AO covers options (RFC 5925
+//! section 5.1), and either kind of signature forbids changes on the path, so path MTU discovery
+//! has to find the size. Malformed options stay unchanged, because the receiver's interpretation is
+//! unknown.
 
 use crate::tcp::{self, Flags, OptionValue};
 use crate::{checksum, ip};
@@ -18,21 +20,21 @@ use crate::{checksum, ip};
 /// The signatures of TCP-MD5 (RFC 2385) and TCP-AO (RFC 5925).
 const SIGNATURES: [u8; 2] = [19, 29];
 
-/// An offer that is to be lowered.
+/// An announced segment size that is too large.
 struct Offer {
-    /// Where the TCP header is in the datagram.
+    /// Offset of the TCP header in the datagram.
     segment: usize,
-    /// Where the size is in that.
+    /// Offset of the size in the TCP header.
     size: usize,
-    /// What fits.
+    /// The largest size that fits.
     limit: u16,
 }
 
-/// Lowers the segment size that a SYN offers to what fits a tunnel of this MTU; the TCP checksum
-/// follows. Whether it did: whatever else the octets are, they stay as they are.
+/// Lowers the segment size that a SYN announces to the size that fits a tunnel of this MTU, and
+/// updates the TCP checksum. Returns true if it did. All other octets stay unchanged.
 pub fn clamp(datagram: &mut [u8], mtu: u16) -> bool {
     let mut lowered = false;
-    // Whoever offers twice has both lowered, as nobody says which of them counts.
+    // Lower repeated options as well, because no standard defines which of them counts.
     while let Some(offer) = Offer::find(datagram, mtu) {
         let segment = &mut datagram[offer.segment..];
         let limit = offer.limit.to_be_bytes();
@@ -43,7 +45,7 @@ pub fn clamp(datagram: &mut [u8], mtu: u16) -> bool {
 }
 
 impl Offer {
-    /// The first that is longer than fits.
+    /// Finds the first announced size that is too large.
     fn find(datagram: &[u8], mtu: u16) -> Option<Self> {
         let header = ip::Header::parse(datagram).ok()?;
         if header.protocol() != tcp::PROTOCOL || header.is_fragment() {
@@ -53,7 +55,7 @@ impl Offer {
         if !segment.flags.contains(Flags::SYN) {
             return None;
         }
-        // Both headers without options, whatever options they have (RFC 6691 section 2).
+        // Both headers count without options, even if they have some (RFC 6691 section 2).
         let fixed = match header.version() {
             4 => ip::V4_HEADER_LEN,
             _ => ip::V6_HEADER_LEN,
@@ -87,10 +89,10 @@ mod tests {
     const SYN_ACK: u8 = 0x12;
     const OFFER: [u8; 4] = [2, 4, 5, 0xb4];
 
-    /// Makes a packet of a segment.
+    /// Builds a packet from a segment.
     type Packet = fn(&[u8]) -> Vec<u8>;
 
-    /// The segment sizes that RFC 6691 makes of an MTU of 1380.
+    /// Segment sizes that fit an MTU of 1380 (RFC 6691).
     const FITS: [(Packet, u16); 2] = [(v4, 1340), (v6, 1320)];
 
     fn segment(flags: u8, options: &[u8]) -> Vec<u8> {
@@ -140,7 +142,7 @@ mod tests {
         packet
     }
 
-    /// What the packet offers first, and whether its checksum is right.
+    /// Returns the first size that a packet announces, and true if its checksum is right.
     fn offers(packet: &[u8]) -> (Option<u16>, bool) {
         let header = ip::Header::parse(packet).unwrap();
         let segment = tcp::Header::parse(header.payload()).unwrap();
@@ -192,7 +194,7 @@ mod tests {
         );
     }
 
-    /// No-operations before it put it anywhere.
+    /// No-operations in front can move the option to any offset.
     #[test]
     fn the_checksum_is_right_wherever_the_option_is() {
         for before in 0..12 {
@@ -205,7 +207,7 @@ mod tests {
         }
     }
 
-    /// Whoever receives it is to find it wrong, and not what somebody made right on the way.
+    /// The receiver has to detect the wrong checksum, so clamping must not repair it.
     #[test]
     fn a_wrong_checksum_stays_wrong() {
         let mut packet = v4(&segment(SYN, &OFFER));
@@ -228,7 +230,7 @@ mod tests {
     fn a_syn_without_the_option_stays() {
         stays(v4(&segment(SYN, &[])));
         stays(v6(&segment(SYN_ACK, &[4, 2, 3, 3, 7])));
-        // What is after the end of the list is none.
+        // Octets behind the end of the list are not an option.
         stays(v4(&segment(SYN, &[0, 2, 4, 5, 0xb4])));
     }
 
@@ -255,7 +257,7 @@ mod tests {
             stays(v4(&segment(SYN, &[OFFER, bad].concat())));
             stays(v4(&segment(SYN, &[bad, OFFER].concat())));
         }
-        // A size of one octet or of three.
+        // Sizes of one octet and of three.
         stays(v4(&segment(SYN, &[2, 3, 255, 1])));
         stays(v4(&segment(SYN, &[2, 5, 255, 255, 255])));
     }
@@ -268,7 +270,7 @@ mod tests {
         assert_eq!(offers(&packet), (Some(1340), true));
     }
 
-    /// They are octets that a datagram has less for its segment, which RFC 6691 leaves to the sender.
+    /// Options reduce the room for the segment, but RFC 6691 leaves that to the sender.
     #[test]
     fn extension_headers_and_ip_options_stay_and_do_not_hide_the_segment() {
         let destination = [6, 0, 1, 4, 0, 0, 0, 0];
@@ -284,7 +286,7 @@ mod tests {
         assert_eq!(offers(&packet), (Some(1340), true));
     }
 
-    /// What is in a later one is nobody's header, and of the first nobody knows how it goes on.
+    /// A later fragment has no TCP header, and the first may have only a part of it.
     #[test]
     fn fragments_stay() {
         for field in [[0x20, 0], [0, 5]] {

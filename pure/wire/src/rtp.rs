@@ -7,30 +7,30 @@ const VERSION: u8 = 2;
 const FIXED_LEN: usize = 12;
 const CSRC_LEN: usize = 4;
 
-/// Payload types, with the marker's bit before them, that are packet types of RTCP on a port of both
+/// Payload types, with the marker bit in front, that are packet types of RTCP on a shared port
 /// (RFC 5761 section 4).
 const RTCP: std::ops::RangeInclusive<u8> = 192..=223;
 
-/// RTP between ports that both ends agreed on: an RTP header has no number that tells it from anything
-/// else, and on any port a quarter of all random octets would begin like one.
+/// Recognition of RTP on negotiated ports. An RTP header has no identifying number: a quarter of
+/// all random octets would match it.
 #[derive(Clone, Copy, Debug)]
 pub struct Rtp {
-    /// Both ports are among these.
+    /// Range that contains both ports.
     pub ports: Span,
 }
 
-/// What an RTP header says, wherever it was found.
+/// Fields of an RTP header.
 pub(crate) struct Header {
     pub(crate) marker: bool,
     pub(crate) payload_type: u8,
-    /// Whether an extension follows.
+    /// True if a header extension follows.
     pub(crate) extended: bool,
-    /// Octets of the fixed header and the list of contributors.
+    /// Octets of the fixed header and the list of contributing sources.
     pub(crate) len: usize,
 }
 
 impl Header {
-    /// Reads it from the front of a UDP packet's payload, unless that is something else.
+    /// Reads a header from the front of a UDP payload. `None` if the payload is not RTP.
     pub(crate) fn parse(payload: &[u8]) -> Option<Self> {
         let &[flags, kind, ..] = payload else {
             return None;
@@ -47,8 +47,8 @@ impl Header {
 }
 
 impl Content for Rtp {
-    /// The fixed header and the list of contributors. An extension is content: loudness of speech
-    /// (RFC 6464) is in one, and RFC 9335 encrypts them.
+    /// The header is the fixed header and the list of contributing sources. An extension is
+    /// content: it may hold the loudness of speech (RFC 6464), and RFC 9335 encrypts extensions.
     fn header_len(&self, ports: [u16; 2], payload: &[u8]) -> usize {
         match ports.iter().all(|port| self.ports.contains(*port)) {
             true => Header::parse(payload).map_or(0, |header| header.len),

@@ -1,16 +1,16 @@
-//! An IP header made anew, for a payload that came without: no options, no extension headers.
+//! New IP headers for payloads that came without one: no options, no extension headers.
 //!
-//! It stands for one whole datagram, so it names no fragment, forbids to make any, and needs no
-//! identification (RFC 6864 section 4.1).
+//! Such a header belongs to one whole datagram. So it is not a fragment, forbids fragmentation, and
+//! needs no identification (RFC 6864 section 4.1).
 
 use crate::checksum::Sum;
 use crate::ip::{V4_HEADER_LEN, V6_HEADER_LEN};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Hops that a datagram has before it: what hosts begin with (RFC 1700).
+/// Initial time to live of the datagram, as hosts use it (RFC 1700).
 const HOPS: u8 = 64;
 
-/// A header of either version.
+/// An IPv4 or IPv6 header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shell {
     octets: [u8; V6_HEADER_LEN],
@@ -18,8 +18,8 @@ pub struct Shell {
 }
 
 impl Shell {
-    /// The header of a payload of `len` octets. `None` if that is longer than a datagram can be, or
-    /// the addresses are of two families.
+    /// Returns the header of a payload of `len` octets. `None` if that exceeds the maximum length,
+    /// or if the addresses differ in family.
     pub fn new(source: IpAddr, destination: IpAddr, protocol: u8, len: usize) -> Option<Self> {
         match (source, destination) {
             (IpAddr::V4(source), IpAddr::V4(destination)) => {
@@ -34,7 +34,7 @@ impl Shell {
         }
     }
 
-    /// Its octets.
+    /// Returns the octets of the header.
     pub fn octets(&self) -> &[u8] {
         &self.octets[..self.len]
     }

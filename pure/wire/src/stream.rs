@@ -6,31 +6,32 @@
 //! length(2) ESP packet
 //! ```
 //!
-//! What stands behind a length is what would be the payload of a datagram on port 4500, so
-//! [`crate::esp::Datagram::of`] tells what it is.
+//! The octets behind a length are those of a UDP payload on port 4500, so
+//! [`crate::esp::Datagram::of`] classifies them.
 
 use std::mem;
 
-/// What whoever connected begins with.
+/// Octets that the originator of the connection sends first.
 pub const PREFIX: [u8; 6] = *b"IKETCP";
 
-/// Octets of the length.
+/// Octets of the length field.
 const LENGTH: usize = 2;
 
-/// "It is impossible to encapsulate messages greater than 65533 octets in length."
+/// Longest message: "It is impossible to encapsulate messages greater than 65533 octets in length."
 pub const LONGEST: usize = u16::MAX as usize - LENGTH;
 
-/// What cannot be read: "the receiver MUST treat these values as fatal errors and MUST close the TCP
-/// connection".
+/// A fatal error of the stream: "the receiver MUST treat these values as fatal errors and MUST
+/// close the TCP connection".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Corrupt {
-    /// It does not begin as it has to: it is another protocol's.
+    /// The stream does not start with [`PREFIX`]: another protocol.
     Prefix,
-    /// A length that is shorter than itself.
+    /// A length is below the size of the length field.
     Length,
 }
 
-/// Appends a message to what is to be sent; `false`, and nothing is done, if it is too long.
+/// Appends a message to the octets to send. Returns `false`, and appends nothing, if it is too
+/// long.
 #[must_use = "a message that is too long is not sent"]
 pub fn write(message: &[u8], to: &mut Vec<u8>) -> bool {
     let length = u16::try_from(message.len() + LENGTH);
@@ -42,18 +43,18 @@ pub fn write(message: &[u8], to: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Takes a stream in whatever pieces it comes, and gives its messages. It holds one message at most.
+/// Splits a stream into its messages. It buffers at most one message.
 #[derive(Debug)]
 pub struct Reader {
-    /// Octets of the prefix that have not come yet.
+    /// Octets of the prefix that are still missing.
     awaited: &'static [u8],
-    /// The beginning of a message with its length.
+    /// Incomplete message with its length.
     begun: Vec<u8>,
     corrupt: Option<Corrupt>,
 }
 
 impl Reader {
-    /// Of a connection that the other end made, which begins with [`PREFIX`].
+    /// Returns a reader for a connection that the peer opened, which starts with [`PREFIX`].
     pub const fn of_responder() -> Self {
         Self {
             awaited: &PREFIX,
@@ -62,7 +63,8 @@ impl Reader {
         }
     }
 
-    /// Of a connection of our own: the prefix is sent "by the TCP Originator only".
+    /// Returns a reader for a connection that we opened: the prefix is sent "by the TCP Originator
+    /// only".
     pub const fn of_originator() -> Self {
         Self {
             awaited: &[],
@@ -71,8 +73,8 @@ impl Reader {
         }
     }
 
-    /// Takes the next piece, and shows each message that is complete now to `each`. "Empty messages
-    /// (where the Length field equals 2) MUST be silently ignored". Nothing is read behind an error.
+    /// Reads the next piece and passes each complete message to `each`. "Empty messages (where the
+    /// Length field equals 2) MUST be silently ignored". Nothing is read after an error.
     pub fn read(&mut self, piece: &[u8], mut each: impl FnMut(&[u8])) -> Result<(), Corrupt> {
         if let Some(corrupt) = self.corrupt {
             return Err(corrupt);
@@ -84,12 +86,12 @@ impl Reader {
         read
     }
 
-    /// Octets that are held because their message is not complete.
+    /// Returns the number of buffered octets of an incomplete message.
     pub fn held(&self) -> usize {
         self.begun.len()
     }
 
-    /// What stands behind the prefix.
+    /// Consumes the prefix and returns the octets behind it.
     fn prefix<'p>(&mut self, piece: &'p [u8]) -> Result<&'p [u8], Corrupt> {
         let (expected, left) = self.awaited.split_at(self.awaited.len().min(piece.len()));
         let rest = piece.strip_prefix(expected).ok_or(Corrupt::Prefix)?;
@@ -109,7 +111,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Completes the message that has begun; gives what follows it.
+    /// Completes the buffered message and returns the octets behind it.
     fn complete<'p>(
         &mut self,
         piece: &'p [u8],
@@ -125,7 +127,7 @@ impl Reader {
         let (more, rest) = piece.split_at(wanted.min(piece.len()));
         self.begun.extend(more);
         if self.begun.len() == whole {
-            // Only long messages would leave something large behind.
+            // Take the buffer, so that a long message leaves no large allocation.
             let begun = mem::take(&mut self.begun);
             show(begun.get(LENGTH..).unwrap_or_default(), each);
         }
@@ -133,10 +135,10 @@ impl Reader {
     }
 }
 
-/// A message, and what follows it.
+/// A message, and the octets behind it.
 type Split<'p> = (&'p [u8], &'p [u8]);
 
-/// The message that a piece begins with, if all of it is there.
+/// Returns the first message of a piece, if it is complete.
 fn first(piece: &[u8]) -> Result<Option<Split<'_>>, Corrupt> {
     let Some(whole) = whole(piece)? else {
         return Ok(None);
@@ -145,7 +147,7 @@ fn first(piece: &[u8]) -> Result<Option<Split<'_>>, Corrupt> {
     Ok(split.map(|(message, rest)| (message.get(LENGTH..).unwrap_or_default(), rest)))
 }
 
-/// How long a message is with its length. `None` if that has not come.
+/// Returns the length of a message with its length field, or `None` if the field is incomplete.
 fn whole(begun: &[u8]) -> Result<Option<usize>, Corrupt> {
     let Some(length) = begun.first_chunk::<LENGTH>() else {
         return Ok(None);
@@ -265,7 +267,7 @@ mod tests {
 
         #[test]
         fn no_octets_make_it_hold_more_than_a_message(
-            // Of one octet each: what counts is where their lengths end.
+            // Each piece repeats one octet, because only the ends of messages matter.
             pieces in prop::collection::vec((any::<u8>(), 0..2000_usize), 0..80),
         ) {
             let mut reader = Reader::of_originator();

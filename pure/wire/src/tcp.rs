@@ -1,18 +1,18 @@
 //! TCP headers (RFC 9293 section 3.1), their options, and sequence numbers that wrap.
 //!
-//! Only reading: nothing here ever builds or changes a segment ([`crate::mss`] does). Checksums are the
-//! business of [`crate::checksum`]: a licensed node sees them zeroed (DESIGN section 3).
+//! This module only reads: [`crate::mss`] changes segments. Checksums belong to
+//! [`crate::checksum`]: a licensed node sees them zeroed (DESIGN section 3).
 
 use std::fmt;
 use std::ops::Add;
 
 /// Octets of a header without options.
 pub const MIN_HEADER_LEN: usize = 20;
-/// Where the control bits are, from the start of the header.
+/// Offset of the control bits in the header.
 pub const FLAGS_OFFSET: usize = 13;
-/// Where the window is, from the start of the header.
+/// Offset of the window in the header.
 pub const WINDOW_OFFSET: usize = 14;
-/// Where the checksum is, from the start of the header.
+/// Offset of the checksum in the header.
 pub const CHECKSUM_OFFSET: usize = 16;
 /// The IP protocol number.
 pub const PROTOCOL: u8 = 6;
@@ -30,7 +30,8 @@ pub struct Header<'a> {
     pub ack: Seq,
     /// Control bits.
     pub flags: Flags,
-    /// The control bit before those: AE, a part of the counter of congestion marks (RFC 9768 section 3.1), or NS.
+    /// The control bit before those: AE, part of the counter of congestion marks (RFC 9768
+    /// section 3.1), or NS.
     pub accurate: bool,
     /// Receive window as it is on the wire, not scaled (RFC 7323 section 2).
     pub window: u16,
@@ -41,8 +42,8 @@ pub struct Header<'a> {
 }
 
 impl<'a> Header<'a> {
-    /// Reads the header at the front of `octets`. `None` if it is cut short or its data offset is
-    /// below five words. What follows the header need not be there.
+    /// Reads the header at the front of `octets`. `None` if it is truncated or its data offset is
+    /// below five words. The octets behind the header may be missing.
     pub fn parse(octets: &'a [u8]) -> Option<Self> {
         let fixed: &[u8; MIN_HEADER_LEN] = octets.first_chunk()?;
         let header_len = usize::from(fixed[12] >> 4) * 4;
@@ -60,8 +61,8 @@ impl<'a> Header<'a> {
         })
     }
 
-    /// The options in wire order, without no-operations and without what follows the end of the
-    /// list. The iterator ends after the first malformed one.
+    /// Iterates over the options in wire order, without no-operations and without octets behind the
+    /// end of the list. The iterator ends after the first malformed option.
     pub fn options(&self) -> Options<'a> {
         Options {
             octets: self.options,
@@ -69,7 +70,7 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// Timestamp and echo (RFC 7323 section 3.2), if it has them.
+    /// Returns timestamp and echo (RFC 7323 section 3.2), if the header has them.
     pub fn timestamps(&self) -> Option<(u32, u32)> {
         let mut options = self.options().map_while(Result::ok);
         options.find_map(|option| match option.value {
@@ -78,7 +79,7 @@ impl<'a> Header<'a> {
         })
     }
 
-    /// How much of the sequence space a segment with `payload_len` octets takes: SYN and FIN
+    /// Returns the length of a segment with `payload_len` octets in sequence space: SYN and FIN
     /// count one each (RFC 9293 section 3.4).
     pub fn sequence_len(&self, payload_len: usize) -> u32 {
         let controls =
@@ -111,17 +112,17 @@ impl Flags {
     /// The congestion window was reduced.
     pub const CWR: Self = Self(0x80);
 
-    /// Whether all bits of `other` are set.
+    /// Returns true if all bits of `other` are set.
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Whether any bit of `other` is set.
+    /// Returns true if any bit of `other` is set.
     pub const fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// The bits of both.
+    /// Returns the bits of both.
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
@@ -133,22 +134,22 @@ impl Flags {
 pub struct Seq(pub u32);
 
 impl Seq {
-    /// How far this is after `other`; negative if it is before.
+    /// Returns the distance from `other`; negative if this is before it.
     pub const fn since(self, other: Self) -> i32 {
         self.0.wrapping_sub(other.0) as i32
     }
 
-    /// Whether this is before `other`.
+    /// Returns true if this is before `other`.
     pub const fn is_before(self, other: Self) -> bool {
         self.since(other) < 0
     }
 
-    /// Whether this is after `other`.
+    /// Returns true if this is after `other`.
     pub const fn is_after(self, other: Self) -> bool {
         self.since(other) > 0
     }
 
-    /// The later of both.
+    /// Returns the later of both.
     pub const fn later(self, other: Self) -> Self {
         if self.is_before(other) { other } else { self }
     }
@@ -171,20 +172,20 @@ impl fmt::Display for Seq {
     }
 }
 
-/// One option and where it is.
+/// An option and its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OptionAt<'a> {
-    /// Where it starts, in octets from the start of the TCP header: 20 or more.
+    /// Offset in octets from the start of the TCP header: 20 or more.
     pub offset: usize,
-    /// Its octets, kind and length included.
+    /// Length in octets, kind and length included.
     pub len: usize,
-    /// Its kind.
+    /// Kind of the option.
     pub kind: u8,
-    /// What it says.
+    /// Content of the option.
     pub value: OptionValue<'a>,
 }
 
-/// What an option says. An option of a known kind with a length that kind never has is
+/// The content of an option. A known kind with a length that this kind never has is
 /// [`OptionValue::Other`]: receivers skip it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OptionValue<'a> {
@@ -203,7 +204,7 @@ pub enum OptionValue<'a> {
         /// The peer's clock, echoed.
         echo: u32,
     },
-    /// Everything else: the data after kind and length.
+    /// Any other option: the data behind kind and length.
     Other(&'a [u8]),
 }
 
@@ -236,9 +237,9 @@ pub struct Options<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("TCP option {kind} at octet {offset} has a length that does not fit the header")]
 pub struct MalformedOption {
-    /// Its kind.
+    /// Kind of the option.
     pub kind: u8,
-    /// Where it starts, in octets from the start of the TCP header.
+    /// Offset in octets from the start of the TCP header.
     pub offset: usize,
 }
 
@@ -275,8 +276,8 @@ impl<'a> Iterator for Options<'a> {
 
 const SACK_BLOCK_LEN: usize = 8;
 
-/// The blocks of a SACK option in wire order: (first octet, octet after the last). They come from
-/// the peer as they are: a block may be empty, inverted, duplicate (RFC 2883) or nonsense.
+/// The blocks of a SACK option in wire order: (first octet, octet after the last). They are not
+/// validated: a block may be empty, inverted, duplicate (RFC 2883) or meaningless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SackBlocks<'a> {
     octets: &'a [u8],

@@ -1,20 +1,20 @@
-//! What a router says to the source of a datagram that is too long for the next hop: Destination
-//! Unreachable with code 4 (RFC 792, RFC 1191 section 4), or Packet Too Big (RFC 4443 section 3.2).
+//! Messages to the source of a datagram that is too long for the next hop: Destination Unreachable
+//! with code 4 (RFC 792, RFC 1191 section 4), or Packet Too Big (RFC 4443 section 3.2).
 //!
-//! It is said in the name of the datagram's destination. A tunnel need not have an address of its own,
-//! and what comes out of it from there passes every check of reverse paths.
+//! The message has the datagram's destination as its source. A tunnel need not have an address of
+//! its own, and a message with this source passes every reverse-path check.
 
 use crate::checksum::Sum;
 use crate::ip::{Header, ICMP, ICMPV6, V4_HEADER_LEN, V6_HEADER_LEN};
 use std::net::{IpAddr, Ipv4Addr};
 
-/// Type, code, checksum, and what depends on them.
+/// Octets of type, code, checksum, and the fields that depend on them.
 const ICMP_LEN: usize = 8;
-/// As much of the datagram is in it as fits what every host takes (RFC 1812 section 4.3.2.3).
+/// Longest ICMP message: as much of the datagram as every host accepts (RFC 1812 section 4.3.2.3).
 const LONGEST_V4: usize = 576;
-/// Or what every link takes (RFC 4443 section 3.2).
+/// Longest ICMPv6 message: as much of the datagram as every link carries (RFC 4443 section 3.2).
 const LONGEST_V6: usize = 1280;
-/// Precedence 6, which such messages should have (RFC 1812 section 4.3.2.5).
+/// Precedence 6, recommended for such messages (RFC 1812 section 4.3.2.5).
 const CLASS: u8 = 6 << 5;
 const TTL: u8 = 64;
 
@@ -26,8 +26,9 @@ pub struct TooBig {
 }
 
 impl TooBig {
-    /// Says that `mtu` octets would fit. `None` if nobody may be told (RFC 1812 section 4.3.2.7, RFC
-    /// 4443 section 2.4 (e)): errors about errors, about later fragments, and to whoever is not one host.
+    /// Returns the message that announces an MTU. `None` if the datagram must not be answered
+    /// (RFC 1812 section 4.3.2.7, RFC 4443 section 2.4 (e)): errors, later fragments, and sources
+    /// that are not a single host.
     pub fn about(datagram: &[u8], mtu: u16) -> Option<Self> {
         let header = Header::parse(datagram).ok()?;
         if !may_be_answered(&header, datagram) {
@@ -63,7 +64,7 @@ impl TooBig {
         Some(message)
     }
 
-    /// The message with its IP header.
+    /// Returns the message with its IP header.
     pub fn octets(&self) -> &[u8] {
         &self.octets[..self.len]
     }
@@ -100,7 +101,7 @@ fn may_be_answered(header: &Header<'_>, datagram: &[u8]) -> bool {
         (IpAddr::V4(source), IpAddr::V4(destination)) => {
             const OFFSET: u16 = 0x1fff;
             let later = u16::from_be_bytes([datagram[6], datagram[7]]) & OFFSET != 0;
-            // Echo, timestamps and the like; all others tell of errors.
+            // Echo, timestamps and the like; all other types report errors.
             let asks = matches!(kind, Some(0 | 8 | 13 | 14));
             let is_error = header.protocol() == ICMP && !asks;
             let many = |address: Ipv4Addr| address.is_multicast() || address.is_broadcast();
@@ -116,7 +117,7 @@ fn may_be_answered(header: &Header<'_>, datagram: &[u8]) -> bool {
     }
 }
 
-/// Octets of the front that every message has.
+/// The front of every message fits.
 const _: () = assert!(V6_HEADER_LEN + ICMP_LEN < LONGEST_V6);
 
 #[cfg(test)]
@@ -215,7 +216,7 @@ mod tests {
         assert_eq!(said(&first, 1280), None);
     }
 
-    /// Whoever forges such a source would have us tell a network, or ourselves.
+    /// A forged source would direct the message to a network, or to ourselves.
     #[test]
     fn only_a_single_host_is_told() {
         for source in [[0; 4], [224, 0, 0, 1], [255; 4], [127, 0, 0, 1]] {

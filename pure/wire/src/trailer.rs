@@ -1,11 +1,12 @@
-//! What a node on the way appends to an ESP packet, or sends in its place: lengths and checksums outside
-//! follow.
+//! Packets that a node on the path extends or replaces: an ESP packet keeps its outer headers, and
+//! their lengths and checksums are updated.
 
 use crate::checksum;
 use crate::{ip, udp};
 
-/// Appends octets to a whole IP packet and, if there is one, to the UDP datagram in it. `false`, and
-/// nothing is changed, if it is none, cut short, longer than its headers say, or would be too long.
+/// Appends octets to a whole IP packet, and to the UDP datagram in it if there is one. Returns
+/// `false`, and changes nothing, if the packet is malformed, truncated, a fragment, longer than its
+/// headers state, or would become too long.
 #[must_use]
 pub fn append(packet: &mut Vec<u8>, more: &[u8]) -> bool {
     let Ok(header) = ip::Header::parse(packet) else {
@@ -31,8 +32,9 @@ pub fn append(packet: &mut Vec<u8>, more: &[u8]) -> bool {
     true
 }
 
-/// A packet with the headers that another one had outside, IP's and if there was one UDP's, and this behind
-/// them. `None` if they are none, those of a fragment, or it would be too long.
+/// Returns a packet with the outer headers of another packet (IP, and UDP if present) and this
+/// payload. `None` if the headers are malformed, those of a fragment, or if the packet would be too
+/// long.
 pub fn behind(front: &[u8], payload: &[u8]) -> Option<Vec<u8>> {
     let header = ip::Header::parse_front(front).ok()?;
     let (version, start) = (header.version(), header.header_len());
@@ -50,7 +52,7 @@ pub fn behind(front: &[u8], payload: &[u8]) -> Option<Vec<u8>> {
     Some(packet)
 }
 
-/// Says in the IP header how long a packet is.
+/// Writes the length of a packet into its IP header.
 fn fit(packet: &mut [u8], version: u8, len: u16) {
     match version {
         4 => checksum::rewrite(packet, 2, len.to_be_bytes(), 10),
@@ -61,7 +63,7 @@ fn fit(packet: &mut [u8], version: u8, len: u16) {
     }
 }
 
-/// The same in the UDP header at `start`, whose checksum follows if it had one.
+/// Writes the length into the UDP header at `start`, and updates its checksum if it has one.
 fn fit_udp(packet: &mut [u8], start: usize, udp: udp::Header) {
     let len = (packet.len() - start) as u16;
     packet[start + 4..start + 6].copy_from_slice(&len.to_be_bytes());
@@ -70,7 +72,7 @@ fn fit_udp(packet: &mut [u8], start: usize, udp: udp::Header) {
     }
 }
 
-/// Makes a UDP checksum anew. Over IPv4 there need not be one, and then there is none.
+/// Computes the UDP checksum.
 fn restore(packet: &mut [u8], at: usize) {
     let header = ip::Header::parse(packet).ok();
     if let Some(sum) = header.and_then(|header| checksum::of_transport(&header)) {

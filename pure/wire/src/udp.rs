@@ -2,7 +2,7 @@
 
 /// Octets of the header.
 pub const HEADER_LEN: usize = 8;
-/// Where the checksum is, from the start of the header.
+/// Offset of the checksum in the header.
 pub const CHECKSUM_OFFSET: usize = 6;
 /// The IP protocol number.
 pub const PROTOCOL: u8 = 17;
@@ -14,15 +14,15 @@ pub struct Header {
     pub source_port: u16,
     /// Destination port.
     pub destination_port: u16,
-    /// Octets of header and payload, as the header says.
+    /// Octets of header and payload, according to the header.
     pub len: u16,
-    /// The checksum; 0 over IPv4 says that there is none.
+    /// Checksum; 0 over IPv4 means that there is none.
     pub checksum: u16,
 }
 
 impl Header {
-    /// Reads the header at the front of `octets`. `None` if it is cut short. Whether the length is
-    /// true is for the caller to ask: a fragment's never is.
+    /// Reads the header at the front of `octets`. `None` if it is truncated. The caller checks the
+    /// length, which never matches in a fragment.
     pub fn parse(octets: &[u8]) -> Option<Self> {
         let &[a, b, c, d, e, f, g, h] = octets.first_chunk()?;
         Some(Self {

@@ -1,5 +1,5 @@
-//! What the fuzzers start from is what its names say. A seed that the readers refuse at once would
-//! teach a fuzzer nothing.
+//! Seeds of the fuzzers are valid messages of the kind in their name. A fuzzer would learn nothing
+//! from a seed that the readers refuse immediately.
 
 use model::{ZoneId, ZoneSuite};
 use std::fs;
@@ -11,7 +11,7 @@ use wire::ip_in_ip::whole;
 use wire::mobile_ip::{Advertisement, Notice, Reply, Request, Solicitation, TunnelData};
 use wire::zoned::{Layout, MAX_ZONES, Map, Overlay, mark};
 
-/// The seeds of one fuzz target, by name; at least four.
+/// Returns the seeds of one fuzz target, by name; at least four.
 fn seeds(target: &str) -> Vec<(String, Vec<u8>)> {
     let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");
     let mut found = Vec::new();
@@ -77,7 +77,7 @@ fn seeds_of_mobile_ip_are_messages() {
     }
 }
 
-/// Steps: what happens, how much later, how long it is, and its octets.
+/// A step has an event, a delay, a length and its octets.
 #[test]
 fn seeds_of_mobile_agents_are_whole_steps() {
     for (name, octets) in seeds("mobile_agents") {

@@ -1,4 +1,4 @@
-//! What two parties to a registration share (RFC 5944 section 1.6: a mobility security association).
+//! The security association of two parties to a registration (RFC 5944 section 1.6).
 
 use super::host;
 use crate::Psk;
@@ -6,27 +6,28 @@ use crate::psk::key;
 use crate::reader::{Table, Value};
 use std::net::Ipv4Addr;
 
-/// Those below are reserved (RFC 5944 section 1.6).
+/// Lowest SPI that is not reserved (RFC 5944 section 1.6).
 const FIRST_SPI: u32 = 256;
 
 /// `key = { spi = 4097, secret = "home.key" }`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Association {
-    /// `spi`: the number by which messages name it, the same at both ends, 256 or more.
+    /// `spi`: number that identifies the association in messages, the same at both ends, 256 or
+    /// more.
     pub spi: u32,
-    /// `secret`: name of a file beside this one, mode 0600, with the key.
+    /// `secret`: name of a file in the configuration's folder, mode 0600, with the key.
     pub secret: Psk,
-    /// `algorithm`: what authenticates messages. Default `hmac-sha256`.
+    /// `algorithm`: the algorithm that authenticates messages. Default `hmac-sha256`.
     pub algorithm: Algorithm,
 }
 
-/// What authenticates messages.
+/// The algorithm that authenticates messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Algorithm {
     /// `hmac-sha256`.
     #[default]
     HmacSha256,
-    /// `hmac-md5`: what everybody else knows as well (RFC 5944 section 3.5.1).
+    /// `hmac-md5`: for interoperability; every implementation has it (RFC 5944 section 3.5.1).
     HmacMd5,
 }
 
@@ -41,13 +42,13 @@ impl Algorithm {
     }
 }
 
-/// How a registration is known to be no old one.
+/// The replay protection of registrations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Replay {
-    /// `timestamps`: both clocks are right (RFC 5944 section 5.7.1).
+    /// `timestamps`: requires synchronised clocks (RFC 5944 section 5.7.1).
     #[default]
     Timestamps,
-    /// `nonces`: each end has the other repeat what it drew (section 5.7.2).
+    /// `nonces`: each end echoes a random value of the other (section 5.7.2).
     Nonces,
 }
 
@@ -86,21 +87,21 @@ impl Association {
         })
     }
 
-    /// `key`, which has to be there.
+    /// Reads `key`, which is required.
     pub(super) fn required(table: &mut Table<'_>) -> Option<Self> {
         let example = "{ spi = 4097, secret = \"home.key\" }";
         table.required("key", example, Self::read)
     }
 }
 
-/// An agent, with which there may be a key.
+/// An agent with an optional key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agent {
     /// The table's name.
     pub name: String,
-    /// `address`: the agent's.
+    /// `address`: the agent's address.
     pub address: Ipv4Addr,
-    /// `key`: with which messages between it and us are authenticated. Default not at all.
+    /// `key`: the association that authenticates messages between the agent and us. Default none.
     pub key: Option<Association>,
 }
 
@@ -120,7 +121,7 @@ impl Agent {
         })
     }
 
-    /// By what two of them are told apart.
+    /// Returns the name and the address, which must both be unique among agents.
     pub(super) fn place(&self) -> (&str, Ipv4Addr) {
         (&self.name, self.address)
     }

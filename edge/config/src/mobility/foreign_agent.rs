@@ -1,4 +1,4 @@
-//! `[foreign_agent]`: mobile nodes that are at home elsewhere visit this router.
+//! `[foreign_agent]`: the foreign agent of mobile nodes that visit this router.
 
 use super::{Agent, Association, HOME_ADDRESS, Nat, host, lifetime, nat, unique};
 use crate::Prefix;
@@ -6,46 +6,49 @@ use crate::reader::{Table, Value};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-/// A router that visitors register through.
+/// A router through which visitors register.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignAgent {
-    /// `interface`: the device where visitors are.
+    /// `interface`: the device on which visitors are.
     pub interface: String,
     /// `address`: the care-of address, to which home agents tunnel visitors' packets.
     pub address: Ipv4Addr,
-    /// `advertise`: how often it is said that we are here, 100 ms to 10 min. Default 1 s.
+    /// `advertise`: interval of agent advertisements, 100 ms to 10 min. Default 1 s.
     pub advertise: Duration,
     /// `lifetime`: the longest registration, 10 s to 18 h. Default 5 min.
     pub lifetime: Duration,
-    /// `visitors`: how many there are at once, 1 to 10,000. Default 1000.
+    /// `visitors`: most visitors at once, 1 to 10,000. Default 1000.
     pub visitors: u32,
-    /// `nat`: whether home agents are asked for tunnels in UDP, which come through a NAT. Default `never`.
+    /// `nat`: the condition under which home agents are asked for tunnels in UDP, which traverse
+    /// NATs. Default `never`.
     pub nat: Nat,
-    /// `keepalive`: after how long such a tunnel is kept alive, 10 s to 1 h, or sooner if the home agent says so. Default
-    /// as it says, or 110 s.
+    /// `keepalive`: keepalive interval of such a tunnel, 10 s to 1 h, or less if the home agent
+    /// asks for it. Default the home agent's interval, or 110 s.
     pub keepalive: Option<Duration>,
-    /// `homes`: the networks in which visitors may be at home, or `anybody`, which is none here. Has to be there where no home
-    /// agent is listed, for any station of the link can name a home agent of its own. Default any of the home agents'.
+    /// `homes`: the home networks of visitors, or `anybody`, which is an empty list here. Required
+    /// if no home agent is listed, because any station on the link can name a home agent of its
+    /// own. Default all networks of the listed home agents.
     pub homes: Vec<Prefix>,
-    /// `[foreign_agent.home.NAME]`, sorted by name: the home agents whose mobile nodes are taken. Default anybody's, by
-    /// `homes`.
+    /// `[foreign_agent.home.NAME]`, sorted by name: the home agents whose mobile nodes are
+    /// accepted. Default any home agent, limited by `homes`.
     pub home_agents: Vec<Agent>,
-    /// `[foreign_agent.mobile.NAME]`, sorted by name: mobile nodes with which there is a key. Others are taken
-    /// without.
+    /// `[foreign_agent.mobile.NAME]`, sorted by name: mobile nodes that share a key with us. Others
+    /// are accepted without authentication.
     pub mobiles: Vec<Mobile>,
-    /// `[foreign_agent.neighbour.NAME]`, sorted by name: foreign agents from which visitors come and to which they go.
-    /// Each of both sends on what still comes for one that has gone, if it has said so by its own key.
+    /// `[foreign_agent.neighbour.NAME]`, sorted by name: foreign agents that visitors come from or
+    /// move to. Each forwards packets that still arrive for a departed visitor, if the visitor has
+    /// asked for it with its own key.
     pub neighbours: Vec<Agent>,
 }
 
-/// A mobile node with which there is a key.
+/// A mobile node that shares a key with us.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mobile {
     /// The table's name.
     pub name: String,
-    /// `home_address`: where it is reached.
+    /// `home_address`: the node's home address.
     pub home_address: Ipv4Addr,
-    /// `key`: with it.
+    /// `key`: the association with the node.
     pub key: Association,
 }
 
@@ -91,7 +94,7 @@ impl ForeignAgent {
     }
 }
 
-/// `homes`, which has to be there where visitors may be at home with anybody.
+/// Reads `homes`, which is required if any home agent is accepted.
 fn homes(table: &mut Table<'_>, is_anybodys: bool) -> Option<Vec<Prefix>> {
     match table.value("homes") {
         None if is_anybodys => table.whole().fault(
@@ -126,7 +129,8 @@ fn networks(value: &Value<'_>) -> Option<Vec<Prefix>> {
     }
 }
 
-/// Another agent, and with a key: nobody else may say where packets go.
+/// Reads a neighbour, which must be another agent and have a key: only an authenticated agent may
+/// redirect packets.
 fn neighbour(name: &str, mut table: Table<'_>, ours: Option<Ipv4Addr>) -> Option<Agent> {
     let address = table.required("address", "\"203.0.113.2\"", |value| {
         let address = host(value)?;

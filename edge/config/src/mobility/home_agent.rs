@@ -1,29 +1,32 @@
-//! `[home_agent]`: this router stands in for mobile nodes that are away.
+//! `[home_agent]`: the home agent of mobile nodes that are away.
 
 use super::{Agent, Association, HOME_ADDRESS, Nat, Replay, host, lifetime, nat, unique};
 use crate::reader::{Table, Value};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-/// A router that knows where they are.
+/// A router that tracks the care-of addresses of mobile nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HomeAgent {
-    /// `address`: where mobile nodes and foreign agents reach it.
+    /// `address`: the address at which mobile nodes and foreign agents reach the home agent.
     pub address: Ipv4Addr,
     /// `lifetime`: the longest registration, 10 s to 18 h. Default 10 min.
     pub lifetime: Duration,
-    /// `bindings`: at how many places one may be at once, 1 to 8: packets for it go to each. Default 2.
+    /// `bindings`: most simultaneous bindings of a mobile node, 1 to 8. Packets for the node go to
+    /// each. Default 2.
     pub bindings: u8,
-    /// `nat`: whether foreign agents behind a NAT get their tunnels in UDP. Default `never`.
+    /// `nat`: the condition under which foreign agents behind a NAT get tunnels in UDP. Default
+    /// `never`.
     pub nat: Nat,
     /// `nat_lifetime`: the longest registration through a NAT, 10 s to 18 h. Default 1 min.
     pub nat_lifetime: Duration,
-    /// `keepalive`: after how long such a tunnel is to be kept alive, 10 s to 1 h. Default what the other end has.
+    /// `keepalive`: keepalive interval of such a tunnel that is requested, 10 s to 1 h. Default the
+    /// other end's interval.
     pub keepalive: Option<Duration>,
-    /// `[home_agent.mobile.NAME]`, sorted by name: whom it stands in for.
+    /// `[home_agent.mobile.NAME]`, sorted by name: the mobile nodes that are at home here.
     pub mobiles: Vec<Resident>,
-    /// `[home_agent.foreign.NAME]`, sorted by name: foreign agents with which there is a key. Others are taken
-    /// without.
+    /// `[home_agent.foreign.NAME]`, sorted by name: foreign agents that share a key with us. Others
+    /// are accepted without authentication.
     pub foreign: Vec<Agent>,
 }
 
@@ -32,11 +35,11 @@ pub struct HomeAgent {
 pub struct Resident {
     /// The table's name.
     pub name: String,
-    /// `home_address`: where it is reached.
+    /// `home_address`: the node's home address.
     pub home_address: Ipv4Addr,
-    /// `key`: with it.
+    /// `key`: the association with the node.
     pub key: Association,
-    /// `replay`: as it has it. Default `timestamps`.
+    /// `replay`: the replay protection, the same as at the mobile node. Default `timestamps`.
     pub replay: Replay,
 }
 

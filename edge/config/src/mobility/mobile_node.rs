@@ -1,29 +1,33 @@
-//! `[mobile_node]`: this machine is reached at its home address wherever it is.
+//! `[mobile_node]`: a machine that stays reachable at its home address wherever it is.
 
 use super::{Agent, Association, HOME_ADDRESS, Replay, host, lifetime, unique};
 use crate::reader::Value;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-/// A host that registers where it is.
+/// A host that registers its care-of address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MobileNode {
-    /// `home_address`: where it is reached.
+    /// `home_address`: the address at which the host stays reachable.
     pub home_address: Ipv4Addr,
-    /// `home_agent`: who stands in for it there.
+    /// `home_agent`: address of the home agent.
     pub home_agent: Ipv4Addr,
-    /// `interfaces`: where it listens for foreign agents. The first that has one is preferred.
+    /// `interfaces`: the devices on which the host listens for foreign agents. The first with an
+    /// agent is preferred.
     pub interfaces: Vec<String>,
-    /// `key`: with the home agent.
+    /// `key`: the association with the home agent.
     pub key: Association,
-    /// `replay`: as the home agent has it in its table for us. Default `timestamps`.
+    /// `replay`: the replay protection, the same as in the home agent's table for us. Default
+    /// `timestamps`.
     pub replay: Replay,
-    /// `lifetime`: how long a registration is to count, 10 s to 18 h. It is renewed before. Default 5 min.
+    /// `lifetime`: requested lifetime of a registration, 10 s to 18 h. It is renewed before its
+    /// end. Default 5 min.
     pub lifetime: Duration,
-    /// `simultaneous`: while two foreign agents are heard, packets come by both. Default false.
+    /// `simultaneous`: true if packets arrive through both agents while two are heard. Default
+    /// false.
     pub simultaneous: bool,
-    /// `[mobile_node.agent.NAME]`, sorted by name: foreign agents with which there is a key. Others are taken
-    /// without.
+    /// `[mobile_node.agent.NAME]`, sorted by name: foreign agents that share a key with us. Others
+    /// are accepted without authentication.
     pub agents: Vec<Agent>,
 }
 

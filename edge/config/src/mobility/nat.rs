@@ -1,17 +1,17 @@
-//! `nat`: networks that have other addresses outside (RFC 3519).
+//! `nat`: traversal of NATs by Mobile IP tunnels (RFC 3519).
 
 use crate::reader::{Table, Value};
 use std::time::Duration;
 
-/// When tunnels are in UDP.
+/// The condition under which tunnels are in UDP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Nat {
     /// `never`.
     #[default]
     Never,
-    /// `detect`: where the home agent sees that a registration has come through a NAT.
+    /// `detect`: if the home agent detects that a registration traversed a NAT.
     Detect,
-    /// `always`: whether there is one or not. A foreign agent demands it, a home agent allows that.
+    /// `always`: with or without a NAT. A foreign agent demands UDP, a home agent permits that.
     Always,
 }
 
@@ -31,12 +31,12 @@ impl Nat {
     }
 }
 
-/// After how long a tunnel is kept alive: not less than 10 seconds (RFC 3519 section 4.10).
+/// Reads the keepalive interval of a tunnel: at least 10 seconds (RFC 3519 section 4.10).
 pub(super) fn keepalive(value: &Value<'_>) -> Option<Duration> {
     value.duration(Duration::from_secs(10)..=Duration::from_secs(3600))
 }
 
-/// Records a fault for each key that says something of tunnels which nobody gets.
+/// Records a fault for each key that concerns tunnels in UDP while `nat` rules them out.
 pub(super) fn needed(table: &mut Table<'_>, nat: Option<Nat>, keys: &[&'static str]) {
     let is_faulty = nat.is_none() && table.value("nat").is_some();
     if is_faulty || nat.unwrap_or_default() != Nat::Never {

@@ -1,4 +1,5 @@
-//! The tables of Mobile IP, all of which need a restart: registrations that there are speak of what was.
+//! The tables of Mobile IP. All their keys need a restart, because existing registrations refer to
+//! the old values.
 
 use super::{Effect, Section, Setting, Value, list, restart, time};
 use crate::{
@@ -124,7 +125,7 @@ fn home_agent(home: &HomeAgent) -> Vec<Section> {
         .collect()
 }
 
-/// After how long a tunnel is kept alive, if that is said.
+/// Formats the keepalive interval of a tunnel, or `none` if it is left out.
 fn kept(keepalive: Option<Duration>) -> String {
     keepalive.map_or_else(|| "none".to_owned(), time)
 }
@@ -151,7 +152,7 @@ fn agent(kind: &str, agent: &Agent) -> Section {
     section(&format!("{kind}.{name}"), settings)
 }
 
-/// What is shared with somebody, but the secret of it.
+/// Formats a security association without its secret.
 fn association(key: Option<&Association>) -> [Setting; 2] {
     let shown = key.map(|key| {
         let Association {

@@ -1,4 +1,4 @@
-//! Who lends whom an address inside.
+//! Assignment of inner addresses.
 
 use super::Folder;
 use crate::{Addressing, Config, Routing, Warning};
@@ -28,7 +28,7 @@ fn load(text: &str) -> Config {
     Folder::new().load(text).unwrap()
 }
 
-/// The only fault of a file in which something else stands.
+/// Returns the only fault of a file after a replacement.
 fn fault(text: &str, from: &str, to: &str) -> String {
     assert!(text.contains(from), "{from}");
     let lines = Folder::new().lines(&text.replacen(from, to, 1));

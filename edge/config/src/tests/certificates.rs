@@ -1,12 +1,13 @@
-//! Faults of `cert`, `key`, `ca`, `crl` and `pubkey`, and warnings before certificates and lists end.
+//! Faults of `cert`, `key`, `ca`, `crl` and `pubkey`, and warnings before certificates and lists
+//! end.
 
 use super::Folder;
 use crate::{Warning, expiry};
 use crypto::{Revocation, UnixTime};
 use std::path::Path;
 
-/// A folder with the certificates that openssl made for the tests of `ike`; keys are exposed to
-/// nobody.
+/// Returns a folder with the certificates that openssl made for the tests of `ike`; only the owner
+/// can read the keys.
 fn folder() -> Folder {
     let folder = Folder::new();
     let made = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../pure/ike/src/tests/certificates");
@@ -107,13 +108,13 @@ fn the_end_of_a_certificate_is_told_two_weeks_before() {
     assert!(matches!(past[0], Warning::Expired { .. }));
 }
 
-/// A revocation list that openssl made for the tests of `ike`.
+/// Returns a revocation list that openssl made for the tests of `ike`.
 pub(super) fn list(name: &str) -> Vec<u8> {
     let made = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../pure/ike/src/tests/revocation");
     std::fs::read(made.join(name)).expect("openssl made it")
 }
 
-/// The same folder with lists.
+/// Returns the same folder with revocation lists.
 fn with_lists(names: &[&str]) -> Folder {
     let folder = folder();
     for name in names {
@@ -194,7 +195,7 @@ fn a_certificate_of_ours_that_our_own_list_revokes_is_warned_of() {
     assert_eq!(subject, "CN=gateway");
 }
 
-/// The folder with public keys.
+/// Returns the folder with public keys.
 fn with_keys() -> Folder {
     let folder = folder();
     let made = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tests/certificates");
@@ -205,7 +206,7 @@ fn with_keys() -> Folder {
     folder
 }
 
-/// The same configuration with a line about the peer.
+/// Returns the same configuration with a line in the peer's table.
 fn about_alice(lines: &str, line: &str) -> String {
     text(lines).replace("[peer.alice]", &format!("[peer.alice]\n{line}"))
 }
@@ -220,7 +221,7 @@ fn a_public_key_stands_in_for_a_psk_and_our_key_for_a_certificate() {
     let own = config.credential.expect("there is a key");
     let peers = config.peers[0].party.pubkey.as_ref();
     assert!(own.chain.is_empty() && peers.is_some_and(|key| key != own.key.raw()));
-    // What we hand out is what openssl would.
+    // Our export of the key equals openssl's.
     let first = std::fs::read(folder.path().join("first.pub")).unwrap();
     assert_eq!(own.key.raw(), &crypto::RawKey::from_pem(&first).unwrap());
     assert!(folder.load(&about_alice(GOOD, PUBKEY)).is_ok());

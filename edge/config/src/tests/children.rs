@@ -1,4 +1,4 @@
-//! Tunnels beside a peer's first one.
+//! Additional tunnels of a peer.
 
 use super::Folder;
 use crate::{Config, Start};
@@ -21,7 +21,7 @@ fn load(text: &str) -> Config {
     Folder::new().load(text).unwrap()
 }
 
-/// The only fault of the file with more below.
+/// Returns the only fault of the file with more lines below.
 fn fault(more: &str) -> String {
     let lines = Folder::new().lines(&format!("{MOBILE}{more}"));
     assert_eq!(lines.len(), 1, "{lines:#?}");

@@ -1,4 +1,4 @@
-//! What a changed file changes, key by key.
+//! The differences that a changed file causes, key by key.
 
 use super::Folder;
 use crate::setting::sections;
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// Every key there is. The values are not the defaults.
+/// Every key, with a value that is not its default.
 const FULL: &str = r#"[node]
 id = "gw.example.net"
 cert = "first.pem"
@@ -190,7 +190,7 @@ after = "1500ms"
 limit = "7m"
 "#;
 
-/// One change of each key: the key, what is written, what is written instead, and what that needs.
+/// One change of each key: the key, its text, the replacement, and the effect.
 const CHANGES: &[(&str, &str, &str, Effect)] = {
     use Effect::{Anew, Applied, Rekeyed, Restart};
     &[
@@ -600,7 +600,7 @@ const CHANGES: &[(&str, &str, &str, Effect)] = {
     ]
 };
 
-/// What openssl made: a certificate, the same renewed, and one for another key; both public keys.
+/// Files made by openssl: a certificate, its renewal, and one for another key; both public keys.
 const CERTIFICATES: [&str; 7] = [
     "first.pem",
     "first.key",
@@ -611,7 +611,7 @@ const CERTIFICATES: [&str; 7] = [
     "second.pub",
 ];
 
-/// And revocation lists.
+/// Revocation lists.
 const LISTS: [&str; 2] = ["mobile.crl", "gateway.crl"];
 
 fn folder() -> Folder {
@@ -630,7 +630,7 @@ fn folder() -> Folder {
     folder
 }
 
-/// The dotted keys of all settings.
+/// Returns the dotted keys of all settings.
 fn keys(config: &Config) -> BTreeSet<String> {
     let sections = sections(config);
     let dotted = sections.iter().flat_map(|section| {
@@ -640,7 +640,7 @@ fn keys(config: &Config) -> BTreeSet<String> {
     dotted.collect()
 }
 
-/// What one table's key does another's of its kind does as well.
+/// Maps the keys of tables of one kind to the same table, because they behave alike.
 fn kind(key: &str) -> String {
     let peers = [".carol.", ".dave.", ".erin."];
     let key = peers
@@ -698,7 +698,7 @@ fn a_certificate_is_shown_and_its_key_is_not() {
     assert_eq!(key, &hidden);
 }
 
-/// Renewed in place: the file of the configuration says what it said.
+/// The certificate is renewed in place, so the configuration file itself does not change.
 #[test]
 fn a_certificate_renewed_under_its_name_is_a_change() {
     let folder = folder();
@@ -710,7 +710,8 @@ fn a_certificate_renewed_under_its_name_is_a_change() {
     assert_eq!(keys, ["node.cert", "node.ca"]);
 }
 
-/// A key that the reader knows and the comparison does not would change nothing, in silence.
+/// If the reader knew a key that the comparison does not, a change of that key would have no effect
+/// and no message.
 #[test]
 fn every_key_that_can_be_written_is_compared() {
     let full = folder().load(FULL).unwrap();
@@ -774,7 +775,7 @@ fn a_secret_is_compared_by_its_octets_and_never_shown() {
 #[test]
 fn values_are_shown_as_a_person_writes_them() {
     let folder = folder();
-    // Who has no address cannot be told where to go instead, nor how.
+    // Without an address, a peer can have neither `redirect` nor `tcp`.
     let full = FULL.replace("redirect = [\"192.0.2.64/28\"]\n", "");
     let full = full.replace("tcp = \"fallback\"\n", "");
     let old = folder.load(&full).unwrap();

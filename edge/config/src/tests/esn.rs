@@ -12,7 +12,7 @@ fn without_a_word_numbers_have_32_bits() {
     }
 }
 
-/// `accept` as well: nobody knows before whether there will be zones.
+/// `accept` is refused too, because the configuration does not determine if zones will be used.
 #[test]
 fn beside_zones_they_are_refused_with_the_fix() {
     for zones in ["accept", "require"] {

@@ -1,4 +1,4 @@
-//! The shipped examples are read by people: they must be right, and free of warnings.
+//! The shipped examples are read by people: they must be correct, and free of warnings.
 
 use super::Folder;
 use crate::{Action, Mobility, Stance, Start};
@@ -93,7 +93,7 @@ fn the_examples_of_mobile_ip_fit_together() {
         (gateway.address, gateway.address)
     );
     assert_eq!(foreign.divert.unwrap().wireless, agent.interface);
-    // The tunnel inside is that of a mobile node and its gateway.
+    // The inner tunnel belongs to a mobile node and its gateway.
     assert_eq!(mobile.peers[0].address, Some(gateway.address.into()));
     assert_eq!(mobile.peers[0].party.identity, home.identity);
     assert_eq!(home.peers[0].party.identity, mobile.identity);
@@ -101,7 +101,7 @@ fn the_examples_of_mobile_ip_fit_together() {
     assert_eq!(foreign.gateways[0].party.identity, home.identity);
 }
 
-/// What is commented out in them is right as well.
+/// Lines that are commented out in the examples are correct too.
 #[test]
 fn what_the_examples_of_mobile_ip_leave_out_can_be_written() {
     let folder = Folder::new();
@@ -123,7 +123,7 @@ fn what_the_examples_of_mobile_ip_leave_out_can_be_written() {
             .lines()
             .map(|line| said(line).unwrap_or(line.into()))
             .collect();
-        // There is one `key` in a table.
+        // A table has only one `key`.
         lines.dedup_by(|second, first| second.starts_with("key = ") && first.starts_with("key = "));
         let config = folder.load(&lines.join("\n")).unwrap();
         assert_eq!(config.warnings, []);

@@ -1,4 +1,4 @@
-//! Every mistake is found, at its place, with what to change.
+//! Every mistake is found, at its place, with a fix.
 
 use super::Folder;
 use crate::{Error, Warning};
@@ -13,14 +13,14 @@ local = ["10.1.0.2/32"]
 remote = ["10.8.0.0/16"]
 "#;
 
-/// The only fault of `text`, as `line:column key | problem | fix`.
+/// Returns the only fault of `text`, as `line:column key | problem | fix`.
 fn only_fault(text: &str) -> String {
     let lines = Folder::new().lines(text);
     assert_eq!(lines.len(), 1, "{lines:#?}");
     lines.into_iter().next().unwrap()
 }
 
-/// The only fault of a good file with more lines below `[peer.office]`.
+/// Returns the only fault of a good file with more lines below `[peer.office]`.
 fn only_fault_in_office(lines: &str) -> String {
     only_fault(&format!("{NODE}{OFFICE}{lines}"))
 }
@@ -301,7 +301,7 @@ fn a_key_written_into_the_file_by_mistake_is_never_repeated() {
     assert!(!shown.contains("horse"), "{shown}");
 }
 
-/// RFC 8784 section 6: 256 bits of entropy, which 32 octets of text cannot have.
+/// RFC 8784 section 6 asks for 256 bits of entropy, which 32 octets of text cannot have.
 #[test]
 fn a_ppk_too_short_against_quantum_computers_is_refused() {
     let folder = Folder::new();
@@ -348,7 +348,7 @@ fn a_ppk_written_into_the_file_by_mistake_is_never_repeated() {
     }
 }
 
-/// RFC 8784 section 6: keys for others go by an IKE SA of their own, which has no PPK.
+/// RFC 8784 section 6: keys for licensed nodes travel in an IKE SA of their own, which has no PPK.
 #[test]
 fn a_ppk_beside_licences_is_warned_of() {
     let folder = Folder::new();
@@ -365,7 +365,8 @@ fn a_ppk_beside_licences_is_warned_of() {
     assert_eq!(warnings(&format!("{NODE}{OFFICE}{licences}")), []);
 }
 
-/// Who breaks the group of the node's IKE SA has the keys that go by it.
+/// An attacker that breaks the key exchange of the node's IKE SA obtains the keys that travel in
+/// it.
 #[test]
 fn a_kem_beside_a_licensed_node_without_one_is_warned_of() {
     let folder = Folder::new();
@@ -448,7 +449,7 @@ fn licences_name_known_zones_and_the_payload_only_by_its_name() {
     assert!(pattern.contains("`*.net` is not an identity"), "{pattern}");
 }
 
-/// DESIGN section 3: what a writer may change is TCP's window, in the first zone, and what may be injected is its
+/// DESIGN section 3: write rights cover the TCP window in the first zone, and inject rights the TCP
 /// header there.
 #[test]
 fn nothing_may_be_written_or_injected_but_where_the_first_zone_has_the_headers() {

@@ -1,4 +1,4 @@
-//! Licences that hold in some place alone.
+//! Licences that apply in one place only.
 
 use super::{Folder, OFFICE};
 use crate::{Handover, Slot, ZonePolicy};
@@ -99,7 +99,7 @@ fn what_makes_no_sense_of_places_is_told_with_the_fix() {
     }
 }
 
-/// With `holders` nodes that may do the same share keys, and those that may do something else do not.
+/// With `holders`, nodes with the same rights share keys, and nodes with different rights do not.
 #[test]
 fn nodes_that_may_do_the_same_share_keys_where_the_file_says_so() {
     let at = |node: &str, place: &str| licence(node, &format!(", at = [\"{place}\"]"));
@@ -131,7 +131,7 @@ fn nodes_that_may_do_the_same_share_keys_where_the_file_says_so() {
     );
 }
 
-/// So many nodes, each in a place of its own, that may do the same.
+/// Returns licences of `count` nodes with the same rights, each in a place of its own.
 fn list(count: usize) -> String {
     let at = |number| {
         licence(
@@ -194,7 +194,8 @@ fn a_neighbour_is_one_of_a_node_that_packets_pass() {
     assert!(told.contains("no packets to read"), "{told}");
 }
 
-/// Each in its place has keys of its own, so nothing is shared; one that reads everywhere would share them all.
+/// Each node has keys of its own in its place, so no key is shared. A node that could read
+/// everywhere would share all of them.
 #[test]
 fn nodes_in_places_of_their_own_share_no_key() {
     let at = |node: &str, place: &str| licence(node, &format!(", at = [\"{place}\"]"));
@@ -225,7 +226,7 @@ fn neighbours_are_those_of_a_licensed_node() {
     assert!(told.contains("32 at most"), "{told}");
 }
 
-/// What a node is told that hands keys on has room for so many (`MAX_LICENCES` of the wire).
+/// A hand-over of keys has room for `MAX_LICENCES` of `wire`.
 #[test]
 fn with_dkm_there_are_no_more_licences_than_a_node_can_be_told() {
     assert_eq!(

@@ -1,4 +1,4 @@
-//! What may go without encryption.
+//! Packets that may go without encryption.
 
 use super::{Folder, OFFICE};
 use crate::LevelPolicy;
@@ -17,7 +17,7 @@ fn levels(lines: &str) -> LevelPolicy {
         .levels
 }
 
-/// The one fault of a class, and the fix that it tells.
+/// Returns the only fault of a class, with its fix.
 fn fault(class: &str) -> String {
     let lines = format!("[peer.office.level]\nintegrity = {{ {class} }}\n");
     let faults = Folder::new().lines(&with("require", &lines));

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 const NODE: &str = "[node]\nid = \"alice@example.net\"\n";
 
-/// No word more than there has to be, below [`NODE`].
+/// The shortest valid table, below [`NODE`].
 const MOBILE_NODE: &str = r#"[mobile_node]
 home_address = "10.66.0.7"
 home_agent = "192.0.2.1"
@@ -29,7 +29,7 @@ home_address = "10.66.0.7"
 key = { spi = 4097, secret = "home.key" }
 "#;
 
-/// Every key of each. The values are not the defaults.
+/// Every key of each table, with a value that is not its default.
 const FULL: [&str; 3] = [
     r#"[mobile_node]
 home_address = "10.66.0.7"
@@ -79,7 +79,7 @@ key = { spi = 4099, secret = "home.key", algorithm = "hmac-md5" }
 "#,
 ];
 
-/// One change of each key, what is written and what is written instead.
+/// One change of each key: the key, its text, and the replacement.
 const CHANGES: [&[(&str, &str, &str)]; 3] = [
     &[
         ("mobile_node.home_address", "10.66.0.7", "10.66.0.8"),
@@ -163,7 +163,7 @@ const CHANGES: [&[(&str, &str, &str)]; 3] = [
     ],
 ];
 
-/// With keys that differ: those of the other tests are all the same.
+/// Returns a folder in which all secrets differ; in the other tests they are equal.
 fn folder() -> Folder {
     let folder = Folder::new();
     folder.key("gw.psk", b"a key of another one, long enough\n", 0o600);
@@ -175,7 +175,7 @@ fn load(lines: &str) -> Config {
     folder().load(&format!("{NODE}{lines}")).unwrap()
 }
 
-/// The only fault below [`NODE`].
+/// Returns the only fault below [`NODE`].
 fn only_fault(lines: &str) -> String {
     let faults = folder().lines(&format!("{NODE}{lines}"));
     assert_eq!(faults.len(), 1, "{faults:#?}");
@@ -266,12 +266,12 @@ fn everything_that_is_written_is_read() {
         (3, Replay::Nonces)
     );
     assert_eq!(agent.foreign[0].key.as_ref().unwrap().spi, 4099);
-    // An agent need not have a key.
+    // An agent may be without a key.
     let without = FULL[2].rsplit_once("key =").unwrap().0;
     assert_eq!(home_agent(without).foreign[0].key, None);
 }
 
-/// Any station of the link can name an address of the Internet, and a home agent of its own.
+/// Any station on the link can name an address of the Internet, and a home agent of its own.
 #[test]
 fn whose_mobile_nodes_are_taken_is_written_out() {
     let without = FOREIGN_AGENT.replace("homes = [\"10.66.0.0/16\"]\n", "");
@@ -471,7 +471,7 @@ fn an_unknown_key_is_named_with_the_nearest_known_one() {
     }
 }
 
-/// RFC 5944 section 1.6: 0 to 255 are reserved.
+/// RFC 5944 section 1.6 reserves 0 to 255.
 #[test]
 fn a_reserved_number_is_refused() {
     for number in ["0", "255", "4294967296", "-1"] {
@@ -690,7 +690,7 @@ fn a_secret_that_could_be_guessed_is_warned_of() {
             }]
         );
     }
-    // In every table that may have one.
+    // Every table that may have the key.
     let warned = FULL.map(|lines| {
         let config = folder.load(&format!("{NODE}{lines}")).unwrap();
         config.warnings.len()
@@ -703,7 +703,8 @@ fn a_secret_that_could_be_guessed_is_warned_of() {
     }
 }
 
-/// Packets for it would go by Mobile IP, and not into the tunnel that is to protect them.
+/// Packets for the home address would be routed by Mobile IP, and not into the tunnel that should
+/// protect them.
 #[test]
 fn a_home_address_is_outside_of_tunnels() {
     let peer = OFFICE.strip_prefix(NODE).unwrap();
@@ -787,7 +788,7 @@ fn every_key_needs_a_restart_and_what_runs_stays_until_then() {
     }
 }
 
-/// The dotted keys of all settings of Mobile IP.
+/// Returns the dotted keys of all settings of Mobile IP.
 fn keys(config: &Config) -> BTreeSet<String> {
     let others = sections(&load(&OFFICE[NODE.len()..]));
     let sections = sections(config);

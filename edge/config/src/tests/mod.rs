@@ -20,7 +20,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Somebody with one peer, and no word more than there has to be.
+/// The shortest valid configuration with one peer.
 const OFFICE: &str = r#"[node]
 id = "alice@example.net"
 [peer.office]
@@ -31,7 +31,7 @@ local = ["10.1.0.2/32"]
 remote = ["10.8.0.0/16"]
 "#;
 
-/// So many octets of an alphabet, in an order without rows and repetitions.
+/// Returns octets of an alphabet, in an order without rows and repetitions.
 pub(crate) fn varied(alphabet: &[u8], length: usize) -> Vec<u8> {
     let mut state = 1_u32;
     let mut next = || {
@@ -41,11 +41,11 @@ pub(crate) fn varied(alphabet: &[u8], length: usize) -> Vec<u8> {
     (0..length).map(|_| next()).collect()
 }
 
-/// A folder of one test, removed with it.
+/// The folder of one test, removed when the test ends.
 struct Folder(PathBuf);
 
 impl Folder {
-    /// With good keys for every name the examples use.
+    /// Makes a folder with good keys for every name that the examples use.
     fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let unique = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -81,7 +81,7 @@ impl Folder {
         }
     }
 
-    /// Faults as `line:column key | problem | fix`.
+    /// Returns faults as `line:column key | problem | fix`.
     fn lines(&self, text: &str) -> Vec<String> {
         let faults = self.faults(text).faults.into_iter();
         let line = |f: Fault| {

@@ -19,7 +19,7 @@ fn load(text: &str) -> Config {
     Folder::new().load(text).unwrap()
 }
 
-/// The only fault of the file with this instead of that.
+/// Returns the only fault of the file after a replacement.
 fn fault(this: &str, instead_of: &str) -> String {
     let lines = Folder::new().lines(&TRANSPORT.replace(instead_of, this));
     assert_eq!(lines.len(), 1, "{lines:#?}");
@@ -121,7 +121,7 @@ fn zones_are_for_every_mode_and_begin_with_the_header_that_it_seals() {
     }
 }
 
-/// One layout has to suit all tunnels of a peer.
+/// One layout must suit all tunnels of a peer.
 #[test]
 fn a_child_in_another_mode_needs_a_layout_that_suits_both() {
     let child = |layout: &str| {
@@ -188,8 +188,8 @@ fn a_child_has_its_peers_mode_or_one_of_its_own() {
     assert!(!peer.mobike, "all of its tunnels stay where they are");
 }
 
-/// "this padding […] can be added only if the Payload Data field contains a specification of the length"
-/// (RFC 4303 section 2.7).
+/// "this padding […] can be added only if the Payload Data field contains a specification of the
+/// length" (RFC 4303 section 2.7).
 #[test]
 fn padding_is_for_tunnels() {
     for mode in ["transport", "beet"] {

@@ -1,4 +1,4 @@
-//! How many threads there are, and what follows for the tunnels with a peer.
+//! The number of worker threads, and its effect on a peer's tunnels.
 
 use super::{Folder, OFFICE};
 use crate::{Config, Warning};

@@ -1,4 +1,4 @@
-//! Which zones there are to a packet.
+//! The zones of packets.
 
 use super::{Folder, OFFICE};
 use crate::{Config, Warning, ZonePolicy, default_mtu};
@@ -155,7 +155,7 @@ fn two_nodes_that_would_share_a_key_are_refused() {
             fault.contains(what) && fault.contains("| license one of them, or cut `layout`"),
             "{fault}"
         );
-        // Unless that is said, and then it is warned of.
+        // `shared` allows it, with a warning.
         let shared = load(&(licences(three, &nodes) + "shared = true\n"));
         let warnings: Vec<_> = shared.warnings.iter().map(ToString::to_string).collect();
         let told = what.replace("would share", "share");

@@ -16,24 +16,24 @@ use wire::checksum::Checksum;
 /// The SA of the first mobile node.
 const FIRST: ChildSaId = ChildSaId(1);
 
-/// The workers of both ends. The mobile nodes share theirs, as if they were one.
+/// The workers of both ends. All mobile nodes share one worker, as if they were one host.
 pub(crate) struct Ends {
     pub(super) sender: Worker,
     pub(super) receiver: Worker,
     pub(super) batch: Vec<Packet>,
-    /// Whether datagrams come from and go to a device that makes their checksums, or have them.
+    /// State of the transport checksums: left to a device (offload), or already made.
     pub(super) checksum: Checksum,
 }
 
-/// What [`Ends::carry`] took for each packet.
+/// Time of [`Ends::carry`] for each packet.
 pub(crate) struct Carried<T = Duration> {
     pub sealing: T,
     pub opening: T,
-    /// The packets on the wire, from the SPI on.
+    /// The sealed packets, from the SPI on.
     pub sealed: Vec<Vec<u8>>,
 }
 
-/// Keeps the packets where they are, and whether one was dropped.
+/// A sink that leaves the packets in the batch, and records the reason of a drop.
 struct InPlace {
     dropped: Option<DropReason>,
     checksum: Checksum,
@@ -54,17 +54,17 @@ impl Sink for InPlace {
 }
 
 impl Ends {
-    /// With an SA for each of so many mobile nodes.
+    /// Creates ends with an SA for each of `nodes` mobile nodes.
     pub fn new(shape: Shape, nodes: usize) -> Result<Self> {
         Self::with_keys(shape, nodes, [0, 0])
     }
 
-    /// Two that have other keys: what one seals the other cannot open.
+    /// Creates ends with different keys: the receiver cannot open the sender's packets.
     pub fn strangers(shape: Shape) -> Result<Self> {
         Self::with_keys(shape, 1, [0, 0x0400_0000])
     }
 
-    /// With the algorithms of a paper in all zones.
+    /// Creates ends with the algorithms of a paper in all zones.
     pub fn with_legacy(legacy: &Legacy) -> Result<Self> {
         let mut ends = Self::new(legacy.shape(), 1)?;
         for worker in [&mut ends.sender, &mut ends.receiver] {
@@ -96,18 +96,18 @@ impl Ends {
         })
     }
 
-    /// With a device at both ends that makes checksums, as those of Linux do.
+    /// Places a device with checksum offload at both ends, as on Linux.
     pub fn between_devices(self) -> Self {
         let checksum = Checksum::Left;
         Self { checksum, ..self }
     }
 
-    /// Carries as many datagrams as a batch has, and times both ends.
+    /// Carries a batch of datagrams, and times both ends.
     pub fn carry(&mut self, datagrams: &[Vec<u8>]) -> Result<Carried> {
         self.measure(datagrams, |work| each(work))
     }
 
-    /// The same in cycles.
+    /// Carries a batch of datagrams, and times both ends in cycles.
     pub fn carry_in_cycles(&mut self, datagrams: &[Vec<u8>]) -> Result<Carried<f64>> {
         self.measure(datagrams, |work| cycles(work))
     }
@@ -136,7 +136,7 @@ impl Ends {
         })
     }
 
-    /// Carries them, and nothing else.
+    /// Carries a batch of datagrams without timing.
     pub fn pass(&mut self, datagrams: &[Vec<u8>]) -> Result<()> {
         self.fill(datagrams);
         let mut sink = InPlace::new(self.checksum);
@@ -170,17 +170,17 @@ impl InPlace {
     }
 }
 
-/// The SPI of what goes to a mobile node.
+/// Returns the SPI of packets to a mobile node.
 pub(super) fn forth(node: usize) -> u32 {
     0x1000 + 2 * node as u32
 }
 
-/// And of what comes from it.
+/// Returns the SPI of packets from a mobile node.
 pub(super) fn back(node: usize) -> u32 {
     forth(node) + 1
 }
 
-/// The SA with a mobile node, as the sender (0) or the receiver (1) of segments has it.
+/// Returns the SA with a mobile node, as the sender (0) or the receiver (1) of segments holds it.
 pub(super) fn child_sa(
     node: usize,
     end: usize,

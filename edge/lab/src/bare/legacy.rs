@@ -1,4 +1,4 @@
-//! The algorithms of a paper in an SA of ours, and the calls of them alone.
+//! The algorithms of a paper in a Strata SA, and their calls alone.
 
 use super::{BATCH, Shape, cycles};
 use crate::legacy::{Algorithms, Make};
@@ -9,19 +9,19 @@ use model::ZoneId;
 use wire::content::Content;
 use wire::udp;
 
-/// Octets of other data of a plain packet and, in short maps, of a zone (DESIGN section 3). That of the payload
-/// zone has all other bodies besides.
+/// Octets of additional authenticated data of a plain packet and, with short maps, of a zone
+/// (DESIGN section 3). The payload zone also authenticates all other bodies.
 const PLAIN_AAD: usize = 8;
 const ZONE_AAD: usize = 21;
 
-/// An SA with algorithms of a paper, and how far its first zone goes.
+/// The algorithms of a paper for an SA, and the length of its first zone.
 pub(crate) struct Legacy {
     makes: Vec<Make>,
     pub(super) links: Links,
 }
 
-/// So many octets behind the headers of UDP are in the first zone, whatever they are: the paper as well tells
-/// its prototype how long the links of a page are.
+/// Puts this many octets after the UDP header into the first zone, whatever they hold. The paper
+/// also passes its prototype the length of a page's links.
 #[derive(Clone, Copy)]
 pub(super) struct Links(usize);
 
@@ -32,8 +32,8 @@ impl Content for Links {
 }
 
 impl Legacy {
-    /// One direction has one of these for each of its two zones, or one alone, and the first `first`
-    /// octets of a datagram are in the first zone.
+    /// Creates an SA with one entry of `algorithms` for each of its two zones, or a single entry
+    /// for a plain SA. The first `first` octets of a datagram are in the first zone.
     pub fn new(algorithms: &[Algorithms], first: usize) -> Result<Self, Obstacle> {
         let makes = algorithms.iter().map(|algorithms| algorithms.make());
         Ok(Self {
@@ -49,13 +49,14 @@ impl Legacy {
         }
     }
 
-    /// The cipher of a zone. One beyond the last has that of the last.
+    /// Returns the cipher of a zone. Zones beyond the last have the cipher of the last.
     pub(super) fn cipher(&self, zone: ZoneId) -> Box<dyn Foreign> {
         let place = usize::from(zone.0).clamp(1, self.makes.len());
         self.makes[place - 1](zone.0)
     }
 
-    /// The calls that packets need whose zones have so many octets. The next header is in the first.
+    /// Prepares the calls that seal a packet with zones of these lengths. The next header is in the
+    /// first zone.
     pub fn calls(&self, lengths: &[usize]) -> Calls {
         let aad = match self.shape() {
             Shape::Plain => PLAIN_AAD,
@@ -81,7 +82,7 @@ impl Legacy {
     }
 }
 
-/// The calls that seal a packet, and nothing else.
+/// The calls that seal a packet, without the rest of the data plane.
 pub(crate) struct Calls(Vec<Call>);
 
 struct Call {
@@ -93,7 +94,7 @@ struct Call {
 }
 
 impl Calls {
-    /// What they take for a packet.
+    /// Returns the cycles of the calls for one packet.
     pub fn sealing(&mut self) -> Result<f64> {
         cycles(|| {
             for seq in 0..BATCH as u32 {

@@ -1,4 +1,4 @@
-//! Ends of whose packets only some are encrypted.
+//! Ends that encrypt only some of their packets.
 
 use super::ends::{Ends, agreement, child_sa};
 use super::{BATCH, Shape};
@@ -11,7 +11,7 @@ use model::{
 };
 use wire::checksum::Checksum;
 
-/// Whatever has ports, for as long as anybody measures.
+/// Returns a grant for all packets with ports, without an effective limit.
 fn grant() -> LevelGrant {
     let class = Class {
         ports: Span::new(0, u16::MAX),
@@ -26,8 +26,8 @@ fn grant() -> LevelGrant {
 }
 
 impl Ends {
-    /// Every so many-th packet is encrypted in this shape, with 0 none; all others are authenticated
-    /// alone. In plain ESP there is no such level, and all are encrypted.
+    /// Encrypts every n-th packet in this shape, with 0 none, and only authenticates all others.
+    /// Plain ESP has no such level, so it encrypts all.
     pub fn with_level(shape: Shape, every: u32) -> Result<Self> {
         let agreement = (shape != Shape::Plain).then(|| ZoneAgreement {
             level: Some(grant()),
@@ -55,7 +55,7 @@ impl Ends {
     }
 }
 
-/// The SA beside one that has a grant. Its SPIs are not those of others.
+/// Returns the companion SA for an SA with a grant. Its SPIs differ from those of all other SAs.
 fn beside(sa: &ChildSa<Secret>) -> Option<BesideSa<Secret>> {
     let agreed = sa.agreement.as_ref()?.integrity()?;
     let half = |spi: Spi| {

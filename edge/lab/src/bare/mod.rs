@@ -1,11 +1,11 @@
-//! The data plane bare: the code that `stratad` runs for each packet, in memory, without a device or a
-//! socket, with replay window, policies and counters. Whoever times it does so in turns with what it
-//! is compared with, so that what else a machine does meets all of it alike.
+//! The bare data plane: the code that `stratad` runs for each packet, in memory, without a device
+//! or socket, but with replay window, policies and counters. Benchmarks time it in turns with the
+//! code that it is compared with, so that other load on the machine affects both alike.
 //!
-//! Datagrams go from a server to mobile nodes (`segment`); an endpoint of each seals and opens them
-//! (`Ends`); a licensed node between them reads what it may (`Node`); and the AEAD calls that this needs are
-//! made alone (`Raw`). The ends and the node may have the algorithms of a paper in place of ours (`Legacy`), whose
-//! calls are made alone as well (`Calls`).
+//! Datagrams go from a server to mobile nodes (`segment`). An endpoint on each side seals or opens
+//! them (`Ends`), a licensed node between them reads its zones (`Node`), and the AEAD calls that
+//! this needs are timed alone (`Raw`). The ends and the node may use the algorithms of a paper in
+//! place of ours (`Legacy`); their calls are timed alone as well (`Calls`).
 
 mod ends;
 mod legacy;
@@ -26,36 +26,37 @@ use model::{CsaId, Suite, ZoneSelector};
 use serde::Serialize;
 use std::time::Duration;
 
-/// Packets that are timed together. SNOOP keeps as many of a connection, and they fit a cache.
+/// Packets that are timed together. SNOOP caches as many per connection, and they fit into the
+/// processor's cache.
 pub(crate) const BATCH: usize = 64;
 
-/// What everything is sealed with.
+/// Suite of all SAs.
 const SUITE: Suite = Suite::Aes128Gcm16;
 const KEY_LEN: usize = 16;
 
-/// The composite SA of the first mobile node, and the window of all.
+/// The composite SA of the first mobile node, and the replay window of all, in packets.
 pub(crate) const CSA: CsaId = CsaId(1);
 pub(crate) const WINDOW: u32 = 4096;
 
-/// How packets are sealed.
+/// Division of a packet into zones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shape {
     /// Plain ESP.
     Plain,
-    /// Opaque: all of it is in the payload zone.
+    /// Opaque: the whole packet is in the payload zone.
     One,
     /// Headers and the rest.
     Two,
-    /// The IP header, the transport header, and the rest.
+    /// IP header, transport header, and the rest.
     Three,
 }
 
 impl Shape {
-    /// All of them.
+    /// All shapes.
     pub const ALL: [Self; 4] = [Self::Plain, Self::One, Self::Two, Self::Three];
 
-    /// What the zones of the SA are, of which an opaque packet has only the last.
+    /// Returns the zones of the SA. An opaque packet has only the last of them.
     const fn selectors(self) -> &'static [ZoneSelector] {
         match self {
             Self::Plain => &[],
@@ -69,21 +70,21 @@ impl Shape {
     }
 }
 
-/// The key of a zone under an SPI.
+/// Returns the key of a zone under an SPI.
 fn key(spi: u32, zone: u8) -> Secret {
     let spi = spi.to_be_bytes();
     let octets = (0..SUITE.keymat_len()).map(|place| spi[place % 4] ^ zone << 4 ^ place as u8);
     Secret::new(octets.collect())
 }
 
-/// The time of this thread for one packet of a batch.
+/// Returns the processor time of this thread per packet of a batch.
 pub(crate) fn each(work: impl FnOnce()) -> Result<Duration> {
     let begun = spent_here()?;
     work();
     Ok((spent_here()? - begun) / BATCH as u32)
 }
 
-/// What the time stamp counter counts for one packet of a batch.
+/// Returns the cycles of the time stamp counter per packet of a batch.
 pub(crate) fn cycles(work: impl FnOnce()) -> Result<f64> {
     let now = || os::cycles::now().context("this processor has no time stamp counter");
     let begun = now()?;

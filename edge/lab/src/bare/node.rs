@@ -7,14 +7,14 @@ use esp::{Licensed, NotOpened, Scratch};
 use model::{Grant, GrantHalf, MapKind, Spi, ZoneId};
 use std::time::Duration;
 
-/// One that may read the first zone of the first SA.
+/// A licensed node that may read the first zone of the first SA.
 pub(crate) struct Node {
     licensed: Licensed,
     scratch: Scratch,
 }
 
 impl Node {
-    /// `shape` has zones.
+    /// Creates a node. `shape` must have zones.
     pub fn new(shape: Shape) -> Result<Self> {
         let half = |spi| GrantHalf {
             spi: Spi(spi),
@@ -41,19 +41,20 @@ impl Node {
         Ok(Self { licensed, scratch })
     }
 
-    /// With the algorithms of a paper in all zones.
+    /// Creates a node with the algorithms of a paper in all zones.
     pub fn with_legacy(legacy: &Legacy) -> Result<Self> {
         let mut node = Self::new(Shape::Two)?;
         node.licensed.make_foreign(CSA, |zone| legacy.cipher(zone));
         Ok(node)
     }
 
-    /// Opens what it may of each packet: how long that took, and of how many it read anything.
+    /// Opens the licensed zones of each packet. Returns the time per packet, and the number of
+    /// packets with a zone that was read.
     pub fn open(&mut self, sealed: &[Vec<u8>]) -> Result<(Duration, usize)> {
         self.measure(sealed, |work| each(work))
     }
 
-    /// The same in cycles.
+    /// Opens the licensed zones of each packet, as [`Self::open`] does, with the time in cycles.
     pub fn open_in_cycles(&mut self, sealed: &[Vec<u8>]) -> Result<(f64, usize)> {
         self.measure(sealed, |work| cycles(work))
     }

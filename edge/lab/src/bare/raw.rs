@@ -1,4 +1,4 @@
-//! The AEAD calls that packets need, and nothing else.
+//! The AEAD calls that packets need, without the rest of the data plane.
 
 use super::segment::HEADERS;
 use super::{BATCH, KEY_LEN, Shape, each};
@@ -7,36 +7,36 @@ use crypto::{Aead, AeadAlgorithm, ICV_LEN};
 use std::time::Duration;
 use wire::ip;
 
-/// Octets of other data of plain ESP (RFC 4106 section 5) and, in short maps, of a zone (DESIGN section
-/// 3). That of the payload zone has all other bodies besides.
+/// Octets of additional authenticated data of plain ESP (RFC 4106 section 5) and, with short maps,
+/// of a zone (DESIGN section 3). The payload zone also authenticates all other bodies.
 const PLAIN_AAD: usize = 8;
 const ZONE_AAD: usize = 21;
 
-/// A batch of packets, as texts.
+/// A batch of packets, as the texts of their AEAD calls.
 pub(crate) struct Raw {
     aead: Aead,
     packets: Vec<Vec<Text>>,
 }
 
-/// What one call encrypts.
+/// Input of one AEAD call.
 struct Text {
     aad: Vec<u8>,
     octets: Vec<u8>,
     icv: [u8; ICV_LEN],
 }
 
-/// How long the calls took for one packet.
+/// Time of the calls for one packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Alone {
     pub sealing: Duration,
-    /// Of all zones.
+    /// Time for all zones.
     pub opening: Duration,
-    /// Of the first one alone.
+    /// Time for the first zone alone.
     pub first: Duration,
 }
 
 impl Raw {
-    /// For datagrams of these lengths in turn.
+    /// Prepares a batch of packets with these lengths in turn.
     pub fn new(shape: Shape, octets: &[usize]) -> Result<Self> {
         let packets = octets.iter().cycle().take(BATCH);
         Ok(Self {
@@ -45,7 +45,7 @@ impl Raw {
         })
     }
 
-    /// Times them.
+    /// Times the calls.
     pub fn time(&mut self) -> Result<Alone> {
         let (aead, mut opened) = (&self.aead, 0);
         let sealing = each(|| {
@@ -74,14 +74,14 @@ impl Raw {
     }
 }
 
-/// The texts of all packets from one of them on, with the number of the packet.
+/// Iterates over the texts of all packets, starting at text `from`, with the number of the packet.
 fn numbered(packets: &mut [Vec<Text>], from: usize) -> impl Iterator<Item = (u8, &mut Text)> {
     let packets = packets.iter_mut().zip(0..);
     packets
         .flat_map(move |(texts, number)| texts[from..].iter_mut().map(move |text| (number, text)))
 }
 
-/// Each with its next header, where it has one.
+/// Returns the texts of a packet, including the next header.
 fn texts(shape: Shape, octets: usize) -> Vec<Text> {
     let ip = ip::V4_HEADER_LEN;
     let lengths = match shape {

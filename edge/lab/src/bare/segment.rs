@@ -5,25 +5,26 @@ use std::net::Ipv4Addr;
 use wire::checksum::{Sum, restore};
 use wire::{ip, tcp, udp};
 
-/// Octets of their headers.
+/// Octets of the IP and TCP headers.
 pub(crate) const HEADERS: usize = ip::V4_HEADER_LEN + tcp::MIN_HEADER_LEN;
 
 pub(super) const SERVER: Ipv4Addr = Ipv4Addr::new(10, 8, 0, 1);
 
-/// What scatters consecutive packets over SAs. It is prime.
+/// Step that scatters consecutive packets over SAs; a prime number.
 const STEP: usize = 7919;
 
-/// A mobile node's address inside.
+/// Returns the inner address of a mobile node.
 pub(super) fn mobile(number: usize) -> Ipv4Addr {
     Ipv4Addr::from(u32::from(Ipv4Addr::new(10, 64, 0, 2)) + number as u32)
 }
 
-/// As many segments in a row as a batch has, of so many octets with headers, from the `round`th on.
+/// Returns a batch of consecutive segments of this length with headers, from the `round`th batch
+/// on.
 pub(crate) fn row(octets: usize, round: u32) -> Vec<Vec<u8>> {
     rows(&[octets], 1, round)
 }
 
-/// The same of lengths in turn, for so many mobile nodes.
+/// Returns a batch of segments with these lengths in turn, scattered over `nodes` mobile nodes.
 pub(crate) fn rows(octets: &[usize], nodes: usize, round: u32) -> Vec<Vec<u8>> {
     let lengths = octets.iter().cycle();
     let all = lengths.take(BATCH).enumerate().map(|(place, octets)| {
@@ -37,7 +38,7 @@ pub(crate) fn rows(octets: &[usize], nodes: usize, round: u32) -> Vec<Vec<u8>> {
     all.collect()
 }
 
-/// As many UDP datagrams to the first mobile node as a batch has, of so many octets with headers.
+/// Returns a batch of UDP datagrams of this length with headers, to the first mobile node.
 pub(crate) fn datagrams(octets: usize) -> Vec<Vec<u8>> {
     let udp_len = (octets - ip::V4_HEADER_LEN) as u16;
     let mut datagram = header((SERVER, mobile(0)), udp::PROTOCOL, octets);
@@ -47,7 +48,7 @@ pub(crate) fn datagrams(octets: usize) -> Vec<Vec<u8>> {
     vec![datagram; BATCH]
 }
 
-/// What the first mobile node says to a segment.
+/// Returns the acknowledgement of the first mobile node for a segment.
 pub(crate) fn acknowledgement(data: &[u8]) -> Vec<u8> {
     let number = &data[ip::V4_HEADER_LEN + 4..][..4];
     let number = u32::from_be_bytes([number[0], number[1], number[2], number[3]]);
@@ -69,8 +70,7 @@ fn segment(
     octets
 }
 
-/// The IP header of a datagram of so many octets.
-/// An IPv4 header in front of what makes so many octets with it.
+/// Returns the IPv4 header of a datagram of this total length.
 pub(crate) fn header((from, to): (Ipv4Addr, Ipv4Addr), protocol: u8, octets: usize) -> Vec<u8> {
     let mut header = [
         [0x45, 0],

@@ -1,4 +1,4 @@
-//! Cores: the responder on one, everything else on another, where there are two.
+//! Cores: the responder on one and everything else on another, if there are at least two.
 
 use anyhow::{Context, Result};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -7,17 +7,17 @@ use nix::unistd::Pid;
 use std::fs;
 use std::time::Duration;
 
-/// The calling thread, as the kernel takes it.
+/// The calling thread, in the kernel's notation.
 const THIS: Pid = Pid::from_raw(0);
 
-/// This thread's own core, until dropped. Threads that it starts are there as well.
+/// Pins this thread to its own core, until dropped. Threads that it starts inherit the core.
 pub(super) struct Seat {
     before: Option<CpuSet>,
 }
 
 impl Seat {
-    /// Puts every thread of a process on the first core, and this thread on the last. Where there is
-    /// but one, all stay.
+    /// Moves all threads of a process to the first core, and this thread to the last. With a single
+    /// core, all stay.
     pub fn apart_from(process: u32) -> Result<Self> {
         let allowed = sched_getaffinity(THIS)?;
         let cores = (0..CpuSet::count()).filter(|core| allowed.is_set(*core) == Ok(true));
@@ -32,7 +32,7 @@ impl Seat {
         Ok(Self { before })
     }
 
-    /// Whether there are two cores.
+    /// Returns true if the process and this thread have different cores.
     pub const fn is_apart(&self) -> bool {
         self.before.is_some()
     }
@@ -41,7 +41,7 @@ impl Seat {
 impl Drop for Seat {
     fn drop(&mut self) {
         if let Some(before) = &self.before {
-            // It was allowed a moment ago; where it is not any more, this thread stays where it is.
+            // The mask was allowed a moment ago. If it no longer is, this thread stays on its core.
             let _ = sched_setaffinity(THIS, before);
         }
     }
@@ -53,7 +53,7 @@ fn only(core: usize) -> Result<CpuSet> {
     Ok(set)
 }
 
-/// The threads that a process has now.
+/// Returns the current threads of a process.
 pub(super) fn threads(process: u32) -> Result<Vec<Pid>> {
     let folder = format!("/proc/{process}/task");
     let mut threads = Vec::new();
@@ -65,7 +65,7 @@ pub(super) fn threads(process: u32) -> Result<Vec<Pid>> {
     Ok(threads)
 }
 
-/// How long this thread was on a core so far.
+/// Returns the processor time of this thread so far.
 pub(crate) fn spent_here() -> Result<Duration> {
     let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)?;
     Ok(Duration::from(time))

@@ -1,9 +1,9 @@
-//! The initiators: an engine each, all of them behind one socket, driven by one thread.
+//! The initiators: one engine each, all behind one socket, driven by one thread.
 //!
-//! They begin on the port that IKE and ESP share, so that one socket is enough: "an initiator can
+//! They start on the port that IKE and ESP share, so that one socket is enough: "an initiator can
 //! use port 4500 for both IKE and ESP, regardless of whether or not there is a NAT, even at the
-//! beginning of IKE" (RFC 7296 section 2.23). That port is another one here, for the responder has
-//! 4500 where both are one host.
+//! beginning of IKE" (RFC 7296 section 2.23). The port has another number here, because the
+//! responder occupies 4500 if both are on one host.
 
 use super::responder::{self, Place};
 use crate::host::Host;
@@ -18,28 +18,29 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-/// Where all of them listen.
+/// Port of all initiators.
 const PORT: u16 = 14_500;
 
-/// What IKE on a shared port begins with (RFC 3948 section 2.2).
+/// Prefix of IKE messages on a shared port (RFC 3948 section 2.2).
 pub(super) const NON_ESP_MARKER: &[u8] = &[0; 4];
 
-/// Begun before what has arrived is looked at: a crowd that does not listen loses what it is told.
+/// Largest number of initiators to start before arrived datagrams are read, so that the receive
+/// buffer does not overflow.
 const BREATH: usize = 32;
 
-/// Whoever is not up by then, counted from when the last one began, is not up.
+/// Time after the last start until initiators that are not up have failed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// When the next one begins.
+/// Pace at which initiators start.
 #[derive(Clone, Copy)]
 pub(super) enum Pace {
-    /// As soon as fewer than so many are under way.
+    /// Starts one as soon as fewer than this number are under way.
     Queue(usize),
-    /// So long after the one before.
+    /// Starts one at this interval.
     Every(Duration),
 }
 
-/// All initiators so far, in the order in which they began.
+/// All initiators so far, in the order of their start.
 pub(super) struct Crowd {
     place: Place,
     udp: Datagrams,
@@ -49,14 +50,14 @@ pub(super) struct Crowd {
     deadlines: BTreeSet<(Instant, usize)>,
     under_way: usize,
     key: Secret,
-    /// Lengths of the datagrams of the very first set-up, in either direction.
+    /// Lengths of the datagrams of the very first set-up, in both directions.
     dialogue: Vec<usize>,
     tunnels: Vec<Tunnel>,
 }
 
-/// What an initiator has when it is up.
+/// An established tunnel of an initiator.
 pub(super) struct Tunnel {
-    /// Whose it is.
+    /// Number of the initiator.
     pub number: u32,
     pub child: Box<ChildSa<Secret>>,
 }
@@ -65,7 +66,7 @@ struct Initiator {
     engine: Engine,
     began: Instant,
     deadline: Option<Instant>,
-    /// `None` while it is under way.
+    /// `None` while the set-up is under way.
     outcome: Option<Outcome>,
 }
 
@@ -74,27 +75,27 @@ enum Outcome {
     Failed(String),
 }
 
-/// How a run went.
+/// Result of a run.
 #[derive(Debug, Default)]
 pub(super) struct Run {
-    /// How many were to begin.
+    /// Number of initiators that should start.
     pub wanted: usize,
-    /// How many are up.
+    /// Number of initiators that are up.
     pub up: usize,
-    /// Why the first one that is not up is not.
+    /// Reason of the first failure.
     pub failure: Option<String>,
-    /// From the first beginning until nobody was under way.
+    /// Time from the first start until no set-up was under way.
     pub lasted: Duration,
-    /// How long each took that is up, the shortest first.
+    /// Durations of the successful set-ups, the shortest first.
     pub setups: Vec<Duration>,
-    /// Requests, without those sent again.
+    /// Requests, without retransmissions.
     pub requests: u64,
-    /// Requests sent again.
+    /// Retransmitted requests.
     pub retransmitted: u64,
 }
 
 impl Crowd {
-    /// Nobody yet.
+    /// Creates a crowd without initiators.
     pub fn new(host: &Host, place: Place) -> Result<Self> {
         let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT));
         let udp = host.inside(|| Ok(Datagrams::udp(any, None)?))?;
@@ -114,12 +115,12 @@ impl Crowd {
         })
     }
 
-    /// Everybody who begins from now on has another key than the responder.
+    /// Gives all initiators from now on a key that the responder does not have.
     pub fn forget_the_key(&mut self) {
         self.key = Secret::new(b"some key that the responder has not".to_vec());
     }
 
-    /// How many are up.
+    /// Returns the number of initiators that are up.
     pub fn up(&self) -> usize {
         let outcomes = self.initiators.iter().map(|one| &one.outcome);
         outcomes
@@ -127,12 +128,12 @@ impl Crowd {
             .count()
     }
 
-    /// What came up, and the socket of all of it, for packets.
+    /// Returns the established tunnels and the shared socket, for packets.
     pub fn into_tunnels(self) -> (Vec<Tunnel>, Datagrams) {
         (self.tunnels, self.udp)
     }
 
-    /// The lengths of the four messages of a set-up, without the marker.
+    /// Returns the lengths of the four messages of a set-up, without the marker.
     pub fn dialogue(&self) -> Result<[usize; 4]> {
         let lengths = self.dialogue.iter().map(|len| len - NON_ESP_MARKER.len());
         let lengths: Vec<_> = lengths.collect();
@@ -140,7 +141,7 @@ impl Crowd {
         four.with_context(|| format!("the first set-up took {lengths:?} and not four messages"))
     }
 
-    /// Lets so many more begin, and waits until each is up or has failed.
+    /// Starts this many more initiators, and waits until each is up or has failed.
     pub fn run(&mut self, count: usize, pace: Pace) -> Result<Run> {
         let (from, start) = (self.initiators.len(), clock::now());
         let mut patience = start + PATIENCE;
@@ -170,7 +171,7 @@ impl Crowd {
         Ok(self.summary(from, count, lasted))
     }
 
-    /// Whoever is still under way has taken too long.
+    /// Marks the initiators that are still under way as failed.
     fn give_up(&mut self, from: usize) {
         for initiator in &mut self.initiators[from..] {
             let why = || Outcome::Failed(format!("no end in {} s", PATIENCE.as_secs()));
@@ -200,7 +201,7 @@ impl Crowd {
         Ok(())
     }
 
-    /// Waits until something arrives or is due, at most until `until`, and handles it.
+    /// Waits until a datagram arrives or a timer is due, at most until `until`, and handles it.
     fn turn(&mut self, until: Instant) -> Result<()> {
         let next = self.deadlines.first().map(|(at, _)| *at);
         let until = next.map_or(until, |next| next.min(until));
@@ -216,7 +217,7 @@ impl Crowd {
         Ok(())
     }
 
-    /// Handles what one system call brings; `false` if it is nothing.
+    /// Handles the datagrams of one system call; returns false if there are none.
     fn receive(&mut self) -> Result<bool> {
         let Self {
             place,
@@ -250,14 +251,14 @@ impl Crowd {
         Ok(true)
     }
 
-    /// Carries out what an engine has to say.
+    /// Sends an engine's messages, handles its events and updates its timer.
     fn settle(&mut self, index: usize, now: Instant) {
         let initiator = &mut self.initiators[index];
         while let Some(transmit) = initiator.engine.poll_transmit() {
             if index == 0 {
                 self.dialogue.push(transmit.payload.len());
             }
-            // What a full buffer does not take is lost as on any way, and is sent again.
+            // A datagram that a full buffer rejects is lost, as on any path, and retransmitted.
             let _ = self.udp.send(transmit.path, 0, &transmit.payload);
         }
         while let Some(event) = initiator.engine.poll_event() {
@@ -308,15 +309,15 @@ impl Crowd {
     }
 }
 
-/// How many have begun by then, the first at once.
+/// Returns the number of initiators that should have started by then; the first starts at once.
 fn due(elapsed: Duration, pause: Duration) -> usize {
     1 + (elapsed.as_nanos() / pause.as_nanos().max(1)) as usize
 }
 
-/// What each calls the responder.
+/// Name of the responder in the initiators' configurations.
 pub(super) const PEER: &str = "responder";
 
-/// An initiator's configuration. Nothing that comes later than a set-up is wanted of it.
+/// Returns an initiator's configuration, without liveness checks or rekeys after the set-up.
 pub(super) fn config(number: u32, key: Secret, port: u16, place: Place) -> ike::Config {
     let role = PeerRole::Vpn {
         local: vec![responder::inner(number)],

@@ -1,4 +1,4 @@
-//! Datagrams that are ready beforehand, from addresses that wait for no answer.
+//! Datagrams prepared in advance, from addresses that wait for no answer.
 
 use super::crowd::{self, NON_ESP_MARKER, PEER};
 use super::responder::Place;
@@ -15,31 +15,31 @@ use wire::ike::{Datagram, Message, Payload};
 /// Source port of every datagram.
 pub(super) const PORT: u16 = 15_500;
 
-/// Octets of an SPI, with which a message begins.
+/// Octets of an SPI, with which an IKE message begins.
 const SPI: usize = 8;
 
-/// Different datagrams without a meaning, before they come again.
+/// Number of different meaningless datagrams before they repeat.
 const MALFORMED: usize = 512;
 
-/// Where forged datagrams come from, and where they go.
+/// Sources and destination of forged datagrams.
 #[derive(Clone, Copy)]
 pub(super) struct Way {
-    /// The network of their sources, and the length of its prefix.
+    /// Network of the sources, and the length of its prefix.
     pub network: Ipv4Addr,
     pub prefix: u8,
-    /// The responder.
+    /// Address of the responder.
     pub to: Ipv4Addr,
-    /// Its port that first messages go to.
+    /// Port of the responder for first messages.
     pub port: u16,
 }
 
 impl Way {
-    /// One of the sources.
+    /// Returns a random source.
     pub fn source(self, rng: &mut Rng) -> Ipv4Addr {
         Ipv4Addr::from_bits(self.network.to_bits() | rng.u32() >> self.prefix)
     }
 
-    /// From one of the sources to a port of the responder.
+    /// Returns a path from a random source to a port of the responder.
     fn path(self, port: u16, rng: &mut Rng) -> Path {
         Path::udp(
             SocketAddr::from((self.source(rng), PORT)),
@@ -48,7 +48,7 @@ impl Way {
     }
 }
 
-/// Datagrams in turn, each from another address.
+/// A sequence of forged datagrams, each from another address.
 pub(super) struct Forged {
     udp: Datagrams,
     way: Way,
@@ -60,12 +60,12 @@ pub(super) struct Forged {
 struct Ready {
     port: u16,
     octets: Vec<u8>,
-    /// Where the initiator's SPI is, which is drawn each time.
+    /// Offset of the initiator's SPI, which is random in each datagram.
     spi: Option<usize>,
 }
 
 impl Forged {
-    /// First messages with a public value that is none, of every group.
+    /// Prepares first messages with invalid public values, for every group.
     pub fn public_values(host: &Host, way: Way) -> Result<Self> {
         let requests = Group::ALL.map(|group| {
             let message = bad_value(group, request(group)?);
@@ -74,13 +74,13 @@ impl Forged {
         Self::new(host, way, requests.into_iter().collect::<Result<_>>()?)
     }
 
-    /// A first message that is as good as any.
+    /// Prepares a valid first message.
     pub fn good(host: &Host, way: Way) -> Result<Self> {
         let message = request(Group::X25519)?;
         Self::new(host, way, vec![Ready::first(&message, way.port)])
     }
 
-    /// Octets of any length for IKE, for IKE behind a marker, and for ESP.
+    /// Prepares random octets of any length for IKE, for IKE with a marker, and for ESP.
     pub fn malformed(host: &Host, way: Way) -> Result<Self> {
         let mut rng = Rng::from_seed(entropy::seed());
         let ready = |number: usize| {
@@ -114,8 +114,8 @@ impl Forged {
         })
     }
 
-    /// Sends the next one. Gives its length, and whether the kernel took it: a buffer may be full, or the address
-    /// one of those that no packet may come from.
+    /// Sends the next datagram. Returns its length, and whether the kernel accepted it: a buffer
+    /// may be full, or the random source may be an address that is not allowed.
     pub fn send_next(&mut self) -> (usize, io::Result<()>) {
         let Self {
             udp,
@@ -132,14 +132,14 @@ impl Forged {
         (octets.len(), udp.send(way.path(*port, rng), 0, octets))
     }
 
-    /// Reads all answers that are there.
+    /// Reads all pending answers.
     pub fn read_answers(&mut self, mut each: impl FnMut(&[u8])) -> io::Result<()> {
         drain(&mut self.udp, |_, answer| each(answer))
     }
 }
 
 impl Ready {
-    /// A first message, whose SPI of the initiator is drawn each time.
+    /// Prepares a first message, which gets a random initiator's SPI each time.
     fn first(message: &Message, port: u16) -> Self {
         let marker: &[u8] = if port == NATT_PORT {
             NON_ESP_MARKER
@@ -154,13 +154,13 @@ impl Ready {
     }
 }
 
-/// A socket for all IPv4 addresses of a host.
+/// Opens a socket for all IPv4 addresses of a host.
 pub(super) fn socket(host: &Host) -> Result<Datagrams> {
     let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT));
     host.inside(|| Ok(Datagrams::udp(any, None)?))
 }
 
-/// Reads everything that is there.
+/// Reads all pending datagrams.
 pub(super) fn drain(udp: &mut Datagrams, mut each: impl FnMut(Path, &[u8])) -> io::Result<()> {
     loop {
         match udp.recv(|arrival, octets| each(arrival.path, octets)) {
@@ -171,7 +171,7 @@ pub(super) fn drain(udp: &mut Datagrams, mut each: impl FnMut(Path, &[u8])) -> i
     }
 }
 
-/// A first message with a good value of this group, wherever it is sent from.
+/// Returns a first message with a valid public value of this group, usable from any source.
 pub(super) fn request(group: Group) -> Result<Message> {
     let key = Secret::new(b"a key that proves nothing".to_vec());
     let mut config = crowd::config(0, key, PORT, Place::ONE_HOST);
@@ -193,7 +193,8 @@ pub(super) fn request(group: Group) -> Result<Message> {
     }
 }
 
-/// Zero on Curve25519, a point beside the others, and 1 of the integers.
+/// Replaces the public value by an invalid one: zero on Curve25519, a point off the curve, or 1
+/// modulo a prime.
 fn bad_value(group: Group, mut message: Message) -> Message {
     for payload in &mut message.payloads {
         if let Payload::KeyExchange(exchange) = payload {

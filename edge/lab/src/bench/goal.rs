@@ -1,33 +1,33 @@
-//! What is aimed at, and how far that is.
+//! Goals of a benchmark, and the distance to them.
 
 use crate::text::paragraph;
 use serde::Serialize;
 
-/// The column of names.
+/// Width of the column of names.
 pub(super) const LABEL: usize = 40;
 
-/// Something that is aimed at.
+/// A goal of a benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Goal {
-    /// What.
+    /// Name of the goal.
     pub goal: &'static str,
-    /// What it is held against.
+    /// Limit that the measured value is compared with.
     pub limit: f64,
-    /// On which side of it it has to be.
+    /// Side of the limit that the value must be on.
     pub bound: Bound,
-    /// What was measured.
+    /// Measured value.
     pub measured: Option<f64>,
-    /// Whether it is reached.
+    /// True if the goal is reached.
     pub reached: bool,
 }
 
-/// On which side of a limit.
+/// Side of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bound {
-    /// Not above.
+    /// The value must not be above the limit.
     AtMost,
-    /// Not below.
+    /// The value must not be below the limit.
     AtLeast,
 }
 
@@ -46,7 +46,7 @@ impl Goal {
         }
     }
 
-    /// For people.
+    /// Returns the goal as a line of text.
     pub(super) fn line(&self) -> String {
         let bound = match self.bound {
             Bound::AtMost => "at most",
@@ -59,7 +59,8 @@ impl Goal {
     }
 }
 
-/// What is aimed at and how far that is, a line each; if it failed, what was measured nevertheless, and why.
+/// Returns the goals with their results, one line each. If the run failed, returns only the
+/// measured goals and the reason.
 pub(super) fn verdict(goals: &[Goal], failed: Option<String>, optimised: bool) -> String {
     let shown = |goal: &&Goal| failed.is_none() || goal.measured.is_some();
     let mut text: String = goals.iter().filter(shown).map(Goal::line).collect();
@@ -74,7 +75,7 @@ pub(super) fn verdict(goals: &[Goal], failed: Option<String>, optimised: bool) -
     text
 }
 
-/// A value with what it is counted in, or a dash.
+/// Formats a value with its unit, or a dash.
 pub(super) fn unit(value: Option<f64>, unit: &str, digits: usize) -> String {
     match value {
         Some(value) => format!("{value:.digits$} {unit}").trim_end().to_owned(),

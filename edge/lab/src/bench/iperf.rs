@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::fs;
 use std::time::Duration;
 
-/// A server for one client, at an address of its host.
+/// Starts a server for one client, at an address of its host.
 pub(super) fn serve(host: &Host, address: &str) -> Result<Process> {
     let words = format!("--server --one-off --forceflush --bind {address}");
     let mut server = start(host, &words)?;
@@ -16,27 +16,28 @@ pub(super) fn serve(host: &Host, address: &str) -> Result<Process> {
     Ok(server)
 }
 
-/// A client that sends for so many seconds.
+/// Starts a client that sends for this many seconds.
 pub(super) fn send(host: &Host, address: &str, seconds: u32, load: &str) -> Result<Process> {
     let words = format!("--json --client {address} --time {seconds} {load}");
     start(host, &words)
 }
 
-/// The client's report. It exits with a status of its own where the report names an error.
+/// Returns the client's report. The exit status is ignored: it is not zero if the report names an
+/// error.
 pub(super) fn report(client: &mut Process, seconds: u32) -> Result<Value> {
     client.wait(DEADLINE + Duration::from_secs(seconds.into()))?;
     let told = client.log();
     serde_json::from_str(&told).with_context(|| format!("iperf3's report is no JSON: {told}"))
 }
 
-/// A number of a report, by its JSON pointer.
+/// Returns a number of a report, by its JSON pointer.
 pub(super) fn number(report: &Value, place: &str) -> Result<f64> {
     let number = report.pointer(place).and_then(Value::as_f64);
     number.with_context(|| format!("iperf3's report has no {place}: {report}"))
 }
 
 fn start(host: &Host, words: &str) -> Result<Process> {
-    // The log of an earlier run would be read as this one's.
+    // The log of an earlier run would otherwise be read as the log of this one.
     let _ = fs::remove_file(host.directory().join("iperf3.log"));
     let mut command = host.command(find_command("iperf3", "iperf3")?);
     command.args(words.split_whitespace());

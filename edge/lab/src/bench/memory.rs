@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use std::fs;
 
-/// Octets that are its own: neither code nor files.
+/// Returns the octets of anonymous memory: neither code nor mapped files.
 pub(super) fn memory(process: u32) -> Result<u64> {
     let file = format!("/proc/{process}/smaps_rollup");
     let text = fs::read_to_string(&file).with_context(|| format!("reading {file}"))?;

@@ -1,6 +1,7 @@
-//! `strata bench`: what Strata costs, each time beside the cryptography of it alone, and what it carries beside
-//! others and for many, measured in turns in the same run. What is aimed at is printed as well, and missing it changes nothing: another
-//! machine has other figures. Only whether it lasts ([`soak`]) is the same everywhere.
+//! `strata bench`: the costs of Strata, each compared with its cryptography alone, and its
+//! throughput compared with other tunnels and with many peers. Compared values are measured in
+//! turns in the same run. Goals are printed as well, but a missed goal changes nothing: another
+//! machine has other figures. Only endurance ([`soak`]) is the same everywhere.
 
 pub mod esp;
 pub mod flood;
@@ -20,7 +21,7 @@ mod responder;
 pub(crate) use cores::spent_here;
 pub use goal::{Bound, Goal};
 
-/// Whose AES-GCM this process has.
+/// Returns the name of this process's AES-GCM implementation.
 fn aead() -> &'static str {
     crypto::provider().map_or("AWS-LC", |provider| provider.name())
 }

@@ -1,4 +1,4 @@
-//! The responder: a `stratad` that knows every initiator, and what the kernel says of it.
+//! The responder: a `stratad` that knows every initiator, and the kernel's accounting of it.
 
 use super::cores;
 use super::memory::memory;
@@ -12,43 +12,43 @@ use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-/// Where it listens, and where the initiators are.
+/// Addresses of the responder and of the initiators.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
-    /// Its address.
+    /// Address of the responder.
     pub responder: IpAddr,
-    /// The first initiator's; the others' follow.
+    /// Address of the first initiator; the others follow.
     pub first: Ipv4Addr,
 }
 
-/// Who it is.
+/// Identity of the responder.
 const IDENTITY: &str = "responder.bench";
 
-/// What it protects.
+/// Network that the responder protects.
 const PROTECTED: (Ipv4Addr, u8) = (Ipv4Addr::new(10, 8, 0, 0), 16);
 
-/// Its own address there.
+/// Inner address of the responder.
 pub(super) const INNER: Ipv4Addr = Ipv4Addr::new(10, 8, 0, 1);
 
-/// The initiators' addresses inside count from here.
+/// First of the initiators' inner addresses.
 const FIRST_INNER: Ipv4Addr = Ipv4Addr::new(172, 16, 0, 0);
 
-/// The key of all of them. Whoever has it finds nothing here that is worth it.
+/// Pre-shared key of all initiators. It protects nothing of value.
 pub(super) const KEY: &[u8] = b"a key for measurements only, in namespaces that end with them";
 
 impl Place {
-    /// All of them in one host.
+    /// The responder and all initiators on one host.
     pub const ONE_HOST: Self = Self {
         responder: IpAddr::V4(Ipv4Addr::LOCALHOST),
         first: Ipv4Addr::new(127, 1, 0, 0),
     };
 
-    /// An initiator's address.
+    /// Returns the address of an initiator.
     pub const fn address_of(self, number: u32) -> IpAddr {
         IpAddr::V4(Ipv4Addr::from_bits(self.first.to_bits() + number))
     }
 
-    /// The number of the initiator that has it.
+    /// Returns the number of the initiator with this address.
     pub fn number_of(self, address: IpAddr) -> Option<usize> {
         let IpAddr::V4(address) = address else {
             return None;
@@ -58,21 +58,21 @@ impl Place {
     }
 }
 
-/// A running responder; dead when dropped.
+/// A running responder; it is killed when dropped.
 pub(super) struct Responder(Daemon);
 
 impl Responder {
-    /// Starts it with a table for each of so many initiators, and waits until it hears them.
+    /// Starts the responder with a table for each initiator, and waits until it listens.
     pub fn start(host: &Host, initiators: usize) -> Result<Self> {
         Self::start_with(host, initiators, "", "")
     }
 
-    /// Starts it with more lines in `[node]`, and more tables.
+    /// Starts the responder with additional lines in `[node]`, and additional tables.
     pub fn start_with(host: &Host, initiators: usize, node: &str, tables: &str) -> Result<Self> {
         let key = std::str::from_utf8(KEY)?;
         host.secret("bench.psk", key)?;
         let daemon = host.stratad(&(config(initiators, node) + tables))?;
-        // The API is there before the sockets for IKE are; it answers when both are.
+        // The API exists before the sockets for IKE do, but answers only once both exist.
         daemon.ask("version", json!({}))?;
         Ok(Self(daemon))
     }
@@ -81,12 +81,13 @@ impl Responder {
         self.0.pid()
     }
 
-    /// How long its threads were on a core so far.
+    /// Returns the processor time of its threads so far.
     pub fn spent(&self) -> Result<Duration> {
         let pid = self.pid();
         let mut spent = Duration::ZERO;
         for thread in cores::threads(pid)? {
-            // "time spent on the cpu (in nanoseconds)" comes first (Documentation/scheduler/sched-stats.rst).
+            // "time spent on the cpu (in nanoseconds)" comes first
+            // (Documentation/scheduler/sched-stats.rst).
             let file = format!("/proc/{pid}/task/{thread}/schedstat");
             let text = fs::read_to_string(&file).with_context(|| format!("reading {file}"))?;
             let nanos = text.split_whitespace().next().unwrap_or_default();
@@ -96,18 +97,18 @@ impl Responder {
         Ok(spent)
     }
 
-    /// Octets of its memory.
+    /// Returns the octets of its memory.
     pub fn memory(&self) -> Result<u64> {
         memory(self.pid())
     }
 }
 
-/// The responder's identity.
+/// Returns the responder's identity.
 pub(super) fn identity() -> Identity {
     named(IDENTITY)
 }
 
-/// An initiator's identity.
+/// Returns an initiator's identity.
 pub(super) fn identity_of(initiator: u32) -> Identity {
     named(&format!("{initiator}.bench"))
 }
@@ -116,12 +117,12 @@ pub(super) fn named(name: &str) -> Identity {
     name.parse().expect("a name is an identity")
 }
 
-/// What the responder protects.
+/// Returns the network that the responder protects.
 pub(super) fn protected() -> TrafficSelector {
     prefix(PROTECTED.0, PROTECTED.1)
 }
 
-/// An initiator's address inside.
+/// Returns an initiator's inner address.
 pub(super) fn inner(initiator: u32) -> TrafficSelector {
     prefix(inner_address(initiator), 32)
 }
@@ -134,7 +135,8 @@ fn prefix(address: Ipv4Addr, length: u8) -> TrafficSelector {
     TrafficSelector::from_prefix(address.into(), length).expect("both lengths fit IPv4")
 }
 
-/// A table for each initiator. Silence is not asked about while a run lasts.
+/// Returns the configuration, with a table for each initiator. The liveness interval is longer than
+/// any run.
 fn config(initiators: usize, node: &str) -> String {
     let (protected, length) = PROTECTED;
     let mut config = format!(
@@ -142,7 +144,7 @@ fn config(initiators: usize, node: &str) -> String {
     );
     for number in 0..initiators as u32 {
         let inner = inner_address(number);
-        // Writing to a String cannot fail.
+        // Writing to a `String` cannot fail.
         let _ = write!(
             config,
             "[peer.i{number}]\nid = \"{number}.bench\"\npsk = \"bench.psk\"\n\

@@ -1,4 +1,4 @@
-//! One download by curl, measured and compared with what the server has.
+//! One download by curl, measured and compared with the server's file.
 
 use crate::canary::Marked;
 use crate::host::Host;
@@ -9,28 +9,29 @@ use os::poll::{Interest, Poller};
 use std::io::Read;
 use std::time::Duration;
 
-/// How long a download is measured.
+/// Duration of a measured download.
 #[derive(Clone, Copy)]
 pub(super) struct Span {
-    /// From the first octet to the end.
+    /// Time from the first octet to the end.
     pub total: Duration,
-    /// How much of it is slow start and does not count.
+    /// Part of it that is slow start and does not count.
     pub skipped: Duration,
 }
 
-/// What came.
+/// Result of a download.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Received {
-    /// All octets, each compared with the marked stream.
+    /// All received octets, each compared with the marked stream.
     pub octets: u64,
-    /// Bits per second of payload after the skipped time.
+    /// Goodput after the skipped time, in bits of payload per second.
     pub goodput: f64,
 }
 
-/// Downloads from this address for a while. `progress` is told how many octets have come.
+/// Downloads from this address for the given time. `progress` is called with the number of octets
+/// received so far.
 ///
 /// # Errors
-/// Nothing came, curl gave up, or an octet was not what the server has.
+/// Nothing arrived, curl gave up, or an octet differs from the server's file.
 pub(super) fn download(
     mobile: &Host,
     url: &str,
@@ -40,7 +41,7 @@ pub(super) fn download(
 ) -> Result<Received> {
     let mut command = mobile.command(find_command("curl", "curl")?);
     command.args(["--silent", "--show-error", "--no-buffer", "--noproxy", "*"]);
-    // Whatever hangs, curl ends some time after we would have stopped it.
+    // If anything hangs, curl ends some time after the planned end.
     let limit = span.total + Duration::from_secs(30);
     command.args(["--max-time", &limit.as_secs().to_string()]);
     command.args(["--output", "-", url]);

@@ -5,9 +5,9 @@
 //! behind that hop can repair the losses before TCP notices, if it can read TCP headers: in clear,
 //! or in zoned ESP with a licence for the headers, but not in plain ESP.
 //!
-//! Five setups run at the same time, each on a network of its own: no protection, SNOOP on clear
-//! TCP, plain ESP, zoned ESP without SNOOP and with it. The file is a marked stream
-//! ([`crate::canary`]); everything in the licensed node is searched for it.
+//! Five setups run at the same time, each on its own network: no protection, SNOOP on clear TCP,
+//! plain ESP, zoned ESP without SNOOP, and zoned ESP with SNOOP. The file is a marked stream
+//! ([`crate::canary`]), and the licensed node's memory, log and answers are searched for it.
 
 mod download;
 mod progress;
@@ -37,26 +37,28 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-/// What can be chosen.
+/// Options of the demo.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Which setups to run; the verdict needs all of them.
+    /// Setups to run; the verdict needs all of them.
     pub setups: Vec<Setup>,
     /// Length of each download.
     pub duration: Duration,
-    /// What the bit errors and the file's content are drawn from.
+    /// Seed of the bit errors and of the file's content.
     pub seed: u64,
-    /// One bit error in so many bits on the lossy hop, both directions; 0 for none.
+    /// Bits per bit error on the lossy hop, in both directions; 0 for no errors.
     pub ber: u64,
-    /// Whether SNOOP works where it should; without it there is no gain.
+    /// True if SNOOP works in the setups that have it. Without SNOOP there is no gain.
     pub snoop: bool,
-    /// Whether the licensed node gets the licence for the headers; without it there is no gain.
+    /// True if the licensed node gets the licence for the headers. Without the licence there is no
+    /// gain.
     pub licence: bool,
-    /// Whether it also gets one for the payload, which the search must then find.
+    /// True if the node also gets a licence for the payload, which the search must then find.
     pub license_payload: bool,
-    /// Draw progress bars where standard error is a terminal, else write a line now and then.
+    /// True to draw progress bars if standard error is a terminal; otherwise a line is written now
+    /// and then.
     pub bars: bool,
-    /// Leave configurations and logs behind.
+    /// True to keep configurations and logs.
     pub keep: bool,
 }
 
@@ -77,12 +79,12 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The part of a download that is slow start.
+    /// Returns the part of a download that counts as slow start.
     fn skipped(&self) -> Duration {
         (self.duration / 4).min(Duration::from_secs(5))
     }
 
-    /// The scene of a setup. Each has errors of its own, all from the one seed.
+    /// Returns the scene of a setup. Each setup has its own errors, all derived from the one seed.
     fn scene(&self, setup: Setup) -> Settings {
         let seed = self.seed.wrapping_mul(16).wrapping_add(2 * setup as u64);
         Settings {
@@ -94,8 +96,8 @@ impl Options {
     }
 }
 
-/// Runs the demo in namespaces that were entered ([`crate::testbed::enter`]). A setup that fails is
-/// part of the report.
+/// Runs the demo in namespaces that were already entered ([`crate::testbed::enter`]). The report
+/// includes setups that fail.
 ///
 /// # Errors
 /// The demo cannot run on this machine.
@@ -119,8 +121,8 @@ pub fn measure(options: &Options) -> Result<Report, Obstacle> {
     Ok(Report::new(options, run_all(&shared)))
 }
 
-/// A testbed, and in it the folder that is served: with so many octets, more than a perfect link could
-/// carry in the time.
+/// Creates a testbed with the folder to serve. Its file has `octets` octets, which must be more
+/// than a perfect link could carry in the time.
 fn prepare(stream: &Marked, octets: u64, keep: bool) -> Result<(Testbed, PathBuf), Obstacle> {
     let prepared = Testbed::new("demo").and_then(|bed| {
         if keep {
@@ -135,7 +137,7 @@ fn prepare(stream: &Marked, octets: u64, keep: bool) -> Result<(Testbed, PathBuf
     })
 }
 
-/// Writes the file that is downloaded. Returns its folder.
+/// Writes the file to download. Returns its folder.
 fn publish(bed: &Testbed, stream: &Marked, octets: u64) -> Result<PathBuf> {
     let folder = bed.directory().join("www");
     let write = || {
@@ -148,7 +150,7 @@ fn publish(bed: &Testbed, stream: &Marked, octets: u64) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// All setups at once, each on a thread that lives as long as its processes.
+/// Runs all setups at once, each on a thread that lives as long as its processes.
 fn run_all(shared: &Shared<'_>) -> Vec<Outcome> {
     let (progress, tellers) = Progress::new(shared.options);
     thread::scope(|scope| {

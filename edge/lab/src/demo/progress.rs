@@ -1,5 +1,5 @@
-//! What a person sees while the demo runs: a bar for each setup on a terminal, else a line every
-//! few seconds. Everything goes to standard error.
+//! Progress while the demo runs: a bar for each setup on a terminal, otherwise a line every few
+//! seconds. Everything goes to standard error.
 
 use super::{Options, Setup};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
@@ -7,19 +7,19 @@ use std::io::IsTerminal;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-/// How often bars are drawn.
+/// Interval at which bars are drawn.
 const DRAW: Duration = Duration::from_millis(250);
 
-/// How often a line is written where there are no bars.
+/// Interval of the lines without bars.
 const LINE: Duration = Duration::from_secs(10);
 
-/// What a setup tells about itself.
+/// Progress of a setup.
 enum News {
     Phase(&'static str),
     Octets(u64),
 }
 
-/// A setup's way to tell how far it is.
+/// Reports the progress of a setup.
 #[derive(Clone)]
 pub(super) struct Teller {
     index: usize,
@@ -27,18 +27,18 @@ pub(super) struct Teller {
 }
 
 impl Teller {
-    /// What it is doing now. Nobody listening is no reason to stop.
+    /// Reports the current phase. A missing receiver is not an error.
     pub fn phase(&self, phase: &'static str) {
         let _ = self.news.send((self.index, News::Phase(phase)));
     }
 
-    /// How many octets have come.
+    /// Reports the number of octets received so far.
     pub fn octets(&self, octets: u64) {
         let _ = self.news.send((self.index, News::Octets(octets)));
     }
 }
 
-/// Shows how far the setups are.
+/// Displays the progress of all setups.
 pub(super) struct Progress {
     news: Receiver<(usize, News)>,
     bars: Option<Vec<ProgressBar>>,
@@ -54,7 +54,7 @@ struct State {
 }
 
 impl Progress {
-    /// One line for each setup, and a teller for each.
+    /// Creates the display, with one line and one teller for each setup.
     pub fn new(options: &Options) -> (Self, Vec<Teller>) {
         let (sender, news) = mpsc::channel();
         let setups = &options.setups;
@@ -80,7 +80,7 @@ impl Progress {
         (progress, tellers)
     }
 
-    /// Shows until every teller is gone.
+    /// Displays the progress until every teller is dropped.
     pub fn show(mut self) {
         let mut next_line = Instant::now() + LINE;
         loop {
@@ -94,7 +94,7 @@ impl Progress {
                 self.write_line();
             }
         }
-        // The table that follows says it all again.
+        // The table that follows has the same content.
         for bar in self.bars.iter().flatten() {
             bar.finish_and_clear();
         }

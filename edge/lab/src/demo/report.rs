@@ -1,44 +1,43 @@
-//! What the demo found, for programs and for people, and whether it is what was claimed.
+//! The demo's result, for programs and readers, and the verdict on the claims.
 
 use super::run::Run;
 use super::{Options, Setup};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// How many times faster SNOOP has to make the zoned download.
+/// Smallest factor by which SNOOP must speed up the zoned download.
 pub const GAIN_NEEDED: f64 = 3.0;
 
 /// The demo's result.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// Whether everything is as claimed.
+    /// True if all claims hold.
     pub passed: bool,
-    /// What is not.
+    /// Claims that do not hold.
     pub reasons: Vec<String>,
-    /// Goodput of zoned ESP with SNOOP over goodput without; `None` if one was not measured.
+    /// Goodput of zoned ESP with SNOOP over goodput without; `None` if either was not measured.
     pub gain: Option<f64>,
-    /// What it has to be at least.
+    /// Smallest gain that passes.
     pub gain_needed: f64,
-    /// Whether the licensed node had a licence for the payload, which the search must then find.
+    /// True if the licensed node had a licence for the payload, which the search must then find.
     pub payload_licensed: bool,
-    /// One bit error in so many bits on the lossy hop, 0 for none.
+    /// Bits per bit error on the lossy hop; 0 for no errors.
     pub one_error_in: u64,
-    /// What the errors are drawn from.
+    /// Seed of the bit errors.
     pub seed: u64,
-    /// Seconds of each download.
+    /// Length of each download, in seconds.
     pub seconds: u64,
-    /// What each setup did, or why it could not: `none`, `snoop`, `ipsec`, `zoned`,
-    /// `zoned_snoop`.
+    /// Outcome of each setup: `none`, `snoop`, `ipsec`, `zoned`, `zoned_snoop`.
     pub runs: BTreeMap<&'static str, Outcome>,
 }
 
-/// What became of one setup.
+/// Outcome of one setup.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It was measured.
+    /// Measurements of the setup.
     Measured(Box<Run>),
-    /// Why it was not.
+    /// Reason of a failure.
     Failed(String),
 }
 
@@ -63,7 +62,7 @@ impl Report {
         report
     }
 
-    /// What a setup did, if it was measured.
+    /// Returns the measurements of a setup, if it was measured.
     pub fn run(&self, setup: Setup) -> Option<&Run> {
         match self.runs.get(setup.key())? {
             Outcome::Measured(run) => Some(run),
@@ -101,8 +100,9 @@ impl Report {
         }
     }
 
-    /// Clear TCP is the control: a search that finds nothing there is blind. So is one that finds
-    /// nothing where the payload is licensed; elsewhere it must find nothing.
+    /// Returns the reason if the search of a node had the wrong result. Clear TCP is the control: a
+    /// search that finds nothing there is blind, as is one that finds nothing where the payload is
+    /// licensed. In all other setups the search must find nothing.
     fn wrong_sight(&self, setup: Setup) -> Option<String> {
         let may_read = self.payload_licensed || !setup.is_zoned();
         let what = match (may_read, self.seen(setup)?) {
@@ -113,7 +113,7 @@ impl Report {
         Some(format!("{}: {what}", setup.name()))
     }
 
-    /// Whether octets of the payload were found in the node.
+    /// Returns true if octets of the payload were found in the node; `None` if there is no node.
     fn seen(&self, setup: Setup) -> Option<bool> {
         let node = self.run(setup)?.node.as_ref()?;
         Some(node.payload.found > 0)
@@ -146,7 +146,7 @@ pub(super) mod tests {
         },
     };
 
-    /// A setup with this goodput and, where it has a node, this many marks found in it.
+    /// Returns a setup with this goodput and, if it has a node, this many marks found in the node.
     pub fn measured(setup: Setup, goodput: f64, found: u64) -> Outcome {
         let payload = Sightings {
             found,
@@ -165,7 +165,7 @@ pub(super) mod tests {
         }))
     }
 
-    /// What should come out: SNOOP helps, and only clear TCP is seen.
+    /// Returns the claimed outcomes: SNOOP helps, and only the payload of clear TCP is seen.
     pub fn as_claimed() -> Vec<Outcome> {
         let goodput = |setup| match setup {
             Setup::Snoop | Setup::ZonedSnoop => 1.6e6,

@@ -1,4 +1,4 @@
-//! One setup from its first namespace to its last number.
+//! One setup, from its first namespace to its last number.
 
 use super::download::{Span, download};
 use super::progress::Teller;
@@ -15,32 +15,32 @@ use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
 
-/// What one setup did.
+/// Measurements of one setup.
 #[derive(Clone, Debug, Serialize)]
 pub struct Run {
-    /// Bits of payload per second, the first seconds left out.
+    /// Goodput in bits of payload per second, without the first seconds.
     pub goodput: f64,
-    /// Octets downloaded, each compared with what the server has.
+    /// Octets downloaded, each compared with the server's file.
     pub octets: u64,
-    /// The lossy hop: to the mobile node, and from it.
+    /// Counters of the lossy hop: to the mobile node, and from it.
     pub lossy: [Statistics; 2],
-    /// The wired hop: to the gateway, and from it.
+    /// Counters of the wired hop: to the gateway, and from it.
     pub wired: [Statistics; 2],
-    /// The licensed node, where there is one.
+    /// The licensed node, if there is one.
     pub node: Option<Node>,
 }
 
-/// What all setups share.
+/// Values that all setups share.
 pub(super) struct Shared<'a> {
     pub bed: &'a Testbed,
     pub options: &'a Options,
     pub stream: &'a Marked,
     pub canary: &'a Canary,
-    /// The folder the servers serve.
+    /// Folder that the servers serve.
     pub folder: &'a Path,
 }
 
-/// Builds the setup, downloads, and looks into the node half way and at the end.
+/// Builds the setup, downloads, and searches the node half way and at the end.
 pub(super) fn run(setup: Setup, shared: &Shared<'_>, teller: &Teller) -> Result<Run> {
     let Shared {
         bed,
@@ -62,7 +62,7 @@ pub(super) fn run(setup: Setup, shared: &Shared<'_>, teller: &Teller) -> Result<
         let (over, is_over) = mpsc::channel::<()>();
         let half_way = span.total / 2;
         let look = scope.spawn(move || {
-            // Ends early, by disconnection, if the download fails.
+            // Returns early, by disconnection, if the download fails.
             let _ = is_over.recv_timeout(half_way);
             daemon.map(|daemon| Node::look(daemon, canary)).transpose()
         });

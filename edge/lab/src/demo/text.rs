@@ -1,4 +1,4 @@
-//! The report for people, on a terminal of 80 columns.
+//! The report as text for a terminal of 80 columns.
 
 use super::run::Run;
 use super::{Node, Report, Setup};
@@ -8,14 +8,14 @@ use crate::scene::LOSSY_RATE;
 use crate::text::paragraph;
 use std::fmt;
 
-/// The column of the setups' names.
+/// Width of the column of setup names.
 const LABEL: usize = 15;
 
-/// Characters of the longest bar.
+/// Length of the longest bar, in characters.
 const BAR: f64 = 16.0;
 
 impl Report {
-    /// Everything but the verdict.
+    /// Returns everything but the verdict.
     pub fn body(&self) -> String {
         [
             self.conditions(),
@@ -27,7 +27,7 @@ impl Report {
         .join("\n")
     }
 
-    /// What was required, what was measured, and what is wrong.
+    /// Returns the requirement, the measurement, and the reasons of a failure.
     pub fn verdict(&self) -> String {
         let needed = self.gain_needed;
         let payload = match self.payload_licensed {
@@ -128,7 +128,7 @@ impl Report {
         text
     }
 
-    /// A measurement is as good as the emulator was on time.
+    /// Describes the punctuality of the emulator, which bounds the quality of the measurement.
     fn punctuality(&self) -> String {
         let runs = Setup::ALL.into_iter().filter_map(|setup| self.run(setup));
         let links: Vec<_> = runs
@@ -159,7 +159,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// What one licensed node could read.
+/// Describes the part of the traffic that one licensed node could read.
 fn sight(setup: Setup, node: &Node) -> String {
     let found = node.payload.found;
     let searched = format!("{:.0} MB", node.payload.searched as f64 / 1e6);
@@ -189,14 +189,14 @@ fn sight(setup: Setup, node: &Node) -> String {
     }
 }
 
-/// A part of the hop's rate, to an eighth of a character.
+/// Draws a fraction as a bar, to an eighth of a character.
 fn bar(part: f64) -> String {
     const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = (part.clamp(0.0, 1.0) * BAR * 8.0).round() as usize;
     "█".repeat(eighths / 8) + PARTS[eighths % 8]
 }
 
-/// One line of the table: a name, a goodput, a bar, numbers.
+/// Formats one line of the table: a name, a goodput, a bar, numbers.
 fn line([name, goodput, bar, times, sent, lost, again, kept]: [&str; 8]) -> String {
     let line = format!(
         "{name:LABEL$}{goodput:>9}  {bar:16} {times:>6} {sent:>8} {lost:>6} {again:>6} {kept:>6}"

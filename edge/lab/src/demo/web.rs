@@ -6,13 +6,13 @@ use crate::testbed::find_command;
 use anyhow::{Context, Result};
 use std::path::Path;
 
-/// Where the marked stream is served by the server of this address.
+/// Returns the URL of the marked stream on the server at this address.
 pub(super) fn url(address: &str) -> String {
     format!("http://{address}:8080/stream")
 }
 
-/// One process, nothing outside its folder. It believes to be root, and would ask for a user it
-/// does not have unless told that root will do.
+/// Starts nginx as one process without files outside its folder. It sees itself as root, and
+/// without `user root` would look for a user that does not exist.
 pub(super) fn serve(server: &Host, address: &str, stream: &Path) -> Result<Process> {
     let config = format!(
         "user root;

@@ -1,4 +1,4 @@
-//! What the licensed node could and could not read: what it says, and what is found in it.
+//! The licensed node's view: its own answers, and a search of it for the payload.
 
 use crate::canary::{Canary, Sightings};
 use crate::daemon::Daemon;
@@ -6,19 +6,19 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 use serde_json::Value;
 
-/// A look into the licensed node.
+/// State of the licensed node, with the result of a search.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Node {
-    /// Keys it holds, as `strata zones --json` tells it.
+    /// Keys that it holds, as in `strata zones --json`.
     pub zones: Value,
-    /// What SNOOP does, as `strata flows --json` tells it.
+    /// Activity of SNOOP, as in `strata flows --json`.
     pub flows: Value,
-    /// Octets of the download found in its memory, its log and its answers.
+    /// Result of the search in its memory, its log and its answers.
     pub payload: Sightings,
 }
 
 impl Node {
-    /// Searches everything once.
+    /// Queries the node and searches everything once.
     pub(super) fn look(daemon: &Daemon, canary: &Canary) -> Result<Self> {
         let mut payload = canary.search_process(daemon.pid())?;
         payload.add(canary.search_file(daemon.log_path())?);
@@ -39,23 +39,23 @@ impl Node {
         })
     }
 
-    /// Adds what an earlier look found to a later one.
+    /// Adds the sightings of an earlier look.
     pub(super) fn after(mut self, earlier: Self) -> Self {
         self.payload.add(earlier.payload);
         self
     }
 
-    /// Segments SNOOP sent again.
+    /// Returns the number of segments that SNOOP retransmitted.
     pub fn retransmitted(&self) -> u64 {
         self.flows["total"]["retransmitted"].as_u64().unwrap_or(0)
     }
 
-    /// Duplicate acknowledgements SNOOP kept from the server.
+    /// Returns the number of duplicate acknowledgements that SNOOP suppressed.
     pub fn suppressed(&self) -> u64 {
         self.flows["total"]["suppressed"].as_u64().unwrap_or(0)
     }
 
-    /// Serials of the zones it has keys for.
+    /// Returns the serials of the zones that it has keys for.
     pub fn opens(&self) -> Vec<u64> {
         let held = self.zones["held"].as_array().into_iter().flatten();
         let serials = held.filter_map(|held| held["opens"].as_array()).flatten();

@@ -1,4 +1,4 @@
-//! What is measured once: a condition, with one seed.
+//! The unit of measurement: a condition with one seed.
 
 use super::Plan;
 use super::trial::Kind;
@@ -8,24 +8,24 @@ use crate::scene::{Level, Others, Sender, Settings, Setup};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// How often a late or failed cell is run again.
+/// Largest number of repetitions of a late or failed cell.
 pub(super) const REPEATS: u32 = 3;
 
-/// How often one is that was as late as the machine.
+/// Largest number of repetitions of a cell that was late only because the machine was.
 pub(super) const REPEATS_WITH_THE_MACHINE: u32 = 1;
 
-/// What varies from point to point of a figure.
+/// Parameters that vary from point to point of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Condition {
-    /// How the download is carried.
+    /// Protection and repair of the download.
     pub setup: Setup,
-    /// The server's TCP.
+    /// TCP of the server.
     pub sender: Sender,
-    /// One bit error in so many bits on the lossy hop; 0 for none.
+    /// Bits per bit error on the lossy hop; 0 for no errors.
     pub one_error_in: u64,
-    /// Milliseconds over the wired hop, one way.
+    /// One-way delay of the wired hop, in milliseconds.
     pub wired_ms: u64,
-    /// Which packets are in zones where the setup has them; `None` for all.
+    /// Packets that are in zones, if the setup has zones; `None` for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<Level>,
 }
@@ -33,22 +33,22 @@ pub struct Condition {
 /// A condition with a seed: one download on a network of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Cell {
-    /// Under which condition.
+    /// Condition of the cell.
     #[serde(flatten)]
     pub condition: Condition,
-    /// What the bit errors are drawn from. Cells that differ in nothing but the setup share it:
-    /// they are pairs.
+    /// Seed of the bit errors. Cells that differ only in the setup share it: they are pairs.
     pub seed: u64,
-    /// Length of the download.
+    /// Length of the download, in seconds.
     pub seconds: u64,
-    /// Whether SNOOP works where it should; without it most claims must fail.
+    /// True if SNOOP works in the setups that have it. Without SNOOP most claims must fail.
     pub snoop: bool,
-    /// Whether packets have zones where they should; without them there are no levels either.
+    /// True if packets have zones in the setups that have them. Without zones there are no levels
+    /// either.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub zones: bool,
 }
 
-/// As it was before it could be left off.
+/// Default of files that were written before the option existed.
 const fn yes() -> bool {
     true
 }
@@ -58,27 +58,27 @@ const fn is_yes(zones: &bool) -> bool {
     *zones
 }
 
-/// What a cell gave.
+/// Result of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// The cell.
     #[serde(flatten)]
     pub cell: Cell,
-    /// Bits of payload per second at the receiver, slow start left out.
+    /// Goodput at the receiver in bits of payload per second, without slow start.
     pub goodput: f64,
-    /// Segments the server's TCP sent again.
+    /// Segments that the server's TCP retransmitted.
     pub resent: u64,
-    /// Packets SNOOP sent again.
+    /// Packets that SNOOP retransmitted.
     pub repaired: u64,
-    /// Acknowledgements SNOOP kept from the server.
+    /// Acknowledgements that SNOOP suppressed towards the server.
     pub suppressed: u64,
-    /// What the emulated hops did.
+    /// Counters of the emulated hops.
     pub hops: Hops,
-    /// How the machine itself kept time meanwhile.
+    /// Punctuality of the machine itself meanwhile.
     pub machine: Moments,
-    /// How often the cell had to be run again because packets were late.
+    /// Number of times that the cell was repeated because packets were late.
     pub repeats: u32,
-    /// The server's TCP, sampled.
+    /// Samples of the server's TCP.
     pub trace: Vec<Sample>,
 }
 
@@ -87,31 +87,31 @@ pub struct Measured {
 pub struct Hops {
     /// Packets offered.
     pub packets: u64,
-    /// Of them hit by bit errors.
+    /// Packets hit by bit errors.
     pub hit: u64,
-    /// Of them found the queue full.
+    /// Packets dropped because a queue was full.
     pub overflowed: u64,
-    /// Of them handed over more than [`crate::emulator::LATE`] after they were due.
+    /// Packets delivered more than [`crate::emulator::LATE`] after they were due.
     pub late: u64,
-    /// Milliseconds the latest one was late.
+    /// Lateness of the latest packet, in milliseconds.
     pub worst_ms: f64,
-    /// Whether the emulator had real-time priority.
+    /// True if the emulator had real-time priority.
     pub real_time: bool,
 }
 
-/// The sender at one moment.
+/// State of the sender at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// Milliseconds since the connection was made.
+    /// Time since the connection was made, in milliseconds.
     pub ms: u64,
-    /// Octets acknowledged: the sequence number, from zero.
+    /// Octets acknowledged, which is the sequence number counted from zero.
     pub acknowledged: u64,
-    /// The congestion window, in segments.
+    /// Congestion window, in segments.
     pub window: u32,
 }
 
 impl Condition {
-    /// On the papers' wired hop.
+    /// Creates a condition with the papers' wired hop.
     pub const fn new(setup: Setup, sender: Sender, one_error_in: u64) -> Self {
         Self {
             setup,
@@ -122,12 +122,12 @@ impl Condition {
         }
     }
 
-    /// The same but for the setup.
+    /// Returns the same condition with another setup.
     pub const fn with(self, setup: Setup) -> Self {
         Self { setup, ..self }
     }
 
-    /// How the download is carried, for a person.
+    /// Returns the protection of the download, for readers.
     pub fn name(&self) -> String {
         let setup = self.setup.name();
         match self.level {
@@ -139,7 +139,7 @@ impl Condition {
         }
     }
 
-    /// The same for programs and files.
+    /// Returns the protection of the download, for programs and files.
     pub fn configuration(&self) -> String {
         let setup = self.setup.key();
         match self.level {
@@ -150,7 +150,7 @@ impl Condition {
 }
 
 impl Cell {
-    /// A cell of a plan.
+    /// Creates a cell of a plan.
     pub const fn new(condition: Condition, seed: u64, plan: &Plan) -> Self {
         Self {
             condition,
@@ -161,7 +161,7 @@ impl Cell {
         }
     }
 
-    /// A name for people and files, different for different cells.
+    /// Returns a name for readers and files, unique for each cell.
     pub fn key(&self) -> String {
         let Condition {
             sender,
@@ -181,12 +181,13 @@ impl Cell {
         )
     }
 
-    /// The part of the download that is slow start.
+    /// Returns the part of the download that counts as slow start.
     pub fn skipped(&self) -> Duration {
         Duration::from_secs(self.seconds.min(20)) / 4
     }
 
-    /// When it is its turn: seed by seed, and those that are compared with each other together.
+    /// Returns the sort key of its turn: seed by seed, with the cells that are compared next to
+    /// each other.
     pub(super) const fn turn(&self) -> impl Ord + use<> {
         let Condition {
             setup,
@@ -198,7 +199,8 @@ impl Cell {
         (self.seed, sender, one_error_in, wired_ms, setup, level)
     }
 
-    /// How the download is really carried: if zones are left off, in plain ESP where there should be some.
+    /// Returns the protection that the download really has: plain ESP instead of zones if zones are
+    /// disabled.
     pub(super) fn carried(&self) -> (Setup, Option<Level>) {
         let Condition { setup, level, .. } = self.condition;
         match self.zones || !setup.is_zoned() {
@@ -207,18 +209,18 @@ impl Cell {
         }
     }
 
-    /// Whether some of its packets go in clear beside a tunnel.
+    /// Returns true if some of its packets are sent in clear outside a tunnel.
     pub(super) fn has_plaintext(&self) -> bool {
         let (_, level) = self.carried();
         level.is_some_and(|level| level.others == Others::Plaintext)
     }
 
-    /// The kind of network it needs.
+    /// Returns the kind of network that the cell needs.
     pub(super) fn kind(&self) -> Kind {
         (self.carried(), self.snoop)
     }
 
-    /// The network it runs on.
+    /// Returns the parameters of its network.
     pub(super) fn scene(&self) -> Settings {
         let Condition {
             sender,
@@ -237,9 +239,9 @@ impl Cell {
 }
 
 impl Measured {
-    /// Whether more packets than that one in a thousand were late even when as many are left out
-    /// as the machine explains: twice the part of time in which somebody who only waited was late.
-    /// Then too many cells ran at once.
+    /// Returns true if too many cells ran at once: more than one packet in a thousand was late,
+    /// beyond the number that the machine explains. The machine explains twice the fraction of time
+    /// in which an idle thread was late.
     pub(super) fn is_overloaded(&self) -> bool {
         let explained = 2.0 * self.machine.share() * self.hops.packets as f64;
         let unexplained = self.hops.late.saturating_sub(explained as u64);
@@ -250,7 +252,7 @@ impl Measured {
         hops.is_late()
     }
 
-    /// Why the cell is run once more, unless it was repeated often enough.
+    /// Returns the reason to repeat the cell, unless it was repeated often enough.
     pub fn reason_to_repeat(&self) -> Option<&'static str> {
         if self.is_overloaded() && self.repeats < REPEATS {
             Some("packets were late")
@@ -263,7 +265,7 @@ impl Measured {
 }
 
 impl Hops {
-    /// Adds a direction.
+    /// Adds the counters of a direction.
     pub(super) fn add(&mut self, direction: &Statistics) {
         self.packets += direction.offered;
         self.hit += direction.lost_bit_error;
@@ -273,14 +275,14 @@ impl Hops {
         self.real_time |= direction.real_time;
     }
 
-    /// Whether more than one packet in a thousand was late: then time was not what the scene says,
-    /// and the cell measured the machine.
+    /// Returns true if more than one packet in a thousand was late. The scene's delays then did not
+    /// hold, and the cell measured the machine.
     pub fn is_late(&self) -> bool {
         self.late * 1000 > self.packets
     }
 }
 
-/// A number of bits as the papers write it: `512 k`; nothing for no errors.
+/// Formats a number of bits as the papers do: `512k`, or `none` for 0.
 pub fn bits(number: u64) -> String {
     match number {
         0 => "none".to_owned(),

@@ -1,15 +1,15 @@
-//! Many cells at once: as many as the machine carries without its emulators being late.
+//! Runs many cells at once: as many as the machine carries without late emulators.
 //!
-//! How many that is, nobody knows beforehand: it depends on the machine and on what else runs on
-//! it. So the crew does as TCP does: it begins with a number, takes a quarter away when cells were
-//! late (once for all that ran at the same time), and dares one more after a full round without
-//! any. The first cells do not begin at the same moment, nor do all end so: to make networks and to
-//! take them down keeps the kernel busy, and the packets of others waiting. A late cell is run
-//! again; one that is late again and again keeps its last result, and the result says so.
+//! The right number is unknown beforehand: it depends on the machine and on its other load. The
+//! crew therefore behaves like TCP. It begins with a number, reduces it by a quarter when cells
+//! were late (once for all that ran at the same time), and adds one after a full round without late
+//! cells. Cells neither start nor end all at the same moment: creating and removing networks keeps
+//! the kernel busy and delays the packets of others. A late cell is repeated. A cell that is late
+//! every time keeps its last result, which records the lateness.
 //!
-//! A machine that stands still now and then delays few cells as much as many
-//! ([`crate::bystander`]). A cell that was late with it is run again as well, but once only, and
-//! the crew keeps its number.
+//! A machine that stalls now and then delays few cells as much as many ([`crate::bystander`]). A
+//! cell that was late with the machine is repeated as well, but only once, and the crew keeps its
+//! number.
 
 use super::cell::{Cell, Measured, REPEATS};
 use super::trial::Kind;
@@ -20,32 +20,32 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How many rounds of the crew a job may be done before its turn.
+/// Number of rounds of the crew by which a job may run ahead of its turn.
 const LOOK_AHEAD: usize = 4;
 
-/// How often whoever watches is told that time passes.
+/// Interval of the ticks that the watcher receives.
 const TICK: Duration = Duration::from_millis(250);
 
-/// What whoever watches learns.
+/// An event for the watcher.
 pub(super) enum News<'a> {
-    /// Time passes.
+    /// Time has passed.
     Tick,
     /// A cell has its result.
     Done(&'a Measured),
-    /// A cell failed and is run again.
+    /// A cell failed and will be repeated.
     Again(&'a Cell, &'a Error),
-    /// A cell was late, for this reason, and is run again; until then this is its result.
+    /// A cell was late, for this reason, and will be repeated. Until then this is its result.
     Late(&'a Measured, &'static str),
-    /// A cell cannot be measured.
+    /// A cell could not be measured.
     Failed(&'a Cell, &'a Error),
 }
 
-/// What the crew is doing.
+/// State of the crew.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct State {
-    /// Cells that run now.
+    /// Number of running cells.
     pub running: usize,
-    /// Cells that may run at once.
+    /// Number of cells that may run at once.
     pub width: usize,
 }
 
@@ -53,15 +53,15 @@ pub(super) struct State {
 #[derive(Debug, PartialEq)]
 pub(super) struct Job {
     cell: Cell,
-    /// How often it was run again before.
+    /// Number of earlier repetitions.
     repeats: u32,
-    /// When it was started, in narrowings of the crew; `None` for the first one at its place, which
-    /// others disturb that make their networks.
+    /// Epoch of the crew at its start. `None` for the first job of a place: the creation of other
+    /// networks disturbs it.
     epoch: Option<u32>,
 }
 
 impl Job {
-    /// A cell that was never run.
+    /// Creates a job for a cell that was never run.
     pub fn new(cell: Cell) -> Self {
         Self {
             cell,
@@ -70,12 +70,12 @@ impl Job {
         }
     }
 
-    /// What is run.
+    /// Returns the cell to run.
     pub const fn cell(&self) -> &Cell {
         &self.cell
     }
 
-    /// One that was, and not well.
+    /// Creates a job that repeats a late cell.
     pub fn again(measured: &Measured) -> Self {
         Self {
             repeats: measured.repeats + 1,
@@ -84,9 +84,9 @@ impl Job {
     }
 }
 
-/// Does all jobs with at most `most` at once, none sooner than `pace` after the one before, and
-/// tells `watch` what happens. Each place has a worker that `hire` makes, and a thread that lives as
-/// long as the crew: what a worker starts for one job is there for the next.
+/// Runs all jobs, at most `most` at once, each at least `pace` after the one before, and reports
+/// events to `watch`. Each place has a worker made by `hire`, and a thread that lives as long as
+/// the crew. Resources that a worker creates for one job therefore remain for the next.
 pub(super) fn work<W: FnMut(&Cell) -> Result<Measured>>(
     jobs: Vec<Job>,
     most: usize,
@@ -137,7 +137,7 @@ pub(super) fn work<W: FnMut(&Cell) -> Result<Measured>>(
 struct Place {
     orders: Sender<Job>,
     is_busy: bool,
-    /// What its last job needed.
+    /// Kind of network of its last job.
     kind: Option<Kind>,
 }
 
@@ -164,8 +164,9 @@ fn busy(places: &[Place]) -> usize {
     places.iter().filter(|place| place.is_busy).count()
 }
 
-/// Picks a job and who does it. Whoever is free goes on with what it has; not far out of turn, so
-/// that a run that is broken off has whole pairs. A number one past the last is a new place.
+/// Picks a job and a place for it. A free place prefers a job that fits its network, within a
+/// limited distance from the job's turn, so that an interrupted run has whole pairs. A number one
+/// past the last is a new place.
 fn choose(places: &[Place], jobs: &mut VecDeque<Job>, most: usize) -> (usize, Job) {
     let is_free = |&number: &usize| !places[number].is_busy;
     let free = || (0..places.len()).filter(is_free);
@@ -186,7 +187,7 @@ fn choose(places: &[Place], jobs: &mut VecDeque<Job>, most: usize) -> (usize, Jo
 
 type Finished = (usize, Job, Result<Measured>);
 
-/// Does jobs until there will be no more. A worker that panicked is replaced.
+/// Runs jobs until the channel of orders closes. A worker that panicked is replaced.
 fn attend<W: FnMut(&Cell) -> Result<Measured>>(
     number: usize,
     hire: impl Fn() -> W,
@@ -213,7 +214,7 @@ fn next(results: &Receiver<Finished>) -> Option<Finished> {
     }
 }
 
-/// Tells what became of a job; returns it if it has to be done again.
+/// Reports the outcome of a job; returns the job if it must be repeated.
 fn judge(
     mut job: Job,
     outcome: Result<Measured>,
@@ -243,13 +244,13 @@ fn judge(
     }
 }
 
-/// How many cells may run at once.
+/// Number of cells that may run at once.
 struct Width {
     now: usize,
     most: usize,
-    /// Cells in a row that were not late.
+    /// Number of punctual cells in a row.
     punctual: usize,
-    /// How often it became less.
+    /// Number of reductions so far.
     epoch: u32,
 }
 
@@ -264,7 +265,7 @@ impl Width {
         }
     }
 
-    /// Takes note of a cell that was started in an epoch.
+    /// Records a cell that was started in an epoch.
     fn note(&mut self, late: bool, epoch: Option<u32>) {
         self.punctual = if late { 0 } else { self.punctual + 1 };
         if late && epoch == Some(self.epoch) {
@@ -292,7 +293,8 @@ mod tests {
         measured
     }
 
-    /// Runs three cells; returns what was done, repeated and given up.
+    /// Runs three cells; returns the repetitions of each finished cell, and the numbers of repeated
+    /// and failed ones.
     fn work_on_three(run: impl Fn(&Cell) -> Result<Measured> + Sync) -> (Vec<u32>, u32, u32) {
         let jobs = [1, 2, 3].map(|seed| Job::new(cell(seed))).into();
         let (mut done, mut again, mut failed) = (Vec::new(), 0, 0);
@@ -346,7 +348,7 @@ mod tests {
             }
         };
         work(jobs.collect(), 2, Duration::ZERO, hire, |_, _| {});
-        // Who has nothing left of its own helps the other.
+        // A place without jobs of its own kind takes one of another kind.
         assert!(changes.into_inner() <= 1);
     }
 

@@ -5,7 +5,7 @@ use super::results::Results;
 use super::table::{Column, Grid};
 use std::fmt::Write;
 
-/// A line for each cell.
+/// Returns a line for each cell.
 pub(super) fn cells(results: &Results) -> String {
     let mut text = "configuration,sender,one_error_in,wired_ms,seed,seconds,snoop,goodput_bps,\
                     resent,repaired,suppressed,packets,hit,overflowed,late,worst_ms,real_time,\
@@ -47,7 +47,7 @@ pub(super) fn cells(results: &Results) -> String {
     text
 }
 
-/// A line for each sample of each cell.
+/// Returns a line for each sample of each cell.
 pub(super) fn traces(results: &Results) -> String {
     let mut text = "configuration,sender,seed,ms,acknowledged,window\n".to_owned();
     for measured in results.iter() {
@@ -69,7 +69,7 @@ pub(super) fn traces(results: &Results) -> String {
     text
 }
 
-/// A line for each row of a table.
+/// Returns a line for each row of a table.
 pub(super) fn grid(grid: &Grid) -> String {
     let names = grid.columns.iter().map(Column::key);
     let heading = ["subject", "name"]

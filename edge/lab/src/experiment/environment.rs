@@ -1,4 +1,4 @@
-//! What a result was measured on, and how well the machine kept time.
+//! The environment of a measurement, and the punctuality of its machine.
 
 use super::results::Results;
 use super::{Options, Plan};
@@ -6,60 +6,60 @@ use os::priority::processors;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// The machine, the plan, and how its downloads were measured if it has any.
+/// The machine, the plan, and the conditions of the downloads if there are any.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
-    /// Strata's version, and which build of it.
+    /// Version and build of Strata.
     pub build: String,
-    /// The kernel's.
+    /// Version of the kernel.
     pub kernel: String,
-    /// Processors.
+    /// Number of processors.
     pub cores: usize,
-    /// Whether it was a quick run.
+    /// True for a quick run.
     pub quick: bool,
-    /// Whether packets had zones where they should.
+    /// True if packets had zones in the setups that have them.
     pub zones: bool,
-    /// Whether mobile nodes were in two places at once where they should.
+    /// True if mobile nodes had simultaneous bindings in the conditions that use them.
     #[serde(default = "yes")]
     pub simultaneous: bool,
-    /// Seconds this run took; cells that an earlier one finished cost nothing.
+    /// Duration of this run, in seconds, without cells that an earlier run finished.
     pub wall_seconds: u64,
-    /// Its downloads.
+    /// Conditions of the downloads.
     #[serde(flatten)]
     pub downloads: Option<Downloads>,
 }
 
-/// As it was before it could be left off.
+/// Default of files that were written before the option existed.
 const fn yes() -> bool {
     true
 }
 
-/// How many downloads there were, and the emulators' punctuality.
+/// Number of downloads, and punctuality of the emulators.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Downloads {
-    /// Runs of each condition.
+    /// Number of runs of each condition.
     pub seeds: u64,
-    /// Length of each download.
+    /// Length of each download, in seconds.
     pub seconds: u64,
-    /// Whether SNOOP was on.
+    /// True if SNOOP was on.
     pub snoop: bool,
-    /// Networks at once, at most.
+    /// Largest number of networks at once.
     pub at_once: usize,
-    /// Cells measured.
+    /// Number of measured cells.
     pub cells: usize,
-    /// Times a cell was run again because packets were late.
+    /// Number of repetitions because of late packets.
     pub repeats: u64,
-    /// Cells that were late even then.
+    /// Number of cells that stayed late after all repetitions.
     pub late_cells: usize,
     /// Packets on all emulated hops.
     pub packets: u64,
-    /// Of them late by more than 5 ms, in the cells that count.
+    /// Packets of the final cells that were late by more than 5 ms.
     pub late_packets: u64,
-    /// The part of time in which the machine itself was late by as much, 0 to 1.
+    /// Fraction of time in which the machine itself was late by as much, 0 to 1.
     pub machine_late: f64,
-    /// Milliseconds the latest one was late.
+    /// Lateness of the latest packet, in milliseconds.
     pub worst_ms: f64,
-    /// Whether all emulators had real-time priority.
+    /// True if all emulators had real-time priority.
     pub real_time: bool,
 }
 
@@ -77,7 +77,7 @@ impl Environment {
         }
     }
 
-    /// The same with what is to be said of downloads.
+    /// Returns the environment with a summary of the downloads.
     #[must_use]
     pub(super) fn with(self, results: &Results, options: &Options) -> Self {
         Self {
@@ -115,7 +115,7 @@ impl Downloads {
         }
     }
 
-    /// How well time was kept, as a sentence.
+    /// Returns the punctuality as a sentence.
     pub fn punctuality(&self) -> String {
         let per_mille = self.late_packets as f64 * 1000.0 / self.packets.max(1) as f64;
         let priority = match self.real_time {

@@ -1,4 +1,4 @@
-//! What is run by its name: a figure, whose downloads take an hour, or a table.
+//! A named unit of the lab: a figure, whose downloads take an hour, or a table.
 
 use super::{Basis, Figure, Plan, Table};
 use crate::obstacle::Obstacle;
@@ -14,7 +14,7 @@ pub enum Exhibit {
 }
 
 impl Exhibit {
-    /// Its name on the command line.
+    /// Returns the name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Figure(figure) => figure.name,
@@ -22,7 +22,7 @@ impl Exhibit {
         }
     }
 
-    /// What it shows.
+    /// Returns the title.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Figure(figure) => figure.title,
@@ -30,7 +30,7 @@ impl Exhibit {
         }
     }
 
-    /// What the paper says, with its numbers.
+    /// Returns the claim of the paper, with its numbers.
     pub(super) const fn claim(self) -> &'static str {
         match self {
             Self::Figure(figure) => figure.claim,
@@ -38,7 +38,7 @@ impl Exhibit {
         }
     }
 
-    /// How it is rebuilt here, and what differs.
+    /// Returns the reproduction here, with the differences.
     pub(super) const fn setting(self) -> &'static str {
         match self {
             Self::Figure(figure) => figure.setting,
@@ -46,7 +46,8 @@ impl Exhibit {
         }
     }
 
-    /// How long a plan takes with so many networks at once if nothing was measured before.
+    /// Estimates the duration of a plan with this many networks at once if nothing was measured
+    /// before.
     pub fn estimate(self, plan: &Plan, at_once: usize) -> Duration {
         match self {
             Self::Figure(figure) => figure.estimate(plan, at_once),
@@ -54,7 +55,7 @@ impl Exhibit {
         }
     }
 
-    /// The figure, if it is one.
+    /// Returns the figure, if it is one.
     pub const fn figure(self) -> Option<&'static Figure> {
         match self {
             Self::Figure(figure) => Some(figure),
@@ -62,7 +63,7 @@ impl Exhibit {
         }
     }
 
-    /// The table, if it is one.
+    /// Returns the table, if it is one.
     pub const fn table(self) -> Option<&'static Table> {
         match self {
             Self::Figure(_) => None,
@@ -70,11 +71,11 @@ impl Exhibit {
         }
     }
 
-    /// Looks whether a plan means something here, and for the programs that a table needs. What
-    /// figures need is looked for when it is known which of their cells are missing.
+    /// Checks that a plan is meaningful for this exhibit, and that the programs of a table are
+    /// installed. The requirements of figures are checked once their missing cells are known.
     ///
     /// # Errors
-    /// Something would be left off that it does not rest on, or a program is missing.
+    /// The plan disables a feature that the exhibit does not depend on, or a program is missing.
     pub(super) fn check(self, plan: &Plan) -> Result<(), Obstacle> {
         let rests_on = |basis| self.table().is_some_and(|table| table.rests_on == basis);
         let [snoop, zones] = match self {

@@ -1,41 +1,42 @@
-//! What must hold, and whether it does.
+//! Claims that must hold, and the verdicts on them.
 
 use super::statistics::Estimate;
 use serde::{Deserialize, Serialize};
 
-/// What became of a claim.
+/// Outcome of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// It points the way the paper says; how far depends on what the paper leaves open.
+    /// The ratio is on the paper's side of one. Its size depends on parameters that the paper
+    /// leaves open.
     Consistent,
-    /// It holds.
+    /// The claim holds.
     Holds,
-    /// It does not.
+    /// The claim fails.
     Fails,
 }
 
-/// One claim about a ratio, and what was measured.
+/// One claim about a ratio, and its measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
-    /// What is compared, as a sentence.
+    /// The comparison, as a sentence.
     pub what: String,
-    /// The numbers behind the ratio, where they mean something by themselves.
+    /// Numbers behind the ratio, if they are meaningful by themselves.
     pub detail: Option<String>,
-    /// What the ratio has to be at least; a mere comparison with the paper has none.
+    /// Lower bound of the ratio; `None` for a mere comparison with the paper.
     pub at_least: Option<f64>,
-    /// What was measured.
+    /// Measured ratio.
     pub measured: Option<Estimate>,
-    /// What the paper says.
+    /// Ratio in the paper.
     pub paper: Option<String>,
-    /// What the simulator says, judged in the same way.
+    /// Ratio in the simulator, judged in the same way.
     pub simulated: Option<f64>,
-    /// What follows.
+    /// Verdict on the claim.
     pub verdict: Verdict,
 }
 
 impl Finding {
-    /// The ratio must be at least so much.
+    /// Claims that the ratio is at least `bound`.
     pub fn at_least(what: impl Into<String>, bound: f64, measured: Option<Estimate>) -> Self {
         let holds = measured.is_some_and(|measured| measured.value >= bound);
         Self {
@@ -53,8 +54,8 @@ impl Finding {
         }
     }
 
-    /// The ratio is on the same side of one as the paper's; how far depends on parameters that the
-    /// paper does not give.
+    /// Claims that the ratio is on the same side of one as the paper's. Its size depends on
+    /// parameters that the paper does not give.
     pub fn compared(what: impl Into<String>, paper: f64, measured: Option<Estimate>) -> Self {
         let agrees = measured.is_some_and(|measured| (measured.value > 1.0) == (paper > 1.0));
         Self {
@@ -71,7 +72,7 @@ impl Finding {
         }
     }
 
-    /// Adds what the paper says.
+    /// Adds the value of the paper.
     #[must_use]
     pub fn paper(self, paper: impl Into<String>) -> Self {
         Self {
@@ -89,7 +90,7 @@ impl Finding {
         }
     }
 
-    /// Why it fails, for a person; `None` if it does not.
+    /// Returns the reason of a failure, for readers; `None` if the claim does not fail.
     pub fn reason(&self) -> Option<String> {
         if self.verdict != Verdict::Fails {
             return None;
@@ -109,7 +110,7 @@ impl Finding {
         })
     }
 
-    /// Whether chance may have decided: the interval has values on both sides of the bound.
+    /// Returns true if chance may have decided: the bound is within the interval.
     pub fn is_close(&self) -> bool {
         let (Some(bound), Some(measured)) = (self.at_least, self.measured) else {
             return false;
@@ -120,7 +121,7 @@ impl Finding {
     }
 }
 
-/// The verdict on a figure: the worst of its findings.
+/// Returns the verdict on a figure: the worst of its findings.
 pub fn overall(findings: &[Finding]) -> Verdict {
     let verdicts = findings.iter().map(|finding| finding.verdict);
     verdicts.max().unwrap_or(Verdict::Consistent)

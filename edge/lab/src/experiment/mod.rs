@@ -1,10 +1,10 @@
-//! Experiments: the cells of figures, run on networks of their own, and what follows from them; and
-//! tables, which are measured once.
+//! Experiments: the cells of figures, each on a network of its own, and the conclusions from them;
+//! and tables, which are measured once.
 //!
-//! A [`Figure`] names [`Condition`]s and what must hold between them. A plan turns each condition
-//! into cells, one for each seed. Cells that an earlier run finished are taken from the output
-//! folder; a crew runs the others, several at once. A [`Table`] measures by itself, for a number that is
-//! the same each time needs no seeds. Then each is judged, and written as CSV, JSON and SVG.
+//! A [`Figure`] names [`Condition`]s and claims about them. A plan turns each condition into cells,
+//! one for each seed. Cells that an earlier run finished are read from the output folder; a crew
+//! runs the others, several at once. A [`Table`] measures by itself: its numbers are the same each
+//! time and need no seeds. Each result is then judged, and written as CSV, JSON and SVG.
 
 mod cell;
 mod crew;
@@ -54,65 +54,66 @@ use std::time::{Duration, Instant};
 use store::Store;
 use trial::Bench;
 
-/// Networks at once on each processor.
+/// Networks per processor that run at once.
 pub(crate) const NETWORKS_PER_CORE: usize = 13;
 
-/// What a cell takes beside its download: namespaces, daemons, key exchanges.
+/// Time that a cell takes in addition to its download: namespaces, daemons, key exchanges.
 const OVERHEAD: Duration = Duration::from_secs(4);
 
-/// One cell of so many is late and run again, on a machine with nothing else to do.
+/// One cell in this many is late and is repeated on an otherwise idle machine.
 const REPEATED: usize = 3;
 
-/// The folder of cells that were measured.
+/// Folder of measured cells.
 const MEASURED: &str = "cells";
 
-/// The folder of those that were simulated.
+/// Folder of simulated cells.
 const SIMULATED: &str = "simulated";
 
-/// What the marked stream of every download is drawn from.
+/// Seed of the marked stream of every download.
 const CONTENT: u64 = 1;
 
-/// A figure: what somebody claims, and how it is tried here.
+/// A figure: a claim of a paper, and its reproduction here.
 pub struct Figure {
     /// Its name on the command line.
     pub name: &'static str,
-    /// What it shows.
+    /// Title of the figure.
     pub title: &'static str,
-    /// What the paper says, with its numbers.
+    /// Claim of the paper, with its numbers.
     pub claim: &'static str,
-    /// How it is rebuilt here, and what differs.
+    /// Reproduction of the figure here, with the differences.
     pub setting: &'static str,
-    /// What is measured; fewer conditions if it has to be quick.
+    /// Conditions to measure; fewer for a quick run.
     pub conditions: fn(quick: bool) -> Vec<Condition>,
-    /// What must hold.
+    /// Conclusions that must hold.
     pub findings: fn(&Results) -> Vec<Finding>,
-    /// What is drawn.
+    /// Plots of the results.
     pub plots: fn(&Results) -> Vec<Plot>,
-    /// Whether the samples over time are written too.
+    /// True if the samples over time are written too.
     pub traces: bool,
-    /// Whether it rests on zones, so that it has to fail without; the others rest on SNOOP.
+    /// True if the figure depends on zones, so that it must fail without them. The other figures
+    /// depend on SNOOP.
     pub zones: bool,
 }
 
-/// How much is measured.
+/// Extent of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Fewer conditions.
     pub quick: bool,
-    /// Runs of each condition.
+    /// Number of runs of each condition.
     pub seeds: u64,
-    /// Length of each download.
+    /// Length of each download, in seconds.
     pub seconds: u64,
-    /// Whether SNOOP works where it should.
+    /// True if SNOOP works in the setups that have it.
     pub snoop: bool,
-    /// Whether packets have zones where they should.
+    /// True if packets have zones in the setups that have them.
     pub zones: bool,
-    /// Whether mobile nodes are in two places at once where they should.
+    /// True if mobile nodes have simultaneous bindings in the conditions that use them.
     pub simultaneous: bool,
 }
 
 impl Plan {
-    /// Enough to see whether it works.
+    /// A plan for a first impression.
     pub const QUICK: Self = Self {
         quick: true,
         seeds: 3,
@@ -122,7 +123,7 @@ impl Plan {
         simultaneous: true,
     };
 
-    /// Enough to judge by.
+    /// A plan for a verdict.
     pub const FULL: Self = Self {
         quick: false,
         seeds: 10,
@@ -134,7 +135,7 @@ impl Plan {
 }
 
 impl Figure {
-    /// The cells of a plan, seed by seed: a run that is broken off has whole pairs.
+    /// Returns the cells of a plan, seed by seed: an interrupted run has whole pairs.
     pub fn cells(&self, plan: &Plan) -> Vec<Cell> {
         let conditions = (self.conditions)(plan.quick);
         let seeds = 1..=plan.seeds;
@@ -146,14 +147,16 @@ impl Figure {
             .collect()
     }
 
-    /// How long a plan takes with so many networks at once if no cell was measured before.
+    /// Estimates the duration of a plan with this many networks at once if no cell was measured
+    /// before.
     pub fn estimate(&self, plan: &Plan, at_once: usize) -> Duration {
         let cells = self.cells(plan).len();
         let rounds = (cells + cells / REPEATED).div_ceil(at_once);
         (Duration::from_secs(plan.seconds) + OVERHEAD) * rounds as u32
     }
 
-    /// What must hold; the simulator's results are judged by the same rules and put beside.
+    /// Judges the results. The simulator's results are judged by the same rules and added to the
+    /// findings.
     fn judge(&self, results: &Results, simulated: &Results) -> Vec<Finding> {
         let others = (self.findings)(simulated);
         let mut findings = (self.findings)(results);
@@ -164,7 +167,7 @@ impl Figure {
         findings
     }
 
-    /// What is written for other programs.
+    /// Returns the files for other programs.
     fn files(&self, results: &Results) -> Vec<(&'static str, String)> {
         let mut files = vec![("cells.csv", csv::cells(results))];
         if self.traces {
@@ -174,39 +177,39 @@ impl Figure {
     }
 }
 
-/// What can be chosen.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How much is measured.
+    /// Extent of the measurement.
     pub plan: Plan,
     /// The output folder.
     pub out: PathBuf,
-    /// Networks at once, at most.
+    /// Largest number of networks at once.
     pub at_once: usize,
-    /// Draw progress bars where standard error is a terminal.
+    /// True to draw progress bars if standard error is a terminal.
     pub bars: bool,
 }
 
 impl Options {
-    /// From the start of one cell to that of the next: the first ones begin in half the time that
-    /// one takes.
+    /// Returns the time from the start of one cell to that of the next. The first round starts
+    /// within half the duration of a cell.
     fn pace(&self) -> Duration {
         let one = Duration::from_secs(self.plan.seconds) + OVERHEAD;
         one / (2 * self.at_once.max(1) as u32)
     }
 }
 
-/// As many networks as this machine should carry.
+/// Returns the number of networks that this machine should carry.
 pub fn networks_at_once() -> usize {
     NETWORKS_PER_CORE * processors()
 }
 
-/// Measures what is missing, judges and writes each, in namespaces that were entered
-/// ([`crate::testbed::enter`]).
+/// Measures missing cells, then judges and writes each exhibit, in namespaces that were already
+/// entered ([`crate::testbed::enter`]).
 ///
 /// # Errors
-/// The machine cannot carry the networks, the plan leaves something off that does not matter, or the
-/// output folder cannot be written.
+/// The machine cannot carry the networks, the plan disables a feature that an exhibit does not
+/// depend on, or the output folder cannot be written.
 pub fn run(exhibits: &[Exhibit], options: &Options) -> Result<Vec<Report>, Obstacle> {
     let check = |exhibit: &Exhibit| exhibit.check(&options.plan);
     exhibits.iter().try_for_each(check)?;
@@ -228,7 +231,7 @@ fn unwritable(error: Error) -> Obstacle {
     Obstacle::new(format!("{error:#}"), fix)
 }
 
-/// Does it for figures, which share their cells.
+/// Runs figures, which share their cells.
 fn download(figures: &[&'static Figure], options: &Options) -> Result<Vec<Report>, Obstacle> {
     let store = Store::open(&options.out, MEASURED).map_err(unwritable)?;
     let virtual_store = Store::open(&options.out, SIMULATED).map_err(unwritable)?;
@@ -264,10 +267,10 @@ fn download(figures: &[&'static Figure], options: &Options) -> Result<Vec<Report
     Ok(reports)
 }
 
-/// Cells that could not be measured, with the reason.
+/// Cells that could not be measured, each with the reason.
 type Failures = Vec<(Cell, String)>;
 
-/// Runs the cells that are not in the store on networks, as many at once as keep time.
+/// Runs the cells that are not in the store on networks, as many at once as stay on time.
 fn measure(cells: &[Cell], store: &Store, options: &Options) -> Result<Failures, Obstacle> {
     let jobs = store.jobs(cells);
     if jobs.is_empty() {
@@ -285,7 +288,7 @@ fn measure(cells: &[Cell], store: &Store, options: &Options) -> Result<Failures,
     Ok(fill(jobs, store, crew, progress, hire))
 }
 
-/// Runs those that the simulator can run in virtual time, once no emulator is disturbed by it.
+/// Runs the cells that the simulator supports in virtual time, once no emulator can be disturbed.
 fn simulate(cells: &[Cell], store: &Store, options: &Options) -> Failures {
     let cells: Vec<_> = cells.iter().copied().filter(simulation::has).collect();
     let jobs = store.jobs(&cells);
@@ -299,7 +302,7 @@ fn simulate(cells: &[Cell], store: &Store, options: &Options) -> Failures {
     )
 }
 
-/// Does jobs and keeps what they give; returns what could not be measured or kept.
+/// Runs jobs and stores their results; returns the cells that could not be measured or stored.
 fn fill<W: FnMut(&Cell) -> Result<Measured>>(
     jobs: Vec<Job>,
     store: &Store,
@@ -323,7 +326,7 @@ fn fill<W: FnMut(&Cell) -> Result<Measured>>(
     failures
 }
 
-/// Looks for everything that cells need, before the first one runs.
+/// Checks all requirements of the cells before the first one runs.
 fn check<'a>(cells: impl Iterator<Item = &'a Cell> + Clone) -> Result<(), Obstacle> {
     if cells.clone().any(|cell| cell.condition.setup.has_daemons()) {
         find_binary("stratad")?;

@@ -1,5 +1,5 @@
-//! What a person sees while cells run: one bar for all of them on a terminal, else a line every
-//! half minute. Everything goes to standard error.
+//! Progress while cells run: one bar for all of them on a terminal, otherwise a line every half
+//! minute. Everything goes to standard error.
 
 use super::Options;
 use super::crew::{News, State};
@@ -7,10 +7,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-/// How often a line is written where there is no bar.
+/// Interval of the lines without a bar.
 const LINE: Duration = Duration::from_secs(30);
 
-/// Counts cells and shows them.
+/// Counts cells and displays the counts.
 pub(super) struct Progress {
     bar: Option<ProgressBar>,
     things: &'static str,
@@ -23,7 +23,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// `things` is what a person calls those that are counted.
+    /// Starts the display; `things` names the counted items for readers.
     pub fn new(things: &'static str, total: usize, options: &Options) -> Self {
         let is_drawn = options.bars && std::io::stderr().is_terminal();
         let start = Instant::now();
@@ -90,7 +90,7 @@ impl Progress {
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        // The table that follows says it all again.
+        // The table that follows has the same content.
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }

@@ -1,4 +1,4 @@
-//! What a figure's run found: for programs, and as files.
+//! The result of a figure or table: for programs, and as files.
 
 use super::Exhibit;
 use super::cell::Condition;
@@ -14,36 +14,36 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
 
-/// The file that holds a report, in the folder of its figure.
+/// File of a report, in the folder of its figure.
 pub const FILE: &str = "result.json";
 
 /// The result of a figure or a table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// The figure's name, or the table's.
+    /// Name of the figure or table.
     pub figure: String,
-    /// What it shows.
+    /// Title of the figure.
     pub title: String,
-    /// What the paper says.
+    /// Claim of the paper.
     pub claim: String,
-    /// How it was rebuilt.
+    /// Reproduction of the figure.
     pub setting: String,
-    /// What follows.
+    /// Verdict on the figure.
     pub verdict: Verdict,
-    /// Why it fails.
+    /// Reasons of a failure.
     pub reasons: Vec<String>,
-    /// What must hold, and what was measured.
+    /// Claims that must hold, and their measurements.
     pub findings: Vec<Finding>,
-    /// All that was measured.
+    /// All measurements.
     #[serde(flatten)]
     pub evidence: Evidence,
-    /// The plots' files.
+    /// File names of the plots.
     pub plots: Vec<String>,
-    /// What it was measured on.
+    /// Environment of the measurement.
     pub environment: Environment,
 }
 
-/// What was measured.
+/// Measurements of an exhibit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Evidence {
@@ -51,31 +51,31 @@ pub enum Evidence {
     Downloads {
         /// All conditions.
         points: Vec<Point>,
-        /// How well the simulator agrees.
+        /// Agreement of the simulator.
         agreement: Agreement,
     },
     /// A table.
     Table(Grid),
 }
 
-/// What was measured under one condition.
+/// Measurements under one condition.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// The condition.
     #[serde(flatten)]
     pub condition: Condition,
-    /// Bits per second.
+    /// Goodput, in bits per second.
     pub goodput: Estimate,
-    /// What the simulator gives.
+    /// Goodput in the simulator, in bits per second.
     pub simulated: Option<f64>,
-    /// Segments the server sent again, on average.
+    /// Mean number of segments that the server retransmitted.
     pub resent: f64,
-    /// Packets SNOOP sent again, on average.
+    /// Mean number of packets that SNOOP retransmitted.
     pub repaired: f64,
 }
 
 impl Report {
-    /// Judges what was measured. `faults` fail it whatever the findings are.
+    /// Judges the measurements. Any `faults` fail the exhibit, independently of the findings.
     pub(super) fn new(
         exhibit: Exhibit,
         findings: Vec<Finding>,
@@ -103,7 +103,7 @@ impl Report {
         }
     }
 
-    /// Writes everything into a folder of its own. Plots are named in the report.
+    /// Writes everything into a folder of its own, and adds the names of the plots to the report.
     pub(super) fn write(
         &mut self,
         tables: &[(&str, String)],
@@ -128,10 +128,10 @@ impl Report {
         write(FILE, &serde_json::to_string_pretty(self)?)
     }
 
-    /// All reports in an output folder, by the figures' names.
+    /// Reads all reports in an output folder, sorted by the figures' names.
     ///
     /// # Errors
-    /// The folder cannot be read, or a report in it not understood.
+    /// The folder cannot be read, or a report in it cannot be parsed.
     pub fn read_all(out: &Path) -> Result<Vec<Self>> {
         let entries = fs::read_dir(out)
             .with_context(|| format!("cannot read the folder {}", out.display()))?;
@@ -151,7 +151,7 @@ impl Report {
 }
 
 impl Evidence {
-    /// What downloads and their simulations gave.
+    /// Collects the results of downloads and of their simulations.
     pub(super) fn of_downloads(results: &Results, simulated: &Results) -> Self {
         Self::Downloads {
             points: points(results, simulated),

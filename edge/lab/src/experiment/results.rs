@@ -1,10 +1,10 @@
-//! All cells of a figure, and what can be asked about them.
+//! All cells of a figure, with queries over them.
 
 use super::cell::{Cell, Condition, Measured};
 use super::statistics::{self, Estimate};
 use std::collections::BTreeMap;
 
-/// The least goodput that counts: a ratio to nothing would be infinite.
+/// Smallest goodput that counts, in bits per second: a ratio to zero would be infinite.
 const LEAST: f64 = 1000.0;
 
 /// Measured cells by condition and seed.
@@ -29,22 +29,22 @@ impl FromIterator<Measured> for Results {
 }
 
 impl Results {
-    /// All cells, ordered by condition, then seed.
+    /// Iterates over all cells, ordered by condition, then seed.
     pub fn iter(&self) -> impl Iterator<Item = &Measured> {
         self.0.values().flat_map(BTreeMap::values)
     }
 
-    /// The conditions that were measured.
+    /// Iterates over the measured conditions.
     pub fn conditions(&self) -> impl Iterator<Item = &Condition> {
         self.0.keys()
     }
 
-    /// The cells of a condition, ordered by seed.
+    /// Iterates over the cells of a condition, ordered by seed.
     pub fn of(&self, condition: &Condition) -> impl Iterator<Item = &Measured> {
         self.0.get(condition).into_iter().flat_map(BTreeMap::values)
     }
 
-    /// The mean of something over the seeds of a condition.
+    /// Returns the mean of a quantity over the seeds of a condition.
     pub fn mean(
         &self,
         condition: &Condition,
@@ -54,17 +54,17 @@ impl Results {
         statistics::mean(&values)
     }
 
-    /// The mean goodput, in bits per second.
+    /// Returns the mean goodput, in bits per second.
     pub fn goodput(&self, condition: &Condition) -> Option<Estimate> {
         self.mean(condition, |measured| measured.goodput)
     }
 
-    /// How many times faster one condition is than another.
+    /// Returns the ratio of the goodputs of two conditions.
     pub fn gain(&self, of: &Condition, over: &Condition) -> Option<Estimate> {
         self.ratio(of, over, goodput)
     }
 
-    /// The same for something else than goodput.
+    /// Returns the ratio of another quantity than goodput.
     pub fn ratio(
         &self,
         of: &Condition,
@@ -74,7 +74,7 @@ impl Results {
         statistics::ratio(&self.pairs(of, over, quantity))
     }
 
-    /// The ratio of the medians of the goodput.
+    /// Returns the ratio of the medians of the goodput.
     pub fn median_gain(&self, of: &Condition, over: &Condition) -> Option<Estimate> {
         statistics::median_ratio(&self.pairs(of, over, goodput))
     }

@@ -1,6 +1,6 @@
-//! The same cells in virtual time, where the simulator has what they need: Reno over the papers'
-//! wired hop, and nothing beside a tunnel. Its errors are drawn from other streams, so only means can be
-//! compared.
+//! The same cells in virtual time, as far as the simulator supports them: Reno over the papers'
+//! wired hop, and no packets outside a tunnel. The simulator draws its errors from other streams,
+//! so only means can be compared.
 
 use super::Measured;
 use super::cell::{Cell, Condition, Hops, Sample};
@@ -14,18 +14,18 @@ use sim::scene::{Configuration, Download};
 use sim::tcp;
 use std::time::Duration;
 
-/// How far simulator and namespaces may be apart before the report has to say why.
+/// Relative difference between simulator and namespaces above which the report must explain it.
 const TOLERANCE: f64 = 0.15;
 
-/// Octets of a segment's payload, in clear and in the tunnel.
+/// Payload octets of a segment, in clear and in the tunnel.
 const SEGMENT: [u64; 2] = [1448, 1328];
 
-/// How well the simulator and the namespaces agree.
+/// Agreement of the simulator and the namespaces.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Agreement {
-    /// Conditions that both have.
+    /// Number of conditions that both have.
     pub conditions: usize,
-    /// Those whose goodputs differ by more than 15 %.
+    /// Conditions with goodputs that differ by more than 15 %.
     pub apart: Vec<Apart>,
 }
 
@@ -35,14 +35,13 @@ pub struct Apart {
     /// The condition.
     #[serde(flatten)]
     pub condition: Condition,
-    /// The simulator's goodput over the namespaces'.
+    /// Ratio of the simulator's goodput to that of the namespaces.
     pub ratio: f64,
-    /// Whether the namespaces' interval and the simulator's overlap: then the runs are too few
-    /// to tell.
+    /// True if both intervals overlap: then there are too few runs to decide.
     pub may_be_chance: bool,
 }
 
-/// Whether the simulator can run a cell.
+/// Returns true if the simulator can run a cell.
 pub(super) fn has(cell: &Cell) -> bool {
     let Condition {
         sender, wired_ms, ..
@@ -136,7 +135,7 @@ fn overlap(a: Estimate, b: Estimate) -> bool {
         (Some([low, high]), Some([other_low, other_high])) => {
             low <= other_high && other_low <= high
         }
-        // One run says nothing about chance.
+        // A single run says nothing about chance.
         _ => true,
     }
 }

@@ -1,10 +1,9 @@
-//! What few runs allow to say: means and ratios with their 95 % intervals.
+//! Statistics of few runs: means and ratios with their 95 % intervals.
 //!
 //! Configurations are compared in pairs, run by run with the same bit errors. The ratio of two
-//! goodputs is taken in each pair and averaged geometrically (half as fast and twice as fast
-//! cancel out); its interval is Student's for the logarithms. Where a median is asked for, the
-//! interval is that of a bootstrap over the pairs. Nothing is drawn at random: the same results
-//! give the same numbers.
+//! goodputs is taken in each pair and averaged geometrically (half as fast and twice as fast cancel
+//! out); its interval is Student's for the logarithms. Medians have the interval of a bootstrap
+//! over the pairs. The bootstrap has a fixed seed: the same results give the same numbers.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,21 +17,21 @@ const STUDENT: [f64; 30] = [
     2.052, 2.048, 2.045, 2.042,
 ];
 
-/// Student's t for more: that of the normal distribution.
+/// Student's t for more degrees of freedom: the value of the normal distribution.
 const NORMAL: f64 = 1.960;
 
-/// A number and how sure it is.
+/// A number and its uncertainty.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
-    /// The number.
+    /// Value of the estimate.
     pub value: f64,
-    /// Its 95 % interval; one run has none.
+    /// 95 % interval; `None` for a single run.
     pub interval: Option<[f64; 2]>,
-    /// How many runs, or pairs of runs, it rests on.
+    /// Number of runs, or of pairs of runs.
     pub runs: usize,
 }
 
-/// The mean.
+/// Returns the mean.
 pub fn mean(values: &[f64]) -> Option<Estimate> {
     let (value, margin) = mean_and_margin(values)?;
     Some(Estimate {
@@ -42,7 +41,7 @@ pub fn mean(values: &[f64]) -> Option<Estimate> {
     })
 }
 
-/// The geometric mean of the ratios, first over second.
+/// Returns the geometric mean of the ratios, first over second.
 pub fn ratio(pairs: &[(f64, f64)]) -> Option<Estimate> {
     let logarithms: Vec<_> = pairs.iter().map(|(a, b)| (a / b).ln()).collect();
     let (value, margin) = mean_and_margin(&logarithms)?;
@@ -53,7 +52,7 @@ pub fn ratio(pairs: &[(f64, f64)]) -> Option<Estimate> {
     })
 }
 
-/// The ratio of the medians, first over second.
+/// Returns the ratio of the medians, first over second.
 pub fn median_ratio(pairs: &[(f64, f64)]) -> Option<Estimate> {
     if pairs.is_empty() {
         return None;
@@ -80,7 +79,7 @@ fn ratio_of_medians(pairs: &[(f64, f64)]) -> f64 {
     middle(firsts) / middle(seconds)
 }
 
-/// The median; nothing has none.
+/// Returns the median; `None` without values.
 pub fn median(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| middle(values.to_vec()))
 }
@@ -94,7 +93,7 @@ fn middle(mut values: Vec<f64>) -> f64 {
     }
 }
 
-/// The mean, and half the width of its interval.
+/// Returns the mean, and half the width of its interval.
 fn mean_and_margin(values: &[f64]) -> Option<(f64, Option<f64>)> {
     let number = values.len();
     if number == 0 {

@@ -1,6 +1,6 @@
-//! Finished cells on disk: a run that was broken off goes on where it was, and figures share what
-//! they have in common. Every file says which build of the programs it is from: what another one
-//! measured says nothing about this one, and is measured again.
+//! Finished cells on disk. An interrupted run continues where it stopped, and figures share common
+//! cells. Every file records the build of the programs that measured it. Cells of another build say
+//! nothing about this one and are measured again.
 
 use super::cell::{Cell, Measured};
 use super::crew::Job;
@@ -26,7 +26,7 @@ struct Kept {
 }
 
 impl Store {
-    /// Opens or makes a folder in the output folder.
+    /// Opens or creates a folder in the output folder.
     pub fn open(out: &Path, name: &str) -> Result<Self> {
         let folder = out.join(name);
         fs::create_dir_all(&folder)
@@ -37,20 +37,20 @@ impl Store {
         })
     }
 
-    /// Which build's cells it holds.
+    /// Returns the build whose cells the folder holds.
     pub fn build(&self) -> &str {
         &self.build
     }
 
-    /// A cell that was measured before. One that cannot be read is measured again.
+    /// Returns a cell that was measured before. A file that cannot be read counts as missing.
     pub fn load(&self, cell: &Cell) -> Option<Measured> {
         let text = fs::read_to_string(self.path(cell)).ok()?;
         let kept: Kept = serde_json::from_str(&text).ok()?;
         (kept.build == self.build && kept.measured.cell == *cell).then_some(kept.measured)
     }
 
-    /// What is to be done: cells that were never measured first, then those that were late and
-    /// not yet repeated.
+    /// Returns the remaining work: cells that were never measured first, then late cells that may
+    /// be repeated.
     pub fn jobs(&self, cells: &[Cell]) -> Vec<Job> {
         let (mut jobs, mut late) = (Vec::new(), Vec::new());
         for cell in cells {
@@ -66,7 +66,7 @@ impl Store {
         jobs
     }
 
-    /// Keeps a cell. Whoever is interrupted meanwhile leaves no half of a file.
+    /// Stores a cell. An interruption leaves no partial file.
     pub fn save(&self, measured: &Measured) -> Result<()> {
         let path = self.path(&measured.cell);
         let kept = Kept {
@@ -84,8 +84,8 @@ impl Store {
     }
 }
 
-/// Names the programs that measure: this one and stratad, by their version and content, which is
-/// read once.
+/// Returns a name for the programs that measure, this one and stratad, by version and content. The
+/// content is read once.
 pub(super) fn build() -> Result<&'static str> {
     static BUILD: OnceLock<String> = OnceLock::new();
     if let Some(build) = BUILD.get() {

@@ -1,4 +1,4 @@
-//! Results that nobody measured, for the tests of those who judge them.
+//! Made-up results, for the tests of judgements.
 
 use super::store::Store;
 use super::{Cell, Condition, Figure, Hops, MEASURED, Measured, Options, Plan, SIMULATED, Sample};
@@ -7,7 +7,7 @@ use crate::scene::{Level, Others, Sender, Setup};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// All conditions, with the fewest runs that have an interval.
+/// A plan with all conditions and the fewest runs that have an interval.
 pub const PLAN: Plan = Plan {
     quick: false,
     seeds: 2,
@@ -17,7 +17,7 @@ pub const PLAN: Plan = Plan {
     simultaneous: true,
 };
 
-/// A folder that vanishes.
+/// A temporary folder, removed when dropped.
 pub struct Folder(pub PathBuf);
 
 impl Folder {
@@ -31,7 +31,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Left to the system's own cleaning if it cannot be removed.
+        // The system cleans it up if it cannot be removed.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -41,7 +41,7 @@ pub fn cell(seed: u64) -> Cell {
     Cell::new(condition, seed, &PLAN)
 }
 
-/// A cell whose sequence number and window are what its goodput makes likely.
+/// Returns a cell with a sequence number and a window that fit its goodput.
 pub fn measured(cell: &Cell, goodput: f64) -> Measured {
     let sample = |seconds: u64| Sample {
         ms: seconds * 1000,
@@ -65,7 +65,7 @@ pub fn measured(cell: &Cell, goodput: f64) -> Measured {
     }
 }
 
-/// Goodputs with which everything holds.
+/// Returns a goodput with which every claim holds.
 pub fn as_claimed(cell: &Cell) -> f64 {
     let Condition {
         setup,
@@ -88,7 +88,7 @@ pub fn as_claimed(cell: &Cell) -> f64 {
     }
 }
 
-/// What it brings that not all packets are in zones.
+/// Returns the gain in goodput from packets that are not in zones.
 fn faster(level: Level) -> f64 {
     let most = match level.others {
         Others::Integrity => 0.014,
@@ -101,7 +101,7 @@ fn faster(level: Level) -> f64 {
     1.0 + most * (1.0 - share)
 }
 
-/// Puts all cells of a figure into a folder, measured and simulated with the same goodputs.
+/// Fills a folder with all cells of a figure, measured and simulated with the same goodputs.
 pub fn fill(folder: &Path, figure: &Figure, goodput: impl Fn(&Cell) -> f64) {
     for name in [MEASURED, SIMULATED] {
         let store = Store::open(folder, name).expect("the folder can be written");

@@ -1,4 +1,4 @@
-//! Tables: numbers that are the same each time, so that each is measured once and none is kept.
+//! Tables: their numbers are the same each time, so each is measured once and none is stored.
 
 use super::environment::Environment;
 use super::finding::Finding;
@@ -10,62 +10,62 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
-/// A table: what somebody claims, and how it is tried here.
+/// A table: a claim of a paper, and its reproduction here.
 pub struct Table {
     /// Its name on the command line.
     pub name: &'static str,
-    /// What it shows.
+    /// Title of the table.
     pub title: &'static str,
-    /// What the paper says, with its numbers.
+    /// Claim of the paper, with its numbers.
     pub claim: &'static str,
-    /// How it is rebuilt here, and what differs.
+    /// Reproduction of the table here, with the differences.
     pub setting: &'static str,
-    /// How long it takes; less if it has to be quick.
+    /// Estimated duration; shorter for a quick run.
     pub duration: fn(quick: bool) -> Duration,
-    /// What has to be there for it to hold, so that it has to fail without.
+    /// Feature that the table depends on, so that it must fail without it.
     pub rests_on: Basis,
-    /// Looks for the programs that it needs.
+    /// Checks for the programs that the table needs.
     pub check: fn() -> Result<(), Obstacle>,
     /// Measures and judges.
     pub fill: fn(&Plan) -> Filled,
 }
 
-/// What can be left off, for a table to fail.
+/// Features that can be disabled to make a table fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
     /// Zones.
     Zones,
     /// Simultaneous bindings.
     Bindings,
-    /// Nothing of that.
+    /// None of these.
     Nothing,
 }
 
-/// What came of filling a table.
+/// Result of filling a table.
 pub struct Filled {
     /// The numbers.
     pub grid: Grid,
-    /// What must hold.
+    /// Claims that must hold.
     pub findings: Vec<Finding>,
-    /// Which numbers are wrong or missing, and why.
+    /// Wrong or missing numbers, with the reasons.
     pub faults: Vec<String>,
-    /// What is drawn.
+    /// Plots of the numbers.
     pub plots: Vec<Plot>,
 }
 
 /// The numbers of a table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grid {
-    /// What the numbers of a row are.
+    /// Meanings of the numbers in a row.
     pub columns: Vec<Column>,
-    /// From top to bottom; those of one subject stand together.
+    /// Rows from top to bottom; rows of one subject are adjacent.
     pub rows: Vec<Row>,
 }
 
-/// What the numbers of a column are.
+/// Meaning of the numbers in a column.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Column {
-    /// What it has in common with its neighbours; empty for one that stands alone.
+    /// Common name of the column and its neighbours; empty for a single column.
     pub group: String,
     /// Its own name.
     pub name: String,
@@ -74,11 +74,11 @@ pub struct Column {
 /// A row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
-    /// What it is about, as its neighbours are.
+    /// Subject of the row and of its neighbours.
     pub subject: String,
     /// Its own name.
     pub name: String,
-    /// One for each column; `None` where there is none.
+    /// Numbers by column; `None` if one is missing.
     pub numbers: Vec<Option<i64>>,
 }
 
@@ -91,7 +91,7 @@ impl Column {
         }
     }
 
-    /// Its whole name.
+    /// Returns the full name.
     pub fn key(&self) -> String {
         match self.group.as_str() {
             "" => self.name.clone(),
@@ -101,7 +101,7 @@ impl Column {
 }
 
 impl Grid {
-    /// The groups of columns, from left to right, with how many columns each has.
+    /// Returns the column groups from left to right, with the number of columns of each.
     pub fn groups(&self) -> Vec<(&str, usize)> {
         let groups = self.columns.chunk_by(|a, b| a.group == b.group);
         groups
@@ -109,14 +109,14 @@ impl Grid {
             .collect()
     }
 
-    /// The rows, subject by subject.
+    /// Iterates over the rows, subject by subject.
     pub fn subjects(&self) -> impl Iterator<Item = &[Row]> {
         self.rows.chunk_by(|a, b| a.subject == b.subject)
     }
 }
 
 impl Table {
-    /// Measures, judges and writes.
+    /// Measures, judges and writes the table.
     ///
     /// # Errors
     /// The output folder cannot be written.

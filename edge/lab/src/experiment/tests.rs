@@ -1,4 +1,4 @@
-//! Whole figures out of cells that were finished before: nothing here needs a network.
+//! Whole figures from stored cells: no test here needs a network.
 
 use super::report::FILE;
 use super::synthetic::{Folder, as_claimed, fill, options};
@@ -38,8 +38,8 @@ fn what_is_claimed_holds() {
     }
 }
 
-/// For each thing that must hold: cells that are slower by a factor, and the reason that must be
-/// among those given.
+/// Each row violates one claim: cells that are slower by a factor, and the reason that must be
+/// among the reported ones.
 #[test]
 fn whatever_does_not_hold_fails_the_figure_with_its_reason() {
     type Slow = fn(Setup, Sender, u64) -> bool;
@@ -116,7 +116,8 @@ fn whatever_does_not_hold_fails_the_figure_with_its_reason() {
     }
 }
 
-/// Dynamic levels by octets alone, with what each finding says when the period changes nothing.
+/// Dynamic levels that change nothing but the number of encrypted octets, with the reason of each
+/// finding.
 #[test]
 fn levels_that_win_nothing_fail_every_finding() {
     let figure = figure("mml-fig17");
@@ -149,7 +150,7 @@ fn a_figure_has_its_files_and_the_report_is_read_back() {
             "{name}"
         );
     }
-    // Not compared whole: a number may come back with another last digit.
+    // Not compared as a whole: a number may differ in its last digit after a round trip.
     let read = Report::read_all(&folder.0).unwrap();
     assert_eq!(read.len(), 1);
     assert_eq!(points(&read[0]), points(&reports[0]));
@@ -163,7 +164,7 @@ fn cells_of_one_figure_serve_another() {
     let folder = Folder::new("shared");
     fill(&folder.0, figure("mml-fig14"), as_claimed);
     let others = ["mml-fig12", "mml-fig15", "mml-fig16"].map(|name| Exhibit::Figure(figure(name)));
-    // Were a cell missing, this would need a network.
+    // If a cell were missing, this would need a network.
     let reports = run(&others, &options(&folder.0)).unwrap();
     assert!(
         reports
@@ -172,7 +173,7 @@ fn cells_of_one_figure_serve_another() {
     );
 }
 
-/// A table that nobody measures; its second number is missing where zones are left off.
+/// A table without a measurement. Its second number is missing if zones are disabled.
 const TABLE: Table = Table {
     name: "a-table",
     title: "",

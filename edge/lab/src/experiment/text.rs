@@ -1,10 +1,10 @@
-//! A figure's result for people, on a terminal.
+//! A figure's result as text for a terminal.
 
 use super::{Environment, Evidence, Finding, Grid, Report, Verdict};
 use crate::text::paragraph;
 
 impl Verdict {
-    /// What a person reads.
+    /// Returns the word for readers.
     pub fn word(self) -> &'static str {
         match self {
             Self::Holds => "holds",
@@ -15,7 +15,7 @@ impl Verdict {
 }
 
 impl Report {
-    /// Everything but the verdict.
+    /// Returns everything but the verdict.
     pub fn body(&self) -> String {
         let mut text = format!("{}: {}\n", self.figure, self.title);
         if let Evidence::Table(grid) = &self.evidence {
@@ -31,7 +31,7 @@ impl Report {
         text + &paragraph("", 0, &self.environment.text())
     }
 
-    /// What follows, with the reasons.
+    /// Returns the verdict, with its reasons.
     pub fn conclusion(&self) -> String {
         let verdict = format!("{}: {}", self.figure, self.verdict.word());
         let reasons = self.reasons.iter();
@@ -56,7 +56,7 @@ impl Environment {
     }
 }
 
-/// Columns for a row's name, and for each number.
+/// Widths of a row's name and of each number, in columns.
 const NAME: usize = 6;
 const NUMBER: usize = 8;
 

@@ -1,5 +1,4 @@
-//! One cell: a network that nobody else uses meanwhile, one download over it, and what the sender's
-//! kernel says.
+//! One cell: an exclusive network, one download over it, and the counters of the sender's kernel.
 
 use super::cell::{Cell, Hops, Measured, Sample};
 use crate::bystander::Bystander;
@@ -18,32 +17,31 @@ use std::net::{Shutdown, TcpStream};
 use std::thread;
 use std::time::Duration;
 
-/// How often the sender is looked at.
+/// Sampling interval of the sender.
 const SAMPLING: Duration = Duration::from_millis(100);
 
-/// Where cells are run, one after another. A network stays for the next cell that can use it: to
-/// make namespaces and to take them down keeps the kernel busy, and the packets of other benches
-/// waiting.
+/// Runs cells one after another. A network is kept for the next cell that can use it, because
+/// creating and removing namespaces keeps the kernel busy and delays the packets of other benches.
 pub(super) struct Bench<'a> {
     stream: &'a Marked,
     bystander: &'a Bystander,
     network: Option<Network>,
 }
 
-/// A network that stands.
+/// A running network.
 struct Network {
     kind: Kind,
     scene: Scene,
-    /// Its files go after it.
+    /// Dropped after the scene: removes the files.
     _bed: Testbed,
 }
 
-/// What cannot be changed while a network stands: how the download is carried, in which levels, and whether SNOOP
-/// works where it should.
+/// Parameters that cannot change on a running network: setup, levels, and whether SNOOP works in
+/// setups that have it.
 pub(super) type Kind = ((Setup, Option<Level>), bool);
 
 impl<'a> Bench<'a> {
-    /// An empty bench.
+    /// Creates a bench without a network.
     pub fn new(stream: &'a Marked, bystander: &'a Bystander) -> Self {
         Self {
             stream,
@@ -52,8 +50,8 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Runs a cell. Every octet that arrives is compared with what was sent. A network on which
-    /// something failed is not used again.
+    /// Runs a cell. Every received octet is compared with the one sent. A network on which a cell
+    /// failed is not used again.
     pub fn run(&mut self, cell: &Cell) -> Result<Measured> {
         let mut network = match self.network.take() {
             Some(network) if network.kind == cell.kind() => network,
@@ -72,7 +70,7 @@ impl<'a> Bench<'a> {
 impl Network {
     fn build(cell: &Cell) -> Result<Self> {
         let bed = Testbed::new("lab")?;
-        // Nothing is to be lost or late before the cell begins.
+        // Nothing may be lost or late before the cell begins.
         let perfect = Settings {
             one_error_in: 0,
             ..cell.scene()
@@ -88,21 +86,21 @@ impl Network {
 fn measure(cell: &Cell, scene: &Scene, bench: &Bench<'_>) -> Result<Measured> {
     let (near, mut far) = transfer::connect(&scene.mobile, &scene.server, SERVER)?;
     for end in [&near, &far] {
-        // When it is closed nothing of it stays under way.
+        // Closing the connection leaves no packet of it under way.
         SockRef::from(end).set_linger(Some(Duration::ZERO))?;
     }
     tcp::set_congestion_control(&far, cell.condition.sender.key())?;
-    // A sender that waits for a timeout of its TCP is silent for long, and means no harm.
+    // A sender that waits for a retransmission timeout is silent for long, without any fault.
     far.set_write_timeout(None)?;
     let watched = far.try_clone()?;
     let (stream, bystander) = (bench.stream, bench.bystander);
     let node = || scene.node.as_ref().map_or(Ok((0, 0)), snooped);
     let (before, (repaired, suppressed)) = (bystander.moments(), node()?);
     let received = thread::scope(|scope| {
-        // Ends with an error, as it should: there is no last octet.
+        // Ends with an error, as intended: the stream has no last octet.
         scope.spawn(move || stream.write_to(&mut far, u64::MAX));
         let received = receive(cell, stream, near, &watched);
-        // Fails only if the connection is gone already, and the writer with it.
+        // Fails only if the connection, and the writer with it, has already ended.
         let _ = watched.shutdown(Shutdown::Both);
         received
     })?;
@@ -129,7 +127,7 @@ struct Received {
     trace: Vec<Sample>,
 }
 
-/// Reads for the time of the cell, and looks at the sender meanwhile.
+/// Reads for the duration of the cell, and samples the sender meanwhile.
 fn receive(
     cell: &Cell,
     stream: &Marked,
@@ -183,7 +181,7 @@ fn sample(sender: &TcpStream, elapsed: Duration) -> Result<Sample> {
     })
 }
 
-/// What SNOOP sent again, and what it kept from the server.
+/// Returns the packets that SNOOP retransmitted, and the acknowledgements that it suppressed.
 fn snooped(node: &Daemon) -> Result<(u64, u64)> {
     let answer: Value = serde_json::from_str(&node.ask("flows", Value::Null)?)?;
     let total = &answer["flows"]["total"];

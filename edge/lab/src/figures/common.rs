@@ -1,11 +1,11 @@
-//! What several figures have in common: error rates, colours, axes, and the papers' testbed.
+//! Parts that several figures share: error rates, colours, axes, and the papers' testbed.
 
 use crate::experiment::{Condition, Estimate, Results, bits};
 use crate::plot::{Axis, Dot, Lines, Look, Series};
 use crate::scene::{LOSSY_RATE, Sender, Setup};
 use plotters::style::RGBColor;
 
-/// Bits for each bit error, as on the papers' axis; 0 is none.
+/// Bits per bit error, as on the papers' axis; 0 for no errors.
 pub(super) const ERRORS: [u64; 9] = [
     0,
     8 << 20,
@@ -18,13 +18,13 @@ pub(super) const ERRORS: [u64; 9] = [
     64 << 10,
 ];
 
-/// The error rate at which the paper shows time series.
+/// The error rate of the paper's time series.
 pub(super) const MIDDLE: u64 = 512 << 10;
 
-/// What the paper says is drawn in.
+/// Colour of the paper's values.
 pub(super) const PAPER: RGBColor = RGBColor(20, 20, 20);
 
-/// How a setup is drawn in every figure.
+/// Returns the colour of a setup, the same in every figure.
 pub(super) fn colour(setup: Setup) -> RGBColor {
     match setup {
         Setup::None => RGBColor(120, 124, 132),
@@ -35,7 +35,7 @@ pub(super) fn colour(setup: Setup) -> RGBColor {
     }
 }
 
-/// How a sender is drawn where senders are compared.
+/// Returns the colour of a sender in figures that compare senders.
 pub(super) fn sender_colour(sender: Sender) -> RGBColor {
     match sender {
         Sender::Reno => RGBColor(0, 114, 178),
@@ -44,7 +44,7 @@ pub(super) fn sender_colour(sender: Sender) -> RGBColor {
     }
 }
 
-/// Every setup with every sender and error rate.
+/// Returns the conditions of every setup with every sender and error rate.
 pub(super) fn conditions(setups: &[Setup], errors: &[u64]) -> Vec<Condition> {
     let mut all = Vec::new();
     for &one_error_in in errors {
@@ -56,19 +56,19 @@ pub(super) fn conditions(setups: &[Setup], errors: &[u64]) -> Vec<Condition> {
     all
 }
 
-/// The error rates of [`ERRORS`] that a run has, from none to most.
+/// Returns the error rates of [`ERRORS`] that a run has, from none to most.
 pub(super) fn measured_errors(results: &Results) -> Vec<u64> {
     let has = |errors: &u64| results.conditions().any(|c| c.one_error_in == *errors);
     ERRORS.into_iter().filter(has).collect()
 }
 
-/// The axis of error rates.
+/// Returns the axis of error rates.
 pub(super) fn error_axis(errors: &[u64]) -> Axis {
     let names = errors.iter().map(|&errors| bits(errors)).collect();
     Axis::of_names("bits for each bit error on the lossy hop", names)
 }
 
-/// Goodput over the error rate, a line for each setup.
+/// Plots goodput over the error rate, with a line for each setup.
 pub(super) fn goodput(results: &Results, title: &str, setups: &[Setup], sender: Sender) -> Lines {
     let errors = measured_errors(results);
     let series = setups.iter().map(|&setup| Series {
@@ -88,7 +88,7 @@ pub(super) fn goodput(results: &Results, title: &str, setups: &[Setup], sender: 
     }
 }
 
-/// A line of estimates over what stands side by side.
+/// Returns the dots of estimates at equal distances along an axis.
 pub(super) fn dots<T: Copy>(axis: &[T], value: impl Fn(T) -> Option<Estimate>) -> Vec<Dot> {
     let dot = |(place, &at): (usize, &T)| {
         let estimate = value(at)?;
@@ -101,8 +101,8 @@ pub(super) fn dots<T: Copy>(axis: &[T], value: impl Fn(T) -> Option<Estimate>) -
     axis.iter().enumerate().filter_map(dot).collect()
 }
 
-/// How many times one setup is as fast as another over the error rate, a line for each sender, and
-/// what the paper says of Reno.
+/// Plots the ratio of two setups' goodputs over the error rate, with a line for each sender and the
+/// paper's values for Reno.
 pub(super) fn gain(
     results: &Results,
     title: &str,
@@ -144,7 +144,7 @@ pub(super) fn gain(
     }
 }
 
-/// What somebody says without an interval.
+/// Returns a value without an interval.
 pub(super) fn exactly(value: f64) -> Estimate {
     Estimate {
         value,
@@ -161,8 +161,8 @@ pub(super) fn in_megabits(estimate: Estimate) -> Estimate {
     }
 }
 
-/// One of the cells of a condition as a thin line over time: that of the first seed, as the papers
-/// show one run.
+/// Returns one cell of a condition as a thin line over time. It is that of the first seed, as the
+/// papers show one run.
 pub(super) fn over_time(
     results: &Results,
     condition: &Condition,
@@ -184,7 +184,7 @@ pub(super) fn over_time(
     }
 }
 
-/// A plot of lines over time.
+/// Returns a plot of lines over time.
 pub(super) fn time_plot(title: String, y: &str, series: Vec<Series>) -> Lines {
     let dots = || series.iter().flat_map(|series| &series.dots);
     let last = dots().map(|dot| dot.x).fold(1.0, f64::max);

@@ -1,4 +1,4 @@
-//! What the tables of time have in common.
+//! Parts that the tables of processing time share.
 
 use crate::bare::segment::{HEADERS, acknowledgement};
 use crate::bare::{CSA, Shape, WINDOW, each};
@@ -9,7 +9,7 @@ use pep::{Position, Segment, Side, Snoop};
 use std::time::Duration;
 use wire::{ip, tcp};
 
-/// SNOOP with a connection to the mobile node.
+/// SNOOP with one connection to the mobile node.
 pub(super) struct Proxy {
     snoop: Snoop,
     sent: u32,
@@ -23,8 +23,8 @@ impl Proxy {
         }
     }
 
-    /// Shows it these segments on their way to the mobile node, and an acknowledgement of each: how long
-    /// it took for one of either kind.
+    /// Passes these segments through SNOOP on their way to the mobile node, then an acknowledgement
+    /// of each. Returns the time per segment and per acknowledgement.
     pub fn snoop(&mut self, datagrams: &[Vec<u8>]) -> Result<[Duration; 2]> {
         let numbers = self.sent + 1..;
         self.sent += datagrams.len() as u32;
@@ -69,8 +69,8 @@ impl Proxy {
     }
 }
 
-/// Nothing that is timed means anything if the packets were in no zones: a licensed node could read these
-/// of them. Of none it can read none.
+/// Claims that the packets were in zones, without which the times mean nothing: a licensed node
+/// could read the headers of `read` packets out of `all`.
 pub(super) fn readable(read: usize, all: usize) -> Finding {
     let share = Estimate {
         value: read as f64 / all.max(1) as f64,
@@ -81,12 +81,12 @@ pub(super) fn readable(read: usize, all: usize) -> Finding {
     Finding::at_least(what, 1.0, Some(share)).detail(format!("{read} of {all}"))
 }
 
-/// How packets are sealed that should be in two zones.
+/// Returns the shape of packets that should be in two zones.
 pub(super) const fn shape(plan: &Plan) -> Shape {
     if plan.zones { Shape::Two } else { Shape::Plain }
 }
 
-/// As the tables have it.
+/// Converts a time into the unit of the tables.
 pub(super) fn nanoseconds(time: Duration) -> f64 {
     time.as_nanos() as f64
 }

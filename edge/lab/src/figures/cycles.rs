@@ -1,4 +1,4 @@
-//! What the figures of cycles have in common.
+//! Parts that the figures of cycles share.
 
 use crate::experiment::{Column, Estimate, Filled, Finding, Grid, Row, median};
 use crate::legacy::{Algorithms, Encryption, Integrity};
@@ -6,16 +6,16 @@ use crate::obstacle::Obstacle;
 use crate::plot::{Dot, Plot};
 use anyhow::Result;
 
-/// What the paper protects its first zone with, and what its second.
+/// Algorithms of the paper's first zone and of its second zone.
 pub(super) const ZONES: [Algorithms; 2] = [
     Encryption::Rc5.with(Integrity::Md5),
     Encryption::Rijndael.with(Integrity::Md5),
 ];
 
-/// Octets of an IP header and a TCP header, which are in the first zone besides the links.
+/// Octets of an IP header and a TCP header, which are in the first zone together with the links.
 pub(super) const HEADERS: usize = 40;
 
-/// Looks for the algorithms and the counter.
+/// Checks for the algorithms and the time stamp counter.
 pub(super) fn check() -> Result<(), Obstacle> {
     for algorithms in ZONES {
         algorithms.make()?;
@@ -29,7 +29,7 @@ pub(super) fn check() -> Result<(), Obstacle> {
     })
 }
 
-/// What a packet took in each round: all of it, and the calls of its algorithms alone.
+/// Cycles per packet in each round: in total, and for the calls of the algorithms alone.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cost {
     pub all: Vec<f64>,
@@ -42,18 +42,18 @@ impl Cost {
         self.alone.push(alone);
     }
 
-    /// All of it, in the middle round.
+    /// Returns the median of the total.
     pub fn cycles(&self) -> Option<f64> {
         median(&self.all)
     }
 
-    /// Both as the last columns of a row.
+    /// Returns both medians as the last columns of a row.
     fn numbers(&self) -> [Option<i64>; 2] {
         let whole = |cycles: f64| cycles.round() as i64;
         [self.cycles(), median(&self.alone)].map(|cycles| cycles.map(whole))
     }
 
-    /// A row: its place along the axis, what the paper has, and what was measured.
+    /// Returns a row: its place on the axis, the paper's value, and the measured values.
     pub fn row(&self, subject: String, name: String, octets: usize, paper: Option<f64>) -> Row {
         let paper = paper.map(|cycles| cycles.round() as i64);
         let [all, alone] = self.numbers();
@@ -69,7 +69,7 @@ impl Cost {
     }
 }
 
-/// The table of all cells, or why there are none.
+/// Returns the table of all cells, or a table with the fault.
 pub(super) fn filled<C>(
     measured: Result<Vec<C>>,
     row: impl Fn(&C) -> Row,
@@ -105,20 +105,20 @@ pub(super) fn dot(x: usize, y: f64) -> Option<Dot> {
     })
 }
 
-/// How much an octet costs between the first two of three lengths and between the last two: the smaller over
-/// the larger. On a straight line it is 1.
+/// Returns the ratio of the cost per octet between the first two of three lengths to that between
+/// the last two, the smaller over the larger. It is 1 for a straight line.
 pub(super) fn straightness(points: [(usize, Option<f64>); 3]) -> Option<f64> {
     let [a, b] = [[points[0], points[1]], [points[1], points[2]]].map(slope);
     let (a, b) = (a?, b?);
     (a > 0.0 && b > 0.0).then(|| a.min(b) / a.max(b))
 }
 
-/// What an octet costs between two lengths.
+/// Returns the cost per octet between two lengths.
 pub(super) fn slope([(x, y), (further, higher)]: [(usize, Option<f64>); 2]) -> Option<f64> {
     Some((higher? - y?) / (further - x) as f64)
 }
 
-/// A number of medians.
+/// Returns an estimate from a median.
 pub(super) fn estimate(value: Option<f64>, runs: usize) -> Option<Estimate> {
     value.map(|value| Estimate {
         value,
@@ -127,7 +127,8 @@ pub(super) fn estimate(value: Option<f64>, runs: usize) -> Option<Estimate> {
     })
 }
 
-/// How straight what is at least has to be: a line whose octets cost less and less, or more and more, is none.
+/// Claims that the cost grows linearly. The cost per octet must not increase or decrease along the
+/// line.
 pub(super) fn is_straight(what: &str, straightness: Option<f64>, runs: usize) -> Finding {
     let what = format!("{what}: an octet of short ones over one of long ones, or the reverse");
     Finding::at_least(what, STRAIGHT, estimate(straightness, runs))

@@ -1,29 +1,29 @@
-//! How long packets are of which only some are encrypted.
+//! Lengths of packets if only some of them are encrypted.
 
 use super::cost::shape;
 use crate::bare::{Ends, Shape, segment};
 use crate::experiment::{Column, Estimate, Filled, Finding, Grid, Plan, Row};
 use anyhow::{Result, ensure};
 
-/// Octets of the segments with headers: nearly the longest.
+/// Octets of a segment with headers: nearly the longest.
 const SEGMENT: usize = 1380;
 
-/// IPv4 and UDP around a packet.
+/// Octets of the IPv4 and UDP headers around a packet.
 const OUTSIDE: usize = 28;
 
-/// Every so many-th packet is encrypted, the last with 0, which is none.
+/// Periods: every n-th packet is encrypted; with 0, none is.
 pub(super) const PERIODS: [u32; 7] = [1, 2, 3, 5, 10, 20, 0];
 
-/// How many batches of segments: a multiple of each period in packets.
+/// Number of batches of segments: a multiple of each period in packets.
 const BATCHES: u32 = 15;
 
-/// Octets on the wire of the segments of a run, on the average.
+/// Mean octets per segment on the wire.
 #[derive(Clone, Copy)]
 pub(super) struct Lengths {
     pub every: u32,
-    /// With all others only authenticated.
+    /// With all other packets only authenticated.
     pub here: f64,
-    /// With all others as they are, outside of any tunnel: what the paper did.
+    /// With all other packets in clear outside any tunnel, as in the paper.
     pub plaintext: f64,
     /// In IPsec without zones.
     pub plain: f64,
@@ -44,7 +44,7 @@ impl Lengths {
     }
 }
 
-/// Octets on the wire of a packet.
+/// Returns the mean octets of a packet on the wire.
 fn average(ends: &mut Ends) -> Result<f64> {
     let (mut octets, mut count) = (0, 0);
     for round in 0..BATCHES {
@@ -56,7 +56,7 @@ fn average(ends: &mut Ends) -> Result<f64> {
     Ok(octets as f64 / count as f64 + OUTSIDE as f64)
 }
 
-/// All periods, and why some are not there.
+/// Measures all periods. Returns the reasons for missing ones.
 pub(super) fn measure(plan: &Plan) -> (Vec<Lengths>, Vec<String>) {
     let mut faults = Vec::new();
     let lengths = PERIODS.iter().filter_map(|every| {
@@ -68,7 +68,7 @@ pub(super) fn measure(plan: &Plan) -> (Vec<Lengths>, Vec<String>) {
     (lengths.collect(), faults)
 }
 
-/// How a row is called.
+/// Returns the name of a row.
 pub(super) fn name(every: u32) -> String {
     match every {
         0 => "no packet encrypted".to_owned(),
@@ -77,7 +77,7 @@ pub(super) fn name(every: u32) -> String {
     }
 }
 
-/// The table of these numbers, of which each row has as many as there are columns.
+/// Returns the table of these numbers. Each row has a number per column.
 pub(super) fn filled(
     subject: &str,
     columns: Vec<Column>,
@@ -101,7 +101,7 @@ pub(super) fn filled(
     }
 }
 
-/// A ratio of what is computed, which chance has no part in.
+/// Returns a ratio of computed values, which have no random error.
 pub(super) fn ratio(above: Option<f64>, below: Option<f64>) -> Option<Estimate> {
     let (above, below) = above.zip(below)?;
     (below > 0.0).then_some(Estimate {
@@ -111,12 +111,12 @@ pub(super) fn ratio(above: Option<f64>, below: Option<f64>) -> Option<Estimate> 
     })
 }
 
-/// Those of one period.
+/// Returns the lengths of one period.
 pub(super) fn of(lengths: &[Lengths], every: u32) -> Option<&Lengths> {
     lengths.iter().find(|lengths| lengths.every == every)
 }
 
-/// What a figure's verdicts are, with zones or without.
+/// Returns the verdicts of a figure, with zones or without.
 #[cfg(test)]
 pub(super) fn verdicts(fill: fn(&Plan) -> Filled, zones: bool) -> Vec<crate::experiment::Verdict> {
     let plan = Plan {
@@ -139,7 +139,8 @@ mod tests {
         }
     }
 
-    /// SPI and number, the next header and an ICV; in two zones a map and another ICV besides.
+    /// The expected length counts SPI and sequence number, next header and ICV; two zones add a map
+    /// and another ICV.
     #[test]
     fn what_is_not_encrypted_saves_a_map_and_an_icv() {
         let (lengths, faults) = measure(&Plan::QUICK);

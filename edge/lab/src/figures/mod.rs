@@ -24,7 +24,7 @@ mod snoop_modern;
 
 use crate::experiment::Exhibit;
 
-/// Everything that can be run.
+/// All exhibits.
 pub const ALL: [Exhibit; 16] = [
     Exhibit::Figure(&mml_fig12::FIGURE),
     Exhibit::Figure(&mml_fig14::FIGURE),
@@ -44,7 +44,7 @@ pub const ALL: [Exhibit; 16] = [
     Exhibit::Table(&mml_handoff_loss::TABLE),
 ];
 
-/// What has this name.
+/// Returns the exhibit of this name.
 pub fn find(name: &str) -> Option<Exhibit> {
     ALL.into_iter().find(|exhibit| exhibit.name() == name)
 }

@@ -1,20 +1,21 @@
-//! A machine with a kernel of its own, for peers that leave ESP to it: user-mode Linux, which is a
+//! A machine with its own kernel, for peers that use the kernel's ESP: user-mode Linux, which is a
 //! process.
 //!
 //! ```text
 //!   wire ---- outside [ eth0  guest  eth1 ] inside ---- wire to who is behind it
 //! ```
 //!
-//! Its root is this machine's, read-only, so it has every program that is installed here; what it
-//! writes is in memory. Each of its two devices is a raw socket on one end of a wire, in a namespace of
-//! ours that has no addresses. They mix up the octets of packets that are still to be cut into
-//! segments, so nobody on these wires may leave that to his device, which [`crate::wire::veth`] sees to.
+//! Its root is this machine's, read-only, so it has every program that is installed here. Its
+//! writes stay in memory. Each of its two devices is a raw socket on one end of a wire, in a
+//! namespace of ours without addresses. The devices corrupt packets that still need segmentation,
+//! so no sender on these wires may leave segmentation to its device. [`crate::wire::veth`] ensures
+//! this.
 //!
-//! What it is told to do, and what it answers, are files in a folder of ours that is mounted there
-//! (`init`): a device that it gets its orders by may lose an interrupt, and it waits for ever then.
+//! Commands and answers are files in a folder of ours that is mounted in the guest (`init`). A
+//! console device would not do: it may lose an interrupt, and the guest then waits for ever.
 //!
-//! It is the first process of a namespace for processes: whoever kills it kills all that it has
-//! started, which on our side are processes too.
+//! The guest is the first process of a PID namespace. Killing it kills everything that it has
+//! started: those programs are processes on our side too.
 
 use crate::host::{End, Host};
 use crate::process::{DEADLINE, Process};
@@ -26,23 +27,24 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
-/// Its first process.
+/// First process of the guest.
 const INIT: &str = include_str!("init");
 
-/// What its kernel needs on processors with many registers.
+/// A preloaded library that the kernel needs on processors with a large register state (AMX).
 const XSTATE: &str = include_str!("xstate.c");
 
-/// Starts the kernel that is named next.
+/// Shell line that starts the kernel in its `$0`, with the library preloaded.
 const PRELOADED: &str = "export LD_PRELOAD=\"$PWD/xstate.so\" && exec \"$0\" \"$@\"";
 
-/// Of the kernel's, all in one line. Without new privileges for a process of whoever is not root here, who
-/// would become the owner of `mount` by starting it, and that is not root there.
+/// Command line of the kernel. `init` runs without new privileges: the set-user-ID program `mount`
+/// would otherwise give the process the identity of its owner, which is not root in the guest if
+/// the lab's user is not root here.
 const WORDS: &str = "mem=256M root=/dev/root rootfstype=hostfs rootflags=/ ro quiet \
                      con=null con0=null,fd:1 ssl=null \
                      vec0:transport=raw,ifname=outside vec1:transport=raw,ifname=inside \
                      init=/usr/bin/setpriv";
 
-/// Sends back whatever comes to this port, connection by connection. Whoever has started it goes on when it
+/// Echo server on port 7, one connection at a time. The command that starts it returns once it
 /// listens.
 const ECHO: &str = "import os, socket
 listener = socket.create_server(('', 7))
@@ -55,7 +57,7 @@ while True:
 
 /// A running machine. Killed when dropped.
 pub struct Guest {
-    // Before its files are removed it is dead.
+    // Dropped first: the guest is dead before its files are removed.
     machine: Mutex<Machine>,
     host: Host,
     _bed: Testbed,
@@ -68,11 +70,11 @@ struct Machine {
 }
 
 impl Guest {
-    /// Starts one and waits until it listens.
+    /// Starts a guest and waits until it accepts commands.
     ///
     /// # Errors
-    /// A program is missing (the message names the package), or the kernel ended; the message has its last
-    /// words.
+    /// A program is missing (the message names the package), or the kernel ended; the message has
+    /// its last output.
     pub fn boot() -> Result<Self> {
         let bed = Testbed::new("guest")?;
         let host = bed.host("guest")?;
@@ -95,46 +97,46 @@ impl Guest {
         Ok(guest)
     }
 
-    /// Runs a line for the shell to its end, and returns what it wrote. One at a time.
+    /// Runs a shell line to its end, and returns its output. Lines run one at a time.
     ///
     /// # Errors
-    /// It failed (the message has what it wrote) or did not end in time.
+    /// The line failed (the message has its output) or did not end in time.
     pub fn run(&self, line: &str) -> Result<String> {
         let machine = self.machine.lock();
         machine.unwrap_or_else(PoisonError::into_inner).run(line)
     }
 
-    /// The process that it is, for its log and signals.
+    /// Returns the process of the guest, for its log and signals.
     pub fn process(&mut self) -> &mut Process {
         let machine = self.machine.get_mut();
         &mut machine.unwrap_or_else(PoisonError::into_inner).process
     }
 
-    /// Ends whatever runs in it, and takes it off its wires.
+    /// Ends all programs in the guest, and removes the guest from its wires.
     ///
     /// # Errors
-    /// It does not answer.
+    /// The guest does not answer.
     pub fn clear(&self) -> Result<()> {
         self.run("clear")?;
         let netlink = self.host.netns().netlink()?;
         for end in [self.outside(), self.inside()] {
-            // There is none, or it is vanishing with the wire's other end.
+            // The device does not exist, or disappears with the wire's other end.
             let _ = netlink.delete_link(end.device);
         }
         Ok(())
     }
 
-    /// Its end of a wire to the peer.
+    /// Returns its end of a wire to the peer.
     pub fn outside(&self) -> End<'_> {
         self.host.end("outside", &[])
     }
 
-    /// Its end of a wire to who is behind it.
+    /// Returns its end of a wire to the host behind it.
     pub fn inside(&self) -> End<'_> {
         self.host.end("inside", &[])
     }
 
-    /// Puts it on the wires that are at its ends, with an address on each.
+    /// Brings up the devices on its wires, with an address on each.
     ///
     /// # Errors
     /// There is no wire.
@@ -147,37 +149,37 @@ impl Guest {
         Ok(())
     }
 
-    /// From now on whatever comes to its TCP port 7 is sent back.
+    /// Starts an echo server on its TCP port 7.
     ///
     /// # Errors
-    /// Somebody is there already.
+    /// The port is in use.
     pub fn echo(&self) -> Result<()> {
         let words = format!("python3 -c \"{ECHO}\" >/dev/null");
         self.run(&words).map(drop)
     }
 
-    /// The version of its kernel.
+    /// Returns the version of its kernel.
     ///
     /// # Errors
-    /// It does not answer.
+    /// The guest does not answer.
     pub fn version(&self) -> Result<String> {
         Ok(self.run("uname -r")?.trim().to_owned())
     }
 
-    /// What its kernel's ESP says it has carried with each SA there is.
+    /// Returns the octets that its kernel's ESP has carried with each existing SA.
     ///
     /// # Errors
-    /// It does not answer.
+    /// The guest does not answer.
     pub fn carried(&self) -> Result<Carried> {
         Ok(octets(&self.run("ip -s xfrm state")?))
     }
 }
 
-/// Octets of SAs, which are named by where they go (`src 192.0.2.1 dst 192.0.2.2`) and their SPI.
+/// Octets by SA. An SA is named by its addresses (`src 192.0.2.1 dst 192.0.2.2`) and its SPI.
 pub type Carried = BTreeMap<(String, String), u64>;
 
-/// The octets of each direction that came to what was carried before. An SA that has gone since counts
-/// for nothing.
+/// Returns the octets carried since `before`, for each direction. An SA that has gone since counts
+/// as zero.
 pub fn growth(before: &Carried, after: &Carried) -> BTreeMap<String, u64> {
     let mut sums = BTreeMap::new();
     for (sa, octets) in after {
@@ -197,7 +199,7 @@ fn kernel(host: &Host) -> Result<Command> {
     command.args(WORDS.split_whitespace());
     command.args(["--", "--no-new-privs", "sh"]);
     command.arg(format!("{folder}/init"));
-    // Its memory is a file there, which it executes.
+    // The kernel's memory is a file there, which it maps as executable.
     command.env("TMPDIR", "/dev/shm");
     Ok(command)
 }
@@ -206,7 +208,7 @@ impl Machine {
     fn run(&mut self, line: &str) -> Result<String> {
         self.given += 1;
         let order = self.orders.join(self.given.to_string());
-        // It looks for that name, and must not find half a line.
+        // The guest looks for that name, and must not find a partial line.
         let draft = order.with_extension("draft");
         fs::write(&draft, format!("{line}\n"))?;
         fs::rename(&draft, &order)?;
@@ -222,7 +224,7 @@ impl Machine {
     }
 }
 
-/// Reads what `ip -s xfrm state` says.
+/// Parses the output of `ip -s xfrm state`.
 fn octets(states: &str) -> Carried {
     let mut carried = Carried::new();
     let (mut way, mut spi) = ("", "");
@@ -233,7 +235,7 @@ fn octets(states: &str) -> Carried {
         if let Some((_, after)) = line.split_once(" spi ") {
             spi = after.split_whitespace().next().unwrap_or_default();
         }
-        // Those of limits are in brackets.
+        // Limits have their numbers in brackets.
         let count = line.trim().split_once("(bytes), ");
         if let Some(count) = count.and_then(|(count, _)| count.parse().ok()) {
             carried.insert((way.to_owned(), spi.to_owned()), count);
@@ -268,7 +270,7 @@ mod tests {
         let mut after = states([39_688, 510, 17]);
         let sums = |after: &Carried| growth(&before, after).into_values().collect::<Vec<_>>();
         assert_eq!(sums(&after), [20, 39_678]);
-        // The one that was there longest goes.
+        // The first SA of its direction goes.
         after.remove(&(
             "src 192.0.2.1 dst 192.0.2.2".into(),
             "0xcac4a591(3401885073)".into(),

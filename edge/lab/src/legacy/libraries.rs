@@ -1,4 +1,4 @@
-//! RustCrypto's block ciphers and hash functions, put together as RFC 2451 and RFC 2104 have it.
+//! RustCrypto's block ciphers and hash functions, combined as in RFC 2451 and RFC 2104.
 
 use super::{Algorithms, Encryption, Integrity, Make};
 use aes::Aes128;
@@ -21,7 +21,7 @@ type Rc5 = RC5<u32, U12, U16>;
 /// Octets of the ICV.
 const ICV_LEN: u8 = 12;
 
-/// A cipher in CBC mode, then an HMAC over what it gave. Both keys are expanded.
+/// A cipher in CBC mode, then an HMAC over the ciphertext. Both keys are expanded.
 struct Legacy<C, M> {
     cipher: C,
     mac: M,
@@ -54,7 +54,7 @@ where
 }
 
 impl<C: BlockCipherEncrypt, M: Mac + Clone> Legacy<C, M> {
-    /// As `crypto` makes it for AES-CBC: the number, encrypted.
+    /// Returns the IV as `crypto` makes it for AES-CBC: the sequence number, encrypted.
     fn iv(&self, seq: u32) -> Block<C> {
         let mut iv = Block::<C>::default();
         let number = iv.len() - 4;
@@ -101,7 +101,7 @@ where
         text: &mut [u8],
         icv: &[u8],
     ) -> Result<(), BadIcv> {
-        // A part of it would be right as well.
+        // `verify_truncated_left` would accept a prefix of the ICV.
         if icv.len() != usize::from(ICV_LEN) {
             return Err(BadIcv);
         }
@@ -121,7 +121,7 @@ where
 mod tests {
     use super::*;
 
-    /// What CBC makes of a text, in hexadecimal.
+    /// Encrypts a text in CBC mode, and returns it in hexadecimal.
     fn sealed<C: BlockCipherEncrypt + KeyInit>(key: &str, iv: &str, plain: &[u8]) -> String {
         let cipher = C::new_from_slice(&octets(key)).unwrap();
         let (iv, mut text) = (octets(iv), plain.to_vec());

@@ -1,7 +1,7 @@
-//! The algorithms that the paper on CZML-IPSec was measured with, for its figures and nothing else: no key
-//! exchange offers them and no file names them.
+//! The algorithms that the paper on CZML-IPSec was measured with. They are for its figures only: no
+//! key exchange offers them, and no configuration can name them.
 //!
-//! Kept libraries compute them, which the feature `legacy` brings (`libraries`).
+//! Library implementations compute them if the feature `legacy` is on (`libraries`).
 
 #[cfg(feature = "legacy")]
 mod libraries;
@@ -14,20 +14,20 @@ use esp::Foreign;
 pub(crate) enum Encryption {
     Des,
     TripleDes,
-    /// With keys of 128 bits: AES.
+    /// AES with 128-bit keys.
     Rijndael,
     /// Words of 32 bits, 12 rounds, keys of 16 octets.
     Rc5,
 }
 
-/// An HMAC, of which 96 bits are sent (RFC 2403, RFC 2404).
+/// An HMAC truncated to 96 bits (RFC 2403, RFC 2404).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Integrity {
     Md5,
     Sha1,
 }
 
-/// What protects a zone, or a plain packet.
+/// The algorithms that protect a zone or a plain packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Algorithms {
     pub encryption: Encryption,
@@ -40,7 +40,7 @@ pub(crate) type Make = fn(key: u8) -> Box<dyn Foreign>;
 impl Encryption {
     pub const ALL: [Self; 4] = [Self::Des, Self::TripleDes, Self::Rijndael, Self::Rc5];
 
-    /// As the paper writes it.
+    /// Returns the name as the paper writes it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Des => "DES-CBC",
@@ -74,13 +74,13 @@ impl Algorithms {
         format!("{} + {}", self.encryption.name(), self.integrity.name())
     }
 
-    /// What makes such ciphers.
+    /// Returns the constructor of these ciphers.
     #[cfg(feature = "legacy")]
     pub fn make(self) -> Result<Make, Obstacle> {
         Ok(libraries::make(self))
     }
 
-    /// What makes such ciphers is not there.
+    /// Returns an obstacle: this build has no such ciphers.
     #[cfg(not(feature = "legacy"))]
     pub fn make(self) -> Result<Make, Obstacle> {
         Err(Obstacle::new(

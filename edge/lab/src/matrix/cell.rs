@@ -1,94 +1,94 @@
-//! The factors of the matrix and their levels, as either end's configuration has them.
+//! The factors of the matrix and their levels, with the corresponding configuration of either end.
 
 use super::pairs::{cover, product};
 use crate::duo::Side;
 use crate::openssl::{EC, ED25519, RSA};
 use std::fmt;
 
-/// One combination.
+/// A combination of levels, one for each factor.
 #[derive(Clone, Copy, Debug)]
 pub struct Cell {
-    /// Whose strongSwan it is.
+    /// strongSwan that Strata runs against.
     pub peer: Peer,
-    /// Who begins.
+    /// Initiator of the tunnel.
     pub begins: Side,
-    /// How both ends prove who they are.
+    /// Authentication of both ends.
     pub proof: Proof,
-    /// The suite of both SAs, by the name that both ends have for it.
+    /// Suite of both SAs.
     pub suite: Suite,
-    /// Where keys come from.
+    /// Key exchange of the SAs.
     pub exchange: Exchange,
-    /// Whether a child's new keys come from a key exchange of their own.
+    /// True if rekeying a child uses a new key exchange.
     pub pfs: bool,
-    /// What is between the two.
+    /// Network between the two ends.
     pub path: Path,
-    /// What happens to the tunnel.
+    /// Event that the tunnel must survive.
     pub event: Event,
 }
 
-/// Whose strongSwan it is.
+/// Origin of the peer's strongSwan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
-    /// This machine's.
+    /// Installed on this machine.
     Installed,
-    /// That of the Debian release after it, unpacked into a folder.
+    /// From the next Debian release, unpacked into a folder.
     Newer,
-    /// This machine's, which leaves ESP to the kernel of a guest.
+    /// Installed on this machine, but with the ESP of a guest's kernel.
     Kernel,
 }
 
-/// How both ends prove who they are.
+/// Authentication of both ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Proof {
     word: &'static str,
-    /// The key of their certificates, in openssl's words; without it they share one.
+    /// Key type of their certificates, in openssl's syntax; `None` for a pre-shared key.
     pub certificate: Option<&'static str>,
-    /// Whether there is a post-quantum pre-shared key besides.
+    /// True if there is also a post-quantum pre-shared key.
     pub ppk: bool,
 }
 
 /// A suite.
 #[derive(Clone, Copy, Debug)]
 pub struct Suite {
-    /// What both ends call it.
+    /// Name of the suite at both ends.
     pub word: &'static str,
-    /// What charon's account of an SA has of it.
+    /// Excerpt of charon's listing of an SA with this suite.
     pub agreed: &'static str,
 }
 
-/// Where keys come from.
+/// A key exchange.
 #[derive(Clone, Copy, Debug)]
 pub struct Exchange {
     word: &'static str,
-    /// A line about the peer in our configuration.
+    /// Line in the peer's table of our configuration.
     pub ours: &'static str,
-    /// What charon's proposals have of it.
+    /// Name in charon's proposals.
     pub theirs: &'static str,
-    /// What charon's account of the IKE SA has of it.
+    /// Excerpt of charon's listing of the IKE SA with this exchange.
     pub agreed: &'static str,
 }
 
-/// What is between the two.
+/// Network between the two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Path {
     /// A wire.
     Wire,
-    /// A NAT before whoever begins.
+    /// A NAT in front of the initiator.
     Nat,
-    /// A wire on which both ends send no IP datagram of IKE over 600 octets.
+    /// A wire on which both ends send no IKE message in an IP datagram of more than 600 octets.
     Narrow,
 }
 
-/// What happens to the tunnel.
+/// Event that a tunnel must survive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Both SAs get new keys, by the one end and then by the other.
+    /// Both SAs are rekeyed, first by one end and then by the other.
     Rekeys,
-    /// Both ends make new keys of both kinds at once, again and again.
+    /// Both ends rekey both SAs simultaneously, several times.
     Storm,
-    /// Whoever began finds itself at another address.
+    /// The initiator moves to another address.
     Move,
-    /// Both ends delete the IKE SA at once, and it is made again.
+    /// Both ends delete the IKE SA simultaneously, and it is established again.
     Deletes,
 }
 
@@ -142,7 +142,7 @@ const EXCHANGES: [Exchange; 4] = [
     ),
 ];
 
-/// How many levels each factor has, in the order of [`Cell`]'s fields.
+/// Number of levels of each factor, in the order of [`Cell`]'s fields.
 const WIDTHS: [usize; 8] = [
     PEERS.len(),
     SIDES.len(),
@@ -155,12 +155,12 @@ const WIDTHS: [usize; 8] = [
 ];
 
 impl Cell {
-    /// Cells in which any two levels meet: whatever one end has, the other has as well.
+    /// Returns cells in which each pair of levels of two factors occurs at least once.
     pub fn pairwise() -> Vec<Self> {
         cover(&WIDTHS).iter().map(|row| Self::of(row)).collect()
     }
 
-    /// Every cell there is.
+    /// Returns every possible cell.
     pub fn all() -> Vec<Self> {
         product(&WIDTHS).iter().map(|row| Self::of(row)).collect()
     }
@@ -178,7 +178,7 @@ impl Cell {
         }
     }
 
-    /// Its levels, in the order of the fields.
+    /// Returns the names of its levels, in the order of the fields.
     pub fn words(&self) -> [&'static str; 8] {
         [
             match self.peer {
@@ -209,7 +209,7 @@ impl Cell {
     }
 }
 
-/// Its levels with bars between them.
+/// Formats the levels with bars between them.
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.words().join(" | "))

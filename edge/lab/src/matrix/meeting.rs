@@ -1,5 +1,5 @@
-//! What happens in a cell: a tunnel comes up, carries octets each way, lives through an event and
-//! carries octets again.
+//! The test of a cell: a tunnel comes up, carries octets each way, survives an event and carries
+//! octets again.
 
 use super::cell::{Cell, Event, Path, Peer};
 use crate::daemon::Daemon;
@@ -13,13 +13,13 @@ use anyhow::{Result, ensure};
 use serde_json::Value;
 use std::thread;
 
-/// How many octets pass each way, before the event and after it.
+/// Octets carried each way, before the event and after it.
 const OCTETS: u64 = 1_000_000;
 
-/// New keys in a storm, from each end and of both kinds.
+/// Rekeys of each SA by each end in a storm.
 const STORM: usize = 4;
 
-/// What asks our end for new keys of both kinds.
+/// Commands that rekey both SAs from our end.
 const REKEYS: [&str; 2] = ["rekey theirs", "rekey theirs --ike"];
 
 /// 256 bits in base64.
@@ -31,7 +31,7 @@ const PPK: Ppk<'_> = Ppk {
     required: true,
 };
 
-/// Both ends, connected.
+/// Both connected ends.
 struct Meeting<'c> {
     cell: &'c Cell,
     duo: Duo,
@@ -39,12 +39,13 @@ struct Meeting<'c> {
     charon: Charon,
 }
 
-/// Plays a cell to its end. Returns the witness: whose account of the SAs, and of the octets if its ESP is
-/// a kernel's. A guest that is left over from another cell is taken, and one that is well is left.
+/// Runs a cell to its end. Returns the witness: the program whose listing of the SAs was checked,
+/// and the kernel whose ESP counted the octets, if any. A spare guest from an earlier cell is used,
+/// and a working guest is left as the spare.
 ///
 /// # Errors
-/// Something did not come up, or stay up, or arrive; or charon's account of the SAs has not what the cell
-/// asks for.
+/// The tunnel did not come up or stay up, octets did not arrive, or charon's listing of the SAs
+/// lacks the cell's parameters.
 pub fn meet(cell: &Cell, spare: &mut Option<Guest>) -> Result<String> {
     let origin = origin(cell.peer, spare)?;
     let hidden = (cell.path == Path::Nat).then_some(cell.begins);
@@ -84,7 +85,7 @@ fn origin(peer: Peer, spare: &mut Option<Guest>) -> Result<Origin> {
     }
 }
 
-/// charon's for the IKE SA and for its child.
+/// Returns charon's proposals for the IKE SA and for its child.
 fn proposals(cell: &Cell) -> (String, String) {
     let (suite, exchange) = (cell.suite.word, cell.exchange);
     let ike = format!("{suite}-prfsha256-{}", exchange.theirs);
@@ -134,8 +135,8 @@ fn configuration(cell: &Cell) -> String {
     ours
 }
 
-/// Whether charon has no address in our configuration: as one that moves must not have, or one that
-/// alone begins anew.
+/// Returns true if our configuration has no address for charon, because charon moves, or because
+/// charon alone reconnects after a delete.
 fn is_awaited(cell: &Cell) -> bool {
     cell.begins == Side::Theirs && matches!(cell.event, Event::Move | Event::Deletes)
 }
@@ -155,7 +156,7 @@ impl Meeting<'_> {
         self.witness()
     }
 
-    /// What both ends have to say of a cell that failed.
+    /// Returns the logs and SAs of both ends, for a failed cell.
     fn logs(&mut self) -> String {
         let status = self.strata.strata("status");
         let sas = self.charon.sas();
@@ -190,8 +191,8 @@ impl Meeting<'_> {
         Ok(())
     }
 
-    /// Some of the requests meet the other end's on the way, and some are refused for the moment: what
-    /// counts is that in the end there is one tunnel, and that it carries octets.
+    /// Rekeys from both ends at once. Some requests collide and some are refused temporarily. In
+    /// the end there must be one tunnel, and it must carry octets.
     fn storm(&mut self) -> Result<()> {
         let (strata, charon) = (&self.strata, &self.charon);
         thread::scope(|scope| {
@@ -205,7 +206,8 @@ impl Meeting<'_> {
         self.wait_for_new_keys(1)
     }
 
-    /// To another address of the same network; charon finds it by itself once its old one is gone.
+    /// Moves the initiator to another address of the same network. charon notices by itself once
+    /// its old address is gone.
     fn moves(&mut self) -> Result<()> {
         let network = match self.cell.path {
             Path::Nat => "10.3.0",
@@ -237,7 +239,7 @@ impl Meeting<'_> {
         thread::scope(|scope| {
             let theirs = scope.spawn(|| charon.terminate());
             let ours = strata.strata("down theirs");
-            // It may be gone before charon is asked.
+            // The SA may be gone before charon is asked.
             let _ = theirs.join().expect("a client returns its errors");
             ours
         })?;
@@ -246,13 +248,13 @@ impl Meeting<'_> {
             sas.trim().is_empty() || !sas.contains("state=")
         })?;
         if self.cell.begins == Side::Theirs {
-            // Or it would refuse whoever begins.
+            // Otherwise our end would refuse the initiator.
             strata.strata("up theirs")?;
         }
         self.connect()
     }
 
-    /// One IKE SA with one child, at both ends, of what was asked for.
+    /// Checks that both ends have one IKE SA with one child, with the cell's parameters.
     fn agree(&self) -> Result<()> {
         let Cell {
             suite, exchange, ..
@@ -279,7 +281,7 @@ impl Meeting<'_> {
     }
 }
 
-/// How many children there are that were not replaced.
+/// Returns the number of children that are not being replaced.
 fn current(status: &Value) -> usize {
     let children = children(status).into_iter();
     children.filter(|child| child["draining"] == false).count()

@@ -1,10 +1,11 @@
-//! Strata with every strongSwan at hand: every pair of choices in some cell of a matrix.
+//! Strata against every available strongSwan: every pair of options occurs in some cell of a
+//! matrix.
 //!
-//! What goes wrong between two implementations mostly goes wrong where two choices meet: a rekey
-//! behind a NAT, RSA in fragments. All combinations would take half a day; so few of them that
-//! any two levels of any two factors meet at least once ([`pairs`]) take minutes. The factors
-//! and their levels are in [`cell`], what happens in a cell in `meeting`, and [`table`] says which
-//! cell has which witness.
+//! Two implementations mostly fail where two options combine: a rekey behind a NAT, RSA in
+//! fragments. All combinations would take half a day. A selection in which any two levels of any
+//! two factors occur together at least once ([`pairs`]) takes minutes. The factors and their levels
+//! are in [`cell`], the test of a cell is in `meeting`, and [`table`] lists the witness of each
+//! cell.
 
 pub mod cell;
 mod meeting;

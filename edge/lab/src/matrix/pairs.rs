@@ -1,13 +1,13 @@
-//! Few rows in which any two levels of any two factors meet.
+//! A small set of rows in which any two levels of any two factors occur together.
 
 /// A factor's number and one of its levels.
 type Level = (usize, usize);
 
-/// Rows with a level for each factor, of which factor `f` has `widths[f]`, such that any two levels
-/// meet in some row. Always the same for the same arguments.
+/// Returns rows with a level for each factor, such that any two levels of two factors occur
+/// together in some row. Factor `f` has `widths[f]` levels. The result is deterministic.
 ///
-/// Greedy: a row begins with two levels that have not met and takes of every other factor
-/// the level that meets most of the row's others for the first time.
+/// Greedy: a row starts with two levels that have not occurred together yet. From every other
+/// factor it takes the level that completes the most new pairs with the levels in the row.
 pub fn cover(widths: &[usize]) -> Vec<Vec<usize>> {
     let mut left = all(widths);
     let mut rows = Vec::new();
@@ -20,7 +20,7 @@ pub fn cover(widths: &[usize]) -> Vec<Vec<usize>> {
                     .filter(|other| meets(&left, *one, **other))
                     .count()
             };
-            // Of equals the first, so that every level is as old as its factor's table says.
+            // Ties go to the first level in the order of the factor's table.
             let best = levels.rev().max_by_key(met);
             row.extend(best);
         }
@@ -31,7 +31,7 @@ pub fn cover(widths: &[usize]) -> Vec<Vec<usize>> {
     rows
 }
 
-/// Every row there can be.
+/// Returns every possible row.
 pub fn product(widths: &[usize]) -> Vec<Vec<usize>> {
     widths.iter().fold(vec![Vec::new()], |rows, width| {
         let longer = |row: Vec<usize>| (0..*width).map(move |level| [&row[..], &[level]].concat());

@@ -1,8 +1,8 @@
-//! Which cell has which witness, as a page of Markdown.
+//! The cells with their witnesses, as a page of Markdown.
 
 use super::Cell;
 
-/// What stands above the table.
+/// Text above the table.
 const HEAD: &str = "# Interoperability\n\n\
     Written by `./x interop`. In each cell both ends connect, 1 MB passes each way by the kernel's TCP, \
     something happens to the tunnel, 1 MB passes each way again, and then charon's own account \
@@ -25,7 +25,8 @@ const HEAD: &str = "# Interoperability\n\n\
     | | peer | who begins | proof | suite | key exchange | child's keys | path | event | witness |\n\
     |---|---|---|---|---|---|---|---|---|---|\n";
 
-/// The page. `witnesses` are as [`super::meet`] returns them; without one a cell has failed.
+/// Formats the page. `witnesses` are as [`super::meet`] returns them; a cell without a witness has
+/// failed.
 pub fn page<'a>(cells: impl IntoIterator<Item = (&'a Cell, Option<&'a str>)>) -> String {
     let row = |(number, (cell, witness)): (usize, (&Cell, Option<&str>))| {
         let witness = match witness {
@@ -38,7 +39,7 @@ pub fn page<'a>(cells: impl IntoIterator<Item = (&'a Cell, Option<&'a str>)>) ->
     rows.fold(HEAD.to_owned(), |page, row| page + &row)
 }
 
-/// The cells in a page, without their witnesses: `installed | we begin | psk ...`.
+/// Returns the cells of a page, without their witnesses: `installed | we begin | psk ...`.
 pub fn cells(page: &str) -> Vec<String> {
     let rows = page.lines().filter_map(|line| {
         let line = line.strip_prefix("| ")?.strip_suffix(" |")?;

@@ -1,4 +1,4 @@
-//! One HTML page over all results of a folder, with the plots in it, to be read or sent as it is.
+//! One HTML page over all results of a folder, including the plots, to be read or sent as it is.
 
 use crate::experiment::{
     Agreement, Environment, Estimate, Evidence, Finding, Grid, Point, Report, Verdict, bits,
@@ -11,18 +11,18 @@ use std::path::{Path, PathBuf};
 
 const STYLE: &str = include_str!("style.css");
 
-/// What is known about the difference between the kernel's Reno and the simulator's.
+/// Known causes of the difference between the kernel's Reno and the simulator's.
 const WHY_APART: &str = "The simulator’s errors are other draws, its TCP lacks the finer of the \
      kernel’s rules for recovery and timers, and no process there ever waits for a processor. Where \
      losses are many, goodput hangs on timeouts, in which all of this shows most.";
 
-/// The page's file, in the output folder.
+/// File of the page, in the output folder.
 const FILE: &str = "report.html";
 
 /// Writes the page over everything found in an output folder. Returns its path.
 ///
 /// # Errors
-/// There is no result, or one cannot be read.
+/// There is no result, or a result cannot be read.
 pub fn write(out: &Path) -> Result<PathBuf, Obstacle> {
     let fix = "run `strata lab run NAME --out DIR` first, then this with the same DIR";
     let refused = |error: anyhow::Error| Obstacle::new(format!("{error:#}"), fix);
@@ -217,7 +217,7 @@ fn points(points: &[Point]) -> Markup {
     }
 }
 
-/// Where the simulator says something else, and why that may be.
+/// Lists the conditions in which the simulator disagrees, with the known causes.
 fn agreement(agreement: &Agreement) -> Markup {
     let apart = agreement.apart.len();
     html! {
@@ -240,7 +240,7 @@ fn agreement(agreement: &Agreement) -> Markup {
     }
 }
 
-/// A table's numbers, under the names of its groups of columns.
+/// Renders a table's numbers under the names of its column groups.
 fn grid(grid: &Grid) -> Markup {
     html! {
         table.grid {

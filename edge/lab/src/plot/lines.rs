@@ -1,4 +1,4 @@
-//! Lines with error bars, and single points of somebody else's beside them.
+//! Lines with error bars, and single points from other sources for comparison.
 
 use super::{Area, FAINT, FONT, INK, heading, page, refused};
 use anyhow::Result;
@@ -8,12 +8,12 @@ use std::ops::Range;
 
 const SIZE: (u32, u32) = (580, 400);
 
-/// Room above the plot, for the title and the legend.
+/// Height above the plot for the title and the legend, in pixels.
 const HEADING: i32 = 66;
 
 /// A plot of lines.
 pub struct Lines {
-    /// What it shows.
+    /// Title of the plot.
     pub title: String,
     /// The horizontal axis.
     pub x: Axis,
@@ -25,17 +25,17 @@ pub struct Lines {
 
 /// An axis.
 pub struct Axis {
-    /// What it measures, with the unit.
+    /// Quantity on the axis, with its unit.
     pub label: String,
-    /// From where to where.
+    /// First and last value.
     pub range: Range<f64>,
-    /// What is written along it.
+    /// Labels along the axis.
     pub ticks: Ticks,
 }
 
-/// What is written along an axis.
+/// Labels along an axis.
 pub enum Ticks {
-    /// Numbers, where they fall well.
+    /// Numbers, at round values.
     Numbers,
     /// Names, at 0, 1, 2 and so on.
     Names(Vec<String>),
@@ -43,37 +43,37 @@ pub enum Ticks {
 
 /// A line.
 pub struct Series {
-    /// Its name in the legend.
+    /// Name in the legend.
     pub name: String,
-    /// Its colour.
+    /// Colour of the line and its points.
     pub colour: RGBColor,
-    /// How it is drawn.
+    /// Style of the line.
     pub look: Look,
-    /// Its points, from left to right.
+    /// Points, from left to right.
     pub dots: Vec<Dot>,
 }
 
-/// How a series is drawn.
+/// Style of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
     /// A line through marked points.
     Marked,
     /// A thin line through very many points.
     Thin,
-    /// Hollow diamonds: what a paper says.
+    /// Hollow diamonds, for values of a paper.
     Diamonds,
-    /// Crosses: what the simulator says.
+    /// Crosses, for values of the simulator.
     Crosses,
 }
 
-/// A point, with its interval where it has one.
+/// A point, with its interval if it has one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dot {
-    /// Where.
+    /// Position on the horizontal axis.
     pub x: f64,
-    /// How much.
+    /// Value.
     pub y: f64,
-    /// From where to where it may be.
+    /// Bounds of the confidence interval.
     pub interval: Option<[f64; 2]>,
 }
 
@@ -103,7 +103,7 @@ impl Lines {
             .try_for_each(|series| series.draw(&mut chart))
     }
 
-    /// One row above the plot, where no line runs through it.
+    /// Draws one row above the plot, where it cannot cover a line.
     fn draw_legend(&self, area: &Area<'_>) -> Result<()> {
         let mut left = 16;
         for series in &self.series {
@@ -123,7 +123,7 @@ impl Lines {
         let number = |y: &f64| self.y.text(*y);
         let ticks = match &self.x.ticks {
             Ticks::Numbers => 8,
-            // One for each half: those between the names stay empty.
+            // One label for each half: those between the names stay empty.
             Ticks::Names(names) => 2 * names.len() + 1,
         };
         let mut mesh = chart.configure_mesh();
@@ -144,7 +144,7 @@ impl Lines {
 }
 
 impl Axis {
-    /// Numbers from zero to the largest of these, and some room above.
+    /// Creates an axis of numbers from zero to the largest of these values, with some room above.
     pub fn from_zero(label: impl Into<String>, values: impl IntoIterator<Item = f64>) -> Self {
         let largest = values.into_iter().fold(0.0, f64::max);
         Self {
@@ -154,7 +154,7 @@ impl Axis {
         }
     }
 
-    /// Names side by side.
+    /// Creates an axis of names at equal distances.
     pub fn of_names(label: impl Into<String>, names: Vec<String>) -> Self {
         Self {
             label: label.into(),
@@ -204,7 +204,7 @@ impl Series {
 }
 
 impl Look {
-    /// The width of its line.
+    /// Returns the width of its line.
     fn line(self) -> Option<u32> {
         match self {
             Self::Marked => Some(2),
@@ -217,7 +217,7 @@ impl Look {
         self != Self::Thin
     }
 
-    /// Its mark, around a pixel.
+    /// Returns its mark, around a pixel.
     fn mark(self, (x, y): (i32, i32), colour: RGBColor) -> PathElement<(i32, i32)> {
         let corners: &[(i32, i32)] = match self {
             Self::Marked | Self::Thin => &[(-3, -3), (3, -3), (3, 3), (-3, 3)],
@@ -231,7 +231,7 @@ impl Look {
         }
     }
 
-    /// What the legend shows of it.
+    /// Draws its sign in the legend.
     fn draw_sign(self, area: &Area<'_>, (x, y): (i32, i32), colour: RGBColor) -> Result<()> {
         if let Some(width) = self.line() {
             let line = PathElement::new([(x, y), (x + 20, y)], colour.stroke_width(width + 1));

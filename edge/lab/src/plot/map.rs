@@ -1,4 +1,4 @@
-//! A table whose tiles are coloured by a ratio: green where it is more than one, red where less.
+//! A table with tiles coloured by a ratio: green if it is more than one, red if it is less.
 
 use super::{FONT, INK, heading, page, refused};
 use anyhow::Result;
@@ -7,10 +7,10 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 const TILE: (i32, i32) = (116, 62);
 
-/// Left of the tiles and above them.
+/// Space left of the tiles and above them, in pixels.
 const MARGIN: (i32, i32) = (96, 72);
 
-/// A factor of so much has the full colour.
+/// Ratio at which a tile has the full colour.
 const FULL: f64 = 4.0;
 
 const GOOD: (f64, f64, f64) = (27.0, 120.0, 85.0);
@@ -18,11 +18,11 @@ const BAD: (f64, f64, f64) = (178.0, 40.0, 40.0);
 
 /// A map.
 pub struct Map {
-    /// What it shows.
+    /// Title of the map.
     pub title: String,
-    /// What the columns are, with the unit, and their names.
+    /// Quantity of the columns, with its unit, and their names.
     pub columns: (String, Vec<String>),
-    /// What the rows are, with the unit, and their names.
+    /// Quantity of the rows, with its unit, and their names.
     pub rows: (String, Vec<String>),
     /// The tiles, row by row.
     pub tiles: Vec<Vec<Tile>>,
@@ -31,9 +31,9 @@ pub struct Map {
 /// A tile.
 #[derive(Clone, Debug, Default)]
 pub struct Tile {
-    /// What colours it; none leaves it grey.
+    /// Ratio that determines the colour; `None` leaves the tile grey.
     pub ratio: Option<f64>,
-    /// What is written into it: a large line and a small one.
+    /// Text of the tile: a large line and a small one.
     pub text: [String; 2],
 }
 
@@ -83,12 +83,12 @@ impl Map {
 }
 
 impl Tile {
-    /// The ground, and an ink that can be read on it.
+    /// Returns the ground colour, and an ink that is legible on it.
     fn colours(&self) -> (RGBColor, RGBColor) {
         let Some(ratio) = self.ratio else {
             return (RGBColor(238, 239, 242), INK);
         };
-        // A twentieth more or less is nothing to colour.
+        // A difference of up to a twentieth is not coloured.
         let strength = (ratio.ln().abs() / FULL.ln()).min(1.0);
         let strength = if ratio.ln().abs() < 0.05 {
             0.0

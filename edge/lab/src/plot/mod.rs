@@ -1,4 +1,4 @@
-//! Plots as SVG, drawn to be read on white paper.
+//! Plots as SVG, for white paper.
 
 mod lines;
 mod map;
@@ -10,24 +10,24 @@ use anyhow::{Result, anyhow};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
-/// What every plot is drawn in.
+/// Font of every plot.
 const FONT: &str = "sans-serif";
 
 /// Ink of text and axes.
 const INK: RGBColor = RGBColor(40, 44, 52);
 
-/// Ink of lines that only help the eye.
+/// Ink of grid lines.
 const FAINT: RGBColor = RGBColor(222, 225, 230);
 
 /// A plot and the name of its file, without `.svg`.
 pub struct Plot {
     /// The file's name.
     pub name: String,
-    /// What is drawn.
+    /// Content of the plot.
     pub drawing: Drawing,
 }
 
-/// What is drawn.
+/// Content of a plot.
 pub enum Drawing {
     /// Lines over an axis.
     Lines(Lines),
@@ -36,7 +36,7 @@ pub enum Drawing {
 }
 
 impl Plot {
-    /// Lines, to be a file of this name.
+    /// Creates a plot of lines with this file name.
     pub fn lines(name: impl Into<String>, lines: Lines) -> Self {
         Self {
             name: name.into(),
@@ -44,7 +44,7 @@ impl Plot {
         }
     }
 
-    /// A map, to be a file of this name.
+    /// Creates a plot of a map with this file name.
     pub fn map(name: impl Into<String>, map: Map) -> Self {
         Self {
             name: name.into(),
@@ -52,7 +52,7 @@ impl Plot {
         }
     }
 
-    /// Draws it.
+    /// Renders the plot as SVG.
     ///
     /// # Errors
     /// The plotting library refuses, as it does for numbers that are not finite.
@@ -66,13 +66,13 @@ impl Plot {
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// The title, above everything.
+/// Draws the title above everything.
 fn heading(area: &Area<'_>, title: &str) -> Result<()> {
     let font = (FONT, 19).into_font().style(FontStyle::Bold).color(&INK);
     area.draw_text(title, &font, (16, 12)).map_err(refused)
 }
 
-/// Runs a drawing on a white page.
+/// Runs a drawing on a white page and returns its SVG.
 fn page(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Result<()>) -> Result<String> {
     let mut svg = String::new();
     {

@@ -1,13 +1,14 @@
-//! The command line of a test program: names to filter by, `--exact`, `--skip`, `--list`,
-//! `--nocapture` and `--test-threads` as the standard harness has them; `--company busy,quiet,none`
-//! for tests that tolerate this; `--repeats N`, for N tests that may fail once; and `--here`, with
-//! which the runner starts itself. No test is ignored, so `--ignored` chooses none. Other options
-//! have no effect.
+//! The command line of a test program.
+//!
+//! Names to filter by, `--exact`, `--skip`, `--list`, `--nocapture` and `--test-threads` work as in
+//! the standard harness. `--company busy,quiet,none` selects tests by the load that they tolerate,
+//! `--repeats N` allows N tests to fail once, and the runner starts itself with `--here`. No test
+//! is ignored, so `--ignored` selects none. Other options have no effect.
 
 use super::{Company, Test};
 use std::thread::available_parallelism;
 
-/// Tests that the command line asks for, and how to run them.
+/// Tests selected by the command line, and the way to run them.
 #[derive(Default)]
 pub(super) struct Choice {
     names: Vec<String>,
@@ -19,7 +20,8 @@ pub(super) struct Choice {
     pub here: bool,
     pub no_capture: bool,
     pub threads: usize,
-    /// Number of tests, besides [`Test::repeated`] ones, that run a second time if they fail.
+    /// Number of tests, in addition to [`Test::repeated`] ones, that run a second time if they
+    /// fail.
     pub repeats: usize,
 }
 

@@ -1,18 +1,19 @@
-//! The test runner of the lab: each test in a process and namespaces of its own, several at once.
+//! The test runner of the lab: each test in its own process and namespaces, several at once.
 //!
-//! [`crate::test`] registers a test. [`run`] is `main` of a test program (`harness = false`): it
-//! starts itself again for each test, because the kernel gives a user namespace only to a process
-//! with a single thread, and because a test that hangs or crashes must not take others with it.
+//! [`crate::test`] registers a test. [`run`] is `main` of a test program (`harness = false`). The
+//! program starts itself again for each test: the kernel grants a user namespace only to a process
+//! with a single thread, and a test that hangs or crashes must not affect others.
 //!
-//! * Tests run two per processor, since most of them wait for most of their time. The longest
-//!   (by [`Test::limit`]) start first.
+//! * Tests run two per processor, since most of them wait for most of their time. The longest (by
+//!   [`Test::limit`]) start first.
 //! * A test that measures a link is [`Test::quiet`]: quiet tests run next, one per processor.
 //! * A test that measures the machine runs [`Test::alone`], after these.
-//! * Tests of a module that look at one run of the product are [`Test::together`] in one process.
+//! * Tests of a module that inspect one run of the product are [`Test::together`] in one process.
 //! * A test that exceeds its limit is killed and has failed.
-//! * A test against a foreign implementation may be [`Test::repeated`] once; its result then ends in
-//!   `, repeated`. So may any test that fails, as often as `--repeats` allows: one of seven hundred
-//!   that loses a race on a busy machine is told, and more are a fault.
+//! * A test against a foreign implementation may be [`Test::repeated`] once; its result then ends
+//!   in `, repeated`. Any other test that fails is repeated too, as often as `--repeats` allows.
+//!   One of seven hundred that loses a race on a busy machine is reported; more than that are a
+//!   fault.
 //!
 //! The output of a test is shown if it fails, or always with `--nocapture`. The command line is
 //! described in `choice`.
@@ -43,7 +44,7 @@ use unit::{Outcome, Unit};
 
 inventory::collect!(Test);
 
-/// Number of other tests that a test tolerates at the same time.
+/// Load from other tests that a test tolerates at the same time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Company {
     /// Two tests per processor.
@@ -64,7 +65,7 @@ pub struct Test {
 }
 
 impl Test {
-    /// A test with its module path and name, limited to three minutes.
+    /// Creates a test with its module path and name, limited to three minutes.
     pub const fn new(path: &'static str, function: fn() -> Result<()>) -> Self {
         Self {
             path,
@@ -82,19 +83,19 @@ impl Test {
         self
     }
 
-    /// Runs as many tests beside this one as there are other processors.
+    /// Runs at most one test per processor while this one runs.
     pub const fn quiet(mut self) -> Self {
         self.company = Company::Quiet;
         self
     }
 
-    /// Runs no other test beside this one.
+    /// Runs no other test at the same time as this one.
     pub const fn alone(mut self) -> Self {
         self.company = Company::None;
         self
     }
 
-    /// Runs the test in one process with the others of its module that are marked so.
+    /// Runs the test in one process with the other tests of its module that have this mark.
     pub const fn together(mut self) -> Self {
         self.together = true;
         self
@@ -106,14 +107,14 @@ impl Test {
         self
     }
 
-    /// Topic, module and function, as in `zones::grant::a_grant_is_renewed`.
+    /// Returns topic, module and function, as in `zones::grant::a_grant_is_renewed`.
     fn name(&self) -> &'static str {
         self.path
             .split_once("::")
             .map_or(self.path, |(_, name)| name)
     }
 
-    /// Topic and module.
+    /// Returns topic and module.
     fn module(&self) -> &'static str {
         self.name()
             .rsplit_once("::")
@@ -158,7 +159,7 @@ fn run_here(tests: &[&Test]) -> bool {
     all_passed
 }
 
-/// Runs one test and prints its result. The message of a panic has been printed before.
+/// Runs one test and prints its result. The message of a panic is already printed.
 fn passes(test: &Test) -> bool {
     let (start, begun) = (Instant::now(), computed());
     let outcome = catch_unwind(AssertUnwindSafe(test.function));

@@ -1,4 +1,4 @@
-//! Results of tests: a line for each as it ends, and at the end the slowest and the counts.
+//! Results of tests: one line as each test ends, then the slowest tests and the counts.
 
 use super::Outcome;
 use std::fmt;
@@ -17,11 +17,11 @@ pub(super) struct Report {
 pub(super) struct Line {
     pub name: &'static str,
     pub passed: bool,
-    /// Its cost, if it ran to its end.
+    /// Cost of the test, if it ran to its end.
     pub cost: Option<Cost>,
 }
 
-/// What a test costs.
+/// Time that a test takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Cost {
     pub took: Duration,
@@ -38,7 +38,7 @@ impl Report {
         if let Some(first) = &outcome.first {
             println!("\n---- {}, first attempt\n{first}----", outcome.names());
         }
-        // A test of many cells tells itself which of them it repeated.
+        // A test of many cells reports by itself which cells it repeated.
         let is_repeated = |line: &&str| line.starts_with("cell ") && line.contains(", repeated");
         let cells = outcome.output.lines().filter(is_repeated);
         cells.for_each(|line| println!("{line}"));
@@ -83,7 +83,7 @@ impl Line {
         }
     }
 
-    /// Reads what [`line`] wrote about this test in the output of its process.
+    /// Parses the line that [`line`] wrote about this test in the output of its process.
     pub fn read(name: &'static str, output: &str) -> Self {
         let head = format!("test {name} ... ");
         let result = output.lines().find_map(|line| line.strip_prefix(&head));
@@ -114,10 +114,10 @@ impl fmt::Display for Cost {
     }
 }
 
-/// Between the two parts of a cost.
+/// Separator of the two parts of a cost.
 const COMPUTING: &str = ", computing ";
 
-/// The result of a test as the standard harness prints it, with its cost.
+/// Formats the result of a test as the standard harness does, with its cost.
 pub(super) fn line(name: &str, passed: bool, cost: Cost) -> String {
     let word = if passed { "ok" } else { "FAILED" };
     format!("test {name} ... {word} ({cost})")

@@ -1,4 +1,4 @@
-//! A unit of scheduling: one process, for one test or for those of a module that go together.
+//! A unit of scheduling: one process, for one test or for the tests of a module that run together.
 
 use super::report::Line;
 use super::{Company, Test};
@@ -22,15 +22,15 @@ pub(super) struct Unit {
 /// The results of a unit.
 pub(super) struct Outcome {
     pub lines: Vec<Line>,
-    /// Everything that its process wrote.
+    /// Everything that the process wrote.
     pub output: String,
-    /// Whether the output was shown while the process ran.
+    /// True if the output was shown while the process ran.
     pub was_shown: bool,
     /// Output of the first attempt, if this is the second.
     pub first: Option<String>,
 }
 
-/// Divides tests, which are sorted by name, into units.
+/// Divides tests, sorted by name, into units.
 pub(super) fn units(tests: &[&'static Test]) -> Vec<Unit> {
     let shared = |a: &&Test, b: &&Test| a.together && b.together && a.module() == b.module();
     let (together, single): (Vec<_>, Vec<_>) = tests.iter().copied().partition(|t| t.together);
@@ -46,7 +46,7 @@ impl Unit {
         }
     }
 
-    /// The least tolerant company among its tests.
+    /// Returns the least tolerant company among the tests.
     pub fn company(&self) -> Company {
         let companies = self.tests.iter().map(|test| test.company);
         companies.max().unwrap_or(Company::Busy)
@@ -56,7 +56,7 @@ impl Unit {
         self.tests.iter().any(|test| test.repeated)
     }
 
-    /// Sum of the limits of its tests, times 100 in the long form of the suite.
+    /// Returns the sum of the tests' limits, times 100 in the long form of the suite.
     pub fn limit(&self) -> Duration {
         let is_long = std::env::var_os("STRATA_LONG").is_some();
         self.usual_limit() * if is_long { 100 } else { 1 }
@@ -66,7 +66,7 @@ impl Unit {
         self.tests.iter().map(|test| test.limit).sum()
     }
 
-    /// Runs the process to its end, or kills it when its limit has passed.
+    /// Runs the process to its end, or kills it after its limit.
     pub fn run(&self, no_capture: bool) -> Outcome {
         let mut output = String::new();
         let ended = self.start(no_capture, &mut output);
@@ -75,7 +75,7 @@ impl Unit {
         let all_passed = lines.iter().all(|line| line.passed);
         let complaint = match ended {
             Ok(status) if status.success() || !all_passed => None,
-            // Every test passed, and then the process failed.
+            // All tests passed, but the process itself failed.
             Ok(status) => Some(format!("the process ended with {status}")),
             Err(error) => Some(format!("{error:#}")),
         };
@@ -126,7 +126,8 @@ impl Unit {
     }
 }
 
-/// Appends what the file has beyond the known octets. Its offset stays: other processes write there.
+/// Appends the part of the file beyond the known octets. The file offset stays: other processes
+/// write at it.
 fn read_on(file: &File, octets: &mut Vec<u8>) -> io::Result<()> {
     let mut buffer = [0; 4096];
     loop {
@@ -142,12 +143,12 @@ impl Outcome {
         self.lines.iter().all(|line| line.passed)
     }
 
-    /// Notes that this is the second attempt.
+    /// Records that this is the second attempt.
     pub fn repeats(&mut self, first: Self) {
         self.first = Some(first.output);
     }
 
-    /// Names of its tests.
+    /// Returns the names of the tests.
     pub fn names(&self) -> String {
         let names: Vec<_> = self.lines.iter().map(|line| line.name).collect();
         names.join(", ")

@@ -1,4 +1,4 @@
-//! Dynamic levels: every so many-th packet is in zones, and what the others are.
+//! Dynamic levels: every n-th packet is in zones, and the others have a weaker protection.
 
 use crate::daemon::Daemon;
 use crate::host::Host;
@@ -8,31 +8,31 @@ use anyhow::Result;
 use os::routes::MARK;
 use serde::{Deserialize, Serialize};
 
-/// Which packets are in zones, in both directions.
+/// The packets that are in zones, in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Level {
-    /// Every so many-th is; with 0 none.
+    /// Every n-th packet is in zones; with 0, none is.
     pub every: u32,
-    /// What all others are.
+    /// Protection of all other packets.
     pub others: Others,
 }
 
-/// What a packet is that is not in zones.
+/// Protection of a packet that is not in zones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Others {
     /// Authenticated in the tunnel, and not encrypted.
     Integrity,
-    /// As it is, beside the tunnel, as in the paper. No program of ours sends it so: the lab's kernels lead it
-    /// around.
+    /// Sent in clear outside the tunnel, as in the paper. No program of Strata sends such packets:
+    /// the kernels of the lab route them around the tunnel.
     Plaintext,
 }
 
 impl Others {
-    /// Both, ours first.
+    /// Both protections, ours first.
     pub const ALL: [Self; 2] = [Self::Integrity, Self::Plaintext];
 
-    /// What a person reads.
+    /// Returns the name for readers.
     pub fn name(self) -> &'static str {
         match self {
             Self::Integrity => "integrity-only",
@@ -40,7 +40,7 @@ impl Others {
         }
     }
 
-    /// What programs and files call it.
+    /// Returns the name for programs and files.
     pub fn key(self) -> &'static str {
         match self {
             Self::Integrity => "integrity",
@@ -50,7 +50,7 @@ impl Others {
 }
 
 impl Level {
-    /// The configuration of an end, for its peer of this name.
+    /// Returns the configuration of an end for its peer of this name.
     pub(super) fn table(self, peer: &str) -> String {
         match self.others {
             Others::Integrity => format!(
@@ -65,8 +65,8 @@ every = {}
         }
     }
 
-    /// Leads what is to be plaintext around the tunnel between the mobile node and the gateway, whose server is
-    /// behind `lan0`.
+    /// Routes packets that are sent in plaintext around the tunnel between the mobile node and the
+    /// gateway, whose server is behind `lan0`.
     pub(super) fn lead_around(self, [mobile, node, gateway]: [&Host; 3]) -> Result<()> {
         if self.others != Others::Plaintext {
             return Ok(());
@@ -77,7 +77,7 @@ every = {}
         self.mark(gateway, from_server, "iifname lan0 ip daddr 10.9.0.2")?;
         gateway.route("10.9.0.2/32", "10.2.0.1")?;
         node.route("10.9.0.2/32", "10.1.0.2")?;
-        // It comes from where an answer would not go.
+        // These packets arrive on interfaces that the answers do not leave by.
         for (host, device) in [(mobile, "radio0"), (gateway, "wired0")] {
             for name in ["all", device] {
                 host.sysctl(&format!("net.ipv4.conf.{name}.rp_filter"), "0")?;
@@ -86,7 +86,7 @@ every = {}
         Ok(())
     }
 
-    /// Has both ends believe what comes around the tunnel. They are up.
+    /// Makes both ends, whose daemons are up, accept packets outside the tunnel.
     pub(super) fn believe_plaintext(self, ends: &[Daemon]) -> Result<()> {
         if self.others != Others::Plaintext {
             return Ok(());
@@ -94,7 +94,7 @@ every = {}
         ends.iter().try_for_each(Daemon::unguard)
     }
 
-    /// Gives packets, but for every so many-th, the mark of those that are not to enter the tunnel.
+    /// Marks all packets but every n-th as packets that must not enter the tunnel.
     fn mark(self, host: &Host, hook: &str, which: &str) -> Result<()> {
         let others = match self.every {
             0 => String::new(),

@@ -28,37 +28,37 @@ use std::time::Duration;
 /// Bits per second of the lossy hop.
 pub const LOSSY_RATE: u64 = 2_000_000;
 
-/// One way, over the wired hop, unless a scene says otherwise.
+/// One-way delay of the wired hop, unless a scene overrides it.
 pub const WIRED_DELAY: Duration = Duration::from_millis(100);
 
 /// The server's address.
 pub const SERVER: &str = "10.3.0.2";
 
-/// What one scene is like.
+/// Parameters of one scene.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How the download is carried.
+    /// Protection and repair of the download.
     pub setup: Setup,
-    /// Which packets of a tunnel with zones are in them; `None` for all.
+    /// Packets of a zoned tunnel that are in zones; `None` for all.
     pub level: Option<Level>,
-    /// The server's TCP.
+    /// TCP of the server.
     pub sender: Sender,
-    /// One bit error in so many bits on the lossy hop, both directions; 0 for none.
+    /// Bits per bit error on the lossy hop, in both directions; 0 for no errors.
     pub one_error_in: u64,
-    /// One way, over the wired hop.
+    /// One-way delay of the wired hop.
     pub wired_delay: Duration,
-    /// What the bit errors are drawn from: scenes with the same one hit the same packets.
+    /// Seed of the bit errors: scenes with the same seed hit the same packets.
     pub seed: u64,
-    /// Whether SNOOP works where it should.
+    /// True if SNOOP works in the setups that have it.
     pub snoop: bool,
-    /// Whether the licensed node gets the licence for the headers.
+    /// True if the licensed node gets the licence for the headers.
     pub licence: bool,
-    /// Whether it also gets one for the payload.
+    /// True if the licensed node also gets a licence for the payload.
     pub license_payload: bool,
 }
 
 impl Settings {
-    /// A scene with everything in its place.
+    /// Creates the parameters of a scene with SNOOP and the licence in place.
     pub const fn new(setup: Setup, sender: Sender, one_error_in: u64, seed: u64) -> Self {
         Self {
             setup,
@@ -73,13 +73,13 @@ impl Settings {
         }
     }
 
-    /// What an end's configuration says of levels, for its peer of this name.
+    /// Returns the levels of an end's configuration, for its peer of this name.
     fn level_of(&self, peer: &str) -> String {
         let table = self.level.map(|level| level.table(peer));
         table.unwrap_or_default()
     }
 
-    /// The lossy hop.
+    /// Returns the parameters of the lossy hop.
     pub fn lossy_hop(&self) -> sim::Settings {
         sim::Settings {
             rate: NonZeroU64::new(LOSSY_RATE),
@@ -92,7 +92,7 @@ impl Settings {
         }
     }
 
-    /// The wired hop.
+    /// Returns the parameters of the wired hop.
     pub fn wired_hop(&self) -> sim::Settings {
         sim::Settings {
             rate: NonZeroU64::new(100_000_000),
@@ -103,25 +103,25 @@ impl Settings {
     }
 }
 
-/// A scene that stands: hosts, wires and daemons. It falls when it is dropped.
+/// A running scene: hosts, wires and daemons. Dropping it takes all of them down.
 pub struct Scene {
-    /// Who downloads.
+    /// The mobile node, which downloads.
     pub mobile: Host,
-    /// Who has the file.
+    /// The server, which has the file.
     pub server: Host,
     /// The lossy hop; its first end is the mobile node's.
     pub lossy: Emulator,
     /// The wired hop; its first end is the licensed node's.
     pub wired: Emulator,
-    /// The licensed node's daemon, where there is one.
+    /// Daemon of the licensed node, if there is one.
     pub node: Option<Daemon>,
-    /// Held, for they live as long as this does.
+    /// Daemons of both ends, kept alive with the scene.
     _ends: Vec<Daemon>,
 }
 
 impl Scene {
-    /// Builds the network, starts the daemons and waits until the tunnel is up and the node has
-    /// its keys. The hosts' names begin with `name`, which tells scenes of one testbed apart.
+    /// Builds the network, starts the daemons and waits until the tunnel is up and the node has its
+    /// keys. The hosts' names begin with `name`, to distinguish scenes of one testbed.
     ///
     /// # Errors
     /// The kernel refuses, or a tunnel does not come up; the message says why.
@@ -172,8 +172,7 @@ impl Scene {
         })
     }
 
-    /// Makes it a scene with other hops and another sender. How the download is carried stays: the
-    /// daemons go on as they are.
+    /// Changes the hops and the sender of the scene. The setup stays: the daemons keep running.
     ///
     /// # Errors
     /// The kernel refuses the sender.
@@ -189,11 +188,12 @@ impl Scene {
     }
 }
 
-/// TCP as in the papers but for what the sender decides: nothing remembered from one connection to
-/// the next, and receive buffers small enough that the queue of the lossy hop never overflows.
+/// Sets TCP as in the papers, apart from the sender's own parameters. No metrics are kept between
+/// connections, and receive buffers are small enough that the queue of the lossy hop never
+/// overflows.
 fn tune(host: &Host) -> Result<()> {
     for (name, value) in [
-        // Every namespace has it; a sender that wants another sets it on its socket.
+        // Every namespace has Reno; a sender that needs another one sets it on its socket.
         ("net.ipv4.tcp_congestion_control", "reno"),
         ("net.ipv4.tcp_no_metrics_save", "1"),
         ("net.ipv4.tcp_rmem", "4096 131072 250000"),
@@ -205,14 +205,14 @@ fn tune(host: &Host) -> Result<()> {
     Ok(())
 }
 
-/// Connections made from now on agree on it if both ends have it.
+/// Enables or disables SACK for new connections, which use it if both ends have it.
 fn set_sack(host: &Host, sender: Sender) -> Result<()> {
     let value = if sender.has_sack() { "1" } else { "0" };
     host.sysctl("net.ipv4.tcp_sack", value)
         .context("cannot set net.ipv4.tcp_sack")
 }
 
-/// Starts the daemons; returns those of the two ends, and the node's.
+/// Starts the daemons; returns those of the two ends, and that of the node.
 fn protect(
     settings: &Settings,
     [mobile, node, gateway]: [&Host; 3],

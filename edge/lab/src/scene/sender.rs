@@ -1,4 +1,4 @@
-//! The TCPs that a server sends with.
+//! The TCP variants of a server.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 pub enum Sender {
     /// Reno without SACK, as in the papers.
     Reno,
-    /// CUBIC with SACK: what most servers send with today.
+    /// CUBIC with SACK, as most servers send today.
     Cubic,
-    /// BBR (version 1) with SACK: paced by what it measures, and deaf to single losses.
+    /// BBR (version 1) with SACK: paced by its own measurements, and insensitive to single losses.
     Bbr,
 }
 
@@ -18,7 +18,7 @@ impl Sender {
     /// All of them, the oldest first.
     pub const ALL: [Self; 3] = [Self::Reno, Self::Cubic, Self::Bbr];
 
-    /// What a person reads.
+    /// Returns the name for readers.
     pub fn name(self) -> &'static str {
         match self {
             Self::Reno => "Reno",
@@ -27,7 +27,7 @@ impl Sender {
         }
     }
 
-    /// What the kernel, programs and files call it.
+    /// Returns the name for the kernel, programs and files.
     pub fn key(self) -> &'static str {
         match self {
             Self::Reno => "reno",
@@ -36,7 +36,7 @@ impl Sender {
         }
     }
 
-    /// Whether acknowledgements are selective.
+    /// Returns true if acknowledgements are selective.
     pub fn has_sack(self) -> bool {
         self != Self::Reno
     }

@@ -29,7 +29,7 @@ impl Setup {
         Self::ZonedSnoop,
     ];
 
-    /// What a person reads.
+    /// Returns the name for readers.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -40,7 +40,7 @@ impl Setup {
         }
     }
 
-    /// What programs and folders call it.
+    /// Returns the name for programs and folders.
     pub fn key(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -51,27 +51,27 @@ impl Setup {
         }
     }
 
-    /// Whether there is a tunnel between the mobile node and the gateway.
+    /// Returns true if there is a tunnel between the mobile node and the gateway.
     pub fn has_tunnel(self) -> bool {
         matches!(self, Self::Ipsec | Self::Zoned | Self::ZonedSnoop)
     }
 
-    /// Whether the tunnel's packets are sealed in zones.
+    /// Returns true if the tunnel's packets are sealed in zones.
     pub fn is_zoned(self) -> bool {
         matches!(self, Self::Zoned | Self::ZonedSnoop)
     }
 
-    /// Whether the licensed node runs `stratad`; else it is a router like any other.
+    /// Returns true if the licensed node runs `stratad`; otherwise it is an ordinary router.
     pub fn has_node(self) -> bool {
         matches!(self, Self::Snoop | Self::Zoned | Self::ZonedSnoop)
     }
 
-    /// Whether `stratad` runs anywhere.
+    /// Returns true if any host runs `stratad`.
     pub fn has_daemons(self) -> bool {
         self.has_tunnel() || self.has_node()
     }
 
-    /// The mobile node's configuration.
+    /// Returns the mobile node's configuration.
     pub(super) fn mobile(self, settings: &Settings) -> String {
         let zones = self.zones(settings);
         let level = settings.level_of("gateway");
@@ -95,7 +95,7 @@ remote = ["10.3.0.0/24"]
         )
     }
 
-    /// The gateway's configuration.
+    /// Returns the gateway's configuration.
     pub(super) fn gateway(self, settings: &Settings) -> String {
         let zones = self.zones(settings);
         let level = settings.level_of("mobile");
@@ -127,7 +127,7 @@ remote = ["10.9.0.2/32"]
         )
     }
 
-    /// The licensed node's configuration.
+    /// Returns the licensed node's configuration.
     pub(super) fn node(self, settings: &Settings) -> String {
         let gateway = match self.is_zoned() {
             true => {

@@ -1,4 +1,4 @@
-//! What has passed a host of a walk, as tshark reads it.
+//! Packets that passed a host of a walk, as tshark reads them.
 
 use crate::host::Host;
 use crate::tshark;
@@ -13,10 +13,10 @@ pub struct Capture<'a> {
 }
 
 impl<'a> Capture<'a> {
-    /// Of these packets.
+    /// Writes these packets to a capture.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The file cannot be written.
     pub fn write(host: &'a Host, name: &'a str, seen: Vec<Seen>) -> Result<Self> {
         let capture = Self { host, name, seen };
         capture.save()?;
@@ -27,7 +27,7 @@ impl<'a> Capture<'a> {
         write_capture(&self.host.directory().join(self.name), &self.seen)
     }
 
-    /// A field of the packets that a filter lets through.
+    /// Returns a field of the packets that pass a filter.
     ///
     /// # Errors
     /// Those of [`tshark::fields`].
@@ -42,10 +42,11 @@ impl<'a> Capture<'a> {
         )
     }
 
-    /// Each row is a filter that lets something through, a field, and the only value that this has.
+    /// Checks rows of a filter, a field and the only value that the field may have. At least one
+    /// packet must pass each filter.
     ///
     /// # Errors
-    /// It is otherwise.
+    /// A filter lets no packet through, or a field has another value.
     pub fn has(&self, rows: &[(&str, &str, &str)]) -> Result<()> {
         for (filter, field, expected) in rows {
             let values = self.read(filter, field)?;
@@ -58,11 +59,11 @@ impl<'a> Capture<'a> {
         Ok(())
     }
 
-    /// Nothing of what a filter lets through is malformed; and if it were, that would be found: afterwards an extension of
-    /// a request is said to be longer than the message.
+    /// Checks that no packet that passes a filter is malformed. As a control, the length of an
+    /// extension of a request is then set beyond the end of the message, and tshark must find it.
     ///
     /// # Errors
-    /// It is otherwise.
+    /// A packet is malformed, or tshark misses the damaged packet.
     pub fn is_well_formed(mut self, filter: &str) -> Result<()> {
         let filter = format!("({filter}) && _ws.malformed");
         let found = self.read(&filter, "frame.number")?;

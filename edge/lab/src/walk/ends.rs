@@ -1,4 +1,5 @@
-//! The two daemons between which there is a tunnel, and a download by it that goes on while something happens.
+//! The daemons of the tunnel's two ends, and a download through it that continues while something
+//! happens.
 
 use super::{CARE_OF, HOME_KEY, Walk, bound, registered};
 use crate::daemon::Daemon;
@@ -9,28 +10,29 @@ use crate::transfer::{in_parts, transfer};
 use anyhow::Result;
 use serde_json::Value;
 
-/// What is read before something happens, and after it.
+/// Octets read before and after each event.
 const PART: usize = 4_000_000;
 
 /// The daemons of both ends.
 pub struct Ends {
-    /// That of the home agent.
+    /// Daemon of the home agent.
     pub home: Daemon,
-    /// That of the mobile node.
+    /// Daemon of the mobile node.
     pub mobile: Daemon,
 }
 
 impl Ends {
-    /// Both with a tunnel that is up, through whichever foreign agent is there; `more` are lines of `[mobile_node]`.
+    /// Starts both daemons and waits until the tunnel is up, through any available foreign agent;
+    /// `more` are lines of `[mobile_node]`.
     ///
     /// # Errors
-    /// Either does not run, or the tunnel does not come up.
+    /// A daemon does not run, or the tunnel does not come up.
     pub fn start(walk: &Walk, more: &str) -> Result<Self> {
         let home = walk.start_home(Terms::PLAIN)?;
         Self::start_with(walk, home, more)
     }
 
-    /// The same with a home agent that runs.
+    /// Starts the mobile node with a home agent that already runs.
     ///
     /// # Errors
     /// As [`Ends::start`].
@@ -38,7 +40,7 @@ impl Ends {
         Self::start_on(walk, home, more, Terms::PLAIN)
     }
 
-    /// The same with what the mobile node wants of zones.
+    /// Starts the mobile node with a running home agent and these terms for zones.
     ///
     /// # Errors
     /// As [`Ends::start`].
@@ -49,8 +51,9 @@ impl Ends {
         Ok(Self { home, mobile })
     }
 
-    /// The same among foreign agents that are licensed nodes, each with tables of its own, which are given as well; the mobile
-    /// node is at the first one. Home is told this.
+    /// Starts both daemons among foreign agents that are licensed nodes, each with its own
+    /// additional tables, and returns the agents' daemons too. `home` is the home agent's
+    /// configuration. The mobile node is at the first agent.
     ///
     /// # Errors
     /// Those of [`Host::stratad`](crate::host::Host::stratad), or as [`Ends::start`].
@@ -62,12 +65,12 @@ impl Ends {
     ) -> Result<(Self, Vec<Daemon>)> {
         let agents = walk.start_licensed_agents(tables)?;
         let home = walk.start_home_as(home)?;
-        // It might hear another one first.
+        // The mobile node might otherwise hear another agent first.
         walk.leave_link(0)?;
         Ok((Self::start_on(walk, home, more, terms)?, agents))
     }
 
-    /// Has the mobile node go to a foreign agent, and leave all others.
+    /// Moves the mobile node to a foreign agent, away from all others.
     ///
     /// # Errors
     /// The kernel refuses, or as [`Ends::is_at`].
@@ -76,10 +79,10 @@ impl Ends {
         self.is_at(CARE_OF[number])
     }
 
-    /// Waits until both know that the mobile node is at this place and at no other.
+    /// Waits until both daemons know that the mobile node has this care-of address and no other.
     ///
     /// # Errors
-    /// They do not.
+    /// They do not know it in time.
     pub fn is_at(&self, care_of: &str) -> Result<()> {
         let registered = |status: &Value| registered(status) == [care_of];
         self.mobile.wait_until("status", DEADLINE, registered)?;
@@ -87,7 +90,8 @@ impl Ends {
         self.home.wait_until("status", DEADLINE, bound).map(drop)
     }
 
-    /// The SPIs of the slot that both send on, if it is this one: of home first the one that it receives on.
+    /// Returns the SPIs of this slot if both ends send on it, seen from home: the inbound SPI
+    /// first.
     ///
     /// # Errors
     /// A daemon does not answer.
@@ -96,7 +100,8 @@ impl Ends {
         Ok(sealed_in(&home, &mobile, slot))
     }
 
-    /// The SPIs of the tunnel at both ends, and how often it came up.
+    /// Returns the inbound SPIs of the tunnel at both ends, and the number of times that it came
+    /// up.
     ///
     /// # Errors
     /// A daemon does not answer.
@@ -112,19 +117,20 @@ impl Ends {
     }
 }
 
-/// A download of three parts, after the first two of which something happens: all of it arrives.
+/// Downloads three parts and calls `happen` after each of the first two. Checks that everything
+/// arrives.
 ///
 /// # Errors
-/// It does not, or what happens fails.
+/// An octet does not arrive, or `happen` fails.
 pub fn download(walk: &Walk, mut happen: impl FnMut(usize) -> Result<()>) -> Result<()> {
     let hosts = (&walk.home, &walk.mobile);
     in_parts(hosts, MOBILE[0], (3, PART), |read| happen(read - 1))
 }
 
-/// Some of the tunnel's TCP, one way and then the other.
+/// Carries a million octets of TCP through the tunnel, one way and then the other.
 ///
 /// # Errors
-/// It does not arrive.
+/// An octet does not arrive.
 pub fn both_ways(walk: &Walk) -> Result<()> {
     const OCTETS: u64 = 1_000_000;
     transfer(&walk.mobile, &walk.home, GATEWAY[0], OCTETS)?;

@@ -1,15 +1,16 @@
-//! What configurations of hosts say of the foreign agents that are licensed nodes.
+//! Tables about the foreign agents that are licensed nodes, for the configurations of hosts.
 
 use super::{AGENTS, CARE_OF};
 
-/// A licence of an agent's to read headers: where it holds, or everywhere.
+/// Returns an agent's licence to read headers: at one care-of address, or everywhere.
 pub fn licence(number: usize, at: Option<&str>) -> String {
     let node = AGENTS[number];
     let at = at.map_or(String::new(), |at| format!(", at = [\"{at}\"]"));
     format!("{{ node = \"{node}\", zones = [\"headers\"], right = \"read\"{at} }}")
 }
 
-/// What both ends say of licences: each of these agents has one where it is. `more` are lines of the peer's table.
+/// Returns the licences of both ends: each of these agents has one at its own address. `more` are
+/// lines of the peer's table.
 pub fn licences(agents: &[usize], more: &str) -> String {
     let all = agents
         .iter()
@@ -18,13 +19,14 @@ pub fn licences(agents: &[usize], more: &str) -> String {
     format!("[{}]\n{more}", all.join(", "))
 }
 
-/// What an agent says of those to which mobile nodes go from it.
+/// Returns an agent's table of the agents that mobile nodes move to from it.
 pub fn neighbours(others: &[usize]) -> String {
     let others: Vec<_> = others.iter().map(|other| AGENTS[*other]).collect();
     format!("[handover]\nneighbours = {others:?}\n")
 }
 
-/// What an agent says of another one, from which it fetches keys and which fetches keys from it. The later one begins.
+/// Returns an agent's table of another agent, with which it exchanges keys in both directions. The
+/// agent with the higher number initiates.
 pub fn neighbour(number: usize, other: usize) -> String {
     let address = match number > other {
         true => format!("address = \"{}\"\n", CARE_OF[other]),

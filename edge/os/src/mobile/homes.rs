@@ -1,8 +1,8 @@
-//! At home: packets for hosts that are away go into the tunnel.
+//! The home router: packets for absent hosts go into the tunnel.
 //!
-//! The network that the hosts are at home in has no link, so nobody else answers for them. While one is bound nowhere its
-//! packets have no way: on the default route they would leave, and come back from where this network is
-//! looked for.
+//! The hosts' home network has no link, so no other machine answers for them. While a host has no
+//! binding, its packets have no route: on the default route they would leave, and return from the
+//! place where this network is expected.
 
 use super::{BLACKHOLE_METRIC, DEVICE, METRIC, host, installed, open_device, remove_all, to_hosts};
 use crate::installed::Installed;
@@ -11,9 +11,10 @@ use crate::{Bulk, Error, Netlink};
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
-/// The TUN, and the routes that fill it.
+/// The TUN, and the routes into it.
 pub struct Homes {
-    /// What is read from it is for hosts that are away, and what they sent is written to it.
+    /// Packets read from the device are for absent hosts, and packets that these sent are written
+    /// to it.
     pub device: Bulk,
     netlink: Netlink,
     homes: Vec<Ipv4Addr>,
@@ -21,8 +22,8 @@ pub struct Homes {
 }
 
 impl Homes {
-    /// Stands in for these hosts in the calling thread's network namespace, of which none is bound. `outer` is how long
-    /// a packet of the tunnel may be. Leftovers of a predecessor are removed first.
+    /// Represents these hosts in the calling thread's network namespace; none is bound yet. `outer`
+    /// is the longest packet of the tunnel in octets. A predecessor's remains are removed first.
     ///
     /// # Errors
     /// [`Error::NotForwarding`]; those of [`Bulk::open`].
@@ -43,24 +44,25 @@ impl Homes {
         Ok(homes)
     }
 
-    /// Leads a host's packets into the tunnel. That it is so already does no harm, and mends what others changed.
+    /// Routes a host's packets into the tunnel. A repeated call is harmless, and restores a removed
+    /// route.
     pub fn bind(&mut self, home: Ipv4Addr) -> Result<(), Error> {
         self.bound.insert(home);
         self.netlink.replace_route(&tunnelled(home))
     }
 
-    /// Leads them nowhere again.
+    /// Removes the route of a host's packets into the tunnel.
     pub fn unbind(&mut self, home: Ipv4Addr) -> Result<(), Error> {
         self.bound.remove(&home);
         self.netlink.drop_route(&tunnelled(home))
     }
 
-    /// What ought to be there and is not, as ip(8) writes it.
+    /// Returns missing kernel state, in the notation of ip(8).
     pub fn missing(&self) -> Result<Vec<String>, Error> {
         self.installed().missing(&self.netlink)
     }
 
-    /// Puts that there.
+    /// Restores missing kernel state.
     pub fn restore(&self) -> Result<(), Error> {
         self.installed().restore(&self.netlink)
     }
@@ -72,7 +74,7 @@ impl Homes {
         installed(nowhere.chain(away).collect(), vec![to_hosts()])
     }
 
-    /// Stops, and leaves nothing.
+    /// Removes all kernel state.
     pub fn close(self) -> Result<(), Error> {
         remove_all(&self.netlink)
     }

@@ -1,15 +1,16 @@
-//! Away: a host keeps its address, and what it sends goes to the agent that it is visiting.
+//! The roaming host: it keeps its address, and sends its packets to the agent that it visits.
 //!
-//! The address is the loopback interface's, so that it is there whichever interface is in use. What is sent from it, or by
-//! whoever has not chosen an address, goes where the main table has a specific route, and everything else to the agent
-//! instead of where that table's default route leads. Who sends from another address is not concerned.
+//! The address is on the loopback interface, so it exists whichever interface is in use. Packets
+//! from it, or without a chosen source address, use the main table's specific routes, and otherwise
+//! the agent instead of that table's default route. Packets from other addresses are not affected.
 //!
-//! Both are asked behind the rules of [`crate::routes`]: what a tunnel of the host's own protects has gone into
-//! it before, and the packets of that tunnel, which carry its mark, come here. A move puts one route in the place of
-//! another, so that there is always one.
+//! Both lookups come behind the rules of [`crate::routes`]: traffic that a tunnel of the host
+//! protects has entered it before, and the packets of that tunnel, which carry its mark, arrive
+//! here. A move replaces one route by another, so there is always one.
 //!
-//! Where there is a second agent the kernel has its route as well, behind the first. So when the first one's interface goes
-//! nobody has to do anything: packets leave by the other, and what comes by it passes the check of reverse paths.
+//! A second agent has a route as well, behind the first. If the first one's interface disappears,
+//! packets leave by the other at once, and packets that arrive there pass the check of reverse
+//! paths.
 
 use super::{AWAY, METRIC, ROAMING_PRIORITY, SPARE_METRIC, SPECIFIC_PRIORITY, away, remove_all};
 use crate::installed::Installed;
@@ -20,22 +21,23 @@ use std::net::{IpAddr, Ipv4Addr};
 
 const LOOPBACK: &str = "lo";
 
-/// What an interface has besides its addresses, if it has any: on one without an address the kernel takes nothing that
-/// it would not answer by it, even where it checks reverse paths loosely. Link-local, and told to nobody.
+/// An address that an interface gets in addition to its own addresses, if it has any. On an
+/// interface without an address, the kernel drops packets that it would not answer on the same
+/// interface, even with loose reverse path checks. Link-local, and never announced.
 const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(169, 254, 72, 94));
 
-/// Who forwards what we send.
+/// An agent that forwards our packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agent {
-    /// Its address.
+    /// The agent's address.
     pub address: Ipv4Addr,
-    /// Its station, as it was heard.
+    /// The agent's link address, as heard.
     pub link: LinkAddress,
-    /// The interface where it was heard.
+    /// The interface on which the agent was heard.
     pub interface: String,
 }
 
-/// A host's address, and its way out.
+/// A host's address, and its routes out.
 pub struct Roaming {
     netlink: Netlink,
     home: Ipv4Addr,
@@ -44,8 +46,8 @@ pub struct Roaming {
 }
 
 impl Roaming {
-    /// Gives the host its address in the calling thread's network namespace. It has no agent yet, and its packets take
-    /// the ordinary way. Leftovers of a predecessor are removed first.
+    /// Adds the host's address in the calling thread's network namespace. It has no agent yet, and
+    /// its packets take the ordinary route. A predecessor's remains are removed first.
     pub fn open(home: Ipv4Addr) -> Result<Self, Error> {
         let netlink = Netlink::open()?;
         remove_all(&netlink)?;
@@ -61,8 +63,9 @@ impl Roaming {
         })
     }
 
-    /// Fails if an interface would drop what comes by it while packets are sent by another: with more than one agent at
-    /// once the host is reached by each ([`Roaming::receive_by`]), and answers by one.
+    /// Returns an error if an interface would drop packets that arrive on it while packets leave by
+    /// another. With more than one agent the host is reached through each
+    /// ([`Roaming::receive_by`]), and answers through one.
     pub fn check_several(interfaces: &[impl AsRef<str>]) -> Result<(), Error> {
         for interface in interfaces.iter().map(AsRef::as_ref) {
             if sysctl::strict_reverse_path(interface)? {
@@ -73,16 +76,16 @@ impl Roaming {
         Ok(())
     }
 
-    /// Takes what comes by an interface though packets are sent by another.
+    /// Accepts packets on an interface although packets leave by another.
     pub fn receive_by(&self, interface: &str) -> Result<(), Error> {
         give(&self.netlink, interface, ADDRESS)
     }
 
-    /// Sends by this agent from now on. That it was so before does no harm, and mends what others changed or went with the
-    /// interface.
+    /// Sends through this agent from now on. A repeated call is harmless, and restores state that
+    /// others changed or that disappeared with the interface.
     ///
     /// # Errors
-    /// The interface is down, or gone. Then the way is what it was.
+    /// The interface is down, or gone. The previous route stays.
     pub fn follow(&mut self, agent: Agent) -> Result<(), Error> {
         for rule in rules(self.home) {
             self.netlink.ensure_rule(&rule)?;
@@ -104,10 +107,10 @@ impl Roaming {
         replaced
     }
 
-    /// Has this agent ready for when the interface of the one that is followed goes; `None`: nobody.
+    /// Prepares a second agent for the loss of the first one's interface; `None` prepares none.
     ///
     /// # Errors
-    /// As [`Roaming::follow`]. Then nobody is ready.
+    /// As [`Roaming::follow`]. No agent is prepared then.
     pub fn hold_ready(&mut self, spare: Option<Agent>) -> Result<(), Error> {
         if self.spare == spare {
             return Ok(());
@@ -132,7 +135,7 @@ impl Roaming {
         Ok(())
     }
 
-    /// Sends by nobody: packets take the ordinary way.
+    /// Stops using an agent: packets take the ordinary route.
     pub fn leave(&mut self) -> Result<(), Error> {
         self.hold_ready(None)?;
         let left = self.agent.take();
@@ -142,12 +145,13 @@ impl Roaming {
         self.forget(left)
     }
 
-    /// What ought to be there and is not, as ip(8) writes it. With an interface that is down its routes have gone.
+    /// Returns missing kernel state, in the notation of ip(8). An interface that is down has lost
+    /// its routes.
     pub fn missing(&self) -> Result<Vec<String>, Error> {
         self.installed().missing(&self.netlink)
     }
 
-    /// Puts that there.
+    /// Restores missing kernel state.
     pub fn restore(&self) -> Result<(), Error> {
         for (agent, _) in self.reachable() {
             (self.netlink).set_neighbour(&agent.interface, agent.address, agent.link)?;
@@ -172,7 +176,7 @@ impl Roaming {
         }
     }
 
-    /// Agents by whose interfaces packets can leave, with the metrics of their routes.
+    /// Returns the agents whose interfaces are up, with the metrics of their routes.
     fn reachable(&self) -> impl Iterator<Item = (&Agent, u32)> {
         let followed = self.agent.iter().map(|agent| (agent, METRIC));
         let spare = self.spare.iter().map(|agent| (agent, SPARE_METRIC));
@@ -180,12 +184,12 @@ impl Roaming {
         all.filter(move |(agent, _)| self.netlink.is_up(&agent.interface).unwrap_or(false))
     }
 
-    /// Stops, and leaves nothing: the host has the address no more.
+    /// Removes all kernel state, including the host's address.
     pub fn close(self) -> Result<(), Error> {
         remove_all(&self.netlink)
     }
 
-    /// Forgets the station of an agent that is neither followed nor held ready.
+    /// Forgets the link address of an agent that is neither in use nor prepared.
     fn forget(&self, left: Option<Agent>) -> Result<(), Error> {
         let is_known = |agent: &Agent| {
             let place = |agent: &Agent| (agent.address, agent.interface.clone());
@@ -210,7 +214,7 @@ impl Roaming {
     }
 }
 
-/// For packets from the address, and for those whose source is still to be chosen.
+/// Returns the rules for packets from the address, and for packets without a chosen source.
 fn rules(home: Ipv4Addr) -> [Rule; 4] {
     let nobody = Ipv4Addr::UNSPECIFIED;
     let specific = Rule::new(Family::V4, SPECIFIC_PRIORITY, Route::MAIN).but_default();
@@ -223,7 +227,7 @@ fn rules(home: Ipv4Addr) -> [Rule; 4] {
     ]
 }
 
-/// Whose rule of ours this is, if it is one for packets from an address.
+/// Returns the home address of a rule of ours, if it is one for packets from an address.
 fn home(rule: &Rule) -> Option<Ipv4Addr> {
     let IpAddr::V4(from) = rule.from?.address else {
         return None;
@@ -232,7 +236,7 @@ fn home(rule: &Rule) -> Option<Ipv4Addr> {
     (ours && !from.is_unspecified()).then_some(from)
 }
 
-/// Takes away what hosts of this kind have: a home, and addresses of interfaces.
+/// Removes the addresses of roaming hosts: a home address, and those of interfaces.
 pub(super) fn remove_addresses(netlink: &Netlink) -> Result<(), Error> {
     let mut homes = netlink.rules()?.into_iter().filter_map(|rule| home(&rule));
     homes.try_for_each(|home| take(netlink, LOOPBACK, home.into()))?;
@@ -245,13 +249,13 @@ fn give(netlink: &Netlink, interface: &str, address: IpAddr) -> Result<(), Error
     unless(&[Errno::EEXIST], given)
 }
 
-/// It may be gone, and so may the interface.
+/// Removes an address that may be gone already, as may the interface.
 fn take(netlink: &Netlink, interface: &str, address: IpAddr) -> Result<(), Error> {
     let taken = netlink.delete_address(interface, Prefix::host(address));
     unless(&[Errno::EADDRNOTAVAIL, Errno::ENODEV], taken)
 }
 
-/// What has been done already is done.
+/// Ignores errors that mean that the work is already done.
 fn unless(done: &[Errno], result: Result<(), Error>) -> Result<(), Error> {
     let error = result.as_ref().err().and_then(Error::raw_os_error);
     match error.map(Errno::from_raw) {

@@ -1,15 +1,17 @@
-//! On a visit: packets of hosts that are at home elsewhere go into the tunnel, and what comes out of it goes to them.
+//! The visited router: packets of visiting hosts go into the tunnel, and packets out of the tunnel
+//! go to them.
 //!
-//! Packets from one visitor to another stay here: in the tunnel they would come back, and back into it. What a visitor sends
-//! goes by no other way, also if the process dies.
+//! Packets from one visitor to another stay here: the tunnel would return them, and they would
+//! enter it again. A visitor's packets take no other route, even if the process dies.
 //!
-//! A station of the link says itself at which address it is at home, and its home agent may be a friend of its own. So these
-//! routes are for packets alone that come out of the tunnel or from a visitor, by the interface that each came in through:
-//! what the host sends itself and what it forwards for others goes as if there were no visitors, whatever their addresses.
-//! What passes through [`crate::divert`] comes in again by the TUN of the side that it leaves by. The one thing that the host
-//! sends to visitors itself are ICMP errors about their packets.
+//! A station of the link claims its own home address, and its home agent may collude with it. So
+//! these routes apply only to packets that come out of the tunnel or from a visitor, selected by
+//! the interface that each arrived on. Packets of the host itself, and those that it forwards for
+//! others, are routed as if there were no visitors, whatever their addresses. Packets that pass
+//! through [`crate::divert`] arrive again on the TUN of the side that they leave by. The host
+//! itself sends only ICMP errors about visitors' packets to them.
 //!
-//! Rules are tried one after the other for every packet, and each visitor has two.
+//! The kernel tries rules one after the other for every packet, and each visitor has two.
 
 use super::{
     AWAY, BLACKHOLE_METRIC, DEVICE, METRIC, VISITOR_PRIORITY, away, host, installed, open_device,
@@ -25,13 +27,14 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::ops::RangeInclusive;
 
 const ICMP: u8 = 1;
-/// The types of ICMP errors: destination unreachable, and time exceeded. In a rule a type and its code stand where ports do,
-/// as one number (`flowi_uli` of the kernel).
+/// The types of ICMP errors: destination unreachable, and time exceeded. In a rule, type and code
+/// take the place of ports, as one number (`flowi_uli` of the kernel).
 const ERRORS: [RangeInclusive<u16>; 2] = [0x0300..=0x03ff, 0x0b00..=0x0bff];
 
 /// The TUN, and the rules and routes around it.
 pub struct Visitors {
-    /// What is read from it visitors sent, and what is for them is written to it.
+    /// Packets read from the device were sent by visitors, and packets for visitors are written to
+    /// it.
     pub device: Bulk,
     netlink: Netlink,
     interface: String,
@@ -39,8 +42,8 @@ pub struct Visitors {
 }
 
 impl Visitors {
-    /// Receives visitors on an interface of the calling thread's network namespace. `outer` is how long a packet of the
-    /// tunnel may be. Leftovers of a predecessor are removed first.
+    /// Receives visitors on an interface of the calling thread's network namespace. `outer` is the
+    /// longest packet of the tunnel in octets. A predecessor's remains are removed first.
     ///
     /// # Errors
     /// [`Error::NotForwarding`]; an interface that does not exist; those of [`Bulk::open`].
@@ -58,24 +61,26 @@ impl Visitors {
         Ok(visitors)
     }
 
-    /// A visitor is here, at this station of the link. That it was before, perhaps at another one, does no harm, and mends
-    /// what others changed or went with the interface.
+    /// Routes the packets of a visitor at this station of the link. A repeated call is harmless,
+    /// also for another station, and restores state that others changed or that disappeared with
+    /// the interface.
     ///
     /// # Errors
-    /// The address is the host's own: what the host sends would go into the tunnel, and what is for it to the visitor.
+    /// The address is the host's own: the host's packets would go into the tunnel, and those for it
+    /// to the visitor.
     pub fn admit(&mut self, home: Ipv4Addr, link: LinkAddress) -> Result<(), Error> {
         let admitted =
             (refuse_own(home).and_then(|()| self.lead())).and_then(|()| self.lead_to(home, link));
         if admitted.is_ok() {
             self.present.insert(home, link);
         } else {
-            // The first failure is what is told.
+            // The first error is returned.
             let _ = self.dismiss(home);
         }
         admitted
     }
 
-    /// It is not here any more.
+    /// Removes the routes of a visitor that has left.
     pub fn dismiss(&mut self, home: Ipv4Addr) -> Result<(), Error> {
         self.present.remove(&home);
         for route in self.reached(home) {
@@ -86,18 +91,19 @@ impl Visitors {
         rules.try_for_each(|rule| self.netlink.drop_rule(&rule))
     }
 
-    /// Stops, and leaves nothing.
+    /// Removes all kernel state.
     pub fn close(self) -> Result<(), Error> {
         remove_all(&self.netlink)?;
         Ok(())
     }
 
-    /// What ought to be there and is not, as ip(8) writes it. With an interface that is down its routes have gone.
+    /// Returns missing kernel state, in the notation of ip(8). An interface that is down has lost
+    /// its routes.
     pub fn missing(&self) -> Result<Vec<String>, Error> {
         self.installed()?.missing(&self.netlink)
     }
 
-    /// Puts that there.
+    /// Restores missing kernel state.
     pub fn restore(&self) -> Result<(), Error> {
         if self.is_reachable() {
             for (home, link) in &self.present {
@@ -124,7 +130,7 @@ impl Visitors {
         self.netlink.is_up(&self.interface).unwrap_or(false)
     }
 
-    /// What all of them need.
+    /// Adds the routes and rules that all visitors share.
     fn lead(&self) -> Result<(), Error> {
         for route in ways() {
             self.netlink.replace_route(&route)?;
@@ -133,7 +139,8 @@ impl Visitors {
         rules.try_for_each(|rule| self.netlink.ensure_rule(&rule))
     }
 
-    /// Its packets first: from the moment that it is reached here they must not go by another way.
+    /// Adds the routes and rules of a visitor. The rules for its own packets come first: once it is
+    /// reachable here, they must not take another route.
     fn lead_to(&self, home: Ipv4Addr, link: LinkAddress) -> Result<(), Error> {
         for rule in self.sent_by(home) {
             self.netlink.ensure_rule(&rule)?;
@@ -143,7 +150,7 @@ impl Visitors {
         routes.try_for_each(|route| self.netlink.replace_route(&route))
     }
 
-    /// By what comes out of the tunnel, and by what other visitors send.
+    /// Returns the routes to a visitor, from the tunnel and from other visitors.
     fn reached(&self, home: Ipv4Addr) -> [Route; 2] {
         let route = host(home, Via::Device(self.interface.clone()), METRIC);
         let table = AWAY;
@@ -162,7 +169,7 @@ impl Visitors {
     }
 }
 
-/// Where everything goes that visitors send: also if the process dies, by no other way.
+/// Returns the routes of everything that visitors send: also if the process dies, no other.
 fn ways() -> [Route; 2] {
     [
         away(Via::Blackhole, BLACKHOLE_METRIC),
@@ -170,7 +177,7 @@ fn ways() -> [Route; 2] {
     ]
 }
 
-/// For what comes out of the tunnel, and for errors about packets of visitors.
+/// Returns the rules for packets from the tunnel, and for errors about visitors' packets.
 fn rules() -> [Rule; 4] {
     let here = || to_hosts().iif("lo").protocol(ICMP);
     let [unreachable, exceeded] = ERRORS.map(|types| here().destination_ports(types));
@@ -178,7 +185,7 @@ fn rules() -> [Rule; 4] {
     [tunnel, diverted, unreachable, exceeded]
 }
 
-/// The address may have become the host's own since its visitor came.
+/// Refuses an address that has become the host's own since its visitor came.
 fn refuse_own(home: Ipv4Addr) -> Result<(), Error> {
     let doing = format!("leading {home}, which is an address of this host, to a visitor");
     match own_addresses()?.contains(&home) {

@@ -1,7 +1,7 @@
-//! Messages of netlink in the datagrams that carry them.
+//! Netlink messages in their datagrams.
 
-/// The messages of one datagram. Each begins with its length, and at a multiple of 4 octets (RFC 3549 section 2.3.2). The
-/// last may be cut off.
+/// Returns the messages of one datagram. Each begins with its length, at a multiple of 4 octets
+/// (RFC 3549 section 2.3.2). The last may be truncated.
 pub(crate) fn messages(datagram: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = datagram;
     std::iter::from_fn(move || {

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, AsRawFd};
 
 pub(super) use rtnetlink::packet_route::link::LinkMessage;
 
-/// Speaks of one interface, or of all or none with index 0.
+/// Returns a message about one interface, or about all or none with index 0.
 pub(super) fn message(index: u32) -> LinkMessage {
     let mut message = LinkMessage::default();
     message.header.index = index;
@@ -79,7 +79,7 @@ pub(super) fn address(index: u32, prefix: Prefix) -> AddressMessage {
     message
 }
 
-/// The local address; IPv6 has it only under the other attribute.
+/// Returns the local address; IPv6 has it only in the other attribute.
 pub(super) fn prefix(message: &AddressMessage) -> Option<Prefix> {
     let find = |wanted: fn(&AddressAttribute) -> Option<IpAddr>| {
         message.attributes.iter().find_map(wanted)

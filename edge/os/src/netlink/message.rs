@@ -1,4 +1,4 @@
-//! What the kernel's message types have in common.
+//! Common parts of the kernel's message types.
 
 use crate::Family;
 use rtnetlink::packet_route::AddressFamily;
@@ -13,7 +13,7 @@ impl From<Family> for AddressFamily {
 }
 
 impl Family {
-    /// `None` for multicast routing and other families that share the tables.
+    /// Returns `None` for multicast routing and other families that share the tables.
     pub(super) const fn from_kernel(family: AddressFamily) -> Option<Self> {
         match family {
             AddressFamily::Inet => Some(Self::V4),
@@ -23,7 +23,7 @@ impl Family {
     }
 }
 
-/// Table numbers above 255 do not fit the header and have an attribute: the header then says
+/// Returns the table for the header. Numbers above 255 need an attribute, and the header is
 /// "unspecified".
 pub(super) fn table_in_header(table: u32) -> u8 {
     u8::try_from(table).unwrap_or(0)

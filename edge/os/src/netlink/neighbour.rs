@@ -1,4 +1,4 @@
-//! Neighbours on a link whose link-layer addresses are known without asking them.
+//! Neighbours on a link whose link addresses are known without ARP.
 
 use crate::{Error, LinkAddress, Netlink};
 use nix::errno::Errno;
@@ -11,7 +11,8 @@ use rtnetlink::packet_route::neighbour::{
 use std::net::{IpAddr, Ipv4Addr};
 
 impl Netlink {
-    /// Says where a neighbour is. The kernel does not ask it, and does not forget it while the interface is up.
+    /// Sets the link address of a neighbour. The kernel does not probe it, and keeps it while the
+    /// interface is up.
     pub fn set_neighbour(
         &self,
         device: &str,
@@ -30,7 +31,7 @@ impl Netlink {
         )
     }
 
-    /// Forgets where a neighbour is. It may be unknown, and the interface gone.
+    /// Removes the entry of a neighbour. It may be unknown, and the interface gone.
     pub fn forget_neighbour(&self, device: &str, neighbour: Ipv4Addr) -> Result<(), Error> {
         let gone = |error: &Error| {
             let errno = error.raw_os_error().map(Errno::from_raw);
@@ -47,7 +48,7 @@ impl Netlink {
         }
     }
 
-    /// Addresses at which the kernel found a neighbour on an interface.
+    /// Returns the addresses at which the kernel found a neighbour on an interface.
     pub fn addresses_of(&self, device: &str, link: LinkAddress) -> Result<Vec<IpAddr>, Error> {
         let index = self.index(device)?;
         let get = Message::GetNeighbour(NeighbourMessage::default());
@@ -61,7 +62,7 @@ impl Netlink {
         Ok(addresses.collect())
     }
 
-    /// The neighbours on an interface that were noted, by us or anybody.
+    /// Returns the permanent neighbour entries of an interface, ours and others.
     pub fn neighbours(&self, device: &str) -> Result<Vec<(Ipv4Addr, LinkAddress)>, Error> {
         let index = self.index(device)?;
         let mut get = NeighbourMessage::default();
@@ -84,7 +85,7 @@ fn message(index: u32, neighbour: Ipv4Addr) -> NeighbourMessage {
     message
 }
 
-/// `None` for those that the kernel has asked, or is asking.
+/// Returns `None` for neighbours that the kernel resolves itself.
 fn read(message: &NeighbourMessage) -> Option<(Ipv4Addr, LinkAddress)> {
     if message.header.state != NeighbourState::Permanent {
         return None;

@@ -1,4 +1,4 @@
-//! Notifications of what was removed, or exchanged for something else.
+//! Notifications of state that was removed or replaced.
 
 use super::{link, route, rule};
 use crate::divert::{self, Side};
@@ -7,9 +7,9 @@ use rtnetlink::packet_core::{NetlinkMessage, NetlinkPayload};
 use rtnetlink::packet_route::RouteNetlinkMessage as Message;
 use rtnetlink::packet_route::link::{LinkFlags, LinkMessage};
 
-/// Whether a notification tells of the end of something that [`crate::Routes`] needs for the TUN of this name, or
-/// [`crate::Divert`] and [`crate::mobile`] for their own. Of addresses all may be theirs, since their notifications name no interface. One that
-/// cannot be read may be anything.
+/// Returns true if a notification reports the end of state that [`crate::Routes`] needs for the TUN
+/// of this name, or [`crate::Divert`] and [`crate::mobile`] for their own. All addresses count,
+/// because their notifications name no interface. So does an unreadable notification.
 pub(crate) fn is_of_ours(octets: &[u8], device: &str) -> bool {
     let Ok(message) = NetlinkMessage::<Message>::deserialize(octets) else {
         return true;
@@ -18,7 +18,8 @@ pub(crate) fn is_of_ours(octets: &[u8], device: &str) -> bool {
         return false;
     };
     match message {
-        // A new one may be in the place of another. Of roaming hosts each renewal of a registration makes new ones.
+        // A new route may have replaced another. A roaming host's routes are excluded: each renewed
+        // registration makes new ones.
         Message::NewRoute(route) => is_our_table(route::table(&route)),
         Message::DelRoute(route) => {
             let table = route::table(&route);
@@ -26,7 +27,8 @@ pub(crate) fn is_of_ours(octets: &[u8], device: &str) -> bool {
         }
         Message::DelRule(rule) => rule::priority(&rule).is_some_and(is_our_priority),
         Message::DelAddress(_) => true,
-        // The kernel removes the routes through a device that goes down, and does not tell those of IPv4.
+        // The kernel removes the routes through a device that goes down, and does not report those
+        // of IPv4.
         Message::NewLink(link) => is_down(&link) && is_our_device(&link, device),
         _ => false,
     }

@@ -13,44 +13,45 @@ pub(super) use rtnetlink::packet_route::route::RouteMessage;
 /// One entry of a routing table.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Route {
-    /// The destinations it is for.
+    /// The destinations.
     pub prefix: Prefix,
-    /// What becomes of their packets.
+    /// The treatment of their packets.
     pub via: Via,
-    /// The table it is in.
+    /// The routing table.
     pub table: u32,
-    /// Which of several for the same prefix: the lowest counts. 0 lets the kernel choose, which is
-    /// 0 for IPv4 and 1024 for IPv6.
+    /// Preference among routes for the same prefix: the lowest wins. 0 lets the kernel choose,
+    /// which is 0 for IPv4 and 1024 for IPv6.
     pub metric: u32,
     /// The source address of packets that have none yet.
     pub source: Option<IpAddr>,
 }
 
-/// What a route does with a packet.
+/// The treatment of a packet by a route.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Via {
-    /// It leaves through this interface.
+    /// Send it through this interface.
     Device(String),
-    /// It goes to this neighbour.
+    /// Send it to this neighbour.
     Gateway(IpAddr),
-    /// It goes to a neighbour on an interface of whose addresses none need say that it is one (`onlink`).
+    /// Send it to a neighbour on an interface, without a check that one of the interface's prefixes
+    /// contains the neighbour (`onlink`).
     Onlink {
         /// The neighbour.
         gateway: IpAddr,
         /// The interface.
         device: String,
     },
-    /// It is dropped.
+    /// Drop it.
     Blackhole,
-    /// The lookup goes on with the next rule, as if this table were empty.
+    /// Continue the lookup with the next rule, as if this table were empty.
     Throw,
 }
 
 impl Route {
-    /// The default table of every machine.
+    /// The main table of every machine.
     pub const MAIN: u32 = RouteHeader::RT_TABLE_MAIN as u32;
 
-    /// A route in the main table with the kernel's metric.
+    /// Returns a route in the main table with the kernel's metric.
     pub fn new(prefix: impl Into<Prefix>, via: Via) -> Self {
         Self {
             prefix: prefix.into(),
@@ -95,7 +96,7 @@ impl Route {
 }
 
 impl fmt::Display for Route {
-    /// As ip-route(8) would write it.
+    /// Formats the route in the notation of ip-route(8).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.via {
             Via::Device(name) => write!(f, "{} dev {name}", self.prefix)?,
@@ -110,7 +111,7 @@ impl fmt::Display for Route {
     }
 }
 
-/// A message that asks for every route of a family.
+/// Returns a request for every route of a family.
 pub(super) fn request(family: Family) -> RouteMessage {
     let mut message = RouteMessage::default();
     message.header.address_family = family.into();

@@ -1,4 +1,4 @@
-//! Rules that choose the routing table, to and from the kernel's message.
+//! Rules that select the routing table, to and from the kernel's message.
 
 use super::message::table_in_header;
 use crate::{Family, Prefix};
@@ -9,46 +9,46 @@ use std::ops::RangeInclusive;
 
 pub(super) use rtnetlink::packet_route::rule::RuleMessage;
 
-/// Sends the packets that match all of its conditions to a routing table. Made with
-/// [`Rule::new`] and narrowed by the methods named like the words of ip-rule(8).
+/// A rule that sends packets matching all of its conditions to a routing table. It is made with
+/// [`Rule::new`] and narrowed by methods with the names of ip-rule(8).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     /// The packets' family.
     pub family: Family,
-    /// Rules are tried in this order, lowest first.
+    /// The order in which rules are tried, lowest first.
     pub priority: u32,
-    /// The table to look in.
+    /// The table to look up.
     pub table: u32,
-    /// Packets that came in through this interface; `lo` for those made here.
+    /// The interface that packets arrived on; `lo` for packets made here.
     pub iif: Option<String>,
-    /// Packets with, or without, this firewall mark.
+    /// The firewall mark that packets must have, or must not have.
     pub mark: Option<Mark>,
-    /// Packets of this IP protocol. A fragment counts by what it is a fragment of.
+    /// IP protocol. A fragment counts as the protocol of its datagram.
     pub protocol: Option<u8>,
-    /// Packets from these ports; a fragment has none.
+    /// Source ports; a fragment has none.
     pub source_ports: Option<RangeInclusive<u16>>,
-    /// Packets to these ports; a fragment has none.
+    /// Destination ports; a fragment has none.
     pub destination_ports: Option<RangeInclusive<u16>>,
-    /// Packets from here.
+    /// Source prefix.
     pub from: Option<Prefix>,
-    /// Packets to here.
+    /// Destination prefix.
     pub to: Option<Prefix>,
-    /// What the table has for everybody does not count, and the rules behind are asked.
+    /// True to ignore the table's default route and continue with the next rule.
     pub but_default: bool,
 }
 
 /// A condition on a packet's firewall mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// It has this one.
+    /// The packet has this mark.
     Is(u32),
-    /// It has another, or none. Of a rule with more conditions all are inverted together, so use
-    /// it alone.
+    /// The packet has another mark, or none. The kernel inverts all conditions of a rule together,
+    /// so use it alone.
     IsNot(u32),
 }
 
 impl Rule {
-    /// A rule for every packet of a family.
+    /// Returns a rule for every packet of a family.
     pub const fn new(family: Family, priority: u32, table: u32) -> Self {
         Self {
             family,
@@ -65,49 +65,49 @@ impl Rule {
         }
     }
 
-    /// Only the table's specific routes count (`suppress_prefixlength 0`).
+    /// Uses only the table's specific routes (`suppress_prefixlength 0`).
     pub fn but_default(mut self) -> Self {
         self.but_default = true;
         self
     }
 
-    /// Only packets that came in through this interface.
+    /// Matches only packets that arrived on this interface.
     pub fn iif(mut self, name: &str) -> Self {
         self.iif = Some(name.to_owned());
         self
     }
 
-    /// Only packets with or without a mark.
+    /// Matches only packets with or without a mark.
     pub fn mark(mut self, mark: Mark) -> Self {
         self.mark = Some(mark);
         self
     }
 
-    /// Only packets of this IP protocol.
+    /// Matches only packets of this IP protocol.
     pub fn protocol(mut self, protocol: u8) -> Self {
         self.protocol = Some(protocol);
         self
     }
 
-    /// Only packets from these ports, of which 0 and 65535 are none to the kernel.
+    /// Matches only packets from these ports; the kernel does not support 0 and 65535.
     pub fn source_ports(mut self, ports: RangeInclusive<u16>) -> Self {
         self.source_ports = Some(ports);
         self
     }
 
-    /// Only packets to these ports, of which 0 and 65535 are none to the kernel.
+    /// Matches only packets to these ports; the kernel does not support 0 and 65535.
     pub fn destination_ports(mut self, ports: RangeInclusive<u16>) -> Self {
         self.destination_ports = Some(ports);
         self
     }
 
-    /// Only packets from here.
+    /// Matches only packets from this prefix.
     pub fn from(mut self, prefix: impl Into<Prefix>) -> Self {
         self.from = Some(prefix.into());
         self
     }
 
-    /// Only packets to here.
+    /// Matches only packets to this prefix.
     pub fn to(mut self, prefix: impl Into<Prefix>) -> Self {
         self.to = Some(prefix.into());
         self
@@ -157,7 +157,7 @@ impl Rule {
         message
     }
 
-    /// `None` for rules that do not look up a table.
+    /// Parses a rule. Returns `None` for rules that do not look up a table.
     pub(super) fn parse(message: &RuleMessage) -> Option<Self> {
         if message.header.action != RuleAction::ToTable {
             return None;
@@ -191,7 +191,7 @@ impl Rule {
 }
 
 impl fmt::Display for Rule {
-    /// As ip-rule(8) would write it.
+    /// Formats the rule in the notation of ip-rule(8).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:", self.priority)?;
         match self.mark {
@@ -224,7 +224,7 @@ impl fmt::Display for Rule {
     }
 }
 
-/// A message that asks for every rule of a family.
+/// Returns a request for every rule of a family.
 pub(super) fn request(family: Family) -> RuleMessage {
     let mut message = RuleMessage::default();
     message.header.family = family.into();

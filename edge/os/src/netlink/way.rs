@@ -1,4 +1,4 @@
-//! By which of its addresses this machine reaches another.
+//! The local addresses from which this machine reaches another.
 
 use super::{link, route};
 use crate::{Error, Family, Netlink};
@@ -8,16 +8,16 @@ use rtnetlink::packet_route::address::AddressScope;
 use rtnetlink::packet_route::route::RouteAttribute;
 use std::net::IpAddr;
 
-/// Where a packet would leave.
+/// The result of a route lookup.
 struct Exit {
     source: Option<IpAddr>,
     index: Option<u32>,
 }
 
 impl Netlink {
-    /// The addresses from which packets with this mark reach `remote`: first that which the kernel
-    /// gives them if nobody chooses, then all others whose own packets leave by the interface that
-    /// has them. An address without a route of its own is none: its packets would leave elsewhere.
+    /// Returns the addresses from which packets with this mark reach `remote`: first the kernel's
+    /// choice, then all others whose packets leave by the interface that has the address. An
+    /// address without a route of its own is left out, because its packets would leave elsewhere.
     pub fn sources(&self, remote: IpAddr, mark: u32) -> Result<Vec<IpAddr>, Error> {
         let preferred = self.exit(remote, None, mark)?.and_then(|exit| exit.source);
         let mut sources: Vec<_> = preferred.into_iter().collect();
@@ -41,7 +41,7 @@ impl Netlink {
         Ok(sources)
     }
 
-    /// Which way a packet would take; `None` if there is none.
+    /// Looks up the route of a packet; `None` if there is none.
     fn exit(
         &self,
         remote: IpAddr,

@@ -1,10 +1,11 @@
-//! Attributes of netlink messages: a length, a kind, and a value that may have attributes again.
+//! Attributes of netlink messages: a length, a kind, and a value that may itself have attributes.
 
-/// Kinds of attributes of nftables, by what has them (`linux/netfilter/nf_tables.h` of the kernel).
+/// Kinds of nftables attributes, grouped by the objects that have them
+/// (`linux/netfilter/nf_tables.h` of the kernel).
 pub(crate) mod kind {
-    /// Of messages about a table, a chain, a rule, a set or an object: the table's name.
+    /// The table's name, in messages about a table, a chain, a rule, a set or an object.
     pub(crate) const TABLE: u16 = 1;
-    /// Of messages about a set, an object and the rules of a chain: the name.
+    /// The name, in messages about a set, an object or the rules of a chain.
     pub(crate) const NAME: u16 = 2;
 
     pub(crate) const TABLE_FLAGS: u16 = 2;
@@ -38,12 +39,12 @@ pub(crate) mod kind {
     pub(crate) const ELEMENTS_SET_NUMBER: u16 = 4;
     pub(crate) const ELEMENT_KEY: u16 = 1;
     pub(crate) const ELEMENT_DATA: u16 = 2;
-    /// Milliseconds until the element goes.
+    /// Milliseconds until the element expires.
     pub(crate) const ELEMENT_EXPIRATION: u16 = 5;
     pub(crate) const ELEMENT_EXPRESSION: u16 = 7;
     pub(crate) const ELEMENT_EXPRESSIONS: u16 = 11;
 
-    /// Of a list: one of its members.
+    /// A member of a list.
     pub(crate) const MEMBER: u16 = 1;
 
     pub(crate) const VALUE: u16 = 1;
@@ -55,7 +56,7 @@ pub(crate) mod kind {
 /// Octets of a length and a kind.
 const HEADER: usize = 4;
 
-/// Marks a kind whose value has attributes.
+/// Flag of a kind whose value has attributes.
 const NESTED: u16 = 0x8000;
 
 /// Attributes to be sent.
@@ -73,7 +74,7 @@ impl Attributes {
         self
     }
 
-    /// Appends a number in network order.
+    /// Appends a number in network byte order.
     pub(crate) fn number(self, kind: u16, value: u32) -> Self {
         self.octets(kind, &value.to_be_bytes())
     }
@@ -93,7 +94,7 @@ impl Attributes {
     }
 }
 
-/// The kinds and values of attributes, as far as they are whole.
+/// Returns the kinds and values of attributes, as far as they are complete.
 pub(crate) fn read(mut octets: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let (header, _) = octets.split_first_chunk::<HEADER>()?;
@@ -105,7 +106,7 @@ pub(crate) fn read(mut octets: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-/// The value of the first attribute of a kind.
+/// Returns the value of the first attribute of a kind.
 pub(crate) fn find(octets: &[u8], kind: u16) -> Option<&[u8]> {
     read(octets)
         .find(|(found, _)| *found == kind)
@@ -131,7 +132,7 @@ mod tests {
         );
         assert_eq!(find(octets, 3), Some(&[9][..]));
         assert_eq!(read(&octets[..octets.len() - 8]).count(), 2);
-        // A length below that of its own header.
+        // A length below that of the attribute's own header.
         assert_eq!(read(&[0; 8]).count(), 0);
     }
 }

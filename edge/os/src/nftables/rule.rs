@@ -1,16 +1,16 @@
-//! A rule of nftables: expressions, each of which goes on or ends the rule for the packet.
+//! Rules of nftables: expressions, each of which continues or ends the rule for the packet.
 
 use super::Attributes;
 use super::attribute::{find, kind};
 use nix::libc;
 
-/// The kernel's number of counters among objects.
+/// The kernel's number of the counter object type.
 pub(super) const COUNTER: u32 = 1;
 
 /// A name that the kernel completes.
 pub(super) const ANONYMOUS: &str = "__set%d";
 
-/// The first register of four octets. What is compared is there.
+/// The first register of four octets, which comparisons use.
 pub(crate) const R0: u32 = libc::NFT_REG32_00 as u32;
 
 /// Octets of an interface's name in a register.
@@ -19,19 +19,20 @@ const NAME: usize = 16;
 /// Properties of a packet outside its octets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Meta {
-    /// The name of the interface it came by.
+    /// Name of the interface that the packet arrived on.
     Interface = 6,
-    /// The type of that interface.
+    /// Type of that interface.
     InterfaceType = 8,
     /// 2 for IPv4, 10 for IPv6.
     Family = 15,
     /// The protocol behind all IP headers.
     Protocol = 16,
-    /// The name of the interface it came by before the VRF of that one (Linux 5.6).
+    /// Name of the interface that the packet arrived on, if a VRF has replaced that by its own
+    /// (Linux 5.6).
     EnslavedInterface = 34,
 }
 
-/// Where offsets begin.
+/// The origin of offsets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Base {
     Link = 0,
@@ -39,13 +40,13 @@ pub(crate) enum Base {
     Transport = 2,
 }
 
-/// How a rule ends.
+/// The end of a rule.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Verdict<'a> {
     Accept,
     Drop,
     Jump(&'a str),
-    /// A jump without a way back.
+    /// A jump without a return.
     Goto(&'a str),
 }
 
@@ -66,7 +67,8 @@ impl Verdict<'_> {
     }
 }
 
-/// Expressions in order. Each has kinds of attributes of its own, in the order of the kernel's `nf_tables.h`.
+/// Expressions in order. Each expression numbers its attributes in its own way, in the order of the
+/// kernel's `nf_tables.h`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rule(Attributes);
 
@@ -87,7 +89,7 @@ impl Rule {
         self.then("meta", &data)
     }
 
-    /// Loads octets of the packet. A packet that does not have them ends the rule.
+    /// Loads octets of the packet. The rule ends for a packet without them.
     pub(crate) fn load(self, base: Base, offset: u32, length: u32, register: u32) -> Self {
         let data = Attributes::default()
             .number(1, register)
@@ -113,7 +115,7 @@ impl Rule {
         self.then("immediate", &data.nested(2, &value_of(value)))
     }
 
-    /// Keeps the bits of a mask in what was loaded.
+    /// Masks the loaded value.
     pub(crate) fn masked(self, mask: &[u8]) -> Self {
         let data = Attributes::default()
             .number(1, R0)
@@ -124,17 +126,17 @@ impl Rule {
         self.then("bitwise", &data)
     }
 
-    /// Goes on if what was loaded is this.
+    /// Continues if the loaded value equals this.
     pub(crate) fn is(self, value: &[u8]) -> Self {
         self.compare(libc::NFT_CMP_EQ, value)
     }
 
-    /// Goes on if what was loaded is not this.
+    /// Continues if the loaded value differs from this.
     pub(crate) fn differs_from(self, value: &[u8]) -> Self {
         self.compare(libc::NFT_CMP_NEQ, value)
     }
 
-    /// Goes on if what was loaded is in a range, both ends included.
+    /// Continues if the loaded value is in a range, both ends included.
     pub(crate) fn within(self, first: &[u8], last: &[u8]) -> Self {
         self.compare(libc::NFT_CMP_GTE, first)
             .compare(libc::NFT_CMP_LTE, last)
@@ -145,23 +147,23 @@ impl Rule {
         self.then("cmp", &data.nested(3, &value_of(value)))
     }
 
-    /// Goes on if what was loaded is in a set of the same batch.
+    /// Continues if the loaded value is in a set of the same batch.
     pub(crate) fn member(self, set: u32) -> Self {
         self.then("lookup", &lookup(set))
     }
 
-    /// Ends with the verdict of a map of the same batch for what was loaded.
+    /// Ends with the verdict of a map of the same batch for the loaded value.
     pub(crate) fn chosen(self, map: u32) -> Self {
         self.then("lookup", &lookup(map).number(3, 0))
     }
 
-    /// Counts by a counter of the table.
+    /// Counts with a counter of the table.
     pub(crate) fn count(self, counter: &str) -> Self {
         let data = Attributes::default().number(1, COUNTER).text(2, counter);
         self.then("objref", &data)
     }
 
-    /// Counts what is in the registers from the first in a set, where it stays for another time.
+    /// Counts the value of the registers from the first in a set, and restarts its timeout.
     pub(crate) fn record(self, set: &str) -> Self {
         let counter = expression("counter", &Attributes::default());
         let data = Attributes::default()
@@ -177,12 +179,12 @@ impl Rule {
         self.then("immediate", &data.nested(2, &verdict.attributes()))
     }
 
-    /// Goes on for packets of one interface.
+    /// Continues for packets of one interface.
     pub(crate) fn by(self, interface: &str) -> Self {
         self.named(Meta::Interface, interface)
     }
 
-    /// Goes on for packets of which a property is the name of this interface.
+    /// Continues for packets whose property is the name of this interface.
     pub(crate) fn named(self, key: Meta, interface: &str) -> Self {
         let mut name = [0; NAME];
         let length = interface.len().min(NAME - 1);
@@ -190,19 +192,19 @@ impl Rule {
         self.meta(key, R0).is(&name)
     }
 
-    /// Goes on for packets of one protocol.
+    /// Continues for packets of one protocol.
     pub(crate) fn protocol(self, protocol: u8) -> Self {
         self.meta(Meta::Protocol, R0).is(&[protocol])
     }
 
-    /// Goes on if octets of the transport header, or behind it, are these.
+    /// Continues if octets of the transport header, or after it, equal these.
     pub(crate) fn transport(self, offset: u32, value: &[u8]) -> Self {
         self.load(Base::Transport, offset, value.len() as u32, R0)
             .is(value)
     }
 }
 
-/// An element of a set, or of a map to verdicts.
+/// Returns an element of a set, or of a map to verdicts.
 pub(super) fn element(key: &[u8], verdict: Option<Verdict<'_>>) -> Attributes {
     let element = Attributes::default().nested(kind::ELEMENT_KEY, &value_of(key));
     match verdict {
@@ -211,13 +213,13 @@ pub(super) fn element(key: &[u8], verdict: Option<Verdict<'_>>) -> Attributes {
     }
 }
 
-/// Packets that a counter has seen, by its attributes.
+/// Returns the packets that a counter has seen, from its attributes.
 pub(super) fn packets(counter: &[u8]) -> Option<u64> {
     let packets = find(counter, kind::COUNTER_PACKETS)?.first_chunk().copied();
     packets.map(u64::from_be_bytes)
 }
 
-/// Packets that an element has seen.
+/// Returns the packets that an element has seen.
 pub(crate) fn seen(element: &[u8]) -> Option<u64> {
     let expression = find(element, kind::ELEMENT_EXPRESSION).or_else(|| {
         let all = find(element, kind::ELEMENT_EXPRESSIONS)?;

@@ -7,7 +7,7 @@ use wire::checksum::Checksum;
 
 const MTU: usize = 1400;
 
-/// A host whose only interface is ours.
+/// Returns a host whose only interface is ours.
 fn host(address: &str, offload: bool) -> (NetNs, Bulk) {
     let namespace = NetNs::new().unwrap();
     let open = || Bulk::open("t0", MTU as u16, offload, false);
@@ -16,8 +16,8 @@ fn host(address: &str, offload: bool) -> (NetNs, Bulk) {
     (namespace, bulk)
 }
 
-/// What came of one look at a device: its packets, and how many there were at most; and of how many packets the
-/// checksum was left.
+/// A carrier of packets, with the most packets of one read, and the number of checksums that were
+/// left.
 struct Carrier {
     spaces: Vec<Vec<u8>>,
     most: usize,
@@ -26,7 +26,7 @@ struct Carrier {
 
 impl Carrier {
     fn new() -> Self {
-        // So many that one look is one system call, where that may bring many.
+        // Enough room that one read is one system call, which may return many packets.
         let spaces = vec![vec![0; 65_535]; SEGMENTS];
         Self {
             spaces,
@@ -35,7 +35,7 @@ impl Carrier {
         }
     }
 
-    /// Carries all that there is from one device to the other.
+    /// Carries all pending packets from one device to the other.
     fn carry(&mut self, from: &mut Bulk, to: &mut Bulk) {
         let mut outlines = vec![Outline::default(); self.spaces.len()];
         loop {
@@ -57,7 +57,7 @@ impl Carrier {
     }
 }
 
-/// A kernel's TCP sends from one host to the other; gives what came of it.
+/// Transfers data between two hosts by the kernel's TCP; returns the carrier.
 fn carry_a_transfer(offload: bool) -> Carrier {
     let (near, mut near_tun) = host("10.9.0.1/24", offload);
     let (far, mut far_tun) = host("10.9.0.2/24", offload);
@@ -71,21 +71,21 @@ fn carry_a_transfer(offload: bool) -> Carrier {
     carrier
 }
 
-/// The kernel checks what was cut, and put together again without its checksums.
+/// The kernel verifies packets that were segmented, and joined again without their checksums.
 #[test]
 fn a_kernel_s_tcp_passes_in_bulk() {
     let Carrier { most, left, .. } = carry_a_transfer(true);
     assert!(most > 1 && left > most, "{most}, {left}");
 }
 
-/// The same where nobody asks for it: every segment is a call of its own.
+/// Without offload, every segment is a call of its own.
 #[test]
 fn a_kernel_s_tcp_passes_one_by_one() {
     assert_eq!(carry_a_transfer(false).left, 0);
 }
 
-/// Each kind of packet alone, and many in one: what the other kernel's programs get has a right checksum, or they
-/// would not.
+/// Each kind of packet alone, and many in one. The receiving programs get a packet only if its
+/// checksum is right.
 #[test]
 fn a_checksum_that_is_left_is_made_where_the_device_does_not_make_it() {
     for (near_offload, far_offload) in [(true, false), (false, true)] {
@@ -124,7 +124,7 @@ fn datagrams_that_are_sent_in_one_call_are_cut_and_put_together() {
     assert_eq!(came, expected);
 }
 
-/// A packet of nobody's kind, and one with lies in its header: they go through as they are, or are refused.
+/// Packets of no known kind, and packets with inconsistent headers, pass unchanged or are refused.
 #[test]
 fn what_is_no_packet_of_anything_harms_no_other() {
     let (_near, mut tun) = host("10.9.0.1/24", true);
@@ -172,7 +172,7 @@ fn a_run_arrives_as_datagrams_of_its_length_with_its_class() {
     }
 }
 
-/// They can be sent one by one then.
+/// After the refusal, the datagrams can be sent one by one.
 #[test]
 fn a_run_that_would_have_to_be_cut_further_is_refused_and_nothing_of_it_arrives() {
     let line = Line::new();
@@ -193,7 +193,8 @@ fn a_run_that_would_have_to_be_cut_further_is_refused_and_nothing_of_it_arrives(
     assert_eq!(came[0].1, [7; 1480]);
 }
 
-/// A host with two queues, and what each of them brings of datagrams from so many ports.
+/// Sends datagrams from several ports to a host with two queues; returns the number that each queue
+/// received.
 fn of_two_queues(ports: u16) -> [usize; 2] {
     let namespace = NetNs::new().unwrap();
     let open = || Bulk::open("t0", MTU as u16, true, true);
@@ -217,7 +218,7 @@ fn of_two_queues(ports: u16) -> [usize; 2] {
 
 #[test]
 fn flows_are_shared_out_between_the_queues_of_a_device() {
-    // All of them on one queue is one case in 2^31.
+    // The chance that all of them use one queue is 1 in 2^31.
     let got = of_two_queues(32);
     assert_eq!(got[0] + got[1], 32);
     assert!(got[0] > 0 && got[1] > 0, "{got:?}");

@@ -5,7 +5,7 @@ use os::{Changes, Family, Lock, NetNs, Netlink, News, Prefix, Tun, lock};
 
 const DEVICE: &str = "t0";
 
-/// Host `a` of a line with all that there may be for a tunnel.
+/// Host `a` of a line with all state of a tunnel.
 struct Endpoint {
     line: Line,
     netlink: Netlink,
@@ -34,7 +34,7 @@ impl Endpoint {
         }
     }
 
-    /// What is told of this.
+    /// Returns the news after a change.
     fn news(&self, happen: impl FnOnce(&Netlink)) -> News {
         happen(&self.netlink);
         self.changes.read().unwrap()
@@ -50,7 +50,7 @@ impl Endpoint {
     }
 }
 
-/// One of each kind.
+/// Returns a plan with one entry of each kind.
 fn plan() -> Plan {
     Plan {
         protected: vec![
@@ -132,7 +132,7 @@ fn an_address_that_is_removed_is_told() {
         let address = address.parse().unwrap();
         let news = endpoint.news(|netlink| netlink.drop_address(DEVICE, address).unwrap());
         assert!(news.removed, "{address}");
-        // A second time it is gone.
+        // By now the address is gone.
         endpoint.netlink.drop_address(DEVICE, address).unwrap();
     }
 }

@@ -41,13 +41,13 @@ fn a_claim_leaves_nothing_and_no_packet_takes_its_device() {
     assert_eq!(netlink.running(claim::DEVICE), None);
     assert_eq!(netlink.addresses(claim::DEVICE).unwrap(), []);
     drop(claim);
-    // A process that another test starts has its descriptor as well, until it is another program.
+    // A process started by another test shares the descriptor until its exec.
     until("a device that is gone", || {
         netlink.links().unwrap() == ["lo"]
     });
 }
 
-/// Also if something else brings it up.
+/// The rule also holds if another program brings the device up.
 #[test]
 fn the_device_of_a_claim_has_no_address_when_it_is_up() {
     let namespace = NetNs::new().unwrap();
@@ -66,7 +66,7 @@ fn a_holder_with_a_long_name_is_told_in_part() {
     assert_eq!(seen, long[..254]);
 }
 
-/// The device is none that packets of a peer arrive at.
+/// Packets of peers never arrive on the claim's device.
 #[test]
 fn a_claim_is_no_interface_that_checks_reverse_paths() {
     let line = Line::new();

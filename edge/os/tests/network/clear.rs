@@ -1,4 +1,4 @@
-//! Packets of host `b`, over the cable and out of what host `a` takes for its tunnel.
+//! Packets of host `b`, over the cable and out of host `a`'s tunnel.
 
 use crate::line::{Line, address, await_datagram, bind, give, ip, path, readable_within, until};
 use model::Path;
@@ -16,7 +16,7 @@ const ALL: Ports = Ports {
     last: u16::MAX,
 };
 
-/// Addresses that only a tunnel brings: those of peers, at `b`, and ours.
+/// Addresses that are reachable only through a tunnel: those of peers, at `b`, and ours.
 const PEERS: [&str; 2] = ["10.8.0.9", "fd08::9"];
 const OURS: [&str; 2] = ["10.1.0.1", "fd01::1"];
 
@@ -51,7 +51,7 @@ fn nft(host: &NetNs, line: &str) {
     assert!(status.success(), "nft {line}");
 }
 
-/// A line whose host `b` has the peers' addresses, and `a` a guard.
+/// A line whose host `b` has the peers' addresses, and `a` a filter.
 struct Guarded {
     line: Line,
 }
@@ -76,7 +76,8 @@ impl Guarded {
         self.line.a.enter(|| clear::sources().unwrap()).unwrap()
     }
 
-    /// Sends from an address of `b` to one of `a`; whether it arrived or was dropped.
+    /// Sends from an address of `b` to one of `a`; returns true if the packet arrived, false if it
+    /// was dropped.
     fn arrives(&self, from: &str, to: &str) -> bool {
         let mut at = bind(&self.line.a, to);
         let before = self.dropped();
@@ -123,7 +124,8 @@ fn what_claims_to_come_out_of_a_tunnel_is_dropped_and_counted_with_its_source() 
             "{known:?}"
         );
     }
-    // Its own address is nobody's inside, and an address inside is for the tunnel alone.
+    // The outer address belongs to no tunnel. A packet to an inner address must come out of the
+    // tunnel.
     assert!(guarded.arrives("10.1.0.2:9000", "10.1.0.1:9002"));
     assert!(guarded.arrives("[fd01::2]:9000", "[fd01::1]:9002"));
     assert_eq!(guarded.dropped(), Some(4));
@@ -251,7 +253,7 @@ fn any_number_of_peers_is_one_lookup_and_holds() {
     assert!(guarded.arrives("10.9.0.9:9000", "10.1.0.1:9001"));
 }
 
-/// Packets of a host to a prefix go by a gateway.
+/// Routes a host's packets for a prefix to a gateway.
 fn gateway(host: &NetNs, prefix: &str, gateway: &str) {
     let route = Route {
         prefix: prefix.parse().unwrap(),
@@ -263,7 +265,7 @@ fn gateway(host: &NetNs, prefix: &str, gateway: &str) {
     host.netlink().unwrap().add_route(&route).unwrap();
 }
 
-/// Host `c` behind `a`: what is forwarded is judged as what is for the host itself.
+/// Host `c` is behind `a`: forwarded packets are filtered like those for the host itself.
 #[test]
 fn what_is_forwarded_is_judged_as_well_and_what_the_tunnel_brings_passes() {
     let mut forwarded = guard();
@@ -294,13 +296,13 @@ fn what_is_forwarded_is_judged_as_well_and_what_the_tunnel_brings_passes() {
     until("a drop", || guarded.dropped() == Some(1));
     send("10.1.0.2:9001");
     assert_eq!(await_datagram(&mut at).1, b"10.1.0.2:9001");
-    // The same claim, out of the tunnel.
+    // The same source address, out of the tunnel.
     tun.send(&datagram()).unwrap();
     assert_eq!(await_datagram(&mut at).1, b"sealed");
     assert_eq!(guarded.dropped(), Some(1));
 }
 
-/// UDP from 10.8.0.9:9001 to 10.2.0.2:9000, without a checksum of its own.
+/// Returns UDP from 10.8.0.9:9001 to 10.2.0.2:9000, without a UDP checksum.
 fn datagram() -> Vec<u8> {
     let mut packet = vec![
         0x45, 0, 0, 34, 0, 0, 0, 0, 64, 17, 0, 0, 10, 8, 0, 9, 10, 2, 0, 2,
@@ -316,7 +318,7 @@ fn datagram() -> Vec<u8> {
     packet
 }
 
-/// An ICMP error of a kind, about a packet of a protocol from a port.
+/// Returns an ICMP error of a kind, about a packet of a protocol from a port.
 fn report(kind: u8, family: usize, protocol: u8, port: u16) -> Vec<u8> {
     let (length, place) = if family == 0 { (20, 9) } else { (40, 6) };
     let mut report = vec![0; 8 + length];
@@ -355,7 +357,7 @@ fn reports_about_outer_packets_pass_and_reports_about_others_do_not() {
         ] {
             send(&report(kind, family, about, port));
             expected += u64::from(!passes);
-            // Dropped in any case, behind the report and on the same cable.
+            // A packet that is always dropped follows the report on the same cable.
             send(&report(if family == 0 { 8 } else { 128 }, family, 17, 4500));
             expected += 1;
             until("a drop", || guarded.dropped() >= Some(expected));
@@ -392,7 +394,7 @@ fn a_stream_of_ours_goes_on_and_its_far_end_opens_none() {
     until("a drop", || guarded.dropped() == Some(1));
 }
 
-/// Of each kind of change by another program.
+/// One change of each kind by another program.
 #[test]
 fn what_others_change_of_it_looks_different_is_told_and_is_put_back_with_what_was_counted() {
     let guarded = Guarded::new(&guard());

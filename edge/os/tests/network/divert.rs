@@ -11,7 +11,8 @@ use std::io::{ErrorKind, Read};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-/// A mobile node, the licensed node and a gateway in a row; only the middle one is peculiar.
+/// A mobile node, the licensed node and a gateway in a row; only the licensed node has special
+/// routing.
 pub struct Row {
     pub mobile: NetNs,
     pub node: NetNs,
@@ -110,8 +111,8 @@ struct Seen {
     hop_limit: u8,
 }
 
-/// Waits for a packet on either side and takes it. A TUN may be readable for a packet that is not
-/// shown.
+/// Waits for a packet on either side and returns it. A TUN may be readable although its packet is
+/// dropped.
 fn take(divert: &mut Divert) -> (Side, Vec<u8>) {
     let (side, count) = read(divert);
     assert_eq!(count, 1);
@@ -158,7 +159,7 @@ fn assert_idle(divert: &mut Divert) {
 const FAMILIES: [(&str, &str, usize); 2] =
     [("10.1.0.1", "10.2.0.1", 28), ("[fd01::1]", "[fd02::1]", 48)];
 
-/// One datagram there and one back, each of which must pass through the node.
+/// Sends one datagram in each direction, which must pass through the node.
 fn exchange(divert: &mut Divert, mobile: &mut Datagrams, gateway: &mut Datagrams, headers: usize) {
     let there = path(mobile, &gateway.local().to_string());
     mobile.send(there, 0, b"there").unwrap();
@@ -179,7 +180,7 @@ fn packets_pass_through_whatever_the_reverse_path_check() {
         let mut divert = row.divert();
         assert_eq!(divert.families(), Family::ALL);
         for (near, far, headers) in FAMILIES {
-            // The mobile node's port is another behind a NAT; the gateway's is not.
+            // Behind a NAT the mobile node's port differs; the gateway's does not.
             for port in [4500, 40_000] {
                 let mut mobile = bind(&row.mobile, &format!("{near}:{port}"));
                 let mut gateway = bind(&row.gateway, &format!("{far}:4500"));
@@ -249,7 +250,7 @@ fn fragments_follow_once_the_pair_is_learnt() {
             let mut gateway = bind(&row.gateway, &format!("{far}:4500"));
             let (near, far) = (mobile.local().ip(), gateway.local().ip());
             let there = path(&mobile, &gateway.local().to_string());
-            // No fragment carries a port to the rules, not even the first.
+            // Rules see no port in a fragment, not even in the first.
             mobile.send(there, 0, &[1; 4000]).unwrap();
             assert_eq!(await_datagram(&mut gateway).1, [1; 4000]);
             assert_idle(&mut divert);
@@ -357,7 +358,7 @@ fn after_the_end_packets_take_the_ordinary_way() {
                 && (await_datagrams(&mut gateway).iter()).any(|(_, payload)| *payload == [octet])
         });
     };
-    // Killed: the rules stay, but lead nowhere, and the next one removes them.
+    // After a kill the rules stay without effect, and the next start removes them.
     drop(row.divert());
     passes(1);
     assert!(netlink.rules().unwrap().len() > before.0.len());

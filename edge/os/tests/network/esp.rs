@@ -1,4 +1,4 @@
-//! Protocol 50 of IP, as a socket gives and takes it.
+//! IP protocol 50 through a raw socket.
 
 use crate::line::{Line, await_datagram, await_datagrams, await_readable, give};
 use model::Path;
@@ -15,7 +15,7 @@ fn bind(host: &NetNs, address: impl Into<IpAddr>) -> Datagrams {
         .unwrap()
 }
 
-/// Of every address of a family.
+/// Binds to all addresses of a family.
 fn bind_any(host: &NetNs, like: IpAddr) -> Datagrams {
     match like {
         IpAddr::V4(_) => bind(host, Ipv4Addr::UNSPECIFIED),
@@ -84,7 +84,7 @@ fn what_is_to_go_whole_and_is_too_long_is_refused_and_otherwise_cut() {
     }
 }
 
-/// Packets that say which they are; the last is shorter.
+/// Returns numbered packets; the last is shorter.
 fn run(count: usize, length: usize) -> Vec<u8> {
     let octets = 0..count * length - 7;
     octets.map(|index| (index / length) as u8).collect()

@@ -1,4 +1,4 @@
-//! Protocol 4 of IP: datagrams within datagrams.
+//! IP protocol 4: IP packets in IP packets.
 
 use crate::line::{Line, await_datagram, await_datagrams, ip};
 use model::Path;
@@ -13,13 +13,14 @@ fn bind(host: &NetNs) -> Datagrams {
         .unwrap()
 }
 
-/// Between the two hosts of a line.
+/// Returns the path between the two hosts of a line.
 fn path(from: &str, to: &str) -> Path {
     let end = |text| SocketAddr::new(ip(text), 0);
     Path::udp(end(from), end(to)).without_udp()
 }
 
-/// What is inside begins as any datagram does, and must not be taken for the outer header.
+/// Returns an inner packet. It begins like any IP packet, and must not be taken for the outer
+/// header.
 fn inner(len: usize) -> Vec<u8> {
     let mut inner = vec![0x45; len];
     inner[1..].fill(7);
@@ -59,7 +60,7 @@ fn many_leave_with_one_call() {
     assert_eq!(came, inner(63_500));
 }
 
-/// Each protocol has its socket, and neither hears the other's.
+/// Each protocol has its socket, which receives no packets of the other.
 #[test]
 fn what_is_esp_is_not_heard() {
     let line = Line::new();

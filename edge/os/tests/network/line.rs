@@ -1,4 +1,4 @@
-//! Two hosts joined by a cable, and waiting without sleeping.
+//! Two hosts joined by a cable, and helpers that wait without sleeping.
 
 use model::{Instant, Path};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// What a kernel's TCP carries.
+/// Octets of a TCP transfer.
 const OCTETS: usize = 2_000_000;
 
-/// No test waits longer for what must come.
+/// Longest wait of a test for an expected event.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Host `a` with 10.1.0.1 and fd01::1 on `va`, host `b` with 10.1.0.2 and fd01::2 on `vb`.
@@ -52,7 +52,7 @@ pub fn bind_marked(host: &NetNs, address: &str, mark: Option<u32>) -> Datagrams 
         .unwrap()
 }
 
-/// From a socket's own address to another.
+/// Returns the path from a socket's own address to another.
 pub fn path(from: &Datagrams, to: &str) -> Path {
     Path::udp(from.local(), to.parse().unwrap())
 }
@@ -65,7 +65,7 @@ pub fn address(text: &str) -> SocketAddr {
     text.parse().unwrap()
 }
 
-/// Waits until something can be read.
+/// Waits until a descriptor is readable.
 pub fn await_readable(what: &impl AsFd) {
     assert!(readable_within(what, PATIENCE), "nothing came");
 }
@@ -75,7 +75,7 @@ pub fn readable_within(what: &impl AsFd, patience: Duration) -> bool {
     poll(&mut fds, PollTimeout::try_from(patience).unwrap()).unwrap() > 0
 }
 
-/// The next datagrams that one system call gives.
+/// Returns the next datagrams of one system call.
 pub fn await_datagrams(socket: &mut Datagrams) -> Vec<(Arrival, Vec<u8>)> {
     await_readable(socket);
     let mut datagrams = Vec::new();
@@ -90,7 +90,7 @@ pub fn await_datagram(socket: &mut Datagrams) -> (Arrival, Vec<u8>) {
     datagrams.remove(0)
 }
 
-/// Looks again and again until `event` is true.
+/// Polls until `event` is true.
 pub fn until(what: &str, mut event: impl FnMut() -> bool) {
     let deadline: Instant = os::clock::now() + PATIENCE;
     while !event() {
@@ -99,15 +99,15 @@ pub fn until(what: &str, mut event: impl FnMut() -> bool) {
     }
 }
 
-/// Waits a moment for something to read on either of two devices.
+/// Waits a moment until one of two devices is readable.
 pub fn await_either(devices: [&Bulk; 2]) {
     let mut fds = devices.map(|device| PollFd::new(device.as_fd(), PollFlags::POLLIN));
     let moment = PollTimeout::try_from(Duration::from_millis(10)).unwrap();
     poll(&mut fds, moment).unwrap();
 }
 
-/// A kernel's TCP sends from one host to an address of another. All the while somebody between them carries
-/// what there is, again and again.
+/// Transfers data by the kernel's TCP from one host to an address of another, and calls `carry` all
+/// the while.
 pub fn transfer(near: &NetNs, far: &NetNs, address: &'static str, mut carry: impl FnMut() + Send) {
     let listener = far.enter(|| TcpListener::bind(address).unwrap()).unwrap();
     let over = AtomicBool::new(false);

@@ -1,5 +1,5 @@
 //! The operating system's side of Strata against a real kernel, in network namespaces that each
-//! test makes for itself. Needs the rights of root, or `unshare -Urnm`.
+//! test makes for itself. Needs root's privileges, or `unshare -Urnm`.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 

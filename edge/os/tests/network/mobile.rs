@@ -1,5 +1,5 @@
-//! A host that keeps its address away from home: two routers that it may visit, the one that stands in for it, and
-//! somebody at home whom it talks to. What is in the tunnel is carried by hand.
+//! A host that keeps its address away from home: two routers that it may visit, its home router,
+//! and a server at home that it communicates with. The test carries the packets of the tunnel.
 
 use crate::divert::read;
 use crate::line::{
@@ -26,18 +26,18 @@ use wire::checksum::{self, Checksum};
 use wire::ip::Header;
 
 const HOME: Ipv4Addr = Ipv4Addr::new(10, 66, 0, 7);
-/// Another one, who visits the same router.
+/// Another host that visits the same router.
 const OTHER: Ipv4Addr = Ipv4Addr::new(10, 66, 0, 8);
 
-/// What a tunnel's packets may have.
+/// The MTU of the tunnel's packets.
 const OUTER: u16 = 1500;
 
-/// The router at home, as tunnels see it; and as a host, here and with a port, he who is talked to.
+/// The home router's address as a tunnel end, and the server's address and port.
 const GATEWAY: &str = "192.0.2.1";
 const SERVER: &str = "10.9.0.9:5000";
 
-/// By number: the host's interface, the router's where visitors are and its address there, and the router's
-/// address towards home.
+/// By number: the host's interface, the router's interface for visitors and its address there, and
+/// the router's address towards home.
 const VISITS: [(&str, &str, Ipv4Addr, &str); 2] = [
     ("m0", "wl0", Ipv4Addr::new(198, 51, 100, 2), "10.1.0.2"),
     ("m1", "wl1", Ipv4Addr::new(203, 0, 113, 2), "10.2.0.2"),
@@ -110,7 +110,7 @@ impl World {
         self.home.enter(open).unwrap().unwrap()
     }
 
-    /// As the host has heard it.
+    /// Returns the agent as the host has heard it.
     fn agent(&self, number: usize) -> Agent {
         let (near, wireless, address, _) = VISITS[number];
         Agent {
@@ -120,7 +120,7 @@ impl World {
         }
     }
 
-    /// The host visits one of the routers, and is bound there.
+    /// Lets the host visit one of the routers, and binds it there.
     fn visit(&self, number: usize) -> Visit {
         let (near, ..) = VISITS[number];
         let mut visit = Visit {
@@ -145,7 +145,7 @@ fn lead(host: &NetNs, gateway: &str) {
     host.netlink().unwrap().add_route(&route).unwrap();
 }
 
-/// Where an interface is on its link.
+/// Returns the link address of an interface.
 fn station(host: &NetNs, interface: &str) -> LinkAddress {
     let find = || {
         let all = getifaddrs().unwrap();
@@ -155,7 +155,7 @@ fn station(host: &NetNs, interface: &str) -> LinkAddress {
     LinkAddress(host.enter(find).unwrap().unwrap())
 }
 
-/// One end of the tunnel: the socket, and the way to the other one.
+/// One end of the tunnel: the socket, and the path to the other end.
 struct End {
     socket: Datagrams,
     way: Path,
@@ -173,7 +173,7 @@ impl End {
         }
     }
 
-    /// Carries what there is, into the tunnel and out of it.
+    /// Carries pending packets into the tunnel and out of it.
     fn carry(&mut self, device: &mut Bulk) {
         let mut outlines = [Outline::default(); SEGMENTS];
         let mut spaces: Vec<_> = self.spaces.iter_mut().map(|space| &mut space[..]).collect();
@@ -204,7 +204,7 @@ struct Visit {
 }
 
 impl Visit {
-    /// How much is missing at the host, where it visits, and at home.
+    /// Returns the amount of missing state at the host, at the visited router, and at home.
     fn missing(&self) -> [usize; 3] {
         [
             self.roaming.missing().unwrap().len(),
@@ -231,7 +231,7 @@ impl Visit {
         });
     }
 
-    /// Waits a moment for something to carry.
+    /// Waits a moment for packets to carry.
     fn wait(&self) {
         let all = [
             self.visitors.device.as_fd(),
@@ -244,7 +244,7 @@ impl Visit {
         poll(&mut fds, moment).unwrap();
     }
 
-    /// A datagram goes there through the tunnel, and one comes back.
+    /// Exchanges a datagram in each direction through the tunnel.
     fn exchange(&mut self, near: &mut Datagrams, far: &mut Datagrams) {
         near.send(path(near, SERVER), 0, b"there").unwrap();
         self.carry_until(far);
@@ -257,7 +257,7 @@ impl Visit {
     }
 }
 
-/// The host, who has not chosen an address, and the server.
+/// Returns the sockets of the host, which has not chosen an address, and of the server.
 fn sockets(world: &World) -> [Datagrams; 2] {
     [
         bind(&world.mobile, "0.0.0.0:5000"),
@@ -279,7 +279,7 @@ fn packets_go_through_the_tunnel_and_back_whatever_the_reverse_path_check() {
     }
 }
 
-/// The control: there is no other way, there or back.
+/// The control: there is no other route in either direction.
 #[test]
 fn without_the_tunnel_nothing_arrives() {
     let world = World::new("0");
@@ -296,7 +296,7 @@ fn without_the_tunnel_nothing_arrives() {
     visit.carry_until(&near);
 }
 
-/// The kernel's TCP is the witness for all of it: lengths, checksums, what is cut and put together.
+/// The kernel's TCP verifies everything: lengths, checksums, segmentation and joining.
 #[test]
 fn a_kernel_s_tcp_passes_in_both_directions() {
     for rp_filter in ["0", "1"] {
@@ -312,7 +312,7 @@ fn a_kernel_s_tcp_passes_in_both_directions() {
     }
 }
 
-/// Sources that do not let their packets be cut hear how long they may be.
+/// Sources that forbid fragmentation are notified of the MTU.
 #[test]
 fn a_packet_that_is_longer_than_the_tunnel_takes_is_told() {
     let world = World::new("1");
@@ -330,7 +330,8 @@ fn a_packet_that_is_longer_than_the_tunnel_takes_is_told() {
     }
 }
 
-/// Each way the packet passes two routers in sight, and a tunnel's inside is one hop (RFC 2003 section 3.1).
+/// In each direction the packet passes two visible routers; the tunnel is one hop (RFC 2003 section
+/// 3.1).
 #[test]
 fn a_router_that_tunnels_counts_as_a_router() {
     let world = World::new("1");
@@ -349,7 +350,8 @@ fn a_router_that_tunnels_counts_as_a_router() {
     assert_eq!(Header::parse_front(&packet).unwrap().ttl(), 63);
 }
 
-/// Somebody who sends all the time never hears that there is no way, though the host moves all the time.
+/// A program that sends all the time never gets an error about a missing route while the host keeps
+/// moving.
 #[test]
 fn a_move_leaves_no_moment_without_a_way() {
     let world = World::new("2");
@@ -378,7 +380,7 @@ fn a_move_leaves_no_moment_without_a_way() {
     assert_eq!(netlink.neighbours("m1").unwrap(), [(address, link)]);
 }
 
-/// The device that a host's packets to somebody leave by, and with which source.
+/// Returns the device and the source of a host's packets to a destination.
 fn way_out(host: &NetNs, arguments: &str) -> String {
     let mut command = host.command("ip");
     command.args(["-4", "-o", "route", "get"]);
@@ -392,10 +394,11 @@ fn way_out(host: &NetNs, arguments: &str) -> String {
     format!("{} {}", word("dev"), word("src"))
 }
 
-/// A tunnel of the host's own is entered as ever, and its packets, which carry its mark, go to the agent.
+/// A tunnel of the host's own is entered as before, and its packets, which carry the mark, go to
+/// the agent.
 #[test]
 fn what_the_host_itself_tunnels_goes_by_the_agent_when_it_is_sealed() {
-    // As ever (`Routes::check_peer`) a tunnel for everything needs loose checks.
+    // As usual (`Routes::check_peer`), a tunnel for everything needs loose checks.
     let world = World::new("2");
     let mut visit = world.visit(0);
     visit.roaming.follow(world.agent(0)).unwrap();
@@ -418,7 +421,8 @@ fn what_the_host_itself_tunnels_goes_by_the_agent_when_it_is_sealed() {
     );
 }
 
-/// A router that also looks at the packets that pass sees them on their way between the visitor and the tunnel.
+/// On a router that is also a licensed node, packets are diverted between the visitor and the
+/// tunnel.
 #[test]
 fn what_is_diverted_is_diverted_between_the_visitor_and_the_tunnel() {
     for rp_filter in ["0", "1", "2"] {
@@ -478,7 +482,7 @@ fn specific_routes_and_other_sources_are_left_alone() {
     );
 }
 
-/// What is there besides a machine's own; and what of it is left.
+/// Returns the state of the three roles that exists on a host.
 fn left(host: &NetNs, interface: &str) -> Vec<String> {
     let netlink = host.netlink().unwrap();
     let tables = [HOSTS, AWAY].map(|table| rules_and_routes(&netlink, table));
@@ -506,12 +510,12 @@ fn what_one_that_was_killed_left_the_next_removes_and_an_end_leaves_nothing() {
         visit.roaming.follow(world.agent(0)).unwrap();
         visit
     };
-    // What the kernel does to a killed process: its TUN goes, and no route is taken back.
+    // The kernel does this to a killed process: its TUN vanishes, and routes stay.
     drop(start());
     for ((host, interface), before) in hosts.iter().zip(&before) {
         assert_ne!(&left(host, interface), before);
     }
-    // The next one need not even have the same role.
+    // The next process may have another role.
     let Visit {
         roaming,
         visitors,
@@ -529,11 +533,12 @@ fn what_one_that_was_killed_left_the_next_removes_and_an_end_leaves_nothing() {
     assert_eq!(hosts.map(|(host, interface)| left(host, interface)), before);
 }
 
-/// Neither does somebody else get them: they would leave by the default route as they are.
+/// Other hosts do not get a visitor's packets either: they would leave unencapsulated by the
+/// default route.
 #[test]
 fn what_a_visitor_sends_goes_by_no_other_way_when_the_tunnel_is_gone() {
     let world = World::new("0");
-    // Whoever gets there in clear is delivered: the control.
+    // The control: a packet that arrives in clear is delivered.
     let mut back = Route::new(std::net::IpAddr::V4(HOME), Via::Gateway(ip("10.1.0.2")));
     back.metric = 7;
     world.home.netlink().unwrap().add_route(&back).unwrap();
@@ -566,7 +571,7 @@ fn a_host_that_is_bound_nowhere_has_no_way() {
     assert_eq!(way_out(&world.home, "10.66.0.7"), "- -");
 }
 
-/// Through the tunnel it would come back, and go into it again.
+/// The tunnel would return the packet, which would then enter it again.
 #[test]
 fn from_one_visitor_to_another_is_no_tunnel() {
     let world = World::new("1");
@@ -584,8 +589,9 @@ fn from_one_visitor_to_another_is_no_tunnel() {
     }
 }
 
-/// A visitor says itself where it is at home, and its home agent may be a friend of its own: here it is at home where somebody
-/// else is whom the router and hosts behind it talk to, and at the router's next hop.
+/// A visitor chooses its own home address, and its home agent may collude with it. Here the address
+/// belongs to a host that the router and hosts behind it communicate with, and to the router's next
+/// hop.
 #[test]
 fn only_what_comes_by_the_tunnel_or_from_a_visitor_goes_to_one() {
     let world = World::new("0");
@@ -636,13 +642,13 @@ fn what_others_take_away_comes_back_with_the_next_registration() {
     let mut visit = world.visit(0);
     visit.roaming.follow(world.agent(0)).unwrap();
     let [mut near, mut far] = sockets(&world);
-    // The interface goes down on either side, and with it routes and neighbours.
+    // The interface goes down at either end, and with it routes and neighbours.
     for (host, interface) in [(&world.mobile, "m0"), (&world.agents[0], "wl0")] {
         let netlink = host.netlink().unwrap();
         netlink.link_down(interface).unwrap();
         netlink.link_up(interface).unwrap();
     }
-    // Somebody empties our tables.
+    // Another program empties our tables.
     for host in [&world.mobile, &world.agents[0], &world.home] {
         empty(&host.netlink().unwrap());
     }
@@ -701,7 +707,7 @@ fn what_others_take_away_is_told_and_missing_and_put_back() {
     visit.exchange(&mut near, &mut far);
 }
 
-/// No agent is followed by it, and no visitor reached, until it is up again.
+/// Until the interface is up again, no agent is used through it, and no visitor is reached.
 #[test]
 fn what_goes_with_an_interface_that_is_down_is_not_missing() {
     let world = World::new("1");
@@ -721,7 +727,7 @@ fn what_goes_with_an_interface_that_is_down_is_not_missing() {
     visit.exchange(&mut near, &mut far);
 }
 
-/// Nobody does anything between the end of the interface and the first packet.
+/// No process acts between the loss of the interface and the first packet.
 #[test]
 fn who_is_held_ready_is_sent_to_as_soon_as_the_interface_of_the_first_is_down() {
     let world = World::new("2");
@@ -779,7 +785,7 @@ fn a_device_that_somebody_removes_is_told() {
         let error = refused.unwrap_err();
         assert!(error.to_string().contains(DEVICE), "{error}");
     }
-    // What is left lets nothing leave by another way, and an end removes it.
+    // The remaining state lets no packet leave by another route, and a close removes it.
     visit.homes.unbind(HOME).unwrap();
     visit.visitors.dismiss(HOME).unwrap();
     visit.homes.close().unwrap();
@@ -806,7 +812,7 @@ fn a_router_that_does_not_forward_or_has_no_such_interface_is_told() {
     assert_eq!(rules_and_routes(&agent.netlink().unwrap(), HOSTS), (0, 0));
 }
 
-/// What the one that runs has set is left alone.
+/// The state of the running process stays untouched.
 #[test]
 fn a_second_one_is_refused_and_the_first_goes_on() {
     let world = World::new("1");
@@ -835,7 +841,7 @@ fn several_agents_at_once_need_loose_reverse_paths() {
         world.mobile.sysctl(&name, "2").unwrap();
     }
     check().unwrap();
-    // And then what comes by the other one is taken.
+    // Packets that arrive through the other agent are accepted.
     let mut visit = world.visit(1);
     visit.roaming.follow(world.agent(0)).unwrap();
     visit.roaming.receive_by("m1").unwrap();

@@ -2,7 +2,7 @@ use crate::line::{Line, give, rules_and_routes};
 use os::netlink::{Mark, Route, Rule, Via};
 use os::{Error, Family, LinkAddress, NetNs, Netlink, Tun};
 
-/// A namespace with a TUN that has addresses of both families.
+/// Returns a namespace with a TUN that has addresses of both families.
 fn host() -> (Netlink, Tun) {
     let namespace = NetNs::new().unwrap();
     let tun = namespace.enter(|| Tun::open("t0", 1400)).unwrap().unwrap();
@@ -151,7 +151,7 @@ fn rules_come_back_as_they_were_added() {
     }
 }
 
-/// None of its addresses says that the other is a neighbour, and without saying so the route is refused.
+/// No prefix of the host contains the neighbour, so without `onlink` the route is refused.
 #[test]
 fn a_neighbour_is_a_gateway_where_no_address_says_that_it_is_one() {
     let (netlink, _tun) = host();
@@ -177,7 +177,7 @@ fn where_a_neighbour_is_is_noted_and_forgotten() {
         netlink.set_neighbour("va", neighbour, link).unwrap();
         assert_eq!(netlink.neighbours("va").unwrap(), [(neighbour, link)]);
     }
-    // Also if it is not known, or there is no such interface any more.
+    // This also holds for an unknown neighbour, and for an interface that does not exist.
     for device in ["va", "va", "vx"] {
         netlink.forget_neighbour(device, neighbour).unwrap();
     }

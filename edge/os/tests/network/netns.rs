@@ -79,7 +79,7 @@ fn a_program_dies_with_the_thread_that_started_it() {
         child.spawn().unwrap()
     });
     let mut child = starter.join().unwrap();
-    // Its input is still open, so it ends only because it was killed.
+    // The program's input is still open, so it ends only if it is killed.
     let mut output = Vec::new();
     let stdout = child.stdout.as_mut().unwrap();
     stdout.read_to_end(&mut output).unwrap();

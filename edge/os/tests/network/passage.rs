@@ -16,13 +16,13 @@ const LENGTH: usize = 1000;
 const REST: usize = 7;
 const COUNT: usize = 51;
 
-/// Datagrams that say which they are.
+/// Returns numbered datagrams.
 fn datagrams() -> Vec<u8> {
     let octets = 0..(COUNT - 1) * LENGTH + REST;
     octets.map(|index| (index / LENGTH) as u8).collect()
 }
 
-/// Sends them all to the mobile node with one call, and reads them with one between.
+/// Sends all datagrams to the mobile node with one call, and reads them in between with one call.
 fn pass(row: &Row, (near, far): (&str, &str), divert: &mut Divert) -> (Datagrams, usize) {
     let (mobile, gateway) = (bind(&row.mobile, near), bind(&row.gateway, far));
     send_all(&gateway, near);
@@ -36,7 +36,7 @@ fn send_all(gateway: &Datagrams, near: &str) {
     assert_eq!(sent.unwrap(), COUNT);
 }
 
-/// So many datagrams, each by its first octet and its length.
+/// Receives this many datagrams, and returns the first octet and the length of each.
 fn arrive(socket: &mut Datagrams, count: usize) -> Vec<(u8, usize)> {
     let mut came = Vec::new();
     while came.len() < count {
@@ -50,7 +50,7 @@ fn arrive(socket: &mut Datagrams, count: usize) -> Vec<(u8, usize)> {
     came
 }
 
-/// What was sent, but for those.
+/// Returns the sent datagrams without those.
 fn all_but(missing: &[u8]) -> Vec<(u8, usize)> {
     let all = (0..COUNT as u8).map(|number| {
         let last = usize::from(number) == COUNT - 1;
@@ -60,7 +60,7 @@ fn all_but(missing: &[u8]) -> Vec<(u8, usize)> {
         .collect()
 }
 
-/// Each is shown as it will be on the wire.
+/// Each packet has the form that it has on the wire.
 #[test]
 fn what_one_call_brings_is_shown_packet_by_packet() {
     for ends in ENDS {
@@ -91,7 +91,7 @@ fn what_passes_as_a_whole_arrives_as_a_whole() {
     }
 }
 
-/// Whichever does not pass: the others do, in order.
+/// Whichever packets do not pass, the others do, in order.
 #[test]
 fn what_does_not_pass_is_missing_and_nothing_else() {
     for missing in [&[0][..], &[50], &[7, 8, 30], &[0, 1, 2, 49, 50]] {
@@ -107,7 +107,7 @@ fn what_does_not_pass_is_missing_and_nothing_else() {
     }
 }
 
-/// What the node sends itself takes its turn among those that pass.
+/// Packets of the node itself keep their place among those that pass.
 #[test]
 fn what_is_sent_in_between_arrives_in_between() {
     let row = Row::new("1");
@@ -126,7 +126,7 @@ fn what_is_sent_in_between_arrives_in_between() {
     assert_eq!(arrive(&mut mobile, COUNT + 1), expected);
 }
 
-/// One that goes back whence these came holds nobody up.
+/// A packet that returns to its origin delays no other.
 #[test]
 fn what_is_sent_back_arrives_as_well() {
     let row = Row::new("1");
@@ -149,7 +149,7 @@ fn what_is_sent_back_arrives_as_well() {
     assert_eq!(arrive(&mut mobile, COUNT), all_but(&[]));
 }
 
-/// A packet that has one router left arrives: the detour is none.
+/// A packet with one hop left arrives: the detour costs none.
 #[test]
 fn the_detour_costs_no_hop_as_a_whole_or_one_by_one() {
     for whole in [true, false] {
@@ -169,7 +169,7 @@ fn the_detour_costs_no_hop_as_a_whole_or_one_by_one() {
     }
 }
 
-/// The kernel checks what passed. Gives the most that one call brought.
+/// Transfers data, whose packets the kernel verifies. Returns the most packets of one call.
 fn most_of_a_transfer(offload: bool) -> usize {
     let row = Row::new("1");
     let options = Options {
@@ -204,7 +204,7 @@ fn a_kernel_s_tcp_passes_as_it_came() {
     assert!(most > 1, "{most}");
 }
 
-/// Where nobody asks for it every packet is a call of its own.
+/// Without offload, every packet is a call of its own.
 #[test]
 fn without_offload_packets_pass_one_by_one() {
     assert_eq!(most_of_a_transfer(false), 1);

@@ -6,7 +6,7 @@ use os::routes::{MARK, PRIORITY, Plan, Routes, Service, TABLE};
 use os::{Datagrams, Error, Family, Tun};
 use std::io::ErrorKind;
 
-/// Host `a` of a line with a TUN and everything protected that is behind the cable.
+/// Host `a` of a line with a TUN, and all destinations behind the cable protected.
 struct Endpoint {
     line: Line,
     tun: Tun,
@@ -39,7 +39,7 @@ impl Endpoint {
     }
 }
 
-/// Destinations behind the cable and the address to bind there.
+/// Destinations behind the cable, and the addresses to bind there.
 const PEERS: [(&str, &str); 2] = [("0.0.0.0:7", "10.1.0.2:7"), ("[::]:7", "[fd01::2]:7")];
 
 fn try_to_send(from: &Datagrams, to: &str, payload: &[u8]) -> std::io::Result<()> {
@@ -57,7 +57,7 @@ fn protected_packets_enter_the_tunnel_and_marked_ones_do_not() {
         endpoint.tun.recv(&mut [0; 1400]).unwrap();
         let marked = bind_marked(&endpoint.line.a, &any.replace(":7", ":0"), Some(MARK));
         try_to_send(&marked, peer, b"sealed").unwrap();
-        // Had the clear one gone out, it would have arrived first.
+        // The datagram in clear would have arrived first.
         assert_eq!(await_datagram(&mut far).1, b"sealed");
     }
 }
@@ -65,7 +65,7 @@ fn protected_packets_enter_the_tunnel_and_marked_ones_do_not() {
 #[test]
 fn nothing_leaks_after_the_daemon_was_killed() {
     let Endpoint { line, tun, routes } = Endpoint::new();
-    // What the kernel does to a killed process: its TUN goes, its routes are not taken back.
+    // The kernel does this to a killed process: its TUN vanishes, and its routes stay.
     drop((tun, routes));
     for (any, peer) in PEERS {
         let mut far = bind(&line.b, any);
@@ -111,7 +111,8 @@ fn a_bypassed_prefix_goes_around_the_tunnel() {
     );
 }
 
-/// Datagrams to one port; what goes to another is protected as ever, and so is the first when that is over.
+/// Datagrams to one port bypass the tunnel. Those to another port stay protected, and so do the
+/// first after the service is removed.
 #[test]
 fn a_service_goes_around_the_tunnel() {
     let endpoint = Endpoint::new();
@@ -124,7 +125,7 @@ fn a_service_goes_around_the_tunnel() {
         services: vec![udp("10.1.0.0/24"), udp("fd01::/64")],
         ..plan()
     };
-    // The same again changes nothing.
+    // A repetition changes nothing.
     for _ in 0..2 {
         endpoint.routes.set(&with_services).unwrap();
         assert_eq!(exceptions(&endpoint.line), 2, "one for each");
@@ -151,7 +152,7 @@ fn a_service_goes_around_the_tunnel() {
     assert_eq!(exceptions(&endpoint.line), 0);
 }
 
-/// Rules right before ours.
+/// Counts the rules right before ours.
 fn exceptions(line: &Line) -> usize {
     let rules = line.a.netlink().unwrap().rules().unwrap();
     let before = rules.iter().filter(|rule| rule.priority == PRIORITY - 1);
@@ -222,7 +223,7 @@ fn a_peer_inside_a_protected_prefix_needs_loose_reverse_paths() {
     let error = check(plan()).unwrap_err();
     assert!(matches!(&error, Error::StrictReversePath { interface, .. } if interface == "va"));
     far.send(path(&far, "10.1.0.1:7"), 0, b"dropped").unwrap();
-    // A bypass for the peer's address is the other way out.
+    // A bypass for the peer's address is the other solution.
     let mut bypass = plan();
     bypass.bypassed = vec!["10.1.0.2/32".parse().unwrap()];
     check(bypass.clone()).unwrap();

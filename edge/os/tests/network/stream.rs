@@ -21,7 +21,7 @@ fn await_writable(what: &impl AsFd) {
     assert!(ready.unwrap() > 0, "it is not connected");
 }
 
-/// Both ends of a connection from port 50000.
+/// Returns both ends of a connection from port 50000.
 fn pair(line: &Line) -> (Stream, Stream) {
     let listener = listen(&line.b, "0.0.0.0:4500");
     assert_eq!(

@@ -2,7 +2,7 @@ use os::{NetNs, tcp};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
-/// The two ends of a connection.
+/// Returns the two ends of a connection.
 fn pair() -> (TcpStream, TcpStream) {
     let connected = NetNs::new().unwrap().enter(|| {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -21,7 +21,7 @@ fn what_was_acknowledged_is_counted() {
     far.write_all(&[8]).unwrap();
     near.read_exact(&mut [0]).unwrap();
     let sending = tcp::sending(&near).unwrap();
-    // One for the SYN.
+    // One more for the SYN.
     assert!((1000..=1001).contains(&sending.acknowledged), "{sending:?}");
     assert!(sending.window >= 2, "{sending:?}");
     assert_eq!(sending.retransmitted, 0);

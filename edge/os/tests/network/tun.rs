@@ -24,7 +24,7 @@ fn packets_go_into_the_device_and_come_out_of_it() {
         tun.recv(&mut [0; 1500]).unwrap_err().kind(),
         ErrorKind::WouldBlock
     );
-    // Swapping source and destination leaves both checksums right.
+    // Swapping source and destination keeps both checksums valid.
     packet[12..20].rotate_left(4);
     tun.send(packet).unwrap();
     assert_eq!(await_datagram(&mut socket).1, b"echo");
@@ -39,7 +39,7 @@ fn the_kernel_is_quiet_on_the_device() {
     let tun = open(&namespace);
     let netlink = namespace.netlink().unwrap();
     assert_eq!(netlink.addresses(tun.name()).unwrap(), []);
-    // Its announcement of multicast listening is sent when the device comes up, and not shown.
+    // The device's multicast listener report is sent when it comes up, and is dropped.
     assert_eq!(
         tun.recv(&mut [0; 1500]).unwrap_err().kind(),
         ErrorKind::WouldBlock

@@ -40,7 +40,7 @@ fn the_congestion_field_is_carried_both_ways() {
     }
 }
 
-/// Who sends with a class says from which address as well as who does not.
+/// A datagram with a traffic class leaves from the chosen address too.
 #[test]
 fn a_class_of_service_changes_neither_the_congestion_field_nor_the_source() {
     let line = Line::new();
@@ -98,7 +98,8 @@ fn coalesced_datagrams_are_split_again() {
     assert_eq!(lengths, [100, 100, 100, 100, 100, 30]);
 }
 
-/// Also where each is written over as soon as it is read, as one that is opened in place.
+/// This holds even if each datagram is overwritten as soon as it is read, as when it is opened in
+/// place.
 #[test]
 fn runs_of_any_length_and_content_are_split_and_no_datagram_reaches_into_another() {
     let namespace = NetNs::new().unwrap();
@@ -158,7 +159,8 @@ fn a_datagram_longer_than_the_link_is_fragmented() {
     }
 }
 
-/// It is refused here, or told by a router and then refused here: in both cases somebody can ask.
+/// The datagram is refused at once, or after a router's report. In both cases the caller can query
+/// the path MTU.
 #[test]
 fn a_datagram_that_is_to_go_whole_and_is_too_long_is_refused() {
     let line = Line::new();
@@ -175,7 +177,7 @@ fn a_datagram_that_is_to_go_whole_and_is_too_long_is_refused() {
         assert_eq!(asked.unwrap(), 1280);
         near.send_whole(path, 0, &vec![7; fits]).unwrap();
         assert_eq!(await_datagram(&mut far).1.len(), fits);
-        // Others may be cut, how many there ever are, and then one is to go whole again.
+        // Any number of fragmentable datagrams leaves the rule for the others in force.
         for _ in 0..1100 {
             near.send(path, 0, &[7; 1300]).unwrap();
             assert_eq!(await_datagram(&mut far).1, [7; 1300]);
@@ -211,7 +213,7 @@ fn a_datagram_that_cannot_be_sent_is_an_error_of_its_own() {
     let error = near.send(stranger, 0, b"x").unwrap_err();
     assert_eq!(error.raw_os_error(), Some(Errno::ENETUNREACH as i32));
     assert_eq!(refused("10.1.0.2:0", b"x"), Errno::EINVAL);
-    // None of it spoils the socket for those that follow, nor their congestion field.
+    // The errors affect neither later datagrams nor their ECN field.
     let mut far = bind(&line.b, "10.1.0.2:2");
     near.send(path(&near, "10.1.0.2:2"), 3, b"fine").unwrap();
     let (arrival, payload) = await_datagram(&mut far);
@@ -282,7 +284,8 @@ fn an_address_of_nobody_is_an_error_that_names_it() {
     assert!(matches!(error, Error::NoSuchAddress { address } if address == ip("192.0.2.1")));
 }
 
-/// Three sockets with one port, and what each of them gets of datagrams that begin with these octets.
+/// Returns the datagrams that each of three sockets with one port receives, for payloads that begin
+/// with these octets.
 fn shared_out(family: Family, payloads: &[&[u8]]) -> [Vec<Vec<u8>>; 3] {
     let line = Line::new();
     let (from, to) = match family {
@@ -323,8 +326,8 @@ fn what_comes_is_shared_out_by_what_remains_of_its_first_four_octets() {
     }
 }
 
-/// Where there are no four octets, as in a keepalive (RFC 3948 section 2.3), or where they are zero, as before
-/// IKE (section 2.2).
+/// Payloads without four octets, such as a keepalive (RFC 3948 section 2.3), or with zeros, such as
+/// before IKE (section 2.2).
 #[test]
 fn what_has_no_number_is_for_the_first_socket() {
     let payloads: [&[u8]; 3] = [&[0xff], &[0; 40], &[9, 9, 9]];
@@ -336,7 +339,7 @@ fn what_has_no_number_is_for_the_first_socket() {
     }
 }
 
-/// Once the others are closed, and whatever number is asked for.
+/// The rule holds after the others are closed, for every number.
 #[test]
 fn the_socket_that_is_left_gets_everything() {
     let line = Line::new();

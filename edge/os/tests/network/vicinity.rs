@@ -1,4 +1,4 @@
-//! What neighbours say before any route leads to them: router discovery, and a port of UDP.
+//! Messages of neighbours before any route leads to them: router discovery, and a UDP port.
 
 use crate::line::{await_readable, bind, give, readable_within};
 use os::discovery::{ALL_HOSTS, ALL_ROUTERS, LINK_ONLY, Role};
@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-/// A router and a host that has come to its link with no address of it, and none of whose interfaces has a route.
+/// A router, and a host on its link without an address of that link. Neither has a route.
 struct Meeting {
     router: NetNs,
     host: NetNs,
@@ -17,7 +17,7 @@ struct Meeting {
 const ROUTER: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 2);
 const HOST: Ipv4Addr = Ipv4Addr::new(10, 66, 0, 7);
 
-/// As in RFC 1256 and with nothing behind; what is in it is for others to judge.
+/// As in RFC 1256, without an extension; its content is not checked here.
 const ADVERTISEMENT: &[u8] = &[9, 0, 0, 0, 1, 2, 0, 30, 198, 51, 100, 2, 0, 0, 0, 0];
 const SOLICITATION: &[u8] = &[10, 0, 0xf5, 0xff, 0, 0, 0, 0];
 
@@ -62,7 +62,7 @@ fn nearby(host: &NetNs, interface: &str) -> Nearby {
         .unwrap()
 }
 
-/// Between which ends the next message comes, and what it says.
+/// Returns the addresses and the content of the next message.
 fn heard(discovery: &mut Discovery) -> (Ends, Vec<u8>) {
     await_readable(discovery);
     let mut heard = None;
@@ -79,12 +79,12 @@ fn came(nearby: &mut Nearby) -> (Ends, u16, Vec<u8>) {
     came.unwrap()
 }
 
-/// Nothing comes, though there was time.
+/// Checks that nothing arrives within a short time.
 fn assert_silent(what: &impl AsFd) {
     assert!(!readable_within(what, Duration::from_millis(50)));
 }
 
-/// Between a source and a destination, to or from a station.
+/// Returns the addresses of a packet to or from a station.
 const fn ends(source: Ipv4Addr, destination: Ipv4Addr, link: LinkAddress, ttl: u8) -> Ends {
     Ends {
         source,
@@ -116,7 +116,7 @@ fn a_host_and_a_router_without_routes_to_each_other_hear_each_other_however_path
     }
 }
 
-/// The control: a socket of the kernel's ICMP is told nothing by a neighbour to whom nothing leads.
+/// The control: the kernel's ICMP socket receives nothing from a neighbour without a route to it.
 #[test]
 fn where_paths_are_checked_the_kernel_itself_hears_nothing() {
     for (rp_filter, hears) in [("0", true), ("1", false), ("2", false)] {
@@ -136,12 +136,12 @@ fn where_paths_are_checked_the_kernel_itself_hears_nothing() {
 fn nothing_wakes_who_waits_but_the_message_that_is_waited_for() {
     let meeting = Meeting::new("0");
     let [router, host] = meeting.discovery();
-    // One's own message, which the other role alone hears.
+    // A socket's own message, which only the other role receives.
     host.send_to_all(HOST, ALL_ROUTERS, ADVERTISEMENT).unwrap();
     router.send_to_all(ROUTER, ALL_HOSTS, SOLICITATION).unwrap();
     assert_silent(&router);
     assert_silent(&host);
-    // Another type of ICMP, another protocol, and what is sent to another station.
+    // Another type of ICMP, another protocol, and a packet to another station.
     let echo = [8, 0, 0, 0, 0, 1, 0, 1];
     router.send_to_all(ROUTER, ALL_HOSTS, &echo).unwrap();
     let [port, _] = meeting.nearby();
@@ -168,7 +168,7 @@ fn a_request_comes_with_its_time_to_live_and_the_answer_finds_back_without_a_rou
             let (told, port, payload) = came(&mut host);
             assert_eq!((port, payload.as_slice()), (434, &b"reply"[..]));
             assert_eq!(told, ends(ROUTER, HOST, told.link, 64));
-            // From now on by the station itself, as an advertisement would have told.
+            // From here on to the station itself, as after an advertisement.
             host.send(ends(HOST, ROUTER, told.link, ttl), 434, b"again")
                 .unwrap();
             assert_eq!(came(&mut router).2, b"again");
@@ -176,7 +176,8 @@ fn a_request_comes_with_its_time_to_live_and_the_answer_finds_back_without_a_rou
     }
 }
 
-/// The kernel agrees with what is sent, and its datagrams, of which the sum is left to the device, are read.
+/// The kernel accepts sent datagrams, and its own datagrams, which leave the checksum to the
+/// device, are read.
 #[test]
 fn a_socket_of_the_kernel_s_is_understood_and_understands() {
     let meeting = Meeting::new("0");
@@ -204,7 +205,7 @@ fn a_socket_of_the_kernel_s_is_understood_and_understands() {
 fn what_was_changed_on_the_way_is_not_shown() {
     let meeting = Meeting::new("0");
     let [mut router, _] = meeting.nearby();
-    // A packet of somebody who does not care for the checksum of UDP: it says 1.
+    // A packet with an invalid UDP checksum, 1.
     let raw = || Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::from(17))).unwrap();
     give(&meeting.host, "h", &["198.51.100.7/24"]);
     let raw = meeting.host.enter(raw).unwrap();
@@ -214,7 +215,7 @@ fn what_was_changed_on_the_way_is_not_shown() {
     await_readable(&router);
     let shown = router.recv(|_, _, payload| panic!("{payload:?}"));
     shown.unwrap();
-    // Without one (RFC 768) it counts; longer than it is, it does not.
+    // A packet without a checksum (RFC 768) is valid; one with a length beyond its end is not.
     segment[7] = 0;
     raw.send_to(&segment, &to).unwrap();
     assert_eq!(came(&mut router).2, [1, 2, 3, 4]);
@@ -245,7 +246,8 @@ fn each_interface_has_the_port_for_itself_and_nobody_else_takes_it() {
     ));
 }
 
-/// Others come by routes to a socket of that address; it hears neighbours too, and whoever has both knows by whom.
+/// Routed peers reach a socket of that address. It receives neighbours' datagrams too, and a
+/// process with both sockets can distinguish them.
 #[test]
 fn beside_neighbours_the_port_of_one_address_is_for_whom_routes_lead_to() {
     let meeting = Meeting::new("0");
@@ -274,7 +276,8 @@ fn beside_neighbours_the_port_of_one_address_is_for_whom_routes_lead_to() {
     ));
 }
 
-/// What is heard there is not heard by the kernel's socket, which would show it once more or tell that nobody is there.
+/// The kernel's socket does not receive these datagrams; it would return them again, or report an
+/// unreachable port.
 #[test]
 fn neighbours_are_not_told_that_the_port_is_closed() {
     let meeting = Meeting::new("0");
@@ -317,7 +320,7 @@ fn an_interface_that_is_gone_is_told_when_something_is_sent() {
     let [_router, mut host] = meeting.discovery();
     let netlink = meeting.host.netlink().unwrap();
     netlink.delete_link("h").unwrap();
-    // It says once that it is down, and then nothing.
+    // The socket reports once that the interface is down.
     host.recv(|_, message| panic!("{message:?}")).unwrap();
     let gone = host.send_to_all(HOST, ALL_ROUTERS, SOLICITATION);
     assert!(gone.is_err());

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 const REMOTE: &str = "192.0.2.1";
 const MARK: u32 = 0x7296;
 
-/// A host with two wires, whose default route is the first.
+/// Returns a host with two links, whose default route uses the first.
 fn host() -> (NetNs, NetNs, Netlink) {
     let (host, network) = (NetNs::new().unwrap(), NetNs::new().unwrap());
     for (device, address) in [("e0", "10.3.0.2/24"), ("e1", "10.4.0.2/24")] {
@@ -65,7 +65,7 @@ fn an_interface_that_is_down_is_no_way_out() {
     assert!(netlink.sources(ip("2001:db8::1"), MARK).unwrap().is_empty());
 }
 
-/// Our own packets carry the mark, and do not go where everybody else's do.
+/// Our own packets carry the mark, and may take another route than all others.
 #[test]
 fn the_way_is_that_of_marked_packets() {
     let (_host, _network, netlink) = host();

@@ -1,37 +1,37 @@
-//! What was looked at, what was seen, and what to do about it.
+//! A finding of `strata doctor`: the item checked, the observation, and the remedy.
 
 use crate::text::{Paint, clean};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// What a look told. `Doubt` is also said where we may not look.
+/// Result of a check. `Doubt` also stands for a check without permission to look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
     /// Something will not work.
     Fail,
-    /// It may not be meant, or cannot be told.
+    /// The state may be unintended, or it is unknown.
     Doubt,
-    /// Nothing to do.
+    /// The check passed.
     Good,
 }
 
-/// One look at one thing.
+/// Result of one check on one item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What was looked at: one word or two, the same in every version.
+    /// Name of the check: one or two words, stable across versions.
     pub check: &'static str,
-    /// What it told.
+    /// Result of the check.
     pub verdict: Verdict,
-    /// What was seen.
+    /// The observation.
     pub seen: String,
-    /// Why it matters; empty if there is nothing to do.
+    /// Consequence of the problem; empty if there is none.
     pub why: &'static str,
-    /// The command or the line that changes it; empty if there is nothing to do.
+    /// Command or configuration line that fixes the problem; empty if there is none.
     pub fix: String,
 }
 
 impl Finding {
-    /// Nothing to do.
+    /// Creates a finding without a problem.
     pub fn good(check: &'static str, seen: impl Into<String>) -> Self {
         Self {
             check,
@@ -42,7 +42,7 @@ impl Finding {
         }
     }
 
-    /// Something will not work.
+    /// Creates a finding of a definite problem.
     pub fn fail(
         check: &'static str,
         seen: impl Into<String>,
@@ -57,7 +57,7 @@ impl Finding {
         }
     }
 
-    /// It may not be meant, or cannot be told.
+    /// Creates a finding of a possible problem.
     pub fn doubt(
         check: &'static str,
         seen: impl Into<String>,
@@ -70,7 +70,7 @@ impl Finding {
         }
     }
 
-    /// For programs.
+    /// Returns the finding as JSON.
     pub fn json(&self) -> Value {
         let verdict = match self.verdict {
             Verdict::Fail => "fail",
@@ -86,7 +86,7 @@ impl Finding {
         })
     }
 
-    /// For people.
+    /// Returns the finding as text.
     pub fn show(&self, paint: Paint) -> String {
         let verdict = match self.verdict {
             Verdict::Fail => paint.bad("fail"),
@@ -94,7 +94,7 @@ impl Finding {
             Verdict::Good => paint.good("ok  "),
         };
         let mut text = format!("{verdict}  {}: {}\n", self.check, clean(&self.seen));
-        // Writing to a String cannot fail.
+        // Writing to a `String` cannot fail.
         if !self.why.is_empty() {
             let _ = writeln!(text, "      why: {}", self.why);
         }

@@ -1,6 +1,7 @@
-//! The machine: rights, devices, ports, programs, the clock, and what a dead daemon left.
+//! Checks of the machine: permissions, devices, ports, programs, the clock, and leftovers of a dead
+//! daemon.
 //!
-//! What is read and what is made of it are apart where a test cannot make the machine so.
+//! Observation and judgement are separate functions wherever a test cannot create the condition.
 
 use super::finding::Finding;
 use config::Config;
@@ -12,19 +13,19 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::{Duration, SystemTime};
 
-/// A clock before 2024 was never set.
+/// Start of 2024. A clock before this time was never set.
 const FIRST_LIGHT: Duration = Duration::from_secs(1_704_067_200);
 
-/// What a file may be from the future, as where folders are shared between machines.
+/// Tolerance for the time stamp of a file, as folders may be shared between machines.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The bits of capabilities(7) that stratad needs.
+/// Capabilities that stratad needs, with their bits as in capabilities(7).
 const NEEDED: [(u32, &str); 2] = [(12, "CAP_NET_ADMIN"), (10, "CAP_NET_BIND_SERVICE")];
 
-/// That for ESP without UDP.
+/// Capability for ESP without UDP.
 const RAW: (u32, &str) = (13, "CAP_NET_RAW");
 
-/// Looks at all of it.
+/// Runs all checks of the machine.
 pub fn examine(config: Option<&Config>, runs: bool) -> Vec<Finding> {
     let mut findings = tun_device();
     findings.push(user_namespaces());
@@ -123,7 +124,7 @@ fn time_of_day(config: Option<&Config>) -> Finding {
     )
 }
 
-/// A configuration that was `written` in the future tells of a clock that has jumped.
+/// Checks the clock. A configuration `written` in the future shows that the clock went back.
 fn clock(now: Duration, written: Duration, synchronised: Option<bool>) -> Finding {
     const WHY: &str = "certificates are judged by it; tunnels have a clock of their own";
     const FIX: &str = "timedatectl set-ntp true (or start another NTP client)";
@@ -173,7 +174,7 @@ fn rights(config: Option<&Config>) -> Finding {
     }
 }
 
-/// No daemon of ours has them: can they be had?
+/// Checks that the ports are free. Called only if no stratad runs.
 fn ports(config: Option<&Config>) -> Vec<Finding> {
     const WHY: &str = "IKE and ESP arrive at these ports";
     let listen = config.map_or((500, 4500), |config| (config.listen.ike, config.listen.nat));
@@ -214,7 +215,7 @@ fn ports(config: Option<&Config>) -> Vec<Finding> {
     findings
 }
 
-/// Rules and black holes, where nobody runs whom they could belong to.
+/// Checks for rules and blackhole routes of a dead daemon. Called only if no stratad runs.
 fn leftovers() -> Vec<Finding> {
     const CHECK: &str = "leftovers";
     let held = Routes::held().unwrap_or_default();
@@ -273,7 +274,7 @@ fn name_servers(config: Option<&Config>, runs: bool) -> Finding {
     )
 }
 
-/// What drops packets in clear that claim to come out of a tunnel.
+/// Checks the filter that drops packets in clear with a claimed inner address.
 fn guard(runs: bool) -> Finding {
     const CHECK: &str = "clear";
     const WHY: &str = "packets in clear that claim to come out of a tunnel are believed as if they came out of it";

@@ -1,8 +1,8 @@
-//! `strata doctor`: what on this machine keeps Strata from working, and how to change it.
+//! `strata doctor`: reports problems of this machine that keep Strata from working, with remedies.
 //!
-//! It looks and changes nothing, with a daemon or without, as root or as anybody; where it may not
-//! look it says so. [`machine`] is about the machine, [`network`] about what the configuration
-//! makes of its network.
+//! The checks read only. They run with or without a daemon, as root or as any user, and report a
+//! check that lacks permission. [`machine`] checks the machine, [`network`] the effects of the
+//! configuration on its network.
 
 mod finding;
 mod machine;
@@ -19,14 +19,14 @@ use std::io::ErrorKind;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-/// Looks at everything and prints what was found, the worst first.
+/// Runs all checks and prints the findings, the worst first.
 pub fn run(file: &Path, socket: &Path, output: &Output) -> Exit {
     let (config, mut findings) = configuration(file);
     let socket = config.as_ref().map_or(socket, |config| &config.socket);
     let holder = Claim::holder().unwrap_or_default();
     let answers = match UnixStream::connect(socket) {
         Ok(_) => true,
-        // Its socket is for root.
+        // The daemon's socket is accessible to root only.
         Err(error) => error.kind() == ErrorKind::PermissionDenied && holder.is_some(),
     };
     findings.push(daemon(answers, holder.as_deref(), socket));
@@ -49,7 +49,8 @@ pub fn run(file: &Path, socket: &Path, output: &Output) -> Exit {
     }
 }
 
-/// A daemon with another configuration serves this network namespace, or is just starting.
+/// Checks the daemon. A running daemon that does not answer has another configuration, or is just
+/// starting.
 fn daemon(answers: bool, holder: Option<&str>, socket: &Path) -> Finding {
     const CHECK: &str = "daemon";
     match holder {
@@ -67,8 +68,8 @@ fn daemon(answers: bool, holder: Option<&str>, socket: &Path) -> Finding {
     }
 }
 
-/// The daemon puts back what other programs remove of its routes, rules and filters, until they do it too often. Only
-/// one that answers knows, as it does of what could not be set up.
+/// Asks the daemon about routes, rules and filters that could not be installed, or that another
+/// program keeps removing. Returns `None` if no daemon answers.
 fn installed(socket: &Path) -> Option<Finding> {
     const CHECK: &str = "installed";
     let client = Client::connect(socket);
@@ -112,7 +113,7 @@ fn print(findings: &[Finding], output: &Output) {
     output.print_json(&report.to_string());
 }
 
-/// The configuration, if it is good, and what `strata check` says about it.
+/// Loads the configuration, and returns the findings of `strata check` about it.
 fn configuration(file: &Path) -> (Option<Config>, Vec<Finding>) {
     const CHECK: &str = "configuration";
     const WHY: &str = "stratad does not start with it";

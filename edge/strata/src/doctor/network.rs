@@ -1,17 +1,17 @@
-//! What the configuration makes of this machine's network: ways that packets would not survive.
+//! Checks of the network as configured: paths on which packets would be lost.
 
 use super::finding::Finding;
 use config::{Action, Config, Divert, Peer, ZONED_OVERHEAD};
 use os::{Family, Netlink, divert, routes, sysctl};
 use std::net::{IpAddr, UdpSocket};
 
-/// What the longest plain packet has beyond the inner one with IPv6 outside; 20 fewer with IPv4.
+/// Largest overhead of plain ESP, in octets, with an outer IPv6 header; 20 fewer with IPv4.
 const PLAIN_OVERHEAD: u16 = 117;
 
-/// With AES-CBC, whose text is whole blocks: 4 more.
+/// The same with AES-CBC: 4 octets more, because it pads to whole blocks.
 const CBC_OVERHEAD: u16 = 121;
 
-/// Looks at all of it.
+/// Runs all checks of the network.
 pub fn examine(config: &Config, runs: bool) -> Vec<Finding> {
     let mut findings = reverse_paths(config);
     findings.extend(config.peers.iter().filter_map(|peer| mtu(config, peer)));
@@ -31,7 +31,8 @@ pub fn examine(config: &Config, runs: bool) -> Vec<Finding> {
     findings
 }
 
-/// Packets of a peer whose own address is protected seem to come from the wrong side.
+/// Checks reverse-path filters. Packets from a peer fail a strict filter if the peer's own address
+/// is protected, because the route to that address is the tunnel.
 fn reverse_paths(config: &Config) -> Vec<Finding> {
     const CHECK: &str = "rp_filter";
     let is_inside = |peer: &Peer| {
@@ -75,7 +76,7 @@ fn protects(config: &Config, address: IpAddr) -> bool {
             .any(|policy| policy.remote.contains(address, 0, None))
 }
 
-/// Whether the longest packet fits the interface that leads to a peer.
+/// Checks that the longest sealed packet fits the interface towards a peer.
 fn mtu(config: &Config, peer: &Peer) -> Option<Finding> {
     let suites = &peer.party.suites;
     let plain = match suites.iter().any(|suite| suite.hash().is_some()) {
@@ -115,7 +116,7 @@ fn mtu(config: &Config, peer: &Peer) -> Option<Finding> {
     })
 }
 
-/// The interface whose address the kernel would send from, and its MTU. Nothing is sent.
+/// Returns the interface that the kernel would send from, and its MTU in octets. Sends nothing.
 fn way_to(peer: IpAddr) -> Option<(String, u32)> {
     let any = if peer.is_ipv4() {
         "0.0.0.0:0"
@@ -154,7 +155,8 @@ fn forwarding(why: &'static str, may_be_meant: bool) -> Finding {
     }
 }
 
-/// Both interfaces, and rules for both (DESIGN section 7).
+/// Checks both interfaces of a licensed node and the rules that divert from them (DESIGN section
+/// 7).
 fn diversion(config: &Divert, runs: bool) -> Vec<Finding> {
     const CHECK: &str = "divert";
     let netlink = Netlink::open();

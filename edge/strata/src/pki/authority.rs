@@ -1,4 +1,4 @@
-//! Issuing. The encoding is rcgen's; keys and signatures are the same as the daemon's.
+//! Issues certificates. rcgen encodes them; keys and signatures use the daemon's code.
 
 use super::folder;
 use config::PrivateKey;
@@ -18,23 +18,23 @@ use zeroize::Zeroizing;
 const HOUR: u64 = 3600;
 const DAY: u64 = 24 * HOUR;
 
-/// A CA that can issue.
+/// A CA that can issue certificates.
 pub(super) struct Authority {
-    /// Its certificate, then those of the CAs above it, without the root.
+    /// Certificate of the CA, then those of the CAs above it, without the root.
     chain: Vec<Certificate>,
     key: Key,
 }
 
-/// What was issued.
+/// A new certificate with its key.
 pub(super) struct Issued {
-    /// The certificate, then what a peer needs to follow it to the root.
+    /// The certificate, then the intermediate certificates up to the root, without the root.
     pub(super) chain: Vec<Certificate>,
-    /// Its key: PKCS #8 in DER.
+    /// The private key, as PKCS #8 in DER.
     pub(super) key: Zeroizing<Vec<u8>>,
 }
 
 impl Authority {
-    /// The CA of a folder that [`new_authority`]'s result was saved in.
+    /// Opens the CA in a folder in which the result of [`new_authority`] was saved.
     pub(super) fn open(folder: &Path) -> Result<Self, Failure> {
         let chain = folder::certificates(&folder.join("ca.pem"))?;
         let key = Key::new(folder::key(&folder.join("ca.key"))?);
@@ -81,14 +81,14 @@ impl Authority {
             }
         }];
         let issued = certify(params, kind, Some(self))?;
-        // What peers will say of it is known before anybody has it.
+        // Verifies the certificate as peers will, before it is handed out.
         let chain: Vec<_> = issued.chain.iter().map(|one| one.der.clone()).collect();
         let trust = TrustStore::new(vec![self.chain[0].clone()]);
         trust.verify(&chain, config::today()).map_err(unfit)?;
         Ok(issued)
     }
 
-    /// What its certificate calls it.
+    /// Returns the subject of the CA's certificate.
     pub(super) fn name(&self) -> &str {
         &self.chain[0].subject
     }
@@ -119,7 +119,7 @@ impl Authority {
         RevocationList::from_der(made.der()).map_err(unfit)
     }
 
-    /// How it signs: with its name as `strata pki ca` wrote it.
+    /// Returns the CA as an issuer, with the name that `strata pki ca` wrote.
     fn issuer(&self) -> Result<Issuer<'static, &Key>, Failure> {
         let subject = &self.chain[0].subject;
         let name = subject.strip_prefix("CN=").ok_or_else(|| {
@@ -137,7 +137,7 @@ impl Authority {
     }
 }
 
-/// Makes a CA: a root, or one under another.
+/// Creates a root CA, or a CA below another one.
 pub(super) fn new_authority(
     name: &str,
     above: Option<&Authority>,
@@ -150,7 +150,7 @@ pub(super) fn new_authority(
     certify(params, kind, above)
 }
 
-/// Valid from an hour ago, for the clocks of others may be behind.
+/// Returns the common parameters. Validity starts an hour ago, because other clocks may be behind.
 fn params(name: &str, days: u64) -> CertificateParams {
     let now = config::today().0;
     let mut params = CertificateParams::default();
@@ -162,12 +162,12 @@ fn params(name: &str, days: u64) -> CertificateParams {
     params
 }
 
-/// A date of the kind that rcgen takes.
+/// Converts a time to rcgen's type.
 fn date(time: UnixTime) -> time::OffsetDateTime {
     rcgen::date_time_ymd(1970, 1, 1) + Duration::from_secs(time.0)
 }
 
-/// Makes a key, and has it certified: by itself if there is nobody above.
+/// Creates a key and a certificate for it: self-signed without a CA above.
 fn certify(
     mut params: CertificateParams,
     kind: KeyKind,
@@ -175,8 +175,9 @@ fn certify(
 ) -> Result<Issued, Failure> {
     let (key, der) = new_key(kind)?;
     let key = Key::new(key);
-    // Made of the new key, a number is as unique and as hard to foresee as the key (RFC 5280
-    // sections 4.1.2.2 and 4.2.1.2); the first bit is none of a positive number.
+    // The serial number is a hash of the new key, so it is as unique and as unpredictable as the
+    // key (RFC 5280 sections 4.1.2.2 and 4.2.1.2). The first bit is clear, as in any positive
+    // number.
     params.key_identifier_method = key.identifier();
     let mut number = sha1(&[&key.public.octets]);
     number[0] = number[0] & 0x7f | 0x40;
@@ -198,7 +199,7 @@ fn certify(
     })
 }
 
-/// Makes a key: the key itself, and PKCS #8 in DER.
+/// Creates a private key; returns it also as PKCS #8 in DER.
 pub(super) fn new_key(kind: KeyKind) -> Result<(PrivateKey, Zeroizing<Vec<u8>>), Failure> {
     PrivateKey::generate(kind).ok_or_else(|| {
         Failure::new(
@@ -215,7 +216,7 @@ fn unfit(error: impl std::fmt::Display) -> Failure {
     )
 }
 
-/// A key as rcgen wants it.
+/// A key pair in the form that rcgen takes.
 struct Key {
     private: PrivateKey,
     public: PublicKey,
@@ -244,7 +245,7 @@ impl rcgen::PublicKeyData for Key {
             KeyKind::P256 => &rcgen::PKCS_ECDSA_P256_SHA256,
             KeyKind::P384 => &rcgen::PKCS_ECDSA_P384_SHA384,
             KeyKind::Ed25519 => &rcgen::PKCS_ED25519,
-            // No CA that is opened has one: ours are signed otherwise.
+            // Unreachable: `Authority::open` refuses RSA keys, and new keys are never RSA.
             KeyKind::Rsa => &rcgen::PKCS_RSA_SHA256,
         }
     }

@@ -1,4 +1,4 @@
-//! The files of a CA and of what it issued, and of keys that nobody has certified.
+//! Files of a CA, of the certificates that it issued, and of keys without a certificate.
 
 use super::authority::Issued;
 use config::PrivateKey;
@@ -11,7 +11,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
-/// The certificates of a PEM file; at least one.
+/// Reads the certificates of a PEM file, at least one.
 pub(super) fn certificates(file: &Path) -> Result<Vec<Certificate>, Failure> {
     let text = fs::read(file).map_err(|error| unreadable(file, &error))?;
     Certificate::all_from_pem(&text).map_err(|_| {
@@ -22,7 +22,7 @@ pub(super) fn certificates(file: &Path) -> Result<Vec<Certificate>, Failure> {
     })
 }
 
-/// The private key of a PEM file.
+/// Reads the private key of a PEM file.
 pub(super) fn key(file: &Path) -> Result<PrivateKey, Failure> {
     let text = fs::read(file).map_err(|error| unreadable(file, &error))?;
     PrivateKey::from_pem(&Zeroizing::new(text)).ok_or_else(|| {
@@ -36,7 +36,7 @@ pub(super) fn key(file: &Path) -> Result<PrivateKey, Failure> {
     })
 }
 
-/// The revocation lists of a PEM file; at least one.
+/// Reads the revocation lists of a PEM file, at least one.
 pub(super) fn lists(file: &Path) -> Result<Vec<RevocationList>, Failure> {
     let text = fs::read(file).map_err(|error| unreadable(file, &error))?;
     RevocationList::all_from_pem(&text).map_err(|error| {
@@ -47,8 +47,8 @@ pub(super) fn lists(file: &Path) -> Result<Vec<RevocationList>, Failure> {
     })
 }
 
-/// Puts a CA's revocation list in the place of the one before, which is all that is remembered of what
-/// was revoked: it is there until the new one is.
+/// Replaces a CA's revocation list by a rename. The list is the only record of revocations, so the
+/// old one stays until the new one is complete.
 pub(super) fn replace_list(list: &RevocationList, file: &Path) -> Result<(), Failure> {
     let text = pem::encode(&Pem::new("X509 CRL", list.der.as_slice()));
     let new = file.with_extension("new");
@@ -61,7 +61,8 @@ pub(super) fn replace_list(list: &RevocationList, file: &Path) -> Result<(), Fai
     })
 }
 
-/// Writes `NAME.key` for its owner alone, then `NAME.pem`. Replaces nothing unless told to.
+/// Writes `NAME.key`, readable by its owner only, then `NAME.pem`. Replaces files only with
+/// `force`.
 pub(super) fn save(
     issued: &Issued,
     folder: &Path,
@@ -74,7 +75,7 @@ pub(super) fn save(
     save_pair(&issued.key, (&chain, "pem"), folder, name, force)
 }
 
-/// The same with `NAME.pub`.
+/// Writes `NAME.key` and `NAME.pub` in the same way.
 pub(super) fn save_key(
     key: &PrivateKey,
     der: &[u8],
@@ -85,7 +86,7 @@ pub(super) fn save_key(
     save_pair(der, (&public(key), "pub"), folder, name, force)
 }
 
-/// The public key of a private one in PEM.
+/// Returns the public key of a private key in PEM.
 pub(super) fn public(key: &PrivateKey) -> String {
     pem::encode(&Pem::new("PUBLIC KEY", key.raw().der()))
 }
@@ -115,7 +116,7 @@ fn save_pair(
     Ok(files.into_iter().map(|(file, ..)| file).collect())
 }
 
-/// A new file each time: an old one would keep its mode.
+/// Writes a file. Removes an old file first, because it would keep its mode.
 fn write(file: &Path, text: &str, mode: u32) -> io::Result<()> {
     match fs::remove_file(file) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

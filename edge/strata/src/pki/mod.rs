@@ -1,5 +1,5 @@
-//! `strata pki`: a small CA of one's own, in a folder; keys; and what certificates and revocation lists
-//! say.
+//! `strata pki`: runs a small CA in a folder, creates keys, and shows certificates and revocation
+//! lists.
 
 mod authority;
 mod folder;
@@ -15,7 +15,7 @@ use model::Identity;
 use std::path::{Path, PathBuf};
 use told::Told;
 
-/// Does what was asked.
+/// Runs a subcommand of `strata pki`.
 pub fn run(pki: &Pki, output: &Output) -> Exit {
     let done = match pki {
         Pki::Ca {

@@ -1,4 +1,5 @@
-//! Revoking. The CA's list is all that is remembered of it: the next one has what this one has.
+//! Revocation. The CA's current list is the only record, so each new list contains the previous
+//! one.
 
 use super::authority::Authority;
 use super::folder;
@@ -6,8 +7,8 @@ use control::Failure;
 use crypto::{Certificate, RevocationList, Revoked};
 use std::path::{Path, PathBuf};
 
-/// Signs the list of the CA in a folder anew, with these certificates on it besides: the first one of
-/// each file, as those behind it are of the CAs above.
+/// Signs a new list for the CA in a folder, and adds the given certificates to it. Of each file
+/// only the first certificate is revoked; those after it belong to the CAs above.
 pub(super) fn renew(
     ca: &Path,
     files: &[PathBuf],
@@ -36,7 +37,7 @@ pub(super) fn renew(
     Ok((file, list))
 }
 
-/// The number of a certificate, if it is one of the CA's.
+/// Returns the serial number of a certificate that this CA issued.
 fn issued_by(authority: &Authority, certificate: &Certificate) -> Result<Vec<u8>, Failure> {
     let Certificate {
         subject,

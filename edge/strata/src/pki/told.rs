@@ -1,4 +1,4 @@
-//! What was written, and what it says.
+//! Output of `strata pki`: the files written, and their contents.
 
 use crate::output::{Exit, Output};
 use crate::text::{clean, plural};
@@ -6,20 +6,20 @@ use crypto::{Certificate, Name, RawKey, RevocationList};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// What a verb has to tell.
+/// Result of a subcommand.
 #[derive(Default)]
 pub(super) struct Told {
-    /// Files that were written.
+    /// Files written.
     pub(super) files: Vec<PathBuf>,
     pub(super) certificates: Vec<Certificate>,
     pub(super) lists: Vec<RevocationList>,
     pub(super) keys: Vec<RawKey>,
-    /// What is printed as it is, for a file of one's own choice.
+    /// PEM text printed unchanged, to be redirected into a file.
     pub(super) pem: Option<String>,
 }
 
 impl Told {
-    /// Prints it.
+    /// Prints the result.
     pub(super) fn print(&self, output: &Output) -> Exit {
         let files = self.files.iter().map(|file| file.display().to_string());
         if output.json {

@@ -1,14 +1,15 @@
-//! `strata explain`: what happened, both ends side by side, and what to change.
+//! `strata explain`: the last attempt, the proposals of both ends side by side, and the changes to
+//! make.
 
 use super::state;
 use crate::text::{Paint, clean, plural, span};
 use control::{Account, Explain, Fix, Outcome, Row, Verdict};
 use std::fmt::Write;
 
-/// Columns grow no wider than this; what is longer pushes the rest of its line aside.
+/// Limit on the width of a column. Longer cells shift the rest of their line.
 const WIDEST: usize = 48;
 
-/// The whole answer. Writing to a `String` cannot fail, so results of `writeln!` are dropped.
+/// Formats the answer. Writing to a `String` cannot fail, so results of `writeln!` are dropped.
 pub fn show(explain: &Explain, paint: Paint) -> String {
     let name = paint.bold(&clean(&explain.peer));
     let mut text = format!("{name} {}\n", state(explain.state, paint));

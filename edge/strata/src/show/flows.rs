@@ -1,4 +1,4 @@
-//! `strata flows`: a table, one line for each direction of data.
+//! `strata flows`: a table with one line per direction of data.
 
 use crate::text::{Paint, clean, count, millis, octets};
 use control::{Flow, Flows};
@@ -17,10 +17,10 @@ const HEADINGS: [&str; 9] = [
     "sent again",
     "acks kept",
 ];
-/// Columns from here on are numbers, and stand right.
+/// Columns from this one on are numbers, aligned to the right.
 const FIRST_NUMBER: usize = 4;
 
-/// The whole answer.
+/// Formats the answer.
 pub fn show(flows: &Flows, paint: Paint) -> String {
     if !flows.snoop {
         return "SNOOP is off: this host repairs no flows\n".to_owned();
@@ -70,7 +70,8 @@ fn row(flow: &Flow) -> [String; HEADINGS.len()] {
     ]
 }
 
-/// One end of a connection. Of packets without an IP header inside nobody on the way knows the address.
+/// Formats one end of a connection. In transport and BEET mode a licensed node sees ports but no
+/// addresses.
 fn end(address: SocketAddr) -> String {
     match address.ip().is_unspecified() {
         true => format!("*:{}", address.port()),

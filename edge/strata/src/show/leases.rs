@@ -1,11 +1,11 @@
-//! `strata leases`: a block for each pool, a line for whoever has something of it.
+//! `strata leases`: a block per pool, a line per lease.
 
 use super::status::addresses;
 use crate::text::{Paint, clean, count, span};
 use control::{Fill, Lease, Leases, Pool};
 use std::fmt::Write;
 
-/// The whole answer. Writing to a `String` cannot fail.
+/// Formats the answer. Writing to a `String` cannot fail.
 pub fn show(leases: &Leases, paint: Paint) -> String {
     if leases.pools.is_empty() {
         return "no pool: [pool.NAME] has addresses for peers whose table says `pool = \"NAME\"`\n"

@@ -6,7 +6,7 @@ use control::{MobileHome, MobileIp, MobilePart, MobileRegistration, MobileVisito
 use std::fmt::Write;
 use std::net::Ipv4Addr;
 
-/// One block. Writing to a `String` cannot fail, so results of `writeln!` are dropped.
+/// Appends the block. Writing to a `String` cannot fail, so results of `writeln!` are dropped.
 pub(super) fn show(text: &mut String, mobile_ip: &MobileIp, paint: Paint) {
     match &mobile_ip.part {
         MobilePart::MobileNode {

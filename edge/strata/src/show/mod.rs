@@ -1,4 +1,4 @@
-//! Answers as text: one function for each, from values to a screen, and nothing else.
+//! Answers as text: one pure function for each type, from values to the text on a screen.
 
 mod explain;
 mod flows;
@@ -12,7 +12,7 @@ mod zones;
 use crate::text::{Paint, clean};
 use control::{Changed, Daemon, Failure, Keylog, PeerState, Response};
 
-/// Any answer.
+/// Formats any answer.
 pub fn response(response: &Response, paint: Paint) -> String {
     match response {
         Response::Up(changed) | Response::Down(changed) => peers(changed, paint),
@@ -41,7 +41,7 @@ pub fn response(response: &Response, paint: Paint) -> String {
     }
 }
 
-/// What could not be done, and what to do about it.
+/// Formats a failure with its remedy.
 pub fn failure(failure: &Failure, paint: Paint) -> String {
     let error = paint.bad("error:");
     format!(

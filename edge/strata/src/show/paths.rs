@@ -1,9 +1,9 @@
-//! `strata paths`: for each tunnel its path, and the ways it could take.
+//! `strata paths`: the path of each tunnel, and the possible ones.
 
 use crate::text::{Paint, clean};
 use control::{Candidate, Carrier, Moved, Paths, Standing, TunnelPaths, Who};
 
-/// The whole answer.
+/// Formats the answer.
 pub fn show(paths: &Paths, paint: Paint) -> String {
     if paths.tunnels.is_empty() {
         return "no tunnel is up\n".to_owned();
@@ -12,7 +12,7 @@ pub fn show(paths: &Paths, paint: Paint) -> String {
     tunnels.map(|tunnel| self::tunnel(tunnel, paint)).collect()
 }
 
-/// What `strata move` did.
+/// Formats the answer to `strata move`.
 pub fn moved(moved: &Moved) -> String {
     let Moved {
         name,
@@ -49,7 +49,7 @@ fn candidate(candidate: &Candidate, paint: Paint) -> String {
     format!("  {local} - {remote}{by}  {standing}\n")
 }
 
-/// UDP is what is expected.
+/// Returns a suffix that names the encapsulation. UDP is the default and has none.
 pub const fn by(carrier: Carrier) -> &'static str {
     match carrier {
         Carrier::Udp => "",

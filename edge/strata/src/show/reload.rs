@@ -1,10 +1,10 @@
-//! `strata reload`: a diff, or what is wrong with the file.
+//! `strata reload`: a diff of the configurations, or the errors in the file.
 
 use crate::text::{Paint, clean, plural};
 use control::{Change, ChangeKind, Effect, Fault, Reload};
 use std::fmt::Write;
 
-/// The whole answer. Writing to a `String` cannot fail, so results of `writeln!` are dropped.
+/// Formats the answer. Writing to a `String` cannot fail, so results of `writeln!` are dropped.
 pub fn show(reload: &Reload, paint: Paint) -> String {
     let mut text = String::new();
     for fault in &reload.faults {

@@ -1,4 +1,4 @@
-//! `strata status`: warnings first, then one block for each peer, then what was dropped.
+//! `strata status`: warnings, then one block per peer, then dropped packets.
 
 use super::paths::by;
 use super::{mobile_ip, state};
@@ -10,7 +10,7 @@ use control::{
 use std::fmt::Write;
 use std::net::IpAddr;
 
-/// The whole answer. Writing to a `String` cannot fail, so results of `writeln!` are dropped.
+/// Formats the answer. Writing to a `String` cannot fail, so results of `writeln!` are dropped.
 pub fn show(status: &Status, paint: Paint) -> String {
     let mut text = String::new();
     let roles: Vec<_> = status.roles.iter().map(|role| role_name(*role)).collect();
@@ -43,7 +43,7 @@ pub fn show(status: &Status, paint: Paint) -> String {
     text
 }
 
-/// Lines on packets in clear; all sources are in `--json`.
+/// Limit on the lines about packets in clear; `--json` has all sources.
 const MOST_CLAIMS: usize = 8;
 
 fn show_clear(text: &mut String, claims: &[ClearClaim], paint: Paint) {
@@ -194,7 +194,7 @@ fn list(selectors: &[String]) -> String {
     clean.join(", ")
 }
 
-/// Addresses on one line.
+/// Formats addresses on one line.
 pub(super) fn addresses(addresses: &[IpAddr]) -> String {
     let texts: Vec<_> = addresses.iter().map(ToString::to_string).collect();
     texts.join(", ")

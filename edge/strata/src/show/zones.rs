@@ -1,10 +1,11 @@
-//! `strata zones`: for each tunnel who can read what; on a licensed node what it can open.
+//! `strata zones`: at an endpoint the readers of each zone, at a licensed node the zones that it
+//! opens.
 
 use crate::text::{Paint, clean, span};
 use control::{Composite, GrantState, Held, Holder, LevelGrant, Link, Zone, Zones};
 use std::fmt::Write;
 
-/// The whole answer.
+/// Formats the answer.
 pub fn show(zones: &Zones, paint: Paint) -> String {
     if zones.composites.is_empty() && zones.held.is_empty() {
         return "no tunnel has zones, and no keys are held\n".to_owned();
@@ -72,7 +73,7 @@ fn show_composite(composite: &Composite, paint: Paint) -> String {
     text
 }
 
-/// Whether anybody on the way has to see anything.
+/// Formats the quality of the path and the protection that it selects.
 fn show_link(link: &Link) -> String {
     let level = if link.good { "opaque" } else { "in zones" };
     match link.missing {
@@ -84,7 +85,7 @@ fn show_link(link: &Link) -> String {
     }
 }
 
-/// What everybody on the way may read.
+/// Formats the grant for unencrypted packets, which every node on the path can read.
 fn show_level(level: &LevelGrant, paint: Paint) -> String {
     let (spi_in, spi_out) = (clean(&level.spi_in), clean(&level.spi_out));
     let what = paint.bad(&format!("{} NOT ENCRYPTED", clean(&level.class)));
@@ -108,7 +109,7 @@ fn readers(composite: &Composite, zone: &Zone, paint: Paint) -> String {
     if readers.is_empty() {
         return paint.good("the two ends only");
     }
-    // The payload zone has the highest serial: whoever reads it reads everything.
+    // The payload zone has the highest serial: its key opens the whole payload.
     let is_payload = composite
         .zones
         .iter()

@@ -1,16 +1,16 @@
-//! The answers, with what shows them.
+//! The answers, with the tests that prove them.
 
-/// A part of the page.
+/// A section of the page.
 pub struct Section {
     pub title: &'static str,
     pub answers: &'static [Answer],
 }
 
-/// What somebody asks who is to trust a node.
+/// An answer to an operator who has to decide about a licensed node.
 pub struct Answer {
     pub question: &'static str,
     pub text: &'static str,
-    /// File and name of each test.
+    /// File and function of each test.
     pub tests: &'static [(&'static str, &'static str)],
 }
 
@@ -48,7 +48,7 @@ const SUITES: &str = "pure/esp/tests/data_plane/suites.rs";
 const WRITE: &str = "edge/lab/tests/e2e/zones/write.rs";
 const WRITING: &str = "pure/node/src/tests/write.rs";
 
-/// From top to bottom.
+/// All sections, in the order of the page.
 pub const SECTIONS: &[Section] = &[
     Section {
         title: "Without a licence",

@@ -1,5 +1,5 @@
-//! `docs/licensed.md`: for an operator, what exactly a licensed node learns, for how long, and how it
-//! ends. Each answer names tests that fail if it is not so.
+//! Generates and checks `docs/licensed.md`, which tells operators the exact knowledge of a licensed
+//! node, its duration and its end. Each answer names tests that fail if the answer is wrong.
 
 mod answers;
 

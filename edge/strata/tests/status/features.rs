@@ -1,26 +1,26 @@
-//! What there is. Whoever adds a key or a verb adds a feature here, or adds it to one.
+//! The features of Strata. A new key or verb needs a feature here, or belongs to an existing one.
 
-/// Something that can be turned on.
+/// A feature that a user can enable.
 pub struct Feature {
-    /// What a person would call it.
+    /// Name of the feature for users.
     pub name: &'static str,
-    /// Keys of the configuration; `*.psk` is that key of every kind of peer.
+    /// Configuration keys; `*.psk` is that key in every kind of peer table.
     pub keys: &'static [&'static str],
     /// Verbs of `strata`.
     pub verbs: &'static [&'static str],
-    /// Driven through the programs, between network namespaces.
+    /// Evidence that it works, with the real programs in network namespaces.
     pub works: Evidence,
-    /// What a person is told where it is refused.
+    /// Evidence of the message to the user where the feature is refused.
     pub refuses: Evidence,
-    /// What becomes of it when packets, processes or peers are lost.
+    /// Evidence of its recovery after the loss of packets, processes or peers.
     pub recovers: Evidence,
 }
 
-/// Why that is believed.
+/// Evidence for a claim.
 pub enum Evidence {
     /// Test functions: file and name.
     Tests(&'static [(&'static str, &'static str)]),
-    /// It does not apply, for a reason.
+    /// Not applicable, with the reason.
     NotNeeded(&'static str),
 }
 
@@ -182,7 +182,7 @@ const DOCTOR: &str = "edge/lab/tests/e2e/operate/doctor.rs";
 const DOWNLOAD: &str = "pure/pep/tests/download.rs";
 const NODE_RECOVERY: &str = "pure/node/src/tests/recovery.rs";
 
-/// Everything, in the order of the page.
+/// All features, in the order of the page.
 pub const FEATURES: &[Feature] = &[
     Feature {
         name: "A tunnel",

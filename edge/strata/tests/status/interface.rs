@@ -1,26 +1,26 @@
-//! What a person can type: found out by asking, so that nothing can be forgotten.
+//! Finds all keys and verbs by querying the programs, so that none can be forgotten.
 
 use std::collections::BTreeSet;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// No key is called that, nor anything like it.
+/// A name that resembles no key.
 const NOBODY: &str = "qqqq";
 
-/// Every key that a configuration may have, in dotted form and without the names of peers.
+/// Returns every configuration key, in dotted form and without the names of peers.
 pub fn keys() -> BTreeSet<String> {
     let mut keys = BTreeSet::new();
     walk("@", "", &mut keys);
     keys
 }
 
-/// Every verb, those below others with the words before them. One that also does something without a word below it is
-/// there itself.
+/// Returns every verb; a subcommand has its parents' names in front. A verb that also works without
+/// a subcommand has its own entry.
 pub fn verbs(words: &[&str]) -> BTreeSet<String> {
     let help = help(words);
     let below = help.split("Commands:\n").nth(1).unwrap_or_default();
     let names = below.lines().take_while(|line| line.starts_with("  "));
-    // Descriptions that are continued are further to the right.
+    // Continuation lines of descriptions are indented further.
     let names = names.filter(|line| !line.starts_with("   "));
     let names = names.filter_map(|line| line.split_whitespace().next());
     let mut verbs = BTreeSet::new();
@@ -38,7 +38,8 @@ pub fn verbs(words: &[&str]) -> BTreeSet<String> {
     verbs
 }
 
-/// Whether these words are a command without another one: then its help has a usage of such a kind.
+/// Returns true if these words form a complete command. Its help then has a usage without
+/// `COMMAND`.
 fn is_enough(words: &[&str]) -> bool {
     let help = help(words);
     let usage = help.split("Usage:").nth(1).unwrap_or_default();
@@ -55,7 +56,7 @@ fn help(words: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("help is text")
 }
 
-/// Adds the keys that are possible where the `@` of a file is.
+/// Adds the keys that are valid at the `@` of a file.
 fn walk(file: &str, name: &str, keys: &mut BTreeSet<String>) {
     for key in possible(file).unwrap_or_default() {
         let dotted = if name.is_empty() {
@@ -63,7 +64,7 @@ fn walk(file: &str, name: &str, keys: &mut BTreeSet<String>) {
         } else {
             format!("{name}.{key}")
         };
-        // A table, a table of named tables, a list of tables; or none of them.
+        // A table, a table of named tables, a list of tables; or no table.
         let forms = ["{ @ }", "{ x = { @ } }", "[{ @ }]"];
         let inner = forms.map(|form| file.replace('@', &format!("{key} = {form}")));
         match inner.iter().find(|file| possible(file).is_some()) {
@@ -75,7 +76,8 @@ fn walk(file: &str, name: &str, keys: &mut BTreeSet<String>) {
     }
 }
 
-/// The keys that a complaint about an unknown one lists; `None` if there can be no keys.
+/// Returns the valid keys, as listed by the error about an unknown key; `None` where no key is
+/// valid.
 fn possible(file: &str) -> Option<Vec<String>> {
     let text = file.replace('@', &format!("{NOBODY} = 1"));
     let faults = match load(&text) {

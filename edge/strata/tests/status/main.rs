@@ -1,8 +1,9 @@
-//! `docs/status.md`: what there is, by what a person can type and what was seen to work.
+//! Generates and checks `docs/status.md`: all features, by configuration key and verb, with the
+//! evidence that they work.
 //!
-//! The features and their evidence are written down in `features`. Nothing there is believed: each
-//! key has to be one that a configuration may have, each verb one that `strata --help` lists, each
-//! test one that runs. And the other way round: a key or a verb that no feature claims fails.
+//! The features and their evidence are listed in `features`. The test verifies each entry: a key
+//! must be accepted by the configuration, a verb must be listed by `strata --help`, and a test must
+//! run. Conversely, a key or a verb without a feature fails the test.
 
 mod features;
 mod interface;
@@ -109,7 +110,7 @@ const INTRODUCTION: &str = "# Status\n\n\
     shown has no place here.\n\n\
     | feature | works | refuses | recovers |\n|---|---|---|---|\n";
 
-/// Whether a claim is for a key: itself, or its last part for every kind of peer.
+/// Returns true if a claim covers a key: exactly, or by its last part for every kind of peer.
 fn covers(claim: &str, key: &str) -> bool {
     let kinds = ["peer", "licensed", "gateway", "neighbour"];
     let of_any = claim.strip_prefix("*.").is_some_and(|rest| {

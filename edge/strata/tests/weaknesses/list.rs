@@ -1,24 +1,24 @@
-//! All that are known, by what they were in.
+//! Known weaknesses of other implementations, grouped by subject.
 
-/// Something others were broken by, or could try.
+/// A weakness that affected another implementation, or a possible attack.
 #[derive(Clone, Copy)]
 pub struct Weakness {
-    /// Its place in the list.
+    /// Number in the list, from 1.
     pub number: usize,
-    /// Where it was, or who could.
+    /// Source of the weakness, or position of the attacker.
     pub seen: &'static str,
-    /// What it was.
+    /// Description of the weakness.
     pub what: &'static str,
-    /// Why we are not.
+    /// Protection of Strata.
     pub answer: Answer,
 }
 
-/// What keeps a weakness from us.
+/// Reason why Strata is not affected.
 #[derive(Clone, Copy)]
 pub enum Answer {
     /// Test functions: file and name.
     Tests(&'static [(&'static str, &'static str)]),
-    /// Nothing here could have it.
+    /// An explanation: the weakness cannot exist here.
     Nothing(&'static str),
 }
 
@@ -79,7 +79,7 @@ const WIRE: &str = "pure/wire/src/ike/tests.rs";
 
 const NO_EAP: &str = "EAP and RADIUS are not spoken: an IKE_AUTH request without AUTH is refused";
 
-/// Everything.
+/// All weaknesses.
 pub const WEAKNESSES: &[Weakness] = &[
     // Parsing, memory, assertions.
     Weakness {

@@ -1,8 +1,9 @@
-//! `docs/weaknesses.md`: what others were broken by, and what keeps it from us.
+//! Generates and checks `docs/weaknesses.md`: known weaknesses of other implementations, with
+//! Strata's protection.
 //!
-//! The list was gathered from advisories, papers and errata of other projects. Each row names tests that fail if we
-//! had the weakness, or the reason why there is nothing here that could have it; usually what it
-//! was in is not spoken. A test that does not run, or a row that is missing, fails.
+//! The list was gathered from advisories, papers and errata of other projects. Each row names tests
+//! that fail if Strata had the weakness, or gives the reason why it cannot exist here; usually the
+//! protocol feature is not implemented. A test that does not run, or a missing row, fails.
 
 mod list;
 mod zones;
@@ -11,7 +12,7 @@ use list::{Answer, WEAKNESSES, Weakness};
 use std::fmt::Write;
 use zones::ZONES;
 
-/// How many are known, of others and of zones.
+/// Numbers of known weaknesses: of other implementations, and of zones.
 const KNOWN: [usize; 2] = [134, 37];
 
 #[test]

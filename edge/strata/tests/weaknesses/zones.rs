@@ -1,5 +1,5 @@
-//! Attacks on packets in zones, by who could try them. The data plane's and the design's own: nobody was broken
-//! by them yet.
+//! Attacks on zoned packets, by attacker. They concern the design and the data plane of Strata
+//! alone, so no other implementation was affected yet.
 
 use crate::list::Answer::{Nothing, Tests};
 use crate::list::Weakness;
@@ -36,7 +36,7 @@ const WINDOW: &str = "pure/ike/src/tests/window.rs";
 const WRITE: &str = "edge/lab/tests/e2e/zones/write.rs";
 const WRITING: &str = "pure/node/src/tests/write.rs";
 
-/// Everything.
+/// All attacks.
 pub const ZONES: &[Weakness] = &[
     Weakness {
         number: 1,

@@ -1,4 +1,4 @@
-//! What came by a descriptor is read, and handed to the node.
+//! Input from descriptors, which is passed to the node.
 
 use super::{Daemon, os_side, token};
 use crate::batch::{Arrived, BATCH, TURNS, fill};
@@ -43,8 +43,9 @@ impl Daemon {
         }
     }
 
-    /// Answers clients after the system has taken up what the node has said: a tunnel that is up has its addresses and
-    /// its routes, and a connection that is made on the answer goes in.
+    /// Answers API clients after the node's output has been carried out. A tunnel that is reported
+    /// up then has its addresses and routes, and a connection opened after the answer uses the
+    /// tunnel.
     fn serve(&mut self, now: Instant) {
         self.carry_out(now);
         self.losses.streams = self.streams.counts;
@@ -62,7 +63,7 @@ impl Daemon {
         }
     }
 
-    /// What other threads have for this one. That their worker has reports is seen by the node's deadline.
+    /// Handles messages of worker threads. The node's deadline covers the reports of their workers.
     fn hear(&mut self, now: Instant) {
         self.crew.listen();
         while let Some(word) = self.crew.poll_word() {
@@ -78,7 +79,8 @@ impl Daemon {
         self.streams.flush(&self.poller);
     }
 
-    /// Addresses or routes are others: perhaps a tunnel has to take another way, or has lost its own.
+    /// Handles a change of addresses or routes: a tunnel may need another path, or have lost its
+    /// own routes.
     fn read_changes(&mut self, now: Instant) {
         match self.host.changes.read() {
             Ok(news) => {
@@ -108,7 +110,7 @@ impl Daemon {
         }
     }
 
-    /// Inner datagrams: sealed and sent.
+    /// Reads inner packets, seals and sends them.
     fn read_tunnel(&mut self, now: Instant) {
         for _ in 0..TURNS {
             let Some(tunnel) = &mut self.host.tunnel else {
@@ -132,7 +134,7 @@ impl Daemon {
         }
     }
 
-    /// Port 500: IKE alone.
+    /// Reads port 500, which carries only IKE.
     fn read_ike(&mut self, index: usize, now: Instant) {
         let (node, udp) = (&mut self.node, &mut self.host.sockets.ike[index]);
         let unproved = &mut self.unproved;
@@ -148,8 +150,8 @@ impl Daemon {
         }
     }
 
-    /// Port 4500: ESP, and IKE behind the non-ESP marker. One system call may bring more packets
-    /// than a batch holds.
+    /// Reads port 4500: ESP, and IKE after the non-ESP marker. One system call may return more
+    /// packets than a batch holds.
     fn read_natt(&mut self, index: usize, now: Instant) {
         for _ in 0..TURNS {
             let mut arrived = std::mem::take(&mut self.arrived);
@@ -171,7 +173,7 @@ impl Daemon {
         }
     }
 
-    /// Protocol 50: ESP alone.
+    /// Reads protocol 50, which carries only ESP.
     fn read_esp(&mut self, index: usize, now: Instant) {
         for _ in 0..TURNS {
             let mut arrived = std::mem::take(&mut self.arrived);
@@ -188,7 +190,7 @@ impl Daemon {
         }
     }
 
-    /// A stream: the same as on port 4500.
+    /// Reads a TCP stream, which carries the same as port 4500.
     fn read_stream(&mut self, ready: Ready, now: Instant) {
         let before = self.useful();
         let mut arrived = std::mem::take(&mut self.arrived);
@@ -204,7 +206,7 @@ impl Daemon {
         self.streams.judge(ready.token, messages, useful);
     }
 
-    /// Messages that were of any use so far.
+    /// Returns the number of useful messages so far.
     fn useful(&self) -> u64 {
         let esp = self.node.esp_counters();
         self.node.ike_counters().taken + esp.opened.packets + esp.dummies()
@@ -221,7 +223,7 @@ impl Daemon {
         self.arrived = arrived;
     }
 
-    /// Sends dummies where there was silence.
+    /// Sends dummy packets to fill silence.
     pub(super) fn cover(&mut self, now: Instant) {
         let Some(packet) = self.batch.first_mut() else {
             return;
@@ -236,7 +238,7 @@ impl Daemon {
         self.streams.flush(&self.poller);
     }
 
-    /// Transit packets of others, at a licensed node.
+    /// Reads transit packets on a licensed node.
     fn read_side(&mut self, from: Side, now: Instant) {
         let Some(divert) = &mut self.host.divert else {
             return;
@@ -268,16 +270,16 @@ impl Daemon {
     }
 }
 
-/// A packet was too long for a path: the node is told what the system knows of it.
+/// Passes the system's path MTU to the node after a packet was too long for a path.
 fn measure(node: &mut Node, host: &Host, path: Path, now: Instant) {
     match host.path_mtu(path) {
         Ok(mtu) => node.handle_path_mtu(path, mtu, now),
-        // It is no longer ours, or has no route: nothing is too long for it.
+        // The path has no route, or its local address is gone, so it has no MTU.
         Err(error) => tracing::debug!("what {} takes is not known: {error}", path.remote),
     }
 }
 
-/// A message of IKE: that of a peer is handled at once, that of a stranger has to wait.
+/// Handles a peer's IKE message at once; queues an unknown sender's.
 fn hear(node: &mut Node, unproved: &mut Unproved, path: Path, message: &[u8], now: Instant) {
     match node.sender(path, message, now) {
         Sender::Settled => node.handle_datagram(path, message, now),

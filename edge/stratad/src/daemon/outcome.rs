@@ -1,4 +1,4 @@
-//! What the node says is carried out: what leaves, what is remembered, what the system has to know.
+//! Output of the node, which is carried out: messages, leases and changes of the system.
 
 use super::{Daemon, os_side};
 use crate::audit;
@@ -13,7 +13,7 @@ use std::net::IpAddr;
 use wire::ecn::Ecn;
 
 impl Daemon {
-    /// Carries out what the node has to say, and what it says to that.
+    /// Carries out the node's output until there is no more.
     pub(super) fn carry_out(&mut self, now: Instant) {
         loop {
             self.follow_registrations(now);
@@ -39,13 +39,13 @@ impl Daemon {
         }
     }
 
-    /// Sends a message of IKE.
+    /// Sends an IKE message.
     pub(super) fn transmit(&mut self, transmit: &Transmit, now: Instant) {
         let Transmit { path, payload } = transmit;
         if path.is_stream() {
             return self.streams.send(*path, payload, &self.poller, now);
         }
-        // IKE learns of congestion by loss, and asks again.
+        // IKE detects congestion by loss, and retransmits.
         let header = (Ecn::NotEct.bits(), false);
         let send = |path, payload: &[u8]| {
             self.losses.send(&self.host.sockets, path, header, payload);
@@ -53,10 +53,11 @@ impl Daemon {
         faults::pass(&mut self.faults, Way::Out, *path, payload, send);
     }
 
-    /// Has registrations leave, and the kernel lead packets as they say. At a mobile node it does so afterwards: the answer
-    /// to a request and the first message that follows it may come at once, and what is said to that goes the new way. At
-    /// an agent it does so before, as packets may follow the answer at once. A token for keys goes with its registration,
-    /// so that is recorded before.
+    /// Sends registrations, and updates the kernel's routes to match them. A mobile node updates
+    /// its routes after sending, but before IKE messages leave: a registration reply and the first
+    /// message through the new agent may arrive together, and the response must take the new route.
+    /// An agent updates its routes before sending, because packets may follow its reply at once. A
+    /// token for keys leaves with its registration, so it is recorded first.
     fn follow_registrations(&mut self, now: Instant) {
         if self.host.mobile.is_none() {
             return;
@@ -78,9 +79,9 @@ impl Daemon {
         }
     }
 
-    /// Remembers what was lent before the answer leaves that says so. If that fails it is lent all
-    /// the same: nobody else gets the address while this daemon runs, and when it does not no tunnel
-    /// is left that could carry it. Only who has which would be forgotten.
+    /// Stores leases before the responses that announce them leave. A failure does not withdraw the
+    /// lease: the address stays unique while this daemon runs, and no tunnel that could carry it
+    /// survives the daemon. Only the assignment of addresses to peers would be forgotten.
     fn keep_leases(&mut self) {
         let changes: Vec<_> = std::iter::from_fn(|| self.node.poll_lease()).collect();
         let Some(store) = self.store.as_ref().filter(|_| !changes.is_empty()) else {
@@ -94,7 +95,7 @@ impl Daemon {
         crash::point("pool-lease-kept");
     }
 
-    /// Tells an event to the log, or does what it asks for.
+    /// Logs an event, or carries out the action that it asks for.
     fn note(&mut self, event: Event, now: Instant) {
         match event {
             Event::PairLearnt { wired, wireless } => self.learn(wired, wireless, now),
@@ -113,7 +114,7 @@ impl Daemon {
                 }
             }
             event => {
-                // It has been told, and nothing hangs on it.
+                // Best effort: `record` has logged the failure.
                 let _ = self.record(&event, now);
                 self.journal.tell(&event, now);
                 if let (Event::MobileIp(event), Some(mobile)) = (&event, &mut self.host.mobile) {
@@ -143,14 +144,15 @@ impl Daemon {
         }
     }
 
-    /// If faults are asked for that come late.
+    /// Skips sequence numbers, if `--faults` asks for that.
     fn skip_numbers(&mut self) {
         if let Some(number) = self.faults.as_ref().and_then(Faults::numbers) {
             self.node.skip_numbers(number);
         }
     }
 
-    /// Opens the audit log, be it once more. Keys that were not given for want of it are given then.
+    /// Opens or reopens the audit log. Keys that were withheld because the log was unavailable are
+    /// released.
     pub(super) fn open_audit(&mut self, settings: Option<config::Audit>, now: Instant) {
         if let Err(error) = self.audit.open(settings.as_ref()) {
             let _ = self.not_recorded(&error);
@@ -158,7 +160,7 @@ impl Daemon {
         self.node.set_recording(self.audit.is_on(), now);
     }
 
-    /// Writes down what becomes of licences and keys; errors with the reason for a person.
+    /// Records the use of licences and keys. An error is a reason for a person.
     fn record(&mut self, event: &Event, now: Instant) -> Result<(), String> {
         let record = audit::record(event, config::today(), now);
         let Some(record) = record.and_then(|record| self.audit.ration(record, now)) else {
@@ -186,8 +188,8 @@ impl Daemon {
         taken
     }
 
-    /// A tunnel that this system did not take up is ended at both ends, rather than left half done:
-    /// without its address, for one, it would be of no use, and nobody would see why.
+    /// Ends a tunnel at both ends if this system could not install it. A half-installed tunnel,
+    /// without its address for instance, would be useless for no visible reason.
     fn insist(&mut self, taken: Result<(), os::Error>, peer: &str, now: Instant) {
         if let Err(error) = taken {
             let why = format!("this system could not take up the tunnel: {error}");
@@ -195,7 +197,7 @@ impl Daemon {
         }
     }
 
-    /// A name that cannot be resolved is no reason to lose a tunnel.
+    /// Sets the name servers. A failure does not end the tunnel.
     pub(super) fn resolve(&mut self) {
         let up = self.node.has_tunnel();
         if up {
@@ -208,8 +210,8 @@ impl Daemon {
         }
     }
 
-    /// Puts back what other programs removed, or warns that it is put back no more. What cannot be compared may be
-    /// missing as well.
+    /// Restores state that other programs removed, or warns that it is no longer restored. A failed
+    /// comparison counts as missing state.
     pub(super) fn put_back(&mut self, now: Instant) {
         let missing = self.host.missing(&self.config);
         let missing = missing.unwrap_or_else(|error| vec![error.to_string()]);

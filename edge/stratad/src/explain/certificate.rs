@@ -1,4 +1,4 @@
-//! Which line to change when certificates or public keys did not do.
+//! The line to change after a failure of certificates or public keys.
 
 use super::remedy::{Remedy, elsewhere};
 use control::Fix;
@@ -7,7 +7,7 @@ use model::Identity;
 use node::BadProof;
 use wire::ike::CertificateRefusal;
 
-/// What the peer came with is not good enough.
+/// Returns fixes for a peer's certificate or key that we refuse.
 pub fn theirs(remedy: &Remedy<'_>, why: &BadProof, theirs: Option<&Certificate>) -> Vec<Fix> {
     match why {
         BadProof::Untrusted(why) => untrusted(remedy, why, &issuer(theirs)),
@@ -82,7 +82,8 @@ fn untrusted(remedy: &Remedy<'_>, why: &Untrusted, issuer: &str) -> Vec<Fix> {
     }
 }
 
-/// The peer does not take our certificate. Other implementations do not tell why.
+/// Returns fixes for our certificate that the peer refuses. Other implementations do not report the
+/// reason.
 pub fn ours(
     remedy: &Remedy<'_>,
     identity: &Identity,
@@ -118,7 +119,7 @@ pub fn ours(
     }
 }
 
-/// The peer verifies other signatures than we make.
+/// Returns fixes for a peer that verifies other signature algorithms than ours.
 pub fn other_kind(remedy: &Remedy<'_>) -> Vec<Fix> {
     let change = "name a certificate for a key of the other kind, Ed25519 or ECDSA P-256";
     vec![
@@ -142,7 +143,7 @@ mod tests {
     use config::Places;
     use crypto::UnixTime;
 
-    /// The first fix: its key, and what it says.
+    /// Returns the key and the text of the first fix.
     fn first(fixes: &[Fix]) -> (Option<&str>, &str) {
         let fix = fixes.first().expect("something can be done");
         (fix.key.as_deref(), &fix.change)

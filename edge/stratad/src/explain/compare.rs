@@ -1,4 +1,4 @@
-//! What both ends wanted, side by side, and where they differ.
+//! The proposals of both ends, side by side, and their differences.
 
 use control::{Row, Verdict};
 use crypto::{Certificate, Name};
@@ -7,7 +7,7 @@ use node::{Attempt, BadProof, DownReason, End, Offer, Refusal};
 use std::fmt::Display;
 use wire::ike::{AuthMethod, GroupId, IntegrityId, NotifyType, Transform, TransformType};
 
-/// What both ends have to agree on, in the order in which it is asked for.
+/// A subject that both ends must agree on, in the order of the negotiation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topic {
     IkeCipher,
@@ -85,13 +85,14 @@ impl Topic {
     }
 }
 
-/// Every topic of which at least one end said something, or at which the end points.
+/// Returns a row for every topic that an end has proposed something for, or that explains the
+/// failure.
 pub fn rows(attempt: &Attempt) -> Vec<Row> {
     let rows = Topic::ALL.map(|topic| row(topic, attempt));
     rows.into_iter().flatten().collect()
 }
 
-/// How both ends stand to a topic.
+/// Returns the agreement of both ends on a topic.
 pub fn verdict(topic: Topic, attempt: &Attempt) -> Verdict {
     let said = theirs(topic, &attempt.theirs).is_some();
     let suspect = suspects(attempt).contains(&topic);
@@ -110,7 +111,7 @@ fn row(topic: Topic, attempt: &Attempt) -> Option<Row> {
         return None;
     }
     let silent = ours.is_none() && theirs.is_none();
-    // What nobody asks for cannot be why it fails; a key or a proof can.
+    // A KEM that neither end proposes cannot cause the failure; a missing key or proof can.
     if silent && (topic == Topic::Kem || !suspects(attempt).contains(&topic)) {
         return None;
     }
@@ -136,18 +137,18 @@ fn ours(topic: Topic, ours: &Offer) -> Option<String> {
     }
 }
 
-/// The other end's `local` is our `remote`, and so on.
+/// Returns the other end's proposal. Its `local` is our `remote`, and so on.
 fn theirs(topic: Topic, theirs: &Offer) -> Option<String> {
     match topic {
         Topic::OurIdentity => theirs.expects.as_ref().map(ToString::to_string),
         Topic::TheirIdentity => theirs.identity.as_ref().map(ToString::to_string),
         Topic::TheirCertificate => theirs.certificate.as_deref().map(certificate),
         Topic::TheirKey => theirs.key.as_ref().map(ToString::to_string),
-        // An answer does not repeat the name.
+        // A response does not repeat the name.
         Topic::Ppk if theirs.ppk.as_deref() == Some("") => Some("the same".to_owned()),
         Topic::OurTraffic => list(&theirs.remote),
         Topic::TheirTraffic => list(&theirs.local),
-        // Who asks for a child and says nothing of zones wants none.
+        // A child proposal without zones wants none.
         Topic::Zones if theirs.zones.is_none() && !theirs.esp.is_empty() => Some("none".to_owned()),
         Topic::Level if theirs.zones.is_some() => {
             let level = theirs.zones.as_ref().and_then(|zones| zones.level);
@@ -190,7 +191,8 @@ fn fits(topic: Topic, attempt: &Attempt) -> bool {
         Topic::Prf => share(TransformType::PRF, &ours.ike, &theirs.ike),
         Topic::Integrity => share_integrity(&ours.ike, &theirs.ike),
         Topic::KeyExchange => share(TransformType::KE, &ours.ike, &theirs.ike),
-        // Its type says only when it takes place. Where it is up, either end can do without.
+        // The transform type determines only the position of the exchange. After a success the
+        // difference did not matter, because an end with a proposal can do without the exchange.
         Topic::Kem => {
             let both = kems(ours).any(|ours| kems(theirs).any(|theirs| ours.id == theirs.id));
             both || attempt.end == Some(End::Up)
@@ -205,7 +207,7 @@ fn fits(topic: Topic, attempt: &Attempt) -> bool {
             let same = theirs.ppk.as_deref() == Some("") || ours.ppk == theirs.ppk;
             same && !suspects(attempt).contains(&topic)
         }
-        // What a peer makes of our certificate or key it tells at most by refusing it.
+        // A peer reveals its opinion of our certificate or key only by refusing it.
         Topic::OurCertificate | Topic::OurKey => true,
         Topic::TheirCertificate | Topic::TheirKey => !suspects(attempt).contains(&topic),
         Topic::EspCipher => share(TransformType::ENCR, &ours.esp, &theirs.esp),
@@ -225,7 +227,7 @@ fn fits(topic: Topic, attempt: &Attempt) -> bool {
             let mut ours = ours.zones.iter().flat_map(|z| &z.licences);
             ours.all(|licence| theirs.contains(&licence))
         }
-        // Of the same datagrams the smaller numbers are agreed on.
+        // For the same datagrams, the smaller limits are agreed on.
         Topic::Level => {
             let class = |offer: &Offer| Some(offer.zones.as_ref()?.level?.class);
             class(ours) == class(theirs)
@@ -233,7 +235,7 @@ fn fits(topic: Topic, attempt: &Attempt) -> bool {
     }
 }
 
-/// Additional key exchanges.
+/// Returns the proposed additional key exchanges.
 fn kems(offer: &Offer) -> impl Iterator<Item = &Transform> {
     let all = offer.ike.iter();
     all.filter(|transform| transform.kind.is_additional() && transform.id != GroupId::NONE.0)
@@ -243,14 +245,15 @@ fn share(kind: TransformType, ours: &[Transform], theirs: &[Transform]) -> bool 
     of(kind, ours).any(|ours| of(kind, theirs).any(|theirs| ours == theirs))
 }
 
-/// An AEAD stands for both; NONE beside it says the same.
+/// Returns true if integrity algorithms agree. An AEAD needs none, and NONE next to it means the
+/// same.
 fn share_integrity(ours: &[Transform], theirs: &[Transform]) -> bool {
     let none = |integrity: &Transform| integrity.id == IntegrityId::NONE.0;
     of(TransformType::INTEG, theirs).any(none) || share(TransformType::INTEG, ours, theirs)
 }
 
-/// What the end of an attempt points at, even where the other end did not say what it wants. While
-/// it is under way, what was answered so far stands for the end.
+/// Returns the topics that explain the end of an attempt, even if the other end did not send its
+/// proposal. For an attempt in progress, the answers so far are used.
 fn suspects(attempt: &Attempt) -> &'static [Topic] {
     let lack = attempt.remarks.iter().find_map(|remark| match remark {
         Refusal::UnprovedLack(why) => Some(&**why),
@@ -337,7 +340,8 @@ fn list<T: Display>(items: impl IntoIterator<Item = T>) -> Option<String> {
     (!items.is_empty()).then(|| items.join(", "))
 }
 
-/// A signature without a certificate is made with a key that the other end knows, sent or not.
+/// Describes a proof. A signature without a certificate uses a raw public key that the other end
+/// knows.
 const fn proof(method: AuthMethod, offer: &Offer) -> &'static str {
     match method {
         AuthMethod::SHARED_KEY => "a pre-shared key",
@@ -349,7 +353,7 @@ const fn proof(method: AuthMethod, offer: &Offer) -> &'static str {
     }
 }
 
-/// What a certificate has to be for us to believe it.
+/// Describes the certificates that we accept from the peer.
 fn wanted(ours: &Offer) -> Option<String> {
     let authorities = list(&ours.authorities)?;
     let identity = ours.expects.as_ref()?;

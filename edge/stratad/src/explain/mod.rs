@@ -1,7 +1,7 @@
-//! `strata explain`: what the node knows of the last attempt with a peer, for a person.
+//! `strata explain`: the last attempt with a peer, in a form for people.
 //!
-//! [`compare`] puts both ends side by side, [`remedy`] says which line to change, [`certificate`]
-//! if it is one about certificates.
+//! [`compare`] puts both ends side by side, [`remedy`] finds the line to change, and
+//! [`certificate`] does so for certificates.
 
 mod certificate;
 mod compare;
@@ -14,7 +14,7 @@ use model::Instant;
 use node::{Attempt, End, GrantState, Node, PeerState, PeerStatus, Refusal};
 use remedy::Remedy;
 
-/// The answer about one peer; `None` if there is none of that name.
+/// Explains one peer; returns `None` if no peer has that name.
 pub fn explain(facts: &Facts, node: &Node, name: &str, now: Instant) -> Option<Explain> {
     let peers = node.peers();
     let peer = peers.iter().find(|peer| peer.name == name)?;
@@ -37,8 +37,8 @@ pub fn explain(facts: &Facts, node: &Node, name: &str, now: Instant) -> Option<E
     })
 }
 
-/// Whether a stranger may have been a peer that is not up: nothing newer is known of that peer, and
-/// it came from where the peer is expected.
+/// Returns true if an unidentified attempt may have come from a peer that is not up: there is no
+/// newer attempt of that peer, and the source address is plausible.
 fn may_be(stranger: &Attempt, peer: &PeerStatus, attempt: Option<&Attempt>, facts: &Facts) -> bool {
     let newest = attempt.is_none_or(|attempt| attempt.began < stranger.began);
     let expected = peer.remote.map(|remote| remote.ip());
@@ -67,7 +67,8 @@ fn account(attempt: &Attempt, remedy: &Remedy<'_>, now: Instant) -> Account {
     }
 }
 
-/// Nodes that did not take the keys to a peer's packets, or the peer itself if it is such a node.
+/// Returns the grants that nodes refused for a peer's packets, or that the peer itself refused if
+/// it is a licensed node.
 fn refused_grants(node: &Node, name: &str) -> Vec<RefusedGrant> {
     let csas = node.composite_sas();
     let grants = csas.iter().flat_map(|csa| {

@@ -1,4 +1,4 @@
-//! Which line to change, and what to write there.
+//! The line to change after a failed attempt, and its new text.
 
 use super::certificate;
 use super::compare::{Topic, verdict};
@@ -10,18 +10,18 @@ use node::{Attempt, BadPpk, DownReason, End, Refusal};
 use std::fmt::Display;
 use wire::ike::{GroupId, NotifyType, Transform};
 
-/// Where the lines about one peer are.
+/// The lines of one peer in the file.
 pub struct Remedy<'a> {
     /// All lines.
     pub places: &'a Places,
     /// The peer's table in dotted form.
     pub table: &'a str,
-    /// Whether we connect to it by UDP and nothing else.
+    /// True if we connect to the peer by UDP only.
     pub by_udp: bool,
 }
 
 impl Remedy<'_> {
-    /// What to change, the likeliest first; nothing if the attempt is under way or all is well.
+    /// Returns fixes, the most likely first; empty if the attempt is in progress or succeeded.
     pub fn fixes(&self, attempt: &Attempt) -> Vec<Fix> {
         let mut fixes = match &attempt.end {
             None | Some(End::Up) => self.for_error(attempt),
@@ -176,7 +176,7 @@ impl Remedy<'_> {
         }
     }
 
-    /// An error notify that proves nothing, but is all there is.
+    /// Returns fixes for an error notify, which is unauthenticated but the only evidence.
     fn for_error(&self, attempt: &Attempt) -> Vec<Fix> {
         match attempt.theirs.error {
             Some(NotifyType::NO_PROPOSAL_CHOSEN) => {
@@ -192,7 +192,7 @@ impl Remedy<'_> {
         }
     }
 
-    /// Nothing came back, so far or at all.
+    /// Returns fixes for a peer that has not answered so far, or at all.
     fn silence(&self, attempt: &Attempt) -> Vec<Fix> {
         if let Some(uncut) = attempt.uncut {
             return vec![self.fragment(uncut.ours)];
@@ -206,7 +206,7 @@ impl Remedy<'_> {
         fixes
     }
 
-    /// What is left where UDP does not pass, unless it is chosen already.
+    /// Returns the fix for networks that block UDP, unless TCP is configured already.
     fn stream(&self) -> Option<Fix> {
         let fix = self.at(
             "tcp",
@@ -224,7 +224,7 @@ impl Remedy<'_> {
         ]
     }
 
-    /// What IP has to cut is lost on the way.
+    /// Returns the fix for paths that drop IP fragments.
     fn fragment(&self, ours: bool) -> Fix {
         match ours {
             true => self.fix("listen.fragment", "write `fragment = 1280`"),
@@ -232,7 +232,8 @@ impl Remedy<'_> {
         }
     }
 
-    /// Suite and group can be chosen here; whatever else differs has to be allowed there.
+    /// Returns fixes for IKE algorithms. Suite and group can be changed here; other differences
+    /// must be fixed at the other end.
     fn algorithms(&self, attempt: &Attempt) -> Vec<Fix> {
         let differs = |topic: &Topic| verdict(*topic, attempt) == Verdict::Differs;
         if differs(&Topic::IkeCipher) {
@@ -255,7 +256,8 @@ impl Remedy<'_> {
             .collect()
     }
 
-    /// Who offers extended numbers alone wants no others.
+    /// Returns fixes for child algorithms. A peer that proposes only extended sequence numbers
+    /// accepts no others.
     fn child_algorithms(&self, attempt: &Attempt) -> Vec<Fix> {
         match verdict(Topic::SequenceNumbers, attempt) {
             Verdict::Differs => vec![
@@ -266,7 +268,7 @@ impl Remedy<'_> {
         }
     }
 
-    /// A suite that the other end offers, if it offers one that we know.
+    /// Returns a fix with a suite that the other end proposes and that we support, if there is one.
     fn suite(&self, theirs: &[Transform]) -> Vec<Fix> {
         let offered = |suite: &&Suite| {
             let forms = [false, true].map(|implicit| Transform::suite(**suite, implicit));
@@ -283,7 +285,7 @@ impl Remedy<'_> {
         }]
     }
 
-    /// A group that the other end offers, if it offers one that we know.
+    /// Returns a fix with a group that the other end proposes and that we support, if there is one.
     fn group(&self, theirs: &[Transform]) -> Vec<Fix> {
         let known = [
             (Group::X25519, GroupId::CURVE25519),
@@ -299,8 +301,8 @@ impl Remedy<'_> {
         }]
     }
 
-    /// An additional key exchange that the other end offers, if it offers one; otherwise it is to allow
-    /// ours.
+    /// Returns a fix with an additional key exchange that the other end proposes; otherwise the
+    /// other end must allow ours.
     fn kem(&self, theirs: &[Transform]) -> Vec<Fix> {
         let known = [
             (Kem::MlKem768, GroupId::ML_KEM_768),
@@ -333,7 +335,7 @@ impl Remedy<'_> {
         )
     }
 
-    /// It is required here and not there.
+    /// Returns fixes for a PPK that is required here and missing at the other end.
     fn no_ppk(&self) -> Vec<Fix> {
         vec![
             elsewhere("write the same `ppk` in its table for us"),
@@ -375,7 +377,8 @@ impl Remedy<'_> {
         fixes
     }
 
-    /// What the other end lets go without encryption is known if it said so.
+    /// Returns the fix for different levels. The other end's level is known only if the peer has
+    /// sent it.
     fn level(&self, attempt: &Attempt) -> Vec<Fix> {
         let theirs = attempt.theirs.zones.as_ref();
         let fix = match theirs.and_then(|theirs| theirs.level) {
@@ -415,7 +418,7 @@ impl Remedy<'_> {
     }
 }
 
-/// Zones as a configuration has them.
+/// Formats zones in the syntax of the file.
 fn layout(agreement: &ZoneAgreement) -> String {
     let zones = agreement.zones.iter();
     let zones = zones.map(|zone| {
@@ -427,7 +430,7 @@ fn layout(agreement: &ZoneAgreement) -> String {
     format!("layout = [{}]", zones.collect::<Vec<_>>().join(", "))
 }
 
-/// What to do about a map that is another one there.
+/// Returns the fix for a map that differs from the other end's.
 fn map(agreement: &ZoneAgreement) -> String {
     match agreement.fixed_runs() {
         runs if runs.is_empty() => "remove it: it is not fixed there".to_owned(),
@@ -435,12 +438,12 @@ fn map(agreement: &ZoneAgreement) -> String {
     }
 }
 
-/// Whether it was asked more than once, and nobody said anything.
+/// Returns true if more than one request was sent and no response arrived.
 fn is_silence(attempt: &Attempt) -> bool {
     attempt.end.is_none() && attempt.tries > 1 && attempt.remarks.is_empty()
 }
 
-/// Whether we want an additional key exchange.
+/// Returns true if we propose an additional key exchange.
 fn asks_for_kem(attempt: &Attempt) -> bool {
     let mut ours = attempt.ours.ike.iter();
     ours.any(|transform| transform.kind.is_additional())
@@ -450,12 +453,12 @@ fn same_kem() -> Fix {
     elsewhere("write the same `kem` in its table for us")
 }
 
-/// The certificate that the peer came with.
+/// Returns the certificate that the peer sent.
 fn presented(attempt: &Attempt) -> Option<&Certificate> {
     attempt.theirs.certificate.as_deref()
 }
 
-/// Something to do at the other end.
+/// Returns a fix at the other end.
 pub(super) fn elsewhere(change: impl Into<String>) -> Fix {
     Fix {
         file: None,

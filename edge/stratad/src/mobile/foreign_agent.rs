@@ -1,11 +1,13 @@
-//! The foreign agent's end: visitors are on its link, where no route leads to them before they are registered; home
-//! agents are wherever routes lead.
+//! The foreign agent's side: visitors are on its link, without a route before their registration;
+//! home agents are reached through routes.
 //!
-//! Where on the link a visitor is, the request says that its home agent has accepted: the node keeps the station with the
-//! request, and gives it back. Another station that has its address cannot take its packets.
+//! An accepted request determines the visitor's station on the link: the node keeps the station
+//! with the request, and returns it. Another station with the visitor's address cannot receive its
+//! packets.
 //!
-//! Neighbours speak from port 434 to port 434. Of what comes there by routes their notices alone are of interest: what is
-//! said on the link of visitors, which the kernel may take for its own, is there as well.
+//! Neighbours use port 434 at both ends. Only their notices are accepted from the routed socket of
+//! that port, because it also receives messages from the visitors' link that the kernel takes as
+//! its own.
 
 use super::home_agent::{routed, send_routed};
 use super::tunnel::Tunnel;
@@ -23,7 +25,7 @@ use os::{Datagrams, Discovery, Error, LinkAddress, Nearby, Poller};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
-/// What is waited for.
+/// Poller tokens.
 const DISCOVERY: u64 = 0;
 const VISITORS: u64 = 1;
 const HOMES: u64 = 2;
@@ -31,14 +33,14 @@ const NEIGHBOURS: u64 = 3;
 const TUNNEL: u64 = 4;
 const DEVICE: u64 = 5;
 
-/// Its sockets, and what it leads.
+/// The agent's sockets, and the routes of its visitors.
 pub struct ForeignAgent {
     address: Ipv4Addr,
     visitors: Visitors,
     discovery: Discovery,
     nearby: Nearby,
     neighbours: Option<Box<Neighbours>>,
-    /// To home agents, from another port than 434: that is for visitors.
+    /// The tunnels to home agents, with another UDP port than 434, which serves visitors.
     tunnel: Tunnel,
 }
 
@@ -130,7 +132,7 @@ impl ForeignAgent {
         })
     }
 
-    /// The host's addresses or routes may be others.
+    /// Handles a change of the host's addresses or routes.
     pub fn look(&self, node: &mut Node, now: Instant) {
         match os::mobile::reserved() {
             Ok(reserved) => {
@@ -174,7 +176,7 @@ impl ForeignAgent {
                 Some(Station(station)) => self.visitors.admit(visitor.home, LinkAddress(station)),
                 None => Ok(()),
             },
-            // The engine says for each packet where it goes.
+            // The engine chooses the destination of each packet.
             ForeignEvent::Gone { .. } | ForeignEvent::Unheard(_) => Ok(()),
             ForeignEvent::Left(visitor) => self.visitors.dismiss(visitor.home),
         }

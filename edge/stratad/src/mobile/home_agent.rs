@@ -1,4 +1,5 @@
-//! The home agent's end: requests come by UDP from everywhere, and packets for those who are away by the device.
+//! The home agent's side: requests arrive by UDP from any address, and packets for absent mobile
+//! nodes through the device.
 
 use super::tunnel::Tunnel;
 use super::{NotRead, outer_mtu, setup};
@@ -12,15 +13,15 @@ use os::{Datagrams, Error, Poller};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 
-/// What is waited for.
+/// Poller tokens.
 const REQUESTS: u64 = 0;
 const TUNNEL: u64 = 1;
 const DEVICE: u64 = 2;
 
-/// What of a time to live nobody knows whose datagram a socket gave.
+/// Time to live assumed for a datagram whose socket does not report it.
 pub(super) const ROUTED: u8 = 64;
 
-/// Its sockets, and what it leads.
+/// The agent's sockets, and the routes of its mobile nodes.
 pub struct HomeAgent {
     homes: Homes,
     tunnel: Tunnel,
@@ -84,7 +85,7 @@ impl HomeAgent {
     }
 }
 
-/// How a datagram came that a socket gave.
+/// Returns the arrival of a routed datagram from a socket.
 pub(super) fn routed(path: Path) -> Option<Arrival> {
     let (SocketAddr::V4(local), SocketAddr::V4(source)) = (path.local, path.remote) else {
         return None;
@@ -97,7 +98,7 @@ pub(super) fn routed(path: Path) -> Option<Arrival> {
     })
 }
 
-/// Sends a message that routers are to pass on.
+/// Sends a message through routes.
 pub(super) fn send_routed(socket: &Datagrams, transmit: &Transmit) -> io::Result<()> {
     let Transmit::Udp {
         source,

@@ -1,5 +1,5 @@
-//! The mobile node's end: agents are heard on its interfaces, which come and go, and the kernel is told by which of
-//! them to send.
+//! The mobile node's side: it hears agents on its interfaces, which come and go, and sets the
+//! kernel's route through one of them.
 
 use super::{NotRead, each_message, send_nearby};
 use model::Instant;
@@ -14,21 +14,21 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::thread;
 
-/// What is waited for on each interface.
+/// Descriptors of each interface.
 const PER_LINK: u64 = 2;
 
-/// Its interfaces, and what it leads.
+/// The node's interfaces, and its routes.
 pub struct MobileNode {
     home: Ipv4Addr,
-    /// Whether packets may come by an interface while they leave by another.
+    /// True if packets may arrive on one interface while they leave by another.
     simultaneous: bool,
     roaming: Roaming,
     netlink: Netlink,
-    /// In the order of their numbers.
+    /// Interfaces by number.
     links: Vec<Link>,
-    /// Where the agents are through which it is registered.
+    /// Link addresses of the agents of current registrations.
     stations: BTreeMap<Attachment, LinkAddress>,
-    /// By whom packets come, and by whom they are sent.
+    /// Agents that packets arrive through, and the agent that packets are sent through.
     registered: Vec<Attachment>,
     route: Option<Attachment>,
 }
@@ -36,9 +36,9 @@ pub struct MobileNode {
 /// An interface.
 struct Link {
     name: String,
-    /// The kernel's number of it while it works, and its sockets.
+    /// Kernel index of the interface while it is up, and its sockets.
     works: Option<(u32, Sockets)>,
-    /// Whether the node knows that it does or does not.
+    /// True if the node knows the state of the interface.
     is_told: bool,
 }
 
@@ -72,7 +72,8 @@ impl MobileNode {
         })
     }
 
-    /// Links that do not work yet are waited for when they do: [`MobileNode::look`].
+    /// Registers the sockets with the poller. Links that are down are registered when they come up:
+    /// [`MobileNode::look`].
     pub fn watch(&self, poller: &Poller, first: u64) -> io::Result<()> {
         for (link, token) in self.links.iter().zip((first..).step_by(PER_LINK as usize)) {
             if let Some((_, sockets)) = &link.works {
@@ -82,7 +83,7 @@ impl MobileNode {
         Ok(())
     }
 
-    /// Opens the sockets of links that have come, and closes those of links that have gone.
+    /// Opens the sockets of links that came up, and closes those of links that went down.
     pub fn look(&mut self, node: &mut Node, (poller, first): (&Poller, u64), now: Instant) {
         for (number, token) in (0..self.links.len()).zip((first..).step_by(PER_LINK as usize)) {
             let link = &mut self.links[number];
@@ -145,7 +146,7 @@ impl MobileNode {
             }),
         };
         match read {
-            // That it is gone is told by the kernel's news of interfaces.
+            // The kernel's events about interfaces report the removal.
             Err(error) if os::is_gone(&error) => Ok(()),
             read => read.map_err(|error| ("a socket for agents", error)),
         }
@@ -174,7 +175,8 @@ impl MobileNode {
         }
     }
 
-    /// By whom packets leave is changed when the new way is there, and not before.
+    /// Updates routes after an event. The agent that packets leave through changes only after the
+    /// new route exists.
     pub fn note(&mut self, event: &MobileEvent) -> Result<(), Error> {
         match event {
             MobileEvent::Registered(at) => self.registered.push(*at),
@@ -182,7 +184,7 @@ impl MobileNode {
                 self.registered.retain(|held| held != at);
                 self.stations.remove(at);
             }
-            // What is to be told to the kernel follows.
+            // A later event updates the kernel.
             MobileEvent::Found { at, station } => {
                 self.stations.insert(*at, LinkAddress(station.0));
                 return Ok(());
@@ -207,7 +209,8 @@ impl MobileNode {
         self.roaming.hold_ready(self.spare())
     }
 
-    /// Who takes the place of the agent that packets are sent to, until the node has heard that its interface is gone.
+    /// Returns the agent that replaces the current one until the node has noticed that its
+    /// interface is gone.
     fn spare(&self) -> Option<Agent> {
         self.route?;
         let others = self.registered.iter();
@@ -232,10 +235,10 @@ impl MobileNode {
     }
 }
 
-/// On a thread of its own: until no processor looks at such sockets any more the kernel keeps whoever closes them, for
-/// tens of milliseconds, and a move would wait for that.
+/// Closes sockets on a thread of its own. The kernel blocks the closing thread for tens of
+/// milliseconds, until no processor uses the socket, and that would delay a move.
 fn close(sockets: Sockets) {
-    // Without one they are closed here and now.
+    // Without a thread the sockets are closed here.
     let _ = thread::Builder::new().spawn(move || drop(sockets));
 }
 

@@ -1,4 +1,4 @@
-//! From what a person wrote to what the engines need.
+//! Conversion of the configuration to that of the engines.
 
 use config::{Agent, Mobility};
 use crypto::Secret;
@@ -9,13 +9,13 @@ use node::mobile_ip::{
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-/// The interface of an agent; a mobile node's are numbered as they are listed.
+/// The interface of an agent; a mobile node's interfaces are numbered as listed.
 pub(super) const INTERFACE: u32 = 0;
 
-/// Requests that a foreign agent lets wait for home agents.
+/// Most requests that a foreign agent keeps pending at home agents.
 const PENDING: usize = 256;
 
-/// The part that a configuration asks for.
+/// Returns the configuration of this host's role.
 pub fn part(from: &Mobility) -> Config {
     match from {
         Mobility::MobileNode(node) => Config::MobileNode(mobile_node(node)),

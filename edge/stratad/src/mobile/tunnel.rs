@@ -1,7 +1,8 @@
-//! Packets between an agent's device and its tunnels (RFC 2003), many at once. Through a NAT they are in UDP (RFC 3519),
-//! and there with the registrations.
+//! Packets between an agent's device and its tunnels (RFC 2003), in batches. Behind a NAT they are
+//! in UDP (RFC 3519), on the same port as registrations.
 //!
-//! The header outside is the kernel's to write: packets for one place that are of one length leave with one call.
+//! The kernel writes the outer header. Packets of equal length for one destination leave with one
+//! call.
 
 use super::home_agent::routed;
 use crate::batch::{TURNS, fill};
@@ -19,25 +20,27 @@ use wire::fragments::fragments;
 use wire::ip_in_ip::{HEADER_LEN, UDP_LEN};
 use wire::too_big::TooBig;
 
-/// Where our tunnels end.
+/// The local ends of tunnels.
 pub struct Tunnel {
-    /// Those of IP in IP.
+    /// The socket of IP in IP.
     bare: Datagrams,
-    /// Those in UDP, and what is said by routes of registrations: both "use the same ports" (RFC 3519 section 2).
+    /// The socket of tunnels in UDP and of routed registrations: both "use the same ports" (RFC
+    /// 3519 section 2).
     udp: Datagrams,
     run: Run,
-    /// A packet that is made ready for UDP.
+    /// A packet under preparation for UDP.
     data: Vec<u8>,
-    /// The last path that takes less than is believed, and what the kernel has heard of it. The node is told.
+    /// The last path with an implausibly small MTU, and the kernel's MTU for it. The node gets
+    /// both.
     disbelieved: Option<(Path, u16)>,
 }
 
-/// What came out of tunnels and goes into another one. Some, for some seconds after a move, or keepalives: no room is kept
-/// for them.
+/// Packets from one tunnel into another. They are rare: for some seconds after a move, or
+/// keepalives, so no buffer is kept for them.
 type Onward = Vec<(Envelope, Vec<u8>)>;
 
 impl Tunnel {
-    /// At an address of ours, and this port of it; 0 has the kernel choose one.
+    /// Opens the sockets at a local address and port; with port 0 the kernel chooses one.
     pub fn open(address: Ipv4Addr, port: u16) -> Result<Self, Error> {
         Ok(Self {
             bare: Datagrams::ip_in_ip(address.into(), Some(MARK))?,
@@ -48,17 +51,17 @@ impl Tunnel {
         })
     }
 
-    /// The socket of IP in IP, to wait for.
+    /// Returns the socket of IP in IP, for the poller.
     pub const fn bare(&self) -> &Datagrams {
         &self.bare
     }
 
-    /// That of UDP.
+    /// Returns the socket of UDP, for the poller.
     pub const fn udp(&self) -> &Datagrams {
         &self.udp
     }
 
-    /// What the kernel led into the device goes into tunnels.
+    /// Sends packets from the device into tunnels.
     pub fn put_in(
         &mut self,
         device: &mut Bulk,
@@ -86,7 +89,7 @@ impl Tunnel {
         Ok(())
     }
 
-    /// What came in tunnels of IP in IP goes to the kernel, or into another tunnel.
+    /// Passes packets from tunnels of IP in IP to the kernel, or into another tunnel.
     pub fn take_out(
         &mut self,
         device: &mut Bulk,
@@ -101,7 +104,7 @@ impl Tunnel {
         self.take_from(|tunnel| &mut tunnel.bare, from, device, node, losses, now)
     }
 
-    /// What came in UDP is said of registrations, or goes the same way.
+    /// Handles registrations from the UDP socket, and passes tunnelled packets on in the same way.
     pub fn read_udp(
         &mut self,
         device: &mut Bulk,
@@ -120,7 +123,7 @@ impl Tunnel {
         self.take_from(|tunnel| &mut tunnel.udp, from, device, node, losses, now)
     }
 
-    /// Takes out what came by one of the sockets, as far as it is said which tunnel it came by.
+    /// Decapsulates packets from one of the sockets, if `from` names their tunnel.
     fn take_from(
         &mut self,
         socket: fn(&mut Self) -> &mut Datagrams,
@@ -196,7 +199,7 @@ impl Tunnel {
         }
     }
 
-    /// Sends what waits, one by one where it cannot leave together.
+    /// Sends queued packets, one by one if the system refuses them together.
     fn leave(&mut self, device: &mut Bulk, losses: &mut Losses) {
         let Some((path, header)) = self.run.destination() else {
             return;
@@ -237,9 +240,10 @@ impl Tunnel {
         }
     }
 
-    /// A packet has no room on the path. In UDP it leaves in pieces, where the datagram may be cut: "the fragmentation MUST
-    /// be done prior to the encapsulation" (RFC 3519 section 4.8). Otherwise the source is told how long one may be
-    /// (RFC 2003 section 5.1), unless that is less than any link takes: then the packet is cut on its way.
+    /// Handles a packet that is too long for the path. In UDP the inner packet is fragmented, if
+    /// allowed: "the fragmentation MUST be done prior to the encapsulation" (RFC 3519 section 4.8).
+    /// Otherwise the source is notified of the MTU (RFC 2003 section 5.1), unless that is below the
+    /// minimum of any link; the packet is then fragmented on the path.
     fn shorten(
         &mut self,
         path: Path,

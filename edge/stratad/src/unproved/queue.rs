@@ -1,9 +1,10 @@
-//! Messages that wait, shared fairly among the networks that they come from.
+//! A queue of messages, shared fairly among the networks that they come from.
 
 use model::{Entry, Instant, Origin, Path, Room, Strangers};
 use std::collections::BTreeMap;
 
-/// Messages that may wait. One network that fills its places loses what comes next, as from a full socket.
+/// Limits of a queue. A network that fills its places loses further messages, as with a full
+/// socket.
 pub const ROOM: Room = Room {
     total: 512,
     per_site: 256,
@@ -11,20 +12,20 @@ pub const ROOM: Room = Room {
     patience: std::time::Duration::MAX,
 };
 
-/// A message and the path that it came along.
+/// A message and the path on which it arrived.
 pub type Message = (Path, Vec<u8>);
 
 /// A queue of bounded length.
 #[derive(Default)]
 pub struct Queue {
-    /// By the order in which they came.
+    /// Messages by order of arrival.
     messages: BTreeMap<u64, Message>,
     senders: Strangers<u64>,
     arrivals: u64,
 }
 
 impl Queue {
-    /// Has a message wait, if there is a place. Gives whether one was lost, this or another.
+    /// Queues a message, if there is room. Returns true if a message was lost, this or another.
     pub fn push(&mut self, message: Message, from: Origin, now: Instant) -> bool {
         let entry = self.senders.entry(from, &ROOM, now);
         match entry {
@@ -41,13 +42,13 @@ impl Queue {
         entry != Entry::Free
     }
 
-    /// The message that has waited longest.
+    /// Removes the oldest message.
     pub fn pop_oldest(&mut self) -> Option<Message> {
         let message = self.messages.pop_first();
         self.left(message)
     }
 
-    /// The message that came last: its sender still waits for an answer.
+    /// Removes the newest message, whose sender still waits for an answer.
     pub fn pop_newest(&mut self) -> Option<Message> {
         let message = self.messages.pop_last();
         self.left(message)

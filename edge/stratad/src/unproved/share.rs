@@ -3,13 +3,13 @@
 use model::Instant;
 use std::time::Duration;
 
-/// Time that may be used at once, if none was used for as many times as long as the share has parts.
+/// Time that may be used at once, after a pause of this length times the parts of the share.
 pub const BURST: Duration = Duration::from_millis(1);
 
-/// One part in so many of the time, or all of it while nothing else wants it.
+/// One part in `parts` of the time, or all of it while nothing else needs it.
 pub struct Share {
     parts: u32,
-    /// When all time that was used is made up for.
+    /// Time at which the share is even with its use.
     even: Instant,
 }
 
@@ -21,12 +21,12 @@ impl Share {
         }
     }
 
-    /// When there is time again.
+    /// Returns the next time at which the share may be used.
     pub fn next(&self, now: Instant) -> Instant {
         now + (self.even - (now + self.burst()))
     }
 
-    /// Something was done with it in this time.
+    /// Records a use of the share.
     pub fn took(&mut self, began: Instant, ended: Instant) {
         let used = (ended - began) * self.parts;
         self.even = self.even.clamp(began, began + self.burst()) + used;

@@ -1,4 +1,4 @@
-//! Who is where, by Mobile IP.
+//! Registrations of Mobile IP.
 
 use super::refused;
 use crate::facts::Facts;
@@ -6,7 +6,7 @@ use control::{MobileBinding, MobileHome, MobileIp, MobilePart, MobileRegistratio
 use model::Instant;
 use node::{Node, mobile_ip};
 
-/// The part that we take, and what was refused last.
+/// Returns this host's role in Mobile IP, and the last refusal.
 pub fn mobile_ip(facts: &Facts, node: &Node, now: Instant) -> Option<MobileIp> {
     let (status, refusal) = node.mobile_ip()?;
     let left = |until: Option<Instant>| until.map(|until| until.since(now).as_secs());

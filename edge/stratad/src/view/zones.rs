@@ -1,4 +1,4 @@
-//! Who can read what, and the connections that a licensed node sees.
+//! The access of nodes to zones, and the connections that a licensed node sees.
 
 use crate::audit::permits;
 use control::{Composite, Flow, Flows, GrantState, Held, Holder, SnoopCounters, Zone, Zones};
@@ -7,7 +7,7 @@ use node::{CsaStatus, HeldGrant, Node};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-/// `strata zones`.
+/// Returns the answer to `strata zones`.
 pub fn zones(node: &Node, now: Instant) -> Zones {
     Zones {
         composites: node
@@ -53,7 +53,7 @@ fn composite(status: &CsaStatus, now: Instant) -> Composite {
     }
 }
 
-/// What may go without encryption.
+/// Returns the grant for packets without encryption.
 fn level(status: &CsaStatus, now: Instant) -> Option<control::LevelGrant> {
     let (level, (inbound, outbound)) = status.level.zip(status.integrity)?;
     let grant = level.grant;
@@ -71,7 +71,7 @@ fn level(status: &CsaStatus, now: Instant) -> Option<control::LevelGrant> {
     })
 }
 
-/// A licensed node and what it may do, with the state of its grant if we are the one who grants.
+/// Returns a licensed node and its rights, with the state of its grant if we issued it.
 fn holder(status: &CsaStatus, node: &Identity, right: Right, now: Instant) -> Holder {
     let licences = &status.agreement.licences;
     let may = |zone: &&model::Zone| {
@@ -119,7 +119,7 @@ const fn grant_state(state: node::GrantState) -> GrantState {
     }
 }
 
-/// `strata flows`.
+/// Returns the answer to `strata flows`.
 pub fn flows(node: &Node) -> Flows {
     let counters = node.snoop_counters();
     let total = counters.map_or_else(SnoopCounters::default, |counters| SnoopCounters {

@@ -1,12 +1,11 @@
-//! Whoever changes a packet on its way gets it dropped, each in a way that is counted apart.
+//! Packets modified in transit are dropped, with a separate reason for each kind of attack.
 
 use crate::bench::*;
 use crate::datagram::{segment, v4};
 use esp::{DropReason, Packet, Worker};
 use model::{ChildSaId, Instant, Spi, Suite};
 
-/// Where the zones of `segment()` are in a packet of two zones: zone 1 has 52 octets and a next
-/// header.
+/// The place of zone 1 of `segment()` in a packet of two zones: 52 octets and a next header.
 const ZONE_1: std::ops::Range<usize> = 12..12 + 53 + 16;
 
 fn sealed_segments(kind: &Kind, count: usize) -> (Vec<Vec<u8>>, Worker) {
@@ -126,10 +125,10 @@ fn a_node_that_seals_a_changed_header_zone_with_its_key_is_found_out_by_the_payl
     text.push(4);
     let mut aad = aad0(1, &packet[8..12], packet.len() as u32);
     aad.push(1);
-    // The node can seal this zone exactly as Alice did …
+    // The node can seal this zone exactly as Alice did.
     let same = encrypt(&header_key, 1, &aad, &text);
     assert_eq!(same, packet[ZONE_1]);
-    // … so it can seal another window, too, which another reader would believe.
+    // It can therefore also seal another window, which another reader would accept.
     text[34] = 0;
     let mut written = packet.clone();
     written[ZONE_1].copy_from_slice(&encrypt(&header_key, 1, &aad, &text));

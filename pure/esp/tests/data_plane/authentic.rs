@@ -1,4 +1,5 @@
-//! A peer that has the keys can still send nonsense: it is dropped after its ICVs, by name.
+//! A peer with the keys can still send malformed packets. They are dropped after authentication,
+//! each with its reason.
 
 use crate::bench::*;
 use crate::datagram::{ICMP, TCP, segment, tcp, v4, v6};
@@ -6,7 +7,7 @@ use crypto::Secret;
 use esp::DropReason;
 use model::Suite;
 
-/// Text of a plain packet.
+/// The text of a plain packet.
 fn text(datagram: &[u8], padding: &[u8], next_header: u8) -> Vec<u8> {
     [datagram, padding, &[padding.len() as u8, next_header]].concat()
 }

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use wire::ip::Header;
 use wire::zoned::mark;
 
-/// The transport header and the rest, as somebody writes who knows that there is no other header.
+/// Transport header and rest: zones for a mode without an IP header.
 fn bare_zones() -> Kind {
     Kind::Zoned(vec![
         (ZoneSelector::Transport, ZoneSuite::Aes128Gcm16),
@@ -30,7 +30,8 @@ fn addresses(datagram: &[u8]) -> [&'static str; 2] {
     if datagram[0] >> 4 == 4 { V4 } else { V6 }
 }
 
-/// All that a receiver has of a datagram: what follows the header, between the same addresses.
+/// Compares the parts of a datagram that these modes preserve: the octets behind the header, and
+/// the addresses.
 fn is_same(sent: &[u8], came: &[u8]) -> bool {
     let (sent, came) = (Header::parse(sent).unwrap(), Header::parse(came).unwrap());
     (sent.flow(), sent.payload()) == (came.flow(), came.payload()) && came.checksum_is_right()
@@ -64,7 +65,7 @@ fn datagrams() -> Vec<Vec<u8>> {
     ]
 }
 
-/// A checksum that was wrong is as wrong afterwards, and one that was not there is not.
+/// A wrong checksum arrives equally wrong, and a missing one stays missing.
 #[test]
 fn what_follows_the_header_arrives_with_its_checksum_under_a_header_of_the_same_addresses() {
     let kinds = [two_zones(), bare_zones(), eight_zones(), old_zones()];
@@ -94,7 +95,7 @@ fn the_ip_header_is_in_no_zone() {
     }
 }
 
-/// By the first zone all others are found: one that is not there hides everything.
+/// The first zone determines all others. If it is not in the packet, the datagram is opaque.
 #[test]
 fn a_layout_that_begins_with_the_ip_header_hides_everything() {
     let [mut alice, mut bob] = ends(Mode::Beet, &three_zones(), V4);
@@ -142,7 +143,7 @@ fn a_node_sees_the_transport_header_and_no_address() {
     }
 }
 
-/// Also where both have the same port: without addresses nothing else would tell them apart.
+/// Even if both ends use the same port: without addresses nothing else distinguishes them.
 #[test]
 fn a_node_tells_both_ends_of_a_connection_apart() {
     let mut same = segment();
@@ -188,7 +189,8 @@ fn a_secret_option_looks_like_no_operation() {
     assert!(!hidden.is_empty() && hidden.iter().all(|i| transport[*i] == 1));
 }
 
-/// In a tunnel the IP header says it (RFC 4303 section 2.7 has the same trouble with padding).
+/// In tunnel mode the IP header contains the length (RFC 4303 section 2.7 has the same problem with
+/// padding).
 #[test]
 fn of_a_payload_in_blocks_a_node_knows_the_length_if_udp_says_it() {
     let blocks = ZoneSuite::Aes128Cbc(Hmac {
@@ -210,7 +212,7 @@ fn of_a_payload_in_blocks_a_node_knows_the_length_if_udp_says_it() {
     }
 }
 
-/// One map for both versions of IP: none of them is in it.
+/// One map serves both IP versions, because it does not include the IP header.
 #[test]
 fn a_fixed_map_fits_the_transport_header_and_the_rest_goes_beside() {
     for (addresses, datagram) in [
@@ -271,7 +273,7 @@ fn fragments_and_options_are_dropped() {
         assert_eq!(seal(&mut alice, &fragment), Err(DropReason::Fragment));
         let options = v4_with(&[1, 1, 1, 1], 0x4000, UDP, &udp(b"x"));
         assert_eq!(seal(&mut alice, &options), Err(DropReason::HeaderOptions));
-        // A peer that has the keys says that what it sends is one.
+        // A peer with the keys sets these next headers itself.
         for (seq, next_header, why) in [
             (1, 44, DropReason::Fragment),
             (2, 0, DropReason::HeaderOptions),
@@ -285,7 +287,7 @@ fn fragments_and_options_are_dropped() {
     }
 }
 
-/// A packet of [`bare_zones`] from a peer that keeps no rule.
+/// A packet of [`bare_zones`] from a peer that breaks the rules.
 fn from_alice(seq: u32, map: [u8; 4], texts: &[&[u8]]) -> Vec<u8> {
     let key = |zone, suite| (zone, key(TO_BOB, zone, suite));
     let keys = [
@@ -306,7 +308,7 @@ fn a_packet_written_by_the_rules_opens() {
     assert!(is_same(&segment(), &opened));
 }
 
-/// The attacker has the packet and no key: neither what it says that it is, nor anything else, is his.
+/// Without keys an attacker can change neither the next header nor any other octet.
 #[test]
 fn whatever_octet_is_changed_the_packet_is_dropped_and_the_next_header_is_one_of_them() {
     for mode in BOTH {
@@ -325,8 +327,8 @@ fn whatever_octet_is_changed_the_packet_is_dropped_and_the_next_header_is_one_of
     }
 }
 
-/// The licensed node has the key of the first zone, so it can seal another protocol there; the payload's ICV
-/// covers that.
+/// The licensed node has the key of the first zone, so it can seal another protocol there. The
+/// payload's ICV covers that body.
 #[test]
 fn a_node_that_seals_another_protocol_with_its_key_is_found_out_by_the_payloads_icv() {
     let [mut alice, mut bob] = ends(Mode::Transport, &bare_zones(), V4);
@@ -340,7 +342,7 @@ fn a_node_that_seals_another_protocol_with_its_key_is_found_out_by_the_payloads_
     let body = encrypt(&key, 1, &aad, &header);
     let mut changed = sealed.clone();
     changed[12..12 + body.len()].copy_from_slice(&body);
-    // Another reader believes it.
+    // Another reader accepts it.
     let (mut reader, mut scratch) = (reader(&bare_zones()), Scratch::new());
     let view = reader.open(&changed, &mut scratch).unwrap();
     assert_eq!(view.zone(ZoneId(1)).unwrap().len(), 32);
@@ -348,7 +350,7 @@ fn a_node_that_seals_another_protocol_with_its_key_is_found_out_by_the_payloads_
     assert!(open(&mut bob, &sealed).is_ok());
 }
 
-/// No two SAs share keys; here they do, as if they did, and still no zone of one mode is one of the other.
+/// SAs never share keys. Even if they did, as here, the zones of one mode do not open in another.
 #[test]
 fn zones_of_a_tunnel_and_of_another_mode_are_none_of_each_other() {
     for mode in BOTH {
@@ -359,7 +361,7 @@ fn zones_of_a_tunnel_and_of_another_mode_are_none_of_each_other() {
             seal(&mut near, &segment()).unwrap(),
         );
         assert_eq!(open(&mut far, &bare), Err(DropReason::InnerMalformed));
-        // To the other it is IP in IP, and none of that has a checksum to leave out.
+        // In the other mode it is IP in IP, which has no checksum to omit.
         let opened = open(&mut bob, &whole);
         assert_eq!(opened, Err(DropReason::ChecksumNotRestorable));
         let (mut spliced, zone) = (bare.clone(), 12..12 + 33 + 16);
@@ -370,7 +372,7 @@ fn zones_of_a_tunnel_and_of_another_mode_are_none_of_each_other() {
     }
 }
 
-/// A checksum of ICMP is not left out, so nobody restores it; nor is there one in a header cut short.
+/// ICMP checksums are never omitted and cannot be restored, and a truncated header has none.
 #[test]
 fn an_authentic_packet_without_a_checksum_that_could_be_restored_is_dropped() {
     let [_, mut bob] = ends(Mode::Beet, &bare_zones(), V4);
@@ -420,7 +422,7 @@ fn a_writer_lowers_the_window_and_the_checksum_follows() {
     }
 }
 
-/// Where the window would be in a tunnel there is something else.
+/// At the window's offset in tunnel mode there is another field.
 #[test]
 fn a_writer_outside_its_mask_is_dropped() {
     const FIRST: u64 = 1 << 48 | 1;
@@ -437,7 +439,7 @@ fn a_writer_outside_its_mask_is_dropped() {
     }
 }
 
-/// RFC 4303 section 2.7: padding needs a length of the datagram, which is in the IP header alone.
+/// RFC 4303 section 2.7: padding needs the datagram's length, which only the IP header contains.
 #[test]
 fn datagrams_look_as_long_as_they_are() {
     for mode in BOTH {
@@ -467,7 +469,8 @@ fn an_opaque_packet_shows_nothing_and_arrives() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
-    /// Invariant 3 of DESIGN section 4. A datagram that these modes do not carry is dropped and counted.
+    /// Invariant 3 of DESIGN section 4. A datagram that these modes do not carry is dropped and
+    /// counted.
     #[test]
     fn no_octet_beyond_the_headers_is_ever_licensed(kind in kind(), datagram in datagram()) {
         let Some(grant) = grant(&kind) else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! Two endpoints with an SA between them, and a pen that writes packets without any of the code
+//! Two endpoints with an SA between them, and functions that write packets without any of the code
 //! under test.
 
 use crypto::{Aead, AeadAlgorithm, Secret};
@@ -10,12 +10,12 @@ use model::{
 };
 use wire::ecn::Ecn;
 
-/// SPI of packets from Alice to Bob.
+/// The SPI of packets from Alice to Bob.
 pub const TO_BOB: u32 = 0x1000_0b0b;
-/// SPI of packets from Bob to Alice.
+/// The SPI of packets from Bob to Alice.
 pub const TO_ALICE: u32 = 0x1000_0a0a;
 
-/// How the SA protects.
+/// The protection of the SA.
 #[derive(Clone, Debug)]
 pub enum Kind {
     Plain {
@@ -38,7 +38,7 @@ pub const IMPLICIT: Kind = Kind::Plain {
     esn: false,
 };
 
-/// Both headers and the rest: what SNOOP needs.
+/// Both headers and the rest: the zones that SNOOP needs.
 pub fn two_zones() -> Kind {
     Kind::Zoned(vec![
         (ZoneSelector::IpTransport, ZoneSuite::Aes128Gcm16),
@@ -46,7 +46,7 @@ pub fn two_zones() -> Kind {
     ])
 }
 
-/// The same, each zone with the other kind of cipher than in [`two_zones`].
+/// The zones of [`two_zones`], with each zone's kind of cipher exchanged.
 pub fn mixed_zones() -> Kind {
     Kind::Zoned(vec![
         (ZoneSelector::IpTransport, ZoneSuite::ChaCha20Poly1305),
@@ -54,7 +54,7 @@ pub fn mixed_zones() -> Kind {
     ])
 }
 
-/// Each header alone.
+/// A zone for each header.
 pub fn three_zones() -> Kind {
     Kind::Zoned(vec![
         (ZoneSelector::Ip, ZoneSuite::Aes128Gcm16),
@@ -63,7 +63,7 @@ pub fn three_zones() -> Kind {
     ])
 }
 
-/// Of both headers what a firewall asks for, RTP's header, and every suite.
+/// The fields of both headers that a firewall needs, RTP's header, and every suite.
 pub fn eight_zones() -> Kind {
     let span = |first, last| Span::new(first, last).unwrap();
     Kind::Zoned(vec![
@@ -81,7 +81,7 @@ pub fn eight_zones() -> Kind {
     ])
 }
 
-/// A zone that everybody reads, and the papers' kind of suites.
+/// A zone that is readable without a key, and suites as in the papers.
 pub fn old_zones() -> Kind {
     let hmac = |hash, whole| Hmac { hash, whole };
     Kind::Zoned(vec![
@@ -97,7 +97,7 @@ pub fn old_zones() -> Kind {
     ])
 }
 
-/// Two zones of one suite.
+/// Two zones with the same suite.
 pub fn zones_of(suite: ZoneSuite) -> Kind {
     Kind::Zoned(vec![
         (ZoneSelector::IpTransport, suite),
@@ -120,7 +120,7 @@ pub fn agreement(zones: &[(ZoneSelector, ZoneSuite)]) -> ZoneAgreement {
     }
 }
 
-/// All keys of a zone in the direction of an SPI.
+/// The key material of a zone in the direction of an SPI.
 pub fn key(spi: u32, zone: u8, suite: impl Into<ZoneSuite>) -> Secret {
     let len = suite.into().keymat_len() as u8;
     Secret::new(
@@ -210,7 +210,7 @@ pub fn alices_sa(kind: &Kind) -> ChildSa<Secret> {
     }
 }
 
-/// Where Alice and Bob receive the opaque SA beside one with a fixed map.
+/// The SPIs of the opaque companion SA of an SA with a fixed map.
 pub const OPAQUE_TO_ALICE: u32 = 0x2000_0002;
 pub const OPAQUE_TO_BOB: u32 = 0x1000_0002;
 
@@ -219,7 +219,7 @@ pub fn fixed_sas(runs: &[(u8, u16)]) -> (ChildSa<Secret>, ChildSa<Secret>) {
     fix(alices_sa(&two_zones()), bobs_sa(&two_zones()), runs)
 }
 
-/// Fixes the map of both ends' SA, with an opaque one beside.
+/// Fixes the map of both ends' SA, and adds an opaque companion SA.
 pub fn fix(
     mut alice: ChildSa<Secret>,
     mut bob: ChildSa<Secret>,
@@ -244,11 +244,11 @@ pub fn fix(
     (alice, bob)
 }
 
-/// Where Alice and Bob receive what goes without encryption.
+/// The SPIs of unencrypted packets.
 pub const CLEAR_TO_ALICE: u32 = 0x2000_0003;
 pub const CLEAR_TO_BOB: u32 = 0x1000_0003;
 
-/// Lets some of both ends' SA go without encryption, on an SA beside.
+/// Grants unencrypted packets on both ends' SA, with a companion SA.
 pub fn granting(
     (mut alice, mut bob): (ChildSa<Secret>, ChildSa<Secret>),
     grant: LevelGrant,
@@ -293,11 +293,11 @@ pub fn pair(kind: &Kind) -> (Worker, Worker) {
     (endpoint(alices_sa(kind)), endpoint(bobs_sa(kind)))
 }
 
-/// Keeps everything.
+/// Records all packets.
 #[derive(Default)]
 pub struct Outcome {
     pub sent: Vec<Vec<u8>>,
-    /// The ECN field outside of each.
+    /// The outer ECN field of each.
     pub marks: Vec<Ecn>,
     pub delivered: Vec<Vec<u8>>,
     pub dropped: Vec<DropReason>,
@@ -319,7 +319,7 @@ impl Sink for Outcome {
     }
 }
 
-/// Room for what hides a length.
+/// Buffer space for padding.
 const ROOM: usize = 2000;
 
 pub fn seal(worker: &mut Worker, datagram: &[u8]) -> Result<Vec<u8>, DropReason> {
@@ -328,12 +328,12 @@ pub fn seal(worker: &mut Worker, datagram: &[u8]) -> Result<Vec<u8>, DropReason>
     seal_in(worker, &mut packet)
 }
 
-/// The same in a buffer of the caller's.
+/// Seals a datagram in a buffer of the caller's.
 pub fn seal_in(worker: &mut Worker, packet: &mut Packet) -> Result<Vec<u8>, DropReason> {
     seal_at(worker, packet, Instant::ZERO)
 }
 
-/// The same at a time of the caller's.
+/// Seals a datagram in a buffer of the caller's, at a given time.
 pub fn seal_at(
     worker: &mut Worker,
     packet: &mut Packet,
@@ -344,17 +344,17 @@ pub fn seal_at(
     outcome.sent.pop().ok_or_else(|| outcome.dropped[0])
 }
 
-/// Opens one packet, and checks that exactly a drop of its reason is counted, if it is dropped.
+/// Opens one packet. If it is dropped, checks that exactly one drop with its reason is counted.
 pub fn open(worker: &mut Worker, packet: &[u8]) -> Result<Vec<u8>, DropReason> {
     open_marked(worker, packet, Ecn::NotEct)
 }
 
-/// The same under a header with this ECN field.
+/// Opens one packet under an outer header with this ECN field.
 pub fn open_marked(worker: &mut Worker, packet: &[u8], ecn: Ecn) -> Result<Vec<u8>, DropReason> {
     open_at(worker, packet, ecn, Instant::ZERO)
 }
 
-/// The same at a time of the caller's.
+/// Opens one packet with this ECN field, at a given time.
 pub fn open_at(
     worker: &mut Worker,
     packet: &[u8],
@@ -373,7 +373,7 @@ pub fn open_at(
     outcome.delivered.pop().ok_or_else(|| outcome.dropped[0])
 }
 
-/// Seals `text` as DESIGN section 3 says: salt, four zeros and the sequence number make the nonce.
+/// Seals `text` as in DESIGN section 3: salt, four zeros and the sequence number form the nonce.
 pub fn encrypt(key: &Secret, seq: u32, aad: &[u8], text: &[u8]) -> Vec<u8> {
     let (cipher, salt) = key.expose().split_at(key.len() - 4);
     let algorithm = match cipher.len() {
@@ -388,12 +388,12 @@ pub fn encrypt(key: &Secret, seq: u32, aad: &[u8], text: &[u8]) -> Vec<u8> {
     body
 }
 
-/// A zoned packet from Alice to Bob, with whatever map and texts: no rule is kept but the AAD's.
+/// A zoned packet from Alice to Bob, with arbitrary map and texts. Only the AAD follows the rules.
 pub fn zoned_packet(keys: &[(u8, Secret)], seq: u32, map: &[u8], texts: &[&[u8]]) -> Vec<u8> {
     mapped_packet(keys, seq, (map, true), texts)
 }
 
-/// The same with a map that is on the wire or not.
+/// A zoned packet, with a map that is on the wire or not.
 pub fn mapped_packet(
     keys: &[(u8, Secret)],
     seq: u32,
@@ -421,12 +421,12 @@ pub fn aad0(seq: u32, map: &[u8], len: u32) -> Vec<u8> {
     [&numbers, map, &len.to_be_bytes()].concat()
 }
 
-/// What overlays in the direction of an SPI have their keys from.
+/// The root of the overlay keys in the direction of an SPI.
 pub fn root(spi: u32) -> Secret {
     Secret::new(vec![spi as u8 ^ 0x5a; 32])
 }
 
-/// The same SA between ends that agreed on a writer.
+/// Adds an agreed writer to an SA.
 pub fn with_writers(mut sa: ChildSa<Secret>) -> ChildSa<Secret> {
     for half in [&mut sa.inbound, &mut sa.outbound] {
         half.writers = Some(root(half.spi.0));
@@ -434,12 +434,12 @@ pub fn with_writers(mut sa: ChildSa<Secret>) -> ChildSa<Secret> {
     sa
 }
 
-/// What injected packets in the direction of an SPI have their keys from.
+/// The root of the injection keys in the direction of an SPI.
 pub fn root_inj(spi: u32) -> Secret {
     Secret::new(vec![spi as u8 ^ 0xa5; 32])
 }
 
-/// The same SA between ends that agreed on somebody who injects.
+/// Adds an agreed injector to an SA.
 pub fn with_injectors(mut sa: ChildSa<Secret>) -> ChildSa<Secret> {
     for half in [&mut sa.inbound, &mut sa.outbound] {
         half.injectors = Some(root_inj(half.spi.0));
@@ -447,7 +447,7 @@ pub fn with_injectors(mut sa: ChildSa<Secret>) -> ChildSa<Secret> {
     sa
 }
 
-/// A packet to Bob that somebody made under a grant, with whatever text.
+/// A packet to Bob that is injected under a grant, with an arbitrary text.
 pub fn injected(root: &Secret, (grant, counter): (u16, u32), text: &[u8]) -> Vec<u8> {
     let len = (12 + text.len() + 16) as u32;
     let named = [&[0, 0][..], &grant.to_be_bytes()].concat();
@@ -457,8 +457,8 @@ pub fn injected(root: &Secret, (grant, counter): (u16, u32), text: &[u8]) -> Vec
     [front, named, body].concat()
 }
 
-/// A packet to Bob whose first zone has an AEAD, with an overlay that says whatever: grant and counter are
-/// the first eight octets. No rule is kept but that of what the ICV covers.
+/// A packet to Bob whose first zone has an AEAD, with an overlay of arbitrary content. Grant and
+/// counter are its first eight octets. Only the data that the ICV covers follows the rules.
 pub fn overlaid(packet: &[u8], root: &Secret, number: u64, text: &[u8]) -> Vec<u8> {
     let words = usize::from(packet[8] & 15).saturating_sub(1).max(1);
     let map = &packet[8..packet.len().min(8 + 4 * words)];
@@ -489,7 +489,7 @@ pub fn overlaid(packet: &[u8], root: &Secret, number: u64, text: &[u8]) -> Vec<u
     written
 }
 
-/// A plain packet from Alice to Bob with whatever text.
+/// A plain packet from Alice to Bob with an arbitrary text.
 pub fn plain_packet(seq: u32, text: &[u8]) -> Vec<u8> {
     let header = [TO_BOB, seq].map(u32::to_be_bytes).concat();
     let key = key(TO_BOB, 0, Suite::Aes128Gcm16);

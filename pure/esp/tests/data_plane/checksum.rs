@@ -1,5 +1,5 @@
-//! Checksums that a device leaves to others: on no way does a packet tell that they were left, and only who makes
-//! them gets a datagram without.
+//! Checksums left to offload. A sealed packet does not show that its checksum was left, and only a
+//! sink that computes checksums gets a datagram without one.
 
 use crate::bench::*;
 use crate::datagram::{ICMP, TCP, UDP, segment, segment_with_secret, tcp, udp, v4, v4_with, v6};
@@ -15,12 +15,12 @@ use wire::ip::Header;
 
 const ID: ChildSaId = ChildSaId(1);
 
-/// Whatever has a place for a checksum.
+/// Datagrams of every kind with a checksum.
 fn datagrams() -> Vec<Vec<u8>> {
     let timestamps = [1, 1, 8, 10, 0, 0, 0, 7, 0, 0, 0, 9];
     let mut syn = tcp(&[2, 4, 5, 0xb4], b"");
     syn[13] = 0x02;
-    // What UDP says of its own length is not true.
+    // The UDP length is wrong.
     let mut short = udp(b"some octets");
     short[5] -= 1;
     vec![
@@ -36,7 +36,7 @@ fn datagrams() -> Vec<Vec<u8>> {
     ]
 }
 
-/// The same as a device hands it over, with something in the place of its checksum.
+/// The datagram as a device delivers it, with other octets in place of its checksum.
 fn left(datagram: &[u8], instead: [u8; 2]) -> Packet {
     let at = place(&Header::parse(datagram).unwrap()).unwrap();
     let mut packet = Packet::with_capacity(2000);
@@ -52,7 +52,7 @@ fn whole(datagram: &[u8]) -> Packet {
     packet
 }
 
-/// What seals, in all ways that there are. Each is made twice alike.
+/// Sealing workers of every kind, two identical ones each.
 fn sealers() -> Vec<(&'static str, [Worker; 2])> {
     let twice = |make: &dyn Fn() -> Worker| [make(), make()];
     let alice = |kind: &Kind| endpoint(alices_sa(kind));
@@ -88,7 +88,7 @@ fn sealers() -> Vec<(&'static str, [Worker; 2])> {
     all
 }
 
-/// Zones of what follows the IP header.
+/// Zones of the octets behind the IP header.
 fn ports() -> Kind {
     let Kind::Zoned(mut zones) = two_zones() else {
         unreachable!()
@@ -97,7 +97,8 @@ fn ports() -> Kind {
     Kind::Zoned(zones)
 }
 
-/// Plain ESP carries none that is left, and so does no zone that an endpoint alone opens: it could not tell.
+/// Plain ESP never carries an omitted checksum, nor does a packet whose single zone only an
+/// endpoint opens: the receiver could not recognise it.
 #[test]
 fn a_datagram_with_a_left_checksum_is_sealed_to_the_same_octets_as_one_with_a_made_one() {
     for (name, [mut one, mut other]) in sealers() {
@@ -122,7 +123,7 @@ fn a_datagram_with_a_left_checksum_is_sealed_to_the_same_octets_as_one_with_a_ma
     }
 }
 
-/// A wrong one is still held against a datagram that has one.
+/// A wrong but complete checksum is still checked.
 #[test]
 fn a_wrong_checksum_that_is_made_hides_all_and_arrives_as_it_was() {
     let (mut alice, mut bob) = pair(&two_zones());
@@ -148,7 +149,7 @@ fn what_has_no_place_for_a_checksum_and_is_to_have_one_is_dropped() {
     }
 }
 
-/// A sink that may make checksums.
+/// A sink that may compute checksums.
 struct Device {
     makes: bool,
     delivered: Vec<Packet>,
@@ -197,7 +198,8 @@ fn a_checksum_that_zones_left_out_is_left_to_a_device_that_makes_it_and_to_no_ot
     }
 }
 
-/// The segment size of a SYN, and what a writer lowered, are covered by a checksum that is made later.
+/// A checksum computed later covers the clamped segment size of a SYN, and a window that a writer
+/// lowered.
 #[test]
 fn what_is_changed_where_a_packet_arrives_is_covered_by_a_checksum_that_is_left() {
     let mut syn = tcp(&[2, 4, 5, 0xb4], b"");
@@ -212,7 +214,7 @@ fn what_is_changed_where_a_packet_arrives_is_covered_by_a_checksum_that_is_left(
     assert_eq!(came.octets(), v4(TCP, &syn));
 }
 
-/// What is quoted is what would have been sent.
+/// The error message quotes the datagram as it would have been sent.
 #[test]
 fn who_hears_of_a_datagram_that_is_too_long_sees_its_checksum() {
     let heard = |packet: Packet| {

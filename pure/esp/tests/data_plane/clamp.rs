@@ -1,4 +1,4 @@
-//! MSS clamping: TCP connections through a tunnel have segments that fit it, whichever end is asked.
+//! MSS clamping: TCP connections through a tunnel have segments that fit it, whichever end clamps.
 
 use crate::bench::*;
 use crate::datagram::{TCP, UDP, tcp, udp, v4, v6};
@@ -30,7 +30,8 @@ fn offered(datagram: &[u8]) -> u16 {
     }
 }
 
-/// Through both workers, each with its MTU or without; how many each has lowered.
+/// Sends a datagram through both workers, each with a clamp MTU or none. Also returns the segments
+/// that each has lowered.
 fn passed([alice, bob]: [Option<u16>; 2], kind: &Kind, datagram: &[u8]) -> (Vec<u8>, [u64; 2]) {
     let (mut a, mut b) = pair(kind);
     a.set_clamp(alice);
@@ -90,7 +91,7 @@ fn in_transport_and_beet_mode_it_is_the_same() {
     }
 }
 
-/// A datagram that no SA carries is dropped as it was, and is none that was lowered.
+/// A datagram that no SA carries is dropped unchanged and does not count as lowered.
 #[test]
 fn what_is_dropped_is_not_counted() {
     let (mut alice, mut bob) = pair(&EXPLICIT);
@@ -101,7 +102,7 @@ fn what_is_dropped_is_not_counted() {
     assert_eq!(bob.counters().clamped, 0);
 }
 
-/// A writer appends to packets that are full already.
+/// A writer appends to packets that are already full.
 #[test]
 fn segments_leave_room_for_what_a_writer_appends() {
     let kind = two_zones();

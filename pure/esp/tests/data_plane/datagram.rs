@@ -6,12 +6,12 @@ pub const TCP: u8 = 6;
 pub const UDP: u8 = 17;
 pub const ICMP: u8 = 1;
 
-/// An IPv4 datagram with right checksums.
+/// An IPv4 datagram with correct checksums.
 pub fn v4(protocol: u8, payload: &[u8]) -> Vec<u8> {
     v4_with(&[], 0x4000, protocol, payload)
 }
 
-/// The same with IP options and a fragment field.
+/// An IPv4 datagram with IP options and a fragment field.
 pub fn v4_with(options: &[u8], fragment: u16, protocol: u8, payload: &[u8]) -> Vec<u8> {
     let header_len = 20 + options.len();
     let mut packet = vec![0x40 | (header_len / 4) as u8, 0];
@@ -27,7 +27,7 @@ pub fn v4_with(options: &[u8], fragment: u16, protocol: u8, payload: &[u8]) -> V
     packet
 }
 
-/// An IPv6 datagram with the right checksum.
+/// An IPv6 datagram with a correct checksum.
 pub fn v6(protocol: u8, payload: &[u8]) -> Vec<u8> {
     let mut packet = vec![0x60, 0, 0, 0];
     packet.extend((payload.len() as u16).to_be_bytes());
@@ -63,7 +63,7 @@ pub fn udp(payload: &[u8]) -> Vec<u8> {
     udp_between([5000, 53], payload)
 }
 
-/// The same between two ports.
+/// A UDP packet between two ports, without checksum.
 pub fn udp_between(ports: [u16; 2], payload: &[u8]) -> Vec<u8> {
     let mut packet = ports.map(u16::to_be_bytes).concat();
     packet.extend((8 + payload.len() as u16).to_be_bytes());
@@ -72,7 +72,7 @@ pub fn udp_between(ports: [u16; 2], payload: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// What most packets of a download look like.
+/// A typical packet of a download.
 pub fn segment() -> Vec<u8> {
     let timestamps = [1, 1, 8, 10, 0, 0, 0, 7, 0, 0, 0, 9];
     v4(

@@ -1,4 +1,4 @@
-//! Classes of service: what the header outside asks for (RFC 2983).
+//! The DSCP of the outer header (RFC 2983).
 
 use crate::bench::*;
 use crate::datagram::{UDP, segment, udp, v6};
@@ -7,7 +7,7 @@ use model::{Dscp, Instant};
 use std::collections::BTreeMap;
 use wire::ecn::Ecn;
 
-/// Each family with this class and ECT(1).
+/// A datagram of each IP version with this DSCP and ECT(1).
 fn datagrams(dscp: u8) -> [Vec<u8>; 2] {
     let (mut four, mut six) = (segment(), v6(UDP, &udp(b"x")));
     let class = dscp << 2 | 1;
@@ -20,7 +20,7 @@ fn classes(peer: &str, dscp: Dscp) -> BTreeMap<String, Dscp> {
     BTreeMap::from([(peer.to_owned(), dscp)])
 }
 
-/// The traffic class outside of a datagram; the datagram comes as it went.
+/// The outer traffic class of a datagram, which must arrive unchanged.
 fn outside(alice: &mut Worker, bob: &mut Worker, datagram: &[u8]) -> u8 {
     let mut outcome = Outcome::default();
     let mut packet = [Packet::from_slice(datagram)];
@@ -54,7 +54,7 @@ fn a_class_is_copied_or_fixed_beside_the_congestion_field() {
     }
 }
 
-/// Also of a peer whose tunnel comes later; and of a class that is gone.
+/// Applies also to a peer whose tunnel is installed later, and after the setting is removed.
 #[test]
 fn every_peer_has_a_class_of_its_own_from_when_it_is_told() {
     let (mut alice, mut bob) = pair(&EXPLICIT);

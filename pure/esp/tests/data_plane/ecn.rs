@@ -1,4 +1,4 @@
-//! Signs of congestion: what goes outside, what comes inside, and who lies about it (RFC 6040).
+//! ECN through the tunnel: outer fields, inner fields, and forged marks (RFC 6040).
 
 use crate::bench::*;
 use crate::datagram::{TCP, UDP, segment, tcp, udp, v4, v6};
@@ -26,7 +26,7 @@ fn with(ecn: Ecn, datagram: &[u8]) -> Vec<u8> {
     datagram
 }
 
-/// The packet and the field outside.
+/// The packet and its outer field.
 fn sealed(worker: &mut Worker, datagram: &[u8]) -> (Vec<u8>, Ecn) {
     let mut outcome = Outcome::default();
     worker.seal(
@@ -37,7 +37,7 @@ fn sealed(worker: &mut Worker, datagram: &[u8]) -> (Vec<u8>, Ecn) {
     (outcome.sent[0].clone(), outcome.marks[0])
 }
 
-/// Of a datagram with one field, whose packet arrives with another.
+/// Opens a datagram with one field, whose packet arrives with another.
 fn opened(kind: &Kind, datagram: &[u8], inner: Ecn, outer: Ecn) -> Result<Vec<u8>, DropReason> {
     let (mut alice, mut bob) = pair(kind);
     let (packet, _) = sealed(&mut alice, &with(inner, datagram));
@@ -62,7 +62,7 @@ fn the_field_outside_is_that_inside() {
     }
 }
 
-/// A buffer has a packet of another flow before.
+/// Each buffer has held a packet of another flow before.
 #[test]
 fn each_packet_of_a_batch_has_the_field_of_its_own_datagram() {
     let (mut alice, _) = pair(&EXPLICIT);
@@ -80,7 +80,7 @@ fn each_packet_of_a_batch_has_the_field_of_its_own_datagram() {
     }
 }
 
-/// Every intersection of figure 4 as it is printed: rows are inside, columns outside.
+/// Every intersection of figure 4 as printed: rows are inner fields, columns outer ones.
 #[test]
 fn the_field_that_leaves_is_that_of_figure_4() {
     const OUTER: [Ecn; 4] = [NotEct, Ect0, Ect1, Ce];
@@ -117,8 +117,8 @@ fn a_marked_datagram_has_right_checksums() {
     }
 }
 
-/// "(!!!)" and "(!)" in figure 4: counted, and reported of the first in each SA, or whoever writes the
-/// fields outside could fill a log.
+/// "(!!!)" and "(!)" in figure 4: counted, but reported only once per SA. Otherwise an attacker who
+/// changes outer fields could fill a log.
 #[test]
 fn currently_unused_combinations_are_counted_and_reported_once() {
     let (mut alice, mut bob) = pair(&EXPLICIT);
@@ -143,8 +143,8 @@ fn currently_unused_combinations_are_counted_and_reported_once() {
     assert_eq!(reports, [Report::UnusedEcn(model::ChildSaId(1))]);
 }
 
-/// Eve marks what she sees as CE, makes packets up and sends old ones again, all to have somebody slow
-/// down or to make an operator look. Nothing that is not authentic says anything.
+/// Eve marks packets as CE, forges packets and replays old ones, to slow a sender down or to alarm
+/// an operator. Only authentic packets have an effect.
 #[test]
 fn the_field_of_a_forged_packet_says_nothing() {
     let (mut alice, mut bob) = pair(&EXPLICIT);
@@ -160,7 +160,8 @@ fn the_field_of_a_forged_packet_says_nothing() {
     assert!(!bob.has_reports());
 }
 
-/// What she cannot do: let a mark of the way before vanish, or have one seen who cannot understand it.
+/// Eve can neither remove an earlier mark, nor deliver one to a transport that does not understand
+/// it.
 #[test]
 fn no_field_outside_takes_a_mark_off_or_makes_a_transport_capable() {
     for outer in Ecn::ALL {
@@ -171,7 +172,7 @@ fn no_field_outside_takes_a_mark_off_or_makes_a_transport_capable() {
     }
 }
 
-/// Without a header inside the field outside is the only one.
+/// Without an inner header the outer field is the only one.
 #[test]
 fn transport_and_beet_mode_have_one_field_on_the_way() {
     let datagrams = [
@@ -201,7 +202,7 @@ fn transport_and_beet_mode_have_one_field_on_the_way() {
     }
 }
 
-/// It is not the worker that knows what carried a packet: a stream has no field, so none was marked.
+/// A stream has no ECN field, so no packet in it was marked. The worker does not know the carrier.
 #[test]
 fn what_came_in_a_stream_leaves_as_it_was() {
     let (mut alice, mut bob) = pair(&two_zones());

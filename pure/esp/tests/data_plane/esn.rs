@@ -1,5 +1,5 @@
-//! Extended sequence numbers (RFC 4303 section 2.2.1 and appendix A): 64 bits, of which packets have the lower
-//! half.
+//! Extended sequence numbers (RFC 4303 section 2.2.1 and appendix A): 64 bits; packets carry the
+//! lower half.
 
 use crate::bench::*;
 use crate::datagram::segment;
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 /// The first number with an upper half.
 const CYCLE: u64 = 1 << 32;
 
-/// Of every plain SA.
+/// The replay window of every plain SA.
 const WINDOW: u64 = 4096;
 
 const SA: ChildSaId = ChildSaId(1);
@@ -31,7 +31,7 @@ const fn extended(suite: Suite, implicit_iv: bool) -> Kind {
     kind(suite, implicit_iv, true)
 }
 
-/// Every suite, and whether its IV is implicit.
+/// Every suite, with explicit and implicit IV.
 fn forms() -> impl Iterator<Item = (Suite, bool)> {
     let explicit = Suite::ALL.map(|suite| (suite, false));
     let aeads = Suite::ALL
@@ -40,18 +40,18 @@ fn forms() -> impl Iterator<Item = (Suite, bool)> {
     explicit.into_iter().chain(aeads.map(|suite| (suite, true)))
 }
 
-/// Every form that there is of a plain SA with extended numbers.
+/// Every kind of plain SA with extended numbers.
 fn all() -> impl Iterator<Item = Kind> {
     forms().map(|(suite, implicit_iv)| extended(suite, implicit_iv))
 }
 
-/// The packet of a number, which none after it was given before.
+/// Seals a packet with this number, which is above all earlier ones.
 fn numbered(alice: &mut Worker, number: u64) -> Vec<u8> {
     alice.skip_to(SA, number - 1);
     seal(alice, &segment()).unwrap()
 }
 
-/// Both ends, which are at a number.
+/// Both ends, after a packet with this number.
 fn pair_at(kind: &Kind, number: u64) -> (Worker, Worker) {
     let (mut alice, mut bob) = pair(kind);
     for number in (CYCLE / 2..number).step_by(1 << 31).chain([number]) {
@@ -64,7 +64,7 @@ fn highest(bob: &Worker) -> u64 {
     bob.sa_status().next().unwrap().highest_received
 }
 
-/// One in five lost, one in five twice, and none in its place.
+/// One packet in five is lost, one in five duplicated, and all are reordered.
 #[test]
 fn packets_of_every_suite_cross_the_end_of_a_cycle_however_they_come() {
     for (seed, kind) in (0..).zip(all()) {
@@ -98,7 +98,7 @@ fn packets_of_every_suite_cross_the_end_of_a_cycle_however_they_come() {
     }
 }
 
-/// The number on the wire is new again. The upper half is not, and without the right one no ICV is.
+/// The number on the wire is new again. The upper half is not, so the ICV does not verify.
 #[test]
 fn a_packet_of_the_cycle_before_is_no_packet_of_this_one() {
     for kind in all() {
@@ -119,7 +119,7 @@ fn a_packet_of_the_cycle_before_is_no_packet_of_this_one() {
     }
 }
 
-/// Somebody on the way writes another number on a packet, low ones and high ones.
+/// An attacker changes the number of a packet, to low and high values.
 #[test]
 fn a_number_that_is_changed_on_the_way_moves_no_window() {
     for kind in all() {
@@ -143,7 +143,8 @@ fn a_number_that_is_changed_on_the_way_moves_no_window() {
     }
 }
 
-/// RFC 4303 appendix A3 says how it could be found again, which is not built: new keys begin anew.
+/// RFC 4303 appendix A3 describes resynchronization, which is not implemented: a rekey restores
+/// traffic.
 #[test]
 fn who_lost_a_whole_cycle_counts_all_that_comes_then() {
     let least = CYCLE - WINDOW;
@@ -180,7 +181,7 @@ fn who_has_no_extended_numbers_opens_nothing_of_who_has() {
     }
 }
 
-/// Where there is no upper half yet a packet is as long, and another one.
+/// With an upper half of zero a packet has the same length, but other content.
 #[test]
 fn extended_numbers_make_no_packet_longer() {
     for (suite, implicit_iv) in forms() {
@@ -193,20 +194,21 @@ fn extended_numbers_make_no_packet_longer() {
     }
 }
 
-/// What arrives, by how far its number is behind the last one sent.
+/// Arriving packets, by the distance of their numbers from the last one sent.
 fn journey() -> impl Strategy<Value = Vec<(u64, Option<u16>)>> {
     let ahead = prop_oneof![
         6 => 1..200_u64,
         2 => 1..2 * WINDOW,
         1 => CYCLE / 2 - WINDOW..CYCLE - 2 * WINDOW,
     ];
-    // A packet that is under way for long, if one is.
+    // A packet delayed for long, if there is one.
     proptest::collection::vec((ahead, proptest::option::of(any::<u16>())), 1..60)
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
-    /// Whatever is lost, late, or comes twice: what is new and not left of the window opens, and nothing else.
+    /// With any loss, delay or duplication, exactly the packets open that are new and not left of
+    /// the window.
     #[test]
     fn what_opens_is_what_a_window_of_64_bits_says(journey in journey(), steps in journey()) {
         let (mut alice, mut bob) = pair(&ESN);

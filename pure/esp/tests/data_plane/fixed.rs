@@ -1,4 +1,4 @@
-//! Maps that are fixed in the SA, and the opaque SA beside (DESIGN section 3).
+//! Fixed maps, and the opaque companion SA (DESIGN section 3).
 
 use crate::bench::*;
 use crate::datagram::{ICMP, TCP, UDP, tcp, udp, v4, v6};
@@ -6,7 +6,7 @@ use esp::{DropReason, Unusable, Worker};
 use model::{ChildSaId, Instant, MapKind, Sizes, Spi};
 use std::collections::BTreeMap;
 
-/// TCP over IPv4 as Linux speaks it: 20 octets and 32.
+/// TCP over IPv4 as Linux sends it: headers of 20 and 32 octets.
 const TIMESTAMPS: [u8; 12] = [1, 1, 8, 10, 0, 0, 0, 7, 0, 0, 0, 9];
 
 fn fitting() -> Vec<u8> {
@@ -18,7 +18,7 @@ fn ends() -> (Worker, Worker) {
     (endpoint(alice), endpoint(bob))
 }
 
-/// A datagram that goes on the opaque SA.
+/// A datagram that uses the opaque SA.
 fn hidden() -> Vec<u8> {
     v4(
         ICMP,
@@ -65,7 +65,7 @@ fn whatever_the_map_does_not_fit_goes_on_the_opaque_sa_with_numbers_of_its_own()
     for (number, datagram) in (1..).zip(&others) {
         let packet = seal(&mut alice, datagram).unwrap();
         assert_eq!((spi(&packet), seq(&packet)), (OPAQUE_TO_BOB, number));
-        // SPI, number, next header and ICV: nothing else says what it is.
+        // Only SPI, number, next header and ICV are added.
         assert_eq!(packet.len(), datagram.len() + 8 + 1 + 16);
         assert_eq!(open(&mut bob, &packet), Ok(datagram.clone()));
         let fits = seal(&mut alice, &fitting()).unwrap();
@@ -86,7 +86,7 @@ fn each_of_both_has_a_replay_window_of_its_own() {
     }
 }
 
-/// The attacker has seen both SPIs and writes one over the other.
+/// The attacker has seen both SPIs, and exchanges them.
 #[test]
 fn a_packet_of_one_is_none_of_the_other() {
     let (mut alice, mut bob) = ends();
@@ -98,8 +98,8 @@ fn a_packet_of_one_is_none_of_the_other() {
     assert_eq!(open(&mut bob, &opaque), Err(DropReason::BadIcvDesignated));
 }
 
-/// Whoever believes the map to be another one has the boundaries elsewhere, and no ICV is right: the map is
-/// authenticated though nobody sends it.
+/// With another fixed map the zone boundaries differ and no ICV verifies: the map is authenticated
+/// even though it is never sent.
 #[test]
 fn ends_with_different_fixed_maps_open_nothing_of_each_other() {
     let (alice, _) = fixed_sas(&[(1, 52)]);
@@ -109,7 +109,7 @@ fn ends_with_different_fixed_maps_open_nothing_of_each_other() {
     assert_eq!(open(&mut bob, &packet), Err(DropReason::BadIcvDesignated));
 }
 
-/// An attacker puts a map where an SA has none, or takes it out where packets have one.
+/// An attacker inserts a map where an SA has a fixed one, or removes it where packets carry one.
 #[test]
 fn a_map_added_or_taken_away_is_noticed() {
     let (mut alice, mut bob) = ends();

@@ -1,4 +1,5 @@
-//! Ciphers that nobody agreed on: they are on the one data path, and they alone show more than headers.
+//! Ciphers that are not negotiated: they use the same data path, and only they show more than
+//! headers.
 
 use crate::bench::*;
 use crate::datagram::{UDP, segment, udp, v4};
@@ -8,7 +9,7 @@ use esp::{DropReason, Foreign, Licensed, NotOpened, Scratch, Worker};
 use model::{CsaId, Frame, ZoneId};
 use wire::content::Content;
 
-/// Blocks of eight octets, one of which is the key; the ICV is a sum. A cipher by nothing but its shape.
+/// A cipher in form only: blocks of eight octets, a key of one octet, and a sum as ICV.
 struct Toy(u8);
 
 impl Toy {
@@ -54,7 +55,7 @@ impl Foreign for Toy {
     }
 }
 
-/// Everything that UDP carries.
+/// Recognises all of a UDP payload.
 struct Everything;
 
 impl Content for Everything {
@@ -131,7 +132,8 @@ fn a_licensed_node_reads_a_foreign_zone_with_its_cipher_alone() {
     assert_eq!(refused, Err(NotOpened::BadIcv(ZoneId(1))));
 }
 
-/// What is recognised in UDP is shown under foreign ciphers. Under agreed ones it never is, whoever asks.
+/// Octets recognised in UDP are visible under foreign ciphers. Under agreed ones they never are,
+/// even if a caller asks for it.
 #[test]
 fn only_a_foreign_zone_shows_what_is_no_header() {
     let datagram = v4(UDP, &udp(&[7; 300]));

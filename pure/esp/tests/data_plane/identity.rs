@@ -1,4 +1,4 @@
-//! Whatever goes in comes out, and a node with every key but the payload's sees headers only.
+//! Datagrams arrive unchanged, and a node with all keys except the payload's sees headers only.
 
 use crate::bench::*;
 use crate::datagram::{ICMP, TCP, UDP, tcp, udp, udp_between, v4_with, v6};
@@ -49,7 +49,7 @@ fn transport() -> impl Strategy<Value = (u8, Vec<u8>)> {
     ]
 }
 
-/// Datagrams of all sorts: fragments, options, broken checksums.
+/// Datagrams of all kinds: fragments, options, broken checksums.
 pub fn datagram() -> impl Strategy<Value = Vec<u8>> {
     let v4_extras = prop_oneof![
         6 => Just((vec![], 0x4000)),
@@ -60,7 +60,7 @@ pub fn datagram() -> impl Strategy<Value = Vec<u8>> {
     (any::<bool>(), v4_extras, transport(), damage).prop_map(
         |(six, (ip_options, fragment), (protocol, payload), damage)| {
             let (mut octets, header_len) = match six {
-                // Extension headers that are not there would make it malformed.
+                // Announced extension headers that are missing would make the datagram malformed.
                 true if ![0, 43, 44, 51, 60].contains(&protocol) => (v6(protocol, &payload), 40),
                 _ => (
                     v4_with(&ip_options, fragment, protocol, &payload),
@@ -76,7 +76,7 @@ pub fn datagram() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// RTP is between these ports.
+/// The ports that carry RTP.
 const MEDIA: [u16; 2] = [5004, 5007];
 
 fn header_selector() -> impl Strategy<Value = ZoneSelector> {
@@ -119,7 +119,7 @@ pub fn kind() -> impl Strategy<Value = Kind> {
     ]
 }
 
-/// Every zone but the payload's, from Alice to Bob.
+/// A grant for every zone except the payload zone, from Alice to Bob.
 pub fn grant(kind: &Kind) -> Option<Grant<crypto::Secret>> {
     let Kind::Zoned(zones) = kind else {
         return None;
@@ -148,7 +148,7 @@ pub fn grant(kind: &Kind) -> Option<Grant<crypto::Secret>> {
     })
 }
 
-/// Octets of headers that may be shown at most, found without `classify`.
+/// Upper limit of header octets that may be visible, computed without `classify`.
 pub fn header_octets(datagram: &[u8]) -> usize {
     let (ip_len, protocol) = match datagram[0] >> 4 {
         4 => (20, datagram[9]),
@@ -161,12 +161,12 @@ pub fn header_octets(datagram: &[u8]) -> usize {
     }
 }
 
-/// With those of what UDP carries.
+/// Upper limit of visible octets, including recognised headers in UDP.
 pub fn shown_octets(datagram: &[u8]) -> usize {
     header_octets(datagram) + content_octets(datagram)
 }
 
-/// The same of RTP inside UDP, found without it too.
+/// Upper limit of RTP header octets in UDP, computed without the code under test.
 fn content_octets(datagram: &[u8]) -> usize {
     let headers = header_octets(datagram);
     let (udp, payload) = datagram[headers.max(8) - 8..].split_at(8);
@@ -197,7 +197,8 @@ proptest! {
         }
     }
 
-    /// What an SA remembers of a packet, one that was not authentic too, shows in no other.
+    /// The SA's cached state of one packet, even of an unauthentic one, does not affect another
+    /// packet.
     #[test]
     fn a_packet_is_sealed_and_opened_as_if_none_had_been_before_it(
         kind in kind(),

@@ -1,4 +1,4 @@
-//! A node says again what one end has said, and nothing else: what it makes beyond that is dropped.
+//! A licensed node may repeat the acknowledgements of an end. Anything beyond that is dropped.
 
 use crate::bench::*;
 use crate::datagram::{TCP, UDP, segment, tcp, udp, v4, v4_with, v6};
@@ -10,14 +10,14 @@ use proptest::prelude::*;
 use std::time::Duration;
 use wire::ecn::Ecn;
 
-/// Of `segment()`: its own numbers, its window, its timestamps, and the octets that it carries.
+/// The sequence number, acknowledgement, window, timestamps and payload length of `segment()`.
 const SEQ: u32 = 0x0102_0304;
 const ACK: u32 = 0x0506_0708;
 const WINDOW: u16 = 0x7210;
 const STAMPS: [u8; 12] = [1, 1, 8, 10, 0, 0, 0, 7, 0, 0, 0, 9];
 const CARRIED: u32 = 40;
 
-/// The next header of a datagram in IPv4.
+/// The next header of an IPv4 datagram.
 const IN_IPV4: u8 = 4;
 
 /// A bare acknowledgement on the connection of `segment()`.
@@ -31,10 +31,10 @@ struct Said {
     payload: &'static [u8],
 }
 
-/// What somebody makes of that.
+/// A change to an acknowledgement.
 type Change = fn(&mut Said);
 
-/// What Alice herself would say after `segment()`.
+/// Alice's own acknowledgement after `segment()`.
 fn last() -> Said {
     Said {
         seq: SEQ + CARRIED,
@@ -60,7 +60,7 @@ impl Said {
         v4(TCP, &self.tcp())
     }
 
-    /// The same as a node makes it: without a checksum.
+    /// The acknowledgement as a node seals it: without a checksum.
     fn text(&self) -> Vec<u8> {
         let mut datagram = self.datagram();
         datagram[36..38].fill(0);
@@ -76,7 +76,7 @@ fn ends(kind: &Kind) -> (Worker, Worker) {
     )
 }
 
-/// Bob, who has heard `segment()`.
+/// Bob after receiving `segment()`.
 fn bob() -> Worker {
     let (mut alice, mut bob) = ends(&two_zones());
     let packet = seal(&mut alice, &segment()).unwrap();
@@ -88,7 +88,7 @@ fn made(counter: u32, said: &Said) -> Vec<u8> {
     injected(&root_inj(TO_BOB), (1, counter), &said.text())
 }
 
-/// A node that was granted to inject, under some number.
+/// A node with a grant of this number to inject.
 fn injector(kind: &Kind, number: u16) -> Licensed {
     let mut grant = grant(kind, &[1]);
     grant.grant = number;
@@ -118,7 +118,7 @@ fn what_the_peer_has_said_can_be_said_again_and_the_checksum_follows() {
         assert_eq!(open(&mut bob, &packet), Ok(last().datagram()));
     }
     assert_eq!(bob.counters().injected, 3);
-    // Alice's own packets have their own numbers.
+    // Alice's own packets have a number space of their own.
     let packet = seal(&mut alice, &segment()).unwrap();
     assert_eq!(open(&mut bob, &packet), Ok(segment()));
     assert_eq!(bob.counters().injected, 3);
@@ -143,8 +143,8 @@ fn what_was_said_before_may_be_said_with_less() {
     }
 }
 
-/// What each of these would do to a connection: make its sender believe that something arrived, deliver
-/// something, end it, have its receiver refuse what comes later (RFC 7323 section 5.3), or slow it down.
+/// Each of these would damage a connection: acknowledge undelivered data, deliver data, end the
+/// connection, make its receiver reject later segments (RFC 7323 section 5.3), or slow it down.
 #[test]
 fn a_node_that_says_more_than_the_peer_has_said_is_dropped() {
     use DropReason::{InjectionBeyond, InjectionNotBare};
@@ -160,10 +160,10 @@ fn a_node_that_says_more_than_the_peer_has_said_is_dropped() {
         (|said| said.flags |= 0x02, InjectionNotBare),
         (|said| said.flags = 0x04, InjectionNotBare),
         (|said| said.flags |= 0x20, InjectionNotBare),
-        // Echoes of a mark that nobody made (RFC 3168 section 6.1.3).
+        // Echo of a mark that no router made (RFC 3168 section 6.1.3).
         (|said| said.flags |= 0x40, InjectionNotBare),
         (|said| said.flags = 0, InjectionNotBare),
-        // Reports what arrived behind a hole (RFC 2018).
+        // Report of data received behind a gap (RFC 2018).
         (
             |said| said.options = vec![1, 1, 5, 10, 5, 6, 8, 0, 5, 6, 9, 0],
             InjectionNotBare,
@@ -196,7 +196,7 @@ fn what_is_no_segment_of_tcp_is_dropped() {
     assert_eq!(open(&mut bob(), &packet), Err(DropReason::InnerMalformed));
 }
 
-/// A node cannot open a connection, and not go on with one that its end has ended.
+/// A node can neither open a connection, nor continue one that its end has closed.
 #[test]
 fn on_a_connection_on_which_the_peer_has_not_spoken_nothing_is_believed() {
     let (mut alice, mut bob) = ends(&two_zones());
@@ -229,7 +229,7 @@ fn what_was_injected_comes_once() {
     );
 }
 
-/// The key is another in each direction, for each grant, and for overlays.
+/// Each direction and each grant has a different key, and so do overlays.
 #[test]
 fn what_is_sealed_with_another_key_is_dropped() {
     let mut bob = bob();
@@ -245,7 +245,7 @@ fn what_is_sealed_with_another_key_is_dropped() {
     ] {
         assert_eq!(open(&mut bob, &packet), Err(DropReason::BadIcvInjected));
     }
-    // None of that moved the window, nor what was known of grants.
+    // None of these packets has moved the window or changed the known grants.
     assert!(open(&mut bob, &made(1, &last())).is_ok());
 }
 
@@ -281,7 +281,7 @@ fn a_reader_and_a_writer_inject_nothing() {
     assert_eq!(refused, Err(NotWritten::NotGranted));
 }
 
-/// To who has not agreed on it, and to every other node, it is a packet whose map has no run.
+/// For an end without this agreement, and for every other node, the packet has a map without runs.
 #[test]
 fn without_a_licence_nothing_is_heard() {
     let (_, mut bob) = pair(&two_zones());
@@ -303,7 +303,7 @@ fn where_a_licence_was_taken_back_nothing_is_believed() {
     );
 }
 
-/// Grants follow each other for as long as an SA is there. What is forgotten is not believed again.
+/// Grants follow each other during the life of an SA. A forgotten one is never accepted again.
 #[test]
 fn a_grant_whose_window_is_forgotten_is_over() {
     let mut bob = bob();
@@ -323,7 +323,8 @@ fn a_grant_whose_window_is_forgotten_is_over() {
     assert!(open(&mut bob, &under(2, 2)).is_ok());
 }
 
-/// A node that injects must not make a dead peer look alive, nor an SA confirmed that its peer does not have.
+/// A node that injects must not make a dead peer look alive, or confirm an SA that its peer has not
+/// installed.
 #[test]
 fn what_is_injected_says_nothing_about_the_peer() {
     let (mut alice, mut bob) = ends(&two_zones());
@@ -364,7 +365,7 @@ fn in_transport_and_beet_mode_the_header_of_tcp_alone_is_made() {
     assert_eq!(BOTH, [Mode::Transport, Mode::Beet]);
 }
 
-/// Whatever a peer has said, in whatever order: what is believed was not beyond it.
+/// For any sequence of segments from a peer, no accepted packet exceeds them.
 #[test]
 fn nothing_is_ever_believed_that_the_peer_has_not_said() {
     let spoken = proptest::collection::vec((0..2000u32, 0..2000u32, 0..500u16), 1..20);

@@ -1,5 +1,5 @@
-//! What goes without encryption (DESIGN section 3, "dynamic levels"): which packets, how many, for how
-//! long, and what becomes of all others.
+//! Unencrypted packets (DESIGN section 3, "dynamic levels"): selection, limits in packets and time,
+//! and the treatment of all others.
 
 use crate::bench::*;
 use crate::datagram::{ICMP, TCP, UDP, segment, tcp, udp, udp_between, v4};
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::ecn::Ecn;
 
-/// Whatever has ports, as long as anybody likes.
+/// A grant for all datagrams with ports, without practical limits.
 pub fn everything() -> LevelGrant {
     LevelGrant {
         class: Class {
@@ -26,7 +26,7 @@ pub fn everything() -> LevelGrant {
     }
 }
 
-/// Video between two ports.
+/// A grant for video between two ports.
 fn video() -> LevelGrant {
     let class = Class {
         ports: Span::new(5004, 5005),
@@ -65,7 +65,8 @@ fn word(packet: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(packet[at..at + 4].try_into().unwrap())
 }
 
-/// Whether a packet is on the SA without encryption, and shows its datagram, or neither.
+/// Returns true if a packet is on the unencrypted SA. Asserts that exactly then its datagram is
+/// visible.
 fn is_clear(packet: &[u8], datagram: &[u8]) -> bool {
     let clear = word(packet, 0) == CLEAR_TO_BOB;
     let mut windows = packet.windows(datagram.len());
@@ -107,7 +108,7 @@ fn what_is_granted_is_on_the_wire_as_it_is_and_everything_else_is_not() {
     assert_eq!(alice.level(ChildSaId(1)).unwrap().packets_left(), 90);
 }
 
-/// The negative control: without a grant no octet of it is on the wire.
+/// Negative control: without a grant none of the datagram is on the wire.
 #[test]
 fn without_a_grant_nothing_goes_without_encryption_whatever_an_operator_wants() {
     let (mut alice, mut bob) = pair(&two_zones());
@@ -120,7 +121,7 @@ fn without_a_grant_nothing_goes_without_encryption_whatever_an_operator_wants() 
     assert_eq!(alice.level(ChildSaId(1)), None);
 }
 
-/// The paper's way (MML-IPsec, section 5.5).
+/// As in the paper (MML-IPsec, section 5.5).
 #[test]
 fn every_so_many_th_packet_is_encrypted_all_the_same() {
     for (every, encrypted) in [(0, 0), (1, 60), (2, 30), (3, 20), (5, 12), (10, 6)] {
@@ -128,7 +129,7 @@ fn every_so_many_th_packet_is_encrypted_all_the_same() {
         choose(&mut alice, Signal::Auto, every);
         let mut places = Vec::new();
         for place in 1..=60_u32 {
-            // Others do not count.
+            // Datagrams outside the class do not count.
             seal(&mut alice, &segment()).unwrap();
             let packet = seal(&mut alice, &picture()).unwrap();
             if !is_clear(&packet, &picture()) {
@@ -162,7 +163,7 @@ fn an_operator_chooses_among_the_levels_that_are_agreed_on_and_no_packet_is_lost
         assert!(!is_clear(&packet, &segment()));
         assert_eq!(open(&mut bob, &packet), Ok(segment()));
         let hidden = alice.counters().opaque - before;
-        // Of both datagrams, and of what goes without encryption everything is in one zone.
+        // Unencrypted and opaque packets have a single zone, so they count as opaque.
         let expected = if opaque { 2 } else { u64::from(clear) };
         assert_eq!(hidden, expected, "{signal}");
     }
@@ -187,7 +188,7 @@ fn with_a_fixed_map_opaque_packets_are_on_the_opaque_sa() {
     }
 }
 
-/// Invariant 1: the numbers of one say nothing of those of another, and each has its own keys.
+/// Invariant 1: the SAs' numbers are independent, and each SA has its own keys.
 #[test]
 fn each_level_has_numbers_and_a_replay_window_of_its_own() {
     let (mut alice, mut bob) = ends(video());
@@ -217,13 +218,13 @@ fn after_the_last_packet_of_the_grant_the_rest_is_encrypted_and_nothing_is_lost(
 #[test]
 fn after_the_last_second_of_the_grant_the_rest_is_encrypted_and_nothing_is_lost() {
     let (mut alice, mut bob) = ends(video());
-    // They begin with the first packet that goes so.
+    // The time limit starts with the first unencrypted packet.
     seal_then(&mut alice, &segment(), at(0));
     for second in 1000..1100 {
         let packet = seal_then(&mut alice, &picture(), at(second));
-        // An eighth before the receiver.
+        // The sender stops an eighth earlier than the receiver.
         assert_eq!(is_clear(&packet, &picture()), second <= 1052);
-        // However long each of them took.
+        // Each packet may take some seconds.
         let late = second + second % 8;
         assert_eq!(open_then(&mut bob, &packet, at(late)), Ok(picture()));
     }
@@ -233,15 +234,15 @@ fn after_the_last_second_of_the_grant_the_rest_is_encrypted_and_nothing_is_lost(
     assert_eq!(level.seconds_left(at(1100)), 0);
 }
 
-/// A sender that goes by another grant than its receiver, of which its keys know nothing: both ends are
-/// made here, and would have no key in common if they had agreed by IKE.
+/// A sender with another grant than its receiver. The test builds both ends; a real negotiation
+/// would give them different keys.
 fn liar(theirs: LevelGrant) -> (Worker, Worker) {
     let (liar, _) = ends(theirs);
     let (_, honest) = ends(video());
     (liar, honest)
 }
 
-/// Invariant 6: the receiver is who bounds a downgrade.
+/// Invariant 6: the receiver limits a downgrade.
 #[test]
 fn a_peer_that_sends_more_than_was_granted_is_not_heard_and_that_is_told_once() {
     let (mut liar, mut bob) = liar(everything());
@@ -255,7 +256,7 @@ fn a_peer_that_sends_more_than_was_granted_is_not_heard_and_that_is_told_once() 
     }
     assert_eq!(bob.poll_report(), Some(Report::LevelRefused(ChildSaId(1))));
     assert_eq!(bob.poll_report(), None);
-    // Its numbers are spent, and its zones are as they were.
+    // Its numbers are spent, but its zones still work.
     choose(&mut liar, Signal::Only(Level::Zoned), 0);
     let packet = seal(&mut liar, &picture()).unwrap();
     assert_eq!(open(&mut bob, &packet), Ok(picture()));
@@ -284,7 +285,7 @@ fn a_peer_that_sends_what_was_not_granted_is_not_heard() {
     assert_eq!(open(&mut bob, &packet), Ok(picture()));
 }
 
-/// Everybody reads these packets. Whoever has no keys changes none and makes none.
+/// Any host can read these packets. Without the keys none can be changed or forged.
 #[test]
 fn who_reads_a_packet_without_encryption_can_change_none_of_its_octets() {
     let (mut alice, mut bob) = ends(video());
@@ -309,7 +310,7 @@ fn who_reads_a_packet_without_encryption_can_change_none_of_its_octets() {
     assert_eq!(bob.poll_report(), None);
 }
 
-/// The attacker takes a readable packet for a zoned one, and the other way round.
+/// The attacker exchanges the SPIs of an unencrypted and a zoned packet.
 #[test]
 fn a_packet_of_one_level_is_none_of_another() {
     let (mut alice, mut bob) = ends(video());
@@ -321,8 +322,8 @@ fn a_packet_of_one_level_is_none_of_another() {
     assert_eq!(open(&mut bob, &zoned), Err(DropReason::BadIcvPayload));
 }
 
-/// Invariant 5: somebody may not read the zones any more. What is public by both policies would be so to
-/// everybody, and yet nothing is until there are new keys.
+/// Invariant 5: a node has lost its licence for the zones. Both policies would allow unencrypted
+/// packets, but until a rekey none are sent.
 #[test]
 fn an_sa_that_was_made_opaque_hides_everything_whatever_an_operator_wants() {
     let (mut alice, mut bob) = ends(video());
@@ -341,7 +342,7 @@ fn an_sa_that_was_made_opaque_hides_everything_whatever_an_operator_wants() {
     }
 }
 
-/// Its length could be hidden, and it is there to be read.
+/// Padding could hide the length of a datagram, but the datagram itself is readable.
 #[test]
 fn what_goes_without_encryption_is_not_padded() {
     let (mut alice, mut bob) = ends(video());
@@ -380,7 +381,7 @@ fn new_keys_begin_with_all_of_their_grant() {
         (CLEAR_TO_BOB + 0x100, 1)
     );
     assert_eq!(open(&mut bob, &packet), Ok(picture()));
-    // Of both nothing is left when they go.
+    // Removing the SAs removes all state of both.
     for worker in [&mut alice, &mut bob] {
         worker.remove(ChildSaId(1));
         worker.remove(ChildSaId(2));
@@ -413,8 +414,8 @@ fn a_grant_without_its_sa_beside_and_one_without_a_grant_are_not_installed() {
     assert_eq!(refused(encrypting), Some(Unusable::Zones));
 }
 
-/// What stays behind is not on the wire: the class is looked for while it is there, and once it is there
-/// again.
+/// The IP header is not sent in these modes. The sender checks the class before removing it, the
+/// receiver after rebuilding it.
 #[test]
 fn without_its_ip_header_the_same_goes_without_encryption() {
     for mode in [Mode::Transport, Mode::Beet] {
@@ -430,7 +431,8 @@ fn without_its_ip_header_the_same_goes_without_encryption() {
     }
 }
 
-/// It would be lost at the receiver, which has no class of service to hold against the grant.
+/// Otherwise the packet would be lost at the receiver, which has no DSCP to check against the
+/// grant.
 #[test]
 fn what_is_granted_by_its_class_of_service_is_encrypted_where_that_stays_behind() {
     let mut grant = video();
@@ -445,7 +447,7 @@ fn what_is_granted_by_its_class_of_service_is_encrypted_where_that_stays_behind(
     }
 }
 
-/// So many packets come from Bob, none of which is missing.
+/// Bob sends this number of packets, and none is lost.
 fn come(alice: &mut Worker, bob: &mut Worker, packets: u32) {
     let mut back = segment();
     back[12..20].rotate_left(4);
@@ -455,7 +457,8 @@ fn come(alice: &mut Worker, bob: &mut Worker, packets: u32) {
     }
 }
 
-/// "Mobile multi-layered IPsec", section 5.2: who has a reliable link needs nobody on the way.
+/// "Mobile multi-layered IPsec", section 5.2: a reliable link needs no help from a node on the
+/// path.
 #[test]
 fn on_a_good_link_packets_are_opaque_until_it_is_bad() {
     let (mut alice, mut bob) = pair(&two_zones());
@@ -471,7 +474,7 @@ fn on_a_good_link_packets_are_opaque_until_it_is_bad() {
     come(&mut alice, &mut bob, 1);
     assert!(is_opaque(&mut alice));
     assert!(alice.link(ChildSaId(1)).unwrap().good);
-    // An operator has the last word.
+    // An operator's choice has priority.
     let zoned = Signal::Only(Level::Zoned);
     alice.set_levels(levels(LevelChoice {
         signal: zoned,
@@ -483,12 +486,12 @@ fn on_a_good_link_packets_are_opaque_until_it_is_bad() {
     bob.skip_to(ChildSaId(1), 1010);
     come(&mut alice, &mut bob, 1);
     assert!(!is_opaque(&mut alice), "ten of a thousand are missing");
-    // Nobody is asked where nobody wants to know.
+    // Without the setting nothing is measured.
     alice.set_levels(BTreeMap::new());
     assert_eq!(alice.link(ChildSaId(1)), None);
 }
 
-/// What does not open says nothing about the way, and neither does what comes twice.
+/// Packets that do not open do not affect the measurement, nor do duplicates.
 #[test]
 fn forged_and_repeated_packets_make_no_link_bad() {
     let (mut alice, mut bob) = pair(&two_zones());

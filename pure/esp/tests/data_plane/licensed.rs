@@ -1,4 +1,4 @@
-//! What a licensed node sees, and what it does not.
+//! The view of a licensed node, and its limits.
 
 use crate::bench::*;
 use crate::datagram::{ICMP, TCP, segment, segment_with_secret, tcp, v4};
@@ -68,12 +68,12 @@ fn the_headers_are_seen_and_the_payload_is_a_length() {
     assert_eq!(view.datagram_len(), segment().len());
     assert_eq!((view.len_of(ZoneId(1)), view.len_of(ZoneId(2))), (52, 40));
     assert_eq!(view.zone(ZoneId(2)), None);
-    // The checksum would tell 16 bits of the payload.
+    // The checksum would reveal 16 bits about the payload.
     assert_eq!(view.zone(ZoneId(1)).unwrap()[36..38], [0, 0]);
     assert_eq!(open(&mut bob, &packet), Ok(segment()));
 }
 
-/// CVE-2026-43284: the packet that a node reads is the one that it forwards, and others may have it at the same time.
+/// CVE-2026-43284: the node forwards the packet that it reads, and others may share the buffer.
 #[test]
 fn a_packet_is_opened_in_a_copy_whatever_comes_of_it() {
     let (mut alice, mut bob) = pair(&two_zones());
@@ -90,7 +90,7 @@ fn a_packet_is_opened_in_a_copy_whatever_comes_of_it() {
         let mut damaged = genuine.clone();
         damaged[at] ^= 1;
         let before = damaged.clone();
-        // Damage behind the zone that it reads is not its business.
+        // Damage behind the node's zone does not concern it.
         let _ = node.open(&damaged, &mut scratch).map(drop);
         assert_eq!(damaged, before, "octet {at}");
     }
@@ -118,7 +118,7 @@ fn of_a_fixed_map_a_node_knows_without_reading_it() {
     let opaque = seal(&mut alice, &v4(ICMP, &[0; 40])).unwrap();
     let opened = node.open(&opaque, &mut scratch).map(drop);
     assert_eq!(opened, Err(NotOpened::NoGrant));
-    // With the same keys and another idea of the map it opens nothing.
+    // With the same keys but another map the node opens nothing.
     node.install(unmapped).unwrap();
     assert!(node.open(&packet, &mut scratch).is_err());
 }
@@ -202,7 +202,7 @@ fn an_opaque_packet_is_not_opened() {
     assert_eq!(opened, Some(NotOpened::Opaque));
 }
 
-/// Its licence is gone and its keys are not, until there are new ones.
+/// Its licence is revoked, but its keys remain valid until the rekey.
 #[test]
 fn an_sa_that_is_made_opaque_shows_a_node_nothing_more_and_its_peer_everything() {
     for kind in [two_zones(), mixed_zones(), three_zones(), eight_zones()] {
@@ -316,7 +316,8 @@ fn a_renewal_that_is_of_no_use_leaves_what_it_was_to_renew() {
     assert!(node.open(&packet, &mut Scratch::new()).is_ok());
 }
 
-/// They have one address outside, and the gateway answers at another port of it, which nobody on the path looks at.
+/// Both have one outer address. The gateway's packets go to different ports of it, which no node on
+/// the path looks at.
 #[test]
 fn two_mobile_nodes_behind_one_nat_that_chose_the_same_spi_are_told_apart() {
     const OTHER: u32 = 0x55;

@@ -1,4 +1,4 @@
-//! The data plane from outside: two workers, what is between them, and everybody who meddles.
+//! The data plane from outside: two workers, the path between them, and attackers.
 
 #![allow(clippy::unwrap_used, reason = "what a test sets up has to work")]
 

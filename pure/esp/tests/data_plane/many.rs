@@ -1,4 +1,4 @@
-//! More SAs than a processor keeps near, for which a batch asks memory before it begins.
+//! More SAs than a processor cache holds, so that they are prefetched per batch.
 
 use crate::bench::*;
 use crate::datagram::{UDP, udp, v4};
@@ -13,7 +13,7 @@ use wire::checksum::{Sum, restore};
 /// Hosts of Bob's with an SA of their own.
 const HOSTS: u16 = 300;
 
-/// The SA with a host, as Alice has it.
+/// Alice's SA with a host.
 fn sa(host: u16, kind: &Kind) -> ChildSa<Secret> {
     let [high, low] = host.to_be_bytes();
     let number = u32::from(host) << 16;
@@ -26,7 +26,7 @@ fn sa(host: u16, kind: &Kind) -> ChildSa<Secret> {
     }
 }
 
-/// The same as Bob has it.
+/// Bob's SA with a host.
 fn theirs(host: u16, kind: &Kind) -> ChildSa<Secret> {
     let alices = sa(host, kind);
     ChildSa {
@@ -68,7 +68,7 @@ fn batch<'o>(of: impl Iterator<Item = &'o Vec<u8>>) -> Vec<Packet> {
     of.map(packet).collect()
 }
 
-/// One short datagram to each of these hosts at once, which all arrive in order.
+/// Sends a short datagram to each of these hosts in one batch; all arrive in order.
 fn carry([alice, bob]: &mut [Worker; 2], hosts: &[u16]) {
     let datagrams: Vec<_> = hosts.iter().map(|host| datagram(*host, 36)).collect();
     let (mut sealed, mut opened) = (Outcome::default(), Outcome::default());
@@ -78,7 +78,7 @@ fn carry([alice, bob]: &mut [Worker; 2], hosts: &[u16]) {
     assert!(sealed.dropped.is_empty() && opened.dropped.is_empty());
 }
 
-/// Who stays carries before and after each of them, and nothing is left of those who have gone.
+/// Remaining SAs carry traffic before and after each change, and removed ones leave no state.
 #[test]
 fn ten_thousand_sas_come_and_go_under_load_and_nothing_is_lost() {
     const FLEET: u16 = 10_000;
@@ -107,7 +107,7 @@ fn ten_thousand_sas_come_and_go_under_load_and_nothing_is_lost() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// To hosts that have an SA and to some that have none.
+    /// To hosts with and without an SA.
     #[test]
     fn a_batch_among_many_sas_is_sealed_as_each_datagram_is_alone(
         sent in vec((0..HOSTS + 20, 0..1300_usize), 1..100),
@@ -129,7 +129,7 @@ proptest! {
         prop_assert_eq!(together.dropped, vec![DropReason::NoSa; refused.len()]);
     }
 
-    /// What came twice is refused, though its SA was asked for with the first.
+    /// A duplicate is refused, even though it is prefetched together with the original.
     #[test]
     fn a_packet_that_is_twice_in_a_batch_is_delivered_once(
         sent in vec((0..HOSTS, 0..1300_usize), 1..60),

@@ -1,4 +1,5 @@
-//! Transport and BEET mode: what stays behind, what is made anew, and what does not get through.
+//! Transport and BEET mode: the parts that are not sent, the parts that are rebuilt, and the
+//! datagrams that are dropped.
 
 use crate::bench::*;
 use crate::datagram::{ICMP, TCP, UDP, tcp, udp, v4, v4_with, v6};
@@ -12,7 +13,7 @@ pub const BOTH: [Mode; 2] = [Mode::Transport, Mode::Beet];
 pub const V4: [&str; 2] = ["10.1.0.1/32", "10.8.0.1/32"];
 pub const V6: [&str; 2] = ["fd00:1::1/128", "fd00:8::1/128"];
 
-/// Both ends of an SA of a mode between two addresses.
+/// Both ends of an SA in a mode between two addresses.
 pub fn moded(mode: Mode, kind: &Kind, addresses: [&str; 2]) -> [ChildSa<Secret>; 2] {
     let (mut alices, mut bobs) = (alices_sa(kind), bobs_sa(kind));
     let host = |text: &str| prefixes(&[text])[0].first;
@@ -20,7 +21,7 @@ pub fn moded(mode: Mode, kind: &Kind, addresses: [&str; 2]) -> [ChildSa<Secret>;
     [alices, bobs]
 }
 
-/// Makes an SA one of a mode between two addresses.
+/// Sets an SA's mode and its two addresses.
 pub fn set_mode(sas: [&mut ChildSa<Secret>; 2], mode: Mode, [alice, bob]: [IpAddr; 2]) {
     let host = |address: IpAddr| {
         let length = if address.is_ipv4() { 32 } else { 128 };
@@ -35,7 +36,7 @@ fn ends(mode: Mode, addresses: [&str; 2]) -> [Worker; 2] {
     moded(mode, &EXPLICIT, addresses).map(endpoint)
 }
 
-/// What follows the header of a datagram of ours.
+/// Returns the octets behind a datagram's IP header.
 pub fn payload(datagram: &[u8]) -> Vec<u8> {
     Header::parse(datagram).unwrap().payload().to_vec()
 }
@@ -100,7 +101,7 @@ fn every_plain_suite_carries_both_modes() {
     }
 }
 
-/// It saves the header: that is what BEET is for (RFC 7402 appendix B).
+/// BEET mode exists to save the header (RFC 7402 appendix B).
 #[test]
 fn the_header_is_not_in_the_packet() {
     let datagram = v4(UDP, &udp(&[7; 92]));
@@ -130,7 +131,8 @@ fn a_tunnel_and_the_other_modes_do_not_open_for_each_other() {
         let (mut tunnel, mut far) = pair(&EXPLICIT);
         let bare = seal(&mut alice, &datagram).unwrap();
         assert!(open(&mut far, &bare).is_err());
-        // A whole datagram is one in IP to the other: it goes to that protocol, not where it says.
+        // To the other mode a whole datagram is IP in IP: it goes to that protocol, not to its own
+        // destination.
         let whole = seal(&mut tunnel, &datagram).unwrap();
         let opened = open(&mut bob, &whole).unwrap();
         assert_eq!(Header::parse(&opened).unwrap().protocol(), 4);
@@ -147,7 +149,7 @@ fn fragments_are_dropped_in_both_directions() {
             let datagram = v4_with(&[], fragment, UDP, &[7; 64]);
             assert_eq!(seal(&mut alice, &datagram), Err(DropReason::Fragment));
         }
-        // A tunnel has no such rule.
+        // Tunnel mode has no such rule.
         let first = v4_with(&[], 0x2000, UDP, &[7; 64]);
         assert!(seal(&mut endpoint(alices_sa(&EXPLICIT)), &first).is_ok());
         let text = [17, 0, 0, 1, 0, 0, 0, 0, 1, 2, 2, 44];
@@ -158,7 +160,8 @@ fn fragments_are_dropped_in_both_directions() {
     }
 }
 
-/// One that is behind other extension headers, of which the first alone is told by the packet.
+/// The fragment header is behind other extension headers. The packet's next header names only the
+/// first of those.
 #[test]
 fn a_fragment_header_behind_destination_options_is_found() {
     let [_, mut bob] = ends(Mode::Beet, V6);
@@ -187,7 +190,7 @@ fn options_and_extension_headers_are_dropped_in_both_directions() {
     }
 }
 
-/// RFC 4303 section 2.6 (59) and those that ask for a header; IPv4 may carry any of them.
+/// RFC 4303 section 2.6 (59), and protocols that need a header; IPv4 may carry any of them.
 #[test]
 fn what_the_other_end_would_take_for_something_else_is_not_sent() {
     for mode in BOTH {
@@ -213,8 +216,8 @@ fn a_dummy_packet_is_no_datagram() {
     );
 }
 
-/// The header comes from the SA alone, so there is nothing that a peer could say about addresses; what
-/// it can say is the protocol and the ports, and those are held against the selectors.
+/// The header comes from the SA alone, so a peer cannot choose addresses. Protocol and ports are
+/// checked against the selectors.
 #[test]
 fn what_the_sa_may_not_carry_is_dropped() {
     for mode in BOTH {
@@ -231,7 +234,7 @@ fn what_the_sa_may_not_carry_is_dropped() {
         );
         let sealed = seal(&mut alice, &v4(TCP, &tcp(&[], b"x"))).unwrap();
         assert!(open(&mut bob, &sealed).is_ok());
-        // Nor does anything else leave.
+        // The same holds for outbound datagrams.
         only_tcp(&mut alices.local);
         only_tcp(&mut alices.remote);
         let left = seal(&mut endpoint(alices), &v4(UDP, &udp(b"x")));
@@ -274,8 +277,8 @@ fn an_sa_without_one_pair_of_addresses_is_not_installed() {
     }
 }
 
-/// However short or long, with whatever next header: nothing panics, and what is delivered is a datagram
-/// between the two.
+/// With any length and any next header: no panic, and every delivered datagram is between the two
+/// addresses.
 #[test]
 fn no_authentic_text_makes_a_packet_of_anybody_else() {
     for addresses in [V4, V6] {
@@ -299,7 +302,7 @@ fn no_authentic_text_makes_a_packet_of_anybody_else() {
     }
 }
 
-/// A buffer that was just large enough for the packet has room for the header.
+/// A buffer of exactly the packet's length still has room for the header.
 #[test]
 fn a_packet_as_long_as_its_buffer_is_opened() {
     for (addresses, datagram) in [

@@ -1,4 +1,5 @@
-//! A writer lowers the window and nothing else; who writes without the right, or beyond it, is dropped.
+//! A writer may lower the window and nothing else. Packets written without the right, or beyond it,
+//! are dropped.
 
 use crate::bench::*;
 use crate::datagram::{TCP, UDP, segment, tcp, udp, v4, v6};
@@ -8,9 +9,9 @@ use model::{ChildSaId, ZoneSuite};
 use std::collections::BTreeSet;
 use wire::zoned::{ONE_FIELD_LEN, Overlay, mark};
 
-/// Where the window is in `segment()`, whose own is 0x7210.
+/// The offset of the window in `segment()`, whose value is 0x7210.
 const WINDOW: u8 = 34;
-/// The first overlay of the grant that `writer` has.
+/// The first overlay under the grant of `writer`.
 const FIRST: u64 = 1 << 48 | 1;
 
 fn ends(kind: &Kind) -> (Worker, Worker) {
@@ -18,7 +19,7 @@ fn ends(kind: &Kind) -> (Worker, Worker) {
     (endpoint(with_writers(alice)), endpoint(with_writers(bob)))
 }
 
-/// A node that was granted to write, under some number.
+/// A node with a grant of this number to write.
 fn writer(kind: &Kind, number: u16) -> Licensed {
     let mut node = Licensed::new();
     node.install(granted(kind, number)).unwrap();
@@ -44,7 +45,7 @@ fn write(node: &mut Licensed, packet: &[u8], window: u16) -> Result<(Vec<u8>, u6
     Ok((written, overlay.number()))
 }
 
-/// A segment with another window, and the checksum that goes with it.
+/// A segment with another window, and the matching checksum.
 fn with_window(datagram: &[u8], window: u16) -> Vec<u8> {
     let mut datagram = datagram.to_vec();
     let at = if datagram[0] >> 4 == 4 { 20 } else { 40 };
@@ -63,7 +64,7 @@ fn a_writer_lowers_the_window_and_the_checksum_follows() {
     assert_eq!(written.len(), packet.len() + ONE_FIELD_LEN);
     assert_eq!(open(&mut bob, &written), Ok(with_window(&segment(), 16)));
     assert_eq!(bob.counters().written, 1);
-    // A packet without one is as it was.
+    // A packet without an overlay is unaffected.
     let packet = seal(&mut alice, &segment()).unwrap();
     assert_eq!(open(&mut bob, &packet), Ok(segment()));
     assert_eq!(bob.counters().written, 1);
@@ -101,7 +102,7 @@ fn whatever_the_suites_and_the_version_an_overlay_is_done() {
     }
 }
 
-/// The key is another in each direction, and for each grant.
+/// Each direction and each grant has a different key.
 #[test]
 fn an_overlay_of_the_other_direction_or_of_another_grant_is_dropped() {
     let kind = two_zones();
@@ -116,7 +117,7 @@ fn an_overlay_of_the_other_direction_or_of_another_grant_is_dropped() {
     ] {
         assert_eq!(open(&mut bob, &written), Err(DropReason::BadIcvOverlay));
     }
-    // None of that moved the window, nor what was known of grants.
+    // None of these packets has moved the window or changed the known grants.
     let written = overlaid(&packet, &root(TO_BOB), FIRST, &text);
     assert_eq!(open(&mut bob, &written), Ok(with_window(&segment(), 1)));
 }
@@ -132,7 +133,7 @@ fn a_reader_that_writes_is_dropped() {
         write(&mut reader, &packet, 1).err(),
         Some(NotWritten::NotGranted)
     );
-    // It makes a key of the one that it has.
+    // The node tries the key that it has.
     let guess = key(TO_BOB, 1, ZoneSuite::Aes128Gcm16);
     let written = overlaid(&packet, &guess, FIRST, &[WINDOW, 2, 0, 1]);
     assert_eq!(open(&mut bob, &written), Err(DropReason::BadIcvOverlay));
@@ -205,7 +206,7 @@ fn what_has_no_window_cannot_be_written() {
         open(&mut bob, &written),
         Err(DropReason::OverlayOutsideMask)
     );
-    // Nothing but the payload zone, which no writer has.
+    // Only the payload zone, which no writer has.
     let packet = seal(&mut alice, &v4(1, &[8, 0, 0, 0, 0, 0, 0, 0])).unwrap();
     let written = overlaid(&packet, &root(TO_BOB), FIRST, &[WINDOW, 2, 0, 0]);
     assert_eq!(
@@ -236,7 +237,7 @@ fn a_stripped_overlay_leaves_what_was_sealed() {
     let (mut alice, mut bob) = ends(&kind);
     let packet = seal(&mut alice, &segment()).unwrap();
     let (written, _) = write(&mut writer(&kind, 1), &packet, 16).unwrap();
-    // The bit alone, or the overlay alone, is not enough.
+    // The bit alone or the overlay alone is not accepted.
     let mut unmarked = written.clone();
     mark(&mut unmarked, false);
     assert_eq!(open(&mut bob, &unmarked), Err(DropReason::BadIcvDesignated));
@@ -259,7 +260,7 @@ fn a_moved_overlay_is_dropped() {
     mark(&mut moved, true);
     moved.extend(overlay);
     assert_eq!(open(&mut bob, &moved), Err(DropReason::BadIcvOverlay));
-    // Two of them are one too many.
+    // A second overlay is not accepted.
     let twice = [&written[..], overlay].concat();
     assert_eq!(open(&mut bob, &twice), Err(DropReason::BadIcvDesignated));
     assert_eq!(open(&mut bob, &written), Ok(with_window(&segment(), 16)));
@@ -306,7 +307,8 @@ fn who_comes_behind_a_writer_reads_what_was_sealed_and_writes_nothing() {
     assert_eq!(open(&mut bob, &written), Ok(with_window(&segment(), 16)));
 }
 
-/// Its licence is gone: until there are new keys its overlays are read, and not done. Nothing is lost.
+/// Its licence is revoked: until the rekey its overlays are verified but not applied. No packet is
+/// lost.
 #[test]
 fn after_a_revocation_what_is_written_does_not_count() {
     let kind = two_zones();
@@ -317,13 +319,13 @@ fn after_a_revocation_what_is_written_does_not_count() {
     bob.make_opaque(ChildSaId(1));
     assert_eq!(open(&mut bob, &written), Ok(segment()));
     assert_eq!(bob.counters().written, 0);
-    // One that is wrong is dropped as before.
+    // An invalid overlay still causes a drop.
     let packet = seal(&mut alice, &segment()).unwrap();
     let forged = overlaid(&packet, &root(TO_ALICE), FIRST, &[WINDOW, 2, 0, 1]);
     assert_eq!(open(&mut bob, &forged), Err(DropReason::BadIcvOverlay));
 }
 
-/// Invariant 1: grants that come again, and new ones, never seal twice under one key with one number.
+/// Invariant 1: neither repeated nor new grants seal twice with one key and number.
 #[test]
 fn no_number_seals_twice_over_grants_that_come_again_or_anew() {
     let kind = two_zones();
@@ -343,7 +345,7 @@ fn no_number_seals_twice_over_grants_that_come_again_or_anew() {
     assert_eq!(seen.len(), 15);
 }
 
-/// A repeated packet has the same overlay, or none: what a node appends once is what SNOOP repeats.
+/// A retransmission has the same overlay or none: SNOOP retransmits the packet as written.
 #[test]
 fn a_packet_is_written_anew_under_another_number() {
     let kind = two_zones();

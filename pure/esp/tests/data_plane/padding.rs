@@ -1,5 +1,6 @@
-//! What hides how much is sent: padding behind datagrams (RFC 4303 section 2.7), and dummies among them
-//! (section 2.6). What comes of it at the receiver, and what an outsider and a licensed node learn.
+//! Hiding the amount of traffic: padding behind datagrams (RFC 4303 section 2.7) and dummies
+//! (section 2.6). The effects at the receiver, and the information that outsiders and licensed
+//! nodes obtain.
 
 use crate::bench::*;
 use crate::datagram::*;
@@ -13,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const MTU: u16 = 1380;
 const NO_NEXT_HEADER: u8 = 59;
 
-/// Alice pads what goes to Bob.
+/// Alice pads datagrams to Bob.
 fn padding_pair(kind: &Kind, sizes: Sizes) -> (Worker, Worker) {
     let (mut alice, bob) = pair(kind);
     look_like(&mut alice, sizes);
@@ -28,7 +29,7 @@ fn segment_of(len: usize) -> Vec<u8> {
     v4(TCP, &tcp(&[], &vec![7; len - 40]))
 }
 
-/// Segments, packets and echoes of both families, the shortest and the longest.
+/// Segments, packets and echoes of both IP versions, the shortest and the longest.
 fn datagrams() -> Vec<Vec<u8>> {
     let secret = [34, 6, 1, 2, 3, 4, 1, 1];
     let mut all = vec![segment(), segment_with_secret(), v4(ICMP, &[8, 0, 0, 0])];
@@ -47,7 +48,7 @@ fn datagrams() -> Vec<Vec<u8>> {
     all
 }
 
-/// The lengths of the packets that the datagrams go in; each comes out as it went.
+/// The lengths of the sealed packets. Every datagram must arrive unchanged.
 fn lengths(kind: &Kind, sizes: Option<Sizes>) -> BTreeSet<usize> {
     let (mut alice, mut bob) = pair(kind);
     let sizes = sizes.map(|sizes| ("bob".to_owned(), sizes));
@@ -68,9 +69,9 @@ fn keys() -> [(u8, Secret); 2] {
     ]
 }
 
-// What the receiver does.
+// The receiver.
 
-/// "arbitrary padding after the end of an IP packet" (RFC 4303 section 8), in whatever zones.
+/// "arbitrary padding after the end of an IP packet" (RFC 4303 section 8), in any zones.
 #[test]
 fn octets_after_the_datagram_are_cut_off_in_every_kind_of_sa() {
     for noise in [vec![0; 300], vec![0x45; 300], (0..=255).collect()] {
@@ -86,7 +87,7 @@ fn octets_after_the_datagram_are_cut_off_in_every_kind_of_sa() {
     }
 }
 
-/// A checksum that was left out is that of the datagram, not of what is behind it.
+/// An omitted checksum covers the datagram, not the padding behind it.
 #[test]
 fn a_checksum_is_restored_without_the_padding() {
     let mut left_out = segment();
@@ -97,8 +98,8 @@ fn a_checksum_is_restored_without_the_padding() {
     assert_eq!(open(&mut pair(&two_zones()).1, &packet), Ok(segment()));
 }
 
-/// "a receiver MUST be prepared to discard such packets, without indicating an error", of which "the
-/// plaintext portion of the payload […] need not be well-formed" (RFC 4303 section 2.6).
+/// "a receiver MUST be prepared to discard such packets, without indicating an error", of which
+/// "the plaintext portion of the payload […] need not be well-formed" (RFC 4303 section 2.6).
 #[test]
 fn a_dummy_is_discarded_counted_for_itself_and_no_loss() {
     let mut bob = pair(&EXPLICIT).1;
@@ -111,7 +112,7 @@ fn a_dummy_is_discarded_counted_for_itself_and_no_loss() {
     assert!(counters.drops().all(|(_, count)| count == 0));
 }
 
-/// Its map may promise whatever the maps of others do.
+/// Its map may describe anything that other maps may.
 #[test]
 fn a_dummy_in_zones_need_not_be_well_formed_either() {
     let mut bob = pair(&two_zones()).1;
@@ -123,7 +124,7 @@ fn a_dummy_in_zones_need_not_be_well_formed_either() {
     assert_eq!(bob.counters().dummies(), 2);
 }
 
-/// It is as authentic as any other: who sends it has the keys.
+/// A dummy is as authentic as any other packet: its sender has the keys.
 #[test]
 fn a_dummy_tells_that_the_peer_has_an_sa() {
     let mut bob = pair(&EXPLICIT).1;
@@ -135,7 +136,7 @@ fn a_dummy_tells_that_the_peer_has_an_sa() {
     assert!(bob.last_inbound(ChildSaId(1)).is_some());
 }
 
-/// Nobody without the keys makes the counter of dummies grow, or repeats one.
+/// Without the keys, dummies can neither be forged nor replayed, and the counter does not grow.
 #[test]
 fn a_forged_or_repeated_dummy_is_dropped_like_any_packet() {
     let mut bob = pair(&EXPLICIT).1;
@@ -148,9 +149,9 @@ fn a_forged_or_repeated_dummy_is_dropped_like_any_packet() {
     assert_eq!(bob.counters().dummies(), 1);
 }
 
-// What the sender does.
+// The sender.
 
-/// Whatever the datagram: its length, its family, its headers, and in how many zones they are.
+/// For any datagram: its length, its IP version, its headers, and the number of its zones.
 #[test]
 fn all_packets_of_an_sa_are_of_one_length() {
     let suites = [ZoneSuite::ChaCha20Poly1305, ZoneSuite::Aes128Gmac].map(zones_of);
@@ -169,7 +170,7 @@ fn all_packets_of_an_sa_are_of_one_length() {
     }
 }
 
-/// So it fits where the longest one fits.
+/// A padded packet therefore fits any path that the longest one fits.
 #[test]
 fn no_packet_is_longer_than_that_of_the_longest_datagram() {
     let longest = |kind: &Kind| seal(&mut pair(kind).0, &segment_of(1380)).unwrap().len();
@@ -185,8 +186,8 @@ fn no_packet_is_longer_than_that_of_the_longest_datagram() {
     }
 }
 
-/// Blocks of one zone do not fill to the octet what the headers in another leave, whose length
-/// outsiders see in the map anyway.
+/// A zone in blocks cannot compensate exactly for the length of headers in another zone, but the
+/// map shows outsiders that length anyway.
 #[test]
 fn in_blocks_packets_are_of_one_length_but_for_what_fills_no_block() {
     for suite in Suite::ALL {
@@ -213,8 +214,8 @@ fn buckets_leave_five_lengths_at_most() {
     }
 }
 
-/// Three options of the payload zone make a map of five words. Where there is padding it gives room for
-/// them; where the datagram fills the packet there is none.
+/// Three options in the payload zone make a map of five words. Padding leaves room for them; a
+/// datagram that fills the packet does not.
 #[test]
 fn a_datagram_whose_map_would_make_it_longer_than_all_others_is_opaque() {
     let secret = [34, 4, 1, 2];
@@ -240,8 +241,8 @@ fn a_datagram_longer_than_all_sizes_goes_as_it_is() {
     }
 }
 
-/// A peer is told nothing of what was in the buffer before: it may have been for another one. A zone with
-/// GMAC shows what the padding is.
+/// A peer must not see earlier content of the buffer, which may belong to another peer. A zone with
+/// GMAC shows the padding.
 #[test]
 fn padding_is_zeros_whatever_was_in_the_buffer() {
     let (mut alice, _) = padding_pair(&zones_of(ZoneSuite::Aes128Gmac), Sizes::one(MTU));
@@ -275,8 +276,8 @@ fn what_padding_costs_is_counted_and_traffic_is_what_it_was() {
     assert_eq!((padded.packets, padded.octets), (1, 1000 - 92));
 }
 
-/// "TFC padding can still be sent in the other direction" (RFC 7296 section 1.3.1), and the operator hears
-/// that in this one it is not.
+/// "TFC padding can still be sent in the other direction" (RFC 7296 section 1.3.1), and a report
+/// tells the operator that this direction has none.
 #[test]
 fn a_peer_that_takes_no_padding_gets_none_and_that_is_told() {
     let mut sa = alices_sa(&EXPLICIT);
@@ -287,7 +288,7 @@ fn a_peer_that_takes_no_padding_gets_none_and_that_is_told() {
     let packet = seal(&mut alice, &segment());
     assert_eq!(packet, seal(&mut pair(&EXPLICIT).0, &segment()));
     assert_eq!(alice.counters().padded.packets, 0);
-    // Also if the tunnel comes after the configuration.
+    // The same if the tunnel is installed after the configuration.
     alice.remove(sa.id);
     alice.install(sa.clone()).unwrap();
     assert_eq!(alice.poll_report(), Some(Report::Unpadded(sa.id)));
@@ -295,7 +296,7 @@ fn a_peer_that_takes_no_padding_gets_none_and_that_is_told() {
     assert_eq!(alice.poll_report(), None);
 }
 
-/// Of what follows a header nobody knows how long it is without that.
+/// Without an IP header the receiver could not find the end of the datagram.
 #[test]
 fn without_a_header_nothing_is_padded() {
     for mode in [Mode::Transport, Mode::Beet] {
@@ -310,7 +311,7 @@ fn without_a_header_nothing_is_padded() {
     }
 }
 
-/// An outsider who cuts padding off, adds to it or changes it is found out, as with every octet.
+/// Padding that an outsider removes, extends or changes is detected, as with every octet.
 #[test]
 fn nobody_on_the_way_changes_padding() {
     for kind in [EXPLICIT, two_zones()] {
@@ -326,7 +327,8 @@ fn nobody_on_the_way_changes_padding() {
     }
 }
 
-/// Dummies are as long as all others, and are sealed where nothing else was; the receiver drops them.
+/// Dummies are as long as other packets, and are sealed only during silence; the receiver drops
+/// them.
 #[test]
 fn silence_is_covered_by_packets_that_look_like_all_others() {
     for kind in [EXPLICIT, IMPLICIT, two_zones(), eight_zones(), old_zones()] {
@@ -347,7 +349,7 @@ fn silence_is_covered_by_packets_that_look_like_all_others() {
     }
 }
 
-/// Whoever lost his licence sees no more of dummies than of datagrams.
+/// A node that lost its licence sees no more of dummies than of datagrams.
 #[test]
 fn an_sa_that_is_made_opaque_makes_opaque_dummies() {
     let (mut alice, mut bob) = padding_pair(&two_zones(), Sizes::one(MTU));
@@ -361,7 +363,7 @@ fn an_sa_that_is_made_opaque_makes_opaque_dummies() {
     assert_eq!(open(&mut bob, dummy.octets()), Err(DropReason::Dummy));
 }
 
-// What a licensed node learns.
+// The licensed node.
 
 fn node(kind: &Kind, zones: &[u8]) -> Licensed {
     let mut node = Licensed::new();
@@ -381,7 +383,7 @@ fn a_node_that_reads_the_ip_header_knows_how_long_a_datagram_is() {
     }
 }
 
-/// An acknowledgement is one whatever is behind it: SNOOP asks for that.
+/// An acknowledgement is recognised with any padding behind it, as SNOOP requires.
 #[test]
 fn a_padded_acknowledgement_has_no_payload() {
     let (mut alice, _) = padding_pair(&two_zones(), Sizes::one(MTU));
@@ -390,7 +392,8 @@ fn a_padded_acknowledgement_has_no_payload() {
     assert_eq!(node.open(&packet, &mut scratch).unwrap().payload_len(), 0);
 }
 
-/// It has the front of the IP header and not the length: then it learns what everybody sees.
+/// The node's zone has the front of the IP header but not the length, so the node learns no more
+/// than any observer.
 #[test]
 fn a_node_that_does_not_read_the_length_does_not_know_it() {
     let version = ZoneSelector::Octets(Span::new(0, 0).unwrap());
@@ -409,7 +412,7 @@ fn a_node_that_does_not_read_the_length_does_not_know_it() {
     assert_eq!(seen(&segment()), seen(&segment_of(1000)));
 }
 
-/// Its text is whatever its sender likes, for instance what looks like an acknowledgement.
+/// The sender of a dummy chooses its text, which may look like an acknowledgement.
 #[test]
 fn a_dummy_is_no_segment_to_a_licensed_node() {
     let ack = v4(TCP, &tcp(&[], b""));

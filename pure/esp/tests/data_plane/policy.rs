@@ -1,4 +1,4 @@
-//! Which datagrams leave, and how.
+//! Policies: datagrams that may leave, and their protection.
 
 use crate::bench::*;
 use crate::datagram::{ICMP, TCP, UDP, segment, tcp, udp, v4, v4_with, v6};

@@ -1,4 +1,5 @@
-//! What fits a path is sealed and goes whole, to the octet; of what does not the source hears.
+//! Datagrams that fit a path, to the octet, are sealed and sent whole. For others the source is
+//! notified.
 
 use crate::bench::*;
 use crate::datagram::{TCP, UDP, tcp, udp, v4, v4_with, v6};
@@ -9,15 +10,15 @@ use wire::checksum::{self, Sum};
 use wire::ip::Header;
 
 const ID: ChildSaId = ChildSaId(1);
-/// Outside a packet are an IPv4 header and one of UDP.
+/// Octets of the outer IPv4 and UDP headers.
 const OUTSIDE: usize = 28;
 
-/// What became of a datagram.
+/// The outcome for a datagram.
 #[derive(Debug, PartialEq, Eq)]
 enum Fate {
-    /// Octets of its packet, and whether that goes whole.
+    /// Sent: octets of its packet, and true if it must not be fragmented.
     Sent(usize, bool),
-    /// What its source hears.
+    /// Too long: the message to its source.
     Told(Vec<u8>),
     Dropped(DropReason),
 }
@@ -41,7 +42,7 @@ impl Sink for Watch {
 
 fn fate(worker: &mut Worker, datagram: &[u8]) -> Fate {
     let mut watch = Watch::default();
-    // A buffer of the daemon's has room for any datagram.
+    // The daemon's buffers have room for any datagram.
     let mut packet = Packet::with_capacity(65_535);
     packet.fill(datagram);
     worker.seal(&mut [packet], &mut watch, Instant::ZERO);
@@ -49,7 +50,7 @@ fn fate(worker: &mut Worker, datagram: &[u8]) -> Fate {
     watch.0.remove(0)
 }
 
-/// A datagram of so many octets that nobody may cut.
+/// A datagram of this length with fragmentation forbidden.
 fn of(len: usize) -> Vec<u8> {
     v4(UDP, &udp(&vec![7; len - 28]))
 }
@@ -68,7 +69,7 @@ fn worker(kind: &Kind, mtu: PathMtu) -> (Worker, Option<u16>) {
     (alice, longest)
 }
 
-/// One octet more does not fit, and none less is told: sealing says so itself.
+/// One octet more does not fit, and the reported length is not too small: sealing confirms both.
 #[test]
 fn of_plain_packets_the_longest_datagram_that_fits_is_known_to_the_octet() {
     for suite in [
@@ -93,7 +94,7 @@ fn of_plain_packets_the_longest_datagram_that_fits_is_known_to_the_octet() {
     }
 }
 
-/// Whatever it is to look like, and dummies alike.
+/// For all padding sizes, and for dummies too.
 #[test]
 fn padding_makes_no_packet_longer_than_the_path_takes() {
     for kind in [plain(Suite::Aes128Gcm16, false), two_zones(), three_zones()] {
@@ -125,8 +126,8 @@ fn padding_makes_no_packet_longer_than_the_path_takes() {
     }
 }
 
-/// How long a map is, and how many zones there are to a packet, hangs on the datagram; what is told fits
-/// with the most of each.
+/// The length of the map and the number of zones depend on the datagram. The reported length fits
+/// with the greatest of both.
 #[test]
 fn of_zoned_packets_what_is_told_fits_whatever_the_datagram_is() {
     let blocks = ZoneSuite::Aes128Cbc(Hmac {
@@ -156,8 +157,8 @@ fn of_zoned_packets_what_is_told_fits_whatever_the_datagram_is() {
     }
 }
 
-/// The IP header counts for a datagram's length and is not in its packet. Of two zones of TCP without options
-/// the map is four octets of the twenty-eight that it may have.
+/// The IP header counts in a datagram's length but is not in its packet. Two zones of TCP without
+/// options need four octets of map, out of a maximum of twenty-eight.
 #[test]
 fn in_transport_and_beet_mode_the_ip_header_leaves_its_room_to_the_datagram() {
     let spare = |kind: &Kind| {
@@ -194,7 +195,7 @@ fn nothing_is_asked_of_who_does_not_ask() {
     let (mut alice, longest) = worker(&EXPLICIT, PathMtu::Any);
     assert_eq!(longest, None);
     assert!(matches!(fate(&mut alice, &of(9000)), Fate::Sent(_, false)));
-    // Nor is anything said before it is known.
+    // There is no limit before the MTU is known.
     let (mut alice, longest) = worker(&EXPLICIT, PathMtu::Unknown);
     assert_eq!(longest, None);
     assert!(matches!(fate(&mut alice, &of(9000)), Fate::Sent(_, true)));
@@ -228,8 +229,8 @@ fn the_source_of_what_does_not_fit_hears_what_would() {
     assert_eq!(alice.counters().sealed.packets, 0);
 }
 
-/// The next number is the one that follows: a datagram that is not sealed takes none, or whoever opens
-/// would think that one was lost.
+/// Sequence numbers have no gap: a datagram that is not sealed takes none. Otherwise the receiver
+/// would assume a loss.
 #[test]
 fn what_does_not_fit_costs_no_number() {
     let (mut alice, _) = worker(&EXPLICIT, PathMtu::Octets(1400));
@@ -244,12 +245,12 @@ fn a_datagram_that_may_be_cut_is_sealed_and_its_packet_may_be_cut() {
     let (mut alice, _) = worker(&EXPLICIT, PathMtu::Octets(1400));
     let datagram = v4_with(&[], 0, UDP, &udp(&[7; 1400]));
     assert!(matches!(fate(&mut alice, &datagram), Fate::Sent(_, false)));
-    // One that fits goes whole.
+    // A datagram that fits is sent whole.
     let datagram = v4_with(&[], 0, UDP, &udp(&[7; 100]));
     assert!(matches!(fate(&mut alice, &datagram), Fate::Sent(_, true)));
 }
 
-/// Who sends many at once hears it once, and a flood is not answered by another.
+/// A burst gets one message, and a flood does not cause another flood.
 #[test]
 fn of_a_batch_one_datagram_is_answered() {
     let (mut alice, _) = worker(&EXPLICIT, PathMtu::Octets(1400));
@@ -264,7 +265,7 @@ fn of_a_batch_one_datagram_is_answered() {
     assert_eq!(alice.counters().dropped(DropReason::TooLong), 7);
 }
 
-/// An error about an error would go round for ever (RFC 1812 section 4.3.2.7).
+/// Error messages about error messages would never end (RFC 1812 section 4.3.2.7).
 #[test]
 fn what_does_not_fit_and_may_not_be_answered_is_dropped_under_its_reason() {
     let (mut alice, _) = worker(&EXPLICIT, PathMtu::Octets(1400));
@@ -274,8 +275,8 @@ fn what_does_not_fit_and_may_not_be_answered_is_dropped_under_its_reason() {
     assert_eq!(alice.counters().too_long, 0);
 }
 
-/// Every link takes 1280 octets (RFC 8200 section 5), so a tunnel does. An attacker who forges a router
-/// (RFC 4301 section 8.2.1) has packets cut, and stops none.
+/// Every link carries 1280 octets (RFC 8200 section 5), so a tunnel does. An attacker who forges
+/// router messages (RFC 4301 section 8.2.1) can cause fragmentation, but stops no traffic.
 #[test]
 fn datagrams_of_1280_octets_always_fit() {
     for mtu in [0, 68, 576, 1280, 1343] {
@@ -326,7 +327,7 @@ fn connections_are_clamped_to_what_fits_the_path() {
         assert_eq!(header.payload()[16..18], sum.to_be_bytes());
         u16::from_be_bytes([header.payload()[22], header.payload()[23]])
     };
-    // Both what is sealed and what is opened, and only if somebody wants them clamped.
+    // Both sealed and opened segments are clamped, but only if clamping is on.
     for (clamp, fits) in [(Some(1380), 1298), (Some(1300), 1260), (None, 1460)] {
         let (mut alice, mut bob) = pair(&EXPLICIT);
         alice.set_clamp(clamp);

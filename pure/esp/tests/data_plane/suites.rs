@@ -1,4 +1,4 @@
-//! Zones whose suite is no AEAD: what is changed on the way, and padding that a peer makes up.
+//! Zones whose suite is no AEAD: modifications in transit, and padding forged by a peer.
 
 use crate::bench::*;
 use crate::datagram::segment;
@@ -48,7 +48,7 @@ fn no_octet_of_a_packet_of_any_suite_can_be_changed() {
     }
 }
 
-/// RFC 4543: nothing is encrypted, everything is covered.
+/// RFC 4543: nothing is encrypted, everything is authenticated.
 #[test]
 fn a_zone_with_gmac_is_read_by_everybody_and_changed_by_nobody() {
     let (mut alice, mut bob) = pair(&old_zones());
@@ -75,7 +75,7 @@ fn two_packets_with_the_same_datagram_have_nothing_in_common_that_is_encrypted()
     }
 }
 
-/// Body of a zone in blocks, whose text is whatever is given.
+/// The body of a zone in blocks with an arbitrary text.
 fn blocks(keymat: &crypto::Secret, aad: &[u8], text: &[u8]) -> Vec<u8> {
     let (key, mac_key) = keymat.expose().split_at(16);
     let mac = Hmac::new(HmacAlgorithm::Sha256, mac_key).unwrap();
@@ -116,7 +116,7 @@ fn padding_of_the_payload_that_is_not_the_prescribed_one_is_dropped() {
     let mut short = right.clone();
     short[fill] -= 1;
     assert_eq!(opened(&short), Err(DropReason::BadPadding));
-    // More than the text has, and a block more than there has to be.
+    // More padding than the text has, and a block more than necessary.
     let mut endless = right.clone();
     endless[fill] = 255;
     assert_eq!(opened(&endless), Err(DropReason::BadPadding));
@@ -125,7 +125,7 @@ fn padding_of_the_payload_that_is_not_the_prescribed_one_is_dropped() {
     assert_eq!(opened(&longer), Err(DropReason::BadPadding));
 }
 
-/// What the map says of a zone leaves one padding only.
+/// The zone's length in the map permits only one padding.
 #[test]
 fn padding_of_the_first_zone_that_is_not_the_prescribed_one_is_dropped() {
     let opened = |padding: &[u8]| {
@@ -153,7 +153,7 @@ fn padding_of_the_first_zone_that_is_not_the_prescribed_one_is_dropped() {
     }
 }
 
-/// As DESIGN section 3 has them: encryption key, HMAC key, salt.
+/// In the order of DESIGN section 3: encryption key, HMAC key, salt.
 #[test]
 fn keys_of_another_length_than_the_suites_are_refused() {
     for suite in ZoneSuite::all() {
@@ -188,7 +188,7 @@ fn keys_of_another_length_than_the_suites_are_refused() {
     }
 }
 
-/// Which zone the node has, and which one has padding.
+/// For all combinations of the node's zones and the zone with padding.
 #[test]
 fn a_node_is_told_by_the_ip_header_how_long_a_padded_payload_is() {
     for kind in [

@@ -1,5 +1,5 @@
-//! Golden vectors, which an independent decoder in Python made and checks, and random packets that
-//! it has to open and to seal to the same octets. Needs Debian's `python3-cryptography`.
+//! Golden vectors, generated and checked by an independent decoder in Python, and random packets
+//! that the decoder must open and seal to the same octets. Needs Debian's `python3-cryptography`.
 
 use crate::bench::*;
 use crate::datagram::{ICMP, TCP, UDP, segment, tcp, udp, udp_between, v4, v6};
@@ -25,12 +25,12 @@ const GOLDEN: [(&str, &str); 5] = [
     ("bare.txt", include_str!("../vectors/bare.txt")),
 ];
 
-/// What a licensed node makes itself: there is nothing that an endpoint would seal to it.
+/// Packets that a licensed node originates; no endpoint seals such packets.
 const INJECTED: &str = include_str!("../vectors/injected.txt");
 
 const V6_PAIR: &str = "fd000001000000000000000000000001 fd000008000000000000000000000001";
 
-/// One vector of a file; the decoder's text says what the fields are.
+/// One vector of a file; the decoder's text describes the fields.
 struct Vector {
     fields: BTreeMap<String, String>,
 }
@@ -71,13 +71,13 @@ impl Vector {
         names.map(zone_key).collect()
     }
 
-    /// What a writer's key comes from, if there is one.
+    /// The root of the writer's key, if there is a writer.
     fn root(&self) -> Option<Secret> {
         let root = self.fields.contains_key("root");
         root.then(|| Secret::new(self.octets("root")))
     }
 
-    /// The packet that leaves a licensed node, of what the endpoint sealed.
+    /// Passes a packet of the endpoint through the licensed node.
     fn passed(&self, packet: Vec<u8>) -> Vec<u8> {
         let Some(root) = self.root() else {
             return packet;
@@ -108,7 +108,7 @@ impl Vector {
         passed
     }
 
-    /// What a node makes of the headers of a datagram without payload.
+    /// A node's injected packet with the headers of a datagram without payload.
     fn injected(&self, datagram: &[u8]) -> Vec<u8> {
         let mut grant = crate::licensed::grant(&two_zones(), &[1]);
         grant.grant = self.fields["grant"].parse().unwrap();
@@ -133,8 +133,7 @@ impl Vector {
         made.last().unwrap()
     }
 
-    /// The selectors that give the vector's runs: those of its `layout`, or as many headers as there are
-    /// zones for.
+    /// The selectors that produce the vector's runs: those of its `layout`, or one header per zone.
     fn zones(&self) -> Vec<(ZoneSelector, ZoneSuite)> {
         let keys = self.zone_keys();
         let layout = match (self.fields.get("layout"), keys.len()) {
@@ -190,7 +189,7 @@ impl Vector {
         self.fields["runs"].split_whitespace().map(run).collect()
     }
 
-    /// Those of a mode that leaves the IP header behind.
+    /// The addresses of a mode that does not send the IP header.
     fn addresses(&self) -> Option<[IpAddr; 2]> {
         let pair = self.fields.get("pair")?;
         let mut ends = pair.split(' ').map(|end| match end.len() {
@@ -200,7 +199,7 @@ impl Vector {
         Some([(); 2].map(|()| ends.next().unwrap()))
     }
 
-    /// Sender and receiver of an opaque SA, beside one whose map fits nothing.
+    /// Sender and receiver of an opaque companion SA, of an SA whose map fits no datagram.
     fn opaque_pair(&self) -> (Worker, Worker) {
         let (mut alice, mut bob) = fixed_sas(&[(1, 999)]);
         alice.opaque.as_mut().unwrap().outbound = self.half();
@@ -208,7 +207,7 @@ impl Vector {
         (endpoint(alice), endpoint(bob))
     }
 
-    /// Sender and receiver of what goes without encryption.
+    /// Sender and receiver of unencrypted packets.
     fn clear_pair(&self) -> (Worker, Worker) {
         let sas = (alices_sa(&two_zones()), bobs_sa(&two_zones()));
         let (mut alice, mut bob) = granting(sas, crate::level::everything());
@@ -251,7 +250,7 @@ impl Vector {
     }
 }
 
-/// Lets both ends come near an extended number, of which a packet tells the upper half to nobody who has not.
+/// Advances both ends close to an extended number, whose upper half a packet does not carry.
 fn approach(alice: &mut Worker, bob: &mut Worker, seq: u64) {
     for number in (1 << 31..seq.saturating_sub(10)).step_by(1 << 31) {
         alice.skip_to(ChildSaId(1), number);
@@ -260,7 +259,7 @@ fn approach(alice: &mut Worker, bob: &mut Worker, seq: u64) {
     }
 }
 
-/// Seals so many packets that the next one has the number that is wanted, if they are not too many.
+/// Seals packets up to the one with number `seq`, at most ten.
 fn seal_as(worker: &mut Worker, seq: u64, datagram: &[u8]) -> Vec<u8> {
     let few = seq.min(10);
     worker.skip_to(ChildSaId(1), seq - few);
@@ -295,8 +294,8 @@ fn golden_vectors_seal_and_open_to_the_octet() {
     );
 }
 
-/// The receiver has heard the same from the peer before. A node's counters begin with 1, so it does not get to the
-/// last one here.
+/// The receiver has received the same datagram from the peer before. A node's counter starts at 1,
+/// so the vector with the last counter is not made here.
 #[test]
 fn golden_vectors_of_what_is_injected_are_made_and_opened_to_the_octet() {
     let kind = two_zones();
@@ -380,7 +379,7 @@ fn the_independent_decoder_opens_and_seals_random_packets_alike() {
     assert_eq!(said.trim(), "2320 vectors are right");
 }
 
-/// What scapy knows of plain ESP: all but implicit IVs, and extended numbers beside an HMAC.
+/// Scapy supports all of plain ESP except implicit IVs and extended numbers with an HMAC.
 #[test]
 fn scapy_opens_and_seals_random_plain_packets_alike() {
     let mut rng = Rng::from_seed([10; 32]);
@@ -408,7 +407,7 @@ fn scapy_opens_and_seals_random_plain_packets_alike() {
     }
     let said = python_says("scapy_peer.py", &[written("scapy.txt", &text)]);
     assert_eq!(said.trim(), "120 vectors are right");
-    // An octet of an ICV, and a number that another packet has.
+    // A changed octet of an ICV, and the number of another packet.
     let (kept, last) = text.trim_end().split_at(text.trim_end().len() - 1);
     let other = if last == "0" { "1" } else { "0" };
     for changed in [
@@ -420,7 +419,7 @@ fn scapy_opens_and_seals_random_plain_packets_alike() {
     }
 }
 
-/// With a fixed map: some of them it fits, and all others are on the SA beside.
+/// A fixed map fits some of the datagrams; all others use the companion SA.
 #[test]
 fn the_independent_decoder_opens_and_seals_random_packets_that_carry_no_map_alike() {
     let mut rng = Rng::from_seed([8; 32]);
@@ -452,7 +451,7 @@ fn the_independent_decoder_opens_and_seals_random_packets_that_carry_no_map_alik
     assert_eq!(said.trim(), "80 vectors are right");
 }
 
-/// Without their IP headers, of whose two versions each packet looks the same.
+/// Without IP headers, packets of both IP versions look the same.
 #[test]
 fn the_independent_decoder_opens_and_seals_random_packets_without_an_ip_header_alike() {
     let mut rng = Rng::from_seed([9; 32]);

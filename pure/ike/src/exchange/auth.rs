@@ -1,17 +1,17 @@
-//! IKE_AUTH (RFC 7296 section 1.2): who the ends are, and the first child.
+//! IKE_AUTH (RFC 7296 section 1.2): identities, proofs, and the first child SA.
 
 use crate::exchange::{find, has, proposals};
 use model::{Identity, TrafficSelector};
 use wire::ike::{Authentication, Identification, Message, Payload, PayloadType, Proposal};
 
-/// Who the sender says it is, and its proof.
+/// The identity that the sender claims, and its proof.
 pub(crate) struct Proof<'a> {
     pub(crate) id: &'a Identification,
     pub(crate) proof: &'a Authentication,
 }
 
 impl<'a> Proof<'a> {
-    /// From the initiator: IDi and AUTH.
+    /// Reads IDi and AUTH of the initiator.
     pub(crate) fn of_initiator(message: &'a Message) -> Option<Self> {
         let id = find(message, |payload| match payload {
             Payload::IdInitiator(id) => Some(id),
@@ -20,7 +20,7 @@ impl<'a> Proof<'a> {
         Self::with(id, message)
     }
 
-    /// From the responder: IDr and AUTH.
+    /// Reads IDr and AUTH of the responder.
     pub(crate) fn of_responder(message: &'a Message) -> Option<Self> {
         Self::with(responder_id(message)?, message)
     }
@@ -34,7 +34,7 @@ impl<'a> Proof<'a> {
     }
 }
 
-/// IDr: in a request, whom the initiator wants to talk to.
+/// Returns IDr: in a request, the identity that the initiator expects.
 pub(crate) fn responder_identity(message: &Message) -> Option<&Identity> {
     responder_id(message).map(|id| &id.identity)
 }
@@ -46,7 +46,7 @@ fn responder_id(message: &Message) -> Option<&Identification> {
     })
 }
 
-/// The child that an IKE_AUTH message offers or answers.
+/// The child SA that an IKE_AUTH message offers or answers.
 pub(crate) struct Child<'a> {
     pub(crate) proposals: &'a [Proposal],
     pub(crate) initiator: &'a [TrafficSelector],
@@ -54,13 +54,13 @@ pub(crate) struct Child<'a> {
 }
 
 impl<'a> Child<'a> {
-    /// Whether a message has none of the payloads of a child (RFC 6023 section 5).
+    /// Returns true if a message has no payload of a child SA (RFC 6023 section 5).
     pub(crate) fn is_absent(message: &Message) -> bool {
         let kinds = [PayloadType::SA, PayloadType::TSI, PayloadType::TSR];
         !kinds.iter().any(|kind| has(message, *kind))
     }
 
-    /// All three payloads, or none: a part of them is no child.
+    /// Reads all three payloads, or returns `None` if one is missing.
     pub(crate) fn read(message: &'a Message) -> Option<Self> {
         Some(Self {
             proposals: proposals(message)?,

@@ -1,4 +1,5 @@
-//! CREATE_CHILD_SA (RFC 7296 section 1.3): new keys for an IKE SA or a child of it.
+//! CREATE_CHILD_SA (RFC 7296 section 1.3): rekeys of an IKE SA or child SA, and additional child
+//! SAs.
 
 use crate::exchange::{init, key_exchange, nonce, notifies, proposals};
 use crate::menu::group_named;
@@ -6,21 +7,21 @@ use crypto::{KeyPair, Rng, Secret};
 use model::Spi;
 use wire::ike::{GroupId, KeyExchange, Message, Notify, NotifyType, Payload, Proposal, Protocol};
 
-/// Our nonces are as long as those of IKE_SA_INIT.
+/// A nonce of ours, as long as those of IKE_SA_INIT.
 pub(crate) type Nonce = [u8; init::NONCE_LEN];
 
-/// What a request wants.
+/// The kind of SA that a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
     /// A successor of the IKE SA.
     Ike,
-    /// A successor of a child, named by the SPI its sender receives on.
+    /// The replacement of a child SA, named by the SPI on which the request's sender receives.
     Child(Spi),
-    /// A child beside the others.
+    /// An additional child SA.
     Another,
 }
 
-/// What either message must hold; `rules` saw that it does.
+/// The payloads that either message has to contain; `rules` has checked this.
 pub(crate) struct Renewal<'a> {
     pub(crate) proposals: &'a [Proposal],
     pub(crate) nonce: &'a [u8],
@@ -36,7 +37,7 @@ impl<'a> Renewal<'a> {
         })
     }
 
-    /// What is wanted, for a request.
+    /// Returns the kind of SA that a request asks for.
     pub(crate) fn wish(&self, request: &Message) -> Wish {
         let ike = |proposal: &Proposal| proposal.protocol == Protocol::IKE;
         if self.proposals.iter().any(ike) {
@@ -52,19 +53,19 @@ impl<'a> Renewal<'a> {
         })
     }
 
-    /// The lower of this message's nonce and another: "an octet-by-octet comparison", in which the
-    /// shorter of two that begin alike is the lower one (section 2.8.1).
+    /// Returns the lower of this message's nonce and another: "an octet-by-octet comparison", in
+    /// which the shorter of two nonces with a common prefix is the lower one (section 2.8.1).
     pub(crate) fn lower_nonce(&self, other: &Nonce) -> Vec<u8> {
         self.nonce.min(other.as_slice()).to_vec()
     }
 }
 
-/// The notify that names the child to be replaced, by the SPI we receive on.
+/// Returns the notify that names the child SA to replace, by the SPI on which we receive.
 pub(crate) fn rekey_sa(inbound: Spi) -> Payload {
     about(NotifyType::REKEY_SA, inbound)
 }
 
-/// A child's payloads with nonce and public value behind the SA payload, as section 1.3.3 has them.
+/// Inserts nonce and public value after the SA payload of a child SA, as in section 1.3.3.
 pub(crate) fn renewal(
     mut child: Vec<Payload>,
     nonce: &Nonce,
@@ -75,7 +76,7 @@ pub(crate) fn renewal(
     child
 }
 
-/// A notify about a child.
+/// Returns a notify about a child SA.
 pub(crate) fn about(kind: NotifyType, spi: Spi) -> Payload {
     Payload::Notify(Notify {
         protocol: Protocol::ESP,
@@ -84,10 +85,10 @@ pub(crate) fn about(kind: NotifyType, spi: Spi) -> Payload {
     })
 }
 
-/// What came of a key exchange, with the wire's name of its group.
+/// The result of a key exchange, with the wire's number of its group.
 type Agreed = (GroupId, Secret);
 
-/// Our half of a key exchange, by the wire's name of its group.
+/// Our half of a key exchange, with the wire's number of its group.
 pub(crate) struct Offered {
     group: GroupId,
     pair: KeyPair,
@@ -106,8 +107,9 @@ impl Offered {
         })
     }
 
-    /// Answers the peer's half with ours, and gives the shared secret. `None` if its group is none of ours or
-    /// its value unacceptable, which costs no key.
+    /// Answers the peer's half with ours, and returns the shared secret. Returns `None` if we do
+    /// not support its group or its value is invalid. An invalid value is refused before a key pair
+    /// is generated.
     pub(crate) fn answer(theirs: &KeyExchange, rng: &mut Rng) -> Option<(Payload, Agreed)> {
         let group = group_named(theirs.group)?;
         let pair = init::key_pair_for(&theirs.public, group, rng).ok()?;
@@ -118,7 +120,7 @@ impl Offered {
         Some((ours.payload(), ours.agree(theirs)?))
     }
 
-    /// The shared secret. `None` if the peer's value is of another group or unacceptable.
+    /// Returns the shared secret, or `None` if the peer's value is of another group or invalid.
     pub(crate) fn agree(self, key: &KeyExchange) -> Option<Agreed> {
         let fits = key.group == self.group;
         let shared = fits.then(|| self.pair.agree(&key.public))?.ok()?;
@@ -126,7 +128,7 @@ impl Offered {
     }
 }
 
-/// The group that an INVALID_KE_PAYLOAD asks for (section 1.3).
+/// Returns the group that an INVALID_KE_PAYLOAD asks for (section 1.3).
 pub(crate) fn wanted_group(response: &Message) -> Option<GroupId> {
     let refusal = notifies(response).find(|n| n.kind == NotifyType::INVALID_KE_PAYLOAD)?;
     let number = refusal.data.as_slice().try_into().ok()?;

@@ -1,4 +1,4 @@
-//! IKE_SA_INIT (RFC 7296 section 1.2): algorithms, public values, nonces, in the clear.
+//! IKE_SA_INIT (RFC 7296 section 1.2): algorithms, public values and nonces, unencrypted.
 
 use crate::exchange::{key_exchange, nonce, proposals};
 use crate::menu::group_id;
@@ -6,10 +6,10 @@ use crypto::{BadPublicValue, KeyPair, Rng};
 use model::Group;
 use wire::ike::{KeyExchange, Message, Payload, Proposal};
 
-/// Octets of our nonces: as long as the PRF's key (RFC 7296 section 2.10).
+/// Length of our nonces in octets: that of the PRF's key (RFC 7296 section 2.10).
 pub(crate) const NONCE_LEN: usize = 32;
 
-/// What either message must hold; `rules` saw that it does.
+/// The payloads that either message has to contain; `rules` has checked this.
 pub(crate) struct Init<'a> {
     pub(crate) proposals: &'a [Proposal],
     pub(crate) key: &'a KeyExchange,
@@ -26,13 +26,13 @@ impl<'a> Init<'a> {
     }
 }
 
-/// A fresh key pair of a group.
+/// Generates a key pair of a group.
 pub(crate) fn key_pair(group: Group, rng: &mut Rng) -> KeyPair {
     KeyPair::generate(of(group), rng)
 }
 
-/// A fresh key pair to answer a peer's public value with. A value that is none is refused first, so that it
-/// costs no key.
+/// Generates a key pair to answer a peer's public value. An invalid value is refused first, so that
+/// it costs no key pair.
 pub(crate) fn key_pair_for(
     theirs: &[u8],
     group: Group,
@@ -42,7 +42,7 @@ pub(crate) fn key_pair_for(
     Ok(key_pair(group, rng))
 }
 
-/// Refuses a peer's public value that no honest peer sends.
+/// Refuses a public value that no honest peer sends.
 pub(crate) fn check(group: Group, theirs: &[u8]) -> Result<(), BadPublicValue> {
     of(group).check(theirs)
 }
@@ -57,7 +57,7 @@ const fn of(group: Group) -> crypto::Group {
     }
 }
 
-/// The three payloads every message of the exchange begins with.
+/// Returns the three payloads with which every message of the exchange begins.
 pub(crate) fn payloads(
     proposals: Vec<Proposal>,
     group: Group,

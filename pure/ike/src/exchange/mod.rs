@@ -1,4 +1,4 @@
-//! What the exchanges carry: the table of payloads, and finding them in a message.
+//! Messages of the exchanges: the table of required payloads, and finding payloads in a message.
 
 pub(crate) mod auth;
 pub(crate) mod create_child;
@@ -10,12 +10,12 @@ use wire::ike::{
     KeyExchange, Message, Notify, NotifyType, Payload, PayloadType, Proposal, VENDOR_ID_TEXT,
 };
 
-/// A notify about the exchange itself.
+/// Returns a notify about the exchange itself.
 pub(crate) const fn notify(kind: NotifyType, data: Vec<u8>) -> Payload {
     Payload::Notify(Notify::new(kind, data))
 }
 
-/// All notifies of a message.
+/// Returns all notifies of a message.
 pub(crate) fn notifies(message: &Message) -> impl Iterator<Item = &Notify> {
     message.payloads.iter().filter_map(|payload| match payload {
         Payload::Notify(notify) => Some(notify),
@@ -23,23 +23,23 @@ pub(crate) fn notifies(message: &Message) -> impl Iterator<Item = &Notify> {
     })
 }
 
-/// The first notify of a kind.
+/// Returns the first notify of a kind.
 pub(crate) fn find_notify(message: &Message, kind: NotifyType) -> Option<&Notify> {
     notifies(message).find(|notify| notify.kind == kind)
 }
 
-/// The errors a message reports.
+/// Returns the errors that a message reports.
 pub(crate) fn errors(message: &Message) -> impl Iterator<Item = NotifyType> {
     let kinds = notifies(message).map(|notify| notify.kind);
     kinds.filter(|kind| kind.is_error())
 }
 
-/// The first error a message reports.
+/// Returns the first error that a message reports.
 pub(crate) fn first_error(message: &Message) -> Option<NotifyType> {
     errors(message).next()
 }
 
-/// Whether a message has a payload of a type.
+/// Returns true if a message has a payload of a type.
 pub(crate) fn has(message: &Message, kind: PayloadType) -> bool {
     message
         .payloads
@@ -47,7 +47,7 @@ pub(crate) fn has(message: &Message, kind: PayloadType) -> bool {
         .any(|payload| payload.kind() == kind)
 }
 
-/// The first payload that `pick` takes.
+/// Returns the first payload that `pick` accepts.
 pub(crate) fn find<'a, T>(
     message: &'a Message,
     pick: impl Fn(&'a Payload) -> Option<T>,
@@ -55,7 +55,7 @@ pub(crate) fn find<'a, T>(
     message.payloads.iter().find_map(pick)
 }
 
-/// The proposals of its SA payload.
+/// Returns the proposals of the SA payload.
 pub(crate) fn proposals(message: &Message) -> Option<&[Proposal]> {
     find(message, |payload| match payload {
         Payload::SecurityAssociation(proposals) => Some(proposals.as_slice()),
@@ -63,7 +63,7 @@ pub(crate) fn proposals(message: &Message) -> Option<&[Proposal]> {
     })
 }
 
-/// Its public value.
+/// Returns the Key Exchange payload.
 pub(crate) fn key_exchange(message: &Message) -> Option<&KeyExchange> {
     find(message, |payload| match payload {
         Payload::KeyExchange(key) => Some(key),
@@ -71,7 +71,7 @@ pub(crate) fn key_exchange(message: &Message) -> Option<&KeyExchange> {
     })
 }
 
-/// Its nonce.
+/// Returns the nonce.
 pub(crate) fn nonce(message: &Message) -> Option<&[u8]> {
     find(message, |payload| match payload {
         Payload::Nonce(nonce) => Some(nonce.as_slice()),
@@ -79,13 +79,13 @@ pub(crate) fn nonce(message: &Message) -> Option<&[u8]> {
     })
 }
 
-/// Our vendor ID: private numbers are used only between ends that both sent it.
+/// Returns our vendor ID. Private numbers are used only if both ends sent it.
 pub(crate) fn vendor_id() -> Payload {
     let hash = sha256(&[VENDOR_ID_TEXT.as_bytes()]);
     Payload::VendorId(hash[..16].to_vec())
 }
 
-/// Whether the peer understands our private numbers.
+/// Returns true if a message has our vendor ID, so that its sender understands our private numbers.
 pub(crate) fn is_ours(message: &Message) -> bool {
     message.payloads.contains(&vendor_id())
 }

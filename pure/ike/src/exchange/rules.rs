@@ -1,15 +1,15 @@
-//! Which payloads make up which message (RFC 7296 sections 1.2 to 1.4 and appendix C, DESIGN
-//! section 5). Checked before any handler sees a message, so that handlers find what they need and
-//! find it once. Payloads that are not listed may be there in any number; nobody looks at them.
+//! Payloads that each message has to contain (RFC 7296 sections 1.2 to 1.4 and appendix C, DESIGN
+//! section 5). The check precedes all handlers, so that a handler finds each payload that it needs
+//! exactly once. Payloads that are not listed may occur in any number and are ignored.
 
 use crate::down_reason::PeerMisbehaved;
 use wire::ike::{ExchangeType, MAX_PAYLOADS, Message, Payload, PayloadType};
 
-/// One kind of message.
+/// The rule for one kind of message.
 struct Rule {
     exchange: ExchangeType,
     response: bool,
-    /// Type, at least, at most.
+    /// Type, minimum and maximum number of payloads.
     payloads: &'static [(PayloadType, usize, usize)],
 }
 
@@ -112,7 +112,7 @@ const RULES: &[Rule] = &[
     Rule {
         exchange: ExchangeType::KEY_DISTRIBUTE,
         response: false,
-        // Two directions of at most eight zones, of overlays and of what is injected, and tokens.
+        // Two directions of at most eight zones, of overlays and of injected packets, and tokens.
         payloads: &[(PayloadType::GRANT, 1, 1), (PayloadType::SECRET, 2, 21)],
     },
     Rule {
@@ -128,13 +128,13 @@ const RULES: &[Rule] = &[
     Rule {
         exchange: ExchangeType::KEY_REQUEST,
         response: true,
-        // No more than there is to read.
+        // No more than a right to read needs.
         payloads: &[(PayloadType::GRANT, 1, 1), (PayloadType::SECRET, 2, 16)],
     },
 ];
 
-/// Whether a message has the payloads its exchange needs, in the numbers it may have. A response
-/// that reports an error about the whole exchange may lack everything else.
+/// Returns `Ok` if a message has the payloads that its exchange requires, in the allowed numbers. A
+/// response that reports an error about the whole exchange may lack everything else.
 pub(crate) fn check(message: &Message) -> Result<(), PeerMisbehaved> {
     let header = &message.header;
     let rule = RULES
@@ -197,7 +197,7 @@ mod tests {
         }
     }
 
-    /// CVE-2013-6467 and its like: each mandatory payload left out, each single one doubled.
+    /// CVE-2013-6467 and similar ones: each mandatory payload left out, each unique one doubled.
     #[test]
     fn a_payload_that_is_missing_or_doubled_is_noticed() {
         let nonce = || Payload::Nonce(vec![0; 16]);

@@ -1,17 +1,19 @@
-//! Cloning the IKE SA (RFC 7791): another one beside it, without another authentication.
+//! Cloning the IKE SA (RFC 7791): a parallel IKE SA without another authentication.
 //!
-//! Both ends say in IKE_AUTH that it may be done (section 5.1). A request for a successor of the IKE SA
-//! that has CLONE_IKE_SA then makes one that does not take over: "two parallel IKE SAs are expected to
-//! coexist" (section 5.2), and children stay where they are. How it is asked for is in `sa/cloning.rs`.
+//! Both ends announce in IKE_AUTH that they allow it (section 5.1). A request for a successor of
+//! the IKE SA with CLONE_IKE_SA then creates a clone, which does not replace the original: "two
+//! parallel IKE SAs are expected to coexist" (section 5.2), and the child SAs stay on the original.
+//! `sa/cloning.rs` sends the requests.
 //!
-//! Here it is what a soft hand-over is made of. Who decides where an IKE SA goes (RFC 4555) clones it,
-//! moves the clone, and makes the same children in that, which take the places of the old ones like the
-//! successors in a rekey. Then the old IKE SA leaves (`sa/leaving.rs`). Until all of that has come about
-//! the old one stays as it is; if it does not, the clone goes, and nobody has noticed.
+//! The engine uses clones for a soft hand-over. The end that chooses the path (RFC 4555) clones the
+//! IKE SA, moves the clone, and creates the same child SAs on it. They replace the old child SAs
+//! like the successors of a rekey. Then the old IKE SA goes down (`sa/leaving.rs`). Until all of
+//! that has succeeded, the old IKE SA stays unchanged. On failure the clone is deleted, without any
+//! effect on traffic.
 //!
-//! The other end cannot know what a clone is for. It may as well be there to stay, for a path of its own.
-//! So a child of it takes the place of one that carries the same when something came on it, and the
-//! old one is there to fall back to until the peer deletes it.
+//! The other end cannot know the purpose of a clone, which may also be meant to stay, for a path of
+//! its own. Therefore a child SA of the clone replaces one with the same selectors once a packet
+//! arrives on it, and the old one remains as a fallback until the peer deletes it.
 
 use crate::engine::Engine;
 use crate::exchange::{find_notify, notify};
@@ -21,38 +23,39 @@ use crate::sa::established::Established;
 use model::{IkeSaId, Instant, Path};
 use wire::ike::{Message, NotifyType, Payload};
 
-/// What says in IKE_AUTH that we allow it.
+/// Returns the notify for IKE_AUTH that announces that we allow clones.
 pub(crate) const fn supported() -> Payload {
     notify(NotifyType::CLONE_IKE_SA_SUPPORTED, Vec::new())
 }
 
-/// Whether a message of IKE_AUTH says so.
+/// Returns true if an IKE_AUTH message announces that its sender allows clones.
 pub(crate) fn is_supported(message: &Message) -> bool {
     find_notify(message, NotifyType::CLONE_IKE_SA_SUPPORTED).is_some()
 }
 
-/// What makes a clone of a successor.
+/// Returns the notify that turns a request for a successor into one for a clone.
 pub(crate) const fn payload() -> Payload {
     notify(NotifyType::CLONE_IKE_SA, Vec::new())
 }
 
-/// Whether a request for a successor wants a clone. "If the CLONE_IKE_SA notification appears in any other
-/// message, it MUST be ignored": nobody asks this of another.
+/// Returns true if a request for a successor asks for a clone. "If the CLONE_IKE_SA notification
+/// appears in any other message, it MUST be ignored": the callers check no other message.
 pub(crate) fn is_asked_for(request: &Message) -> bool {
     find_notify(request, NotifyType::CLONE_IKE_SA).is_some()
 }
 
 /// Commands.
 impl Engine {
-    /// Moves all that an IKE SA carries to another path, without a pause, and by another IKE SA. Ends in
-    /// [`Event::IkeHandedOver`](crate::Event::IkeHandedOver), or in [`Event::Refused`](crate::Event::Refused), and then all stays where it is.
+    /// Moves an IKE SA with all child SAs to another path without interruption, by means of a
+    /// clone. Ends in [`Event::IkeHandedOver`](crate::Event::IkeHandedOver), or in
+    /// [`Event::Refused`](crate::Event::Refused) if everything stays on the old path.
     pub fn hand_over(&mut self, sa: IkeSaId, path: Path, now: Instant) -> Result<(), CannotMove> {
         let old = self.sas.get(&sa);
         let (old, up) = old
             .and_then(|old| Some((old, old.established()?)))
             .ok_or(CannotMove::NotUp)?;
         up.may_hand_over()?;
-        // One after the other: so the other end knows which of several SAs is in use.
+        // One at a time, so that the other end knows which of several SAs is in use.
         let busy = |up: &Established| up.is_leaving() || up.is_on_trial();
         let other = |sa: &Sa| sa.is_being_made() || sa.established().is_some_and(busy);
         let peer = old.core.name();
@@ -68,8 +71,9 @@ impl Engine {
 }
 
 impl Engine {
-    /// A clone that is where it was to be, with all that it was to have, takes the place of the IKE SA
-    /// that it came of. One of the peer's does so with its first child that carries what the old one does.
+    /// Lets a clone replace its original once it has the requested path and all child SAs. A clone
+    /// that the peer requested does so with its first child SA of the same name as one of the
+    /// original's.
     pub(crate) fn settle_clone(&mut self, id: IkeSaId, now: Instant) {
         let up = self.up(id).filter(|up| up.is_aside());
         let Some((up, old)) = up.and_then(|up| Some((up, up.follows?))) else {
@@ -117,7 +121,7 @@ mod tests {
             else {
                 panic!("a notify");
             };
-            // Section 6: "Protocol ID (1 octet): Set to zero", and the same for the size of an SPI.
+            // Section 6: "Protocol ID (1 octet): Set to zero", and the same for the SPI size.
             assert_eq!(protocol, wire::ike::Protocol::NONE);
             assert!(spi.is_empty() && data.is_empty());
         }

@@ -1,13 +1,14 @@
-//! The Configuration payload in IKE_AUTH (RFC 7296 sections 2.19 and 3.15): the initiator asks for
-//! addresses inside the tunnel, the responder lends them out of a pool.
+//! The Configuration payload in IKE_AUTH (RFC 7296 sections 2.19 and 3.15): the initiator requests
+//! inner addresses, and the responder leases them from a pool.
 //!
-//! With them come name servers, and what is behind the responder. What the tunnel *may* carry is
-//! agreed by traffic selectors; what an initiator should send by it is a matter of routes, so it is
-//! told whoever makes them (section 3.15.2).
+//! The reply also carries name servers and the subnets behind the responder. Traffic selectors
+//! determine what the tunnel *may* carry. What an initiator should send through it is a matter of
+//! routes, so the engine passes the subnets to the caller, which installs the routes (section
+//! 3.15.2).
 //!
-//! The address is not asked for by its value: an identity gets the one it had anyway, and what an
-//! initiator says about addresses is not to be believed. The tunnel carries what was lent and no
-//! other address of the initiator's.
+//! The initiator does not request a specific address: an identity gets its previous address anyway,
+//! and the initiator's word about addresses does not count. The tunnel carries the leased addresses
+//! and no others of the initiator.
 
 use crate::config::Addressing;
 use crate::exchange::find;
@@ -22,28 +23,30 @@ use wire::ike::{
     Payload,
 };
 
-/// So many name servers are taken from a peer.
+/// Maximum number of name servers accepted from a peer.
 const MAX_SERVERS: usize = 4;
 
-/// What is behind a peer in more prefixes than these is not believed: each becomes a route.
+/// Maximum number of prefixes behind a peer, each of which becomes a route. Longer lists are
+/// ignored.
 pub(crate) const MAX_SUBNETS: usize = 256;
 
-/// What a peer lends us and tells us.
+/// Inner addresses, name servers and subnets that a peer assigned us.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inside {
     /// Our addresses.
     pub addresses: InnerAddresses,
     /// Its name servers.
     pub dns: Vec<IpAddr>,
-    /// What it says is behind it. Empty: it does not say.
+    /// Subnets behind the peer. Empty: not announced.
     pub subnets: Vec<TrafficSelector>,
-    /// What of the peer's the tunnel carries.
+    /// Selectors of the remote traffic that the tunnel carries.
     pub carried: Vec<TrafficSelector>,
 }
 
 impl Inside {
-    /// What is behind the peer and can be reached through the tunnel: the parts of the subnets that
-    /// the agreed selectors have. `None` if it does not say, or says too much.
+    /// Returns the networks behind the peer that are reachable through the tunnel: the parts of the
+    /// subnets that the negotiated selectors contain. `None` if the peer announced no subnets, or
+    /// too many.
     pub fn reachable(&self) -> Option<Vec<TrafficSelector>> {
         let subnets = self.subnets.iter();
         let parts: Vec<_> = subnets.flat_map(|subnet| self.parts(subnet)).collect();
@@ -52,7 +55,7 @@ impl Inside {
         (believed && !self.subnets.is_empty()).then_some(parts)
     }
 
-    /// The subnets that the tunnel does not carry, or not as a whole: "ones that need one or more
+    /// Returns the subnets that the tunnel does not carry as a whole: "ones that need one or more
     /// separate SAs" (RFC 7296 section 3.15.2).
     pub fn beyond(&self) -> Vec<TrafficSelector> {
         let subnets = self.subnets.iter();
@@ -66,7 +69,8 @@ impl Inside {
     }
 }
 
-/// What an initiator adds to IKE_AUTH if it wants addresses: of the families of its selectors.
+/// Returns the payload by which an initiator requests addresses in IKE_AUTH, of the families of its
+/// selectors.
 pub(crate) fn request(addressing: &Addressing, local: &[TrafficSelector]) -> Option<Payload> {
     if *addressing != Addressing::Requested {
         return None;
@@ -98,8 +102,8 @@ pub(crate) fn request(addressing: &Addressing, local: &[TrafficSelector]) -> Opt
     }))
 }
 
-/// What an initiator gets that has proved to be `identity`: the reply, and its addresses. Nothing
-/// where its addresses are not ours to lend.
+/// Leases addresses to the initiator that authenticated as `identity`. Returns the reply and the
+/// addresses, or `None` if its addresses are not ours to lease.
 pub(crate) fn answer(
     (addressing, local): (&Addressing, &[TrafficSelector]),
     request: &Message,
@@ -110,7 +114,7 @@ pub(crate) fn answer(
 ) -> Result<Option<(Payload, InnerAddresses)>, (NotifyType, Refusal)> {
     let pool = match addressing {
         Addressing::Fixed => return Ok(None),
-        // Only an initiator asks, and here we are the responder.
+        // Only an initiator requests addresses, and we are the responder here.
         Addressing::Requested => {
             return Err((NotifyType::TS_UNACCEPTABLE, Refusal::AddressNotAsked));
         }
@@ -138,7 +142,7 @@ pub(crate) fn answer(
     Ok(Some((reply(lent, pool, local), lent)))
 }
 
-/// What a responder has lent; `None` if it says nothing of addresses that could be ours.
+/// Reads the responder's reply. Returns `None` without a usable address.
 pub(crate) fn read_reply(response: &Message) -> Option<Inside> {
     let reply = read(response, ConfigurationType::CFG_REPLY)?;
     let mut inside = Inside::default();
@@ -169,7 +173,7 @@ pub(crate) fn read_reply(response: &Message) -> Option<Inside> {
     (!inside.addresses.is_empty()).then_some(inside)
 }
 
-/// What of one end's selectors is left once it has these addresses.
+/// Confines the selectors of one end to its inner addresses.
 pub(crate) fn confine(
     selectors: &[TrafficSelector],
     addresses: Option<InnerAddresses>,
@@ -180,7 +184,7 @@ pub(crate) fn confine(
     )
 }
 
-/// What is behind us is told as well, for who makes routes of it.
+/// Returns the reply. It announces the subnets behind us for the initiator's routes.
 fn reply(lent: InnerAddresses, pool: &Pool, local: &[TrafficSelector]) -> Payload {
     let has = |address: IpAddr| lent.of(address.is_ipv4()).is_some();
     let addresses = lent.iter().map(|address| Attribute::Address {
@@ -221,7 +225,8 @@ fn asks_for_address(asked: &Configuration, is_ipv4: bool) -> bool {
     })
 }
 
-/// Whether one host can have it: a peer could otherwise make us our own neighbour.
+/// Returns true if the address can belong to a single host. Otherwise a peer could assign us an
+/// address of the local link.
 fn is_a_hosts(address: IpAddr) -> bool {
     let broadcast = matches!(address, IpAddr::V4(address) if address.is_broadcast());
     let link_local = match address {

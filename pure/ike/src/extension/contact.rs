@@ -1,62 +1,62 @@
-//! Which of several IKE SAs with one peer stay (RFC 7296 section 2.4, INITIAL_CONTACT).
+//! Handling of several IKE SAs with one peer (RFC 7296 section 2.4, INITIAL_CONTACT).
 //!
-//! A peer that comes back after a crash or from another network makes a new IKE SA; once that is
-//! authenticated, the old one is of no use to it. One that makes a new SA from where it is and knows
-//! the old one wants to prove itself anew (section 2.8.3): then the new SA takes the old one's place,
-//! and its initiator deletes that when nothing is under way on it. Two ends that call each other at
-//! the same moment make two SAs, and one of them has to go: as where two rekeyings cross, that with
-//! the lowest of the four nonces (section 2.8). Both ends see that and delete it, so none waits for
-//! the other.
+//! A peer that returns after a crash or from another network establishes a new IKE SA. Once that is
+//! authenticated, the old one is useless. A peer that establishes a new SA from the same address,
+//! and still has the old one, is re-authenticating (section 2.8.3): the new SA replaces the old
+//! one, and its initiator deletes the old one once it has no outstanding exchanges. Two ends that
+//! initiate at the same time establish two SAs, and one of them has to go: as with simultaneous
+//! rekeys, the one with the lowest of the four nonces (section 2.8). Both ends see that and delete
+//! it, so neither waits for the other.
 
 use crate::exchange::{find_notify, notify};
 use model::Instant;
 use wire::ike::{Message, NotifyType, Payload};
 
-/// What an initiator adds to IKE_AUTH if it has no other IKE SA with the peer.
+/// Returns the notify of an initiator that has no other IKE SA with the peer.
 pub(crate) const fn payload() -> Payload {
     notify(NotifyType::INITIAL_CONTACT, Vec::new())
 }
 
-/// Whether a request says so.
+/// Returns true if a request carries INITIAL_CONTACT.
 pub(crate) fn is_initial(request: &Message) -> bool {
     find_notify(request, NotifyType::INITIAL_CONTACT).is_some()
 }
 
-/// An IKE SA as far as this question goes.
+/// Properties of an IKE SA that decide which one stays.
 #[derive(Clone)]
 pub(crate) struct Contact {
-    /// Whether we began it.
+    /// True if we initiated it.
     pub(crate) ours: bool,
-    /// When its first message was sent or came.
+    /// Time at which its first message was sent or received.
     pub(crate) began: Instant,
-    /// Since when it is up.
+    /// Time at which it came up.
     pub(crate) since: Instant,
-    /// Whether its initiator said that it has no other.
+    /// True if its initiator sent INITIAL_CONTACT.
     pub(crate) initial: bool,
     /// The lower of its two nonces.
     pub(crate) lowest_nonce: Vec<u8>,
 }
 
-/// What becomes of an IKE SA and of a newer one with the same peer.
+/// Outcome for an IKE SA and a newer one with the same peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// Both stay.
     Both,
-    /// The new one takes the place of the old one, which its initiator will delete.
+    /// The new one replaces the old one, which its initiator deletes.
     Succeeded,
-    /// The old one goes.
+    /// The old one is deleted.
     OldGoes,
-    /// The old one goes, and the peer would not understand that we delete it: it has forgotten it.
+    /// The old one is dropped without a Delete, because the peer no longer knows it.
     OldForgotten,
-    /// The new one goes.
+    /// The new one is deleted.
     NewGoes,
 }
 
-/// What becomes of `old` now that `new` with the same peer is authenticated. `elsewhere`: the peer is
-/// not where it was.
+/// Decides the fate of `old` now that `new` with the same peer is authenticated. `elsewhere`: the
+/// peer has another address than before.
 ///
-/// An initiator that has the old one does not say that it has no other. So one that says so either
-/// forgot it, or began before it was up.
+/// An initiator that still has the old SA does not send INITIAL_CONTACT. An initiator that sends it
+/// either lost the old SA, or initiated before that was up.
 pub(crate) fn fate(new: &Contact, old: &Contact, elsewhere: bool) -> Fate {
     let crossed = new.began <= old.since;
     match (new.ours == old.ours, crossed) {
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    /// One that takes a second from its first message until it is up.
+    /// An IKE SA that comes up a second after its first message.
     fn contact(ours: bool, began: u64, initial: bool, nonce: u8) -> Contact {
         let at = |seconds| Instant::from_origin(Duration::from_secs(seconds));
         Contact {

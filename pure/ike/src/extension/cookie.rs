@@ -1,18 +1,18 @@
-//! Cookies (RFC 7296 section 2.6): a responder under load asks for the same request again with a
-//! cookie in front, and keeps nothing until it comes.
+//! Cookies (RFC 7296 section 2.6): a responder under load asks the initiator to repeat its request
+//! with a cookie in front, and keeps no state until then.
 //!
-//! As initiator we comply, but anybody can send such a notify, so the number of times is bounded.
-//! As responder we ask as soon as some initiators have not proved who they are. A cookie can be
-//! computed again from the request that brings it back, so it costs no memory to give one, and
-//! whoever does not receive at the address it sends from never has one: the places of half-open SAs
-//! are left to real addresses, of which each has its share.
+//! As initiator we comply. An attacker can send such a notify as well, so the number of times is
+//! bounded. As responder we ask for cookies once a number of initiators are half open. A cookie can
+//! be recomputed from the request that returns it, so issuing one costs no memory. An initiator
+//! with a forged source address never has a cookie. The half-open SAs are therefore left to real
+//! addresses, each of which has its share.
 //!
 //! ```text
 //! cookie = version of the secret | HMAC-SHA-256(secret, Ni | IPi | port | SPIi)
 //! ```
 //!
-//! RFC 7296 section 2.6 does not name the port. Behind a NAT it tells one initiator from another, who could
-//! spend a cookie that the first has asked for.
+//! RFC 7296 section 2.6 does not include the port. Behind a NAT the port distinguishes initiators;
+//! otherwise one of them could spend the cookie of another.
 
 use crate::exchange::{find_notify, has, notify};
 use crypto::{Prf, Rng, Secret, equal};
@@ -21,28 +21,28 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use wire::ike::{First, Message, NotifyType, Payload, PayloadType};
 
-/// A secret makes cookies for so long; they are taken for as long again, and not longer.
+/// Time for which a secret makes cookies. They stay valid for as long again.
 const FRESH: Duration = Duration::from_secs(60);
 
-/// How often one request is sent anew.
+/// Maximum number of times that one request is repeated with a cookie.
 pub(crate) const MAX_ROUNDS: u32 = 3;
 
 /// Cookies are 1 to 64 octets.
 const LENGTH: std::ops::RangeInclusive<usize> = 1..=64;
 
-/// The cookie a response asks for.
+/// Returns the cookie that a response asks for.
 pub(crate) fn asked(response: &Message) -> Option<&[u8]> {
     let cookie = find_notify(response, NotifyType::COOKIE)?;
     let alone = !has(response, PayloadType::SA);
     (alone && LENGTH.contains(&cookie.data.len())).then_some(cookie.data.as_slice())
 }
 
-/// What comes first in the request then, "all other payloads unchanged".
+/// Returns the first payload of the repeated request, "all other payloads unchanged".
 pub(crate) fn payload(cookie: &[u8]) -> Payload {
     notify(NotifyType::COOKIE, cookie.to_vec())
 }
 
-/// Whether two first messages are the same behind their cookies.
+/// Returns true if two first messages differ only in their cookies.
 pub(crate) fn is_all_that_differs(one: &Message, other: &Message) -> bool {
     let rest = |message: &Message| {
         let payloads = message.payloads.iter();
@@ -58,7 +58,7 @@ fn is_cookie(payload: &Payload) -> bool {
     matches!(payload, Payload::Notify(notify) if notify.kind == NotifyType::COOKIE)
 }
 
-/// The responder's secrets: the one that makes cookies, and the one before it.
+/// The responder's secrets: the current one, and the previous one.
 #[derive(Default)]
 pub(crate) struct Jar {
     newest: Option<(Secret, Instant)>,
@@ -67,7 +67,7 @@ pub(crate) struct Jar {
 }
 
 impl Jar {
-    /// A cookie for the sender of a first message.
+    /// Creates a cookie for the sender of a first message.
     pub(crate) fn ask(
         &mut self,
         request: &First<'_>,
@@ -80,7 +80,7 @@ impl Jar {
         Some(bake(secret, self.version, request, from))
     }
 
-    /// Whether a first message has a cookie that was made for it.
+    /// Returns true if a first message has a cookie that was made for it.
     pub(crate) fn is_paid(&self, request: &First<'_>, from: SocketAddr, now: Instant) -> bool {
         let (Some(paid), Some((newest, since))) = (request.cookie, &self.newest) else {
             return false;
@@ -91,7 +91,7 @@ impl Jar {
         let versions = [self.version, self.version.wrapping_sub(1)];
         let mut secrets = [newest, before].into_iter().zip(versions);
         secrets.any(|(secret, version)| {
-            // A cookie of another version costs no MAC.
+            // No MAC is computed for a cookie of another version.
             let secret = secret.filter(|_| paid.first() == Some(&version));
             secret.is_some_and(|secret| equal(&bake(secret, version, request, from), paid))
         })

@@ -2,12 +2,12 @@
 
 use wire::ike::{Delete, Message, Payload, Protocol};
 
-/// The request that closes the IKE SA.
+/// Returns the payload of the request that closes the IKE SA.
 pub(crate) fn ike_sa() -> Payload {
     Payload::Delete(Delete::IkeSa)
 }
 
-/// The request that deletes a child, by the SPI we receive on.
+/// Returns the payload of the request that deletes a child SA, by the SPI on which we receive.
 pub(crate) fn child(inbound: model::Spi) -> Payload {
     Payload::Delete(Delete::Children {
         protocol: Protocol::ESP,
@@ -15,13 +15,13 @@ pub(crate) fn child(inbound: model::Spi) -> Payload {
     })
 }
 
-/// Whether a request closes the IKE SA. Children go with it.
+/// Returns true if a request closes the IKE SA. Its child SAs are deleted too.
 pub(crate) fn closes_ike_sa(request: &Message) -> bool {
     request.payloads.contains(&ike_sa())
 }
 
-/// The ESP SAs that a request deletes, by the SPIs its sender receives on. A number that names
-/// nothing, or comes twice, is simply not found by who looks it up.
+/// Returns the ESP SAs that a request deletes, by the SPIs on which its sender receives. The caller
+/// ignores SPIs that are unknown or occur twice.
 pub(crate) fn children(request: &Message) -> impl Iterator<Item = model::Spi> + '_ {
     request
         .payloads
@@ -37,8 +37,9 @@ pub(crate) fn children(request: &Message) -> impl Iterator<Item = model::Spi> + 
         .copied()
 }
 
-/// The other direction of what the peer deleted: "the response in the INFORMATIONAL exchange will
-/// contain Delete payloads for the paired SAs going in the other direction".
+/// Returns the payload for the other direction of deleted child SAs: "the response in the
+/// INFORMATIONAL exchange will contain Delete payloads for the paired SAs going in the other
+/// direction".
 pub(crate) fn paired(spis: Vec<model::Spi>) -> Option<Payload> {
     let protocol = Protocol::ESP;
     (!spis.is_empty()).then_some(Payload::Delete(Delete::Children { protocol, spis }))

@@ -1,9 +1,9 @@
-//! KEY_DISTRIBUTE, REVOKE and NEIGHBOURS (DESIGN section 5): a gateway hands a licensed node the keys of the
-//! zones it may open, on the node's own IKE SA, and takes them back. The node says to which others mobile nodes may
-//! go from it.
+//! KEY_DISTRIBUTE, REVOKE and NEIGHBOURS (DESIGN section 5): on the IKE SA with a licensed node, a
+//! gateway distributes the keys of the zones that the node may open, and revokes them. The node
+//! announces the nodes that mobile nodes may move to from it.
 //!
-//! What a grant may contain is decided by who composes it; here only the form is checked, and that
-//! the sender is the node's gateway and the receiver the gateway's node.
+//! The caller decides about the content of a grant. This file only checks its form, and that the
+//! sender is the node's gateway and the receiver the gateway's node.
 
 use crate::Engine;
 use crate::event::Event;
@@ -24,7 +24,7 @@ use wire::zoned::{INJECTION_ZONE, OVERLAY_ZONE};
 
 /// Commands.
 impl Engine {
-    /// Gateway: hands a licensed node the keys of a composite SA. Ends in
+    /// Gateway: distributes the keys of a composite SA to a licensed node. Ends in
     /// [`Event::GrantAccepted`], [`Event::GrantRefused`] or the IKE SA's [`Event::IkeDown`].
     pub fn distribute(&mut self, sa: IkeSaId, grant: Grant<Secret>, now: Instant) {
         let (csa, number) = (grant.csa, grant.grant);
@@ -41,8 +41,8 @@ impl Engine {
         }
     }
 
-    /// Gateway: takes a grant back. Nobody waits for the acknowledgement (invariant 5). Licensed node: says that it has
-    /// forgotten one by itself, which frees its place.
+    /// Gateway: revokes a grant, without depending on the acknowledgement (invariant 5). Licensed
+    /// node: reports that it has dropped a grant on its own, which frees the place of the grant.
     pub fn revoke(&mut self, sa: IkeSaId, csa: CsaId, now: Instant) {
         self.with_established(sa, now, |core, state, ctx| {
             state.grants.remove(&csa);
@@ -50,15 +50,16 @@ impl Engine {
         });
     }
 
-    /// Licensed node: says to a gateway to which others mobile nodes may go from us, from now on.
+    /// Licensed node: announces to a gateway the nodes that mobile nodes may move to from us, from
+    /// now on.
     pub fn tell_neighbours(&mut self, sa: IkeSaId, nodes: Vec<Identity>, now: Instant) {
         self.with_established(sa, now, |core, state, ctx| {
             state.tell_neighbours(nodes, core, ctx);
         });
     }
 
-    /// Licensed node: answers [`Event::Granted`], by the grant's composite SA and number: it is in
-    /// use, or why not.
+    /// Licensed node: answers [`Event::Granted`], by the grant's composite SA and number. `refusal`
+    /// is `None` if the grant is in use.
     pub fn answer_grant(
         &mut self,
         sa: IkeSaId,
@@ -72,7 +73,7 @@ impl Engine {
     }
 }
 
-/// The request that hands out a grant.
+/// Returns the payloads of the request that distributes a grant.
 pub(crate) fn payloads(grant: &Grant<Secret>) -> Vec<Payload> {
     let offer = GrantOffer {
         csa: grant.csa,
@@ -95,7 +96,8 @@ pub(crate) fn payloads(grant: &Grant<Secret>) -> Vec<Payload> {
         .collect()
 }
 
-/// To whom it may be handed on, and the key of the tokens by which that is asked for.
+/// Returns the payloads for onward distribution: the key of the tokens, and the licences of the
+/// nodes that may request the grant with one.
 fn onward(onward: &Onward<Secret>) -> [Payload; 2] {
     let share = SecretShare {
         direction: KeyDirection::FROM_GATEWAY,
@@ -107,7 +109,7 @@ fn onward(onward: &Onward<Secret>) -> [Payload; 2] {
     [Payload::Secret(share), licences]
 }
 
-/// The same as it came; without licences nobody may have it.
+/// Reads the payloads for onward distribution. Without licences, no node may have the grant.
 fn read_onward(request: &Message) -> Option<Onward<Secret>> {
     let licences = find_notify(request, NotifyType::ONWARD);
     let licences = licences.and_then(|notify| decode_licences(&notify.data).ok());
@@ -117,7 +119,7 @@ fn read_onward(request: &Message) -> Option<Onward<Secret>> {
     })
 }
 
-/// The grant that a request hands out, if it is complete and consistent.
+/// Reads the grant of a request, if it is complete and consistent.
 pub(crate) fn read(request: &Message) -> Option<Grant<Secret>> {
     let offer = find(request, |payload| match payload {
         Payload::Grant(offer) => Some(offer),
@@ -145,7 +147,7 @@ pub(crate) fn read(request: &Message) -> Option<Grant<Secret>> {
     is_sound(&grant).then_some(grant)
 }
 
-/// Which grant a request hands out: its composite SA and its number.
+/// Returns the composite SA and the number of the grant of a request.
 pub(crate) fn name(request: &Message) -> (CsaId, u16) {
     let offer = find(request, |payload| match payload {
         Payload::Grant(offer) => Some((offer.csa, offer.grant)),
@@ -154,7 +156,7 @@ pub(crate) fn name(request: &Message) -> (CsaId, u16) {
     offer.unwrap_or((CsaId(0), 0))
 }
 
-/// The answer to a grant: taken, or refused with a code.
+/// Returns the answer to a grant: accepted, or refused with a code.
 pub(crate) fn reply((csa, grant): (CsaId, u16), code: Option<RefusalCode>) -> Payload {
     let kind = match code {
         None => NotifyType::KEY_ACCEPTED,
@@ -164,7 +166,7 @@ pub(crate) fn reply((csa, grant): (CsaId, u16), code: Option<RefusalCode>) -> Pa
     notify(kind, GrantReply { csa, grant, code }.encode())
 }
 
-/// What the node made of a grant.
+/// Evaluates the node's answer to a grant.
 pub(crate) fn outcome(grant: &Grant<Secret>, response: &Message) -> Result<(), GrantRefusal> {
     let answer = |kind| {
         let notify = find_notify(response, kind)?;
@@ -180,31 +182,31 @@ pub(crate) fn outcome(grant: &Grant<Secret>, response: &Message) -> Result<(), G
     })
 }
 
-/// The code of a refusal, whatever was refused.
+/// Returns the code of a refusal, for any grant.
 pub(crate) fn refusal(response: &Message) -> Option<RefusalCode> {
     let notify = find_notify(response, NotifyType::KEY_REFUSED)?;
     let reply = GrantReply::decode(&notify.data).ok()?;
     Some(reply.code)
 }
 
-/// The request that takes a grant back.
+/// Returns the notify that revokes a grant.
 pub(crate) fn revocation(csa: CsaId) -> Payload {
     notify(NotifyType::REVOKE, encode_csa(csa))
 }
 
-/// The composite SAs whose grants an INFORMATIONAL request takes back.
+/// Returns the composite SAs whose grants an INFORMATIONAL request revokes.
 pub(crate) fn revoked(request: &Message) -> impl Iterator<Item = CsaId> + '_ {
     notifies(request)
         .filter(|notify| notify.kind == NotifyType::REVOKE)
         .filter_map(|notify| decode_csa(&notify.data).ok())
 }
 
-/// The request that says to which nodes mobile nodes may go from us.
+/// Returns the notify that announces the nodes that mobile nodes may move to from us.
 pub(crate) fn neighbours(nodes: &[Identity]) -> Payload {
     notify(NotifyType::NEIGHBOURS, encode_nodes(nodes))
 }
 
-/// What an INFORMATIONAL request says of that.
+/// Returns the nodes that an INFORMATIONAL request announces.
 pub(crate) fn said_neighbours(request: &Message) -> Option<Vec<Identity>> {
     let notify = find_notify(request, NotifyType::NEIGHBOURS)?;
     decode_nodes(&notify.data).ok()
@@ -234,7 +236,7 @@ fn shares(
     zones.chain(own).map(share)
 }
 
-/// The keys of zones.
+/// Returns the keys of the zones, in one direction.
 fn secrets(
     request: &Message,
     direction: KeyDirection,
@@ -244,8 +246,8 @@ fn secrets(
     zones.map(|share| (share.zone, share.suite, Secret::new(share.key.to_vec())))
 }
 
-/// The key of overlays, of what is injected or of tokens, if there is one. One of another suite is no key, which is not
-/// sound.
+/// Returns the key of overlays, of injected packets or of tokens, if present. A key of another
+/// suite is returned empty, which makes the grant unsound.
 fn own(request: &Message, direction: KeyDirection, zone: ZoneId) -> Option<Secret> {
     let mut shares = shared(request, direction);
     let share = shares.find(|share| share.zone == zone)?;
@@ -265,8 +267,9 @@ fn shared(request: &Message, direction: KeyDirection) -> impl Iterator<Item = &S
     })
 }
 
-/// Both directions open the same zones, zone 1 first, each as it was agreed, for some time, with a window that can be
-/// agreed on and SPIs that packets can have; the node may make something itself in both or in neither.
+/// Returns true if a grant is consistent. Both directions open the same zones, zone 1 first, with
+/// the negotiated suites. The lifetime is not zero, the window is within its limits, and the SPIs
+/// are not reserved. The node may write or inject in both directions or in neither.
 fn is_sound(grant: &Grant<Secret>) -> bool {
     let zones = |half: &GrantHalf<Secret>| half.zones.iter().map(|zone| zone.0).collect::<Vec<_>>();
     let (from, to) = (zones(&grant.from_gateway), zones(&grant.to_gateway));

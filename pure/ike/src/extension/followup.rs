@@ -1,5 +1,5 @@
-//! IKE_FOLLOWUP_KE (RFC 9370 section 2.2.4): the additional key exchanges after CREATE_CHILD_SA, be it
-//! for the successor of the IKE SA or for a child.
+//! IKE_FOLLOWUP_KE (RFC 9370 section 2.2.4): the additional key exchanges after CREATE_CHILD_SA,
+//! for the successor of the IKE SA or for a child SA.
 //!
 //! ```text
 //!  CREATE_CHILD_SA   SK {SA(ADDKE1 = ML-KEM-768), Ni, KEi, ...}  -->
@@ -8,9 +8,10 @@
 //!                         <--  SK {KE(ciphertext)}
 //! ```
 //!
-//! The SA is there after the last answer and not before. Each request names what it goes on with by what
-//! the last answer had in ADDITIONAL_KEY_EXCHANGE. An end that does not know it any more says
-//! STATE_NOT_FOUND; then all of it has failed, and may be begun anew.
+//! The SA is created with the last answer and not before. Each request repeats the
+//! ADDITIONAL_KEY_EXCHANGE data of the previous answer, which identifies the state. A responder
+//! that no longer has this state answers STATE_NOT_FOUND. The whole exchange has then failed, and
+//! may be started again.
 
 use crate::down_reason::PeerMisbehaved;
 use crate::exchange::{find_notify, key_exchange, notify};
@@ -20,13 +21,14 @@ use model::Kem;
 use std::collections::VecDeque;
 use wire::ike::{Message, NotifyType, Payload};
 
-/// "If the initiator continues to receive STATE_NOT_FOUND notifications after several retries, it MUST
-/// treat this situation as a fatal error": so many in a row.
+/// Number of failures in a row that is fatal: "If the initiator continues to receive
+/// STATE_NOT_FOUND notifications after several retries, it MUST treat this situation as a fatal
+/// error".
 pub(crate) const MOST_FORGOTTEN: u8 = 5;
 
-/// The additional key exchanges of one CREATE_CHILD_SA.
+/// The follow-up key exchanges of one CREATE_CHILD_SA.
 pub(crate) struct Series {
-    /// Those that are still to come, and what the others gave.
+    /// The key exchanges that are still to come.
     left: VecDeque<Kem>,
     secrets: Vec<(Kem, Secret)>,
 }
@@ -39,18 +41,19 @@ impl Series {
         }
     }
 
-    /// Whether all of them took place.
+    /// Returns true if all key exchanges have taken place.
     pub(crate) fn is_complete(&self) -> bool {
         self.left.is_empty()
     }
 
-    /// What they gave, in their order.
+    /// Returns the shared secrets, in the order of the exchanges.
     pub(crate) fn secrets(self) -> Vec<(Kem, Secret)> {
         self.secrets
     }
 
-    /// Begins the next one, as its initiator: our half, and the request with it. The notify of the peer's
-    /// last answer is sent back to it as it is. `None` if there was none.
+    /// Starts the next key exchange as its initiator. Returns our half and the request's payloads.
+    /// The notify of the peer's last answer is sent back unchanged; returns `None` if there was
+    /// none.
     pub(crate) fn ask(&mut self, answer: &Message) -> Option<(Asked, Vec<Payload>)> {
         let link = find_notify(answer, NotifyType::ADDITIONAL_KEY_EXCHANGE)?;
         let asked = Asked::new(self.left.pop_front()?)?;
@@ -58,7 +61,7 @@ impl Series {
         Some((asked, payloads))
     }
 
-    /// The peer answered it.
+    /// Processes the peer's answer to a key exchange.
     pub(crate) fn conclude(
         &mut self,
         asked: Asked,
@@ -69,7 +72,8 @@ impl Series {
         Ok(())
     }
 
-    /// Answers the next one. `None` if the request is not for the one agreed, or its value is none.
+    /// Answers the next key exchange. Returns `None` if the request is for another method than
+    /// negotiated, or its value is invalid.
     pub(crate) fn answer(&mut self, request: &Message) -> Option<Payload> {
         let kem = self.left.pop_front()?;
         let (payload, secret) = intermediate::answer(kem, key_exchange(request)?).ok()?;
@@ -77,14 +81,15 @@ impl Series {
         Some(payload)
     }
 
-    /// What tells the peer to ask for the next one, by a name of ours.
+    /// Returns the notify that makes the peer request the next key exchange, with our name of the
+    /// state.
     pub(crate) fn link(&self, name: &[u8]) -> Option<Payload> {
         let link = || notify(NotifyType::ADDITIONAL_KEY_EXCHANGE, name.to_vec());
         (!self.is_complete()).then(link)
     }
 }
 
-/// Whether a request goes on with what has this name.
+/// Returns true if a request continues the state with this name.
 pub(crate) fn is_for(request: &Message, name: &[u8]) -> bool {
     let named = find_notify(request, NotifyType::ADDITIONAL_KEY_EXCHANGE);
     named.is_some_and(|notify| notify.data == name)

@@ -1,20 +1,21 @@
-//! Messages in fragments (RFC 7383): what IP would have to cut is cut here, because what IP cuts is
-//! lost in many firewalls and NATs. Long are the messages with certificates.
+//! Messages in fragments (RFC 7383): the engine fragments long messages itself, because many
+//! firewalls and NATs drop IP fragments. Messages with certificates are long.
 //!
-//! Both ends say in IKE_SA_INIT that they can, which therefore never comes in fragments itself. Each
+//! Both ends announce support in IKE_SA_INIT, which therefore never comes in fragments itself. Each
+//! fragment is sealed separately, so a receiver stores only fragments of an authentic sender:
 //! fragment is sealed on its own, so nothing is stored that its sender has no key for:
 //!
 //! ```text
 //! HDR, SK {all}   =   HDR, SKF 1/3 {a}   HDR, SKF 2/3 {ll}   HDR, SKF 3/3 {}
 //! ```
 //!
-//! A message that nobody answers is cut smaller (section 2.5.2). The total then tells old pieces from
-//! new ones, and only ever grows.
+//! A message that is not answered is fragmented into smaller pieces (section 2.5.2). The total
+//! number then distinguishes old fragments from new ones, and only ever grows.
 //!
-//! **Bounds.** An IKE SA gathers at most one request and one response at a time, of at most
-//! [`MAX_MESSAGE`] octets in at most [`MOST`] pieces, for [`crate::Timers::reassembly`]; where several
-//! are under way, the one that began last. Only who holds its keys can fill that: of strangers, as many
-//! as may be half open.
+//! **Bounds.** An IKE SA reassembles at most one request and one response at a time, of at most
+//! [`MAX_MESSAGE`] octets in at most [`MOST`] fragments, for [`crate::Timers::reassembly`]. If
+//! several messages are incomplete, it keeps the one that began last. Only a peer that holds the
+//! SA's keys can use that memory. Among unauthenticated peers, that is as many as may be half open.
 
 use crate::cipher::Cipher;
 use crate::config::{Config, FRAGMENT};
@@ -29,25 +30,26 @@ use wire::ike::{
 };
 use zeroize::Zeroizing;
 
-/// More pieces of one message are not taken. Ours have at least 400 octets.
+/// Maximum number of fragments accepted for one message. Ours have at least 400 octets each.
 const MOST: u16 = 128;
 
-/// UDP header and non-ESP marker.
+/// Octets of UDP header and non-ESP marker.
 const BEFORE_IKE: usize = 8 + 4;
 
-/// What either end adds to IKE_SA_INIT.
+/// Returns the notify for IKE_SA_INIT that announces support.
 pub(crate) fn payload(config: &Config) -> Option<Payload> {
     let kind = NotifyType::IKEV2_FRAGMENTATION_SUPPORTED;
     (config.fragment != 0).then(|| notify(kind, Vec::new()))
 }
 
-/// Whether both ends can, given the other end's IKE_SA_INIT; then how large datagrams are at first.
+/// Returns the initial size of datagrams if both ends support fragments, given the other end's
+/// IKE_SA_INIT message.
 pub(crate) fn agreed(message: &Message, config: &Config) -> Option<Limit> {
     find_notify(message, NotifyType::IKEV2_FRAGMENTATION_SUPPORTED)?;
     (config.fragment != 0).then(|| Limit(config.fragment.max(Limit::SMALLEST.0)))
 }
 
-/// The longest IP datagram that a message is sent in.
+/// Maximum size of an IP datagram that carries a message, in octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Limit(pub(crate) u16);
 
@@ -55,13 +57,14 @@ impl Limit {
     /// "Small enough to avoid IP fragmentation in most situations" (section 2.5.1).
     pub(crate) const SMALLEST: Self = Self(576);
 
-    /// Of the IP datagram that a message came in; the peer believes that it passes.
+    /// Returns the size of the IP datagram in which a message arrived. The peer assumes that this
+    /// size passes.
     pub(crate) fn of(message: &[u8], path: Path) -> Self {
         let length = message.len() + before_ike(path);
         Self(u16::try_from(length).unwrap_or(u16::MAX)).max(Self::SMALLEST)
     }
 
-    /// Octets for the message.
+    /// Returns the octets left for the message.
     fn room(self, path: Path) -> usize {
         usize::from(self.0) - before_ike(path)
     }
@@ -75,17 +78,17 @@ fn before_ike(path: Path) -> usize {
     ip + BEFORE_IKE
 }
 
-/// A message that IP has to cut, because one of the ends does not want it in fragments.
+/// A message that IP has to fragment, because one of the ends has disabled IKE fragmentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Uncut {
-    /// Octets of its IP datagram.
+    /// Size of its IP datagram in octets.
     pub octets: u16,
-    /// Whether it is we who do not want it; otherwise it is the peer.
+    /// True if IKE fragmentation is disabled here; otherwise the peer does not support it.
     pub ours: bool,
 }
 
 impl Uncut {
-    /// Looks at a message that is sent on a path.
+    /// Returns the size of a message on a path if IP has to fragment it.
     pub(crate) fn of(
         message: &[u8],
         path: Path,
@@ -98,16 +101,16 @@ impl Uncut {
     }
 }
 
-/// A message as it is sent and sent again: one datagram, or a fragment in each.
+/// A message as it is transmitted and retransmitted: one datagram, or one per fragment.
 #[derive(Debug)]
 pub(crate) struct Parcel {
     datagrams: Vec<Vec<u8>>,
-    /// The message, while it could be cut smaller.
+    /// The message, as long as smaller fragments are possible.
     whole: Option<Message>,
 }
 
 impl Parcel {
-    /// A message that is never cut.
+    /// Creates a message that is never fragmented.
     pub(crate) fn clear(octets: Vec<u8>) -> Self {
         Self {
             datagrams: vec![octets],
@@ -115,7 +118,8 @@ impl Parcel {
         }
     }
 
-    /// Seals a message: in fragments if that was agreed and it does not fit otherwise.
+    /// Seals a message, in fragments if that was negotiated and the message is too long for one
+    /// datagram.
     pub(crate) fn seal(
         message: Message,
         limit: Option<Limit>,
@@ -138,7 +142,7 @@ impl Parcel {
         &self.datagrams
     }
 
-    /// Octets of all its datagrams.
+    /// Returns the total length of all datagrams, in octets.
     pub(crate) fn len(&self) -> usize {
         self.datagrams.iter().map(Vec::len).sum()
     }
@@ -147,8 +151,8 @@ impl Parcel {
         self.whole.is_some()
     }
 
-    /// Cuts it smaller, and says whether it did: the number of fragments has to be "really increased"
-    /// (section 2.5.2).
+    /// Fragments the message into smaller pieces, and returns true if it did: the number of
+    /// fragments has to be "really increased" (section 2.5.2).
     pub(crate) fn cut_smaller(&mut self, limit: Limit, path: Path, cipher: &mut Cipher) -> bool {
         let Some(message) = self.whole.take() else {
             return false;
@@ -163,40 +167,41 @@ impl Parcel {
     }
 }
 
-/// What came of messages in fragments: at most one in each direction.
+/// Incomplete messages: at most one in each direction.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     request: Option<Box<Gathering>>,
     response: Option<Box<Gathering>>,
 }
 
-/// Pieces of one message. All of them are genuine.
+/// Fragments of one message. All of them are authentic.
 #[derive(Debug)]
 struct Gathering {
     header: Header,
     total: u16,
     pieces: BTreeMap<u16, Content>,
     octets: usize,
-    /// The hash of the first fragment, by which the message is known when it comes again.
+    /// Hash of the first fragment, which identifies a retransmission of the message.
     mark: [u8; 32],
-    /// What stood before the IV of the first fragment.
+    /// The octets before the IV of the first fragment.
     before: Vec<u8>,
     largest: Limit,
     until: Instant,
 }
 
-/// A message that was put together.
+/// A reassembled message.
 pub(crate) struct Whole {
     pub(crate) content: Content,
     pub(crate) mark: [u8; 32],
-    /// What stood before the IV, of the first piece.
+    /// The octets before the IV of the first fragment.
     pub(crate) before: Vec<u8>,
-    /// The largest datagram that a piece came in.
+    /// Size of the largest datagram that carried a fragment.
     pub(crate) largest: Limit,
 }
 
 impl Inbox {
-    /// Whether a fragment is new, as far as can be told before it is opened (section 2.6).
+    /// Returns `Ok` if a fragment is new, as far as its headers show (section 2.6). The fragment
+    /// has not been opened yet.
     pub(crate) fn admits(&self, header: &Header, at: Fragment) -> Result<(), DropReason> {
         let Some(gathering) = self.of(header).filter(|of| of.is_of(header)) else {
             return Ok(());
@@ -210,7 +215,7 @@ impl Inbox {
         }
     }
 
-    /// Stores a piece that was admitted and is genuine; gives the message once it is complete.
+    /// Stores an admitted, authentic fragment. Returns the message once it is complete.
     pub(crate) fn add(
         &mut self,
         sealed: &Sealed<'_>,
@@ -248,18 +253,18 @@ impl Inbox {
         Ok(place.take_if(|_| is_complete).map(|all| all.join()))
     }
 
-    /// The message came otherwise, or nobody waits for it any more.
+    /// Drops the fragments of a message that arrived in another way, or that is no longer awaited.
     pub(crate) fn forget(&mut self, header: &Header) {
         self.of_mut(header).take_if(|of| of.is_of(header));
     }
 
-    /// When pieces are thrown away whose message is not complete.
+    /// Returns the time at which incomplete messages are dropped.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let both = self.request.iter().chain(&self.response);
         both.map(|gathering| gathering.until).min()
     }
 
-    /// Throws them away; gives how many messages that were.
+    /// Drops expired fragments, and returns the number of incomplete messages.
     pub(crate) fn expire(&mut self, now: Instant) -> u64 {
         let both = [&mut self.request, &mut self.response].into_iter();
         let expired = both.filter_map(|place| place.take_if(|gathering| gathering.until <= now));
@@ -295,7 +300,7 @@ impl Gathering {
         }
     }
 
-    /// Whether a fragment belongs to the same exchange, going by what windows go by.
+    /// Returns true if a fragment has the same message ID.
     const fn is_of(&self, header: &Header) -> bool {
         self.header.message_id == header.message_id
     }

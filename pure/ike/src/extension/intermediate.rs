@@ -1,5 +1,5 @@
-//! IKE_INTERMEDIATE (RFC 9242) and the additional key exchanges that it is for (RFC 9370): what is too
-//! long for IKE_SA_INIT, which never comes in fragments, and has to be there before IKE_AUTH.
+//! IKE_INTERMEDIATE (RFC 9242) and its additional key exchanges (RFC 9370). Their values are too
+//! long for IKE_SA_INIT, which never comes in fragments, and are needed before IKE_AUTH.
 //!
 //! ```text
 //!  IKE_SA_INIT       ..., SA(ADDKE1 = ML-KEM-768), N(INTERMEDIATE_EXCHANGE_SUPPORTED)  -->
@@ -9,14 +9,15 @@
 //!  IKE_AUTH          as ever
 //! ```
 //!
-//! Beside the group, not in its place: who breaks one of the two has nothing. Nobody has proved
-//! anything yet, so both AUTHs cover these messages too, as they were before anything was cut or sealed
-//! ([`IntAuth`]). Taking the transform or the notify out of the first messages gains nobody anything: AUTH
-//! covers them as they were sent.
+//! The additional key exchange complements the group and does not replace it: an attacker has to
+//! break both. The peer is not authenticated yet, so both AUTH payloads cover these messages too,
+//! in the form before fragmentation and sealing ([`IntAuth`]). An attacker gains nothing by
+//! removing the transform or the notify from the first messages, because AUTH covers these as they
+//! were sent.
 //!
-//! **Bounds.** As many exchanges take place as methods were agreed, which are not more than there are
-//! methods; a responder drops every other one unopened. Until IKE_AUTH it is one of the half-open SAs,
-//! and lives no longer.
+//! **Bounds.** There are as many exchanges as negotiated methods, of which there are only a few. A
+//! responder drops all others unopened. Until IKE_AUTH the SA counts as half open, and expires like
+//! one.
 
 use crate::exchange::{find_notify, notify};
 use crate::keys::{PRF, Roots, own_first};
@@ -26,13 +27,13 @@ use model::Kem;
 use wire::ike::{Content, ExchangeType, Header, KeyExchange, Message, NotifyType, Payload};
 use zeroize::Zeroizing;
 
-/// What either end adds to IKE_SA_INIT that wants an additional key exchange.
+/// Returns the notify for IKE_SA_INIT of an end that wants an additional key exchange.
 pub(crate) const fn payload() -> Payload {
     notify(NotifyType::INTERMEDIATE_EXCHANGE_SUPPORTED, Vec::new())
 }
 
-/// Whether a message of IKE_SA_INIT says so; what else the notify holds "MUST be ignored" (RFC 9242
-/// section 3.1).
+/// Returns true if an IKE_SA_INIT message announces support. The data of the notify "MUST be
+/// ignored" (RFC 9242 section 3.1).
 pub(crate) fn is_supported(message: &Message) -> bool {
     find_notify(message, NotifyType::INTERMEDIATE_EXCHANGE_SUPPORTED).is_some()
 }
@@ -44,18 +45,18 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// `None` if no key can be drawn.
+    /// Generates a key; returns `None` if that fails.
     pub(crate) fn new(kem: Kem) -> Option<Self> {
         let key = KemKey::generate(of(kem))?;
         Some(Self { kem, key })
     }
 
-    /// The public key.
+    /// Returns the payload with the public key.
     pub(crate) fn payload(&self) -> Payload {
         value(self.kem, self.key.public().to_vec())
     }
 
-    /// The secret in the answer. Refuses another method than asked for.
+    /// Returns the shared secret from the answer. Refuses a method that was not requested.
     pub(crate) fn agree(self, answer: &KeyExchange) -> Result<(Kem, Secret), BadKemValue> {
         if answer.group != kem_id(self.kem) {
             return Err(BadKemValue);
@@ -64,7 +65,7 @@ impl Asked {
     }
 }
 
-/// The answer to an initiator's half, and the secret.
+/// Returns the answer to an initiator's half, and the shared secret.
 pub(crate) fn answer(kem: Kem, asked: &KeyExchange) -> Result<(Payload, Secret), BadKemValue> {
     if asked.group != kem_id(kem) {
         return Err(BadKemValue);
@@ -86,8 +87,8 @@ const fn of(kem: Kem) -> crypto::Kem {
     }
 }
 
-/// The last message of IKE_INTERMEDIATE in either direction: all of it but IV, padding and ICV, as if it
-/// had not been cut (RFC 9242 section 3.3.2).
+/// The last IKE_INTERMEDIATE message of either direction, without IV, padding and ICV, in its form
+/// before fragmentation (RFC 9242 section 3.3.2).
 #[derive(Default)]
 pub(crate) struct Said {
     ours: Zeroizing<Vec<u8>>,
@@ -95,25 +96,26 @@ pub(crate) struct Said {
 }
 
 impl Said {
-    /// We send a message.
+    /// Stores a message that we send.
     pub(crate) fn note_ours(&mut self, message: &Message) {
         let content = Content::of(&message.payloads);
         self.ours = content.bare(content.before_iv(&message.header));
     }
 
-    /// One came; `before` is what stood before the IV of it, or of its first fragment.
+    /// Stores a received message; `before` holds the octets before its IV, or before the IV of its
+    /// first fragment.
     pub(crate) fn note_theirs(&mut self, before: Vec<u8>, content: &Content) {
         self.theirs = content.bare(before);
     }
 }
 
-/// Whether AUTH covers a message of an exchange in this way.
+/// Returns true if AUTH covers a message of this exchange through IntAuth.
 pub(crate) fn is_covered(header: &Header) -> bool {
     header.exchange == ExchangeType::IKE_INTERMEDIATE
 }
 
-/// What AUTH covers of all exchanges so far, ours and the peer's messages in a chain each:
-/// `IntAuth_n = prf(SK_p(n), IntAuth_(n-1) | message)`.
+/// The data of all IKE_INTERMEDIATE exchanges that AUTH covers: one chain for our messages and one
+/// for the peer's, `IntAuth_n = prf(SK_p(n), IntAuth_(n-1) | message)`.
 #[derive(Default)]
 pub(crate) struct IntAuth {
     ours: Vec<u8>,
@@ -121,7 +123,7 @@ pub(crate) struct IntAuth {
 }
 
 impl IntAuth {
-    /// An exchange is complete. `roots` are those from before it.
+    /// Adds a complete exchange. `roots` are those from before it.
     pub(crate) fn add(&mut self, roots: &Roots, said: &mut Said) {
         let said = std::mem::take(said);
         let chain = |key: &Secret, before: &[u8], message: &[u8]| {
@@ -132,7 +134,8 @@ impl IntAuth {
         self.theirs = chain(&roots.peer_proof, &self.theirs, &said.theirs);
     }
 
-    /// `IntAuth_i | IntAuth_r | message ID of IKE_AUTH`; nothing if there was no exchange.
+    /// Returns `IntAuth_i | IntAuth_r | message ID of IKE_AUTH`, or nothing if there was no
+    /// exchange.
     pub(crate) fn octets(&self, initiator: bool, id: u32) -> Vec<u8> {
         if self.ours.is_empty() {
             return Vec::new();
@@ -191,7 +194,7 @@ mod tests {
         covered.octets(initiator, 3)
     }
 
-    /// The expected value comes from Python's hmac module, over octets that are written out there from
+    /// The expected value comes from Python's hmac module, over octets written out according to
     /// figure 1 of RFC 9242.
     #[test]
     fn what_auth_covers_is_that_of_rfc_9242_section_3_3_2() {

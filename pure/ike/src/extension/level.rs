@@ -1,24 +1,26 @@
-//! What may go without encryption (DESIGN section 3, "dynamic levels").
+//! Unencrypted traffic (DESIGN section 3, "dynamic levels").
 //!
-//! Where both ends have a grant for it, a composite SA has another one beside whose packets are authenticated
-//! and not encrypted. The initiator says beside its ZONE_MAP what it would have go there: which datagrams, how
-//! many packets in each direction, for how many seconds from the first one on, and how often new keys give as
-//! much again. The responder answers with what both allow: the same datagrams, and the smaller numbers.
-//! The initiator accepts nothing that it did not offer. If either end says nothing there is no such SA,
-//! and everything is as it was.
+//! If both ends grant it, a composite SA has a companion SA whose packets are authenticated and not
+//! encrypted. With its ZONE_MAP, the initiator offers the class of datagrams for it, the number of
+//! packets per direction, the number of seconds from the first packet on, and the number of rekeys
+//! that renew these amounts. The responder answers with what both ends allow: the same class, and
+//! the smaller numbers. The initiator accepts nothing that it did not offer. Without an offer and
+//! an answer there is no such SA, and everything is encrypted.
 //!
-//! The answer enters H in its one form, with the SPIs of the SA beside (`zones.rs`): ends that understood it
-//! differently share no key, neither of that SA nor of the zones.
+//! The answer enters H in its canonical form, with the SPIs of the companion SA (`zones.rs`). Two
+//! ends that understood it differently share no key, neither of that SA nor of the zones.
 //!
-//! The bound is one for a line of SAs: each successor has one renewal less than the one before, and after
-//! the last there is no SA beside. So neither end gets more by making new keys as often as it likes.
+//! The bound applies to a line of SAs: each successor has one renewal less than its predecessor,
+//! and after the last there is no companion SA. An end therefore gets no more by rekeying more
+//! often.
 
 use crate::exchange::find_notify;
 use model::{LevelGrant, Spi};
 use wire::esp::FIRST_SPI;
 use wire::ike::{Message, Notify, NotifyType, Payload, Protocol, decode_level, encode_level};
 
-/// The notify for an offer or an answer: what is granted, and where its sender receives that.
+/// Returns the notify for an offer or an answer: the grant, and the SPI on which its sender
+/// receives.
 pub(crate) fn payload(grant: &LevelGrant, spi: Spi) -> Payload {
     Payload::Notify(Notify {
         protocol: Protocol::ESP,
@@ -27,7 +29,7 @@ pub(crate) fn payload(grant: &LevelGrant, spi: Spi) -> Payload {
     })
 }
 
-/// What a message carries. One that cannot be read counts as none.
+/// Reads the grant of a message. A malformed one counts as absent.
 pub(crate) fn read(message: &Message) -> Option<(LevelGrant, Spi)> {
     let notify = find_notify(message, NotifyType::LEVEL_GRANT)?;
     let grant = decode_level(&notify.data).ok()?;
@@ -36,13 +38,13 @@ pub(crate) fn read(message: &Message) -> Option<(LevelGrant, Spi)> {
     (spi >= FIRST_SPI).then_some((grant, spi))
 }
 
-/// What both ends allow.
+/// Returns the grant that both ends allow.
 pub(crate) fn common(ours: Option<LevelGrant>, theirs: Option<LevelGrant>) -> Option<LevelGrant> {
     ours.zip(theirs)
         .and_then(|(ours, theirs)| ours.narrowed(&theirs))
 }
 
-/// What new keys have of it: no more than there was before, and one renewal less.
+/// Returns the grant after a rekey: no more than before, and one renewal less.
 pub(crate) fn renewed(
     agreed: Option<LevelGrant>,
     before: Option<LevelGrant>,
@@ -50,7 +52,7 @@ pub(crate) fn renewed(
     common(agreed, before.and_then(|before| before.renewed()))
 }
 
-/// Whether an answer has no more than the offer.
+/// Returns true if an answer does not exceed the offer.
 pub(crate) fn is_within(answered: Option<&LevelGrant>, offered: Option<&LevelGrant>) -> bool {
     answered.is_none_or(|answered| offered.is_some_and(|offered| answered.is_within(offered)))
 }

@@ -1,12 +1,13 @@
-//! Is the peer still there? (RFC 7296 section 2.4). After a time without a sign of life, an empty
-//! INFORMATIONAL is sent; without an answer to it the SA is given up. ESP that arrives is a sign
-//! of life as good as any, so asking costs nothing while traffic flows. A request that is under way by
-//! then is as good a question: it gets as many more attempts as that one would, and no more.
+//! Liveness check (RFC 7296 section 2.4). After a time without traffic from the peer, the engine
+//! sends an empty INFORMATIONAL request. Without a response the SA is given up. Arriving ESP
+//! packets count as traffic, so an active SA needs no checks. A request that is outstanding at that
+//! time replaces the check: it gets as many further attempts as the check would.
 
 use model::{Deadline, Instant};
 use std::time::Duration;
 
-/// When to ask a peer that was last heard then, if ever.
+/// Returns the time of the next check for a peer that was last heard at `heard`, if checks are
+/// enabled.
 pub(crate) fn deadline(heard: Instant, patience: Duration) -> Option<Deadline> {
     (!patience.is_zero()).then(|| Deadline {
         at: heard + patience,

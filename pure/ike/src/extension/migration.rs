@@ -1,5 +1,6 @@
-//! KEY_REQUEST (DESIGN section 5, DKM): a licensed node to which a mobile node has come asks the one before for the
-//! keys of what both ends go on in, on their own IKE SA, with a token that the mobile node has given it.
+//! KEY_REQUEST (DESIGN section 5, DKM): a mobile node has moved to a licensed node, which requests
+//! the keys of the composite SA that both endpoints continue to use from the previous licensed
+//! node, on the IKE SA between the two. It presents a token that the mobile node has issued.
 //!
 //! ```text
 //! request   N(TOKEN)
@@ -7,10 +8,11 @@
 //!           N(KEY_REFUSED)          with a code
 //! ```
 //!
-//! A gateway says with a grant who may have it from its node, and gives it the key of tokens. That is made of the
-//! slot's root and of the node's identity, so no node can make a token for another one, and none is good for
-//! another slot or for other keys of the same. The MAC is over who may ask besides, and whoever verifies it takes the peer of
-//! the IKE SA for that. Whether a token is new and not too old, its owner knows.
+//! With a grant, a gateway names the nodes that may request it from its holder, and provides the
+//! key of the tokens. This key derives from the slot's root and the holder's identity. A node can
+//! therefore make no token for another node, and no token is valid for another slot or for later
+//! keys of the same slot. The MAC also covers the identity of the requester, which the verifier
+//! takes from the peer of the IKE SA. The caller checks that a token is new and not too old.
 
 use crate::Engine;
 use crate::exchange::{find_notify, first_error, notify};
@@ -24,15 +26,17 @@ const PRF: Prf = Prf::HmacSha256;
 
 /// Commands.
 impl Engine {
-    /// Licensed node: asks a neighbour for keys with a token of a mobile node that has come to us. Ends in
-    /// [`Event::KeysAnswered`](crate::Event::KeysAnswered), or in the IKE SA's [`Event::IkeDown`](crate::Event::IkeDown).
+    /// Licensed node: requests keys from a neighbour, with a token of a mobile node that has moved
+    /// to us. Ends in [`Event::KeysAnswered`](crate::Event::KeysAnswered), or in the IKE SA's
+    /// [`Event::IkeDown`](crate::Event::IkeDown).
     pub fn request_keys(&mut self, sa: IkeSaId, token: Token, now: Instant) {
         self.with_established(sa, now, |core, state, ctx| {
             state.request_keys(token, core, ctx);
         });
     }
 
-    /// Licensed node: answers [`Event::KeysAsked`](crate::Event::KeysAsked), by the nonce of its token.
+    /// Licensed node: answers [`Event::KeysAsked`](crate::Event::KeysAsked), by the nonce of its
+    /// token.
     pub fn answer_request(
         &mut self,
         sa: IkeSaId,
@@ -46,23 +50,23 @@ impl Engine {
     }
 }
 
-/// The key of the tokens that a licensed node takes, from the root of a slot.
+/// Derives the key of the tokens that a licensed node accepts, from the root of a slot.
 pub fn token_key(root: &Secret, holder: &Identity) -> Secret {
     let len = NODE_SUITE.keymat_len();
     PRF.plus(root.expose(), &[&encode_nodes([holder])], len)
 }
 
-/// Proves a token, which this node may use.
+/// Signs a token for use by the node `asker`.
 pub fn sign_token(token: &mut Token, key: &Secret, asker: &Identity) {
     token.mac = mac(token, key, asker);
 }
 
-/// Whether a mobile node has made a token, for this node.
+/// Returns true if a token was signed for use by the node `asker`.
 pub fn is_signed(token: &Token, key: &Secret, asker: &Identity) -> bool {
     equal(&token.mac, &mac(token, key, asker))
 }
 
-/// HMAC-SHA-256, cut to half.
+/// HMAC-SHA-256, truncated to half its length.
 fn mac(token: &Token, key: &Secret, asker: &Identity) -> [u8; 16] {
     let whole = PRF.mac(key.expose(), &[&token.covered(asker)]);
     let mut half = [0; 16];
@@ -70,18 +74,18 @@ fn mac(token: &Token, key: &Secret, asker: &Identity) -> [u8; 16] {
     half
 }
 
-/// The request.
+/// Returns the notify of the request.
 pub(crate) fn request(token: &Token) -> Payload {
     notify(NotifyType::TOKEN, token.encode())
 }
 
-/// The token of a request.
+/// Reads the token of a request.
 pub(crate) fn read(request: &Message) -> Option<Token> {
     let notify = find_notify(request, NotifyType::TOKEN)?;
     Token::decode(&notify.data).ok()
 }
 
-/// The answer.
+/// Returns the payloads of the answer.
 pub(crate) fn answer(answer: &Result<Grant<Secret>, RefusalCode>) -> Vec<Payload> {
     match answer {
         Ok(grant) => distribute::payloads(grant),
@@ -89,7 +93,7 @@ pub(crate) fn answer(answer: &Result<Grant<Secret>, RefusalCode>) -> Vec<Payload
     }
 }
 
-/// What an answer says.
+/// Evaluates an answer.
 pub(crate) fn outcome(response: &Message) -> Result<Grant<Secret>, KeyRefusal> {
     if let Some(code) = distribute::refusal(response) {
         return Err(KeyRefusal::Code(code));

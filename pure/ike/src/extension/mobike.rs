@@ -1,12 +1,11 @@
-//! MOBIKE (RFC 4555): the messages by which an IKE SA and its children move to other addresses.
+//! MOBIKE (RFC 4555): the messages that move an IKE SA and its child SAs to other addresses.
 //!
-//! Both ends say in IKE_AUTH that they can (section 3.2), and at which addresses they are to be
-//! found besides (section 3.4). From then on the original initiator decides: an INFORMATIONAL with
-//! UPDATE_SA_ADDRESSES means "from here on I am where this packet comes from" (section 3.5). Nothing
-//! in it names an address, so NATs are passed; and as nothing authenticates an IP header, whoever is
-//! told so sends a COOKIE2 there before anything else, which only somebody who has the keys *and*
-//! receives at that address can bring back (section 3.7). What is done about all this is in
-//! `sa/moving.rs`.
+//! Both ends announce support in IKE_AUTH (section 3.2), with their additional addresses (section
+//! 3.4). From then on the original initiator chooses the path: an INFORMATIONAL request with
+//! UPDATE_SA_ADDRESSES moves the SA to the source address of that packet (section 3.5). The request
+//! contains no address, so it works through NATs. IP headers are not authenticated, so the receiver
+//! first sends a COOKIE2 to the new address. Only a peer that holds the keys *and* receives at that
+//! address can return it (section 3.7). `sa/moving.rs` implements the moves.
 
 use crate::exchange::{find_notify, notifies, notify};
 use crypto::{Rng, equal};
@@ -14,39 +13,39 @@ use model::Path;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use wire::ike::{Message, NotifyType, Payload};
 
-/// So many addresses of a peer are kept; a list has no bound of its own.
+/// Maximum number of a peer's addresses that are kept. The protocol has no bound.
 const MOST: usize = 8;
 
-/// What a COOKIE2 may have (section 4.2.5).
+/// Length of a COOKIE2 in octets (section 4.2.5).
 const COOKIE_LEN: std::ops::RangeInclusive<usize> = 8..=64;
 
-/// An unpredictable COOKIE2 of ours.
+/// A COOKIE2 of ours, unpredictable.
 pub(crate) type Cookie = [u8; 16];
 
-/// What is known of an IKE SA whose ends both can move it.
+/// MOBIKE state of an IKE SA, if both ends support MOBIKE.
 #[derive(Clone, Debug)]
 pub(crate) struct Mobike {
-    /// Whether the decisions are ours: we are "the party that initiated the IKE_SA", whoever rekeyed
-    /// it since.
+    /// True if we choose the path: we are "the party that initiated the IKE_SA", regardless of
+    /// which end has rekeyed it since.
     pub(crate) decides: bool,
-    /// The peer's addresses besides the one in use.
+    /// The peer's additional addresses.
     pub(crate) addresses: Vec<IpAddr>,
-    /// Initiator: UPDATE_SA_ADDRESSES is to be sent. Responder: the new path is to be checked.
+    /// Initiator: UPDATE_SA_ADDRESSES has to be sent. Responder: the new path has to be checked.
     pub(crate) pending: bool,
-    /// Our address as the peer sees it, hashed (section 3.8).
+    /// Hash of our address and port as the peer sees them (section 3.8).
     pub(crate) seen: Option<Vec<u8>>,
-    /// Our owner was told that the path is silent.
+    /// True if the engine has reported that the path is silent.
     pub(crate) silent: bool,
-    /// How often an update met a NAT that must not be there.
+    /// Number of updates that met a NAT although NATs are forbidden.
     pub(crate) translated: u32,
-    /// Older requests do not move it any more.
+    /// Message ID from which on requests may move the SA; older requests may not.
     pub(crate) moves_from: u32,
-    /// Nor do older ones list addresses.
+    /// Message ID from which on requests may list addresses; older requests may not.
     pub(crate) lists_from: u32,
 }
 
 impl Mobike {
-    /// What a peer that can do it said in IKE_AUTH. `None`: it cannot.
+    /// Reads the state from a peer's IKE_AUTH message. `None`: the peer does not support MOBIKE.
     pub(crate) fn read(message: &Message, decides: bool) -> Option<Self> {
         find_notify(message, NotifyType::MOBIKE_SUPPORTED)?;
         Some(Self {
@@ -61,18 +60,19 @@ impl Mobike {
         })
     }
 
-    /// Whether a request moves the SA: it says so, and none that does is newer. Requests may "be
-    /// received out of order" (section 3.5).
+    /// Returns true if a request moves the SA and is newer than all others that did. Requests may
+    /// "be received out of order" (section 3.5).
     pub(crate) fn is_moved(&mut self, request: &Message) -> bool {
         moves(request) && is_newest(request, &mut self.moves_from)
     }
 
-    /// The addresses that a request lists; none that lists some is newer (section 3.6).
+    /// Returns the addresses that a request lists, if it is newer than all others that did (section
+    /// 3.6).
     pub(crate) fn listed(&mut self, request: &Message) -> Option<Vec<IpAddr>> {
         addresses(request).filter(|_| is_newest(request, &mut self.lists_from))
     }
 
-    /// A successor of the IKE SA counts its requests from zero.
+    /// Resets the message IDs, because a successor of the IKE SA numbers its requests from zero.
     pub(crate) const fn count_anew(&mut self) {
         (self.moves_from, self.lists_from) = (0, 0);
     }
@@ -87,7 +87,7 @@ fn is_newest(request: &Message, from: &mut u32) -> bool {
     newest
 }
 
-/// What says in IKE_AUTH that we can do it, and where we are besides `used`.
+/// Returns the notifies for IKE_AUTH that announce support and our addresses other than `used`.
 pub(crate) fn supported(ours: &[IpAddr], used: IpAddr) -> Vec<Payload> {
     let others = ours.iter().filter(|address| **address != used);
     let others = others.map(|address| match address {
@@ -98,7 +98,7 @@ pub(crate) fn supported(ours: &[IpAddr], used: IpAddr) -> Vec<Payload> {
     std::iter::once(supported).chain(others).collect()
 }
 
-/// The addresses a message lists, which replace those listed before. `None`: it speaks of none
+/// Returns the addresses that a message lists, which replace earlier ones. `None` if it has no list
 /// (section 3.6).
 pub(crate) fn addresses(message: &Message) -> Option<Vec<IpAddr>> {
     let listed = notifies(message).filter_map(|notify| match notify.kind {
@@ -122,59 +122,60 @@ pub(crate) fn addresses(message: &Message) -> Option<Vec<IpAddr>> {
     (none || !addresses.is_empty()).then_some(addresses)
 }
 
-/// Whether a request says that its sender is now where it came from.
+/// Returns true if a request moves the SA to its source address.
 pub(crate) fn moves(request: &Message) -> bool {
     find_notify(request, NotifyType::UPDATE_SA_ADDRESSES).is_some()
 }
 
-/// The payload of an update, without what protects it.
+/// Returns the payload of an update, without those that protect it.
 pub(crate) const fn update() -> Payload {
     notify(NotifyType::UPDATE_SA_ADDRESSES, Vec::new())
 }
 
-/// A fresh cookie, and the payload that carries it.
+/// Creates a cookie, and the payload that carries it.
 pub(crate) fn cookie(rng: &mut Rng) -> (Cookie, Payload) {
     let cookie: Cookie = rng.array();
     (cookie, cookie_payload(&cookie))
 }
 
-/// The payload that carries a cookie.
+/// Returns the payload that carries a cookie.
 pub(crate) fn cookie_payload(cookie: &Cookie) -> Payload {
     notify(NotifyType::COOKIE2, cookie.to_vec())
 }
 
-/// The peer's own cookie, to be returned as it is.
+/// Returns the peer's own cookie unchanged.
 pub(crate) fn echo(request: &Message) -> Option<Payload> {
     let theirs = find_notify(request, NotifyType::COOKIE2)?;
     let allowed = COOKIE_LEN.contains(&theirs.data.len());
     allowed.then(|| notify(NotifyType::COOKIE2, theirs.data.clone()))
 }
 
-/// Whether a response brings our cookie back.
+/// Returns true if a response returns our cookie.
 pub(crate) fn is_returned(cookie: &Cookie, response: &Message) -> bool {
     find_notify(response, NotifyType::COOKIE2).is_some_and(|theirs| equal(&theirs.data, cookie))
 }
 
-/// Our address and port as the peer sees them, hashed with what it puts into its answers.
+/// Returns the hash of our address and port as the peer sees them, from its response.
 pub(crate) fn seen_as(response: &Message) -> Option<Vec<u8>> {
     let destination = find_notify(response, NotifyType::NAT_DETECTION_DESTINATION_IP)?;
     Some(destination.data.clone())
 }
 
-/// Whether a message passed a translator where its sender forbids them (section 3.9); in a stream that
-/// "SHOULD be ignored because TCP generally has no problems with NAT boxes" (RFC 9329 section 7.1).
+/// Returns true if a NAT translated a message whose sender forbids NATs (section 3.9). Over TCP the
+/// notify "SHOULD be ignored because TCP generally has no problems with NAT boxes" (RFC 9329
+/// section 7.1).
 pub(crate) fn is_translated(request: &Message, arrived: Path) -> bool {
     find_notify(request, NotifyType::NO_NATS_ALLOWED)
         .filter(|_| !arrived.is_stream())
         .is_some_and(|sent| sent.data != both_ends(arrived.reversed()))
 }
 
-/// The payload that forbids translators on a path.
+/// Returns the notify that forbids NATs on a path.
 pub(crate) fn no_nats_allowed(path: Path) -> Payload {
     notify(NotifyType::NO_NATS_ALLOWED, both_ends(path))
 }
 
-/// Addresses and ports as section 4.2.6 has them.
+/// Returns addresses and ports in the format of section 4.2.6.
 fn both_ends(path: Path) -> Vec<u8> {
     let octets = |address| match address {
         IpAddr::V4(v4) => v4.octets().to_vec(),
@@ -190,7 +191,7 @@ fn both_ends(path: Path) -> Vec<u8> {
     .concat()
 }
 
-/// Whether packets can be sent there at all, to one host.
+/// Returns true if packets can be sent to the address, and reach a single host.
 const fn is_somebodys(address: &IpAddr) -> bool {
     let broadcast = matches!(address, IpAddr::V4(v4) if v4.is_broadcast());
     !(address.is_unspecified() || address.is_multicast() || address.is_loopback() || broadcast)

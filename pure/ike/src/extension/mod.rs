@@ -1,5 +1,4 @@
-//! Extensions: one file each. What a file here does can be taken out by deleting it and the lines
-//! that call it.
+//! Extensions, one file each. To remove an extension, delete its file and the lines that call it.
 
 pub(crate) mod childless;
 pub(crate) mod clone;

@@ -1,19 +1,22 @@
-//! The mode of a child: what of a datagram it seals (RFC 7296 section 1.3.1).
+//! The mode of a child SA: the part of a datagram that is sealed (RFC 7296 section 1.3.1).
 //!
-//! Without a word it is a *tunnel*. USE_TRANSPORT_MODE asks for *transport*; USE_BEET_MODE for *BEET*
-//! (draft-ietf-ipsecme-ikev2-beet-mode), whose number is strongSwan's private one as long as there is
-//! no other, and is said only to our own kind: strongSwan answers it to nobody but its own. Whose configuration says tunnel makes one, also
-//! for who asks for something else: "If the responder declines the request, the Child SA will be
-//! established in tunnel mode". Every other difference is refused: nobody gets a tunnel who wrote
-//! something else.
+//! Tunnel mode is the default. USE_TRANSPORT_MODE asks for *transport* mode, USE_BEET_MODE for
+//! *BEET* mode (draft-ietf-ipsecme-ikev2-beet-mode). BEET has no assigned number yet, so
+//! strongSwan's private one is used, and only with peers that sent our vendor ID: strongSwan
+//! accepts it only from strongSwan. An end whose configuration says tunnel creates one, even if the
+//! peer asks for another mode: "If the responder declines the request, the Child SA will be
+//! established in tunnel mode". Every other difference is refused, so an end that configured
+//! another mode never gets a tunnel.
 //!
-//! What is sealed may be in zones, of which the first has to be where that begins (DESIGN section 3): a
-//! layout that asks for the IP header first suits no other mode than a tunnel.
+//! The sealed part may consist of zones, the first of which has to start at its beginning (DESIGN
+//! section 3). A layout whose first zone is the IP header therefore requires tunnel mode.
 //!
-//! In both modes the IP header stays behind, and the receiver makes it anew of one pair of addresses.
-//! That of BEET is its selectors'; that of transport is outside, which its selectors are confined to.
-//! So no NAT may be between (section 2.23.1 is not done): who is behind one knows it and neither asks
-//! nor accepts, and a NAT of which nobody knows shows in selectors that are not the addresses outside.
+//! In transport and BEET mode, the IP header is not sent, and the receiver restores it from one
+//! pair of addresses. In BEET mode, these come from the selectors. In transport mode, they are the
+//! outer addresses, to which the selectors are confined. Transport mode therefore requires a path
+//! without NAT (section 2.23.1 is not implemented). An end that knows of a NAT in front of itself
+//! neither requests nor accepts transport mode. An undetected NAT shows in selectors that differ
+//! from the outer addresses.
 
 use super::nat::Nat;
 use super::zones;
@@ -25,64 +28,65 @@ use model::{Mode, Path, TrafficSelector, ZoneSelector};
 use std::net::IpAddr;
 use wire::ike::{Message, NotifyType, Payload};
 
-/// Both directions of what a child carries, ours first.
+/// Selectors of both ends of a child SA, ours first.
 pub(crate) type Ends = (Vec<TrafficSelector>, Vec<TrafficSelector>);
 
-/// Why a child cannot have the mode that the configuration wants.
+/// Reason for which a child SA cannot have the configured mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadMode {
-    /// Our address is another one to the peer.
+    /// A NAT translates our address.
     #[error(
         "transport mode does not pass NATs, and there is one in front of us: write `mode = \"tunnel\"` or `mode = \"beet\"` at both ends"
     )]
     Translated,
-    /// The selectors are for other hosts.
+    /// The selectors are for other hosts than the two ends.
     #[error(
         "transport mode carries what goes between {ours} and {theirs}, the addresses outside, and nothing else: write these in `local` and `remote` at both ends; with a NAT between them write `mode = \"tunnel\"` or `mode = \"beet\"`"
     )]
     NotOutside {
-        /// Our address outside.
+        /// Our outer address.
         ours: IpAddr,
-        /// The peer's, as we see it.
+        /// The peer's outer address, as we see it.
         theirs: IpAddr,
     },
-    /// BEET has one address inside for each end.
+    /// BEET mode needs exactly one inner address at each end.
     #[error(
         "{} mode has one address inside at each end: write one in `local` and one in `remote`, at both ends", .0.name()
     )]
     NotOnePair(Mode),
-    /// By the first zone a licensed node finds all others.
+    /// The first zone, by which a licensed node finds the others, does not start at the sealed
+    /// part.
     #[error(
         "the zones begin with `{0}`, and that is not where packets in {1} mode do: write a layout that begins with `headers`, at both ends"
     )]
     NotTheFront(ZoneSelector, Mode),
-    /// The number is private.
+    /// The peer does not know the private number of USE_BEET_MODE.
     #[error(
         "the peer does not say that it understands USE_BEET_MODE, whose number is private, as none but Strata does: write `mode = \"tunnel\"` at both ends"
     )]
     NotUnderstood,
-    /// We asked.
+    /// The peer declined the mode that we requested.
     #[error(
         "the peer makes a tunnel where we ask for {0} mode: write `mode = \"{0}\"` there, or `mode = \"tunnel\"` here"
     )]
     Declined(Mode),
-    /// We were asked.
+    /// The peer requested another mode than the configured one.
     #[error(
         "it asks for {theirs} mode, and `mode` is \"{ours}\" here: write the same at both ends"
     )]
     Differs {
-        /// What we want.
+        /// Configured mode.
         ours: Mode,
-        /// What it wants.
+        /// Requested mode.
         theirs: Mode,
     },
-    /// A request for two modes.
+    /// The peer requested two modes at once.
     #[error("it asks for transport and BEET mode at once, which exclude each other")]
     Both,
 }
 
 impl BadMode {
-    /// How the peer is told.
+    /// Returns the error notify for the peer.
     pub(crate) const fn notify(self) -> NotifyType {
         match self {
             Self::NotOutside { .. } | Self::NotOnePair(_) => NotifyType::TS_UNACCEPTABLE,
@@ -91,14 +95,14 @@ impl BadMode {
     }
 }
 
-/// What a mode depends on beside the configuration.
+/// Properties of the path and the peer on which the mode depends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ground {
-    /// Where the child's packets go.
+    /// Path of the child SA's packets.
     pub(crate) path: Path,
-    /// Whether our address is another one to the peer.
+    /// True if a NAT translates our address.
     pub(crate) translated: bool,
-    /// Whether the peer understands USE_BEET_MODE.
+    /// True if the peer understands USE_BEET_MODE.
     pub(crate) beet: bool,
 }
 
@@ -112,7 +116,7 @@ impl Ground {
         }
     }
 
-    /// Whether a child can be made in the mode that its policy wants.
+    /// Returns `Ok` if a child SA is possible in the mode of its policy.
     pub(crate) fn allows(self, policy: &Policy<'_>) -> Result<(), BadMode> {
         if let Some(zone) = zones::first(policy.zones).filter(|zone| !zone.begins(policy.mode)) {
             return Err(BadMode::NotTheFront(zone, policy.mode));
@@ -126,7 +130,7 @@ impl Ground {
         }
     }
 
-    /// What is left of selectors by the mode.
+    /// Confines selectors to the addresses that the mode allows.
     pub(crate) fn confine(self, mode: Mode, (local, remote): Ends) -> Ends {
         let host = |address: IpAddr| {
             let length = if address.is_ipv4() { 32 } else { 128 };
@@ -142,7 +146,7 @@ impl Ground {
         }
     }
 
-    /// Whether selectors are those of the one pair of addresses that a mode needs.
+    /// Returns `Ok` if the selectors consist of one pair of addresses, as the mode may require.
     pub(crate) fn is_pair(self, mode: Mode, (local, remote): &Ends) -> Result<(), BadMode> {
         match mode {
             Mode::Tunnel => Ok(()),
@@ -155,7 +159,7 @@ impl Ground {
         }
     }
 
-    /// The mode that a message asks for.
+    /// Returns the mode that a message asks for.
     pub(crate) fn read(self, message: &Message) -> Result<Mode, BadMode> {
         let says = |kind| find_notify(message, kind).is_some();
         let beet = self.beet && says(NotifyType::USE_BEET_MODE);
@@ -167,7 +171,7 @@ impl Ground {
         }
     }
 
-    /// What a request asks for, if a responder with this policy has an answer to it.
+    /// Returns the mode that a request asks for, if a responder with this policy can answer it.
     pub(crate) fn answer(self, policy: &Policy<'_>, request: &Message) -> Result<Mode, BadMode> {
         self.allows(policy)?;
         let (ours, theirs) = (policy.mode, self.read(request)?);
@@ -177,7 +181,7 @@ impl Ground {
         }
     }
 
-    /// Whether the responder's answer is what an initiator asked for.
+    /// Returns `Ok` if the responder agreed to the requested mode.
     pub(crate) fn check(self, asked: Mode, response: &Message) -> Result<(), DownReason> {
         match (asked, self.read(response)) {
             (asked, Ok(answered)) if asked == answered => Ok(()),
@@ -187,7 +191,7 @@ impl Ground {
     }
 }
 
-/// The notify for a request or an answer; a tunnel needs none.
+/// Returns the notify for a request or an answer. Tunnel mode needs none.
 pub(crate) fn payload(mode: Mode) -> Option<Payload> {
     let kind = match mode {
         Mode::Tunnel => return None,

@@ -1,11 +1,11 @@
 //! NAT detection and traversal (RFC 7296 section 2.23).
 //!
-//! Either end sends a hash over the addresses it believes in; the other compares, and "if a NAT is
-//! detected, both devices MUST use UDP encapsulation for ESP". Who wants that encapsulation on every
-//! path forges its source hash, which is our usual way. Who wants it for NATs alone is honest, and where
-//! both ends see none ESP is protocol 50 of IP; that is for an operator to allow
-//! ([`Encapsulation`]), for there are networks that let no more than UDP through. Who changes a hash of
-//! IKE_SA_INIT on its way is found out by AUTH.
+//! Either end sends hashes of the addresses it believes in, and the other compares them. "If a NAT
+//! is detected, both devices MUST use UDP encapsulation for ESP". An end that wants UDP
+//! encapsulation on every path sends a false source hash, which is our default. An end that wants
+//! it only across NATs sends a true one. If neither end then detects a NAT, ESP is sent directly
+//! over IP, as protocol 50. An operator has to allow this ([`Encapsulation`]), because some
+//! networks let only UDP through. AUTH detects any modification of the hashes in IKE_SA_INIT.
 
 use crate::config::Config;
 use crate::exchange::{notifies, notify};
@@ -15,31 +15,31 @@ use model::{Encapsulation, Path};
 use std::net::{IpAddr, SocketAddr};
 use wire::ike::{Message, NotifyType, Payload};
 
-/// Where NATs seem to be.
+/// Result of NAT detection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nat {
-    /// In front of us: the peer sends to another address than the one we have.
+    /// True if a NAT is in front of us: the peer sends to another address than ours.
     pub ours: bool,
-    /// In front of the peer, or the peer wants UDP encapsulation as we do.
+    /// True if a NAT is in front of the peer, or the peer wants UDP encapsulation as we do.
     pub theirs: bool,
 }
 
 impl Nat {
-    /// Whether a new address of the peer is checked, and then followed (`sa/following.rs`). An end that is
-    /// itself behind a NAT must not: a forger between the NAT and the peer could move it anywhere (RFC 7296
-    /// section 2.23).
+    /// Returns true if a new address of the peer is checked, and then followed (`sa/following.rs`).
+    /// An end that is behind a NAT itself must not follow: a forger between the NAT and the peer
+    /// could move it anywhere (RFC 7296 section 2.23).
     pub(crate) const fn follows(self) -> bool {
         self.theirs && !self.ours
     }
 
-    /// Whether there is none.
+    /// Returns true if no NAT was detected.
     const fn is_none(self) -> bool {
         !self.ours && !self.theirs
     }
 }
 
-/// The two notifies for a message on a path. The source is forged by who wants UDP encapsulation, and by
-/// who leaves its address to the system.
+/// Returns the two notifies for a message on a path. The source hash is random to force UDP
+/// encapsulation, and if our address is unspecified.
 pub(crate) fn payloads(spi_i: u64, spi_r: u64, path: Path, ctx: &mut Context<'_>) -> [Payload; 2] {
     let honest = ctx.config.encapsulation == Encapsulation::ForNat;
     let source = match honest && !path.local.ip().is_unspecified() {
@@ -56,7 +56,7 @@ pub(crate) fn payloads(spi_i: u64, spi_r: u64, path: Path, ctx: &mut Context<'_>
     ]
 }
 
-/// Where ESP goes that belongs to an IKE SA on this path.
+/// Returns the path for ESP of an IKE SA on this path.
 pub(crate) fn esp_path(path: Path, nat: Option<Nat>, config: &Config) -> Path {
     let needed = config.encapsulation == Encapsulation::Always || !nat.is_some_and(Nat::is_none);
     match needed || path.is_stream() {
@@ -65,7 +65,8 @@ pub(crate) fn esp_path(path: Path, nat: Option<Nat>, config: &Config) -> Path {
     }
 }
 
-/// What a message's hashes say about the path it came on. `None`: the peer has no NAT traversal.
+/// Compares a message's hashes with the path of its arrival. `None`: the peer does not support NAT
+/// traversal.
 pub(crate) fn detect(message: &Message, path: Path) -> Option<Nat> {
     let header = &message.header;
     let differs = |kind, address| {
@@ -73,7 +74,7 @@ pub(crate) fn detect(message: &Message, path: Path) -> Option<Nat> {
         let mut hashes = notifies(message)
             .filter(|notify| notify.kind == kind)
             .peekable();
-        // Several sources may be named; one that fits is enough.
+        // A message may name several sources; one that matches is enough.
         hashes.peek()?;
         Some(hashes.all(|notify| notify.data != expected))
     };
@@ -83,8 +84,8 @@ pub(crate) fn detect(message: &Message, path: Path) -> Option<Nat> {
     })
 }
 
-/// The path IKE_AUTH goes on, from the one IKE_SA_INIT came back on: both ends move to the port
-/// that IKE and ESP share, unless they began there.
+/// Returns the path for IKE_AUTH, given that of the IKE_SA_INIT response: both ends move to the
+/// port that IKE and ESP share, unless they began there.
 pub(crate) fn float(path: Path, natt_port: u16) -> Path {
     match path.local.port() == natt_port {
         true => path,
@@ -95,7 +96,8 @@ pub(crate) fn float(path: Path, natt_port: u16) -> Path {
     }
 }
 
-/// SHA-1 over SPIs, address and port: RFC 7296 fixes the function, nothing secret hangs on it.
+/// Returns SHA-1 over SPIs, address and port. RFC 7296 prescribes the function, and nothing secret
+/// depends on it.
 fn hash(spi_i: u64, spi_r: u64, address: SocketAddr) -> [u8; 20] {
     let (spi_i, spi_r) = (spi_i.to_be_bytes(), spi_r.to_be_bytes());
     let port = address.port().to_be_bytes();

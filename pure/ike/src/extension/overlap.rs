@@ -1,12 +1,13 @@
-//! Requests that overlap (RFC 7296 section 2.3).
+//! Overlapping requests (RFC 7296 section 2.3).
 //!
-//! "An IKE endpoint MUST wait for a response to each of its messages before sending a subsequent message
-//! unless it has received a SET_WINDOW_SIZE Notify message from its peer". Either end says in IKE_AUTH
-//! how many answers it keeps. After a rekey of the IKE SA it says so again, in a request of its own, as
-//! "the new IKE SA starts with window size 1 until it is explicitly increased". What a peer says beyond
-//! our own window is not used: it is also the most that is under way here.
+//! "An IKE endpoint MUST wait for a response to each of its messages before sending a subsequent
+//! message unless it has received a SET_WINDOW_SIZE Notify message from its peer". Either end
+//! announces in IKE_AUTH how many responses it keeps. After a rekey of the IKE SA it announces this
+//! again, in a separate request, because "the new IKE SA starts with window size 1 until it is
+//! explicitly increased". Our own window also bounds the number of our outstanding requests, even
+//! if the peer announces more.
 //!
-//! Which requests may overlap is in `sa/queue.rs`, what comes of their order in `window/`.
+//! `sa/queue.rs` decides which requests may overlap, and `window/` handles their order.
 
 use crate::config::Peer;
 use crate::directory::Directory;
@@ -14,30 +15,30 @@ use crate::exchange::{find_notify, notify};
 use crate::sa::Core;
 use wire::ike::{Message, NotifyType, Payload};
 
-/// What an IKE SA's windows are, and how much of one is used.
+/// Window sizes of an IKE SA, and the number of outstanding requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Windows {
-    /// So many requests of the peer's may come before we have answered the first.
+    /// Maximum number of the peer's requests ahead of our first missing response.
     pub ours: u8,
-    /// So many of ours may be under way.
+    /// Maximum number of our outstanding requests.
     pub theirs: u8,
-    /// So many of ours are.
+    /// Number of our outstanding requests.
     pub under_way: usize,
 }
 
-/// What says how many answers we keep for a peer, if that is more than what it expects anyway.
+/// Returns the notify that announces how many responses we keep for a peer, if more than one.
 pub(crate) fn announcement(peer: &Peer) -> Option<Payload> {
     (peer.window > 1).then(|| payload(peer.window))
 }
 
-/// The same, whatever it is.
+/// Returns the notify for any window size.
 pub(crate) fn payload(window: u8) -> Payload {
     let data = u32::from(window).to_be_bytes().to_vec();
     notify(NotifyType::SET_WINDOW_SIZE, data)
 }
 
-/// How many answers the sender of a message keeps, if it says so: "The data associated with a
-/// SET_WINDOW_SIZE notification MUST be 4 octets long". Other data says nothing.
+/// Returns the number of responses that the sender of a message keeps, if announced: "The data
+/// associated with a SET_WINDOW_SIZE notification MUST be 4 octets long". Other data is ignored.
 pub(crate) fn announced(message: &Message) -> Option<u32> {
     let notify = find_notify(message, NotifyType::SET_WINDOW_SIZE)?;
     let octets = notify.data.as_slice().try_into().ok()?;
@@ -45,12 +46,12 @@ pub(crate) fn announced(message: &Message) -> Option<u32> {
 }
 
 impl Core {
-    /// How many answers we keep for the peer, from when it has proved who it is.
+    /// Returns the number of responses that we keep for the peer, once it is authenticated.
     pub(crate) fn own_window(&self, config: &Directory) -> u8 {
         self.peer(config).map_or(1, |peer| peer.window)
     }
 
-    /// The peer keeps so many answers.
+    /// Applies the number of responses that the peer keeps.
     pub(crate) fn overlap(&mut self, theirs: Option<u32>, config: &Directory) {
         if let Some(theirs) = theirs {
             let theirs = u8::try_from(theirs).unwrap_or(u8::MAX);

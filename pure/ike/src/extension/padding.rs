@@ -1,24 +1,25 @@
-//! First messages that are not shorter than their answers.
+//! Padding of first messages, so that they are no shorter than their answers.
 //!
-//! Until an initiator's address is proved, a responder that sends more than came to it helps whoever
-//! forges addresses to flood their owners. An answer to IKE_SA_INIT has one proposal where the request
-//! has several, but also what only responders say: that they know SAs without children, and what CAs
-//! they trust. An initiator that offers little adds octets that say nothing, as QUIC's do (RFC 9000
-//! section 8.1); the one payload that everybody skips and that needs no number is an unknown vendor ID
-//! (RFC 7296 section 3.12: "Unfamiliar Vendor IDs MUST be ignored"). Whoever sends a shorter request is
-//! asked for a cookie before it gets the longer answer.
+//! Until an initiator's address is verified, a responder that sends more than it received amplifies
+//! attacks with forged source addresses. A response to IKE_SA_INIT has one proposal where the
+//! request has several, but it also contains payloads that only responders send: support for
+//! childless SAs, and the trusted CAs. An initiator with a short offer therefore adds meaningless
+//! octets, as QUIC does (RFC 9000 section 8.1). An unknown vendor ID is the one payload that every
+//! responder skips and that needs no number (RFC 7296 section 3.12: "Unfamiliar Vendor IDs MUST be
+//! ignored"). An initiator with a shorter request has to return a cookie before it gets the longer
+//! answer.
 
 use wire::ike::Payload;
 
-/// Room for the hashes of eight CAs, and for what else only answers have.
+/// Octets for the hashes of eight CAs, and for other payloads of responses.
 const LENGTH: usize = 192;
 
-/// What an initiator adds to IKE_SA_INIT.
+/// Returns the padding that an initiator adds to IKE_SA_INIT.
 pub(crate) fn payload() -> Payload {
     Payload::VendorId(vec![0; LENGTH])
 }
 
-/// Whether an answer may go to an address that is not proved.
+/// Returns true if an answer may go to an unverified address.
 pub(crate) const fn is_enough(request: &[u8], answer: &[u8]) -> bool {
     answer.len() <= request.len()
 }

@@ -1,6 +1,6 @@
-//! Post-quantum pre-shared keys (RFC 8784): a secret beside whatever proves the identities, stirred
-//! into the keys (`keys.rs`), so that who records everything today and breaks the key exchange with a
-//! quantum computer one day has the keys of no tunnel.
+//! Post-quantum pre-shared keys (RFC 8784): a secret that is mixed into the keys (`keys.rs`), in
+//! addition to the proofs of identity. An attacker that records all traffic today, and breaks the
+//! key exchange with a quantum computer later, then obtains no tunnel's keys.
 //!
 //! ```text
 //!  IKE_SA_INIT  ..., N(USE_PPK)  -->            "I have a PPK for you"
@@ -9,101 +9,104 @@
 //!                           <--  ..., N(PPK_IDENTITY)       "it is in our keys"
 //! ```
 //!
-//! AUTH proves the PPK together with the identity. An initiator that can do without adds what its
-//! AUTH would be otherwise, in NO_PPK_AUTH, and the responder takes that where it does not have the
-//! PPK. Taking USE_PPK out of the first messages gains nobody anything: AUTH covers them.
+//! AUTH proves the PPK together with the identity. An initiator that treats the PPK as optional
+//! adds the AUTH value without it, in NO_PPK_AUTH. The responder accepts that value if it does not
+//! have the PPK. An attacker gains nothing by removing USE_PPK from the first messages, because
+//! AUTH covers them.
 //!
-//! IKE_AUTH itself is sealed without the PPK, so identities and selectors may be read one day, and so
-//! may whatever else goes by an IKE SA that was not rekeyed since (section 6).
+//! IKE_AUTH itself is sealed without the PPK. A quantum computer may therefore reveal identities
+//! and selectors, and all later messages of an IKE SA that was not rekeyed (section 6).
 
 use crate::exchange::{find_notify, notify};
 use crypto::Secret;
 use wire::ike::{Authentication, Message, NotifyType, Payload};
 
-/// Types of names (section 5.1). What an opaque name means is for both ends to agree on: here, that
-/// it is a name like the others.
+/// Types of PPK names (section 5.1). Both ends have to agree on the meaning of an opaque name; here
+/// it is treated like a fixed one.
 const OPAQUE: u8 = 1;
 const FIXED: u8 = 2;
 
-/// Octets of a name that are kept of what a stranger says.
+/// Maximum number of octets that are kept of a name from an unauthenticated peer.
 const LONGEST: usize = 64;
 
 /// A post-quantum pre-shared key for one peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ppk {
-    /// Its name at both ends.
+    /// Name of the key at both ends.
     pub id: String,
-    /// The key: 256 bits of entropy, or it protects from less than it should (section 6).
+    /// The key. It needs 256 bits of entropy for full protection (section 6).
     pub secret: Secret,
-    /// Whether there is no SA without it; otherwise it is used if the peer has it too.
+    /// True if the SA requires the key; otherwise it is used if the peer has it too.
     pub required: bool,
 }
 
-/// Why an initiator's PPK does not do.
+/// Reason for which an initiator's use of a PPK is not acceptable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadPpk {
-    /// It uses none.
+    /// The initiator uses no PPK, but one is required.
     #[error(
         "it comes without a PPK, which is required here: give it the same `ppk`, or write `required = false` in `ppk` here"
     )]
     Missing,
-    /// It did not say which, after it said that it uses one.
+    /// The initiator announced a PPK, but did not name it.
     #[error("it broke the protocol: it does not name the PPK that it uses")]
     Unnamed,
-    /// Its PPK is not the one that it has here.
+    /// The initiator named another PPK than the configured one.
     #[error("its PPK `{0}` is not in its table here: write the same `ppk` at both ends")]
     Unknown(String),
-    /// The PPK has that name, and still its proof does not verify.
+    /// The proof does not verify, although the name of the PPK matches.
     #[error(
         "its proof does not verify: put the same key into the file of `ppk` at both ends, or compare what else it proves itself with"
     )]
     Wrong,
 }
 
-/// What a responder does about an initiator's PPK (section 3, table 1).
+/// A responder's decision about an initiator's PPK (section 3, table 1).
 pub(crate) enum Choice<'a> {
-    /// It goes into the keys.
+    /// Mix the PPK into the keys.
     Use(&'a Ppk),
-    /// IKEv2 as it is without.
+    /// Use no PPK, as in plain IKEv2.
     Without,
-    /// The same, and NO_PPK_AUTH is the proof.
+    /// Use no PPK, and verify NO_PPK_AUTH instead of AUTH.
     WithoutBy(&'a [u8]),
 }
 
-/// What either end adds to IKE_SA_INIT if it has a PPK: an initiator for the responder, a responder
-/// for anybody, as it does not know yet who asks.
+/// Returns the notify for IKE_SA_INIT of an end with a PPK. An initiator sends it if it has a PPK
+/// for the responder; a responder sends it if it has any, because it does not know the initiator
+/// yet.
 pub(crate) const fn payload() -> Payload {
     notify(NotifyType::USE_PPK, Vec::new())
 }
 
-/// Whether a message of IKE_SA_INIT says so.
+/// Returns true if an IKE_SA_INIT message announces a PPK.
 pub(crate) fn is_offered(message: &Message) -> bool {
     find_notify(message, NotifyType::USE_PPK).is_some()
 }
 
-/// What names a PPK in the request of IKE_AUTH.
+/// Returns the notify that names a PPK in the IKE_AUTH request.
 pub(crate) fn identity(ppk: &Ppk) -> Payload {
     let data = [&[FIXED], ppk.id.as_bytes()].concat();
     notify(NotifyType::PPK_IDENTITY, data)
 }
 
-/// The proof for a responder that does not have it.
+/// Returns the notify with the proof for a responder that does not have the PPK.
 pub(crate) fn no_ppk_auth(proof: Authentication) -> Payload {
     notify(NotifyType::NO_PPK_AUTH, proof.data)
 }
 
-/// What says in the response of IKE_AUTH that it is in the keys.
+/// Returns the notify for the IKE_AUTH response that confirms the PPK.
 pub(crate) const fn confirmation() -> Payload {
     notify(NotifyType::PPK_IDENTITY, Vec::new())
 }
 
-/// Whether a response says so; "the content of the received PPK_IDENTITY (if any) MUST be ignored".
+/// Returns true if a response confirms the PPK; "the content of the received PPK_IDENTITY (if any)
+/// MUST be ignored".
 pub(crate) fn is_confirmed(response: &Message) -> bool {
     find_notify(response, NotifyType::PPK_IDENTITY).is_some()
 }
 
-/// The name in a request, for a person: anybody can write it, so it begins no line of the log.
+/// Returns the PPK's name in a request, escaped for logs: it is not authenticated.
 pub(crate) fn named(request: &Message) -> Option<String> {
     let name = name(request)?;
     let name = &name[..name.len().min(LONGEST)];
@@ -114,12 +117,12 @@ fn name(request: &Message) -> Option<&[u8]> {
     let identity = find_notify(request, NotifyType::PPK_IDENTITY)?;
     match identity.data.split_first() {
         Some((&(OPAQUE | FIXED), name)) => Some(name),
-        // Private and later types: a PPK that we do not have.
+        // Private and later types: no configured PPK has such a name.
         _ => Some(&[]),
     }
 }
 
-/// What to do with a request of IKE_AUTH. `agreed`: both ends said USE_PPK.
+/// Decides about an IKE_AUTH request. `agreed`: both ends sent USE_PPK.
 pub(crate) fn choose<'a>(
     agreed: bool,
     ours: Option<&'a Ppk>,
@@ -155,7 +158,7 @@ mod tests {
         }
     }
 
-    /// PPK_IDENTITY with a name of a type, and NO_PPK_AUTH if there is to be one.
+    /// Returns a message with a PPK_IDENTITY of this type and name, and optionally NO_PPK_AUTH.
     fn naming(kind: u8, name: &str, without: bool) -> Message {
         let data = [&[kind], name.as_bytes()].concat();
         let identity = notify(NotifyType::PPK_IDENTITY, data);
@@ -188,7 +191,7 @@ mod tests {
         }
         let only = naming(FIXED, "office2026", false);
         let either = naming(FIXED, "office2026", true);
-        // "Configured with PPK" is to have the one that is named.
+        // "Configured with PPK" means that the end has the named one.
         let other = |required| Ppk {
             id: "office2025".to_owned(),
             ..ppk(required)

@@ -1,16 +1,17 @@
-//! Authentication anew (RFC 7296 section 2.8.3), and how long one counts (RFC 4478).
+//! Re-authentication (RFC 7296 section 2.8.3), and the lifetime of an authentication (RFC 4478).
 //!
-//! New keys prove nothing: whoever was authenticated stays so while the IKE SA lives, whatever became
-//! of its key or certificate since. "Reauthentication is done by creating a new IKE SA from scratch
-//! (using IKE_SA_INIT/IKE_AUTH exchanges, without any REKEY_SA Notify payloads), creating new Child
-//! SAs within the new IKE SA (without REKEY_SA Notify payloads), and finally deleting the old IKE SA".
-//! It is for who began to do it, as the other end cannot ask for addresses inside; that one can say
-//! how long it counts an authentication, and ends what was not repeated.
+//! A rekey proves no identity: an authenticated peer stays so while the IKE SA lives, even if its
+//! key or certificate becomes invalid. "Reauthentication is done by creating a new IKE SA from
+//! scratch (using IKE_SA_INIT/IKE_AUTH exchanges, without any REKEY_SA Notify payloads), creating
+//! new Child SAs within the new IKE SA (without REKEY_SA Notify payloads), and finally deleting the
+//! old IKE SA". Only the original initiator can do this, because the responder cannot request inner
+//! addresses. The responder can announce the lifetime of an authentication, and closes an SA that
+//! exceeds it.
 //!
-//! The new SA is made beside the old one, along the same path, and nothing ends before it works: its
-//! children take the places of the old one's like the successor in a rekey. If it cannot be made, the old
-//! SA stays until its time is over, and it is tried again. How the old one leaves is in
-//! `sa/leaving.rs`.
+//! The new SA is established in parallel to the old one, on the same path, and the old one stays
+//! until the new one works. The new SA's child SAs replace the old ones like the successors of a
+//! rekey. If it cannot be established, the old SA stays until its lifetime is over, and
+//! re-authentication is tried again. `sa/leaving.rs` describes the end of the old SA.
 
 use crate::down_reason::DownReason;
 use crate::engine::Engine;
@@ -24,18 +25,18 @@ use std::collections::VecDeque;
 use std::time::Duration;
 use wire::ike::{Message, NotifyType, Payload};
 
-/// No peer makes us do it more often.
+/// Minimum lifetime of an authentication, regardless of the peer's announcement.
 const LEAST: Duration = Duration::from_secs(10);
 
-/// What a responder adds to IKE_AUTH that counts an authentication for so long only.
+/// Returns the notify for IKE_AUTH by which a responder limits the lifetime of an authentication.
 pub(crate) fn announcement(lifetime: Duration) -> Option<Payload> {
     let seconds = u32::try_from(lifetime.as_secs()).unwrap_or(u32::MAX);
     let data = seconds.max(1).to_be_bytes().to_vec();
     (!lifetime.is_zero()).then(|| notify(NotifyType::AUTH_LIFETIME, data))
 }
 
-/// For how long an authentication can be used of which a responder says this: it may delete the IKE
-/// SA as soon as the time that it names is over.
+/// Returns the time after which to re-authenticate, as announced by a responder: nine tenths of the
+/// lifetime, because the responder may delete the IKE SA as soon as that is over.
 pub(crate) fn announced(message: &Message) -> Option<Duration> {
     let notify = find_notify(message, NotifyType::AUTH_LIFETIME)?;
     let octets = notify.data.as_slice().try_into().ok()?;
@@ -45,8 +46,9 @@ pub(crate) fn announced(message: &Message) -> Option<Duration> {
 
 /// Commands.
 impl Engine {
-    /// Makes a new IKE SA that takes the place of one that we began: both ends prove anew who they
-    /// are. Ends in [`Event::IkeReplaced`], or in [`Event::Refused`], and then the old one stays.
+    /// Re-authenticates: establishes a new IKE SA, which replaces the given one. Only its initiator
+    /// can do this. Ends in [`Event::IkeReplaced`], or in [`Event::Refused`] if the old IKE SA
+    /// stays.
     pub fn reauthenticate(
         &mut self,
         sa: IkeSaId,
@@ -60,7 +62,7 @@ impl Engine {
             return Err(CannotReauthenticate::NotOurs);
         }
         let (peer, path) = (core.name(), core.path);
-        // One after the other: so the other end knows which of several SAs is in use.
+        // One at a time, so that the other end knows which of several SAs is in use.
         let busy = |up: &Established| up.is_leaving() || up.is_on_trial();
         let other = |sa: &Sa| sa.established().is_some_and(busy);
         if busy(up) || self.sas_with(&peer).any(other) {
@@ -75,17 +77,18 @@ impl Engine {
 }
 
 impl Engine {
-    /// Begins what SAs have asked for.
+    /// Starts the re-authentications that SAs have requested.
     pub(crate) fn reauthenticate_due(&mut self, now: Instant) {
         for sa in std::mem::take(&mut self.out.unproved) {
-            // What is under way already, or not ours any more, need not begin.
+            // Ignored if it is in progress already, or the SA is gone.
             let _ = self.reauthenticate(sa, now);
         }
     }
 
-    /// A new IKE SA takes the place of these; gives what is to be told of it. Ours leave by
-    /// themselves. Of the peer's, one is for the peer to delete: that in use. All others were never
-    /// used, or the peer forgot them.
+    /// Makes a new IKE SA the replacement of older ones, and returns the adapted events. Older SAs
+    /// that we initiated go down by themselves. Of those that the peer initiated, the peer deletes
+    /// the one in use. The engine closes all others, which were never used or which the peer has
+    /// forgotten.
     pub(crate) fn succeed(
         &mut self,
         new: IkeSaId,
@@ -125,8 +128,8 @@ impl Engine {
         retold.collect()
     }
 
-    /// What is to be told of an SA that has the place of another: its children take the places of
-    /// that one's, which leaves when there are no more to come.
+    /// Adapts the events of an SA that replaces another one: its child SAs replace those of the old
+    /// SA, which goes down once there are no more to come.
     pub(crate) fn retell(
         &mut self,
         id: IkeSaId,

@@ -1,14 +1,15 @@
-//! Sent to another gateway (RFC 5685).
+//! Redirection to another gateway (RFC 5685).
 //!
-//! A gateway that has too much to do, or is to rest, names another one: in answer to a client's first
-//! message, once it knows who the client is, or while an IKE SA is up. Nothing else changes for the
-//! client: the other gateway has to prove the same identity, and gets what the configuration has for
-//! the first (section 3).
+//! A gateway that is overloaded, or about to be shut down, names another gateway: in response to a
+//! client's first message, once it has authenticated the client, or while an IKE SA is up. Nothing
+//! else changes for the client. The other gateway has to prove the same identity, and the
+//! configuration of the first applies (section 3).
 //!
-//! The client follows only to addresses that its configuration lists. Nobody has proved anything when
-//! the first message is answered, and whoever reads that message can forge the answer: crowds of
-//! clients could be sent to a victim (section 11). For the same reason it follows only so often
-//! (section 7). It never follows a name, as there is nobody here to ask for its address.
+//! The client follows only to addresses that its configuration lists. The response to the first
+//! message is not authenticated, and an attacker that reads this message can forge the response: it
+//! could direct many clients to a victim (section 11). For the same reason, the number of
+//! redirections is bounded (section 7). The client never follows a host name, because the engine
+//! cannot resolve one.
 
 use crate::config::{Config, Peer};
 use crate::down_reason::DownReason;
@@ -24,28 +25,29 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 use wire::ike::{Message, NotifyType, Payload};
 
-/// So often a peer, and those it sent us to, may send us on (section 7: MAX_REDIRECTS) ...
+/// Maximum number of redirections by a peer and the gateways it redirected us to (section 7:
+/// MAX_REDIRECTS) ...
 const MOST: usize = 5;
 
-/// ... in so long (REDIRECT_LOOP_DETECT_PERIOD).
+/// ... within this time (REDIRECT_LOOP_DETECT_PERIOD).
 const PERIOD: Duration = Duration::from_secs(300);
 
-/// How an address or a name is told (section 9.2).
+/// Types of gateway identities (section 9.2).
 const IPV4: u8 = 1;
 const IPV6: u8 = 2;
 
-/// A gateway that initiators are sent to.
+/// A gateway to which initiators are redirected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Elsewhere {
     /// Its address.
     pub to: IpAddr,
-    /// Whether they are sent at their first message, before anybody has proved anything. That is the
-    /// cheapest; but then anybody is.
+    /// True if initiators are redirected at their first message, before they are authenticated.
+    /// This costs least, but redirects every initiator.
     pub at_once: bool,
 }
 
-/// What an initiator that may be sent elsewhere adds to IKE_SA_INIT; `from` is the gateway that sent it
-/// to this one.
+/// Returns the notify for IKE_SA_INIT of an initiator that may be redirected. `from` is the gateway
+/// that redirected it here.
 pub(crate) fn willing(peer: &Peer, from: Option<IpAddr>) -> Option<Payload> {
     let payload = match from {
         None => notify(NotifyType::REDIRECT_SUPPORTED, Vec::new()),
@@ -54,26 +56,28 @@ pub(crate) fn willing(peer: &Peer, from: Option<IpAddr>) -> Option<Payload> {
     (!peer.redirects.is_empty()).then_some(payload)
 }
 
-/// Whether an initiator may be sent elsewhere: "the responder MUST NOT send the REDIRECT payload"
-/// to others (section 3).
+/// Returns true if an initiator may be redirected: "the responder MUST NOT send the REDIRECT
+/// payload" to others (section 3).
 pub(crate) fn is_willing(request: &Message) -> bool {
     let kinds = [NotifyType::REDIRECT_SUPPORTED, NotifyType::REDIRECTED_FROM];
     let mut kinds = kinds.into_iter();
     kinds.any(|kind| find_notify(request, kind).is_some())
 }
 
-/// What is in the REDIRECT that sends an initiator elsewhere: in IKE_SA_INIT its nonce as well.
+/// Returns the data of a REDIRECT: the gateway's address and, in IKE_SA_INIT, the initiator's
+/// nonce.
 pub(crate) fn data(to: IpAddr, nonce: &[u8]) -> Vec<u8> {
     [encoded(to), nonce.to_vec()].concat()
 }
 
-/// The REDIRECT of an IKE SA that is up.
+/// Returns the REDIRECT for an IKE SA that is up.
 pub(crate) fn payload(to: IpAddr) -> Payload {
     notify(NotifyType::REDIRECT, data(to, &[]))
 }
 
-/// Where an initiator is to go instead that came to an address of ours, if it goes. Not if it came to
-/// that very address, nor back to where it was sent from.
+/// Returns the gateway to redirect an initiator to, which sent a request to our address `here`, if
+/// it supports that. The gateway must not be that address itself, nor the one that redirected the
+/// initiator to us.
 pub(crate) fn elsewhere(request: &Message, here: IpAddr, config: &Config) -> Option<IpAddr> {
     let Elsewhere { to, .. } = config.elsewhere?;
     let from = find_notify(request, NotifyType::REDIRECTED_FROM);
@@ -82,13 +86,14 @@ pub(crate) fn elsewhere(request: &Message, here: IpAddr, config: &Config) -> Opt
     (is_willing(request) && !there).then_some(to)
 }
 
-/// Whether initiators are sent away before anybody knows who they are.
+/// Returns true if initiators are redirected before they are authenticated.
 pub(crate) fn is_at_once(config: &Config) -> bool {
     config.elsewhere.is_some_and(|elsewhere| elsewhere.at_once)
 }
 
-/// Where a gateway sends us, or why we do not go there. `None` if it does not: also if the nonce is
-/// not ours, as then it is no answer to us, or if we did not say that we go anywhere.
+/// Returns the gateway to which a message redirects us, or the reason not to follow. Returns `None`
+/// without a redirection. A REDIRECT also counts as none if its nonce is not ours, as it is no
+/// response to us then, or if we did not announce support.
 pub(crate) fn sent(
     message: &Message,
     nonce: &[u8],
@@ -123,7 +128,7 @@ fn encoded(address: IpAddr) -> Vec<u8> {
     }
 }
 
-/// An address, or whatever else is named for a person, and what follows.
+/// Decodes an address, or anything else in printable form, and returns the rest of the data.
 fn decoded(data: &[u8]) -> Option<(Result<IpAddr, String>, &[u8])> {
     let (&[kind, length], rest) = data.split_first_chunk()?;
     let (named, rest) = rest.split_at_checked(length.into())?;
@@ -135,12 +140,12 @@ fn decoded(data: &[u8]) -> Option<(Result<IpAddr, String>, &[u8])> {
     Some((address, rest))
 }
 
-/// When peers sent us on.
+/// Times at which peers redirected us.
 #[derive(Default)]
 pub(crate) struct Redirects(BTreeMap<String, VecDeque<Instant>>);
 
 impl Redirects {
-    /// Whether a peer may send us on once more.
+    /// Returns true if a peer may redirect us once more.
     fn admit(&mut self, peer: &str, now: Instant) -> bool {
         let times = self.0.entry(peer.to_owned()).or_default();
         times.retain(|at| now < *at + PERIOD);
@@ -150,18 +155,18 @@ impl Redirects {
     }
 }
 
-/// We go where we were sent.
+/// A redirection that we follow.
 pub(crate) struct Followed {
     old: IkeSaId,
     peer: String,
     path: Path,
-    /// Whether what there is stays until the new one is up.
+    /// True if the existing IKE SA stays until the new one is up.
     anew: bool,
     to: IpAddr,
 }
 
 impl Core {
-    /// Has another IKE SA begun at another gateway.
+    /// Requests that the engine initiates an IKE SA at another gateway.
     pub(crate) fn follow_redirect(&self, to: IpAddr, anew: bool, ctx: &mut Context<'_>) {
         ctx.out.followed.push(Followed {
             old: self.id,
@@ -175,8 +180,8 @@ impl Core {
 
 /// Commands.
 impl Engine {
-    /// Sends the peer of an IKE SA that it began to another gateway. It has gone when it deletes the
-    /// SA.
+    /// Redirects the peer of an IKE SA, which the peer initiated, to another gateway. The peer
+    /// follows by deleting the SA.
     pub fn redirect(
         &mut self,
         sa: IkeSaId,
@@ -190,7 +195,8 @@ impl Engine {
 }
 
 impl Engine {
-    /// Begins where gateways have sent us. Our own address is left to the routes.
+    /// Initiates at the gateways to which we were redirected. The routing table determines our
+    /// address.
     pub(crate) fn follow_redirects(&mut self, now: Instant) {
         for followed in std::mem::take(&mut self.out.followed) {
             let Followed {
@@ -210,7 +216,7 @@ impl Engine {
                 SocketAddr::new(to, path.remote.port()),
             );
             let from = Some(path.remote.ip());
-            // Or it is being made already.
+            // An error means that an IKE SA is being established already.
             if let Ok(sa) = self.begin(&peer, there, (anew, from), now) {
                 let event = Event::Redirected { old, sa, peer, to };
                 self.out.events.push_back(event);

@@ -1,15 +1,16 @@
-//! Several child SAs for the same traffic, one for each resource, such as a processor, that works at it
+//! Several child SAs for the same traffic, one for each resource that processes it, such as a CPU
 //! (RFC 9611).
 //!
-//! Both ends say SA_RESOURCE_INFO where they make the first child, which is as always: "the fallback SA".
-//! Then who began asks for as many more as its configuration wants, each with the notify, and with what it
-//! calls the resource, which is for people to read. The other end makes so many as its own configuration
-//! wants, and refuses all beyond by TS_MAX_QUEUE: then it is not asked again until one of them is deleted.
-//! Everything else goes on. A peer that does not know the notify would take a second child for a successor
-//! of the first, so it is never asked.
+//! Both ends send SA_RESOURCE_INFO with the first child SA, which is "the fallback SA". Then the
+//! initiator requests as many further child SAs as its configuration allows. Each request has the
+//! notify, with a name of the resource for people to read. The other end accepts as many as its own
+//! configuration allows, and refuses all others by TS_MAX_QUEUE. It is then not asked again until
+//! one of the child SAs is deleted. Everything else continues. A peer that does not know the notify
+//! would mistake a second child SA for a replacement of the first, so it is never asked.
 //!
-//! To us these children are as those with a table of their own, and have names that no table can have:
-//! each is kept, gets new keys, and goes alone. Which packet goes on which is for `esp` to choose.
+//! The engine treats these child SAs like those with a table of their own, under names that no
+//! table can have: each is kept up, rekeyed and deleted separately. `esp` chooses the SA of each
+//! packet.
 
 use crate::config::{Limits, Peer};
 use crate::exchange::{find_notify, notify};
@@ -18,11 +19,12 @@ use model::MOST_RESOURCES;
 use std::sync::LazyLock;
 use wire::ike::{Message, NotifyType, Payload};
 
-/// What those beside the first are called.
+/// Names of the additional child SAs.
 static NAMES: LazyLock<Vec<String>> =
     LazyLock::new(|| (2..=MOST_RESOURCES).map(|n| format!("#{n}")).collect());
 
-/// Which of the children for the same traffic one of a name is, from 0; `None` if it has a table.
+/// Returns the number of a child SA among those for the same traffic, from 0; `None` if it has a
+/// table of its own.
 pub(crate) fn number(name: Option<&str>) -> Option<u8> {
     match name {
         None => Some(0),
@@ -30,42 +32,43 @@ pub(crate) fn number(name: Option<&str>) -> Option<u8> {
     }
 }
 
-/// Whether a child of a name is there beside the first for the same traffic.
+/// Returns true if a child SA is an additional one for the traffic of the first.
 pub(crate) fn is_additional(name: Option<&str>) -> bool {
     name.is_some() && number(name).is_some()
 }
 
-/// What says in IKE_AUTH that there may be more.
+/// Returns the notify for IKE_AUTH that announces support for several child SAs.
 pub(crate) fn supported(peer: &Peer) -> Option<Payload> {
     (peer.resources > 1).then(|| info(None))
 }
 
-/// What goes with a child for a resource; a name says which.
+/// Returns the notify for a child SA of a resource with this name.
 pub(crate) fn info(name: Option<&str>) -> Payload {
     let resource = name.unwrap_or_default().as_bytes().to_vec();
     notify(NotifyType::SA_RESOURCE_INFO, resource)
 }
 
-/// Whether a message speaks of resources. What they are called is nobody's to understand.
+/// Returns true if a message has SA_RESOURCE_INFO. The name of the resource is ignored.
 pub(crate) fn is_named(message: &Message) -> bool {
     find_notify(message, NotifyType::SA_RESOURCE_INFO).is_some()
 }
 
-/// Whether both ends want several children: we do, and so does the sender of a message of IKE_AUTH.
+/// Returns true if both ends want several child SAs: the configuration says so, and the IKE_AUTH
+/// message has the notify.
 pub(crate) fn is_agreed(peer: &Peer, message: &Message) -> bool {
     peer.resources > 1 && is_named(message)
 }
 
 impl Peer {
-    /// How many children one of its IKE SAs may have: what the limit is for, and room for those that its
-    /// configuration wants and for their successors.
+    /// Returns the maximum number of child SAs of one of its IKE SAs: the configured limit, plus
+    /// room for the additional ones and their replacements.
     pub(crate) fn most_children(&self, limits: &Limits) -> usize {
         limits.children + 2 * usize::from(self.resources.saturating_sub(1))
     }
 }
 
 impl<'p> Policy<'p> {
-    /// The children for the same traffic as this one.
+    /// Returns the policies of the additional child SAs for the traffic of this one.
     pub(crate) fn additional(self, resources: u8) -> impl Iterator<Item = Policy<'p>> {
         let more = usize::from(resources.saturating_sub(1));
         NAMES.iter().take(more).map(move |name| Policy {

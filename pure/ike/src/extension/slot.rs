@@ -1,9 +1,11 @@
-//! Slots: children for the same traffic as the first, each of which licenses one node more, or several (DESIGN section 5).
+//! Slots: child SAs for the traffic of the first one, each of which licenses one or more additional
+//! nodes (DESIGN section 5).
 //!
-//! What a mobile node is served by changes from network to network. So each licensed node that is met in some
-//! place has a child of its own there, a *slot*, and the first child licenses none of them: which child is sent on
-//! says who may read, and what a node has learnt is of no use for what goes on another. A slot is asked for as
-//! any child is, by CREATE_CHILD_SA, with a notify that names its node:
+//! A mobile node meets different licensed nodes as it moves. Each licensed node therefore has a
+//! child SA of its own, a *slot*, and the first child SA licenses none of them. The choice of the
+//! child SA for sending determines which node can read a packet. Keys of one slot do not open
+//! packets of another. A slot is requested like any child SA, by CREATE_CHILD_SA, with a notify
+//! that names its node:
 //!
 //! ```text
 //! request   SA, ZONE_MAP, OFFER(nodes), Ni, [KEi,] TSi, TSr
@@ -11,14 +13,16 @@
 //!           OFFER_REFUSED                           not by this end's policy
 //! ```
 //!
-//! Nodes that have equal licences may share one, if both ends say so (shared PKD): then the offer names all of them, and
-//! who is asked has a slot of exactly these or refuses. Which of them are given its keys, and when, is for who gives them.
+//! Nodes with equal licences may share a slot, if both ends agree (shared PKD). The offer then
+//! names all of them, and the responder refuses unless it has a slot for exactly these nodes. The
+//! caller decides which of them receives the keys, and when.
 //!
-//! So a node's keys come of nonces of their own and of a hash over its licence, and no key can leave for it before
-//! both ends have agreed that it may. Slots come and go; none is asked for but by who says so
+//! The keys of a slot come from separate nonces and from a hash that covers the licence. No key can
+//! leave for a node before both ends have agreed on its licence. A slot is created only on request
 //! ([`crate::Engine::open_child`]).
 //!
-//! To us they are as children with a table of their own, and have names that no table can have.
+//! The engine treats slots like child SAs with a table of their own, under names that no table can
+//! have.
 
 use crate::config::{Peer, Slot};
 use crate::exchange::{find_notify, notify};
@@ -28,31 +32,32 @@ use model::{Identity, ZoneAgreement};
 use std::collections::BTreeSet;
 use wire::ike::{Message, NotifyType, Payload, decode_nodes, encode_nodes};
 
-/// What the slot of these nodes is called, which are in order.
+/// Returns the name of the slot of these nodes, which have to be in order.
 pub fn name<'a>(nodes: impl IntoIterator<Item = &'a Identity>) -> String {
     let nodes = nodes.into_iter().map(|node| node.canonical().to_string());
     let nodes: Vec<_> = nodes.collect();
     format!("@{}", nodes.join("+"))
 }
 
-/// Whether a child of a name is a slot.
+/// Returns true if the child SA with this name is a slot.
 pub fn is_slot(name: Option<&str>) -> bool {
     name.is_some_and(|name| name.starts_with('@'))
 }
 
-/// What goes with the request for a slot; nothing for another child.
+/// Returns the notify for the request of a slot, and nothing for other child SAs.
 pub(crate) fn offer(peer: &Peer, name: Option<&str>) -> Option<Payload> {
     let slot = peer.slot(name?)?;
     Some(notify(NotifyType::OFFER, encode_nodes(&slot.nodes)))
 }
 
-/// Whom a request offers to license, if it is for a slot: somebody, or it cannot be meant.
+/// Returns the nodes that a request offers to license, if it is for a slot. An empty or malformed
+/// list matches no slot.
 pub(crate) fn offered(request: &Message) -> Option<Vec<Identity>> {
     let notify = find_notify(request, NotifyType::OFFER)?;
     Some(decode_nodes(&notify.data).unwrap_or_default())
 }
 
-/// The slot that an offer is for, if this end has it as well: one of all these nodes, and of no others.
+/// Returns the policy of the slot for an offer, if this end has a slot for exactly these nodes.
 pub(crate) fn meant(
     peer: &Peer,
     offered: Vec<Identity>,
@@ -64,8 +69,8 @@ pub(crate) fn meant(
     policy.ok_or((NotifyType::OFFER_REFUSED, Refusal::OfferRefused(offered)))
 }
 
-/// Whether what is agreed on licenses each node of the slot that it is for: otherwise those that it does not would
-/// share keys that both ends never let them have.
+/// Returns `Ok` if the agreement licenses each node of the slot. Otherwise nodes without a licence
+/// would share keys that the two ends never agreed to give them.
 pub(crate) fn check(
     peer: &Peer,
     name: Option<&str>,
@@ -84,14 +89,14 @@ pub(crate) fn check(
 }
 
 impl Peer {
-    /// One of its slots, by what the child is called.
+    /// Returns the slot with a name.
     pub fn slot(&self, name: &str) -> Option<&Slot> {
         self.slots.iter().find(|slot| slot.name == name)
     }
 }
 
 impl<'p> Policy<'p> {
-    /// The slots beside this child.
+    /// Returns the policies of the slots for the traffic of this child SA.
     pub(crate) fn slots(self, slots: &'p [Slot]) -> impl Iterator<Item = Policy<'p>> {
         slots.iter().map(move |slot| Policy {
             name: Some(&slot.name),

@@ -1,22 +1,23 @@
-//! IKE and ESP in a stream of TCP (RFC 9329), for networks that let no UDP through.
+//! IKE and ESP over TCP (RFC 9329), for networks that block UDP.
 //!
-//! Nothing of it is negotiated: a configuration says that a peer listens. "Implementations MUST favor
+//! TCP is not negotiated: the configuration says that a peer listens. "Implementations MUST favor
 //! using direct ESP or UDP encapsulation over TCP encapsulation whenever possible" (section 9), so
-//! TCP is what is left when nobody answered by UDP. An IKE SA is then begun anew, and stays with TCP
-//! unless MOBIKE moves it; how it does that is in `sa/moving.rs`, and which way is tried next is for
-//! `mobility`.
+//! TCP is used when a peer does not answer by UDP. The IKE SA is then initiated again, and stays on
+//! TCP unless MOBIKE moves it. `sa/moving.rs` implements these moves, and `mobility` chooses the
+//! path to try next.
 //!
-//! **Connections have names.** An engine opens no socket. It sends along a path of TCP whose local
-//! port it has drawn, and whoever drives it makes the connection of that name if there is none, from
-//! that port. "Multiple IKE SAs MUST NOT share a single TCP connection, unless one is a rekey of an
-//! existing IKE SA" (section 6.1): so each SA draws its own. A connection that is lost is told by
-//! [`Engine::handle_disconnected`]; who began the SA then sends along another one, as the "TCP
-//! Originator is responsible for re-establishing the TCP connection" (section 6.1), and the other end
-//! answers where that came from. [`Engine::streams`] says which connections are of any use still.
+//! **A path names a connection.** An engine opens no socket. It sends on a TCP path whose local
+//! port it has drawn. The caller establishes the connection from that port if it does not exist.
+//! "Multiple IKE SAs MUST NOT share a single TCP connection, unless one is a rekey of an existing
+//! IKE SA" (section 6.1), so each SA draws its own port. [`Engine::handle_disconnected`] reports a
+//! lost connection. The initiator of the SA then sends on another one, as the "TCP Originator is
+//! responsible for re-establishing the TCP connection" (section 6.1), and the other end answers on
+//! that connection. [`Engine::streams`] returns the connections that are still in use.
 //!
-//! A stream loses nothing, so what is under way in it is not sent again; only in a new one it is
-//! (section 6.2). It has proved where the peer is, so neither cookies (section 6.3) nor a check of
-//! the address (section 7.1) say more. It is cut by nobody, so there are no fragments (section 7.5).
+//! TCP loses nothing, so outstanding requests are not retransmitted, except on a new connection
+//! (section 6.2). A connection verifies the peer's address, so neither cookies (section 6.3) nor an
+//! address check (section 7.1) are needed. TCP segments messages itself, so there are no fragments
+//! (section 7.5).
 
 use crate::config::{NATT_PORT, Peer, Timers};
 use crate::down_reason::DownReason;
@@ -29,26 +30,27 @@ use crypto::Rng;
 use model::{IkeSaId, Instant, Path};
 use std::net::SocketAddr;
 
-/// So often a first message is sent by UDP before TCP is tried: "the initial message over UDP be
-/// retransmitted at least once before falling back to TCP" (section 5.1).
+/// Number of times that a first message is sent by UDP before TCP is tried: "the initial message
+/// over UDP be retransmitted at least once before falling back to TCP" (section 5.1).
 const PATIENCE: u32 = 4;
 
-/// Where ports begin that nobody has a claim to (RFC 6335 section 6).
+/// First dynamic port, which is assigned to no service (RFC 6335 section 6).
 const FIRST_DYNAMIC: u16 = 49_152;
 
-/// Whether packets may go to a peer in a stream, and the port at which it listens.
+/// Use of TCP encapsulation with a peer, and the port on which the peer listens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tcp {
-    /// Never.
+    /// Never use TCP.
     #[default]
     Off,
-    /// When nobody answers by UDP.
+    /// Use TCP if the peer does not answer by UDP.
     Fallback(u16),
-    /// From the first message on.
+    /// Use TCP from the first message on.
     Always(u16),
 }
 
-/// Where an IKE SA with a peer begins. One that is begun in a stream has it for itself.
+/// Returns the path of the first message to a peer. An IKE SA that begins over TCP has a connection
+/// of its own.
 pub(crate) fn first(peer: &Peer, path: Path, rng: &mut Rng) -> Path {
     match (path.is_stream(), peer.tcp) {
         (false, Tcp::Off | Tcp::Fallback(_)) => path,
@@ -60,7 +62,7 @@ pub(crate) fn first(peer: &Peer, path: Path, rng: &mut Rng) -> Path {
     }
 }
 
-/// A connection between the same addresses that has not been there before.
+/// Returns the name of a new connection between the same addresses.
 fn another(mut path: Path, rng: &mut Rng) -> Path {
     let above = rng.u32() % u32::from(u16::MAX - FIRST_DYNAMIC);
     let above = u16::try_from(above).unwrap_or_default();
@@ -72,7 +74,7 @@ fn another(mut path: Path, rng: &mut Rng) -> Path {
     path
 }
 
-/// How often a first message is sent.
+/// Returns the number of times that a first message is sent.
 pub(crate) fn attempts(core: &Core, ctx: &Context<'_>) -> u32 {
     let Timers { attempts, .. } = ctx.config.timers;
     match core.peer(ctx.config).map(|peer| peer.tcp) {
@@ -81,8 +83,8 @@ pub(crate) fn attempts(core: &Core, ctx: &Context<'_>) -> u32 {
     }
 }
 
-/// Between the same hosts by UDP: whoever is sent to another gateway "MUST first try UDP" there
-/// (section 7.2).
+/// Returns the UDP path between the same hosts: a redirected initiator "MUST first try UDP" at the
+/// other gateway (section 7.2).
 pub(crate) fn datagrams(path: Path, natt_port: u16) -> Path {
     match path.is_stream() {
         false => path,
@@ -93,18 +95,19 @@ pub(crate) fn datagrams(path: Path, natt_port: u16) -> Path {
     }
 }
 
-/// An SA that nobody answered by UDP, and what takes its place.
+/// An SA that was not answered by UDP, and the path of its replacement.
 pub(crate) struct Fallen {
     old: IkeSaId,
     peer: String,
     path: Path,
-    /// Whether what there is stays until the new one is up.
+    /// True if the existing IKE SA stays until the new one is up.
     anew: bool,
 }
 
 impl Core {
-    /// Nobody answered: by UDP perhaps nobody could. "When switching from UDP to TCP, a new
-    /// IKE_SA_INIT exchange MUST be initiated with the Initiator's new SPI" (section 5.1).
+    /// Ends an initiation that was not answered, or falls back to TCP if configured, because UDP
+    /// may be blocked. "When switching from UDP to TCP, a new IKE_SA_INIT exchange MUST be
+    /// initiated with the Initiator's new SPI" (section 5.1).
     pub(crate) fn unanswered(&self, why: DownReason, ctx: &mut Context<'_>) -> State {
         let to = self.path.remote;
         match (
@@ -125,8 +128,8 @@ impl Core {
         }
     }
 
-    /// A path to be taken or tried, by the name of a connection of ours if it is a stream: that of the
-    /// one there is, or of the next.
+    /// Completes a path to use or probe. A TCP path gets the name of the current connection if its
+    /// ends are the same, otherwise that of the next one.
     pub(crate) fn named(&mut self, mut path: Path, rng: &mut Rng) -> Path {
         let ends = |path: Path| (path.carrier, path.local.ip(), path.remote);
         if path.is_stream() && ends(path) == ends(self.path) {
@@ -141,7 +144,7 @@ impl Core {
         path
     }
 
-    /// Sends a request once more that was not answered in time; in a stream only if that is a new one.
+    /// Retransmits a request that was not answered in time; over TCP only on a new connection.
     pub(crate) fn repeat(&mut self, state: &State, datagrams: &[Vec<u8>], ctx: &mut Context<'_>) {
         if self.path.is_stream() {
             if !self.lost {
@@ -161,8 +164,8 @@ impl Core {
 }
 
 impl Established {
-    /// The connection is lost: another one is made at once, in which the peer hears of us. If that is
-    /// lost before anything came, the next waits as long as a request does that is sent again.
+    /// Replaces a lost connection at once, and sends a message on the new one. If that is lost as
+    /// well before anything arrived, the next attempt waits for a retransmission.
     fn reconnect(&mut self, core: &mut Core, ctx: &mut Context<'_>) {
         if std::mem::replace(&mut core.lost, true) {
             return;
@@ -204,7 +207,8 @@ impl Sa {
 
 /// Inputs.
 impl Engine {
-    /// A connection that we asked for, by sending along this path, was not made or is lost.
+    /// Reports that a connection of ours, identified by the path we sent on, could not be
+    /// established or was lost.
     pub fn handle_disconnected(&mut self, path: Path, now: Instant) {
         let affected = self.sas.values().filter(|sa| is_same(sa.core.path, path));
         let affected: Vec<_> = affected.map(|sa| sa.core.id).collect();
@@ -216,9 +220,9 @@ impl Engine {
 
 /// Getters.
 impl Engine {
-    /// The connections that IKE SAs or their children use; any other may be closed: "Once the SA has
-    /// been deleted, the TCP Originator SHOULD close the TCP connection" (section 6.1), and so it
-    /// should the old one when an SA has moved (section 7.1).
+    /// Returns the connections that IKE SAs or their child SAs use. The caller may close all
+    /// others: "Once the SA has been deleted, the TCP Originator SHOULD close the TCP connection"
+    /// (section 6.1). The same applies to the old connection of an SA that has moved (section 7.1).
     pub fn streams(&self) -> impl Iterator<Item = Path> {
         let sas = self.sas.values();
         let sas = sas.filter(|sa| !self.half_open.contains(sa.core.id));
@@ -228,7 +232,7 @@ impl Engine {
 }
 
 impl Engine {
-    /// Begins in a stream what nobody answered by UDP.
+    /// Initiates over TCP the IKE SAs that were not answered by UDP.
     pub(crate) fn fall_back(&mut self, now: Instant) {
         for fallen in std::mem::take(&mut self.out.fallen) {
             let Fallen {
@@ -237,7 +241,7 @@ impl Engine {
                 path,
                 anew,
             } = fallen;
-            // Or it is being made already.
+            // An error means that an IKE SA is being established already.
             if let Ok(sa) = self.begin(&peer, path, (anew, None), now) {
                 let to = path.remote;
                 let event = Event::FellBack { old, sa, peer, to };
@@ -247,7 +251,8 @@ impl Engine {
     }
 }
 
-/// Whether two paths are one connection, of which our own address may not have been known at first.
+/// Returns true if two paths are the same connection. Our own address may have been unknown at
+/// first.
 fn is_same(path: Path, named: Path) -> bool {
     let (ours, other) = (path.local.ip(), named.local.ip());
     let local = ours == other || ours.is_unspecified() || other.is_unspecified();

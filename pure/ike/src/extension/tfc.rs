@@ -1,22 +1,24 @@
-//! Padding behind datagrams, which hides how long they are: whether an end takes it (RFC 7296 section 1.3.1).
+//! TFC padding behind datagrams, which hides their length: support of both ends (RFC 7296 section
+//! 1.3.1).
 //!
-//! Who says ESP_TFC_PADDING_NOT_SUPPORTED beside a child "will not accept packets that contain Traffic Flow
-//! Confidentiality (TFC) padding over the Child SA being negotiated"; who says nothing does, and each end
-//! speaks for itself alone: "TFC padding can still be sent in the other direction". We take it in a
-//! tunnel, plain or with zones, for the datagram says how long it is. In the other modes that header stays
-//! behind, and we say that we do not.
+//! An end that sends ESP_TFC_PADDING_NOT_SUPPORTED with a child SA "will not accept packets that
+//! contain Traffic Flow Confidentiality (TFC) padding over the Child SA being negotiated". An end
+//! without the notify accepts padding. Each end decides for its own direction: "TFC padding can
+//! still be sent in the other direction". We accept padding in tunnel mode, plain or with zones,
+//! because the inner header carries the length of the datagram. In the other modes that header is
+//! not sent, and we send the notify.
 
 use crate::exchange::{find_notify, notify};
 use model::Mode;
 use wire::ike::{Message, NotifyType, Payload};
 
-/// What goes with a child of ours.
+/// Returns the notify that accompanies a child SA of ours.
 pub(crate) fn payload(mode: Mode) -> Option<Payload> {
     let refuses = mode != Mode::Tunnel;
     refuses.then(|| notify(NotifyType::ESP_TFC_PADDING_NOT_SUPPORTED, Vec::new()))
 }
 
-/// Whether the sender of a child's message takes padding.
+/// Returns true if the sender of a child SA's message accepts padding.
 pub(crate) fn is_taken(message: &Message) -> bool {
     find_notify(message, NotifyType::ESP_TFC_PADDING_NOT_SUPPORTED).is_none()
 }

@@ -1,13 +1,13 @@
-//! Agreeing on zones, and their keys (DESIGN sections 3 and 5).
+//! Negotiation of zones, and their keys (DESIGN sections 3 and 5).
 //!
-//! The initiator puts a ZONE_MAP notify with its zones, window and licences beside its child's
-//! offer. The responder answers with what both allow: the same zones, the smaller window, the
-//! licences that both policies hold. The initiator accepts nothing that it did not offer. The
-//! agreement enters the key derivation in its one canonical form, so ends that understood it
-//! differently share no key.
+//! The initiator adds a ZONE_MAP notify with its zones, window and licences to the offer of a child
+//! SA. The responder answers with what both ends allow: the same zones, the smaller window, and the
+//! licences in both policies. The initiator accepts nothing that it did not offer. The agreement
+//! enters the key derivation in its canonical form, so two ends that understood it differently
+//! share no key.
 //!
-//! Licences come and go while packets flow: new keys are made whose agreement has those of both
-//! policies of then. So either end alone can take one back, and neither can give one alone.
+//! Licences change while packets flow: a rekey negotiates those of both current policies. Either
+//! end alone can therefore withdraw a licence, but not give one alone.
 //!
 //! ```text
 //! H      = SHA-256("Strata zone map 1" | ZONE_MAP | SPI of the initiator | SPI of the responder
@@ -21,12 +21,14 @@
 //!          [| root_tok of a slot]
 //! ```
 //!
-//! root_w is what the keys of those are made of who may write, and root_inj of those who may inject, if anybody
-//! may. root_tok is what the keys of tokens are made of, for each licensed node (`migration.rs`).
+//! root_w derives the keys of nodes with the right to write, and root_inj those of nodes with the
+//! right to inject, if there are any. root_tok derives the keys of tokens, for each licensed node
+//! (`migration.rs`).
 //!
-//! An SA with a fixed map has an opaque one beside it, for datagrams that the map does not fit. It is agreed on
-//! in the same exchange, by the SPI that the notify has then, and it comes and goes with the other one. So does
-//! the SA for what goes without encryption, by a notify of its own (`level.rs`).
+//! An SA with a fixed map has an opaque companion SA, for datagrams that do not fit the map. Both
+//! are negotiated in one exchange: the notify then has the SPI of the companion. It is created and
+//! deleted with the main SA. The same holds for the companion SA for unencrypted traffic, which has
+//! a notify of its own (`level.rs`).
 
 use crate::config::{Stance, ZonePolicy};
 use crate::exchange::find_notify;
@@ -43,10 +45,10 @@ use wire::ike::{
 
 const LABEL: &[u8] = b"Strata zone map 1";
 
-/// Zones are required at one end and not agreed.
+/// Error: one end requires zones, but there is no agreement.
 pub(crate) struct Required;
 
-/// What the initiator offers; nothing if its policy refuses zones.
+/// Returns the initiator's offer, or `None` if its policy refuses zones.
 pub(crate) fn offer(policy: &ZonePolicy) -> Option<ZoneAgreement> {
     wants_any(policy).then(|| everything(policy))
 }
@@ -55,26 +57,26 @@ fn wants_any(policy: &ZonePolicy) -> bool {
     policy.stance != Stance::Refuse && policy.zones.len() > 1
 }
 
-/// What the first zone of a policy that wants any asks for.
+/// Returns the selector of the first zone of a policy that wants zones.
 pub(crate) fn first(policy: &ZonePolicy) -> Option<ZoneSelector> {
     let first = policy.zones.first().filter(|_| wants_any(policy));
     first.map(|(selector, _)| *selector)
 }
 
-/// An agreement as a message carries it.
+/// An agreement in the form of a message.
 #[derive(Clone)]
 pub(crate) struct ZoneMap {
     pub(crate) agreement: ZoneAgreement,
-    /// Where the message's sender receives the SAs beside.
+    /// SPIs on which the message's sender receives the companion SAs.
     pub(crate) beside: Beside<Spi>,
 }
 
-/// Something about each SA beside a composite one.
+/// A value for each companion SA of a composite SA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Beside<T> {
-    /// The one for what does not fit the map, if that is fixed.
+    /// For the SA that carries datagrams that do not fit a fixed map.
     pub(crate) opaque: Option<T>,
-    /// The one for what goes without encryption, if anything may.
+    /// For the SA that carries unencrypted traffic, if there is any.
     pub(crate) integrity: Option<T>,
 }
 
@@ -88,7 +90,7 @@ impl<T> Default for Beside<T> {
 }
 
 impl Beside<Spi> {
-    /// Both directions of each that both ends have, ours first.
+    /// Pairs the values of both ends, ours first, for each companion SA that both ends have.
     pub(crate) fn zip(self, peers: Self) -> Beside<Spis> {
         Beside {
             opaque: self.opaque.zip(peers.opaque),
@@ -98,7 +100,7 @@ impl Beside<Spi> {
 }
 
 impl ZoneMap {
-    /// An agreement with an SPI for each SA that there is to be beside.
+    /// Adds an SPI for each companion SA to an agreement.
     pub(crate) fn new(agreement: ZoneAgreement, mut spi: impl FnMut() -> Spi) -> Self {
         let beside = Beside {
             opaque: agreement.map.is_fixed().then(&mut spi),
@@ -107,7 +109,7 @@ impl ZoneMap {
         Self { agreement, beside }
     }
 
-    /// The notifies for an offer or an answer.
+    /// Returns the notifies for an offer or an answer.
     pub(crate) fn payloads(&self) -> impl Iterator<Item = Payload> {
         let spi = self.beside.opaque.map(|spi| spi.0.to_be_bytes().to_vec());
         let map = Payload::Notify(Notify {
@@ -120,7 +122,7 @@ impl ZoneMap {
         std::iter::once(map).chain(level)
     }
 
-    /// What a message carries. One that cannot be read counts as none.
+    /// Reads the agreement of a message. A malformed one counts as absent.
     pub(crate) fn read(message: &Message) -> Option<Self> {
         let notify = find_notify(message, NotifyType::ZONE_MAP)?;
         let agreement = decode_zone_map(&notify.data).ok()?;
@@ -135,7 +137,7 @@ impl ZoneMap {
     }
 }
 
-/// What the responder agrees to.
+/// Returns the responder's agreement to an offer.
 pub(crate) fn answer(
     policy: &ZonePolicy,
     offered: Option<ZoneAgreement>,
@@ -155,9 +157,9 @@ pub(crate) fn answer(
     }
 }
 
-/// What is left of an agreement when its SA is made anew: the zones and the window are never more
-/// than there was, and licences are those of the policies of now. What may go without encryption is less
-/// each time. One that was plain stays plain.
+/// Returns the agreement for a rekeyed SA. Zones and window never exceed the previous ones, and
+/// licences are those of the current policies. The bound on unencrypted traffic shrinks with each
+/// rekey. An SA without zones stays without.
 pub(crate) fn renew(
     policy: &ZonePolicy,
     offered: Option<ZoneAgreement>,
@@ -173,7 +175,7 @@ pub(crate) fn renew(
     }))
 }
 
-/// The licences of a policy, as an agreement has them.
+/// Returns the licences of a policy, in the order of an agreement.
 pub(crate) fn licences(policy: &ZonePolicy) -> Vec<Licence> {
     let mut licences = policy.licences.clone();
     licences.sort();
@@ -181,9 +183,9 @@ pub(crate) fn licences(policy: &ZonePolicy) -> Vec<Licence> {
     licences
 }
 
-/// What the initiator makes of an answer.
+/// The initiator's evaluation of an answer.
 pub(crate) enum Outcome {
-    /// Both ends agree, perhaps on plain ESP.
+    /// Both ends agree, possibly on plain ESP.
     Agreed(Option<ZoneAgreement>),
     /// Our policy requires zones.
     Required,
@@ -191,7 +193,7 @@ pub(crate) enum Outcome {
     Widened,
 }
 
-/// Compares the answer with the offer.
+/// Compares an answer with the offer.
 pub(crate) fn check(
     policy: &ZonePolicy,
     offered: Option<&ZoneAgreement>,
@@ -207,13 +209,13 @@ pub(crate) fn check(
     }
 }
 
-/// Whether an agreement has a licence that a policy does not have any more.
+/// Returns true if an agreement has a licence that the policy no longer has.
 pub(crate) fn takes_back(policy: &ZonePolicy, agreement: &ZoneAgreement) -> bool {
     let mut agreed = agreement.licences.iter();
     agreed.any(|licence| !policy.licences.contains(licence))
 }
 
-/// Licences that we asked for and that the agreement lacks.
+/// Returns the licences that we asked for and that the agreement lacks.
 pub(crate) fn missing_licences<'a>(
     asked: &'a [Licence],
     agreement: &ZoneAgreement,
@@ -222,10 +224,10 @@ pub(crate) fn missing_licences<'a>(
     ours.filter(|licence| !agreement.licences.contains(licence))
 }
 
-/// Both directions of an SA: first where we receive, then where the peer does.
+/// SPIs of both directions of an SA: ours, then the peer's.
 pub(crate) type Spis = (Spi, Spi);
 
-/// What a composite SA is made of.
+/// The parts of a composite SA.
 pub(crate) type Halves = (
     Half<Secret>,
     Half<Secret>,
@@ -233,8 +235,8 @@ pub(crate) type Halves = (
     Option<Secret>,
 );
 
-/// Both directions of a composite SA, inbound first, the SAs beside whose SPIs are given, and the root of tokens if it
-/// is a slot.
+/// Derives both directions of a composite SA, inbound first, the companion SAs with the given SPIs,
+/// and the root of the tokens if it is a slot.
 pub(crate) fn halves(
     keys: &ChildKeys,
     (agreement, is_slot): (&ZoneAgreement, bool),
@@ -281,7 +283,7 @@ pub(crate) fn halves(
     )
 }
 
-/// What H is the hash of.
+/// Returns the input of the hash H.
 fn bound(agreement: &ZoneAgreement, initiator: bool, spis: Spis, beside: Beside<Spis>) -> Vec<u8> {
     let both = |(own, peer): Spis| {
         let (spi_i, spi_r) = own_first(initiator, own, peer);
@@ -296,13 +298,14 @@ fn bound(agreement: &ZoneAgreement, initiator: bool, spis: Spis, beside: Beside<
     bound
 }
 
-/// Octets of the keys of one direction.
+/// Returns the length of the keys of one direction, in octets.
 fn one_way(agreement: &ZoneAgreement) -> usize {
     let zones = agreement.zones.iter();
     zones.map(|zone| zone.suite.keymat_len()).sum()
 }
 
-/// Takes the keys of both directions off the front of KEYMAT, that of the initiator first.
+/// Takes the keys of both directions from the front of KEYMAT, those of the initiator's packets
+/// first.
 fn both_ways(
     agreement: &ZoneAgreement,
     initiator: bool,
@@ -438,7 +441,7 @@ mod tests {
         assert_eq!(renewed(&thief, &thief), [], "our policy does not have it");
     }
 
-    /// DESIGN section 3: what is behind the keys of the zones in KEYMAT changes none of them.
+    /// DESIGN section 3: the roots follow the zone keys in KEYMAT, and leave these unchanged.
     #[test]
     fn each_right_has_a_root_for_each_direction_that_both_ends_know_and_readers_have_none() {
         let policy = policy(Stance::Accept);
@@ -458,14 +461,14 @@ mod tests {
             assert!(inbound[number].is_some() && inbound == theirs_out);
             assert!(outbound[number].is_some() && outbound == theirs_in);
             assert!(inbound[number] != outbound[number]);
-            // Of another right there is none.
+            // There is no root for the other right.
             assert!(inbound[1 - number].is_none() && outbound[1 - number].is_none());
         }
         let roots = roots(&readers, true, (own, peers));
         assert!(roots.iter().flatten().all(Option::is_none));
     }
 
-    /// What it has besides is behind all keys, so these are those of any child.
+    /// The root of the tokens follows all keys in KEYMAT, so the keys are those of any child SA.
     #[test]
     fn a_slot_has_a_root_of_tokens_that_both_ends_know_and_others_have_none() {
         let agreed = offer(&policy(Stance::Accept)).unwrap();

@@ -1,7 +1,7 @@
-//! Initiator: IKE_AUTH was sent, its response is expected.
+//! Initiator: IKE_AUTH was sent, and its response is awaited.
 //!
-//! The keys are fresh, but with whom they are shared is not known until the responder's AUTH
-//! verified. Only then child keys can be made.
+//! The keys are fresh, but the other end is unknown until the responder's AUTH has been verified.
+//! Only then can keys of child SAs be derived.
 
 use super::closing::Closing;
 use super::established::{Beginning, Established};
@@ -27,24 +27,24 @@ use wire::ike::{AuthMethod, Authentication, ExchangeType, Message, NotifyType, P
 
 pub(crate) struct AuthSent {
     pub(crate) keys: UnprovedKeys,
-    /// Whether both ends said that they have PPKs.
+    /// True if both ends announced PPKs.
     pub(super) ppk: bool,
-    /// The keys with ours; whether the responder has this one it says now.
+    /// The roots with our PPK mixed in. The response tells if the responder has this PPK.
     pub(super) stirred: Option<Roots>,
-    /// The responder's message of IKE_SA_INIT, which its AUTH covers.
+    /// The responder's IKE_SA_INIT message, which its AUTH covers.
     pub(super) response: Vec<u8>,
-    /// The child we asked for; none for a role without.
+    /// The child SA that we requested; `None` for a role without child SAs.
     pub(super) child: Option<Offer>,
-    /// How we sign, if we do.
+    /// Method by which we sign, if we do.
     pub(super) method: Option<AuthMethod>,
-    /// Whether the responder understands private numbers.
+    /// True if the responder understands our private numbers.
     pub(super) private: bool,
-    /// What both ends sent between IKE_SA_INIT and IKE_AUTH.
+    /// IntAuth of the exchanges between IKE_SA_INIT and IKE_AUTH.
     pub(super) covered: IntAuth,
 }
 
 impl AuthSent {
-    /// Sends IKE_AUTH; `first` is our message of IKE_SA_INIT.
+    /// Sends IKE_AUTH; `first` is our IKE_SA_INIT message.
     pub(super) fn begin(mut self, first: &[u8], core: &mut Core, ctx: &mut Context<'_>) -> State {
         let Some(peer) = core.peer(ctx.config) else {
             return State::Gone;
@@ -122,7 +122,7 @@ impl AuthSent {
         }
     }
 
-    /// The response never came.
+    /// Gives up, as no response arrived.
     pub(super) fn give_up(self: Box<Self>, core: &Core, ctx: &mut Context<'_>) -> State {
         let port = core.path.remote.port();
         let why = match uncut(core, ctx.config) {
@@ -150,7 +150,8 @@ impl AuthSent {
         let proved = match settled.and_then(|()| self.verify(&proof, response, core, ctx)) {
             Ok(proved) => proved,
             Err(why) => {
-                // The peer believes the SA is up; tell it otherwise (RFC 7296 section 2.21.2).
+                // The peer considers the SA up, so it is informed of the failure (RFC 7296 section
+                // 2.21.2).
                 let mut payloads = vec![notify(NotifyType::AUTHENTICATION_FAILED, Vec::new())];
                 if let (DownReason::BadProof(why), true) = (&why, self.private) {
                     payloads.extend(signature::explanation(why));
@@ -206,9 +207,10 @@ impl AuthSent {
         }
         let first = peer.and_then(|peer| Some((peer, peer.policy(None)?)));
         let child = match (self.child.zip(first), error) {
-            // Whatever else the response has: "an implementation receiving a Notify payload with one of
-            // these types that it does not recognize in a response MUST assume that the corresponding
-            // request has failed entirely" (RFC 7296 section 3.10.1), and others say what failed.
+            // Regardless of the rest of the response: "an implementation receiving a Notify payload
+            // with one of these types that it does not recognize in a response MUST assume that the
+            // corresponding request has failed entirely" (RFC 7296 section 3.10.1). Known errors
+            // name the failed part.
             (_, Some(NotifyType::AUTHENTICATION_FAILED)) => {
                 Err(core.proof_refused(response, None, ctx))
             }
@@ -232,8 +234,9 @@ impl AuthSent {
         }
     }
 
-    /// Our CERT payloads, and AUTH. With a PPK in our keys also its name, and what AUTH is without it
-    /// where that will do. `id` is that of IKE_AUTH.
+    /// Returns our CERT payloads, and those of our proof: AUTH and, with a PPK in our keys, its
+    /// name and the AUTH value without it if the PPK is optional. `id` is the message ID of
+    /// IKE_AUTH.
     fn proofs(
         &self,
         (first, id): (&[u8], u32),
@@ -264,8 +267,8 @@ impl AuthSent {
         Ok((certificates, proofs))
     }
 
-    /// Goes on with the keys that the responder took: "If it does not receive the PPK_IDENTITY, it
-    /// MUST either fail the IKE SA negotiation ... or continue without using the PPK" (RFC 8784
+    /// Continues with the keys that the responder chose: "If it does not receive the PPK_IDENTITY,
+    /// it MUST either fail the IKE SA negotiation ... or continue without using the PPK" (RFC 8784
     /// section 3).
     fn settle_ppk(
         &mut self,
@@ -318,13 +321,13 @@ impl AuthSent {
     }
 }
 
-/// Our request, if IP has to cut it.
+/// Returns the size of our request if IP has to fragment it.
 pub(super) fn uncut(core: &Core, config: &Config) -> Option<Uncut> {
     let longest = core.requests.longest()?;
     Uncut::of(longest, core.path, core.limit, config)
 }
 
-/// Our CERT payloads, where there are any, and our AUTH.
+/// Returns our CERT payloads, if any, and our AUTH.
 fn prove(
     method: Option<AuthMethod>,
     claim: &Claim<'_>,
@@ -339,7 +342,7 @@ fn prove(
         .ok_or(DownReason::CannotSign)
 }
 
-/// Why a response has no AUTH payload.
+/// Returns the reason for which a response has no AUTH payload.
 fn refusal(response: &Message, ppk: Option<&Ppk>, core: &Core, ctx: &Context<'_>) -> DownReason {
     match first_error(response) {
         Some(NotifyType::AUTHENTICATION_FAILED) => core.proof_refused(response, ppk, ctx),

@@ -1,9 +1,10 @@
-//! Responder: IKE_SA_INIT was answered, IKE_AUTH is expected, and before it the additional key exchanges
-//! that were agreed (RFC 9370).
+//! Responder: IKE_SA_INIT was answered, and IKE_AUTH is awaited, or the negotiated additional key
+//! exchanges before it (RFC 9370).
 //!
-//! The initiator is a stranger: it costs us one key agreement and this state, of which the engine
-//! keeps a bounded number for a bounded time. It is told as little as possible: an unknown identity
-//! and a wrong key give the same answer after the same work. Our own log says which it was.
+//! The initiator is not authenticated. It costs us one key agreement and this state. The engine
+//! keeps a bounded number of such states for a bounded time. The initiator learns as little as
+//! possible: an unknown identity and a wrong key lead to the same answer after the same work. Our
+//! own log has the difference.
 
 use super::closing::{Closing, Lingering, Retired};
 use super::established::{Beginning, Established};
@@ -46,49 +47,50 @@ use wire::ike::{AuthMethod, Authentication, Datagram, ExchangeType, Message, Not
 
 pub(crate) struct AwaitAuth {
     pub(crate) keys: UnprovedKeys,
-    /// Both messages of IKE_SA_INIT, which the AUTHs cover.
+    /// Both IKE_SA_INIT messages, which the AUTH payloads cover.
     request: Vec<u8>,
     response: Vec<u8>,
     group: Group,
     pub(super) private: bool,
-    /// How we sign for the initiator, if we sign at all.
+    /// Method by which we sign for the initiator, if we sign at all.
     method: Option<Result<AuthMethod, NotVerified>>,
-    /// Whether the initiator may be sent to another gateway, and where it is to go now.
+    /// True if the initiator supports redirection.
     willing: bool,
     elsewhere: Option<IpAddr>,
-    /// Whether both ends said that they have PPKs.
+    /// True if both ends announced PPKs.
     ppk: bool,
-    /// The additional key exchanges that are still to come, and what was sent in the others.
+    /// The additional key exchanges that are still to come.
     left: VecDeque<Kem>,
     covered: IntAuth,
-    /// What the last of them was sealed with, for a request that comes again cut in another way.
+    /// Cipher of the last additional key exchange, for a retransmitted request with other
+    /// fragments.
     previous: Option<Cipher>,
     expires: Instant,
 }
 
-/// On which terms an initiator is answered that has proved nothing.
+/// Conditions for answering an unauthenticated initiator.
 #[derive(Clone, Copy)]
 pub(crate) struct Terms {
-    /// Whether it receives at the address that it sends from.
+    /// True if its source address is verified.
     pub(crate) paid: bool,
-    /// By when it has to prove who it is.
+    /// Time by which it has to authenticate.
     pub(crate) until: Instant,
 }
 
-/// Why a first message is not answered with a key.
+/// Reason for which a first message is not answered with a public value.
 pub(crate) enum Rejected {
-    /// Its public value is none that an honest initiator sends.
+    /// The public value is invalid.
     BadValue,
-    /// Silently, but counted.
+    /// The message is dropped and counted.
     Dropped(DropReason),
-    /// With an unprotected answer.
+    /// An unprotected notify answers the message.
     Answered(NotifyType, Vec<u8>),
-    /// The answer would be longer than the question of somebody who may not be where it says it is.
+    /// The answer would be longer than the request, whose source address is not verified.
     Unpaid,
 }
 
 impl AwaitAuth {
-    /// Answers a first message: derives keys and sends the response.
+    /// Answers a first message: derives keys, and sends the response.
     pub(crate) fn begin(
         request: &Message,
         octets: &[u8],
@@ -148,7 +150,8 @@ impl AwaitAuth {
             let payloads = [first, payloads.clone()].concat();
             Message { header, payloads }.encode()
         };
-        // Our public value is as long as theirs, and nothing to be made for whom it does not go to.
+        // Our public value is as long as the peer's, and is not computed for an initiator that does
+        // not get it.
         if !terms.paid && !padding::is_enough(octets, &response(&init.key.public)) {
             return Err(Rejected::Unpaid);
         }
@@ -194,10 +197,13 @@ impl AwaitAuth {
         })))
     }
 
-    /// Takes the first message in the place of the one that was answered, if it differs in its cookie alone.
+    /// Replaces the answered first message by another one that differs only in its cookie, and
+    /// returns true if it did.
     ///
-    /// Copies of a first message may be asked for a cookie and answered, in any order, while a crowd comes and goes. An
-    /// initiator that was asked proves itself by the message with the cookie, whichever was answered.
+    /// While the number of half-open SAs crosses the threshold, copies of a first message may be
+    /// answered directly or with a cookie request, in any order. The AUTH of an initiator that had
+    /// to return a cookie covers the message with the cookie, regardless of which copy was
+    /// answered.
     pub(crate) fn takes_with_cookie(
         &mut self,
         message: &Message,
@@ -264,7 +270,8 @@ impl AwaitAuth {
         }
     }
 
-    /// Exchanges come in the order that was agreed, all of them and no other.
+    /// Returns the exchange that has to come next: all negotiated key exchanges in their order,
+    /// then IKE_AUTH.
     fn awaited(&self) -> ExchangeType {
         match self.left.is_empty() {
             true => ExchangeType::IKE_AUTH,
@@ -272,7 +279,7 @@ impl AwaitAuth {
         }
     }
 
-    /// Answers an additional key exchange, and goes on with the keys that come of it.
+    /// Answers an additional key exchange, and continues with the new keys.
     fn exchange(
         mut self: Box<Self>,
         request: &Message,
@@ -299,7 +306,7 @@ impl AwaitAuth {
         State::AwaitAuth(self)
     }
 
-    /// An SA that was refused takes its place among the half-open ones until it would have expired.
+    /// Ends the SA, which keeps its place among the half-open ones until it would have expired.
     fn linger(&self) -> State {
         State::Lingering(Lingering::until(self.expires))
     }
@@ -346,7 +353,7 @@ impl AwaitAuth {
         }
     }
 
-    /// Keeps what the initiator said, which has not proved to be whom it claims to be.
+    /// Records the claims of an unauthenticated initiator, and its refusal.
     fn refuse(&self, request: &Message, why: &Refusal, core: &Core, ctx: &mut Context<'_>) {
         let config = ctx.config;
         let claimed = why
@@ -357,8 +364,8 @@ impl AwaitAuth {
         attempts.refuse(core, claimed, config, theirs, why.clone(), ctx.now);
     }
 
-    /// Which peer it is, and that it is. The work is the same for an identity and for a PPK that
-    /// nobody has.
+    /// Identifies and authenticates the initiator. The work is the same for an unknown identity or
+    /// PPK.
     fn verify<'c>(
         &mut self,
         request: &Message,
@@ -390,7 +397,7 @@ impl AwaitAuth {
             let known = found.as_ref().ok().and_then(|peer| peer.key.as_ref());
             let verified = signature::verify(&claim, &proof, request, known, config, today);
             let verified = verified.map_err(|why| match (why, &choice) {
-                // As little is told of it as of any PPK.
+                // The refusal reveals as little as with any wrong PPK.
                 (BadProof::WrongSignature | BadProof::WrongKey, Err(why)) if self.ppk => {
                     bad_ppk(why.clone())
                 }
@@ -405,7 +412,7 @@ impl AwaitAuth {
                 expected.map_err(|why| bad_proof(identity, why))?;
                 Ok(peer)
             });
-            // A certificate says whose it is to everybody; a key alone to nobody but its peer.
+            // A certificate reveals its owner to everyone, a raw public key only to its own peer.
             let looked_at = config.signing.certificates && signature::is_certified(request);
             let (peer, proved) = match looked_at {
                 true => verified.and_then(|proved| Ok((named?, proved)))?,
@@ -429,7 +436,7 @@ impl AwaitAuth {
         verified.map(|proved| (peer, proved)).ok_or(wrong)
     }
 
-    /// What becomes of the initiator's PPK; one that is to be used is in the keys from now on.
+    /// Decides about the initiator's PPK, and mixes it into the keys if it is used.
     fn stir<'a>(
         &mut self,
         peer: Option<&'a Peer>,
@@ -451,7 +458,7 @@ impl AwaitAuth {
         choice
     }
 
-    /// Our own CERT payloads, where there are any, and our AUTH.
+    /// Returns our CERT payloads, if any, and our AUTH.
     fn prove(
         &self,
         peer: &Peer,
@@ -474,7 +481,7 @@ impl AwaitAuth {
         proof.ok_or(Refusal::CannotProve)
     }
 
-    /// The peer is who it says it is: our own proof, and the child.
+    /// Answers the authenticated peer with our proof and the child SA.
     fn admit(
         self: Box<Self>,
         peer: &Peer,
@@ -504,7 +511,8 @@ impl AwaitAuth {
             window: overlap::announced(request),
         };
         let mut keys = self.keys.proved(proved);
-        // Licensed nodes and their gateways carry nothing that others could carry.
+        // Licensed nodes and their gateways carry no traffic that another gateway could carry, so
+        // they are not redirected.
         let carries = matches!(peer.role, PeerRole::Vpn { .. });
         let elsewhere = self.elsewhere.filter(|_| carries);
         let outcome = match (mobike::is_translated(request, arrived.path), elsewhere) {
@@ -549,15 +557,15 @@ impl AwaitAuth {
                 };
                 Established::begin(keys, beginning, (None, child), core, ctx)
             }
-            // "It SHOULD delete the IKEv2 security association" (RFC 5685 section 6): a Delete of ours
-            // could overtake the answer.
+            // "It SHOULD delete the IKEv2 security association" (RFC 5685 section 6): a Delete of
+            // ours could overtake the answer.
             Err(NotifyType::REDIRECT) => Retired::begin(keys, ctx),
             Err(_) => Closing::quietly(keys, core, ctx),
         }
     }
 }
 
-/// Keeps what an initiator offered whose first request is refused.
+/// Records the offer of an initiator whose first request is refused.
 fn refuse_first(request: &Message, why: Refusal, core: &Core, ctx: &mut Context<'_>) {
     let mut theirs = Offer::default();
     theirs.read_init(request);
@@ -565,17 +573,17 @@ fn refuse_first(request: &Message, why: Refusal, core: &Core, ctx: &mut Context<
     attempts.refuse(core, None, ctx.config, theirs, why, ctx.now);
 }
 
-/// What an initiator gets beside our proof.
+/// The parts of the IKE_AUTH response other than our proof.
 #[derive(Default)]
 struct Answered {
     payloads: Vec<Payload>,
-    /// The addresses inside that we lend it.
+    /// The inner addresses that we lease to the initiator.
     addresses: Option<InnerAddresses>,
     child: Option<child::Terms>,
 }
 
-/// The child a request asks for, answered; or that it asks for none, as anyone may to whom we said that we
-/// support it (RFC 6023 section 3): its children come by CREATE_CHILD_SA.
+/// Answers the request for a child SA. A request without one is acceptable from any initiator, as
+/// we announced support (RFC 6023 section 3): its child SAs follow by CREATE_CHILD_SA.
 fn answer_child(
     peer: &Peer,
     request: &Message,
@@ -654,7 +662,7 @@ fn answer_child(
     Ok(answered)
 }
 
-/// The answer to a request for the first child.
+/// Answers the request for the first child SA.
 fn first_child(
     peer: &Peer,
     request: &Message,
@@ -673,7 +681,7 @@ fn first_child(
     child::answer(terms, request, known, None, keys, spis)
 }
 
-/// Whether the initiator looks for us, if it says whom it looks for.
+/// Returns an error if the initiator names another responder identity than ours.
 fn is_meant(request: &Message, config: &Config) -> Result<(), Refusal> {
     match responder_identity(request).filter(|id| **id != config.identity) {
         None => Ok(()),
@@ -684,7 +692,8 @@ fn is_meant(request: &Message, config: &Config) -> Result<(), Refusal> {
     }
 }
 
-/// The peer of an identity: configured for the address it comes from, or for any.
+/// Returns the peer with an identity, preferably the one configured for this address, otherwise one
+/// without an address.
 fn find_peer<'c>(
     config: &'c Directory,
     identity: &Identity,

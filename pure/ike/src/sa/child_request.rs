@@ -1,4 +1,4 @@
-//! What a request for a child has in common, be it for a new one or for a successor.
+//! The common part of requests for a new child SA and for the replacement of one.
 
 use super::established::Established;
 use super::{Context, Core};
@@ -18,52 +18,54 @@ use crypto::Rng;
 use model::{ChildSaId, InnerAddresses, Spi, ZoneAgreement};
 use wire::ike::{ExchangeType, GroupId, Message, NotifyType, Payload};
 
-/// Our request, until all of it is answered.
+/// Our request for a child SA, until the last exchange is answered.
 pub(crate) struct ChildRequest {
     stage: Stage,
     pub(super) payloads: Vec<Payload>,
-    /// The SPI that we receive on, if it comes about.
+    /// Our inbound SPI of the child SA.
     pub(super) spi: Spi,
-    /// What the peer asked for meanwhile.
+    /// The peer's competing request.
     rival: Option<Rival>,
-    /// What the peer has deleted meanwhile and we did not know, by the SPIs it receives on.
+    /// Outbound SPIs of unknown child SAs that the peer has deleted meanwhile.
     deleted: Vec<Spi>,
     attempt: Attempt,
 }
 
-/// The key exchange that a request begins with, and what a refusal may still change about it.
+/// The initial key exchange of a request, and the changes that a refusal may still cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Attempt {
     /// Its group, if there is a key exchange.
     pub(super) group: Option<GroupId>,
-    /// Whether the peer may name another group.
+    /// True if the peer may name another group.
     correctable: bool,
-    /// Whether it may be left out.
+    /// True if the key exchange may be omitted.
     omissible: bool,
-    /// Whether it was.
+    /// True if the key exchange was omitted.
     omitted: bool,
 }
 
 impl Attempt {
-    /// The first request for a child.
+    /// Creates the parameters of the first request for a child SA.
     pub(super) fn first(peer: &Peer, policy: &Policy<'_>) -> Self {
         let group = groups_of(peer).first().copied();
         Self {
             group: group.filter(|_| policy.pfs),
             correctable: true,
-            // Where an additional key exchange is required, the group is not offered beside NONE.
+            // If an additional key exchange is required, the group is not offered together with
+            // NONE.
             omissible: policy.pfs && peer.kems.contains(&None),
             omitted: false,
         }
     }
 
-    /// The groups it offers.
+    /// Returns the groups to offer.
     pub(super) fn groups(self, peer: &Peer) -> Vec<GroupId> {
         self.group.map_or_else(Vec::new, |_| groups_of(peer))
     }
 
-    /// The request after a refusal: in the group that the peer names, or without a key exchange,
-    /// which the refused one offered as well. `None` if neither is left.
+    /// Returns the parameters of the next request after a refusal: in the group that the peer
+    /// names, or without a key exchange, which the refused request offered too. `None` if neither
+    /// is left.
     fn after(self, error: NotifyType, response: &Message, peer: &Peer) -> Option<Self> {
         let is_other = |group: &GroupId| Some(*group) != self.group;
         let ours = groups_of(peer);
@@ -87,15 +89,15 @@ impl Attempt {
     }
 }
 
-/// How far it is.
+/// The stage of a request.
 enum Stage {
-    /// CREATE_CHILD_SA.
+    /// CREATE_CHILD_SA was sent, or is about to be.
     Asked {
         offer: Offer,
         nonce: Nonce,
         key: Option<Offered>,
     },
-    /// IKE_FOLLOWUP_KE.
+    /// IKE_FOLLOWUP_KE was sent, or is about to be.
     Following {
         agreed: Box<Agreed>,
         series: Series,
@@ -103,36 +105,36 @@ enum Stage {
     },
 }
 
-/// The same child, as the peer asked for it.
+/// The peer's request for the same child SA.
 struct Rival {
-    /// If it is there.
+    /// The child SA, if it exists already.
     made: Option<ChildSaId>,
     lower_nonce: Vec<u8>,
 }
 
-/// What became of a child that the peer agreed to.
+/// Outcome of a child SA that the peer agreed to.
 pub(super) enum Settled {
-    /// It is ours to use.
+    /// The child SA is usable.
     Stays(Box<Terms>),
-    /// It is after one more key exchange.
+    /// Another key exchange has to follow.
     Follows(Box<ChildRequest>),
-    /// The peer asked for the same at once, and that one stays: of the two the one "created with the
-    /// lowest of the four nonces" goes (section 2.8.1).
+    /// The peer requested the same child SA at the same time, and that one stays: the one "created
+    /// with the lowest of the four nonces" has to be deleted (section 2.8.1).
     Goes,
-    /// The same, and there is nothing to delete, as not all key exchanges took place.
+    /// The same, but nothing has to be deleted, because not all key exchanges took place.
     Stops,
-    /// The peer has deleted it before its answer arrived.
+    /// The peer deleted the child SA before its answer arrived.
     Deleted,
 }
 
-/// So many Deletes are remembered, for an answer that arrives behind them.
+/// Maximum number of remembered Deletes, for an answer that arrives after one of them.
 const MOST_DELETED: usize = 16;
 
-/// What a request is answered with: the payloads, the child, and the lower nonce of the two.
+/// An answer to a request: the payloads, the child SA, and the lower of both nonces.
 pub(super) type Answer = (Vec<Payload>, Agreed, Vec<u8>);
 
 impl ChildRequest {
-    /// `old` is the child whose place it is to take, by the SPI we receive on.
+    /// Creates a request. `old` is the inbound SPI of the child SA to replace.
     pub(super) fn new(
         offer: Offer,
         attempt: Attempt,
@@ -156,7 +158,7 @@ impl ChildRequest {
         }
     }
 
-    /// What to ask for instead, after a refusal.
+    /// Returns the parameters of the next request after a refusal.
     pub(super) fn after(
         &self,
         error: NotifyType,
@@ -174,17 +176,17 @@ impl ChildRequest {
         }
     }
 
-    /// Whether the peer refused it with a key exchange before.
+    /// Returns true if the request has no key exchange because the peer refused it with one.
     pub(super) const fn is_without_exchange(&self) -> bool {
         self.attempt.omitted && self.attempt.group.is_none()
     }
 
-    /// Whether the peer agreed, and it goes on with another key exchange.
+    /// Returns true if the peer has agreed, and another key exchange is in progress.
     pub(super) const fn is_following(&self) -> bool {
         matches!(self.stage, Stage::Following { .. })
     }
 
-    /// Whether another key exchange may follow.
+    /// Returns true if another key exchange may follow.
     pub(super) fn is_hybrid(&self) -> bool {
         match &self.stage {
             Stage::Asked { offer, .. } => offer.is_hybrid(),
@@ -192,29 +194,29 @@ impl ChildRequest {
         }
     }
 
-    /// The child that the peer made meanwhile.
+    /// Returns the child SA that resulted from the peer's competing request.
     pub(super) fn rival(&self) -> Option<ChildSaId> {
         self.rival.as_ref()?.made
     }
 
-    /// Whether the peer asked for the same meanwhile.
+    /// Returns true if the peer sent a competing request.
     pub(super) const fn is_contested(&self) -> bool {
         self.rival.is_some()
     }
 
-    /// The peer asked for the same child, and has made it if no key exchange is to follow.
+    /// Records the peer's competing request, with its child SA unless key exchanges have to follow.
     pub(super) fn meet(&mut self, made: Option<ChildSaId>, lower_nonce: Vec<u8>) {
         self.rival = Some(Rival { made, lower_nonce });
     }
 
-    /// The peer has deleted what we do not know yet.
+    /// Records the Delete of a child SA that we do not know yet.
     pub(super) fn note_deleted(&mut self, spi: Spi) {
         if self.deleted.len() < MOST_DELETED {
             self.deleted.push(spi);
         }
     }
 
-    /// What the peer agreed to.
+    /// Evaluates the peer's answer.
     pub(super) fn settle(
         self,
         terms: (&Peer, &Policy<'_>, Option<InnerAddresses>),
@@ -254,7 +256,7 @@ impl ChildRequest {
     }
 }
 
-/// The peer answered a key exchange that followed. The policy may be another one by now.
+/// Evaluates the answer to a follow-up key exchange. The policy may have changed since the request.
 fn go_on(
     agreed: &Agreed,
     mut series: Series,
@@ -268,7 +270,7 @@ fn go_on(
     allowed.ok_or(DownReason::NotOffered("traffic selectors"))
 }
 
-/// The child that the peer agreed to in CREATE_CHILD_SA, and the lower nonce of the two.
+/// Evaluates the CREATE_CHILD_SA response. Returns the child SA and the lower of both nonces.
 fn agree(
     (offer, nonce, key): (Offer, Nonce, Option<Offered>),
     (peer, policy, addresses): (&Peer, &Policy<'_>, Option<InnerAddresses>),
@@ -284,7 +286,8 @@ fn agree(
     Ok((agreed, theirs.lower_nonce(&nonce)))
 }
 
-/// The request for the next key exchange. `None` if the peer did not say what names it.
+/// Creates the request for the next key exchange, or returns `None` if the answer lacks the name of
+/// the state.
 fn follow(
     (agreed, attempt): (Box<Agreed>, Attempt),
     mut series: Series,
@@ -306,9 +309,9 @@ fn follow(
     })
 }
 
-/// The group of a request's public value, if it is one of ours: who selects NONE "MUST ignore the
-/// initiator's KE payload" (RFC 7296 section 3.3.6). `Err` names the group of an acceptable proposal
-/// where the public value is of another.
+/// Returns the group of a request's public value, if we can use it: an end that selects NONE "MUST
+/// ignore the initiator's KE payload" (RFC 7296 section 3.3.6). `Err` holds the group of an
+/// acceptable proposal if the public value is of another group.
 fn usable_group(theirs: &Renewal<'_>, peer: &Peer) -> Result<Option<GroupId>, GroupId> {
     let Some(key) = theirs.key else {
         return Ok(None);
@@ -327,7 +330,7 @@ fn usable_group(theirs: &Renewal<'_>, peer: &Peer) -> Result<Option<GroupId>, Gr
 }
 
 impl Established {
-    /// Tells once that the peer makes only children without a key exchange of their own.
+    /// Reports once that the peer refuses key exchanges for child SAs.
     pub(super) fn note_exchange(
         &mut self,
         request: &ChildRequest,
@@ -340,8 +343,8 @@ impl Established {
         }
     }
 
-    /// Answers a request for a child. `before` is what was agreed about zones by the one whose place
-    /// it takes.
+    /// Answers a request for a child SA. `before` is the zone agreement of the child SA that it
+    /// replaces.
     pub(super) fn agree_on_child(
         &self,
         policy: &Policy<'_>,

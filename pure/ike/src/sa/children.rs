@@ -1,4 +1,4 @@
-//! The children of an IKE SA, from the exchange that made each until nothing of it can arrive.
+//! The child SAs of an IKE SA, from their exchange until no packet of them can arrive.
 //!
 //! ```text
 //!  Current ── a successor is agreed ──> Replaced ── drained ──> Deleting ── answered ──> Straggling
@@ -7,9 +7,9 @@
 //!     └── deleted by the peer, or the IKE SA ends ──────────────────────────────> gone <─────┘
 //! ```
 //!
-//! Who began the exchange that made the successor deletes the one it replaced (RFC 7296 section
-//! 2.8). The other end would do it in the end, so that a peer which forgets does not make us keep
-//! keys for ever.
+//! The end that initiated the replacement deletes the old child SA (RFC 7296 section 2.8). The
+//! other end does so after a longer time, so that it need not keep keys forever if the peer
+//! forgets.
 
 use super::Context;
 use crate::child::Terms;
@@ -21,77 +21,78 @@ use model::{ChildSaId, Instant, Licence, Mode, Spi, ZoneAgreement};
 use std::time::Duration;
 use wire::ike::NotifyType;
 
-/// So many of one line that we replaced are drained at once; then the oldest has had its time.
+/// Maximum number of child SAs of one name that we replaced and that are drained at the same time.
+/// Beyond that, the oldest is deleted at once.
 const MOST_DRAINED: usize = 4;
 
-/// Keys are used for a quarter longer than their lifetime, but at least for so long, while the peer
-/// cannot or does not want to make new ones.
+/// Minimum grace period. If the peer cannot or does not want to rekey, keys are used for a quarter
+/// longer than their lifetime, but at least for this long.
 const LEAST_GRACE: Duration = Duration::from_secs(60);
 
-/// Pauses between requests that the peer refuses grow to this.
+/// Maximum delay between rekey requests that the peer refuses.
 const LAST_PAUSE: Duration = Duration::from_secs(300);
 
-/// The children, oldest first.
+/// The child SAs, oldest first.
 #[derive(Default)]
 pub(crate) struct Children(Vec<Child>);
 
-/// One of them.
+/// A child SA.
 pub(crate) struct Child {
     pub(crate) id: ChildSaId,
-    /// Which of the peer's it is; `None` for the first.
+    /// Name of the child SA; `None` for the first.
     pub(crate) name: Option<String>,
     pub(crate) inbound: Spi,
     pub(crate) outbound: Spi,
     pub(crate) agreement: Option<ZoneAgreement>,
-    /// The licences of our policy when that was agreed on.
+    /// The licences of our policy at the time of the negotiation.
     pub(crate) asked: Vec<Licence>,
     mode: Mode,
     pub(crate) life: Life,
 }
 
-/// How far a child is.
+/// The life cycle of a child SA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Life {
-    /// There is no newer one.
+    /// In use, without a successor.
     Current(Age),
-    /// A newer one has its place; it is deleted then.
+    /// Replaced by a successor, and to be deleted.
     Replaced {
-        /// When.
+        /// Time of its deletion.
         delete_at: Instant,
-        /// Whether it is for us to do it.
+        /// True if we initiated the replacement, so that the deletion is our task.
         ours: bool,
     },
-    /// Its Delete waits to be sent, or for its answer.
+    /// Its Delete is queued, or awaits an answer.
     Deleting,
-    /// Deleted at both ends; what is under way may arrive until then.
+    /// Deleted at both ends. Packets in flight are received until this time.
     Straggling(Instant),
 }
 
-/// When keys have to be replaced, if ever.
+/// Times at which keys have to be replaced, if ever.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Age {
-    /// When the peer is asked for new ones. `None` while it is being asked.
+    /// Time of the rekey. `None` while it is in progress.
     pub(crate) renew_at: Option<Instant>,
-    /// When they must not be used any longer.
+    /// Time after which the keys must not be used.
     pub(crate) over_at: Option<Instant>,
-    /// Requests in vain.
+    /// Number of failed rekeys.
     failures: u32,
-    /// The refusal that was told last.
+    /// The refusal that was reported last.
     told: Option<NotifyType>,
 }
 
-/// What a child's time has come for.
+/// An action that is due for a child SA.
 pub(crate) enum Due {
     Rekey(ChildSaId),
     Delete(ChildSaId),
     Forget(ChildSaId),
-    /// It is too old, and there is no newer one.
+    /// The keys of the child SA have expired, and it has no successor.
     End(ChildSaId),
 }
 
 impl Age {
-    /// The age of keys made now. Who hands keys to licensed nodes asks first: it alone knows when
-    /// the nodes hold the new ones.
+    /// Starts the lifetime of new keys. A gateway that distributes keys to licensed nodes rekeys
+    /// earlier than its peer: only the gateway knows when the nodes have the new keys.
     pub(crate) fn begin(
         lifetime: Duration,
         config: &Directory,
@@ -110,8 +111,7 @@ impl Age {
         }
     }
 
-    /// The peer could not do it just now, or does not want to: each pause is twice as long as the one
-    /// before.
+    /// Schedules another attempt after a refusal. The delay doubles with each failure.
     pub(crate) fn try_again(&mut self, timers: &Timers, rng: &mut Rng, now: Instant) {
         let permille = 1000 + rng.u32() % 1000;
         let pause = timers.retry.saturating_mul(1 << self.failures.min(16));
@@ -119,13 +119,13 @@ impl Age {
         self.renew_at = Some(now + pause.min(LAST_PAUSE) * permille / 1000);
     }
 
-    /// Whether a refusal is another one than the last that was told.
+    /// Returns true if a refusal differs from the last one reported.
     pub(crate) fn is_news(&mut self, why: NotifyType) -> bool {
         self.told.replace(why) != Some(why)
     }
 
-    /// New keys are asked for at once. If somebody must not have the old ones any more, they are not
-    /// used for long whatever the peer does.
+    /// Rekeys at once. If a licence was withdrawn, the old keys expire soon, regardless of the
+    /// peer.
     pub(crate) fn hasten(&mut self, taken_back: bool, now: Instant) {
         self.renew_at = Some(now);
         if taken_back {
@@ -144,7 +144,7 @@ impl Children {
         self.0.iter().map(|child| child.id).collect()
     }
 
-    /// Those that have no newer one.
+    /// Returns the child SAs without a successor.
     pub(crate) fn all_current(&self) -> impl Iterator<Item = &Child> {
         let current = |child: &&Child| matches!(child.life, Life::Current(_));
         self.0.iter().filter(current)
@@ -155,30 +155,30 @@ impl Children {
         self.0.iter_mut().filter(current)
     }
 
-    /// The one of a name that has no newer one.
+    /// Returns the child SA of a name that has no successor.
     pub(crate) fn current(&self, name: Option<&str>) -> Option<ChildSaId> {
         let mut current = self.all_current();
         let found = current.find(|child| child.name.as_deref() == name);
         found.map(|child| child.id)
     }
 
-    /// Whether they stay where they are: the addresses outside are a part of one.
+    /// Returns true if they cannot move, because one is bound to the outer addresses.
     pub(crate) fn are_fixed(&self) -> bool {
         self.0.iter().any(|child| child.mode == Mode::Transport)
     }
 
-    /// How many there are, those that go as well.
+    /// Returns the number of child SAs, including those that are being replaced or deleted.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// How long what is under way on any of them may take.
+    /// Returns the maximum time that packets in flight on any of them may take.
     pub(crate) fn drain_time(&self, timers: &Timers) -> Duration {
         let times = self.0.iter().map(|child| child.drain_time(timers));
         times.max().unwrap_or(timers.drain)
     }
 
-    /// They end with their SA: no new keys are made for them.
+    /// Stops rekeying, as the child SAs end with their IKE SA.
     pub(crate) fn stop_ageing(&mut self) {
         for child in &mut self.0 {
             if let Life::Current(age) = &mut child.life {
@@ -187,13 +187,13 @@ impl Children {
         }
     }
 
-    /// Whether none is left that could carry anything.
+    /// Returns true if no child SA is left that could carry traffic.
     pub(crate) fn is_over(&self) -> bool {
         let over = |child: &Child| matches!(child.life, Life::Deleting | Life::Straggling(_));
         self.0.iter().all(over)
     }
 
-    /// One that has no newer one is to be deleted by us; whether there was one.
+    /// Marks a child SA without a successor for deletion by us. Returns true if there was one.
     pub(crate) fn end(&mut self, id: ChildSaId) -> bool {
         let child = self.get_mut(id);
         let current = child.filter(|child| matches!(child.life, Life::Current(_)));
@@ -203,7 +203,7 @@ impl Children {
         })
     }
 
-    /// Whether one waits to be deleted by us.
+    /// Returns true if a child SA is marked for deletion by us.
     pub(crate) fn is_deleting(&self, id: ChildSaId) -> bool {
         let deleting = |child: &Child| child.id == id && child.life == Life::Deleting;
         self.0.iter().any(deleting)
@@ -217,7 +217,7 @@ impl Children {
         self.0.iter_mut().find(|child| child.id == id)
     }
 
-    /// The one whose packets from us carry an SPI, unless it is deleted.
+    /// Returns the child SA with an outbound SPI, unless it is deleted.
     pub(crate) fn by_outbound(&mut self, spi: Spi) -> Option<&mut Child> {
         let lives = |child: &&mut Child| !matches!(child.life, Life::Straggling(_));
         self.0
@@ -226,14 +226,14 @@ impl Children {
             .find(|child| child.outbound == spi)
     }
 
-    /// Whether a child has no newer one.
+    /// Returns true if a child SA has no successor.
     pub(crate) fn is_current(&self, id: ChildSaId) -> bool {
         let current = |child: &Child| child.id == id && matches!(child.life, Life::Current(_));
         self.0.iter().any(current)
     }
 
     pub(crate) fn add(&mut self, id: ChildSaId, terms: &Terms, age: Age) {
-        // There is one, or two for a while.
+        // There is one, or briefly two.
         self.0.reserve_exact(1);
         self.0.push(Child {
             id,
@@ -251,18 +251,18 @@ impl Children {
         self.0.retain(|child| child.id != id);
     }
 
-    /// Takes all of them out.
+    /// Removes and returns all child SAs.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Child> {
         self.0.drain(..)
     }
 
-    /// A newer child has its place. `ours`: because we asked for it.
+    /// Marks a child SA as replaced. `ours`: we initiated the replacement.
     pub(crate) fn replace(&mut self, id: ChildSaId, ours: bool, timers: &Timers, now: Instant) {
         let Some(child) = self.get_mut(id) else {
             return;
         };
         let drain = child.drain_time(timers);
-        // The end that should delete it has this time and as much again.
+        // The end that should delete it has this time, and as much again.
         let delete_at = now
             + if ours {
                 drain
@@ -274,7 +274,7 @@ impl Children {
         self.hasten(line.as_deref(), now);
     }
 
-    /// One that was replaced is deleted at both ends: we send nothing more on it.
+    /// Marks a replaced child SA as deleted at both ends. We send nothing more on it.
     pub(crate) fn straggle(&mut self, id: Option<ChildSaId>, ctx: &mut Context<'_>) {
         let until = ctx.now + ctx.config.timers.stragglers;
         if let Some(child) = id.and_then(|id| self.get_mut(id)) {
@@ -283,7 +283,7 @@ impl Children {
         }
     }
 
-    /// What is due, one at a time.
+    /// Returns the next action that is due.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<Due> {
         let due = |child: &&mut Child| child.next().is_some_and(|at| at <= now);
         let child = self.0.iter_mut().find(due)?;
@@ -323,12 +323,12 @@ impl Children {
 }
 
 impl Child {
-    /// Whether its Delete waits to be sent, or for its answer.
+    /// Returns true if its Delete is queued or awaits an answer.
     pub(crate) fn is_ending(&self) -> bool {
         self.life == Life::Deleting
     }
 
-    /// How long what is under way on it may take.
+    /// Returns the maximum time that packets in flight on it may take.
     fn drain_time(&self, timers: &Timers) -> Duration {
         let agreement = self.agreement.as_ref();
         match agreement.is_some_and(|agreement| !agreement.licences.is_empty()) {
@@ -347,7 +347,7 @@ impl Child {
     }
 }
 
-/// A peer's lifetimes, for a peer that the configuration has.
+/// Returns the lifetimes of a peer, or the defaults if the peer is no longer configured.
 pub(crate) fn lifetimes(core: &super::Core, config: &Directory) -> Lifetimes {
     core.peer(config)
         .map_or_else(Lifetimes::default, |peer| peer.lifetimes)

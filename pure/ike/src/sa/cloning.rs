@@ -1,15 +1,17 @@
-//! A clone of an IKE SA (RFC 7791): asked for and answered like a successor, which then stands beside the
-//! SA that it came of.
+//! Clones of an IKE SA (RFC 7791). A clone is requested and answered like a successor, but exists
+//! in parallel to the original.
 //!
-//! It has everything of that but its children, its grants and what waits to be asked: the peer and how
-//! it has proved itself, for how long that counts, the addresses inside, where both ends are and who
-//! decides about that. Keys, SPIs, message IDs and windows are new.
+//! A clone has everything of the original except child SAs, grants and queued requests: the peer
+//! and its authentication, the lifetime of that, the inner addresses, the paths of both ends and
+//! the end that chooses them. Keys, SPIs, message IDs and windows are new.
 //!
-//! One that we asked for is on trial, for [`PATIENCE`]: it goes where it was to go, and asks for the children
-//! of the old SA. One that the peer asked for leaves it to the peer what to do with it.
+//! A clone that we requested is on trial for [`PATIENCE`]: it moves to the requested path, and
+//! requests the child SAs of the original. The peer decides about the use of a clone that it
+//! requested.
 //!
-//! Nothing takes over, so a request for a clone does not mind what else is under way, except another one
-//! about the IKE SA's keys: it is refused until that is done, at both ends where two cross.
+//! A clone replaces nothing, so a request for one does not conflict with other exchanges, except
+//! those that rekey or clone the IKE SA. During such an exchange it is refused, by both ends if two
+//! cross.
 
 use super::children::{Age, Children, lifetimes};
 use super::established::Established;
@@ -32,35 +34,35 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use wire::ike::{Message, NotifyType};
 
-/// So long a clone of ours may take to be where it is to be, with all that it is to have.
+/// Maximum time for a clone of ours to move, and to create all child SAs.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What a clone is for.
+/// Purpose of a clone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// The peer knows.
+    /// The peer requested it, for its own purpose.
     Theirs,
-    /// To carry there what the SA carries that it comes of.
+    /// Hand-over: move the traffic of the original to this path.
     HandOver(Path),
 }
 
-/// A clone that has not taken the place of the SA that it came of.
+/// State of a clone that has not replaced its original.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Aside {
-    /// The peer asked for it.
+    /// The peer requested the clone.
     Theirs,
-    /// We did.
+    /// We requested the clone.
     Ours {
-        /// Then it is given up.
+        /// Time at which the clone is given up.
         until: Instant,
-        /// The path that it came by, which works.
+        /// Path of the original, which is known to work.
         from: Box<Path>,
     },
 }
 
-/// Who asks.
+/// Requesting end.
 impl Established {
-    /// Whether it is ours to clone.
+    /// Returns `Ok` if we may clone the SA for a hand-over.
     pub(crate) fn may_hand_over(&self) -> Result<(), CannotMove> {
         if self.children.are_fixed() {
             return Err(CannotMove::Transport);
@@ -73,7 +75,7 @@ impl Established {
         }
     }
 
-    /// Asks for a clone that goes to another path and carries there what this SA carries here.
+    /// Requests a clone that moves to another path and takes over the traffic of this SA.
     pub(crate) fn ask_for_clone(
         &mut self,
         to: Path,
@@ -95,7 +97,7 @@ impl Established {
         Ok(())
     }
 
-    /// The peer answered.
+    /// Evaluates the peer's answer.
     pub(super) fn conclude_clone(
         mut self: Box<Self>,
         (rekey, to): (IkeRekey, Path),
@@ -122,7 +124,7 @@ impl Established {
         }
     }
 
-    /// There is none, for this reason.
+    /// Handles a refusal.
     pub(super) fn note_no_clone(
         &mut self,
         error: NotifyType,
@@ -137,15 +139,15 @@ impl Established {
         ctx.refused(Some(core.name()), Refusal::CloneRefused(error));
     }
 
-    /// All SAs with the peer.
+    /// Returns the number of IKE SAs and child SAs with the peer.
     fn count(&self, ctx: &Context<'_>) -> usize {
         1 + ctx.beside.sas + self.children.len() + ctx.beside.children
     }
 }
 
-/// Who answers.
+/// Answering end.
 impl Established {
-    /// Answers a peer that wants a clone.
+    /// Answers a request for a clone.
     pub(super) fn answer_clone(
         mut self: Box<Self>,
         request: &Message,
@@ -185,9 +187,9 @@ impl Established {
     }
 }
 
-/// Both.
+/// Both ends.
 impl Established {
-    /// The clone is there, and this SA goes on.
+    /// Installs a clone. This SA stays.
     pub(super) fn bear(
         mut self: Box<Self>,
         heir: Heir,
@@ -208,7 +210,7 @@ impl Established {
                 let from = Box::new(next.path);
                 clone.aside = Some(Aside::Ours { until, from });
                 clone.inherit_children(self.current_names());
-                // It can: this SA can.
+                // Cannot fail, as this SA may move.
                 let _ = clone.move_to(to, &mut next, ctx);
                 clone.tend(&mut next, ctx);
             }
@@ -220,13 +222,13 @@ impl Established {
         State::Established(self)
     }
 
-    /// What a clone has of this SA, and what it begins with. "peers MUST NOT transfer existing Child SAs"
-    /// (section 5.2).
+    /// Creates the state of a clone from that of this SA. "peers MUST NOT transfer existing Child
+    /// SAs" (section 5.2).
     fn cloned(&self, heir: Heir, core: &Core, ctx: &mut Context<'_>) -> Box<Self> {
         let lifetime = lifetimes(core, ctx.config).ike;
         let mut mobike = self.mobike.clone();
         if let Some(mobike) = &mut mobike {
-            // A path that is to be proved is to be proved there as well.
+            // A path that is being verified has to be verified on the clone too.
             mobike.pending |= self.queue.runs(|task| matches!(task, Task::Move(_)));
             mobike.silent = false;
             mobike.count_anew();
@@ -269,28 +271,28 @@ impl Established {
 
 /// The clone.
 impl Established {
-    /// Whether either end may clone it.
+    /// Returns true if either end may clone the SA.
     pub(crate) const fn may_be_cloned(&self) -> bool {
         self.clones
     }
 
-    /// Whether it is a clone that has not taken the place of the SA that it came of.
+    /// Returns true if this is a clone that has not replaced its original.
     pub(crate) const fn is_aside(&self) -> bool {
         self.aside.is_some()
     }
 
-    /// Whether we asked for it.
+    /// Returns true if this is such a clone, requested by us.
     pub(crate) const fn is_on_trial(&self) -> bool {
         matches!(self.aside, Some(Aside::Ours { .. }))
     }
 
-    /// Whether it is where it was to be, with all that it was to have.
+    /// Returns true if the clone has the requested path and all child SAs.
     pub(crate) fn is_in_place(&self) -> bool {
         let moves = |task: &Task| matches!(task, Task::Move(_));
         !self.is_to_move() && !self.queue.runs(moves) && self.has_inherited()
     }
 
-    /// It has a place from now on: that of the SA that it came of.
+    /// Makes the clone the replacement of its original.
     pub(crate) fn settle(&mut self, core: &Core, ctx: &mut Context<'_>) {
         self.aside = None;
         if let Some(old) = self.follows {
@@ -312,7 +314,7 @@ impl Established {
         self.tried_until().is_some_and(|until| until <= now)
     }
 
-    /// It goes, by the path that it came by: the other one may be why.
+    /// Closes a clone on the path of the original, because the new path may be the cause.
     pub(super) fn turn_back(
         self: Box<Self>,
         why: DownReason,
@@ -325,7 +327,7 @@ impl Established {
         self.close(why, core, ctx)
     }
 
-    /// It ends; says so if nothing came of what it was for.
+    /// Reports a failed hand-over when the clone ends.
     pub(super) fn note_in_vain(&self, why: &DownReason, core: &Core, ctx: &mut Context<'_>) {
         if self.is_on_trial() {
             let why = Box::new(why.clone());
@@ -333,13 +335,13 @@ impl Established {
         }
     }
 
-    /// How many children it has, those that go as well.
+    /// Returns the number of child SAs, including those that are being replaced or deleted.
     pub(crate) fn count_children(&self) -> usize {
         self.children.len()
     }
 }
 
-/// Whether a task is about a clone.
+/// Returns true if a task is about a clone.
 fn is_clone(task: &Task) -> bool {
     matches!(task, Task::RekeyIke(_) | Task::FollowUp(_)) && !task.renews_ike()
 }

@@ -1,4 +1,4 @@
-//! The end of an IKE SA: waiting for the answer to our Delete, or only remembering the last answer.
+//! The end of an IKE SA: waiting for the answer to our Delete, or keeping only the last answers.
 
 use super::children::Children;
 use super::protected::Genuine;
@@ -13,18 +13,18 @@ use crate::window::Arrival;
 use model::{Deadline, Instant};
 use wire::ike::{ExchangeType, NotifyType};
 
-/// The SA is to be deleted: as soon as the window allows, the Delete is sent; when it is answered,
-/// or nobody answers, the SA is gone.
+/// An SA that is being deleted: the Delete is sent as soon as the window allows. The SA is gone
+/// when the Delete is answered, or given up.
 pub(crate) struct Closing {
     pub(crate) keys: ProvedKeys,
     delete_sent: bool,
-    /// How often the Delete is sent at most.
+    /// Maximum number of times that the Delete is sent.
     attempts: u32,
 }
 
 impl Closing {
-    /// Closes an SA that is down from now on: nobody has to wait for the peer to answer, who may be
-    /// out of reach.
+    /// Closes an SA, which is down from now on. The caller need not wait for the peer, which may be
+    /// unreachable.
     pub(super) fn begin(
         keys: ProvedKeys,
         why: DownReason,
@@ -35,16 +35,16 @@ impl Closing {
         Self::quietly(keys, core, ctx)
     }
 
-    /// Closes what was refused before it was up.
+    /// Closes an SA that was refused before it was up.
     pub(super) fn quietly(keys: ProvedKeys, core: &mut Core, ctx: &mut Context<'_>) -> State {
         let attempts = ctx.config.timers.closing_attempts;
         core.requests.hurry(attempts);
         Self::within(attempts, keys, core, ctx)
     }
 
-    /// Closes what another SA has replaced, or was to. The peer lives, counts on our Delete, and may
-    /// not be ready for it: strongSwan knows an SA that lost a race only when its own request is
-    /// answered.
+    /// Closes an SA that another one has replaced, or that lost a simultaneous rekey. The peer is
+    /// alive, expects our Delete, and may not be ready for it yet: strongSwan knows an SA that lost
+    /// a race only once its own request is answered.
     pub(super) fn replaced(keys: ProvedKeys, core: &mut Core, ctx: &mut Context<'_>) -> State {
         Self::within(ctx.config.timers.attempts, keys, core, ctx)
     }
@@ -82,7 +82,8 @@ impl Closing {
         }
     }
 
-    /// The peer may be closing too: its Delete is answered as ours is going to be.
+    /// Answers requests. If the peer is closing too, its Delete is answered like any INFORMATIONAL
+    /// request.
     fn answer(&mut self, arrived: &Arrived<'_>, core: &mut Core, ctx: &mut Context<'_>) {
         if let Some(request) = core.accept_request(&mut self.keys.cipher, arrived, ctx) {
             answer_late(request, &mut self.keys, arrived, core, ctx);
@@ -104,9 +105,9 @@ impl Closing {
     }
 }
 
-/// The peer is going to delete the SA, as it has rekeyed it or was sent to another gateway. Until then
-/// it answers what comes late: the request for the successor again, if our answer was lost, and
-/// requests that crossed it.
+/// An SA that the peer will delete, because the peer has rekeyed it or was redirected. Until then
+/// it answers late messages: retransmissions of the request for the successor, in case our answer
+/// was lost, and requests that crossed that answer.
 pub(crate) struct Retired {
     pub(crate) keys: ProvedKeys,
     until: Instant,
@@ -139,7 +140,7 @@ impl Retired {
         }
     }
 
-    /// A peer that forgot to delete it is reminded.
+    /// Deletes the SA if the peer does not.
     pub(super) fn handle_timeout(self: Box<Self>, core: &mut Core, ctx: &mut Context<'_>) -> State {
         match self.until <= ctx.now {
             true => Closing::quietly(self.keys, core, ctx),
@@ -155,8 +156,8 @@ impl Retired {
     }
 }
 
-/// Whatever else than a Delete the peer wants of an SA that ends comes too late (RFC 7296 section
-/// 2.25.2).
+/// Answers a request on an SA that is ending. Anything but an INFORMATIONAL request is too late
+/// (RFC 7296 section 2.25.2).
 fn answer_late(
     request: Genuine,
     keys: &mut ProvedKeys,
@@ -171,12 +172,12 @@ fn answer_late(
     core.respond(&mut keys.cipher, arrived, payloads, ctx);
 }
 
-/// The SA is gone, but our last answer may have been lost: a peer that repeats its last request
-/// gets it again. There are no keys any more.
+/// An SA that is gone, while its last answers are kept: one of them may have been lost, and the
+/// peer then retransmits its request. The keys are dropped.
 pub(crate) struct Lingering {
     until: Instant,
-    /// Of one whose place another has taken: until then what is under way to us on them may come,
-    /// and only then it is down.
+    /// Child SAs of an SA that another one has replaced. Packets in flight are received until this
+    /// time. Only then is the SA down.
     children: Option<(Children, Instant)>,
 }
 
@@ -186,7 +187,7 @@ impl Lingering {
         Self { until, children }
     }
 
-    /// Another has its place.
+    /// Creates the state for an SA that another one has replaced.
     pub(super) fn replaced(children: Children, ctx: &Context<'_>) -> Self {
         let timers = &ctx.config.timers;
         Self {
@@ -195,7 +196,7 @@ impl Lingering {
         }
     }
 
-    /// Whether nothing comes on its children any more.
+    /// Returns true if the SA has no child SAs left.
     pub(super) const fn is_childless(&self) -> bool {
         self.children.is_none()
     }

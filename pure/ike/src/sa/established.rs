@@ -1,4 +1,4 @@
-//! Both ends proved who they are: requests of either side, as many at a time as the other one takes.
+//! An IKE SA that is up: requests of both ends, as many at a time as the windows allow.
 
 use super::children::{Age, Children, Due, lifetimes};
 use super::cloning::Aside;
@@ -41,17 +41,17 @@ const HINT_PAUSE: Duration = Duration::from_secs(2);
 
 pub(crate) struct Established {
     pub(crate) keys: ProvedKeys,
-    /// If both ends can move it.
+    /// MOBIKE state, if both ends support MOBIKE.
     pub(crate) mobike: Option<Mobike>,
-    /// What decides between this SA and another with the same peer.
+    /// The properties that decide between this SA and another one with the same peer.
     pub(crate) contact: Contact,
-    /// The addresses inside that one end lends the other.
+    /// The inner addresses that one end has leased to the other.
     pub(crate) addresses: Option<InnerAddresses>,
-    /// The certificates that the peer proved itself by; empty if it was something else.
+    /// The certificates that authenticated the peer; empty if it authenticated in another way.
     pub(crate) chain: Vec<Vec<u8>>,
-    /// What the wall clock showed when they were believed.
+    /// Wall-clock time at which the certificates were verified.
     pub(crate) believed: UnixTime,
-    /// If it may have another address: in a box, as few may.
+    /// The check of a new address of the peer. Boxed because it is rare.
     pub(super) following: Option<Box<Following>>,
     /// No packet of a child SA starts a check of its path before this time.
     pub(super) rests_until: Instant,
@@ -61,70 +61,71 @@ pub(crate) struct Established {
     pub(super) is_doubtful: bool,
     pub(super) children: Children,
     pub(super) upkeep: Upkeep,
-    /// Those that the peer may not know of.
+    /// Child SAs that the peer may not know of.
     pub(super) unsure: Unsure,
-    /// The IKE SA whose place this one has taken, and whose children its own replace.
+    /// The IKE SA that this one replaces. The child SAs of this one replace those of the other.
     pub(crate) follows: Option<IkeSaId>,
-    /// When the SA's own keys have to be replaced.
+    /// Lifetime of the SA's own keys.
     pub(super) age: Age,
-    /// When both ends have to prove anew who they are, in another SA.
+    /// Lifetime of the authentication, which another SA renews.
     pub(super) proof: Age,
-    /// Whether either end may clone it.
+    /// True if either end may clone the SA.
     pub(super) clones: bool,
-    /// Whether there may be several children for the same traffic.
+    /// True if there may be several child SAs for the same traffic.
     pub(super) resources: bool,
-    /// How many SAs there were when the peer wanted no clone beside them.
+    /// Number of SAs at the time when the peer refused a clone as one too many.
     pub(super) enough: Option<usize>,
-    /// If it is a clone that has no place yet.
+    /// State of a clone that has not replaced its original.
     pub(super) aside: Option<Aside>,
-    /// If another SA that we began has its place.
+    /// Set if another SA, which we initiated, has replaced this one.
     pub(super) leaving: Option<Leaving>,
-    /// If another one that the peer began has its place, as soon as the peer knows that.
+    /// True if another SA, which the peer initiated, replaces this one as soon as the peer knows.
     pub(crate) has_heir: bool,
-    /// Whether the peer may be sent to another gateway.
+    /// True if the peer supports redirection.
     pub(super) willing: bool,
-    /// Whether the peer understands private numbers.
+    /// True if the peer understands our private numbers.
     pub(super) private: bool,
-    /// What we ask of the peer.
+    /// Our requests.
     pub(super) queue: Queue,
-    /// A successor that the peer asked for and that has not taken over yet: in a box, as few have one.
+    /// A successor that the peer requested and that has not replaced this SA yet. Boxed because it
+    /// is rare.
     pub(super) promised: Option<Box<Heir>>,
-    /// Children that the peer asked for and that are not there yet.
+    /// Child SAs that the peer requested and that are not complete yet.
     pub(super) openings: Vec<Opening>,
-    /// How often in a row the peer has forgotten what we went on with.
+    /// Number of times in a row that the peer lost the state of our follow-up exchanges.
     pub(super) forgotten: u8,
     pub(super) heard: Instant,
-    /// Licensed node: the composite SAs whose keys came on this SA.
+    /// Licensed node: the composite SAs whose keys arrived on this SA.
     pub(crate) grants: BTreeSet<CsaId>,
-    /// Licensed node: grants and requests that our owner has not answered yet.
+    /// Licensed node: grants and requests that await an answer of the caller.
     pub(super) offered: Vec<Offered>,
 }
 
-/// What is known at the beginning.
+/// Properties of a new SA.
 #[derive(Clone)]
 pub(super) struct Beginning {
     pub(super) private: bool,
-    /// Whether the initiator said that it has no other IKE SA with the responder.
+    /// True if the initiator sent INITIAL_CONTACT.
     pub(super) initial: bool,
     pub(super) mobike: Option<Mobike>,
-    /// The addresses inside that one end lends the other.
+    /// The inner addresses that one end has leased to the other.
     pub(super) addresses: Option<InnerAddresses>,
-    /// The certificates that the peer proved itself by.
+    /// The certificates that authenticated the peer.
     pub(super) chain: Vec<Vec<u8>>,
-    /// How long the responder counts the authentication, if it says so.
+    /// Lifetime of the authentication that the responder announced, if it did.
     pub(super) counts_for: Option<Duration>,
-    /// Whether the initiator may be sent to another gateway by us.
+    /// True if the initiator supports redirection by us.
     pub(super) willing: bool,
-    /// Whether either end may clone the IKE SA.
+    /// True if either end may clone the IKE SA.
     pub(super) clones: bool,
-    /// Whether there may be several children for the same traffic.
+    /// True if there may be several child SAs for the same traffic.
     pub(super) resources: bool,
-    /// How many answers the peer keeps, if it says so.
+    /// Number of responses that the peer keeps, if announced.
     pub(super) window: Option<u32>,
 }
 
 impl Established {
-    /// The SA is up, with what the peer lends us, and its child if it has one.
+    /// Brings the SA up, with the assigned inner addresses, and its child SA if it has one.
     pub(super) fn begin(
         keys: ProvedKeys,
         beginning: Beginning,
@@ -215,7 +216,7 @@ impl Established {
         State::Established(state)
     }
 
-    /// Ends the SA by an INFORMATIONAL with a Delete.
+    /// Closes the SA by an INFORMATIONAL request with a Delete.
     pub(super) fn close(
         mut self: Box<Self>,
         why: DownReason,
@@ -227,18 +228,18 @@ impl Established {
         Closing::begin(self.keys, why, core, ctx)
     }
 
-    /// What the mode of a child depends on.
+    /// Returns the properties on which the mode of a child SA depends.
     pub(super) fn ground(&self, core: &Core) -> Ground {
         Ground::new(core.proved, core.nat, self.private)
     }
 
-    /// Puts a request in line.
+    /// Queues a request.
     pub(crate) fn ask(&mut self, task: Task, core: &mut Core, ctx: &mut Context<'_>) {
         self.queue.push(task);
         self.send_next(core, ctx);
     }
 
-    /// The peer gave a sign of life.
+    /// Notes that an authentic packet of the peer arrived.
     pub(crate) fn note_heard(&mut self, now: Instant) {
         self.heard = self.heard.max(now);
     }
@@ -291,7 +292,8 @@ impl Established {
         State::Established(self)
     }
 
-    /// Has keys replaced and children deleted whose time has come; `true` if it is too late.
+    /// Rekeys and deletes the SAs that are due. Returns true if keys have expired without a
+    /// successor.
     fn is_too_old(&mut self, core: &mut Core, ctx: &mut Context<'_>) -> bool {
         while let Some(due) = self.children.pop_due(ctx.now) {
             match due {
@@ -317,7 +319,7 @@ impl Established {
         false
     }
 
-    /// The next thing that time brings.
+    /// Returns the next deadline.
     pub(super) fn deadline(&self, core: &Core, config: &Directory) -> Option<Deadline> {
         let renewal = |at| Deadline {
             at,
@@ -341,8 +343,9 @@ impl Established {
             .min()
     }
 
-    /// After silence the peer is asked whether it is there. A request that is under way is such a question: from then on
-    /// it gets no more attempts than that.
+    /// Returns the time of the next liveness check, after a time without packets of the peer. An
+    /// outstanding request serves as the check: from then on, it gets no more attempts than a check
+    /// would.
     fn liveness(&self, core: &Core, config: &Directory) -> Option<Deadline> {
         let peer = core.peer(config)?;
         let attempts = self.last_attempts(&config.timers);
@@ -368,12 +371,12 @@ impl Established {
         }
     }
 
-    /// Whether it is the peer that decides where this SA goes, and needs the time to find a path.
+    /// Returns true if the peer chooses the path of this SA, and needs time to find one.
     fn is_patient(&self) -> bool {
         self.mobike.as_ref().is_some_and(|mobike| !mobike.decides)
     }
 
-    /// The peer does not answer.
+    /// Gives up, as the peer does not answer.
     pub(super) fn give_up(
         mut self: Box<Self>,
         attempts: u32,
@@ -391,7 +394,7 @@ impl Established {
         core.gone(why, ctx)
     }
 
-    /// Takes the SA down without a word to the peer, which has forgotten it.
+    /// Takes the SA down without a message to the peer, which has lost its state.
     pub(crate) fn abandon(&mut self, core: &Core, ctx: &mut Context<'_>) -> State {
         let why = DownReason::Replaced;
         self.drop_children(&why, ctx);
@@ -464,7 +467,8 @@ impl Established {
         false
     }
 
-    /// Our request was answered. An answer to the others says nothing beyond that the peer is there.
+    /// Evaluates the answer to a request of ours. Tasks without a case of their own only show that
+    /// the peer is alive.
     fn conclude(
         mut self: Box<Self>,
         task: Option<Task>,
@@ -625,9 +629,9 @@ impl Established {
         self.answer_renewal(answer, arrived, core, ctx)
     }
 
-    /// Answers CREATE_CHILD_SA. A request that lacks what it needs is as fatal as any that cannot be
-    /// read: "this error notification is considered fatal in both peers, meaning that the IKE SA is
-    /// deleted without needing an explicit Delete payload" (RFC 7296 section 2.21.3).
+    /// Answers CREATE_CHILD_SA. A request that lacks payloads is as fatal as one that cannot be
+    /// parsed: "this error notification is considered fatal in both peers, meaning that the IKE SA
+    /// is deleted without needing an explicit Delete payload" (RFC 7296 section 2.21.3).
     pub(super) fn answer_renewal(
         mut self: Box<Self>,
         answer: Vec<Payload>,
@@ -646,14 +650,15 @@ impl Established {
         }
     }
 
-    /// One that was replaced has been there long enough, or is not wanted any more.
+    /// Deletes a replaced child SA whose drain time is over, or a child SA that is no longer
+    /// wanted.
     pub(super) fn delete_child(&mut self, id: ChildSaId, core: &mut Core, ctx: &mut Context<'_>) {
         if let Some(inbound) = self.children.get_mut(id).map(|child| child.inbound) {
             self.ask(Task::DeleteChild(Some(id), inbound), core, ctx);
         }
     }
 
-    /// The SA is over for both ends; our last answer is kept for a while.
+    /// Ends the SA for both ends. Our last response is kept for a while.
     pub(super) fn end(
         mut self: Box<Self>,
         why: DownReason,
@@ -684,7 +689,7 @@ impl Established {
         core.respond(&mut self.keys.cipher, arrived, payloads, ctx);
     }
 
-    /// Whether what was to be asked has come about meanwhile.
+    /// Returns true if a queued task is no longer necessary.
     fn is_moot(&self, task: &Task) -> bool {
         match task {
             Task::NewChild(new) => {
@@ -751,7 +756,7 @@ impl Established {
 
 #[cfg(test)]
 impl crate::Engine {
-    /// As if no peer had sent our vendor ID.
+    /// Treats all peers as if they had not sent our vendor ID.
     pub(crate) fn forget_vendor(&mut self) {
         for sa in self.sas.values_mut() {
             match &mut sa.state {

@@ -1,22 +1,24 @@
-//! Following a peer without MOBIKE to where its NAT has it now (RFC 7296 section 2.23).
+//! Following a peer without MOBIKE to a new address behind its NAT (RFC 7296 section 2.23).
 //!
-//! If a message is genuine and has "a different port, address, or both", a host without MOBIKE "that is not
-//! behind a NAT, SHOULD send all packets (including retransmission packets) to the IP address and port in
-//! the validated packet". The integrity check does not cover the header: a router that rewrites the source
-//! of one genuine packet would move a tunnel to a third party. So a new address is only a reason to ask:
+//! If an authentic message has "a different port, address, or both", a host without MOBIKE "that is
+//! not behind a NAT, SHOULD send all packets (including retransmission packets) to the IP address
+//! and port in the validated packet". The integrity check does not cover the header: a router that
+//! rewrites the source address of one authentic packet would move a tunnel to a third party. A new
+//! address is therefore only a reason for a check:
 //!
-//! 1. A request is sent to the new address alone. Its answer, from wherever it comes, shows that packets
-//!    get from there to the peer. If it also returns our COOKIE2, the peer has read the request; most
-//!    peers without MOBIKE do not return any, and several answers count instead ([`SUSTAINED`]), as a
-//!    peer can write an answer without having received the request.
-//! 2. A request is sent to the old address alone. Only if that stays silent for a little longer than the
-//!    new one took, IKE messages and children's packets move.
+//! 1. A request is sent to the new address alone. Its answer, from any address, shows that packets
+//!    for the new address reach the peer. If it also returns our COOKIE2, the peer has read the
+//!    request. Most peers without MOBIKE return none, so several answers count instead
+//!    ([`SUSTAINED`]), because a peer can write an answer without having received the request.
+//! 2. A request is sent to the old address alone. If there is no answer for a little longer than
+//!    the new address took, IKE messages and the child SAs' packets move.
 //!
 //! IKE_AUTH from another address than IKE_SA_INIT is checked in the same way, with MOBIKE as well.
 //!
-//! A genuine message from the old address, or an answer to the second request, ends the check: nothing has
-//! moved. The same check moves the SA back. Until it is done, the new address gets no packet of a child,
-//! and together with the answers to what came from there no more than three times those octets.
+//! An authentic message from the old address, or an answer to the second request, ends the check:
+//! the peer has not moved. The same check moves the SA back. Until the check succeeds, the new
+//! address gets no packet of a child SA. It receives at most three times the octets that came from
+//! it, answers included.
 //!
 //! Packets of child SAs are checked in the same way, with MOBIKE as well, as soon as the newest of them comes from
 //! another address or port: a NAT may map ESP apart from IKE. Child SAs move if the old address is silent, or if
@@ -24,8 +26,9 @@
 //! now, the IKE SA moves too. With MOBIKE it moves by UPDATE_SA_ADDRESSES alone (RFC 4555 section 3.8), so the check
 //! says where the peer is seen, and the peer then sends that update.
 //!
-//! The two requests are sent one after the other, because the peer may keep no more than one answer. The
-//! same request to two addresses proves nothing: one that is under way before is only repeated to both.
+//! The two requests are sent one after the other, because the peer may keep no more than one
+//! response. A request that was sent to both addresses proves nothing. If an earlier request is
+//! outstanding, it is only retransmitted to both.
 
 use super::established::Established;
 use super::task::Task;
@@ -39,22 +42,24 @@ use std::net::IpAddr;
 use std::time::Duration;
 use wire::ike::{Message, Payload};
 
-/// How long an address is waited for, in pauses before the first retransmission.
+/// Time to wait for an address, in intervals of the first retransmission.
 const PATIENCE: u32 = 2;
 
-/// The shortest time that the old address is waited for.
+/// Minimum time to wait for the old address.
 const SHORTEST: Duration = Duration::from_millis(50);
 
-/// How many requests a peer that returns no cookie answers at its new address before it is followed.
+/// Number of requests that a peer without COOKIE2 has to answer at its new address before it is
+/// followed.
 const SUSTAINED: u8 = 3;
 
-/// Octets that may go to a new address for each that came from there. One more is for the answer.
+/// Octets that may be sent to a new address for each octet that came from there. One more is for
+/// the answer.
 const SHARE: usize = 2;
 
 /// The same for each octet of a child SA's packet, which needs no answer.
 const SHARE_OF_PACKETS: usize = 3;
 
-/// The longest question in any suite; twice the shortest request is as long.
+/// Length of the longest question in any suite. Twice the shortest request is as long.
 const QUESTION: usize = 112;
 
 /// The same with the hashes of both addresses.
@@ -63,24 +68,25 @@ const QUESTION_WITH_HASHES: usize = 176;
 /// Pause after a check that moved nothing, before a packet of a child SA starts the next.
 const REST: Duration = Duration::from_secs(3);
 
-/// How often new addresses are asked in a second.
+/// Maximum number of checks of new addresses per second.
 const CHECKS: u32 = 1024;
 
-/// The same for the addresses of one network.
+/// The same limit for the addresses of one network.
 const CHECKS_PER_NETWORK: u32 = 64;
 
-/// The same for the messages of one peer, which may come from any address: those of others are asked all the same.
+/// The same limit for the messages of one peer, whose source addresses may be forged. It leaves
+/// checks to other peers.
 const CHECKS_PER_PEER: u32 = 4;
 
-/// The check of an address that a peer's messages came from.
+/// The check of a new address of a peer.
 pub(super) struct Following {
     to: Path,
     step: Step,
-    /// When the step ends.
+    /// Time at which the step ends.
     until: Instant,
     /// Octets that may still be sent to the new address.
     credit: usize,
-    /// How many questions were answered at the new address.
+    /// Number of questions that were answered at the new address.
     answers: u8,
     /// State of the child SAs' packets, if one of them started the check.
     packets: Option<Packets>,
@@ -97,11 +103,11 @@ struct Packets {
 
 #[derive(Clone, Copy)]
 enum Step {
-    /// Requests sent before the check are under way.
+    /// Requests from before the check are outstanding.
     Waiting,
-    /// The new address is asked.
+    /// The new address has been asked.
     New { asked: Instant, repeated: bool },
-    /// The old address is asked.
+    /// The old address has been asked.
     Old,
 }
 
@@ -133,7 +139,7 @@ impl Following {
         matches!(self.step, Step::Waiting)
     }
 
-    /// Sends a request to the new address, if the octets that came from there allow.
+    /// Sends a request to the new address, if the octets that came from there allow it.
     fn send(&mut self, datagrams: &[Vec<u8>], ctx: &mut Context<'_>) {
         let octets = datagrams.iter().map(Vec::len).sum();
         if let Some(left) = self.credit.checked_sub(octets) {
@@ -152,8 +158,8 @@ fn question(ctx: &mut Context<'_>) -> Task {
 }
 
 impl Established {
-    /// Looks where a genuine message came from. A peer with MOBIKE says where it is: then "other
-    /// messages" move nothing (RFC 4555 section 3.8).
+    /// Examines the source address of an authentic message. A peer with MOBIKE announces its
+    /// address, so "other messages" move nothing (RFC 4555 section 3.8).
     pub(super) fn follow(&mut self, arrived: &Arrived<'_>, core: &mut Core, ctx: &mut Context<'_>) {
         if !core.is_newest(arrived.datagram.header()) || self.mobike.is_some() {
             return;
@@ -275,8 +281,8 @@ impl Established {
         }
     }
 
-    /// Checks where IKE_AUTH came from, which is not where IKE_SA_INIT did. Only the latter is known to be
-    /// the peer's address: the answer that was sent there is what the keys come from.
+    /// Checks the source address of IKE_AUTH, if it differs from that of IKE_SA_INIT. Only the
+    /// latter is known to be the peer's: the keys depend on the response that was sent there.
     pub(super) fn check_beginning(
         &mut self,
         arrived: &Arrived<'_>,
@@ -289,7 +295,7 @@ impl Established {
         }
     }
 
-    /// Checks an address, if the peer may be followed there.
+    /// Starts the check of an address, if the peer may be followed there.
     fn check(&mut self, to: Path, core: &Core, ctx: &mut Context<'_>) {
         if !core.nat.is_some_and(Nat::follows) {
             return;
@@ -321,7 +327,8 @@ impl Established {
         ctx.refused(Some(core.name()), Refusal::NotFollowed { to, why });
     }
 
-    /// Whether the next request is the question to a new address, for which all others wait.
+    /// Returns true if the next request is the question to a new address, for which all others
+    /// wait.
     pub(super) fn is_to_follow(&self) -> bool {
         let following = self.following.as_ref();
         let mobike = self.mobike.is_some();
@@ -330,7 +337,7 @@ impl Established {
         })
     }
 
-    /// The question to a new address.
+    /// Returns the question to a new address.
     pub(super) fn next_question(&mut self, ctx: &mut Context<'_>) -> Option<Task> {
         if !self.is_to_follow() {
             return None;
@@ -344,7 +351,7 @@ impl Established {
         Some(question(ctx))
     }
 
-    /// The path of a request that is about to be sent.
+    /// Returns the path of a request that is about to be sent.
     pub(super) fn path_for(&self, task: &Task, core: &Core) -> Path {
         match (task, &self.following) {
             (Task::Question(_), Some(following)) if following.asks_new() => following.to,
@@ -353,7 +360,7 @@ impl Established {
         }
     }
 
-    /// Charges the new address with the question that was sent there.
+    /// Charges the credit of the new address with the question that was sent there.
     pub(super) fn note_sent(&mut self, core: &Core) {
         let following = self.following.as_mut();
         if let Some(following) = following.filter(|following| following.asks_new()) {
@@ -363,7 +370,8 @@ impl Established {
         }
     }
 
-    /// Repeats a request where the new address has a share in it. `true`: it is for nowhere else.
+    /// Retransmits a request to the new address, if that has a part in it. Returns true if it must
+    /// go nowhere else.
     pub(crate) fn repeat_there(&mut self, datagrams: &[Vec<u8>], ctx: &mut Context<'_>) -> bool {
         let Some(following) = &mut self.following else {
             return false;
@@ -382,8 +390,8 @@ impl Established {
         }
     }
 
-    /// A question was answered. An answer that comes from elsewhere says the same: the request went to
-    /// one address.
+    /// Evaluates the answer to a question. The source address of the answer does not matter, as the
+    /// request went to one address.
     pub(super) fn conclude_question(
         &mut self,
         cookie: &Cookie,
@@ -456,7 +464,7 @@ impl Established {
         self.stay(why, core, ctx);
     }
 
-    /// Ends a check: everything goes where it went, a question that is under way as well.
+    /// Ends a check: everything stays on the old path, including an outstanding question.
     fn stay(&mut self, why: Unfollowed, core: &mut Core, ctx: &mut Context<'_>) {
         if let Some(following) = self.following.take() {
             self.refuse_to_follow(following.to, why, core, ctx);
@@ -466,7 +474,7 @@ impl Established {
         }
     }
 
-    /// A question that is dropped with the keys that it was sealed by is asked again.
+    /// Repeats a question that was dropped with its keys.
     pub(super) fn repeat_question(&mut self, ctx: &Context<'_>) {
         if let Some(following) = &mut self.following {
             following.step = Step::Waiting;
@@ -483,13 +491,13 @@ impl Established {
     }
 }
 
-/// Checks begun in the current second. Peers could otherwise have many of them sent to a third party. Answers on
-/// unknown IKE SAs are limited in the same way.
+/// Number of checks started in this second. Peers could direct many of them to a third party.
+/// Answers on unknown IKE SAs are limited in the same way.
 #[derive(Default)]
 pub(crate) struct Checks {
     since: Instant,
     all: u32,
-    /// By the IPv4 /24 or IPv6 /48 of the address.
+    /// By IPv4 /24 or IPv6 /48 network of the address.
     by_network: BTreeMap<u128, u32>,
     by_peer: BTreeMap<String, u32>,
 }
@@ -537,7 +545,7 @@ mod tests {
         Instant::from_origin(Duration::from_millis(millis))
     }
 
-    /// How many addresses are asked, each of another peer.
+    /// Returns the number of addresses that are checked, each of another peer.
     fn admitted(checks: &mut Checks, ips: impl Iterator<Item = IpAddr>, now: Instant) -> usize {
         let peers = ips.enumerate();
         let admitted = peers.filter(|(n, ip)| checks.admit(Some(&n.to_string()), *ip, now).is_ok());

@@ -1,5 +1,5 @@
-//! Gateway and licensed node: the one gives keys and takes them back, the other says who its neighbours are
-//! (`extension/distribute.rs`).
+//! Gateway and licensed node: the gateway distributes and revokes keys, and the node announces its
+//! neighbours (`extension/distribute.rs`).
 
 use super::established::Established;
 use super::offered::{Offered, Question};
@@ -14,7 +14,7 @@ use model::{CsaId, Grant, Identity};
 use wire::ike::{Message, RefusalCode};
 
 impl Established {
-    /// Keys go to licensed nodes that understand the exchange, to nobody else.
+    /// Sends a grant, only to a licensed node that understands the exchange.
     pub(crate) fn distribute(
         &mut self,
         grant: Grant<Secret>,
@@ -30,7 +30,7 @@ impl Established {
         }
     }
 
-    /// A grant is taken back, or given back. Where its keys wait to leave they do not any more.
+    /// Revokes or returns a grant. If the grant is still queued, its keys are not sent.
     pub(crate) fn revoke(&mut self, csa: CsaId, core: &mut Core, ctx: &mut Context<'_>) {
         if !self.private {
             return;
@@ -40,8 +40,8 @@ impl Established {
         self.ask(Task::Revoke(csa), core, ctx);
     }
 
-    /// Licensed node: a grant came. Only our gateway may send one, and our owner has to say whether
-    /// it can be used.
+    /// Licensed node: handles a grant. Only our gateway may send one. The caller decides if it can
+    /// be used.
     pub(super) fn take_grant(
         &mut self,
         request: &Message,
@@ -73,7 +73,8 @@ impl Established {
         Ok(())
     }
 
-    /// Licensed node: what became of a grant that came. A refused one is not held, but what it was to renew is.
+    /// Licensed node: answers a grant. A refused grant is not held, but an earlier one for the same
+    /// composite SA stays.
     pub(crate) fn answer_grant(
         &mut self,
         name: (CsaId, u16),
@@ -90,7 +91,7 @@ impl Established {
         offered.answer(self, vec![distribute::reply(name, refusal)], core, ctx);
     }
 
-    /// Licensed node: grants are taken back. Gateway: they are given back.
+    /// Licensed node: handles revocations. Gateway: handles returned grants.
     pub(super) fn take_back(&mut self, request: &Message, core: &Core, ctx: &mut Context<'_>) {
         if !self.private {
             return;
@@ -107,7 +108,8 @@ impl Established {
         }
     }
 
-    /// Licensed node: the gateway is told to which others mobile nodes may go from us; nobody else is.
+    /// Licensed node: announces to a gateway, and to no other peer, the nodes that mobile nodes may
+    /// move to from us.
     pub(crate) fn tell_neighbours(
         &mut self,
         nodes: Vec<Identity>,
@@ -116,14 +118,14 @@ impl Established {
     ) {
         let peer = core.peer(ctx.config);
         if self.private && peer.is_some_and(|peer| peer.role == PeerRole::Gateway) {
-            // What was to be said before is not so any more.
+            // This list replaces earlier ones.
             self.queue
                 .withdraw(|task| matches!(task, Task::Neighbours(_)));
             self.ask(Task::Neighbours(nodes), core, ctx);
         }
     }
 
-    /// Gateway: a licensed node says to which others mobile nodes may go from it.
+    /// Gateway: handles the announcement of a licensed node.
     pub(super) fn note_neighbours(&self, request: &Message, core: &Core, ctx: &mut Context<'_>) {
         let peer = core.peer(ctx.config).filter(|_| self.private);
         let node = peer.filter(|peer| peer.role == PeerRole::Licensed);

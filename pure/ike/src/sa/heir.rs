@@ -1,7 +1,7 @@
-//! The successor of an IKE SA, before it takes over.
+//! The successor of an IKE SA, before it replaces the SA.
 //!
-//! Where additional key exchanges were agreed, it is complete only after one IKE_FOLLOWUP_KE for each
-//! ([`followup`]); who asked for the successor asks for these.
+//! With negotiated additional key exchanges, the successor is complete only after one
+//! IKE_FOLLOWUP_KE for each ([`followup`]). The end that requested the successor initiates them.
 
 use super::cloning::Purpose;
 use super::established::Established;
@@ -19,37 +19,37 @@ use crypto::Secret;
 use model::{Instant, Suite};
 use wire::ike::{Message, NotifyType, Payload};
 
-/// A successor that has not taken over yet.
+/// A successor that has not replaced its SA yet.
 pub(crate) struct Heir {
     pub(super) suite: Suite,
-    /// If it is a clone: what for.
+    /// Purpose of the successor, if it is a clone.
     pub(super) purpose: Option<Purpose>,
-    /// Whether we asked for it: then we are its original initiator.
+    /// True if we requested it, and are thus its original initiator.
     pub(super) ours: bool,
     pub(super) spi_i: u64,
     pub(super) spi_r: u64,
     pub(super) nonce_i: Vec<u8>,
     pub(super) nonce_r: Vec<u8>,
-    /// What the group gave.
+    /// Shared secret of the group.
     pub(super) shared: Secret,
     /// The additional key exchanges.
     pub(super) series: Series,
-    /// When it is forgotten, if the peer has to go on with it.
+    /// Time at which it is dropped, if the peer has to continue it.
     pub(super) until: Instant,
 }
 
 impl Heir {
-    /// Whether all key exchanges took place.
+    /// Returns true if all key exchanges have taken place.
     pub(super) fn is_complete(&self) -> bool {
         self.series.is_complete()
     }
 
-    /// What decides between two successors (RFC 7296 section 2.8.2).
+    /// Returns the nonce that decides between two successors (RFC 7296 section 2.8.2).
     pub(super) fn lower_nonce(&self) -> &[u8] {
         self.nonce_i.as_slice().min(&self.nonce_r)
     }
 
-    /// Its keys; `old` are those of the SA that it follows.
+    /// Derives its keys; `old` are those of the SA that it replaces.
     pub(super) fn keys(self, old: &ProvedKeys) -> ProvedKeys {
         let inputs = Inputs {
             suite: self.suite,
@@ -63,7 +63,8 @@ impl Heir {
         old.successor(&inputs, &self.series.secrets())
     }
 
-    /// "The first message ... will have Message ID 0" (RFC 7296 section 2.18): windows are new as well.
+    /// Creates its core: "The first message ... will have Message ID 0" (RFC 7296 section 2.18), so
+    /// the windows are new too.
     pub(super) fn core(&self, old: &Core, ctx: &mut Context<'_>) -> Core {
         Core {
             id: ctx.sa_id(),
@@ -87,8 +88,9 @@ impl Heir {
         }
     }
 
-    /// What names it to who asked for it, if that has to ask on: its SPI at our end, which says all,
-    /// as there is one request at a time.
+    /// Returns the notify that identifies the successor to the end that requested it, if another
+    /// key exchange has to follow. The data is our SPI, which is unambiguous because there is one
+    /// such request at a time.
     pub(super) fn link(&self) -> Option<Payload> {
         self.series.link(&self.spi_r.to_be_bytes())
     }
@@ -106,7 +108,7 @@ pub(crate) struct FollowUp {
 }
 
 impl Established {
-    /// Asks for the next key exchange, before anything else is asked.
+    /// Requests the next key exchange, ahead of all queued requests.
     pub(super) fn follow_up(
         mut self: Box<Self>,
         mut heir: Heir,
@@ -129,7 +131,7 @@ impl Established {
         State::Established(self)
     }
 
-    /// The peer answered it.
+    /// Evaluates the peer's answer.
     pub(super) fn conclude_follow_up(
         mut self: Box<Self>,
         follow_up: FollowUp,
@@ -158,7 +160,8 @@ impl Established {
         }
     }
 
-    /// The successor was refused, or the peer has forgotten it: some time later it is asked for anew.
+    /// Handles a refusal of the successor, or the loss of its state by the peer. It is requested
+    /// again after a delay.
     pub(super) fn put_off_heir(
         &mut self,
         error: NotifyType,
@@ -176,7 +179,7 @@ impl Established {
         self.age.try_again(&ctx.config.timers, ctx.rng, ctx.now);
     }
 
-    /// Answers a peer that wants the next key exchange for a child, or the successor, that it asked for.
+    /// Answers a peer's request for the next key exchange of a child SA, or of a successor.
     pub(super) fn answer_follow_up(
         mut self: Box<Self>,
         request: &Message,
@@ -193,7 +196,7 @@ impl Established {
         let busy = late || (!self.awaits_heir() && !core.requests.is_idle());
         let refusal = match self.promised.take_if(named) {
             None => NotifyType::STATE_NOT_FOUND,
-            // What either end waits for would be lost with the SA, as in CREATE_CHILD_SA.
+            // Requests in flight of either end would be lost with the SA, as in CREATE_CHILD_SA.
             Some(_) if busy => NotifyType::TEMPORARY_FAILURE,
             Some(mut heir) => match heir.series.answer(request) {
                 None => {
@@ -212,8 +215,9 @@ impl Established {
         State::Established(self)
     }
 
-    /// A successor that the peer asked for takes over, or waits: for more key exchanges, or for the
-    /// answer to our own request, which decides between the two.
+    /// Lets a successor that the peer requested replace this SA, unless it has to wait: for more
+    /// key exchanges, or for the answer to our own request, which decides between the two
+    /// successors.
     pub(super) fn promise(
         mut self: Box<Self>,
         heir: Heir,

@@ -1,4 +1,4 @@
-//! The peer says something by INFORMATIONAL: what is deleted, who may read no more, where it is (RFC 7296 section 1.4).
+//! Handling of INFORMATIONAL requests: deletions, revocations and moves (RFC 7296 section 1.4).
 
 use super::children::Life;
 use super::closing::Lingering;
@@ -48,7 +48,7 @@ impl Established {
         }
     }
 
-    /// The children that a request deletes; gives our inbound SPIs of them.
+    /// Deletes the child SAs that a request names. Returns our inbound SPIs of them.
     fn delete_children(&mut self, request: &Message, ctx: &mut Context<'_>) -> Vec<Spi> {
         let mut deleted = Vec::new();
         for spi in delete::children(request) {
@@ -66,7 +66,7 @@ impl Established {
                 Life::Replaced { .. } | Life::Deleting => self.children.straggle(Some(id), ctx),
                 Life::Straggling(_) => {}
             }
-            // One that we are deleting ourselves is left out of the answer (section 1.4.1).
+            // Child SAs that we are deleting ourselves are left out of the answer (section 1.4.1).
             if life != Life::Deleting {
                 deleted.push(inbound);
             }
@@ -74,7 +74,8 @@ impl Established {
         deleted
     }
 
-    /// The peer deletes what we do not have: it may be what we wait for.
+    /// Handles the Delete of an unknown child SA, which may be one whose answer has not arrived
+    /// yet.
     fn note_unknown(&mut self, spi: Spi) {
         for task in self.queue.running_mut() {
             if let Some(request) = task.child_mut() {
@@ -84,8 +85,8 @@ impl Established {
     }
 }
 
-/// Errors that end the SA even outside a response (RFC 7296 section 2.21.2: in the INFORMATIONAL
-/// exchange that follows IKE_AUTH).
+/// Returns true for errors that end the SA even outside a response (RFC 7296 section 2.21.2: in the
+/// INFORMATIONAL exchange that follows IKE_AUTH).
 const fn is_fatal(kind: NotifyType) -> bool {
     matches!(
         kind,

@@ -1,8 +1,8 @@
-//! Initiator: IKE_SA_INIT was sent, its response is expected.
+//! Initiator: IKE_SA_INIT was sent, and its response is awaited.
 //!
-//! Nothing that comes here is authenticated. What does not fit is dropped and the genuine response
-//! is still waited for; a refusal is remembered, told once, and believed only when nothing better
-//! came until the request was given up (RFC 7296 section 2.21.1).
+//! No message in this state is authenticated. Unacceptable responses are dropped, and the genuine
+//! one is still awaited. A refusal is stored and reported once. It takes effect only if no
+//! acceptable response arrives until the request is given up (RFC 7296 section 2.21.1).
 
 use super::auth_sent::AuthSent;
 use super::kem_sent::KemSent;
@@ -28,38 +28,38 @@ use wire::ike::{Datagram, ExchangeType, Message, Payload};
 use zeroize::Zeroizing;
 
 pub(crate) struct InitSent {
-    /// What the private values are drawn from, one seed for each group. A public value that is
-    /// refused would use the key pair up; nothing was agreed with it, so it may be made again for
-    /// the response that is genuine.
+    /// Seeds of the private values, one per group. A key agreement consumes the key pair, even if
+    /// the public value is invalid. Nothing was agreed then, so the same key pair may be generated
+    /// again for the genuine response.
     pub(crate) seeds: BTreeMap<Group, Zeroizing<[u8; 32]>>,
     nonce: [u8; NONCE_LEN],
-    /// What is offered, whichever group was guessed.
+    /// Our offer, independent of the guessed group.
     menu: IkeMenu,
-    /// The group whose public value was sent last.
+    /// Group of the last public value that was sent.
     guess: Group,
     guesses: u32,
     cookie: Option<Vec<u8>>,
     cookies: u32,
     /// The payloads after the first three.
     extensions: Vec<Payload>,
-    /// The message as it was sent last with each group: AUTH covers the one that is answered.
+    /// The last message sent with each group: AUTH covers the answered one.
     sent: BTreeMap<Group, Vec<u8>>,
-    /// Why the last answer could not be used, by whomever it was.
+    /// Reason for which the last answer was not usable. The answer is not authenticated.
     pub(crate) refused: Option<DownReason>,
 }
 
-/// What a response that fits tells.
+/// The content of an acceptable response.
 struct Answer {
     suite: Suite,
     group: Group,
-    /// The key exchanges besides.
+    /// The additional key exchanges.
     kems: Vec<Kem>,
     shared: Secret,
     nonce: Vec<u8>,
 }
 
 impl InitSent {
-    /// Sends the first message; `from` is the gateway that sent us to this one.
+    /// Sends the first message; `from` is the gateway that redirected us to this one.
     pub(crate) fn begin(
         core: &mut Core,
         menu: IkeMenu,
@@ -149,7 +149,7 @@ impl InitSent {
         }
     }
 
-    /// The response never came.
+    /// Gives up, as no acceptable response arrived.
     pub(super) fn give_up(self, core: &Core, ctx: &mut Context<'_>) -> State {
         let address = core.path.remote.ip();
         match self.refused {
@@ -199,7 +199,8 @@ impl InitSent {
         State::InitSent(self)
     }
 
-    /// The answer to an earlier guess may come again, when there is nothing left to correct.
+    /// Sends the request with another group. A retransmitted answer to an earlier guess changes
+    /// nothing.
     fn send_group(
         mut self: Box<Self>,
         group: Group,
@@ -233,7 +234,7 @@ impl InitSent {
         }
         ctx.drop(DropReason::Unauthenticated);
         // "In the case of TCP encapsulation, an Initiator SHOULD NOT wait for additional messages"
-        // (RFC 9329 section 6.4): what came is genuine, or nothing genuine will come.
+        // (RFC 9329 section 6.4): this answer is genuine, or no genuine one will come.
         match core.path.is_stream() {
             true => core.gone(why, ctx),
             false => State::InitSent(self),
@@ -254,7 +255,7 @@ impl InitSent {
         if !tried || init.key.group != group_id(choice.group) {
             return Err(DropReason::KeyExchange);
         }
-        // Its own half was made for the request; it is made once more only for a value that is one.
+        // Our key pair is generated again, but only for a valid public value.
         init::check(choice.group, &init.key.public).map_err(|_| DropReason::KeyExchange)?;
         let key = self.key_pair(choice.group);
         let reflected = init.nonce == self.nonce || init.key.public == key.public();
@@ -273,8 +274,8 @@ impl InitSent {
         })
     }
 
-    /// Goes on with an answer, unless its sender cannot do what we need it for. That is no better
-    /// proved than a refusal, and no better believed.
+    /// Continues with an answer, unless its sender lacks a feature that we need. That is not
+    /// authenticated either, and treated like a refusal.
     fn proceed(
         self: Box<Self>,
         answer: &Answer,
@@ -284,7 +285,7 @@ impl InitSent {
         ctx: &mut Context<'_>,
     ) -> State {
         let mut nat = nat::detect(response, arrived.path);
-        // Then our hash was none, and the peer sees a NAT here.
+        // With an unspecified local address our hash was random, so the peer sees a NAT here.
         let open = core.path.local.ip().is_unspecified();
         nat.iter_mut().for_each(|nat| nat.theirs |= open);
         let no_child = core
@@ -317,7 +318,8 @@ impl InitSent {
         core.spi_r = response.header.spi_r;
         core.limit = fragment::agreed(response, ctx.config);
         core.nat = nat;
-        // IKE_AUTH goes to the address that was asked, wherever an answer that nothing proves came from.
+        // IKE_AUTH goes to the address of the request, even if the unauthenticated answer came from
+        // another one.
         let mut path = arrived.path;
         path.remote = core.path.remote;
         core.path = match nat {

@@ -1,7 +1,7 @@
-//! Initiator: IKE_INTERMEDIATE was sent, its response is expected (RFC 9370 section 2.2.2).
+//! Initiator: IKE_INTERMEDIATE was sent, and its response is awaited (RFC 9370 section 2.2.2).
 //!
-//! The keys are fresh, but with whom they are shared is known only after IKE_AUTH. Each exchange makes
-//! them anew; when all that were agreed took place, IKE_AUTH follows.
+//! The keys are fresh, but the other end is unknown until IKE_AUTH. Each exchange renews the keys.
+//! IKE_AUTH follows after all negotiated exchanges.
 
 use super::auth_sent::{AuthSent, uncut};
 use super::{Arrived, Context, Core, State};
@@ -13,18 +13,18 @@ use std::collections::VecDeque;
 use wire::ike::{ExchangeType, Message};
 
 pub(crate) struct KemSent {
-    /// What goes on with IKE_AUTH; the keys are in it.
+    /// State for IKE_AUTH, including the keys.
     pub(crate) next: AuthSent,
-    /// Our message of IKE_SA_INIT.
+    /// Our IKE_SA_INIT message.
     first: Vec<u8>,
     asked: Asked,
-    /// The methods after this one.
+    /// The methods that follow.
     left: VecDeque<Kem>,
 }
 
 impl KemSent {
-    /// Begins the first of the exchanges that are left, or IKE_AUTH if there is none. `first` is our
-    /// message of IKE_SA_INIT.
+    /// Starts the next of the remaining exchanges, or IKE_AUTH if there is none. `first` is our
+    /// IKE_SA_INIT message.
     pub(super) fn begin(
         mut next: AuthSent,
         first: Vec<u8>,
@@ -64,7 +64,7 @@ impl KemSent {
         }
     }
 
-    /// The response never came.
+    /// Gives up, as no response arrived.
     pub(super) fn give_up(self: Box<Self>, core: &Core, ctx: &mut Context<'_>) -> State {
         let port = core.path.remote.port();
         let why = match uncut(core, ctx.config) {

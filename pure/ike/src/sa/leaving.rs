@@ -1,18 +1,18 @@
-//! An authentication that gets old, and an IKE SA whose place another has taken (RFC 7296 section
-//! 2.8.3).
+//! The lifetime of an authentication, and the end of an IKE SA that another one has replaced (RFC
+//! 7296 section 2.8.3).
 //!
-//! Who began both lets the old one leave as soon as the new one is up:
+//! The end that initiated both SAs takes down the old one as soon as the new one is up:
 //!
-//! 1. it makes the new one's other children. It sends nothing more on the old children that have a
-//!    successor, receives for a time of draining what is under way
-//!    on them, and answers whatever the peer asks, but makes no new keys;
-//! 2. it deletes the SA. The peer sends on the new child from then on, if it has not done so before,
-//!    when something came on that;
-//! 3. both receive for a little longer what the other had sent before it saw the Delete, or its
-//!    answer.
+//! 1. It creates the other child SAs on the new SA. It sends nothing more on old child SAs with a
+//!    successor, receives packets in flight on them for a drain time, and answers the peer's
+//!    requests, but does not rekey.
+//! 2. It deletes the SA. From then on at the latest, the peer sends on the new child SAs. It may
+//!    have done so before, once a packet arrived on one of them.
+//! 3. Both ends receive for a little longer, for packets that the other one sent before it saw the
+//!    Delete or its answer.
 //!
-//! The other end cannot know whether its last answer arrived, so to it the old SA is as good as ever
-//! until it is deleted.
+//! The other end cannot know if its last answer arrived, so it treats the old SA as valid until it
+//! is deleted.
 
 use super::children::{Age, lifetimes};
 use super::closing::Lingering;
@@ -27,26 +27,27 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use wire::ike::Message;
 
-/// After a failure it is tried again when this part of the time that is left has passed.
+/// After a failure, re-authentication is tried again when this part of the remaining time has
+/// passed.
 const PART: u32 = 8;
 
-/// But not earlier than this.
+/// Minimum delay before that.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// So long the other SA may take to get children of its own beside the first.
+/// Maximum time for the new SA to create its additional child SAs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How far an SA is on its way out.
+/// Stage of an SA that another one has replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Leaving {
-    /// Until then what is under way arrives.
+    /// Packets and exchanges in flight are awaited until this time.
     At(Instant),
-    /// Its Delete waits to be sent, or for its answer.
+    /// Its Delete is queued, or awaits an answer.
     Deleting,
 }
 
-/// The age of an authentication made now, of which the responder may have said how long it counts.
-/// Only who began repeats it.
+/// Starts the lifetime of a new authentication, which the responder may have limited. Only the
+/// initiator renews it.
 pub(super) fn age(
     theirs: Option<Duration>,
     initiator: bool,
@@ -62,14 +63,14 @@ pub(super) fn age(
 }
 
 impl Established {
-    /// Another SA has its place, and will have all of its children.
+    /// Marks the SA as replaced by another one, which will create all of its child SAs.
     pub(crate) fn relieve(&mut self, ctx: &Context<'_>) {
         self.leaving = Some(Leaving::At(ctx.now + PATIENCE));
         (self.age, self.proof) = (Age::default(), Age::default());
         self.children.stop_ageing();
     }
 
-    /// The other SA has all of its children that it is going to have.
+    /// Schedules the end of the SA, as the other SA has all child SAs that it is going to have.
     pub(crate) fn set_free(&mut self, ctx: &Context<'_>) {
         // No packet is under way from a peer that has lost the SA.
         let drained = match self.is_doubtful {
@@ -81,7 +82,7 @@ impl Established {
         }
     }
 
-    /// Whether another SA has its place.
+    /// Returns true if another SA has replaced this one.
     pub(crate) const fn is_leaving(&self) -> bool {
         self.leaving.is_some()
     }
@@ -91,23 +92,23 @@ impl Established {
         self.leaving == Some(Leaving::Deleting)
     }
 
-    /// Whether the peer gave a sign of life since it is up.
+    /// Returns true if a packet of the peer arrived after the SA came up.
     pub(crate) fn was_heard(&self) -> bool {
         self.contact.since < self.heard
     }
 
-    /// The child of a name that has no newer one.
+    /// Returns the child SA of a name that has no successor.
     pub(crate) fn current_child(&self, name: Option<&str>) -> Option<ChildSaId> {
         self.children.current(name)
     }
 
-    /// The names of those that have no newer one.
+    /// Returns the names of the child SAs that have no successor.
     pub(crate) fn current_names(&self) -> BTreeSet<Option<String>> {
         let current = self.children.all_current();
         current.map(|child| child.name.clone()).collect()
     }
 
-    /// Asks for another SA if it is time for one; `true` if it is too late.
+    /// Requests re-authentication if it is due. Returns true if the authentication has expired.
     pub(super) fn is_unproved(&mut self, core: &Core, ctx: &mut Context<'_>) -> bool {
         let past = |at: Option<Instant>| at.is_some_and(|at| at <= ctx.now);
         if past(self.proof.over_at) {
@@ -121,7 +122,8 @@ impl Established {
         false
     }
 
-    /// The responder says how long it counts the authentication from now on (RFC 4478).
+    /// Handles a responder's announcement that limits the lifetime of the authentication (RFC
+    /// 4478).
     pub(super) fn note_lifetime(&mut self, request: &Message, core: &Core, ctx: &mut Context<'_>) {
         let theirs = reauth::announced(request).filter(|_| self.contact.ours);
         if theirs.is_some() && !self.is_leaving() {
@@ -132,7 +134,7 @@ impl Established {
         }
     }
 
-    /// Deletes the SA once nothing that we know of is under way on it.
+    /// Deletes the SA once its drain time is over.
     pub(super) fn leave(&mut self, core: &mut Core, ctx: &mut Context<'_>) {
         if self.leaves_at().is_some_and(|at| at <= ctx.now) {
             self.leaving = Some(Leaving::Deleting);
@@ -147,13 +149,13 @@ impl Established {
         }
     }
 
-    /// The peer has seen our Delete.
+    /// Ends the SA, as the peer has answered our Delete.
     pub(super) fn left(mut self: Box<Self>, ctx: &Context<'_>) -> State {
         let children = std::mem::take(&mut self.children);
         State::Lingering(Lingering::replaced(children, ctx))
     }
 
-    /// The peer has deleted it, as it is down, or because another SA has its place.
+    /// Ends the SA, as the peer has deleted it, on its own or because another SA has replaced it.
     pub(super) fn deleted(self: Box<Self>, core: &mut Core, ctx: &mut Context<'_>) -> State {
         if !self.has_heir || !ctx.is_acquainted() {
             return self.end(DownReason::ClosedByPeer, core, ctx);

@@ -1,10 +1,10 @@
-//! Licences that change under children that are up.
+//! Changes of licences while child SAs are up.
 //!
-//! They are a part of what keys are made of, so a change takes new keys and nothing else: the child is
-//! asked for a successor at once, whose agreement has the licences of both policies of then. Whether
-//! anything is still sealed for somebody who must not read it any more is for the owner of the engine to
-//! see to. What we do not know is when the peer does what is asked: keys that open something to somebody
-//! whose licence is gone are given up after a time, with or without new ones.
+//! Licences are an input of the keys, so a change requires a rekey and nothing else: the child SA
+//! is rekeyed at once, and its successor has the licences of both current policies. The caller has
+//! to stop sealing packets for nodes that must no longer read them. The time of the peer's change
+//! is unknown. Keys that still license a node whose licence was withdrawn therefore expire after a
+//! time, with or without new ones.
 
 use super::children::{Age, Child, Life};
 use super::established::Established;
@@ -16,7 +16,7 @@ use crate::extension::zones;
 use crate::refusal::Refusal;
 use model::{ChildSaId, Instant, Licence, ZoneAgreement};
 
-/// Has a child renewed at once that was agreed on with other licences of ours than those of now.
+/// Rekeys a child SA at once if it was negotiated with other licences than the current ones.
 pub(super) fn adapt(
     age: &mut Age,
     policy: &ZonePolicy,
@@ -29,7 +29,7 @@ pub(super) fn adapt(
 }
 
 impl Established {
-    /// The configuration has other licences than before.
+    /// Applies changed licences of the configuration.
     pub(crate) fn relicense(&mut self, core: &Core, ctx: &Context<'_>) {
         let Some(peer) = core.peer(ctx.config).filter(|_| !self.is_leaving()) else {
             return;
@@ -44,7 +44,7 @@ impl Established {
         }
     }
 
-    /// Tells which licences of ours a successor has not, unless that was so before.
+    /// Reports the licences of ours that a successor lacks, unless its predecessor lacked them too.
     pub(super) fn tell_unlicensed(
         &self,
         old: ChildSaId,
@@ -69,7 +69,7 @@ impl Established {
         }
     }
 
-    /// Why keys are given up whose time is over.
+    /// Returns the reason for which expired keys are given up.
     pub(super) fn why_over(&self, core: &Core, ctx: &Context<'_>) -> DownReason {
         let peer = core.peer(ctx.config);
         let unlicensed = |child: &Child| {

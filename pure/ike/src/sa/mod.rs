@@ -1,4 +1,4 @@
-//! One IKE SA: what it has in every state, and the states.
+//! One IKE SA: the data of all states, and the states.
 //!
 //! ```text
 //!  initiator:  InitSent ── IKE_SA_INIT answered ──> AuthSent ── peer proved ──> Established
@@ -12,8 +12,8 @@
 //!              Established ── another took its place, and it was deleted ──> Lingering ──> Gone
 //! ```
 //!
-//! A state is a struct that holds what is known there and nothing else; handling a message consumes
-//! it and gives the next one. A message that is dropped gives the same one back.
+//! A state is a struct with the data of that state and nothing else. Handling a message consumes
+//! the state and returns the next one. For a dropped message, that is the same state.
 
 pub(crate) mod auth_sent;
 pub(crate) mod await_auth;
@@ -82,38 +82,38 @@ pub(crate) struct Sa {
     pub(crate) state: State,
 }
 
-/// What every state has.
+/// The data that every state has.
 pub(crate) struct Core {
     pub(crate) id: IkeSaId,
-    /// The peer's name in the configuration; a responder learns it in IKE_AUTH.
+    /// The peer's name in the configuration. A responder learns it in IKE_AUTH.
     pub(crate) peer: Option<String>,
-    /// Whether we are the original initiator.
+    /// True if we are the original initiator.
     pub(crate) initiator: bool,
-    /// When its first message was sent or came.
+    /// Time at which its first message was sent or received.
     pub(crate) began: Instant,
-    /// Whether it is not up yet, and is to take the place of one that is.
+    /// True if the SA is not up yet, and replaces another one once it is.
     pub(crate) anew: bool,
     pub(crate) spi_i: u64,
     pub(crate) spi_r: u64,
-    /// Where its messages go.
+    /// Path of its messages.
     pub(crate) path: Path,
-    /// The newest path at whose other end the peer was found.
+    /// The newest verified path to the peer.
     pub(crate) proved: Path,
-    /// Where its children's packets go: that path, perhaps without its UDP.
+    /// Path of the child SAs' packets: the verified path, possibly without UDP.
     pub(crate) esp: Path,
-    /// Where NATs seem to be; `None` if the peer has no NAT traversal.
+    /// Result of NAT detection; `None` if the peer does not support NAT traversal.
     pub(crate) nat: Option<Nat>,
-    /// Beyond it messages are sent in fragments; `None` if both ends did not say that they can.
+    /// Maximum size of unfragmented messages; `None` if fragments were not negotiated.
     pub(crate) limit: Option<Limit>,
-    /// Our port of its next stream, zero until that is drawn.
+    /// Our port of its next TCP connection, zero until drawn.
     pub(crate) port: u16,
-    /// Its stream is lost, and nothing has come in another one yet.
+    /// True if its TCP connection is lost, and nothing has arrived on another one yet.
     pub(crate) lost: bool,
     pub(crate) requests: Requests,
     pub(crate) responses: Responses,
-    /// Fragments whose message is not complete.
+    /// Fragments of incomplete messages.
     pub(crate) inbox: Inbox,
-    /// What was said last that AUTH covers beside the first messages.
+    /// The last IKE_INTERMEDIATE messages, which AUTH covers in addition to the first messages.
     pub(crate) said: Said,
 }
 
@@ -129,7 +129,7 @@ pub(crate) enum State {
     Gone,
 }
 
-/// What the engine lends to an SA that is handling something.
+/// The parts of the engine that an SA uses while it handles an input.
 pub(crate) struct Context<'a> {
     pub(crate) config: &'a Directory,
     pub(crate) barred: &'a BTreeSet<String>,
@@ -138,35 +138,35 @@ pub(crate) struct Context<'a> {
     pub(crate) ike_spis: &'a IkeSpis,
     pub(crate) spis: &'a mut spi::Sequence,
     pub(crate) out: &'a mut Output,
-    /// Addresses to lend.
+    /// Addresses to lease.
     pub(crate) pools: &'a mut Pools,
-    /// What else is up with the same peer.
+    /// Other IKE SAs with the same peer that are up.
     pub(crate) beside: Beside,
     pub(crate) now: Instant,
-    /// What the wall clock shows now.
+    /// Wall-clock time.
     pub(crate) today: UnixTime,
 }
 
-/// What is up with a peer beside the IKE SA that is handling something.
+/// The IKE SAs with a peer that are up, except the one that handles an input.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Beside {
-    /// IKE SAs.
+    /// Number of IKE SAs.
     pub(crate) sas: usize,
-    /// Their children.
+    /// Number of their child SAs.
     pub(crate) children: usize,
-    /// Names of current children of IKE SAs that follow another one, with that one.
+    /// Names of current child SAs of IKE SAs that replace another one, with the id of that one.
     pub(crate) inherited: Vec<(IkeSaId, Option<String>)>,
 }
 
 impl Context<'_> {
-    /// Whether a clone or a re-authenticated IKE SA has a child in the place of this one.
+    /// Returns true if a clone or a re-authenticated IKE SA has a replacement for this child SA.
     pub(crate) fn is_inherited(&self, sa: IkeSaId, name: Option<&str>) -> bool {
         let mut inherited = self.beside.inherited.iter();
         inherited.any(|(from, child)| *from == sa && child.as_deref() == name)
     }
 }
 
-/// What waits to be polled.
+/// Outputs of SAs, for the caller or the engine.
 #[derive(Default)]
 pub(crate) struct Output {
     pub(crate) transmits: VecDeque<Transmit>,
@@ -174,22 +174,22 @@ pub(crate) struct Output {
     pub(crate) counters: Counters,
     pub(crate) attempts: Attempts,
     pub(crate) children: u64,
-    /// IKE SAs that were named so far.
+    /// Number of IKE SA ids assigned so far.
     pub(crate) sas: u64,
-    /// SAs that came of one that was rekeyed; the engine takes them in.
+    /// SAs created by SAs: successors, their remains and clones. The engine inserts them.
     pub(crate) heirs: Vec<Sa>,
-    /// SAs of ours in which both ends have to prove anew who they are; the engine makes others.
+    /// SAs of ours to re-authenticate. The engine initiates the new SAs.
     pub(crate) unproved: Vec<IkeSaId>,
-    /// Where gateways have sent us; the engine begins there.
+    /// Redirections to follow. The engine initiates there.
     pub(crate) followed: Vec<Followed>,
     pub(crate) redirects: Redirects,
-    /// How often new addresses of peers are asked.
+    /// Rate limits for checking new addresses of peers.
     pub(crate) checks: Checks,
-    /// What nobody answered by UDP; the engine begins in a stream.
+    /// SAs that were not answered by UDP. The engine initiates over TCP.
     pub(crate) fallen: Vec<Fallen>,
 }
 
-/// A datagram that was found to be for an SA.
+/// A datagram that belongs to an SA.
 pub(crate) struct Arrived<'a> {
     pub(crate) datagram: Datagram<'a>,
     pub(crate) octets: &'a [u8],
@@ -197,7 +197,7 @@ pub(crate) struct Arrived<'a> {
 }
 
 impl Sa {
-    /// Handles a datagram whose SPI on our side named this SA.
+    /// Handles a datagram whose SPI on our side is that of this SA.
     pub(crate) fn handle(&mut self, arrived: &Arrived<'_>, ctx: &mut Context<'_>) {
         let header = arrived.datagram.header();
         if header.flags.initiator == self.core.initiator {
@@ -224,7 +224,7 @@ impl Sa {
         self.tend(ctx);
     }
 
-    /// Does what is due.
+    /// Performs the actions that are due.
     pub(crate) fn handle_timeout(&mut self, ctx: &mut Context<'_>) {
         let core = &mut self.core;
         ctx.out.counters.incomplete += core.inbox.expire(ctx.now);
@@ -253,7 +253,7 @@ impl Sa {
             (State::KemSent(state), Some(_)) => state.give_up(core, ctx),
             (State::AuthSent(state), Some(_)) => state.give_up(core, ctx),
             (State::Established(state), Some(n)) => state.give_up(n, core, ctx),
-            // The peer finds out by itself.
+            // The peer finds out on its own.
             (State::Closing(_), Some(_)) => State::Gone,
             (State::AwaitAuth(state), _) => state.handle_timeout(ctx),
             (State::Established(state), None) => state.handle_timeout(core, ctx),
@@ -264,7 +264,7 @@ impl Sa {
         self.tend(ctx);
     }
 
-    /// What happened may have left it without a child that it should have.
+    /// Requests child SAs that are missing after an input.
     fn tend(&mut self, ctx: &mut Context<'_>) {
         if let Some((core, state)) = self.established_mut() {
             if state.is_to_follow() {
@@ -274,7 +274,7 @@ impl Sa {
         }
     }
 
-    /// The next thing this SA waits for.
+    /// Returns the next deadline of this SA.
     pub(crate) fn poll_timeout(&self, config: &Directory) -> Option<Deadline> {
         let own = match &self.state {
             State::AwaitAuth(state) => Some(state.deadline()),
@@ -292,7 +292,7 @@ impl Sa {
         request.into_iter().chain(incomplete).chain(own).min()
     }
 
-    /// Closes the SA in an orderly way, for `why`.
+    /// Closes the SA in an orderly way, for the reason `why`.
     pub(crate) fn close(&mut self, why: DownReason, ctx: &mut Context<'_>) {
         let core = &mut self.core;
         self.state = match std::mem::replace(&mut self.state, State::Gone) {
@@ -303,7 +303,7 @@ impl Sa {
         };
     }
 
-    /// Whether we began it, and it is not up yet.
+    /// Returns true if we initiated the SA and it is not up yet.
     pub(crate) const fn is_being_made(&self) -> bool {
         matches!(
             self.state,
@@ -311,7 +311,7 @@ impl Sa {
         )
     }
 
-    /// Whether all that is left of it are its last answers, or its Delete.
+    /// Returns true if nothing is left of the SA but its last answers, or its Delete.
     pub(crate) const fn has_ended(&self) -> bool {
         match &self.state {
             State::Closing(_) | State::Retired(_) => true,
@@ -336,7 +336,7 @@ impl Sa {
 }
 
 impl State {
-    /// The keys, of a state that may have a request under way.
+    /// Returns the cipher of a state that may have an outstanding request.
     fn cipher(&mut self) -> Option<&mut Cipher> {
         match self {
             Self::KemSent(state) => Some(&mut state.next.keys.cipher),
@@ -350,7 +350,7 @@ impl State {
 }
 
 impl Core {
-    /// The SPI that the peer puts into what it sends us.
+    /// Returns the SPI in messages to us.
     pub(crate) const fn own_spi(&self) -> u64 {
         match self.initiator {
             true => self.spi_i,
@@ -358,22 +358,22 @@ impl Core {
         }
     }
 
-    /// The peer, once it is known which one, and for as long as the configuration has it.
+    /// Returns the peer, once known, as long as it is configured.
     pub(crate) fn peer<'c>(&self, config: &'c Directory) -> Option<&'c Peer> {
         config.peer(self.peer.as_deref()?)
     }
 
-    /// The PPK we share with it.
+    /// Returns the PPK shared with the peer.
     pub(crate) fn ppk<'c>(&self, config: &'c Directory) -> Option<&'c Ppk> {
         self.peer(config)?.ppk.as_ref()
     }
 
-    /// The peer's name, empty until it is known.
+    /// Returns the peer's name, empty until known.
     pub(crate) fn name(&self) -> String {
         self.peer.clone().unwrap_or_default()
     }
 
-    /// A header of ours.
+    /// Creates the header of a message to the peer.
     pub(crate) const fn header(
         &self,
         exchange: ExchangeType,
@@ -394,7 +394,8 @@ impl Core {
         }
     }
 
-    /// Why the peer did not accept our proof, as far as it says. `ppk` is the one in the proof.
+    /// Returns the reason for which the peer refused our proof, as far as known. `ppk` is the PPK
+    /// in the proof.
     pub(crate) fn proof_refused(
         &self,
         refusal: &Message,
@@ -417,7 +418,7 @@ impl Core {
         }
     }
 
-    /// Says that the SA is down and ends it.
+    /// Reports that the SA is down, and ends it.
     pub(crate) fn gone(&self, why: DownReason, ctx: &mut Context<'_>) -> State {
         self.announce_down(why, ctx);
         State::Gone
@@ -428,13 +429,13 @@ impl Core {
         ctx.out.attempts.end(self, end, ctx.config);
         let (sa, peer) = (self.id, self.name());
         match self.anew && ctx.is_acquainted() {
-            // Nothing is down: the old one goes on as it was.
+            // The old SA stays up, so there is no `IkeDown`.
             true => ctx.refused(Some(peer), Refusal::NotReauthenticated(Box::new(why))),
             false => ctx.event(Event::IkeDown { sa, peer, why }),
         }
     }
 
-    /// Children's packets go where IKE messages go.
+    /// Moves the child SAs' packets to the path of IKE messages.
     pub(crate) fn carry(&mut self, children: Vec<ChildSaId>, ctx: &mut Context<'_>) {
         self.proved = self.path;
         self.carry_to(self.path, children, ctx);
@@ -452,7 +453,7 @@ impl Core {
 }
 
 impl Output {
-    /// A name for an IKE SA.
+    /// Returns a new id for an IKE SA.
     pub(crate) const fn sa_id(&mut self) -> IkeSaId {
         self.sas += 1;
         IkeSaId(self.sas)
@@ -460,13 +461,13 @@ impl Output {
 }
 
 impl Context<'_> {
-    /// Whether another IKE SA with the same peer is up.
+    /// Returns true if another IKE SA with the same peer is up.
     pub(crate) const fn is_acquainted(&self) -> bool {
         self.beside.sas > 0
     }
 
-    /// Sends a message; on the shared port it gets the non-ESP marker (RFC 3948 section 2.2), and so it
-    /// does in a stream (RFC 9329 section 3.1).
+    /// Sends a message. It gets the non-ESP marker on the shared port (RFC 3948 section 2.2), and
+    /// on a TCP connection (RFC 9329 section 3.1).
     pub(crate) fn transmit(&mut self, path: Path, message: &[u8]) {
         let marked = path.is_stream() || path.local.port() == self.config.natt_port;
         let marker: &[u8] = if marked { &[0; 4] } else { &[] };
@@ -485,7 +486,7 @@ impl Context<'_> {
         }
     }
 
-    /// What becomes of a request that is not a new one.
+    /// Answers a retransmitted request, or drops it.
     pub(crate) fn answer_again(&mut self, arrival: Arrival, path: Path) {
         match arrival {
             Arrival::Again(answer) => {
@@ -509,7 +510,7 @@ impl Context<'_> {
         self.event(Event::Refused { peer, why });
     }
 
-    /// Keeps what is known of the attempt that an SA begins.
+    /// Starts the record of the attempt by which an SA is established.
     pub(crate) fn attempt(&mut self, core: &Core, theirs: Offer) {
         let attempts = &mut self.out.attempts;
         attempts.begin(core, self.config, theirs, self.now);
@@ -519,12 +520,12 @@ impl Context<'_> {
         self.out.counters.drop(why);
     }
 
-    /// The datagram that is being handled is acted upon.
+    /// Counts the current datagram as acted upon.
     pub(crate) const fn take(&mut self) {
         self.out.counters.taken += 1;
     }
 
-    /// A name for an IKE SA.
+    /// Returns a new id for an IKE SA.
     pub(crate) const fn sa_id(&mut self) -> IkeSaId {
         self.out.sa_id()
     }
@@ -535,7 +536,7 @@ impl Context<'_> {
         self.ike_spis.draw(self.rng)
     }
 
-    /// SPIs for a child of an IKE SA.
+    /// Returns a source of SPIs for one child SA of an IKE SA.
     pub(crate) fn spis(&mut self, sa: IkeSaId, name: Option<&str>) -> Fresh<'_> {
         Fresh::new(self.spis, self.config.workers, sa, name)
     }

@@ -1,18 +1,19 @@
-//! An IKE SA moves (RFC 4555), and its children with it.
+//! Moves of an IKE SA and its child SAs (RFC 4555).
 //!
-//! *The end that decides* is told by its owner to take another path. It uses it at once, for the
-//! request under way as well, and says so by UPDATE_SA_ADDRESSES as soon as the window allows. If
-//! meanwhile it is told of yet another, the answer counts for nothing and it says so again: only the
-//! newest path counts (section 3.5). Children follow at once where the peer's address is the old
-//! one, and after the answer with our cookie where it is new.
+//! *The end that chooses the path* receives a new path from the caller. It uses the path at once,
+//! for outstanding requests too, and sends UPDATE_SA_ADDRESSES as soon as the window allows. If the
+//! path changes again before the answer arrives, that answer does not count, and another update is
+//! sent: only the newest path counts (section 3.5). Child SAs follow at once if the peer's address
+//! stays the same, and otherwise after the answer with our cookie.
 //!
-//! *The other end* answers and sends IKE messages to where the update came from, but children's
-//! packets only once a request of its own with a cookie was answered from there (section 3.7). An
-//! update that came meanwhile starts that anew; one that a newer has overtaken does nothing. So
-//! [`Core::path`] is where IKE goes, and [`Core::proved`] where children do.
+//! *The other end* answers, and sends IKE messages to the source address of the update. It sends
+//! packets of child SAs there only after a request of its own with a cookie was answered from there
+//! (section 3.7). A newer update restarts this check; an update that a newer one has overtaken does
+//! nothing. [`Core::path`] is thus the path of IKE messages, and [`Core::proved`] that of child
+//! SAs.
 //!
-//! Other messages move nothing: an answer that comes along another path only shows that this path
-//! works (section 3.8). For this a request is sent along several.
+//! Other messages move nothing: an answer on another path only shows that this path works (section
+//! 3.8). A request is sent on several paths for this purpose.
 
 use super::established::Established;
 use super::task::Task;
@@ -27,20 +28,20 @@ use crate::refusal::Refusal;
 use model::Path;
 use wire::ike::{Message, NotifyType, Payload};
 
-/// So often a request is sent before other paths are tried.
+/// Number of times that a request is sent before other paths are tried.
 const SILENT_AFTER: u32 = 3;
 
-/// So often an update is sent anew when a translator was on its way (section 3.9).
+/// Maximum number of times that an update is repeated because a NAT was on its path (section 3.9).
 const MAX_TRANSLATED: u32 = 5;
 
-/// The request that comes with a change of path.
+/// The request that accompanies a change of path.
 pub(crate) struct Move {
     cookie: Cookie,
     pub(super) payloads: Vec<Payload>,
 }
 
 impl Established {
-    /// Takes another path.
+    /// Moves to another path.
     pub(crate) fn move_to(
         &mut self,
         path: Path,
@@ -64,7 +65,7 @@ impl Established {
         Ok(())
     }
 
-    /// Tries whether another path works, with the oldest request that is under way.
+    /// Tests another path with the oldest outstanding request.
     pub(crate) fn probe(&mut self, path: Path, core: &mut Core, ctx: &mut Context<'_>) {
         if core.requests.is_idle() {
             self.ask(Task::Liveness, core, ctx);
@@ -76,7 +77,7 @@ impl Established {
         }
     }
 
-    /// A request under way was sent once more. Tells our owner, once, that nobody answers.
+    /// Handles a retransmission. Reports once that the peer does not answer.
     pub(super) fn note_silence(&mut self, core: &Core, ctx: &mut Context<'_>) {
         let (sa, path) = (core.id, core.path);
         if let Some(mobike) = self.deciding()
@@ -87,7 +88,7 @@ impl Established {
         }
     }
 
-    /// An answer came along a path.
+    /// Handles an answer on a path.
     pub(super) fn note_answer(&mut self, path: Path, core: &Core, ctx: &mut Context<'_>) {
         let sa = core.id;
         if let Some(mobike) = self.deciding()
@@ -97,12 +98,12 @@ impl Established {
         }
     }
 
-    /// Whether a change of path makes us ask for something, for which everything else has to wait.
+    /// Returns true if a change of path requires a request, for which all others wait.
     pub(super) fn is_to_move(&self) -> bool {
         self.mobike.as_ref().is_some_and(|mobike| mobike.pending)
     }
 
-    /// What a change of path makes us ask for, before anything else.
+    /// Returns the request that a change of path requires, ahead of all others.
     pub(super) fn next_move(&mut self, core: &Core, ctx: &mut Context<'_>) -> Option<Task> {
         let mobike = self.mobike.as_mut()?;
         if !std::mem::take(&mut mobike.pending) {
@@ -120,25 +121,26 @@ impl Established {
         Some(Task::Move(Box::new(Move { cookie, payloads })))
     }
 
-    /// Beside every question whether the peer is there, who decides asks where it is seen (section
-    /// 3.8): a NAT may have given it another address, or may be new.
+    /// Returns the payloads of a liveness check. The end that chooses the path includes NAT
+    /// detection (section 3.8): a NAT may have given it another address, or may be new.
     pub(super) fn liveness_payloads(&mut self, core: &Core, ctx: &mut Context<'_>) -> Vec<Payload> {
         self.deciding().map_or_else(Vec::new, |_| {
             nat::payloads(core.spi_i, core.spi_r, core.path, ctx).to_vec()
         })
     }
 
-    /// The peer has something under way and therefore no time for what we asked. It may wait for an
-    /// answer of ours that it asks for where a NAT had us before: its refusals are signs of life, so
-    /// nothing else would make who decides ask where it is seen.
+    /// Handles a refusal by a busy peer. The peer may be waiting for our response to a request that
+    /// it sends to our previous address behind a NAT. Its refusals count as signs of life, so no
+    /// liveness check would reveal our new address. The end that chooses the path therefore checks
+    /// its address now.
     pub(super) fn note_busy(&mut self, core: &mut Core, ctx: &mut Context<'_>) {
         if self.deciding().is_some() {
             self.ask(Task::Whereabouts, core, ctx);
         }
     }
 
-    /// The peer is there, and answered on this path. If it sees us elsewhere than it did, it has to be
-    /// told where we are.
+    /// Evaluates the address hashes in a message of the peer. If the peer sees another address of
+    /// ours than before, an update is due.
     pub(super) fn note_seen(&mut self, said: &Message, path: Path, core: &Core) {
         let translated = |nat: nat::Nat| nat.ours;
         let now = nat::detect(said, path).is_some_and(translated);
@@ -154,7 +156,7 @@ impl Established {
         }
     }
 
-    /// Our update, or our check of the peer's new path, was answered.
+    /// Evaluates the answer to our update, or to our check of the peer's new path.
     pub(super) fn conclude_move(
         &mut self,
         moved: &Move,
@@ -199,7 +201,7 @@ impl Established {
         Ok(())
     }
 
-    /// What of a request is about addresses, answered.
+    /// Handles the MOBIKE notifies of a request, and returns those of the answer.
     pub(super) fn answer_mobike(
         &mut self,
         request: &Message,
@@ -237,7 +239,7 @@ impl Established {
         answer
     }
 
-    /// IKE messages go to where an update came from; whether children's may is to be checked.
+    /// Moves IKE messages to the source address of an update. Child SAs follow after a check.
     fn follow_update(
         &mut self,
         moves: bool,
@@ -273,7 +275,7 @@ impl Established {
         Ok(())
     }
 
-    /// Tells our owner where the peer is to be found.
+    /// Reports the peer's addresses.
     pub(crate) fn tell_addresses(&self, core: &Core, ctx: &mut Context<'_>) {
         if let Some(mobike) = &self.mobike {
             ctx.event(Event::Mobile {
@@ -285,7 +287,7 @@ impl Established {
         }
     }
 
-    /// A request that is dropped with the keys it was sealed by is asked anew.
+    /// Repeats a request that was dropped with its keys.
     pub(super) fn repeat_move(&mut self) {
         let moves = self.queue.runs(|task| matches!(task, Task::Move(_)));
         if let Some(mobike) = &mut self.mobike {
@@ -300,7 +302,7 @@ impl Established {
 }
 
 impl Core {
-    /// IKE messages take another path, those under way at once.
+    /// Moves IKE messages to another path, outstanding ones at once.
     pub(crate) fn take(&mut self, path: Path, ctx: &mut Context<'_>) {
         if self.path == path {
             return;
@@ -309,7 +311,7 @@ impl Core {
         self.send_again(ctx);
     }
 
-    /// Sends the requests under way again, with all their attempts.
+    /// Retransmits the outstanding requests, with all their attempts.
     pub(super) fn send_again(&mut self, ctx: &mut Context<'_>) {
         let path = self.path;
         let timers = &ctx.config.timers;

@@ -1,4 +1,4 @@
-//! Two licensed nodes: each asks the other for keys with a token of a mobile node (`extension/migration.rs`).
+//! Key requests between two licensed nodes, with tokens of mobile nodes (`extension/migration.rs`).
 
 use super::established::Established;
 use super::offered::{Offered, Question};
@@ -12,11 +12,11 @@ use crypto::Secret;
 use model::Grant;
 use wire::ike::{Message, RefusalCode, Token};
 
-/// So many requests wait for their answers: tokens come from whoever is on our link.
+/// Maximum number of unanswered requests. Any host on our link can cause requests with its tokens.
 const MOST_REQUESTS: usize = 4;
 
 impl Established {
-    /// Asks a neighbour, and nobody else, for keys.
+    /// Requests keys from a neighbour, and from no other peer.
     pub(crate) fn request_keys(&mut self, token: Token, core: &mut Core, ctx: &mut Context<'_>) {
         let is_request = |task: &&Task| matches!(task, Task::RequestKeys(_));
         let refusal = if !self.is_with_neighbour(core, ctx) {
@@ -40,7 +40,7 @@ impl Established {
         ctx.event(Event::KeysAnswered { sa, token, answer });
     }
 
-    /// A neighbour asks us. Our owner has to say whether it gets them.
+    /// Handles a neighbour's request. The caller accepts or refuses it.
     pub(super) fn take_request(
         &mut self,
         request: &Message,
@@ -59,7 +59,7 @@ impl Established {
         Ok(())
     }
 
-    /// What our owner says to that.
+    /// Answers a neighbour's request.
     pub(crate) fn answer_request(
         &mut self,
         nonce: [u8; 16],

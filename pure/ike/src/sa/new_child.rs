@@ -1,11 +1,12 @@
-//! A child beside those there are (RFC 7296 section 1.3.1), or one of them that was lost.
+//! Additional child SAs (RFC 7296 section 1.3.1), and new ones in the place of lost ones.
 //!
-//! Either end may ask. Who answers takes it for the first child of its configuration whose selectors
-//! have something of what is asked for, and that is not up: there is one of each. "A failed attempt
-//! to create a Child SA SHOULD NOT tear down the IKE SA": it is told why, and tried again.
+//! Either end may request a child SA. The responder assigns a request to the first configured child
+//! SA whose selectors overlap with the requested ones and that is not up, as there is one of each.
+//! "A failed attempt to create a Child SA SHOULD NOT tear down the IKE SA": the reason is reported,
+//! and the request repeated.
 //!
-//! Both ends may ask for the same at once. Then there are two, and of these one goes as where two
-//! rekeyings cross (section 2.8.1).
+//! If both ends request the same child SA at once, two of them result. One of these is deleted, as
+//! with simultaneous rekeys (section 2.8.1).
 
 use super::child_request::{Attempt, ChildRequest, Settled};
 use super::established::Established;
@@ -20,14 +21,14 @@ use crate::refusal::Refusal;
 use model::ChildSaId;
 use wire::ike::{Message, NotifyType, Payload};
 
-/// Our request for a child.
+/// Our request for a child SA.
 pub(crate) struct NewChild {
     pub(super) name: Option<String>,
     pub(super) request: ChildRequest,
 }
 
 impl Established {
-    /// Asks for a child.
+    /// Requests a child SA.
     pub(super) fn ask_for_new(
         &mut self,
         name: Option<&str>,
@@ -76,7 +77,7 @@ impl Established {
         self.ask(Task::NewChild(new), core, ctx);
     }
 
-    /// Answers a peer that wants a child beside those there are.
+    /// Answers a request for an additional child SA.
     pub(super) fn answer_new_child(
         &mut self,
         request: &Message,
@@ -98,7 +99,7 @@ impl Established {
         core: &Core,
         ctx: &mut Context<'_>,
     ) -> Result<Vec<Payload>, (NotifyType, Option<Refusal>)> {
-        // It "SHOULD reply with TEMPORARY_FAILURE" (section 2.25.2).
+        // The end "SHOULD reply with TEMPORARY_FAILURE" (section 2.25.2).
         let later = NotifyType::TEMPORARY_FAILURE;
         if self.is_rekeying_ike() {
             return Err((later, None));
@@ -131,7 +132,7 @@ impl Established {
         }
     }
 
-    /// The peer answered our request.
+    /// Evaluates the peer's answer.
     pub(super) fn conclude_new_child(
         &mut self,
         new: NewChild,
@@ -150,7 +151,7 @@ impl Established {
         let (spi, rival) = (request.spi, request.rival());
         let peer = core.peer(ctx.config);
         let policy = peer.and_then(|peer| Some((peer, peer.policy(name.as_deref())?)));
-        // Or it is not wanted any more.
+        // The child SA may not be wanted any more.
         let wanted = ctx.wishes.of(&core.name(), name.as_deref()).unwrap_or(true);
         let Some((peer, policy)) = policy.filter(|_| wanted) else {
             return self.ask(Task::DeleteChild(None, spi), core, ctx);
@@ -168,7 +169,7 @@ impl Established {
                 self.queue.push_first(Task::NewChild(new));
             }
             Ok(Settled::Goes) => self.ask(Task::DeleteChild(None, spi), core, ctx),
-            // If the peer does not go on either, the child is missing, and asked for again.
+            // If the peer does not continue either, the child SA is missing, and requested again.
             Ok(Settled::Stops) => {}
             Ok(Settled::Deleted) => drop(self.put_off(name.as_deref(), ctx)),
             // "If this is unacceptable to the initiator, the initiator MUST delete the SA".
@@ -181,15 +182,16 @@ impl Established {
         }
     }
 
-    /// The peer has a use for a slot of ours before anything comes on it, as soon as it is certain that we have its
-    /// answer: one more request says so.
+    /// Sends a request that assures the peer of the slot: the peer may use it as soon as it is
+    /// certain that we have its answer, even before a packet arrives on the slot.
     pub(super) fn assure(&mut self, name: Option<&str>, core: &mut Core, ctx: &mut Context<'_>) {
         if slot::is_slot(name) {
             self.ask(Task::Liveness, core, ctx);
         }
     }
 
-    /// A child of ours that the peer agreed to; one that it made meanwhile goes.
+    /// Adds a child SA that the peer agreed to. It replaces the one of the peer's competing
+    /// request.
     fn take(&mut self, terms: Terms, rival: Option<ChildSaId>, core: &Core, ctx: &mut Context<'_>) {
         match rival.filter(|rival| self.children.is_current(*rival)) {
             Some(rival) => {
@@ -230,7 +232,7 @@ impl Established {
             self.note_busy(core, ctx);
         }
         let passes = [NotifyType::TEMPORARY_FAILURE, NotifyType::STATE_NOT_FOUND];
-        // Something was just being done there, or has been for too long.
+        // The peer was temporarily busy, or has been for too long.
         if passes.contains(&error) && !again {
             return;
         }
@@ -240,7 +242,7 @@ impl Established {
         }
     }
 
-    /// A child that can be used. `ours`: because we asked for it.
+    /// Adds a usable child SA. `ours`: we requested it.
     pub(super) fn add_child(
         &mut self,
         terms: Terms,

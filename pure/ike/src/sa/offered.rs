@@ -1,23 +1,23 @@
-//! Requests that our owner has to answer: they wait here.
+//! Requests that await an answer of the caller.
 
 use super::established::Established;
 use super::{Arrived, Context, Core};
 use model::{CsaId, Path};
 use wire::ike::{Datagram, Payload};
 
-/// A request that our owner has to answer.
+/// A request that awaits an answer of the caller.
 pub(super) struct Offered {
     question: Question,
     octets: Vec<u8>,
     path: Path,
 }
 
-/// Which one.
+/// The question that the caller has to answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Question {
-    /// Whether a grant can be used: its composite SA and its number.
+    /// Acceptance of a grant, by its composite SA and number.
     Grant((CsaId, u16)),
-    /// Whether a neighbour gets keys, by the nonce of its token.
+    /// Keys for a neighbour, by the nonce of its token.
     Keys([u8; 16]),
 }
 

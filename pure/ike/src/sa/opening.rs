@@ -1,12 +1,14 @@
-//! A child that the peer asked for, before all of its key exchanges took place (RFC 9370 section 2.2.4).
+//! A child SA that the peer requested, before all of its key exchanges have taken place (RFC 9370
+//! section 2.2.4).
 //!
-//! It is no child yet: nothing is received on it, and nothing has to be deleted if it does not come about.
-//! Of each child of the configuration there is one at most; a newer request takes its place. It is
-//! forgotten when the peer does not go on with it.
+//! It is no child SA yet: nothing is received on it, and nothing has to be deleted if it fails.
+//! There is at most one for each child SA of the configuration; a newer request replaces it. It is
+//! dropped if the peer does not continue.
 //!
-//! Both ends may ask for the same child at once. The nonces of CREATE_CHILD_SA decide as ever (RFC 7296
-//! section 2.8.1), but earlier: who asked with the lowest of the four does not go on. Who does, or may
-//! have to, refuses a child that would be complete at once: it would be deleted before its own is there.
+//! Both ends may request the same child SA at once. The nonces of CREATE_CHILD_SA decide as usual
+//! (RFC 7296 section 2.8.1), but earlier: the end whose request has the lowest of the four does not
+//! continue. An end that continues, or may have to, refuses a child SA that would be complete at
+//! once, because that one would be deleted before its own is complete.
 
 use super::child_request::ChildRequest;
 use super::children::Life;
@@ -22,18 +24,18 @@ use model::{ChildSaId, Instant};
 use wire::ike::{Message, NotifyType, Payload};
 
 pub(crate) struct Opening {
-    /// The child whose place it is to take.
+    /// The child SA to replace.
     old: Option<ChildSaId>,
     agreed: Agreed,
     series: Series,
-    /// Of the nonces that it was asked for with.
+    /// The lower nonce of its request and our answer.
     lower_nonce: Vec<u8>,
-    /// When it is forgotten.
+    /// Time at which it is dropped.
     until: Instant,
 }
 
 impl Opening {
-    /// What names it to the peer: the SPI that we shall receive on.
+    /// Returns the name for the peer: our inbound SPI.
     fn name(&self) -> [u8; 4] {
         self.agreed.spi.0.to_be_bytes()
     }
@@ -44,8 +46,8 @@ impl Opening {
 }
 
 impl Established {
-    /// Answers a peer that asks for a child on which both ends agree: it is there now, or after the
-    /// key exchanges that follow. `payloads` are those of the answer.
+    /// Answers a request for a child SA that both ends agree on. The child SA is complete now, or
+    /// after the follow-up key exchanges. `payloads` are those of the answer.
     pub(super) fn open(
         &mut self,
         old: Option<ChildSaId>,
@@ -69,7 +71,7 @@ impl Established {
         payloads
     }
 
-    /// Answers the next key exchange for a child. `None` if the request names none.
+    /// Answers the next key exchange for a child SA. Returns `None` if the request names none.
     pub(super) fn answer_opening(
         &mut self,
         request: &Message,
@@ -100,20 +102,21 @@ impl Established {
         })
     }
 
-    /// Whether the peer is about to make a child.
+    /// Returns true if the peer is creating the child SA with this name.
     pub(super) fn is_opening(&self, name: Option<&str>) -> bool {
         let named = |opening: &Opening| opening.agreed.name.as_deref() == name;
         self.openings.iter().any(named)
     }
 
-    /// What the peer was about to make is not wanted any more.
+    /// Drops the unfinished child SA with this name.
     pub(super) fn close_opening(&mut self, name: Option<&str>) {
         let named = |opening: &Opening| opening.agreed.name.as_deref() == name;
         self.openings.retain(|opening| !named(opening));
     }
 
-    /// "The responder MUST handle this situation gracefully and delete the associated state if it does
-    /// not receive the next expected IKE_FOLLOWUP_KE request after some reasonable period of time."
+    /// Drops expired states: "The responder MUST handle this situation gracefully and delete the
+    /// associated state if it does not receive the next expected IKE_FOLLOWUP_KE request after some
+    /// reasonable period of time."
     pub(super) fn forget_openings(&mut self, ctx: &mut Context<'_>) {
         let late = self
             .openings
@@ -127,20 +130,21 @@ impl Established {
             .take_if(|heir| !heir.is_complete() && late(heir.until));
     }
 
-    /// When the next one is forgotten.
+    /// Returns the time at which the next state is dropped.
     pub(super) fn forgets_at(&self) -> Option<Instant> {
         let heir = self.promised.iter().filter(|heir| !heir.is_complete());
         let openings = self.openings.iter().map(|opening| opening.until);
         heir.map(|heir| heir.until).chain(openings).min()
     }
 
-    /// Whether a child is being made, by either end, that is not there yet.
+    /// Returns true if either end is creating a child SA that is not complete yet.
     pub(super) fn is_making_child(&self) -> bool {
         let follows = |task: &Task| task.child().is_some_and(ChildRequest::is_following);
         !self.openings.is_empty() || self.queue.tasks().any(follows)
     }
 
-    /// The peer answered what we went on with, or has forgotten it. `Err` if it always does that.
+    /// Counts the answers by which the peer lost the state of our follow-up exchanges. Returns an
+    /// error after too many in a row.
     pub(super) fn note_forgotten(&mut self, answer: &Message) -> Result<(), DownReason> {
         match first_error(answer) {
             None => self.forgotten = 0,
@@ -153,7 +157,7 @@ impl Established {
         }
     }
 
-    /// A child whose new keys are not coming is to get others.
+    /// Schedules another rekey of a child SA whose rekey failed.
     pub(super) fn renew_later(&mut self, old: Option<ChildSaId>, ctx: &mut Context<'_>) {
         let child = old.and_then(|old| self.children.get_mut(old));
         if let Some(Life::Current(age)) = child.map(|child| &mut child.life)
@@ -164,7 +168,7 @@ impl Established {
         }
     }
 
-    /// Waits for the next key exchange, or makes the child.
+    /// Waits for the next key exchange, or completes the child SA.
     fn advance(&mut self, opening: Opening, core: &Core, ctx: &mut Context<'_>) {
         let complete = opening.series.is_complete();
         let (old, lower_nonce) = (opening.old, opening.lower_nonce.clone());
@@ -189,7 +193,7 @@ impl Established {
         }
     }
 
-    /// Whether our own request for the same has to be done with first.
+    /// Returns true if our own request for the same child SA has to finish first.
     fn goes_before(&self, opening: &Opening) -> bool {
         let name = opening.agreed.name.as_deref();
         let same = |task: &&Task| task.asks_for(opening.old, name);
@@ -199,7 +203,7 @@ impl Established {
             || (opening.series.is_complete() && asked.any(ChildRequest::is_hybrid))
     }
 
-    /// Whether there still is a place for it.
+    /// Returns true if the child SA is still wanted.
     fn is_wanted(&self, opening: &Opening, core: &Core, ctx: &Context<'_>) -> bool {
         let name = opening.agreed.name.as_deref();
         let policy = core.peer(ctx.config).and_then(|peer| peer.policy(name));
@@ -216,13 +220,13 @@ impl Established {
 
 #[cfg(test)]
 impl crate::Engine {
-    /// How many children peers were about to make.
+    /// Returns the number of child SAs that peers are creating.
     pub(crate) fn openings(&self) -> usize {
         let up = self.sas.values().filter_map(|sa| sa.established());
         up.map(|up| up.openings.len()).sum()
     }
 
-    /// SK_d of the only IKE SA.
+    /// Returns SK_d of the only IKE SA.
     pub(crate) fn sk_d(&self) -> &[u8] {
         let mut up = self.sas.values().filter_map(|sa| sa.established());
         up.next().expect("one is up").keys.sk_d()

@@ -1,5 +1,5 @@
-//! Protected messages of one IKE SA, in and out: window, cipher, form, in that order, the same for
-//! every state that has keys.
+//! Protected messages of one IKE SA, inbound and outbound: window, cipher and payload rules, in
+//! that order, for every state that has keys.
 
 use super::{Arrived, Context, Core};
 use crate::cipher::Cipher;
@@ -16,10 +16,10 @@ use wire::ike::{
     Content, Datagram, ExchangeType, Header, Message, NotOpened, Notify, NotifyType, Payload,
 };
 
-/// A genuine message that its own sender got wrong.
+/// The error of an authentic message that is invalid.
 pub(super) struct Complaint {
     pub(super) why: PeerMisbehaved,
-    /// What to answer, if it was a request.
+    /// The notify for the answer, if the message was a request.
     pub(super) notify: Notify,
 }
 
@@ -30,12 +30,12 @@ impl Complaint {
     }
 }
 
-/// A genuine message, or one that is genuine and wrong.
+/// An authentic message, or the error of an authentic but invalid one.
 pub(super) type Genuine = Result<Message, Complaint>;
 
 impl Core {
-    /// A request that is new and genuine, once all of it is there. Repeated ones get the answer they
-    /// got before, to where they came from; everything else is dropped and counted.
+    /// Returns a new, authentic request, once complete. Retransmitted requests get the previous
+    /// answer, to the address they came from. Everything else is dropped and counted.
     pub(super) fn accept_request(
         &mut self,
         cipher: &mut Cipher,
@@ -57,7 +57,7 @@ impl Core {
         }
     }
 
-    /// The genuine response to a request under way, once all of it is there.
+    /// Returns the authentic response to an outstanding request, once complete.
     pub(super) fn accept_response(
         &mut self,
         cipher: &Cipher,
@@ -74,8 +74,8 @@ impl Core {
         Some(response)
     }
 
-    /// The same from who has not proved yet who it is. An error in the clear proves nothing; it is told,
-    /// and the genuine response waited for.
+    /// The same for a peer that is not yet authenticated. An error in clear is not authentic. It is
+    /// reported, and the authentic response is still awaited.
     pub(super) fn accept_unproved(
         &mut self,
         cipher: &Cipher,
@@ -94,7 +94,7 @@ impl Core {
         self.accept_response(cipher, arrived, ctx)
     }
 
-    /// Answers a request that [`Self::accept_request`] gave, to where it came from.
+    /// Answers a request that [`Self::accept_request`] returned, to the address it came from.
     pub(super) fn respond(
         &mut self,
         cipher: &mut Cipher,
@@ -113,8 +113,8 @@ impl Core {
         self.responses.answered(id, response, to);
     }
 
-    /// Whether a genuine message is the newest of its kind that came: what is under way together may
-    /// arrive in any order.
+    /// Returns true if an authentic message is the newest of its kind so far. Overlapping messages
+    /// may arrive in any order.
     pub(super) fn is_newest(&self, header: &Header) -> bool {
         match header.flags.response {
             true => self.requests.is_newest(header.message_id),
@@ -122,7 +122,7 @@ impl Core {
         }
     }
 
-    /// Sends a request; the window must have room for it. Gives its message ID.
+    /// Sends a request, for which the window must have room. Returns its message ID.
     pub(crate) fn request(
         &mut self,
         cipher: &mut Cipher,
@@ -134,7 +134,7 @@ impl Core {
         self.request_on(self.path, cipher, exchange, payloads, attempts, ctx)
     }
 
-    /// The same along another path.
+    /// The same on another path.
     pub(super) fn request_on(
         &mut self,
         path: Path,
@@ -157,20 +157,21 @@ impl Core {
         header.message_id
     }
 
-    /// "An implementation SHOULD NOT send fragments when going over a TCP connection" (RFC 9329 section
-    /// 7.5).
+    /// "An implementation SHOULD NOT send fragments when going over a TCP connection" (RFC 9329
+    /// section 7.5).
     fn limit_on(&self, path: Path) -> Option<Limit> {
         self.limit.filter(|_| !path.is_stream())
     }
 
-    /// What AUTH covers is taken before anything is cut.
+    /// Stores the message for IntAuth, before fragmentation.
     fn note_ours(&mut self, message: &Message) {
         if intermediate::is_covered(&message.header) {
             self.said.note_ours(message);
         }
     }
 
-    /// A request that nobody answers may be too long for the path (RFC 7383 section 2.5.2).
+    /// Fragments an unanswered request into smaller pieces, as it may be too long for the path (RFC
+    /// 7383 section 2.5.2).
     pub(super) fn cut_smaller(&mut self, cipher: &mut Cipher, ctx: &mut Context<'_>) {
         if self.path.is_stream() {
             return;
@@ -182,7 +183,7 @@ impl Core {
         }
     }
 
-    /// Opens what came; `None` if it is not genuine or not complete.
+    /// Opens a message. Returns `None` if it is not authentic, or not complete.
     fn open(
         &mut self,
         cipher: &Cipher,
@@ -201,7 +202,7 @@ impl Core {
         }
     }
 
-    /// What is inside, of a message that came in fragments with the last of them.
+    /// Returns the content of a message. For a message in fragments, that is with the last of them.
     fn unseal(
         &mut self,
         cipher: &Cipher,
@@ -247,10 +248,10 @@ impl Core {
         ))
     }
 
-    /// A request that was answered came cut in another way: the answer was too long for the path, so
-    /// it is cut like the request. "That event MUST only trigger a retransmission of the response
-    /// message ... if the Fragment Number field in the received fragment is set to 1" (RFC 7383
-    /// section 2.6.1).
+    /// Handles a retransmission of an answered request with other fragments: the answer was too
+    /// long for the path, so it is fragmented like the request. "That event MUST only trigger a
+    /// retransmission of the response message ... if the Fragment Number field in the received
+    /// fragment is set to 1" (RFC 7383 section 2.6.1).
     fn answer_recut(&mut self, cipher: &mut Cipher, arrived: &Arrived<'_>, ctx: &mut Context<'_>) {
         let Datagram::Sealed(sealed) = &arrived.datagram else {
             return ctx.drop(DropReason::MessageId);

@@ -1,32 +1,34 @@
-//! What an established IKE SA asks of its peer: what waits, and what is under way.
+//! Requests of an established IKE SA: queued and outstanding ones.
 //!
-//! Under way together is only what may arrive, and be answered, in any order. So each [`Task`] has a
-//! [`Subject`]: of one subject there is one task at a time, in the order in which they were asked for;
-//! and what is about the whole SA is alone. Nothing overtakes that: it would wait for ever.
+//! Only requests that may arrive and be answered in any order are outstanding together. Each
+//! [`Task`] therefore has a [`Subject`]. There is one outstanding task per subject, in the order of
+//! the requests, and a task about the whole SA is outstanding alone. No later task overtakes that
+//! one, which would otherwise wait forever.
 
 use super::task::Task;
 use model::{ChildSaId, CsaId};
 use std::collections::VecDeque;
 
-/// What a task is about.
+/// The subject of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
-    /// The IKE SA as a whole, its keys, its path or its end.
+    /// The IKE SA as a whole: its keys, its path or its end.
     Whole,
-    /// A child.
+    /// A child SA.
     Child(ChildSaId),
-    /// A child that is not there yet: which one is meant is told by what is there when it is asked for.
+    /// A child SA that does not exist yet. The existing ones determine its identity when it is
+    /// requested.
     NewChild,
     /// The keys of a composite SA, for a licensed node.
     Csa(CsaId),
-    /// Who our neighbours are.
+    /// Our neighbours.
     Neighbours,
-    /// Nothing that another task could be about.
+    /// No subject: the task excludes no other.
     Nothing,
 }
 
 impl Subject {
-    /// Whether two tasks must not be under way together.
+    /// Returns true if two tasks must not be outstanding together.
     fn excludes(self, other: Self) -> bool {
         match (self, other) {
             (Self::Whole, _) | (_, Self::Whole) => true,
@@ -36,11 +38,11 @@ impl Subject {
     }
 }
 
-/// Tasks, in the order in which they were asked for.
+/// Tasks, in the order of the requests.
 #[derive(Default)]
 pub(super) struct Queue {
     waiting: VecDeque<Task>,
-    /// With their message IDs.
+    /// Outstanding tasks with their message IDs.
     running: Vec<(u32, Task)>,
 }
 
@@ -49,17 +51,17 @@ impl Queue {
         self.waiting.push_back(task);
     }
 
-    /// A task that comes before all that waits.
+    /// Queues a task ahead of all others.
     pub(super) fn push_first(&mut self, task: Task) {
         self.waiting.push_front(task);
     }
 
-    /// Takes out all such tasks that wait.
+    /// Removes all queued tasks that match.
     pub(super) fn withdraw(&mut self, such: impl Fn(&Task) -> bool) {
         self.waiting.retain(|task| !such(task));
     }
 
-    /// Takes out the first task that may be under way together with those that are.
+    /// Removes and returns the first task that may be outstanding together with the current ones.
     pub(super) fn pop(&mut self) -> Option<Task> {
         let mut subjects = self.waiting.iter().map(Task::subject).enumerate();
         let at =
@@ -75,13 +77,13 @@ impl Queue {
         self.runs(|running| running.subject().excludes(subject))
     }
 
-    /// A task is under way in the request with this message ID.
+    /// Records a task as outstanding in the request with this message ID.
     pub(super) fn run(&mut self, id: u32, task: Task) {
         self.running.reserve_exact(1);
         self.running.push((id, task));
     }
 
-    /// The request with this message ID was answered.
+    /// Returns the task whose request with this message ID was answered.
     pub(super) fn finish(&mut self, id: u32) -> Option<Task> {
         let at = self
             .running
@@ -89,20 +91,19 @@ impl Queue {
             .position(|(running, _)| *running == id)?;
         let (_, task) = self.running.remove(at);
         if self.running.is_empty() {
-            // Nearly always nothing is under way: then it costs no memory.
+            // An SA is nearly always idle, and then uses no memory here.
             self.running = Vec::new();
         }
         Some(task)
     }
 
-    /// The requests under way go with the keys that they were sealed by, and with them what waits
-    /// and makes no sense any more.
+    /// Drops the outstanding tasks, as their keys are gone, and the queued tasks that are stale.
     pub(super) fn reset(&mut self, stale: impl Fn(&Task) -> bool) {
         self.running = Vec::new();
         self.waiting.retain(|task| !stale(task));
     }
 
-    /// Whether such a task is under way.
+    /// Returns true if a matching task is outstanding.
     pub(super) fn runs(&self, such: impl Fn(&Task) -> bool) -> bool {
         self.running().any(such)
     }
@@ -115,7 +116,7 @@ impl Queue {
         self.running.iter_mut().map(|(_, task)| task)
     }
 
-    /// Everything that is asked of the peer or is going to be.
+    /// Returns all queued and outstanding tasks.
     pub(super) fn tasks(&self) -> impl Iterator<Item = &Task> {
         self.waiting.iter().chain(self.running())
     }
@@ -136,7 +137,7 @@ mod tests {
         queue
     }
 
-    /// Runs what may run; gives what that is about.
+    /// Runs all tasks that may run, and returns their subjects.
     fn run(queue: &mut Queue) -> Vec<Subject> {
         let mut id = 100 + queue.running.len() as u32;
         let ran = std::iter::from_fn(|| {
@@ -175,7 +176,7 @@ mod tests {
         assert_eq!(run(&mut queue), [Subject::Child(one)]);
     }
 
-    /// The last one counts, so they arrive in order.
+    /// The last list counts, so the lists have to arrive in order.
     #[test]
     fn what_is_said_of_neighbours_is_said_one_after_the_other() {
         let mut queue = queue([Task::Neighbours(Vec::new()), Task::Neighbours(Vec::new())]);

@@ -1,4 +1,4 @@
-//! The peer of an SA that is up goes to another gateway (`extension/redirect.rs`).
+//! Redirection of the peer of an SA that is up (`extension/redirect.rs`).
 
 use super::established::Established;
 use super::task::Task;
@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use wire::ike::Message;
 
 impl Established {
-    /// Sends the peer to another gateway.
+    /// Redirects the peer to another gateway.
     pub(crate) fn redirect(
         &mut self,
         to: IpAddr,
@@ -27,7 +27,8 @@ impl Established {
         Ok(())
     }
 
-    /// The gateway sends us to another one: this SA goes when that there is up.
+    /// Handles a redirection by the gateway. This SA stays until the one with the other gateway is
+    /// up.
     pub(super) fn note_redirect(&self, request: &Message, core: &Core, ctx: &mut Context<'_>) {
         if !self.contact.ours || self.is_leaving() {
             return;

@@ -1,11 +1,12 @@
-//! New keys for a child (RFC 7296 sections 1.3.3 and 2.8).
+//! Rekeys of a child SA (RFC 7296 sections 1.3.3 and 2.8).
 //!
-//! Nothing is lost, because nothing ends before its successor works: both ends accept packets on
-//! the old and the new child from the moment they know it, the owner of the engine says when to
-//! send on which, and only after a time of draining the old one is deleted.
+//! No packet is lost, because the old child SA stays until its successor works. Both ends accept
+//! packets on the old and the new child SA as soon as they know it, the caller decides when to send
+//! on which, and the old one is deleted only after a drain time.
 //!
-//! Both ends may ask at once. Then there are two successors, and the one "created with the lowest
-//! of the four nonces" is deleted by who asked for it (section 2.8.1). It never carried anything.
+//! Both ends may rekey at once. Then there are two successors, and the one "created with the lowest
+//! of the four nonces" is deleted by the end that requested it (section 2.8.1). No packet was ever
+//! sent on it.
 
 use super::child_request::{Attempt, ChildRequest, Settled};
 use super::children::{Age, Child, Life};
@@ -32,7 +33,7 @@ pub(crate) struct ChildRekey {
 }
 
 impl Established {
-    /// Asks for a successor of a child, unless that is being done.
+    /// Requests a successor of a child SA, unless that is in progress.
     pub(crate) fn rekey_child(&mut self, id: ChildSaId, core: &mut Core, ctx: &mut Context<'_>) {
         let asked = |task: &Task| matches!(task, Task::RekeyChild(rekey) if rekey.old == id);
         if self.is_leaving() || self.queue.tasks().any(asked) {
@@ -51,7 +52,7 @@ impl Established {
         }
     }
 
-    /// Nothing is asked if the peer's configuration allows no such child any more.
+    /// Requests a successor, unless the configuration no longer allows the child SA.
     fn ask_for_child(
         &mut self,
         id: ChildSaId,
@@ -88,7 +89,7 @@ impl Established {
         self.ask(Task::RekeyChild(Box::new(rekey)), core, ctx);
     }
 
-    /// Answers a peer that wants a successor of the child on which it receives with `spi`.
+    /// Answers a request for a successor of the child SA on which the peer receives with `spi`.
     pub(super) fn answer_rekey_child(
         &mut self,
         spi: Spi,
@@ -100,7 +101,7 @@ impl Established {
         let most = core.peer(ctx.config);
         let most = most.map_or(0, |peer| peer.most_children(&ctx.config.limits));
         let full = self.children.len() + self.openings.len() >= most;
-        // One that we do not know may be that whose answer has not arrived yet.
+        // An unknown child SA may be one whose answer has not arrived yet.
         let makes = |task: &Task| matches!(task, Task::RekeyChild(_) | Task::NewChild(_));
         let expecting = self.queue.runs(makes);
         let Some(old) = self.children.by_outbound(spi) else {
@@ -109,7 +110,7 @@ impl Established {
             }
             return vec![about(NotifyType::CHILD_SA_NOT_FOUND, spi)];
         };
-        // One that is replaced is about to be deleted (section 2.25.1).
+        // A replaced child SA is about to be deleted (section 2.25.1).
         let current = matches!(old.life, Life::Current(_));
         let (id, name, agreement) = (old.id, old.name.clone(), old.agreement.clone());
         let inherited = ctx.is_inherited(core.id, name.as_deref());
@@ -126,7 +127,7 @@ impl Established {
         }
     }
 
-    /// The peer answered our request. `Err` ends the IKE SA.
+    /// Evaluates the peer's answer. An error ends the IKE SA.
     pub(super) fn conclude_rekey_child(
         &mut self,
         rekey: ChildRekey,
@@ -134,7 +135,7 @@ impl Established {
         core: &mut Core,
         ctx: &mut Context<'_>,
     ) -> Result<(), DownReason> {
-        // What another SA has replaced meanwhile is not sent on again.
+        // Child SAs of an SA that another one has replaced get no successors.
         if self.is_leaving() {
             return Ok(());
         }
@@ -146,15 +147,15 @@ impl Established {
         let (spi, rival) = (request.spi, request.rival());
         let peer = core.peer(ctx.config);
         let policy = peer.and_then(|peer| Some((peer, peer.policy(name.as_deref())?)));
-        // Or it is not wanted any more.
+        // The child SA may not be wanted any more.
         let ended = |id| self.children.get(id).is_some_and(Child::is_ending);
         let dropped = self.children.current(name.as_deref()).is_none()
             && (ended(old) || rival.is_some_and(ended));
-        // It would take the place of the child that another IKE SA has put into the place of the old one.
+        // The successor would replace a child SA by which another IKE SA has replaced the old one.
         let inherited = ctx.is_inherited(core.id, name.as_deref());
         let Some((peer, policy)) = policy.filter(|_| !dropped && !inherited) else {
             self.ask(Task::DeleteChild(None, spi), core, ctx);
-            // Should the other IKE SA not stay.
+            // In case the other IKE SA does not stay.
             self.renew_later(Some(old), ctx);
             return Ok(());
         };
@@ -175,15 +176,15 @@ impl Established {
                 self.queue.push_first(Task::RekeyChild(Box::new(rekey)));
             }
             Settled::Goes => self.ask(Task::DeleteChild(None, spi), core, ctx),
-            // Should the peer not go on with its own.
+            // In case the peer does not continue its own request.
             Settled::Stops => self.renew_later(Some(old), ctx),
             Settled::Deleted => self.delete_current(old, core, ctx),
         }
         Ok(())
     }
 
-    /// "When A receives this error, it already knows there was simultaneous rekeying, so it can
-    /// ignore the error message" (section 2.8.1).
+    /// Handles a refusal. "When A receives this error, it already knows there was simultaneous
+    /// rekeying, so it can ignore the error message" (section 2.8.1).
     fn note_refused_child(
         &mut self,
         rekey: &ChildRekey,
@@ -202,8 +203,8 @@ impl Established {
             return Ok(());
         }
         let passes = match error {
-            // It "SHOULD silently delete the Child SA (if it still exists) and send a request to create
-            // a new Child SA from scratch" (section 2.25).
+            // The end "SHOULD silently delete the Child SA (if it still exists) and send a request
+            // to create a new Child SA from scratch" (section 2.25).
             NotifyType::CHILD_SA_NOT_FOUND => {
                 self.lose_child(rekey.old, ctx);
                 return match self.children.is_over() {
@@ -227,7 +228,7 @@ impl Established {
         Ok(())
     }
 
-    /// A successor is agreed. `ours`: because we asked for it.
+    /// Installs a successor. `ours`: we requested it.
     pub(super) fn succeed(
         &mut self,
         old: ChildSaId,
@@ -250,8 +251,7 @@ impl Established {
         id
     }
 
-    /// The age of a child that is made now. The configuration may be another one than when it was
-    /// asked for.
+    /// Starts the lifetime of a new child SA. The configuration may have changed since its request.
     pub(super) fn age_of(&self, terms: &Terms, core: &Core, ctx: &mut Context<'_>) -> Age {
         let peer = core.peer(ctx.config);
         let policy = peer.and_then(|peer| peer.policy(terms.name.as_deref()));
@@ -263,7 +263,7 @@ impl Established {
         age
     }
 
-    /// A child with the names that we give it.
+    /// Creates the description of a child SA for the caller.
     pub(super) fn named(
         &self,
         id: ChildSaId,

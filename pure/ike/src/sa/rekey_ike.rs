@@ -1,15 +1,15 @@
-//! New keys for the IKE SA itself (RFC 7296 sections 1.3.2 and 2.18).
+//! Rekeys of the IKE SA (RFC 7296 sections 1.3.2 and 2.18).
 //!
-//! The successor has SPIs, keys and message IDs of its own and takes over everything else: our name
-//! of the SA, the children, the grants, the tasks that wait. So nobody outside notices. What is left
-//! of the old one gets another name, and only serves to end it: who asked for the successor deletes
-//! it, the other end answers what comes late.
+//! The successor has new SPIs, keys and message IDs and inherits everything else: our id of the SA,
+//! the child SAs, the grants and the queued tasks. A rekey is therefore invisible to callers. The
+//! remains of the old SA get another id, and only serve to end it: the end that requested the
+//! successor deletes the old SA, and the other end answers late messages.
 //!
-//! Both ends may ask at once. Each then has two successors, compares their nonces when it has seen
-//! all four, keeps one, and who asked for the other deletes that (section 2.8.2). Until then
-//! nothing is handed over, and the peer's messages on its own successor are simply repeated by it.
-//! Where further key exchanges follow ([`heir`](super::heir)), they do so for the one that is kept; the
-//! other is then dropped unfinished. Who has begun with them refuses a request that comes late.
+//! Both ends may rekey at once. Each then has two successors. It compares their nonces once it has
+//! all four and keeps one, and the end that requested the other deletes that (section 2.8.2). Until
+//! then nothing is handed over, and the peer retransmits its messages on its own successor.
+//! Follow-up key exchanges ([`heir`](super::heir)) take place only for the successor that is kept;
+//! the other is dropped unfinished. An end that has begun with them refuses a late request.
 
 use super::children::{Age, lifetimes};
 use super::cloning::Purpose;
@@ -38,14 +38,14 @@ pub(crate) struct IkeRekey {
     nonce: Nonce,
     key: Offered,
     pub(super) payloads: Vec<Payload>,
-    /// The group was already corrected once.
+    /// True if the group has been corrected once.
     pub(super) corrected: bool,
-    /// If it is to be a clone: where that is to go.
+    /// Path of the clone, if the request is for one.
     pub(super) to: Option<Path>,
 }
 
 impl Established {
-    /// Asks for a successor, unless that is being done.
+    /// Requests a successor, unless that is in progress.
     pub(crate) fn rekey_ike(&mut self, core: &mut Core, ctx: &mut Context<'_>) {
         self.age.renew_at = None;
         if self.is_leaving() || self.queue.tasks().any(Task::renews_ike) {
@@ -59,7 +59,7 @@ impl Established {
         }
     }
 
-    /// Asks for one in a group; it is a clone if it is `to` go somewhere.
+    /// Requests a successor in a group, or a clone if `to` is given.
     pub(super) fn ask_for_heir(
         &mut self,
         group: GroupId,
@@ -89,18 +89,18 @@ impl Established {
         self.ask(Task::RekeyIke(Box::new(rekey)), core, ctx);
     }
 
-    /// Whether we asked for a successor and have not heard yet.
+    /// Returns true if our request for a successor is unanswered.
     pub(super) fn awaits_heir(&self) -> bool {
         let heir = |task: &Task| matches!(task, Task::RekeyIke(rekey) if rekey.to.is_none());
         self.queue.runs(heir)
     }
 
-    /// Whether a successor that we asked for is agreed upon just now.
+    /// Returns true if an exchange for a successor that we requested is outstanding.
     pub(super) fn is_rekeying_ike(&self) -> bool {
         self.queue.runs(Task::renews_ike)
     }
 
-    /// Answers a peer that wants a successor.
+    /// Answers a request for a successor.
     pub(super) fn answer_rekey_ike(
         mut self: Box<Self>,
         request: &Message,
@@ -110,8 +110,8 @@ impl Established {
     ) -> State {
         // "If a peer receives a request to rekey the IKE SA, and it is currently creating,
         // rekeying, or closing a Child SA of that IKE SA, it SHOULD reply with TEMPORARY_FAILURE"
-        // (section 2.25.1). The same for whatever else we wait for, and for what the peer has asked
-        // before and has not come yet: it would be lost.
+        // (section 2.25.1). The same applies to any other outstanding request of ours, and to
+        // earlier requests of the peer that have not arrived yet: they would be lost.
         let ours = self.awaits_heir();
         let contested = ours && self.promised.is_some();
         let busy = !ours && (!core.requests.is_idle() || self.is_making_child());
@@ -129,7 +129,8 @@ impl Established {
         self.promise(heir, core, ctx)
     }
 
-    /// The successor, and the payloads of the answer; or a refusal. `purpose` if it is a clone.
+    /// Returns the successor and the payloads of the answer, or a refusal. `purpose` is set for a
+    /// clone.
     pub(super) fn agree_on_heir(
         &self,
         request: &Message,
@@ -143,7 +144,8 @@ impl Established {
         let theirs = Renewal::read(request).ok_or_else(syntax)?;
         let public = theirs.key.ok_or_else(syntax)?;
         let spi = ctx.ike_spi();
-        // The group that its public value is of, if that will do: another would cost a round.
+        // The group of the public value is preferred, if allowed: another one would cost a round
+        // trip.
         let menu = IkeMenu::of(peer);
         let same = group_named(public.group).filter(|group| menu.groups.contains(group));
         let same = same.map(|group| IkeMenu {
@@ -188,7 +190,7 @@ impl Established {
         Ok((heir, answer))
     }
 
-    /// The peer answered our request.
+    /// Evaluates the peer's answer.
     pub(super) fn conclude_rekey_ike(
         mut self: Box<Self>,
         rekey: IkeRekey,
@@ -235,7 +237,7 @@ impl Established {
         }
     }
 
-    /// All nonces are known: which successor stays?
+    /// Decides which successor stays, as all nonces are known.
     fn decide(
         mut self: Box<Self>,
         (ours, response): (Heir, &Message),
@@ -250,13 +252,13 @@ impl Established {
                     let state = Closing::replaced(ours.keys(&self.keys), &mut lost, ctx);
                     ctx.out.heirs.push(Sa { core: lost, state });
                 }
-                // Should the peer not go on with its own.
+                // In case the peer does not continue its own.
                 self.age.try_again(&ctx.config.timers, ctx.rng, ctx.now);
                 self.promise(theirs, core, ctx)
             }
             theirs => {
                 if let Some(theirs) = theirs.filter(Heir::is_complete) {
-                    // The peer deletes what it asked for in vain.
+                    // The peer deletes the successor that it requested in vain.
                     let lost = theirs.core(core, ctx);
                     let state = Retired::begin(theirs.keys(&self.keys), ctx);
                     ctx.out.heirs.push(Sa { core: lost, state });
@@ -269,7 +271,7 @@ impl Established {
         }
     }
 
-    /// Our successor takes over, and we delete what is left.
+    /// Lets our successor replace this SA, and deletes the remains.
     pub(super) fn take_over(
         self: Box<Self>,
         heir: Heir,
@@ -280,7 +282,7 @@ impl Established {
         Closing::replaced(old, core, ctx)
     }
 
-    /// The peer's successor takes over, and the peer will delete what is left.
+    /// Lets the peer's successor replace this SA. The peer deletes the remains.
     pub(super) fn retire(
         self: Box<Self>,
         heir: Heir,
@@ -292,9 +294,9 @@ impl Established {
         Retired::begin(old, ctx)
     }
 
-    /// The peer deletes this SA while we wait for the answer to our request: then its own
-    /// successor has taken over, if it asked for one. "Forget about its own rekeying request"
-    /// (section 2.25.2). Gives itself back if there is none.
+    /// Handles the peer's Delete of this SA while our request is outstanding: the peer's own
+    /// successor, if it requested one, replaces the SA. "Forget about its own rekeying request"
+    /// (section 2.25.2). Returns `self` if there is no such successor.
     pub(super) fn inherit(
         mut self: Box<Self>,
         core: &mut Core,
@@ -310,7 +312,7 @@ impl Established {
         }
     }
 
-    /// Makes the successor what this SA was, and gives the old keys.
+    /// Turns this SA into its successor, and returns the old keys.
     fn hand_over(
         mut self: Box<Self>,
         heir: Heir,
@@ -318,7 +320,7 @@ impl Established {
         ctx: &mut Context<'_>,
     ) -> ProvedKeys {
         let mut next = heir.core(core, ctx);
-        // The successor has the name; what is left of the old SA has the new one.
+        // The successor keeps the id. The remains of the old SA get the new one.
         std::mem::swap(&mut next.id, &mut core.id);
         let keys = heir.keys(&self.keys);
         let old = std::mem::replace(&mut self.keys, keys);
@@ -340,8 +342,9 @@ impl Established {
         old
     }
 
-    /// "When rekeying an IKE SA, the new IKE SA starts with window size 1 until it is explicitly
-    /// increased by sending a new SET_WINDOW_SIZE notification" (section 2.3).
+    /// Announces our window to the peer: "When rekeying an IKE SA, the new IKE SA starts with
+    /// window size 1 until it is explicitly increased by sending a new SET_WINDOW_SIZE
+    /// notification" (section 2.3).
     pub(super) fn tell_window(&mut self, next: &mut Core, config: &Directory) {
         let window = next.own_window(config);
         if window > 1 {
@@ -351,7 +354,7 @@ impl Established {
     }
 }
 
-/// The successor that the peer agreed to. `None` if its answer is none to what we offered.
+/// Returns the successor that the peer agreed to, or `None` if its answer does not fit our offer.
 pub(super) fn settle_heir(
     rekey: IkeRekey,
     response: &Message,

@@ -1,4 +1,4 @@
-//! What we ask of a peer on an established IKE SA, one request each.
+//! Our requests on an established IKE SA, one task each.
 
 use super::child_request::ChildRequest;
 use super::heir::FollowUp;
@@ -18,46 +18,46 @@ use model::{ChildSaId, CsaId, Grant, Identity, Spi};
 use std::net::IpAddr;
 use wire::ike::{ExchangeType, Message, Payload, Token};
 
-/// One request.
+/// A request.
 pub(crate) enum Task {
-    /// Whether the peer is there.
+    /// Liveness check.
     Liveness,
     /// A liveness check because child SAs sent and received nothing.
     Doubt,
-    /// Where the peer, which is there, sees us.
+    /// Check of our address as the peer sees it, while the peer is alive.
     Whereabouts,
-    /// Keys for a licensed node.
+    /// Distribution of keys to a licensed node.
     Distribute(Box<Grant<Secret>>),
-    /// The end of a licence.
+    /// Revocation of a grant.
     Revoke(CsaId),
-    /// To which nodes mobile nodes may go from us.
+    /// Announcement of the nodes that mobile nodes may move to from us.
     Neighbours(Vec<Identity>),
-    /// Keys from the node before, by a mobile node's token.
+    /// Request for keys from the previous node, with a mobile node's token.
     RequestKeys(Box<Token>),
-    /// A child beside those there are.
+    /// Creation of an additional child SA.
     NewChild(Box<NewChild>),
-    /// New keys for a child.
+    /// Rekey of a child SA.
     RekeyChild(Box<ChildRekey>),
-    /// New keys for the IKE SA, or a clone of it.
+    /// Rekey of the IKE SA, or a clone of it.
     RekeyIke(Box<IkeRekey>),
-    /// One more key exchange for them.
+    /// Follow-up key exchange of such a rekey.
     FollowUp(Box<FollowUp>),
-    /// An update of our address, or the check of the peer's.
+    /// Update of our address, or check of the peer's.
     Move(Box<Move>),
-    /// The question whether the peer is at one address.
+    /// Question to one address of the peer.
     Question(Cookie),
-    /// The end of a child, by the SPI we receive on; no name if it never carried anything.
+    /// Deletion of a child SA, by the SPI on which we receive. `None` if it never carried traffic.
     DeleteChild(Option<ChildSaId>, Spi),
-    /// The end of the IKE SA, whose place another has.
+    /// Deletion of the IKE SA, which another one has replaced.
     Leave,
-    /// Another gateway to go to.
+    /// Redirection to another gateway.
     Redirect(IpAddr),
-    /// How many requests of the peer's may be under way.
+    /// Announcement of our window size.
     Window(u8),
 }
 
 impl Task {
-    /// Whether it is about a successor that takes over, not about a clone.
+    /// Returns true for a successor that replaces the IKE SA, and false for a clone.
     pub(super) const fn renews_ike(&self) -> bool {
         match self {
             Self::RekeyIke(rekey) => rekey.to.is_none(),
@@ -66,7 +66,7 @@ impl Task {
         }
     }
 
-    /// How often it is sent before the peer counts as gone.
+    /// Returns the number of times that the request is sent before the peer is considered gone.
     pub(super) const fn attempts(&self, timers: &Timers) -> u32 {
         match self {
             Self::Liveness => timers.liveness_attempts,
@@ -90,7 +90,7 @@ impl Task {
         }
     }
 
-    /// What it is about, by which it is known what may be under way beside it.
+    /// Returns the subject, which determines the tasks that may be outstanding at the same time.
     pub(super) const fn subject(&self) -> Subject {
         match self {
             Self::Liveness
@@ -137,7 +137,7 @@ impl Task {
         }
     }
 
-    /// The request, if it is for a child.
+    /// Returns the request, if it is for a child SA.
     pub(super) const fn child(&self) -> Option<&ChildRequest> {
         match self {
             Self::NewChild(new) => Some(&new.request),
@@ -146,7 +146,7 @@ impl Task {
         }
     }
 
-    /// The same.
+    /// Returns the request mutably, if it is for a child SA.
     pub(super) const fn child_mut(&mut self) -> Option<&mut ChildRequest> {
         match self {
             Self::NewChild(new) => Some(&mut new.request),
@@ -155,7 +155,7 @@ impl Task {
         }
     }
 
-    /// Whether it asks for a child of this name beside the others, or in the place of an old one.
+    /// Returns true if the task requests a child SA with this name, or the replacement of `old`.
     pub(super) fn asks_for(&self, old: Option<ChildSaId>, name: Option<&str>) -> bool {
         match self {
             Self::NewChild(new) => old.is_none() && new.name.as_deref() == name,
@@ -185,7 +185,7 @@ impl Task {
     }
 }
 
-/// The licensed node answered.
+/// Evaluates a licensed node's answer to a grant.
 pub(super) fn conclude_grant(
     grant: &Grant<Secret>,
     response: &Message,
@@ -203,7 +203,7 @@ pub(super) fn conclude_grant(
     });
 }
 
-/// The event for a grant that was not taken.
+/// Returns the event for a refused grant.
 pub(crate) fn refused(grant: &Grant<Secret>, why: GrantRefusal, core: &Core) -> Event {
     Event::GrantRefused {
         sa: core.id,

@@ -1,14 +1,15 @@
-//! Successors of children that the peer asked for, until it is certain that it has our answer.
+//! Child SAs that the peer requested, until it is certain that the peer has our answer.
 //!
-//! What the peer sends on one says so, which the owner of the engine sees, and so does the deletion of the
-//! one it replaced (RFC 7296 section 2.8). But a peer may have nothing to send, and some forget to delete:
-//! it would be sent to for ever on what it does not have any more. So two more things are signs.
+//! A packet of the peer on the new child SA proves this, which the caller sees, and so does the
+//! deletion of a replaced child SA (RFC 7296 section 2.8). But a peer may have nothing to send, and
+//! some forget to delete. We would then keep sending on a child SA that the peer no longer has.
+//! Therefore two more signs count.
 //!
-//! * A request a window later: we have to "remember each response until" then (section 2.3), because who
-//!   sends that has the answer.
-//! * That for [`SILENCE`] it has not asked again, and sent nothing on another child either: "the responder MAY
-//!   begin sending on an SA as soon as it sends its response" (section 2.8), and by then hardly anything is
-//!   lost by it.
+//! * A request with a message ID one window later: we have to "remember each response until" then
+//!   (section 2.3), because a peer that sends it has the answer.
+//! * For [`SILENCE`], the peer has neither retransmitted its request nor sent anything on another
+//!   child SA: "the responder MAY begin sending on an SA as soon as it sends its response" (section
+//!   2.8), and by then few packets can be lost by doing so.
 
 use super::Context;
 use crate::event::Event;
@@ -17,23 +18,24 @@ use model::{ChildSaId, Instant};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// After so long everybody has repeated a request that was not answered: strongSwan waits longest, 4 s.
+/// Time after which every known implementation has retransmitted an unanswered request: strongSwan
+/// waits longest, 4 s.
 const SILENCE: Duration = Duration::from_secs(5);
 
-/// The children.
+/// The child SAs, with the requests that created them.
 #[derive(Default)]
 pub(super) struct Unsure(BTreeMap<ChildSaId, Asked>);
 
-/// What asked for one.
+/// The request that created a child SA.
 struct Asked {
     message_id: u32,
-    /// How often it came again.
+    /// Number of its retransmissions.
     repeats: u32,
     until: Instant,
 }
 
 impl Unsure {
-    /// The request that is being answered makes a child.
+    /// Adds a child SA that is created by the request being answered.
     pub(super) fn add(&mut self, child: ChildSaId, responses: &Responses, now: Instant) {
         let Some(message_id) = responses.latest() else {
             return;
@@ -46,7 +48,8 @@ impl Unsure {
         self.0.insert(child, asked);
     }
 
-    /// Tells which of them the peer has now, which was `heard` last then.
+    /// Reports the child SAs that the peer certainly has. `heard` is the time of the last packet
+    /// from the peer.
     pub(super) fn settle(&mut self, responses: &Responses, heard: Instant, ctx: &mut Context<'_>) {
         self.0.retain(|child, asked| {
             let repeats = responses.repeats(asked.message_id);
@@ -63,7 +66,7 @@ impl Unsure {
         });
     }
 
-    /// When one of them is to be settled.
+    /// Returns the time of the next decision.
     pub(super) fn next(&self) -> Option<Instant> {
         self.0.values().map(|asked| asked.until).min()
     }

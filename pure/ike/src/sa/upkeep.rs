@@ -1,8 +1,9 @@
-//! Which children an IKE SA should have, and when the peer is asked for those that are missing.
+//! The child SAs that an IKE SA should have, and the times of requests for missing ones.
 //!
-//! Who began the IKE SA sees to the children of its configuration, and to those that an SA had whose
-//! place this one has taken; beyond that each end to what its operator said. What is refused, or
-//! deleted by the peer, is asked for again after growing pauses; everything else stays as it is.
+//! The initiator of the IKE SA creates the child SAs of its configuration, and those of an SA that
+//! this one has replaced. In addition, each end creates those that its operator opened. A child SA
+//! that the peer refused or deleted is requested again after growing delays. Everything else stays
+//! up.
 
 use super::cloning::Aside;
 use super::established::Established;
@@ -19,29 +20,29 @@ use wire::ike::NotifyType;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LAST_PAUSE: Duration = Duration::from_secs(60);
 
-/// What is known of the children beside themselves.
+/// Additional state about child SAs.
 #[derive(Default)]
 pub(crate) struct Upkeep {
-    /// Those of the SA whose place this one has taken.
+    /// Names of the child SAs of the SA that this one has replaced.
     inherited: BTreeSet<Option<String>>,
     pauses: BTreeMap<Option<String>, Pause>,
-    /// Whether the peer makes no more children for the same traffic.
+    /// True if the peer creates no more child SAs for the same traffic.
     pub(super) is_full: bool,
-    /// Whether the peer refuses a key exchange for a child, which was told.
+    /// True if the peer refuses key exchanges for child SAs, which has been reported.
     pub(super) is_without_exchange: bool,
-    /// When the next pause is over.
+    /// Time at which the next delay is over.
     pub(super) next: Option<Instant>,
 }
 
 struct Pause {
     failures: u32,
     until: Instant,
-    /// The refusal that was told last.
+    /// The refusal that was reported last.
     told: Option<NotifyType>,
 }
 
 impl Upkeep {
-    /// One more failure.
+    /// Records a failure. Returns the number of earlier ones.
     fn put_off(&mut self, name: Option<&str>, now: Instant) -> u32 {
         let before = self.pauses.get(&name.map(str::to_owned));
         let recent = before.filter(|pause| now < pause.until + LAST_PAUSE);
@@ -56,7 +57,7 @@ impl Upkeep {
         failures
     }
 
-    /// Whether a refusal is another one than the last that was told, not long ago.
+    /// Returns true if a refusal differs from the last one reported recently.
     pub(super) fn is_news(&mut self, name: Option<&str>, why: NotifyType) -> bool {
         let pause = self.pauses.get_mut(&name.map(str::to_owned));
         pause.is_none_or(|pause| pause.told.replace(why) != Some(why))
@@ -69,7 +70,7 @@ impl Upkeep {
 }
 
 impl Established {
-    /// Asks for the children that are wanted and missing, if it is time.
+    /// Requests the wanted child SAs that are missing, if it is time.
     pub(crate) fn tend(&mut self, core: &mut Core, ctx: &mut Context<'_>) {
         self.upkeep.next = None;
         let served = self.has_heir || self.aside == Some(Aside::Theirs);
@@ -93,7 +94,7 @@ impl Established {
         }
     }
 
-    /// Whether all that was asked for is there, or was refused.
+    /// Returns true if no request for a new child SA is queued or outstanding.
     pub(crate) fn is_tended(&self) -> bool {
         !self
             .queue
@@ -101,14 +102,14 @@ impl Established {
             .any(|task| matches!(task, Task::NewChild(_)))
     }
 
-    /// This SA has the place of another one with these children; what that one had is asked for. Slots are for who
-    /// wants them to ask for.
+    /// Requests the child SAs with these names, which an SA had that this one replaces. Slots are
+    /// left to the caller.
     pub(crate) fn inherit_children(&mut self, mut names: BTreeSet<Option<String>>) {
         names.retain(|name| !slot::is_slot(name.as_deref()));
         self.upkeep.inherited = names;
     }
 
-    /// Whether it has all of those without which something would not be carried.
+    /// Returns true if the SA has all child SAs that its traffic needs.
     pub(super) fn has_inherited(&self) -> bool {
         let current = self.current_names();
         let has = |name: &Option<String>| {
@@ -117,17 +118,18 @@ impl Established {
         self.upkeep.inherited.iter().all(has)
     }
 
-    /// A child is asked for at once.
+    /// Allows a child SA to be requested at once.
     pub(crate) fn retry(&mut self, name: Option<&str>) {
         self.upkeep.pauses.remove(&name.map(str::to_owned));
     }
 
-    /// A child did not come about, or was deleted. Whether that was so before, not long ago.
+    /// Delays the next request for a child SA that was refused or deleted. Returns true if this
+    /// happened before recently.
     pub(super) fn put_off(&mut self, name: Option<&str>, ctx: &Context<'_>) -> bool {
         self.upkeep.put_off(name, ctx.now) > 0
     }
 
-    /// Deletes a child that is not wanted any more.
+    /// Deletes a child SA that is no longer wanted.
     pub(crate) fn drop_child(
         &mut self,
         name: Option<&str>,
@@ -142,7 +144,8 @@ impl Established {
         }
     }
 
-    /// Nothing is sent any more on a child that has no successor; what is under way to us may come.
+    /// Deletes a child SA without a successor. Nothing more is sent on it; packets in flight to us
+    /// may arrive.
     pub(super) fn delete_current(&mut self, id: ChildSaId, core: &mut Core, ctx: &mut Context<'_>) {
         if self.children.end(id) {
             self.note_room(id);
@@ -151,7 +154,7 @@ impl Established {
         }
     }
 
-    /// The peer does not have a child any more.
+    /// Removes a child SA that the peer no longer has.
     pub(crate) fn lose_child(&mut self, id: ChildSaId, ctx: &mut Context<'_>) {
         self.note_room(id);
         self.children.remove(id);
@@ -161,7 +164,8 @@ impl Established {
         });
     }
 
-    /// A child goes: if it is one of several for the same traffic, the peer may make another one.
+    /// Notes the end of a child SA. If it is one of several for the same traffic, the peer may
+    /// accept another one.
     fn note_room(&mut self, id: ChildSaId) {
         let name = self.children.get(id).map(|child| child.name.as_deref());
         if name.and_then(resource::number).is_some() {
@@ -169,8 +173,9 @@ impl Established {
         }
     }
 
-    /// Whether the peer may be asked for a child: for one of several only if it said that it makes these,
-    /// and "the fallback SA" is there; for a slot only beside a first child with zones.
+    /// Returns true if the peer may be asked for a child SA. One of several for the same traffic
+    /// requires the peer's support, and "the fallback SA". A slot requires a first child SA with
+    /// zones.
     fn is_possible(&self, name: Option<&str>) -> bool {
         let first = self.children.current(None);
         let first = first.and_then(|first| self.children.get(first));

@@ -1,4 +1,4 @@
-//! Addresses inside, lent and asked for (RFC 7296 sections 2.19 and 3.15).
+//! Inner addresses that a gateway lends (RFC 7296 sections 2.19 and 3.15).
 
 use super::pair::{Host, Pair, Side, fit};
 use super::*;
@@ -14,7 +14,8 @@ use wire::ike::{
 
 const DAY: u64 = 86_400;
 
-/// Asks its gateway for addresses, and wants to reach what it protects.
+/// Returns the configuration of a node that requests inner addresses to reach the gateway's
+/// networks.
 pub(crate) fn borrower() -> Config {
     let mut config = mobile();
     config.peers[0].role = PeerRole::Vpn {
@@ -27,7 +28,7 @@ pub(crate) fn borrower() -> Config {
     config
 }
 
-/// Lends addresses out of these prefixes.
+/// Returns the configuration of a gateway that lends addresses out of these prefixes.
 pub(crate) fn lender(prefixes: &[&str]) -> Config {
     let mut config = gateway();
     let addresses: Vec<_> = prefixes.iter().map(|text| prefix(text)).collect();
@@ -58,7 +59,8 @@ pub(crate) fn pool_of(config: &mut Config) -> &mut Pool {
     }
 }
 
-/// CVE-2023-28771. Name servers become arguments of programs, subnets become routes: no text of a gateway's does.
+/// CVE-2023-28771. Name servers become arguments of programs, and subnets become routes. No text
+/// from a gateway does.
 #[test]
 fn of_all_attributes_that_a_gateway_sends_nothing_but_numbers_is_kept() {
     let hostile = b"$(x);`y`|z&'\"*~\\".repeat(20);
@@ -106,7 +108,7 @@ fn leases(host: &mut Host) -> Vec<LeaseChange> {
     std::iter::from_fn(|| host.engine.poll_lease()).collect()
 }
 
-/// The left end's selectors, as both have them.
+/// Returns the left end's selectors, on which both ends agree.
 fn carried(pair: &Pair) -> Vec<String> {
     let (left, right) = (pair.left.child(), pair.right.child());
     assert!(fit(left, right));
@@ -133,7 +135,7 @@ fn the_tunnel_carries_the_lent_addresses_and_no_others() {
     }
 }
 
-/// The address inside is needed before the first packet.
+/// The inner address is needed before the first packet.
 #[test]
 fn addresses_are_told_before_the_child() {
     let mut pair = Pair::new(borrower(), lender(&BOTH));
@@ -170,7 +172,7 @@ fn an_engine_that_was_told_the_leases_lends_the_same_address_again() {
         panic!("{told:?}");
     };
     assert_eq!(lease.free_from, None);
-    // It is killed, and 10.9.0.1 would be free by now.
+    // The gateway restarts without the reservation, so 10.9.0.1 would be free.
     let mut fresh = Host::seeded(lender(&BOTH), 7, 2);
     fresh.engine.restore_leases(vec![lease.clone()]);
     pair.restart(Side::Right, fresh);
@@ -307,8 +309,8 @@ fn who_lends_does_not_begin() {
     assert_eq!((pair.left.up(), pair.right.up()), (0, 0));
 }
 
-/// The story of an insider who wants another's packets: it asks as it must, gets its own address,
-/// and claims that of somebody else.
+/// An insider wants another peer's packets. It requests addresses as it must, gets its own, and
+/// claims another one.
 #[test]
 fn a_claim_to_anothers_address_gets_no_tunnel() {
     for claim in ["10.9.0.77/32", "10.9.0.2/31", "192.0.2.0/24"] {
@@ -325,7 +327,7 @@ fn a_claim_to_anothers_address_gets_no_tunnel() {
     }
 }
 
-/// It claims a range around its own, at first or when it rekeys.
+/// The insider claims a range around its own address, in a rekey request.
 #[test]
 fn a_wider_claim_is_narrowed_whenever_it_is_made() {
     let mut pair = Pair::new(borrower(), lender(&BOTH));
@@ -379,7 +381,8 @@ fn new_keys_carry_the_same_addresses_whoever_asks_for_them() {
     }
 }
 
-/// Over a network that loses a third: one identity, one address, however often it is asked for.
+/// Over a network that loses a third of the datagrams, one identity gets one address, however often
+/// it asks.
 #[test]
 fn losses_do_not_make_leases() {
     for seed in 0..50 {
@@ -393,7 +396,7 @@ fn losses_do_not_make_leases() {
     }
 }
 
-/// Addresses that no host can have, name servers and subnets without end.
+/// Addresses that no host can have, and endless name servers and subnets.
 #[test]
 fn nonsense_of_a_gateway_is_not_taken() {
     let reply = |addresses: &[&str], subnets: u8| {
@@ -439,7 +442,7 @@ fn nonsense_of_a_gateway_is_not_taken() {
     );
     let inside = read(&["10.9.0.1"], 32).expect("the address is one");
     assert_eq!((inside.subnets.len(), inside.reachable()), (0, None));
-    // What is carried of each takes 24 prefixes.
+    // The carried part of each subnet takes 24 prefixes.
     let mut range = prefix("10.0.0.0/8");
     range.first = "10.0.0.1".parse().unwrap();
     let shattered = Inside {

@@ -4,7 +4,8 @@ use super::certificates::{TODAY, credential, ends, pair};
 use crate::Event;
 use std::time::Duration;
 
-/// The initiator's proof names whom it is for: another gateway that believes the same CA takes it for nothing.
+/// The initiator's proof names its recipient, so another gateway that trusts the same CA rejects
+/// the proof.
 #[test]
 fn a_proof_that_is_relayed_to_another_responder_makes_no_ike_sa() {
     let (left, mut right) = ends();

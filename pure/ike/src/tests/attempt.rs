@@ -1,4 +1,4 @@
-//! What is kept of an attempt, for a person who asks what went wrong.
+//! The record of an attempt, for a person who asks for the cause of a failure.
 
 use super::pair::{Host, Pair, Side};
 use super::*;

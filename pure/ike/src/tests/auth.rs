@@ -1,4 +1,4 @@
-//! What AUTH covers.
+//! The octets that AUTH covers.
 
 use super::pair::{Pair, Side, fit};
 use super::weaknesses::resealed;
@@ -7,7 +7,7 @@ use crate::auth::Claim;
 use crate::sa::State;
 use wire::ike::{Authentication, Identification, Message, Payload};
 
-/// The proof of one end with other reserved octets in its identification, before it is asked for.
+/// Returns the proof of one end for an identification with other reserved octets, before IKE_AUTH.
 fn proof(pair: &mut Pair, side: Side, id: &Identification) -> Authentication {
     let message = match side {
         Side::Left => pair.sent[0].message.clone(),

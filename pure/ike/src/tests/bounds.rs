@@ -1,12 +1,12 @@
-//! What a peer with good keys and bad will has an engine keep: no more than its share.
+//! Limits for a malicious peer with valid keys: it occupies no more than its share of an engine.
 
 use super::pair::{Pair, Side, fit};
 use super::*;
 
-/// No message is sent again in that time.
+/// A latency so short that no message is retransmitted.
 const INSTANTLY: Duration = Duration::from_nanos(1);
 
-/// As many as a peer can do within the time in which what is left of them answers.
+/// SAs that a peer can replace before the first of these is forgotten.
 const MANY: usize = 100;
 
 fn pair() -> Pair {
@@ -15,7 +15,7 @@ fn pair() -> Pair {
     pair
 }
 
-/// The left end makes new keys of its IKE SA without end, and deletes the old ones or does not.
+/// Rekeys the left end's IKE SA again and again, with or without deleting the old ones.
 pub(crate) fn rekeying(deletes: bool) -> Pair {
     let mut pair = pair();
     let sa = pair.connect();
@@ -32,7 +32,7 @@ pub(crate) fn rekeying(deletes: bool) -> Pair {
     pair
 }
 
-/// The left end begins without end, and does not hear that the right one has seen its Delete.
+/// Initiates from the left end again and again, and loses all answers to its Deletes.
 pub(crate) fn beginning() -> Pair {
     let mut pair = pair();
     for _ in 0..MANY {

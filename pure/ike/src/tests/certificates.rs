@@ -1,4 +1,5 @@
-//! Certificates instead of pre-shared keys. Those in `certificates/` are openssl's, valid in 2030.
+//! Certificates instead of pre-shared keys. Those in `certificates/` were made by openssl and are
+//! valid in 2030.
 
 use super::pair::{Pair, Side, fit};
 use super::*;
@@ -31,12 +32,12 @@ impl Signer for Key {
     }
 }
 
-/// The public key of a file.
+/// Returns the public key of a file.
 pub(crate) fn public(name: &str) -> RawKey {
     key(name).public()
 }
 
-/// Signs octets that are almost those of the exchange.
+/// A signer whose octets differ slightly from those of the exchange.
 #[derive(Debug)]
 struct Other(Key);
 
@@ -62,7 +63,7 @@ fn key(name: &str) -> Key {
     Key(Ed25519KeyPair::from_pkcs8_maybe_unchecked(&base64(&lines.collect::<String>())).unwrap())
 }
 
-/// A host whose signatures are over something else.
+/// Makes a host sign octets other than those of the exchange.
 pub(crate) fn sign_other_octets(config: &mut Config, key_of: &str) {
     if let Some(credential) = &mut config.credential {
         credential.signer = Arc::new(Other(key(key_of)));
@@ -96,7 +97,7 @@ pub(crate) fn by_certificate(mut config: Config, chain: &[&str]) -> Config {
     config
 }
 
-/// Mobile node and gateway, each with a certificate of the CA that both believe.
+/// Returns a mobile node and a gateway, each with a certificate of the CA that both trust.
 pub(crate) fn ends() -> (Config, Config) {
     (
         by_certificate(mobile(), &["mobile-ca"]),
@@ -104,7 +105,7 @@ pub(crate) fn ends() -> (Config, Config) {
     )
 }
 
-/// Two hosts that know what day it is.
+/// Returns two hosts whose wall clocks show `today`.
 pub(crate) fn pair(left: Config, right: Config, today: UnixTime, seed: u8) -> Pair {
     let mut pair = Pair::seeded(left, right, seed);
     pair.left.engine.set_wall_clock(today);
@@ -112,7 +113,7 @@ pub(crate) fn pair(left: Config, right: Config, today: UnixTime, seed: u8) -> Pa
     pair
 }
 
-/// Why the left one is down, and what the right one refused.
+/// Returns the reason why the left host is down, and the refusals of the right host.
 pub(crate) fn refused(left: Config, right: Config, today: UnixTime) -> (String, String) {
     let mut pair = pair(left, right, today, 1);
     pair.initiate(Side::Left);
@@ -218,7 +219,8 @@ fn a_certificate_for_another_use_is_refused() {
     assert!(there.contains("key usage does not allow IKE"), "{there}");
 }
 
-/// A thief with a genuine certificate of its own, and one who has only copied the mobile node's.
+/// A thief with a genuine certificate of its own, and a thief with a copy of the mobile node's
+/// certificate.
 #[test]
 fn somebody_elses_certificate_proves_nothing() {
     let (_, right) = ends();
@@ -252,7 +254,7 @@ fn a_responder_that_proves_nothing_is_left_and_told_why() {
     assert!(there.contains("our signature does not verify"), "{there}");
 }
 
-/// Neither kind of proof stands in for the other, whichever end wants which.
+/// Neither kind of proof replaces the other, whichever end requires which.
 #[test]
 fn a_pre_shared_key_is_not_answered_with_a_certificate_nor_the_other_way_round() {
     let (left, mut right) = ends();
@@ -274,8 +276,8 @@ fn a_pre_shared_key_is_not_answered_with_a_certificate_nor_the_other_way_round()
     );
 }
 
-/// RFC 7427 section 4: what is announced is covered by AUTH, so taking it away is noticed. An
-/// answer without it proves nothing yet: the genuine one is waited for.
+/// RFC 7427 section 4: AUTH covers the announcement, so its removal is detected. An answer without
+/// it proves nothing yet, and the genuine answer is awaited.
 #[test]
 fn hash_algorithms_that_somebody_takes_away_are_missed() {
     for (index, up) in [(0, 0), (1, 1)] {

@@ -9,7 +9,7 @@ use crate::proposal::offer_esp;
 use model::Spi;
 use wire::ike::{ExchangeType, NotifyType, Payload, PayloadType, TrafficSelectors};
 
-/// A mobile node that asks for no child in IKE_AUTH, and its gateway.
+/// Returns a mobile node that requests no child in IKE_AUTH, and its gateway.
 fn connected() -> (Pair, model::IkeSaId) {
     let left = host("mobile", peer("gateway", PeerRole::Neighbour));
     let mut pair = Pair::new(left, gateway());

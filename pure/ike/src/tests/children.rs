@@ -1,4 +1,4 @@
-//! Children beside the first one (RFC 7296 section 1.3.1).
+//! Additional children of an IKE SA (RFC 7296 section 1.3.1).
 
 use super::attack::ask_sealed;
 use super::mobike::{CELL, to};
@@ -15,7 +15,7 @@ use wire::ike::{ExchangeType, NotifyType, Payload, TrafficSelectors};
 const BOTH: [Side; 2] = [Side::Left, Side::Right];
 const VOICE: Option<&str> = Some("voice");
 
-/// A mobile node and its gateway with a tunnel of its own for the telephones.
+/// Returns a mobile node and its gateway, with a separate tunnel for telephones.
 pub(crate) fn ends() -> (Config, Config) {
     let (mut left, mut right) = (mobile(), gateway());
     left.peers[0].children = vec![child("voice", "10.8.0.2/32", "192.168.7.0/24")];
@@ -23,7 +23,7 @@ pub(crate) fn ends() -> (Config, Config) {
     (left, right)
 }
 
-/// The same, where nobody asks for it without a word from an operator.
+/// Like [`ends`], with a child that waits for an operator.
 pub(crate) fn waiting() -> (Config, Config) {
     let (mut left, mut right) = ends();
     for config in [&mut left, &mut right] {
@@ -43,7 +43,7 @@ fn up((left, right): (Config, Config)) -> Pair {
 }
 
 impl Host {
-    /// The newest child of a name.
+    /// Returns the newest child with a name.
     pub(crate) fn named(&self, name: Option<&str>) -> Option<&ChildSa<Secret>> {
         let mut live = self.children();
         live.retain(|child| child.name.as_deref() == name);
@@ -57,7 +57,7 @@ impl Host {
     }
 }
 
-/// Whether both ends have exactly these children, and what one seals the other opens.
+/// Returns true if both ends have exactly these children, and each opens what the other seals.
 pub(crate) fn agree(pair: &Pair, names: &[Option<&str>]) -> bool {
     let same = |name: &Option<&str>| {
         let both = pair.left.named(*name).zip(pair.right.named(*name));
@@ -85,7 +85,7 @@ pub(crate) fn rekey(pair: &mut Pair, side: Side, name: Option<&str>) {
     pair.with(side, |engine, now| engine.rekey_child(sa, child, now));
 }
 
-/// A request for a child with these selectors, as no task would send it.
+/// Returns a request for a child with these selectors, as no task would send it.
 fn request(local: &str, remote: &str) -> Vec<Payload> {
     let selectors = |text| TrafficSelectors(vec![prefix(text)]);
     let offer = crate::proposal::offer_esp(
@@ -131,7 +131,7 @@ fn keys_of_a_child_come_from_a_key_exchange_if_its_policy_wants_it() {
         assert!(agree(&pair, &[None, VOICE]));
         pair.sent[4].message.len()
     });
-    // A KE payload, and three transforms to choose from: two groups, and none.
+    // A KE payload, and three transforms to choose from: two groups and none.
     assert_eq!(sizes[0] - sizes[1], 40 + 24);
 }
 
@@ -202,7 +202,7 @@ fn what_the_selectors_have_in_common_is_agreed() {
     assert_eq!(left.unwrap().remote, [prefix("192.168.7.64/26")]);
 }
 
-/// Which one comes first is for who begins.
+/// The initiator decides which child comes first.
 #[test]
 fn any_child_may_be_the_first_that_is_made() {
     let (mut left, right) = ends();
@@ -250,7 +250,7 @@ fn requests_for_children_without_end_are_bounded() {
     let answer = ask(&mut pair, request("10.8.0.2/32", "192.168.7.0/24"));
     assert_eq!(answer, [none]);
     assert!(pair.right.refusals()[0].contains("has 1 already"));
-    // Nor do successors fill the memory.
+    // Successors do not fill the memory either.
     let (left, mut right) = waiting();
     right.limits.children = 4;
     let mut pair = up((left, right));
@@ -276,7 +276,7 @@ fn a_delete_of_one_child_leaves_the_others_and_of_the_last_ends_the_sa() {
     pair.pass(Duration::from_secs(3));
     assert!(agree(&pair, &[None]));
     assert!(!pair.left.children().iter().any(|child| child.id == voice));
-    // The first is what is left.
+    // Only the first child remains.
     let sa = pair.right.ike();
     let spi = pair.right.named(None).unwrap().inbound.spi;
     let delete = crate::extension::delete::child(spi);
@@ -302,7 +302,7 @@ fn the_first_child_is_asked_for_again_where_it_alone_was_deleted() {
     });
     pair.settle();
     assert_eq!((pair.left.up(), pair.left.children().len()), (1, 1));
-    // The other end was not told by its own engine.
+    // The right end's engine did not send the Delete, so the test drops the child there.
     pair.with(Side::Right, |engine, now| {
         engine.with_established(sa, now, |_, up, ctx| up.lose_child(id, ctx))
     });
@@ -360,7 +360,7 @@ fn nothing_can_be_said_of_a_child_that_is_not_configured() {
     }
 }
 
-/// Every order of the four messages; of the two the one with the lowest nonce goes.
+/// Every order of the four messages; the child with the lowest nonce is deleted.
 #[test]
 fn of_two_children_asked_for_at_once_one_stays() {
     let mut stayed = [0, 0];
@@ -439,7 +439,7 @@ fn a_child_that_is_deleted_while_it_is_rekeyed_is_gone_at_both_ends() {
     }
 }
 
-/// The end that asks is the one that does not want it any more.
+/// The end that requests the child also closes it.
 #[test]
 fn a_child_that_is_closed_while_it_is_asked_for_does_not_stay() {
     for side in BOTH {
@@ -458,7 +458,7 @@ fn a_child_that_is_closed_while_it_is_asked_for_does_not_stay() {
     }
 }
 
-/// So it is with one that is taken out of the file.
+/// A child that is removed from the configuration file follows the same rule.
 #[test]
 fn a_child_that_is_taken_out_while_it_is_rekeyed_ends_nothing_else() {
     let mut pair = connected();
@@ -471,7 +471,7 @@ fn a_child_that_is_taken_out_while_it_is_rekeyed_ends_nothing_else() {
     assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
 }
 
-/// The answer is lost; the Delete of what it speaks of comes before it is given again.
+/// The answer is lost. The child's Delete arrives before the answer is retransmitted.
 #[test]
 fn a_child_that_is_deleted_before_its_answer_arrives_does_not_come_up() {
     let mut pair = up(waiting());
@@ -486,7 +486,7 @@ fn a_child_that_is_deleted_before_its_answer_arrives_does_not_come_up() {
     assert!(!pair.left.events.iter().any(never));
 }
 
-/// The answer is lost; what it speaks of is to be rekeyed before it is given again.
+/// The answer is lost. The child is due for rekeying before the answer is retransmitted.
 #[test]
 fn a_child_whose_answer_has_not_arrived_is_rekeyed_later() {
     let (left, mut right) = waiting();
@@ -516,7 +516,7 @@ fn a_rekeyed_ike_sa_keeps_all_children() {
     }
 }
 
-/// Also of a child that only the operator of the other end wanted.
+/// The rule also holds for a child that only the other end's operator opened.
 #[test]
 fn an_authentication_anew_makes_all_children_anew_before_the_old_ones_go() {
     for opened in [None, Some(Side::Left), Some(Side::Right)] {
@@ -539,7 +539,7 @@ fn an_authentication_anew_makes_all_children_anew_before_the_old_ones_go() {
         );
         for host in [&pair.left, &pair.right] {
             let rekeyed = |event: &&Event| matches!(event, Event::ChildRekeyed { .. });
-            // Both ends ask at once for what the other end's operator wanted.
+            // Both ends request the child that the other end's operator opened.
             let twice = usize::from(opened == Some(Side::Right));
             let rekeyed = host.events.iter().filter(rekeyed).count();
             assert!((2..=2 + twice).contains(&rekeyed), "{opened:?}");
@@ -558,7 +558,7 @@ fn an_authentication_anew_makes_all_children_anew_before_the_old_ones_go() {
     }
 }
 
-/// The old SA waits for what the new one still has to make.
+/// The old SA waits until the new SA has all children.
 #[test]
 fn an_authentication_anew_over_a_lossy_network_leaves_no_child_behind() {
     for seed in 0..20 {
@@ -604,7 +604,7 @@ fn children_come_and_go_with_the_configuration_one_by_one() {
         pair.left.events
     );
     assert_eq!(pair.left.named(None).unwrap().id, first);
-    // One that carries something else is made anew; one with other lifetimes is not.
+    // A child with other selectors is replaced; a child with other lifetimes is not.
     let video = pair.left.named(Some("video")).unwrap().id;
     let (mut left, _) = ends();
     left.peers[0].children = vec![child("video", "10.8.0.2/32", "192.168.8.0/24")];
@@ -664,7 +664,7 @@ fn each_child_lives_as_long_as_its_own_policy_says() {
     assert_ne!(pair.left.named(VOICE).unwrap().id, voice);
 }
 
-/// "Its keys reached the end of their lifetime": the other tunnel goes on.
+/// "Its keys reached the end of their lifetime": the other tunnel stays up.
 #[test]
 fn a_child_that_gets_no_new_keys_is_made_anew_alone() {
     let (mut left, mut right) = ends();

@@ -1,4 +1,4 @@
-//! Clones of an IKE SA: the rules of RFC 7791 by name, and soft hand-overs that are made of them.
+//! Clones of an IKE SA: the rules of RFC 7791, and the soft hand-overs built on them.
 
 use super::addresses::{borrower, lender};
 use super::attack::ask_sealed;
@@ -16,15 +16,15 @@ use model::{IkeSaId, Kem};
 use std::net::IpAddr;
 use wire::ike::{ExchangeType, NotifyType, Payload};
 
-/// More than any drain takes, with its Delete.
+/// Longer than any drain time with its Delete.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// More than a clone is tried.
+/// Longer than a hand-over keeps trying its clone.
 const TRIED: Duration = Duration::from_secs(40);
 
 const BOTH: [Side; 2] = [Side::Left, Side::Right];
 
-/// Ends that allow it.
+/// Returns ends that allow clones.
 pub(crate) fn ends() -> (Config, Config) {
     allowing(roaming())
 }
@@ -46,7 +46,7 @@ fn connected() -> Pair {
     up(ends())
 }
 
-/// The left end hands its IKE SA over to another path.
+/// Hands the left end's IKE SA over to another local address.
 pub(crate) fn hand_over(pair: &mut Pair, local: &str) {
     assert_eq!(try_to(pair, Side::Left, local), Ok(()));
 }
@@ -56,7 +56,7 @@ fn try_to(pair: &mut Pair, side: Side, local: &str) -> Result<(), CannotMove> {
     pair.with(side, |engine, now| engine.hand_over(sa, to(local), now))
 }
 
-/// An end asks for a clone that it is not to decide about.
+/// Requests a clone without a hand-over.
 fn ask_for_clone(pair: &mut Pair, side: Side) {
     let sa = pair.host(side).current();
     pair.with(side, |engine, now| {
@@ -67,7 +67,7 @@ fn ask_for_clone(pair: &mut Pair, side: Side) {
     });
 }
 
-/// The left end asks for a clone that is there to stay: it has a place, and nothing leaves.
+/// Requests a clone from the left end and keeps it together with the old IKE SA.
 fn keep_clone(pair: &mut Pair) -> IkeSaId {
     ask_for_clone(pair, Side::Left);
     pair.settle_one_round();
@@ -79,7 +79,7 @@ fn keep_clone(pair: &mut Pair) -> IkeSaId {
     clone
 }
 
-/// A request for a clone, as no task would send it.
+/// Returns a request for a clone, as no task would send it.
 fn request(spi: u64) -> Vec<Payload> {
     let menu = crate::menu::IkeMenu::of(&mobile().peers[0]);
     let mut rng = crypto::Rng::from_seed([3; 32]);
@@ -102,7 +102,7 @@ fn refusal(kind: NotifyType) -> Vec<Payload> {
     vec![notify(kind, Vec::new())]
 }
 
-/// The addresses of the left end that both ends send children's packets from and to.
+/// Returns the left end's address on which each end sends children's packets.
 fn carried_by(pair: &Pair) -> [IpAddr; 2] {
     let path = |host: &Host| host.engine.sa(host.current()).expect("it is up").path;
     [path(&pair.left).local.ip(), path(&pair.right).remote.ip()]
@@ -113,7 +113,7 @@ fn address(text: &str) -> IpAddr {
 }
 
 impl Host {
-    /// IKE SAs and their clones.
+    /// Returns pairs of an IKE SA and its clone.
     fn cloned(&self) -> Vec<(IkeSaId, IkeSaId)> {
         let cloned = self.events.iter().filter_map(|event| match event {
             Event::IkeCloned { old, sa, .. } => Some((*old, *sa)),
@@ -122,7 +122,7 @@ impl Host {
         cloned.collect()
     }
 
-    /// IKE SAs and the clones that have their places.
+    /// Returns pairs of an IKE SA and the clone that replaced it.
     fn handed_over(&self) -> Vec<(IkeSaId, IkeSaId)> {
         let handed = self.events.iter().filter_map(|event| match event {
             Event::IkeHandedOver { old, sa, .. } => Some((*old, *sa)),
@@ -136,7 +136,7 @@ impl Host {
     }
 }
 
-/// Nothing has come of it, and nobody has lost anything.
+/// Checks that nothing changed and nothing was lost.
 fn is_as_it_was(pair: &Pair) {
     assert!(is_settled(pair));
     for host in [&pair.left, &pair.right] {
@@ -176,7 +176,8 @@ fn where_one_end_does_not_allow_it_nothing_is_cloned() {
     }
 }
 
-/// An old responder does not say it, though it was said to it; and is not told so where it was not.
+/// An old responder does not announce support although the initiator did. A responder does not
+/// announce support unless the initiator did.
 #[test]
 fn a_responder_says_so_only_to_who_said_it() {
     for (says, answers) in [(true, true), (false, false)] {
@@ -221,13 +222,13 @@ fn a_hand_over_takes_all_to_another_path_and_the_old_ike_sa_leaves() {
     assert_eq!(pair.left.child().path.local.ip(), address(CELL));
 }
 
-/// Not before the peer has been found there (RFC 4555 section 3.7).
+/// The hand-over waits until the peer answers on the new path (RFC 4555 section 3.7).
 #[test]
 fn nothing_of_the_old_one_changes_before_the_clone_has_arrived() {
     let mut pair = connected();
     let (sa, child) = (pair.left.current(), pair.left.child().id);
     hand_over(&mut pair, CELL);
-    // CREATE_CHILD_SA, and UPDATE_SA_ADDRESSES with its answer.
+    // CREATE_CHILD_SA and UPDATE_SA_ADDRESSES, each with its answer.
     for _ in 0..4 {
         assert_eq!(pair.left.child().id, child);
         let old = pair.left.engine.sa(sa).expect("it stays");
@@ -337,7 +338,7 @@ fn in_any_other_message_the_notify_is_ignored() {
     }
 }
 
-/// The same message with CLONE_IKE_SA in it, sealed by its sender.
+/// Returns the message with CLONE_IKE_SA added, sealed by its sender.
 fn forged(pair: &mut Pair, from: Side, flying: &Flying) -> Flying {
     let reader = pair.host(from.other());
     let message = reader.engine.peek(&flying.message);
@@ -365,7 +366,7 @@ fn a_peer_that_clones_for_ever_has_a_bounded_number_of_ike_sas() {
         pair.right
             .told("wants to clone its IKE SA, and has 3 more already")
     );
-    // They are of no use to anybody, and it finds that out.
+    // The clones are idle, and the right end's liveness checks delete them.
     pair.pass(Duration::from_secs(600));
     assert!(is_settled(&pair));
 }
@@ -486,7 +487,7 @@ fn a_clone_to_where_nobody_answers_turns_back_and_all_stays() {
     assert!(is_settled(&pair));
 }
 
-/// The peer has followed, and its answers do not come back.
+/// The peer has followed, but its answers are lost.
 #[test]
 fn a_clone_whose_answers_are_lost_there_turns_back_and_all_stays() {
     let mut pair = connected();
@@ -516,7 +517,7 @@ fn a_peer_that_must_be_at_an_address_is_not_handed_over_elsewhere() {
     is_as_it_was(&pair);
 }
 
-/// All of it, or nothing.
+/// A hand-over moves all tunnels or none.
 #[test]
 fn a_clone_that_does_not_get_all_tunnels_turns_back_and_all_stays() {
     let mut pair = up(allowing(children::ends()));
@@ -538,8 +539,8 @@ fn a_clone_that_does_not_get_all_tunnels_turns_back_and_all_stays() {
     assert_eq!(carried_by(&pair), [address(LEFT); 2]);
 }
 
-/// New keys of the old IKE SA's child are agreed on while the clone's child has its place, and do not
-/// count. If the clone turns back they are asked for again.
+/// The old IKE SA's child is rekeyed while the clone's child is in its place, and the new keys do
+/// not count. If the hand-over is undone, the child is rekeyed again.
 #[test]
 fn a_child_whose_new_keys_met_a_hand_over_that_turned_back_gets_others() {
     let (mut left, mut right) = allowing(children::ends());
@@ -552,7 +553,7 @@ fn a_child_whose_new_keys_met_a_hand_over_that_turned_back_gets_others() {
     let (sa, old) = (pair.left.current(), pair.left.named(None).unwrap().id);
     pair.pass(Duration::from_secs(89));
     hand_over(&mut pair, CELL);
-    // The clone is there, and its first child asked for, when the old one's time has come.
+    // The clone is up and its first child is requested when the old child's lifetime ends.
     while pair.left.cloned().is_empty() {
         pair.deliver_next();
     }
@@ -601,7 +602,7 @@ fn whichever_message_of_a_hand_over_is_lost_it_comes_about() {
     }
 }
 
-/// An additional key exchange follows, and the clone is there only then.
+/// An additional key exchange follows, and only then is the clone up.
 #[test]
 fn a_clone_has_the_additional_key_exchanges_as_well() {
     let (mut left, mut right) = ends();
@@ -634,7 +635,7 @@ fn a_clone_in_the_wrong_group_is_asked_for_in_the_right_one() {
     assert_eq!(carried_by(&pair), [address(CELL); 2]);
 }
 
-/// Two clones at once: each end refuses the other's until its own is answered.
+/// With two clones at once, each end refuses the other's request until its own is answered.
 #[test]
 fn a_clone_that_crosses_a_clone_is_refused_for_the_moment() {
     for order in 0..4 {
@@ -683,7 +684,7 @@ fn a_hand_over_meets_new_keys_moves_and_children_and_both_ends_agree() {
         pair.connect();
         (pair.lost, pair.doubled, pair.overtaken) = (150, 100, 200);
         let other = OTHERS[usize::from(seed % 5)];
-        // Before it, with it, and while it is under way.
+        // The other operation starts before the hand-over, with it, or during it.
         let ahead = Duration::from_millis(u64::from(seed / 10) * 15);
         match seed % 2 == 0 {
             true => {
@@ -731,7 +732,8 @@ fn whoever_closes_meanwhile_closes_both() {
     }
 }
 
-/// The peer had a clone in mind that we never hear of: we ask whether it is there.
+/// The peer has created a clone, but its answer never arrives. The peer's liveness check of the
+/// clone fails and ends it.
 #[test]
 fn a_clone_whose_answer_never_came_is_nobodys_and_ends() {
     let (left, mut right) = ends();
@@ -765,7 +767,7 @@ fn a_peer_that_keeps_both_has_a_path_for_each_and_one_may_die() {
     let [left, right] = [&pair.left, &pair.right].map(|host| host.children());
     assert_eq!((left.len(), right.len()), (2, 2));
     assert!(fit(left[0], right[0]) && fit(left[1], right[1]));
-    // The other path dies.
+    // The new path fails.
     pair.with(Side::Left, |engine, now| {
         engine.with_established(clone, now, |core, up, ctx| drop(up.abandon(core, ctx)));
     });
@@ -776,7 +778,7 @@ fn a_peer_that_keeps_both_has_a_path_for_each_and_one_may_die() {
     assert!(pair.right.engine.sa(old).is_some());
 }
 
-/// A clone is no authentication: what both ends proved gets no younger.
+/// A clone is no authentication, so it does not extend the lifetime of the last one.
 #[test]
 fn a_clone_does_not_lengthen_an_authentication() {
     let (mut left, right) = ends();
@@ -791,7 +793,7 @@ fn a_clone_does_not_lengthen_an_authentication() {
     assert!(is_settled(&pair));
 }
 
-/// Who has forgotten everything has forgotten the clones as well.
+/// A peer that has lost its state has lost the clones as well.
 #[test]
 fn a_peer_that_begins_anew_replaces_all_of_them() {
     let mut pair = connected();
@@ -806,7 +808,7 @@ fn a_peer_that_begins_anew_replaces_all_of_them() {
     assert!(fit(pair.left.child(), pair.right.child()));
 }
 
-/// For the pages.
+/// For the pages: a hand-over to another path.
 pub(crate) fn story() -> Pair {
     let mut pair = connected();
     pair.begin_story();
@@ -815,7 +817,7 @@ pub(crate) fn story() -> Pair {
     pair
 }
 
-/// For the pages: nobody answers there.
+/// For the pages: a hand-over that fails, because the peer does not follow.
 pub(crate) fn in_vain() -> Pair {
     let (left, mut right) = ends();
     right.peers[0].address = Some(address(LEFT));

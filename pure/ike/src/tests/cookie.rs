@@ -1,4 +1,4 @@
-//! A responder that asks for cookies.
+//! A responder that requests cookies.
 
 use super::pair::{Flying, Pair, Side};
 use super::*;
@@ -6,7 +6,7 @@ use crate::DropReason;
 use std::net::{Ipv4Addr, SocketAddr};
 use wire::ike::{Datagram, Payload};
 
-/// First messages from addresses that nobody receives at, until cookies are wanted.
+/// Sends first messages from forged addresses until the responder requests cookies.
 fn crowded() -> (Pair, Flying) {
     let mut pair = Pair::new(mobile(), gateway());
     pair.initiate(Side::Left);
@@ -65,7 +65,7 @@ fn asking_for_a_cookie_sends_less_than_came() {
     assert!(asked.message.len() * 2 < first.message.len());
 }
 
-/// A crowded responder, and the message with which an initiator complied.
+/// Returns a crowded responder, and an initiator's first message with its cookie.
 fn paid() -> (Pair, Flying) {
     let (mut pair, first) = crowded();
     pair.deliver(&first);
@@ -74,7 +74,7 @@ fn paid() -> (Pair, Flying) {
     (pair, paid)
 }
 
-/// Whether the responder takes a message for the beginning of an SA.
+/// Returns true if a message creates a half-open SA at the responder.
 fn is_accepted(pair: &mut Pair, message: &Flying) -> bool {
     let before = pair.right.engine.half_open();
     pair.deliver(message);
@@ -127,7 +127,7 @@ fn a_cookie_of_the_secret_before_is_taken_and_an_older_one_is_not() {
     }
 }
 
-/// Nobody asks for another one meanwhile.
+/// The responder requests no other cookie meanwhile.
 #[test]
 fn a_cookie_ends_with_its_time() {
     for (seconds, accepted) in [(119, true), (120, false)] {
@@ -137,7 +137,8 @@ fn a_cookie_ends_with_its_time() {
     }
 }
 
-/// The initiator repeats its first message while it waits for the cookie, and the copy comes when the crowd is gone.
+/// The initiator repeats its first message while it waits for the cookie request. The copy arrives
+/// when the responder is no longer crowded.
 #[test]
 fn a_cookie_that_is_wanted_of_one_copy_only_spoils_no_proof() {
     let (mut pair, first) = crowded();
@@ -158,7 +159,7 @@ fn a_cookie_that_is_wanted_of_one_copy_only_spoils_no_proof() {
     assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
 }
 
-/// A first message without the octets that say nothing.
+/// Returns a first message without its padding: vendor IDs of zero octets.
 fn unpadded(first: &Flying) -> Flying {
     let Ok(Datagram::Clear(mut message)) = Datagram::decode(&first.message) else {
         panic!("a first message is in the clear")
@@ -172,8 +173,8 @@ fn unpadded(first: &Flying) -> Flying {
     Flying { message, ..*first }
 }
 
-/// Ends of which the responder has more to say than an initiator that says only what it has to: what
-/// CA it trusts.
+/// Returns ends whose responder's answer, with the CA it trusts, is longer than the shortest first
+/// message.
 fn talkative() -> Pair {
     let (left, right) = certificates::ends();
     Pair::new(left, right)
@@ -191,7 +192,7 @@ fn before_an_address_is_proved_it_is_never_sent_more_than_came_from_it() {
     assert_eq!(pair.right.dropped(DropReason::CookieWanted), 1);
     assert_eq!(pair.right.engine.half_open(), 0);
 
-    // Of one of ours there is nothing to be asked for.
+    // The unchanged first message is padded, so no cookie is requested.
     pair.deliver(&first);
     let answer = pair.intercept().remove(0);
     let lengths = [&short, &answer, &first].map(|flying| flying.message.len());
@@ -218,7 +219,7 @@ fn a_refusal_that_would_be_longer_than_the_question_is_not_sent() {
     let mut pair = Pair::new(mobile(), gateway());
     pair.initiate(Side::Left);
     let first = pair.intercept().remove(0);
-    // Nothing but a payload that nobody knows and that has to be understood.
+    // Only an unknown critical payload.
     let mut message = first.message[..28].to_vec();
     message[16] = 250;
     message[24..28].copy_from_slice(&32_u32.to_be_bytes());
@@ -226,7 +227,7 @@ fn a_refusal_that_would_be_longer_than_the_question_is_not_sent() {
     let critical = Flying { message, ..first };
     pair.deliver(&critical);
     assert!(pair.intercept().is_empty());
-    // A later version of the protocol, in nothing but a header.
+    // Only a header, with a later version of the protocol.
     let mut message = critical.message[..28].to_vec();
     message[16] = 0;
     message[17] = 0x30;

@@ -1,10 +1,10 @@
-//! Both ends call each other at the same moment.
+//! Both ends initiate at the same moment.
 
 use super::pair::{Host, Pair, Side, fit};
 use super::*;
 use crate::DownReason;
 
-/// Two ends whose first messages cross.
+/// Returns two ends whose first messages cross.
 fn crossing(seed: u8) -> Pair {
     let mut pair = Pair::seeded(mobile(), gateway(), seed);
     pair.initiate(Side::Left);
@@ -12,7 +12,8 @@ fn crossing(seed: u8) -> Pair {
     pair
 }
 
-/// One IKE SA and one child are left, the same at both ends. Who began it.
+/// Checks that both ends keep the same single IKE SA and child. Returns true if the left end
+/// initiated it.
 fn survivor(pair: &Pair) -> bool {
     assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
     let spis = |host: &Host| {
@@ -54,7 +55,7 @@ fn loss_and_disorder_do_not_change_what_is_kept() {
     }
 }
 
-/// Between the moment when one end deletes and the other learns of it, both have the SA that stays.
+/// Between the Delete of one end and its arrival, both ends have the SA that stays.
 #[test]
 fn neither_end_is_ever_without_a_child_once_it_had_one() {
     for seed in 1..=40 {

@@ -1,4 +1,4 @@
-//! Keys for a licensed node, and from whom it takes them.
+//! Keys for a licensed node, and the peers that may send them.
 
 use super::pair::{Pair, Side};
 use super::*;
@@ -41,7 +41,7 @@ pub(crate) fn gateway_of_node() -> Config {
     host("gateway", peer("node", PeerRole::Licensed))
 }
 
-/// A gateway on the left, a licensed node on the right.
+/// Returns a gateway on the left and a licensed node on the right.
 fn connected() -> (Pair, IkeSaId) {
     let mut pair = Pair::new(gateway_of_node(), node());
     let id = pair.connect();
@@ -72,7 +72,7 @@ fn a_node_tells_its_gateway_where_one_may_go_from_it_and_nobody_else_does() {
     pair.settle();
     let node = "node.example.net".to_owned();
     assert_eq!(told(&pair.left), Some((node, neighbours())));
-    // A gateway says nothing of the kind, and would not be heard.
+    // A gateway sends no neighbours, and its peer would ignore them.
     pair.with(Side::Left, |engine, now| {
         engine.tell_neighbours(id, neighbours(), now)
     });
@@ -126,7 +126,8 @@ fn a_grant_arrives_as_it_was_sent_and_is_acknowledged() {
     assert_eq!(answers(&pair), [Ok(1)]);
 }
 
-/// The gateway must not believe that a node reads what it does not (and `settled` waits for that).
+/// The gateway must not believe that a node reads traffic that it cannot read (and `settled` waits
+/// for this).
 #[test]
 fn a_grant_that_the_node_cannot_use_is_refused_and_not_held() {
     let (mut pair, id) = connected();
@@ -195,7 +196,7 @@ fn keys_are_sent_to_licensed_nodes_only() {
     assert_eq!(answers(&pair), refusals.map(Err));
 }
 
-/// A gateway that believes its VPN peer to be a licensed node: the peer knows better.
+/// A gateway takes its VPN peer for a licensed node, but the peer does not.
 #[test]
 fn a_vpn_peer_takes_no_grant() {
     let mut confused = gateway_of_node();
@@ -211,7 +212,7 @@ fn a_vpn_peer_takes_no_grant() {
     assert!(matches!(answers(&pair)[..], [Err(GrantRefusal::Code(_))]));
 }
 
-/// Two licensed nodes, or two gateways: neither takes keys from the other.
+/// Between two licensed nodes, or two gateways, neither accepts keys from the other.
 #[test]
 fn a_gateway_takes_no_grant_from_its_node() {
     let mut pair = Pair::new(
@@ -242,7 +243,7 @@ fn a_licensed_node_makes_no_child() {
     assert_eq!(*why, crate::DownReason::ChildRefused { notify });
 }
 
-/// A grant to write has a key of overlays for each direction beside those of the zones.
+/// A write grant has an overlay key for each direction in addition to the keys of the zones.
 #[test]
 fn the_keys_of_overlays_come_with_a_grant_to_write() {
     let (mut pair, id) = connected();
@@ -284,7 +285,7 @@ fn an_unsound_grant_is_refused() {
     }
 }
 
-/// What the renewal would have taken the place of is there, and can be taken back.
+/// The grant that the renewal would have replaced is still valid and can be revoked.
 #[test]
 fn a_renewal_that_is_refused_leaves_the_grant_that_it_renews() {
     let (mut pair, id) = connected();

@@ -1,4 +1,4 @@
-//! ESP with UDP and without: RFC 7296 section 2.23 by its rules, and what changes on the way.
+//! ESP with and without UDP: the rules of RFC 7296 section 2.23, and changes on the way.
 
 use super::mobike::{CELL, move_to, roaming, to};
 use super::pair::{LEFT, NatBox, Pair, RIGHT, Side, fit};
@@ -14,7 +14,7 @@ const NAT: NatBox = NatBox {
     shift: 20000,
 };
 
-/// Both ends want UDP for NATs alone.
+/// Configures both ends to use UDP only for NATs.
 fn honest((mut left, mut right): (Config, Config)) -> (Config, Config) {
     for config in [&mut left, &mut right] {
         config.encapsulation = Encapsulation::ForNat;
@@ -33,7 +33,7 @@ fn carriers(pair: &Pair) -> [Carrier; 2] {
     [&pair.left, &pair.right].map(|host| host.newest().path.carrier)
 }
 
-/// Where children were told to go last.
+/// Returns the last path that an end reported for its children.
 fn moved(pair: &mut Pair, side: Side) -> Option<Path> {
     let mut events = pair.host(side).events.iter().rev();
     events.find_map(|event| match event {
@@ -80,7 +80,7 @@ fn either_end_gets_udp_that_wants_it_always() {
     }
 }
 
-/// A hash over an address that nobody knows yet is true of none.
+/// A hash over an address that is not known yet matches no address.
 #[test]
 fn who_leaves_its_address_to_the_system_gets_udp() {
     let (left, right) = honest((mobile(), gateway()));
@@ -115,7 +115,7 @@ fn new_keys_of_either_kind_change_nothing() {
     assert_eq!(moved(&mut pair, Side::Left), None);
 }
 
-/// RFC 4555 section 3.5: with an update it is found out anew whether there is a NAT.
+/// RFC 4555 section 3.5: an update repeats the NAT detection.
 #[test]
 fn a_move_behind_a_nat_and_out_of_it_changes_the_encapsulation_at_both_ends() {
     let mut pair = connected(honest(roaming()));
@@ -150,7 +150,7 @@ fn a_nat_that_is_new_is_noticed_by_a_sign_of_life_and_esp_gets_udp() {
     }
 }
 
-/// Who is between them and would like ESP to be where he can filter it, or where he cannot.
+/// An attacker on the path wants ESP in a form that it can filter, or in a form that it cannot.
 #[test]
 fn a_hash_that_is_changed_on_the_way_is_found_out_by_auth() {
     let (left, right) = honest((mobile(), gateway()));

@@ -1,12 +1,11 @@
-//! Ends that meet something under way.
+//! SAs that end while a request is outstanding.
 
 use super::pair::{Pair, Side};
 use super::*;
 use crate::DownReason;
 use std::time::Duration;
 
-/// The left host asks whether the right one is there; the question is lost, and the right one
-/// deletes the SA at that moment.
+/// The left host's liveness check is lost, and the right host deletes the SA at that moment.
 #[test]
 fn a_question_under_way_ends_with_the_sa_that_the_peer_deletes() {
     let (mut left, right) = (mobile(), gateway());

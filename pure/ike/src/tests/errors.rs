@@ -1,4 +1,4 @@
-//! Errors in answers that are otherwise right (RFC 7296 sections 2.21.2 and 3.10.1).
+//! Errors in otherwise correct answers (RFC 7296 sections 2.21.2 and 3.10.1).
 
 use super::attack::ask_sealed;
 use super::pair::{Flying, Pair, Side, fit};
@@ -7,7 +7,7 @@ use super::*;
 use crate::DownReason;
 use wire::ike::{Datagram, ExchangeType, Message, Notify, NotifyType, Payload, PayloadType};
 
-/// An error that nothing here knows.
+/// An error type that is unknown here.
 const UNKNOWN: NotifyType = NotifyType(12345);
 
 fn error(kind: NotifyType) -> Payload {
@@ -19,7 +19,7 @@ fn has_child(payload: &Payload) -> bool {
     kinds.contains(&payload.kind())
 }
 
-/// A pair whose answer to IKE_AUTH is under way.
+/// Returns a pair whose answer to IKE_AUTH is in flight.
 fn answered(left: Config) -> (Pair, Flying) {
     let mut pair = Pair::new(left, gateway());
     pair.initiate(Side::Left);
@@ -81,7 +81,7 @@ fn the_refusal_of_one_child_leaves_the_ike_sa_to_the_others_and_an_unknown_error
     }
 }
 
-/// Our own answer: the second child comes about all the same.
+/// Our responder sends such an answer itself, and the second child comes up nevertheless.
 #[test]
 fn a_responder_that_refuses_the_first_child_keeps_the_ike_sa_for_the_others() {
     let (mut left, mut right) = (with_another_child(), gateway());
@@ -171,7 +171,7 @@ fn an_error_in_the_answer_to_an_informational_request_is_told() {
     assert_eq!(pair.left.up(), 1);
     let told = pair.left.refusals().join("; ");
     assert!(told.contains("12345"), "{told}");
-    // The SA goes on.
+    // The SA stays up.
     let id = pair.left.engine.sas().next().unwrap().id;
     let answer = ask_sealed(&mut pair, id, ExchangeType::INFORMATIONAL, Vec::new());
     assert!(answer.is_empty());

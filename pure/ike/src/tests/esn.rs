@@ -1,4 +1,4 @@
-//! Extended sequence numbers (RFC 4303 section 2.2.1): both ends want them, or there are none.
+//! Extended sequence numbers (RFC 4303 section 2.2.1): used only if both ends want them.
 
 use super::attack::ask_sealed;
 use super::pair::{Host, Pair, Side, fit};
@@ -27,7 +27,8 @@ fn up((left, right): (Config, Config)) -> Pair {
     pair
 }
 
-/// Whether all children at an end have extended numbers in both directions, or none has.
+/// Returns true if all children of an end have extended numbers in both directions, and false if
+/// none has.
 fn extended(host: &Host) -> bool {
     let children = host.children();
     let halves = children

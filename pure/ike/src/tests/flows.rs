@@ -1,4 +1,4 @@
-//! `docs/flows/`: a sequence diagram for each exchange, as two engines really held it.
+//! `docs/flows/`: a sequence diagram for each exchange, recorded from two engines.
 
 use super::addresses::{borrower, lender, pool_of};
 use super::certificates::{self, TODAY};
@@ -23,13 +23,13 @@ pub(crate) struct Flow {
     /// Name of the page.
     page: &'static str,
     title: &'static str,
-    /// What to look at, in prose.
+    /// What the page shows, in prose.
     about: &'static str,
-    /// Makes it happen.
+    /// Runs the exchange.
     pub(crate) play: fn() -> Pair,
 }
 
-/// In the order of the index.
+/// All pages, in the order of the index.
 pub(crate) const FLOWS: &[Flow] = &[
     Flow {
         page: "tunnel",
@@ -592,7 +592,7 @@ pub(crate) const FLOWS: &[Flow] = &[
     },
 ];
 
-/// A tunnel that is up.
+/// Returns an established tunnel.
 fn story() -> Pair {
     up(mobile(), gateway()).0
 }
@@ -610,7 +610,7 @@ fn certified(today: UnixTime) -> Pair {
     pair
 }
 
-/// Two ends with an IKE SA, about which a story is told.
+/// Returns two ends with an IKE SA, and starts the story.
 fn up(left: Config, right: Config) -> (Pair, IkeSaId) {
     let mut pair = Pair::new(left, right);
     let id = pair.connect();
@@ -660,7 +660,7 @@ fn the_index_names_every_page_and_no_other() {
     for flow in FLOWS {
         let _ = writeln!(index, "* [{}]({}.md)", flow.title, flow.page);
     }
-    // Those of several hosts are drawn where these are: pure/node/tests/roaming/flows.rs.
+    // Flows among several hosts are drawn in pure/node/tests/roaming/flows.rs.
     let handovers = pages::list("flows");
     let handovers = handovers
         .iter()
@@ -683,7 +683,7 @@ fn the_index_names_every_page_and_no_other() {
     );
 }
 
-/// Negative control: a page that leaves a message out, or adds one, is another page.
+/// Negative control: a page with a message missing or added is another page.
 #[test]
 fn a_flow_with_a_message_less_is_another_page() {
     let flow = &FLOWS[0];
@@ -695,7 +695,7 @@ fn a_flow_with_a_message_less_is_another_page() {
     assert_ne!(flow.draw(&pair), page);
 }
 
-/// A pause that is worth telling: longer than a round trip.
+/// The shortest pause that a page mentions: longer than a round trip.
 const PAUSE: Duration = Duration::from_millis(100);
 
 impl Flow {
@@ -732,7 +732,8 @@ impl Flow {
     }
 }
 
-/// What changed at one end at one moment makes one note; each message is a line.
+/// Returns true if two steps share a note: state changes and events at one end at one moment. Each
+/// message has a line of its own.
 fn together(a: &Step, b: &Step) -> bool {
     let message = |step: &Step| matches!(step.what, What::Sent { .. });
     a.at == b.at && a.side == b.side && !message(a) && !message(b)
@@ -754,7 +755,7 @@ fn line(group: &[Step], names: &[String; 2], pair: &Pair) -> String {
     format!("Note {place} of {here}: {}", words.join("<br/>"))
 }
 
-/// An IKE SA is named only at an end that has several.
+/// Returns the text of a step. An IKE SA is named only at an end with several of them.
 fn word(what: &What, several: bool) -> String {
     match what {
         What::Told(text) | What::Sent { text, .. } => text.clone(),

@@ -16,14 +16,14 @@ use wire::ike::{ExchangeType, GroupId, Header, Message, NotifyType, Payload, Tra
 const BOTH: [Side; 2] = [Side::Left, Side::Right];
 const VOICE: Option<&str> = Some("voice");
 
-/// A pair that is up, and nobody cuts messages.
+/// Returns an established pair without fragmentation.
 fn up(left: Wish, right: Wish) -> Pair {
     let mut pair = uncut(left, right);
     pair.connect();
     pair
 }
 
-/// The same with a second child that waits for an operator, and with windows.
+/// Like [`up`], with window size `window` and a second child that waits for an operator.
 fn two(window: u8) -> Pair {
     let (mut left, mut right) = waiting();
     for config in [&mut left, &mut right] {
@@ -36,13 +36,13 @@ fn two(window: u8) -> Pair {
     pair
 }
 
-/// The first IKE_FOLLOWUP_KE of a rekey by the left end.
+/// Starts a rekey by the left end and returns its first IKE_FOLLOWUP_KE.
 fn following(pair: &mut Pair) -> Flying {
     rekey_child(pair, Side::Left);
     begun(pair)
 }
 
-/// The first IKE_FOLLOWUP_KE of what the left end has just asked for.
+/// Returns the first IKE_FOLLOWUP_KE of the exchange that the left end has just requested.
 fn begun(pair: &mut Pair) -> Flying {
     for _ in 0..2 {
         let message = next_is(pair, ExchangeType::CREATE_CHILD_SA);
@@ -51,7 +51,7 @@ fn begun(pair: &mut Pair) -> Flying {
     next_is(pair, ExchangeType::IKE_FOLLOWUP_KE)
 }
 
-/// How many different requests of IKE_FOLLOWUP_KE were sent.
+/// Returns the number of distinct IKE_FOLLOWUP_KE requests.
 fn followed(pair: &Pair) -> usize {
     let requests = pair.sent.iter().filter(|flying| {
         let header = Header::peek(&flying.message).unwrap();
@@ -63,7 +63,7 @@ fn followed(pair: &Pair) -> usize {
     requests.len()
 }
 
-/// What the keys of a child are made of beside those of the IKE SA, in the eyes of both ends.
+/// Returns the key exchanges of a child, on which both ends have to agree.
 fn exchanges(pair: &Pair, name: Option<&str>) -> Exchanges {
     let both = [&pair.left, &pair.right].map(|host| &host.named(name).unwrap().exchanges);
     assert_eq!(both[0], both[1]);
@@ -83,7 +83,7 @@ fn is_up(pair: &Pair) {
     }
 }
 
-/// For the pages.
+/// For the pages: a child is rekeyed with an additional key exchange.
 pub(crate) fn story() -> Pair {
     let mut pair = up(WANTED, WANTED);
     pair.begin_story();
@@ -92,7 +92,7 @@ pub(crate) fn story() -> Pair {
     pair
 }
 
-/// For the pages: both ends ask at once.
+/// For the pages: both ends rekey at once.
 pub(crate) fn both() -> Pair {
     let mut pair = up(WANTED, WANTED);
     pair.begin_story();
@@ -102,7 +102,7 @@ pub(crate) fn both() -> Pair {
     pair
 }
 
-/// For the pages: the responder has forgotten it.
+/// For the pages: the responder has forgotten the exchange.
 pub(crate) fn late() -> Pair {
     let mut pair = up(WANTED, WANTED);
     pair.begin_story();
@@ -142,7 +142,8 @@ fn a_child_beside_the_first_has_an_exchange_of_its_own_as_well() {
     }
 }
 
-/// RFC 7296 section 1.2: its keys come from those of the IKE SA, in which the method is already.
+/// RFC 7296 section 1.2: the child's keys derive from those of the IKE SA, which already include
+/// the KEM.
 #[test]
 fn the_child_of_ike_auth_has_no_key_exchange_of_its_own() {
     let pair = up(WANTED, WANTED);
@@ -150,7 +151,7 @@ fn the_child_of_ike_auth_has_no_key_exchange_of_its_own() {
     assert_eq!(followed(&pair), 0);
 }
 
-/// All but the KEM is the same in both runs.
+/// Everything except the KEM is the same in both runs.
 #[test]
 fn an_additional_key_exchange_changes_the_keys_of_the_child() {
     let keys = |wish| {
@@ -166,21 +167,22 @@ fn an_additional_key_exchange_changes_the_keys_of_the_child() {
     assert_ne!(one.1, other.1);
 }
 
-/// `pfs` says whether an end asks for an exchange, `kem` what it has to be.
+/// `pfs` decides if an end wants a key exchange, `kems` which additional ones.
 #[test]
 fn what_both_ends_want_decides_what_a_childs_keys_are_made_of() {
     let plain = || Exchanges {
         kems: Vec::new(),
         ..hybrid()
     };
-    // What the IKE SA began with, what the left end wants now, and whether it wants an exchange.
+    // KEMs of the right end, KEMs of the left end, the left end's `pfs`, and the resulting
+    // exchanges.
     let table: [(Wish, Wish, bool, Option<Exchanges>); 8] = [
         (OPTIONAL, WANTED, true, Some(hybrid())),
         (OPTIONAL, OPTIONAL, true, Some(hybrid())),
         (OPTIONAL, NONE, true, Some(plain())),
         (OPTIONAL, WANTED, false, Some(Exchanges::default())),
         (WANTED, WANTED, true, Some(hybrid())),
-        // Refused as it is, and asked for without any.
+        // The proposal is refused, and the retry has no key exchange.
         (WANTED, NONE, true, Some(Exchanges::default())),
         (WANTED, NONE, false, Some(Exchanges::default())),
         (NONE, WANTED, true, None),
@@ -206,7 +208,7 @@ fn what_both_ends_want_decides_what_a_childs_keys_are_made_of() {
     }
 }
 
-/// Who answers may take no less than what was offered.
+/// A responder must not drop an exchange that was offered.
 #[test]
 fn an_answer_without_the_exchange_that_was_asked_for_ends_the_sa() {
     let without = |transform: &wire::ike::Transform| !transform.kind.is_additional();
@@ -229,7 +231,7 @@ fn an_answer_without_the_exchange_that_was_asked_for_ends_the_sa() {
     }
 }
 
-/// An answer of the right host's, as somebody with its keys would send it instead.
+/// Returns an answer of the right host as another holder of its keys would send it.
 fn changed(pair: &mut Pair, flying: &Flying, change: impl Fn(&mut Message)) -> Flying {
     let peeked = pair.left.engine.peek(&flying.message);
     let mut message = peeked.expect("sealed whole");
@@ -260,7 +262,7 @@ fn an_answer_that_names_nothing_to_go_on_with_ends_the_sa() {
     assert_eq!(pair.left.down_reasons(), [&why]);
 }
 
-/// "The initiator MUST send back this notification intact", whatever is in it.
+/// "The initiator MUST send back this notification intact", whatever its content.
 #[test]
 fn what_names_it_is_the_responders_affair_and_sent_back_as_it_is() {
     let mut pair = up(WANTED, WANTED);
@@ -283,7 +285,7 @@ fn named(message: &mut Message, name: &[u8]) {
     }
 }
 
-/// How the responder answers one request of the left end.
+/// Returns the responder's error notify for one request of the left end.
 fn refusal(pair: &mut Pair, request: &Flying) -> Option<NotifyType> {
     pair.deliver(request);
     let answer = next_is(pair, ExchangeType::IKE_FOLLOWUP_KE);
@@ -292,7 +294,7 @@ fn refusal(pair: &mut Pair, request: &Flying) -> Option<NotifyType> {
     crate::exchange::first_error(&message)
 }
 
-/// Of any length: that of a child's name, and of a successor's.
+/// The link may have any length: that of a child's, that of a successor's, or another.
 #[test]
 fn a_name_that_we_did_not_give_is_answered_state_not_found_and_begun_anew() {
     for name in [vec![], vec![0; 4], vec![0; 8], vec![7; 300]] {
@@ -317,8 +319,8 @@ fn a_child_that_the_responder_forgot_is_asked_for_anew() {
     is_up(&pair);
 }
 
-/// "After some reasonable period of time": what a peer opens and leaves is gone by itself, and the child
-/// is rekeyed by us if it has to be.
+/// "After some reasonable period of time": an exchange that a peer starts and abandons expires. If
+/// the child has to be rekeyed, this end does it.
 #[test]
 fn what_an_initiator_does_not_go_on_with_is_forgotten_after_20_seconds() {
     for (seconds, known) in [(19, true), (20, false)] {
@@ -335,7 +337,7 @@ fn what_an_initiator_does_not_go_on_with_is_forgotten_after_20_seconds() {
     }
 }
 
-/// The same for the IKE SA.
+/// The same rule for the IKE SA.
 #[test]
 fn a_successor_that_an_initiator_does_not_go_on_with_is_forgotten_after_20_seconds() {
     let mut pair = up(WANTED, WANTED);
@@ -419,7 +421,7 @@ fn a_value_that_is_none_makes_no_child_and_is_told_at_both_ends() {
     }
 }
 
-/// It believes that the child is there, and has other keys than we have.
+/// The peer believes that the child is up, with other keys than ours.
 #[test]
 fn an_answer_with_a_value_that_is_none_ends_the_sa() {
     let mut pair = up(WANTED, WANTED);
@@ -452,7 +454,7 @@ fn a_request_that_comes_again_gets_the_same_answer_and_makes_one_child() {
     assert!(is_settled(&mut pair));
 }
 
-/// A peer that asks for the same again goes on with that; what it asked for before takes no memory.
+/// A peer that repeats its request continues with the new one; the old one takes no memory.
 #[test]
 fn a_request_for_the_same_child_takes_the_place_of_the_one_before() {
     let mut pair = up(WANTED, WANTED);
@@ -463,7 +465,7 @@ fn a_request_for_the_same_child_takes_the_place_of_the_one_before() {
         let answer = next_is(&mut pair, ExchangeType::CREATE_CHILD_SA);
         let message = pair.left.engine.peek(&answer.message).unwrap();
         first.get_or_insert(link_of(&message));
-        // As if the left end had lost its memory.
+        // As if the left end had forgotten its request.
         let failure = crate::exchange::notify(NotifyType::TEMPORARY_FAILURE, Vec::new());
         let lost = changed(&mut pair, &answer, |message| {
             message.payloads = vec![failure.clone()];
@@ -506,8 +508,9 @@ fn rekeys_of_children_survive_a_network_that_loses_doubles_and_reorders() {
     }
 }
 
-/// RFC 7296 section 2.8.1 with every order of the first four messages: "the initiator of this exchange
-/// just stops the rekeying process, and it MUST NOT initiate the IKE_FOLLOWUP_KE exchange".
+/// RFC 7296 section 2.8.1 with every order of the first four messages: "the initiator of this
+/// exchange just stops the rekeying process, and it MUST NOT initiate the IKE_FOLLOWUP_KE
+/// exchange".
 #[test]
 fn of_two_rekeys_at_once_that_with_the_lowest_nonce_does_not_go_on() {
     let mut winners = [0, 0];
@@ -532,7 +535,7 @@ fn of_two_rekeys_at_once_that_with_the_lowest_nonce_does_not_go_on() {
     assert!(winners.iter().all(|&count| count > 10), "{winners:?}");
 }
 
-/// The same, of messages that may be in fragments.
+/// Returns the number of distinct IKE_FOLLOWUP_KE requests, which may be in fragments.
 fn followed_exchanges(pair: &Pair) -> usize {
     let headers = pair.sent.iter().map(|flying| Header::peek(&flying.message));
     let requests = headers.flatten().filter(|header| {
@@ -563,8 +566,8 @@ fn of_two_children_asked_for_at_once_one_is_finished() {
     }
 }
 
-/// The one asks for new keys from a key exchange, the other without: what would be there at once is
-/// refused, so that no child is deleted before the one that stays is there.
+/// One end rekeys with a key exchange, the other without. The rekey that would complete at once is
+/// refused, so that no child is deleted before its successor is up.
 #[test]
 fn of_two_rekeys_at_once_of_which_one_is_longer_the_longer_one_stays() {
     for seed in 0..20 {
@@ -586,7 +589,8 @@ fn of_two_rekeys_at_once_of_which_one_is_longer_the_longer_one_stays() {
     }
 }
 
-/// RFC 7296 section 2.8.1, the second sequence of events, while the other end goes on.
+/// RFC 7296 section 2.8.1, the second sequence of events, with the other end continuing its own
+/// rekey.
 #[test]
 fn a_request_that_comes_late_is_refused_by_who_goes_on() {
     let mut pair = up(WANTED, WANTED);
@@ -617,7 +621,8 @@ fn who_is_asked_for_a_successor_does_not_ask_for_one_too() {
     assert!(is_settled(&mut pair));
 }
 
-/// "SHOULD reply with TEMPORARY_FAILURE" (RFC 7296 section 2.25.1): its child is not there yet.
+/// "SHOULD reply with TEMPORARY_FAILURE" (RFC 7296 section 2.25.1): the rekeyed child is not up
+/// yet.
 #[test]
 fn new_keys_for_the_ike_sa_wait_until_a_child_is_finished() {
     let mut pair = up(WANTED, WANTED);
@@ -637,7 +642,7 @@ fn new_keys_for_the_ike_sa_wait_until_a_child_is_finished() {
     assert_eq!(both, (hybrid(), 1));
 }
 
-/// Of either end, before the request arrives or before its answer does.
+/// Either end deletes the child, before the request arrives or before its answer does.
 #[test]
 fn a_child_that_is_deleted_while_its_successor_waits_gets_none() {
     for side in BOTH {
@@ -696,7 +701,7 @@ fn an_sa_that_ends_while_a_child_waits_leaves_nothing() {
     }
 }
 
-/// A window of more than one: what goes on with what is told by the names alone.
+/// With a window above one, only the link identifies the exchange that a request continues.
 #[test]
 fn two_children_are_finished_side_by_side_in_any_order() {
     for reversed in [false, true] {
@@ -721,8 +726,8 @@ fn two_children_are_finished_side_by_side_in_any_order() {
     }
 }
 
-/// Each is a value for ML-KEM, so both children come about, and no packet of theirs can be opened. Who
-/// has the keys can always do that to itself.
+/// Each value is valid for ML-KEM, so both children come up, but their packets cannot be opened. A
+/// holder of the keys can always do that to itself.
 #[test]
 fn names_that_are_exchanged_harm_nobody_but_who_exchanged_them() {
     let mut pair = two(4);
@@ -763,7 +768,7 @@ fn an_exchange_that_nobody_agreed_on_is_answered_state_not_found() {
 }
 
 /// A peer written out by hand, with two methods, in the order of the types and not of the proposal.
-/// KEYMAT = prf+(SK_d, SK(0) | Ni | Nr | SK(1) | SK(2)), and nothing else will do.
+/// KEYMAT is prf+(SK_d, SK(0) | Ni | Nr | SK(1) | SK(2)).
 #[test]
 fn the_keys_are_those_of_section_2_2_4_computed_by_hand() {
     let all: Wish = &[Some(Kem::MlKem768), Some(Kem::MlKem1024), None];
@@ -811,7 +816,7 @@ fn the_keys_are_those_of_section_2_2_4_computed_by_hand() {
     }
 }
 
-/// A request for a successor of the child, with two types of additional key exchange.
+/// Returns the request to rekey the child, with two types of additional key exchange.
 fn by_hand(old: Payload, key: &Offered) -> (Vec<Payload>, Vec<u8>) {
     let menu = crate::menu::EspMenu {
         groups: vec![GroupId::CURVE25519],
@@ -837,8 +842,8 @@ fn by_hand(old: Payload, key: &Offered) -> (Vec<Payload>, Vec<u8>) {
     (payloads, nonce)
 }
 
-/// prf+ of RFC 7296 section 2.13 with HMAC-SHA-256, written out: keys and salts for AES-128 in both
-/// directions are 40 octets.
+/// Returns prf+ of RFC 7296 section 2.13 with HMAC-SHA-256, written out. Keys and salts for AES-128
+/// in both directions have 40 octets.
 fn keymat(sk_d: &[u8], parts: &[&[u8]]) -> Vec<u8> {
     let seed = parts.concat();
     let hmac = |octets: Vec<u8>| crypto::Prf::HmacSha256.mac(sk_d, &[&octets]);

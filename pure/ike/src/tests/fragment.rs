@@ -10,10 +10,10 @@ use wire::ike::{
     Datagram, ExchangeType, Fragment, Header, MAX_MESSAGE, NotifyType, Payload, PayloadType,
 };
 
-/// IP and UDP header and the marker, before an IKE message.
+/// Octets of the IP and UDP headers and the marker before an IKE message.
 const BEFORE_IKE: usize = 20 + 8 + 4;
 
-/// Both ends prove themselves in messages of about a thousand octets.
+/// Returns ends that authenticate in messages of about a thousand octets.
 fn ends(fragment: u16) -> (Config, Config) {
     let mut left = by_certificate(mobile(), &["mobile-middle", "middle"]);
     let mut right = by_certificate(gateway(), &["gateway", "middle"]);
@@ -25,13 +25,13 @@ fn between(left: Config, right: Config, seed: u8) -> Pair {
     certificates::pair(left, right, TODAY, seed)
 }
 
-/// Two hosts whose IKE_AUTH messages come in fragments, not yet connected.
+/// Returns two hosts whose IKE_AUTH messages are fragmented, not yet connected.
 pub(crate) fn certified() -> Pair {
     let (left, right) = ends(576);
     between(left, right, 1)
 }
 
-/// Connected by pre-shared key: nothing was long so far.
+/// Returns a pair connected with a pre-shared key, without long messages so far.
 fn up() -> (Pair, IkeSaId) {
     let mut pair = Pair::new(mobile(), gateway());
     let id = pair.connect();
@@ -50,7 +50,7 @@ fn numbers(flying: &[Flying]) -> Vec<(u16, u16)> {
     fragments.map(|at| (at.number, at.total)).collect()
 }
 
-/// The fragments of IKE_AUTH, taken out of the network.
+/// Takes the fragments of IKE_AUTH out of the network.
 fn auth_in_fragments(pair: &mut Pair) -> Vec<Flying> {
     pair.initiate(Side::Left);
     pair.deliver_next();
@@ -60,7 +60,7 @@ fn auth_in_fragments(pair: &mut Pair) -> Vec<Flying> {
     fragments
 }
 
-/// The header of the next INFORMATIONAL request of the left one, and how it travels.
+/// Returns the header of the left host's next INFORMATIONAL request, and a datagram on its path.
 fn next_request(pair: &Pair) -> (Header, Flying) {
     let like = pair.sent.iter().rfind(|flying| flying.to == Side::Right);
     let like = like.expect("IKE_AUTH was sent").clone();
@@ -72,7 +72,7 @@ fn next_request(pair: &Pair) -> (Header, Flying) {
     (header, like)
 }
 
-/// Gives the right one a fragment that the left one sealed.
+/// Delivers to the right host a fragment that the left host sealed.
 fn give_piece(pair: &mut Pair, at: (u16, u16), octets: usize) {
     let (header, like) = next_request(pair);
     let message = pair.left.engine.seal_piece(&header, at, vec![0; octets]);
@@ -172,8 +172,8 @@ fn fragments_are_put_together_in_any_order() {
     assert!(fit(pair.left.child(), pair.right.child()));
 }
 
-/// "If the ICV check fails, the message MUST be silently discarded" (section 2.6), and whoever
-/// forges a fragment keeps the genuine one out of nothing.
+/// "If the ICV check fails, the message MUST be silently discarded" (section 2.6). A forged
+/// fragment does not displace the genuine one.
 #[test]
 fn a_forged_fragment_is_not_stored() {
     let mut pair = certified();
@@ -218,7 +218,7 @@ fn a_larger_total_begins_anew_and_a_smaller_one_is_dropped() {
     assert_eq!(pair.right.engine.counters().reassembled, 1);
 }
 
-/// The header is authenticated with each fragment, and has to be the same for all.
+/// The header is authenticated with each fragment and has to be the same in all of them.
 #[test]
 fn a_fragment_of_another_exchange_does_not_fit() {
     let (mut pair, _) = up();
@@ -254,7 +254,7 @@ fn more_octets_than_any_message_has_are_not_gathered() {
     assert_eq!(pair.right.dropped(DropReason::FragmentTooLong), 1);
     give_piece(&mut pair, (3, 9), 1);
     assert_eq!(pair.right.dropped(DropReason::FragmentTooLong), 2);
-    // Nothing is left of it.
+    // Nothing of that message is kept.
     give_piece(&mut pair, (1, 1), 100);
     assert_eq!(pair.right.engine.counters().reassembled, 1);
 }
@@ -270,7 +270,7 @@ fn fragments_of_a_message_that_is_not_awaited_are_not_gathered() {
     assert_eq!(pair.right.dropped(DropReason::MessageId), 1);
 }
 
-/// What a stranger sends in fragments ends with its place among the half-open ones.
+/// Fragments of an unauthenticated peer are dropped with its half-open SA.
 #[test]
 fn a_stranger_is_gone_with_its_fragments() {
     let mut pair = certified();
@@ -329,7 +329,7 @@ fn only_the_first_fragment_of_a_request_has_its_answer_repeated() {
     assert_eq!(pair.right.dropped(DropReason::FragmentRepeated), others);
 }
 
-/// Whoever recorded the first fragment and sends it from somebody else's address.
+/// An attacker sends a recorded first fragment from another host's address.
 #[test]
 fn a_recorded_fragment_makes_nobody_send_more_than_came_from_there() {
     let mut pair = certified();
@@ -355,7 +355,7 @@ fn a_recorded_fragment_makes_nobody_send_more_than_came_from_there() {
     assert!(pair.right.dropped(DropReason::RepeatedElsewhere) > 0);
 }
 
-/// Section 2.5.2, downward: whole, then in fragments.
+/// Section 2.5.2, smaller: first unfragmented, then in fragments.
 #[test]
 fn a_request_that_does_not_come_through_is_cut_smaller() {
     let (left, right) = ends(1280);
@@ -365,12 +365,12 @@ fn a_request_that_does_not_come_through_is_cut_smaller() {
     pair.pass(Duration::from_secs(30));
     assert!(fit(pair.left.child(), pair.right.child()));
     assert_eq!(pair.left.engine.counters().cut_smaller, 1);
-    // The answer is cut like the request.
+    // The answer is fragmented like the request.
     assert_eq!(pair.right.engine.counters().fragmented, 1);
 }
 
-/// The request came through and was answered; what comes again in fragments is genuine and no new
-/// request, and has its answer cut in the same way.
+/// The request arrived and was answered. Its retransmission in fragments is genuine and no new
+/// request, and its answer is fragmented in the same way.
 #[test]
 fn an_answer_that_does_not_come_through_is_cut_like_the_request_that_asks_again() {
     let (left, right) = ends(1280);
@@ -383,7 +383,8 @@ fn an_answer_that_does_not_come_through_is_cut_like_the_request_that_asks_again(
     assert_eq!(pair.left.engine.counters().reassembled, 1);
 }
 
-/// Pauses begin anew with the smaller fragments, and end as they would have.
+/// The retransmission times start again with the smaller fragments, and the total time stays the
+/// same.
 #[test]
 fn a_peer_that_is_out_of_reach_is_given_up_whatever_is_cut() {
     let (left, right) = ends(1280);
@@ -435,7 +436,7 @@ fn fragments_survive_a_network_that_loses_doubles_and_reorders() {
     }
 }
 
-/// A whole request takes the place of one that came in part.
+/// An unfragmented request replaces the fragments of an incomplete one.
 #[test]
 fn a_request_that_comes_whole_after_all_is_taken() {
     let (mut pair, id) = up();

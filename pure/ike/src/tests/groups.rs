@@ -1,4 +1,4 @@
-//! The group of the key exchange is guessed, and a wrong guess is corrected.
+//! Guessing the group of the key exchange, and correcting a wrong guess.
 
 use super::pair::{Flying, Pair, Side, fit};
 use super::*;
@@ -13,7 +13,7 @@ pub(super) fn with_groups(left: &[Group], right: &[Group]) -> (Config, Config) {
     (mobile, gateway)
 }
 
-/// The groups of the public values that a pair's initiator has sent, in order.
+/// Returns the groups of the initiator's public values, in order.
 fn guesses(pair: &Pair) -> Vec<GroupId> {
     let initiators = pair.sent.iter().filter(|flying| flying.to == Side::Right);
     let values = initiators.filter_map(|flying| match clear(flying)?.payloads.get(1)? {
@@ -30,7 +30,7 @@ fn clear(flying: &Flying) -> Option<Message> {
     }
 }
 
-/// What anybody on the path can say to the sender of a first message.
+/// Returns a correction that any attacker on the path can send after a first message.
 fn forged(first: &Flying, group: GroupId) -> Flying {
     let mut answer = clear(first).unwrap();
     answer.header.flags.initiator = false;
@@ -85,8 +85,8 @@ fn a_wrong_guess_is_corrected_over_a_network_that_loses_doubles_and_reorders() {
     }
 }
 
-/// Both public values of one attempt are sent if the first guess is corrected: who breaks one group
-/// must not learn the other's private value with it.
+/// If the first guess is corrected, both public values of one attempt are sent. An attacker that
+/// breaks one group must not learn the private value of the other.
 #[test]
 fn every_group_has_a_seed_of_its_own() {
     let mut pair = Pair::new(mobile(), gateway());
@@ -100,7 +100,7 @@ fn every_group_has_a_seed_of_its_own() {
     assert_ne!(seeds[0].1, seeds[1].1);
 }
 
-/// Otherwise anybody on the path could choose the weaker of two groups (RFC 7296 section 2.7).
+/// Otherwise an attacker on the path could choose the weaker of two groups (RFC 7296 section 2.7).
 #[test]
 fn a_forged_correction_does_not_choose_the_group() {
     let groups = [Group::X25519, Group::P256];
@@ -156,7 +156,7 @@ fn no_common_group_is_a_readable_refusal() {
     assert!(right.contains("with prfsha256 and x25519 is"), "{right}");
 }
 
-/// A group that another peer allows comes as far as IKE_AUTH, where it is known who asks.
+/// A group that another peer allows is accepted until IKE_AUTH identifies the initiator.
 #[test]
 fn a_group_that_only_another_peer_may_use_is_refused() {
     let (left, mut right) = with_groups(&[Group::P256], &[Group::X25519]);

@@ -1,4 +1,4 @@
-//! IKE_SA_INIT and IKE_AUTH when all goes well.
+//! IKE_SA_INIT and IKE_AUTH without failures.
 
 use super::pair::{Host, Pair, Side, fit};
 use super::*;
@@ -130,7 +130,7 @@ fn shutdown_ends_attempts_and_half_open_sas_too() {
 fn a_peer_that_comes_back_replaces_its_old_sa_only_when_it_is_authenticated() {
     let mut pair = Pair::new(mobile(), gateway());
     pair.connect();
-    // The mobile node crashes: a new engine that knows nothing, with other randomness.
+    // The mobile node crashes: a new engine without state, with other random numbers.
     let fresh = Host::seeded(mobile(), 9, 1);
     pair.restart(Side::Left, fresh);
     pair.pass(Duration::from_secs(60));
@@ -176,7 +176,7 @@ fn a_second_attempt_while_one_is_under_way_is_a_misuse() {
     assert_eq!(nobody, Err(crate::ApiMisuse::UnknownPeer));
 }
 
-/// What strongSwan 5.9 adds to its messages; none of it may matter.
+/// Payloads that strongSwan 5.9 adds to its messages; all of them are ignored.
 #[test]
 fn extras_of_other_implementations_are_ignored() {
     use wire::ike::{Notify, NotifyType, Proposal, Transform, TransformType};

@@ -10,14 +10,14 @@ use wire::ike::{
     Datagram, ExchangeType, GroupId, Header, KeyExchange, Message, Notify, NotifyType, Payload,
 };
 
-/// Required; and, where it says so, only if the peer wants it too.
+/// A KEM that is required, or (as `OPTIONAL`) used only if the peer wants it too.
 pub(crate) const WANTED: Wish = &[Some(Kem::MlKem768)];
 pub(crate) const OPTIONAL: Wish = &[Some(Kem::MlKem768), None];
 pub(crate) const NONE: Wish = &[None];
 
 pub(crate) type Wish = &'static [Option<Kem>];
 
-/// A mobile node and a gateway that want these.
+/// Returns a mobile node and a gateway that want these KEMs.
 pub(crate) fn between(left: &[Option<Kem>], right: &[Option<Kem>]) -> Pair {
     let (left, right) = ends(left, right);
     Pair::new(left, right)
@@ -29,21 +29,21 @@ pub(crate) fn ends(left: &[Option<Kem>], right: &[Option<Kem>]) -> (Config, Conf
     (mobile, gateway)
 }
 
-/// The same, with messages that are cut by nobody.
+/// Like [`between`], without fragmentation of messages.
 pub(crate) fn uncut(left: Wish, right: Wish) -> Pair {
     let (mut left, mut right) = ends(left, right);
     (left.fragment, right.fragment) = (0, 0);
     Pair::new(left, right)
 }
 
-/// For the pages.
+/// For the pages: a tunnel with an additional key exchange.
 pub(crate) fn story() -> Pair {
     let mut pair = uncut(WANTED, WANTED);
     pair.connect();
     pair
 }
 
-/// For the pages: what the initiator sends is no public key.
+/// For the pages: the initiator sends an invalid public key.
 pub(crate) fn broken() -> Pair {
     let mut pair = uncut(WANTED, WANTED);
     let request = asked(&mut pair);
@@ -59,7 +59,7 @@ pub(crate) fn bad(group: GroupId, public: Vec<u8>) -> Vec<Payload> {
     vec![Payload::KeyExchange(KeyExchange { group, public })]
 }
 
-/// What is in the keys: of both ends, which have to agree.
+/// Returns the KEMs in the IKE SA's keys, on which both ends have to agree.
 fn used(pair: &Pair) -> Vec<Kem> {
     let [left, right] = [&pair.left, &pair.right].map(|host| {
         let up = host.engine.sas().find(|sa| sa.since.is_some());
@@ -79,7 +79,7 @@ fn assert_down(pair: &Pair) {
     assert!(pair.left.children().is_empty() && pair.right.children().is_empty());
 }
 
-/// A message of IKE_SA_INIT that somebody changes on the way.
+/// Returns an IKE_SA_INIT message as an attacker on the path modifies it.
 fn changed(flying: &Flying, change: impl Fn(&mut Message)) -> Flying {
     let Ok(Datagram::Clear(mut message)) = Datagram::decode(&flying.message) else {
         panic!("IKE_SA_INIT is in the clear");
@@ -110,7 +110,7 @@ fn without_transforms(message: &mut Message) {
     }
 }
 
-/// A request of the left host's, as somebody with its keys would send it instead.
+/// Returns a request of the left host as another holder of its keys would send it.
 pub(crate) fn forged(pair: &mut Pair, flying: &Flying, change: impl Fn(&mut Message)) -> Flying {
     let mut message = pair
         .right
@@ -125,7 +125,7 @@ pub(crate) fn forged(pair: &mut Pair, flying: &Flying, change: impl Fn(&mut Mess
     }
 }
 
-/// The request of IKE_INTERMEDIATE, whole, taken out of the network.
+/// Takes the request of IKE_INTERMEDIATE, unfragmented, out of the network.
 fn asked(pair: &mut Pair) -> Flying {
     pair.initiate(Side::Left);
     pair.deliver_next();
@@ -152,7 +152,7 @@ fn a_kem_of_both_ends_is_in_their_keys_and_in_all_that_come_of_them() {
     }
 }
 
-/// The next message in flight has to be of this exchange.
+/// Takes the next message out of the network; it has to be of this exchange.
 pub(crate) fn next_is(pair: &mut Pair, exchange: ExchangeType) -> Flying {
     let flying = pair.intercept();
     let [message] = <[Flying; 1]>::try_from(flying).expect("one datagram");
@@ -160,7 +160,7 @@ pub(crate) fn next_is(pair: &mut Pair, exchange: ExchangeType) -> Flying {
     message
 }
 
-/// A pair that is up, and the first IKE_FOLLOWUP_KE of a rekey by the left end.
+/// Returns an established pair, and the first IKE_FOLLOWUP_KE of a rekey by the left end.
 fn following_up() -> (Pair, Flying) {
     let mut pair = uncut(WANTED, WANTED);
     pair.connect();
@@ -173,7 +173,7 @@ fn following_up() -> (Pair, Flying) {
     (pair, request)
 }
 
-/// For the pages.
+/// For the pages: an IKE SA is rekeyed with an additional key exchange.
 pub(crate) fn renewal() -> Pair {
     let mut pair = uncut(WANTED, WANTED);
     pair.connect();
@@ -183,7 +183,7 @@ pub(crate) fn renewal() -> Pair {
     pair
 }
 
-/// Section 2.2.4.
+/// RFC 9370 section 2.2.4.
 #[test]
 fn a_successor_has_a_key_exchange_of_its_own_and_waits_for_it() {
     let (mut pair, request) = following_up();
@@ -231,8 +231,8 @@ fn rekeys_with_an_exchange_survive_a_network_that_loses_doubles_and_reorders() {
     }
 }
 
-/// RFC 7296 section 2.8.2, with every order of the first four messages: only who asked for the one
-/// that stays goes on with it.
+/// RFC 7296 section 2.8.2, with every order of the first four messages: of two successors one
+/// remains, and only the end that requested it continues its exchange.
 #[test]
 fn of_two_successors_asked_for_at_once_one_is_finished() {
     let mut winners = [0, 0];
@@ -284,7 +284,8 @@ fn simultaneous_rekeys_with_an_exchange_settle_whatever_the_network_does() {
     }
 }
 
-/// Section 2.2.4: who does not know the successor says so, and the other end asks for one anew.
+/// Section 2.2.4: a peer that does not know the successor reports this, and the other end requests
+/// a new one.
 #[test]
 fn a_successor_that_the_peer_does_not_know_is_asked_for_anew() {
     let (mut pair, request) = following_up();
@@ -323,8 +324,8 @@ fn a_value_that_is_none_makes_no_successor_and_leaves_the_old_one_up() {
     assert_up(&pair, &[Kem::MlKem768]);
 }
 
-/// Section 2.2.2: all keys come of it, those of the IKE SA included. The group's secret is the same in
-/// both runs, as nothing in a pair is random but the KEM.
+/// Section 2.2.2: all keys depend on the KEM, including those of the IKE SA. The group's secret is
+/// the same in both runs, because only the KEM is random in a pair.
 #[test]
 fn a_kem_changes_the_keys_of_the_ike_sa_and_of_its_children() {
     let keys = || {
@@ -394,7 +395,8 @@ fn what_both_ends_want_decides_whether_there_is_an_sa_and_whether_the_kem_is_in_
     }
 }
 
-/// An initiator is known only in IKE_AUTH, so until then what any peer may do is allowed.
+/// An initiator is identified only in IKE_AUTH. Until then, everything that any peer may do is
+/// allowed.
 #[test]
 fn a_kem_that_only_another_peer_requires_is_not_required_and_does_no_harm() {
     for (left, kems) in [(NONE, &[][..]), (OPTIONAL, &[Kem::MlKem768][..])] {
@@ -435,7 +437,7 @@ fn a_kem_comes_through_a_network_that_loses_doubles_and_reorders() {
     }
 }
 
-/// The responder seals its answer anew, and has other keys by then (RFC 7383 section 2.5.2).
+/// The responder seals its answer again after its keys have changed (RFC 7383 section 2.5.2).
 #[test]
 fn an_answer_that_is_too_long_for_the_path_is_cut_again_with_the_keys_it_had() {
     for longest in [[600, usize::MAX], [usize::MAX, 600], [600, 600]] {
@@ -449,7 +451,7 @@ fn an_answer_that_is_too_long_for_the_path_is_cut_again_with_the_keys_it_had() {
     }
 }
 
-/// AUTH covers what was said, not how it was cut (RFC 9242 section 3.3.2).
+/// AUTH covers the content of a message, not its fragmentation (RFC 9242 section 3.3.2).
 #[test]
 fn a_request_that_is_cut_in_another_way_proves_the_same() {
     let mut pair = between(WANTED, WANTED);
@@ -475,7 +477,8 @@ fn a_request_that_comes_again_gets_the_same_answer_and_no_second_exchange() {
     assert_up(&pair, &[Kem::MlKem768]);
 }
 
-/// Nobody has proved anything: an initiator that stops here is half open, and forgotten in time.
+/// Nothing is authenticated yet, so an initiator that stops here stays half open and is forgotten
+/// in time.
 #[test]
 fn an_initiator_that_stops_after_the_exchange_stays_half_open_and_not_for_long() {
     let mut pair = uncut(WANTED, WANTED);
@@ -507,8 +510,8 @@ fn a_message_that_is_not_genuine_changes_nothing_but_a_counter() {
     assert_up(&pair, &[Kem::MlKem768]);
 }
 
-/// Section 2.2.2: they "MUST all be completed before the IKE_AUTH exchange is initiated" (RFC 9242
-/// section 3.2).
+/// Section 2.2.2: all exchanges "MUST all be completed before the IKE_AUTH exchange is initiated"
+/// (RFC 9242 section 3.2).
 #[test]
 fn ike_auth_before_the_exchange_is_dropped() {
     let mut pair = uncut(WANTED, WANTED);
@@ -549,7 +552,7 @@ fn an_exchange_that_was_not_agreed_is_dropped() {
 #[test]
 fn a_value_that_is_none_ends_it_with_a_reason() {
     let (short, long) = (vec![1; 1183], vec![1; 1185]);
-    // A number of it is beyond the modulus.
+    // A coefficient of the key exceeds the modulus.
     let beyond = vec![0xff; 1184];
     for payloads in [
         bad(GroupId::ML_KEM_768, short),
@@ -576,8 +579,8 @@ fn a_value_that_is_none_ends_it_with_a_reason() {
     }
 }
 
-/// Who breaks the group while the handshake goes on can open and seal its messages. What it adds is
-/// found out by AUTH (RFC 9242 section 5).
+/// An attacker that breaks the group during the handshake can open and seal its messages. AUTH
+/// reveals any modification (RFC 9242 section 5).
 #[test]
 fn what_is_changed_in_the_exchange_is_found_out_before_anything_is_up() {
     let mut pair = uncut(WANTED, WANTED);
@@ -592,7 +595,8 @@ fn what_is_changed_in_the_exchange_is_found_out_before_anything_is_up() {
     assert!(refusals.contains("pre-shared key"), "{refusals}");
 }
 
-/// RFC 9370 section 4: AUTH covers the first messages, so nobody downgrades two ends that can do without.
+/// RFC 9370 section 4: AUTH covers the first messages, so two ends to which the KEM is optional
+/// cannot be downgraded.
 #[test]
 fn the_exchange_taken_out_of_the_request_is_found_out_before_anything_is_up() {
     for change in [without_notify, without_transforms] {
@@ -606,7 +610,7 @@ fn the_exchange_taken_out_of_the_request_is_found_out_before_anything_is_up() {
     }
 }
 
-/// The genuine answer is still waited for.
+/// After the drop the genuine answer is still awaited.
 #[test]
 fn an_answer_with_the_transform_and_without_the_notify_is_dropped() {
     for change in [without_notify, without_transforms] {
@@ -622,7 +626,7 @@ fn an_answer_with_the_transform_and_without_the_notify_is_dropped() {
     }
 }
 
-/// Neither forged refusals in the clear nor silence in between end it.
+/// Neither forged refusals in clear nor silence after them end the exchange.
 #[test]
 fn a_refusal_in_the_clear_is_told_and_outwaited() {
     let mut pair = uncut(WANTED, WANTED);
@@ -642,7 +646,8 @@ fn a_refusal_in_the_clear_is_told_and_outwaited() {
     assert_up(&pair, &[Kem::MlKem768]);
 }
 
-/// Without fragments IP has to cut it, and the parts are lost: an operator learns what to turn on.
+/// Without IKE fragmentation, IP has to fragment the message, and the fragments are lost. The
+/// reason names the option to enable.
 #[test]
 fn a_message_that_ip_has_to_cut_is_named_as_the_reason() {
     let large: Wish = &[Some(Kem::MlKem1024)];
@@ -679,7 +684,8 @@ fn certificates_prove_both_ends_after_the_exchange() {
     assert_up(&pair, &[Kem::MlKem768]);
 }
 
-/// The PPK goes into the keys that the last exchange made (RFC 8784 section 3, RFC 9370 section 2.2.2).
+/// The PPK is mixed into the keys of the last exchange (RFC 8784 section 3, RFC 9370 section
+/// 2.2.2).
 #[test]
 fn a_ppk_and_a_kem_are_in_the_keys_together() {
     let (mut left, mut right) = ends(WANTED, WANTED);

@@ -1,4 +1,4 @@
-//! Agreeing on what may go without encryption.
+//! Agreement on traffic that may be sent unencrypted.
 
 use super::pair::{Flying, Pair, Side, fit, keys_of};
 use super::rekey::rekey_child;
@@ -9,7 +9,7 @@ use model::{BesideSa, ChildSa};
 use std::time::Duration;
 use wire::ike::{Notify, NotifyType, Payload, decode_level, encode_level};
 
-/// Both ends with what each would let go without encryption.
+/// Returns both ends with the traffic that each would send unencrypted.
 fn ends(left: Option<LevelGrant>, right: Option<LevelGrant>) -> (Config, Config) {
     let (mut mobile, mut gateway) = zoned(Stance::Require, Stance::Require);
     (zones_of(&mut mobile).level, zones_of(&mut gateway).level) = (left, right);
@@ -108,8 +108,8 @@ fn of_two_grants_the_narrower_is_agreed_on_whoever_asks() {
     );
 }
 
-/// Whoever changed a grant on the way, or understood it differently, has other keys: of what goes without
-/// encryption and of all the rest.
+/// A grant that was changed on the way, or understood differently, gives other keys for unencrypted
+/// and for all other traffic.
 #[test]
 fn keys_bind_what_may_go_without_encryption() {
     let with = |level: Option<LevelGrant>| {
@@ -135,7 +135,7 @@ fn keys_bind_what_may_go_without_encryption() {
     assert_ne!(zones, with(None).0);
 }
 
-/// Invariant 6: no downgrade lasts longer because somebody makes new keys, however often.
+/// Invariant 6: no rekey lengthens a downgrade, however often it happens.
 #[test]
 fn new_keys_renew_a_grant_as_often_as_both_ends_said_and_then_there_is_none() {
     for side in [Side::Left, Side::Right] {
@@ -156,7 +156,7 @@ fn new_keys_renew_a_grant_as_often_as_both_ends_said_and_then_there_is_none() {
     }
 }
 
-/// The answer to a request for new keys, changed by the peer or by whoever has its keys.
+/// Returns a pair after a rekey whose answer was changed by a holder of the peer's keys.
 fn answered(change: impl Fn(&mut Payload)) -> Pair {
     let mut pair = connected(ends(Some(grant()), Some(grant())));
     rekey_child(&mut pair, Side::Left);
@@ -171,7 +171,7 @@ fn answered(change: impl Fn(&mut Payload)) -> Pair {
     pair
 }
 
-/// The notify of that answer, if this is it.
+/// Returns the answer's LEVEL_GRANT notify, if this payload is it.
 fn level_of(payload: &mut Payload) -> Option<&mut Notify> {
     match payload {
         Payload::Notify(notify) if notify.kind == NotifyType::LEVEL_GRANT => Some(notify),
@@ -203,7 +203,8 @@ fn a_peer_that_answers_with_more_than_was_offered_is_left() {
     }
 }
 
-/// One who tells each end something else has them share no key: nothing is sealed that the other opens.
+/// If each end receives another grant, the ends share no key, so neither opens what the other
+/// seals.
 #[test]
 fn ends_that_were_told_different_grants_share_no_key() {
     let fewer = |payload: &mut Payload| rewrite(payload, |grant| grant.packets = 1);

@@ -16,7 +16,7 @@ fn connected() -> Pair {
     pair
 }
 
-/// One end reads its configuration again, with these licences.
+/// Reloads one end's configuration with these licences.
 fn license(pair: &mut Pair, side: Side, nodes: &[&str]) {
     let mut config = (*pair.host(side).engine.config).clone();
     zones_of(&mut config).licences = nodes.iter().map(|node| licence(node)).collect();
@@ -24,14 +24,14 @@ fn license(pair: &mut Pair, side: Side, nodes: &[&str]) {
     assert_eq!(anew, [""; 0], "nothing is made anew");
 }
 
-/// What the newest tunnel of both ends allows.
+/// Returns the licences of the newest tunnel, on which both ends agree.
 fn licensed(pair: &Pair) -> Vec<Licence> {
     let (left, right) = (pair.left.newest(), pair.right.newest());
     assert!(fit(left, right));
     left.agreement.clone().unwrap().licences
 }
 
-/// How often children got new keys.
+/// Returns the number of rekeyed children.
 fn rekeys(pair: &mut Pair, side: Side) -> usize {
     let rekeyed = |event: &&Event| matches!(event, Event::ChildRekeyed { .. });
     pair.host(side).events.iter().filter(rekeyed).count()
@@ -104,7 +104,7 @@ fn a_file_that_says_the_same_licences_in_another_order_takes_no_new_keys() {
     assert_eq!(rekeys(&mut pair, Side::Left), 0);
 }
 
-/// The peer answered an offer whose licence is taken back before the answer arrives.
+/// The peer answered an offer whose licence is revoked before the answer arrives.
 #[test]
 fn what_was_agreed_while_a_licence_was_taken_back_gets_new_keys_again() {
     for asks in BOTH {
@@ -150,13 +150,13 @@ fn both_ends_may_change_their_licences_at_once_over_any_network() {
     }
 }
 
-/// The end that took the licence back cannot know that the peer obeys: it waits so long and no longer.
+/// The end that revoked the licence cannot know that the peer obeys, so its wait is limited.
 #[test]
 fn a_peer_that_makes_no_new_keys_is_left_within_a_minute() {
     for refuses in [false, true] {
         let mut pair = connected();
         match refuses {
-            // Its policy has changed: it would not agree to the suite any more.
+            // The peer's policy has changed and no longer accepts the suite.
             true => pair.right.engine.config.peers[0].suites = vec![Suite::Aes256Gcm16],
             false => pair.away.push(pair::RIGHT.parse().unwrap()),
         }
@@ -171,7 +171,7 @@ fn a_peer_that_makes_no_new_keys_is_left_within_a_minute() {
     }
 }
 
-/// Nobody is to be read any more than before: a licence more is waited for as long as it takes.
+/// No node reads more than before, so there is no limit on the wait for an additional licence.
 #[test]
 fn a_licence_that_is_only_added_ends_no_tunnel_whose_peer_makes_no_new_keys() {
     let mut pair = connected();

@@ -1,4 +1,4 @@
-//! Networks that lose, double and reorder.
+//! Networks that lose, duplicate and reorder.
 
 use super::pair::{Pair, Side, fit};
 use super::*;
@@ -57,7 +57,7 @@ fn the_responder_never_repeats_anything_on_its_own() {
     pair.deliver_next();
     pair.intercept();
     let sent = pair.right.engine.counters().sent;
-    // Only the responder's time passes: its answer is lost, and nobody asks again.
+    // Time passes only at the responder. Its answer is lost, and no request is repeated.
     for _ in 0..100 {
         pair.now += Duration::from_secs(1);
         pair.timeout(Side::Right);

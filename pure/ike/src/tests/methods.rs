@@ -53,12 +53,12 @@ fn by_keys(left: Credential, right: Credential) -> Pair {
     Pair::new(mobile, gateway)
 }
 
-/// This end names no hash algorithms.
+/// Makes this end announce no hash algorithms.
 fn is_old(pair: &mut Pair, side: Side) {
     pair.host(side).engine.config.signing = Signing::default();
 }
 
-/// How both ends proved themselves.
+/// Returns the AUTH methods of both ends.
 fn methods(pair: &mut Pair) -> Vec<AuthMethod> {
     let sent = pair.sent.clone();
     let messages = sent
@@ -94,7 +94,8 @@ fn an_end_that_names_no_hash_algorithms_gets_a_signature_of_the_curve_and_anothe
     }
 }
 
-/// A responder that names no hash algorithms, and was sent a proof that was changed and sealed again.
+/// Returns a responder that announces no hash algorithms, after a request whose AUTH payload was
+/// changed and sealed again.
 fn with_proof_changed(change: impl Fn(&mut Authentication)) -> Pair {
     let mut pair = by_keys(credential(KeyKind::P256), credential(KeyKind::P256));
     is_old(&mut pair, Side::Right);
@@ -136,7 +137,7 @@ fn a_flipped_bit_of_a_signature_of_the_curve_proves_nothing() {
     }
 }
 
-/// Ed25519 has no method from before RFC 7427.
+/// Ed25519 has no AUTH method older than RFC 7427.
 #[test]
 fn a_key_that_an_old_peer_cannot_verify_is_a_readable_refusal() {
     for side in [Side::Left, Side::Right] {

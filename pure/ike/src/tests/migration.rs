@@ -1,4 +1,4 @@
-//! Keys from one licensed node to another, with a mobile node's token.
+//! Hand-over of keys from one licensed node to another, with a mobile node's token.
 
 use super::distribute::{self, grant};
 use super::pair::{Pair, Side};
@@ -33,7 +33,7 @@ pub(super) fn token(nonce: u8) -> Token {
     token
 }
 
-/// The next node on the left, the one before on the right.
+/// Returns a pair with the next node on the left and the previous node on the right.
 fn neighbours() -> (Pair, IkeSaId) {
     with_roles(PeerRole::Neighbour, PeerRole::Neighbour)
 }
@@ -103,7 +103,7 @@ fn keys_that_are_no_sound_grant_are_none() {
     assert_eq!(answers(&pair), [Err(KeyRefusal::NoAnswer)]);
 }
 
-/// Neither gateways nor nodes that we give keys to are shown what a mobile node meant for a neighbour.
+/// A token for a neighbour is shown neither to a gateway nor to a node that gets keys from us.
 #[test]
 fn nobody_but_a_neighbour_is_asked_or_answered() {
     let (mut pair, id) = with_roles(PeerRole::Gateway, PeerRole::Licensed);
@@ -161,7 +161,7 @@ fn to_whom_a_grant_may_be_handed_on_comes_with_it() {
     });
     let sent = onward.clone();
     pair.with(Side::Left, |engine, now| engine.distribute(id, sent, now));
-    // Whoever may do more than read gets that from the gateway alone.
+    // Rights beyond `read` come from the gateway alone.
     let mut more = onward.clone();
     let licences = &mut more.onward.as_mut().unwrap().licences;
     licences[0].right = Right::Write;
@@ -174,7 +174,8 @@ fn to_whom_a_grant_may_be_handed_on_comes_with_it() {
     assert_eq!(granted.collect::<Vec<_>>(), [onward]);
 }
 
-/// By the key of one node none for another can be made, and one for one asker is none for another.
+/// A node's key signs no token for another node, and a token for one requester is invalid for
+/// another.
 #[test]
 fn a_token_is_good_for_who_is_asked_and_who_asks() {
     let key = token_key(&root(), &node("before"));

@@ -1,4 +1,4 @@
-//! Moves: the rules of RFC 4555 by name, and who would like to abuse them.
+//! Moves: the rules of RFC 4555, and attempts to abuse them.
 
 use super::pair::{Flying, LEFT, NatBox, Pair, RIGHT, Side, fit};
 use super::rekey::{rekey_child, rekey_ike};
@@ -9,10 +9,10 @@ use model::{IkeSaId, Path};
 use std::net::{IpAddr, SocketAddr};
 use wire::ike::{ExchangeType, Flags, Header, Message, Notify, NotifyType, Payload, VERSION_2};
 
-/// Another address of the mobile node, and yet another.
+/// Two more addresses of the mobile node.
 pub(crate) const CELL: &str = "100.64.0.2";
 pub(crate) const TRAIN: &str = "198.18.0.2";
-/// Somebody who has nothing to do with it.
+/// The address of an uninvolved third party.
 const VICTIM: &str = "203.0.113.66";
 
 pub(crate) fn roaming() -> (Config, Config) {
@@ -45,7 +45,7 @@ pub(crate) fn move_to(pair: &mut Pair, path: Path) {
     assert_eq!(moved, Ok(()));
 }
 
-/// Where the children of an end were told to go, in order; as the other end sees it.
+/// Returns the mobile node's addresses to which an end moved its children, in order.
 fn told(pair: &mut Pair, side: Side) -> Vec<IpAddr> {
     let told = pair
         .host(side)
@@ -63,7 +63,7 @@ fn ips(of: &[&str]) -> Vec<IpAddr> {
     of.iter().map(|ip| ip.parse().unwrap()).collect()
 }
 
-/// How often an end sent a notify.
+/// Returns the number of times an end sent a notify.
 fn sent(pair: &Pair, from: Side, kind: NotifyType) -> usize {
     let receiver = match from {
         Side::Left => &pair.right.engine,
@@ -136,7 +136,7 @@ fn a_move_takes_the_children_of_both_ends_along() {
         });
         assert_eq!(moved, Some(vec![pair.host(side).child().id]));
     }
-    // Two exchanges: the update, and the check.
+    // Two exchanges, update and check, make four messages.
     assert_eq!(pair.sent.len(), 8);
 }
 
@@ -147,7 +147,7 @@ fn nothing_of_a_child_goes_to_an_address_before_it_is_proved() {
     move_to(&mut pair, to(CELL));
     pair.deliver_next();
     assert!(told(&mut pair, Side::Right).is_empty());
-    // Not even a child that is new.
+    // Even a new child is not sent there.
     let check = pair.intercept();
     rekey_child(&mut pair, Side::Right);
     assert_eq!(check.len(), 2, "the answer, and the check");
@@ -169,7 +169,7 @@ fn a_child_that_is_rekeyed_during_the_check_goes_where_the_peer_was_last_proved(
     rekey_child(&mut pair, Side::Left);
     let request = pair.intercept();
     move_to(&mut pair, to(CELL));
-    // The rekeying is under way, so the update has to wait; the request goes the new way at once.
+    // The rekey is outstanding, so the update has to wait. The request takes the new path at once.
     let again = pair.intercept();
     assert_eq!(again[0].message, request[0].message);
     assert_eq!(again[0].path.remote, to(CELL).local);
@@ -226,7 +226,7 @@ fn a_lost_answer_to_an_update_is_given_again_without_another_check() {
     let mut pair = connected();
     move_to(&mut pair, to(CELL));
     pair.deliver_next();
-    // Answer and check are lost; both come again.
+    // The answer and the check are lost; both are retransmitted.
     pair.lose();
     pair.pass(Duration::from_secs(5));
     assert_eq!(told(&mut pair, Side::Right), ips(&[CELL]));
@@ -240,7 +240,7 @@ fn the_end_that_was_called_cannot_move_anything() {
     let sa = id(&mut pair, Side::Right);
     let refused = pair.with(Side::Right, |engine, now| engine.move_to(sa, to(CELL), now));
     assert_eq!(refused, Err(CannotMove::NotOurs));
-    // One that does it all the same is told so, and not followed.
+    // An update that the responder sends anyway is refused.
     let path = pair.left.engine.sas().next().unwrap().path;
     let update = Payload::Notify(Notify::new(NotifyType::UPDATE_SA_ADDRESSES, Vec::new()));
     pair.with(Side::Right, |engine, now| {
@@ -257,7 +257,8 @@ fn the_end_that_was_called_cannot_move_anything() {
     assert!(pair.left.refusals()[0].contains("for us to decide"));
 }
 
-/// Whoever rekeyed it: the party that initiated the first IKE SA decides (RFC 4555 section 1.3).
+/// The party that initiated the first IKE SA decides about moves, whichever end has rekeyed it (RFC
+/// 4555 section 1.3).
 #[test]
 fn a_rekey_by_the_other_end_does_not_change_who_decides() {
     let mut pair = connected();
@@ -288,7 +289,7 @@ fn a_peer_that_must_be_at_an_address_is_not_followed_elsewhere() {
     assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
 }
 
-/// A new address of the peer's has to be proved before our children's packets go there, too.
+/// A new address of the peer also has to be validated before children's packets are sent there.
 #[test]
 fn another_address_of_the_peer_is_used_once_our_cookie_comes_back_from_there() {
     let mut pair = connected();
@@ -334,8 +335,8 @@ fn a_check_that_is_answered_with_another_cookie_ends_the_ike_sa() {
     }
 }
 
-/// Somebody on the path writes another sender into the header of an update. What the victim gets is
-/// IKE messages of ours, a few; nothing of a child. The peer finds out by what we saw of it.
+/// An attacker on the path changes the source of an update. The victim gets a few of our IKE
+/// messages and no packet of a child. The peer detects the change from the address we report.
 #[test]
 fn a_third_party_is_not_bombed_by_a_forged_header() {
     let (mut left, right) = roaming();
@@ -346,7 +347,7 @@ fn a_third_party_is_not_bombed_by_a_forged_header() {
     let mut update = pair.intercept().remove(0);
     update.path.remote = SocketAddr::new(VICTIM.parse().unwrap(), 4500);
     pair.deliver(&update);
-    // What goes to the victim never arrives; the genuine update comes again.
+    // Messages to the victim are lost, and the genuine update is retransmitted.
     pair.lose();
     pair.away.push(VICTIM.parse().unwrap());
     pair.pass(Duration::from_secs(60));
@@ -403,7 +404,7 @@ fn a_message_that_does_not_say_so_moves_nothing() {
     assert_eq!(pair.right.engine.sas().next().unwrap().path, path);
 }
 
-/// Nobody asks for an update who is where it is seen.
+/// An end whose address is not translated requests no update.
 #[test]
 fn a_nat_that_is_new_is_noticed_by_a_sign_of_life() {
     let (mut left, right) = roaming();
@@ -466,7 +467,8 @@ fn a_translator_is_refused_where_it_is_forbidden() {
             .contains("translated on the way")
     );
     assert!(pair.right.refusals()[0].contains("`nat` there"));
-    // One that comes later; tried again a few times, for a single packet may have been forged.
+    // A NAT appears later. The update is retried a few times, because a single packet may have been
+    // forged.
     let mut pair = Pair::new(left, right);
     pair.connect();
     pair.nat = Some(NatBox {
@@ -555,7 +557,7 @@ fn a_silent_path_is_told_once_and_another_that_answers_as_well() {
     assert_eq!(told(&mut pair, Side::Right), ips(&[CELL]));
 }
 
-/// The mobile node has asked three times for a sign of life, in vain.
+/// For the pages: the mobile node has sent three liveness checks without an answer.
 pub(crate) fn silent() -> Pair {
     let (mut left, right) = roaming();
     left.peers[0].liveness = Duration::from_secs(10);
@@ -581,8 +583,8 @@ fn the_end_that_does_not_decide_has_patience() {
     assert_eq!(pair.right.up(), 0);
 }
 
-/// Moves that cross each other, rekeyings of both ends, and hops that lose, double and reorder: in the
-/// end both ends agree, and nothing had to be made anew.
+/// Moves collide with each other and with rekeys of both ends, over links that lose, duplicate and
+/// reorder. In the end both ends agree, and no SA had to be set up again.
 #[test]
 fn moves_cross_with_everything_and_both_ends_agree_in_the_end() {
     for seed in 1..=60 {

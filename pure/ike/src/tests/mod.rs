@@ -1,4 +1,4 @@
-//! Engines against each other on virtual time.
+//! Tests of engines against each other on virtual time.
 
 mod addresses;
 mod agreement;
@@ -65,7 +65,7 @@ use model::{
 };
 use std::time::Duration;
 
-/// A message of IKE_AUTH with these payloads, as it is inside.
+/// Returns an unencrypted IKE_AUTH message with these payloads.
 pub(crate) fn saying(payloads: Vec<wire::ike::Payload>) -> wire::ike::Message {
     use wire::ike::{ExchangeType, Flags, Header, Message, VERSION_2};
     let header = Header {
@@ -84,7 +84,7 @@ pub(crate) fn prefix(text: &str) -> TrafficSelector {
     TrafficSelector::from_prefix(address.parse().unwrap(), length.parse().unwrap()).unwrap()
 }
 
-/// A policy with a header zone and a payload zone, and one licence for the header zone.
+/// Returns a policy with a header zone and a payload zone, and one licence for the header zone.
 pub(crate) fn two_zones(stance: Stance, node: &str) -> ZonePolicy {
     ZonePolicy {
         map: MapKind::Changeable,
@@ -99,13 +99,13 @@ pub(crate) fn two_zones(stance: Stance, node: &str) -> ZonePolicy {
     }
 }
 
-/// A map that is fixed: so many octets of the headers.
+/// Returns a fixed map whose headers have `len` octets.
 pub(crate) fn fixed_map(len: u16) -> MapKind {
     let zone = ZoneId::DESIGNATED;
     MapKind::Fixed(vec![Run { zone, len }])
 }
 
-/// What may go without encryption.
+/// Returns a grant of traffic that may be sent unencrypted.
 pub(crate) fn grant() -> LevelGrant {
     LevelGrant {
         class: Class {
@@ -126,7 +126,7 @@ pub(crate) fn licence(node: &str) -> Licence {
     }
 }
 
-/// The other end as seen by one of the two.
+/// Returns one end's configuration of the other end.
 pub(crate) fn peer(name: &str, role: PeerRole) -> Peer {
     let identity = format!("{name}.example.net").parse().unwrap();
     Peer {
@@ -153,7 +153,7 @@ pub(crate) fn vpn(local: &str, remote: &str, zones: ZonePolicy) -> PeerRole {
     }
 }
 
-/// A child beside the first.
+/// Returns the policy of an additional child.
 pub(crate) fn child(name: &str, local: &str, remote: &str) -> ChildPolicy {
     ChildPolicy {
         name: name.to_owned(),
@@ -166,13 +166,13 @@ pub(crate) fn child(name: &str, local: &str, remote: &str) -> ChildPolicy {
     }
 }
 
-/// A host with one peer.
+/// Returns the configuration of a host with one peer.
 pub(crate) fn host(name: &str, peer: Peer) -> Config {
     let identity = format!("{name}.example.net").parse().unwrap();
     Config::new(identity, vec![peer])
 }
 
-/// A mobile node and its gateway, without zones.
+/// Returns the configuration of a mobile node, without zones. [`gateway`] is its peer.
 pub(crate) fn mobile() -> Config {
     let role = vpn("10.8.0.2/32", "10.0.0.0/8", ZonePolicy::default());
     host("mobile", peer("gateway", role))
@@ -183,7 +183,7 @@ pub(crate) fn gateway() -> Config {
     host("gateway", peer("mobile", role))
 }
 
-/// The zone policy of a configuration's only peer.
+/// Returns the zone policy of a configuration's only peer.
 pub(crate) fn zones_of(config: &mut Config) -> &mut ZonePolicy {
     match &mut config.peers[0].role {
         PeerRole::Vpn { zones, .. } => zones,

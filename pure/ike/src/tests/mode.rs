@@ -1,4 +1,5 @@
-//! Transport and BEET mode: who gets which (RFC 7296 section 1.3.1), and who gets nothing.
+//! Transport and BEET mode: which requests are accepted (RFC 7296 section 1.3.1), and which are
+//! refused.
 
 use super::attack::ask_sealed;
 use super::mobike::{CELL, move_to, roaming, to};
@@ -17,7 +18,7 @@ const NAT: NatBox = NatBox {
     shift: 20000,
 };
 
-/// The selectors of the two ends, for hosts that a mode suits.
+/// Returns selectors of the two ends that suit a mode.
 const fn hosts(mode: Mode) -> [&'static str; 2] {
     match mode {
         Mode::Beet | Mode::Tunnel => ["10.8.0.2/32", "10.0.0.1/32"],
@@ -75,7 +76,7 @@ fn said(pair: &Pair, kind: NotifyType) -> usize {
     pair.sent.iter().filter(says).count()
 }
 
-/// What both ends have carries exactly one pair of addresses.
+/// Returns true if both ends agree on a child for exactly this pair of addresses.
 fn is_one_pair(pair: &Pair, [left, right]: [&str; 2]) -> bool {
     let child = pair.left.children().last().copied().unwrap();
     fit(child, pair.right.children().last().unwrap())
@@ -140,7 +141,7 @@ fn who_wants_another_mode_than_it_is_asked_for_refuses() {
     }
 }
 
-/// Transport mode has the addresses outside in its selectors, as they are on the path.
+/// The selectors of transport mode are the outer addresses, as on the path.
 #[test]
 fn selectors_of_transport_mode_are_confined_to_the_addresses_outside() {
     let wide = ["192.168.0.0/16", "0.0.0.0/0"];
@@ -169,14 +170,14 @@ fn beet_mode_has_one_address_inside_at_each_end() {
         "{told:?}"
     );
     assert!(pair.left.children().is_empty() && pair.right.children().is_empty());
-    // A responder may narrow to what is.
+    // A responder may narrow the selectors to those that suit the mode.
     let (_, mut right) = ends(Mode::Beet);
     let (left, _) = between(wide, [Mode::Beet; 2]);
     right.peers[0].children.clear();
     assert!(is_one_pair(&connected((left, right)), hosts(Mode::Beet)));
 }
 
-/// A peer that has not said who made it may mean anything by a private number.
+/// Private numbers of a peer without a known vendor ID may mean anything.
 #[test]
 fn beet_mode_is_said_to_who_understands_private_numbers() {
     let message = |payload| saying(vec![payload]);
@@ -188,7 +189,7 @@ fn beet_mode_is_said_to_who_understands_private_numbers() {
     assert_eq!(stranger.read(&asking), Ok(Mode::Tunnel), "anybody's number");
 }
 
-/// Both ends of a mode that want zones, of which the first asks for this.
+/// Returns ends with a mode that require zones; `first` selects the first zone.
 fn zoned(mode: Mode, first: ZoneSelector) -> (Config, Config) {
     let (mut left, mut right) = ends(mode);
     for config in [&mut left, &mut right] {
@@ -218,7 +219,7 @@ fn zones_are_agreed_on_in_every_mode_and_renewed() {
     }
 }
 
-/// DESIGN section 3: everything would be opaque, and a licence one for nothing.
+/// DESIGN section 3: every packet would be opaque, and a licence would be useless.
 #[test]
 fn zones_that_do_not_begin_where_the_mode_does_are_neither_asked_for_nor_accepted() {
     let cases = [
@@ -234,7 +235,7 @@ fn zones_that_do_not_begin_where_the_mode_does_are_neither_asked_for_nor_accepte
         pair.pass(Duration::from_secs(10));
         assert_eq!(bad_mode(&pair.left), why);
         assert_eq!(pair.right.children().len(), 0);
-        // One end has it right, and is answered by another that has not.
+        // One end is configured correctly, and the other end is not.
         let (good, _) = zoned(mode, ZoneSelector::IpTransport);
         let mut pair = Pair::new(good, right);
         pair.initiate(Side::Left);
@@ -290,7 +291,7 @@ fn new_keys_keep_the_mode() {
     }
 }
 
-/// Whatever is lost, both ends agree on the mode.
+/// Both ends agree on the mode, whatever is lost.
 #[test]
 fn a_mode_is_agreed_and_renewed_over_a_network_that_loses() {
     for seed in 0..40 {
@@ -383,7 +384,8 @@ fn a_child_that_is_to_have_another_mode_now_is_made_anew() {
     }
 }
 
-/// Section 2.23.1 is not done: "with a NAT between" nothing is asked for.
+/// RFC 7296 section 2.23.1 (transport mode through a NAT) is not implemented, so behind a NAT
+/// nothing is requested.
 #[test]
 fn who_is_behind_a_nat_does_not_ask_for_transport_mode() {
     let (left, right) = ends(Mode::Transport);
@@ -412,7 +414,7 @@ fn who_is_behind_a_nat_does_not_accept_transport_mode() {
     assert_eq!(asked, Ok(()));
     pair.settle();
     let mut told = pair.left.refusals();
-    // NO_PROPOSAL_CHOSEN: it is asked for once more without a key exchange.
+    // NO_PROPOSAL_CHOSEN: the request is repeated without a key exchange.
     told.dedup();
     assert_eq!(told, [BadMode::Translated.to_string()]);
     assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
@@ -420,7 +422,7 @@ fn who_is_behind_a_nat_does_not_accept_transport_mode() {
     assert_eq!(counts, [1, 1], "the tunnel alone");
 }
 
-/// A NAT that nobody has told of: its host says what it believes its address is.
+/// A NAT without detection payloads: its host proposes the address that it believes to have.
 #[test]
 fn an_initiator_that_hides_its_nat_gets_no_transport_mode() {
     let [ours, theirs] = hosts(Mode::Transport);
@@ -458,7 +460,7 @@ fn a_request_for_two_modes_at_once_is_refused() {
     }
 }
 
-/// Asks the right host for a child as no task would.
+/// Requests a child from the right host as no task would.
 fn ask_for(pair: &mut Pair, local: &str, remote: &str, modes: &[NotifyType]) -> Vec<Payload> {
     let selectors = |text| TrafficSelectors(vec![prefix(text)]);
     let menu = crate::menu::EspMenu::plain(&[Suite::Aes128Gcm16]);
@@ -478,7 +480,8 @@ fn take_padding(pair: &Pair) -> [bool; 2] {
     [&pair.left, &pair.right].map(|host| host.children().last().unwrap().takes_padding)
 }
 
-/// RFC 7296 section 1.3.1, RFC 4303 section 2.7: padding needs a header that says how long a datagram is.
+/// RFC 7296 section 1.3.1, RFC 4303 section 2.7: padding needs an inner header with the datagram's
+/// length.
 #[test]
 fn padding_is_taken_in_tunnels_and_refused_in_the_other_modes() {
     for mode in Mode::ALL {
@@ -513,7 +516,7 @@ fn a_peer_that_takes_no_padding_in_a_tunnel_speaks_for_itself_alone() {
     assert_eq!(told, [true, false]);
 }
 
-/// Two hosts that would move if their mode let them.
+/// Returns two hosts that would move if their mode allowed it.
 pub(crate) fn mobile_ends(mode: Mode) -> (Config, Config) {
     let (mut left, mut right) = ends(mode);
     for config in [&mut left, &mut right] {
@@ -522,7 +525,7 @@ pub(crate) fn mobile_ends(mode: Mode) -> (Config, Config) {
     (left, right)
 }
 
-/// The same with zones that suit tunnels beside it as well.
+/// Like [`mobile_ends`], with zones that also suit tunnels.
 pub(crate) fn zoned_ends(mode: Mode) -> (Config, Config) {
     let (mut left, mut right) = zoned(mode, ZoneSelector::IpTransport);
     for config in [&mut left, &mut right] {
@@ -547,7 +550,7 @@ fn transport_mode_keeps_its_ike_sa_where_it_is() {
     assert_eq!(pair.left.picture(), before);
 }
 
-/// Nor does a peer that says so in spite of all.
+/// An update from the peer does not move it either.
 #[test]
 fn an_update_of_addresses_moves_no_transport_mode() {
     let mut pair = connected(mobile_ends(Mode::Transport));
@@ -561,7 +564,7 @@ fn an_update_of_addresses_moves_no_transport_mode() {
     assert!(!pair.right.events.iter().any(moved));
 }
 
-/// Its inner addresses are those of its SA, wherever the outer ones are.
+/// The inner addresses are those of the SA, whatever the outer addresses are.
 #[test]
 fn beet_mode_moves() {
     let mut pair = connected(mobile_ends(Mode::Beet));
@@ -580,8 +583,9 @@ fn beet_mode_moves() {
     assert!(left.peers[0].may_move());
 }
 
-/// Who is at another address alone, with the right keys, moves a tunnel whose peer seems to be behind a
-/// NAT; in transport mode packets would then come from an address that their SA does not have.
+/// A message from another address, with the right keys, moves a tunnel whose peer seems to be
+/// behind a NAT. In transport mode, packets would then come from an address that the SA does not
+/// have.
 #[test]
 fn a_message_from_elsewhere_moves_no_transport_mode() {
     for mode in BOTH {

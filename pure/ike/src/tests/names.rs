@@ -1,4 +1,4 @@
-//! Names in letters of either case (RFC 4343, RFC 5280 sections 7.2 and 7.5).
+//! Names in upper and lower case (RFC 4343, RFC 5280 sections 7.2 and 7.5).
 
 use super::certificates::{self, TODAY};
 use super::pair::{Host, Pair, Side, fit};
@@ -61,7 +61,7 @@ fn a_certificate_vouches_for_its_names_in_letters_of_either_case() {
     ));
 }
 
-/// An initiator that has lost all state and spells its name in another way takes the place of its old SA.
+/// An initiator that has lost all state and spells its name in another case replaces its old SA.
 #[test]
 fn initial_contact_acts_on_the_same_name_in_other_letters() {
     let mut pair = Pair::new(mobile(), gateway());

@@ -35,7 +35,7 @@ fn both_ends_move_to_the_shared_port_after_the_first_exchange() {
 fn who_is_behind_the_nat_knows_it() {
     let pair = behind_nat();
     let nat = |host: &pair::Host| host.engine.sas().next().unwrap().nat;
-    // The forged source hash makes either end look as if it were behind one.
+    // The sender's hash is falsified on purpose, so each end takes its peer to be behind a NAT.
     let (ours, theirs) = (true, true);
     assert_eq!(nat(&pair.left), Some(Nat { ours, theirs }));
     assert_eq!(
@@ -52,12 +52,12 @@ fn who_is_behind_the_nat_knows_it() {
     );
 }
 
-/// Its NAT has given the left host another mapping.
+/// Gives the left host another mapping at its NAT.
 fn rebind(pair: &mut Pair, shift: u16) {
     pair.nat = Some(NatBox { shift, ..NAT });
 }
 
-/// A request of an end, whatever it says.
+/// Sends a request from an end; its content does not matter.
 fn ask(pair: &mut Pair, side: Side) {
     let sas = pair.host(side).engine.sas();
     let id = sas.last().unwrap().id;
@@ -66,7 +66,7 @@ fn ask(pair: &mut Pair, side: Side) {
     });
 }
 
-/// A request of the left host, as somebody on its way passes it on: from another address.
+/// Returns a request of the left host with another source, as an attacker on the path forwards it.
 fn rewritten(pair: &mut Pair, from: &str) -> Flying {
     ask(pair, Side::Left);
     let mut flying = pair.intercept().into_iter();
@@ -84,7 +84,7 @@ fn moves(pair: &Pair) -> Vec<(u16, usize)> {
     moved.collect()
 }
 
-/// How long it takes until the right host has moved once more.
+/// Returns the time until the right host has moved once more.
 fn time_to_move(pair: &mut Pair) -> Duration {
     let (since, before) = (pair.now, moves(pair).len());
     while moves(pair).len() == before {
@@ -98,8 +98,8 @@ fn octets_astray(pair: &Pair) -> usize {
     pair.astray.iter().map(|(_, message)| message.len()).sum()
 }
 
-/// RFC 7296 section 2.23. The first message arrives after half a round trip, the new address has
-/// answered after one more, and a quarter longer than that the old one is waited for.
+/// RFC 7296 section 2.23. The first message arrives after half a round trip. The new address
+/// answers after one more, and the old address has a quarter longer than that to answer.
 #[test]
 fn a_new_mapping_is_followed_within_two_round_trips_and_a_quarter() {
     let mut pair = behind_nat();
@@ -147,7 +147,8 @@ fn a_new_mapping_is_followed_through_a_network_that_loses_datagrams() {
     }
 }
 
-/// A router on the way sends one genuine request on with another source, before it arrives as it was.
+/// A router on the path forwards one genuine request with another source before the original
+/// arrives.
 #[test]
 fn one_rewritten_header_moves_nothing_and_sends_its_address_three_times_the_octets_at_most() {
     let mut pair = behind_nat();
@@ -186,7 +187,8 @@ fn every_third_header_rewritten_moves_nothing_and_multiplies_no_octets() {
     assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
 }
 
-/// The router's accomplice there passes everything on, in both directions: the new address answers.
+/// An accomplice at the new address forwards everything in both directions, so the new address
+/// answers.
 #[test]
 fn an_address_that_answers_gets_nothing_while_the_old_one_answers() {
     let mut pair = behind_nat();
@@ -209,7 +211,7 @@ fn an_address_that_answers_gets_nothing_while_the_old_one_answers() {
     assert!(pair.right.refusals()[0].contains("still answers at its address so far"));
 }
 
-/// What a peer without MOBIKE answers may be nothing that it had to read the question for.
+/// A peer without MOBIKE may answer without reading the request.
 #[test]
 fn a_peer_that_returns_no_cookie_answers_three_times_before_it_is_followed() {
     let mut pair = behind_nat();
@@ -269,7 +271,7 @@ fn a_rekey_of_the_ike_sa_from_a_new_mapping_is_followed() {
     assert_eq!(moves(&pair), [(34500, 1)]);
 }
 
-/// What is answered to IKE_SA_INIT is not authentic yet, and its header never is.
+/// An answer to IKE_SA_INIT is not authenticated yet, and its header never is.
 #[test]
 fn a_first_answer_from_elsewhere_does_not_redirect_ike_auth() {
     let mut pair = Pair::new(mobile(), gateway());
@@ -284,9 +286,9 @@ fn a_first_answer_from_elsewhere_does_not_redirect_ike_auth() {
     assert!(to_right.all(|flying| flying.path.local.ip() == RIGHT.parse::<IpAddr>().unwrap()));
 }
 
-/// Up to IKE_AUTH, which the responder has not got.
+/// Returns a pair whose IKE_AUTH request has not reached the responder.
 fn about_to_authenticate((mut left, right): (Config, Config)) -> Pair {
-    // With MOBIKE this is the question by which it learns where it is seen.
+    // With MOBIKE this liveness check reports the address at which the peer sees this end.
     left.peers[0].liveness = Duration::from_secs(30);
     let mut pair = Pair::new(left, right);
     pair.nat = Some(NAT);
@@ -318,7 +320,7 @@ fn ike_auth_with_a_rewritten_header_brings_no_child_to_its_address() {
     }
 }
 
-/// A NAT with several addresses that gives each port any of them (RFC 4787 section 4.1).
+/// A NAT with several addresses that maps each port to any of these (RFC 4787 section 4.1).
 #[test]
 fn ike_auth_from_another_address_of_a_nat_is_answered_and_followed_there() {
     for ends in [(mobile(), gateway()), roaming()] {
@@ -376,7 +378,7 @@ fn a_replayed_or_forged_message_moves_nobody() {
     );
 }
 
-/// RFC 7296 section 2.23: who sits behind a NAT must not follow the peer.
+/// RFC 7296 section 2.23: an end behind a NAT must not follow the peer.
 #[test]
 fn who_is_behind_a_nat_does_not_follow() {
     let mut pair = behind_nat();
@@ -392,7 +394,7 @@ fn who_is_behind_a_nat_does_not_follow() {
     pair.settle();
 }
 
-/// RFC 7296 section 2.21.1: nothing of the answer is proved, so a better one is waited for.
+/// RFC 7296 section 2.21.1: the answer is not authenticated, so a better one is awaited.
 #[test]
 fn a_peer_without_nat_traversal_is_given_up_with_the_reason_when_no_better_answer_comes() {
     use wire::ike::{Datagram, NotifyType, Payload};

@@ -1,4 +1,4 @@
-//! What is agreed, what is refused and how, and what is asked for after a refusal.
+//! Agreement, refusals, and the requests that follow a refusal.
 
 use super::attack::ask_sealed;
 use super::pair::{Flying, Pair, Side};
@@ -27,8 +27,8 @@ fn ranged(network: &str, protocol: u8, ports: RangeInclusive<u16>) -> TrafficSel
     }
 }
 
-/// The gateway's answer to a request for a successor of the child: these proposals, with a public
-/// value of this group, for these selectors at both ends.
+/// Returns the gateway's answer to a request to rekey the child with these proposals, a public
+/// value of this group, and these selectors at both ends.
 fn ask_for(
     pair: &mut Pair,
     proposals: Vec<Proposal>,
@@ -60,7 +60,7 @@ fn public(group: Group) -> Payload {
     key.expect("a group of ours").payload()
 }
 
-/// A proposal with these groups and no others.
+/// Returns a proposal with exactly these groups.
 fn exchanging(groups: &[GroupId]) -> Vec<Proposal> {
     let mut offer = offer_esp(&EspMenu::plain(&SUITES), model::Spi(4096));
     let groups = groups.iter().map(|group| Transform::group(*group));
@@ -103,15 +103,15 @@ fn a_child_that_could_carry_nothing_is_not_agreed() {
         );
         assert_eq!(answer, refused(NotifyType::TS_UNACCEPTABLE), "{protocol}");
         assert_eq!(pair.right.children().len(), 1);
-        // Beside others it is left out.
+        // Together with other selectors, the unusable one is left out.
         ask_for(&mut pair, exchanging(&[]), None, &[dead, (17, ANY)]);
         let agreed = [ranged("10.8.0.2/32", 17, ANY)];
         assert_eq!(pair.right.newest().remote, agreed);
     }
 }
 
-/// "The responder [...] MUST reject the request and indicate its preferred Diffie-Hellman group": one
-/// of the proposals that it could choose (RFC 7296 sections 1.3 and 2.7).
+/// "The responder [...] MUST reject the request and indicate its preferred Diffie-Hellman group":
+/// the group of a proposal that it could choose (RFC 7296 sections 1.3 and 2.7).
 #[test]
 fn a_group_is_asked_for_only_if_it_was_offered() {
     let [x25519, p256, modp] = [Group::X25519, Group::P256, Group::Modp2048].map(group_id);
@@ -135,7 +135,7 @@ fn a_group_is_asked_for_only_if_it_was_offered() {
         let given = ask_for(&mut pair, exchanging(offered), Some(public), &any);
         assert_eq!(given, answer, "{offered:?} with {public:?}");
     }
-    // A public value does not count beside NONE (section 3.3.6).
+    // With NONE the public value is ignored (section 3.3.6).
     let offered = exchanging(&[modp, GroupId::NONE]);
     let answer = ask_for(&mut pair, offered, Some(Group::Modp2048), &any);
     let ke = |payload: &Payload| payload.kind() == PayloadType::KE;
@@ -176,7 +176,7 @@ fn for_an_ike_sa_as_well_a_group_is_asked_for_only_if_it_was_offered() {
     );
 }
 
-/// Answers the left end's next request in the gateway's name, and gives the request.
+/// Answers the left end's next request as the gateway, and returns the request.
 fn answer(pair: &mut Pair, payloads: Vec<Payload>) -> Option<Message> {
     let flying = pair.intercept().pop()?;
     let request = pair.right.engine.peek(&flying.message)?;
@@ -196,7 +196,7 @@ fn answer(pair: &mut Pair, payloads: Vec<Payload>) -> Option<Message> {
     Some(request)
 }
 
-/// The groups that a request offers, and that of its public value.
+/// Returns true if a request offers groups, and the group of its public value.
 fn exchange_of(request: &Message) -> (bool, Option<GroupId>) {
     let offers = request.payloads.iter().any(|payload| match payload {
         Payload::SecurityAssociation(proposals) => proposals
@@ -212,7 +212,7 @@ fn exchange_of(request: &Message) -> (bool, Option<GroupId>) {
     (offers, group)
 }
 
-/// What the left end asks for, if every request for new keys of the child is refused in this way.
+/// Returns the left end's requests if each of them to rekey the child is refused in this way.
 fn attempts(pair: &mut Pair, refusal: &[Payload]) -> Vec<(bool, Option<GroupId>)> {
     rekey_child(pair, Side::Left);
     let requests = std::iter::from_fn(|| answer(pair, refusal.to_vec()));
@@ -236,7 +236,7 @@ fn refused_new_keys_are_asked_for_once_in_the_wanted_group_and_once_without_a_gr
         assert_eq!(attempts(&mut pair, &refusal), asked, "{refusal:?}");
         assert_eq!(pair.left.refusals().len(), 1);
     }
-    // Who requires an additional key exchange demands the first one.
+    // An end that requires an additional key exchange also requires the first one.
     let (mut left, mut right) = (mobile(), gateway());
     for config in [&mut left, &mut right] {
         config.peers[0].kems = vec![Some(model::Kem::MlKem512)];
@@ -260,7 +260,7 @@ fn a_peer_that_exchanges_nothing_for_children_gets_its_successors_without() {
 #[test]
 fn keys_without_the_key_exchange_that_was_wanted_are_told_once() {
     let mut pair = connected();
-    // Where there is an exchange the gateway requires an additional one by now.
+    // The gateway now requires an additional key exchange with each key exchange.
     pair.right.engine.config.peers[0].kems = vec![Some(model::Kem::MlKem512)];
     for _ in 0..3 {
         rekey_child(&mut pair, Side::Left);
@@ -280,7 +280,7 @@ fn requests(pair: &Pair) -> usize {
     pair.sent.iter().filter(asked).count()
 }
 
-/// Lifetimes of an hour, and a gateway whose policy is another one by now.
+/// Returns a pair with lifetimes of an hour, whose gateway has changed its policy.
 fn refusing() -> Pair {
     let hour = Duration::from_secs(3600);
     let mut left = mobile();
@@ -298,7 +298,7 @@ fn refused_new_keys_are_asked_for_ever_more_rarely_and_told_once() {
     let before = requests(&pair);
     pair.pass(Duration::from_secs(4200));
     let asked = requests(&pair) - before;
-    // Of the child twice each time, with a key exchange and without; of the IKE SA once.
+    // For the child two requests each time, with a key exchange and without; for the IKE SA one.
     assert!((12..50).contains(&asked), "{asked}");
     let told = pair.left.refusals();
     assert_eq!(told.len(), 2, "{told:?}");
@@ -321,7 +321,7 @@ fn a_successor_that_is_made_after_all_begins_with_short_pauses_again() {
     assert_eq!(pair.left.ike_rekeys(), 2);
 }
 
-/// Status notifies of ours.
+/// Private status notifies of this implementation.
 const STATUS: [NotifyType; 10] = [
     NotifyType::USE_BEET_MODE,
     NotifyType::ZONE_MAP,
@@ -335,7 +335,7 @@ const STATUS: [NotifyType; 10] = [
     NotifyType::TOKEN,
 ];
 
-/// Ends that did not send each other the vendor ID.
+/// Returns ends that did not exchange the vendor ID.
 fn strangers() -> Pair {
     of_another_kind(connected())
 }
@@ -346,7 +346,7 @@ fn of_another_kind(mut pair: Pair) -> Pair {
     pair
 }
 
-/// What the gateway answers, and whether it has any news because of it.
+/// Returns the gateway's answer, and true if the request caused an event.
 fn ask(pair: &mut Pair, exchange: ExchangeType, payload: Payload) -> (Vec<Payload>, bool) {
     let (sa, before) = (pair.left.ike(), pair.right.events.len());
     let answer = ask_sealed(pair, sa, exchange, vec![payload]);
@@ -469,7 +469,7 @@ fn a_peer_without_the_vendor_id_is_sent_none_of_our_private_numbers() {
     assert!(pair.left.newest().agreement.is_none() && pair.left.refusals().is_empty());
 }
 
-/// Asserts that nothing in a message has a number of ours.
+/// Asserts that no part of a message has a private number.
 fn is_standard(said: &Message) {
     let private = |payload: &Payload| match payload {
         Payload::Notify(notify) => notify.kind.is_private(),
@@ -479,7 +479,7 @@ fn is_standard(said: &Message) {
     assert!(!said.payloads.iter().any(private), "{said:?}");
 }
 
-/// IKE_AUTH between ends that did not send each other the vendor ID: the request, and what comes of it.
+/// Returns the request and the answer of IKE_AUTH between ends that did not exchange the vendor ID.
 fn ike_auth(left: Config, right: Config) -> (Message, Message) {
     let mut pair = certificates::pair(left, right, certificates::TODAY, 1);
     pair.initiate(Side::Left);
@@ -503,8 +503,8 @@ fn ike_auth(left: Config, right: Config) -> (Message, Message) {
     (asked, pair.left.engine.peek(&response.message).unwrap())
 }
 
-/// With zones and grants of levels at both ends; and with a certificate that is refused, which is explained to
-/// ends of ours.
+/// Both ends have zones and level grants. A certificate is refused, which is explained only to ends
+/// of this implementation.
 #[test]
 fn ike_auth_has_none_of_our_private_numbers_for_a_peer_without_the_vendor_id() {
     let (mut left, mut right) = (mobile(), gateway());
@@ -543,7 +543,7 @@ fn a_neighbour_without_the_vendor_id_is_asked_for_no_keys() {
     assert!(told.contains("NotANeighbour"), "{told}");
 }
 
-/// ONWARD is a part of a grant, which is not sent at all.
+/// ONWARD is part of a grant, and no grant is sent.
 #[test]
 fn a_licensed_node_without_the_vendor_id_is_told_nothing_of_nodes_onward() {
     let mut pair = Pair::new(distribute::gateway_of_node(), distribute::node());
@@ -561,7 +561,7 @@ fn a_licensed_node_without_the_vendor_id_is_told_nothing_of_nodes_onward() {
     assert!(pair.intercept().is_empty());
 }
 
-/// OFFER names the node of a slot.
+/// OFFER carries the node of a slot.
 #[test]
 fn a_slot_is_not_offered_to_a_peer_without_the_vendor_id() {
     const NODE: &str = "a.example.net";

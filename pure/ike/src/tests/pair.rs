@@ -1,9 +1,11 @@
 //! Two engines and the network between them, on virtual time.
 //!
-//! Every datagram is in flight for the latency, and on the way may be lost, doubled or delayed so
-//! much that later ones overtake it, by a seeded generator: a test is the same every time. A NAT
-//! may stand before the left host. Everything that was sent is kept for attacks, everything that
-//! happened for the pages in `docs/`; a change of state that they do not know fails the test.
+//! Every datagram is in flight for the latency. On its way it may be lost, duplicated or delayed so
+//! much that later ones overtake it. A seeded generator decides this, so a test is the same every
+//! time. A NAT may stand in front of the left host.
+//!
+//! Everything that was sent is kept for attacks, and everything that happened for the pages in
+//! `docs/`. A state change that those pages do not document fails the test.
 
 use super::trace::{Cause, Trace};
 use crate::{Config, DownReason, DropReason, Engine, Event, SaState};
@@ -31,20 +33,20 @@ impl Side {
 
 pub(crate) struct Host {
     pub(crate) engine: Engine,
-    /// The name of its first peer.
+    /// Name of the host's first peer.
     peer: String,
     pub(crate) events: Vec<Event>,
-    /// Why it cannot use the grants that come.
+    /// Refusal code for all grants that arrive, if the host cannot use them.
     pub(crate) unusable: Option<RefusalCode>,
-    /// What it gives a neighbour that asks.
+    /// Keys that the host gives to a neighbour that requests them.
     pub(crate) keys: Option<Grant<Secret>>,
 }
 
-/// A datagram as it reaches its receiver.
+/// A datagram in flight.
 #[derive(Clone, Debug)]
 pub(crate) struct Flying {
     pub(crate) to: Side,
-    /// As the receiver sees it.
+    /// The path as the receiver sees it.
     pub(crate) path: Path,
     /// The IKE message without the non-ESP marker.
     pub(crate) message: Vec<u8>,
@@ -54,7 +56,7 @@ pub(crate) struct Flying {
 #[derive(Clone, Copy)]
 pub(crate) struct NatBox {
     pub(crate) outside: &'static str,
-    /// Added to the inside port.
+    /// Number that the NAT adds to an inside port.
     pub(crate) shift: u16,
 }
 
@@ -63,25 +65,25 @@ pub(crate) struct Pair {
     pub(crate) right: Host,
     pub(crate) now: Instant,
     pub(crate) latency: Duration,
-    /// Of a thousand datagrams.
+    /// Datagrams lost, in a thousand. `doubled` and `overtaken` are in a thousand too.
     pub(crate) lost: u32,
     pub(crate) doubled: u32,
     pub(crate) overtaken: u32,
     pub(crate) nat: Option<NatBox>,
-    /// Addresses that nothing comes from and nothing gets to.
+    /// Unreachable addresses: no datagram comes from them or arrives there.
     pub(crate) away: Vec<IpAddr>,
-    /// Whether no UDP gets through.
+    /// True if no UDP datagram arrives.
     pub(crate) deaf: bool,
-    /// Ports of connections of the left host that nothing gets through any more.
+    /// Ports of the left host's connections that are cut off.
     pub(crate) cut: BTreeSet<u16>,
-    /// The longest IP datagram that reaches the left and the right one.
+    /// The longest IP datagrams that reach the left and the right host, in octets.
     pub(crate) longest: [usize; 2],
     /// Everything that was sent, in order.
     pub(crate) sent: Vec<Flying>,
-    /// What was sent to where neither host is, with its address.
+    /// Messages sent to an address of neither host, with that address.
     pub(crate) astray: Vec<(SocketAddr, Vec<u8>)>,
     pub(crate) trace: Trace,
-    /// By when it arrives, and the order of sending.
+    /// Datagrams in flight, by time of arrival and order of sending.
     in_flight: BTreeMap<(Instant, u64), Flying>,
     flown: u64,
     rng: Rng,
@@ -118,12 +120,12 @@ impl Pair {
         }
     }
 
-    /// Another network from now on.
+    /// Restarts the network's random decisions with another seed.
     pub(crate) fn reseed(&mut self, seed: u8) {
         self.rng = Rng::from_seed([seed; 32]);
     }
 
-    /// The left host begins, and both are driven until nothing is in flight.
+    /// Initiates from the left host and drives both hosts until nothing is in flight.
     pub(crate) fn connect(&mut self) -> IkeSaId {
         let id = self.initiate(Side::Left);
         self.settle();
@@ -149,7 +151,7 @@ impl Pair {
         }
     }
 
-    /// Runs something on an engine and sends what comes of it.
+    /// Runs a command on an engine and sends the resulting messages.
     pub(crate) fn with<T>(&mut self, side: Side, run: impl FnOnce(&mut Engine, Instant) -> T) -> T {
         let now = self.now;
         let result = run(&mut self.host(side).engine, now);
@@ -157,31 +159,31 @@ impl Pair {
         result
     }
 
-    /// A host comes back with nothing but its configuration.
+    /// Restarts a host with nothing but its configuration.
     pub(crate) fn restart(&mut self, side: Side, fresh: Host) {
         *self.host(side) = fresh;
         self.trace.forget(side);
     }
 
-    /// Does what is due at one host.
+    /// Runs the timers that are due at one host.
     pub(crate) fn timeout(&mut self, side: Side) {
         let now = self.now;
         self.host(side).engine.handle_timeout(now);
         self.collect(side, Cause::Timeout);
     }
 
-    /// Delivers what is in flight, and what comes of it, but lets no timer run out.
+    /// Delivers all messages in flight and their answers, without running any timer.
     pub(crate) fn settle(&mut self) {
         while self.deliver_next() {}
     }
 
-    /// A request and its answer arrive.
+    /// Delivers a request and its answer.
     pub(crate) fn settle_one_round(&mut self) {
         self.deliver_next();
         self.deliver_next();
     }
 
-    /// Lets time pass, with everything that happens in it.
+    /// Advances the time and runs everything that happens meanwhile.
     pub(crate) fn pass(&mut self, time: Duration) {
         let end = self.now + time;
         while let Some(at) = self.next_at().filter(|&at| at <= end) {
@@ -197,7 +199,7 @@ impl Pair {
         self.now = end;
     }
 
-    /// Delivers one datagram; `false` if none is in flight.
+    /// Delivers one datagram; returns false if none is in flight.
     pub(crate) fn deliver_next(&mut self) -> bool {
         let Some(((at, _), flying)) = self.in_flight.pop_first() else {
             return false;
@@ -207,7 +209,7 @@ impl Pair {
         true
     }
 
-    /// Hands a datagram to its receiver now: also one that was forged.
+    /// Delivers a datagram to its receiver now; the datagram may be forged.
     pub(crate) fn deliver(&mut self, flying: &Flying) {
         let now = self.now;
         let host = self.host(flying.to);
@@ -216,17 +218,17 @@ impl Pair {
         self.collect(flying.to, Cause::Arrived(&flying.message));
     }
 
-    /// What happened so far is not part of the story.
+    /// Starts the story for the pages here and drops the events so far.
     pub(crate) fn begin_story(&mut self) {
         self.trace.begin(self.now);
     }
 
-    /// Takes what is in flight out of the network.
+    /// Removes and returns the datagrams in flight.
     pub(crate) fn intercept(&mut self) -> Vec<Flying> {
         std::mem::take(&mut self.in_flight).into_values().collect()
     }
 
-    /// Delivers both ends' requests and then both answers, in one of the four orders there are.
+    /// Delivers both ends' requests and then both answers, in one of the four possible orders.
     pub(crate) fn cross(&mut self, order: usize) {
         for reverse in [order % 2 == 1, order / 2 == 1] {
             let mut flying = self.intercept();
@@ -237,7 +239,7 @@ impl Pair {
         }
     }
 
-    /// Loses what is in flight.
+    /// Loses all datagrams in flight.
     pub(crate) fn lose(&mut self) {
         let lost = self.intercept();
         self.trace.lose(lost.len());
@@ -254,7 +256,7 @@ impl Pair {
         flying.into_iter().chain(due.into_iter().flatten()).min()
     }
 
-    /// Takes what came of something that one host was given to do.
+    /// Collects the events and messages that a host produced for `cause`.
     fn collect(&mut self, side: Side, cause: Cause<'_>) {
         let host = match side {
             Side::Left => &mut self.left,
@@ -300,7 +302,7 @@ impl Pair {
         let too_long = flying.message.len() + IP_UDP_MARKER > self.longest[to as usize];
         let lost = match path.is_stream() {
             false => self.chance(self.lost) || away || too_long || self.deaf,
-            // A stream is whole or it is not there.
+            // A stream delivers everything or nothing.
             true => {
                 let ends = [path.local.port(), path.remote.port()];
                 away || ends.iter().any(|port| self.cut.contains(port))
@@ -332,7 +334,7 @@ impl Pair {
         }
     }
 
-    /// The path as the receiver sees it; `None` if it leads nowhere.
+    /// Returns the path as the receiver sees it; `None` if no receiver has the address.
     fn translate(&self, from: Side, path: Path) -> Option<Path> {
         let mut path = path;
         if path.local.ip().is_unspecified() {
@@ -367,7 +369,7 @@ impl Pair {
 }
 
 impl Drop for Pair {
-    /// Whatever a test does, the page about the states has to know.
+    /// Every state change of every test has to be documented on the page about states.
     fn drop(&mut self) {
         if !std::thread::panicking() {
             super::states::assert_documented(&self.trace.machine);
@@ -390,13 +392,13 @@ impl Host {
         }
     }
 
-    /// The first word of its identity.
+    /// Returns the first label of the host's identity.
     pub(crate) fn name(&self) -> String {
         let identity = self.engine.config.identity.to_string();
         identity.split('.').next().unwrap_or_default().to_owned()
     }
 
-    /// The children that came up and have not gone down.
+    /// Returns the children that came up and have not gone down.
     pub(crate) fn children(&self) -> Vec<&ChildSa<Secret>> {
         let up = self.events.iter().filter_map(|event| match event {
             Event::ChildUp(child) => Some(&**child),
@@ -417,7 +419,7 @@ impl Host {
         children[0]
     }
 
-    /// How many IKE SAs are up.
+    /// Returns the number of established IKE SAs.
     pub(crate) fn up(&self) -> usize {
         let sas = self.engine.sas();
         sas.filter(|sa| sa.state == SaState::Established).count()
@@ -443,14 +445,14 @@ impl Host {
         self.engine.counters().dropped(why)
     }
 
-    /// Everything outside can see of the state: compared before and after an attack.
+    /// Returns all visible state, to compare before and after an attack.
     pub(crate) fn picture(&self) -> String {
         let sas: VecDeque<_> = self.engine.sas().collect();
         format!("{sas:?} {} events", self.events.len())
     }
 }
 
-/// Whether two children fit together: what one seals the other opens.
+/// Returns true if two children match: each opens what the other seals.
 pub(crate) fn fit(a: &ChildSa<Secret>, b: &ChildSa<Secret>) -> bool {
     let same = |x: &model::Half<Secret>, y: &model::Half<Secret>| {
         let keys = keys_of(x) == keys_of(y) && x.keys.is_extended() == y.keys.is_extended();

@@ -1,4 +1,4 @@
-//! Keys of any state, for tests that look into messages or make genuine ones.
+//! Access to the keys of any state, for tests that read messages or make genuine ones.
 
 use crate::Engine;
 use crate::cipher::Cipher;
@@ -7,7 +7,7 @@ use model::{IkeSaId, Instant};
 use wire::ike::{Content, Datagram, ExchangeType, Fragment, Header, Message, Payload, PayloadType};
 
 impl Engine {
-    /// What is inside a protected message for one of this engine's IKE SAs.
+    /// Returns the content of a protected message for one of this engine's IKE SAs.
     pub(crate) fn peek(&self, octets: &[u8]) -> Option<Message> {
         let Ok(Datagram::Sealed(sealed)) = Datagram::decode(octets) else {
             return None;
@@ -19,7 +19,7 @@ impl Engine {
         content.message(sealed.header).ok()
     }
 
-    /// Seals a message with this engine's keys for it, whatever it says.
+    /// Seals a message with any content under this engine's keys for its SPIs.
     pub(crate) fn seal(&mut self, message: &Message) -> Option<Vec<u8>> {
         let spis = (message.header.spi_i, message.header.spi_r);
         let mut sas = self.sas.values_mut();
@@ -55,7 +55,7 @@ impl Engine {
 }
 
 impl Engine {
-    /// One fragment, whatever it holds.
+    /// Seals one fragment with any content.
     pub(crate) fn seal_piece(
         &mut self,
         header: &Header,

@@ -26,7 +26,7 @@ fn required() -> Option<Ppk> {
     ppk(NAME, 7, true)
 }
 
-/// A mobile node and a gateway with these PPKs for each other.
+/// Returns a mobile node and a gateway with these PPKs for each other.
 fn between(left: Option<Ppk>, right: Option<Ppk>) -> Pair {
     let (left, right) = ends(left, right);
     Pair::new(left, right)
@@ -38,7 +38,7 @@ fn ends(left: Option<Ppk>, right: Option<Ppk>) -> (Config, Config) {
     (mobile, gateway)
 }
 
-/// For the pages: both ends have it, or each another one.
+/// For the pages: both ends have the same PPK, or different ones.
 pub(crate) fn story(same: bool) -> Pair {
     let right = if same { NAME } else { "office2027" };
     let mut pair = between(optional(), ppk(right, 7, false));
@@ -46,7 +46,7 @@ pub(crate) fn story(same: bool) -> Pair {
     pair
 }
 
-/// Whether a PPK is in the keys: of both ends, which have to agree.
+/// Returns true if a PPK is in the keys; both ends have to agree.
 fn is_used(pair: &Pair) -> bool {
     let used = [&pair.left, &pair.right].map(|host| {
         let up = host.engine.sas().find(|sa| sa.since.is_some());
@@ -63,7 +63,7 @@ fn clear(flying: &Flying) -> Message {
     }
 }
 
-/// The same message of IKE_SA_INIT without USE_PPK.
+/// Returns an IKE_SA_INIT message without USE_PPK.
 fn stripped(flying: &Flying) -> Flying {
     let mut message = clear(flying);
     let before = message.payloads.len();
@@ -90,7 +90,7 @@ fn a_ppk_of_both_ends_is_in_their_keys_and_in_all_that_come_of_them() {
     }
 }
 
-/// With the same randomness: the child has other keys, and what seals IKE_AUTH is as it was.
+/// With the same random numbers the child's keys differ, and the keys that seal IKE_AUTH do not.
 #[test]
 fn a_ppk_changes_the_keys_of_children_and_not_those_of_the_first_ike_sa() {
     let keys = |octet| {
@@ -104,7 +104,7 @@ fn a_ppk_changes_the_keys_of_children_and_not_those_of_the_first_ike_sa() {
     assert_ne!(one.1, other.1);
 }
 
-/// The whole of section 3, for initiator and responder.
+/// All cases of section 3, for initiator and responder.
 #[test]
 fn what_both_ends_want_decides_whether_there_is_an_sa_and_whether_the_ppk_is_in_it() {
     let (none, another) = (|| None, || ppk("office2027", 7, false));
@@ -150,7 +150,8 @@ fn what_both_ends_want_decides_whether_there_is_an_sa_and_whether_the_ppk_is_in_
     }
 }
 
-/// The responder has PPKs, but none for this initiator: it said USE_PPK before it knew who asks.
+/// The responder has PPKs, but none for this initiator. It sent USE_PPK before the initiator was
+/// identified.
 #[test]
 fn a_ppk_for_somebody_else_is_none() {
     let pair_with = |left| {
@@ -196,7 +197,7 @@ fn a_cookie_is_sent_with_use_ppk_as_before() {
     assert!(is_used(&pair));
 }
 
-/// The answer is the same, octet for octet in length, whoever does not have what.
+/// The answer is the same, down to its length, in all cases.
 #[test]
 fn a_wrong_ppk_an_unknown_one_and_an_unknown_identity_are_told_apart_here_and_not_there() {
     let refuse = |left: Option<Ppk>, stranger: bool| {
@@ -222,8 +223,8 @@ fn a_wrong_ppk_an_unknown_one_and_an_unknown_identity_are_told_apart_here_and_no
     assert_eq!((wrong.0, unknown.0), (nobody.0, nobody.0));
 }
 
-/// Section 3: "the responder MUST send back an AUTHENTICATION_FAILED notification". It happens where
-/// somebody takes USE_PPK out of the answer, and the initiator believes that.
+/// Section 3: "the responder MUST send back an AUTHENTICATION_FAILED notification". An attacker
+/// removes USE_PPK from the answer, and the initiator accepts this.
 #[test]
 fn use_ppk_taken_out_of_the_answer_is_found_out_before_anything_is_up() {
     let mut pair = between(optional(), optional());
@@ -238,7 +239,7 @@ fn use_ppk_taken_out_of_the_answer_is_found_out_before_anything_is_up() {
     assert!(refusals.contains("does not name the PPK"), "{refusals}");
 }
 
-/// AUTH covers the message as it was sent, and the responder checks it as it came.
+/// AUTH covers the message as it was sent, and the responder checks the message as it arrived.
 #[test]
 fn use_ppk_taken_out_of_the_request_is_found_out_before_anything_is_up() {
     let mut pair = between(optional(), optional());
@@ -252,7 +253,7 @@ fn use_ppk_taken_out_of_the_request_is_found_out_before_anything_is_up() {
     assert!(refusals.contains("pre-shared key"), "{refusals}");
 }
 
-/// Section 6: whoever injects an answer without USE_PPK would prevent the SA otherwise.
+/// Section 6: otherwise an attacker could prevent the SA by injecting an answer without USE_PPK.
 #[test]
 fn a_forged_answer_without_use_ppk_is_outwaited() {
     let mut pair = between(required(), required());
@@ -310,8 +311,8 @@ fn certificates_prove_both_ends_with_a_ppk_and_without() {
     }
 }
 
-/// A signature that does not verify is explained to a peer of our kind, but not beside a PPK: who
-/// has which would show.
+/// An invalid signature is explained to a peer of this implementation, but not if a PPK is in use.
+/// The explanation would reveal who has which PPK.
 #[test]
 fn a_certificate_with_a_wrong_ppk_is_refused_without_an_explanation() {
     for wrong in [ppk(NAME, 8, true), ppk("office2027", 7, true)] {

@@ -1,4 +1,4 @@
-//! What is offered, chosen and answered, without engines.
+//! Offers, choices and answers, without engines.
 
 use crate::menu::{EspMenu, IkeMenu};
 use crate::proposal::*;
@@ -20,7 +20,7 @@ fn menu(suites: &[Suite], groups: &[Group]) -> IkeMenu {
     }
 }
 
-/// Both suites with X25519.
+/// Returns a menu of both suites with X25519.
 fn both() -> IkeMenu {
     menu(&BOTH, &[Group::X25519])
 }
@@ -29,7 +29,7 @@ fn only(suite: Suite) -> IkeMenu {
     menu(&[suite], &[Group::X25519])
 }
 
-/// The one proposal of an offer whose suites are all AEADs.
+/// Returns the single proposal of an offer with only AEAD suites.
 fn single(offer: Vec<Proposal>) -> Proposal {
     <[Proposal; 1]>::try_from(offer)
         .unwrap()
@@ -150,7 +150,7 @@ fn with_esn() -> EspMenu {
     }
 }
 
-/// RFC 7296 section 3.3.2: "will usually include two ESN transforms". An answer has one of them.
+/// RFC 7296 section 3.3.2: "will usually include two ESN transforms". An answer has one of these.
 #[test]
 fn who_wants_extended_numbers_offers_both_kinds_and_takes_what_is_answered() {
     let offered = offer_esp(&with_esn(), SPI);
@@ -233,7 +233,7 @@ fn the_offer_for_a_successor_carries_an_spi_and_a_first_one_none() {
     }
 }
 
-/// CVE-2014-9221 and its like: no number of a group means anything but itself.
+/// CVE-2014-9221 and similar: no unknown group number is taken for a known group.
 #[test]
 fn every_other_group_is_just_not_ours() {
     for id in (0..=u16::MAX).filter(|&id| id != GroupId::CURVE25519.0) {
@@ -256,8 +256,8 @@ fn has(proposal: &Proposal, kind: TransformType) -> bool {
     kinds.any(|found| found == kind)
 }
 
-/// RFC 7296 section 3.3: an AEAD and an integrity transform "MUST NOT" stand in one proposal; nor is
-/// anything offered that is not allowed, such as AES-128 with SHA-512.
+/// RFC 7296 section 3.3: an AEAD and an integrity transform "MUST NOT" be in one proposal. No
+/// combination outside the configured suites is offered either, such as AES-128 with SHA-512.
 #[test]
 fn suites_stand_together_only_if_any_cipher_goes_with_any_hmac() {
     for offer in [
@@ -311,7 +311,8 @@ fn every_suite_of_an_offer_is_found_in_the_proposal_that_has_it() {
     );
 }
 
-/// Else who is in the middle, or a careless responder, could pair what was never offered as a pair.
+/// Otherwise an attacker on the path, or a careless responder, could combine transforms that were
+/// never offered together.
 #[test]
 fn an_answer_with_transforms_of_two_proposals_is_refused() {
     let all = menu(&CBC, &[Group::X25519]);
@@ -328,7 +329,8 @@ fn an_answer_with_transforms_of_two_proposals_is_refused() {
     assert_eq!(check_ike(&[mixed], &all), None);
 }
 
-/// Whatever an initiator likes best: a suite of ours that is better is taken if it has it as well.
+/// The responder's order decides: the initiator's favourite loses against a better suite that it
+/// also offers.
 #[test]
 fn our_order_decides_between_kinds_of_suites() {
     let offered = offer_ike(&menu(&CBC, &[Group::X25519]));
@@ -340,7 +342,7 @@ fn our_order_decides_between_kinds_of_suites() {
     );
 }
 
-/// strongSwan puts every cipher and every HMAC of its kind into one proposal.
+/// strongSwan puts all ciphers and all HMACs of a kind into one proposal.
 #[test]
 fn an_hmac_of_ours_is_found_among_others() {
     let mut offered = offer_ike(&only(Suite::Aes256Cbc(Sha2::Sha384))).remove(0);
@@ -370,7 +372,7 @@ fn a_successor_may_have_another_kind_of_suite() {
     assert_eq!((checked.suite, ours), (Suite::Aes256Cbc(Sha2::Sha256), 8));
 }
 
-/// All that can be offered for an IKE SA and for a child.
+/// Returns menus with everything that can be offered for an IKE SA and for a child.
 fn everything() -> (IkeMenu, EspMenu) {
     let kems: Vec<_> = Kem::ALL.map(Some).into_iter().chain([None]).collect();
     let ike = IkeMenu {
@@ -385,7 +387,7 @@ fn everything() -> (IkeMenu, EspMenu) {
     (ike, esp)
 }
 
-/// A proposal with this transform, and of every other type the first one alone.
+/// Returns a proposal with this transform, and with the first one of every other type.
 fn with_only(proposal: &Proposal, transform: &Transform) -> Proposal {
     let mut transforms = vec![transform.clone()];
     for other in &proposal.transforms {
@@ -399,7 +401,7 @@ fn with_only(proposal: &Proposal, transform: &Transform) -> Proposal {
     }
 }
 
-/// CVE-2016-3071: a transform was advertised that was not there.
+/// CVE-2016-3071: an implementation advertised a transform that it did not have.
 #[test]
 fn every_transform_that_is_offered_can_be_chosen_alone() {
     let (ike, esp) = everything();
@@ -421,7 +423,7 @@ fn every_transform_that_is_offered_can_be_chosen_alone() {
     }
 }
 
-/// Ciphers by any number and with keys of any length, each with any integrity and with none.
+/// Returns ciphers with any number and key length, each with any integrity and without.
 fn combinations() -> Vec<Vec<Transform>> {
     let numbers = || (0..50).chain(41_095..41_105);
     let lengths = [0, 1, 64, 128, 192, 256, 512].map(Some);
@@ -442,7 +444,8 @@ fn combinations() -> Vec<Vec<Transform>> {
     combinations
 }
 
-/// Asserts that these transforms are those of the suite, that all were offered, and that all of its keys have octets.
+/// Asserts that these transforms are those of the suite, that all of them were offered, and that
+/// none of its keys is empty.
 fn is_whole(suite: Suite, picked: &[Transform], offered: &[Transform]) {
     let ciphers = [true, false].map(|implicit| Transform::suite(suite, implicit));
     assert!(ciphers.contains(&picked[0]), "{suite}: {picked:?}");
@@ -454,7 +457,8 @@ fn is_whole(suite: Suite, picked: &[Transform], offered: &[Transform]) {
     assert!(suite.key_len() >= 16 && suite.mac_key_len() + suite.salt_len() > 0);
 }
 
-/// CVE-2024-3652, CVE-2018-10811, CVE-2026-35328: keys without octets, algorithms that do not go together.
+/// CVE-2024-3652, CVE-2018-10811, CVE-2026-35328: empty keys, and algorithms that do not go
+/// together.
 #[test]
 fn of_all_combinations_of_ciphers_and_integrity_those_of_our_suites_alone_are_chosen() {
     let (ike, esp) = everything();
@@ -493,7 +497,7 @@ fn of_all_combinations_of_ciphers_and_integrity_those_of_our_suites_alone_are_ch
 const KEM_768: u16 = GroupId::ML_KEM_768.0;
 const KEM_1024: u16 = GroupId::ML_KEM_1024.0;
 
-/// AES-256-GCM with X25519, and these besides.
+/// Returns a menu of AES-256-GCM with X25519 and these KEMs.
 fn with_kems(kems: &[Option<Kem>]) -> IkeMenu {
     IkeMenu {
         kems: kems.to_vec(),
@@ -501,7 +505,7 @@ fn with_kems(kems: &[Option<Kem>]) -> IkeMenu {
     }
 }
 
-/// An offer of one proposal without an additional key exchange, and these of that added.
+/// Returns an offer of one proposal with these additional key exchanges.
 fn adding(additional: &[(TransformType, u16)]) -> [Proposal; 1] {
     let mut proposal = ike(&with_kems(&[None]));
     let transforms = additional.iter();
@@ -528,7 +532,8 @@ fn what_may_be_without_a_kem_is_offered_without_one_as_well() {
     assert_eq!(kems(&all), [vec![KEM_1024, KEM_768], Vec::new()]);
 }
 
-/// RFC 9370 section 2.2.1: any of the types, "not consecutive" too, in their order, none twice.
+/// RFC 9370 section 2.2.1: any of the types may be used, "not consecutive" ones too, in their
+/// order, and no method twice.
 #[test]
 fn additional_key_exchanges_are_chosen_by_type_and_no_method_twice() {
     use TransformType as Type;
@@ -556,7 +561,7 @@ fn additional_key_exchanges_are_chosen_by_type_and_no_method_twice() {
             &[(Type::ADDKE7, a), (Type::ADDKE2, b)],
             Some(&[Kem::MlKem1024, Kem::MlKem768]),
         ),
-        // The first choice for one type would leave the other without.
+        // Taking the first choice for one type would leave no choice for the other type.
         (
             &[(Type::ADDKE1, a), (Type::ADDKE1, b), (Type::ADDKE2, a)],
             Some(&[Kem::MlKem1024, Kem::MlKem768]),
@@ -567,7 +572,7 @@ fn additional_key_exchanges_are_chosen_by_type_and_no_method_twice() {
     }
 }
 
-/// "Provided they are proposed by the initiator": NONE is chosen where nothing else is allowed.
+/// "Provided they are proposed by the initiator": NONE is chosen if no KEM is wanted.
 #[test]
 fn an_additional_key_exchange_is_left_out_where_none_is_wanted() {
     let none = with_kems(&[None]);
@@ -602,7 +607,7 @@ fn an_answer_with_other_additional_key_exchanges_than_offered_is_none() {
     assert!(!checked(&[(Type::ADDKE1, GroupId::NONE.0)]));
 }
 
-/// As for the first IKE SA: with one where it is required.
+/// As for the first IKE SA, a required KEM is chosen.
 #[test]
 fn a_successor_is_chosen_with_the_additional_key_exchange_that_is_required() {
     let peer = Peer {
@@ -619,7 +624,7 @@ fn a_successor_is_chosen_with_the_additional_key_exchange_that_is_required() {
     assert!(choose_successor(&without, &ours, 9).is_none());
 }
 
-/// AES-256-GCM with X25519, and these after it.
+/// Returns a menu of AES-256-GCM with X25519, followed by these KEMs.
 fn esp_with_kems(kems: &[Option<Kem>]) -> EspMenu {
     EspMenu {
         kems: kems.to_vec(),
@@ -659,7 +664,8 @@ fn a_child_has_an_additional_key_exchange_beside_a_group_and_never_beside_none()
     assert_eq!(choose_esp(&[odd], &ours, SPI), None);
 }
 
-/// RFC 7296 section 1.2: a child of IKE_AUTH has no key exchange; and so it is where a peer sent no value.
+/// RFC 7296 section 1.2: a child of IKE_AUTH has no key exchange. The same holds if a peer sent no
+/// KE payload.
 #[test]
 fn an_additional_key_exchange_for_a_child_without_a_first_one_is_passed_over() {
     let plain = EspMenu::plain(&[Suite::Aes256Gcm16]);

@@ -10,7 +10,7 @@ use crypto::TrustStore;
 use std::time::Duration;
 use wire::ike::{CertificateEncoding, Datagram, Message, Payload};
 
-/// A host with a key of its own that knows its peer's.
+/// Returns a host with its own key and its peer's public key.
 fn by_key(mut config: Config, own: &str, peers: &str) -> Config {
     config.peers[0].psk = None;
     config.peers[0].key = Some(public(peers));
@@ -18,7 +18,7 @@ fn by_key(mut config: Config, own: &str, peers: &str) -> Config {
     config
 }
 
-/// Mobile node and gateway, which know each other's keys and no CA.
+/// Returns a mobile node and a gateway that know each other's keys and no CA.
 fn ends() -> (Config, Config) {
     (
         by_key(mobile(), "mobile-ca", "gateway"),
@@ -26,7 +26,7 @@ fn ends() -> (Config, Config) {
     )
 }
 
-/// The mobile node with another key than the gateway knows.
+/// Returns the mobile node with a key that the gateway does not know.
 fn thief() -> Config {
     by_key(mobile(), "thief", "gateway")
 }
@@ -110,7 +110,7 @@ fn a_responder_with_another_key_is_left_and_told() {
     assert!(there.contains("refused our public key"), "{there}");
 }
 
-/// A public key is public: to have it proves nothing.
+/// Possession of a public key proves nothing.
 #[test]
 fn a_key_without_its_private_half_proves_nothing() {
     let (mut left, right) = ends();
@@ -125,7 +125,7 @@ fn a_key_without_its_private_half_proves_nothing() {
     assert!(there.contains("with the key in its `pubkey`"), "{there}");
 }
 
-/// No kind of proof stands in for another, whichever end wants which.
+/// No kind of proof replaces another, whichever end requires which.
 #[test]
 fn keys_certificates_and_secrets_do_not_stand_in_for_each_other() {
     let ca = || certificates::ends().1.trust;
@@ -149,7 +149,7 @@ fn keys_certificates_and_secrets_do_not_stand_in_for_each_other() {
     assert!(there.contains("has to prove a pre-shared key"), "{there}");
 }
 
-/// Whoever tries identities learns from the answer of none that it is known here.
+/// An attacker that tries identities cannot learn from the answers which ones are known.
 #[test]
 fn an_unknown_identity_and_a_wrong_key_get_the_same_answer() {
     let answer = |left: Config, why: &str| {

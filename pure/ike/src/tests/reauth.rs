@@ -1,4 +1,4 @@
-//! Both ends prove anew who they are, in an IKE SA that takes the place of the old one.
+//! Re-authentication of both ends, in an IKE SA that replaces the old one.
 
 use super::addresses::{borrower, lender};
 use super::pair::{Host, Pair, Side, fit, keys_of};
@@ -7,10 +7,10 @@ use super::*;
 use crate::{CannotReauthenticate, DownReason, Event, Inside};
 use model::{ChildSaId, IkeSaId};
 
-/// More than any drain takes, with its Delete.
+/// Longer than any drain time with its Delete.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Ends for which an authentication counts so many seconds, zero for ever.
+/// Returns a pair whose authentications are valid for these seconds; zero means unlimited.
 fn counting(left: u64, right: u64) -> Pair {
     let (mut mobile, mut gateway) = (mobile(), gateway());
     mobile.peers[0].lifetimes.reauth = Duration::from_secs(left);
@@ -20,14 +20,14 @@ fn counting(left: u64, right: u64) -> Pair {
     pair
 }
 
-/// The left end begins anew.
+/// Re-authenticates from the left end.
 pub(crate) fn reauthenticate(pair: &mut Pair) -> IkeSaId {
     let sa = pair.left.current();
     let begun = pair.with(Side::Left, |engine, now| engine.reauthenticate(sa, now));
     begun.expect("it is up, and ours")
 }
 
-/// One IKE SA and one child at both ends, the same, and nothing left over.
+/// Returns true if both ends have the same single IKE SA and child, and nothing else.
 pub(crate) fn is_settled(pair: &Pair) -> bool {
     let spis = |host: &Host| {
         let sas = host.engine.sas().map(|sa| (sa.spi_i, sa.spi_r, sa.leaving));
@@ -39,14 +39,14 @@ pub(crate) fn is_settled(pair: &Pair) -> bool {
 }
 
 impl Host {
-    /// The IKE SA that is up, and not about to leave.
+    /// Returns the IKE SA that is up and not about to leave.
     pub(crate) fn current(&self) -> IkeSaId {
         let mut sas = self.engine.sas();
         let current = sas.find(|sa| sa.since.is_some() && !sa.leaving);
         current.expect("one is up").id
     }
 
-    /// IKE SAs that took the place of others, with these.
+    /// Returns pairs of an IKE SA and its replacement.
     fn replaced(&self) -> Vec<(IkeSaId, IkeSaId)> {
         let replaced = self.events.iter().filter_map(|event| match event {
             Event::IkeReplaced { old, sa, .. } => Some((*old, *sa)),
@@ -55,7 +55,7 @@ impl Host {
         replaced.collect()
     }
 
-    /// Children that took the place of others: these.
+    /// Returns the children that were replaced.
     fn succeeded(&self) -> Vec<ChildSaId> {
         let succeeded = self.events.iter().filter_map(|event| match event {
             Event::ChildRekeyed { old, .. } => Some(*old),
@@ -223,7 +223,8 @@ fn what_cannot_be_repeated_is_refused() {
     assert_eq!(leaving, Err(CannotReauthenticate::UnderWay));
 }
 
-/// Answers that are longer than a sign of life do not reach the initiator, once it has sent IKE_AUTH.
+/// Re-authenticates, but once the initiator has sent IKE_AUTH, loses all answers longer than a
+/// liveness check.
 fn unanswered(pair: &mut Pair) {
     pair.longest[Side::Left as usize] = usize::MAX;
     reauthenticate(pair);
@@ -276,7 +277,8 @@ fn an_authentication_crosses_with_new_keys_and_both_ends_agree() {
         pair.connect();
         (pair.lost, pair.doubled, pair.overtaken) = (150, 100, 200);
         let other = OTHERS[usize::from(seed % 4)];
-        // Before it, with it, and while the answer to IKE_AUTH is awaited.
+        // The rekey starts before the re-authentication, with it, or while the answer to IKE_AUTH
+        // is awaited.
         let ahead = Duration::from_millis(u64::from(seed / 8) * 10);
         match seed % 8 < 4 {
             true => {

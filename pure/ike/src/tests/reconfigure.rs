@@ -1,11 +1,11 @@
-//! A configuration that changes under SAs that are up.
+//! Configuration changes while SAs are up.
 
 use super::pair::{Pair, Side, fit};
 use super::*;
 use crate::{DownReason, Event, SaState};
 use model::Suite;
 
-/// The gateway with others around the one peer that connects.
+/// Returns the gateway's configuration with other peers around the one that connects.
 fn among_others() -> Config {
     let mut config = gateway();
     let role = vpn("10.0.0.0/16", "10.9.0.0/24", ZonePolicy::default());
@@ -20,14 +20,14 @@ fn connected() -> Pair {
     pair
 }
 
-/// Changes the gateway's configuration; gives the peers whose terms changed.
+/// Changes the gateway's configuration; returns the peers whose terms changed.
 fn change(pair: &mut Pair, change: impl FnOnce(&mut Config)) -> Vec<String> {
     let mut config = among_others();
     change(&mut config);
     pair.with(Side::Right, |engine, now| engine.reconfigure(config, now))
 }
 
-/// Whose the gateway's only SA is.
+/// Returns the peer of the gateway's only SA.
 fn owner(pair: &Pair) -> Option<String> {
     let mut sas = pair.right.engine.sas();
     sas.next().and_then(|sa| sa.peer)
@@ -174,7 +174,7 @@ fn an_attempt_under_way_does_not_survive_the_terms_it_began_with() {
     }
 }
 
-/// Who is just proving an identity is held to the configuration of that moment.
+/// An initiator between IKE_SA_INIT and IKE_AUTH is held to the configuration at IKE_AUTH.
 #[test]
 fn an_initiator_between_its_two_requests_is_held_to_the_new_terms() {
     let mut pair = Pair::new(mobile(), gateway());

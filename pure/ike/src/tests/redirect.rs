@@ -1,4 +1,4 @@
-//! Sent to another gateway. The right host is the other one as well, at its other address.
+//! Redirects to another gateway. The right host plays both gateways, at two addresses.
 
 use super::pair::{Flying, Host, Pair, RIGHT, Side, fit};
 use super::*;
@@ -7,17 +7,18 @@ use model::IkeSaId;
 use std::net::IpAddr;
 use wire::ike::{Datagram, NotifyType, Payload};
 
-/// The other gateway.
+/// Address of the other gateway.
 const OTHER: &str = "198.51.100.7";
 
 fn address(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
 
-/// What the mobile node's configuration allows.
+/// Gateways that the mobile node's configuration allows.
 pub(crate) const LISTED: &str = "198.51.100.0/24";
 
-/// A mobile node that goes to these gateways, and a gateway that sends it to the other one.
+/// Returns a mobile node that accepts these gateways, and a gateway that redirects it to the other
+/// one.
 pub(crate) fn sending(listed: &str, at_once: bool) -> Pair {
     let (mut left, mut right) = (mobile(), gateway());
     left.peers[0].redirects = vec![prefix(listed)];
@@ -26,7 +27,7 @@ pub(crate) fn sending(listed: &str, at_once: bool) -> Pair {
     Pair::new(left, right)
 }
 
-/// One that is not sent elsewhere yet.
+/// Returns a connected pair that is not redirected yet.
 pub(crate) fn served(listed: &str) -> Pair {
     let mut pair = sending(listed, true);
     serve(&mut pair);
@@ -34,7 +35,7 @@ pub(crate) fn served(listed: &str) -> Pair {
     pair
 }
 
-/// The right host sends the left one to the other gateway.
+/// Redirects the left host to the other gateway.
 pub(crate) fn send_away(pair: &mut Pair) {
     let sa = pair.right.sa();
     let asked = pair.with(Side::Right, |engine, now| {
@@ -43,12 +44,12 @@ pub(crate) fn send_away(pair: &mut Pair) {
     assert_eq!(asked, Ok(()));
 }
 
-/// From now on the right host sends nobody away.
+/// Ends the redirects of the right host.
 fn serve(pair: &mut Pair) {
     pair.right.engine.config.elsewhere = None;
 }
 
-/// The notifies of a message in the clear.
+/// Returns the notifies of an unencrypted message.
 fn notifies(flying: &Flying) -> Vec<NotifyType> {
     let Ok(Datagram::Clear(message)) = Datagram::decode(&flying.message) else {
         panic!("IKE_SA_INIT is in the clear");
@@ -64,7 +65,7 @@ fn notifies(flying: &Flying) -> Vec<NotifyType> {
 }
 
 impl Host {
-    /// Where it was sent.
+    /// Returns the gateways that the host was redirected to.
     fn sent_to(&self) -> Vec<IpAddr> {
         let sent = self.events.iter().filter_map(|event| match event {
             Event::Redirected { to, .. } => Some(*to),
@@ -79,7 +80,8 @@ impl Host {
     }
 }
 
-/// Both ends have one IKE SA, which goes to an address of the right one, and one child.
+/// Returns true if both ends have one child and one IKE SA, which uses this address of the right
+/// host.
 fn is_up_at(pair: &Pair, gateway: &str) -> bool {
     let at: Vec<_> = pair
         .left
@@ -223,7 +225,7 @@ fn nobody_is_sent_back_to_where_it_was_sent_from() {
         let mut pair = sending("0.0.0.0/0", at_once);
         pair.initiate(Side::Left);
         while pair.left.sent_to().is_empty() && pair.deliver_next() {}
-        // At its other address it sends to the first one.
+        // At its other address it redirects to the first one.
         let to = address(RIGHT);
         pair.right.engine.config.elsewhere = Some(Elsewhere { to, at_once });
         pair.pass(Duration::from_secs(10));

@@ -1,4 +1,4 @@
-//! Everything that can be refused, and what the two logs then say.
+//! All refusals, and their log messages at both ends.
 
 use super::pair::{Pair, Side};
 use super::*;
@@ -6,7 +6,7 @@ use crate::{DownReason, Refusal};
 use std::time::Duration;
 use wire::ike::{Datagram, GroupId, KeyExchange, Message, Notify, NotifyType, Payload};
 
-/// Both ends' last words: why the left one is down, what the right one refused.
+/// Returns the reason why the left host is down, and the refusals of the right host.
 pub(crate) fn refused(left: Config, right: Config) -> (String, String) {
     let mut pair = Pair::new(left, right);
     pair.initiate(Side::Left);
@@ -34,7 +34,7 @@ fn a_wrong_pre_shared_key_is_named_at_both_ends() {
     );
 }
 
-/// For a peer with a tunnel and for one without a child.
+/// The rule holds for a peer with a tunnel and for one without a child.
 #[test]
 fn a_peer_that_was_taken_down_is_refused_until_it_is_let_in_and_told_so() {
     let licensed = (distribute::gateway_of_node(), distribute::node());
@@ -56,7 +56,7 @@ fn a_peer_that_was_taken_down_is_refused_until_it_is_let_in_and_told_so() {
     }
 }
 
-/// What another peer may use is not this one's, also where no tunnel is asked for.
+/// A peer may use only its own suites, even without a tunnel.
 #[test]
 fn a_peer_without_a_child_gets_no_ike_sa_with_a_suite_that_is_not_its_own() {
     let (mut left, mut right) = (distribute::gateway_of_node(), distribute::node());
@@ -156,7 +156,7 @@ fn a_firewalled_port_4500_is_told_from_a_dead_peer() {
     assert!(why.contains("not on UDP port 4500"), "{why}");
 }
 
-/// RFC 7296 section 1.2: the responder asks for the group it wants.
+/// RFC 7296 section 1.2: the responder asks for the group that it wants.
 #[test]
 fn a_wrong_guess_of_the_group_is_answered_with_the_right_one() {
     let mut pair = Pair::new(mobile(), gateway());

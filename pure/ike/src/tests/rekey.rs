@@ -1,4 +1,4 @@
-//! New keys for children and for the IKE SA itself.
+//! Rekeying of children and of the IKE SA itself.
 
 use super::distribute::grant;
 use super::pair::{Host, Pair, Side, fit, keys_of};
@@ -12,7 +12,7 @@ use wire::ike::{Header, NotifyType};
 
 const BOTH: [Side; 2] = [Side::Left, Side::Right];
 
-/// Ends with lifetimes of their own, zero for ever.
+/// Returns a connected pair with these lifetimes; zero means unlimited.
 fn living(child: Duration, ike: Duration) -> Pair {
     let (mut left, mut right) = (mobile(), gateway());
     for config in [&mut left, &mut right] {
@@ -48,7 +48,7 @@ impl Host {
             .id
     }
 
-    /// Successors of children in the order of their coming: the old one, and the new.
+    /// Returns pairs of a rekeyed child and its successor, in order.
     fn successors(&self) -> Vec<(ChildSaId, &ChildSa<Secret>)> {
         let rekeyed = self.events.iter().filter_map(|event| match event {
             Event::ChildRekeyed { old, new } => Some((*old, &**new)),
@@ -62,7 +62,7 @@ impl Host {
         live.last().copied().unwrap()
     }
 
-    /// Successors that the peer asked for and has.
+    /// Returns the successors that the peer is known to have installed.
     fn assured(&self) -> Vec<ChildSaId> {
         let assured = self.events.iter().filter_map(|event| match event {
             Event::ChildAssured { child } => Some(*child),
@@ -77,7 +77,7 @@ impl Host {
     }
 }
 
-/// The keys of the opaque SA beside, if there is one.
+/// Returns the keys of the companion opaque SA, if the child has one.
 fn keys_beside(child: &ChildSa<Secret>) -> Option<Vec<Vec<u8>>> {
     child.opaque.as_ref().map(|opaque| keys_of(&opaque.inbound))
 }
@@ -95,7 +95,7 @@ pub(crate) fn rekey_ike(pair: &mut Pair, side: Side) {
     pair.with(side, |engine, now| engine.rekey_ike(sa, now));
 }
 
-/// Both ends agree: one IKE SA, one child and its successor's keys, nothing left over.
+/// Returns true if both ends agree on one IKE SA and one child, and nothing is left over.
 pub(crate) fn is_settled(pair: &mut Pair) -> bool {
     let one = pair.left.children().len() == 1 && pair.right.children().len() == 1;
     one && fit(pair.left.newest(), pair.right.newest()) && ikes_fit(pair)
@@ -158,7 +158,7 @@ fn keys_of_a_successor_come_from_a_key_exchange_if_one_end_wants_it() {
         assert!(fit(pair.left.newest(), pair.right.newest()));
         pair.sent[4].message.len()
     });
-    // A KE payload, and three transforms to choose from: two groups, and none.
+    // A KE payload, and three transforms to choose from: two groups and none.
     assert_eq!(sizes[0] - sizes[1], 40 + 24);
 }
 
@@ -177,7 +177,7 @@ fn an_ike_sa_is_rekeyed_by_either_end_and_keeps_its_name_and_children() {
         assert_eq!((pair.left.ike_rekeys(), pair.right.ike_rekeys()), (1, 1));
         pair.pass(Duration::from_secs(120));
         assert!(is_settled(&mut pair));
-        // What comes next goes on the new one, with message IDs from zero.
+        // Later requests go on the successor, with message IDs from zero.
         rekey_child(&mut pair, Side::Left);
         let header = Header::peek(&pair.sent.last().unwrap().message).unwrap();
         assert_eq!((header.message_id, header.spi_i), (0, after.spi_i));
@@ -191,7 +191,7 @@ fn an_ike_sa_is_rekeyed_by_either_end_and_keeps_its_name_and_children() {
 fn what_a_rekeyed_ike_sa_has_to_do_is_done_on_its_successor() {
     let mut pair = connected();
     rekey_ike(&mut pair, Side::Left);
-    // Waits behind it.
+    // The child's rekey waits for that of the IKE SA.
     rekey_child(&mut pair, Side::Left);
     pair.settle();
     assert_eq!(pair.left.successors().len(), 1);
@@ -254,7 +254,7 @@ fn rekeys_survive_a_network_that_loses_doubles_and_reorders() {
     }
 }
 
-/// The exchanges of section 2.8.1, with every order of their four messages.
+/// Section 2.8.1, with every order of the four messages.
 #[test]
 fn of_two_successors_asked_for_at_once_the_one_with_the_lowest_nonce_goes() {
     let mut losers = [0, 0];
@@ -275,7 +275,8 @@ fn of_two_successors_asked_for_at_once_the_one_with_the_lowest_nonce_goes() {
     assert!(losers.iter().all(|&count| count > 10), "{losers:?}");
 }
 
-/// Section 2.8.1, the second sequence of events: A's request is lost, B notices nothing.
+/// Section 2.8.1, the second sequence of events: A's request is lost, and B does not notice the
+/// collision.
 #[test]
 fn a_request_that_comes_when_the_peers_own_is_done_is_refused_and_forgotten() {
     let mut pair = connected();
@@ -311,8 +312,8 @@ fn of_two_ike_successors_asked_for_at_once_the_one_with_the_lowest_nonce_goes() 
     assert!(losers.iter().all(|&count| count > 10), "{losers:?}");
 }
 
-/// What strongSwan does when our answer comes while it works on our request: it ignores it, and
-/// knows nothing of the SA that lost until it has asked again, four seconds later.
+/// strongSwan ignores our answer if it comes while strongSwan processes our request. It learns of
+/// the losing SA only when it retransmits, four seconds later.
 #[test]
 fn a_peer_that_is_not_ready_for_the_end_of_what_lost_a_race_is_told_again() {
     for order in 0..4 {
@@ -334,7 +335,8 @@ fn a_peer_that_is_not_ready_for_the_end_of_what_lost_a_race_is_told_again() {
     }
 }
 
-/// Section 2.8.2: the one that did not notice is closing the old SA when the other's request comes.
+/// Section 2.8.2: the end that did not notice the collision is closing the old SA when the other
+/// end's request arrives.
 #[test]
 fn an_ike_rekey_that_only_one_end_notices_to_be_double_ends_in_the_other_one() {
     let mut pair = connected();
@@ -383,7 +385,7 @@ fn a_rekey_that_meets_the_end_of_the_sa_ends_with_it() {
 #[test]
 fn a_busy_peer_is_asked_again() {
     let mut pair = connected();
-    // The right end waits for the answer to a request of its own.
+    // The right end waits for the answer to its own request.
     let right = pair.right.ike();
     pair.with(Side::Right, |engine, now| {
         engine.revoke(right, model::CsaId(1), now);
@@ -402,7 +404,7 @@ fn a_busy_peer_is_asked_again() {
     assert!(pair.left.refusals().is_empty());
 }
 
-/// The right end answered, and wants newer keys before its answer has arrived.
+/// The right end has answered and wants to rekey again before its answer has arrived.
 #[test]
 fn a_successor_that_is_not_known_yet_is_rekeyed_later() {
     let mut pair = connected();
@@ -437,14 +439,14 @@ fn who_asks_for_something_else_has_the_successor_it_asked_for() {
     }
 }
 
-/// It may have nothing to send, and forget to delete the old one.
+/// The peer may have nothing to send, and it may forget to delete the old SA.
 #[test]
 fn who_does_not_ask_again_has_the_successor_it_asked_for() {
     let mut pair = connected();
     rekey_child(&mut pair, Side::Left);
     pair.deliver_next();
     let successor = pair.right.newest().id;
-    // All its answers are lost.
+    // All answers are lost.
     for _ in 0..4 {
         pair.lose();
         assert_eq!(pair.right.assured(), [], "at {:?}", pair.now);
@@ -458,7 +460,7 @@ fn who_does_not_ask_again_has_the_successor_it_asked_for() {
     assert!(pair.now.since_origin() > Duration::from_secs(7));
     pair.deliver_next();
     assert!(fit(pair.left.newest(), pair.right.newest()));
-    // It is heard for a while on what it had, and then whatever it says is lost.
+    // The peer is heard for a while on the old SA. Then all its messages are lost.
     pair.lose();
     for _ in 0..10 {
         pair.now += Duration::from_secs(1);
@@ -530,7 +532,7 @@ fn a_child_that_does_not_exist_is_not_rekeyed() {
     assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
 }
 
-/// A renewal without a public value for the IKE SA, or without selectors for a child.
+/// Sends a rekey request without a KE payload for the IKE SA, or without selectors for a child.
 pub(crate) fn lacking(about_ike: bool) -> Pair {
     use super::attack::ask_sealed;
     use crate::exchange::create_child::rekey_sa;
@@ -562,7 +564,7 @@ pub(crate) fn lacking(about_ike: bool) -> Pair {
     pair
 }
 
-/// RFC 7296 section 2.21.3: who is answered INVALID_SYNTAX forgets the SA, and so does who says it.
+/// RFC 7296 section 2.21.3: both the sender and the receiver of INVALID_SYNTAX forget the SA.
 #[test]
 fn a_renewal_that_lacks_what_it_needs_ends_the_sa_at_both_ends() {
     for about_ike in [false, true] {
@@ -585,7 +587,7 @@ fn a_licensed_nodes_sa_is_rekeyed_with_its_grants_and_gets_no_child() {
         rekey_ike(&mut pair, side);
         pair.settle();
         assert!(ikes_fit(&pair));
-        // The successor knows the grant: it can be taken back, once.
+        // The successor knows the grant, so the grant can be revoked, once.
         for _ in 0..2 {
             pair.with(Side::Left, |engine, now| {
                 engine.revoke(id, model::CsaId(77), now);
@@ -605,7 +607,7 @@ fn a_peer_that_refuses_new_keys_is_left_before_the_old_ones_are_too_old() {
     left.peers[0].suites = vec![Suite::Aes128Gcm16];
     let mut pair = Pair::new(left, right);
     pair.connect();
-    // The gateway's policy has changed: it would not agree to that suite any more.
+    // The gateway's policy has changed and no longer accepts the suite.
     let mut strict = gateway();
     strict.peers[0].suites = vec![Suite::Aes256Gcm16];
     *pair.right.engine.config = strict;
@@ -662,7 +664,7 @@ fn a_peer_that_never_deletes_what_it_replaced_is_helped() {
     let mut pair = connected();
     rekey_child(&mut pair, Side::Left);
     pair.settle();
-    // The left end never gets to it.
+    // The left end never deletes the old child.
     pair.left.engine.config.timers.drain = Duration::from_secs(86_400);
     let before = pair.right.children().len();
     pair.pass(Duration::from_secs(120));

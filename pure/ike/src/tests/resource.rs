@@ -35,14 +35,14 @@ fn connected() -> Pair {
     up(ends(4, 4))
 }
 
-/// Whether both ends have so many children, each of which fits one at the other end.
+/// Returns true if both ends have `count` children, and each child fits one at the other end.
 pub(crate) fn all_fit(pair: &Pair, count: usize) -> bool {
     let (left, right) = (pair.left.children(), pair.right.children());
     let fits = |ours: &&ChildSa<Secret>| right.iter().any(|theirs| fit(ours, theirs));
     (left.len(), right.len()) == (count, count) && left.iter().all(fits)
 }
 
-/// A request for one more, as no task would send it.
+/// Returns a request for another child, as no task would send it.
 fn request(local: &str, named: bool) -> Vec<Payload> {
     let selectors = |text| TrafficSelectors(vec![prefix(text)]);
     let menu = crate::menu::EspMenu::plain(&[Suite::Aes128Gcm16]);
@@ -65,7 +65,7 @@ fn says(answer: &[Payload], kind: NotifyType) -> bool {
     answer == [notify(kind, Vec::new())]
 }
 
-/// The right end deletes a child, and does not want it any less.
+/// Deletes a child at the right end, which still wants it.
 fn delete(pair: &mut Pair, name: Option<&str>) {
     let sa = pair.right.ike();
     let child = pair.right.named(name).expect("it is there");
@@ -103,7 +103,7 @@ fn who_began_asks_for_all_of_them_and_each_has_keys_of_its_own() {
     }
 }
 
-/// Whose each of an end's children is by what remains of its SPI.
+/// Returns the worker of each child: its inbound SPI modulo the number of workers.
 fn owners(host: &Host) -> Vec<u32> {
     let workers = u32::from(host.engine.config.workers.get());
     let children = host.children();
@@ -111,7 +111,8 @@ fn owners(host: &Host) -> Vec<u32> {
     owners.collect()
 }
 
-/// Once each, before new keys and after. A new proof begins with another worker.
+/// Each worker has its share before and after a rekey. After a re-authentication the shares begin
+/// at another worker.
 #[test]
 fn children_for_the_same_traffic_are_shared_out_among_workers_by_their_spis() {
     let (mut left, mut right) = ends(4, 4);
@@ -143,7 +144,7 @@ fn children_for_the_same_traffic_are_shared_out_among_workers_by_their_spis() {
     assert!(fair(&pair) && agree(&pair, &FOUR));
 }
 
-/// It "may take the second as a replacement of the first".
+/// The peer "may take the second as a replacement of the first".
 #[test]
 fn a_peer_that_does_not_say_that_it_wants_several_is_asked_for_none() {
     for (left, right) in [(4, 1), (1, 4)] {
@@ -202,7 +203,7 @@ fn the_fallback_is_made_again_before_others_are() {
     assert!(pair.left.named(None).is_some() && pair.right.named(None).is_some());
 }
 
-/// "A rekey of one may or may not have the notify": the new one is for the same resource.
+/// "A rekey of one may or may not have the notify": the successor is for the same resource.
 #[test]
 fn new_keys_of_one_leave_all_others_and_its_number() {
     for side in BOTH {
@@ -267,7 +268,7 @@ fn the_end_that_answered_is_told_when_the_peer_surely_has_one() {
     assert_eq!((assured(&pair.left), assured(&pair.right)), (0, 3));
 }
 
-/// The insider asks for more and more. It has what the configuration says, and no more.
+/// A peer that keeps requesting children gets the configured number and no more.
 #[test]
 fn who_asks_without_end_gets_no_more_than_is_configured() {
     let mut pair = up(ends(2, 4));
@@ -285,8 +286,7 @@ fn who_asks_without_end_gets_no_more_than_is_configured() {
     assert!(says(&elsewhere, NotifyType::TS_UNACCEPTABLE));
 }
 
-/// Who did not say at the beginning that it makes several cannot get a second by a notify, nor who did
-/// without one.
+/// A second child needs the notify, and the notify needs support announced by both ends.
 #[test]
 fn the_notify_means_something_only_between_ends_that_agreed_and_a_second_child_needs_it() {
     for (ends, named) in [(ends(4, 1), true), (ends(1, 4), true), (ends(2, 4), false)] {

@@ -1,4 +1,5 @@
-//! Certificates that their CA has revoked. Those in `revocation/` are openssl's, valid in 2030.
+//! Certificates revoked by their CA. Those in `revocation/` were made by openssl and are valid in
+//! 2030.
 
 use super::certificates::{TODAY, by_certificate, certificate, pair, pem, refused};
 use super::pair::{Pair, Side, fit};
@@ -12,7 +13,7 @@ fn made(name: &str) -> String {
     format!("../revocation/{name}")
 }
 
-/// A host that proves itself by this certificate, with these lists of the CA that both believe.
+/// Returns a host with this certificate and these lists of the CA that both ends trust.
 fn host(config: Config, own: &str, lists: &[&str], revocation: Revocation) -> Config {
     let lists = lists.iter().flat_map(|name| {
         let pem = pem(&made(&format!("{name}.crl")));
@@ -25,12 +26,12 @@ fn host(config: Config, own: &str, lists: &[&str], revocation: Revocation) -> Co
     }
 }
 
-/// The mobile node, which has no list.
+/// Returns the mobile node, without lists.
 fn left() -> Config {
     host(mobile(), "mobile", &[], Revocation::Relaxed)
 }
 
-/// The gateway with these lists.
+/// Returns the gateway with these lists.
 fn right(lists: &[&str], revocation: Revocation) -> Config {
     host(gateway(), "gateway", lists, revocation)
 }
@@ -42,14 +43,14 @@ fn connected() -> Pair {
     pair
 }
 
-/// The gateway reads other lists.
+/// Reloads the gateway's configuration with other lists.
 fn reload(pair: &mut Pair, lists: &[&str], revocation: Revocation) {
     let config = right(lists, revocation);
     let anew = pair.with(Side::Right, |engine, now| engine.reconfigure(config, now));
     assert_eq!(anew, [""; 0]);
 }
 
-/// Why the only IKE SA of the gateway is down.
+/// Returns the reason why the gateway's only IKE SA is down.
 fn ended(pair: &Pair) -> String {
     let reasons = pair.right.down_reasons();
     assert_eq!(reasons.len(), 1, "{reasons:?}");
@@ -107,7 +108,7 @@ fn a_list_that_comes_ends_what_its_certificates_have_begun() {
     assert_eq!((pair.left.up(), pair.right.up()), (0, 0));
 }
 
-/// New keys are no new proof: what they come of is revoked, and so are they.
+/// A rekey is no new authentication, so a revocation also ends rekeyed SAs.
 #[test]
 fn what_was_rekeyed_is_ended_too() {
     for side in [Side::Left, Side::Right] {
@@ -121,7 +122,7 @@ fn what_was_rekeyed_is_ended_too() {
     }
 }
 
-/// It was good when it was believed: that is the day that counts.
+/// The certificate was valid at the time of authentication, and that time counts.
 #[test]
 fn what_has_expired_meanwhile_can_be_revoked() {
     let mut pair = connected();
@@ -134,7 +135,7 @@ fn what_has_expired_meanwhile_can_be_revoked() {
     assert!(ended(&pair).contains("was revoked"));
 }
 
-/// Nothing else about certificates ends it: they were believed when it began.
+/// No other property of the certificates ends the SA, because they were trusted when it began.
 #[test]
 fn a_list_that_revokes_others_or_none_that_holds_ends_nothing() {
     for (lists, revocation) in [
@@ -162,7 +163,7 @@ fn a_peer_with_a_pre_shared_key_has_nothing_that_a_list_could_revoke() {
     assert!(fit(pair.left.child(), pair.right.child()));
 }
 
-/// The Delete may be lost: then the other end finds out by asking whether anybody is there.
+/// If the Delete is lost, the other end detects the end with a liveness check.
 #[test]
 fn both_ends_agree_that_it_is_over_on_a_network_that_loses_doubles_and_reorders() {
     for seed in 0..20 {

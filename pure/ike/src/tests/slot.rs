@@ -1,4 +1,4 @@
-//! Slots: children for the same traffic, each of which licenses one node more.
+//! Slots: children for the same traffic, each of which licenses one more node.
 
 use super::attack::ask_sealed;
 use super::children::{agree, rekey};
@@ -26,7 +26,7 @@ fn with_slots(mut config: Config, nodes: &[&str]) -> Config {
     config
 }
 
-/// The same with one slot, which all of these share.
+/// Returns the configuration with one slot that all of these nodes share.
 fn with_shared(mut config: Config, nodes: &[&str]) -> Config {
     zones_of(&mut config).licences.clear();
     let zones = zones_of(&mut config).clone();
@@ -36,7 +36,7 @@ fn with_shared(mut config: Config, nodes: &[&str]) -> Config {
     config
 }
 
-/// What the gateway's slot is called that the nodes share, which it asks for.
+/// Opens the slot that the nodes share from the gateway, and returns its name.
 fn open_shared(pair: &mut Pair, nodes: &[&str]) -> String {
     let nodes: Vec<model::Identity> = nodes.iter().map(|node| node.parse().unwrap()).collect();
     let slot = name(&nodes);
@@ -55,7 +55,7 @@ fn connected_shared(mobile: &[&str], gateway: &[&str]) -> Pair {
     pair
 }
 
-/// A mobile node and a gateway in zones, with slots of these nodes.
+/// Returns a mobile node and a gateway with zones, and with slots for these nodes.
 pub(crate) fn connected(mobile: &[&str], gateway: &[&str]) -> Pair {
     let (left, right) = zoned(Stance::Require, Stance::Require);
     let mut pair = Pair::new(with_slots(left, mobile), with_slots(right, gateway));
@@ -63,7 +63,7 @@ pub(crate) fn connected(mobile: &[&str], gateway: &[&str]) -> Pair {
     pair
 }
 
-/// The gateway asks for a node's slot.
+/// Opens a node's slot from the gateway.
 pub(crate) fn open(pair: &mut Pair, node: &str) {
     let opened = pair.with(Side::Right, |engine, now| {
         engine.open_child("mobile", &slot_of(node), now)
@@ -92,7 +92,8 @@ fn a_slot_is_not_there_before_somebody_asks_for_it() {
     assert!(agree(&pair, &[None, Some(&slot_of(B))]));
 }
 
-/// Who has no use for a slot any more does not keep the other end from having one: that may give its node keys as well.
+/// An end that has released a slot does not keep the other end from opening it, because the other
+/// end may give its node keys as well.
 #[test]
 fn a_slot_that_is_released_may_be_made_by_the_other_end() {
     let mut pair = connected(&[A], &[A]);
@@ -113,13 +114,13 @@ fn a_slot_that_is_released_may_be_made_by_the_other_end() {
     assert_eq!(asked(&mut pair), Ok(()));
     pair.settle();
     assert!(agree(&pair, &[None, Some(&slot_of(A))]));
-    // Control: what is closed is refused.
+    // Control: a slot that is closed is refused.
     released(&mut pair, |engine, slot, now| {
         engine.close_child("mobile", slot, now).unwrap();
     });
 }
 
-/// Nor does it stay if it comes when it is wanted no more.
+/// A slot that comes up after its release does not stay either.
 #[test]
 fn a_slot_that_is_released_while_it_is_asked_for_does_not_stay() {
     let mut pair = connected(&[A], &[A]);
@@ -131,7 +132,8 @@ fn a_slot_that_is_released_while_it_is_asked_for_does_not_stay() {
     assert!(agree(&pair, &[None]));
 }
 
-/// Invariants 1 and 5 of DESIGN section 4: what one node learns is of no use with the child of another.
+/// Invariants 1 and 5 of DESIGN section 4: the keys of one node are useless for the child of
+/// another.
 #[test]
 fn each_slot_licenses_its_own_node_and_has_keys_of_its_own() {
     let mut pair = connected(&[A, B], &[A, B]);
@@ -150,7 +152,7 @@ fn each_slot_licenses_its_own_node_and_has_keys_of_its_own() {
     assert_eq!(keys.len(), all);
 }
 
-/// Invariant 4: a node learns keys that both endpoints accepted, before the key leaves.
+/// Invariant 4: a node learns only keys that both endpoints accepted, before the key leaves.
 #[test]
 fn an_offer_of_a_node_that_the_other_end_does_not_license_is_refused_and_told() {
     let mut pair = connected(&[A], &[A, B]);
@@ -160,7 +162,7 @@ fn an_offer_of_a_node_that_the_other_end_does_not_license_is_refused_and_told() 
     assert!(told.contains("offers to let b.example.net read"), "{told}");
     let told = pair.right.refusals().join("");
     assert!(told.contains("no licence there names that node"), "{told}");
-    // All else stays as it is.
+    // Everything else stays unchanged.
     open(&mut pair, A);
     assert!(agree(&pair, &[None, Some(&slot_of(A))]));
 }
@@ -179,7 +181,7 @@ fn new_keys_of_a_slot_are_of_the_same_slot() {
     assert_eq!(*licences, [licence(A)]);
 }
 
-/// The responder of CREATE_CHILD_SA may send as soon as it is certain that its answer arrived.
+/// The responder of CREATE_CHILD_SA may send once it is certain that its answer arrived.
 #[test]
 fn who_asked_for_a_slot_says_that_it_has_the_answer() {
     let mut pair = connected(&[A], &[A]);
@@ -215,7 +217,7 @@ fn two_nodes_in_one_offer_or_none_are_refused() {
     }
 }
 
-/// Invariant 4: each node of a shared slot is one that both ends named.
+/// Invariant 4: both ends name each node of a shared slot.
 #[test]
 fn a_slot_that_nodes_share_licenses_all_of_them_where_both_ends_say_so() {
     let mut pair = connected_shared(&[A, B], &[B, A]);
@@ -229,7 +231,7 @@ fn a_slot_that_nodes_share_licenses_all_of_them_where_both_ends_say_so() {
 #[test]
 fn an_offer_of_nodes_that_the_other_end_does_not_have_share_a_slot_is_refused_and_told() {
     const C: &str = "c.example.net";
-    // One that is not licensed, one more that is, and each alone.
+    // A node without a licence, an additional node, and one node alone.
     for mobile in [&[A, C][..], &[A, B, C], &[A]] {
         let mut pair = connected_shared(mobile, &[A, B]);
         open_shared(&mut pair, &[A, B]);
@@ -247,7 +249,8 @@ fn an_offer_of_nodes_that_the_other_end_does_not_have_share_a_slot_is_refused_an
     assert!(agree(&pair, &[None]), "each has a slot of its own there");
 }
 
-/// The same nodes, of which one may do there what it may not here: of it nothing would be agreed on.
+/// Both ends name the same nodes, but one end does not license one of them. Nothing would be agreed
+/// for that node.
 #[test]
 fn an_offer_is_refused_of_which_a_node_would_have_no_licence() {
     let (left, right) = zoned(Stance::Require, Stance::Require);
@@ -293,7 +296,8 @@ fn a_slot_that_another_node_is_to_share_is_another_one() {
     assert!(agree(&pair, &[None, Some(&slot)]));
 }
 
-/// Without the vendor ID of both ends the number is anybody's, and beside a plain tunnel nobody reads.
+/// Without the vendor ID of both ends the number may have another meaning. In a plain tunnel there
+/// is nothing to license.
 #[test]
 fn a_tunnel_without_zones_has_no_slots() {
     let (left, right) = zoned(Stance::Refuse, Stance::Accept);

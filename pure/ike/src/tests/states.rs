@@ -1,8 +1,8 @@
-//! `docs/states/ike-sa.md`: the states of an IKE SA, as they were seen to follow each other.
+//! `docs/states/ike-sa.md`: the states of an IKE SA and the observed transitions between them.
 //!
-//! The page is made by giving every kind of message to an SA in every state, and from the flows.
-//! Every other test of this crate is held against it: a change of state that the page lacks fails
-//! the test that saw it.
+//! The page is made by sending every kind of message to an SA in every state, and from the flows.
+//! Every other test of this crate is checked against it: a transition that the page lacks fails the
+//! test that observed it.
 
 use super::distribute::grant;
 use super::flows::FLOWS;
@@ -39,7 +39,7 @@ const MATRIX: &str = "\n## What arrives, and what comes of it\n\n\
     ID that is awaited. What is *dropped* is counted under the reason that follows. `Established` \
     has a request of its own under way.\n\n";
 
-/// Fails if the page lacks a change of state that a test has seen.
+/// Fails if the page lacks a state change that a test has observed.
 pub(crate) fn assert_documented(seen: &Machine) {
     if std::env::var_os(pages::UPDATE).is_some() {
         return;
@@ -55,7 +55,7 @@ pub(crate) fn assert_documented(seen: &Machine) {
     );
 }
 
-/// An SA in some state, and the other end.
+/// An SA in some state, and its peer.
 struct Stage {
     state: &'static str,
     subject: Side,
@@ -135,7 +135,7 @@ fn authenticating() -> Pair {
     begun(Pair::new(mobile(), gateway()))
 }
 
-/// Both messages of IKE_SA_INIT have arrived.
+/// Delivers both messages of IKE_SA_INIT.
 fn begun(mut pair: Pair) -> Pair {
     pair.initiate(Side::Left);
     pair.deliver_next();
@@ -150,13 +150,13 @@ fn closing() -> Pair {
     pair
 }
 
-/// Something that can happen to an SA.
+/// An event for an SA.
 enum Happening {
     Request(ExchangeType, fn(&Pair) -> Vec<Payload>),
     Response(ExchangeType, fn(&Pair) -> Vec<Payload>),
-    /// A genuine message of which one bit was changed.
+    /// A genuine message with one bit changed.
     Damaged,
-    /// The first of two fragments of a genuine request, or response.
+    /// The first of two fragments of a genuine request or, if true, response.
     Fragment(ExchangeType, bool),
     Close,
     Silence,
@@ -347,7 +347,8 @@ fn first_payloads(pair: &Pair) -> Vec<Payload> {
     }
 }
 
-/// Nothing in a pair is random: another one with the same hosts has the genuine answer.
+/// Returns the genuine answer without NAT detection. A pair has no real randomness, so another pair
+/// of the same hosts has that answer.
 fn answer_without_nat_detection() -> Vec<Payload> {
     let mut other = Pair::new(mobile(), gateway());
     other.connect();
@@ -404,7 +405,7 @@ fn the_page_tells_every_change_of_state_and_what_comes_of_every_message() {
     pages::check(PAGE, &page);
 }
 
-/// Negative control: the page does not know everything.
+/// Negative control: the page does not contain everything.
 #[test]
 fn a_change_of_state_that_cannot_be_is_not_documented() {
     let mut machine = Machine::default();
@@ -412,7 +413,7 @@ fn a_change_of_state_that_cannot_be_is_not_documented() {
     assert_eq!(machine.without(&Machine::read(PAGE)).count(), 1);
 }
 
-/// The IKE SA that the first message began, which may have a successor.
+/// Returns the IKE SA that the first message began, which may have a successor.
 fn first_sa(pair: &mut Pair, side: Side) -> Option<&Sa> {
     let first = Header::peek(&pair.sent[0].message).expect("a message");
     let mut sas = pair.host(side).engine.sas.values();
@@ -424,7 +425,7 @@ fn row<'a>(cells: impl Iterator<Item = &'a str>) -> String {
 }
 
 impl Stage {
-    /// Lets something happen; gives what came of it.
+    /// Applies an event; returns its description and the state changes.
     fn play(&self, happening: &Happening) -> (String, Machine) {
         let mut pair = (self.prepare)();
         pair.intercept();
@@ -503,7 +504,7 @@ impl Stage {
         pair.deliver(&Flying { to, path, message });
     }
 
-    /// A message as the other end would make it.
+    /// Returns a message as the other end would make it.
     fn make(
         &self,
         pair: &mut Pair,

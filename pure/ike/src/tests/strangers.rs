@@ -1,5 +1,5 @@
-//! Initiators that prove nothing, in masses and from networks of their own: what they cost, and that others
-//! are served meanwhile.
+//! Masses of unauthenticated initiators, alone or from whole networks: their cost is bounded, and
+//! other peers are served meanwhile.
 
 use super::groups::with_groups;
 use super::pair::{Flying, Pair, Side};
@@ -17,7 +17,7 @@ const ALL: [Group; 5] = [
     Group::Modp3072,
 ];
 
-/// A responder with these groups, and the first message of an honest initiator, which it has not got yet.
+/// Returns a pair, and the first message of an honest initiator, not yet delivered.
 fn begun(left: Config, right: Config) -> (Pair, Flying) {
     let mut pair = Pair::new(left, right);
     pair.initiate(Side::Left);
@@ -25,7 +25,7 @@ fn begun(left: Config, right: Config) -> (Pair, Flying) {
     (pair, first)
 }
 
-/// A first message of somebody else.
+/// Returns the first message of another initiator.
 fn other(first: &Flying, n: u32, from: IpAddr) -> Flying {
     let mut other = first.clone();
     other.message[..4].copy_from_slice(&(n + 1).to_be_bytes());
@@ -42,13 +42,14 @@ fn in_ipv4(host: u32) -> IpAddr {
     Ipv4Addr::from_bits(0x0a00_0000 + host).into()
 }
 
-/// Strangers that receive at their addresses and need not show it here.
+/// Disables cookies, as if the initiators received at their addresses.
 fn without_cookies(right: &mut Config) {
     right.limits.half_open_without_cookie = usize::MAX;
     right.limits.half_open_per_host_without_cookie = usize::MAX;
 }
 
-/// Values of a group's length that are no public values, but for the curves' those of other lengths.
+/// Returns values of the group's length that are no public values, and for the curves also values
+/// of another length.
 fn bad_values(group: Group, good: &[u8]) -> Vec<Vec<u8>> {
     let len = good.len();
     let mut values = vec![vec![0; len], vec![0xff; len], good[1..].to_vec()];
@@ -59,7 +60,7 @@ fn bad_values(group: Group, good: &[u8]) -> Vec<Vec<u8>> {
     }
     values.push(small);
     if group == Group::X25519 {
-        // Any 32 octets but a few are a value.
+        // Almost any 32 octets are a public value.
         values.remove(1);
     } else if matches!(group, Group::P256 | Group::P384) {
         let mut beside = good.to_vec();
@@ -90,7 +91,8 @@ fn with_values(first: &Flying, group: Group) -> Vec<Flying> {
     values.map(with).collect()
 }
 
-/// One whose public value is none, and then one that was answered, give way to the next.
+/// For the pages: an initiator with an invalid public value, and then one that was answered, give
+/// way to the next.
 pub(super) fn giving_way() -> Pair {
     let (left, mut right) = with_groups(&[Group::P256], &[Group::P256]);
     right.limits.half_open.total = 2;
@@ -110,7 +112,7 @@ fn the_oldest_of_the_most_crowded_network_gives_way() {
     assert_eq!(pair.right.engine.counters().gave_way, 2);
 }
 
-/// As forged messages come: from anywhere, and each with another SPI.
+/// Forged messages come from anywhere, each with another SPI.
 #[test]
 fn bad_public_values_make_no_key_and_are_asked_for_cookies() {
     for group in ALL {
@@ -151,7 +153,8 @@ fn what_is_charged_for_a_bad_public_value_ends_with_its_time() {
     assert_eq!(pair.right.engine.poll_timeout(), None);
 }
 
-/// Addresses of one IPv6 /64, of one /48, of 17 IPv4 hosts, of one IPv4 network, and how many places they get.
+/// Addresses of one IPv6 /64, of one /48, of 100 /48s, of 17 IPv4 networks and of one IPv4 network,
+/// each with the places they get.
 #[test]
 fn strangers_of_a_few_networks_cannot_keep_others_out() {
     let crowds: [(&dyn Fn(u32) -> IpAddr, usize); 5] = [
@@ -172,7 +175,7 @@ fn strangers_of_a_few_networks_cannot_keep_others_out() {
         assert_eq!(pair.right.engine.half_open(), places);
         pair.deliver(&first);
         let answer = pair.intercept().remove(0);
-        // They go on while it computes.
+        // The attackers continue while the initiator computes.
         for n in 3000..4000 {
             pair.deliver(&other(&first, n, from(n)));
         }
@@ -183,7 +186,8 @@ fn strangers_of_a_few_networks_cannot_keep_others_out() {
     }
 }
 
-/// A place is kept for two seconds against newcomers of the same network, so one of them gets in then.
+/// A place is protected for two seconds against newcomers from the same network. After that time an
+/// honest initiator of the network gets one.
 #[test]
 fn a_network_of_strangers_does_not_keep_its_own_honest_initiators_out_for_long() {
     let (left, mut right) = (mobile(), gateway());
@@ -226,7 +230,7 @@ fn a_configured_address_has_places_that_no_stranger_takes() {
     assert_eq!(pair.now - begun, pair.latency * 2, "no cookie was wanted");
 }
 
-/// Its owner alone is asked for cookies then.
+/// From then on, only initiators at that address are asked for cookies.
 #[test]
 fn who_forges_a_configured_address_gets_its_places_only_without_cookies() {
     let (left, mut right) = (mobile(), gateway());
@@ -239,7 +243,7 @@ fn who_forges_a_configured_address_gets_its_places_only_without_cookies() {
     assert_eq!(pair.right.dropped(DropReason::CookieWanted), 92);
 }
 
-/// RFC 8019 section 4.1. A stream proves an address as a cookie does.
+/// RFC 8019 section 4.1. A stream validates an address as a cookie does.
 #[test]
 fn half_open_sas_live_shorter_while_there_are_many() {
     let (mut pair, first) = begun(mobile(), gateway());
@@ -259,7 +263,7 @@ fn half_open_sas_live_shorter_while_there_are_many() {
     assert_eq!(lives(&mut pair, 50), 0);
 }
 
-/// What the owner of the engine may have wait.
+/// The daemon may delay such messages.
 #[test]
 fn a_message_is_unproved_until_its_ike_sa_is_up() {
     let (mut pair, first) = begun(mobile(), gateway());
@@ -276,7 +280,7 @@ fn a_message_is_unproved_until_its_ike_sa_is_up() {
     pair.with(Side::Left, |engine, now| engine.rekey_ike(id, now));
     let request = pair.intercept().remove(0);
     assert_eq!(sender(&pair, &request), Sender::Settled);
-    // An answer is for an SA that we began.
+    // An answer belongs to an SA that this end began.
     pair.deliver(&request);
     let answer = pair.intercept().remove(0);
     let left = &pair.left.engine;
@@ -289,7 +293,7 @@ fn a_message_is_unproved_until_its_ike_sa_is_up() {
     assert_eq!(sender(&pair, &nonsense), Sender::Settled);
 }
 
-/// Where the responder has a message wait.
+/// Returns the responder's classification of a message's sender.
 fn sender(pair: &Pair, flying: &Flying) -> Sender {
     let engine = &pair.right.engine;
     engine.sender(flying.path, &flying.message, pair.now)
@@ -327,7 +331,7 @@ fn a_sender_is_known_to_receive_at_its_address_by_a_cookie_an_spi_or_a_stream() 
     assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
 }
 
-/// The answer of a responder that does not read the message.
+/// Returns the answer of a responder that does not process the message.
 fn ask(pair: &mut Pair, first: &Flying) -> Option<Flying> {
     let engine = &mut pair.right.engine;
     let answer = engine.ask_for_cookie(first.path, &first.message, pair.now)?;
@@ -338,7 +342,7 @@ fn ask(pair: &mut Pair, first: &Flying) -> Option<Flying> {
     })
 }
 
-/// Where a message waits or not, the same becomes of it.
+/// Delayed or not, a message gets the same answer.
 #[test]
 fn a_cookie_is_asked_for_in_the_same_way_whether_the_message_is_read_or_not() {
     let (left, mut right) = (mobile(), gateway());

@@ -1,5 +1,5 @@
-//! Every suite carries a whole life of an SA, and nobody between two ends makes them take a worse
-//! one than they would have.
+//! Every suite carries an SA through its whole life, and no attacker on the path makes the ends use
+//! a worse suite.
 
 use super::pair::{Pair, Side, fit};
 use super::*;
@@ -64,11 +64,10 @@ fn suites_without_a_common_one_are_told_at_both_ends() {
     assert_eq!(ours.ike.iter().filter(|t| hmacs(t.kind)).count(), 1);
 }
 
-/// The story of a downgrade. Both ends know AEADs and, for the sake of others, AES-CBC. Somebody on
-/// the path takes the AEADs out of the first message; the responder, who never saw them, agrees to
-/// AES-CBC, and the initiator sees an answer that it offered. But what the initiator signs is the
-/// message as it sent it, and what the responder checks is the message as it came (RFC 7296 section
-/// 2.15).
+/// A downgrade attack. Both ends support AEADs and, for other peers, AES-CBC. An attacker on the
+/// path removes the AEADs from the first message. The responder accepts AES-CBC, and the initiator
+/// sees an answer to its offer. But the initiator signs the message as it was sent, and the
+/// responder checks it as it arrived (RFC 7296 section 2.15).
 #[test]
 fn a_stripped_offer_is_found_out_before_anything_is_up() {
     let both = [Suite::Aes256Gcm16, CBC];
@@ -92,13 +91,13 @@ fn a_stripped_offer_is_found_out_before_anything_is_up() {
     ));
     let refusals = pair.right.refusals();
     assert!(refusals[0].contains("pre-shared key"), "{refusals:?}");
-    // Nobody in between: the better one.
+    // Without an attacker the better suite is used.
     let mut pair = with_suites(&both, &both);
     pair.connect();
     assert_eq!(suite_of(&pair), Suite::Aes256Gcm16);
 }
 
-/// A first message without the proposals of AEADs.
+/// Returns a first message without its AEAD proposals.
 fn stripped(octets: &[u8]) -> Vec<u8> {
     let Ok(Datagram::Clear(Message {
         header,

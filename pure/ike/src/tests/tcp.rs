@@ -1,5 +1,5 @@
-//! In streams: the rules of RFC 9329 by name. The network between the hosts lets no UDP through, or
-//! cuts connections.
+//! IKE over TCP: the rules of RFC 9329. The network between the hosts blocks UDP or cuts
+//! connections.
 
 use super::mobike::{move_to, roaming};
 use super::pair::{Flying, LEFT, NatBox, Pair, RIGHT, Side, fit};
@@ -12,21 +12,21 @@ use wire::ike::{Datagram, Header, Notify, NotifyType, Payload};
 
 const PORT: u16 = 4500;
 
-/// A mobile node that may come by TCP, and its gateway.
+/// Returns a mobile node with this TCP setting, and its gateway.
 fn streaming(tcp: Tcp) -> (Config, Config) {
     let (mut left, right) = (mobile(), gateway());
     left.peers[0].tcp = tcp;
     (left, right)
 }
 
-/// The same, and the tunnel can move.
+/// Like [`streaming`], with a tunnel that can move.
 fn wandering(tcp: Tcp) -> (Config, Config) {
     let (mut left, right) = roaming();
     left.peers[0].tcp = tcp;
     (left, right)
 }
 
-/// Between two that nobody lets talk by UDP, after so long.
+/// Returns a pair without UDP, after this many seconds.
 pub(crate) fn fallen(time: u64) -> Pair {
     let (left, right) = streaming(Tcp::Fallback(PORT));
     let mut pair = Pair::new(left, right);
@@ -36,7 +36,7 @@ pub(crate) fn fallen(time: u64) -> Pair {
     pair
 }
 
-/// A tunnel in a stream whose connection is lost.
+/// Returns a tunnel in a stream whose connection is lost.
 pub(crate) fn broken() -> Pair {
     let mut pair = up(streaming(Tcp::Always(PORT)));
     pair.begin_story();
@@ -45,7 +45,7 @@ pub(crate) fn broken() -> Pair {
     pair
 }
 
-/// A tunnel in a stream.
+/// Returns a tunnel in a stream.
 fn up((left, right): (Config, Config)) -> Pair {
     let mut pair = Pair::new(left, right);
     pair.connect();
@@ -64,7 +64,7 @@ fn path(pair: &mut Pair, side: Side) -> Path {
     sa(pair, side).path
 }
 
-/// Where the children go, as the end was told last.
+/// Returns the path that an end last reported for its children.
 fn carried(pair: &mut Pair, side: Side) -> Path {
     let host = pair.host(side);
     let moved = host.events.iter().rev().find_map(|event| match event {
@@ -74,7 +74,7 @@ fn carried(pair: &mut Pair, side: Side) -> Path {
     moved.unwrap_or_else(|| host.child().path)
 }
 
-/// Cuts the connection of the left host and tells it so.
+/// Cuts the connection of the left host and reports this to its engine.
 fn cut(pair: &mut Pair) {
     let path = path(pair, Side::Left);
     pair.cut.insert(path.local.port());
@@ -283,7 +283,7 @@ fn a_listener_that_stays_away_is_tried_with_growing_pauses_and_then_given_up() {
         let path = pair.left.engine.sa(id).unwrap().path;
         tries.insert(path.local.port());
         tell(&mut pair, path);
-        // Told again and again, it does not hurry.
+        // A repeated report does not speed up the retries.
         tell(&mut pair, path);
         pair.pass(Duration::from_millis(100));
     }
@@ -312,7 +312,7 @@ fn a_connection_that_nobody_uses_is_none_of_ours() {
     assert_eq!(pair.left.engine.streams().count(), 0);
 }
 
-/// Else as many half-open SAs as there may be connections would keep all peers out.
+/// Otherwise half-open SAs could use up all connections and keep other peers out.
 #[test]
 fn a_connection_of_an_initiator_that_proves_nothing_is_not_in_use() {
     let (left, right) = streaming(Tcp::Always(PORT));
@@ -491,7 +491,8 @@ fn a_message_in_a_new_connection_that_is_not_genuine_moves_nothing() {
     let mut forged = genuine.clone();
     forged.path.remote.set_port(1);
     let before = path(&mut pair, Side::Right);
-    // The last request again: its answer goes to where it came from, and nothing else does.
+    // A repeat of the last request: its answer goes back where the repeat came from, and nothing
+    // else does.
     pair.deliver(&forged.clone());
     let last = forged.message.len() - 1;
     forged.message[last] ^= 1;
@@ -509,7 +510,7 @@ fn who_is_sent_to_another_gateway_tries_udp_there_first() {
     assert_eq!(crate::extension::tcp::datagrams(path, PORT), datagrams());
 }
 
-/// A connection that breaks every now and then costs no tunnel, whoever has something to ask just then.
+/// A connection that breaks now and then loses no tunnel, whichever end has a request outstanding.
 #[test]
 fn connections_that_break_all_the_time_lose_no_tunnel() {
     for seed in 0..8 {
@@ -538,7 +539,8 @@ fn connections_that_break_all_the_time_lose_no_tunnel() {
     }
 }
 
-/// A router can cut an IKE message out of one and send it on in the other; a peer with MOBIKE says so.
+/// A router can move an IKE message between a datagram and a stream. A peer with MOBIKE announces
+/// such a change.
 #[test]
 fn without_mobike_no_ike_sa_changes_between_datagrams_and_streams() {
     for tcp in [Tcp::Off, Tcp::Always(PORT)] {

@@ -1,7 +1,7 @@
-//! What happened between two engines, in order: messages with what is inside, events, states.
+//! A record of the messages with their content, events and states of two engines, in order.
 //!
-//! The pair keeps a trace of every test. `flows` turns some into sequence diagrams; `states` holds
-//! the changes of state of all of them against the documented ones.
+//! The pair keeps a trace of every test. `flows` turns some traces into sequence diagrams. `states`
+//! compares the state changes of all traces with the documented ones.
 
 use super::pair::{Flying, Side};
 use crate::sa::State;
@@ -14,15 +14,15 @@ use wire::ike::{Datagram, Delete, ExchangeType, Fragment, Message, Payload, Payl
 #[derive(Default)]
 pub(crate) struct Trace {
     pub(crate) steps: Vec<Step>,
-    /// Where the story begins: later than the test, if it is about an SA that is up.
+    /// Start of the story: later than the start of the test if the story is about an SA that is up.
     pub(crate) begun: Instant,
-    /// Every change of state of an IKE SA, at either end.
+    /// All state changes of IKE SAs, at either end.
     pub(crate) machine: Machine,
-    /// By the SPI at that end: a rekeyed SA and its successor are two.
+    /// States by the SPI at that end: a rekeyed SA and its successor have one each.
     states: [BTreeMap<u64, Seen>; 2],
 }
 
-/// One thing that happened.
+/// One step of a trace.
 pub(crate) struct Step {
     pub(crate) at: Instant,
     pub(crate) side: Side,
@@ -32,24 +32,24 @@ pub(crate) struct Step {
 pub(crate) enum What {
     /// A message left for the other end.
     Sent { text: String, lost: bool },
-    /// An IKE SA is in another state.
+    /// The state of an IKE SA changed.
     State {
         sa: IkeSaId,
         from: Option<&'static str>,
         to: Option<&'static str>,
     },
-    /// The engine told its owner something.
+    /// The engine reported an event.
     Told(String),
 }
 
-/// An IKE SA as it was last seen.
+/// The last observed state of an IKE SA.
 #[derive(Clone, Copy)]
 struct Seen {
     state: &'static str,
     sa: IkeSaId,
 }
 
-/// What an engine was given to do.
+/// The input that an engine processed.
 #[derive(Clone, Copy)]
 pub(crate) enum Cause<'a> {
     Command,
@@ -58,7 +58,8 @@ pub(crate) enum Cause<'a> {
 }
 
 impl Trace {
-    /// Notes what something changed at one end. Called before what the end sends is noted.
+    /// Records the state changes of one end. Call this before recording the messages that the end
+    /// sends.
     pub(crate) fn look(&mut self, at: Instant, side: Side, engine: &Engine, cause: Cause<'_>) {
         let before = std::mem::take(&mut self.states[side as usize]);
         let now: BTreeMap<_, _> = engine
@@ -87,24 +88,24 @@ impl Trace {
         self.push(at, side, What::Told(event_name(event)));
     }
 
-    /// `receiver` is asked what is inside.
+    /// Records a message; `receiver` opens it for the description.
     pub(crate) fn sent(&mut self, at: Instant, flying: &Flying, receiver: &Engine, lost: bool) {
         let text = describe(&flying.message, receiver);
         self.push(at, flying.to.other(), What::Sent { text, lost });
     }
 
-    /// What happened so far is not part of the story.
+    /// Starts the story here and drops the steps so far.
     pub(crate) fn begin(&mut self, now: Instant) {
         self.steps.clear();
         self.begun = now;
     }
 
-    /// A host has restarted: what it had is gone without having ended.
+    /// Forgets a host's states, because the host has restarted without ending its SAs.
     pub(crate) fn forget(&mut self, side: Side) {
         self.states[side as usize].clear();
     }
 
-    /// The last `count` messages never arrive.
+    /// Marks the last `count` messages as lost.
     pub(crate) fn lose(&mut self, count: usize) {
         let sent = self
             .steps
@@ -123,7 +124,7 @@ impl Trace {
 }
 
 impl Cause<'_> {
-    /// What it was to the IKE SA that receives on an SPI.
+    /// Describes the cause as seen by the IKE SA with this SPI.
     fn of(self, own_spi: u64, begins: bool) -> String {
         let message = match self {
             Self::Command if begins => return "`initiate`".to_owned(),
@@ -164,7 +165,7 @@ pub(crate) const fn name(state: &State) -> &'static str {
     }
 }
 
-/// The name of an event, with its reason if it has one.
+/// Returns the name of an event, with its reason if it has one.
 fn event_name(event: &Event) -> String {
     let variant = |debug: String| {
         let end = debug
@@ -185,7 +186,7 @@ fn event_name(event: &Event) -> String {
     }
 }
 
-/// The exchange and its payloads by name, without anything secret or random.
+/// Returns the names of the exchange and its payloads, without anything secret or random.
 fn describe(octets: &[u8], receiver: &Engine) -> String {
     let header = wire::ike::Header::peek(octets).expect("we made it");
     let kind = if header.flags.response {
@@ -213,7 +214,7 @@ fn payloads(message: &Message) -> String {
     names.join(", ")
 }
 
-/// As in RFC 7296 section 1.2.
+/// Returns the payload's name as in RFC 7296 section 1.2.
 fn payload_name(payload: &Payload) -> String {
     match payload {
         Payload::KeyExchange(exchange) => format!("KE({})", exchange.group),

@@ -1,10 +1,11 @@
-//! Random walks: two ends that may both begin, that move, make new keys, delete and restart at any time,
-//! over a network that loses, doubles and reorders. Then the network is good again, and after some time
-//! both ends agree; then one end deletes what there is, and nothing is left. No child's key is ever used
-//! for another.
+//! Random walks of two ends.
 //!
-//! The operations on whole nodes, with a licensed one and its grants, are in `node`; here it is the
-//! exchanges that meet in every order. Others than those of the suite, or one that failed:
+//! Both ends may initiate, move, rekey, delete and restart at any time, over a network that loses,
+//! duplicates and reorders. Then the network recovers, and after some time both ends agree. Finally
+//! one end deletes everything, and nothing is left. No child's key is ever used for another child.
+//!
+//! The operations on whole nodes, with a licensed node and its grants, are in `node`. Here the
+//! exchanges collide in every order. To run other walks, or one that failed:
 //! `STRATA_WALKS=FIRST,COUNT cargo test -p ike --lib walk`.
 
 use super::mobike::{CELL, roaming, to};
@@ -16,10 +17,10 @@ use crypto::Rng;
 use model::Kem;
 use std::collections::BTreeSet;
 
-/// Who may have licences.
+/// Nodes that may have licences.
 const NODES: [&str; 2] = ["fa.example.net", "fb.example.net"];
 
-/// Things that happen in one walk.
+/// Events in one walk.
 const STEPS: u32 = 12;
 
 /// A walk and its number.
@@ -27,7 +28,7 @@ struct Walk {
     pair: Pair,
     rng: Rng,
     number: u32,
-    /// Inbound keys of every child there was at the left end, and how many of its events were seen.
+    /// Inbound keys of all children that the left end has had, from the first `seen` of its events.
     keys: BTreeSet<Vec<Vec<u8>>>,
     seen: usize,
     restarts: u8,
@@ -48,7 +49,7 @@ fn ends(number: u32) -> (Config, Config) {
         if number.is_multiple_of(4) {
             peer.kems = vec![Some(Kem::MlKem512)];
         }
-        // Children beside it have key exchanges that go on, or one end asks for none.
+        // Additional children have key exchanges that continue, or one end requests none.
         if number.is_multiple_of(8) {
             peer.kems.push(None);
         }
@@ -90,7 +91,7 @@ fn ends(number: u32) -> (Config, Config) {
     (left, right)
 }
 
-/// Walks in which licences change. Those in BEET mode have other zones.
+/// Returns true for walks in which licences change. Those in BEET mode have other zones.
 const fn is_zoned(number: u32) -> bool {
     number % 5 == 1 && !number.is_multiple_of(7)
 }
@@ -123,7 +124,7 @@ impl Walk {
         self.rng.u32() % of
     }
 
-    /// One thing happens, often together with the next.
+    /// Performs one event, often together with the next.
     fn step(&mut self) {
         let side = [Side::Left, Side::Right][self.chance(2) as usize];
         match self.chance(16) {
@@ -157,7 +158,7 @@ impl Walk {
         }
     }
 
-    /// An operator wants the child beside the first, or no longer.
+    /// Opens or closes the additional child, as an operator would.
     fn open_or_close(&mut self, side: Side) {
         let open = self.chance(2) == 0;
         let peer = self.pair.host(side).engine.config.peers[0].name.clone();
@@ -168,7 +169,7 @@ impl Walk {
         said.expect("it is configured");
     }
 
-    /// An end reads its configuration again, with the licences of any of two nodes.
+    /// Reloads an end's configuration, with licences for any of two nodes.
     fn license(&mut self, side: Side) {
         let which = self.chance(4);
         let nodes = NODES.into_iter().zip([1, 2]);
@@ -179,7 +180,7 @@ impl Walk {
         assert_eq!(self.pair.with(side, reconfigure), [""; 0]);
     }
 
-    /// Whether the newest child has the licences that both ends have.
+    /// Returns true if the newest child has the licences that both ends have.
     fn is_licensed(&mut self) -> bool {
         let wanted = [Side::Left, Side::Right].map(|side| {
             let mut config = (*self.pair.host(side).engine.config).clone();
@@ -206,7 +207,7 @@ impl Walk {
         up.map(|sa| sa.id).collect()
     }
 
-    /// A process dies without a word.
+    /// Restarts an end without notice.
     fn restart(&mut self, side: Side) {
         self.restarts += 1;
         let host = fresh(side, self.number, self.restarts);
@@ -217,7 +218,8 @@ impl Walk {
         }
     }
 
-    /// Only who began an SA can clone it, if it may be cloned, and nothing else takes its place.
+    /// Hands SAs over to another path. This works only for SAs that this end initiated, that may be
+    /// cloned, and that are not being replaced.
     fn hand_over(&mut self) {
         let path = to([LEFT, CELL][self.chance(2) as usize]);
         for sa in self.sas(Side::Left) {
@@ -226,7 +228,7 @@ impl Walk {
         }
     }
 
-    /// Only who began an SA can move it.
+    /// Moves the SAs that the left end initiated.
     fn move_left(&mut self) {
         let path = to([LEFT, CELL][self.chance(2) as usize]);
         for sa in self.sas(Side::Left) {
@@ -235,14 +237,14 @@ impl Walk {
         }
     }
 
-    /// Whoever has nothing begins: both at once, now and then.
+    /// Initiates from an end without SAs; sometimes both ends initiate at once.
     fn begin_if_down(&mut self, side: Side) {
         if self.pair.host(side).engine.sas().next().is_none() {
             self.pair.initiate(side);
         }
     }
 
-    /// "No key twice": of children, over all restarts.
+    /// Checks "no key twice" for the children of the left end, over all restarts.
     fn look(&mut self) {
         let events = &self.pair.left.events[self.seen..];
         let children = events.iter().filter_map(|event| match event {
@@ -258,7 +260,7 @@ impl Walk {
         self.seen = self.pair.left.events.len();
     }
 
-    /// The network is good, and whoever is down for long begins again.
+    /// Restores the network; an end that stays down initiates again.
     fn calm_down(&mut self) {
         (self.pair.lost, self.pair.doubled, self.pair.overtaken) = (0, 0, 0);
         for (side, peer) in [(Side::Left, "gateway"), (Side::Right, "mobile")] {
@@ -286,7 +288,7 @@ impl Walk {
             false => &both[..1],
         };
         let one = left.up() == 1 && right.up() == 1;
-        // Of several for the same traffic each end has names of its own.
+        // Children for the same traffic have names of their own at each end.
         let fit = match self.number.is_multiple_of(9) {
             true => resource::all_fit(&self.pair, names.len() + 2),
             false => children::agree(&self.pair, names),
@@ -294,7 +296,7 @@ impl Walk {
         one && spis(left) == spis(right) && fit
     }
 
-    /// Every SA ends.
+    /// Ends all SAs; returns true if nothing is left.
     fn end(&mut self) -> bool {
         self.close(Side::Left);
         self.pair.pass(Duration::from_secs(400));

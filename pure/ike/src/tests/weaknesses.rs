@@ -1,5 +1,5 @@
-//! Weaknesses that other implementations had, where no test elsewhere tells their story. All that
-//! are known are in `docs/weaknesses.md`.
+//! Weaknesses of other implementations that no other test covers. `docs/weaknesses.md` lists all
+//! known ones.
 
 use super::pair::{Flying, Pair, Side};
 use super::rekey::rekey_child;
@@ -10,7 +10,7 @@ use wire::ike::{
     Datagram, ExchangeType, Message, Notify, NotifyType, Payload, PayloadType, Protocol,
 };
 
-/// A first message of a stranger: like the genuine one, but for what `change` does to it.
+/// Returns another initiator's first message: the genuine one with another SPI, after `change`.
 fn strangers(genuine: &Flying, change: impl FnOnce(&mut Vec<Payload>)) -> Flying {
     let Ok(Datagram::Clear(mut message)) = Datagram::decode(&genuine.message) else {
         panic!("IKE_SA_INIT is in the clear");
@@ -23,11 +23,12 @@ fn strangers(genuine: &Flying, change: impl FnOnce(&mut Vec<Payload>)) -> Flying
     }
 }
 
-/// A payload in the first message of a stranger, and in a message of an authenticated peer, harms
-/// nobody: both ends agree on whether the SA is up, and the next set-up works.
+/// Checks that a payload does no harm in a first message and in a message of an authenticated peer:
+/// both ends agree if the SA is up, and the next set-up works.
 fn is_harmless(payload: &Payload) {
     let (mut left, right) = (mobile(), gateway());
-    // Who claims that it could not read us has no SA any more; that it has one, it finds out.
+    // A peer that reports that it could not read our message has lost its SA. A liveness check
+    // reveals this.
     left.peers[0].liveness = Duration::from_secs(30);
     let mut pair = Pair::new(left, right);
     pair.initiate(Side::Left);
@@ -62,7 +63,7 @@ fn raw(kind: PayloadType, data: Vec<u8>) -> Payload {
     }
 }
 
-/// CVE-2015-3991: payloads of IKEv1, and all the others.
+/// CVE-2015-3991: payloads of IKEv1 and of all other types.
 #[test]
 fn a_payload_of_any_type_in_any_message_is_harmless() {
     for kind in 1..=u8::MAX {
@@ -72,7 +73,7 @@ fn a_payload_of_any_type_in_any_message_is_harmless() {
     }
 }
 
-/// VPP 58e3a98: notifies whose data are too short for what they say, and SPIs where none belong.
+/// VPP 58e3a98: notifies whose data are too short for their type, and SPIs where none belong.
 #[test]
 fn a_notify_of_any_kind_and_length_is_harmless() {
     let kinds = (1..=47).chain(16384..=16450).chain(41100..=41110);
@@ -85,8 +86,8 @@ fn a_notify_of_any_kind_and_length_is_harmless() {
     }
 }
 
-/// CVE-2013-6075: an identity was compared as far as the shorter one goes. Letters of the other case are the
-/// same name (RFC 4343).
+/// CVE-2013-6075: identities were compared only up to the length of the shorter one. Names are
+/// equal regardless of case (RFC 4343).
 #[test]
 fn an_identity_that_only_resembles_a_known_one_is_nobodys() {
     let genuine = b"mobile.example.net";
@@ -113,8 +114,7 @@ fn an_identity_that_only_resembles_a_known_one_is_nobodys() {
     }
 }
 
-/// CVE-2025-9242, CVE-2025-14733: an identity larger than anybody's buffer, before anything was
-/// proved.
+/// CVE-2025-9242, CVE-2025-14733: an identity larger than any buffer, before authentication.
 #[test]
 fn an_identity_of_any_length_is_refused_like_a_short_one() {
     for length in [1_000, 4_000, 16_000] {
@@ -132,7 +132,7 @@ fn an_identity_of_any_length_is_refused_like_a_short_one() {
     }
 }
 
-/// CVE-2023-30570: after a refusal the responder's SPI named something that was half gone.
+/// CVE-2023-30570: after a refusal the responder's SPI referred to a half-deleted SA.
 #[test]
 fn the_spi_of_a_refused_attempt_names_nothing_any_more() {
     let mut left = mobile();
@@ -147,7 +147,7 @@ fn the_spi_of_a_refused_attempt_names_nothing_any_more() {
     pair.deliver(&request);
     let refusal = pair.intercept();
     assert_eq!(refusal.len(), 1);
-    // The same again brings at most the same; the next message, and a new beginning, nothing.
+    // A repeat gets at most the same answer. The next message, and a new first message, get none.
     pair.deliver(&request);
     let again = pair.intercept();
     assert!(
@@ -166,7 +166,7 @@ fn the_spi_of_a_refused_attempt_names_nothing_any_more() {
     assert!(pair.right.children().is_empty());
 }
 
-/// Changes what is inside a protected message of one end, with that end's keys.
+/// Changes a protected message of one end and seals it with that end's keys.
 pub(crate) fn resealed(
     pair: &mut Pair,
     flying: &Flying,
@@ -181,7 +181,7 @@ pub(crate) fn resealed(
     }
 }
 
-/// CVE-2023-38710: REKEY_SA for an SA of no protocol, and of others.
+/// CVE-2023-38710: REKEY_SA for an SA without a protocol, and of other protocols.
 #[test]
 fn a_rekey_of_an_sa_of_another_protocol_replaces_nothing() {
     for protocol in [0, 1, 2, 4, 255] {
@@ -215,8 +215,8 @@ fn a_rekey_of_an_sa_of_another_protocol_replaces_nothing() {
     }
 }
 
-/// Weakness 80: who answers a rekey with more than was asked for, or of another family, gets no
-/// more traffic by it.
+/// Weakness 80: an answer to a rekey with wider selectors, or of another address family, does not
+/// widen the traffic.
 #[test]
 fn an_answer_to_a_rekey_never_widens_the_selectors() {
     for wider in ["10.0.0.0/7", "0.0.0.0/0", "2001:db8::/32"] {

@@ -1,4 +1,4 @@
-//! Several requests under way at once: the rules of RFC 7296 section 2.3 by name.
+//! Several outstanding requests: the rules of RFC 7296 section 2.3.
 
 use super::distribute::{gateway_of_node, grant, node};
 use super::mobike::{CELL, TRAIN, move_to, roaming, to};
@@ -9,7 +9,7 @@ use crate::{Event, Windows};
 use model::{CsaId, Grant, IkeSaId, Path};
 use wire::ike::{ExchangeType, Header, Notify, NotifyType, Payload};
 
-/// Two ends that keep so many answers.
+/// Returns a connected pair with these window sizes.
 fn wide((mut left, mut right): (Config, Config), windows: [u8; 2]) -> (Pair, IkeSaId) {
     left.peers[0].window = windows[0];
     right.peers[0].window = windows[1];
@@ -19,7 +19,7 @@ fn wide((mut left, mut right): (Config, Config), windows: [u8; 2]) -> (Pair, Ike
     (pair, id)
 }
 
-/// A gateway on the left, a licensed node on the right.
+/// Returns a gateway on the left and a licensed node on the right.
 fn granting(window: u8) -> (Pair, IkeSaId) {
     wide((gateway_of_node(), node()), [window; 2])
 }
@@ -29,7 +29,7 @@ fn windows(pair: &mut Pair, side: Side) -> Windows {
     sas.next().expect("an SA").windows
 }
 
-/// So many of the peer's requests, and so many of ours, at both ends.
+/// Returns both ends' windows: for the peer's requests and for its own.
 fn widths(pair: &mut Pair) -> [(u8, u8); 2] {
     [Side::Left, Side::Right].map(|side| {
         let windows = windows(pair, side);
@@ -37,7 +37,7 @@ fn widths(pair: &mut Pair) -> [(u8, u8); 2] {
     })
 }
 
-/// The keys of one composite SA.
+/// Returns the keys of one composite SA.
 fn of(csa: u64, number: u16) -> Grant<Secret> {
     let csa = CsaId(csa);
     Grant {
@@ -52,10 +52,10 @@ fn distribute(pair: &mut Pair, id: IkeSaId, grants: impl IntoIterator<Item = Gra
     }
 }
 
-/// A composite SA, and the number of a grant.
+/// A composite SA and the number of a grant.
 type Name = (u64, u16);
 
-/// The grants that came, and those that were answered.
+/// Returns the grants that arrived and the grants that were accepted.
 fn exchanged(pair: &Pair) -> (Vec<Name>, Vec<Name>) {
     let came = pair.right.events.iter().filter_map(|event| match event {
         Event::Granted { grant, .. } => Some((grant.csa.0, grant.grant)),
@@ -68,7 +68,7 @@ fn exchanged(pair: &Pair) -> (Vec<Name>, Vec<Name>) {
     (came.collect(), accepted.collect())
 }
 
-/// Requests of the left end as no task would make them, which are on their way.
+/// Sends requests of the left end that no task would create, and takes them out of the network.
 fn raw(pair: &mut Pair, requests: impl IntoIterator<Item = Vec<Payload>>) -> Vec<Flying> {
     let sa = pair.left.ike();
     let exchange = ExchangeType::INFORMATIONAL;
@@ -84,13 +84,13 @@ fn saying(kind: NotifyType, data: &[u8]) -> Vec<Payload> {
     vec![Payload::Notify(Notify::new(kind, data.to_vec()))]
 }
 
-/// The message IDs of what is in flight.
+/// Returns the message IDs of datagrams.
 fn ids(flying: &[Flying]) -> Vec<u32> {
     let ids = flying.iter().map(|flying| Header::peek(&flying.message));
     ids.map(|header| header.unwrap().message_id).collect()
 }
 
-/// As if it came from another address.
+/// Returns the datagram as if it came from another address.
 fn from(flying: &Flying, address: &str) -> Flying {
     let mut other = flying.clone();
     other.path.remote.set_ip(address.parse().unwrap());
@@ -114,7 +114,8 @@ fn there_is_one_request_at_a_time_with_a_peer_that_says_nothing() {
     assert_eq!(widths(&mut pair), [(8, 1), (1, 1)]);
 }
 
-/// What is taken back while it waits behind others never leaves: the node gets no key that it may not have any more.
+/// A grant that is revoked while it is queued is never sent, so the node gets no key that it may no
+/// longer have.
 #[test]
 fn a_grant_that_is_taken_back_while_it_waits_does_not_leave() {
     let (mut pair, id) = granting(1);
@@ -124,7 +125,7 @@ fn a_grant_that_is_taken_back_while_it_waits_does_not_leave() {
     }
     pair.settle();
     let (came, accepted) = exchanged(&pair);
-    // The first was under way.
+    // The first grant was already sent.
     assert_eq!(
         (came, accepted),
         (vec![(1, 1), (2, 1)], vec![(1, 1), (2, 1)])
@@ -168,7 +169,7 @@ fn grants_of_one_composite_sa_keep_their_order() {
     }
 }
 
-/// Nor is anything handled twice, whatever is lost, doubled and overtaken.
+/// No request is handled twice either, whatever is lost, duplicated and overtaken.
 #[test]
 fn a_window_is_never_exceeded_whatever_the_network_does() {
     for seed in 0..30 {
@@ -279,7 +280,7 @@ fn an_answer_that_is_lost_under_a_wide_window_is_given_again() {
     assert_eq!((came.len(), accepted.len()), (4, 4));
 }
 
-/// "You can only increase it", and only as far as we want it ourselves.
+/// "You can only increase it", up to the size configured at this end.
 #[test]
 fn a_window_that_is_told_later_is_used_if_it_is_wider_and_told_well() {
     let (mut pair, _) = wide((mobile(), gateway()), [4, 8]);
@@ -327,8 +328,8 @@ fn a_successor_waits_for_what_was_asked_before_it_and_has_not_come() {
     assert!(is_settled(&mut pair));
 }
 
-/// Keys of the IKE SA are made when nothing else is under way, and what was asked for meanwhile is
-/// asked on the successor.
+/// The IKE SA is rekeyed while nothing else is outstanding. Requests that come meanwhile are sent
+/// on the successor.
 #[test]
 fn an_ike_rekey_is_alone_and_loses_nothing() {
     let (mut pair, id) = granting(8);
@@ -424,7 +425,7 @@ fn a_list_of_addresses_that_a_newer_one_has_overtaken_is_not_kept() {
     assert_eq!(kept, Some(vec!["198.51.100.2".parse().unwrap()]));
 }
 
-/// A NAT gave its sender another port meanwhile (RFC 7296 section 2.23).
+/// Meanwhile a NAT has given the sender another port (RFC 7296 section 2.23).
 #[test]
 fn a_request_that_comes_late_moves_nobody_back() {
     let (mut left, mut right) = (mobile(), gateway());

@@ -1,4 +1,4 @@
-//! Agreeing on zones.
+//! Agreement on zones.
 
 use super::pair::{Pair, Side, fit, keys_of};
 use super::*;

@@ -6,20 +6,20 @@ use model::{Deadline, Instant};
 use std::time::Duration;
 use wire::ike::{ExchangeType, Header};
 
-/// So long a driver has to lead packets another way.
+/// Delay before hastened retransmissions, which gives the driver time to install routes.
 const MOMENT: Duration = Duration::from_millis(1);
 
-/// A request in datagrams of one size is sent this often before it is cut smaller: "a few retries
-/// within several seconds" (RFC 7383 section 2.5.2).
+/// Number of times that a request is sent in datagrams of one size before it is fragmented into
+/// smaller ones: "a few retries within several seconds" (RFC 7383 section 2.5.2).
 const PATIENCE: u32 = 3;
 
 /// Our requests.
 #[derive(Debug)]
 pub(crate) struct Requests {
     next_id: u32,
-    /// How many answers the peer keeps.
+    /// Number of responses that the peer keeps.
     window: u8,
-    /// What is under way, oldest first.
+    /// Outstanding requests, oldest first.
     pending: Vec<Pending>,
 }
 
@@ -40,14 +40,14 @@ impl Pending {
     }
 }
 
-/// What time did to the requests that are under way.
+/// The action that is due for the outstanding requests.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// Nothing.
+    /// No action is due.
     Nothing,
-    /// One has to be sent again.
+    /// A request has to be retransmitted.
     Again(Vec<Vec<u8>>),
-    /// One was sent this often, to no avail.
+    /// A request was sent this many times without an answer.
     GiveUp(u32),
 }
 
@@ -60,40 +60,40 @@ impl Requests {
         }
     }
 
-    /// The ID for the next request.
+    /// Returns the message ID of the next request.
     pub(crate) const fn next_id(&self) -> u32 {
         self.next_id
     }
 
-    /// How many requests may be under way at once.
+    /// Returns the maximum number of outstanding requests.
     pub(crate) const fn window(&self) -> u8 {
         self.window
     }
 
-    /// The peer keeps so many answers: "there is currently no way to reduce the window size of an
-    /// existing IKE SA; you can only increase it."
+    /// Increases the window to the number of responses that the peer keeps: "there is currently no
+    /// way to reduce the window size of an existing IKE SA; you can only increase it."
     pub(crate) fn widen(&mut self, window: u8) {
         self.window = self.window.max(window);
     }
 
-    /// Whether no request is under way.
+    /// Returns true if no request is outstanding.
     pub(crate) const fn is_idle(&self) -> bool {
         self.pending.is_empty()
     }
 
-    /// How many are.
+    /// Returns the number of outstanding requests.
     pub(crate) const fn under_way(&self) -> usize {
         self.pending.len()
     }
 
-    /// Whether one more request may be sent.
+    /// Returns true if the window has room for one more request.
     pub(crate) fn has_room(&self) -> bool {
         let oldest = self.pending.first();
         oldest.is_none_or(|oldest| self.next_id.abs_diff(oldest.id) < u32::from(self.window))
     }
 
-    /// A request was sent; `attempts` bounds how often in all. With an ID that is under way it takes
-    /// the place of that.
+    /// Records a sent request. `attempts` is the maximum number of times to send it. An outstanding
+    /// request with the same message ID is replaced.
     pub(crate) fn sent(
         &mut self,
         header: &Header,
@@ -117,7 +117,7 @@ impl Requests {
         });
     }
 
-    /// The longest datagram of the oldest request that is under way.
+    /// Returns the longest datagram of the oldest outstanding request.
     pub(crate) fn longest(&self) -> Option<&[u8]> {
         let datagrams = self.oldest()?.iter();
         datagrams
@@ -125,8 +125,9 @@ impl Requests {
             .map(Vec::as_slice)
     }
 
-    /// A request that was repeated to no avail and is about to be once more, if it can be cut
-    /// smaller. Pauses begin anew: "the node MUST reset its retransmission timers".
+    /// Returns a request that was retransmitted without success, and is due again, if smaller
+    /// fragments are possible. Its delays start again: "the node MUST reset its retransmission
+    /// timers".
     pub(crate) fn stuck(&mut self, now: Instant) -> Option<&mut Parcel> {
         let stuck = |pending: &&mut Pending| {
             pending.sent >= PATIENCE && pending.at <= now && pending.parcel.is_coarse()
@@ -136,20 +137,21 @@ impl Requests {
         Some(&mut pending.parcel)
     }
 
-    /// Whatever is under way is sent at most this many times more.
+    /// Limits all outstanding requests to this many further attempts.
     pub(crate) fn hurry(&mut self, attempts: u32) {
         for pending in &mut self.pending {
             pending.attempts = pending.attempts.min(pending.sent + attempts);
         }
     }
 
-    /// Whether any that is under way may be sent more than so many times more.
+    /// Returns true if any outstanding request has more than this many attempts left.
     pub(crate) fn may_exceed(&self, attempts: u32) -> bool {
         let mut pending = self.pending.iter();
         pending.any(|pending| pending.may_exceed(attempts))
     }
 
-    /// What has more attempts left than a question to a silent peer has those of one from now on, and its pauses.
+    /// Limits requests with more attempts left than a liveness check to those of a check, with its
+    /// delays.
     pub(crate) fn press(&mut self, attempts: u32, timers: &Timers, now: Instant) {
         let pending = self.pending.iter_mut();
         for pending in pending.filter(|pending| pending.may_exceed(attempts)) {
@@ -159,7 +161,8 @@ impl Requests {
         }
     }
 
-    /// Whatever is under way is to be repeated in a moment, and from then on as if it had been sent for the first time.
+    /// Retransmits all outstanding requests after [`MOMENT`], and then with the delays of a new
+    /// request.
     pub(crate) fn hasten(&mut self, now: Instant) {
         for pending in &mut self.pending {
             pending.pause = Duration::ZERO;
@@ -167,20 +170,20 @@ impl Requests {
         }
     }
 
-    /// How often the oldest request under way was sent.
+    /// Returns the number of times that the oldest outstanding request was sent.
     pub(crate) fn tries(&self) -> u32 {
         self.pending.first().map_or(0, |pending| pending.sent)
     }
 
-    /// The oldest request under way.
+    /// Returns the datagrams of the oldest outstanding request.
     pub(crate) fn oldest(&self) -> Option<&[Vec<u8>]> {
         self.pending
             .first()
             .map(|pending| pending.parcel.datagrams())
     }
 
-    /// The requests under way take another path from now on, on which they have all their attempts:
-    /// they are to be sent at once.
+    /// Restarts all outstanding requests on another path, with all their attempts. Returns their
+    /// datagrams, to be sent at once.
     pub(crate) fn restart(
         &mut self,
         timers: &Timers,
@@ -194,19 +197,19 @@ impl Requests {
         })
     }
 
-    /// Whether a message is a response that is waited for, as far as its header tells.
+    /// Returns true if a message is an awaited response, judging by its header.
     pub(crate) fn awaits(&self, header: &Header) -> bool {
         self.pending
             .iter()
             .any(|pending| pending.id == header.message_id && pending.exchange == header.exchange)
     }
 
-    /// Whether a response is to the newest request there is.
+    /// Returns true if a response is to the newest request.
     pub(crate) const fn is_newest(&self, id: u32) -> bool {
         id.saturating_add(1) == self.next_id
     }
 
-    /// A response came and was genuine.
+    /// Removes a request whose authentic response has arrived.
     pub(crate) fn answered(&mut self, id: u32) {
         self.pending.retain(|pending| pending.id != id);
         if self.pending.is_empty() {
@@ -214,7 +217,7 @@ impl Requests {
         }
     }
 
-    /// The SA is over: nobody waits for responses any more.
+    /// Drops all outstanding requests, as the SA is over.
     pub(crate) fn abandon(&mut self) {
         // An SA is idle nearly always, and then holds no memory for requests.
         self.pending = Vec::new();
@@ -226,7 +229,7 @@ impl Requests {
         Some(Deadline { at, reason })
     }
 
-    /// Repeats one request whose time has come.
+    /// Retransmits one request that is due.
     pub(crate) fn handle_timeout(&mut self, timers: &Timers, now: Instant) -> Due {
         let Some(pending) = self.pending.iter_mut().find(|pending| pending.at <= now) else {
             return Due::Nothing;
@@ -244,7 +247,7 @@ impl Requests {
 
 #[cfg(test)]
 impl Requests {
-    /// The ID of the oldest request under way; of the next one if there is none.
+    /// Returns the message ID of the oldest outstanding request, or of the next one.
     pub(crate) fn oldest_id(&self) -> u32 {
         self.pending
             .first()
@@ -275,7 +278,7 @@ mod tests {
         }
     }
 
-    /// Sends the next request, whose octets are its number.
+    /// Sends the next request, whose content is its message ID.
     fn send(requests: &mut Requests, attempts: u32, now: Instant) {
         let id = requests.next_id();
         let header = header(ExchangeType::INFORMATIONAL, id);
@@ -305,7 +308,7 @@ mod tests {
         assert_eq!((gave_up.0, gave_up.1.since_origin().as_secs()), (4, 9));
     }
 
-    /// Requests that follow a question are pressed one by one, and the question goes on as it was.
+    /// Requests that follow a check are limited one by one, and the check continues unchanged.
     #[test]
     fn what_is_pressed_is_sent_so_many_times_more_and_what_has_no_more_is_left_alone() {
         let mut requests = Requests::new();
@@ -373,7 +376,7 @@ mod tests {
     }
 
     /// "It MUST wait until it has received responses to all requests up through request X-N": the
-    /// oldest holds up what comes a window after it, however many others were answered.
+    /// oldest request blocks those a window later, regardless of the number of other responses.
     #[test]
     fn a_request_waits_for_the_answer_to_the_one_a_window_before_it() {
         let mut requests = Requests::new();

@@ -1,9 +1,9 @@
-//! The peer's requests, and our answers to them.
+//! The peer's requests, and our responses.
 //!
-//! A request that was recorded on its way can be sent again by anybody, from any address. How often an
-//! answer is repeated is therefore bounded by its rate and never by a number: the peer whose answer was lost
-//! is to get it however many copies came before. Each address has a [`Budget`] of its own, and no address
-//! but the one that was answered first gets more octets than came from there.
+//! An attacker can record a request and replay it from any address. Retransmissions of a response
+//! are therefore bounded by a rate and not by a number: a peer that lost the response gets it,
+//! regardless of the number of replayed copies. Each address has its own [`Budget`], and only the
+//! address that got the first response may receive more octets than it sent.
 
 use crate::extension::fragment::Parcel;
 use crypto::sha256;
@@ -12,57 +12,58 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Answers that an address is sent again in a row: more than an honest peer asks for on several paths at once.
+/// Maximum number of retransmissions to an address in a row: more than an honest peer requests on
+/// several paths at once.
 const BURST: u32 = 8;
 
-/// After so long it may have one more. The shortest pause before an honest peer repeats a request is
-/// 500 ms, and each is twice as long as the one before.
+/// Time after which an address may have one more. An honest peer retransmits a request after 500 ms
+/// at the earliest, and doubles the delay each time.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// Addresses beside the first that are remembered, for each request.
+/// Maximum number of other addresses that are remembered for each request.
 const MOST_SOURCES: usize = 4;
 
-/// The peer's requests.
+/// The peer's requests, and our responses.
 #[derive(Debug)]
 pub(crate) struct Responses {
-    /// The lowest ID that was not answered.
+    /// The lowest message ID that is not answered.
     expected: u32,
-    /// How many answers we keep.
+    /// Number of responses that we keep.
     window: u8,
-    /// The requests that came last, and the answers; one for each ID, none of them a window or more
+    /// The last requests and their responses, one per message ID. None of them is a window or more
     /// behind the highest.
     kept: Vec<Kept>,
 }
 
-/// A request that came.
+/// A request that has arrived.
 #[derive(Debug)]
 struct Kept {
     id: u32,
-    /// By what it is known when it comes again.
+    /// Hash that identifies a retransmission.
     mark: [u8; 32],
-    /// The answer, and where it was sent first; `None` while it is being made.
+    /// The response and the address that got it first; `None` until there is one.
     response: Option<(Parcel, SocketAddr)>,
     repeats: u32,
-    /// Of the address that was answered first.
+    /// Budget of the address that got the first response.
     budget: Budget,
-    /// Other addresses that asked for it, the newest last.
+    /// Other addresses that sent the request, the newest last.
     sources: VecDeque<Source>,
 }
 
-/// An address from which an answer was asked for that went to another one first.
+/// An address that sent a request whose response went to another address first.
 #[derive(Debug)]
 struct Source {
     address: SocketAddr,
-    /// Octets that came from there and were not answered.
+    /// Unanswered octets from this address.
     credit: usize,
     budget: Budget,
 }
 
-/// How often an answer is repeated: a token bucket.
+/// A token bucket that limits retransmissions of a response.
 #[derive(Debug)]
 struct Budget {
     left: u32,
-    /// When the last of those came in that are left.
+    /// Time up to which the bucket has been refilled.
     since: Instant,
 }
 
@@ -72,7 +73,7 @@ impl Budget {
         since: Instant::ZERO,
     };
 
-    /// Whether there is one more now.
+    /// Takes a token, and returns true if there was one.
     fn take(&mut self, now: Instant) -> bool {
         let pauses = (now - self.since).as_nanos() / PAUSE.as_nanos();
         let earned = u32::try_from(pauses).unwrap_or(u32::MAX);
@@ -88,18 +89,19 @@ impl Budget {
     }
 }
 
-/// What a request is to the window.
+/// Classification of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
-    /// One that did not come yet.
+    /// The request is new.
     New,
-    /// One that was answered, octet by octet: here is its answer.
+    /// A retransmission of an answered request; holds the response.
     Again(Vec<Vec<u8>>),
-    /// One that was answered, and comes more often than any honest peer would send it.
+    /// A retransmission of an answered request, more frequent than an honest peer's.
     TooOften,
-    /// One that was answered, from an address that sent fewer octets than the answer has.
+    /// A retransmission of an answered request, from an address that sent fewer octets than the
+    /// response has.
     Elsewhere,
-    /// None that could come now.
+    /// Any other request, which is not acceptable now.
     Unexpected,
 }
 
@@ -112,18 +114,19 @@ impl Responses {
         }
     }
 
-    /// How many requests may come in any order.
+    /// Returns the number of requests that may arrive in any order.
     pub(crate) const fn window(&self) -> u8 {
         self.window
     }
 
-    /// So many may from now on.
+    /// Increases this number.
     pub(crate) fn widen(&mut self, window: u8) {
         self.window = self.window.max(window);
     }
 
-    /// Looks at a request, or a fragment of one, that has not been opened. Comparing all of it and
-    /// not only its ID means that a repeated answer needs no cryptography and reveals nothing.
+    /// Classifies a request, or a fragment of one, before it is opened. The whole message is
+    /// compared and not only its message ID. A retransmitted response therefore needs no
+    /// cryptography and reveals nothing.
     pub(crate) fn arrival(
         &mut self,
         id: u32,
@@ -141,24 +144,24 @@ impl Responses {
         }
     }
 
-    /// Whether the answer to a message ID is kept.
+    /// Returns true if the response to a message ID is kept.
     pub(crate) fn is_answered(&self, id: u32) -> bool {
         let answered = |kept: &Kept| kept.id == id && kept.response.is_some();
         self.kept.iter().any(answered)
     }
 
-    /// Whether no newer request came than this one.
+    /// Returns true if no newer request has arrived.
     pub(crate) fn is_newest(&self, id: u32) -> bool {
         self.kept.iter().all(|kept| kept.id <= id)
     }
 
-    /// Whether everything was answered that the peer asked before a request that is being answered.
+    /// Returns true if all earlier requests have been answered.
     pub(crate) const fn is_in_order(&self, id: u32) -> bool {
         self.expected == id
     }
 
-    /// A request that was answered came again cut in another way, and is genuine: `cut` may do the
-    /// same with its answer.
+    /// Handles an authentic retransmission of an answered request with other fragments. `cut` may
+    /// fragment the response in the same way.
     pub(crate) fn recut(
         &mut self,
         id: u32,
@@ -177,8 +180,8 @@ impl Responses {
         kept.again(from, now)
     }
 
-    /// A new request came, is genuine, and is known by `mark` when it comes again. Answers a window
-    /// or more before it are forgotten: nobody waits for them any more.
+    /// Records a new, authentic request. `mark` identifies its retransmissions. Responses that are
+    /// a window or more older are dropped, because the peer no longer needs them.
     pub(crate) fn came(&mut self, id: u32, mark: [u8; 32]) {
         let window = u32::from(self.window);
         let waited_for = |kept: &Kept| id < kept.id.saturating_add(window);
@@ -194,18 +197,18 @@ impl Responses {
         });
     }
 
-    /// The request that came last.
+    /// Returns the message ID of the request that arrived last.
     pub(crate) fn latest(&self) -> Option<u32> {
         self.kept.last().map(|kept| kept.id)
     }
 
-    /// How often a request came again, as long as somebody may wait for its answer.
+    /// Returns the number of retransmissions of a request, as long as its response is kept.
     pub(crate) fn repeats(&self, id: u32) -> Option<u32> {
         let kept = self.kept.iter().find(|kept| kept.id == id);
         kept.map(|kept| kept.repeats)
     }
 
-    /// It was answered.
+    /// Stores the response to a request.
     pub(crate) fn answered(&mut self, id: u32, response: Parcel, to: SocketAddr) {
         if let Some(kept) = self.kept.iter_mut().find(|kept| kept.id == id) {
             kept.response = Some((response, to));
@@ -253,7 +256,8 @@ impl Kept {
         Arrival::Again(answer)
     }
 
-    /// What is known of an address, in the place of the one that was heard of least recently if need be.
+    /// Returns the state of an address. If there are too many, it replaces the least recently heard
+    /// one.
     fn source(&mut self, address: SocketAddr) -> &mut Source {
         let at = self
             .sources
@@ -281,7 +285,7 @@ mod tests {
     const HOME: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 4500);
     const AWAY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)), 4500);
 
-    /// A window whose request `q` was answered.
+    /// Returns a window whose request `q` was answered.
     fn answered(response: Parcel) -> Responses {
         let mut responses = Responses::new();
         assert_eq!(
@@ -297,8 +301,8 @@ mod tests {
         Arrival::Again(vec![b"a".to_vec()])
     }
 
-    /// A window of this many, in which requests of these IDs came in turn and were answered by
-    /// themselves.
+    /// Returns a window of this size, in which requests with these message IDs arrived in turn and
+    /// each was answered with its own octet.
     fn wide(window: u8, ids: &[u32]) -> Responses {
         let mut responses = Responses::new();
         responses.widen(window);
@@ -330,7 +334,7 @@ mod tests {
         Instant::from_origin(Duration::from_secs(3600) + Duration::from_millis(millis))
     }
 
-    /// How many of a storm of copies are answered, in so many milliseconds.
+    /// Returns the number of answered copies among one copy per millisecond.
     fn storm(responses: &mut Responses, from: SocketAddr, millis: std::ops::Range<u64>) -> usize {
         let mut copies = millis.map(|at| responses.arrival(0, b"q", from, after(at)));
         copies
@@ -355,7 +359,7 @@ mod tests {
     fn no_number_of_copies_keeps_the_peer_from_its_answer() {
         let mut responses = answered(Parcel::clear(b"a".to_vec()));
         let mut at = 0;
-        // As a peer repeats it, for several minutes.
+        // Retransmissions of a peer over several minutes.
         for pause in [200, 400, 800, 1600, 3200].into_iter().chain([8000; 40]) {
             storm(&mut responses, AWAY, at..at + pause);
             let elsewhere = (0..u16::from(u8::MAX)).map(|n| SocketAddr::new(AWAY.ip(), 5000 + n));
@@ -375,7 +379,7 @@ mod tests {
         assert_eq!(responses.arrival(0, b"q", moved, after(1000)), again());
     }
 
-    /// Also an answer that is one datagram.
+    /// Also for a response of one datagram.
     #[test]
     fn no_other_address_gets_more_octets_than_came_from_it() {
         let mut responses = answered(Parcel::clear(vec![7; 5]));

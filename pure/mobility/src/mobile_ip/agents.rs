@@ -1,4 +1,4 @@
-//! The agents that a mobile node hears (RFC 5944 section 2.4).
+//! The agents that a mobile node discovers (RFC 5944 section 2.4).
 
 use super::Station;
 use model::Instant;
@@ -7,30 +7,33 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 use wire::mobile_ip::{Advertisement, Agent, AgentFlags, Lifetime};
 
-/// More than these are not remembered on an interface: advertisements are anybody's.
+/// Limit on remembered agents per interface, because any host can advertise.
 const MOST: usize = 16;
-/// No advertisement is believed for longer: the most that a router may say (RFC 1256 section 4.1).
+/// Longest lifetime that an advertisement is given: the maximum a router may announce (RFC 1256
+/// section 4.1).
 const LONGEST_BELIEVED: Duration = Duration::from_secs(9_000);
-/// An agent in use that now says less than before is waited for as long as it said before, and no longer than this.
+/// Longest extension of an agent in use whose new advertisement has a shorter lifetime. Within this
+/// limit, the earlier lifetime stays in force.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// A shorter registration is of no use: between its renewal, at three quarters, and its end no second request fits.
+/// Shortest useful registration: between its renewal, at three quarters, and its end there would be
+/// no time for a second request.
 const SHORTEST: Lifetime = Lifetime(5);
-/// For how long an agent that denied or was silent is left alone at first, and at most.
+/// First and longest pause before an agent that denied a request or was silent is tried again.
 const FIRST_REST: Duration = Duration::from_secs(10);
 const LONGEST_REST: Duration = Duration::from_secs(300);
 
-/// Where a mobile node can be registered.
+/// A point of attachment: an agent through which a mobile node can register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Attachment {
     /// The interface on which the agent is heard.
     pub interface: u32,
-    /// The agent's address there, and the default router of who is registered.
+    /// The agent's address on that link, and the default router of its visitors.
     pub agent: Ipv4Addr,
     /// The care-of address.
     pub care_of: Ipv4Addr,
 }
 
-/// Where an advertisement came from.
+/// The source of an advertisement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Origin {
     pub(super) interface: u32,
@@ -38,47 +41,47 @@ pub(super) struct Origin {
     pub(super) station: Station,
 }
 
-/// An agent that was heard.
+/// A discovered agent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Heard {
     pub(super) at: Attachment,
-    /// The station of the last advertisement that was of use. Any station can advertise in its name.
+    /// The station of the last useful advertisement. Any station can advertise in the agent's name.
     station: Station,
-    /// The longest registration that it accepts, as it advertised last.
+    /// The longest registration that the agent accepts, by its last advertisement.
     advertised: Lifetime,
-    /// The same as it said when it denied a longer one.
+    /// The longest registration that the agent accepts, by its denial of a longer one.
     limit: Option<Lifetime>,
     is_busy: bool,
     sequence: u16,
     since: Instant,
     last: Instant,
     until: Instant,
-    /// How often it was of no use, and until when it is left alone for that.
+    /// Failures in a row, and the end of the pause that they caused.
     strikes: u32,
     rests: Option<Instant>,
 }
 
-/// What an advertisement has told.
+/// The outcome of an advertisement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum News {
-    /// Nothing to be done.
+    /// No action is necessary.
     None,
-    /// It has begun anew, and knows of no visitors (section 2.4.4).
+    /// The agent has restarted and lost its list of visitors (section 2.4.4).
     Rebooted,
-    /// No foreign agent that is of use.
+    /// The sender is not a usable foreign agent.
     Useless,
-    /// There are too many: for this one another was forgotten, or it was not taken itself.
+    /// The table was full: this agent replaced another, or was not stored itself.
     TooMany,
 }
 
-/// All that are heard.
+/// All discovered agents.
 #[derive(Debug, Default)]
 pub(super) struct Agents(Vec<Heard>);
 
 impl Agents {
-    /// Somebody advertises itself. One that is in use cannot be advertised away: what says so may be a
-    /// forgery, and one that is gone is soon not heard any more. Where there are too many, those that are
-    /// to be kept are.
+    /// Handles an advertisement. An agent in use is never removed by one: the advertisement may be
+    /// forged, and an agent that has left soon falls silent. If the table is full, agents that
+    /// match `is_kept` stay.
     pub(super) fn hear(
         &mut self,
         origin: Origin,
@@ -126,7 +129,7 @@ impl Agents {
         }
     }
 
-    /// Forgets those that were not heard for as long as they said.
+    /// Removes agents whose advertised lifetime has ended.
     pub(super) fn expire(&mut self, now: Instant) {
         self.0.retain(|heard| heard.until > now);
     }
@@ -143,8 +146,9 @@ impl Agents {
         on_it.count() >= MOST
     }
 
-    /// Forgets the one that is the least of use, so that a flood locks nobody out, and says whether there is one:
-    /// the one most struck, and of these the one that was not heard for longest.
+    /// Removes the least useful agent, so that a flood of advertisements cannot block real ones.
+    /// That is the agent with the most failures, and among equals the one silent for longest.
+    /// Returns `false` if no agent can be removed.
     fn replace_one(&mut self, interface: u32, is_kept: impl Fn(Attachment) -> bool) -> bool {
         let can_go = |heard: &&Heard| heard.at.interface == interface && !is_kept(heard.at);
         let candidates = self.0.iter().filter(can_go);
@@ -164,7 +168,7 @@ impl Agents {
         self.0.iter().any(|heard| heard.at == at)
     }
 
-    /// Where an agent was heard last.
+    /// Returns the station of an agent's last advertisement.
     pub(super) fn station(&self, at: Attachment) -> Option<Station> {
         let heard = self.0.iter().find(|heard| heard.at == at);
         heard.map(|heard| heard.station)
@@ -174,8 +178,9 @@ impl Agents {
         self.0.iter().any(|heard| heard.at.interface == interface)
     }
 
-    /// Those that can be used, the best first: those on an interface that is preferred, one that works
-    /// before one that would have to, and the newest of the others, for who moves leaves the old behind.
+    /// Returns the usable agents, best first: by interface preference, then agents with a
+    /// registration, then the most recently discovered, because a moving host leaves the old ones
+    /// behind.
     pub(super) fn usable(
         &self,
         interfaces: &[u32],
@@ -194,7 +199,8 @@ impl Agents {
         usable
     }
 
-    /// One was of no use. It is left alone, the longer the more often that is so.
+    /// Records a failure of an agent. The agent is not tried again for a pause that doubles with
+    /// each failure.
     pub(super) fn strike(&mut self, at: Attachment, now: Instant) {
         if let Some(heard) = self.find(at) {
             let rest = FIRST_REST * 2_u32.pow(heard.strikes.min(5));
@@ -204,16 +210,17 @@ impl Agents {
         }
     }
 
-    /// One is of use.
+    /// Records a success of an agent.
     pub(super) fn praise(&mut self, at: Attachment) {
         if let Some(heard) = self.find(at) {
             (heard.strikes, heard.rests, heard.limit) = (0, None, None);
         }
     }
 
-    /// One accepts nothing that is longer, it says; whether that is of use is returned. Nobody has proved it, so it
-    /// ends with the request that is granted or fails. Advertisements do not end it: an agent that contradicts
-    /// itself would be asked in vain for ever.
+    /// Records the longest registration that an agent accepts by its own denial, and returns true
+    /// if that is long enough. Denials are not authenticated, so the limit ends with the request
+    /// that is granted or fails. Advertisements do not end it: an agent that contradicts itself
+    /// would otherwise be asked in vain for ever.
     pub(super) fn limit(&mut self, at: Attachment, lifetime: Lifetime) -> bool {
         if let Some(heard) = self.find(at) {
             heard.limit = Some(lifetime);
@@ -221,7 +228,7 @@ impl Agents {
         lifetime >= SHORTEST
     }
 
-    /// When something changes without a message, after now.
+    /// Returns the next time after `now` at which an entry changes without a message.
     pub(super) fn next(&self, now: Instant) -> Option<Instant> {
         let rests = self.0.iter().filter_map(|heard| heard.rests);
         let untils = self.0.iter().map(|heard| heard.until);
@@ -265,7 +272,8 @@ impl Heard {
         let rebooted = agent.sequence < self.sequence && agent.sequence < 256;
         let care_of_is_gone = !agent.care_of.contains(&self.at.care_of);
         if care_of_is_gone && is_used {
-            // Not what we are registered through: whoever that was is not heard any more by this.
+            // We are registered with another care-of address; this message does not prove that it
+            // is still there.
             return News::None;
         }
         if care_of_is_gone && let Some(&care_of) = agent.care_of.first() {
@@ -277,14 +285,15 @@ impl Heard {
         self.advertised = agent.registration_lifetime;
         self.last = now;
         self.until = match is_used {
-            // A forgery makes it neither gone at once nor there for long after it was left.
+            // A forgery neither ends an agent in use at once nor keeps it long after the mobile
+            // node left.
             true => until.max(self.until.min(now + PATIENCE)),
             false => until,
         };
         if rebooted { News::Rebooted } else { News::None }
     }
 
-    /// The longest registration that it accepts, as far as is known.
+    /// Returns the longest registration that the agent is known to accept.
     pub(super) fn lifetime(&self) -> Lifetime {
         self.limit
             .map_or(self.advertised, |limit| limit.min(self.advertised))

@@ -1,4 +1,5 @@
-//! A request of a mobile node that waits for its reply, and is repeated (RFC 5944 section 3.6.3).
+//! A request of a mobile node that waits for its reply, and its retransmissions (RFC 5944 section
+//! 3.6.3).
 
 use super::{Attachment, Station};
 use model::Instant;
@@ -7,22 +8,22 @@ use wire::mobile_ip::Request;
 
 /// "The minimum time between Registration Requests MUST NOT be less than 1 second."
 pub(super) const SPACING: Duration = Duration::from_secs(1);
-/// So often it is sent before the agent is taken for silent: for seven seconds where another is heard,
-/// and for half a minute where none is.
+/// Transmissions before an agent is considered silent: seven seconds if another agent is heard,
+/// half a minute otherwise.
 const TRIES: [u32; 2] = [3, 5];
 
-/// A request under way.
+/// A pending request.
 #[derive(Clone, Debug)]
 pub(super) struct Attempt {
     pub(super) at: Attachment,
-    /// The station that was asked last: the reply comes from there.
+    /// The station that the request was last sent to; the reply must come from there.
     pub(super) station: Option<Station>,
-    /// As it was sent last.
+    /// The request as last sent.
     pub(super) request: Request,
     pub(super) octets: Vec<u8>,
-    /// For whom there is a note in it.
+    /// The agent that the request carries a note for.
     pub(super) noted: Option<Attachment>,
-    /// What is in it for the agent.
+    /// Enclosures for the agent in this request.
     pub(super) enclosed: Vec<Vec<u8>>,
     pub(super) sent: Instant,
     pub(super) next: Instant,
@@ -50,15 +51,15 @@ impl Attempt {
         }
     }
 
-    /// It is sent again. "Each successive retransmission timeout period SHOULD be at least twice the
-    /// previous period".
+    /// Records a retransmission. "Each successive retransmission timeout period SHOULD be at least
+    /// twice the previous period".
     pub(super) fn repeat(&mut self, now: Instant) {
         self.sent = now;
         self.next = now + SPACING * 2_u32.pow(self.tries.min(6));
         self.tries += 1;
     }
 
-    /// How often it was sent before the last time, and not answered.
+    /// Returns the number of earlier transmissions, all unanswered.
     pub(super) const fn unanswered(&self) -> u32 {
         self.tries - 1
     }

@@ -1,16 +1,17 @@
-//! When an agent advertises itself, and under which number (RFC 5944 section 2.3).
+//! The schedule and sequence numbers of an agent's advertisements (RFC 5944 section 2.3).
 
 use super::part_of;
 use crypto::Rng;
 use model::Instant;
 use std::time::Duration;
 
-/// Whoever asks hears within so much.
+/// Longest delay of the answer to a solicitation.
 const ANSWER: Duration = Duration::from_millis(50);
-/// Between two advertisements, whoever asks: "a mobility agent MUST limit the rate".
+/// Least interval between two advertisements, even if solicited: "a mobility agent MUST limit the
+/// rate".
 const SPACING: Duration = Duration::from_millis(250);
 
-/// The rhythm of advertisements.
+/// The schedule of advertisements.
 #[derive(Debug)]
 pub(super) struct Beacon {
     interval: Duration,
@@ -29,21 +30,23 @@ impl Beacon {
         }
     }
 
-    /// Somebody asks. Who asks again is not answered more often.
+    /// Handles a solicitation. Repeated solicitations do not bring answers more often than the
+    /// least interval.
     pub(super) fn ask(&mut self, rng: &mut Rng, now: Instant) {
         let soon = now + part_of(ANSWER, rng);
         let earliest = self.last.map_or(soon, |last| soon.max(last + SPACING));
         self.next = self.next.min(earliest);
     }
 
-    /// Begins to count anew, as if there had been none: who is registered does so again (section 2.4.4).
+    /// Restarts the sequence numbers, as after a reboot, so that visitors register again (section
+    /// 2.4.4).
     pub(super) fn begin_anew(&mut self, rng: &mut Rng, now: Instant) {
         self.sequence = 0;
         self.ask(rng, now);
     }
 
-    /// The number of the advertisement that is due, if one is. The next comes after three quarters to the
-    /// whole of the interval (RFC 1256 section 6.2.1).
+    /// Returns the sequence number of an advertisement if one is due. The next follows after three
+    /// quarters to the whole of the interval (RFC 1256 section 6.2.1).
     pub(super) fn due(&mut self, rng: &mut Rng, now: Instant) -> Option<u16> {
         if self.next > now {
             return None;
@@ -61,7 +64,7 @@ impl Beacon {
         self.next
     }
 
-    /// Seconds for which to believe an advertisement: three intervals.
+    /// Returns the lifetime of an advertisement in seconds: three intervals.
     pub(super) fn lifetime(&self) -> u16 {
         let seconds = (self.interval * 3).as_millis().div_ceil(1000);
         u16::try_from(seconds).unwrap_or(u16::MAX)

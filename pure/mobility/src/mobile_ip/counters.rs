@@ -1,4 +1,4 @@
-//! Counts of what happened to messages: nothing is denied or dropped without one.
+//! Message counters: every denial and every dropped message is counted.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,17 +6,17 @@ use wire::mobile_ip::Code;
 
 macro_rules! reasons {
     ($($name:ident $label:literal $text:literal)*) => {
-        /// Why a message was dropped.
+        /// The reason why a message was dropped.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Dropped {
             $(#[doc = $text] $name,)*
         }
 
         impl Dropped {
-            /// All of them.
+            /// All drop reasons.
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
-            /// The name of its counter, in snake case.
+            /// Returns the counter's name, in snake case.
             pub const fn label(self) -> &'static str {
                 match self {
                     $(Self::$name => $label,)*
@@ -55,17 +55,17 @@ reasons! {
     WrongSource "wrong_source" "it does not come from whom was asked"
 }
 
-/// What happened to messages.
+/// Counters of messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// How many came.
+    /// Messages received.
     pub received: u64,
-    /// How many requests were accepted.
+    /// Requests accepted.
     pub accepted: u64,
-    /// How many requests were denied, by what was said. Where nobody may be told so often, it is counted
-    /// all the same, and as [`Dropped::TooOften`] too.
+    /// Requests denied, by code. A denial that the rate limit suppresses counts here, and as
+    /// [`Dropped::TooOften`] too.
     pub denied: BTreeMap<Code, u64>,
-    /// How many were dropped.
+    /// Messages dropped, by reason.
     pub dropped: BTreeMap<Dropped, u64>,
 }
 

@@ -1,8 +1,8 @@
-//! The foreign agent (RFC 5944 section 3.7): serves mobile nodes on a link where they are not at home.
+//! The foreign agent (RFC 5944 section 3.7): serves mobile nodes on a visited link.
 //!
-//! It advertises itself, passes requests on to home agents and their replies back, and keeps a list of its
-//! visitors by what the replies say. It knows a mobile node by nothing but its home address, so nobody can
-//! have the home address of a visitor registered with another home agent while the visitor is here.
+//! It sends advertisements, relays requests and replies, and keeps a list of visitors from the
+//! replies. It identifies a mobile node by its home address only. While a visitor is here, its home
+//! address therefore cannot be registered with another home agent.
 
 mod admission;
 mod handover;
@@ -29,90 +29,91 @@ use wire::mobile_ip::{
     Request, Solicitation, message,
 };
 
-/// What visitors have given us waits to be polled; so much of it at most.
+/// Limit on enclosures from visitors that wait to be polled.
 const MOST_ENCLOSED: usize = 16;
 
-/// Everybody on a link.
+/// The multicast address of all hosts on a link.
 const ALL_HOSTS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 1);
 
-/// What a foreign agent is told at its beginning.
+/// The configuration of a foreign agent.
 #[derive(Clone, Debug)]
 pub struct ForeignAgentConfig {
-    /// Where its visitors are.
+    /// The interface of the visited link.
     pub interface: u32,
-    /// Its address there.
+    /// The agent's address on that link.
     pub address: Ipv4Addr,
-    /// Where tunnels to its visitors end, which may be the same.
+    /// The care-of address, where tunnels to visitors end. It may equal `address`.
     pub care_of: Ipv4Addr,
-    /// How often it advertises itself.
+    /// Interval between advertisements.
     pub interval: Duration,
-    /// The longest registration that it accepts.
+    /// Longest lifetime of a registration.
     pub lifetime: Lifetime,
-    /// The only home agents with which visitors may register; none means any.
+    /// Home agents that visitors may register with; empty means all.
     pub home_agents: Vec<Ipv4Addr>,
-    /// The only networks in which visitors may be at home; none means any.
+    /// Networks that visitors' home addresses may belong to; empty means all.
     pub homes: Vec<TrafficSelector>,
-    /// Home agents with which it has a key.
+    /// Keys shared with home agents, by their addresses.
     pub home_keys: BTreeMap<Ipv4Addr, Association>,
-    /// Mobile nodes with which it has a key, by their home addresses.
+    /// Keys shared with mobile nodes, by their home addresses.
     pub mobile_keys: BTreeMap<Ipv4Addr, Association>,
-    /// Foreign agents from which visitors come and to which they go, by their care-of addresses: each and we
-    /// send after a mobile node what still comes for it.
+    /// Neighbouring foreign agents that visitors come from and move to, with shared keys, by their
+    /// care-of addresses. Each side forwards remaining packets after a move.
     pub neighbours: BTreeMap<Ipv4Addr, Association>,
-    /// Whether it asks home agents for tunnels in UDP, for it may be behind a NAT.
+    /// The policy for UDP tunnels, which this agent requests if it may be behind a NAT.
     pub nat: Nat,
-    /// After how long without a packet such a tunnel is kept alive: not less than the NAT remembers, and not more than
-    /// home agents say. `None` for what they say, and else for 110 s.
+    /// Idle time after which a UDP tunnel sends a keepalive: shorter than the NAT's timeout. A
+    /// shorter interval from the home agent overrides it. `None` means the home agent's interval,
+    /// or 110 s.
     pub keepalive: Option<Duration>,
-    /// How many visitors it serves at most.
+    /// Limit on visitors.
     pub visitors: usize,
-    /// How many requests may wait for their replies.
+    /// Limit on pending requests.
     pub pending: usize,
 }
 
-/// Somebody who is served.
+/// A mobile node that this agent serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Visitor {
-    /// Its address.
+    /// Its home address.
     pub home: Ipv4Addr,
     /// Its home agent.
     pub home_agent: Ipv4Addr,
-    /// Where it is.
+    /// The interface of the visited link.
     pub interface: u32,
-    /// At which station there, by the request that was granted; `None` if nobody has said how that came.
+    /// Its station on that link, from the request that was granted; `None` if that is unknown.
     pub station: Option<Station>,
 }
 
-/// Octets that came with a request, and mean nothing to Mobile IP.
+/// Octets that came with a request and are opaque to Mobile IP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Enclosed {
-    /// The station that they came from, if that is known.
+    /// The sender's station, if known.
     pub station: Option<Station>,
     /// The octets.
     pub octets: Vec<u8>,
 }
 
-/// What has become of a visitor.
+/// An event of one visitor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForeignEvent {
-    /// It is served from now on.
+    /// The visitor has registered.
     Came(Visitor),
-    /// It still is: its registration holds for longer.
+    /// The visitor has renewed its registration.
     Renewed(Visitor),
-    /// It comes from a neighbour, who sends after it what still comes there, while its home agent has not
-    /// answered: that is given to it, and no more.
+    /// The visitor came from a neighbour, which now forwards its remaining packets. The home agent
+    /// has not replied yet, so only those packets may be delivered.
     Followed(Visitor),
-    /// It has gone to a neighbour, and for a while what comes for it is sent there.
+    /// The visitor has moved to a neighbour; its packets are forwarded there for a while.
     Gone {
-        /// Who.
+        /// The visitor.
         visitor: Visitor,
-        /// The care-of address of where it is.
+        /// The new care-of address.
         to: Ipv4Addr,
     },
-    /// Nothing comes back by its tunnel in UDP any more, for a NAT has forgotten it, or the home agent is out of
-    /// reach: visitors are told to register again.
+    /// No packets return through the visitor's UDP tunnel: the NAT has dropped the mapping, or the
+    /// home agent is unreachable. Visitors are asked to register again.
     Unheard(Visitor),
-    /// It is not here any more.
+    /// The visitor is no longer served here.
     Left(Visitor),
 }
 
@@ -127,11 +128,12 @@ pub struct ForeignAgent {
     newcomers: Newcomers,
     limiter: Limiter,
     tunnel: VisitorTunnel,
-    /// A home agent has seen a NAT between it and us.
+    /// True if a home agent has detected a NAT between it and us.
     is_behind_nat: bool,
-    /// Home agents of which nothing comes by tunnels in UDP, since they last accepted somebody.
+    /// Home agents that were lost through their UDP tunnels, until they accept a registration
+    /// again.
     unheard: BTreeSet<Ipv4Addr>,
-    /// What the host needs itself.
+    /// Addresses that the host needs itself.
     reserved: Vec<TrafficSelector>,
     counters: Counters,
     transmits: VecDeque<Transmit>,
@@ -143,16 +145,16 @@ pub struct ForeignAgent {
 struct Entry {
     visitor: Visitor,
     until: Option<Instant>,
-    /// The identification of the request that was granted.
+    /// The identification of the granted request.
     registration: u64,
-    /// Where it has gone since, if it has said so.
+    /// The move to another agent, if a note announced one.
     gone: Option<Gone>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Gone {
     to: Ipv4Addr,
-    /// Until when what comes for it is sent there; `None` if that is over.
+    /// The time until which packets are forwarded; `None` once that has ended.
     until: Option<Instant>,
 }
 
@@ -181,8 +183,9 @@ impl ForeignAgent {
 
     // Commands.
 
-    /// Sets the addresses that the host needs itself, besides those in the configuration: its own, the networks of its
-    /// interfaces, next hops, name servers, peers. No visitor is at home there, and one that was leaves.
+    /// Sets the addresses that the host needs itself, in addition to the configured ones: its own,
+    /// the networks of its interfaces, next hops, name servers and peers. No visitor may have such
+    /// a home address; visitors that have one are removed.
     pub fn set_reserved(&mut self, reserved: Vec<TrafficSelector>) {
         self.reserved = reserved;
         let homes = self.visitors().map(|visitor| visitor.home);
@@ -193,8 +196,9 @@ impl ForeignAgent {
 
     // Inputs.
 
-    /// An ICMP message came: somebody asks who is here. "A mobility agent that receives a Router
-    /// Solicitation MUST NOT require that the IP Source Address is the address of a neighbor" (section 2.3).
+    /// Handles an ICMP message: a solicitation. "A mobility agent that receives a Router
+    /// Solicitation MUST NOT require that the IP Source Address is the address of a neighbor"
+    /// (section 2.3).
     pub fn handle_solicitation(&mut self, interface: u32, octets: &[u8], now: Instant) {
         self.counters.received += 1;
         if interface != self.config.interface {
@@ -207,14 +211,14 @@ impl ForeignAgent {
         self.handle_timeout(now);
     }
 
-    /// A UDP datagram came for port 434 by routes, from a home agent or another foreign agent; or a request from a
-    /// visitor of which nobody says at which station it is.
+    /// Handles a UDP datagram for port 434: a routed one from a home agent or another foreign
+    /// agent, or a request from a visitor whose station is unknown.
     pub fn handle_datagram(&mut self, arrival: &Arrival, octets: &[u8], now: Instant) {
         self.handle(arrival, None, octets, now);
     }
 
-    /// The same from this station of the link where visitors are. Anybody there can name any source, so what agents say
-    /// is not believed from there.
+    /// Handles a UDP datagram from a station of the visited link. Any host there can use any source
+    /// address, so messages of agents are not accepted from that link.
     pub fn handle_nearby(
         &mut self,
         arrival: &Arrival,
@@ -225,7 +229,7 @@ impl ForeignAgent {
         self.handle(arrival, Some(station), octets, now);
     }
 
-    /// Does what is due.
+    /// Runs all actions that are due.
     pub fn handle_timeout(&mut self, now: Instant) {
         if let Some(sequence) = self.beacon.due(&mut self.rng, now) {
             self.advertise(sequence);
@@ -243,23 +247,23 @@ impl ForeignAgent {
 
     // Outputs.
 
-    /// The next message to be sent.
+    /// Returns the next message to send.
     pub fn poll_transmit(&mut self) -> Option<Transmit> {
         self.transmits.pop_front()
     }
 
-    /// What has happened.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<ForeignEvent> {
         self.events.pop_front()
     }
 
-    /// What somebody has given us with a request that was passed on, and that means nothing here. Who it is has been
-    /// proved only where we share a key with it.
+    /// Returns the next enclosure of a request that was relayed. Its sender is authenticated only
+    /// if it shares a key with this agent.
     pub fn poll_enclosed(&mut self) -> Option<Enclosed> {
         self.enclosed.pop_front()
     }
 
-    /// When to call [`Self::handle_timeout`].
+    /// Returns the time of the next call to [`Self::handle_timeout`].
     pub fn poll_timeout(&self) -> Option<Deadline> {
         let beacon = (self.beacon.next(), "an advertisement is due");
         let pending = self.pending.next().map(|at| (at, "a home agent is silent"));
@@ -277,50 +281,51 @@ impl ForeignAgent {
 
     // Getters.
 
-    /// The tables of its tunnels.
+    /// Returns the foreign agent's end of its tunnels.
     pub const fn tunnel(&mut self) -> &mut VisitorTunnel {
         &mut self.tunnel
     }
 
-    /// Until when a visitor is served unless it registers again; `None` if that does not end.
+    /// Returns the end of a visitor's registration; `None` if its lifetime is infinite.
     pub fn until(&self, home: Ipv4Addr) -> Option<Instant> {
         self.visitors.get(&home)?.until
     }
 
-    /// The care-of address of where a visitor has gone, while packets are sent after it.
+    /// Returns the care-of address that a visitor's packets are forwarded to, if they are.
     pub fn gone_to(&self, home: Ipv4Addr) -> Option<Ipv4Addr> {
         let gone = self.visitors.get(&home)?.gone?;
         gone.until.map(|_| gone.to)
     }
 
-    /// Whether the tunnel of a visitor is in UDP.
+    /// Returns true if a visitor has a UDP tunnel.
     pub fn is_in_udp(&self, home: Ipv4Addr) -> bool {
         self.tunnel.is_in_udp(home)
     }
 
-    /// What happened to packets in its tunnels.
+    /// Returns the packet counters of the tunnels.
     pub const fn tunnel_counters(&self) -> &TunnelCounters {
         self.tunnel.counters()
     }
 
-    /// What it was told at its beginning.
+    /// Returns the configuration.
     pub const fn config(&self) -> &ForeignAgentConfig {
         &self.config
     }
 
-    /// Who is served.
+    /// Returns all visitors.
     pub fn visitors(&self) -> impl Iterator<Item = Visitor> {
         self.visitors.values().map(|entry| entry.visitor)
     }
 
-    /// What happened to messages.
+    /// Returns the message counters.
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
 
     // Advertisements.
 
-    /// It lists no router: it routes for its visitors alone, who know it by its address.
+    /// Sends an advertisement. It lists no router: the agent routes for its visitors only, which
+    /// know its address.
     fn advertise(&mut self, sequence: u16) {
         let is_full = self.visitors.len() >= self.config.visitors;
         let flags = AgentFlags::REGISTRATION_REQUIRED
@@ -390,7 +395,8 @@ impl ForeignAgent {
             },
             since: now,
         };
-        // At most one of both is of the mobile node itself, and one that it has asked by is not given up for another.
+        // At most one of two lookalikes is authentic. The earlier one may be, so it is not
+        // replaced.
         if self.pending.has_lookalike(&waiting) {
             return Err(Dropped::NotAuthenticMobile);
         }
@@ -398,7 +404,7 @@ impl ForeignAgent {
             Ok(end) => {
                 self.pass_on(waiting, octets[..end].to_vec());
                 self.take_enclosed(station, extensions);
-                // That nobody is told is no reason not to be registered.
+                // A failed notice does not stop the registration.
                 self.pass_note(&waiting, extensions, now)
             }
             Err(code) => {
@@ -408,7 +414,8 @@ impl ForeignAgent {
         }
     }
 
-    /// Extensions behind what authorizes were for us, and are taken off (section 3.7.2.2).
+    /// Relays a request. Extensions behind the authorization are addressed to us and removed
+    /// (section 3.7.2.2).
     fn pass_on(&mut self, waiting: Waiting, mut octets: Vec<u8>) {
         let request = &waiting.request;
         self.ask_for_udp(request, &mut octets);
@@ -472,7 +479,8 @@ impl ForeignAgent {
         self.send(waiting, reply.encode());
     }
 
-    /// Sends a reply to a mobile node on our link, at its home address (section 3.7.2.3) and where it has asked.
+    /// Sends a reply to a mobile node on our link, to its home address (section 3.7.2.3), and to
+    /// the station and port of its request.
     fn send(&mut self, waiting: &Waiting, mut octets: Vec<u8>) {
         let home = waiting.request.home;
         if let Some(key) = self.config.mobile_keys.get(&home) {
@@ -490,7 +498,7 @@ impl ForeignAgent {
 }
 
 impl Entry {
-    /// From now on what comes for it stays here again.
+    /// Stops the forwarding of packets: they are delivered here again.
     fn stay(&mut self, tunnel: &mut VisitorTunnel) {
         if let Some(gone) = &mut self.gone {
             gone.until = None;

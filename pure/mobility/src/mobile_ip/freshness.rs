@@ -1,24 +1,25 @@
-//! Identifications of requests, by which a home agent tells new ones from old ones (RFC 5944 section
-//! 5.7). Whatever the way, the lower half is the mobile node's and comes back unchanged.
+//! Identifications of requests, by which a home agent distinguishes new requests from replays (RFC
+//! 5944 section 5.7). With either method, the lower half is the mobile node's and comes back
+//! unchanged.
 
 use super::clock::{NtpTime, WallClock};
 use crypto::Rng;
 use model::Instant;
 use std::time::Duration;
 
-/// Bits of a timestamp that are drawn and not measured: the lower half has to tell requests from each
-/// other even if they leave exactly a second apart.
+/// Random bits of a timestamp. The lower half has to distinguish requests even if they leave
+/// exactly one second apart.
 const DRAWN: u64 = 0x000f_ffff;
 
-/// How requests are told from older ones.
+/// The replay protection of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replay {
-    /// By the time of day (section 5.7.1), which both know.
+    /// Timestamps (section 5.7.1): both ends know the time of day.
     Timestamps {
-        /// By how much their clocks may differ.
+        /// Greatest accepted difference between the clocks.
         tolerance: Duration,
     },
-    /// By a number that the home agent has given with its last reply (section 5.7.2).
+    /// Nonces (section 5.7.2): the home agent supplies the next one in its last reply.
     Nonces,
 }
 
@@ -35,7 +36,7 @@ impl Default for Replay {
     }
 }
 
-/// What identifications a mobile node's requests have.
+/// Generates the identifications of a mobile node's requests.
 #[derive(Debug)]
 pub(super) struct Maker {
     replay: Replay,
@@ -47,7 +48,7 @@ pub(super) struct Maker {
 impl Maker {
     pub(super) fn new(replay: Replay, now: Instant) -> Self {
         let mut clock = WallClock::default();
-        // Whoever does not know the time hears of it from the home agent.
+        // Start at zero: a mobile node without the time learns it from the home agent.
         clock.set(NtpTime(0), now);
         Self {
             replay,
@@ -61,13 +62,13 @@ impl Maker {
         self.clock.set(time, now);
     }
 
-    /// Whether a retransmission is another request: "When nonces are used, the unanswered Request is
-    /// retransmitted unchanged" (section 3.6.3).
+    /// Returns true if a retransmission gets a new identification: "When nonces are used, the
+    /// unanswered Request is retransmitted unchanged" (section 3.6.3).
     pub(super) const fn renews(&self) -> bool {
         matches!(self.replay, Replay::Timestamps { .. })
     }
 
-    /// The identification of a new request.
+    /// Returns the identification of a new request.
     pub(super) fn next(&mut self, rng: &mut Rng, now: Instant) -> u64 {
         match self.replay {
             Replay::Nonces => join(self.nonce, rng.u32()),
@@ -84,7 +85,7 @@ impl Maker {
         }
     }
 
-    /// Takes what a home agent says of it in an authentic reply to a request, accepted or not.
+    /// Applies the identification in an authentic reply of a home agent, accepted or not.
     pub(super) fn learn(&mut self, said: u64, is_refused: bool, now: Instant) {
         let upper = (said >> 32) as u32;
         match self.replay {
@@ -98,22 +99,22 @@ impl Maker {
     }
 }
 
-/// What a home agent remembers of the identifications of one mobile node.
+/// Checks the identifications of one mobile node, at the home agent.
 #[derive(Debug)]
 pub(super) struct Judge {
-    /// The last that was taken.
+    /// The last accepted timestamp.
     last: Option<NtpTime>,
-    /// What the next request has to have.
+    /// The nonce that the next request must have.
     nonce: u32,
 }
 
-/// Whether a request is new.
+/// The freshness of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Freshness {
     New,
-    /// It is not; this is the upper half that tells what a new one would have.
+    /// A replay; holds the upper half that a new request needs.
     Old(u32),
-    /// Nobody has told us the time.
+    /// The time of day is not known yet.
     Unknown,
 }
 
@@ -125,7 +126,8 @@ impl Judge {
         }
     }
 
-    /// `is_before` says that it is a timestamp from before there was a judge.
+    /// Checks an identification. `is_before` is true for a timestamp older than this home agent's
+    /// knowledge.
     pub(super) fn judge(
         &self,
         replay: Replay,
@@ -144,12 +146,12 @@ impl Judge {
         };
         match is_new {
             true => Freshness::New,
-            // A nonce that nobody has used is told again: who sends old requests makes no new one old.
+            // Repeat an unused nonce: replays of old requests must not invalidate the current one.
             false => Freshness::Old(upper),
         }
     }
 
-    /// Takes a new request: nothing like it is new from now on.
+    /// Accepts a new request. From now on its identification is a replay.
     pub(super) fn take(&mut self, replay: Replay, identification: u64, rng: &mut Rng) {
         match replay {
             Replay::Timestamps { .. } => self.last = Some(NtpTime(identification)),
@@ -157,7 +159,7 @@ impl Judge {
         }
     }
 
-    /// The identification of the reply to a request that was taken.
+    /// Returns the identification of the reply to an accepted request.
     pub(super) const fn answer(&self, replay: Replay, identification: u64) -> u64 {
         match replay {
             Replay::Timestamps { .. } => identification,
@@ -166,7 +168,7 @@ impl Judge {
     }
 }
 
-/// An identification of its halves.
+/// Joins the two halves of an identification.
 pub(super) const fn join(upper: u32, lower: u32) -> u64 {
     (upper as u64) << 32 | lower as u64
 }
@@ -179,7 +181,7 @@ const fn upper_half(identification: u64) -> u32 {
 mod tests {
     use super::*;
 
-    /// A generator whose second number has only zeros where a timestamp is drawn.
+    /// A generator whose second number is zero in all random bits of a timestamp.
     fn rng() -> Rng {
         let mut seed = [0; 32];
         seed[..4].copy_from_slice(&460_602_u32.to_le_bytes());

@@ -1,9 +1,10 @@
-//! The home agent (RFC 5944 section 3.8): knows where each of its mobile nodes is.
+//! The home agent (RFC 5944 section 3.8): tracks the location of its mobile nodes.
 //!
-//! A request is judged in this order: is it the mobile node's ([`Dropped`] or 131 if not), does the
-//! foreign agent prove itself where there is a key (132), is it new (133), can it be granted (128 to 139).
-//! Only what has passed the first three changes anything, and what has a tunnel that may be: where a request comes from is
-//! authenticated by a foreign agent's key at most, so a copy of one from elsewhere makes the mobile node's own not old.
+//! A request passes these checks in order: authentication of the mobile node ([`Dropped`] or code
+//! 131), authentication of the foreign agent if there is a key (132), freshness (133), and policy
+//! (128 to 139). Only a request that passes the first three changes state, and only if its tunnel
+//! is permitted. At most a foreign agent's key authenticates the source address of a request, so a
+//! copy from elsewhere must not make the mobile node's own request a replay.
 
 mod udp;
 
@@ -27,81 +28,84 @@ use wire::mobile_ip::{
     Between, Code, Extensions, Lifetime, PORT, Reply, Request, RequestFlags, UdpTunnelReply, kind,
 };
 
-/// What a home agent is told at its beginning.
+/// The configuration of a home agent.
 #[derive(Clone, Debug)]
 pub struct HomeAgentConfig {
     /// Its address.
     pub address: Ipv4Addr,
-    /// The longest registration that it grants.
+    /// Longest lifetime of a registration.
     pub lifetime: Lifetime,
-    /// How many care-of addresses a mobile node may have at once.
+    /// Care-of addresses that one mobile node may have at once, at most.
     pub bindings: usize,
-    /// Whether it denies registrations without a tunnel back.
+    /// True if registrations without a reverse tunnel are denied.
     pub reverse_tunnel_required: bool,
-    /// Its mobile nodes: their home addresses, and the key of each.
+    /// Its mobile nodes: home addresses and keys.
     pub mobiles: BTreeMap<Ipv4Addr, Association>,
-    /// Foreign agents with which it has a key, by their care-of addresses.
+    /// Foreign agents with a shared key, by care-of address.
     pub foreign: BTreeMap<Ipv4Addr, Association>,
-    /// Whether tunnels are in UDP for who asks for that from behind a NAT.
+    /// The policy for UDP tunnels, which foreign agents behind a NAT request.
     pub nat: Nat,
-    /// The longest registration that it grants by such a tunnel: "it is RECOMMENDED to use a conservative (that is, short)
-    /// mobility binding lifetime" (RFC 3519 section 6), for what changes the address of a request on its way has packets
-    /// for so long. 60 s are suggested (section 5.2).
+    /// Longest lifetime of a registration through a UDP tunnel: "it is RECOMMENDED to use a
+    /// conservative (that is, short) mobility binding lifetime" (RFC 3519 section 6). An attacker
+    /// who changes the source address of a request in transit receives packets for this long. The
+    /// RFC suggests 60 s (section 5.2).
     pub nat_lifetime: Lifetime,
-    /// After how long without a packet the other end is to keep such a tunnel alive, in whole seconds; `None` leaves it to
-    /// the other end.
+    /// Idle time after which the other end sends a keepalive through a UDP tunnel, in whole
+    /// seconds; `None` leaves the interval to the other end.
     pub keepalive: Option<Duration>,
 }
 
-/// What has become of a mobile node.
+/// An event of one mobile node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HomeEvent {
-    /// Packets for it go to these from now on.
+    /// The mobile node's care-of addresses have changed; packets now go to these.
     Bound {
-        /// Its address.
+        /// Its home address.
         home: Ipv4Addr,
-        /// Where it is.
+        /// Its care-of addresses.
         care_of: Vec<Ipv4Addr>,
     },
-    /// It is where it was: its registration holds for longer.
+    /// The mobile node has renewed its registration without a change of location.
     Renewed {
-        /// Its address.
+        /// Its home address.
         home: Ipv4Addr,
     },
-    /// It is where it was, and a NAT has its packets come from another place than before: they go there from now on.
+    /// The care-of address is unchanged, but the mobile node's packets now arrive from another NAT
+    /// mapping. Packets for the mobile node now go there.
     Remapped {
-        /// Its address.
+        /// Its home address.
         home: Ipv4Addr,
         /// Its care-of address.
         care_of: Ipv4Addr,
-        /// The place, unless it is the care-of address by now.
+        /// The address and port of the mapping; `None` if packets come from the care-of address
+        /// itself.
         udp: Option<SocketAddrV4>,
     },
-    /// One registration came from two places: a copy of the request that was granted came from another one. It moves
-    /// nothing, and the mobile node is told to ask anew.
+    /// A copy of a granted request arrived from another source. The copy moves nothing; its answer
+    /// asks for a new request.
     Contested {
-        /// Its address.
+        /// Its home address.
         home: Ipv4Addr,
-        /// Where its packets go.
+        /// The tunnel endpoint that its packets go to.
         bound: Remote,
-        /// Where the copy came from.
+        /// The source of the copy.
         other: SocketAddrV4,
     },
-    /// Nobody knows where it is.
+    /// The mobile node has no bindings left.
     Unbound {
-        /// Its address.
+        /// Its home address.
         home: Ipv4Addr,
     },
 }
 
-/// A place at which a mobile node is.
+/// One location of a mobile node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Its care-of address.
     pub care_of: Ipv4Addr,
-    /// Where a NAT has its packets come from and go to, if they are in UDP.
+    /// The NAT mapping of its UDP tunnel, if it uses one.
     pub udp: Option<SocketAddrV4>,
-    /// Until when that holds; `None` if it does not end.
+    /// The end of the binding; `None` if its lifetime is infinite.
     pub until: Option<Instant>,
 }
 
@@ -113,7 +117,8 @@ pub struct HomeAgent {
     clock: WallClock,
     beginning: Option<NtpTime>,
     mobiles: BTreeMap<Ipv4Addr, Mobile>,
-    /// When the next binding ends: strangers have nobody look through all of them.
+    /// The end of the next binding, kept so that messages from unknown hosts cause no scan of all
+    /// bindings.
     next: Option<Instant>,
     limiter: Limiter,
     old_answers: OldAnswers,
@@ -123,7 +128,7 @@ pub struct HomeAgent {
     events: VecDeque<HomeEvent>,
 }
 
-/// What is known of a mobile node.
+/// The state of a mobile node.
 #[derive(Debug)]
 struct Mobile {
     judge: Judge,
@@ -136,14 +141,14 @@ struct Binding {
     tunnel: Granted,
     identification: u64,
     reverse: bool,
-    /// A copy of its request came from another place, which is told once.
+    /// True if a copy of the request arrived from another source. The event is emitted once.
     contested: bool,
-    /// When it ends, if it does.
+    /// The end of the binding; `None` if its lifetime is infinite.
     until: Option<Instant>,
 }
 
 impl HomeAgent {
-    /// A home agent that nobody has registered with.
+    /// Creates a home agent without bindings.
     pub fn new(config: HomeAgentConfig, seed: [u8; 32]) -> Self {
         let mut rng = Rng::from_seed(seed);
         let mut mobile = || Mobile {
@@ -167,8 +172,9 @@ impl HomeAgent {
         }
     }
 
-    /// Tells the time of day, by which timestamps are judged. Until then they are dropped, and those from
-    /// before it first was told are old: what an earlier home agent has taken is not known.
+    /// Sets the time of day, by which timestamps are checked. Until the first call, requests with
+    /// timestamps are dropped. Timestamps before the earliest time set count as replays, because an
+    /// earlier run of the home agent may have accepted them.
     pub fn set_wall_clock(&mut self, time: NtpTime, now: Instant) {
         self.clock.set(time, now);
         let is_earlier = self
@@ -181,7 +187,7 @@ impl HomeAgent {
 
     // Inputs.
 
-    /// A UDP datagram came for port 434.
+    /// Handles a UDP datagram for port 434.
     pub fn handle_datagram(&mut self, arrival: &Arrival, octets: &[u8], now: Instant) {
         self.counters.received += 1;
         self.handle_timeout(now);
@@ -190,7 +196,7 @@ impl HomeAgent {
         }
     }
 
-    /// Forgets registrations that have ended.
+    /// Removes bindings that have ended.
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.next.is_none_or(|next| next > now) {
             return;
@@ -208,17 +214,17 @@ impl HomeAgent {
 
     // Outputs.
 
-    /// The next datagram to be sent.
+    /// Returns the next datagram to send.
     pub fn poll_transmit(&mut self) -> Option<Transmit> {
         self.transmits.pop_front()
     }
 
-    /// What has happened.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<HomeEvent> {
         self.events.pop_front()
     }
 
-    /// When to call [`Self::handle_timeout`].
+    /// Returns the time of the next call to [`Self::handle_timeout`].
     pub fn poll_timeout(&self) -> Option<Deadline> {
         let at = self.next?;
         Some(Deadline {
@@ -229,19 +235,19 @@ impl HomeAgent {
 
     // Getters.
 
-    /// The tables of its tunnels.
+    /// Returns the home agent's end of its tunnels.
     pub const fn tunnel(&mut self) -> &mut HomeTunnel {
         &mut self.tunnel
     }
 
-    /// Where a mobile node is.
+    /// Returns the care-of addresses of a mobile node.
     pub fn care_of(&self, home: Ipv4Addr) -> Vec<Ipv4Addr> {
         let mobile = self.mobiles.get(&home);
         let bindings = mobile.into_iter().flat_map(|mobile| &mobile.bindings);
         bindings.map(|binding| binding.care_of).collect()
     }
 
-    /// Its mobile nodes, each with where it is.
+    /// Returns all mobile nodes with their locations.
     pub fn bindings(&self) -> impl Iterator<Item = (Ipv4Addr, impl Iterator<Item = Place>)> {
         self.mobiles.iter().map(|(&home, mobile)| {
             let places = mobile.bindings.iter().map(|binding| Place {
@@ -253,17 +259,17 @@ impl HomeAgent {
         })
     }
 
-    /// What happened to packets in its tunnels.
+    /// Returns the packet counters of the tunnels.
     pub const fn tunnel_counters(&self) -> &TunnelCounters {
         self.tunnel.counters()
     }
 
-    /// What it was told at its beginning.
+    /// Returns the configuration.
     pub const fn config(&self) -> &HomeAgentConfig {
         &self.config
     }
 
-    /// What happened to messages.
+    /// Returns the message counters.
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
@@ -361,8 +367,8 @@ impl HomeAgent {
         })
     }
 
-    /// The verdict on a request that changes nothing: it is not authentic, not new, or there is no tunnel to where it comes
-    /// from. `None` for all others.
+    /// Returns the verdict on a request that changes no state: it is not authentic, not new, or its
+    /// tunnel is not permitted. Returns `None` for all others.
     fn judge_old(
         &mut self,
         request: &Request,
@@ -400,7 +406,8 @@ impl HomeAgent {
         Ok(tunnel.err().map(|code| Verdict::Denied(code, said)))
     }
 
-    /// Whether the mobile node and the foreign agent prove themselves (section 3.8.2.1).
+    /// Authenticates the mobile node and the foreign agent (section 3.8.2.1). Returns the code of a
+    /// denial, or `None`.
     fn authenticate(
         &mut self,
         request: &Request,
@@ -422,7 +429,8 @@ impl HomeAgent {
             _ if request.is_deregistration() => Ok(None),
             Some(false) => Ok(Some(Code::HomeForeignAuthentication)),
             None if extensions.has(kind::FOREIGN_HOME) => Err(Dropped::StrangeForeign),
-            // Any host can add it to a copy, and have packets for the mobile node sent to where that copy came from.
+            // Any host can add the extension to a copy and so divert the mobile node's packets to
+            // itself.
             None if self.has_unproved_udp(request, Asked::of(extensions), arrival) => {
                 Ok(Some(Code::HomeForeignAuthentication))
             }
@@ -430,18 +438,20 @@ impl HomeAgent {
         }
     }
 
-    /// What is shared with the foreign agent that passes a request on, if something is. Behind a NAT it has another
-    /// address, and the care-of address says who it is: "it is REQUIRED that the foreign agent [...] sends the
-    /// registration request with an IP source address matching the care-of address" (RFC 3519 section 4.5).
+    /// Returns the key shared with the foreign agent that relayed a request. Behind a NAT the
+    /// source address differs, and the care-of address identifies the agent: "it is REQUIRED that
+    /// the foreign agent [...] sends the registration request with an IP source address matching
+    /// the care-of address" (RFC 3519 section 4.5).
     fn key_of(&self, request: &Request, arrival: &Arrival) -> Option<&Association> {
         let foreign = &self.config.foreign;
         let by_care_of = || foreign.get(&request.care_of);
         foreign.get(arrival.source.ip()).or_else(by_care_of)
     }
 
-    /// What is left of a registration that was granted by the very same request: "the new Lifetime MUST
-    /// NOT extend beyond the Lifetime originally granted". It answers for the tunnel that it was granted alone: whether this
-    /// copy or that one came from where the mobile node is nobody knows, so it is asked for another one.
+    /// Returns the remaining lifetime of a registration that an identical request was granted: "the
+    /// new Lifetime MUST NOT extend beyond the Lifetime originally granted". This answer applies
+    /// only to the tunnel that was granted. If a copy arrives from another source, the mobile
+    /// node's true location is unknown, so the reply asks for a new request.
     fn repeated(
         &mut self,
         request: &Request,
@@ -472,7 +482,7 @@ impl HomeAgent {
         None
     }
 
-    /// Ends one binding or all. There need not be any.
+    /// Ends one binding or all of a mobile node. Succeeds even if there is none.
     fn release(&mut self, request: &Request) -> Result<Lifetime, Code> {
         self.check_agent(request)?;
         let all = request.care_of == request.home;
@@ -545,8 +555,9 @@ impl HomeAgent {
         }
     }
 
-    /// Whether there may be such a tunnel. It ends where the request came from: whoever relays it sends from
-    /// the care-of address (section 3.7.2.2), and by the reply, which goes there, proves to receive at it.
+    /// Checks if a tunnel is permitted. The tunnel ends at the source of the request: the relaying
+    /// agent sends from the care-of address (section 3.7.2.2). The reply goes to the same address,
+    /// so the agent has to receive there to complete the registration.
     fn check_tunnel(
         &self,
         request: &Request,
@@ -567,19 +578,20 @@ impl HomeAgent {
         Ok(granted)
     }
 
-    /// No tunnel ends at the home agent, or at one of its mobile nodes.
+    /// Returns true for the address of the home agent or one of its mobile nodes. Tunnels never end
+    /// there.
     fn is_ours(&self, address: Ipv4Addr) -> bool {
         address == self.config.address || self.mobiles.contains_key(&address)
     }
 
-    /// Where the tunnel to a care-of address of a mobile node ends.
+    /// Returns the endpoint of the tunnel to a mobile node's care-of address.
     fn end_at(&self, home: Ipv4Addr, care_of: Ipv4Addr) -> Option<Remote> {
         let mut bindings = self.mobiles.get(&home)?.bindings.iter();
         let binding = bindings.find(|binding| binding.care_of == care_of)?;
         Some(binding.tunnel.to)
     }
 
-    // What follows from it.
+    // Effects.
 
     fn tell(&mut self, home: Ipv4Addr) {
         self.set_tunnel(home);
@@ -590,11 +602,12 @@ impl HomeAgent {
         });
     }
 
-    /// Brings what is made of the bindings of a mobile node to what they are.
+    /// Updates the tunnel table and the next deadline to match a mobile node's bindings.
     fn set_tunnel(&mut self, home: Ipv4Addr) {
         let foreign = &self.config.foreign;
         let bindings = self.mobiles[&home].bindings.iter();
-        // An agent that shares a key was configured as one of ours, which passes marks on (RFC 6040 section 4.3).
+        // An agent with a shared key was configured as one of ours, which passes marks on (RFC 6040
+        // section 4.3).
         let ends = bindings.map(|binding| End {
             to: binding.tunnel.to,
             egress: match foreign.contains_key(&binding.care_of) {
@@ -614,16 +627,17 @@ impl HomeAgent {
     }
 }
 
-/// What becomes of a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug)]
 enum Verdict {
-    /// With the tunnel that comes of it; none if one is ended.
+    /// Granted, with the tunnel; `None` for a deregistration.
     Accepted(Lifetime, Option<Granted>),
-    /// With the identification of the reply.
+    /// Denied, with the identification of the reply.
     Denied(Code, u64),
 }
 
-/// What is said of UDP to who has asked for it stands where it was asked.
+/// The UDP answer stands in the same place as the UDP request: before or after the authentication
+/// of the mobile node.
 fn append(answer: Option<UdpTunnelReply>, octets: &mut Vec<u8>) {
     if let Some(answer) = answer {
         answer.append(octets);

@@ -1,43 +1,46 @@
-//! Keepalives of one tunnel in UDP (RFC 3519 sections 4.9 and 4.10): an echo request when nothing has been sent for a
-//! while, or nothing heard, and a few more where no answer comes. Without any the NAT on the way has forgotten the tunnel,
-//! or the home agent is out of reach.
+//! Keepalives of one UDP tunnel (RFC 3519 sections 4.9 and 4.10).
+//!
+//! An echo request is sent after a period without traffic in either direction, and repeated a few
+//! times if no answer comes. If none is answered, the NAT on the path has dropped its mapping or
+//! the home agent is unreachable.
 
 use model::Instant;
 use std::time::Duration;
 
 /// "K is a parameter with a default value of 110 seconds."
 pub(super) const DEFAULT: Duration = Duration::from_secs(110);
-/// One "MUST NOT use a keepalive less than 10 seconds" (section 4.10).
+/// The lower limit: one "MUST NOT use a keepalive less than 10 seconds" (section 4.10).
 const SHORTEST: Duration = Duration::from_secs(10);
-/// An echo request is repeated after so long, and then after twice as long each time.
+/// Delay before the first repetition of an echo request; each further delay doubles.
 const FIRST: Duration = Duration::from_secs(1);
-/// So many are sent before the tunnel is lost: after a quarter of a minute.
+/// Echo requests sent before the tunnel is considered lost, after a quarter of a minute.
 const TRIES: u32 = 4;
 
-/// When one tunnel was in use, and what was done to find out whether it still works.
+/// The activity of one tunnel, and the state of its keepalives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Keepalive {
     interval: Duration,
     sent: Instant,
     heard: Instant,
-    /// Echo requests without an answer, and when the last of them left.
+    /// Unanswered echo requests, and the time of the last one.
     tries: u32,
     asked: Instant,
     sequence: u16,
 }
 
-/// What is to be done.
+/// An action that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// An echo request of this number is to be sent.
+    /// Send an echo request with this sequence number.
     Ask(u16),
-    /// No answer came to any of them.
+    /// No echo request was answered.
     Lost,
 }
 
 impl Keepalive {
-    /// Of a tunnel that is just there. The home agent says `told`, 0 if nothing, and whoever runs this end `ours`: the
-    /// shorter counts, for a NAT may forget sooner than the other knows (section 4.10).
+    /// Starts the keepalives of a new tunnel. `told` is the home agent's interval in seconds, 0 if
+    /// it sent none; `ours` is the configured one. The shorter interval applies, because a NAT may
+    /// drop its mapping sooner than the other end expects (section 4.10).
     pub(super) fn new(ours: Option<Duration>, told: u16, now: Instant) -> Self {
         let told = (told > 0).then(|| Duration::from_secs(told.into()));
         let interval = ours.into_iter().chain(told).min().unwrap_or(DEFAULT);
@@ -51,18 +54,18 @@ impl Keepalive {
         }
     }
 
-    /// Something left by the tunnel.
+    /// Records that a packet left through the tunnel.
     pub(super) const fn note_sent(&mut self, now: Instant) {
         self.sent = now;
     }
 
-    /// Something came by it.
+    /// Records that a packet arrived through the tunnel.
     pub(super) const fn note_heard(&mut self, now: Instant) {
         self.heard = now;
         self.tries = 0;
     }
 
-    /// When something is to be done.
+    /// Returns the time of the next action.
     pub(super) fn next(&self) -> Instant {
         match self.tries {
             0 => self.sent.min(self.heard) + self.interval,
@@ -70,7 +73,7 @@ impl Keepalive {
         }
     }
 
-    /// What is to be done now, if anything is.
+    /// Returns the action that is due at `now`, if any.
     pub(super) fn due(&mut self, now: Instant) -> Option<Due> {
         if self.next() > now {
             return None;

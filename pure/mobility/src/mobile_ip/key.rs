@@ -1,4 +1,4 @@
-//! What two nodes share so that they believe each other: a "Mobility Security Association" (RFC 5944
+//! The keys by which two nodes authenticate each other: a "Mobility Security Association" (RFC 5944
 //! section 1.6).
 
 use super::Replay;
@@ -6,31 +6,32 @@ use crypto::{HMAC_MD5_LEN, Prf, Secret, equal, hmac_md5};
 use std::net::Ipv4Addr;
 use wire::mobile_ip::{Authentication, Between, Extensions, Note, append_authentication};
 
-/// How messages are authenticated.
+/// The authentication algorithm of messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Algorithm {
-    /// The "default algorithm" (section 5.1), which everybody has.
+    /// The "default algorithm" (section 5.1), which every implementation supports.
     HmacMd5,
-    /// HMAC-SHA-256, whole.
+    /// HMAC-SHA-256, not truncated.
     #[default]
     HmacSha256,
 }
 
-/// A key and how it is used.
+/// A key and its parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Association {
-    /// Its name at both ends. "SPI values 0 through 255 are reserved" (section 1.6).
+    /// The index that names the association at both ends. "SPI values 0 through 255 are reserved"
+    /// (section 1.6).
     pub spi: u32,
-    /// How messages are authenticated.
+    /// The authentication algorithm.
     pub algorithm: Algorithm,
     /// The key.
     pub key: Secret,
-    /// How a home agent tells a new request from an old one; nobody else asks.
+    /// The replay protection that a home agent applies; other nodes ignore this field.
     pub replay: Replay,
 }
 
 impl Algorithm {
-    /// Octets of an authenticator.
+    /// Returns the length of an authenticator, in octets.
     pub const fn authenticator_len(self) -> u8 {
         match self {
             Self::HmacMd5 => HMAC_MD5_LEN as u8,
@@ -58,7 +59,8 @@ impl Association {
         });
     }
 
-    /// The extension that proves a message, if it is the only one of its kind and right.
+    /// Returns the extension that authenticates a message, if it is valid and the only one of its
+    /// kind.
     pub fn verify<'a>(
         &self,
         extensions: Extensions<'a>,
@@ -69,8 +71,8 @@ impl Association {
         (found.spi == self.spi && equal(found.authenticator, &expected)).then_some(found)
     }
 
-    /// Appends a note to a message of a mobile node that is at `care_of` now: for the agent at `previous`, of the
-    /// registration there.
+    /// Appends a note to a request of a mobile node that is now at `care_of`. The note is for the
+    /// agent at `previous` and names the `registration` there.
     pub(super) fn append_note(
         &self,
         message: &mut Vec<u8>,
@@ -88,7 +90,7 @@ impl Association {
         note.append(message);
     }
 
-    /// Whether a mobile node has written a note, at `care_of`.
+    /// Returns true if a mobile node at `care_of` wrote this note.
     pub(super) fn has_written(&self, note: &Note<'_>, home: Ipv4Addr, care_of: Ipv4Addr) -> bool {
         let expected = self.algorithm.mac(&self.key, &note.covered(home, care_of));
         note.spi == self.spi && equal(note.authenticator, &expected)

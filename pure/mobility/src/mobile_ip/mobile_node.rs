@@ -1,12 +1,13 @@
-//! The mobile node (RFC 5944 section 3.6): sees to it that its home agent knows where it is.
+//! The mobile node (RFC 5944 section 3.6): keeps its registration with the home agent current.
 //!
-//! It is registered through the best agent that it hears, or through the two best at once. What is to be
-//! done is decided anew after everything that happens ([`MobileNode::plan`]): one request is under way at
-//! a time, and none begins within a second of the last. A registration is given up when its agent is not
-//! heard any more (section 2.4.2.1) or its lifetime ends, and a packet finds no other way until then.
+//! It registers through the best agent that it hears, or through the best two at once. After every
+//! input the next action is decided from the current state ([`MobileNode::plan`]). One request is
+//! pending at a time, and each starts at least a second after the last. A registration ends when
+//! its agent is no longer heard (section 2.4.2.1) or its lifetime ends. Until then its packets have
+//! no other route.
 //!
-//! Whoever is left and shares a key with it is told by a note in the next request, so that it sends on what still
-//! comes ([`wire::mobile_ip::Note`]).
+//! If the mobile node shares a key with the agent it leaves, the next request carries a note for
+//! that agent, which then forwards the remaining packets ([`wire::mobile_ip::Note`]).
 
 mod reply;
 mod request;
@@ -25,63 +26,63 @@ use wire::mobile_ip::{Advertisement, Code, Lifetime, Solicitation};
 
 pub use super::agents::Attachment;
 
-/// Every router on a link.
+/// The multicast address of all routers on a link.
 const ALL_ROUTERS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 2);
-/// So often a home agent may say that a request is not new before it is left alone.
+/// Correctable denials in a row before the agent is paused.
 const MOST_RESYNCHRONISATIONS: u32 = 3;
-/// After so many requests without an answer an agent in use may have come to another station of its link.
+/// Unanswered requests after which an agent in use may have moved to another station of its link.
 const MOST_UNANSWERED: u32 = 3;
 
-/// What a mobile node is told at its beginning.
+/// The configuration of a mobile node.
 #[derive(Clone, Debug)]
 pub struct MobileNodeConfig {
-    /// Its address, wherever it is.
+    /// Its home address.
     pub home: Ipv4Addr,
-    /// Its home agent.
+    /// Address of its home agent.
     pub home_agent: Ipv4Addr,
-    /// What it shares with its home agent.
+    /// The key that it shares with its home agent.
     pub key: Association,
-    /// Foreign agents with which it has a key.
+    /// Keys that it shares with foreign agents, by their addresses.
     pub agent_keys: BTreeMap<Ipv4Addr, Association>,
-    /// Where it looks for agents, the preferred interface first.
+    /// Interfaces to search for agents, most preferred first.
     pub interfaces: Vec<u32>,
-    /// For how long it wants to be registered; agents may want less.
+    /// Requested lifetime of a registration; agents may grant less.
     pub lifetime: Lifetime,
-    /// Whether it is registered through two agents at once where it hears two.
+    /// True if it registers through two agents at once when it hears two.
     pub simultaneous: bool,
 }
 
-/// What has become of a mobile node.
+/// An event of a mobile node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MobileEvent {
-    /// Packets come by this agent from now on.
+    /// A registration with a new agent is in force; packets now arrive through it.
     Registered(Attachment),
-    /// They still do: the registration holds for longer.
+    /// An existing registration was renewed.
     Renewed(Attachment),
-    /// They do not any more.
+    /// A registration has ended; packets no longer arrive through this agent.
     Unregistered(Attachment),
-    /// The agent is at this station of its link: a request that was sent there was granted by an authentic reply that came
-    /// from there.
+    /// The agent's station is proved: a request went there, and an authentic reply that granted it
+    /// came back from there.
     Found {
         /// The agent.
         at: Attachment,
         /// Its station.
         station: Station,
     },
-    /// What it sends is to go to this agent from now on; to nobody if there is none.
+    /// The agent that outbound packets must be routed to has changed; `None` if no agent remains.
     Route(Option<Attachment>),
-    /// An agent, or the home agent through it, has said no.
+    /// A foreign agent, or the home agent through it, denied a request.
     Denied {
-        /// Through whom it was asked.
+        /// The agent that the request went through.
         at: Attachment,
-        /// Why.
+        /// The reason.
         code: Code,
     },
-    /// Nothing came back.
+    /// Requests through this agent got no reply.
     Silent(Attachment),
-    /// It has done with it all, as it was told to.
+    /// All registrations have ended, after a call to [`MobileNode::deregister`].
     Deregistered {
-        /// Whether the home agent has said so. If not, what it knows ends by itself.
+        /// True if the home agent confirmed it. Otherwise its bindings end with their lifetimes.
         confirmed: bool,
     },
 }
@@ -95,23 +96,24 @@ pub struct MobileNode {
     agents: Agents,
     search: Search,
     held: Vec<Held>,
-    /// What was given up last, while whom it was through has not been told.
+    /// The last registration that ended, until its agent has been notified.
     left: Option<Held>,
     attempt: Option<Attempt>,
-    /// Who is asked, while nobody has been told.
+    /// The agent of a new request, until the caller polls it.
     asked: Option<Attachment>,
-    /// No request may leave earlier.
+    /// The earliest time of the next request.
     not_before: Instant,
     stage: Stage,
-    /// Through whom everything is ended.
+    /// The agent that the deregistration goes through.
     farewell: Option<Attachment>,
-    /// When something was heard or done last.
+    /// Time of the last input.
     now: Instant,
-    /// What the home agent has bound is to be replaced.
+    /// True if the next request must replace all bindings at the home agent.
     replaces: bool,
-    /// There is one registration at a time: it was told so, or the home agent binds one care-of address alone.
+    /// True if there is only one registration at a time, by configuration or because the home agent
+    /// supports one care-of address only.
     is_single: bool,
-    /// Denials in a row that could be mended.
+    /// Correctable denials in a row.
     resynchronisations: u32,
     route: Option<Attachment>,
     counters: Counters,
@@ -119,26 +121,26 @@ pub struct MobileNode {
     events: VecDeque<MobileEvent>,
 }
 
-/// A registration that holds.
+/// A registration in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Registration {
-    /// Through whom.
+    /// The agent it goes through.
     pub at: Attachment,
-    /// Since when packets come by it.
+    /// The time since which packets arrive through it.
     pub since: Instant,
-    /// When it ends unless it is renewed; `None` if it does not.
+    /// The time at which it ends unless renewed; `None` if its lifetime is infinite.
     pub until: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Held {
     at: Attachment,
-    /// Where the request that was granted went, and the reply came from.
+    /// The station that the granted request went to and the reply came from.
     station: Station,
     since: Instant,
     until: Option<Instant>,
     renew: Option<Instant>,
-    /// The identification of the request that was granted.
+    /// The identification of the granted request.
     registration: u64,
 }
 
@@ -150,7 +152,7 @@ enum Stage {
 }
 
 impl MobileNode {
-    /// One that has heard nobody yet, and takes all its interfaces to be there.
+    /// Creates a mobile node that knows no agents. All configured interfaces are taken to be up.
     pub fn new(config: MobileNodeConfig, seed: [u8; 32], now: Instant) -> Self {
         let mut rng = Rng::from_seed(seed);
         Self {
@@ -177,15 +179,15 @@ impl MobileNode {
         }
     }
 
-    /// Tells the time of day, by which a home agent sees that requests are new. Who is not told learns it
-    /// from the home agent, with one request more.
+    /// Sets the time of day, by which a home agent sees that requests are new. Without it, the
+    /// mobile node learns the time from the home agent, at the cost of one more request.
     pub const fn set_wall_clock(&mut self, time: NtpTime, now: Instant) {
         self.identifications.set_clock(time, now);
     }
 
     // Commands.
 
-    /// Ends all registrations, and begins none.
+    /// Ends all registrations, and starts no new ones.
     pub fn deregister(&mut self, now: Instant) {
         if self.stage != Stage::Serving {
             return;
@@ -195,14 +197,15 @@ impl MobileNode {
         if let Some(attempt) = &attempt {
             self.not_before = attempt.sent + SPACING;
         }
-        // What was asked for may be granted by now.
+        // The pending request may have been granted already.
         self.farewell = self.best_held().or(attempt.map(|attempt| attempt.at));
         self.drive(now);
     }
 
-    /// Gives an agent something with the request that is under way to it: octets of no more than
-    /// [`wire::mobile_ip::Enclosure::LONGEST`], that mean nothing here. Before the next [`Self::poll_transmit`] they go
-    /// with the request that waits there, and later with a repetition: nothing waits for them.
+    /// Adds octets for an agent to the pending request, and returns `false` if no request to that
+    /// agent is pending. The octets are opaque and at most [`wire::mobile_ip::Enclosure::LONGEST`]
+    /// long. Before the next [`Self::poll_transmit`] they join the queued request, later a
+    /// retransmission. They never delay a request.
     pub fn enclose(&mut self, at: Attachment, octets: Vec<u8>) -> bool {
         let Some(mut attempt) = self.attempt.take_if(|attempt| attempt.at == at) else {
             return false;
@@ -224,7 +227,7 @@ impl MobileNode {
 
     // Inputs.
 
-    /// An interface is there, or on another link than before.
+    /// Records that an interface came up or moved to another link.
     pub fn interface_found(&mut self, interface: u32, now: Instant) {
         if self.config.interfaces.contains(&interface) {
             self.agents.forget_interface(interface);
@@ -233,14 +236,14 @@ impl MobileNode {
         self.drive(now);
     }
 
-    /// An interface is gone, and with it whoever was heard on it.
+    /// Records that an interface is gone, and forgets the agents on it.
     pub fn interface_lost(&mut self, interface: u32, now: Instant) {
         self.search.lose(interface);
         self.agents.forget_interface(interface);
         self.drive(now);
     }
 
-    /// An ICMP message came from a station: an agent, or any router, says that it is here.
+    /// Handles an ICMP message from a station: the advertisement of an agent, or of any router.
     pub fn handle_advertisement(
         &mut self,
         interface: u32,
@@ -261,7 +264,7 @@ impl MobileNode {
         self.drive(now);
     }
 
-    /// A UDP datagram came from port 434 of an address, and from a station.
+    /// Handles a UDP datagram from port 434 of an address, and from a station.
     pub fn handle_reply(
         &mut self,
         interface: u32,
@@ -282,29 +285,30 @@ impl MobileNode {
         self.drive(now);
     }
 
-    /// Does what is due.
+    /// Runs all actions that are due.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.drive(now);
     }
 
     // Outputs.
 
-    /// The next message to be sent.
+    /// Returns the next message to send.
     pub fn poll_transmit(&mut self) -> Option<Transmit> {
         self.transmits.pop_front()
     }
 
-    /// What has happened.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<MobileEvent> {
         self.events.pop_front()
     }
 
-    /// An agent that is asked to serve it from now on, and no other beside; told once, for whoever has something to [`Self::enclose`].
+    /// Returns, once per request, the agent of a new request that would leave no other
+    /// registration. The caller may then call [`Self::enclose`].
     pub const fn poll_asked(&mut self) -> Option<Attachment> {
         self.asked.take()
     }
 
-    /// When to call [`Self::handle_timeout`].
+    /// Returns the time of the next call to [`Self::handle_timeout`].
     pub fn poll_timeout(&self) -> Option<Deadline> {
         if self.stage == Stage::Gone {
             return None;
@@ -342,12 +346,12 @@ impl MobileNode {
 
     // Getters.
 
-    /// Where it is registered.
+    /// Returns the agents with a registration.
     pub fn registrations(&self) -> impl Iterator<Item = Attachment> {
         self.held.iter().map(|held| held.at)
     }
 
-    /// The same, with how long each holds.
+    /// Returns the registrations with their lifetimes.
     pub fn standing(&self) -> impl Iterator<Item = Registration> {
         self.held.iter().map(|held| Registration {
             at: held.at,
@@ -356,17 +360,17 @@ impl MobileNode {
         })
     }
 
-    /// By whom it sends.
+    /// Returns the agent that outbound packets go through.
     pub const fn route(&self) -> Option<Attachment> {
         self.route
     }
 
-    /// What it was told at its beginning.
+    /// Returns the configuration.
     pub const fn config(&self) -> &MobileNodeConfig {
         &self.config
     }
 
-    /// What happened to messages.
+    /// Returns the message counters.
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
@@ -407,9 +411,9 @@ impl MobileNode {
         Ok(())
     }
 
-    // What is to be done.
+    // Reconciliation.
 
-    /// Brings everything to what is true now.
+    /// Brings registrations, requests and the route in line with the current state.
     fn drive(&mut self, now: Instant) {
         self.now = now;
         if self.stage != Stage::Gone {
@@ -422,7 +426,7 @@ impl MobileNode {
         self.choose_route();
     }
 
-    /// Gives up what does not hold any more.
+    /// Ends registrations that have expired or lost their agent.
     fn let_go(&mut self, now: Instant) {
         let agents = std::mem::take(&mut self.agents);
         let is_over = |held: &Held| held.until.is_some_and(|until| until <= now);
@@ -434,7 +438,8 @@ impl MobileNode {
             self.attempt = None;
         }
         self.agents = agents;
-        // The home agent still sends to it what goes to the others: a request without S tells it.
+        // The home agent still sends copies to the lost agent; a request without S removes that
+        // binding.
         if lost && let Some(held) = self.held.first_mut() {
             held.renew = Some(now);
             self.replaces = true;
@@ -445,7 +450,7 @@ impl MobileNode {
         }
     }
 
-    /// Begins the next request, if one is due and may be.
+    /// Starts the next request if one is due and allowed.
     fn plan(&mut self, now: Instant) {
         if self.attempt.is_some() || now < self.not_before || self.stage == Stage::Gone {
             return;
@@ -487,21 +492,22 @@ impl MobileNode {
         }
     }
 
-    // What is known.
+    // Queries.
 
     fn usable(&self, now: Instant) -> Vec<Heard> {
         let interfaces = &self.config.interfaces;
         self.agents.usable(interfaces, |at| self.is_held(at), now)
     }
 
-    /// The agents through which to be registered.
+    /// Returns the agents to register through.
     fn wanted(&self, now: Instant) -> Vec<Heard> {
         let mut wanted = self.usable(now);
         wanted.truncate(if self.is_single { 1 } else { 2 });
         wanted
     }
 
-    /// When a request to an agent is due; `None` if its registration needs none.
+    /// Returns the time at which a request to an agent is due; `None` if its registration needs
+    /// none.
     fn due(&self, at: Attachment) -> Option<Instant> {
         let held = self.held.iter().find(|held| held.at == at);
         match held {
@@ -514,8 +520,9 @@ impl MobileNode {
         self.held.iter().any(|held| held.at == at)
     }
 
-    /// Where a request to an agent goes that was left unanswered so often. Of an agent in use advertisements say nothing of
-    /// that, for any station can advertise in its name.
+    /// Returns the station to send a request to. For an agent in use that is the station of the
+    /// granted registration, until too many requests stay unanswered. Advertisements do not change
+    /// it earlier, because any station can advertise in the agent's name.
     fn station(&self, at: Attachment, unanswered: u32) -> Option<Station> {
         let in_use = self.held.iter().find(|held| held.at == at);
         let in_use = in_use.filter(|_| unanswered < MOST_UNANSWERED);
@@ -537,9 +544,9 @@ impl MobileNode {
         self.held.iter().min_by_key(rank).map(|held| held.at)
     }
 
-    // What follows from it.
+    // Effects.
 
-    /// Gives up registrations, and says whether there were any.
+    /// Ends registrations, and returns true if there were any.
     fn release(&mut self, is_lost: impl Fn(&Held) -> bool) -> bool {
         let before = self.held.len();
         for held in self.held.iter().filter(|held| is_lost(held)) {

@@ -1,26 +1,30 @@
-//! Mobile IPv4 (RFC 5944): a host keeps its address wherever it is.
+//! Mobile IPv4 (RFC 5944): a host keeps its address while it moves between networks.
 //!
-//! A [`MobileNode`] hears which foreign agents are on its links, chooses one, and has it pass a request
-//! on to its home agent. The [`HomeAgent`] then sends what comes for the home address through a tunnel to
-//! the [`ForeignAgent`], who gives it to the mobile node, and takes what the foreign agent sends back in
-//! the same tunnel (RFC 3024). What each end of it lets pass is in [`HomeTunnel`] and [`VisitorTunnel`].
+//! A [`MobileNode`] discovers foreign agents on its links, selects one, and registers with its home
+//! agent through it. The [`HomeAgent`] then tunnels packets for the home address to the
+//! [`ForeignAgent`], which delivers them to the mobile node. Packets from the mobile node return
+//! through the same tunnel (RFC 3024). [`HomeTunnel`] and [`VisitorTunnel`] decide which packets
+//! may pass at each end.
 //!
-//! * The home network is virtual (section 2.3): nobody is ever a neighbour there, and going home is a
-//!   deregistration.
-//! * Care-of addresses are those of foreign agents, packets are tunnelled back always, and in IP in IP.
-//! * Behind a NAT ([`Nat`]) a foreign agent asks for tunnels in UDP (RFC 3519), which end where a request came from. It is
-//!   believed by its key alone, for any host that hears a request can add that to a copy. The address is authenticated by
-//!   nothing, but to change it a request that is authentic and new has to be changed on its way (section 6.1.1): of two
-//!   copies from two places one at most is granted, and neither a packet nor a keepalive moves anything. Registrations by
-//!   such tunnels are short for that ([`HomeAgentConfig::nat_lifetime`]).
-//! * An advertisement is not authenticated. So it moves no mobile node whose registration works, neither to another agent
-//!   nor to another [`Station`] of the link, and what a false agent can do is what it could do anyway on that link: not
-//!   deliver.
-//! * Foreign agents that are each other's neighbours send after a visitor what still comes for it when it has gone
-//!   from one to the other, for some seconds: if it has said so in a note, by the key that it shares with the one it
-//!   leaves.
-//! * What changes a binding is authentic between mobile node and home agent, and fresh. What a foreign
-//!   agent believes is authentic as far as it has keys.
+//! * The home network is virtual (section 2.3): mobile nodes never attach to it, and returning home
+//!   is a deregistration.
+//! * Care-of addresses belong to foreign agents. Packets are always reverse tunnelled, in IP in IP
+//!   unless a NAT requires UDP.
+//! * Behind a NAT ([`Nat`]) a foreign agent requests UDP tunnels (RFC 3519), which end at the
+//!   source of the request. The home agent accepts such a request only if the foreign agent's key
+//!   authenticates it, because any host that overhears a request could add one to a copy. The
+//!   source address itself is not authenticated. An attacker can change it only by modifying an
+//!   authentic, new request in transit (section 6.1.1): of two copies from two sources at most one
+//!   is granted, and neither packets nor keepalives move a tunnel. Registrations through such
+//!   tunnels are therefore short ([`HomeAgentConfig::nat_lifetime`]).
+//! * Advertisements are not authenticated. They never move a mobile node whose registration works,
+//!   neither to another agent nor to another [`Station`] of the link. A false agent can do no more
+//!   than any station on that link can: fail to deliver.
+//! * When a visitor moves between two neighbouring foreign agents, the previous agent forwards its
+//!   remaining packets for some seconds. The visitor authorizes this by a note, authenticated with
+//!   the key that it shares with the previous agent.
+//! * Every change of a binding is authenticated between mobile node and home agent, and fresh. A
+//!   foreign agent authenticates messages where it has keys.
 
 mod agents;
 mod attempt;
@@ -62,13 +66,13 @@ use crypto::Rng;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-/// A part of a duration that chance chooses.
+/// Returns a random part of a duration.
 fn part_of(duration: Duration, rng: &mut Rng) -> Duration {
     let nanos = duration.as_nanos().saturating_mul(rng.u32().into()) >> 32;
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
 
-/// Whether one host can have this address.
+/// Returns true if an address can belong to a single host.
 const fn is_host(address: Ipv4Addr) -> bool {
     let octets = address.octets();
     !(octets[0] == 0 || address.is_loopback() || octets[0] >= 224)

@@ -1,15 +1,15 @@
-//! Networks behind a NAT, from which no tunnel of IP in IP comes (RFC 3519).
+//! Networks behind a NAT, which IP-in-IP tunnels do not pass (RFC 3519).
 
-/// When tunnels are in UDP.
+/// The policy for UDP tunnels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Nat {
-    /// Never: nobody is asked for it, and who asks is denied if there is a NAT.
+    /// Never: agents do not request them, and home agents deny requests that passed a NAT.
     #[default]
     Never,
-    /// Where the home agent sees that a request has passed a NAT. Who asks leaves that to it, and who is asked has
-    /// it no other way.
+    /// If the home agent detects that a request has passed a NAT. A foreign agent leaves that
+    /// decision to the home agent, and a home agent grants no UDP tunnel otherwise.
     Detect,
-    /// Whether there is a NAT or not: who asks says that it has to be so (section 3.1.1), and who is asked allows
-    /// that.
+    /// With or without a NAT: a foreign agent forces UDP in its requests (section 3.1.1), and a
+    /// home agent allows that.
     Always,
 }

@@ -1,4 +1,5 @@
-//! Requests that a foreign agent has passed on and that nobody has answered yet (RFC 5944 section 3.7.1).
+//! Requests that a foreign agent has relayed and that are still unanswered (RFC 5944 section
+//! 3.7.1).
 
 use super::Station;
 use model::Instant;
@@ -9,25 +10,26 @@ use wire::mobile_ip::Request;
 /// "The foreign agent MAY delete any pending Registration Request after the request has been pending for
 /// more than 7 seconds".
 pub(super) const PATIENCE: Duration = Duration::from_secs(7);
-/// Of one mobile node at one station, which repeats itself and is answered late; an older one makes room.
+/// Limit per mobile node and station. Retransmissions and late replies can leave several pending;
+/// at the limit a new one replaces the oldest.
 const MOST_OF_ONE: usize = 4;
-/// The part of all that are from one station.
+/// Divisor that gives one station's share of all pending requests.
 const SHARE_OF_STATION: usize = 8;
 
 /// A request that waits for its reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Waiting {
     pub(super) request: Request,
-    /// Where it came from.
+    /// Source address and port of the request.
     pub(super) mobile: SocketAddrV4,
-    /// From which station of our link, if that is known.
+    /// The station on our link that sent the request, if known.
     pub(super) station: Option<Station>,
-    /// Which of our addresses it came to, if that was one.
+    /// The address of ours that the request was sent to; the configured address for a broadcast.
     pub(super) here: Ipv4Addr,
     pub(super) since: Instant,
 }
 
-/// All that wait, the oldest first.
+/// All pending requests, oldest first.
 #[derive(Debug)]
 pub(super) struct Pending {
     waiting: Vec<Waiting>,
@@ -42,8 +44,8 @@ impl Pending {
         }
     }
 
-    /// Whether another waits whose reply would be taken for the reply to this one. One that is the same in everything, for
-    /// the mobile node repeats itself or the link does, is not another.
+    /// Returns true if a different pending request would match this request's reply. An identical
+    /// copy, repeated by the mobile node or by the link, does not count.
     pub(super) fn has_lookalike(&self, newcomer: &Waiting) -> bool {
         let same = |one: &&Waiting| is_same(one, &newcomer.request);
         let since = newcomer.since;
@@ -51,9 +53,10 @@ impl Pending {
         all.any(|one| Waiting { since, ..*one } != *newcomer)
     }
 
-    /// Makes room for one more: in the place of the same request, of an older one of the same mobile node from the same
-    /// station (any station can name any mobile node), or, for one that is served already, of a stranger's. `false` if there
-    /// is none, in all or for this station.
+    /// Makes room for one more request. It replaces a copy of itself. It replaces the oldest
+    /// request of the same mobile node from the same station, if that pair is at its limit (any
+    /// station can name any mobile node). A visitor's request may also replace one for an
+    /// unregistered mobile node. Returns `false` if there is no room, in total or for this station.
     pub(super) fn make_room(
         &mut self,
         newcomer: &Waiting,
@@ -71,7 +74,8 @@ impl Pending {
             && self.has_room(self.most, |_| true, replaces)
     }
 
-    /// Whether there are fewer than `most` that count, perhaps by removing one that can be replaced.
+    /// Returns true if fewer than `most` requests match `counts`, after removing a replaceable one
+    /// if necessary.
     fn has_room(
         &mut self,
         most: usize,
@@ -88,7 +92,7 @@ impl Pending {
         self.waiting.push(waiting);
     }
 
-    /// The one that a reply with these belongs to.
+    /// Returns the request that a reply with this home address and identification answers.
     pub(super) fn find(&self, home: Ipv4Addr, identification: u64) -> Option<Waiting> {
         let lower = identification as u32;
         let fits =
@@ -100,7 +104,7 @@ impl Pending {
         self.waiting.retain(|one| !is_same(one, request));
     }
 
-    /// One that has waited too long.
+    /// Removes and returns a request that has waited too long.
     pub(super) fn pop_late(&mut self, now: Instant) -> Option<Waiting> {
         let oldest = self.waiting.first()?;
         (oldest.since + PATIENCE <= now).then(|| self.waiting.remove(0))
@@ -121,7 +125,7 @@ impl Pending {
     }
 }
 
-/// How many of `most` of all stations are from one of them at most.
+/// Returns the limit of pending requests per station, given the limit for all stations.
 pub(super) fn share_of_station(most: usize) -> usize {
     most.div_ceil(SHARE_OF_STATION).max(MOST_OF_ONE)
 }

@@ -1,4 +1,5 @@
-//! Asking who is on a link (RFC 5944 section 2.4): three times within three seconds, then ever less often.
+//! Solicitations for agents on a link (RFC 5944 section 2.4): three within three seconds, then at
+//! increasing intervals.
 
 use super::part_of;
 use crypto::Rng;
@@ -10,16 +11,17 @@ use std::time::Duration;
 const FIRST: Duration = Duration::from_secs(1);
 /// "This maximum interval SHOULD be at least one minute".
 const DOUBLINGS: u32 = 6;
-/// How many are sent before the interval grows.
+/// Solicitations sent before the interval grows.
 const INITIAL: u32 = 3;
-/// Whoever finds a new link does not wait longer, and does not speak at once with all others.
+/// Longest delay of the first solicitation on a new link. The delay is random, so that hosts do not
+/// all send at once.
 const HASTE: Duration = Duration::from_millis(100);
 
-/// The interfaces that are there.
+/// The interfaces that are up.
 #[derive(Debug)]
 pub(super) struct Search(BTreeMap<u32, Hunt>);
 
-/// What was asked on an interface.
+/// The solicitations sent on an interface.
 #[derive(Clone, Copy, Debug)]
 struct Hunt {
     sent: u32,
@@ -35,7 +37,7 @@ impl Search {
         search
     }
 
-    /// An interface is there, or on a new link.
+    /// Starts the search on an interface that came up or moved to a new link.
     pub(super) fn begin(&mut self, interface: u32, rng: &mut Rng, now: Instant) {
         let at = now + part_of(HASTE, rng);
         self.0.insert(interface, Hunt { sent: 0, at });
@@ -56,7 +58,7 @@ impl Search {
         }
     }
 
-    /// The interfaces on which to ask now, of those where nobody is heard.
+    /// Returns the interfaces to solicit on now, among those without a known agent.
     pub(super) fn due(
         &mut self,
         is_quiet: impl Fn(u32) -> bool,

@@ -1,47 +1,48 @@
-//! What agents and mobile nodes say to each other, on its way in and out.
+//! Messages of agents and mobile nodes, inbound and outbound.
 
 use super::Station;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-/// "The IP TTL field MUST be set to 255" in requests (RFC 3024 section 3.2), which tells who is on the link.
+/// "The IP TTL field MUST be set to 255" in requests (RFC 3024 section 3.2), which shows that the
+/// sender is on the link.
 pub(super) const NEIGHBOUR: u8 = 255;
-/// That of what is routed.
+/// TTL of routed messages.
 pub(super) const ROUTED: u8 = 64;
 
-/// How a UDP datagram came.
+/// The addressing of a received UDP datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// The interface on which it came.
+    /// The interface that it arrived on.
     pub interface: u32,
-    /// From where.
+    /// Source address and port.
     pub source: SocketAddrV4,
-    /// To which address.
+    /// Destination address.
     pub destination: Ipv4Addr,
-    /// What was left of its time to live.
+    /// Remaining time to live.
     pub ttl: u8,
 }
 
-/// What is to be sent.
+/// A message to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Transmit {
-    /// An ICMP message to whoever is on a link, with a time to live of one.
+    /// An ICMP message to the hosts on a link, with a time to live of one.
     Icmp {
         /// The interface.
         interface: u32,
-        /// To whom.
+        /// Destination address.
         destination: Ipv4Addr,
         /// The message.
         octets: Vec<u8>,
     },
     /// A UDP datagram.
     Udp {
-        /// The interface of a neighbour, to whom no route need lead; `None` if routes decide.
+        /// The interface of a neighbour, which routes need not cover; `None` if routes decide.
         interface: Option<u32>,
-        /// The neighbour's station, if that is known. It is never known of what is routed.
+        /// The neighbour's station, if known. Never set for routed messages.
         station: Option<Station>,
-        /// From where.
+        /// Source address and port.
         source: SocketAddrV4,
-        /// To whom.
+        /// Destination address and port.
         destination: SocketAddrV4,
         /// The time to live.
         ttl: u8,

@@ -1,7 +1,7 @@
-//! Both ends of the tunnels: which packets go in, where they go, and what may come out.
+//! Both ends of the tunnels: encapsulation, destinations, and the checks on decapsulation.
 //!
-//! A table is changed by its engine and asked for every packet, which costs no allocation. What the
-//! header outside is to say is in an [`Envelope`]; the packet itself stays where it is.
+//! The engines change the tables. Packets only query them, without allocation. An [`Envelope`]
+//! describes the outer header; the packet itself is not copied.
 
 mod home;
 mod visitor;
@@ -18,22 +18,23 @@ use wire::ecn::Ecn;
 use wire::ip_in_ip::{Egress, Outer, Refusal, take_out};
 use wire::mobile_ip::TunnelData;
 
-/// Why a packet did not pass a tunnel.
+/// The reason why a packet did not pass a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TunnelDrop {
-    /// Its header forbids it.
+    /// Its header forbids tunnelling.
     Refused(Refusal),
-    /// No tunnel is there for it.
+    /// There is no tunnel for its address.
     NoTunnel,
-    /// It came out of a tunnel that is not the one of whom it names: "the home agent MUST silently discard
-    /// the packet and SHOULD log the event as a security exception" (RFC 3024 section 4.3.2).
+    /// Its source address belongs to another tunnel: "the home agent MUST silently discard the
+    /// packet and SHOULD log the event as a security exception" (RFC 3024 section 4.3.2).
     Spoofed,
-    /// It is in UDP in another way than was agreed on: "the packet MUST be dropped" (RFC 3519 section 3.3).
+    /// The UDP payload has another encapsulation than was agreed: "the packet MUST be dropped" (RFC
+    /// 3519 section 3.3).
     OtherEncapsulation,
 }
 
 impl TunnelDrop {
-    /// The name of its counter, in snake case.
+    /// Returns the counter's name, in snake case.
     pub const fn label(self) -> &'static str {
         match self {
             Self::Refused(Refusal::Malformed) => "malformed",
@@ -65,29 +66,29 @@ impl From<Refusal> for TunnelDrop {
     }
 }
 
-/// What happened to packets.
+/// Counters of packets in tunnels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TunnelCounters {
-    /// How many copies went into tunnels.
+    /// Copies that entered tunnels.
     pub sent: u64,
-    /// How many came out.
+    /// Packets that left tunnels.
     pub received: u64,
-    /// How many of these went on to where a visitor has gone.
+    /// Packets among these that were forwarded to a visitor's new agent.
     pub forwarded: u64,
-    /// Of tunnels in UDP.
+    /// Keepalives of UDP tunnels.
     pub keepalives: Keepalives,
-    /// How many were dropped.
+    /// Packets dropped, by reason.
     pub dropped: BTreeMap<TunnelDrop, u64>,
 }
 
-/// What keeps tunnels in UDP alive (RFC 3519 section 4.9).
+/// Keepalive counters of UDP tunnels (RFC 3519 section 4.9).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Keepalives {
-    /// How many left.
+    /// Echo requests sent.
     pub sent: u64,
-    /// How many were answered: by a home agent, or to its other end.
+    /// Answers: received by a foreign agent, or sent by a home agent.
     pub answered: u64,
-    /// How often a tunnel was lost, for several in a row were not.
+    /// Tunnels lost after several unanswered echo requests in a row.
     pub lost: u64,
 }
 
@@ -98,18 +99,20 @@ impl TunnelCounters {
     }
 }
 
-/// What every link takes (RFC 8200 section 5): IPv6 demands it, and a tunnel keeps as much for IPv4.
+/// The datagram size that every link carries (RFC 8200 section 5). IPv6 requires it, and tunnels
+/// apply the same minimum to IPv4.
 const LEAST: u16 = 1280;
 
-/// How long a datagram may be in a tunnel by what a router says of its path, of which headers take `added`. `None` if that
-/// is too little to be believed: any host can say so in a router's name (RFC 4301 section 8.2.1), and knows the two
-/// addresses that it needs. Then packets are cut on their way, which loses none, and no source is told.
+/// Returns the largest datagram that fits a tunnel with the path MTU a router reported, less
+/// `added` octets of headers. Returns `None` if the result is too small to be credible: any host
+/// that knows the two addresses can forge the report (RFC 4301 section 8.2.1). Packets are then
+/// fragmented on the path without loss, and no source is notified.
 pub fn room(path_mtu: u16, added: u16) -> Option<u16> {
     let room = path_mtu.saturating_sub(added);
     (room >= LEAST).then_some(room)
 }
 
-/// The other end of a tunnel, and what the tunnel is.
+/// The other end of a tunnel, and its encapsulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Remote {
     /// IP in IP (RFC 2003).
@@ -119,7 +122,7 @@ pub enum Remote {
 }
 
 impl Remote {
-    /// Its address.
+    /// Returns the address of the other end.
     pub const fn address(self) -> Ipv4Addr {
         match self {
             Self::Ip(address) => address,
@@ -127,7 +130,7 @@ impl Remote {
         }
     }
 
-    /// Address and port, if it is in UDP.
+    /// Returns address and port of a UDP tunnel.
     pub const fn udp(self) -> Option<SocketAddrV4> {
         match self {
             Self::Ip(_) => None,
@@ -135,7 +138,7 @@ impl Remote {
         }
     }
 
-    /// The datagram in what came from there: a UDP payload has a header of its own.
+    /// Returns the datagram in a packet from this end: a UDP payload has a header of its own.
     fn open(self, octets: &mut [u8]) -> Result<&mut [u8], TunnelDrop> {
         match self {
             Self::Ip(_) => Ok(octets),
@@ -148,13 +151,13 @@ impl Remote {
     }
 }
 
-/// With what a datagram is to be sent.
+/// The encapsulation of a datagram to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Envelope {
-    /// The header outside.
+    /// The outer IP header.
     pub outer: Outer,
-    /// The port, if it is in UDP there: with [`TunnelData::IP_IN_UDP`] in front of it, and from the port of registrations
-    /// (RFC 3519 section 2). `None` if it is in IP.
+    /// The destination port of a UDP tunnel; `None` for IP in IP. [`TunnelData::IP_IN_UDP`]
+    /// precedes the datagram, and the source port is the registration port (RFC 3519 section 2).
     pub port: Option<u16>,
 }
 
@@ -178,16 +181,17 @@ impl Envelope {
     }
 }
 
-/// What came out of a tunnel.
+/// A decapsulated datagram.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TakenOut<'a> {
     /// The datagram.
     pub datagram: &'a mut [u8],
-    /// With what it is to be sent on; `None` if it goes where its own header says.
+    /// The encapsulation for its next hop; `None` if its own header decides.
     pub onward: Option<Envelope>,
 }
 
-/// Takes a datagram out of a tunnel in whose header was an ECN field, if it may come out.
+/// Completes the decapsulation of a datagram, if the verdict allows it. `ecn` is the ECN field of
+/// the outer header.
 fn finish<'a>(
     counters: &mut TunnelCounters,
     verdict: Result<(), TunnelDrop>,
@@ -203,7 +207,7 @@ fn finish<'a>(
     }
 }
 
-/// An address of a header that was seen to be IPv4's.
+/// Returns an address of a header that is known to be IPv4.
 const fn v4(address: IpAddr) -> Ipv4Addr {
     match address {
         IpAddr::V4(address) => address,

@@ -1,4 +1,4 @@
-//! Children come up, take each other's place step by step, and end.
+//! Child SAs: established, replaced step by step, and ended.
 
 use crate::config::Role;
 use crate::node::{Child, Node};
@@ -28,7 +28,7 @@ impl Node {
         self.prefer(id);
     }
 
-    /// A child takes the place of another, step by step.
+    /// Begins the replacement of a child SA by another.
     pub(super) fn child_rekeyed(&mut self, old: ChildSaId, child: ChildSa<Secret>, now: Instant) {
         self.events.push_back(Event::ChildRekeyed {
             peer: child.peer.clone(),
@@ -50,14 +50,14 @@ impl Node {
         self.limit_others(new, now);
     }
 
-    /// One that was replaced is deleted: its successor carries everything from now on. One without is
-    /// missed when nothing of it can come any more.
+    /// Handles the deletion of a child SA. A successor carries all traffic from now on. A child SA
+    /// without a successor counts as missing once no packet of it can arrive any more.
     pub(super) fn child_retired(&mut self, old: ChildSaId) {
         if let Some(new) = self.succession.heir_of(old) {
             self.prefer(new);
         }
         self.workers.retire(old);
-        // Of two that were made at once it may be the one that goes, and never was sent on.
+        // After a simultaneous rekey, the SA that goes may be one that never sent.
         self.succession.withdraw(old);
         if let Some(child) = self.children.get_mut(&old) {
             child.retired = true;
@@ -71,7 +71,7 @@ impl Node {
         }
     }
 
-    /// Sends on those successors from now on that peers and licensed nodes are ready for.
+    /// Starts sending on the successors that peers and licensed nodes are ready for.
     pub(super) fn switch(&mut self, now: Instant) {
         let is_awaited = |peer: &str, node: &Identity| self.whereabouts.is_awaited(peer, node);
         let settled = |id| self.grants.settled(id, is_awaited);
@@ -80,13 +80,14 @@ impl Node {
         }
     }
 
-    /// Whether it is neither deleted nor one whose payload somebody could read who has no licence any more.
+    /// Returns true if the SA is not deleted, and no node without a licence could read its payload.
     pub(crate) fn may_be_sent_on(&self, id: ChildSaId) -> bool {
         let child = self.children.get(&id);
         child.is_some_and(|child| !child.retired) && !self.grants.is_closed(id)
     }
 
-    /// Sends on a child from now on. On a slot only where its node is, and then before the first child.
+    /// Starts sending on a child SA. A slot sends only where its node is, and then before the first
+    /// child.
     pub(crate) fn prefer(&mut self, id: ChildSaId) {
         self.succession.settle(id);
         let Some(child) = self.children.get(&id) else {
@@ -104,7 +105,7 @@ impl Node {
         }
     }
 
-    /// Enters a child in every book; packets that come on it are opened from now on.
+    /// Installs a child SA everywhere. Packets that arrive on it are opened from now on.
     pub(super) fn install(&mut self, child: ChildSa<Secret>, old: Option<ChildSaId>, now: Instant) {
         if self.key_log {
             let lines = keylog::esp_lines(&child);
@@ -153,7 +154,7 @@ impl Node {
             },
         );
         self.measure(id);
-        // Nobody is owed keys of an SA without zones.
+        // An SA without zones has no grants.
         if zoned {
             self.limit(id, Ending::Reconfigured, now);
             for (node, _) in &licensed {
@@ -167,7 +168,7 @@ impl Node {
         if let Some(new) = heir {
             self.prefer(new);
         }
-        // What was to take the place of another and never did leaves it where it was.
+        // If the SA never replaced its predecessor, the predecessor stays in use.
         let before = self.succession.predecessor(id);
         if let Some(old) = before {
             self.set_draining(old, false);
@@ -183,8 +184,8 @@ impl Node {
             if self.children.values().all(|other| other.peer != child.peer) {
                 self.cover.end(&child.peer);
             }
-            // One that was replaced is missed by nobody, nor is one where there is still that whose place
-            // it was to take, or had taken.
+            // An SA that was replaced is not missing. Neither is an SA whose predecessor or
+            // successor still exists.
             let missed = !replaced && heir.or(before).is_none();
             let missed = missed && !self.is_relieved(&child);
             if missed {
@@ -196,7 +197,8 @@ impl Node {
         }
     }
 
-    /// Whether there is another one for the same: of two that were made at once one goes.
+    /// Returns true if another SA carries the same traffic: after a simultaneous rekey one of the
+    /// two goes.
     fn is_doubled(&self, id: ChildSaId, child: &Child) -> bool {
         self.children.iter().any(|(other, beside)| {
             let is_used = !beside.retired && !beside.status.draining;
@@ -204,8 +206,8 @@ impl Node {
         })
     }
 
-    /// Whether a child that is gone leaves another one in its place: that of the IKE SA that its own was
-    /// cloned from, which carries all again.
+    /// Returns true if a child SA of the original IKE SA takes over. That happens when a clone
+    /// ends, and the original carries everything again.
     fn is_relieved(&mut self, gone: &Child) -> bool {
         let same = |child: &&mut Child| {
             child.is_for_the_same(gone) && child.ike != gone.ike && child.status.draining
@@ -222,7 +224,7 @@ impl Child {
     }
 }
 
-/// A child for traffic that others carry as long as it cannot.
+/// Returns the succession entry of an SA for traffic that others carry until it is ready.
 fn beside(child: &ChildSa<Secret>) -> Heir {
     let agreement = child.agreement.as_ref();
     Heir {

@@ -1,4 +1,4 @@
-//! Keys are given to licensed nodes and taken back, and as a licensed node we get them.
+//! Grants: keys are distributed to licensed nodes, revoked and, as a licensed node, received.
 
 use crate::config::Role;
 use crate::grants::Gone;
@@ -10,7 +10,7 @@ use model::{ChildSa, ChildSaId, Grant, Identity, IkeSaId, Instant};
 use wire::ike::RefusalCode;
 
 impl Node {
-    /// Tells who may read a child, if anybody may.
+    /// Reports the licences of a child SA, if it has any.
     pub(super) fn licensed(&mut self, child: &ChildSa<Secret>) {
         let agreed = self.grants.of(child.id);
         let Some(csa) = agreed.filter(|csa| !csa.agreement.licences.is_empty()) else {
@@ -30,7 +30,7 @@ impl Node {
         });
     }
 
-    /// Tells which licences of ours are not the peer's as well.
+    /// Reports the licences of ours that the peer does not accept.
     pub(super) fn not_licensed(&mut self, peer: Option<&str>, why: &ike::Refusal) {
         let Some(peer) = peer.and_then(|name| self.peer(name)) else {
             return;
@@ -56,14 +56,14 @@ impl Node {
         self.events.extend(told);
     }
 
-    /// Takes back the keys of a child that is gone.
+    /// Revokes the keys of a child SA that is gone.
     pub(super) fn revoke(&mut self, child: ChildSaId, why: Ending, now: Instant) {
         if let Some(gone) = self.grants.remove(child) {
             self.take_back(gone, &why, now);
         }
     }
 
-    /// Tells licensed nodes, and whoever listens to us, that licences are gone.
+    /// Notifies licensed nodes, and reports events, that licences ended.
     pub(crate) fn take_back(&mut self, gone: Gone, why: &Ending, now: Instant) {
         for name in gone.told {
             if let Some(sa) = self.established(&name) {
@@ -80,7 +80,7 @@ impl Node {
         }
     }
 
-    /// Sends a licensed node whatever it is owed, if its IKE SA is up.
+    /// Sends a licensed node all grants that it is owed, if its IKE SA is up.
     pub(crate) fn distribute(&mut self, name: &str, now: Instant) {
         let Some(sa) = self.established(name) else {
             return;
@@ -101,7 +101,8 @@ impl Node {
         }
     }
 
-    /// A licensed node answered KEY_DISTRIBUTE; `refusal` is why not.
+    /// Handles a licensed node's answer to KEY_DISTRIBUTE. `refusal` is the reason if the node
+    /// refused.
     pub(super) fn grant_answered(
         &mut self,
         sa: IkeSaId,
@@ -125,7 +126,8 @@ impl Node {
         });
     }
 
-    /// KEY_DISTRIBUTE arrived: the keys may be used at once. If they are of no use, those that they were to renew stay.
+    /// Handles KEY_DISTRIBUTE: usable keys take effect at once. If they are unusable, the keys that
+    /// they would have renewed stay.
     pub(super) fn granted(
         &mut self,
         sa: IkeSaId,
@@ -156,14 +158,15 @@ impl Node {
         self.ike.answer_grant(sa, name, refusal, now);
     }
 
-    /// A grant is not ours any more.
+    /// Handles a revocation by the gateway.
     pub(super) fn revoked(&mut self, sa: IkeSaId, csa: model::CsaId) {
         if let Some(held) = self.transit.revoke(sa, csa) {
             self.dropped(held, Dropped::Revoked);
         }
     }
 
-    /// The time of a grant is over. Its gateway goes by what it last heard, so it is told.
+    /// Handles the expiry of a grant. The gateway is notified, because otherwise it assumes that we
+    /// hold the keys.
     pub(crate) fn expired(&mut self, held: HeldGrant, now: Instant) {
         let peer = self.peer(&held.gateway);
         let is_gateway = peer.is_some_and(|peer| peer.role == Role::Gateway);
@@ -174,7 +177,8 @@ impl Node {
         self.dropped(held, Dropped::Expired);
     }
 
-    /// A licensed node has forgotten a grant. What it has read, and whether it has, is another matter.
+    /// Handles a notification that a licensed node has discarded a grant. The notification does not
+    /// prove that the node cannot read any more.
     pub(super) fn given_back(&mut self, sa: IkeSaId, csa: model::CsaId, now: Instant) {
         let name = self.name(sa);
         if name.is_some_and(|name| self.grants.is_held(&name, csa)) {
@@ -194,7 +198,7 @@ impl Node {
     }
 }
 
-/// What a gateway is told of a grant that cannot be used.
+/// Returns the error code for a gateway whose grant cannot be used.
 const fn refusal_code(why: Unusable) -> RefusalCode {
     match why {
         Unusable::Crowded => RefusalCode::TOO_MANY_GRANTS,

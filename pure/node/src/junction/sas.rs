@@ -1,4 +1,4 @@
-//! IKE SAs come up, take each other's place, and end.
+//! IKE SAs: established, replaced and ended.
 
 use super::ending;
 use crate::node::Node;
@@ -27,8 +27,8 @@ impl Node {
         self.events.push_back(Event::Reauthenticated { peer });
     }
 
-    /// What went by the old one goes by the new one from now on. The old one's children and grants stay
-    /// until it is down.
+    /// Moves everything from the old SA to the new one, except the old SA's children and grants.
+    /// Those stay until the old SA is down.
     fn go_by(&mut self, old: IkeSaId, sa: IkeSaId, peer: &str, now: Instant) {
         self.wishes.up(peer, sa, now);
         self.whereabouts.stir(peer);
@@ -36,7 +36,7 @@ impl Node {
         self.distribute(peer, now);
     }
 
-    /// There is another one, which carries nothing yet.
+    /// Records a clone of an IKE SA, which does not carry any child SA yet.
     pub(super) fn ike_cloned(&mut self, old: IkeSaId, sa: IkeSaId, peer: String) {
         self.log_ike_keys(sa);
         if let Some(lent) = self.inside.get(&old).cloned() {
@@ -45,7 +45,7 @@ impl Node {
         self.events.push_back(Event::Cloned { peer });
     }
 
-    /// It carries all that the other one did.
+    /// Records that a clone carries everything that the old SA carried.
     pub(super) fn handed_over(&mut self, old: IkeSaId, sa: IkeSaId, peer: String, now: Instant) {
         self.moving.hand_over(old, sa);
         self.go_by(old, sa, &peer, now);
@@ -54,13 +54,14 @@ impl Node {
             .extend(path.map(|path| Event::HandedOver { peer, path }));
     }
 
-    /// What was being made is made at another gateway. What is up stays until it is.
+    /// Records that an initiation continues with another gateway. An existing SA stays until the
+    /// new one is up.
     pub(super) fn redirected(&mut self, old: IkeSaId, sa: IkeSaId, peer: String, to: IpAddr) {
         self.begun_instead(old, sa, &peer);
         self.events.push_back(Event::Redirected { peer, to });
     }
 
-    /// What was being made is made in a stream.
+    /// Records that an initiation continues over TCP.
     pub(super) fn fell_back(&mut self, old: IkeSaId, sa: IkeSaId, peer: String, to: SocketAddr) {
         self.begun_instead(old, sa, &peer);
         self.events.push_back(Event::FellBack { peer, to });
@@ -121,7 +122,8 @@ impl Node {
         self.distribute(&peer, now);
     }
 
-    /// An IKE SA is gone that another has the place of. By that one the peer may lend other addresses.
+    /// Handles the end of an IKE SA that another one replaced. The peer may have assigned other
+    /// addresses there.
     fn keep_inside(&mut self, peer: &str, gone: Option<(String, ike::Inside)>) {
         let kept = self.inside.values().find(|(name, _)| name == peer);
         if let (Some((_, gone)), Some((_, kept))) = (gone, kept)
@@ -132,8 +134,8 @@ impl Node {
         }
     }
 
-    /// Of two IKE SAs that were made at once, or cloned, the one that goes may be the one that came last,
-    /// or that grants went by.
+    /// Switches to a remaining IKE SA. After a simultaneous initiation or a clone, the SA that
+    /// ended may be the latest one, or the one on which grants were sent.
     fn fall_back(&mut self, peer: &str, gone: IkeSaId, now: Instant) {
         let entry = self.wishes.get(peer);
         let without = entry.is_some_and(|entry| entry.sa.is_none_or(|sa| sa == gone));
@@ -164,12 +166,12 @@ impl Node {
             .sa
     }
 
-    /// Name of the peer whose IKE SA this is, be it the newest or not.
+    /// Returns the name of the peer of an IKE SA, even if the SA is not the newest.
     pub(crate) fn name(&self, sa: IkeSaId) -> Option<String> {
         self.ike.sa(sa)?.peer
     }
 
-    /// Tells the keys of an IKE SA, if keys are to be told.
+    /// Reports the keys of an IKE SA, if the key log is on.
     pub(crate) fn log_ike_keys(&mut self, sa: IkeSaId) {
         let keys = self.ike.key_log(sa).filter(|_| self.key_log);
         if let Some(keys) = keys {

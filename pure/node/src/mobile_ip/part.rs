@@ -1,4 +1,4 @@
-//! The one engine that a host has, and what is read from it for a person.
+//! The engine for the host's role, and the status derived from it.
 
 use super::{Config, Event, Status, Stay};
 use crypto::Rng;
@@ -10,16 +10,16 @@ use model::{Deadline, Instant, TrafficSelector};
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// That nobody answered is no news so soon after somebody has said why.
+/// A timeout does not replace a reported reason that is more recent than this.
 const FRESH: Duration = Duration::from_secs(60);
 
-/// The engine, and what was last refused.
+/// The engine, and the latest refusal.
 pub(crate) struct MobileIp {
     pub(super) engine: Engine,
     pub(super) refusal: Option<(Instant, String)>,
-    /// What a foreign agent's host needs itself, besides the addresses of peers.
+    /// Addresses that a foreign agent's host needs itself, apart from those of its peers.
     pub(super) reserved: Vec<TrafficSelector>,
-    /// What the refusal was read from.
+    /// Counters at the time of the latest refusal.
     seen: Counters,
     refused: Option<String>,
     has_time: bool,
@@ -53,8 +53,8 @@ impl MobileIp {
         }
     }
 
-    /// A home agent goes by the time of day. A mobile node is told it once: what its home agent says of it from then
-    /// on counts for more.
+    /// Sets the time of day. A home agent follows it. A mobile node takes it once: later the time
+    /// of its home agent takes precedence.
     pub(super) fn set_time(&mut self, time: NtpTime, now: Instant) {
         match &mut self.engine {
             Engine::HomeAgent(agent) => agent.set_wall_clock(time, now),
@@ -105,7 +105,7 @@ impl MobileIp {
         Some(event)
     }
 
-    /// The agent that a mobile node is just asking to serve it.
+    /// Returns the agent that a mobile node currently sends a request to.
     pub(crate) fn poll_asked(&mut self) -> Option<Attachment> {
         match &mut self.engine {
             Engine::MobileNode(node) => node.poll_asked(),
@@ -113,7 +113,7 @@ impl MobileIp {
         }
     }
 
-    /// Gives that agent something.
+    /// Encloses octets in the next request to an agent.
     pub(crate) fn enclose(&mut self, at: Attachment, octets: Vec<u8>) -> bool {
         match &mut self.engine {
             Engine::MobileNode(node) => node.enclose(at, octets),
@@ -121,7 +121,7 @@ impl MobileIp {
         }
     }
 
-    /// What a mobile node has given us, a foreign agent.
+    /// Returns octets that a visitor enclosed in its request to this foreign agent.
     pub(crate) fn poll_enclosed(&mut self) -> Option<Enclosed> {
         match &mut self.engine {
             Engine::ForeignAgent(agent) => agent.poll_enclosed(),
@@ -129,7 +129,8 @@ impl MobileIp {
         }
     }
 
-    /// Where the tunnel to a peer at this address passes, the newest place first; `None` if we have no part in that.
+    /// Returns the care-of addresses for a peer at this address, the newest first; `None` if Mobile
+    /// IP does not serve the peer here.
     pub(crate) fn care_of(&self, peer: IpAddr) -> Option<Vec<IpAddr>> {
         match &self.engine {
             Engine::MobileNode(node) => {
@@ -146,7 +147,7 @@ impl MobileIp {
         }
     }
 
-    /// Reads from the counters whether somebody was refused.
+    /// Derives from the counters whether a message was refused since the last call.
     fn judge(&mut self, now: Instant) {
         let counters = self.counters();
         if *counters == self.seen {
@@ -161,7 +162,7 @@ impl MobileIp {
         let mut unproved = dropped.filter(|(why, _)| is_refusal(**why));
         let denied = denied.next().map(|(code, _)| code.to_string());
         let unproved = unproved.next().map(|(why, _)| why.to_string());
-        // A mobile node says by an event of its own that it was denied.
+        // A mobile node reports a denial by an event of its own.
         let is_told = matches!(self.engine, Engine::MobileNode(_)) && denied.is_some();
         if let Some(why) = denied.or(unproved) {
             self.refusal = Some((now, why.clone()));
@@ -219,8 +220,8 @@ impl MobileIp {
     }
 }
 
-/// Whether a drop is one by somebody who wants to be believed, or does not what neighbours do; all others are of those
-/// who are nobody here.
+/// Returns true for drops of messages whose sender claims to be known, or violates what neighbours
+/// agreed on. All other drops concern unknown senders.
 const fn is_refusal(why: Dropped) -> bool {
     matches!(
         why,

@@ -1,20 +1,20 @@
-//! What a host says it did with what it was handed: every number here goes up by one with each
-//! packet or message, whatever it holds (invariant 10).
+//! Counters of a host by kind of input. Each counter here increases by one with every packet or
+//! message, whatever the content (invariant 10).
 
 use crate::{DropReason, Node};
 
-/// Datagrams from the TUN device.
+/// Counts datagrams from the TUN device.
 pub fn sealing(node: &Node) -> u64 {
     let counters = node.esp_counters();
     counters.sealed.packets + counters.too_long + dropped(node, true)
 }
 
-/// ESP packets from the network.
+/// Counts ESP packets from the network.
 pub fn opening(node: &Node) -> u64 {
     node.esp_counters().opened.packets + dropped(node, false)
 }
 
-/// IKE messages.
+/// Counts IKE messages.
 pub fn ike(node: &Node) -> u64 {
     let counters = node.ike_counters();
     let dropped: u64 = counters.drops().map(|(_, count)| count).sum();
@@ -23,14 +23,14 @@ pub fn ike(node: &Node) -> u64 {
     accounted
 }
 
-/// Packets of others at a licensed node.
+/// Counts transit packets at a licensed node.
 pub fn transit(node: &Node) -> u64 {
     let c = node.transit_counters();
     let unopened = c.foreign + c.malformed + c.fragments + c.unlicensed + c.not_opened;
     unopened + c.stale + c.opaque + c.segments
 }
 
-/// Drop reasons are those of one direction or of the other.
+/// Counts dropped packets of one direction. Each drop reason belongs to exactly one direction.
 fn dropped(node: &Node, outbound: bool) -> u64 {
     let first_inbound = DropReason::Runt;
     let reasons = DropReason::ALL.iter().copied();

@@ -1,10 +1,10 @@
-//! Two tunnels with one peer: each packet goes by the one that carries it, or not at all.
+//! Two tunnels with one peer: each packet uses the tunnel whose selectors match, or is dropped.
 
 use super::world::{GATEWAY, LICENSED, MOBILE, NAMES, Policies, World};
 use crate::{DropReason, Event, Rekey};
 use std::time::Duration;
 
-/// Nothing is acknowledged in these streams, so SNOOP would send all of it again.
+/// These streams contain no acknowledgements, so SNOOP would retransmit all of them.
 fn policies() -> Policies {
     Policies {
         voice: true,
@@ -13,7 +13,7 @@ fn policies() -> Policies {
     }
 }
 
-/// How many packets the tunnels of a host have sent: the first, and the telephones'.
+/// Returns the number of packets sent by a host on the first tunnel and on the telephones' tunnel.
 fn sent(world: &World, who: usize) -> [u64; 2] {
     let peers = world.nodes[who].peers();
     [None, Some("voice")].map(|name| {
@@ -23,7 +23,8 @@ fn sent(world: &World, who: usize) -> [u64; 2] {
     })
 }
 
-/// Packets on both tunnels in both directions, a hundred each second; gives how many on each.
+/// Sends packets on both tunnels in both directions, a hundred per second. Returns the number per
+/// tunnel.
 fn stream(world: &mut World, first: u32, time: Duration) -> u32 {
     let count = time.as_millis() as u32 / 10;
     for number in first..first + count {

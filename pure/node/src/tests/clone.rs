@@ -1,5 +1,5 @@
-//! Soft hand-overs (RFC 7791) while packets flow: nothing is lost, and licensed nodes go on reading. There
-//! is one way only in this world; that there are others is for `lab`.
+//! Soft hand-overs (RFC 7791) while packets flow: nothing is lost, and licensed nodes continue to
+//! read. This world has only one path. `lab` covers several paths.
 
 use super::reauth::{stream, times_of, without_snoop};
 use super::world::{GATEWAY, LICENSED, MOBILE, Policies, World, address};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 const ENDS: [usize; 2] = [MOBILE, GATEWAY];
 
-/// More than a clone is tried.
+/// Longer than the attempts to hand over a clone last.
 const TRIED: Duration = Duration::from_secs(40);
 
 fn connected(policies: Policies, seed: u64) -> World {
@@ -29,7 +29,7 @@ pub fn hand_over(world: &mut World) -> Result<(), CannotMove> {
     })
 }
 
-/// Streams both ways through as many hand-overs; nothing is lost.
+/// Streams in both directions through several hand-overs, without loss.
 fn stream_through(world: &mut World, times: usize, pause: Duration) {
     let mut sent = 0;
     for _ in 0..times {
@@ -92,7 +92,7 @@ fn a_stream_loses_nothing_if_a_third_of_the_ike_messages_is_lost() {
     }
 }
 
-/// The move is never answered: nothing was in the clone, and it goes.
+/// The move is never answered. The clone carries no child SA yet and is deleted.
 #[test]
 fn a_hand_over_of_which_nothing_comes_leaves_all_as_it_was() {
     let mut world = connected(without_snoop(), 1);
@@ -110,8 +110,8 @@ fn a_hand_over_of_which_nothing_comes_leaves_all_as_it_was() {
     assert_eq!(handed_over(&world, MOBILE), 0);
 }
 
-/// One of two tunnels was moved before the other was refused: it goes back. What is under way just then
-/// is lost, and nothing else.
+/// One of two tunnels moves before the other is refused, so the first returns. Only packets in
+/// flight at that moment are lost.
 #[test]
 fn a_hand_over_of_which_half_comes_goes_back_and_loses_two_packets_at_most() {
     let policies = Policies {
@@ -163,7 +163,7 @@ fn what_cannot_be_handed_over_is_refused_with_a_reason() {
     assert!(matches!(nowhere, Err(CannotMove::NoWay(_))));
 }
 
-/// While the first is on its way, and while the SA before drains.
+/// Requested both while the first hand-over is in progress and while the old SA drains.
 #[test]
 fn a_hand_over_that_is_asked_for_while_another_drains_is_done_after_it() {
     for pause in [0, 50, 500, 2000] {

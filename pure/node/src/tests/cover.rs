@@ -1,4 +1,5 @@
-//! Silence that is covered (RFC 4303 section 2.6): what somebody sees who counts packets between the ends.
+//! Cover traffic (RFC 4303 section 2.6), as seen by an observer who counts packets between the
+//! endpoints.
 
 use super::world::{GATEWAY, LICENSED, MOBILE, Policies, World};
 use crate::{Node, Rekey};
@@ -15,7 +16,7 @@ fn covered() -> World {
     })
 }
 
-/// How many packets leave a host meanwhile.
+/// Returns the number of packets that leave a host in the meantime.
 fn sent(world: &mut World, who: usize, what: impl FnOnce(&mut World)) -> usize {
     let before = world.sealed.len();
     what(world);
@@ -45,7 +46,7 @@ fn where_nothing_is_sent_a_packet_leaves_in_each_interval() {
     assert!(counters.drops().all(|(_, count)| count == 0));
 }
 
-/// So who counts packets sees the same, whether something is sent or not, up to one in each interval.
+/// An observer cannot distinguish silence from traffic of up to one packet per interval.
 #[test]
 fn a_datagram_takes_the_place_of_a_dummy() {
     let mut world = covered();
@@ -58,7 +59,7 @@ fn a_datagram_takes_the_place_of_a_dummy() {
     });
     assert!((49..=52).contains(&count), "{count}");
     assert_eq!(world.delivered[GATEWAY].len(), 50);
-    // Who says more is seen to.
+    // More traffic than that is visible.
     let more = sent(&mut world, MOBILE, |world| {
         (0..500).for_each(|seq| drop(world.segment(MOBILE, seq, b"hello")));
         world.run_for(INTERVAL);
@@ -66,7 +67,7 @@ fn a_datagram_takes_the_place_of_a_dummy() {
     assert!(more >= 500);
 }
 
-/// Their lengths, and their maps once there was a datagram with one.
+/// Compares lengths and, once a datagram with a map was sent, maps.
 #[test]
 fn a_dummy_looks_like_a_datagram_from_outside() {
     let mut world = covered();
@@ -90,7 +91,7 @@ fn a_dummy_looks_like_a_datagram_from_outside() {
             .collect();
         assert_eq!((datagrams.len(), &datagrams), (1, &dummies));
     }
-    // The node that reads headers sees that there are none.
+    // The licensed node, which can read headers, sees that dummies have none.
     let counters = world.nodes[LICENSED].transit_counters();
     assert!(
         counters.segments == 2 && counters.opaque >= 30,
@@ -132,7 +133,7 @@ fn it_ends_with_the_tunnel_and_begins_with_the_next() {
     assert!(sent(&mut world, MOBILE, |world| world.run_for(INTERVAL * 50)) >= 49);
 }
 
-/// Somebody who slept sends one packet then, and not what he did not send.
+/// After a suspend a host sends one packet, not all the packets that it missed.
 #[test]
 fn an_interval_that_was_slept_through_is_not_made_up_for() {
     let mut world = covered();
@@ -156,7 +157,7 @@ fn a_reload_covers_a_tunnel_that_is_up_or_does_no_more() {
     assert_eq!(quiet(&mut world), 0);
 }
 
-/// What is not hidden by its length is not covered: a dummy would be told from it.
+/// Without padding, a dummy could be recognised by its length.
 #[test]
 fn without_lengths_that_are_hidden_there_are_no_dummies() {
     let mut world = World::connected(Policies::default());

@@ -1,9 +1,9 @@
-//! IP datagrams to send through tunnels, and their outer packets.
+//! IP datagrams to send through tunnels, and outer packets.
 
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use wire::checksum;
 
-/// A TCP segment over IPv4 with right checksums.
+/// Returns a TCP segment over IPv4 with correct checksums.
 pub fn tcp(source: &str, destination: &str, seq: u32, ack: u32, payload: &[u8]) -> Vec<u8> {
     let (source, destination) = (v4(source), v4(destination));
     let mut segment = Vec::new();
@@ -23,7 +23,7 @@ pub fn tcp(source: &str, destination: &str, seq: u32, ack: u32, payload: &[u8]) 
     datagram
 }
 
-/// The outer packet of a UDP datagram, as a router on the way sees it.
+/// Returns the outer packet of a UDP datagram, as routers see it.
 pub fn udp(source: SocketAddr, destination: SocketAddr, payload: &[u8]) -> Vec<u8> {
     let (SocketAddr::V4(source), SocketAddr::V4(destination)) = (source, destination) else {
         panic!("the outer network here is IPv4")
@@ -42,7 +42,7 @@ pub fn udp(source: SocketAddr, destination: SocketAddr, payload: &[u8]) -> Vec<u
     )
 }
 
-/// What is behind the headers that [`udp`] made.
+/// Returns the payload of a packet from [`udp`].
 pub fn udp_payload(packet: &[u8]) -> &[u8] {
     &packet[28..]
 }

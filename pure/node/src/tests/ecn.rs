@@ -1,5 +1,5 @@
-//! The ECN field of the header outside (RFC 6040): a licensed node leaves it alone, and an operator hears
-//! of one that cannot be.
+//! The ECN field of the outer header (RFC 6040): a licensed node leaves it alone, and an operator
+//! is alerted to invalid combinations.
 
 use super::datagram;
 use super::world::{GATEWAY, LICENSED, MOBILE, Policies, World};
@@ -7,7 +7,7 @@ use crate::{DropReason, Event, Node, Rekey, Side, Verdict};
 use std::time::Duration;
 use wire::ecn::Ecn;
 
-/// A segment to the gateway, whose packet gets there under this field.
+/// Sends a segment to the gateway whose packet arrives with this field.
 fn arrives(world: &mut World, ecn: Ecn) {
     world.mark = ecn;
     world.segment(MOBILE, 1000, b"hello");
@@ -19,8 +19,8 @@ fn told(world: &World) -> usize {
     world.events[GATEWAY].iter().filter(unused).count()
 }
 
-/// "Congestion is marked on the outer header only" (DESIGN section 7): routers do that, and this node is
-/// none: what SNOOP sends again is what it saw.
+/// "Congestion is marked on the outer header only" (DESIGN section 7): routers do that, and a
+/// licensed node is not one. SNOOP retransmits a packet exactly as it saw it.
 #[test]
 fn a_licensed_node_leaves_the_field_as_it_came() {
     let mut world = World::connected(Policies::default());
@@ -41,7 +41,8 @@ fn a_licensed_node_leaves_the_field_as_it_came() {
     }
 }
 
-/// "the decapsulator SHOULD log the event" and "alarms SHOULD be rate-limited" (RFC 6040 section 4.2).
+/// "the decapsulator SHOULD log the event" and "alarms SHOULD be rate-limited" (RFC 6040 section
+/// 4.2).
 #[test]
 fn an_operator_hears_of_a_field_that_cannot_be_once_with_each_keys() {
     let mut world = World::connected(Policies::default());
@@ -56,7 +57,7 @@ fn an_operator_hears_of_a_field_that_cannot_be_once_with_each_keys() {
     let rekey = |node: &mut Node, now| node.rekey("alice", Rekey::Children, now);
     world.command(GATEWAY, rekey).unwrap();
     world.run_for(Duration::from_secs(5));
-    // Whoever has asked for new keys sends with them first.
+    // The end that requested the rekey is the first to send with the new keys.
     world.segment(GATEWAY, 1000, b"hello");
     world.run_for(Duration::from_millis(50));
     arrives(&mut world, Ecn::Ect1);

@@ -1,5 +1,5 @@
-//! Where an IKE SA begins whose peer is to tell whether there is a NAT: with the address that its packets
-//! leave from.
+//! Initiations whose responder has to detect a NAT: they state the address that the packets
+//! actually leave from.
 
 use super::world::{GATEWAY, MOBILE, Policies, address, config};
 use crate::{Event, Node};
@@ -20,7 +20,7 @@ fn wants_ways(node: &mut Node) -> bool {
     std::iter::from_fn(|| node.poll_event()).any(|event| matches!(event, Event::WaysWanted))
 }
 
-/// Where its first message leaves from, if there is one.
+/// Returns the source address of the first message, if there is one.
 fn source(node: &mut Node) -> Option<IpAddr> {
     node.poll_transmit().map(|first| first.path.local.ip())
 }
@@ -49,7 +49,7 @@ fn the_ike_engine_is_told_when_esp_has_udp() {
     }
 }
 
-/// Then the peer sees a NAT, and ESP has UDP.
+/// The peer then detects a NAT, and ESP uses UDP.
 #[test]
 fn without_a_way_the_system_chooses_once_its_time_has_come() {
     let mut node = node(Encapsulation::ForNat);

@@ -1,4 +1,5 @@
-//! Extended sequence numbers between whole hosts: tunnels go on where the numbers on the wire begin anew.
+//! Extended sequence numbers between whole hosts: tunnels survive a wrap of the numbers on the
+//! wire.
 
 use super::world::{GATEWAY, Hop, MOBILE, Policies, World};
 use crate::{DropReason, Event, Rekey, Stance};
@@ -6,7 +7,7 @@ use std::time::Duration;
 
 const BOTH: [usize; 2] = [MOBILE, GATEWAY];
 
-/// Every SA is so near to the end of the first cycle.
+/// Numbers left in the first cycle of every SA.
 const LEFT: u64 = 50;
 
 fn plain(esn: [bool; 2]) -> Policies {
@@ -20,7 +21,7 @@ fn plain(esn: [bool; 2]) -> Policies {
     }
 }
 
-/// Up, and near the end of the first cycle.
+/// Returns a connected world near the end of the first cycle.
 fn late(policies: Policies) -> World {
     let mut world = World::connected(policies);
     come_late(&mut world);
@@ -39,7 +40,7 @@ fn is_extended(world: &World) -> Vec<bool> {
     children.map(|child| child.esn).collect()
 }
 
-/// Segments both ways, of whom each is sent once; gives the number of the next.
+/// Sends each segment once in both directions. Returns the number of the next.
 fn stream(world: &mut World, first: u32, count: u32) -> u32 {
     for number in first..first + count {
         for who in BOTH {
@@ -70,7 +71,7 @@ fn a_cycle_ends_and_new_keys_come_without_a_packet_lost() {
     }
 }
 
-/// The control.
+/// Negative control.
 #[test]
 fn without_extended_numbers_the_last_one_is_the_last() {
     for esn in [[false; 2], [true, false], [false, true]] {
@@ -103,7 +104,8 @@ fn on_a_bad_hop_a_cycle_ends_as_well() {
     }
 }
 
-/// Nobody configures that, and it does no harm: zones have 32 bits whatever is answered for plain ESP.
+/// This cannot be configured, and is harmless: zones have 32-bit numbers whatever was negotiated
+/// for plain ESP.
 #[test]
 fn zones_have_32_bits_whoever_wants_more() {
     let world = World::connected(Policies {

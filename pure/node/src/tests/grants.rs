@@ -1,4 +1,4 @@
-//! Who gets keys, and who does not (invariants 4 and 5).
+//! Distribution of keys to licensed nodes (invariants 4 and 5).
 
 use super::world::{GATEWAY, LICENSED, MOBILE, Policies, World, licence};
 use crate::{Event, GrantState, Stance};
@@ -14,7 +14,8 @@ fn traffic_flows(world: &mut World) -> bool {
     world.delivered[GATEWAY].contains(&there) && world.delivered[MOBILE].contains(&back)
 }
 
-/// The licensed node has as many grants of our gateway as may share an SPI, and all have the one that it is going to grant.
+/// Returns a world whose licensed node holds the maximum number of grants per SPI from our gateway,
+/// all with the SPI that the gateway is about to use.
 pub fn crowded() -> World {
     let mut world = World::connected(Policies::default());
     let held = world.nodes[LICENSED].held_grants().remove(0);
@@ -148,7 +149,7 @@ fn when_the_tunnel_ends_the_node_forgets_its_keys() {
     assert!(world.nodes[GATEWAY].composite_sas().is_empty());
 }
 
-/// What a gateway believes and what its node holds is the same, also where the node cannot.
+/// The gateway's state of a grant matches the node's, even if the node cannot use the grant.
 #[test]
 fn a_grant_that_cannot_be_used_is_refused_and_the_reason_told() {
     let world = crowded();
@@ -176,7 +177,7 @@ fn a_grant_is_taken_on_any_ike_sa_of_its_gateway() {
     assert_eq!(csas[0].grants[0].state, GrantState::Held);
 }
 
-/// It keeps the older keys until their time is over, so they are taken back when the tunnel ends.
+/// The node keeps the older keys until they expire, so they are revoked when the tunnel ends.
 #[test]
 fn a_node_that_refuses_a_renewal_still_counts_as_one_that_has_keys() {
     let mut world = World::connected(Policies::default());
@@ -196,7 +197,7 @@ fn a_node_that_refuses_a_renewal_still_counts_as_one_that_has_keys() {
 #[test]
 fn a_grant_expires_by_itself() {
     let mut world = World::connected(Policies::default());
-    // The gateway is cut off from everybody; the node must not keep the keys for ever.
+    // The gateway is cut off. The node must discard the keys on its own.
     world.off = [true, true, false];
     world.run_for(Duration::from_secs(2 * 3600));
     assert_eq!(world.nodes[LICENSED].held_grants().len(), 0);

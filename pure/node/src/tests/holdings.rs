@@ -1,5 +1,5 @@
-//! Two gateways of one licensed node (invariant 18). The second has good keys and bad will: it knows what the first calls
-//! its composite SAs and which SPIs they have.
+//! Two gateways of one licensed node (invariant 18). The second is authenticated but malicious: it
+//! knows the identifiers and SPIs of the first one's composite SAs.
 
 use super::world::{GATEWAY, LICENSED, MOBILE, PSK, Policies, World, address, identity};
 use crate::{Config, Event, GrantState, HeldGrant, Node, Peer, Role};
@@ -48,7 +48,7 @@ impl Second {
         second
     }
 
-    /// What both have to say to each other.
+    /// Exchanges all pending messages of both.
     fn talk(&mut self, world: &mut World) {
         loop {
             let (here, there) = (HERE.into(), address(LICENSED));
@@ -91,7 +91,7 @@ fn deliver(node: &mut Node, from: IpAddr, transmit: &Transmit, now: Instant) {
     node.handle_datagram(path, &transmit.payload[marker..], now);
 }
 
-/// A grant with the names and SPIs of one that is held, and keys that open nothing of it.
+/// Returns a grant with the SPIs of a held one, and with keys that open none of its packets.
 fn like(held: &HeldGrant, csa: CsaId, line: CsaId) -> Grant<Secret> {
     let half = |spi| GrantHalf {
         spi,
@@ -118,7 +118,7 @@ fn like(held: &HeldGrant, csa: CsaId, line: CsaId) -> Grant<Secret> {
     }
 }
 
-/// A world in which the first gateway's grant is held, and what it is.
+/// Returns a world in which the first gateway's grant is held, with that grant.
 fn set() -> (World, Second, HeldGrant) {
     let mut world = World::connected(Policies::default());
     let second = Second::join(&mut world);
@@ -126,13 +126,13 @@ fn set() -> (World, Second, HeldGrant) {
     (world, second, held)
 }
 
-/// Gateways of the grants that are held, in order of their coming.
+/// Returns the gateways of the held grants, in order of arrival.
 fn gateways(world: &World) -> Vec<String> {
     let held = world.nodes[LICENSED].held_grants().into_iter();
     held.map(|held| held.gateway).collect()
 }
 
-/// How many segments the licensed node sees of two that are sent.
+/// Returns how many of two sent segments the licensed node sees.
 fn seen(world: &mut World) -> u64 {
     let before = world.nodes[LICENSED].transit_counters().segments;
     world.segment(MOBILE, 1, b"GET / HTTP/1.1\r\n\r\n");
@@ -204,7 +204,7 @@ fn a_gateway_that_names_anothers_line_has_a_line_of_its_own() {
     assert_eq!(world.nodes[LICENSED].flows(), flows);
 }
 
-/// It has SPIs of which its gateway has as many grants as it may.
+/// The renewal uses an SPI for which the gateway has reached the limit of grants.
 #[test]
 fn a_renewal_that_is_of_no_use_leaves_what_it_was_to_renew() {
     let (mut world, mut second, held) = set();
@@ -223,7 +223,7 @@ fn a_renewal_that_is_of_no_use_leaves_what_it_was_to_renew() {
     assert_eq!(gateways(&world).len(), 1 + 4);
 }
 
-/// What it may be given is said by name, and it is not the one that is named.
+/// The keys for a token holder are selected by gateway, so they are the second gateway's own.
 #[test]
 fn a_gateway_that_hands_on_anothers_spis_gives_no_token_holder_its_keys() {
     let (mut world, mut second, held) = set();
@@ -250,7 +250,7 @@ fn key_of(grant: &Grant<Secret>) -> Vec<u8> {
     grant.from_gateway.zones[0].2.expose().to_vec()
 }
 
-/// Nobody renews it, as if the gateway had gone by another clock.
+/// The grant is not renewed, as if the gateway's clock were wrong.
 #[test]
 fn a_gateway_is_told_of_keys_whose_time_is_over() {
     let mut world = World::connected(Policies::default());

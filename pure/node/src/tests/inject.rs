@@ -1,5 +1,5 @@
-//! A licensed node that may inject stands in for a mobile node that is silent, and for nobody longer or otherwise
-//! than it may.
+//! A licensed node that may inject stands in for a silent mobile node, only as long and as far as
+//! it is allowed to.
 
 use super::datagram;
 use super::world::{
@@ -33,7 +33,7 @@ fn policies(licences: Vec<Licence>) -> Policies {
     }
 }
 
-/// One segment each way: the server has sent up to 2, the client up to 1.
+/// Sends one segment each way: the server has then sent up to 2, the client up to 1.
 fn begin(world: &mut World) {
     world.send(MOBILE, &datagram::tcp(CLIENT, SERVER, 1, 1, b""));
     world.send(GATEWAY, &datagram::tcp(SERVER, CLIENT, 1, 1, b"x"));
@@ -42,12 +42,12 @@ fn begin(world: &mut World) {
     world.run_for(Duration::from_millis(50));
 }
 
-/// The mobile node is out of reach.
+/// Makes the mobile node unreachable.
 fn outage(world: &mut World) {
     world.wireless.lost = 1000;
 }
 
-/// The server's kernel asks whether its peer is there; gives what it hears within so many seconds.
+/// Sends a keepalive probe of the server's kernel. Returns the answers within some seconds.
 fn probe(world: &mut World, seconds: u64) -> Vec<(u32, u16)> {
     let before = world.delivered[GATEWAY].len();
     world.send(GATEWAY, &datagram::tcp(SERVER, CLIENT, 1, 1, b""));
@@ -62,7 +62,8 @@ fn probe(world: &mut World, seconds: u64) -> Vec<(u32, u16)> {
     heard.iter().map(numbers).collect()
 }
 
-/// Grant and counter of all that the node has made, with its SPI: each once.
+/// Returns SPI, grant and counter of all packets injected by the node. Each combination occurs
+/// once.
 fn numbers(world: &World) -> BTreeSet<(u32, u16, u32)> {
     let mut numbers = BTreeSet::new();
     for made in world
@@ -111,7 +112,7 @@ fn data_under_way_waits_with_a_closed_window() {
     assert_eq!(windows[1][34..36], [0, 0], "before that it was closed");
 }
 
-/// The same node, the same configuration: what is missing is the right.
+/// Same node and configuration: only the right is missing.
 #[test]
 fn a_node_that_may_only_read_stands_in_for_nobody() {
     let mut world = World::connected(policies(vec![licence(NAMES[LICENSED], 1)]));
@@ -128,7 +129,8 @@ fn a_right_that_only_one_end_gives_is_given_by_nobody() {
     one_end_alone_gives_nothing(&injectors()[0], policies);
 }
 
-/// Invariant 5: from the moment on in which the end knows that the licence is gone nothing is believed.
+/// Invariant 5: injected packets are refused as soon as the endpoint knows that the licence has
+/// ended.
 #[test]
 fn a_licence_to_inject_that_is_taken_back_ends_at_once() {
     let mut world = World::connected(policies(injectors()));
@@ -145,7 +147,7 @@ fn a_licence_to_inject_that_is_taken_back_ends_at_once() {
     );
 }
 
-/// Invariant 1: a node that was ended without a word begins to count anew, under a grant that is new.
+/// Invariant 1: a node that was killed restarts its counter, under a new grant.
 #[test]
 fn no_number_comes_twice_over_restarts_of_the_node_renewals_and_rekeys() {
     let mut world = World::connected(policies(injectors()));
@@ -172,7 +174,7 @@ fn no_number_comes_twice_over_restarts_of_the_node_renewals_and_rekeys() {
     assert_eq!(numbers(&world).len(), 12);
 }
 
-/// A gateway whose peer is gone finds that out as soon as if nobody said that it is there.
+/// A gateway detects a dead peer as early as without a stand-in.
 #[test]
 fn a_dead_peer_is_found_dead_though_it_is_stood_in_for() {
     let found = |licences| {

@@ -1,6 +1,6 @@
 //! The invariants of DESIGN section 4, one test each under its number, as far as they apply today:
-//! 7 waits for mobility, 8 for resumption. Beside each stands a control in which what must never
-//! be is brought about, and is noticed.
+//! 7 waits for mobility, 8 for resumption. Each test has a control that violates the invariant on
+//! purpose, and must be detected.
 
 use super::accounts;
 use super::ledger::Ledger;
@@ -23,7 +23,7 @@ const NOTHING_ARRIVES: Hop = Hop {
 
 const PAYLOAD_ZONE: ZoneId = ZoneId(2);
 
-/// Everything sealed and protected in a world: traffic, losses, a restart, a new tunnel.
+/// Runs all kinds of protected traffic: data, losses, a restart, a new tunnel.
 fn busy(ledger: &mut Ledger, seed: u64) {
     let mut world = World::seeded(Policies::default(), seed);
     world.run_for(Duration::from_secs(10));
@@ -53,7 +53,7 @@ fn invariant_1_no_key_and_nonce_pair_twice() {
     assert!(ledger.seen > 100);
 }
 
-/// Processes that begin with the randomness of earlier ones make the same keys.
+/// Processes that start with the randomness of earlier ones derive the same keys.
 #[test]
 #[should_panic(expected = "sealed t")]
 fn control_1_the_same_randomness_again_is_noticed() {
@@ -62,7 +62,8 @@ fn control_1_the_same_randomness_again_is_noticed() {
     busy(&mut ledger, 1);
 }
 
-/// A connected world that loses everything, and the packets that the mobile node sealed in it.
+/// Returns a connected world that loses all packets, and the packets that the mobile node sealed in
+/// it.
 fn sealed(datagrams: u32) -> (World, Vec<Vec<u8>>) {
     let mut world = World::connected(Policies::default());
     world.wireless = NOTHING_ARRIVES;
@@ -73,7 +74,7 @@ fn sealed(datagrams: u32) -> (World, Vec<Vec<u8>>) {
     (world, packets)
 }
 
-/// What the gateway makes of a packet: why it was dropped, or nothing if it was delivered.
+/// Returns the reason why the gateway drops a packet, or `None` if the packet was delivered.
 fn opened(world: &mut World, packet: &[u8]) -> Option<DropReason> {
     let (local, remote) = (address(GATEWAY), address(MOBILE));
     let path = Path::udp(SocketAddr::new(local, 4500), SocketAddr::new(remote, 4500));
@@ -112,7 +113,7 @@ fn layout(packet: &[u8]) -> Layout {
     Layout::of_packet(map, &[ZoneSuite::Aes128Gcm16; 2], packet.len()).unwrap()
 }
 
-/// `packet` with a zone of `other`, which is as long.
+/// Replaces a zone of `packet` with that of `other`, which has the same length.
 fn with_zone_of(packet: &[u8], other: &[u8], zone: ZoneId) -> Vec<u8> {
     let place = layout(packet).body(zone).unwrap().all();
     let mut lifted = packet.to_vec();
@@ -145,7 +146,7 @@ fn control_3_a_packet_that_is_put_together_as_it_was_opens() {
     assert_eq!(opened(&mut world, &same), None);
 }
 
-/// The zones whose keys a licensed node gets if the ends license these.
+/// Returns the zones whose keys a licensed node gets under these licences.
 fn granted(mobile: &[u8], gateway: &[u8]) -> Vec<ZoneId> {
     let licences = |zones: &[u8]| {
         let licences = zones.iter().map(|zone| licence("fa.example.net", *zone));
@@ -173,8 +174,8 @@ fn control_4_what_both_license_by_name_is_learnt() {
     assert_eq!(granted(&[1, 2], &[1, 2]), [ZoneId(1), PAYLOAD_ZONE]);
 }
 
-/// How many headers the licensed node sees of the tunnel that follows when both ends start
-/// anew with other licences, and nothing that they say reaches the node.
+/// Restarts both endpoints with changed licences while no message reaches the licensed node.
+/// Returns the number of headers that the node sees of the new tunnel.
 fn seen_afterwards(change: impl Fn(&mut Policies)) -> u64 {
     let mut world = World::connected(Policies::default());
     let before = world.spis(GATEWAY);
@@ -207,7 +208,7 @@ fn control_5_a_tunnel_that_is_not_made_anew_is_seen() {
     assert_eq!(world.nodes[LICENSED].transit_counters().segments, 1);
 }
 
-/// Both ends accept plain ESP, and somebody between them hands on their first messages changed.
+/// Both ends accept plain ESP, and an attacker between them modifies their first messages.
 fn negotiated_through(change: fn(&mut Message)) -> World {
     let mut world = World::new(Policies {
         stance: Stance::Accept,
@@ -247,7 +248,7 @@ fn control_6_ends_whose_messages_are_left_alone_agree_on_zones() {
     assert_eq!(world.nodes[MOBILE].composite_sas().len(), 1);
 }
 
-/// Everything that any host shows to anybody.
+/// Returns everything that any host reveals.
 fn shown(world: &World) -> String {
     let nodes = world.nodes.iter().map(|node| {
         let (status, csas) = (node.peers(), node.composite_sas());
@@ -257,7 +258,7 @@ fn shown(world: &World) -> String {
     nodes.chain([events]).collect::<Vec<_>>().join("\n")
 }
 
-/// The secrets of a world, as anything that prints octets would print them.
+/// Returns the secrets of a world, in the form in which code would print octets.
 fn secrets(world: &World) -> Vec<String> {
     let mut secrets = vec![PSK.as_bytes().to_vec()];
     for (_, csa) in world.nodes[GATEWAY].grants.iter() {
@@ -265,7 +266,7 @@ fn secrets(world: &World) -> Vec<String> {
             let Keys::Zoned(zones) = &half.keys else {
                 panic!("composite SAs have zones")
             };
-            // The salt after the key is none of an AEAD's secrets.
+            // The salt after the key of an AEAD is not secret.
             let key = |octets: &[u8]| octets[..16].to_vec();
             secrets.extend(zones.iter().map(|zone| key(zone.key.expose())));
         }
@@ -303,7 +304,7 @@ fn control_9_keys_that_are_asked_for_are_noticed() {
     assert!(format!("{:?}", PSK.as_bytes()).contains(&secrets[1]));
 }
 
-/// Hands octets of every short length to where a host reads IKE and where it reads ESP.
+/// Feeds a host's IKE and ESP inputs with octets of every short length.
 fn pelt(world: &mut World, who: usize) -> u64 {
     let mut handed = 0;
     for (port, marker) in [(500, vec![]), (4500, vec![0; 4]), (4500, vec![0xff; 4])] {
@@ -336,7 +337,7 @@ fn invariant_10_whatever_comes_is_counted_once_and_what_is_refused_says_why() {
     assert!(why.len() > 20, "a person can read it: {why}");
 }
 
-/// The accounts of one host do not go up by what another one is handed.
+/// The counters of one host do not count the input of another.
 #[test]
 fn control_10_what_is_not_handed_over_is_not_counted() {
     let mut world = World::connected(Policies::default());

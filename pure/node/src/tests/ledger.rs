@@ -8,22 +8,22 @@ use model::{Keys, LevelGrant, MapKind, Mode};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// Whose keys: the sender, both SPIs, and the message ID of an exchange that has keys of its own.
+/// Sender, both SPIs, and the message ID for an exchange with its own keys.
 type Sealer = (usize, [u8; 16], Option<[u8; 4]>);
 
-/// Every (key, sequence number) that sealed something, over the life of the world. The nonce is
-/// salt and sequence number and the salt is a part of the key, so this pair is what must not recur.
+/// Every (key, sequence number) that sealed a packet during the life of the world. The nonce is
+/// salt and sequence number, and the salt is a part of the key, so this pair must never recur.
 #[derive(Default)]
 pub struct Ledger {
     keys: BTreeMap<(usize, u32), Vec<u8>>,
     used: BTreeSet<(Vec<u8>, u32)>,
-    /// IKE: sender and both SPIs (which stand for its key) and the IV, with what was sealed.
+    /// IKE messages: sender, both SPIs (which identify the key) and IV, with the sealed octets.
     messages: BTreeMap<(Sealer, [u8; 8]), Vec<u8>>,
     pub seen: usize,
 }
 
 impl Ledger {
-    /// Looks up the keys of the SAs that exist now. An SPI may come again, with other keys.
+    /// Looks up the keys of the current SAs. An SPI can be reused with other keys.
     pub fn learn(&mut self, world: &World) {
         for who in [MOBILE, GATEWAY] {
             for (_, csa) in world.nodes[who].grants.iter() {
@@ -34,7 +34,7 @@ impl Ledger {
                 let distinct: BTreeSet<_> = keys.iter().collect();
                 assert_eq!(distinct.len(), keys.len(), "two zones share a key");
                 let keys = keys.concat();
-                // Those of the SA beside come of the same and are others, which `ike` sees to.
+                // The keys of companion SAs are derived from these and differ, which `ike` ensures.
                 let besides = [(csa.opaque, "opaque"), (csa.integrity, "integrity")];
                 for (spis, name) in besides {
                     let keys = [&keys[..], name.as_bytes()].concat();
@@ -66,15 +66,15 @@ impl Ledger {
         }
     }
 
-    /// A protected IKE message: its IV follows the header and the SK payload's own (RFC 5282
-    /// section 3). The same IV may come again only with the same octets: a retransmission.
+    /// Enters a protected IKE message. Its IV follows the header and the SK payload's own (RFC 5282
+    /// section 3). The same IV may recur only with the same octets: a retransmission.
     fn enter_message(&mut self, who: usize, message: Vec<u8>) {
         const SK: u8 = 46;
         const IKE_INTERMEDIATE: u8 = 43;
         if message[16] != SK {
             return;
         }
-        // Each such exchange makes all keys anew (RFC 9370 section 2.2.2), and its IVs begin again.
+        // Each such exchange replaces all keys (RFC 9370 section 2.2.2), and its IVs restart.
         let number: [u8; 4] = message[20..24].try_into().unwrap();
         let keys = (message[18] == IKE_INTERMEDIATE).then_some(number);
         let spis = message[..16].try_into().unwrap();
@@ -92,7 +92,8 @@ fn no_key_and_nonce_pair_is_used_twice_over_a_day_of_losses_and_restarts() {
     a_day(MapKind::Changeable, Mode::Tunnel, None);
 }
 
-/// Every second packet is on the SA beside, until that is used up, and then all are in zones.
+/// Every second packet uses the companion SA until its grant is used up. Then all packets are
+/// zoned.
 #[test]
 fn no_pair_is_used_twice_where_some_go_without_encryption() {
     let level = Some(grant(20, 3600, u16::MAX));
@@ -100,7 +101,7 @@ fn no_pair_is_used_twice_where_some_go_without_encryption() {
     a_day(MapKind::Changeable, Mode::Beet, level);
 }
 
-/// Segments are as long as the map has them, or are sealed in the SA beside.
+/// Segments have the length of the map, or are sealed in the companion SA.
 #[test]
 fn no_pair_is_used_twice_where_the_map_is_fixed() {
     for len in [40, 44] {
@@ -108,7 +109,7 @@ fn no_pair_is_used_twice_where_the_map_is_fixed() {
     }
 }
 
-/// Which SA a datagram goes on is known before its header is left behind, and so before it has a number.
+/// The SA of a datagram is selected before its header is removed and before it gets a number.
 #[test]
 fn no_pair_is_used_twice_where_the_ip_header_is_left_behind() {
     a_day(MapKind::Changeable, Mode::Beet, None);

@@ -1,11 +1,12 @@
-//! Dynamic levels: two hosts and a licensed node between them, of whom some packets are everybody's to read.
+//! Dynamic levels: two hosts with a licensed node between them, and some of the packets
+//! unencrypted.
 
 use super::world::{GATEWAY, LICENSED, MOBILE, Policies, World};
 use crate::{Event, NoLevel, Node, Rekey};
 use model::{Class, Level, LevelGrant, Signal, Span};
 use std::time::Duration;
 
-/// Everything that has ports, so many packets and for so long.
+/// Returns a grant for all traffic with ports, with a limit of packets and seconds.
 pub fn grant(packets: u32, seconds: u32, renewals: u16) -> LevelGrant {
     let class = Class {
         ports: Span::new(0, u16::MAX),
@@ -23,13 +24,14 @@ fn world(grant: LevelGrant, every: u32) -> World {
     World::connected(Policies {
         levels: [Some(grant); 2],
         every,
-        // Of segments that nobody acknowledges it would send some again.
+        // SNOOP would retransmit segments, which are never acknowledged here.
         snoop: false,
         ..Policies::default()
     })
 }
 
-/// Sends so many datagrams each way, none of which may be lost; gives how many could be read on the way.
+/// Sends datagrams each way, none of which may be lost. Returns how many per direction were
+/// readable in transit.
 fn exchange(world: &mut World, count: u32) -> [usize; 2] {
     world.delivered = Default::default();
     let mut sent = [Vec::new(), Vec::new()];
@@ -53,7 +55,7 @@ fn exchange(world: &mut World, count: u32) -> [usize; 2] {
     readable
 }
 
-/// Packets that the licensed node could open.
+/// Returns the number of packets that the licensed node opened.
 fn opened(world: &World) -> u64 {
     let transit = world.nodes[LICENSED].transit_counters();
     transit.segments + transit.stale + transit.opaque
@@ -69,7 +71,7 @@ fn what_was_granted_is_everybodys_to_read_and_the_rest_the_licensed_nodes() {
     let mut world = world(grant(50, 600, 0), 2);
     let before = opened(&world);
     assert_eq!(exchange(&mut world, 20), [10, 10]);
-    // Of packets without encryption a licensed node knows no more than any router.
+    // The licensed node learns no more from unencrypted packets than any router.
     assert_eq!(opened(&world) - before, 20);
     assert_eq!(exchange(&mut world, 100), [40, 40]);
     assert_eq!([MOBILE, GATEWAY].map(|who| told(&world, who)), [1, 1]);

@@ -1,5 +1,6 @@
-//! A mobile node that goes from one agent to another, both of which it licenses where they are: the second has its
-//! first keys from the first. All on virtual time; IKE takes some of it, the rest none.
+//! A mobile node that moves between two agents, licensed each where it is. The second agent fetches
+//! its first keys from the first one. All on virtual time: IKE takes some of it, everything else
+//! none.
 
 use super::datagram;
 use super::world::{
@@ -25,12 +26,12 @@ use wire::mobile_ip::{Enclosure, Request};
 const NEXT: usize = 3;
 const HOSTS: [usize; 4] = [MOBILE, GATEWAY, LICENSED, NEXT];
 const CARE_OF: [Ipv4Addr; 2] = [Ipv4Addr::new(203, 0, 113, 3), Ipv4Addr::new(203, 0, 114, 3)];
-/// Where everybody is that is on a link.
+/// Link-layer address of every station on a link.
 const STATION: Station = Station([2, 0, 0, 0, 0, 1]);
 const TIME: Duration = Duration::from_secs(1_800_000_000);
 const STEP: Duration = Duration::from_millis(5);
 
-/// Exchanges by their numbers.
+/// Exchange numbers.
 const CREATE_CHILD_SA: u8 = 36;
 const KEY_DISTRIBUTE: u8 = 240;
 const KEY_REQUEST: u8 = 241;
@@ -63,7 +64,7 @@ fn v4(who: usize) -> Ipv4Addr {
     }
 }
 
-/// What both ends say of each agent, of which this end has the licences of those named.
+/// Adds the places of both agents to a configuration, with licences for the listed agents only.
 fn with_places(mut config: Config, licensed: &[usize]) -> Config {
     let first = match &config.peers[0].role {
         Role::Vpn { zones, .. } => zones.clone(),
@@ -139,7 +140,7 @@ fn part(who: usize) -> Part {
     }
 }
 
-/// Both ends license both agents.
+/// Returns the configuration of a host where both ends license both agents.
 fn host(who: usize) -> Config {
     let policies = Policies {
         mobile: Vec::new(),
@@ -171,23 +172,23 @@ struct Quartet {
     nodes: Vec<Node>,
     events: [Vec<Event>; 4],
     now: Instant,
-    /// By how much clocks are ahead.
+    /// Time by which each clock is ahead.
     ahead: [Duration; 4],
-    /// Whether the mobile node hears each agent.
+    /// True for each agent that the mobile node hears.
     links: [bool; 2],
-    /// What does not arrive: from whom, to whom, and the exchange.
+    /// Lost messages: sender, receiver and exchange.
     lost: Vec<(usize, usize, u8)>,
     off: [bool; 4],
-    /// What the second agent passes on of registrations does not arrive.
+    /// True if registrations that the second agent relays are lost.
     is_mute: bool,
-    /// Tokens that have passed on a link.
+    /// Tokens seen on a link.
     tokens: Vec<Token>,
     flights: Vec<(Instant, usize, SocketAddr, model::Transmit)>,
     sequence: u32,
 }
 
 impl Quartet {
-    /// The mobile node is at the first agent, which reads.
+    /// Creates a world with the mobile node at the first agent, which can read.
     fn new() -> Self {
         Self::with(HOSTS.map(host))
     }
@@ -280,7 +281,7 @@ impl Quartet {
         }
     }
 
-    /// What belongs to Mobile IP arrives at once.
+    /// Delivers messages of Mobile IP at once.
     fn carry(&mut self, who: usize, transmit: Transmit) {
         match transmit {
             Transmit::Icmp {
@@ -337,7 +338,8 @@ impl Quartet {
         }
     }
 
-    /// It hears the second agent for so many milliseconds, which has the keys by then, and is not registered there.
+    /// Lets the mobile node hear the second agent for some milliseconds. The agent gets keys, but
+    /// the registration fails.
     fn try_in_vain(&mut self, milliseconds: u64) {
         self.is_mute = true;
         self.links = [false, true];
@@ -351,7 +353,7 @@ impl Quartet {
         self.is_mute = false;
     }
 
-    /// It hears the second agent from now on, and not the first; this is over when it is registered there.
+    /// Moves the mobile node from the first agent to the second, until it is registered there.
     fn go_on(&mut self) {
         self.links = [false, true];
         self.nodes[MOBILE].handle_link(0, false, self.now);
@@ -372,7 +374,8 @@ impl Quartet {
         }
     }
 
-    /// Which of the agents can open what an end seals now, each being shown it once.
+    /// Returns which agents can open the next packet that an end seals. Each agent sees the packet
+    /// once.
     fn readers(&mut self, from: usize) -> [bool; 2] {
         let payload = self.seal(from);
         let (to, side) = match from {
@@ -400,7 +403,7 @@ impl Quartet {
         batch[0].fill(&segment);
         self.nodes[from].seal(&mut batch, &mut outlet, self.now);
         let (path, payload) = outlet.transmitted.pop().expect("it is sealed");
-        // The other end opens whatever it is.
+        // The other end opens the packet in any case.
         let to = if from == MOBILE { GATEWAY } else { MOBILE };
         let mut packet = Packet::from_slice(&payload);
         packet.path = Some(model::Path::udp(
@@ -413,7 +416,7 @@ impl Quartet {
         payload
     }
 
-    /// The second agent shows the first a token, whether it was given one or not.
+    /// Presents a token from the second agent to the first, whether the second was given it or not.
     fn show(&mut self, token: &Token) {
         let sa = self.nodes[NEXT].established("other").unwrap();
         let token = token.clone();
@@ -423,7 +426,7 @@ impl Quartet {
         self.run_for(100);
     }
 
-    /// A token of the mobile node's, as it would be with these changes before it is proved.
+    /// Creates a token of the mobile node, changed before it is signed.
     fn token(&self, asker: usize, change: impl Fn(&mut Token)) -> Token {
         let mobile = &self.nodes[MOBILE];
         let (_, child) = mobile.whereabouts.migrating().next().unwrap();
@@ -449,7 +452,7 @@ impl Quartet {
         self.nodes[who].migrations()
     }
 
-    /// Nothing that was shown gave any keys, and for these reasons.
+    /// Asserts that no presented token was served, for these reasons.
     fn assert_refused(&self, why: &[NoKeys]) {
         let counters = self.counters(LICENSED);
         let refused: Vec<_> = counters.refused.keys().copied().collect();
@@ -503,7 +506,8 @@ fn the_next_node_reads_by_the_keys_of_the_one_before_and_then_by_its_own() {
     assert!(quartet.events[LICENSED].iter().any(handed));
 }
 
-/// Whatever keeps the new slot away, the old one is left in time, and nobody reads what has no slot.
+/// If the new slot fails for any reason, the old one is left in time, and packets outside slots are
+/// unreadable.
 #[test]
 fn two_seconds_after_the_move_neither_node_reads_if_there_are_no_new_keys() {
     for lost in [
@@ -515,7 +519,7 @@ fn two_seconds_after_the_move_neither_node_reads_if_there_are_no_new_keys() {
         quartet.lost.push(lost);
         quartet.go_on();
         quartet.run_for(300);
-        // Whoever gives no keys goes on as soon as there is a slot.
+        // An end that distributes no keys uses the slot as soon as it exists.
         let ends = match lost {
             (_, NEXT, _) => &[GATEWAY][..],
             _ => &[GATEWAY, MOBILE],
@@ -537,7 +541,7 @@ fn two_seconds_after_the_move_neither_node_reads_if_there_are_no_new_keys() {
     }
 }
 
-/// Whoever has the keys by then has them of nothing.
+/// Later holders of the old keys can open nothing new.
 #[test]
 fn if_nothing_comes_of_a_move_there_are_new_keys_all_the_same() {
     let mut quartet = Quartet::new();
@@ -545,7 +549,7 @@ fn if_nothing_comes_of_a_move_there_are_new_keys_all_the_same() {
     quartet.try_in_vain(500);
     quartet.lost.push((MOBILE, GATEWAY, CREATE_CHILD_SA));
     quartet.run_for(2100);
-    // It is where it was.
+    // The mobile node is back at the first agent.
     assert_eq!(quartet.registered(), Some(CARE_OF[0]));
     assert_eq!(quartet.readers(MOBILE), [false, false]);
     quartet.lost.clear();
@@ -556,7 +560,8 @@ fn if_nothing_comes_of_a_move_there_are_new_keys_all_the_same() {
     }
 }
 
-/// The gateway has heard of nothing, so it has to be asked before the two seconds are over.
+/// The gateway does not know of the attempt, so the mobile node has to request the rekey before the
+/// two seconds end.
 #[test]
 fn if_nothing_comes_of_a_move_the_new_keys_are_there_in_time() {
     let mut quartet = Quartet::new();
@@ -570,7 +575,7 @@ fn if_nothing_comes_of_a_move_the_new_keys_are_there_in_time() {
     }
 }
 
-/// Its keys have been with another node since the token: that it has gone there after all gives no more of the time.
+/// The keys may be elsewhere since the token was issued. A late move does not extend the time.
 #[test]
 fn a_move_that_is_late_is_not_sealed_for_the_node_before_for_longer() {
     let mut quartet = Quartet::new();
@@ -584,7 +589,7 @@ fn a_move_that_is_late_is_not_sealed_for_the_node_before_for_longer() {
     assert_eq!(quartet.readers(MOBILE), [false, false]);
 }
 
-/// A node that was visited meanwhile has the keys of where it is again.
+/// An agent that was visited in the meantime holds the keys of the current slot again.
 #[test]
 fn who_comes_back_in_time_leaves_the_slot_all_the_same() {
     let mut quartet = Quartet::new();
@@ -605,7 +610,7 @@ fn who_comes_back_in_time_leaves_the_slot_all_the_same() {
     }
 }
 
-/// Going on somewhere else gives no more of the time.
+/// A further move does not extend the time.
 #[test]
 fn what_goes_to_and_fro_is_not_sealed_for_the_node_before_for_longer() {
     let mut quartet = Quartet::new();
@@ -628,7 +633,7 @@ fn without_the_node_before_there_is_a_delay_and_nothing_else() {
         quartet.lost.extend(lost);
         quartet.go_on();
         quartet.run_for(200);
-        // What comes on the new slot tells the mobile node that the gateway has it.
+        // A packet on the new slot shows the mobile node that the gateway has it.
         quartet.readers(GATEWAY);
         quartet.run_for(5);
         for from in [MOBILE, GATEWAY] {
@@ -675,7 +680,7 @@ fn a_token_that_the_mobile_node_has_not_made_is_good_for_nothing() {
         quartet.show(&token);
     }
     quartet.assert_refused(&[NoKeys::Wrong]);
-    // That it would have been is what keeps the others from being so for another reason.
+    // Control: without the changes the token is valid.
     let token = quartet.token(NEXT, |_| {});
     quartet.show(&token);
     assert_eq!(quartet.counters(LICENSED).given, 1);
@@ -704,7 +709,7 @@ fn a_token_is_good_for_some_seconds_by_clocks_that_differ_by_some() {
             false => quartet.assert_refused(&[NoKeys::Stale]),
         }
     }
-    // None is good for ever, whoever's clock was wrong.
+    // A wrong clock cannot create a token without expiry.
     let mut quartet = Quartet::new();
     let token = quartet.token(NEXT, |token| token.expiry += 60);
     quartet.show(&token);
@@ -725,7 +730,7 @@ fn a_node_gives_nothing_that_it_does_not_hold() {
     quartet.assert_refused(&[NoKeys::Unknown]);
 }
 
-/// New keys of the slot have tokens of their own.
+/// A rekeyed slot needs new tokens.
 #[test]
 fn a_token_of_before_is_of_no_use_for_new_keys() {
     let mut quartet = Quartet::new();
@@ -747,7 +752,7 @@ fn a_node_that_one_end_does_not_license_gets_no_keys_from_another() {
     let mut hosts = HOSTS.map(host);
     hosts[GATEWAY] = with_places(host(GATEWAY), &[LICENSED]);
     let mut quartet = Quartet::with(hosts);
-    // Nobody else has a slot, so there are no tokens that it takes.
+    // No other node has a slot here, so the agent accepts no tokens.
     quartet.go_on();
     quartet.run_for(300);
     quartet.assert_refused(&[NoKeys::Unknown]);
@@ -763,7 +768,7 @@ fn a_node_that_one_end_does_not_license_gets_no_keys_from_another() {
     }
 }
 
-/// What a licence is for is what the grant before has of it.
+/// A licence to write does not entitle a node to keys from another one.
 #[test]
 fn a_node_that_both_ends_license_for_another_zone_gets_none_of_these() {
     let mut hosts = HOSTS.map(host);
@@ -824,7 +829,7 @@ fn with_a_record_of_who_may_read_a_token_leaves_when_that_is_written() {
     assert_eq!(quartet.events[MOBILE].iter().filter(recorded).count(), 1);
 }
 
-/// Others on its link can have it ask for nothing, and not for much.
+/// Stations on the link cannot trigger requests, or only a few.
 #[test]
 fn what_visitors_give_an_agent_that_is_no_token_of_a_neighbours_is_counted_and_no_more() {
     let mut quartet = Quartet::new();
@@ -837,7 +842,7 @@ fn what_visitors_give_an_agent_that_is_no_token_of_a_neighbours_is_counted_and_n
     assert_eq!(quartet.counters(NEXT).missed, 2);
 }
 
-/// Nor can they fill what it remembers with tokens of which it could not ask, or that would be good for years.
+/// Nor can they exhaust the memory with tokens that trigger no request or would be valid for years.
 #[test]
 fn tokens_of_strangers_leave_room_for_those_of_mobile_nodes() {
     let mut quartet = Quartet::new();
@@ -858,7 +863,7 @@ fn tokens_of_strangers_leave_room_for_those_of_mobile_nodes() {
     assert_eq!(quartet.counters(NEXT).taken, 1);
 }
 
-/// Tokens that are a neighbour's by their names, and were not made for this node.
+/// Presents tokens that name a neighbour but were not issued for this node.
 fn show_forged(quartet: &mut Quartet, numbers: std::ops::Range<u16>, station: fn(u16) -> Station) {
     let now = quartet.now;
     for number in numbers {
@@ -878,7 +883,7 @@ fn a_station_has_a_neighbour_asked_for_a_few_tokens_and_no_more() {
         show_forged(&mut quartet, number..number + 1, |_| Station([6; 6]));
         quartet.run_for(50);
     }
-    // Nor are there more when those have been refused.
+    // Refusals do not raise the limit.
     assert_eq!(quartet.counters(LICENSED).refused[&NoKeys::Wrong], 8);
     assert_eq!(quartet.counters(NEXT).missed, 20);
     quartet.go_on();
@@ -886,7 +891,7 @@ fn a_station_has_a_neighbour_asked_for_a_few_tokens_and_no_more() {
     assert_eq!(quartet.counters(NEXT).taken, 1);
 }
 
-/// They fill all that is remembered.
+/// The tokens fill the whole memory.
 #[test]
 fn tokens_that_were_refused_make_room_for_those_of_mobile_nodes() {
     let mut quartet = Quartet::new();
@@ -901,7 +906,8 @@ fn tokens_that_were_refused_make_room_for_those_of_mobile_nodes() {
     assert_eq!(quartet.counters(NEXT).taken, 1);
 }
 
-/// Whoever has the keys of a slot can make any number of tokens, and a neighbour can show them all.
+/// A holder of a slot's keys can create any number of tokens, and a neighbour can present all of
+/// them.
 #[test]
 fn tokens_of_one_slot_without_end_leave_another_slot_its_places() {
     let mut quartet = Quartet::new();
@@ -935,7 +941,8 @@ fn tokens_of_one_slot_without_end_leave_another_slot_its_places() {
     assert_eq!(ask(node, &anothers), (9, 292, 1));
 }
 
-/// A token that is recorded when the agent has answered leaves with nothing: so it is none, and no key has to be left for it.
+/// A token that is recorded after the agent has answered does not leave. It is not reported as
+/// given, and the slot does not have to be left.
 #[test]
 fn a_token_that_is_recorded_too_late_is_given_to_nobody() {
     let counted = |quartet: &Quartet| {
@@ -950,12 +957,12 @@ fn a_token_that_is_recorded_too_late_is_given_to_nobody() {
         quartet.nodes[MOBILE].set_recording(true, now);
         quartet
     };
-    // Here registrations are answered at once, and events are looked at later.
+    // Registrations are answered at once here, before the events are processed.
     let mut quartet = recording();
     quartet.go_on();
     quartet.run_for(3000);
     assert_eq!(counted(&quartet), (1, 0));
-    // Control: one that has to be repeated has it.
+    // Control: a request that is retransmitted carries the token.
     let mut quartet = recording();
     quartet.try_in_vain(1500);
     assert_eq!(counted(&quartet), (1, 1));

@@ -1,4 +1,4 @@
-//! Three hosts, one of each part in Mobile IPv4, on virtual time and wires without loss.
+//! Three hosts, one in each role of Mobile IPv4, on virtual time and lossless links.
 
 use super::world::{LICENSED, Policies, config};
 use crate::mobile_ip::{
@@ -16,8 +16,7 @@ const HOME: Ipv4Addr = Ipv4Addr::new(10, 66, 0, 7);
 const HOME_AGENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const AGENT: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 2);
 
-/// Who is who among three.
-/// Where everybody is that is on a link.
+/// Link-layer address of every station on a link.
 const STATION: Station = Station([2, 0, 0, 0, 0, 1]);
 const MOBILE: usize = 0;
 const FOREIGN: usize = 1;
@@ -49,7 +48,8 @@ fn node(part: Option<Part>, seed: u8, now: Instant) -> Node {
 }
 
 impl Trio {
-    /// Mobile node and home agent have these keys, and their clocks differ by so much.
+    /// Creates the hosts with the keys of mobile node and home agent, and with the difference of
+    /// their clocks.
     fn new(keys: [u8; 2], apart: Duration) -> Self {
         let now = Instant::from_origin(Duration::from_secs(1000));
         let mobile = Part::MobileNode(MobileNodeConfig {
@@ -99,7 +99,7 @@ impl Trio {
         }
     }
 
-    /// Lets time pass in steps, and everything that is sent arrive at once.
+    /// Lets time pass in steps. All messages arrive at once.
     fn run_for(&mut self, seconds: u64) {
         for _ in 0..seconds * 10 {
             self.now += Duration::from_millis(100);
@@ -174,7 +174,7 @@ impl Trio {
         }
     }
 
-    /// Registrations that a host has accepted, and the codes of those that were denied.
+    /// Returns the number of accepted registrations of a host, and the codes of denied ones.
     fn counted(&self, who: usize) -> (u64, Vec<u8>) {
         let (accepted, denied) = self.nodes[who].registrations().unwrap();
         (accepted, denied.map(|(code, _)| code).collect())
@@ -213,7 +213,7 @@ fn three_hosts_agree_where_one_of_them_is() {
     assert_eq!(trio.registrations(), 0);
 }
 
-/// Its clock is an hour behind, and it goes on being told so.
+/// The mobile node's clock is an hour slow, and the system keeps reporting that time.
 #[test]
 fn a_mobile_node_believes_its_home_agent_rather_than_its_own_clock() {
     let mut trio = Trio::new([1, 1], Duration::from_secs(3600));
@@ -247,7 +247,8 @@ fn who_takes_no_part_in_it_takes_nothing_and_waits_for_nothing() {
     assert_eq!(node.mobile_ip_drops().count(), 0);
 }
 
-/// What leaves for it is the host's own, and would go to a visitor that is at home there.
+/// Packets to such an address are the host's own. They would be delivered to a visitor with that
+/// home address.
 #[test]
 fn nobody_visits_who_has_the_address_of_a_peer_or_one_that_the_host_needs() {
     let peer = |address: Ipv4Addr| {

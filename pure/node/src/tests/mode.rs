@@ -1,4 +1,4 @@
-//! Transport and BEET mode between whole hosts: what goes in comes out, and what it is outside.
+//! Transport and BEET mode between whole hosts: delivered datagrams, and the packets outside.
 
 use super::world::{GATEWAY, Hop, LICENSED, MOBILE, Policies, World};
 use crate::{CannotMove, DropReason, Event, Rekey, Stance};
@@ -20,7 +20,7 @@ fn policies(mode: Mode) -> Policies {
     }
 }
 
-/// Segments each way; all of them that came out, with what was sent.
+/// Sends segments each way. Returns the delivered ones together with the sent ones.
 fn exchange(world: &mut World, first: u32, count: u32) -> [Vec<Vec<u8>>; 2] {
     let mut sent = [Vec::new(), Vec::new()];
     for number in first..first + count {
@@ -34,7 +34,7 @@ fn exchange(world: &mut World, first: u32, count: u32) -> [Vec<Vec<u8>>; 2] {
     sent
 }
 
-/// All that two datagrams have in common in these modes: addresses, protocol and what follows.
+/// Compares the parts that survive in these modes: addresses, protocol and payload.
 fn same(sent: &[u8], came: &[u8]) -> bool {
     let (sent, came) = (Header::parse(sent).unwrap(), Header::parse(came).unwrap());
     sent.flow() == came.flow() && sent.payload() == came.payload() && came.checksum_is_right()
@@ -67,7 +67,7 @@ fn what_goes_in_comes_out_at_the_other_end() {
     }
 }
 
-/// The same segments in a tunnel are twenty octets longer outside.
+/// The same segments are twenty octets longer in tunnel mode.
 #[test]
 fn no_header_is_inside() {
     let longest = |mode| {
@@ -103,7 +103,7 @@ fn new_keys_lose_no_packet() {
     }
 }
 
-/// What is lost is lost; nothing else comes out than what went in, and nothing twice.
+/// Packets may be lost. Nothing else is delivered than was sent, and nothing twice.
 #[test]
 fn over_hops_that_lose_and_repeat_nothing_comes_out_that_did_not_go_in() {
     for mode in BOTH {
@@ -146,7 +146,7 @@ fn transport_mode_does_not_move_and_says_why() {
     }
 }
 
-/// Authentic packets that somebody sends on from elsewhere: the datagrams are between the same two hosts.
+/// Authentic packets forwarded from another address: the datagrams are between the same two hosts.
 #[test]
 fn packets_from_elsewhere_are_still_between_the_same_hosts() {
     for mode in BOTH {
@@ -158,7 +158,7 @@ fn packets_from_elsewhere_are_still_between_the_same_hosts() {
         world.hand_over(GATEWAY, model::Path::udp(path.local, elsewhere), &payload);
         assert_eq!(world.delivered[GATEWAY].len(), 1);
         assert!(same(&segment, &world.delivered[GATEWAY][0]));
-        // The one that took the usual way is the second.
+        // The packet on the usual path is the second.
         world.run_for(Duration::from_secs(1));
         assert_eq!(world.dropped[GATEWAY], [DropReason::Replayed]);
     }

@@ -1,9 +1,9 @@
-//! Anything, in any order: random operations on two endpoints, a licensed node and the network
-//! between them, with the invariants looked at after every step. When the storm is over, both ends
-//! have to agree and traffic has to flow.
+//! Random operations, in any order, on two endpoints, a licensed node and the network between them.
+//! The invariants are checked after every step. At the end both ends have to agree, and traffic has
+//! to flow.
 //!
-//! A failure ends in the shortest list of operations that still fails; it goes into `FOUND`, under
-//! a name that says what was wrong. Other seeds and more lists:
+//! A failure is reduced to the shortest list of operations that still fails. The list goes into
+//! `FOUND`, under a name that describes the defect. To run other seeds and more lists:
 //! `STRATA_OPERATIONS=SEED,LISTS cargo test -p node --lib operations`.
 
 use super::clone;
@@ -21,7 +21,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// One thing that happens. Where something is chosen from what is there, any number will do.
+/// One operation. A choice among existing things accepts any number.
 #[derive(Clone, Copy, Debug)]
 enum Operation {
     /// An application sends a burst.
@@ -30,7 +30,7 @@ enum Operation {
         datagrams: u8,
         octets: u16,
     },
-    /// Both hops lose, repeat and delay so many of a thousand.
+    /// Both hops lose, repeat and delay packets, in per mille.
     Weather {
         lost: u16,
         repeated: u16,
@@ -38,40 +38,41 @@ enum Operation {
     },
     /// Time passes.
     Wait { millis: u64 },
-    /// The operator of the mobile node wants the tunnel, or no longer.
+    /// The operator of the mobile node requests the tunnel, or closes it.
     Tunnel { up: bool },
-    /// The gateway wants the licensed node to have keys, or no longer.
+    /// The gateway's operator brings the licensed node up or down.
     Licence { given: bool },
-    /// The gateway ends the tunnel and lets nobody in, or lets in again.
+    /// The gateway closes the tunnel and refuses the mobile node, or accepts it again.
     Gate { open: bool },
-    /// An end makes new keys, for the tunnel or for its IKE SA.
+    /// An end rekeys the tunnel or its IKE SA.
     Rekey { who: usize, ike: bool },
     /// The mobile node hands its tunnel over to a clone of its IKE SA.
     HandOver,
-    /// A host's configuration is read again, with a licence or without.
+    /// A host reloads its configuration, with or without a licence.
     Reconfigure { who: usize, licensed: bool },
-    /// A process dies without a word, and another takes its place.
+    /// A process is killed, and another takes its place.
     Restart { who: usize },
-    /// A host is cut off, or not any more.
+    /// A host is cut off, or reconnected.
     Power { who: usize, on: bool },
-    /// The mobile node is seen with another address.
+    /// The mobile node appears with another address.
     Rebind { address: u8 },
-    /// An old datagram comes again, from where it came from or from elsewhere.
+    /// An old datagram is replayed, from its source or from elsewhere.
     Replay { which: u8, elsewhere: bool },
-    /// An old datagram comes again with one bit changed.
+    /// An old datagram is replayed with one bit flipped.
     Flip { which: u8, bit: u16 },
-    /// The operator of an end wants the second tunnel, or no longer. Where this happens there is one.
+    /// The operator of an end requests the second tunnel, or closes it. Worlds with this operation
+    /// have one.
     Voice { who: usize, open: bool },
-    /// Random octets, to where IKE and ESP are read.
+    /// Random octets are sent to the IKE and ESP inputs.
     Garbage { to: usize, octets: u16, seed: u8 },
 }
 
 use Operation::*;
 
-/// What each end calls the tunnel.
+/// Name of the tunnel at each end.
 const TUNNELS: [&str; 2] = ["gw", "alice"];
 
-/// Lists that failed once.
+/// Lists that failed in the past.
 const FOUND: &[(&str, &[Operation])] = &[
     (
         "who is too busy to answer looks for the mobile node where a NAT had it before",
@@ -141,11 +142,11 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// The world under test, and what has been seen of it.
+/// The world under test, with its observations.
 struct Trial {
     world: World,
     ledger: Ledger,
-    /// Datagrams that went into a tunnel, by host, and have not come out at the other end.
+    /// Datagrams sent into a tunnel and not delivered yet, by host.
     outstanding: [BTreeSet<Vec<u8>>; 2],
     sent: u32,
 }
@@ -211,11 +212,11 @@ impl Trial {
                 .unwrap(),
             Rekey { who, ike } => {
                 let what = if ike { crate::Rekey::Ike } else { Children };
-                // Refused while there is nothing to make keys for.
+                // Refused while there is no SA to rekey.
                 let _ = world.command(who, |node, now| node.rekey(TUNNELS[who], what, now));
             }
             HandOver => {
-                // Refused while there is nothing to hand over.
+                // Refused while there is no SA to hand over.
                 let _ = clone::hand_over(world);
             }
             Reconfigure { who, licensed } => license(world, who, licensed),
@@ -288,7 +289,7 @@ impl Trial {
         });
     }
 
-    /// The invariants that can be seen from outside.
+    /// Checks the invariants that are visible from outside.
     fn check(&mut self) {
         self.ledger.enter(&mut self.world);
         for (from, to) in [(MOBILE, GATEWAY), (GATEWAY, MOBILE)] {
@@ -307,7 +308,7 @@ impl Trial {
         self.check_bounds();
     }
 
-    /// A few peers, whatever they do, cost a few SAs, grants and flows.
+    /// Checks that a few peers cost few SAs, grants and flows, whatever they do.
     fn check_bounds(&mut self) {
         for node in &self.world.nodes {
             let children: usize = node.peers().iter().map(|peer| peer.children.len()).sum();
@@ -320,7 +321,7 @@ impl Trial {
         self.world.dropped = Default::default();
     }
 
-    /// The storm is over: within a few minutes everything is as it should be.
+    /// Ends the disturbances and checks that the world recovers within a few minutes.
     fn settle(&mut self) {
         let world = &mut self.world;
         let tunnels = 1 + usize::from(world.policies.voice);
@@ -339,7 +340,7 @@ impl Trial {
             .command(GATEWAY, |node, now| node.up("fa", now))
             .unwrap();
         world.run_for(Duration::from_secs(300));
-        // Keys may be replaced just then.
+        // A rekey may be in progress.
         for _ in 0..60 {
             if world.tunnel_is_up() && world.nodes[LICENSED].held_grants().len() == tunnels {
                 break;
@@ -368,7 +369,7 @@ impl Trial {
 
 fn run(operations: &[Operation]) {
     let voice = |operation: &Operation| matches!(operation, Voice { .. });
-    // Of lists that are as long the same is made each time.
+    // The kind depends only on the length of the list, so that a failure can be reproduced.
     let kind = match operations.len() % 4 {
         0 => (fixed_map(40), Mode::Tunnel),
         1 => (MapKind::Changeable, Mode::Beet),

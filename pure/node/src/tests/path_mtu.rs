@@ -1,4 +1,5 @@
-//! What routers say of a path (RFC 4301 section 8.2): for whom it holds, for how long, and who lies.
+//! Path MTUs reported by routers (RFC 4301 section 8.2): their scope, their lifetime, and
+//! forgeries.
 
 use super::world::{GATEWAY, MOBILE, Policies, World};
 use crate::{Event, Node, Rekey};
@@ -7,7 +8,7 @@ use std::time::Duration;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// A tunnel whose ends ask.
+/// Returns a tunnel whose ends discover path MTUs.
 fn asking(policies: Policies) -> World {
     let mut world = World::connected(policies);
     for who in [MOBILE, GATEWAY] {
@@ -24,14 +25,14 @@ fn learn(world: &mut World, who: usize, path: Path, mtu: u16) {
     world.command(who, |node, now| node.handle_path_mtu(path, mtu, now));
 }
 
-/// What packets each tunnel knows its path to take.
+/// Returns the path MTU known to each tunnel.
 fn known(world: &World, who: usize) -> Vec<Option<u16>> {
     let peers = world.nodes[who].peers();
     let children = peers[0].children.iter();
     children.map(|child| child.path_mtu).collect()
 }
 
-/// How often an operator heard what a path takes.
+/// Returns the path MTUs reported to the operator.
 fn told(world: &World, who: usize) -> Vec<Option<u16>> {
     let told = world.events[who].iter().filter_map(|event| match event {
         Event::PathMtu { outside, .. } => Some(*outside),
@@ -55,8 +56,8 @@ fn what_is_known_holds_for_every_tunnel_on_the_path_and_is_told_once() {
     assert_eq!(known(&world, GATEWAY), [None; 2]);
 }
 
-/// "An implementation should 'age' cached values" (RFC 1191 section 6.3): there is no word from a path that
-/// takes more than it did.
+/// "An implementation should 'age' cached values" (RFC 1191 section 6.3): a path does not report
+/// that it accepts longer packets again.
 #[test]
 fn it_is_forgotten_after_ten_minutes() {
     let mut world = asking(Policies::default());
@@ -64,7 +65,7 @@ fn it_is_forgotten_after_ten_minutes() {
     learn(&mut world, MOBILE, path, 1400);
     world.run_for(9 * MINUTE);
     assert_eq!(known(&world, MOBILE), [Some(1400)]);
-    // Said again it is known for as long again.
+    // A repeated report restarts the time.
     learn(&mut world, MOBILE, path, 1400);
     world.run_for(9 * MINUTE);
     assert_eq!(known(&world, MOBILE), [Some(1400)]);
@@ -85,8 +86,8 @@ fn new_keys_change_nothing_of_it() {
     assert_eq!(told(&world, MOBILE), [Some(1400)]);
 }
 
-/// The mobile node is seen elsewhere: that is another path, of which nobody knows anything. The one before
-/// is what it was when it comes back.
+/// The mobile node appears with another address: that is another path with an unknown MTU. The old
+/// value applies again when the node returns.
 #[test]
 fn it_does_not_follow_a_tunnel_that_moves() {
     let mut world = asking(Policies::default());
@@ -97,7 +98,7 @@ fn it_does_not_follow_a_tunnel_that_moves() {
         (home, Some(1400)),
     ] {
         world.outside = outside;
-        // A NAT's other address is noticed by what comes from there.
+        // A changed NAT mapping is detected by packets from the new address.
         world.run_for(2 * MINUTE);
         world.segment(MOBILE, 1000, b"hello");
         world.run_for(Duration::from_secs(20));
@@ -106,8 +107,8 @@ fn it_does_not_follow_a_tunnel_that_moves() {
     }
 }
 
-/// RFC 4301 section 8.2.1: anybody can send such a message. What no path takes is not believed, and
-/// said to somebody who may want to know.
+/// RFC 4301 section 8.2.1: such a message can be forged. A value that no path can have is ignored
+/// and reported to the operator.
 #[test]
 fn what_cannot_be_is_not_believed_and_told() {
     let mut world = asking(Policies::default());
@@ -122,12 +123,12 @@ fn what_cannot_be_is_not_believed_and_told() {
     let forged = world.events[MOBILE].iter();
     let forged = forged.filter(|event| matches!(event, Event::PathMtuForged { .. }));
     assert_eq!(forged.count(), 3);
-    // Even of what could be a tunnel keeps 1280 octets.
+    // Even with the smallest accepted value a tunnel carries 1280 octets.
     let peers = world.nodes[MOBILE].peers();
     assert_eq!(peers[0].children[0].mtu, Some(1280));
 }
 
-/// It is seen again with each packet for as long as the system believes it.
+/// The system returns the value with each packet for as long as it keeps it.
 #[test]
 fn what_is_not_believed_of_a_tunnel_of_mobile_ip_is_told_once_in_ten_minutes() {
     let mut world = asking(Policies::default());
@@ -143,7 +144,7 @@ fn what_is_not_believed_of_a_tunnel_of_mobile_ip_is_told_once_in_ten_minutes() {
     assert_eq!(forged.count(), 2);
 }
 
-/// There are as many as there are addresses: nothing is kept of one that no tunnel takes.
+/// Such paths are unlimited in number, so a value is kept only for paths that a tunnel uses.
 #[test]
 fn a_path_that_nobody_takes_is_not_remembered() {
     let mut world = asking(Policies::default());

@@ -1,11 +1,11 @@
-//! Both ends prove anew who they are while packets flow: nothing is lost, and licensed nodes go on
-//! reading.
+//! Both ends re-authenticate while packets flow: nothing is lost, and licensed nodes continue to
+//! read.
 
 use super::world::{GATEWAY, LICENSED, MOBILE, Policies, World};
 use crate::{CannotReauthenticate, Event, NotRepeated, PeerState, Stance};
 use std::time::Duration;
 
-/// What a host calls a peer that it begins with.
+/// Hosts that initiate, with their names of the peer.
 const BEGUN: [(usize, &str); 2] = [(MOBILE, "gw"), (GATEWAY, "fa")];
 
 fn reauthenticate(world: &mut World, (who, peer): (usize, &str)) {
@@ -13,7 +13,7 @@ fn reauthenticate(world: &mut World, (who, peer): (usize, &str)) {
     assert_eq!(asked, Ok(()));
 }
 
-/// Sends packets both ways, or from one end, a hundred each second; gives how many each sent.
+/// Sends packets from these ends, a hundred per second. Returns the number that each end sent.
 pub fn stream(world: &mut World, from: &[usize], first: u32, time: Duration) -> u32 {
     let count = time.as_millis() as u32 / 10;
     for number in first..first + count {
@@ -25,12 +25,13 @@ pub fn stream(world: &mut World, from: &[usize], first: u32, time: Duration) -> 
     count
 }
 
-/// Streams through as many repetitions, of the tunnel and of the licensed node's IKE SA in turn.
+/// Streams through several re-authentications, of the tunnel and of the licensed node's IKE SA in
+/// turn.
 fn stream_through(world: &mut World, from: &[usize], times: usize, pause: Duration) {
     let mut sent = 0;
     for round in 0..times {
         let (who, peer) = BEGUN[round % 2];
-        // Where messages are lost, the one before may take its time.
+        // If messages are lost, the previous one may still be in progress.
         let under_way = Err(CannotReauthenticate::Ike(NotRepeated::UnderWay));
         while world.command(who, |node, now| node.reauthenticate(peer, now)) == under_way {
             sent += stream(world, from, sent, Duration::from_secs(1));
@@ -51,20 +52,20 @@ fn stream_through(world: &mut World, from: &[usize], times: usize, pause: Durati
     }
 }
 
-/// How often both ends of the tunnel proved anew who they are, as a host was told.
+/// Returns how often a host reported a re-authentication of the tunnel.
 fn times(world: &World, who: usize) -> usize {
     times_of(world, who, |event| {
         matches!(event, Event::Reauthenticated { .. })
     })
 }
 
-/// How often a host was told such a thing.
+/// Returns how often a host reported an event.
 pub fn times_of(world: &World, who: usize, such: impl Fn(&Event) -> bool) -> usize {
     let events = world.events[who].iter();
     events.filter(|event| such(event)).count()
 }
 
-/// Nothing is acknowledged in these streams, so SNOOP would send all of it again.
+/// These streams contain no acknowledgements, so SNOOP would retransmit all of them.
 pub fn without_snoop() -> Policies {
     Policies {
         snoop: false,
@@ -86,7 +87,7 @@ fn a_stream_loses_nothing_through_ten_authentications_and_the_node_reads_all_of_
     assert_eq!(world.nodes[LICENSED].held_grants().len(), 1);
 }
 
-/// The other end learns only by the Delete that its answer arrived.
+/// Only the Delete shows the other end that its answer arrived.
 #[test]
 fn a_stream_one_way_loses_nothing() {
     for stance in [Stance::Refuse, Stance::Require] {
@@ -116,8 +117,8 @@ fn a_stream_loses_nothing_if_a_third_of_the_ike_messages_is_lost() {
     }
 }
 
-/// All answers to IKE_AUTH are lost: the gateway has a new SA, the mobile node gives it up. As that may
-/// have moved, the gateway looks for it patiently before it does so too.
+/// All answers to IKE_AUTH are lost: the gateway has a new SA, and the mobile node gives up. The
+/// mobile node may have moved, so the gateway probes it patiently before it gives up as well.
 #[test]
 fn a_new_ike_sa_whose_answer_never_came_leaves_the_old_one_in_use() {
     let mut world = World::connected(without_snoop());

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const NOBODY: [&str; 0] = [];
 
-/// The SPIs of a host's only tunnel.
+/// Returns the SPIs of a host's only tunnel.
 fn spis(world: &World, who: usize) -> (Spi, Spi) {
     let peers = world.nodes[who].peers();
     let mut children = peers.iter().flat_map(|peer| &peer.children);
@@ -16,7 +16,7 @@ fn spis(world: &World, who: usize) -> (Spi, Spi) {
     (child.inbound, child.outbound)
 }
 
-/// Packets both ways, of which none may be lost.
+/// Sends packets both ways during a change and asserts that none is lost.
 fn nothing_is_lost(world: &mut World, meanwhile: impl FnOnce(&mut World)) {
     world.delivered = Default::default();
     let mut sent = Vec::new();
@@ -27,7 +27,7 @@ fn nothing_is_lost(world: &mut World, meanwhile: impl FnOnce(&mut World)) {
         }
     };
     segments(world, 1..50);
-    // Some are in flight now.
+    // Some packets are in flight here.
     meanwhile(world);
     segments(world, 50..100);
     world.run_for(Duration::from_secs(5));

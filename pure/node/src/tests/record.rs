@@ -1,18 +1,18 @@
-//! What a node tells of who can read what, and that no key leaves before that is recorded.
+//! Reports of which nodes can read which SAs. No key leaves before its grant is recorded.
 
 use super::world::{GATEWAY, LICENSED, MOBILE, Policies, World, identity, license};
 use crate::{Composite, Dropped, Ending, Event, GrantState, Rekey};
 use model::{CsaId, ZoneId};
 use std::time::Duration;
 
-/// A world whose gateway asks before keys leave. Nothing has happened yet.
+/// Returns a new world whose gateway asks for a record before keys leave.
 pub fn recording() -> World {
     let mut world = World::new(Policies::default());
     world.command(GATEWAY, |node, now| node.set_recording(true, now));
     world
 }
 
-/// What the gateway has wanted to give, the oldest first.
+/// Returns the grants that the gateway asked to record, the oldest first.
 pub fn asked(world: &World) -> Vec<(CsaId, u16)> {
     let events = world.events[GATEWAY].iter();
     let asked = events.filter_map(|event| match event {
@@ -35,7 +35,7 @@ fn state(world: &World) -> GrantState {
     world.nodes[GATEWAY].composite_sas()[0].grants[0].state
 }
 
-/// Why a host says that licences have ended, and whether keys were given.
+/// Returns the reasons for ended licences reported by a host, and whether keys had been sent.
 fn ended(world: &World, who: usize) -> Vec<(bool, &Ending)> {
     let events = world.events[who].iter();
     let ended = events.filter_map(|event| match event {
@@ -76,7 +76,7 @@ fn a_key_that_cannot_be_recorded_does_not_leave_until_it_can() {
     assert_eq!((held(&world), state(&world)), (0, GrantState::Refused));
     let grant = world.nodes[GATEWAY].composite_sas()[0].grants[0].clone();
     assert_eq!(grant.refusal.as_deref(), Some("the disk is full"));
-    // An answer that comes again, or that nobody asked for, gives nothing.
+    // A repeated or unsolicited answer releases nothing.
     answer(&mut world, due, Ok(()));
     answer(&mut world, (CsaId(1), 1), Ok(()));
     assert_eq!(held(&world), 0);
@@ -137,7 +137,7 @@ fn a_key_for_an_ike_sa_that_is_gone_does_not_leave_on_another() {
     assert_eq!(held(&world), 1);
 }
 
-/// Nothing waits for ever where nobody records.
+/// Without recording no grant waits for an answer.
 #[test]
 fn without_recording_keys_leave_at_once_and_nobody_is_asked() {
     let world = World::connected(Policies::default());
@@ -198,7 +198,7 @@ fn a_rekey_ends_the_old_licence_at_both_ends_and_takes_the_keys_back() {
     world
         .command(MOBILE, |node, now| node.rekey("gw", Rekey::Children, now))
         .unwrap();
-    // The old keys are kept for packets that are cached on the way.
+    // The old keys stay valid for packets cached in transit.
     world.run_for(Duration::from_secs(60));
     assert_eq!(ended(&world, GATEWAY), [(true, &Ending::Rekeyed)]);
     assert_eq!(ended(&world, MOBILE), [(false, &Ending::Rekeyed)]);

@@ -1,11 +1,11 @@
-//! New keys while packets flow: nothing is lost, and licensed nodes go on reading.
+//! Rekeys while packets flow: nothing is lost, and licensed nodes continue to read.
 
 use super::world::{GATEWAY, Hop, LICENSED, MOBILE, Policies, World};
 use crate::{CannotRekey, Event, Rekey, Stance};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// What each endpoint calls the other.
+/// Name of the peer at each endpoint.
 const PEERS: [&str; 2] = ["gw", "alice"];
 
 fn rekey(world: &mut World, who: usize, what: Rekey) {
@@ -13,7 +13,7 @@ fn rekey(world: &mut World, who: usize, what: Rekey) {
     assert_eq!(asked, Ok(()));
 }
 
-/// Sends packets both ways, a hundred each second; gives how many.
+/// Sends packets both ways, a hundred per second. Returns the number.
 fn stream(world: &mut World, first: u32, time: Duration) -> u32 {
     let count = time.as_millis() as u32 / 10;
     for number in first..first + count {
@@ -24,8 +24,8 @@ fn stream(world: &mut World, first: u32, time: Duration) -> u32 {
     count
 }
 
-/// Streams through twenty rekeys, by both ends, of children and IKE SAs in turn. Gives how many SAs
-/// were sent on, each way.
+/// Streams through twenty rekeys by both ends, of child SAs and IKE SAs in turn. Returns the number
+/// of SAs that sent, per direction.
 fn stream_through_rekeys(world: &mut World) -> usize {
     let mut sent = 0;
     let mut outbound = BTreeSet::new();
@@ -53,7 +53,7 @@ fn stream_through_rekeys(world: &mut World) -> usize {
     outbound.len() / 2
 }
 
-/// Nothing is acknowledged in these streams, so SNOOP would send all of it again.
+/// These streams contain no acknowledgements, so SNOOP would retransmit all of them.
 fn without_snoop() -> Policies {
     Policies {
         snoop: false,
@@ -61,7 +61,7 @@ fn without_snoop() -> Policies {
     }
 }
 
-/// A tunnel that nobody has a licence for.
+/// Returns a tunnel without licences.
 fn unlicensed(stance: Stance) -> World {
     World::connected(Policies {
         stance,
@@ -93,9 +93,9 @@ fn a_stream_loses_nothing_through_twenty_rekeys_and_the_node_reads_all_of_it() {
 fn a_stream_loses_nothing_if_a_third_of_the_ike_messages_is_lost() {
     let mut world = World::connected(without_snoop());
     world.ike_lost = 333;
-    // Some are replaced again before anything was sent on them.
+    // Some SAs are replaced before they send.
     assert!(stream_through_rekeys(&mut world) > 5);
-    // What is not opened went in the seconds in which a grant was on its way.
+    // Unopened packets are those sent while a grant was in flight.
     let transit = world.nodes[LICENSED].transit_counters();
     assert!(transit.opaque > 2 * 8000 * 8 / 10, "{transit:?}");
 }
@@ -108,8 +108,8 @@ fn a_stream_without_zones_or_licences_loses_nothing_either() {
     }
 }
 
-/// As when both timers have run out while neither heard the other. Of the two children that come of it one goes, which the
-/// end that made it has never had: nothing is sent on it, and it is no end of the tunnel.
+/// As when both timers expire at the same time. One of the two new child SAs is deleted, before its
+/// requester ever had it: nothing is sent on it, and its end is not the end of the tunnel.
 #[test]
 fn when_rekeys_cross_a_stream_loses_nothing_and_no_tunnel_is_down() {
     for stance in [Stance::Refuse, Stance::Require] {
@@ -130,7 +130,7 @@ fn when_rekeys_cross_a_stream_loses_nothing_and_no_tunnel_is_down() {
     }
 }
 
-/// The licensed node's IKE SA is gone: nobody waits for it longer than two seconds.
+/// The licensed node's IKE SA is dead: sending waits for it for two seconds at most.
 #[test]
 fn a_licensed_node_that_is_away_holds_nobody_up() {
     let mut world = World::connected(Policies::default());

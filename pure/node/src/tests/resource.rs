@@ -1,5 +1,5 @@
-//! Several tunnels that carry the same (RFC 9611): each flow goes by one of them, and none loses a packet
-//! when they come and go.
+//! Several tunnels for the same traffic (RFC 9611): each flow uses one of them, and no flow loses a
+//! packet when they come and go.
 
 use super::world::{GATEWAY, LICENSED, MOBILE, NAMES, Policies, World};
 use crate::Rekey;
@@ -9,7 +9,7 @@ use wire::ip::Header;
 
 const FLOWS: u16 = 16;
 
-/// Nothing is acknowledged in these streams, so SNOOP would send all of it again.
+/// These streams contain no acknowledgements, so SNOOP would retransmit all of them.
 fn policies() -> Policies {
     Policies {
         resources: 4,
@@ -18,7 +18,8 @@ fn policies() -> Policies {
     }
 }
 
-/// A packet of each flow in both directions every ten milliseconds; gives the number of the next.
+/// Sends a packet of each flow in both directions every ten milliseconds. Returns the number of the
+/// next.
 fn stream(world: &mut World, first: u32, time: Duration) -> u32 {
     let next = first + time.as_millis() as u32 / 10;
     for number in first..next {
@@ -32,7 +33,7 @@ fn stream(world: &mut World, first: u32, time: Duration) -> u32 {
     next
 }
 
-/// All packets arrived, those of each flow in their order.
+/// Asserts that all packets arrived, those of each flow in order.
 fn nothing_is_lost(world: &World, sent: u32) {
     for who in [MOBILE, GATEWAY] {
         assert_eq!(world.dropped[who], [], "{}", NAMES[who]);
@@ -50,7 +51,7 @@ fn nothing_is_lost(world: &World, sent: u32) {
     }
 }
 
-/// How many packets each tunnel of a host has sent.
+/// Returns the number of packets that each tunnel of a host has sent.
 fn sent(world: &World, who: usize) -> Vec<u64> {
     let peers = world.nodes[who].peers();
     let children = peers.iter().flat_map(|peer| &peer.children);
@@ -63,7 +64,7 @@ fn flows_are_spread_over_all_and_each_keeps_its_order() {
     let count = stream(&mut world, 0, Duration::from_secs(1));
     world.run_for(Duration::from_secs(1));
     nothing_is_lost(&world, count);
-    // The gateway has two workers, of which the one that works here takes its own.
+    // The gateway has two workers. The active one uses its own tunnel.
     for (who, least) in [(MOBILE, 3), (GATEWAY, 1)] {
         let sent = sent(&world, who);
         assert_eq!(
@@ -82,7 +83,7 @@ fn flows_are_spread_over_all_and_each_keeps_its_order() {
     assert_eq!(world.nodes[LICENSED].held_grants().len(), 4, "keys of all");
 }
 
-/// The end that is asked may not send on one before the other end has it.
+/// The responder must not send on an SA before the initiator has it.
 #[test]
 fn nothing_is_lost_while_they_come_up_one_after_the_other() {
     let mut world = World::new(policies());
@@ -104,7 +105,8 @@ fn what_one_carried_goes_by_the_others_when_it_is_deleted() {
         let peer = ["gw", "alice"][who];
         let mut count = stream(&mut world, 0, Duration::from_secs(1));
         for name in ["#2", "#3", "#4"] {
-            // So far apart that what is under way arrives before the Delete: else it is as at its end.
+            // The pause lets packets in flight arrive before the Delete. Otherwise they would be
+            // lost, as at the end of an SA.
             world.run_for(Duration::from_secs(1));
             let closed = world.command(who, |node, now| node.close_child(peer, name, now));
             assert_eq!(closed, Ok(()));

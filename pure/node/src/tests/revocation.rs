@@ -1,4 +1,4 @@
-//! Licences that are given and taken back while packets flow (invariants 4 and 5).
+//! Licences that are added and revoked while packets flow (invariants 4 and 5).
 
 use super::world::{GATEWAY, LICENSED, MOBILE, Policies, World, fixed_map, licence};
 use crate::{Ending, Event, PeerState, Rekey, Role, Stance};
@@ -8,10 +8,10 @@ use std::time::Duration;
 const FA: &str = "fa.example.net";
 const FB: &str = "fb.example.net";
 
-/// CREATE_CHILD_SA.
+/// Number of the CREATE_CHILD_SA exchange.
 const CREATE_CHILD_SA: u8 = 36;
 
-/// Nothing is acknowledged in these streams, so SNOOP would send all of it again.
+/// These streams contain no acknowledgements, so SNOOP would retransmit all of them.
 fn connected(licences: &[Licence]) -> World {
     World::connected(Policies {
         snoop: false,
@@ -21,7 +21,7 @@ fn connected(licences: &[Licence]) -> World {
     })
 }
 
-/// An end reads its configuration again, with these licences.
+/// Reloads the configuration of an end with these licences.
 fn license(world: &mut World, who: usize, licences: &[Licence]) {
     let anew = world.reconfigure(who, |config| {
         let Role::Vpn { zones, .. } = &mut config.peers[0].role else {
@@ -32,7 +32,7 @@ fn license(world: &mut World, who: usize, licences: &[Licence]) {
     assert_eq!(anew, [""; 0], "nothing is made anew");
 }
 
-/// Packets both ways, a hundred each second, of which none may be lost.
+/// Sends packets both ways, a hundred per second, and asserts that none is lost.
 fn stream(world: &mut World, time: Duration) {
     world.delivered = Default::default();
     let mut sent = [Vec::new(), Vec::new()];
@@ -49,13 +49,13 @@ fn stream(world: &mut World, time: Duration) {
     }
 }
 
-/// The SPI of a packet, and whether all of it is in the payload zone.
+/// Returns the SPI of a packet, and true if the packet is entirely in the payload zone.
 fn look(packet: &[u8]) -> (Spi, bool) {
     let spi = u32::from_be_bytes(packet[..4].try_into().unwrap());
     (Spi(spi), packet[8] & 0x0f == 1)
 }
 
-/// The same of the next packet of an end.
+/// Returns the same for the next packet of an end.
 fn seal(world: &mut World, who: usize) -> (Spi, bool) {
     world.segment(who, 1, b"x");
     let (_, packet) = world.sealed.pop().expect("it was sealed");
@@ -67,7 +67,7 @@ fn opened(world: &World) -> u64 {
     transit.segments + transit.stale + transit.opaque
 }
 
-/// What the gateway says of licences, in the order of saying.
+/// Returns the licence events of a host, in order.
 fn said(world: &World, who: usize) -> Vec<String> {
     let events = world.events[who].iter();
     let said = events.filter_map(|event| match event {
@@ -94,7 +94,7 @@ fn a_licence_that_either_end_takes_back_costs_no_packet_and_no_tunnel() {
         let before = world.spis(GATEWAY);
         stream(&mut world, Duration::from_secs(1));
         license(&mut world, who, &[]);
-        // As long as the request for new keys is on its way.
+        // Time for the rekey request to arrive.
         world.run_for(Duration::from_millis(11));
         world.sealed.clear();
         stream(&mut world, Duration::from_secs(10));
@@ -129,7 +129,7 @@ fn a_licence_that_both_ends_have_now_is_given_while_packets_flow() {
     }
 }
 
-/// The peer is out of reach: nobody waits for it.
+/// The peer is unreachable: revocation does not wait for it.
 #[test]
 fn from_that_moment_on_the_end_that_took_it_back_seals_nothing_the_node_opens() {
     for (who, peer) in [(MOBILE, GATEWAY), (GATEWAY, MOBILE)] {
@@ -141,7 +141,7 @@ fn from_that_moment_on_the_end_that_took_it_back_seals_nothing_the_node_opens() 
         world.deaf[peer] = true;
         license(&mut world, who, &[]);
         assert_eq!(world.nodes[LICENSED].transit_counters().segments, 1);
-        // After three quarters of a minute it would be gone.
+        // After 45 seconds the tunnel would be down.
         for _ in 0..25 {
             assert_eq!(
                 seal(&mut world, who),
@@ -163,7 +163,7 @@ fn from_that_moment_on_the_end_that_took_it_back_seals_nothing_the_node_opens() 
     }
 }
 
-/// The same where the map is fixed: packets of the SA that the node opens are not sealed any more at all.
+/// The same with a fixed map: nothing is sealed on the SA that the node opens any more.
 #[test]
 fn from_that_moment_on_everything_goes_on_the_opaque_sa_beside_a_fixed_map() {
     for (who, peer) in [(MOBILE, GATEWAY), (GATEWAY, MOBILE)] {
@@ -178,7 +178,7 @@ fn from_that_moment_on_everything_goes_on_the_opaque_sa_beside_a_fixed_map() {
         license(&mut world, who, &[]);
         let opaque = world.nodes[who].composite_sas()[0].opaque.unwrap().1;
         assert_ne!(opaque, zoned);
-        // After three quarters of a minute it would be gone.
+        // After 45 seconds the tunnel would be down.
         for _ in 0..25 {
             assert_eq!(seal(&mut world, who).0, opaque);
             world.run_for(Duration::from_secs(1));
@@ -195,7 +195,7 @@ fn from_that_moment_on_everything_goes_on_the_opaque_sa_beside_a_fixed_map() {
     }
 }
 
-/// It cannot know whether the one that asks has its answer.
+/// The other end does not know whether its answer has reached the requester.
 #[test]
 fn the_other_end_obeys_as_soon_as_it_is_asked_for_new_keys() {
     for (who, peer) in [(MOBILE, GATEWAY), (GATEWAY, MOBILE)] {
@@ -213,7 +213,7 @@ fn the_other_end_obeys_as_soon_as_it_is_asked_for_new_keys() {
     }
 }
 
-/// The node's keys open what is opaque: nothing is sealed with them, not even that.
+/// The node's keys also open opaque packets, so nothing is sealed with them at all.
 #[test]
 fn where_the_payload_was_licensed_nothing_is_sealed_until_there_are_new_keys() {
     let both = [licence(FA, 1), licence(FA, 2)];
@@ -242,7 +242,7 @@ fn where_the_payload_was_licensed_nothing_is_sealed_until_there_are_new_keys() {
     }
 }
 
-/// Both were asked for when the licence was still there.
+/// The rekey was requested while the licence still existed.
 #[test]
 fn keys_that_were_being_made_are_not_given_to_who_has_no_licence_any_more() {
     for (asks, revokes) in [
@@ -256,13 +256,13 @@ fn keys_that_were_being_made_are_not_given_to_who_has_no_licence_any_more() {
         world
             .command(asks, |node, now| node.rekey(peer, Rekey::Children, now))
             .unwrap();
-        // The request has arrived; the answer is on its way.
+        // The request has arrived, and the answer is in flight.
         world.run_for(Duration::from_millis(12));
         world.events = Default::default();
         license(&mut world, revokes, &[]);
         world.run_for(Duration::from_secs(3));
         let given = |event: &Event| matches!(event, Event::Granted { .. });
-        // Of what the mobile node has done the gateway may hear later than of the new keys.
+        // The gateway may learn of the mobile node's change later than of the new keys.
         let given = world.events[GATEWAY].iter().any(given);
         assert!(revokes == MOBILE || !given, "{:?}", world.events[GATEWAY]);
         let before = opened(&world);
@@ -280,7 +280,7 @@ fn a_node_that_comes_back_gets_no_keys_by_a_licence_that_is_gone() {
         .command(GATEWAY, |node, now| node.down("fa", now))
         .unwrap();
     world.run_for(Duration::from_secs(5));
-    // The old keys stay for now: nobody answers.
+    // The old keys stay in use because there is no answer.
     world.deaf[MOBILE] = true;
     license(&mut world, GATEWAY, &[]);
     world
@@ -349,7 +349,7 @@ fn a_licence_that_is_given_and_taken_back_leaves_its_story_in_the_right_order() 
     assert_eq!(story[story.len() - 3..], last, "{story:?}");
 }
 
-/// The other end may still seal under the licence, and nothing says that it will ever stop.
+/// The other end may still seal under the licence, and it may never stop.
 #[test]
 fn a_tunnel_whose_peer_makes_no_new_keys_within_a_minute_ends_and_is_made_anew() {
     let mut world = connected(&[licence(FA, 1)]);

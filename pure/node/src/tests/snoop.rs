@@ -4,7 +4,7 @@ use super::world::{GATEWAY, Hop, LICENSED, MOBILE, Policies, World, fixed_map};
 use model::{MapKind, Mode};
 use std::time::Duration;
 
-/// Sends five segments of which the second is lost on the wireless hop; the mobile node
+/// Sends five segments, the second of which is lost on the wireless hop. The mobile node
 /// acknowledges as a receiver does. Returns what SNOOP did, as (retransmitted, delivered).
 fn lose_one(policies: Policies) -> (usize, usize) {
     let mut world = World::connected(policies);
@@ -44,7 +44,7 @@ fn a_lost_segment_is_repaired_from_the_sealed_cache() {
     );
 }
 
-/// DESIGN section 7: what it knows of a connection are its ports, and which SA that is in.
+/// DESIGN section 7: the node identifies a connection by its ports and its SA.
 #[test]
 fn in_transport_and_beet_mode_it_is_repaired_too_and_no_address_is_known() {
     for mode in [Mode::Transport, Mode::Beet] {

@@ -1,5 +1,5 @@
-//! `docs/states/peer.md` and `docs/states/grant.md`: how far a peer is, and how far a grant, as
-//! they were seen to change.
+//! `docs/states/peer.md` and `docs/states/grant.md`: the states of peers and grants, with the
+//! transitions observed in tests.
 
 use super::grants::crowded;
 use super::record::{answer, asked, recording};
@@ -9,7 +9,7 @@ use crate::{Config, Stance};
 use crypto::{Rng, Secret};
 use std::time::Duration;
 
-/// Everything that is known to make a difference.
+/// Scenarios that are known to cause different transitions.
 const STORIES: &[fn() -> World] = &[
     || restarted(MOBILE),
     || restarted(GATEWAY),
@@ -59,10 +59,10 @@ fn cut_off(who: usize) -> World {
     world
 }
 
-/// An operator takes a peer down and up again, also while it is being made.
+/// An operator takes a peer down and up again, even while it is being established.
 fn told(who: usize, peer: &str) -> World {
     let mut world = World::connected(Policies::default());
-    // Long enough to come up, and not.
+    // Long enough to be established, and not long enough.
     for millis in [480, 0, 480] {
         tell(&mut world, who, peer, false);
         minutes(&mut world, 1);
@@ -72,7 +72,7 @@ fn told(who: usize, peer: &str) -> World {
     world
 }
 
-/// Both ends prove anew who they are, as an operator wants it.
+/// Both ends re-authenticate on an operator's command.
 fn repeated(who: usize, peer: &str) -> World {
     let mut world = World::connected(Policies::default());
     let asked = world.command(who, |node, now| node.reauthenticate(peer, now));
@@ -81,7 +81,7 @@ fn repeated(who: usize, peer: &str) -> World {
     world
 }
 
-/// A licence for the payload without the headers: there is nothing to tell packets apart by.
+/// A licence for the payload without the headers: the node could not distinguish packets.
 fn payload_alone() -> Policies {
     let payload = vec![licence("fa.example.net", 2)];
     Policies {
@@ -91,7 +91,7 @@ fn payload_alone() -> Policies {
     }
 }
 
-/// The gateway comes back with another opinion about zones.
+/// The gateway restarts with another policy about zones.
 fn refused() -> World {
     let mut world = World::connected(Policies::default());
     world.policies.stance = Stance::Refuse;
@@ -100,7 +100,7 @@ fn refused() -> World {
     world
 }
 
-/// The gateway cannot record what it gives, then it can.
+/// The gateway cannot record its grants at first, and then it can.
 fn withheld() -> World {
     let mut world = recording();
     minutes(&mut world, 1);
@@ -112,7 +112,7 @@ fn withheld() -> World {
     world
 }
 
-/// An operator changes the configuration of an endpoint, with time to settle in between and without.
+/// An operator changes the configuration of an endpoint, with and without pauses in between.
 fn changed(who: usize) -> World {
     const CHANGES: [fn(&mut Config); 6] = [
         |config| config.start.clear(),
@@ -139,7 +139,7 @@ fn changed(who: usize) -> World {
     world
 }
 
-/// The same while a licensed node has not said that it has the keys.
+/// The same while a licensed node has not acknowledged its keys.
 fn changed_unanswered(change: fn(&mut Config)) -> World {
     let mut world = unanswered();
     world.reconfigure(GATEWAY, change);
@@ -164,7 +164,7 @@ fn unanswered() -> World {
     world
 }
 
-/// Whatever can happen, in an order that nobody thought of.
+/// Random operations in an arbitrary order.
 fn storm(seed: u64) -> World {
     let policies = match seed % 3 {
         0 => payload_alone(),
@@ -191,7 +191,7 @@ fn storm(seed: u64) -> World {
         }
         if repeating.u32().is_multiple_of(3) {
             let (who, peer) = [(MOBILE, "gw"), (GATEWAY, "fa")][(repeating.u32() % 2) as usize];
-            // Not all of them are up.
+            // Some of the peers may not be up.
             let _ = world.command(who, |node, now| node.reauthenticate(peer, now));
         }
         world.run_for(Duration::from_millis((rng.u32() % 40_000).into()));

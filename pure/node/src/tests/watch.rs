@@ -1,4 +1,4 @@
-//! The states of peers and grants, noted while a world goes on. Every test with a world is held
+//! The states of peers and grants, observed while a world runs. Every test with a world is checked
 //! against the pages that `states` writes.
 
 use crate::Node;
@@ -30,12 +30,12 @@ pub const GRANT: (&str, &str) = (
      | Refused | the node refused, there is nothing it could be given, or it could not be recorded |\n\n",
 );
 
-/// What was last seen of each host, and every change since the beginning.
+/// The last observed state of each host, and every change since the start.
 #[derive(Default)]
 pub struct Watch {
     pub peers: Machine,
     pub grants: Machine,
-    /// Nobody looks any more: a test meddles with hosts behind the world's back.
+    /// True to stop observing, because a test manipulates hosts directly.
     pub over: bool,
     seen: [Seen; 3],
 }
@@ -47,7 +47,7 @@ struct Seen {
 }
 
 impl Watch {
-    /// Looks at a host after something was done to it.
+    /// Observes a host after an operation.
     pub fn look(&mut self, who: usize, node: &Node, cause: &str) {
         if self.over {
             return;
@@ -75,12 +75,12 @@ impl Watch {
         );
     }
 
-    /// A process died: what it knew is gone without having ended.
+    /// Discards the state of a process that was killed.
     pub fn forget(&mut self, who: usize) {
         self.seen[who] = Seen::default();
     }
 
-    /// Fails if a page lacks what was seen.
+    /// Fails if a page lacks an observed transition.
     pub fn assert_documented(&self) {
         if std::env::var_os(pages::UPDATE).is_some() {
             return;

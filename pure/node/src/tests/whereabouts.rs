@@ -1,4 +1,4 @@
-//! Which tunnels are looked at when something happens.
+//! The tunnels that are checked after each kind of event.
 
 use super::*;
 use crate::mobile_ip::{Event as Told, HomeEvent};
@@ -11,7 +11,7 @@ fn home(number: u16) -> Ipv4Addr {
     Ipv4Addr::new(10, 66, high, low)
 }
 
-/// A home agent with a tunnel to each of many mobile nodes.
+/// Returns a home agent with tunnels to many mobile nodes.
 fn crowd() -> Whereabouts {
     let name = |number: u16| format!("mobile{number}");
     let places = (0..MANY).map(|number| (name(number), Places::default()));
@@ -41,7 +41,7 @@ fn a_registration_has_the_tunnels_of_its_mobile_node_looked_at_and_no_others() {
     }
 }
 
-/// Negative control: what may be about any of them has all of them looked at.
+/// Negative control: a change that may concern all tunnels leads to a check of all of them.
 #[test]
 fn other_places_may_be_about_every_tunnel() {
     let mut whereabouts = crowd();
@@ -50,7 +50,8 @@ fn other_places_may_be_about_every_tunnel() {
     assert_eq!(whereabouts.stirred.len(), MANY.into());
 }
 
-/// However often a node says so: it is about the tunnels there whose keys go ahead of mobile nodes, if it is new.
+/// A repeated announcement has no effect. A new one concerns only tunnels there whose keys are
+/// distributed in advance.
 #[test]
 fn neighbours_of_a_node_have_the_tunnels_there_looked_at_and_no_others() {
     let mut whereabouts = crowd();
@@ -76,7 +77,7 @@ fn neighbours_of_a_node_have_the_tunnels_there_looked_at_and_no_others() {
     assert_eq!(told(&[]), ["mobile1".to_owned()].into());
 }
 
-/// It may have none any more, and says nothing then.
+/// The node may have no neighbours any more, and then announces none.
 #[test]
 fn a_node_that_is_there_anew_has_no_neighbours_until_it_says_so() {
     let mut whereabouts = crowd();

@@ -1,12 +1,13 @@
-//! A mobile node, a gateway and a licensed node between them, joined by a network on virtual time.
+//! A mobile node, a gateway and a licensed node between them, connected by a network on virtual
+//! time.
 //!
-//! Whatever goes between mobile node and gateway passes the licensed node's `transit` on its way,
-//! as an IP packet; the wireless hop is the one between mobile node and licensed node. Each hop
-//! loses, repeats and delays packets as told. A NAT may stand before the mobile node, and what was
-//! sent is kept for a while, for those who send it again.
+//! All packets between mobile node and gateway pass the `transit` of the licensed node, as IP
+//! packets. The wireless hop is the one between mobile node and licensed node. Each hop loses,
+//! repeats and delays packets as configured. A NAT may be in front of the mobile node. Sent packets
+//! are kept for a while, so that tests can replay them.
 //!
-//! Whatever a host is handed has to be accounted for in its counters, one for one, and time has to
-//! go on: the world checks both at every step.
+//! At every step the world checks that each input of a host appears in its counters exactly once,
+//! and that time advances.
 
 use super::watch::Watch;
 use super::{accounts, datagram};
@@ -34,43 +35,44 @@ pub const NAMES: [&str; 3] = ["alice@example.net", "gw.example.net", "fa.example
 
 pub const PSK: &str = "correct horse battery staple";
 
-/// What each endpoint's policy says.
+/// Policies of the endpoints.
 #[derive(Clone)]
 pub struct Policies {
     pub mobile: Vec<Licence>,
     pub gateway: Vec<Licence>,
     pub stance: Stance,
     pub snoop: bool,
-    /// The gateway knows where the mobile node is, and begins too.
+    /// True if the gateway knows the mobile node's address and initiates as well.
     pub both_begin: bool,
-    /// There is a second tunnel, to the telephones.
+    /// True for a second tunnel, to the telephones.
     pub voice: bool,
-    /// Both ends have ML-KEM beside the group, in new keys of tunnels too.
+    /// True if both ends use ML-KEM in addition to the group, also in rekeys of child SAs.
     pub kem: bool,
-    /// So many tunnels carry the same.
+    /// Number of tunnels for the same traffic.
     pub resources: u8,
-    /// Whether the mobile node wants extended numbers, and the gateway.
+    /// True if extended sequence numbers are requested: by the mobile node, and by the gateway.
     pub esn: [bool; 2],
-    /// What of a datagram the first one seals. With another mode than tunnel it is between two hosts.
+    /// Mode of the first tunnel. Other modes than tunnel run between two hosts.
     pub mode: Mode,
-    /// Whether packets carry their maps.
+    /// Kind of zone map.
     pub map: MapKind,
-    /// The licensed node lowers windows to so many octets.
+    /// Limit, in octets, to which the licensed node lowers windows.
     pub window: Option<u32>,
-    /// When the licensed node stands in for a mobile node that is silent.
+    /// Limits within which the licensed node acts for a silent mobile node.
     pub stand_in: Option<pep::Patience>,
-    /// Both ends hide lengths, and silence that is longer than this.
+    /// Interval of cover traffic; both ends then pad as well.
     pub cover: Option<Duration>,
-    /// What may go without encryption at the mobile node, and at the gateway.
+    /// Grants for unencrypted packets: of the mobile node, and of the gateway.
     pub levels: [Option<LevelGrant>; 2],
-    /// Every so many-th of that is encrypted all the same.
+    /// Of the packets that may go unencrypted, every n-th is encrypted all the same.
     pub every: u32,
-    /// Packets are opaque as long as fewer than this of those that come are missing, in ten-thousandths.
+    /// Packets are opaque while the loss of incoming packets is below this value, in
+    /// ten-thousandths.
     pub opaque_below: u16,
 }
 
 impl Default for Policies {
-    /// Both ends let the licensed node read the header zone.
+    /// Both ends license the header zone to the licensed node.
     fn default() -> Self {
         let licences = vec![licence(NAMES[LICENSED], 1)];
         Self {
@@ -95,7 +97,7 @@ impl Default for Policies {
     }
 }
 
-/// One that is fixed: so many octets of the headers.
+/// Returns a fixed map with this number of header octets.
 pub fn fixed_map(len: u16) -> MapKind {
     let zone = ZoneId::DESIGNATED;
     MapKind::Fixed(vec![Run { zone, len }])
@@ -109,7 +111,7 @@ pub fn licence(node: &str, zone: u8) -> Licence {
     }
 }
 
-/// The licensed node's, to do more with the headers than to read them.
+/// Returns licences for the licensed node to read the headers and to exercise one more right.
 pub fn licence_to(right: Right) -> Vec<Licence> {
     vec![Licence {
         right,
@@ -117,7 +119,7 @@ pub fn licence_to(right: Right) -> Vec<Licence> {
     }]
 }
 
-/// One end has it that the node reads, the other that it may do more: it does neither.
+/// Asserts that the node exercises no right beyond reading that only one end licenses.
 pub fn one_end_alone_gives_nothing(more: &Licence, policies: impl Fn(Vec<Licence>) -> Policies) {
     for who in [MOBILE, GATEWAY] {
         let mut policies = policies(vec![licence(NAMES[LICENSED], 1)]);
@@ -130,7 +132,7 @@ pub fn one_end_alone_gives_nothing(more: &Licence, policies: impl Fn(Vec<Licence
     }
 }
 
-/// How a hop treats packets, in per mille.
+/// Treatment of packets on a hop, in per mille.
 #[derive(Clone, Copy, Default)]
 pub struct Hop {
     pub lost: u16,
@@ -142,37 +144,37 @@ pub struct Hop {
 pub struct World {
     pub now: Instant,
     pub nodes: Vec<Node>,
-    /// Datagrams that came out of each host's tunnel.
+    /// Datagrams delivered by each host's tunnel.
     pub delivered: [Vec<Vec<u8>>; 3],
     /// Events of each host.
     pub events: [Vec<Event>; 3],
-    /// Every ESP packet that left an endpoint: who, and its octets.
+    /// Every ESP packet that left an endpoint, with the endpoint.
     pub sealed: Vec<(usize, Vec<u8>)>,
-    /// Every ESP packet that the licensed node made or repeated.
+    /// Every ESP packet that the licensed node originated or retransmitted.
     pub resent: Vec<Vec<u8>>,
-    /// Every IKE message that left a host: who, and its octets without a marker.
+    /// Every IKE message that left a host, without a marker, with the host.
     pub ike: Vec<(usize, Vec<u8>)>,
     /// Packets dropped by each host's data plane.
     pub dropped: [Vec<DropReason>; 3],
     pub wireless: Hop,
     pub wired: Hop,
-    /// How many of a thousand IKE messages are lost besides.
+    /// Additional loss of IKE messages, in per mille.
     pub ike_lost: u16,
     /// Hosts that are switched off.
     pub off: [bool; 3],
-    /// A host of which no message of an exchange (by its number) arrives.
+    /// A host that receives no message of one exchange, with the number of the exchange.
     pub silent_in: Option<(usize, u8)>,
-    /// Hosts that nothing reaches that is for them.
+    /// Hosts that receive no packets addressed to them.
     pub deaf: [bool; 3],
-    /// The address that the mobile node is seen with, and what a NAT adds to its ports.
+    /// Address at which the mobile node appears, and the offset that a NAT adds to its ports.
     pub outside: (IpAddr, u16),
     /// Number that the NAT adds to the ports of ESP packets in addition.
     pub apart: u16,
-    /// The ECN field outside that every packet arrives with.
+    /// ECN field of the outer header with which every packet arrives.
     pub mark: Ecn,
-    /// What was sent last, the newest at the end.
+    /// Sent datagrams, the newest last.
     pub past: VecDeque<Flight>,
-    /// How peers and grants changed.
+    /// State changes of peers and grants.
     pub watch: Watch,
     pub policies: Policies,
     flights: BTreeMap<(Instant, u64), Flight>,
@@ -180,12 +182,12 @@ pub struct World {
     rng: Rng,
 }
 
-/// A UDP datagram on its way.
+/// A UDP datagram in flight.
 #[derive(Clone)]
 pub struct Flight {
     pub path: Path,
     pub payload: Vec<u8>,
-    /// It has passed the licensed node, or does not go by it.
+    /// True if the datagram has passed the licensed node, or does not cross it.
     pub passed: bool,
 }
 
@@ -193,7 +195,7 @@ fn is_esp(payload: &[u8]) -> bool {
     matches!(Datagram::of(payload), Datagram::Esp(_))
 }
 
-/// How many datagrams are kept after they were sent.
+/// Number of sent datagrams that are kept.
 const PAST: usize = 256;
 
 impl World {
@@ -238,7 +240,7 @@ impl World {
         world
     }
 
-    /// A world in which the tunnel is up and the licensed node holds its keys.
+    /// Creates a world in which the tunnel is up and the licensed node holds its keys.
     pub fn connected(policies: Policies) -> Self {
         let mut world = Self::new(policies);
         world.run_for(Duration::from_secs(10));
@@ -255,7 +257,7 @@ impl World {
         })
     }
 
-    /// A host's process ends without a word and starts anew.
+    /// Kills a host's process and starts it again.
     pub fn restart(&mut self, who: usize) {
         self.nodes[who] = Node::new(config(who, &self.policies), self.rng.array(), self.now);
         self.watch.forget(who);
@@ -263,7 +265,7 @@ impl World {
         self.collect();
     }
 
-    /// An operator's command to a host.
+    /// Runs an operator's command on a host.
     pub fn command<T>(&mut self, who: usize, say: impl FnOnce(&mut Node, Instant) -> T) -> T {
         let answer = say(&mut self.nodes[who], self.now);
         self.look(who, "a command");
@@ -271,7 +273,7 @@ impl World {
         answer
     }
 
-    /// The SPIs of an endpoint's tunnels, that of packets to the mobile node first.
+    /// Returns the SPIs of an endpoint's tunnels, the SPI towards the mobile node first.
     pub fn spis(&self, who: usize) -> Vec<(Spi, Spi)> {
         let peers = self.nodes[who].peers();
         let children = peers.iter().flat_map(|peer| &peer.children);
@@ -285,7 +287,7 @@ impl World {
         spis
     }
 
-    /// A host's configuration changes while it runs; gives the peers made anew.
+    /// Reconfigures a running host. Returns the peers whose SAs are replaced.
     pub fn reconfigure(&mut self, who: usize, change: impl FnOnce(&mut Config)) -> Vec<String> {
         let mut config = config(who, &self.policies);
         change(&mut config);
@@ -303,7 +305,7 @@ impl World {
         let before = accounts::sealing(&self.nodes[from]);
         self.nodes[from].seal(&mut batch, &mut outlet, self.now);
         assert_eq!(accounts::sealing(&self.nodes[from]), before + 1);
-        // What is delivered tells the source that the datagram is too long.
+        // The delivered packet informs the source that the datagram is too long.
         let fates = [
             outlet.transmitted.len(),
             outlet.dropped.len(),
@@ -314,7 +316,7 @@ impl World {
         self.collect();
     }
 
-    /// The mobile node's end of a connection, and that of a server behind the gateway.
+    /// Returns the mobile node's address of a connection, and that of a server behind the gateway.
     pub fn ends(&self) -> [&'static str; 2] {
         match self.policies.mode {
             Mode::Transport => ["192.0.2.2:40000", "198.51.100.1:80"],
@@ -322,7 +324,8 @@ impl World {
         }
     }
 
-    /// What of a datagram goes from one end to the other: without its header where that is made anew.
+    /// Returns the part of a datagram that the mode carries: without the header if the receiver
+    /// rebuilds it.
     pub fn carried(&self, datagram: &[u8]) -> Vec<u8> {
         let header = wire::ip::Header::parse(datagram).unwrap();
         match self.policies.mode {
@@ -331,7 +334,7 @@ impl World {
         }
     }
 
-    /// A TCP segment from the mobile node to a server behind the gateway, or back.
+    /// Sends a TCP segment from the mobile node to a server behind the gateway, or back.
     pub fn segment(&mut self, from: usize, seq: u32, payload: &[u8]) -> Vec<u8> {
         let [client, server] = self.ends();
         let segment = match from {
@@ -342,7 +345,7 @@ impl World {
         segment
     }
 
-    /// The same in a flow of its own, which its port tells from others.
+    /// Sends a segment in a flow of its own, identified by its port.
     pub fn flow(&mut self, from: usize, port: u16, seq: u32) {
         let client = format!("10.1.0.2:{port}");
         let (client, server) = (client.as_str(), "10.8.0.1:80");
@@ -354,7 +357,7 @@ impl World {
         self.send(from, &segment);
     }
 
-    /// The same with a telephone behind the gateway.
+    /// Sends a segment to or from a telephone behind the gateway.
     pub fn call(&mut self, from: usize, seq: u32, payload: &[u8]) -> Vec<u8> {
         let (client, phone) = ("10.1.0.2:40000", "10.9.0.1:5060");
         let segment = match from {
@@ -429,7 +432,8 @@ impl World {
         self.look(who, "an IKE message");
     }
 
-    /// A host gets a datagram on a path as it sees it; it is accounted for once.
+    /// Delivers a datagram to a host on a path as the host sees it, and checks that it is counted
+    /// once.
     pub fn hand_over(&mut self, who: usize, path: Path, payload: &[u8]) {
         let datagram = match path.local.port() {
             500 => Datagram::Ike(payload),
@@ -455,7 +459,7 @@ impl World {
         }
     }
 
-    /// A packet between the endpoints reaches the licensed node.
+    /// Passes a packet between the endpoints to the licensed node.
     fn pass(&mut self, flight: Flight) {
         let from = if owner(flight.path.remote.ip()) == Some(GATEWAY) {
             Side::Wireless
@@ -473,7 +477,7 @@ impl World {
         }
     }
 
-    /// The licensed node gets a packet of others.
+    /// Passes a transit packet to the licensed node.
     pub fn transit(&mut self, from: Side, packet: &[u8]) -> Verdict {
         let before = accounts::transit(&self.nodes[LICENSED]);
         let verdict = self.nodes[LICENSED].transit(from, packet, self.now);
@@ -571,12 +575,12 @@ impl World {
         self.fly(flight, hop);
     }
 
-    /// Somebody else sends a datagram, which arrives without trouble.
+    /// Sends a datagram of an attacker, which always arrives.
     pub fn inject(&mut self, flight: Flight) {
         self.fly(flight, Hop::default());
     }
 
-    /// Who receives at an address, and at which of its own.
+    /// Returns the host that receives at an address, and its local address.
     fn receiver(&self, remote: SocketAddr) -> Option<(usize, SocketAddr)> {
         let (address, shift) = self.outside;
         if remote.ip() == address {
@@ -723,7 +727,7 @@ pub fn config(who: usize, policies: &Policies) -> Config {
         addresses: Vec::new(),
         fragment: 1280,
         elsewhere: None,
-        // Some with one, others with several: that is to be of no consequence to anything.
+        // Hosts have different numbers of workers, which must not affect any result.
         workers: std::num::NonZeroU8::MIN.saturating_add(who as u8),
         policies: Vec::new(),
         snoop: (policies.snoop && who == LICENSED).then(pep::Config::default),
@@ -768,7 +772,7 @@ pub fn peer(name: &str, who: usize, address: Option<IpAddr>, role: Role) -> Peer
     }
 }
 
-/// An endpoint's configuration is read again, with its licences or without any.
+/// Reloads an endpoint's configuration, with or without its licences.
 pub fn license(world: &mut World, who: usize, licensed: bool) {
     world.reconfigure(who, |config| {
         let Role::Vpn { zones, .. } = &mut config.peers[0].role else {
@@ -782,7 +786,7 @@ pub fn identity(who: usize) -> Identity {
     NAMES[who].parse().unwrap()
 }
 
-/// Collects what a batch produced.
+/// Collects the output of a batch.
 #[derive(Default)]
 pub struct Outlet {
     pub transmitted: Vec<(Path, Vec<u8>)>,

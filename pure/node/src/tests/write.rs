@@ -1,5 +1,5 @@
-//! A licensed node that may write lowers the windows that it sees, and nobody writes twice under one key
-//! with one number.
+//! A licensed node that may write lowers the windows that it sees. No node writes twice under one
+//! key with one number.
 
 use super::datagram;
 use super::world::{
@@ -17,7 +17,7 @@ use wire::zoned::Overlay;
 const WINDOW: u32 = 1 << 16;
 const SERVER: &str = "10.8.0.1:80";
 const CLIENT: &str = "10.1.0.2:40000";
-/// Window scale 7, and nothing.
+/// The TCP option for window scale 7, and the end of the options.
 const SCALE: &[u8] = &[3, 3, 7, 0];
 
 fn writers() -> Vec<Licence> {
@@ -33,7 +33,7 @@ fn policies(licences: Vec<Licence>) -> Policies {
     }
 }
 
-/// A segment without payload whose window is as large as can be.
+/// Returns a segment without payload and with the largest window.
 fn segment(who: usize, flags: Flags, options: &[u8]) -> Vec<u8> {
     let (source, destination) = match who {
         MOBILE => (CLIENT, SERVER),
@@ -47,7 +47,7 @@ fn segment(who: usize, flags: Flags, options: &[u8]) -> Vec<u8> {
     datagram
 }
 
-/// The window of the last datagram that one end got.
+/// Returns the window of the last datagram delivered to one end.
 fn heard(world: &World, who: usize) -> u16 {
     let datagram = world.delivered[who].last().unwrap();
     let sum = wire::ip::Header::parse(datagram).unwrap();
@@ -56,7 +56,7 @@ fn heard(world: &World, who: usize) -> u16 {
     u16::from_be_bytes([datagram[34], datagram[35]])
 }
 
-/// Sends a segment; gives the window that arrives.
+/// Sends a segment and returns the window that arrives.
 fn say(world: &mut World, who: usize, flags: Flags, options: &[u8]) -> u16 {
     let other = if who == MOBILE { GATEWAY } else { MOBILE };
     world.send(who, &segment(who, flags, options));
@@ -72,7 +72,8 @@ fn begin(world: &mut World) {
     );
 }
 
-/// Grant and counter of all overlays that left the node, with their SPIs: each once.
+/// Returns grant and counter of all overlays that left the node, with their SPIs. Each combination
+/// occurs once.
 fn numbers(world: &World) -> BTreeSet<(u32, u64)> {
     let mut numbers = BTreeSet::new();
     for packet in &world.resent {
@@ -126,7 +127,7 @@ fn a_connection_that_does_not_scale_is_lowered_below_what_it_can_say() {
     assert_eq!(say(&mut world, MOBILE, Flags::ACK, &[]), 20_000);
 }
 
-/// The same node, the same configuration: what is missing is the right.
+/// Same node and configuration: only the right is missing.
 #[test]
 fn a_node_that_may_only_read_lowers_nothing() {
     let mut world = World::connected(policies(vec![licence(NAMES[LICENSED], 1)]));
@@ -166,7 +167,8 @@ fn windows_stay_lowered_over_a_rekey() {
     numbers(&world);
 }
 
-/// Invariant 5: from the moment on in which either end knows that the licence is gone nothing is lowered.
+/// Invariant 5: windows are no longer lowered as soon as either end knows that the licence has
+/// ended.
 #[test]
 fn a_licence_to_write_that_either_end_takes_back_ends_at_once() {
     for who in [MOBILE, GATEWAY] {
@@ -175,7 +177,7 @@ fn a_licence_to_write_that_either_end_takes_back_ends_at_once() {
         assert!(say(&mut world, MOBILE, Flags::ACK, &[]) < 0xffff);
         license(&mut world, who, false);
         let other = if who == MOBILE { GATEWAY } else { MOBILE };
-        // What comes to this end, and what leaves it.
+        // Packets to this end, and packets from it.
         for from in [other, who] {
             assert_eq!(
                 say(&mut world, from, Flags::ACK, &[]),
@@ -194,7 +196,7 @@ fn a_licence_to_write_that_either_end_takes_back_ends_at_once() {
     }
 }
 
-/// Invariant 1: a node that was ended without a word begins to count anew, under a grant that is new.
+/// Invariant 1: a node that was killed restarts its counter, under a new grant.
 #[test]
 fn no_number_comes_twice_over_restarts_of_the_node_renewals_and_rekeys() {
     let mut world = World::connected(policies(writers()));
@@ -228,7 +230,7 @@ fn no_number_comes_twice_over_restarts_of_the_node_renewals_and_rekeys() {
     assert!(grants.len() >= 4, "{grants:?}");
 }
 
-/// Both ends may grant, and keys of overlays are made of the grant's number alone.
+/// Both ends may grant, and overlay keys are derived from the grant's number alone.
 #[test]
 fn the_numbers_of_one_ends_grants_are_none_of_the_others() {
     let world = World::connected(policies(writers()));
@@ -236,7 +238,7 @@ fn the_numbers_of_one_ends_grants_are_none_of_the_others() {
     assert_eq!(held[0].grant % 2, 0, "the gateway was the responder");
 }
 
-/// What SNOOP holds back or repeats has the same overlay as when it left first.
+/// SNOOP keeps and retransmits packets with the overlay that they first left with.
 #[test]
 fn snoop_repeats_what_was_written() {
     let mut world = World::connected(policies(writers()));

@@ -1,4 +1,4 @@
-//! The slots of one tunnel: which are asked for, which is sent on, and which are closed.
+//! The slots of one tunnel: requested, used for sending, and closed.
 
 use super::Tunnel;
 use crate::Event;
@@ -8,19 +8,19 @@ use model::{ChildSaId, Identity, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// How long a slot that was left is received on.
+/// Time for which a slot that was left still receives.
 const STRAGGLERS: Duration = Duration::from_secs(2);
 
-/// How often is looked by which of several ways a mobile node sends.
+/// Interval of checks which of several ready slots the mobile node uses.
 const GLANCE: Duration = Duration::from_millis(200);
 
 impl Node {
-    /// The slots of a peer's tunnel.
+    /// Returns the configured slots of a peer.
     pub(crate) fn slots(&self, peer: &str) -> &[Slot] {
         self.peer(peer).map_or(&[], |peer| &peer.slots)
     }
 
-    /// Those that are for any of these nodes, as these are ordered.
+    /// Returns the slots of any of these nodes, in the order of the nodes.
     fn slots_of<'a>(&'a self, peer: &str, nodes: &'a [Identity]) -> impl Iterator<Item = &'a Slot> {
         let slots = self.slots(peer);
         let of = move |node: &Identity| slots.iter().find(|slot| slot.nodes.contains(node));
@@ -32,13 +32,14 @@ impl Node {
         nodes.iter().enumerate().filter_map(first)
     }
 
-    /// What these are called.
+    /// Returns the names of the slots of these nodes.
     fn slot_names(&self, peer: &str, nodes: &[Identity]) -> BTreeSet<String> {
         let slots = self.slots_of(peer, nodes);
         slots.map(|slot| slot.name.clone()).collect()
     }
 
-    /// A slot that is left may be one that the other end has sent on and we have not: its keys may be another node's as well.
+    /// Marks slots as spent that are left without having sent here. The other end may have sent on
+    /// them, so another node may hold their keys as well.
     pub(super) fn spend_unused(&self, peer: &str, tunnel: &mut Tunnel, here: &[Identity]) {
         let stays = self.slot_names(peer, here);
         let mut left = self.slot_names(peer, &tunnel.here);
@@ -52,8 +53,8 @@ impl Node {
         }
     }
 
-    /// Leaves a slot in time whose keys another node may have. If nothing comes of the move the other end hears of that by
-    /// being asked for new keys, and by nothing else.
+    /// Leaves a slot in time if another node may obtain its keys. If the move fails, only our rekey
+    /// request informs the other end of that.
     pub(super) fn leave_tokened(&mut self, peer: &str, tunnel: &mut Tunnel, now: Instant) {
         let Some(tokened) = &mut tunnel.tokened else {
             return;
@@ -75,8 +76,8 @@ impl Node {
         }
     }
 
-    /// Asks for the slots that are wanted, for new keys of those that are spent, and closes others. Only those of
-    /// nodes that we can give keys to: any others are for the peer to see to.
+    /// Requests the slots that are wanted, and closes others. Covers only nodes that we can
+    /// distribute keys to. All other slots are left to the peer.
     pub(super) fn tend_slots(
         &mut self,
         peer: &str,
@@ -88,7 +89,7 @@ impl Node {
         for slot in &wanted {
             let closes = tunnel.opened.insert(slot.clone(), None);
             if closes.is_none() {
-                // Who has places has their slots.
+                // Every node with a location has a slot.
                 let _ = self.ike.open_child(peer, slot, now);
             }
         }
@@ -106,8 +107,8 @@ impl Node {
         }
     }
 
-    /// Asks for new keys of slots that are spent and wanted again: at once where we give them to nodes, otherwise when the
-    /// other end has had its time for that.
+    /// Requests a rekey of spent slots that are wanted again: at once if we distribute their keys,
+    /// otherwise after the time reserved for the other end.
     pub(super) fn renew_spent(&mut self, peer: &str, tunnel: &mut Tunnel, now: Instant) {
         tunnel.asks_at.take_if(|at| *at <= now);
         let asks = tunnel.asks_at.is_none();
@@ -128,7 +129,7 @@ impl Node {
         }
     }
 
-    /// Sends on the slot of where the tunnel passes, if there is one that can be sent on.
+    /// Sends on the slot of the tunnel's location, if one is ready.
     pub(super) fn choose_slot(&mut self, peer: &str, tunnel: &mut Tunnel, now: Instant) {
         let ready = self.slots_of(peer, &tunnel.here).filter_map(|slot| {
             let child = self.ready_child(peer, &slot.name, &tunnel.spent)?;
@@ -137,7 +138,7 @@ impl Node {
         });
         let ready: Vec<_> = ready.collect();
         tunnel.glance = (ready.len() > 1).then(|| now + GLANCE);
-        // Of several the one that was heard last; the first of them if none was.
+        // If several are ready: the one that received last or, if none did, the first.
         let chosen = ready
             .into_iter()
             .reduce(|best, next| match next.1 > best.1 {
@@ -163,13 +164,13 @@ impl Node {
         self.events.push_back(Event::SealedFor { peer, node });
     }
 
-    /// Leaves the slot that is sent on for another one, or for the first child.
+    /// Leaves the slot that sends, for another slot or for the first child.
     fn send_on(&mut self, peer: &str, chosen: Option<ChildSaId>, tunnel: &mut Tunnel) {
         if let Some(left) = tunnel.sent_on {
             self.workers.retire(left);
             if self.slot_of(left) != chosen.and_then(|child| self.slot_of(child)) {
                 tunnel.spent.insert(left, false);
-                // It may be wanted again, with other keys.
+                // The slot may be wanted again, with new keys.
                 self.whereabouts.stirred.insert(peer.to_owned());
             }
         }
@@ -179,14 +180,16 @@ impl Node {
         tunnel.sent_on = chosen;
     }
 
-    /// The node that a slot's child is for: of several that share it the one where the tunnel is.
+    /// Returns the node that a slot's child SA serves. For a shared slot, that is the node at the
+    /// tunnel's location.
     fn node_of(&self, peer: &str, child: ChildSaId, here: &[Identity]) -> Option<Identity> {
         let slot = self.peer(peer)?.slot(self.slot_of(child)?)?;
         let here = here.iter().find(|node| slot.nodes.contains(node));
         here.or(slot.nodes.first()).cloned()
     }
 
-    /// The newest child of a slot that is not spent, and that peer and node are ready for.
+    /// Returns the newest child SA of a slot that is not spent, and that the peer and the nodes are
+    /// ready for.
     fn ready_child(
         &self,
         peer: &str,
@@ -200,7 +203,7 @@ impl Node {
         })
     }
 
-    /// The children of a slot that are not retired, the newest first.
+    /// Returns the child SAs of a slot that are not retired, the newest first.
     pub(crate) fn slot_children<'a>(
         &'a self,
         peer: &'a str,

@@ -1,5 +1,6 @@
-//! Certificates for scenes that are proved by them: those that openssl made for the tests of `ike`,
-//! valid in 2030. Ed25519 makes the same signature each time, so a twin of a handshake says the same.
+//! Certificates for scenes that authenticate with them, created by openssl for the tests of `ike`
+//! and valid in
+//! 2030. Ed25519 signatures are deterministic, so the twin of a handshake sends the same messages.
 
 use aws_lc_rs::encoding::{AsDer, PublicKeyX509Der};
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
@@ -19,22 +20,22 @@ const MIDDLE: &[u8] = include_bytes!("../../../ike/src/tests/certificates/middle
 const MOBILE: &[u8] = include_bytes!("../../../ike/src/tests/certificates/mobile-middle.pem");
 const MOBILE_KEY: &[u8] = include_bytes!("../../../ike/src/tests/certificates/mobile-middle.key");
 
-/// `mobile.example.net`, by an intermediate.
+/// Returns the credential of `mobile.example.net`, issued by an intermediate.
 pub fn mobile() -> Credential {
     credential(&[MOBILE, MIDDLE], MOBILE_KEY)
 }
 
-/// `gateway.example.net`.
+/// Returns the credential of `gateway.example.net`.
 pub fn gateway() -> Credential {
     credential(&[GATEWAY], GATEWAY_KEY)
 }
 
-/// Whom both believe.
+/// Returns the trust store of both ends.
 pub fn trust() -> TrustStore {
     TrustStore::new(certificates(CA))
 }
 
-/// The certificates of a PEM file.
+/// Returns the certificates of a PEM file.
 pub fn certificates(pem: &[u8]) -> Vec<Certificate> {
     Certificate::all_from_pem(pem).expect("openssl made it")
 }

@@ -1,9 +1,9 @@
-//! A peer that proved who it is, and then says whatever it is made to say: every message is sealed
-//! with the right keys, so all of it reaches what is behind authentication. Also a stranger in the
-//! middle of a handshake, who has keys before it has proved anything.
+//! A peer that has authenticated and then sends arbitrary messages. Every message is sealed with
+//! the right keys, so all of it reaches the code behind authentication. The insider can also be an
+//! unauthenticated initiator in the middle of a handshake, which already has keys.
 //!
-//! Whatever it says, the host's books balance, nothing is due for ever, and once the insider is
-//! silent nothing is left of it.
+//! Whatever the insider sends, the host's counters add up, no timer fires forever, and no state is
+//! left once the insider is silent.
 
 use crate::scene::{self, SUITE, Scene, Talk, WHOLE};
 use crypto::{Aead, AeadAlgorithm};
@@ -11,70 +11,70 @@ use ike::{Engine, Event, KeyLog};
 use model::{Instant, Path};
 use wire::ike::{Datagram, Frame, HEADER_LEN, Header, Message, PayloadType};
 
-/// IKE_SA_INIT, which is not sealed.
+/// Number of the IKE_SA_INIT exchange, which is not sealed.
 pub const INIT: u8 = 34;
 
-/// The flag of an answer.
+/// The response flag.
 pub const RESPONSE: u8 = 0x20;
 
 /// The flag of the original initiator.
 const INITIATOR: u8 = 0x08;
 
-/// Whoever was spoken to falls silent after fewer deadlines than these.
+/// Limit of deadlines after which a host falls silent.
 const PATIENCE: usize = 1000;
 
-/// Somebody who has the keys of an SA with the host.
+/// A peer that has the keys of an SA with the host.
 pub struct Insider {
-    /// Who is spoken to.
+    /// The host under test.
     pub host: Engine,
-    /// The time, which passes only when the insider lets it.
+    /// Current time, which only the insider advances.
     pub now: Instant,
-    /// The ID of the insider's next request.
+    /// Message ID of the insider's next request.
     pub next_id: u32,
-    /// The header of the host's newest request.
+    /// Header of the host's latest request.
     pub asked: Option<Header>,
-    /// What the host said and told since somebody took it.
+    /// Output of the host since it was last collected.
     pub news: News,
     keys: KeyLog,
     begun: bool,
     iv: u64,
 }
 
-/// What came out of the host.
+/// The output of the host.
 #[derive(Default)]
 pub struct News {
-    /// IKE messages, and the way each went.
+    /// IKE messages with their paths.
     pub said: Vec<(Path, Vec<u8>)>,
-    /// For its owner.
+    /// Events for the host's driver.
     pub events: Vec<Event>,
 }
 
-/// A header, but for the length.
+/// An IKE header without its length.
 #[derive(Clone, Copy)]
 pub struct Head {
-    /// The initiator's SPI.
+    /// SPI of the initiator.
     pub spi_i: u64,
-    /// The responder's SPI.
+    /// SPI of the responder.
     pub spi_r: u64,
-    /// The exchange.
+    /// Exchange type.
     pub exchange: u8,
-    /// The flags, bit for bit.
+    /// All flags.
     pub flags: u8,
-    /// The message ID.
+    /// Message ID.
     pub id: u32,
 }
 
-/// A chain of payloads, or what is sent in its place.
+/// A chain of payloads, or octets in their place.
 #[derive(Clone)]
 pub struct Chain {
-    /// The type of its first payload.
+    /// Type of the first payload.
     pub first: u8,
-    /// The payloads with their generic headers (RFC 7296 section 3.2).
+    /// Payloads with their generic headers (RFC 7296 section 3.2).
     pub octets: Vec<u8>,
 }
 
 impl Insider {
-    /// Takes the honest peer's place.
+    /// Takes the place of the honest peer.
     pub fn enter(scene: Scene) -> Self {
         let keys = Talk::until(scene, WHOLE).keys();
         let mut talk = Talk::until(scene, scene.delivered);
@@ -99,7 +99,7 @@ impl Insider {
         insider
     }
 
-    /// The header that an honest peer would write.
+    /// Returns the header that an honest peer would write.
     pub const fn head(&self, exchange: u8, response: u8, id: u32) -> Head {
         let initiator = if self.begun { INITIATOR } else { 0 };
         Head {
@@ -111,9 +111,9 @@ impl Insider {
         }
     }
 
-    /// Seals a message, or with `piece` a fragment of one: its number, and how many there are. `tail`
-    /// is the length of the padding, which is not there. RFC 7296 section 3.14, RFC 5282 section 3
-    /// and RFC 7383 section 2.5, written down anew.
+    /// Seals a message or, with `piece`, a fragment with its number and the total. `tail` is the
+    /// stated length of the padding, which is absent. An independent implementation of RFC 7296
+    /// section 3.14, RFC 5282 section 3 and RFC 7383 section 2.5.
     pub fn seal(
         &mut self,
         head: Head,
@@ -147,18 +147,18 @@ impl Insider {
         [&message[..], &iv, &text, &icv].concat()
     }
 
-    /// Opens a protected message, whichever of the two said it.
+    /// Opens a protected message of either end.
     pub fn open(&self, message: &[u8]) -> Option<Message> {
         open(&self.keys, message)
     }
 
-    /// Delivers a message to the host, and takes what it says.
+    /// Delivers a message to the host, and collects the output.
     pub fn deliver(&mut self, path: Path, message: &[u8]) {
         self.host.handle_datagram(path, message, self.now);
         self.listen();
     }
 
-    /// Lets the host do what is due.
+    /// Lets the host handle its due timeouts.
     pub fn tick(&mut self) {
         let is_due = |host: &Engine, now| host.poll_timeout().is_some_and(|due| due.at <= now);
         if is_due(&self.host, self.now) {
@@ -168,7 +168,7 @@ impl Insider {
         self.listen();
     }
 
-    /// Takes what the host says, and looks at its books.
+    /// Collects the output of the host, and checks its counters.
     pub fn listen(&mut self) {
         while let Some((path, message)) = scene::sent(&mut self.host) {
             let header = Header::peek(&message).expect("the host writes headers");
@@ -187,11 +187,12 @@ impl Insider {
         let accounted = counters.taken + counters.answered_again + dropped;
         assert_eq!(accounted, counters.received, "{counters:?}");
         let proved = self.host.sas().filter(|sa| sa.peer.is_some());
-        // The one, and clones of it or its successor.
+        // The SA, and clones of it or of its successor.
         assert!(proved.count() <= 4);
     }
 
-    /// Falls silent: the host gives it up after a while. Gives how many messages were acted upon.
+    /// Falls silent until the host gives up. Returns the number of messages that the host acted
+    /// upon.
     pub fn leave(mut self) -> u64 {
         for _ in 0..PATIENCE {
             let Some(deadline) = self.host.poll_timeout() else {
@@ -206,7 +207,7 @@ impl Insider {
     }
 }
 
-/// A message in the clear.
+/// Returns an unencrypted message.
 pub fn clear(head: Head, chain: &Chain) -> Vec<u8> {
     let mut message = header(head, chain.first, chain.octets.len());
     message.extend(&chain.octets);
@@ -241,7 +242,7 @@ pub fn open(keys: &KeyLog, message: &[u8]) -> Option<Message> {
     opened.ok()
 }
 
-/// The payloads of a message as they are on the wire: type and body.
+/// Returns the payloads of a message as on the wire: type and body.
 pub fn bodies(message: &Message) -> Vec<(u8, Vec<u8>)> {
     let mut bodies = Vec::new();
     let octets = message.encode();

@@ -1,8 +1,8 @@
-//! What comes from behind authentication is as hostile as what comes before it.
+//! Input from behind authentication is as hostile as input from before it.
 //!
-//! Two kinds of insider: one that says anything, and one that says what a file in `scenarios/` tells
-//! (how such a file reads is told in `scenario.rs`). The first also runs under a fuzzer: `./x fuzz
-//! peer`, `./x fuzz packet`.
+//! There are two kinds of insider. One sends anything. The other follows a file in `scenarios/`
+//! (`scenario.rs` describes the format). The first also runs under a fuzzer: `./x fuzz peer`, `./x
+//! fuzz packet`.
 
 #[path = "../../../esp/tests/data_plane/bench.rs"]
 #[allow(
@@ -31,7 +31,7 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-/// A place in a script as a part of the whole, and what is done there.
+/// A position in a script as a fraction of the whole, with the edit there.
 type Edit = (u16, u8, u8);
 
 fn edits() -> impl Strategy<Value = Vec<Edit>> {
@@ -104,7 +104,8 @@ fn an_honest_script_is_understood() {
     assert!(delivered.eq([1, 1, 1, 1, 1, 1, 1, 2]));
 }
 
-/// Seeds are honest scripts of some day; `UPDATE_SEEDS=1` writes those of today.
+/// Seeds are honest scripts of an earlier version. `UPDATE_SEEDS=1` writes those of the current
+/// one.
 #[test]
 fn the_fuzzers_start_from_scripts_that_can_be_played() {
     let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");
@@ -131,7 +132,7 @@ fn the_fuzzers_start_from_scripts_that_can_be_played() {
     }
 }
 
-/// Every scenario with the name of its file.
+/// Returns every scenario with its file name.
 fn scenarios() -> Vec<(String, Scenario)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/insider/scenarios");
     let files = fs::read_dir(folder)
@@ -165,7 +166,7 @@ fn an_insider_that_misbehaves_as_a_file_says_gets_what_the_file_says() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The negative control: no expectation of any file is idle.
+/// Negative control: every expectation of every file can fail.
 #[test]
 fn a_file_that_expects_anything_else_is_found_wrong() {
     for (name, scenario) in scenarios() {

@@ -1,9 +1,9 @@
-//! What becomes of a message on its way into datagrams, otherwise than by an honest peer.
+//! Deviations from an honest peer when a message becomes datagrams.
 
 use crate::insider::Chain;
 use crate::scenario::Step;
 
-/// A fragment of a chain, by its numbers: an even part of it, or what should not be there.
+/// Returns a fragment of a chain by its numbers: an even part of it, or an invalid one.
 pub fn piece(text: &str, chain: &Chain) -> Result<([u16; 2], Chain), String> {
     let numbers = text.split_once('/');
     let numbers = numbers.and_then(|(n, of)| Some([n.parse().ok()?, of.parse().ok()?]));
@@ -18,7 +18,7 @@ pub fn piece(text: &str, chain: &Chain) -> Result<([u16; 2], Chain), String> {
     Ok(([number, total], part))
 }
 
-/// What a step does to a finished datagram.
+/// Applies the changes of a step to a finished datagram.
 pub fn damage(datagram: &mut Vec<u8>, step: &Step) -> Result<(), String> {
     let len = datagram.len();
     for &at in &step.flips {

@@ -1,4 +1,4 @@
-//! Messages as RFC 7296 writes them, read and written.
+//! Reads and writes messages in the notation of RFC 7296.
 //!
 //! ```text
 //! message = "asks" | "answers" EXCHANGE "{" payload, ... "}"
@@ -6,20 +6,21 @@
 //! octets  = hex [ "*" COUNT ] ...
 //! ```
 //!
-//! A payload without words is what an honest peer would have there. `!` marks it critical. Behind
-//! `=` comes its body, whatever it is. Words stand for these:
+//! A payload without words has the content of an honest peer's. `!` marks it critical. `=`
+//! introduces its body, with arbitrary octets. Words have these meanings:
 //!
-//! * `N(TYPE)`, `N(TYPE ESP spi)`, `N(TYPE octets)`: a notify, perhaps about an SA, perhaps with data.
+//! * `N(TYPE)`, `N(TYPE ESP spi)`, `N(TYPE octets)`: a notify, optionally for an SA, optionally
+//!   with data.
 //! * `D(IKE)`, `D(ESP spi ...)`: a Delete.
 //! * `TSi(prefix ...)`, `TSr(prefix ...)`: traffic selectors.
-//! * `SA(IKE)`: a proposal for a successor of the IKE SA; `SA(new)`: for a child, with an SPI that no
-//!   other has.
-//! * `NAME(yours)`, `N(TYPE yours)`: the same payload as in what the host said last, or in an answer,
-//!   asked last.
+//! * `SA(IKE)`: a proposal for a successor of the IKE SA; `SA(new)`: a proposal for a child, with
+//!   an unused SPI.
+//! * `NAME(yours)`, `N(TYPE yours)`: the same payload as in the host's last message or, in an
+//!   answer, in its last request.
 //!
-//! An SPI is `mine`, on which the insider receives what the newest child carries; `yours`, on which the
-//! host does; or octets. Names are those of the registries, and numbers do as well. In place of
-//! payloads `{raw TYPE octets}` is a chain as it is, and of what the first payload says it is.
+//! An SPI is `mine`, on which the insider receives for the newest child; `yours`, on which the host
+//! does; or octets. Names are those of the registries; numbers are accepted as well. In place of
+//! payloads `{raw TYPE octets}` is a literal chain with the type of its first payload.
 
 use crate::insider::Chain;
 use model::{Spi, TrafficSelector};
@@ -49,43 +50,43 @@ const NAMES: [(&str, PayloadType); 17] = [
     ("SECRET", PayloadType::SECRET),
 ];
 
-/// Type and body of payloads.
+/// Types and bodies of payloads.
 pub type Bodies = Vec<(u8, Vec<u8>)>;
 
-/// The SPIs of a child.
+/// The SPIs of a child SA.
 #[derive(Clone, Copy)]
 pub struct Spis {
-    /// On which the insider receives.
+    /// SPI on which the insider receives.
     pub mine: Spi,
-    /// On which the host receives.
+    /// SPI on which the host receives.
     pub yours: Spi,
 }
 
-/// What words stand for just now.
+/// Current meanings of the words.
 pub struct Lexicon {
-    /// What an honest peer would say.
+    /// Payloads of an honest peer.
     pub honest: Bodies,
-    /// The same of a successor of the IKE SA.
+    /// Payloads of an honest peer for a successor of the IKE SA.
     pub honest_ike: Bodies,
-    /// What the host said, or asked, last.
+    /// Payloads of the host's last message or, for an answer, of its last request.
     pub yours: Bodies,
-    /// Of the newest child, if there is one.
+    /// SPIs of the newest child SA, if there is one.
     pub spis: Option<Spis>,
-    /// An SPI that was not used before.
+    /// An unused SPI.
     pub unused: Spi,
 }
 
-/// A message that is to be said.
+/// A message to be sent.
 pub struct Line<'a> {
-    /// Whether it answers.
+    /// True for a response.
     pub response: bool,
-    /// The exchange.
+    /// Exchange type.
     pub exchange: u8,
     payloads: &'a str,
 }
 
 impl<'a> Line<'a> {
-    /// Reads what comes before the payloads.
+    /// Parses the part before the payloads.
     pub fn read(text: &'a str) -> Result<Self, String> {
         let braced = text
             .split_once('{')
@@ -105,12 +106,12 @@ impl<'a> Line<'a> {
         })
     }
 
-    /// Whether it is about a successor of the IKE SA.
+    /// Returns true if the message concerns a successor of the IKE SA.
     pub fn is_about_ike(&self) -> bool {
         self.payloads.contains("SA(IKE)")
     }
 
-    /// Reads the payloads.
+    /// Parses the payloads.
     pub fn chain(&self, lexicon: &Lexicon) -> Result<Chain, String> {
         if let Some(raw) = self.payloads.strip_prefix("raw ") {
             let (first, content) = raw.split_once(' ').unwrap_or((raw, ""));
@@ -136,7 +137,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Type, the octet with the critical bit, and body.
+/// Type, octet with the critical bit, and body.
 type Item = (u8, u8, Vec<u8>);
 
 fn item(text: &str, lexicon: &Lexicon) -> Result<(usize, Item), String> {
@@ -159,7 +160,7 @@ fn item(text: &str, lexicon: &Lexicon) -> Result<(usize, Item), String> {
     Ok((count, (kind(name)?, critical, body)))
 }
 
-/// The body that words make up.
+/// Returns the body that words describe.
 fn composed(name: &str, words: &[&str], lexicon: &Lexicon) -> Result<Vec<u8>, String> {
     match (name, words) {
         ("SA", ["IKE"]) => {
@@ -214,7 +215,7 @@ fn notify(kind: &str, rest: &[&str], lexicon: &Lexicon) -> Result<Vec<u8>, Strin
     Ok(body)
 }
 
-/// The first payload of a type; of notifies, that of a kind.
+/// Returns the first payload of a type or, among notifies, of a notify type.
 fn find(bodies: &[(u8, Vec<u8>)], kind: u8, notify: &[u8]) -> Option<Vec<u8>> {
     let fits = |(of, body): &&(u8, Vec<u8>)| {
         *of == kind && (notify.is_empty() || body.get(2..4) == Some(notify))
@@ -222,7 +223,7 @@ fn find(bodies: &[(u8, Vec<u8>)], kind: u8, notify: &[u8]) -> Option<Vec<u8>> {
     bodies.iter().find(fits).map(|(_, body)| body.clone())
 }
 
-/// An SA payload whose proposals all have this SPI.
+/// Returns an SA payload with this SPI in all of its proposals.
 fn with_spi(mut body: Vec<u8>, spi: Spi) -> Vec<u8> {
     let mut at = 0;
     while at < body.len() {
@@ -262,14 +263,14 @@ fn selector(text: &str) -> Result<TrafficSelector, String> {
     prefix.ok_or_else(|| format!("`{text}` is no prefix"))
 }
 
-/// A number, or the name that a registry has for it.
+/// Parses a number, or its name in a registry.
 fn number(word: &str, name: impl Fn(u16) -> Option<&'static str>) -> Result<u16, String> {
     let named = || (0..=u16::MAX).find(|number| name(*number) == Some(word));
     let number = word.parse().ok().or_else(named);
     number.ok_or_else(|| format!("`{word}` is neither a name nor a number"))
 }
 
-/// Octets in hexadecimal, of which some may be repeated.
+/// Parses hexadecimal octets, with repetitions.
 pub fn octets(text: &str) -> Result<Vec<u8>, String> {
     let mut octets = Vec::new();
     for word in text.split_whitespace() {
@@ -285,7 +286,7 @@ pub fn octets(text: &str) -> Result<Vec<u8>, String> {
     Ok(octets)
 }
 
-/// A message in the same notation.
+/// Formats a message in the same notation.
 pub fn shown(message: &Message, spis: Option<Spis>) -> String {
     let verb = match message.header.flags.response {
         true => "answers",

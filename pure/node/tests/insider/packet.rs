@@ -1,5 +1,6 @@
-//! The same for packets: whoever has an SA's keys seals whatever a script of octets says, with any
-//! map and any texts. An endpoint delivers or drops each once, a licensed node opens or refuses it.
+//! Insiders on the data plane: a holder of an SA's keys seals whatever a script of octets
+//! describes, with any map and any texts. An endpoint delivers or drops each packet once. A
+//! licensed node opens or refuses it.
 //!
 //! ```text
 //! script = kind (1) | packet, ...
@@ -8,8 +9,8 @@
 //!        | step (1) | 255 | grant (2) | length (2) and text of what is injected
 //! ```
 //!
-//! An overlay is there if the kind is 128 or more: then whoever has all keys may write as well. With bit 64 it
-//! may inject.
+//! An overlay is present if the kind is 128 or more: then a holder of all keys may write as well.
+//! With bit 64 it may inject.
 
 use super::bench::{
     EXPLICIT, Kind, TO_ALICE, TO_BOB, alices_sa, bobs_sa, endpoint, fix, injected, key,
@@ -23,11 +24,11 @@ use std::time::Duration;
 
 const MOST_PACKETS: usize = 16;
 
-/// The map of an SA where it is fixed, and its words.
+/// The map of an SA with a fixed map, and its words.
 const FIXED: (u8, u16) = (1, 40);
 const FIXED_WORDS: [u8; 4] = [0x42, 1, 0, 40];
 
-/// Plays one script to the end; says how many packets were delivered.
+/// Plays one script to the end. Returns the number of delivered packets.
 pub fn play(script: &[u8]) -> u64 {
     let mut script = Script(script);
     let first = script.octet();
@@ -85,7 +86,7 @@ fn payload_zone(kind: &Kind) -> ZoneId {
     ZoneId(zones(kind).len() as u8)
 }
 
-/// Somebody with the keys of every zone but the payload's.
+/// Returns a node with the keys of every zone except the payload's.
 fn licensed(kind: &Kind, map: MapKind) -> Option<Licensed> {
     let (_, headers) = zones(kind).split_last()?;
     let half = |spi: u32| GrantHalf {
@@ -115,7 +116,7 @@ fn licensed(kind: &Kind, map: MapKind) -> Option<Licensed> {
     Some(node)
 }
 
-/// A script that is being read; where it ends there are zeros.
+/// A script being read; zeros follow its end.
 struct Script<'a>(&'a [u8]);
 
 impl<'a> Script<'a> {
@@ -147,7 +148,7 @@ impl<'a> Script<'a> {
         injected(&root_inj(TO_BOB), (grant, counter), self.text())
     }
 
-    /// What says which map it has is looked at where it is fixed too, and says nothing.
+    /// With a fixed map the map's description is still read, but has no effect.
     fn packet(&mut self, kind: &Kind, is_fixed: bool, seq: u32) -> Vec<u8> {
         let words = usize::from(self.octet() % 9);
         let map = self.take(4 * words);
@@ -167,8 +168,8 @@ impl<'a> Script<'a> {
     }
 }
 
-/// Scripts of packets by the rules: opaque, and in two runs; each also padded, and then a dummy; and one of
-/// a fixed map.
+/// Returns scripts of valid packets: opaque and in two runs, each also padded and followed by a
+/// dummy, and one with a fixed map.
 pub fn honest() -> Vec<Vec<u8>> {
     let mut datagram = vec![
         0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0x66, 0xc4, 10, 1, 0, 2, 10, 8, 0, 1,
@@ -201,14 +202,14 @@ pub fn honest() -> Vec<Vec<u8>> {
         &[59, 0, 200],
         &padding,
     ];
-    // Where everybody may write: the window of the segment is lowered.
+    // With the right to write: the window of the segment is lowered.
     let written = [
         &[129, 1, 1, 0x42, 1, 0, 40, 0, 0, 41][..],
         &datagram,
         &[4, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0, 4, 34, 2, 0, 9],
     ]
     .concat();
-    // Where somebody may inject: the segment comes, and then it is said again what that has said.
+    // With the right to inject: the segment arrives, and then its header is injected again.
     let mut said = [&datagram[..], &[4]].concat();
     said[36..38].fill(0);
     let repeated = [

@@ -1,4 +1,4 @@
-//! The insider reads what it says from a script of octets, whichever these are.
+//! An insider that reads its messages from an arbitrary script of octets.
 //!
 //! ```text
 //! script  = scene (1) | message, ...
@@ -17,8 +17,8 @@ const ANY_ID: u8 = 2;
 const LATER: u8 = 4;
 const WITHOUT_PADDING: u8 = 8;
 
-/// Plays one script to the end; says how many messages of it were acted upon. Panics if the host
-/// loses count or time stands still.
+/// Plays one script to the end. Returns the number of messages that were acted upon. Panics if the
+/// host miscounts or a timer never ends.
 pub fn play(script: &[u8]) -> u64 {
     let mut script = Script(script);
     let mut insider = Insider::enter(scene(script.octet()));
@@ -61,7 +61,7 @@ fn say(insider: &mut Insider, script: &mut Script<'_>) {
     insider.tick();
 }
 
-/// A script that is being read; where it ends there are zeros.
+/// A script being read; zeros follow its end.
 struct Script<'a>(&'a [u8]);
 
 impl Script<'_> {
@@ -98,7 +98,7 @@ impl Script<'_> {
     }
 }
 
-/// A script in which both ends' protected messages of an honest handshake are said.
+/// Returns a script with both ends' protected messages of an honest handshake.
 pub fn honest(number: u8) -> Vec<u8> {
     let whole = Talk::until(scene(number), WHOLE);
     let keys = whole.keys();

@@ -1,5 +1,5 @@
-//! A scenario: what an insider does, and what must come of it. One file each in `scenarios/`, named
-//! after the misbehaviour.
+//! A scenario: the actions of an insider, and the expected results. Each file in `scenarios/` has
+//! one, named after the misbehaviour.
 //!
 //! ```toml
 //! story = "why somebody would do it, and which rule says what must come of it"
@@ -17,126 +17,126 @@
 //! moved = true                                    # whether children's packets go elsewhere
 //! ```
 //!
-//! A step has one of `says`, `sends` (a datagram, in octets), `does`, `waits` (seconds) and `host` (what
-//! its owner wants of it). How a message is put together otherwise than by an honest peer is told by the
-//! rest of [`Step`].
+//! A step has one of `says`, `sends` (a datagram, in octets), `does`, `waits` (seconds) and `host`
+//! (a command of its operator). The other fields of [`Step`] describe deviations from an honest
+//! peer's encoding.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// A file.
+/// The content of a file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// For people: `why`, and by which rule.
+    /// Explanation for readers: the motive, and the rule that defines the results.
     pub story: String,
-    /// Who the host is, and how far.
+    /// Scene: the host's role and progress.
     pub scene: String,
-    /// What happens, in turn.
+    /// Steps in order.
     #[serde(rename = "step")]
     pub steps: Vec<Step>,
-    /// What has come of it in the end.
+    /// Expected final state.
     pub end: End,
 }
 
-/// One thing that happens.
+/// One step.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Step {
-    /// The insider says a message.
+    /// Message that the insider sends.
     pub says: Option<String>,
-    /// It sends these octets.
+    /// Octets that the insider sends.
     pub sends: Option<String>,
-    /// It does something with what was sent before.
+    /// Reuse of earlier datagrams.
     pub does: Option<Deed>,
-    /// Nobody says anything for so many seconds.
+    /// Seconds of silence.
     pub waits: Option<u64>,
-    /// The host is told to do something.
+    /// Command for the host.
     pub host: Option<Order>,
-    /// How often; each message is a new one.
+    /// Number of repetitions; each message is a new one.
     pub times: Option<u32>,
-    /// Added to the message ID that it should have.
+    /// Offset added to the correct message ID.
     pub id: i64,
-    /// Flags of the header that are turned round.
+    /// Flags of the header to invert.
     pub flags: u8,
-    /// The SPIs are somebody else's.
+    /// True to use SPIs of another SA.
     pub stray: bool,
-    /// Every first message has another SPI, as if it were of somebody else.
+    /// True to give every initial message another SPI, as if from another initiator.
     pub anew: bool,
-    /// Whether it is sealed. If left out: as its exchange is.
+    /// True to seal the message. By default the exchange decides.
     pub sealed: Option<bool>,
-    /// What the last octet says is the length of the padding.
+    /// Stated length of the padding in the last octet.
     pub padding: u8,
-    /// It is sent in these fragments, `number/total` each.
+    /// Fragments to send, each as `number/total`.
     pub pieces: Vec<String>,
-    /// Octets of the datagram in which a bit is flipped; from the end if negative.
+    /// Offsets of octets in which one bit is flipped; negative ones count from the end.
     pub flips: Vec<isize>,
-    /// So many octets of the datagram are cut off.
+    /// Number of octets cut off the datagram.
     pub cut: usize,
-    /// It comes from another address, which is a victim's.
+    /// True to send from another address, which is a victim's.
     pub elsewhere: bool,
-    /// All that the host says.
+    /// All messages of the host.
     pub hears: Vec<String>,
-    /// All that it drops, by reason.
+    /// All drops of the host, by reason.
     pub drops: BTreeMap<String, u64>,
 }
 
-/// What can be done with what was sent before.
+/// Reuse of earlier datagrams.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Deed {
-    /// The insider sends its last datagrams again.
+    /// Send the insider's last datagrams again.
     Repeats,
-    /// It sends back what the host said last.
+    /// Send the host's last message back.
     Reflects,
 }
 
-/// What the host's owner wants.
+/// Command of the host's operator.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
-    /// New keys for the child.
+    /// Rekey the child SA.
     RekeyChild,
-    /// New keys for the IKE SA.
+    /// Rekey the IKE SA.
     RekeyIke,
-    /// The end of the IKE SA.
+    /// Close the IKE SA.
     Close,
-    /// Another address of its own.
+    /// Move to another local address.
     Move,
 }
 
-/// What there is in the end.
+/// The final state.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct End {
-    /// How the IKE SA stands.
+    /// State of the IKE SA.
     pub sa: Standing,
-    /// Children that carry packets.
+    /// Number of child SAs that carry packets.
     #[serde(default)]
     pub tunnels: usize,
-    /// What the operator was told; of each text a part.
+    /// Parts of the messages to the operator, one each.
     #[serde(default)]
     pub told: Vec<String>,
-    /// Whether children's packets go to the victim.
+    /// True if the packets of child SAs go to the victim.
     #[serde(default)]
     pub moved: bool,
 }
 
-/// How an IKE SA stands.
+/// State of an IKE SA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
-    /// Nobody has proved anything, or only one of the two.
+    /// Not established: neither end or only one end is authenticated.
     Making,
-    /// It is up.
+    /// Established.
     Up,
-    /// The host waits for the answer to its Delete.
+    /// Waiting for the answer to the host's Delete.
     Closing,
-    /// There is none.
+    /// Gone.
     Gone,
 }
 
-/// What a step is about.
+/// The action of a step.
 pub enum Act<'a> {
     /// See [`Step::says`].
     Says(&'a str),
@@ -151,7 +151,7 @@ pub enum Act<'a> {
 }
 
 impl Step {
-    /// The one thing that it is about.
+    /// Returns the only action of the step.
     pub fn act(&self) -> Result<Act<'_>, String> {
         match (&self.says, &self.sends, self.does, self.waits, self.host) {
             (Some(text), None, None, None, None) => Ok(Act::Says(text)),
@@ -165,7 +165,8 @@ impl Step {
 }
 
 impl Scenario {
-    /// The same scenario with each of its expectations made wrong in turn, and which it is.
+    /// Returns the scenario once for each expectation, with this expectation made wrong, and its
+    /// name.
     pub fn distorted(&self) -> Vec<(String, Self)> {
         let mut all = Vec::new();
         for (index, step) in self.steps.iter().enumerate() {

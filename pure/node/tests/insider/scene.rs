@@ -1,8 +1,8 @@
-//! Who is who when the insider begins to speak, and how far they are: a host that is watched, and the
-//! honest peer in whose place the insider is.
+//! The roles and the progress of a handshake when the insider starts to send: the observed host,
+//! and the honest peer that the insider replaces.
 //!
 //! The insider's keys come from a twin of the handshake: the same seeds make the same keys, and the
-//! twin went on until both ends were up.
+//! twin continued until both ends were up.
 
 use crate::credential;
 use crypto::Secret;
@@ -16,43 +16,44 @@ use model::{
 };
 use std::time::Duration;
 
-/// The first so many have keys, so that a script of octets can be played in them.
+/// Number of scenes at the start of the list that have keys, so that a script of octets can use
+/// them.
 pub const SCRIPTED: u8 = 10;
 
-/// What both ends protect with, IKE and ESP alike.
+/// Suite of both ends, for IKE and ESP.
 pub const SUITE: Suite = Suite::Aes128Gcm16;
 
-/// How many messages a whole handshake has.
+/// Number of messages in a whole handshake.
 pub const WHOLE: usize = 4;
 
-/// Their identities are the names in their certificates.
+/// Identities, equal to the names in the certificates.
 const INSIDER: &str = "mobile.example.net";
 const HOST: &str = "gateway.example.net";
 
-/// Who is who, and how far they are.
+/// The roles, and the progress of the handshake.
 #[derive(Clone, Copy)]
 pub struct Scene {
-    /// What the host is, and how far.
+    /// Name: the host's role and progress.
     pub name: &'static str,
-    /// What the insider is to the host, and the other way round.
+    /// Roles of the insider and the host towards each other.
     insider: fn() -> PeerRole,
     host: fn() -> PeerRole,
-    /// Which of the two is the initiator.
+    /// True if the insider is the initiator.
     pub insider_begins: bool,
-    /// Messages that are delivered before the insider speaks.
+    /// Number of messages delivered before the insider sends.
     pub delivered: usize,
-    /// What the host's owner wants then.
+    /// Command of the host's operator at that point.
     pub then: fn(&mut Engine, IkeSaId),
-    /// Whether both prove themselves by certificate.
+    /// True if both authenticate by certificate.
     certified: bool,
-    /// The longest datagram of the host's; zero for who takes no fragments.
+    /// Maximum datagram size of the host; zero without support for fragments.
     fragment: u16,
-    /// Whether the IKE SA may be cloned.
+    /// True if the IKE SA may be cloned.
     clones: bool,
-    /// How many requests may be under way at once.
+    /// Number of requests that may be outstanding.
     window: u8,
-    /// Additional key exchanges that the host takes part in. An honest peer asks for none: their secrets
-    /// would be by chance.
+    /// Additional key exchanges that the host supports. An honest peer requests none, because their
+    /// secrets would be random.
     kems: &'static [Option<Kem>],
 }
 
@@ -70,7 +71,7 @@ const TUNNEL: Scene = Scene {
     kems: &[None],
 };
 
-/// Every scene. Scripts know the first ones by their places.
+/// All scenes. Scripts refer to the first ones by position.
 pub const SCENES: [Scene; 20] = [
     Scene {
         name: "half-open responder",
@@ -114,7 +115,7 @@ pub const SCENES: [Scene; 20] = [
         then: |host, sa| host.close(sa, Instant::ZERO),
         ..TUNNEL
     },
-    // Certificates of somebody who has proved nothing yet.
+    // Certificates of an unauthenticated peer.
     Scene {
         name: "half-open responder with certificates",
         delivered: 2,
@@ -128,7 +129,7 @@ pub const SCENES: [Scene; 20] = [
         certified: true,
         ..TUNNEL
     },
-    // From here on, scenes of scenario files alone.
+    // From here on, scenes for scenario files only.
     Scene {
         name: "untouched responder",
         delivered: 0,
@@ -189,7 +190,7 @@ pub const SCENES: [Scene; 20] = [
     },
 ];
 
-/// Everything inside, as policies know it.
+/// Returns selectors for all inner addresses.
 fn ten() -> Vec<TrafficSelector> {
     vec![TrafficSelector::from_prefix([10, 0, 0, 0].into(), 8).expect("a prefix")]
 }
@@ -222,7 +223,7 @@ fn lending(addressing: Addressing) -> PeerRole {
     }
 }
 
-/// Its first address is somebody's already.
+/// Returns a pool whose first address is already leased.
 fn pool() -> Pool {
     let network = [10, 9, 0, 0].into();
     Pool {
@@ -237,7 +238,7 @@ fn pool() -> Pool {
     }
 }
 
-/// Keys to the header zone of a composite SA.
+/// Returns a grant for the header zone of a composite SA.
 pub fn grant() -> Grant<Secret> {
     let half = |spi| GrantHalf {
         spi: Spi(spi),
@@ -260,13 +261,13 @@ pub fn grant() -> Grant<Secret> {
     }
 }
 
-/// The way between the two, as the one at 192.0.2.`local` sees it: the host is 2, the insider 1.
+/// Returns the path as seen by 192.0.2.`local`: the host is 2, the insider 1.
 pub fn path(local: u8, port: u16) -> Path {
     let end = |last| ([192, 0, 2, last], port).into();
     Path::udp(end(local), end(3 - local))
 }
 
-/// An IKE message without the marker, and the way it is sent.
+/// Returns the next IKE message without the marker, with its path.
 pub fn sent(engine: &mut Engine) -> Option<(Path, Vec<u8>)> {
     let transmit = engine.poll_transmit()?;
     let shared = transmit.path.local.port() == ike::NATT_PORT;
@@ -274,18 +275,18 @@ pub fn sent(engine: &mut Engine) -> Option<(Path, Vec<u8>)> {
     Some((transmit.path, transmit.payload[marker..].to_vec()))
 }
 
-/// The host and the honest peer after so many messages, and everything that was said.
+/// The host and the honest peer after some messages, with all messages so far.
 pub struct Talk {
-    /// Whom the insider takes the place of.
+    /// The honest peer, which the insider replaces.
     pub peer: Engine,
-    /// Who is watched.
+    /// The host under observation.
     pub host: Engine,
-    /// The messages, in turn.
+    /// The messages in order.
     pub said: Vec<Vec<u8>>,
 }
 
 impl Talk {
-    /// Lets them talk until so many messages were delivered, or nobody has anything to say.
+    /// Runs the handshake until a number of messages was delivered, or no message is left.
     pub fn until(scene: Scene, delivered: usize) -> Self {
         let proofs = scene
             .certified
@@ -325,7 +326,7 @@ impl Talk {
         talk
     }
 
-    /// The next so many messages.
+    /// Delivers the next messages.
     pub fn go_on(&mut self, messages: usize) {
         for _ in 0..messages {
             let message = if let Some((path, message)) = sent(&mut self.peer) {
@@ -343,18 +344,18 @@ impl Talk {
         }
     }
 
-    /// The keys that both have.
+    /// Returns the keys of both ends.
     pub fn keys(&self) -> KeyLog {
         self.peer.key_log(self.sa()).expect("an SA is up")
     }
 
-    /// The peer's name of the IKE SA.
+    /// Returns the peer's ID of the IKE SA.
     pub fn sa(&self) -> IkeSaId {
         self.peer.sas().next().expect("there is an SA").id
     }
 }
 
-/// One end, whose name in certificates is this, and who the other one is to it.
+/// Creates an end with this name in its certificate, and with the role of the other end.
 fn engine(
     own: &str,
     other: (&str, &str),

@@ -1,5 +1,5 @@
-//! Plays a scenario: composes what the insider says, and holds everything that comes of it against
-//! what the file expects. What nobody expects is a fault as much as what does not come.
+//! Plays a scenario: composes the insider's messages, and compares all results with the
+//! expectations of the file. An unexpected result is as much a failure as a missing one.
 
 use crate::insider::{Chain, INIT, Insider, RESPONSE, bodies, clear};
 use crate::mangle::{damage, piece};
@@ -16,17 +16,17 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use wire::ike::Datagram;
 
-/// Where the insider's messages come from when they come from elsewhere: a victim.
+/// Source address of messages sent from elsewhere: a victim.
 const ELSEWHERE: [u8; 4] = [203, 0, 113, 66];
 
-/// Where the host goes when it moves.
+/// Address that the host moves to.
 const MOVED: [u8; 4] = [192, 0, 2, 3];
 
-/// What an insider can make a host keep, at most.
+/// Limit of memory that an insider can make a host keep, in octets.
 const MOST_GROWTH: i64 = 256 << 10;
 
-/// Plays a scenario to its end. Errors say which expectation was wrong, or what is wrong with the file.
-/// Panics if the host loses count.
+/// Plays a scenario to its end. The error names the wrong expectation, or the defect of the file.
+/// Panics if the host miscounts.
 pub fn play(scenario: &Scenario) -> Result<(), String> {
     let scene = SCENES.iter().find(|scene| scene.name == scenario.scene);
     let scene = scene.ok_or_else(|| format!("there is no scene `{}`", scenario.scene))?;
@@ -43,25 +43,25 @@ pub fn play(scenario: &Scenario) -> Result<(), String> {
     stage.end(&scenario.end)
 }
 
-/// An insider and a host, and what is known of both.
+/// An insider and a host, with the observations of both.
 struct Stage {
     scene: Scene,
     insider: Insider,
-    /// The children that carry packets, oldest first.
+    /// Child SAs that carry packets, oldest first.
     children: BTreeMap<ChildSaId, Spis>,
-    /// What the operator was told.
+    /// Messages to the operator.
     told: Vec<String>,
     moved: bool,
-    /// The datagrams that were sent last, and the way they took.
+    /// The last datagrams sent, with their paths.
     sent: Vec<(Path, Vec<u8>)>,
-    /// What the host said last, as it came.
+    /// The host's last message, as received.
     reflection: Option<Vec<u8>>,
-    /// What it said last, and what it asked last.
+    /// Payloads of the host's last message, and of its last request.
     said: Bodies,
     asked: Bodies,
-    /// What it said since the step began.
+    /// Messages of the host since the step began.
     heard: Vec<String>,
-    /// SPIs that were made up.
+    /// Number of generated SPIs.
     made_up: u32,
 }
 
@@ -80,7 +80,7 @@ impl Stage {
             heard: Vec::new(),
             made_up: 0x1000_0000,
         };
-        // What belongs to the handshake is no news.
+        // Messages of the handshake are not results.
         stage.listen();
         stage.told.clear();
         stage.heard.clear();
@@ -135,7 +135,7 @@ impl Stage {
         Ok(())
     }
 
-    /// The datagrams of a message.
+    /// Returns the datagrams of a message.
     fn compose(&mut self, text: &str, step: &Step) -> Result<Vec<(Path, Vec<u8>)>, String> {
         let line = Line::read(text)?;
         let chain = line.chain(&self.lexicon(&line))?;
@@ -181,7 +181,7 @@ impl Stage {
         Ok(datagrams.into_iter().map(|octets| (way, octets)).collect())
     }
 
-    /// What the words of a message stand for.
+    /// Returns the current meanings of the words in a message.
     fn lexicon(&mut self, line: &Line<'_>) -> Lexicon {
         let honest = |about_ike| honest(self.scene, line.exchange, line.response, about_ike);
         Lexicon {
@@ -208,7 +208,7 @@ impl Stage {
         self.children.last_key_value().map(|(_, spis)| *spis)
     }
 
-    /// The way a message comes, as the host sees it.
+    /// Returns the path of a message as the host sees it.
     fn way(&self, exchange: u8, step: &Step) -> Path {
         let port = if exchange == INIT {
             ike::PORT
@@ -262,14 +262,14 @@ impl Stage {
         Ok(())
     }
 
-    /// Takes what the host says and tells, and does what its owner does about it.
+    /// Collects messages and events of the host, and does the work that its driver would do.
     fn listen(&mut self) {
         loop {
             let news = std::mem::take(&mut self.insider.news);
             if news.said.is_empty() && news.events.is_empty() {
                 return;
             }
-            // Told in the words of before: a child that goes has its name until it has gone.
+            // Formatted with the names from before: a child SA keeps its name until it is gone.
             for (way, octets) in news.said {
                 self.hear(way, octets);
             }
@@ -365,7 +365,7 @@ fn standing(host: &Engine) -> Standing {
     }
 }
 
-/// Texts with those that come several times in a row told once, with their number.
+/// Merges repeated texts in a row into one with a count.
 fn in_runs(texts: &[String]) -> Vec<String> {
     let runs = texts.chunk_by(|a, b| a == b);
     let told = runs.map(|run| match run.len() {
@@ -375,7 +375,7 @@ fn in_runs(texts: &[String]) -> Vec<String> {
     told.collect()
 }
 
-/// Whether a message is the one that is expected, of which the end may be left open.
+/// Returns true if a message matches the expected one, whose end may be left open.
 fn fits(expected: &str, heard: &str) -> bool {
     match expected.split_once("...}") {
         Some((front, back)) => heard.starts_with(front) && heard.ends_with(back),

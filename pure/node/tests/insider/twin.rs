@@ -1,4 +1,4 @@
-//! The twin of a conversation, in which the peer is honest: what it says is what the insider would.
+//! The twin of a conversation, with an honest peer in the insider's place.
 
 use crate::insider::{bodies, open};
 use crate::notation::Bodies;
@@ -7,10 +7,10 @@ use ike::Engine;
 use model::Instant;
 use wire::ike::{Datagram, ExchangeType};
 
-/// What an honest peer would say in the insider's place; of CREATE_CHILD_SA, about the child or about
-/// the IKE SA.
+/// Returns the payloads that an honest peer would send in the insider's place. For CREATE_CHILD_SA
+/// they concern the child or the IKE SA.
 pub fn honest(scene: Scene, exchange: u8, response: bool, about_ike: bool) -> Bodies {
-    // In it there is nothing that everybody says.
+    // An honest INFORMATIONAL message is empty.
     if exchange == ExchangeType::INFORMATIONAL.0 {
         return Bodies::new();
     }
@@ -45,7 +45,7 @@ pub fn honest(scene: Scene, exchange: u8, response: bool, about_ike: bool) -> Bo
     said.next().unwrap_or_default()
 }
 
-/// Has new keys asked for, if there is something to renew.
+/// Requests a rekey, if there is an SA to rekey.
 pub fn renew(engine: &mut Engine, about_ike: bool, now: Instant) {
     let Some(sa) = engine.sas().next() else {
         return;

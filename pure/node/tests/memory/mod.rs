@@ -1,4 +1,4 @@
-//! How much memory a test's own thread has in use: what a host keeps can be measured then.
+//! Memory use of a test's own thread, to measure the state that a host keeps.
 
 #![allow(
     unsafe_code,
@@ -11,11 +11,11 @@ use std::cell::Cell;
 struct Counting;
 
 thread_local! {
-    /// Per thread, as each test has a world of its own.
+    /// Per thread, because each test has a world of its own.
     static IN_USE: Cell<i64> = const { Cell::new(0) };
 }
 
-/// Octets that this thread has in use; only differences mean anything.
+/// Returns the octets in use by this thread. Only differences are meaningful.
 pub fn in_use() -> i64 {
     IN_USE.get()
 }
@@ -24,18 +24,18 @@ fn count(change: i64) {
     let _ = IN_USE.try_with(|octets| octets.set(octets.get() + change));
 }
 
-// SAFETY: everything is passed on to the system's allocator as it came; the counter is a plain
+// SAFETY: every call is passed unchanged to the system's allocator. The counter is a plain
 // thread-local integer, which itself allocates nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as i64);
-        // SAFETY: the caller's promise is the one that is asked for.
+        // SAFETY: the caller upholds the same contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         count(-(layout.size() as i64));
-        // SAFETY: the caller's promise is the one that is asked for.
+        // SAFETY: the caller upholds the same contract.
         unsafe { System.dealloc(pointer, layout) }
     }
 }

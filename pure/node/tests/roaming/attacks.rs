@@ -1,4 +1,4 @@
-//! What somebody tries who has keys, or is on the way.
+//! Attacks by holders of keys, and from the path.
 
 use super::hosts::{AGENT, HOME, MOBILE, Policies};
 use super::world::{Flight, Hop, World};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A node that was broken into keeps what it had, and never hears of anything.
+/// A compromised node keeps its keys, and ignores every message.
 #[test]
 fn an_agent_that_ignores_revoke_has_the_key_of_nothing_that_comes_later() {
     for handover in [Handover::Push, Handover::Pkd] {
@@ -29,7 +29,7 @@ fn an_agent_that_ignores_revoke_has_the_key_of_nothing_that_comes_later() {
     }
 }
 
-/// A neighbour has the keys of its slot before anybody comes, and of no other's.
+/// A neighbour holds the keys of its own slot in advance, and of no other.
 #[test]
 fn a_neighbour_that_is_never_visited_has_the_key_of_nothing() {
     let mut world = World::at(Policies::new(Handover::Pkd), 0);
@@ -41,7 +41,7 @@ fn a_neighbour_that_is_never_visited_has_the_key_of_nothing() {
         assert!(world.run_until(20 * SECOND, |world| world.readers() == [Some(agent); 2]));
         assert!(world.traffic_flows());
     }
-    // It is on the way all the same, and sees all that passes.
+    // The neighbour is on the path all the same, and sees all packets.
     let before = (world.read(2), world.unread(2));
     let packet = super::datagram::udp(
         "192.0.2.1:4500".parse().unwrap(),
@@ -57,7 +57,7 @@ fn a_neighbour_that_is_never_visited_has_the_key_of_nothing() {
     world.witness.assert_nobody_read_behind();
 }
 
-/// What was recorded of a registration is played again when the mobile node is elsewhere: neither the binding nor
+/// A recorded registration is replayed when the mobile node is elsewhere: neither the binding nor
 /// the keys follow.
 #[test]
 fn a_registration_that_is_replayed_moves_no_key() {
@@ -84,8 +84,8 @@ fn a_registration_that_is_replayed_moves_no_key() {
     world.witness.assert_nobody_read_behind();
 }
 
-/// Somebody says in the name of an agent that it is here. The mobile node may ask there, and is not answered; what it
-/// seals goes on being for where it is.
+/// An attacker advertises in the name of an agent. The mobile node may send requests there, without
+/// an answer. Its packets are still sealed for its real location.
 #[test]
 fn an_advertisement_that_is_spoofed_moves_no_key() {
     let mut world = World::at(Policies::new(Handover::Push), 0);

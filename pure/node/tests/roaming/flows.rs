@@ -1,4 +1,4 @@
-//! `docs/flows/`: who says what to whom while a mobile node moves, as five hosts really did it.
+//! `docs/flows/`: the message flows of moves, as observed between five hosts.
 
 use super::hosts::{AGENT, HOME, MOBILE, NAMES, Policies};
 use super::world::{Message, World};
@@ -9,10 +9,10 @@ use std::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A pause that is worth telling.
+/// Pauses from this length on are drawn.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How hosts are called in a drawing.
+/// Names of the hosts in a drawing.
 const PARTIES: [&str; 5] = ["mobile", "home", "a", "b", "c"];
 
 struct Flow {
@@ -20,7 +20,7 @@ struct Flow {
     title: &'static str,
     about: &'static str,
     policies: fn() -> Policies,
-    /// What happens before, and what is drawn.
+    /// Steps before the drawing starts, and the drawn steps.
     before: fn(&mut World),
     play: fn(&mut World),
 }
@@ -151,7 +151,7 @@ const FLOWS: &[Flow] = &[
     },
 ];
 
-/// Two agents are enough to see.
+/// Policies for two of the agents.
 fn of_two(handover: Handover) -> Policies {
     Policies {
         licensed: [vec![0, 1], vec![0, 1]],
@@ -202,7 +202,7 @@ impl Flow {
     }
 }
 
-/// How something is drawn; what says nothing of keys and registrations is left out.
+/// Returns the line for a message, or `None` if it concerns neither keys nor registrations.
 fn line(parties: &[&str], who: usize, message: &Message) -> Option<String> {
     let here = parties.get(who)?;
     Some(match message {
@@ -257,7 +257,7 @@ fn every_hand_over_is_drawn_as_it_happens() {
     }
 }
 
-/// Negative control: a drawing that leaves a message out is another one.
+/// Negative control: a missing message changes the page.
 #[test]
 fn a_hand_over_with_a_message_less_is_another_page() {
     let flow = &FLOWS[1];
@@ -269,8 +269,8 @@ fn a_hand_over_with_a_message_less_is_another_page() {
     assert_ne!(flow.draw(&world), page);
 }
 
-/// What must hold of each way of handing over, seen from who says something: with PKD nothing of IKE is said between
-/// the mobile node's request and its first packet for the new agent, and with push nothing before home's reply.
+/// Between the mobile node's registration request and the reply, neither the mobile node nor the
+/// new agent sends an IKE message, and only home's IKE messages reach them.
 #[test]
 fn no_hand_over_adds_a_message_to_a_registration() {
     for (handover, most) in [(Handover::Push, 0), (Handover::Pkd, 0)] {

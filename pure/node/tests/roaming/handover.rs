@@ -1,4 +1,4 @@
-//! What each way of handing keys over does, and does not.
+//! Effects of each hand-over mode.
 
 use super::hosts::{AGENT, HOME, MOBILE, Policies, config};
 use super::world::World;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Numbers of exchanges.
+/// Exchange numbers.
 const CREATE_CHILD_SA: u8 = 36;
 const KEY_DISTRIBUTE: u8 = 240;
 
@@ -27,7 +27,7 @@ fn keys_come_after_a_mobile_node_wherever_it_goes() {
     }
 }
 
-/// It was begun when there was no way yet.
+/// The initiation started before there was a route.
 #[test]
 fn a_tunnel_is_up_as_soon_as_a_registration_has_led_it_home() {
     let mut world = World::new(Policies::new(Handover::Push), 7);
@@ -41,8 +41,8 @@ fn a_tunnel_is_up_as_soon_as_a_registration_has_led_it_home() {
     assert!(world.run_until(SECOND / 10, is_up));
 }
 
-/// The new node gets no keys of its own, so that both ends leave the slot after two seconds. It is closed only when what they
-/// sent in it until then has arrived, whatever overtakes it.
+/// The new node gets no keys of its own, so both ends leave the slot after two seconds. The slot is
+/// closed only after all packets sent in it have arrived, even if others overtake them.
 #[test]
 fn by_dkm_a_slot_is_received_on_for_a_while_when_both_ends_have_left_it() {
     let mut world = World::at(Policies::new(Handover::Dkm), 0);
@@ -68,7 +68,8 @@ fn by_dkm_a_slot_is_received_on_for_a_while_when_both_ends_have_left_it() {
     }
 }
 
-/// SNOOP keeps what has not been acknowledged; what is not its node's any more it lets go of, and the next one begins anew.
+/// SNOOP keeps unacknowledged packets. It drops them when its node loses the keys, and the next
+/// node starts without any.
 #[test]
 fn what_snoop_keeps_of_who_has_left_is_gone_and_the_next_one_has_its_own() {
     for handover in [Handover::Push, Handover::Dkm] {
@@ -88,7 +89,7 @@ fn what_snoop_keeps_of_who_has_left_is_gone_and_the_next_one_has_its_own() {
     }
 }
 
-/// Of what is under way, and of who comes late, nothing is lost to the ends: only to the nodes.
+/// Packets in flight and late packets reach the endpoints. Only the nodes cannot read them.
 #[test]
 fn what_is_sealed_between_a_move_and_new_keys_no_node_reads() {
     let mut world = World::at(Policies::new(Handover::Push), 0);
@@ -105,8 +106,8 @@ fn what_is_sealed_between_a_move_and_new_keys_no_node_reads() {
     assert!(world.run_until(30 * SECOND, |world| world.readers() == [Some(1); 2]));
 }
 
-/// Keys of a payload that somebody had a licence for are for nothing that is sealed later (invariants 4 and 5): neither where
-/// they were used, nor where they wait for the mobile node.
+/// Keys of a payload whose licence ended seal nothing more (invariants 4 and 5): neither in the
+/// slot in use, nor in a slot that waits for the mobile node.
 #[test]
 fn a_slot_whose_payload_is_not_licensed_any_more_is_sealed_in_no_more() {
     for place in [0, 1] {
@@ -119,7 +120,7 @@ fn a_slot_whose_payload_is_not_licensed_any_more_is_sealed_in_no_more() {
         world.run_for(10 * SECOND);
         let before = world.slot(HOME);
         assert!(before.is_some());
-        // There are no new keys for as long as the gateway is not answered.
+        // There are no new keys while the gateway gets no answer.
         world.silent_in = Some((MOBILE, CREATE_CHILD_SA));
         let told = config(HOME, &policies);
         world.command(HOME, |node, now| node.reconfigure(told, now));
@@ -127,7 +128,7 @@ fn a_slot_whose_payload_is_not_licensed_any_more_is_sealed_in_no_more() {
             world.move_to(place);
             assert!(world.run_until(20 * SECOND, |world| world.is_at(place)));
         }
-        // A child whose keys nobody had is made anew meanwhile, and is sent on then.
+        // A child SA whose keys no node had is rekeyed in the meantime, and then sends.
         world.run_for(SECOND);
         assert_eq!(world.slot(HOME), None, "at {place}");
         world.silent_in = None;
@@ -140,7 +141,7 @@ fn a_slot_whose_payload_is_not_licensed_any_more_is_sealed_in_no_more() {
 fn with_pkd_no_message_is_needed_between_a_registration_and_the_new_keys() {
     let mut world = World::at(Policies::new(Handover::Pkd), 0);
     world.run_for(10 * SECOND);
-    // Whatever either of them said of IKE would not arrive.
+    // The ends could not exchange CREATE_CHILD_SA messages if they tried.
     world.silent_in = Some((HOME, CREATE_CHILD_SA));
     let spis = [1, 2].map(|agent| world.nodes[AGENT + agent].held_grants().len());
     assert_eq!(spis, [1, 1], "both neighbours are prepared");
@@ -183,7 +184,7 @@ fn who_comes_back_finds_other_keys() {
     }
 }
 
-/// Invariant 4: both ends have to agree, and either is enough to refuse.
+/// Invariant 4: both ends have to agree, and either can refuse.
 #[test]
 fn a_node_that_one_end_does_not_license_gets_no_key_by_any_way() {
     for handover in [Handover::Push, Handover::Pkd] {
@@ -204,7 +205,7 @@ fn a_node_that_one_end_does_not_license_gets_no_key_by_any_way() {
     }
 }
 
-/// A mobile node in two places at once is read where it sends.
+/// If a mobile node is in two places at once, the node at the place it sends from can read.
 #[test]
 fn of_two_places_the_one_counts_that_is_sent_by() {
     let policies = Policies {
@@ -242,7 +243,7 @@ fn whoever_restarts_is_read_again_where_the_mobile_node_is() {
     }
 }
 
-/// The keys of the first child are everybody's who has a licence without `at`, and nobody's besides.
+/// The keys of the first child SA are only for nodes with a licence without `at`.
 #[test]
 fn at_home_in_no_place_nobody_reads() {
     let mut policies = Policies::new(Handover::Push);

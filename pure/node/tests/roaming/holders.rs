@@ -1,7 +1,8 @@
-//! Who shares keys: a witness of where agents have the keys of one slot, few at a time.
+//! Observes the holders of shared keys: a witness for agents that hold the keys of one slot, few at
+//! a time.
 //!
-//! No more of them than may ever get those of one slot, and each of them only if it was near the mobile node, to home's
-//! knowledge, since the slot has them.
+//! At most the allowed number of agents ever gets the keys of a slot. Each of them was, to home's
+//! knowledge, near the mobile node at some time since the slot has these keys.
 
 use super::hosts::{AGENT, AGENTS, NAMES};
 use model::{Instant, Spi};
@@ -10,23 +11,23 @@ use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Default)]
 pub struct Holders {
-    /// What each agent has ever had.
+    /// SPIs whose keys each agent has ever held.
     held: [BTreeSet<Spi>; AGENTS],
-    /// Since when there are the keys of each SPI.
+    /// Time at which the keys of each SPI were created.
     made: BTreeMap<Spi, Instant>,
-    /// When each agent was last near the mobile node.
+    /// Time at which each agent was last near the mobile node.
     near: [Instant; AGENTS],
-    /// Agents that got keys though they were not near since there were any.
+    /// Agents with keys that they received without having been near since the keys exist.
     strangers: Vec<(usize, Spi)>,
 }
 
 impl Holders {
-    /// These agents are near the mobile node, to home's knowledge.
+    /// Records the agents near the mobile node, to home's knowledge.
     pub fn note_near(&mut self, near: &BTreeSet<usize>, now: Instant) {
         near.iter().for_each(|agent| self.near[*agent] = now);
     }
 
-    /// Home has told something: it may have keys that it had not.
+    /// Records an event of home, which may announce new keys.
     pub fn note_event(&mut self, event: &Event, now: Instant) {
         if let Event::ChildUp {
             inbound, outbound, ..
@@ -39,7 +40,7 @@ impl Holders {
         }
     }
 
-    /// What an agent has now.
+    /// Records the grants that an agent holds.
     pub fn note_held(&mut self, agent: usize, grants: &[HeldGrant]) {
         let of = |held: &HeldGrant| [held.from_gateway, held.to_gateway];
         for spi in grants.iter().flat_map(of) {
@@ -51,8 +52,8 @@ impl Holders {
         }
     }
 
-    /// No more agents than these ever had the keys of one slot, and all of those were near the mobile node since it has
-    /// them.
+    /// Asserts that at most `most` agents ever had the keys of a slot, all of which were near the
+    /// mobile node since the slot has these keys.
     pub fn assert_few(&self, most: usize) {
         for spi in self.made.keys() {
             let holders = self.held.iter().filter(|held| held.contains(spi)).count();

@@ -1,4 +1,4 @@
-//! The five hosts, and what each is told.
+//! The five hosts and their configurations.
 
 use crypto::Secret;
 use model::{
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 pub const MOBILE: usize = 0;
 pub const HOME: usize = 1;
-/// The first agent; the others follow.
+/// Index of the first agent; the others follow.
 pub const AGENT: usize = 2;
 pub const AGENTS: usize = 3;
 pub const HOSTS: usize = AGENT + AGENTS;
@@ -29,10 +29,10 @@ pub const NAMES: [&str; HOSTS] = [
     "fc.example.net",
 ];
 
-/// What agents call home.
+/// Name of home at the agents.
 pub const GATEWAY: &str = "gw";
 
-/// The home address, the home agent's, and the care-of addresses.
+/// The home address, the home agent's address and the care-of addresses.
 pub const ADDRESSES: [Ipv4Addr; HOSTS] = [
     Ipv4Addr::new(10, 66, 0, 7),
     Ipv4Addr::new(192, 0, 2, 1),
@@ -41,20 +41,20 @@ pub const ADDRESSES: [Ipv4Addr; HOSTS] = [
     Ipv4Addr::new(198, 18, 0, 2),
 ];
 
-/// What is different from world to world.
+/// Differences between worlds.
 #[derive(Clone)]
 pub struct Policies {
     pub handover: Handover,
-    /// How many agents share keys to the mobile node's knowledge, and to the gateway's, if any do.
+    /// Number of agents that share keys, if any do: at the mobile node, and at the gateway.
     pub holders: [Option<usize>; 2],
-    /// Where mobile nodes may go from each agent, to its knowledge.
+    /// Neighbours configured at each agent.
     pub neighbours: [Vec<usize>; AGENTS],
     pub simultaneous: bool,
-    /// The agents that the mobile node licenses, and the gateway, by their numbers from 0.
+    /// Agents, numbered from 0, that are licensed by the mobile node, and by the gateway.
     pub licensed: [Vec<usize>; 2],
-    /// How long keys of packets live.
+    /// Lifetime of child SAs.
     pub child_lifetime: Duration,
-    /// Whether agents may read payloads as well.
+    /// True if agents may read payloads as well.
     pub payload: bool,
 }
 
@@ -71,7 +71,8 @@ impl Policies {
         }
     }
 
-    /// Agents share keys, so many at most. Whoever goes on goes from A to B, to C, and to A.
+    /// Lets agents share keys up to a limit. The neighbour of A is B, that of B is C, and that of C
+    /// is A.
     pub fn shared(holders: usize) -> Self {
         Self {
             holders: [Some(holders); 2],
@@ -80,13 +81,13 @@ impl Policies {
         }
     }
 
-    /// The agents that are near a mobile node that is at these: these, and where it may go next.
+    /// Returns the agents near a mobile node at these agents: the agents and their neighbours.
     pub fn near(&self, places: &BTreeSet<usize>) -> BTreeSet<usize> {
         let next = places.iter().flat_map(|place| &self.neighbours[*place]);
         places.iter().chain(next).copied().collect()
     }
 
-    /// Slots as an end has them.
+    /// Returns the slots of an end.
     fn slots(&self, end: usize) -> Vec<Slot> {
         let agents = &self.licensed[end];
         match self.holders[end] {
@@ -114,7 +115,7 @@ pub fn identity(who: usize) -> Identity {
     NAMES[who].parse().unwrap()
 }
 
-/// What a host is told.
+/// Returns the configuration of a host.
 pub fn config(who: usize, policies: &Policies) -> Config {
     let lifetimes = Lifetimes {
         child: policies.child_lifetime,
@@ -142,7 +143,7 @@ pub fn config(who: usize, policies: &Policies) -> Config {
             std::iter::once(alice).chain(agents).collect()
         }
         _ => {
-            // The later one begins.
+            // The later agent initiates.
             let neighbour = |other: usize| {
                 let at = Some(other).filter(|other| *other < who);
                 peer(NAMES[other], other, at, Role::Neighbour)

@@ -1,5 +1,5 @@
-//! A mobile node that walks among licensed foreign agents, with its gateway, which is its home agent: hand-over on
-//! virtual time (DESIGN section 5).
+//! A mobile node that moves among licensed foreign agents, with its gateway, which is its home
+//! agent: hand-over on virtual time (DESIGN section 5).
 
 #![allow(clippy::unwrap_used, reason = "what a test sets up has to work")]
 

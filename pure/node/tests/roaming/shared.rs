@@ -1,4 +1,5 @@
-//! Agents that share keys (shared PKD): what a move among them needs, when there are new ones, and who has them.
+//! Agents that share keys (shared PKD): messages of a move among them, rekeys, and holders of the
+//! keys.
 
 use super::hosts::{AGENT, AGENTS, HOME, MOBILE, Policies, config};
 use super::world::World;
@@ -7,11 +8,11 @@ use std::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Numbers of exchanges.
+/// Exchange numbers.
 const CREATE_CHILD_SA: u8 = 36;
 const KEY_DISTRIBUTE: u8 = 240;
 
-/// Agents A and B, each of which names the other one.
+/// Agents A and B, each of which is the other's neighbour.
 fn pair() -> Policies {
     let mut policies = Policies::shared(2);
     policies.neighbours = [vec![1], vec![0], vec![]];
@@ -22,7 +23,7 @@ fn slots(world: &World) -> [Option<model::Spi>; 2] {
     [MOBILE, HOME].map(|who| world.slot(who))
 }
 
-/// Which agents hold keys of what is sealed now.
+/// Returns the agents that hold the current keys.
 fn readers(world: &World) -> Vec<usize> {
     (0..AGENTS).filter(|agent| world.reads(*agent)).collect()
 }
@@ -48,8 +49,8 @@ fn a_move_among_agents_that_share_keys_is_no_other_spi_and_needs_no_new_key() {
     world.holders.assert_few(2);
 }
 
-/// Figure 9 of the paper: home makes new keys with the mobile node, gives them to the agent where that is and to its
-/// neighbours, and takes the old ones back.
+/// Figure 9 of the paper: home rekeys with the mobile node, distributes the keys to its current
+/// agent and the agent's neighbours, and revokes the old ones.
 #[test]
 fn keys_are_made_anew_before_more_agents_hold_them_than_may() {
     let mut world = World::at(Policies::shared(2), 0);
@@ -65,14 +66,15 @@ fn keys_are_made_anew_before_more_agents_hold_them_than_may() {
         let read = world.read(left);
         assert!(world.traffic_flows());
         assert_eq!(world.read(left), read);
-        // What it has had is taken back when nothing of it is under way any more.
+        // The old keys of the agent that was left are revoked when no packet sealed with them is in
+        // flight any more.
         let forgotten = |world: &World| world.nodes[AGENT + left].held_grants().is_empty();
         assert!(world.run_until(60 * SECOND, forgotten));
     }
     world.holders.assert_few(2);
 }
 
-/// The price of sharing: the agent that was left reads on, until there are new keys, and no other one does.
+/// The price of sharing: the agent that was left can read until the rekey, and no other agent can.
 #[test]
 fn who_was_left_holds_the_keys_until_there_are_new_ones_and_who_never_had_them_does_not() {
     let mut world = World::at(Policies::shared(2), 0);
@@ -88,8 +90,8 @@ fn who_was_left_holds_the_keys_until_there_are_new_ones_and_who_never_had_them_d
     world.holders.assert_few(2);
 }
 
-/// It goes where nobody expected it. Home seals for nobody until the agent there has keys, for those that have them
-/// were left.
+/// The mobile node moves to an agent that is not a neighbour. Home does not use the slot until the
+/// agent there has keys, because the current holders were left.
 #[test]
 fn for_an_agent_that_may_not_have_the_keys_home_seals_nothing_in_them() {
     let mut world = World::at(Policies::shared(2), 0);
@@ -106,8 +108,8 @@ fn for_an_agent_that_may_not_have_the_keys_home_seals_nothing_in_them() {
     world.holders.assert_few(2);
 }
 
-/// All agents name all others. The first that is named gets keys and the other one none, which is said once and asks for
-/// no new keys.
+/// Each agent is a neighbour of all others. The first neighbour gets keys and the other one does
+/// not, which is reported once and causes no rekey.
 #[test]
 fn more_neighbours_than_may_hold_keys_get_none_and_that_is_told() {
     let mut policies = Policies::shared(2);
@@ -124,7 +126,8 @@ fn more_neighbours_than_may_hold_keys_get_none_and_that_is_told() {
         told.count()
     };
     assert_eq!(told(&world), 1);
-    // It goes there all the same: then it is for that one, and for the first that it names.
+    // The mobile node moves there all the same: the new keys go to this agent and its first
+    // neighbour.
     world.move_to(2);
     assert!(world.run_until(20 * SECOND, |world| readers(world) == [0, 2]));
     assert!(world.traffic_flows());
@@ -133,7 +136,8 @@ fn more_neighbours_than_may_hold_keys_get_none_and_that_is_told() {
     world.holders.assert_few(2);
 }
 
-/// Of two ends one that has a slot for each agent, and another group: neither is what the other one offers.
+/// One end has a slot for each agent, or another group of agents: neither end accepts the other's
+/// offer.
 #[test]
 fn ends_that_do_not_agree_on_who_shares_keys_give_none() {
     let mut alone = Policies::shared(2);
@@ -155,7 +159,7 @@ fn ends_that_do_not_agree_on_who_shares_keys_give_none() {
     }
 }
 
-/// Nothing waits for keys that do not come, and who was left has none of the new ones.
+/// Sending does not wait for lost keys, and the agent that was left gets none of the new ones.
 #[test]
 fn keys_that_are_lost_on_the_way_come_later_and_delay_nothing() {
     let mut world = World::at(Policies::shared(2), 0);
@@ -173,7 +177,7 @@ fn keys_that_are_lost_on_the_way_come_later_and_delay_nothing() {
     world.holders.assert_few(2);
 }
 
-/// Whoever nobody has come to may take its time.
+/// A node that the mobile node is not at may respond late.
 #[test]
 fn a_neighbour_that_is_silent_delays_no_new_keys() {
     let mut world = World::at(Policies::shared(2), 0);
@@ -221,7 +225,7 @@ fn a_restart_of_any_host_ends_with_keys_where_the_mobile_node_is() {
     }
 }
 
-/// Of an agent that has forgotten its keys nobody knows that: it counts among those that have them.
+/// A restarted agent may still have its keys, so it counts as a holder.
 #[test]
 fn an_agent_that_was_left_and_started_anew_is_given_nothing_and_counts() {
     let mut world = World::at(pair(), 0);
@@ -239,8 +243,9 @@ fn an_agent_that_was_left_and_started_anew_is_given_nothing_and_counts() {
     world.holders.assert_few(2);
 }
 
-/// A node that is taken out of the file of one end reads nothing that this end seals from then on, nor what the other one
-/// does when it has heard; and when both have the same again, the others read.
+/// An agent that is removed from one end's configuration cannot read what this end seals from then
+/// on, nor what the other end seals after it was notified. The others read as soon as both
+/// configurations agree again.
 #[test]
 fn an_agent_that_has_no_licence_any_more_reads_nothing() {
     let mut world = World::at(Policies::shared(3), 0);
@@ -275,7 +280,7 @@ fn an_agent_that_has_no_licence_any_more_reads_nothing() {
     assert!(world.nodes[AGENT + 2].held_grants().is_empty());
 }
 
-/// A node that was broken into names ever other neighbours, so that keys are made anew without end.
+/// A compromised agent keeps changing its neighbours, so that rekeys never end.
 #[test]
 fn an_agent_that_names_ever_other_neighbours_has_keys_made_anew_every_two_seconds_at_most() {
     let mut world = World::at(pair(), 0);

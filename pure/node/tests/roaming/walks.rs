@@ -1,28 +1,28 @@
-//! Random walks: whatever happens on the way, in the end both ends agree, the session lives, and nobody has read
-//! what was not for him.
+//! Random walks: after any sequence of operations both ends agree, the session is alive, and no
+//! agent has read packets that were not for it.
 
 use super::hosts::{AGENT, AGENTS, HOME, HOSTS, MOBILE, Policies};
 use super::world::{Hop, World};
 use node::{Handover, Rekey};
 use std::time::Duration;
 
-/// Walks of the suite and of its long form.
+/// Number of walks in the suite, and in its long form.
 const WALKS: [u64; 2] = [300, 10_000];
 const THREADS: u64 = 4;
 
-/// The ways of handing keys over, each of which has its share.
+/// Hand-over modes, with an equal share each.
 const WAYS: [Handover; 3] = [Handover::Push, Handover::Pkd, Handover::Dkm];
 
-/// After so many seconds all is well again.
+/// Time of recovery in seconds.
 const PATIENCE: u32 = 300;
 
-/// The exchange that gives keys to nodes.
+/// Exchange that distributes keys to nodes.
 const KEY_DISTRIBUTE: u8 = 240;
 
-/// What happens in a walk.
+/// Number of operations in a walk.
 const STEPS: u32 = 12;
 
-/// So many agents share keys, where they do.
+/// Number of agents that share keys, if any do.
 const HOLDERS: usize = 2;
 
 #[test]
@@ -32,13 +32,13 @@ fn walks_end_with_ends_that_agree() {
     });
 }
 
-/// As often with agents that share keys: few of them ever have those of anything.
+/// The same number of walks with agents that share keys: few agents ever hold the keys of a slot.
 #[test]
 fn walks_among_agents_that_share_keys_end_with_ends_that_agree() {
     walk_all("roaming_shared_walks", |seed| {
         let mut policies = Policies::shared(HOLDERS);
         if seed % 2 == 0 {
-            // More are near than may hold the keys.
+            // More agents are near than may hold the keys.
             policies.neighbours = Policies::new(Handover::Pkd).neighbours;
         }
         policies
@@ -60,7 +60,8 @@ fn walk_all(name: &str, policies: impl Fn(u64) -> Policies + Sync) {
     });
 }
 
-/// The same verdict where keys are not made anew before another agent would have them: home is told that all may.
+/// Negative control: without a rekey before another agent gets the keys. Home is configured to
+/// allow all agents.
 #[test]
 #[should_panic(expected = "3 agents have the key of")]
 fn the_world_sees_keys_that_too_many_share() {
@@ -72,7 +73,8 @@ fn the_world_sees_keys_that_too_many_share() {
     world.holders.assert_few(HOLDERS);
 }
 
-/// And where an agent is given keys that it was never near: home believes in neighbours that the agents do not name.
+/// Negative control: an agent gets keys without ever being near. Home assumes neighbours that the
+/// agents do not name.
 #[test]
 #[should_panic(expected = "and was not near")]
 fn the_world_sees_keys_of_an_agent_that_is_not_near() {
@@ -83,7 +85,7 @@ fn the_world_sees_keys_of_an_agent_that_is_not_near() {
     world.holders.assert_few(HOLDERS);
 }
 
-/// A move by DKM after which the gateway's own keys do not come, so that both ends make full use of their two seconds.
+/// A move by DKM without new keys from the gateway, so that both ends use the full two seconds.
 fn move_without_new_keys(timeless: Option<usize>) -> World {
     let mut world = World::at(Policies::new(Handover::Dkm), 0);
     world.silent_in = Some((HOME, KEY_DISTRIBUTE));
@@ -105,7 +107,7 @@ fn by_dkm_who_was_left_may_read_for_two_seconds() {
         .assert_nobody_read_behind();
 }
 
-/// The same verdict without these.
+/// Negative control: with no time allowed.
 #[test]
 #[should_panic(expected = "fa.example.net has the key of")]
 fn the_witness_sees_what_is_sealed_for_an_agent_that_was_left() {
@@ -151,7 +153,7 @@ fn walk(mut policies: Policies, seed: u64) {
         }
     }
     world.move_to(agent);
-    // Who has lost the other finds that out in its time.
+    // An end that has lost the other needs time to detect it.
     let lives = (0..PATIENCE).any(|_| {
         let agree = world.is_at(agent) && world.reads(agent);
         let lives = agree && world.traffic_flows();
@@ -190,7 +192,7 @@ fn happen(world: &mut World) {
             let end = usize::from(chance(world, 2));
             let name = ["office", "alice"][end];
             let what = chance(world, 3);
-            // There may be nothing to make anew just then.
+            // There may be nothing to rekey at the moment.
             let _ = world.command(end, |node, now| match what {
                 0 => node.rekey(name, Rekey::Children, now).is_ok(),
                 1 => node.rekey(name, Rekey::Ike, now).is_ok(),

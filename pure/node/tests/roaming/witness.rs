@@ -1,10 +1,13 @@
-//! Who could read what: a witness that sees whatever is sealed, and every key that an agent ever gets (invariants 1 and
-//! 5 of DESIGN section 4).
+//! Observes which agents could read which packets: a witness that sees every sealed packet, and
+//! every key that an agent ever gets (invariants 1 and 5 of DESIGN section 4).
 //!
-//! No SPI has a number twice. And no agent ever gets a key of what an end sealed while, to its knowledge, the mobile node
-//! was elsewhere. By DKM alone two may for [`ALLOWED`]: whoever was left, from when the end knows that; and whoever has a
-//! token, from when the mobile node gave the first of that slot, or the gateway heard of the move. A gateway that cannot
-//! hear of it, for what says so was lost, seals on; what an agent has of another one is gone by then.
+//! No number of an SPI is used twice. No agent ever gets a key for packets that an end sealed
+//! while, to the end's knowledge, the mobile node was elsewhere. With DKM alone there are two
+//! exceptions, each for [`ALLOWED`]: the agent that was left, from the time when the end knows of
+//! the move; and an agent with a token, from the time when the mobile node issued the first token
+//! of the slot, or when the gateway learnt of the move. A gateway that cannot learn of the move,
+//! because a message was lost, continues to seal. By then the agent has discarded keys from other
+//! agents.
 
 use super::hosts::{AGENT, AGENTS, GATEWAY, HOME, NAMES, identity};
 use model::{Identity, Instant, Spi};
@@ -13,51 +16,52 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wire::esp::Header;
 
-/// How long both ends go on in a slot that was left, and how long another agent has its keys.
+/// Time for which both ends continue in a slot that was left, and for which another agent has its
+/// keys.
 const ALLOWED: Duration = Duration::from_secs(2);
 
 pub struct Witness {
-    /// For how long nodes may what DKM takes.
+    /// Time allowed by the hand-over mode.
     pub allowed: Duration,
     numbers: BTreeSet<(usize, Spi, u32)>,
     sealed: Vec<Sealed>,
-    /// To the knowledge of both ends, of each agent: since when the mobile node is not there.
+    /// Time since which the mobile node is not at each agent, to the knowledge of each end.
     left: [[Option<Instant>; AGENTS]; 2],
-    /// When something was last lost.
+    /// Time of the last lost message.
     lost: Option<Instant>,
     agents: [Keys; AGENTS],
     shared: BTreeMap<Spi, Shared>,
 }
 
-/// What an end sealed.
+/// A packet sealed by an end.
 struct Sealed {
     end: usize,
     spi: Spi,
     at: Instant,
-    /// Where the mobile node was to its knowledge, and since when not elsewhere.
+    /// Agents that the mobile node was at, to the end's knowledge.
     places: BTreeSet<usize>,
     left: [Option<Instant>; AGENTS],
     lost: Option<Instant>,
 }
 
-/// What an agent has had keys of.
+/// SPIs whose keys an agent has held.
 #[derive(Default)]
 struct Keys {
-    /// By the gateway.
+    /// SPIs with keys from the gateway.
     granted: BTreeSet<Spi>,
-    /// By another agent.
+    /// SPIs with keys from another agent.
     borrowed: BTreeSet<Spi>,
-    /// What of that it has now, and since when.
+    /// SPIs with keys from another agent that are held now, with the time of arrival.
     kept: BTreeMap<Spi, Instant>,
 }
 
-/// A slot of which the mobile node has given tokens.
+/// A slot with tokens issued by the mobile node.
 struct Shared {
     holder: usize,
     askers: BTreeSet<usize>,
-    /// When it gave the first.
+    /// Time of the first token.
     since: Instant,
-    /// When the gateway heard of a move after that.
+    /// Time at which the gateway learnt of a later move.
     heard: Option<Instant>,
 }
 
@@ -75,14 +79,14 @@ impl Witness {
         }
     }
 
-    /// Something did not arrive.
+    /// Records that a message was lost.
     pub const fn note_lost(&mut self, now: Instant) {
         self.lost = Some(now);
     }
 
-    /// An end knows that the mobile node is at these agents.
+    /// Records the agents that the mobile node is at, to the knowledge of an end.
     pub fn note_places(&mut self, end: usize, places: &BTreeSet<usize>, now: Instant) {
-        // Where that is not known it may be where it was.
+        // Without a known location the mobile node may be where it was.
         if places.is_empty() {
             return;
         }
@@ -95,13 +99,14 @@ impl Witness {
         }
     }
 
-    /// An end has sealed this, with the mobile node at these agents to its knowledge.
+    /// Records a packet sealed by an end, with the location of the mobile node to the end's
+    /// knowledge.
     pub fn note_sealed(&mut self, end: usize, esp: &[u8], places: BTreeSet<usize>, now: Instant) {
         let Header { spi, seq, .. } = Header::parse(esp).expect("it was sealed just now");
         let first = self.numbers.insert((end, spi, seq));
         let name = NAMES[end];
         assert!(first, "{name} seals number {seq} of {spi} twice");
-        // Where that is not known nothing leaves.
+        // Without a known location no packet leaves.
         if !places.is_empty() {
             let (left, lost) = (self.left[end], self.lost);
             self.sealed.push(Sealed {
@@ -115,7 +120,7 @@ impl Witness {
         }
     }
 
-    /// A host has told something.
+    /// Records an event of a host.
     pub fn note_event(&mut self, event: &Event, now: Instant) {
         let Event::TokenGiven { sa, holder, asker } = event else {
             return;
@@ -131,7 +136,7 @@ impl Witness {
         }
     }
 
-    /// What an agent has now.
+    /// Records the grants that an agent holds.
     pub fn note_held(&mut self, agent: usize, grants: &[HeldGrant], now: Instant) {
         let keys = &mut self.agents[agent];
         let of = |grant: &HeldGrant| [grant.from_gateway, grant.to_gateway];
@@ -152,7 +157,7 @@ impl Witness {
         }
     }
 
-    /// No agent has had the key of what was sealed while the mobile node was elsewhere.
+    /// Asserts that no agent had the keys of packets sealed while the mobile node was elsewhere.
     pub fn assert_nobody_read_behind(&self) {
         for sealed in &self.sealed {
             for agent in (0..AGENTS).filter(|agent| !sealed.places.contains(agent)) {
@@ -183,7 +188,7 @@ impl Witness {
     }
 }
 
-/// An agent, by its number from 0.
+/// Returns the number of an agent, from 0.
 fn number(agent: &Identity) -> usize {
     let number = (0..AGENTS).find(|number| identity(AGENT + number) == *agent);
     number.expect("tokens are about agents")

@@ -1,4 +1,4 @@
-//! Five hosts and what is between them.
+//! Five hosts and the network between them.
 //!
 //! ```text
 //!            link 0 ---- agent A ----.
@@ -6,10 +6,12 @@
 //!            link 2 ---- agent C ----'
 //! ```
 //!
-//! What the mobile node sends goes by the agent that it has chosen, which shows it to its licensed node and puts it
-//! into its tunnel; what comes for it comes back in the same way. Links and the network lose, repeat and delay as told.
+//! Packets of the mobile node pass its current agent, which shows them to its licensed node and
+//! puts them into its tunnel. Packets to the mobile node take the same way back. Links and the
+//! network lose, repeat and delay packets as configured.
 //!
-//! Witnesses see whatever is sealed and whoever gets keys (`witness.rs`), and who shares some (`holders.rs`).
+//! Witnesses observe sealed packets and holders of keys (`witness.rs`), and shared keys
+//! (`holders.rs`).
 
 use super::datagram;
 use super::holders::Holders;
@@ -26,14 +28,14 @@ use wire::ecn::Ecn;
 use wire::esp::Datagram;
 use wire::ike::{ExchangeType, Header as IkeHeader};
 
-/// When the worlds begin, on the hosts' clocks and by the calendar.
+/// Start of each world by the hosts' clocks, and in calendar time.
 const START: Duration = Duration::from_secs(1000);
 const TODAY: Duration = Duration::from_secs(1_800_000_000);
 
-/// Where everybody is that is on a link.
+/// Link-layer address of every station on a link.
 const STATION: Station = Station([2, 0, 0, 0, 0, 1]);
 
-/// How a hop treats packets, in per mille.
+/// Treatment of packets on a hop, in per mille.
 #[derive(Clone, Copy, Default)]
 pub struct Hop {
     pub lost: u16,
@@ -41,33 +43,33 @@ pub struct Hop {
     pub delayed: u16,
 }
 
-/// A packet on its way.
+/// A packet in flight.
 #[derive(Clone)]
 pub enum Flight {
     /// On a link, from the mobile node.
     Up(usize, Vec<u8>),
-    /// On a link, to it.
+    /// On a link, to the mobile node.
     Down(usize, Vec<u8>),
     /// In a tunnel, between a care-of address and home.
     Tunnel(Ipv4Addr, Ipv4Addr, Vec<u8>),
     /// IKE between home and an agent.
     Direct(usize, Path, Vec<u8>),
-    /// Of Mobile IP, on a link or beyond: to whom, by which link.
+    /// Agent discovery of Mobile IP: receiver, link, source and message.
     Discovery(usize, u32, Ipv4Addr, Vec<u8>),
     Registration(usize, Arrival, Vec<u8>),
 }
 
-/// What is worth telling.
+/// An entry of the story.
 pub enum Message {
-    /// A message of IKE left.
+    /// An IKE message left a host.
     Ike {
         to: usize,
         exchange: ExchangeType,
         response: bool,
     },
-    /// One of Mobile IP did.
+    /// A registration message left a host.
     Registration { to: usize, reply: bool },
-    /// A host told its driver something.
+    /// A host reported an event to its driver.
     Told(Event),
 }
 
@@ -77,7 +79,7 @@ pub struct World {
     pub policies: Policies,
     pub delivered: [Vec<Vec<u8>>; 2],
     pub events: Vec<Vec<Event>>,
-    /// What happened, in order: when, and where.
+    /// The story in order: time, host and entry.
     pub story: Vec<(Instant, usize, Message)>,
     pub dropped: Vec<DropReason>,
     pub links: [bool; AGENTS],
@@ -85,13 +87,13 @@ pub struct World {
     pub wired: Hop,
     /// Hosts that are switched off.
     pub off: [bool; HOSTS],
-    /// Hosts of which no message of an exchange (by its number) arrives.
+    /// Hosts that receive no message of one exchange, with the number of the exchange.
     pub silent_in: Option<(usize, u8)>,
-    /// A host whose clock stands still: nothing that it has to do in time is done.
+    /// A host whose clock stands still: none of its timeouts is handled.
     pub timeless: Option<usize>,
     pub witness: Witness,
     pub holders: Holders,
-    /// Where the mobile node was to home's knowledge.
+    /// Location of the mobile node, to home's knowledge.
     place: BTreeSet<usize>,
     flights: BTreeMap<(Instant, u64), Flight>,
     count: u64,
@@ -99,7 +101,7 @@ pub struct World {
 }
 
 impl World {
-    /// All hosts; the mobile node has no link yet.
+    /// Creates all hosts; the mobile node has no link yet.
     pub fn new(policies: Policies, seed: u64) -> Self {
         let mut octets = [7; 32];
         octets[..8].copy_from_slice(&seed.to_be_bytes());
@@ -133,7 +135,7 @@ impl World {
         world
     }
 
-    /// One in which the mobile node is at an agent, which reads its tunnel.
+    /// Creates a world with the mobile node at an agent, which reads its tunnel.
     pub fn at(policies: Policies, agent: usize) -> Self {
         let mut world = Self::new(policies, 7);
         world.set_link(agent, true);
@@ -142,7 +144,7 @@ impl World {
         world
     }
 
-    /// The mobile node leaves all links but one.
+    /// Leaves the mobile node on this link only.
     pub fn move_to(&mut self, agent: usize) {
         (0..AGENTS).for_each(|link| self.set_link(link, link == agent));
     }
@@ -153,7 +155,7 @@ impl World {
         self.collect();
     }
 
-    /// A host's process ends without a word and starts anew.
+    /// Kills a host's process and starts it again.
     pub fn restart(&mut self, who: usize) {
         self.nodes[who] = Node::new(config(who, &self.policies), self.rng.array(), self.now);
         self.tell_time(who);
@@ -167,7 +169,7 @@ impl World {
     pub fn switch(&mut self, who: usize) {
         self.off[who] = !self.off[who];
         if !self.off[who] {
-            // What was to be done meanwhile comes before anything else.
+            // Timeouts that passed in the meantime are handled first.
             self.nodes[who].handle_timeout(self.now);
             self.collect();
         }
@@ -179,7 +181,7 @@ impl World {
         answer
     }
 
-    /// A TCP segment from the mobile node to a server at home, or back.
+    /// Sends a TCP segment from the mobile node to a server at home, or back.
     pub fn segment(&mut self, from: usize, seq: u32) -> Vec<u8> {
         let (client, server) = ("10.1.0.2:40000", "10.8.0.1:80");
         let payload = [0x5a; 100];
@@ -196,14 +198,14 @@ impl World {
         segment
     }
 
-    /// Whether both ends know that the mobile node is at an agent, and nowhere else.
+    /// Returns true if both ends know that the mobile node is at this agent only.
     pub fn is_at(&self, agent: usize) -> bool {
         [MOBILE, HOME]
             .iter()
             .all(|end| self.places(*end) == [agent].into())
     }
 
-    /// Sends a segment each way and says whether both arrive.
+    /// Sends a segment each way. Returns true if both arrive.
     pub fn traffic_flows(&mut self) -> bool {
         let seq = self.count as u32;
         let (up, down) = (self.segment(MOBILE, seq), self.segment(HOME, seq));
@@ -211,7 +213,7 @@ impl World {
         self.delivered[HOME].contains(&up) && self.delivered[MOBILE].contains(&down)
     }
 
-    /// Of the mobile node and of home: the agent that holds the keys of what it seals in.
+    /// Returns the agents that hold the keys in use at the mobile node and at home.
     pub fn readers(&self) -> [Option<usize>; 2] {
         [MOBILE, HOME].map(|who| {
             let spi = self.slot(who)?;
@@ -223,7 +225,7 @@ impl World {
         })
     }
 
-    /// Whether an agent holds the keys of what both ends seal in.
+    /// Returns true if an agent holds the keys in use at both ends.
     pub fn reads(&self, agent: usize) -> bool {
         let held = self.nodes[AGENT + agent].held_grants();
         let holds = |spi: Spi| {
@@ -233,7 +235,7 @@ impl World {
         [MOBILE, HOME].map(|who| self.slot(who).is_some_and(holds)) == [true; 2]
     }
 
-    /// How often a slot has had new keys, to an end's knowledge.
+    /// Returns the number of rekeys of slots reported by an end.
     pub fn rekeyed(&self, who: usize) -> usize {
         let events = self.events[who].iter();
         let new = events.filter(
@@ -242,7 +244,7 @@ impl World {
         new.count()
     }
 
-    /// The SPI that an end seals in, if that is in a slot.
+    /// Returns the SPI that an end sends on, if that is in a slot.
     pub fn slot(&self, who: usize) -> Option<Spi> {
         let peers = self.nodes[who].peers();
         let children = peers.iter().flat_map(|peer| &peer.children);
@@ -252,12 +254,12 @@ impl World {
         used.next().map(|child| child.outbound)
     }
 
-    /// How many segments an agent has read.
+    /// Returns the number of segments that an agent has read.
     pub fn read(&self, agent: usize) -> u64 {
         self.nodes[AGENT + agent].transit_counters().segments
     }
 
-    /// How many packets an agent could not open.
+    /// Returns the number of packets that an agent could not open.
     pub fn unread(&self, agent: usize) -> u64 {
         self.nodes[AGENT + agent].transit_counters().unlicensed
     }
@@ -277,7 +279,7 @@ impl World {
         self.now = end;
     }
 
-    /// Lets time pass until something is so, and says whether it came to that.
+    /// Lets time pass until a condition holds. Returns false if `most` passes first.
     pub fn run_until(&mut self, most: Duration, is_so: impl Fn(&Self) -> bool) -> bool {
         let end = self.now + most;
         while !is_so(self) && self.now < end {
@@ -286,13 +288,13 @@ impl World {
         is_so(self)
     }
 
-    /// What is on its way just now.
+    /// Returns the packets in flight that match.
     pub fn under_way(&self, is_so: impl Fn(&Flight) -> bool) -> Vec<Flight> {
         let flights = self.flights.values();
         flights.filter(|flight| is_so(flight)).cloned().collect()
     }
 
-    // Inside.
+    // Internals.
 
     fn tell_time(&mut self, who: usize) {
         let passed = self.now.since(Instant::from_origin(START));
@@ -329,7 +331,7 @@ impl World {
         !self.off[who] && self.timeless != Some(who)
     }
 
-    /// Whether a packet finds somebody: a host that is on, and is the mobile node on that link if it is to be.
+    /// Returns true if the receiver of a packet is on and, if it is the mobile node, has that link.
     fn is_heard(&self, flight: &Flight) -> bool {
         let (who, link) = match flight {
             Flight::Up(link, _) => (Some(AGENT + link), 0),
@@ -387,7 +389,8 @@ impl World {
         self.collect();
     }
 
-    /// An agent's licensed node sees a packet; whether it goes on as it was.
+    /// Shows a packet to an agent's licensed node. Returns true if the packet is forwarded
+    /// unchanged.
     fn shown(&mut self, link: usize, from: Side, packet: &[u8]) -> bool {
         let verdict = self.nodes[AGENT + link].transit(from, packet, self.now);
         verdict == Verdict::Forward
@@ -403,7 +406,7 @@ impl World {
         }
     }
 
-    /// An end gets an IP packet with UDP inside.
+    /// Delivers an IP packet with UDP inside to an end.
     pub fn hand_over(&mut self, who: usize, packet: &[u8]) {
         let address = |at: usize| <[u8; 4]>::try_from(&packet[at..at + 4]).unwrap();
         let port = |at: usize| u16::from_be_bytes([packet[at], packet[at + 1]]);
@@ -477,7 +480,7 @@ impl World {
             }
         }
         let places = self.places(HOME);
-        // Where that is not known it may be where it was.
+        // Without a known location the mobile node may be where it was.
         if !places.is_empty() {
             self.place = places;
         }
@@ -502,7 +505,7 @@ impl World {
         }
     }
 
-    /// Where the mobile node is to the knowledge of an end: agents by number.
+    /// Returns the agents that the mobile node is at, to the knowledge of an end.
     pub fn places(&self, who: usize) -> BTreeSet<usize> {
         let care_of: Vec<_> = match self.nodes[who].mobile_ip() {
             Some((Status::MobileNode { route, .. }, _)) => {
@@ -634,7 +637,7 @@ fn owner_of(address: IpAddr) -> Option<usize> {
     }
 }
 
-/// Collects what a batch produced.
+/// Collects the output of a batch.
 #[derive(Default)]
 struct Outlet {
     transmitted: Vec<(Path, Vec<u8>)>,

@@ -1,11 +1,11 @@
-//! One proxy on a workbench: packets in by hand, what it does out.
+//! A test bench for one proxy: a test feeds packets by hand and reads the output.
 
 use super::packet::{CSA, Packet, downward, upward};
 use model::Instant;
 use pep::{Config, FlowStatus, Side, Snoop, Verdict};
 use std::time::Duration;
 
-/// Octets of payload in every data segment here.
+/// Octets of payload in every data segment of the bench.
 pub const LEN: u32 = 1000;
 
 pub struct Bench {
@@ -13,7 +13,7 @@ pub struct Bench {
     pub now: Instant,
     pub port: u16,
     pub fresh: bool,
-    /// Options are hidden.
+    /// True if the packets have hidden options.
     pub hides: bool,
     pub highest: u32,
 }
@@ -34,8 +34,7 @@ impl Bench {
         }
     }
 
-    /// Segments `0..count` from the sender, the receiver has acknowledged none of them but what
-    /// came before.
+    /// Sends segments `0..count`; the receiver has acknowledged only the data before them.
     pub fn with_data(count: u32) -> Self {
         let mut bench = Self::new();
         for n in 0..count {
@@ -49,18 +48,18 @@ impl Bench {
         self.now += Duration::from_millis(ms);
     }
 
-    /// Segment `n` from the sender, in the clear.
+    /// Sends segment `n`, in clear.
     pub fn data(&mut self, n: u32) {
         let verdict = self.down(&Packet::data(seq(n), LEN as usize));
         assert_eq!(verdict, Verdict::Forward, "data is never suppressed");
     }
 
-    /// An acknowledgement of everything before segment `n`.
+    /// Acknowledges everything before segment `n`.
     pub fn ack(&mut self, n: u32) -> Verdict {
         self.up(&Packet::ack(seq(n)))
     }
 
-    /// The same with blocks of segments that arrived behind.
+    /// Acknowledges everything before segment `n`, with SACK blocks of later segments.
     pub fn sack(&mut self, n: u32, blocks: &[(u32, u32)]) -> Verdict {
         self.up(&sack(n, blocks))
     }
@@ -82,7 +81,7 @@ impl Bench {
             .handle_segment(Side::Wireless, &segment, self.now)
     }
 
-    /// Lets time pass and timers run.
+    /// Advances the time and runs the timers.
     pub fn run(&mut self, ms: u64) {
         let end = self.now + Duration::from_millis(ms);
         while let Some(deadline) = self.snoop.poll_timeout().filter(|d| d.at <= end) {
@@ -92,7 +91,7 @@ impl Bench {
         self.now = end;
     }
 
-    /// The segments sent again since the last call.
+    /// Returns the segments retransmitted since the last call.
     pub fn resent(&mut self) -> Vec<u32> {
         self.sent()
             .into_iter()
@@ -103,14 +102,14 @@ impl Bench {
             .collect()
     }
 
-    /// Everything sent since the last call.
+    /// Returns everything sent since the last call.
     pub fn sent(&mut self) -> Vec<(Side, Packet)> {
         std::iter::from_fn(|| self.snoop.poll_transmit())
             .map(|(side, sealed)| (side, Packet::unseal(&sealed)))
             .collect()
     }
 
-    /// The only connection.
+    /// Returns the status of the only connection.
     pub fn flow(&self) -> FlowStatus {
         let mut flows = self.snoop.flows();
         let flow = flows.next().expect("a connection");
@@ -123,7 +122,8 @@ impl Bench {
     }
 }
 
-/// Where segment `n` begins; the first ones lie before the wrap of the sequence space.
+/// Returns the sequence number of segment `n`; the first ones lie before the wrap of the sequence
+/// space.
 pub fn seq(n: u32) -> u32 {
     u32::MAX
         .wrapping_sub(2 * LEN)

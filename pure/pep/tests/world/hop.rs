@@ -1,11 +1,11 @@
-//! The wireless hop in one direction: a tail-drop queue, serialisation, delay, and losses that a
-//! test scripts or leaves to chance. Chance is seeded.
+//! The wireless hop in one direction: a tail-drop queue, serialisation, delay, and losses that are
+//! scripted or random. The random numbers are seeded.
 
 use super::packet::Packet;
 use model::Instant;
 use std::time::Duration;
 
-/// Which packets are lost: called with the packet and how many were sent before it.
+/// Decides if a packet is lost, from the packet and the number of packets sent before it.
 pub type Loss = Box<dyn FnMut(&Packet, u64) -> bool>;
 
 pub struct Hop {
@@ -20,7 +20,7 @@ pub struct Hop {
 }
 
 impl Hop {
-    /// A hop that holds `packets` of 1500 octets in its queue.
+    /// Returns a hop that holds `packets` of 1500 octets in its queue.
     pub fn new(bits_per_second: u64, delay: Duration, packets: u64, loss: Loss) -> Self {
         Self {
             bits_per_second,
@@ -34,7 +34,7 @@ impl Hop {
         }
     }
 
-    /// When a packet arrives, if it does.
+    /// Returns the arrival time of a packet, or `None` if it is lost.
     pub fn send(&mut self, packet: &Packet, now: Instant) -> Option<Instant> {
         if self.busy_until.since(now) > self.queue {
             self.overflowed += 1;
@@ -53,7 +53,7 @@ pub fn perfect() -> Loss {
     Box::new(|_, _| false)
 }
 
-/// Each packet with payload is lost with a probability.
+/// Loses each packet with payload with the given probability.
 pub fn chance(probability: f64, seed: u64) -> Loss {
     let mut state = seed;
     Box::new(move |packet, _| {
@@ -67,7 +67,7 @@ pub fn chance(probability: f64, seed: u64) -> Loss {
     })
 }
 
-/// The packets with these numbers, counted over everything sent, are lost.
+/// Loses the packets with these numbers, counted over everything sent.
 pub fn exactly(numbers: &'static [u64]) -> Loss {
     Box::new(move |_, number| numbers.contains(&number))
 }

@@ -18,7 +18,7 @@ use sender::{MSS, Sender};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What a download is like.
+/// Parameters of a download.
 pub struct Setup {
     pub snoop: bool,
     pub sealed: bool,
@@ -34,7 +34,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// The hops of the demo: 100 ms, then 2 Mb/s and 1 ms.
+    /// Returns the hops of the demo: 100 ms, then 2 Mb/s and 1 ms.
     pub fn new(snoop: bool, loss: Loss) -> Self {
         Self {
             snoop,
@@ -52,7 +52,7 @@ impl Setup {
     }
 }
 
-/// How it went.
+/// Result of a download.
 pub struct Outcome {
     pub took: Duration,
     pub sender: Sender,
@@ -62,12 +62,12 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Octets of payload a second.
+    /// Returns the goodput in octets per second.
     pub fn goodput(&self) -> f64 {
         self.sender.una as f64 * MSS as f64 / self.took.as_secs_f64()
     }
 
-    /// What a reader needs when a test fails.
+    /// Returns the details that a reader of a failed test needs.
     pub fn story(&self) -> String {
         format!(
             "{:.0} kb/s in {:.1?}; sender: {} fast retransmits, {} timeouts, {} again; hop: {} sent, {} lost, {} overflowed; replayed {}; {:?}",
@@ -104,7 +104,7 @@ struct World {
     esp_up: u32,
 }
 
-/// Runs a download to its end, an hour at most.
+/// Runs a download to its end, for at most an hour.
 pub fn download(setup: Setup) -> Outcome {
     let (rate, delay) = (2_000_000, Duration::from_millis(1));
     let mut world = World {

@@ -1,14 +1,14 @@
-//! Packets of the model: a TCP header as it is on the wire, a length, an ESP sequence number.
+//! Packets of the model: a TCP header in wire format, a payload length, an ESP sequence number.
 
 use model::{CsaId, Flow};
 use pep::{Position, Segment};
 use wire::tcp::{Flags, Header};
 
-/// The composite SA of every sealed packet here.
+/// The composite SA of every sealed packet in these tests.
 pub const CSA: CsaId = CsaId(7);
-/// The endpoints' replay window.
+/// The endpoints' replay window, in packets.
 pub const WINDOW: u32 = 4096;
-/// What IP, ESP and UDP add to the TCP header and the payload, about.
+/// Approximate octets that IP, ESP and UDP add to the TCP header and the payload.
 pub const OVERHEAD: usize = 100;
 
 /// A TCP segment, sealed if it has an ESP sequence number.
@@ -78,14 +78,14 @@ impl Packet {
         self
     }
 
-    /// With options, padded to words.
+    /// Adds options that are already padded to 32-bit words.
     pub fn options(mut self, options: &[u8]) -> Self {
         self.tcp.extend(options);
         self.tcp[12] = u8::try_from(self.tcp.len() / 4).unwrap() << 4;
         self
     }
 
-    /// With the bit AE.
+    /// Sets the AE bit.
     pub fn accurate(mut self) -> Self {
         self.tcp[12] |= 1;
         self
@@ -95,12 +95,12 @@ impl Packet {
         Header::parse(&self.tcp).unwrap()
     }
 
-    /// Octets on a link.
+    /// Returns the length on a link in octets.
     pub fn len(&self) -> usize {
         OVERHEAD + self.tcp.len() + self.payload_len
     }
 
-    /// As the proxy caches it: opaque to it, but not to us.
+    /// Returns the packet as the proxy caches it. The proxy does not look into it, but tests can.
     pub fn sealed(&self) -> Vec<u8> {
         let mut octets = vec![u8::from(self.esp_seq.is_some())];
         octets.extend(self.esp_seq.unwrap_or(0).to_be_bytes());
@@ -118,8 +118,8 @@ impl Packet {
         }
     }
 
-    /// As the licensed node shows it. `sealed` is that of this packet, `highest` the highest ESP
-    /// sequence number of its direction.
+    /// Returns the segment that the licensed node hands to the proxy. `sealed` is this packet in
+    /// sealed form, `highest` the highest ESP sequence number of its direction.
     pub fn segment<'a>(&'a self, flow: Flow, sealed: &'a [u8], highest: u32) -> Segment<'a> {
         Segment {
             line: self.esp_seq.map(|_| CSA),
@@ -139,7 +139,7 @@ impl Packet {
     }
 }
 
-/// The connection from server to mobile node, with a port to tell connections apart.
+/// Returns the connection from server to mobile node; `port` tells connections apart.
 pub fn downward(port: u16) -> Flow {
     Flow {
         source: "10.1.0.1".parse().unwrap(),
@@ -151,7 +151,7 @@ pub fn downward(port: u16) -> Flow {
     }
 }
 
-/// The same, seen from the mobile node.
+/// Returns the same connection, seen from the mobile node.
 pub fn upward(port: u16) -> Flow {
     let down = downward(port);
     Flow {

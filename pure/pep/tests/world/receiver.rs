@@ -1,5 +1,5 @@
-//! A receiver: delayed acknowledgements (every second segment or 40 ms), a duplicate at once for
-//! every segment out of order, SACK if asked, and the replay window of an IPsec endpoint.
+//! A receiver: delayed acknowledgements (every second segment or 40 ms), an immediate duplicate for
+//! every segment out of order, SACK on request, and the replay window of an IPsec endpoint.
 
 use super::packet::Packet;
 use super::sender::MSS;
@@ -83,7 +83,7 @@ impl Receiver {
         Packet::ack(self.number(self.next)).sack(&blocks)
     }
 
-    /// The three runs that changed last, newest first (RFC 2018 section 4).
+    /// Returns the three runs that changed last, newest first (RFC 2018 section 4).
     fn blocks(&self) -> Vec<(u32, u32)> {
         let mut runs: Vec<(u64, u64)> = Vec::new();
         for &segment in self.recent.iter().filter(|n| self.beyond.contains(n)) {

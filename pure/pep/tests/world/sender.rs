@@ -1,6 +1,6 @@
-//! A bulk sender: slow start, congestion avoidance, fast retransmit and recovery as NewReno has
-//! them without SACK (RFC 5681, 6582) and as RFC 6675 has them with it, timeouts (RFC 6298 with
-//! the 200 ms of Linux). No undo: whoever is misled pays.
+//! A bulk sender: slow start, congestion avoidance, fast retransmit and recovery (NewReno without
+//! SACK, RFC 5681 and 6582; RFC 6675 with SACK), and timeouts (RFC 6298 with the 200 ms minimum of
+//! Linux). It has no undo, so every spurious recovery shows.
 
 use super::packet::Packet;
 use model::Instant;
@@ -166,7 +166,7 @@ impl Sender {
         self.timer = Some(now + self.rto());
     }
 
-    /// RFC 6675: lost is what has three SACKed segments above it.
+    /// RFC 6675: a segment is lost if three segments above it are SACKed.
     fn sack_recovery(&mut self, now: Instant, out: &mut Vec<Packet>) {
         let Some(edge) = self.sacked.iter().rev().nth(2).copied() else {
             return;

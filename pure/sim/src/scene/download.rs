@@ -6,8 +6,9 @@
 //!          bit errors
 //! ```
 //!
-//! The server sends without end; goodput is what the mobile node's program gets after slow start.
-//! Addresses, queues and buffers are those of `strata demo`, so that the two can be compared.
+//! The server sends without end. Goodput is the rate at which the mobile node's program receives
+//! after slow start. Addresses, queues and buffers are those of `strata demo`, so that the two can
+//! be compared.
 
 use super::Configuration;
 use super::stage::Stage;
@@ -16,37 +17,37 @@ use crate::tcp::{self, Counters};
 use node::{Node, TransitCounters};
 use std::time::Duration;
 
-/// Between two samples.
+/// Interval between two samples.
 const SAMPLING: Duration = Duration::from_millis(100);
 
-/// How long handshakes may take, and the first octet to come.
+/// Longest wait for the handshakes, and for the first octet.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Octets of the longest inner packet that fits the tunnel: `stratad`'s default.
 const TUNNEL_MTU: u16 = 1380;
 
-/// Headers of IPv4 and TCP.
+/// Octets of the IPv4 and TCP headers.
 const HEADERS: u16 = 40;
 
-/// A download and how it is carried.
+/// A download and its transport.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Download {
-    /// What protects it, and what the node does.
+    /// Protection of the download, and the service of the node.
     pub configuration: Configuration,
-    /// Of packets in zones every so many-th is encrypted, with 0 none, and the others are authenticated alone; all
-    /// are with `None`.
+    /// Of the packets in zones, one in `every` is encrypted, with 0 none. The others are only
+    /// authenticated. With `None`, all are encrypted.
     pub every: Option<u32>,
-    /// How both ends speak TCP. In a tunnel segments are made to fit.
+    /// TCP settings of both ends. In a tunnel, the segment size is reduced to fit.
     pub tcp: tcp::Settings,
-    /// One bit error in so many bits on the wireless hop, both directions; 0 for none.
+    /// Number of bits per bit error on the wireless hop, in both directions; 0 for no errors.
     pub one_error_in: u64,
-    /// From the first octet to the end.
+    /// Time from the first octet to the end.
     pub duration: Duration,
-    /// What errors, keys and content are drawn from.
+    /// Seed of errors, keys and content.
     pub seed: u64,
-    /// Whether the node gets the licence for the headers; without it there is no gain.
+    /// True if the node gets the licence for the headers. Without it there is no gain.
     pub licence: bool,
-    /// Whether SNOOP works where it should; without it there is no gain.
+    /// True if SNOOP runs where the configuration has it. Without it there is no gain.
     pub snoop: bool,
 }
 
@@ -69,33 +70,33 @@ impl Default for Download {
     }
 }
 
-/// What a download did.
+/// Results of a download.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// Bits per second of payload, the first quarter or five seconds left out.
+    /// Bits per second of payload, without the first quarter or five seconds.
     pub goodput: f64,
-    /// Octets that arrived in order, each the right one.
+    /// Octets that arrived in order, each compared with the server's stream.
     pub octets: u64,
-    /// The server's connection over time, from the first octet that arrived.
+    /// State of the server's connection over time, from the first octet that arrived.
     pub samples: Vec<Sample>,
-    /// What the server's TCP did.
+    /// Counters of the server's TCP.
     pub tcp: Counters,
-    /// The wireless hop: to the mobile node, and from it.
+    /// Counters of the wireless hop: to the mobile node, and from it.
     pub wireless: [Statistics; 2],
-    /// What the node did with transit packets, where there is one.
+    /// Counters of transit packets at the node, if there is one.
     pub transit: Option<TransitCounters>,
-    /// What SNOOP did, where it runs.
+    /// Counters of SNOOP, if it runs.
     pub snoop: Option<pep::Counters>,
-    /// A hash over every packet of the run and its moment.
+    /// Hash over every packet of the run and its time.
     pub digest: [u8; 32],
 }
 
-/// One moment of the server's connection.
+/// State of the server's connection at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// Since the first octet arrived.
+    /// Time since the first octet arrived.
     pub at: Duration,
-    /// The next octet to be sent for the first time.
+    /// Offset of the next new octet to send.
     pub sent: u64,
     /// Octets acknowledged.
     pub acknowledged: u64,
@@ -105,25 +106,25 @@ pub struct Sample {
     pub threshold: Option<u64>,
 }
 
-/// Why a download could not be measured.
+/// The reason why a download could not be measured.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// No tunnel.
+    /// The tunnel did not come up.
     #[error("the tunnel did not come up within {PATIENCE:?}: {why}; try fewer bit errors")]
     NoTunnel {
-        /// What the mobile node said.
+        /// The mobile node's reason.
         why: String,
     },
-    /// No keys at the node.
+    /// The node received no keys.
     #[error("the licensed node got no keys within {PATIENCE:?}; try fewer bit errors")]
     NoGrant,
-    /// No octet.
+    /// No octet arrived.
     #[error("nothing arrived within {PATIENCE:?}; try fewer bit errors")]
     Silence,
-    /// A wrong octet: a bug.
+    /// A wrong octet arrived, which is a bug.
     #[error("octet {at} of the download or one soon after it is not what the server sent")]
     Damaged {
-        /// Which.
+        /// Offset of the piece with the wrong octet.
         at: u64,
     },
 }
@@ -131,8 +132,7 @@ pub enum Failure {
 impl Download {
     /// Builds the network, waits for the tunnel and the grant, downloads and measures.
     ///
-    /// # Errors
-    /// The network is too bad for it.
+    /// # Errors If the network loses too much.
     pub fn run(&self) -> Result<Measured, Failure> {
         let mut stage = Stage::build(self);
         if self.configuration.has_tunnel() {
@@ -146,7 +146,7 @@ impl Download {
         self.measure(stage)
     }
 
-    /// The part of a download that is slow start.
+    /// Returns the duration of slow start, which is not measured.
     fn skipped(&self) -> Duration {
         (self.duration / 4).min(Duration::from_secs(5))
     }
@@ -186,8 +186,8 @@ impl Download {
         })
     }
 
-    /// What the mobile node announces. Linux charges its receive buffer by packets, so the window
-    /// of smaller segments is smaller.
+    /// Returns the TCP settings of the mobile node. Linux charges its receive buffer per packet, so
+    /// smaller segments have a smaller window.
     pub(super) fn tcp(&self) -> tcp::Settings {
         let mtu = if self.configuration.has_tunnel() {
             TUNNEL_MTU

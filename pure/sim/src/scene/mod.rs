@@ -1,4 +1,4 @@
-//! Networks with something going on in them.
+//! Networks with a workload.
 
 mod configuration;
 mod download;

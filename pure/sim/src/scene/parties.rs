@@ -1,4 +1,4 @@
-//! What the nodes of a download are configured to be: as `stratad` would be for the demo.
+//! Configurations of the nodes of a download, as `stratad` would have them for the demo.
 
 use super::Configuration;
 use crypto::{Secret, TrustStore};
@@ -11,21 +11,21 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-/// The mobile node's address, and the one it has in the tunnel.
+/// Address of the mobile node, and its inner address.
 pub(super) const MOBILE: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
 pub(super) const INNER: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
-/// The licensed node, as the gateway and as the mobile node see it.
+/// Addresses of the licensed node, towards the gateway and towards the mobile node.
 pub(super) const LICENSED: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 2, 0, 1), Ipv4Addr::new(10, 1, 0, 1)];
-/// The gateway, as the licensed node and as the server see it.
+/// Addresses of the gateway, towards the licensed node and towards the server.
 pub(super) const GATEWAY: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 2, 0, 2), Ipv4Addr::new(10, 3, 0, 1)];
 pub(super) const SERVER: Ipv4Addr = Ipv4Addr::new(10, 3, 0, 2);
 
-/// How each calls the peer that matters.
+/// Names of the peers.
 pub(super) const GATEWAY_PEER: &str = "gateway";
 const MOBILE_PEER: &str = "mobile";
 const NODE: &str = "node";
 
-/// The policies of a download.
+/// Policies of a download.
 #[derive(Clone, Copy)]
 pub(super) struct Parties {
     pub configuration: Configuration,
@@ -108,7 +108,7 @@ impl Parties {
     }
 }
 
-/// Whatever has ports, for longer than any download.
+/// Returns a grant for all packets with ports, which outlasts any download.
 fn everything() -> LevelGrant {
     let class = Class {
         ports: Span::new(0, u16::MAX),

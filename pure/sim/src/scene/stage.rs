@@ -26,7 +26,7 @@ impl Stage {
         let licensed = network.add(Host::new(&LICENSED));
         let gateway = network.add(Host::new(&GATEWAY));
         let server = network.add(Host::new(&[SERVER]));
-        // Each configuration and each wire has errors of its own, all from the one seed.
+        // Each configuration and each wire has a seed of its own, derived from the common seed.
         let seed = download.seed.wrapping_mul(16) + 2 * download.configuration as u64;
         let wireless = network.connect(licensed, mobile, wireless_hop(download.one_error_in), seed);
         let wired = network.connect(gateway, licensed, WIRED_HOP, seed + 1);

@@ -1,5 +1,5 @@
-//! One end of a connection: the handshake (RFC 9293 section 3.5), and between the two halves and
-//! the segments the translation from octets counted from zero to sequence numbers that wrap.
+//! One end of a connection: the handshake (RFC 9293 section 3.5), and the conversion between stream
+//! offsets from zero and sequence numbers that wrap.
 
 use super::receiver::Receiver;
 use super::segment::{Options, Segment, Timestamps};
@@ -11,7 +11,7 @@ use std::net::SocketAddrV4;
 use std::time::Duration;
 use wire::tcp::{Flags, Seq};
 
-/// Before a SYN that was not answered is repeated (RFC 6298 section 2.1).
+/// Time before an unanswered SYN is retransmitted (RFC 6298 section 2.1).
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// One end of a TCP connection.
@@ -24,7 +24,7 @@ pub struct Connection {
     local: SocketAddrV4,
     remote: Option<SocketAddrV4>,
     state: State,
-    /// The sequence numbers of the first octet from us and from the peer.
+    /// Sequence numbers of the first octet in each direction.
     first: Seq,
     peer_first: Seq,
     peer_shift: u8,
@@ -33,7 +33,7 @@ pub struct Connection {
     content: Stream,
     sender: Sender,
     receiver: Receiver,
-    /// Handshake: when to send the next SYN, and how often one was sent.
+    /// Handshake: time of the next SYN, and number of SYNs sent.
     due: Option<Instant>,
     attempts: u32,
     began: Instant,
@@ -48,8 +48,7 @@ enum State {
 }
 
 impl Connection {
-    /// Opens a connection to a peer that listens. What [`Connection::write`] sends are the octets
-    /// of `content`.
+    /// Opens a connection to a listening peer. [`Connection::write`] sends the octets of `content`.
     pub fn dial(
         settings: Settings,
         [local, remote]: [SocketAddrV4; 2],
@@ -70,7 +69,7 @@ impl Connection {
             local,
             remote: None,
             state: State::Listening,
-            // Anything will do, but one that soon wraps keeps the arithmetic honest.
+            // Any number works, but an early wrap tests the arithmetic.
             first: Seq(u32::MAX - 100_000),
             peer_first: Seq(0),
             peer_shift: 0,
@@ -85,17 +84,17 @@ impl Connection {
         }
     }
 
-    /// Gives the next `octets` of the content to the peer.
+    /// Sends the next `octets` of the content.
     pub const fn write(&mut self, octets: u64) {
         self.sender.write(octets);
     }
 
-    /// Takes what arrived in order.
+    /// Returns the octets that arrived in order.
     pub fn read(&mut self, now: Instant) -> Vec<u8> {
         self.receiver.read(now)
     }
 
-    /// A datagram for this end. What is not of this connection, or damaged, is ignored.
+    /// Handles a datagram for this end. Ignores damaged datagrams and those of other connections.
     pub fn handle_datagram(&mut self, datagram: &[u8], now: Instant) {
         let Some(segment) = Segment::parse(datagram) else {
             return;
@@ -112,12 +111,12 @@ impl Connection {
         }
     }
 
-    /// A timer has run out.
+    /// Handles expired timers.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.sender.handle_timer(now);
     }
 
-    /// The next datagram to send.
+    /// Returns the next datagram to send.
     pub fn poll_datagram(&mut self, now: Instant) -> Option<Vec<u8>> {
         let segment = match self.state {
             State::Listening => None,
@@ -128,7 +127,7 @@ impl Connection {
         segment.map(|segment| segment.encode())
     }
 
-    /// When to call [`Connection::handle_timeout`], and then to poll.
+    /// Returns the time to call [`Connection::handle_timeout`], and then to poll.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let timers = match self.state {
             State::Listening => [None, None],
@@ -138,42 +137,42 @@ impl Connection {
         timers.into_iter().flatten().min()
     }
 
-    /// Whether the handshake is over.
+    /// Returns true if the handshake is complete.
     pub fn is_established(&self) -> bool {
         self.state == State::Established
     }
 
-    /// Octets of ours that the peer has acknowledged.
+    /// Returns the number of our octets that the peer has acknowledged.
     pub const fn acknowledged(&self) -> u64 {
         self.sender.acknowledged()
     }
 
-    /// Octets of ours that were sent at least once: the next one's number.
+    /// Returns the number of our octets that were sent at least once.
     pub const fn sent(&self) -> u64 {
         self.sender.next()
     }
 
-    /// Octets that came in order.
+    /// Returns the number of octets that arrived in order.
     pub const fn received(&self) -> u64 {
         self.receiver.next()
     }
 
-    /// The congestion window, in segments.
+    /// Returns the congestion window in segments.
     pub const fn congestion_window(&self) -> u32 {
         self.sender.window()
     }
 
-    /// The slow start threshold, in segments; `None` before the first loss.
+    /// Returns the slow start threshold in segments, or `None` before the first loss.
     pub fn slow_start_threshold(&self) -> Option<u32> {
         self.sender.threshold()
     }
 
-    /// Octets of the stream that a full segment carries.
+    /// Returns the octets of the stream that a full segment carries.
     pub const fn segment_len(&self) -> u64 {
         self.settings.payload_len() as u64
     }
 
-    /// What the sending half did.
+    /// Returns the counters of the sending half.
     pub const fn counters(&self) -> &Counters {
         &self.sender.counters
     }
@@ -207,7 +206,7 @@ impl Connection {
         }
     }
 
-    /// Agrees on what both speak.
+    /// Negotiates the options that both ends support.
     fn meet(&mut self, segment: &Segment) {
         let (settings, offer) = (&mut self.settings, &segment.options);
         settings.mss = settings.mss.min(offer.mss.unwrap_or(536));
@@ -228,7 +227,7 @@ impl Connection {
         self.state = State::Established;
     }
 
-    /// A SYN, if one is due.
+    /// Returns a SYN, if one is due.
     fn opening(&mut self, flags: Flags, now: Instant) -> Option<Segment> {
         self.due.filter(|due| *due <= now)?;
         if self.attempts == 0 {
@@ -251,7 +250,7 @@ impl Connection {
     fn carry_on(&mut self, segment: &Segment, now: Instant) {
         let start = unwrap(segment.seq, self.peer_first, self.receiver.next());
         let Some(start) = start.filter(|_| !segment.flags.contains(Flags::SYN)) else {
-            // A SYN again, or a probe from before the first octet.
+            // A repeated SYN, or a probe from before the first octet.
             return self.receiver.handle_question(now);
         };
         self.note_timestamp(segment, start);
@@ -265,7 +264,8 @@ impl Connection {
         }
     }
 
-    /// What arrived before tells nothing new (RFC 7323 section 4.3, rules 2 and 3).
+    /// Stores the timestamp to echo. A segment that was acknowledged before changes nothing
+    /// (RFC 7323 section 4.3, rules 2 and 3).
     fn note_timestamp(&mut self, segment: &Segment, start: u64) {
         if let Some(timestamps) = segment.options.timestamps {
             let newer = timestamps.value.wrapping_sub(self.recent) as i32 >= 0;
@@ -297,7 +297,7 @@ impl Connection {
             Some(Outgoing::Data { start, end }) => {
                 (start, self.content.octets(start, (end - start) as usize))
             }
-            // One octet before the window is not acceptable, so it is answered.
+            // One octet before the window is not acceptable, so the peer has to answer.
             Some(Outgoing::Probe) => (self.sender.acknowledged().wrapping_sub(1), Vec::new()),
             None => {
                 self.receiver.due().filter(|due| *due <= now)?;
@@ -312,11 +312,11 @@ impl Connection {
         Some(segment)
     }
 
-    /// What every segment has.
+    /// Returns a segment with the fields that all have.
     fn segment(&self, flags: Flags, now: Instant) -> Option<Segment> {
         let value = now.since_origin().as_millis() as u32;
         let echo = self.recent;
-        // Four blocks fill the options, three if timestamps are there as well.
+        // The options have room for four blocks, or for three with timestamps.
         let limit = if self.settings.timestamps { 3 } else { 4 };
         let sack = self
             .receiver
@@ -341,7 +341,7 @@ impl Connection {
         })
     }
 
-    /// The least shift with which the receive buffer fits the field.
+    /// Returns the smallest shift with which the receive buffer fits the window field.
     fn shift(&self) -> u8 {
         let buffer = self.settings.receive_buffer;
         (0..14)
@@ -350,7 +350,7 @@ impl Connection {
     }
 }
 
-/// The octet that a sequence number near octet `near` means; none before the first.
+/// Returns the offset for a sequence number near offset `near`; `None` before the first octet.
 fn unwrap(seq: Seq, first: Seq, near: u64) -> Option<u64> {
     let distance = i64::from(seq.since(first + near as u32));
     near.checked_add_signed(distance)

@@ -1,27 +1,27 @@
-//! What was sent and is not acknowledged: RFC 6675's scoreboard, kept segment by segment.
+//! Segments that were sent and are not acknowledged: the scoreboard of RFC 6675, per segment.
 //!
-//! Each segment is in the network, has arrived (the peer said so by SACK), or is lost; a lost one
-//! that was sent again is in the network once more. Without SACK a duplicate acknowledgement says
-//! that *some* segment has arrived; those are only counted.
+//! Each segment is in the network, has arrived (according to SACK), or is lost. A lost segment that
+//! is retransmitted is in the network again. Without SACK, a duplicate acknowledgement means that
+//! *some* segment has arrived, so duplicates are only counted.
 
 use model::Instant;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Duplicate acknowledgements, or segments that arrived beyond a hole, that prove a loss
-/// (RFC 5681 section 3.2, RFC 6675 section 2).
+/// Number of duplicate acknowledgements, or of segments that arrived beyond a hole, that prove a
+/// loss (RFC 5681 section 3.2, RFC 6675 section 2).
 pub(super) const PROOF: u32 = 3;
 
-/// A segment on its way. Octets are counted from the first of the connection.
+/// A segment in transit. Offsets count from the first octet of the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Sent {
     start: u64,
     end: u64,
     at: Instant,
-    /// Transmissions are numbered: what left later has a higher number.
+    /// Number of the transmission: later transmissions have higher numbers.
     number: u64,
     fate: Fate,
-    /// It was sent more than once.
+    /// True if the segment was sent more than once.
     again: bool,
 }
 
@@ -32,25 +32,25 @@ enum Fate {
     Lost,
 }
 
-/// The segments on their way, in order.
+/// The segments in transit, in order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Flight {
     sent: VecDeque<Sent>,
     transmissions: u64,
     /// The highest transmission known to have arrived.
     newest_arrival: u64,
-    /// Without SACK: arrivals told by duplicate acknowledgements.
+    /// Without SACK: arrivals reported by duplicate acknowledgements.
     duplicates: u32,
 }
 
-/// What an acknowledgement took out.
+/// Segments that an acknowledgement removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Acknowledged {
-    /// Segments.
+    /// Number of segments.
     pub segments: u32,
-    /// Those of them that SACK had not told of before.
+    /// Number of those segments that SACK had not reported before.
     pub news: u32,
-    /// When the last of those was sent that were sent only once (Karn's algorithm).
+    /// Send time of the last of those segments that was sent only once (Karn's algorithm).
     pub sent_at: Option<Instant>,
 }
 
@@ -63,12 +63,12 @@ impl Flight {
         self.sent.len() as u32
     }
 
-    /// RFC 6675's pipe.
+    /// Returns the pipe of RFC 6675.
     pub fn in_network(&self) -> u32 {
         self.count(Fate::InNetwork).saturating_sub(self.duplicates)
     }
 
-    /// Segments that arrived out of order, as far as the peer has told.
+    /// Returns the number of segments that arrived out of order, as far as the peer has reported.
     pub fn arrived(&self) -> u32 {
         self.count(Fate::Arrived) + self.duplicates
     }
@@ -77,7 +77,7 @@ impl Flight {
         self.count(Fate::Lost) > 0
     }
 
-    /// Whether anything on its way was sent more than once.
+    /// Returns true if a segment in transit was sent more than once.
     pub fn has_again(&self) -> bool {
         self.sent.iter().any(|segment| segment.again)
     }
@@ -87,7 +87,7 @@ impl Flight {
         segments.count() as u32
     }
 
-    /// A new segment leaves.
+    /// Records a new segment.
     pub fn push(&mut self, start: u64, end: u64, now: Instant) {
         self.transmissions += 1;
         self.sent.push_back(Sent {
@@ -100,7 +100,7 @@ impl Flight {
         });
     }
 
-    /// The first lost segment leaves once more.
+    /// Marks the first lost segment as sent again, and returns its range.
     pub fn send_lost(&mut self, now: Instant) -> Option<(u64, u64)> {
         let mut lost = self.sent.iter_mut();
         let segment = lost.find(|segment| segment.fate == Fate::Lost)?;
@@ -111,8 +111,9 @@ impl Flight {
         Some((segment.start, segment.end))
     }
 
-    /// Everything before `to` has arrived. `echo` is the peer's echo of our timestamp, if it has
-    /// one: it tells whether a segment that was sent again arrived the first time.
+    /// Removes everything before `to`, which has arrived. `echo` is the peer's echo of our
+    /// timestamp, if present: it shows whether the first transmission of a retransmitted segment
+    /// arrived.
     pub fn acknowledge(&mut self, to: u64, echo: Option<Instant>) -> Acknowledged {
         let mut result = Acknowledged::default();
         while let Some(segment) = self.sent.pop_front_if(|segment| segment.end <= to) {
@@ -132,7 +133,8 @@ impl Flight {
         result
     }
 
-    /// The peer holds these octets (RFC 2018). Returns how many segments that is news of.
+    /// Records that the peer holds these octets (RFC 2018). Returns the number of segments newly
+    /// reported.
     pub fn note_sack(&mut self, start: u64, end: u64) -> u32 {
         let mut news = 0;
         let inside = |segment: &&mut Sent| start <= segment.start && segment.end <= end;
@@ -146,8 +148,8 @@ impl Flight {
         news
     }
 
-    /// Without SACK: one more duplicate acknowledgement. More cannot have arrived than were sent
-    /// and are not lost. Returns whether it counts.
+    /// Without SACK: records a duplicate acknowledgement. Not more segments can have arrived than
+    /// were sent and are not lost. Returns true if the duplicate counts.
     pub fn note_duplicate(&mut self) -> bool {
         let lost = self.count(Fate::Lost).max(1);
         let counts = self.duplicates + lost < self.len();
@@ -155,8 +157,8 @@ impl Flight {
         counts
     }
 
-    /// Without SACK: an acknowledgement of new segments tells what some duplicates stood for, all
-    /// but the segment that was missing.
+    /// Without SACK: an acknowledgement of new segments accounts for earlier duplicates, one for
+    /// each segment except for the missing one.
     pub fn explain_duplicates(&mut self, acknowledged: u32) {
         let explained = acknowledged.saturating_sub(1);
         self.duplicates = self.duplicates.saturating_sub(explained);
@@ -166,17 +168,16 @@ impl Flight {
         self.duplicates = 0;
     }
 
-    /// The first segment is lost: what a third duplicate acknowledgement and a partial
-    /// acknowledgement in recovery say (RFC 6582 section 3.2). One that was sent again since is
-    /// lost again.
+    /// Marks the first segment as lost, after a third duplicate acknowledgement, or a partial
+    /// acknowledgement in recovery (RFC 6582 section 3.2). A retransmitted segment is lost again.
     pub fn lose_first(&mut self) {
         if let Some(first) = self.sent.front_mut() {
             first.fate = Fate::Lost;
         }
     }
 
-    /// Whatever left before something that has arrived is lost (RFC 8985 section 3.2, with no
-    /// allowance for reordering). Holds for retransmissions as well.
+    /// Marks every segment as lost that left before an arrived segment (RFC 8985 section 3.2,
+    /// without allowance for reordering). This includes retransmissions.
     pub fn lose_overtaken(&mut self) {
         for segment in &mut self.sent {
             if segment.fate == Fate::InNetwork && segment.number < self.newest_arrival {
@@ -185,7 +186,7 @@ impl Flight {
         }
     }
 
-    /// The retransmission timer ran out: all that has not arrived is lost.
+    /// Marks all segments as lost that have not arrived, after the retransmission timer expired.
     pub fn lose_all(&mut self) {
         self.duplicates = 0;
         let waiting = self.sent.iter_mut();
@@ -194,7 +195,7 @@ impl Flight {
         }
     }
 
-    /// Losing was a mistake: it is all still on its way.
+    /// Reverts losses that were a mistake: all segments are in transit again.
     pub fn find_all(&mut self) {
         let lost = self.sent.iter_mut();
         for segment in lost.filter(|segment| segment.fate == Fate::Lost) {
@@ -203,7 +204,7 @@ impl Flight {
     }
 }
 
-/// Whether an echoed timestamp is from before a moment, in the timestamps' milliseconds.
+/// Returns true if an echoed timestamp is from before `moment`, in the timestamps' milliseconds.
 pub(super) fn is_before(echo: Instant, moment: Instant) -> bool {
     echo + Duration::from_millis(1) <= moment
 }
@@ -212,7 +213,7 @@ pub(super) fn is_before(echo: Instant, moment: Instant) -> bool {
 mod tests {
     use super::*;
 
-    /// Ten segments of 100 octets.
+    /// Returns a flight of ten segments of 100 octets.
     fn ten() -> Flight {
         let mut flight = Flight::default();
         (0..10).for_each(|n| flight.push(n * 100, n * 100 + 100, Instant::ZERO));

@@ -1,14 +1,15 @@
-//! The receiving half: puts the stream together and decides when to acknowledge.
+//! The receiving half: reassembles the stream and decides when to acknowledge.
 //!
-//! Every second full segment is acknowledged at once, one alone after the delay (RFC 5681 section
-//! 4.2); the first ones and whatever is out of order or fills a hole at once, as Linux does.
+//! Every second full segment is acknowledged immediately, a single one after the delay (RFC 5681
+//! section 4.2). The first segments, segments out of order, and segments that fill a hole are
+//! acknowledged immediately, as in Linux.
 
 use super::Settings;
 use model::Instant;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Segments acknowledged at once when a connection is new or was silent for long: Linux's
+/// Segments acknowledged immediately on a new connection, or after a long silence: Linux's
 /// TCP_MAX_QUICKACKS.
 const QUICK: u32 = 16;
 
@@ -17,21 +18,21 @@ pub(super) struct Receiver {
     mss: u64,
     buffer: u64,
     delay: Duration,
-    /// The next octet of the stream.
+    /// Next octet of the stream.
     next: u64,
-    /// In order, and not yet taken by the program.
+    /// Octets in order that the program has not read.
     ready: Vec<u8>,
-    /// Out of order, without overlaps.
+    /// Pieces out of order, without overlaps.
     waiting: BTreeMap<u64, Vec<u8>>,
     /// Ranges of `waiting`, the most recently changed first (RFC 2018 section 4).
     blocks: Vec<(u64, u64)>,
-    /// What the last acknowledgement said.
+    /// Offset in the last acknowledgement.
     told: u64,
-    /// The right edge of the window that was told: it never moves back (RFC 9293 section 3.8.6).
+    /// Right edge of the announced window. It never moves back (RFC 9293 section 3.8.6).
     right: u64,
     quick: u32,
     heard: Option<Instant>,
-    /// When the next acknowledgement is due.
+    /// Time of the next acknowledgement.
     due: Option<Instant>,
 }
 
@@ -53,12 +54,12 @@ impl Receiver {
         }
     }
 
-    /// Data of the stream from `start`. What is beyond the window is not taken.
+    /// Handles data of the stream from `start`. Data beyond the window is dropped.
     pub fn handle_data(&mut self, start: u64, octets: &[u8], now: Instant) {
         self.note_silence(now);
         let end = start + octets.len() as u64;
         if end <= self.next || end > self.right {
-            // A duplicate, or nothing that was allowed (RFC 9293 section 3.10.7.4).
+            // A duplicate, or data beyond the window (RFC 9293 section 3.10.7.4).
             self.due = Some(now);
             return;
         }
@@ -78,13 +79,13 @@ impl Receiver {
         }
     }
 
-    /// A segment that asks for an acknowledgement: a probe, or one that is not acceptable.
+    /// Handles a segment that requires an acknowledgement: a probe, or an unacceptable segment.
     pub fn handle_question(&mut self, now: Instant) {
         self.due = Some(now);
     }
 
-    /// Takes what is in order. A window that was all but closed is told open again (RFC 9293
-    /// section 3.8.6.2.2).
+    /// Returns the octets in order. Announces a window that was nearly closed as open again
+    /// (RFC 9293 section 3.8.6.2.2).
     pub fn read(&mut self, now: Instant) -> Vec<u8> {
         let octets = std::mem::take(&mut self.ready);
         let told = self.right - self.next;
@@ -103,33 +104,33 @@ impl Receiver {
         self.next
     }
 
-    /// Octets that were told and may come from `next` on. What waits behind a hole takes its place
-    /// in the buffer: a window that is in full use stands still until the hole is filled.
+    /// Returns the announced octets from `next` on. Data behind a hole occupies the buffer, so a
+    /// window in full use does not move until the hole is filled.
     pub fn window(&mut self) -> u64 {
         let waiting = self.waiting.values().map(Vec::len).sum::<usize>();
         let held = (self.ready.len() + waiting) as u64;
         let free = self.buffer.saturating_sub(held);
-        // No window too small for a segment, or the sender would fill it with crumbs.
+        // No window below a segment, or the sender would fill it with tiny segments.
         if free >= self.mss.min(self.buffer / 2) {
             self.right = self.right.max(self.next + free);
         }
         self.right - self.next
     }
 
-    /// Whatever leaves now acknowledges everything.
+    /// Records that a segment leaves, which acknowledges everything.
     pub fn note_told(&mut self) {
         self.told = self.next;
         self.due = None;
         self.quick = self.quick.saturating_sub(1);
     }
 
-    /// What is there beyond the next octet, at most `limit` blocks.
+    /// Returns the blocks beyond the next octet, at most `limit`.
     pub fn sack(&self, limit: usize) -> impl Iterator<Item = (u64, u64)> {
         self.blocks.iter().copied().take(limit)
     }
 
-    /// Timestamps of acknowledged segments are echoed, not those of later ones (RFC 7323 section
-    /// 4.3).
+    /// Returns the last acknowledged offset. Only timestamps of segments up to there are echoed
+    /// (RFC 7323 section 4.3).
     pub const fn told(&self) -> u64 {
         self.told
     }
@@ -142,7 +143,7 @@ impl Receiver {
         self.heard = Some(now);
     }
 
-    /// Stores what is new of a segment.
+    /// Stores the new octets of a segment.
     fn store(&mut self, start: u64, end: u64, octets: &[u8]) {
         let mut from = start.max(self.next);
         let known: Vec<_> = self.waiting.range(..end).map(range).collect();
@@ -186,7 +187,7 @@ fn range((start, octets): (&u64, &Vec<u8>)) -> (u64, u64) {
 mod tests {
     use super::*;
 
-    /// A receiver for segments of 100 octets, with room for ten.
+    /// Returns a receiver for segments of 100 octets, with room for ten.
     fn receiver() -> Receiver {
         Receiver::new(&Settings {
             mss: 100,
@@ -200,7 +201,7 @@ mod tests {
         receiver.handle_data(segment * 100, &[segment as u8; 100], Instant::ZERO);
     }
 
-    /// What SNOOP repairs late keeps a sender waiting that needs the whole window.
+    /// A sender that needs the whole window waits while SNOOP repairs a loss late.
     #[test]
     fn the_window_stands_still_while_data_waits_behind_a_hole() {
         let mut receiver = receiver();

@@ -5,7 +5,7 @@
 /// "Arbitrarily high" (RFC 5681 section 3.1).
 const NO_THRESHOLD: u32 = u32::MAX;
 
-/// The congestion window and what moves it.
+/// The congestion window and the state that changes it.
 #[derive(Clone, Debug)]
 pub(super) struct Reno {
     pub window: u32,
@@ -18,7 +18,7 @@ pub(super) struct Reno {
 /// Proportional rate reduction since recovery began.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reduction {
-    /// The window before.
+    /// Window before the reduction.
     prior: u32,
     delivered: u32,
     sent: u32,
@@ -38,7 +38,7 @@ impl Reno {
         }
     }
 
-    /// The slow start threshold, once there is one.
+    /// Returns the slow start threshold, if there is one.
     pub fn threshold(&self) -> Option<u32> {
         (self.threshold != NO_THRESHOLD).then_some(self.threshold)
     }
@@ -47,7 +47,7 @@ impl Reno {
         self.window < self.threshold
     }
 
-    /// Segments were acknowledged while nothing was wrong and the window was in use.
+    /// Increases the window after an acknowledgement without loss, while the window was in use.
     pub fn grow(&mut self, acknowledged: u32) {
         let mut left = acknowledged;
         if self.in_slow_start() {
@@ -70,13 +70,13 @@ impl Reno {
         }
     }
 
-    /// A loss: the threshold is halved (RFC 5681 equation 4; Linux halves the window instead of
-    /// what is in flight).
+    /// Halves the threshold after a loss (RFC 5681 equation 4; Linux halves the window instead of
+    /// the flight size).
     pub fn halve(&mut self) {
         self.threshold = (self.window / 2).max(2);
     }
 
-    /// Recovery begins: the window will shrink to the threshold while segments keep arriving.
+    /// Starts recovery: the window shrinks to the threshold while segments arrive.
     pub fn begin_reduction(&mut self) {
         self.halve();
         self.credit = 0;
@@ -86,8 +86,8 @@ impl Reno {
         };
     }
 
-    /// An acknowledgement in recovery said that `delivered` segments arrived. `in_flight` is what
-    /// is left; `progress` whether it acknowledged new data without showing a new loss.
+    /// Handles an acknowledgement in recovery of `delivered` segments. `in_flight` is the number
+    /// left. `progress` is true if it acknowledged new data without showing a new loss.
     pub fn reduce(&mut self, delivered: u32, in_flight: u32, progress: bool) {
         if delivered == 0 {
             return;
@@ -102,33 +102,33 @@ impl Reno {
             let owed = prr.delivered.saturating_sub(prr.sent).max(delivered);
             (owed + u32::from(progress)).min(self.threshold - in_flight)
         };
-        // The first retransmission leaves at once.
+        // The first retransmission leaves immediately.
         let allowed = allowed.max(u32::from(prr.sent == 0));
         self.window = in_flight + allowed;
     }
 
-    /// A segment was sent in recovery.
+    /// Counts a segment sent in recovery.
     pub fn note_sent(&mut self) {
         self.reduction.sent += 1;
     }
 
-    /// Recovery is over (RFC 6582 section 3.2 step 3, full acknowledgements).
+    /// Ends recovery (RFC 6582 section 3.2 step 3, full acknowledgements).
     pub fn end_reduction(&mut self) {
         self.window = self.threshold;
     }
 
-    /// The retransmission timer ran out: what is in flight counts as lost.
+    /// Reduces the window to one segment after the retransmission timer expired.
     pub fn collapse(&mut self) {
         self.window = 1;
         self.credit = 0;
     }
 
-    /// What [`Reno::undo`] goes back to.
+    /// Returns the state that [`Reno::undo`] restores.
     pub const fn before(&self) -> (u32, u32) {
         (self.window, self.threshold)
     }
 
-    /// The reduction was a mistake (RFC 4015 section 3.2).
+    /// Reverts a reduction that was a mistake (RFC 4015 section 3.2).
     pub fn undo(&mut self, (window, threshold): (u32, u32)) {
         self.window = self.window.max(window);
         self.threshold = self.threshold.max(threshold);
@@ -168,7 +168,7 @@ mod tests {
     fn recovery_sends_half_of_what_arrives_and_ends_at_half_the_window() {
         let mut reno = Reno::new(20);
         reno.begin_reduction();
-        // 20 are in flight, 1 is lost and 3 have arrived.
+        // 20 segments are in flight, 1 is lost and 3 have arrived.
         let (mut in_flight, mut sent) = (16, 0);
         reno.reduce(1, in_flight, false);
         assert_eq!(reno.window, in_flight + 1, "the retransmission");

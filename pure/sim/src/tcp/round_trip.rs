@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-/// Before the first sample (RFC 6298 section 2.1).
+/// Timeout before the first sample (RFC 6298 section 2.1).
 const INITIAL: Duration = Duration::from_secs(1);
-/// Linux's bound, TCP_RTO_MAX.
+/// Upper bound of Linux, TCP_RTO_MAX.
 const LONGEST: Duration = Duration::from_secs(120);
 
-/// Smoothed round-trip time, its variation, and how often the timer has run out in a row.
+/// Smoothed round-trip time, its variation, and the number of consecutive timeouts.
 #[derive(Clone, Debug)]
 pub(super) struct RoundTrip {
     estimate: Option<(Duration, Duration)>,
@@ -16,8 +16,8 @@ pub(super) struct RoundTrip {
 }
 
 impl RoundTrip {
-    /// Nothing measured. The timeout is at least `granularity` above the smoothed round-trip time:
-    /// the G of RFC 6298, and what Linux calls the least timeout.
+    /// Creates an estimator without samples. The timeout is at least `granularity` above the
+    /// smoothed round-trip time: the G of RFC 6298, and the minimum timeout of Linux.
     pub const fn new(granularity: Duration) -> Self {
         Self {
             estimate: None,
@@ -26,7 +26,7 @@ impl RoundTrip {
         }
     }
 
-    /// Takes a measurement (sections 2.2 and 2.3), which also ends the backing off (section 5.7).
+    /// Adds a measurement (sections 2.2 and 2.3), which also ends the backoff (section 5.7).
     pub fn sample(&mut self, measured: Duration) {
         let estimate = match self.estimate {
             None => (measured, measured / 2),
@@ -39,12 +39,12 @@ impl RoundTrip {
         self.backoff = 0;
     }
 
-    /// The timer has run out: it waits twice as long next time (section 5.5).
+    /// Doubles the next timeout after the timer expired (section 5.5).
     pub fn back_off(&mut self) {
         self.backoff = (self.backoff + 1).min(16);
     }
 
-    /// How long to wait for an acknowledgement.
+    /// Returns the time to wait for an acknowledgement.
     pub fn timeout(&self) -> Duration {
         let base = self.estimate.map_or(INITIAL, |(smoothed, variation)| {
             smoothed + (variation * 4).max(self.granularity)

@@ -1,11 +1,11 @@
-//! TCP segments as datagrams (RFC 9293 section 3.1), written here and read by `wire`.
+//! TCP segments as datagrams (RFC 9293 section 3.1), written here and parsed by `wire`.
 
 use crate::datagram;
 use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 use wire::tcp::{Flags, Header, MIN_HEADER_LEN, OptionValue, PROTOCOL, Seq};
 use wire::{checksum, ip};
 
-/// What one end tells the other.
+/// A TCP segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Segment {
     pub source: SocketAddrV4,
@@ -13,24 +13,24 @@ pub(super) struct Segment {
     pub seq: Seq,
     pub ack: Seq,
     pub flags: Flags,
-    /// As on the wire, not scaled.
+    /// Window as on the wire, not scaled.
     pub window: u16,
     pub options: Options,
     pub payload: Vec<u8>,
 }
 
-/// The options that are spoken here.
+/// Supported options.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Options {
     pub mss: Option<u16>,
     pub window_scale: Option<u8>,
     pub sack_permitted: bool,
     pub timestamps: Option<Timestamps>,
-    /// The most recent block first (RFC 2018 section 4).
+    /// SACK blocks, the most recent first (RFC 2018 section 4).
     pub sack: Vec<(Seq, Seq)>,
 }
 
-/// RFC 7323 section 3.2.
+/// Timestamps option (RFC 7323 section 3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Timestamps {
     pub value: u32,
@@ -38,7 +38,7 @@ pub(super) struct Timestamps {
 }
 
 impl Segment {
-    /// The datagram.
+    /// Returns the datagram.
     pub fn encode(&self) -> Vec<u8> {
         let options = self.options.encode();
         let mut header = Vec::with_capacity(MIN_HEADER_LEN + options.len());
@@ -55,7 +55,7 @@ impl Segment {
         datagram::tcp(from, to, &header, &self.payload)
     }
 
-    /// Reads a datagram. `None` if it is no TCP segment over IPv4 or its checksum is wrong.
+    /// Parses a datagram. `None` if it is not a TCP segment over IPv4 or its checksum is wrong.
     pub fn parse(datagram: &[u8]) -> Option<Self> {
         let packet = ip::Header::parse(datagram).ok()?;
         if packet.protocol() != PROTOCOL || packet.is_fragment() {
@@ -80,7 +80,8 @@ impl Segment {
 }
 
 impl Options {
-    /// In the order and with the padding that Linux uses: a header of the same size each time.
+    /// Returns the options in the order and with the padding of Linux, so headers have constant
+    /// size.
     fn encode(&self) -> Vec<u8> {
         let mut octets = Vec::new();
         if let Some(mss) = self.mss {

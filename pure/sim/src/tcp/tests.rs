@@ -1,5 +1,5 @@
-//! Two ends on virtual time, with a path between them that loses, repeats and delays what a test
-//! tells it to. Conversations are told by rule.
+//! Two ends in virtual time. The path between them loses, repeats and delays segments as a test
+//! demands. Each test checks one rule.
 
 use super::segment::Segment;
 use super::{Connection, Settings};
@@ -21,7 +21,7 @@ fn at(ms: u64) -> Instant {
     Instant::from_origin(Duration::from_millis(ms))
 }
 
-/// What the path does to a data segment of the server.
+/// Fate of a data segment of the server on the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Arrives,
@@ -37,11 +37,11 @@ struct Pair {
     server: Connection,
     wire: BTreeMap<(Instant, u64), (bool, Vec<u8>)>,
     count: u64,
-    /// What happens to the nth data segment of the server, counted from 0, repetitions included.
+    /// Fate of the server's nth data segment, counted from 0, retransmissions included.
     fates: BTreeMap<u64, Fate>,
-    /// When each left, and the octet it began with.
+    /// Send time and first octet of each data segment.
     sent: Vec<(Instant, u64)>,
-    /// Pure acknowledgements of the client: when they left, and their SACK blocks.
+    /// Pure acknowledgements of the client: send time and number of SACK blocks.
     acks: Vec<(Instant, usize)>,
     cut: bool,
     received: Vec<u8>,
@@ -49,7 +49,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// Connected, and the server's round trip is known.
+    /// Returns a connected pair. The server has measured the round trip.
     fn new(settings: Settings) -> Self {
         let ends: [SocketAddrV4; 2] =
             ["10.0.0.1:40000", "10.0.0.2:80"].map(|text| text.parse().unwrap());
@@ -153,7 +153,7 @@ impl Pair {
         }
     }
 
-    /// How often the segment was sent that begins with this octet.
+    /// Returns the number of transmissions of the segment that starts at this octet.
     fn times(&self, octet: u64) -> usize {
         self.sent
             .iter()
@@ -182,7 +182,7 @@ fn slow_start_begins_with_ten_segments_and_doubles_each_round_trip() {
     assert!(flights[1] >= 18 && flights[2] >= 36, "{flights:?}");
 }
 
-/// RFC 7661 section 1: an unused window says nothing of what the path can carry.
+/// RFC 7661 section 1: an unused window is no evidence of the path's capacity.
 #[test]
 fn a_window_grows_only_while_it_is_in_use() {
     let mut pair = Pair::with(false);
@@ -330,7 +330,7 @@ fn a_timeout_that_was_a_mistake_is_taken_back_by_timestamps() {
     let mut pair = Pair::with(false);
     pair.server.write(20_000);
     pair.run_for(ms(60));
-    // The acknowledgements on the wire take a second longer than the timer waits for them.
+    // Delay the acknowledgements on the wire by a second longer than the timer waits for them.
     for ((at, number), packet) in std::mem::take(&mut pair.wire) {
         pair.wire.insert((at + ms(1000), number), packet);
     }
@@ -343,8 +343,8 @@ fn a_timeout_that_was_a_mistake_is_taken_back_by_timestamps() {
     assert!(pair.server.congestion_window() >= 10);
 }
 
-/// RFC 5682 section 2.1: what follows a timeout's one segment is new data, so what had arrived
-/// is not sent again.
+/// RFC 5682 section 2.1: after the one segment of a timeout, new data follows, so data that had
+/// arrived is not retransmitted.
 #[test]
 fn after_a_timeout_new_data_is_tried_before_anything_else_is_sent_again() {
     let mut pair = Pair::new(Settings {
@@ -386,7 +386,7 @@ fn what_comes_twice_or_out_of_order_is_delivered_once_and_in_order() {
 #[test]
 fn every_second_segment_is_acknowledged_and_one_alone_after_the_delay() {
     let mut pair = Pair::with(false);
-    // The first ones are acknowledged at once.
+    // The first segments are acknowledged immediately.
     pair.server.write(40_000);
     pair.run_for(ms(1000));
     pair.acks.clear();
@@ -415,7 +415,7 @@ fn nothing_is_sent_beyond_the_window_and_a_closed_one_is_probed() {
     pair.run_for(ms(10_000));
     assert_eq!(pair.sent.len(), 5, "the window is full");
     assert!(pair.server.counters().probes >= 3);
-    // The program reads again, but the acknowledgement that says so is lost.
+    // The program reads again, but the acknowledgement that announces it is lost.
     pair.cut = true;
     pair.received.extend(pair.client.read(pair.now));
     pair.run_for(ms(1));

@@ -1,5 +1,5 @@
-//! The Configuration payload (RFC 7296 section 3.15): what one end asks of the other for its use
-//! inside the tunnel, and gets.
+//! The Configuration payload (RFC 7296 section 3.15), with which one end requests and gets settings
+//! for use inside the tunnel.
 //!
 //! ```text
 //!  CFG Type (1) | RESERVED (3) | attributes
@@ -10,7 +10,7 @@ use super::{AttributeType, ConfigurationType};
 use crate::codec::{Codec, Malformed, Reader};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// More attributes than these are not read from anybody.
+/// Most attributes of a payload that is read.
 pub const MAX_ATTRIBUTES: usize = 128;
 
 const WHAT: &str = "the CP payload";
@@ -19,44 +19,44 @@ const ATTRIBUTE: &str = "an attribute of the CP payload";
 /// The bit that RFC 7296 reserves before the type.
 const RESERVED: u16 = 1 << 15;
 
-/// A request or a reply.
+/// A Configuration payload, such as a request or a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Configuration {
-    /// Which of the two.
+    /// Type of the payload.
     pub kind: ConfigurationType,
-    /// What it is about.
+    /// Requested or assigned settings.
     pub attributes: Vec<ConfigurationAttribute>,
 }
 
-/// One attribute. In a request the value may be left out: whatever the responder has.
+/// An attribute. A request may omit the value to leave the choice to the responder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConfigurationAttribute {
-    /// INTERNAL_IP4_ADDRESS or INTERNAL_IP6_ADDRESS: an address inside.
+    /// INTERNAL_IP4_ADDRESS or INTERNAL_IP6_ADDRESS: an inner address.
     Address {
-        /// Whether it is the one for IPv4.
+        /// True for IPv4.
         is_ipv4: bool,
-        /// The address, with a prefix length of 32 or whatever IPv6's says.
+        /// The address with its prefix length: 32 for IPv4, from the attribute for IPv6.
         value: Option<(IpAddr, u8)>,
     },
-    /// INTERNAL_IP4_DNS or INTERNAL_IP6_DNS: a name server inside.
+    /// INTERNAL_IP4_DNS or INTERNAL_IP6_DNS: a name server inside the tunnel.
     Dns {
-        /// Whether it is the one for IPv4.
+        /// True for IPv4.
         is_ipv4: bool,
-        /// Its address.
+        /// Address of the name server.
         value: Option<IpAddr>,
     },
-    /// INTERNAL_IP4_SUBNET or INTERNAL_IP6_SUBNET: what the sender protects.
+    /// INTERNAL_IP4_SUBNET or INTERNAL_IP6_SUBNET: a subnet that the sender protects.
     Subnet {
-        /// Whether it is the one for IPv4.
+        /// True for IPv4.
         is_ipv4: bool,
-        /// An address of it and its prefix length.
+        /// An address in the subnet, and the prefix length.
         value: Option<(IpAddr, u8)>,
     },
-    /// An attribute without a meaning here.
+    /// An attribute without support here.
     Other {
-        /// Its type.
+        /// Attribute type.
         kind: AttributeType,
-        /// Its value.
+        /// Value of the attribute.
         value: Vec<u8>,
     },
 }
@@ -91,7 +91,7 @@ impl Codec for Configuration {
 }
 
 impl ConfigurationAttribute {
-    /// The attribute type.
+    /// Returns the attribute type.
     pub const fn kind(&self) -> AttributeType {
         match self {
             Self::Address { is_ipv4: true, .. } => AttributeType::INTERNAL_IP4_ADDRESS,
@@ -189,7 +189,7 @@ fn v6_prefix(value: &mut Reader<'_>) -> Result<(IpAddr, u8), Malformed> {
     }
 }
 
-/// An address and a mask, whose ones have to come before its zeros.
+/// Reads an address and a mask. A mask with a one behind a zero is refused.
 fn v4_subnet(value: &mut Reader<'_>) -> Result<(IpAddr, u8), Malformed> {
     let (address, mask) = (value.array::<4>().map(Ipv4Addr::from)?, value.u32()?);
     let length = mask.leading_ones();
@@ -211,7 +211,7 @@ mod tests {
         read(&[&[1, 0, 0, 0], attribute].concat())
     }
 
-    /// Section 3.15.1 has the lengths: 0 or 4, 0 or 17, 0 or 8.
+    /// Section 3.15.1 defines the lengths: 0 or 4, 0 or 17, 0 or 8.
     #[test]
     fn an_attribute_has_its_length_or_none() {
         for (kind, length) in [(1, 4), (3, 4), (8, 17), (10, 16), (13, 8), (15, 17)] {

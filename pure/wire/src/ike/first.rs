@@ -1,10 +1,11 @@
-//! First messages at a glance: all that a responder needs to ask for a cookie or to verify one (RFC 7296 section 2.6).
+//! Initial messages at a glance: the fields that a responder needs to request or verify a cookie
+//! (RFC 7296 section 2.6).
 
 use super::message::Generic;
 use super::{ExchangeType, Header, MAX_PAYLOADS, NotifyType, PayloadType};
 use crate::codec::{Codec, Reader};
 
-/// A first message of an initiator of which nothing is read but its nonce and its cookie, without copying either.
+/// An initiator's first message. Only the nonce and the cookie are read, without copying them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct First<'a> {
     /// The header.
@@ -16,8 +17,8 @@ pub struct First<'a> {
 }
 
 impl<'a> First<'a> {
-    /// Looks at a datagram (without a non-ESP marker). `None` if it is no first message, its payloads do not end
-    /// with it, or it has no nonce.
+    /// Reads a datagram (without a non-ESP marker). `None` if it is not a first message, if its
+    /// payloads do not end with it, or if it has no nonce.
     pub fn peek(octets: &'a [u8]) -> Option<Self> {
         let mut reader = Reader::new("the message", octets);
         let (header, mut kind, length) = Header::read_with_chain(&mut reader).ok()?;
@@ -47,7 +48,8 @@ impl<'a> First<'a> {
 }
 
 impl Header {
-    /// Whether it is that of an initiator's first message, which has no SPI of the responder yet.
+    /// Returns true for the header of an initiator's first message, which has no SPI of the
+    /// responder.
     pub fn is_first(&self) -> bool {
         self.major_version() == 2
             && self.exchange == ExchangeType::IKE_SA_INIT
@@ -59,7 +61,7 @@ impl Header {
     }
 }
 
-/// The data of a notify (RFC 7296 section 3.10), if it is a COOKIE.
+/// Returns the data of a notify (RFC 7296 section 3.10), if it is a COOKIE.
 fn cookie_in(body: &[u8]) -> Option<&[u8]> {
     let mut reader = Reader::new("a Notify payload", body);
     reader.u8().ok()?;
@@ -136,7 +138,7 @@ mod tests {
         }
     }
 
-    /// A chain that never ends costs no more than one of [`MAX_PAYLOADS`].
+    /// A chain that never ends costs no more than a chain of [`MAX_PAYLOADS`].
     #[test]
     fn a_message_with_more_payloads_than_are_read_is_none() {
         let fits = |count| {

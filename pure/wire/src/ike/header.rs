@@ -22,7 +22,7 @@ pub const VERSION_2: u8 = 0x20;
 pub struct Flags {
     /// The sender is the original initiator of the IKE SA.
     pub initiator: bool,
-    /// The sender speaks a higher major version than this message's.
+    /// The sender supports a higher major version than this message's.
     pub higher_version: bool,
     /// The message answers the request with the same message ID.
     pub response: bool,
@@ -48,7 +48,7 @@ impl Flags {
     }
 }
 
-/// A header without the next-payload and length fields, which belong to the encoding.
+/// An IKE header without the next-payload and length fields, which belong to the encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The initiator's SPI, never zero.
@@ -57,21 +57,21 @@ pub struct Header {
     pub spi_r: u64,
     /// Major version in the upper four bits, minor in the lower.
     pub version: u8,
-    /// The exchange this message belongs to.
+    /// Exchange of the message.
     pub exchange: ExchangeType,
-    /// Who sends it, and whether it is an answer.
+    /// Role of the sender, and direction of the message.
     pub flags: Flags,
-    /// Pairs a response with its request.
+    /// Message ID, which pairs a response with its request.
     pub message_id: u32,
 }
 
 impl Header {
-    /// The major version; everything but 2 is not ours to read.
+    /// Returns the major version. Only version 2 is supported.
     pub const fn major_version(&self) -> u8 {
         self.version >> 4
     }
 
-    /// Appends the header; the length field is left zero until [`Self::set_length`].
+    /// Appends the header. The length field is zero until [`Self::set_length`].
     pub(super) fn encode(&self, next: PayloadType, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.spi_i.to_be_bytes());
         out.extend_from_slice(&self.spi_r.to_be_bytes());
@@ -83,13 +83,13 @@ impl Header {
         out.extend_from_slice(&[0; 4]);
     }
 
-    /// Writes the length of a finished message that starts at the first octet.
+    /// Writes the length field of a finished message that starts at the first octet.
     pub(super) fn set_length(message: &mut [u8]) {
         let length = u32::try_from(message.len()).unwrap_or(u32::MAX);
         message[HEADER_LEN - 4..HEADER_LEN].copy_from_slice(&length.to_be_bytes());
     }
 
-    /// The header, the type of the first payload, and the message's length by its own account.
+    /// Reads the header, the type of the first payload, and the message's length field.
     pub(super) fn read_with_chain(
         reader: &mut Reader<'_>,
     ) -> Result<(Self, PayloadType, u32), Malformed> {
@@ -106,7 +106,7 @@ impl Header {
         Ok((header, next, reader.u32()?))
     }
 
-    /// Reads only the header, of any version: enough to tell whom a datagram is for.
+    /// Reads only the header, of any version: enough to find the recipient of a datagram.
     pub fn peek(octets: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new("the IKE header", octets);
         Self::read_with_chain(&mut reader).map(|(header, _, _)| header)

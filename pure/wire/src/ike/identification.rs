@@ -8,14 +8,15 @@ use std::net::IpAddr;
 /// The body of an identification payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identification {
-    /// Who it names.
+    /// Identity that the payload names.
     pub identity: Identity,
-    /// "MUST be sent as zero; MUST be ignored on receipt", and yet AUTH covers what was received.
+    /// Reserved octets: "MUST be sent as zero; MUST be ignored on receipt". AUTH covers them as
+    /// received.
     pub reserved: [u8; 3],
 }
 
 impl Identification {
-    /// Type, reserved octets and data, as AUTH covers them (RFC 7296 section 2.15,
+    /// Returns type, reserved octets and data, as AUTH covers them (RFC 7296 section 2.15,
     /// "RestOfInitIDPayload").
     pub fn octets(&self) -> Vec<u8> {
         let mut octets = Vec::new();
@@ -34,8 +35,8 @@ impl From<Identity> for Identification {
 }
 
 impl Codec for Identification {
-    /// Data that does not fit its type (an address of the wrong length, a name that is no UTF-8) is
-    /// kept as opaque: it can equal no configured identity, but it can still be shown.
+    /// Data that does not fit its type (an address of the wrong length, a name that is not UTF-8)
+    /// becomes an opaque identity. It equals no configured identity, but it can be displayed.
     fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         let kind = IdType::read(reader)?;
         Ok(Self {

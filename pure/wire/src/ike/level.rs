@@ -1,13 +1,14 @@
-//! The data of the private notify LEVEL_GRANT (DESIGN section 3, "dynamic levels"): what may go without
-//! encryption. Its SPI is where its sender receives that.
+//! Data of the private notify LEVEL_GRANT (DESIGN section 3, "dynamic levels"): the datagrams that
+//! may be sent unencrypted. The SPI of the notify is the one on which its sender receives them.
 //!
 //! ```text
 //!  LEVEL_GRANT  Version (1) = 1 | Named (1) | [Protocol (1)] | [First port (2) | Last port (2)] | [DSCP (1)]
 //!               | [Marker (1)] | [Pictures (1)] | Packets (4) | Seconds (4) | Renewals (2)
 //! ```
 //!
-//! Named has a bit for each that is there: bit 0 is the protocol, bit 4 the pictures. The form is canonical, for
-//! it enters the key derivation: whatever can be read is written as the same octets.
+//! `Named` has a bit for each optional field that is present, from bit 0 for the protocol to bit 4
+//! for the pictures. The form is canonical because it enters the key derivation: a grant that can
+//! be read is written as the same octets.
 
 use crate::codec::{Malformed, Reader};
 use model::{Class, Dscp, LevelGrant, Pictures, Span};
@@ -24,7 +25,7 @@ const MARKER: u8 = 1 << 3;
 const PICTURES: u8 = 1 << 4;
 const ALL: u8 = PROTOCOL | PORTS | DSCP | MARKER | PICTURES;
 
-/// The canonical octets of a grant.
+/// Returns the canonical octets of a grant.
 pub fn encode_level(grant: &LevelGrant) -> Vec<u8> {
     let mut out = vec![VERSION];
     encode_class(&grant.class, &mut out);
@@ -34,7 +35,7 @@ pub fn encode_level(grant: &LevelGrant) -> Vec<u8> {
     out
 }
 
-/// Reads a grant, which is for something, and bounded.
+/// Reads a grant. Refuses a grant without a condition or without a bound.
 pub fn decode_level(data: &[u8]) -> Result<LevelGrant, Malformed> {
     let mut r = Reader::new(WHAT, data);
     if r.u8()? != VERSION {

@@ -4,13 +4,13 @@ use super::sealed::Sealed;
 use super::{ExchangeType, Header, NotifyType, Payload, PayloadType};
 use crate::codec::{Codec, LengthPrefixed, Malformed, Reader};
 
-/// Longer messages are not read: nothing we speak comes near it.
+/// Most octets of a message that is read. Messages of all supported exchanges are far shorter.
 pub const MAX_MESSAGE: usize = 16 * 1024;
 
-/// Chains with more payloads are not read.
+/// Most payloads of a message that is read.
 pub const MAX_PAYLOADS: usize = 64;
 
-/// A message with its payloads in the clear.
+/// A message with unencrypted payloads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     /// The header.
@@ -19,17 +19,18 @@ pub struct Message {
     pub payloads: Vec<Payload>,
 }
 
-/// What a datagram holds.
+/// The content of a datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Datagram<'a> {
-    /// A message without an Encrypted payload: IKE_SA_INIT, and errors from outside an IKE SA.
+    /// A message without an Encrypted payload: IKE_SA_INIT, or an error from outside an IKE SA.
     Clear(Message),
-    /// A message whose payloads are sealed.
+    /// A message whose payloads are encrypted.
     Sealed(Sealed<'a>),
 }
 
 impl<'a> Datagram<'a> {
-    /// Reads one datagram (without a non-ESP marker). The IKE length must be the datagram's.
+    /// Reads a datagram (without a non-ESP marker). The IKE length must equal the datagram's
+    /// length.
     pub fn decode(octets: &'a [u8]) -> Result<Self, Malformed> {
         if octets.len() > MAX_MESSAGE {
             return Err(Malformed::Length("the message"));
@@ -48,7 +49,7 @@ impl<'a> Datagram<'a> {
         }
     }
 
-    /// The header.
+    /// Returns the header.
     pub const fn header(&self) -> &Header {
         match self {
             Self::Clear(message) => &message.header,
@@ -58,7 +59,7 @@ impl<'a> Datagram<'a> {
 }
 
 impl Message {
-    /// The wire form, in the clear.
+    /// Returns the wire form, unencrypted.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(512);
         self.header.encode(first_type(&self.payloads), &mut out);
@@ -67,8 +68,8 @@ impl Message {
         out
     }
 
-    /// Takes the meaning from our private notifies, for a message of a peer that did not say that it
-    /// knows them: a status is ignored, and an error is one that is not known.
+    /// Removes our private notifies from a message of a peer that does not support them: a status
+    /// is dropped, and an error becomes an unknown error.
     pub fn forget_private(&mut self) {
         self.payloads.retain_mut(|payload| match payload {
             Payload::Notify(notify) if notify.kind.is_private() => {
@@ -80,8 +81,8 @@ impl Message {
         });
     }
 
-    /// The first payload that is unknown and marked critical, if there is one: the request must be
-    /// refused as a whole (RFC 7296 section 2.5).
+    /// Returns the first payload that is unknown and marked critical, if there is one. The request
+    /// must be refused as a whole (RFC 7296 section 2.5).
     pub fn unsupported_critical(&self) -> Option<PayloadType> {
         self.payloads.iter().find_map(|payload| match payload {
             Payload::Other { kind, critical, .. } if *critical && !kind.is_standard() => {
@@ -92,12 +93,13 @@ impl Message {
     }
 }
 
-/// The type the field before a chain has to name.
+/// Returns the payload type for the field before a chain.
 pub(super) fn first_type(payloads: &[Payload]) -> PayloadType {
     payloads.first().map_or(PayloadType::NONE, Payload::kind)
 }
 
-/// Appends the payloads, each with the generic header that names the next (RFC 7296 section 3.2).
+/// Appends the payloads. The generic header of each names the type of the next (RFC 7296
+/// section 3.2).
 pub(super) fn encode_chain(payloads: &[Payload], out: &mut Vec<u8>) {
     for (index, payload) in payloads.iter().enumerate() {
         let next = first_type(&payloads[index + 1..]);
@@ -106,8 +108,8 @@ pub(super) fn encode_chain(payloads: &[Payload], out: &mut Vec<u8>) {
     }
 }
 
-/// Reads a chain of payloads to its end, which must be the reader's. Our private payloads have a
-/// meaning in our private exchanges alone: elsewhere their types are unknown.
+/// Reads a chain of payloads, which must end with the reader. Our private payload types are known
+/// only in our private exchanges.
 pub(super) fn read_chain(
     first: PayloadType,
     exchange: ExchangeType,
@@ -131,7 +133,7 @@ pub(super) fn read_chain(
     Ok(payloads)
 }
 
-/// A payload before its type is looked at.
+/// A payload whose body has not been parsed.
 pub(super) struct Generic<'a> {
     pub(super) next: PayloadType,
     pub(super) critical: bool,

@@ -1,13 +1,14 @@
-//! IKEv2 messages (RFC 7296 section 3): a header, then a chain of payloads in which each names the
-//! type of the next. Here the chain is a plain list; the next-payload octets exist only while
-//! encoding.
+//! IKEv2 messages (RFC 7296 section 3): a header and a chain of payloads.
+//!
+//! On the wire, each payload names the type of the next. Here the chain is a plain list, and the
+//! next-payload octets exist only in the encoding.
 //!
 //! Reading is bounded: [`MAX_MESSAGE`] octets, [`MAX_PAYLOADS`] payloads, [`MAX_PROPOSALS`]
-//! proposals of [`MAX_TRANSFORMS`] transforms. What has a payload type of its own but means nothing
-//! to us stays as [`Payload::Other`], so that callers can tell "unknown and critical" from "unknown".
+//! proposals of [`MAX_TRANSFORMS`] transforms. Payloads of unsupported types become
+//! [`Payload::Other`], so that callers can distinguish "unknown and critical" from "unknown".
 //!
-//! Sealed messages are laid out here and sealed by the caller: [`Message::seal_with`] and
-//! [`Sealed::open_with`] take the cipher as a closure.
+//! This module lays out encrypted messages, and the caller encrypts them: [`Message::seal_with`]
+//! and [`Sealed::open_with`] take the cipher as a closure.
 
 mod configuration;
 mod first;

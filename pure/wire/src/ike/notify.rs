@@ -4,21 +4,21 @@ use super::{NotifyType, Protocol};
 use crate::codec::{Codec, Malformed, Reader};
 use model::Spi;
 
-/// An error or a status, about the IKE SA or one of its children.
+/// An error or a status of the IKE SA or of one of its children.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notify {
-    /// The protocol of the SA it is about; [`Protocol::NONE`] if it is about none in particular.
+    /// Protocol of the SA that the notify concerns; [`Protocol::NONE`] for none in particular.
     pub protocol: Protocol,
-    /// The SPI of the SA it is about; empty for the IKE SA.
+    /// SPI of the SA that the notify concerns; empty for the IKE SA.
     pub spi: Vec<u8>,
-    /// What it says.
+    /// Type of the notify.
     pub kind: NotifyType,
-    /// The data that belongs to it.
+    /// Data of the notify.
     pub data: Vec<u8>,
 }
 
 impl Notify {
-    /// A notify about the exchange itself.
+    /// Returns a notify about the exchange itself.
     pub const fn new(kind: NotifyType, data: Vec<u8>) -> Self {
         Self {
             protocol: Protocol::NONE,
@@ -51,16 +51,16 @@ impl Codec for Notify {
     }
 }
 
-/// SAs the sender has deleted.
+/// SAs that the sender has deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delete {
     /// The IKE SA itself, with all its children.
     IkeSa,
-    /// Child SAs, named by the SPIs the sender receives on.
+    /// Child SAs, named by the sender's inbound SPIs.
     Children {
-        /// ESP, or a protocol we do not speak.
+        /// ESP, or an unsupported protocol.
         protocol: Protocol,
-        /// The SPIs.
+        /// The sender's inbound SPIs.
         spis: Vec<Spi>,
     },
 }

@@ -1,4 +1,4 @@
-//! One payload of a message, by type (RFC 7296 section 3.2 and following).
+//! Payloads of a message, by type (RFC 7296 section 3.2 and following).
 
 use super::{
     AuthMethod, CertificateEncoding, Configuration, Delete, GrantOffer, GroupId, Identification,
@@ -9,82 +9,82 @@ use crate::codec::{Codec, Malformed, Reader};
 /// Nonces are 16 to 256 octets (RFC 7296 section 3.9).
 const NONCE_LEN: std::ops::RangeInclusive<usize> = 16..=256;
 
-/// A payload. Types without a meaning here are kept as they came.
+/// A payload. Unsupported types keep their content unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Payload {
-    /// Proposals, or the one that was chosen (section 3.3).
+    /// Proposals, or the chosen proposal (section 3.3).
     SecurityAssociation(Vec<Proposal>),
     /// A public value (section 3.4).
     KeyExchange(KeyExchange),
-    /// Who the initiator is (section 3.5).
+    /// Identity of the initiator (section 3.5).
     IdInitiator(Identification),
-    /// Who the responder is, or who the initiator wants it to be (section 3.5).
+    /// Identity of the responder, or the identity that the initiator expects (section 3.5).
     IdResponder(Identification),
     /// The proof of identity (section 3.8).
     Authentication(Authentication),
     /// A certificate of the sender's chain (section 3.6).
     Certificate {
-        /// What the data is.
+        /// Encoding of the data.
         encoding: CertificateEncoding,
         /// One certificate.
         data: Vec<u8>,
     },
-    /// The CAs that the sender believes (section 3.7).
+    /// CAs that the sender trusts (section 3.7).
     CertificateRequest {
-        /// What kind of certificate is wanted.
+        /// Requested kind of certificate.
         encoding: CertificateEncoding,
-        /// SHA-1 hashes of the CAs' keys, one after the other.
+        /// SHA-1 hashes of the CAs' public keys, concatenated.
         data: Vec<u8>,
     },
     /// A nonce of 16 to 256 octets (section 3.9).
     Nonce(Vec<u8>),
     /// An error or a status (section 3.10).
     Notify(Notify),
-    /// SAs that are gone (section 3.11).
+    /// Deleted SAs (section 3.11).
     Delete(Delete),
-    /// The sender knows the extensions that hash to this (section 3.12).
+    /// Hash that identifies extensions supported by the sender (section 3.12).
     VendorId(Vec<u8>),
-    /// Selectors of the initiator's side (section 3.13).
+    /// Traffic selectors of the initiator's side (section 3.13).
     TsInitiator(TrafficSelectors),
-    /// Selectors of the responder's side (section 3.13).
+    /// Traffic selectors of the responder's side (section 3.13).
     TsResponder(TrafficSelectors),
-    /// Addresses and the like for use inside the tunnel (section 3.15).
+    /// Addresses and other settings for use inside the tunnel (section 3.15).
     Configuration(Configuration),
-    /// Private: what a licensed node is granted.
+    /// Private: a grant for a licensed node.
     Grant(GrantOffer),
     /// Private: the key of one zone in one direction.
     Secret(SecretShare),
-    /// A payload without a meaning here.
+    /// A payload of an unsupported type.
     Other {
-        /// Its type.
+        /// Payload type.
         kind: PayloadType,
-        /// Whether the sender wants the message refused by who does not know the type.
+        /// True if a recipient that does not know the type has to refuse the message.
         critical: bool,
-        /// Its content.
+        /// Content of the payload.
         data: Vec<u8>,
     },
 }
 
-/// A public value and the method it belongs to.
+/// A public value with its key exchange method.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyExchange {
-    /// The method.
+    /// Key exchange method.
     pub group: GroupId,
-    /// The public value, as long as it came.
+    /// Public value as received, of any length.
     pub public: Vec<u8>,
 }
 
 /// A proof of identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Authentication {
-    /// How it was made.
+    /// Authentication method.
     pub method: AuthMethod,
     /// The MAC or signature.
     pub data: Vec<u8>,
 }
 
 impl Payload {
-    /// The payload type.
+    /// Returns the payload type.
     pub const fn kind(&self) -> PayloadType {
         match self {
             Self::SecurityAssociation(_) => PayloadType::SA,
@@ -107,8 +107,9 @@ impl Payload {
         }
     }
 
-    /// Payloads we know ourselves are sent without the critical bit: who talks to us in private
-    /// types knows them, and for the others the bit "MUST be set to zero" (section 2.5).
+    /// Returns the critical bit. It is zero for all payloads that we know: for standard types it
+    /// "MUST be set to zero" (section 2.5), and private types are sent only to peers that know
+    /// them.
     pub(super) const fn is_critical(&self) -> bool {
         matches!(self, Self::Other { critical: true, .. })
     }
@@ -172,7 +173,7 @@ impl Payload {
             PayloadType::CP => Self::Configuration(Configuration::read(&mut r)?),
             PayloadType::GRANT => Self::Grant(GrantOffer::read(&mut r)?),
             PayloadType::SECRET => Self::Secret(SecretShare::read(&mut r)?),
-            // An Encrypted payload inside another, or anything but the last.
+            // An Encrypted payload may be neither inside another nor anywhere but last.
             PayloadType::SK | PayloadType::SKF => {
                 return Err(Malformed::Value("the payload chain"));
             }
@@ -224,7 +225,7 @@ fn read_nonce(reader: &mut Reader<'_>) -> Result<Vec<u8>, Malformed> {
     }
 }
 
-/// What errors call a payload of this type.
+/// Returns the name of the payload type in errors.
 const fn name_of(kind: PayloadType) -> &'static str {
     match kind {
         PayloadType::SA => "the SA payload",

@@ -1,5 +1,5 @@
-//! Our private extensions (DESIGN sections 3 and 5): the data of ZONE_MAP, and the payloads of
-//! KEY_DISTRIBUTE. Sent only after both ends sent the vendor ID in IKE_SA_INIT.
+//! Private extensions (DESIGN sections 3 and 5): the data of ZONE_MAP, and the payloads of
+//! KEY_DISTRIBUTE. They are sent only after both ends sent the vendor ID in IKE_SA_INIT.
 //!
 //! ```text
 //!  ZONE_MAP   Version (1) = 1 | Zones (1) | Licences (1) | Window (4) | Map
@@ -22,16 +22,18 @@
 //!             Kind (1) = 2: fixed | Runs but the last (1) | of each: Zone (1) | Length (2)
 //! ```
 //!
-//! Where the map is fixed the SPI of the notify ZONE_MAP is where its sender receives the opaque SA beside.
+//! With a fixed map, the SPI of the ZONE_MAP notify is its sender's inbound SPI of the opaque
+//! companion SA.
 //!
-//! Selectors: 1 `ip`, 2 `transport`, 3 `headers`, 4 `octets`, 5 `rtp`, 255 `payload`. First and last
-//! octet are there for 4, counted from the front of what the mode seals, first and last port for 5.
-//! Integrity is there for AES-CBC and AES-CTR. Rights: 1 `read`, 2 `write`, 3 `inject`. Fields are those that may be
-//! written: bit 0, and it alone, with `write`, TCP's window.
+//! Selectors: 1 `ip`, 2 `transport`, 3 `headers`, 4 `octets`, 5 `rtp`, 255 `payload`. First and
+//! Last are present for 4 and 5: octets counted from the front of the sealed part of the datagram,
+//! or ports. Integrity is present for AES-CBC and AES-CTR. Rights: 1 `read`, 2 `write`, 3 `inject`.
+//! Fields is a mask of the fields that may be written: with `write` bit 0, TCP's window, and
+//! otherwise none.
 //!
 //! The encoding of ZONE_MAP is canonical: zones ascend from 1 without gaps, licences are sorted and
 //! without duplicates, reserved octets are zero. It enters the key derivation, so an agreement has
-//! exactly one form, and another form of it is refused.
+//! exactly one form, and any other form of it is refused.
 
 use super::identification::{data_of, from_parts, kind_of};
 use super::{EncryptionId, IdType, IntegrityId, KeyDirection, RefusalCode};
@@ -44,24 +46,24 @@ use model::{
 use std::time::Duration;
 use zeroize::Zeroizing;
 
-/// The vendor ID is the first 16 octets of this text's SHA-256.
+/// Text of the vendor ID, which is the first 16 octets of its SHA-256.
 pub const VENDOR_ID_TEXT: &str = "Strata IKEv2 extensions 1";
 
 /// Version of the ZONE_MAP encoding.
 pub const ZONE_MAP_VERSION: u8 = 1;
 
-/// Agreements with more licences are not read.
+/// Most licences of an agreement that is read.
 pub const MAX_LICENCES: usize = 32;
 
-/// Lists of more nodes are not read.
+/// Most nodes of a list that is read.
 pub const MAX_NODES: usize = 32;
 
-/// Replay windows that may be agreed, in packets.
+/// Replay windows that may be negotiated, in packets.
 pub const WINDOWS: std::ops::RangeInclusive<u32> = 4096..=65536;
 
 const WHAT: &str = "the ZONE_MAP notify";
 
-/// The canonical octets of an agreement.
+/// Returns the canonical octets of an agreement.
 pub fn encode_zone_map(agreement: &ZoneAgreement) -> Vec<u8> {
     let mut out = vec![
         ZONE_MAP_VERSION,
@@ -90,7 +92,7 @@ fn encode_licence(licence: &Licence, out: &mut Vec<u8>) {
     out.extend_from_slice(&data);
 }
 
-/// Reads an agreement and checks every rule of the canonical form.
+/// Reads an agreement, and checks every rule of the canonical form.
 pub fn decode_zone_map(data: &[u8]) -> Result<ZoneAgreement, Malformed> {
     let mut r = Reader::new(WHAT, data);
     if r.u8()? != ZONE_MAP_VERSION {
@@ -109,7 +111,7 @@ pub fn decode_zone_map(data: &[u8]) -> Result<ZoneAgreement, Malformed> {
         licences: (0..licences)
             .map(|_| read_licence(&mut r))
             .collect::<Result<_, _>>()?,
-        // What may go without encryption is said by a notify of its own.
+        // The LEVEL_GRANT notify carries the grant of unencrypted packets.
         level: None,
     };
     r.finish()?;
@@ -145,8 +147,8 @@ fn encode_map(map: &MapKind, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads where the map is of packets with so many zones. One that is fixed is well-formed, and shows
-/// something.
+/// Reads the place of the map for an SA with `zones` zones. A fixed map has to be well-formed, and
+/// to show at least one zone.
 fn read_map(r: &mut Reader<'_>, zones: usize) -> Result<MapKind, Malformed> {
     match r.u8()? {
         1 => return Ok(MapKind::Changeable),
@@ -227,7 +229,7 @@ fn read_licence(r: &mut Reader<'_>) -> Result<Licence, Malformed> {
     Ok(Licence { node, zone, right })
 }
 
-/// What a right may change: TCP's window is bit 0.
+/// Returns the mask of fields that a right may change. Bit 0 is TCP's window.
 const fn fields(right: Right) -> u8 {
     match right {
         Right::Read | Right::Inject => 0,
@@ -285,25 +287,25 @@ fn read_hmac(r: &mut Reader<'_>) -> Result<Hmac, Malformed> {
 /// The GRANT payload: a [`model::Grant`] without its keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GrantOffer {
-    /// The composite SA.
+    /// Identifier of the composite SA.
     pub csa: CsaId,
-    /// The first of its line.
+    /// Identifier of the first composite SA in its chain of rekeys.
     pub line: CsaId,
-    /// The grant's number.
+    /// Number of the grant.
     pub grant: u16,
-    /// The payload zone's serial.
+    /// Serial of the payload zone.
     pub payload_zone: ZoneId,
-    /// The endpoints' replay window in packets.
+    /// Replay window of the endpoints, in packets.
     pub window: u32,
-    /// How long the keys may be kept, in whole seconds.
+    /// Time for which the node may keep the keys, in whole seconds.
     pub lifetime: Duration,
-    /// The SPI of packets from the gateway.
+    /// SPI of packets from the gateway.
     pub from_gateway: Spi,
-    /// The SPI of packets to the gateway.
+    /// SPI of packets to the gateway.
     pub to_gateway: Spi,
-    /// The suites of every agreed zone, in ascending serial from 1.
+    /// Suites of all agreed zones, in ascending serial from 1.
     pub suites: Vec<ZoneSuite>,
-    /// Where the map of its packets is.
+    /// Place of the zone map.
     pub map: MapKind,
 }
 
@@ -350,11 +352,11 @@ impl Codec for GrantOffer {
 /// The SECRET payload: one zone's key in one direction.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretShare {
-    /// Which packets it opens.
+    /// Direction of the packets that the key opens.
     pub direction: KeyDirection,
-    /// The zone.
+    /// Zone that the key protects.
     pub zone: ZoneId,
-    /// How the zone is protected.
+    /// Cipher suite of the zone.
     pub suite: ZoneSuite,
     /// Encryption key, HMAC key and salt, wiped when dropped.
     pub key: Zeroizing<Vec<u8>>,
@@ -386,19 +388,19 @@ impl Codec for SecretShare {
     }
 }
 
-/// The data of KEY_ACCEPTED and KEY_REFUSED.
+/// Data of KEY_ACCEPTED and KEY_REFUSED.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GrantReply {
-    /// The composite SA.
+    /// Identifier of the composite SA.
     pub csa: CsaId,
-    /// The grant's number.
+    /// Number of the grant.
     pub grant: u16,
-    /// Why it was refused; 0 if it was not.
+    /// Reason of a refusal; 0 if the grant was accepted.
     pub code: RefusalCode,
 }
 
 impl GrantReply {
-    /// The notify's data.
+    /// Returns the data of the notify.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = encode_csa(self.csa);
         out.extend_from_slice(&self.grant.to_be_bytes());
@@ -406,7 +408,7 @@ impl GrantReply {
         out
     }
 
-    /// Reads the notify's data.
+    /// Reads the data of the notify.
     pub fn decode(data: &[u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new("the answer to KEY_DISTRIBUTE", data);
         let reply = Self {
@@ -418,7 +420,7 @@ impl GrantReply {
     }
 }
 
-/// The data of REVOKE.
+/// Returns the data of REVOKE.
 pub fn encode_csa(csa: CsaId) -> Vec<u8> {
     csa.0.to_be_bytes().to_vec()
 }
@@ -430,7 +432,7 @@ pub fn decode_csa(data: &[u8]) -> Result<CsaId, Malformed> {
     r.finish().map(|()| csa)
 }
 
-/// The data of OFFER and of NEIGHBOURS.
+/// Returns the data of OFFER or NEIGHBOURS.
 pub fn encode_nodes<'a>(nodes: impl IntoIterator<Item = &'a Identity>) -> Vec<u8> {
     let mut out = Vec::new();
     nodes
@@ -452,7 +454,7 @@ pub(super) fn read_node(r: &mut Reader<'_>) -> Result<Identity, Malformed> {
     Ok(from_parts(kind, r.take(length.into())?))
 }
 
-/// Reads the data of OFFER or of NEIGHBOURS.
+/// Reads the data of OFFER or NEIGHBOURS.
 pub fn decode_nodes(data: &[u8]) -> Result<Vec<Identity>, Malformed> {
     const WHAT: &str = "a list of licensed nodes";
     let mut r = Reader::new(WHAT, data);
@@ -466,7 +468,7 @@ pub fn decode_nodes(data: &[u8]) -> Result<Vec<Identity>, Malformed> {
     Ok(nodes)
 }
 
-/// The data of ONWARD.
+/// Returns the data of ONWARD.
 pub fn encode_licences(licences: &[Licence]) -> Vec<u8> {
     let mut out = Vec::new();
     licences

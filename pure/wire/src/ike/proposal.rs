@@ -1,4 +1,4 @@
-//! The Security Association payload (RFC 7296 section 3.3): proposals of transforms with
+//! The Security Association payload (RFC 7296 section 3.3): proposals, their transforms and
 //! attributes.
 //!
 //! ```text
@@ -13,13 +13,13 @@ use crate::codec::{Codec, LengthPrefixed, Malformed, Reader};
 use model::{Sha2, Suite};
 use std::fmt;
 
-/// Of an SA payload so many proposals are read; those behind them are not chosen.
+/// Most proposals of an SA payload that are read. Later ones are never chosen.
 pub const MAX_PROPOSALS: usize = 64;
 
-/// Proposals with more transforms are not read (the field holds one octet).
+/// Most transforms of a proposal. The count is one octet.
 pub const MAX_TRANSFORMS: usize = u8::MAX as usize;
 
-/// Of a transform so many attributes are read: one with more is none that we know.
+/// Most attributes of a transform that are read. A transform with more matches none of ours.
 const MAX_ATTRIBUTES: usize = 8;
 const LAST: u8 = 0;
 const MORE_PROPOSALS: u8 = 2;
@@ -27,27 +27,27 @@ const MORE_TRANSFORMS: u8 = 3;
 const SHORT_ATTRIBUTE: u16 = 0x8000;
 const KEY_LENGTH: u16 = 14;
 
-/// One way to protect an SA: of each type of transform, one is to be taken.
+/// A way to protect an SA. The responder chooses one transform of each type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proposal {
-    /// Its number; the answer repeats it.
+    /// Number of the proposal, which the answer repeats.
     pub number: u8,
-    /// What it is for.
+    /// Protocol of the SA.
     pub protocol: Protocol,
-    /// The SPI its sender receives on: empty for a first IKE SA, 4 octets for ESP.
+    /// Inbound SPI of the sender: empty for an initial IKE SA, 4 octets for ESP.
     pub spi: Vec<u8>,
-    /// The transforms, of one type after another.
+    /// Transforms, grouped by type.
     pub transforms: Vec<Transform>,
 }
 
-/// One algorithm.
+/// An algorithm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transform {
-    /// What kind of algorithm.
+    /// Type of the algorithm.
     pub kind: TransformType,
-    /// Which one, in the registry of its kind.
+    /// Identifier in the registry of its type.
     pub id: u16,
-    /// Its parameters.
+    /// Parameters of the algorithm.
     pub attributes: Vec<Attribute>,
 }
 
@@ -56,17 +56,17 @@ pub struct Transform {
 pub enum Attribute {
     /// Key length in bits.
     KeyLength(u16),
-    /// An attribute without a meaning here: its transform cannot be chosen.
+    /// An unsupported attribute. Its transform cannot be chosen.
     Other {
         /// Attribute type with the format bit.
         kind: u16,
-        /// Its value.
+        /// Value of the attribute.
         value: Vec<u8>,
     },
 }
 
 impl Transform {
-    /// A transform without attributes.
+    /// Returns a transform without attributes.
     pub const fn plain(kind: TransformType, id: u16) -> Self {
         Self {
             kind,
@@ -75,7 +75,7 @@ impl Transform {
         }
     }
 
-    /// A cipher with its key length in bits.
+    /// Returns a cipher with its key length in bits.
     pub fn encryption(id: EncryptionId, bits: u16) -> Self {
         Self {
             kind: TransformType::ENCR,
@@ -84,8 +84,9 @@ impl Transform {
         }
     }
 
-    /// The cipher of a suite, with an explicit IV or, if it is an AEAD, with the sequence number for
-    /// one (RFC 8750). A cipher with one length of key has no attribute for it (RFC 7296 section 3.3.5).
+    /// Returns the cipher of a suite with an explicit IV, or for AEADs with the sequence number as
+    /// IV (RFC 8750). A cipher with a single key length has no key length attribute (RFC 7296
+    /// section 3.3.5).
     pub fn suite(suite: Suite, implicit_iv: bool) -> Self {
         use EncryptionId as Id;
         let bits = suite.key_len() as u16 * 8;
@@ -106,7 +107,7 @@ impl Transform {
         }
     }
 
-    /// The HMAC of a suite. An AEAD has none.
+    /// Returns the HMAC of a suite, or `None` for an AEAD.
     pub fn integrity(suite: Suite) -> Option<Self> {
         let id = match suite.hash()? {
             Sha2::Sha256 => IntegrityId::HMAC_SHA2_256_128,
@@ -116,24 +117,24 @@ impl Transform {
         Some(Self::plain(TransformType::INTEG, id.0))
     }
 
-    /// A pseudorandom function.
+    /// Returns a pseudorandom function.
     pub const fn prf(id: PrfId) -> Self {
         Self::plain(TransformType::PRF, id.0)
     }
 
-    /// A key exchange method.
+    /// Returns a key exchange method.
     pub const fn group(id: GroupId) -> Self {
         Self::plain(TransformType::KE, id.0)
     }
 
-    /// Whether sequence numbers are extended.
+    /// Returns a choice of extended or 32-bit sequence numbers.
     pub const fn esn(id: EsnId) -> Self {
         Self::plain(TransformType::ESN, id.0)
     }
 }
 
 impl fmt::Display for Transform {
-    /// As the registry of its kind calls it, a cipher with the length of its key.
+    /// Written with the name in the registry of its type. A cipher shows its key length.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
             TransformType::ENCR => write!(f, "{}", EncryptionId(self.id)),
@@ -271,7 +272,7 @@ impl Codec for Attribute {
     }
 }
 
-/// The head that proposals and transforms share: whether more follow, and the content.
+/// Reads the common head of proposals and transforms. Returns true if more follow, and the content.
 fn substructure<'a>(
     what: &'static str,
     more: u8,

@@ -1,6 +1,6 @@
-//! The numbers of "Internet Key Exchange Version 2 (IKEv2) Parameters" that we send, understand or
-//! name in a log. Our own private-use numbers stand in the same types, below a comment line, and
-//! are sent only to peers that sent our vendor ID.
+//! Numbers of "Internet Key Exchange Version 2 (IKEv2) Parameters" that we send, understand or name
+//! in a log. Our private-use numbers are in the same types, below a comment. They are sent only to
+//! peers that sent our vendor ID.
 
 use crate::registry;
 
@@ -78,7 +78,7 @@ registry! {
         CHACHA20_POLY1305 = 28,
         AES_GCM_16_IIV = 30,
         CHACHA20_POLY1305_IIV = 31,
-        // Private use, of zones alone: their IV is the sequence number, as RFC 8750 has it of AEADs.
+        // Private use, for zones only: the IV is the sequence number, as in RFC 8750 for AEADs.
         AES_GMAC_IIV = 41100,
         AES_CTR_IIV = 41101,
     }
@@ -96,7 +96,7 @@ registry! {
         HMAC_SHA2_256_128 = 12,
         HMAC_SHA2_384_192 = 13,
         HMAC_SHA2_512_256 = 14,
-        // Private use, of zones alone: an HMAC that is not cut.
+        // Private use, for zones only: HMACs that are not cut.
         HMAC_SHA2_256_256 = 41100,
         HMAC_SHA2_384_384 = 41101,
         HMAC_SHA2_512_512 = 41102,
@@ -212,13 +212,13 @@ registry! {
         INTERMEDIATE_EXCHANGE_SUPPORTED = 16438,
         ADDITIONAL_KEY_EXCHANGE = 16441,
         SA_RESOURCE_INFO = 16444,
-        // Private use: errors 8192 to 16383, status 40960 to 65535. An error whose number only
-        // its sender knows; nothing is sent with this one.
+        // Private use: errors 8192 to 16383, status 40960 to 65535. PRIVATE_ERROR stands for any
+        // private error of a peer whose meaning is unknown, and is never sent.
         PRIVATE_ERROR = 8192,
         KEY_REFUSED = 12288,
         ZONES_REQUIRED = 12289,
         OFFER_REFUSED = 12290,
-        // strongSwan's, until draft-ietf-ipsecme-ikev2-beet-mode has one.
+        // Number of strongSwan, until draft-ietf-ipsecme-ikev2-beet-mode assigns one.
         USE_BEET_MODE = 40961,
         ZONE_MAP = 41100,
         KEY_ACCEPTED = 41101,
@@ -233,7 +233,7 @@ registry! {
 }
 
 registry! {
-    /// Private: why a KEY_DISTRIBUTE or a KEY_REQUEST was refused.
+    /// Private: reason for the refusal of a KEY_DISTRIBUTE or KEY_REQUEST.
     pub struct RefusalCode(u16) {
         NOT_A_LICENSED_NODE = 1,
         NOT_THE_GATEWAY = 2,
@@ -256,7 +256,7 @@ registry! {
 }
 
 registry! {
-    /// Private: why a certificate was refused, beside AUTHENTICATION_FAILED.
+    /// Private: reason for the refusal of a certificate, in addition to AUTHENTICATION_FAILED.
     pub struct CertificateRefusal(u16) {
         EXPIRED = 1,
         NOT_YET_VALID = 2,
@@ -276,7 +276,7 @@ registry! {
 }
 
 registry! {
-    /// What a Configuration payload can be about (RFC 7296 section 3.15.1, RFC 8598).
+    /// Attributes of a Configuration payload (RFC 7296 section 3.15.1, RFC 8598).
     pub struct AttributeType(u16) {
         INTERNAL_IP4_ADDRESS = 1,
         INTERNAL_IP4_NETMASK = 2,
@@ -292,12 +292,12 @@ registry! {
 }
 
 registry! {
-    /// Private: which way the packets go that a SECRET payload's key opens.
+    /// Private: direction of the packets that the key of a SECRET payload opens.
     pub struct KeyDirection(u8) { FROM_GATEWAY = 1, TO_GATEWAY = 2 }
 }
 
 impl AuthMethod {
-    /// Whether AUTH is a signature.
+    /// Returns true if AUTH holds a signature.
     pub const fn is_signature(self) -> bool {
         matches!(
             self,
@@ -307,12 +307,13 @@ impl AuthMethod {
 }
 
 impl NotifyType {
-    /// Whether this notify reports an error (RFC 7296 section 3.10.1).
+    /// Returns true if this notify reports an error (RFC 7296 section 3.10.1).
     pub const fn is_error(self) -> bool {
         self.0 < 16384
     }
 
-    /// Whether it is one of ours, which means something only to peers that sent our vendor ID.
+    /// Returns true for our private notifies, which have a meaning only for peers that sent our
+    /// vendor ID.
     pub const fn is_private(self) -> bool {
         matches!(
             self,
@@ -322,28 +323,28 @@ impl NotifyType {
 }
 
 impl ExchangeType {
-    /// Whether it is one of ours.
+    /// Returns true for our private exchanges.
     pub const fn is_private(self) -> bool {
         matches!(self, Self::KEY_DISTRIBUTE | Self::KEY_REQUEST)
     }
 }
 
 impl TransformType {
-    /// Whether it is a key exchange beside the first one (RFC 9370 section 2.2.1).
+    /// Returns true for key exchanges after the first one (RFC 9370 section 2.2.1).
     pub const fn is_additional(self) -> bool {
         Self::ADDKE1.0 <= self.0 && self.0 <= Self::ADDKE7.0
     }
 }
 
 impl PayloadType {
-    /// Whether it is one of ours.
+    /// Returns true for our private payloads.
     pub const fn is_private(self) -> bool {
         matches!(self, Self::GRANT | Self::SECRET)
     }
 
-    /// Whether RFC 7296 defines the type. The critical bit of such payloads is ignored, even where
-    /// we skip them (section 2.5: "MUST be ignored by the recipient if the recipient understands
-    /// the payload type code").
+    /// Returns true if RFC 7296 defines the type. The critical bit of such payloads is ignored,
+    /// even if we skip them (section 2.5: "MUST be ignored by the recipient if the recipient
+    /// understands the payload type code").
     pub const fn is_standard(self) -> bool {
         Self::SA.0 <= self.0 && self.0 <= Self::EAP.0
     }

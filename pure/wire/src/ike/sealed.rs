@@ -1,5 +1,5 @@
-//! The Encrypted payload (RFC 7296 section 3.14; with an AEAD, RFC 5282 section 3), and the fragments
-//! of one (RFC 7383 section 2.5).
+//! The Encrypted payload (RFC 7296 section 3.14; with an AEAD, RFC 5282 section 3) and the
+//! Encrypted Fragment payload (RFC 7383 section 2.5).
 //!
 //! ```text
 //!  IKE header | (clear payloads, ignored) | generic header of SK | IV | ciphertext | ICV
@@ -10,29 +10,29 @@
 //!  '----------------- associated data --------------------------------'
 //! ```
 //!
-//! How long IV and ICV are, and of what the ciphertext is a multiple, is the cipher's [`Frame`].
-//! Either is the last payload; the type field of its generic header names the first payload inside.
-//! The [`Content`] of SK is a payload chain; that of SKF a piece of one, cut anywhere. The layout is
-//! here, the cipher is the caller's.
+//! The cipher's [`Frame`] defines the lengths of IV and ICV, and the block length of the
+//! ciphertext. SK or SKF is the last payload; the type field of its generic header names the first
+//! payload inside. The [`Content`] of SK is a payload chain; that of SKF is a piece of one, cut
+//! anywhere. This module defines the layout, and the caller supplies the cipher.
 
 use super::message::{Generic, MAX_PAYLOADS, encode_chain, first_type, read_chain};
 use super::{HEADER_LEN, Header, Message, Payload, PayloadType};
 use crate::codec::{LengthPrefixed, Malformed, Reader};
 use zeroize::{Zeroize, Zeroizing};
 
-/// What a cipher puts around a text.
+/// Lengths that a cipher adds to a plaintext.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Octets of the IV before it.
+    /// Octets of the IV.
     pub iv_len: usize,
-    /// Its length is a multiple of so many octets.
+    /// Block length: the ciphertext is a multiple of it.
     pub block_len: usize,
-    /// Octets of the ICV behind it.
+    /// Octets of the ICV.
     pub icv_len: usize,
 }
 
 impl Frame {
-    /// That of the AEADs: a stream of octets needs no padding (RFC 5282 sections 3 and 4).
+    /// Frame of the AEADs. A stream of octets needs no padding (RFC 5282 sections 3 and 4).
     pub const AEAD: Self = Self {
         iv_len: 8,
         block_len: 1,
@@ -40,67 +40,68 @@ impl Frame {
     };
 }
 
-/// No cipher puts less around a text, nor is there a text without the length of its padding.
+/// Fewest octets of IV and ICV: the AEADs add the fewest. An empty ciphertext is refused after it
+/// was opened, because it lacks the length of its padding.
 const SHORTEST: usize = Frame::AEAD.iv_len + Frame::AEAD.icv_len;
 
 /// Octets before the IV.
 const BEFORE: usize = HEADER_LEN + Generic::HEADER_LEN;
 
-/// Octets of a fragment's two numbers, which come before the IV as well.
+/// Octets of a fragment's two numbers, which precede the IV.
 const NUMBERS_LEN: usize = 4;
 
-/// Where the header says of what type the first payload is.
+/// Offset of the first payload's type in the header.
 const NEXT_PAYLOAD: usize = 16;
 
-/// Which piece of a message a fragment has.
+/// Position of a fragment in its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fragment {
-    /// From 1.
+    /// Number of the fragment, from 1.
     pub number: u16,
-    /// How many there are.
+    /// Number of fragments.
     pub total: u16,
 }
 
-/// What an Encrypted payload has inside, or the piece of it that a fragment has. Wiped when dropped.
+/// Plaintext of an Encrypted payload, or of a fragment of one. Wiped when dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Content {
-    /// The type of the first payload; nothing in fragments but the first.
+    /// Type of the first payload; `NONE` in all fragments but the first.
     pub first: PayloadType,
-    /// The payload chain.
+    /// The payload chain, or a piece of it.
     pub octets: Zeroizing<Vec<u8>>,
 }
 
-/// A message, or a fragment of one, that has not been opened. Nothing in it can be believed.
+/// An encrypted message or fragment. Its content is not authenticated yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sealed<'a> {
     /// The header as received.
     pub header: Header,
-    /// Which fragment it is, if it is one.
+    /// Number and total, if it is a fragment.
     pub fragment: Option<Fragment>,
     aad: &'a [u8],
-    /// Where in it the type of the Encrypted payload stands.
+    /// Offset in `aad` of the type of the Encrypted payload.
     kind_at: usize,
     first: PayloadType,
     body: &'a [u8],
 }
 
-/// Why a sealed message gave no payloads.
+/// The reason why an encrypted message could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotOpened<E> {
-    /// The cipher refused it: forged, damaged, or not for these keys.
+    /// The cipher refused it: forged, damaged, or encrypted with other keys.
     #[error("{0}")]
     Refused(E),
-    /// It does not have the cipher's frame: nobody with these keys sealed it.
+    /// The length does not fit the cipher's frame, so no holder of these keys encrypted it.
     #[error("it is too short, or not whole blocks")]
     Unframed,
-    /// The peer itself sealed something that cannot be read.
+    /// The peer itself encrypted content that cannot be parsed.
     #[error("{0}")]
     Malformed(Malformed),
 }
 
 impl<'a> Sealed<'a> {
-    /// Looks for the Encrypted payload in a message whose length was checked. Payloads before it
-    /// are authenticated by it but never looked at.
+    /// Finds the Encrypted payload in a message whose length was checked. It authenticates the
+    /// payloads before it, which are never read.
     pub(super) fn find(
         header: Header,
         octets: &'a [u8],
@@ -143,7 +144,7 @@ impl<'a> Sealed<'a> {
     }
 
     /// Opens a whole message with `open(iv, associated data, text in place, icv)`. The plaintext is
-    /// wiped after its payloads were read.
+    /// wiped after its payloads have been read.
     pub fn open_with<E>(
         &self,
         frame: Frame,
@@ -153,8 +154,9 @@ impl<'a> Sealed<'a> {
         content.message(self.header).map_err(NotOpened::Malformed)
     }
 
-    /// What stands before the IV, as if nothing had been cut: the first fragment is told from a message
-    /// by the type of its Encrypted payload and by its numbers. The lengths are those that it came with.
+    /// Returns the octets before the IV as if the message had not been fragmented. The first
+    /// fragment differs from a message by its payload type and its numbers. The length fields stay
+    /// as received.
     pub fn before_iv(&self) -> Vec<u8> {
         let numbers_len = self.fragment.map_or(0, |_| NUMBERS_LEN);
         let mut before = self.aad[..self.aad.len() - numbers_len].to_vec();
@@ -162,7 +164,7 @@ impl<'a> Sealed<'a> {
         before
     }
 
-    /// Opens a message or a fragment in the same way, and reads nothing but the padding.
+    /// Opens a message or a fragment in the same way. Only the padding is parsed.
     pub fn content_with<E>(
         &self,
         frame: Frame,
@@ -179,8 +181,8 @@ impl<'a> Sealed<'a> {
 }
 
 impl Fragment {
-    /// `None` if there are no numbers. "MUST be silently discarded" (RFC 7383 section 2.6): a number
-    /// of zero, or one beyond the total.
+    /// Reads the two numbers, or returns `None` if there are none. A number of zero or beyond the
+    /// total "MUST be silently discarded" (RFC 7383 section 2.6).
     fn read(numbers: &[u8]) -> Result<Option<Self>, Malformed> {
         let mut reader = Reader::new("the fragment's numbers", numbers);
         if reader.is_empty() {
@@ -195,26 +197,27 @@ impl Fragment {
 }
 
 impl Frame {
-    /// IV, text and ICV.
+    /// Splits a body into IV, ciphertext and ICV.
     fn split(self, body: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
         let (iv, rest) = body.split_at_checked(self.iv_len)?;
         let (text, icv) = rest.split_at_checked(rest.len().checked_sub(self.icv_len)?)?;
         (text.len().is_multiple_of(self.block_len)).then_some((iv, text, icv))
     }
 
-    /// Octets of padding between `len` octets and the length of the padding.
+    /// Returns the octets of padding between `len` octets and the length of the padding.
     const fn padding(self, len: usize) -> usize {
         (len + 1).next_multiple_of(self.block_len) - (len + 1)
     }
 
-    /// Octets around a text, before the IV those of the headers.
+    /// Returns the octets around a text: `before` octets of headers, IV and ICV.
     const fn around(self, before: usize) -> usize {
         before + self.iv_len + self.icv_len
     }
 }
 
 impl Message {
-    /// The wire form with all payloads sealed by `seal(associated data, text in place, ICV)`.
+    /// Returns the wire form, with all payloads encrypted by
+    /// `seal(associated data, text in place, ICV)`.
     pub fn seal_with(
         &self,
         frame: Frame,
@@ -226,10 +229,11 @@ impl Message {
 }
 
 impl Content {
-    /// What a message with these payloads has inside.
+    /// Returns the content of a message with these payloads.
     pub fn of(payloads: &[Payload]) -> Self {
-        // Large enough never to move: a moved buffer would leave keys behind in freed memory. Only what
-        // was written is wiped: all of it would take longer than anything else that is done here.
+        // The buffer is large enough never to move: a move would leave keys in freed memory. Only
+        // the written part is wiped, because wiping all of it would take longer than the rest of
+        // this function.
         let mut written = Vec::with_capacity(super::MAX_MESSAGE);
         encode_chain(payloads, &mut written);
         let octets = Zeroizing::new(written.clone());
@@ -240,21 +244,22 @@ impl Content {
         }
     }
 
-    /// The message that has this inside.
+    /// Returns the message with this content.
     pub fn message(&self, header: Header) -> Result<Message, Malformed> {
         let mut reader = Reader::new("the payload chain", &self.octets);
         let payloads = read_chain(self.first, header.exchange, &mut reader)?;
         Ok(Message { header, payloads })
     }
 
-    /// What authentication covers of a message of IKE_INTERMEDIATE: all of it but IV, padding and ICV,
-    /// with lengths to match (RFC 9242 section 3.3.2). `before` is what stands before the IV.
+    /// Returns the octets of an IKE_INTERMEDIATE message that authentication covers: all except IV,
+    /// padding and ICV, with adjusted lengths (RFC 9242 section 3.3.2). `before` holds the octets
+    /// before the IV.
     pub fn bare(&self, mut before: Vec<u8>) -> Zeroizing<Vec<u8>> {
         let length = Generic::HEADER_LEN + self.octets.len();
         let length = u16::try_from(length).unwrap_or(u16::MAX);
         let at = before.len() - size_of::<u16>();
         before[at..].copy_from_slice(&length.to_be_bytes());
-        // Large enough never to move, as below.
+        // The buffer is large enough never to move, as above.
         let mut bare = Zeroizing::new(Vec::with_capacity(before.len() + self.octets.len()));
         bare.extend_from_slice(&before);
         bare.extend_from_slice(&self.octets);
@@ -262,7 +267,7 @@ impl Content {
         bare
     }
 
-    /// What stands before the IV of a message that has it inside.
+    /// Returns the octets before the IV of a message with this content.
     pub fn before_iv(&self, header: &Header) -> Vec<u8> {
         let mut before = Vec::with_capacity(BEFORE);
         header.encode(PayloadType::SK, &mut before);
@@ -270,15 +275,15 @@ impl Content {
         before
     }
 
-    /// Octets of the message that has it inside.
+    /// Returns the length of the message with this content, in octets.
     pub fn sealed_len(&self, frame: Frame) -> usize {
         let length = self.octets.len();
         frame.around(BEFORE) + length + frame.padding(length) + 1
     }
 
-    /// Its pieces, so large that none makes a message of more than `room` octets. "The content is
-    /// treated as a binary blob and is split regardless of the boundaries of inner payloads"; only
-    /// the first piece says of what type the first payload is (RFC 7383 section 2.5).
+    /// Splits the content into fragments whose messages have at most `room` octets. "The content is
+    /// treated as a binary blob and is split regardless of the boundaries of inner payloads". Only
+    /// the first fragment names the type of the first payload (RFC 7383 section 2.5).
     pub fn pieces(&self, frame: Frame, room: usize) -> Vec<(Fragment, Self)> {
         let text = room.saturating_sub(frame.around(BEFORE + NUMBERS_LEN));
         let blocks = text / frame.block_len * frame.block_len;
@@ -297,7 +302,7 @@ impl Content {
         named.collect()
     }
 
-    /// The wire form of a message, or of a fragment of one.
+    /// Returns the wire form of a message, or of a fragment of one.
     pub fn seal_with(
         &self,
         header: &Header,
@@ -306,7 +311,7 @@ impl Content {
         iv: &[u8],
         seal: impl FnOnce(&[u8], &mut [u8], &mut [u8]),
     ) -> Vec<u8> {
-        // Large enough never to move, as above.
+        // The buffer is large enough never to move, as above.
         let mut out = Vec::with_capacity(self.sealed_len(frame) + NUMBERS_LEN);
         let kind = fragment.map_or(PayloadType::SK, |_| PayloadType::SKF);
         header.encode(kind, &mut out);
@@ -333,7 +338,7 @@ impl Content {
 
 const SHORT: Malformed = Malformed::Truncated("the Encrypted payload");
 
-/// How long a text is before its padding.
+/// Returns the length of a plaintext without its padding.
 fn without_padding(text: &[u8]) -> Result<usize, Malformed> {
     let (&padding, rest) = text.split_last().ok_or(SHORT)?;
     rest.len()

@@ -27,7 +27,7 @@ impl Codec for TrafficSelectors {
             .for_each(|selector| encode(selector, out));
     }
 
-    /// Selectors of types we do not know are left out: what they speak of is never agreed.
+    /// Selectors of unknown types are skipped, so they are never negotiated.
     fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         let count = reader.u8()?;
         reader.take(3)?;

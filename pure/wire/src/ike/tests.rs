@@ -1,4 +1,4 @@
-//! Every payload there and back, arbitrary octets, and the limits.
+//! Round trips of every payload, arbitrary octets, and limits.
 
 use super::*;
 use crate::codec::Malformed;
@@ -39,8 +39,8 @@ fn clear(octets: &[u8]) -> Result<Message, Malformed> {
     }
 }
 
-/// A cipher that keeps the layout honest without any cryptography: exclusive or, and an ICV that
-/// sums up the associated data and the text.
+/// A cipher that checks the layout without cryptography: exclusive or, with a sum of associated
+/// data and text as the ICV.
 fn toy(aad: &[u8], text: &[u8]) -> [u8; 16] {
     let sum = |octets: &[u8]| {
         octets
@@ -158,7 +158,7 @@ fn the_number_of_proposals_is_bounded() {
     assert_eq!(clear(&message(more).encode()), Ok(most));
 }
 
-/// The critical bit of an unknown payload counts, and what is in it does not (RFC 7296 section 2.5).
+/// The critical bit of an unknown payload counts, and its content does not (RFC 7296 section 2.5).
 #[test]
 fn our_private_payloads_mean_something_in_our_private_exchanges_alone() {
     let payload = |kind, critical| Payload::Other {
@@ -230,7 +230,7 @@ fn an_encrypted_payload_must_be_the_last() {
     ));
 }
 
-/// A fragment of nobody's cipher.
+/// Returns a fragment sealed with the toy cipher.
 fn toy_fragment(content: &Content, number: u16, total: u16) -> Vec<u8> {
     let at = Fragment { number, total };
     content.seal_with(&HEADER, Some(at), Frame::AEAD, &[3; 8], |aad, text, icv| {
@@ -239,7 +239,7 @@ fn toy_fragment(content: &Content, number: u16, total: u16) -> Vec<u8> {
     })
 }
 
-/// RFC 7383 section 2.5: Next Payload 40 (Nonce), then the numbers, then what SK has as well.
+/// RFC 7383 section 2.5: Next Payload 40 (Nonce), then the numbers, then the same fields as in SK.
 #[test]
 fn a_fragment_looks_as_the_rfc_draws_it() {
     let content = Content::of(&[Payload::Nonce(vec![1; 32])]);
@@ -252,7 +252,7 @@ fn a_fragment_looks_as_the_rfc_draws_it() {
     assert_eq!(skf.len(), 16 + content.octets.len() + 1 + 16);
 }
 
-/// What stands before the IV of a message or of a first fragment.
+/// Returns the octets before the IV of a message or of a first fragment.
 fn before_iv(octets: &[u8]) -> Vec<u8> {
     match Datagram::decode(octets) {
         Ok(Datagram::Sealed(sealed)) => sealed.before_iv(),
@@ -260,7 +260,7 @@ fn before_iv(octets: &[u8]) -> Vec<u8> {
     }
 }
 
-/// RFC 9242 figure 1: without IV, padding and ICV, and with lengths to match.
+/// RFC 9242 figure 1: without IV, padding and ICV, and with adjusted lengths.
 #[test]
 fn what_authentication_covers_is_the_same_whether_and_however_a_message_was_cut() {
     let payloads = vec![Payload::Nonce(vec![1; 200])];
@@ -283,9 +283,9 @@ fn what_authentication_covers_is_the_same_whether_and_however_a_message_was_cut(
     }
 }
 
-/// What is not encrypted belongs to it, and so does the octet in front of the length: "the RESERVED
-/// field in the reconstructed Encrypted payload header MUST be set to the value ... from the first
-/// fragment" (RFC 9242 section 3.3.2).
+/// Unencrypted payloads are covered, and so is the octet before the length: "the RESERVED field in
+/// the reconstructed Encrypted payload header MUST be set to the value ... from the first fragment"
+/// (RFC 9242 section 3.3.2).
 #[test]
 fn what_authentication_covers_has_payloads_in_the_clear_and_reserved_bits() {
     let content = Content::of(&[Payload::Nonce(vec![1; 32])]);
@@ -303,7 +303,7 @@ fn what_authentication_covers_has_payloads_in_the_clear_and_reserved_bits() {
     assert_eq!(before[HEADER_LEN + 8..][..2], [PayloadType::NONCE.0, 5]);
 }
 
-/// Whoever changes one makes it another fragment, which nobody sealed.
+/// With another number, the fragment fails authentication.
 #[test]
 fn a_fragments_numbers_are_authenticated() {
     let content = Content::of(&[Payload::Nonce(vec![1; 32])]);
@@ -467,7 +467,7 @@ fn a_zone_map_has_one_form_only() {
         change(&mut bad);
         assert!(decode_zone_map(&encode_zone_map(&bad)).is_err(), "{index}");
     }
-    // What somebody may write or inject is in the headers, and they are the first zone.
+    // The fields that a node may write or repeat are in the headers, which are the first zone.
     for (right, fields, others) in [
         (Right::Write, 1, [(5, 1), (5, 3), (3, 0), (3, 3)]),
         (Right::Inject, 0, [(5, 0), (5, 2), (5, 4), (3, 1)]),
@@ -482,7 +482,7 @@ fn a_zone_map_has_one_form_only() {
         refused = more;
         refused.licences[1].zone = ZoneId(2);
         assert!(decode_zone_map(&encode_zone_map(&refused)).is_err());
-        // Right and fields go together.
+        // Each right has its own mask of fields.
         let node = octets.len() - "b.example".len();
         assert_eq!(octets[node - 6..node - 2], [1, right as u8, 2, fields]);
         for (at, value) in others {
@@ -511,7 +511,7 @@ fn a_zone_map_has_one_form_only() {
     let octets = encode_zone_map(&spans);
     assert_eq!(decode_zone_map(&octets), Ok(spans));
     let mut backwards = octets;
-    // The last octet of the first zone's before its first.
+    // Move the last octet of the first zone before its first.
     backwards[8 + 2 + 1] = 28;
     assert!(decode_zone_map(&backwards).is_err());
     let mut reserved = encode_zone_map(&good);

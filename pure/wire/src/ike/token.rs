@@ -1,47 +1,50 @@
-//! The token of a mobile node, by which one licensed node asks another for keys (DESIGN section 5, DKM): data of the
-//! notify TOKEN, and of an extension of Mobile IP on the first part of its way.
+//! The token with which a mobile node lets one licensed node request keys from another (DESIGN
+//! section 5, DKM). It is the data of the TOKEN notify, and of a Mobile IP extension on the first
+//! part of its path.
 //!
 //! ```text
 //!  SPI (4) | SPI (4) | Nonce (16) | Expiry (4) | Zones (1) | of each: Zone (1) | MAC (16)
 //!  the node that is asked: ID Type (1) | Length (2) | Identity
 //! ```
 //!
-//! The SPIs are those of both directions of a composite SA, the lower first, for there both ends' names of it differ. The
-//! expiry is in seconds of NTP. Who may ask is not in it: whoever verifies it takes the node that it speaks with, and the
-//! MAC is right for that one alone ([`Token::covered`]).
+//! The SPIs are those of both directions of a composite SA, the lower first, because its ends order
+//! them differently. The expiry is in NTP seconds. The token does not name the node that may use
+//! it: the verifier inserts the identity of its authenticated peer, and the MAC is right for that
+//! identity only ([`Token::covered`]).
 
 use super::private::{encode_node, read_node};
 use crate::codec::{Malformed, Reader};
 use crate::zoned::MAX_ZONES;
 use model::{Identity, Spi, ZoneId};
 
-/// What stands for the zone in a grant where the key of its tokens is.
+/// Zone number that stands for the token key in a grant.
 pub const TOKEN_ZONE: ZoneId = ZoneId(253);
 
 const WHAT: &str = "a token for keys";
 
-/// What the MAC is made of besides, so that the key is of use for nothing else.
+/// Label at the front of the MAC's input, so the MAC has no other meaning.
 const LABEL: &[u8] = b"Strata token 1";
 
-/// "Let this node have the keys of this composite SA that you have, once, and soon."
+/// A mobile node's permission for another licensed node to fetch keys of a composite SA, once and
+/// soon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// Both directions of the composite SA, the lower first.
+    /// SPIs of both directions of the composite SA, the lower first.
     pub spis: [Spi; 2],
-    /// What is in no other token.
+    /// Random octets that no other token has.
     pub nonce: [u8; 16],
-    /// Until when it is good, in seconds of NTP.
+    /// Time of expiry, in NTP seconds.
     pub expiry: u32,
-    /// The zones that are meant, ascending.
+    /// Requested zones, ascending.
     pub zones: Vec<ZoneId>,
-    /// What proves it.
+    /// MAC that authenticates the token.
     pub mac: [u8; 16],
-    /// Who is asked.
+    /// Identity of the node that holds the keys.
     pub holder: Identity,
 }
 
 impl Token {
-    /// Its octets.
+    /// Returns the wire form.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = self.front();
         out.extend(self.mac);
@@ -49,7 +52,7 @@ impl Token {
         out
     }
 
-    /// Reads it.
+    /// Reads the wire form.
     pub fn decode(octets: &[u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new(WHAT, octets);
         let spis = [Spi(r.u32()?), Spi(r.u32()?)];
@@ -72,8 +75,8 @@ impl Token {
         is_sound.then_some(token).ok_or(Malformed::Value(WHAT))
     }
 
-    /// What is authenticated: what it says, of whom keys are asked, and who may ask. Both ends may spell a
-    /// name in letters of another case.
+    /// Returns the authenticated octets: the token's fields, the holder of the keys, and the node
+    /// that asks. Identities are canonical, because both ends may spell a name in different case.
     pub fn covered(&self, asker: &Identity) -> Vec<u8> {
         let mut out = [LABEL, &self.front()].concat();
         encode_node(&self.holder.canonical(), &mut out);

@@ -1,5 +1,5 @@
-//! An agent advertisement: a router advertisement (RFC 1256 section 4) that an agent has put an
-//! extension behind (RFC 5944 section 2.1).
+//! Agent advertisements: router advertisements (RFC 1256 section 4) with the extension of a
+//! mobility agent (RFC 5944 section 2.1).
 
 use super::extension::{self, Walk, kind};
 use super::{Lifetime, icmp};
@@ -8,7 +8,7 @@ use std::net::Ipv4Addr;
 use std::ops::BitOr;
 use std::time::Duration;
 
-/// The ICMP type.
+/// ICMP type of a router advertisement.
 const KIND: u8 = 9;
 /// "The mobility agent does not route common traffic" (section 2.1).
 const AGENT_ONLY: u8 = 16;
@@ -17,82 +17,82 @@ const AGENT: &str = "the Mobility Agent Advertisement extension";
 const PREFIXES: &str = "the Prefix-Lengths extension";
 /// Octets of the agent's extension before its care-of addresses.
 const AGENT_LEN: usize = 6;
-/// As many care-of addresses as its length can say.
+/// Most care-of addresses that the extension's length field allows.
 pub const LONGEST_CARE_OF: usize = (0xff - AGENT_LEN) / 4;
 
-/// What a router, which may be an agent, says of itself.
+/// A router advertisement, perhaps from a mobility agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Advertisement {
-    /// Whether it routes for everybody, and not for registered mobile nodes alone.
+    /// True if it routes for all hosts, and not only for registered mobile nodes.
     pub routes_for_all: bool,
-    /// Seconds for which to believe this without hearing more.
+    /// Validity of the advertisement, in seconds.
     pub lifetime: u16,
-    /// The addresses that it lists.
+    /// Listed router addresses.
     pub routers: Vec<Router>,
-    /// What it is as a mobility agent, if it is one.
+    /// Properties as a mobility agent, if it is one.
     pub agent: Option<Agent>,
 }
 
-/// A router as an advertisement lists it.
+/// A router in an advertisement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Router {
-    /// Its address.
+    /// Address of the router.
     pub address: Ipv4Addr,
-    /// How much it wants to be a default router.
+    /// Preference as a default router.
     pub preference: i32,
-    /// How many bits of the address name its network, if that is said (section 2.1.2).
+    /// Prefix length of the address, if it is included (section 2.1.2).
     pub prefix_length: Option<u8>,
 }
 
 /// The Mobility Agent Advertisement extension (section 2.1.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agent {
-    /// How many advertisements it has sent since it began (section 2.3.2).
+    /// Number of advertisements since the agent started (section 2.3.2).
     pub sequence: u16,
-    /// The longest registration that it accepts.
+    /// The longest registration lifetime that it accepts.
     pub registration_lifetime: Lifetime,
-    /// What it offers.
+    /// Services of the agent.
     pub flags: AgentFlags,
-    /// Where a tunnel to its visitors may end.
+    /// Care-of addresses: ends of tunnels to its visitors.
     pub care_of: Vec<Ipv4Addr>,
 }
 
-/// What an agent offers. Bits that have no name here are ignored, "as opposed to discarding such
-/// advertisements" (section 2.4).
+/// Services of an agent. Unknown bits are ignored, "as opposed to discarding such advertisements"
+/// (section 2.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AgentFlags(u16);
 
 impl AgentFlags {
-    /// R: nobody is served without a registration here.
+    /// R: every mobile node has to register with this agent.
     pub const REGISTRATION_REQUIRED: Self = Self(0x8000);
-    /// B: nobody new is served.
+    /// B: the agent accepts no new registrations.
     pub const BUSY: Self = Self(0x4000);
-    /// H: it is a home agent on this link.
+    /// H: a home agent on this link.
     pub const HOME_AGENT: Self = Self(0x2000);
-    /// F: it is a foreign agent on this link.
+    /// F: a foreign agent on this link.
     pub const FOREIGN_AGENT: Self = Self(0x1000);
-    /// M: it takes minimal encapsulation.
+    /// M: supports minimal encapsulation.
     pub const MINIMAL: Self = Self(0x0800);
-    /// G: it takes GRE.
+    /// G: supports GRE.
     pub const GRE: Self = Self(0x0400);
-    /// T: it tunnels back what its visitors send (RFC 3024).
+    /// T: supports reverse tunnels of its visitors (RFC 3024).
     pub const REVERSE_TUNNEL: Self = Self(0x0100);
-    /// U: it takes tunnels in UDP (RFC 3519).
+    /// U: supports tunnels in UDP (RFC 3519).
     pub const UDP_TUNNEL: Self = Self(0x0080);
-    /// X: it knows revocation (RFC 3543).
+    /// X: supports revocation (RFC 3543).
     pub const REVOCATION: Self = Self(0x0040);
-    /// I: it knows regional registration (RFC 4857).
+    /// I: supports regional registration (RFC 4857).
     pub const REGIONAL: Self = Self(0x0020);
 
-    /// All that has a name: neither the reserved bits nor `r`, which is "ignored on reception".
+    /// All named bits: neither the reserved ones nor `r`, which is "ignored on reception".
     const KNOWN: u16 = 0xfde0;
 
-    /// Whether all of these are set.
+    /// Returns true if all of `flags` are set.
     pub const fn has(self, flags: Self) -> bool {
         self.0 & flags.0 == flags.0
     }
 
-    /// These with others, if a condition holds.
+    /// Adds `flags` if a condition holds.
     #[must_use]
     pub const fn with_if(self, condition: bool, flags: Self) -> Self {
         match condition {
@@ -133,7 +133,7 @@ impl Advertisement {
         Ok(advertisement)
     }
 
-    /// The ICMP message.
+    /// Returns the ICMP message.
     pub fn encode(&self) -> Vec<u8> {
         let code = if self.routes_for_all { 0 } else { AGENT_ONLY };
         let mut message = icmp::begin(KIND, code);
@@ -158,12 +158,13 @@ impl Advertisement {
         icmp::finish(message)
     }
 
-    /// For how long to believe it.
+    /// Returns the validity of the advertisement.
     pub const fn lifetime(&self) -> Duration {
         Duration::from_secs(self.lifetime as u64)
     }
 
-    /// Takes up an extension. What is unknown is skipped or refused by its number (section 1.8).
+    /// Processes an extension. Unknown extensions are skipped or refused, depending on their number
+    /// (section 1.8).
     fn take(&mut self, kind: u8, body: &[u8]) -> Result<(), Malformed> {
         match kind {
             kind::AGENT if self.agent.is_some() => Err(Malformed::TooMany(AGENT)),
@@ -217,7 +218,8 @@ impl Agent {
     }
 }
 
-/// Entries have two words or more, of which the first two are known (RFC 1256 section 4).
+/// Reads the router entries. An entry has at least two words, and the rest is ignored (RFC 1256
+/// section 4).
 fn read_routers(
     reader: &mut Reader<'_>,
     count: usize,

@@ -1,24 +1,23 @@
-//! What a Registration Reply may say (RFC 5944 section 3.4, RFC 3024 section 3.4, RFC 3519 section
-//! 3.5): one list that gives
-//! the type, its numbers and the text that a person reads.
+//! Codes of Registration Replies (RFC 5944 section 3.4, RFC 3024 section 3.4, RFC 3519
+//! section 3.5). One list defines the type, its numbers and their texts.
 
 use std::fmt;
 
 macro_rules! codes {
     ($($name:ident = $number:literal $text:literal)*) => {
-        /// What an agent says to a request.
+        /// An agent's answer to a registration request.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Code {
             $(#[doc = concat!("Number ", $number, ": ", $text, ".")] $name,)*
-            /// One without a meaning here.
+            /// An unknown code.
             Other(u8),
         }
 
         impl Code {
-            /// All that have a meaning here.
+            /// All known codes.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
-            /// What a number means.
+            /// Returns the code of a number.
             pub const fn from_number(number: u8) -> Self {
                 match number {
                     $($number => Self::$name,)*
@@ -26,7 +25,7 @@ macro_rules! codes {
                 }
             }
 
-            /// Its number.
+            /// Returns the number.
             pub const fn number(self) -> u8 {
                 match self {
                     $(Self::$name => $number,)*
@@ -85,23 +84,23 @@ codes! {
     HomeUdpEncapsulation = 142 "the home agent does not have in UDP the encapsulation that was asked for"
 }
 
-/// Who has decided.
+/// The agent that decided on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Party {
-    /// The foreign agent, which need not have a key in common with whoever reads it.
+    /// The foreign agent, which may share no key with the recipient.
     ForeignAgent,
-    /// The home agent, which always has.
+    /// The home agent, which always shares a key with the mobile node.
     HomeAgent,
 }
 
 impl Code {
-    /// Whether the request is granted.
+    /// Returns true if the request is granted.
     pub const fn is_accepted(self) -> bool {
         matches!(self, Self::Accepted | Self::AcceptedAlone)
     }
 
-    /// Who has decided so: the foreign agent denies by 64 to 127 and by 194. What has no meaning is
-    /// taken for the home agent's, so that nobody is believed who has not proved it.
+    /// Returns the agent that decided. The foreign agent denies with 64 to 127 and 194. Unknown
+    /// codes count as the home agent's, so only an authenticated reply can use them.
     pub const fn party(self) -> Party {
         match self.number() {
             64..=127 | 194 => Party::ForeignAgent,

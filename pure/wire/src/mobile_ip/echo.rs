@@ -1,5 +1,5 @@
-//! Keepalives of a tunnel in UDP: "a properly UDP encapsulated ICMP echo request directed to the home agent" (RFC 3519
-//! section 4.9), and its reply (RFC 792).
+//! Keepalives of a tunnel in UDP: "a properly UDP encapsulated ICMP echo request directed to the
+//! home agent" (RFC 3519 section 4.9), and its reply (RFC 792).
 
 use super::icmp;
 use crate::checksum::{Sum, rewrite};
@@ -12,23 +12,23 @@ const TTL: u8 = 64;
 const REQUEST: u8 = 8;
 const REPLY: u8 = 0;
 const WHAT: &str = "an echo message";
-/// Where addresses are in an IPv4 header.
+/// Offsets of the addresses in an IPv4 header.
 const SOURCE: usize = 12;
 const DESTINATION: usize = 16;
 
-/// What tells a keepalive from other echo messages of the same host.
+/// Fields that distinguish a keepalive from other echo messages of the same host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Echo {
-    /// Whose it is.
+    /// Identifier of the sender.
     pub identifier: u16,
-    /// Which one.
+    /// Sequence number of the request.
     pub sequence: u16,
-    /// Octets that come back as they are, which nobody guesses.
+    /// Unpredictable octets that the reply returns unchanged.
     pub cookie: u64,
 }
 
 impl Echo {
-    /// A whole datagram that asks for it.
+    /// Returns a whole datagram with the echo request.
     pub fn request(self, source: Ipv4Addr, destination: Ipv4Addr) -> Vec<u8> {
         let mut message = icmp::begin(REQUEST, 0);
         message.extend(self.identifier.to_be_bytes());
@@ -47,7 +47,7 @@ impl Echo {
         datagram
     }
 
-    /// What a whole datagram answers, if it answers such a request.
+    /// Returns the echo that a whole datagram replies to, or `None` if it is not such a reply.
     pub fn answered_by(datagram: &[u8]) -> Option<Self> {
         let (_, mut reader) = icmp::read(WHAT, REPLY, message(datagram)?).ok()?;
         let echo = Self {
@@ -59,8 +59,8 @@ impl Echo {
     }
 }
 
-/// Makes a whole datagram that asks `here` for an echo the answer to it, in its place. `false` if it is none: nothing is
-/// changed then.
+/// Turns an echo request for `here` into its reply, in place. Returns `false`, and changes nothing,
+/// for any other datagram.
 pub fn answer(datagram: &mut [u8], here: Ipv4Addr) -> bool {
     let asks = || {
         let header = Header::parse(datagram).ok()?;
@@ -71,7 +71,7 @@ pub fn answer(datagram: &mut [u8], here: Ipv4Addr) -> bool {
     if asks().is_none() {
         return false;
     }
-    // Sums do not change with the order of what is added.
+    // The order of the words does not affect the checksum.
     let (front, back) = datagram.split_at_mut(DESTINATION);
     front[SOURCE..].swap_with_slice(&mut back[..4]);
     rewrite(datagram, 8, [TTL, ICMP], 10);
@@ -84,7 +84,7 @@ pub fn answer(datagram: &mut [u8], here: Ipv4Addr) -> bool {
     true
 }
 
-/// The ICMP message of a datagram that is whole.
+/// Returns the ICMP message of an unfragmented datagram.
 fn message(datagram: &[u8]) -> Option<&[u8]> {
     let header = Header::parse(datagram).ok()?;
     let is_message = header.version() == 4 && header.protocol() == ICMP && !header.is_fragment();

@@ -1,18 +1,19 @@
-//! What a mobile node gives the foreign agent to which it comes, with its request: octets that mean nothing here.
+//! Opaque octets that a mobile node includes in its request for a new foreign agent.
 //!
 //! ```text
 //!  Type 255 | Length | Sub-Type 2 | Reserved | Octets
 //! ```
 //!
-//! The number is one for experiments (RFC 4064), in the short format of RFC 5944 section 1.11; who does not know
-//! it skips it. It stands behind what is authenticated for the home agent, so it goes no further than to the agent.
+//! The extension number is experimental (RFC 4064), in the short format of RFC 5944 section 1.11,
+//! so other agents skip it. The extension is behind the authentication for the home agent, so it
+//! goes only as far as the foreign agent.
 
 use super::{Extensions, kind};
 use crate::codec::Reader;
 
-/// Which of all experiments it is.
+/// Sub-type of this experiment.
 const SUB_TYPE: u8 = 2;
-/// Octets of it in front of what is enclosed, without its type and length.
+/// Octets before the enclosed ones, without type and length.
 const FIXED_LEN: usize = 2;
 
 /// Octets for a foreign agent.
@@ -20,16 +21,16 @@ const FIXED_LEN: usize = 2;
 pub struct Enclosure<'a>(pub &'a [u8]);
 
 impl<'a> Enclosure<'a> {
-    /// More octets have no room.
+    /// Most octets that fit.
     pub const LONGEST: usize = 255 - FIXED_LEN;
 
-    /// All that are in a message.
+    /// Returns all enclosures in a message.
     pub fn all(extensions: Extensions<'a>) -> impl Iterator<Item = Self> {
         let experiments = extensions.iter().filter(|one| one.kind == kind::EXPERIMENT);
         experiments.filter_map(|one| Self::read(one.body))
     }
 
-    /// Somebody else's experiment is none.
+    /// Reads an extension. Experiments of others are ignored.
     fn read(body: &'a [u8]) -> Option<Self> {
         let mut reader = Reader::new("an enclosure", body);
         match reader.array().ok()? {
@@ -38,7 +39,7 @@ impl<'a> Enclosure<'a> {
         }
     }
 
-    /// Appends it to a message. What has no room is left out.
+    /// Appends the extension to a message, unless the octets do not fit.
     pub fn append(self, message: &mut Vec<u8>) {
         if self.0.len() <= Self::LONGEST {
             let len = FIXED_LEN + self.0.len();

@@ -1,4 +1,4 @@
-//! Extensions (RFC 5944 sections 1.8 and 1.9), and those that authenticate (section 3.5).
+//! Extensions (RFC 5944 sections 1.8 and 1.9), among them authentication extensions (section 3.5).
 //!
 //! ```text
 //!  Type (1) | Length (1) | Data         but type 0, which is a single octet
@@ -8,15 +8,15 @@
 use super::UdpTunnelReply;
 use crate::codec::{Malformed, Reader};
 
-/// The numbers of extensions.
+/// Numbers of extensions.
 pub mod kind {
     /// One octet of padding.
     pub const PADDING: u8 = 0;
-    /// Mobility Agent Advertisement (section 2.1.1), of router advertisements.
+    /// Mobility Agent Advertisement (section 2.1.1), in router advertisements.
     pub const AGENT: u8 = 16;
-    /// Prefix-Lengths (section 2.1.2), of router advertisements.
+    /// Prefix-Lengths (section 2.1.2), in router advertisements.
     pub const PREFIX_LENGTHS: u8 = 19;
-    /// Mobile-Home Authentication (section 3.5.2), of registrations as the two below.
+    /// Mobile-Home Authentication (section 3.5.2), in registrations like the next two.
     pub const MOBILE_HOME: u8 = 32;
     /// Mobile-Foreign Authentication (section 3.5.3).
     pub const MOBILE_FOREIGN: u8 = 33;
@@ -28,27 +28,28 @@ pub mod kind {
     pub const ENCAPSULATING_DELIVERY: u8 = 130;
     /// UDP Tunnel Request (RFC 3519 section 3.1).
     pub const UDP_TUNNEL_REQUEST: u8 = 144;
-    /// One for experiments (RFC 4064): see [`Note`](super::super::Note) and [`Enclosure`](super::super::Enclosure).
+    /// Experimental (RFC 4064): see [`Note`](super::super::Note) and
+    /// [`Enclosure`](super::super::Enclosure).
     pub const EXPERIMENT: u8 = 255;
 }
 
 const AUTHENTICATION: &str = "an authentication extension";
-/// Type, length and SPI of an authentication extension.
+/// Octets of type, length and SPI of an authentication extension.
 const AUTHENTICATION_HEADER_LEN: usize = 6;
 
-/// Who authenticates a message to whom.
+/// The two parties of an authentication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Between {
     /// Mobile node and home agent.
     MobileHome,
     /// Mobile node and foreign agent.
     MobileForeign,
-    /// Foreign agent and home agent; of a notice both are foreign agents.
+    /// Foreign agent and home agent; in a notice, two foreign agents.
     ForeignHome,
 }
 
 impl Between {
-    /// The number of the extension.
+    /// Returns the number of the extension.
     pub const fn kind(self) -> u8 {
         match self {
             Self::MobileHome => kind::MOBILE_HOME,
@@ -61,38 +62,38 @@ impl Between {
 /// An extension of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extension<'a> {
-    /// Its number.
+    /// Number of the extension.
     pub kind: u8,
-    /// Where it begins in the message.
+    /// Offset of the extension in the message.
     pub start: usize,
-    /// What is behind its length.
+    /// Octets behind the length field.
     pub body: &'a [u8],
 }
 
-/// An extension that authenticates all that is before it.
+/// An extension that authenticates all octets before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Authentication<'a> {
-    /// Which key both have, and how it is used.
+    /// SPI: selects the shared key and its algorithm.
     pub spi: u32,
     /// The octets of the message that are authenticated (section 3.5.1).
     pub covered: &'a [u8],
-    /// What proves it.
+    /// Authenticator over the covered octets.
     pub authenticator: &'a [u8],
 }
 
 impl Authentication<'_> {
-    /// Where the extension begins in the message.
+    /// Returns the offset of the extension in the message.
     const fn start(&self) -> usize {
         self.covered.len() - AUTHENTICATION_HEADER_LEN
     }
 
-    /// Where the extension ends in the message, and with it what it protects and is.
+    /// Returns the end of the extension in the message.
     pub const fn end(&self) -> usize {
         self.covered.len() + self.authenticator.len()
     }
 }
 
-/// The extensions of a registration message, all of which can be read.
+/// The extensions of a registration message, all of them well-formed.
 #[derive(Clone, Copy, Debug)]
 pub struct Extensions<'a> {
     message: &'a [u8],
@@ -100,8 +101,8 @@ pub struct Extensions<'a> {
 }
 
 impl<'a> Extensions<'a> {
-    /// Those from an octet of a message on. One "within the range 0 through 127" that is unknown
-    /// makes the message unreadable, those above are ignored (section 1.8).
+    /// Parses the extensions from an offset in a message. An unknown one "within the range 0
+    /// through 127" makes the message unreadable; those above are ignored (section 1.8).
     pub(super) fn parse(
         what: &'static str,
         message: &'a [u8],
@@ -122,12 +123,12 @@ impl<'a> Extensions<'a> {
         Ok(Self { message, from })
     }
 
-    /// All of them, in their order.
+    /// Iterates over the extensions in their order.
     pub fn iter(self) -> impl Iterator<Item = Extension<'a>> {
         Walk::new(AUTHENTICATION, self.message, self.from).map_while(Result::ok)
     }
 
-    /// Those in front of one that authenticates them.
+    /// Returns the extensions in front of an authentication extension.
     #[must_use]
     pub fn before(self, authentication: &Authentication<'a>) -> Self {
         Self {
@@ -136,7 +137,7 @@ impl<'a> Extensions<'a> {
         }
     }
 
-    /// Those behind one that authenticates what is in front of it.
+    /// Returns the extensions behind an authentication extension.
     #[must_use]
     pub const fn after(self, authentication: &Authentication<'a>) -> Self {
         Self {
@@ -145,12 +146,12 @@ impl<'a> Extensions<'a> {
         }
     }
 
-    /// Whether there is one of this number.
+    /// Returns true if there is an extension with this number.
     pub fn has(self, kind: u8) -> bool {
         self.iter().any(|extension| extension.kind == kind)
     }
 
-    /// The authentication between two, if there is exactly one of it.
+    /// Returns the authentication between two parties, if there is exactly one.
     pub fn only(self, between: Between) -> Option<Authentication<'a>> {
         let mut all = self.iter().filter(|one| one.kind == between.kind());
         let (extension, None) = (all.next()?, all.next()) else {
@@ -165,8 +166,8 @@ impl<'a> Extensions<'a> {
     }
 }
 
-/// Appends an authentication extension to a message; `sign` makes the authenticator of the octets
-/// that it covers, so many as were announced.
+/// Appends an authentication extension to a message. `sign` returns the authenticator of the octets
+/// that it covers, with the announced length.
 pub fn append_authentication(
     message: &mut Vec<u8>,
     between: Between,
@@ -180,7 +181,7 @@ pub fn append_authentication(
     message.extend(authenticator);
 }
 
-/// What becomes of an extension that nobody knows.
+/// Skips an unknown extension, or refuses the message.
 pub(super) const fn skip(what: &'static str, kind: u8) -> Result<(), Malformed> {
     match kind {
         128.. => Ok(()),
@@ -188,7 +189,7 @@ pub(super) const fn skip(what: &'static str, kind: u8) -> Result<(), Malformed> 
     }
 }
 
-/// Extensions one after the other, without padding. The first that cannot be read is the last.
+/// Iterates over extensions, without padding. It ends after the first malformed one.
 pub(super) struct Walk<'a> {
     what: &'static str,
     message: &'a [u8],

@@ -1,12 +1,13 @@
-//! The frame of an ICMP message: type, code, checksum (RFC 792).
+//! Header of an ICMP message: type, code, checksum (RFC 792).
 
 use crate::checksum::Sum;
 use crate::codec::{Malformed, Reader};
 
-/// Where the checksum is.
+/// Offset of the checksum.
 pub(super) const CHECKSUM: usize = 2;
 
-/// Reads the frame of a message whose type has to be `kind`, and gives its code.
+/// Reads the header of a message, which must have type `kind` and a right checksum. Returns its
+/// code.
 pub(super) fn read<'a>(
     what: &'static str,
     kind: u8,
@@ -20,12 +21,12 @@ pub(super) fn read<'a>(
     Ok((code, reader))
 }
 
-/// Writes the frame of a message whose checksum is not known yet.
+/// Returns the header of a message, with a zero checksum.
 pub(super) fn begin(kind: u8, code: u8) -> Vec<u8> {
     vec![kind, code, 0, 0]
 }
 
-/// Writes the checksum over the whole message.
+/// Writes the checksum of the whole message.
 pub(super) fn finish(mut message: Vec<u8>) -> Vec<u8> {
     let sum = Sum::default().with(&message).finish();
     message[CHECKSUM..CHECKSUM + 2].copy_from_slice(&sum.to_be_bytes());

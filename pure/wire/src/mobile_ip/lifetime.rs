@@ -1,9 +1,9 @@
-//! How long a registration holds.
+//! Lifetimes of registrations.
 
 use std::fmt;
 use std::time::Duration;
 
-/// Seconds, or for ever (RFC 5944 sections 3.3 and 3.4).
+/// A number of seconds, or infinity (RFC 5944 sections 3.3 and 3.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lifetime(pub u16);
 
@@ -13,18 +13,18 @@ impl Lifetime {
     /// "A value of 0xffff indicates infinity."
     pub const INFINITE: Self = Self(0xffff);
 
-    /// Whole seconds of a duration, of which there are no more than can be said without meaning for ever.
+    /// Returns the whole seconds of a duration, at most the longest finite lifetime.
     pub fn of(duration: Duration) -> Self {
         let longest = Self::INFINITE.0 - 1;
         Self(u16::try_from(duration.as_secs()).map_or(longest, |seconds| seconds.min(longest)))
     }
 
-    /// Whether nothing is left of it.
+    /// Returns true for zero.
     pub const fn is_none(self) -> bool {
         self.0 == Self::NONE.0
     }
 
-    /// As a duration; `None` if it does not end.
+    /// Returns the duration, or `None` for infinity.
     pub const fn duration(self) -> Option<Duration> {
         match self {
             Self::INFINITE => None,

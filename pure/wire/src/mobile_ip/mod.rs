@@ -1,9 +1,9 @@
-//! Mobile IPv4 (RFC 5944) with reverse tunnels (RFC 3024): how agents are found, by ICMP, and how a
-//! mobile node registers with them, by UDP. What is tunnelled through a NAT is in UDP as well (RFC 3519).
+//! Mobile IPv4 (RFC 5944) with reverse tunnels (RFC 3024): the discovery of agents by ICMP, and
+//! registration with them by UDP. Tunnels through a NAT use UDP as well (RFC 3519).
 //!
-//! What authenticates a message covers its octets from the first to those of the authentication
-//! extension itself (section 3.5.1), and a foreign agent passes on what it did not write. So a message
-//! is read as its fields and, beside them, its [`Extensions`] where they are.
+//! An authenticator covers a message up to and including the head of its authentication extension
+//! (section 3.5.1), and a foreign agent forwards octets that it did not write. So parsing returns
+//! the fields of a message and its [`Extensions`], which stay in place.
 
 mod advertisement;
 mod code;
@@ -38,7 +38,7 @@ pub use udp_tunnel::{UdpTunnelReply, UdpTunnelRequest};
 /// The UDP port of agents (section 1.8).
 pub const PORT: u16 = 434;
 
-/// The first octet of what is sent there.
+/// First octets of messages on that port.
 pub mod message {
     /// A Registration Request.
     pub const REQUEST: u8 = 1;
@@ -46,6 +46,6 @@ pub mod message {
     pub const REPLY: u8 = 3;
     /// A MIP Tunnel Data Message (RFC 3519 section 3.3).
     pub const TUNNEL_DATA: u8 = 4;
-    /// One for experiments (RFC 4064): see [`Notice`](super::Notice).
+    /// Experimental (RFC 4064): see [`Notice`](super::Notice).
     pub const EXPERIMENT: u8 = 255;
 }

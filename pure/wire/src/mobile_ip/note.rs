@@ -1,39 +1,40 @@
-//! The note of a mobile node for the agent that it leaves: an extension of its request at the next one, who passes
-//! it on (the idea of draft-ietf-mobileip-optim section 6.1, which never became a standard).
+//! A mobile node's note to the agent that it leaves: an extension of its request at the next agent,
+//! which forwards the note (an idea of draft-ietf-mobileip-optim section 6.1, which never became a
+//! standard).
 //!
 //! ```text
 //!  Type 255 | Length | Sub-Type 1 | Reserved | Previous Care-of Address (4) | Registration (8)
 //!  SPI (4) | Authenticator
 //! ```
 //!
-//! The number is one for experiments (RFC 4064), in the short format of RFC 5944 section 1.11; who does not know
-//! it skips it. What is authenticated is not the message around it, for that differs on each way: see
-//! [`Note::covered`].
+//! The extension number is experimental (RFC 4064), in the short format of RFC 5944 section 1.11,
+//! so other agents skip it. The authenticator does not cover the surrounding message, which differs
+//! on each hop: see [`Note::covered`].
 
 use super::{Extensions, kind};
 use crate::codec::Reader;
 use std::net::Ipv4Addr;
 
-/// Which of all experiments it is.
+/// Sub-type of this experiment.
 const SUB_TYPE: u8 = 1;
-/// Octets of it but its authenticator and its type and length.
+/// Octets without authenticator, type and length.
 const FIXED_LEN: usize = 18;
 
-/// "What comes for me to you, send there": from a mobile node to an agent that it was registered through.
+/// A mobile node's request to a previous agent: "forward my packets to my new care-of address".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Note<'a> {
-    /// The care-of address of whom it is for.
+    /// Care-of address of the agent that the note is for.
     pub previous: Ipv4Addr,
-    /// The identification of the request by which the mobile node is registered there.
+    /// Identification of the request with which the mobile node registered through that agent.
     pub registration: u64,
-    /// Which key both have.
+    /// SPI: selects the key that both share.
     pub spi: u32,
-    /// What proves it.
+    /// Authenticator of the note.
     pub authenticator: &'a [u8],
 }
 
 impl<'a> Note<'a> {
-    /// The one in a message, if there is exactly one.
+    /// Returns the note in a message, if there is exactly one.
     pub fn find(extensions: Extensions<'a>) -> Option<Self> {
         let mut all = extensions.iter().filter_map(|one| match one.kind {
             kind::EXPERIMENT => Self::read(one.body),
@@ -45,7 +46,7 @@ impl<'a> Note<'a> {
         Some(note)
     }
 
-    /// Somebody else's experiment is none.
+    /// Reads an extension. Experiments of others are ignored.
     fn read(body: &'a [u8]) -> Option<Self> {
         let mut reader = Reader::new("a note", body);
         let [SUB_TYPE, _] = reader.array().ok()? else {
@@ -59,7 +60,7 @@ impl<'a> Note<'a> {
         })
     }
 
-    /// Appends it to a message.
+    /// Appends the extension to a message.
     pub fn append(&self, message: &mut Vec<u8>) {
         let len = FIXED_LEN + self.authenticator.len();
         debug_assert!(len <= 255, "no authenticator is so long");
@@ -70,8 +71,8 @@ impl<'a> Note<'a> {
         message.extend(self.authenticator);
     }
 
-    /// What is authenticated: what the note says, of whom, and where the mobile node is now. It begins as no
-    /// message does for which there may be the same key.
+    /// Returns the authenticated octets: the fields of the note, the mobile node's home address and
+    /// its new care-of address. They start like no message that the same key may authenticate.
     pub fn covered(&self, home: Ipv4Addr, care_of: Ipv4Addr) -> [u8; 26] {
         let mut octets = [0; 26];
         octets[..2].copy_from_slice(&[kind::EXPERIMENT, SUB_TYPE]);

@@ -1,12 +1,13 @@
-//! What two foreign agents say to each other of a mobile node that has gone from one to the other: a message for
-//! experiments (RFC 4064), for there is no standard of it.
+//! Messages between two foreign agents about a mobile node that moved from one to the other. They
+//! are experimental (RFC 4064), because there is no standard.
 //!
 //! ```text
 //!  Type 255 | Sub-Type | Lifetime (2) | Home Address (4) | Identification (8) | extensions
 //! ```
 //!
-//! The one where it is now tells (sub-type 1), with the [`Note`](super::Note) that it was given; the one where it
-//! was answers (2). Both prove themselves by the extension for two agents.
+//! The new agent notifies the old one (sub-type 1) and includes the mobile node's
+//! [`Note`](super::Note). The old agent answers (2). Both authenticate with the extension for two
+//! agents.
 
 use super::{Extensions, Lifetime, message};
 use crate::codec::{Malformed, Reader};
@@ -14,25 +15,25 @@ use std::net::Ipv4Addr;
 
 const WHAT: &str = "a notice between foreign agents";
 
-/// Of what a mobile node has left an agent.
+/// A notice about a note that a mobile node left for an agent, or its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// Who says it.
+    /// Sender of the notice.
     pub step: Step,
-    /// Of an answer, for how long packets are sent on; [`Lifetime::NONE`] if none are.
+    /// In an answer: time for which packets are forwarded; [`Lifetime::NONE`] if none are.
     pub lifetime: Lifetime,
-    /// The address of the mobile node.
+    /// Home address of the mobile node.
     pub home: Ipv4Addr,
-    /// That of the request at the new agent, which an answer repeats.
+    /// Identification of the request at the new agent. An answer repeats it.
     pub identification: u64,
 }
 
-/// Who says it.
+/// Sender of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The agent where the mobile node is now.
+    /// The new agent notifies the previous one.
     Told,
-    /// The agent where it was.
+    /// The previous agent answers.
     Answered,
 }
 
@@ -57,7 +58,7 @@ impl Notice {
         Ok((notice, extensions))
     }
 
-    /// The message without extensions.
+    /// Returns the message without extensions.
     pub fn encode(&self) -> Vec<u8> {
         let step = match self.step {
             Step::Told => 1,

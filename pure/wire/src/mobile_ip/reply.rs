@@ -10,23 +10,23 @@ use std::net::Ipv4Addr;
 
 const WHAT: &str = "a Registration Reply";
 
-/// What an agent says to a request.
+/// An agent's answer to a registration request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// Whether it is granted.
+    /// Result of the request.
     pub code: Code,
-    /// For how long.
+    /// Granted lifetime.
     pub lifetime: Lifetime,
-    /// The address of the mobile node.
+    /// Home address of the mobile node.
     pub home: Ipv4Addr,
-    /// That of its home agent.
+    /// Address of its home agent.
     pub home_agent: Ipv4Addr,
-    /// That of the request, of which an agent may have changed the upper half (section 5.7).
+    /// Identification of the request. An agent may have changed its upper half (section 5.7).
     pub identification: u64,
 }
 
 impl Reply {
-    /// A reply to a request, with its fields.
+    /// Returns a reply with the fields of a request.
     pub const fn to(request: &Request, code: Code) -> Self {
         Self {
             code,
@@ -54,7 +54,7 @@ impl Reply {
         Ok((reply, extensions))
     }
 
-    /// The message without extensions.
+    /// Returns the message without extensions.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = vec![message::REPLY, self.code.number()];
         out.extend(self.lifetime.0.to_be_bytes());

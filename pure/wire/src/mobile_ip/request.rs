@@ -12,50 +12,50 @@ use std::ops::BitOr;
 
 const WHAT: &str = "a Registration Request";
 
-/// What a mobile node asks for.
+/// A mobile node's request for a registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// How.
+    /// Requested services.
     pub flags: RequestFlags,
-    /// For how long; [`Lifetime::NONE`] to end it.
+    /// Requested lifetime; [`Lifetime::NONE`] to deregister.
     pub lifetime: Lifetime,
-    /// The address of the mobile node.
+    /// Home address of the mobile node.
     pub home: Ipv4Addr,
-    /// That of its home agent.
+    /// Address of its home agent.
     pub home_agent: Ipv4Addr,
-    /// Where the tunnel is to end; the home address if all are to be ended.
+    /// End of the tunnel. The home address stands for all care-of addresses when deregistering.
     pub care_of: Ipv4Addr,
-    /// What tells this request from others, before and after.
+    /// Number that distinguishes this request from earlier and later ones.
     pub identification: u64,
 }
 
-/// How a mobile node wants to be served.
+/// Services that a mobile node requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestFlags(u8);
 
 impl RequestFlags {
-    /// S: what is bound already stays bound.
+    /// S: keep existing bindings.
     pub const SIMULTANEOUS: Self = Self(0x80);
-    /// B: broadcast datagrams of the home network are wanted.
+    /// B: forward broadcast datagrams of the home network.
     pub const BROADCAST: Self = Self(0x40);
-    /// D: the mobile node itself is where the tunnel ends.
+    /// D: the tunnel ends at the mobile node itself.
     pub const CO_LOCATED: Self = Self(0x20);
-    /// M: minimal encapsulation.
+    /// M: use minimal encapsulation.
     pub const MINIMAL: Self = Self(0x10);
-    /// G: GRE.
+    /// G: use GRE.
     pub const GRE: Self = Self(0x08);
-    /// T: a tunnel back (RFC 3024).
+    /// T: use a reverse tunnel (RFC 3024).
     pub const REVERSE_TUNNEL: Self = Self(0x02);
 
-    /// All but `r` and `x`: "Sent as zero; ignored on reception." Nothing else is reserved.
+    /// All bits except `r` and `x`: "Sent as zero; ignored on reception." No others are reserved.
     const KNOWN: u8 = 0xfa;
 
-    /// Whether all of these are set.
+    /// Returns true if all of `flags` are set.
     pub const fn has(self, flags: Self) -> bool {
         self.0 & flags.0 == flags.0
     }
 
-    /// Whether another encapsulation than IP in IP is asked for.
+    /// Returns true if the request asks for another encapsulation than IP in IP.
     pub const fn asks_for_other_encapsulation(self) -> bool {
         self.has(Self::MINIMAL) || self.has(Self::GRE)
     }
@@ -88,7 +88,7 @@ impl Request {
         Ok((request, extensions))
     }
 
-    /// The message without extensions.
+    /// Returns the message without extensions.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = vec![message::REQUEST, self.flags.0];
         out.extend(self.lifetime.0.to_be_bytes());
@@ -99,7 +99,7 @@ impl Request {
         out
     }
 
-    /// Whether it asks to end something, and not to begin it.
+    /// Returns true if the request ends a registration.
     pub const fn is_deregistration(&self) -> bool {
         self.lifetime.is_none()
     }

@@ -1,13 +1,13 @@
-//! An agent solicitation, which is a router solicitation (RFC 1256 section 4, RFC 5944 section 2.2).
+//! Agent solicitations, which are router solicitations (RFC 1256 section 4, RFC 5944 section 2.2).
 
 use super::icmp;
 use crate::codec::Malformed;
 
-/// The ICMP type.
+/// ICMP type of a router solicitation.
 const KIND: u8 = 10;
 const WHAT: &str = "a router solicitation";
 
-/// A question to every agent on the link: who is here?
+/// A request to all agents on the link for an advertisement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Solicitation;
 
@@ -22,7 +22,7 @@ impl Solicitation {
         }
     }
 
-    /// The ICMP message.
+    /// Returns the ICMP message.
     pub fn encode(self) -> Vec<u8> {
         let mut message = icmp::begin(KIND, 0);
         message.extend([0; 4]);

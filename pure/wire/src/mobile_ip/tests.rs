@@ -210,7 +210,7 @@ fn note() -> Note<'static> {
     }
 }
 
-/// There is no standard of it; this is what we say.
+/// The note is our own extension, without a standard: this test fixes its form.
 #[test]
 fn a_note_is_behind_what_is_authenticated_for_the_home_agent() {
     let mut octets = signed(Between::MobileHome);
@@ -294,7 +294,7 @@ fn a_notice_and_its_answer_are_told_apart_and_read_as_nothing_else() {
 fn what_is_enclosed_is_behind_what_is_authenticated_for_the_home_agent() {
     let mut octets = signed(Between::MobileHome);
     let end = octets.len();
-    // The experiments of others are none.
+    // Experiments of others are ignored.
     octets.extend([255, 0, 255, 3, 1, 0, 9]);
     for enclosed in [&[7, 8][..], &[]] {
         Enclosure(enclosed).append(&mut octets);
@@ -341,7 +341,8 @@ fn a_udp_tunnel_request_is_as_the_standard_draws_it() {
     assert_eq!(UdpTunnelRequest::find(extensions), Some(through_agent));
 }
 
-/// "Reserved 1" and "Reserved 2" are ignored, "Reserved 3" is not (section 3.1.3), and neither is another sub-type.
+/// "Reserved 1" and "Reserved 2" are ignored. A request with "Reserved 3" set (section 3.1.3) or
+/// another sub-type is skipped.
 #[test]
 fn a_udp_tunnel_request_that_is_not_understood_is_skipped() {
     let read = |body: &[u8]| {
@@ -373,7 +374,7 @@ fn of_two_udp_tunnel_requests_none_is_the_one() {
     }
 }
 
-/// Sections 4.4 and 4.5: whose a request for a tunnel is says its place.
+/// Sections 4.4 and 4.5: the position of a tunnel request determines its sender.
 #[test]
 fn extensions_are_in_front_of_what_authenticates_them_or_behind_it() {
     let mut octets = request().encode();
@@ -416,7 +417,8 @@ fn a_udp_tunnel_reply_is_as_the_standard_draws_it() {
     }
 }
 
-/// It is not skippable: who does not know what it says does not know where packets go.
+/// The extension is not skippable: a node that does not understand it does not know the path of
+/// packets.
 #[test]
 fn a_reply_with_a_udp_tunnel_reply_that_is_not_understood_is_refused() {
     for body in [&[1, 0, 0, 0, 0, 0][..], &[0, 0, 0, 0, 0], &[0; 7]] {
@@ -472,7 +474,7 @@ fn nothing_but_an_echo_request_for_us_is_answered() {
     let asked = ECHO.request(HOME, HOME_AGENT);
     let mut for_another = asked.clone();
     assert!(!echo::answer(&mut for_another, CARE_OF));
-    // Another protocol, a piece, options, another type, and a sum that is wrong.
+    // Another protocol, a fragment, options, another type, and a wrong checksum.
     for (at, value) in [(9, 17), (6, 0x20), (0, 0x46), (20, 13), (30, 1)] {
         let mut other = asked.clone();
         other[at] = value;
@@ -491,7 +493,7 @@ fn a_lifetime_is_counted_in_seconds_or_has_no_end() {
     assert_eq!(Lifetime::INFINITE.duration(), None);
 }
 
-/// The message with a right checksum.
+/// Returns the message with a right checksum.
 fn mended(mut octets: Vec<u8>) -> Vec<u8> {
     if octets.len() >= 4 {
         octets[2..4].fill(0);

@@ -1,4 +1,5 @@
-//! The MIP Tunnel Data Message (RFC 3519 section 3.3): a datagram in UDP, at the port of registrations.
+//! The MIP Tunnel Data Message (RFC 3519 section 3.3): a datagram in UDP, on the port of
+//! registrations.
 //!
 //! ```text
 //!  Type 4 | Next Header | Reserved (2) | datagram
@@ -10,22 +11,22 @@ use crate::ip_in_ip;
 
 const WHAT: &str = "a MIP Tunnel Data Message";
 
-/// The header in front of the datagram.
+/// Header in front of the datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TunnelData {
-    /// What is in it, as IP numbers protocols.
+    /// IP protocol number of the content.
     pub next_header: u8,
 }
 
 impl TunnelData {
-    /// Octets of it.
+    /// Octets of the header.
     pub const LEN: usize = 4;
-    /// In front of a whole IPv4 datagram ("IP-in-UDP tunnelling").
+    /// Header of a whole IPv4 datagram ("IP-in-UDP tunnelling").
     pub const IP_IN_UDP: Self = Self {
         next_header: ip_in_ip::PROTOCOL,
     };
 
-    /// Reads a whole UDP payload, and gives where the datagram begins: behind [`Self::LEN`] octets.
+    /// Reads the header of a whole UDP payload. The datagram starts behind [`Self::LEN`] octets.
     pub fn parse(octets: &[u8]) -> Result<Self, Malformed> {
         let [kind, next_header, _, _] = Reader::new(WHAT, octets).array()?;
         match kind {
@@ -34,7 +35,7 @@ impl TunnelData {
         }
     }
 
-    /// Its octets.
+    /// Returns the octets of the header.
     pub const fn octets(self) -> [u8; Self::LEN] {
         [message::TUNNEL_DATA, self.next_header, 0, 0]
     }

@@ -1,40 +1,43 @@
-//! Extensions that ask for a tunnel in UDP and answer (RFC 3519 sections 3.1 and 3.2), for networks behind a NAT.
+//! Extensions that negotiate a tunnel in UDP (RFC 3519 sections 3.1 and 3.2), for networks behind a
+//! NAT.
 //!
 //! ```text
 //!  Request: Type 144 | Length 6 | Sub-Type 0 | Reserved 1 | F R Reserved 2 | Encapsulation | Reserved 3 (2)
 //!  Reply:   Type 44  | Length 6 | Sub-Type 0 | Reply Code | F Reserved (2) | Keepalive Interval (2)
 //! ```
 //!
-//! Of whom a request is says its place: a mobile node's is in front of what authenticates it to the home agent, a
-//! foreign agent's behind it (sections 4.4 and 4.5).
+//! The position of a request determines its sender: a mobile node's is in front of the
+//! authentication to the home agent, a foreign agent's is behind it (sections 4.4 and 4.5).
 
 use super::{Extension, Extensions, kind};
 use crate::codec::{Malformed, Reader};
 
-/// The only sub-type of both.
+/// The only sub-type of both extensions.
 const SUB_TYPE: u8 = 0;
-/// Octets of both without type and length.
+/// Octets of both extensions without type and length.
 const LEN: u8 = 6;
-/// F, of both.
+/// Flag F of both extensions.
 const FORCED: u8 = 0x80;
-/// R, of a request.
+/// Flag R of a request.
 const THROUGH_AGENT: u8 = 0x40;
 const REPLY: &str = "the UDP Tunnel Reply extension";
 
-/// "The sender is capable of handling MIP UDP tunnelling" (section 3.1).
+/// A request for a tunnel in UDP (section 3.1). Its sender supports such tunnels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UdpTunnelRequest {
-    /// F: whether a NAT is seen or not.
+    /// F: use UDP even if no NAT is detected.
     pub forced: bool,
-    /// R: a mobile node with an address of its own registers through a foreign agent, for it has to.
+    /// R: a mobile node with a co-located address registers through a foreign agent, because the
+    /// agent requires it.
     pub through_agent: bool,
-    /// What is to be in UDP, as IP numbers it; 0 for what the flags of the request say (section 3.1.4).
+    /// IP protocol number of the encapsulation in UDP; 0 for the choice of the request's flags
+    /// (section 3.1.4).
     pub encapsulation: u8,
 }
 
 impl UdpTunnelRequest {
-    /// The one among extensions, if there is exactly one that is understood. One that is not is "silently skipped"
-    /// (section 3.1.3).
+    /// Returns the request among extensions, if exactly one is understood. Others are "silently
+    /// skipped" (section 3.1.3).
     pub fn find(extensions: Extensions<'_>) -> Option<Self> {
         only(extensions, kind::UDP_TUNNEL_REQUEST, Self::read)
     }
@@ -50,7 +53,7 @@ impl UdpTunnelRequest {
         }
     }
 
-    /// Appends it to a message.
+    /// Appends the extension to a message.
     pub fn append(self, message: &mut Vec<u8>) {
         let forced = if self.forced { FORCED } else { 0 };
         let through_agent = if self.through_agent { THROUGH_AGENT } else { 0 };
@@ -59,14 +62,15 @@ impl UdpTunnelRequest {
     }
 }
 
-/// "Whether or not the HA will use MIP UDP tunnelling for the current mobility binding" (section 3.2).
+/// The home agent's decision to use a tunnel in UDP for the current binding, or not (section 3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UdpTunnelReply {
-    /// 0 to 63: it will; the others: it will not (section 3.2.1).
+    /// Reply code. With 0 to 63 the home agent uses a tunnel in UDP, with others it does not
+    /// (section 3.2.1).
     pub code: u8,
-    /// F: it was asked for by F.
+    /// F: the request forced the tunnel.
     pub forced: bool,
-    /// Seconds after which the mapping of a NAT is to be kept alive; 0 if it is not said.
+    /// Interval of keepalives for the NAT mapping, in seconds; 0 if the home agent sets none.
     pub keepalive: u16,
 }
 
@@ -76,19 +80,19 @@ impl UdpTunnelReply {
     /// "Tunnelling declined, reason unspecified."
     pub const DECLINED: u8 = 64;
 
-    /// Whether packets are in UDP from now on.
+    /// Returns true if the home agent uses a tunnel in UDP.
     pub const fn assents(self) -> bool {
         self.code < 64
     }
 
-    /// The one among extensions, if there is exactly one.
+    /// Returns the reply among extensions, if there is exactly one.
     pub fn find(extensions: Extensions<'_>) -> Option<Self> {
         only(extensions, kind::UDP_TUNNEL_REPLY, |body| {
             Self::read(body).ok()
         })
     }
 
-    /// It may not be skipped: a message is not understood by who does not understand it.
+    /// Reads the extension. It is not skippable, so malformed content makes the message unreadable.
     pub(super) fn read(body: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new(REPLY, body);
         let [sub_type, code, flags, _] = reader.array()?;
@@ -103,7 +107,7 @@ impl UdpTunnelReply {
         })
     }
 
-    /// Appends it to a message.
+    /// Appends the extension to a message.
     pub fn append(self, message: &mut Vec<u8>) {
         let forced = if self.forced { FORCED } else { 0 };
         message.extend([kind::UDP_TUNNEL_REPLY, LEN, SUB_TYPE, self.code]);

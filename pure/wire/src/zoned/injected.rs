@@ -1,5 +1,5 @@
-//! What a licensed node says in the name of one end to the other (DESIGN section 3, "injection"): a packet of a
-//! single zone, of the node's own making.
+//! Packets that a licensed node sends to one end on behalf of the other (DESIGN section 3,
+//! "injection"): packets of a single zone that the node builds itself.
 //!
 //! ```text
 //! SPI (4) | Ctr (4) | 0 (2) | Grant (2) | CT | ICV (16)
@@ -7,34 +7,35 @@
 //! other = SPI | 0 (4) | Ctr | 0 (2) | Grant | L (4)          L = octets of all of it
 //! ```
 //!
-//! It has the SPI of the composite SA that the datagram would be on, and numbers of its own: where the packets
-//! of that SA have the first word of their map, which never begins with two zeros, it names its grant. So
-//! there are none in an SA with a fixed map. Whoever does not know of injections finds a map without a run.
+//! An injected packet has the SPI of the composite SA that the datagram would use, but its own
+//! counter. In place of the first map word, which never starts with two zeros, it names its grant.
+//! An SA with a fixed map therefore has no injected packets. To a receiver without support for
+//! injection, it is a packet whose map has no run.
 
 use crate::esp::{HEADER_LEN, ICV_LEN};
 use model::{Spi, ZoneId};
 
-/// What stands for the zone in a grant.
+/// Zone number that stands for injection in a grant.
 pub const INJECTION_ZONE: ZoneId = ZoneId(254);
-/// Header, and what stands there in place of a map.
+/// Octets of the ESP header and of the field in place of the map.
 const FRONT_LEN: usize = HEADER_LEN + 4;
 
-/// What is in front of an injected packet, in clear.
+/// Unencrypted front of an injected packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Injected {
-    /// Of the composite SA.
+    /// SPI of the composite SA.
     pub spi: Spi,
-    /// The grant whose key it is sealed with.
+    /// Grant whose key seals the packet.
     pub grant: u16,
-    /// Its number under that grant, from 1.
+    /// Number of the packet under that grant, from 1.
     pub counter: u32,
 }
 
 impl Injected {
-    /// Octets in front of the text.
+    /// Octets in front of the ciphertext.
     pub const FRONT_LEN: usize = FRONT_LEN;
 
-    /// Reads the front of a packet, from the SPI on. `None` if that is none of these.
+    /// Reads the front of a packet, from the SPI on. `None` if it is not an injected packet.
     pub fn read(packet: &[u8]) -> Option<Self> {
         let front: &[u8; FRONT_LEN] = packet.first_chunk()?;
         let [s0, s1, s2, s3, c0, c1, c2, c3, 0, 0, g0, g1] = *front else {
@@ -47,7 +48,7 @@ impl Injected {
         })
     }
 
-    /// The octets in front of the text.
+    /// Returns the octets in front of the ciphertext.
     pub fn octets(&self) -> [u8; FRONT_LEN] {
         let mut front = [0; FRONT_LEN];
         front[..4].copy_from_slice(&self.spi.0.to_be_bytes());
@@ -56,7 +57,7 @@ impl Injected {
         front
     }
 
-    /// What the ICV of a packet of so many octets covers beside its text.
+    /// Returns the additional authenticated data of a packet of `len` octets.
     pub fn covered(&self, len: usize) -> [u8; FRONT_LEN + 8] {
         let mut covered = [0; FRONT_LEN + 8];
         let front = self.octets();
@@ -66,7 +67,7 @@ impl Injected {
         covered
     }
 
-    /// Text and ICV of a packet that was read. `None` if there is no text.
+    /// Splits a packet into ciphertext and ICV. `None` if there is no ciphertext.
     pub fn parts(packet: &mut [u8]) -> Option<(&mut [u8], &mut [u8; ICV_LEN])> {
         let (_, rest) = packet.split_at_mut_checked(FRONT_LEN)?;
         let (text, icv) = rest.split_last_chunk_mut()?;
@@ -95,7 +96,7 @@ mod tests {
         assert_eq!(FRONT.covered(300), covered);
     }
 
-    /// Where one ends the other begins: no packet is both.
+    /// The fronts differ in the first map word, so no packet is both.
     #[test]
     fn what_has_a_map_is_not_injected() {
         let mut packet = [&FRONT.octets()[..], &[0; 40]].concat();

@@ -1,12 +1,12 @@
-//! Where everything is in a packet, from its map and one length.
+//! Positions of all parts of a packet, from its map and one length.
 
 use super::{BadMap, MAX_PADDING, MAX_ZONES, Map};
 use crate::esp::HEADER_LEN;
 use model::{Frame, Run, ZoneId};
 use std::ops::Range;
 
-/// Where the parts of one zone are, in octets from the SPI. As small as it can be: there are many to a
-/// packet, and they are copied.
+/// Positions of the parts of one zone, in octets from the SPI. The fields are small because a
+/// packet has several bodies, and they are copied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Body {
     zone: u8,
@@ -18,52 +18,52 @@ pub struct Body {
 }
 
 impl Body {
-    /// The zone.
+    /// Returns the zone.
     #[inline]
     pub fn zone(&self) -> ZoneId {
         ZoneId(self.zone)
     }
 
-    /// The IV, which most suites have none of.
+    /// Returns the IV, which is empty for most suites.
     #[inline]
     pub fn iv(&self) -> Range<usize> {
         let start = self.start as usize;
         start..start + usize::from(self.iv_len)
     }
 
-    /// What is encrypted.
+    /// Returns the ciphertext.
     #[inline]
     pub fn text(&self) -> Range<usize> {
         let start = self.iv().end;
         start..start + self.text_len as usize
     }
 
-    /// The front of the text: the zone's runs, and perhaps the next header.
+    /// Returns the front of the text: the zone's runs, and in the lowest zone the next header.
     #[inline]
     pub fn plain(&self) -> Range<usize> {
         let start = self.iv().end;
         start..start + self.plain_len as usize
     }
 
-    /// The end of the text: padding and its length, if the suite encrypts whole blocks.
+    /// Returns the end of the text: padding and its length, if the suite encrypts whole blocks.
     #[inline]
     pub fn padding(&self) -> Range<usize> {
         self.plain().end..self.text().end
     }
 
-    /// The integrity check value.
+    /// Returns the integrity check value.
     #[inline]
     pub fn icv(&self) -> Range<usize> {
         self.text().end..self.end()
     }
 
-    /// IV, text and ICV.
+    /// Returns IV, text and ICV.
     #[inline]
     pub fn all(&self) -> Range<usize> {
         self.start as usize..self.end()
     }
 
-    /// Octets of IV and ICV.
+    /// Returns the octets of IV and ICV.
     #[inline]
     fn beside_text(&self) -> usize {
         usize::from(self.iv_len) + usize::from(self.icv_len)
@@ -75,22 +75,22 @@ impl Body {
     }
 }
 
-/// Where every octet of one packet is.
+/// Positions of every octet of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     map: Map,
     bodies: [Body; MAX_ZONES],
     present: usize,
-    /// Octets that are in other zones than the payload's.
+    /// Octets in all zones but the payload zone.
     shown: usize,
-    /// What stands around the text of the payload zone.
+    /// Frame of the payload zone's text.
     frame: Frame,
 }
 
 impl Layout {
-    /// The layout that a datagram of `datagram_len` octets will have. `None` if the map describes
-    /// more octets than there are. `suites` are those of the agreed zones, in ascending serial, or what
-    /// these put around texts.
+    /// Returns the layout for a datagram of `datagram_len` octets. `None` if the map describes more
+    /// octets than the datagram has. `suites` are the suites of the agreed zones in ascending
+    /// serial, or their frames.
     pub fn of_datagram<S: Copy + Into<Frame>>(
         map: Map,
         suites: &[S],
@@ -100,8 +100,8 @@ impl Layout {
         layout.fit_datagram(datagram_len).then_some(layout)
     }
 
-    /// The layout of the longest packet that has `packet_len` octets at most, and of a datagram as long as
-    /// there is room for. `None` if the map describes more than that.
+    /// Returns the layout of the longest packet of at most `packet_len` octets, with the longest
+    /// datagram that fits. `None` if the map describes more octets than that.
     pub fn filling<S: Copy + Into<Frame>>(
         map: Map,
         suites: &[S],
@@ -111,9 +111,9 @@ impl Layout {
         (0..MAX_PADDING).find_map(fits)
     }
 
-    /// The layout of a received packet of `packet_len` octets, from the SPI to the end. If the
-    /// payload zone has padding, how much of it is known only when it is opened: until
-    /// [`Layout::cut`] the datagram is as long as it could be.
+    /// Returns the layout of a received packet of `packet_len` octets, counted from the SPI. If the
+    /// payload zone has padding, its length is known only after decryption: until [`Layout::cut`],
+    /// the datagram has the largest possible length.
     pub fn of_packet<S: Copy + Into<Frame>>(
         map: Map,
         suites: &[S],
@@ -124,8 +124,8 @@ impl Layout {
         Ok(layout)
     }
 
-    /// The layout that all packets with a map have in common: only the last body of each is as long as that
-    /// packet wants it. Here it is as long as the map promises. `None` without suites.
+    /// Returns the layout that all packets with this map share. Only the last body depends on the
+    /// packet: here it has the length that the map requires. `None` without suites.
     pub fn of_map<S: Copy + Into<Frame>>(map: Map, suites: &[S]) -> Option<Self> {
         let mut layout = Self {
             map,
@@ -146,20 +146,20 @@ impl Layout {
         Some(layout)
     }
 
-    /// Gives the last body what a datagram of this length has for it. `false`, and all is as before, if the
-    /// map describes more octets than there are.
+    /// Sets the length of the last body for a datagram of this length. Returns `false`, and changes
+    /// nothing, if the map describes more octets than that.
     #[must_use]
     #[inline]
     pub fn fit_datagram(&mut self, datagram_len: usize) -> bool {
         let fits = datagram_len >= self.map.described_len();
         if fits {
-            // The next header has its place in one of the texts.
+            // One of the texts includes the next header.
             self.set_payload(datagram_len + 1 - self.shown);
         }
         fits
     }
 
-    /// Gives the last body what is left for it in a received packet of this length.
+    /// Sets the length of the last body to the rest of a received packet of this length.
     #[inline]
     pub fn fit_packet(&mut self, packet_len: usize) -> Result<(), BadMap> {
         let payload = self.payload();
@@ -191,15 +191,15 @@ impl Layout {
         payload.text_len = self.frame.text_len(plain_len) as u32;
     }
 
-    /// Where the next body begins.
+    /// Returns the start of the next body.
     fn end(&self) -> usize {
         let front = HEADER_LEN + self.map.wire_len();
         self.bodies().last().map_or(front, Body::end)
     }
 
-    /// Says how long the datagram really is, which is less than it seemed by the payload zone's
-    /// padding: that of blocks, and what hides a length (RFC 4303 section 2.7). `false`, and all is as
-    /// before, if it cannot be of this length.
+    /// Sets the true length of the datagram, which is shorter than it seemed. The payload zone also
+    /// holds padding to whole blocks, and padding that hides a length (RFC 4303 section 2.7).
+    /// Returns `false`, and changes nothing, if the length is impossible.
     #[must_use]
     pub fn cut(&mut self, datagram_len: usize) -> bool {
         let excess = self.datagram_len().checked_sub(datagram_len);
@@ -214,49 +214,49 @@ impl Layout {
         }
     }
 
-    /// The map it was made from.
+    /// Returns the map of the layout.
     #[inline]
     pub fn map(&self) -> &Map {
         &self.map
     }
 
-    /// Octets from the SPI to the end of the payload zone's ICV.
+    /// Returns the length from the SPI to the end of the payload zone's ICV, in octets.
     #[inline]
     pub fn packet_len(&self) -> usize {
         self.payload().end()
     }
 
-    /// Octets of the datagram.
+    /// Returns the length of the datagram in octets.
     #[inline]
     pub fn datagram_len(&self) -> usize {
         self.shown + self.payload().plain_len as usize - 1 // the next header
     }
 
-    /// The present zones in wire order, the payload zone last.
+    /// Returns the present zones in wire order, the payload zone last.
     #[inline]
     pub fn bodies(&self) -> &[Body] {
         &self.bodies[..self.present]
     }
 
-    /// The payload zone's body, which is always present.
+    /// Returns the payload zone's body, which is always present.
     #[inline]
     pub fn payload(&self) -> &Body {
         &self.bodies[self.present - 1]
     }
 
-    /// A zone's body, if it is present.
+    /// Returns a zone's body, if it is present.
     #[inline]
     pub fn body(&self, zone: ZoneId) -> Option<&Body> {
         self.bodies().iter().find(|body| body.zone() == zone)
     }
 
-    /// Where the next header is: the last octet of the lowest zone before its padding.
+    /// Returns the offset of the next header: the last octet of the lowest zone before its padding.
     #[inline]
     pub fn next_header_at(&self) -> usize {
         self.bodies[0].plain().end - 1
     }
 
-    /// Where each run of the datagram is in the packet, in datagram order, the last run included.
+    /// Returns the position of each run in datagram order, the last run included.
     #[inline]
     pub fn places(&self) -> impl Iterator<Item = Place> + '_ {
         let mut taken = [0; MAX_ZONES + 1];
@@ -285,14 +285,14 @@ impl Layout {
     }
 }
 
-/// Where one run is.
+/// Position of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Its zone.
+    /// Zone of the run.
     pub zone: ZoneId,
-    /// In octets from the start of the datagram.
+    /// Octets of the datagram, counted from its start.
     pub datagram: Range<usize>,
-    /// In octets from the SPI.
+    /// Octets of the packet, counted from the SPI.
     pub packet: Range<usize>,
 }
 
@@ -390,7 +390,7 @@ mod tests {
         }
         assert!(received.cut(60));
         assert_eq!(received, sealed);
-        // Whole blocks only, and one at least.
+        // Only whole blocks are valid, and at least one.
         for len in sealed.packet_len() - 15..sealed.packet_len() {
             let cut = Layout::of_packet(map, &suites, len);
             assert_eq!(cut, Err(BadMap::Bodies), "{len}");

@@ -1,4 +1,4 @@
-//! The map: which octets of the datagram are in which zone, a word for every run but the last.
+//! The zone map: the zone of every octet of a datagram, with a word for every run but the last.
 
 use super::overlay::BIT as OVERLAY;
 use super::{MAX_MAP_LEN, MAX_RUNS, WORD_LEN};
@@ -8,57 +8,57 @@ const CHECKSUM_LEFT_OUT: u8 = 0x40;
 const RESERVED: u8 = 0x30;
 const RUN_COUNT: u8 = 0x0f;
 
-/// A well-formed map. As small as it can be, for it is copied.
+/// A well-formed map. It is small because it is copied.
 #[derive(Clone, Copy, Debug, Eq)]
 pub struct Map {
     pub(super) payload_zone: ZoneId,
     checksum_left_out: bool,
-    /// Words that describe a run: one less than there are runs.
+    /// Number of words that describe a run: one less than the number of runs.
     described: u8,
-    /// Whether each packet has it. One that is fixed in the SA is not on the wire.
+    /// True if each packet carries the map. A map that is fixed in the SA is not on the wire.
     carried: bool,
     words: [Run; MAX_RUNS - 1],
 }
 
-/// How octets fail to be a map. Each has its own drop reason at the receiver.
+/// The reason why octets are not a map. The receiver counts each as a drop reason of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadMap {
     /// The packet ends inside the map.
     #[error("the packet ends inside the zone map")]
     Truncated,
-    /// An overlay of a writer, which nobody has taken off: no grant here allows one.
+    /// The packet still has an overlay, because no grant permits writing.
     #[error("the packet has an overlay, and nobody was granted to write")]
     Overlay,
     /// A reserved bit is set.
     #[error("a reserved bit of the zone map is set")]
     Reserved,
-    /// No run, or more than eight.
+    /// There is no run, or more than eight.
     #[error("the zone map has no run or more than eight")]
     RunCount,
-    /// A zone that was not agreed.
+    /// The map names a zone that was not negotiated.
     #[error("the zone map names a zone that was not agreed")]
     UnknownZone,
-    /// A run without octets.
+    /// A run has no octets.
     #[error("the zone map has an empty run")]
     EmptyRun,
     /// The first of several runs is not in the designated zone.
     #[error("the first run is not in the designated zone")]
     First,
-    /// Two runs in a row are in the same zone.
+    /// Two consecutive runs are in the same zone.
     #[error("two neighbouring runs are in the same zone")]
     Neighbours,
-    /// The last run that has a word is in the payload zone, as its neighbour without a word is.
+    /// The last word names the payload zone, which also holds the run without a word.
     #[error("the last word of the zone map names the payload zone")]
     Last,
-    /// One run only, but not exactly as an opaque packet's has to be written.
+    /// A map with a single run differs from the only form for opaque packets.
     #[error("the map of an opaque packet has a zone, a length or a flag of its own")]
     Opaque,
-    /// The bodies that the map promises do not fit into the packet.
+    /// The bodies that the map requires do not fit into the packet.
     #[error("the bodies of the zones do not fit into the packet")]
     Bodies,
 }
 
-/// Words without a run are all alike.
+/// Ignores words without a run.
 impl PartialEq for Map {
     #[inline]
     fn eq(&self, other: &Self) -> bool {
@@ -68,7 +68,7 @@ impl PartialEq for Map {
 }
 
 impl Map {
-    /// The map of a datagram that is hidden from every licensed node.
+    /// Returns the map of a datagram that is hidden from every licensed node.
     pub const fn opaque(payload_zone: ZoneId) -> Self {
         Self {
             payload_zone,
@@ -82,8 +82,8 @@ impl Map {
         }
     }
 
-    /// The map that all packets of an SA have, and none carries. `runs` are all but the last; without any
-    /// it is that of an opaque SA.
+    /// Returns the fixed map of an SA, which packets do not carry. `runs` are all but the last run;
+    /// without any, the map is that of an opaque SA.
     pub fn fixed(payload_zone: ZoneId, runs: &[Run]) -> Result<Self, BadMap> {
         let map = match runs {
             [] => Self::opaque(payload_zone),
@@ -95,13 +95,14 @@ impl Map {
         })
     }
 
-    /// Whether a datagram with another map has the same runs, which is what packets of a fixed map have to.
+    /// Returns true if both maps have the same runs, as a datagram for an SA with a fixed map must
+    /// have.
     #[inline]
     pub fn is_like(&self, other: &Self) -> bool {
         (self.checksum_left_out, self.described()) == (other.checksum_left_out, other.described())
     }
 
-    /// The map of two runs or more: `runs` are all but the last.
+    /// Returns a map of two runs or more. `runs` are all but the last.
     pub fn new(
         payload_zone: ZoneId,
         runs: &[Run],
@@ -123,7 +124,7 @@ impl Map {
         Ok(map)
     }
 
-    /// Reads the map at the front of `octets`, which are what follows the sequence number.
+    /// Reads the map at the front of `octets`, which start behind the sequence number.
     pub fn parse(octets: &[u8], payload_zone: ZoneId) -> Result<Self, BadMap> {
         let &[flags, zone, high, low] = octets.first_chunk().ok_or(BadMap::Truncated)?;
         if flags & RESERVED != 0 {
@@ -149,7 +150,7 @@ impl Map {
         }
     }
 
-    /// Whether each packet has it, and this is the one at the front of `octets`.
+    /// Returns true if packets carry the map and `octets` start with it.
     #[inline]
     pub fn is_at(&self, octets: &[u8]) -> bool {
         let mut own = [0; MAX_MAP_LEN];
@@ -192,11 +193,10 @@ impl Map {
         Ok(())
     }
 
-    /// Writes the map at the front of `out`, which has room for [`Map::len`] octets. These are also the
-    /// octets that are authenticated, of a fixed map too: the overlay's bit is clear.
+    /// Writes the map to the front of `out`, which needs [`Map::len`] octets. The same octets are
+    /// authenticated, also for a fixed map: the overlay bit is clear.
     ///
-    /// # Panics
-    /// If there is no such room.
+    /// # Panics If `out` is too short.
     #[inline]
     pub fn write(&self, out: &mut [u8]) {
         let words = self.words[..self.word_count()].iter();
@@ -212,38 +212,38 @@ impl Map {
         out[0] = left_out | self.run_count() as u8;
     }
 
-    /// Octets of its words.
+    /// Returns the octets of the map's words.
     #[expect(clippy::len_without_is_empty, reason = "no map is empty")]
     #[inline]
     pub fn len(&self) -> usize {
         WORD_LEN * self.word_count()
     }
 
-    /// An opaque packet has one as well, which describes nothing.
+    /// Returns the number of words. An opaque packet has one as well, which describes no run.
     #[inline]
     fn word_count(&self) -> usize {
         usize::from(self.described.max(1))
     }
 
-    /// Octets on the wire: none if it is fixed.
+    /// Returns the octets on the wire: none for a fixed map.
     #[inline]
     pub fn wire_len(&self) -> usize {
         if self.carried { self.len() } else { 0 }
     }
 
-    /// How many runs there are, the last one included.
+    /// Returns the number of runs, the last one included.
     #[inline]
     pub fn run_count(&self) -> usize {
         usize::from(self.described) + 1
     }
 
-    /// The runs that have a length: all but the last.
+    /// Returns the runs that have a length: all but the last.
     #[inline]
     pub fn described(&self) -> &[Run] {
         &self.words[..usize::from(self.described)]
     }
 
-    /// Octets of the datagram before the last run.
+    /// Returns the octets of the datagram before the last run.
     #[inline]
     pub fn described_len(&self) -> usize {
         self.described()
@@ -252,19 +252,19 @@ impl Map {
             .sum()
     }
 
-    /// Whether the whole datagram is in the payload zone.
+    /// Returns true if the whole datagram is in the payload zone.
     #[inline]
     pub fn is_opaque(&self) -> bool {
         self.described == 0
     }
 
-    /// Whether the transport checksum is zero in the datagram and to be restored.
+    /// Returns true if the transport checksum is zero in the datagram and has to be restored.
     #[inline]
     pub fn checksum_left_out(&self) -> bool {
         self.checksum_left_out
     }
 
-    /// The lowest zone present, whose text ends with the next header.
+    /// Returns the lowest zone present, whose text ends with the next header.
     #[inline]
     pub fn next_header_zone(&self) -> ZoneId {
         match self.is_opaque() {
@@ -273,7 +273,8 @@ impl Map {
         }
     }
 
-    /// Octets of text that the map promises for a zone: its described runs, and the next header.
+    /// Returns the octets of text that the map requires in a zone: its described runs, and the next
+    /// header.
     #[inline]
     pub(super) fn promised(&self, zone: ZoneId) -> usize {
         let runs = self.described().iter().filter(|run| run.zone == zone);

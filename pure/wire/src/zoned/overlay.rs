@@ -1,55 +1,56 @@
-//! What a writer appends to a packet whose bodies it may not touch (DESIGN section 3).
+//! Overlays: changes that a writer appends to a packet, because it must not modify the bodies
+//! (DESIGN section 3).
 //!
 //! ```text
 //! Overlay = Grant (2) | Ctr (6) | CT (3 to 64) | ICV (16) | OL (2)      OL = octets of all of it
 //! PT      = one or more of offset (1) | n (1) | n octets
 //! ```
 //!
-//! Offsets count the octets of the designated zone's runs. Writes ascend and do not overlap, and two
-//! that touch are one: the same octets are never written in two ways. Bit W of the map's first word says
-//! that there is an overlay behind the last body, and is clear in all that the endpoints authenticate;
-//! so whoever takes both away leaves what was sealed.
+//! Offsets count the octets of the designated zone's runs. Writes ascend and do not overlap, and
+//! adjacent writes are merged: the same change has only one form. Bit W of the map's first word
+//! marks an overlay behind the last body. The bit is clear in all data that the endpoints
+//! authenticate, so a receiver that clears it and removes the overlay gets the sealed packet.
 
 use crate::esp::{HEADER_LEN, ICV_LEN};
 use model::ZoneId;
 
 /// Bit W, in the first octet of the map.
 pub(super) const BIT: u8 = 0x80;
-/// What stands for the zone in what an overlay's ICV covers, and in a grant.
+/// Zone number that stands for overlays in their authenticated data and in a grant.
 pub const OVERLAY_ZONE: ZoneId = ZoneId(255);
-/// A write of one octet.
+/// Octets of the shortest text: a write of one octet.
 const MIN_TEXT: usize = 3;
 const MAX_TEXT: usize = 64;
-/// Grant and counter.
+/// Octets of grant and counter.
 const FRONT_LEN: usize = 8;
 const LEN_LEN: usize = 2;
-/// What an overlay has beside its text.
+/// Octets of an overlay in addition to its text.
 const AROUND: usize = FRONT_LEN + ICV_LEN + LEN_LEN;
-/// Counters have 48 bits.
+/// Highest counter, which has 48 bits.
 const MAX_COUNTER: u64 = (1 << 48) - 1;
 
-/// Octets of an overlay with one write of two octets: what has to have room behind a packet.
+/// Octets of an overlay with one write of two octets: the room to reserve behind a packet.
 pub const ONE_FIELD_LEN: usize = AROUND + 2 + 2;
 
-/// An overlay. Its text is as it was read or written: encrypted or not.
+/// An overlay. Its text may be encrypted or decrypted, as it was read or written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overlay {
     grant: u16,
     counter: u64,
     text: [u8; MAX_TEXT],
     text_len: usize,
-    /// Covers it and the packet that it belongs to.
+    /// ICV that covers the overlay and the packet that it belongs to.
     pub icv: [u8; ICV_LEN],
 }
 
-/// It is none.
+/// The octets are not an overlay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the overlay behind the packet is malformed")]
 pub struct BadOverlay;
 
 impl Overlay {
-    /// One with a text that is not encrypted yet. `None` if there is no such counter or too much text,
-    /// or none.
+    /// Returns an overlay with plaintext. `None` if the counter is too large, or the text too long
+    /// or too short.
     pub fn new(grant: u16, counter: u64, plain: &[u8]) -> Option<Self> {
         let fits = counter <= MAX_COUNTER && (MIN_TEXT..=MAX_TEXT).contains(&plain.len());
         fits.then(|| Self::with(grant, counter, plain, [0; ICV_LEN]))
@@ -67,8 +68,8 @@ impl Overlay {
         }
     }
 
-    /// Reads the overlay of a packet, from the SPI on, and says where the packet ends without it. `None`
-    /// if it has none.
+    /// Reads the overlay of a packet, from the SPI on. Returns the length of the packet without it
+    /// as well, or `None` if it has none.
     pub fn read(packet: &[u8]) -> Result<Option<(usize, Self)>, BadOverlay> {
         if packet.get(HEADER_LEN).is_none_or(|flags| flags & BIT == 0) {
             return Ok(None);
@@ -87,7 +88,7 @@ impl Overlay {
         Ok(Some((start, overlay)))
     }
 
-    /// Writes it behind a packet's last body.
+    /// Appends the overlay to a packet, behind its last body.
     pub fn append(&self, packet: &mut Vec<u8>) {
         packet.extend_from_slice(&self.number().to_be_bytes());
         packet.extend_from_slice(&self.text[..self.text_len]);
@@ -95,58 +96,59 @@ impl Overlay {
         packet.extend_from_slice(&(self.wire_len() as u16).to_be_bytes());
     }
 
-    /// The grant whose key it is sealed with.
+    /// Returns the grant whose key seals the overlay.
     pub fn grant(&self) -> u16 {
         self.grant
     }
 
-    /// Grant and counter as they are on the wire: what is never there twice in an SA's direction.
+    /// Returns grant and counter as on the wire, a combination that never repeats in a direction of
+    /// an SA.
     pub fn number(&self) -> u64 {
         u64::from(self.grant) << 48 | self.counter
     }
 
-    /// Octets on the wire.
+    /// Returns the octets on the wire.
     pub fn wire_len(&self) -> usize {
         AROUND + self.text_len
     }
 
-    /// What it says, or what that is encrypted.
+    /// Returns the text, encrypted or not.
     pub fn text(&self) -> &[u8] {
         &self.text[..self.text_len]
     }
 
-    /// Text and ICV, to be sealed or opened.
+    /// Returns text and ICV, to seal or open them.
     pub fn parts(&mut self) -> (&mut [u8], &mut [u8; ICV_LEN]) {
         (&mut self.text[..self.text_len], &mut self.icv)
     }
 }
 
-/// Sets bit W of a packet, from the SPI on, or clears it.
+/// Sets or clears bit W of a packet, from the SPI on.
 pub fn mark(packet: &mut [u8], overlay: bool) {
     if let Some(flags) = packet.get_mut(HEADER_LEN) {
         *flags = *flags & !BIT | if overlay { BIT } else { 0 };
     }
 }
 
-/// One write.
+/// A change of consecutive octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Write<'a> {
-    /// Where, in the runs of the designated zone.
+    /// Offset in the runs of the designated zone.
     pub offset: usize,
-    /// What is to be there.
+    /// New octets.
     pub octets: &'a [u8],
 }
 
-/// The writes of a decrypted text in their order. After the first that is malformed there is none.
+/// Iterates over the writes of a decrypted text. It ends after the first malformed one.
 pub fn writes(text: &[u8]) -> Writes<'_> {
     Writes { text, free: 0 }
 }
 
-/// See [`writes`].
+/// Iterator of [`writes`].
 #[derive(Clone, Debug)]
 pub struct Writes<'a> {
     text: &'a [u8],
-    /// The first octet that the next one may write.
+    /// The lowest offset that the next write may have.
     free: usize,
 }
 

@@ -1,9 +1,10 @@
-//! `strata bench esp`: what a packet costs the ends of a tunnel and a licensed node, beside the AEAD calls that
-//! it needs.
+//! `strata bench esp`: the cost of a packet at the ends of a tunnel and at a licensed node,
+//! compared with the AEAD calls that it needs.
 //!
-//! All of it is in memory ([`crate::bare`]). A round times every shape of packet, at every length and
-//! every number of SAs, each with its AEAD calls just before; a share is a round's, and the median over
-//! the rounds is told. What a second worker brings is measured by the clock (`workers`).
+//! All measurements are in memory ([`crate::bare`]). A round times every shape of packet at every
+//! length and number of SAs, each right after its AEAD calls. A share is taken within a round, and
+//! the report has the median over the rounds. The gain from a second worker is measured in
+//! wall-clock time (`workers`).
 
 mod report;
 mod text;
@@ -19,18 +20,18 @@ use anyhow::Result;
 use report::Timed;
 use serde::Serialize;
 
-/// Octets of the datagrams of a row: one length, or several in turn.
+/// Octets of the datagrams of a row: one length, or several lengths in turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Length {
-    /// Always so many.
+    /// A fixed number of octets.
     Octets(usize),
-    /// Seven of 64, four of 576 and one of 1400: near what is met on the Internet.
+    /// Seven of 64, four of 576 and one of 1400 octets: close to the mix on the Internet.
     Imix,
 }
 
 impl Length {
-    /// Those that are measured.
+    /// The measured lengths.
     pub const ALL: [Self; 5] = [
         Self::Octets(64),
         Self::Octets(256),
@@ -47,21 +48,21 @@ impl Length {
     }
 }
 
-/// What can be chosen.
+/// Options of the benchmark.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// How often everything is timed.
+    /// Number of rounds.
     pub rounds: u32,
-    /// SAs of the rows that have many.
+    /// Number of SAs in the rows that have many.
     pub sas: usize,
-    /// Give the ends different keys: nothing may get through.
+    /// True to give the ends different keys: no packet may get through.
     pub wrong_key: bool,
 }
 
-/// Measures. Packets that do not get through are part of the report.
+/// Runs the benchmark. The report includes packets that do not get through.
 ///
 /// # Errors
-/// It cannot be measured on this machine.
+/// This machine cannot run the benchmark.
 pub fn measure(options: &Options) -> Result<Report, Obstacle> {
     run(options).map_err(|error| {
         let fix = "end what else keeps this machine busy, or try fewer SAs (--sas)";
@@ -93,14 +94,14 @@ fn run(options: &Options) -> Result<Report> {
     Ok(Report::new(rows, workers::gains(options.rounds)?))
 }
 
-/// One row, while it is measured.
+/// One row during its measurement.
 struct Bench {
     shape: Shape,
     length: Length,
     sas: usize,
     ends: Ends,
     raw: Raw,
-    /// The licensed node, where there are zones that it could be licensed for.
+    /// The licensed node, if there are zones to license.
     node: Option<Node>,
     times: Vec<Timed>,
 }
@@ -145,7 +146,7 @@ impl Bench {
     }
 }
 
-/// Ends of which every SA has carried something: with its first packet it takes memory for its window.
+/// Creates ends whose SAs have all carried a packet: the first packet allocates the replay window.
 fn used(shape: Shape, sas: usize) -> Result<Ends> {
     let mut ends = Ends::new(shape, sas)?.between_devices();
     for round in 0..sas.div_ceil(BATCH) as u32 {

@@ -1,4 +1,4 @@
-//! What was measured, and what it is held against.
+//! Measurements and goals.
 
 use super::{Gain, Length};
 use crate::bare::{Alone, Shape};
@@ -8,49 +8,49 @@ use crate::experiment::median;
 use serde::Serialize;
 use std::time::Duration;
 
-/// A measurement, as `strata bench esp --json` prints it. Times are nanoseconds of processor time of
-/// one packet; all values are medians of the rounds.
+/// A measurement, as `strata bench esp --json` prints it. Times are nanoseconds of processor time
+/// per packet; all values are medians of the rounds.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// Whose AES-GCM it is.
+    /// Name of the AES-GCM implementation.
     pub aead: &'static str,
     /// Every shape of packet at every length.
     pub rows: Vec<Row>,
-    /// How many times as much two workers do as one; each round.
+    /// Speed-up from a second worker, in each round.
     pub gains: Vec<Gain>,
-    /// Why nothing got through, if nothing did.
+    /// Reason for which no packet got through, in that case.
     pub failure: Option<String>,
-    /// What is aimed at.
+    /// Goals and results.
     pub goals: Vec<Goal>,
-    /// Whether this is a release build; the figures of others say nothing.
+    /// True for a release build; other builds have meaningless figures.
     pub optimised: bool,
 }
 
-/// Packets of one shape and length, of so many SAs.
+/// Packets of one shape and length, spread over a number of SAs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// How they are sealed.
+    /// Division of the packets into zones.
     pub shape: Shape,
-    /// Octets of the datagrams inside.
+    /// Length of the inner datagrams, in octets.
     pub length: Length,
-    /// SAs that they are of.
+    /// Number of SAs.
     pub sas: usize,
-    /// The sender.
+    /// Cost at the sender.
     pub sealing: Cost,
-    /// The receiver.
+    /// Cost at the receiver.
     pub opening: Cost,
-    /// A node that is licensed for the first zone, if there is one.
+    /// Cost at a node that is licensed for the first zone, if there is one.
     pub node: Option<Cost>,
 }
 
-/// What somebody does with a packet.
+/// Cost of processing a packet.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Cost {
-    /// All of it.
+    /// Total processor time, in nanoseconds.
     pub ns: f64,
-    /// The AEAD calls alone.
+    /// Processor time of the AEAD calls alone, in nanoseconds.
     pub raw_ns: f64,
-    /// These over all of it: 1 if nothing else took any time.
+    /// Share of the AEAD calls in the total: 1 if the rest took no time.
     pub share: f64,
 }
 
@@ -77,7 +77,7 @@ impl Row {
         }
     }
 
-    /// Both ends.
+    /// Returns the total of both ends.
     fn ns(&self) -> f64 {
         self.sealing.ns + self.opening.ns
     }
@@ -88,7 +88,7 @@ impl Row {
 }
 
 impl Cost {
-    /// All of it and the calls alone, each round.
+    /// Summarises rounds of (total, AEAD calls alone).
     fn of(rounds: &[(Duration, Duration)]) -> Option<Self> {
         let middle = |of: fn(f64, f64) -> f64| {
             let one = |(all, raw): &(Duration, Duration)| {
@@ -118,7 +118,8 @@ impl Report {
         report
     }
 
-    /// With keys that do not fit; `failure` is none if packets got through nevertheless.
+    /// Returns the report of a run with mismatched keys. `failure` is `None` if packets got through
+    /// nevertheless.
     pub(super) fn failed(failure: Option<String>) -> Self {
         Self {
             failure: Some(failure.unwrap_or_else(|| "packets of other keys were opened".into())),
@@ -126,7 +127,7 @@ impl Report {
         }
     }
 
-    /// Whether packets got through, whatever that cost.
+    /// Returns true if packets got through, at whatever cost.
     pub const fn is_complete(&self) -> bool {
         self.failure.is_none()
     }
@@ -187,7 +188,7 @@ impl Report {
 pub(super) mod tests {
     use super::*;
 
-    /// Of a shape whose AEAD calls take so many nanoseconds at either end.
+    /// Returns a row of a shape whose AEAD calls take `raw` nanoseconds at either end.
     fn row(shape: Shape, sas: usize, ns: u64, raw: u64) -> Row {
         let [all, raw] = [ns, raw].map(Duration::from_nanos);
         let timed = |times: u32| Timed {
@@ -200,7 +201,7 @@ pub(super) mod tests {
             opening: all * times,
             node: (shape == Shape::Two).then_some(all * times / 2),
         };
-        // One round stood still for a while.
+        // In one round the machine stalled for a while.
         let times = [timed(1), timed(1), timed(50)];
         Row::new((shape, Length::Octets(1400), sas), &times)
     }

@@ -1,4 +1,4 @@
-//! The report for people.
+//! The report as text for readers.
 
 use super::report::Cost;
 use super::{Length, Report, Row};
@@ -7,7 +7,7 @@ use crate::bench::goal;
 use crate::text::paragraph;
 
 impl Report {
-    /// Everything but what is aimed at.
+    /// Returns everything but the goals.
     pub fn body(&self) -> String {
         let about = format!(
             "Batches of 64 packets with AES-128-GCM of {} in memory: nanoseconds of processor time of a \
@@ -27,7 +27,7 @@ impl Report {
         )
     }
 
-    /// What is aimed at and how far that is, a line each.
+    /// Returns the goals with their results, one line each.
     pub fn verdict(&self) -> String {
         let failed = self.failure.as_ref().map(|why| format!("{why}."));
         goal::verdict(&self.goals, failed, self.optimised)

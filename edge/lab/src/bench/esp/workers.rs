@@ -1,5 +1,5 @@
-//! What a second worker brings. Workers share nothing, so it should be what a second core brings to
-//! anything: that is measured as well, with threads that only make AEAD calls.
+//! Gain from a second worker. Workers share nothing, so the gain should equal that of a second core
+//! for any work. The latter is measured as well, with threads that only make AEAD calls.
 
 use crate::bare::{Ends, Raw, Shape, segment};
 use anyhow::Result;
@@ -8,24 +8,24 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long each measurement takes by the clock.
+/// Wall-clock duration of each measurement.
 const LASTING: Duration = Duration::from_millis(20);
 
-/// One of many rounds' [`Gain`]s.
+/// Number of rounds for one [`Gain`].
 const ROUNDS_PER_GAIN: u32 = 10;
 
 const OCTETS: usize = 1400;
 
-/// How many times as much two threads do as one.
+/// Throughput of two threads over that of one.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Gain {
-    /// Workers that seal and open packets of two zones.
+    /// Gain of workers that seal and open packets of two zones.
     pub workers: f64,
-    /// Threads that make the AEAD calls alone.
+    /// Gain of threads that make the AEAD calls alone.
     pub raw: f64,
 }
 
-/// Measures it again and again.
+/// Measures the gain several times.
 pub(super) fn gains(rounds: u32) -> Result<Vec<Gain>> {
     let workers = || {
         let mut ends = Ends::new(Shape::Two, 1)?.between_devices();
@@ -45,7 +45,8 @@ pub(super) fn gains(rounds: u32) -> Result<Vec<Gain>> {
     (0..rounds.div_ceil(ROUNDS_PER_GAIN)).map(gain).collect()
 }
 
-/// How many batches a second threads do together, each with what `make` makes.
+/// Returns the batches per second that all threads process together. Each thread runs the work that
+/// `make` returns.
 fn batches<W: FnMut() -> Result<()>>(
     threads: usize,
     make: &(impl Fn() -> Result<W> + Sync),
@@ -67,7 +68,7 @@ fn batches<W: FnMut() -> Result<()>>(
     })
 }
 
-/// How often a second something can be done.
+/// Returns the number of times per second that `work` can run.
 fn again(mut work: impl FnMut() -> Result<()>) -> Result<f64> {
     let (begun, mut done) = (Instant::now(), 0);
     while begun.elapsed() < LASTING {

@@ -1,4 +1,4 @@
-//! A peer that is in, and sends one request again and again, and damaged ones.
+//! An authenticated peer that repeats one request, and also sends it damaged.
 
 use super::scene::{PLACE, WAY};
 use super::throttle::{Flood, Sent};
@@ -15,20 +15,20 @@ use os::{Datagrams, clock, entropy};
 use std::io;
 use std::net::SocketAddr;
 
-/// One of so many requests is as it was, the others are damaged.
+/// One request in this many is intact; the others are damaged.
 const WHOLE: u32 = 2;
 
-/// The peer.
+/// The authenticated peer.
 pub(super) struct Member {
     udp: Datagrams,
     path: Path,
-    /// Its IKE_AUTH, which was answered.
+    /// Its IKE_AUTH request, which was answered.
     request: Vec<u8>,
     sent: u32,
 }
 
 impl Member {
-    /// Waits until it is in, as the crowd's initiator of this number.
+    /// Sets up the peer as the crowd's initiator of this number, and waits until it is up.
     pub fn new(host: &Host, number: u32) -> Result<Self> {
         let mut udp = forge::socket(host)?;
         let path = Path::udp(

@@ -1,4 +1,5 @@
-//! `strata bench flood`: what strangers, and a member with bad will, take from those who are in.
+//! `strata bench flood`: the damage that unknown peers, and a malicious member, do to established
+//! peers.
 //!
 //! ```text
 //!   near     192.0.2.1, 10.64.0.0/14 ------ 192.0.2.2     gateway, 10.8.0.1 inside
@@ -6,11 +7,12 @@
 //!            2001:db8:f::/64 -------------- 2001:db8:e::1
 //! ```
 //!
-//! A TCP connection (iperf3) passes an established tunnel from `near` to the gateway, and the engines
-//! of a crowd set up 200 tunnels a second, while the flooder sends 20,000 packets or 50 Mb a second,
-//! whichever is less. The control is the same with a rule at the gateway that drops the flood before
-//! any socket, so that the cost of making and carrying the flood is in both. Flood and control take
-//! turns in each round, and the first changes from round to round; a ratio is a round's.
+//! A TCP connection (iperf3) passes an established tunnel from `near` to the gateway, and the
+//! engines of a crowd set up 200 tunnels a second. Meanwhile the flooder sends 20,000 packets or 50
+//! Mb a second, whichever is less. The control has a rule at the gateway that drops the flood
+//! before any socket, so that both include the cost of making and carrying the flood. Flood and
+//! control take turns in each round, and the order alternates from round to round; a ratio is taken
+//! within a round.
 
 mod member;
 mod report;
@@ -35,37 +37,38 @@ use std::thread;
 use std::time::Duration;
 use throttle::Poured;
 
-/// Set-ups a second of the crowd.
+/// Set-ups per second of the crowd.
 const SETUPS_PER_SECOND: u32 = 200;
 
-/// Flooding before anything is measured: tables of half-open SAs and streams are full then.
+/// Duration of the flood before the measurement, enough to fill the tables of half-open SAs and
+/// streams.
 const LEAD: Duration = Duration::from_secs(1);
 
-/// A connection that ends later, when all set-ups have ended, was stopped by the flood.
+/// Time after the last set-up at which an unfinished connection counts as stopped by the flood.
 const LATENESS: Duration = Duration::from_secs(10);
 
-/// What is sent.
+/// Kind of flood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// First messages whose public value is none, of every group in turn, from anywhere.
+    /// First messages with invalid public values, of every group in turn, from random addresses.
     PublicValues,
     /// IKE_AUTH with ten CA certificates of one name.
     Chains,
-    /// First messages from one IPv6 /64, which brings cookies back.
+    /// First messages from one IPv6 /64 that return their cookies.
     HalfOpen,
-    /// TCP connections that say nothing.
+    /// TCP connections without data.
     Streams,
-    /// Good first messages from addresses that know nothing of them.
+    /// Valid first messages from spoofed addresses.
     Spoofed,
-    /// Octets that are no message.
+    /// Octets that are not a message.
     Malformed,
-    /// Requests of a peer that is in: repeated, and damaged.
+    /// Requests of an authenticated peer, repeated and damaged.
     Member,
 }
 
 impl Kind {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: [Self; 7] = [
         Self::PublicValues,
         Self::Chains,
@@ -76,7 +79,7 @@ impl Kind {
         Self::Member,
     ];
 
-    /// As a command line names it.
+    /// Returns the name on a command line.
     pub const fn word(self) -> &'static str {
         match self {
             Self::PublicValues => "public-values",
@@ -89,7 +92,7 @@ impl Kind {
         }
     }
 
-    /// For people.
+    /// Returns the name for readers.
     pub const fn name(self) -> &'static str {
         match self {
             Self::PublicValues => "bad public values",
@@ -103,40 +106,40 @@ impl Kind {
     }
 }
 
-/// What can be chosen.
+/// Options of the benchmark.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The floods.
+    /// Floods to measure.
     pub kinds: Vec<Kind>,
-    /// How often flood and control have a turn.
+    /// Number of turns of flood and control.
     pub rounds: u32,
     /// Length of each turn, in seconds.
     pub seconds: u32,
-    /// Give the crowd another key than the gateway has: no set-up may be served.
+    /// True to give the crowd a key that the gateway does not have: no set-up may be served.
     pub wrong_key: bool,
 }
 
 /// One turn: with the flood, or with the flood dropped before the sockets.
 #[derive(Debug)]
 struct Turn {
-    /// 10^9 bits a second through the tunnel.
+    /// Throughput through the tunnel, in 10^9 bits per second.
     gbps: f64,
     setups: Run,
     poured: Poured,
 }
 
-/// A round of a kind.
+/// One round of a kind of flood.
 #[derive(Debug)]
 struct Round {
     control: Turn,
     flooded: Turn,
 }
 
-/// Measures in namespaces that were entered ([`crate::testbed::enter`]). Set-ups that are not served
-/// are part of the report.
+/// Runs the benchmark in namespaces that were already entered ([`crate::testbed::enter`]). The
+/// report includes set-ups that are not served.
 ///
 /// # Errors
-/// It cannot be measured on this machine.
+/// This machine cannot run the benchmark.
 pub fn measure(options: &Options) -> Result<Report, Obstacle> {
     for (command, package) in [
         ("iperf3", "iperf3"),
@@ -204,13 +207,13 @@ fn turn(scene: &mut Scene, dropped: bool, seconds: u32) -> Result<Turn> {
     })
 }
 
-/// Carries TCP through the tunnel and sets others up meanwhile.
+/// Carries TCP through the tunnel while the crowd sets up other tunnels.
 fn carry(near: &Host, gateway: &Host, crowd: &mut Crowd, seconds: u32) -> Result<(f64, Run)> {
     let _server = iperf::serve(gateway, scene::INSIDE)?;
     let mut client = iperf::send(near, scene::INSIDE, seconds, "")?;
     let pace = Pace::Every(Duration::from_secs(1) / SETUPS_PER_SECOND);
     let setups = crowd.run((SETUPS_PER_SECOND * seconds) as usize, pace)?;
-    // A connection that a flood stops has no report, and has carried nothing.
+    // A connection that a flood stops has no report, and counts as zero.
     let told = match client.wait(LATENESS) {
         Ok(_) => iperf::report(&mut client, seconds)?,
         Err(_) => return Ok((0.0, setups)),

@@ -1,4 +1,4 @@
-//! What was measured, and what it is held against.
+//! Measurements and goals.
 
 use super::{Kind, Round, Turn};
 use crate::bench::{Bound, Goal};
@@ -9,55 +9,55 @@ use std::time::Duration;
 /// A measurement, as `strata bench flood --json` prints it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// Every flood.
+    /// One row per flood.
     pub rows: Vec<Row>,
-    /// Rounds of each.
+    /// Number of rounds of each flood.
     pub rounds: usize,
-    /// Set-ups that were not served, beside their control, if there were any.
+    /// Set-ups that were not served under a flood or its control, if any.
     pub failure: Option<String>,
-    /// What is aimed at.
+    /// Goals and results.
     pub goals: Vec<Goal>,
-    /// Whether this is a release build; the figures of others say nothing.
+    /// True for a release build; other builds have meaningless figures.
     pub optimised: bool,
 }
 
-/// What one flood takes. Values are medians of the rounds where nothing else is said.
+/// Damage of one flood. Values are medians of the rounds unless stated otherwise.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// The flood.
+    /// Kind of flood.
     pub kind: Kind,
-    /// Packets a second.
+    /// Packets per second.
     pub packets_per_s: f64,
-    /// 10^6 bits a second.
+    /// Rate of the flood, in 10^6 bits per second.
     pub mbps: f64,
-    /// Answers a second that it was given.
+    /// Answers to the flood per second.
     pub answers_per_s: f64,
-    /// Beside the flood, and beside the control.
+    /// Traffic carried during the flood.
     pub flooded: Carried,
-    /// The same beside the control.
+    /// Traffic carried during the control.
     pub control: Carried,
-    /// TCP through the tunnel over that of the control of the same round.
+    /// TCP throughput during the flood over that of the control in the same round.
     pub ratio: f64,
-    /// The least of the rounds.
+    /// Smallest ratio of the rounds.
     pub least_ratio: f64,
-    /// The most of the rounds.
+    /// Largest ratio of the rounds.
     pub most_ratio: f64,
 }
 
-/// What is carried and served.
+/// Traffic carried and set-ups served.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Carried {
-    /// 10^9 bits a second of TCP through the tunnel.
+    /// TCP throughput through the tunnel, in 10^9 bits per second.
     pub gbps: f64,
-    /// Set-ups that began, in all rounds.
+    /// Set-ups that started, in all rounds.
     pub wanted: usize,
-    /// Set-ups that were served.
+    /// Set-ups that were served, in all rounds.
     pub served: usize,
-    /// Milliseconds of a set-up, of all rounds.
+    /// Median duration of a set-up over all rounds, in milliseconds.
     pub p50_ms: Option<f64>,
-    /// 99 in 100 take no longer.
+    /// 99th percentile of the duration, in milliseconds.
     pub p99_ms: Option<f64>,
-    /// The longest.
+    /// Longest duration, in milliseconds.
     pub most_ms: Option<f64>,
 }
 
@@ -91,13 +91,13 @@ impl Report {
         }
     }
 
-    /// Whether every set-up was served beside every flood.
+    /// Returns true if every set-up was served under every flood.
     pub const fn is_complete(&self) -> bool {
         self.failure.is_none()
     }
 }
 
-/// The first set-up that was not served, beside a control before a flood.
+/// Returns the first set-up that was not served, those of controls before those of floods.
 fn failure(measured: &[(Kind, Vec<Round>)]) -> Option<String> {
     let turns = |of: fn(&Round) -> &Turn, beside: &'static str| {
         measured.iter().flat_map(move |(kind, rounds)| {
@@ -158,7 +158,7 @@ impl Carried {
         })
     }
 
-    /// Served of wanted.
+    /// Returns the share of set-ups that were served.
     fn share(self) -> f64 {
         self.served as f64 / self.wanted.max(1) as f64
     }
@@ -214,7 +214,8 @@ pub(super) mod tests {
         assert!(report.goals.iter().all(|goal| goal.reached));
     }
 
-    /// From 7.2 Gb/s to 20 Mb/s, in one round of one flood or in all; or to nothing.
+    /// Throughput falls from 7.2 Gb/s to 20 Mb/s, in one round of one flood or in all, to zero, or
+    /// only a little.
     #[test]
     fn a_tunnel_that_collapses_beside_a_flood_misses_the_goal() {
         for (collapsed, rounds) in [(0.02, 1), (0.02, 3), (0.0, 3), (6.0, 3)] {

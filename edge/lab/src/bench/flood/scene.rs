@@ -1,4 +1,4 @@
-//! The hosts, the tunnel that is up, and the rule that makes a control.
+//! The hosts, the established tunnel, and the rule for a control.
 
 use super::throttle::Flood;
 use super::{Kind, member, stranger, streams};
@@ -15,13 +15,13 @@ use crate::wire;
 use anyhow::{Result, ensure};
 use std::net::{IpAddr, Ipv4Addr};
 
-/// The gateway and the first of the crowd.
+/// Addresses of the gateway and of the first initiator of the crowd.
 pub(super) const PLACE: Place = Place {
     responder: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)),
     first: Ipv4Addr::new(10, 64, 0, 2),
 };
 
-/// From the flooder to the gateway.
+/// Sources of the flooder, and the gateway's address towards it.
 pub(super) const WAY: Way = Way {
     network: Ipv4Addr::new(198, 19, 0, 0),
     prefix: 16,
@@ -29,11 +29,11 @@ pub(super) const WAY: Way = Way {
     port: ike::PORT,
 };
 
-/// The gateway's address in the tunnel.
+/// Inner address of the gateway.
 pub(super) const INSIDE: &str = "10.8.0.1";
 
-/// What the gateway has besides the crowd: who carries, who may use every group, who may use certificates, a member
-/// with bad will, and streams.
+/// Additional configuration of the gateway: a peer that carries TCP, a peer with legacy groups, a
+/// peer with certificates, and TCP encapsulation.
 const MORE: &str = r#"
 [peer.near]
 id = "near.bench"
@@ -70,14 +70,14 @@ remote = ["10.8.0.0/16"]
 start = "manual"
 "#;
 
-/// Drops what the flooder sends before the gateway's sockets see it.
+/// A rule that drops the flooder's packets before the gateway's sockets see them.
 const RULE: &str = "table inet control {\n  chain dropped {\n    type filter hook prerouting priority raw\n    \
                     iifname \"flood\" drop\n  }\n}\n";
 
-/// Everything of one kind.
+/// All hosts and daemons for one kind of flood.
 pub(super) struct Scene {
     kind: Kind,
-    /// A number that no initiator of the crowd has.
+    /// Number of the malicious member, which no initiator of the crowd has.
     member: u32,
     pub crowd: Crowd,
     _carrier: Daemon,
@@ -88,11 +88,11 @@ pub(super) struct Scene {
     _bed: Testbed,
 }
 
-/// The gateway drops floods until this is dropped.
+/// Makes the gateway drop floods, until dropped.
 pub(super) struct Rule(Host);
 
 impl Scene {
-    /// With a crowd of so many that can begin.
+    /// Creates the scene with a crowd for this many set-ups.
     pub fn new(kind: Kind, setups: usize) -> Result<Self> {
         let bed = Testbed::new("flood")?;
         let [near, gateway, flooder] = ["near", "gateway", "flooder"].map(|name| bed.host(name));
@@ -126,7 +126,7 @@ impl Scene {
         })
     }
 
-    /// A flood that has not begun.
+    /// Prepares a flood.
     pub fn flood(&self) -> Result<Box<dyn Flood>> {
         let host = &self.flooder;
         Ok(match self.kind {
@@ -140,7 +140,7 @@ impl Scene {
         })
     }
 
-    /// Has the gateway drop floods before its sockets.
+    /// Makes the gateway drop floods before its sockets.
     pub fn drop_floods(&self) -> Result<Rule> {
         self.gateway.run("nft -f control.nft")?;
         Ok(Rule(self.gateway.clone()))
@@ -149,7 +149,7 @@ impl Scene {
 
 impl Drop for Rule {
     fn drop(&mut self) {
-        // Where the rule stays, the flood that follows is answered nothing, and the report shows it.
+        // If the rule stays, the next flood gets no answers, and the report shows it.
         let _ = self.0.run("nft delete table inet control");
     }
 }
@@ -163,12 +163,12 @@ fn connect(near: &Host, gateway: &Host, flooder: &Host) -> Result<()> {
         flooder.end("eth0", &["198.18.0.2/24", "2001:db8:e::2/64"]),
         gateway.end("flood", &["198.18.0.1/24", "2001:db8:e::1/64"]),
     )?;
-    // The whole network of a loopback device's IPv4 address is the host's own.
+    // The whole network of an IPv4 address on a loopback device is local to the host.
     let crowd = near.netns().netlink()?;
     crowd.add_address("lo", "10.64.0.1/14".parse()?)?;
     let sources = flooder.netns().netlink()?;
     sources.add_address("lo", "198.19.0.1/16".parse()?)?;
-    // IPv6 takes a source that is no address of a device only with this.
+    // IPv6 allows a source that is not an address of a device only with this setting.
     flooder.sysctl("net.ipv6.ip_nonlocal_bind", "1")?;
     flooder.run("ip -6 route add local 2001:db8:f::/64 dev lo")?;
     gateway.route("10.64.0.0/14", "192.0.2.1")?;

@@ -1,4 +1,4 @@
-//! Initiators that answer what the gateway asks, and never prove who they are.
+//! Initiators that answer the gateway's requests but never authenticate.
 
 use super::scene::{PLACE, WAY};
 use super::throttle::{Flood, Sent};
@@ -19,18 +19,18 @@ use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use wire::ike::{Datagram, Message, NotifyType, Payload};
 
-/// The network of all half-open SAs, and the gateway as it sees it.
+/// Network of all half-open SAs, and the gateway's address towards it.
 const NETWORK: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xf, 0, 0, 0, 0, 0);
 const GATEWAY_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xe, 0, 0, 0, 0, 1);
 
-/// CA certificates of one name that go with each end certificate.
+/// Number of CA certificates with the same name that accompany each end certificate.
 const AUTHORITIES: usize = 10;
 
-/// First messages from one /64, each with the cookie that was asked of it.
+/// First messages from one /64, repeated with the cookie that the gateway requests.
 pub(super) struct HalfOpen {
     udp: Datagrams,
     request: Message,
-    /// First messages that have their cookie.
+    /// First messages that carry their cookie.
     paid: VecDeque<(Path, Vec<u8>)>,
     rng: Rng,
 }
@@ -81,7 +81,7 @@ impl Flood for HalfOpen {
     }
 }
 
-/// The request with the cookie that an answer asks for, if it asks.
+/// Returns the request with the cookie from an answer, if the answer asks for one.
 fn with_cookie(request: &Message, answer: &[u8]) -> Option<Vec<u8>> {
     let Ok(Datagram::Clear(answer)) = Datagram::decode(answer) else {
         return None;
@@ -94,7 +94,7 @@ fn with_cookie(request: &Message, answer: &[u8]) -> Option<Vec<u8>> {
     Some(message.encode())
 }
 
-/// IKE_AUTH with a chain of certificates that has a great many orders, from every address of a /24.
+/// IKE_AUTH with a certificate chain of ambiguous order, from every address of a /24.
 pub(super) struct Chains {
     udp: Datagrams,
     credential: Credential,
@@ -162,7 +162,8 @@ impl Flood for Chains {
     }
 }
 
-/// An end certificate, CAs that all have the name of its issuer, and signatures of zeros.
+/// Returns a credential with an end certificate, CAs that all have its issuer's name, and
+/// signatures of zeros.
 fn credential(host: &Host) -> Result<Credential> {
     let mut authorities = Vec::new();
     for _ in 0..AUTHORITIES {
@@ -187,7 +188,7 @@ fn certificates(host: &Host, file: &str) -> Result<Vec<Certificate>> {
     Ok(Certificate::all_from_pem(&text)?)
 }
 
-/// Signs with nothing, which costs the flooder nothing.
+/// A signer that returns zeros, which costs the flooder nothing.
 #[derive(Debug)]
 struct Zeros;
 

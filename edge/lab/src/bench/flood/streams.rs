@@ -1,4 +1,4 @@
-//! Connections to the port of IKE and ESP in TCP that never say anything.
+//! TCP connections to the port of IKE and ESP that never send data.
 
 use super::scene::WAY;
 use super::throttle::{Flood, Sent};
@@ -10,16 +10,16 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 
-/// Connections that are held; the oldest is closed for the next.
+/// Number of connections kept open; the oldest is closed for the next one.
 const HELD: usize = 1024;
 
-/// Packets of each, until it is closed again: SYN, ACK, FIN and its ACK.
+/// Packets of each connection until it is closed: SYN, ACK, FIN and its ACK.
 const PACKETS: u32 = 4;
 
 /// Octets of IP and TCP headers.
 const HEADERS: usize = 52;
 
-/// The connections.
+/// The open connections.
 pub(super) struct Streams {
     held: VecDeque<Socket>,
     rng: Rng,
@@ -39,7 +39,7 @@ impl Flood for Streams {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
         socket.set_nonblocking(true)?;
         socket.bind(&SocketAddr::from((WAY.source(&mut self.rng), 0)).into())?;
-        // It goes on in the kernel.
+        // The handshake continues in the kernel.
         let _ = socket.connect(&SocketAddr::from((WAY.to, ike::NATT_PORT)).into());
         self.held.push_back(socket);
         if self.held.len() > HELD {
@@ -51,7 +51,7 @@ impl Flood for Streams {
         })
     }
 
-    /// Says how many were closed by the gateway: nothing is said in them.
+    /// Returns the number of connections that the gateway closed; they never carry data.
     fn read(&mut self) -> io::Result<u64> {
         let before = self.held.len();
         self.held.retain(|socket| {

@@ -1,11 +1,11 @@
-//! The report for people.
+//! The report as text for readers.
 
 use super::{Report, Row};
 use crate::bench::goal;
 use crate::text::paragraph;
 
 impl Report {
-    /// Everything but what is aimed at.
+    /// Returns everything but the goals.
     pub fn body(&self) -> String {
         let about = format!(
             "TCP through a tunnel that is up, and 200 set-ups a second, beside a flood of 20,000 packets or \
@@ -21,7 +21,7 @@ impl Report {
         format!("{}\n{names}{table}", paragraph("", 0, &about))
     }
 
-    /// What is aimed at and how far that is, a line each.
+    /// Returns the goals with their results, one line each.
     pub fn verdict(&self) -> String {
         goal::verdict(&self.goals, self.failure.clone(), self.optimised)
     }

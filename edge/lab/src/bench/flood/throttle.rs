@@ -1,4 +1,4 @@
-//! How fast a flood is sent.
+//! Rate limit of a flood.
 
 use crate::bench::forge::Forged;
 use anyhow::Result;
@@ -9,20 +9,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// Packets and bits a second, of which the first to be reached counts.
+/// Packets and bits per second; the limit that is reached first applies.
 const PACKETS: f64 = 20_000.0;
 const BITS: f64 = 50e6;
 
-/// From one look at the clock to the next.
+/// Interval between two looks at the clock.
 const STEP: Duration = Duration::from_micros(500);
 
-/// What is late by more than this is not made up for, in seconds.
+/// Delay beyond which missed packets are not caught up, in seconds.
 const LATENESS: f64 = 0.01;
 
 /// Octets of the headers of IPv4 and UDP.
 const HEADERS: usize = 28;
 
-/// Something that can be sent without end.
+/// A flood that can be sent without end.
 pub(super) trait Flood: Send {
     /// Sends the next part, in the namespace of the flooder.
     ///
@@ -30,29 +30,29 @@ pub(super) trait Flood: Send {
     /// The flood cannot be made.
     fn send(&mut self) -> Result<Sent>;
 
-    /// Reads what came back; gives how many answers there were.
+    /// Reads the answers and returns their number.
     ///
     /// # Errors
     /// A socket failed.
     fn read(&mut self) -> io::Result<u64>;
 }
 
-/// What one call has sent.
+/// Packets of one call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
     pub packets: u32,
-    /// Octets of all of them, from the IP header on.
+    /// Octets of all packets, from the IP header on.
     pub octets: usize,
 }
 
-/// What a flood was.
+/// Rates of a flood.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Poured {
-    /// Packets a second.
+    /// Packets per second.
     pub packets_per_s: f64,
-    /// 10^6 bits a second.
+    /// Rate, in 10^6 bits per second.
     pub mbps: f64,
-    /// Answers a second.
+    /// Answers per second.
     pub answers_per_s: f64,
 }
 
@@ -70,7 +70,8 @@ impl Flood for Forged {
 }
 
 impl Sent {
-    /// One datagram with so many octets behind UDP's header; what the kernel does not take is not counted.
+    /// Counts one datagram with this many octets after the UDP header. A datagram that the kernel
+    /// rejects does not count as a packet.
     pub fn datagram(payload: usize, outcome: &io::Result<()>) -> Self {
         Self {
             packets: u32::from(outcome.is_ok()),
@@ -78,13 +79,13 @@ impl Sent {
         }
     }
 
-    /// Seconds until the next part is due.
+    /// Returns the seconds until the next part is due.
     fn pause(self) -> f64 {
         (f64::from(self.packets.max(1)) / PACKETS).max(self.octets as f64 * 8.0 / BITS)
     }
 }
 
-/// Sends until it is over.
+/// Sends until `over` is set.
 pub(super) fn pour(mut flood: Box<dyn Flood>, over: &AtomicBool) -> Result<Poured> {
     let begun = clock::now();
     let elapsed = || clock::now().since(begun).as_secs_f64();

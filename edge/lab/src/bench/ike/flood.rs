@@ -1,9 +1,9 @@
-//! First requests of IKE_SA_INIT from addresses that never asked for anything: each from another one
-//! of 127.0.0.0/8, each good as it is, and all to the port on which the honest initiators are, so that
-//! they wait in one line. What a responder does about them before it knows that somebody is there may
-//! cost it time, but no memory, and no more octets than came.
+//! First requests of IKE_SA_INIT from addresses that never asked for anything: each from another
+//! address of 127.0.0.0/8, each valid, and all to the port of the honest initiators, so that all
+//! share one queue. Until it has verified that a peer exists at the address, a responder may spend
+//! time on them, but no memory, and it may not send more octets than it received.
 //!
-//! All of those addresses are this host's, so the answers come back, and are counted.
+//! All of those addresses belong to this host, so the answers come back, and are counted.
 
 use crate::bench::forge::{Forged, Way};
 use crate::host::Host;
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// From anywhere in the host to the responder.
+/// From random addresses of the host to the responder.
 const WAY: Way = Way {
     network: Ipv4Addr::new(127, 0, 0, 0),
     prefix: 8,
@@ -23,28 +23,28 @@ const WAY: Way = Way {
     port: ike::NATT_PORT,
 };
 
-/// From one look at the clock to the next.
+/// Interval between two looks at the clock.
 const STEP: Duration = Duration::from_micros(500);
 
-/// Sent at most between two looks.
+/// Largest number of requests between two looks at the clock.
 const BURST: u64 = 1000;
 
-/// What a flood was.
+/// Counters of a flood.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Poured {
-    /// Requests that the kernel took.
+    /// Requests that the kernel accepted.
     pub sent: u64,
-    /// So many a second.
+    /// Requests per second.
     pub per_second: f64,
-    /// Octets of each.
+    /// Octets of each request.
     pub request: usize,
     /// Answers that came back.
     pub answers: u64,
-    /// Octets of the longest.
+    /// Octets of the longest answer.
     pub longest_answer: usize,
 }
 
-/// Pours so many a second from a host, as far as the core allows, until it is over.
+/// Sends this many requests per second from a host, as far as the core allows, until `over` is set.
 pub(super) fn pour(host: &Host, per_second: u32, over: &AtomicBool) -> Result<Poured> {
     let mut forged = Forged::good(host, WAY)?;
     let begun = clock::now();

@@ -1,21 +1,21 @@
-//! `strata bench ike`: what it costs a responder to set tunnels up, beside the cryptography of it.
+//! `strata bench ike`: the cost of tunnel set-ups at a responder, compared with their cryptography.
 //!
-//! The responder is a `stratad` as anybody runs it, in a host of its own that has nothing but a
-//! loopback device, on a core of its own (`cores`); what it spent and holds is asked of the kernel
-//! (`responder`). On the other core is a crowd of initiators: engines as objects of this process,
-//! each with an identity and an address out of 127.0.0.0/8 of its own, behind one socket (`crowd`).
-//! Every set-up is IKE_SA_INIT and IKE_AUTH with a pre-shared key, X25519, AES-128-GCM and one plain
-//! child; whoever is up stays up.
+//! The responder is an ordinary `stratad`, in a host that has only a loopback device, on its own
+//! core (`cores`). Its processor time and memory come from the kernel (`responder`). On the other
+//! core is a crowd of initiators: engines as objects of this process, each with its own identity
+//! and its own address in 127.0.0.0/8, behind one socket (`crowd`). Every set-up is IKE_SA_INIT and
+//! IKE_AUTH with a pre-shared key, X25519, AES-128-GCM and one plain child. An established tunnel
+//! stays up.
 //!
-//! A run is a list of rounds. Each first times the responder's cryptography of that very exchange
-//! (`raw`) and then the set-ups, so that a machine that becomes slower does so for both; the medians
-//! over all rounds are told. What a load is like:
+//! A run is a list of rounds. Each round first times the responder's cryptography of that very
+//! exchange (`raw`) and then the set-ups, so that a machine that becomes slower does so for both.
+//! The report has the medians over all rounds. The loads:
 //!
-//! * **Rate**: few under way at once, so that nobody waits for long. Rounds show whether a set-up
-//!   costs more where more are up.
-//! * **Simultaneous**: everybody begins as fast as their core can.
-//! * **Flood**: so many a second, first in peace, then while requests of addresses that know nothing
-//!   of them arrive (`flood`).
+//! * **Rate**: few set-ups under way at once, so that none waits for long. The rounds show whether
+//!   a set-up costs more when more tunnels are up.
+//! * **Simultaneous**: all initiators start as fast as their core allows.
+//! * **Flood**: a fixed rate of set-ups, first alone, then during requests from addresses that know
+//!   nothing of them (`flood`).
 
 mod flood;
 mod raw;
@@ -38,35 +38,36 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// Set up one after the other before anything is measured: what a daemon makes once is there then.
+/// Set-ups one after the other before the measurement, so that one-time allocations of the daemon
+/// exist.
 const WARM_UP: usize = 16;
 
-/// Honest set-ups in a second of a flood.
+/// Honest set-ups per second during a flood.
 const HONEST_PER_SECOND: u32 = 100;
 
-/// What the responder is exposed to.
+/// Load on the responder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Load {
-    /// Rounds of set-ups with few under way.
+    /// Rounds of set-ups with few under way at once.
     Rate {
-        /// How many rounds.
+        /// Number of rounds.
         rounds: usize,
-        /// Set-ups in each.
+        /// Set-ups in each round.
         setups: usize,
-        /// Most that are under way.
+        /// Largest number of set-ups under way.
         at_once: usize,
     },
-    /// All of them begin at once.
+    /// All set-ups start at once.
     Simultaneous {
-        /// How many.
+        /// Number of initiators.
         initiators: usize,
     },
-    /// A hundred honest set-ups a second, without and with spoofed requests.
+    /// A hundred honest set-ups per second, without and with spoofed requests.
     Flood {
-        /// Spoofed requests a second.
+        /// Spoofed requests per second.
         spoofed: u32,
-        /// Length of each half.
+        /// Length of each half, in seconds.
         seconds: u32,
     },
 }
@@ -96,7 +97,7 @@ impl Load {
     }
 }
 
-/// One round of it.
+/// One round of a load.
 #[derive(Clone, Copy)]
 struct Plan {
     setups: usize,
@@ -114,20 +115,21 @@ impl Plan {
     }
 }
 
-/// What can be chosen.
+/// Options of the benchmark.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// What is measured.
+    /// Load to measure.
     pub load: Load,
-    /// Give all initiators but the first few another key than the responder has: nobody may get in.
+    /// True to give all initiators but the first few a key that the responder does not have: none
+    /// may get in.
     pub wrong_key: bool,
 }
 
-/// Measures in namespaces that were entered ([`crate::testbed::enter`]). Initiators that do not come
-/// up are part of the report.
+/// Runs the benchmark in namespaces that were already entered ([`crate::testbed::enter`]). The
+/// report includes initiators that do not come up.
 ///
 /// # Errors
-/// It cannot be measured on this machine.
+/// This machine cannot run the benchmark.
 pub fn measure(options: &Options) -> Result<Report, Obstacle> {
     find_binary("stratad")?;
     run(options).map_err(|error| {
@@ -164,7 +166,7 @@ fn run(options: &Options) -> Result<Report> {
     Ok(Report::new(options.load, rounds, seat.is_apart()))
 }
 
-/// Everything a round needs.
+/// State that all rounds share.
 struct Bench<'a> {
     host: &'a Host,
     responder: &'a Responder,

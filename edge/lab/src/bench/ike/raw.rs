@@ -7,9 +7,9 @@
 //! the child     KEYMAT, two AEAD contexts
 //! ```
 //!
-//! Hashes that are not of the handshake's security are left out (NAT detection, the recognition of
-//! repeated requests), as are parsing, maps, timers and system calls: all that is above this in a
-//! set-up's cost is ours to justify.
+//! Hashes without a security role in the handshake (NAT detection, the recognition of retransmitted
+//! requests) are left out, as are parsing, maps, timers and system calls. The rest of a set-up's
+//! cost is ours to justify.
 
 use crate::bench::cores;
 use anyhow::Result;
@@ -17,7 +17,7 @@ use crypto::{Aead, AeadAlgorithm, Group, ICV_LEN, KeyPair, NONCE_LEN, Prf, Rng, 
 use std::hint::black_box;
 use std::time::Duration;
 
-/// How often it is done to be timed once.
+/// Repetitions within one measurement.
 const TIMES: u32 = 200;
 
 const PRF: Prf = Prf::HmacSha256;
@@ -29,25 +29,26 @@ const SPI: [u8; 8] = [9; 8];
 /// Octets of an AES-128-GCM key with its salt.
 const KEY_LEN: usize = 16;
 const KEY_AND_SALT_LEN: usize = KEY_LEN + 4;
-/// What an AEAD message has in clear: the header and that of the SK payload (RFC 5282 section 5.1).
+/// Unencrypted part of an AEAD message: the IKE header and that of the SK payload (RFC 5282 section
+/// 5.1).
 const CLEAR: [u8; 32] = [1; 32];
-/// What it has besides its text: that, the IV and the ICV.
+/// Octets of a message around its text: the unencrypted part, the IV and the ICV.
 const FRAMING: usize = CLEAR.len() + 8 + ICV_LEN;
 
-/// One set-up, ready to be done again and again.
+/// One set-up that can be repeated.
 pub(super) struct Raw {
-    /// The initiator's public value.
+    /// Public value of the initiator.
     public: Vec<u8>,
-    /// IKE_SA_INIT, request and response.
+    /// Request and response of IKE_SA_INIT.
     first: [Vec<u8>; 2],
-    /// The request of IKE_AUTH, as it comes, and its ICV.
+    /// Request of IKE_AUTH as received, and its ICV.
     request: Vec<u8>,
     icv: [u8; ICV_LEN],
-    /// The response of IKE_AUTH before it is sealed.
+    /// Response of IKE_AUTH before it is sealed.
     response: Vec<u8>,
 }
 
-/// What IKE_SA_INIT gives.
+/// Result of IKE_SA_INIT.
 struct Agreed {
     inbound: Aead,
     outbound: Aead,
@@ -56,7 +57,7 @@ struct Agreed {
 }
 
 impl Raw {
-    /// Of messages of these lengths, in the order in which they are sent.
+    /// Prepares messages of these lengths, in the order in which they are sent.
     pub fn new([init_request, init_response, auth_request, auth_response]: [usize; 4]) -> Self {
         let initiator = KeyPair::generate(Group::X25519, &mut Rng::from_seed([1; 32]));
         let text = |len: usize| vec![3; len.saturating_sub(FRAMING)];
@@ -71,7 +72,7 @@ impl Raw {
         raw
     }
 
-    /// How long it takes once, the mean of many.
+    /// Returns the mean duration of one set-up.
     pub fn time(&self) -> Result<Duration> {
         let begun = cores::spent_here()?;
         for _ in 0..TIMES {
@@ -80,7 +81,7 @@ impl Raw {
         Ok((cores::spent_here()? - begun) / TIMES)
     }
 
-    /// The whole of it: the contexts of the child.
+    /// Runs one set-up. Returns the AEAD contexts of the child SA.
     fn set_up(&self) -> [Aead; 2] {
         let agreed = self.agree();
         self.authenticate(&agreed);
@@ -89,7 +90,8 @@ impl Raw {
         [aead(of_i), aead(of_r)]
     }
 
-    /// The same each time, for the request was sealed with what comes out.
+    /// Runs the key agreement, with the same result each time: the request is sealed with the
+    /// derived key.
     fn agree(&self) -> Agreed {
         let pair = KeyPair::generate(Group::X25519, &mut Rng::from_seed([2; 32]));
         black_box(pair.public());
@@ -143,7 +145,8 @@ const fn nonce() -> [u8; NONCE_LEN] {
 mod tests {
     use super::*;
 
-    /// The request opens, and so the same is done each time; else `set_up` would panic.
+    /// The request opens every time, so each run does the same work; otherwise `set_up` would
+    /// panic.
     #[test]
     fn a_set_up_can_be_done_again_and_again() {
         let raw = Raw::new([250, 300, 220, 240]);

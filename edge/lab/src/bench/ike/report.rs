@@ -1,4 +1,4 @@
-//! What was measured, and what it is held against.
+//! Measurements and goals.
 
 use super::{Load, Poured};
 use crate::bench::crowd::Run;
@@ -7,75 +7,75 @@ use crate::experiment::median;
 use serde::Serialize;
 use std::time::Duration;
 
-/// The part of a flood's honest set-ups that must come about; of all others, all of them.
+/// Share of honest set-ups that must succeed during a flood. Under the other loads, all must.
 const HONEST_SHARE: f64 = 0.99;
 
-/// A measurement, as `strata bench ike --json` prints it. Medians and sums are over all rounds, of a
-/// flood over the one that was flooded.
+/// A measurement, as `strata bench ike --json` prints it. Medians and sums are over all rounds; for
+/// a flood, over the flooded round.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// What the responder was exposed to.
+    /// Load on the responder.
     pub load: Load,
-    /// Set-ups that were to be.
+    /// Number of attempted set-ups.
     pub wanted: usize,
-    /// Those that came about.
+    /// Number of successful set-ups.
     pub up: usize,
-    /// Why the first that did not, did not.
+    /// Reason of the first failure.
     pub failure: Option<String>,
-    /// Microseconds of the responder's cores for one of them, the median of the rounds.
+    /// Processor time of the responder per set-up, in microseconds, the median of the rounds.
     pub cpu_us: Option<f64>,
-    /// So many would fill one core for a second.
+    /// Set-ups per second that would fill one core.
     pub per_cpu_second: Option<f64>,
-    /// Microseconds of the cryptography in `cpu_us`, timed alone.
+    /// Processor time of the cryptography within `cpu_us`, timed alone, in microseconds.
     pub raw_us: Option<f64>,
-    /// How many times its cryptography a set-up costs, the median of the rounds.
+    /// Ratio of a set-up's cost to its cryptography, the median of the rounds.
     pub ratio: Option<f64>,
-    /// Milliseconds from the first request to a child that is up, of half of them.
+    /// Median time from the first request until the child is up, in milliseconds.
     pub p50_ms: Option<f64>,
-    /// Of 99 %.
+    /// 99th percentile of this time, in milliseconds.
     pub p99_ms: Option<f64>,
-    /// Octets that the responder's memory grew by for each.
+    /// Growth of the responder's memory per set-up, in octets.
     pub octets_per_sa: Option<f64>,
-    /// Requests that the initiators sent again, as a part of all others.
+    /// Retransmitted requests as a share of all other requests.
     pub retransmitted_share: f64,
-    /// What is aimed at.
+    /// Goals and results.
     pub goals: Vec<Goal>,
-    /// Each round.
+    /// All rounds.
     pub rounds: Vec<Round>,
-    /// Whether the responder had a core of its own.
+    /// True if the responder had its own core.
     pub own_core: bool,
-    /// Whether this is a release build; the figures of others say nothing.
+    /// True for a release build; other builds have meaningless figures.
     pub optimised: bool,
 }
 
 /// One round.
 #[derive(Clone, Debug, Serialize)]
 pub struct Round {
-    /// IKE SAs that were up before it.
+    /// IKE SAs that were up before the round.
     pub sas_before: usize,
-    /// Set-ups that were to be.
+    /// Number of attempted set-ups.
     pub wanted: usize,
-    /// Those that came about.
+    /// Number of successful set-ups.
     pub up: usize,
-    /// Why the first that did not, did not.
+    /// Reason of the first failure.
     pub failure: Option<String>,
-    /// From the first beginning until nobody was under way.
+    /// Time from the first start until no set-up was under way, in seconds.
     pub seconds: f64,
-    /// Microseconds of the responder's cores for each that came about.
+    /// Processor time of the responder per successful set-up, in microseconds.
     pub cpu_us: Option<f64>,
-    /// Microseconds of the cryptography of one, timed just before.
+    /// Processor time of the cryptography of one set-up, timed just before, in microseconds.
     pub raw_us: f64,
-    /// The one by the other.
+    /// Ratio of `cpu_us` to `raw_us`.
     pub ratio: Option<f64>,
-    /// Requests, without those sent again.
+    /// Requests, without retransmissions.
     pub requests: u64,
-    /// Requests sent again.
+    /// Retransmitted requests.
     pub retransmitted: u64,
-    /// Octets that the responder's memory grew by.
+    /// Growth of the responder's memory, in octets.
     pub grown_octets: u64,
     /// The flood, if there was one.
     pub flood: Option<Poured>,
-    /// How long each took that came about, the shortest first.
+    /// Durations of the successful set-ups, the shortest first.
     #[serde(skip)]
     setups: Vec<Duration>,
 }
@@ -144,7 +144,7 @@ impl Report {
         report
     }
 
-    /// Whether the set-ups came about, whatever they cost.
+    /// Returns true if enough set-ups succeeded, at whatever cost.
     pub fn is_complete(&self) -> bool {
         let needed = match self.load {
             Load::Rate { .. } | Load::Simultaneous { .. } => 1.0,
@@ -175,7 +175,8 @@ impl Report {
         }
     }
 
-    /// Half-open SAs are a bounded number, so a flood may cost some memory, but none that grows with it.
+    /// Returns the goals of a flood. The number of half-open SAs is bounded, so a flood may cost
+    /// some memory, but not memory in proportion to its size.
     fn flood_goals(&self, calm: &Round, flooded: &Round) -> Vec<Goal> {
         use Bound::{AtLeast, AtMost};
         let share = self.up as f64 / self.wanted.max(1) as f64;
@@ -206,7 +207,7 @@ fn micros(duration: Duration) -> f64 {
     duration.as_nanos() as f64 / 1e3
 }
 
-/// The least that so many per cent do not exceed.
+/// Returns the smallest value that is not exceeded by `percent` per cent of the values.
 fn quantile<T>(sorted: &[T], percent: usize) -> Option<&T> {
     let rank = (sorted.len() * percent).div_ceil(100).max(1);
     sorted.get(rank - 1)
@@ -222,8 +223,8 @@ pub(super) mod tests {
         at_once: 2,
     };
 
-    /// A round in which each set-up took as many milliseconds, and the responder's core as many
-    /// microseconds.
+    /// Returns a round with set-ups of these durations in milliseconds, and `cpu_us` microseconds
+    /// of the responder's core for each.
     pub(in crate::bench::ike) fn round(took: &[u64], cpu_us: u64) -> Round {
         let run = Run {
             wanted: 4,
@@ -264,7 +265,7 @@ pub(super) mod tests {
         assert!(nobody.goals.iter().all(|goal| !goal.reached));
     }
 
-    /// The calm half is what the other one is held against.
+    /// The calm half is the baseline of the flooded one.
     #[test]
     fn a_flood_that_takes_memory_or_is_answered_at_length_misses_its_goals() {
         let load = Load::Flood {

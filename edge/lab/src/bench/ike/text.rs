@@ -1,11 +1,11 @@
-//! The report for people.
+//! The report as text for readers.
 
 use super::{Load, Poured, Report, Round};
 use crate::bench::goal::{LABEL, unit, verdict};
 use crate::text::paragraph;
 
 impl Report {
-    /// Everything but what is aimed at.
+    /// Returns everything but the goals.
     pub fn body(&self) -> String {
         let text = [
             paragraph("", 0, &self.conditions()),
@@ -15,7 +15,7 @@ impl Report {
         text.join("\n")
     }
 
-    /// What is aimed at and how far that is, a line each.
+    /// Returns the goals with their results, one line each.
     pub fn verdict(&self) -> String {
         let failed = self.failure.as_ref().filter(|_| !self.is_complete());
         let missing = self.wanted - self.up;
@@ -66,7 +66,7 @@ impl Report {
         .concat()
     }
 
-    /// The rounds one by one: what a set-up costs where more are up already.
+    /// Returns the rounds one by one, to show the cost of a set-up when more tunnels are up.
     fn table(&self) -> String {
         let mut table = row(["up before", "up", "seconds", "core µs", "raw µs", "times"]);
         for round in &self.rounds {

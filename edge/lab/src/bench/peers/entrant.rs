@@ -1,38 +1,39 @@
-//! Who carries between the two hosts.
+//! The programs that carry traffic between the two hosts.
 
 use super::wireguard;
 use serde::Serialize;
 
-/// All of them use AES-128-GCM, but for the wire and WireGuard, which knows ChaCha20-Poly1305 alone.
+/// A program that carries traffic. All use AES-128-GCM, apart from the wire and WireGuard, which
+/// supports only ChaCha20-Poly1305.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Entrant {
-    /// Nobody: the wire alone.
+    /// No program: the wire alone.
     Wire,
     /// A bare forwarder with the same AEAD: the roofline of the machine.
     Roofline,
     /// Strata with plain ESP.
     Plain,
-    /// Strata with headers and payload in zones of their own.
+    /// Strata with headers and payload in separate zones.
     Zones,
-    /// The same with a licensed node on the way, which reads the headers.
+    /// Strata with two zones and a licensed node on the path that reads the headers.
     Licensed,
-    /// Strata with plain ESP by two threads at each end (`workers = 2`).
+    /// Strata with plain ESP and two threads at each end (`workers = 2`).
     Workers,
-    /// Strata with plain ESP, packets one by one (`offload = "off"`).
+    /// Strata with plain ESP and without packet batching (`offload = "off"`).
     OneByOne,
-    /// Strata with plain ESP, without the table of nftables that drops packets in clear.
+    /// Strata with plain ESP, without the nftables table that drops packets in clear.
     Unguarded,
     /// strongSwan with ESP in user space.
     Strongswan,
     /// WireGuard's own implementation in user space.
     WireguardGo,
-    /// Cloudflare's.
+    /// Cloudflare's implementation of WireGuard.
     Boringtun,
 }
 
 impl Entrant {
-    /// Everybody, in the order of the turns.
+    /// All programs, in the order of the turns.
     pub const ALL: [Self; 11] = [
         Self::Wire,
         Self::Roofline,
@@ -47,7 +48,7 @@ impl Entrant {
         Self::Boringtun,
     ];
 
-    /// For people.
+    /// Returns the name for readers.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Wire => "the wire",
@@ -64,7 +65,7 @@ impl Entrant {
         }
     }
 
-    /// For people, where there is less room and Strata is what the others are beside.
+    /// Returns a shorter name, for pictures that compare with Strata.
     pub const fn short_name(self) -> &'static str {
         match self {
             Self::Wire => "wire",
@@ -79,7 +80,8 @@ impl Entrant {
         }
     }
 
-    /// Whether this machine has it. No package of Debian's has what [`wireguard`] finds, so it may be missing.
+    /// Returns true if this machine has the program. Debian has no package of those that
+    /// [`wireguard`] finds, so they may be missing.
     pub(super) fn is_here(self) -> bool {
         match self {
             Self::WireguardGo => wireguard::GO.find().is_some(),

@@ -1,4 +1,4 @@
-//! The two hosts, and what is between them.
+//! The two hosts, and the path between them.
 
 use super::Entrant;
 use super::roofline::Roofline;
@@ -18,29 +18,30 @@ use os::Family;
 use std::any::Any;
 use std::net::Ipv4Addr;
 
-/// The two hosts and who carries between them, until dropped.
+/// The two hosts and the program that carries between them, until dropped.
 pub(super) struct Line {
     _carriers: Held,
-    /// Who sends.
+    /// The sending host.
     pub near: Host,
-    /// Who receives.
+    /// The receiving host.
     pub far: Host,
-    /// The receiver's, where the carrier takes what is for it.
+    /// Address of the receiver, on the side of the tunnel if there is one.
     pub address: &'static str,
     _network: Held,
 }
 
-/// What ends when it is dropped.
+/// A value that only needs to be kept alive.
 type Held = Box<dyn Any>;
 
-/// The receiver's address on the wire, and behind it.
+/// Addresses of the receiver on the wire and in the tunnel.
 const OUTSIDE: &str = "192.0.2.2";
 const INSIDE: &str = "10.2.0.1";
 
-/// Whole runs of datagrams: here nobody looks at what is on the wire, and real devices cut by themselves.
+/// No limit on segments per packet: these wires are not tapped, and real devices segment by
+/// themselves.
 const SEGMENTS: u32 = u16::MAX as u32;
 
-/// The other end of [`OURS`].
+/// Configuration of the other end of [`OURS`].
 const FAR: &str = r#"
 [node]
 id = "theirs.example"
@@ -71,7 +72,7 @@ impl Line {
         }
     }
 
-    /// Two ends of Strata that have no key in common.
+    /// Creates two ends of Strata without a common key.
     pub fn strangers() -> Result<Self> {
         let keys = [PSK, "another key of more than sixteen octets"];
         Self::strata(keys, "refuse", "")
@@ -93,7 +94,7 @@ impl Line {
         Self::wire(|hosts| Ok(Some(Box::new(program.start(hosts)?))))
     }
 
-    /// Nobody carries over the wire alone.
+    /// Creates the two hosts with a wire. Without carriers, traffic goes over the wire alone.
     fn wire(carriers: impl FnOnce([&Host; 2]) -> Result<Option<Held>>) -> Result<Self> {
         let bed = Testbed::new("peers")?;
         let (near, far) = (bed.host("near")?, bed.host("far")?);
@@ -116,7 +117,8 @@ impl Line {
         })
     }
 
-    /// The gateway sends: what a licensed node keeps, to repair it, is what goes to the mobile node.
+    /// Creates a pair with a licensed node. The gateway sends, because a licensed node caches
+    /// packets to the mobile node for repair.
     fn licensed() -> Result<Self> {
         let pair = Pair::new("peers")?;
         pair.set_most_segments(SEGMENTS)?;
@@ -138,7 +140,8 @@ impl Line {
     }
 }
 
-/// The addresses inside lead all of that to the devices.
+/// Starts a roofline at both hosts. The prefix of its inner address routes all inner addresses to
+/// its device.
 fn roofline([near, far]: [&Host; 2]) -> Result<Option<Held>> {
     let [here, there] = [1, 2].map(|last| Ipv4Addr::new(192, 0, 2, last));
     Ok(Some(Box::new([
@@ -147,7 +150,7 @@ fn roofline([near, far]: [&Host; 2]) -> Result<Option<Held>> {
     ])))
 }
 
-/// Both ends with a line more in [tunnel].
+/// Starts both ends with an additional line in `[tunnel]`.
 fn strata(hosts: [&Host; 2], keys: [&str; 2], zones: &str, line: &str) -> Result<[Daemon; 2]> {
     let psks = ["theirs.psk", "ours.psk"];
     let mut ends = Vec::new();
@@ -163,7 +166,8 @@ fn strata(hosts: [&Host; 2], keys: [&str; 2], zones: &str, line: &str) -> Result
     Ok(ends)
 }
 
-/// A configuration with the AES-GCM that this process has, which is the roofline's.
+/// Returns a configuration with the AES-GCM implementation of this process, which the roofline
+/// uses.
 fn same_aead(config: &str) -> String {
     match crypto::provider() {
         Some(_) => plain::in_table(config, "[node]", "aead = \"ipsec-mb\""),

@@ -1,4 +1,4 @@
-//! What is carried, and what that takes.
+//! The loads, and the measurements of them.
 
 use super::line::Line;
 use crate::bench::iperf::{self, number};
@@ -12,36 +12,37 @@ use std::net::{SocketAddr, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// One turn of somebody.
+/// Measurements of one turn.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
-    /// 10^9 bits of payload a second, over one TCP connection.
+    /// Payload throughput over one TCP connection, in 10^9 bits per second.
     pub one: f64,
-    /// The same over four.
+    /// Payload throughput over four TCP connections, in 10^9 bits per second.
     pub four: f64,
-    /// Seconds that the machine's processors were busy for 10^9 octets of the first.
+    /// Processor time of the whole machine for 10^9 octets over one connection, in seconds.
     pub cpu: f64,
-    /// Datagrams of 64 octets a second that arrived.
+    /// Received datagrams of 64 octets per second.
     pub packets: f64,
-    /// Microseconds to the far host and back, when nothing else is carried.
+    /// Round-trip time without other traffic, in microseconds.
     pub rtt: f64,
-    /// The same beside four TCP connections.
+    /// Round-trip time during four TCP connections, in microseconds.
     pub loaded: f64,
 }
 
 /// Octets of small datagrams, without headers.
 const SMALL: usize = 64;
 
-/// Round trips at rest.
+/// Number of round trips without other traffic.
 const TURNS: usize = 300;
 
-/// When the next one begins: by the clock, or those of a moment of rest would be more than those of a load.
+/// Interval between round trips. A fixed interval weighs loaded and quiet moments alike; otherwise
+/// quiet moments would contribute more round trips.
 const PACE: Duration = Duration::from_millis(1);
 
-/// What is not back by then is lost.
+/// Time after which a datagram counts as lost.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How often a load is tried.
+/// Number of attempts at a load.
 const TRIES: usize = 5;
 
 pub(super) fn measure(line: &Line, seconds: u32) -> Result<Sample> {
@@ -70,9 +71,9 @@ pub(super) fn measure(line: &Line, seconds: u32) -> Result<Sample> {
     })
 }
 
-/// What iperf3 says of a load, how long processors were busy with it, and what was measured beside its
-/// client. Where a tunnel drops much, the two ends of iperf3 now and then lose each other, or no round trip
-/// comes back, and all begins anew.
+/// Runs a load. Returns iperf3's report, the processor time of the machine, and the result of
+/// `beside`, which runs next to the client. If a tunnel drops many packets, the two ends of iperf3
+/// may lose each other, or no round trip completes; then the load is repeated.
 fn carry<T>(
     line: &Line,
     seconds: u32,
@@ -95,7 +96,8 @@ fn carry<T>(
     Err(why.context("no tries")?)
 }
 
-/// The middle one, of as many as there are to be `more` of after so many.
+/// Returns the median round-trip time. `more` decides by the number of round trips so far whether
+/// another one follows.
 fn round_trips(line: &Line, mut more: impl FnMut(usize) -> Result<bool>) -> Result<f64> {
     let address = line.address;
     let far = line.far.inside(|| Ok(UdpSocket::bind((address, 0))?))?;
@@ -126,7 +128,8 @@ fn passes(near: &UdpSocket, far: &UdpSocket, number: u64) -> io::Result<()> {
     arrival(near, &octets).map(drop)
 }
 
-/// Where it comes from. What came too late before it has another number.
+/// Receives these octets and returns their source. A late datagram of an earlier round trip has
+/// another number and is skipped.
 fn arrival(at: &UdpSocket, octets: &[u8; SMALL]) -> io::Result<SocketAddr> {
     let mut found = [0; SMALL];
     loop {
@@ -137,7 +140,7 @@ fn arrival(at: &UdpSocket, octets: &[u8; SMALL]) -> io::Result<SocketAddr> {
     }
 }
 
-/// For how many seconds the processors of this machine have been busy, all together.
+/// Returns the seconds that all processors of this machine have been busy, summed.
 fn busy() -> Result<f64> {
     let stat = fs::read_to_string("/proc/stat")?;
     let line = stat.lines().next().context("/proc/stat is empty")?;

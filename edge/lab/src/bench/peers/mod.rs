@@ -1,15 +1,17 @@
-//! `strata bench peers`: what a tunnel between two hosts carries, beside their wire alone and beside others.
+//! `strata bench peers`: the throughput of a tunnel between two hosts, compared with the bare wire
+//! and with other programs.
 //!
 //! ```text
 //!   near  192.0.2.1 ------ veth ------ 192.0.2.2  far
 //!   10.1.0.1   an end            an end    10.2.0.1
 //! ```
 //!
-//! A licensed node is between them where there is one, as in [`crate::pair`].
+//! The rows with a licensed node have it between the hosts, as in [`crate::pair`].
 //!
-//! Everybody has a turn in each round, with daemons of his own; a ratio is a round's, and the median over the
-//! rounds is told, with the least and the most. iperf3 sends and counts, so nobody measures himself. Who is
-//! not on this machine has no turn, and the report says so.
+//! Each program has a turn in each round, with its own daemons. A ratio is taken within a round;
+//! the report has the median over the rounds, with the smallest and largest. iperf3 sends and
+//! counts for all, so no program measures itself. A program that is missing on this machine has no
+//! turn, and the report lists it.
 
 mod entrant;
 mod line;
@@ -28,28 +30,28 @@ use line::Line;
 use load::Sample;
 use std::collections::BTreeMap;
 
-/// Everybody's turn.
+/// Samples of one round, by program.
 type Round = BTreeMap<Entrant, Sample>;
 
-/// What can be chosen.
+/// Options of the benchmark.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// How often everybody has a turn.
+    /// Number of rounds.
     pub rounds: u32,
-    /// How long each load lasts.
+    /// Length of each load, in seconds.
     pub seconds: u32,
-    /// Give the ends different keys: nothing may get through.
+    /// True to give the ends different keys: no packet may get through.
     pub wrong_key: bool,
 }
 
-/// Measures. Tunnels that do not come up are part of the report.
+/// Runs the benchmark. The report includes tunnels that do not come up.
 ///
 /// # Errors
-/// It cannot be measured on this machine.
+/// This machine cannot run the benchmark.
 pub fn measure(options: &Options) -> Result<Report, Obstacle> {
     crate::testbed::find_command("iperf3", "iperf3")?;
     if options.wrong_key {
-        // Above its last line is the command that said it.
+        // The reason is the last line; the lines above show the command.
         let why = |error: anyhow::Error| error.to_string().lines().last().map(str::to_owned);
         return Ok(Report::failed(Line::strangers().err().and_then(why)));
     }

@@ -3,7 +3,7 @@
 use super::{Entrant, Report, Row};
 use crate::plot::{Map, Plot, Tile};
 
-/// What a column shows: its name, its value, how that is written, and whether more of it is better.
+/// A column: its name, its value, its format, and true if more is better.
 type Column = (&'static str, fn(&Row) -> f64, fn(f64) -> String, bool);
 
 const COLUMNS: [Column; 6] = [
@@ -16,7 +16,7 @@ const COLUMNS: [Column; 6] = [
 ];
 
 impl Report {
-    /// What everybody carried; none if nobody did.
+    /// Returns the measurements as a map; `None` if nothing was measured.
     pub fn plot(&self) -> Option<Plot> {
         let plain = self.rows.iter().find(|row| row.entrant == Entrant::Plain)?;
         let tiles = self.rows.iter().map(|row| {

@@ -1,4 +1,4 @@
-//! What was measured, and what it is held against.
+//! Measurements and goals.
 
 use super::load::Sample;
 use super::{Entrant, Round};
@@ -9,51 +9,52 @@ use serde::Serialize;
 /// A measurement, as `strata bench peers --json` prints it. All values are medians of the rounds.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// Whose AES-GCM Strata and the roofline have.
+    /// AES-GCM implementation of Strata and of the roofline.
     pub aead: &'static str,
-    /// Everybody who had a turn.
+    /// Programs that had a turn.
     pub rows: Vec<Row>,
-    /// Who had none, for this machine does not have it.
+    /// Programs that this machine does not have.
     pub missing: Vec<Entrant>,
-    /// Rounds.
+    /// Number of rounds.
     pub rounds: usize,
-    /// Why nothing got through, if nothing did.
+    /// Reason for which no packet got through, in that case.
     pub failure: Option<String>,
-    /// What is aimed at.
+    /// Goals and results.
     pub goals: Vec<Goal>,
-    /// Whether this is a release build; the figures of others say nothing.
+    /// True for a release build; other builds have meaningless figures.
     pub optimised: bool,
 }
 
-/// What somebody carries.
+/// Measurements of one program.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Row {
-    /// Who.
+    /// The program.
     pub entrant: Entrant,
-    /// 10^9 bits a second over one TCP connection.
+    /// Throughput over one TCP connection, in 10^9 bits per second.
     pub one_gbps: f64,
-    /// The same over four.
+    /// Throughput over four TCP connections, in 10^9 bits per second.
     pub four_gbps: f64,
-    /// Seconds of all processors for 10^9 octets over one connection, iperf3's included.
+    /// Processor time of the whole machine for 10^9 octets over one connection, in seconds, iperf3
+    /// included.
     pub cpu_s_per_gb: f64,
-    /// Datagrams of 64 octets a second.
+    /// Datagrams of 64 octets per second.
     pub packets_per_s: f64,
-    /// Microseconds there and back, when nothing else is carried.
+    /// Round-trip time without other traffic, in microseconds.
     pub rtt_us: f64,
-    /// The same beside four TCP connections.
+    /// Round-trip time during four TCP connections, in microseconds.
     pub loaded_rtt_us: f64,
     /// `one_gbps` over that of Strata with plain ESP.
     pub over_plain: Ratio,
 }
 
-/// Of two values of the same round.
+/// Ratio of two values of the same round.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Ratio {
-    /// The median of the rounds.
+    /// Median of the rounds.
     pub median: f64,
-    /// The least.
+    /// Smallest ratio of the rounds.
     pub least: f64,
-    /// The most.
+    /// Largest ratio of the rounds.
     pub most: f64,
 }
 
@@ -75,7 +76,8 @@ impl Report {
         }
     }
 
-    /// With keys that do not fit; `failure` is none if the tunnel came up nevertheless.
+    /// Returns the report of a run with mismatched keys. `failure` is `None` if the tunnel came up
+    /// nevertheless.
     pub(super) fn failed(failure: Option<String>) -> Self {
         Self {
             failure: Some(failure.unwrap_or_else(|| "ends with different keys came up".into())),
@@ -83,13 +85,13 @@ impl Report {
         }
     }
 
-    /// Whether everybody carried something, however much.
+    /// Returns true if all programs carried traffic, in whatever amount.
     pub const fn is_complete(&self) -> bool {
         self.failure.is_none()
     }
 }
 
-/// Those about who had a turn.
+/// Returns the goals whose programs had a turn.
 fn goals(rounds: &[Round]) -> Vec<Goal> {
     use Bound::{AtLeast, AtMost};
     use Entrant::{Boringtun, Plain, Roofline, Strongswan, Unguarded, WireguardGo, Zones};
@@ -189,7 +191,7 @@ impl Row {
 }
 
 impl Ratio {
-    /// Of somebody's value over another's.
+    /// Returns the ratio of one program's value to that of another.
     fn new(rounds: &[Round], [who, over]: [Entrant; 2], value: fn(&Sample) -> f64) -> Option<Self> {
         let ratio = |round: &Round| Some(value(round.get(&who)?) / value(round.get(&over)?));
         let ratios: Vec<_> = rounds.iter().filter_map(ratio).collect();
@@ -205,7 +207,7 @@ impl Ratio {
 pub(super) mod tests {
     use super::*;
 
-    /// A round of all but the last, in which everything went so many times as fast.
+    /// Returns a round of all programs but the last, with all speeds scaled by a factor.
     fn round(speed: f64) -> Round {
         let sample = |one: f64| Sample {
             one: one * speed,
@@ -220,7 +222,7 @@ pub(super) mod tests {
     }
 
     pub(in crate::bench::peers) fn report() -> Report {
-        // One was disturbed from its beginning to its end, which changes no ratio.
+        // One round was disturbed throughout, which changes no ratio.
         Report::new(&[round(1.0), round(0.1), round(1.1)])
     }
 

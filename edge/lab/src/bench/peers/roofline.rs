@@ -1,6 +1,6 @@
-//! The roofline of a machine: a TUN and a UDP socket, all that the kernel does in bulk, and AES-128-GCM
-//! between them. It has no replay window, no policies, no zones and no peer that moves; what more a tunnel does
-//! is what it is slower by.
+//! The roofline of a machine: a TUN device and a UDP socket with all kernel offloads, and
+//! AES-128-GCM between them. It has no replay window, no policies, no zones and no mobility. The
+//! difference in speed to a tunnel is the cost of these.
 //!
 //! ```text
 //! number (8 octets) | packet, encrypted | ICV (16)
@@ -19,39 +19,39 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use wire::checksum::{Checksum, restore};
 
-/// The longest packet inside, that of a tunnel of Strata.
+/// Largest inner packet in octets, as in a tunnel of Strata.
 const MTU: u16 = 1380;
 
 const PORT: u16 = 4500;
 
 const NUMBER_LEN: usize = 8;
 
-/// A packet with all that is around it.
+/// Octets of a packet with its number and ICV.
 const ROOM: usize = NUMBER_LEN + MTU as usize + ICV_LEN;
 
-/// Packets sealed at once. With room for what one system call may bring and no more, each that comes alone would
-/// be a batch of its own.
+/// Packets sealed at once. The batch needs more room than one system call may fill: with exactly
+/// that room, each packet that arrives alone would be a batch by itself.
 const BATCH: usize = 2 * SEGMENTS;
 
-/// Batches taken from one descriptor before the other gets its turn.
+/// Batches read from one descriptor before the other one gets its turn.
 const TURNS: usize = 4;
 
-/// No traffic class, and who has to may cut it.
+/// No traffic class, and fragmentation allowed.
 const HEADER: (u8, bool) = (0, false);
 
 const TUN: u64 = 0;
 const UDP: u64 = 1;
 const STOP: u64 = 2;
 
-/// One end, which is a thread. It ends when this is dropped.
+/// One end, run by a thread that ends when this is dropped.
 pub(super) struct Roofline {
     stop: Arc<EventFd>,
     thread: Option<JoinHandle<io::Result<()>>>,
 }
 
 impl Roofline {
-    /// An end in a host, at the first of two addresses outside. All that is routed into its device, which
-    /// has this prefix, goes to the second.
+    /// Starts an end in a host, at the first of two outer addresses. Packets that are routed into
+    /// its device, which has this inner prefix, go to the second outer address.
     pub fn start(host: &Host, outside: [Ipv4Addr; 2], inside: &str) -> Result<Self> {
         let mut end = host.inside(|| End::open(outside))?;
         let netlink = host.netns().netlink()?;
@@ -78,7 +78,7 @@ impl Drop for Roofline {
         // The counter of an eventfd overflows at 2^64 - 1; one addition cannot fail.
         let _ = self.stop.write(1);
         if let Some(thread) = self.thread.take() {
-            // What ended it early has been seen: nothing was carried from then on.
+            // An early end of the thread has shown already: no traffic was carried from then on.
             let _ = thread.join();
         }
     }
@@ -88,11 +88,11 @@ struct End {
     tun: Bulk,
     udp: Datagrams,
     path: Path,
-    /// This end and the other.
+    /// Outer addresses of this end and of the other.
     outside: [Ipv4Addr; 2],
     aead: Aead,
     number: u64,
-    /// Room for the packets, with all that is around them.
+    /// Buffers for the packets, each with its number and ICV.
     batch: Vec<[u8; ROOM]>,
     run: Run,
 }
@@ -130,7 +130,7 @@ impl End {
         }
     }
 
-    /// One batch from the device.
+    /// Seals and sends one batch from the device.
     fn seal(&mut self) -> io::Result<()> {
         let mut outlines = [Outline::default(); BATCH];
         let spaces = self.batch.iter_mut();
@@ -143,7 +143,7 @@ impl End {
             room[..NUMBER_LEN].copy_from_slice(&number);
             let (packet, behind) = room[NUMBER_LEN..].split_at_mut(len);
             if checksum == Checksum::Left {
-                // What is left has a place for it.
+                // A checksum that was left always has a place in the packet.
                 let _ = restore(packet);
             }
             let nonce = nonce(self.outside[0], number);
@@ -158,7 +158,7 @@ impl End {
         failed.map_or(Ok(()), Err)
     }
 
-    /// What one system call brings of the socket.
+    /// Opens and delivers the datagrams of one system call.
     fn unseal(&mut self) -> io::Result<()> {
         let (aead, tun, sender) = (&self.aead, &mut self.tun, self.outside[1]);
         let read = self.udp.recv(|_, datagram| {
@@ -178,7 +178,7 @@ impl End {
     }
 }
 
-/// Sends what waits. As any router it loses what the system does not take.
+/// Sends the collected datagrams. Like any router, drops the datagrams that the system rejects.
 fn leave(run: &mut Run, udp: &Datagrams) {
     if let (Some((path, header)), Some((length, octets))) = (run.destination(), run.together()) {
         let _ = udp.send_run(path, header, length, octets);
@@ -190,7 +190,8 @@ fn leave(run: &mut Run, udp: &Datagrams) {
     run.clear();
 }
 
-/// Both ends have one key, and so nonces of their own.
+/// Builds a nonce from the sender's address and the number. Both ends share one key, so the address
+/// keeps their nonces apart.
 fn nonce(sender: Ipv4Addr, number: [u8; NUMBER_LEN]) -> [u8; NONCE_LEN] {
     let mut nonce = [0; NONCE_LEN];
     let (salt, rest) = nonce.split_at_mut(NONCE_LEN - NUMBER_LEN);

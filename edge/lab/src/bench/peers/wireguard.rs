@@ -1,4 +1,4 @@
-//! WireGuard in user space, told what to do by its cross-platform interface (a socket, `set=1`).
+//! WireGuard in user space, configured through its cross-platform interface (a socket, `set=1`).
 
 use crate::host::Host;
 use crate::process::{DEADLINE, Process};
@@ -8,14 +8,14 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf, absolute};
 
-/// A program, and what it is called where it may be.
+/// A program with its possible names.
 pub(super) struct Program {
     names: &'static [&'static str],
     options: &'static [&'static str],
 }
 
 pub(super) const GO: Program = Program {
-    // The second is what Go calls it.
+    // Go's own name comes second.
     names: &["wireguard-go", "wireguard"],
     options: &["-f"],
 };
@@ -25,7 +25,8 @@ pub(super) const BORINGTUN: Program = Program {
     options: &["--foreground", "--disable-drop-privileges"],
 };
 
-/// An end: its keys, its address on the wire, and its address inside with what is led to its device.
+/// An end: its keys, its address on the wire, and its inner address with the prefix that is routed
+/// to its device.
 struct End {
     private: &'static str,
     public: &'static str,
@@ -33,7 +34,7 @@ struct End {
     inside: &'static str,
 }
 
-/// Alice and Bob of RFC 7748 section 6.1: here is nothing to keep secret.
+/// The key pairs of Alice and Bob in RFC 7748 section 6.1: nothing here is secret.
 const ENDS: [End; 2] = [
     End {
         private: "77076d0a7318a57d3c16c17251b26645df4c2f87ebc0992ab177fba51db92c2a",
@@ -53,15 +54,16 @@ const DEVICE: &str = "wg0";
 
 const PORT: u16 = 51820;
 
-/// What `wg-quick` sets.
+/// MTU that `wg-quick` sets.
 const MTU: u32 = 1420;
 
-/// Starts the program that is named next with a `/run` of its own, where both ends have the same socket.
+/// Shell script that starts the program in its `$0` with its own `/run`, because both ends use the
+/// same socket path.
 const ON_EMPTY_RUN: &str = "mount -t tmpfs none /run && exec \"$0\" \"$@\"";
 
 impl Program {
-    /// Where it is: in `$STRATA_PEERS`, in what `edge/lab/peers` filled beside this executable or up to three folders
-    /// up, or in `PATH`.
+    /// Returns the path of the program: in `$STRATA_PEERS`, in the folder that `edge/lab/peers`
+    /// filled next to this executable or up to two folders above, or in `PATH`.
     pub fn find(&self) -> Option<PathBuf> {
         let named = std::env::var_os("STRATA_PEERS").and_then(|named| absolute(named).ok());
         let executable = std::env::current_exe().unwrap_or_default();
@@ -84,7 +86,7 @@ impl Program {
             .or_else(|| names.find_map(in_path))
     }
 
-    /// Both ends, with a tunnel that comes up with the first packet.
+    /// Starts both ends; the tunnel comes up with the first packet.
     pub fn start(&self, [near, far]: [&Host; 2]) -> Result<[Process; 2]> {
         let program = self.find().context("it is not there any more")?;
         let [alice, bob] = &ENDS;
@@ -111,7 +113,7 @@ impl Program {
     }
 }
 
-/// Tells an end its key, its peer's, and that everything inside is the peer's.
+/// Configures an end with its key and its peer's, and routes all inner addresses to the peer.
 fn configure(mut socket: UnixStream, own: &End, peer: &End) -> Result<()> {
     socket.set_read_timeout(Some(DEADLINE))?;
     write!(

@@ -1,4 +1,4 @@
-//! The crowd's packets: everybody asks for echoes through a tunnel of their own.
+//! Packets of the crowd: each client sends echo requests through its own tunnel.
 
 use crate::bare::segment;
 use crate::bench::crowd::{Crowd, Tunnel};
@@ -16,34 +16,35 @@ use std::time::Duration;
 use wire::checksum::Sum;
 use wire::ip;
 
-/// Octets of a datagram inside, and of the packet that it becomes at most.
+/// Octets of an inner datagram, and largest size of the sealed packet.
 const LENGTH: usize = 1280;
 const SEALED: usize = 1500;
 
-/// On the way at once: more than a batch of the gateway's, and less than what any buffer takes.
+/// Largest number of requests under way: more than a batch of the gateway, and less than any buffer
+/// holds.
 const WINDOW: usize = 128;
 
-/// An echo that is not there by then does not come.
+/// Time after which an echo counts as lost.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What scatters consecutive packets over SAs. It is prime.
+/// Step that scatters consecutive packets over SAs; a prime number.
 const STEP: usize = 7919;
 
-/// ICMP, an echo that is asked for, and one that came (RFC 792).
+/// Protocol number of ICMP, and the types of echo request and reply (RFC 792).
 const ICMP: u8 = 1;
 const ECHO: u8 = 8;
 const ECHO_REPLY: u8 = 0;
 
-/// Everybody, behind one socket.
+/// All clients, behind one socket.
 pub(super) struct Clients {
     everybody: Vec<Client>,
-    /// Who has an address outside.
+    /// Index of each client by its outer address.
     by_address: BTreeMap<IpAddr, usize>,
     udp: Datagrams,
     poller: Poller,
     ready: Vec<Ready>,
     requests: Vec<Request>,
-    /// What came back, as it came, with whose it is.
+    /// Replies as received, each with the index of its client.
     replies: Vec<(usize, Packet)>,
 }
 
@@ -53,13 +54,13 @@ struct Client {
     path: Path,
 }
 
-/// A sealed one.
+/// A sealed echo request.
 struct Request {
     client: usize,
     packet: Packet,
 }
 
-/// Whether something was dropped.
+/// Reason of the last drop.
 #[derive(Default)]
 struct Outcome(Option<DropReason>);
 
@@ -74,10 +75,10 @@ impl Sink for Outcome {
 }
 
 impl Clients {
-    /// Echoes of one volley.
+    /// Number of echoes in one volley.
     pub const VOLLEY: usize = 4096;
 
-    /// With everybody's tunnel.
+    /// Creates a client for each tunnel of a crowd.
     pub fn new(crowd: Crowd) -> Result<Self> {
         let (tunnels, udp) = crowd.into_tunnels();
         let mut everybody = Vec::with_capacity(tunnels.len());
@@ -113,8 +114,9 @@ impl Clients {
         })
     }
 
-    /// Lets the first so many ask in turns, from the `first` echo on, and tells how long it took until everything
-    /// was back. All of it is opened and looked at after that.
+    /// Sends the echo requests of a volley from the first `sas` clients in turns, starting at the
+    /// `first` echo. Returns the time until all replies were back. Replies are opened and checked
+    /// after that.
     pub fn volley(&mut self, first: usize, sas: usize) -> Result<Duration> {
         self.seal(first, sas)?;
         let begun = clock::now();
@@ -138,7 +140,7 @@ impl Clients {
         Ok(())
     }
 
-    /// Sends all of them, never more at once than [`WINDOW`], and keeps what comes back.
+    /// Sends all requests, with at most [`WINDOW`] under way, and stores the replies.
     fn exchange(&mut self) -> Result<()> {
         let (mut sent, mut back) = (0, 0);
         while back < Self::VOLLEY {
@@ -162,13 +164,14 @@ impl Clients {
         Ok(())
     }
 
-    /// How many came with one call, of which the first is the `next`th.
+    /// Receives the replies of one system call into the places from `next` on. Returns their
+    /// number.
     fn receive(&mut self, next: usize) -> Result<usize> {
         let mut room = self.replies[next..].iter_mut();
         let mut came = 0;
         let read = self.udp.recv(|arrival, payload| {
             let client = self.by_address.get(&arrival.path.local.ip());
-            // Everything else is IKE, or a packet too many.
+            // Anything else is IKE, or a surplus packet.
             if let (Some(&client), Some(reply)) = (client, room.next()) {
                 reply.0 = client;
                 reply.1.fill(payload);
@@ -182,7 +185,7 @@ impl Clients {
         }
     }
 
-    /// Every reply is an echo to whoever it came to.
+    /// Checks that every packet is an echo reply to its client.
     fn check(&mut self) -> Result<()> {
         let now = clock::now();
         for (client, packet) in &mut self.replies {
@@ -204,7 +207,7 @@ impl Clients {
     }
 }
 
-/// Has a client's worker seal or open one packet.
+/// Makes a client's worker seal or open one packet.
 fn pass(
     client: &mut Client,
     packet: &mut Packet,
@@ -217,7 +220,7 @@ fn pass(
     Ok(())
 }
 
-/// Asks the gateway's address inside for an echo.
+/// Returns an echo request to the gateway's inner address.
 fn echo(number: u32, sequence: u16) -> Vec<u8> {
     let mut datagram = segment::header((inner_address(number), INNER), ICMP, LENGTH);
     let at = datagram.len();

@@ -1,19 +1,21 @@
-//! `strata bench sas`: what a gateway carries for very many at once, beside what it carries for one.
+//! `strata bench sas`: the throughput of a gateway with very many tunnels, compared with a single
+//! one.
 //!
 //! ```text
 //!   crowd  192.0.2.1, 10.64.0.0/14 ------ veth ------ 192.0.2.2  gateway, 10.8.0.1 inside
 //! ```
 //!
-//! The gateway is a `stratad` as anybody runs it, on a core of its own; everybody in the crowd has an address, an
-//! identity and a tunnel with it (`crowd`). They ask for echoes (RFC 792) of the gateway's address
-//! inside, in turns: what comes back was opened and sealed by the gateway and answered by its kernel. Who asks is
-//! either always the same, or one of a few, or another one each time, in turns in one run with everybody's
-//! tunnel up, so that nothing differs but how many SAs are in use. Their own part, sealing and opening, is
-//! done before and after what is timed.
+//! The gateway is an ordinary `stratad` on its own core. Each client of the crowd has an address,
+//! an identity and a tunnel to it (`crowd`). The clients send echo requests (RFC 792) to the
+//! gateway's inner address in turns: the gateway opens each request, its kernel answers, and the
+//! gateway seals the reply. Requests come from one client, from a few in turns, or from all in
+//! turns, within one run and with all tunnels up, so that only the number of SAs in use differs.
+//! The clients' own sealing and opening is outside the timed part.
 //!
-//! With one, packets of the same two addresses follow each other, and leave the gateway with one call of the system for
-//! many (UDP GSO); with few in turns they do not, as they do not with all. So one tells what many cost who come one
-//! packet at a time, and few what their SAs cost.
+//! With one client, consecutive packets have the same two addresses and leave the gateway with one
+//! system call for many (UDP GSO). With a few or all clients in turns they do not. So the
+//! comparison with one shows the cost of clients that send one packet at a time, and the comparison
+//! with a few shows the cost of the SAs.
 
 mod clients;
 mod report;
@@ -33,36 +35,38 @@ use clients::Clients;
 use report::Turn;
 use std::net::{IpAddr, Ipv4Addr};
 
-/// The gateway and the first of the crowd.
+/// Addresses of the gateway and of the first client.
 const PLACE: Place = Place {
     responder: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)),
     first: Ipv4Addr::new(10, 64, 0, 2),
 };
 
-/// Of a loopback device, whose whole network is the host's own.
+/// Address on a loopback device, whose whole network is local to the host.
 const CROWD: &str = "10.64.0.1/14";
 
-/// Tunnels that come up at once: few enough that no cookies are asked for.
+/// Tunnels that are set up at once: few enough that the responder requests no cookies.
 const AT_ONCE: usize = 16;
 
-/// How many a few are: as many as the packets of a batch, so that no two of one are in it.
+/// Number of clients that count as a few. It equals the packets of a batch, so that no client has
+/// two packets in a batch.
 const FEW: usize = 64;
 
-/// What can be chosen.
+/// Options of the benchmark.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// How many tunnels, each of which has an SA for each direction.
+    /// Number of tunnels, each with an SA per direction.
     pub sas: usize,
-    /// How often one, few and all have a turn.
+    /// Number of turns of one, few and all.
     pub rounds: u32,
-    /// Give the crowd another key than the gateway has: nobody may get in.
+    /// True to give the crowd a key that the gateway does not have: no client may get in.
     pub wrong_key: bool,
 }
 
-/// Measures. Tunnels that do not come up, and echoes that do not come back, are part of the report.
+/// Runs the benchmark. The report includes tunnels that do not come up, and echoes that do not come
+/// back.
 ///
 /// # Errors
-/// It cannot be measured on this machine.
+/// This machine cannot run the benchmark.
 pub fn measure(options: &Options) -> Result<Report, Obstacle> {
     find_binary("stratad")?;
     run(options).map_err(|error| {
@@ -95,7 +99,8 @@ fn run(options: &Options) -> Result<Report> {
     Ok(report.finished())
 }
 
-/// The first round is not told: with its first packet an SA takes memory.
+/// Runs all rounds. A first pass over all SAs is not reported, because the first packet of an SA
+/// allocates memory.
 fn turns(
     options: &Options,
     responder: &Responder,

@@ -1,4 +1,4 @@
-//! What was measured, and what it is held against.
+//! Measurements and goals.
 
 use super::clients::Clients;
 use crate::bench::{Bound, Goal};
@@ -9,43 +9,43 @@ use std::time::Duration;
 /// A measurement, as `strata bench sas --json` prints it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// How many tunnels were up, each with an SA for each direction.
+    /// Number of tunnels, each with an SA per direction.
     pub sas: usize,
-    /// One, few and all of them.
+    /// Rows for one, few and all tunnels.
     pub rows: Vec<Row>,
-    /// Why nothing was measured, or not all.
+    /// Reason for which the measurement is missing or incomplete.
     pub failure: Option<String>,
-    /// What is aimed at.
+    /// Goals and results.
     pub goals: Vec<Goal>,
-    /// Whether the gateway had a core of its own.
+    /// True if the gateway had its own core.
     pub own_core: bool,
-    /// Whether this is a release build; the figures of others say nothing.
+    /// True for a release build; other builds have meaningless figures.
     pub optimised: bool,
     #[serde(skip)]
     pub(super) turns: Vec<[Turn; 3]>,
 }
 
-/// What is carried for so many. All values are medians of the rounds.
+/// Throughput with a number of tunnels in use. All values are medians of the rounds.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Row {
     /// Tunnels in use.
     pub sas: usize,
-    /// Echoes a second: each is a packet that is opened and one that is sealed.
+    /// Echoes per second; each is a packet that is opened and one that is sealed.
     pub echoes_per_s: f64,
-    /// Microseconds of the gateway's cores for each.
+    /// Processor time of the gateway per echo, in microseconds.
     pub cpu_us: f64,
-    /// Echoes a second over those of one tunnel, of the same round.
+    /// Echoes per second over those of one tunnel in the same round.
     pub over_one: f64,
-    /// The same over those of few tunnels.
+    /// Echoes per second over those of few tunnels in the same round.
     pub over_few: f64,
 }
 
-/// A volley of somebody's.
+/// One volley.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Turn {
     pub sas: usize,
     pub lasted: Duration,
-    /// Time of the gateway's threads.
+    /// Processor time of the gateway's threads.
     pub spent: Duration,
 }
 
@@ -71,7 +71,7 @@ impl Report {
         }
     }
 
-    /// With what follows from the turns.
+    /// Adds the rows and goals that follow from the turns.
     pub(super) fn finished(mut self) -> Self {
         let rows = (0..3).filter_map(|place| Row::new(place, &self.turns));
         self.rows = rows.collect();
@@ -87,7 +87,7 @@ impl Report {
         self
     }
 
-    /// Whether everybody came up and every echo came back.
+    /// Returns true if all tunnels came up and every echo came back.
     pub const fn is_complete(&self) -> bool {
         self.failure.is_none()
     }
@@ -115,7 +115,7 @@ impl Row {
 pub(super) mod tests {
     use super::*;
 
-    /// Of two rounds, one of which was disturbed all the time.
+    /// Returns a report of three rounds, one of which was disturbed throughout.
     pub(in crate::bench::sas) fn report() -> Report {
         let turn = |sas, millis: u64| Turn {
             sas,

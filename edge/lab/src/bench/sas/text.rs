@@ -1,11 +1,11 @@
-//! The report for people.
+//! The report as text for readers.
 
 use super::{Report, Row};
 use crate::bench::goal;
 use crate::text::paragraph;
 
 impl Report {
-    /// Everything but what is aimed at.
+    /// Returns everything but the goals.
     pub fn body(&self) -> String {
         let core = if self.own_core {
             "that has a core of its own"
@@ -27,7 +27,7 @@ impl Report {
         format!("{}\n{names}{table}", paragraph("", 0, &about))
     }
 
-    /// What is aimed at and how far that is, a line each.
+    /// Returns the goals with their results, one line each.
     pub fn verdict(&self) -> String {
         let failed = self.failure.as_ref().map(|why| format!("{why}."));
         goal::verdict(&self.goals, failed, self.optimised)

@@ -1,9 +1,9 @@
-//! `strata bench soak`: whether hosts that carry most of what they can, with new keys all the time, lose a
-//! datagram or grow.
+//! `strata bench soak`: an endurance test of hosts near their full throughput with frequent rekeys.
+//! It detects lost datagrams and growing memory.
 //!
-//! A mobile node and a gateway with a licensed node between, as in [`crate::pair`]. Numbered datagrams go both
-//! ways, each of which is waited for; first as fast as they come and go, then at a share of that. Each end rekeys
-//! by its configuration, and the licensed node gets the new keys.
+//! A mobile node and a gateway with a licensed node between, as in [`crate::pair`]. Numbered
+//! datagrams go both ways, and each must arrive: first as fast as they come and go, then at a share
+//! of that rate. Each end rekeys by its configuration, and the licensed node gets the new keys.
 
 mod picture;
 mod report;
@@ -23,31 +23,31 @@ use os::Family;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long each key is used.
+/// Time after which a tunnel is rekeyed.
 const REKEY: Duration = Duration::from_secs(10);
 
-/// How long as much is carried as can be.
+/// Duration of the first part, at full rate.
 const FULL: Duration = Duration::from_secs(2);
 
-/// What is carried after that, of it.
+/// Share of the full rate in the second part.
 const SHARE: f64 = 0.8;
 
-/// What a daemon is told that is to drop a packet of a hundred.
+/// Fault option of a daemon that drops one packet in a hundred.
 const LOSSY: &str = "seed=1,only=esp,in.drop=1";
 
-/// What can be chosen.
+/// Options of the benchmark.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// How long it lasts.
+    /// Duration, in seconds.
     pub seconds: u32,
-    /// Have the gateway drop packets: it must be noticed.
+    /// True to make the gateway drop packets, which must be detected.
     pub lossy: bool,
 }
 
-/// Measures. What is lost, and who grows, is part of the report.
+/// Runs the benchmark. The report includes losses and growing daemons.
 ///
 /// # Errors
-/// It cannot be measured on this machine.
+/// This machine cannot run the benchmark.
 pub fn measure(options: &Options) -> Result<Report, Obstacle> {
     run(options).map_err(|error| {
         Obstacle::new(
@@ -73,7 +73,7 @@ fn run(options: &Options) -> Result<Report> {
 
 /// The three hosts and their daemons.
 struct Scene {
-    // Before their hosts.
+    // Dropped before their hosts.
     node: Daemon,
     tunnel: Tunnel,
     pair: Pair,
@@ -96,7 +96,7 @@ impl Scene {
         Ok(Self { node, tunnel, pair })
     }
 
-    /// Fills the report. That something was lost is an error.
+    /// Runs the test and fills the report. A loss is an error.
     fn soak(&self, volleys: &mut Volleys, report: &mut Report) -> Result<()> {
         let begun = Instant::now();
         let mut flown = 0;
@@ -138,13 +138,13 @@ impl Scene {
         })
     }
 
-    /// How often the tunnel got new keys.
+    /// Returns the number of rekeys of the tunnel.
     fn new_keys(&self) -> usize {
         let log = std::fs::read_to_string(self.tunnel.mobile.log_path()).unwrap_or_default();
         log.matches("tunnel has new keys").count()
     }
 
-    /// No daemon has dropped anything, nor did the system refuse one what it asked for.
+    /// Checks that no daemon dropped a packet and that the system refused no request of a daemon.
     fn lost_nothing(&self) -> Result<()> {
         let Tunnel { mobile, gateway } = &self.tunnel;
         for (name, daemon) in [("mobile node", mobile), ("gateway", gateway)] {

@@ -1,10 +1,10 @@
-//! Memory over time.
+//! A picture of memory over time.
 
 use super::{Report, Sample};
 use crate::plot::{Axis, Dot, Lines, Look, Plot, Series, Ticks};
 use plotters::style::RGBColor;
 
-/// Whose it is, what it was, and its colour.
+/// A line: name of the daemon, its memory, and its colour.
 type Line = (&'static str, fn(&Sample) -> u64, RGBColor);
 
 const LINES: [Line; 3] = [
@@ -14,7 +14,7 @@ const LINES: [Line; 3] = [
 ];
 
 impl Report {
-    /// What each daemon had when; none if it was over at once.
+    /// Plots the memory of each daemon over time; `None` without samples.
     pub fn plot(&self) -> Option<Plot> {
         let last = self.samples.last()?;
         let all = LINES.map(|(name, of, colour)| Series {

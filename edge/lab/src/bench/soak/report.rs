@@ -1,58 +1,58 @@
-//! What was measured, and what it is held against.
+//! Measurements and goals.
 
 use super::REKEY;
 use crate::bench::{Bound, Goal};
 use serde::Serialize;
 
-/// What a daemon may grow by: what its buffers have not been filled with until then.
+/// Octets that a daemon may grow by, for buffers that fill only later.
 const MOST_GROWN: u64 = 4 << 20;
 
 /// A measurement, as `strata bench soak --json` prints it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// How long it was to last.
+    /// Planned duration, in seconds.
     pub seconds: u32,
-    /// Datagrams a second of both directions, as fast as they came and went.
+    /// Datagrams per second in both directions, at full rate.
     pub full_per_s: f64,
-    /// Datagrams that went and came after that, each once.
+    /// Datagrams delivered after that, each exactly once.
     pub datagrams: u64,
-    /// How often the tunnel got new keys.
+    /// Number of rekeys of the tunnel.
     pub new_keys: usize,
-    /// One for each second.
+    /// One sample per second.
     pub samples: Vec<Sample>,
-    /// What each daemon has grown by, from the second quarter to the last.
+    /// Growth of each daemon, from the second quarter to the last.
     pub grown_octets: Option<Grown>,
-    /// What was lost, or who has grown, if anything was or anybody has.
+    /// Loss or growth, if any.
     pub failure: Option<String>,
-    /// What is aimed at.
+    /// Goals and results.
     pub goals: Vec<Goal>,
-    /// Whether this is a release build.
+    /// True for a release build.
     pub optimised: bool,
 }
 
-/// How it stood after so many seconds.
+/// State at one moment.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Sample {
-    /// Seconds.
+    /// Time since the start, in seconds.
     pub s: f64,
-    /// Datagrams until then.
+    /// Datagrams so far.
     pub datagrams: u64,
-    /// Octets of memory of the mobile node's daemon.
+    /// Memory of the mobile node's daemon, in octets.
     pub mobile: u64,
-    /// Of the licensed node's.
+    /// Memory of the licensed node's daemon, in octets.
     pub node: u64,
-    /// Of the gateway's.
+    /// Memory of the gateway's daemon, in octets.
     pub gateway: u64,
 }
 
-/// Octets that each daemon has grown by; none if it has become smaller.
+/// Growth of each daemon, in octets; zero if it has shrunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Grown {
-    /// The mobile node's.
+    /// Growth of the mobile node's daemon.
     pub mobile: u64,
-    /// The licensed node's.
+    /// Growth of the licensed node's daemon.
     pub node: u64,
-    /// The gateway's.
+    /// Growth of the gateway's daemon.
     pub gateway: u64,
 }
 
@@ -71,7 +71,7 @@ impl Report {
         }
     }
 
-    /// With what follows from the samples.
+    /// Adds the conclusions from the samples.
     pub(super) fn finished(mut self) -> Self {
         self.grown_octets = Grown::of(&self.samples);
         let grown = self.grown_octets.map(|grown| grown.most());
@@ -79,7 +79,7 @@ impl Report {
         let keys = self.new_keys as f64;
         let limit = MOST_GROWN as f64;
         self.goals = vec![
-            // The first are made a little later, and jitter.
+            // The first rekey is a little late, and rekeys have jitter.
             Goal::new(
                 "times new keys",
                 Bound::AtLeast,
@@ -99,12 +99,12 @@ impl Report {
         self
     }
 
-    /// Whether nothing was lost and nobody has grown.
+    /// Returns true if nothing was lost and no daemon has grown.
     pub const fn is_complete(&self) -> bool {
         self.failure.is_none()
     }
 
-    /// Datagrams a second, in the end.
+    /// Returns the datagrams per second over the whole run.
     pub fn per_s(&self) -> Option<f64> {
         let last = self.samples.last()?;
         Some(last.datagrams as f64 / last.s)
@@ -112,7 +112,8 @@ impl Report {
 }
 
 impl Grown {
-    /// The medians of the second quarter and of the last are compared: until then every buffer has been used.
+    /// Compares the medians of the second quarter and of the last quarter. Every buffer has been
+    /// used by the second.
     fn of(samples: &[Sample]) -> Option<Self> {
         let quarter = samples.len() / 4;
         let between = |of: fn(&Sample) -> u64| {
@@ -139,7 +140,8 @@ impl Grown {
 pub(super) mod tests {
     use super::*;
 
-    /// A minute of a daemon at each host that grows by so much each second.
+    /// Returns the report of a minute in which the daemon of each host grows by this many octets
+    /// per second.
     pub fn report([mobile, node, gateway]: [u64; 3]) -> Report {
         let sample = |s: u64| Sample {
             s: s as f64,
@@ -170,7 +172,7 @@ pub(super) mod tests {
         assert_eq!(report.grown_octets, Some(none));
     }
 
-    /// The control: the same verdict of one of them.
+    /// The control: a single growing daemon changes the verdict.
     #[test]
     fn whoever_grows_fails() {
         for index in 0..3 {

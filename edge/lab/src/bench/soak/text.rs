@@ -1,14 +1,14 @@
-//! The report for people.
+//! The report as text for readers.
 
 use super::{Report, Sample};
 use crate::bench::Goal;
 use crate::text::paragraph;
 
-/// Lines of the table, at most.
+/// Largest number of lines in the table.
 const LINES: usize = 12;
 
 impl Report {
-    /// Everything but what is aimed at.
+    /// Returns everything but the goals.
     pub fn body(&self) -> String {
         let about = format!(
             "A mobile node, a licensed node and a gateway on this machine, {} s: datagrams of 1000 octets \
@@ -28,7 +28,7 @@ impl Report {
         format!("{}\n{names}{table}", paragraph("", 0, &about))
     }
 
-    /// What is aimed at and how far that is, a line each.
+    /// Returns the goals with their results, one line each.
     pub fn verdict(&self) -> String {
         let goals: String = self.goals.iter().map(Goal::line).collect();
         match &self.failure {

@@ -1,9 +1,10 @@
-//! Shows agents that were left what passes after that.
+//! Copies later packets to the agents that the mobile node has left.
 //!
-//! A tap at home sees each packet in a tunnel to an agent. A copy of it goes to each agent where the mobile node was before and is
-//! not now, in a tunnel that ends there: to that agent it is one more packet for its visitor. It goes [`HOLD`] later than the
-//! packet, so that whatever was sealed before the move, and was under way to that agent, is there first: whoever counts from
-//! [`SETTLED`] after the move counts copies alone.
+//! A tap at home captures each packet in a tunnel to an agent. A copy goes to each agent that the
+//! mobile node has visited and left, in a tunnel that ends there: to that agent it is another
+//! packet for its visitor. The copy is sent [`HOLD`] after the packet. Packets that were sealed
+//! before the move and were under way to the old agent have arrived by then, so an agent counts
+//! only copies from [`SETTLED`] after the move on.
 
 use super::{Handover, LOOK, PLACES};
 use crate::walk::{CARE_OF, HOME_AGENT, Walk};
@@ -21,19 +22,20 @@ use std::thread;
 use std::time::{Duration, Instant};
 use wire::ip_in_ip;
 
-/// How much later a copy goes than the packet: longer than a packet is under way.
+/// Delay of a copy after its packet, longer than a packet is under way.
 const HOLD: Duration = Duration::from_millis(400);
 
-/// After so long nothing is under way any more to who was left, and no copy has gone yet.
+/// Time after a move at which no packet is under way to the old agent any more, and no copy has
+/// been sent yet.
 pub(super) const SETTLED: Duration = Duration::from_millis(200);
 
-/// Where a destination is in an IPv4 header.
+/// Octets of the destination in an IPv4 header.
 const DESTINATION: std::ops::Range<usize> = 16..20;
 
-/// Copies until it is over.
+/// Copies packets until `over` is set.
 pub(super) fn copy(walk: &Walk, handover: Handover, over: &AtomicBool) -> Result<()> {
     let tap = Wiretap::open(&walk.home)?;
-    // The host between is where nobody taps, so that no copy is copied.
+    // Copies leave from the host between, which is not tapped, so that no copy is copied again.
     let flags = SockFlag::SOCK_CLOEXEC;
     let out = walk.between.inside(|| {
         let (family, kind) = (AddressFamily::Inet, SockType::Raw);
@@ -52,26 +54,26 @@ pub(super) fn copy(walk: &Walk, handover: Handover, over: &AtomicBool) -> Result
     Ok(())
 }
 
-/// The same packet to another agent. The kernel makes the checksum of the header.
+/// Sends a packet to another agent. The kernel fills in the header checksum.
 fn send(out: &OwnedFd, agent: usize, packet: &[u8]) -> Result<()> {
     let mut packet = packet.to_vec();
     let agent: Ipv4Addr = CARE_OF[agent].parse()?;
     packet[DESTINATION].copy_from_slice(&agent.octets());
     let address = SockaddrIn::from(SocketAddrV4::new(agent, 0));
-    // A queue that is full is one that drops.
+    // A full queue drops the packet.
     let _ = sendto(out.as_raw_fd(), &packet, &address, MsgFlags::empty());
     Ok(())
 }
 
-/// Packets that wait.
+/// Packets that wait for their delay.
 struct Copies {
-    /// For how long after a move nothing is copied.
+    /// Time after a move during which nothing is copied.
     allowance: Duration,
-    /// Where the mobile node is, and since when.
+    /// Agent of the mobile node, and the time of its arrival.
     place: Option<(usize, Instant)>,
-    /// Where it has been.
+    /// Agents that the mobile node has visited.
     visited: [bool; PLACES],
-    /// In the order in which they are due.
+    /// Waiting copies, in the order in which they are due.
     waiting: VecDeque<Waiting>,
 }
 
@@ -92,7 +94,8 @@ impl Copies {
         }
     }
 
-    /// A packet left home: if it is for an agent, it tells where the mobile node is.
+    /// Records a packet that left home. If it is for an agent, it reveals the place of the mobile
+    /// node.
     fn note(&mut self, seen: &Seen, now: Instant) {
         let Some(place) = tunnelled_to(seen) else {
             return;
@@ -115,7 +118,7 @@ impl Copies {
         }));
     }
 
-    /// A packet that is to go to an agent now. Who is visited again meanwhile gets none.
+    /// Returns the next copy that is due. An agent that the mobile node has returned to gets none.
     fn due(&mut self, now: Instant) -> Option<(usize, Rc<[u8]>)> {
         loop {
             let copy = self.waiting.pop_front_if(|copy| copy.due <= now)?;
@@ -126,7 +129,7 @@ impl Copies {
     }
 }
 
-/// The agent at which the tunnel of a packet from the home agent ends.
+/// Returns the agent at which the tunnel of a packet from the home agent ends.
 fn tunnelled_to(seen: &Seen) -> Option<usize> {
     let is = |address: IpAddr, text: &str| address.to_string() == text;
     let in_tunnel = seen.octets.get(9) == Some(&ip_in_ip::PROTOCOL);

@@ -1,5 +1,5 @@
-//! What happened, in the order in which it was told: where the mobile node was, what each agent could read and did read,
-//! and which datagrams came.
+//! A record of all events in their order: the place of the mobile node, the packets that each agent
+//! could read and did read, and the datagrams that arrived.
 
 use super::PLACES;
 use super::copies::SETTLED;
@@ -7,69 +7,70 @@ use super::news::{News, Sight};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// What is sent so shortly before a move is under way when the link goes, and counts as lost by it.
+/// Time before a move within which a sent datagram is still under way when the link goes down. Such
+/// a datagram counts as lost by the move.
 const UNDER_WAY: Duration = Duration::from_millis(150);
 
-/// What has not come after so long is lost.
+/// Time after which a datagram counts as lost.
 const LOST: Duration = Duration::from_millis(500);
 
-/// For which the rate of the download is told.
+/// Interval over which the rate of the download is reported.
 const SPAN: Duration = Duration::from_millis(500);
 
-/// Over which an agent's rate is told.
+/// Interval over which an agent's rate is reported.
 const RECENT: Duration = Duration::from_secs(1);
 
-/// What an agent is called.
+/// Returns the letter of an agent.
 pub(super) fn letter(agent: usize) -> char {
     char::from(b'A' + agent as u8)
 }
 
-/// Everything that was told.
+/// All events so far.
 pub(super) struct Diary {
-    /// For how long after a move the agent that was left may read on.
+    /// Time after a move during which the agent that was left may still read.
     allowance: Duration,
-    /// The time of what was told last.
+    /// Time of the last event.
     pub now: Duration,
-    /// From each arrival of the mobile node to the next.
+    /// Legs of the walk, each from one arrival of the mobile node to the next.
     pub legs: Vec<Leg>,
-    /// What each agent said last, and before.
+    /// Recent sights of each agent, the last one at the back.
     agents: [VecDeque<(Duration, Sight)>; PLACES],
-    /// Agents that say nothing any more.
+    /// Agents that no longer answer.
     pub gone: [bool; PLACES],
-    /// When each datagram was sent, and came.
+    /// Time at which each datagram was sent, and time of its arrival.
     datagrams: Vec<(Duration, Option<Duration>)>,
-    /// When datagrams came.
+    /// Times of all arrivals.
     arrivals: Vec<Duration>,
     /// Octets of the download.
     pub octets: u64,
-    /// How many there were at the end of each [`SPAN`].
+    /// Octets of the download at the end of each [`SPAN`].
     spans: Vec<u64>,
-    /// When it was over.
+    /// Time at which the walk ended.
     pub over: Option<Duration>,
-    /// What failed.
+    /// Failures.
     pub failures: Vec<String>,
 }
 
-/// The mobile node's time at an agent.
+/// The stay of the mobile node at one agent.
 #[derive(Clone, Debug)]
 pub(super) struct Leg {
-    /// Which.
+    /// The agent.
     pub to: usize,
-    /// When the link to the agent before went.
+    /// Time at which the link to the previous agent went down.
     pub at: Duration,
-    /// When the home agent knew.
+    /// Time at which the home agent had the binding.
     pub bound: Option<Duration>,
-    /// When the agent had keys.
+    /// Time at which the agent had keys.
     pub keys: Option<Duration>,
-    /// When it had read a packet.
+    /// Time at which the agent had read a packet.
     pub reads: Option<Duration>,
-    /// Octets of the download that came before.
+    /// Octets of the download before the leg.
     pub octets: u64,
-    /// What each agent said before.
+    /// Sight of each agent before the leg.
     begin: [Sight; PLACES],
-    /// What each said when nothing was under way to it any more.
+    /// Sight of each agent at the time when nothing was under way to it any more.
     settled: [Option<Sight>; PLACES],
-    /// What each said last.
+    /// Last sight of each agent.
     end: [Sight; PLACES],
 }
 
@@ -90,12 +91,12 @@ impl Diary {
         }
     }
 
-    /// Something failed that is not told by anybody else.
+    /// Records a failure that no event reports.
     pub fn fail(&mut self, why: String) {
         self.failures.push(why);
     }
 
-    /// Takes down what happened. If a person would want to hear of it, says it.
+    /// Records an event. Returns a message if the event is worth one.
     pub fn note(&mut self, at: Duration, news: News) -> Option<String> {
         self.pass(at);
         match news {
@@ -135,7 +136,7 @@ impl Diary {
         }
     }
 
-    /// Time goes on.
+    /// Advances the time.
     pub fn pass(&mut self, now: Duration) {
         self.now = self.now.max(now);
         while SPAN * (self.spans.len() as u32 + 1) <= self.now {
@@ -208,9 +209,9 @@ impl Diary {
         first.then(|| format!("the stream goes on after {silence} ms"))
     }
 
-    // What follows from it.
+    // Results derived from the events.
 
-    /// What each agent said last.
+    /// Returns the last sight of each agent.
     pub fn sights(&self) -> [Sight; PLACES] {
         std::array::from_fn(|agent| {
             self.agents[agent]
@@ -219,7 +220,7 @@ impl Diary {
         })
     }
 
-    /// Packets a second that an agent reads now.
+    /// Returns the packets per second that an agent currently reads.
     pub fn rate(&self, agent: usize) -> u64 {
         let recent = &self.agents[agent];
         let (Some((from, first)), Some((to, last))) = (recent.front(), recent.back()) else {
@@ -232,28 +233,28 @@ impl Diary {
         }
     }
 
-    /// Where the mobile node is.
+    /// Returns the letter of the mobile node's agent.
     fn place(&self) -> char {
         self.legs.last().map_or('-', |leg| letter(leg.to))
     }
 
-    /// When a leg ends: as the next begins.
+    /// Returns the end of a leg, which is the start of the next.
     fn end(&self, leg: usize) -> Duration {
         let next = self.legs.get(leg + 1).map(|next| next.at);
         next.or(self.over).unwrap_or(self.now)
     }
 
-    /// The longest silence of the stream that ended in a leg; `None` if nothing came.
+    /// Returns the longest gap of the stream that ended in a leg; `None` if nothing arrived.
     pub fn gap(&self, leg: usize) -> Option<Duration> {
         let (begin, end) = (self.legs[leg].at, self.end(leg));
         let first = self.arrivals.partition_point(|&arrival| arrival <= begin);
         let behind = self.arrivals.partition_point(|&arrival| arrival <= end);
-        // The last one before it is where the first silence begins.
+        // The first gap starts with the last arrival before the leg.
         let arrivals = self.arrivals.get(first.saturating_sub(1)..behind)?;
         arrivals.windows(2).map(|pair| pair[1] - pair[0]).max()
     }
 
-    /// How many datagrams were lost by the move that begins a leg, or while it lasted.
+    /// Returns the number of datagrams lost by the move at the start of a leg, or during the leg.
     pub fn lost(&self, leg: usize) -> u64 {
         let begin = match leg {
             0 => Duration::ZERO,
@@ -266,7 +267,7 @@ impl Diary {
         self.count_lost(begin..end)
     }
 
-    /// How many were lost of those sent in this time.
+    /// Returns the number of lost datagrams among those sent in this time.
     fn count_lost(&self, time: std::ops::Range<Duration>) -> u64 {
         let until = |time: Duration| self.datagrams.partition_point(|(sent, _)| *sent < time);
         let sent = self.datagrams.get(until(time.start)..until(time.end));
@@ -275,13 +276,14 @@ impl Diary {
         lost.count() as u64
     }
 
-    /// How many datagrams were sent, and how many of them are lost.
+    /// Returns the numbers of sent and of lost datagrams.
     pub fn stream(&self) -> (u64, u64) {
         let lost = self.count_lost(Duration::ZERO..Duration::MAX);
         (self.datagrams.len() as u64, lost)
     }
 
-    /// The last so many [`SPAN`]s: bits a second of the download, and whether datagrams that were sent then are lost.
+    /// Returns the last `count` [`SPAN`]s: bits per second of the download, and true if a datagram
+    /// sent within the span was lost.
     pub fn recent(&self, count: usize) -> Vec<(u64, bool)> {
         let first = self.spans.len().saturating_sub(count);
         let span = |number: usize| {
@@ -294,8 +296,8 @@ impl Diary {
         (first..self.spans.len()).map(span).collect()
     }
 
-    /// What an agent read in a leg, and what it was shown. Of one that was left that is what was sealed after the
-    /// move; `None` where nothing is known of that.
+    /// Returns the packets that an agent read in a leg, and those that it was shown. For an agent
+    /// that was left, only packets sealed after the move count; `None` if their number is unknown.
     pub fn read(&self, leg: usize, agent: usize) -> Option<(u64, u64)> {
         let leg = &self.legs[leg];
         let begin = match agent == leg.to {
@@ -307,7 +309,8 @@ impl Diary {
         Some((read, end.shown.saturating_sub(begin.shown)))
     }
 
-    /// What an agent that was left has read, and was shown, of what was sealed since.
+    /// Returns the packets that an agent that was left has read, and was shown, of those sealed
+    /// since.
     pub fn read_since(&self, agent: usize) -> (u64, u64) {
         let visit = self.legs.iter().rposition(|leg| leg.to == agent);
         let left = visit.map_or(self.legs.len(), |visit| visit + 1);
@@ -316,7 +319,7 @@ impl Diary {
     }
 }
 
-/// How long after a move something was.
+/// Formats a time after the move.
 fn millis(after: Duration) -> String {
     format!("{} ms after the move", after.as_millis())
 }
@@ -340,7 +343,8 @@ pub(super) mod tests {
         }
     }
 
-    /// A walk from A to B. What B said when the move began is what A says from then on.
+    /// Returns a walk from A to B. The first sight of B comes after the move, so B's count at the
+    /// start of the move is zero.
     pub fn walked(read_by_a_after: u64) -> Diary {
         let mut diary = Diary::new(Duration::ZERO);
         let mut note = |millis, news| diary.note(at(millis), news);
@@ -371,7 +375,7 @@ pub(super) mod tests {
     #[test]
     fn a_gap_begins_with_the_last_datagram_before_the_move_and_ends_with_the_first_after_it() {
         let diary = walked(0);
-        // The last came at 1005, the first after it at 20 * 55 + 46.
+        // The last arrival before the move is at 1005 ms, the first after it at 20 * 55 + 46 ms.
         assert_eq!(diary.gap(1), Some(at(1146 - 1005)));
         assert_eq!(diary.gap(0), Some(at(20)));
     }

@@ -1,4 +1,5 @@
-//! What a terminal of 80 columns shows of a walk: where the mobile node is, who reads what, and what arrives.
+//! The picture of a walk on a terminal of 80 columns: the place of the mobile node, the readers,
+//! and the traffic.
 
 use super::diary::{Diary, Leg, letter};
 use super::network::RATE;
@@ -6,19 +7,19 @@ use super::{Options, PLACES};
 use crate::walk::CARE_OF;
 use std::time::Duration;
 
-/// Characters of the longest bar.
+/// Length of the longest bar, in characters.
 const BAR: usize = 10;
 
-/// Half seconds of the download and of the stream that are shown.
+/// Number of half seconds of the download and of the stream that are shown.
 const SPANS: usize = 34;
 
-/// An agent that reads so many packets a second has the longest bar.
+/// Packets per second at which an agent's bar has its full length.
 const BUSY: u64 = 1200;
 
-/// The way to the agent at which the mobile node is, and to another one.
+/// Line to the agent of the mobile node, and line to another agent.
 const WAYS: [&str; 2] = ["═", "─"];
 
-/// Colours, if a person wants them.
+/// Terminal colours, if they are enabled.
 #[derive(Clone, Copy)]
 pub(super) struct Paint {
     pub colour: bool,
@@ -53,7 +54,7 @@ impl Paint {
     }
 }
 
-/// The whole of it.
+/// Draws the whole picture.
 pub(super) fn frame(options: &Options, diary: &Diary, paint: Paint) -> String {
     let parts = [
         head(options, diary, paint),
@@ -82,7 +83,7 @@ fn head(options: &Options, diary: &Diary, paint: Paint) -> String {
     format!("{}{left}{right:>space$}\n", paint.bold("A walk: "))
 }
 
-/// The ways, of which one is taken.
+/// Draws the paths to the agents, with the one in use highlighted.
 fn map(diary: &Diary, paint: Paint) -> String {
     let here = diary.legs.last().map(|leg| leg.to);
     let mut map = String::new();
@@ -149,7 +150,7 @@ fn agents(diary: &Diary, paint: Paint) -> String {
     table
 }
 
-/// Where the mobile node is, as an agent sees it.
+/// Describes the mobile node's place, as seen from an agent.
 fn place(diary: &Diary, agent: usize) -> String {
     let visit = diary.legs.iter().rposition(|leg| leg.to == agent);
     let since = |from: Duration| diary.now.saturating_sub(from).as_secs();
@@ -162,7 +163,7 @@ fn place(diary: &Diary, agent: usize) -> String {
     }
 }
 
-/// How many an agent that was left has read of the packets that were sealed since.
+/// Formats the number of packets that an agent that was left has read of those sealed since.
 fn later(diary: &Diary, agent: usize, paint: Paint) -> String {
     let (read, shown) = diary.read_since(agent);
     if shown == 0 {
@@ -194,7 +195,7 @@ fn traffic(diary: &Diary, paint: Paint) -> String {
     )
 }
 
-/// A line for each move. Those that do not fit were told before.
+/// Returns a line for each of the last moves. Earlier moves were shown before.
 fn moves(diary: &Diary, paint: Paint) -> String {
     const LINES: usize = 6;
     let mut moves: Vec<_> = (1..diary.legs.len()).collect();
@@ -215,7 +216,7 @@ fn moves(diary: &Diary, paint: Paint) -> String {
     moves.into_iter().map(line).collect()
 }
 
-/// How long after a move something was.
+/// Formats the time of an event after the move.
 fn after(leg: &Leg, at: Option<Duration>) -> String {
     match at.map(|at| at.saturating_sub(leg.at)) {
         None => format!("{:>7}", "..."),
@@ -224,20 +225,20 @@ fn after(leg: &Leg, at: Option<Duration>) -> String {
     }
 }
 
-/// A part of the longest bar, to an eighth of a character.
+/// Draws a fraction as a bar, to an eighth of a character.
 fn bar(part: f64) -> String {
     const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = (part.clamp(0.0, 1.0) * BAR as f64 * 8.0).round() as usize;
     "█".repeat(eighths / 8) + PARTS[eighths % 8]
 }
 
-/// A part of a whole, as one character.
+/// Draws a fraction as one character.
 fn spark(part: f64) -> char {
     const PARTS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     PARTS[(part.clamp(0.0, 1.0) * 8.0).round() as usize]
 }
 
-/// A number with commas: `1,234,567`.
+/// Formats a number with commas: `1,234,567`.
 pub(super) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

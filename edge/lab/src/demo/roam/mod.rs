@@ -1,15 +1,16 @@
-//! `strata demo roam`: keys that arrive with the mobile node.
+//! `strata demo roam`: keys that move with the mobile node.
 //!
-//! A mobile node downloads a file and hears a voice call while it walks from one foreign agent to the next. Each of the
-//! three is a licensed node, and is licensed only while the mobile node is there. A move is as hard as moves are: the link to one
-//! agent goes as that to the next comes.
+//! A mobile node downloads a file and receives a voice call while it moves from one foreign agent
+//! to the next. Each of the three agents is a licensed node, and is licensed only while the mobile
+//! node is there. A move is abrupt: the link to one agent goes down as the link to the next comes
+//! up.
 //!
-//! That an agent reads nothing that does not pass it would prove nothing. So whatever passes to the mobile node is
-//! also copied to the agents that it has left (`copies`): what they are shown was sealed after the move, and what they read
-//! of it is counted.
+//! An agent trivially cannot read packets that do not pass it. Therefore every packet to the mobile
+//! node is also copied to the agents that it has left (`copies`). These copies were sealed after
+//! the move, and the number of them that an agent reads is counted.
 //!
-//! Everybody at work tells what happens, and when, to one `diary`; the view, the report and the verdict are made of that
-//! alone.
+//! All threads report events, with their time, to one `diary`. The view, the report and the verdict
+//! are derived from the diary alone.
 
 mod copies;
 mod diary;
@@ -43,39 +44,41 @@ use std::thread;
 use std::time::Duration;
 use view::View;
 
-/// How many agents there are.
+/// Number of agents.
 const PLACES: usize = 3;
 
-/// What the content of the file is drawn from.
+/// Seed of the file's content.
 const SEED: u64 = 1;
 
-/// How long a packet waits at most between being sealed and leaving in a tunnel to an agent.
+/// Longest time between the sealing of a packet and its departure in a tunnel to an agent.
 const WAITS: Duration = Duration::from_millis(100);
 
-/// Who waits for the end of a walk looks this often.
+/// Interval at which threads check for the end of the walk.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// What was sent last is given as long to arrive.
+/// Time that the last datagrams get to arrive.
 const LAST: Duration = Duration::from_millis(500);
 
-/// How keys get to where the mobile node is.
+/// Distribution of keys to the agent of the mobile node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Handover {
-    /// The gateway sends them when it learns where the mobile node is.
+    /// The gateway sends keys to an agent when it learns that the mobile node is there.
     #[default]
     Push,
-    /// The neighbours of an agent have them in advance, and nothing is sealed with them until the mobile node comes.
+    /// The neighbours of an agent have keys in advance, with which nothing is sealed until the
+    /// mobile node arrives.
     Pkd,
-    /// The new agent gets them from the one before, whose keys are in use for two seconds more.
+    /// The new agent fetches keys from the previous one. These keys stay in use for two more
+    /// seconds.
     Dkm,
 }
 
 impl Handover {
-    /// All of them, the default first.
+    /// All ways of distribution, the default first.
     pub const ALL: [Self; 3] = [Self::Push, Self::Pkd, Self::Dkm];
 
-    /// What configurations and the command line call it.
+    /// Returns the name in configurations and on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Push => "push",
@@ -84,8 +87,9 @@ impl Handover {
         }
     }
 
-    /// For how long after home knows of a move the agent that was left may still read what comes by: what waits there to be
-    /// tunnelled was sealed before, and with DKM old keys are in use for two seconds.
+    /// Returns the time after the home agent's binding during which the previous agent may still
+    /// read copies. Packets that wait at home for their tunnel were sealed before, and with DKM old
+    /// keys stay in use for two seconds.
     pub const fn allowance(self) -> Duration {
         match self {
             Self::Push | Self::Pkd => WAITS,
@@ -94,20 +98,21 @@ impl Handover {
     }
 }
 
-/// What can be chosen.
+/// Options of the walk.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How keys get to where the mobile node is.
+    /// Distribution of keys to the agent of the mobile node.
     pub handover: Handover,
-    /// How often it moves.
+    /// Number of moves.
     pub moves: u32,
-    /// For how long it is at each agent.
+    /// Length of the stay at each agent.
     pub stay: Duration,
-    /// Whether the agents are licensed wherever it is: then those that it left read on.
+    /// True if the agents are licensed wherever the mobile node is, so that those it left keep
+    /// reading.
     pub everywhere: bool,
-    /// Who is told how far it is.
+    /// Audience of the progress.
     pub audience: Audience,
-    /// Leave configurations and logs behind.
+    /// True to keep configurations and logs.
     pub keep: bool,
 }
 
@@ -125,18 +130,19 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The agent at which the mobile node is after so many moves.
+    /// Returns the agent of the mobile node after this many moves.
     const fn agent(&self, moves: u32) -> usize {
         moves as usize % PLACES
     }
 
-    /// From the first agent to the end.
+    /// Returns the duration of the whole walk.
     fn total(&self) -> Duration {
         self.stay * (self.moves + 1)
     }
 }
 
-/// Walks, in namespaces that were entered ([`crate::testbed::enter`]). What fails on the way is part of the report.
+/// Runs the walk in namespaces that were already entered ([`crate::testbed::enter`]). The report
+/// includes failures on the way.
 ///
 /// # Errors
 /// The demo cannot run on this machine.
@@ -160,7 +166,7 @@ pub fn measure(options: &Options) -> Result<Report, Obstacle> {
     Ok(Report::new(options, &diary))
 }
 
-/// Everybody at work at once, each on a thread, until the walk is over.
+/// Runs all parts of the walk at once, each on a thread, until the walk is over.
 fn walk(
     network: &Network,
     options: &Options,
@@ -211,10 +217,10 @@ fn walk(
     Ok(())
 }
 
-/// What one thread does.
+/// The work of one thread.
 type Work<'a> = &'a (dyn Fn(&Teller) -> Result<()> + Sync);
 
-/// From agent to agent.
+/// Moves the mobile node from agent to agent.
 fn roam(network: &Network, options: &Options, teller: &Teller) -> Result<()> {
     teller.tell(News::Left(options.agent(0)));
     for moves in 1..=options.moves {

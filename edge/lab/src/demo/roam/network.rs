@@ -1,4 +1,5 @@
-//! Three foreign agents that are licensed nodes, both ends, and a tunnel that is up at the first agent.
+//! Three foreign agents that are licensed nodes, both ends, and an established tunnel at the first
+//! agent.
 
 use super::{Handover, Options, PLACES};
 use crate::daemon::Daemon;
@@ -11,10 +12,11 @@ use serde_json::Value;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-/// Bits per second of each agent's way home.
+/// Bits per second between each agent and home.
 pub(super) const RATE: u64 = 8_000_000;
 
-/// The same, one way. Its queue takes all that the mobile node has room for, so that moves alone lose packets.
+/// Hop between each agent and home. Its queue holds a full receive window of the mobile node, so
+/// that only moves lose packets.
 const HOP: sim::Settings = sim::Settings {
     rate: NonZeroU64::new(RATE),
     delay: Duration::from_millis(20),
@@ -22,20 +24,20 @@ const HOP: sim::Settings = sim::Settings {
     bit_error_rate: 0.0,
 };
 
-/// What the mobile node has room for: at the least, by default, and at the most.
+/// Receive buffer of the mobile node's TCP in octets: minimum, default and maximum.
 const ROOM: &str = "4096 131072 131072";
 
-/// A network that stands.
+/// A running network.
 pub(super) struct Network {
     pub walk: Walk,
     pub agents: Vec<Daemon>,
     pub home: Daemon,
-    /// Held, for it lives as long as this does.
+    /// Kept alive with the network.
     _mobile: Daemon,
 }
 
 impl Network {
-    /// Waits until the tunnel is up and the first agent has keys.
+    /// Builds the network, and waits until the tunnel is up and the first agent has keys.
     pub fn build(bed: Testbed, options: &Options) -> Result<Self> {
         let walk = Walk::in_bed(bed, &[Some(HOP); PLACES])?;
         walk.mobile.sysctl("net.ipv4.tcp_rmem", ROOM)?;
@@ -56,12 +58,12 @@ impl Network {
     }
 }
 
-/// How many composite SAs a licensed node has keys of, by what its `strata zones` says.
+/// Returns the number of composite SAs that a licensed node has keys for, by its `strata zones`.
 pub(super) fn keys(zones: &Value) -> usize {
     zones["zones"]["held"].as_array().map_or(0, Vec::len)
 }
 
-/// The licences in both ends' tables, and how they are handed over.
+/// Returns the licences in both ends' tables, and their way of hand-over.
 fn licences(options: &Options) -> String {
     let agents = 0..PLACES;
     if options.everywhere {
@@ -72,7 +74,8 @@ fn licences(options: &Options) -> String {
     tables::licences(&agents.collect::<Vec<_>>(), &handover)
 }
 
-/// Where a mobile node may go from an agent: to each of the others, which either get keys beforehand or fetch them.
+/// Returns an agent's tables of the agents that a mobile node may move to from it: those either get
+/// keys beforehand or fetch them.
 fn neighbours(options: &Options, number: usize) -> String {
     let others: Vec<_> = (0..PLACES).filter(|other| *other != number).collect();
     match options.handover {

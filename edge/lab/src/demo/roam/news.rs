@@ -1,53 +1,54 @@
-//! What those at work tell, each with when it was.
+//! Events that the threads of a walk report, each with its time.
 
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
-/// Something that happened.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum News {
-    /// The mobile node leaves for this agent; at the beginning, it is there.
+    /// The mobile node leaves for this agent. The first event of a walk is its arrival at the first
+    /// agent.
     Left(usize),
-    /// The home agent knows it to be at this agent, or at none.
+    /// The home agent has bound it to this agent, or to none.
     Bound(Option<usize>),
-    /// What an agent says of itself.
+    /// Counters of an agent.
     Agent(usize, Sight),
-    /// An agent says nothing any more, and why.
+    /// An agent no longer answers, for this reason.
     Gone(usize, String),
-    /// The datagram of this number is about to be sent. They come in order.
+    /// The datagram with this number is about to be sent. Numbers are consecutive.
     Sent(u32),
-    /// It has arrived.
+    /// The datagram with this number has arrived.
     Came(u32),
-    /// So many octets of the download have come.
+    /// This many octets of the download have arrived in total.
     Octets(u64),
     /// The walk is over.
     Over,
-    /// Somebody gave up, and why.
+    /// A thread gave up, for this reason.
     Failed(String),
 }
 
-/// What an agent says of itself.
+/// Counters of an agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sight {
-    /// How many composite SAs it has keys of.
+    /// Number of composite SAs that it has keys for.
     pub keys: usize,
-    /// How many packets it has opened, ever.
+    /// Number of packets that it has opened so far.
     pub read: u64,
-    /// How many sealed packets were there to be opened, ever.
+    /// Number of sealed packets that it could have opened so far.
     pub shown: u64,
 }
 
-/// Something with the time since the beginning.
+/// An event with the time since the start.
 pub(super) type Dated = (Duration, News);
 
-/// A way to tell.
+/// Reports events.
 #[derive(Clone)]
 pub(super) struct Teller {
     beginning: Instant,
     news: Sender<Dated>,
 }
 
-/// It begins now.
+/// Creates a channel of events. Their times count from now.
 pub(super) fn channel() -> (Teller, Receiver<Dated>) {
     let (news, heard) = mpsc::channel();
     let beginning = Instant::now();
@@ -55,7 +56,7 @@ pub(super) fn channel() -> (Teller, Receiver<Dated>) {
 }
 
 impl Teller {
-    /// Tells something that happens now. Nobody listening is no reason to stop.
+    /// Reports an event that happens now. A missing receiver is not an error.
     pub fn tell(&self, news: News) {
         let _ = self.news.send((self.beginning.elapsed(), news));
     }

@@ -1,4 +1,4 @@
-//! What a walk showed, for programs and for people, and whether it is what was claimed.
+//! The result of a walk, for programs and readers, and the verdict on the claims.
 
 use super::diary::{Diary, letter};
 use super::{Handover, Options, PLACES};
@@ -9,66 +9,67 @@ use std::time::Duration;
 /// The walk's result.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// Whether everything is as claimed.
+    /// True if all claims hold.
     pub passed: bool,
-    /// What is not.
+    /// Claims that do not hold.
     pub reasons: Vec<String>,
-    /// How keys got to where the mobile node was.
+    /// Distribution of keys to the agent of the mobile node.
     pub handover: Handover,
-    /// Whether the agents were licensed wherever it was, which must fail.
+    /// True if the agents were licensed wherever the mobile node was, which must fail.
     pub everywhere: bool,
-    /// Seconds at each agent.
+    /// Length of the stay at each agent, in seconds.
     pub stay_seconds: u64,
-    /// Milliseconds after home knew of a move from which on nobody who was left may read what comes by.
+    /// Time after the home agent's binding, in milliseconds, from which on no agent that was left
+    /// may read packets.
     pub allowance_ms: u64,
-    /// Each move.
+    /// All moves.
     pub moves: Vec<Move>,
     /// Datagrams of the stream.
     pub sent: u64,
-    /// Those of them that did not come.
+    /// Datagrams that did not arrive.
     pub lost: u64,
-    /// Octets of the download, each compared with what the server has.
+    /// Octets of the download, each compared with the server's file.
     pub octets: u64,
-    /// Bits of it per second.
+    /// Goodput of the download, in bits per second.
     pub goodput: f64,
 }
 
-/// From one agent to the next. Times are counted from when the link to the one went.
+/// A move from one agent to the next. Times count from the moment when the old link went down.
 #[derive(Clone, Debug, Serialize)]
 pub struct Move {
     /// The agent that was left: `A`, `B` or `C`.
     pub from: char,
-    /// The next.
+    /// The next agent.
     pub to: char,
-    /// When, in milliseconds since the beginning.
+    /// Time of the move since the start, in milliseconds.
     pub at_ms: u64,
-    /// When the home agent knew.
+    /// Time until the home agent had the binding, in milliseconds.
     pub registered_ms: Option<u64>,
-    /// The longest silence of the stream.
+    /// Longest gap of the stream, in milliseconds.
     pub gap_ms: Option<u64>,
     /// Datagrams that were lost.
     pub lost: u64,
-    /// When the next agent had keys; 0 if it had them before.
+    /// Time until the next agent had keys, in milliseconds; 0 if it had them before.
     pub keys_ms: Option<u64>,
-    /// When it had read a packet.
+    /// Time until the next agent had read a packet, in milliseconds.
     pub reads_ms: Option<u64>,
-    /// Octets of the download that came between this move and the next.
+    /// Octets of the download that arrived between this move and the next.
     pub octets: u64,
-    /// What each agent read of what was sealed after the move. Who was never visited is shown nothing.
+    /// Packets sealed after the move, by agent. An agent that was never visited is shown none.
     pub after: BTreeMap<char, After>,
 }
 
 /// Packets that were sealed after a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct After {
-    /// Those that passed an agent, or of which it was shown a copy.
+    /// Packets that passed an agent, or that were copied to it.
     pub shown: u64,
-    /// Those of them that it read.
+    /// Packets among them that the agent read.
     pub read: u64,
 }
 
 impl Report {
-    /// Judges what was taken down.
+    /// Judges the events of a diary.
     pub(super) fn new(options: &Options, diary: &Diary) -> Self {
         let moves: Vec<_> = (1..diary.legs.len()).map(|leg| one(diary, leg)).collect();
         let (sent, lost) = diary.stream();
@@ -103,7 +104,7 @@ impl Report {
 }
 
 impl Move {
-    /// What is not as claimed.
+    /// Returns the claims that do not hold.
     fn reasons(&self) -> Vec<String> {
         let (from, to) = (self.from, self.to);
         let mut reasons = Vec::new();
@@ -165,7 +166,7 @@ pub(super) mod tests {
     use super::super::diary::tests::walked;
     use super::*;
 
-    /// One move, after which A reads so many.
+    /// Returns a report of one move, after which A reads this many packets.
     pub fn report(read_by_a_after: u64) -> Report {
         let options = Options {
             moves: 1,

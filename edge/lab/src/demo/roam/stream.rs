@@ -12,23 +12,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// From one to the next.
+/// Interval between two datagrams.
 pub(super) const PACE: Duration = Duration::from_millis(20);
 
-/// Octets of each: RTP's header, and 20 ms of G.711.
+/// Octets of each datagram: an RTP header and 20 ms of G.711.
 const LENGTH: usize = 172;
 
-/// Where they are waited for.
+/// Port of the receiver.
 const PORT: u16 = 5004;
 
-/// Who waits for one looks this often whether there will be more.
+/// Interval at which the receiver checks for the end.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Sends them until it is over.
+/// Sends datagrams until `over` is set.
 pub(super) fn send(network: &Network, teller: &Teller, over: &AtomicBool) -> Result<()> {
     let home = &network.walk.home;
     let socket = home.inside(|| Ok(UdpSocket::bind((GATEWAY[0], 0))?))?;
-    // Where that is refused, the pace is less even.
+    // Without real-time priority, the pace is less even.
     let _ = priority::make_real_time();
     let beginning = Instant::now();
     let mut datagram = [0; LENGTH];
@@ -39,13 +39,13 @@ pub(super) fn send(network: &Network, teller: &Teller, over: &AtomicBool) -> Res
         }
         datagram[..4].copy_from_slice(&number.to_be_bytes());
         teller.tell(News::Sent(number));
-        // What cannot be sent does not arrive, and is counted there.
+        // A datagram that cannot be sent does not arrive, and is counted there.
         let _ = socket.send_to(&datagram, (MOBILE[0], PORT));
     }
     Ok(())
 }
 
-/// Receives them, and for a while after it is over.
+/// Receives datagrams until `over` is set, and for a while after.
 pub(super) fn receive(network: &Network, teller: &Teller, over: &AtomicBool) -> Result<()> {
     let mobile = &network.walk.mobile;
     let socket = mobile.inside(|| Ok(UdpSocket::bind((MOBILE[0], PORT))?))?;

@@ -1,4 +1,4 @@
-//! The report for people, on a terminal of 80 columns.
+//! The report as text for a terminal of 80 columns.
 
 use super::diary::letter;
 use super::frame::count;
@@ -9,12 +9,12 @@ use crate::text::paragraph;
 use std::fmt;
 
 impl Report {
-    /// Everything but the verdict.
+    /// Returns everything but the verdict.
     pub fn body(&self) -> String {
         [self.conditions(), self.table(), self.legend()].join("\n")
     }
 
-    /// What was required, and what is wrong.
+    /// Returns the requirement, and the reasons of a failure.
     pub fn verdict(&self) -> String {
         let required = "after each move the next agent reads, stream and download go on, and no agent \
                         that was left reads a packet that was sealed after that";
@@ -121,7 +121,7 @@ fn row(one: &Move) -> String {
     ])
 }
 
-/// One line of the table.
+/// Formats one line of the table.
 fn line([name, gap, lost, keys, reads, a, b, c]: [&str; 8]) -> String {
     let line = format!("{name:7}{gap:>8} {lost:>5} {keys:>8} {reads:>8} {a:>12} {b:>12} {c:>12}");
     format!("{}\n", line.trim_end())

@@ -1,5 +1,4 @@
-//! What a person sees while it walks: a picture that is drawn again and again on a terminal, else a line for whatever
-//! happens.
+//! Progress of a walk: a picture that is redrawn on a terminal, otherwise a line for each event.
 
 use super::diary::{Diary, letter};
 use super::frame::{Paint, count, frame};
@@ -10,28 +9,28 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// How often it is drawn.
+/// Interval at which the picture is drawn.
 const DRAW: Duration = Duration::from_millis(200);
 
-/// How often a line is written if nothing happens.
+/// Interval of the lines that are written without an event.
 const LINE: Duration = Duration::from_secs(2);
 
-/// Who is told.
+/// Audience of the progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Audience {
-    /// A person, if standard output is a terminal; else whoever reads its lines.
+    /// A person, if standard output is a terminal; otherwise a reader of lines.
     Person,
-    /// A program wants the report alone.
+    /// A program that reads only the report.
     Nobody,
 }
 
-/// Shows how far it is.
+/// Displays the progress of a walk.
 pub(super) struct View {
     options: Options,
     means: Means,
 }
 
-/// By what.
+/// Form of the display.
 enum Means {
     Picture(ProgressBar, Paint),
     Lines,
@@ -52,7 +51,7 @@ impl View {
         }
     }
 
-    /// What is done before the walk begins.
+    /// Displays the phase before the walk starts.
     pub fn phase(&mut self, phase: &str) {
         match &self.means {
             Means::Picture(bar, _) => bar.set_message(format!("{phase} ...")),
@@ -61,7 +60,7 @@ impl View {
         }
     }
 
-    /// Takes down what is told, and shows it, until all have told everything.
+    /// Records all events in the diary and displays them, until every sender is dropped.
     pub fn show(&mut self, news: &Receiver<Dated>, diary: &mut Diary) {
         let beginning = Instant::now();
         let (mut drawn, mut lines) = (Duration::ZERO, LINE);
@@ -88,7 +87,7 @@ impl View {
         diary.pass(beginning.elapsed());
     }
 
-    /// The report that follows says it all again.
+    /// Removes the picture. The report that follows has the same content.
     pub fn close(&mut self) {
         if let Means::Picture(bar, _) = &self.means {
             bar.finish_and_clear();
@@ -118,7 +117,7 @@ fn picture() -> Means {
     Means::Picture(bar, Paint { colour: !refused })
 }
 
-/// What arrives, and who reads it.
+/// Summarises the traffic and the rates of the agents.
 fn summary(diary: &Diary) -> String {
     let rate = diary.recent(1).last().map_or(0, |(rate, _)| *rate) as f64 / 1e6;
     let reads = (0..PLACES).map(|agent| format!("{} {}", letter(agent), diary.rate(agent)));
@@ -131,7 +130,7 @@ fn summary(diary: &Diary) -> String {
     )
 }
 
-/// A reader that has seen enough is no error.
+/// Writes to standard output. A closed pipe is not an error.
 fn write(text: &str) {
     let mut out = io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());

@@ -1,5 +1,5 @@
-//! Asks the agents again and again what they can read and how much they have read, and the home agent where the mobile
-//! node is.
+//! Polls the agents for their keys and counters, and the home agent for the place of the mobile
+//! node.
 
 use super::LOOK;
 use super::network::{Network, keys};
@@ -11,10 +11,10 @@ use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// What `strata metrics` says of packets that pass.
+/// Prefix of the counters of passing packets in `strata metrics`.
 const PASSED: &str = "strata_transit_packets_total{outcome=\"";
 
-/// Watches until it is over.
+/// Polls until `over` is set.
 pub(super) fn watch(network: &Network, teller: &Teller, over: &AtomicBool) -> Result<()> {
     let mut agents: Vec<_> = network.agents.iter().enumerate().collect();
     let mut last = None;
@@ -41,7 +41,7 @@ pub(super) fn watch(network: &Network, teller: &Teller, over: &AtomicBool) -> Re
     Ok(())
 }
 
-/// One look at an agent.
+/// Queries an agent once.
 fn look(agent: &Daemon) -> Result<Sight> {
     let zones = serde_json::from_str(&agent.ask("zones", Value::Null)?)?;
     let metrics: Value = serde_json::from_str(&agent.ask("metrics", Value::Null)?)?;
@@ -54,8 +54,9 @@ fn look(agent: &Daemon) -> Result<Sight> {
     })
 }
 
-/// How many packets a licensed node has opened, and how many sealed ones passed it. Those it opened are segments of TCP,
-/// what else there is in tunnels (`opaque`), and what it had seen before (`stale`).
+/// Returns the number of packets that a licensed node has opened, and the number of sealed packets
+/// that passed it. The opened ones are TCP segments, other packets in tunnels (`opaque`), and
+/// packets that it had seen before (`stale`).
 fn packets(metrics: &str) -> (u64, u64) {
     let (mut read, mut shown) = (0, 0);
     for line in metrics.lines() {

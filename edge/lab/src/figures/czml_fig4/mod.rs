@@ -1,4 +1,5 @@
-//! Figure 4 of "CZML-IPSec for satellite IP networks": what sealing a packet in IPsec costs, by its algorithms.
+//! Figure 4 of "CZML-IPSec for satellite IP networks": the cost of sealing a packet in IPsec, by
+//! its algorithms.
 
 use super::cycles::{Cost, check, filled, is_straight, straightness};
 use crate::bare::{Calls, Ends, Legacy, segment};
@@ -33,7 +34,7 @@ pub const TABLE: Table = Table {
 const LENGTHS: [usize; 5] = [64, 128, 256, 512, LONGEST];
 const LONGEST: usize = 1024;
 
-/// What a round takes, generously.
+/// Duration of a round, estimated generously.
 const ROUND: Duration = Duration::from_millis(250);
 
 const fn rounds(quick: bool) -> u32 {
@@ -42,7 +43,7 @@ const fn rounds(quick: bool) -> u32 {
 
 /// Datagrams of one length under one pair of algorithms.
 struct Cell {
-    /// What it is called, and is protected with.
+    /// Name of the cell, and algorithms of its packets.
     algorithms: Algorithms,
     octets: usize,
     cost: Cost,
@@ -69,7 +70,7 @@ fn all() -> impl Iterator<Item = Algorithms> {
     })
 }
 
-/// `used`: what is in fact used where something is named.
+/// Measures all cells. `used` maps the named algorithms to those in use.
 fn measure(rounds: u32, used: fn(Algorithms) -> Algorithms) -> Result<Vec<Cell>> {
     let mut benches = Vec::new();
     for algorithms in all() {
@@ -93,7 +94,7 @@ fn measure(rounds: u32, used: fn(Algorithms) -> Algorithms) -> Result<Vec<Cell>>
     Ok(benches.into_iter().map(|bench| bench.cell).collect())
 }
 
-/// A cell, while it is measured.
+/// A cell during its measurement.
 struct Bench {
     ends: Ends,
     calls: Calls,
@@ -119,7 +120,7 @@ impl Cell {
 
 fn findings(cells: &[Cell]) -> Vec<Finding> {
     let [md5, sha1] = Integrity::ALL.map(|integrity| orders(cells, integrity));
-    // The worst of eight would be that of whoever was interrupted most.
+    // The worst of eight would be the one with the most interruptions.
     let straight: Vec<_> = all().filter_map(|pair| bend(cells, pair)).collect();
     let middle = median(&straight).filter(|_| straight.len() == all().count());
     let runs = cells.first().map_or(0, |cell| cell.cost.all.len());
@@ -127,10 +128,10 @@ fn findings(cells: &[Cell]) -> Vec<Finding> {
     [md5, sha1].into_iter().flatten().chain([linear]).collect()
 }
 
-/// Which algorithms have to take longer than which.
+/// Claims an order of costs between the ciphers.
 fn orders(cells: &[Cell], integrity: Integrity) -> [Finding; 3] {
     use Encryption::{Des, Rc5, Rijndael, TripleDes};
-    // Three times the work, but not of the HMAC.
+    // Triple-DES takes three times the work of DES, but the HMAC stays the same.
     [(TripleDes, Des, 1.5), (Des, Rijndael, 1.0), (Des, Rc5, 1.0)].map(|(dear, cheap, bound)| {
         let all = |encryption: Encryption| {
             let cost = cost(cells, encryption.with(integrity), LONGEST);
@@ -203,7 +204,7 @@ mod tests {
     use super::*;
     use crate::experiment::Verdict::{self, Fails, Holds};
 
-    /// What an octet costs under each cipher, with an HMAC.
+    /// Returns cells with these costs per octet of each cipher, in addition to an HMAC.
     fn made(octet: fn(Encryption) -> f64) -> Vec<Cell> {
         let lengths = |algorithms: Algorithms| LENGTHS.map(|octets| (algorithms, octets));
         let cell = |(algorithms, octets): (Algorithms, usize)| Cell {
@@ -250,9 +251,8 @@ mod tests {
         assert_eq!(verdicts(&[]), [Fails; 7]);
     }
 
-    /// The negative control: all of them are RC5, whatever they are called. On a machine that is busy with
-    /// something else one of them may seem dear for once; if they were what they are called it would be so
-    /// each time.
+    /// The negative control: all ciphers are RC5, whatever their names. On a busy machine one of
+    /// them may appear expensive once; with the named algorithms it would be expensive every time.
     #[cfg(feature = "legacy")]
     #[test]
     fn algorithms_that_are_all_the_same_fail() {

@@ -1,4 +1,5 @@
-//! Figure 5 of "CZML-IPSec for satellite IP networks": what opening the first zone costs a licensed node.
+//! Figure 5 of "CZML-IPSec for satellite IP networks": the cost of opening the first zone at a
+//! licensed node.
 
 use super::cost::readable;
 use super::cycles::{Cost, HEADERS, ZONES, check, estimate, filled, is_straight, straightness};
@@ -27,12 +28,12 @@ pub const TABLE: Table = Table {
     fill,
 };
 
-/// Octets of links in the first zone, besides the headers.
+/// Octets of links in the first zone, in addition to the headers.
 const LINKS: [usize; 6] = [20, 40, 64, 128, 256, 512];
-/// And of the second zone.
+/// Octets of the second zone.
 const PAGE: usize = 512;
 
-/// What a round takes, generously.
+/// Duration of a round, estimated generously.
 const ROUND: Duration = Duration::from_millis(20);
 
 const fn rounds(quick: bool) -> u32 {
@@ -45,7 +46,7 @@ struct Cell {
     octets: usize,
     node: Cost,
     end: Vec<f64>,
-    /// Of how many the node reads that zone.
+    /// Number of packets whose first zone the node reads.
     read: usize,
     all: usize,
 }
@@ -65,7 +66,7 @@ fn measure(plan: &Plan) -> Result<Vec<Cell>> {
     Ok(benches.into_iter().map(|bench| bench.cell).collect())
 }
 
-/// A cell, while it is measured.
+/// A cell during its measurement.
 struct Bench {
     ends: Ends,
     node: Node,

@@ -1,4 +1,4 @@
-//! Segments of chosen lengths through a tunnel, and what tshark says that they became.
+//! Segments of chosen lengths through a tunnel, with the lengths on the wire as tshark reads them.
 
 use super::here::{headers, ip_header, place};
 use crate::pair::{self, GATEWAY, MOBILE, NODE_KEY, Pair, TUNNEL_KEY, Terms, Tunnel};
@@ -11,7 +11,7 @@ use os::Family;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 
-/// Longest packet inside: what still fits into 1500 octets with zones in blocks and IPv6.
+/// Largest inner packet, in octets, that fits into 1500 octets with CBC zones and IPv6.
 pub(super) const MTU: usize = 1340;
 
 const FILE: &str = "wire.pcap";
@@ -19,8 +19,9 @@ const FILE: &str = "wire.pcap";
 /// The mobile node's outer address in each family.
 const OUTSIDE: [&str; 2] = ["10.3.0.2", "2001:db8:3::2"];
 
-/// Sends TCP segments of these lengths, headers included, through a tunnel of a family in one of the
-/// same; gives for each length inside the length on the wire, outer IP header included.
+/// Sends TCP segments of these lengths, headers included, through a tunnel with inner and outer
+/// addresses of one family. Returns the length on the wire for each inner length, outer IP header
+/// included.
 pub(super) fn lengths(
     suite: Suite,
     family: Family,
@@ -28,12 +29,12 @@ pub(super) fn lengths(
     segments: &[usize],
 ) -> Result<BTreeMap<usize, usize>> {
     let pair = Pair::new("table")?;
-    // Or every segment would have twelve octets of options.
+    // Otherwise every segment would have twelve octets of options.
     pair.mobile.sysctl("net.ipv4.tcp_timestamps", "0")?;
     let _tunnel = tunnel(&pair, suite, family, terms)?;
     let tap = Wiretap::open(&pair.gateway)?;
     send(&pair, family, segments)?;
-    // What has arrived has passed the tap.
+    // Every segment that has arrived has passed the tap.
     let seen = tap.rest()?;
     write_capture(&pair.gateway.directory().join(FILE), &seen)?;
     let [inside, outside] = [
@@ -44,7 +45,7 @@ pub(super) fn lengths(
     match_up(&inside?, &outside?)
 }
 
-/// Both daemons, with a tunnel of this suite alone.
+/// Starts both daemons with a tunnel of this suite alone.
 fn tunnel(pair: &Pair, suite: Suite, family: Family, terms: Terms<'_>) -> Result<Tunnel> {
     let with = |config: String| {
         let config = config.replace("[tunnel]", &format!("[tunnel]\nmtu = {MTU}"));
@@ -65,8 +66,8 @@ fn tunnel(pair: &Pair, suite: Suite, family: Family, terms: Terms<'_>) -> Result
     Ok(tunnel)
 }
 
-/// Sends segments from the mobile node to the gateway, each after the one before has arrived. The one
-/// that ends the handshake is as short as one can be.
+/// Sends segments from the mobile node to the gateway, each after the previous one has arrived. The
+/// last segment of the handshake has the shortest possible length.
 fn send(pair: &Pair, family: Family, segments: &[usize]) -> Result<()> {
     let (mut near, mut far) = connect(&pair.mobile, &pair.gateway, GATEWAY[place(family)])?;
     near.set_nodelay(true)?;
@@ -78,9 +79,9 @@ fn send(pair: &Pair, family: Family, segments: &[usize]) -> Result<()> {
     Ok(())
 }
 
-/// The lengths of the packets in the capture that have this source and protocol, in their order.
+/// Returns the lengths of the packets in the capture with this source and protocol, in their order.
 fn read(pair: &Pair, family: Family, source: &str, protocol: &str) -> Result<Vec<usize>> {
-    // That of IPv6 is the payload's.
+    // IPv6 has the length of the payload, without the header.
     let (name, field, header) = match family {
         Family::V4 => ("ip", "ip.len", 0),
         Family::V6 => ("ipv6", "ipv6.plen", ip_header(family)),
@@ -97,8 +98,8 @@ fn read(pair: &Pair, family: Family, source: &str, protocol: &str) -> Result<Vec
     lengths.iter().map(length).collect()
 }
 
-/// The n-th packet inside came in the n-th outside; packets of one length inside have one outside. A
-/// segment that the sender's TCP thought lost may still be on its way.
+/// Matches the n-th inner packet with the n-th outer one. Inner packets of one length must have one
+/// outer length. Surplus outer packets are allowed: a retransmitted segment may still be under way.
 fn match_up(inside: &[usize], outside: &[usize]) -> Result<BTreeMap<usize, usize>> {
     let told = || format!("{inside:?} were in {outside:?}");
     ensure!(inside.len() <= outside.len(), "{}", told());

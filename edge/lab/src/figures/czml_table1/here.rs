@@ -1,4 +1,4 @@
-//! How long packets of ours have to be, and what is padding in them.
+//! Computed lengths of our packets, and the padding in them.
 
 use super::cost::Cost;
 use ::wire::esp::HEADER_LEN;
@@ -9,14 +9,14 @@ use os::Family;
 
 /// Pad length and next header (RFC 4303 section 2).
 const TRAILER: usize = 2;
-/// What a plain packet's text is padded to (RFC 4303 section 2.4).
+/// Alignment of a plain packet's text (RFC 4303 section 2.4).
 const ALIGNMENT: usize = 4;
-/// And with AES-CBC.
+/// Alignment with AES-CBC.
 const BLOCK: usize = 16;
-/// Headers and the rest: the zones of every peer.
+/// Number of zones: headers and the rest, as for every peer.
 const ZONES: usize = 2;
 
-/// Where a table of both families has this one.
+/// Returns the index of a family in tables of both families.
 pub(super) const fn place(family: Family) -> usize {
     match family {
         Family::V4 => 0,
@@ -24,7 +24,7 @@ pub(super) const fn place(family: Family) -> usize {
     }
 }
 
-/// Octets of an IP header without options.
+/// Returns the octets of an IP header without options.
 pub(super) const fn ip_header(family: Family) -> usize {
     match family {
         Family::V4 => ip::V4_HEADER_LEN,
@@ -32,18 +32,18 @@ pub(super) const fn ip_header(family: Family) -> usize {
     }
 }
 
-/// Those of the headers of a TCP segment without options.
+/// Returns the octets of the headers of a TCP segment without options.
 pub(super) const fn headers(family: Family) -> usize {
     ip_header(family) + tcp::MIN_HEADER_LEN
 }
 
-/// What a segment of so many octets, headers included, becomes in a tunnel of its own family. `None`
-/// for one that is too short.
+/// Returns the lengths of a segment of `octets` octets, headers included, in a tunnel of its own
+/// family. `None` if the segment is too short.
 pub(super) fn computed(suite: Suite, family: Family, octets: usize) -> Option<Cost> {
     // All ESP is in UDP.
     let outer = ip_header(family) + udp::HEADER_LEN;
     let text = octets + plain_padding(suite, octets) + TRAILER;
-    // Two of us use implicit IVs (RFC 8750).
+    // Two peers of Strata use implicit IVs (RFC 8750).
     let iv = ZoneSuite::from(suite).iv_len();
     Some(Cost {
         plain: outer + HEADER_LEN + iv + text + suite.icv_len(),
@@ -51,10 +51,10 @@ pub(super) fn computed(suite: Suite, family: Family, octets: usize) -> Option<Co
     })
 }
 
-/// Octets of padding in both forms of that packet.
+/// Returns the octets of padding in both forms of that packet.
 pub(super) fn padding(suite: Suite, family: Family, octets: usize) -> Option<Cost> {
     let layout = layout(suite, family, octets)?;
-    // The last one says how much there is of it.
+    // The last octet of a body's padding is its length.
     let zones = layout
         .bodies()
         .iter()
@@ -79,7 +79,7 @@ fn layout(suite: Suite, family: Family, octets: usize) -> Option<Layout> {
         zone: ZoneId::DESIGNATED,
         len: headers(family) as u16,
     };
-    // That the checksum is left out costs nothing.
+    // The omission of the checksum does not change the length.
     let map = Map::new(ZoneId(ZONES as u8), &[headers], true).ok()?;
     Layout::of_datagram(map, &[ZoneSuite::from(suite); ZONES], octets)
 }
@@ -89,7 +89,8 @@ mod tests {
     use super::*;
     use model::Sha2;
 
-    /// By hand: a map, an ICV, and no pad length; in blocks an IV and a pad length more.
+    /// The expected numbers are counted by hand: a map and an ICV, less a pad length. With CBC, an
+    /// IV and another pad length are added.
     #[test]
     fn zones_add_the_same_to_each_length_but_for_padding() {
         for (suite, expected) in [

@@ -1,4 +1,4 @@
-//! Table 1 of "CZML-IPSec for satellite IP networks": how long packets are in IPsec and in zones.
+//! Table 1 of "CZML-IPSec for satellite IP networks": lengths of packets in IPsec and in zones.
 
 mod capture;
 mod cost;
@@ -45,10 +45,10 @@ pub const TABLE: Table = Table {
     fill,
 };
 
-/// What a tunnel takes: namespaces, daemons, a key exchange, two runs of tshark.
+/// Duration of a tunnel: namespaces, daemons, a key exchange, two runs of tshark.
 const TUNNEL: Duration = Duration::from_millis(1200);
 
-/// Tunnels have one of these, in all zones.
+/// Suites of the tunnels, the same in all zones.
 const SUITES: [Suite; 4] = [
     Suite::Aes128Gcm16,
     Suite::Aes256Gcm16,
@@ -56,13 +56,13 @@ const SUITES: [Suite; 4] = [
     Suite::Aes128Cbc(Sha2::Sha256),
 ];
 
-/// Segments of these lengths, headers included: bare headers, each padding that there is, and long ones.
+/// Lengths of the segments, headers included: bare headers, each amount of padding, and long ones.
 const SEGMENTS: [(Family, [usize; 6]); 2] = [
     (Family::V4, [40, 64, 65, 67, MIDDLE, capture::MTU]),
     (Family::V6, [60, 64, 65, 67, MIDDLE, capture::MTU]),
 ];
 
-/// For which the ratio is told, too.
+/// Length for which the ratio is compared as well.
 const MIDDLE: usize = 578;
 
 fn suites(quick: bool) -> &'static [Suite] {
@@ -94,7 +94,8 @@ fn fill(plan: &Plan) -> Filled {
     judged(&rows, faults)
 }
 
-/// What segments of these lengths become. Without zones both tunnels are plain, and the table is wrong.
+/// Measures segments of these lengths. Without zones both tunnels are plain, and the table must
+/// fail.
 fn measure(
     suite: Suite,
     family: Family,
@@ -111,7 +112,7 @@ fn measure(
     Ok(plain.iter().filter_map(cost).collect())
 }
 
-/// The table of these rows, with what must hold of them.
+/// Returns the table of these rows, with the claims about them.
 fn judged(rows: &[Row], mut faults: Vec<String>) -> Filled {
     faults.extend(rows.iter().filter_map(Row::fault));
     let subjects = rows.chunk_by(|a, b| a.subject == b.subject);
@@ -129,7 +130,7 @@ fn judged(rows: &[Row], mut faults: Vec<String>) -> Filled {
     }
 }
 
-/// What must hold of a suite.
+/// Returns the claims about a suite.
 fn findings(rows: &[Row]) -> Vec<Finding> {
     let name = rows[0].subject.name();
     let right = rows.iter().filter(|row| row.fault().is_none()).count();
@@ -151,7 +152,7 @@ fn findings(rows: &[Row]) -> Vec<Finding> {
     findings.extend(rows.iter().filter_map(|row| {
         let printed = row.printed.filter(|_| row.octets == MIDDLE)?;
         let ratio = |cost: Cost| cost.zoned as f64 / cost.plain as f64;
-        // As many digits as can be read.
+        // The paper's values have three readable digits.
         let paper = (ratio(printed) * 1000.0).round() / 1000.0;
         let what = format!("{name}, {MIDDLE} octets: packet in zones over plain, as the paper");
         let measured = row.measured.map(|cost| estimate(ratio(cost)));
@@ -160,7 +161,8 @@ fn findings(rows: &[Row]) -> Vec<Finding> {
     findings
 }
 
-/// Zones add something, and the same to each packet but for what its plain form is padded with.
+/// Claims that zones add the same positive length to each packet, apart from the padding of its
+/// plain form.
 fn constancy(name: &str, rows: &[Row], estimate: impl Fn(f64) -> Estimate) -> Finding {
     let added: Option<Vec<i64>> = rows.iter().map(Row::added_without_padding).collect();
     let added = added.unwrap_or_default();
@@ -181,7 +183,7 @@ const CORRECTED: RGBColor = RGBColor(213, 148, 0);
 const COMPUTED: RGBColor = RGBColor(190, 85, 140);
 const MEASURED: RGBColor = RGBColor(0, 140, 100);
 
-/// What zones add, over the length inside: one for each version of IP.
+/// Plots the octets that zones add over the inner length, one plot for each IP version.
 fn plots(rows: &[Row]) -> Vec<Plot> {
     rows.chunk_by(|a, b| a.family == b.family)
         .map(plot)
@@ -230,7 +232,7 @@ mod tests {
     use super::*;
     use crate::experiment::Verdict;
 
-    /// What would be measured if everything were right.
+    /// Returns the rows of a measurement without faults.
     fn right() -> Vec<Row> {
         let rows = SEGMENTS.into_iter().flat_map(|(family, segments)| {
             segments.map(|octets| {
@@ -287,7 +289,8 @@ mod tests {
         assert_eq!(faults.len(), rows.len());
     }
 
-    /// Though all be as computed, were that computed wrongly too.
+    /// The claim must fail even if the measured lengths equal the computed ones, when both are
+    /// wrong.
     #[test]
     fn a_cost_that_grows_with_the_length_fails() {
         let mut rows = right();

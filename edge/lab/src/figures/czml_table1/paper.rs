@@ -1,25 +1,25 @@
-//! Table 1 of the paper: as it is printed, and with what it leaves out.
+//! Table 1 of the paper, as printed and corrected.
 //!
-//! Its table 2 follows from its table 1 in every place if the brackets round down, and in none if they
-//! round up. Then the constants are these, for AES-CBC in transport mode: an IP header (20), SPI and
-//! sequence number (8), an IV for each zone (16), the map (4), a block that the TCP header fills in any
-//! case, and for each zone a block for what is rounded away. There is no ICV in them, neither that of
-//! IPsec nor the two of the zones, and the last block is one too many where nothing is rounded away.
+//! The paper's table 2 follows from its table 1 everywhere if the brackets round down, and nowhere
+//! if they round up. The constants are then, for AES-CBC in transport mode: an IP header (20), SPI
+//! and sequence number (8), an IV for each zone (16), the map (4), a block that the TCP header
+//! always fills, and for each zone a block for the remainder. They contain no ICV, neither that of
+//! IPsec nor the two of the zones. The last block is superfluous if there is no remainder.
 
 use super::cost::Cost;
 
-/// What the paper seals: octets that nobody but the ends sees, by the zone that they are in.
+/// Sealed octets of a packet, by zone.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sealed {
-    /// Headers, in the first zone.
+    /// Octets of headers, in the first zone.
     pub headers: usize,
     /// Octets of the payload in the first zone: the paper's m.
     pub first: usize,
-    /// The others: the paper's n.
+    /// Octets of the payload in the second zone: the paper's n.
     pub second: usize,
 }
 
-/// A cipher in blocks, with an HMAC.
+/// A block cipher with an HMAC.
 pub(super) struct Suite {
     /// Its name.
     pub name: &'static str,
@@ -27,27 +27,27 @@ pub(super) struct Suite {
     pub block: usize,
 }
 
-/// What is before the map.
+/// Octets before the map.
 const SPI_AND_SEQUENCE: usize = 8;
 const MAP: usize = 4;
-/// HMAC-MD5-96.
+/// Octets of the ICV of HMAC-MD5-96.
 const ICV: usize = 12;
 /// Pad length and next header.
 const TRAILER: usize = 2;
 
-/// That of the paper's table 1.
+/// Suite of the paper's table 1.
 pub(super) const AES_CBC: Suite = Suite {
     name: "AES-CBC with HMAC-MD5-96 (computed only)",
     block: 16,
 };
 
-/// Those of its measurements with blocks of 64 bits.
+/// Suites of its measurements with blocks of 64 bits.
 pub(super) const SHORT_BLOCKS: Suite = Suite {
     name: "DES-CBC or 3DES-CBC or RC5-32-CBC with HMAC-MD5-96 (computed only)",
     block: 8,
 };
 
-/// What table 1 prints for tunnel mode and IPv4.
+/// Returns the lengths that table 1 prints for tunnel mode and IPv4.
 pub(super) fn printed(m: usize, n: usize) -> Cost {
     formula([92, 128], 10, m, n)
 }
@@ -60,7 +60,8 @@ fn formula([plain, zoned]: [usize; 2], over: usize, m: usize, n: usize) -> Cost 
     }
 }
 
-/// The same with all that there is (RFC 4303 section 2), behind an outer IP header of this length.
+/// Returns the lengths with all parts (RFC 4303 section 2), after an outer IP header of this
+/// length.
 pub(super) const fn corrected(suite: &Suite, outer: usize, sealed: Sealed) -> Cost {
     let Suite { block, .. } = suite;
     let front = outer + SPI_AND_SEQUENCE;
@@ -72,7 +73,7 @@ pub(super) const fn corrected(suite: &Suite, outer: usize, sealed: Sealed) -> Co
     }
 }
 
-/// Octets of an IV, what is encrypted in whole blocks, and an ICV.
+/// Returns the octets of an IV, of the text in whole blocks, and of an ICV.
 const fn text(block: usize, octets: usize) -> usize {
     block + (octets + TRAILER).next_multiple_of(block) + ICV
 }
@@ -86,7 +87,7 @@ mod tests {
     const TRANSPORT: ([usize; 2], usize) = ([76, 112], 6);
     const TUNNEL: ([usize; 2], usize) = ([92, 128], 10);
 
-    /// Every remainder of both lengths.
+    /// Returns lengths with every remainder of both.
     fn lengths() -> impl Iterator<Item = (usize, usize)> {
         (0..64).flat_map(|m| (0..64).map(move |n| (m, n)))
     }
@@ -135,7 +136,7 @@ mod tests {
         }
     }
 
-    /// A segment of 536 octets, counted by hand.
+    /// The lengths of a segment of 536 octets, counted by hand.
     #[test]
     fn a_corrected_packet_has_every_part() {
         let sealed = Sealed {

@@ -1,4 +1,4 @@
-//! A row: what a segment of one length costs, by everybody's account.
+//! A row: the lengths of a segment by the paper, by computation and by measurement.
 
 use super::cost::Cost;
 use super::here::{computed, headers, ip_header, padding};
@@ -7,36 +7,36 @@ use crate::experiment::{self, Column};
 use model::Suite;
 use os::Family;
 
-/// What a row is about.
+/// Subject of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
     /// A suite that only the paper has.
     Papers(&'static str),
-    /// One of ours.
+    /// A suite of Strata.
     Ours(Suite),
 }
 
 /// A row.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
-    /// Of which suite.
+    /// Suite of the row.
     pub subject: Subject,
-    /// IP's version, inside and outside.
+    /// IP version, inside and outside.
     pub family: Family,
     /// Octets of the segment, headers included.
     pub octets: usize,
-    /// What the paper prints.
+    /// Lengths that the paper prints.
     pub printed: Option<Cost>,
-    /// What it should.
+    /// Lengths that the paper should print.
     pub corrected: Option<Cost>,
-    /// What it has to be here.
+    /// Lengths that our packets must have.
     pub computed: Option<Cost>,
-    /// What it is.
+    /// Measured lengths.
     pub measured: Option<Cost>,
 }
 
 impl Subject {
-    /// How people call it.
+    /// Returns the name for readers.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Papers(name) => name,
@@ -46,14 +46,14 @@ impl Subject {
 }
 
 impl Row {
-    /// One for a suite of the paper, of which only AES-CBC is in the paper's table.
+    /// Creates a row for a suite of the paper. Only AES-CBC is in the paper's table.
     pub fn of_the_paper(suite: &paper::Suite, octets: usize) -> Self {
         let row = Self::new(Subject::Papers(suite.name), Family::V4, octets, suite);
         let printed = row.printed.filter(|_| suite.block == AES_CBC.block);
         Self { printed, ..row }
     }
 
-    /// One for a suite of ours, beside the paper's table.
+    /// Creates a row for a suite of Strata, next to the paper's table.
     pub fn of_ours(suite: Suite, family: Family, octets: usize, measured: Option<&Cost>) -> Self {
         Self {
             computed: computed(suite, family, octets),
@@ -81,7 +81,7 @@ impl Row {
         }
     }
 
-    /// What zones add to it if padding does not count. `None` if it was not measured.
+    /// Returns the octets that zones add without padding; `None` if the row was not measured.
     pub fn added_without_padding(&self) -> Option<i64> {
         let Subject::Ours(suite) = self.subject else {
             return None;
@@ -90,7 +90,7 @@ impl Row {
         Some(self.measured?.added() - padding.added())
     }
 
-    /// Why it is wrong. One that is only computed is not.
+    /// Returns the fault of the row. A row that is only computed has none.
     pub fn fault(&self) -> Option<String> {
         let Subject::Ours(suite) = self.subject else {
             return None;
@@ -112,7 +112,7 @@ impl Row {
         }
     }
 
-    /// The columns of the table.
+    /// Returns the columns of the table.
     pub fn columns() -> Vec<Column> {
         let groups = ["printed", "corrected", "computed", "measured"].into_iter();
         let both = |group| ["plain", "added"].map(|name| Column::new(group, name));
@@ -122,7 +122,7 @@ impl Row {
             .collect()
     }
 
-    /// The row of the table.
+    /// Returns the row of the table.
     pub fn shown(&self) -> experiment::Row {
         let costs = [self.printed, self.corrected, self.computed, self.measured];
         let numbers = costs.into_iter().flat_map(Cost::numbers);
@@ -136,7 +136,7 @@ impl Row {
         }
     }
 
-    /// IP's version.
+    /// Returns the IP version.
     pub const fn version(&self) -> &'static str {
         match self.family {
             Family::V4 => "IPv4",

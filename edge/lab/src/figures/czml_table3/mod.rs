@@ -1,5 +1,5 @@
-//! Table 3 of "CZML-IPSec for satellite IP networks": what sealing a packet of two zones costs, over the lengths of
-//! both.
+//! Table 3 of "CZML-IPSec for satellite IP networks": the cost of sealing a packet of two zones,
+//! over the lengths of both.
 
 mod paper;
 
@@ -37,19 +37,19 @@ pub const TABLE: Table = Table {
     fill,
 };
 
-/// What a round takes, generously.
+/// Duration of a round, estimated generously.
 const ROUND: Duration = Duration::from_millis(150);
 
 const fn rounds(quick: bool) -> u32 {
     if quick { 20 } else { 200 }
 }
 
-/// Packets with so many octets of links and of page information.
+/// Packets with these octets of links and of page information.
 struct Cell {
     links: usize,
     page: usize,
     cost: Cost,
-    /// Of how many a licensed node reads the first zone.
+    /// Number of packets whose first zone a licensed node reads.
     read: usize,
     all: usize,
 }
@@ -78,7 +78,7 @@ fn measure(plan: &Plan) -> Result<Vec<Cell>> {
     Ok(benches.into_iter().map(|bench| bench.cell).collect())
 }
 
-/// A cell, while it is measured.
+/// A cell during its measurement.
 struct Bench {
     ends: Ends,
     calls: Calls,
@@ -134,7 +134,7 @@ impl Cell {
     }
 }
 
-/// The cycles of a packet with these lengths.
+/// Returns the cycles of a packet with these lengths.
 type Cycles<'c> = &'c dyn Fn(usize, usize) -> Option<f64>;
 
 fn findings(cells: &[Cell]) -> Vec<Finding> {
@@ -178,7 +178,7 @@ fn along_page(cycles: Cycles<'_>) -> Option<f64> {
     straightness([20, 512, 1024].map(|page| (page, cycles(20, page))))
 }
 
-/// How well the costs of both zones add up.
+/// Returns the ratio by which the costs of both zones add up.
 fn sum(cycles: Cycles<'_>) -> Option<f64> {
     let together = cycles(256, 256)?;
     let each = cycles(256, 20)? + cycles(20, 256)? - cycles(20, 20)?;
@@ -198,7 +198,8 @@ fn cost(cells: &[Cell], links: usize, page: usize) -> Option<&Cost> {
     cell.map(|cell| &cell.cost)
 }
 
-/// Cycles over one length, for two of the other. `of` says which is which, as links and page.
+/// Plots cycles over one length, for two values of the other. `of` orders the two lengths as links
+/// and page.
 fn plot(
     cells: &[Cell],
     along: &str,

@@ -1,11 +1,12 @@
-//! What the paper has.
+//! Values of the paper.
 
-/// Octets of object links, which are in the first zone, and of page information, which is the second.
+/// Octets of object links, which are in the first zone, and of page information, which is in the
+/// second.
 pub(super) const LINKS: [usize; 7] = [20, 40, 64, 128, 256, 512, 1024];
 pub(super) const PAGE: [usize; 8] = [0, 20, 40, 64, 128, 256, 512, 1024];
 
-/// Cycles of a packet: a row for each length of page information, of which the last two have no numbers where
-/// the datagram is longer than Ethernet's.
+/// Cycles of a packet, with a row for each length of page information. The last two rows lack the
+/// numbers of datagrams that exceed Ethernet's MTU.
 const CYCLES: [&[f64]; 8] = [
     &[3416.6, 4678.1, 5419.6, 8422.3, 14548.0, 28012.1, 53884.9],
     &[5116.6, 6378.1, 7119.6, 10122.3, 16248.0, 29712.1, 55584.9],
@@ -21,7 +22,7 @@ const CYCLES: [&[f64]; 8] = [
     &[52938.0, 53672.2, 56759.4, 59473.8, 62624.5],
 ];
 
-/// What it has for these lengths. `None` where it has nothing.
+/// Returns the paper's value for these lengths, or `None` if it has none.
 pub(super) fn cycles(links: usize, page: usize) -> Option<f64> {
     let column = LINKS.iter().position(|octets| *octets == links)?;
     let row = PAGE.iter().position(|octets| *octets == page)?;
@@ -45,7 +46,7 @@ mod tests {
         assert_eq!(cycles(1024, 256), Some(67832.6));
     }
 
-    /// The paper says 64.5 for each octet of a packet, at most.
+    /// The paper states at most 64.5 cycles for each octet of a packet.
     #[test]
     fn no_packet_of_the_paper_takes_more_cycles_for_an_octet_than_it_says() {
         let all = LINKS.iter().flat_map(|m| PAGE.map(|n| (*m, n)));

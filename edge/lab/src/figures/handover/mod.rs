@@ -1,4 +1,4 @@
-//! What the tables of hand-over have in common: the hosts of one, in one process, and a move of theirs.
+//! Parts that the tables of hand-over share: the hosts in one process, and a move between them.
 
 pub(super) mod parties;
 pub(super) mod stage;
@@ -9,13 +9,13 @@ use parties::{FAR, GATEWAY, MOBILE, NEAR, Tunnel};
 use stage::{Stage, Timed, Work};
 use std::time::Duration;
 
-/// Messages follow each other at once, and what is due later does not count.
+/// Time for immediate messages; later timers do not count.
 const MOMENT: Duration = Duration::from_millis(100);
 
-/// Until agents are heard, and until a mobile node may ask again.
+/// Time until agents are heard, and until a mobile node may register again.
 const WHILE: Duration = Duration::from_secs(3);
 
-/// Hosts with a tunnel that is up, by way of the first agent.
+/// Creates hosts with an established tunnel through the first agent.
 pub(super) fn connected(tunnel: Tunnel, seed: u64) -> Result<Stage> {
     let mut stage = Stage::new(tunnel, seed);
     stage.run_for(WHILE);
@@ -25,21 +25,22 @@ pub(super) fn connected(tunnel: Tunnel, seed: u64) -> Result<Stage> {
     Ok(stage)
 }
 
-/// What a move takes.
+/// Work of a move.
 pub(super) struct Move {
     /// All work of all hosts.
     pub work: Vec<Timed>,
-    /// How much of it was done when the mobile node heard that it is registered.
+    /// Amount of work until the mobile node learns that it is registered.
     pub registered: usize,
-    /// And when both ends sealed for the agent that was moved to.
+    /// Amount of work until both ends seal for the new agent.
     pub sealed: usize,
-    /// And when that agent was first given keys, if it had none before.
+    /// Amount of work until that agent first gets keys, if it had none before.
     pub held: Option<usize>,
 }
 
 impl Move {
-    /// How much of the work was done when everything was there that a hand-over waits for: that the mobile node is registered,
-    /// keys that were there in advance are sealed with, and those that are fetched have come.
+    /// Returns the amount of work that the hand-over has to wait for. With push, that is the
+    /// registration; with PKD, the switch to keys that were distributed in advance; with DKM, the
+    /// arrival of the fetched keys.
     pub fn waits(&self, handover: Handover) -> Result<usize> {
         match handover {
             Handover::Push => Ok(self.registered),
@@ -49,7 +50,7 @@ impl Move {
     }
 }
 
-/// From the first agent to the second.
+/// Moves the mobile node from the first agent to the second.
 pub(super) fn hand_over(handover: Handover, seed: u64) -> Result<Move> {
     let mut stage = connected(Tunnel::Zoned(handover), seed)?;
     let first = stage.sealed_for(NEAR).is_some();
@@ -71,7 +72,7 @@ pub(super) fn hand_over(handover: Handover, seed: u64) -> Result<Move> {
     })
 }
 
-/// Messages of IKE that came to one of them in this work.
+/// Counts the IKE messages received in this work.
 pub(super) fn messages(work: &[Timed]) -> usize {
     let is_message = |timed: &&Timed| matches!(timed.work, Work::Request(..) | Work::Answer(..));
     work.iter().filter(is_message).count()
@@ -82,7 +83,7 @@ mod tests {
     use super::*;
     use wire::ike::ExchangeType;
 
-    /// Both ends change the SPI when they know of the registration, and nothing has to be said.
+    /// Both ends change the SPI when they learn of the registration, without further messages.
     #[test]
     fn with_keys_that_are_there_a_move_takes_no_message_beside_its_registration() {
         let done = hand_over(Handover::Pkd, 1).unwrap();
@@ -95,7 +96,7 @@ mod tests {
         );
     }
 
-    /// Meanwhile packets go on in the slot that was left.
+    /// Meanwhile packets continue in the slot of the previous agent.
     #[test]
     fn with_dkm_the_agent_has_keys_after_one_round_trip_to_the_agent_before() {
         let done = hand_over(Handover::Dkm, 1).unwrap();
@@ -112,7 +113,8 @@ mod tests {
         assert_eq!(asked, wanted);
     }
 
-    /// They follow it: a slot, its keys for the node, and that the mobile node's answer has come.
+    /// The messages follow the registration: a slot, its keys for the node, and the mobile node's
+    /// answer.
     #[test]
     fn with_push_no_message_comes_before_the_registration_is_answered() {
         let done = hand_over(Handover::Push, 1).unwrap();

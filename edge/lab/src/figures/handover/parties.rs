@@ -1,4 +1,5 @@
-//! What the four hosts of a hand-over are configured to be: as `stratad` would be, with Mobile IP and a tunnel.
+//! Configurations of the four hosts of a hand-over: like those of `stratad`, with Mobile IP and a
+//! tunnel.
 
 use crypto::{Secret, TrustStore};
 use model::{
@@ -13,13 +14,14 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-/// Who is who.
+/// Indices of the hosts.
 pub const MOBILE: usize = 0;
 pub const HOME: usize = 1;
 pub const NEAR: usize = 2;
 pub const FAR: usize = 3;
 
-/// Their addresses: the mobile node's is at home, those of the agents are care-of addresses.
+/// Addresses of the hosts: the mobile node's home address, the home agent's address, and the
+/// agents' care-of addresses.
 pub const ADDRESSES: [Ipv4Addr; 4] = [
     Ipv4Addr::new(10, 66, 0, 7),
     Ipv4Addr::new(192, 0, 2, 1),
@@ -34,25 +36,26 @@ const NAMES: [&str; 4] = [
     "fb.example.net",
 ];
 
-/// How the ends call each other.
+/// Names that the ends have for each other.
 pub const GATEWAY: &str = "office";
 pub const ALICE: &str = "alice";
 
-/// The mobile node's interfaces, on which it hears the agents; and an agent's two.
+/// Interfaces of the mobile node on which it hears the agents, and the two interfaces of an agent.
 pub const LINKS: [u32; 2] = [7, 8];
 pub const AIR: u32 = 3;
 pub const WIRE: u32 = 2;
 
-/// What the tunnel is.
+/// Kind of the tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tunnel {
-    /// Plain ESP: nobody has keys of it but the ends.
+    /// Plain ESP: only the ends have its keys.
     Plain,
-    /// In zones; both agents may read the headers, each where it is, and get the keys so.
+    /// In zones. Both agents may read the headers, each at its own address, and get the keys in
+    /// this way.
     Zoned(Handover),
 }
 
-/// The configuration of a host.
+/// Returns the configuration of a host.
 pub fn config(who: usize, is: Tunnel) -> Config {
     let tunnel = |local: [u8; 4], local_length, remote: [u8; 4], remote_length| Role::Vpn {
         local: vec![selector(local, local_length)],
@@ -117,10 +120,10 @@ pub fn config(who: usize, is: Tunnel) -> Config {
     }
 }
 
-/// The agents, which are licensed where they are.
+/// The agents, each licensed at its own address.
 const AGENTS: [usize; 2] = [NEAR, FAR];
 
-/// What each may do beside what all may: the first child is nobody's.
+/// Returns a slot for each agent. The first child has no licences.
 fn slots(is: Tunnel) -> Vec<Slot> {
     let slot = |who: usize| {
         let licence = Licence {
@@ -136,7 +139,7 @@ fn slots(is: Tunnel) -> Vec<Slot> {
     }
 }
 
-/// Where they are, for the tunnel of an end.
+/// Returns the agents' addresses, for the tunnel of an end.
 fn places(who: usize, is: Tunnel) -> Option<(String, Places)> {
     let Tunnel::Zoned(handover) = is else {
         return None;
@@ -188,7 +191,7 @@ fn peer(name: &str, who: usize, begins: bool, role: Role) -> Peer {
     }
 }
 
-/// What it is to Mobile IP.
+/// Returns the Mobile IP role of a host.
 fn part(who: usize) -> mobile_ip::Config {
     match who {
         MOBILE => mobile_ip::Config::MobileNode(MobileNodeConfig {
@@ -239,7 +242,7 @@ fn key() -> Association {
     }
 }
 
-/// Who this is, if it is one of them.
+/// Returns the index of the host with this identity.
 pub fn who(identity: &Identity) -> Option<usize> {
     let name = identity.to_string();
     NAMES.iter().position(|known| *known == name)

@@ -1,7 +1,9 @@
-//! Four hosts in one process, between which every message arrives at once, and how long each worked on it.
+//! Four hosts in one process with immediate delivery of messages, and the time that each works on
+//! them.
 //!
-//! A host is its [`Node`], as it is in `stratad`: what comes by sockets is handed to it, and the clock is read before
-//! and after. Time itself goes on only when nothing is under way, so no host ever waits.
+//! A host is its [`Node`], as in `stratad`: the stage passes it the messages that sockets would
+//! receive, and reads the clock before and after. Virtual time advances only when nothing is under
+//! way, so no host ever waits.
 
 use super::parties::{self, ADDRESSES, AIR, FAR, HOME, LINKS, MOBILE, NEAR, Tunnel, WIRE, config};
 use model::{Instant, Path};
@@ -12,48 +14,49 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 use wire::ike::{ExchangeType, Header};
 
-/// The time of day at the beginning.
-/// Where everybody is that is on a link.
+/// Link-layer address of every host on a link.
 const STATION: Station = Station([2, 0, 0, 0, 0, 1]);
+/// Time of day at the start, as Unix time.
 const EPOCH: Duration = Duration::from_secs(1_800_000_000);
 
-/// What a non-ESP marker takes (RFC 3948 section 2.2).
+/// Octets of a non-ESP marker (RFC 3948 section 2.2).
 const MARKER: usize = 4;
 
-/// What a host worked on.
+/// Kind of work of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// A request of another host came, and was answered.
+    /// Handling of another host's request, including the answer.
     Request(ExchangeType, usize),
-    /// An answer of another host came.
+    /// Handling of another host's answer.
     Answer(ExchangeType, usize),
-    /// A message of Mobile IP came.
+    /// Handling of a Mobile IP message.
     Registration,
-    /// Something was due, or an operator said so.
+    /// Handling of a timer or an operator's command.
     Begun,
-    /// Keys that are recorded left for a licensed node.
+    /// Sending of recorded keys to a licensed node.
     Given(usize),
 }
 
-/// How long who worked on what.
+/// Duration of one piece of work.
 #[derive(Clone, Copy, Debug)]
 pub struct Timed {
-    /// Who.
+    /// Index of the host.
     pub who: usize,
-    /// On what.
+    /// Kind of work.
     pub work: Work,
-    /// How long.
+    /// Duration.
     pub took: Duration,
 }
 
-/// A message that is under way.
+/// A message under way.
 enum Flight {
     Ike {
         from: usize,
         to: usize,
         path: Path,
         payload: Vec<u8>,
-        /// It has to pass an agent first, behind what is under way there.
+        /// True if the message must pass an agent first, after messages that are already under way
+        /// there.
         passes: bool,
     },
     Discovery {
@@ -69,10 +72,10 @@ enum Flight {
     },
 }
 
-/// Octets of a sealed packet, at most.
+/// Largest size of a sealed packet, in octets.
 const ROOM: usize = 512;
 
-/// A datagram from behind the gateway to the mobile node.
+/// Returns a datagram from behind the gateway to the mobile node.
 fn word() -> [u8; 28] {
     let mut datagram = [0; 28];
     datagram[..4].copy_from_slice(&[0x45, 0, 0, 28]);
@@ -82,7 +85,7 @@ fn word() -> [u8; 28] {
     datagram
 }
 
-/// What is to be sent to the peer. What is delivered is of no interest.
+/// A sink that collects packets for the peer and ignores delivered ones.
 #[derive(Default)]
 struct Outlet(Vec<(Path, Vec<u8>)>);
 
@@ -96,21 +99,21 @@ impl Sink for Outlet {
     fn dropped(&mut self, _packet: &mut Packet, _why: DropReason) {}
 }
 
-/// The hosts, and what is under way between them.
+/// The hosts, and the messages under way between them.
 pub struct Stage {
     now: Instant,
     nodes: Vec<Node>,
-    /// Which links of the mobile node work.
+    /// True for each working link of the mobile node.
     links: [bool; 2],
     flights: VecDeque<Flight>,
     /// All work since [`Stage::forget`].
     pub work: Vec<Timed>,
-    /// What was told since then: by whom, after how much of that work, and what.
+    /// Events since then: the host, the amount of work before it, and the event.
     pub events: Vec<(usize, usize, Event)>,
 }
 
 impl Stage {
-    /// Hosts that have said nothing yet; the mobile node hears the first agent alone.
+    /// Creates hosts that have not sent anything. The mobile node hears only the first agent.
     pub fn new(tunnel: Tunnel, seed: u64) -> Self {
         let now = Instant::from_origin(Duration::from_secs(1000));
         let mut octets = [7; 32];
@@ -127,23 +130,23 @@ impl Stage {
             work: Vec::new(),
             events: Vec::new(),
         };
-        // An agent needs it for tokens.
+        // Agents need the time of day for tokens.
         for who in [MOBILE, HOME, NEAR, FAR] {
             stage.nodes[who].set_time_of_day(NtpTime::from_unix(EPOCH), now);
         }
-        // Keys leave when they are recorded: that is when the time of their leaving is taken.
+        // Keys leave once they are recorded; the time of that work is measured then.
         stage.nodes[HOME].set_recording(true, now);
         stage.nodes[MOBILE].handle_link(LINKS[1], false, now);
         stage
     }
 
-    /// What a host is told to do, as work of its own.
+    /// Runs a command at a host, timed as work.
     pub fn command<T>(&mut self, who: usize, say: impl FnOnce(&mut Node, Instant) -> T) -> T {
         let now = self.now;
         self.time(who, Work::Begun, |node| say(node, now))
     }
 
-    /// The mobile node's link to an agent works from now on, or does not.
+    /// Brings the mobile node's link to an agent up or down.
     pub fn set_link(&mut self, link: usize, works: bool) {
         self.links[link] = works;
         self.command(MOBILE, |node, now| {
@@ -151,13 +154,13 @@ impl Stage {
         });
     }
 
-    /// What was done is of no interest any more.
+    /// Discards the work and events so far.
     pub fn forget(&mut self) {
         self.work.clear();
         self.events.clear();
     }
 
-    /// How much work was done when both ends sealed for an agent; `None` if they do not.
+    /// Returns the amount of work until both ends sealed for an agent; `None` if they do not.
     pub fn sealed_for(&self, agent: usize) -> Option<usize> {
         let sealed = |end: usize| {
             self.events.iter().find_map(|(who, after, event)| {
@@ -171,7 +174,7 @@ impl Stage {
         Some(sealed(MOBILE)?.max(sealed(HOME)?))
     }
 
-    /// How much work was done when an agent was first given keys.
+    /// Returns the amount of work until an agent first got keys.
     pub fn held_by(&self, agent: usize) -> Option<usize> {
         self.events.iter().find_map(|(who, after, event)| {
             let is_it = *who == agent && matches!(event, Event::GrantHeld(_));
@@ -179,7 +182,7 @@ impl Stage {
         })
     }
 
-    /// Lets time pass.
+    /// Advances virtual time.
     pub fn run_for(&mut self, duration: Duration) {
         let end = self.now + duration;
         self.settle();
@@ -204,7 +207,7 @@ impl Stage {
         self.now = end;
     }
 
-    /// Where the mobile node is registered.
+    /// Returns the care-of addresses of the mobile node.
     fn care_of(&self) -> Vec<Ipv4Addr> {
         match self.nodes[MOBILE].mobile_ip() {
             Some((Status::MobileNode { registrations, .. }, _)) => {
@@ -214,7 +217,7 @@ impl Stage {
         }
     }
 
-    /// Everything that is under way arrives.
+    /// Delivers everything that is under way.
     fn settle(&mut self) {
         loop {
             self.collect();
@@ -226,8 +229,8 @@ impl Stage {
         }
     }
 
-    /// Home has something for the mobile node at any time: who is to send on an SA that the other end has asked for does
-    /// so when a packet has come on it (RFC 7296 section 2.8).
+    /// Sends a datagram from home to the mobile node. An end that has to wait for a packet on a new
+    /// SA before it sends on that SA gets one (RFC 7296 section 2.8).
     fn speak(&mut self) {
         let mut outlet = Outlet::default();
         let mut batch = [Packet::with_capacity(ROOM)];
@@ -313,7 +316,7 @@ impl Stage {
 
     fn collect(&mut self) {
         for (who, address) in ADDRESSES.into_iter().enumerate().take(self.nodes.len()) {
-            // First: what is given leaves.
+            // Grants are sent first.
             while let Some(event) = self.nodes[who].poll_event() {
                 if let Event::Giving {
                     sa, node, grant, ..
@@ -326,7 +329,8 @@ impl Stage {
                 }
                 self.events.push((who, self.work.len(), event));
             }
-            // These leave at once; what is for the mobile node goes into a tunnel, and is read from its device before.
+            // Registrations leave directly. Messages to the mobile node go through a tunnel, and
+            // are read from its device first.
             while let Some(transmit) = self.nodes[who].poll_registration() {
                 self.register(who, transmit);
             }
@@ -341,7 +345,7 @@ impl Stage {
         }
     }
 
-    /// Who is registered nowhere has no way out.
+    /// Sends an IKE message. A mobile node without a registration cannot send any.
     fn send(&mut self, from: usize, path: Path, payload: Vec<u8>) {
         let to = ADDRESSES
             .iter()

@@ -49,7 +49,7 @@ fn findings(results: &Results) -> Vec<Finding> {
     findings
 }
 
-/// How much SNOOP gains at both ends of the axis depends on delay and buffers.
+/// Compares the gain at both ends of the axis, which depends on delay and buffers.
 fn as_the_paper(results: &Results) -> Vec<Finding> {
     let measured = measured_errors(results);
     [(8 << 20, 1.1), (64 << 10, 3.0)]

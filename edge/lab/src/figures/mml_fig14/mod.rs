@@ -39,7 +39,7 @@ fn findings(results: &Results) -> Vec<Finding> {
     findings
 }
 
-/// What zones cost where there is nothing to repair.
+/// Claims about the cost of zones on a link without errors.
 fn costs(results: &Results) -> Vec<Finding> {
     let mut findings = Vec::new();
     for sender in Sender::ALL {
@@ -58,7 +58,7 @@ fn costs(results: &Results) -> Vec<Finding> {
     findings
 }
 
-/// What SNOOP is worth to zones in the middle of the axis.
+/// Claims about the gain from SNOOP with zones in the middle of the axis.
 fn gains(results: &Results) -> [Finding; 2] {
     [(Sender::Reno, 3.5), (Sender::Cubic, 2.0)].map(|(sender, bound)| {
         let what = format!("{}, 512k: zoned + SNOOP over zoned", sender.name());
@@ -72,7 +72,7 @@ fn gains(results: &Results) -> [Finding; 2] {
     })
 }
 
-/// Protected and repaired is better than neither.
+/// Claims that protection with repair is better than neither.
 fn against_plain_tcp(results: &Results) -> Vec<Finding> {
     let mut findings = Vec::new();
     for sender in [Sender::Reno, Sender::Cubic] {
@@ -97,7 +97,7 @@ fn against_plain_tcp(results: &Results) -> Vec<Finding> {
     findings
 }
 
-/// A sender that does not mind losses must not be hurt.
+/// Claims that SNOOP does not slow down a sender that tolerates losses.
 fn bbr(results: &Results) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (of, over) in [

@@ -26,7 +26,7 @@ pub const FIGURE: Figure = Figure {
 const CLEAR: [Setup; 2] = [Setup::None, Setup::Snoop];
 const SEALED: [Setup; 3] = [Setup::Ipsec, Setup::Zoned, Setup::ZonedSnoop];
 
-/// The mean window after slow start.
+/// Returns the mean window after slow start.
 fn window(cell: &Measured) -> f64 {
     let after = cell.cell.skipped().as_millis() as u64;
     let samples = cell.trace.iter().filter(|sample| sample.ms >= after);

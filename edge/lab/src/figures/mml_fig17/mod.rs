@@ -1,4 +1,4 @@
-//! Figure 17 of "Mobile multi-layered IPsec": throughput where every so many-th packet is encrypted.
+//! Figure 17 of "Mobile multi-layered IPsec": throughput if every n-th packet is encrypted.
 
 use super::common::{PAPER, colour, dots, exactly, in_megabits};
 use super::level::{PERIODS, name};
@@ -26,11 +26,11 @@ pub const FIGURE: Figure = Figure {
     zones: true,
 };
 
-/// Of [`PERIODS`] what a quick run has.
+/// Periods of a quick run, a subset of [`PERIODS`].
 const QUICK: [u32; 4] = [1, 2, 10, 0];
 
-/// Which throughput is compared with which, by periods, and what it must be at least: half of what octets give or
-/// more, but where most packets overtake each other.
+/// Comparisons of throughput by periods, each with a lower bound. A bound is at least half of the
+/// gain in octets, except where most packets overtake each other.
 const BOUNDS: [(Others, u32, u32, f64); 6] = [
     (Others::Integrity, 2, 1, 1.004),
     (Others::Integrity, 10, 2, 1.003),
@@ -40,7 +40,8 @@ const BOUNDS: [(Others, u32, u32, f64); 6] = [
     (Others::Plaintext, 0, 1, 1.035),
 ];
 
-/// All kinds of packets that are not in zones; where all packets are, there is one kind.
+/// Returns a condition for each period and each protection of the other packets. If all packets are
+/// in zones, there is one condition.
 fn conditions(periods: &[u32]) -> Vec<Condition> {
     let mut all = vec![condition(1, Others::Integrity)];
     for others in Others::ALL {
@@ -90,7 +91,7 @@ fn plots(results: &Results) -> Vec<Plot> {
     let lines = Lines {
         title: "Dynamic MML-IPsec".to_owned(),
         x: Axis::of_names("packets in zones", ticks),
-        // From zero nobody would see anything.
+        // On an axis from zero the differences would be invisible.
         y: Axis {
             label: "goodput in Mb/s".to_owned(),
             range: 1.2..2.0,

@@ -1,4 +1,4 @@
-//! Figure 18 of "Mobile multi-layered IPsec": what encrypting every so many-th packet costs.
+//! Figure 18 of "Mobile multi-layered IPsec": the overhead if every n-th packet is encrypted.
 
 use super::level::{Lengths, filled, measure, of, ratio};
 use crate::experiment::{Basis, Column, Filled, Finding, Plan, Table};

@@ -1,4 +1,4 @@
-//! One TCP connection that always has something to send, and when its octets came.
+//! One TCP connection that always has data to send, with the arrival times of its octets.
 
 use super::journey::{Carried, Over, silences};
 use crate::host::Host;
@@ -15,17 +15,17 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// What the reader takes at once: so much is under way and no more, so that no queue on the way is ever full. What is
-/// lost is lost by a move.
+/// Receive buffer of the reader, in octets. It limits the octets under way, so that no queue on the
+/// path is ever full and only moves lose packets.
 const WINDOW: usize = 32 << 10;
 
-/// The tunnel's device at both ends.
+/// Device of the tunnel at both ends.
 const DEVICE: &str = "strata0";
 
-/// The network empties itself.
+/// Time for the network to become empty.
 const QUIET: Duration = Duration::from_millis(500);
 
-/// A download that runs.
+/// A running download.
 pub(super) struct Download {
     watched: TcpStream,
     before: [u64; 2],
@@ -34,7 +34,7 @@ pub(super) struct Download {
 }
 
 impl Download {
-    /// From home to the mobile node, until it is over.
+    /// Starts a download from home to the mobile node, which runs until `over`.
     pub fn start(walk: &Walk, over: &Over) -> Result<Self> {
         let before = count(walk)?;
         let (out, inward) = connect(&walk.home, &walk.mobile, MOBILE[0])?;
@@ -48,7 +48,8 @@ impl Download {
         })
     }
 
-    /// Once it is over: what became of it in the rounds that began at these times.
+    /// Waits for the end of the download. Returns its counters, and its gaps in the rounds that
+    /// started at these times.
     pub fn end(self, walk: &Walk, times: &[Instant]) -> Result<Carried> {
         let sent = self.sender.join().expect("a sender returns its errors")?;
         let received = self.receiver.join();
@@ -89,19 +90,22 @@ fn receive(mut inward: TcpStream) -> Result<(u64, Vec<Instant>)> {
     }
 }
 
-/// How many packets home's kernel has put into the tunnel, and how many the mobile node's has taken out of it.
+/// Returns the number of packets that home's kernel sent into the tunnel, and the number that the
+/// mobile node's kernel received from it.
 fn count(walk: &Walk) -> Result<[u64; 2]> {
     let [(sent, _), (_, came)] = [counters(&walk.home)?, counters(&walk.mobile)?];
     Ok([sent, came])
 }
 
-/// What the kernel of a host has counted at the tunnel's device: packets that went in, and that came out.
+/// Returns the kernel's counters of the tunnel's device: packets sent into the tunnel, and packets
+/// received.
 fn counters(host: &Host) -> Result<(u64, u64)> {
     let all = host.inside(|| Ok(fs::read_to_string("/proc/thread-self/net/dev")?))?;
     parse(&all).with_context(|| format!("{DEVICE} is not in {all}"))
 }
 
-/// proc(5): octets, packets and six more for what was received, then for what was sent: packets, errors, drops.
+/// Parses a line of proc(5): octets, packets and six more counters of receiving, then packets,
+/// errors and drops of sending.
 fn parse(all: &str) -> Option<(u64, u64)> {
     let line = all
         .lines()

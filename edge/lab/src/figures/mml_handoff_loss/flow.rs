@@ -1,4 +1,4 @@
-//! Numbered datagrams, a thousand a second, and when each came.
+//! Numbered datagrams, a thousand per second, with the arrival time of each.
 
 use super::journey::{Carried, Over, silences};
 use crate::host::Host;
@@ -10,35 +10,35 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// From one datagram to the next.
+/// Interval between two datagrams.
 const PERIOD: Duration = Duration::from_millis(1);
 
-/// Octets of each, as a voice has.
+/// Octets of each datagram, as in a voice call.
 const LENGTH: usize = 160;
 
-/// After such a silence nothing comes any more, once nothing is sent.
+/// Silence after which nothing arrives any more, once nothing is sent.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// Room for what comes while whoever reads it has no processor.
+/// Receive buffer for datagrams that arrive while the reader has no processor.
 const BUFFER: usize = 1 << 20;
 
-/// A flow that runs.
+/// A running flow.
 pub(super) struct Flow {
     sender: JoinHandle<Result<u64>>,
     receiver: JoinHandle<Result<Arrivals>>,
 }
 
-/// The numbers that came, with the time of each.
+/// Numbers of the datagrams that arrived, with their times.
 type Arrivals = Vec<(u64, Instant)>;
 
 impl Flow {
-    /// Between addresses of two hosts, until it is over.
+    /// Starts a flow between addresses of two hosts, which runs until `over`.
     pub fn start(from: (&Host, &str), to: (&Host, &str), over: &Over) -> Result<Self> {
         let (near, far) = (socket(from)?, socket(to)?);
         near.connect(far.local_addr()?)?;
         far.connect(near.local_addr()?)?;
         far.set_read_timeout(Some(QUIET))?;
-        // The kernel may give less.
+        // The kernel may grant a smaller buffer.
         let _ = socket2::SockRef::from(&far).set_recv_buffer_size(BUFFER);
         let [here, there] = [over.flag(), over.flag()];
         Ok(Self {
@@ -47,7 +47,8 @@ impl Flow {
         })
     }
 
-    /// Once it is over: what became of it in the rounds that began at these times.
+    /// Waits for the end of the flow. Returns its counters, and its gaps in the rounds that started
+    /// at these times.
     pub fn end(self, times: &[Instant]) -> Result<Carried> {
         let sent = self.sender.join().expect("a sender returns its errors")?;
         let arrivals = self
@@ -74,9 +75,10 @@ fn socket((host, address): (&Host, &str)) -> Result<UdpSocket> {
     host.inside(|| Ok(UdpSocket::bind((address, 0))?))
 }
 
-/// Each when it is due; who was late makes up for it. Gives how many there were.
+/// Sends each datagram when it is due, and catches up after a delay. Returns the number of
+/// datagrams.
 fn send(socket: &UdpSocket, over: &AtomicBool) -> Result<u64> {
-    // Or a machine with other work would show in the gaps.
+    // Otherwise other load on the machine would show in the gaps.
     let _ = priority::make_real_time();
     let mut datagram = [0; LENGTH];
     let mut due = Instant::now();
@@ -86,7 +88,7 @@ fn send(socket: &UdpSocket, over: &AtomicBool) -> Result<u64> {
         }
         datagram[..8].copy_from_slice(&number.to_be_bytes());
         match socket.send(&datagram) {
-            // Without a way out a datagram is lost like any other.
+            // Without a route a datagram is lost like any other.
             Err(error) if error.kind() == ErrorKind::NetworkUnreachable => {}
             sent => _ = sent?,
         }

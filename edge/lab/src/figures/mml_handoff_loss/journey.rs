@@ -1,4 +1,5 @@
-//! A mobile node that goes to and fro between two foreign agents, and what the tunnel carries meanwhile.
+//! A mobile node that moves back and forth between two foreign agents, and the traffic of its
+//! tunnel.
 
 use super::download::Download;
 use super::flow::Flow;
@@ -13,37 +14,37 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// From each foreign agent home, one way: a registration takes twice that, as long as the paper's.
+/// One-way delay from each foreign agent to home. A registration takes twice that, as in the paper.
 const DELAY: Duration = Duration::from_millis(10);
 
-/// How long both links are there, and then one alone, at the least: a mobile node may ask once a second (RFC 5944
-/// section 3.6), and is not to wait for that where it is looked at.
+/// Shortest time with both links up, and then with one alone. A mobile node may register once per
+/// second (RFC 5944 section 3.6), and must not have to wait for that.
 pub(super) const PHASE: Duration = Duration::from_millis(1100);
 
-/// What is carried while it moves.
+/// Traffic during the moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Load {
-    /// Datagrams, the same each way.
+    /// Datagrams at the same rate in each direction.
     Flow,
     /// One TCP connection, from home to the mobile node.
     Download,
 }
 
-/// What became of what was carried one way.
+/// Counters of the traffic in one direction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Carried {
-    /// Packets into the tunnel.
+    /// Packets sent into the tunnel.
     pub sent: u64,
-    /// Of them, those that did not come out of it.
+    /// Packets that did not leave the tunnel.
     pub lost: u64,
-    /// Segments that TCP sent again, lost or not.
+    /// Segments that TCP retransmitted, whether lost or not.
     pub resent: Option<u64>,
-    /// For how long nothing came, at the longest, in each round.
+    /// Longest silence in each round.
     pub gaps: Vec<Duration>,
 }
 
 impl Carried {
-    /// Both, one after the other.
+    /// Adds the counters of a later walk.
     pub fn add(&mut self, other: Self) {
         self.sent += other.sent;
         self.lost += other.lost;
@@ -55,12 +56,12 @@ impl Carried {
     }
 }
 
-/// Whoever sends stops when it is dropped.
+/// Stops the senders when it is dropped.
 #[derive(Default)]
 pub(super) struct Over(Arc<AtomicBool>);
 
 impl Over {
-    /// What a sender looks at.
+    /// Returns the flag that a sender checks.
     pub fn flag(&self) -> Arc<AtomicBool> {
         self.0.clone()
     }
@@ -72,7 +73,7 @@ impl Drop for Over {
     }
 }
 
-/// Two moves a round, there and back. Gives what was carried to the mobile node, and from it.
+/// Makes two moves per round, there and back. Returns the traffic to the mobile node, and from it.
 pub(super) fn travel(load: Load, simultaneous: bool, rounds: u32) -> Result<[Carried; 2]> {
     let journey = Journey::begin(simultaneous)?;
     let (walk, home, mobile) = (&journey.walk, GATEWAY[0], MOBILE[0]);
@@ -103,7 +104,7 @@ struct Journey {
 }
 
 impl Journey {
-    /// Everybody is there, and the mobile node is with the first agent.
+    /// Starts all hosts, and waits until the mobile node is at the first agent.
     fn begin(simultaneous: bool) -> Result<Self> {
         let hop = sim::Settings {
             rate: None,
@@ -112,10 +113,10 @@ impl Journey {
             bit_error_rate: 0.0,
         };
         let walk = Walk::in_bed(Testbed::new("handoff")?, &[Some(hop); 2])?;
-        // What comes by two ways at once would not pass the strict check.
+        // Packets that arrive by two paths at once would fail the strict check.
         walk.check_reverse_paths("2")?;
         for end in [&walk.home, &walk.mobile] {
-            // Or the kernel would speak in the tunnel by itself, and what it says would be counted.
+            // Otherwise the kernel's own IPv6 packets in the tunnel would be counted.
             end.sysctl("net.ipv6.conf.default.disable_ipv6", "1")?;
         }
         walk.set_link(1, false)?;
@@ -137,7 +138,7 @@ impl Journey {
         Ok(journey)
     }
 
-    /// Goes there and back so often, and gives the times of it: the beginning of each round, and the end.
+    /// Makes `rounds` rounds. Returns the start of each round, and the end of the last.
     fn go(&self, rounds: u32) -> Result<Vec<Instant>> {
         let mut times = vec![Instant::now()];
         for _ in 0..rounds {
@@ -148,20 +149,21 @@ impl Journey {
         Ok(times)
     }
 
-    /// The link to the other agent is there a while before the one to the first is gone, however many bindings
-    /// there are.
+    /// Moves to an agent. The link to the new agent is up for a while before the old one goes down,
+    /// with any number of bindings.
     fn pass_to(&self, agent: usize) -> Result<()> {
         self.walk.set_link(agent, true)?;
         self.stay(|journey| match journey.simultaneous {
             true => journey.is_at_both(),
-            // The first is preferred: it is moved to as soon as it is heard. To the second only who has to.
+            // The first agent is preferred: the mobile node moves to it as soon as it hears it. It
+            // moves to the second only when it must.
             false => journey.is_at(0),
         })?;
         self.walk.set_link(1 - agent, false)?;
         self.stay(|journey| journey.is_at(agent))
     }
 
-    /// Waits for the time and for what has to be by then.
+    /// Waits for the minimum time and for the condition.
     fn stay(&self, arrived: impl Fn(&Self) -> Result<bool>) -> Result<()> {
         let begun = Instant::now();
         until("the mobile node to be where it goes", DEADLINE, || {
@@ -180,17 +182,19 @@ impl Journey {
     }
 }
 
-/// Without a process for each question, which would have the machine late.
+/// Asks the daemon directly: a process for each question would delay the machine.
 fn ask(daemon: &Daemon) -> Result<Value> {
     Ok(serde_json::from_str(&daemon.ask("status", json!({}))?)?)
 }
 
-/// Packets pass the device one by one, so that the kernel counts what is on the wire.
+/// Returns a configuration without offload, so that packets pass the device one by one and the
+/// kernel counts those on the wire.
 fn alone(config: String) -> String {
     config.replace("[tunnel]\n", "[tunnel]\noffload = \"off\"\n")
 }
 
-/// The longest silence of each round, between what came in it and what came before.
+/// Returns the longest silence of each round. A silence at the start of a round counts from the
+/// last arrival before it.
 pub(super) fn silences(arrivals: &[Instant], times: &[Instant]) -> Vec<Duration> {
     let round = |ends: &[Instant]| {
         let [begin, end] = [ends[0], ends[1]];
@@ -200,7 +204,7 @@ pub(super) fn silences(arrivals: &[Instant], times: &[Instant]) -> Vec<Duration>
         let of_it = [before]
             .into_iter()
             .chain(arrivals[first..after].iter().copied());
-        // A silence that goes on is as long as the round has it.
+        // A silence that continues counts up to the end of the round.
         let all: Vec<_> = of_it.chain([end]).collect();
         all.windows(2).map(|pair| pair[1] - pair[0]).max()
     };

@@ -1,4 +1,5 @@
-//! What a move between two foreign agents loses, with one binding at home and with two at once (RFC 5944 section 3.6).
+//! Losses of a move between two foreign agents, with one binding at home and with simultaneous
+//! bindings (RFC 5944 section 3.6).
 
 mod download;
 mod flow;
@@ -46,24 +47,25 @@ pub const TABLE: Table = Table {
     fill,
 };
 
-/// Namespaces, daemons, a tunnel, and its end.
+/// Duration of namespaces, daemons, a tunnel, and its end.
 const SETUP: Duration = Duration::from_secs(5);
 
-/// Of a walk; a seed is a walk.
+/// Number of rounds in a walk. Each seed is one walk.
 const fn rounds(quick: bool) -> u32 {
     if quick { 1 } else { 5 }
 }
 
-/// The least time-out of Linux's TCP. RFC 6298 has a second.
+/// Smallest retransmission time-out of Linux's TCP. RFC 6298 has one second.
 const TIMEOUT: Duration = Duration::from_millis(200);
 
-/// How much longer the gaps of one binding are to be than those of two: beside what a machine is late by itself.
+/// Ratio by which the gaps with one binding must exceed those with two, beyond the machine's own
+/// delays.
 const SHRINKS: f64 = 1.2;
 
-/// What the paper has of gaps: pure Mobile IP, and keys that are there before.
+/// Gaps in the paper, in milliseconds: pure Mobile IP, and keys distributed in advance.
 const PAPER_GAPS: [f64; 2] = [25.0, 52.7];
 
-/// Whose numbers a row has.
+/// Subject of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Subject {
     Flow,
@@ -83,7 +85,7 @@ impl Subject {
     }
 }
 
-/// What was carried of a subject, over all walks: with one binding, and with two.
+/// Traffic of a subject over all walks, with one binding and with two.
 struct Pair {
     subject: Subject,
     one: Carried,
@@ -182,7 +184,7 @@ impl Pair {
         })
     }
 
-    /// Of those with two bindings, that came.
+    /// Claims that with two bindings every packet arrives.
     fn nothing_is_lost(&self) -> Finding {
         let Carried { sent, lost, .. } = self.two;
         let came = (sent > 0).then(|| (sent - lost.min(sent)) as f64 / sent as f64);
@@ -191,7 +193,7 @@ impl Pair {
             .detail(format!("{lost} of {sent} lost"))
     }
 
-    /// Or two bindings would win nothing.
+    /// Claims that one binding loses packets; otherwise two bindings would gain nothing.
     fn one_binding_loses(&self) -> Finding {
         let Carried { sent, lost, .. } = self.one;
         let rounds = self.one.gaps.len();
@@ -213,7 +215,7 @@ impl Pair {
         Finding::at_least(what, SHRINKS, median_ratio(&gaps))
     }
 
-    /// Of gaps in milliseconds, what share of rounds has none that is longer.
+    /// Plots the share of rounds without a gap longer than a number of milliseconds.
     fn plot(&self) -> Plot {
         let series = [
             ("one binding", ONE, &self.one),
@@ -279,7 +281,8 @@ fn findings(pairs: &[Pair]) -> Vec<Finding> {
     findings
 }
 
-/// What the paper finds encouraging, of the worse case.
+/// Claims that a gap with one binding is shorter than TCP's smallest time-out, as the paper
+/// observes.
 fn within_a_timeout(carried: &Carried) -> Finding {
     let gaps = carried.gaps.iter();
     let pairs: Vec<_> = gaps.map(|gap| (micros(TIMEOUT), micros(*gap))).collect();

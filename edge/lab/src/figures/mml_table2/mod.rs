@@ -1,4 +1,5 @@
-//! Table 2 of "Mobile multi-layered IPsec": how long each end works on a message of key management.
+//! Table 2 of "Mobile multi-layered IPsec": the time that each end works on a message of key
+//! management.
 
 use super::handover::parties::{ALICE, FAR, GATEWAY, HOME, MOBILE, NEAR, Tunnel};
 use super::handover::stage::{Stage, Timed, Work};
@@ -32,7 +33,7 @@ pub const TABLE: Table = Table {
     fill,
 };
 
-/// What a round takes, generously.
+/// Duration of a round, estimated generously.
 const ROUND: Duration = Duration::from_millis(20);
 
 const fn rounds(quick: bool) -> u32 {
@@ -74,7 +75,7 @@ impl Exchange {
         }
     }
 
-    /// The initiator's and the responder's, in microseconds.
+    /// Returns the paper's times of the initiator and the responder, in microseconds.
     const fn paper(self) -> [f64; 2] {
         match self {
             Self::IkeSa => [13_300.0, 13_420.0],
@@ -86,11 +87,12 @@ impl Exchange {
         }
     }
 
-    /// Who begins it and who answers, what it is on the wire, and what makes its request.
+    /// Returns the initiator and the responder, the exchange on the wire, and the work that makes
+    /// its request.
     const fn parts(self) -> ([usize; 2], ExchangeType, Option<Work>) {
         match self {
             Self::IkeSa => ([MOBILE, HOME], ExchangeType::IKE_SA_INIT, Some(Work::Begun)),
-            // Its request is made when the answer to the one before is there.
+            // Its request is made while the previous answer is handled.
             Self::CompositeSa => ([MOBILE, HOME], ExchangeType::IKE_AUTH, None),
             Self::Rekey => (
                 [HOME, MOBILE],
@@ -109,12 +111,12 @@ impl Exchange {
             ),
             // Its request is made when the registration passes.
             Self::Migration => ([FAR, NEAR], ExchangeType::KEY_REQUEST, None),
-            // Said as soon as there is an IKE SA, with what answers for that.
+            // It is sent as soon as there is an IKE SA, together with the handling of that answer.
             Self::Neighbours => ([NEAR, HOME], ExchangeType::INFORMATIONAL, None),
         }
     }
 
-    /// How long both ends worked on the first one that is in this work.
+    /// Returns the time that both ends worked on the first such exchange.
     fn cost(self, work: &[Timed]) -> Option<[f64; 2]> {
         let ([initiator, responder], exchange, begun) = self.parts();
         let first = |who: usize, what: Work| {
@@ -129,26 +131,28 @@ impl Exchange {
     }
 }
 
-/// What one round took, for each exchange that there was, and all hosts for a hand-over of either kind.
+/// Times of one round: for each exchange that took place, and for all hosts in each kind of
+/// hand-over.
 #[derive(Clone, Debug, Default)]
 struct Round {
     exchanges: Vec<Cost<Exchange>>,
     moves: Vec<Cost<Handover>>,
-    /// Messages beside those of the registration that it waited for.
+    /// Messages that a hand-over waited for, in addition to its registration.
     beside: Vec<(Handover, usize)>,
 }
 
-/// The kinds of hand-over that are measured, as they are called.
+/// Measured kinds of hand-over, with their names.
 const MOVES: [(Handover, &str); 3] = [
     (Handover::Push, "push"),
     (Handover::Pkd, "PKD"),
     (Handover::Dkm, "DKM"),
 ];
 
-/// Messages of a registration: to an agent, home, back to it, and to the mobile node.
+/// Messages of a registration: to an agent, home, back to the agent, and to the mobile node.
 const REGISTRATION: f64 = 4.0;
 
-/// Messages that may be waited for beside: by DKM a request to the agent before, and its answer.
+/// Returns the number of additional messages that a hand-over may wait for: with DKM, a request to
+/// the previous agent and its answer.
 const fn allowed(handover: Handover) -> f64 {
     match handover {
         Handover::Push | Handover::Pkd => 0.0,
@@ -156,7 +160,7 @@ const fn allowed(handover: Handover) -> f64 {
     }
 }
 
-/// What all that any host does for a hand-over may take, in microseconds.
+/// Longest total work of all hosts for a hand-over, in microseconds.
 const GOAL: f64 = 2_000.0;
 
 fn fill(plan: &Plan) -> Filled {
@@ -185,7 +189,8 @@ fn measure(plan: &Plan) -> Result<Vec<Round>> {
         .collect()
 }
 
-/// From hosts that know nothing of each other to a tunnel with new keys, and moves of others like them.
+/// Measures a set-up from hosts without state to a tunnel that is rekeyed, and moves in other,
+/// equal sets of hosts.
 fn once(zones: bool, seed: u64) -> Result<Round> {
     const WHILE: Duration = Duration::from_secs(3);
     let tunnel = match zones {
@@ -227,10 +232,10 @@ fn once(zones: bool, seed: u64) -> Result<Round> {
     })
 }
 
-/// What something takes at who begins and at who answers, in microseconds.
+/// Times of the initiator and of the responder, in microseconds.
 type Cost<K> = (K, [f64; 2]);
 
-/// How long the mobile node worked for a move, and how long all others.
+/// Returns the time that the mobile node worked for a move, and that of all others.
 fn spent(done: &Move) -> [f64; 2] {
     let of = |is_it: fn(usize) -> bool| {
         let work = done.work.iter().filter(|timed| is_it(timed.who));
@@ -246,7 +251,7 @@ fn cost(work: &[Timed], exchanges: &[Exchange]) -> Vec<Cost<Exchange>> {
         .collect()
 }
 
-/// What one of them took in each round that has it.
+/// Returns the times of one key in each round that has it.
 fn costs<K: Copy + PartialEq>(
     rounds: &[Round],
     of: fn(&Round) -> &[Cost<K>],

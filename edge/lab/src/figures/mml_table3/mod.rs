@@ -1,4 +1,5 @@
-//! Table 3 of "Mobile multi-layered IPsec": what it takes a mobile node to begin, and to be handed over.
+//! Table 3 of "Mobile multi-layered IPsec": the time of a mobile node's first registration, and of
+//! a hand-over.
 
 mod trip;
 mod wires;
@@ -43,23 +44,23 @@ pub const TABLE: Table = Table {
     fill,
 };
 
-/// Namespaces, daemons, a tunnel, and its end.
+/// Duration of namespaces, daemons, a tunnel, and its end.
 const SETUP: Duration = Duration::from_secs(5);
 
-/// What hosts may work for a hand-over.
+/// Longest total work of all hosts for a hand-over.
 const GOAL: Duration = Duration::from_millis(2);
 
-/// The phases, in the order in which they are measured.
+/// Names of the phases, in the order in which they are measured.
 const PHASES: [&str; 2] = ["beginning", "hand-over"];
 
-/// What was measured of a scheme.
+/// Measurements of a scheme.
 struct Cell {
     scheme: Scheme,
     passages: Vec<[Passage; 2]>,
 }
 
 impl Scheme {
-    /// The paper's, in microseconds; it has no keys that are pushed.
+    /// Returns the paper's times, in microseconds. The paper has no keys that are pushed.
     const fn paper(self) -> [Option<i64>; 2] {
         match self {
             Self::Pure => [Some(26_000), Some(25_000)],
@@ -162,10 +163,11 @@ fn findings(cells: &[Cell]) -> Vec<Finding> {
     findings
 }
 
-/// Two for each leg of the registration, which is no message less than Mobile IP alone has.
+/// Messages of a registration: two for each leg, as with Mobile IP alone.
 const REGISTRATION: f64 = 4.0;
 
-/// What a registration waits for beside: nothing. What agents fetch comes while it is under way.
+/// Claims that a registration waits for no other messages. Keys that agents fetch arrive while it
+/// is under way.
 fn silent(cell: &Cell) -> Finding {
     let name = cell.scheme.name();
     let moves = cell.moves();
@@ -174,7 +176,8 @@ fn silent(cell: &Cell) -> Finding {
     Finding::at_least(what, 1.0, median_ratio(&alone.collect::<Vec<_>>()))
 }
 
-/// What hosts work, each by its least: what else a machine does is in the others.
+/// Claims a bound on the hosts' work, by the least of the runs for each host. The other runs
+/// include other load on the machine.
 fn light(cell: &Cell) -> Finding {
     let name = cell.scheme.name();
     let least = |one: [Duration; HOSTS], other: [Duration; HOSTS]| {
@@ -191,7 +194,7 @@ fn light(cell: &Cell) -> Finding {
     Finding::at_least(what, 1.0, ratio)
 }
 
-/// Keys from the agent before take a request to it and its answer.
+/// Claims that keys from the previous agent take one request and its answer.
 fn asks_once(cell: &Cell) -> Finding {
     const ROUND_TRIP: f64 = 2.0;
     let moves = cell.moves();
@@ -204,7 +207,8 @@ fn asks_once(cell: &Cell) -> Finding {
     Finding::at_least(what, 1.0, median_ratio(&asked.collect::<Vec<_>>()))
 }
 
-/// And no longer than that takes: each of both is as far from the other as twice from home.
+/// Claims that fetching takes no longer than a round trip between the agents, each of which is
+/// twice as far from the other as from home.
 fn is_near(dkm: Option<&Cell>) -> Finding {
     let there = micros(4 * DELAY);
     let moves = dkm.into_iter().flat_map(Cell::moves);
@@ -215,7 +219,7 @@ fn is_near(dkm: Option<&Cell>) -> Finding {
         .detail(format!("a round trip takes {} ms", (4 * DELAY).as_millis()))
 }
 
-/// A move with keys that are there before takes a round trip, as the registration does.
+/// Claims that a move with keys distributed in advance takes a round trip, like the registration.
 fn as_fast_as_mobile_ip(pure: Option<&Cell>, pkd: Option<&Cell>) -> Finding {
     let pairs = pairs(pkd, pure, |passage| passage.link());
     let what = "a hand-over with PKD: time on the link over that of Mobile IP alone, within a half";
@@ -223,7 +227,7 @@ fn as_fast_as_mobile_ip(pure: Option<&Cell>, pkd: Option<&Cell>) -> Finding {
     Finding::at_least(what, 1.0, median_ratio(&within)).paper("2.1 in all")
 }
 
-/// What is pushed comes later by what it takes to agree on it and to bring it.
+/// Claims that pushed keys arrive later, by the time of their negotiation and delivery.
 fn follows(pkd: Option<&Cell>, push: Option<&Cell>) -> Finding {
     let pairs = pairs(push, pkd, |passage| passage.total);
     let what = "a hand-over by push over one with PKD, in all";
@@ -232,7 +236,7 @@ fn follows(pkd: Option<&Cell>, push: Option<&Cell>) -> Finding {
     Finding::at_least(what, 1.0, median_ratio(&pairs)).detail(detail)
 }
 
-/// Both in turns.
+/// Returns the values of two schemes, run by run.
 fn pairs(
     above: Option<&Cell>,
     below: Option<&Cell>,

@@ -1,4 +1,5 @@
-//! A mobile node that comes to one foreign agent and goes to another, with what each host says meanwhile.
+//! A mobile node that registers at one foreign agent and moves to another, with the messages of
+//! each host.
 
 use super::wires::{Kind, Message, Tap};
 use crate::chatter::Chatter;
@@ -17,30 +18,31 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-/// From each foreign agent home, one way.
+/// One-way delay from each foreign agent to home.
 pub(super) const DELAY: Duration = Duration::from_millis(10);
 
-/// Between two requests of a mobile node (RFC 5944 section 3.6), so that a move has to wait for none.
+/// Interval between two requests of a mobile node (RFC 5944 section 3.6), so that no move has to
+/// wait for it.
 pub(super) const SPACING: Duration = Duration::from_millis(1200);
 
-/// A hand-over takes a part of this. Who is not reached by then is not.
+/// Time after which a hand-over has failed. It usually takes a fraction of this.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// From one packet for the mobile node to the next.
+/// Interval between packets to the mobile node.
 const PERIOD: Duration = Duration::from_micros(500);
 
-/// What a mobile node has besides its registration, and how licensed nodes get keys.
+/// Services in addition to the registration, and the distribution of keys to licensed nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scheme {
     /// Mobile IP alone.
     Pure,
-    /// And a plain tunnel.
+    /// Mobile IP with a plain tunnel.
     Ipsec,
-    /// And one in zones, whose keys are there before.
+    /// Mobile IP with a zoned tunnel whose keys are distributed in advance.
     Pkd,
-    /// Whose keys follow the registration.
+    /// The keys follow the registration.
     Push,
-    /// Whose keys the agent has first from the one before.
+    /// The agent first fetches the keys from the previous one.
     Dkm,
 }
 
@@ -57,7 +59,8 @@ impl Scheme {
         }
     }
 
-    /// What an agent says of the other one: that mobile nodes go there, or that keys come from there.
+    /// Returns an agent's table of the other agent: as a neighbour that mobile nodes move to, or as
+    /// a source of keys.
     fn neighbour(self, number: usize) -> String {
         match self {
             Self::Dkm => tables::neighbour(number, 1 - number),
@@ -65,7 +68,7 @@ impl Scheme {
         }
     }
 
-    /// The configuration's word, if there are zones.
+    /// Returns the word of the configuration, if there are zones.
     pub const fn handover(self) -> Option<&'static str> {
         match self {
             Self::Pure | Self::Ipsec => None,
@@ -76,46 +79,47 @@ impl Scheme {
     }
 }
 
-/// Who says something.
+/// Number of hosts with a tap.
 pub(super) const HOSTS: usize = 4;
 
-/// From the request to the first packet that the agent can read; without zones, to the first that comes.
+/// A passage, from the request to the first packet that the agent can read; without zones, to the
+/// first packet that arrives.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Passage {
-    /// All of it.
+    /// Total duration.
     pub total: Duration,
-    /// How long each host worked on messages: the mobile node, home, and the agents.
+    /// Time that each host worked on messages: the mobile node, home, and the agents.
     pub own: [Duration; HOSTS],
     /// Messages of all hosts, each counted once.
     pub messages: usize,
-    /// Those of keys until home has answered the registration, but for the following.
+    /// Messages about keys until home has answered the registration, except those between agents.
     pub beside: usize,
-    /// Those by which an agent has keys from another one.
+    /// Messages by which an agent gets keys from another one.
     pub between: usize,
 }
 
 impl Passage {
-    /// How long all hosts worked.
+    /// Returns the total work of all hosts.
     pub fn work(&self) -> Duration {
         self.own.iter().sum()
     }
 
-    /// The time on the link, which is the rest.
+    /// Returns the time on the link, which is the rest.
     pub fn link(&self) -> Duration {
         self.total.saturating_sub(self.work())
     }
 }
 
-/// What it takes to begin, and to be handed over.
+/// Measures a first registration and a hand-over.
 pub(super) fn measure(scheme: Scheme, zones: bool) -> Result<[Passage; 2]> {
     let handover = scheme.handover().filter(|_| zones);
     let licences = handover.map(|handover| {
-        // Each agent may read the headers where it is.
+        // Each agent may read the headers at its own address.
         tables::licences(&[0, 1], &format!("handover = \"{handover}\""))
     });
     let terms = licences.as_deref().map_or(Terms::PLAIN, Terms::requiring);
     let mut trip = Trip::prepare(scheme, terms)?;
-    // Packets for the mobile node, wherever it is.
+    // Packets to the mobile node, at any agent.
     let [from, to] = match scheme {
         Scheme::Pure => [HOME_AGENT, HOME_ADDRESS],
         _ => [GATEWAY[0], MOBILE[0]],
@@ -129,12 +133,12 @@ struct Trip {
     agents: Vec<Daemon>,
     _home: Daemon,
     mobile: Option<Daemon>,
-    /// On the mobile node, home, and the agents.
+    /// Taps on the mobile node, home, and the agents.
     taps: [Tap; HOSTS],
 }
 
 impl Trip {
-    /// Everybody but the mobile node is there, and knows each other.
+    /// Starts all hosts but the mobile node, and waits until their peers are up.
     fn prepare(scheme: Scheme, terms: Terms<'_>) -> Result<Self> {
         let hop = sim::Settings {
             rate: None,
@@ -193,7 +197,7 @@ impl Trip {
         Ok([first, second])
     }
 
-    /// Reads what has passed, and gives the time of the last message; `after` forgets what was before.
+    /// Reads new messages and returns the time of the last one; `after` discards earlier ones.
     fn read(&mut self, after: Option<Duration>) -> Result<Duration> {
         let mut last = after.unwrap_or_default();
         for tap in &mut self.taps {
@@ -203,7 +207,7 @@ impl Trip {
         Ok(last)
     }
 
-    /// Lets time pass.
+    /// Waits for this long.
     fn wait(&self, time: Duration) -> Result<()> {
         let begun = Instant::now();
         until("time to pass", DEADLINE, || {
@@ -211,11 +215,11 @@ impl Trip {
         })
     }
 
-    /// To an agent, of all that was seen after a time.
+    /// Returns the passage to an agent, from the messages after a time.
     fn passage(&mut self, agent: usize, after: Duration, reads: bool) -> Result<Passage> {
         let begun = Instant::now();
         loop {
-            // In this order: whatever brought the keys has been seen then.
+            // The order matters: messages that brought the keys have been captured by then.
             let held = match reads {
                 true => Some(held(&self.agents[agent])?),
                 false => None,
@@ -229,7 +233,7 @@ impl Trip {
                 "{} never reads what passes it",
                 AGENTS[agent]
             );
-            // Each question is work for the agent.
+            // Each query is work for the agent.
             self.wait(PERIOD * 100)?;
         }
     }
@@ -252,7 +256,8 @@ impl Trip {
             Some(held) => spi.is_some_and(|spi| held.contains(&format!("{spi:08x}"))),
             None => true,
         };
-        // What is fetched opens packets of an SA that was there before.
+        // Fetched keys open packets of an SA that existed before, so only packets after the fetch
+        // count.
         let come = |message: &&Message| {
             !message.out && message.kind == Kind::Migration(true) && message.at > since
         };
@@ -280,7 +285,7 @@ impl Trip {
     }
 }
 
-/// The SPIs whose keys an agent holds, without a process for the question.
+/// Returns the SPIs whose keys an agent holds, without starting a process.
 fn held(agent: &Daemon) -> Result<BTreeSet<String>> {
     let answer = agent.ask("zones", json!({}))?;
     Ok(held_in(&serde_json::from_str(&answer)?))

@@ -1,4 +1,4 @@
-//! What hosts say to each other on the way of a registration, as the kernel has seen it at each of them.
+//! Messages between hosts during a registration, as the kernel of each host captured them.
 
 use crate::host::Host;
 use crate::wiretap::{Seen, Wiretap};
@@ -8,43 +8,45 @@ use std::time::Duration;
 use wire::ike::{ExchangeType, Header};
 use wire::{ip, udp};
 
-/// Mobile IP's port.
+/// Port of Mobile IP.
 const REGISTRATION: u16 = 434;
-/// Those of IKE, the second with a marker (RFC 3948 section 2.2).
+/// Ports of IKE, the second with a marker (RFC 3948 section 2.2).
 const IKE: u16 = 500;
 const NATT: u16 = 4500;
 const MARKER: [u8; 4] = [0; 4];
 
-/// A host answers in less, and a message takes longer to the next one that is far away.
+/// Longest time between a message and one that a host sends because of it. A message to a remote
+/// host takes longer.
 const REACTION: Duration = Duration::from_millis(9);
 
-/// What a message is of.
+/// Kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Mobile IP.
+    /// A message of Mobile IP.
     Registration,
-    /// The keys of tunnels and zones. What only asks whether somebody is there, or tells, is none.
+    /// A message about the keys of tunnels and zones. INFORMATIONAL exchanges, such as liveness
+    /// checks, do not count.
     Keys,
-    /// What one agent asks another for, and `true` for what it gets.
+    /// A key request between agents, or its answer (`true`).
     Migration(bool),
 }
 
-/// A message at a host that has sent or received it.
+/// A message at a host that sent or received it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Message {
     pub at: Duration,
     pub kind: Kind,
     pub destination: IpAddr,
-    /// Whether this host has sent it.
+    /// True if this host sent the message.
     pub out: bool,
 }
 
-/// A tap on a host of which these are addresses.
+/// A tap on a host with these addresses.
 pub(super) struct Tap {
     tap: Wiretap,
     addresses: Vec<IpAddr>,
     pub messages: Vec<Message>,
-    /// Packets that carry data: when, and their SPI if they have one.
+    /// Packets that carry data, with their time, and with their SPI if they have one.
     pub data: Vec<(Duration, Option<u32>)>,
 }
 
@@ -59,7 +61,7 @@ impl Tap {
         })
     }
 
-    /// Reads what has passed meanwhile.
+    /// Reads the packets that have passed since the last call.
     pub fn read(&mut self) -> Result<()> {
         while let Some(seen) = self.tap.next()? {
             self.take(&seen);
@@ -67,7 +69,8 @@ impl Tap {
         Ok(())
     }
 
-    /// What is for somebody else, or in a tunnel on its way, is neither sent nor received here.
+    /// Classifies a packet. Packets for other hosts, or in a tunnel on their way, are neither sent
+    /// nor received here.
     fn take(&mut self, seen: &Seen) {
         let is_ours = |address| self.addresses.contains(&address);
         let out = is_ours(seen.source);
@@ -86,14 +89,14 @@ impl Tap {
         }
     }
 
-    /// How long the host worked in this time.
+    /// Returns the time that the host worked within this period.
     pub fn work(&self, from: Duration, until: Duration) -> Duration {
         let within = |message: &&Message| (from..=until).contains(&message.at);
         work(self.messages.iter().filter(within))
     }
 }
 
-/// From each message until the last that is sent because of it.
+/// Adds the times from each received message to the last one that is sent because of it.
 fn work<'a>(messages: impl Iterator<Item = &'a Message>) -> Duration {
     let (mut all, mut since) = (Duration::ZERO, None);
     for message in messages {
@@ -148,7 +151,7 @@ fn classify(octets: &[u8]) -> Option<Class> {
 mod tests {
     use super::*;
 
-    /// Milliseconds of work for messages at these, which are sent or received.
+    /// Returns the milliseconds of work for messages at these times, each sent or received.
     fn worked(messages: &[(u64, bool)]) -> u128 {
         let message = |&(at, out): &(u64, bool)| Message {
             at: Duration::from_millis(at),
@@ -165,7 +168,7 @@ mod tests {
         // Two answers to one message, and later one to another.
         let answers = [(0, false), (1, true), (3, true), (20, false), (21, true)];
         assert_eq!(worked(&answers), 4);
-        // What it sends of itself, and what is due much later.
+        // A message that the host sends on its own, and a message that follows much later.
         assert_eq!(worked(&[(0, true), (20, false), (40, true)]), 0);
     }
 }

@@ -1,4 +1,4 @@
-//! Table 6 of "Mobile multi-layered IPsec": how long an end works on a packet.
+//! Table 6 of "Mobile multi-layered IPsec": the time that an end works on a packet.
 
 use super::cost::{nanoseconds, readable, shape};
 use crate::bare::{Ends, Node, Raw, Shape, segment};
@@ -32,26 +32,26 @@ pub const TABLE: Table = Table {
 const LENGTHS: [usize; 4] = [40, 256, 576, 1380];
 const LONGEST: usize = LENGTHS[LENGTHS.len() - 1];
 
-/// Nanoseconds of a packet of that length, in two zones and with all that is around it, at 100 Mb/s.
+/// Nanoseconds of a packet of that length, in two zones and with all outer headers, at 100 Mb/s.
 const ON_ETHERNET: f64 = ((LONGEST + 45 + 28 + 38) * 8 * 10) as f64;
 
-/// What a round takes, generously.
+/// Duration of a round, estimated generously.
 const ROUND: Duration = Duration::from_micros(500);
 
 const fn rounds(quick: bool) -> u32 {
     if quick { 200 } else { 2000 }
 }
 
-/// What the paper has for two zones, in nanoseconds, and what of it is cryptography.
+/// Times of the paper for two zones, in nanoseconds: total, and its cryptography.
 const PAPER_SEALING: [i64; 2] = [104_000, 91_000];
 const PAPER_OPENING: [i64; 2] = [44_000, 12_000];
 
-/// Without the second zone half of the cryptography goes.
+/// Returns the time without the second zone, which saves half of the cryptography.
 const fn of_one_zone([all, cryptography]: [i64; 2]) -> f64 {
     (all - cryptography / 2) as f64
 }
 
-/// What one round took, in nanoseconds a packet.
+/// Times of one round, in nanoseconds per packet.
 #[derive(Clone, Copy)]
 struct Round {
     sealing: f64,
@@ -59,7 +59,7 @@ struct Round {
     raw: f64,
 }
 
-/// One of these times.
+/// Selects one of these times.
 type Time = fn(&Round) -> f64;
 
 /// All rounds of one length, without zones and with them.
@@ -67,7 +67,7 @@ struct Cell {
     octets: usize,
     plain: Vec<Round>,
     zoned: Vec<Round>,
-    /// Of the packets that should be in zones, those whose headers a licensed node reads.
+    /// Number of packets, among those that should be in zones, whose headers a licensed node reads.
     read: usize,
     all: usize,
 }
@@ -162,7 +162,7 @@ impl Cell {
             "sealing" => PAPER_SEALING,
             _ => PAPER_OPENING,
         };
-        // The paper does not say of which length; most of a download's packets are long.
+        // The paper does not give a length; most of a download's packets are long.
         let paper = (self.octets == LONGEST).then_some(paper);
         [
             row("plain", &self.plain, None),

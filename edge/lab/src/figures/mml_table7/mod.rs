@@ -1,4 +1,4 @@
-//! Table 7 of "Mobile multi-layered IPsec": how long a licensed node works on a packet.
+//! Table 7 of "Mobile multi-layered IPsec": the time that a licensed node works on a packet.
 
 use super::cost::{Proxy, nanoseconds, readable, shape};
 use crate::bare::{Ends, Node, Shape, segment};
@@ -26,42 +26,42 @@ pub const TABLE: Table = Table {
 };
 
 const OCTETS: usize = 1380;
-/// UDP and IPv4 around what is sealed.
+/// Octets of the UDP and IPv4 headers around a sealed packet.
 const OUTER: usize = 28;
-/// Of the paper's wireless link.
+/// Rate of the paper's wireless link.
 const BITS_PER_SECOND: f64 = 2e6;
 
-/// What a round takes, generously.
+/// Duration of a round, estimated generously.
 const ROUND: Duration = Duration::from_millis(1);
 
 const fn rounds(quick: bool) -> u32 {
     if quick { 200 } else { 2000 }
 }
 
-/// In nanoseconds.
+/// Times of the paper, in nanoseconds.
 const PAPER_OPENING: i64 = 42_000;
 const PAPER_END: i64 = 44_000;
 const PAPER_SNOOP: i64 = 13_000;
 const PAPER_LINK: i64 = 547_000;
 
-/// What one round took, in nanoseconds a packet.
+/// Times of one round, in nanoseconds per packet.
 #[derive(Clone, Copy)]
 struct Round {
-    /// Opening at the node and at the end.
+    /// Opening at the node, and at the end.
     node: f64,
     end: f64,
-    /// SNOOP.
+    /// SNOOP for a segment, and for its acknowledgement.
     data: f64,
     acknowledgement: f64,
-    /// On the link.
+    /// Transmission on the link.
     link: f64,
-    /// How many packets the node could read, of how many.
+    /// Number of packets that the node could read, and number of all packets.
     read: usize,
     all: usize,
 }
 
 impl Round {
-    /// All that the node does for a segment and its acknowledgement, over both.
+    /// Returns the node's work on a segment and its acknowledgement, per packet.
     fn work(&self) -> f64 {
         self.node + (self.data + self.acknowledgement) / 2.0
     }

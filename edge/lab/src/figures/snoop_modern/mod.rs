@@ -1,4 +1,4 @@
-//! Where SNOOP helps the senders of today, and where it does not.
+//! Gain from SNOOP for the senders of today, and conditions without a gain.
 
 use crate::experiment::{Condition, Figure, Finding, Results, bits};
 use crate::plot::{Map, Plot, Tile};

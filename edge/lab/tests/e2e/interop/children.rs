@@ -1,4 +1,4 @@
-//! Two children on one IKE SA with strongSwan, in both roles.
+//! Two child SAs on one IKE SA with strongSwan, in both roles.
 
 use anyhow::{Result, ensure};
 use lab::daemon::Daemon;
@@ -62,7 +62,7 @@ fn strata_asks_strongswan_for_two_tunnels() -> Result<()> {
     carry(&duo)
 }
 
-/// The first that it asks for is made in IKE_AUTH, whichever it is.
+/// The first child that strongSwan requests is created in IKE_AUTH.
 #[lab::test(repeated)]
 fn strongswan_asks_for_two_tunnels_in_any_order() -> Result<()> {
     for order in [[CHILD, VOICE.name], [VOICE.name, CHILD]] {
@@ -124,7 +124,7 @@ fn both_tunnels_get_new_keys_from_strongswan() -> Result<()> {
     carry(&duo)
 }
 
-/// Who connects to a port behind strongSwan.
+/// Returns true if a TCP connection reaches a port behind strongSwan.
 fn reaches(duo: &Duo, port: u16) -> Result<bool> {
     let at = SocketAddr::new("10.5.0.1".parse()?, port);
     let listener = duo.theirs.inside(|| Ok(TcpListener::bind(at)?))?;
@@ -137,7 +137,8 @@ fn reaches(duo: &Duo, port: u16) -> Result<bool> {
 
 const SERVICE: u16 = 9300;
 
-/// Protocol and ports of its traffic selectors (RFC 7296 section 3.13.1) are those of ours, whoever asks.
+/// Protocol and ports of strongSwan's traffic selectors (RFC 7296 section 3.13.1) match ours in
+/// both roles.
 #[lab::test(repeated)]
 fn a_service_of_strongswan_is_carried_and_nothing_beside_it() -> Result<()> {
     let service = Child {
@@ -169,8 +170,8 @@ fn a_service_of_strongswan_is_carried_and_nothing_beside_it() -> Result<()> {
     Ok(())
 }
 
-/// It knows nothing of RFC 9611, so both threads seal on one SA. Its window has room for 32, so what left in
-/// another order than that of its numbers would be dropped there.
+/// strongSwan does not implement RFC 9611, so both threads seal on one SA. Its replay window is 32
+/// packets, so strongly reordered packets would be dropped.
 #[lab::test(repeated)]
 fn two_threads_share_the_one_tunnel_that_strongswan_has() -> Result<()> {
     let two = plain::in_table(OURS, "[tunnel]", "workers = 2");
@@ -198,7 +199,7 @@ fn two_threads_share_the_one_tunnel_that_strongswan_has() -> Result<()> {
     Ok(())
 }
 
-/// The control of the last.
+/// Control of the previous test.
 #[lab::test(repeated)]
 fn strongswan_tells_of_numbers_that_it_takes_for_old() -> Result<()> {
     let duo = Duo::new("workers")?;
@@ -216,7 +217,7 @@ fn drops_numbers(charon: &mut Charon) -> Result<bool> {
     Ok(log.contains("sequence number verification failed"))
 }
 
-/// Four connections at once, so that there is something for either thread.
+/// Runs four connections at once, so that both threads have work.
 fn transfer_four(from: &Host, to: &Host, address: &str) -> Result<()> {
     thread::scope(|scope| {
         let four = [(); 4].map(|()| scope.spawn(|| transfer(from, to, address, 2 * MB)));

@@ -1,6 +1,6 @@
-//! Clones of an IKE SA (RFC 7791), looked at by tshark: neither strongSwan nor libreswan has them. tshark opens
-//! what both ends say with the keys of one, and finds the notifies as section 6 draws them. Version 4.0 has no
-//! names for their numbers.
+//! Clones of an IKE SA (RFC 7791), examined by tshark, because neither strongSwan nor libreswan
+//! supports them. tshark decrypts the messages of both ends with one end's keys, and finds the
+//! notifies in the format of section 6. Version 4.0 has no names for their numbers.
 
 use anyhow::{Result, ensure};
 use lab::pair::{NODE_KEY, Pair, TUNNEL_KEY, Terms, Tunnel, gateway_config, mobile_config, peer};
@@ -12,7 +12,7 @@ use serde_json::Value;
 use std::net::UdpSocket;
 use std::path::Path;
 
-/// In clear, and the last packet of the capture.
+/// Payload of the last packet of the capture, in clear.
 const MARKER: &str = "the last packet";
 
 #[lab::test(repeated)]
@@ -52,7 +52,8 @@ fn tshark_finds_that_an_end_which_does_not_allow_it_says_nothing() -> Result<()>
     Ok(())
 }
 
-/// What tshark sees of a tunnel, and of what happens to it, if the gateway allows clones or not.
+/// Returns tshark's output for a tunnel and the events in `happen`. The gateway allows clones or
+/// not.
 fn seen(allowed: bool, happen: impl FnOnce(&Tunnel) -> Result<()>) -> Result<String> {
     let pair = Pair::new("clones")?;
     pair.add_second_wire()?;
@@ -70,7 +71,7 @@ fn seen(allowed: bool, happen: impl FnOnce(&Tunnel) -> Result<()>) -> Result<Str
 const SUPPORTED: u16 = 16432;
 const CLONE: u16 = 16433;
 
-/// How often a notify is there, with neither protocol nor SPI nor data.
+/// Counts the notifies of a type with neither protocol nor SPI nor data.
 fn notifies(text: &str, number: u16) -> usize {
     let lines: Vec<_> = text.lines().map(str::trim).collect();
     let number = format!("({number})");
@@ -99,7 +100,7 @@ fn start(pair: &Pair, allowed: bool) -> Result<Tunnel> {
     })
 }
 
-/// Writes down what has passed.
+/// Writes the packets that have passed to a capture file.
 fn capture(pair: &Pair, tap: &Wiretap) -> Result<()> {
     const DISCARD: &str = "192.0.2.1:9";
     pair.mobile.inside(|| {
@@ -110,7 +111,7 @@ fn capture(pair: &Pair, tap: &Wiretap) -> Result<()> {
     write_capture(&pair.mobile.directory().join("wire.pcap"), &seen)
 }
 
-/// All that tshark has to say about it.
+/// Returns tshark's complete output for the capture.
 fn read(pair: &Pair, keys: &Path) -> Result<String> {
     let mut command = pair.mobile.command(find_command("tshark", "tshark")?);
     command.env("WIRESHARK_CONFIG_DIR", keys);

@@ -1,5 +1,5 @@
-//! strongSwan at the other end that leaves ESP to a Linux kernel: what is carried then is carried by a
-//! kernel's ESP, which is shown by what nothing passes.
+//! A peer that runs strongSwan with the ESP of a Linux kernel. Control tests, in which nothing
+//! passes, show that the kernel's ESP carries the traffic.
 
 use anyhow::{Context, Result, ensure};
 use lab::daemon::Daemon;
@@ -19,22 +19,22 @@ use std::net::UdpSocket;
 
 const OCTETS: u64 = 5_000_000;
 
-/// Of each suite.
+/// Octets to transfer with each suite.
 const FEW: u64 = 300_000;
 
-/// ESP without UDP, where the peer says the same.
+/// A configuration for ESP without UDP, if the peer has the same.
 const BARE: &str = "[listen]\nencapsulation = \"nat\"\n";
 
-/// The SA in which our packets arrive there.
+/// The SA for packets from Strata to the kernel.
 const INBOUND: &str = "src 192.0.2.1 dst 192.0.2.2";
 
-/// That in which the kernel's packets arrive here.
+/// The SA for packets from the kernel to Strata.
 const OUTBOUND: &str = "src 192.0.2.2 dst 192.0.2.1";
 
-/// Both ends have so many packets left to the end of the first cycle of their numbers.
+/// Packets that both ends have left in the first cycle of sequence numbers.
 const LEFT: u64 = 100;
 
-/// Algorithms for it that nobody has agreed on.
+/// Algorithms that the ends did not negotiate.
 const OTHERS: [&str; 2] = [
     "aead rfc4106(gcm(aes)) 0x00112233445566778899aabbccddeeff00112233 128",
     "aead rfc7539esp(chacha20,poly1305) 0x00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff00112233 128",
@@ -49,7 +49,7 @@ fn a_kernels_esp_carries_octets_each_way() -> Result<()> {
     duo.carry_by_kernel(guest(&charon)?, OCTETS)
 }
 
-/// Neither end sees a NAT, so the kernel's SAs have no encapsulation, and a tap sees none.
+/// Neither end detects a NAT, so the kernel's SAs have no encapsulation, and a tap sees none.
 #[lab::test(repeated)]
 fn a_kernels_esp_without_udp_carries_octets_each_way() -> Result<()> {
     let ours = format!("{OURS}{BARE}");
@@ -95,7 +95,7 @@ fn every_suite_is_carried_by_a_kernel_with_udp_and_without() -> Result<()> {
     Ok(())
 }
 
-/// Gives the guest back.
+/// Runs the transfer and returns the guest.
 fn carries(suite: &str, encap: bool, listen: &str, guest: Guest) -> Result<Guest> {
     let ours = format!("{OURS}suite = \"{suite}\"\n{listen}");
     let ike = format!("{suite}-prfsha256-x25519");
@@ -117,7 +117,7 @@ fn carries(suite: &str, encap: bool, listen: &str, guest: Guest) -> Result<Guest
     Ok(guest)
 }
 
-/// The same SA put there again by hand is the control: what comes to nothing does so for the key.
+/// Control: the negotiated SA is also replaced by hand, so only the key causes the failures.
 #[lab::test(repeated)]
 fn with_another_key_or_suite_in_the_kernel_nothing_passes() -> Result<()> {
     let (duo, strata, charon) = start()?;
@@ -138,7 +138,7 @@ fn with_another_key_or_suite_in_the_kernel_nothing_passes() -> Result<()> {
     ] {
         agreed.replace(guest, algorithm)?;
         let before = refused(guest)?;
-        // Again and again, for a guest without time may lose what comes to its devices.
+        // Repeated, because a busy guest may lose packets at its devices.
         let verdict = until("what the kernel makes of it", DEADLINE, || {
             near.send(&[turn])?;
             let carried = guest::growth(&Carried::new(), &guest.carried()?)[INBOUND] > 0;
@@ -157,14 +157,14 @@ fn with_another_key_or_suite_in_the_kernel_nothing_passes() -> Result<()> {
     Ok(())
 }
 
-/// Does not wait.
+/// Returns a nonblocking socket.
 fn socket(host: &Host, address: &str) -> Result<UdpSocket> {
     let socket = host.inside(|| Ok(UdpSocket::bind((address, 0))?))?;
     socket.set_nonblocking(true)?;
     Ok(socket)
 }
 
-/// The first octet of each that is there.
+/// Returns the first octet of each pending datagram.
 fn datagrams(socket: &UdpSocket) -> impl Iterator<Item = u8> {
     std::iter::from_fn(|| {
         let mut octet = [0];
@@ -172,8 +172,8 @@ fn datagrams(socket: &UdpSocket) -> impl Iterator<Item = u8> {
     })
 }
 
-/// Our SA goes on from just before 2^32 because it is told to, the kernel's because it is put there again with
-/// such a number.
+/// `--faults` makes Strata start just below 2^32. The kernel's SA is replaced by a copy with such a
+/// sequence number.
 #[lab::test(repeated, limit(600))]
 fn extended_numbers_of_every_suite_go_beyond_32_bits_both_ways() -> Result<()> {
     let mut spare = Some(Guest::boot()?);
@@ -185,7 +185,7 @@ fn extended_numbers_of_every_suite_go_beyond_32_bits_both_ways() -> Result<()> {
     Ok(())
 }
 
-/// Gives the guest back.
+/// Runs the transfer and returns the guest.
 fn goes_beyond(suite: &str, guest: Guest) -> Result<Guest> {
     let ours = format!("{OURS}suite = \"{suite}\"\nesn = true\n");
     let (ike, esp) = (format!("{suite}-prfsha256-x25519"), format!("{suite}-esn"));
@@ -202,7 +202,7 @@ fn goes_beyond(suite: &str, guest: Guest) -> Result<Guest> {
     strata.strata("up theirs --wait")?;
     ensure!(has_extended(&strata)?);
     let guest = charon.guest().context("charon is not in a guest")?;
-    // Both halves of what it takes next are in its account.
+    // The kernel shows both halves of the next sequence number.
     state(guest, OUTBOUND)?.begin_after(guest, last)?;
     duo.carry_by_kernel(guest, FEW)?;
     for (sa, word) in [(INBOUND, "seq-hi 0x1,"), (OUTBOUND, "oseq-hi 0x1")] {
@@ -223,7 +223,7 @@ fn has_extended(strata: &Daemon) -> Result<bool> {
     Ok(child["esn"] == true)
 }
 
-/// The control: what strongSwan proposes by itself.
+/// Control: strongSwan's default proposal.
 #[lab::test(repeated)]
 fn a_kernel_that_is_not_to_have_extended_numbers_gets_none() -> Result<()> {
     let ours = format!("{OURS}esn = true\n");
@@ -262,13 +262,13 @@ fn a_guest_that_is_dropped_leaves_no_process() -> Result<()> {
     let folder = folder.context("it has no folder")?.to_owned();
     ensure!(processes_of(&folder)? > 1, "it has no processes");
     drop(guest);
-    // They die together, but not before whoever has killed them has seen the first one dead.
+    // The processes die together, but the killer may return as soon as the first one is dead.
     until("the end of all its processes", DEADLINE, || {
         Ok((processes_of(&folder)? == 0).then_some(()))
     })
 }
 
-/// Both daemons, not yet connected.
+/// Starts both daemons; they are not connected yet.
 fn start() -> Result<(Duo, Daemon, Charon)> {
     start_with(OURS, &THEIRS)
 }
@@ -288,7 +288,7 @@ fn guest(charon: &Charon) -> Result<&Guest> {
     charon.guest().context("charon is not in a guest")
 }
 
-/// What the kernel knows of an SA.
+/// The kernel's state of an SA.
 struct Sa {
     spi: String,
     reqid: String,
@@ -323,12 +323,12 @@ fn state(guest: &Guest, ends: &str) -> Result<Sa> {
 }
 
 impl Sa {
-    /// Puts it there again with this algorithm and nothing carried.
+    /// Replaces the SA with a copy that has this algorithm and has carried nothing.
     fn replace(&self, guest: &Guest, algorithm: &str) -> Result<()> {
         self.put(guest, algorithm, "")
     }
 
-    /// Puts it there again with extended numbers, of which this is the last that was sent.
+    /// Replaces the SA with a copy that has extended numbers and has sent this number last.
     fn begin_after(&self, guest: &Guest, number: u64) -> Result<()> {
         let (upper, lower) = (number >> 32, number as u32);
         let numbers = format!("flag esn replay-oseq {lower} replay-oseq-hi {upper}");
@@ -349,7 +349,7 @@ impl Sa {
     }
 }
 
-/// How many packets the kernel found to be no ESP of an SA that it has.
+/// Returns the kernel's count of packets that failed as ESP of a known SA.
 fn refused(guest: &Guest) -> Result<u64> {
     let counters = guest.run("cat /proc/net/xfrm_stat")?;
     let count = counters.lines().find_map(|line| {
@@ -359,7 +359,7 @@ fn refused(guest: &Guest) -> Result<u64> {
     count.with_context(|| counters.clone())
 }
 
-/// How many processes have this word in their command line.
+/// Returns the number of processes with this word in their command line.
 fn processes_of(word: &str) -> Result<usize> {
     let commands = fs::read_dir("/proc")?.flatten();
     let commands = commands.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());

@@ -1,4 +1,4 @@
-//! libreswan at the other end, in both roles. Its ESP is a Linux kernel's.
+//! libreswan at the other end, in both roles. It uses the ESP of a Linux kernel.
 
 use anyhow::Result;
 use lab::daemon::Daemon;
@@ -42,7 +42,7 @@ fn libreswans_refusal_of_a_wrong_key_is_told() -> Result<()> {
     expect_refusal(&strata, &["AUTHENTICATION_FAILED"])
 }
 
-/// Both daemons, not yet connected.
+/// Starts both daemons; they are not connected yet.
 fn start(psk: &str) -> Result<(Duo, Daemon, Pluto)> {
     let guest = Guest::boot()?;
     let duo = Duo::with("libreswan", None, Some(&guest))?;

@@ -1,9 +1,10 @@
-//! Strata with two versions of strongSwan, one of them also on a kernel that has ESP, each pair of
-//! choices in some cell. The long form of the suite also plays about a hundred others, and
-//! `STRATA_CELLS=all` every combination.
+//! Strata with two versions of strongSwan, one of them also with a kernel's ESP. Each pair of
+//! choices occurs in some cell. The long form also runs about a hundred other cells, and
+//! `STRATA_CELLS=all` runs every combination.
 //!
-//! Writes `interop.md` into the target folder: which cell has which witness. With `UPDATE_DOCS` set it is
-//! written to `docs/` instead; without, the test fails if the page there has other cells.
+//! Writes `interop.md` into the target folder: the cells with their evidence. With `UPDATE_DOCS`
+//! set, the test writes the file to `docs/` instead. Otherwise it fails if the file there has other
+//! cells.
 
 use anyhow::{Result, ensure};
 use lab::guest::Guest;
@@ -14,13 +15,13 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-/// Cells at once: in each of them both ends wait for most of the time.
+/// Cells that run at once. In each of them both ends wait most of the time.
 const AT_ONCE: usize = 3;
 
-/// Step of the long form through all cells. It is prime, so that it reaches every level of every factor.
+/// Step of the long form through all cells. It is prime, so it reaches every level of every factor.
 const DISTANCE: usize = 89;
 
-/// What was seen of the cells: their witnesses, and what failed.
+/// Results of cells: the evidence or the error.
 type Seen<'c> = BTreeMap<usize, (&'c Cell, Result<String>)>;
 
 #[lab::test(limit(900))]
@@ -47,7 +48,7 @@ fn each_pair_of_choices_meets_in_some_cell() -> Result<()> {
     Ok(())
 }
 
-/// Plays each cell, several at once.
+/// Runs all cells, several at once.
 fn play(cells: &[Cell]) -> Seen<'_> {
     let queue = Mutex::new(cells.iter().enumerate());
     let seen = Mutex::new(Seen::new());
@@ -71,7 +72,7 @@ fn play(cells: &[Cell]) -> Seen<'_> {
     seen.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Plays a cell, a second time if it fails.
+/// Runs a cell, a second time if it fails.
 fn meet_in(cell: &Cell, spare: &mut Option<Guest>) -> Result<String> {
     let mut attempt = |word: &str| {
         let start = Instant::now();
@@ -86,7 +87,8 @@ fn meet_in(cell: &Cell, spare: &mut Option<Guest>) -> Result<String> {
     attempt("").or_else(|_| attempt(", repeated"))
 }
 
-/// Writes the page, or compares it with the one in `docs`: only if it `is_whole`.
+/// Writes the page, or compares it with the one in `docs`. A page with only some cells is not
+/// compared.
 fn write(page: &str, is_whole: bool) -> Result<()> {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/interop.md");
     if is_whole && std::env::var_os("UPDATE_DOCS").is_some() {
@@ -105,7 +107,7 @@ fn write(page: &str, is_whole: bool) -> Result<()> {
     Ok(())
 }
 
-/// The folder that everything built is in.
+/// Returns the build's target folder.
 fn folder() -> PathBuf {
     let executable = std::env::current_exe().unwrap_or_default();
     let folder = executable.ancestors().nth(3);

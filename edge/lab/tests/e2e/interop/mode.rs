@@ -1,4 +1,4 @@
-//! Transport mode with strongSwan, on a Linux kernel that carries it.
+//! Transport and BEET mode with strongSwan, on a Linux kernel.
 
 use anyhow::{Context, Result, ensure};
 use lab::daemon::Daemon;
@@ -11,10 +11,10 @@ use lab::transfer::round_trip;
 
 const OCTETS: u64 = 1_000_000;
 
-/// What both ends agree on.
+/// A mode with its inner addresses.
 struct Terms {
     mode: &'static str,
-    /// Ours inside, and that of the guest.
+    /// Inner addresses: ours, and the guest's.
     inside: [&'static str; 2],
 }
 
@@ -29,7 +29,7 @@ const BEET: Terms = Terms {
 };
 
 impl Terms {
-    /// Both daemons, not yet connected. charon may have another mode.
+    /// Starts both daemons, not connected yet; charon's mode is `theirs`.
     fn start(&self, theirs: &str) -> Result<(Duo, Daemon, Charon)> {
         let guest = Guest::boot()?;
         let duo = Duo::with("mode", None, Some(&guest))?;
@@ -61,8 +61,8 @@ impl Terms {
         Ok((duo, strata, charon))
     }
 
-    /// Whoever begins, and again with new keys: octets come back, and the kernel's ESP has carried them in
-    /// that mode.
+    /// Fails unless octets return in both roles, also after a rekey, and the kernel's ESP carried
+    /// them in this mode.
     fn carries(&self) -> Result<()> {
         for ours in [true, false] {
             let (duo, strata, charon) = self.start(self.mode)?;
@@ -117,7 +117,7 @@ fn strongswan_asks_for_a_tunnel_and_is_refused() -> Result<()> {
     stays_away(&charon)
 }
 
-/// Nor does it ask for it: whoever begins, there is no tunnel instead.
+/// strongSwan does not negotiate its BEET mode in either role, and no other tunnel results.
 #[lab::test(repeated)]
 fn beet_mode_is_not_asked_of_strongswan_which_answers_its_own_kind_only() -> Result<()> {
     let (_duo, strata, charon) = BEET.start("beet")?;
@@ -127,7 +127,7 @@ fn beet_mode_is_not_asked_of_strongswan_which_answers_its_own_kind_only() -> Res
     stays_away(&charon)
 }
 
-/// No SA is left there.
+/// Waits until charon has no SA left.
 fn stays_away(charon: &Charon) -> Result<()> {
     let none = |sas: &str| !sas.contains("state=INSTALLED");
     charon.wait_until(DEADLINE, none).map(drop)

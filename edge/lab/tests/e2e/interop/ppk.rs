@@ -1,5 +1,5 @@
-//! strongSwan at the other end with a post-quantum pre-shared key (RFC 8784), as initiator and as
-//! responder.
+//! strongSwan at the other end with a post-quantum pre-shared key (PPK, RFC 8784), as initiator and
+//! as responder.
 
 use anyhow::{Result, ensure};
 use lab::daemon::Daemon;
@@ -11,11 +11,11 @@ use serde_json::Value;
 
 const OCTETS: u64 = 5_000_000;
 
-/// 256 bits in base64, and 256 others.
+/// Two different keys of 256 bits, in base64.
 const KEY: &str = "k1l0dmVzdGVyIGlzIG5vdCBhIHF1YW50dW0ga2V5ISE=";
 const ANOTHER_KEY: &str = "YW5vdGhlciBrZXkgdGhhdCBpcyBsb25nIGVub3VnaCE=";
 
-/// What strongSwan has if both ends have the same.
+/// strongSwan's PPK if both ends have the same.
 const SAME: Ppk<'_> = Ppk {
     id: "office2026",
     secret: KEY,
@@ -23,7 +23,7 @@ const SAME: Ppk<'_> = Ppk {
     required: true,
 };
 
-/// Another one, which it can do without.
+/// A different PPK, which strongSwan does not require.
 const OTHER: Ppk<'_> = Ppk {
     id: "office2027",
     secret: ANOTHER_KEY,
@@ -31,7 +31,7 @@ const OTHER: Ppk<'_> = Ppk {
     required: false,
 };
 
-/// Both daemons, not yet connected. Ours has the PPK, required or not.
+/// Starts both daemons, not connected yet. Strata has the PPK, required or optional.
 fn start(required: bool, theirs: Option<Ppk<'_>>) -> Result<(Duo, Daemon, Charon)> {
     let duo = Duo::new("ppk")?;
     duo.ours.secret("theirs.ppk", KEY)?;
@@ -55,7 +55,7 @@ fn a_ppk_that_nobody_requires_is_in_the_keys_whoever_begins() -> Result<()> {
     is_in_the_keys_whoever_begins(false)
 }
 
-/// And in those that come of them by rekeys of either end.
+/// Fails unless the PPK is in the keys of both roles, and in the keys after rekeys by either end.
 fn is_in_the_keys_whoever_begins(required: bool) -> Result<()> {
     let theirs = Ppk { required, ..SAME };
     let (duo, mut strata, mut charon) = start(required, Some(theirs))?;
@@ -76,7 +76,7 @@ fn is_in_the_keys_whoever_begins(required: bool) -> Result<()> {
     duo.carry(OCTETS)?;
     strata.strata("rekey theirs --ike")?;
     strata.strata("rekey theirs")?;
-    // The first was strongSwan's.
+    // The first rekey was strongSwan's.
     until("new keys", DEADLINE, || {
         let log = strata.process().log();
         let twice = |what: &str| log.matches(what).count() >= 2;
@@ -92,7 +92,7 @@ fn is_in_the_keys_whoever_begins(required: bool) -> Result<()> {
     Ok(())
 }
 
-/// It says nothing of PPKs at all.
+/// strongSwan announces no support of PPKs.
 #[lab::test(repeated)]
 fn a_strongswan_without_ppks_gets_a_tunnel_where_ours_is_optional() -> Result<()> {
     let (duo, mut strata, charon) = start(false, None)?;
@@ -104,7 +104,7 @@ fn a_strongswan_without_ppks_gets_a_tunnel_where_ours_is_optional() -> Result<()
     goes_without(&duo, &mut strata, 2)
 }
 
-/// Its first answer says that it has PPKs, its second does not say that it used ours.
+/// strongSwan's first answer announces support of PPKs, its second one does not confirm ours.
 #[lab::test(repeated)]
 fn an_optional_ppk_that_strongswan_does_not_have_is_told() -> Result<()> {
     let named = false;
@@ -152,7 +152,7 @@ fn a_strongswan_that_comes_without_is_refused_where_one_is_required() -> Result<
     expect_refusal(&strata, &["it comes without a PPK"])
 }
 
-/// A tunnel without the PPK, and the log says so, for this time too.
+/// Fails unless the tunnel is up without the PPK and the log has warned `times` times.
 fn goes_without(duo: &Duo, strata: &mut Daemon, times: usize) -> Result<()> {
     let status = strata.wait_until("status", DEADLINE, is_up)?;
     ensure!(peer(&status)["ppk"] == false, "{status}");

@@ -1,5 +1,6 @@
 //! strongSwan at the other end with raw public keys (RFC 7670), as initiator and as responder. It
-//! sends none, nor looks at ours: either end has the other's in its configuration.
+//! neither sends its key nor uses ours from the message: each end has the other's key in its
+//! configuration.
 
 use anyhow::{Result, ensure};
 use lab::certified::strata;
@@ -11,18 +12,19 @@ use lab::strongswan::{Charon, Connection};
 
 const OCTETS: u64 = 5_000_000;
 
-/// What openssl calls an elliptic curve's key, and Ed25519.
+/// openssl's names for key types.
 const P256: &str = "ec -pkeyopt ec_paramgen_curve:P-256";
 const P384: &str = "ec -pkeyopt ec_paramgen_curve:P-384";
 const ED25519: &str = "ed25519";
 
-/// Our end with the keys in its folder.
+/// Returns our configuration with the keys in its folder.
 fn with_keys() -> String {
     OURS.replace("psk = \"theirs.psk\"", "pubkey = \"theirs.pub\"")
         .replace("[tunnel]", "key = \"ours.key\"\n[tunnel]")
 }
 
-/// A key of openssl's in our folder: `NAME.key` and, as we print it, `NAME.pub`.
+/// Creates a key with openssl in our folder: `NAME.key`, and `NAME.pub` as printed by
+/// `strata pki pubkey`.
 fn make(duo: &Duo, name: &str, kind: &str) -> Result<()> {
     let ours = &duo.ours;
     ours.run(&format!(
@@ -33,7 +35,7 @@ fn make(duo: &Duo, name: &str, kind: &str) -> Result<()> {
     ours.file(&format!("{name}.pub"), &public).map(drop)
 }
 
-/// Gives charon a file of ours.
+/// Copies a file of ours to charon.
 fn give(duo: &Duo, file: &str, place: &str) -> Result<()> {
     let place = duo.theirs.directory().join(place);
     std::fs::create_dir_all(place.parent().unwrap_or(&place))?;
@@ -41,8 +43,8 @@ fn give(duo: &Duo, file: &str, place: &str) -> Result<()> {
     Ok(())
 }
 
-/// Both daemons, not yet connected; charon's private key, and the public one it has for us, are those
-/// of these names. We know it by `theirs.pub`.
+/// Starts both daemons, not connected yet. The names are those of charon's private key, and of the
+/// public key that it has for us. Our key for charon is `theirs.pub`.
 fn start(duo: &Duo, private: &str, public: &str) -> Result<(Daemon, Charon)> {
     start_as(duo, private, public, &THEIRS)
 }
@@ -74,7 +76,8 @@ fn ecdsa_keys_prove_both_ends_whoever_begins() -> Result<()> {
     prove_both_ends(P256, &THEIRS)
 }
 
-/// As Windows and Apple's systems do: charon names no hash algorithms, and signs by methods 9 and 10 (RFC 4754).
+/// As Windows and Apple's systems do, charon announces no hash algorithms and signs with methods 9
+/// and 10 (RFC 4754).
 #[lab::test(repeated)]
 fn ecdsa_keys_prove_both_ends_to_a_peer_from_before_rfc_7427() -> Result<()> {
     let theirs = Connection {

@@ -1,4 +1,4 @@
-//! strongSwan proves anew who it is, and asks us to, while octets flow.
+//! strongSwan re-authenticates, or asks Strata to, while octets flow.
 
 use anyhow::{Result, ensure};
 use lab::daemon::Daemon;
@@ -10,10 +10,11 @@ use serde_json::Value;
 
 const MB: u64 = 1_000_000;
 
-/// What our log says when it is done.
+/// Our log message after a re-authentication.
 const ANEW: &str = "both ends proved anew who they are";
 
-/// Octets flow both ways until it was done `times` times; then one tunnel is left.
+/// Transfers octets in both directions until `times` re-authentications are logged, and fails
+/// unless one tunnel is left.
 fn carry_until(duo: &Duo, strata: &mut Daemon, times: usize) -> Result<()> {
     let mut rounds = 0;
     while strata.process().log().matches(ANEW).count() < times {
@@ -46,7 +47,7 @@ fn strata_authenticates_anew_while_octets_flow() -> Result<()> {
     charon.wait_until(DEADLINE, one).map(drop)
 }
 
-/// With `make_before_break`, which strongSwan does not do unless it is told to.
+/// strongSwan uses `make_before_break`, which is off by default.
 #[lab::test(repeated)]
 fn strongswan_authenticates_anew_while_octets_flow() -> Result<()> {
     let duo = Duo::new("reauth")?;

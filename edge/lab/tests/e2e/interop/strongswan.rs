@@ -14,7 +14,7 @@ use std::time::Instant;
 
 const MB: u64 = 1_000_000;
 
-/// The tunnel is a plain one and has carried this much each way.
+/// Fails unless the tunnel is plain and has carried this many octets in each direction.
 fn check_traffic(daemon: &Daemon, received: u64, sent: u64) -> Result<()> {
     let status = daemon.strata("status")?;
     let children = children(&status);
@@ -28,7 +28,7 @@ fn check_traffic(daemon: &Daemon, received: u64, sent: u64) -> Result<()> {
     Ok(())
 }
 
-/// What was said about something that had to fail.
+/// Returns the error of an operation that must fail.
 fn refused(outcome: Result<String>) -> Result<String> {
     match outcome {
         Ok(account) => bail!("it was not refused: {account}"),
@@ -36,12 +36,12 @@ fn refused(outcome: Result<String>) -> Result<String> {
     }
 }
 
-/// No state of a peer is left at charon.
+/// Returns true if charon has no state of a peer left.
 fn nothing(sas: &str) -> bool {
     !sas.contains("list-sa event")
 }
 
-/// Proves the testbed: whatever fails below and not here is ours.
+/// Proves the testbed: if a later test fails and this one passes, the fault is Strata's.
 #[lab::test(repeated)]
 fn strongswan_alone_carries_20_mb_each_way_in_this_testbed() -> Result<()> {
     let duo = Duo::new("strongswan")?;
@@ -82,7 +82,7 @@ fn strata_connects_and_20_mb_pass_each_way() -> Result<()> {
     check_traffic(&strata, 20 * MB, 20 * MB)
 }
 
-/// It proposes dozens of algorithms, most of which we do not speak.
+/// strongSwan proposes dozens of algorithms, and Strata lacks most of them.
 #[lab::test(repeated)]
 fn strongswan_with_its_default_proposals_is_answered() -> Result<()> {
     let duo = Duo::new("strongswan")?;
@@ -93,7 +93,7 @@ fn strongswan_with_its_default_proposals_is_answered() -> Result<()> {
     check_traffic(&strata, MB, 0)
 }
 
-/// RFC 7296 section 1.2: INVALID_KE_PAYLOAD names the group to begin with.
+/// RFC 7296 section 1.2: INVALID_KE_PAYLOAD names the group to use.
 #[lab::test(repeated)]
 fn strongswan_guessing_another_group_is_led_to_ours() -> Result<()> {
     let duo = Duo::new("strongswan")?;
@@ -142,7 +142,7 @@ fn chacha20_poly1305_is_agreed_for_both_sas() -> Result<()> {
     check_traffic(&strata, MB, MB)
 }
 
-/// We guess X25519, which this charon does not have.
+/// Strata guesses X25519, which this charon does not have.
 #[lab::test(repeated)]
 fn our_guess_of_a_group_is_led_to_strongswans() -> Result<()> {
     let duo = Duo::new("strongswan")?;
@@ -169,7 +169,7 @@ fn ed25519_certificates_with_intermediates_convince_strongswan() -> Result<()> {
     certificates_convince_strongswan("--ed25519", OURS, &THEIRS).map(drop)
 }
 
-/// RFC 7383, in pieces of another length at either end. Each is initiator once.
+/// RFC 7383, with different fragment sizes at the two ends. Each end is the initiator once.
 #[lab::test(repeated)]
 fn fragments_of_ike_messages_pass_each_way() -> Result<()> {
     let ours = format!("{OURS}[listen]\nfragment = 600\n");
@@ -193,7 +193,7 @@ fn fragments_of_ike_messages_pass_each_way() -> Result<()> {
     Ok(())
 }
 
-/// Each end has a CA of its own under one root, and knows nothing but the root of the other's.
+/// Each end has a CA of its own below one root, and knows only the root of the other end's chain.
 fn certificates_convince_strongswan(
     kind: &str,
     ours: &str,
@@ -261,7 +261,7 @@ fn strata_rekeys_child_and_ike_sa_while_octets_flow() -> Result<()> {
     carry_until_rekeyed(&duo, &mut strata)
 }
 
-/// Ours asks with a group and without; it wants one.
+/// Strata proposes a rekey with a group and without; strongSwan requires one.
 #[lab::test(repeated)]
 fn new_keys_come_from_a_key_exchange_where_strongswan_wants_one() -> Result<()> {
     let duo = Duo::new("strongswan")?;
@@ -276,7 +276,7 @@ fn new_keys_come_from_a_key_exchange_where_strongswan_wants_one() -> Result<()> 
     duo.carry(20 * MB)
 }
 
-/// Transfers until both kinds of keys were replaced three times, without an octet lost.
+/// Transfers until the IKE SA and the child SA were rekeyed three times each, without a lost octet.
 fn carry_until_rekeyed(duo: &Duo, strata: &mut Daemon) -> Result<()> {
     let often = |log: &str| {
         let count = |what| log.matches(what).count();
@@ -293,7 +293,7 @@ fn carry_until_rekeyed(duo: &Duo, strata: &mut Daemon) -> Result<()> {
     Ok(())
 }
 
-/// RFC 4555 section 3.5: our UPDATE_SA_ADDRESSES.
+/// RFC 4555 section 3.5: Strata's UPDATE_SA_ADDRESSES.
 #[lab::test(repeated)]
 fn strongswan_follows_where_strata_moves() -> Result<()> {
     let duo = Duo::new("strongswan")?;
@@ -308,11 +308,12 @@ fn strongswan_follows_where_strata_moves() -> Result<()> {
     check_moved(&mut strata, &charon, &before)
 }
 
-/// It loses its address, finds another by itself, and answers our check there.
+/// strongSwan loses its address, selects another one, and answers Strata's return routability check
+/// there.
 #[lab::test(repeated)]
 fn strata_follows_where_strongswan_moves() -> Result<()> {
     let duo = Duo::new("strongswan")?;
-    // A peer that moves has no address.
+    // A peer that moves has no configured address.
     let ours = OURS
         .replace("address = \"192.0.2.2\"\n", "")
         .replace("start = \"manual\"\n", "");
@@ -334,8 +335,8 @@ fn strata_follows_where_strongswan_moves() -> Result<()> {
     check_moved(&mut strata, &charon, &before)
 }
 
-/// It is the same IKE SA. Its child may be a new one: strongSwan's ESP in user space cannot be moved,
-/// so charon asks for another with the same keys of IKE.
+/// The IKE SA must be the same. The child SA may be new: strongSwan's user-space ESP cannot move,
+/// so charon creates another child SA on the same IKE SA.
 fn check_moved(strata: &mut Daemon, charon: &Charon, before: &str) -> Result<()> {
     let sas = charon.sas()?;
     let same = !before.is_empty() && ike_spi(&sas) == before;
@@ -346,7 +347,7 @@ fn check_moved(strata: &mut Daemon, charon: &Charon, before: &str) -> Result<()>
     Ok(())
 }
 
-/// What charon calls the IKE SA by.
+/// Returns charon's initiator SPI of the IKE SA.
 fn ike_spi(sas: &str) -> String {
     let found = sas.split("initiator-spi=").nth(1);
     let spi = found.and_then(|rest| rest.split_whitespace().next());
@@ -467,13 +468,13 @@ fn strongswan_gets_addresses_out_of_our_pool() -> Result<()> {
         charon.terminate()?;
         strata.wait_until("status", DEADLINE, is_down)?;
     }
-    // It hears of the name server, which it has no plugin for.
+    // charon receives the name server, but has no plugin for it.
     let log = charon.process().log();
     ensure!(log.contains("DNS"), "{log}");
     Ok(())
 }
 
-/// It gets an address and says that it sends from another one.
+/// strongSwan gets an address, but requests traffic selectors with another one.
 #[lab::test(repeated)]
 fn strongswan_claiming_anothers_address_gets_no_tunnel() -> Result<()> {
     let duo = Duo::new("strongswan")?;
@@ -540,7 +541,8 @@ fn strongswan_lends_us_addresses_out_of_its_pools() -> Result<()> {
     until("the addresses to go", DEADLINE, gone)
 }
 
-/// It would carry everything; we lead there what it names, and everything if it names nothing.
+/// Strata routes the prefixes that strongSwan announces into the tunnel, or everything if it
+/// announces none.
 #[lab::test(repeated)]
 fn strongswan_says_what_is_behind_it_or_does_not() -> Result<()> {
     for (subnets, led, reason) in [

@@ -1,4 +1,5 @@
-//! strongSwan at the other end with what is not our default: in both roles, with new keys on the way.
+//! strongSwan at the other end with suites other than the default: in both roles, with rekeys in
+//! between.
 
 use anyhow::{Result, bail, ensure};
 use lab::certified::strata;
@@ -13,7 +14,7 @@ use lab::transfer::transfer;
 
 const MB: u64 = 1_000_000;
 
-/// Thousands of packets each way; AES-CBC in the user space of charon takes its time for more.
+/// Thousands of packets in each direction. charon's user-space AES-CBC is too slow for more.
 const OCTETS: u64 = 4 * MB;
 
 #[lab::test(repeated)]
@@ -31,7 +32,7 @@ fn aes_256_cbc_with_sha_512_carries_both_sas() -> Result<()> {
     cbc_carries_both_sas("aes256-sha512", "integ-alg=HMAC_SHA2_512_256")
 }
 
-/// `words` says in strongSwan's account that it has the suite too.
+/// Tests a suite in both roles. `words` identify it in strongSwan's list of SAs.
 fn cbc_carries_both_sas(suite: &str, words: &str) -> Result<()> {
     let ike = format!("{suite}-prfsha256-x25519");
     let theirs = Connection {
@@ -45,7 +46,7 @@ fn cbc_carries_both_sas(suite: &str, words: &str) -> Result<()> {
     })
 }
 
-/// One proposal with every HMAC it knows, next to many others.
+/// The proposal contains every HMAC that strongSwan knows, next to many others.
 #[lab::test(repeated)]
 fn strongswan_with_its_default_proposals_finds_our_one_hmac() -> Result<()> {
     let (ike, esp) = ("default", "default");
@@ -58,7 +59,7 @@ fn strongswan_with_its_default_proposals_finds_our_one_hmac() -> Result<()> {
     transfer(&duo.theirs, &duo.ours, "10.1.0.1", MB)
 }
 
-/// AES-256-GCM with P-384, also for the keys of the child.
+/// AES-256-GCM with P-384, also for the keys of the child SA.
 #[lab::test(repeated)]
 fn the_strict_set_makes_both_sas_and_their_successors() -> Result<()> {
     let (ike, esp) = ("aes256gcm16-prfsha256-ecp384", "aes256gcm16-ecp384");
@@ -92,7 +93,7 @@ fn the_aes_gcm_of_libipsec_mb_makes_both_sas_and_their_successors() -> Result<()
     Ok(())
 }
 
-/// What a strongSwan is like that knows no AEAD.
+/// A strongSwan without AEADs.
 const OLD: Connection<'_> = Connection {
     ike: "aes128-sha256-prfsha256-ecp256",
     esp: "aes128-sha256",
@@ -106,13 +107,13 @@ fn the_legacy_set_reaches_a_strongswan_without_aeads() -> Result<()> {
     strata.wait_until("status", DEADLINE, is_up)?;
     duo.carry(OCTETS)?;
     charon.terminate()?;
-    // It stays down: what strongSwan began we do not begin again.
+    // The tunnel stays down: Strata does not initiate after a tunnel that strongSwan initiated.
     strata.wait_until("status", DEADLINE, is_down)?;
     strata.strata("up theirs --wait")?;
     duo.carry(OCTETS)
 }
 
-/// Neither end talks the other into what it does not allow.
+/// Neither end accepts a suite that it does not allow.
 #[lab::test(repeated)]
 fn the_modern_set_does_not() -> Result<()> {
     let (_duo, strata, charon) = start("suite = \"modern\"", &OLD)?;
@@ -134,7 +135,7 @@ fn modp_2048_makes_the_keys_of_both_sas() -> Result<()> {
     modp_makes_the_keys_of_both_sas("modp2048", "dh-group=MODP_2048")
 }
 
-/// `words` says in strongSwan's account that it has the group too.
+/// Tests a group in both roles. `words` identify it in strongSwan's list of SAs.
 fn modp_makes_the_keys_of_both_sas(group: &str, words: &str) -> Result<()> {
     let ike = format!("aes128gcm16-prfsha256-{group}");
     let esp = format!("aes128gcm16-{group}");
@@ -147,7 +148,7 @@ fn modp_makes_the_keys_of_both_sas(group: &str, words: &str) -> Result<()> {
     both_roles(&duo, &mut strata, &charon, |sas| sas.contains(words))
 }
 
-/// We guess X25519; it knows nothing but a prime, and no AEAD.
+/// Strata guesses X25519; this strongSwan has only a MODP group, and no AEAD.
 #[lab::test(repeated)]
 fn the_legacy_set_reaches_a_strongswan_without_curves() -> Result<()> {
     let ike = "aes256-sha256-prfsha256-modp2048";
@@ -158,7 +159,7 @@ fn the_legacy_set_reaches_a_strongswan_without_curves() -> Result<()> {
     transfer(&duo.ours, &duo.theirs, "10.2.0.1", MB)
 }
 
-/// We sign with RSASSA-PSS, strongSwan with PKCS #1, the CA as openssl does.
+/// Strata signs with RSASSA-PSS, strongSwan with PKCS #1, the CA as openssl does by default.
 #[lab::test(repeated)]
 fn rsa_certificates_prove_both_ends() -> Result<()> {
     let duo = Duo::new("rsa")?;
@@ -173,7 +174,7 @@ fn rsa_certificates_prove_both_ends() -> Result<()> {
     })
 }
 
-/// Who can factor it can be us.
+/// An attacker who factors such a key can impersonate its owner.
 #[lab::test(repeated)]
 fn an_rsa_key_of_1024_bits_is_refused_with_a_reason() -> Result<()> {
     let duo = Duo::new("rsa")?;
@@ -190,8 +191,7 @@ fn an_rsa_key_of_1024_bits_is_refused_with_a_reason() -> Result<()> {
     Ok(())
 }
 
-/// Both daemons, not yet connected; ours with one more line about the peer.
-/// Its user space has none, and says so by itself.
+/// charon's user-space ESP has no extended sequence numbers and negotiates none.
 #[lab::test(repeated)]
 fn a_charon_that_has_no_extended_numbers_gets_none() -> Result<()> {
     let (duo, mut strata, charon) = start("esn = true", &THEIRS)?;
@@ -208,8 +208,8 @@ fn start(line: &str, theirs: &Connection<'_>) -> Result<(Duo, Daemon, Charon)> {
     Ok((duo, strata, charon))
 }
 
-/// strongSwan begins and then we do; each time octets pass each way, and in between both ends make
-/// new keys of both kinds.
+/// Brings the tunnel up with strongSwan and then with Strata as the initiator. Each time octets
+/// pass in both directions, also after rekeys of the IKE SA and the child SA.
 fn both_roles(
     duo: &Duo,
     strata: &mut Daemon,
@@ -230,7 +230,7 @@ fn both_roles(
     strata.strata("up theirs --wait")?;
     duo.carry(OCTETS)?;
     strata.strata("rekey theirs")?;
-    // The first was strongSwan's.
+    // The first rekey was strongSwan's.
     let twice = |log: &str| log.matches("tunnel has new keys").count() >= 2;
     until("new keys", DEADLINE, || {
         Ok(twice(&strata.process().log()).then_some(()))
@@ -244,7 +244,7 @@ fn both_roles(
     Ok(())
 }
 
-/// What was replaced is gone.
+/// Returns true if only one child SA is left.
 fn one_child(sas: &str) -> bool {
     sas.matches("reqid=").count() == 1
 }

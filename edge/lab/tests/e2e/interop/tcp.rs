@@ -1,6 +1,7 @@
-//! Streams (RFC 9329), looked at by tshark: neither strongSwan 5.9.8 nor 6.0.1 has them. tshark puts the
-//! TCP segments together; what it does not know is the framing, so that is taken apart here, by the
-//! RFC's words and without our own reader, and tshark opens what was inside.
+//! IKE and ESP over TCP (RFC 9329), examined by tshark, because neither strongSwan 5.9.8 nor 6.0.1
+//! supports it. tshark reassembles the TCP segments. It does not know the framing, so this test
+//! removes the framing as specified in the RFC, without Strata's own parser. tshark then decrypts
+//! the messages.
 
 use anyhow::{Context, Result, ensure};
 use lab::daemon::Daemon;
@@ -19,13 +20,14 @@ use std::time::Duration;
 const REQUEST: &str = "GET /what-passed-inside HTTP/1.1\r\nHost: gw.example.net\r\n\r\n";
 const ANSWER: &str = "HTTP/1.1 204 No Content\r\n\r\n";
 
-/// Two of us would use implicit IVs (RFC 8750), which tshark does not know.
+/// Two Stratas would use implicit IVs (RFC 8750), which tshark does not support.
 const SUITE: &str = "suite = \"aes256-sha256\"";
 
 /// The ends of the stream.
 const ENDS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 3, 0, 2), Ipv4Addr::new(192, 0, 2, 1)];
 
-/// What a packet has that nobody has forwarded yet; the tap sees it a second time when it leaves.
+/// TTL of a packet that was not forwarded yet. The tap sees each packet a second time when it is
+/// forwarded.
 const FRESH: u8 = 64;
 
 #[lab::test(repeated)]
@@ -39,7 +41,7 @@ fn tshark_opens_what_is_in_a_stream() -> Result<()> {
     let keys = keylog(&pair.mobile, &tunnel.mobile)?;
     tunnel.up()?;
     http(&pair)?;
-    // What is still under way passes before the Delete.
+    // Packets in flight pass before the DELETE.
     tunnel.mobile.strata("down office")?;
     tunnel
         .gateway
@@ -89,13 +91,13 @@ fn http(pair: &Pair) -> Result<()> {
     Ok(client.read_exact(&mut [0; ANSWER.len()])?)
 }
 
-/// What each end has sent in the first TCP connection, as tshark puts it together.
+/// Returns the octets that each end sent in the first TCP connection, as reassembled by tshark.
 fn follow(host: &Host) -> Result<[Vec<u8>; 2]> {
     let mut command = host.command(find_command("tshark", "tshark")?);
     command.args(["-r", "stream.pcap", "-q", "-z", "follow,tcp,raw,0"]);
     let output = host.run_command(command, DEADLINE)?;
     let mut sent = [Vec::new(), Vec::new()];
-    // Lines of the end that was called are indented.
+    // tshark indents the lines of the server's end.
     for line in output.lines() {
         let end = usize::from(line.starts_with('\t'));
         sent[end].extend(octets(line.trim()).unwrap_or_default());
@@ -103,18 +105,18 @@ fn follow(host: &Host) -> Result<[Vec<u8>; 2]> {
     Ok(sent)
 }
 
-/// Octets in hexadecimal; `None` if that is not what it is.
+/// Parses octets in hexadecimal; returns `None` if the text is something else.
 fn octets(text: &str) -> Option<Vec<u8>> {
     let pairs = text.as_bytes().chunks(2);
     let octet = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
     pairs.map(octet).collect()
 }
 
-/// The messages of both, as datagrams that tshark knows.
+/// Converts the messages of both ends into datagrams that tshark can parse.
 fn messages([ours, theirs]: &[Vec<u8>; 2]) -> Result<Vec<Seen>> {
     let ours = ours.strip_prefix(b"IKETCP").context("the stream prefix")?;
     let mut all = Vec::new();
-    // One after the other, as the two ends speak: answers find their questions by message IDs.
+    // Puts one end's messages after the other's; tshark matches answers to requests by message ID.
     for (sent, [from, to]) in [(ours, ENDS), (theirs.as_slice(), [ENDS[1], ENDS[0]])] {
         let mut rest = sent;
         while let [high, low, ..] = rest {
@@ -128,7 +130,7 @@ fn messages([ours, theirs]: &[Vec<u8>; 2]) -> Result<Vec<Seen>> {
     Ok(all)
 }
 
-/// A message as it would have been in UDP, on port 4500.
+/// Returns a message as a UDP datagram between ports 4500.
 fn datagram(from: Ipv4Addr, to: Ipv4Addr, message: &[u8]) -> Seen {
     const UDP: u8 = 17;
     const PORT: u16 = 4500;
@@ -149,9 +151,10 @@ fn datagram(from: Ipv4Addr, to: Ipv4Addr, message: &[u8]) -> Seen {
     }
 }
 
-/// A field of the messages that a filter lets through.
+/// Returns a field of the messages that match a filter.
 fn read(host: &Host, keys: &Path, filter: &str, field: &str) -> Result<String> {
-    // Inside, answers would be taken for late repetitions: all that one end said comes first.
+    // All messages of one end come first, so tshark would take inner TCP answers for
+    // retransmissions.
     let unordered = ["tcp.analyze_sequence_numbers:FALSE"];
     let lines = tshark::fields(host, keys, "messages.pcap", &unordered, filter, field)?;
     Ok(lines.join("\n"))

@@ -1,5 +1,6 @@
-//! Padding that hides lengths (RFC 4303 section 2.7), with others: strongSwan on a Linux kernel that pads and
-//! takes padding off, strongSwan's own ESP, which takes it off and makes none, and tshark.
+//! Padding that hides lengths (RFC 4303 section 2.7), with other implementations: strongSwan on a
+//! Linux kernel that adds and removes padding, strongSwan's own ESP, which only removes it, and
+//! tshark.
 
 use anyhow::{Context, Result, ensure};
 use lab::daemon::Daemon;
@@ -15,19 +16,19 @@ use std::net::{IpAddr, UdpSocket};
 
 const OCTETS: u64 = 100_000;
 
-/// Nobody listens there.
+/// The discard port, on which no socket listens.
 const DISCARD: u16 = 9;
 const MARKER: &str = "the last packet";
 const CAPTURE: &str = "wire.pcap";
 
-/// Plain packets as long as one of the longest datagram.
+/// Length of every padded plain packet, that of the longest datagram.
 const PADDED: usize = 8 + 8 + 1380 + 2 + 2 + 16;
 
 fn ours(tfc: &str) -> String {
     format!("{OURS}tfc = \"{tfc}\"\n")
 }
 
-/// Both ends, and a tunnel that is up. `theirs`: what the kernel pads to.
+/// Starts both ends and brings the tunnel up. `theirs` is the length to which the kernel pads.
 fn with_kernel(tfc: &str, theirs: &str) -> Result<(Duo, Daemon, Charon)> {
     let origin = Origin::Guest(Guest::boot()?);
     let duo = Duo::with("tfc", None, origin.guest())?;
@@ -41,7 +42,7 @@ fn with_kernel(tfc: &str, theirs: &str) -> Result<(Duo, Daemon, Charon)> {
     Ok((duo, strata, charon))
 }
 
-/// What our host sends and receives while octets go each way.
+/// Returns the packets that our host sends and receives while `carry` transfers octets.
 fn seen(duo: &Duo, carry: impl FnOnce() -> Result<()>) -> Result<Vec<Seen>> {
     let tap = Wiretap::open(&duo.ours)?;
     carry()?;
@@ -54,7 +55,7 @@ fn seen(duo: &Duo, carry: impl FnOnce() -> Result<()>) -> Result<Vec<Seen>> {
     tap.read_until(DEADLINE, last)
 }
 
-/// The lengths of the ESP packets to them.
+/// Returns the lengths of the ESP packets to an address.
 fn lengths_to(seen: &[Seen], address: &str) -> Result<BTreeSet<usize>> {
     let address: IpAddr = address.parse()?;
     let theirs = seen.iter().filter(|seen| seen.destination == address);
@@ -77,7 +78,7 @@ fn what_a_kernel_pads_is_accepted() -> Result<()> {
     let guest = charon.guest().context("charon is not in a guest")?;
     let seen = seen(&duo, || duo.carry_by_kernel(guest, OCTETS))?;
     let lengths = lengths_to(&seen, THEIRS.peer_address)?;
-    // What is longer than that it leaves as it is.
+    // The kernel does not pad longer packets.
     ensure!(
         lengths.len() <= 3 && lengths.first() > Some(&1300),
         "{lengths:?}"
@@ -85,7 +86,7 @@ fn what_a_kernel_pads_is_accepted() -> Result<()> {
     no_drops(&strata.strata("status")?)
 }
 
-/// The control of that.
+/// Control of the previous test.
 #[lab::test(repeated)]
 fn what_a_kernel_does_not_pad_is_of_many_lengths() -> Result<()> {
     let (duo, _strata, charon) = with_kernel("off", "0")?;
@@ -96,7 +97,7 @@ fn what_a_kernel_does_not_pad_is_of_many_lengths() -> Result<()> {
     Ok(())
 }
 
-/// libipsec makes no padding, whatever it is told.
+/// libipsec adds no padding in any configuration.
 #[lab::test(repeated)]
 fn strongswans_own_esp_takes_our_padding_off() -> Result<()> {
     for tfc in ["mtu", "buckets"] {
@@ -115,7 +116,7 @@ fn strongswans_own_esp_takes_our_padding_off() -> Result<()> {
     Ok(())
 }
 
-/// The datagram in each ends where its header says; tshark finds no fault with what is behind it.
+/// The datagram in each packet ends where its header says; tshark accepts the padding behind it.
 #[lab::test(repeated)]
 fn tshark_opens_padded_packets_with_our_keys() -> Result<()> {
     let duo = Duo::new("tfc")?;
@@ -143,7 +144,7 @@ fn tshark_opens_padded_packets_with_our_keys() -> Result<()> {
         all.len() == packets.len() && all == right,
         "{all:?}, {right:?}"
     );
-    // Outside and inside: each has one length outside, and lengths of their own inside.
+    // `ip.len` lists outer and inner lengths of the decrypted packets.
     let inside = fields("esp && udp", "ip.len")?;
     ensure!(!inside.is_empty(), "nothing was opened");
     Ok(())

@@ -1,5 +1,5 @@
-//! tshark, which shares no line with us, opens what Strata and strongSwan say to each other with
-//! the keys that `strata keylog` writes.
+//! tshark, which shares no code with Strata, decrypts the traffic between Strata and strongSwan
+//! with the keys that `strata keylog` writes.
 
 use anyhow::{Error, Result, ensure};
 use lab::daemon::Daemon;
@@ -18,19 +18,19 @@ use std::path::{Path, PathBuf};
 const REQUEST: &str = "GET /what-passed-inside HTTP/1.1\r\nHost: theirs.example\r\n\r\n";
 const ANSWER: &str = "HTTP/1.1 204 No Content\r\n\r\n";
 
-/// In clear, and the last packet of the capture.
+/// Payload of the last packet of the capture, in clear.
 const MARKER: &str = "the last packet";
 
-/// Nobody listens there.
+/// The discard port, on which no socket listens.
 const DISCARD: u16 = 9;
 
 const OUTSIDE: &str = "192.0.2.0/24";
 const CAPTURE: &str = "wire.pcap";
 
-/// What `strata keylog` writes, named as Wireshark reads it.
+/// Files that `strata keylog` writes, with the names that Wireshark expects.
 const FILES: [&str; 2] = ["esp_sa", "ikev2_decryption_table"];
 
-/// Both daemons, not yet connected, and a tap on the wire between them.
+/// Both daemons, not connected yet, and a tap on the wire between them.
 struct Tapped {
     duo: Duo,
     tap: Wiretap,
@@ -55,7 +55,7 @@ impl Tapped {
         })
     }
 
-    /// Captures what passes while a tunnel comes up and one HTTP exchange goes through it.
+    /// Captures a tunnel's set-up and one HTTP exchange through it.
     fn capture(&self) -> Result<()> {
         self.strata.strata("up theirs --wait")?;
         self.http()?;
@@ -64,10 +64,10 @@ impl Tapped {
             Ok(socket.send_to(MARKER.as_bytes(), (THEIRS.address, DISCARD))?)
         })?;
         let theirs: IpAddr = THEIRS.address.parse()?;
-        // Their complaint about it quotes it: look at where it goes.
+        // The ICMP error quotes the marker, so the destination is checked too.
         let is_marker = |seen: &Seen| seen.destination == theirs && seen.has_text(MARKER);
         let seen = self.tap.read_until(DEADLINE, is_marker)?;
-        // In a host that is itself an end of the tunnel, a tap also sees the inside.
+        // On a host that is an end of the tunnel, a tap also sees inner packets.
         let outside: Prefix = OUTSIDE.parse()?;
         let on_the_wire: Vec<_> = seen
             .into_iter()
@@ -95,7 +95,7 @@ impl Tapped {
         Ok(client.read_exact(&mut [0; ANSWER.len()])?)
     }
 
-    /// Asks for keys, in a folder of our host.
+    /// Turns the key log on, in a folder of our host.
     fn keylog(&self, folder: &str) -> Result<PathBuf> {
         let folder = self.duo.ours.directory().join(folder);
         self.strata
@@ -103,7 +103,7 @@ impl Tapped {
         Ok(folder)
     }
 
-    /// What tshark reads in the capture with the keys of a folder.
+    /// Returns tshark's view of the capture with the keys of a folder.
     fn read(&self, keys: &Path) -> Result<Reading> {
         Ok(Reading {
             packets: self.tshark(keys, "isakmp || esp", "frame.number")?.len(),
@@ -113,14 +113,14 @@ impl Tapped {
         })
     }
 
-    /// A field of the packets that a filter lets through.
+    /// Returns a field of the packets that match a filter.
     fn tshark(&self, keys: &Path, filter: &str, field: &str) -> Result<Vec<String>> {
         let checked = ["esp.enable_authentication_check:TRUE"];
         tshark::fields(&self.duo.ours, keys, CAPTURE, &checked, filter, field)
     }
 }
 
-/// What tshark made of a capture.
+/// tshark's view of a capture.
 #[derive(Debug, PartialEq, Eq)]
 struct Reading {
     packets: usize,
@@ -130,7 +130,7 @@ struct Reading {
 }
 
 impl Reading {
-    /// Whether it saw the inside of both protocols, in both directions.
+    /// Returns true if tshark decrypted IKE and ESP in both directions.
     fn is_complete(&self) -> bool {
         let identified = |id| self.identities.iter().any(|text| text.contains(id));
         identified("ours.example")
@@ -139,7 +139,7 @@ impl Reading {
             && self.answers == ["204"]
     }
 
-    /// Whether it saw packets, but the inside of none.
+    /// Returns true if tshark saw packets but decrypted none.
     fn is_blind(&self) -> bool {
         self.packets > 4
             && self.identities.is_empty()
@@ -158,7 +158,7 @@ fn tshark_opens_ike_and_esp_with_our_keys() -> Result<()> {
     Ok(())
 }
 
-/// It knows SHA-256 cut to 128 bits and AES-CBC from others than us.
+/// tshark has independent implementations of AES-CBC and of SHA-256 truncated to 128 bits.
 #[lab::test(repeated)]
 fn tshark_opens_aes_cbc_and_finds_its_hmac_right() -> Result<()> {
     let (ike, esp) = ("aes256-sha256-prfsha256-x25519", "aes256-sha256");
@@ -174,7 +174,8 @@ fn tshark_opens_aes_cbc_and_finds_its_hmac_right() -> Result<()> {
     Ok(())
 }
 
-/// RFC 7383. Our request is long for it names many prefixes; strongSwan narrows them to its one.
+/// RFC 7383. Strata's request is long because it names many prefixes; strongSwan narrows them to
+/// its one.
 #[lab::test(repeated)]
 fn tshark_puts_our_fragments_together() -> Result<()> {
     let many: String = (100..160).map(|n| format!(", \"10.{n}.0.0/16\"")).collect();
@@ -193,7 +194,7 @@ fn tshark_puts_our_fragments_together() -> Result<()> {
     Ok(())
 }
 
-/// The same capture, the same verdict, no keys.
+/// Control: the same capture and check without keys.
 #[lab::test(repeated)]
 fn tshark_without_keys_opens_nothing() -> Result<()> {
     let tapped = Tapped::new()?;
@@ -204,7 +205,7 @@ fn tshark_without_keys_opens_nothing() -> Result<()> {
     Ok(())
 }
 
-/// The keys of another tunnel between the same hosts are of no use (RFC 7296 section 2.17).
+/// The keys of another tunnel between the same hosts do not help (RFC 7296 section 2.17).
 #[lab::test(repeated)]
 fn keys_of_an_earlier_tunnel_open_nothing_of_a_later_one() -> Result<()> {
     let tapped = Tapped::new()?;
@@ -251,7 +252,7 @@ fn key_files_are_for_their_owner_only() -> Result<()> {
     Ok(())
 }
 
-/// Lines in all key files.
+/// Returns the number of lines in all key files.
 fn written(keys: &Path) -> Result<usize> {
     let lines = |file| Ok(fs::read_to_string(keys.join(file))?.lines().count());
     FILES.into_iter().map(lines).sum()

@@ -1,5 +1,6 @@
-//! `strata bench` as people run it, in a tiny form: everybody comes up and every packet gets through, what is
-//! printed is what others rely on, and with the wrong key it fails. What anything costs is not judged here.
+//! `strata bench` as users run it, in a tiny form: all tunnels come up, every packet gets through,
+//! the output has its documented format, and the wrong key makes it fail. The tests do not judge
+//! costs.
 
 use anyhow::{Context, Result, ensure};
 use lab::testbed::{Testbed, find_binary};
@@ -33,7 +34,7 @@ fn everybody_comes_up_and_the_json_has_stable_keys() -> Result<()> {
     let round = "cpu_us failure flood grown_octets ratio raw_us requests retransmitted sas_before seconds \
                  up wanted";
     ensure!(rounds.iter().all(|one| keys(one) == round), "{report}");
-    // The first 16 are not measured.
+    // The first 16 SAs are not measured.
     let before: Vec<_> = rounds.iter().map(|one| &one["sas_before"]).collect();
     ensure!(before == [16, 36, 56], "{report}");
     ensure!(goals(&report)? == ["times its cryptography", "octets per IKE SA"]);
@@ -56,7 +57,7 @@ fn the_same_is_told_as_text() -> Result<()> {
     Ok(())
 }
 
-/// More than are let in without a cookie.
+/// More initiators than a responder accepts without a cookie.
 #[lab::test(quiet)]
 fn those_who_begin_at_once_come_up() -> Result<()> {
     let (output, report) = measured("--simultaneous 150")?;
@@ -83,7 +84,7 @@ fn honest_initiators_come_up_under_a_flood_and_nobody_is_answered_twice() -> Res
         "{shown}"
     );
     let number = |key: &str| flooded[key].as_u64().context("a number");
-    // One that nobody heard would be survived by anybody.
+    // A flood that never reached the responder would prove nothing.
     ensure!(number("answers")? > 0, "{flooded}");
     ensure!(number("answers")? <= number("sent")?, "{flooded}");
     let longest = number("longest_answer")?;
@@ -201,7 +202,7 @@ fn everybody_carries_between_two_hosts_and_the_json_has_stable_keys() -> Result<
     let missing = report["missing"].as_array().context("missing is a list")?;
     let names = rows.iter().map(|row| &row["entrant"]).chain(missing);
     let names: Vec<_> = names.filter_map(Value::as_str).collect();
-    // Others are carried by what Debian's packages have.
+    // These entrants need nothing beyond Debian's packages.
     let all = "wire roofline plain zones licensed workers one_by_one unguarded strongswan";
     ensure!(rows.len() >= 9 && names[..9].join(" ") == all, "{names:?}");
     ensure!(
@@ -296,7 +297,7 @@ fn a_minute_of_load_with_new_keys_loses_nothing_and_nobody_grows() -> Result<()>
     Ok(())
 }
 
-/// The control of the last.
+/// Control of the previous test.
 #[lab::test(alone)]
 fn a_datagram_that_is_lost_in_a_minute_makes_it_fail() -> Result<()> {
     let output = command("soak --lossy")?;
@@ -380,7 +381,7 @@ fn goals(report: &Value) -> Result<Vec<&str>> {
         .collect())
 }
 
-/// The keys of an object, in the alphabet's order.
+/// Returns the keys of an object, in alphabetical order.
 fn keys(object: &Value) -> String {
     let keys = object.as_object().into_iter().flatten();
     let mut keys: Vec<_> = keys.map(|(key, _)| key.as_str()).collect();
@@ -423,10 +424,10 @@ fn a_flood_has_a_control_and_the_json_has_stable_keys() -> Result<()> {
         ensure!(keys(&each["flooded"]) == carried, "{each}");
         ensure!(each["packets_per_s"].as_f64() > Some(1000.0), "{each}");
         ensure!(each["control"]["gbps"].as_f64() > Some(0.0), "{each}");
-        // Nothing of the flood is there in the control, not even in a build that is slow.
+        // The control contains no flood, so it passes even with a slow build.
         ensure!(each["control"]["served"] == 200, "{each}");
     }
-    // What is half-open was answered, so it was no flood that fails before the gateway.
+    // Half-open requests were answered, so this flood reached the gateway.
     ensure!(rows[1]["answers_per_s"].as_f64() > Some(0.0), "{report}");
     ensure!(goals(&report)?.len() == 2, "{report}");
     Ok(())

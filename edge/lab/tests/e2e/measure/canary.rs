@@ -1,8 +1,9 @@
-//! The canary: every octet of the demo's download is marked, and everything the licensed node is
-//! made of (memory with SNOOP's cache, log, answers) is searched for any 8 of them in a row.
+//! The canary test: every octet of the demo's download is marked. The test searches all of the
+//! licensed node's state (memory with SNOOP's cache, log, answers) for any 8 of these octets in a
+//! row.
 //!
-//! All three tests look at one run: the download in zoned ESP, the same with a licence for the
-//! payload, and in clear TCP, at the same time.
+//! All three tests share one set of concurrent runs: the download in zoned ESP, the same with a
+//! licence for the payload, and in clear TCP.
 
 use anyhow::{Context, Result, ensure};
 use lab::demo::{self, Node, Options, Report, Setup};
@@ -17,16 +18,16 @@ fn the_licensed_node_never_holds_payload() -> Result<()> {
         let node = node(report, setup)?;
         ensure!(node.opens() == [1], "{setup:?}: {}", node.zones);
         ensure!(node.payload.found == 0, "{setup:?}: {:?}", node.payload);
-        // Looked into twice, and an allocator alone takes more than this.
+        // Memory is searched twice, and an allocator alone uses more than this.
         ensure!(node.payload.searched > 4 << 20, "{:?}", node.payload);
     }
-    // It was at work on what it may read, with a cache full of what it may not.
+    // The node was processing headers, with a cache full of payload that it must not read.
     let flows = &node(report, Setup::ZonedSnoop)?.flows;
     ensure!(flows["total"]["cached"].as_u64() > Some(100), "{flows}");
     Ok(())
 }
 
-/// Were the search blind, this would find nothing either.
+/// Control: a blind search would find nothing here either.
 #[lab::test(quiet, together)]
 fn a_payload_licensed_by_name_is_found_in_the_node() -> Result<()> {
     for setup in [Setup::Zoned, Setup::ZonedSnoop] {
@@ -49,7 +50,7 @@ struct Runs {
     payload: Report,
 }
 
-/// The runs, made for the test that asks first.
+/// Returns the runs; the first test that needs them makes them.
 fn runs() -> Result<&'static Runs> {
     static RUNS: OnceLock<Runs> = OnceLock::new();
     if let Some(runs) = RUNS.get() {

@@ -1,8 +1,8 @@
-//! `strata demo` as people run it: what it promises holds, with what it rests on taken away its
-//! verdict fails, and it leaves nothing behind.
+//! `strata demo` as users run it: its claims hold, its verdict fails once SNOOP or the licence is
+//! disabled, and it leaves nothing behind.
 //!
-//! Runs are made by the first test that looks at them and shared by the others; runs of a group
-//! go at the same time.
+//! The first test that needs a run makes it, and the others share it. Runs of a group are
+//! concurrent.
 
 use anyhow::{Context, Result, bail, ensure};
 use lab::process::until;
@@ -18,7 +18,7 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::Duration;
 
-/// Long enough that chance does not decide: runs of half a minute scatter by a third.
+/// Length of a run in seconds. It limits chance: runs of half a minute scatter by a third.
 const LONG: &str = "30";
 
 #[lab::test(quiet, together)]
@@ -26,14 +26,15 @@ fn snoop_makes_a_zoned_download_at_least_three_times_as_fast() -> Result<()> {
     passed(&as_claimed()?.0)
 }
 
-/// As root this runs it as `nobody`; an ordinary user's first run is the same already.
+/// As root, this runs the demo as an unprivileged user; for an ordinary user it repeats the first
+/// run.
 #[lab::test(quiet, together)]
 fn an_ordinary_user_sees_the_same() -> Result<()> {
     passed(&as_claimed()?.1)
 }
 
-/// 2.3 % of the segments are lost; the round trip takes 0.21 s. Padhye's two formulas give 326 and
-/// 470 kb/s.
+/// 2.3 % of the segments are lost; the round trip takes 0.21 s. Padhye's two formulas predict 326
+/// and 470 kb/s.
 #[lab::test(quiet, together)]
 fn with_errors_reno_gets_what_padhye_says() -> Result<()> {
     let runs = as_claimed()?;
@@ -69,7 +70,7 @@ fn the_json_has_stable_keys() -> Result<()> {
 fn a_run_leaves_no_process_and_no_file() -> Result<()> {
     let runs = as_claimed()?;
     for run in [&runs.0, &runs.1] {
-        // A look that never finds anything would prove nothing.
+        // A search that never finds anything would prove nothing.
         let at_work = run.at_work;
         ensure!(at_work > 10, "only {at_work} processes were seen at work");
         let left = &run.left;
@@ -109,7 +110,7 @@ fn without_errors_reno_fills_the_lossy_hop() -> Result<()> {
 fn without_nginx_it_says_how_to_get_it() -> Result<()> {
     let nginx = find_command("nginx", "nginx-light")?;
     let folder = nginx.parent().context("a command is in a folder")?;
-    // Not out of PATH alone: where administrators' commands are is searched as well.
+    // Not only removed from PATH, because the demo also searches the administrators' folders.
     let hide = format!("mount -t tmpfs none {}", folder.display());
     let said = refused("demo", &["--mount"], &hide)?;
     ensure!(said.contains("error: nginx is missing"), "{said}");
@@ -131,7 +132,7 @@ fn without_the_tun_device_it_says_how_to_get_it() -> Result<()> {
     Ok(())
 }
 
-/// Root of a namespace in which nobody makes another, and which has no other right either.
+/// Root of a namespace that may not create further namespaces and has no other rights.
 #[lab::test]
 fn where_users_may_not_make_namespaces_it_says_how_to_allow_it() -> Result<()> {
     let said = refused("demo", &["--user", "--map-root-user"], FORBID)?;
@@ -175,7 +176,7 @@ fn an_interrupted_run_leaves_no_process_and_no_file() -> Result<()> {
     kill(Pid::from_raw(child.id() as i32), Signal::SIGINT)?;
     let status = child.wait()?;
     ensure!(status.code() == Some(130), "{status}");
-    // The kernel kills them, and says so to nobody.
+    // The kernel kills the processes without a notification.
     until("the end of its processes", Duration::from_secs(10), || {
         Ok(folder.processes()?.is_empty().then_some(()))
     })?;
@@ -188,9 +189,9 @@ fn an_interrupted_run_leaves_no_process_and_no_file() -> Result<()> {
 struct Run {
     code: Option<i32>,
     report: Value,
-    /// Processes seen while it ran.
+    /// Number of processes seen during the run.
     at_work: usize,
-    /// Processes and files seen when it had ended.
+    /// Processes and files left after the run.
     left: Vec<String>,
 }
 
@@ -220,7 +221,7 @@ impl Run {
     }
 }
 
-/// Everything on standard output is one JSON document.
+/// Parses standard output, which must be one JSON document.
 fn document(output: &Output) -> Result<Value> {
     serde_json::from_slice(&output.stdout).with_context(|| format!("{output:?}"))
 }
@@ -232,7 +233,7 @@ fn passed(run: &Run) -> Result<()> {
     Ok(())
 }
 
-/// The verdict fails, and for nothing but the missing gain.
+/// Fails unless the verdict failed, and only because of the missing gain.
 fn failed_for_lack_of_gain(run: &Run) -> Result<()> {
     let report = &run.report;
     ensure!(run.code == Some(1) && report["passed"] == false, "{report}");
@@ -252,7 +253,7 @@ fn keys(value: &Value) -> String {
     keys.map(String::as_str).collect::<Vec<_>>().join(" ")
 }
 
-/// The default demo as whoever runs this test, and as an ordinary user.
+/// Runs the default demo as the user of this test and as an ordinary user.
 fn as_claimed() -> Result<&'static (Run, Run)> {
     static RUNS: OnceLock<(Run, Run)> = OnceLock::new();
     if let Some(runs) = RUNS.get() {
@@ -273,7 +274,7 @@ fn as_ordinary_user(options: &str) -> Result<Run> {
     if !is_root()? {
         return Run::new(&[strata.as_os_str()], options);
     }
-    // What was built may be where nobody else may look.
+    // The build folder may be inaccessible to other users.
     let folder = Folder::new("binaries")?;
     for program in [&strata, &find_binary("stratad")?] {
         let name = program.file_name().context("a program has a name")?;
@@ -288,7 +289,7 @@ fn as_ordinary_user(options: &str) -> Result<Run> {
     Run::new(&program, options)
 }
 
-/// Root of the machine, not of a namespace an ordinary user made.
+/// Returns true for root of the machine, not of an ordinary user's namespace.
 fn is_root() -> Result<bool> {
     let map = fs::read_to_string("/proc/self/uid_map")?;
     Ok(map.split_whitespace().eq(["0", "0", "4294967295"]))
@@ -300,7 +301,7 @@ struct Controls {
     no_errors: Run,
 }
 
-/// The negative controls, at the same time.
+/// Runs the negative controls, concurrently.
 fn controls() -> Result<&'static Controls> {
     static CONTROLS: OnceLock<Controls> = OnceLock::new();
     if let Some(controls) = CONTROLS.get() {

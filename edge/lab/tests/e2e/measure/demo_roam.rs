@@ -1,5 +1,5 @@
-//! `strata demo roam` as people run it: keys arrive with the mobile node, where they stay the verdict fails, and a walk goes on
-//! past an agent that was killed.
+//! `strata demo roam` as users run it: keys follow the mobile node, the verdict fails if an agent
+//! keeps reading after a move, and a walk continues past an agent that was killed.
 
 use anyhow::{Context, Result, bail, ensure};
 use lab::process::until;
@@ -12,7 +12,7 @@ use std::io::{BufRead, BufReader, Lines};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-/// Milliseconds within which an agent reads that has had keys before.
+/// Limit on the time until an agent reads that has had keys before, in milliseconds.
 const AT_ONCE: u64 = 1000;
 
 #[lab::test(quiet)]
@@ -50,7 +50,7 @@ fn keys_are_fetched_from_the_agent_before() -> Result<()> {
     Ok(())
 }
 
-/// The control: that copies are shown to who was left, and that what is read of them is noticed.
+/// Control: the previous agent sees copies of the packets, and the demo detects that it reads them.
 #[lab::test(quiet)]
 fn agents_that_are_licensed_everywhere_read_on_and_the_verdict_fails() -> Result<()> {
     let (code, report) = measured("--everywhere --moves 1 --stay 5")?;
@@ -67,7 +67,8 @@ fn agents_that_are_licensed_everywhere_read_on_and_the_verdict_fails() -> Result
     Ok(())
 }
 
-/// It is killed while the mobile node is there, which goes nowhere until it hears the next.
+/// The agent is killed while the mobile node visits it. The mobile node stays there until it hears
+/// the next agent.
 #[lab::test(quiet)]
 fn a_walk_goes_on_past_an_agent_that_was_killed() -> Result<()> {
     let mut run = Run::new("--moves 2 --stay 6")?;
@@ -112,7 +113,7 @@ fn what_is_no_handover_is_refused_with_those_there_are() -> Result<()> {
     Ok(())
 }
 
-/// What a walk with these options reports to a program, and its exit status.
+/// Runs a walk with these options and `--json`; returns its exit status and report.
 fn measured(options: &str) -> Result<(Option<i32>, Value)> {
     let folder = Folder::new("roam")?;
     let mut command = demo(&folder, options)?;
@@ -132,7 +133,7 @@ fn demo(folder: &Folder, options: &str) -> Result<Command> {
     Ok(command)
 }
 
-/// A walk whose lines are read as they come.
+/// A walk whose output is read line by line.
 struct Run {
     folder: Folder,
     child: Child,
@@ -152,7 +153,7 @@ impl Run {
         })
     }
 
-    /// Reads on to a line that has these words.
+    /// Reads output up to a line that contains these words.
     fn line_with(&mut self, words: &str) -> Result<()> {
         let mut before = String::new();
         for line in self.lines.by_ref() {
@@ -165,12 +166,12 @@ impl Run {
         bail!("{words:?} is not in:\n{before}")
     }
 
-    /// Waits for its end, with this status and without a trace.
+    /// Waits for the end of the run, and checks its exit status and that it left nothing.
     fn ends(mut self, code: i32) -> Result<()> {
         self.lines.by_ref().for_each(drop);
         let status = self.child.wait()?;
         ensure!(status.code() == Some(code), "{status}");
-        // The kernel kills them, and says so to nobody.
+        // The kernel kills the processes without a notification.
         until("the end of its processes", Duration::from_secs(10), || {
             Ok(self.folder.processes()?.is_empty().then_some(()))
         })?;

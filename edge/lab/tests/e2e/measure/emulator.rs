@@ -1,4 +1,4 @@
-//! The emulated wire against theory, on real packets between two namespaces.
+//! The emulated wire against theory, with real packets between two namespaces.
 
 use anyhow::{Result, ensure};
 use lab::bystander::Bystander;
@@ -13,7 +13,7 @@ use std::num::NonZeroU64;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// IPv4 and UDP headers.
+/// Length of the IPv4 and UDP headers, in octets.
 const HEADERS: usize = 28;
 
 const PERFECT: sim::Settings = sim::Settings {
@@ -23,12 +23,12 @@ const PERFECT: sim::Settings = sim::Settings {
     bit_error_rate: 0.0,
 };
 
-/// Until when the machine has to have kept time once.
+/// Time limit for all attempts at one measurement.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Measures until what is measured is as it should be. What the emulator promises of time is for a
-/// machine that keeps time, and this one may be building something just now, or its host may: an
-/// emulator that is wrong is wrong at each try.
+/// Repeats a measurement until the result is right. The emulator's promises hold on a machine that
+/// keeps time, and other work may delay this machine or its host. A wrong emulator fails every
+/// attempt.
 fn tried(mut measure: impl FnMut() -> Result<(bool, String)>) -> Result<()> {
     let _vigil = Vigil::start();
     let (start, mut wrong) = (Instant::now(), Vec::new());
@@ -43,7 +43,7 @@ fn tried(mut measure: impl FnMut() -> Result<(bool, String)>) -> Result<()> {
     anyhow::bail!("{} times in {PATIENCE:?}: {wrong:#?}", wrong.len())
 }
 
-/// Two hosts, an emulated wire between them, a UDP socket on each.
+/// Two hosts with an emulated wire between them and a UDP socket on each.
 struct Pair {
     emulator: Option<Emulator>,
     sender: UdpSocket,
@@ -78,7 +78,7 @@ impl Pair {
         emulator.expect("the wire is not cut yet").statistics()[0]
     }
 
-    /// Sends IP packets of `octets`, in bursts that no socket buffer overflows.
+    /// Sends IP packets of `octets`, in bursts that overflow no socket buffer.
     fn send(&self, count: u64, octets: usize) -> Result<()> {
         let before = self.statistics().offered;
         for sent in 1..=count {
@@ -90,7 +90,8 @@ impl Pair {
         Ok(())
     }
 
-    /// Sends and receives packets; gives the bits per second between the first and the last.
+    /// Sends and receives packets; returns the rate between the first and the last, in bits per
+    /// second.
     fn rate_of(&self, count: u64, octets: usize) -> Result<f64> {
         let (first, last) = thread::scope(|scope| {
             let received = scope.spawn(|| self.receive(count));
@@ -109,7 +110,7 @@ impl Pair {
         )
     }
 
-    /// Receives packets that surely arrive; returns when the first and the last one did.
+    /// Receives packets that must arrive; returns the arrival times of the first and the last.
     fn receive(&self, count: u64) -> Result<(Instant, Instant)> {
         let mut buffer = [0; 2048];
         self.receiver.recv(&mut buffer)?;
@@ -202,7 +203,7 @@ fn losses_follow_the_bit_error_rate_and_the_length() -> Result<()> {
     Ok(())
 }
 
-/// Reads until `received` has grown to `wanted`, and once more to see that there is no more.
+/// Reads until `received` has grown to `wanted`, and once more to check that no packets are left.
 fn receive_up_to(socket: &UdpSocket, mut received: u64, wanted: u64) -> Result<u64> {
     let mut buffer = [0; 2048];
     until(
@@ -224,7 +225,8 @@ fn a_full_queue_drops_and_says_so() -> Result<()> {
         ..two_mbps()
     };
     let pair = Pair::new(settings, 1)?;
-    // All at once: one in service, 20 wait, and at 6 ms each few more find room meanwhile.
+    // All at once: one in service and 20 in the queue; at 6 ms each, a few more find room
+    // meanwhile.
     pair.send(100, 1500)?;
     let statistics = pair.statistics();
     let kept = statistics.delivered;
@@ -234,9 +236,9 @@ fn a_full_queue_drops_and_says_so() -> Result<()> {
     Ok(())
 }
 
-/// A machine that stands still now and then holds up everybody, a bystander too: packets may be
-/// 2 ms later than that. The tails are compared with what lies one step further out, for they are
-/// made of few moments.
+/// A machine that stalls delays every process, including a bystander thread. Packets may be 2 ms
+/// later than the bystander. Tails have few samples, so each percentile is compared with the
+/// bystander's next higher one.
 #[lab::test(alone)]
 fn lateness_at_2_mbps_stays_below_2_ms() -> Result<()> {
     tried(|| {
@@ -254,7 +256,7 @@ fn lateness_at_2_mbps_stays_below_2_ms() -> Result<()> {
     })
 }
 
-/// 3 s of 2 Mb/s: a packet of 250 octets each millisecond.
+/// Sends a packet of 250 octets per millisecond for 3 s, which is 2 Mb/s.
 fn statistics_of_3000_packets() -> Result<Statistics> {
     let pair = Pair::new(two_mbps(), 1)?;
     for _ in 0..6 {
@@ -278,7 +280,8 @@ fn fifty_thousand_packets_a_second_pass() -> Result<()> {
         let pair = Pair::new(settings, 1)?;
         let start = Instant::now();
         while start.elapsed() < Duration::from_millis(500) {
-            // The device's own queue drops what the emulator is too slow for; it is not counted.
+            // The device's own queue drops packets that the emulator is too slow for; they are not
+            // counted.
             pair.sender.send(&[0; 64])?;
         }
         let delivered = pair.statistics().delivered as f64;
@@ -318,7 +321,7 @@ fn a_dropped_emulator_cuts_the_wire() -> Result<()> {
     pair.send(1, 100)?;
     pair.receive(1)?;
     pair.emulator = None;
-    // Its devices are gone: there is no route any more.
+    // Its devices are gone, so there is no route any more.
     ensure!(pair.sender.send(&[0; 100]).is_err());
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! `strata lab` as people run it: every figure, in a tiny form, gives its files and a verdict; with
-//! what it rests on taken away it fails; what was broken off goes on.
+//! `strata lab` as users run it: every figure, in a tiny form, writes its files and a verdict;
+//! without the feature under test the verdict fails; an interrupted run can be resumed.
 
 use anyhow::{Context, Result, ensure};
 use lab::experiment::Measured;
@@ -22,10 +22,10 @@ const FIGURES: [&str; 6] = [
     "snoop-modern",
 ];
 
-/// How often a run is made whose verdict chance can take.
+/// Number of attempts for a run whose verdict depends on chance.
 const TRIES: u32 = 3;
 
-/// So short that nothing has to hold, but everything has to be there.
+/// The runs are so short that no verdict has to hold, but every file must exist.
 #[lab::test(quiet)]
 fn every_figure_writes_its_files_and_a_page_and_is_not_measured_twice() -> Result<()> {
     let folder = Folder::new("tiny")?;
@@ -53,7 +53,7 @@ fn every_figure_writes_its_files_and_a_page_and_is_not_measured_twice() -> Resul
     let failed = reports.iter().any(|report| report["verdict"] == "fails");
     ensure!(first.status.code() == Some(i32::from(failed)), "{first:?}");
 
-    // A cell that ran again would not give the same number.
+    // A cell that ran again would give another number.
     let again = documents(&tiny(&folder)?)?;
     for (before, after) in reports.iter().zip(&again) {
         ensure!(before["points"] == after["points"], "{before}\n{after}");
@@ -153,7 +153,7 @@ fn packets_of_the_papers_algorithms_cost_what_follows_from_them_and_without_zone
         let rows = report["rows"].as_array().context("rows is a list")?;
         ensure!(rows.len() == count, "{report}");
         if name == "czml-fig4" {
-            continue; // Plain packets; its negative control is beside it.
+            continue; // Plain packets; a unit test has its negative control.
         }
         let without = folder.lab(&format!("{run} --no-zones"))?;
         let report = &documents(&without)?[0];
@@ -164,12 +164,12 @@ fn packets_of_the_papers_algorithms_cost_what_follows_from_them_and_without_zone
     Ok(())
 }
 
-/// The finding of mml-fig17 in which there is most to win.
+/// The finding of mml-fig17 with the largest gain.
 const MOST: &str = "others plaintext: no packet encrypted";
 
-/// What a kernel's TCP wins in ten seconds is a few hundredths at most, which a machine that does other things
-/// besides blurs: what is measured is held against the most that there is to win, and what there is less of has
-/// to be so in the simulator.
+/// TCP in the kernel gains a few percent at most in ten seconds, and other work on the machine
+/// blurs that. The test therefore checks only the largest gain in the measurement. Smaller gains
+/// must hold in the simulator.
 #[lab::test(quiet)]
 fn throughput_grows_as_fewer_packets_are_encrypted_and_without_zones_it_does_not() -> Result<()> {
     let run = "run mml-fig17 --quick --seeds 1 --seconds 10";
@@ -220,7 +220,7 @@ fn what_is_encrypted_at_intervals_costs_less_and_without_zones_the_verdict_fails
     Ok(())
 }
 
-/// One round of each walk: there and back.
+/// One round of each walk: to the other agent and back.
 #[lab::test(quiet)]
 fn moves_with_simultaneous_bindings_lose_nothing_and_without_them_the_verdict_fails() -> Result<()>
 {
@@ -230,7 +230,8 @@ fn moves_with_simultaneous_bindings_lose_nothing_and_without_them_the_verdict_fa
     ensure!(rows.len() == 6, "{report}");
     let lost = rows.iter().map(|row| row["numbers"][1].as_i64());
     let lost: Vec<_> = lost.collect();
-    // To the mobile node: with one binding some, with two none. So it is with a download.
+    // Packets to the mobile node: some are lost with one binding, none with two. The same applies
+    // to a download.
     for pair in [&lost[..2], &lost[4..]] {
         ensure!(pair[0] > Some(0) && pair[1] == Some(0), "{report}");
     }
@@ -262,7 +263,8 @@ fn messages_of_key_management_take_their_time_and_without_zones_the_verdict_fail
     fails_for_want_of_zones(&folder, run)
 }
 
-/// Of one run the messages alone are judged: how long hosts work a machine that does other things besides blurs.
+/// With a single run the test judges message counts only, because other work on the machine blurs
+/// computing times.
 #[lab::test(quiet)]
 fn a_hand_over_waits_for_no_key_and_without_zones_the_verdict_fails() -> Result<()> {
     let folder = Folder::new("mml-table3")?;
@@ -289,7 +291,7 @@ fn fails_for_want_of_zones(folder: &Folder, run: &str) -> Result<()> {
     Ok(())
 }
 
-/// The rows of a suite that makes zones: those that were measured.
+/// Returns the measured rows, those of a suite that supports zones.
 fn numbers(report: &Value) -> Result<Vec<Vec<Option<i64>>>> {
     let rows = report["rows"].as_array().context("rows is a list")?;
     let ours = rows.iter().filter(|row| row["subject"] == "aes128gcm16");
@@ -329,7 +331,7 @@ fn a_run_that_is_broken_off_leaves_nothing_behind_and_goes_on() -> Result<()> {
     let folder = Folder::new("broken")?;
     let arguments = "run mml-fig15 --quick --seeds 1 --seconds 3 --at-once 5";
     let mut child = folder.command(arguments)?.spawn()?;
-    // Those that were late are run again.
+    // A cell that has a reason to be repeated is not done.
     let is_done = |path: &PathBuf| -> Result<bool> {
         let mut kept: Value = serde_json::from_str(&fs::read_to_string(path)?)?;
         let measured: Measured = serde_json::from_value(kept["measured"].take())?;
@@ -401,9 +403,9 @@ fn a_page_over_nothing_is_refused() -> Result<()> {
     Ok(())
 }
 
-/// Runs what measures time, with few repetitions, until its verdict holds, and gives the folder and
-/// the report. A machine that stands still now and then can take so short a run its verdict, and
-/// can give it to none: the same run without what it rests on fails each time.
+/// Repeats a short run that measures time until its verdict holds; returns the folder and the
+/// report. A machine that stalls can spoil the verdict of so short a run, but cannot produce one:
+/// the same run without the feature under test fails each time.
 fn holds(name: &str, run: &str) -> Result<(Folder, Value)> {
     let mut failed = Vec::new();
     for attempt in 1..=TRIES {
@@ -421,7 +423,7 @@ fn holds(name: &str, run: &str) -> Result<(Folder, Value)> {
     anyhow::bail!("{TRIES} times: {failed:#?}")
 }
 
-/// Each line of standard output is a JSON document.
+/// Parses each line of standard output as a JSON document.
 fn documents(output: &Output) -> Result<Vec<Value>> {
     let text = String::from_utf8_lossy(&output.stdout);
     let lines = text.lines().map(serde_json::from_str);
@@ -430,7 +432,7 @@ fn documents(output: &Output) -> Result<Vec<Value>> {
         .with_context(|| format!("{output:?}"))
 }
 
-/// An output folder, with the temporary files of whoever writes into it.
+/// An output folder, which also holds the temporary files of the programs that write to it.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -457,7 +459,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Left to the system's own cleaning if it cannot be removed.
+        // If the folder cannot be removed, the system's clean-up handles it.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -1,5 +1,5 @@
-//! What the README shows below a command is what is printed: each command of such a block is run,
-//! and each line below it is one of its answer.
+//! Checks the README against real output: runs each command of a block, and finds each line below
+//! the command in its output.
 
 use anyhow::{Context, Result, ensure};
 use lab::certified::{GATEWAY_CONFIG, strata};
@@ -10,7 +10,7 @@ use os::Family;
 
 const README: &str = include_str!("../../../../../README.md");
 
-/// The gateway of the README is that machine as well.
+/// The README's gateway runs on the same machine.
 #[lab::test]
 fn certificates_are_made_as_shown_and_a_host_starts_with_them() -> Result<()> {
     let pair = Pair::new("readme")?;
@@ -33,7 +33,7 @@ fn certificates_are_made_as_shown_and_a_host_starts_with_them() -> Result<()> {
     Ok(())
 }
 
-/// The wire is short and the gateway wants another suite, until the file is changed.
+/// The wire has a small MTU, and the gateway requires another suite until the file is changed.
 #[lab::test]
 fn what_is_shown_is_what_is_printed() -> Result<()> {
     let pair = Pair::new("readme")?;
@@ -70,7 +70,7 @@ fn what_is_shown_is_what_is_printed() -> Result<()> {
     Ok(())
 }
 
-/// Each line that is shown is printed.
+/// Fails unless each line shown is printed.
 fn holds(command: &str, shown: &[&str], answer: &str) -> Result<()> {
     for line in shown {
         let printed = answer.lines().any(|printed| printed == *line);
@@ -79,14 +79,14 @@ fn holds(command: &str, shown: &[&str], answer: &str) -> Result<()> {
     Ok(())
 }
 
-/// The code blocks of a section, with what they say they are.
+/// Returns the code blocks of a section, with their language tags.
 fn blocks(section: &str) -> impl Iterator<Item = &'static str> {
     let section = README.split("\n## ").find(|part| part.starts_with(section));
     let parts = section.unwrap_or_default().split("```");
     parts.skip(1).step_by(2)
 }
 
-/// The commands of a section, without remarks, and what is shown below them.
+/// Returns the commands of a section, without remarks, each with the lines shown below it.
 fn commands(section: &str) -> Result<Vec<(&'static str, Vec<&'static str>)>> {
     let block = blocks(section).next().context("no block of commands")?;
     let mut commands = Vec::new();
@@ -107,7 +107,7 @@ fn answer(pair: &Pair, mobile: &Daemon, words: &str) -> Result<String> {
     let mut command = pair.mobile.command(find_binary("strata")?);
     command.arg("--socket").arg(mobile.socket());
     command.args(words.split_whitespace());
-    // Its default is not in this folder.
+    // The default path is not in this folder.
     command.args((words == "doctor").then_some("strata.toml"));
     pair.mobile.run_command(command, DEADLINE)
 }

@@ -1,4 +1,4 @@
-//! The testbed itself: hosts that are separate, wires that join them, nothing left behind.
+//! The testbed itself: hosts are isolated, wires join them, and nothing is left behind.
 
 use anyhow::{Result, ensure};
 use lab::process::{DEADLINE, stop_children, until};
@@ -31,7 +31,7 @@ fn hosts_joined_by_a_wire_and_a_route_reach_each_other() -> Result<()> {
     right.route("fd00:1::/64", "fd00:2::1")?;
     for address in ["10.0.2.2:80", "[fd00:2::2]:80"] {
         let listener = right.inside(|| Ok(TcpListener::bind(address)?))?;
-        // The wire of IPv6 takes a moment to be ready.
+        // IPv6 on the wire takes a moment to be ready.
         left.wait_for_port(address, Duration::from_secs(10))?;
         drop(listener);
     }
@@ -92,19 +92,19 @@ fn processes_die_with_the_thread_that_started_them() -> Result<()> {
     let start = || -> Result<u32> {
         let process = host.spawn("sleep 600")?;
         let pid = process.pid();
-        // Not dropped: what happens when this thread is gone before it could.
+        // Never dropped: this simulates a thread that ends before it could drop the process.
         std::mem::forget(process);
         Ok(pid)
     };
     let pid = std::thread::scope(|scope| scope.spawn(start).join()).expect("no panic")?;
     until("the orphan's end", Duration::from_secs(10), || {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        // Dead and not waited for, or gone.
+        // Either a zombie or gone.
         Ok((stat.is_empty() || stat.contains(") Z ")).then_some(()))
     })
 }
 
-/// What has stopped is removed for good, and goes on where it was.
+/// A stopped process creates no files, and continues where it was when resumed.
 #[lab::test]
 fn processes_that_were_stopped_make_no_file() -> Result<()> {
     let bed = Testbed::new("stopped")?;
@@ -121,7 +121,7 @@ fn processes_that_were_stopped_make_no_file() -> Result<()> {
     made()?;
     stop_children(DEADLINE)?;
     fs::remove_file(&file)?;
-    // Takes longer than a round of the other's.
+    // Takes longer than one round of the stopped process.
     host.run("ls /")?;
     ensure!(!file.exists(), "it was made anew");
     maker.signal(Signal::SIGCONT)?;

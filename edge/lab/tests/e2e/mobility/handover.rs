@@ -1,5 +1,5 @@
-//! Hand-over (DESIGN section 5): the keys of headers follow a mobile node from one licensed node to the next, and the
-//! nodes that it has left read nothing more.
+//! Hand-over (DESIGN section 5): the header keys follow a mobile node from one licensed node to the
+//! next. The nodes that it left read nothing more.
 
 use anyhow::{Context, Error, Result, anyhow, ensure};
 use lab::daemon::Daemon;
@@ -19,32 +19,33 @@ use std::time::Duration;
 
 const MB: u64 = 1_000_000;
 
-/// How long both ends go on in what was left, and how late the daemons of a busy machine are.
+/// Time for which both ends keep using the old SA, plus the delay of a busy machine.
 const MIGRATION: Duration = Duration::from_secs(2 + 1);
 
-/// Who follows the mobile node, and from whom.
+/// A mobile node's endpoints, and the licensed agents that it moves between.
 struct Route {
     ends: Ends,
     agents: Vec<Daemon>,
 }
 
-/// What both ends say of licences: each agent has one where it is.
+/// Returns the licences of both ends' configurations: each agent has one for its own network.
 fn licences(agents: &[usize], handover: &str) -> String {
     tables::licences(agents, &format!("handover = \"{handover}\""))
 }
 
-/// What an agent says of the other one.
+/// Returns an agent's table that names the other agent as a neighbour.
 fn neighbours(number: usize) -> String {
     tables::neighbours(&[1 - number])
 }
 
-/// The same so that keys go from one to the other.
+/// The same with an IKE SA between the agents, so that keys can go from one to the other.
 fn neighbour(number: usize) -> String {
     tables::neighbour(number, 1 - number)
 }
 
 impl Route {
-    /// Both ends have these licences; the mobile node is at the first agent, which holds its keys.
+    /// Starts both ends with the licences of both agents; the mobile node is at the first agent,
+    /// which holds its keys.
     fn start(walk: &Walk, handover: &str, more: &str) -> Result<Self> {
         let all = licences(&[0, 1], handover);
         Self::start_with(walk, &all, &all, more)
@@ -55,7 +56,8 @@ impl Route {
         Self::start_as(walk, mobile, &home, more, neighbours)
     }
 
-    /// With these words of each agent about the other one, and this configuration of the gateway's.
+    /// Starts everything with these neighbour tables of the agents and this configuration of the
+    /// gateway.
     fn start_as(
         walk: &Walk,
         mobile: &str,
@@ -68,7 +70,7 @@ impl Route {
         Ok(Self { ends, agents })
     }
 
-    /// By DKM: agents that know each other, at the first of which the mobile node is.
+    /// Starts DKM: the agents know each other, and the mobile node is at the first one.
     fn start_dkm(walk: &Walk) -> Result<Self> {
         let all = licences(&[0, 1], "dkm");
         let home = walk.home_config(Terms::requiring(&all));
@@ -78,7 +80,8 @@ impl Route {
         Ok(route)
     }
 
-    /// Waits until both ends seal for an agent, which holds the keys of what they seal in; gives the SPIs.
+    /// Waits until both ends seal in an agent's slot and the agent holds its keys; returns the
+    /// SPIs.
     fn is_read_by(&self, number: usize) -> Result<[String; 2]> {
         let slot = format!("@{}", AGENTS[number]);
         let what = format!("{} to read", AGENTS[number]);
@@ -90,7 +93,7 @@ impl Route {
         })
     }
 
-    /// Waits until an agent has read some more segments than these.
+    /// Waits until an agent has read more than 100 segments beyond `before`.
     fn serves(&self, number: usize, before: u64) -> Result<()> {
         until("an agent to read", DEADLINE, || {
             let read = pair::segments(&self.agents[number])? - before;
@@ -98,7 +101,7 @@ impl Route {
         })
     }
 
-    /// Goes to an agent as well, while it still is with the other one.
+    /// Registers the mobile node with a second agent while it stays with the first.
     fn join(&self, walk: &Walk, number: usize) -> Result<()> {
         walk.set_link(number, true)?;
         let both = |status: &Value| registered(status) == CARE_OF[..2];
@@ -108,7 +111,7 @@ impl Route {
         Ok(())
     }
 
-    /// Leaves an agent for the other one.
+    /// Leaves an agent, so that only the other one remains.
     fn leave(&self, walk: &Walk, number: usize) -> Result<()> {
         walk.set_link(number, false)?;
         let one = |status: &Value| registered(status) == [CARE_OF[1 - number]];
@@ -125,7 +128,7 @@ fn knows_its_neighbour(status: &Value) -> bool {
     peers.any(|peer| peer["kind"] == "neighbour" && peer["state"] == "up")
 }
 
-/// Something happens while TCP carries what it can, now one way and now the other.
+/// Runs `happen` while TCP carries data, alternately in each direction.
 fn meanwhile(walk: &Walk, happen: impl FnOnce() -> Result<()>) -> Result<()> {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -240,7 +243,7 @@ fn with_simultaneous_bindings_a_hand_over_loses_nothing() -> Result<()> {
     route.is_read_by(1)?;
     volleys((&walk.mobile, MOBILE[0]), (&walk.home, GATEWAY[0]), || {
         route.join(&walk, 0)?;
-        // Of two places it is the one that the mobile node sends by, which is the preferred one.
+        // Of two bindings both ends use the preferred one, through which the mobile node sends.
         route.is_read_by(0)?;
         route.leave(&walk, 1)?;
         route.is_read_by(0)
@@ -248,8 +251,9 @@ fn with_simultaneous_bindings_a_hand_over_loses_nothing() -> Result<()> {
     Ok(())
 }
 
-/// What SNOOP knows of a connection stays with its node. The next one learns it from what passes, and TCP's retransmission
-/// timer runs out once for each move at the most, which a stall would have run out again and again.
+/// SNOOP's state of a connection stays with its node. The next node learns the state from passing
+/// packets. TCP's retransmission timer expires at most once per move; a stalled connection would
+/// cause many expiries.
 #[lab::test]
 fn a_connection_that_snoop_serves_stands_still_for_no_move() -> Result<()> {
     const MOVES: [usize; 2] = [1, 0];
@@ -274,7 +278,7 @@ fn a_connection_that_snoop_serves_stands_still_for_no_move() -> Result<()> {
     let most = MOVES.len() as u64;
     let count = time_outs()? - before;
     ensure!(count <= most, "{count} time-outs of TCP");
-    // The same verdict of a way that is gone for a while.
+    // Control: a path that is cut for a while exceeds the limit.
     let before = time_outs()?;
     meanwhile(&walk, || {
         walk.set_way(0, false)?;
@@ -285,7 +289,7 @@ fn a_connection_that_snoop_serves_stands_still_for_no_move() -> Result<()> {
     })
 }
 
-/// What a node does with REVOKE is of no consequence: this one never gets it.
+/// Security does not depend on a node's reaction to REVOKE: this node never receives it.
 #[lab::test]
 fn an_agent_that_heard_of_no_revocation_has_keys_of_nothing() -> Result<()> {
     let walk = Walk::new("handover")?;
@@ -375,7 +379,7 @@ fn keys_come_over_a_way_that_loses_much() -> Result<()> {
     Ok(())
 }
 
-/// Without Mobile IP: a node on one of two ways of a tunnel that moves by MOBIKE.
+/// Without Mobile IP: a licensed node on one of two paths of a tunnel that moves with MOBIKE.
 #[lab::test]
 fn a_fixed_accelerator_reads_what_passes_it_and_nothing_else() -> Result<()> {
     let pair = Pair::new("accelerator")?;
@@ -424,14 +428,15 @@ fn a_licence_that_comes_by_reload_is_one_in_its_place() -> Result<()> {
     Ok(())
 }
 
-/// The gateway gives it none: it does not know it. So what it reads it reads by those of its neighbour, for two seconds.
+/// The gateway does not know the second agent and sends it no keys. The agent can read only with
+/// its neighbour's keys, for two seconds.
 #[lab::test]
 fn with_dkm_the_next_agent_reads_what_runs_by_the_keys_of_the_one_before() -> Result<()> {
     let walk = Walk::new("handover")?;
     borrows(&walk, "")
 }
 
-/// A token leaves with its registration although it is on the disk before.
+/// The token is recorded on disk first, and still leaves together with its registration.
 #[lab::test]
 fn with_dkm_keys_come_as_soon_where_a_record_is_required() -> Result<()> {
     let walk = Walk::new("handover")?;
@@ -444,7 +449,8 @@ fn with_dkm_keys_come_as_soon_where_a_record_is_required() -> Result<()> {
     Ok(())
 }
 
-/// With this in the mobile node's file.
+/// Moves with DKM to an agent unknown to the gateway. `more` extends the mobile node's
+/// configuration.
 fn borrows(walk: &Walk, more: &str) -> Result<()> {
     let all = licences(&[0, 1], "dkm");
     let home = walk.home_config(Terms::requiring(&all));
@@ -490,10 +496,11 @@ fn with_dkm_nobody_reads_behind_the_mobile_node() -> Result<()> {
     Ok(())
 }
 
-/// A registration reply.
+/// Message type of a registration reply.
 const REPLY: u8 = 3;
 
-/// The gateway's keys do not get to the second agent. A witness on the mobile node's link sees what both ends go on in.
+/// The gateway's keys never reach the second agent. A tap on the mobile node's link sees the SPIs
+/// that both ends use.
 #[lab::test]
 fn a_blocked_rekey_after_dkm_turns_packets_opaque_after_2_s() -> Result<()> {
     let walk = Walk::new("handover")?;
@@ -541,7 +548,7 @@ fn a_blocked_rekey_after_dkm_turns_packets_opaque_after_2_s() -> Result<()> {
     Ok(())
 }
 
-/// It says so to who asks, and the gateway's keys come all the same.
+/// The asking agent learns the reason, and the gateway's keys arrive anyway.
 #[lab::test]
 fn an_agent_that_does_not_know_its_neighbour_gives_it_nothing() -> Result<()> {
     let walk = Walk::new("handover")?;

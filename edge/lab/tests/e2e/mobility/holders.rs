@@ -1,4 +1,4 @@
-//! Shared PKD (DESIGN section 5): licensed nodes that share the keys of headers, few of them at a time.
+//! Shared PKD (DESIGN section 5): a few licensed nodes at a time share the header keys.
 
 use anyhow::{Context, Result, ensure};
 use lab::daemon::Daemon;
@@ -13,13 +13,14 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Who follows the mobile node along a chain of agents, and from whom.
+/// A mobile node's endpoints, and the chain of agents that it moves along.
 struct Route {
     ends: Ends,
     agents: Vec<Daemon>,
 }
 
-/// What both ends say of licences: the agents have them where they are, and share keys, two of them at most.
+/// Returns the licences of both ends: each agent has one for its own network, and at most two share
+/// keys.
 fn licences(agents: &[usize], holders: &str) -> String {
     tables::licences(agents, &format!("handover = \"pkd\"\n{holders}"))
 }
@@ -27,13 +28,13 @@ fn licences(agents: &[usize], holders: &str) -> String {
 const TWO: &str = "holders = 2";
 const ALL: [usize; MOST_AGENTS] = [0, 1, 2, 3];
 
-/// What the slot is called that these share.
+/// Returns the name of the slot that these agents share.
 fn slot(agents: &[usize]) -> String {
     let names: Vec<_> = agents.iter().map(|agent| AGENTS[*agent]).collect();
     format!("@{}", names.join("+"))
 }
 
-/// Mobile nodes go on along the chain.
+/// Returns an agent's table that names only the next agent of the chain as a neighbour.
 fn onward(number: usize) -> String {
     match number + 1 {
         MOST_AGENTS => String::new(),
@@ -46,7 +47,7 @@ fn chain() -> Result<Walk> {
 }
 
 impl Route {
-    /// Both ends have all licences, and the mobile node is at the first agent.
+    /// Starts both ends with the licences of all agents; the mobile node is at the first one.
     fn start(walk: &Walk, neighbours: impl Fn(usize) -> String) -> Result<Self> {
         let all = licences(&ALL[..walk.agents.len()], TWO);
         Self::start_with(walk, [&all, &all], neighbours)
@@ -67,7 +68,8 @@ impl Route {
         slot(&ALL[..self.agents.len()])
     }
 
-    /// Waits until both ends seal in the shared slot, of which these agents hold the keys and no others do; gives the SPIs.
+    /// Waits until both ends seal in the shared slot and exactly these agents hold its keys;
+    /// returns the SPIs.
     fn is_read_by(&self, readers: &[usize]) -> Result<[String; 2]> {
         self.is_read_in(&self.slot(), readers)
     }
@@ -92,7 +94,8 @@ fn segments(agents: &[Daemon]) -> Result<Vec<u64>> {
     agents.iter().map(pair::segments).collect()
 }
 
-/// Two agents that name each other: both hold the keys of one slot, and the mobile node goes to and fro in it.
+/// Two agents name each other: both hold the keys of one slot, and the mobile node moves back and
+/// forth within it.
 #[lab::test]
 fn a_move_among_nodes_that_share_keys_is_no_other_spi_and_loses_nothing() -> Result<()> {
     let walk = Walk::new("holders")?;
@@ -110,7 +113,7 @@ fn a_move_among_nodes_that_share_keys_is_no_other_spi_and_loses_nothing() -> Res
     Ok(())
 }
 
-/// The chain to its end: at each agent the one behind it is the third that would hold the keys.
+/// Along the chain, the neighbour of each agent would be the third holder of the keys.
 #[lab::test]
 fn keys_are_made_anew_before_a_third_node_has_them_and_who_was_left_opens_nothing() -> Result<()> {
     let walk = chain()?;
@@ -127,7 +130,7 @@ fn keys_are_made_anew_before_a_third_node_has_them_and_who_was_left_opens_nothin
             "{now:?} are those of before"
         );
         spis = now;
-        // What was under way is through.
+        // Packets in flight have arrived.
         both_ways(&walk)?;
         let before = segments(&route.agents)?;
         let tap = Wiretap::open(&walk.mobile)?;
@@ -147,14 +150,14 @@ fn keys_are_made_anew_before_a_third_node_has_them_and_who_was_left_opens_nothin
         let opened = passed.intersection(&kept).count();
         ensure!(opened == 0, "who was left has keys of {opened} SPIs");
     }
-    // The last one names nobody, and has the keys already.
+    // The last agent names no neighbour and already has the keys.
     route.ends.move_to(&walk, 3)?;
     let now = route.is_read_by(&[2, 3])?;
     ensure!(now == spis, "{now:?} are not {spis:?}");
     Ok(())
 }
 
-/// What only one end wants to be shared is not, and nobody reads.
+/// If only one end wants shared keys, no node gets any.
 #[lab::test]
 fn ends_that_do_not_agree_on_holders_give_no_key() -> Result<()> {
     let walk = Walk::new("holders")?;
@@ -171,7 +174,7 @@ fn ends_that_do_not_agree_on_holders_give_no_key() -> Result<()> {
         let read = pair::segments(agent)?;
         ensure!(read == 0, "it has read {read} segments");
     }
-    // With the same word there it is agreed on.
+    // With the same setting at both ends they agree.
     let terms = Terms::requiring(&shared);
     route
         .ends
@@ -210,7 +213,8 @@ fn more_neighbours_than_may_hold_keys_are_told() -> Result<()> {
         why.contains("is near its tunnel as well") && why.contains("`holders`")
     };
     route.ends.home.wait_until("status", DEADLINE, told)?;
-    // To one of those that were left out: it gets new ones, and the first that it names.
+    // A move to an agent without keys: a rekey gives keys to it and to the first neighbour that it
+    // names.
     route.ends.move_to(&walk, 3)?;
     let now = route.is_read_by(&[0, 3])?;
     ensure!(
@@ -225,7 +229,7 @@ fn more_neighbours_than_may_hold_keys_are_told() -> Result<()> {
     Ok(())
 }
 
-/// KEY_DISTRIBUTE is lost on the way to it, as often as it is repeated.
+/// The neighbour receives no KEY_DISTRIBUTE, in spite of all retransmissions.
 #[lab::test]
 fn a_neighbour_that_does_not_answer_delays_no_keys_and_gets_them_later() -> Result<()> {
     let walk = chain()?;
@@ -265,7 +269,7 @@ fn shared_keys_come_over_a_way_that_loses_much() -> Result<()> {
     Ok(())
 }
 
-/// Whom it has given keys before it does not remember, and those are of nothing any more.
+/// The gateway has forgotten the former holders, so it replaces their keys.
 #[lab::test]
 fn a_gateway_that_was_killed_gives_few_nodes_other_keys() -> Result<()> {
     let walk = chain()?;
@@ -281,8 +285,8 @@ fn a_gateway_that_was_killed_gives_few_nodes_other_keys() -> Result<()> {
     both_ways(&walk)
 }
 
-/// The third holds keys beforehand. Without a licence at the gateway it has none of what is sealed, and the others share
-/// another slot as soon as both ends say the same.
+/// The third node holds keys in advance. Once the gateway has no licence for it, nothing is sealed
+/// with these keys. The others share another slot as soon as both ends agree.
 #[lab::test]
 fn a_node_that_is_taken_out_of_the_file_reads_nothing_more() -> Result<()> {
     let walk = Walk::in_bed(Testbed::new("holders")?, &[None; 3])?;

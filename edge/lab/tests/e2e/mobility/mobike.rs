@@ -1,4 +1,4 @@
-//! Tunnels that move to other addresses (RFC 4555), with what is in them.
+//! Tunnels that move to other addresses (RFC 4555), with the traffic inside.
 
 use anyhow::{Result, bail, ensure};
 use lab::daemon::Daemon;
@@ -11,10 +11,10 @@ use std::time::Duration;
 
 const MB: usize = 1_000_000;
 
-/// What is read before something happens, and after it.
+/// Octets read before an event, and after it.
 const PART: usize = 8 * MB;
 
-/// Where the mobile node leaves from.
+/// Local addresses of the mobile node on its two networks.
 const WIFI: &str = "10.3.0.2";
 const CELL: &str = "10.4.0.2";
 
@@ -26,7 +26,7 @@ fn a_download_goes_on_when_its_interface_is_taken_down() -> Result<()> {
     goes_on_when_the_interface_is_taken_down(&pair, &tunnel)
 }
 
-/// The node keeps its keys and sees nothing: packets take another way. They are not lost.
+/// The node keeps its keys but sees no packets, because they take another path. They are not lost.
 #[lab::test]
 fn a_zoned_download_goes_on_past_the_licensed_node() -> Result<()> {
     let pair = Pair::new("mobike")?;
@@ -70,7 +70,7 @@ fn strata_move_takes_a_tunnel_to_another_address_and_back() -> Result<()> {
         download(&pair, moved)?;
         arrives_from(&tunnel.gateway, from)?;
     }
-    // Without an address it is the way that the routes prefer.
+    // Without an address the command selects the path that the routes prefer.
     tunnel.mobile.strata("move office")?;
     arrives_from(&tunnel.gateway, WIFI)?;
     ensure!(spis(&tunnel)? == before, "the tunnel was made anew");
@@ -108,7 +108,7 @@ fn the_end_that_was_called_cannot_move_the_tunnel() -> Result<()> {
     Ok(())
 }
 
-/// As ever: silence is noticed, then all is made anew.
+/// Without MOBIKE, liveness detects the silence and the tunnel is set up again.
 #[lab::test]
 fn without_mobike_a_tunnel_is_made_anew() -> Result<()> {
     let pair = Pair::new("mobike")?;
@@ -169,7 +169,7 @@ fn a_nat_is_refused_where_it_is_forbidden() -> Result<()> {
         .map(drop)
 }
 
-/// The host between writes its own address into what the mobile node sends.
+/// Enables NAT at the host between: it replaces the source address of the mobile node's packets.
 fn translate(pair: &Pair) -> Result<()> {
     let rules = pair.between.file(
         "nat.nft",
@@ -180,7 +180,7 @@ fn translate(pair: &Pair) -> Result<()> {
     pair.between.run(&nft).map(drop)
 }
 
-/// Nothing tells the mobile node: its own interface is up, and its packets vanish.
+/// The mobile node gets no indication: its own interface is up, and its packets vanish.
 #[lab::test]
 fn a_gateway_whose_wire_is_cut_is_found_at_its_other_address() -> Result<()> {
     const OTHER: &str = "198.51.100.1";
@@ -214,7 +214,7 @@ fn a_tunnel_moves_over_hops_that_lose_packets() -> Result<()> {
         rate: std::num::NonZeroU64::new(20_000_000),
         delay: Duration::from_millis(5),
         queue: 100,
-        // One in sixteen full packets.
+        // One in sixteen full packets is lost.
         bit_error_rate: 1.0 / 200_000.0,
     };
     let pair = Pair::with_lossy_hop("mobike", hop)?;
@@ -232,7 +232,7 @@ fn a_tunnel_moves_over_hops_that_lose_packets() -> Result<()> {
     Ok(())
 }
 
-/// A download of two parts, between which something happens: all of it arrives.
+/// Runs a download in two parts, with an event in between; all of it must arrive.
 fn download(pair: &Pair, mut happen: impl FnMut() -> Result<()>) -> Result<()> {
     let hosts = (&pair.gateway, &pair.mobile);
     in_parts(hosts, MOBILE[0], (2, PART), |_| happen())
@@ -245,7 +245,7 @@ fn refused(daemon: &Daemon, words: &str) -> Result<String> {
     }
 }
 
-/// The SPI of the only child at the mobile node and at the gateway.
+/// Returns the inbound SPIs of the only child SA at the mobile node and at the gateway.
 fn spis(tunnel: &Tunnel) -> Result<[Value; 2]> {
     let spi = |daemon: &Daemon| Ok::<_, anyhow::Error>(spi(&daemon.strata("status")?));
     Ok([spi(&tunnel.mobile)?, spi(&tunnel.gateway)?])
@@ -255,14 +255,14 @@ fn spi(status: &Value) -> Value {
     pair::peer(status)["children"][0]["spi_in"].clone()
 }
 
-/// Waits until the mobile node's tunnel leaves from an address.
+/// Waits until the mobile node's tunnel uses a local address.
 fn leaves_from(mobile: &Daemon, address: &str) -> Result<()> {
     let local = format!("{address}:4500");
     let there = |paths: &Value| paths["paths"]["tunnels"][0]["local"] == local.as_str();
     mobile.wait_until("paths", DEADLINE, there).map(drop)
 }
 
-/// Waits until the gateway sends there what the tunnel carries.
+/// Waits until the gateway's tunnel uses a remote address.
 fn arrives_from(gateway: &Daemon, address: &str) -> Result<()> {
     let remote = format!("{address}:4500");
     let there = |paths: &Value| paths["paths"]["tunnels"][0]["remote"] == remote.as_str();

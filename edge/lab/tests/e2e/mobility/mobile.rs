@@ -1,4 +1,4 @@
-//! Mobile IPv4 (RFC 5944): a mobile node keeps its address, and with it its tunnel, wherever it is.
+//! Mobile IPv4 (RFC 5944): a mobile node keeps its address and its tunnel on every network.
 
 use anyhow::{Context, Result, bail, ensure};
 use lab::pair::{self, GATEWAY, MOBILE, Terms};
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 const MB: usize = 1_000_000;
 
-/// What is between the mobile node and home is heard, but does not answer.
+/// The discard port: packets to it get no answer.
 const DISCARD: u16 = 9;
 
 #[lab::test]
@@ -43,7 +43,8 @@ fn a_tunnel_stays_while_its_mobile_node_moves() -> Result<()> {
     Ok(())
 }
 
-/// A better agent comes, and later the link to the first one goes: packets come by both as long as both are there.
+/// A better agent appears, and later the link to the first one goes down. Packets use both links as
+/// long as both are up.
 #[lab::test]
 fn with_simultaneous_bindings_a_move_loses_nothing() -> Result<()> {
     let walk = Walk::new("mobile")?;
@@ -136,8 +137,8 @@ fn two_ways_at_once_are_refused_where_reverse_paths_are_strict() -> Result<()> {
     Ok(())
 }
 
-/// First the foreign agent, which begins to count its advertisements anew; then the home agent, which hears of it when
-/// the registration is renewed.
+/// First the foreign agent, whose advertisements restart their sequence numbers. Then the home
+/// agent, which learns of the node when the registration is renewed.
 #[lab::test]
 fn agents_that_were_killed_and_are_back_know_their_mobile_node_again() -> Result<()> {
     let walk = Walk::new("mobile")?;
@@ -160,8 +161,8 @@ fn agents_that_were_killed_and_are_back_know_their_mobile_node_again() -> Result
     transfer(&walk.mobile, &walk.home, GATEWAY[0], MB as u64)
 }
 
-/// The mobile node has an address on the link and a route, as it would have anywhere: that is no way for what is to be in
-/// the tunnel.
+/// The mobile node has an ordinary address and route on the link. Traffic for the tunnel must not
+/// use them.
 #[lab::test]
 fn without_an_agent_nothing_leaves_in_clear() -> Result<()> {
     let walk = Walk::new("mobile")?;
@@ -173,7 +174,7 @@ fn without_an_agent_nothing_leaves_in_clear() -> Result<()> {
     let mobile = walk.start_mobile(HOME_KEY, "", Terms::PLAIN)?;
     let send = |from: &str, to: &str| {
         walk.mobile.inside(|| {
-            // That there is no way is right.
+            // A missing route is the correct result.
             let _ = UdpSocket::bind((from, 0))?.send_to(b"inside", (to, DISCARD));
             Ok(())
         })
@@ -196,7 +197,7 @@ fn without_an_agent_nothing_leaves_in_clear() -> Result<()> {
     transfer(&walk.mobile, &walk.home, GATEWAY[0], MB as u64)
 }
 
-/// Of the messages that go through it, every third or so is lost.
+/// About a third of the messages on this path is lost.
 #[lab::test]
 fn a_registration_comes_through_a_network_that_loses_much() -> Result<()> {
     let hop = sim::Settings {
@@ -218,8 +219,9 @@ fn a_registration_comes_through_a_network_that_loses_much() -> Result<()> {
     Ok(())
 }
 
-/// The way from agent to agent takes less than what a tunnel's packet has. Those that may be cut are, and put together by
-/// the home agent; where the mobile node wants to know, it learns how long they may be.
+/// The MTU of the path between the agents is smaller than a packet of the tunnel. Packets that may
+/// be fragmented are, and the home agent reassembles them. With `path_mtu` the mobile node learns
+/// the size that fits.
 #[lab::test]
 fn who_sends_what_has_no_room_on_the_way_of_the_tunnel_is_told() -> Result<()> {
     const ROOM: u32 = 1300;
@@ -259,7 +261,7 @@ fn a_foreign_agent_that_is_licensed_sees_the_headers_of_its_visitors() -> Result
     Ok(())
 }
 
-/// So long what home sends is under way, in which the mobile node moves.
+/// A path with a long delay, so that the mobile node moves while packets from home are in flight.
 fn far() -> sim::Settings {
     sim::Settings {
         rate: std::num::NonZeroU64::new(100_000_000),
@@ -269,14 +271,15 @@ fn far() -> sim::Settings {
     }
 }
 
-/// Numbered datagrams that leave home together.
+/// Numbered datagrams sent from home back to back.
 struct Burst {
     home: UdpSocket,
     mobile: UdpSocket,
 }
 
 impl Burst {
-    /// How many there are: a socket has room for all of them, should nobody have time to read.
+    /// Number of datagrams in a burst. A socket's queue holds all of them, even if the receiver is
+    /// busy.
     const DATAGRAMS: u32 = 60;
 
     fn new(walk: &Walk) -> Result<Self> {
@@ -299,7 +302,8 @@ impl Burst {
         Ok(())
     }
 
-    /// Waits for all of a burst, and gives how many others came before the last of them.
+    /// Waits for all datagrams of a burst; returns the number of other datagrams that arrived
+    /// before the last.
     fn arrive(&self, first: u32) -> Result<usize> {
         let mut missing: BTreeSet<_> = (first..first + Self::DATAGRAMS).collect();
         let mut others = 0;
@@ -314,7 +318,7 @@ impl Burst {
     }
 }
 
-/// What home has sent before it hears of the move is where the mobile node is not any more.
+/// Packets that home sent before it learns of the move go to the old agent.
 #[lab::test]
 fn what_is_under_way_when_a_mobile_node_moves_is_sent_after_it() -> Result<()> {
     let walk = Walk::far_from_home("mobile", far())?;
@@ -342,14 +346,15 @@ fn what_is_under_way_when_a_mobile_node_moves_is_sent_after_it() -> Result<()> {
     ensure!(count >= Burst::DATAGRAMS, "{count} were sent on");
     ends.is_at(CARE_OF[1])?;
     ensure!(ends.tunnel()? == before, "the tunnel was made anew");
-    // Some seconds later the agent that was left has done with it.
+    // Forwarding at the old agent ends after some seconds.
     let over = |status: &Value| sent_on(status).is_none();
     near.wait_until("status", DEADLINE, over)?;
     burst.leave(Burst::DATAGRAMS)?;
     burst.arrive(Burst::DATAGRAMS).map(drop)
 }
 
-/// The keys that they have for each other differ: what was under way is lost, and both say why.
+/// The agents have different keys for each other. Packets in flight are lost, and both agents
+/// report the reason.
 #[lab::test]
 fn agents_that_do_not_believe_each_other_send_nothing_on() -> Result<()> {
     let walk = Walk::far_from_home("mobile", far())?;
@@ -379,7 +384,7 @@ fn agents_that_do_not_believe_each_other_send_nothing_on() -> Result<()> {
     Ok(())
 }
 
-/// Nothing reaches the agent that is left until its neighbour has spoken in vain.
+/// The old agent is unreachable until its neighbour has sent the notice in vain.
 #[lab::test]
 fn a_notice_that_is_lost_is_said_again() -> Result<()> {
     let walk = Walk::new("mobile")?;
@@ -398,7 +403,7 @@ fn a_notice_that_is_lost_is_said_again() -> Result<()> {
     near.wait_until("status", DEADLINE, gone).map(drop)
 }
 
-/// What agents and mobile node say to each other is what Wireshark knows, and so is the tunnel.
+/// Wireshark can decode the messages between agents and mobile node, and the tunnel.
 #[lab::test]
 fn tshark_reads_what_is_said_of_a_registration() -> Result<()> {
     let walk = Walk::new("mobile")?;

@@ -1,4 +1,5 @@
-//! Mobile IPv4 through a NAT (RFC 3519): a foreign agent behind one has the packets of its visitors in UDP.
+//! Mobile IPv4 through a NAT (RFC 3519): a foreign agent behind a NAT tunnels its visitors' packets
+//! in UDP.
 
 use anyhow::{Context, Result, ensure};
 use lab::pair::{GATEWAY, MOBILE, Terms};
@@ -16,10 +17,10 @@ const MB: u64 = 1_000_000;
 
 const DETECT: &str = "nat = \"detect\"";
 
-/// What the home agent says in such a case.
+/// The refusal of the home agent in such a case.
 const PROHIBITED: &str = "the home agent does not allow it";
 
-/// Behind the NAT, as the home agent sees it.
+/// Returns true if the home agent sees the binding's tunnel behind the NAT.
 fn is_translated(status: &Value) -> bool {
     in_udp(status).is_some_and(|end| end.starts_with(&format!("{NAT}:")))
 }
@@ -28,7 +29,7 @@ fn is_translated(status: &Value) -> bool {
 fn a_tunnel_stays_while_its_mobile_node_moves_out_of_a_nat_and_back() -> Result<()> {
     let walk = Walk::behind_nat("mobile-nat")?;
     let near = walk.start_agent_with(0, DETECT)?;
-    // This one asks as well, and hears that it need not.
+    // This agent requests UDP too, and learns that UDP is unnecessary.
     let _far = walk.start_agent_with(1, DETECT)?;
     let mut ends = Ends::start_with(&walk, walk.start_home_with(DETECT)?, "")?;
     ends.is_at(CARE_OF[0])?;
@@ -52,7 +53,8 @@ fn a_tunnel_stays_while_its_mobile_node_moves_out_of_a_nat_and_back() -> Result<
     Ok(())
 }
 
-/// The same network, where one line is another: the verdict above fails. Where there is no NAT it is of no matter.
+/// Control: with another policy at the home agent, registration through the NAT fails. Without a
+/// NAT the policy has no effect.
 #[lab::test]
 fn without_udp_at_home_nobody_is_registered_through_a_nat() -> Result<()> {
     for policy in ["nat = \"never\"", ""] {
@@ -76,7 +78,7 @@ fn without_udp_at_home_nobody_is_registered_through_a_nat() -> Result<()> {
     Ok(())
 }
 
-/// Between such an agent and home there may be something that lets UDP pass alone, and is no NAT.
+/// A firewall between the agent and home may pass UDP only, without being a NAT.
 #[lab::test]
 fn udp_may_be_demanded_where_the_home_agent_allows_it() -> Result<()> {
     let walk = Walk::new("mobile-nat")?;
@@ -96,7 +98,7 @@ fn udp_may_be_demanded_where_the_home_agent_allows_it() -> Result<()> {
     transfer(&walk.mobile, &walk.home, GATEWAY[0], MB)
 }
 
-/// Registrations hold for long, so that nothing but the loss of keepalives has one made.
+/// Registrations have a long lifetime, so only lost keepalives cause a new one.
 #[lab::test]
 fn a_nat_that_forgets_is_noticed_by_keepalives() -> Result<()> {
     let walk = Walk::behind_nat("mobile-nat")?;
@@ -119,8 +121,8 @@ fn a_nat_that_forgets_is_noticed_by_keepalives() -> Result<()> {
     transfer(&walk.mobile, &walk.home, GATEWAY[0], MB)
 }
 
-/// Pieces of UDP datagrams do not come through every NAT (RFC 3519 section 4.8): so there are pieces inside, and none
-/// outside.
+/// Not every NAT passes fragments of UDP datagrams (RFC 3519 section 4.8). Therefore the inner
+/// packets are fragmented, and the outer ones are not.
 #[lab::test]
 fn what_has_no_room_behind_a_nat_is_cut_before_it_is_in_udp() -> Result<()> {
     const ROOM: u32 = 1300;
@@ -138,7 +140,7 @@ fn what_has_no_room_behind_a_nat_is_cut_before_it_is_in_udp() -> Result<()> {
     let pieces = |seen: &&Seen| seen.is_fragment();
     let count = seen.iter().filter(pieces).count();
     ensure!(count == 0, "{count} pieces outside");
-    // A datagram in UDP begins behind 32 octets, and its piece says so there.
+    // The inner datagram starts after 32 octets. A fragment sets the more-fragments bit there.
     let is_cut = |seen: &&Seen| {
         let inner = seen.octets.get(32..40);
         seen.octets[9] == 17 && inner.is_some_and(|inner| inner[0] == 0x45 && inner[6] & 0x20 != 0)
@@ -157,7 +159,7 @@ fn tshark_reads_what_goes_through_a_nat() -> Result<()> {
     let mut ends = Ends::start_with(&walk, home, "")?;
     let mut volleys = Volleys::new((&walk.mobile, MOBILE[0]), (&walk.home, GATEWAY[0]))?;
     volleys.fly()?;
-    // With nobody at the other end it is asked whether there is somebody.
+    // Without an answer from the home agent, the agent sends keepalives.
     ends.home.process().crash()?;
     let asked =
         |metrics: &str| metrics.contains("strata_mobile_keepalives_total{result=\"lost\"} 1");
@@ -168,7 +170,7 @@ fn tshark_reads_what_goes_through_a_nat() -> Result<()> {
     let seen = tap.rest()?;
     let capture = Capture::write(&walk.between, "nat.pcap", seen)?;
     capture.has(&[
-        // Whoever is gone may say so by ICMP, with the request in it.
+        // A dead home agent's host may answer by ICMP, which contains the request.
         (
             "mip.type == 1 && mip.ext.utrq.subtype && !icmp",
             "ip.src",

@@ -1,4 +1,4 @@
-//! Mobility: MOBIKE, Mobile IPv4, handover of keys, random walks.
+//! Mobility: MOBIKE, Mobile IPv4, hand-over of keys, random walks.
 
 mod handover;
 mod holders;

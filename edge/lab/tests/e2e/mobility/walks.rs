@@ -1,9 +1,10 @@
-//! Random walks between networks, whose links go down for real: whatever happens on the way, at every rest both ends
-//! agree, the session lives, no number was used twice, and nobody reads who was left.
+//! Random walks between networks whose links go down. At every rest both ends agree, the session
+//! lives, no sequence number was used twice, and no agent that was left can read.
 //!
-//! A seed chooses what happens. When that is in the course of an exchange is the machine's affair, so that no two runs are
-//! the same: rare faults are looked for on virtual time (`pure/node/tests/roaming/walks.rs`). The suite makes one walk of each
-//! kind, its long form ten.
+//! A seed chooses the events. Their timing relative to an exchange depends on the machine, so no
+//! two runs are the same. Tests on virtual time look for rare faults
+//! (`pure/node/tests/roaming/walks.rs`). The short form makes one walk of each kind, the long form
+//! ten.
 
 use anyhow::{Context, Result, ensure};
 use crypto::Rng;
@@ -22,38 +23,38 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-/// How many agents there are.
+/// Number of agents.
 const PLACES: usize = 3;
 
-/// How often it rests on a walk, and how much happens between two rests at the most.
+/// Number of rests on a walk, and limit on the events between two rests.
 const RESTS: usize = 4;
 const STEPS: u16 = 5;
 
-/// What the one TCP connection of a walk carries from one rest to the next.
+/// Octets that the one TCP connection of a walk carries between two rests.
 const PART: usize = 500_000;
 
-/// From one datagram to the next, of which there are so many between two things that happen at the most.
+/// Interval between datagrams, and limit on the number of datagrams between two events.
 const PERIOD: Duration = Duration::from_millis(2);
 const STRIDE: u16 = 1000;
 
-/// A share of the bits that is wrong, on the agents' ways home: one packet in a hundred is lost.
+/// Bit error rate on the agents' paths home: one packet in a hundred is lost.
 const ERRORS: f64 = 1e-6;
 
-/// How long it takes until all is well again, at the most: a gateway that was killed is missed after 20 seconds, and then
-/// nothing may have to be said again for long.
+/// Time limit for recovery. A dead gateway is detected after 20 seconds; after that no message
+/// should need many retransmissions.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// For longer than this both ends seal by DKM in no keys that another agent has a token for: two seconds (DESIGN section 4,
-/// invariant 5), and what a busy machine adds.
+/// With DKM, both ends stop using keys that another agent has a token for within this time: two
+/// seconds (DESIGN section 4, invariant 5), plus the delay of a busy machine.
 const LENT: Duration = Duration::from_secs(4);
 
-/// Lines of each log in the message of a walk that does not come to rest.
+/// Number of lines of each log in the error message of a walk that does not recover.
 const LAST_LINES: usize = 60;
 
-/// How many ways there are of handing keys over.
+/// Number of hand-over variants.
 const WAYS: u32 = 4;
 
-/// How keys come, and how many agents may have the same.
+/// A hand-over variant, and the limit on agents that share the same keys.
 #[derive(Clone, Copy)]
 struct Way {
     handover: &'static str,
@@ -70,7 +71,7 @@ impl Way {
         tables::licences(&[0, 1, 2], &more)
     }
 
-    /// What an agent says of the others.
+    /// Returns an agent's tables for the other agents.
     fn tables(self, number: usize) -> String {
         let others = (0..PLACES).filter(|other| *other != number);
         match (self.handover, self.most) {
@@ -83,7 +84,7 @@ impl Way {
         }
     }
 
-    /// The slot that both ends send on for an agent.
+    /// Returns the slot that both ends use for an agent.
     fn slot(self, number: usize) -> String {
         match self.most {
             1 => format!("@{}", AGENTS[number]),
@@ -112,7 +113,7 @@ fn walks_among_agents_that_share_keys_end_with_ends_that_agree() -> Result<()> {
     walk_all(3, "pkd", 2)
 }
 
-/// Walks whose seeds begin with this one.
+/// Runs the walks of one variant; `first` is the first seed.
 fn walk_all(first: u32, handover: &'static str, most: usize) -> Result<()> {
     let way = Way { handover, most };
     let walks = effort::runs("namespace_walks", 1, 10);
@@ -128,7 +129,7 @@ fn walk_all(first: u32, handover: &'static str, most: usize) -> Result<()> {
 }
 
 fn walk(way: Way, seed: u32, happened: &mut Vec<Step>) -> Result<()> {
-    // Each way with several bindings and with one.
+    // Each variant runs with several bindings and with one.
     let simultaneous = (seed / WAYS + seed).is_multiple_of(2);
     let walk = Walk::in_bed(Testbed::new("walks")?, &[Some(pair::hop(ERRORS)); PLACES])?;
     walk.check_reverse_paths("2")?;
@@ -145,7 +146,7 @@ fn walk(way: Way, seed: u32, happened: &mut Vec<Step>) -> Result<()> {
     })
 }
 
-/// Both ends have these licences.
+/// Starts both ends with these licences, and the agents.
 fn start(
     walk: &Walk,
     licences: &str,
@@ -156,22 +157,22 @@ fn start(
     Ends::start_among(walk, &walk.home_config(terms), (more, terms), tables)
 }
 
-/// What happens on the way.
+/// An event on a walk.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// The mobile node goes to another network: one link comes up, and all others go down.
+    /// The mobile node moves to another network: one link comes up, and all others go down.
     Move(usize),
     /// A link goes down or comes up.
     Link(usize),
-    /// An agent is killed, and is there again.
+    /// An agent is killed and restarted.
     Restart(usize),
-    /// The same of the gateway, which is the home agent.
+    /// The gateway, which is also the home agent, is killed and restarted.
     RestartHome,
-    /// An agent hears nothing any more, or hears again.
+    /// An agent stops or resumes receiving.
     Deafen(usize),
-    /// There is no way from home to an agent any more, or there is again.
+    /// The path between home and an agent is cut or restored.
     Cut(usize),
-    /// One end is told to make keys anew.
+    /// One end rekeys.
     Rekey(usize, &'static str),
 }
 
@@ -193,7 +194,7 @@ impl Step {
     }
 }
 
-/// Who is on the way, and what a witness on its links has seen of it.
+/// A mobile node on a walk, and the observations of a tap on its links.
 struct Traveller<'a> {
     walk: &'a Walk,
     way: Way,
@@ -205,9 +206,9 @@ struct Traveller<'a> {
     cut: [bool; PLACES],
     tap: Wiretap,
     numbers: Numbers,
-    /// The SPIs whose keys each agent ever had.
+    /// SPIs of all keys that each agent ever held.
     keys: [BTreeSet<String>; PLACES],
-    /// The SPIs that both ends seal in, and since when.
+    /// SPIs in use by both ends, with the time since when.
     sealed_in: Option<([String; 2], Instant)>,
 }
 
@@ -231,7 +232,7 @@ impl<'a> Traveller<'a> {
         })
     }
 
-    /// Some steps, of which none waits for what comes of the one before.
+    /// Performs some events. None of them waits for the effects of the previous event.
     fn go_on(&mut self, chatter: &Chatter, happened: &mut Vec<Step>) -> Result<()> {
         for _ in 0..=self.rng.u16() % STEPS {
             let step = Step::draw(&mut self.rng);
@@ -260,7 +261,7 @@ impl<'a> Traveller<'a> {
             Step::Rekey(end, what) => {
                 let (daemon, peer) =
                     [(&self.ends.mobile, "office"), (&self.ends.home, "alice")][end];
-                // There may be nothing to make anew just then.
+                // The rekey may be impossible at this moment.
                 if let Err(why) = daemon.strata_text(&format!("{what} {peer}")) {
                     ensure!(why.to_string().contains("exit status: 1"), "{why:#}");
                 }
@@ -293,7 +294,7 @@ impl<'a> Traveller<'a> {
         self.walk.set_way(agent, !cut)
     }
 
-    /// All is well again, and the mobile node is somewhere.
+    /// Repairs everything and moves the mobile node to an agent.
     fn rest(&mut self) -> Result<()> {
         let agent = usize::from(self.rng.u16()) % PLACES;
         for number in 0..PLACES {
@@ -308,19 +309,20 @@ impl<'a> Traveller<'a> {
         })
     }
 
-    /// The mobile node stays at an agent until all is well.
+    /// Waits at an agent until everything has recovered.
     fn settle(&mut self, agent: usize) -> Result<()> {
         until(&format!("rest at {}", AGENTS[agent]), PATIENCE, || {
             self.look()?;
             Ok(self.is_settled_at(agent)?.then_some(()))
         })?;
-        // What was under way is through.
+        // Packets in flight have arrived.
         both_ways(self.walk)?;
         self.readers_are_few(agent)
     }
 
-    /// Whether both ends know where the mobile node is, and seal for the agent there, which will be alone with the keys: by
-    /// DKM both have to seal in the same for longer than they may after a token for it was given.
+    /// Returns true if both ends know the mobile node's place and seal for the agent there, which
+    /// holds the keys alone. With DKM the SPIs must stay the same for longer than both ends may use
+    /// them after giving a token.
     fn is_settled_at(&mut self, agent: usize) -> Result<bool> {
         let now = Instant::now();
         let spis = self.sealed_for(agent)?;
@@ -333,7 +335,8 @@ impl<'a> Traveller<'a> {
         Ok(since.is_some_and(|since| self.way.handover != "dkm" || since > LENT))
     }
 
-    /// What both ends seal in, if they know that the mobile node is at an agent and that holds the keys.
+    /// Returns the SPIs that both ends use, if both know that the mobile node is at the agent and
+    /// the agent holds the keys.
     fn sealed_for(&self, agent: usize) -> Result<Option<[String; 2]>> {
         let home = self.ends.home.strata("status")?;
         let mobile = self.ends.mobile.strata("status")?;
@@ -347,7 +350,7 @@ impl<'a> Traveller<'a> {
         Ok(holds(&self.agents[agent], &spis)?.then_some(spis))
     }
 
-    /// What both ends say and have logged of late, and what an agent holds.
+    /// Returns both ends' states and recent log lines, and the agent's keys.
     fn whereabouts(&self, agent: usize) -> Result<String> {
         let mut told = format!("{} holds {:?}", AGENTS[agent], held(&self.agents[agent])?);
         for end in [&self.ends.home, &self.ends.mobile] {
@@ -360,14 +363,15 @@ impl<'a> Traveller<'a> {
         Ok(told)
     }
 
-    /// Which agents have ever had the keys of an SPI.
+    /// Returns the agents that ever held the keys of an SPI.
     fn readers(&self, spi: &str) -> Vec<&'static str> {
         let all = self.keys.iter().zip(AGENTS);
         let readers = all.filter(|(keys, _)| keys.contains(spi));
         readers.map(|(_, agent)| agent).collect()
     }
 
-    /// What passes now can be read by the agent where the mobile node is, and by no more than may share its keys.
+    /// Fails unless the agent at the mobile node's place, and no more agents than may share its
+    /// keys, can read passing packets.
     fn readers_are_few(&mut self, agent: usize) -> Result<()> {
         self.look()?;
         both_ways(self.walk)?;
@@ -383,7 +387,7 @@ impl<'a> Traveller<'a> {
         Ok(())
     }
 
-    /// Takes down what has passed, whose SPIs it gives, and who has keys.
+    /// Records the packets that have passed, and the agents' keys; returns the SPIs of the packets.
     fn look(&mut self) -> Result<BTreeSet<String>> {
         let seen = self.tap.rest()?;
         for (number, agent) in self.agents.iter().enumerate() {
@@ -401,11 +405,13 @@ fn restart(daemon: &mut Daemon) -> Result<()> {
     daemon.start_again()
 }
 
-/// The ESP packets that have passed, by who sealed them, SPI and number: under the same there is only one.
+/// ESP packets that have passed, by sender, SPI and sequence number. Each number must belong to one
+/// packet.
 #[derive(Default)]
 struct Numbers(BTreeMap<(IpAddr, [u8; 8]), [u8; BEGIN]>);
 
-/// So much of a packet is looked at, which all of them have: others may follow that the kernel has not cut off yet.
+/// Number of octets compared. All packets have them; trailing octets may be link padding that the
+/// kernel has not removed yet.
 const BEGIN: usize = 64;
 
 impl Numbers {
@@ -423,7 +429,7 @@ impl Numbers {
     }
 }
 
-/// The same verdict where agents keep what they have: each may read wherever the mobile node is.
+/// Control: agents that keep their keys and can read everywhere are detected.
 #[lab::test]
 fn licences_that_hold_everywhere_are_found_to_be_read_behind() -> Result<()> {
     let walk = Walk::in_bed(Testbed::new("walks")?, &[None; PLACES])?;
@@ -448,7 +454,7 @@ fn licences_that_hold_everywhere_are_found_to_be_read_behind() -> Result<()> {
     Ok(())
 }
 
-/// And of a packet that is another one under the same number.
+/// Control: a second packet under the same number is detected.
 #[lab::test]
 fn a_number_that_is_used_twice_is_found() -> Result<()> {
     let walk = Walk::new("walks")?;
@@ -458,13 +464,13 @@ fn a_number_that_is_used_twice_is_found() -> Result<()> {
     both_ways(&walk)?;
     let mut seen = tap.rest()?;
     let mut numbers = Numbers::default();
-    // One that the network has doubled is no other one.
+    // A duplicate made by the network is the same packet.
     for seen in seen.iter().chain(&seen) {
         numbers.note(seen)?;
     }
     let sealed = seen.iter_mut().find(|seen| seen.esp().is_some());
     let sealed = sealed.context("nothing was sealed")?;
-    // Behind the headers of IP, UDP and ESP.
+    // An octet after the headers of IP, UDP and ESP.
     sealed.octets[20 + 8 + 8] ^= 1;
     let found = numbers.note(sealed).err();
     found.context("it is not found").map(drop)

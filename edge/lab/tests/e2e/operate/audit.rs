@@ -1,4 +1,5 @@
-//! Who could read what, and when: it is in a file at everybody who has to answer for it.
+//! The audit log: every host records the licences and keys that it agreed to, distributed or
+//! received.
 
 use anyhow::{Context, Result, bail, ensure};
 use lab::daemon::Daemon;
@@ -18,17 +19,17 @@ use std::os::unix::fs::PermissionsExt;
 
 const OCTETS: u64 = 1_000_000;
 
-/// Nothing can be written to it.
+/// An audit log whose writes always fail.
 const FULL: &str = "[audit]\nfile = \"/dev/full\"\n";
 
-/// All three, each with a log beside its configuration.
+/// The two endpoints and the licensed node, each with a log next to its configuration.
 struct Scene {
     pair: Pair,
     node: Daemon,
     tunnel: Tunnel,
 }
 
-/// Not up yet. The gateway may have another log.
+/// Starts all three daemons; the tunnel is not up yet. `audit` replaces the gateway's log.
 fn start(mobile: Terms<'_>, gateway: Terms<'_>, audit: Option<&str>) -> Result<Scene> {
     let pair = Pair::new("audit")?;
     for host in [&pair.mobile, &pair.gateway] {
@@ -52,7 +53,7 @@ fn start(mobile: Terms<'_>, gateway: Terms<'_>, audit: Option<&str>) -> Result<S
     })
 }
 
-/// Both ends agree, and the node has the keys.
+/// Starts all three and brings the tunnel up: both ends agree, and the node has the keys.
 fn start_up() -> Result<Scene> {
     let scene = start(Terms::LICENSED, Terms::LICENSED, None)?;
     scene.tunnel.up()?;
@@ -60,20 +61,20 @@ fn start_up() -> Result<Scene> {
     Ok(scene)
 }
 
-/// A log without which no key is given.
+/// Returns the table of a log without which no keys are distributed.
 fn log(host: &Host) -> String {
     let file = host.directory().join("audit.jsonl");
     format!("[audit]\nfile = \"{}\"\nrequired = true\n", file.display())
 }
 
-/// All that a daemon's log has of an event.
+/// Returns all records of an event in a daemon's log.
 fn all(answer: &Value, event: &str) -> Vec<Value> {
     let records = answer["audit"].as_array().cloned().unwrap_or_default();
     let of_event = |record: &Value| record["event"] == event;
     records.into_iter().filter(of_event).collect()
 }
 
-/// Waits until an event has been recorded so often.
+/// Waits until an event is recorded a number of times.
 fn await_all(daemon: &Daemon, event: &str, times: usize) -> Result<Vec<Value>> {
     let enough = |answer: &Value| all(answer, event).len() >= times;
     let answer = daemon.wait_until("audit strata.toml", DEADLINE, enough)?;
@@ -126,7 +127,7 @@ fn what_is_agreed_given_and_taken_is_recorded_at_all_three() -> Result<()> {
     }
     ensure!(taken["opens"] == json!([1]), "{taken}");
     none(mobile, &["given", "taken"])?;
-    // The order of a file is that of what happened.
+    // Lines have the order of the events.
     let text = gateway.strata_text("audit strata.toml --peer alice --since 1h")?;
     let order: Vec<_> = text
         .lines()
@@ -137,9 +138,9 @@ fn what_is_agreed_given_and_taken_is_recorded_at_all_three() -> Result<()> {
         let text = gateway.strata_text(&format!("audit strata.toml {nothing}"))?;
         ensure!(text == "nothing of that is recorded\n", "{text}");
     }
-    // The end of the daemon is the end of the licence, and the file is still there to be read.
+    // The licence ends with the daemon, and the file stays readable.
     scene.tunnel.gateway.stop()?;
-    // The node may go before the tunnel: then nobody is told.
+    // The node may leave before the tunnel ends; then no revocation is sent.
     let is_over = |record: &Value| record["why"] == "down" && record["csa"] == given["csa"];
     let over = |answer: &Value| {
         let ends = ["revoked", "ended"].map(|event| all(answer, event));
@@ -152,7 +153,7 @@ fn what_is_agreed_given_and_taken_is_recorded_at_all_three() -> Result<()> {
         .try_for_each(is_private)
 }
 
-/// Nobody else reads the file, and nothing in it is as long as a key.
+/// Only the owner can read the file, and no hexadecimal word in it is as long as a key.
 fn is_private(host: &Host) -> Result<()> {
     let file = host.directory().join("audit.jsonl");
     let mode = fs::metadata(&file)?.permissions().mode();
@@ -223,7 +224,7 @@ fn a_licence_that_is_taken_out_is_revoked_at_both_while_a_connection_goes_on() -
     let forgotten = await_one(&scene.node, "revoked")?;
     ensure!(forgotten["csa"] == revoked["csa"], "{forgotten}");
     ensure!(await_one(mobile, "ended")?["why"] == "rekey");
-    // The tunnel has new keys, and the mobile node alone still wants it to be read.
+    // The tunnel was rekeyed, and only the mobile node still configures the licence.
     let wanted = await_one(mobile, "not_agreed")?;
     ensure!(
         wanted["identity"] == LICENSED && wanted["reason"].is_string(),
@@ -271,7 +272,7 @@ fn is_counted(status: &Value) -> bool {
     status["status"]["drops"]["system_audit"].as_u64() > Some(0)
 }
 
-/// The negative control of the next one: by default the same file keeps no key back.
+/// Negative control of the next test: by default an unwritable file does not withhold keys.
 #[lab::test]
 fn a_file_that_cannot_be_written_is_told_and_keys_are_given_all_the_same() -> Result<()> {
     let mut scene = start(Terms::LICENSED, Terms::LICENSED, Some(FULL))?;
@@ -306,7 +307,7 @@ fn no_key_leaves_without_its_line_where_that_is_required() -> Result<()> {
     transfer(&scene.pair.gateway, &scene.pair.mobile, MOBILE[0], OCTETS)?;
     none(&scene.node, &["taken"])?;
     ensure!(segments(&scene.node)? == 0, "it opened packets");
-    // There is room again.
+    // The log becomes writable again.
     let config = gateway_config(Terms::LICENSED);
     gateway.configure(&format!("{config}{}", log(&scene.pair.gateway)))?;
     gateway.strata("reload")?;
@@ -327,7 +328,7 @@ fn after_logrotate_lines_go_to_the_new_file_and_none_is_lost() -> Result<()> {
     let file = scene.pair.gateway.directory().join("audit.jsonl");
     let old = file.with_extension("jsonl.1");
     fs::rename(&file, &old)?;
-    // Until it is told it goes on in the old one.
+    // Without a reload the daemon keeps writing to the old file.
     gateway.strata("rekey alice")?;
     let late = await_all(&scene.node, "taken", 2)?;
     let in_old = |text: String| (text.matches("\"taken\"").count() == 2).then_some(());
@@ -372,7 +373,7 @@ fn a_configuration_without_a_log_is_told_how_to_have_one() -> Result<()> {
     gateway.refuses("audit strata.toml", "add [audit] with `file = ")?;
     scene.tunnel.up()?;
     await_one(&scene.node, "taken")?;
-    // From then on it has one, with what comes.
+    // After the reload it has a log, which starts with the next event.
     let config = gateway_config(Terms::LICENSED);
     let text = gateway.change(&format!("{config}{}", log(&scene.pair.gateway)))?;
     if !text.contains("~ audit.file none -> ") {

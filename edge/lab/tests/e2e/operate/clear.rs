@@ -1,6 +1,7 @@
-//! What arrives in clear and claims to come out of a tunnel is dropped, counted and told with its source.
+//! Packets in clear with a claimed inner address are dropped, counted and reported with their
+//! source.
 //!
-//! The host between the endpoints has the addresses inside of either end, and sends from them.
+//! The host between the endpoints takes the inner addresses of either end, and sends from them.
 
 use anyhow::{Context, Result, ensure};
 use lab::daemon::Daemon;
@@ -14,14 +15,15 @@ use os::{Family, clear};
 use serde_json::Value;
 use std::net::{SocketAddr, UdpSocket};
 
-/// In every packet that claims something.
+/// Payload of every packet with a claimed address.
 const CLAIM: &str = "this must not be believed";
 
-/// Addresses of the host between that the mobile node sees it by, and that by which the gateway does.
+/// Addresses of the host between the endpoints: towards the mobile node, and towards the gateway.
 const NEAR: [&str; 2] = ["10.3.0.1", "2001:db8:3::1"];
 const FAR: &str = "192.0.2.2";
 
-/// The host between claims to be `inside`, and sends by its neighbour `via`.
+/// Adds the addresses `inside` to the host between, with routes to `target` through its neighbour
+/// `via`.
 fn claim_to_be(pair: &Pair, inside: [&str; 2], target: [&str; 2], via: [&str; 2]) -> Result<()> {
     let netlink = pair.between.netns().netlink()?;
     for family in [0, 1] {
@@ -31,19 +33,19 @@ fn claim_to_be(pair: &Pair, inside: [&str; 2], target: [&str; 2], via: [&str; 2]
     Ok(())
 }
 
-/// The host between as the mobile node, for the gateway.
+/// Adds the mobile node's addresses to the host between, with routes to the gateway.
 fn claim_to_be_mobile(pair: &Pair) -> Result<()> {
     let gateway = ["192.0.2.1", "2001:db8:2::1"];
     claim_to_be(pair, MOBILE, pair::PROTECTED, gateway)
 }
 
-/// Packets that the guard of a host has dropped.
+/// Returns the number of packets that a host's guard dropped.
 fn dropped(host: &Host) -> Result<Option<u64>> {
     host.inside(|| Ok(clear::dropped()?))
 }
 
-/// Sends a datagram from an address of one host to one of another, in clear. Returns whether it arrives, as soon as
-/// it does or was dropped.
+/// Sends a datagram in clear from an address of one host to an address of another. Returns whether
+/// it arrives, as soon as it arrived or was dropped.
 fn arrives(sender: &Host, from: &str, victim: &Host, to: &str, guard: &Host) -> Result<bool> {
     let socket = victim.inside(|| Ok(UdpSocket::bind((to, 0))?))?;
     let target = socket.local_addr()?;
@@ -60,7 +62,7 @@ fn arrives(sender: &Host, from: &str, victim: &Host, to: &str, guard: &Host) -> 
     })
 }
 
-/// Whether the gateway believes the host between in each family.
+/// Returns, per family, whether the gateway accepts packets from the host between.
 fn is_believed(pair: &Pair) -> Result<[bool; 2]> {
     let (between, gateway) = (&pair.between, &pair.gateway);
     let believed = |family: usize| {
@@ -70,7 +72,7 @@ fn is_believed(pair: &Pair) -> Result<[bool; 2]> {
     Ok([believed(0)?, believed(1)?])
 }
 
-/// Another gateway: `remote` of its peer in place of the mobile node's addresses.
+/// Returns a gateway configuration whose peer has `remote` instead of the mobile node's addresses.
 fn gateway_of(remote: &str) -> String {
     let config = pair::gateway_config(Terms::PLAIN);
     config.replace(
@@ -132,7 +134,7 @@ fn what_claims_to_be_a_peer_is_dropped_and_told_with_its_source() -> Result<()> 
     ensure!(metrics.contains("\"enter_in_clear\"} 2"), "{metrics}");
     let log = tunnel.gateway.process();
     log.wait_for_log("1 packet in clear claimed to be alice, 10.1.0.2", DEADLINE)?;
-    // The tunnel brings the same addresses, and works.
+    // The tunnel works with the same inner addresses.
     for address in GATEWAY {
         transfer(&pair.mobile, &pair.gateway, address, 100_000)?;
     }
@@ -164,11 +166,12 @@ fn what_is_forwarded_to_hosts_behind_is_judged_as_well() -> Result<()> {
     Ok(())
 }
 
-/// A mobile node between hosts: the mode, and of either family the addresses outside and inside, its own first.
+/// Returns a mobile node's configuration between hosts: the mode, the peer's outer address, and the
+/// inner addresses, its own first.
 fn host_config(mode: &str, outside: &str, [ours, theirs]: [&str; 2]) -> String {
     let length = if ours.contains(':') { 128 } else { 32 };
     let addresses = match mode {
-        // The kernel has it already.
+        // In transport mode the kernel has the address already.
         "transport" => String::new(),
         _ => format!("addresses = [\"{ours}/{length}\"]"),
     };
@@ -233,7 +236,7 @@ fn in_beet_mode_the_peers_address_inside_is_not_believed_in_clear() -> Result<()
     Ok(())
 }
 
-/// What passes it is not for its tunnels, unless it says so in clear.
+/// Forwarded packets belong to other tunnels, unless they claim an inner address in clear.
 #[lab::test]
 fn a_licensed_node_with_peers_of_its_own_passes_tunnels_and_no_claims() -> Result<()> {
     let pair = Pair::new("clear")?;
@@ -273,8 +276,9 @@ remote = ["10.9.9.0/24", "fd09:9::/64"]
     Ok(())
 }
 
-/// Registrations, what they lead, and what is between a visitor and the agent that it visits are in clear by design. The
-/// tunnel is in them, and its addresses are believed out of it alone.
+/// Mobile IP's registrations, the packets that it tunnels, and those between a visitor and its
+/// agent are in clear by design. They carry the IPsec tunnel, whose inner addresses are accepted
+/// from the tunnel only.
 #[lab::test]
 fn mobile_ip_passes_in_clear_and_what_claims_to_be_its_tunnel_does_not() -> Result<()> {
     let walk = Walk::new("clear")?;
@@ -291,7 +295,7 @@ remote = ["10.9.9.0/24"]
     ends.is_at(CARE_OF[0])?;
     transfer(&walk.mobile, &walk.home, GATEWAY[0], 100_000)?;
     transfer(&walk.home, &walk.mobile, MOBILE[0], 100_000)?;
-    // Outside of the tunnel, and by Mobile IP all the same.
+    // This transfer uses Mobile IP without the IPsec tunnel.
     transfer(&walk.mobile, &walk.home, HOME_AGENT, 100_000)?;
     let agent = &walk.agents[0];
     for host in [&walk.mobile, agent, &walk.home] {
@@ -312,7 +316,7 @@ remote = ["10.9.9.0/24"]
     Ok(())
 }
 
-/// The control of the first test.
+/// Control of the first test.
 #[lab::test]
 fn what_no_tunnel_carries_and_what_is_bypassed_arrives_in_clear() -> Result<()> {
     let pair = Pair::new("clear")?;
@@ -338,7 +342,8 @@ fn the_guard_outlives_a_killed_daemon_and_ends_with_an_orderly_stop() -> Result<
     let before = pair::traces(&pair.gateway)?;
     let mut tunnel = pair.start_up(Terms::PLAIN)?;
     tunnel.gateway.process().crash()?;
-    // The addresses inside have gone with the device; a host behind the gateway would have kept its own.
+    // The inner addresses have gone with the device; a host behind the gateway would have kept its
+    // own.
     let netlink = pair.gateway.netns().netlink()?;
     for address in GATEWAY {
         netlink.add_address("lo", address.parse()?)?;
@@ -374,7 +379,8 @@ fn a_reload_changes_what_is_believed_and_loses_no_count() -> Result<()> {
     Ok(())
 }
 
-/// By notifications, as all else: three times a minute, then no more until a reload.
+/// The daemon restores the guard on a notification, three times a minute at most, then not until a
+/// reload.
 #[lab::test]
 fn a_guard_that_another_program_removes_is_told_and_comes_back() -> Result<()> {
     let pair = Pair::new("clear")?;
@@ -415,7 +421,8 @@ fn a_guard_that_another_program_removes_is_told_and_comes_back() -> Result<()> {
     Ok(())
 }
 
-/// As on a kernel without nftables. A guard that cannot be set up is tried again, and meanwhile told.
+/// As on a kernel without nftables. The daemon keeps trying to install the guard, and reports the
+/// fault meanwhile.
 #[lab::test]
 fn a_guard_that_cannot_be_set_up_is_a_fault_that_stays_until_it_can() -> Result<()> {
     let pair = Pair::new("clear")?;

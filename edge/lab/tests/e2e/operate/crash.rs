@@ -1,9 +1,9 @@
-//! `kill -9` at every marked point of set-up, rekey and teardown: the next start and an orderly stop
-//! leave the machine as it was.
+//! `kill -9` at every marked point of set-up, rekey and teardown: the next start and an orderly
+//! stop leave the machine as it was.
 //!
-//! The points are those of [`os::crash`]. A daemon that is told to die at one is started, comes up,
-//! is stopped, and must have died on the way. What it leaves differs from point to point; what is
-//! there after its successor was stopped must not differ from what was there before it.
+//! The points are those of [`os::crash`]. A daemon started with such a point comes up, is stopped,
+//! and must have died on the way. Its leftovers differ from point to point. After its successor has
+//! stopped, the machine must be in the state from before the first start.
 
 use anyhow::{Result, bail, ensure};
 use lab::host::Host;
@@ -19,7 +19,7 @@ use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 
-/// Connects by itself.
+/// A peer that connects on its own.
 const BORROWER: Borrower = Borrower {
     start: "auto",
     ..ALICE
@@ -47,7 +47,7 @@ fn a_crash_anywhere_leaves_nothing_after_the_next_stop() -> Result<()> {
     Ok(())
 }
 
-/// The control: without the next start the same comparison fails.
+/// Control: without the next start the same comparison fails.
 #[lab::test]
 fn a_crash_does_leave_something() -> Result<()> {
     let points = [
@@ -65,7 +65,7 @@ fn a_crash_does_leave_something() -> Result<()> {
     Ok(())
 }
 
-/// The gateway has keys that nobody else has any more, or waits for an answer.
+/// After the crash the gateway has keys that the mobile node lost, or waits for an answer.
 #[lab::test]
 fn after_a_crash_inside_a_rekey_the_tunnel_comes_back() -> Result<()> {
     for point in POINTS.into_iter().filter(is_rekey) {
@@ -94,7 +94,7 @@ fn a_point_that_does_not_exist_is_refused() -> Result<()> {
     Ok(())
 }
 
-/// One host with the daemon that a point is about.
+/// One host with the daemon under test.
 struct Bed {
     pair: Pair,
     role: Role,
@@ -106,9 +106,9 @@ enum Role {
     Endpoint,
     Locked,
     Licensed,
-    /// A peer lends it addresses.
+    /// It leases addresses from a peer.
     Borrower,
-    /// It lends addresses to a peer.
+    /// It leases addresses to a peer.
     Lender,
 }
 
@@ -173,11 +173,11 @@ impl Bed {
         self.die_at(point)
     }
 
-    /// Through set-up, rekey and teardown, as far as it comes.
+    /// Runs the daemon through set-up, rekey and teardown until it dies.
     fn die_at(&self, point: &str) -> Result<()> {
         let mut process = self.start(&["--die-at", point])?;
         let up = |log: &str| log.contains(self.is_up()).then_some(());
-        // If it died before, that is seen below.
+        // If it died earlier, the checks below find it.
         let _ = process.wait_for("the daemon to be up", DEADLINE, up);
         let status = match is_rekey(&point) {
             true => {
@@ -195,7 +195,7 @@ impl Bed {
         Ok(())
     }
 
-    /// Asks for new keys. There is no answer where the daemon dies before it has given it.
+    /// Requests a rekey. The request fails if the daemon dies before it answers.
     fn rekey(&self, ike: bool) -> Result<()> {
         let mut command = self.host().command(find_binary("strata")?);
         command.args(["--socket", "api.sock", "rekey", "office"]);
@@ -204,7 +204,7 @@ impl Bed {
         Ok(())
     }
 
-    /// What the log says last when everything is set up.
+    /// Returns the last log message of a complete set-up.
     fn is_up(&self) -> &'static str {
         match self.role {
             Role::Endpoint | Role::Locked | Role::Borrower | Role::Lender => "tunnel up",
@@ -213,7 +213,7 @@ impl Bed {
     }
 
     fn start_again(&self) -> Result<Process> {
-        // What its predecessor said says nothing about it.
+        // Removes the log of the predecessor, so that only the new daemon's messages count.
         fs::remove_file(self.host().directory().join("stratad.log"))?;
         let mut process = self.start(&[])?;
         process.wait_for_log("runs as", DEADLINE)?;
@@ -231,7 +231,7 @@ impl Bed {
         Ok(())
     }
 
-    /// Devices, sockets, rules, routes, filters, settings, and the list of name servers.
+    /// Lists devices, sockets, rules, routes, filters, settings, and the list of name servers.
     fn traces(&self) -> Result<Vec<String>> {
         let host = self.host();
         let mut traces = pair::traces(host)?;
@@ -258,7 +258,7 @@ fn is_rekey(point: &&str) -> bool {
     point.starts_with("rekey-")
 }
 
-/// Every setting of the network that can be read, and its value.
+/// Lists every readable network setting with its value.
 fn settings(folder: &Path) -> Vec<String> {
     let mut entries: Vec<_> = fs::read_dir(folder)
         .into_iter()

@@ -1,8 +1,8 @@
-//! `dns`: programs ask the name servers behind the tunnel while it is up, and whom they asked
-//! before at every other time, whatever became of the daemon.
+//! `dns`: programs use the name servers behind the tunnel while it is up, and the former ones at
+//! every other time, also after a crash of the daemon.
 //!
-//! Who keeps the list of servers differs from machine to machine. The file is the mobile node's
-//! own; systemd-resolved and resolvconf are scripts that write down what they were told.
+//! The manager of the server list differs from machine to machine. The file is the mobile node's
+//! own; systemd-resolved and resolvconf are scripts that record their arguments and input.
 
 use anyhow::{Context, Result, ensure};
 use lab::pair::{self, DEADLINE, Pair, Terms};
@@ -44,7 +44,7 @@ impl Bed {
         fs::read_to_string(&self.file).context("programs find no list of name servers")
     }
 
-    /// The list as it was, and nothing beside it.
+    /// Returns true if the list is the former one and no backup is left.
     fn is_restored(&self) -> Result<bool> {
         Ok(self.text()? == FORMER && fs::symlink_metadata(aside(&self.file)).is_err())
     }
@@ -84,7 +84,7 @@ fn names_are_asked_for_behind_the_tunnel_while_it_is_up() -> Result<()> {
     Ok(())
 }
 
-/// The gateway dies: nobody says goodbye.
+/// The gateway dies without a DELETE.
 #[lab::test]
 fn a_lost_tunnel_gives_the_former_servers_back() -> Result<()> {
     let bed = Bed::new()?;
@@ -191,7 +191,8 @@ fn resolvconf_is_told_where_it_is_installed() -> Result<()> {
     Ok(())
 }
 
-/// What a program of this name was told from start to stop, on a machine prepared so.
+/// Returns all calls of a program of this name from start to stop, on a machine prepared by a
+/// command.
 fn told(bed: &Bed, program: &str, prepare: &str) -> Result<String> {
     let mobile = &bed.pair.mobile;
     let _gateway = bed.pair.start_gateway(Terms::PLAIN)?;
@@ -226,7 +227,7 @@ fn told(bed: &Bed, program: &str, prepare: &str) -> Result<String> {
     asked()
 }
 
-/// The mobile node's configuration with more lines in `[tunnel]`.
+/// Returns the mobile node's configuration with additional lines in `[tunnel]`.
 fn with_dns(start: &str, lines: &str) -> String {
     let config = pair::mobile_config(Family::V4, Terms::PLAIN, start);
     plain::in_table(&config, "[tunnel]", lines)

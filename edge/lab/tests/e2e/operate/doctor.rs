@@ -1,7 +1,7 @@
-//! `strata doctor`: each fault it knows is made here, and found; a machine without faults has none.
+//! `strata doctor`: finds each fault that the test creates, and no fault on a healthy machine.
 //!
-//! The clock, and whether users may make namespaces or the kernel is a real one, belong to the
-//! machine that runs the tests, so those are left out of what a healthy host must not have.
+//! The clock, the right to create namespaces and the kernel belong to the machine that runs the
+//! tests. The check of a healthy host ignores their findings.
 
 use anyhow::{Context, Result, bail, ensure};
 use lab::host::Host;
@@ -14,7 +14,7 @@ use std::fs;
 use std::net::UdpSocket;
 use std::os::unix::fs::PermissionsExt;
 
-/// What `strata doctor` says in a host.
+/// The report of `strata doctor` on a host.
 struct Report(Value);
 
 impl Report {
@@ -22,7 +22,7 @@ impl Report {
         Self::when(host, config, "true")
     }
 
-    /// On a machine that a shell command has prepared, in a mount namespace of its own.
+    /// Runs the doctor in a mount namespace of its own, after a shell command that prepares it.
     fn when(host: &Host, config: &str, prepare: &str) -> Result<Self> {
         Self::through(host, config, prepare, "")
     }
@@ -31,7 +31,7 @@ impl Report {
         let socket = host.directory().join("api.sock");
         let control = format!("\n[control]\nsocket = \"{}\"\n", socket.display());
         let config = host.file("doctor.toml", &format!("{config}{control}"))?;
-        // Exit status 1 is an answer as well; which of them it was is compared below.
+        // Exit status 1 is a valid result; the exact status is compared below.
         let line = format!(
             "{prepare} && {wrapper} {} doctor {} --json; echo \" $?\"",
             find_binary("strata")?.display(),
@@ -56,7 +56,7 @@ impl Report {
         findings.into_iter().flatten().collect()
     }
 
-    /// Nothing but good findings.
+    /// Fails unless all findings are good.
     fn is_healthy(&self) -> Result<()> {
         const MACHINES: [&str; 3] = ["clock", "offload", "user namespaces"];
         for finding in self.findings() {
@@ -66,7 +66,7 @@ impl Report {
         Ok(())
     }
 
-    /// A finding of this verdict whose text has these words, with a reason and a fix.
+    /// Fails without a finding of this verdict that contains these words, a reason and a fix.
     fn has(&self, check: &str, verdict: &str, words: &str) -> Result<()> {
         let fits = |finding: &&&Value| {
             let text = |field: &str| finding[field].as_str().unwrap_or("").to_owned();
@@ -223,7 +223,7 @@ fn a_clock_that_went_back_is_found() -> Result<()> {
     Ok(())
 }
 
-/// The limit belongs to a namespace of users, and so does the right to change it.
+/// The limit and the right to change it belong to a user namespace.
 #[lab::test]
 fn forbidden_user_namespaces_are_found() -> Result<()> {
     let pair = bed()?;
@@ -292,7 +292,7 @@ fn a_missing_interface_and_missing_rules_are_found() -> Result<()> {
     node.strata("status")?;
     let renamed = config.replace("wired = \"wired\"", "wired = \"wird\"");
     Report::of(&pair.between, &renamed)?.has("divert", "fail", "no interface wird")?;
-    // The daemon puts them back, until it gives up.
+    // The daemon restores the rules until it gives up.
     until("missing rules to be found", DEADLINE, || {
         for family in ["", "-6 "] {
             let delete = format!("ip {family}rule delete iif wired");

@@ -1,4 +1,4 @@
-//! Each failure of two daemons, and what `strata explain` says of it at either end.
+//! Failures between two daemons, and the output of `strata explain` at either end.
 
 use anyhow::{Result, bail, ensure};
 use lab::account::{expect_fix, expect_row, row, wait, wait_for};
@@ -12,7 +12,7 @@ use lab::pair::{
 use os::Family;
 use serde_json::Value;
 
-/// The mobile node's and the gateway's configuration.
+/// Returns the mobile node's and the gateway's configuration.
 fn configs(terms: Terms<'_>) -> [String; 2] {
     let mobile = mobile_config(Family::V4, terms, "auto");
     [mobile, gateway_config(terms)]
@@ -38,10 +38,10 @@ fn a_tunnel_that_is_up() -> Result<()> {
 fn suites_without_a_common_one() -> Result<()> {
     let [mobile, gateway] = configs(Terms::PLAIN);
     let mobile = with(&mobile, "suite = \"aes128gcm16\"");
-    // What another peer may use is not refused before it is known who asks.
+    // The gateway refuses no suite before authentication, because another peer may use it.
     let gateway = gateway.replace("psk = ", "suite = \"aes256gcm16\"\npsk = ");
     let (_pair, tunnel) = start([mobile.clone(), gateway.clone()])?;
-    // The initiator heard an error that proves nothing, so it goes on trying.
+    // An unauthenticated error proves nothing, so the initiator keeps trying.
     let explained = wait_for(&tunnel.mobile, "office", |explained| {
         row(&explained["attempt"], "IKE cipher")["verdict"] == "suspect"
     })?;
@@ -61,7 +61,7 @@ fn suites_without_a_common_one() -> Result<()> {
     Ok(())
 }
 
-/// The same cipher, but another HMAC over it.
+/// The same cipher with another HMAC.
 #[lab::test]
 fn suites_without_a_common_hmac() -> Result<()> {
     let [mobile, gateway] = configs(Terms::PLAIN);
@@ -79,7 +79,7 @@ fn suites_without_a_common_hmac() -> Result<()> {
     expect_fix(stranger, "peer.alice.suite", &gateway, fix)
 }
 
-/// Another peer may use that group, so it is refused only when it is known who asks.
+/// Another peer may use that group, so the gateway refuses it only after authentication.
 #[lab::test]
 fn groups_without_a_common_one() -> Result<()> {
     let [mobile, gateway] = configs(Terms::PLAIN);
@@ -227,7 +227,7 @@ fn certificates_that_are_believed() -> Result<()> {
         let attempt = &explained["attempt"];
         expect_row(attempt, "proof", "fits")?;
         expect_row(attempt, "its certificate", "fits")?;
-        // What a peer makes of ours it says by being up.
+        // A peer reports no result of verifying our certificate, other than being up.
         expect_row(attempt, "our certificate", "unknown")?;
         let wanted = row(attempt, "its certificate")["ours"].to_string();
         ensure!(wanted.contains(&format!("by CN={CA}")), "{wanted}");
@@ -302,8 +302,8 @@ fn a_psk_where_a_certificate_is_expected() -> Result<()> {
     expect_fix(&mobile, "peer.office.psk", &config, "the same key")
 }
 
-/// A gateway that wants only pre-shared keys names no hash algorithms, so it gets an ECDSA signature of the
-/// form from before RFC 7427, and refuses it without a reason.
+/// A gateway that accepts only pre-shared keys announces no hash algorithms. It gets an ECDSA
+/// signature in the format that predates RFC 7427, and refuses it without a reason.
 #[lab::test]
 fn a_certificate_where_a_psk_is_expected() -> Result<()> {
     let pair = Pair::new("explain")?;
@@ -332,7 +332,8 @@ fn no_answer_at_all() -> Result<()> {
     Ok(())
 }
 
-/// It stands in the right place with the right key, but knows the gateway as something else.
+/// The node is on the path and has the right key, but configures the gateway in the wrong kind of
+/// table.
 #[lab::test]
 fn a_node_that_refuses_a_grant() -> Result<()> {
     let pair = Pair::new("explain")?;
@@ -373,7 +374,7 @@ fn a_peer_that_nobody_knows_is_told_with_those_known() -> Result<()> {
     Ok(())
 }
 
-/// Both ends with these configurations; the mobile node connects by itself.
+/// Starts both ends with these configurations; the mobile node connects on its own.
 fn start([mobile, gateway]: [String; 2]) -> Result<(Pair, Tunnel)> {
     let pair = Pair::new("explain")?;
     for host in [&pair.mobile, &pair.gateway] {
@@ -385,7 +386,7 @@ fn start([mobile, gateway]: [String; 2]) -> Result<(Pair, Tunnel)> {
     Ok((pair, Tunnel { mobile, gateway }))
 }
 
-/// What both ends tell of a tunnel that does not come up.
+/// Returns both ends' explanations of a tunnel that does not come up.
 fn refused(tunnel: &Tunnel) -> Result<[Value; 2]> {
     tunnel.mobile.strata_text("up office")?;
     let mobile = wait(&tunnel.mobile, "office", "failed")?;
@@ -397,7 +398,7 @@ fn ends(tunnel: &Tunnel) -> [(&Daemon, &'static str); 2] {
     [(&tunnel.mobile, "office"), (&tunnel.gateway, "alice")]
 }
 
-/// A line more in the first table of a peer.
+/// Adds a line to the first table of a peer.
 fn with(config: &str, line: &str) -> String {
     config.replacen(
         "psk = \"tunnel.psk\"",

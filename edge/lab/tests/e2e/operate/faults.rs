@@ -1,6 +1,7 @@
-//! `stratad --faults`: with datagrams that are lost, doubled, replayed and damaged on both ways the
-//! daemons come up, carry every octet and count each fault; and where a step by which a tunnel is put
-//! into the system fails, nothing of it is left, a person is told why, and the next attempt succeeds.
+//! `stratad --faults`: with datagrams that are lost, duplicated, replayed and corrupted in both
+//! directions, the daemons come up, carry every octet and count each fault. If a step of installing
+//! a tunnel fails, nothing of it is left, the status reports the reason, and the next attempt
+//! succeeds.
 
 use anyhow::{Context, Result, ensure};
 use lab::daemon::Daemon;
@@ -12,15 +13,16 @@ use os::Family;
 use serde_json::Value;
 use std::time::Duration;
 
-/// Handshakes begin anew when what nothing protects yet was damaged.
+/// Time limit. A handshake restarts if unprotected messages were corrupted.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 const OCTETS: u64 = 200_000;
 
-/// Of each kind, on both ways of both daemons: an eighth of all datagrams never arrives.
+/// Three percent of each kind, in both directions at both daemons: an eighth of all datagrams never
+/// arrives.
 const ROUGH: &str = "drop=3,duplicate=3,replay=3,corrupt=3";
 
-/// Why a plain packet that somebody repeated or damaged is dropped on arrival.
+/// Drop reasons of a replayed or corrupted plain ESP packet.
 const REFUSED: [&str; 7] = [
     "esp_replayed",
     "esp_too_old",
@@ -31,16 +33,16 @@ const REFUSED: [&str; 7] = [
     "esp_runt",
 ];
 
-/// Steps without which there is no tunnel, and of which nothing stays.
+/// Steps without which there is no tunnel. Nothing of them may stay.
 const STEPS: [&str; 3] = ["address", "route", "child"];
 
-/// Who asks for an address as soon as it runs.
+/// A peer that requests an address as soon as it runs.
 const BORROWER: Borrower = Borrower {
     start: "auto",
     ..ALICE
 };
 
-/// Both ends of a plain tunnel that is up, one seed each.
+/// Starts both ends of a plain tunnel with faults, each with its own seed, and brings it up.
 fn rough(pair: &Pair) -> Result<(Daemon, Daemon)> {
     for (host, secret) in [
         (&pair.mobile, "tunnel.psk"),
@@ -64,8 +66,8 @@ fn rough(pair: &Pair) -> Result<(Daemon, Daemon)> {
     Ok((mobile, gateway))
 }
 
-/// Who asks for an address and has a step fail so often. There is a lock only where something leaks
-/// otherwise.
+/// Starts a peer that requests an address, with a step that fails a number of times. The step
+/// `lock` exists only with `leak = "never"`.
 fn borrower(pair: &Pair, step: &str, times: u32) -> Result<Daemon> {
     pair.mobile.secret("tunnel.psk", TUNNEL_KEY)?;
     let leak = if step == "lock" {
@@ -78,7 +80,7 @@ fn borrower(pair: &Pair, step: &str, times: u32) -> Result<Daemon> {
     pair.mobile.stratad_with(&config, &["--faults", &faults])
 }
 
-/// Datagrams that a status counts under these prefixes.
+/// Returns the sum of a status's drop counters with these prefixes.
 fn counted(status: &Value, prefixes: &[&str]) -> u64 {
     let drops = status["status"]["drops"].as_object();
     let counts = drops.into_iter().flatten().filter_map(|(name, count)| {
@@ -88,7 +90,7 @@ fn counted(status: &Value, prefixes: &[&str]) -> u64 {
     counts.sum()
 }
 
-/// Packets that all of a tunnel's children carried, `sent` or `received`.
+/// Returns the packets, `sent` or `received`, of all of a tunnel's child SAs.
 fn carried(status: &Value, way: &str) -> u64 {
     let children = pair::children(status).into_iter();
     children
@@ -116,8 +118,8 @@ fn a_tunnel_comes_up_and_carries_everything_through_faults_of_every_kind() -> Re
     Ok(())
 }
 
-/// The faults are all on the gateway's side of the wire, and of ESP alone: then the counts of both ends
-/// can be held against each other, to the packet.
+/// All faults are on the gateway's inbound side and affect ESP only, so the counters of both ends
+/// must match exactly.
 #[lab::test]
 fn every_damaged_or_repeated_packet_is_counted_and_none_is_delivered() -> Result<()> {
     let pair = Pair::new("faults")?;
@@ -130,7 +132,7 @@ fn every_damaged_or_repeated_packet_is_counted_and_none_is_delivered() -> Result
     mobile.strata_text("up office --wait")?;
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], 5 * OCTETS)?;
     let done = |status: &Value, kind: &str| counted(status, &[&format!("system_fault_in_{kind}")]);
-    // What is under way arrives.
+    // Packets in flight arrive first.
     until("every packet to be accounted for", DEADLINE, || {
         let (mobile, gateway) = (mobile.strata("status")?, gateway.strata("status")?);
         let lost = done(&gateway, "dropped") + done(&gateway, "corrupted");
@@ -169,7 +171,7 @@ fn keys_are_renewed_through_faults() -> Result<()> {
     Ok(())
 }
 
-/// The step fails again and again. When the operator has had enough, all is as it was before.
+/// The step fails on every attempt. After `strata down` the system is as it was before.
 #[lab::test]
 fn a_tunnel_that_the_system_does_not_take_up_is_ended_and_nothing_is_left() -> Result<()> {
     for step in STEPS {
@@ -199,7 +201,7 @@ fn a_tunnel_that_the_system_does_not_take_up_is_ended_and_nothing_is_left() -> R
         mobile.stop()?;
         let after = pair::traces(&pair.mobile)?;
         ensure!(after == before, "{step}: {before:#?}, then {after:#?}");
-        // The control: it was the fault that kept it down.
+        // Control: only the fault kept the tunnel down.
         mobile.start_again()?;
         let status = mobile.wait_until("status", DEADLINE, pair::is_up)?;
         let is_taken_up = !on_device(&pair.mobile)?.is_empty();
@@ -226,7 +228,7 @@ fn the_attempt_after_one_that_failed_succeeds() -> Result<()> {
     Ok(())
 }
 
-/// The end that did not begin fails, and the other one tries again.
+/// The responder fails to install the tunnel, and the initiator tries again.
 #[lab::test]
 fn a_tunnel_that_the_gateway_cannot_take_up_is_ended_at_both_ends() -> Result<()> {
     let pair = Pair::new("faults")?;
@@ -244,7 +246,7 @@ fn a_tunnel_that_the_gateway_cannot_take_up_is_ended_at_both_ends() -> Result<()
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], OCTETS)
 }
 
-/// Name servers that are not asked, and a lease that is not remembered, are told; the tunnel stays.
+/// Failures to set name servers or to store a lease are reported; the tunnel stays up.
 #[lab::test]
 fn what_only_serves_a_tunnel_fails_without_it() -> Result<()> {
     let pair = Pair::new("faults")?;

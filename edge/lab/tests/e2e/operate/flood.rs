@@ -1,5 +1,5 @@
-//! A gateway that is sent 200,000 (long form: a million) malformed datagrams counts each of them, does not grow, and
-//! makes the next tunnel within a second.
+//! A gateway counts each of 200,000 malformed datagrams (a million in the long form), does not
+//! grow, and sets up the next tunnel within a second.
 
 use anyhow::{Context, Result, ensure};
 use lab::daemon::Daemon;
@@ -12,13 +12,13 @@ use std::path::Path;
 use std::time::Instant;
 
 const WARM_UP: u64 = 20_000;
-/// Datagrams of the suite and of its long form.
+/// Datagrams of the short and of the long form.
 const COUNTS: [u64; 2] = [200_000, 1_000_000];
 
-/// What the kernel keeps for a socket until the daemon reads it.
+/// Datagrams that the kernel queues for a socket until the daemon reads it.
 const BURST: u64 = 128;
 
-/// Octets that the gateway may grow by: a leak of 6 per datagram exceeds it.
+/// Limit on the gateway's growth, in octets: a leak of 6 octets per datagram exceeds it.
 const MOST_GROWTH: u64 = 1 << 20;
 
 #[lab::test]
@@ -44,10 +44,10 @@ fn malformed_datagrams_are_counted_and_cost_no_memory_and_no_tunnel() -> Result<
     Ok(())
 }
 
-/// Genuine packets of some day, and where damaged copies of them are sent from.
+/// Recorded genuine packets, and the socket that sends corrupted copies of them.
 struct Flood {
     socket: UdpSocket,
-    /// With the port that each is for.
+    /// Packets, each with its destination port.
     seeds: Vec<(u16, Vec<u8>)>,
     dice: u64,
 }
@@ -62,7 +62,7 @@ impl Flood {
         for (name, port, marker, skipped) in [
             ("ike_message", 500, &[][..], 0),
             ("ike_message", 4500, &[0; 4][..], 0),
-            // The first octet of these is for the fuzzer.
+            // The first octet of these seeds is for the fuzzer.
             ("zone_map", 4500, &[][..], 1),
         ] {
             for file in fs::read_dir(folder.join(name))? {
@@ -118,7 +118,7 @@ impl Flood {
         let (port, mut octets) = self.seeds[index].clone();
         let len = octets.len();
         match self.roll(4) {
-            // At least two: a single octet may be a keepalive, which is nobody's to count.
+            // At least two octets: a single octet may be a keepalive, which no counter includes.
             0 => octets.truncate(2 + self.roll(len - 2)),
             1 => octets
                 .iter_mut()
@@ -141,7 +141,7 @@ impl Flood {
     }
 }
 
-/// Everything that arrived from outside, by the daemon's own count.
+/// Returns the daemon's own count of all datagrams from outside.
 fn counted(daemon: &Daemon) -> Result<u64> {
     let metrics = Metrics::of(daemon)?;
     let received = metrics.sum("strata_ike_datagrams_total", &["received"]);
@@ -155,14 +155,14 @@ fn counted(daemon: &Daemon) -> Result<u64> {
     Ok(received + opened + metrics.sum_without("strata_esp_dropped_total", OUTBOUND))
 }
 
-/// What an honest daemon has sent.
+/// Returns the number of datagrams that an honest daemon sent.
 fn genuine(daemon: &Daemon) -> Result<u64> {
     let metrics = Metrics::of(daemon)?;
     let ike = metrics.sum("strata_ike_datagrams_total", &["sent"]);
     Ok(ike + metrics.sum("strata_esp_packets_total", &["sealed"]))
 }
 
-/// Reasons for dropping what was on its way out.
+/// Drop reasons of outbound packets.
 const OUTBOUND: &[&str] = &[
     "datagram_malformed",
     "discard_policy",
@@ -173,7 +173,7 @@ const OUTBOUND: &[&str] = &[
     "too_big",
 ];
 
-/// Counters as a daemon tells them.
+/// Counters from a daemon's metrics.
 struct Metrics(String);
 
 impl Metrics {
@@ -181,19 +181,20 @@ impl Metrics {
         daemon.ask("metrics", json!({})).map(Self)
     }
 
-    /// Of one name, those with one of these labels.
+    /// Sums the samples of a counter with one of these labels.
     fn sum(&self, name: &str, labels: &[&str]) -> u64 {
         let chosen = |(label, count)| labels.contains(&label).then_some(count);
         self.samples(name).filter_map(chosen).sum()
     }
 
-    /// Of one name, all but those with one of these labels.
+    /// Sums the samples of a counter with none of these labels.
     fn sum_without(&self, name: &str, labels: &[&str]) -> u64 {
         let chosen = |(label, count)| (!labels.contains(&label)).then_some(count);
         self.samples(name).filter_map(chosen).sum()
     }
 
-    /// Lines as `name{kind="label"} 5`, in JSON, which escapes quotes and ends of lines.
+    /// Returns the samples of a counter. Lines are `name{kind="label"} 5`, with quotes and newlines
+    /// escaped as in JSON.
     fn samples<'a>(&'a self, name: &'a str) -> impl Iterator<Item = (&'a str, u64)> {
         let lines = self.0.split("\\n");
         lines.filter_map(move |line| {
@@ -204,7 +205,7 @@ impl Metrics {
     }
 }
 
-/// Octets of memory that the daemon has in use.
+/// Returns the daemon's resident memory, in octets.
 fn resident(daemon: &Daemon) -> Result<u64> {
     let status = fs::read_to_string(format!("/proc/{}/status", daemon.pid()))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

@@ -1,5 +1,5 @@
-//! No packet to or from a protected prefix ever leaves in clear, whatever state the tunnel is in.
-//! The host between the endpoints is tapped, and bait is laid.
+//! No packet to or from a protected prefix leaves in clear in any state of the tunnel. A tap on the
+//! host between the endpoints looks for bait packets.
 
 use anyhow::{Result, bail, ensure};
 use lab::bait::{self, BETWEEN, DISCARD, SECRET, leak, leaks, no_leak, round, socket};
@@ -13,7 +13,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 use os::Family;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
-/// The detector detects: the same packets, the same tap, but nobody protects them.
+/// Control of the detector: the tap sees the same packets without protection.
 #[lab::test]
 fn without_a_daemon_the_tap_sees_clear_packets() -> Result<()> {
     let pair = Pair::new("leak")?;
@@ -28,7 +28,7 @@ fn without_a_daemon_the_tap_sees_clear_packets() -> Result<()> {
     Ok(())
 }
 
-/// And it does not cry wolf: a tunnel at work passes.
+/// Control of the detector: a working tunnel causes no false alarm.
 #[lab::test]
 fn an_open_tunnel_shows_only_esp() -> Result<()> {
     let pair = Pair::new("leak")?;
@@ -96,11 +96,11 @@ fn nothing_leaks_after_the_daemon_was_killed() -> Result<()> {
     let tap = Wiretap::open(&pair.between)?;
     let mut tunnel = pair.start_up(Terms::PLAIN)?;
     tunnel.mobile.process().crash()?;
-    // The address inside went with the device; a program may still send from another.
+    // The inner address went with the device; a program may still send from another address.
     no_leak(&round(&pair.mobile, &tap, &GATEWAY)?)
 }
 
-/// Packets are sent all the while, not at one moment.
+/// Packets are sent all the time, not at one moment.
 #[lab::test]
 fn nothing_leaks_while_a_killed_daemon_starts_again() -> Result<()> {
     let pair = Pair::new("leak")?;
@@ -125,7 +125,7 @@ fn the_gateway_leaks_nothing_after_it_was_killed() -> Result<()> {
     no_leak(&round_of_the_gateway(&pair, &tap)?)
 }
 
-/// What `leak = "stopped"`, the default, means; and the control of the next test.
+/// The meaning of `leak = "stopped"`, the default, and the control of the next test.
 #[lab::test]
 fn an_orderly_stop_opens_what_is_not_locked() -> Result<()> {
     let pair = Pair::new("leak")?;
@@ -198,7 +198,8 @@ fn a_start_without_the_key_opens_what_was_locked() -> Result<()> {
     leak(&round(&pair.mobile, &tap, &GATEWAY)?)
 }
 
-/// As DHCP's option 121 sets it (TunnelVision). Our table is asked before the main one.
+/// DHCP's option 121 sets such routes (TunnelVision). Strata's table has precedence over the main
+/// one.
 #[lab::test]
 fn a_more_specific_route_attracts_nothing() -> Result<()> {
     let pair = Pair::new("leak")?;
@@ -212,7 +213,7 @@ fn a_more_specific_route_attracts_nothing() -> Result<()> {
     no_leak(&round(&pair.mobile, &tap, &GATEWAY)?)
 }
 
-/// Another VPN's, for example: routes are not asked before rules, and the lock asks neither.
+/// Another VPN may add such a rule. Rules have precedence over routes, but not over the lock.
 #[lab::test]
 fn a_rule_of_somebody_else_attracts_nothing_that_is_locked() -> Result<()> {
     let pair = Pair::new("leak")?;
@@ -228,8 +229,8 @@ fn a_rule_of_somebody_else_attracts_nothing_that_is_locked() -> Result<()> {
     no_leak(&round(&pair.mobile, &tap, &GATEWAY)?)
 }
 
-/// An address from a network that overlaps what is protected (TunnelCrack's LocalNet). Its
-/// broadcast address is in the local table, which is asked before every other.
+/// The attacker's network assigns an address in a protected prefix (TunnelCrack's LocalNet). Its
+/// broadcast address is in the local table, which precedes every other table.
 #[lab::test]
 fn a_local_network_of_the_attackers_attracts_nothing_that_is_locked() -> Result<()> {
     const BROADCAST: &str = "10.8.0.255";
@@ -251,7 +252,7 @@ fn a_local_network_of_the_attackers_attracts_nothing_that_is_locked() -> Result<
     no_leak(&round(&pair.mobile, &tap, &destinations)?)
 }
 
-/// A socket bound to an interface passes over routes through others, over IPv6 black holes too.
+/// A socket bound to an interface ignores routes through others, and also IPv6 blackhole routes.
 #[lab::test]
 fn a_program_bound_to_the_interface_leaks_nothing_that_is_locked() -> Result<()> {
     let pair = Pair::new("leak")?;
@@ -261,7 +262,7 @@ fn a_program_bound_to_the_interface_leaks_nothing_that_is_locked() -> Result<()>
         pair.mobile.inside(|| {
             let socket = socket(destination)?;
             setsockopt(&socket, sockopt::BindToDevice, &"eth0".into())?;
-            // Refused at once is as good as never seen.
+            // An error at once is as good as a packet that never leaves.
             let _ = socket.send_to(SECRET.as_bytes(), destination);
             Ok(())
         })
@@ -277,8 +278,8 @@ fn a_program_bound_to_the_interface_leaks_nothing_that_is_locked() -> Result<()>
     no_leak(&attempt()?)
 }
 
-/// Packets are exempt by a mark, not by the peer's address, which an attacker may have chosen
-/// (TunnelCrack's ServerIP).
+/// A mark exempts packets from the tunnel, not the peer's address, which an attacker may have
+/// chosen (TunnelCrack's ServerIP).
 #[lab::test]
 fn the_peers_own_address_is_no_hole() -> Result<()> {
     const PEER: &str = "192.0.2.1";
@@ -299,8 +300,8 @@ fn the_peers_own_address_is_no_hole() -> Result<()> {
     Ok(())
 }
 
-/// The kernel takes a packet for any of its addresses on any interface; on a network of his own an
-/// attacker learns so who has which address inside, and injects (CVE-2019-14899).
+/// The kernel accepts packets for any of its addresses on any interface. On a network of its own an
+/// attacker can thus find the owner of an inner address and inject packets (CVE-2019-14899).
 #[lab::test]
 fn what_comes_from_outside_for_an_address_inside_is_dropped_and_counted() -> Result<()> {
     let pair = Pair::new("leak")?;
@@ -332,7 +333,7 @@ fn what_comes_from_outside_for_an_address_inside_is_dropped_and_counted() -> Res
     Ok(())
 }
 
-/// Neighbours are still found, ESP still arrives, and nothing else does.
+/// Neighbour discovery works and ESP arrives, but nothing else.
 #[lab::test]
 fn a_lock_of_everything_lets_the_tunnel_work() -> Result<()> {
     let pair = Pair::new("leak")?;
@@ -351,7 +352,7 @@ fn a_lock_of_everything_lets_the_tunnel_work() -> Result<()> {
         BETWEEN
             .iter()
             .try_for_each(|address| bait::lay(&pair.mobile, address))?;
-        // Sent after them, and by the same way.
+        // Sent after the bait, on the same path.
         transfer(&pair.mobile, &pair.gateway, GATEWAY[0], 10_000)?;
         let seen = tap.rest()?;
         no_leak(&seen)?;
@@ -386,8 +387,8 @@ fn without_nft_a_lock_is_refused_before_anything_is_set_up() -> Result<()> {
     Ok(())
 }
 
-/// Sends a datagram from an address of the host between to one of the mobile node; returns the
-/// socket there.
+/// Sends a datagram from an address of the host between to an address of the mobile node; returns
+/// the receiving socket.
 fn inject(pair: &Pair, from: &str, to: &str) -> Result<UdpSocket> {
     let victim = pair.mobile.inside(|| Ok(UdpSocket::bind((to, 0))?))?;
     victim.set_read_timeout(Some(DEADLINE))?;
@@ -413,7 +414,7 @@ fn start_unlocked(pair: &Pair) -> Result<Daemon> {
     ready(pair.start_mobile(Family::V4, Terms::PLAIN, "manual")?)
 }
 
-/// Its socket is there before the rest of it is; it answers when everything is.
+/// Waits for an answer. The socket exists before set-up is complete; the answer comes after it.
 fn ready(daemon: Daemon) -> Result<Daemon> {
     daemon.strata("status")?;
     Ok(daemon)
@@ -425,7 +426,7 @@ fn stratad(host: &Host, words: &str) -> Result<()> {
     host.run_command(command, DEADLINE).map(drop)
 }
 
-/// The same at the other end: the marker comes from there.
+/// A round at the gateway, which sends the marker.
 fn round_of_the_gateway(pair: &Pair, tap: &Wiretap) -> Result<Vec<Seen>> {
     round(&pair.gateway, tap, &MOBILE)
 }

@@ -1,4 +1,4 @@
-//! A changed configuration is applied to a running daemon: the difference, and nothing but it.
+//! A running daemon applies exactly the changes of a new configuration.
 
 use anyhow::{Context, Result, bail, ensure};
 use lab::daemon::Daemon;
@@ -14,7 +14,7 @@ use os::Family;
 use serde_json::{Value, json};
 use std::net::UdpSocket;
 
-/// Somebody else, far away.
+/// An unrelated peer.
 const BOB: &str = r#"
 [peer.bob]
 id = "bob@example.net"
@@ -193,7 +193,7 @@ fn the_first_tunnel_and_the_last_come_and_go_with_the_device() -> Result<()> {
     let between = pair.start_licensed(LICENSED)?;
     pair.between
         .secret("tunnel.psk", "a key for a tunnel of its own")?;
-    // It answers when everything is set up.
+    // The daemon answers once set-up is complete.
     between.strata("status")?;
     let before = pair::traces(&pair.between)?;
     let (node, own) = (
@@ -339,21 +339,21 @@ fn a_licensed_node_that_is_added_reads_from_then_on() -> Result<()> {
     Ok(())
 }
 
-/// A tunnel that is up.
+/// Starts a tunnel and brings it up.
 fn start(terms: Terms<'_>) -> Result<(Pair, Tunnel)> {
     let pair = Pair::new("reload")?;
     let tunnel = pair.start_up(terms)?;
     Ok((pair, tunnel))
 }
 
-/// The gateway's configuration with one peer more, and one in-place change.
+/// Returns the gateway's configuration with one more peer, and one change that applies in place.
 fn with_bob() -> String {
     let config = gateway_config(Terms::ZONED);
     let config = config.replacen("liveness = \"1s\"", "liveness = \"7s\"", 1);
     format!("{config}{BOB}")
 }
 
-/// The same for a configuration with faults; gives the complaint.
+/// Applies a configuration with faults; returns the error message.
 fn refused(daemon: &Daemon, config: &str) -> Result<String> {
     match daemon.change(config) {
         Ok(text) => bail!("it was accepted: {text}"),
@@ -370,7 +370,7 @@ fn names(status: &Value) -> Vec<&str> {
     names.collect()
 }
 
-/// How many packets the data plane dropped.
+/// Returns the number of packets that the data plane dropped.
 fn drops(status: &Value) -> u64 {
     let drops = status["status"]["drops"].as_object();
     let drops = drops.into_iter().flatten();

@@ -1,5 +1,6 @@
-//! `strata reload` and `leak = "never"`: the lock is what the file says, and between two files
-//! nothing leaves in clear that both of them lock. The host between the endpoints is tapped.
+//! `strata reload` and `leak = "never"`: the lock follows the file. During a reload nothing leaves
+//! in clear that both the old and the new file lock. A tap on the host between the endpoints checks
+//! it.
 
 use anyhow::{Result, bail, ensure};
 use lab::bait::{self, leak, no_leak, round};
@@ -10,7 +11,7 @@ use lab::wiretap::Wiretap;
 use os::Family;
 use serde_json::json;
 
-/// Another peer, which nobody answers for, and what is behind it.
+/// Another peer, at an address where no daemon answers, with the prefixes behind it.
 const BRANCH: &str = r#"
 [peer.branch]
 address = "192.0.2.77"
@@ -23,7 +24,7 @@ start = "manual"
 "#;
 const BEHIND: [&str; 2] = ["10.9.0.1", "fd00:9::1"];
 
-/// Something to do, but no peer; the diversion would come with a restart.
+/// A configuration without a peer; the diversion needs a restart.
 const NO_TUNNEL: &str = r#"
 [node]
 id = "alice@example.net"
@@ -37,7 +38,8 @@ wireless = "eth1"
 
 const LOCKED: &str = "leak = \"never\"\n";
 
-/// Bait is laid without a pause while peers come, go and change around what stays locked.
+/// Bait is sent without a pause while peers are added, removed and changed around a prefix that
+/// stays locked.
 #[lab::test]
 fn what_both_files_lock_is_never_seen() -> Result<()> {
     let (pair, tap) = bed()?;
@@ -68,7 +70,7 @@ fn what_both_files_lock_is_never_seen() -> Result<()> {
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], 10_000)
 }
 
-/// Step by step, with what is open as the control of what is not.
+/// Step by step; open prefixes are the control of locked ones.
 #[lab::test]
 fn the_lock_is_what_the_file_says() -> Result<()> {
     let (pair, tap) = bed()?;
@@ -97,7 +99,7 @@ fn the_lock_is_what_the_file_says() -> Result<()> {
     leak(&look(&GATEWAY)?)
 }
 
-/// And one that went by reload does not.
+/// A lock that a reload removed does not outlive the daemon.
 #[lab::test]
 fn a_lock_that_came_by_reload_outlives_the_daemon() -> Result<()> {
     let (pair, tap) = bed()?;
@@ -115,7 +117,7 @@ fn a_lock_that_came_by_reload_outlives_the_daemon() -> Result<()> {
     leak(&round(&pair.mobile, &tap, &GATEWAY)?)
 }
 
-/// Routes are refused where packets of the peer itself would be dropped on arrival.
+/// The reload refuses routes with which the peer's own packets would be dropped on arrival.
 #[lab::test]
 fn a_refused_reload_leaves_the_lock_as_it_was() -> Result<()> {
     let (pair, tap) = bed()?;
@@ -146,12 +148,12 @@ fn bed() -> Result<(Pair, Wiretap)> {
     Ok((pair, tap))
 }
 
-/// The mobile node's configuration with one line more for its only peer.
+/// Returns the mobile node's configuration with one more line for its only peer.
 fn office(line: &str) -> String {
     pair::mobile_config(Family::V4, Terms::PLAIN, "auto") + line
 }
 
-/// Its socket is there before the rest of it is; it answers when everything is.
+/// Starts the mobile node and waits for an answer, which comes once set-up is complete.
 fn start(pair: &Pair, config: &str) -> Result<Daemon> {
     let daemon = pair.mobile.stratad(config)?;
     daemon.strata("status")?;

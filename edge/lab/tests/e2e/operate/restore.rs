@@ -1,5 +1,6 @@
-//! What other programs remove of a tunnel is put back without a person, three times a minute at most, and then warned of
-//! until a person has looked. The host between the endpoints is tapped.
+//! The daemon restores the parts of a tunnel that other programs remove, at most three times a
+//! minute. Beyond that it warns until a reload. A tap on the host between the endpoints looks for
+//! leaks.
 
 use anyhow::{Result, ensure};
 use lab::bait::{self, leak, no_leak, round};
@@ -13,14 +14,14 @@ use nix::sys::signal::Signal;
 use os::Family;
 use serde_json::Value;
 
-/// As a network manager does at its restart.
+/// The removal that a network manager does at its restart.
 const RULES: &str = "ip rule del priority 7296";
 const RULES_V6: &str = "ip -6 rule del priority 7296";
 
 const ROUTES: &str = "ip route flush table 7296";
 const ROUTES_V6: &str = "ip -6 route flush table 7296";
 
-/// As a firewall does that loads its rules.
+/// The removal that a firewall does when it loads its rules.
 const FILTERS: &str = "nft flush ruleset";
 
 #[lab::test]
@@ -43,7 +44,7 @@ fn flushed_addresses_are_given_again() -> Result<()> {
     carries_again_after(&["ip addr flush dev strata0"])
 }
 
-/// The control: the same look at the same removal, while the daemon can do nothing about it.
+/// Control: the same removal stays visible while the daemon is stopped.
 #[lab::test]
 fn while_the_daemon_stands_still_nothing_is_put_back() -> Result<()> {
     let pair = Pair::new("restore")?;
@@ -75,7 +76,7 @@ fn the_fourth_time_within_a_minute_is_warned_of_until_a_reload() -> Result<()> {
     pair.mobile.run(RULES)?;
     let gave_up = |status: &Value| removed(status).contains("rule 7296: not fwmark 0x7296");
     mobile.wait_until("status", DEADLINE, gave_up)?;
-    // It stays, whatever else is removed; what is removed stays away as well.
+    // The warning stays after other removals, and nothing is restored any more.
     pair.mobile.run(RULES_V6)?;
     let text = mobile.strata_text("status")?;
     for words in [
@@ -95,7 +96,7 @@ fn the_fourth_time_within_a_minute_is_warned_of_until_a_reload() -> Result<()> {
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], 10_000)
 }
 
-/// The lock holds while routes are missing, and routes while the lock is.
+/// The lock holds while routes are missing, and routes hold while the lock is missing.
 #[lab::test]
 fn nothing_leaks_while_a_part_of_what_is_locked_is_missing() -> Result<()> {
     let pair = Pair::new("restore")?;
@@ -118,7 +119,7 @@ fn nothing_leaks_while_a_part_of_what_is_locked_is_missing() -> Result<()> {
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], 10_000)
 }
 
-/// Removals by the daemon itself are told to it like those by others.
+/// The kernel also notifies the daemon of its own removals.
 #[lab::test]
 fn what_the_daemon_removes_itself_is_not_put_back_and_counts_for_nothing() -> Result<()> {
     let pair = Pair::new("restore")?;
@@ -144,7 +145,7 @@ fn what_the_daemon_removes_itself_is_not_put_back_and_counts_for_nothing() -> Re
     Ok(())
 }
 
-/// With the last IPv4 address of a device the kernel removes the IPv4 routes through it.
+/// The kernel removes a device's IPv4 routes together with its last IPv4 address.
 #[lab::test]
 fn an_address_that_is_given_back_is_no_removal_by_another_program() -> Result<()> {
     let pair = Pair::new("restore")?;
@@ -155,7 +156,7 @@ fn an_address_that_is_given_back_is_no_removal_by_another_program() -> Result<()
         mobile.strata_text("down office")?;
         mobile.wait_until("status", DEADLINE, pair::is_down)?;
     }
-    // What is compared then has all that is missing.
+    // The daemon's report of this removal lists everything that it considers missing.
     let before = traces(&pair)?;
     pair.mobile.run(RULES)?;
     await_traces(&pair, &before)?;
@@ -166,7 +167,7 @@ fn an_address_that_is_given_back_is_no_removal_by_another_program() -> Result<()
     Ok(())
 }
 
-/// A licensed node sees packets by rules of its own.
+/// A licensed node diverts packets by rules of its own.
 #[lab::test]
 fn rules_of_a_licensed_node_are_added_again() -> Result<()> {
     let pair = Pair::new("restore")?;
@@ -181,7 +182,7 @@ fn rules_of_a_licensed_node_are_added_again() -> Result<()> {
     })
 }
 
-/// The tunnel carries, another program does this, and the tunnel carries again.
+/// The tunnel works, another program removes something, and the tunnel works again.
 fn carries_again_after(culprit: &[&str]) -> Result<()> {
     let pair = Pair::new("restore")?;
     let tap = Wiretap::open(&pair.between)?;
@@ -201,7 +202,7 @@ fn carries_again_after(culprit: &[&str]) -> Result<()> {
     tunnel.mobile.process().wait_for_log(told, DEADLINE)
 }
 
-/// Routes and rules; addresses have routes.
+/// Lists routes and rules; addresses appear through their routes.
 fn traces(pair: &Pair) -> Result<Vec<String>> {
     let mut traces = pair::traces(&pair.mobile)?;
     traces.retain(|trace| trace.contains("rule: ") || trace.contains("table all: "));
@@ -224,19 +225,19 @@ fn start_locked(pair: &Pair) -> Result<Daemon> {
     Ok(mobile)
 }
 
-/// The lock without what it counts.
+/// Returns the lock without its counters.
 fn lock(pair: &Pair) -> Result<String> {
     pair.mobile.run("nft --stateless list table inet strata")
 }
 
-/// What is no longer put back.
+/// Returns the parts that the daemon no longer restores.
 fn removed(status: &Value) -> String {
     let removed = status["status"]["removed"].as_array();
     let removed = removed.into_iter().flatten().filter_map(Value::as_str);
     removed.collect::<Vec<_>>().join(", ")
 }
 
-/// The doctor finds nothing of this missing.
+/// Fails if the doctor finds a part missing.
 fn healthy(pair: &Pair, mobile: &Daemon) -> Result<()> {
     let file = pair.mobile.directory().join("strata.toml");
     let report = mobile.strata_text(&format!("doctor {}", file.display()));

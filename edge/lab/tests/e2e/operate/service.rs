@@ -1,5 +1,5 @@
-//! Services of a host, each with a protocol and ports: what is protected, by which tunnel, what goes nowhere and
-//! what goes around, in transport mode.
+//! Policies per service, by protocol and ports, in transport mode: protected by one of two tunnels,
+//! discarded, or bypassed.
 
 use anyhow::{Context, Result, ensure};
 use lab::host::Host;
@@ -12,7 +12,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
-/// The hosts' addresses, which are those outside as well.
+/// Addresses of the hosts, inner and outer.
 const MOBILE: &str = "10.3.0.2";
 const SERVER: &str = "192.0.2.1";
 
@@ -20,10 +20,11 @@ const WEB: u16 = 9100;
 const VOICE: u16 = 9201;
 const OTHER: u16 = 9300;
 
-/// Nobody may see it.
+/// Payload that must not be seen in clear.
 const SECRET: &str = "what the service says";
 
-/// The tables of both ends: what of the server is carried, and by the child beside what else.
+/// Returns the tables of both ends. The first tunnel carries the server's `services`, as each end
+/// configures them; the second one, `voice`, carries `child`.
 fn configs(services: [&str; 2], child: &str) -> [String; 2] {
     let table = |id: &str, table: &str, peer: &str, address: &str, ends: [String; 2]| {
         let [local, remote] = ends;
@@ -67,7 +68,7 @@ fn start(services: [&str; 2], child: &str) -> Result<(Pair, Tunnel)> {
     Ok((pair, tunnel))
 }
 
-/// One connection to a port of the server, and what is said on it.
+/// Makes one connection to a port of the server, with a short exchange.
 fn talk(pair: &Pair, port: u16) -> Result<()> {
     let listener = pair
         .gateway
@@ -87,7 +88,7 @@ fn talk(pair: &Pair, port: u16) -> Result<()> {
     Ok(())
 }
 
-/// A datagram to a port of the server; gives who would receive it.
+/// Sends a datagram to a port of the server; returns the receiving socket.
 fn tell(pair: &Pair, port: u16) -> Result<UdpSocket> {
     let receive = || {
         let socket = UdpSocket::bind((SERVER, port))?;
@@ -100,7 +101,8 @@ fn tell(pair: &Pair, port: u16) -> Result<UdpSocket> {
     Ok(receiver)
 }
 
-/// Packets that each tunnel of the mobile node has sent, by its name.
+/// Returns the packets that each tunnel of the mobile node sent, first the peer's own, then
+/// `voice`.
 fn sent(tunnel: &Tunnel) -> Result<[u64; 2]> {
     let children = pair::children(&tunnel.mobile.strata("status")?);
     Ok(["first", "voice"].map(|name| {
@@ -118,7 +120,7 @@ fn dropped(tunnel: &Tunnel) -> Result<u64> {
         .unwrap_or_default())
 }
 
-/// Nothing that the tap saw until now told the secret.
+/// Fails if the tap has seen the secret so far.
 fn ensure_secret(pair: &Pair, tap: &Wiretap) -> Result<()> {
     let marker = "the last packet of this look";
     let send = |host: &Host| {
@@ -149,7 +151,7 @@ fn each_service_goes_by_its_own_tunnel_and_all_others_go_nowhere() -> Result<()>
     receiver.recv(&mut [0; 64])?;
     let [_, voice] = sent(&tunnel)?;
     ensure!(voice == 1, "{voice} datagrams");
-    // A service that nobody named: its protocol is one of theirs, and its port is not.
+    // A service without a policy: its protocol is protected, its port is not.
     let before = dropped(&tunnel)?;
     let receiver = tell(&pair, OTHER)?;
     until("the drop", DEADLINE, || {
@@ -175,7 +177,7 @@ fn each_service_goes_by_its_own_tunnel_and_all_others_go_nowhere() -> Result<()>
     Ok(())
 }
 
-/// RFC 7296 section 2.9: what is agreed on is what both have.
+/// The traffic selectors are the intersection of both ends' (RFC 7296 section 2.9).
 #[lab::test]
 fn ends_that_mean_different_services_carry_what_both_mean() -> Result<()> {
     let (pair, tunnel) = start([" tcp 9000-9150", " tcp 9100-9200"], "")?;

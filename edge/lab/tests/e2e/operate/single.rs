@@ -1,4 +1,4 @@
-//! One `stratad` for each network namespace: a second one is refused before it changes anything, and names the first.
+//! One `stratad` per network namespace: a second one names the first and exits without any change.
 
 use anyhow::{Context, Result, ensure};
 use lab::bait::{self, leak, no_leak, round};
@@ -13,7 +13,7 @@ use os::{Family, claim};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// Another daemon for the mobile node, which shares nothing with the first that a file can name.
+/// Another daemon for the mobile node, whose configuration shares no resource with the first.
 const SECOND: &str = r#"
 [node]
 id = "bob@example.net"
@@ -33,7 +33,7 @@ remote = ["10.9.0.0/16"]
 start = "manual"
 "#;
 
-/// What its log says when it works.
+/// Log message of the second daemon when it works.
 const WORKS: &str = "runs as bob@example.net";
 
 #[lab::test]
@@ -70,13 +70,13 @@ fn a_second_daemon_is_refused_and_the_first_goes_on() -> Result<()> {
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], 10_000)
 }
 
-/// The control: it is the claim that stands between the second daemon and the routes of the first.
+/// Control: only the claim keeps the second daemon from the routes of the first.
 #[lab::test]
 fn without_the_claim_a_second_daemon_opens_what_the_first_protects() -> Result<()> {
     let pair = Pair::new("single")?;
     let tap = Wiretap::open(&pair.between)?;
     let mut tunnel = pair.start_up(Terms::PLAIN)?;
-    // It would take the claim again.
+    // A running daemon would restore the claim.
     tunnel.mobile.process().signal(Signal::SIGSTOP)?;
     pair.mobile
         .run(&format!("ip link delete {}", claim::DEVICE))?;
@@ -122,7 +122,7 @@ fn two_namespaces_have_a_daemon_each_with_a_socket_of_its_own() -> Result<()> {
     start(&pair.between, "second", &other)?.wait_for_log(WORKS, DEADLINE)
 }
 
-/// It has no tunnel, and rules all the same that unlocking removes.
+/// The node has no tunnel, but rules that `--unlock` would remove.
 #[lab::test]
 fn a_licensed_node_at_work_keeps_its_rules() -> Result<()> {
     let pair = Pair::new("single")?;
@@ -148,7 +148,7 @@ fn a_licensed_node_at_work_keeps_its_rules() -> Result<()> {
     Ok(())
 }
 
-/// As after an update of the kernel, when its modules are gone.
+/// As after an update of the kernel that removed the modules of the running one.
 #[lab::test]
 fn without_tun_devices_a_lock_can_be_opened_unless_a_daemon_runs() -> Result<()> {
     const HIDE: &str = "mount -t tmpfs none /dev/net && exec \"$0\" --unlock";
@@ -193,7 +193,7 @@ fn a_user_without_rights_cannot_keep_a_daemon_from_starting() -> Result<()> {
         .map(drop)
 }
 
-/// What asks on the wrong socket learns that there is another one.
+/// A command on the wrong socket names the running daemon.
 #[lab::test]
 fn status_and_doctor_name_a_daemon_that_has_another_socket() -> Result<()> {
     let pair = Pair::new("single")?;
@@ -257,7 +257,7 @@ fn run(host: &Host, name: &str, arguments: &str) -> Result<Process> {
     host.start(name, command)
 }
 
-/// What a process that has to fail says.
+/// Returns the error of a process that must fail.
 fn refusal(mut process: Process) -> Result<String> {
     let status = process.wait(DEADLINE)?;
     ensure!(status.code() == Some(1), "{status}: {}", process.log());

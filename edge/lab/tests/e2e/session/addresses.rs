@@ -1,5 +1,5 @@
-//! Addresses inside out of a pool: the kernel has them while the tunnel is up, nobody else gets
-//! them, and they are the same again whoever died in between.
+//! Inner addresses leased from a pool: the kernel has them while the tunnel is up, no other peer
+//! gets them, and they stay the same after a crash of either end.
 
 use anyhow::{Result, bail, ensure};
 use lab::daemon::Daemon;
@@ -13,7 +13,7 @@ use std::net::UdpSocket;
 
 const OCTETS: u64 = 1_000_000;
 
-/// What `strata status` says of the addresses inside of the only or the named peer.
+/// Returns the inner addresses of a peer in `strata status`.
 fn inside(status: &Value, name: &str) -> Vec<String> {
     let peers = status["status"]["peers"].as_array();
     let peer = peers.and_then(|peers| peers.iter().find(|peer| peer["name"] == name));
@@ -22,7 +22,7 @@ fn inside(status: &Value, name: &str) -> Vec<String> {
     texts.map(str::to_owned).collect()
 }
 
-/// Waits until a daemon's tunnel is up, and gives its address.
+/// Waits until a daemon's tunnel is up, and returns its first inner address.
 fn address(daemon: &Daemon, peer: &str) -> Result<String> {
     let status = daemon.wait_until("status", DEADLINE, |status| {
         !inside(status, peer).is_empty()
@@ -30,7 +30,7 @@ fn address(daemon: &Daemon, peer: &str) -> Result<String> {
     Ok(inside(&status, peer).remove(0))
 }
 
-/// The leases of the gateway's pool: who, first address, whether it is in use.
+/// Returns the leases of the gateway's pool: identity, first address, and true if in use.
 fn leases(gateway: &Daemon) -> Result<Vec<(String, String, bool)>> {
     let answer = gateway.strata("leases")?;
     let pool = &answer["leases"]["pools"][0];
@@ -46,7 +46,7 @@ fn leases(gateway: &Daemon) -> Result<Vec<(String, String, bool)>> {
     Ok(leases.map(lease).collect())
 }
 
-/// What the other end is told when this one's tunnel does not come up.
+/// Returns the error of `strata up`, which must fail.
 fn refused(daemon: &Daemon) -> Result<String> {
     match daemon.strata_text("up office --wait") {
         Ok(account) => bail!("it was not refused: {account}"),
@@ -95,7 +95,7 @@ fn lent_addresses_of_both_families_carry_octets_and_go_with_the_tunnel() -> Resu
     })
 }
 
-/// One of them takes the other's address and sends from it.
+/// One peer adds the other's address to its device and sends from it.
 #[lab::test]
 fn two_peers_have_two_addresses_and_neither_passes_with_the_others() -> Result<()> {
     let pair = Pair::new("addresses")?;
@@ -121,7 +121,7 @@ fn two_peers_have_two_addresses_and_neither_passes_with_the_others() -> Result<(
     ensure!(from.ip().to_string() == alices, "from {from}");
     let status = mobile.strata("status")?;
     ensure!(status["status"]["drops"]["esp_no_sa"] == 1, "{status}");
-    // Whose address it is still has its packets.
+    // The lease holder still receives its packets.
     transfer(&pair.gateway, &pair.between, &bobs, OCTETS)?;
     ensure!(leases(&gateway)?.len() == 2);
     Ok(())
@@ -132,7 +132,7 @@ fn the_same_address_comes_back_after_kill_9_of_either_end() -> Result<()> {
     let pair = Pair::new("addresses")?;
     let mut gateway = pair.start_lender(POOL)?;
     let start = "auto";
-    // The first address is Bob's, who does not come back.
+    // The first address belongs to Bob, who does not return.
     let mut between = pair.start_borrower(&pair.between, &Borrower { start, ..BOB })?;
     ensure!(address(&between, "office")? == "10.9.0.1");
     between.stop()?;
@@ -205,7 +205,7 @@ fn an_exhausted_pool_is_told_at_both_ends() -> Result<()> {
 fn who_does_not_ask_for_an_address_is_told_at_both_ends() -> Result<()> {
     let pair = Pair::new("addresses")?;
     let gateway = pair.start_lender(POOL)?;
-    // One that it would have got.
+    // An address that the pool would lease to it.
     let local = r#"["10.9.0.1/32", "2001:db8:9::1/128"]"#;
     let mobile = pair.start_borrower(&pair.mobile, &Borrower { local, ..ALICE })?;
     let told = refused(&mobile)?;
@@ -266,7 +266,7 @@ fn name_servers_come_from_the_peer_where_that_is_wanted() -> Result<()> {
 fn a_store_that_cannot_be_used_is_told_with_the_fix() -> Result<()> {
     let pair = Pair::new("addresses")?;
     let _gateway = pair.start_lender(POOL)?;
-    // The host between would remember in the same file.
+    // A daemon at the host between would store its leases in the same file.
     pair.between.secret("tunnel.psk", pair::TUNNEL_KEY)?;
     let same = lender_config(&pair.gateway, POOL);
     let complaint = match pair.between.stratad(&same) {

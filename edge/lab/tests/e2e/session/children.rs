@@ -1,4 +1,4 @@
-//! Several tunnels with one peer: each carries its own, and comes and goes alone.
+//! Several tunnels with one peer: each carries its own traffic, and comes and goes independently.
 
 use anyhow::{Context, Result, ensure};
 use lab::daemon::Daemon;
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 const MB: u64 = 1_000_000;
 
-/// Behind the gateway, reached by the second tunnel.
+/// An address behind the gateway, reached through the second tunnel.
 const VOICE: &str = "10.9.0.1";
 
 const OURS: &str = "[peer.office.child.voice]\nremote = [\"10.9.0.0/24\"]\n";
@@ -31,7 +31,7 @@ fn gateway(child: &str) -> String {
     gateway_config(Terms::PLAIN) + child
 }
 
-/// Both daemons, with these tables of children.
+/// Starts both daemons, with these tables of children.
 fn start(pair: &Pair, ours: &str, theirs: &str) -> Result<Tunnel> {
     add_inner_address(&pair.gateway, "10.9.0.1/32")?;
     for host in [&pair.mobile, &pair.gateway] {
@@ -44,7 +44,7 @@ fn start(pair: &Pair, ours: &str, theirs: &str) -> Result<Tunnel> {
     })
 }
 
-/// Both tunnels are up at both ends.
+/// Starts both daemons and waits until both tunnels are up at both ends.
 fn start_up(pair: &Pair) -> Result<Tunnel> {
     let tunnel = start(pair, OURS, THEIRS)?;
     await_both(&tunnel)?;
@@ -122,8 +122,8 @@ fn neither_loses_a_packet_through_new_keys_and_proofs() -> Result<()> {
     no_drops(&tunnel)
 }
 
-/// Returns when both tunnels have other SPIs, unless it was about the IKE SA, and nothing is left of
-/// the old ones.
+/// Runs a command that rekeys. Returns when both tunnels have new SPIs and the old SAs are gone;
+/// for the IKE SA, when its rekey is logged.
 fn renew(tunnel: &mut Tunnel, words: &str) -> Result<()> {
     let old = [None, Some("voice")].map(|name| spi(&tunnel.mobile, name));
     let old = old.into_iter().collect::<Result<Vec<_>>>()?;
@@ -157,7 +157,7 @@ fn one_is_refused_with_a_reason_and_the_other_stays() -> Result<()> {
     let text = tunnel.mobile.strata_text("status")?;
     ensure!(text.contains("  child     voice, down\n"), "{text}");
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], MB)?;
-    // It is asked for again until the other end has it.
+    // The initiator retries until the other end has the child too.
     tunnel.gateway.change(&gateway(THEIRS))?;
     await_both(&tunnel)?;
     transfer(&pair.mobile, &pair.gateway, VOICE, MB)
@@ -182,7 +182,7 @@ fn one_is_taken_down_and_let_in_again_by_either_end() -> Result<()> {
         transfer(&pair.mobile, &pair.gateway, VOICE, MB)?;
         ensure!(spi(here, None)? == first, "the first did notice");
     }
-    // What waits for the other end's operator is told so.
+    // A tunnel that the operator of the other end took down is reported as such.
     tunnel.gateway.strata("down alice --child voice")?;
     let fix = "somebody has taken it down there";
     await_first_alone(&tunnel.mobile)?;
@@ -262,7 +262,7 @@ fn two_tunnels_come_up_and_carry_over_a_lossy_hop() -> Result<()> {
         rate: NonZeroU64::new(20_000_000),
         delay: Duration::from_millis(5),
         queue: 100,
-        // One in sixteen full packets.
+        // One in sixteen full packets is lost.
         bit_error_rate: 1.0 / 200_000.0,
     };
     let pair = Pair::with_lossy_hop("children", hop)?;

@@ -1,5 +1,5 @@
-//! Soft hand-overs (RFC 7791): a tunnel goes by another path without a pause, by an IKE SA of its own there,
-//! or stays as it was.
+//! Soft hand-overs (RFC 7791): a clone of the IKE SA moves a tunnel to another path without a
+//! pause. A failed hand-over leaves the tunnel where it was.
 
 use anyhow::{Context, Result, ensure};
 use lab::daemon::Daemon;
@@ -13,10 +13,10 @@ use os::Family;
 use serde_json::Value;
 use std::time::Duration;
 
-/// What both logs say when it is done.
+/// Log message of both ends after a hand-over.
 const HANDED_OVER: &str = "tunnel handed over";
 
-/// Where the mobile node leaves from.
+/// Local addresses of the mobile node on its two networks.
 const WIFI: &str = "10.3.0.2";
 const CELL: &str = "10.4.0.2";
 
@@ -42,7 +42,7 @@ fn a_tunnel_is_handed_over_over_hops_that_lose_packets() -> Result<()> {
         rate: std::num::NonZeroU64::new(20_000_000),
         delay: Duration::from_millis(5),
         queue: 100,
-        // One in sixteen full packets.
+        // One in sixteen full packets is lost.
         bit_error_rate: 1.0 / 200_000.0,
     };
     let pair = Pair::with_lossy_hop("clone", hop)?;
@@ -55,7 +55,7 @@ fn a_tunnel_is_handed_over_over_hops_that_lose_packets() -> Result<()> {
     Ok(())
 }
 
-/// Nothing of the tunnel is on the old path any more: not even silence is noticed.
+/// The old path carries no part of the tunnel any more, so its loss is not even noticed.
 #[lab::test]
 fn a_path_that_dies_after_a_hand_over_takes_nothing_with_it() -> Result<()> {
     let (pair, mut tunnel) = up()?;
@@ -67,7 +67,7 @@ fn a_path_that_dies_after_a_hand_over_takes_nothing_with_it() -> Result<()> {
     leaves_from(&tunnel.mobile, CELL)
 }
 
-/// While the first is on its way, or the SA before drains.
+/// The first hand-over is in progress, or the old IKE SA is draining.
 #[lab::test]
 fn a_hand_over_that_is_asked_for_during_another_is_done_after_it() -> Result<()> {
     let (pair, mut tunnel) = up()?;
@@ -92,7 +92,7 @@ fn a_hand_over_that_is_asked_for_during_another_is_done_after_it() -> Result<()>
 fn a_hand_over_to_where_nobody_answers_leaves_all_as_it_was() -> Result<()> {
     let (pair, tunnel) = up()?;
     let before = tunnel.spis()?;
-    // Nothing tells the mobile node: its packets vanish.
+    // The mobile node gets no indication: its packets vanish.
     pair.between.run("ip link set wireless2 up")?;
     let rules = pair.between.file(
         "deaf.nft",
@@ -149,7 +149,7 @@ fn where_one_end_does_not_allow_it_the_tunnel_stays() -> Result<()> {
     let status = tunnel.mobile.strata("status")?;
     ensure!(peer(&status)["clone"] == false, "{status}");
     ensure!(tunnel.spis()? == before, "{before:?}");
-    // It moves all the same, with a pause.
+    // An ordinary move works, with a pause.
     tunnel
         .mobile
         .strata(&format!("move office --from {CELL}"))?;
@@ -165,7 +165,7 @@ fn up() -> Result<(Pair, Tunnel)> {
     Ok((pair, tunnel))
 }
 
-/// Both ends, with these lines in their tables of each other.
+/// Starts both ends, with these lines in their tables of each other.
 fn start(pair: &Pair, [mobile, gateway]: [&str; 2]) -> Result<Tunnel> {
     for host in [&pair.mobile, &pair.gateway] {
         host.secret("tunnel.psk", TUNNEL_KEY)?;
@@ -181,7 +181,7 @@ fn start(pair: &Pair, [mobile, gateway]: [&str; 2]) -> Result<Tunnel> {
     Ok(tunnel)
 }
 
-/// Takes the tunnel to another path; returns when that is done and nothing of the old IKE SA is left.
+/// Moves the tunnel to another path; returns when the move is complete and the old IKE SA is gone.
 fn hand_over(tunnel: &mut Tunnel, from: &str) -> Result<()> {
     let told = |log: &str| log.matches(HANDED_OVER).count();
     let Tunnel { mobile, gateway } = tunnel;
@@ -201,12 +201,12 @@ fn hand_over(tunnel: &mut Tunnel, from: &str) -> Result<()> {
     leaves_from(mobile, from)
 }
 
-/// Whether there is one IKE SA with one tunnel.
+/// Returns true if there is one IKE SA with one tunnel.
 fn is_alone(status: &Value) -> bool {
     children(status).len() == 1 && peer(status)["ike_sas"] == 1
 }
 
-/// Waits until the mobile node's tunnel leaves from an address.
+/// Waits until the mobile node's tunnel uses a local address.
 fn leaves_from(mobile: &Daemon, address: &str) -> Result<()> {
     let local = format!("{address}:4500");
     let there = |paths: &Value| paths["paths"]["tunnels"][0]["local"] == local.as_str();

@@ -1,5 +1,5 @@
-//! An additional key exchange with ML-KEM (RFC 9370): where both ends want it, where one does, and over
-//! hops that lose or shorten its messages.
+//! An additional key exchange with ML-KEM (RFC 9370): configured at both ends or at one, and over
+//! hops that lose messages or limit their length.
 
 use anyhow::{Context as _, Result, bail, ensure};
 use lab::account::{expect_fix, expect_row, row, wait, wait_for};
@@ -21,13 +21,13 @@ const OPTIONAL: &str = r#"kem = ["mlkem768", "none"]"#;
 const LARGEST: &str = r#"kem = "mlkem1024""#;
 const NONE: &str = "";
 
-/// In clear, and the last packet of the capture.
+/// Payload of the last packet of the capture, in clear.
 const MARKER: &str = "the last packet";
 
-/// The key exchanges of a child of its own, where there is a KEM.
+/// Key exchanges of a child SA's own, with a KEM configured.
 const HYBRID: [&str; 2] = ["x25519", "mlkem768"];
 
-/// Both ends are up and say that these are in the keys.
+/// Fails unless both ends are up and report these KEMs in all keys.
 fn ensure_in_keys(tunnel: &Tunnel, kems: &[&str]) -> Result<()> {
     for daemon in [&tunnel.mobile, &tunnel.gateway] {
         let status = daemon.strata("status")?;
@@ -42,7 +42,7 @@ fn ensure_in_keys(tunnel: &Tunnel, kems: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// There is no tunnel at either end.
+/// Fails if there is a tunnel at either end.
 fn ensure_nothing_up(tunnel: &Tunnel) -> Result<()> {
     for daemon in [&tunnel.mobile, &tunnel.gateway] {
         let status = daemon.strata("status")?;
@@ -51,7 +51,7 @@ fn ensure_nothing_up(tunnel: &Tunnel) -> Result<()> {
     Ok(())
 }
 
-/// How many IKE messages this happened to.
+/// Returns a counter of fragmented IKE messages.
 fn count(daemon: &Daemon, kind: &str) -> Result<u64> {
     let metrics = daemon.strata_text("metrics")?;
     let name = format!("strata_ike_fragmented_total{{kind=\"{kind}\"}} ");
@@ -84,7 +84,7 @@ fn a_kem_is_in_the_keys_of_a_tunnel_and_stays_there_through_rekeys() -> Result<(
     carry(&pair)
 }
 
-/// Its messages are longer than any datagram may be here.
+/// The messages exceed the limit on a datagram.
 #[lab::test]
 fn the_largest_kem_beside_certificates_comes_in_fragments() -> Result<()> {
     let pair = Pair::new("kem")?;
@@ -107,7 +107,7 @@ fn the_largest_kem_beside_certificates_comes_in_fragments() -> Result<()> {
     carry(&pair)
 }
 
-/// What refuses proves nothing at that point, so it is tried again, and is told meanwhile.
+/// The refusal is unauthenticated at that point, so the initiator reports it and keeps trying.
 #[lab::test]
 fn a_kem_that_only_the_mobile_node_requires_makes_no_tunnel() -> Result<()> {
     let pair = Pair::new("kem")?;
@@ -122,7 +122,7 @@ fn a_kem_that_only_the_mobile_node_requires_makes_no_tunnel() -> Result<()> {
         &config,
         "\"none\"",
     )?;
-    // Who begins is not known there yet, and may be anybody.
+    // The initiator is not authenticated yet, so its attempt is listed as an unknown peer's.
     let told = |explained: &Value| !explained["stranger"].is_null();
     let explained = wait_for(&tunnel.gateway, "alice", told)?;
     expect_row(&explained["stranger"], "KEM", "differs")?;
@@ -211,8 +211,8 @@ fn a_kem_that_nobody_knows_is_a_fault_of_the_file() -> Result<()> {
     Ok(())
 }
 
-/// RFC 7383 section 2.5.2: from the gateway 1280 octets do not pass, 576 do. It has new keys when it cuts
-/// its answer again.
+/// RFC 7383 section 2.5.2: from the gateway, fragments of 1280 octets do not pass and those of 576
+/// octets do. The gateway already has the new keys when it fragments its answer again.
 #[lab::test]
 fn a_kem_that_is_too_long_for_the_path_is_cut_smaller() -> Result<()> {
     let pair = Pair::new("kem")?;
@@ -248,7 +248,7 @@ fn a_kem_comes_through_a_lossy_hop_again_and_again() -> Result<()> {
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], 10_000)
 }
 
-/// What the keys of the tunnel that is in use come from, in the eyes of both ends.
+/// Checks the key exchanges of the current child SA at both ends.
 fn ensure_exchanges(tunnel: &Tunnel, expected: &[&str]) -> Result<()> {
     for daemon in [&tunnel.mobile, &tunnel.gateway] {
         let status = daemon.strata("status")?;
@@ -263,7 +263,7 @@ fn ensure_exchanges(tunnel: &Tunnel, expected: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// RFC 9370 section 2.2.4. The first keys come from those of IKE, in which there is a KEM already.
+/// RFC 9370 section 2.2.4. The keys of the first child SA derive from the IKE SA, which used a KEM.
 #[lab::test]
 fn new_keys_of_a_tunnel_have_a_kem_of_their_own_and_no_packet_is_lost() -> Result<()> {
     let pair = Pair::new("kem")?;
@@ -318,7 +318,7 @@ fn new_keys_of_a_tunnel_do_without_a_kem_that_the_gateway_lacks() -> Result<()> 
     carry(&pair)
 }
 
-/// `pfs` says whether there is a key exchange at all, `kem` what it has to be.
+/// `pfs` enables a key exchange of the child SA's own, and `kem` determines its method.
 #[lab::test]
 fn new_keys_of_a_tunnel_without_pfs_have_no_kem_of_their_own() -> Result<()> {
     let pair = Pair::new("kem")?;
@@ -346,8 +346,8 @@ fn new_keys_of_a_tunnel_with_a_kem_come_through_a_lossy_hop() -> Result<()> {
     Ok(())
 }
 
-/// tshark of Debian has no names yet for the exchange and its notify; by their numbers it tells what is
-/// in the messages, with the keys of this IKE SA and not without.
+/// Debian's tshark has no names for the exchange and its notify, but shows their numbers: with the
+/// keys of this IKE SA, and not without.
 #[lab::test]
 fn tshark_sees_the_key_exchange_that_follows() -> Result<()> {
     let pair = Pair::new("kem")?;
@@ -369,7 +369,7 @@ fn tshark_sees_the_key_exchange_that_follows() -> Result<()> {
         let exchange = "isakmp.exchangetype == 44";
         let fields = tshark::fields(&pair.mobile, keys, "wire.pcap", &[], exchange, field)?;
         let mut told: Vec<_> = fields.into_iter().filter(|text| !text.is_empty()).collect();
-        // The tap sees every packet twice, and request and answer are of one method.
+        // The tap sees every packet twice, and request and answer use the same method.
         told.dedup();
         Ok::<_, anyhow::Error>(told)
     };

@@ -1,5 +1,5 @@
-//! Certificates instead of pre-shared keys, made by openssl: tunnels, refusals that both ends can
-//! read, and warnings before a certificate ends.
+//! Certificates made by openssl instead of pre-shared keys: tunnels, refusals that both ends
+//! report, and warnings before a certificate expires.
 
 use anyhow::{Context as _, Result, ensure};
 use lab::certified::{
@@ -46,7 +46,8 @@ fn rsa_certificates_with_an_intermediate_carry_a_tunnel() -> Result<()> {
     })
 }
 
-/// Two certificates each make long messages, in several IP fragments: each second one loses a part.
+/// Two certificates at each end make long messages, in several IP fragments. Half of the messages
+/// lose a fragment.
 #[lab::test]
 fn certificates_come_through_a_lossy_hop_again_and_again() -> Result<()> {
     let hop = pair::hop(1.0 / 50_000.0);
@@ -120,7 +121,7 @@ fn a_certificate_that_ends_soon_is_warned_of() -> Result<()> {
         .wait_for_log("CN=end.pem CN` expires in", DEADLINE)
 }
 
-/// It is legal, and of no use.
+/// The configuration is valid but useless.
 #[lab::test]
 fn a_certificate_that_has_ended_is_warned_of_by_check() -> Result<()> {
     let pair = Pair::new("pki")?;
@@ -155,7 +156,7 @@ fn an_id_that_is_not_in_the_certificate_is_a_fault_of_the_file() -> Result<()> {
     Ok(())
 }
 
-/// A root, a CA under it, and one certificate of each kind.
+/// A root, a CA below it, and one certificate of each kind.
 #[lab::test]
 fn certificates_of_strata_pki_carry_a_tunnel_and_openssl_believes_them() -> Result<()> {
     let pair = Pair::new("pki")?;
@@ -234,7 +235,7 @@ fn strata_pki_replaces_nothing_unless_told_to() -> Result<()> {
     Ok(())
 }
 
-/// Both ends have certificates of this kind of one CA, and data passes.
+/// Fails unless both ends, with certificates of this kind from one CA, can transfer data.
 fn a_tunnel(order: Order<'_>) -> Result<()> {
     let (pair, tunnel) = both(order)?;
     carries_data(&pair, &tunnel)
@@ -246,13 +247,13 @@ fn carries_data(pair: &Pair, tunnel: &Tunnel) -> Result<()> {
     transfer(&pair.gateway, &pair.mobile, MOBILE[0], OCTETS)
 }
 
-/// The mobile node's certificate is of this kind, and the gateway does not believe it.
+/// Fails unless the gateway refuses a mobile node's certificate of this kind.
 fn is_refused(order: Order<'_>, there: &str, here: &str) -> Result<()> {
     let (_pair, tunnel) = both(order)?;
     told(&tunnel.mobile, &tunnel.gateway, there, here)
 }
 
-/// The mobile node's certificate is of a CA of this name that the gateway has never seen.
+/// Fails unless the gateway refuses a mobile node's certificate from an unknown CA of this name.
 fn an_impostor(name: &str, there: &str) -> Result<()> {
     let pair = Pair::new("pki")?;
     authority(&pair.gateway, EC, CA)?;

@@ -1,7 +1,7 @@
-//! `[[policy]]` and `[listen]`: what goes around the tunnel, what goes nowhere, and where a daemon
-//! answers.
+//! `[[policy]]` and `[listen]`: bypassed traffic, discarded traffic, and the addresses on which a
+//! daemon answers.
 //!
-//! The host between the endpoints is tapped and has, for what is bypassed, addresses of its own
+//! A tap runs on the host between the endpoints. For bypassed traffic this host has addresses
 //! inside the prefixes that the gateway protects.
 
 use anyhow::{Context, Result, ensure};
@@ -15,10 +15,10 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
-/// Addresses of the host between, in what the gateway protects.
+/// Addresses of the host between, inside the gateway's protected prefixes.
 const BYPASSED: [&str; 2] = ["10.8.10.1", "fd00:8::a:1"];
 
-/// Ports of [`EXCEPTIONS`], and one beside them.
+/// A port of [`EXCEPTIONS`], and a port outside them.
 const DISCARDED: u16 = 9050;
 const PROTECTED: u16 = 9100;
 
@@ -41,14 +41,14 @@ protocol = "udp"
 ports = "9000-9099"
 "#;
 
-/// In every packet that may not be seen in clear.
+/// Payload of every packet that must not be seen in clear.
 const SECRET: &str = "this must not be seen";
 
-/// Ends each look at the wire, in each family; goes to the host between, which nobody protects.
+/// Payload that ends each look at the wire, in each family, sent in clear to the host between.
 const MARKER: &str = "the last packet of this look";
 const BETWEEN: [&str; 2] = ["10.3.0.1", "2001:db8:3::1"];
 
-/// With a tunnel to the gateway, and with the lock around it as without.
+/// With a tunnel to the gateway; with the lock and without.
 #[lab::test]
 fn what_is_bypassed_goes_in_clear_and_comes_back() -> Result<()> {
     let bed = Bed::new()?;
@@ -84,7 +84,7 @@ fn what_is_discarded_goes_nowhere_and_is_counted() -> Result<()> {
     for (address, count) in GATEWAY.into_iter().zip(1..) {
         ensure!(!bed.arrives(address, DISCARDED)?, "{address} was reached");
         ensure!(discarded(&mobile)? == count, "not counted");
-        // The protocol is another one.
+        // TCP instead of UDP.
         let at = (address, DISCARDED);
         let listener = bed.pair.gateway.inside(|| Ok(TcpListener::bind(at)?))?;
         bed.pair.mobile.inside(|| Ok(TcpStream::connect(at)?))?;
@@ -109,7 +109,7 @@ fn the_first_match_wins() -> Result<()> {
     Ok(())
 }
 
-/// Routes would take it around the tunnel before anybody asked for the discard.
+/// The routes of the bypass would take effect before the discard.
 #[lab::test]
 fn a_bypass_of_what_was_discarded_is_refused_with_the_fix() -> Result<()> {
     let bed = Bed::new()?;
@@ -129,7 +129,7 @@ fn exceptions_hold_while_a_daemon_is_dead_and_after_it() -> Result<()> {
     for (bypassed, protected) in BYPASSED.into_iter().zip(GATEWAY) {
         transfer(&bed.pair.mobile, &bed.pair.between, bypassed, 10_000)?;
         for port in [DISCARDED, PROTECTED] {
-            // Refused at once is as good as never seen.
+            // An error at once is as good as a packet that never leaves.
             let _ = send(&bed.pair.mobile, protected, port);
         }
     }
@@ -145,7 +145,7 @@ fn exceptions_hold_while_a_daemon_is_dead_and_after_it() -> Result<()> {
     Ok(())
 }
 
-/// Ports that are bypassed where only TCP's are, and nothing else of their prefix.
+/// A bypass of some TCP ports only, which leaves the rest of their prefixes protected.
 const SERVICES: &str = r#"
 [[policy]]
 action = "bypass"
@@ -159,7 +159,7 @@ protocol = "tcp"
 ports = 9400
 "#;
 
-/// Whether the host between is reached at a port, where packets go in clear.
+/// Returns true if a TCP connection in clear reaches the host between at a port.
 fn reaches(bed: &Bed, address: &str, port: u16) -> Result<bool> {
     let at = SocketAddr::new(address.parse()?, port);
     let listener = bed.pair.between.inside(|| Ok(TcpListener::bind(at)?))?;
@@ -170,7 +170,7 @@ fn reaches(bed: &Bed, address: &str, port: u16) -> Result<bool> {
     Ok(reached)
 }
 
-/// With the lock and without, while the daemon is dead, and no longer than it is said.
+/// With the lock and without, and while the daemon is dead; the bypass ends with its configuration.
 #[lab::test]
 fn a_service_is_bypassed_and_what_is_beside_it_is_not() -> Result<()> {
     for lock in ["", "leak = \"never\"\n"] {
@@ -182,7 +182,7 @@ fn a_service_is_bypassed_and_what_is_beside_it_is_not() -> Result<()> {
                 ensure!(reaches(&bed, address, 9400)?, "{address} is not reached");
                 ensure!(bed.look()?.touch(address)?, "where did it pass?");
                 ensure!(!reaches(&bed, address, 9411)?, "another port of {address}");
-                // Refused at once is as good as never seen.
+                // An error at once is as good as a packet that never leaves.
                 let _ = send(&bed.pair.mobile, address, 9400);
                 ensure!(!bed.look()?.tell_secrets(), "UDP to {address} in clear");
             }
@@ -215,7 +215,7 @@ fn a_service_is_bypassed_and_what_is_beside_it_is_not() -> Result<()> {
     Ok(())
 }
 
-/// The gateway has two addresses in each family, of which its list has one.
+/// The gateway has two addresses in each family, and lists one of them.
 #[lab::test]
 fn a_daemon_answers_on_the_addresses_of_its_list_only() -> Result<()> {
     const FIRST: [&str; 2] = ["192.0.2.1", "2001:db8:2::1"];
@@ -252,7 +252,7 @@ fn a_daemon_answers_on_the_addresses_of_its_list_only() -> Result<()> {
     Ok(())
 }
 
-/// Whether a tunnel comes up and carries octets with the gateway at an address of each family.
+/// Fails unless a tunnel to the gateway comes up and carries data at an address of each family.
 fn are_reached(pair: &Pair, addresses: [&str; 2]) -> Result<()> {
     for (outer, address) in Family::ALL.into_iter().zip(addresses) {
         let there = format!("\naddress = {address:?} #");
@@ -265,7 +265,7 @@ fn are_reached(pair: &Pair, addresses: [&str; 2]) -> Result<()> {
     Ok(())
 }
 
-/// The hosts with a tap between them and a gateway at work.
+/// The hosts with a tap between them and a running gateway.
 struct Bed {
     pair: Pair,
     tap: Wiretap,
@@ -287,7 +287,7 @@ impl Bed {
         })
     }
 
-    /// The mobile node with more lines in its configuration, and a tunnel that is up.
+    /// Starts the mobile node with additional lines in its configuration, and brings the tunnel up.
     fn start(&self, lines: &str) -> Result<Daemon> {
         let config = pair::mobile_config(Family::V4, Terms::PLAIN, "manual");
         let mobile = self.pair.mobile.stratad(&format!("{config}{lines}"))?;
@@ -295,8 +295,8 @@ impl Bed {
         Ok(mobile)
     }
 
-    /// Whether a datagram from the mobile node to an address of the gateway arrives: one that is
-    /// sent after it does.
+    /// Returns true if a datagram from the mobile node arrives at an address of the gateway. A
+    /// second datagram, sent after it, must arrive.
     fn arrives(&self, address: &str, port: u16) -> Result<bool> {
         let bind = |port| -> Result<UdpSocket> {
             let socket = UdpSocket::bind((address, port))?;
@@ -312,7 +312,7 @@ impl Bed {
         Ok(asked.recv(&mut [0; 64]).is_ok())
     }
 
-    /// What has passed since the last look.
+    /// Returns the packets that have passed since the last look.
     fn look(&self) -> Result<Look> {
         let mut seen = Vec::new();
         for address in BETWEEN {
@@ -326,11 +326,11 @@ impl Bed {
     }
 }
 
-/// Packets as anybody between the endpoints sees them.
+/// Packets as seen between the endpoints.
 struct Look(Vec<Seen>);
 
 impl Look {
-    /// Whether packets to or from an address were seen.
+    /// Returns true if it contains packets to or from an address.
     fn touch(&self, address: &str) -> Result<bool> {
         let address: IpAddr = address.parse()?;
         let seen = |seen: &Seen| seen.destination == address || seen.source == address;
@@ -342,7 +342,7 @@ impl Look {
     }
 }
 
-/// A bypass, and a discard of more than that.
+/// Returns a bypass policy, and a discard policy for a wider prefix.
 fn policies() -> [String; 2] {
     let policy =
         |action, remote| format!("[[policy]]\naction = \"{action}\"\nremote = \"{remote}\"\n");
@@ -352,7 +352,7 @@ fn policies() -> [String; 2] {
     ]
 }
 
-/// How many packets the mobile node has discarded.
+/// Returns the number of packets that the mobile node has discarded by policy.
 fn discarded(mobile: &Daemon) -> Result<u64> {
     let status = mobile.strata("status")?;
     let count = &status["status"]["drops"]["esp_discard_policy"];
@@ -364,7 +364,7 @@ fn send(from: &Host, address: &str, port: u16) -> Result<()> {
     from.inside(|| Ok(socket(to)?.send_to(SECRET.as_bytes(), to).map(drop)?))
 }
 
-/// One that may send there.
+/// Returns a UDP socket of the destination's family.
 fn socket(to: SocketAddr) -> Result<UdpSocket> {
     let any = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
     let socket = UdpSocket::bind(any)?;

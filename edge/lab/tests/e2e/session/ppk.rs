@@ -1,4 +1,5 @@
-//! A post-quantum pre-shared key (RFC 8784): with it, with another one, and with one end only.
+//! A post-quantum pre-shared key (PPK, RFC 8784): the same at both ends, different ones, and at one
+//! end only.
 
 use anyhow::{Context as _, Result, bail, ensure};
 use lab::account::{expect_fix, expect_row, row, wait, wait_for};
@@ -10,7 +11,7 @@ use lab::plain::{self, carry, configs};
 use lab::transfer::transfer;
 use serde_json::Value;
 
-/// 256 bits in base64, and 256 others.
+/// Two different keys of 256 bits, in base64.
 const KEY: &str = "k1l0dmVzdGVyIGlzIG5vdCBhIHF1YW50dW0ga2V5ISE=";
 const ANOTHER_KEY: &str = "YW5vdGhlciBrZXkgdGhhdCBpcyBsb25nIGVub3VnaCE=";
 
@@ -20,10 +21,10 @@ const OF_ANOTHER_NAME: &str =
     r#"ppk = { id = "office2027", key = "tunnel.ppk", required = false }"#;
 const NONE: &str = "";
 
-/// What one end has: a line about the peer, and the key in the file that it names.
+/// Configuration of one end: a line about the peer, and the key in the file that it names.
 type End<'a> = (&'a str, &'a str);
 
-/// Both daemons, not yet connected.
+/// Starts both daemons; they are not connected yet.
 fn start(pair: &Pair, mobile: End<'_>, gateway: End<'_>) -> Result<Tunnel> {
     for (host, (_, key)) in [(&pair.mobile, mobile), (&pair.gateway, gateway)] {
         host.secret("tunnel.ppk", key)?;
@@ -31,7 +32,7 @@ fn start(pair: &Pair, mobile: End<'_>, gateway: End<'_>) -> Result<Tunnel> {
     plain::start(pair, mobile.0, gateway.0)
 }
 
-/// What both ends tell of a tunnel that does not come up.
+/// Returns both ends' explanations of a tunnel that does not come up.
 fn refused(tunnel: &Tunnel) -> Result<[Value; 2]> {
     tunnel.mobile.strata_text("up office")?;
     let mobile = wait(&tunnel.mobile, "office", "failed")?;
@@ -44,7 +45,7 @@ fn refused(tunnel: &Tunnel) -> Result<[Value; 2]> {
     Ok([mobile, gateway].map(|explained| explained["attempt"].clone()))
 }
 
-/// How often an initiator was refused.
+/// Returns the number of refused initiators.
 fn refusals(daemon: &Daemon) -> Result<u64> {
     let metrics = daemon.strata_text("metrics")?;
     let name = "strata_ike_datagrams_total{kind=\"refused\"} ";
@@ -52,7 +53,7 @@ fn refusals(daemon: &Daemon) -> Result<u64> {
     Ok(line.with_context(|| metrics.clone())?.parse()?)
 }
 
-/// Whether both ends say that a PPK is in the keys.
+/// Returns, for each end, true if it reports a PPK in the keys.
 fn protected(tunnel: &Tunnel) -> Result<[bool; 2]> {
     let is = |daemon: &Daemon| -> Result<bool> {
         let status = daemon.strata("status")?;
@@ -89,7 +90,7 @@ fn a_ppk_is_in_the_keys_of_a_tunnel_and_stays_there_through_rekeys() -> Result<(
     carry(&pair)
 }
 
-/// NO_PPK_AUTH is then a signature as well.
+/// The NO_PPK_AUTH notify then contains a signature as well.
 #[lab::test]
 fn a_ppk_beside_certificates_is_in_the_keys_too() -> Result<()> {
     let pair = Pair::new("ppk")?;
@@ -124,7 +125,7 @@ fn a_ppk_of_another_name_is_refused_and_both_ends_say_so() -> Result<()> {
     both_ends_say_so(&tunnel, OF_ANOTHER_NAME, "write the same `id`")
 }
 
-/// The mobile node is told nothing but that it failed.
+/// Checks both ends' explanations. The mobile node learns only that authentication failed.
 fn both_ends_say_so(tunnel: &Tunnel, of_gateway: &str, fix: &str) -> Result<()> {
     let [mobile, gateway] = refused(tunnel)?;
     let [mobile_config, gateway_config] = configs(REQUIRED, of_gateway);
@@ -137,8 +138,8 @@ fn both_ends_say_so(tunnel: &Tunnel, of_gateway: &str, fix: &str) -> Result<()> 
     expect_fix(&gateway, "peer.alice.ppk", &gateway_config, fix)
 }
 
-/// What is missing in the first answer may have been taken out on the way, so it is tried again, and
-/// is told meanwhile.
+/// An attacker may have removed the missing notify from the first answer, so the initiator reports
+/// it and keeps trying.
 #[lab::test]
 fn a_ppk_that_only_the_mobile_node_requires_makes_no_tunnel() -> Result<()> {
     let pair = Pair::new("ppk")?;
@@ -181,7 +182,7 @@ fn an_optional_ppk_that_the_gateway_lacks_is_told_and_the_tunnel_is_up() -> Resu
     carry(&pair)
 }
 
-/// Both have one, and it is not the same: NO_PPK_AUTH is the proof.
+/// The ends have different PPKs, so NO_PPK_AUTH authenticates.
 #[lab::test]
 fn an_optional_ppk_of_another_name_is_told_and_the_tunnel_is_up() -> Result<()> {
     let pair = Pair::new("ppk")?;
@@ -194,7 +195,7 @@ fn an_optional_ppk_of_another_name_is_told_and_the_tunnel_is_up() -> Result<()> 
     carry(&pair)
 }
 
-/// In the status, in the log, and in the account of what was tried, with the line to change.
+/// Checks that status, log and explanation report the missing PPK, with the line to change.
 fn told_without(daemon: &mut Daemon, peer: &str, config: &str) -> Result<()> {
     let words = "not protected against quantum computers";
     let status = daemon.strata("status")?;
@@ -207,7 +208,7 @@ fn told_without(daemon: &mut Daemon, peer: &str, config: &str) -> Result<()> {
     expect_fix(attempt, &format!("peer.{peer}.ppk"), config, "the same")
 }
 
-/// What was agreed without it is not what the file asks for now (RFC 8784 section 4, upgrades).
+/// The established SA lacks the PPK that the file now requires (RFC 8784 section 4, upgrades).
 #[lab::test]
 fn a_ppk_that_comes_with_a_reload_makes_the_tunnel_anew() -> Result<()> {
     let pair = Pair::new("ppk")?;

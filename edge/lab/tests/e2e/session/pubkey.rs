@@ -9,7 +9,7 @@ use lab::pair::{self, DEADLINE, GATEWAY, HEADERS, LICENSED, MOBILE, Pair, Tunnel
 use lab::transfer::transfer;
 use serde_json::Value;
 
-/// A certified end's configuration with keys instead: its own, and that of its peer.
+/// Converts an end's configuration from certificates to raw keys: its own, and its peer's.
 fn with_keys(config: &str, peer: &str) -> String {
     let table = format!("[peer.{peer}]\n");
     config
@@ -26,12 +26,12 @@ fn gateway_config() -> String {
     with_keys(GATEWAY_CONFIG, "alice")
 }
 
-/// `end.key` and `end.pub` for a host.
+/// Creates `end.key` and `end.pub` for a host.
 fn make_key(host: &Host, kind: &str) -> Result<()> {
     strata(host, &format!("pki key --name end --force {kind}")).map(drop)
 }
 
-/// What one host knows another one by from now on.
+/// Gives one host's public key to another host.
 fn introduce(host: &Host, to: &Host, name: &str) -> Result<()> {
     let key = std::fs::read_to_string(host.directory().join("end.pub"))?;
     to.file(&format!("{name}.pub"), &key).map(drop)
@@ -42,7 +42,7 @@ fn introduce_both(pair: &Pair) -> Result<()> {
     introduce(&pair.gateway, &pair.mobile, "office")
 }
 
-/// Both daemons, not yet connected.
+/// Starts both daemons; they are not connected yet.
 fn start(pair: &Pair) -> Result<Tunnel> {
     Ok(Tunnel {
         gateway: pair.gateway.stratad(&gateway_config())?,
@@ -73,7 +73,7 @@ fn keys_carry_a_tunnel(kind: &str) -> Result<()> {
     carries_data(&pair, &start(&pair)?)
 }
 
-/// openssl made them, and openssl says what the public keys are.
+/// openssl creates the keys and extracts the public keys.
 #[lab::test]
 fn rsa_keys_carry_a_tunnel() -> Result<()> {
     let pair = Pair::new("pubkey")?;

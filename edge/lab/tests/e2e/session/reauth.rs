@@ -1,5 +1,5 @@
-//! Both ends prove anew who they are while packets flow: no packet is lost, and whoever cannot prove it
-//! is told.
+//! Re-authentication while packets flow: no packet is lost, and a failed authentication is
+//! reported.
 
 use anyhow::{Context, Result, bail, ensure};
 use lab::certified::{CA, both};
@@ -13,7 +13,7 @@ use lab::transfer::transfer;
 use lab::volley::volleys;
 use serde_json::Value;
 
-/// What both logs say when it is done.
+/// Log message of both ends after a re-authentication.
 const ANEW: &str = "both ends proved anew who they are";
 
 #[lab::test]
@@ -27,7 +27,8 @@ fn a_stream_loses_no_packet_through_four_authentications() -> Result<()> {
     no_drops(&tunnel)
 }
 
-/// The gateway says how long it counts one (RFC 4478), and the mobile node obeys.
+/// The gateway announces the lifetime of an authentication (RFC 4478), and the mobile node renews
+/// it in time.
 #[lab::test]
 fn an_authentication_is_repeated_before_its_time_is_over() -> Result<()> {
     let pair = Pair::new("reauth")?;
@@ -68,7 +69,7 @@ fn a_lent_address_stays_the_same() -> Result<()> {
     no_drops(&tunnel)
 }
 
-/// New keys ask for no proof; this does.
+/// A rekey does not authenticate again, but re-authentication does.
 #[lab::test]
 fn a_peer_that_is_not_believed_any_more_is_told_and_the_tunnel_goes_on() -> Result<()> {
     let (pair, mut tunnel) = both(GOOD)?;
@@ -119,7 +120,7 @@ fn what_cannot_be_repeated_is_refused_with_the_fix() -> Result<()> {
     tunnel.mobile.refuses("reauth office", "wait a moment")
 }
 
-/// Both ends prove anew who they are; returns when that is done and nothing of the old SA is left.
+/// Re-authenticates; returns when both ends have logged it and the old IKE SA is gone.
 fn reauthenticate(tunnel: &mut Tunnel) -> Result<()> {
     let told = |log: &str| log.matches(ANEW).count();
     let Tunnel { mobile, gateway } = tunnel;

@@ -1,4 +1,4 @@
-//! Whatever dies comes back by itself, and whatever ends leaves nothing behind.
+//! Recovery without an operator after every crash, and no leftovers after every end.
 
 use anyhow::{Result, ensure};
 use lab::daemon::Daemon;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 const OCTETS: u64 = 1_000_000;
 
-/// A device that is gone can be read from for ever: without an end that is a busy loop.
+/// A removed device stays readable forever, so a daemon that does not exit would spin.
 #[lab::test]
 fn a_daemon_whose_device_is_removed_ends_with_the_reason() -> Result<()> {
     let pair = Pair::new("recovery")?;
@@ -31,7 +31,7 @@ fn a_daemon_whose_device_is_removed_ends_with_the_reason() -> Result<()> {
     same(&before, &traces(&pair)?)
 }
 
-/// As by Ctrl-Z, and then `fg`.
+/// As with Ctrl-Z and then `fg`.
 #[lab::test]
 fn whoever_is_suspended_while_he_waits_gets_his_answer() -> Result<()> {
     let pair = Pair::new("recovery")?;
@@ -61,13 +61,13 @@ fn a_killed_mobile_node_comes_back_with_its_tunnel() -> Result<()> {
     tunnel.mobile.start_again()?;
     tunnel.mobile.wait_until("status", DEADLINE, pair::is_up)?;
     each_way(&pair)?;
-    // The gateway has understood that the old SA belongs to a dead process.
+    // The gateway has detected that the old SA belongs to a dead process.
     let one = |status: &Value| pair::children(status).len() == 1;
     tunnel.gateway.wait_until("status", DEADLINE, one).map(drop)
 }
 
-/// Changes the key at the mobile node, which initiates, and at the gateway several refusals later, with the default
-/// `liveness`.
+/// The key changes first at the mobile node, which initiates, and at the gateway several refusals
+/// later, with the default `liveness`.
 #[lab::test(quiet)]
 fn a_key_that_both_ends_change_is_used_within_five_seconds() -> Result<()> {
     const OTHER: &str = "another key between mobile node and gateway";
@@ -87,7 +87,7 @@ fn a_key_that_both_ends_change_is_used_within_five_seconds() -> Result<()> {
     mobile.wait_until("status", DEADLINE, pair::is_up)?;
     pair.mobile.secret("tunnel.psk", OTHER)?;
     mobile.strata_text("reload")?;
-    // The pause before the next attempt would be 16 s.
+    // Without the change, the pause before the next attempt would be 16 s.
     let refused =
         |log: &str| (log.matches("refused our authentication").count() >= 5).then_some(());
     let process = mobile.process();
@@ -112,7 +112,7 @@ fn a_killed_licensed_node_comes_back_with_its_licence() -> Result<()> {
     let _tunnel = start_by_itself(&pair, Terms::LICENSED)?;
     licensed.wait_until("zones", DEADLINE, holds_keys)?;
     licensed.process().crash()?;
-    // Nobody diverts packets now: they take the ordinary way.
+    // Without a diversion the kernel forwards the packets itself.
     each_way(&pair)?;
     licensed.start_again()?;
     licensed.wait_until("zones", DEADLINE, holds_keys)?;
@@ -205,7 +205,7 @@ fn sigterm_leaves_no_device_rule_route_or_socket() -> Result<()> {
     same(&before, &traces(&pair)?)
 }
 
-/// The tunnel as it comes up without a person.
+/// Starts a tunnel that comes up on its own.
 fn start_by_itself(pair: &Pair, terms: Terms<'_>) -> Result<Tunnel> {
     let gateway = pair.start_gateway(terms)?;
     let mobile = pair.start_mobile(Family::V4, terms, "auto")?;
@@ -223,7 +223,7 @@ fn holds_keys(zones: &Value) -> bool {
     !names(zones).is_empty()
 }
 
-/// The composite SAs whose keys a licensed node holds.
+/// Returns the composite SAs whose keys a licensed node holds.
 fn names(zones: &Value) -> Vec<Value> {
     let held = zones["zones"]["held"].as_array();
     held.map_or_else(Vec::new, |held| {

@@ -1,5 +1,5 @@
-//! A gateway sends its peers to another one: the host between is the other one here, with the same
-//! identity and key.
+//! A gateway redirects its peers to another gateway. Here the host between is that gateway, with
+//! the same identity and key.
 
 use anyhow::{Result, ensure};
 use lab::daemon::Daemon;
@@ -13,14 +13,14 @@ use lab::transfer::transfer;
 use lab::volley::volleys;
 use serde_json::Value;
 
-/// The other gateway.
+/// Address of the other gateway.
 const OTHER: &str = "10.3.0.1";
 
-/// What the mobile node adds to its peer.
+/// Line that the mobile node's table of the gateway needs.
 const LISTED: &str = "redirect = [\"10.3.0.0/24\"]";
 
-/// The mobile node, the gateway and the other one, not connected. `more` stands in the gateway's
-/// configuration, `listed` in the mobile node's.
+/// Starts the mobile node, the gateway and the other gateway, not connected. `more` extends the
+/// gateway's configuration, `listed` the mobile node's.
 fn start(more: &str, listed: &str) -> Result<(Pair, [Daemon; 3])> {
     let pair = Pair::new("redirect")?;
     let config = pair::gateway_config(Terms::PLAIN);
@@ -35,7 +35,7 @@ fn start(more: &str, listed: &str) -> Result<(Pair, [Daemon; 3])> {
     Ok((pair, [mobile, gateway, other]))
 }
 
-/// The tunnel goes to the other gateway, and octets pass each way.
+/// Fails unless the tunnel uses the other gateway and carries octets in each direction.
 fn is_there(pair: &Pair, [mobile, gateway, other]: &[Daemon; 3]) -> Result<()> {
     mobile.wait_until("status", DEADLINE, |status| {
         is_up(status) && pair::peer(status)["remote"].to_string().contains(OTHER)
@@ -65,7 +65,7 @@ fn a_peer_is_sent_away_when_it_has_proved_who_it_is() -> Result<()> {
     sent("auth")
 }
 
-/// The tunnel is never down: there is another before it goes.
+/// The tunnel is never down: the new one is up before the old one goes.
 #[lab::test]
 fn strata_redirect_empties_a_gateway() -> Result<()> {
     let (pair, daemons) = start("", LISTED)?;
@@ -105,8 +105,9 @@ fn what_cannot_be_sent_away_is_refused_with_the_fix() -> Result<()> {
     mobile.refuses(&to_other("office"), "write another `address`")
 }
 
-/// It follows unless it is told not to. The other gateway is ours as well, at its other address. Only at
-/// its first message: sent away by the answer to IKE_AUTH, charon 5.9.8 frees something twice.
+/// strongSwan follows a redirect by default. The other gateway is the same host at its second
+/// address. The redirect is sent only in answer to the first message: charon 5.9.8 has a double
+/// free if the IKE_AUTH response redirects it.
 #[lab::test]
 fn strongswan_goes_where_it_is_sent() -> Result<()> {
     let duo = Duo::new("redirect")?;
@@ -121,7 +122,7 @@ fn strongswan_goes_where_it_is_sent() -> Result<()> {
         ..THEIRS
     };
     let (strata, mut charon) = duo.start(&ours, &theirs)?;
-    // swanctl gives up waiting where charon begins anew.
+    // swanctl stops waiting when charon starts over.
     let _ = charon.initiate();
     charon.wait_until(DEADLINE, |sas| {
         sas.contains("remote-host=192.0.2.3") && sas.contains("state=INSTALLED")

@@ -1,4 +1,5 @@
-//! What stands in a daemon's way is told with the fix, and the exit code says what kind it is.
+//! A daemon that cannot start or work reports the reason and the fix, and its exit code names the
+//! kind.
 
 use anyhow::{Result, bail, ensure};
 use lab::host::Host;
@@ -12,16 +13,16 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Something failed.
+/// Exit code of a failure.
 const FAILED: i32 = 1;
 
-/// The configuration is wrong.
+/// Exit code of a wrong configuration.
 const CONFIG: i32 = 2;
 
-/// There is no daemon to ask.
+/// Exit code of a client that finds no daemon.
 const UNREACHABLE: i32 = 3;
 
-/// What a program ended with: exit code and all it wrote.
+/// Exit code and complete output of a program.
 type End = (i32, String);
 
 #[lab::test]
@@ -71,7 +72,7 @@ fn a_peer_that_begins_is_refused_while_its_tunnel_is_down_here() -> Result<()> {
     let counted = r#"kind=\"refused\"} "#;
     let counted = metrics.split_once(counted).map_or("", |(_, rest)| rest);
     ensure!(counted.starts_with(|c| matches!(c, '1'..='9')), "{metrics}");
-    // Without a name it is for those as well who have to come by themselves.
+    // Without a name, `up` also accepts peers that initiate themselves.
     tunnel.gateway.strata_text("up")?;
     tunnel.mobile.wait_until("status", DEADLINE, pair::is_up)?;
     Ok(())
@@ -79,7 +80,7 @@ fn a_peer_that_begins_is_refused_while_its_tunnel_is_down_here() -> Result<()> {
 
 #[lab::test]
 fn missing_rights_are_told_with_the_fix() -> Result<()> {
-    // Root without capabilities is nobody in particular.
+    // Root without capabilities has no privileges.
     let end = start_through("setpriv", &["--bounding-set", "-all", "--"])?;
     expect(end, FAILED, &["no right", "run as root"])
 }
@@ -159,7 +160,7 @@ fn a_refused_start_leaves_nothing_behind() -> Result<()> {
     Ok(())
 }
 
-/// The mobile node's configuration with a socket in its folder.
+/// Returns the mobile node's configuration.
 fn config() -> String {
     pair::mobile_config(Family::V4, Terms::PLAIN, "manual")
 }
@@ -176,7 +177,7 @@ fn start(host: &Host, config: &str) -> Result<End> {
     run(host, stratad(host)?)
 }
 
-/// `stratad` with a good configuration, started by a program of util-linux.
+/// Starts `stratad` with a good configuration through a program of util-linux.
 fn start_through(program: &str, words: &[&str]) -> Result<End> {
     let pair = Pair::new("refusal")?;
     write(&pair.mobile, &config())?;
@@ -186,7 +187,7 @@ fn start_through(program: &str, words: &[&str]) -> Result<End> {
     run(&pair.mobile, command)
 }
 
-/// `stratad` with the configuration that is there.
+/// Returns a command that runs `stratad` with the host's configuration.
 fn stratad(host: &Host) -> Result<Command> {
     let mut command = host.command(find_binary("stratad")?);
     command.args(["--config", "strata.toml"]);

@@ -1,4 +1,4 @@
-//! New keys while packets flow: nothing is lost, and a licensed node goes on reading.
+//! Rekeys while packets flow: no packet is lost, and a licensed node keeps reading.
 
 use anyhow::{Context, Result, ensure};
 use lab::daemon::Daemon;
@@ -12,22 +12,22 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Between two packets of the stream.
+/// Interval between two packets of the stream.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// How long the receiver looks for a packet at a time; if all have come, for one that comes twice.
+/// Read timeout of the receiver. After the last packet it also waits this long for duplicates.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// What has not come so long after the last one was sent, and after the last one that came, is lost.
+/// Time after the last packet sent and the last one received until missing packets count as lost.
 const SILENCE: Duration = Duration::from_secs(20);
 
-/// So many are sent with new keys before there are others.
+/// Number of packets sent between two rekeys.
 const BETWEEN: u64 = 60;
 
 const MB: u64 = 1_000_000;
 
-/// A thousand numbered packets a second, from the mobile node to the gateway, each of which arrives
-/// once. They go through zones that a licensed node may read.
+/// A thousand numbered packets per second, from the mobile node to the gateway; each must arrive
+/// exactly once. A licensed node may read their headers.
 #[lab::test]
 fn a_stream_loses_no_packet_through_twenty_rekeys() -> Result<()> {
     let (pair, _licensed, mut tunnel) = licensed(Pair::new("rekey")?)?;
@@ -49,7 +49,7 @@ fn a_stream_loses_no_packet_through_twenty_rekeys() -> Result<()> {
     pair::no_drops(&tunnel.gateway.strata("status")?)
 }
 
-/// Every octet is compared, in both directions, with SNOOP between the ends.
+/// Compares every octet, in both directions, with SNOOP between the ends.
 #[lab::test]
 fn downloads_go_on_through_twenty_rekeys_with_a_licensed_node() -> Result<()> {
     let (pair, licensed, mut tunnel) = licensed(Pair::new("rekey")?)?;
@@ -61,7 +61,7 @@ fn downloads_go_on_through_twenty_rekeys_with_a_licensed_node() -> Result<()> {
     reads_the_newest(&licensed, &tunnel)
 }
 
-/// Packets of IKE are lost as well: a rekey takes longer, and nothing else.
+/// IKE packets are lost as well. This delays a rekey and has no other effect.
 #[lab::test]
 fn downloads_go_on_through_rekeys_over_a_lossy_hop() -> Result<()> {
     let hop = pair::hop(1.0 / 256_000.0);
@@ -90,7 +90,7 @@ fn rekeys_that_cannot_be_are_refused_with_the_fix() -> Result<()> {
     process.wait_for_log("IKE SA has new keys", DEADLINE)
 }
 
-/// A tunnel whose headers a licensed node reads.
+/// Starts a tunnel with a licensed node that reads its headers.
 fn licensed(pair: Pair) -> Result<(Pair, Daemon, Tunnel)> {
     let licensed = pair.start_licensed(LICENSED)?;
     let tunnel = pair.start_up(Terms::LICENSED)?;
@@ -98,7 +98,7 @@ fn licensed(pair: Pair) -> Result<(Pair, Daemon, Tunnel)> {
     Ok((pair, licensed, tunnel))
 }
 
-/// Runs something until something else has come to its end.
+/// Runs `run` until `act` is done.
 fn meanwhile<T: Send>(
     run: impl FnOnce(&AtomicBool) -> Result<T> + Send,
     act: impl FnOnce() -> Result<()>,
@@ -114,7 +114,7 @@ fn meanwhile<T: Send>(
     })
 }
 
-/// Sends until told to stop, and counts; gives how many packets arrived.
+/// Sends and counts packets until `stop`; returns the number of packets that arrived.
 fn stream(from: &Host, to: &Host, sent: &AtomicU64, stop: &AtomicBool) -> Result<u64> {
     let address = (GATEWAY[0].parse::<std::net::IpAddr>()?, 0);
     let inward = to.inside(|| Ok(UdpSocket::bind(address)?))?;
@@ -138,7 +138,7 @@ fn stream(from: &Host, to: &Host, sent: &AtomicU64, stop: &AtomicBool) -> Result
     })
 }
 
-/// Counts packets until the last has come, or none comes any more; each number may come once.
+/// Counts packets until all have arrived or none arrives any more; fails on a duplicate.
 fn receive(socket: &UdpSocket, sent: &AtomicU64, all_sent: &AtomicBool) -> Result<u64> {
     let mut seen = std::collections::BTreeSet::new();
     let mut number = [0; 8];
@@ -158,7 +158,7 @@ fn receive(socket: &UdpSocket, sent: &AtomicU64, all_sent: &AtomicBool) -> Resul
     }
 }
 
-/// Downloads and uploads until told to stop; gives how many came to their end.
+/// Downloads and uploads until `stop`; returns the number of complete rounds.
 fn downloads(pair: &Pair, octets: u64, stop: &AtomicBool) -> Result<u64> {
     let mut count = 0;
     while !stop.load(Relaxed) {
@@ -169,7 +169,7 @@ fn downloads(pair: &Pair, octets: u64, stop: &AtomicBool) -> Result<u64> {
     Ok(count)
 }
 
-/// The licensed node holds the keys of the SA that is in use.
+/// Waits until the licensed node holds the keys of the current SA.
 fn reads_the_newest(licensed: &Daemon, tunnel: &Tunnel) -> Result<()> {
     let status = tunnel.gateway.strata("status")?;
     let children = pair::children(&status);
@@ -184,7 +184,7 @@ fn reads_the_newest(licensed: &Daemon, tunnel: &Tunnel) -> Result<()> {
     licensed.wait_until("zones", DEADLINE, reads).map(drop)
 }
 
-/// The grants that a licensed node holds.
+/// Returns the grants that a licensed node holds.
 fn held(zones: &Value) -> Vec<Value> {
     let held = zones["zones"]["held"].as_array();
     held.cloned().unwrap_or_default()

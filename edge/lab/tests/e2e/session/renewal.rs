@@ -1,5 +1,5 @@
-//! Certificates, keys and CAs that change under a running daemon: `strata reload` takes them up, what
-//! is established stays, and what is proved afterwards is proved with the new ones.
+//! Certificates, keys and CAs that change under a running daemon: `strata reload` loads them,
+//! established SAs stay, and later authentications use the new ones.
 
 use anyhow::{Context, Result, bail, ensure};
 use lab::account::{row, wait};
@@ -12,7 +12,7 @@ use lab::transfer::transfer;
 use lab::volley::volleys;
 use serde_json::Value;
 
-/// The key is a new one too, and of another kind.
+/// The key is also new, and of another kind.
 #[lab::test]
 fn a_renewed_certificate_loses_no_packet_and_proves_what_comes_afterwards() -> Result<()> {
     let (pair, tunnel) = up()?;
@@ -73,14 +73,15 @@ fn a_certificate_that_is_not_good_changes_nothing_and_says_what_to_do() -> Resul
         pair.mobile.file("chain.pem", &chain)?;
         pair.mobile.file("ca.pem", &ca)?;
     }
-    // The files are not needed to prove what was read from them.
+    // The daemon authenticates with its loaded credentials and needs no files.
     pair.mobile.run("rm end.key chain.pem ca.pem")?;
     again(&tunnel)?;
     ensure!(proved_until(&tunnel)? == first, "another certificate");
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], 100_000)
 }
 
-/// New keys ask for no new proof (RFC 7296 section 2.8.3), so even they leave it up.
+/// A rekey does not authenticate again (RFC 7296 section 2.8.3), so the tunnel survives even
+/// rekeys.
 #[lab::test]
 fn a_ca_that_is_taken_out_refuses_what_comes_and_leaves_what_is_up() -> Result<()> {
     let (pair, tunnel) = up()?;
@@ -108,14 +109,14 @@ fn a_ca_that_is_taken_out_refuses_what_comes_and_leaves_what_is_up() -> Result<(
     tunnel.up()
 }
 
-/// A tunnel that is up.
+/// Starts a tunnel and brings it up.
 fn up() -> Result<(Pair, Tunnel)> {
     let (pair, tunnel) = both(GOOD)?;
     tunnel.up()?;
     Ok((pair, tunnel))
 }
 
-/// Down and up: both ends prove themselves once more.
+/// Takes the tunnel down and up, so that both ends authenticate again.
 fn again(tunnel: &Tunnel) -> Result<()> {
     tunnel.mobile.strata_text("down office")?;
     tunnel
@@ -124,7 +125,7 @@ fn again(tunnel: &Tunnel) -> Result<()> {
     tunnel.up()
 }
 
-/// A certificate that is valid for longer, of the same CA.
+/// Issues a certificate with a longer validity from the same CA.
 fn renew(host: &Host, name: &str) -> Result<()> {
     let order = Order {
         key: ED25519,
@@ -134,14 +135,14 @@ fn renew(host: &Host, name: &str) -> Result<()> {
     openssl::order(host, name, order)
 }
 
-/// The day on which a host's certificate ends, as openssl reads it.
+/// Returns the day on which a host's certificate expires, according to openssl.
 fn end(host: &Host) -> Result<String> {
     let told = host.run("openssl x509 -in chain.pem -noout -enddate -dateopt iso_8601")?;
     day(&told, "notAfter=")
 }
 
-/// Until when the certificates are that the mobile node and the gateway have proved themselves with,
-/// as the other end saw them.
+/// Returns the expiry of the certificates that the mobile node and the gateway authenticated with,
+/// as seen by the other end.
 fn proved_until(tunnel: &Tunnel) -> Result<[String; 2]> {
     let seen = |daemon: &Daemon, peer: &str| {
         let explained = wait(daemon, peer, "up")?;
@@ -154,7 +155,7 @@ fn proved_until(tunnel: &Tunnel) -> Result<[String; 2]> {
     ])
 }
 
-/// The day behind some words: `2031-01-01`.
+/// Returns the day that follows some words: `2031-01-01`.
 fn day(text: &str, words: &str) -> Result<String> {
     let behind = text
         .split_once(words)

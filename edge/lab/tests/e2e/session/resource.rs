@@ -1,4 +1,5 @@
-//! Several tunnels that carry the same (RFC 9611): as many as both ends want, and no packet knows.
+//! Several tunnels with the same traffic selectors (RFC 9611): as many as both ends want,
+//! transparent to packets.
 
 use anyhow::{Result, ensure};
 use lab::daemon::Daemon;
@@ -17,7 +18,8 @@ const MB: u64 = 1_000_000;
 
 const FOUR: [&str; 4] = ["#2", "#3", "#4", "first"];
 
-/// Both daemons, which want so many. One is what is not written.
+/// Starts both daemons with their numbers of tunnels. The default of one is not written to the
+/// file.
 fn start(pair: &Pair, ours: u8, theirs: u8) -> Result<Tunnel> {
     for host in [&pair.mobile, &pair.gateway] {
         host.secret("tunnel.psk", TUNNEL_KEY)?;
@@ -98,7 +100,7 @@ fn no_flow_loses_a_packet_through_new_keys_and_proofs() -> Result<()> {
     Ok(())
 }
 
-/// Returns when all have other SPIs, and nothing is left of the old ones.
+/// Rekeys; returns when all SPIs are new and the old SAs are gone.
 fn renew(tunnel: &Tunnel, words: &str) -> Result<()> {
     let spi = |child: &Value| child["spi_in"].clone();
     let children = pair::children(&tunnel.mobile.strata("status")?);
@@ -162,7 +164,7 @@ fn all_of_them_come_up_and_carry_over_a_lossy_hop() -> Result<()> {
         rate: NonZeroU64::new(20_000_000),
         delay: Duration::from_millis(5),
         queue: 100,
-        // One in sixteen full packets.
+        // One in sixteen full packets is lost.
         bit_error_rate: 1.0 / 200_000.0,
     };
     let pair = Pair::with_lossy_hop("resource", hop)?;

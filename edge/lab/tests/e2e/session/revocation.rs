@@ -1,5 +1,5 @@
-//! Certificates that their CA revokes: refused when they come, ended when the list comes, and lists of
-//! `strata pki` and of openssl.
+//! Revoked certificates: a peer is refused when it connects and disconnected when the list arrives.
+//! Lists come from `strata pki` and from openssl.
 
 use anyhow::{Result, bail, ensure};
 use lab::account::{expect_row, wait};
@@ -15,7 +15,7 @@ const CRL: &str = "crl = [\"ca.crl\"]";
 
 const STRICT: &str = "crl = [\"ca.crl\"]\nrevocation = \"strict\"";
 
-/// Mobile node and gateway with certificates of one CA, whose list at the gateway revokes nothing.
+/// Gives mobile node and gateway certificates of one CA, and the gateway an empty revocation list.
 fn issued(pair: Pair) -> Result<Pair> {
     let maker = &pair.mobile;
     strata(maker, "pki ca --name Root --out root")?;
@@ -31,7 +31,7 @@ fn issued(pair: Pair) -> Result<Pair> {
     Ok(pair)
 }
 
-/// The gateway gets the newest list.
+/// Copies the newest list to the gateway.
 fn publish(pair: &Pair) -> Result<()> {
     let list = std::fs::read_to_string(pair.mobile.directory().join("root/ca.crl"))?;
     pair.gateway.file("ca.crl", &list).map(drop)
@@ -43,13 +43,13 @@ fn revoke(pair: &Pair, id: &str) -> Result<()> {
     publish(pair)
 }
 
-/// The gateway's configuration with these lines in `[node]`.
+/// Returns the gateway's configuration with these lines in `[node]`.
 fn gateway_with(lines: &str) -> String {
     let ca = "ca = [\"ca.pem\"]";
     GATEWAY_CONFIG.replace(ca, &format!("{ca}\n{lines}"))
 }
 
-/// Both daemons, not yet connected. Silence is noticed early.
+/// Starts both daemons with a short `liveness`; they are not connected yet.
 fn start(pair: &Pair, lines: &str) -> Result<Tunnel> {
     let lively = |config: &str| format!("{config}liveness = \"1s\"\n");
     Ok(Tunnel {
@@ -95,13 +95,13 @@ fn a_list_that_comes_by_reload_ends_the_tunnel() -> Result<()> {
     tunnel.gateway.wait_until("status", DEADLINE, ended)?;
     let words = "`CN=alice@example.net` was revoked by its CA";
     tunnel.gateway.process().wait_for_log(words, DEADLINE)?;
-    // It wants the tunnel, tries again, and is told why there is none.
+    // The mobile node keeps trying and learns the reason of the refusal.
     let told = |status: &Value| !is_up(status) && refusal(status).contains("it was revoked");
     tunnel.mobile.wait_until("status", DEADLINE, told)?;
     let metrics = tunnel.gateway.strata_text("metrics")?;
     let end = "strata_revocation_list_end_seconds{issuer=\"CN=Root\"}";
     ensure!(metrics.contains(end), "{metrics}");
-    // With a new certificate, and a new key in it, it is let in.
+    // A new certificate with a new key is accepted.
     let again = "pki issue --ca root --out made --force --id alice@example.net";
     strata(&pair.mobile, again)?;
     hand_out(&pair.mobile, &pair.mobile, "alice@example.net")?;
@@ -149,7 +149,7 @@ fn a_list_that_is_not_good_changes_nothing_and_says_what_to_do() -> Result<()> {
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], 100_000)
 }
 
-/// The lists are openssl's.
+/// openssl creates the lists.
 #[lab::test]
 fn strict_refuses_where_no_list_holds_and_relaxed_warns() -> Result<()> {
     let pair = Pair::new("revocation")?;
@@ -171,7 +171,7 @@ fn strict_refuses_where_no_list_holds_and_relaxed_warns() -> Result<()> {
     let explained = wait(&tunnel.gateway, "alice", "failed")?;
     let fixes = explained["attempt"]["fixes"].to_string();
     ensure!(fixes.contains("node.crl"), "{fixes}");
-    // What has ended still counts for what it says, and says nothing of this certificate.
+    // An expired list still applies to the certificates on it. This certificate is not on it.
     let text = tunnel.gateway.change(&gateway_with(CRL))?;
     ensure!(
         text.contains("~ node.revocation strict -> relaxed"),
@@ -186,12 +186,14 @@ fn strict_refuses_where_no_list_holds_and_relaxed_warns() -> Result<()> {
     warned(&tunnel, &pair.gateway, false)
 }
 
-/// Whether `status`, `check` and `doctor` say that the list has ended: all of them or none.
+/// Fails unless `status`, `check` and `doctor` all warn about the expired list, or none does, as
+/// expected.
 fn warned(tunnel: &Tunnel, host: &Host, expected: bool) -> Result<()> {
     let words = "the revocation list of `CN=Lab CA` ENDED on 2020-02-01";
     let status = tunnel.gateway.strata("status")?["status"]["warnings"].to_string();
     let checked = strata(host, "check strata.toml")?;
-    // The network of a test is not that of a healthy machine.
+    // The doctor may find other problems, because a test's network differs from a healthy
+    // machine's.
     let examined = match strata(host, "doctor strata.toml") {
         Ok(text) => text,
         Err(error) => format!("{error:?}"),
@@ -228,7 +230,7 @@ fn lists_of_strata_pki_are_what_openssl_believes() -> Result<()> {
     };
     verify("alice@example.net")?;
     revoke(&pair, "alice@example.net")?;
-    // A list that is written anew has what the last one had.
+    // A new list contains the entries of the last one.
     strata(host, "pki crl --ca root --days 7")?;
     verify("gw.example.net")?;
     let Err(revoked) = verify("alice@example.net") else {
@@ -267,7 +269,7 @@ fn a_certificate_of_another_ca_cannot_be_revoked() -> Result<()> {
     Ok(())
 }
 
-/// The Delete may be lost, and the refusal of what is tried afterwards too.
+/// The DELETE may be lost, and also the refusal of later attempts.
 #[lab::test]
 fn a_revocation_takes_both_ends_down_over_a_lossy_hop() -> Result<()> {
     let hop = pair::hop(1.0 / 20_000.0);
@@ -286,7 +288,7 @@ fn a_revocation_takes_both_ends_down_over_a_lossy_hop() -> Result<()> {
     Ok(())
 }
 
-/// The mobile node is refused, and both ends say why.
+/// Fails unless the mobile node is refused and both ends report the reason.
 fn is_refused(tunnel: &Tunnel, here: &str, there: &str) -> Result<()> {
     let Err(refused) = tunnel.mobile.strata_text("up office --wait") else {
         bail!("the certificate was believed");

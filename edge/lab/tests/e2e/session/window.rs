@@ -1,4 +1,4 @@
-//! Several requests of IKE under way at once: `window` in the table of a peer.
+//! Several outstanding IKE requests: `window` in the table of a peer.
 
 use anyhow::{Result, bail, ensure};
 use lab::daemon::Daemon;
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 const WINDOW: &str = "window = 8";
 
-/// Requests of the peer's and ours, as many as may be under way at once.
+/// Returns the limits on the peer's and on our outstanding requests.
 fn widths(status: &Value) -> Value {
     let window = &pair::peer(status)["window"];
     json!([window["ours"], window["theirs"]])
@@ -26,7 +26,7 @@ fn is_wide(daemon: &Daemon, expected: &Value) -> Result<()> {
     daemon.wait_until("status", DEADLINE, wide).map(drop)
 }
 
-/// Also on the successor of an IKE SA, which begins with a window of one.
+/// Also on the successor of an IKE SA, which starts with a window of one.
 #[lab::test]
 fn both_ends_say_how_many_requests_they_take_at_once() -> Result<()> {
     let pair = Pair::new("window")?;
@@ -45,9 +45,9 @@ fn both_ends_say_how_many_requests_they_take_at_once() -> Result<()> {
     carry(&pair)
 }
 
-/// The licensed node is where the mobile node is elsewhere, behind the wire, and that connects from the
-/// host between. When the node starts it is owed the keys of every tunnel that there is: of those that
-/// are drained as well.
+/// The licensed node takes the mobile node's usual place, behind the slow wire, and the mobile node
+/// connects from the host between. When the node starts, the gateway sends it the keys of every
+/// tunnel, also of draining ones.
 #[lab::test]
 fn grants_are_under_way_together_over_a_wire_that_is_late() -> Result<()> {
     let hop = sim::Settings {
@@ -127,7 +127,8 @@ fn a_window_that_is_too_wide_is_told_with_the_limits() -> Result<()> {
     Ok(())
 }
 
-/// It says nothing of a window, so it is asked one thing at a time, be its own requests as they may.
+/// strongSwan announces no window, so it gets one request at a time. Its own requests are
+/// independent of that.
 #[lab::test]
 fn strongswan_takes_one_request_at_a_time_and_minds_nothing() -> Result<()> {
     let duo = Duo::new("window")?;

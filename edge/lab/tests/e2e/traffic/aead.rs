@@ -1,4 +1,4 @@
-//! Whose AES-GCM protects packets: libipsec-mb's at one end and AWS-LC's at the other, in one tunnel.
+//! Providers of AES-GCM: one end of a tunnel uses libipsec-mb, the other AWS-LC.
 
 use anyhow::{Context, Result, bail, ensure};
 use lab::daemon::Daemon;
@@ -33,7 +33,7 @@ fn start(pair: &Pair, terms: Terms<'_>, lines: [&str; 2]) -> Result<Tunnel> {
     Ok(tunnel)
 }
 
-/// Whether a daemon has the library in its memory, as the kernel knows.
+/// Returns true if a daemon has loaded the library, according to its memory map.
 fn has_loaded(daemon: &Daemon) -> Result<bool> {
     let maps = fs::read_to_string(format!("/proc/{}/maps", daemon.pid()))?;
     Ok(maps.contains("libIPSec_MB"))
@@ -48,7 +48,7 @@ fn carry(pair: &Pair, tunnel: &Tunnel) -> Result<()> {
     Ok(())
 }
 
-/// Those that it does not have are AWS-LC's at both ends.
+/// Suites that libipsec-mb lacks use AWS-LC at both ends.
 #[lab::test]
 fn every_suite_is_carried_between_the_two() -> Result<()> {
     for suite in Suite::ALL {
@@ -90,7 +90,7 @@ fn auto_is_the_library_where_it_is_installed() -> Result<()> {
     tunnel.mobile.process().wait_for_log(told, DEADLINE)
 }
 
-/// The control of the others.
+/// Control of the other tests.
 #[lab::test]
 fn without_a_word_nobody_loads_it() -> Result<()> {
     let pair = Pair::new("aead")?;
@@ -100,7 +100,7 @@ fn without_a_word_nobody_loads_it() -> Result<()> {
     Ok(())
 }
 
-/// Something that is no library is in its place, for this program's namespace of mounts alone.
+/// Covers the library with an empty file, within this program's mount namespace. Removed on drop.
 struct Covered<'p> {
     pair: &'p Pair,
     library: PathBuf,

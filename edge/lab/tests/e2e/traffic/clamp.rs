@@ -1,5 +1,5 @@
-//! MSS clamping: a host behind the mobile node, whose links take 1500 octets, where nobody is told that
-//! the tunnel takes less.
+//! MSS clamping: the links of a host behind the mobile node have an MTU of 1500 octets, and no
+//! source learns that the tunnel has less.
 
 use anyhow::{Context, Result, ensure};
 use lab::daemon::Daemon;
@@ -13,7 +13,7 @@ use std::io::{ErrorKind, Read, Write};
 
 const OCTETS: u64 = 1_000_000;
 
-/// On the mobile node: no source learns of the tunnel's MTU.
+/// Rules on the mobile node: they drop the ICMP errors that report the tunnel's MTU.
 const BLACK_HOLE: &str = "table inet hole {
   chain out {
     type filter hook output priority 0
@@ -23,7 +23,8 @@ const BLACK_HOLE: &str = "table inet hole {
 }
 ";
 
-/// The gateway offers what its links take, as a server behind it would.
+/// Returns both configurations. The gateway offers the MSS of its links, as a server behind it
+/// would.
 fn configs(terms: Terms<'_>, tunnel: &str) -> [String; 2] {
     let network = "\"10.1.0.0/24\", \"fd00:1::/64\"";
     let hosts = "\"10.1.0.2/32\", \"fd00:1::2/128\"";
@@ -42,7 +43,7 @@ fn configs(terms: Terms<'_>, tunnel: &str) -> [String; 2] {
     ]
 }
 
-/// A tunnel that is up, and the host behind.
+/// Starts a tunnel and brings it up, with a host behind the mobile node.
 fn start(terms: Terms<'_>, tunnel: &str) -> Result<(Pair, Host, Tunnel)> {
     let pair = Pair::new("clamp")?;
     let behind = pair.add_host_behind_mobile()?;
@@ -59,7 +60,7 @@ fn clamped(daemon: &Daemon) -> Result<u64> {
     count.as_u64().with_context(|| status.to_string())
 }
 
-/// How many packets were too long for the tunnel, and nobody was told.
+/// Returns the number of packets too long for the tunnel, whose ICMP errors were dropped.
 fn too_long(pair: &Pair) -> Result<u64> {
     let rules = pair.mobile.run("nft list table inet hole")?;
     let counts = rules.split("counter packets ").skip(1);
@@ -76,12 +77,12 @@ fn passes(pair: &Pair, behind: &Host) -> Result<()> {
     Ok(())
 }
 
-/// The connection is made, and of what is sent in it nothing arrives while it is sent again and again.
+/// Fails unless a connection comes up and none of its data arrives, in spite of retransmissions.
 fn stands_still(pair: &Pair, behind: &Host) -> Result<()> {
     for address in GATEWAY {
         let before = too_long(pair)?;
         let (mut near, mut far) = connect(behind, &pair.gateway, address)?;
-        // One segment.
+        // A single segment.
         near.write_all(&[7; 1400])?;
         until("the fourth try", DEADLINE, || {
             Ok((too_long(pair)? >= before + 4).then_some(()))
@@ -97,7 +98,8 @@ fn stands_still(pair: &Pair, behind: &Host) -> Result<()> {
 fn a_transfer_from_behind_passes_where_nobody_is_told_the_mtu() -> Result<()> {
     let (pair, behind, tunnel) = start(Terms::PLAIN, "")?;
     passes(&pair, &behind)?;
-    // Of each of four connections both ends offered more than fits there, and one of them here.
+    // On each of four connections both ends offer an MSS too large for the tunnel. The mobile node
+    // lowers both offers, the gateway none.
     let (mobile, gateway) = (clamped(&tunnel.mobile)?, clamped(&tunnel.gateway)?);
     ensure!(mobile >= 8 && gateway == 0, "{mobile}, {gateway}");
     pair::no_drops(&tunnel.gateway.strata("status")?)
@@ -115,7 +117,7 @@ fn without_clamping_it_stands_still() -> Result<()> {
     let (pair, behind, tunnel) = start(Terms::PLAIN, "clamp = false")?;
     stands_still(&pair, &behind)?;
     ensure!(clamped(&tunnel.mobile)? == 0);
-    // That it was ICMP: once sources are told, all goes.
+    // Control: once the ICMP errors reach the sources, the transfer succeeds.
     pair.mobile.run("nft delete table inet hole")?;
     transfer(&behind, &pair.gateway, GATEWAY[0], OCTETS)
 }

@@ -1,5 +1,5 @@
-//! Classes of service: that of packets outside is seen between the ends, that of datagrams where they come
-//! out of the tunnel.
+//! Classes of service: the DSCP of outer packets on the wire, and of inner datagrams after
+//! decapsulation.
 
 use anyhow::{Context, Result, ensure};
 use lab::host::Host;
@@ -13,21 +13,22 @@ use wire::ip;
 
 const COPY: &str = "dscp = \"copy\"";
 
-/// What programs ask for, and with it ECT(1), which is nothing of it.
+/// DSCPs that programs set, and an ECN field next to them, which is not part of the DSCP.
 const ASKED: [u8; 4] = [0, 10, 46, 63];
 const ECT_1: u8 = 1;
 
 const MARKER: &str = "a datagram of some class";
 
-/// What is outside of what is asked for.
+/// Maps the DSCP of a datagram to the expected DSCP of its outer packet.
 type Outside = fn(u8) -> u8;
 
-/// The DSCP of a packet.
+/// Returns the DSCP of a packet.
 fn dscp(seen: &Seen) -> Result<u8> {
     Ok(ip::Header::parse_front(&seen.octets)?.tos() >> 2)
 }
 
-/// Sends a datagram of a class through the tunnel; gives what is outside, and what comes out.
+/// Sends a datagram with a DSCP through the tunnel; returns the DSCP of the outer packet and of the
+/// received datagram.
 fn classes(
     pair: &Pair,
     (from, source): (&Host, &str),
@@ -47,7 +48,7 @@ fn classes(
     Ok([dscp(outside)?, dscp(inside)?])
 }
 
-/// The mobile node's packets, with datagrams of both families.
+/// Checks the mobile node's outer packets, with datagrams of both families.
 fn ensure_outside(pair: &Pair, expected: impl Fn(u8) -> u8) -> Result<()> {
     for (mobile, gateway) in MOBILE.into_iter().zip(GATEWAY) {
         for asked in ASKED {

@@ -1,5 +1,5 @@
-//! Signs of congestion through a tunnel (RFC 6040): what datagrams say is said by a socket of each kernel,
-//! what is outside by tshark, and the router that marks is the kernel's own.
+//! Congestion marks through a tunnel (RFC 6040). Kernel sockets set and read the inner field,
+//! tshark reads the outer one, and the kernel of the router sets the marks.
 
 use anyhow::{Result, ensure};
 use lab::host::Host;
@@ -19,16 +19,16 @@ const ECT_0: u8 = 2;
 const CE: u8 = 3;
 const ALL: [u8; 4] = [NOT_ECT, ECT_1, ECT_0, CE];
 
-/// On the host between: what a congested router does.
+/// Rules of a congested router, for the host between.
 const CONGESTED: &str = "ip ecn != not-ect ip ecn set ce\nip6 ecn != not-ect ip6 ecn set ce";
 
-/// What no router does.
+/// Rules of a broken router, which marks packets that are not ECN-capable.
 const BROKEN: &str = "udp dport 4500 ip ecn set ce";
 
-/// Few enough for a tap to keep what passes.
+/// Few enough octets for a tap to keep every packet.
 const OCTETS: u64 = 500_000;
 
-/// Lets packets through the host between change.
+/// Makes the host between rewrite packets in transit.
 fn write_on_the_way(pair: &Pair, rules: &str) -> Result<()> {
     let hook = "type filter hook forward priority 0";
     let table = format!("table inet hop {{\nchain pass {{\n{hook}\n{rules}\n}}\n}}\n");
@@ -36,8 +36,8 @@ fn write_on_the_way(pair: &Pair, rules: &str) -> Result<()> {
     pair.between.run("nft -f hop.nft").map(drop)
 }
 
-/// The field with which a datagram from one address comes to another, as the receiver's kernel tells; `None`
-/// if it was lost and one after it was not.
+/// Returns the ECN field with which a datagram arrives, according to the receiver's kernel; `None`
+/// if it was lost although a later datagram arrived.
 fn came(from: (&Host, &str), to: (&Host, &str), ecn: u8) -> Result<Option<u8>> {
     let bind = |(host, address): (&Host, &str)| {
         let address: IpAddr = address.parse()?;
@@ -46,7 +46,7 @@ fn came(from: (&Host, &str), to: (&Host, &str), ecn: u8) -> Result<Option<u8>> {
     let (near, mut far) = (bind(from)?, bind(to)?);
     let path = Path::udp(near.local(), far.local());
     near.send(path, ecn, b"datagram")?;
-    // A mark is nothing to this one, whatever the way is.
+    // This datagram is ECN-capable, so a mark never causes its loss.
     near.send(path, ECT_0, b"last")?;
     let mut fields = Vec::new();
     until("a datagram", DEADLINE, || {
@@ -61,7 +61,7 @@ fn came(from: (&Host, &str), to: (&Host, &str), ecn: u8) -> Result<Option<u8>> {
     Ok(fields.pop())
 }
 
-/// Sends every field each way and inside both families, and compares how they come.
+/// Sends every field in each direction and family, and compares the received fields.
 fn ensure_come(pair: &Pair, expected: [Option<u8>; 4]) -> Result<()> {
     for (mobile, gateway) in MOBILE.into_iter().zip(GATEWAY) {
         let (mobile, gateway) = ((&pair.mobile, mobile), (&pair.gateway, gateway));
@@ -83,7 +83,7 @@ fn congestion(status: &Value, kind: &str) -> u64 {
     count.as_u64().unwrap_or_default()
 }
 
-/// IKE is not capable, and each ESP packet says what the datagram in it does.
+/// IKE packets are not ECN-capable. Each ESP packet copies the field of its datagram.
 #[lab::test]
 fn the_field_outside_is_that_inside() -> Result<()> {
     let pair = Pair::new("ecn")?;
@@ -100,7 +100,8 @@ fn the_field_outside_is_that_inside() -> Result<()> {
     for from in ["10.3.0.2", "192.0.2.1"] {
         let mut outside = fields(&format!("esp && ip.src == {from}"))?;
         outside.sort();
-        // Each of the four is followed by one with ECT(0), in two families, and seen on two wires.
+        // Each of the four datagrams is followed by one with ECT(0), in two families, and seen on
+        // two wires.
         let expected = [("0", 4), ("1", 4), ("2", 20), ("3", 4)];
         let expected: Vec<_> = expected
             .into_iter()
@@ -116,7 +117,7 @@ fn the_field_outside_is_that_inside() -> Result<()> {
     Ok(())
 }
 
-/// Before a router marks, with one that does, and after it.
+/// Checks the fields before, during and after marking by a router.
 fn marks(outer: Family, terms: Terms<'_>) -> Result<()> {
     let pair = Pair::new("ecn")?;
     let tunnel = pair.start(outer, terms, terms)?;
@@ -150,7 +151,7 @@ fn a_mark_on_the_way_gets_to_the_receiver_over_ipv6() -> Result<()> {
     marks(Family::V6, Terms::ZONED)
 }
 
-/// It opens headers and sends packets on as they came, with or without marks of the router that it is.
+/// The node opens headers and forwards packets with their field, also if its own router sets marks.
 #[lab::test]
 fn a_licensed_node_passes_every_field() -> Result<()> {
     let pair = Pair::new("ecn")?;
@@ -166,7 +167,7 @@ fn a_licensed_node_passes_every_field() -> Result<()> {
     ensure_come(&pair, MARKED)
 }
 
-/// What a kernel counts as often as its TCP was told by its peer that a segment came marked.
+/// Kernel counter of segments that TCP's peer reported as marked CE.
 const TOLD: &str = "TCPDeliveredCE";
 
 #[lab::test]
@@ -190,7 +191,7 @@ fn tcp_of_both_kernels_slows_down_by_marks_and_loses_nothing() -> Result<()> {
 }
 
 /// "If the inner ECN field is Not-ECT and the outer ECN field is CE, the decapsulator MUST drop the
-/// packet." What is capable is marked as if that router were congested.
+/// packet." ECN-capable datagrams are marked as if by a congested router.
 #[lab::test]
 fn a_router_that_marks_who_cannot_understand_is_counted_and_told() -> Result<()> {
     let pair = Pair::new("ecn")?;
@@ -214,8 +215,8 @@ fn a_router_that_marks_who_cannot_understand_is_counted_and_told() -> Result<()>
     Ok(())
 }
 
-/// "since there is not a one-to-one relationship between outer IP packets and inner ESP/IP messages when
-/// using TCP encapsulation" (RFC 9329 section 9.5).
+/// "since there is not a one-to-one relationship between outer IP packets and inner ESP/IP messages
+/// when using TCP encapsulation" (RFC 9329 section 9.5).
 #[lab::test]
 fn in_a_stream_every_field_stays_as_it_was() -> Result<()> {
     let pair = Pair::new("ecn")?;

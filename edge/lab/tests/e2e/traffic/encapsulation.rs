@@ -1,5 +1,5 @@
-//! ESP without UDP where no end sees a NAT (RFC 7296 section 2.23): what a tap sees, what a NAT makes of it,
-//! and what a licensed node does with it.
+//! ESP without UDP if neither end detects a NAT (RFC 7296 section 2.23): packets on the wire, the
+//! effect of a NAT, and a licensed node on the path.
 
 use anyhow::{Result, bail, ensure};
 use lab::certified::strata;
@@ -16,11 +16,11 @@ const ALWAYS: &str = "[listen]\nencapsulation = \"always\"\n";
 
 const OCTETS: u64 = 300_000;
 
-/// Where the mobile node leaves from.
+/// Local addresses of the mobile node on its two networks.
 const WIFI: &str = "10.3.0.2";
 const CELL: &str = "10.4.0.2";
 
-/// Both ends, with what they listen for.
+/// Starts both ends with these `[listen]` tables and brings the tunnel up.
 fn start(pair: &Pair, outer: Family, terms: Terms<'_>, listen: [&str; 2]) -> Result<Tunnel> {
     up(
         pair,
@@ -45,7 +45,7 @@ fn honest(pair: &Pair) -> Result<Tunnel> {
     start(pair, Family::V4, Terms::PLAIN, [HONEST; 2])
 }
 
-/// How many ESP packets passed with UDP and without.
+/// Counts the ESP packets that passed with UDP and without.
 fn seen(tap: &Wiretap) -> Result<[usize; 2]> {
     let mut count = [0; 2];
     while let Some(packet) = tap.next()? {
@@ -55,7 +55,7 @@ fn seen(tap: &Wiretap) -> Result<[usize; 2]> {
     Ok(count)
 }
 
-/// What either end says that its packets are in.
+/// Returns the encapsulation of the newest child SA at each end.
 fn carriers(tunnel: &Tunnel) -> Result<[Value; 2]> {
     let newest = |children: Vec<Value>| children.last().map(|child| child["carrier"].clone());
     Ok(tunnel
@@ -63,7 +63,7 @@ fn carriers(tunnel: &Tunnel) -> Result<[Value; 2]> {
         .map(|all| newest(all).unwrap_or_default()))
 }
 
-/// Carries octets each way while somebody looks.
+/// Transfers octets in each direction; returns the ESP packets seen with UDP and without.
 fn carry(pair: &Pair) -> Result<[usize; 2]> {
     let tap = Wiretap::open(&pair.between)?;
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], OCTETS)?;
@@ -71,7 +71,7 @@ fn carry(pair: &Pair) -> Result<[usize; 2]> {
     seen(&tap)
 }
 
-/// Each of the segments, and nothing in the other way.
+/// Returns true if only one encapsulation was used, by more than 100 packets.
 fn all(count: usize, other: usize) -> bool {
     count > 100 && other == 0
 }
@@ -91,7 +91,7 @@ fn where_there_is_no_nat_a_tap_sees_esp_without_udp() -> Result<()> {
         ensure!(text.contains(", without UDP"), "{text}");
         pair::no_drops(&tunnel.gateway.strata("status")?)?;
     }
-    // The control: what everybody gets who does not ask.
+    // Control: the default encapsulation.
     let pair = Pair::new("encapsulation")?;
     let tunnel = pair.start_up(Terms::PLAIN)?;
     let [with, without] = carry(&pair)?;
@@ -122,7 +122,7 @@ fn either_end_gets_udp_that_wants_it_always() -> Result<()> {
     Ok(())
 }
 
-/// The control is a node without a licence on the same way.
+/// Control: a node without a licence on the same path.
 #[lab::test]
 fn a_licensed_node_reads_esp_without_udp_as_well() -> Result<()> {
     for (terms, reads) in [(Terms::LICENSED, true), (Terms::ZONED, false)] {
@@ -146,7 +146,7 @@ fn a_move_behind_a_nat_and_back_changes_it_and_goes_on() -> Result<()> {
     pair.add_second_wire()?;
     let mut tunnel = honest(&pair)?;
     let before = tunnel.spis()?;
-    // What comes by the second wire is translated, and by the first one not.
+    // Packets through the second wire are translated, packets through the first are not.
     translate(&pair, "wireless2")?;
     for (to, carrier) in [(CELL, "udp"), (WIFI, "ip"), (CELL, "udp")] {
         tunnel.mobile.strata(&format!("move office --from {to}"))?;
@@ -189,7 +189,7 @@ fn a_download_comes_through_a_lossy_hop() -> Result<()> {
     Ok(())
 }
 
-/// The room of a path that takes 1,400 octets, as either end has it.
+/// Compares the tunnel's MTU with and without UDP, on a path of 1,400 octets.
 #[lab::test]
 fn packets_fit_the_path_with_eight_octets_more() -> Result<()> {
     let mut rooms = Vec::new();
@@ -251,7 +251,7 @@ fn a_word_that_is_none_is_told_with_those_that_are() -> Result<()> {
     Ok(())
 }
 
-/// The host between writes its own address into what came by one of its wires to the gateway.
+/// Enables NAT at the host between, for packets from one of its interfaces to the gateway.
 fn translate(pair: &Pair, from: &str) -> Result<()> {
     let rules = format!(
         "table ip nat {{\n chain marked {{\n  type filter hook prerouting priority 0\n  iifname \"{from}\" meta mark set 7\n }}\n \

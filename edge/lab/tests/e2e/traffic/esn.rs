@@ -1,4 +1,5 @@
-//! Extended sequence numbers (RFC 4303 section 2.2.1): tunnels that go on where others are used up.
+//! Extended sequence numbers (RFC 4303 section 2.2.1): tunnels continue where 32-bit numbers are
+//! exhausted.
 
 use anyhow::{Context, Result, ensure};
 use lab::daemon::Daemon;
@@ -14,10 +15,10 @@ const ESN: &str = "esn = true";
 
 const MB: u64 = 1_000_000;
 
-/// Every SA has so many packets left to the end of the first cycle.
+/// Number of packets that every SA has left in the first cycle of sequence numbers.
 const LEFT: u64 = 200;
 
-/// Both daemons, up, with these lines for their peers.
+/// Starts both daemons, with these lines for their peers, and brings the tunnel up.
 fn start(pair: &Pair, ours: &str, theirs: &str) -> Result<Tunnel> {
     let faults = format!("numbers={}", (1_u64 << 32) - LEFT);
     let late = ["--faults", faults.as_str()];
@@ -40,7 +41,7 @@ fn child(daemon: &Daemon) -> Result<Value> {
     child.with_context(|| format!("no child: {status}"))
 }
 
-/// What both ends say, in both forms, which has to be the same.
+/// Returns true if both ends report extended numbers. All reports, JSON and text, must agree.
 fn is_extended(tunnel: &Tunnel) -> Result<bool> {
     let mut said = Vec::new();
     for daemon in [&tunnel.mobile, &tunnel.gateway] {
@@ -75,7 +76,7 @@ fn a_tunnel_goes_on_beyond_the_last_number_that_is_on_the_wire() -> Result<()> {
     Ok(())
 }
 
-/// The control: the very same numbers are the last ones there.
+/// Control: without the extension these sequence numbers are the last ones.
 #[lab::test]
 fn without_extended_numbers_it_does_not() -> Result<()> {
     let pair = Pair::new("esn")?;
@@ -113,7 +114,7 @@ fn new_keys_and_both_cycles_lose_nothing_under_volleys() -> Result<()> {
             daemon.wait_until("status", DEADLINE, other)?;
             Ok(())
         })?;
-        // And so that each of them is in its second cycle.
+        // After this exchange each of the SAs is in its second cycle.
         volleys(near, (&pair.gateway, GATEWAY[0]), || Ok(()))?;
         ensure!(is_extended(&tunnel)?);
     }
@@ -129,7 +130,7 @@ fn they_carry_over_a_lossy_hop() -> Result<()> {
         rate: NonZeroU64::new(20_000_000),
         delay: Duration::from_millis(5),
         queue: 100,
-        // One in sixteen full packets.
+        // One in sixteen full packets is lost.
         bit_error_rate: 1.0 / 200_000.0,
     };
     let pair = Pair::with_lossy_hop("esn", hop)?;

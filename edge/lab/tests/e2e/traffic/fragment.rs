@@ -1,5 +1,5 @@
-//! IKE messages in fragments (RFC 7383): what a path that drops IP fragments does to certificates,
-//! with the extension and without.
+//! IKE messages in fragments (RFC 7383): certificates on a path that drops IP fragments, with the
+//! extension and without.
 
 use anyhow::{Context as _, Result, bail, ensure};
 use lab::account::{expect_fix, wait_for};
@@ -9,12 +9,13 @@ use lab::openssl::{self, EC, GOOD, Order, authority};
 use lab::pair::{self, DEADLINE, GATEWAY, Pair, Tunnel, is_up};
 use lab::transfer::transfer;
 
-/// More than a wire takes in one packet, whatever else is in the certificate.
+/// A certificate extension that exceeds the MTU on its own.
 fn long() -> String {
     format!("nsComment={}", "long ".repeat(300))
 }
 
-/// Both daemons with long certificates, not yet connected, each with a limit for IKE messages.
+/// Starts both daemons with long certificates and a size limit for IKE messages each; they are not
+/// connected yet.
 fn start(pair: Pair, mobile: u16, gateway: u16) -> Result<(Pair, Tunnel)> {
     authority(&pair.mobile, EC, CA)?;
     for file in ["ca.pem", "ca.key"] {
@@ -34,7 +35,7 @@ fn limited(config: &str, fragment: u16) -> String {
     format!("{config}[listen]\nfragment = {fragment}\n")
 }
 
-/// Makes the host between drop what a rule of nftables says, and count it.
+/// Makes the host between drop and count packets that match an nftables rule.
 fn drop_on_the_way(pair: &Pair, what: &str) -> Result<()> {
     let hook = "type filter hook forward priority 0";
     let rules = format!("table ip path {{\nchain pass {{\n{hook}\n{what} counter drop\n}}\n}}\n");
@@ -42,14 +43,14 @@ fn drop_on_the_way(pair: &Pair, what: &str) -> Result<()> {
     pair.between.run("nft -f path.nft").map(drop)
 }
 
-/// Whether it has dropped anything.
+/// Returns true if the host between has dropped a packet.
 fn has_dropped(pair: &Pair) -> Result<bool> {
     let rules = pair.between.run("nft list table ip path")?;
     ensure!(rules.contains("counter packets"), "{rules}");
     Ok(!rules.contains("counter packets 0 "))
 }
 
-/// How many IKE messages this happened to.
+/// Returns a counter of fragmented IKE messages.
 fn count(daemon: &Daemon, kind: &str) -> Result<u64> {
     let metrics = daemon.strata_text("metrics")?;
     let name = format!("strata_ike_fragmented_total{{kind=\"{kind}\"}} ");
@@ -77,7 +78,7 @@ fn certificates_pass_where_ip_fragments_are_dropped() -> Result<()> {
     Ok(())
 }
 
-/// What is told is done, and helps.
+/// The test follows the proposed fix, and the tunnel comes up.
 #[lab::test]
 fn without_fragments_they_do_not_and_a_person_is_told_what_to_write() -> Result<()> {
     let (pair, tunnel) = start(Pair::new("fragment")?, 0, 1280)?;
@@ -101,7 +102,7 @@ fn a_peer_that_does_not_fragment_is_what_a_person_is_told() -> Result<()> {
     Ok(())
 }
 
-/// The tunnel does not come up because IP fragments are dropped; what `explain` tells of it.
+/// Fails unless dropped IP fragments keep the tunnel down; returns the output of `explain`.
 fn is_lost(pair: &Pair, tunnel: &Tunnel) -> Result<serde_json::Value> {
     if tunnel.mobile.strata("up office --wait=5").is_ok() {
         bail!("IP fragments came through");
@@ -118,7 +119,7 @@ fn is_lost(pair: &Pair, tunnel: &Tunnel) -> Result<serde_json::Value> {
     Ok(explained["attempt"].clone())
 }
 
-/// RFC 7383 section 2.5.2: 1280 octets do not pass, 576 do.
+/// RFC 7383 section 2.5.2: fragments of 1280 octets do not pass, those of 576 octets do.
 #[lab::test]
 fn messages_that_are_too_long_for_the_path_are_cut_smaller() -> Result<()> {
     let (pair, tunnel) = start(Pair::new("fragment")?, 1280, 1280)?;

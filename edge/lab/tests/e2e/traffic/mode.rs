@@ -1,5 +1,5 @@
-//! Transport and BEET mode: between hosts, with the kernel's own TCP on either side, tshark as the witness
-//! of what is inside, and everything that is not to come about.
+//! Transport and BEET mode between hosts, with the kernel's TCP at either end. tshark checks the
+//! contents of packets; invalid combinations must not come up.
 
 use anyhow::{Result, ensure};
 use lab::daemon::Daemon;
@@ -14,21 +14,21 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 
-/// Few enough for a tap to keep what passes.
+/// Few enough octets for a tap to keep every packet.
 const OCTETS: u64 = 200_000;
 const CAPTURE: &str = "wire.pcap";
 const MARKER: &str = "the last packet";
 
-/// The addresses of the two ends outside.
+/// Outer addresses of the two ends.
 const OUTSIDE: [[&str; 2]; 2] = [
     ["10.3.0.2", "192.0.2.1"],
     ["2001:db8:3::2", "2001:db8:2::1"],
 ];
 
-/// Those inside.
+/// Inner addresses of the two ends.
 const INSIDE: [&str; 2] = ["10.1.0.2", "10.8.0.1"];
 
-/// The configurations of both ends: how each reaches the other, and what the tunnel is.
+/// Addresses and modes in the configurations of both ends.
 struct Ends<'a> {
     outside: [&'a str; 2],
     inside: [&'a str; 2],
@@ -64,7 +64,7 @@ impl Ends<'_> {
         let tables = ["office", "alice"];
         [0, 1].map(|end| {
             let other = 1 - end;
-            // The kernel has the addresses outside already.
+            // The kernel has the outer addresses already.
             let own = match self.inside == self.outside {
                 true => String::new(),
                 false => format!("addresses = [\"{}\"]", host(self.inside[end])),
@@ -96,7 +96,7 @@ start = "manual"
         })
     }
 
-    /// Both daemons, not yet connected.
+    /// Starts both daemons; they are not connected yet.
     fn start(&self, pair: &Pair) -> Result<Tunnel> {
         start(pair, &self.configs())
     }
@@ -123,7 +123,7 @@ fn start(pair: &Pair, configs: &[String; 2]) -> Result<Tunnel> {
     })
 }
 
-/// Both ends say that this is the mode, to programs and to people, and have dropped nothing.
+/// Fails unless both ends report this mode, in JSON and in text, and have dropped nothing.
 fn ensure_mode(tunnel: &Tunnel, mode: &str, text: &str) -> Result<()> {
     for daemon in [&tunnel.mobile, &tunnel.gateway] {
         let status = daemon.strata("status")?;
@@ -152,7 +152,7 @@ fn ensure_nothing_up(tunnel: &Tunnel) -> Result<()> {
     Ok(())
 }
 
-/// `strata up` fails with these words, and the other end says those.
+/// Fails unless `strata up` reports the first words, and the other end the second ones.
 fn ensure_refused(tunnel: &Tunnel, here: &str, there: &str) -> Result<()> {
     tunnel.mobile.refuses("up office --wait=5", here)?;
     let told = |status: &Value| there.is_empty() || status.to_string().contains(there);
@@ -160,7 +160,7 @@ fn ensure_refused(tunnel: &Tunnel, here: &str, there: &str) -> Result<()> {
     ensure_nothing_up(tunnel)
 }
 
-/// What passes the host between, up to a datagram in clear that is sent now to it.
+/// Returns the packets that passed the host between, up to a datagram in clear sent to it now.
 fn seen(pair: &Pair, tap: &Wiretap, between: &str) -> Result<Vec<Seen>> {
     pair.mobile.inside(|| {
         let any = if between.contains(':') {
@@ -175,7 +175,7 @@ fn seen(pair: &Pair, tap: &Wiretap, between: &str) -> Result<Vec<Seen>> {
     tap.read_until(DEADLINE, |seen| seen.has_text(MARKER))
 }
 
-/// The transport protocol of a packet without options or extension headers.
+/// Returns the transport protocol of a packet without options or extension headers.
 fn protocol(seen: &Seen) -> u8 {
     seen.octets[if seen.source.is_ipv4() { 9 } else { 6 }]
 }
@@ -232,7 +232,7 @@ fn beet_mode_carries_what_goes_between_the_addresses_inside() -> Result<()> {
     Ok(())
 }
 
-/// Each packet goes by the one that carries it.
+/// A packet uses the child SA whose traffic selectors match.
 #[lab::test]
 fn a_tunnel_and_transport_mode_with_the_same_peer() -> Result<()> {
     let pair = Pair::new("mode")?;
@@ -269,16 +269,17 @@ fn a_tunnel_and_transport_mode_with_the_same_peer() -> Result<()> {
     ensure!(first == 0 && direct > OCTETS, "{first}, {direct}");
     transfer(&pair.mobile, &pair.gateway, INSIDE[1], OCTETS)?;
     let [first, after] = sent()?;
-    // The last segments of a connection go when its last octet has arrived.
+    // A connection sends its last segments after its last octet has arrived.
     let late = after - direct;
     ensure!(first > OCTETS && late < OCTETS / 100, "{first}, {late}");
     ensure_nothing_in_clear(&seen(&pair, &tap, "10.3.0.1")?)
 }
 
-/// What tshark finds in the ESP packets of a transfer, one for each TCP segment: the layers.
+/// Returns the protocol layers that tshark finds in the ESP packets of a transfer, one string per
+/// packet.
 fn layers(ends: &Ends<'_>) -> Result<Vec<String>> {
     let pair = Pair::new("mode")?;
-    // Between us there are implicit IVs, of which it does not know.
+    // Two Stratas negotiate implicit IVs, which tshark does not support.
     let suite = |config: String| format!("{config}suite = \"aes256-sha256\"\n");
     let tunnel = start(&pair, &ends.configs().map(suite))?;
     let keys = pair.mobile.directory().join("keys");
@@ -305,7 +306,8 @@ fn layers(ends: &Ends<'_>) -> Result<Vec<String>> {
     Ok(layers)
 }
 
-/// The ports of a transfer are chance, so data may look like another protocol; what is before it counts.
+/// The ports are random, so tshark may decode the data as another protocol. Only the layers before
+/// it count.
 fn all_begin(layers: &[String], begin: &str) -> Result<()> {
     ensure!(
         layers.iter().all(|layers| layers.contains(begin)),
@@ -342,7 +344,7 @@ fn new_keys_keep_the_mode_and_lose_no_octet() -> Result<()> {
 #[lab::test]
 fn nothing_goes_between_the_hosts_in_clear_before_it_is_up_and_after_it_is_down() -> Result<()> {
     let pair = Pair::new("mode")?;
-    // The wire carries TCP where nobody protects it.
+    // Control: without protection the wire carries TCP in clear.
     let tap = Wiretap::open(&pair.between)?;
     TRANSPORT.carry(&pair)?;
     let before = seen(&pair, &tap, "10.3.0.1")?;
@@ -358,7 +360,7 @@ fn nothing_goes_between_the_hosts_in_clear_before_it_is_up_and_after_it_is_down(
     ensure_nothing_in_clear(&seen(&pair, &tap, "10.3.0.1")?)
 }
 
-/// Whether anybody answers a segment that goes to the gateway's address outside: if only by a refusal.
+/// Returns true if a segment to the gateway's outer address is answered, even by a reset.
 fn reaches_the_gateway(from: &Host) -> Result<bool> {
     from.inside(|| {
         let to = (OUTSIDE[0][1].parse::<IpAddr>()?, 80).into();
@@ -371,7 +373,7 @@ fn reaches_the_gateway(from: &Host) -> Result<bool> {
     })
 }
 
-/// The lock lets through what goes to the ports of IKE and ESP at the same address, and nothing else.
+/// The lock passes packets to the ports of IKE and ESP at the same address, and no other packets.
 #[lab::test]
 fn with_leak_never_a_stop_opens_nothing() -> Result<()> {
     let pair = Pair::new("mode")?;
@@ -422,14 +424,15 @@ fn a_peer_that_asks_for_a_tunnel_is_refused() -> Result<()> {
     Ok(())
 }
 
-/// Translates what goes to the gateway.
+/// Enables NAT towards the gateway.
 fn translate(pair: &Pair) -> Result<()> {
     let rules = "table ip nat {\n chain out {\n  type nat hook postrouting priority 100\n  oifname \"wired\" meta l4proto udp masquerade to :20000-30000\n }\n}\n";
     pair.between.file("nat.nft", rules)?;
     pair.between.run("nft -f nat.nft").map(drop)
 }
 
-/// What the gateway knows of a mobile node behind a NAT: nothing but who it is.
+/// Removes the mobile node's address from the gateway's configuration, which then identifies it by
+/// `id` alone.
 fn without_address(configs: [String; 2]) -> [String; 2] {
     let [mobile, gateway] = configs;
     let gateway = gateway.replace("address = \"10.3.0.2\"\n", "");
@@ -467,10 +470,10 @@ fn transport_mode_does_not_move_and_beet_mode_does() -> Result<()> {
     drop(tunnel);
     let pair = Pair::new("mode")?;
     pair.add_second_wire()?;
-    // A gateway that knows the address of a peer lets it come from no other.
+    // A gateway with a configured peer address accepts the peer from no other address.
     let tunnel = start(&pair, &without_address(BEET.configs()))?;
     tunnel.up()?;
-    // A connection that is made before goes on afterwards.
+    // A connection from before the move continues after it.
     let (near, far) = connect(&pair.mobile, &pair.gateway, INSIDE[1])?;
     tunnel.mobile.strata("move office --from 10.4.0.2")?;
     echo(near, far)?;
@@ -526,7 +529,7 @@ fn both_modes_come_up_over_a_lossy_hop() -> Result<()> {
     Ok(())
 }
 
-/// A datagram that does not fit is cut by the kernel before it reaches the tunnel.
+/// The kernel fragments a datagram that does not fit before it reaches the tunnel.
 #[lab::test]
 fn fragments_are_dropped_and_counted() -> Result<()> {
     let pair = Pair::new("mode")?;

@@ -1,4 +1,5 @@
-//! Packets in bulk: what the kernel has not cut yet, and what it is to cut, as taps see it.
+//! Segmentation offload: packets that the kernel has not segmented yet, or will segment, as seen by
+//! taps.
 
 use anyhow::{Result, anyhow, ensure};
 use lab::host::Host;
@@ -17,19 +18,19 @@ const MB: u64 = 1_000_000;
 const OFF: &str = "offload = \"off\"";
 const AUTO: &str = "offload = \"auto\"";
 
-/// The MTU of the tunnel, if nobody says otherwise, and that of the wires.
+/// Default MTU of the tunnel, and MTU of the wires.
 const INSIDE: usize = 1380;
 const OUTSIDE: usize = 1500;
 
-/// Nobody listens there.
+/// The discard port, on which no socket listens.
 const DISCARD: u16 = 9;
 
-/// What the field is of two classes of service (RFC 2474): best effort, and expedited forwarding.
+/// TOS octets of two classes of service (RFC 2474): best effort and expedited forwarding.
 const CLASSES: [u8; 2] = [0, 0xb8];
 const BURSTS: usize = 20;
 const BURST: usize = 10;
 
-/// Both configurations with a line each in [tunnel].
+/// Returns both configurations, each with a line in `[tunnel]`.
 fn configs(terms: Terms<'_>, lines: [&str; 2]) -> [String; 2] {
     let ends = [
         pair::mobile_config(Family::V4, terms, "manual"),
@@ -49,7 +50,7 @@ fn each_way(pair: &Pair, octets: u64) -> Result<()> {
     transfer(&pair.gateway, &pair.mobile, MOBILE[0], octets)
 }
 
-/// The longest packet at each of these hosts meanwhile: inside the tunnel, and outside.
+/// Runs `act`; returns the longest packet at each of these hosts, inside the tunnel and outside.
 fn longest<const N: usize>(
     hosts: [&Host; N],
     act: impl FnOnce() -> Result<()>,
@@ -93,12 +94,12 @@ fn taps_see_packets_that_are_not_cut_yet_inside_in_zones() -> Result<()> {
     are_uncut_inside(Terms::ZONED)
 }
 
-/// Has a host's device take what is to be cut, as one that cuts by itself does.
+/// Lets a host's device accept unsegmented packets, as a device with segmentation offload does.
 fn let_cut(host: &Host) -> Result<()> {
     host.run("ip link set eth0 gso_max_segs 64").map(drop)
 }
 
-/// The control of all others.
+/// Control of all other tests.
 #[lab::test]
 fn off_taps_see_none() -> Result<()> {
     let pair = Pair::new("offload")?;
@@ -134,8 +135,8 @@ fn on_the_wire_nothing_is_longer_than_it_takes() -> Result<()> {
     Ok(())
 }
 
-/// Packets that are too long for a wire have to leave in fragments, and fragments are nothing that devices
-/// make.
+/// Packets that exceed the MTU of a wire leave in fragments, which segmentation offload cannot
+/// produce.
 #[lab::test]
 fn what_the_kernel_does_not_cut_leaves_one_by_one() -> Result<()> {
     for terms in [Terms::PLAIN, Terms::ZONED] {
@@ -153,8 +154,8 @@ fn what_the_kernel_does_not_cut_leaves_one_by_one() -> Result<()> {
     Ok(())
 }
 
-/// Two streams of datagrams in classes of their own, in bursts that leave together: each packet outside has the
-/// class of what is in it.
+/// Two streams of datagrams with different classes, sent in bursts. Each outer packet must have the
+/// class of its datagram.
 #[lab::test]
 fn classes_of_service_do_not_mix() -> Result<()> {
     let pair = Pair::new("offload")?;
@@ -187,7 +188,7 @@ fn classes_of_service_do_not_mix() -> Result<()> {
     let mut counts = [0; 2];
     until("packets of both classes", DEADLINE, || {
         while let Some(seen) = tap.next()? {
-            // Each passes two devices of that host.
+            // Each packet passes two devices of that host.
             for (count, class) in counts.iter_mut().zip(CLASSES) {
                 *count += usize::from(is_ours(&seen, class));
             }
@@ -199,8 +200,8 @@ fn classes_of_service_do_not_mix() -> Result<()> {
     pair::no_drops(&tunnel.gateway.strata("status")?)
 }
 
-/// The longest packet behind a licensed node that is told this, if what comes to it is not cut yet. It sees the
-/// headers of all segments.
+/// Returns the longest packet behind a licensed node with this configuration line, if packets reach
+/// the node unsegmented. Fails unless the node sees the headers of all segments.
 fn longest_at_a_licensed_node(line: &str) -> Result<usize> {
     let pair = Pair::new("offload")?;
     let_cut(&pair.gateway)?;

@@ -1,6 +1,6 @@
-//! Path MTU discovery: a hop on the way takes less than the links at both ends. Who says so is the kernel
-//! between, who has to hear it are sockets of the kernel behind the mobile node, and whether packets
-//! were cut is counted by the kernels where they arrive.
+//! Path MTU discovery: a hop on the path has a smaller MTU than the links at both ends. The host
+//! between sends the ICMP errors, kernel sockets behind the mobile node must receive them, and the
+//! receiving kernels count the fragments.
 
 use anyhow::{Context, Result, ensure};
 use lab::daemon::Daemon;
@@ -19,20 +19,20 @@ use std::time::Duration;
 
 const OCTETS: u64 = 1_000_000;
 
-/// What the hop takes, and what of it is left for a datagram: without IPv4 and UDP headers, SPI, number,
-/// ICV and trailer.
+/// MTU of the hop, and the room in it for a datagram: without IPv4 and UDP headers, SPI, sequence
+/// number, ICV and trailer.
 const NARROW: u32 = 1400;
 const ROOM: u16 = 1346;
-/// The same in two zones: a map of up to seven words, a next header, and two ICVs.
+/// The same with two zones: a map of up to seven words, a next header, and two ICVs.
 const ZONED_ROOM: u16 = 1400 - 28 - 8 - 28 - 1 - 32;
 
 const ON: &str = "clamp = false\npath_mtu = \"icmp\"";
 const OFF: &str = "clamp = false";
 
-/// More than what passes until everybody knows.
+/// Limit on fragments: more than pass until both ends know the MTU.
 const FEW: u64 = 150;
 
-/// Counts what arrives in pieces, before they are put together.
+/// Counts fragments on arrival, before reassembly.
 const COUNTERS: &str = "table inet pieces {
   chain came {
     type filter hook prerouting priority -450
@@ -42,7 +42,7 @@ const COUNTERS: &str = "table inet pieces {
 }
 ";
 
-/// A router that does not say that something is too long.
+/// A router that sends no ICMP errors.
 const SILENT: &str = "table inet silent {
   chain out {
     type filter hook output priority 0
@@ -51,14 +51,14 @@ const SILENT: &str = "table inet silent {
 }
 ";
 
-/// How many packets rules have counted.
+/// Returns the number of packets that rules have counted.
 fn counted(rules: &str) -> u64 {
     let counts = rules.split("counter packets ").skip(1);
     let counts = counts.filter_map(|rest| rest.split(' ').next()?.parse::<u64>().ok());
     counts.sum()
 }
 
-/// The mobile node is a router for a host behind it.
+/// Returns both configurations. The mobile node is the router of a host behind it.
 fn configs(outer: Family, terms: Terms<'_>, tunnel: &str) -> [String; 2] {
     let network = "\"10.1.0.0/24\", \"fd00:1::/64\"";
     let hosts = "\"10.1.0.2/32\", \"fd00:1::2/128\"";
@@ -77,7 +77,7 @@ fn configs(outer: Family, terms: Terms<'_>, tunnel: &str) -> [String; 2] {
     ]
 }
 
-/// The wire between the router and the gateway.
+/// Sets the MTU of the wire between the router and the gateway.
 fn narrow(pair: &Pair, mtu: u32) -> Result<()> {
     for (host, device) in [(&pair.between, "wired"), (&pair.gateway, "eth0")] {
         host.netns().netlink()?.set_mtu(device, mtu)?;
@@ -85,7 +85,7 @@ fn narrow(pair: &Pair, mtu: u32) -> Result<()> {
     Ok(())
 }
 
-/// A tunnel that is up, through such a wire, and the host behind.
+/// A tunnel that is up, over a narrow wire, with a host behind the mobile node.
 struct Scene {
     pair: Pair,
     behind: Host,
@@ -121,8 +121,8 @@ impl Scene {
         })
     }
 
-    /// Octets each way, and inside both families. A kernel that has heard how long datagrams may be tells
-    /// the other one when it connects, so in each family another end is the first to try.
+    /// Transfers octets in each direction and family. A kernel that knows the path MTU announces it
+    /// in the MSS of its connections, so the first sender is a different end in each family.
     fn pass(&self) -> Result<()> {
         let there = |address| transfer(&self.behind, &self.pair.gateway, address, OCTETS);
         let back = |address| transfer(&self.pair.gateway, &self.behind, address, OCTETS);
@@ -132,19 +132,20 @@ impl Scene {
         back(BEHIND[0])
     }
 
-    /// How many pieces arrived at the gateway and at the mobile node.
+    /// Returns the number of fragments that arrived at the gateway and at the mobile node.
     fn pieces(&self) -> Result<[u64; 2]> {
         let came =
             |host: &Host| -> Result<u64> { Ok(counted(&host.run("nft list table inet pieces")?)) };
         Ok([came(&self.pair.gateway)?, came(&self.pair.mobile)?])
     }
 
-    /// What each end knows.
+    /// Returns the MTUs known to each end.
     fn known(&self) -> Result<[Value; 2]> {
         Ok([known(&self.tunnel.mobile)?, known(&self.tunnel.gateway)?])
     }
 
-    /// A socket behind the mobile node, the way to one at the gateway, and that one.
+    /// Returns a socket behind the mobile node, the path to a socket at the gateway, and that
+    /// socket.
     fn sockets(&self, family: usize) -> Result<(Datagrams, Path, Datagrams)> {
         let near = bind(&self.behind, BEHIND[family])?;
         let far = bind(&self.pair.gateway, GATEWAY[family])?;
@@ -152,12 +153,12 @@ impl Scene {
         Ok((near, path, far))
     }
 
-    /// What the kernel behind knows of the way to the gateway.
+    /// Returns the path MTU to the gateway in the kernel of the host behind, in octets.
     fn heard(&self, path: Path) -> Result<u16> {
         self.behind.inside(|| Ok(os::path_mtu(path, None)?))
     }
 
-    /// Sends datagrams of 1380 octets that nobody may cut until the kernel refuses them.
+    /// Sends datagrams of 1380 octets with DF until the kernel refuses them; returns the path MTU.
     fn insist(&self, family: usize) -> Result<u16> {
         let (near, path, _far) = self.sockets(family)?;
         let payload = vec![7; 1380 - HEADERS[family]];
@@ -171,7 +172,7 @@ impl Scene {
     }
 }
 
-/// Of IP and UDP.
+/// Lengths of the IP and UDP headers, in octets.
 const HEADERS: [usize; 2] = [28, 48];
 
 fn bind(host: &Host, address: &str) -> Result<Datagrams> {
@@ -179,7 +180,7 @@ fn bind(host: &Host, address: &str) -> Result<Datagrams> {
     host.inside(|| Ok(Datagrams::udp(SocketAddr::new(address, 0), None)?))
 }
 
-/// What a daemon tells of its tunnel: the longest datagram, and the longest packet.
+/// Returns the MTU of a daemon's tunnel and of its path, in octets.
 fn known(daemon: &Daemon) -> Result<Value> {
     let status = daemon.strata("status")?;
     let child = pair::children(&status).pop().context("no tunnel")?;
@@ -202,7 +203,7 @@ fn without_it_packets_are_cut_on_their_way() -> Result<()> {
     Ok(())
 }
 
-/// All that is sent arrives, hardly anything in pieces, and both ends know why.
+/// Fails unless everything arrives, almost without fragments, and both ends know the MTU.
 fn go_whole(scene: &Scene, room: u16) -> Result<()> {
     scene.pass()?;
     let [there, back] = scene.pieces()?;
@@ -210,7 +211,7 @@ fn go_whole(scene: &Scene, room: u16) -> Result<()> {
     let known = scene.known()?;
     let expected = serde_json::json!([room, NARROW]);
     ensure!(known.iter().all(|known| *known == expected), "{known:?}");
-    // From then on it is none at all.
+    // Afterwards there are no fragments at all.
     scene.pass()?;
     ensure!(scene.pieces()? == [there, back], "{:?}", scene.pieces()?);
     let text = scene.tunnel.mobile.strata_text("status")?;
@@ -226,7 +227,7 @@ fn packets_go_whole_through_a_narrow_hop() -> Result<()> {
     let log = scene.tunnel.mobile.process().log();
     let line = "peer office: the way there takes packets of 1400 octets, datagrams of 1346";
     ensure!(log.matches(line).count() == 1, "{log}");
-    // But for those that a source sends while it is being told.
+    // Except packets that a source sends before the ICMP error reaches it.
     let mut status = scene.tunnel.mobile.strata("status")?;
     if let Some(drops) = status["status"]["drops"].as_object_mut() {
         drops.remove("esp_too_long");
@@ -246,7 +247,8 @@ fn packets_go_whole_through_a_narrow_hop_over_ipv6() -> Result<()> {
     go_whole(&scene, ROOM - 20)
 }
 
-/// It is the router before the narrow hop, and what it opens is as whole as all else.
+/// The node is the router before the narrow hop, and forwards the packets that it opens
+/// unfragmented.
 #[lab::test]
 fn a_licensed_node_passes_on_what_is_whole_and_says_what_is_too_long() -> Result<()> {
     let pair = Pair::new("pmtu")?;
@@ -272,7 +274,8 @@ fn a_narrow_hop_that_loses_packets_is_passed() -> Result<()> {
     go_whole(&scene, ROOM)
 }
 
-/// Nothing but routers can say it. That is why it is off unless somebody wants it, and how it is seen.
+/// Only routers can report the MTU. Discovery is therefore off by default, and this test shows the
+/// failure.
 #[lab::test]
 fn where_routers_are_silent_what_is_too_long_is_lost_until_a_reload() -> Result<()> {
     let scene = Scene::new(Family::V4, Terms::PLAIN, ON)?;
@@ -280,7 +283,7 @@ fn where_routers_are_silent_what_is_too_long_is_lost_until_a_reload() -> Result<
     scene.pair.between.run("nft -f silent.nft")?;
     let (mut near, mut far) = connect(&scene.behind, &scene.pair.gateway, GATEWAY[0])?;
     near.write_all(&[7; 15_000])?;
-    // TCP sends ten segments at once, and then the first of them again and again.
+    // TCP sends ten segments at once, and then retransmits the first one repeatedly.
     until("the third try", DEADLINE, || {
         let rules = scene.pair.between.run("nft list table inet silent")?;
         Ok((counted(&rules) >= 13).then_some(()))
@@ -299,7 +302,7 @@ fn sources_hear_how_long_datagrams_may_be() -> Result<()> {
     let scene = Scene::new(Family::V4, Terms::PLAIN, ON)?;
     for family in [0, 1] {
         ensure!(scene.insist(family)? == ROOM, "family {family}");
-        // What they hear is true: to the octet, and without pieces.
+        // The reported MTU is exact: a datagram of this length passes without fragments.
         let (near, path, mut far) = scene.sockets(family)?;
         let before = scene.pieces()?;
         let payload = vec![7; usize::from(ROOM) - HEADERS[family]];
@@ -315,7 +318,8 @@ fn sources_hear_how_long_datagrams_may_be() -> Result<()> {
     Ok(())
 }
 
-/// IPv4 alone knows such datagrams; they are cut outside, for that needs no second number.
+/// Only IPv4 allows routers to fragment datagrams. The outer packet is fragmented, because that
+/// needs no second sequence number.
 #[lab::test]
 fn a_datagram_that_may_be_cut_passes() -> Result<()> {
     let scene = Scene::new(Family::V4, Terms::PLAIN, ON)?;
@@ -339,7 +343,7 @@ fn connections_that_begin_later_fit_from_their_beginning() -> Result<()> {
     let scene = Scene::new(Family::V4, Terms::PLAIN, "path_mtu = \"icmp\"")?;
     scene.insist(0)?;
     let before = count(&scene.tunnel.mobile, "too_long")?;
-    // The family of which the kernel behind has heard nothing.
+    // The kernel of the host behind has received no ICMP error in this family.
     transfer(&scene.behind, &scene.pair.gateway, GATEWAY[1], OCTETS)?;
     let after = count(&scene.tunnel.mobile, "too_long")?;
     ensure!(before == after, "{before}, {after}");
@@ -358,8 +362,8 @@ fn below_the_least_of_ipv6_packets_are_cut_and_all_arrives() -> Result<()> {
     Ok(())
 }
 
-/// Destination Unreachable, code 4, in the name of the router, about a packet of the mobile node's to the
-/// gateway: all of it can be guessed.
+/// Sends Destination Unreachable, code 4, with the router's address, about a packet from the mobile
+/// node to the gateway. An attacker can guess all of it.
 fn forge(pair: &Pair, mtu: u16) -> Result<()> {
     let [high, low] = mtu.to_be_bytes();
     let mut message = vec![3, 4, 0, 0, 0, 0, high, low];
@@ -375,7 +379,7 @@ fn forge(pair: &Pair, mtu: u16) -> Result<()> {
     })
 }
 
-/// What the attacker says is in the kernel, whatever that makes of it.
+/// Sends the forged error until the kernel has changed the path MTU; returns the new value.
 fn await_forged(scene: &Scene, forged: u16) -> Result<u16> {
     let path = Path::udp("10.3.0.2:4500".parse()?, "192.0.2.1:4500".parse()?);
     until("the forged word", DEADLINE, || {
@@ -386,8 +390,8 @@ fn await_forged(scene: &Scene, forged: u16) -> Result<u16> {
     })
 }
 
-/// An attacker who is not on the way says that it takes next to nothing. Zero says nothing, and 68 is what
-/// no path is any more, and is not believed.
+/// An off-path attacker forges errors with tiny path MTUs. Zero has no meaning, and 68 is below any
+/// real path, so both are ignored.
 #[lab::test]
 fn a_forged_router_makes_nothing_stand_still() -> Result<()> {
     let pair = Pair::new("pmtu")?;
@@ -406,12 +410,13 @@ fn a_forged_router_makes_nothing_stand_still() -> Result<()> {
     Ok(())
 }
 
-/// What could be is believed as far as 1280 octets inside, and not even cut: nobody on the way has to.
+/// A plausible value is accepted, but the inner MTU does not go below 1280 octets. Longer packets
+/// may then be fragmented, which no router on the real path needs to do.
 #[lab::test]
 fn a_forged_router_that_could_be_one_costs_some_octets_of_each_packet() -> Result<()> {
     let pair = Pair::new("pmtu")?;
     let scene = Scene::of(pair, Family::V4, Terms::PLAIN, ON, 1500)?;
-    // Before anything went whole nobody listens.
+    // Reports have no effect before the first packet with DF.
     scene.pass()?;
     ensure!(await_forged(&scene, 600)? == 600);
     scene.pass()?;

@@ -1,8 +1,8 @@
-//! What an SA may carry is what was agreed (RFC 4301 sections 5.1 and 5.2): a source outside the
-//! selectors is dropped and counted, on its way into the tunnel and on its way out of it.
+//! An SA carries only the negotiated traffic (RFC 4301 sections 5.1 and 5.2): packets with a source
+//! outside the selectors are dropped and counted, on the way into the tunnel and out of it.
 //!
-//! The second needs a peer that seals what it should not. It is played with the keys that
-//! `strata keylog` writes, which are those of an insider.
+//! The second case needs a peer that violates its selectors. The test acts as such a peer, with the
+//! keys that `strata keylog` writes.
 
 use anyhow::{Context, Result, ensure};
 use crypto::{Aead, AeadAlgorithm};
@@ -17,10 +17,10 @@ use std::fs;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::path::Path;
 
-/// Addresses of the mobile node outside the tunnel, which nobody agreed to carry.
+/// Outer addresses of the mobile node, which the selectors do not cover.
 const OUTSIDE: [&str; 2] = ["10.3.0.2", "2001:db8:3::2"];
 
-/// Where the gateway listens inside.
+/// Port of the gateway's inner socket.
 const PORT: u16 = 9100;
 
 #[lab::test]
@@ -53,7 +53,7 @@ fn a_source_outside_the_selectors_does_not_leave_the_tunnel() -> Result<()> {
     let mut insider = Insider::new(&ours, &keys)?;
     let listener = listen(&duo.ours, "10.1.0.1")?;
     let wire = duo.theirs.inside(|| Ok(UdpSocket::bind("192.0.2.2:0")?))?;
-    // The peer's own outside, a network of nobody's, and ourselves.
+    // The peer's outer address, an unrelated network, and our own address.
     let wrong = ["192.0.2.2", "10.3.0.1", "10.1.0.1"];
     for source in wrong.into_iter().chain(["10.2.0.1"]) {
         let packet = insider.seal(&datagram(source.parse()?, [10, 1, 0, 1].into()));
@@ -65,7 +65,7 @@ fn a_source_outside_the_selectors_does_not_leave_the_tunnel() -> Result<()> {
     Ok(())
 }
 
-/// The peer has an address out of our pool, and says that it sends from another one of it.
+/// The peer has a leased address, and sends from another address of the same pool.
 #[lab::test]
 fn an_address_that_was_lent_to_another_is_no_source() -> Result<()> {
     let duo = Duo::new("selectors")?;
@@ -94,7 +94,7 @@ fn listen(host: &Host, address: &str) -> Result<UdpSocket> {
     Ok(socket)
 }
 
-/// How many packets were dropped for a reason; `strata status` and the metrics say the same.
+/// Returns the packets dropped for a reason. `strata status` and the metrics must agree.
 fn count(daemon: &Daemon, reason: &str) -> Result<usize> {
     let status = daemon.strata("status")?;
     let told = status["status"]["drops"][format!("esp_{reason}")].as_u64();
@@ -106,7 +106,7 @@ fn count(daemon: &Daemon, reason: &str) -> Result<usize> {
     Ok(measured)
 }
 
-/// Somebody with the keys of our peer.
+/// An attacker with the keys of our peer.
 struct Insider {
     spi: [u8; 4],
     aead: Aead,
@@ -131,12 +131,12 @@ impl Insider {
             spi,
             aead: Aead::new(AeadAlgorithm::Aes128Gcm, key)?,
             salt: salt.try_into()?,
-            // Far from any that the peer itself uses.
+            // Far from the sequence numbers that the peer itself uses.
             sequence: 1000,
         })
     }
 
-    /// RFC 4303 section 2 and RFC 4106: tunnel mode, IPv4 inside.
+    /// Seals a datagram as in RFC 4303 section 2 and RFC 4106: tunnel mode, IPv4 inside.
     fn seal(&mut self, datagram: &[u8]) -> Vec<u8> {
         self.sequence += 1;
         let header = [self.spi, self.sequence.to_be_bytes()].concat();
@@ -153,7 +153,7 @@ impl Insider {
     }
 }
 
-/// A UDP datagram in IPv4 (RFC 791, RFC 768), without a checksum of its own.
+/// Returns a UDP datagram in IPv4 (RFC 791, RFC 768), without a UDP checksum.
 fn datagram(source: Ipv4Addr, destination: Ipv4Addr) -> Vec<u8> {
     let udp_len = 8 + SECRET.len() as u16;
     let lengths = [20 + udp_len, udp_len].map(u16::to_be_bytes);

@@ -1,4 +1,4 @@
-//! Tunnels in streams of TCP (RFC 9329), through networks that let no UDP pass.
+//! Tunnels over TCP (RFC 9329), through networks that block UDP.
 
 use anyhow::{Context, Result, ensure};
 use lab::account::wait_for;
@@ -15,10 +15,10 @@ use std::net::{IpAddr, TcpStream, UdpSocket};
 
 const MB: u64 = 1_000_000;
 
-/// What the gateway adds.
+/// Additional table of the gateway's configuration.
 const LISTEN: &str = "[listen]\ntcp = 4500\n";
 
-/// On the host between: no UDP.
+/// Rules for the host between: drop all UDP.
 const WALL: &str = "table ip wall {
   chain forward {
     type filter hook forward priority 0
@@ -27,7 +27,7 @@ const WALL: &str = "table ip wall {
 }
 ";
 
-/// On the host between: every connection is reset, at both ends.
+/// Rules for the host between: reset every connection at both ends.
 const CUT: &str = "table ip cut {
   chain forward {
     type filter hook forward priority 0
@@ -49,13 +49,14 @@ fn open(pair: &Pair, table: &str) -> Result<()> {
     pair.between.run(&delete).map(drop)
 }
 
-/// Both daemons, not yet connected; `mobile` stands in the mobile node's table for the gateway.
+/// Starts both daemons, not connected yet; `mobile` is a line in the mobile node's table of the
+/// gateway.
 fn start(pair: &Pair, mobile: &str) -> Result<Tunnel> {
     let [mobile, gateway] = plain::configs(mobile, "");
     plain::start_with(pair, &[mobile, format!("{gateway}{LISTEN}")])
 }
 
-/// The IP protocol of what was seen on the wire of the mobile node.
+/// Returns the IP protocols of packets on the mobile node's wire.
 fn protocols(tap: &Wiretap) -> Result<Vec<u8>> {
     let mobile: IpAddr = "10.3.0.2".parse()?;
     let seen = tap.rest()?;
@@ -72,7 +73,7 @@ fn goes_by(daemon: &Daemon, carrier: &str) -> Result<Value> {
     })
 }
 
-/// How often something happened to streams at a host.
+/// Returns a counter of stream events at a host.
 fn count(daemon: &Daemon, what: &str) -> Result<u64> {
     let status = daemon.strata("status")?;
     let drops = &status["status"]["drops"];
@@ -123,8 +124,8 @@ fn always_sends_no_datagram_at_all() -> Result<()> {
     Ok(())
 }
 
-/// Both ends are told that it is reset when they say something in it. Nothing can be connected until
-/// the network lets it.
+/// Both ends notice the reset when they send. No connection succeeds until the network allows it
+/// again.
 #[lab::test]
 fn a_tunnel_outlives_its_connection() -> Result<()> {
     for mobike in ["on", "off"] {
@@ -205,7 +206,7 @@ fn strangers_that_say_nothing_or_nonsense_are_few_and_counted() -> Result<()> {
     ends(&mut nonsense)?;
     ensure!(count(&tunnel.gateway, "corrupt")? == 1);
     let mut silent: Vec<_> = (0..40).map(|_| dial()).collect::<Result<_>>()?;
-    // Where it took long to dial, an older one has given way instead.
+    // If dialling was slow, an older connection was closed in favour of a new one.
     let refused = || {
         let gone = count(&tunnel.gateway, "refused")? + count(&tunnel.gateway, "gave_way")?;
         Ok((gone == 24).then_some(()))
@@ -213,12 +214,12 @@ fn strangers_that_say_nothing_or_nonsense_are_few_and_counted() -> Result<()> {
     until("those that are too many to be refused", DEADLINE, refused)?;
     silent.iter_mut().try_for_each(ends)?;
     ensure!(count(&tunnel.gateway, "unused")? == 16);
-    // They are no hindrance any more.
+    // Idle connections no longer block others.
     tunnel.up()?;
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], MB)
 }
 
-/// The other end closes it, in whatever way.
+/// Fails unless the other end closes the stream, in any way.
 fn ends(stream: &mut TcpStream) -> Result<()> {
     match stream.read(&mut [0; 16]) {
         Ok(0) => Ok(()),
@@ -228,7 +229,7 @@ fn ends(stream: &mut TcpStream) -> Result<()> {
     }
 }
 
-/// With all that is in it (section 7.1).
+/// The tunnel keeps its SAs (RFC 9329 section 7.1).
 #[lab::test]
 fn a_tunnel_moves_from_udp_to_tcp_and_back() -> Result<()> {
     let pair = Pair::new("tcp")?;

@@ -1,5 +1,5 @@
-//! Padding that hides lengths (RFC 4303 section 2.7): who taps the wire between the ends sees how long each
-//! packet is, and that is all there is to it.
+//! Padding that hides lengths (RFC 4303 section 2.7): a tap between the ends sees packets of one
+//! length only.
 
 use anyhow::{Context, Result, ensure};
 use lab::daemon::Daemon;
@@ -20,17 +20,17 @@ const BUCKETS: &str = "tfc = \"buckets\"";
 const OFF: &str = "";
 const COVER: &str = "tfc = \"mtu\"\ncover = 50";
 
-/// The MTU of the tunnel, if nobody says otherwise.
+/// Default MTU of the tunnel.
 const LONGEST: usize = 1380;
 
 /// A few dozen packets, whose acknowledgements are short.
 const FEW: u64 = 50_000;
 const MANY: u64 = 1_000_000;
 
-/// The last packet that is looked at: in clear.
+/// Payload of the last packet that is evaluated, in clear.
 const MARKER: &str = "the last packet";
 
-/// The configurations of both ends, each with a line about the other.
+/// Returns the configurations of both ends, each with a line about the other end.
 fn configs(terms: Terms<'_>, [mobile, gateway]: [&str; 2]) -> [String; 2] {
     let ours = pair::mobile_config(Family::V4, terms, "manual");
     let theirs = pair::gateway_config(terms);
@@ -60,14 +60,15 @@ fn start(terms: Terms<'_>, lines: [&str; 2]) -> Result<(Pair, Tunnel)> {
     Ok((pair, tunnel))
 }
 
-/// Carries datagrams of all sorts each way, and gives the lengths of the packets that were seen between: from
-/// the mobile node, and to it.
+/// Sends all sorts of datagrams in each direction. Returns the lengths of the packets seen between,
+/// from and to the mobile node.
 fn lengths(pair: &Pair) -> Result<[BTreeSet<usize>; 2]> {
     let tap = Wiretap::open(&pair.between)?;
     for (mobile, gateway) in MOBILE.into_iter().zip(GATEWAY) {
         transfer(&pair.mobile, &pair.gateway, gateway, FEW)?;
         transfer(&pair.gateway, &pair.mobile, mobile, FEW)?;
-        // Nobody listens, and ICMP says so; the last one goes in fragments.
+        // No socket listens, so each datagram causes an ICMP error; the last one leaves in
+        // fragments.
         for octets in [0, 1, 100, 600, 1300, 3000] {
             send(pair, mobile, gateway, &vec![7; octets])?;
         }
@@ -82,7 +83,7 @@ fn lengths(pair: &Pair) -> Result<[BTreeSet<usize>; 2]> {
     Ok([true, false].map(of))
 }
 
-/// A UDP datagram of the mobile node's.
+/// Sends a UDP datagram from the mobile node.
 fn send(pair: &Pair, source: &str, destination: &str, payload: &[u8]) -> Result<()> {
     let (source, destination): (IpAddr, IpAddr) = (source.parse()?, destination.parse()?);
     let near = pair
@@ -92,7 +93,7 @@ fn send(pair: &Pair, source: &str, destination: &str, payload: &[u8]) -> Result<
     Ok(near.send(path, 0, payload)?)
 }
 
-/// Datagrams that were padded, and dummies that came.
+/// Returns the number of padded datagrams.
 fn hidden(daemon: &Daemon) -> Result<u64> {
     let status = daemon.strata("status")?;
     let padded = &status["status"]["padded"]["packets"];
@@ -112,7 +113,8 @@ fn ensure_many_lengths(pair: &Pair) -> Result<()> {
     Ok(())
 }
 
-/// SPI, sequence number, what fills four octets, pad length, next header and ICV; the IV is implicit.
+/// SPI, sequence number, padding to four octets, pad length, next header and ICV; the IV is
+/// implicit.
 const PLAIN: usize = 8 + 2 + 2 + 16;
 /// SPI, sequence number, map, next header and two ICVs.
 const ZONED: usize = 8 + 4 + 1 + 32;
@@ -131,7 +133,7 @@ fn all_packets_of_a_tunnel_are_of_one_length() -> Result<()> {
     Ok(())
 }
 
-/// Whether a datagram is in several zones or in one, as fragments and those of ICMP are.
+/// The same for datagrams in several zones and in one zone, such as fragments and ICMP.
 #[lab::test]
 fn in_zones_they_are_too() -> Result<()> {
     let (pair, tunnel) = start(Terms::ZONED, [MTU; 2])?;
@@ -139,7 +141,7 @@ fn in_zones_they_are_too() -> Result<()> {
     pair::no_drops(&tunnel.gateway.strata("status")?)
 }
 
-/// The control of both.
+/// Control of both tests.
 #[lab::test]
 fn without_it_lengths_are_seen() -> Result<()> {
     for terms in [Terms::PLAIN, Terms::ZONED] {
@@ -190,7 +192,7 @@ fn a_reload_turns_it_on_and_off() -> Result<()> {
     Ok(())
 }
 
-/// Each end says for itself how long what it sends looks.
+/// The padding of each direction is the sender's choice.
 #[lab::test]
 fn what_the_other_end_pads_is_accepted_by_who_does_not() -> Result<()> {
     for terms in [Terms::PLAIN, Terms::ZONED] {
@@ -202,7 +204,7 @@ fn what_the_other_end_pads_is_accepted_by_who_does_not() -> Result<()> {
     Ok(())
 }
 
-/// It is told by the IP header where a segment ends, and so what an acknowledgement is.
+/// The node finds the end of a segment in the IP header, and so recognises pure acknowledgements.
 #[lab::test]
 fn a_transfer_passes_a_lossy_hop_where_a_licensed_node_repairs() -> Result<()> {
     let hop = pair::hop(1.0 / 300_000.0);
@@ -220,7 +222,7 @@ fn a_transfer_passes_a_lossy_hop_where_a_licensed_node_repairs() -> Result<()> {
     Ok(())
 }
 
-/// Packets that are too long for a wire leave in fragments, as without padding.
+/// Packets that exceed the MTU of a wire leave in fragments, as without padding.
 #[lab::test]
 fn wires_that_take_less_are_passed() -> Result<()> {
     for terms in [Terms::PLAIN, Terms::ZONED] {
@@ -251,7 +253,7 @@ fn transport_mode_and_misspelt_words_are_refused_with_the_fix() -> Result<()> {
     Ok(())
 }
 
-/// The lengths of so many packets of the mobile node's, if there are so many.
+/// Returns the lengths of a number of packets from the mobile node; fails if there are fewer.
 fn lengths_of(pair: &Pair, count: usize) -> Result<BTreeSet<usize>> {
     let tap = Wiretap::open(&pair.between)?;
     let mobile: IpAddr = "10.3.0.2".parse()?;

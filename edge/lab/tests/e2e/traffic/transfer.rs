@@ -1,4 +1,4 @@
-//! Octets that go into a tunnel come out of it as they were.
+//! Octets leave a tunnel as they entered it.
 
 use anyhow::{Result, ensure};
 use lab::pair::{GATEWAY, MOBILE, Pair, Terms};
@@ -7,7 +7,7 @@ use os::Family;
 
 const MB: u64 = 1_000_000;
 
-/// Index of a family in what [`lab::pair`] has for both.
+/// Index of a family in the arrays of [`lab::pair`].
 const IPV4: usize = 0;
 const IPV6: usize = 1;
 
@@ -21,7 +21,7 @@ fn two_hundred_mb_pass_a_zoned_tunnel() -> Result<()> {
     two_hundred_mb_pass(Terms::ZONED, "zoned")
 }
 
-/// From the gateway to the mobile node, as a download does.
+/// Transfers from the gateway to the mobile node, as a download does.
 fn two_hundred_mb_pass(terms: Terms<'_>, kind: &str) -> Result<()> {
     let pair = Pair::new("transfer")?;
     let tunnel = pair.start_up(terms)?;
@@ -49,7 +49,7 @@ fn wires_of_mtu_1400_are_passed() -> Result<()> {
     wires_of_mtu_are_passed(1400)
 }
 
-/// Less than the tunnel's own MTU with what ESP adds: such packets leave as fragments.
+/// Less than the tunnel's own MTU with the overhead of ESP: such packets leave as fragments.
 #[lab::test]
 fn wires_of_mtu_1280_are_passed() -> Result<()> {
     wires_of_mtu_are_passed(1280)

@@ -1,5 +1,5 @@
-//! Several threads that seal and open (`workers` of [tunnel]): what the kernel says of their time, and that no
-//! packet knows of them.
+//! Several threads for sealing and opening (`workers` in `[tunnel]`): their run time in the kernel,
+//! and correct results for every packet.
 
 use anyhow::{Result, ensure};
 use lab::daemon::Daemon;
@@ -16,12 +16,12 @@ use std::time::Duration;
 
 const MB: u64 = 1_000_000;
 
-/// Connections each way. All of them on one queue, or on one tunnel, are one case in 2^15.
+/// Connections in each direction. The chance that all use one queue, or one tunnel, is 1 in 2^15.
 const FLOWS: usize = 16;
 
 const TWO: &str = "workers = 2";
 
-/// A tunnel of the host between.
+/// A tunnel for the host between.
 const OWN: &str = r#"
 [peer.bob]
 id = "bob@example.net"
@@ -30,7 +30,7 @@ local = ["10.9.0.0/16"]
 remote = ["10.77.0.0/16"]
 "#;
 
-/// What the kernel calls the thread beside the main one.
+/// Kernel name of the thread next to the main one.
 const BESIDE: &str = "worker 1";
 
 fn configs(terms: Terms<'_>, lines: [&str; 2]) -> [String; 2] {
@@ -47,7 +47,7 @@ fn start(pair: &Pair, terms: Terms<'_>, lines: [&str; 2]) -> Result<Tunnel> {
     Ok(tunnel)
 }
 
-/// Waits until both ends have the tunnels of these names.
+/// Waits until both ends have exactly the tunnels of these names.
 fn await_names(tunnel: &Tunnel, names: &[&str]) -> Result<()> {
     for daemon in [&tunnel.mobile, &tunnel.gateway] {
         let named = |status: &Value| {
@@ -58,7 +58,7 @@ fn await_names(tunnel: &Tunnel, names: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Two threads at both ends, and a tunnel for each.
+/// Starts two threads at both ends, with a tunnel for each.
 fn two(pair: &Pair, terms: Terms<'_>) -> Result<Tunnel> {
     let tunnel = start(pair, terms, [TWO; 2])?;
     await_names(&tunnel, &["#2", "first"])?;
@@ -73,7 +73,7 @@ fn carry(pair: &Pair) -> Result<()> {
     Ok(())
 }
 
-/// For how long the kernel has run a daemon's threads of this name.
+/// Returns the run time of a daemon's thread of this name.
 fn run_time(daemon: &Daemon, name: &str) -> Result<Option<Duration>> {
     for task in fs::read_dir(format!("/proc/{}/task", daemon.pid()))? {
         let task = task?.path();
@@ -86,13 +86,13 @@ fn run_time(daemon: &Daemon, name: &str) -> Result<Option<Duration>> {
     Ok(None)
 }
 
-/// Carries flows, during which the thread beside the main one runs at both ends. A megabyte takes it longer than
-/// this, however fast the machine is.
+/// Transfers flows, and fails unless the second thread runs at both ends. A megabyte takes longer
+/// than this limit on any machine.
 fn carry_by_both(pair: &Pair, tunnel: &Tunnel) -> Result<()> {
     carry_with(pair, tunnel, Duration::from_millis(1))
 }
 
-/// The same, where it runs for more than so long.
+/// The same with a limit on the minimum run time.
 fn carry_with(pair: &Pair, tunnel: &Tunnel, least: Duration) -> Result<()> {
     let ends = [&tunnel.mobile, &tunnel.gateway];
     let times = || -> Result<Vec<_>> { ends.iter().map(|end| run_time(end, BESIDE)).collect() };
@@ -128,7 +128,7 @@ fn each_thread_carries_flows_on_a_tunnel_of_its_own() -> Result<()> {
     no_drops(&tunnel)
 }
 
-/// The control of all that look at threads.
+/// Control of all tests that look at threads.
 #[lab::test]
 fn where_nobody_wants_several_there_is_one_thread() -> Result<()> {
     let pair = Pair::new("workers")?;
@@ -139,8 +139,8 @@ fn where_nobody_wants_several_there_is_one_thread() -> Result<()> {
     Ok(())
 }
 
-/// The peer makes one, as it does that knows nothing of RFC 9611. Numbers are still given once, and the window is
-/// one: not a packet is dropped.
+/// The peer sets up one tunnel, like a peer without RFC 9611. Sequence numbers are still unique,
+/// and the replay window is shared: no packet is dropped.
 #[lab::test]
 fn with_one_tunnel_all_threads_carry_it() -> Result<()> {
     let pair = Pair::new("workers")?;
@@ -172,7 +172,7 @@ fn no_datagram_is_lost_while_all_of_them_get_new_keys() -> Result<()> {
     flown
 }
 
-/// Returns when all have other SPIs, and nothing is left of the old ones.
+/// Rekeys, and returns when all SPIs are new and the old SAs are gone.
 fn renew(tunnel: &Tunnel, words: &str) -> Result<()> {
     let old = tunnel.spis()?;
     tunnel.mobile.strata(words)?;
@@ -185,8 +185,8 @@ fn renew(tunnel: &Tunnel, words: &str) -> Result<()> {
     })
 }
 
-/// It has the keys of both, and keeps what goes to the mobile node on either. A tunnel is sent on when the node has
-/// had the time to get its keys.
+/// The node has the keys of both tunnels, and caches packets to the mobile node from either. The
+/// sender uses a tunnel only after the node has had time to get its keys.
 #[lab::test]
 fn a_licensed_node_reads_what_every_thread_has_sealed() -> Result<()> {
     let pair = Pair::new("workers")?;
@@ -205,7 +205,8 @@ fn a_licensed_node_reads_what_every_thread_has_sealed() -> Result<()> {
     let flows = licensed.strata("flows")?;
     let cached = flows["flows"]["total"]["cached"].as_u64();
     ensure!(cached > Some(segments), "{segments} {flows}");
-    // A flow that changes over to the new tunnel may overtake itself, and SNOOP repeats what is not lost.
+    // A flow that changes to the new tunnel may be reordered, and SNOOP then retransmits packets
+    // that are not lost.
     for daemon in [&tunnel.mobile, &tunnel.gateway] {
         let status = daemon.strata("status")?;
         let drops = status["status"]["drops"].as_object();
@@ -230,8 +231,8 @@ fn threads_leave_a_stream_to_the_one_that_has_it() -> Result<()> {
     let tunnel = plain::start_with(&pair, &configs)?;
     tunnel.up()?;
     await_names(&tunnel, &["#2", "first"])?;
-    // What opens a flow's packets seals those that answer, and streams are the main thread's: all that another
-    // gets are the first ones.
+    // The thread that opens a flow's packets also seals its answers, and the main thread owns the
+    // streams. Another thread gets only the first packets of a flow.
     carry_with(&pair, &tunnel, Duration::ZERO)?;
     no_drops(&tunnel)
 }
@@ -258,7 +259,7 @@ fn packets_that_come_and_go_one_by_one_are_shared_out_as_well() -> Result<()> {
     no_drops(&tunnel)
 }
 
-/// Whichever of them has sent what is too long, what the path takes is known for both tunnels.
+/// The path MTU applies to both tunnels, regardless of the thread whose packet was too long.
 #[lab::test]
 fn a_path_that_is_too_short_is_learnt_from_every_thread() -> Result<()> {
     let pair = Pair::new("workers")?;
@@ -289,7 +290,7 @@ fn a_killed_end_comes_back_with_its_threads() -> Result<()> {
     carry_by_both(&pair, &tunnel)
 }
 
-/// At a licensed node, which needs no tunnel of its own.
+/// The test uses a licensed node, which needs no tunnel of its own.
 #[lab::test]
 fn they_come_and_go_with_the_tunnels_device() -> Result<()> {
     let pair = Pair::new("workers")?;
@@ -315,7 +316,7 @@ fn they_carry_over_a_lossy_hop() -> Result<()> {
         rate: NonZeroU64::new(20_000_000),
         delay: Duration::from_millis(5),
         queue: 100,
-        // One in sixteen full packets.
+        // One in sixteen full packets is lost.
         bit_error_rate: 1.0 / 200_000.0,
     };
     let pair = Pair::with_lossy_hop("workers", hop)?;

@@ -23,7 +23,7 @@ use std::time::Duration;
 
 const OCTETS: u64 = 300_000;
 
-/// The second node, and one that has a table and no licence.
+/// Identity of the second node, and of a node that is configured but has no licence.
 const FB: &str = "fb.example.net";
 const FC: &str = "fc.example.net";
 
@@ -36,10 +36,10 @@ struct Chain {
     _bed: Testbed,
     _hop: Option<Emulator>,
     mobile: Host,
-    /// From the mobile node on.
+    /// The nodes, starting at the mobile node.
     nodes: [Host; 3],
     gateway: Host,
-    /// Whether nodes may have the same key.
+    /// True if nodes may share a key.
     shared: bool,
 }
 
@@ -98,7 +98,7 @@ impl Chain {
         }
     }
 
-    /// A configuration with three zones, licences and an audit log.
+    /// Returns a configuration with three zones, licences and an audit log.
     fn with(&self, config: String, licences: &[(&str, &str)], host: &Host) -> String {
         let licences = licences.iter().map(|(node, zones)| {
             format!("{{ node = \"{node}\", zones = {zones}, right = \"read\" }}")
@@ -116,7 +116,7 @@ impl Chain {
         )
     }
 
-    /// All daemons, with a tunnel that is up and these licences at both ends.
+    /// Starts all daemons and brings the tunnel up, with these licences at both ends.
     fn start(self, licences: &[(&str, &str)]) -> Result<Scene> {
         for host in [&self.mobile, &self.gateway] {
             host.secret("tunnel.psk", TUNNEL_KEY)?;
@@ -165,8 +165,8 @@ struct Scene {
 }
 
 impl Scene {
-    /// Waits until each node can open these zones and no others; none if it has no keys. One that keeps a
-    /// licence keeps old keys for a while.
+    /// Waits until each node can open exactly these zones; an empty list means that it has no keys.
+    /// A node that keeps a licence keeps its old keys for a while.
     fn await_opens(&self, zones: [&[u8]; 3]) -> Result<()> {
         for (node, zones) in self.nodes.iter().zip(zones) {
             node.wait_until("zones", DEADLINE, |answer| {
@@ -187,13 +187,13 @@ impl Scene {
         transfer(gateway, mobile, MOBILE[0], OCTETS)
     }
 
-    /// Datagrams fly both ways meanwhile, of which none is lost.
+    /// Sends datagrams in both directions meanwhile, and fails if one is lost.
     fn flying<T>(&self, meanwhile: impl FnOnce() -> Result<T>) -> Result<T> {
         let ends = (&self.chain.mobile, &self.chain.gateway);
         volleys((ends.0, MOBILE[0]), (ends.1, GATEWAY[0]), meanwhile)
     }
 
-    /// The gateway reads its configuration with these licences; gives what `strata` prints.
+    /// Reloads the gateway's configuration with these licences; returns the output of `strata`.
     fn license_gateway(&self, licences: &[(&str, &str)]) -> Result<String> {
         let config = self.chain.gateway_config(licences);
         self.tunnel.gateway.change(&config)
@@ -204,7 +204,7 @@ impl Scene {
         self.tunnel.mobile.change(&config)
     }
 
-    /// The audit log of a daemon: what happened to whom.
+    /// Returns the events of a daemon's audit log, each with the identity or licences concerned.
     fn story(daemon: &Daemon) -> Result<Vec<(String, String)>> {
         let answer = daemon.strata("audit strata.toml")?;
         let records = answer["audit"].as_array().context("no records")?;
@@ -223,7 +223,7 @@ impl Scene {
     }
 }
 
-/// The serials that each grant of a licensed node opens.
+/// Returns the serials that each grant of a licensed node opens.
 fn opens(zones: &Value) -> Vec<Vec<u8>> {
     let held = zones["zones"]["held"].as_array();
     let opens = held.into_iter().flatten().map(|grant| &grant["opens"]);
@@ -235,7 +235,7 @@ fn opens(zones: &Value) -> Vec<Vec<u8>> {
     opens.map(serials).collect()
 }
 
-/// A counter of what a node was shown.
+/// Returns a counter of the packets that passed a node.
 fn passed(node: &Daemon, outcome: &str) -> Result<u64> {
     let metrics = node.strata_text("metrics")?;
     let line = metrics.lines().find(|line| {
@@ -285,7 +285,7 @@ fn the_second_of_two_nodes_repairs_losses_and_the_first_forwards_them() -> Resul
         rate: std::num::NonZeroU64::new(20_000_000),
         delay: Duration::from_millis(5),
         queue: 100,
-        // One in sixteen full packets.
+        // One in sixteen full packets is lost.
         bit_error_rate: 1.0 / 200_000.0,
     };
     let scene = Chain::new(Some(hop))?.start(&[(LICENSED, IP), (FB, BOTH)])?;
@@ -321,7 +321,7 @@ fn licences_are_given_changed_and_taken_back_and_no_datagram_is_lost() -> Result
     scene.each_way()?;
     let opened = segments(&scene.nodes[1])?;
     ensure!(opened > 100, "{opened}");
-    // They change places: what the second had is the first's.
+    // The nodes swap roles: the first one gets the zones that the second one had.
     scene.flying(|| {
         let swapped = [(LICENSED, BOTH)];
         scene.license_gateway(&swapped)?;
@@ -331,7 +331,7 @@ fn licences_are_given_changed_and_taken_back_and_no_datagram_is_lost() -> Result
     let opened = segments(&scene.nodes[1])?;
     scene.each_way()?;
     ensure!(segments(&scene.nodes[1])? == opened, "it still reads");
-    // The old keys are sent on until it is certain that everybody has the new ones.
+    // The endpoints use the old SA until it is certain that all have the new keys.
     until("the first node reads", DEADLINE, || {
         scene.each_way()?;
         Ok((segments(&scene.nodes[0])? > 100).then_some(()))
@@ -415,7 +415,7 @@ fn a_licence_that_one_end_takes_back_is_gone_and_both_say_so() -> Result<()> {
     Ok(())
 }
 
-/// What the gateway sends is opaque at once, under the keys that the node has.
+/// The gateway sends opaque packets at once, although the SA has not been rekeyed yet.
 #[lab::test]
 fn a_node_opens_nothing_while_the_other_end_does_not_answer() -> Result<()> {
     let mut scene = Chain::new(None)?.start(&[(FB, BOTH)])?;
@@ -423,7 +423,7 @@ fn a_node_opens_nothing_while_the_other_end_does_not_answer() -> Result<()> {
     scene.each_way()?;
     let spis = scene.tunnel.spis()?;
     scene.tunnel.mobile.process().signal(Signal::SIGSTOP)?;
-    // The node is not there to be told either: it keeps what it has.
+    // The node is unreachable for the revocation too, so it keeps its keys.
     let told = scene.chain.nodes[2].clone();
     told.run("ip route add blackhole 10.5.0.1/32")?;
     let before = passed(&scene.nodes[1], "opaque")?;
@@ -463,7 +463,8 @@ fn a_node_opens_nothing_while_the_other_end_does_not_answer() -> Result<()> {
     scene.each_way()
 }
 
-/// How many runs the map of a sealed packet in UDP names. IKE begins with four zeros.
+/// Returns the number of runs in the map of a sealed packet in UDP. IKE messages start with four
+/// zero octets.
 fn runs(octets: &[u8]) -> Option<u8> {
     const TO_ESP: usize = 20 + 8;
     let [17, ..] = octets.get(9..)? else {
@@ -499,7 +500,7 @@ fn two_nodes_that_would_share_a_key_are_refused_with_what_to_do() -> Result<()> 
     Ok(())
 }
 
-/// One of them loses its licence: new keys are made that it does not get.
+/// When a node loses its licence, a rekey gives it no new keys.
 #[lab::test]
 fn two_nodes_share_a_key_where_both_ends_say_so() -> Result<()> {
     let both = [(LICENSED, BOTH), (FB, BOTH)];

@@ -1,5 +1,5 @@
-//! `right = "inject"` and `[stand_in]`: a licensed node stands in for a mobile node that is out of reach, and the
-//! connections of a kernel's TCP outlive an outage that would have ended them.
+//! `right = "inject"` and `[stand_in]`: a licensed node answers for a mobile node that is out of
+//! reach. TCP connections of the kernel survive an outage that would end them otherwise.
 
 use anyhow::{Context, Result, bail, ensure};
 use lab::daemon::Daemon;
@@ -20,7 +20,7 @@ use wire::zoned::Injected;
 
 const INJECT: &str = r#"[{ node = "fa.example.net", zones = ["headers"], right = "inject" }]"#;
 
-/// The mobile node hears nothing, and is not heard.
+/// The mobile node neither receives nor sends.
 const OUTAGE: &str = "table inet outage {
 chain in { type filter hook input priority -300; udp dport { 500, 4500 } drop; }
 chain out { type filter hook output priority -300; udp dport { 500, 4500 } drop; }
@@ -34,7 +34,7 @@ fn licensing(licences: &str) -> Terms<'_> {
     }
 }
 
-/// A tunnel by way of a node that would stand in for its mobile node.
+/// Starts a tunnel through a node that is configured to answer for its mobile node.
 fn start(pair: &Pair, licences: &str, limit: &str) -> Result<(Daemon, Tunnel)> {
     pair.between.secret("node.psk", NODE_KEY)?;
     let patience = format!("[stand_in]\nafter = \"300ms\"\nlimit = \"{limit}\"\n");
@@ -56,15 +56,15 @@ fn over(pair: &Pair) -> Result<()> {
     pair.mobile.run("nft delete table inet outage").map(drop)
 }
 
-/// A connection of a server to the mobile node.
+/// A connection between a server and the mobile node.
 struct Connection {
     server: TcpStream,
     mobile: TcpStream,
 }
 
 impl Connection {
-    /// Its kernel looks after a second of silence whether the other end is there, and ends it when that did
-    /// not answer three times.
+    /// Connects. The server's kernel sends a keepalive probe after a second of silence, and ends
+    /// the connection after three unanswered probes.
     fn begin(pair: &Pair) -> Result<Self> {
         let (server, mobile) = connect(&pair.gateway, &pair.mobile, MOBILE[0])?;
         let second = Duration::from_secs(1);
@@ -75,7 +75,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Something each way.
+    /// Exchanges a message in each direction.
     fn go_on(&mut self) -> Result<()> {
         self.say(b"how is the weather")?;
         self.hear(b"how is the weather")?;
@@ -106,14 +106,14 @@ impl Connection {
         Ok(())
     }
 
-    /// What the server's kernel says about it.
+    /// Returns the kernel's state of the server's socket.
     fn state(&self, pair: &Pair) -> Result<String> {
         let port = self.server.local_addr()?.port();
         pair.gateway.run(&format!("ss -tinoH sport = :{port}"))
     }
 }
 
-/// How many packets the node made, and how many of them the gateway believed.
+/// Returns the packets that the node injected, and those of them that the gateway accepted.
 fn injected(licensed: &Daemon, tunnel: &Tunnel) -> Result<[u64; 2]> {
     let metrics = licensed.strata_text("metrics")?;
     let line = metrics.lines().find(|line| {
@@ -146,7 +146,8 @@ fn a_connection_outlives_an_outage_that_its_keepalives_would_have_ended() -> Res
         ensure!(holder["right"] == "inject", "{zones}");
     }
     outage(&pair)?;
-    // Each is the answer to a probe, a second apart: without them it would have ended after four.
+    // Each packet answers a probe, with a second in between. Without answers the connection ends
+    // after four seconds.
     wait_for_answers(&licensed, &tunnel, 7)?;
     ensure!(connection.server.take_error()?.is_none());
     over(&pair)?;
@@ -157,7 +158,7 @@ fn a_connection_outlives_an_outage_that_its_keepalives_would_have_ended() -> Res
     pair::no_drops(&status)
 }
 
-/// The same node and the same wish: what is missing is the right.
+/// Control: the same node and configuration without the right to inject.
 #[lab::test]
 fn a_node_that_may_only_read_saves_no_connection() -> Result<()> {
     let pair = Pair::new("inject")?;
@@ -169,7 +170,8 @@ fn a_node_that_may_only_read_saves_no_connection() -> Result<()> {
     Ok(())
 }
 
-/// A connection with something under way, whose kernel gives up after three seconds without an answer.
+/// Starts a connection with unacknowledged data, whose kernel gives up after three seconds without
+/// an answer.
 fn under_way(pair: &Pair) -> Result<Connection> {
     pair.gateway.sysctl("net.ipv4.tcp_retries2", "3")?;
     let mut connection = Connection::begin(pair)?;
@@ -185,9 +187,9 @@ fn data_under_way_waits_for_the_end_of_an_outage() -> Result<()> {
     let mut connection = under_way(&pair)?;
     wait_for_answers(&licensed, &tunnel, 1)?;
     let state = connection.state(&pair)?;
-    // A window of nothing is not shown.
+    // `ss` does not show a zero window.
     ensure!(!state.contains("snd_wnd:"), "{state}");
-    // The fifth time is after more than three seconds.
+    // The fifth retransmission comes after more than three seconds.
     until("the kernel to try again and again", DEADLINE, || {
         let state = connection.state(&pair)?;
         let doubled = state
@@ -219,7 +221,8 @@ fn nobody_is_stood_in_for_longer_than_the_limit() -> Result<()> {
     connection.ends()
 }
 
-/// The mobile node cannot be asked for new keys: what is made under the old ones is not believed any more.
+/// The mobile node cannot rekey during the outage. The gateway rejects packets injected under the
+/// old keys.
 #[lab::test]
 fn a_licence_to_inject_that_is_taken_back_ends_during_an_outage() -> Result<()> {
     let pair = Pair::new("inject")?;
@@ -257,7 +260,7 @@ fn no_number_comes_twice_over_a_crash_of_the_node_and_a_lossy_hop() -> Result<()
     Ok(())
 }
 
-/// The numbers of everything that was injected and that the tap has seen.
+/// Records the numbers of all injected packets that the tap has seen; fails on a reused number.
 fn note(tap: &Wiretap, numbers: &mut BTreeSet<(u32, u16, u32)>) -> Result<()> {
     while let Some(seen) = tap.next()? {
         if let Some(made) = seen.esp().and_then(Injected::read)

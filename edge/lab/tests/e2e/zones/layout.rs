@@ -1,5 +1,5 @@
-//! Which zones there are to a packet is what both configurations say: as anybody sees it on the wire,
-//! whose map is in clear, and as a licensed node sees it that has the keys of some.
+//! The configurations of both ends determine the zones of a packet. The tests check the maps, which
+//! are in clear on the wire, and the view of a licensed node with keys for some zones.
 
 use anyhow::{Context, Result, bail, ensure};
 use lab::account::{expect_fix, expect_row, wait};
@@ -25,7 +25,8 @@ const MIXED: &str = r#"[
     { zone = "payload", suite = "aes256gcm16" },
 ]"#;
 
-/// No AEAD among them: a GMAC, a stream and blocks, half of an HMAC and all of one.
+/// Suites without an AEAD: GMAC, a stream cipher and a block cipher, with a truncated and a full
+/// HMAC.
 const OLD: &str = r#"[
     { zone = "ip", suite = "aes128gmac" },
     { zone = "transport", suite = "aes256ctr-sha256" },
@@ -42,22 +43,22 @@ const EIGHT: &str = r#"["octets 0-7", "octets 8-11", "octets 12-19", "octets 20-
 
 const MEDIA: &str = r#"["headers", "rtp 5004-5007", "payload"]"#;
 
-/// Whose first octets say that it is RTP: version 2, two contributors, payload type 96.
+/// A packet whose first octets mark it as RTP: version 2, two contributors, payload type 96.
 const RTP: [u8; 40] = {
     let mut packet = [0x55; 40];
     (packet[0], packet[1]) = (0x82, 96);
     packet
 };
 
-/// Longer than the header and its two contributors.
+/// Length of the RTP header with its two contributors.
 const RTP_HEADER: u16 = 12 + 2 * 4;
 
-/// A TCP segment with timestamps.
+/// Header lengths of a TCP segment with timestamps.
 const IP: u16 = 20;
 const TCP: u16 = 20 + 12;
 const UDP: u16 = 8;
 
-/// The mobile node's and the gateway's configuration with these layouts.
+/// Returns the mobile node's and the gateway's configuration with these layouts.
 fn configs(terms: Terms<'_>, layouts: [&str; 2]) -> [String; 2] {
     let configs = [
         pair::mobile_config(Family::V4, terms, "manual"),
@@ -137,7 +138,7 @@ fn eight_zones_carry_a_download_over_a_lossy_hop() -> Result<()> {
     Ok(())
 }
 
-/// The payload has padding, so how long a segment is the node knows from its IP header.
+/// The payload has padding, so the node takes the length of a segment from its IP header.
 #[lab::test]
 fn suites_of_every_kind_are_mixed_and_a_node_reads_its_own() -> Result<()> {
     let licences =
@@ -176,7 +177,7 @@ fn blocks_carry_a_download_over_a_lossy_hop() -> Result<()> {
     Ok(())
 }
 
-/// The addresses inside, as they stand in the IP header; with a suite that encrypts nobody sees them.
+/// GMAC leaves the inner addresses of the IP header in clear; a suite that encrypts hides them.
 #[lab::test]
 fn a_zone_with_gmac_is_read_by_whoever_stands_on_the_way() -> Result<()> {
     let encrypted = OLD.replace("aes128gmac", "aes128ctr-sha256");
@@ -202,7 +203,7 @@ fn a_zone_with_gmac_is_read_by_whoever_stands_on_the_way() -> Result<()> {
     Ok(())
 }
 
-/// The node that has the IP header alone sees no connection; with the transport header it does.
+/// A node with the IP header alone sees no connection; with the transport header it does.
 #[lab::test]
 fn a_node_reads_the_zones_of_its_licence_and_no_other() -> Result<()> {
     for (zones, opens) in [
@@ -230,7 +231,7 @@ fn a_node_reads_the_zones_of_its_licence_and_no_other() -> Result<()> {
         near.read_exact(&mut [0; 10_000])?;
         let sees = |flows: &Value| flows["flows"]["flows"].as_array().map(Vec::len) > Some(0);
         match opens == json!([1]) {
-            // What arrived passed the node before.
+            // The received packets passed the node earlier.
             true => ensure!(!sees(&node.strata("flows")?), "it reads transport headers"),
             false => drop(node.wait_until("flows", DEADLINE, sees)?),
         }
@@ -282,7 +283,8 @@ fn a_suite_that_differs_makes_no_tunnel() -> Result<()> {
     no_tunnel([MIXED, THREE], "suite = \"chacha20poly1305\"")
 }
 
-/// Both ends say that the zones are why; the one that knows both layouts says what to write.
+/// Both ends report the zones as the reason. The gateway knows both layouts and reports the line to
+/// write.
 fn no_tunnel(layouts: [&str; 2], fix: &str) -> Result<()> {
     let pair = Pair::new("layout")?;
     let configs = configs(Terms::ZONED, layouts);
@@ -324,8 +326,8 @@ fn each_way(pair: &Pair) -> Result<()> {
     transfer(&pair.gateway, &pair.mobile, MOBILE[0], OCTETS)
 }
 
-/// The maps of all zoned packets that passed: zone and length of each run but the last. They are in clear
-/// (DESIGN section 3), so whoever stands on the way reads them without any key.
+/// Returns the maps of all zoned packets that passed: zone and length of each run but the last.
+/// Maps are in clear (DESIGN section 3), so every node on the path can read them.
 fn maps(tap: &Wiretap) -> Result<Vec<Vec<(u8, u16)>>> {
     let mut maps = Vec::new();
     while let Some(seen) = tap.next()? {
@@ -335,7 +337,8 @@ fn maps(tap: &Wiretap) -> Result<Vec<Vec<(u8, u16)>>> {
     Ok(maps)
 }
 
-/// Nothing for IKE, which begins with four zeros, for an opaque packet, and for what is not ours.
+/// Returns `None` for IKE, which starts with four zero octets, for an opaque packet, and for other
+/// protocols.
 fn map(seen: &Seen) -> Option<Vec<(u8, u16)>> {
     const TO_ESP: usize = 20 + 8;
     let [17, ..] = seen.octets.get(9..)? else {

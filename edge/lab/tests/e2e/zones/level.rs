@@ -1,5 +1,6 @@
-//! Dynamic levels (DESIGN section 3): what both ends name goes without encryption, by class, by period and by
-//! what an operator wants, within what was granted; everything else is in zones as ever.
+//! Dynamic levels (DESIGN section 3): packets that both ends name are sent unencrypted, by class,
+//! by period and by the operator's choice, within the limits of a grant. All other packets stay
+//! zoned.
 
 use anyhow::{Context, Result, bail, ensure};
 use lab::account::{expect_fix, expect_row, wait};
@@ -19,21 +20,22 @@ use serde_json::Value;
 use std::net::{IpAddr, UdpSocket};
 use std::time::Duration;
 
-/// What is sent in clear in these tests, and what is not.
+/// The port whose packets are sent unencrypted in these tests, and another port.
 const PORT: u16 = 5004;
 const OTHER_PORT: u16 = 6004;
 
-/// Nobody else says this.
+/// Payload that only these tests send.
 const TEXT: &str = "a picture that everybody on the way may see";
 
 const VIDEO: &str =
     r#"integrity = { protocol = "udp", ports = "5004-5005", packets = 100000, seconds = 3600 }"#;
 
-/// Everything that has ports.
+/// A grant for every packet with ports.
 const ALL: &str =
     r#"integrity = { ports = "0-65535", packets = 1000000, seconds = 3600, renewals = 100 }"#;
 
-/// The mobile node's and the gateway's configuration, with what each lets go without encryption.
+/// Returns the mobile node's and the gateway's configuration, with their grants for unencrypted
+/// packets.
 fn configs(levels: [&str; 2]) -> [String; 2] {
     configs_with(Terms::ZONED, levels)
 }
@@ -57,7 +59,7 @@ fn up(pair: &Pair, level: &str) -> Result<Tunnel> {
     Ok(tunnel)
 }
 
-/// What `strata zones` says of the newest composite SA.
+/// Returns the newest composite SA of `strata zones`.
 fn composite(daemon: &Daemon) -> Result<Value> {
     let zones = daemon.strata("zones")?;
     let composites = zones["zones"]["composites"].as_array();
@@ -71,13 +73,13 @@ fn number(daemon: &Daemon, name: &str) -> Result<u64> {
     number.with_context(|| format!("no {name}: {composite}"))
 }
 
-/// So many datagrams with the text from the mobile node to a port of the gateway, each of which arrives; gives how
-/// many of them could be read on the way.
+/// Sends a number of datagrams with the text from the mobile node to a port of the gateway; each
+/// must arrive. Returns the number of datagrams that were readable on the path.
 fn readable(pair: &Pair, port: u16, count: usize) -> Result<usize> {
     readable_behind(pair, &[], port, count)
 }
 
-/// The same with something before the text.
+/// The same with a header before the text.
 fn readable_behind(pair: &Pair, header: &[u8], port: u16, count: usize) -> Result<usize> {
     let sent = [header, TEXT.as_bytes()].concat();
     let bind = |host: &lab::host::Host, address: &str, port: u16| {
@@ -100,7 +102,7 @@ fn readable_behind(pair: &Pair, header: &[u8], port: u16, count: usize) -> Resul
         readable += usize::from(seen.has_text(TEXT));
     }
     ensure!(sealed >= count, "{sealed} packets were seen");
-    // A router is tapped where a packet comes and where it goes.
+    // The router is tapped on both sides, so it shows each packet more than once.
     let times = sealed / count;
     ensure!(readable % times == 0, "{readable} of {sealed}");
     Ok(readable / times)
@@ -122,7 +124,7 @@ fn what_is_named_can_be_read_on_the_way_and_nothing_else() -> Result<()> {
     pair::no_drops(&tunnel.gateway.strata("status")?)
 }
 
-/// The negative control: so would be what was granted at one end alone.
+/// Negative control; a grant at one end alone has no effect either.
 #[lab::test]
 fn without_a_grant_nothing_can_be_read_on_the_way() -> Result<()> {
     for levels in [["", ""], [VIDEO, ""], ["", VIDEO]] {
@@ -135,7 +137,7 @@ fn without_a_grant_nothing_can_be_read_on_the_way() -> Result<()> {
     Ok(())
 }
 
-/// The paper's way.
+/// The scheme of the paper.
 #[lab::test]
 fn every_third_packet_is_encrypted_all_the_same() -> Result<()> {
     let pair = Pair::new("level")?;
@@ -145,12 +147,12 @@ fn every_third_packet_is_encrypted_all_the_same() -> Result<()> {
     pair::no_drops(&tunnel.gateway.strata("status")?)
 }
 
-/// An RTP header (RFC 3550 section 5.1) of a payload type, with a marker or without.
+/// Returns an RTP header (RFC 3550 section 5.1) with a payload type, with or without a marker.
 fn rtp(marked: bool, kind: u8) -> Vec<u8> {
     [&[0x80, u8::from(marked) << 7 | kind][..], &[0; 10]].concat()
 }
 
-/// The paper's example: of MPEG video the I-frames are encrypted, and P- and B-frames are not.
+/// The paper's example: I-frames of MPEG video are encrypted, P-frames and B-frames are not.
 #[lab::test]
 fn of_rtp_and_of_mpeg_what_matters_most_is_encrypted() -> Result<()> {
     let with = |words: &str| VIDEO.replace("packets", &format!("{words}, packets"));
@@ -246,7 +248,7 @@ fn new_keys_renew_a_grant_as_often_as_was_agreed_and_nothing_is_lost() -> Result
     pair::no_drops(&tunnel.gateway.strata("status")?)
 }
 
-/// Loses one in sixteen full packets: the numbers of both kinds have gaps.
+/// Loses one in sixteen full packets, so the sequence numbers of both SAs have gaps.
 #[lab::test]
 fn a_download_comes_through_a_lossy_hop_every_second_packet_without_encryption() -> Result<()> {
     let hop = sim::Settings {
@@ -317,7 +319,7 @@ fn a_level_that_was_not_agreed_on_is_refused_with_the_fix() -> Result<()> {
     for (daemon, words, fix) in fixes {
         daemon.refuses(words, fix)?;
     }
-    // What is not weaker needs no agreement.
+    // A stronger protection needs no agreement.
     tunnel.mobile.strata_text("level office opaque")?;
     ensure!(readable(&pair, PORT, 5)? == 0, "it is not encrypted");
     Ok(())
@@ -369,7 +371,7 @@ fn a_class_that_is_not_bounded_is_told_with_the_fix() -> Result<()> {
     Ok(())
 }
 
-/// Both ends lose three of a hundred packets that come.
+/// Both ends lose three percent of incoming packets.
 const BAD: &str = "table inet link {
 chain in {
 type filter hook input priority -300
@@ -421,7 +423,7 @@ fn on_a_good_link_nobody_reads_anything_and_on_a_bad_one_what_repairs_it() -> Re
         shown.contains("of what comes is missing: opaque"),
         "{shown}"
     );
-    // The operator has the last word.
+    // The operator's choice has precedence.
     tunnel.gateway.strata_text("level alice zoned")?;
     let before = seen()?;
     transfer(&pair.gateway, &pair.mobile, MOBILE[0], 500_000)?;

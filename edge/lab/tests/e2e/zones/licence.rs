@@ -1,4 +1,4 @@
-//! A licensed node reads what both ends allow it, and nothing without both of them.
+//! A licensed node reads the zones that both ends allow, and nothing without the agreement of both.
 
 use anyhow::{Result, bail, ensure};
 use lab::daemon::Daemon;
@@ -14,7 +14,7 @@ const OCTETS: u64 = 1_000_000;
 const ALL: &str =
     r#"[{ node = "fa.example.net", zones = ["headers", "payload"], right = "read" }]"#;
 
-/// Zones are required, and these licences accepted.
+/// Terms that require zones and accept these licences.
 const fn licensing(licences: &str) -> Terms<'_> {
     Terms {
         zones: "require",
@@ -103,7 +103,7 @@ fn no_key_leaves_for_more_zones_than_both_agree_on() -> Result<()> {
     Ok(())
 }
 
-/// It knows the gateway's key and stands in the right place, but it is not the one meant.
+/// The node knows the gateway's key and is on the path, but has another identity.
 #[lab::test]
 fn no_key_leaves_to_a_node_of_another_identity() -> Result<()> {
     let (pair, licensed, tunnel) = start("mallory.example.net", HEADERS, HEADERS)?;
@@ -169,7 +169,7 @@ fn a_plain_tunnel_passes_a_licensed_node() -> Result<()> {
     Ok(())
 }
 
-/// Sealed packets are longer than the wires take: fragments show no port, and are not opened.
+/// Sealed packets exceed the MTU. Fragments show no port, and the node forwards them unopened.
 #[lab::test]
 fn fragments_pass_a_licensed_node() -> Result<()> {
     let (pair, licensed, tunnel) = start(LICENSED, HEADERS, HEADERS)?;
@@ -186,7 +186,7 @@ fn fragments_pass_a_licensed_node() -> Result<()> {
     Ok(())
 }
 
-/// A licensed node between two endpoints that accept these licences.
+/// Starts a licensed node between two endpoints that accept these licences.
 fn start(identity: &str, mobile: &str, gateway: &str) -> Result<(Pair, Daemon, Tunnel)> {
     let pair = Pair::new("licence")?;
     let licensed = pair.start_licensed(identity)?;
@@ -194,7 +194,7 @@ fn start(identity: &str, mobile: &str, gateway: &str) -> Result<(Pair, Daemon, T
     Ok((pair, licensed, tunnel))
 }
 
-/// The tunnel works, nobody has a licence, and no key reaches the node.
+/// Fails unless the tunnel works without a licence, and no key reaches the node.
 fn nothing_is_read(identity: &str, mobile: &str, gateway: &str) -> Result<()> {
     let (pair, licensed, tunnel) = start(identity, mobile, gateway)?;
     tunnel.up()?;
@@ -211,7 +211,8 @@ fn nothing_is_read(identity: &str, mobile: &str, gateway: &str) -> Result<()> {
     Ok(())
 }
 
-/// One end requires zones, the other refuses them: no tunnel, and both say why.
+/// One end requires zones, the other refuses them: the tunnel fails, and both ends report the
+/// reason.
 fn zones_are_missed(mobile: Terms<'_>, gateway: Terms<'_>) -> Result<()> {
     let pair = Pair::new("licence")?;
     let tunnel = pair.start(Family::V4, mobile, gateway)?;
@@ -234,7 +235,7 @@ fn each_way(pair: &Pair) -> Result<()> {
     transfer(&pair.gateway, &pair.mobile, MOBILE[0], OCTETS)
 }
 
-/// The grants that a licensed node holds.
+/// Returns the grants that a licensed node holds.
 fn held(zones: &Value) -> Vec<Value> {
     zones["zones"]["held"]
         .as_array()
@@ -242,7 +243,7 @@ fn held(zones: &Value) -> Vec<Value> {
         .unwrap_or_default()
 }
 
-/// Everybody with a licence for the one composite SA of an endpoint.
+/// Returns the nodes with a licence for the only composite SA of an endpoint.
 fn holders(zones: &Value) -> Vec<Value> {
     let holders = zones["zones"]["composites"][0]["holders"].as_array();
     holders.cloned().unwrap_or_default()

@@ -1,5 +1,5 @@
-//! Maps that are fixed in the SA (DESIGN section 3): packets do not carry them, all others go on an opaque SA
-//! beside, and a licensed node reads what the map fits and nothing else.
+//! Maps fixed in the SA (DESIGN section 3): packets do not carry a map, and packets that do not
+//! match it use an opaque SA. A licensed node reads matching packets only.
 
 use anyhow::{Context, Result, bail, ensure};
 use lab::account::{expect_fix, expect_row, wait};
@@ -18,16 +18,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, UdpSocket};
 use std::time::Duration;
 
-/// UDP over IPv4.
+/// Headers of UDP over IPv4.
 const UDP: &str = r#"["28 headers"]"#;
 
-/// TCP over IPv4 with timestamps.
+/// Headers of TCP over IPv4 with timestamps.
 const TCP: &str = r#"["52 headers"]"#;
 
-/// Octets of the datagrams that are looked at.
+/// Length of the test datagrams, in octets.
 const LENGTH: usize = 100;
 
-/// The mobile node's and the gateway's configuration, with these maps.
+/// Returns the mobile node's and the gateway's configuration with these maps.
 fn configs(terms: Terms<'_>, maps: [Option<&str>; 2]) -> [String; 2] {
     let zones = format!("zones = \"{}\"", terms.zones);
     let with = |config: String, map: Option<&str>| match map {
@@ -46,7 +46,7 @@ fn up(pair: &Pair, terms: Terms<'_>, map: Option<&str>) -> Result<Tunnel> {
     Ok(tunnel)
 }
 
-/// What `strata zones` says of the newest composite SA.
+/// Returns the newest composite SA of `strata zones`.
 fn composite(daemon: &Daemon) -> Result<Value> {
     let zones = daemon.strata("zones")?;
     let composites = zones["zones"]["composites"].as_array();
@@ -54,7 +54,7 @@ fn composite(daemon: &Daemon) -> Result<Value> {
     Ok(newest.context("no composite SA")?.clone())
 }
 
-/// One datagram from the mobile node to the gateway.
+/// Sends one datagram from the mobile node to the gateway.
 fn send(pair: &Pair) -> Result<()> {
     let bind = |host: &lab::host::Host, address: &str| {
         let address: IpAddr = address.parse()?;
@@ -72,7 +72,7 @@ fn send(pair: &Pair) -> Result<()> {
     Ok(())
 }
 
-/// Lengths of the ESP packets from the mobile node that passed, by SPI.
+/// Returns the lengths of the mobile node's ESP packets that passed, by SPI.
 fn lengths(tap: &Wiretap) -> Result<BTreeMap<String, BTreeSet<usize>>> {
     let mut lengths = BTreeMap::<_, BTreeSet<_>>::new();
     while let Some(seen) = tap.next()? {
@@ -90,7 +90,7 @@ fn lengths(tap: &Wiretap) -> Result<BTreeMap<String, BTreeSet<usize>>> {
 #[lab::test]
 fn packets_that_the_map_fits_are_four_octets_shorter_and_all_others_go_beside() -> Result<()> {
     let datagram = 20 + 8 + LENGTH;
-    // SPI and number, the next header, two ICVs; a map that is carried has four octets.
+    // SPI and sequence number, the next header, two ICVs; a map in the packet adds four octets.
     for (map, sealed) in [
         (Some(UDP), datagram + 8 + 1 + 32),
         (None, datagram + 12 + 1 + 32),
@@ -120,8 +120,8 @@ fn packets_that_the_map_fits_are_four_octets_shorter_and_all_others_go_beside() 
     Ok(())
 }
 
-/// The same node with the same keys, once with the length that Linux gives its segments and once with
-/// another: there it opens none.
+/// The same node with the same keys, once with the header length of Linux's segments and once with
+/// another length. With the latter it opens none.
 #[lab::test]
 fn a_node_reads_what_the_map_fits_and_nothing_else() -> Result<()> {
     for (map, reads) in [(TCP, true), (r#"["44 headers"]"#, false)] {
@@ -149,7 +149,7 @@ fn held(zones: &Value) -> Vec<Value> {
         .unwrap_or_default()
 }
 
-/// Datagrams are on one of both SAs, segments and echoes on the other.
+/// Datagrams use one of the two SAs, segments and echoes the other.
 #[lab::test]
 fn no_datagram_is_lost_while_both_get_new_keys() -> Result<()> {
     let pair = Pair::new("map")?;
@@ -176,7 +176,8 @@ fn no_datagram_is_lost_while_both_get_new_keys() -> Result<()> {
     pair::no_drops(&tunnel.mobile.strata("status")?)
 }
 
-/// Loses one in sixteen full packets: acknowledgements with SACK have longer headers and go beside.
+/// Loses one in sixteen full packets. Acknowledgements with SACK have longer headers and use the
+/// opaque SA.
 #[lab::test]
 fn a_download_comes_through_a_lossy_hop() -> Result<()> {
     let hop = sim::Settings {
@@ -199,8 +200,8 @@ fn a_download_comes_through_a_lossy_hop() -> Result<()> {
     Ok(())
 }
 
-/// A connection's last segments pass the node after its last octet has arrived, so what it has read is asked
-/// when it holds nothing any more.
+/// The last segments of a connection pass the node after its last octet has arrived. The node's
+/// counter is therefore read only when it holds no grant any more.
 #[lab::test]
 fn a_licence_taken_back_leaves_nothing_to_read() -> Result<()> {
     let pair = Pair::new("map")?;

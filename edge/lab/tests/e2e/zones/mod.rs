@@ -1,4 +1,4 @@
-//! Zones and licensed nodes: grants, maps, licences, what a licensed node may read and write.
+//! Zones and licensed nodes: grants, maps, licences, and the rights to read and to write.
 
 mod grant;
 mod inject;

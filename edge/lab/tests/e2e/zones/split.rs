@@ -1,5 +1,5 @@
-//! Split routes: of all that a tunnel may carry, what the gateway says is behind it goes in, and
-//! everything else goes beside (RFC 7296 section 3.15.2).
+//! Split routes: prefixes that the gateway announces are routed into the tunnel, other traffic
+//! bypasses it (RFC 7296 section 3.15.2).
 
 use anyhow::{Result, bail, ensure};
 use lab::certified::strata;
@@ -15,7 +15,8 @@ use std::fs;
 
 const OCTETS: u64 = 1_000_000;
 
-/// Somewhere behind the gateway, and the gateway itself: before it, if its tunnel does not lead there.
+/// An address behind the gateway, and the gateway's outer address, which is outside the announced
+/// prefixes.
 const BEHIND: &str = "10.8.0.1";
 const BEFORE: &str = "192.0.2.1";
 
@@ -23,7 +24,7 @@ const EVERYTHING: &str = r#"["0.0.0.0/0"]"#;
 
 const SPLIT: &str = "routes = \"subnets\"\n";
 
-/// What is there of the gateway and what it says is there.
+/// Returns the gateway's configuration: its `local` prefixes, and the subnets that it announces.
 fn gateway(pair: &Pair, local: &str, subnets: &str) -> String {
     lender_config(&pair.gateway, r#"["10.9.0.0/24"]"#)
         .replace(
@@ -33,14 +34,15 @@ fn gateway(pair: &Pair, local: &str, subnets: &str) -> String {
         .replace("[pool.office]\n", &format!("[pool.office]\n{subnets}\n"))
 }
 
-/// Who would reach everything through the tunnel, with more lines about the gateway.
+/// Returns a mobile node's configuration that allows everything in the tunnel, with additional
+/// lines.
 fn mobile(start: &'static str, lines: &str) -> String {
     let everything = format!("remote = {EVERYTHING}");
     let config = borrower_config(&Borrower { start, ..ALICE });
     config.replace(&format!("remote = {PROTECTED:?}"), &everything) + lines
 }
 
-/// Both daemons, of which one begins at once.
+/// Starts both daemons; the mobile node connects at once.
 fn start(pair: &Pair, local: &str, subnets: &str) -> Result<(Daemon, Daemon)> {
     for host in [&pair.mobile, &pair.gateway] {
         host.secret("tunnel.psk", TUNNEL_KEY)?;
@@ -50,7 +52,7 @@ fn start(pair: &Pair, local: &str, subnets: &str) -> Result<(Daemon, Daemon)> {
     Ok((gateway, mobile))
 }
 
-/// Waits until these are led into the tunnel, and it is up.
+/// Waits until exactly these prefixes are routed into the tunnel and it is up.
 fn led(pair: &Pair, mobile: &Daemon, prefixes: &[&str]) -> Result<()> {
     let told = |status: &Value| {
         let routes = &pair::peer(status)["routes"];
@@ -62,13 +64,14 @@ fn led(pair: &Pair, mobile: &Daemon, prefixes: &[&str]) -> Result<()> {
         prefix => prefix.trim_end_matches("/32").to_owned(),
     };
     let expected: Vec<_> = prefixes.iter().map(short).collect();
-    // The daemon may be asked before it has done what it says.
+    // The status may change before the routes do.
     until("the routes", DEADLINE, || {
         Ok((led_into_tunnel(&pair.mobile)? == expected).then_some(()))
     })
 }
 
-/// Carries octets to an address of the gateway's, and counts those in the tunnel: all or none.
+/// Transfers octets to an address of the gateway. Returns whether the tunnel carried them; it must
+/// carry all or none.
 fn goes_in(pair: &Pair, mobile: &Daemon, address: &str) -> Result<bool> {
     let sent = || -> Result<u64> {
         let status = mobile.strata("status")?;
@@ -109,7 +112,7 @@ fn what_is_behind_the_gateway_goes_in_and_all_else_goes_beside() -> Result<()> {
     let text = daemon.strata_text("status")?;
     let line = "  routes    10.8.0.0/16: the peer says what is behind it\n";
     ensure!(text.contains(line), "{text}");
-    // The control: the tunnel is the same, and would have carried both.
+    // Control: the same tunnel carries both without split routes.
     let text = daemon.change(&mobile("manual", ""))?;
     let line = "~ peer.office.routes subnets -> remote (applied)";
     ensure!(text.contains(line), "{text}");
@@ -123,7 +126,8 @@ fn what_is_behind_the_gateway_goes_in_and_all_else_goes_beside() -> Result<()> {
     Ok(())
 }
 
-/// Who has an address was told all of it when it came, so the tunnel is made anew.
+/// A peer with a leased address learns the list only when it connects, so its tunnel is set up
+/// again.
 #[lab::test]
 fn another_list_makes_other_routes_without_a_restart() -> Result<()> {
     let pair = Pair::new("split")?;
@@ -169,7 +173,7 @@ fn what_the_tunnel_does_not_carry_is_never_led_into_it() -> Result<()> {
     Ok(())
 }
 
-/// It tells its own traffic selectors.
+/// The gateway announces its own traffic selectors.
 #[lab::test]
 fn a_gateway_without_a_list_has_everything() -> Result<()> {
     let pair = Pair::new("split")?;
@@ -206,7 +210,7 @@ fn a_name_server_beside_the_tunnel_is_not_asked() -> Result<()> {
     Ok(())
 }
 
-/// What was led into it must not leave in clear meanwhile.
+/// Traffic that used the tunnel must not leave in clear meanwhile.
 #[lab::test]
 fn a_lost_tunnel_keeps_its_routes_until_it_is_back() -> Result<()> {
     let pair = Pair::new("split")?;
@@ -233,7 +237,7 @@ fn kill_9_leaves_nothing_open_and_the_next_stop_nothing_at_all() -> Result<()> {
     let gone = || Ok(led_into_tunnel(&pair.mobile)?.is_empty().then_some(()));
     until("the device to go", DEADLINE, gone)?;
     ensure!(black_holes(&pair.mobile)? == ["10.8.0.0/16"]);
-    // Nobody has told it anything, yet it closes what its predecessor did.
+    // The new daemon has no list yet, but it blocks the same prefixes as its predecessor.
     mobile.start_again()?;
     ensure!(led_into_tunnel(&pair.mobile)? == ["10.8.0.0/16"]);
     let status = mobile.strata("status")?;

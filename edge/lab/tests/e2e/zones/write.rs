@@ -1,5 +1,5 @@
-//! `right = "write"` and `[regulate]`: a licensed node lowers the windows of TCP, which a kernel's sender
-//! then keeps to; with another right, or with none any more, it lowers nothing.
+//! `right = "write"` and `[regulate]`: a licensed node lowers TCP windows, and the kernel's sender
+//! obeys them. With another right, or after a revocation, the node lowers nothing.
 
 use anyhow::{Context, Result, bail, ensure};
 use lab::daemon::Daemon;
@@ -29,7 +29,7 @@ fn licensing(licences: &str) -> Terms<'_> {
     }
 }
 
-/// A tunnel by way of a node that would lower windows.
+/// Starts a tunnel through a node that is configured to lower windows.
 fn start(pair: &Pair, licences: &str) -> Result<(Daemon, Tunnel)> {
     pair.between.secret("node.psk", NODE_KEY)?;
     let config = licensed_config(LICENSED) + "[regulate]\nwindow = \"32KiB\"\n";
@@ -46,7 +46,7 @@ fn has_keys(licensed: &Daemon, deadline: Duration) -> Result<Value> {
     licensed.wait_until("zones", deadline, held)
 }
 
-/// A download of the mobile node, as its sender sees it.
+/// A download by the mobile node.
 struct Download {
     sender: TcpStream,
     receiver: TcpStream,
@@ -58,7 +58,7 @@ impl Download {
         Ok(Self { sender, receiver })
     }
 
-    /// Carries so much that a receiver has opened its window.
+    /// Transfers enough data for the receiver to open its window.
     fn go_on(&mut self) -> Result<()> {
         let chunk = [7; 8192];
         let mut room = [0; 8192];
@@ -69,7 +69,7 @@ impl Download {
         Ok(())
     }
 
-    /// The window that the kernel of the sender believes its peer to have.
+    /// Returns the send window in the sender's kernel, in octets.
     fn window(&self, pair: &Pair) -> Result<u64> {
         let port = self.sender.local_addr()?.port();
         let told = pair.gateway.run(&format!("ss -tinH sport = :{port}"))?;
@@ -116,7 +116,7 @@ fn lowered(licensed: &Daemon) -> Result<u64> {
     Ok(number.context("no such counter")?.parse()?)
 }
 
-/// The same node and the same wish: what is missing is the right.
+/// Control: the same node and configuration without the right to write.
 #[lab::test]
 fn a_node_that_may_only_read_lowers_no_window() -> Result<()> {
     let pair = Pair::new("write")?;
@@ -149,7 +149,7 @@ fn a_licence_to_write_that_is_taken_back_ends_while_packets_flow() -> Result<()>
     Ok(())
 }
 
-/// A packet that is repeated has the overlay that it had: one number is of one packet.
+/// A duplicate of a packet carries the same overlay, because a number belongs to one packet.
 #[lab::test]
 fn no_number_comes_twice_over_a_crash_of_the_writer_and_a_lossy_hop() -> Result<()> {
     let pair = Pair::with_lossy_hop("write", lossy())?;
@@ -160,7 +160,7 @@ fn no_number_comes_twice_over_a_crash_of_the_writer_and_a_lossy_hop() -> Result<
         let mut download = Download::begin(&pair)?;
         download.go_on()?;
         ensure!(download.window(&pair)? <= WINDOW, "round {round}");
-        // In the middle of it.
+        // The crash interrupts the download.
         licensed.process().crash()?;
         licensed.start_again()?;
         download.go_on()?;
@@ -176,7 +176,8 @@ fn no_number_comes_twice_over_a_crash_of_the_writer_and_a_lossy_hop() -> Result<
     Ok(())
 }
 
-/// The numbers of all overlays that the tap has seen, each with its packet.
+/// Records the numbers of all overlays that the tap has seen, each with its packet; fails on a
+/// reused number.
 fn note(tap: &Wiretap, numbers: &mut BTreeMap<(u32, u64), Vec<u8>>) -> Result<()> {
     while let Some(seen) = tap.next()? {
         let Some(esp) = seen.esp() else { continue };
@@ -199,7 +200,7 @@ fn lossy() -> sim::Settings {
         rate: std::num::NonZeroU64::new(20_000_000),
         delay: Duration::from_millis(5),
         queue: 100,
-        // One in a hundred full packets.
+        // One in a hundred full packets is lost.
         bit_error_rate: 1.0 / 1_200_000.0,
     }
 }

@@ -1,5 +1,5 @@
-//! Zones in transport and BEET mode: the kernel's own TCP on either side, a licensed node between that repairs
-//! what a hop loses, and what is refused.
+//! Zones in transport and BEET mode, between kernel TCPs: a licensed node repairs the losses of a
+//! hop, and unsupported configurations are refused.
 
 use anyhow::{Context, Result, bail, ensure};
 use lab::certified::strata;
@@ -16,13 +16,13 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 
 const OCTETS: u64 = 300_000;
-/// Enough for a hop to lose some of it.
+/// Octets of a transfer that is long enough for the hop to lose packets.
 const MANY: u64 = 2_000_000;
 
 const ZONES: &str = "zones = \"require\"\n";
 const LAYOUT: &str = "layout = [\"transport\", \"payload\"]\n";
 
-/// What a mode is between, mobile node and gateway: outside, and what it carries.
+/// A mode with the outer and inner addresses of mobile node and gateway.
 #[derive(Clone, Copy)]
 struct Ends {
     mode: &'static str,
@@ -58,7 +58,7 @@ fn licences(list: &str) -> String {
 }
 
 impl Ends {
-    /// Both configurations, with these lines in the peer's table.
+    /// Returns both configurations, with these lines in the peer's table.
     fn configs(&self, lines: [&str; 2]) -> [String; 2] {
         let names = ["alice@example.net", "gw.example.net"];
         [0, 1].map(|end| {
@@ -101,7 +101,7 @@ impl Ends {
         Ok(tunnel)
     }
 
-    /// The same by way of a licensed node, which has the keys if that is meant.
+    /// The same through a licensed node, which waits for keys unless the list is empty.
     fn up_with_node(&self, pair: &Pair, list: &str) -> Result<(Daemon, Tunnel)> {
         let licensed = pair.start_licensed(LICENSED)?;
         let tunnel = self.up(pair, &licences(list))?;
@@ -122,7 +122,7 @@ fn held(zones: &Value) -> Vec<Value> {
     held.cloned().unwrap_or_default()
 }
 
-/// How often each first word of a map passed, of packets whose zones are told apart.
+/// Counts the first map words of zoned packets that passed, except opaque ones.
 fn words(tap: &Wiretap) -> Result<BTreeMap<[u8; 4], usize>> {
     let mut words = BTreeMap::new();
     while let Some(seen) = tap.next()? {
@@ -135,7 +135,7 @@ fn words(tap: &Wiretap) -> Result<BTreeMap<[u8; 4], usize>> {
     Ok(words)
 }
 
-/// Of Linux's segments the header has 32 octets, whatever the version of IP is.
+/// The TCP header of Linux's segments has 32 octets with both versions of IP.
 fn in_zones(ends: Ends, lines: &str) -> Result<()> {
     let pair = Pair::new("zonemode")?;
     let tunnel = ends.up(&pair, lines)?;
@@ -198,7 +198,8 @@ fn lossy() -> sim::Settings {
     pair::hop(1.0 / 300_000.0)
 }
 
-/// Downloads over a hop that loses one in twenty-five full packets; gives what the node did about it.
+/// Downloads over a hop that loses one in twenty-five full packets; returns the node's
+/// retransmissions.
 fn download(ends: Ends, list: &str) -> Result<u64> {
     let pair = Pair::with_lossy_hop("zonemode", lossy())?;
     let (licensed, _tunnel) = ends.up_with_node(&pair, list)?;
@@ -222,7 +223,7 @@ fn a_licensed_node_repairs_a_download_in_beet_mode() -> Result<()> {
     Ok(())
 }
 
-/// The negative control: the same node, the same hop, and no key.
+/// Negative control: the same node and hop without a key.
 #[lab::test]
 fn without_a_licence_nothing_is_repaired() -> Result<()> {
     for ends in [TRANSPORT, BEET] {
@@ -232,7 +233,7 @@ fn without_a_licence_nothing_is_repaired() -> Result<()> {
     Ok(())
 }
 
-/// None is in a packet, and nobody tells it any.
+/// Neither the packets nor the gateway reveal addresses to the node.
 #[lab::test]
 fn a_licensed_node_sees_ports_and_no_address() -> Result<()> {
     for ends in [TRANSPORT, BEET] {
@@ -316,8 +317,8 @@ fn no_datagram_is_lost_while_there_are_new_keys() -> Result<()> {
     Ok(())
 }
 
-/// A connection's last segments pass the node after its last octet has arrived, so what it has read is asked
-/// when it holds nothing any more.
+/// The last segments of a connection pass the node after its last octet has arrived. The node's
+/// counter is therefore read only when it holds no grant any more.
 #[lab::test]
 fn a_licence_taken_back_leaves_nothing_to_read() -> Result<()> {
     let pair = Pair::new("zonemode")?;

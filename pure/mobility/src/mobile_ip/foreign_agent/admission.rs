@@ -1,4 +1,4 @@
-//! Which requests are passed on.
+//! Admission control: the checks on a request before it is relayed.
 
 use super::{ForeignAgent, Visitor, Waiting};
 use crate::mobile_ip::is_host;
@@ -7,15 +7,17 @@ use model::TrafficSelector;
 use std::net::Ipv4Addr;
 use wire::mobile_ip::{Between, Code, Extensions, Request, RequestFlags, kind};
 
-/// Visitors at one station. A host has one address away from home; a bridge has a few hosts behind it.
+/// Limit on visitors at one station. A host has one address away from home; a bridge has a few
+/// hosts behind it.
 const MOST_AT_STATION: usize = 8;
-/// The part of all visitors that one home agent may have which is not listed: any station can name one of its own. Of
-/// those that are listed each has a fair share of as many places that no other one's visitors take.
+/// Divisor that gives an unlisted home agent's share of all visitors, because any station can name
+/// a home agent of its own. The same number of places is divided evenly among listed home agents,
+/// and each one's part is closed to visitors of the others.
 const SHARE: usize = 4;
 
 impl ForeignAgent {
-    /// The checks of section 3.7.2.1 and of RFC 3024 section 4.2.1. Gives where that ends which the home agent
-    /// is to see.
+    /// Applies the checks of section 3.7.2.1 and of RFC 3024 section 4.2.1. Returns the end of the
+    /// part that goes to the home agent.
     pub(super) fn accept(
         &mut self,
         waiting: &Waiting,
@@ -82,15 +84,16 @@ impl ForeignAgent {
         Ok(())
     }
 
-    /// What leaves a tunnel goes where visitors are, by their home addresses: so a home address is one that visitors may
-    /// have, and neither an agent's nor one that the host needs itself.
+    /// Checks the home address, which decides the route of packets that leave a tunnel. It must be
+    /// allowed for visitors, and must not belong to an agent or be needed by the host itself.
     fn check_home(&self, request: &Request) -> Result<(), Code> {
         let (home, config) = (request.home, &self.config);
         let is_allowed = config.homes.is_empty() || is_in(&config.homes, home);
         let is_an_agents = config.home_agents.contains(&home)
             || config.home_keys.contains_key(&home)
             || config.neighbours.contains_key(&home);
-        // Of home agents that are asked, whom anybody can name, it is seen to when one of them has answered.
+        // Home agents of pending requests are not checked here, since any station can name one. The
+        // check follows when one of them accepts.
         let is_taken = is_an_agents || self.takes_an_agents_place(request);
         match is_allowed && !self.is_reserved(home) && !is_taken {
             true => Ok(()),
@@ -98,13 +101,14 @@ impl ForeignAgent {
         }
     }
 
-    /// Whether the host needs an address itself.
+    /// Returns true if the host needs an address itself.
     pub(super) fn is_reserved(&self, address: Ipv4Addr) -> bool {
         let told = [self.config.address, self.config.care_of];
         told.contains(&address) || is_in(&self.reserved, address)
     }
 
-    /// Whether somebody would be at home where a home agent is whose tunnels end here.
+    /// Returns true if the home address of a request is the address of a home agent whose tunnels
+    /// end here, or its home agent's address is a visitor's.
     pub(super) fn takes_an_agents_place(&self, request: &Request) -> bool {
         request.home == request.home_agent
             || self.visitors.contains_key(&request.home_agent)
@@ -124,7 +128,8 @@ impl ForeignAgent {
         }
     }
 
-    /// Whether there is room for a visitor: in all, at its station, and of its home agent.
+    /// Returns true if there is room for a visitor: in total, at its station, and for its home
+    /// agent.
     pub(super) fn has_place(&self, waiting: &Waiting) -> bool {
         let Request {
             home, home_agent, ..
@@ -142,7 +147,7 @@ impl ForeignAgent {
         has_room && at_station < MOST_AT_STATION && of_agent < most_of_agent
     }
 
-    /// How many visitors one home agent may have.
+    /// Returns the limit on visitors of one home agent.
     fn most_of_agent(&self, home_agent: Ipv4Addr) -> usize {
         let (listed, visitors) = (&self.config.home_agents, self.config.visitors);
         match listed.contains(&home_agent) {

@@ -1,11 +1,12 @@
-//! A mobile node goes from one foreign agent to another, both of which are neighbours: what still comes for it to
-//! the one is sent after it to the other, so that what was under way is not lost.
+//! Hand-over of a mobile node between two neighbouring foreign agents. The previous agent forwards
+//! packets that still arrive for it to the new agent, so that none in transit are lost.
 //!
-//! Its request at the new agent has a note for the one before, which names the registration there and is proved by
-//! the key that those two share. The new agent passes it on in a notice, which the key between the agents proves,
-//! before any home agent has answered: what could be sent after it comes until the home agent knows. The agent
-//! before takes the note of a registration once, sends packets after the mobile node for some seconds, and says so;
-//! the new one then gives them to whoever asked, for its neighbour has vouched for that.
+//! The request at the new agent carries a note for the previous one. The note names the
+//! registration there, and the key that mobile node and previous agent share authenticates it. The
+//! new agent relays the note in a notice, authenticated with the key between the agents, before any
+//! home agent has replied, because forwarding matters only until then. The previous agent accepts
+//! one note per registration, forwards packets for some seconds, and confirms. The new agent then
+//! delivers them to the sender of the request, since its neighbour has verified the note.
 
 use super::newcomers::Told;
 use super::{ForeignAgent, ForeignEvent, Gone, Visitor, Waiting};
@@ -16,14 +17,14 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 use wire::mobile_ip::{Between, Extensions, Lifetime, Note, Notice, PORT, Step};
 
-/// For so long packets are sent after a mobile node at the most: what is under way is there by then, and a
-/// registration that is denied has it back here.
+/// Longest time that packets are forwarded. All packets in transit have arrived by then, and after
+/// a denied registration the mobile node is served here again.
 const LONGEST: Duration = Duration::from_secs(5);
 
 impl ForeignAgent {
-    // Where it is now.
+    // At the new agent.
 
-    /// Tells a neighbour what a note says, if there is one for it in a request that is passed on.
+    /// Notifies a neighbour if a relayed request carries a note for it.
     pub(super) fn pass_note(
         &mut self,
         waiting: &Waiting,
@@ -65,7 +66,7 @@ impl ForeignAgent {
         Ok(())
     }
 
-    /// The agent before has answered.
+    /// Handles the previous agent's answer.
     fn answered(&mut self, from: Ipv4Addr, notice: &Notice, now: Instant) -> Result<(), Dropped> {
         let home = notice.home;
         let told = self.newcomers.answered((home, notice.identification), from);
@@ -78,7 +79,7 @@ impl ForeignAgent {
         self.tunnel.follow(home, Some(from));
         match self.visitors.get_mut(&home) {
             None => self.events.push_back(ForeignEvent::Followed(visitor)),
-            // It is back from where it had gone.
+            // The mobile node has returned from that neighbour.
             Some(entry) if entry.gone.is_some_and(|gone| gone.to == from) => {
                 entry.stay(&mut self.tunnel);
             }
@@ -87,9 +88,9 @@ impl ForeignAgent {
         Ok(())
     }
 
-    // Where it was.
+    // At the previous agent.
 
-    /// A neighbour has something to say.
+    /// Handles a notice from a neighbour.
     pub(super) fn notice(
         &mut self,
         arrival: &Arrival,
@@ -122,7 +123,7 @@ impl ForeignAgent {
         }
     }
 
-    /// Believes a note, or not. Gives for how long packets are sent after whoever has written it.
+    /// Checks a note. Returns the time for which packets are forwarded to its writer.
     fn told(
         &mut self,
         from: Ipv4Addr,
@@ -143,7 +144,7 @@ impl ForeignAgent {
         }
         match entry.gone {
             Some(gone) if gone.to != from => return Err(Dropped::OldNote),
-            // It has not heard our answer.
+            // Our answer was lost.
             Some(gone) => {
                 let left = gone.until.map_or(Duration::ZERO, |until| until.since(now));
                 return Ok(Lifetime::of(left));
@@ -165,9 +166,9 @@ impl ForeignAgent {
         Ok(lifetime)
     }
 
-    // Both.
+    // At both agents.
 
-    /// Does what is due.
+    /// Runs all actions that are due.
     pub(super) fn handle_handover(&mut self, now: Instant) {
         for (neighbour, octets) in self.newcomers.due(now) {
             self.tell(neighbour, octets);
@@ -186,13 +187,13 @@ impl ForeignAgent {
         }
     }
 
-    /// When to call that again.
+    /// Returns the time of the next call to [`Self::handle_handover`].
     pub(super) fn next_of_handover(&self) -> Option<Instant> {
         let gone = self.visitors.values().filter_map(|entry| entry.gone?.until);
         gone.chain(self.newcomers.next()).min()
     }
 
-    /// Nobody may send after it any more.
+    /// Withdraws the permission to forward packets for a mobile node.
     pub(super) fn unfollow(&mut self, home: Ipv4Addr) {
         if let Some(visitor) = self.newcomers.unfollow(home) {
             self.tunnel.follow(home, None);

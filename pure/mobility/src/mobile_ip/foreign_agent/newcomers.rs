@@ -1,7 +1,8 @@
-//! Those who come from a neighbour: it is told until it answers, and then sends after them what it gets.
+//! Mobile nodes that come from a neighbour. The neighbour is notified until it answers, and then
+//! forwards the packets that it still receives for them.
 //!
-//! Who asks here need not be who it says, so one that is told of takes nobody's place: neither that of another request
-//! for the same mobile node, nor of what a neighbour has vouched for.
+//! The sender of a request is not authenticated here. A notice therefore never displaces another
+//! request for the same mobile node, or a neighbour's confirmation.
 
 use super::Visitor;
 use crate::mobile_ip::pending::{Waiting, share_of_station};
@@ -11,25 +12,26 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 use wire::mobile_ip::Note;
 
-/// After so long it is told again, and then after twice as long each time: what it could send after somebody
-/// is what is under way.
+/// Delay before a notice is repeated; it doubles each time. It is short because only packets in
+/// transit can be forwarded.
 const FIRST: Duration = Duration::from_millis(200);
-/// So long it is waited for.
+/// Time after which a neighbour is considered silent.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// A neighbour that has been told, and has not answered.
+/// A notice that the neighbour has not answered.
 #[derive(Clone, Debug)]
 pub(super) struct Told {
     visitor: Visitor,
-    /// Whence it comes, by which request it was registered there, and what proves it there.
+    /// The previous care-of address, the identification of the registration there, and the note's
+    /// authenticator.
     note: (Ipv4Addr, u64, Vec<u8>),
     notice: Vec<u8>,
-    /// When to tell it again, and how long that is after the last time.
+    /// The time of the next repetition, and its delay.
     next: (Instant, Duration),
     until: Instant,
 }
 
-/// One after whom a neighbour sends.
+/// A mobile node whose packets a neighbour forwards.
 #[derive(Clone, Copy, Debug)]
 struct Followed {
     visitor: Visitor,
@@ -38,10 +40,10 @@ struct Followed {
     until: Instant,
 }
 
-/// All of them.
+/// All mobile nodes that come from a neighbour.
 #[derive(Debug, Default)]
 pub(super) struct Newcomers {
-    /// By the mobile node and the identification of its request here.
+    /// Unanswered notices, by home address and identification of the request.
     told: BTreeMap<(Ipv4Addr, u64), Told>,
     followed: BTreeMap<Ipv4Addr, Followed>,
 }
@@ -63,7 +65,7 @@ impl Told {
 }
 
 impl Newcomers {
-    /// Whether the neighbour hears already, or has heard, what a note says.
+    /// Returns true if the neighbour has been notified of this note, or is being notified.
     pub(super) fn knows(&self, home: Ipv4Addr, note: &Note<'_>) -> bool {
         let followed = self.followed.get(&home);
         let is_followed = followed.is_some_and(|one| {
@@ -78,7 +80,8 @@ impl Newcomers {
             })
     }
 
-    /// Whether a neighbour can be told of another one, with that identification.
+    /// Returns true if there is room for another notice: in total, for this station, and with this
+    /// identification.
     pub(super) fn has_room(&self, newcomer: &Waiting, most: usize) -> bool {
         let request = &newcomer.request;
         let told = self.told.values();
@@ -88,12 +91,12 @@ impl Newcomers {
             && !(self.told).contains_key(&(request.home, request.identification))
     }
 
-    /// The neighbour has been told.
+    /// Adds a notice that was sent.
     pub(super) fn insert(&mut self, identification: u64, told: Told) {
         self.told.insert((told.visitor.home, identification), told);
     }
 
-    /// A neighbour answers: who comes from there, if that was asked.
+    /// Removes and returns the notice that a neighbour answers, if it was sent there.
     pub(super) fn answered(
         &mut self,
         (home, identification): (Ipv4Addr, u64),
@@ -108,7 +111,7 @@ impl Newcomers {
         Some(told)
     }
 
-    /// It is sent after until then.
+    /// Marks a mobile node as followed by its neighbour until a time.
     pub(super) fn follow(&mut self, told: &Told, until: Instant) -> Visitor {
         let followed = Followed {
             visitor: told.visitor,
@@ -120,17 +123,17 @@ impl Newcomers {
         told.visitor
     }
 
-    /// Those after whom a neighbour sends.
+    /// Returns the mobile nodes whose packets a neighbour forwards.
     pub(super) fn homes(&self) -> impl Iterator<Item = Ipv4Addr> {
         self.followed.keys().copied()
     }
 
-    /// Nobody sends after it any more.
+    /// Ends the forwarding for a mobile node.
     pub(super) fn unfollow(&mut self, home: Ipv4Addr) -> Option<Visitor> {
         self.followed.remove(&home).map(|one| one.visitor)
     }
 
-    /// What to tell again, and to whom.
+    /// Returns the notices to repeat, with their destinations.
     pub(super) fn due(&mut self, now: Instant) -> Vec<(Ipv4Addr, Vec<u8>)> {
         let due = self.told.values_mut().filter(|told| told.next.0 <= now);
         let again = due.map(|told| {
@@ -141,14 +144,14 @@ impl Newcomers {
         again.collect()
     }
 
-    /// Forgets neighbours that did not answer, and says how many there were.
+    /// Removes notices that a neighbour has not answered in time, and returns their number.
     pub(super) fn give_up(&mut self, now: Instant) -> usize {
         let before = self.told.len();
         self.told.retain(|_, told| told.until > now);
         before - self.told.len()
     }
 
-    /// One that has been sent after for long enough.
+    /// Returns a mobile node whose forwarding has ended.
     pub(super) fn over(&self, now: Instant) -> Option<Ipv4Addr> {
         let over = self.followed.values().find(|one| one.until <= now);
         over.map(|one| one.visitor.home)

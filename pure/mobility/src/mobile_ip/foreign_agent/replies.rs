@@ -1,7 +1,7 @@
-//! What home agents answer, and what the list of visitors is by it.
+//! Replies of home agents, and their effect on the list of visitors.
 //!
-//! Home agents are where routes lead: what comes on the link of visitors is no answer of theirs, whatever its source
-//! says.
+//! Home agents are reached by routes. A reply from the visited link is never theirs, whatever its
+//! source address.
 
 use super::{Entry, ForeignAgent, ForeignEvent, Visitor};
 use crate::mobile_ip::pending::Waiting;
@@ -50,8 +50,8 @@ impl ForeignAgent {
         Ok(())
     }
 
-    /// Brings the list of visitors to what an accepted reply says (section 3.7.3.2). While it was on its way,
-    /// its place may have been taken.
+    /// Updates the list of visitors from an accepted reply (section 3.7.3.2). The place may have
+    /// been taken since the request was relayed.
     fn update(
         &mut self,
         waiting: &Waiting,
@@ -60,14 +60,14 @@ impl ForeignAgent {
     ) -> Result<(), Code> {
         let request = &waiting.request;
         if reply.lifetime.is_none() {
-            // Another agent's care-of address may be given up through us.
+            // A mobile node may also release another agent's care-of address through us.
             if [self.config.care_of, request.home].contains(&request.care_of) {
                 self.leave(request.home);
             }
             return Ok(());
         }
         if request.is_deregistration() {
-            // It grants what nobody has asked for.
+            // The reply grants a lifetime that was not requested.
             return Err(Code::ForeignPoorlyFormedReply);
         }
         let known = self.visitors.get(&request.home).copied();
@@ -79,7 +79,7 @@ impl ForeignAgent {
         if !self.has_place(waiting) {
             return Err(Code::ForeignResources);
         }
-        // A copy of the request that was granted moves nobody, wherever it comes from.
+        // A copy of the granted request moves no visitor, whatever its source.
         let granted = known.filter(|entry| entry.registration == request.identification);
         let visitor = Visitor {
             home: request.home,
@@ -96,7 +96,8 @@ impl ForeignAgent {
             gone: None,
         };
         let is_keyed = self.config.home_keys.contains_key(&visitor.home_agent);
-        // One that shares a key was configured as one of ours, which passes marks on (RFC 6040 section 4.3).
+        // An agent with a shared key was configured as one of ours, which passes marks on (RFC 6040
+        // section 4.3).
         let egress = if is_keyed {
             Egress::PassesMarks
         } else {
@@ -113,8 +114,8 @@ impl ForeignAgent {
     }
 }
 
-/// Whether an answer needs none of the home agent's proof for us, as the request had none of ours: by it somebody
-/// leaves, as was asked, or is denied that.
+/// Returns true if a reply needs no authentication by the home agent, because its request had none
+/// either: the reply confirms or denies a deregistration.
 fn is_without_proof(request: &Request, reply: &Reply) -> bool {
     request.is_deregistration() && (reply.lifetime.is_none() || !reply.code.is_accepted())
 }

@@ -1,9 +1,9 @@
-//! Tunnels in UDP (RFC 3519 section 4.5), for an agent that is behind a NAT.
+//! UDP tunnels (RFC 3519 section 4.5), for an agent behind a NAT.
 //!
-//! What leaves for a home agent, requests and packets alike, leaves from one port, so that it is one mapping of the NAT.
-//! Where that is forgotten the home agent sends to nobody until it hears of another one, which only requests tell it, and
-//! these are a mobile node's to sign: so the agent begins to count its advertisements anew, as one does that has lost its
-//! list of visitors.
+//! Requests and packets for a home agent leave from one port, so they share one NAT mapping. If the
+//! NAT drops the mapping, the home agent's packets are lost until it learns of another. Only a
+//! request changes that, and only a mobile node can sign one. The agent therefore restarts the
+//! sequence numbers of its advertisements, as after losing its list of visitors.
 
 use super::{ForeignAgent, ForeignEvent};
 use crate::mobile_ip::keepalive::Keepalive;
@@ -16,8 +16,8 @@ use wire::ip_in_ip;
 use wire::mobile_ip::{PORT, Request, UdpTunnelReply, UdpTunnelRequest};
 
 impl ForeignAgent {
-    /// It is placed "after the Mobile-Home Authentication Extension" and "before the Foreign-Home Authentication
-    /// Extension".
+    /// Appends the request for a UDP tunnel. It is placed "after the Mobile-Home Authentication
+    /// Extension" and "before the Foreign-Home Authentication Extension".
     pub(super) fn ask_for_udp(&self, request: &Request, octets: &mut Vec<u8>) {
         if self.config.nat == Nat::Never || request.is_deregistration() {
             return;
@@ -30,8 +30,8 @@ impl ForeignAgent {
         asked.append(octets);
     }
 
-    /// The tunnel to a home agent that has accepted, and has said this of UDP: without a word of it packets are not in
-    /// UDP (section 3.1.1), nor where nobody has asked (section 4.7).
+    /// Returns the tunnel to a home agent that has accepted a registration. Without a UDP tunnel
+    /// reply packets are not in UDP (section 3.1.1), nor if none was requested (section 4.7).
     pub(super) fn tunnel_to(
         &mut self,
         home_agent: Ipv4Addr,
@@ -52,7 +52,7 @@ impl ForeignAgent {
         }
     }
 
-    /// Keeps tunnels alive that were not in use, and has visitors register again whose tunnel is lost.
+    /// Sends keepalives through idle tunnels, and asks visitors of lost tunnels to register again.
     pub(super) fn keep_alive(&mut self, now: Instant) {
         for waning in self.tunnel.due(now) {
             match waning {
@@ -69,7 +69,8 @@ impl ForeignAgent {
         }
     }
 
-    /// Once until the home agent accepts somebody again: one that is gone does not have everybody ask all the time.
+    /// Handles a lost tunnel. Visitors are asked only once until the home agent accepts a
+    /// registration again, so an unreachable home agent does not cause constant requests.
     fn lose(&mut self, home: Ipv4Addr, now: Instant) {
         let Some(entry) = self
             .visitors

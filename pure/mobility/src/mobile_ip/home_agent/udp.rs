@@ -1,7 +1,7 @@
-//! Tunnels in UDP (RFC 3519 section 4.6), for who asks from behind a NAT.
+//! UDP tunnels (RFC 3519 section 4.6), for foreign agents and mobile nodes behind a NAT.
 //!
-//! That there is one is seen by the source of a request, which is not the care-of address that it names. The tunnel then
-//! ends where the request came from, address and port, until another request is accepted.
+//! A NAT shows by the source of a request, which differs from the care-of address in it. The tunnel
+//! then ends at the source of the request, address and port, until another request is accepted.
 
 use super::HomeAgent;
 use crate::mobile_ip::{Arrival, Nat, Remote, is_host};
@@ -10,7 +10,8 @@ use wire::mobile_ip::{
     Between, Code, Extensions, Request, RequestFlags, UdpTunnelReply, UdpTunnelRequest,
 };
 
-/// What was asked, and by whom: that is said by its place (sections 4.4 and 4.5).
+/// The UDP tunnel requests of both parties. The place of the extension identifies the sender
+/// (sections 4.4 and 4.5).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Asked {
     mobile: Option<UdpTunnelRequest>,
@@ -18,7 +19,7 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// What a foreign agent adds behind its own authentication is not looked at.
+    /// Reads both requests. Extensions behind the foreign agent's own authentication are ignored.
     pub(super) fn of(extensions: Extensions<'_>) -> Self {
         let Some(mobile) = extensions.only(Between::MobileHome) else {
             return Self::default();
@@ -34,8 +35,8 @@ impl Asked {
         }
     }
 
-    /// A mobile node asks for where itself takes packets out of the tunnel, and a foreign agent for where it does
-    /// (section 4.6.1).
+    /// Returns the request of the party that decapsulates: the mobile node if it is co-located,
+    /// otherwise the foreign agent (section 4.6.1). A request by the other party is an error.
     fn fitting(self, flags: RequestFlags) -> Result<Option<UdpTunnelRequest>, Code> {
         let (fitting, other) = match flags.has(RequestFlags::CO_LOCATED) {
             true => (self.mobile, self.foreign),
@@ -48,18 +49,19 @@ impl Asked {
     }
 }
 
-/// A tunnel that may be, and what is said of it to who asked for one in UDP.
+/// A permitted tunnel, and the answer to a UDP tunnel request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Granted {
     pub(super) to: Remote,
     pub(super) answer: Option<UdpTunnelReply>,
-    /// Whom to answer: see [`Asked`].
+    /// True if the answer goes to the mobile node, false if to the foreign agent: see [`Asked`].
     pub(super) co_located: bool,
 }
 
 impl HomeAgent {
-    /// The tunnel to a care-of address, by what was asked and what is seen. "The home agent SHOULD be consistent in
-    /// acknowledging support for UDP tunnelling or not": who asks for it and does not need it is told so.
+    /// Selects the tunnel to a care-of address from the request and its source. "The home agent
+    /// SHOULD be consistent in acknowledging support for UDP tunnelling or not": an unnecessary
+    /// request is declined explicitly.
     pub(super) fn grant(
         &self,
         request: &Request,
@@ -82,7 +84,7 @@ impl HomeAgent {
         if !is_translated && !asked.forced {
             return Ok(granted(Remote::Ip(care_of), Some(self.declined())));
         }
-        // A mobile node that is behind another mapping than its request (R) has no tunnel here.
+        // A mobile node whose tunnel has another mapping than its request (R) gets no tunnel here.
         let is_allowed = match self.config.nat {
             Nat::Never => false,
             Nat::Detect => is_translated && !asked.through_agent,
@@ -107,8 +109,8 @@ impl HomeAgent {
         Ok(granted(Remote::Udp(arrival.source), Some(answer)))
     }
 
-    /// Whether a tunnel in UDP would be made by the word of a foreign agent with which there is no key. What a mobile node asks
-    /// for itself its own authentication covers.
+    /// Returns true if a request would create a UDP tunnel without authentication of the foreign
+    /// agent. A co-located mobile node's own authentication covers its request.
     pub(super) fn has_unproved_udp(
         &self,
         request: &Request,

@@ -1,4 +1,4 @@
-//! Replies to a mobile node (RFC 5944 section 3.6.2): whom they are of, and what they change.
+//! Replies to a mobile node (RFC 5944 section 3.6.2): their authentication and their effects.
 
 use super::{Attachment, Held, MOST_RESYNCHRONISATIONS, MobileEvent, MobileNode, Stage};
 use crate::mobile_ip::agents::Origin;
@@ -45,7 +45,7 @@ impl MobileNode {
         Ok(())
     }
 
-    /// Whether it comes from whom it seems to come from (section 3.6.2.1).
+    /// Verifies the authentication extensions of a reply (section 3.6.2.1).
     fn authenticate(
         &self,
         at: Attachment,
@@ -111,8 +111,9 @@ impl MobileNode {
         });
     }
 
-    /// "A value of zero indicates that the mobile node has been deregistered" (section 3.4), which it has not asked
-    /// for. So that is a denial, after which nobody knows what the home agent still has.
+    /// Handles a grant with lifetime zero, which was not requested: "A value of zero indicates that
+    /// the mobile node has been deregistered" (section 3.4). It counts as a denial. The home
+    /// agent's remaining bindings are then unknown.
     fn unbound(&mut self, at: Attachment, request: &Request, now: Instant) {
         let code = Code::HomeUnspecified;
         self.counters.deny(code);
@@ -137,7 +138,7 @@ impl MobileNode {
                 self.agents.limit(at, reply.lifetime) && reply.lifetime < request.lifetime
             }
             Code::HomeTooManyBindings => {
-                // What is bound there is not what we know of.
+                // The home agent's bindings differ from ours.
                 self.replaces = true;
                 request.flags.has(RequestFlags::SIMULTANEOUS)
             }

@@ -1,4 +1,4 @@
-//! Requests of a mobile node (RFC 5944 section 3.6.1): how they are made, repeated and sent.
+//! Requests of a mobile node (RFC 5944 section 3.6.1): construction, retransmission and sending.
 
 use super::{Attachment, Held, MobileEvent, MobileNode, Stage};
 use crate::mobile_ip::agents::Heard;
@@ -9,12 +9,12 @@ use model::Instant;
 use std::net::SocketAddrV4;
 use wire::mobile_ip::{Between, Enclosure, Lifetime, PORT, Request, RequestFlags};
 
-/// What a request is for. No number that somebody else has said decides that.
+/// The purpose of a request. It never depends on a number from another node.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Wish {
-    /// To be registered for no longer than this.
+    /// To be registered for at most this lifetime.
     ToStay(Lifetime),
-    /// To be registered nowhere.
+    /// To end all registrations.
     ToLeave,
 }
 
@@ -73,7 +73,7 @@ impl MobileNode {
         self.attempt = Some(Attempt::new(at, station, request, written, now));
     }
 
-    /// The octets of a request, and for whom there is a note in it.
+    /// Returns the octets of a request, and the agent that its note is for.
     pub(super) fn write(
         &self,
         request: &Request,
@@ -97,8 +97,8 @@ impl MobileNode {
         (octets, previous.map(|(previous, _)| previous.at))
     }
 
-    /// The registration through another agent that is over by this request, or was before, if there is a key with
-    /// that agent.
+    /// Returns the registration through another agent that this request ends, or that ended before,
+    /// if there is a key shared with that agent.
     fn previous(
         &self,
         request: &Request,

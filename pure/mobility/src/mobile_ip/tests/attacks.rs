@@ -1,4 +1,4 @@
-//! What somebody tries who has no key, or not that key.
+//! Attacks without a key, or with the wrong one.
 
 use super::world::{Node, World};
 use super::*;
@@ -12,7 +12,7 @@ fn registered() -> World {
     world
 }
 
-/// The octets of the last UDP datagram that went from one to another.
+/// The payload of the last UDP datagram between two nodes.
 fn last(world: &World, from: Node, to: Node) -> Vec<u8> {
     let mut packets = world.tap.iter().rev();
     let found = packets.find_map(|packet| match &packet.transmit {
@@ -29,7 +29,7 @@ fn to_home(world: &mut World, source: Ipv4Addr, octets: &[u8]) {
         .handle_datagram(&arrival(source, HOME_AGENT), octets, now);
 }
 
-/// Lets the mobile node ask for something of which nobody else hears.
+/// A mobile node with one pending request that reached no other node.
 fn asked() -> World {
     let mut world = World::new(2, 22);
     world.move_to(&[0]);
@@ -112,13 +112,13 @@ fn a_care_of_address_that_was_changed_on_the_way_binds_nothing() {
     let denied = only_reply(|| home.poll_transmit());
     assert_eq!(denied.code, Code::HomeMobileAuthentication);
     assert!(home.care_of(HOME).is_empty());
-    // And so often only: nobody is flooded through us.
+    // Denials are limited too, so the home agent is no reflector.
     home.handle_datagram(&arrival(agent(2), HOME_AGENT), &octets, at(500));
     assert_eq!(home.poll_transmit(), None);
     assert_eq!(home.counters().dropped[&Dropped::NotAuthenticMobile], 1);
 }
 
-/// A foreign agent has the mobile node ask for a care-of address that is another's.
+/// A foreign agent makes the mobile node request another agent's care-of address.
 #[test]
 fn a_care_of_address_is_bound_only_from_where_it_is() {
     let mut home = HomeAgent::new(home_config(), [1; 32]);
@@ -129,7 +129,7 @@ fn a_care_of_address_is_bound_only_from_where_it_is() {
     assert_eq!(denied.code, Code::HomeProhibited);
 }
 
-/// Whoever sends in the name of a foreign agent that has a key needs that key.
+/// A message in the name of a foreign agent that has a key must be signed with that key.
 #[test]
 fn a_foreign_agent_that_shares_a_key_is_not_impersonated() {
     let config = HomeAgentConfig {
@@ -165,7 +165,7 @@ fn who_has_another_key_is_not_believed_by_anybody() {
     world.run_for(120_000);
     assert!(world.home.care_of(HOME).is_empty());
     assert_eq!(world.mobile.registrations().count(), 0);
-    // The denial is signed with a key that the mobile node does not have: it does not believe it either.
+    // The mobile node does not have the key that signed the denial, so it rejects the denial too.
     assert!(world.mobile.counters().dropped[&Dropped::NotAuthenticMobile] > 0);
     assert!(
         world.requests(Node::Mobile).len() < 40,
@@ -220,7 +220,8 @@ fn a_care_of_address_in_use_cannot_be_advertised_away_by_who_takes_the_agents_ad
     assert_eq!(world.requests(Node::Mobile).len(), 1);
 }
 
-/// As long as it says that its advertisements hold: then the new one is as good as any.
+/// The old address holds for as long as its advertisements. Then the new one is as good as any
+/// other.
 #[test]
 fn an_agent_that_has_another_care_of_address_is_registered_with_again() {
     let mut world = registered();
@@ -262,7 +263,8 @@ fn a_request_that_comes_back_is_no_reply() {
         .mobile
         .handle_reply(WLAN[0], agent(0), station(agent(0)), &request, now);
     assert_eq!(world.mobile.counters().dropped[&Dropped::Malformed], 1);
-    // Nor does it authenticate one, though its key is the same: the type is covered.
+    // The request's authenticator does not authenticate a reply either, although the key is the
+    // same: it covers the type.
     let mut forged = Reply::to(&world.requests(Node::Mobile)[0], Code::Accepted).encode();
     forged.extend_from_slice(&request[24..]);
     world
@@ -358,7 +360,7 @@ fn a_flood_of_requests_at_a_foreign_agent_is_bounded_and_a_visitor_is_served() {
     let counters = world.foreign[0].counters();
     assert!(counters.denied[&Code::ForeignResources] > 9_900);
     assert!(counters.dropped[&Dropped::TooOften] > 9_900);
-    // A visitor takes the place of a stranger.
+    // A visitor's request replaces one for an unregistered mobile node.
     let renewal = request(0, now);
     let from = arrival(HOME, agent(0));
     world.foreign[0].handle_datagram(&from, &signed(&renewal), now);
@@ -426,7 +428,8 @@ fn a_reply_that_the_home_agent_did_not_prove_is_denied_where_there_is_a_key() {
     assert_eq!(foreign.visitors().count(), 0);
 }
 
-/// A copy that is heard on the air and comes first from elsewhere denies nothing to the one through the foreign agent.
+/// A copy that was overheard and arrives first from elsewhere does not block the request that the
+/// foreign agent relays.
 #[test]
 fn a_copy_from_elsewhere_makes_no_request_old() {
     let mut world = asked();
@@ -440,7 +443,7 @@ fn a_copy_from_elsewhere_makes_no_request_old() {
     assert_eq!(world.home.care_of(HOME), [agent(0)]);
 }
 
-/// Any host that has heard one can send it again, in the name of any other.
+/// Any host that has overheard a request can replay it, with any source address.
 #[test]
 fn old_requests_are_answered_so_often_in_a_second_and_new_ones_always() {
     let mut world = registered();

@@ -1,32 +1,33 @@
-//! What moves lose of a flow to the mobile node, a thousand packets a second: what `mml-handoff-loss` of the lab measures on
-//! a kernel, in virtual time.
+//! Packet loss of moves in a flow of a thousand packets a second to the mobile node. The lab's
+//! `mml-handoff-loss` measures the same on a kernel; this test runs in virtual time.
 
 use super::world::World;
 use super::*;
 use std::collections::BTreeSet;
 
-/// Moves, as the lab has them.
+/// Number of moves, as in the lab.
 const MOVES: usize = 100;
-/// How long both links are there, and then one alone.
+/// Time with both links up, and then with one, in milliseconds.
 const PHASE: u64 = 1100;
-/// From home to a foreign agent, and from there on: what a message takes in this world.
+/// Delay of one hop in this world, in milliseconds: from home to a foreign agent, and from there to
+/// the mobile node.
 const LINK: u64 = 5;
 
-/// A copy of a packet on its way through a foreign agent.
+/// A copy of a packet in transit through a foreign agent.
 struct Copy {
     number: u64,
     agent: usize,
-    /// In milliseconds from its start.
+    /// Milliseconds since it was sent.
     age: u64,
 }
 
-/// The world, and the packets that home sends into it.
+/// The world, and a packet flow from home into it.
 struct Flow {
     world: World,
     underway: Vec<Copy>,
     sent: u64,
     came: BTreeSet<u64>,
-    /// In milliseconds, between packets that no other has brought before.
+    /// Milliseconds since the last new packet arrived.
     silence: u64,
     longest: u64,
 }
@@ -52,7 +53,7 @@ impl Flow {
         }
     }
 
-    /// To and fro. The link to the other agent is there a while before the first is cut.
+    /// Moves back and forth. The new link is up for a while before the old one is cut.
     fn travel(&mut self) {
         for number in 0..MOVES {
             let (left, right) = (number % 2, 1 - number % 2);
@@ -76,7 +77,8 @@ impl Flow {
         }
     }
 
-    /// Those under way a millisecond further, and the next to each care-of address.
+    /// Advances packets in transit by a millisecond, and sends the next one to each care-of
+    /// address.
     fn step(&mut self) {
         self.silence += 1;
         let mut arrived = Vec::new();
@@ -112,20 +114,21 @@ impl Flow {
         self.sent += 1;
     }
 
-    /// But for those that were under way at the end.
+    /// Returns the lost packets, without those in transit at the end.
     fn lost(&self) -> u64 {
         self.sent - 2 * LINK - self.came.len() as u64
     }
 }
 
-/// What was under way, and what home sends until it knows: a round trip for each move to the agent that is not
-/// preferred. To the other it moves while the link that it leaves is still there.
+/// Lost are the packets in transit, and those sent until home learns of the move: a round trip for
+/// each move to the less preferred agent. A move to the other agent happens while the old link is
+/// still up.
 #[test]
 fn with_one_binding_a_move_loses_what_a_round_trip_holds() {
     let mut flow = Flow::new(false);
     flow.travel();
     let round_trip = 4 * LINK;
-    // What is sent in the millisecond in which home hears of it goes the new way.
+    // The packet sent in the millisecond of the home agent's update already takes the new path.
     assert_eq!(flow.lost(), MOVES as u64 / 2 * (round_trip - 1));
     assert_eq!(flow.longest, round_trip);
 }

@@ -1,4 +1,4 @@
-//! What still comes to an agent is sent after who has left it, and nobody else can have it sent anywhere.
+//! The agent that a mobile node leaves forwards its packets, and no other host can divert them.
 
 use super::tunnel::datagram;
 use super::world::{Node, World};
@@ -8,8 +8,8 @@ use wire::mobile_ip::{Note, Notice, Step};
 
 const PEER: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 9);
 
-/// A mobile node at the first of three agents, which is about to lose it to the second: as far as time goes, the
-/// second has the request.
+/// A mobile node that moves from the first of three agents to the second. The second agent has
+/// received the request, but no time has passed yet.
 fn leaving() -> World {
     let mut world = World::with(3, 31, keyed_config(3), home_config());
     begin(&mut world);
@@ -17,7 +17,7 @@ fn leaving() -> World {
     world
 }
 
-/// At the first agent, with the second in reach.
+/// Registers at the first agent, with the second in reach.
 fn begin(world: &mut World) {
     world.heard[0] = Some(WLAN[0]);
     world.run_for(2_000);
@@ -26,14 +26,14 @@ fn begin(world: &mut World) {
     world.assert_at(0);
 }
 
-/// To the second agent.
+/// Moves to the second agent.
 fn move_over(world: &mut World) {
     world.heard[0] = None;
     world.mobile.interface_lost(WLAN[0], world.now);
     world.run_for(0);
 }
 
-/// And back to the first.
+/// Moves back to the first agent.
 fn move_back(world: &mut World) {
     world.heard[0] = Some(WLAN[0]);
     world.mobile.interface_found(WLAN[0], world.now);
@@ -43,8 +43,8 @@ fn move_back(world: &mut World) {
     world.assert_at(0);
 }
 
-/// What becomes of a packet for the mobile node that an agent gets from somewhere: dropped, given to it, or sent on
-/// to another.
+/// The fate of a packet for the mobile node that arrives at an agent: dropped, delivered, or
+/// forwarded to another agent.
 fn comes(world: &mut World, to: usize, from: Ipv4Addr) -> Option<Option<Ipv4Addr>> {
     let mut inner = datagram(PEER, HOME);
     let now = world.now;
@@ -56,8 +56,8 @@ fn comes(world: &mut World, to: usize, from: Ipv4Addr) -> Option<Option<Ipv4Addr
     Some(taken.onward.map(|envelope| envelope.outer.destination))
 }
 
-/// Wherever the home agent sends a packet, it is given to the mobile node or dropped after no more than one agent
-/// has sent it on.
+/// Asserts that a packet from the home agent is delivered or dropped after at most one agent has
+/// forwarded it.
 pub(super) fn assert_no_circle(world: &mut World) {
     for first in 0..world.foreign.len() {
         let Some(Some(next)) = comes(world, first, HOME_AGENT) else {
@@ -69,7 +69,7 @@ pub(super) fn assert_no_circle(world: &mut World) {
     }
 }
 
-/// The octets that one agent has sent the other last.
+/// The last payload that one agent sent to the other.
 fn said(world: &World, from: usize, to: usize) -> Vec<u8> {
     let ends = (Node::Foreign(from), Node::Foreign(to));
     let mut packets = world.tap.iter().rev();
@@ -80,7 +80,7 @@ fn said(world: &World, from: usize, to: usize) -> Vec<u8> {
     found.expect("it has said something")
 }
 
-/// An agent hears something from another, and says something to it or not.
+/// Delivers a payload to an agent, and returns its answer, if any.
 fn hears(world: &mut World, to: usize, from: Ipv4Addr, octets: &[u8]) -> Option<Notice> {
     let now = world.now;
     let agent = &mut world.foreign[to];
@@ -100,7 +100,8 @@ fn dropped(world: &World, number: usize, reason: Dropped) -> u64 {
     counters.dropped.get(&reason).copied().unwrap_or(0)
 }
 
-/// A notice of the second agent to the first, with a note of this registration: signed with these keys.
+/// A notice of the second agent to the first, with a note for this registration, signed with these
+/// keys.
 fn notice(
     home: Ipv4Addr,
     registration: u64,
@@ -120,7 +121,7 @@ fn notice(
     octets
 }
 
-/// The identification by which the mobile node is registered at the first agent.
+/// The identification of the mobile node's registration at the first agent.
 fn registration(world: &World) -> u64 {
     let requests = world.requests(Node::Mobile);
     let here = |request: &&Request| request.care_of == agent(0);
@@ -132,7 +133,7 @@ fn what_comes_to_the_agent_that_was_left_is_sent_after_who_has_left() {
     let mut world = leaving();
     assert_eq!(comes(&mut world, 0, HOME_AGENT), Some(None), "not yet");
     assert_eq!(comes(&mut world, 1, agent(0)), None);
-    // The request and the notice have arrived, and the home agent has just heard.
+    // The request and the notice have arrived, and the home agent has just received the request.
     world.run_for(10);
     assert_eq!(comes(&mut world, 0, HOME_AGENT), Some(Some(agent(1))));
     world.run_for(5);
@@ -222,7 +223,7 @@ fn who_goes_to_an_agent_that_is_no_neighbour_is_registered_all_the_same() {
     begin(&mut world);
     move_over(&mut world);
     world.run_for(2_000);
-    // Its key is not known there, and it has said so.
+    // The second agent has no key for that neighbour, and counts the drop.
     assert!(dropped(&world, 1, Dropped::StrangeNeighbour) > 0);
     assert_eq!(comes(&mut world, 0, HOME_AGENT), Some(None));
 }
@@ -239,7 +240,8 @@ fn two_agents_at_once_are_no_move() {
     assert_eq!(world.mobile.registrations().count(), 2);
     assert_eq!(comes(&mut world, 0, HOME_AGENT), Some(None));
     assert_eq!(comes(&mut world, 1, HOME_AGENT), Some(None));
-    // The end of one is: what is under way to it is sent to the other.
+    // The end of one registration counts as a move: packets in transit to it are forwarded to the
+    // other.
     move_over(&mut world);
     world.run_for(1_500);
     assert_eq!(comes(&mut world, 0, HOME_AGENT), Some(Some(agent(1))));
@@ -250,7 +252,7 @@ fn two_agents_at_once_are_no_move() {
 fn a_notice_or_an_answer_that_is_lost_is_said_again() {
     let mut world = leaving();
     world.links.lost = 255;
-    // The request is on its way already, and what follows is lost, the notice too.
+    // The request has already left. All later messages are lost, including the notice.
     world.run_for(100);
     assert_eq!(comes(&mut world, 0, HOME_AGENT), Some(None));
     world.links.lost = 0;
@@ -288,12 +290,12 @@ fn a_notice_that_comes_again_is_answered_and_changes_nothing() {
         (Step::Answered, Lifetime(2))
     );
     assert!(events(&mut world, 0).is_empty());
-    // So much was left, and no more is.
+    // Forwarding ends with the lifetime that was left.
     world.run_for(3_000);
     assert_eq!(comes(&mut world, 0, HOME_AGENT), Some(None));
 }
 
-/// The note is of a registration that there is not any more.
+/// The note names a registration that no longer exists.
 #[test]
 fn a_notice_that_is_replayed_when_its_mobile_node_is_back_moves_nothing() {
     let mut world = leaving();
@@ -325,7 +327,7 @@ fn a_notice_has_to_be_proved_by_a_neighbour_and_its_note_by_the_mobile_node() {
     let right = registration(&world);
     let key = between_agents();
     let cases = [
-        // Another agent's key, or no neighbour.
+        // Another agent's key, or an agent that is no neighbour.
         (
             agent(1),
             notice(HOME, right, (1, 0), &foreign_home()),
@@ -338,7 +340,7 @@ fn a_notice_has_to_be_proved_by_a_neighbour_and_its_note_by_the_mobile_node() {
             Dropped::StrangeNeighbour,
             false,
         ),
-        // A neighbour that has the note made by itself, with another key of the mobile node, or for another agent.
+        // A neighbour forges the note, with another key of the mobile node or for another agent.
         (
             agent(1),
             notice(HOME, right, (1, 1), &key),
@@ -351,7 +353,7 @@ fn a_notice_has_to_be_proved_by_a_neighbour_and_its_note_by_the_mobile_node() {
             Dropped::NotAuthenticMobile,
             true,
         ),
-        // Of another registration, and of somebody who is not here.
+        // Another registration, and a mobile node that is not here.
         (
             agent(1),
             notice(HOME, right ^ 1, (1, 0), &key),
@@ -403,7 +405,7 @@ fn of_a_mobile_node_without_a_key_no_note_is_believed() {
     assert_eq!(comes(&mut world, 0, HOME_AGENT), Some(None));
 }
 
-/// One that has gone on to a third agent is not brought back to the second by what it wrote for that one.
+/// A mobile node that has moved on to a third agent is not moved back to the second by that note.
 #[test]
 fn the_note_of_a_registration_is_taken_once() {
     let mut world = leaving();
@@ -416,12 +418,12 @@ fn the_note_of_a_registration_is_taken_once() {
     assert_eq!(comes(&mut world, 0, HOME_AGENT), Some(Some(agent(1))));
 }
 
-/// The first sends after it to the second, and the second to the first.
+/// The first agent forwards to the second, and the second to the first.
 #[test]
 fn two_agents_that_send_after_it_to_each_other_make_no_circle() {
     let mut world = leaving();
     world.run_for(1_000);
-    // It is back, and what the first agent heard last is that it has left.
+    // The mobile node is back, but the last message to the first agent said that it had left.
     world.heard[0] = Some(WLAN[0]);
     world.mobile.interface_found(WLAN[0], world.now);
     world.heard[1] = None;
@@ -456,7 +458,7 @@ fn who_comes_back_at_once_gets_what_is_sent_after_it_there() {
     assert_eq!(comes(&mut world, 0, HOME_AGENT), Some(None));
 }
 
-/// A mobile node that moves while its home agent no longer knows it.
+/// A mobile node that moves after its home agent has lost its configuration.
 fn unknown_at_home() -> World {
     let mut world = leaving();
     world.home = HomeAgent::new(
@@ -470,7 +472,8 @@ fn unknown_at_home() -> World {
     world
 }
 
-/// Its home agent says no, so it is nobody's visitor and leaves nothing behind.
+/// The home agent denies the registration, so the mobile node is never a visitor and leaves no
+/// state.
 #[test]
 fn who_is_followed_and_never_comes_has_left() {
     let mut world = unknown_at_home();
@@ -509,7 +512,8 @@ fn who_is_followed_leaves_when_the_host_needs_its_address() {
     );
 }
 
-/// Who asks here in its name, with a note that it has not written, ends nothing and hinders nothing.
+/// A station that requests in the mobile node's name, with a forged note, neither ends nor blocks
+/// anything.
 #[test]
 fn a_stranger_on_the_link_does_not_stand_between_a_mobile_node_and_what_is_sent_after_it() {
     let mut world = leaving();
@@ -541,7 +545,7 @@ fn a_stranger_on_the_link_does_not_stand_between_a_mobile_node_and_what_is_sent_
     assert!(dropped(&world, 1, Dropped::NotSentOn) > 3);
 }
 
-/// Of strangers on the link.
+/// From unknown hosts on the link.
 #[test]
 fn a_flood_of_notes_is_bounded() {
     let config = ForeignAgentConfig {

@@ -10,7 +10,7 @@ fn home() -> HomeAgent {
     agent_with(home_config())
 }
 
-/// What the home agent replies to a request that comes from its care-of address.
+/// The home agent's reply to a request that arrives from its care-of address.
 fn ask(home: &mut HomeAgent, request: &Request, now: Instant) -> Reply {
     let number = request.care_of.octets()[3];
     let source = if request.care_of == HOME {
@@ -99,7 +99,7 @@ fn there_are_no_more_bindings_than_allowed() {
     let third = ask(&mut home, &beside(request(3, at(3))), at(3));
     assert_eq!(third.code, Code::HomeTooManyBindings);
     assert_eq!(home.care_of(HOME), [agent(1), agent(2)]);
-    // One that is renewed is none more.
+    // A renewal adds no binding.
     let again = ask(&mut home, &beside(request(1, at(4))), at(4));
     assert_eq!(again.code, Code::Accepted);
 }
@@ -131,14 +131,14 @@ fn one_binding_is_ended_or_all_are() {
     let reply = ask(&mut home, &leaving(HOME, at(4)), at(4));
     assert_eq!(reply.code, Code::Accepted);
     assert!(home.care_of(HOME).is_empty());
-    // There need not be any.
+    // The deregistration succeeds without any binding.
     assert_eq!(
         ask(&mut home, &leaving(HOME, at(5)), at(5)).code,
         Code::Accepted
     );
 }
 
-/// Section 3.8.2.1: those that nobody can be told are dropped, each with its reason.
+/// Section 3.8.2.1: requests that cannot be answered are dropped, each with its reason.
 #[test]
 fn what_is_of_no_mobile_node_of_ours_is_dropped_silently() {
     let mut home = home();

@@ -5,7 +5,7 @@ fn verifies(key: &Association, octets: &[u8]) -> bool {
     key.verify(extensions, Between::MobileHome).is_some()
 }
 
-/// What is covered is in section 3.5.1; the values are of Python's `hmac`.
+/// Section 3.5.1 defines the covered octets; Python's `hmac` computed the values.
 #[test]
 fn an_authenticator_is_that_of_another_implementation() {
     let request = Request {
@@ -42,7 +42,7 @@ fn a_message_is_authentic_if_no_bit_of_it_was_changed() {
         let mut octets = request(2, at(0)).encode();
         key.sign(&mut octets, Between::MobileHome);
         assert!(verifies(&key, &octets));
-        // The bits r and x are ignored, and covered. The type is what makes it readable.
+        // Bits r and x are ignored but covered. The type decides how the message is parsed.
         for bit in 8..octets.len() * 8 {
             let mut changed = octets.clone();
             changed[bit / 8] ^= 1 << (bit % 8);

@@ -21,7 +21,7 @@ fn hear(mobile: &mut MobileNode, number: u8, now: Instant) {
     mobile.handle_advertisement(WLAN[0], agent(number), station(agent(number)), &octets, now);
 }
 
-/// The requests from a second on until another time, with the time of each; these are heard meanwhile.
+/// The requests sent in an interval, with their times, while these agents advertise themselves.
 fn requests(
     mobile: &mut MobileNode,
     heard: &[u8],

@@ -22,25 +22,25 @@ use wire::mobile_ip::{
 
 pub(super) const HOME: Ipv4Addr = Ipv4Addr::new(10, 66, 0, 7);
 pub(super) const HOME_AGENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
-/// The interface of foreign agents where visitors are, and another.
+/// The foreign agents' interface on the visited link, and their other interface.
 pub(super) const AIR: u32 = 3;
 pub(super) const WIRE: u32 = 2;
-/// Where a mobile node is on the link of a foreign agent.
+/// The mobile node's station on a foreign agent's link.
 pub(super) const STATION: Station = Station([2, 0, 0, 0, 0, 7]);
 pub(super) fn network(address: Ipv4Addr, length: u8) -> TrafficSelector {
     TrafficSelector::from_prefix(address.into(), length).unwrap()
 }
 
-/// Where an agent is on the link of the mobile node.
+/// An agent's station on the mobile node's link.
 pub(super) const fn station(agent: Ipv4Addr) -> Station {
     let [a, b, c, d] = agent.octets();
     Station([2, 9, a, b, c, d])
 }
 
-/// The interfaces of the mobile node, the preferred first.
+/// The mobile node's interfaces, most preferred first.
 pub(super) const WLAN: [u32; 2] = [7, 8];
 
-/// The address of a foreign agent, where tunnels end too.
+/// The address of a foreign agent, which is also its care-of address.
 pub(super) const fn agent(number: u8) -> Ipv4Addr {
     Ipv4Addr::new(198, 51, 100, number)
 }
@@ -62,27 +62,27 @@ pub(super) fn association(spi: u32) -> Association {
     }
 }
 
-/// The key of mobile node and home agent.
+/// The key that mobile node and home agent share.
 pub(super) fn mobile_home() -> Association {
     association(0x1001)
 }
 
-/// The key of a foreign agent and the home agent.
+/// The key that a foreign agent and the home agent share.
 pub(super) fn foreign_home() -> Association {
     association(0x2002)
 }
 
-/// The key of the mobile node and a foreign agent.
+/// The key that the mobile node and a foreign agent share.
 pub(super) fn mobile_foreign(number: u8) -> Association {
     association(0x3000 + u32::from(number))
 }
 
-/// The key of two foreign agents.
+/// The key that two foreign agents share.
 pub(super) fn between_agents() -> Association {
     association(0x4004)
 }
 
-/// A mobile node that has keys with so many agents.
+/// A mobile node with keys for this number of agents.
 pub(super) fn keyed_config(agents: u8) -> MobileNodeConfig {
     MobileNodeConfig {
         agent_keys: (0..agents)
@@ -137,7 +137,7 @@ pub(super) fn home_config() -> HomeAgentConfig {
     }
 }
 
-/// A request through a foreign agent, made now.
+/// A request through a foreign agent, sent at `now`.
 pub(super) fn request(number: u8, now: Instant) -> Request {
     Request {
         flags: RequestFlags::REVERSE_TUNNEL,
@@ -161,7 +161,7 @@ pub(super) fn reply_signed(reply: &Reply) -> Vec<u8> {
     octets
 }
 
-/// How something comes from a neighbour, or by routes.
+/// The arrival of a message from the mobile node on the link, or from elsewhere by routes.
 pub(super) const fn arrival(source: Ipv4Addr, destination: Ipv4Addr) -> Arrival {
     let is_neighbour = source.to_bits() == HOME.to_bits();
     Arrival {
@@ -188,7 +188,7 @@ pub(super) fn advertisement(number: u8, sequence: u16) -> Advertisement {
     }
 }
 
-/// The octets of the UDP datagrams that are to be sent.
+/// The payloads of the UDP datagrams to send.
 pub(super) fn datagrams(mut poll: impl FnMut() -> Option<Transmit>) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     while let Some(transmit) = poll() {
@@ -199,7 +199,7 @@ pub(super) fn datagrams(mut poll: impl FnMut() -> Option<Transmit>) -> Vec<Vec<u
     all
 }
 
-/// What the one reply says that is to be sent.
+/// The only reply to send.
 pub(super) fn only_reply(poll: impl FnMut() -> Option<Transmit>) -> Reply {
     let datagrams = datagrams(poll);
     assert_eq!(datagrams.len(), 1, "there is one reply");

@@ -1,4 +1,4 @@
-//! Tunnels in UDP, for foreign agents behind a NAT (RFC 3519).
+//! UDP tunnels for foreign agents behind a NAT (RFC 3519).
 
 use super::tunnel::datagram;
 use super::world::{Links, Node, World, outside};
@@ -10,9 +10,9 @@ use wire::mobile_ip::{TunnelData, UdpTunnelReply, UdpTunnelRequest, echo, messag
 
 const PEER: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 9);
 const NAT_PORT: u16 = 20_345;
-/// Where the home agent sees an agent behind a NAT.
+/// The address of an agent behind a NAT, as the home agent sees it.
 const OUTSIDE: SocketAddrV4 = SocketAddrV4::new(outside(0), NAT_PORT);
-/// Where a host is that has heard a request.
+/// The address of a host that has overheard a request.
 const THIEF: SocketAddrV4 = SocketAddrV4::new(PEER, 1);
 const ASK: UdpTunnelRequest = UdpTunnelRequest {
     forced: false,
@@ -24,7 +24,7 @@ const FORCE: UdpTunnelRequest = UdpTunnelRequest {
     ..ASK
 };
 
-/// Keys with both agents: without one no word of theirs is believed.
+/// Shares keys with both agents: UDP requests without one are denied.
 fn home_with(nat: Nat) -> HomeAgentConfig {
     HomeAgentConfig {
         nat,
@@ -47,21 +47,21 @@ fn home_agent(config: HomeAgentConfig) -> HomeAgent {
     home
 }
 
-/// Through the first agent, which asks so and proves itself.
+/// A request through the first agent, which adds a UDP request and authenticates it.
 fn through(asked: UdpTunnelRequest, now: Instant) -> Vec<u8> {
     let mut octets = unproved(asked, now);
     foreign_home().sign(&mut octets, Between::ForeignHome);
     octets
 }
 
-/// The same without a proof, as any host can make it of a request that it has heard.
+/// The same request without authentication, as any host can build it from an overheard one.
 fn unproved(asked: UdpTunnelRequest, now: Instant) -> Vec<u8> {
     let mut octets = signed(&request(0, now));
     asked.append(&mut octets);
     octets
 }
 
-/// What is said to a request that comes from there: the answer, and what is said in it of UDP.
+/// The home agent's reply to a request from this source, with its UDP tunnel reply.
 fn said(
     home: &mut HomeAgent,
     source: SocketAddrV4,
@@ -82,7 +82,7 @@ fn code(home: &mut HomeAgent, source: SocketAddrV4, octets: &[u8], now: Instant)
     said(home, source, octets, now).0.code
 }
 
-/// Where the home agent has the mobile node.
+/// The location of the mobile node at the home agent.
 fn place(home: &HomeAgent) -> Option<Place> {
     let (_, mut places) = home.bindings().next()?;
     places.next()
@@ -105,7 +105,7 @@ fn world_with(seed: u8, home: HomeAgentConfig, foreign: ForeignAgentConfig) -> W
     world
 }
 
-/// What a mobile node sends there comes home, and is answered, or not.
+/// Returns true if a packet from the mobile node reaches the home agent, and its answer returns.
 fn passes(world: &mut World) -> bool {
     let (now, source) = (world.now, world.seen(0));
     let Ok(envelope) = world.foreign[0]
@@ -159,7 +159,7 @@ fn through_a_nat_packets_go_to_where_the_request_came_from() {
     assert!(outer.dont_fragment, "pieces do not come through a NAT");
 }
 
-/// The same network where one of both does not know of it: the negative control of the test above.
+/// Negative control of the test above: one of the two ends does not support NAT traversal.
 #[test]
 fn without_udp_nobody_is_registered_through_a_nat() {
     for (home, foreign) in [(Nat::Never, Nat::Detect), (Nat::Detect, Nat::Never)] {
@@ -222,7 +222,8 @@ fn where_no_nat_is_seen_udp_is_declined_and_packets_are_in_ip() {
     assert!(place(&world.home).unwrap().udp.is_none());
 }
 
-/// Section 4.6.1: "NAT detected by home agent, but traversal not allowed", and forced where that is not.
+/// Section 4.6.1: "NAT detected by home agent, but traversal not allowed", and forced encapsulation
+/// that policy forbids.
 #[test]
 fn what_is_not_allowed_is_administratively_prohibited() {
     let (behind, here) = (OUTSIDE, SocketAddrV4::new(agent(0), PORT));
@@ -254,8 +255,9 @@ fn what_is_forced_is_in_udp_without_a_nat() {
     assert!(world.foreign[0].is_in_udp(HOME) && passes(&mut world));
 }
 
-/// "If the HA does not understand the UDP Tunnel Request Extension, it will silently discard it [...]. In this case, the
-/// mobile node MUST NOT use MIP UDP tunnelling" (section 3.1.1), and an agent neither.
+/// "If the HA does not understand the UDP Tunnel Request Extension, it will silently discard it
+/// [...]. In this case, the mobile node MUST NOT use MIP UDP tunnelling" (section 3.1.1). The same
+/// holds for a foreign agent.
 #[test]
 fn a_home_agent_that_says_nothing_of_udp_gets_packets_in_ip() {
     let config = ForeignAgentConfig {
@@ -288,7 +290,7 @@ fn a_home_agent_that_says_nothing_of_udp_gets_packets_in_ip() {
     assert!(!answer(&mut never, Some(will), at(0)));
 }
 
-/// Section 4.5: behind what the mobile node has signed, before what the agent signs.
+/// Section 4.5: the request follows the mobile node's authentication and precedes the agent's.
 #[test]
 fn an_agent_asks_for_udp_between_both_authentications_and_its_visitor_hears_nothing_of_it() {
     let config = foreign_with(0, Nat::Detect);
@@ -322,7 +324,7 @@ fn an_agent_asks_for_udp_between_both_authentications_and_its_visitor_hears_noth
     assert_eq!(extensions.iter().count(), 1);
 }
 
-/// What is behind the authentication of two agents is not theirs.
+/// The authentication of both agents does not cover extensions behind it.
 #[test]
 fn what_is_added_behind_the_authentication_of_agents_is_not_looked_at() {
     let mut home = home_agent(home_with(Nat::Detect));
@@ -331,7 +333,7 @@ fn what_is_added_behind_the_authentication_of_agents_is_not_looked_at() {
     ASK.append(&mut octets);
     let denied = code(&mut home, OUTSIDE, &octets, at(0));
     assert_eq!(denied, Code::HomeProhibited);
-    // And behind a NAT such an agent has to prove itself as anywhere.
+    // Behind a NAT, too, such an agent must authenticate itself.
     let without = code(&mut home, OUTSIDE, &unproved(ASK, at(1_000)), at(1_000));
     assert_eq!(without, Code::HomeForeignAuthentication);
 }
@@ -393,7 +395,7 @@ fn another_encapsulation_in_udp_is_refused_with_its_own_code() {
         .append(&mut octets);
         foreign_home().sign(&mut octets, Between::ForeignHome);
         assert_eq!(code(&mut home, OUTSIDE, &octets, at(0)), expected);
-        // Where no tunnel is in UDP the flags count, as ever.
+        // For IP in IP the flags apply as usual.
         let mut home = home_agent(home_with(Nat::Detect));
         let here = SocketAddrV4::new(agent(0), PORT);
         let of_ip = match flags == RequestFlags::default() {
@@ -437,7 +439,8 @@ fn what_is_in_udp_in_another_way_than_agreed_is_dropped_at_both_ends() {
     assert_eq!(dropped, Err(TunnelDrop::Refused(Refusal::Malformed)));
 }
 
-/// Section 4.3: addresses and ports "exactly match the values used for the tunnel", and section 4.7: nothing else counts.
+/// Section 4.3: addresses and ports "exactly match the values used for the tunnel". Section 4.7:
+/// all other encapsulations are dropped.
 #[test]
 fn what_comes_from_another_port_or_in_ip_is_dropped() {
     let mut world = world(10);
@@ -465,7 +468,7 @@ fn what_comes_from_another_port_or_in_ip_is_dropped() {
     assert_eq!(dropped, Err(TunnelDrop::Spoofed));
 }
 
-/// Section 6.1.1: it is the request that moves a tunnel, and a copy of one is an old one.
+/// Section 6.1.1: only a request moves a tunnel, and a copy of one is a replay.
 #[test]
 fn a_request_that_is_repeated_from_elsewhere_moves_no_tunnel() {
     let mut home = home_agent(home_with(Nat::Detect));
@@ -482,7 +485,8 @@ fn a_request_that_is_repeated_from_elsewhere_moves_no_tunnel() {
     }
 }
 
-/// The one that comes first may be the copy. So neither is told that packets come to it, and an operator is told of both.
+/// The first request to arrive may be the copy. So neither sender is confirmed as the location, and
+/// an event reports both to the operator.
 #[test]
 fn a_registration_from_two_places_is_denied_at_the_second_and_told_once() {
     let mut home = home_agent(home_with(Nat::Detect));
@@ -500,13 +504,14 @@ fn a_registration_from_two_places_is_denied_at_the_second_and_told_once() {
     };
     assert_eq!(home.poll_event(), Some(contested));
     assert_eq!(home.poll_event(), None);
-    // The mobile node asks anew.
+    // The mobile node sends a new request.
     let newer = through(ASK, at(1_000));
     assert_eq!(code(&mut home, OUTSIDE, &newer, at(1_000)), Code::Accepted);
     assert_eq!(place(&home).unwrap().udp, Some(OUTSIDE));
 }
 
-/// RFC 3519 section 6: a request is heard on the air, the extension is added, and it comes before the agent's copy.
+/// RFC 3519 section 6: an attacker overhears a request, adds the extension, and its copy arrives
+/// before the agent's.
 #[test]
 fn a_copy_that_asks_for_udp_without_a_key_is_denied_and_makes_the_agents_own_not_old() {
     let mut home = home_agent(HomeAgentConfig {
@@ -524,7 +529,7 @@ fn a_copy_that_asks_for_udp_without_a_key_is_denied_and_makes_the_agents_own_not
     assert_eq!(place(&home).unwrap().udp, None);
 }
 
-/// What a mobile node asks for itself its own authentication covers.
+/// A mobile node's own authentication covers its UDP request.
 #[test]
 fn a_mobile_node_that_asks_for_udp_itself_needs_no_foreign_agents_key() {
     let mut home = home_agent(HomeAgentConfig {
@@ -556,7 +561,7 @@ fn another_place_of_a_nat_is_news_and_the_same_one_is_none() {
     assert_eq!(home.poll_event(), Some(remapped));
 }
 
-/// Section 6.1.2: it is not taken as a sign of where somebody is.
+/// Section 6.1.2: a keepalive is no evidence of a new location.
 #[test]
 fn a_keepalive_from_elsewhere_moves_no_tunnel_and_is_not_answered() {
     let mut home = home_agent(home_with(Nat::Detect));
@@ -592,7 +597,7 @@ fn no_tunnel_in_udp_ends_at_the_home_agent_or_at_a_home_address() {
     }
 }
 
-/// The keepalives that an agent has sent.
+/// The times of the keepalives that the agent has sent.
 fn keepalives(world: &World) -> Vec<Instant> {
     let is_one = |packet: &&world::Packet| match &packet.transmit {
         Transmit::Udp { octets, .. } => {
@@ -608,7 +613,7 @@ fn keepalives(world: &World) -> Vec<Instant> {
         .collect()
 }
 
-/// An agent that keeps tunnels alive so often, and a home agent that says this of it.
+/// A world with these keepalive intervals: the agent's own, and the one from the home agent.
 fn kept(ours: Option<u64>, told: Option<u64>) -> World {
     let second = Duration::from_secs;
     let home = HomeAgentConfig {
@@ -674,7 +679,8 @@ fn a_keepalive_that_is_lost_is_repeated() {
     assert!(passes(&mut world));
 }
 
-/// Section 4.10: only a request tells the home agent of another mapping. So the visitor is had to send one.
+/// Section 4.10: only a request changes the mapping at the home agent, so the visitor must send
+/// one.
 #[test]
 fn a_nat_that_forgets_is_noticed_by_keepalives_and_mended_by_a_registration() {
     let mut world = kept(Some(20), None);
@@ -693,7 +699,7 @@ fn a_nat_that_forgets_is_noticed_by_keepalives_and_mended_by_a_registration() {
     assert!(events.any(unheard));
 }
 
-/// What the mobile node sends goes on, so that it is not what has to be noticed.
+/// The mobile node's packets continue to leave, so outbound silence cannot reveal the loss.
 #[test]
 fn a_nat_that_forgets_is_noticed_while_only_one_end_sends() {
     let mut world = kept(Some(20), None);
@@ -708,8 +714,8 @@ fn a_nat_that_forgets_is_noticed_while_only_one_end_sends() {
     assert!(passes(&mut world));
 }
 
-/// "A mobile node [...] will have to deal with the possibility" without any keepalive, too: by a short lifetime
-/// (section 5.2).
+/// "A mobile node [...] will have to deal with the possibility" even without keepalives, by a short
+/// lifetime (section 5.2).
 #[test]
 fn a_nat_that_forgets_is_mended_by_the_next_registration_in_any_case() {
     let mut world = world(13);
@@ -719,7 +725,7 @@ fn a_nat_that_forgets_is_mended_by_the_next_registration_in_any_case() {
     assert!(passes(&mut world));
 }
 
-/// What the first agent has advertised.
+/// The advertisements of the first agent.
 fn advertised(world: &World) -> impl Iterator<Item = Agent> {
     let packets = world.tap.iter();
     packets.filter_map(|packet| match &packet.transmit {
@@ -730,7 +736,7 @@ fn advertised(world: &World) -> impl Iterator<Item = Agent> {
     })
 }
 
-/// A home agent that is gone has visitors ask once, and not all the time.
+/// An unreachable home agent makes visitors register once, not continually.
 #[test]
 fn a_home_agent_that_is_silent_has_an_agent_begin_anew_once() {
     let mut world = kept(Some(20), None);
@@ -750,7 +756,7 @@ fn a_home_agent_that_is_silent_has_an_agent_begin_anew_once() {
 /// Section 3.4.
 #[test]
 fn an_agent_says_that_it_has_udp_when_it_knows_of_a_nat_and_not_otherwise() {
-    // The first that it sends, and the last.
+    // The first and the last advertisement.
     let has_udp = |world: &World| {
         let all: Vec<_> = advertised(world)
             .map(|agent| agent.flags.has(AgentFlags::UDP_TUNNEL))
@@ -778,7 +784,8 @@ fn who_leaves_behind_a_nat_is_deregistered_everywhere() {
     assert!(!passes(&mut world));
 }
 
-/// Moves in and out of NATs that forget, on links that lose, double and reorder: all agree in the end, and packets pass.
+/// Moves into and out of NATs that drop mappings, on links that lose, duplicate and reorder. In the
+/// end all parties agree, and packets pass.
 #[test]
 fn all_agree_in_the_end_whatever_nats_and_links_do() {
     for seed in 0..30 {

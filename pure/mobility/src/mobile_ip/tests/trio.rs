@@ -60,7 +60,7 @@ fn a_move_is_noticed_when_the_old_agent_is_silent_for_as_long_as_it_said() {
     let registered: Vec<_> = world.mobile.registrations().map(|at| at.care_of).collect();
     assert_eq!(registered, [agent(1)]);
     assert_eq!(world.home.care_of(HOME), [agent(1)]);
-    // Nobody tells the old agent, whose list is right when the lifetime is over (section 3.8.2.2).
+    // The old agent is not notified; its entry ends with its lifetime (section 3.8.2.2).
     world.run_for(300_000);
     world.assert_at(1);
     assert!(!world.has_visitor(0));
@@ -147,7 +147,7 @@ fn who_stops_and_is_not_heard_stops_all_the_same() {
     assert!(world.events.contains(&done));
 }
 
-/// Whose clock is wrong learns the time from the home agent (section 5.7.1).
+/// A mobile node with a wrong clock learns the time from the home agent (section 5.7.1).
 #[test]
 fn a_clock_that_is_wrong_costs_one_request_more() {
     let mut world = World::new(1, 9);
@@ -190,7 +190,7 @@ fn nonces_need_no_clock() {
     world.move_to(&[0]);
     world.run_for(100_000);
     world.assert_at(0);
-    // The first nonce is not known; each reply has the next.
+    // The first nonce is unknown; each reply supplies the next.
     assert_eq!(
         world.home.counters().denied,
         BTreeMap::from([(Code::HomeIdentification, 1)])
@@ -226,7 +226,8 @@ fn agents_that_share_a_key_believe_each_other() {
     );
 }
 
-/// Moves without an end, on links that lose, double and reorder: whatever happened, they agree when it is over.
+/// Many moves, on links that lose, duplicate and reorder. Whatever happened, all parties agree in
+/// the end.
 fn walk(seed: u8, simultaneous: bool, replay: Replay, agent_keys: u8) {
     let key = Association {
         replay,

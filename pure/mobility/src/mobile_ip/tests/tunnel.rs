@@ -96,7 +96,7 @@ fn what_comes_for_nobody_is_dropped_with_a_count() {
     assert!(outers(&mut tunnel, &datagram(PEER, HOME)).is_empty());
 }
 
-/// RFC 2003 section 3.2, for the one end that it concerns.
+/// RFC 2003 section 3.2, applied to each endpoint alone.
 #[test]
 fn what_comes_from_where_a_tunnel_ends_is_not_sent_back_into_it() {
     let mut tunnel = home(&[end(1), end(2)]);
@@ -107,7 +107,7 @@ fn what_comes_from_where_a_tunnel_ends_is_not_sent_back_into_it() {
     assert_eq!(tunnel.counters().dropped[&looped], 1);
 }
 
-/// The address of a NAT is that of everybody behind it, so that rule is none for tunnels in UDP.
+/// All hosts behind a NAT share its address, so that rule does not apply to UDP tunnels.
 #[test]
 fn what_comes_from_behind_the_nat_where_a_tunnel_ends_goes_into_it() {
     let to = Remote::Udp(SocketAddrV4::new(agent(1), 20_345));
@@ -198,7 +198,7 @@ fn what_is_no_datagram_passes_no_tunnel() {
     );
 }
 
-/// From the engines: the tables follow who is registered.
+/// With the real engines: the tables follow the registrations.
 #[test]
 fn packets_pass_both_ways_while_a_mobile_node_is_registered_and_not_after() {
     let mut world = world::World::new(1, 1);
@@ -231,7 +231,7 @@ fn packets_pass_both_ways_while_a_mobile_node_is_registered_and_not_after() {
     assert_eq!(tunnel.encapsulate(&back, at(0)), Err(TunnelDrop::NoTunnel));
 }
 
-/// Section 5.1 of RFC 2003 has sources told what a path takes, and any host can say so in a router's name.
+/// RFC 2003 section 5.1 relays the path MTU to sources, but any host can forge a router's report.
 #[test]
 fn no_source_is_told_of_less_than_every_link_takes() {
     for (path_mtu, added, told) in [

@@ -1,6 +1,6 @@
-//! Messages as another implementation reads them. Each of these was written into a capture with `text2pcap`,
-//! and `tshark -V` (4.0.17) named every field of it as the test does, found the checksums of ICMP and of both IP
-//! headers right, and nothing malformed. The authenticators are of Python's `hmac`.
+//! Messages as another implementation reads them. Each was written into a capture with `text2pcap`.
+//! `tshark -V` (4.0.17) named every field as the test does, found the ICMP checksum and both IP
+//! header checksums correct, and nothing malformed. Python's `hmac` computed the authenticators.
 
 use super::*;
 use wire::ip_in_ip::{Egress, Outer};

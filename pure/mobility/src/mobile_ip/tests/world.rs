@@ -1,5 +1,5 @@
-//! A mobile node, foreign agents and a home agent on virtual time, with links between them that lose,
-//! double and reorder.
+//! A mobile node, foreign agents and a home agent in virtual time, joined by links that lose,
+//! duplicate and reorder packets.
 
 use super::*;
 use crypto::Rng;
@@ -7,7 +7,7 @@ use model::Deadline;
 use wire::ecn::Ecn;
 use wire::mobile_ip::{TunnelData, message};
 
-/// Who it is for.
+/// The sender or destination of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Node {
     Mobile,
@@ -15,17 +15,17 @@ pub(super) enum Node {
     Home,
 }
 
-/// How bad links are: shares of 256.
+/// The quality of links: probabilities in 256ths.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Links {
     pub(super) lost: u8,
     pub(super) doubled: u8,
-    /// Milliseconds that chance adds to each way.
+    /// Maximum random extra delay per hop, in milliseconds.
     pub(super) jitter: u64,
 }
 
 impl Links {
-    /// As bad as walks have them.
+    /// The links of random walks.
     pub(super) const BAD: Self = Self {
         lost: 60,
         doubled: 40,
@@ -33,7 +33,7 @@ impl Links {
     };
 }
 
-/// A packet on its way.
+/// A packet in transit.
 #[derive(Clone, Debug)]
 pub(super) struct Packet {
     pub(super) sent: Instant,
@@ -48,12 +48,12 @@ pub(super) struct World {
     pub(super) foreign: Vec<ForeignAgent>,
     pub(super) home: HomeAgent,
     pub(super) links: Links,
-    /// For each foreign agent, on which interface of the mobile node it is heard.
+    /// For each foreign agent, the interface of the mobile node that hears it.
     pub(super) heard: Vec<Option<u32>>,
-    /// Foreign agents behind a NAT, and the port that it has given each.
+    /// Foreign agents behind a NAT, with the external port of their mapping.
     pub(super) nats: BTreeMap<usize, u16>,
     pub(super) events: Vec<MobileEvent>,
-    /// Everything that was sent.
+    /// All packets sent.
     pub(super) tap: Vec<Packet>,
     underway: BTreeMap<(Instant, u64), Packet>,
     rng: Rng,
@@ -78,7 +78,7 @@ impl World {
                 config.home_keys.insert(HOME_AGENT, foreign_home());
             }
             if let Some(key) = mobile.agent_keys.get(&agent(number)) {
-                // Those that the mobile node has keys with are each other's neighbours.
+                // Agents with a key for the mobile node are each other's neighbours.
                 config.mobile_keys.insert(HOME, key.clone());
                 let others = mobile
                     .agent_keys
@@ -108,7 +108,7 @@ impl World {
         world
     }
 
-    /// From now on these alone are heard, all on the first interface.
+    /// Lets the mobile node hear only these agents, all on its first interface.
     pub(super) fn move_to(&mut self, agents: &[usize]) {
         for (number, heard) in self.heard.iter_mut().enumerate() {
             *heard = agents.contains(&number).then_some(WLAN[0]);
@@ -119,7 +119,7 @@ impl World {
         self.run_until(self.now + Duration::from_millis(millis), |_| ());
     }
 
-    /// Lets time pass, and looks at the world after everything that happens.
+    /// Runs the world until `end`, and calls `look` after every step.
     pub(super) fn run_until(&mut self, end: Instant, look: impl Fn(&Self)) {
         self.collect();
         let mut idle = 0;
@@ -181,7 +181,7 @@ impl World {
         }
     }
 
-    /// Finds whom it is for, and sends it there.
+    /// Sends a message to its destinations.
     pub(super) fn post(&mut self, from: Node, transmit: Transmit) {
         let to: Vec<Node> = match (from, &transmit) {
             (Node::Mobile, Transmit::Icmp { interface, .. }) => {
@@ -212,7 +212,8 @@ impl World {
         }
     }
 
-    /// Whether what is sent there comes to a foreign agent: from home it has to pass the NAT.
+    /// Returns true if a datagram to this address reaches a foreign agent. From the home agent it
+    /// must pass the NAT.
     fn is_at(&self, number: usize, from: Node, to: SocketAddrV4, address: Ipv4Addr) -> bool {
         match self.nats.get(&number).filter(|_| from == Node::Home) {
             None => agent(number as u8) == address,
@@ -220,7 +221,7 @@ impl World {
         }
     }
 
-    /// Where the home agent sees a foreign agent.
+    /// The source address of a foreign agent, as the home agent sees it.
     pub(super) fn seen(&self, number: usize) -> SocketAddrV4 {
         let port = self.nats.get(&number);
         port.map_or(SocketAddrV4::new(agent(number as u8), PORT), |&port| {
@@ -228,7 +229,7 @@ impl World {
         })
     }
 
-    /// What comes to the home agent in UDP; an answer goes back.
+    /// Delivers a UDP-encapsulated packet to the home agent, and its answer back.
     fn come_home(&mut self, from: SocketAddrV4, mut octets: Vec<u8>) {
         let tunnel = self.home.tunnel();
         let taken = tunnel.decapsulate(Remote::Udp(from), Ecn::NotEct, &mut octets);
@@ -343,7 +344,7 @@ impl World {
             .collect()
     }
 
-    /// The same with the time of each.
+    /// The requests that a node has sent, with their times.
     pub(super) fn timed_requests(&self, by: Node) -> Vec<(Instant, Request)> {
         let sent = self.tap.iter().filter(|packet| packet.from == by);
         let requests = sent.filter_map(|packet| match &packet.transmit {
@@ -359,7 +360,7 @@ impl World {
             .any(|visitor| visitor.home == HOME)
     }
 
-    /// All three agree that the mobile node is with exactly this agent.
+    /// Asserts that all three parties have the mobile node at this agent only.
     pub(super) fn assert_at(&self, number: usize) {
         let care_of = agent(number as u8);
         let registered: Vec<_> = self.mobile.registrations().map(|at| at.care_of).collect();
@@ -369,7 +370,7 @@ impl World {
     }
 }
 
-/// The address that the NAT of a foreign agent has outside.
+/// The external address of a foreign agent's NAT.
 pub(super) const fn outside(number: usize) -> Ipv4Addr {
     Ipv4Addr::new(192, 0, 2, 70 + number as u8)
 }

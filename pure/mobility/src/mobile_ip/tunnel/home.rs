@@ -1,4 +1,4 @@
-//! The home agent's end.
+//! The home agent's end of its tunnels.
 
 use super::{Envelope, Remote, TakenOut, TunnelCounters, TunnelDrop, finish, v4};
 use std::collections::BTreeMap;
@@ -7,16 +7,16 @@ use wire::ecn::Ecn;
 use wire::ip_in_ip::{Egress, whole};
 use wire::mobile_ip::echo;
 
-/// Where a tunnel of a home agent ends.
+/// One tunnel endpoint of a mobile node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct End {
     pub(crate) to: Remote,
     pub(crate) egress: Egress,
-    /// Whether packets may come back.
+    /// True if packets may return through this tunnel.
     pub(crate) reverse: bool,
 }
 
-/// The home agent's end: what comes for a home address goes to each of its care-of addresses.
+/// The home agent's end: sends packets for a home address to each of its care-of addresses.
 #[derive(Debug)]
 pub struct HomeTunnel {
     address: Ipv4Addr,
@@ -33,7 +33,7 @@ impl HomeTunnel {
         }
     }
 
-    /// From now on a home address has these ends.
+    /// Sets the tunnel endpoints of a home address.
     pub(crate) fn set(&mut self, home: Ipv4Addr, ends: Vec<End>) {
         match ends.is_empty() {
             true => self.homes.remove(&home),
@@ -41,7 +41,7 @@ impl HomeTunnel {
         };
     }
 
-    /// Tells of each header with which a datagram is to be sent.
+    /// Calls `each` with the encapsulation of every copy of a datagram.
     pub fn encapsulate(
         &mut self,
         datagram: &[u8],
@@ -65,11 +65,11 @@ impl HomeTunnel {
         last
     }
 
-    /// Takes a datagram out that came from `from` in a header with an ECN field. It has to be of
-    /// "a mobility binding whose care-of address is the source of the outer header, and whose mobile node
-    /// address is the source of the inner header" (RFC 3024 section 4.3.2); in UDP "the outer IP addresses and UDP
-    /// port numbers exactly match the values used for the tunnel" (RFC 3519 section 4.3). A keepalive goes back as its
-    /// answer.
+    /// Decapsulates a datagram that came from `from`, with ECN field `ecn` in the outer header. The
+    /// datagram must match "a mobility binding whose care-of address is the source of the outer
+    /// header, and whose mobile node address is the source of the inner header" (RFC 3024 section
+    /// 4.3.2). In UDP, "the outer IP addresses and UDP port numbers exactly match the values used
+    /// for the tunnel" (RFC 3519 section 4.3). A keepalive becomes its own answer.
     pub fn decapsulate<'a>(
         &mut self,
         from: Remote,
@@ -95,8 +95,9 @@ impl HomeTunnel {
         })
     }
 
-    /// "The remote UDP tunnel endpoint MUST use two-way keepalives consisting of UDP encapsulated ICMP Echo Request/Reply
-    /// messages" (RFC 3519 section 4.9), whatever this host says to other such requests.
+    /// "The remote UDP tunnel endpoint MUST use two-way keepalives consisting of UDP encapsulated
+    /// ICMP Echo Request/Reply messages" (RFC 3519 section 4.9), independent of the host's policy
+    /// for other echo requests.
     fn answered<'a>(&mut self, answer: &'a mut [u8], end: End) -> Result<TakenOut<'a>, TunnelDrop> {
         let envelope = Envelope::around(answer, (self.address, end.to), end.egress);
         let envelope = envelope.map_err(|why| self.counters.drop(why.into()))?;
@@ -107,7 +108,7 @@ impl HomeTunnel {
         })
     }
 
-    /// What happened to packets.
+    /// Returns the packet counters.
     pub const fn counters(&self) -> &TunnelCounters {
         &self.counters
     }

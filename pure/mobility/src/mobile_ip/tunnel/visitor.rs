@@ -1,4 +1,4 @@
-//! The foreign agent's end.
+//! The foreign agent's end of its tunnels.
 
 use super::{Envelope, Remote, TakenOut, TunnelCounters, TunnelDrop, finish, v4};
 use crate::mobile_ip::keepalive::{Due, Keepalive};
@@ -11,18 +11,19 @@ use wire::ip_in_ip::{Egress, spend_hop, whole};
 use wire::mobile_ip::TunnelData;
 use wire::mobile_ip::echo::Echo;
 
-/// The foreign agent's end: what a visitor sends goes to its home agent, what comes from there for a
-/// visitor goes to it, or after it to where it has gone.
+/// The foreign agent's end: sends a visitor's packets to its home agent. Packets from the home
+/// agent go to the visitor, or to its new agent after a move.
 ///
-/// What another foreign agent sends after a visitor is given to that visitor or dropped: it goes no further, so
-/// there is no circle of agents.
+/// A packet that another foreign agent forwards is delivered to its visitor or dropped. It is never
+/// forwarded again, so agents cannot form a loop.
 #[derive(Debug)]
 pub struct VisitorTunnel {
     care_of: Ipv4Addr,
     visitors: BTreeMap<Ipv4Addr, Stay>,
-    /// Those that come from another foreign agent, and which: it sends after them what it still gets.
+    /// Visitors that came from another foreign agent, with the care-of address of that agent, which
+    /// forwards their remaining packets.
     followed: BTreeMap<Ipv4Addr, Ipv4Addr>,
-    /// What our keepalives have in common.
+    /// The identifier and cookie of our keepalives.
     echo: Echo,
     counters: TunnelCounters,
 }
@@ -32,23 +33,24 @@ pub struct VisitorTunnel {
 struct Stay {
     home_agent: Remote,
     egress: Egress,
-    /// Of a tunnel in UDP, until it is lost: then whoever is still here registers again.
+    /// Keepalives of a UDP tunnel, until the tunnel is lost. A visitor that is still here then
+    /// registers again.
     keepalive: Option<Keepalive>,
-    /// Since when it is there.
+    /// The time of the visitor's last registration here.
     since: Instant,
-    /// When something last came from the home agent for it, and when the first keepalive left after that.
+    /// The last packet from the home agent for this visitor, and the first keepalive sent after it.
     heard: Option<Instant>,
     asked: Option<Instant>,
-    /// The care-of address of where it has gone.
+    /// The care-of address that the visitor has moved to.
     gone: Option<Ipv4Addr>,
 }
 
-/// What a tunnel in UDP wants that was not in use.
+/// An action for an idle UDP tunnel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Waning {
-    /// These octets are to go to the home agent.
+    /// Send these octets to the home agent.
     Ask(SocketAddrV4, Vec<u8>),
-    /// It has said nothing to them: the tunnel of this visitor is lost.
+    /// The home agent has answered no keepalive: this visitor's tunnel is lost.
     Lost(Ipv4Addr),
 }
 
@@ -67,7 +69,7 @@ impl VisitorTunnel {
         }
     }
 
-    /// A visitor is here, or has registered again; `keepalive` is of a tunnel in UDP.
+    /// Adds a visitor or renews its registration; `keepalive` belongs to a UDP tunnel.
     pub(crate) fn insert(
         &mut self,
         home: Ipv4Addr,
@@ -91,14 +93,14 @@ impl VisitorTunnel {
         self.visitors.remove(&home);
     }
 
-    /// From now on what comes for a visitor goes on to this care-of address, or stays here again.
+    /// Forwards a visitor's packets to this care-of address; `None` delivers them here again.
     pub(crate) fn send_after(&mut self, home: Ipv4Addr, gone: Option<Ipv4Addr>) {
         if let Some(stay) = self.visitors.get_mut(&home) {
             stay.gone = gone;
         }
     }
 
-    /// From now on an agent may send after somebody what it gets, or nobody may.
+    /// Allows an agent to forward packets for a visitor; `None` withdraws the permission.
     pub(crate) fn follow(&mut self, home: Ipv4Addr, previous: Option<Ipv4Addr>) {
         match previous {
             Some(previous) => self.followed.insert(home, previous),
@@ -106,14 +108,13 @@ impl VisitorTunnel {
         };
     }
 
-    /// Whether the tunnel of a visitor is in UDP.
+    /// Returns true if a visitor has a UDP tunnel.
     pub(crate) fn is_in_udp(&self, home: Ipv4Addr) -> bool {
         let stay = self.visitors.get(&home);
         stay.is_some_and(|stay| matches!(stay.home_agent, Remote::Udp(_)))
     }
 
-    /// The header with which a datagram of a visitor is to be sent ("direct delivery", RFC 3024 section
-    /// 5.1).
+    /// Returns the encapsulation of a visitor's datagram ("direct delivery", RFC 3024 section 5.1).
     pub fn encapsulate(&mut self, datagram: &[u8], now: Instant) -> Result<Envelope, TunnelDrop> {
         let envelope = whole(datagram)
             .map_err(TunnelDrop::from)
@@ -136,9 +137,9 @@ impl VisitorTunnel {
         }
     }
 
-    /// Takes a datagram out that came from `from` in a header with an ECN field: it has to be for
-    /// a visitor, and from the visitor's own home agent or the agent that it comes from. `None` if it was for us: the
-    /// answer to a keepalive.
+    /// Decapsulates a datagram that came from `from`, with ECN field `ecn` in the outer header. Its
+    /// destination must be a visitor, and `from` the visitor's home agent or its previous foreign
+    /// agent. Returns `None` for the answer to a keepalive.
     pub fn decapsulate<'a>(
         &mut self,
         from: Remote,
@@ -180,7 +181,7 @@ impl VisitorTunnel {
         matches!(from, Remote::Udp(_)) && Echo::answered_by(inner).is_some_and(is_ours)
     }
 
-    /// No kernel forwards it, so its time to live is ours to spend.
+    /// Decrements the TTL, because no kernel forwards this datagram.
     fn onward(&mut self, datagram: &mut [u8], next: Ipv4Addr) -> Result<Envelope, TunnelDrop> {
         let ends = (self.care_of, Remote::Ip(next));
         let envelope = spend_hop(datagram)
@@ -195,7 +196,7 @@ impl VisitorTunnel {
         }
     }
 
-    /// What tunnels want that were not in use.
+    /// Returns the actions for idle UDP tunnels.
     pub(crate) fn due(&mut self, now: Instant) -> Vec<Waning> {
         let (mut all, mut silent) = (Vec::new(), Vec::new());
         for (&home, stay) in &mut self.visitors {
@@ -231,9 +232,10 @@ impl VisitorTunnel {
         all
     }
 
-    /// Whether a visitor whose home agent is silent is registered elsewhere: then something has come from there for another
-    /// one meanwhile, by a mapping of the NAT that is no newer, and all share one. RFC 3519 section 4.10 has them register
-    /// again where that is lost, and not here.
+    /// Returns true if a visitor whose home agent is silent has registered elsewhere. That is so if
+    /// the home agent has meanwhile sent packets for another visitor, through a NAT mapping that is
+    /// no newer: all visitors share one mapping. RFC 3519 section 4.10 requires a new registration
+    /// only if the mapping is lost.
     fn is_elsewhere(&self, silent: &Stay) -> bool {
         let last = silent.heard.unwrap_or(silent.since);
         let mut theirs = self.visitors.values();
@@ -243,20 +245,20 @@ impl VisitorTunnel {
         })
     }
 
-    /// When that is to be asked again.
+    /// Returns the time of the next call to [`Self::due`].
     pub(crate) fn next(&self) -> Option<Instant> {
         let keepalives = self.visitors.values().filter_map(|stay| stay.keepalive);
         keepalives.map(|keepalive| keepalive.next()).min()
     }
 
-    /// What happened to packets.
+    /// Returns the packet counters.
     pub const fn counters(&self) -> &TunnelCounters {
         &self.counters
     }
 }
 
 impl Stay {
-    /// Something came for it from its home agent.
+    /// Records a packet from the home agent for this visitor.
     const fn note_heard(&mut self, now: Instant) {
         self.heard = Some(now);
         self.asked = None;

@@ -1,13 +1,13 @@
-//! The sending half: what may leave, what is lost, and how fast.
+//! The sending half: decides which segments leave, which are lost, and how fast to send.
 //!
-//! It is in one of four states. *Open*: all is well. *Disorder*: something arrived out of order,
-//! which may still prove harmless; new segments follow each arrival (RFC 3042). *Recovery*: a loss
-//! is proved; what is lost is sent again while the window shrinks to its half (RFC 6582 without
-//! SACK, RFC 6675 with it). *Loss*: the timer ran out; the window grows again from one segment,
-//! after a look whether the timeout was a mistake (F-RTO, RFC 5682). Where timestamps show that the
-//! first transmission had arrived after all, a reduction is taken back (RFC 3522, RFC 4015).
+//! It has four states. *Open*: no sign of loss. *Disorder*: a segment arrived out of order, which
+//! may be harmless; new segments follow each arrival (RFC 3042). *Recovery*: a loss is proved; lost
+//! segments are retransmitted while the window shrinks to its half (RFC 6582 without SACK, RFC 6675
+//! with SACK). *Loss*: the timer expired; the window grows again from one segment, after a check
+//! for a spurious timeout (F-RTO, RFC 5682). If timestamps show that the first transmission had
+//! arrived, a reduction is reverted (RFC 3522, RFC 4015).
 //!
-//! The order of the steps is that of Linux's `tcp_ack`, so that numbers can be compared.
+//! The steps have the order of Linux's `tcp_ack`, so that results can be compared.
 
 mod recovery;
 
@@ -18,26 +18,26 @@ use super::{Counters, Settings};
 use model::Instant;
 use std::time::Duration;
 
-/// What an acknowledgement says, in octets from the first of the connection.
+/// An acknowledgement, in offsets from the first octet of the connection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ack {
-    /// The next octet that is expected.
+    /// Next octet that the peer expects.
     pub to: u64,
     /// Octets that may be sent from there.
     pub window: u64,
     pub sack: Vec<(u64, u64)>,
-    /// When the segment left that the acknowledgement answers, if timestamps tell.
+    /// Send time of the segment that it answers, if timestamps are in use.
     pub echo: Option<Instant>,
-    /// It came with data, so it says nothing by coming.
+    /// True if it came with data, so it does not count as a duplicate.
     pub with_data: bool,
 }
 
-/// What is to leave.
+/// A segment to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outgoing {
     /// Octets of the stream.
     Data { start: u64, end: u64 },
-    /// A question for the window, without data (RFC 9293 section 3.8.6.1).
+    /// A probe of the window, without data (RFC 9293 section 3.8.6.1).
     Probe,
 }
 
@@ -49,14 +49,14 @@ enum State {
     Loss(Trial),
 }
 
-/// Whether a timeout may have been a mistake (RFC 5682 section 2.1).
+/// Detection of spurious timeouts (RFC 5682 section 2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trial {
-    /// It was none.
+    /// The timeout was not spurious, or detection has ended.
     Over,
-    /// One segment was sent again; what the answer to it is will tell.
+    /// One segment was retransmitted, and its acknowledgement is awaited.
     Waiting,
-    /// That was acknowledged; new data goes before anything else is sent again.
+    /// That segment was acknowledged. New data is sent before other retransmissions.
     NewFirst,
 }
 
@@ -64,32 +64,32 @@ enum Trial {
 pub(super) struct Sender {
     mss: u64,
     sack: bool,
-    /// How many octets there are to send.
+    /// Octets that the program has written.
     written: u64,
     acknowledged: u64,
     next: u64,
-    /// The peer allows octets before this one.
+    /// End of the window that the peer allows.
     right: u64,
     flight: Flight,
     reno: Reno,
     state: State,
-    /// What had been sent when the state was entered.
+    /// Value of `next` when the state was entered.
     high: u64,
-    /// Window and threshold to go back to if the reduction was a mistake.
+    /// Window and threshold to restore if the reduction was a mistake.
     undo: Option<(u32, u32)>,
-    /// First retransmission since all was well.
+    /// Time of the first retransmission since the state was last open.
     first_again: Option<Instant>,
     round_trip: RoundTrip,
     timer: Option<Instant>,
-    /// Timeouts since anything was acknowledged.
+    /// Timeouts since the last progress.
     in_row: u32,
     probe: bool,
-    /// Whether the window, and not the peer or the program, was the limit (RFC 7661).
+    /// Use of the congestion window: growth needs a window that limits the sender (RFC 7661).
     usage: Usage,
     pub counters: Counters,
 }
 
-/// How far the congestion window was used in the present round trip.
+/// Use of the congestion window in the current round trip.
 #[derive(Clone, Copy, Debug, Default)]
 struct Usage {
     limited: bool,
@@ -121,12 +121,12 @@ impl Sender {
         }
     }
 
-    /// There are so many more octets to send.
+    /// Adds octets to send.
     pub const fn write(&mut self, octets: u64) {
         self.written = self.written.saturating_add(octets);
     }
 
-    /// The peer's first window, and the round trip of the handshake if nothing was repeated in it.
+    /// Sets the peer's first window, and measures the handshake if none of it was retransmitted.
     pub fn open(&mut self, window: u64, round_trip: Option<Duration>) {
         self.right = window;
         if let Some(measured) = round_trip {
@@ -158,7 +158,7 @@ impl Sender {
         self.timer
     }
 
-    /// An acknowledgement came.
+    /// Handles an acknowledgement.
     pub fn handle_ack(&mut self, ack: &Ack, now: Instant) {
         if ack.to > self.next || ack.to < self.acknowledged {
             return;
@@ -191,7 +191,7 @@ impl Sender {
         self.counters.largest_window = self.counters.largest_window.max(self.reno.window);
     }
 
-    /// The timer ran out (RFC 6298 section 5).
+    /// Handles the expired timer (RFC 6298 section 5).
     pub fn handle_timer(&mut self, now: Instant) {
         if self.timer.is_none_or(|at| now < at) {
             return;
@@ -206,7 +206,7 @@ impl Sender {
         self.timer = Some(now + self.round_trip.timeout());
     }
 
-    /// The next segment that may leave now.
+    /// Returns the next segment that may leave now.
     pub fn poll(&mut self, now: Instant) -> Option<Outgoing> {
         if std::mem::take(&mut self.probe) {
             return Some(Outgoing::Probe);
@@ -228,8 +228,8 @@ impl Sender {
         outgoing.map(|(start, end)| Outgoing::Data { start, end })
     }
 
-    /// The timer runs while something is on its way (RFC 6298 section 5.1), or while the peer's
-    /// window keeps something back (RFC 9293 section 3.8.6.1).
+    /// Starts the timer. It runs while segments are in transit (RFC 6298 section 5.1), or while the
+    /// peer's window holds octets back (RFC 9293 section 3.8.6.1).
     fn arm_timer(&mut self, sends: bool, now: Instant) {
         let timeout = now + self.round_trip.timeout();
         if sends && self.flight.len() == 1 {
@@ -246,7 +246,7 @@ impl Sender {
         Some(again)
     }
 
-    /// A full segment, or what is left of the stream (RFC 9293 section 3.8.6.2.1).
+    /// Sends a full segment, or the rest of the stream (RFC 9293 section 3.8.6.2.1).
     fn send_new(&mut self, now: Instant) -> Option<(u64, u64)> {
         let start = self.next;
         let end = (start + self.mss).min(self.written);
@@ -259,7 +259,8 @@ impl Sender {
         Some((start, end))
     }
 
-    /// Takes out what arrived, measures, and says how many segments that was news of.
+    /// Removes arrived segments and measures the round trip. Returns the number of segments newly
+    /// known to have arrived.
     fn note_arrivals(&mut self, ack: &Ack, advanced: bool, now: Instant) -> u32 {
         let gone = self.flight.acknowledge(ack.to, ack.echo);
         if advanced {
@@ -283,7 +284,7 @@ impl Sender {
         gone.news + sacked
     }
 
-    /// Nothing more may leave: how far was the window used?
+    /// Records the use of the window when no more segments may leave.
     fn note_usage(&mut self) {
         let limited = self.flight.in_network() >= self.reno.window;
         let usage = &mut self.usage;

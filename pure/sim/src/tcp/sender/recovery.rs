@@ -1,13 +1,13 @@
-//! What the sender makes of an acknowledgement or a timeout: is something lost, is it repaired,
-//! and was the reduction of the window a mistake?
+//! Reactions of the sender to acknowledgements and timeouts: detection and repair of losses, and
+//! reversal of spurious reductions.
 
 use super::super::flight::{self, PROOF};
 use super::{Sender, State, Trial};
 use model::Instant;
 
 impl Sender {
-    /// Changes the state as an acknowledgement demands. Returns how many more segments it proved
-    /// to have arrived: those that duplicates stand for.
+    /// Changes the state after an acknowledgement. Returns the number of additional segments that
+    /// it proved to have arrived, which duplicates stand for.
     pub(super) fn judge(&mut self, advanced: bool, duplicate: bool, echo: Option<Instant>) -> u32 {
         if self.state == State::Open {
             self.first_again = None;
@@ -26,7 +26,7 @@ impl Sender {
         }
         match self.state {
             State::Recovery => {
-                // While something that was sent again is on its way it is too early to tell.
+                // While a retransmitted segment is in transit, it is too early to decide.
                 if advanced && self.was_early(echo) {
                     if !self.flight.has_again() && self.try_undo(echo, true) {
                         self.reopen();
@@ -56,7 +56,7 @@ impl Sender {
         arrived
     }
 
-    /// After a timeout.
+    /// Handles an acknowledgement in the loss state.
     fn judge_timeout(
         &mut self,
         trial: Trial,
@@ -96,8 +96,8 @@ impl Sender {
         0
     }
 
-    /// Without SACK, an acknowledgement of exactly what had been sent may be followed by
-    /// duplicates that mean nothing (RFC 6582 section 4.1): wait for one above.
+    /// Returns true while later acknowledgements are awaited. Without SACK, an acknowledgement of
+    /// exactly all sent data may be followed by meaningless duplicates (RFC 6582 section 4.1).
     fn must_hold(&self) -> bool {
         !self.sack && self.acknowledged == self.high && !self.flight.is_empty()
     }
@@ -151,7 +151,7 @@ impl Sender {
         self.undo = Some(self.reno.before());
     }
 
-    /// Whether an acknowledgement answers what was sent before anything was sent again.
+    /// Returns true if an acknowledgement answers a segment from before the first retransmission.
     fn was_early(&self, echo: Option<Instant>) -> bool {
         let early = match (echo, self.first_again) {
             (Some(echo), Some(again)) => flight::is_before(echo, again),
@@ -161,8 +161,7 @@ impl Sender {
         early && self.undo.is_some()
     }
 
-    /// Takes a reduction back if it was made too early; `find` also takes back that segments are
-    /// lost.
+    /// Reverts a reduction that was made too early. `find` reverts the losses of segments as well.
     fn try_undo(&mut self, echo: Option<Instant>, find: bool) -> bool {
         let Some(undo) = self.undo.filter(|_| self.was_early(echo)) else {
             return false;

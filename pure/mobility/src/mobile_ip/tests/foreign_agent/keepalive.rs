@@ -1,4 +1,5 @@
-//! Several visitors of one home agent, behind a NAT: they share one mapping of it (RFC 3519 section 4.10).
+//! Several visitors of one home agent, behind a NAT: they share one mapping (RFC 3519 section
+//! 4.10).
 
 use super::*;
 use wire::ecn::Ecn;
@@ -6,7 +7,7 @@ use wire::mobile_ip::{UdpTunnelReply, echo};
 
 const SECOND_HOME: Ipv4Addr = Ipv4Addr::new(10, 66, 0, 8);
 
-/// An agent with two visitors, of one home agent.
+/// An agent with two visitors of one home agent.
 fn visited() -> ForeignAgent {
     let mut foreign = foreign_with(ForeignAgentConfig {
         nat: Nat::Detect,
@@ -45,16 +46,16 @@ fn register(foreign: &mut ForeignAgent, home: Ipv4Addr, milliseconds: u64) {
     datagrams(|| foreign.poll_transmit());
 }
 
-/// What happened in so many minutes.
+/// The events and messages of some minutes.
 struct Seen {
-    /// How often the agent began to count its advertisements anew.
+    /// Number of times that the agent restarted its sequence numbers.
     begins: usize,
     unheard: Vec<Ipv4Addr>,
-    /// How many keepalives left for each of both.
+    /// Keepalives sent for each of the two visitors.
     asked: [usize; 2],
 }
 
-/// The home agent answers keepalives of these.
+/// Runs for some minutes, with a home agent that answers keepalives of these visitors only.
 fn seen(foreign: &mut ForeignAgent, answered: &[Ipv4Addr], minutes: u64) -> Seen {
     let (mut begins, mut asked, mut unheard) = (0, [0; 2], Vec::new());
     while let Some(due) = foreign
@@ -102,8 +103,8 @@ fn seen(foreign: &mut ForeignAgent, answered: &[Ipv4Addr], minutes: u64) -> Seen
     }
 }
 
-/// The home agent takes no keepalives of who is registered elsewhere, and answers those of the other: so the mapping is
-/// there.
+/// The home agent drops keepalives of a visitor that has registered elsewhere, and answers those of
+/// the other. The mapping therefore still exists.
 #[test]
 fn a_visitor_that_is_registered_elsewhere_has_nobody_else_register_again() {
     let mut foreign = visited();
@@ -122,10 +123,11 @@ fn a_mapping_that_is_lost_is_lost_for_all_and_has_them_register_again_once() {
     assert!(seen.unheard.contains(&HOME) && seen.unheard.contains(&SECOND_HOME));
 }
 
-/// One that has registered meanwhile has a newer mapping, and is heard by that: the other one's may be lost all the same.
+/// A visitor that has registered meanwhile uses a newer mapping, and is reachable by it. The other
+/// visitor's mapping may still be lost.
 #[test]
 fn a_mapping_that_is_lost_is_missed_though_another_visitor_has_a_new_one() {
-    // Its first advertisements have left by then.
+    // The first advertisements have left by then.
     let registered = || {
         let mut foreign = visited();
         register(&mut foreign, SECOND_HOME, 10_000);

@@ -1,11 +1,11 @@
-//! Who is on the link of visitors can say anything there, in anybody's name and from any station.
+//! Any host on the visited link can send anything, with any address and from any station.
 
 use super::*;
 use wire::mobile_ip::{Notice, Step};
 
 /// Another station on the link.
 const OTHER: Station = Station([2, 0, 0, 0, 0, 9]);
-/// A home agent of somebody who means no good.
+/// The home agent of an attacker.
 const FALSE_HOME_AGENT: Ipv4Addr = agent(9);
 
 fn from_link(source: Ipv4Addr) -> Arrival {
@@ -26,7 +26,7 @@ fn accept(foreign: &mut ForeignAgent, request: &Request, now: Instant) {
     foreign.handle_datagram(&from, &reply, now);
 }
 
-/// A visitor is registered, who has asked from there.
+/// Registers a visitor from this station.
 fn registered_at(foreign: &mut ForeignAgent, station: Station, request: &Request, now: Instant) {
     ask_from(foreign, station, request, now);
     accept(foreign, request, now);
@@ -40,7 +40,7 @@ fn visited() -> ForeignAgent {
     foreign
 }
 
-/// Where it is said that a visitor is.
+/// The station in the last registration event.
 fn told(foreign: &mut ForeignAgent) -> Option<Station> {
     match foreign.poll_event() {
         Some(ForeignEvent::Came(visitor) | ForeignEvent::Renewed(visitor)) => visitor.station,
@@ -48,7 +48,7 @@ fn told(foreign: &mut ForeignAgent) -> Option<Station> {
     }
 }
 
-/// The station that the last answer on the link is for.
+/// The station that the last reply on the link was sent to.
 fn answered_at(foreign: &mut ForeignAgent) -> Option<Station> {
     let transmits = std::iter::from_fn(|| foreign.poll_transmit());
     let stations = transmits.filter_map(|transmit| match transmit {
@@ -100,7 +100,7 @@ fn what_agents_say_is_not_believed_from_the_link_of_visitors() {
     assert_eq!(foreign.visitors().count(), 1);
 }
 
-/// It would be a visitor whom no home agent has granted anything.
+/// Otherwise there would be a visitor that no home agent has accepted.
 #[test]
 fn a_reply_from_the_link_of_visitors_grants_nothing() {
     let mut foreign = foreign();
@@ -131,7 +131,7 @@ fn an_accepted_reply_ends_a_visit_only_if_its_own_lifetime_is_none() {
     assert_eq!(foreign.visitors().count(), 0);
 }
 
-/// Section 3.7.3.2: that it is zero counts, whatever was asked for.
+/// Section 3.7.3.2: a lifetime of zero counts, whatever the request was for.
 #[test]
 fn a_visit_ends_with_a_reply_that_grants_no_time() {
     let mut foreign = visited();
@@ -211,7 +211,7 @@ fn nobody_is_at_home_where_the_host_or_an_agent_is() {
     assert_eq!(datagrams(|| foreign.poll_transmit()), [signed(&asked)]);
 }
 
-/// Its packets to the home agent would go to whoever says so.
+/// Otherwise packets for the home agent would go to the attacker.
 #[test]
 fn nobody_is_at_home_where_the_home_agent_of_another_is() {
     let taking = Request {
@@ -254,7 +254,7 @@ fn the_place_of_a_home_agent_is_not_taken_by_who_has_asked_first_and_is_answered
     assert_eq!(home_agents(&foreign), [HOME_AGENT]);
 }
 
-/// Anybody can ask, with whatever address as its home agent's.
+/// Any host can send a request with any address as its home agent's.
 #[test]
 fn who_is_called_a_home_agent_by_a_stranger_is_not_kept_away() {
     let mut foreign = foreign();
@@ -278,7 +278,7 @@ fn who_is_at_home_where_the_host_itself_comes_to_be_has_left() {
     assert_eq!(foreign.visitors().count(), 0);
 }
 
-/// It may come to be so while the home agent is asked.
+/// The address may become reserved while the request is pending.
 #[test]
 fn who_is_granted_an_address_that_is_the_hosts_by_then_is_denied_it() {
     let mut foreign = foreign();
@@ -294,7 +294,7 @@ fn who_is_granted_an_address_that_is_the_hosts_by_then_is_denied_it() {
 
 // Stations.
 
-/// A mobile node with two interfaces registers again by the other one.
+/// A mobile node with two interfaces registers again through the other one.
 #[test]
 fn a_visitor_is_at_the_station_of_the_request_that_was_granted_last() {
     let mut foreign = foreign();
@@ -311,7 +311,7 @@ fn a_visitor_is_at_the_station_of_the_request_that_was_granted_last() {
     }
 }
 
-/// Neither what nobody grants, nor what is no request at all.
+/// Neither an unanswered request nor a malformed message moves a visitor.
 #[test]
 fn what_comes_in_a_visitors_name_while_it_is_asked_for_does_not_move_it() {
     let mut foreign = foreign();
@@ -353,7 +353,7 @@ fn however_many_ask_who_is_served_has_a_station() {
 
 // Lookalikes.
 
-/// The reply to the one would be taken for the reply to the other.
+/// The two requests would match the same reply.
 #[test]
 fn a_request_that_looks_like_one_that_waits_does_not_take_its_place() {
     let mut foreign = visited();
@@ -400,7 +400,7 @@ fn home(number: u32) -> Ipv4Addr {
     Ipv4Addr::from_bits(0x0a42_1000 + number)
 }
 
-/// Any station can name any mobile node, and is answered by its home agent later than it can ask again.
+/// Any station can name any mobile node, and can send requests faster than its home agent answers.
 #[test]
 fn requests_of_a_station_push_out_none_of_another() {
     let mut foreign = foreign();
@@ -453,7 +453,7 @@ fn a_station_has_a_few_visitors_and_the_others_find_room() {
     assert_eq!(resources, 992);
     registered_at(&mut foreign, STATION, &request(1, at(2_000)), at(2_000));
     assert_eq!(foreign.visitors().count(), 9);
-    // Nor do more come to it by asking elsewhere first.
+    // A visitor that registers again from another station does not raise the total.
     let second = Request {
         home: home(1),
         ..request(1, at(3_000))
@@ -462,8 +462,8 @@ fn a_station_has_a_few_visitors_and_the_others_find_room() {
     assert_eq!(foreign.visitors().count(), 9);
 }
 
-/// An agent of forty visitors that lists these home agents, one of which accepts whatever it is asked. It can have requests
-/// sent from as many stations as it likes.
+/// An agent with forty places that lists these home agents. One of them accepts all requests, and
+/// can have them sent from any number of stations.
 fn crowded(home_agents: Vec<Ipv4Addr>) -> ForeignAgent {
     let mut foreign = foreign_with(ForeignAgentConfig {
         visitors: 40,

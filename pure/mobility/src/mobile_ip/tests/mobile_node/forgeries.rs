@@ -1,18 +1,18 @@
-//! What somebody tries with a mobile node who is on its link and has no key: advertisements are anybody's, and
-//! so is what a foreign agent without a key says.
+//! Attacks on a mobile node from its link, without a key. Any host can send advertisements, and
+//! denials of foreign agents without a key.
 
 use super::super::world::{Node, World};
 use super::*;
 
-/// What agents accept that are genuine.
+/// The longest registration that genuine agents accept.
 const LONG: Lifetime = Lifetime(600);
 
-/// A mobile node that has heard nobody.
+/// A mobile node that knows no agents.
 fn mobile() -> MobileNode {
     mobile_with(mobile_config())
 }
 
-/// An advertisement of an agent that is heard for so many seconds, and accepts registrations for so many.
+/// An advertisement with these two lifetimes: its own in seconds, and the longest registration.
 fn said(number: u8, (heard, registered): (u16, Lifetime)) -> Vec<u8> {
     let mut advertisement = advertisement(number, 5);
     advertisement.lifetime = heard;
@@ -27,14 +27,14 @@ fn hear(mobile: &mut MobileNode, number: u8, lifetimes: (u16, Lifetime), now: In
     mobile.handle_advertisement(WLAN[0], agent(number), station(agent(number)), &octets, now);
 }
 
-/// The one request that is to be sent.
+/// The only request to send.
 fn asked(mobile: &mut MobileNode) -> Request {
     let datagrams = datagrams(|| mobile.poll_transmit());
     assert_eq!(datagrams.len(), 1, "there is one request");
     Request::parse(&datagrams[0]).unwrap().0
 }
 
-/// One that is registered through the first agent, for so many seconds.
+/// A mobile node registered through the first agent for this lifetime.
 fn registered(lifetime: Lifetime) -> MobileNode {
     let mut mobile = mobile();
     hear(&mut mobile, 1, (3, LONG), at(0));
@@ -97,7 +97,7 @@ fn a_registration_lifetime_that_was_forged_ends_with_the_next_advertisement() {
     assert_eq!(asked(&mut mobile).lifetime, Lifetime(300));
 }
 
-/// Section 3.6.2.3: a foreign agent without a key denies without a proof.
+/// Section 3.6.2.3: a denial from a foreign agent without a key is not authenticated.
 #[test]
 fn a_limit_that_nobody_has_proved_ends_with_the_registration_that_it_made_short() {
     let mut mobile = mobile();
@@ -253,7 +253,7 @@ fn a_flood_pushes_out_neither_who_is_asked_nor_who_serves() {
     assert!(mobile.counters().dropped[&Dropped::TooManyAgents] > 150);
 }
 
-/// Who is forgotten comes back as if it were new, and another is for it.
+/// A forgotten agent returns as a new one, and another makes room for it.
 #[test]
 fn where_there_are_too_many_who_was_struck_makes_room_and_then_who_was_silent_for_longest() {
     let mut mobile = mobile();
@@ -294,7 +294,8 @@ fn an_agent_in_use_cannot_be_advertised_away_with_a_short_lifetime() {
     assert!(care_of(&mobile).is_empty(), "what it said itself counts");
 }
 
-/// The other way round: a forgery that says more than the agent does, and then the mobile node moves.
+/// The reverse: a forgery announces a longer lifetime than the agent, and then the mobile node
+/// moves.
 #[test]
 fn an_agent_in_use_cannot_be_advertised_to_be_there_when_it_is_left() {
     let mut mobile = registered(Lifetime(300));
@@ -310,10 +311,11 @@ fn an_agent_in_use_cannot_be_advertised_to_be_there_when_it_is_left() {
 
 // Stations.
 
-/// Of somebody who advertises in an agent's name.
+/// The station of an attacker that advertises in the agent's name.
 const FALSE_STATION: Station = Station([2, 6, 6, 6, 6, 6]);
 
-/// The stations that requests went to until another time, while this is heard all the time from a false one.
+/// The stations that requests went to until a time, while a false station repeats this
+/// advertisement.
 fn asked_while(mobile: &mut MobileNode, forged: &[u8], until: u64) -> Vec<Option<Station>> {
     let mut asked = Vec::new();
     for millis in (500..=until).step_by(500) {
@@ -340,7 +342,7 @@ fn no_advertisement_moves_where_an_agent_in_use_is() {
     }
 }
 
-/// One that says nothing of an agent is not even noted before there is a registration.
+/// An advertisement of no agent does not update the station, even before there is a registration.
 #[test]
 fn what_is_no_agents_advertisement_moves_nobody() {
     let mut mobile = mobile();
@@ -356,7 +358,7 @@ fn what_is_no_agents_advertisement_moves_nobody() {
     assert_eq!(asked, Some(station(agent(1))));
 }
 
-/// The octets are authentic, and may have been heard on the air.
+/// The reply is authentic, and may have been overheard.
 #[test]
 fn a_reply_from_another_station_than_was_asked_is_not_taken() {
     let mut mobile = mobile();
@@ -374,7 +376,7 @@ fn a_reply_from_another_station_than_was_asked_is_not_taken() {
     assert_eq!(mobile.poll_event(), Some(found));
 }
 
-/// Its host was exchanged: nothing comes from where it was.
+/// The agent's host was replaced: the old station no longer answers.
 #[test]
 fn an_agent_that_leaves_three_requests_unanswered_is_asked_where_it_is_heard() {
     let mut mobile = registered(Lifetime(100));
