@@ -23,21 +23,21 @@ pub(crate) struct Sa {
     pub(crate) path: Path,
     pub(crate) dscp: Dscp,
     pub(crate) carries: Protected,
-    /// If it is one of several for the same traffic.
+    /// Set for one of several SAs for the same traffic.
     pub(crate) lane: Option<Lane>,
-    /// Whose header is left out, if one is.
+    /// The addresses of the header that is not sent, outside tunnel mode.
     pub(crate) pair: Option<Pair>,
-    /// Whether the peer takes padding behind datagrams.
+    /// True if the peer accepts padding behind datagrams.
     pub(crate) takes_padding: bool,
     pub(crate) inbound: Inbound,
-    /// Of the opaque SA beside, if there is one.
+    /// The opening direction of the opaque companion SA.
     pub(crate) opaque: Option<Box<Inbound>>,
-    /// Of the SA beside for what comes without encryption, if anything may.
+    /// The opening direction of the companion SA for unencrypted packets.
     pub(crate) integrity: Option<Box<Opening>>,
     pub(crate) outbound: Outbound,
-    /// To be reported when the first packet comes.
+    /// True until the first packet has arrived, which is reported, or the SA is used for sending.
     pub(crate) unconfirmed: bool,
-    /// Whether nothing was sealed since [`Worker::cover`](crate::Worker::cover) was last asked.
+    /// True if nothing was sealed since the last call of [`Worker::cover`](crate::Worker::cover).
     pub(crate) silent: bool,
     /// True if the next datagram that is sealed is reported.
     pub(crate) watched: bool,
@@ -45,30 +45,30 @@ pub(crate) struct Sa {
     pub(crate) unanswered: Option<[Instant; 2]>,
     /// Source of the newest packet.
     pub(crate) source: Source,
-    /// Whether the ECN fields of all packets that came fit: the first that do not are reported.
+    /// True until a packet arrives with ECN fields that do not fit, which is reported once.
     pub(crate) fits: bool,
-    /// Its place among those that protect packets.
+    /// Its turn among the SAs eligible for sending.
     pub(crate) turn: Option<u64>,
 }
 
 /// The state of one SA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SaStatus {
-    /// The SA.
+    /// The id of the SA.
     pub id: ChildSaId,
-    /// SPI of packets to us.
+    /// The SPI of inbound packets.
     pub inbound: Spi,
-    /// SPI of packets from us.
+    /// The SPI of outbound packets.
     pub outbound: Spi,
-    /// Where its packets go.
+    /// The path of outbound packets.
     pub path: Path,
     /// Highest sequence number received, 0 before the first.
     pub highest_received: u64,
     /// Last sequence number sent, 0 before the first.
     pub last_sent: u64,
-    /// When the last new authentic packet came.
+    /// The time of the last new authentic packet.
     pub last_inbound: Option<Instant>,
-    /// What it carried.
+    /// The traffic of the SA.
     pub traffic: SaTraffic,
 }
 

@@ -89,7 +89,9 @@ mod tests {
     #[test]
     fn another_path_is_told_soon_and_ten_times_a_second_at_most() {
         let mut source = Source::default();
-        (0..3000).for_each(|millis| drop(source.note(path(5000), path(4500), at(millis))));
+        for millis in 0..3000 {
+            source.note(path(5000), path(4500), at(millis));
+        }
         assert!(source.note(path(5001), path(4500), at(3000)));
         let changing = |millis: &u64| path(5000 + *millis as u16 % 7);
         let told =

@@ -59,26 +59,26 @@ pub trait Sink {
 /// Seals and opens packets. It owns its SAs by value; control calls it between batches.
 pub struct Worker {
     spd: Spd,
-    /// The security association database, by inbound SPI (RFC 4301 section 4.4.2), which is ours to draw. In
-    /// boxes: a map keeps room for as much again, and an SA is large.
+    /// The security association database, by inbound SPI (RFC 4301 section 4.4.2), which this end
+    /// chooses. Boxed because an SA is large and a map keeps spare room for its values.
     sas: FxHashMap<Spi, Box<Sa>>,
-    /// Those that other workers own, by inbound SPI.
+    /// SAs of other workers, by inbound SPI.
     elsewhere: FxHashMap<Spi, Elsewhere>,
-    /// The inbound SPI of each that has SAs beside, by those of these.
+    /// The inbound SPI of an SA, by the inbound SPIs of its companion SAs.
     beside: FxHashMap<Spi, Spi>,
-    /// The inbound SPI of each, by the name that control gives it, which no other ever had.
+    /// The inbound SPI of an SA, by its id, which control never reuses.
     by_id: BTreeMap<ChildSaId, Spi>,
-    /// The inbound SPIs of those with each peer.
+    /// The inbound SPIs of all SAs with a peer.
     by_peer: BTreeMap<String, Vec<Spi>>,
-    /// Those that protect packets. All others only open what comes.
+    /// SAs eligible for sending, in order of preference. All others are receive-only.
     order: Order,
-    /// What TCP segments have to fit, if those that begin a connection are to say so.
+    /// The MTU that TCP segments are clamped to; `None` disables clamping.
     clamp: Option<u16>,
-    /// What class the packets to each peer ask for outside, if not the default.
+    /// The outer DSCP policy per peer, if not the default.
     classes: BTreeMap<String, Dscp>,
-    /// How long the datagrams to each peer are to look, if not as long as they are.
+    /// The padding sizes per peer; without an entry datagrams are not padded.
     sizes: BTreeMap<String, Sizes>,
-    /// How to choose among the levels that are agreed on with each peer, if not as by default.
+    /// The level choice per peer, if not the default.
     levels: BTreeMap<String, LevelChoice>,
     counters: Counters,
     reports: VecDeque<Report>,
@@ -87,9 +87,9 @@ pub struct Worker {
 
 /// The outcome of sealing a datagram.
 enum Outcome {
-    /// It is a packet, to be sent this way.
+    /// Sealed into a packet for this path.
     Sealed(Path),
-    /// It has become what its source is to hear.
+    /// Replaced by the error message to its source.
     Answered,
     /// Another worker owns the SA that protects it.
     Elsewhere(usize),
@@ -331,8 +331,8 @@ impl Worker {
         now: Instant,
         mut elsewhere: impl FnMut(usize, usize),
     ) {
-        // Errors are to be few (RFC 1812 section 4.3.2.8, RFC 4443 section 2.4 (f)): of a flood of
-        // datagrams that are too long one in each batch is answered.
+        // Error messages are rate limited (RFC 1812 section 4.3.2.8, RFC 4443 section 2.4 (f)):
+        // each batch answers at most one datagram that is too long.
         let mut answered = false;
         let destination = |octets: &[u8]| Some(ip::Header::parse(octets).ok()?.destination());
         let spi = |to| self.order.newest_first(to).next();
@@ -573,17 +573,18 @@ impl Worker {
         let flow = inbound.open(packet, header, pair, &mut self.scratch, now)?;
         let (share, advance) = (inbound.share, inbound.advance());
         sa.outbound.judge(advance);
-        if advance > 0 {
+        // An injected packet is no evidence of the peer.
+        let is_peers = share != Share::Injected;
+        if is_peers && advance > 0 {
             sa.unanswered = None;
+            if let Some(from) = packet.path
+                && sa.source.note(from, sa.path, now)
+            {
+                let strays = Report::Strays(sa.id, from, octets);
+                self.reports.push_back(strays);
+            }
         }
-        if let Some(from) = packet.path.filter(|_| advance > 0)
-            && sa.source.note(from, sa.path, now)
-        {
-            let strays = Report::Strays(sa.id, from, octets);
-            self.reports.push_back(strays);
-        }
-        // Who makes packets of its own says nothing about the peer.
-        if sa.unconfirmed && share != Share::Injected {
+        if sa.unconfirmed && is_peers {
             sa.unconfirmed = false;
             self.reports.push_back(Report::Confirmed(sa.id));
         }
@@ -625,7 +626,7 @@ impl Worker {
         let Some(lane) = newest.lane else {
             return Some(spi);
         };
-        // Of a lane the newest counts, wherever the others are.
+        // Per lane only the newest SA counts, whichever worker owns the others.
         let mut met = lane.bit();
         let beside = covering.filter(|(_, other)| {
             let other = other.lane.filter(|other| lane.is_beside(other));
