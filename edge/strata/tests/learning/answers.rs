@@ -54,13 +54,14 @@ pub const SECTIONS: &[Section] = &[
         title: "Without a licence",
         answers: &[
             Answer {
-                question: "What does a router see that has no licence?",
-                text: "Outer addresses and ports, SPI, sequence number; the ECN field of the datagram inside, and its class of service \
-                       where `dscp = \"copy\"`; and the map: which octets are in which zone, so the lengths of headers and \
-                       payload. Plain ESP (`zones = \"refuse\"`) shows the length of the whole instead. With `tfc` nobody sees \
-                       how long the payload or the whole is, and the map still says how long headers are, and of which \
-                       packets everything is in the payload zone. A `map` that is fixed is on no packet: what is seen then is \
-                       which of two SAs each packet is on, so whether its headers are as long as agreed",
+                question: "What does a router without a licence see?",
+                text: "Outer addresses and ports, SPI and sequence number; the ECN field of the inner datagram, and \
+                       its class of service with `dscp = \"copy\"`; and the map, which shows the zone of each octet \
+                       and so the lengths of headers and payload. Plain ESP (`zones = \"refuse\"`) shows the total \
+                       length instead. With `tfc` the lengths of payload and packet are hidden, while the map still \
+                       shows how long headers are, and which packets are in the payload zone as a whole. A fixed \
+                       `map` is not sent: a router then sees which of two SAs each packet uses, and so if its \
+                       headers have the agreed length",
                 tests: &[
                     (LAYOUT, "headers_are_cut_apart_and_each_zone_has_its_suite"),
                     (
@@ -80,21 +81,22 @@ pub const SECTIONS: &[Section] = &[
                 ],
             },
             Answer {
-                question: "And of a zone whose suite is AES-GMAC?",
-                text: "All of it: GMAC keeps a zone from being changed, not from being read. `strata check` warns of it, and a \
-                       payload zone cannot have it",
+                question: "What does it see of a zone with AES-GMAC?",
+                text: "All of it: GMAC prevents changes to a zone, not reading. `strata check` warns of it, and \
+                       refuses it for a payload zone",
                 tests: &[(
                     LAYOUT,
                     "a_zone_with_gmac_is_read_by_whoever_stands_on_the_way",
                 )],
             },
             Answer {
-                question: "And where `level` lets some go without encryption?",
-                text: "All of those packets, and that they are such: whoever is on the way reads what both ends named in \
-                       `integrity`, and changes nothing of it. It is so many packets in each direction and so many seconds \
-                       from the first one on for each pair of keys, and as much again by new keys as often as `renewals` says, by default \
-                       never; a new tunnel, or a new child, begins anew. All other packets are as without it. Licensed \
-                       nodes are not told of that SA: they know no more of it than any router",
+                question: "What does it see if `level` allows unencrypted packets?",
+                text: "The content of those packets, and that they are unencrypted. A router reads what both ends \
+                       named in `integrity`, and cannot change it. The limits are a number of packets in each \
+                       direction, and a number of seconds from the first one on, for each set of keys. A rekey \
+                       renews both limits as often as `renewals` says, by default never; a new tunnel or a new child \
+                       SA starts again. All other packets are as without `level`. Licensed nodes do not learn of \
+                       this SA, and know no more of it than any router",
                 tests: &[
                     (
                         LEVEL,
@@ -119,9 +121,10 @@ pub const SECTIONS: &[Section] = &[
         answers: &[
             Answer {
                 question: "What does a licence for `headers` show?",
-                text: "IP header and TCP or UDP header of each packet: who talks with whom, ports, sequence and acknowledgement \
-                       numbers, windows, timestamps. So who visits what, when, and how much; not what is said. With a fixed \
-                       `map` that is of packets whose headers are as long as that says, and nothing of all others",
+                text: "IP header and TCP or UDP header of each packet: addresses, ports, sequence and \
+                       acknowledgement numbers, windows, timestamps. So the node learns which hosts communicate, \
+                       when and how much, and not the content. With a fixed `map`, this holds for packets whose \
+                       headers have the agreed length; the node sees nothing of all others",
                 tests: &[
                     (LICENCE, "the_licensed_node_sees_the_flow_inside"),
                     (LICENSED, "the_headers_are_seen_and_the_payload_is_a_length"),
@@ -129,20 +132,22 @@ pub const SECTIONS: &[Section] = &[
                 ],
             },
             Answer {
-                question: "And one for less?",
-                text: "With `layout = [\"ip\", \"transport\", \"payload\"]` and a licence for `ip`: addresses and lengths, no ports \
-                       and no connection. `octets 0-23` are IPv4's header and the ports without sequence numbers",
+                question: "What does a smaller licence show?",
+                text: "With `layout = [\"ip\", \"transport\", \"payload\"]` and a licence for `ip`: addresses and \
+                       lengths, no ports and no connection. `octets 0-23` are the IPv4 header and the ports, without \
+                       sequence numbers",
                 tests: &[
                     (LAYOUT, "a_node_reads_the_zones_of_its_licence_and_no_other"),
                     (LICENSED, "the_ip_header_alone_shows_no_ports"),
                 ],
             },
             Answer {
-                question: "And in transport and BEET mode?",
-                text: "TCP's or UDP's header alone, so ports, sequence numbers and windows; no IP header is in these packets, and \
-                       no address inside is told to the node. In transport mode they are those outside, which everybody sees; in \
-                       BEET mode it does not learn them. With a licence `strata check` wants a payload whose suite has no \
-                       blocks: else nobody but its reader knows where a segment of TCP ends",
+                question: "What does it show in transport and BEET mode?",
+                text: "The TCP or UDP header only: ports, sequence numbers and windows. These packets contain no IP \
+                       header, and the node receives no inner address. In transport mode the inner addresses are the \
+                       outer ones, which every router sees; in BEET mode the node does not learn them. With a \
+                       licence, `strata check` requires a payload suite without blocks, because otherwise only a \
+                       reader of the payload knows where a TCP segment ends",
                 tests: &[
                     (ZONEMODE, "a_licensed_node_sees_ports_and_no_address"),
                     (BARE_ESP, "a_node_sees_the_transport_header_and_no_address"),
@@ -153,9 +158,10 @@ pub const SECTIONS: &[Section] = &[
                 ],
             },
             Answer {
-                question: "Which part of a header does it never see?",
-                text: "TCP options that carry secrets (MPTCP keys and tokens, Fast Open cookies, TCP-AO, MD5) or a sum of the payload \
-                       (MPTCP's checksum), and options of a kind that Strata does not know; and the transport checksum, which would tell 16 bits of the payload",
+                question: "Which part of a header does a node never see?",
+                text: "TCP options with secrets (MPTCP keys and tokens, Fast Open cookies, TCP-AO, MD5) or a sum of \
+                       the payload (MPTCP's checksum), and options of a kind unknown to Strata. Also the transport \
+                       checksum, which would reveal 16 bits of the payload",
                 tests: &[
                     (CLASSIFY, "secret_options_are_cut_out_and_public_ones_stay"),
                     (
@@ -167,17 +173,17 @@ pub const SECTIONS: &[Section] = &[
             },
             Answer {
                 question: "Which packets does it not see into at all?",
-                text: "Fragments, packets with IP options or extension headers that are not known, malformed ones, and what is \
-                       neither TCP nor UDP: they are in the payload zone as a whole",
+                text: "Fragments, packets with IP options or unknown extension headers, malformed ones, and all that \
+                       are neither TCP nor UDP: these are in the payload zone as a whole",
                 tests: &[
                     (CLASSIFY, "whatever_is_in_doubt_is_opaque"),
                     (LICENSED, "an_opaque_packet_is_not_opened"),
                 ],
             },
             Answer {
-                question: "Can it come to see payload?",
-                text: "Only by a licence that names `payload` at both ends; `strata check` warns of it. No octet behind the \
-                       headers is in another zone, whatever the packet and the layout",
+                question: "Can it ever see payload?",
+                text: "Only with a licence that names `payload` at both ends; `strata check` warns of it. No octet \
+                       behind the headers is in another zone, for any packet and any layout",
                 tests: &[
                     (IDENTITY, "no_octet_beyond_the_headers_is_ever_licensed"),
                     (LICENCE, "a_payload_licensed_by_name_is_opened"),
@@ -185,9 +191,10 @@ pub const SECTIONS: &[Section] = &[
                 ],
             },
             Answer {
-                question: "How does it know the length of a payload that is padded?",
-                text: "From the IP header, if the octets of it that say so are licensed: also where `tfc` hides it from everybody \
-                       else. Without them it knows what everybody sees: the length to 16 octets, with `tfc` none at all",
+                question: "How does it know the length of a padded payload?",
+                text: "From the IP header, if the octets with the length are licensed, even if `tfc` hides the \
+                       length from all others. Without them, the node knows as much as any router: the length to 16 \
+                       octets, or none with `tfc`",
                 tests: &[
                     (
                         SUITES,
@@ -204,17 +211,19 @@ pub const SECTIONS: &[Section] = &[
                 ],
             },
             Answer {
-                question: "Does it tell a dummy (`cover`) from a datagram?",
-                text: "Yes, if it may read the first zone: that says so. Who may not sees one packet like all others",
+                question: "Can it distinguish a dummy (`cover`) from a datagram?",
+                text: "Yes, if it may read the first zone, which identifies dummies. Without that licence, a dummy \
+                       looks like every other packet",
                 tests: &[
                     (PADDING, "a_dummy_is_no_segment_to_a_licensed_node"),
                     (COVER, "a_dummy_looks_like_a_datagram_from_outside"),
                 ],
             },
             Answer {
-                question: "Can it change what it reads, or make packets?",
-                text: "It can seal a header that another reader believes, and none that an end accepts: the payload's ICV covers \
-                       everything. It can drop, delay and repeat packets, as any router; repeated ones are dropped",
+                question: "Can it change packets that it reads, or create packets?",
+                text: "It can seal a header that another reader believes, and none that an endpoint accepts, because \
+                       the payload's ICV covers everything. Like any router, it can drop, delay and repeat packets; \
+                       endpoints drop repeated ones",
                 tests: &[
                     (
                         DATA,
@@ -233,9 +242,9 @@ pub const SECTIONS: &[Section] = &[
         answers: &[
             Answer {
                 question: "What may it change?",
-                text: "The window of TCP's header, and that it may lower alone: how much a sender has under way. It changes no \
-                       octet of a packet: what it wants is behind it, sealed with a key of its own, and the endpoint does that. \
-                       It sees what a licence to read shows",
+                text: "The window in TCP's header, and only to a lower value, which limits the data that a sender \
+                       has in flight. It never modifies the packet. It appends a request, sealed with its own key, \
+                       and the endpoint applies it. It sees as much as with a licence to read",
                 tests: &[
                     (
                         WRITE,
@@ -246,9 +255,9 @@ pub const SECTIONS: &[Section] = &[
                 ],
             },
             Answer {
-                question: "Can a node do that without it, or after it is gone?",
-                text: "No: what a reader or another router writes is dropped, and counted under a reason of its own. Where a \
-                       licence was taken back nothing that is written counts from then on",
+                question: "Can a node write without it, or after its end?",
+                text: "No. The endpoint drops whatever a reader or another router writes, and counts it under a \
+                       reason of its own. After a revocation, requests of a former writer have no effect",
                 tests: &[
                     (OVERLAY, "a_reader_that_writes_is_dropped"),
                     (WRITE, "a_node_that_may_only_read_lowers_no_window"),
@@ -264,11 +273,11 @@ pub const SECTIONS: &[Section] = &[
         title: "With a licence to inject",
         answers: &[
             Answer {
-                question: "What may it say?",
-                text: "To one end of a TCP connection what the other one has said last, once more, with the same window or a smaller \
-                       one: a bare acknowledgement, sealed with a key of its own. So it can keep a connection while a mobile node \
-                       is out of reach, or have a sender wait. It can have nobody believe that anything arrived, deliver \
-                       nothing, and end nothing",
+                question: "What may it inject?",
+                text: "A repetition of the last acknowledgement of one end of a TCP connection to the other end, \
+                       with the same window or a smaller one: a bare acknowledgement, sealed with the node's own \
+                       key. So it can keep a connection while a mobile node is out of reach, or make a sender wait. \
+                       It cannot confirm data, deliver any, or end a connection",
                 tests: &[
                     (
                         INJECT,
@@ -286,8 +295,8 @@ pub const SECTIONS: &[Section] = &[
             },
             Answer {
                 question: "Can it hide that the mobile node is gone?",
-                text: "From a connection, for as long as `limit` of its `[stand_in]` says. Not from the gateway: whether a peer \
-                       is there is said by its own packets alone",
+                text: "From a connection, for as long as `limit` in its `[stand_in]`. Not from the gateway, where \
+                       only packets of the peer itself prove that the peer is alive",
                 tests: &[
                     (INJECT, "nobody_is_stood_in_for_longer_than_the_limit"),
                     (
@@ -297,8 +306,8 @@ pub const SECTIONS: &[Section] = &[
                 ],
             },
             Answer {
-                question: "Can a node do that without it, or after it is gone?",
-                text: "No: it is dropped, and counted under a reason of its own",
+                question: "Can a node inject without it, or after its end?",
+                text: "No. The endpoint drops the packet, and counts it under a reason of its own",
                 tests: &[
                     (INJECTION, "a_reader_and_a_writer_inject_nothing"),
                     (INJECT, "a_node_that_may_only_read_saves_no_connection"),
@@ -311,12 +320,13 @@ pub const SECTIONS: &[Section] = &[
         ],
     },
     Section {
-        title: "Who gives it",
+        title: "Consent and records",
         answers: &[
             Answer {
-                question: "Who decides?",
-                text: "Both ends, each by its own configuration, for an identity that the node proves by certificate, raw public \
-                       key or secret. What one end alone allows is not given, and both say so",
+                question: "Which end decides?",
+                text: "Both ends, each by its own configuration, for an identity that the node proves by \
+                       certificate, raw public key or secret. A licence that only one end allows is not given, and \
+                       both ends report it",
                 tests: &[
                     (LICENCE, "no_key_leaves_if_the_mobile_node_does_not_agree"),
                     (LICENCE, "no_key_leaves_if_the_gateway_does_not_agree"),
@@ -328,10 +338,11 @@ pub const SECTIONS: &[Section] = &[
                 ],
             },
             Answer {
-                question: "What of several nodes on one path?",
-                text: "Each has zones of its own beside the first, by which all of them find the others. Two that would share the key \
-                       of another zone are refused by `strata check`, unless `shared = true` says at both ends that they may: then \
-                       each can make what the other believes, and what no end does",
+                question: "Can several nodes on one path have licences?",
+                text: "Yes, each for zones of its own in addition to the first, by which all of them recognise \
+                       packets. `strata check` refuses two nodes that would share the key of another zone, unless \
+                       both ends allow it by `shared = true`. Each of the two can then make packets that the other \
+                       believes, and no endpoint does",
                 tests: &[
                     (
                         GRANT,
@@ -345,9 +356,9 @@ pub const SECTIONS: &[Section] = &[
                 ],
             },
             Answer {
-                question: "Is it written down?",
-                text: "With `[audit]`: each licence, each key that leaves and each that ends, at both ends and at the node. With \
-                       `required = true` no key leaves before its line is on the disk",
+                question: "Is it recorded?",
+                text: "With `[audit]`: each licence, each key that leaves and each key that ends, at both ends and \
+                       at the node. With `required = true`, no key leaves before its line is on disk",
                 tests: &[
                     (
                         AUDIT,
@@ -366,8 +377,8 @@ pub const SECTIONS: &[Section] = &[
         answers: &[
             Answer {
                 question: "Which packets does a key open?",
-                text: "Those of one tunnel between two rekeys, in both directions. The keys of other zones, of the tunnel before \
-                       and of the one after do not follow from it",
+                text: "Those of one tunnel between two rekeys, in both directions. The keys of other zones, and \
+                       those before and after the rekeys, cannot be derived from it",
                 tests: &[
                     (
                         INVARIANTS,
@@ -380,26 +391,26 @@ pub const SECTIONS: &[Section] = &[
                 ],
             },
             Answer {
-                question: "How long may the node keep it?",
-                text: "Eight hours, and while the tunnel is up it is given anew at half of that. A node that hears no more of \
-                       its gateway forgets by itself",
+                question: "How long may the node keep a key?",
+                text: "Eight hours; while the tunnel is up, it receives the key again at half of that. A node that \
+                       has lost its gateway deletes keys by itself",
                 tests: &[
                     (GRANTS, "a_grant_expires_by_itself"),
                     (GRANTS, "a_grant_is_renewed_for_as_long_as_the_tunnel_is_up"),
                 ],
             },
             Answer {
-                question: "Does it survive a restart of the node?",
-                text: "No: keys are in memory alone. The gateway gives them again",
+                question: "Does a key survive a restart of the node?",
+                text: "No: keys are in memory only. The gateway distributes them again",
                 tests: &[(
                     RECOVERY,
                     "the_tunnel_and_the_licence_come_back_after_each_host_restarts",
                 )],
             },
             Answer {
-                question: "What of packets that somebody recorded?",
-                text: "Whoever has the key of a zone opens that zone of every packet sealed with it, recorded ones too, and no \
-                       other zone. A shorter `rekey` leaves less to it",
+                question: "Can a key open recorded packets?",
+                text: "Yes: the key of a zone opens this zone of every packet that was sealed with it, recorded ones \
+                       included, and no other zone. A shorter `rekey` limits the number of such packets",
                 tests: &[
                     (LICENSED, "a_duplicate_is_seen_but_is_not_fresh"),
                     (
@@ -414,10 +425,10 @@ pub const SECTIONS: &[Section] = &[
         title: "How it ends",
         answers: &[
             Answer {
-                question: "How is a licence taken away?",
-                text: "Take it out of `licences` at either end and `strata reload`. From that moment this end seals packets as a whole, so \
-                       that the node opens none; both make new keys that it does not get, and no packet is lost. The node is \
-                       told to forget the old ones, and nobody waits for it",
+                question: "How do you revoke a licence?",
+                text: "Remove it from `licences` at either end and run `strata reload`. From then on, this end seals \
+                       packets as a whole, so the node opens none. Both ends rekey without the node, and no packet \
+                       is lost. The node is asked to delete the old keys, and neither end waits for it",
                 tests: &[
                     (
                         GRANT,
@@ -435,7 +446,8 @@ pub const SECTIONS: &[Section] = &[
             },
             Answer {
                 question: "And if the other end does not answer?",
-                text: "What it sends stays readable until it has heard: a minute at most, then it is left and the tunnel made anew",
+                text: "The packets it sends stay readable until it has received the revocation: for a minute at \
+                       most, when the tunnel is closed and established again",
                 tests: &[
                     (
                         GRANT,
@@ -448,9 +460,10 @@ pub const SECTIONS: &[Section] = &[
                 ],
             },
             Answer {
-                question: "And when the mobile node leaves it for another one?",
-                text: "With `at` in its licence: it has keys of nothing that is sealed later, by `handover = \"dkm\"` after two seconds. \
-                       Without `at` it reads what passes it until there are new keys",
+                question: "And if the mobile node moves to another node?",
+                text: "With `at` in its licence, the node has no key for packets sealed after the move; with \
+                       `handover = \"dkm\"`, after two seconds. Without `at`, it reads packets that pass it until \
+                       the rekey",
                 tests: &[
                     (
                         HANDOVER,
@@ -464,12 +477,13 @@ pub const SECTIONS: &[Section] = &[
                 ],
             },
             Answer {
-                question: "And where nodes share keys (`holders`)?",
-                text: "Whoever has them, there or not, can read what both ends seal in them until there are new ones: that is the price of moves \
-                       that need none. There are new ones before more nodes would have had them than `holders` says, each that was \
-                       ever given them counting; after an hour (`rekey`); and when `strata rekey` says so. So where a mobile node goes to and fro \
-                       among so many nodes, each of them can read all of it, and make headers that the others believe. \
-                       A node that never had them reads nothing",
+                question: "And if nodes share keys (`holders`)?",
+                text: "Every holder of the keys can read whatever both ends seal with them until the rekey, wherever \
+                       the mobile node is: the price of moves without a rekey. A rekey takes place before more nodes \
+                       than `holders` would have the keys, counting all that ever received them; after an hour \
+                       (`rekey`); and on `strata rekey`. If a mobile node moves back and forth among that many \
+                       nodes, each of them can read all packets, and make headers that the others believe. A node \
+                       that never had the keys reads nothing",
                 tests: &[
                     (
                         HOLDERS,
@@ -486,16 +500,18 @@ pub const SECTIONS: &[Section] = &[
                 ],
             },
             Answer {
-                question: "When does it end by itself?",
-                text: "With the tunnel: `strata down`, an end that is gone, new keys that it is not licensed for",
+                question: "When does a licence end by itself?",
+                text: "With the tunnel: after `strata down`, after the loss of an end, or after a rekey without this \
+                       licence",
                 tests: &[
                     (LICENCE, "down_takes_the_keys_away"),
                     (GRANTS, "when_the_tunnel_ends_the_node_forgets_its_keys"),
                 ],
             },
             Answer {
-                question: "What does a node keep that does not forget?",
-                text: "What it read, and the keys of packets that were sealed before: as after every revocation, the past is told",
+                question: "What remains at a node that does not delete keys?",
+                text: "Everything it has read, and the keys of packets that were sealed before. No revocation \
+                       affects the past",
                 tests: &[(
                     INVARIANTS,
                     "invariant_5_revocation_needs_no_help_of_the_node",

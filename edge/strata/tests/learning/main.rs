@@ -43,6 +43,6 @@ fn the_page_says_what_the_answers_are() {
 }
 
 const INTRODUCTION: &str = "# What a licensed node learns\n\n\
-    For whoever lets a router on the way read a part of each packet, or runs one. A *licence* names a node, zones and \
-    a right; it is given by both ends of a tunnel or not at all. `strata zones` says at each end who can read what now, \
-    at the node what it can open; `strata audit` who could, and when.\n";
+    Read this before you let a router on the path read a part of each packet, or run such a router. A *licence* names \
+    a node, zones and a right; both ends of a tunnel give it, or it is not given. At an end, `strata zones` shows which \
+    node can read which zones now, and at the node, which zones it can open. `strata audit` shows the past.\n";
