@@ -15,8 +15,9 @@ const LAST_PAUSE: Duration = Duration::from_secs(5);
 /// The source of the newest packet.
 #[derive(Default)]
 pub(crate) struct Source {
-    /// Path of that packet, if the SA sends elsewhere.
-    stray: Option<Path>,
+    /// Path of that packet, if the SA sends elsewhere, and the time since which all newer packets came from
+    /// there.
+    stray: Option<(Path, Instant)>,
     reported: Option<Reported>,
 }
 
@@ -32,7 +33,8 @@ impl Source {
     /// if this has to be reported.
     pub(crate) fn note(&mut self, from: Path, to: Path, now: Instant) -> bool {
         let strays = from.remote != to.remote && from.carrier == to.carrier;
-        self.stray = strays.then_some(from);
+        let before = self.stray.filter(|(path, _)| *path == from);
+        self.stray = strays.then(|| before.unwrap_or((from, now)));
         strays && self.report(from, now)
     }
 
@@ -56,8 +58,9 @@ impl Source {
         true
     }
 
-    /// Returns the path of the newest packet, if the SA sends elsewhere.
-    pub(crate) const fn stray(&self) -> Option<Path> {
+    /// Returns the path of the newest packet, if the SA sends elsewhere, and the time since which all newer packets
+    /// came from there.
+    pub(crate) const fn stray(&self) -> Option<(Path, Instant)> {
         self.stray
     }
 }
@@ -103,8 +106,11 @@ mod tests {
     fn the_newest_packet_counts() {
         let mut source = Source::default();
         assert!(source.note(path(5000), path(4500), at(0)));
-        assert_eq!(source.stray(), Some(path(5000)));
-        assert!(!source.note(path(4500), path(4500), at(1)));
+        assert!(!source.note(path(5000), path(4500), at(1)));
+        assert_eq!(source.stray(), Some((path(5000), at(0))));
+        assert!(!source.note(path(4500), path(4500), at(2)));
         assert_eq!(source.stray(), None);
+        source.note(path(5000), path(4500), at(3));
+        assert_eq!(source.stray(), Some((path(5000), at(3))));
     }
 }

@@ -421,8 +421,9 @@ impl Worker {
         self.sa(id)?.unanswered
     }
 
-    /// Returns the path of the newest packet of an SA, if the SA sends elsewhere.
-    pub fn stray(&self, id: ChildSaId) -> Option<Path> {
+    /// Returns the path of the newest packet of an SA, if the SA sends elsewhere, and the time since which all newer
+    /// packets came from there.
+    pub fn stray(&self, id: ChildSaId) -> Option<(Path, Instant)> {
         self.sa(id)?.source.stray()
     }
 

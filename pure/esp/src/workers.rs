@@ -139,7 +139,7 @@ impl Workers {
         self.each(|worker| worker.move_path(id, path));
     }
 
-    /// [`Worker::watch`].
+    /// Calls [`Worker::watch`] on each worker.
     pub fn watch(&self, id: ChildSaId) {
         self.each(|worker| worker.watch(id));
     }
@@ -191,13 +191,13 @@ impl Workers {
         self.find(|worker| worker.last_inbound(id))
     }
 
-    /// [`Worker::unanswered`].
+    /// Calls [`Worker::unanswered`] on the owner.
     pub fn unanswered(&self, id: ChildSaId) -> Option<[Instant; 2]> {
         self.find(|worker| worker.unanswered(id))
     }
 
-    /// [`Worker::stray`].
-    pub fn stray(&self, id: ChildSaId) -> Option<Path> {
+    /// Calls [`Worker::stray`] on the owner.
+    pub fn stray(&self, id: ChildSaId) -> Option<(Path, Instant)> {
         self.find(|worker| worker.stray(id))
     }
 

@@ -209,7 +209,7 @@ impl Engine {
 
     /// Notes the path of the newest packet of an IKE SA's children, if they send elsewhere. Called before
     /// [`Self::handle_timeout`].
-    pub fn note_newest(&mut self, sa: IkeSaId, stray: Option<Path>) {
+    pub fn note_newest(&mut self, sa: IkeSaId, stray: Option<(Path, Instant)>) {
         let up = self.sas.get_mut(&sa).and_then(|sa| sa.established_mut());
         if let Some((_, up)) = up {
             up.note_newest(stray);

@@ -88,6 +88,13 @@ impl Silences {
         })
     }
 
+    /// Forgets child SAs that an IKE SA has no more.
+    fn keep(&mut self, sa: IkeSaId, children: &[ChildSaId]) {
+        if let Some(silence) = self.of.get_mut(&sa) {
+            silence.children.retain(|child| children.contains(child));
+        }
+    }
+
     /// Decides at the end of a pause. The last packet arrived at `heard`; an answer is awaited `since`.
     fn judge(
         &mut self,
@@ -123,6 +130,7 @@ impl Node {
     pub(crate) fn break_silences(&mut self, now: Instant) {
         while let Some(sa) = self.silences.pop_due(now) {
             let children = self.ike.children(sa);
+            self.silences.keep(sa, &children);
             let heard = children
                 .iter()
                 .filter_map(|child| self.workers.last_inbound(*child));

@@ -239,6 +239,7 @@ impl Established {
             following: None,
             rests_until: ctx.now,
             heeds_from: self.heeds_from,
+            hint_pause: self.hint_pause,
             is_doubtful: false,
             contact: self.contact.clone(),
             addresses: self.addresses,

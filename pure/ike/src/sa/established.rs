@@ -36,8 +36,11 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use wire::ike::{Datagram, ExchangeType, Message, NotifyType, Payload};
 
-/// Pause after the start of an IKE SA, in which unauthenticated errors start no other.
+/// Pause after the start of an IKE SA, in which unauthenticated errors start no other. It doubles with each error.
 const HINT_PAUSE: Duration = Duration::from_secs(2);
+
+/// The longest such pause.
+const LAST_HINT_PAUSE: Duration = Duration::from_secs(64);
 
 pub(crate) struct Established {
     pub(crate) keys: ProvedKeys,
@@ -57,6 +60,7 @@ pub(crate) struct Established {
     pub(super) rests_until: Instant,
     /// No unauthenticated error starts another IKE SA before this time.
     pub(super) heeds_from: Instant,
+    pub(super) hint_pause: Duration,
     /// True if an unauthenticated error says that the peer has lost this SA.
     pub(super) is_doubtful: bool,
     pub(super) children: Children,
@@ -152,6 +156,7 @@ impl Established {
             following: None,
             rests_until: ctx.now,
             heeds_from: ctx.now + HINT_PAUSE,
+            hint_pause: HINT_PAUSE,
             is_doubtful: false,
             addresses: beginning.addresses,
             chain: beginning.chain,
@@ -235,6 +240,10 @@ impl Established {
 
     /// Queues a request.
     pub(crate) fn ask(&mut self, task: Task, core: &mut Core, ctx: &mut Context<'_>) {
+        // A check may be sent for ever, but not while another task waits for its answer.
+        let timers = &ctx.config.timers;
+        core.requests
+            .hurry(timers.attempts.max(timers.patient_attempts));
         self.queue.push(task);
         self.send_next(core, ctx);
     }
@@ -408,6 +417,7 @@ impl Established {
         ctx: &mut Context<'_>,
     ) -> State {
         if self.is_unknown_to_peer(arrived, core, ctx) {
+            ctx.take();
             core.requests.abandon();
             return self.left(ctx);
         }
@@ -458,10 +468,11 @@ impl Established {
             return error == NotifyType::INVALID_IKE_SPI && self.is_deleting();
         }
         if self.contact.ours && self.heeds_from <= ctx.now {
-            self.heeds_from = ctx.now + HINT_PAUSE * 5;
+            self.heeds_from = ctx.now + self.hint_pause;
+            self.hint_pause = (self.hint_pause * 2).min(LAST_HINT_PAUSE);
             self.is_doubtful = true;
             ctx.refused(Some(core.name()), Refusal::Unproved(error));
-            // As if a re-authentication were due.
+            // As if a re-authentication were due, once.
             self.proof.renew_at = Some(ctx.now);
         }
         false

@@ -95,7 +95,9 @@ pub(super) struct Following {
 /// Child SAs' packets while their new address is checked.
 #[derive(Clone, Copy)]
 struct Packets {
-    /// True if the newest packet came from the new address.
+    /// Start of the check.
+    since: Instant,
+    /// True if every newer packet since then came from the new address.
     stray: bool,
     /// True if the old address has answered.
     old_answers: bool,
@@ -109,6 +111,15 @@ enum Step {
     New { asked: Instant, repeated: bool },
     /// The old address has been asked.
     Old,
+}
+
+impl Packets {
+    /// Returns true if child SAs' packets come from the new path alone. Where the old path still answers, only
+    /// another port of the same address counts: a NAT that maps ESP apart from IKE. Otherwise, an attacker who
+    /// forwards packets faster than the network could take the tunnel to another host.
+    fn moved(self, new: Path, old: Path) -> bool {
+        self.stray && (!self.old_answers || new.remote.ip() == old.remote.ip())
+    }
 }
 
 impl Following {
@@ -214,11 +225,16 @@ impl Established {
         if from.is_stream() || core.esp.is_stream() || from.remote == core.esp.remote {
             return;
         }
+        // "NO_NATS_ALLOWED": a translated packet is an attack (RFC 4555 section 3.9).
+        if core.peer(ctx.config).is_some_and(|peer| peer.forbids_nat) {
+            return;
+        }
         if self.following.is_none() && self.rests_until <= ctx.now {
-            self.rests_until = ctx.now + REST;
             self.check(from, core, ctx);
             if let Some(following) = &mut self.following {
+                self.rests_until = ctx.now + REST;
                 following.packets = Some(Packets {
+                    since: ctx.now,
                     stray: true,
                     old_answers: false,
                 });
@@ -237,13 +253,17 @@ impl Established {
         self.send_next(core, ctx);
     }
 
-    /// Notes the path of the newest packet of a child SA, if child SAs send elsewhere.
-    pub(crate) fn note_newest(&mut self, stray: Option<Path>) {
+    /// Notes the path of the newest packet of a child SA, if child SAs send elsewhere, and the time since
+    /// which all newer packets came from there.
+    pub(crate) fn note_newest(&mut self, stray: Option<(Path, Instant)>) {
         if let Some(following) = &mut self.following
             && let Some(packets) = &mut following.packets
         {
             let to = following.to.remote;
-            packets.stray = stray.is_some_and(|stray| stray.remote == to);
+            // The data plane reads the time of a packet later than control that of its turn.
+            let begun = packets.since + SHORTEST;
+            let only = |(path, since): (Path, Instant)| path.remote == to && since <= begun;
+            packets.stray = stray.is_some_and(only);
         }
     }
 
@@ -409,10 +429,16 @@ impl Established {
             Step::New { asked, repeated } => (asked, repeated),
         };
         following.answers += 1;
-        if !mobike::is_returned(cookie, response) && following.answers < SUSTAINED {
-            following.step = Step::Waiting;
-            following.until = ctx.now + patience(ctx);
-            return;
+        if !mobike::is_returned(cookie, response) {
+            // A peer with MOBIKE returns the cookie, which proves that it receives there.
+            if self.mobike.is_some() {
+                return self.stay(Unfollowed::Unanswered, core, ctx);
+            }
+            if following.answers < SUSTAINED {
+                following.step = Step::Waiting;
+                following.until = ctx.now + patience(ctx);
+                return;
+            }
         }
         let took = ctx.now - asked;
         let pause = match repeated {
@@ -442,7 +468,9 @@ impl Established {
             return;
         };
         let why = match (following.step, following.packets) {
-            (Step::Old, Some(packets)) if !packets.stray => Unfollowed::StillThere,
+            (Step::Old, Some(packets)) if !packets.moved(following.to, core.esp) => {
+                Unfollowed::StillThere
+            }
             (Step::Old, packets) => {
                 let children = self.children();
                 let old_is_silent = packets.is_none_or(|packets| !packets.old_answers);

@@ -115,8 +115,8 @@ impl Established {
             return true;
         }
         if past(self.proof.renew_at) {
-            let left = self.proof.over_at.map_or(PAUSE, |over| over - ctx.now);
-            self.proof.renew_at = Some(ctx.now + (left / PART).max(PAUSE));
+            let next = |over: Instant| ctx.now + ((over - ctx.now) / PART).max(PAUSE);
+            self.proof.renew_at = self.proof.over_at.map(next);
             ctx.out.unproved.push(core.id);
         }
         false

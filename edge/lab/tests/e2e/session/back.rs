@@ -54,7 +54,8 @@ impl Translation {
   chain in {{
     type filter hook prerouting priority -300
     iifname \"wired\" udp dport {ike} udp dport set 500 ip daddr set 10.3.0.2
-    iifname \"wired\" udp dport {esp} counter udp dport set 4500 ip daddr set 10.3.0.2
+    iifname \"wired\" udp dport {esp} @th,64,32 != 0 counter udp dport set 4500 ip daddr set 10.3.0.2
+    iifname \"wired\" udp dport {esp} udp dport set 4500 ip daddr set 10.3.0.2
     iifname \"wired\" udp dport {natt} udp dport set 4500 ip daddr set 10.3.0.2
     iifname \"wired\" udp dport 20000-60000 drop
   }}
@@ -127,11 +128,11 @@ impl Echo {
 
     /// Sends until the gateway answers at the port that the NAT maps ESP to.
     fn follows(&mut self, pair: &Pair, translation: Translation) -> Result<()> {
-        let rule = format!("udp dport {} counter packets", translation.esp);
+        let rule = format!("udp dport {} @th", translation.esp);
         until("ESP to where the NAT maps it", DEADLINE, || {
             self.answered()?;
             let rules = pair.between.run("nft list table ip nat")?;
-            let used = |line: &str| line.contains(&rule) && !line.contains("packets 0 ");
+            let used = |line: &str| line.contains(&rule) && !line.contains("counter packets 0 ");
             Ok(rules.lines().any(used).then_some(()))
         })
     }
