@@ -353,7 +353,8 @@ fn the_guard_outlives_a_killed_daemon_and_ends_with_an_orderly_stop() -> Result<
         netlink.delete_address("lo", address.parse()?)?;
     }
     tunnel.gateway.start_again()?;
-    tunnel.gateway.strata("status")?;
+    // The mobile node notices the restart and comes back. The guard changes with the tunnel.
+    tunnel.gateway.wait_until("status", DEADLINE, pair::is_up)?;
     ensure!(is_believed(&pair)? == [false, false]);
     tunnel.gateway.stop()?;
     ensure!(pair::traces(&pair.gateway)? == before, "something is left");

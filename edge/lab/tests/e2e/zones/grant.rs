@@ -318,9 +318,11 @@ fn licences_are_given_changed_and_taken_back_and_no_datagram_is_lost() -> Result
         scene.license_gateway(&all)?;
         scene.await_opens([&[1], &[1, 2], &[]])
     })?;
-    scene.each_way()?;
-    let opened = segments(&scene.nodes[1])?;
-    ensure!(opened > 100, "{opened}");
+    // The endpoints use the old SA until it is certain that all have the new keys.
+    until("the second node reads", DEADLINE, || {
+        scene.each_way()?;
+        Ok((segments(&scene.nodes[1])? > 100).then_some(()))
+    })?;
     // The nodes swap roles: the first one gets the zones that the second one had.
     scene.flying(|| {
         let swapped = [(LICENSED, BOTH)];
@@ -331,7 +333,6 @@ fn licences_are_given_changed_and_taken_back_and_no_datagram_is_lost() -> Result
     let opened = segments(&scene.nodes[1])?;
     scene.each_way()?;
     ensure!(segments(&scene.nodes[1])? == opened, "it still reads");
-    // The endpoints use the old SA until it is certain that all have the new keys.
     until("the first node reads", DEADLINE, || {
         scene.each_way()?;
         Ok((segments(&scene.nodes[0])? > 100).then_some(()))
