@@ -1,7 +1,7 @@
 //! Keeps the processors of a virtual machine awake while something is timed.
 //!
 //! A hypervisor puts an idle virtual processor to sleep and assigns the real one to another guest.
-//! When a timer fires, the guest waits until it gets a processor back, often for 5 to 20
+//! The guest, whose timer fires, then waits until it gets a processor back, often for 5 to 20
 //! milliseconds. So one process per processor spins and yields to everything else. With twenty
 //! networks at once on two virtual processors, this reduced the packets that were more than 5 ms
 //! late from five in 1000 to one in 2000.

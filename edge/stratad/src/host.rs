@@ -424,7 +424,7 @@ impl Tunnel {
                 .drop_address(self.tun.name(), (*address).into())?;
             crash::point("leased-address-taken");
         }
-        // When a device loses its last IPv4 address, the kernel removes all IPv4 routes through it.
+        // The kernel removes all IPv4 routes through a device that loses its last IPv4 address.
         self.routes.set(&self.plan)
     }
 

@@ -305,7 +305,7 @@ mod tests {
             thread.turn(Duration::ZERO, each);
         }
         assert_eq!(thread.handled.len(), 1000);
-        // When packets arrive, the next message waits only for the work of the last few
+        // The next message after packets arrive waits only for the work of the last few
         // milliseconds.
         thread.arrive(Sender::Reachable, subnet(1));
         for _ in 0..24 {

@@ -105,8 +105,8 @@ impl Engine {
         self.begin(peer, path, (false, None), now)
     }
 
-    /// Initiates an IKE SA. `anew`: it replaces another one once it is up. `from`: the gateway that
-    /// redirected us.
+    /// Initiates an IKE SA. With `anew`, the IKE SA replaces another one once it is up. `from` is the
+    /// address of the gateway that redirected us.
     pub(crate) fn begin(
         &mut self,
         peer: &str,

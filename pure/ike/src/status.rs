@@ -104,10 +104,8 @@ impl Engine {
 
     /// Returns the IKE SAs that [`Self::handle_timeout`] would process now, with their child SAs.
     pub fn due(&self, now: Instant) -> impl Iterator<Item = (IkeSaId, Vec<ChildSaId>)> {
-        self.timeline.due(now).map(|id| {
-            let up = self.sas.get(&id).and_then(|sa| sa.established());
-            (id, up.map_or_else(Vec::new, |up| up.children()))
-        })
+        let due = self.timeline.due(now);
+        due.map(|id| (id, self.children(id)))
     }
 
     /// Returns the child SAs of an IKE SA.

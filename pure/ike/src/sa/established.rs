@@ -416,7 +416,7 @@ impl Established {
         core: &mut Core,
         ctx: &mut Context<'_>,
     ) -> State {
-        if self.is_unknown_to_peer(arrived, core, ctx) {
+        if self.handle_clear_error(arrived, core, ctx) {
             ctx.take();
             core.requests.abandon();
             return self.left(ctx);
@@ -451,7 +451,7 @@ impl Established {
     /// SA, or the error is forged. Starts another IKE SA, while this one stays until the other is authenticated.
     /// Returns true if the error answers the Delete of an SA that another one has replaced: nothing is lost if
     /// it ends now.
-    fn is_unknown_to_peer(
+    fn handle_clear_error(
         &mut self,
         arrived: &Arrived<'_>,
         core: &Core,

@@ -159,7 +159,7 @@ fn a_nat_that_gives_other_ports_costs_less_than_a_second() -> Result<()> {
             let what = format!("other ports, MOBIKE {mobike}");
             judge(&what, echo.answered()?, SOON)?;
         }
-        ensure!(tunnel.spis()? == before, "the tunnel was made anew");
+        ensure!(tunnel.spis()? == before, "other SAs replaced the tunnel");
     }
     Ok(())
 }
@@ -183,7 +183,7 @@ fn a_nat_that_maps_esp_apart_from_ike_is_followed_as_fast() -> Result<()> {
             judge(&what, echo.answered()?, SOON)?;
             echo.follows(&pair, apart(base))?;
         }
-        ensure!(tunnel.spis()? == before, "the tunnel was made anew");
+        ensure!(tunnel.spis()? == before, "other SAs replaced the tunnel");
     }
     Ok(())
 }

@@ -501,7 +501,7 @@ fn two_nodes_that_would_share_a_key_are_refused_with_what_to_do() -> Result<()> 
     Ok(())
 }
 
-/// When a node loses its licence, a rekey gives it no new keys.
+/// A rekey gives no new keys to a node that has lost its licence.
 #[lab::test]
 fn two_nodes_share_a_key_where_both_ends_say_so() -> Result<()> {
     let both = [(LICENSED, BOTH), (FB, BOTH)];
