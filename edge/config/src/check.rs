@@ -31,7 +31,7 @@ pub(crate) fn faults(config: &Config, root: &Value<'_>) {
     let nobody = config.peers.is_empty() && config.gateways.is_empty();
     if nobody && nothing_diverted && !Mobility::is_in(root) {
         root.fault::<()>(
-            "there is nothing to do",
+            "the file has no tunnel, no licensed node and no Mobile IP role",
             "add a [peer.NAME] for a tunnel, or [gateway.NAME] and [divert] for a licensed node",
         );
     }
@@ -40,7 +40,7 @@ pub(crate) fn faults(config: &Config, root: &Value<'_>) {
             && nothing_diverted
         {
             value.fault::<()>(
-                "without [divert] there are no packets to look at",
+                "without [divert], this node examines no packets",
                 format!("add [divert] with `wired` and `wireless`, or remove [{section}]"),
             );
         }
@@ -54,8 +54,8 @@ fn idle_neighbours(config: &Config, root: &Value<'_>) {
         && let Some(table) = root.at(&["neighbour", &neighbour.party.name])
     {
         table.fault::<()>(
-            "without [divert] there are no packets to read with the keys of a neighbour",
-            "add [divert] with `wired` and `wireless`, or remove the table; whom a tunnel licenses is a [licensed.NAME]",
+            "without [divert], this node cannot use the keys of a neighbour",
+            "add [divert] with `wired` and `wireless`, or remove the table; nodes that a tunnel licenses are [licensed.NAME]",
         );
     }
 }
@@ -95,11 +95,11 @@ fn own_addresses(config: &Config, root: &Value<'_>) {
         {
             value.fault::<()>(
                 format!(
-                    "[pool.{}] lends addresses of {all}, and this peer has some of them for ever",
+                    "[pool.{}] leases addresses of {all}, and some of them are fixed addresses of this peer",
                     pool.name
                 ),
                 format!(
-                    "take them out of either, or write `pool = \"{}\"` instead of `remote`",
+                    "remove them from the pool or from `remote`, or write `pool = \"{}\"` instead of `remote`",
                     pool.name
                 ),
             );
@@ -121,24 +121,27 @@ fn mobile_addresses(config: &Config, root: &Value<'_>) {
         if let Some(peer) = peers.find(|peer| peer.all_remote().any(has)) {
             value.fault::<()>(
                 format!(
-                    "it is in `remote` of [peer.{}], and packets for it would go by Mobile IP, not in that tunnel",
+                    "this home address is in `remote` of [peer.{}], but Mobile IP would route its packets outside that tunnel",
                     peer.party.name
                 ),
-                "a home address is outside of tunnels, as any address of a host: take it out of `remote`",
+                "remove the home address from `remote`: packets to it are never tunnelled",
             );
         }
         let mut pools = config.pools.iter();
         if let Some(pool) = pools.find(|pool| pool.selectors().iter().any(has)) {
             value.fault::<()>(
-                format!("[pool.{}] lends it to others", pool.name),
-                "a home address is one host's for ever: take it out of the pool's `addresses`",
+                format!(
+                    "[pool.{}] could lease this home address to a peer",
+                    pool.name
+                ),
+                "remove the home address from the pool's `addresses`: it belongs to one host",
             );
         }
         let mut inside = config.tunnel.addresses.iter();
         if inside.any(|address| address.address() == home) {
             value.fault::<()>(
-                "[tunnel] has it among its `addresses`, which are those inside of tunnels",
-                "write another address in either place",
+                "this home address is also in `addresses` of [tunnel], which are inner addresses",
+                "use another address in one of the two places",
             );
         }
     }
@@ -156,7 +159,7 @@ fn mobile_device(config: &Config, root: &Value<'_>) {
             && let Some(value) = root.at(&["divert", side])
         {
             value.fault::<()>(
-                format!("`{MOBILE_DEVICE}` is a foreign agent's, towards home agents"),
+                format!("`{MOBILE_DEVICE}` is only for `wired` of a foreign agent"),
                 "add [foreign_agent] and write it as `wired`, or name another device",
             );
         }
@@ -175,12 +178,12 @@ fn provable_parties(config: &Config, root: &Value<'_>) {
             (None, None) if !(has("cert") && has("ca")) => table.fault::<()>(
                 "`psk` is missing",
                 format!(
-                    "add `psk = \"{0}.psk\"`, or its `pubkey = \"{0}.pub\"`, or `cert`, `key` and `ca` in [node] to use certificates",
+                    "add `psk = \"{0}.psk\"`, or `pubkey = \"{0}.pub\"`, or `cert`, `key` and `ca` in [node] to use certificates",
                     party.name
                 ),
             ),
             (None, Some(_)) if !has("key") => table.fault(
-                "with `pubkey` both ends prove that they have their keys, and we have none",
+                "`pubkey` requires a private key at both ends, and [node] has none",
                 "add `key = \"gw.key\"` to [node]: `strata pki key` makes one",
             ),
             (None | Some(_), _) => None,
@@ -191,8 +194,8 @@ fn provable_parties(config: &Config, root: &Value<'_>) {
         && parties(config).all(|(_, party)| party.pubkey.is_none())
     {
         key.fault::<()>(
-            "a key without its certificate, and no peer has a `pubkey`",
-            "add `cert = \"gw.pem\"`, or the peers' `pubkey`",
+            "`key` has no certificate, and no peer has a `pubkey`",
+            "add `cert = \"gw.pem\"`, or a `pubkey` to the peers",
         );
     }
 }
@@ -210,7 +213,7 @@ fn unique_parties(config: &Config, root: &Value<'_>) {
         {
             value.fault::<()>(
                 format!("[{other}.{}] has the same name", party.name),
-                "give each its own name: commands know nothing else",
+                "give each table its own name: commands identify a table by its name",
             );
         }
         if let Some(other) = identities.insert(&party.identity, table)

@@ -47,8 +47,8 @@ impl Draft {
         let named = ["local", "remote"].map(|key| table.value(key).is_some());
         if named == [false, false] {
             table.whole().fault::<()>(
-                "it says nothing of what it carries, which is what it is for",
-                "add `remote = [\"10.9.0.0/16\"]`, or `local`: what the peer's own table does not carry",
+                "`local` and `remote` are missing, so this tunnel carries nothing of its own",
+                "add `remote = [\"10.9.0.0/16\"]` or `local`, with prefixes that the peer's table does not carry",
             );
         }
         let local = table.optional("local", selectors);
@@ -107,23 +107,23 @@ pub(crate) fn check(peer: &Peer, root: &Value<'_>) {
         };
         if index >= MOST {
             table.fault::<()>(
-                format!("more than {MOST} tunnels beside the first"),
-                "carry more prefixes by each: `remote` is a list",
+                format!("more than {MOST} tunnels in addition to the first"),
+                "carry several prefixes in each tunnel: `remote` is a list",
             );
         }
         let lent = match peer.addressing {
             Addressing::Fixed => None,
             Addressing::Requested => table
                 .at(&["local"])
-                .map(|value| (value, "the peer lends us")),
+                .map(|value| (value, "the peer assigns us")),
             Addressing::Lent(_) => table
                 .at(&["remote"])
-                .map(|value| (value, "we lend the peer")),
+                .map(|value| (value, "we assign the peer")),
         };
         if let Some((value, whose)) = lent {
             value.fault::<()>(
-                format!("it is the address that {whose}, in each of its tunnels"),
-                "remove it; tell them apart by the other end's prefixes",
+                format!("each tunnel with this peer uses the address that {whose}"),
+                "remove this key; the prefixes of the other end distinguish the tunnels",
             );
         }
         let others = peer.children[..index].iter();
@@ -148,8 +148,8 @@ pub(crate) fn check(peer: &Peer, root: &Value<'_>) {
             let what =
                 ends.map_or_else(String::new, |(ours, theirs)| format!("{ours} <-> {theirs}"));
             table.fault::<()>(
-                format!("{name} carries {what} as well: a packet has one tunnel to go by"),
-                "take it out of `local` or `remote` of one of the two",
+                format!("{name} also carries {what}, but each packet needs exactly one tunnel"),
+                "remove it from `local` or `remote` of one of the two",
             );
         }
     }

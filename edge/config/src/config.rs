@@ -238,7 +238,7 @@ struct Node {
 impl Node {
     fn read(file: &mut Table<'_>) -> Self {
         let Some(value) = file.value("node") else {
-            let fix = "add the two lines `[node]` and `id = \"gw.example.net\"`: who we are";
+            let fix = "add the two lines `[node]` and `id = \"gw.example.net\"`, the identity of this host";
             file.whole().fault::<()>("[node] is missing", fix);
             return Self::default();
         };

@@ -36,25 +36,25 @@ impl Credential {
         };
         let chain = certificates(&certificate)?;
         if node.value("key").is_none() {
-            return certificate.fault("a certificate without its key", "add `key = \"gw.key\"`");
+            return certificate.fault("`cert` has no private key", "add `key = \"gw.key\"`");
         }
         let key = key?;
         if chain[0].key.as_ref() != Some(key.public()) {
             return certificate.fault(
                 "the first certificate in this file is not for the key in `key`",
-                "name the key that it was issued for, or put our own certificate first",
+                "name the key of this certificate, or put our own certificate first",
             );
         }
         if !chain[0].may_sign {
             return certificate.fault(
-                "its key usage does not allow signatures",
-                "issue it anew with the key usage digitalSignature",
+                "the key usage of the certificate does not allow signatures",
+                "reissue it with the key usage digitalSignature",
             );
         }
         if let Some(identity) = identity.filter(|identity| !vouches(&chain[0], identity)) {
             return certificate.fault(
-                format!("{identity} is not among its subjectAltNames, and peers would refuse it"),
-                "issue it anew for this name, or change `id`",
+                format!("{identity} is not a subjectAltName of the certificate, so peers would refuse it"),
+                "reissue it for this name, or change `id`",
             );
         }
         Some(Self {

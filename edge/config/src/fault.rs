@@ -29,10 +29,10 @@ impl Error {
         match self {
             Self::Invalid(_) => "correct the lines named above",
             Self::Unreadable { source, .. } => match source.kind() {
-                io::ErrorKind::NotFound => "check the name, or copy one of the examples there",
-                io::ErrorKind::PermissionDenied => "run as the user that owns it",
-                io::ErrorKind::InvalidData => "save it as UTF-8 text",
-                _ => "check the file",
+                io::ErrorKind::NotFound => "check the path, or copy one of the examples to it",
+                io::ErrorKind::PermissionDenied => "run as the user that owns the file",
+                io::ErrorKind::InvalidData => "save the file as UTF-8 text",
+                _ => "check the file and its file system",
             },
         }
     }

@@ -67,8 +67,8 @@ pub(crate) fn at(value: &Value<'_>) -> Option<Vec<TrafficSelector>> {
     })?;
     match places.is_empty() {
         true => value.fault(
-            "names no place, so the licence would never hold",
-            "list care-of addresses, or where the mobile node's own address is then, like [\"198.51.100.2\"]; without `at` it holds everywhere",
+            "lists no place, so the licence would never apply",
+            "list care-of addresses, or prefixes of the mobile node's own address, like [\"198.51.100.2\"]; without `at` the licence applies everywhere",
         ),
         false => Some(places),
     }
@@ -87,8 +87,8 @@ pub(crate) fn sort(value: &Value<'_>, all: Vec<Licences>) -> Option<(Vec<Licence
             Some(slot) if slot.at == at => slot.licences.extend(licences),
             Some(_) => {
                 return value.fault(
-                    format!("{node} is in two places"),
-                    "write the same `at` in all of its licences, with all addresses that are of its place",
+                    format!("the licences of {node} have different `at`"),
+                    "write the same `at` in all of its licences, with every address of its place",
                 );
             }
         }
@@ -98,7 +98,7 @@ pub(crate) fn sort(value: &Value<'_>, all: Vec<Licences>) -> Option<(Vec<Licence
         .find(|slot| everywhere.iter().any(|licence| licence.node == slot.node));
     if let Some(Slot { node, .. }) = twice {
         return value.fault(
-            format!("{node} has one licence with `at` and one without, which holds everywhere"),
+            format!("{node} has one licence with `at` and one without, which applies everywhere"),
             "write the same `at` in all of its licences, or in none",
         );
     }
@@ -124,8 +124,8 @@ pub(crate) fn handover(value: &Value<'_>, slots: &[Slot]) -> Option<Handover> {
     // Each node learns the licences of all others that it may hand keys on to.
     match handover == Handover::Dkm && all - fewest > MOST_SHARED {
         true => value.fault(
-            "more licences have places than a node can be told that hands keys on, so some nodes would get none from others",
-            "with `\"dkm\"` license 33 nodes to read at most, fewer where each has several zones; or write `handover = \"pkd\"`",
+            "too many licences have `at`: a node that hands keys on cannot learn them all, so some nodes would get no keys",
+            "with `\"dkm\"` license at most 33 nodes to read, fewer if each has several zones; or write `handover = \"pkd\"`",
         ),
         false => Some(handover),
     }
@@ -153,14 +153,14 @@ pub(crate) fn holders(
     let most = value.number(2..=MOST_SHARED as u32)?;
     if handover != Some(Handover::Pkd) {
         return value.fault(
-            "nodes share keys that they get before the mobile node comes, and that is so with `handover = \"pkd\"` alone",
-            "write `handover = \"pkd\"`, or remove `holders`: then each node has keys of its own",
+            "`holders` requires `handover = \"pkd\"`: only then do nodes share keys that they get in advance",
+            "write `handover = \"pkd\"`, or remove `holders` to give each node its own keys",
         );
     }
     let groups = groups(slots);
     if groups.iter().all(|group| group.len() < 2) {
         return value.fault(
-            "no two nodes may do the same in their places, so none of them share keys",
+            "no two nodes have the same `zones` and `right`, so none of them share keys",
             "give them the same `zones` and `right`, or remove `holders`",
         );
     }
@@ -170,8 +170,8 @@ pub(crate) fn holders(
     };
     if groups.iter().map(licences).any(|count| count > MOST_SHARED) {
         return value.fault(
-            "more licences would share keys than both ends can agree on at once",
-            "license 32 nodes for the same at most, fewer where each has several zones or rights",
+            "more licences would share keys than both ends can negotiate at once",
+            "license at most 32 nodes with the same `zones` and `right`, fewer if each has several",
         );
     }
     usize::try_from(most).ok()
@@ -185,8 +185,8 @@ pub(crate) fn neighbours(value: &Value<'_>) -> Option<Vec<Identity>> {
         match neighbours.len() {
             0..=MOST_NEIGHBOURS => Some(neighbours),
             _ => value.fault(
-                "names more neighbours than a gateway is told",
-                "list those that mobile nodes really go to, 32 at most",
+                "lists more neighbours than a gateway accepts",
+                "list at most 32, those to which mobile nodes move most often",
             ),
         }
     });

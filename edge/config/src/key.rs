@@ -121,7 +121,7 @@ pub(crate) fn private_key(value: &Value<'_>) -> Option<PrivateKey> {
     let pem = secret(value, LONGEST, MAKE_ONE)?;
     PrivateKey::from_pem(&pem).or_else(|| {
         value.fault(
-            "this is no private key for Ed25519, ECDSA P-256 or P-384, or RSA of 2048 bits or more in PEM, or it has a passphrase",
+            "the file is not a PEM private key without a passphrase for Ed25519, ECDSA P-256 or P-384, or RSA of 2048 bits or more",
             MAKE_ONE,
         )
     })

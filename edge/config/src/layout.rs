@@ -26,8 +26,8 @@ pub(crate) fn check(peer: &Peer, root: &Value<'_>) {
     let class = root.at(&["peer", &peer.party.name, "level", "integrity", "dscp"]);
     if let (Some(place), Some(mode)) = (class, modes().find(|mode| *mode != Mode::Tunnel)) {
         place.fault::<()>(
-            format!("nobody learns a datagram's class of service in {mode} mode, which leaves the IP header behind"),
-            "name what may go without encryption by `ports` or `protocol`, or write `mode = \"tunnel\"`",
+            format!("`dscp` selects no packets in {mode} mode, which omits the IP header"),
+            "select packets by `ports` or `protocol`, or write `mode = \"tunnel\"`",
         );
     }
 }
@@ -44,8 +44,8 @@ fn begin(peer: &Peer, mode: Mode) -> Option<(String, String)> {
         .any(|(zone, _)| *zone == ZoneSelector::Ip);
     if asks_for_ip && !in_a_tunnel {
         return Some((
-            format!("`ip` is no zone in {mode} mode, which leaves the IP header behind"),
-            "write \"headers\" or \"transport\" for the header that is left, or `mode = \"tunnel\"`".to_owned(),
+            format!("zone `ip` is empty in {mode} mode, which omits the IP header"),
+            "write \"headers\" or \"transport\", or `mode = \"tunnel\"`".to_owned(),
         ));
     }
     (!first.begins(mode)).then(|| {
@@ -59,7 +59,7 @@ fn begin(peer: &Peer, mode: Mode) -> Option<(String, String)> {
             format!("a packet in {mode} mode")
         };
         (
-            format!("`{first}` is not where {packet} begins"),
+            format!("`{first}` does not cover the start of {packet}"),
             fix.to_owned(),
         )
     })
@@ -73,8 +73,8 @@ fn length(peer: &Peer, mode: Mode) -> Option<(String, String)> {
         mode != Mode::Tunnel && suite.iv_len() > 0 && peer.zones.all_licences().next().is_some();
     unknown.then(|| {
         (
-            format!("in {mode} mode nothing tells a licensed node how long a payload is that {suite} pads"),
-            "give the payload a suite without blocks, like { zone = \"payload\", suite = \"aes128gcm16\" } in `layout` at both ends, or remove `licences`".to_owned(),
+            format!("in {mode} mode, a licensed node cannot find the length of a payload that {suite} pads"),
+            "give the payload a suite without padding, like { zone = \"payload\", suite = \"aes128gcm16\" } in `layout` at both ends, or remove `licences`".to_owned(),
         )
     })
 }

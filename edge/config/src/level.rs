@@ -49,7 +49,7 @@ impl LevelPolicy {
     pub(crate) fn read(table: &mut Table<'_>, zones: Option<&ZonePolicy>) -> Self {
         let refused = zones.is_some_and(|zones| zones.stance == Stance::Refuse);
         let policy = table.optional("level", |value| match refused {
-            true => no_zones(value, "levels are those of zones", "the levels"),
+            true => no_zones(value, "`level` requires zones", "`level`"),
             false => level(value),
         });
         policy.unwrap_or_default()
@@ -89,10 +89,10 @@ fn share(value: &Value<'_>) -> Option<u16> {
     share.or_else(|| {
         value.fault(
             format!(
-                "`{}` is no share of the packets from 0.01% to 50%",
+                "`{}` is not a percentage from 0.01% to 50%",
                 text.escape_debug()
             ),
-            "write one like \"1%\"",
+            "write it like \"1%\"",
         )
     })
 }
@@ -120,7 +120,7 @@ fn integrity(value: &Value<'_>) -> Option<LevelGrant> {
     table.finish();
     if !named {
         return value.fault(
-            "what may go without encryption is named, and RTP and MPEG on ports that are named",
+            "`integrity` does not select packets: it needs `ports`, `protocol` or `dscp`, and `ports` with `rtp` or `mpeg`",
             "add `ports`, like \"5004-5005\"",
         );
     }
@@ -142,8 +142,11 @@ fn ports(value: &Value<'_>) -> Option<Span> {
     };
     text.parse().ok().or_else(one).or_else(|| {
         value.fault(
-            format!("`{}` is no port and no range", text.escape_debug()),
-            "write one like \"5004\", or both ends of a range like \"5004-5005\"",
+            format!(
+                "`{}` is not a port or a range of ports",
+                text.escape_debug()
+            ),
+            "write a port like \"5004\", or a range like \"5004-5005\"",
         )
     })
 }
@@ -160,8 +163,8 @@ fn pictures(value: &Value<'_>) -> Option<Pictures> {
     let text = value.text()?;
     Pictures::of(text).or_else(|| {
         value.fault(
-            format!("`{}` are no pictures", text.escape_debug()),
-            "write the letters of those that may be seen, like \"PB\" of I, P, B and D",
+            format!("`{}` is not a list of MPEG pictures", text.escape_debug()),
+            "write letters of I, P, B and D, like \"PB\"",
         )
     })
 }

@@ -20,9 +20,9 @@ pub(crate) fn check(peer: &Peer, root: &Value<'_>) {
     for (zone, [one, other]) in sharing(peer) {
         value.fault::<()>(
             format!("{one} and {other} would share the key of `{}`", peer.zones.name(zone)),
-            "license one of them, or cut `layout` so that each has a zone of its own: \
-             [\"ip\", \"transport\", \"payload\"] is enough for one that has `ip` and one that has both; \
-             or write `shared = true`, and what one of them makes the other believes",
+            "license one of them, or split `layout` so that each has its own zone: \
+             [\"ip\", \"transport\", \"payload\"] is enough for one node with `ip` and one with both; \
+             or write `shared = true`, and each can forge data that the other accepts",
         );
     }
 }

@@ -70,7 +70,7 @@ fn fragment(value: &Value<'_>) -> Option<u16> {
     if (1..SMALLEST).contains(&number) {
         return value.fault(
             format!("{number} octets are too few for an IKE message"),
-            format!("write {SMALLEST} or more, or 0 for no fragments"),
+            format!("write {SMALLEST} or more, or 0 to disable fragmentation"),
         );
     }
     u16::try_from(number).ok()

@@ -44,8 +44,8 @@ impl Mobility {
         let (table, value) = there.next()?;
         for (_, other) in there {
             other.fault::<()>(
-                format!("[{table}] is there as well, and a machine is one of the three"),
-                "remove either of the two",
+                format!("[{table}] is also present, and a machine has one of the three roles"),
+                "remove one of the two",
             );
         }
         match table {
@@ -132,7 +132,7 @@ fn host(value: &Value<'_>) -> Option<Ipv4Addr> {
     let Ok(address) = text.parse::<Ipv4Addr>() else {
         return value.fault(
             format!("`{}` is not an IPv4 address", text.escape_debug()),
-            "write it like \"192.0.2.1\"; Mobile IPv4 knows no others, and names are not looked up",
+            "write it like \"192.0.2.1\"; Mobile IPv4 has no other addresses, and names are not looked up",
         );
     };
     let nobody = address.octets()[0] == 0
@@ -141,8 +141,8 @@ fn host(value: &Value<'_>) -> Option<Ipv4Addr> {
         || address.is_broadcast();
     match nobody {
         true => value.fault(
-            format!("no host can be reached at {address}"),
-            "write an address that one host has",
+            format!("{address} cannot be the address of a host"),
+            "write a unicast address",
         ),
         false => Some(address),
     }
@@ -164,7 +164,7 @@ fn unique<'a, T>(
         {
             value.fault::<()>(
                 format!("`{kind}.{other}` has the same address"),
-                "give each its own, or remove one of both tables",
+                "give each its own address, or remove one of the two tables",
             );
         }
     }

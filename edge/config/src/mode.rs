@@ -44,8 +44,8 @@ pub(crate) fn check(peer: &Peer, root: &Value<'_>) {
     }
     if let (true, true, Some(place)) = (peer.mobike, peer.has_transport(), at(&["mobike"])) {
         place.fault::<()>(
-            "MOBIKE moves tunnels, and transport mode is bound to the addresses outside (RFC 4555 section 1.2)",
-            "write `mobike = \"off\"`, or `mode = \"beet\"`, which moves",
+            "MOBIKE cannot move transport mode, which is bound to the outer addresses (RFC 4555 section 1.2)",
+            "write `mobike = \"off\"`, or `mode = \"beet\"`, which can move",
         );
     }
 }
@@ -55,8 +55,11 @@ fn fault(peer: &Peer, terms: &Terms<'_>) -> Option<(String, String)> {
     let told = |what: String, fix: String| Some((what, fix));
     if peer.addressing != Addressing::Fixed {
         return told(
-            format!("{mode} mode binds one address at each end, and one is lent here"),
-            "list both in `local` and `remote`, or write `mode = \"tunnel\"`".to_owned(),
+            format!(
+                "{mode} mode requires a fixed address at each end, and one of them is assigned dynamically"
+            ),
+            "list the two addresses in `local` and `remote`, or write `mode = \"tunnel\"`"
+                .to_owned(),
         );
     }
     if mode == Mode::Transport
@@ -66,7 +69,7 @@ fn fault(peer: &Peer, terms: &Terms<'_>) -> Option<(String, String)> {
     }
     if one_pair(terms.local, terms.remote).is_none() {
         return told(
-            format!("{mode} mode has one address at each end, of the same family"),
+            format!("{mode} mode requires exactly one address at each end, of the same family"),
             "list one in `local` and one in `remote`, like [\"10.1.0.2/32\"]".to_owned(),
         );
     }
@@ -77,7 +80,7 @@ fn fault(peer: &Peer, terms: &Terms<'_>) -> Option<(String, String)> {
 fn elsewhere(peer: &Peer, remote: &[TrafficSelector]) -> Option<(String, String)> {
     let Some(address) = peer.address else {
         return Some((
-            "transport mode carries what goes to the peer's `address`, and there is none"
+            "transport mode carries only packets to the peer's `address`, and there is none"
                 .to_owned(),
             "add `address = \"192.0.2.1\"`, with `start = \"manual\"` if the peer connects to us"
                 .to_owned(),
@@ -86,7 +89,7 @@ fn elsewhere(peer: &Peer, remote: &[TrafficSelector]) -> Option<(String, String)
     let length = if address.is_ipv4() { 32 } else { 128 };
     (!is_host(remote, address)).then(|| {
         (
-            "transport mode carries what goes to the peer's `address`, and nothing else".to_owned(),
+            "transport mode carries only packets to the peer's `address`".to_owned(),
             format!("write `remote = [\"{address}/{length}\"]`"),
         )
     })

@@ -86,8 +86,8 @@ impl Party {
         let psk = table.optional("psk", psk);
         let pubkey = table.optional("pubkey", |value| match named {
             [true, _] => value.fault(
-                "`psk` is there as well, and one of the two proves who it is",
-                "remove `psk` or `pubkey`, here and there",
+                "`psk` and `pubkey` are both set, and only one of them can authenticate a peer",
+                "remove `psk` or `pubkey`, the same one at both ends",
             ),
             [false, _] => pubkey(value),
         });

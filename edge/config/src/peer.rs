@@ -256,8 +256,8 @@ fn local(value: &Value<'_>) -> Option<Local> {
     match (elements.next().is_some_and(dynamic), elements.next()) {
         (true, None) => Some(Local::Dynamic),
         (true, Some(_)) => value.fault(
-            "\"dynamic\" stands beside prefixes",
-            "write `local = [\"dynamic\"]` for the address that the peer lends us, and nothing else",
+            "\"dynamic\" cannot be combined with prefixes",
+            "write `local = [\"dynamic\"]` alone, for the address that the peer assigns us",
         ),
         (false, _) => selectors(value).map(Local::Prefixes),
     }
@@ -270,7 +270,7 @@ fn remote(table: &mut Table<'_>) -> Option<Vec<TrafficSelector>> {
     }
     if let Some(value) = table.value("remote") {
         return value.fault(
-            "`pool` says already what the peer has inside: an address that we lend it",
+            "`pool` already determines the inner address of the peer",
             "remove `remote`, or `pool`",
         );
     }
@@ -282,19 +282,19 @@ fn remote(table: &mut Table<'_>) -> Option<Vec<TrafficSelector>> {
 fn check_addressing(table: &mut Table<'_>, dynamic: bool, address: Option<IpAddr>) {
     if let (true, None, Some(value)) = (dynamic, table.value("address"), table.value("local")) {
         value.fault::<()>(
-            "only who connects can ask for an address inside, and there is no `address` to connect to",
+            "only the initiator can request an inner address, and there is no `address` to connect to",
             "add `address = \"192.0.2.1\"`, or list our prefixes in `local`",
         );
     }
     if let (Some(value), Some(_)) = (table.value("pool"), address) {
         value.fault::<()>(
-            "a peer that gets an address out of a pool connects to us, and this one has an `address`",
+            "a peer with a `pool` has to initiate, but this one has an `address` to connect to",
             "remove `address`, or `pool`",
         );
     }
     if let (false, Some(value)) = (dynamic, table.value("dns")) {
         value.fault::<()>(
-            "a peer names its name servers with the address that it lends us, and we do not ask for one",
+            "a peer sends its name servers with the inner address that it assigns us, and we do not request one",
             "write `local = [\"dynamic\"]`, or list the name servers in `dns` of [tunnel]",
         );
     }
@@ -306,7 +306,7 @@ fn check_esn(table: &mut Table<'_>, esn: Option<bool>, zones: Option<&ZonePolicy
     let zoned = zones.is_some_and(|zones| zones.stance != Stance::Refuse);
     if let (Some(true), true, Some(value)) = (esn, zoned, table.value("esn")) {
         value.fault::<()>(
-            "packets in zones have sequence numbers of 32 bits, for a licensed node that sees a part of them could not infer the rest",
+            "zones require sequence numbers of 32 bits: a licensed node that sees only some packets could not infer the other 32",
             "remove `esn`, or write `zones = \"refuse\"`",
         );
     }
@@ -320,14 +320,14 @@ fn check_subnets(table: &mut Table<'_>, dynamic: bool, leak: Option<Leak>) {
     };
     if !dynamic {
         value.fault::<()>(
-            "a peer names the subnets behind it with the address that it lends us, and we do not ask for one",
+            "a peer announces its subnets with the inner address that it assigns us, and we do not request one",
             "write `local = [\"dynamic\"]`, or list those subnets in `remote` instead of `routes`",
         );
     }
     if leak == Some(Leak::Never) {
         value.fault::<()>(
-            "`leak = \"never\"` keeps all of `remote` in the tunnel, and this leads some of it beside",
-            "remove one of them; with `leak`, list in `remote` what is to be kept in",
+            "`leak = \"never\"` keeps all of `remote` in the tunnel, and `routes` sends some of it outside",
+            "remove one of the two; with `leak`, list the protected subnets in `remote`",
         );
     }
 }
@@ -349,7 +349,7 @@ fn everything_like(remote: &[TrafficSelector]) -> Vec<TrafficSelector> {
 fn redirects(value: &Value<'_>, address: Option<IpAddr>) -> Option<Vec<TrafficSelector>> {
     if address.is_none() {
         return value.fault(
-            "who connects is sent to other gateways, and there is no `address` to connect to",
+            "only the initiator is redirected, and there is no `address` to connect to",
             "add `address = \"192.0.2.1\"`, or remove `redirect`",
         );
     }
@@ -365,7 +365,7 @@ fn tcp(value: &Value<'_>, address: Option<IpAddr>) -> Option<Tcp> {
     ];
     match value.choice(&choices)? {
         Tcp::Fallback | Tcp::Always if address.is_none() => value.fault(
-            "who connects says whether it does so by TCP, and there is no `address` to connect to",
+            "only the initiator chooses TCP, and there is no `address` to connect to",
             "add `address = \"192.0.2.1\"`, or remove `tcp` here and write `tcp = 4500` in [listen]",
         ),
         tcp => Some(tcp),

@@ -39,8 +39,8 @@ impl Policy {
             });
             if let Some(before) = before {
                 place.fault::<()>(
-                    format!("policy[{before}] discards some of what this bypasses, and routes would not ask it"),
-                    "put the bypass first, where it wins, or let the two have nothing in common",
+                    format!("policy[{before}] discards packets that this entry bypasses, but a bypass applies first"),
+                    "move the bypass before the discard, or make the two disjoint",
                 );
             }
         }
@@ -57,7 +57,7 @@ impl Policy {
         let ports = table.optional("ports", |value| match (bypassed, value.ports()?) {
             (true, ports) if !(1..u16::MAX).contains(ports.start()) || *ports.end() == u16::MAX => {
                 value.fault(
-                    "the kernel's rules, which lead around the tunnel, have no ports 0 and 65535",
+                    "a bypass is a rule of the kernel, and these rules have no ports 0 and 65535",
                     "name ports from 1 to 65534",
                 )
             }

@@ -69,8 +69,8 @@ fn subnets(value: &Value<'_>) -> Option<Vec<Prefix>> {
     match subnets.len() {
         0..=MAX_SUBNETS => Some(subnets),
         many => value.fault(
-            format!("names {many} networks, and peers take {MAX_SUBNETS} at the most"),
-            "join neighbours: 10.1.0.0/24 and 10.1.1.0/24 are 10.1.0.0/23",
+            format!("lists {many} networks, and peers accept at most {MAX_SUBNETS}"),
+            "merge adjacent networks: 10.1.0.0/24 and 10.1.1.0/24 are 10.1.0.0/23",
         ),
     }
 }

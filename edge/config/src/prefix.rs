@@ -14,7 +14,7 @@ pub struct Prefix {
 
 /// A text that is no prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not an address, a slash and a length")]
+#[error("expected an address, a slash and a prefix length")]
 pub struct NotAPrefix;
 
 impl Prefix {

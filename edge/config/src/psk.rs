@@ -107,15 +107,15 @@ pub(crate) fn secret(
         ),
         Err(Unusable::Unreadable(error)) => (
             format!("cannot read the file: {error}"),
-            "run as the user that owns it".to_owned(),
+            "run as the user that owns the file".to_owned(),
         ),
         Err(Unusable::NotAFile) => (
             "this is not a regular file".to_owned(),
             format!("name a file; {make_one}"),
         ),
         Err(Unusable::Exposed(mode)) => (
-            format!("others than its owner may use the file (mode {mode:04o})"),
-            "chmod 0600 it, and replace the key if others had access".to_owned(),
+            format!("the file is accessible to users other than its owner (mode {mode:04o})"),
+            "run `chmod 0600` on the file, and replace the key if others had access".to_owned(),
         ),
     };
     value.fault(problem, fix)

@@ -84,8 +84,11 @@ impl<'a> Value<'a> {
         let path = self.context.directory.join(self.text()?);
         let octets = std::fs::read(&path).or_else(|error| {
             let problem = format!("cannot read {}: {error}", path.display());
-            self.fault(problem, "name a PEM file beside this one")
-                .ok_or(())
+            self.fault(
+                problem,
+                "name a PEM file in the folder of the configuration",
+            )
+            .ok_or(())
         });
         octets.ok()
     }
@@ -188,12 +191,12 @@ impl<'a> Table<'a> {
         asked.insert(value.name.clone(), Some(span.start));
         drop(asked);
         let Some(table) = Table::new(&value) else {
-            return value.wrong_type("a table", &format!("write it below [{key}.NAME]"));
+            return value.wrong_type("a table", &format!("write it as [{key}.NAME]"));
         };
         let good = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         if name.is_empty() || name.len() > 32 || !name.chars().all(good) {
             return value.fault(
-                "this name cannot be typed in a command",
+                "commands cannot use this name",
                 "use 1 to 32 letters, digits, `.`, `_` and `-`",
             );
         }

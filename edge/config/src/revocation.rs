@@ -19,7 +19,7 @@ pub(crate) fn read(node: &mut Table<'_>) -> (Vec<RevocationList>, Revocation) {
     ];
     let revocation = node.optional("revocation", |value| match value.choice(&choices)? {
         Revocation::Strict if !named => value.fault(
-            "without `crl` it is not known of any certificate whether it is revoked: all would be refused",
+            "without `crl` the revocation status of every certificate is unknown, so all would be refused",
             "add `crl = [\"ca.crl\"]` with a list of each CA (`strata pki crl` makes one), or write \"relaxed\"",
         ),
         revocation => Some(revocation),
@@ -41,7 +41,7 @@ fn file(value: &Value<'_>) -> Option<Vec<RevocationList>> {
         Ok(lists) => Some(lists),
         Err(error) => value.fault(
             error.to_string(),
-            "name a PEM file with `-----BEGIN X509 CRL-----`; `openssl crl -inform DER` makes one of another form",
+            "name a PEM file with `-----BEGIN X509 CRL-----`; `openssl crl -inform DER` converts a DER file",
         ),
     }
 }

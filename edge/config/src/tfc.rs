@@ -66,9 +66,7 @@ pub(crate) fn check(peer: &Peer, root: &Value<'_>) {
         root.at(&["peer", &peer.party.name, "tfc"]),
     ) {
         place.fault::<()>(
-            format!(
-                "{mode} mode leaves the IP header behind, and nothing else says where a padded datagram ends"
-            ),
+            format!("{mode} mode omits the IP header, which has the length of a padded datagram"),
             "write `tfc = \"off\"`, or `mode = \"tunnel\"` for all tunnels of this peer",
         );
     }
@@ -78,7 +76,7 @@ pub(crate) fn check(peer: &Peer, root: &Value<'_>) {
         root.at(&["peer", &peer.party.name, "cover"]),
     ) {
         place.fault::<()>(
-            "dummies hide nothing among packets that show their lengths",
+            "without `tfc`, dummy packets are recognisable among packets of other lengths",
             "add `tfc = \"mtu\"`, or remove `cover`",
         );
     }

@@ -33,7 +33,7 @@ impl<'a> Value<'a> {
 
     pub fn text(&self) -> Option<&'a str> {
         match self.inner.as_str() {
-            Some("") => self.fault("is empty", "write something between the quotes"),
+            Some("") => self.fault("is empty", "write a value between the quotes"),
             Some(text) => Some(text),
             None => self.wrong_type("a string", "put it in quotes"),
         }
@@ -138,8 +138,8 @@ impl<'a> Value<'a> {
         let protocol = protocol.map(|(_, number)| *number).or_else(number);
         let Some(protocol) = protocol else {
             return self.fault(
-                format!("`{}` is no protocol", name.escape_debug()),
-                "write its name or number behind the prefix, and its ports behind that: \"10.8.0.0/16 tcp 443\"",
+                format!("`{}` is not a protocol", name.escape_debug()),
+                "write the name or number of a protocol after the prefix, then its ports: \"10.8.0.0/16 tcp 443\"",
             );
         };
         if ports.is_empty() {
@@ -276,8 +276,8 @@ impl<'a> Value<'a> {
         let suites: Option<Vec<_>> = suites.into_iter().collect();
         let suites = suites.or_else(|| {
             self.fault(
-                "a set of suites stands alone",
-                "write `suite = \"modern\"` and the like without a list, or list single suites",
+                "a set of suites cannot be in a list",
+                "write `suite = \"modern\"` without a list, or list single suites",
             )
         })?;
         Some((suites, None))

@@ -29,7 +29,7 @@ pub enum Warning {
     },
     /// The revocation list is past its next update, and the newer list is not loaded.
     #[error(
-        "the revocation list of `{issuer}` ENDED on {end}: get the newest and `strata reload`; until then what was revoked since is believed, or with `revocation = \"strict\"` none of its certificates"
+        "the revocation list of `{issuer}` EXPIRED on {end}: later revocations are unknown, and with `revocation = \"strict\"` its certificates are refused; get the newest list and run `strata reload`"
     )]
     RevocationListEnded {
         /// The issuing CA.
@@ -38,7 +38,9 @@ pub enum Warning {
         end: UnixTime,
     },
     /// The revocation list reaches its next update soon.
-    #[error("the revocation list of `{issuer}` ends on {end}: get the newest and `strata reload`")]
+    #[error(
+        "the revocation list of `{issuer}` expires on {end}: get the newest list and run `strata reload`"
+    )]
     RevocationListEnds {
         /// The issuing CA.
         issuer: String,
@@ -46,7 +48,9 @@ pub enum Warning {
         end: UnixTime,
     },
     /// One of our own certificates, or a CA's, is revoked.
-    #[error("the certificate of `{subject}` was REVOKED on {since}: peers that know refuse it")]
+    #[error(
+        "the certificate of `{subject}` was REVOKED on {since}: peers with a current revocation list refuse it"
+    )]
     Revoked {
         /// The subject of the certificate.
         subject: String,
@@ -55,7 +59,7 @@ pub enum Warning {
     },
     /// There are more worker threads than tunnels, so some threads have no tunnel of their own.
     #[error(
-        "{peer} has `resources = {resources}`, and there are {workers} `workers`: threads without a tunnel of their own wait for those that have one; leave `resources` out"
+        "{peer} has `resources = {resources}`, fewer than `workers = {workers}`: threads without a tunnel of their own wait for the others; remove `resources`"
     )]
     ThreadsWait {
         /// Name of the peer's table.
@@ -67,7 +71,7 @@ pub enum Warning {
     },
     /// A zone is authenticated and not encrypted.
     #[error(
-        "ZONE IN CLEAR: everybody on the way reads the zone `{zone}` of the tunnel with {peer}: \
+        "ZONE IN CLEAR: every router on the path can read zone `{zone}` of the tunnel with {peer}: \
          its suite does not encrypt"
     )]
     ZoneInClear {
@@ -79,7 +83,7 @@ pub enum Warning {
     /// A licence opens the payload.
     #[error(
         "PAYLOAD LICENSED: {node} may read everything in the tunnel with {peer}; \
-         protection from end to end ends there"
+         the payload is not confidential end to end"
     )]
     PayloadLicensed {
         /// Name of the peer's table.
@@ -89,7 +93,7 @@ pub enum Warning {
     },
     /// Two nodes hold the key of the same zone.
     #[error(
-        "{one} and {other} share the key of `{zone}` of {peer} (`shared`, `holders`): what either of them makes of it the other believes, though no end does"
+        "{one} and {other} share the key of `{zone}` of {peer} (`shared`, `holders`): each can forge data that the other accepts, although neither endpoint does"
     )]
     KeyShared {
         /// Name of the peer's table.
@@ -103,7 +107,7 @@ pub enum Warning {
     },
     /// A licensed node's keys travel without the PPK that protects the tunnel (RFC 8784 section 6).
     #[error(
-        "the keys that {node} gets to the tunnel with {peer} travel without its `ppk`: who breaks that exchange with a quantum computer reads what {node} may read"
+        "the keys that {node} gets for the tunnel with {peer} are not protected by its `ppk`: an attacker with a quantum computer could read what {node} may read"
     )]
     LicenceWithoutPpk {
         /// Name of the peer's table.
@@ -113,7 +117,7 @@ pub enum Warning {
     },
     /// A licensed node's keys travel without the additional key exchange that protects the tunnel.
     #[error(
-        "the keys that [licensed.{node}] gets to the tunnel with {peer} travel without its `kem`: write the same one into both tables, and into that for us there"
+        "the keys that [licensed.{node}] gets for the tunnel with {peer} are not protected by its `kem`: write the same `kem` in both tables, and in the node's own table for this gateway"
     )]
     LicenceWithoutKem {
         /// Name of the peer's table.
@@ -124,7 +128,7 @@ pub enum Warning {
     /// The licences of a tunnel that we accept name a node without a table, so it gets no keys from
     /// us.
     #[error(
-        "the licences of {peer} name {node}, but no [licensed.NAME] has this id: it gets no keys from here"
+        "the licences of {peer} name {node}, but no [licensed.NAME] has this id: this host sends it no keys"
     )]
     NodeWithoutTable {
         /// Name of the peer's table.
@@ -163,26 +167,28 @@ pub enum Warning {
         prefix: String,
     },
     /// No tunnel leads to a name server, so programs query it in clear.
-    #[error("no tunnel leads to the name server {server}: what programs ask it is sent in clear")]
+    #[error("no tunnel carries packets to the name server {server}: DNS queries are sent in clear")]
     NameServerOutside {
         /// The server.
         server: IpAddr,
     },
     /// A discard policy names packets that are not routed into any tunnel.
-    #[error("no tunnel leads to {packets}: a discard stops nothing there, it is sent in clear")]
+    #[error(
+        "no tunnel carries {packets}: its discard has no effect, and packets are sent in clear"
+    )]
     DiscardOutside {
         /// The packets that the policy names.
         packets: String,
     },
     /// No peer leases from a pool.
-    #[error("no peer has `pool = \"{name}\"`: nothing of [pool.{name}] is ever lent")]
+    #[error("no peer has `pool = \"{name}\"`: [pool.{name}] is unused")]
     PoolWithoutPeer {
         /// Name of the pool.
         name: String,
     },
     /// A pool announces a subnet that the peer's tunnel does not carry.
     #[error(
-        "{peer} is told that {subnet} is behind us, and its tunnel does not carry that: add it to `local` of [peer.{peer}], or take it out of `subnets`"
+        "the pool of {peer} announces {subnet}, which its tunnel does not carry: add it to `local` of [peer.{peer}], or remove it from `subnets`"
     )]
     SubnetOutside {
         /// Name of the peer's table.
@@ -192,7 +198,7 @@ pub enum Warning {
     },
     /// A secret of Mobile IP is easy to guess.
     #[error(
-        "the secret of [{table}] is weak: {why}, by any station that hears a registration; make one with `(umask 077; head -c 32 /dev/urandom | base64 > FILE)`"
+        "the secret of [{table}] is weak: {why} by any station that receives a registration; make one with `(umask 077; head -c 32 /dev/urandom | base64 > FILE)`"
     )]
     WeakSecret {
         /// The table.
@@ -202,7 +208,7 @@ pub enum Warning {
     },
     /// The foreign agent accepts visitors from any home network.
     #[error(
-        "ANYBODY VISITS: any station on {interface} can register any home address that this router does not use itself, with a home agent of its own: list home networks in `homes`, or home agents in [foreign_agent.home.NAME]"
+        "OPEN TO ALL VISITORS: any station on {interface} can register any home address that this router does not use, with its own home agent: list home networks in `homes`, or home agents in [foreign_agent.home.NAME]"
     )]
     AnybodyVisits {
         /// The device on which visitors register.
@@ -211,7 +217,7 @@ pub enum Warning {
     /// `nat` is set, but no agent has a key, so requests for tunnels in UDP cannot be
     /// authenticated.
     #[error(
-        "`nat` is written and no [{table}.NAME] has a `key`: without one at both ends a home agent believes no foreign agent that it is behind a NAT, for any host that hears a registration could say so, and denies with code 132"
+        "`nat` is set, but no [{table}.NAME] has a `key`: without a key at both ends, a home agent cannot authenticate a request for tunnels in UDP and denies it with code 132"
     )]
     NatWithoutKey {
         /// The kind of tables that would hold the keys.
@@ -219,13 +225,13 @@ pub enum Warning {
     },
     /// `[divert]` names devices on which visitors' packets are already tunnelled or do not pass.
     #[error(
-        "[divert] does not see what visitors send and get: write `wired = \"strata-mobile\"` and `wireless = \"{interface}\"`"
+        "[divert] misses the packets of visitors: write `wired = \"strata-mobile\"` and `wireless = \"{interface}\"`"
     )]
     VisitorsNotDiverted {
         /// The device on which visitors register.
         interface: String,
     },
     /// A licensed node has gateways but diverts no packets.
-    #[error("there is a [gateway.NAME] but no [divert]: keys are taken and nothing is ever opened")]
+    #[error("there is a [gateway.NAME] but no [divert]: this node gets keys but opens no packets")]
     NothingDiverted,
 }

@@ -66,26 +66,26 @@ impl ZonePolicy {
         let stance = table.optional("zones", |value| value.choice(&choices));
         let refused = table.value("zones").is_none() || stance == Some(Stance::Refuse);
         let layout = table.optional("layout", |value| match refused {
-            true => no_zones(value, "a layout is made of zones", "the layout"),
+            true => no_zones(value, "`layout` requires zones", "`layout`"),
             false => layout(value),
         });
         let layout = layout.unwrap_or_else(|| LAYOUT.map(|selector| (selector, None)).to_vec());
         let map = table.optional("map", |value| match refused {
-            true => no_zones(value, "a map is made of zones", "the map"),
+            true => no_zones(value, "`map` requires zones", "`map`"),
             false => map(value, &layout),
         });
         let licences = table.optional("licences", |value| {
             let licences = value.list(|value| licence(value, &layout, map.as_ref()))?;
             match refused && !licences.is_empty() {
-                true => no_zones(value, "licences speak of zones", "the licences"),
+                true => no_zones(value, "`licences` requires zones", "`licences`"),
                 false => handover::sort(value, licences),
             }
         });
         let (licences, slots) = licences.unwrap_or_default();
         let handover = table.optional("handover", |value| match slots.is_empty() {
             true => value.fault(
-                "no licence holds in one place alone, so nothing is handed over",
-                "write where each node is into its licence, like `at = [\"198.51.100.2\"]`, or remove `handover`",
+                "no licence has `at`, so no keys are handed over",
+                "add the place of each node to its licence, like `at = [\"198.51.100.2\"]`, or remove `handover`",
             ),
             false => handover::handover(value, &slots),
         });
@@ -93,7 +93,7 @@ impl ZonePolicy {
             handover::holders(value, handover, (&licences, &slots))
         });
         let shared = table.optional("shared", |value| match (refused, value.boolean()?) {
-            (true, true) => no_zones(value, "the keys of zones are shared", "`shared`"),
+            (true, true) => no_zones(value, "`shared` requires zones", "`shared`"),
             (_, shared) => Some(shared),
         });
         Some(Self {
@@ -138,7 +138,7 @@ impl ZonePolicy {
 
 pub(crate) fn no_zones<T>(value: &Value<'_>, what: &str, those: &str) -> Option<T> {
     value.fault(
-        format!("{what}, and this peer's packets have none"),
+        format!("{what}, and packets of this peer have none"),
         format!("add `zones = \"accept\"` or `zones = \"require\"`, or remove {those}"),
     )
 }
@@ -150,7 +150,7 @@ fn layout(value: &Value<'_>) -> Option<Vec<(ZoneSelector, Option<ZoneSuite>)>> {
     let selectors: Vec<_> = layout.iter().map(|(selector, _)| *selector).collect();
     if !(2..=MOST).contains(&selectors.len()) {
         return value.fault(
-            format!("{} zones are no layout", selectors.len()),
+            format!("a layout cannot have {} zones", selectors.len()),
             format!("write 2 to {MOST} zones, like [\"ip\", \"transport\", \"payload\"]"),
         );
     }
@@ -161,7 +161,7 @@ fn layout(value: &Value<'_>) -> Option<Vec<(ZoneSelector, Option<ZoneSuite>)>> {
         != Some(last)
     {
         return value.fault(
-            "what no zone asks for is the payload's, which is the last",
+            "the last zone is not \"payload\", or \"payload\" occurs before it",
             "write \"payload\" once, at the end",
         );
     }
@@ -172,8 +172,11 @@ fn layout(value: &Value<'_>) -> Option<Vec<(ZoneSelector, Option<ZoneSuite>)>> {
     });
     if let Some(i) = useless {
         return value.fault(
-            format!("zones before it take all that `{}` asks for", selectors[i]),
-            "remove it, or write it before them",
+            format!(
+                "the zones before `{}` contain all of its octets",
+                selectors[i]
+            ),
+            "remove it, or move it before them",
         );
     }
     Some(layout)
@@ -198,7 +201,7 @@ fn suite(value: &Value<'_>, zone: Option<ZoneSelector>) -> Option<ZoneSuite> {
     let suite = value.choice(&choices)?;
     if zone == Some(ZoneSelector::Rest) && !suite.encrypts() {
         return value.fault(
-            format!("{suite} does not encrypt, and everybody would read the payload"),
+            format!("{suite} does not encrypt, so every router could read the payload"),
             "write a suite that encrypts, like \"aes128gcm16\"",
         );
     }
@@ -222,7 +225,7 @@ fn map(value: &Value<'_>, layout: &Layout) -> Option<MapKind> {
     let example = format!("\"52 {}\"", layout[0].0);
     if !(1..MOST).contains(&runs.len()) {
         return value.fault(
-            format!("{} runs are no map", runs.len()),
+            format!("a map cannot have {} runs", runs.len()),
             format!("write 1 to {}, like [{example}], or remove it", MOST - 1),
         );
     }
@@ -238,8 +241,8 @@ fn map(value: &Value<'_>, layout: &Layout) -> Option<MapKind> {
     }
     if let Some(pair) = runs.windows(2).find(|pair| pair[0].zone == pair[1].zone) {
         return value.fault(
-            format!("`{}` comes twice in a row", name(&pair[0])),
-            "write the sum of both once",
+            format!("`{}` occurs twice in a row", name(&pair[0])),
+            "write one run with the sum of both",
         );
     }
     if runs
@@ -247,7 +250,7 @@ fn map(value: &Value<'_>, layout: &Layout) -> Option<MapKind> {
         .is_some_and(|run| usize::from(run.zone.0) == layout.len())
     {
         return value.fault(
-            "the rest of a packet is the payload's, whatever its length is",
+            "the last run is the payload, whose length is not fixed",
             "remove the last entry",
         );
     }
@@ -269,10 +272,13 @@ fn run(value: &Value<'_>, layout: &Layout) -> Option<Run> {
     read().or_else(|| {
         value.fault(
             format!(
-                "`{}` is no number of octets of a zone of the layout",
+                "`{}` is not a number and a zone of the layout",
                 text.escape_debug()
             ),
-            format!("write a number and a zone, like \"52 {}\"", layout[0].0),
+            format!(
+                "write a number of octets and a zone, like \"52 {}\"",
+                layout[0].0
+            ),
         )
     })
 }
@@ -313,7 +319,7 @@ fn licence(value: &Value<'_>, layout: &Layout, map: Option<&MapKind>) -> Option<
         match right {
             Right::Read => Some(right),
             Right::Write | Right::Inject if map.is_some_and(MapKind::is_fixed) => value.fault(
-                "that something is written or injected is said by the map of a packet, and here packets have none",
+                "write and inject rights require a map in each packet, which a fixed `map` omits",
                 "write `right = \"read\"`, or remove `map`",
             ),
             Right::Write | Right::Inject => in_headers(value, right, zones.as_deref()?, layout),
@@ -345,12 +351,12 @@ fn in_headers(value: &Value<'_>, right: Right, zones: &[ZoneId], layout: &Layout
         return Some(right);
     };
     let nothing = match right {
-        Right::Inject => "injected: it is TCP's headers alone that may be said again",
-        Right::Read | Right::Write => "written: it is TCP's window alone that may be lowered",
+        Right::Inject => "injected: inject rights cover TCP headers only",
+        Right::Read | Right::Write => "written: write rights cover the TCP window only",
     };
     value.fault(
-        format!("of the zone `{refused}` nothing may be {nothing}"),
-        format!("license to {} `headers` where that is the first zone, and the others with `right = \"read\"`", right.name()),
+        format!("zone `{refused}` cannot be {nothing}"),
+        format!("license to {} only `headers`, as the first zone, and the others with `right = \"read\"`", right.name()),
     )
 }
 
@@ -363,7 +369,7 @@ fn licensed_zones(value: &Value<'_>, layout: &Layout) -> Option<Vec<ZoneId>> {
     let zones = value.list(|zone| zone.choice(&choices))?;
     if !zones.contains(&ZoneId::DESIGNATED) {
         return value.fault(
-            format!("a node opens nothing without the zone `{}`", names[0]),
+            format!("a node cannot open packets without the zone `{}`", names[0]),
             format!("add \"{}\", or remove this licence", names[0]),
         );
     }

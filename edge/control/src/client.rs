@@ -27,10 +27,10 @@ pub enum NoAnswer {
     #[error("stratad closed the connection without an answer")]
     Closed,
     /// The answer does not follow this API.
-    #[error("stratad gave an answer that cannot be read: {0}")]
+    #[error("stratad sent an unreadable answer: {0}")]
     Garbled(String),
     /// Any other error of the operating system.
-    #[error("cannot talk to stratad on {}: {source}", path.display())]
+    #[error("cannot communicate with stratad on {}: {source}", path.display())]
     Failed {
         /// Path of the socket.
         path: PathBuf,
@@ -44,13 +44,13 @@ impl NoAnswer {
     pub const fn fix(&self) -> &'static str {
         match self {
             Self::NotRunning(_) => {
-                "start it (systemctl start stratad, or stratad --config FILE), or give the right --socket"
+                "start it (`systemctl start stratad`, or `stratad --config FILE`), or correct `--socket`"
             }
-            Self::NotAllowed(_) => "run as the user that stratad runs as, mostly root",
-            Self::TooLate(_) => "look at its log; if it hangs, restart it",
-            Self::Closed => "look at its log; it may have been stopped",
+            Self::NotAllowed(_) => "run as the user of stratad, usually root",
+            Self::TooLate(_) => "check the log of stratad; if it hangs, restart it",
+            Self::Closed => "check the log of stratad; it may have been stopped",
             Self::Garbled(_) => "use strata and stratad of the same release",
-            Self::Failed { .. } => "give --socket the path that [control] has",
+            Self::Failed { .. } => "set `--socket` to the `socket` of [control]",
         }
     }
 }
@@ -99,7 +99,7 @@ impl Client {
             let count = self.receive(&mut buffer, deadline);
             let count = count.map_err(|error| self.explain(error, patience))?;
             let fits = self.lines.push(&buffer[..count]);
-            fits.map_err(|_| NoAnswer::Garbled("it has no end".to_owned()))?;
+            fits.map_err(|_| NoAnswer::Garbled("the line does not end".to_owned()))?;
         }
     }
 

@@ -53,14 +53,14 @@ fn from_line<T: for<'de> Deserialize<'de>>(line: &[u8]) -> Result<T, Failure> {
         Some(VERSION) => {}
         Some(other) => {
             return Err(Failure::new(
-                format!("version {other} of the API is not spoken here, only {VERSION}"),
+                format!("unsupported API version {other}, expected {VERSION}"),
                 "use `strata` and `stratad` of the same release",
             ));
         }
-        None => return Err(Failure::new("there is no version", SHAPE)),
+        None => return Err(Failure::new("missing `version`", SHAPE)),
     }
-    let unknown = |error| Failure::new(format!("not understood: {error}"), SHAPE);
+    let unknown = |error| Failure::new(format!("invalid message: {error}"), SHAPE);
     serde_json::from_value(body).map_err(unknown)
 }
 
-const SHAPE: &str = r#"write one object a line, like {"version":1,"request":"status"}"#;
+const SHAPE: &str = r#"write one object per line, such as {"version":1,"request":"status"}"#;

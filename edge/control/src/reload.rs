@@ -96,8 +96,8 @@ impl fmt::Display for Change {
         }
         f.write_str(match self.effect {
             Effect::Applied => " (applied)",
-            Effect::Rekeyed => " (by new keys)",
-            Effect::Anew => " (made anew)",
+            Effect::Rekeyed => " (rekeys)",
+            Effect::Anew => " (reconnects)",
             Effect::Restart => " (needs a restart)",
         })
     }
@@ -144,8 +144,8 @@ mod tests {
             "+ peer.bob",
             "- peer.eve",
             "~ peer.alice.liveness 30s -> 10s (applied)",
-            "~ peer.alice.psk changed (made anew)",
-            "~ peer.alice.licences changed (by new keys)",
+            "~ peer.alice.psk changed (reconnects)",
+            "~ peer.alice.licences changed (rekeys)",
             "! listen.ike 500 -> 501 (needs a restart)",
             "! divert added (needs a restart)",
             "! divert removed (needs a restart)",

@@ -35,10 +35,10 @@ pub struct ClientId(u64);
 pub enum CannotListen {
     /// Another daemon answers on this socket. A daemon claims its network namespace before it binds
     /// the socket, so the other daemon serves another namespace.
-    #[error("another stratad is running in another network namespace and answers on {}\n  fix: give each network namespace its own `socket` in [control]", .0.display())]
+    #[error("a stratad in another network namespace listens on {}\n  fix: give each network namespace its own `socket` in [control]", .0.display())]
     Running(PathBuf),
     /// The path exists and is not a socket.
-    #[error("{} is in the way and is not a socket\n  fix: remove it, or name another `socket` in [control]", .0.display())]
+    #[error("{} exists and is not a socket\n  fix: remove it, or name another `socket` in [control]", .0.display())]
     InTheWay(PathBuf),
     /// Any other error of the operating system.
     #[error("cannot listen on {}: {source}\n  fix: run as root, or name a `socket` in [control] whose folder you may write to", path.display())]
@@ -162,7 +162,7 @@ impl Server {
             }
             let mut client = Client::new(stream);
             if self.clients.len() >= MOST_CLIENTS && !self.drop_idle() {
-                let message = format!("{MOST_CLIENTS} clients already wait for answers");
+                let message = format!("too many clients: {MOST_CLIENTS} are waiting for answers");
                 client.send(&Response::Error(Failure::new(message, "try again later")));
                 client.write();
                 continue;
@@ -306,7 +306,7 @@ impl Client {
 
     fn refuse_rest(&mut self) {
         let message = format!("a line has more than {LONGEST_REQUEST} octets");
-        let fix = "send shorter lines, and the next after the answer to the last";
+        let fix = "send shorter lines, and wait for each answer";
         self.send(&Response::Error(Failure::new(message, fix)));
         self.lines = Lines::new(LONGEST_REQUEST);
         self.asked = false;

@@ -266,22 +266,22 @@ pub enum RoutesReason {
 impl fmt::Display for Routes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let prefixes = match self.prefixes.as_slice() {
-            [] => "nothing".to_owned(),
+            [] => "none".to_owned(),
             prefixes => prefixes.join(", "),
         };
         let reason = match self.reason {
-            RoutesReason::Subnets => "the peer says what is behind it",
+            RoutesReason::Subnets => "announced by the peer",
             RoutesReason::Unsaid => {
-                "all of `remote`, for the peer does not say what is behind it, or in over 256 prefixes"
+                "all of `remote`: the peer announces no prefixes, or more than 256"
             }
-            RoutesReason::Awaited => "until the peer has said what is behind it",
+            RoutesReason::Awaited => "waiting for the prefixes of the peer",
         };
         write!(f, "{prefixes}: {reason}")?;
         match self.beyond.as_slice() {
             [] => Ok(()),
             beyond => write!(
                 f,
-                "; the tunnel does not carry all of {}: add that to `local` there and to `remote` here",
+                "; the tunnel does not carry all of {}: add it to `local` of the peer and to `remote` here",
                 beyond.join(", ")
             ),
         }

@@ -50,7 +50,7 @@ mod tests {
     #[test]
     fn a_refusal_with_a_known_cause_is_split_into_problem_and_fix() {
         let obstacle = Obstacle::from(os::Error::NoTunRight);
-        assert_eq!(obstacle.message, "no right to open /dev/net/tun");
+        assert_eq!(obstacle.message, "no permission to open /dev/net/tun");
         assert!(
             obstacle.fix.contains("`chmod 666 /dev/net/tun`"),
             "{obstacle}"

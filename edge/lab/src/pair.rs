@@ -359,8 +359,8 @@ impl Tunnel {
         let ike = if round % 5 == 4 { " --ike" } else { "" };
         let asking = round % 2;
         let what = match ike {
-            "" => "tunnel has new keys",
-            _ => "IKE SA has new keys",
+            "" => "tunnel rekeyed",
+            _ => "IKE SA rekeyed",
         };
         let told = |log: &str| log.matches(what).count();
         let before = [

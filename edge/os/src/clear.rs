@@ -181,7 +181,7 @@ impl Guard {
         self.judge(&mut batch);
         self.receive(&mut batch);
         self.forward(&mut batch);
-        batch.commit("guarding what arrives in clear by nftables")
+        batch.commit("filtering packets in clear with nftables")
     }
 
     /// Adds the rules for packets to the host itself.

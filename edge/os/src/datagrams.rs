@@ -103,7 +103,10 @@ impl Datagrams {
             filter: program.as_mut_ptr(),
         };
         let set = setsockopt(&self.socket, sockopt::AttachReusePortCbpf, &program);
-        let what = format!("sharing out what comes to port {}", self.local.port());
+        let what = format!(
+            "distributing packets to port {} among sockets",
+            self.local.port()
+        );
         set.map_err(io::Error::from).map_err(Error::os(what))
     }
 
@@ -128,7 +131,7 @@ impl Datagrams {
         let sender = Self::esp(address, mark)?;
         let nothing = SockFilter::new((libc::BPF_RET | libc::BPF_K) as u16, 0, 0, 0);
         let refused = sender.socket.attach_filter(&[nothing]);
-        refused.map_err(Error::os("leaving what comes to others"))?;
+        refused.map_err(Error::os("attaching a filter that receives nothing"))?;
         Ok(sender)
     }
 
@@ -148,7 +151,7 @@ impl Datagrams {
         if let Some(mark) = mark {
             socket
                 .set_mark(mark)
-                .map_err(Error::os("marking packets of our own"))?;
+                .map_err(Error::os("setting the mark of a socket"))?;
         }
         socket.set_reuse_port(beside).map_err(failed)?;
         socket.bind(&address.into()).map_err(failed)?;

@@ -36,7 +36,7 @@ pub enum Error {
     },
     /// The kernel lacks an address family, or the family is switched off.
     #[error(
-        "{family} is switched off here: take its addresses out of the configuration, or switch it on, for one thing with `sysctl -w net.ipv6.conf.all.disable_ipv6=0`"
+        "{family} is disabled on this machine: remove its addresses from the configuration, or enable it, for example with `sysctl -w net.ipv6.conf.all.disable_ipv6=0`"
     )]
     NoFamily {
         /// The family.
@@ -44,12 +44,12 @@ pub enum Error {
     },
     /// The device node is missing.
     #[error(
-        "there is no /dev/net/tun: load the module with `modprobe tun`, in a container start it with `--device /dev/net/tun`"
+        "/dev/net/tun is missing: run `modprobe tun`, or start the container with `--device /dev/net/tun`"
     )]
     NoTunDevice,
     /// The process may not open the device node.
     #[error(
-        "no right to open /dev/net/tun: run as root, or open it to users with `chmod 666 /dev/net/tun` as udev does"
+        "no permission to open /dev/net/tun: run as root, or give users access with `chmod 666 /dev/net/tun`"
     )]
     NoTunRight,
     /// Another process has the device open.
@@ -62,7 +62,7 @@ pub enum Error {
     },
     /// Another process holds the claim ([`crate::Claim`]).
     #[error(
-        "another {holder} serves this network namespace: stop it with `systemctl stop stratad`, or run this one in a network namespace of its own with `ip netns exec NAME stratad`"
+        "another {holder} serves this network namespace: stop it with `systemctl stop stratad`, or run this one in its own network namespace with `ip netns exec NAME stratad`"
     )]
     Claimed {
         /// The holder's description of itself.
@@ -70,7 +70,7 @@ pub enum Error {
     },
     /// A capability is missing.
     #[error(
-        "no right for {doing}: run as root, or with the capabilities CAP_NET_ADMIN, CAP_NET_BIND_SERVICE, CAP_NET_RAW (for ESP without UDP) and CAP_SYS_ADMIN (for namespaces)"
+        "no permission for {doing}: run as root, or with the capabilities CAP_NET_ADMIN, CAP_NET_BIND_SERVICE, CAP_NET_RAW (for ESP without UDP) and CAP_SYS_ADMIN (for namespaces)"
     )]
     NoRight {
         /// The attempted action.
@@ -84,7 +84,7 @@ pub enum Error {
     },
     /// Unprivileged users may not create namespaces on this machine.
     #[error(
-        "this machine does not let users make namespaces: run as root, or allow it with `sysctl -w {sysctl}`"
+        "this machine does not let users create namespaces: run as root, or allow it with `sysctl -w {sysctl}`"
     )]
     NoUserNamespaces {
         /// The setting and the value that allow it.
@@ -98,7 +98,7 @@ pub enum Error {
     },
     /// The peer's outer address is routed into the tunnel, and an interface checks reverse paths.
     #[error(
-        "{interface} would drop the packets of the peer at {peer}, because that address lies inside a tunnelled prefix and reverse paths are checked strictly: `sysctl -w net.ipv4.conf.{interface}.rp_filter=2`"
+        "{interface} would drop packets from the peer at {peer}, because its address is inside a tunnelled prefix and reverse paths are checked strictly: run `sysctl -w net.ipv4.conf.{interface}.rp_filter=2`"
     )]
     StrictReversePath {
         /// The interface, or `all`.
@@ -108,7 +108,7 @@ pub enum Error {
     },
     /// Packets arrive on an interface that checks reverse paths, and leave by another.
     #[error(
-        "{interface} would drop what comes by it while packets leave by another interface, because reverse paths are checked strictly: `sysctl -w net.ipv4.conf.{interface}.rp_filter=2`"
+        "{interface} would drop received packets while another interface sends, because reverse paths are checked strictly: run `sysctl -w net.ipv4.conf.{interface}.rp_filter=2`"
     )]
     StrictSecondWay {
         /// The interface.
@@ -116,7 +116,7 @@ pub enum Error {
     },
     /// An interface has no Ethernet addresses, which identify neighbours.
     #[error(
-        "{interface} has no Ethernet address, and neighbours are found on Ethernet and Wi-Fi alone: name another interface"
+        "{interface} has no Ethernet address, and neighbours are found only on Ethernet and Wi-Fi: name another interface"
     )]
     NoEthernet {
         /// The interface.
@@ -124,7 +124,7 @@ pub enum Error {
     },
     /// The list of name servers cannot be replaced, because it is a mount point.
     #[error(
-        "{} is a mount, as in a container, and cannot be replaced: name another file as `resolver` in [tunnel], or leave `dns` out", file.display()
+        "{} is a mount point, as in a container, and cannot be replaced: set `resolver` in [tunnel] to another file, or remove `dns`", file.display()
     )]
     MountedResolver {
         /// The list.
@@ -136,7 +136,7 @@ pub enum Error {
     )]
     NoFilter,
     /// A limit on kept objects was exceeded.
-    #[error("{what}: only {limit} are kept at once")]
+    #[error("{what}: the limit of {limit} is reached")]
     Limit {
         /// The kind of object.
         what: &'static str,

@@ -46,7 +46,7 @@ pub struct Netlink {
 impl Netlink {
     /// Opens the connection in the calling thread's network namespace, where it stays.
     pub fn open() -> Result<Self, Error> {
-        let failed = || Error::os("talking to the kernel's routing configuration");
+        let failed = || Error::os("opening a netlink socket");
         let runtime = Builder::new_current_thread().enable_io().build();
         let runtime = runtime.map_err(failed())?;
         let guard = runtime.enter();
@@ -72,7 +72,10 @@ impl Netlink {
     /// it segments all itself.
     pub fn set_most_segments(&self, name: &str, segments: u32) -> Result<(), Error> {
         let message = link::most_segments(self.index(name)?, segments);
-        self.set_link(format!("limiting what {name} has to cut"), message)
+        self.set_link(
+            format!("limiting the segments of packets to {name}"),
+            message,
+        )
     }
 
     /// Returns true if an interface is up.
@@ -110,7 +113,7 @@ impl Netlink {
         message
             .attributes
             .push(LinkAttribute::IfAlias(alias.to_owned()));
-        self.set_link(format!("naming the purpose of {name}"), message)
+        self.set_link(format!("setting the alias of {name}"), message)
     }
 
     /// Returns the index of an interface that can carry packets now; `None` if it is down, has no
@@ -125,7 +128,7 @@ impl Netlink {
     /// down.
     pub fn add_veth(&self, name: &str, peer: &str, namespace: &crate::NetNs) -> Result<(), Error> {
         let message = link::veth(name, peer, namespace);
-        let doing = format!("making the interfaces {name} and {peer}");
+        let doing = format!("creating the interfaces {name} and {peer}");
         self.create(doing, Message::NewLink(message))
     }
 
@@ -149,14 +152,14 @@ impl Netlink {
     /// usable at once, without duplicate address detection.
     pub fn add_address(&self, name: &str, address: Prefix) -> Result<(), Error> {
         let message = link::address(self.index(name)?, address);
-        let doing = format!("giving {name} the address {address}");
+        let doing = format!("adding the address {address} to {name}");
         self.create(doing, Message::NewAddress(message))
     }
 
     /// Removes an address from an interface.
     pub fn delete_address(&self, name: &str, address: Prefix) -> Result<(), Error> {
         let message = link::address(self.index(name)?, address);
-        let doing = format!("taking the address {address} from {name}");
+        let doing = format!("removing the address {address} from {name}");
         self.change(doing, Message::DelAddress(message), 0)
     }
 
@@ -362,7 +365,7 @@ impl Netlink {
     /// Returns the name of an interface; `None` if it has disappeared.
     fn link_name(&self, index: u32) -> Result<Option<String>, Error> {
         let get = Message::GetLink(link::message(index));
-        match self.request("naming an interface".into(), get, 0) {
+        match self.request("looking up the name of an interface".into(), get, 0) {
             Ok(replies) => Ok(replies.iter().find_map(|reply| match reply {
                 Message::NewLink(message) => link::name(message),
                 _ => None,

@@ -29,7 +29,7 @@ impl NetNs {
     /// Creates a namespace with only the loopback interface, which is up.
     pub fn new() -> Result<Self, Error> {
         on_a_thread(|| {
-            unshare(CloneFlags::CLONE_NEWNET).map_err(Error::os("making a network namespace"))?;
+            unshare(CloneFlags::CLONE_NEWNET).map_err(Error::os("creating a network namespace"))?;
             Netlink::open()?.link_up("lo")?;
             Self::current()
         })
@@ -122,12 +122,12 @@ pub fn become_root_in_user_namespace() -> Result<(), Error> {
     }
     let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
     mount(None::<&str>, "/", None::<&str>, private, None::<&str>)
-        .map_err(Error::os("keeping mounts to ourselves"))?;
+        .map_err(Error::os("making mounts private"))?;
     Netlink::open()?.link_up("lo")
 }
 
 const ENTERING: &str = "entering a network namespace";
-const SEPARATING: &str = "making network and mount namespaces";
+const SEPARATING: &str = "creating network and mount namespaces";
 
 /// Maps root to the caller. An unprivileged user may map only itself, and its group only after it
 /// has given up the ability to drop groups (user_namespaces(7)).
@@ -142,7 +142,7 @@ fn map_root_to(user: Uid, group: Gid) -> io::Result<()> {
 fn explain(error: io::Error) -> Error {
     let forbidden = |name, value| sysctl::get(name).is_ok_and(|found| found == value);
     let sysctl = if error.raw_os_error() == Some(Errno::EINVAL as i32) {
-        return Error::os("making namespaces, which only a process with one thread can")(error);
+        return Error::os("creating namespaces, which requires a process with one thread")(error);
     } else if forbidden("kernel.unprivileged_userns_clone", "0") {
         "kernel.unprivileged_userns_clone=1"
     } else if forbidden("kernel.apparmor_restrict_unprivileged_userns", "1") {

@@ -23,7 +23,7 @@ pub fn make_real_time() -> Result<(), Error> {
     let result = unsafe { libc::sched_setscheduler(0, policy, &raw const level) };
     Errno::result(result)
         .map(drop)
-        .map_err(Error::os("asking for real-time priority"))
+        .map_err(Error::os("setting real-time priority"))
 }
 
 /// Returns the number of processors that the calling thread may run on; 1 if unknown.
@@ -34,7 +34,7 @@ pub fn processors() -> usize {
 /// Pins the calling thread to one of the processors that it may run on, counted from 0.
 pub fn stay_on(number: usize) -> Result<(), Error> {
     let this = Pid::from_raw(0);
-    let allowed = sched_getaffinity(this).map_err(Error::os("asking for the processors"))?;
+    let allowed = sched_getaffinity(this).map_err(Error::os("reading the processor affinity"))?;
     let is_allowed = |&core: &usize| allowed.is_set(core).unwrap_or(false);
     let mut chosen = CpuSet::new();
     (0..CpuSet::count())
@@ -43,7 +43,7 @@ pub fn stay_on(number: usize) -> Result<(), Error> {
         .ok_or(Errno::EINVAL)
         .and_then(|core| chosen.set(core))
         .and_then(|()| sched_setaffinity(this, &chosen))
-        .map_err(Error::os("staying on a processor"))
+        .map_err(Error::os("setting the processor affinity"))
 }
 
 #[cfg(test)]

@@ -99,7 +99,7 @@ pub(crate) struct Came<'a> {
 impl Vicinity {
     /// Opens the socket on an interface of the calling thread's network namespace.
     pub fn open(interface: &str, wanted: Wanted) -> Result<Self, Error> {
-        let failed = || Error::os(format!("listening to the neighbours on {interface}"));
+        let failed = || Error::os(format!("listening for neighbours on {interface}"));
         let index = if_nametoindex(interface);
         let index = index.map_err(Error::os(format!("looking for the interface {interface}")))?;
         // The socket receives nothing before it is bound, and the filter is attached earlier.

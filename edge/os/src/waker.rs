@@ -12,7 +12,7 @@ impl Waker {
     pub fn new() -> Result<Self, Error> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let made = EventFd::from_value_and_flags(0, flags);
-        made.map(Self).map_err(Error::os("preparing to be woken"))
+        made.map(Self).map_err(Error::os("creating an eventfd"))
     }
 
     /// Wakes the polling thread. Repeated calls count as one.

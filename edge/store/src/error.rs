@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 pub enum Error {
     /// Another process has the file open.
     #[error(
-        "{} is in use by another stratad, in another network namespace: name a `file` for each of them in [store]",
+        "{} is in use by another stratad, in another network namespace: give each its own `file` in [store]",
         file.display()
     )]
     InUse {
@@ -19,7 +19,7 @@ pub enum Error {
     },
     /// Another release wrote the file.
     #[error(
-        "{} has format {found}, and this stratad knows {VERSION}: start the release that wrote it, or move the file away (then addresses are lent anew)",
+        "{} has format {found}, and this stratad supports {VERSION}: start the release that wrote it, or move the file away (all leases are then lost)",
         file.display()
     )]
     OtherVersion {
@@ -30,7 +30,7 @@ pub enum Error {
     },
     /// The file is damaged or not a store.
     #[error(
-        "{} is damaged, or no file of ours ({why}): move it away, then a new one is made and addresses are lent anew",
+        "{} is damaged or not a store ({why}): move it away to start with a new file without leases",
         file.display()
     )]
     Damaged {
@@ -46,7 +46,7 @@ pub enum Error {
         file: PathBuf,
     },
     /// A system call failed.
-    #[error("{doing} {} failed: {source}; name another `file` in [store] if it cannot be there", file.display())]
+    #[error("{doing} {} failed: {source}; set `file` in [store] to use another path", file.display())]
     Os {
         /// The attempted operation.
         doing: &'static str,

@@ -51,7 +51,7 @@ impl Store {
         let read = AssertUnwindSafe(|| Self::read(file, opened));
         match catch_unwind(read) {
             Ok(read) => read,
-            Err(_) => Err(failed.damaged("it contradicts itself".to_owned())),
+            Err(_) => Err(failed.damaged("its content is inconsistent".to_owned())),
         }
     }
 
@@ -84,7 +84,7 @@ impl Store {
         };
         let leases = read().map_err(|source| failed.storage(source))?;
         let leases: Option<Vec<Lease>> = leases.into_iter().collect();
-        leases.ok_or_else(|| failed.damaged("a lease is none".to_owned()))
+        leases.ok_or_else(|| failed.damaged("a lease cannot be decoded".to_owned()))
     }
 
     /// Writes all of the changes, or none in case of an error. They are on disk when this returns.

@@ -50,7 +50,7 @@ fn unanswered(error: &NoAnswer) -> Failure {
     if let (NoAnswer::NotRunning(_), Ok(Some(holder))) = (error, os::Claim::holder()) {
         return Failure::new(
             format!("{error}; {holder} serves this network namespace"),
-            "give --socket the path that `socket` of [control] has in its file",
+            "set `--socket` to the `socket` of [control] in that daemon's configuration",
         );
     }
     let held = os::Routes::held().unwrap_or_default();
@@ -59,8 +59,11 @@ fn unanswered(error: &NoAnswer) -> Failure {
     }
     let held: Vec<_> = held.iter().map(ToString::to_string).collect();
     Failure::new(
-        format!("{error}; {} is held back meanwhile", held.join(", ")),
-        format!("{}; or open it with `stratad --unlock`", error.fix()),
+        format!(
+            "{error}; traffic to {} is blocked meanwhile",
+            held.join(", ")
+        ),
+        format!("{}; or lift the block with `stratad --unlock`", error.fix()),
     )
 }
 
@@ -81,8 +84,8 @@ fn warn(response: &Response, output: &Output) {
     };
     let directory = directory.to_string_lossy();
     output.complain(&format!(
-        "KEYS ARE WRITTEN to {}: whoever reads them can read all traffic.\n\
-         Stop it with `strata keylog off` and delete them when you are done.\n",
+        "KEYS ARE WRITTEN to {}: these files decrypt all traffic.\n\
+         To stop, run `strata keylog off`, then delete the files.\n",
         text::clean(&directory)
     ));
 }

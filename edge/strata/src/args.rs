@@ -9,20 +9,20 @@ use model::Identity;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-/// IPsec with zones: see and steer stratad, check configurations, try it all without a network.
+/// IPsec with zones: control stratad, check configurations, run demos and benchmarks.
 #[derive(Debug, Parser)]
 #[command(
     name = "strata",
     version,
-    after_help = "Exit status: 0 done, 1 the answer is no, 2 wrong usage or configuration, \
+    after_help = "Exit status: 0 success, 1 check failed, 2 wrong usage or configuration, \
                   3 stratad cannot be reached."
 )]
 pub struct Args {
-    /// Print JSON, one object on one line, also for errors
+    /// Print JSON, one object per line, errors included
     #[arg(long, global = true)]
     pub json: bool,
 
-    /// The daemon's socket
+    /// Control socket of stratad
     #[arg(long, global = true, value_name = "PATH", default_value = config::DEFAULT_SOCKET)]
     pub socket: PathBuf,
 
@@ -35,29 +35,29 @@ pub struct Args {
 pub enum Verb {
     #[command(flatten)]
     Ask(Question),
-    /// Show the audit log: who was allowed to read what, had keys for it, and until when
+    /// Show the audit log: licences agreed on, and keys given, revoked and expired
     Audit(Wanted),
-    /// Check a configuration and the keys it names; needs no daemon, and root only for its keys
+    /// Check a configuration and its key files; needs no daemon, and root only to read the keys
     Check {
-        /// The configuration
+        /// Configuration file
         #[arg(default_value = config::DEFAULT_FILE)]
         file: PathBuf,
     },
-    /// Examine this machine: what keeps Strata from working, why it matters, what changes it
+    /// Diagnose this machine: list problems that affect Strata, each with a reason and a fix
     Doctor {
-        /// The configuration
+        /// Configuration file
         #[arg(default_value = config::DEFAULT_FILE)]
         file: PathBuf,
     },
-    /// Try it all on this machine: a protected download over a lossy link, measured; no root
+    /// Measure a protected download over a lossy link, on this machine alone; needs no root
     Demo(Demo),
-    /// Make certificates and keys, revoke them, and look into them; needs no daemon
+    /// Create, revoke and show certificates and keys; needs no daemon
     #[command(subcommand)]
     Pki(Pki),
-    /// Measure the figures of the papers on this machine, and judge them; no root
+    /// Reproduce the figures of the papers on this machine, and check them; needs no root
     #[command(subcommand)]
     Lab(Lab),
-    /// Measure what tunnels cost on this machine; no root
+    /// Measure the performance of tunnels on this machine; needs no root
     #[command(subcommand)]
     Bench(Bench),
 }
@@ -67,12 +67,12 @@ pub enum Verb {
 pub enum Question {
     /// Bring tunnels up and keep them up
     Up {
-        /// Name of a [peer.NAME]; without it every peer that has an address
+        /// Name of a [peer.NAME]; if omitted, every peer with an address
         peer: Option<String>,
-        /// Only its tunnel of this name, a [peer.NAME.child.NAME]
+        /// Only the tunnel of this [peer.NAME.child.NAME]
         #[arg(long, value_name = "NAME", requires = "peer")]
         child: Option<String>,
-        /// Wait until they are up, at most so many seconds
+        /// Wait until the tunnels are up, at most SECONDS seconds
         #[arg(
             long,
             value_name = "SECONDS",
@@ -83,76 +83,76 @@ pub enum Question {
         )]
         wait: Option<u64>,
     },
-    /// Take tunnels down; until `up` the other end is refused as well
+    /// Take tunnels down, and refuse the peer until `strata up`
     Down {
-        /// Name of a [peer.NAME]; without it every peer
+        /// Name of a [peer.NAME]; if omitted, every peer
         peer: Option<String>,
-        /// Only its tunnel of this name, a [peer.NAME.child.NAME]
+        /// Only the tunnel of this [peer.NAME.child.NAME]
         #[arg(long, value_name = "NAME", requires = "peer")]
         child: Option<String>,
     },
-    /// Make new keys with a peer; nothing is lost meanwhile
+    /// Rekey a peer without interrupting traffic
     Rekey {
-        /// Name of its table
+        /// Name of the peer's table
         peer: String,
-        /// For the IKE SA, not for the tunnel
+        /// Rekey the IKE SA instead of the tunnel
         #[arg(long)]
         ike: bool,
     },
-    /// Have both ends prove anew who they are; nothing is lost meanwhile
+    /// Re-authenticate a peer without interrupting traffic
     Reauth {
-        /// Name of its table
+        /// Name of the peer's table
         peer: String,
     },
-    /// Send a peer that connected to another gateway, which has to have the same id
+    /// Redirect a connected peer to another gateway, which must have the same id
     Redirect {
-        /// Name of its table
+        /// Name of the peer's table
         peer: String,
         /// Address of the other gateway
         to: IpAddr,
     },
-    /// Move a tunnel to another address of ours; nothing is made anew
+    /// Move a tunnel to another local address; its SAs stay
     Move {
         /// Name of a [peer.NAME]
         peer: String,
-        /// The address it is to leave from; without it the best, as the routes have it
+        /// New local address; if omitted, the best one according to the routes
         #[arg(long, value_name = "ADDRESS")]
         from: Option<IpAddr>,
-        /// Without a pause: by another IKE SA there, or not at all
+        /// Move without a pause, by cloning the IKE SA; fail if that is impossible
         #[arg(long)]
         soft: bool,
     },
-    /// Choose how packets to a peer are protected, among what both ends agreed on; nothing is lost
+    /// Choose the protection of packets to a peer, among those that both ends agreed on
     Level {
         /// Name of a [peer.NAME]
         peer: String,
-        /// `integrity`: what [peer.NAME.level] names goes without encryption; `auto`: that, but for every
-        /// so many-th packet, as `every` says; `zoned`: all in zones; `opaque`: licensed nodes read nothing
+        /// `integrity`: send the datagrams of [peer.NAME.level] without encryption; `auto`: the same, but
+        /// encrypt one in `every`; `zoned`: encrypt all in zones; `opaque`: hide all from licensed nodes
         #[arg(value_parser = ["auto", "zoned", "opaque", "integrity"])]
         level: String,
     },
-    /// Show where tunnels go, and where they could
+    /// Show the path of each tunnel, and possible ones
     Paths,
-    /// Show peers, their SAs, and what was dropped
+    /// Show peers, their SAs, and dropped packets
     Status,
-    /// Show who can read which part of the packets
+    /// Show which nodes can read which part of the packets
     Zones,
     /// Show the TCP flows that this licensed node repairs
     Flows,
-    /// Show which addresses the pools have lent, and to whom
+    /// Show the pools and the leases of their addresses
     Leases,
-    /// Explain why a peer is up or not, and which line to change
+    /// Explain why a peer is up or down, and which line to change
     Explain {
         /// Name of a [peer.NAME], [licensed.NAME], [gateway.NAME] or [neighbour.NAME]
         peer: String,
     },
-    /// Write the keys of new SAs for Wireshark: whoever reads them reads everything
+    /// Write the keys of new SAs for Wireshark; with these files, all traffic can be decrypted
     Keylog {
-        /// A folder, or `off`
+        /// Folder for the key files, or `off`
         #[arg(value_name = "DIR|off", value_parser = folder_or_off)]
         folder: Folder,
     },
-    /// Apply what changed in stratad's configuration, and leave alone what did not
+    /// Apply changes of stratad's configuration; unchanged tunnels stay up
     Reload {
         /// Only show what would change
         #[arg(long)]
@@ -216,22 +216,22 @@ impl From<Question> for Request {
 pub struct Demo {
     #[command(subcommand)]
     pub other: Option<OtherDemo>,
-    /// Length of each download
+    /// Length of each download, in seconds
     #[arg(long, default_value_t = 45, value_parser = clap::value_parser!(u64).range(5..=3600))]
     pub seconds: u64,
-    /// What bit errors and content are drawn from
+    /// Seed of bit errors and content
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// One bit error in so many bits on the lossy hop, 0 for none
+    /// Bits per bit error on the lossy hop; 0 for no errors
     #[arg(long, value_name = "BITS", default_value_t = 512 << 10)]
     pub bits_per_error: u64,
-    /// Leave SNOOP off
+    /// Turn SNOOP off
     #[arg(long)]
     pub no_snoop: bool,
-    /// Leave the licence out
+    /// Omit the licence
     #[arg(long, conflicts_with = "license_payload")]
     pub no_licence: bool,
-    /// License the payload too, which the search for it must then notice
+    /// License the payload too; the search for readable payload must then find it
     #[arg(long)]
     pub license_payload: bool,
     /// Keep configurations and logs
@@ -242,9 +242,9 @@ pub struct Demo {
 /// What else can be shown.
 #[derive(Debug, Subcommand)]
 pub enum OtherDemo {
-    /// Watch keys arrive with a mobile node that walks from one licensed node to the next
+    /// Show keys that follow a mobile node from one licensed node to the next
     #[command(
-        after_help = "Exit status 1 if an agent that was left read on, or one that was visited did not."
+        after_help = "Exit status 1 if a previous agent could still read, or a visited agent could not."
     )]
     Roam(Roam),
 }
@@ -252,16 +252,16 @@ pub enum OtherDemo {
 /// How it walks. Without options: four moves, by push, in less than a minute.
 #[derive(Debug, Group)]
 pub struct Roam {
-    /// How keys get there: sent by the gateway, there in advance, or fetched from the agent before
+    /// Key delivery: sent by the gateway, distributed in advance, or fetched from the previous agent
     #[arg(long, default_value = "push", value_parser = ["push", "pkd", "dkm"])]
     pub handover: String,
-    /// How often it moves
+    /// Number of moves
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub moves: u32,
     /// Seconds at each agent
     #[arg(long, value_name = "S", default_value_t = 7, value_parser = clap::value_parser!(u64).range(4..=60))]
     pub stay: u64,
-    /// License the agents wherever it is: those that it left read on, which must make it fail
+    /// License all agents all the time: previous agents can still read, so the demo must fail
     #[arg(long)]
     pub everywhere: bool,
     /// Keep configurations and logs
@@ -272,71 +272,71 @@ pub struct Roam {
 /// What is done with certificates and keys.
 #[derive(Debug, Subcommand)]
 pub enum Pki {
-    /// Make a CA: `ca.pem`, which peers name in `ca`, and `ca.key`, which stays where it is
+    /// Create a CA: `ca.pem`, which peers name in `ca`, and `ca.key`, its private key
     Ca {
-        /// What it is called
+        /// Name of the CA
         #[arg(long)]
         name: String,
-        /// The folder of the CA that it stands under; without it, it is a root
+        /// Folder of the issuing CA; if omitted, the new CA is a root
         #[arg(long, value_name = "DIR")]
         by: Option<PathBuf>,
         #[command(flatten)]
         made: Made,
-        /// Days it is valid
+        /// Validity, in days
         #[arg(long, default_value_t = 3650, value_parser = days())]
         days: u64,
     },
     /// Issue a certificate: `ID.pem` for `cert` and `ID.key` for `key`
     Issue {
-        /// The folder of the CA
+        /// Folder of the CA
         #[arg(long, value_name = "DIR")]
         ca: PathBuf,
-        /// Whose it is: `alice@example.net`, `gw.example.net` or an address, as in `id`
+        /// Identity, as in `id`: `alice@example.net`, `gw.example.net` or an address
         #[arg(long)]
         id: Identity,
         #[command(flatten)]
         made: Made,
-        /// Days it is valid, at most as long as its CA
+        /// Validity, in days; at most that of the CA
         #[arg(long, default_value_t = 365, value_parser = days())]
         days: u64,
     },
     /// Revoke certificates of a CA: adds them to its `ca.crl`, which peers name in `crl`
     Revoke {
-        /// The folder of the CA
+        /// Folder of the CA
         #[arg(long, value_name = "DIR")]
         ca: PathBuf,
-        /// Files with the certificates
+        /// Files of the certificates to revoke
         #[arg(required = true)]
         files: Vec<PathBuf>,
-        /// Days until there has to be a newer list
+        /// Days until the list expires
         #[arg(long, default_value_t = 30, value_parser = days())]
         days: u64,
     },
-    /// Write `ca.crl` of a CA anew before it ends, or the first one, which revokes nothing
+    /// Renew `ca.crl` of a CA before it expires, or create the first one, which is empty
     Crl {
-        /// The folder of the CA
+        /// Folder of the CA
         #[arg(long, value_name = "DIR")]
         ca: PathBuf,
-        /// Days until there has to be a newer list
+        /// Days until the list expires
         #[arg(long, default_value_t = 30, value_parser = days())]
         days: u64,
     },
-    /// Make a key without a certificate: `NAME.key` for `key`, and `NAME.pub` for `pubkey` at peers
+    /// Create a key without a certificate: `NAME.key` for `key`, and `NAME.pub` for `pubkey` at peers
     Key {
-        /// What the files are called
+        /// Name of the files, without suffix
         #[arg(long)]
         name: String,
         #[command(flatten)]
         made: Made,
     },
-    /// Print the public key of a private one, for `pubkey` at peers
+    /// Print the public key of a private key, for `pubkey` at peers
     Pubkey {
-        /// The file with the private key
+        /// File with the private key
         file: PathBuf,
     },
-    /// Show what the certificates or revocation lists of a PEM file say
+    /// Show the certificates or revocation lists of a PEM file
     Show {
-        /// The file
+        /// PEM file
         file: PathBuf,
     },
 }
@@ -347,16 +347,16 @@ pub struct Made {
     /// An Ed25519 key (RFC 8420)
     #[arg(long)]
     pub ed25519: bool,
-    /// An ECDSA P-256 key, which every peer with RFC 7427 understands: the default
+    /// An ECDSA P-256 key, which every peer with RFC 7427 supports (default)
     #[arg(long, conflicts_with = "ed25519")]
     pub p256: bool,
-    /// An ECDSA P-384 key, as suite = "strict" goes with
+    /// An ECDSA P-384 key, for `suite = "strict"`
     #[arg(long, conflicts_with_all = ["ed25519", "p256"])]
     pub p384: bool,
-    /// The folder for both files
+    /// Folder for both files
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub out: PathBuf,
-    /// Replace what is there
+    /// Replace existing files
     #[arg(long)]
     pub force: bool,
 }
@@ -369,13 +369,13 @@ fn days() -> clap::builder::RangedU64ValueParser {
 /// What the lab does.
 #[derive(Debug, Subcommand)]
 pub enum Lab {
-    /// Name the figures and tables, and how long each takes
+    /// List the figures and tables, and the time that each takes
     List,
-    /// Measure figures and tables; exit status 1 if what must hold does not
+    /// Measure figures and tables; exit status 1 if a claim does not hold
     Run(LabRun),
-    /// Write one HTML page over all results of a folder
+    /// Write an HTML page of all results in a folder
     Report {
-        /// The folder with results
+        /// Folder with results
         #[arg(long, value_name = "DIR", default_value = LAB_FOLDER)]
         out: PathBuf,
     },
@@ -384,31 +384,31 @@ pub enum Lab {
 /// How figures are measured.
 #[derive(Debug, Group)]
 pub struct LabRun {
-    /// Figures and tables, as `strata lab list` names them
+    /// Names of figures and tables, from `strata lab list`
     #[arg(required = true, value_name = "NAME")]
     pub names: Vec<String>,
-    /// Measure less, in minutes instead of an hour
+    /// Measure less: minutes instead of an hour
     #[arg(long)]
     pub quick: bool,
-    /// The folder for results; what is in it already is not measured again
+    /// Folder for results; existing results are not measured again
     #[arg(long, value_name = "DIR", default_value = LAB_FOLDER)]
     pub out: PathBuf,
-    /// Runs of each condition
+    /// Number of runs of each condition
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub seeds: Option<u64>,
-    /// Length of each download
+    /// Length of each download, in seconds
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(2..=3600))]
     pub seconds: Option<u64>,
-    /// Networks at once, at most
+    /// Maximum number of networks at once
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub at_once: Option<usize>,
-    /// Leave SNOOP off: what rests on it must fail
+    /// Turn SNOOP off: claims that depend on it must fail
     #[arg(long)]
     pub no_snoop: bool,
-    /// Leave zones off: what rests on them must fail
+    /// Turn zones off: claims that depend on them must fail
     #[arg(long)]
     pub no_zones: bool,
-    /// Leave simultaneous bindings off: what rests on them must fail
+    /// Turn simultaneous bindings off: claims that depend on them must fail
     #[arg(long)]
     pub no_simultaneous: bool,
 }
@@ -416,38 +416,37 @@ pub struct LabRun {
 /// What is measured of tunnels.
 #[derive(Debug, Subcommand)]
 pub enum Bench {
-    /// Set tunnels up with a stratad: its time, its memory, and beside it the cryptography alone
+    /// Measure time and memory of tunnel set-ups, compared with the cryptography alone
     #[command(
-        after_help = "Exit status 1 if tunnels did not come up. A goal that is missed changes \
-                            nothing."
+        after_help = "Exit status 1 if tunnels did not come up. A missed goal does not \
+                            change it."
     )]
     Ike(BenchIke),
-    /// Seal and open packets in memory: how long each takes, and beside it the cryptography alone
+    /// Measure sealing and opening packets in memory, compared with the cryptography alone
     #[command(
-        after_help = "Exit status 1 if packets did not get through. A goal that is missed changes \
-                            nothing."
+        after_help = "Exit status 1 if packets did not get through. A missed goal does not \
+                            change it."
     )]
     Esp(BenchEsp),
-    /// Carry octets between two hosts, beside their wire alone and beside others
+    /// Measure throughput between two hosts, compared with the bare wire and other programs
     #[command(
-        after_help = "Exit status 1 if tunnels did not come up. A goal that is missed changes \
-                            nothing."
+        after_help = "Exit status 1 if tunnels did not come up. A missed goal does not \
+                            change it."
     )]
     Peers(BenchPeers),
-    /// Carry datagrams for long with new keys all the time: whether one is lost, and who grows
-    #[command(after_help = "Exit status 1 if a datagram was lost or a daemon has grown.")]
-    Soak(BenchSoak),
-    /// Carry echoes for very many tunnels at once, beside what is carried for one
+    /// Send datagrams through constant rekeys, and check for losses and growing memory
     #[command(
-        after_help = "Exit status 1 if a tunnel did not come up or an echo was lost. A goal that is missed \
-                            changes nothing."
+        after_help = "Exit status 1 if a datagram was lost or the memory of a daemon has grown."
+    )]
+    Soak(BenchSoak),
+    /// Measure echoes through very many tunnels at once, compared with one tunnel
+    #[command(
+        after_help = "Exit status 1 if a tunnel did not come up or an echo was lost. A missed goal \
+                            does not change it."
     )]
     Sas(BenchSas),
-    /// Carry octets through a tunnel and set others up beside seven floods, and beside the same floods dropped
-    #[command(
-        after_help = "Exit status 1 if a set-up was not served. A goal that is missed changes \
-                            nothing."
-    )]
+    /// Measure a tunnel and new set-ups under seven floods, compared with the same floods filtered out
+    #[command(after_help = "Exit status 1 if a set-up failed. A missed goal does not change it.")]
     Flood(BenchFlood),
 }
 
@@ -457,13 +456,13 @@ pub struct BenchFlood {
     /// Measure less: one round of 1 s
     #[arg(long)]
     pub quick: bool,
-    /// Length of each turn [default: 3]
+    /// Length of each turn, in seconds [default: 3]
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=60))]
     pub seconds: Option<u32>,
     /// Only these floods [default: all]
     #[arg(long, value_name = "FLOOD", value_delimiter = ',', value_parser = flood())]
     pub only: Vec<Flood>,
-    /// Give the crowd another key, which must make it fail
+    /// Give the crowd a wrong key: the benchmark must fail
     #[arg(long)]
     pub wrong_key: bool,
 }
@@ -489,7 +488,7 @@ pub struct BenchSas {
     /// Tunnels, each with an SA for each direction
     #[arg(long, value_name = "N", default_value = "100000", value_parser = clap::value_parser!(u32).range(64..=200_000))]
     pub sas: u32,
-    /// Give the crowd another key, which must make it fail
+    /// Give the crowd a wrong key: the benchmark must fail
     #[arg(long)]
     pub wrong_key: bool,
 }
@@ -497,13 +496,13 @@ pub struct BenchSas {
 /// How long. Without options: a minute.
 #[derive(Debug, Group)]
 pub struct BenchSoak {
-    /// Length, from a minute to a week
+    /// Length in seconds, from a minute to a week
     #[arg(long, value_name = "S", default_value = "60", value_parser = clap::value_parser!(u32).range(60..=604_800))]
     pub seconds: u32,
-    /// Draw memory over time into a file, as SVG
+    /// Plot memory over time into an SVG file
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
-    /// Have the gateway drop packets, which must make it fail
+    /// Let the gateway drop packets: the benchmark must fail
     #[arg(long)]
     pub lossy: bool,
 }
@@ -514,16 +513,16 @@ pub struct BenchPeers {
     /// Measure less: one round of 1 s
     #[arg(long)]
     pub quick: bool,
-    /// Length of each load [default: 3]
+    /// Length of each load, in seconds [default: 3]
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=300))]
     pub seconds: Option<u32>,
-    /// Draw what is measured into a file, as SVG
+    /// Plot the results into an SVG file
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
-    /// Have AES-GCM of libipsec-mb, as `aead` in the configuration says, and in the forwarder
+    /// Use AES-GCM of libipsec-mb, as with `aead`, also in the forwarder
     #[arg(long)]
     pub ipsec_mb: bool,
-    /// Give the ends different keys, which must make it fail
+    /// Give the ends different keys: the benchmark must fail
     #[arg(long)]
     pub wrong_key: bool,
 }
@@ -534,13 +533,13 @@ pub struct BenchEsp {
     /// Measure less: 20 rounds
     #[arg(long)]
     pub quick: bool,
-    /// Have AES-GCM of libipsec-mb, as `aead` in the configuration says, and time its calls beside
+    /// Use AES-GCM of libipsec-mb, as with `aead`, and time its calls as well
     #[arg(long)]
     pub ipsec_mb: bool,
-    /// SAs of the rows that have many
+    /// Number of SAs in the rows with many SAs
     #[arg(long, value_name = "N", default_value = "100000", value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
     pub sas: u32,
-    /// Give the receiver other keys, which must make it fail
+    /// Give the receiver wrong keys: the benchmark must fail
     #[arg(long)]
     pub wrong_key: bool,
 }
@@ -551,13 +550,13 @@ pub struct BenchIke {
     /// Measure less: 3 rounds of 100, or 3 s of a flood
     #[arg(long)]
     pub quick: bool,
-    /// Set-ups in each round
+    /// Number of set-ups in each round
     #[arg(long, value_name = "N", value_parser = setups(), conflicts_with_all = ["simultaneous", "flood"])]
     pub setups: Option<u32>,
-    /// Let so many begin at once instead
+    /// Start N set-ups at once instead
     #[arg(long, value_name = "N", value_parser = setups(), conflicts_with = "flood")]
     pub simultaneous: Option<u32>,
-    /// Set up 100 a second instead, in peace and then under so many spoofed requests a second
+    /// Set up 100 a second instead, first in peace, then under PER_SECOND spoofed requests a second
     #[arg(
         long,
         value_name = "PER_SECOND",
@@ -567,10 +566,10 @@ pub struct BenchIke {
         value_parser = clap::value_parser!(u32).range(1..=1_000_000)
     )]
     pub flood: Option<u32>,
-    /// Length of each half of a flood [default: 10]
+    /// Length of each half of a flood, in seconds [default: 10]
     #[arg(long, value_name = "S", requires = "flood", value_parser = clap::value_parser!(u32).range(1..=300))]
     pub seconds: Option<u32>,
-    /// Give initiators another key, which must make it fail
+    /// Give initiators a wrong key: the benchmark must fail
     #[arg(long)]
     pub wrong_key: bool,
 }
@@ -585,7 +584,7 @@ const LAB_FOLDER: &str = "strata-lab";
 
 fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse() {
-        Ok(0) => Err("at least one network is needed".to_owned()),
+        Ok(0) => Err("must be at least 1".to_owned()),
         Ok(number) => Ok(number),
         Err(error) => Err(format!("{error}")),
     }

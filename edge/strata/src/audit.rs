@@ -14,16 +14,16 @@ use std::time::Duration;
 /// Which lines are wanted.
 #[derive(Debug, clap::Args)]
 pub struct Wanted {
-    /// The configuration, which names the file
+    /// Configuration file, which names the audit log
     #[arg(default_value = config::DEFAULT_FILE)]
     file: PathBuf,
-    /// Only the tunnel of a [peer.NAME], or the keys of a [gateway.NAME]
+    /// Only records of this [peer.NAME] or [gateway.NAME]
     #[arg(long, value_name = "NAME")]
     peer: Option<String>,
-    /// Only a licensed node, or at one a gateway, by its identity
+    /// Only records about this identity: a licensed node, or at a licensed node its gateway
     #[arg(long, value_name = "ID")]
     node: Option<String>,
-    /// Only what happened in this time until now: `90s`, `15m`, `2h` or `30d`
+    /// Only records of the last TIME: `90s`, `15m`, `2h` or `30d`
     #[arg(long, value_name = "TIME", value_parser = time)]
     since: Option<Duration>,
 }
@@ -33,8 +33,11 @@ pub fn run(wanted: &Wanted, output: &Output) -> Exit {
     let config = match config::load(&wanted.file) {
         Ok(config) => config,
         Err(_) => {
-            let message = format!("{} cannot be used", wanted.file.display());
-            let fix = format!("`strata check {}` says why", wanted.file.display());
+            let message = format!("the configuration {} is not valid", wanted.file.display());
+            let fix = format!(
+                "run `strata check {}` to see the errors",
+                wanted.file.display()
+            );
             return output.fail(Exit::Usage, &Failure::new(message, fix));
         }
     };
@@ -62,12 +65,13 @@ pub fn run(wanted: &Wanted, output: &Output) -> Exit {
 fn lines(config: &Config) -> Result<String, (Exit, Failure)> {
     let Some(audit) = &config.audit else {
         let message = "the configuration has no audit log";
-        let fix = "add [audit] with `file = \"/var/log/strata/audit.jsonl\"`, then `strata reload`";
+        let fix =
+            "add `file = \"/var/log/strata/audit.jsonl\"` to [audit], then run `strata reload`";
         return Err((Exit::No, Failure::new(message, fix)));
     };
     let octets = std::fs::read(&audit.file).map_err(|error| {
         let message = format!("cannot read {}: {error}", audit.file.display());
-        let fix = "run as the user that owns it; stratad makes it when it starts";
+        let fix = "run as the user that owns the file; stratad creates it at its start";
         (Exit::No, Failure::new(message, fix))
     })?;
     Ok(String::from_utf8_lossy(&octets).into_owned())
@@ -105,10 +109,10 @@ fn table(records: &[Record], foreign: u64) -> String {
         let _ = writeln!(text, "{}", line(record));
     }
     if records.is_empty() {
-        text.push_str("nothing of that is recorded\n");
+        text.push_str("no matching records\n");
     }
     if foreign > 0 {
-        let _ = writeln!(text, "{} cannot be read", plural(foreign, "line"));
+        let _ = writeln!(text, "{} could not be read", plural(foreign, "line"));
     }
     text
 }
@@ -163,11 +167,11 @@ const fn deed(deed: Deed) -> &'static str {
 
 const fn why(why: Why) -> &'static str {
     match why {
-        Why::Rekey => "new keys",
-        Why::Reload => "the configuration was changed",
-        Why::Lifetime => "too old",
-        Why::Down => "down",
-        Why::NodeGone => "the node is gone",
+        Why::Rekey => "rekeyed",
+        Why::Reload => "configuration changed",
+        Why::Lifetime => "lifetime over",
+        Why::Down => "peer down",
+        Why::NodeGone => "node disconnected",
     }
 }
 
@@ -178,7 +182,7 @@ fn time(text: &str) -> Result<Duration, String> {
         number.checked_mul(*seconds)
     });
     let read = read.map(Duration::from_secs);
-    read.ok_or_else(|| "write a number and its unit, like 90s, 15m, 2h or 30d".to_owned())
+    read.ok_or_else(|| "write a number and a unit, such as 90s, 15m, 2h or 30d".to_owned())
 }
 
 #[cfg(test)]
@@ -241,11 +245,11 @@ mod tests {
         let expected = "\
 2026-11-22T11:25:07Z  agreed      alice/voice  fa.example.net read headers  in 000000a1, out 000000b2
 2026-11-22T11:25:07Z  given       alice  fa.example.net  read headers  in 000000a1, out 000000b2  until 2026-11-22T19:25:07Z
-2026-11-22T11:25:07Z  revoked     alice  fa.example.net  in 000000a1, out 000000b2  down  the peer \\u{1b}[2J closed it
-1 line cannot be read
+2026-11-22T11:25:07Z  revoked     alice  fa.example.net  in 000000a1, out 000000b2  peer down  the peer \\u{1b}[2J closed it
+1 line could not be read
 ";
         assert_eq!(table(&records, foreign), expected);
-        assert_eq!(table(&[], 0), "nothing of that is recorded\n");
+        assert_eq!(table(&[], 0), "no matching records\n");
     }
 
     #[test]

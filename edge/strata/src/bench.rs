@@ -94,7 +94,7 @@ fn provide(ipsec_mb: bool) -> Result<(), Obstacle> {
     if ipsec_mb {
         let provided = IpsecMb::provide();
         provided.map_err(|error| {
-            let fix = error.fix().unwrap_or("leave `--ipsec-mb` out");
+            let fix = error.fix().unwrap_or("omit `--ipsec-mb`");
             Obstacle::new(error.to_string(), fix)
         })?;
     }
@@ -117,7 +117,7 @@ fn drawn<R>(
     let refused = |error: &dyn Display| {
         let path = path.unwrap_or(Path::new(""));
         let message = format!("cannot write {}: {error}", path.display());
-        Obstacle::new(message, "name a file that you may write")
+        Obstacle::new(message, "name a writable file")
     };
     let file = path.map(File::create).transpose();
     let file = file.map_err(|error| refused(&error))?;

@@ -39,7 +39,7 @@ fn good(file: &Path, config: &Config, output: &Output) -> Exit {
     for warning in &warnings {
         output.complain(&format!("warning: {warning}\n"));
     }
-    output.print(&format!("{}: good: {}\n", file.display(), summary(config)));
+    output.print(&format!("{}: valid: {}\n", file.display(), summary(config)));
     Exit::Done
 }
 

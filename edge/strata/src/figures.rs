@@ -43,7 +43,7 @@ fn list(output: &Output) -> Exit {
         }
     }
     if !output.json {
-        output.print("Figures that are run into one folder share their cells.\n");
+        output.print("Figures that are measured into the same folder share results.\n");
     }
     Exit::Done
 }
@@ -66,7 +66,7 @@ fn measure(run: &LabRun, json: bool) -> Result<Vec<Report>, Obstacle> {
 fn find(name: &str) -> Result<Exhibit, Obstacle> {
     figures::find(name).ok_or_else(|| {
         let message = format!("there is no figure {name}");
-        Obstacle::new(message, "`strata lab list` names them all")
+        Obstacle::new(message, "run `strata lab list` to see all names")
     })
 }
 

@@ -173,7 +173,7 @@ fn check_of_no_file_says_what_to_do() {
     assert_eq!(
         err(&output),
         "error: cannot read /nonexistent/strata.toml: No such file or directory (os error 2)\n  \
-         fix: check the name, or copy one of the examples there\n"
+         fix: check the path, or copy one of the examples to it\n"
     );
 }
 
@@ -304,7 +304,7 @@ fn reload_asks_for_what_was_typed_and_a_file_with_faults_is_wrong_usage() {
             bad,
             r#"{"version":1,"request":"reload","dry_run":true}"#,
             2,
-            "/a.toml:3:1: node.id: is empty\n  fix: write it\nnothing is changed: 1 error\n",
+            "/a.toml:3:1: node.id: is empty\n  fix: write it\nnothing changed: 1 error\n",
         ),
     ] {
         let folder = Folder::new();
@@ -326,7 +326,7 @@ fn explain_asks_about_one_peer_and_shows_what_is_known() {
     assert_eq!(output.status.code(), Some(0), "{}", err(&output));
     assert_eq!(
         out(&output),
-        "office down\nnothing was tried since stratad started\n"
+        "office down\nno attempt since stratad started\n"
     );
     let question = daemon.join().expect("the daemon was asked");
     assert_eq!(

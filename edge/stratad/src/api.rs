@@ -134,7 +134,7 @@ impl Api {
         let at = self.waiting.iter().map(|waiting| waiting.until).min()?;
         Some(Deadline {
             at,
-            reason: "answer `up --wait`",
+            reason: "answer `strata up --wait`",
         })
     }
 
@@ -308,7 +308,7 @@ impl Waiting {
         let message = format!("the tunnel {child} of {name} is not up: {why}");
         Response::Error(Failure::new(
             message,
-            format!("see `strata explain {name}`"),
+            format!("run `strata explain {name}`"),
         ))
     }
 }
@@ -323,7 +323,7 @@ fn open(
 ) -> Result<(), Failure> {
     let [peer] = peers else {
         return Err(Failure::new(
-            "a single tunnel is one of one peer",
+            "`--child` needs a peer",
             "name the peer as well",
         ));
     };
@@ -338,7 +338,7 @@ fn open(
         );
         Failure::new(
             message,
-            "name one that it has, or add it and `strata reload`",
+            "name an existing child, or add the table and run `strata reload`",
         )
     })
 }
@@ -358,21 +358,21 @@ fn rekey(peer: String, ike: bool, node: &mut Node, now: Instant) -> Response {
     let fix = match failure {
         CannotRekey::UnknownPeer => "name a peer that `strata status` shows".to_owned(),
         CannotRekey::NotUp => format!("bring it up first: `strata up {peer}`"),
-        CannotRekey::NoChild => format!("say `strata rekey {peer} --ike`"),
+        CannotRekey::NoChild => format!("run `strata rekey {peer} --ike`"),
     };
-    let message = format!("no new keys for {}: {failure}", peer.escape_debug());
+    let message = format!("cannot rekey {}: {failure}", peer.escape_debug());
     Response::Error(Failure::new(message, fix))
 }
 
 fn level(peer: String, signal: &str, node: &mut Node) -> Response {
     let Ok(signal) = signal.parse() else {
-        let message = format!("there is no level `{}`", signal.escape_debug());
+        let message = format!("unknown level `{}`", signal.escape_debug());
         let fix = "write auto, zoned, opaque or integrity".to_owned();
         return Response::Error(Failure::new(message, fix));
     };
     let failure = match node.choose_level(&peer, signal) {
         Ok(()) => {
-            tracing::info!("peer {peer}: level {signal} from now on, as asked for");
+            tracing::info!("peer {peer}: level changed to {signal} by `strata level`");
             return Response::Level(changed(node, &[peer]));
         }
         Err(failure) => failure,
@@ -381,15 +381,18 @@ fn level(peer: String, signal: &str, node: &mut Node) -> Response {
         NoLevel::UnknownPeer => "name a peer that `strata status` shows".to_owned(),
         NoLevel::NoZones => "write `zones = \"accept\"` in its table at both ends".to_owned(),
         NoLevel::NotGranted => format!(
-            "write what `integrity` is for under [peer.{}.level] at both ends",
+            "write `integrity` in [peer.{}.level] at both ends",
             peer.escape_debug()
         ),
         NoLevel::NotAgreed => format!(
-            "compare `integrity` at both ends, or `strata rekey {}`: `strata explain` says more",
+            "compare `integrity` at both ends, or run `strata rekey {}`; see `strata explain`",
             peer.escape_debug()
         ),
     };
-    let message = format!("no other level for {}: {failure}", peer.escape_debug());
+    let message = format!(
+        "cannot change the level of {}: {failure}",
+        peer.escape_debug()
+    );
     Response::Error(Failure::new(message, fix))
 }
 
@@ -404,11 +407,11 @@ fn reauth(peer: String, node: &mut Node, now: Instant) -> Response {
             format!("bring it up first: `strata up {peer}`")
         }
         CannotReauthenticate::Ike(NotRepeated::NotOurs) => {
-            "say `strata reauth` at the other end".to_owned()
+            "run `strata reauth` at the other end".to_owned()
         }
         CannotReauthenticate::Ike(_) => "wait a moment; `strata status` shows new SPIs".to_owned(),
     };
-    let message = format!("{} does not begin anew: {failure}", peer.escape_debug());
+    let message = format!("cannot re-authenticate {}: {failure}", peer.escape_debug());
     Response::Error(Failure::new(message, fix))
 }
 
@@ -423,9 +426,11 @@ fn redirect(peer: String, to: IpAddr, node: &mut Node, now: Instant) -> Response
         CannotRedirect::Ike(NotSent::NotTheirs) => {
             format!("write another `address` in [peer.{peer}]")
         }
-        CannotRedirect::Ike(_) => format!("list {to} in `redirect` in its table for us there"),
+        CannotRedirect::Ike(_) => {
+            format!("list {to} in `redirect` of the peer's table for this host")
+        }
     };
-    let message = format!("{} is not sent elsewhere: {failure}", peer.escape_debug());
+    let message = format!("cannot redirect {}: {failure}", peer.escape_debug());
     Response::Error(Failure::new(message, fix))
 }
 
@@ -453,39 +458,37 @@ fn moved(
         CannotMove::UnknownPeer(_) => "name a peer that `strata status` shows".to_owned(),
         CannotMove::Ike(ike) => unmoved(*ike, &peer),
         CannotMove::NoWay(no_way) if no_way.from.is_empty() => {
-            "no packet reaches the peer at all: look at the routes, `ip route get`".to_owned()
+            "no route to the peer: check with `ip route get`".to_owned()
         }
         CannotMove::NoWay(no_way) => {
             let from: Vec<_> = no_way.from.iter().map(ToString::to_string).collect();
             format!(
-                "name one of: {}; another needs routes of its own, `ip rule add from ADDRESS`",
+                "name one of: {}; another address needs its own routes (`ip rule add from ADDRESS`)",
                 from.join(", ")
             )
         }
     };
-    let message = format!("{} does not move: {failure}", peer.escape_debug());
+    let message = format!("cannot move {}: {failure}", peer.escape_debug());
     Response::Error(Failure::new(message, fix))
 }
 
 fn unmoved(why: node::NotMovable, peer: &str) -> String {
     match why {
         node::NotMovable::NotUp => format!("bring it up first: `strata up {peer}`"),
-        node::NotMovable::NotOurs => "move it there: `strata move` at the other end".to_owned(),
+        node::NotMovable::NotOurs => "run `strata move` at the other end".to_owned(),
         node::NotMovable::NotCloned => {
-            format!(
-                "set `clone = true` in [peer.{peer}], here and there; or move it without `--soft`"
-            )
+            format!("write `clone = true` in [peer.{peer}] at both ends, or omit `--soft`")
         }
         node::NotMovable::UnderWay => {
-            "wait a moment; `strata status` shows `ike_sas`, and then one".to_owned()
+            "wait until `ike_sas` in `strata status --json` is 1".to_owned()
         }
         node::NotMovable::Enough => {
-            format!("end one with `strata down {peer}`, or move it without `--soft`")
+            format!("run `strata down {peer}`, or omit `--soft`")
         }
         node::NotMovable::Transport => {
-            format!("write `mode = \"beet\"` in [peer.{peer}], here and there")
+            format!("write `mode = \"beet\"` in [peer.{peer}] at both ends")
         }
-        _ => format!("set `mobike = \"on\"` in [peer.{peer}], here and there"),
+        _ => format!("write `mobike = \"on\"` in [peer.{peer}] at both ends"),
     }
 }
 
@@ -516,7 +519,7 @@ fn unknown(name: &str, node: &Node) -> Failure {
     let known: Vec<_> = node.peers().into_iter().map(|peer| peer.name).collect();
     let fix = format!("name one of: {}", known.join(", "));
     let name = name.escape_debug();
-    Failure::new(format!("the configuration has nobody named {name}"), fix)
+    Failure::new(format!("the configuration has no peer named {name}"), fix)
 }
 
 fn keylog(directory: Option<PathBuf>, node: &mut Node, keys: &mut Keys) -> Response {
@@ -526,7 +529,7 @@ fn keylog(directory: Option<PathBuf>, node: &mut Node, keys: &mut Keys) -> Respo
             Response::Keylog(Keylog { directory })
         }
         Err(error) => {
-            let message = format!("keys cannot be written: {error}");
+            let message = format!("cannot write keys: {error}");
             Response::Error(Failure::new(
                 message,
                 "name a folder that stratad may write to",

@@ -65,7 +65,7 @@ impl Audit {
         let left_out = quota.take(now)?;
         let reason = record.reason.map(|why| match left_out {
             0 => why,
-            left_out => format!("{why} (and {left_out} before, not recorded)"),
+            left_out => format!("{why} ({left_out} earlier records omitted)"),
         });
         Some(Record { reason, ..record })
     }
@@ -428,7 +428,7 @@ mod tests {
         let refusals: Vec<_> = refusals.collect();
         assert!((100..110).contains(&refusals.len()), "{}", refusals.len());
         let reason = refusals.last().unwrap().reason.as_deref().unwrap();
-        assert!(reason.starts_with("no (and 249 before"), "{reason}");
+        assert!(reason.starts_with("no (249 earlier"), "{reason}");
         // The quota covers neither another gateway's refusals nor the end of keys.
         assert!(kept(&unusable("gw", "no"), 9_999).is_some());
         let (sa, node, why) = (sa(), node(), Ending::Rekeyed);

@@ -103,7 +103,7 @@ impl Clear {
         self.guard.as_ref()?;
         Some(Deadline {
             at: self.next.unwrap_or(Instant::ZERO),
-            reason: "look for packets in clear",
+            reason: "check for dropped packets in clear",
         })
     }
 
@@ -136,7 +136,7 @@ impl Clear {
             Ok(installed) => {
                 if before.is_some() {
                     tracing::info!(
-                        "packets in clear that claim to come out of a tunnel are dropped now"
+                        "packets in clear with a source address inside a tunnel are dropped again"
                     );
                 }
                 installed
@@ -174,7 +174,7 @@ impl Clear {
         }
         let others = news.len().saturating_sub(MOST_LINES);
         if others > 0 {
-            tracing::warn!("and packets in clear of {others} other sources: see `strata status`");
+            tracing::warn!("and packets in clear from {others} other sources: see `strata status`");
         }
         let told = !news.is_empty();
         let known = sources.iter().map(|source| (source.into(), source.packets));
@@ -185,7 +185,7 @@ impl Clear {
 
 /// Describes a missing filter to a person.
 fn unguarded(why: &str) -> String {
-    format!("packets in clear that claim to come out of a tunnel are not dropped: {why}")
+    format!("packets in clear with a source address inside a tunnel are not dropped: {why}")
 }
 
 /// Removes the filter, ours or a predecessor's.
@@ -233,7 +233,7 @@ impl Claimants {
             (None, Err(error)) => error.to_string(),
         };
         let told = unguarded(&why);
-        Some(format!("{told}; `strata doctor` says what to do"))
+        Some(format!("{told}; run `strata doctor`"))
     }
 
     fn claim(&self, source: &Source, packets: u64) -> control::ClearClaim {

@@ -101,7 +101,7 @@ impl Crew {
             let losses = Arc::clone(&hand.losses);
             let stop = Arc::new(Waker::new()?);
             let add = hand.poller.add(&*stop, token::STOP, Interest::Read);
-            add.context("preparing to be stopped")?;
+            add.context("preparing to stop workers")?;
             let handle = Builder::new()
                 .name(format!("worker {number}"))
                 .spawn(move || hand.work())
@@ -282,7 +282,7 @@ impl Main {
 impl Drop for Main {
     fn drop(&mut self) {
         if thread::panicking() {
-            let why = "a thread of the data plane has broken off\n  fix: start stratad again, and send us its log";
+            let why = "a worker thread of the data plane has crashed\n  fix: restart stratad, and report its log";
             self.tell(Word::Broken(anyhow::anyhow!(why)));
             self.waker.wake();
         }

@@ -90,7 +90,7 @@ impl Daemon {
     pub fn start(config: Config, log: Log, faults: Option<Spec>) -> Result<Self> {
         anyhow::ensure!(
             faults.is_none() || config.tunnel.workers == NonZeroU8::MIN,
-            "faults are made by one thread only\n  fix: leave `workers` of [tunnel] out, or --faults"
+            "`--faults` supports one thread only\n  fix: remove `workers` from [tunnel], or omit `--faults`"
         );
         let signals = Signals::take(&[Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP])?;
         let now = clock::now();
@@ -190,7 +190,7 @@ impl Daemon {
         let broken = self.broken.take().map_or(Ok(()), Err);
         let stopped = self.stop();
         if let (Err(_), Err(also)) = (&broken, &stopped) {
-            tracing::error!("and cleaning up failed as well: {also:#}");
+            tracing::error!("clean-up failed as well: {also:#}");
         }
         broken.and(stopped)
     }
@@ -271,16 +271,16 @@ impl Daemon {
         let first_store = match first_store {
             Ok(store) => store,
             Err(error) => {
-                let fix = "nothing was changed; try again when that is done";
+                let fix = "correct that, then try again; nothing was changed";
                 return Response::Error(Failure::new(error.to_string(), fix));
             }
         };
         if let Err(error) = self.lead(&new) {
-            let failed = format!("the routes cannot be changed: {error}");
+            let failed = format!("cannot change the routes: {error}");
             if let Err(error) = self.lead(&self.config.clone()) {
-                tracing::error!("nor can they be put back: {error}");
+                tracing::error!("cannot restore the routes: {error}");
             }
-            return Response::Error(Failure::new(failed, "nothing else was changed; try again"));
+            return Response::Error(Failure::new(failed, "try again; nothing else was changed"));
         }
         // The end of grants is still recorded if the new configuration has no audit log.
         if new.audit.is_some() && new.audit != self.config.audit {
@@ -346,12 +346,10 @@ impl Daemon {
         if let Some(mobile) = &mut self.host.mobile
             && let Err(error) = mobile.farewell(&mut self.node, &mut self.losses)
         {
-            tracing::warn!("the home agent does not know of our end: {error}");
+            tracing::warn!("mobile node: cannot deregister: {error}");
         }
         self.crew.stop();
-        self.host
-            .close()
-            .context("taking routes and rules out of the system")
+        self.host.close().context("removing routes and rules")
     }
 
     fn watch(&self) -> io::Result<()> {

@@ -268,7 +268,7 @@ impl Spec {
             spec.take(word).ok_or_else(|| {
                 let steps = STEPS.map(|(name, _)| name).join(", ");
                 format!(
-                    "`{word}` is no fault: write seed=N, only=esp, drop=P, duplicate=P, replay=P, corrupt=P \
+                    "`{word}` is not a fault: write seed=N, only=esp, drop=P, duplicate=P, replay=P, corrupt=P \
                      (percent, of one way as in.drop=P or out.drop=P), fail=STEP:N with a step of {steps}, or numbers=N"
                 )
             })?;
@@ -433,7 +433,7 @@ mod tests {
         for text in bad {
             let why = Spec::parse(text).unwrap_err();
             assert!(
-                why.contains("is no fault") && why.contains("resolver"),
+                why.contains("is not a fault") && why.contains("resolver"),
                 "{why}"
             );
         }

@@ -74,7 +74,7 @@ pub fn claim(config: &Config) -> Result<Claim, Error> {
 pub fn lock(config: &Config) -> anyhow::Result<()> {
     let _claim = claim_between_daemons("--lock")?;
     let Some(lock) = plan::lock(config, &Inside::default()) else {
-        anyhow::bail!("no peer has `leak = \"never\"`: add it to those that are to be locked");
+        anyhow::bail!("nothing to block: no peer has `leak = \"never\"`");
     };
     lock.set()?;
     Ok(Routes::open(&config.tunnel.name)?
@@ -102,7 +102,7 @@ fn claim_between_daemons(task: &str) -> anyhow::Result<Option<Claim>> {
     };
     match taken {
         Err(Error::Claimed { holder }) => anyhow::bail!(
-            "{holder} runs and guards its tunnels\n  fix: stop it first, with `systemctl stop stratad`"
+            "{holder} is running\n  fix: stop it first, with `systemctl stop stratad`"
         ),
         taken => Ok(taken.map(Some)?),
     }
@@ -146,7 +146,7 @@ impl Host {
             Ok(()) => Ok(host),
             Err(error) => {
                 if let Err(also) = host.close() {
-                    tracing::error!("and cleaning up failed as well: {also}");
+                    tracing::error!("clean-up failed as well: {also}");
                 }
                 Err(error)
             }
@@ -415,7 +415,7 @@ impl Tunnel {
         if let Err(error) = self.give(config, &added, faults) {
             self.inside = before;
             if let Err(also) = self.give_back(config, &added) {
-                tracing::error!("and putting back what was there failed as well: {also}");
+                tracing::error!("cannot restore the previous state: {also}");
             }
             return Err(error);
         }

@@ -48,13 +48,13 @@ impl Journal {
         match event {
             Event::PeerUp { peer } => tracing::info!("peer {peer}: up"),
             Event::Redirected { peer, to } => {
-                tracing::info!("peer {peer}: sends us to {to}");
+                tracing::info!("peer {peer}: redirected to {to}");
             }
             Event::FellBack { peer, to } => {
-                tracing::info!("peer {peer}: nobody answers by UDP, trying TCP to {to}");
+                tracing::info!("peer {peer}: no answer by UDP, trying TCP to {to}");
             }
             Event::Reauthenticated { peer } => {
-                tracing::info!("peer {peer}: both ends proved anew who they are");
+                tracing::info!("peer {peer}: re-authenticated");
             }
             Event::Cloned { peer } => tracing::info!("peer {peer}: IKE SA cloned"),
             Event::HandedOver { peer, path } => {
@@ -63,10 +63,10 @@ impl Journal {
             }
             Event::SealedFor { peer, node } => match node {
                 Some(node) => {
-                    tracing::info!("peer {peer}: the tunnel passes {node}, which may read")
+                    tracing::info!("peer {peer}: packets are now sealed for licensed node {node}")
                 }
                 None => tracing::info!(
-                    "peer {peer}: the tunnel passes no node that may read in its place alone, or none yet"
+                    "peer {peer}: packets are now sealed for none of the nodes that are licensed by place"
                 ),
             },
             Event::PeerDown { peer, why } => {
@@ -74,7 +74,7 @@ impl Journal {
             }
             Event::Configured { peer, addresses } => {
                 let addresses = list(addresses.iter().map(|address| address.to_string()));
-                tracing::info!("peer {peer}: lends us {addresses}");
+                tracing::info!("peer {peer}: assigned {addresses}");
             }
             Event::ChildUp {
                 peer,
@@ -106,37 +106,36 @@ impl Journal {
                     None => String::new(),
                 };
                 tracing::info!(
-                    "peer {peer}: {tunnel} has new keys{from}, SPIs {inbound} in, {outbound} out"
+                    "peer {peer}: {tunnel} rekeyed{from}, SPIs {inbound} in, {outbound} out"
                 );
             }
-            Event::IkeRekeyed { peer } => tracing::info!("peer {peer}: IKE SA has new keys"),
+            Event::IkeRekeyed { peer } => tracing::info!("peer {peer}: IKE SA rekeyed"),
             Event::EcnUnused { peer, child } => {
                 let tunnel = tunnel(child);
                 tracing::warn!(
-                    "peer {peer}: {tunnel}: somebody on the way, or the peer, writes ECN fields against \
-                     RFC 6040; `congestion` in `strata status --json` counts such packets"
+                    "peer {peer}: {tunnel}: the peer or a router sets ECN fields against RFC 6040; see \
+                     `congestion` in `strata status --json`"
                 );
             }
             Event::Unpadded { peer, child } => {
                 let tunnel = tunnel(child);
                 tracing::warn!(
-                    "peer {peer}: {tunnel}: the peer takes no padding (ESP_TFC_PADDING_NOT_SUPPORTED), so whoever \
-                     is on the way sees how long packets are: have it take some, or write `tfc = \"off\"`"
+                    "peer {peer}: {tunnel}: the peer does not support padding (ESP_TFC_PADDING_NOT_SUPPORTED), so packet \
+                     lengths are visible: enable padding at the peer, or write `tfc = \"off\"`"
                 );
             }
             Event::LevelSpent { peer, child } => {
                 let tunnel = tunnel(child);
                 tracing::warn!(
-                    "peer {peer}: {tunnel}: what was granted to go without encryption is used up, and all is \
-                     encrypted; new keys give more only if `renewals` are left (`strata zones`)"
+                    "peer {peer}: {tunnel}: the limit of unencrypted packets is reached, and all packets are encrypted; \
+                     a rekey renews the limit only if `renewals` are left (`strata zones`)"
                 );
             }
             Event::LevelRefused { peer, child } => {
                 let tunnel = tunnel(child);
                 tracing::warn!(
-                    "peer {peer}: {tunnel}: it sends without encryption what it may not, or more than was \
-                     granted: that is dropped; `level_class` and `level_spent` in `strata status --json` \
-                     count it"
+                    "peer {peer}: {tunnel}: dropped unencrypted packets that `level` does not allow, or over its limit; see \
+                     `level_class` and `level_spent` in `strata status --json`"
                 );
             }
             Event::ChildDown { peer, child } => {
@@ -157,31 +156,31 @@ impl Journal {
                 let peer = &sa.peer;
                 tracing::info!(
                     audit = true,
-                    "peer {peer}: {asker} may have its keys from {holder} until it gets others: it has a token"
+                    "peer {peer}: {asker} has a token to fetch keys of the tunnel from {holder}, until it gets other keys"
                 );
             }
             Event::KeysHandedOn { held, node } => {
                 let gateway = &held.gateway;
                 tracing::info!(
                     audit = true,
-                    "gateway {gateway}: {node} has keys from us, by a mobile node's token"
+                    "gateway {gateway}: {node} fetched keys from us with a mobile node's token"
                 );
             }
             Event::GrantRefused { node, why, .. } => {
                 let why = in_one_line(why);
-                tracing::warn!(audit = true, "{node} did not take keys: {why}");
+                tracing::warn!(audit = true, "{node} refused the keys: {why}");
             }
             Event::GrantHeld(held) => {
                 let gateway = &held.gateway;
                 let zones = list(held.zones.iter().map(ToString::to_string));
                 tracing::info!(
                     audit = true,
-                    "gateway {gateway}: keys to zones {zones} arrived"
+                    "gateway {gateway}: received keys of zones {zones}"
                 );
             }
             Event::GrantDropped { held, .. } => {
                 let gateway = &held.gateway;
-                tracing::info!(audit = true, "gateway {gateway}: keys forgotten");
+                tracing::info!(audit = true, "gateway {gateway}: keys deleted");
             }
             Event::Refused {
                 peer: Some(peer),
@@ -194,17 +193,17 @@ impl Journal {
                 peer,
                 outside: Some(outside),
                 inside: Some(inside),
-            } => tracing::info!(
-                "peer {peer}: the way there takes packets of {outside} octets, datagrams of {inside}"
-            ),
+            } => {
+                tracing::info!("peer {peer}: path MTU {outside} octets, {inside} inside the tunnel")
+            }
             Event::PathMtu { peer, .. } => {
-                tracing::info!("peer {peer}: longer packets are tried again");
+                tracing::info!("peer {peer}: path MTU expired, trying longer packets");
             }
             Event::PathMtuForged { path, mtu } => {
                 let remote = path.remote.ip();
                 tracing::warn!(
-                    "somebody says that the way to {remote} takes {mtu} octets, which is less than any way \
-                     takes: not believed, but packets there may be cut for ten minutes"
+                    "ignoring a path MTU of {mtu} octets to {remote}, below the minimum of IP; the kernel may fragment \
+                     packets on that path for ten minutes"
                 );
             }
             Event::PathMoved { peer, path } => {
@@ -228,7 +227,7 @@ impl Journal {
                 let peer = &sa.peer;
                 tracing::info!(
                     audit = true,
-                    "{node} has no licence for the tunnel of {peer} any more: the configuration changed"
+                    "{node} lost its licence for the tunnel of {peer}: the configuration changed"
                 );
             }
             // `strata zones` shows the first and the last event; the others also raise a refusal,
@@ -256,14 +255,14 @@ impl Journal {
         };
         if left_out > 0 {
             tracing::warn!(
-                "{subject}: {left_out} lines before this one are not told, as there were too many at once"
+                "{subject}: omitted {left_out} lines before this one, as there were too many at once"
             );
         }
         true
     }
 
     fn tell_of_stranger(&mut self, why: &str, now: Instant) {
-        self.warn(&format!("somebody was refused: {why}"), now);
+        self.warn(&format!("unidentified host refused: {why}"), now);
     }
 
     /// Logs a line that unknown hosts can cause.
@@ -275,7 +274,7 @@ impl Journal {
         }
         match std::mem::take(&mut self.unsaid) {
             0 => tracing::warn!("{what}"),
-            unsaid => tracing::warn!("{what} (and {unsaid} before, not told)"),
+            unsaid => tracing::warn!("{what} ({unsaid} earlier lines omitted)"),
         }
         self.silent_until = now + PAUSE;
     }
@@ -378,33 +377,39 @@ fn tell_of_mobile_ip(event: &mobile_ip::Event) {
             tracing::info!("mobile node: no longer registered through {}", at.agent);
         }
         mobile_ip::Event::MobileNode(MobileEvent::Route(Some(at))) => {
-            tracing::info!("mobile node: packets leave by {}", at.agent);
+            tracing::info!("mobile node: sending through {}", at.agent);
         }
         mobile_ip::Event::MobileNode(MobileEvent::Route(None)) => {
-            tracing::warn!("mobile node: no foreign agent to send by");
+            tracing::warn!("mobile node: no foreign agent to send through");
         }
         mobile_ip::Event::MobileNode(MobileEvent::Denied { at, code }) => {
-            tracing::warn!("mobile node: denied through {}: {code}", at.agent);
+            tracing::warn!(
+                "mobile node: registration through {} denied: {code}",
+                at.agent
+            );
         }
         mobile_ip::Event::MobileNode(MobileEvent::Silent(at)) => {
-            tracing::warn!("mobile node: nothing came back through {}", at.agent);
+            tracing::warn!(
+                "mobile node: no answer to the registration through {}",
+                at.agent
+            );
         }
         mobile_ip::Event::ForeignAgent(ForeignEvent::Came(visitor)) => tracing::info!(
-            "foreign agent: {} is here, at home with {}",
+            "foreign agent: {} has arrived, home agent {}",
             visitor.home,
             visitor.home_agent
         ),
         mobile_ip::Event::ForeignAgent(ForeignEvent::Followed(visitor)) => tracing::info!(
-            "foreign agent: {} comes from another, which sends on what is for it",
+            "foreign agent: {} has arrived, and its previous foreign agent forwards its packets",
             visitor.home
         ),
         mobile_ip::Event::ForeignAgent(ForeignEvent::Gone { visitor, to }) => tracing::info!(
-            "foreign agent: {} is at {to} now, and what still comes for it is sent there",
+            "foreign agent: {} has moved to {to}, forwarding its packets",
             visitor.home
         ),
         mobile_ip::Event::ForeignAgent(ForeignEvent::Unheard(visitor)) => tracing::warn!(
-            "foreign agent: nothing comes in UDP for {} from {}: a NAT has forgotten it, or that home agent is out of reach. \
-             It is had to register again; if this happens often, write a shorter `keepalive`",
+            "foreign agent: no UDP packets for {} from {}: a NAT mapping has expired, or the home agent cannot be reached; \
+             the mobile node must register again; if this happens often, write a shorter `keepalive`",
             visitor.home,
             visitor.home_agent
         ),
@@ -416,18 +421,18 @@ fn tell_of_mobile_ip(event: &mobile_ip::Event) {
             tracing::info!("home agent: {home} is at {care_of}");
         }
         mobile_ip::Event::HomeAgent(HomeEvent::Unbound { home }) => {
-            tracing::info!("home agent: {home} is nowhere");
+            tracing::info!("home agent: {home} deregistered");
         }
         mobile_ip::Event::HomeAgent(HomeEvent::Remapped { home, care_of, udp }) => match udp {
             Some(end) => {
-                tracing::info!("home agent: {home} is at {care_of} still, in UDP by {end} now")
+                tracing::info!("home agent: {home} is still at {care_of}, now in UDP from {end}")
             }
-            None => tracing::info!("home agent: {home} is at {care_of} still, in IP now"),
+            None => tracing::info!("home agent: {home} is still at {care_of}, now in IP"),
         },
         mobile_ip::Event::HomeAgent(HomeEvent::Contested { home, bound, other }) => {
             let bound = bound.address();
             tracing::warn!(
-                "home agent: two places claim one registration: packets for {home} go to {bound}, and the same request came from {other}. It is denied there and the mobile node asks again; if this goes on, one of the two is a stranger that hears the mobile node: give the foreign agent a key ([home_agent.foreign.NAME])"
+                "home agent: denied a registration of {home} (at {bound}) that was repeated from {other}; if this continues, one of the two is an attacker: give the foreign agent a key ([home_agent.foreign.NAME])"
             );
         }
         mobile_ip::Event::MobileNode(
@@ -504,7 +509,7 @@ mod tests {
         let told = of("mallory", "refused");
         assert!((100..110).contains(&told), "{told}");
         // The log itself counts omitted lines.
-        let unsaid = lines.iter().filter(|line| line.contains("not told"));
+        let unsaid = lines.iter().filter(|line| line.contains("omitted"));
         assert!(unsaid.count() > 30 && lines.len() < 160, "{}", lines.len());
     }
 

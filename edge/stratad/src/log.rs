@@ -25,7 +25,7 @@ impl Log {
     /// Sets the level.
     pub fn set(&self, level: Level) {
         if let Err(error) = self.0.modify(|filter| *filter = self::filter(level)) {
-            tracing::error!("the log stays at its level: {error}");
+            tracing::error!("cannot change the log level: {error}");
         }
     }
 }

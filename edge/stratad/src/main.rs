@@ -36,27 +36,27 @@ use ipsec_mb::IpsecMb;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// IPsec for networks that move, lose packets and slow down.
+/// IPsec daemon for mobile hosts and lossy networks, configured by one file.
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
-    /// The configuration; `strata check FILE` tells beforehand whether it is right.
+    /// Configuration file; check it first with `strata check FILE`.
     #[arg(long, short, value_name = "FILE", default_value = config::DEFAULT_FILE)]
     config: PathBuf,
 
-    /// Close what `leak = "never"` protects and end: for the time before the network is there
+    /// Block all traffic that `leak = "never"` protects, and exit; for use before the network is up
     #[arg(long, conflicts_with = "unlock")]
     lock: bool,
 
-    /// Open what `leak = "never"` has locked, while no daemon runs, and end
+    /// Lift the block of `leak = "never"` while no daemon runs, and exit
     #[arg(long)]
     unlock: bool,
 
-    /// Die at this place, as if killed: for tests
+    /// Abort at this point, as if killed; for tests
     #[arg(long, hide = true, value_name = "POINT", value_parser = crash_point)]
     die_at: Option<()>,
 
-    /// Make these faults: for tests
+    /// Inject these faults; for tests
     #[arg(long, hide = true, value_name = "SPEC", value_parser = faults::Spec::parse)]
     faults: Option<faults::Spec>,
 }
@@ -64,7 +64,7 @@ struct Arguments {
 fn crash_point(name: &str) -> Result<(), &'static str> {
     match os::crash::choose(name) {
         true => Ok(()),
-        false => Err("no such place, or not a debug build"),
+        false => Err("unknown crash point, or not a debug build"),
     }
 }
 
@@ -90,7 +90,7 @@ fn main() -> ExitCode {
         tracing::warn!("{warning}");
     }
     if let Some(faults) = &arguments.faults {
-        tracing::warn!("faults are made on purpose: {faults:?}");
+        tracing::warn!("injecting faults (`--faults`): {faults:?}");
     }
     let daemon = provide(config.aead)
         .and_then(|()| daemon::Daemon::start(config, log, arguments.faults))
@@ -110,14 +110,14 @@ fn provide(aead: Aead) -> anyhow::Result<()> {
         return Ok(());
     }
     match IpsecMb::provide() {
-        Ok(name) => tracing::info!("AES-GCM is that of {name}"),
+        Ok(name) => tracing::info!("using AES-GCM of {name}"),
         Err(error) if aead == Aead::IpsecMb => {
             let fix = error
                 .fix()
                 .map_or(String::new(), |fix| format!("{fix}, or "));
-            anyhow::bail!("{error}\n  fix: {fix}leave `aead` out, or write \"auto\"");
+            anyhow::bail!("{error}\n  fix: {fix}remove `aead`, or write `aead = \"auto\"`");
         }
-        Err(error) => tracing::info!("AES-GCM is that of AWS-LC: {error}"),
+        Err(error) => tracing::info!("using AES-GCM of AWS-LC: {error}"),
     }
     Ok(())
 }

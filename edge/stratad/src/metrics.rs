@@ -27,7 +27,7 @@ pub fn text(
     family(
         &mut registry,
         "system_refused",
-        "Packets that the system did not take",
+        "Packets that the system rejected",
         "doing",
         losses.iter(),
     );
@@ -37,13 +37,13 @@ pub fn text(
     let certificates = certificates.iter();
     ends(
         &mut registry,
-        ("certificate_end_seconds", "When a certificate ends"),
+        ("certificate_end_seconds", "Expiry of a certificate"),
         "subject",
         certificates.map(|certificate| (&certificate.subject, certificate.not_after)),
     );
     ends(
         &mut registry,
-        ("revocation_list_end_seconds", "When a revocation list ends"),
+        ("revocation_list_end_seconds", "Expiry of a revocation list"),
         "issuer",
         lists.iter().map(|list| (&list.issuer, list.next_update)),
     );
@@ -69,7 +69,7 @@ fn esp(registry: &mut Registry, node: &Node) {
     family(
         registry,
         "esp_packets",
-        "Packets that went through the data plane",
+        "Packets sealed and opened by the data plane",
         "direction",
         packets.into_iter(),
     );
@@ -80,7 +80,7 @@ fn esp(registry: &mut Registry, node: &Node) {
     family(
         registry,
         "esp_octets",
-        "Octets of inner datagrams that did",
+        "Octets of inner datagrams sealed and opened by the data plane",
         "direction",
         octets.into_iter(),
     );
@@ -93,7 +93,7 @@ fn esp(registry: &mut Registry, node: &Node) {
     family(
         registry,
         "esp_hiding",
-        "What hides how much is sent: datagrams padded, octets of padding, dummies sent, dummies that came",
+        "Traffic flow confidentiality: datagrams padded, octets of padding, dummies sent and received",
         "kind",
         hiding.into_iter(),
     );
@@ -105,7 +105,7 @@ fn esp(registry: &mut Registry, node: &Node) {
     family(
         registry,
         "esp_congestion",
-        "Datagrams whose ECN field outside was not as it was sent",
+        "Datagrams whose outer ECN field was changed on the path",
         "kind",
         [
             ("marked", marked),
@@ -117,7 +117,7 @@ fn esp(registry: &mut Registry, node: &Node) {
     family(
         registry,
         "esp_path_mtu",
-        "Datagrams that were too long for their path, and what was said of one that cannot be",
+        "Datagrams too long for their path, and implausible path MTU reports",
         "kind",
         [
             ("too_long", counters.too_long),
@@ -159,7 +159,7 @@ fn ike(registry: &mut Registry, node: &Node) {
     family(
         registry,
         "ike_unproved",
-        "Key pairs made for initiators that had proved nothing, and initiators of those that gave way to others",
+        "Key pairs for unauthenticated initiators, and such initiators replaced by others",
         "kind",
         unproved.into_iter(),
     );
@@ -197,7 +197,7 @@ fn licensed(registry: &mut Registry, node: &Node) {
     family(
         registry,
         "transit_packets",
-        "Diverted packets of others",
+        "Diverted packets of other hosts",
         "outcome",
         outcomes.into_iter(),
     );
@@ -209,7 +209,7 @@ fn licensed(registry: &mut Registry, node: &Node) {
     family(
         registry,
         "regulated_windows",
-        "TCP windows of others that were to be lowered",
+        "TCP windows of other hosts to be lowered",
         "outcome",
         windows.into_iter(),
     );
@@ -220,7 +220,7 @@ fn licensed(registry: &mut Registry, node: &Node) {
     family(
         registry,
         "stand_in_packets",
-        "Packets that were to be made in the name of who was silent",
+        "Acknowledgements to be injected for silent endpoints",
         "outcome",
         injected.into_iter(),
     );
@@ -231,7 +231,7 @@ fn licensed(registry: &mut Registry, node: &Node) {
     family(
         registry,
         "snoop_segments",
-        "What SNOOP did with TCP segments",
+        "TCP segments handled by SNOOP",
         "action",
         done,
     );
@@ -248,7 +248,7 @@ fn migrations(registry: &mut Registry, node: &Node) {
     family(
         registry,
         "key_migrations",
-        "Keys that went from one licensed node to the next: from us, to us, or not to us",
+        "Keys handed over between licensed nodes: given, taken, missed",
         "direction",
         moved.into_iter(),
     );
@@ -256,7 +256,7 @@ fn migrations(registry: &mut Registry, node: &Node) {
     family(
         registry,
         "key_requests_refused",
-        "Requests of neighbours for keys that were refused",
+        "Refused key requests of neighbours",
         "reason",
         refused.map(|(why, count)| (why.label(), *count)),
     );
@@ -276,13 +276,13 @@ fn mobile_ip(registry: &mut Registry, node: &Node) {
     });
     registry.register(
         "mobile_registrations",
-        "Registrations of mobile nodes by the answer: accepted, or the number of a denial",
+        "Registrations of mobile nodes, by reply: accepted, or the code of the denial",
         answers,
     );
     family(
         registry,
         "mobile_dropped",
-        "Messages and packets of Mobile IP that were dropped",
+        "Messages and packets of Mobile IP dropped",
         "reason",
         node.mobile_ip_drops(),
     );
@@ -290,7 +290,7 @@ fn mobile_ip(registry: &mut Registry, node: &Node) {
         family(
             registry,
             "mobile_packets",
-            "Packets that went through tunnels of Mobile IP",
+            "Packets in tunnels of Mobile IP",
             "direction",
             [
                 ("put_in", sent),
@@ -304,7 +304,7 @@ fn mobile_ip(registry: &mut Registry, node: &Node) {
         family(
             registry,
             "mobile_keepalives",
-            "Keepalives of tunnels in UDP, and how often such a tunnel was lost",
+            "Keepalives of tunnels in UDP, and losses of such tunnels",
             "result",
             [
                 ("sent", keepalives.sent),
@@ -319,7 +319,7 @@ fn mobile_ip(registry: &mut Registry, node: &Node) {
         Status::ForeignAgent { visitors, .. } => visitors.len(),
         Status::HomeAgent { homes, .. } => homes.iter().map(|(_, at)| at.len()).sum(),
     };
-    let help = "Places at which mobile nodes are: our own, of our visitors, or of those for whom we stand in";
+    let help = "Care-of addresses of mobile nodes: our own, of visitors, or of nodes whose home agent we are";
     gauge(registry, "mobile_places", help, places);
 }
 

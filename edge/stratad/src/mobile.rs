@@ -138,7 +138,7 @@ impl Mobile {
             _ => Ok(()),
         };
         if let Err(error) = done {
-            tracing::warn!("packets do not go as registrations say: {error}");
+            tracing::warn!("cannot apply a registration: {error}");
         }
     }
 
@@ -157,8 +157,8 @@ impl Mobile {
                 tracing::info!(
                     "mobile node: {}",
                     match confirmed {
-                        true => "the home agent knows that we are gone",
-                        false => "gone, and the home agent will know when the lifetime is over",
+                        true => "deregistered",
+                        false => "not deregistered; the registration ends with its lifetime",
                     }
                 );
                 return Ok(());
@@ -170,7 +170,7 @@ impl Mobile {
             }
             node.handle_timeout(clock::now());
         }
-        tracing::warn!("mobile node: the home agent does not say that it knows of our end");
+        tracing::warn!("mobile node: the home agent did not confirm the deregistration");
         Ok(())
     }
 

@@ -91,7 +91,7 @@ impl Losses {
             return self;
         }
         let lock = lock::stopped().unwrap_or_else(|error| {
-            tracing::warn!("what the lock has stopped cannot be told: {error}");
+            tracing::warn!("cannot read the counters of the leak lock: {error}");
             None
         });
         let lock = lock.unwrap_or_default();
@@ -109,7 +109,7 @@ impl Losses {
         self.read += 1;
         if os::is_gone(error) {
             *broken = Some(anyhow::anyhow!(
-                "{what} was removed while stratad used it ({error})\n  fix: start stratad again, and keep other programs away from {what}"
+                "{what} was removed while in use ({error})\n  fix: restart stratad, and keep other programs from removing {what}"
             ));
         } else {
             tracing::debug!("cannot read {what}: {error}");

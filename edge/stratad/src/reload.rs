@@ -86,7 +86,7 @@ pub fn journal(response: &Response) {
                 tracing::error!("{file}:{line}:{column}: {key}: {message}; fix: {fix}");
             }
             if !reload.faults.is_empty() {
-                tracing::error!("nothing is changed: the configuration has errors");
+                tracing::error!("nothing changed: the configuration has errors");
             }
             for warning in &reload.warnings {
                 tracing::warn!("{warning}");
@@ -96,11 +96,7 @@ pub fn journal(response: &Response) {
             }
         }
         Response::Error(failure) => {
-            tracing::error!(
-                "nothing is changed: {}; fix: {}",
-                failure.message,
-                failure.fix
-            );
+            tracing::error!("nothing changed: {}; fix: {}", failure.message, failure.fix);
         }
         _ => {}
     }

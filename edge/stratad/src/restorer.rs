@@ -95,9 +95,9 @@ pub fn shorten(mut missing: Vec<String>) -> Vec<String> {
 /// Returns the warning after the last restoration.
 pub fn warning(missing: &[String]) -> String {
     format!(
-        "another program removed {} times within {} s what stratad had installed, and it is no longer put back: {}; packets \
-         of protected prefixes may leave in clear, or arrive in clear and be believed; keep that program from changing \
-         what it did not install, then `strata reload`",
+        "another program removed routes or rules of stratad {} times within {} s; they are no longer restored: {}; packets \
+         of protected prefixes may leave or arrive in clear; keep that program from removing them, then run \
+         `strata reload`",
         MOST + 1,
         SPAN.as_secs(),
         missing.join(", ")

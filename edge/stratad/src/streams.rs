@@ -281,7 +281,7 @@ impl Streams {
     pub fn poll_timeout(&self) -> Option<Deadline> {
         Some(Deadline {
             at: self.look?,
-            reason: "streams that nobody uses are closed",
+            reason: "close unused TCP connections",
         })
     }
 

@@ -143,7 +143,7 @@ impl fmt::Debug for Aead {
 
 /// The key has the wrong length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("a key of {found} octets, where the cipher takes {expected}")]
+#[error("the key has {found} octets, but the cipher needs {expected}")]
 pub struct BadKey {
     /// Octets that the cipher takes.
     pub expected: usize,

@@ -19,7 +19,7 @@ pub struct RawKey {
 
 /// The octets are no public key, or the kind of key is not supported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("this is no public key for Ed25519, ECDSA P-256 or P-384, or RSA of 2048 bits or more")]
+#[error("not a public key for Ed25519, ECDSA P-256 or P-384, or RSA of at least 2048 bits")]
 pub struct NoKey;
 
 impl RawKey {

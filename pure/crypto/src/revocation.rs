@@ -42,7 +42,7 @@ pub struct Revoked {
 
 /// The octets are no revocation list, or one of an unsupported form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("this is no revocation list of version 2 with an end and for all reasons (RFC 5280)")]
+#[error("not a version 2 revocation list with a nextUpdate time and for all reasons (RFC 5280)")]
 pub struct NoRevocationList;
 
 impl RevocationList {

@@ -49,16 +49,15 @@ pub enum Revocation {
 #[non_exhaustive]
 pub enum Untrusted {
     /// The peer sent no certificate.
-    #[error("no certificate came")]
+    #[error("the peer sent no certificate")]
     Missing,
     /// The peer sent more certificates than a chain can have.
     #[error(
-        "it came with more than {MAX_CERTIFICATES} different certificates: the peer has to send its \
-         own and the intermediates up to a CA alone"
+        "the peer sent more than {MAX_CERTIFICATES} different certificates; it should send only its own and the intermediates up to a CA"
     )]
     TooMany,
     /// A certificate cannot be parsed.
-    #[error("a certificate of the chain cannot be read")]
+    #[error("a certificate of the chain cannot be parsed")]
     Unreadable,
     /// A certificate has expired.
     #[error("a certificate of the chain expired on {0}")]
@@ -70,10 +69,10 @@ pub enum Untrusted {
     #[error("the certificate of the CA itself expired on {0}")]
     AuthorityExpired(UnixTime),
     /// The chain ends at no trusted CA.
-    #[error("it was issued by `{0}`, which leads to none of the CAs in `ca`")]
+    #[error("issued by `{0}`, which does not chain to any CA in `ca`")]
     UnknownAuthority(String),
     /// A signature does not match the key of the CA it names.
-    #[error("the signature of `{0}` on it was made by another key than the one of that CA in `ca`")]
+    #[error("issued by `{0}`, but signed with another key than that CA has in `ca`")]
     Forged(String),
     /// The CA has revoked a certificate.
     #[error("the certificate of `{subject}` was revoked by its CA on {since}")]
@@ -85,29 +84,27 @@ pub enum Untrusted {
     },
     /// No revocation list covers the chain.
     #[error(
-        "no list in `crl` says what the CAs of its chain have revoked (`{0}` issued it), and \
-         `revocation` is strict"
+        "no revocation list in `crl` covers the CAs of its chain (issuer `{0}`), and `revocation` is strict"
     )]
     RevocationUnknown(String),
     /// The revocation list that covers the chain has expired.
-    #[error("the revocation list that speaks for it ended on {0}, and `revocation` is strict")]
+    #[error("its revocation list expired on {0}, and `revocation` is strict")]
     RevocationListEnded(UnixTime),
     /// A revocation list does not match the key of the CA it names.
     #[error(
-        "a list in `crl` with the name of a CA of its chain (`{0}` issued it) was not signed by \
-         the key of that CA"
+        "a revocation list in `crl` names a CA of its chain (issuer `{0}`), but is not signed with the key of that CA"
     )]
     RevocationListForged(String),
     /// The certificate's key usage does not allow IKE.
     #[error(
-        "its key usage does not allow IKE: digitalSignature, and no extendedKeyUsage but ipsecIKE"
+        "its key usage does not allow IKE: it needs digitalSignature, and no extendedKeyUsage other than ipsecIKE"
     )]
     Usage,
     /// The key is of a kind that is not supported for IKE signatures.
-    #[error("its key is none of ECDSA P-256, ECDSA P-384, Ed25519, and RSA of 2048 bits or more")]
+    #[error("its key is not ECDSA P-256, ECDSA P-384, Ed25519, or RSA of at least 2048 bits")]
     UnknownKey,
     /// Another rule of RFC 5280 is violated.
-    #[error("the chain breaks a rule of RFC 5280 ({0})")]
+    #[error("the chain violates RFC 5280 ({0})")]
     Invalid(String),
 }
 

@@ -84,22 +84,22 @@ pub(crate) fn hmac(hash: Sha2, key: &[u8]) -> Result<Hmac, BadKey> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unusable {
     /// A key does not have the length of its suite's key and salt.
-    #[error("a key does not have the length of its suite's key and salt")]
+    #[error("a key does not have the length that its suite requires")]
     KeyLength,
     /// The suite is not an AEAD where one is required. No caller does this.
-    #[error("the suite is no AEAD")]
+    #[error("the suite is not an AEAD")]
     NoAead,
     /// Keys, zones and agreement do not match.
-    #[error("the keys are not those of the agreed zones")]
+    #[error("the keys do not match the agreed zones")]
     Zones,
     /// There is no key for the designated zone, so no packet could be opened.
     #[error("no key for the designated zone")]
     NoDesignatedZone,
     /// The inbound SPI is reserved or in use by another SA.
-    #[error("the inbound SPI is reserved or another SA's")]
+    #[error("the inbound SPI is reserved, or in use by another SA")]
     Spi,
     /// A mode other than tunnel, with more than one pair of addresses.
-    #[error("transport and BEET mode have one address at each end")]
+    #[error("transport and BEET mode need exactly one address at each end")]
     Mode,
     /// More grants share this SPI than a packet may be tried against.
     #[error("too many grants have this SPI")]

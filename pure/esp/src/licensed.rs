@@ -34,7 +34,7 @@ pub enum NotOpened {
     #[error("no grant has this SPI")]
     NoGrant,
     /// All of it is in the payload zone, which is not licensed.
-    #[error("all of the packet is in the payload zone")]
+    #[error("the whole packet is in the payload zone")]
     Opaque,
     /// Its map is malformed.
     #[error(transparent)]
@@ -52,13 +52,13 @@ pub enum NotOpened {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotWritten {
     /// The grant does not include this right.
-    #[error("the grant is not one for that")]
+    #[error("the grant does not include this right")]
     NotGranted,
     /// The packet has an overlay already, and can have only one.
-    #[error("another writer's overlay is there already")]
+    #[error("the packet already has the overlay of another writer")]
     Another,
     /// The field is not in the designated zone.
-    #[error("no window that could be written is in the designated zone")]
+    #[error("the designated zone has no TCP window to write")]
     NoWindow,
     /// The grant's counters are used up.
     #[error("the counters of the grant are used up")]

@@ -22,7 +22,7 @@ pub(crate) const fn cutter(ours: bool) -> &'static str {
 /// Returns the phrase for the allowed kinds of sequence numbers.
 pub(crate) const fn numbers(esn: bool) -> &'static str {
     match esn {
-        true => "with extended sequence numbers or without",
+        true => "with or without extended sequence numbers",
         false => "without extended sequence numbers",
     }
 }
@@ -31,9 +31,7 @@ pub(crate) const fn numbers(esn: bool) -> &'static str {
 pub(crate) fn besides(kems: &[Option<Kem>]) -> String {
     let required: Option<Vec<_>> = kems.iter().copied().collect();
     let required = required.filter(|kems| !kems.is_empty());
-    required.map_or_else(String::new, |kems| {
-        format!(" and {} besides", either(&kems))
-    })
+    required.map_or_else(String::new, |kems| format!(", and {}", either(&kems)))
 }
 
 /// Returns the phrase that adds `kem` to the settings to compare, if an additional key exchange is
@@ -48,18 +46,18 @@ pub(crate) fn kem_too(kems: &[Option<Kem>]) -> &'static str {
 /// Explains the refusal of an offer to license these nodes.
 pub(crate) fn offers(nodes: &[Identity]) -> String {
     let read = match nodes {
-        [node] => format!("{node} read, and no licence here names it"),
+        [node] => format!("{node} read, but no licence here names that node"),
         _ => format!(
-            "each of {} read by the same keys, and no licences here are for these nodes and no others",
+            "{} read with shared keys, but no licences here are for exactly these nodes",
             listed(nodes)
         ),
     };
     let both = match nodes {
-        [_] => "write the same licence, with `at`, at both ends",
-        _ => "write the same licences, with `at` and `holders`, at both ends",
+        [_] => "set the same licence, with `at`, at both ends",
+        _ => "set the same licences, with `at` and `holders`, at both ends",
     };
     format!(
-        "it offers to let {read}: its keys do not leave, and nobody reads in that place; {both}"
+        "the peer offers to let {read}: no keys are distributed, and no node reads there; {both}"
     )
 }
 
@@ -77,7 +75,7 @@ pub(crate) fn either(allowed: &[impl ToString]) -> String {
 pub(crate) fn advice(notify: NotifyType) -> &'static str {
     match notify {
         NotifyType::NO_PROPOSAL_CHOSEN => {
-            "nothing in common: compare `suite` and `groups` at both ends, and `kem` and `mode` where there are any"
+            "nothing in common: compare `suite` and `groups` at both ends, and `kem` and `mode` if set"
         }
         NotifyType::INVALID_KE_PAYLOAD => {
             "no key exchange in common: allow x25519 (group 31) or p256 (group 19) there"
@@ -86,28 +84,28 @@ pub(crate) fn advice(notify: NotifyType) -> &'static str {
             "nothing in common: compare `local` and `remote` at both ends"
         }
         NotifyType::INTERNAL_ADDRESS_FAILURE => {
-            "its pool has no address left for us: add to it there, or end what uses it"
+            "its pool has no free address for us: extend the pool there, or free a lease"
         }
         NotifyType::FAILED_CP_REQUIRED => {
-            "it lends the addresses inside: set `local = [\"dynamic\"]` here"
+            "the peer assigns inner addresses: set `local = [\"dynamic\"]` here"
         }
         NotifyType::OFFER_REFUSED => {
-            "no licence there names that node, or it shares keys with others there: write the same ones, with `at`, and the same `holders` at both ends"
+            "no licence there names that node, or the node shares keys with others there: set the same licences, with `at`, and the same `holders` at both ends"
         }
         NotifyType::ZONES_REQUIRED => {
             "zones are required there: set `zones` here like there, or make the peer accept plain ESP"
         }
         NotifyType::INVALID_MAJOR_VERSION => "the peer speaks another version of IKE",
         NotifyType::TEMPORARY_FAILURE => {
-            "somebody has taken it down there; `strata up` there lets us in again"
+            "the tunnel was taken down there: run `strata up` there to accept us again"
         }
         NotifyType::NO_ADDITIONAL_SAS => "our role there allows no tunnel",
         NotifyType::AUTHENTICATION_FAILED => "compare `id` and `psk` at both ends",
         NotifyType::UNACCEPTABLE_ADDRESSES => {
-            "it does not want us at that address: see its log, and leave our `address` out there"
+            "the peer does not accept us at that address: see its log, and remove our `address` there"
         }
         NotifyType::UNEXPECTED_NAT_DETECTED => {
-            "our address is translated on the way: allow it (`nat`), or find who translates"
+            "a NAT translates our address: allow NATs (`nat`), or find the device that translates"
         }
         _ => "the peer's log may say more",
     }
@@ -116,7 +114,9 @@ pub(crate) fn advice(notify: NotifyType) -> &'static str {
 /// Returns advice for a refused child SA.
 pub(crate) fn child_advice(notify: NotifyType) -> &'static str {
     match notify {
-        NotifyType::NO_ADDITIONAL_SAS => "it has no more than it has, or one that carries the same",
+        NotifyType::NO_ADDITIONAL_SAS => {
+            "all tunnels that are configured there exist already, or one of them carries the same traffic"
+        }
         notify => advice(notify),
     }
 }
@@ -125,10 +125,10 @@ pub(crate) fn child_advice(notify: NotifyType) -> &'static str {
 pub(crate) fn rekey_advice(notify: NotifyType) -> &'static str {
     match notify {
         NotifyType::NO_PROPOSAL_CHOSEN => {
-            "nothing in common: compare `suite`, `groups` and, for a tunnel, `pfs` at both ends, and `kem` where there is any"
+            "nothing in common: compare `suite`, `groups` and, for a tunnel, `pfs` at both ends, and `kem` if set"
         }
         NotifyType::INVALID_KE_PAYLOAD => {
-            "it wants a group that is not in `groups` here: write one of both ends there, or for a tunnel `pfs = false`"
+            "the peer wants a group that is not in `groups` here: add one that both ends support, or for a tunnel set `pfs = false`"
         }
         notify => child_advice(notify),
     }
@@ -137,8 +137,8 @@ pub(crate) fn rekey_advice(notify: NotifyType) -> &'static str {
 /// Returns advice for a refused clone.
 pub(crate) fn clone_advice(notify: NotifyType) -> &'static str {
     match notify {
-        NotifyType::TEMPORARY_FAILURE => "it was busy: try again",
-        NotifyType::NO_ADDITIONAL_SAS => "it wants no more of them: wait until one is gone",
+        NotifyType::TEMPORARY_FAILURE => "the peer was busy: try again",
+        NotifyType::NO_ADDITIONAL_SAS => "the peer accepts no more IKE SAs: wait until one is gone",
         notify => advice(notify),
     }
 }
@@ -147,9 +147,9 @@ pub(crate) fn clone_advice(notify: NotifyType) -> &'static str {
 pub(crate) const fn grant_advice(code: RefusalCode) -> &'static str {
     match code {
         RefusalCode::NOT_A_LICENSED_NODE | RefusalCode::NOT_THE_GATEWAY => {
-            "it has to know us by a [gateway.NAME] with our `id`"
+            "add a [gateway.NAME] with our `id` there"
         }
-        RefusalCode::TOO_MANY_GRANTS => "it holds as many as it can",
+        RefusalCode::TOO_MANY_GRANTS => "the node holds as many grants as it can",
         _ => "both ends should run the same release",
     }
 }
@@ -157,17 +157,17 @@ pub(crate) const fn grant_advice(code: RefusalCode) -> &'static str {
 /// Returns advice for a refused request for keys.
 pub(crate) const fn key_advice(code: RefusalCode) -> &'static str {
     match code {
-        RefusalCode::NOT_A_NEIGHBOUR => "it has to know us by a [neighbour.NAME] with our `id`",
-        RefusalCode::UNKNOWN_GRANT => "it has no keys that it may hand on, or not any more",
-        RefusalCode::WRONG_TOKEN => {
-            "the mobile node's token is not for us, or not the mobile node's"
+        RefusalCode::NOT_A_NEIGHBOUR => "add a [neighbour.NAME] with our `id` there",
+        RefusalCode::UNKNOWN_GRANT => {
+            "the peer has no keys that it may hand on, or no longer has them"
         }
+        RefusalCode::WRONG_TOKEN => "the token is not for us, or was not made by the mobile node",
         RefusalCode::STALE_TOKEN => "compare the clocks of the mobile node and of both nodes",
-        RefusalCode::USED_TOKEN => "it has given them to us before",
+        RefusalCode::USED_TOKEN => "the peer gave us these keys before",
         RefusalCode::NOT_LICENSED => {
-            "both ends of the tunnel have to license us, by `licences` with `at`"
+            "license this node at both ends of the tunnel, by `licences` with `at`"
         }
-        RefusalCode::BUSY => "it is asked too often",
+        RefusalCode::BUSY => "too many requests at once",
         _ => "both ends should run the same release",
     }
 }
@@ -175,23 +175,33 @@ pub(crate) const fn key_advice(code: RefusalCode) -> &'static str {
 /// Returns advice for a refused certificate of ours.
 pub(crate) fn refusal_of_ours(why: Option<CertificateRefusal>) -> &'static str {
     match why {
-        Some(CertificateRefusal::EXPIRED) => "it, or its CA, has expired; issue it anew",
-        Some(CertificateRefusal::NOT_YET_VALID) => "it is not valid yet there; compare the clocks",
+        Some(CertificateRefusal::EXPIRED) => {
+            "the certificate or its CA has expired: issue a new one"
+        }
+        Some(CertificateRefusal::NOT_YET_VALID) => {
+            "the certificate is not valid yet there: compare the clocks"
+        }
         Some(CertificateRefusal::UNKNOWN_AUTHORITY) => {
-            "our CA is not trusted there; add it to `ca` there, and the intermediates to our `cert`"
+            "our CA is not trusted there: add it to `ca` there, and the intermediates to our `cert`"
         }
-        Some(CertificateRefusal::WRONG_NAME) => "our `id` is not a name in it; issue it anew",
-        Some(CertificateRefusal::WRONG_USAGE) => "its key usage does not allow IKE; issue it anew",
+        Some(CertificateRefusal::WRONG_NAME) => {
+            "our `id` is not a name in the certificate: issue a new one"
+        }
+        Some(CertificateRefusal::WRONG_USAGE) => {
+            "its key usage does not allow IKE: issue a new one"
+        }
         Some(CertificateRefusal::WRONG_SIGNATURE) => {
-            "our signature does not verify: is `key` that of `cert`?"
+            "our signature does not verify: check that `key` belongs to `cert`"
         }
-        Some(CertificateRefusal::REVOKED) => "it was revoked; issue it anew, with a new key",
+        Some(CertificateRefusal::REVOKED) => {
+            "the certificate was revoked: issue a new one, with a new key"
+        }
         Some(CertificateRefusal::REVOCATION_UNKNOWN) => {
-            "it cannot tell there whether it was revoked: the newest list of our CA has to be in `crl` there"
+            "the peer cannot check its revocation: put the newest revocation list of our CA into `crl` there"
         }
-        Some(_) => "it breaks a rule of RFC 5280; the peer's log says which",
+        Some(_) => "the certificate violates RFC 5280; see the peer's log",
         None => {
-            "our `id` is unknown or has a `psk` or `pubkey` there, or it does not believe our CA; its log may say more"
+            "our `id` is unknown or has a `psk` or `pubkey` there, or our CA is not trusted there; see the peer's log"
         }
     }
 }

@@ -10,11 +10,11 @@ use wire::ike::CertificateRefusal;
 #[non_exhaustive]
 pub enum BadProof {
     /// The certificate chain is not trusted.
-    #[error("its certificate is not believed: {0}")]
+    #[error("the peer's certificate is not trusted: {0}")]
     Untrusted(#[from] Untrusted),
     /// The certificate is for another identity.
     #[error(
-        "its certificate is not for {claimed} but for {}: issue it anew, or change `id`",
+        "the peer's certificate is not for {claimed} but for {}: issue a new one, or change `id`",
         either(.names)
     )]
     WrongName {
@@ -24,13 +24,13 @@ pub enum BadProof {
         names: Vec<String>,
     },
     /// The signature was made with another key than the certificate's, or over other data.
-    #[error("its signature was not made for this exchange with the key of its certificate")]
+    #[error("the peer's signature does not verify with the key of its certificate")]
     WrongSignature,
     /// The signature algorithm does not fit the key of the certificate.
-    #[error("its signature is of another kind than the key of its certificate")]
+    #[error("the peer's signature algorithm does not match the key of its certificate")]
     UnknownSignature,
     /// The peer sent another public key than the configured one.
-    #[error("its public key is {theirs}, but {expected} is in its `pubkey` here")]
+    #[error("the peer's public key is {theirs}, but its `pubkey` here is {expected}")]
     AnotherKey {
         /// Key that the peer sent, in printable form.
         theirs: String,
@@ -39,28 +39,30 @@ pub enum BadProof {
     },
     /// The signature was made with another key than the configured one, or over other data, and the
     /// peer sent no key.
-    #[error("its signature was not made for this exchange with the key in its `pubkey` here")]
+    #[error("the peer's signature does not verify with the key in its `pubkey` here")]
     WrongKey,
     /// The peer did not use a certificate, although it has to.
     #[error(
-        "it has to prove itself by certificate, as it has neither `psk` nor `pubkey` here, but it came with another kind of proof"
+        "the peer must authenticate by certificate, as it has neither `psk` nor `pubkey` here, but used another method"
     )]
     CertificateExpected,
     /// The peer used an RSA signature from before RFC 7427.
     #[error(
-        "it signed with RSA and SHA-1, as it names no hash algorithms to do better (RFC 7427): issue its certificate for a key of ECDSA P-256 or P-384"
+        "the peer signed with RSA and SHA-1, as it announces no hash algorithms (RFC 7427): issue its certificate for an ECDSA P-256 or P-384 key"
     )]
     OldRsa,
     /// The peer used a certificate, but no configured peer authenticates by one.
-    #[error("it came with a certificate, and no peer here proves itself by one")]
+    #[error("the peer sent a certificate, but no peer here authenticates by certificate")]
     NoCertificateExpected,
     /// The peer used a signature, although it has to use a pre-shared key.
     #[error(
-        "it has to prove a pre-shared key, as it has a `psk` here, but it came with a signature"
+        "the peer must authenticate by pre-shared key, as it has a `psk` here, but used a signature"
     )]
     SharedKeyExpected,
     /// The peer did not use its configured public key, although it has to.
-    #[error("it has to prove the key in its `pubkey` here, but it came with another kind of proof")]
+    #[error(
+        "the peer must authenticate with the key in its `pubkey` here, but used another method"
+    )]
     KeyExpected,
 }
 

@@ -210,11 +210,11 @@ impl Offer {
         keys: ChildKeys,
     ) -> Result<Agreed, DownReason> {
         let answer = Child::read(response).ok_or_else(|| refusal(response))?;
-        let choice = check_esp(answer.proposals, &self.menu)
-            .ok_or(DownReason::NotOffered("an ESP suite"))?;
+        let choice =
+            check_esp(answer.proposals, &self.menu).ok_or(DownReason::NotOffered("ESP suite"))?;
         let keys = keys
             .settled(choice.group)
-            .ok_or(DownReason::NotOffered("a key exchange"))?;
+            .ok_or(DownReason::NotOffered("key exchange"))?;
         self.ground.check(self.mode, response)?;
         let (local, remote) = self.carried((peer, policy), addresses, &answer)?;
         // Only an answer to our offer is read: without the vendor ID, others may use the private
@@ -262,10 +262,10 @@ impl Offer {
         self.ground.is_pair(self.mode, &ends)?;
         if ends.0.is_empty() || ends.1.is_empty() {
             return Err(DownReason::NotOffered(
-                "traffic selectors without the address inside",
+                "traffic selectors without the inner address",
             ));
         }
-        let none = DownReason::NotOffered("traffic selectors that no packet matches");
+        let none = DownReason::NotOffered("traffic selectors that match no packet");
         can_carry(&ends.0, &ends.1).then_some(ends).ok_or(none)
     }
 }
@@ -481,6 +481,6 @@ fn plain(
 fn refusal(response: &Message) -> DownReason {
     match crate::exchange::first_error(response) {
         Some(notify) => DownReason::ChildRefused { notify },
-        None => DownReason::NotOffered("no child where one was asked for"),
+        None => DownReason::NotOffered("no child SA"),
     }
 }

@@ -29,28 +29,28 @@ macro_rules! reasons {
 
 reasons! {
     BadIcv = "bad_icv", "its integrity check failed";
-    CookieWanted = "cookie_wanted", "it has to come again with a cookie while so many initiators have not proved who they are";
-    FragmentMisfit = "fragment_misfit", "its fragment does not fit those that came before";
-    FragmentNotAgreed = "fragment_not_agreed", "it is a fragment, and both ends did not agree on these";
-    FragmentRepeated = "fragment_repeated", "its fragment came before";
-    FragmentTooLong = "fragment_too_long", "its message would be longer than any that is taken";
-    HalfOpenLimit = "half_open_limit", "too many initiators have not proved who they are";
-    KeyExchange = "key_exchange", "its public value is not acceptable";
+    CookieWanted = "cookie_wanted", "it lacks the cookie that is required while many initiators are unauthenticated";
+    FragmentMisfit = "fragment_misfit", "its fragment does not fit the previous ones";
+    FragmentNotAgreed = "fragment_not_agreed", "it is a fragment, and fragmentation was not negotiated";
+    FragmentRepeated = "fragment_repeated", "its fragment was already received";
+    FragmentTooLong = "fragment_too_long", "its message would exceed the maximum length";
+    HalfOpenLimit = "half_open_limit", "too many initiators are unauthenticated";
+    KeyExchange = "key_exchange", "its public value is invalid";
     MalformedMessage = "malformed", "it is not an IKE message";
-    MessageId = "message_id", "its message ID is not the one awaited";
+    MessageId = "message_id", "its message ID is not the expected one";
     OldVersion = "old_version", "it is IKEv1";
-    Redirected = "redirected", "it was told to go to another gateway";
+    Redirected = "redirected", "it was redirected to another gateway";
     Reflected = "reflected", "it is our own message sent back to us";
-    Refused = "refused", "it asks for what we do not have, and was told so";
-    RepeatedElsewhere = "repeated_elsewhere", "its answer would be more octets than came from that address";
-    RepeatedTooOften = "repeated_too_often", "its answer was already sent again often enough";
-    TooMuch = "too_much", "it holds more payloads, or more of something in one of them, than are read";
-    Unauthenticated = "unauthenticated", "it is not protected though it has to be";
-    UnexpectedExchange = "unexpected_exchange", "its exchange has no place in this state";
+    Refused = "refused", "it is a request that was refused";
+    RepeatedElsewhere = "repeated_elsewhere", "its response would be longer than what was received from that address";
+    RepeatedTooOften = "repeated_too_often", "its response was already retransmitted too often";
+    TooMuch = "too_much", "it has more payloads, or more elements in one of them, than the limits allow";
+    Unauthenticated = "unauthenticated", "it is not protected, but has to be";
+    UnexpectedExchange = "unexpected_exchange", "its exchange is not possible in this state";
     UnknownSa = "unknown_sa", "it belongs to no IKE SA";
     UnknownVersion = "unknown_version", "its major version is unknown";
-    WrongAnswer = "wrong_answer", "it answers something that was not asked or not offered";
-    WrongPayloads = "wrong_payloads", "its payloads do not make up that exchange";
+    WrongAnswer = "wrong_answer", "it answers a request or an offer that was not made";
+    WrongPayloads = "wrong_payloads", "its payloads do not fit its exchange";
 }
 
 /// Counters of an engine. The number of received datagrams is the sum of those accepted, answered

@@ -14,7 +14,7 @@ use wire::ike::{CertificateRefusal, NotifyType};
 #[non_exhaustive]
 pub enum DownReason {
     /// The peer closed the IKE SA.
-    #[error("the peer closed it")]
+    #[error("the peer closed the IKE SA")]
     ClosedByPeer,
     /// The caller closed the IKE SA.
     #[error("closed on request")]
@@ -39,7 +39,7 @@ pub enum DownReason {
     },
     /// A PPK is required here, and the peer does not use it.
     #[error(
-        "a PPK is required here, and the peer does not use ours (RFC 8784): give it the same `ppk`, or write `required = false` in `ppk` here"
+        "a PPK is required here, but the peer does not use ours (RFC 8784): set the same `ppk` there, or `required = false` in `ppk` here"
     )]
     NoPpk,
     /// The peer refused our certificate.
@@ -68,11 +68,11 @@ pub enum DownReason {
     #[error("{0}")]
     SignatureNotAccepted(#[from] NotVerified),
     /// Our private key cannot sign.
-    #[error("our private key cannot sign: look at `cert` and `key` in [node]")]
+    #[error("our private key cannot sign: check `cert` and `key` in [node]")]
     CannotSign,
     /// The peer answered IKE_SA_INIT, but not IKE_AUTH.
     #[error(
-        "the peer answered at first, but not on UDP port {port}; does a firewall block that port?"
+        "the peer answered IKE_SA_INIT, but not IKE_AUTH on UDP port {port}: check that no firewall blocks that port"
     )]
     AuthUnanswered {
         /// UDP port that both ends moved to.
@@ -80,7 +80,7 @@ pub enum DownReason {
     },
     /// The same, and our IKE_AUTH request was so long that IP had to fragment it.
     #[error(
-        "the peer answered at first, but not the {} octets that prove who we are: IP cuts messages of that length, and many firewalls drop the parts; {}",
+        "the peer answered IKE_SA_INIT, but not our IKE_AUTH request of {} octets: IP fragments such messages, and many firewalls drop fragments; {}",
         .0.octets,
         cutter(.0.ours)
     )]
@@ -88,7 +88,7 @@ pub enum DownReason {
     /// The peer answered IKE_SA_INIT, but not the additional key exchange, which was so long that
     /// IP had to fragment it.
     #[error(
-        "the peer answered at first, but not the {} octets of the additional key exchange: IP cuts messages of that length, and many firewalls drop the parts; {}",
+        "the peer answered IKE_SA_INIT, but not the additional key exchange of {} octets: IP fragments such messages, and many firewalls drop fragments; {}",
         .0.octets,
         cutter(.0.ours)
     )]
@@ -101,7 +101,7 @@ pub enum DownReason {
     },
     /// No key could be generated for an additional key exchange.
     #[error(
-        "no key for the additional key exchange can be drawn: this machine has no memory left, or no randomness"
+        "no key for the additional key exchange could be generated: this machine has no memory or no randomness left"
     )]
     NoKemKey,
     /// The peer refused to create the child SA.
@@ -114,24 +114,24 @@ pub enum DownReason {
     #[error("the peer deleted the tunnel")]
     ChildDeleted,
     /// The peer chose something that we did not offer.
-    #[error("the peer broke the protocol: it chose what we did not offer ({0})")]
+    #[error("the peer violated the protocol: its response does not match our request ({0})")]
     NotOffered(&'static str),
     /// The child SA cannot have the configured mode.
     #[error("{0}")]
     Mode(#[from] BadMode),
     /// The peer assigned us no inner address, although we requested one.
     #[error(
-        "the peer gives us no address inside: give it a pool of addresses there, or list ours in `local` here and in [tunnel]"
+        "the peer assigned us no inner address: configure a pool there, or list our address in `local` here and in [tunnel]"
     )]
     NoAddress,
     /// The peer lacks NAT traversal, but only ESP in UDP is supported here.
     #[error(
-        "the peer does not detect NATs; without that there is no ESP in UDP, the only encapsulation here"
+        "the peer does not support NAT traversal, which ESP in UDP requires, the only encapsulation here"
     )]
     NoNatTraversal,
     /// The peer does not support IKE SAs without a child SA.
     #[error(
-        "the peer cannot hold an IKE SA without a child (RFC 6023), so it cannot be a licensed node or a gateway for one"
+        "the peer does not support IKE SAs without a child SA (RFC 6023), so it cannot be a licensed node or a gateway for one"
     )]
     NotChildless,
     /// The peer did not answer a request on an established IKE SA.
@@ -142,32 +142,32 @@ pub enum DownReason {
     },
     /// The peer refused our first message by an unauthenticated notify, and sent no other answer
     /// until we gave up.
-    #[error("the peer refused to begin: {notify}; {}", advice(*.notify))]
+    #[error("the peer refused our first message: {notify}; {}", advice(*.notify))]
     Refused {
         /// The notify. Any host on the path could have forged it.
         notify: NotifyType,
     },
     /// The keys of the IKE SA or of a child SA expired.
-    #[error("its keys reached the end of their lifetime, and the peer made no new ones")]
+    #[error("the keys reached the end of their lifetime, and the peer did not rekey")]
     LifetimeOver,
     /// The peer repeatedly lost the state of a rekey with additional key exchanges.
     #[error(
-        "the peer forgot 5 times in a row which new keys it was agreeing on with us: a fault of its implementation, or the path loses nearly everything"
+        "the peer lost the state of a rekey 5 times in a row: its implementation is faulty, or the path loses nearly all packets"
     )]
     Forgetful,
     /// The last authentication is too old.
     #[error(
-        "both ends proved who they are longer ago than `reauth` allows, and it was not done again; the log says why"
+        "the last authentication is older than `reauth` allows, and re-authentication did not succeed; see the log"
     )]
     ProofTooOld,
     /// The peer did not answer on the new path of a clone, or did not create all child SAs there.
     #[error(
-        "the peer did not answer there, or did not agree to all there that it agrees to here; its log may say more"
+        "the peer did not answer on the new path, or did not create all tunnels there; see the peer's log"
     )]
     NotFollowed,
     /// The peer redirected us to a gateway that the configuration does not list.
     #[error(
-        "the peer sends us to {to}, which `redirect` in its table does not list; add it there if that is a gateway of the peer's"
+        "the peer redirected us to {to}, which `redirect` in its table does not list: add it if it is a gateway of the peer"
     )]
     RedirectNotListed {
         /// Address or name of that gateway.
@@ -175,24 +175,24 @@ pub enum DownReason {
     },
     /// The peer and the gateways it redirected us to did so too often.
     #[error(
-        "the peer, and those it sent us to, sent us on more than 5 times in 300 s: look at their `redirect`, which may lead in a circle"
+        "the peer and the gateways it named redirected us more than 5 times in 300 s: check their `redirect` for a loop"
     )]
     RedirectedTooOften,
     /// A configuration change requires other terms.
-    #[error("its configuration changed: it is made anew")]
+    #[error("the configuration changed: the IKE SA is established again")]
     Reconfigured,
     /// The peer was removed from the configuration.
-    #[error("it was taken out of the configuration")]
+    #[error("the peer was removed from the configuration")]
     Removed,
     /// A newer IKE SA with the same peer replaced it.
     #[error("replaced by a newer IKE SA of the same peer")]
     Replaced,
     /// The peer violated the protocol.
-    #[error("the peer broke the protocol: {0}")]
+    #[error("the peer violated the protocol: {0}")]
     Misbehaved(PeerMisbehaved),
     /// The peer reported a syntax error in one of our messages.
     #[error(
-        "the peer could not read our message ({notify}): a fault of one of the implementations"
+        "the peer could not parse our message ({notify}): one of the implementations is faulty"
     )]
     Unreadable {
         /// INVALID_SYNTAX or UNSUPPORTED_CRITICAL_PAYLOAD.
@@ -200,7 +200,7 @@ pub enum DownReason {
     },
     /// A TCP connection could not be made, or was lost before the IKE SA was established.
     #[error(
-        "no TCP connection with {to}: is the peer running there with `tcp = {}` in its [listen], and does a firewall let that port pass?",
+        "no TCP connection to {to}: check that the peer runs there with `tcp = {}` in its [listen], and that firewalls pass that port",
         .to.port()
     )]
     NotConnected {
@@ -209,7 +209,7 @@ pub enum DownReason {
     },
     /// The TCP connection is up, but the peer does not answer on it.
     #[error(
-        "{to} takes our TCP connection and does not answer; does another program listen at that port? compare `tcp_port` here with `tcp` in the peer's [listen]"
+        "{to} accepts our TCP connection, but does not answer: another program may use that port; compare `tcp_port` here with `tcp` in the peer's [listen]"
     )]
     StreamUnanswered {
         /// Remote address and port.
@@ -217,7 +217,7 @@ pub enum DownReason {
     },
     /// The peer did not answer at all.
     #[error(
-        "no answer from {address}; is the peer running there, and does a firewall let UDP ports 500 and 4500 pass?"
+        "no answer from {address}: check that the peer runs there, and that firewalls pass UDP ports 500 and 4500"
     )]
     Unreachable {
         /// Remote address.
@@ -237,7 +237,7 @@ pub enum DownReason {
         expected: Identity,
     },
     /// The peer answered with more zones or licences than we offered.
-    #[error("the peer widened the zones or licences we offered; nothing of that is accepted")]
+    #[error("the peer answered with more zones or licences than we offered; none are accepted")]
     ZonesWidened,
     /// Zones are required here, and the peer did not agree to them.
     #[error(
@@ -266,21 +266,21 @@ impl DownReason {
 #[non_exhaustive]
 pub enum PeerMisbehaved {
     /// A protected message cannot be parsed.
-    #[error("a protected message cannot be read")]
+    #[error("a protected message cannot be parsed")]
     InvalidSyntax,
     /// A protected message lacks or repeats payloads of its exchange.
     #[error("a protected message lacks or repeats payloads")]
     WrongPayloads,
     /// A protected request belongs to an exchange that is not possible in this state.
-    #[error("a protected message belongs to no exchange that could come now")]
+    #[error("a protected message belongs to an exchange that is not possible in this state")]
     UnexpectedExchange,
     /// The peer's value for an additional key exchange is invalid.
-    #[error("its value for the additional key exchange is not acceptable")]
+    #[error("its value for the additional key exchange is invalid")]
     BadKem,
     /// The peer returned another COOKIE2 than ours, or none.
-    #[error("it answered a check of its address with another cookie")]
+    #[error("it answered an address check with a wrong COOKIE2")]
     Cookie,
     /// A protected request has a critical payload of an unknown type.
-    #[error("a message holds a critical payload of an unknown type")]
+    #[error("a message has a critical payload of an unknown type")]
     UnsupportedCritical,
 }

@@ -5,7 +5,7 @@
 #[non_exhaustive]
 pub enum ApiMisuse {
     /// An IKE SA with that peer is being established already.
-    #[error("an IKE SA with that peer is being made already")]
+    #[error("an IKE SA with that peer is already being established")]
     AlreadyInitiating,
     /// No configured peer has that name.
     #[error("the configuration has no peer of that name")]
@@ -14,7 +14,7 @@ pub enum ApiMisuse {
 
 /// The command named a child SA that the configuration does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the configuration has no such peer, or not with such a child")]
+#[error("the configuration has no such peer, or the peer has no such child")]
 pub struct UnknownChild;
 
 /// Reason for which an IKE SA cannot move.
@@ -22,25 +22,25 @@ pub struct UnknownChild;
 #[non_exhaustive]
 pub enum CannotMove {
     /// The IKE SA is not up.
-    #[error("it is not up")]
+    #[error("the peer is not up")]
     NotUp,
     /// MOBIKE was not negotiated: an end does not support it, or does not allow it.
-    #[error("it was not agreed that it may move (RFC 4555)")]
+    #[error("MOBIKE was not negotiated, so the tunnel cannot move (RFC 4555)")]
     NotAgreed,
     /// A child SA is bound to the outer addresses (RFC 4555 section 1.2).
-    #[error("it has a tunnel in transport mode, which stays where it is; `mode = \"beet\"` moves")]
+    #[error("the peer has a tunnel in transport mode, which cannot move")]
     Transport,
     /// The peer chooses the path.
-    #[error("the other end began it, and decides where it goes")]
+    #[error("the peer initiated the tunnel, so only the peer can move it")]
     NotOurs,
     /// Cloning was not negotiated.
-    #[error("it was not agreed that its IKE SA may be cloned (RFC 7791)")]
+    #[error("cloning of the IKE SA was not negotiated (RFC 7791)")]
     NotCloned,
     /// Another IKE SA is about to replace it.
-    #[error("another IKE SA is just taking its place")]
+    #[error("another IKE SA is already replacing that of the peer")]
     UnderWay,
     /// The peer refused further IKE SAs, and none has been deleted since.
-    #[error("the peer wants no more IKE SAs with us than there are")]
+    #[error("the peer accepts no more IKE SAs")]
     Enough,
 }
 
@@ -49,13 +49,13 @@ pub enum CannotMove {
 #[non_exhaustive]
 pub enum CannotReauthenticate {
     /// The IKE SA is not up.
-    #[error("it is not up")]
+    #[error("the peer is not up")]
     NotUp,
     /// The peer initiated the IKE SA.
-    #[error("the other end began it, and only that end can begin anew")]
+    #[error("the peer initiated the IKE SA, so only the peer can re-authenticate")]
     NotOurs,
     /// Re-authentication is in progress.
-    #[error("that is being done already")]
+    #[error("re-authentication is already in progress")]
     UnderWay,
 }
 
@@ -64,12 +64,12 @@ pub enum CannotReauthenticate {
 #[non_exhaustive]
 pub enum CannotRedirect {
     /// The IKE SA is not up.
-    #[error("it is not up")]
+    #[error("the peer is not up")]
     NotUp,
     /// We initiated the IKE SA.
-    #[error("we began it, and only who was called can send the other end elsewhere")]
+    #[error("we initiated the IKE SA, and only the responder can redirect")]
     NotTheirs,
     /// The peer did not announce support for RFC 5685.
-    #[error("it did not say that it goes elsewhere (RFC 5685)")]
+    #[error("the peer did not announce support for redirects (RFC 5685)")]
     NotWilling,
 }

@@ -19,20 +19,22 @@ use wire::ike::{NotifyType, RefusalCode};
 pub enum Unfollowed {
     /// The new address did not answer.
     #[error(
-        "nothing that is sent there is answered; if its NAT has changed, the next message finds out"
+        "that address does not answer; if the NAT of the peer changed, its next message is checked again"
     )]
     Unanswered,
     /// The old address still answers.
     #[error(
-        "the peer still answers at its address so far, so a router may have changed the header"
+        "the peer still answers at its previous address, so a router may have changed the header"
     )]
     StillThere,
     /// The peer changed its address too often.
-    #[error("it seems to have moved too often in this second; the next message is looked at again")]
+    #[error(
+        "the peer changed its address too often in this second; its next message is checked again"
+    )]
     TooOften,
     /// Too many peers changed their addresses.
     #[error(
-        "too many peers seem to have moved there in this second; the next message is looked at again"
+        "too many peers changed their addresses in this second; the next message is checked again"
     )]
     TooMany,
 }
@@ -42,13 +44,15 @@ pub enum Unfollowed {
 #[non_exhaustive]
 pub enum Refusal {
     /// The initiator authenticated by another method than a pre-shared key or a signature.
-    #[error("it wants to authenticate otherwise than by pre-shared key or signature (RFC 7427)")]
+    #[error(
+        "the peer wants to authenticate by another method than pre-shared key or signature (RFC 7427)"
+    )]
     AuthenticationMethod,
     /// No configured peer has this identity.
     #[error("no peer with the identity {0} is configured")]
     UnknownIdentity(Identity),
     /// The initiator named another responder identity than ours.
-    #[error("it looks for {wanted}, but we are {ours}: change `id` here or there")]
+    #[error("the peer expects {wanted}, but we are {ours}: change `id` here or there")]
     NotWhoWeAre {
         /// Identity that the initiator expects.
         wanted: Identity,
@@ -84,28 +88,28 @@ pub enum Refusal {
     },
     /// The PPK, which is optional here, was not used.
     #[error(
-        "no PPK is in its keys, though one is in its table here: it is up, but not protected against quantum computers; give it the same `ppk`"
+        "the peer does not use the PPK of its table here: the tunnel is not protected against quantum computers; set the same `ppk` there"
     )]
     WithoutPpk,
     /// The additional key exchange, which is optional here, did not take place.
     #[error(
-        "its keys come of a group alone, though `kem` is in its table here: it is up, but not protected against quantum computers; give it the same `kem`"
+        "the peer does not use the `kem` of its table here: the tunnel is not protected against quantum computers; set the same `kem` there"
     )]
     WithoutKem,
     /// The peer supports only one child SA for the same traffic.
     #[error(
-        "it does not say that it makes several tunnels for the same traffic (RFC 9611), which `resources` asks for here: there is one; give it the same `resources`, if it can do that"
+        "the peer does not support several tunnels for the same traffic (RFC 9611), as in `resources` here: one is used; set the same `resources` there"
     )]
     WithoutResources,
     /// Our credential cannot sign, so we cannot authenticate.
-    #[error("our private key cannot sign: look at `cert` and `key` in [node]")]
+    #[error("our private key cannot sign: check `cert` and `key` in [node]")]
     CannotProve,
     /// The peer cannot verify our signature.
     #[error("{0}")]
     SignatureNotAccepted(#[from] NotVerified),
     /// No proposal for the IKE SA is acceptable.
     #[error(
-        "it offers no IKE suite that is allowed here: {} with prfsha256 and {}{} is; compare `suite` and `groups` at both ends{}",
+        "the peer offers no IKE suite that is allowed here ({} with prfsha256 and {}{}): compare `suite` and `groups` at both ends{}",
         either(.suites), either(.groups), besides(.kems), kem_too(.kems)
     )]
     NoIkeProposal {
@@ -117,7 +121,7 @@ pub enum Refusal {
         kems: Vec<Option<Kem>>,
     },
     /// No proposal for the child SA is acceptable.
-    #[error("it offers no ESP suite that is allowed here: {} {} is; compare `suite`, `groups` and `esn` at both ends", either(.allowed), numbers(*.esn))]
+    #[error("the peer offers no ESP suite that is allowed here ({} {}): compare `suite`, `groups` and `esn` at both ends", either(.allowed), numbers(*.esn))]
     NoEspProposal {
         /// Suites allowed here.
         allowed: Vec<Suite>,
@@ -126,18 +130,18 @@ pub enum Refusal {
     },
     /// The traffic selectors do not overlap with ours.
     #[error(
-        "none of its traffic selectors lies inside ours: compare `local` and `remote` at both ends"
+        "none of the peer's traffic selectors is within ours: compare `local` and `remote` at both ends"
     )]
     TrafficSelectors,
     /// The child SA cannot have the configured mode.
     #[error("{0}")]
     Mode(#[from] BadMode),
     /// The peer asked for another mode, but tunnel mode is configured here.
-    #[error("it asks for {0} mode, and gets a tunnel, as `mode` says here")]
+    #[error("the peer requests {0} mode, but gets tunnel mode, as `mode` is set here")]
     ModeDeclined(Mode),
     /// The peer requested no inner address, although we assign them.
     #[error(
-        "it asks for no address inside, but has to get one from [pool.{pool}]: set `local = [\"dynamic\"]` there, or give it `remote` instead of `pool` here"
+        "the peer requests no inner address, but has to use one of [pool.{pool}]: set `local = [\"dynamic\"]` there, or `remote` instead of `pool` here"
     )]
     NoRequest {
         /// Name of the pool.
@@ -145,7 +149,7 @@ pub enum Refusal {
     },
     /// All addresses of the pool are leased.
     #[error(
-        "[pool.{pool}] has no address left for it: add to its `addresses`, or shorten its `lease`; `strata leases` shows who has them"
+        "[pool.{pool}] has no free address for the peer: extend its `addresses`, or shorten its `lease`; `strata leases` lists the leases"
     )]
     NoAddressLeft {
         /// Name of the pool.
@@ -153,95 +157,97 @@ pub enum Refusal {
     },
     /// The traffic selectors of the peer exclude the address that was leased to it.
     #[error(
-        "its traffic selectors leave out the address that it was lent ({}); it may use no other", either(&.0.iter().collect::<Vec<_>>())
+        "the peer's traffic selectors exclude its leased address ({}), the only one that the peer may use", either(&.0.iter().collect::<Vec<_>>())
     )]
     NotItsAddress(InnerAddresses),
     /// The peer initiated, but it assigns our inner address, which only an initiator can request.
-    #[error("it begins, but lends us our address inside: only we can begin; `strata up` does")]
+    #[error("this peer assigns our inner address, so it cannot initiate: run `strata up NAME`")]
     AddressNotAsked,
     /// The role of the peer allows no child SA.
-    #[error("it asks for a tunnel, but its role here allows none")]
+    #[error("the peer requests a tunnel, but its role here allows none")]
     NoChildForRole,
     /// A request for a child SA lacks some of its payloads.
-    #[error("it asks for a tunnel, and leaves out its proposals or its traffic selectors")]
+    #[error("the peer requests a tunnel without proposals or traffic selectors")]
     ChildMissing,
     /// The peer lacks NAT traversal, but only ESP in UDP is supported here.
     #[error(
-        "it does not detect NATs; without that there is no ESP in UDP, the only encapsulation here"
+        "the peer does not support NAT traversal, which ESP in UDP requires, the only encapsulation here"
     )]
     NoNatTraversal,
     /// Zones are required here, and the peer offered none that are acceptable.
     #[error(
-        "zones are required here, and it offered none that fit: set its `zones` like ours, or `zones = \"accept\"` here"
+        "zones are required here, but the peer offered none that fit: set its `zones` like ours, or `zones = \"accept\"` here"
     )]
     ZonesRequired,
     /// Zones are wanted here but were not agreed; plain ESP is used.
-    #[error("it did not agree to our zones: the tunnel is plain, and no licensed node can help")]
+    #[error(
+        "the peer did not agree to our zones: the tunnel is plain, and no licensed node can help"
+    )]
     ZonesNotAgreed,
     /// Unencrypted traffic is allowed here, but the peer did not agree to it.
     #[error(
-        "it did not agree that anything goes without encryption: all is encrypted; write the same `integrity` under `level` at both ends"
+        "the peer did not agree to unencrypted traffic: all traffic is encrypted; set the same `integrity` under `level` at both ends"
     )]
     LevelNotAgreed,
     /// The peer does not accept one of our licences.
-    #[error("it does not accept our licence for zone {} to {}: that node will not be able to read it", .0.zone, .0.node)]
+    #[error("the peer does not accept our licence for zone {} to {}: that node cannot read the zone", .0.zone, .0.node)]
     LicenceNotAccepted(Licence),
     /// The operator took the peer down.
-    #[error("it was taken down here; `strata up` lets it in again")]
+    #[error("the peer was taken down here: run `strata up NAME` to accept it again")]
     TakenDown,
     /// An unauthenticated error notify answered our request. It may be forged, so we keep trying.
-    #[error("somebody answers {0} in its name; that is not proved, so we keep trying")]
+    #[error("ignoring an unauthenticated {0} from this address; still trying")]
     Unproved(NotifyType),
     /// An unauthenticated answer lacks a feature that we need. It may be forged, so we keep trying.
-    #[error("somebody answers in its name, but {0}; that is not proved, so we keep trying")]
+    #[error("ignoring an unauthenticated answer from this address ({0}); still trying")]
     UnprovedLack(Box<DownReason>),
     /// A peer that is not our gateway sent a grant.
-    #[error("it sent a grant, but is not configured as our gateway")]
+    #[error("the peer sent a grant, but is not configured as our gateway")]
     NotOurGateway,
     /// The peer refused to rekey.
     #[error(
-        "it refused new keys ({notify}); {}; it is asked again ever more rarely, the old ones are used until their lifetime is over, and then all is made anew", rekey_advice(*.0), notify = .0
+        "the peer refused to rekey ({notify}); {}; retrying less and less often until the old keys expire, then establishing a new IKE SA", rekey_advice(*.0), notify = .0
     )]
     RekeyRefused(NotifyType),
     /// The peer refused a key exchange in the rekey of a child SA, whose keys then come from the
     /// IKE SA alone.
     #[error(
-        "it refused a key exchange for the tunnel's keys, which now come from the IKE SA alone: compare `pfs`, `groups` and `kem` at both ends, or write `pfs = false` here"
+        "the peer refused a key exchange for the tunnel's keys, which now come from the IKE SA alone: compare `pfs`, `groups` and `kem` at both ends, or set `pfs = false` here"
     )]
     ExchangeRefused,
     /// Re-authentication failed: no new IKE SA could replace the existing one.
     #[error(
-        "it could not be authenticated anew; the tunnel stays as it is until `reauth` and a quarter are over, and it is tried again: {0}"
+        "re-authentication failed; retrying, while the tunnel stays up until `reauth` plus a quarter has passed: {0}"
     )]
     NotReauthenticated(Box<DownReason>),
     /// The peer refused to clone the IKE SA.
     #[error(
-        "it does not go there without a pause: the peer refused another IKE SA ({notify}); {}; all stays as it is", clone_advice(*.0), notify = .0
+        "the tunnel stays on its path: the peer refused to clone the IKE SA ({notify}); {}", clone_advice(*.0), notify = .0
     )]
     CloneRefused(NotifyType),
     /// The IKE SA was cloned, but the hand-over to the clone failed.
-    #[error("it does not go there without a pause, and all stays as it is: {0}")]
+    #[error("the tunnel stays on its path, as the handover failed: {0}")]
     NotHandedOver(Box<DownReason>),
     /// The peer tried to clone the IKE SA, which was not negotiated.
     #[error(
-        "it wants to clone its IKE SA (RFC 7791), which both ends did not allow: write `clone = true` here and there"
+        "the peer wants to clone its IKE SA (RFC 7791), which was not negotiated: set `clone = true` at both ends"
     )]
     CloneNotAgreed,
     /// The peer has as many clones as it may have.
-    #[error("it wants to clone its IKE SA, and has {0} more already")]
+    #[error("the peer wants to clone its IKE SA, but already has {0} more")]
     TooManyClones(usize),
     /// The initiator was redirected to another gateway.
-    #[error("it was sent to {0}, as `redirect` says here")]
+    #[error("the peer was redirected to {0}, as `redirect` is set here")]
     SentElsewhere(IpAddr),
     /// The peer redirected us, and we do not follow.
-    #[error("all stays as it is: {0}")]
+    #[error("the redirect is not followed: {0}")]
     RedirectNotFollowed(Box<DownReason>),
     /// The peer's public value is invalid.
-    #[error("its public value for the key exchange is not acceptable")]
+    #[error("the peer's public value for the key exchange is invalid")]
     KeyExchange,
     /// The peer requested another child SA, but all configured ones exist already.
     #[error(
-        "it asks for another tunnel beside those it has, and none of its `child` tables here is without one: add a [peer.NAME.child.NAME] that carries it"
+        "the peer requests another tunnel, but all of its `child` tables here are in use: add a [peer.NAME.child.NAME] for that traffic"
     )]
     AnotherChild,
     /// The peer offered to license these nodes, and no slot here is for exactly these nodes.
@@ -249,23 +255,25 @@ pub enum Refusal {
     OfferRefused(Vec<Identity>),
     /// The peer has as many child SAs for the same traffic as it may have.
     #[error(
-        "it asks for another tunnel for the same traffic, and has all {0} already: write as many in `resources` at both ends"
+        "the peer requests another tunnel for the same traffic, but already has all {0}: set the same `resources` at both ends"
     )]
     TooManyResources(u8),
     /// The peer creates no more child SAs for the same traffic.
     #[error(
-        "it makes no more tunnels for the same traffic than there are: write as many in `resources` at both ends; it is not asked again before one of them is gone"
+        "the peer creates no more tunnels for the same traffic: set the same `resources` at both ends; retrying when one of the tunnels is gone"
     )]
     NoMoreResources,
     /// The peer has as many child SAs as it may have.
-    #[error("it asks for another tunnel, and has {0} already, those being replaced as well")]
+    #[error(
+        "the peer requests another tunnel, but already has {0}, including those being replaced"
+    )]
     TooManyChildren(usize),
     /// The operator took the child SA down.
-    #[error("its tunnel `{0}` was taken down here; `strata up` lets it in again")]
+    #[error("the peer's tunnel `{0}` was taken down here: run `strata up` to accept it again")]
     ChildTakenDown(String),
     /// The peer refused to create a child SA.
     #[error(
-        "it refused {}: {notify}; {}; it is asked again, and all else stays as it is", tunnel(.name), child_advice(*.notify)
+        "the peer refused {}: {notify}; {}; retrying, other tunnels are not affected", tunnel(.name), child_advice(*.notify)
     )]
     ChildRefused {
         /// Name of the child SA; `None` for the first.
@@ -274,13 +282,13 @@ pub enum Refusal {
         notify: NotifyType,
     },
     /// The peer answered an INFORMATIONAL request about the IKE SA with an error.
-    #[error("it answers a message about this IKE SA with {notify}; {}", advice(*.notify))]
+    #[error("the peer answered a message about this IKE SA with {notify}; {}", advice(*.notify))]
     InformationRefused {
         /// Error notify in the response.
         notify: NotifyType,
     },
     /// The peer's response does not describe an acceptable child SA.
-    #[error("{} could not be made: {why}; it is asked again, and all else stays as it is", tunnel(.name))]
+    #[error("{} could not be established: {why}; retrying, other tunnels are not affected", tunnel(.name))]
     ChildFailed {
         /// Name of the child SA; `None` for the first.
         name: Option<String>,
@@ -288,14 +296,14 @@ pub enum Refusal {
         why: Box<DownReason>,
     },
     /// The peer tried to move the IKE SA, but is not the end that chooses the path.
-    #[error("it wants to move, but it is for us to decide where the tunnel goes, as we began it")]
+    #[error("the peer wants to move the tunnel, but only we can, as we initiated it")]
     NotTheirsToMove,
     /// The peer tried to move to our port 500, on which no ESP is received.
-    #[error("it wants to move to our port for IKE alone, on which there is no ESP")]
+    #[error("the peer wants to move to our port 500, which accepts IKE but no ESP")]
     WrongPort,
     /// The peer tried to move to an address that the configuration does not allow.
     #[error(
-        "it wants to move to {to}, but its `address` is {only}: leave `address` out for a peer that moves"
+        "the peer wants to move to {to}, but its `address` is {only}: remove `address` for a peer that moves"
     )]
     MovedAway {
         /// New address.
@@ -304,7 +312,7 @@ pub enum Refusal {
         only: IpAddr,
     },
     /// A message came from an address that the peer has not announced. Packets do not follow it.
-    #[error("a message came from {to}, to which packets of the tunnel do not go: {why}")]
+    #[error("a message came from {to}, to which the tunnel does not move: {why}")]
     NotFollowed {
         /// Source address of the message.
         to: SocketAddr,
@@ -312,15 +320,15 @@ pub enum Refusal {
         why: Unfollowed,
     },
     /// The peer refused to move to our new address.
-    #[error("it does not follow us to our new address: {notify}; {}", advice(*.0), notify = .0)]
+    #[error("the peer refused to move to our new address: {notify}; {}", advice(*.0), notify = .0)]
     MoveRefused(NotifyType),
     /// A NAT translated an address, although the peer forbids NATs.
     #[error(
-        "it forbids NATs (`nat` there), but its address was translated on the way: allow them there, or find who translates"
+        "the peer forbids NATs (`nat` there), but its address was translated: allow NATs there, or find the device that translates"
     )]
     Translated,
     /// The peer violated the protocol before it was authenticated.
-    #[error("it broke the protocol: {0}")]
+    #[error("the peer violated the protocol: {0}")]
     Misbehaved(PeerMisbehaved),
 }
 
@@ -363,10 +371,10 @@ pub enum GrantRefusal {
     #[error("the node refused the grant: {code}; {}", grant_advice(*.0), code = .0)]
     Code(RefusalCode),
     /// The node answered with an IKE error notify.
-    #[error("the node could not take the grant: {0}")]
+    #[error("the node could not install the grant: {0}")]
     Notify(NotifyType),
     /// The answer of the node is neither an acceptance nor a refusal.
-    #[error("the node answered neither yes nor no")]
+    #[error("the node answered with neither an acceptance nor a refusal")]
     NoAnswer,
     /// The grant was not sent, because the IKE SA with the node is not up.
     #[error("there is no IKE SA with the node")]
@@ -381,18 +389,18 @@ pub enum GrantRefusal {
 #[non_exhaustive]
 pub enum KeyRefusal {
     /// The other node refused with a code.
-    #[error("it gives no keys: {code}; {}", key_advice(*.0), code = .0)]
+    #[error("the peer refused to hand on keys: {code}; {}", key_advice(*.0), code = .0)]
     Code(RefusalCode),
     /// The other node answered with an IKE error notify.
-    #[error("it gives no keys: {0}")]
+    #[error("the peer refused to hand on keys: {0}")]
     Notify(NotifyType),
     /// The answer holds neither keys nor a refusal.
-    #[error("it answered a request for keys neither by keys nor by a refusal")]
+    #[error("the peer answered a request for keys with neither keys nor a refusal")]
     NoAnswer,
     /// The request was not sent, because the peer is not a neighbour.
-    #[error("it is asked for no keys, as it is not configured as our neighbour")]
+    #[error("no keys are requested: the peer is not configured as our neighbour")]
     NotANeighbour,
     /// The request was not sent, because too many earlier ones are unanswered.
-    #[error("it is asked for no more keys before it has answered")]
+    #[error("no more keys are requested until the peer answers earlier requests")]
     TooMany,
 }

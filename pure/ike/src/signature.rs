@@ -115,12 +115,12 @@ impl Credential {
 pub enum NotVerified {
     /// The peer does not name the hash algorithm of our key.
     #[error(
-        "the peer does not verify signatures of our key's kind, {0} (RFC 7427): issue our certificate for a key of a kind that it verifies, or use a `psk`"
+        "the peer does not support signatures of our {0} key (RFC 7427): issue our certificate for a kind of key that it supports, or use a `psk`"
     )]
     OtherHashes(KeyKind),
     /// The peer names no hash algorithms.
     #[error(
-        "the peer does not verify signatures of our key's kind, {0}: it names no hash algorithms (RFC 7427), so it knows ECDSA alone; issue our certificate for a key of ECDSA P-256 or P-384, or use a `psk`"
+        "the peer does not support signatures of our {0} key, as it announces no hash algorithms (RFC 7427): issue our certificate for an ECDSA P-256 or P-384 key, or use a `psk`"
     )]
     NoHashes(KeyKind),
 }

@@ -60,7 +60,7 @@ pub enum Step {
 
 /// No packet can leave from the address that an operator chose.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no packet to the peer can leave from there")]
+#[error("packets to the peer cannot leave from that address")]
 pub struct NoWay {
     /// The local addresses that packets can leave from.
     pub from: Vec<IpAddr>,
@@ -211,7 +211,7 @@ impl Paths {
         let search = self.search.filter(|_| self.candidates.len() > 1)?;
         Some(Deadline {
             at: search.at,
-            reason: "another path is tried",
+            reason: "try another path",
         })
     }
 

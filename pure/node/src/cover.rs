@@ -61,7 +61,7 @@ impl Cover {
 
     pub(crate) fn poll_timeout(&self) -> Option<Deadline> {
         let at = self.ends.values().min().copied()?;
-        let reason = "cover silence";
+        let reason = "send cover traffic";
         Some(Deadline { at, reason })
     }
 }

@@ -97,7 +97,7 @@ impl Node {
             .filter(|node| !before.contains(node))
         {
             let why = format!(
-                "{node} is near its tunnel as well, and {most} nodes share the keys already: it gets none before the tunnel passes it; allow more `holders`, or let nodes name fewer neighbours"
+                "{node} is near the tunnel too, but {most} nodes share the keys already: it receives none until the tunnel passes it; raise `holders`, or let nodes name fewer neighbours"
             );
             self.refused(Some(peer.to_owned()), why, now);
         }

@@ -52,16 +52,14 @@ pub enum NoLevel {
     #[error("no peer has this name")]
     UnknownPeer,
     /// The peer's packets have no zones, so there is only one level.
-    #[error("its packets have no zones, so there is one level")]
+    #[error("the tunnel has no zones, so it has only one level")]
     NoZones,
     /// The configuration does not allow unencrypted packets.
-    #[error("nothing may go without encryption by the configuration here")]
+    #[error("the configuration here allows no unencrypted traffic")]
     NotGranted,
     /// The peer did not agree to unencrypted packets, or the grant for them cannot be renewed any
     /// more.
-    #[error(
-        "the other end did not agree that anything goes without encryption, or no renewal is left of it"
-    )]
+    #[error("the peer did not agree to unencrypted traffic, or no renewal of the grant is left")]
     NotAgreed,
 }
 

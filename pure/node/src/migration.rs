@@ -78,25 +78,25 @@ pub struct MigrationCounters {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum NoKeys {
     /// There are no such keys, or they may not be passed on.
-    #[error("it asks for keys that we do not have, or may not hand on")]
+    #[error("the peer requests keys that we do not have, or may not hand on")]
     Unknown,
     /// The MAC of the token is wrong.
-    #[error("its token was not made by the mobile node, or not for it")]
+    #[error("the token was not made by the mobile node, or not for this peer")]
     Wrong,
     /// This node does not know the time of day.
-    #[error("it has a token, and nobody has told us the time of day by which that is good")]
+    #[error("the token cannot be checked, as the clock of this node is not set")]
     NoClock,
     /// The token has expired, or is valid for longer than allowed.
-    #[error("its token is too old, or the mobile node's clock is not ours: compare both")]
+    #[error("the token is too old, or the mobile node's clock differs from ours: compare both")]
     Stale,
     /// The token was used before.
-    #[error("its token was used before")]
+    #[error("the token was used before")]
     Used,
     /// One of the two ends has not licensed the requesting node.
-    #[error("it has a token, and the gateway or the mobile node has no licence for it to read")]
+    #[error("the gateway or the mobile node has no licence for the holder of the token to read")]
     NotLicensed,
     /// The limit of remembered tokens is reached.
-    #[error("there are more tokens at once than can be remembered")]
+    #[error("too many tokens are in use at once")]
     Busy,
 }
 
@@ -320,7 +320,9 @@ impl Node {
         let (holder, token) = self.token(peer, child, asker, now)?;
         let octets = token.encode();
         if octets.len() > Enclosure::LONGEST {
-            let why = format!("{holder} is too long a name for a token: its keys do not migrate");
+            let why = format!(
+                "the name {holder} is too long for a token: keys of that node do not migrate"
+            );
             self.refused(Some(peer.to_owned()), why, now);
             return None;
         }
@@ -428,11 +430,7 @@ impl Node {
     /// neighbour. A repeated request contains the same token, which is ignored.
     pub(crate) fn show_token(&mut self, station: Option<Station>, octets: &[u8], now: Instant) {
         let Ok(token) = Token::decode(octets) else {
-            return self.missed(
-                None,
-                "a visitor has given us what is no token".to_owned(),
-                now,
-            );
+            return self.missed(None, "a visitor sent an invalid token".to_owned(), now);
         };
         let mut peers = self.peers.iter();
         let neighbour =
@@ -440,7 +438,7 @@ impl Node {
         let name = neighbour.map(|peer| peer.name.clone());
         let Some(sa) = name.as_deref().and_then(|name| self.established(name)) else {
             let why = format!(
-                "a visitor comes from {}, of which we get no keys: there is no [neighbour.NAME] of it, or it is not up",
+                "a visitor comes from {}, but no [neighbour.NAME] of that node is configured, or none is up",
                 token.holder
             );
             return self.missed(name, why, now);
@@ -491,7 +489,7 @@ impl Node {
         // token.
         let lent = self.transit.holds(name, grant.csa);
         if both_spis(grant) != token.spis || !asked || lent {
-            return Err("it gives keys that nobody has asked for".to_owned());
+            return Err("the peer sent keys that were not requested".to_owned());
         }
         let grant = Grant {
             lifetime: grant.lifetime.min(MIGRATION),

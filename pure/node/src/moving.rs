@@ -152,7 +152,7 @@ impl Node {
                 Err(why) => {
                     self.moving.give_up_late(sa);
                     let peer = self.name(sa);
-                    self.refused(peer, format!("its tunnel is not handed over: {why}"), now);
+                    self.refused(peer, format!("the tunnel is not handed over: {why}"), now);
                     true
                 }
             };

@@ -47,10 +47,10 @@ pub enum CannotRekey {
     #[error("the configuration has no such peer")]
     UnknownPeer,
     /// The IKE SA is not up.
-    #[error("it is not up")]
+    #[error("the peer is not up")]
     NotUp,
     /// The peer is a licensed node or a gateway of ours, without child SAs.
-    #[error("it carries no traffic of ours, only IKE")]
+    #[error("the peer has no tunnel, only an IKE SA")]
     NoChild,
 }
 
@@ -461,7 +461,7 @@ impl Node {
     pub fn poll_timeout(&self) -> Option<Deadline> {
         let reports = self.workers.has_reports().then_some(Deadline {
             at: Instant::ZERO,
-            reason: "the data plane has something to say",
+            reason: "read reports of the data plane",
         });
         let engines = [
             self.ike.poll_timeout(),

@@ -172,7 +172,7 @@ impl PathMtus {
         let at = self.known.values().map(|known| known.until).min()?;
         Some(Deadline {
             at,
-            reason: "what a path takes may have become another",
+            reason: "discover a path MTU again",
         })
     }
 }

@@ -76,7 +76,7 @@ impl Silences {
         let (at, _) = self.due.first()?;
         Some(Deadline {
             at: *at,
-            reason: "a peer is asked that sends nothing back",
+            reason: "check a silent peer",
         })
     }
 

@@ -130,7 +130,7 @@ impl Succession {
         let at = self.0.values().filter_map(|waiting| waiting.until).min()?;
         Some(Deadline {
             at,
-            reason: "a rekeyed SA is sent on, with or without licensed nodes",
+            reason: "send on a rekeyed SA, even if licensed nodes lack its keys",
         })
     }
 }

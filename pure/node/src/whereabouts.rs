@@ -287,7 +287,7 @@ impl Whereabouts {
         let next = self.tunnels.values().filter_map(Tunnel::next);
         Some(Deadline {
             at: next.min()?,
-            reason: "a slot is closed, or left",
+            reason: "close or leave a slot",
         })
     }
 

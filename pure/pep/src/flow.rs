@@ -291,7 +291,7 @@ impl Flow {
             .map(|at| (at, "retransmit over the wireless hop"));
         let persist = self
             .persist_due(config)
-            .map(|at| (at, "send again after silence"));
+            .map(|at| (at, "retransmit after silence"));
         let held = self
             .held
             .as_ref()

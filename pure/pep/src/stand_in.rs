@@ -137,7 +137,7 @@ impl StandIn {
         let (at, _) = self.waiting.first()?;
         Some(Deadline {
             at: *at,
-            reason: "stand in for a silent end",
+            reason: "answer in place of a silent end",
         })
     }
 

@@ -14,19 +14,19 @@ use std::ops::{Deref, DerefMut};
 #[non_exhaustive]
 pub enum Malformed {
     /// A length field contradicts the data around it.
-    #[error("{0} has an impossible length")]
+    #[error("{0} has an invalid length")]
     Length(&'static str),
     /// There are more elements than we accept from any peer.
     #[error("{0} has too many elements")]
     TooMany(&'static str),
     /// Octets follow the end.
-    #[error("{0} is followed by octets that belong to nothing")]
+    #[error("{0} is followed by unexpected octets")]
     Trailing(&'static str),
     /// The octets end too early.
-    #[error("{0} ends too early")]
+    #[error("{0} is truncated")]
     Truncated(&'static str),
     /// A field has a value that is not allowed there.
-    #[error("{0} holds a value that is not allowed")]
+    #[error("{0} has a value that is not allowed")]
     Value(&'static str),
 }
 

@@ -30,24 +30,22 @@ const TTL_AT: usize = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Refusal {
     /// Not a whole IPv4 datagram with a right header checksum.
-    #[error("it is no whole IPv4 datagram with a right header")]
+    #[error("it is not a whole IPv4 datagram with a valid header")]
     Malformed,
     /// The time to live is zero: "An encapsulator MUST NOT encapsulate a datagram with TTL = 0",
     /// and none may leave a tunnel.
-    #[error("its time to live is over")]
+    #[error("its time to live has expired")]
     Expired,
     /// The source of the datagram is the end of the tunnel: "The router MUST NOT tunnel the
     /// datagram" (section 3.2).
-    #[error("it comes from where the tunnel ends")]
+    #[error("its source is the end of the tunnel")]
     Loop,
     /// With another header, the datagram would exceed the maximum length.
-    #[error("it is too long for another header")]
+    #[error("with another header it would exceed the maximum length")]
     TooLong,
     /// The outer header has a congestion mark, but the transport inside understands only losses
     /// (RFC 6040).
-    #[error(
-        "a router on the way would have liked to drop it, and its transport understands no mark"
-    )]
+    #[error("a router marked it as congested, and its transport does not support ECN")]
     Congested,
 }
 

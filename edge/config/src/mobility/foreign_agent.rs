@@ -109,8 +109,8 @@ fn homes(table: &mut Table<'_>, is_anybodys: bool) -> Option<Vec<Prefix>> {
             match is_anybodys {
                 true => Some(Vec::new()),
                 false => value.fault(
-                    "home agents are listed, and theirs alone are taken",
-                    "remove this, or the [foreign_agent.home.NAME] tables",
+                    "home agents are listed, and only their mobile nodes can register",
+                    "remove `homes`, or the [foreign_agent.home.NAME] tables",
                 ),
             }
         }
@@ -123,8 +123,8 @@ fn networks(value: &Value<'_>) -> Option<Vec<Prefix>> {
     match !networks.is_empty() && networks.iter().all(is_one) {
         true => Some(networks),
         false => value.fault(
-            "these are no networks of IPv4 addresses",
-            "list at least one, like \"10.66.0.0/16\"; every address is `homes = \"anybody\"`",
+            "not a list of IPv4 networks",
+            "list at least one, like \"10.66.0.0/16\"; `homes = \"anybody\"` accepts every address",
         ),
     }
 }

@@ -72,7 +72,7 @@ impl HomeAgent {
         };
         if agent.mobiles.is_empty() {
             return value.fault(
-                "there is nobody to stand in for",
+                "this home agent has no mobile nodes",
                 "add [home_agent.mobile.NAME] with `home_address` and `key`",
             );
         }

@@ -70,7 +70,7 @@ fn other_than(value: &Value<'_>, home: Option<Ipv4Addr>) -> Option<Ipv4Addr> {
     match home == Some(agent) {
         true => value.fault(
             "this is our own `home_address`",
-            "write the address of the router that stands in for us",
+            "write the address of the home agent",
         ),
         false => Some(agent),
     }
@@ -84,7 +84,7 @@ fn interfaces(value: &Value<'_>) -> Option<Vec<String>> {
     for (index, place) in value.elements().enumerate() {
         if interfaces[..index].contains(&interfaces[index]) {
             return place.fault(
-                format!("`{}` is there already", interfaces[index]),
+                format!("`{}` is listed twice", interfaces[index]),
                 "name each device once, the preferred one first",
             );
         }

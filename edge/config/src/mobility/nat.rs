@@ -45,8 +45,8 @@ pub(super) fn needed(table: &mut Table<'_>, nat: Option<Nat>, keys: &[&'static s
     for &key in keys {
         if let Some(value) = table.value(key) {
             value.fault::<()>(
-                "there are no tunnels in UDP",
-                "add `nat = \"detect\"`, or remove this",
+                "this key applies to tunnels in UDP, which `nat` does not enable",
+                "add `nat = \"detect\"`, or remove this key",
             );
         }
     }

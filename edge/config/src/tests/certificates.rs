@@ -46,9 +46,9 @@ fn a_certificate_and_its_key_belong_together() {
     let fault = only_fault(&folder, &GOOD.replace("gateway.key", "thief.key"));
     assert!(fault.contains("not for the key in `key`"), "{fault}");
     let fault = only_fault(&folder, &GOOD.replace("key = \"gateway.key\"\n", ""));
-    assert!(fault.contains("a certificate without its key"), "{fault}");
+    assert!(fault.contains("`cert` has no private key"), "{fault}");
     let faults = folder.lines(&text(&GOOD.replace("cert = \"gateway.pem\"\n", "")));
-    let alone = |fault: &String| fault.contains("a key without its certificate");
+    let alone = |fault: &String| fault.contains("`key` has no certificate");
     assert!(faults.iter().any(alone), "{faults:#?}");
 }
 
@@ -73,7 +73,7 @@ fn a_file_without_what_it_should_hold_is_told() {
             "gateway.key",
             "there is no X.509 certificate",
         ),
-        ("gateway.key", "ca.pem", "this is no private key"),
+        ("gateway.key", "ca.pem", "is not a PEM private key"),
         ("ca.pem", "gateway.pem", "is not the certificate of a CA"),
         ("ca.pem", "none.pem", "cannot read"),
     ] {
@@ -86,7 +86,7 @@ fn a_file_without_what_it_should_hold_is_told() {
 fn an_id_that_the_certificate_does_not_name_is_refused() {
     let text = text(GOOD).replace("gateway.example.net", "www.example.net");
     let faults = folder().lines(&text);
-    assert!(faults[0].contains("www.example.net is not among its subjectAltNames"));
+    assert!(faults[0].contains("www.example.net is not a subjectAltName"));
 }
 
 #[test]
@@ -145,10 +145,14 @@ fn what_is_no_list_or_is_not_enough_is_told() {
     let folder = with_lists(&["first-version.crl"]);
     for (lines, problem, fix) in [
         ("crl = [\"none.crl\"]", "cannot read", "name a PEM file"),
-        ("crl = [\"ca.pem\"]", "no revocation list", "X509 CRL"),
+        (
+            "crl = [\"ca.pem\"]",
+            "not a version 2 revocation list",
+            "X509 CRL",
+        ),
         (
             "crl = [\"first-version.crl\"]",
-            "of version 2",
+            "not a version 2 revocation list",
             "name a PEM file",
         ),
         ("revocation = \"strict\"", "without `crl`", "strata pki crl"),
@@ -173,8 +177,8 @@ fn the_end_of_a_list_is_told_a_day_before() {
     };
     let (day, end) = (86_400, short.next_update.0);
     assert!(told(end - day).is_empty());
-    assert!(told(end - day + 1)[0].contains("`CN=List CA` ends on 2030-03-01"));
-    assert!(told(end)[0].contains("ENDED on 2030-03-01"));
+    assert!(told(end - day + 1)[0].contains("`CN=List CA` expires on 2030-03-01"));
+    assert!(told(end)[0].contains("EXPIRED on 2030-03-01"));
     assert_eq!(told(long.next_update.0).len(), 2);
 }
 
@@ -232,7 +236,7 @@ fn what_is_no_public_key_or_leads_to_none_of_ours_is_told() {
     let folder = with_keys();
     let own = "key = \"first.key\"";
     for (lines, line, problem, fix) in [
-        ("", PUBKEY, "we have none", "strata pki key"),
+        ("", PUBKEY, "[node] has none", "strata pki key"),
         (
             own,
             "pubkey = \"none.pub\"",
@@ -254,7 +258,7 @@ fn what_is_no_public_key_or_leads_to_none_of_ours_is_told() {
         (
             own,
             "psk = \"alice.psk\"\npubkey = \"second.pub\"",
-            "`psk` is there as well",
+            "`psk` and `pubkey` are both set",
             "remove",
         ),
     ] {

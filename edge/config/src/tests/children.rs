@@ -47,13 +47,13 @@ fn two_tunnels_that_carry_the_same_are_a_fault() {
     let video = "[peer.office.child.video]\nlocal = [\"10.1.0.0/24\"]\n";
     let fault = fault(video);
     assert!(
-        fault.contains("[peer.office] carries 10.1.0.2/32 <-> 10.8.0.0/16 as well"),
+        fault.contains("[peer.office] also carries 10.1.0.2/32 <-> 10.8.0.0/16,"),
         "{fault}"
     );
     let other = video.replace("local", "remote = [\"10.9.7.0/24\"]\nlocal");
     let lines = Folder::new().lines(&format!("{MOBILE}{other}"));
     assert!(
-        lines[0].contains("[peer.office.child.video] carries 10.1.0.2/32 <-> 10.9.7.0/24 as well"),
+        lines[0].contains("[peer.office.child.video] also carries 10.1.0.2/32 <-> 10.9.7.0/24,"),
         "{lines:?}"
     );
 }
@@ -61,7 +61,10 @@ fn two_tunnels_that_carry_the_same_are_a_fault() {
 #[test]
 fn a_child_says_what_it_carries() {
     let fault = fault("[peer.office.child.video]\nstart = \"manual\"\n");
-    assert!(fault.contains("says nothing of what it carries"), "{fault}");
+    assert!(
+        fault.contains("this tunnel carries nothing of its own"),
+        "{fault}"
+    );
 }
 
 #[test]
@@ -72,7 +75,7 @@ fn an_address_that_is_lent_is_lent_for_all_tunnels() {
     let own = format!("{lent}local = [\"10.1.0.3/32\"]\n");
     let lines = Folder::new().lines(&own);
     assert!(
-        lines[0].contains("the address that the peer lends us"),
+        lines[0].contains("the address that the peer assigns us"),
         "{lines:?}"
     );
 }

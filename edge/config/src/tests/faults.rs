@@ -197,7 +197,7 @@ fn who_is_called_is_not_sent_elsewhere() {
     let waiting = OFFICE.replace("address = \"192.0.2.1\"\n", "");
     let fault = only_fault(&format!("{NODE}{waiting}redirect = [\"192.0.2.7\"]\n"));
     assert!(
-        fault.contains("peer.office.redirect | who connects"),
+        fault.contains("peer.office.redirect | only the initiator"),
         "{fault}"
     );
 }
@@ -206,7 +206,10 @@ fn who_is_called_is_not_sent_elsewhere() {
 fn who_waits_does_not_choose_tcp() {
     let waiting = OFFICE.replace("address = \"192.0.2.1\"\n", "");
     let fault = only_fault(&format!("{NODE}{waiting}tcp = \"always\"\n"));
-    assert!(fault.contains("peer.office.tcp | who connects"), "{fault}");
+    assert!(
+        fault.contains("peer.office.tcp | only the initiator"),
+        "{fault}"
+    );
     assert!(fault.contains("write `tcp = 4500` in [listen]"), "{fault}");
     let fault = only_fault_in_office("tcp = \"maybe\"\n");
     assert!(fault.contains("fallback"), "{fault}");
@@ -234,12 +237,12 @@ fn a_key_file_must_exist_be_private_be_long_and_be_hard_to_guess() {
         (
             &b"0123456789abcdef\n"[..],
             0o640,
-            "others than its owner may use the file (mode 0640)",
+            "the file is accessible to users other than its owner (mode 0640)",
         ),
         (
             b"0123456789abcdef\n",
             0o602,
-            "others than its owner may use the file (mode 0602)",
+            "the file is accessible to users other than its owner (mode 0602)",
         ),
         (
             b"0123456789abcde\n",
@@ -437,7 +440,7 @@ fn licences_name_known_zones_and_the_payload_only_by_its_name() {
     );
     let lonely = only_fault_in_office(&licences("[\"payload\"]"));
     assert!(
-        lonely.contains("a node opens nothing without the zone `headers`"),
+        lonely.contains("a node cannot open packets without the zone `headers`"),
         "{lonely}"
     );
     let right = only_fault_in_office(&licences("[\"headers\"]").replace("read", "forge"));
@@ -488,7 +491,7 @@ fn of_the_headers_alone(right: Right, done: &str) {
         ),
     ] {
         let fault = only_fault_in_office(&licensing(layout, zones));
-        let words = format!("licences[0].right | of the zone `{refused}` nothing may be {done}");
+        let words = format!("licences[0].right | zone `{refused}` cannot be {done}");
         assert!(fault.contains(&words), "{fault}");
     }
 }
@@ -498,7 +501,7 @@ fn licences_without_zones_are_refused() {
     let licences = "licences = [{ node = \"fa\", zones = [\"headers\"], right = \"read\" }]\n";
     for stance in ["", "zones = \"refuse\"\n"] {
         let fault = only_fault_in_office(&format!("{stance}{licences}"));
-        assert!(fault.contains("licences speak of zones, and this peer's packets have none"));
+        assert!(fault.contains("`licences` requires zones, and packets of this peer have none"));
     }
 }
 
@@ -534,8 +537,8 @@ fn a_bypass_after_a_discard_that_it_would_open_is_refused() {
     let bypass = policy("bypass", "10.8.0.0/20");
     assert_eq!(
         only_fault(&format!("{NODE}{OFFICE}{discard}{bypass}")),
-        "14:1 policy[1] | policy[0] discards some of what this bypasses, and routes would not ask it | \
-         put the bypass first, where it wins, or let the two have nothing in common"
+        "14:1 policy[1] | policy[0] discards packets that this entry bypasses, but a bypass applies first | \
+         move the bypass before the discard, or make the two disjoint"
     );
     let apart = policy("bypass", "10.8.10.0/24");
     for good in [bypass + &discard, discard + &apart] {
@@ -561,10 +564,10 @@ fn a_peer_without_an_address_cannot_be_started() {
 
 #[test]
 fn a_host_needs_something_to_do() {
-    assert!(only_fault(NODE).contains("there is nothing to do"));
+    assert!(only_fault(NODE).contains("the file has no tunnel, no licensed node"));
     let snoop = only_fault(&format!("{NODE}{OFFICE}[snoop]\n"));
     assert!(
-        snoop.contains("without [divert] there are no packets to look at"),
+        snoop.contains("without [divert], this node examines no packets"),
         "{snoop}"
     );
     let regulate = only_fault(&format!("{NODE}{OFFICE}[regulate]\nwindow = \"64KiB\"\n"));
@@ -588,7 +591,7 @@ fn a_host_needs_something_to_do() {
 #[test]
 fn names_can_be_typed_and_devices_can_exist() {
     let quoted = format!("{NODE}{OFFICE}").replace("peer.office", "peer.\"a b\"");
-    assert!(only_fault(&quoted).contains("this name cannot be typed in a command"));
+    assert!(only_fault(&quoted).contains("commands cannot use this name"));
     for bad in ["sixteen-letters!", "a/b", "a b", ".."] {
         let fault = only_fault(&format!("{NODE}{OFFICE}[tunnel]\nname = \"{bad}\"\n"));
         assert!(fault.contains("cannot be a device's name"), "{fault}");
@@ -683,7 +686,7 @@ fn a_file_that_cannot_be_read_is_told_with_what_to_do() {
     let error = crate::load(&binary).unwrap_err();
     assert!(
         matches!(&error, Error::Unreadable { .. })
-            && error.to_string().contains("save it as UTF-8")
+            && error.to_string().contains("save the file as UTF-8")
     );
 }
 
@@ -734,8 +737,8 @@ fn a_set_of_suites_stands_alone() {
     let list = "suite = [\"strict\", \"aes128gcm16\"]\n";
     assert_eq!(
         only_fault_in_office(list),
-        "9:9 peer.office.suite | a set of suites stands alone \
-         | write `suite = \"modern\"` and the like without a list, or list single suites"
+        "9:9 peer.office.suite | a set of suites cannot be in a list \
+         | write `suite = \"modern\"` without a list, or list single suites"
     );
     assert_eq!(
         only_fault_in_office("suite = \"modem\"\n"),

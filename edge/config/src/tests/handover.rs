@@ -72,7 +72,7 @@ fn what_makes_no_sense_of_places_is_told_with_the_fix() {
     let at = |places: &str| licence("fa.example.net", &format!(", at = {places}"));
     let everywhere = licence("fa.example.net", "");
     for (lines, words) in [
-        (format!("licences = [{}]", at("[]")), "would never hold"),
+        (format!("licences = [{}]", at("[]")), "would never apply"),
         (
             format!("licences = [{}]", at("[\"198.51.100.2/24\"]")),
             "198.51.100.0/24",
@@ -83,7 +83,7 @@ fn what_makes_no_sense_of_places_is_told_with_the_fix() {
                 at("[\"192.0.2.1\"]"),
                 at("[\"192.0.2.2\"]")
             ),
-            "is in two places",
+            "have different `at`",
         ),
         (
             format!("licences = [{}, {everywhere}]", at("[\"192.0.2.1\"]")),
@@ -91,7 +91,7 @@ fn what_makes_no_sense_of_places_is_told_with_the_fix() {
         ),
         (
             format!("licences = [{everywhere}]\nhandover = \"push\""),
-            "nothing is handed over",
+            "no keys are handed over",
         ),
     ] {
         let told = fault(&with(&format!("{lines}\n")));
@@ -160,11 +160,11 @@ fn how_many_share_keys_makes_sense_or_is_told_with_the_fix() {
         ),
         (
             format!("{}{pkd}holders = 2\n", list(1)),
-            "no two nodes may do the same",
+            "no two nodes have the same",
         ),
         (
             format!("{}{pkd}holders = 2\n", list(33)),
-            "32 nodes for the same at most",
+            "at most 32 nodes with the same",
         ),
     ] {
         let told = fault(&with(&lines));
@@ -191,7 +191,10 @@ fn a_neighbour_is_one_of_a_node_that_packets_pass() {
     let (_, fb) = load("address = \"10.4.0.1\"\n");
     assert_eq!(fb.address, Some("10.4.0.1".parse().unwrap()));
     let told = fault(&format!("{OFFICE}{NEIGHBOUR}"));
-    assert!(told.contains("no packets to read"), "{told}");
+    assert!(
+        told.contains("cannot use the keys of a neighbour"),
+        "{told}"
+    );
 }
 
 /// Each node has keys of its own in its place, so no key is shared. A node that could read
@@ -223,7 +226,7 @@ fn neighbours_are_those_of_a_licensed_node() {
     let many: Vec<_> = (0..33).map(|n| format!("\"n{n}.example.net\"")).collect();
     let many = format!("[handover]\nneighbours = [{}]\n", many.join(", "));
     let told = fault(&format!("{node}{divert}{many}"));
-    assert!(told.contains("32 at most"), "{told}");
+    assert!(told.contains("at most 32"), "{told}");
 }
 
 /// A hand-over of keys has room for `MAX_LICENCES` of `wire`.

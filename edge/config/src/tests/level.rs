@@ -99,7 +99,7 @@ fn how_good_a_link_has_to_be_is_a_share_of_its_packets() {
     ] {
         let faults = Folder::new().lines(&with("require", &table(share)));
         assert_eq!(faults.len(), 1, "{share}: {faults:#?}");
-        assert!(faults[0].contains("write one like \"1%\""), "{faults:#?}");
+        assert!(faults[0].contains("write it like \"1%\""), "{faults:#?}");
     }
 }
 

@@ -331,7 +331,7 @@ fn nat_without_a_key_at_either_agent_is_warned_of() {
 fn a_machine_is_one_of_the_three() {
     let told = only_fault(&format!("{MOBILE_NODE}{FOREIGN_AGENT}"));
     assert!(
-        told.starts_with("8:1 foreign_agent | [mobile_node] is there as well"),
+        told.starts_with("8:1 foreign_agent | [mobile_node] is also present"),
         "{told}"
     );
     let all = format!("{NODE}{HOME_AGENT}{MOBILE_NODE}{FOREIGN_AGENT}");
@@ -354,7 +354,7 @@ fn what_is_said_of_tunnels_in_udp_needs_them() {
             assert_eq!(told.len(), key.lines().count(), "{told:?}");
             assert!(
                 told.iter()
-                    .all(|told| told.contains("there are no tunnels in UDP"))
+                    .all(|told| told.contains("this key applies to tunnels in UDP"))
             );
         }
     }
@@ -449,7 +449,7 @@ fn what_has_to_be_there_is_asked_for() {
     }
     let told = only_fault("[home_agent]\naddress = \"192.0.2.1\"\n");
     assert!(
-        told.contains("home_agent | there is nobody to stand in for"),
+        told.contains("home_agent | this home agent has no mobile nodes"),
         "{told}"
     );
 }
@@ -491,10 +491,10 @@ fn what_no_host_can_have_is_refused() {
     for (bad, problem) in [
         ("2001:db8::1", "is not an IPv4 address"),
         ("gw.example.net", "is not an IPv4 address"),
-        ("0.0.0.0", "no host can be reached at"),
-        ("127.0.0.1", "no host can be reached at"),
-        ("224.0.0.11", "no host can be reached at"),
-        ("255.255.255.255", "no host can be reached at"),
+        ("0.0.0.0", "cannot be the address of a host"),
+        ("127.0.0.1", "cannot be the address of a host"),
+        ("224.0.0.11", "cannot be the address of a host"),
+        ("255.255.255.255", "cannot be the address of a host"),
     ] {
         for (lines, good) in [
             (MOBILE_NODE, "10.66.0.7"),
@@ -563,7 +563,7 @@ fn devices_are_named_once_and_there_is_one() {
         ("[]", "mobile_node.interfaces | is empty"),
         (
             "[\"wlan0\", \"wlan1\", \"wlan0\"]",
-            "mobile_node.interfaces[2] | `wlan0` is there already",
+            "mobile_node.interfaces[2] | `wlan0` is listed twice",
         ),
         (
             "[\"a name that is too long\"]",
@@ -651,7 +651,7 @@ fn a_secret_is_a_file_that_nobody_else_reads_and_is_never_repeated() {
     folder.key("home.key", b"0123456789abcdef", 0o640);
     let told = folder.lines(&format!("{NODE}{MOBILE_NODE}"));
     assert!(
-        told[0].contains("mobile_node.key.secret | others than its owner may use the file"),
+        told[0].contains("mobile_node.key.secret | the file is accessible to users other"),
         "{told:?}"
     );
     folder.key("home.key", b"\n", 0o600);
@@ -716,20 +716,27 @@ fn a_home_address_is_outside_of_tunnels() {
         let inside = peer.replace("10.8.0.0/16", "10.66.0.0/24");
         let told = only_fault(&format!("{lines}{inside}"));
         assert!(
-            told.contains(&format!("{key} | it is in `remote` of [peer.office]")),
+            told.contains(&format!(
+                "{key} | this home address is in `remote` of [peer.office]"
+            )),
             "{told}"
         );
         let narrow = peer.replace("10.8.0.0/16", "10.66.0.7/32 tcp 443");
         load(&format!("{lines}{narrow}"));
         let tunnel = "[tunnel]\naddresses = [\"10.66.0.7/32\"]\n";
         let told = only_fault(&format!("{lines}{peer}{tunnel}"));
-        assert!(told.contains(&format!("{key} | [tunnel] has it")), "{told}");
+        assert!(
+            told.contains(&format!(
+                "{key} | this home address is also in `addresses` of [tunnel]"
+            )),
+            "{told}"
+        );
         let waiting = peer.replace("remote = [\"10.8.0.0/16\"]", "pool = \"all\"");
         let waiting = waiting.replace("address = \"192.0.2.1\"\n", "");
         let pool = "[pool.all]\naddresses = [\"10.66.0.0/24\"]\n";
         let told = only_fault(&format!("{lines}{waiting}{pool}"));
         assert!(
-            told.contains(&format!("{key} | [pool.all] lends it")),
+            told.contains(&format!("{key} | [pool.all] could lease this home address")),
             "{told}"
         );
     }
@@ -742,7 +749,7 @@ fn the_device_of_the_tunnel_is_wired_and_a_foreign_agent_s() {
     for lines in ["", MOBILE_NODE, HOME_AGENT] {
         let told = only_fault(&format!("{lines}{divert}"));
         assert!(
-            told.contains("divert.wired | `strata-mobile` is a foreign agent's"),
+            told.contains("divert.wired | `strata-mobile` is only for `wired`"),
             "{told}"
         );
     }

@@ -74,7 +74,7 @@ fn zones_without_a_suite_have_the_best_of_the_peers() {
 fn a_payload_that_everybody_reads_is_refused() {
     let fault = fault("layout = [\"headers\", { zone = \"payload\", suite = \"aes256gmac\" }]\n");
     assert!(
-        fault.contains("aes256gmac does not encrypt, and everybody would read the payload"),
+        fault.contains("aes256gmac does not encrypt, so every router could read the payload"),
         "{fault}"
     );
 }
@@ -124,7 +124,7 @@ fn a_licence_has_the_zone_by_which_the_others_are_found() {
     );
     assert!(
         fault.ends_with(
-            "a node opens nothing without the zone `ip` | add \"ip\", or remove this licence"
+            "a node cannot open packets without the zone `ip` | add \"ip\", or remove this licence"
         ),
         "{fault}"
     );
@@ -152,7 +152,7 @@ fn two_nodes_that_would_share_a_key_are_refused() {
     ] {
         let fault = fault(&licences(three, &nodes));
         assert!(
-            fault.contains(what) && fault.contains("| license one of them, or cut `layout`"),
+            fault.contains(what) && fault.contains("| license one of them, or split `layout`"),
             "{fault}"
         );
         // `shared` allows it, with a warning.
@@ -169,38 +169,35 @@ fn two_nodes_that_would_share_a_key_are_refused() {
 #[test]
 fn a_layout_that_says_nothing_about_every_octet_is_refused() {
     for (layout, what) in [
-        ("[\"payload\"]", "1 zones are no layout"),
-        (
-            "[\"headers\", \"ip\"]",
-            "what no zone asks for is the payload's",
-        ),
+        ("[\"payload\"]", "a layout cannot have 1 zones"),
+        ("[\"headers\", \"ip\"]", "the last zone is not \"payload\""),
         (
             "[\"payload\", \"headers\"]",
-            "what no zone asks for is the payload's",
+            "the last zone is not \"payload\"",
         ),
         (
             "[\"headers\", \"payload\", \"payload\"]",
-            "what no zone asks for is the payload's",
+            "the last zone is not \"payload\"",
         ),
         (
             "[\"transport\", \"payload\"]",
-            "`transport` is not where a packet begins",
+            "`transport` does not cover the start of a packet",
         ),
         (
             "[\"octets 1-9\", \"payload\"]",
-            "`octets 1-9` is not where a packet begins",
+            "`octets 1-9` does not cover the start of a packet",
         ),
         (
             "[\"rtp 5004-5007\", \"payload\"]",
-            "is not where a packet begins",
+            "does not cover the start of a packet",
         ),
         (
             "[\"headers\", \"ip\", \"payload\"]",
-            "zones before it take all that `ip` asks for",
+            "the zones before `ip` contain all of its octets",
         ),
         (
             "[\"octets 0-39\", \"octets 2-9\", \"payload\"]",
-            "zones before it take all that `octets 2-9` asks for",
+            "the zones before `octets 2-9` contain all of its octets",
         ),
         (
             "[\"octets 27-0\", \"payload\"]",
@@ -239,7 +236,7 @@ fn a_layout_without_zones_is_refused() {
     let plain = format!("{OFFICE}layout = [\"ip\", \"payload\"]\n");
     let lines = Folder::new().lines(&plain);
     assert!(
-        lines[0].contains("a layout is made of zones, and this peer's packets have none"),
+        lines[0].contains("`layout` requires zones, and packets of this peer have none"),
         "{lines:?}"
     );
 }
@@ -269,16 +266,13 @@ fn a_map_that_all_packets_have_names_its_runs() {
 #[test]
 fn a_map_that_no_packet_could_carry_is_refused_with_what_to_write() {
     let cases = [
-        ("[]", "0 runs are no map"),
-        (
-            "[\"0 headers\"]",
-            "`0 headers` is no number of octets of a zone",
-        ),
-        ("[\"65536 headers\"]", "`65536 headers` is no number"),
-        ("[\"52\"]", "`52` is no number"),
+        ("[]", "a map cannot have 0 runs"),
+        ("[\"0 headers\"]", "`0 headers` is not a number and a zone"),
+        ("[\"65536 headers\"]", "`65536 headers` is not a number"),
+        ("[\"52\"]", "`52` is not a number"),
         (
             "[\"52 ip\"]",
-            "write a number and a zone, like \"52 headers\"",
+            "write a number of octets and a zone, like \"52 headers\"",
         ),
         (
             "[\"20 payload\", \"20 headers\"]",
@@ -286,13 +280,13 @@ fn a_map_that_no_packet_could_carry_is_refused_with_what_to_write() {
         ),
         (
             "[\"20 headers\", \"32 headers\"]",
-            "write the sum of both once",
+            "write one run with the sum of both",
         ),
         ("[\"20 headers\", \"20 payload\"]", "remove the last entry"),
         (
             "[\"1 headers\", \"1 payload\", \"1 headers\", \"1 payload\", \"1 headers\", \
              \"1 payload\", \"1 headers\", \"1 payload\"]",
-            "8 runs are no map",
+            "a map cannot have 8 runs",
         ),
     ];
     for (map, words) in cases {
@@ -305,7 +299,7 @@ fn a_map_that_no_packet_could_carry_is_refused_with_what_to_write() {
 fn a_map_without_zones_is_refused() {
     let plain = format!("{OFFICE}map = [\"52 headers\"]\n");
     let faults = Folder::new().lines(&plain);
-    assert!(faults[0].contains("a map is made of zones"), "{faults:?}");
+    assert!(faults[0].contains("`map` requires zones"), "{faults:?}");
 }
 
 #[test]

@@ -182,7 +182,7 @@ impl Meeting<'_> {
     }
 
     fn wait_for_new_keys(&mut self, times: usize) -> Result<()> {
-        for keys in ["IKE SA has new keys", "tunnel has new keys"] {
+        for keys in ["IKE SA rekeyed", "tunnel rekeyed"] {
             until(keys, DEADLINE, || {
                 let log = self.strata.process().log();
                 Ok((log.matches(keys).count() >= times).then_some(()))

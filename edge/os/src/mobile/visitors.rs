@@ -187,7 +187,7 @@ fn rules() -> [Rule; 4] {
 
 /// Refuses an address that has become the host's own since its visitor came.
 fn refuse_own(home: Ipv4Addr) -> Result<(), Error> {
-    let doing = format!("leading {home}, which is an address of this host, to a visitor");
+    let doing = format!("routing {home}, which is an address of this host, to a visitor");
     match own_addresses()?.contains(&home) {
         true => Err(Error::os(doing)(Errno::EADDRINUSE)),
         false => Ok(()),

@@ -23,7 +23,7 @@ impl Netlink {
         message.header.state = NeighbourState::Permanent;
         let link = NeighbourAttribute::LinkLayerAddress(link.0.to_vec());
         message.attributes.push(link);
-        let doing = format!("noting the neighbour {neighbour} on {device}");
+        let doing = format!("adding the neighbour {neighbour} on {device}");
         self.change(
             doing,
             Message::NewNeighbour(message),
@@ -38,7 +38,7 @@ impl Netlink {
             matches!(errno, Some(Errno::ENOENT | Errno::ENODEV | Errno::ENXIO))
         };
         let forget = |index| {
-            let doing = format!("forgetting the neighbour {neighbour} on {device}");
+            let doing = format!("removing the neighbour {neighbour} on {device}");
             let message = Message::DelNeighbour(message(index, neighbour));
             self.change(doing, message, 0)
         };

@@ -70,7 +70,7 @@ impl Netlink {
         ];
         let is_none = |number| none.iter().any(|errno| *errno as i32 == number);
         match self.request(
-            format!("asking for the way to {remote}"),
+            format!("looking up the route to {remote}"),
             Message::GetRoute(message),
             0,
         ) {

@@ -51,7 +51,7 @@ fn is_locked(peer: &config::Peer) -> bool {
 
 fn tun_device() -> Vec<Finding> {
     const NODE: &str = "/dev/net/tun";
-    const WHY: &str = "protected packets come and go through a device of this kind";
+    const WHY: &str = "stratad sends and receives inner packets through a TUN device";
     const FIX: &str = "modprobe tun (in a container: start it with `--device /dev/net/tun`)";
     let opened = File::options().read(true).write(true).open(NODE);
     let offers_offload = opened.as_ref().ok().map(tun::offers_offload);
@@ -61,13 +61,13 @@ fn tun_device() -> Vec<Finding> {
             vec![Finding::good("tun", opened), offload(offers)]
         }
         (Err(ErrorKind::PermissionDenied), _) => {
-            let seen = format!("{NODE} is closed to this user");
+            let seen = format!("this user may not open {NODE}");
             let fix = format!("chmod 666 {NODE}");
             vec![Finding::doubt("tun", seen, WHY, fix)]
         }
         (Ok(_), _) => vec![Finding::fail(
             "tun",
-            format!("{NODE} is something else"),
+            format!("{NODE} is not the TUN device"),
             WHY,
             FIX,
         )],
@@ -81,12 +81,12 @@ fn tun_device() -> Vec<Finding> {
 fn offload(offers: bool) -> Finding {
     const CHECK: &str = "offload";
     match offers {
-        true => Finding::good(CHECK, "a TUN takes many packets at once"),
+        true => Finding::good(CHECK, "TUN devices accept many packets at once"),
         false => Finding::doubt(
             CHECK,
-            "a TUN takes one packet at a time",
-            "tunnels work, but the processor limits them earlier on fast links",
-            "run it on a Linux kernel of its own, not on one that is imitated (gVisor)",
+            "TUN devices accept one packet at a time",
+            "tunnels work, but need more processor time on fast links",
+            "run stratad on a Linux kernel, not on an emulated one (gVisor)",
         ),
     }
 }
@@ -102,11 +102,11 @@ fn user_namespaces() -> Finding {
         sysctl::get(name).is_ok_and(|found| found == *value)
     };
     match forbidding.iter().find(forbids) {
-        None => Finding::good(CHECK, "ordinary users may make them"),
+        None => Finding::good(CHECK, "unprivileged users may create them"),
         Some((name, value, wanted)) => Finding::doubt(
             CHECK,
             format!("{name} is {value}"),
-            "`strata demo` and `strata lab` need root then; stratad does not care",
+            "`strata demo` and `strata lab` then need root; stratad is not affected",
             format!("sysctl -w {name}={wanted}"),
         ),
     }
@@ -126,24 +126,25 @@ fn time_of_day(config: Option<&Config>) -> Finding {
 
 /// Checks the clock. A configuration `written` in the future shows that the clock went back.
 fn clock(now: Duration, written: Duration, synchronised: Option<bool>) -> Finding {
-    const WHY: &str = "certificates are judged by it; tunnels have a clock of their own";
+    const WHY: &str =
+        "certificates are valid for a period of time; other timers do not depend on this clock";
     const FIX: &str = "timedatectl set-ntp true (or start another NTP client)";
     match synchronised {
-        _ if now < FIRST_LIGHT => Finding::fail("clock", "it was never set", WHY, FIX),
+        _ if now < FIRST_LIGHT => Finding::fail("clock", "never set", WHY, FIX),
         _ if now + PATIENCE < written => Finding::doubt(
             "clock",
             format!(
-                "it went back: the configuration was written {} minutes in the future",
+                "set back: the configuration was written {} minutes in the future",
                 (written - now).as_secs() / 60
             ),
             WHY,
             FIX,
         ),
-        Some(true) => Finding::good("clock", "set, and kept by a time server"),
-        Some(false) => Finding::doubt("clock", "nobody keeps it right", WHY, FIX),
+        Some(true) => Finding::good("clock", "synchronised with a time server"),
+        Some(false) => Finding::doubt("clock", "not synchronised with a time server", WHY, FIX),
         None => Finding::doubt(
             "clock",
-            "the kernel does not tell whether it is right",
+            "the kernel does not report whether it is synchronised",
             WHY,
             FIX,
         ),
@@ -164,11 +165,11 @@ fn rights(config: Option<&Config>) -> Finding {
         .map(|(_, name)| name)
         .collect();
     match missing.is_empty() {
-        true => Finding::good("rights", "those that stratad needs"),
+        true => Finding::good("rights", "all that stratad needs"),
         false => Finding::doubt(
             "rights",
             format!("this user lacks {}", missing.join(" and ")),
-            "what stratad will be able to do cannot be told from here",
+            "some checks need the privileges of stratad",
             "run `sudo strata doctor`",
         ),
     }
@@ -190,7 +191,7 @@ fn ports(config: Option<&Config>) -> Vec<Finding> {
             "ports",
             format!("{protocol} port {port} is taken{owner}"),
             WHY,
-            "stop who has it, for strongSwan `systemctl stop strongswan-starter`, \
+            "stop that program (strongSwan: `systemctl stop strongswan-starter`), \
              or choose another port in [listen]",
         )),
         Error::NoFamily { .. } => None,
@@ -231,15 +232,18 @@ fn leftovers() -> Vec<Finding> {
         let held: Vec<_> = held.iter().map(ToString::to_string).collect();
         findings.push(Finding::doubt(
             CHECK,
-            format!("{} cannot be reached: held back for a tunnel", held.join(", ")),
-            "a stratad was killed, or stopped with `leak = \"never\"`, so that nothing leaves in clear",
-            "start stratad, or open it with `stratad --unlock`",
+            format!(
+                "{} cannot be reached: blocked until a tunnel is up",
+                held.join(", ")
+            ),
+            "stratad was killed, or stopped with `leak = \"never\"`; no packet leaves in clear",
+            "start stratad, or lift the block with `stratad --unlock`",
         ));
     } else if rules > 0 {
         findings.push(Finding::doubt(
             CHECK,
-            format!("{rules} routing rules of a stratad that no longer runs"),
-            "they lead nowhere, and packets take the ordinary way",
+            format!("{rules} routing rules of a stratad that has ended"),
+            "they have no effect: packets take the default routes",
             "start stratad, or remove them with `stratad --unlock`",
         ));
     } else {
@@ -252,24 +256,24 @@ fn name_servers(config: Option<&Config>, runs: bool) -> Finding {
     const CHECK: &str = "name servers";
     let named = config.and_then(|config| config.tunnel.resolver.clone());
     let file = match named.map_or_else(Keeper::of_this_machine, Keeper::File) {
-        Keeper::Resolved => return Finding::good(CHECK, "kept by systemd-resolved"),
-        Keeper::Resolvconf => return Finding::good(CHECK, "kept by resolvconf"),
+        Keeper::Resolved => return Finding::good(CHECK, "managed by systemd-resolved"),
+        Keeper::Resolvconf => return Finding::good(CHECK, "managed by resolvconf"),
         Keeper::File(file) => file,
     };
     let shown = file.display();
     if runs || !resolver::is_ours(&file) {
         let whose = if resolver::is_ours(&file) {
-            "ours"
+            "set by stratad"
         } else {
-            "not ours"
+            "not set by stratad"
         };
         return Finding::good(CHECK, format!("{shown}, {whose}"));
     }
     let aside = resolver::aside(&file);
     Finding::fail(
         CHECK,
-        format!("{shown} names servers behind a tunnel that is not there"),
-        "no name can be resolved: stratad was killed before it could put the former list back",
+        format!("{shown} lists name servers behind a tunnel that is down"),
+        "names are not resolved: stratad was killed before it could restore the file",
         format!("start stratad, or `mv {} {shown}`", aside.display()),
     )
 }
@@ -277,17 +281,19 @@ fn name_servers(config: Option<&Config>, runs: bool) -> Finding {
 /// Checks the filter that drops packets in clear with a claimed inner address.
 fn guard(runs: bool) -> Finding {
     const CHECK: &str = "clear";
-    const WHY: &str = "packets in clear that claim to come out of a tunnel are believed as if they came out of it";
+    const WHY: &str = "packets in clear with a source address inside a tunnel are accepted";
     let dropped = clear::require().and_then(|()| clear::dropped());
     match (dropped, runs) {
         (Ok(Some(packets @ 1..)), true) => Finding::doubt(
             CHECK,
-            format!("{packets} packets in clear claimed to come out of a tunnel, and were dropped"),
-            "a host sends in the name of a peer, or a peer sends around its tunnel",
-            "look for the source in `strata status`; what may come in clear is a `[[policy]]` with \
+            format!(
+                "{packets} packets in clear with a source address inside a tunnel were dropped"
+            ),
+            "a host spoofs a peer's address, or a peer bypasses its tunnel",
+            "find the source with `strata status`; to allow such packets, add a `[[policy]]` with \
              `action = \"bypass\"`",
         ),
-        (Ok(Some(_)), true) => Finding::good(CHECK, "nothing claimed to come out of a tunnel"),
+        (Ok(Some(_)), true) => Finding::good(CHECK, "no spoofed packets"),
         (Ok(None), true) => Finding::fail(
             CHECK,
             "the table strata_clear is missing in nftables",
@@ -298,14 +304,14 @@ fn guard(runs: bool) -> Finding {
         (Err(Error::NoRight { .. }), _) => Finding::doubt(
             CHECK,
             "not visible to this user",
-            "whether packets in clear are dropped can be seen by root alone",
+            "only root can see whether packets in clear are dropped",
             "sudo strata doctor",
         ),
         (Err(error), _) => Finding::fail(
             CHECK,
             error.to_string(),
             WHY,
-            "modprobe nf_tables nf_tables_inet; until then, for IPv4 alone, \
+            "modprobe nf_tables nf_tables_inet; until then, for IPv4 only, \
              `sysctl -w net.ipv4.conf.all.rp_filter=1`",
         ),
     }
@@ -317,7 +323,7 @@ fn filter() -> Finding {
         false => Finding::fail(
             "nft",
             "the program nft is missing",
-            "a peer has `leak = \"never\"`, which is a table of nftables",
+            "a peer has `leak = \"never\"`, which needs nftables",
             "apt-get install nftables",
         ),
     }

@@ -59,11 +59,11 @@ fn daemon(answers: bool, holder: Option<&str>, socket: &Path) -> Finding {
         Some(holder) => Finding::doubt(
             CHECK,
             format!(
-                "{holder} serves this network namespace and does not answer on {}",
+                "{holder} serves this network namespace, but does not answer on {}",
                 socket.display()
             ),
-            "a second stratad does not start here, because it would remove the routes of the first",
-            "name the file of the one that runs: strata doctor FILE (or: systemctl stop stratad)",
+            "a second stratad cannot start here: it would remove the routes of the first",
+            "name its configuration: strata doctor FILE (or: systemctl stop stratad)",
         ),
     }
 }
@@ -80,9 +80,9 @@ fn installed(socket: &Path) -> Option<Finding> {
     if let Some(why) = status.unguarded {
         return Some(Finding::fail(
             CHECK,
-            format!("what drops packets in clear could not be set up: {why}"),
-            "packets in clear that claim to come out of a tunnel may be believed as if they came out of it",
-            "mend that; stratad tries again within 10 s",
+            format!("the filter for packets in clear could not be installed: {why}"),
+            "packets in clear with a source address inside a tunnel may be accepted",
+            "correct that; stratad tries again within 10 s",
         ));
     }
     Some(match status.removed.as_slice() {
@@ -90,8 +90,8 @@ fn installed(socket: &Path) -> Option<Finding> {
         removed => Finding::fail(
             CHECK,
             format!("another program keeps removing: {}", removed.join(", ")),
-            "stratad no longer puts it back, and packets of protected prefixes may leave in clear, or be believed in clear",
-            "keep that program from changing what it did not install, then: strata reload",
+            "stratad no longer restores them; packets of protected prefixes may leave or arrive in clear",
+            "configure that program to leave routes and rules of stratad alone, then: strata reload",
         ),
     })
 }
@@ -116,12 +116,12 @@ fn print(findings: &[Finding], output: &Output) {
 /// Loads the configuration, and returns the findings of `strata check` about it.
 fn configuration(file: &Path) -> (Option<Config>, Vec<Finding>) {
     const CHECK: &str = "configuration";
-    const WHY: &str = "stratad does not start with it";
+    const WHY: &str = "stratad does not start with errors in its configuration";
     match config::load(file) {
         Ok(config) => {
             let doubt = |warning: &config::Warning| {
-                let fix = format!("change it in {}, if it is not meant", file.display());
-                Finding::doubt(CHECK, warning.to_string(), "it is legal", fix)
+                let fix = format!("if that is not intended, change it in {}", file.display());
+                Finding::doubt(CHECK, warning.to_string(), "allowed, but unusual", fix)
             };
             let expiry = config::expiry(config.certificates(), &config.lists, config::today());
             let mut findings: Vec<_> = expiry.iter().chain(&config.warnings).map(doubt).collect();
@@ -133,7 +133,7 @@ fn configuration(file: &Path) -> (Option<Config>, Vec<Finding>) {
         Err(error @ Error::Unreadable { .. }) => {
             let seen = error.to_string();
             let seen = seen.lines().next().unwrap_or_default();
-            let why = "without it only the machine can be examined";
+            let why = "without the configuration, only the machine is checked";
             (None, vec![Finding::doubt(CHECK, seen, why, error.fix())])
         }
         Err(Error::Invalid(faults)) => {

@@ -23,7 +23,7 @@ pub fn examine(config: &Config, runs: bool) -> Vec<Finding> {
     }
     if let Some(divert) = &config.divert {
         findings.push(forwarding(
-            "a licensed node passes on the packets of others",
+            "a licensed node forwards packets of other hosts",
             false,
         ));
         findings.extend(diversion(divert, runs));
@@ -41,7 +41,7 @@ fn reverse_paths(config: &Config) -> Vec<Finding> {
             .is_some_and(|address| address.is_ipv4() && inside(address))
     };
     if !config.peers.iter().any(is_inside) {
-        return vec![Finding::good(CHECK, "no peer's own address is protected")];
+        return vec![Finding::good(CHECK, "no tunnel covers its peer's address")];
     }
     let strict = Netlink::open()
         .and_then(|netlink| routes::strict_interfaces(&netlink, &config.tunnel.name));
@@ -51,15 +51,15 @@ fn reverse_paths(config: &Config) -> Vec<Finding> {
         .map(|link| {
             Finding::fail(
                 CHECK,
-                format!("{link} checks reverse paths strictly"),
-                "a peer's own address is protected, so answers to it would take the tunnel, and \
-                 its packets are dropped on arrival",
+                format!("strict reverse-path filtering at {link}"),
+                "a tunnel covers its peer's address, so the kernel expects that peer's packets from \
+                 the tunnel, and drops them",
                 format!("sysctl -w net.ipv4.conf.{link}.rp_filter=2 net.ipv4.conf.all.rp_filter=2"),
             )
         })
         .collect();
     if findings.is_empty() {
-        findings.push(Finding::good(CHECK, "no interface checks strictly"));
+        findings.push(Finding::good(CHECK, "no strict reverse-path filtering"));
     }
     findings
 }
@@ -93,21 +93,22 @@ fn mtu(config: &Config, peer: &Peer) -> Option<Finding> {
     let wanted = u32::from(config.tunnel.mtu) + overhead;
     let Some((interface, mtu)) = way_to(peer) else {
         let why = "the tunnel cannot be set up from this network";
-        let fix = format!("connect to a network; `ip route get {peer}` shows the way");
+        let fix = format!("connect to a network; check with `ip route get {peer}`");
         return Some(Finding::doubt(
             "mtu",
-            format!("there is no way to {peer}"),
+            format!("no route to {peer}"),
             why,
             fix,
         ));
     };
-    let seen = format!("{interface} takes {mtu} octets, the longest sealed packet has {wanted}");
+    let seen =
+        format!("{interface} has an MTU of {mtu} octets, the longest sealed packet {wanted}");
     Some(match mtu >= wanted {
         true => Finding::good("mtu", seen),
         false => Finding::doubt(
             "mtu",
             seen,
-            "long packets are fragmented, which is slow and passes fewer firewalls",
+            "long packets are fragmented, which is slow and blocked by some firewalls",
             format!(
                 "mtu = {} in [tunnel]",
                 (mtu.saturating_sub(overhead)).max(1280)
@@ -171,8 +172,8 @@ fn diversion(config: &Divert, runs: bool) -> Vec<Finding> {
             rule.priority == divert::PRIORITY && rule.iif.as_ref() == Some(interface)
         };
         if !links.contains(interface) {
-            let fix = "ip link (shows the names); correct [divert]";
-            let why = "stratad does not start without it";
+            let fix = "correct [divert]; `ip link` shows the names";
+            let why = "stratad does not start without this interface";
             Finding::fail(
                 CHECK,
                 format!("there is no interface {interface}"),
@@ -182,9 +183,9 @@ fn diversion(config: &Divert, runs: bool) -> Vec<Finding> {
         } else if runs && !rules.iter().any(|rule| ours(&rule)) {
             Finding::fail(
                 CHECK,
-                format!("no rule diverts what comes in at {interface}"),
-                "without rules on both sides nothing is repaired, and reverse-path checks drop packets",
-                "another program removed it: strata reload",
+                format!("no rule diverts packets that arrive at {interface}"),
+                "without rules on both sides, no flow is repaired, and reverse-path filters drop packets",
+                "run `strata reload`: another program removed the rule",
             )
         } else {
             Finding::good(CHECK, interface.clone())

@@ -49,7 +49,7 @@ impl Authority {
         }
         if key.public.kind == KeyKind::Rsa {
             return Err(Failure::new(
-                "the CA has an RSA key, and certificates are not signed with RSA here",
+                "the CA has an RSA key, and Strata does not sign with RSA",
                 "use a CA made by `strata pki ca`, or issue with the tool that made this one",
             ));
         }
@@ -60,7 +60,7 @@ impl Authority {
                     folder.display(),
                     chain[0].not_after
                 ),
-                "make a new one with `strata pki ca`",
+                "create a new CA with `strata pki ca`",
             ));
         }
         Ok(Self { chain, key })
@@ -124,7 +124,7 @@ impl Authority {
         let subject = &self.chain[0].subject;
         let name = subject.strip_prefix("CN=").ok_or_else(|| {
             Failure::new(
-                format!("the CA's name is `{subject}`, and only a CN is written here"),
+                format!("unsupported name of the CA, `{subject}`: only a CN is supported"),
                 "use a CA made by `strata pki ca`",
             )
         })?;
@@ -203,15 +203,15 @@ fn certify(
 pub(super) fn new_key(kind: KeyKind) -> Result<(PrivateKey, Zeroizing<Vec<u8>>), Failure> {
     PrivateKey::generate(kind).ok_or_else(|| {
         Failure::new(
-            "the system gives no randomness for a key",
-            "try again when it has started",
+            "the system has no randomness for a key yet",
+            "try again when the system has started",
         )
     })
 }
 
 fn unfit(error: impl std::fmt::Display) -> Failure {
     Failure::new(
-        format!("it cannot be made: {error}"),
+        format!("cannot create the certificate or list: {error}"),
         "use another name, or a CA made by `strata pki ca`",
     )
 }

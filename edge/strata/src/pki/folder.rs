@@ -17,7 +17,7 @@ pub(super) fn certificates(file: &Path) -> Result<Vec<Certificate>, Failure> {
     Certificate::all_from_pem(&text).map_err(|_| {
         Failure::new(
             format!("there is no X.509 certificate in {}", file.display()),
-            "name a PEM file: it has lines `-----BEGIN CERTIFICATE-----`",
+            "name a PEM file with `-----BEGIN CERTIFICATE-----`",
         )
     })
 }
@@ -42,7 +42,7 @@ pub(super) fn lists(file: &Path) -> Result<Vec<RevocationList>, Failure> {
     RevocationList::all_from_pem(&text).map_err(|error| {
         Failure::new(
             format!("{}: {error}", file.display()),
-            "name a PEM file: it has lines `-----BEGIN X509 CRL-----`",
+            "name a PEM file with `-----BEGIN X509 CRL-----`",
         )
     })
 }
@@ -105,7 +105,7 @@ fn save_pair(
     ];
     if let Some((there, ..)) = files.iter().find(|(file, ..)| !force && file.exists()) {
         return Err(Failure::new(
-            format!("{} is there already", there.display()),
+            format!("{} already exists", there.display()),
             "choose another folder with `--out`, or replace both files with `--force`",
         ));
     }
@@ -130,7 +130,7 @@ fn write(file: &Path, text: &str, mode: u32) -> io::Result<()> {
 fn unreadable(file: &Path, error: &io::Error) -> Failure {
     Failure::new(
         format!("cannot read {}: {error}", file.display()),
-        "name a file that is there and that you may read",
+        "name an existing file that you may read",
     )
 }
 

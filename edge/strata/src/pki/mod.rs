@@ -50,7 +50,7 @@ fn issue(ca: &Path, id: &Identity, made: &Made, days: u64) -> Result<Told, Failu
     let name = id.to_string();
     if !is_file_name(&name) {
         return Err(Failure::new(
-            format!("`{name}` is not a name that a certificate can be issued for"),
+            format!("cannot issue a certificate for `{name}`"),
             "write `--id gw.example.net`, `--id alice@example.net` or `--id 192.0.2.1`",
         ));
     }
@@ -70,7 +70,7 @@ fn revoke(ca: &Path, files: &[PathBuf], days: u64) -> Result<Told, Failure> {
 fn key(name: &str, made: &Made) -> Result<Told, Failure> {
     if !is_file_name(name) {
         return Err(Failure::new(
-            format!("`{name}` is not a name that files can have"),
+            format!("`{name}` is not a valid file name"),
             "write `--name gw`: the files are gw.key and gw.pub",
         ));
     }

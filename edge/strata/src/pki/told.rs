@@ -124,7 +124,7 @@ fn name(name: &Name) -> String {
 }
 
 fn key(certificate: &Certificate) -> String {
-    let unknown = || "of a kind that Strata does not verify with".to_owned();
+    let unknown = || "of an unsupported kind".to_owned();
     let key = certificate.key.as_ref();
     key.map_or_else(unknown, |key| key.kind.to_string())
 }

@@ -15,16 +15,16 @@ pub fn show(explain: &Explain, paint: Paint) -> String {
     let mut text = format!("{name} {}\n", state(explain.state, paint));
     match &explain.attempt {
         Some(account) => show_account(&mut text, account, paint),
-        None => text.push_str("nothing was tried since stratad started\n"),
+        None => text.push_str("no attempt since stratad started\n"),
     }
     if let Some(stranger) = &explain.stranger {
-        let heading = paint.bold("somebody was refused who may have been this peer");
+        let heading = paint.bold("an unidentified host was refused; it may have been this peer");
         let _ = writeln!(text, "\n{heading}");
         show_account(&mut text, stranger, paint);
     }
     for refused in &explain.refused_grants {
         let (node, reason) = (clean(&refused.node), clean(&refused.reason));
-        let _ = writeln!(text, "\n{node} took no keys: {reason}");
+        let _ = writeln!(text, "\n{node} refused the keys: {reason}");
     }
     text
 }
@@ -41,21 +41,21 @@ fn show_account(text: &mut String, account: &Account, paint: Paint) {
 }
 
 fn headline(account: &Account, paint: Paint) -> String {
-    let who = if account.initiator { "we" } else { "it" };
+    let direction = if account.initiator { "to" } else { "from" };
     let (remote, ago) = (account.remote, span(account.seconds_ago));
     let end = match account.outcome {
-        Outcome::Up => paint.good("it is up"),
-        Outcome::Trying => format!("{}, asked {}", paint.doubtful("no end yet"), times(account)),
+        Outcome::Up => paint.good("up"),
+        Outcome::Trying => format!("{}, sent {}", paint.doubtful("in progress"), times(account)),
         Outcome::Failed => {
-            let reason = account.reason.as_deref().unwrap_or("it failed");
+            let reason = account.reason.as_deref().unwrap_or("failed");
             paint.bad(&clean(reason))
         }
     };
     let tried = match (account.outcome, account.initiator) {
-        (Outcome::Failed, true) => format!(", asked {}", times(account)),
+        (Outcome::Failed, true) => format!(", sent {}", times(account)),
         _ => String::new(),
     };
-    format!("{who} began {ago} ago with {remote}{tried}: {end}")
+    format!("attempt {direction} {remote} {ago} ago{tried}: {end}")
 }
 
 fn times(account: &Account) -> String {
@@ -84,8 +84,8 @@ fn show_rows(text: &mut String, rows: &[Row], paint: Paint) {
     for (index, (row, [a, b, c])) in rows.iter().zip(&cells).enumerate() {
         let mark = match (row.verdict, wrong.take_if(|first| *first == index)) {
             (Verdict::Differs, Some(_)) => paint.bad("  <== this differs"),
-            (Verdict::Suspect, Some(_)) => paint.doubtful("  <== it did not say; look here"),
-            (Verdict::Differs, None) => paint.bad("  <- differs as well"),
+            (Verdict::Suspect, Some(_)) => paint.doubtful("  <== not sent by the peer; check this"),
+            (Verdict::Differs, None) => paint.bad("  <- this differs too"),
             (Verdict::Fits | Verdict::Suspect | Verdict::Unknown, _) => String::new(),
         };
         let line = format!("  {a:what$}  {b:ours$}  {c:theirs$}{mark}");
@@ -100,7 +100,7 @@ const fn is_wrong(row: &Row) -> bool {
 fn fix(fix: &Fix) -> String {
     let change = clean(&fix.change);
     let Some(file) = &fix.file else {
-        return format!("at the other end: {change}");
+        return format!("at the peer: {change}");
     };
     let line = fix.line.map_or_else(String::new, |line| format!(":{line}"));
     let key = fix
@@ -158,7 +158,12 @@ mod tests {
                     Some("HMAC_SHA1"),
                     Verdict::Differs,
                 ),
-                row("who it is", &format!("gw{evil}"), None, Verdict::Unknown),
+                row(
+                    "peer identity",
+                    &format!("gw{evil}"),
+                    None,
+                    Verdict::Unknown,
+                ),
             ],
             remarks: vec![format!("zones{evil}")],
             fixes: vec![
@@ -173,7 +178,7 @@ mod tests {
                 outcome: Outcome::Trying,
                 reason: None,
                 initiator: false,
-                rows: vec![row("proof", "a", None, Verdict::Suspect)],
+                rows: vec![row("authentication", "a", None, Verdict::Suspect)],
                 remarks: Vec::new(),
                 fixes: Vec::new(),
                 ..attempt.clone()
@@ -190,22 +195,22 @@ mod tests {
     fn both_ends_stand_side_by_side_and_the_first_mismatch_is_marked() {
         let expected = "\
 office down
-we began 1 min 15 s ago with 192.0.2.1:500, asked 16 times: no suite in common
-                here            there
-  IKE cipher    AES_GCM_16-128  AES_CBC-256  <== this differs
-  key exchange  CURVE25519      CURVE25519
-  IKE PRF       HMAC_SHA2_256   HMAC_SHA1    <- differs as well
-  who it is     gw              -
+attempt to 192.0.2.1:500 1 min 15 s ago, sent 16 times: no suite in common
+                 here            there
+  IKE cipher     AES_GCM_16-128  AES_CBC-256  <== this differs
+  key exchange   CURVE25519      CURVE25519
+  IKE PRF        HMAC_SHA2_256   HMAC_SHA1    <- this differs too
+  peer identity  gw              -
 note: zones
 fix: /etc/strata/strata.toml:12 (peer.office.suite): write `suite = ...`
-fix: at the other end: allow ours
+fix: at the peer: allow ours
 
-somebody was refused who may have been this peer
-it began 1 min 15 s ago with 192.0.2.1:500: no end yet, asked 16 times
-         here  there
-  proof  a     -      <== it did not say; look here
+an unidentified host was refused; it may have been this peer
+attempt from 192.0.2.1:500 1 min 15 s ago: in progress, sent 16 times
+                  here  there
+  authentication  a     -      <== not sent by the peer; check this
 
-fa.example.net took no keys: no
+fa.example.net refused the keys: no
 ";
         assert_eq!(show(&explain(""), PLAIN), expected);
     }

@@ -15,7 +15,7 @@ const HEADINGS: [&str; 9] = [
     "cached",
     "size",
     "sent again",
-    "acks kept",
+    "acks held",
 ];
 /// Columns from this one on are numbers, aligned to the right.
 const FIRST_NUMBER: usize = 4;
@@ -27,7 +27,7 @@ pub fn show(flows: &Flows, paint: Paint) -> String {
     }
     let total = flows.total;
     let mut text = format!(
-        "since the start: {} segments cached, {} sent again, {} acknowledgements kept back\n",
+        "since the start: {} segments cached, {} retransmitted, {} acknowledgements held\n",
         count(total.cached),
         count(total.retransmitted),
         count(total.suppressed)
@@ -128,9 +128,9 @@ mod tests {
             flows: vec![flow, clear],
         };
         let expected = "\
-since the start: 2,000 segments cached, 12 sent again, 34 acknowledgements kept back
+since the start: 2,000 segments cached, 12 retransmitted, 34 acknowledgements held
 
-from             to              kind   state               rtt  cached      size  sent again  acks kept
+from             to              kind   state               rtt  cached      size  sent again  acks held
 10.8.0.2:80      10.1.0.2:40112  zoned  repairing       12.3 ms      12  16.0 KiB          12         34
 [fd00:8::2]:443  10.1.0.2:40112  clear  acks-elsewhere        -      12  16.0 KiB          12         34
 ";

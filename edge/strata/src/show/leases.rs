@@ -8,7 +8,7 @@ use std::fmt::Write;
 /// Formats the answer. Writing to a `String` cannot fail.
 pub fn show(leases: &Leases, paint: Paint) -> String {
     if leases.pools.is_empty() {
-        return "no pool: [pool.NAME] has addresses for peers whose table says `pool = \"NAME\"`\n"
+        return "no pool: add a [pool.NAME], and `pool = \"NAME\"` to the tables of peers\n"
             .to_owned();
     }
     let pools: Vec<_> = leases
@@ -42,17 +42,17 @@ fn show_pool(pool: &Pool, paint: Paint) -> String {
 
 fn show_fill(fill: Fill) -> String {
     let of = match fill.size {
-        u64::MAX => "more than anybody needs".to_owned(),
+        u64::MAX => "2^64 or more".to_owned(),
         size => count(size),
     };
-    format!("{} lent of {of}", count(fill.lent))
+    format!("{} of {of} leased", count(fill.lent))
 }
 
 fn state(lease: &Lease, paint: Paint) -> String {
     match (lease.in_use, lease.kept_seconds) {
         (true, _) => paint.good("in use"),
         (false, Some(left)) if left > 0 => format!("kept for {}", span(left)),
-        (false, _) => "free if somebody needs it".to_owned(),
+        (false, _) => "free if needed".to_owned(),
     }
 }
 
@@ -86,11 +86,11 @@ mod tests {
         let pools = vec![office];
         let expected = "\
 pool office  10.9.0.0/24, 2001:db8:9::/64
-  IPv4      3 lent of 254
-  IPv6      0 lent of more than anybody needs
+  IPv4      3 of 254 leased
+  IPv6      0 of 2^64 or more leased
   alice@example.net  10.9.0.1  in use
   bob\\u{1b}.example.net  10.9.0.2  kept for 2 h 3 min
-  carol.example.net  10.9.0.3  free if somebody needs it
+  carol.example.net  10.9.0.3  free if needed
 ";
         assert_eq!(show(&Leases { pools }, PLAIN), expected);
         assert!(show(&Leases::default(), PLAIN).contains("[pool.NAME]"));

@@ -76,7 +76,7 @@ fn show_visitor(text: &mut String, visitor: &MobileVisitor) {
         ..
     } = visitor;
     let gone = visitor.gone_to;
-    let gone = gone.map_or_else(String::new, |to| format!(", packets are sent on to {to}"));
+    let gone = gone.map_or_else(String::new, |to| format!(", packets are forwarded to {to}"));
     let udp = if visitor.in_udp { " in UDP" } else { "" };
     let _ = writeln!(
         text,
@@ -88,18 +88,18 @@ fn show_home(text: &mut String, mobile: &MobileHome) {
     let at = mobile.bindings.iter();
     let at = at.map(|binding| {
         let udp = binding.udp;
-        let udp = udp.map_or_else(String::new, |end| format!(" in UDP by {end}"));
+        let udp = udp.map_or_else(String::new, |end| format!(" in UDP from {end}"));
         format!("{}{udp}, {}", binding.care_of, left(binding.left_seconds))
     });
     let at = match mobile.bindings.is_empty() {
-        true => "nowhere".to_owned(),
+        true => "no care-of address".to_owned(),
         false => at.collect::<Vec<_>>().join("; "),
     };
     let _ = writeln!(text, "  mobile    {} at {at}", mobile.home_address);
 }
 
 fn left(seconds: Option<u64>) -> String {
-    seconds.map_or("for ever".to_owned(), |seconds| {
+    seconds.map_or("no time limit".to_owned(), |seconds| {
         format!("{} left", span(seconds))
     })
 }
@@ -161,8 +161,8 @@ mobile node 192.0.2.7  registered
         };
         let expected = "
 foreign agent 192.0.2.2  2 visitors
-  visitor   192.0.2.7 of 192.0.2.1, for ever
-  visitor   192.0.2.7 of 192.0.2.1 in UDP, for ever, packets are sent on to 192.0.2.3
+  visitor   192.0.2.7 of 192.0.2.1, no time limit
+  visitor   192.0.2.7 of 192.0.2.1 in UDP, no time limit, packets are forwarded to 192.0.2.3
 ";
         assert_eq!(shown(part, None), expected);
         let part = MobilePart::HomeAgent {
@@ -193,12 +193,12 @@ foreign agent 192.0.2.2  2 visitors
         );
         assert!(
             text.contains(
-                "  mobile    192.0.2.7 at 192.0.2.2 in UDP by 192.0.2.9:20345, 9 s left\n"
+                "  mobile    192.0.2.7 at 192.0.2.2 in UDP from 192.0.2.9:20345, 9 s left\n"
             ),
             "{text}"
         );
         assert!(
-            text.contains("  mobile    192.0.2.8 at nowhere\n"),
+            text.contains("  mobile    192.0.2.8 at no care-of address\n"),
             "{text}"
         );
         assert!(text.contains("  failed    the key is another"), "{text}");

@@ -16,16 +16,18 @@ use control::{Changed, Daemon, Failure, Keylog, PeerState, Response};
 pub fn response(response: &Response, paint: Paint) -> String {
     match response {
         Response::Up(changed) | Response::Down(changed) => peers(changed, paint),
-        Response::Rekey(changed) => asked(changed, "for new keys; `strata status` shows them"),
-        Response::Reauth(changed) => asked(changed, "who it is; `strata status` shows new SPIs"),
+        Response::Rekey(changed) => {
+            asked(changed, "rekey started; `strata status` shows the new SPIs")
+        }
+        Response::Reauth(changed) => asked(
+            changed,
+            "re-authentication started; `strata status` shows the new SPIs",
+        ),
         Response::Redirect(changed) => asked(
             changed,
-            "to go elsewhere; `strata status` shows when it has gone",
+            "redirect sent; `strata status` shows when the peer has left",
         ),
-        Response::Level(changed) => asked(
-            changed,
-            "to go by another level from now on; `strata zones` shows it",
-        ),
+        Response::Level(changed) => asked(changed, "protection changed; `strata zones` shows it"),
         Response::Move(moved) => paths::moved(moved),
         Response::Paths(paths) => paths::show(paths, paint),
         Response::Status(status) => status::show(status, paint),
@@ -69,7 +71,7 @@ fn peers(changed: &Changed, paint: Paint) -> String {
 fn asked(changed: &Changed, what: &str) -> String {
     let line = |peer: &control::PeerChanged| {
         let name = clean(&peer.name);
-        format!("{name} is asked {what}\n")
+        format!("{name}: {what}\n")
     };
     changed.peers.iter().map(line).collect()
 }
@@ -77,9 +79,9 @@ fn asked(changed: &Changed, what: &str) -> String {
 fn keys(keylog: &Keylog) -> String {
     match &keylog.directory {
         Some(directory) => format!(
-            "keys of SAs made from now on are written to {}\n\
-             Wireshark opens IKE with them, and ESP with IVs on the wire. It knows neither zones nor\n\
-             implicit IVs (RFC 8750), which two Stratas use where they can, nor ChaCha20-Poly1305.\n",
+            "keys of new SAs are written to {}\n\
+             Wireshark can decrypt IKE, and ESP with explicit IVs. It does not support zones,\n\
+             implicit IVs (RFC 8750), which two Strata hosts prefer, or ChaCha20-Poly1305.\n",
             clean(&directory.to_string_lossy())
         ),
         None => "no keys are written\n".to_owned(),

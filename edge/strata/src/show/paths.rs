@@ -20,7 +20,7 @@ pub fn moved(moved: &Moved) -> String {
         remote,
     } = moved;
     let name = clean(name);
-    format!("{name} goes from {local} to {remote}; `strata paths` shows whether the peer follows\n")
+    format!("{name} goes from {local} to {remote}; `strata paths` shows when the peer follows\n")
 }
 
 fn tunnel(tunnel: &TunnelPaths, paint: Paint) -> String {
@@ -28,9 +28,9 @@ fn tunnel(tunnel: &TunnelPaths, paint: Paint) -> String {
     let (local, remote) = (tunnel.local, tunnel.remote);
     let by = by(tunnel.carrier);
     let who = match tunnel.moved_by {
-        Who::Us => "it moves with us",
-        Who::Peer => "it moves with the peer",
-        Who::Nobody => "it does not move",
+        Who::Us => "this host moves it",
+        Who::Peer => "the peer moves it",
+        Who::Nobody => "fixed",
     };
     let candidates = tunnel.candidates.iter();
     let candidates: String = candidates.map(|way| candidate(way, paint)).collect();
@@ -41,8 +41,8 @@ fn candidate(candidate: &Candidate, paint: Paint) -> String {
     let standing = match candidate.standing {
         Standing::Used => paint.good("used"),
         Standing::Fresh => "possible".to_owned(),
-        Standing::Silent => paint.doubtful("nobody answered"),
-        Standing::Refused => paint.bad("the peer refuses it"),
+        Standing::Silent => paint.doubtful("no answer"),
+        Standing::Refused => paint.bad("refused by the peer"),
     };
     let (local, remote) = (candidate.local, candidate.remote);
     let by = by(candidate.carrier);
@@ -90,8 +90,8 @@ mod tests {
         );
         assert_eq!(
             shown,
-            "office  10.4.0.2:4500 - 192.0.2.1:4500  it moves with us\n  \
-             10.3.0.2 - 192.0.2.1 by TCP  nobody answered\n  \
+            "office  10.4.0.2:4500 - 192.0.2.1:4500  this host moves it\n  \
+             10.3.0.2 - 192.0.2.1 by TCP  no answer\n  \
              10.4.0.2 - 192.0.2.1 by TCP  used\n"
         );
     }

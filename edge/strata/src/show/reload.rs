@@ -46,20 +46,20 @@ fn verdict(reload: &Reload, paint: Paint) -> String {
     let restarts = reload.changes.iter().filter(waits).count();
     let mut parts = Vec::new();
     match (reload.faults.len(), reload.changes.len(), reload.applied) {
-        (0, 0, _) => parts.push("nothing is different".to_owned()),
+        (0, 0, _) => parts.push("no changes".to_owned()),
         (0, changes, false) => parts.push(format!(
-            "{}, nothing is applied yet",
+            "{}, not applied yet",
             plural(changes as u64, "change")
         )),
         (0, changes, true) => parts.push(format!("{} applied", changes - restarts)),
         (faults, ..) => {
             let faults = plural(faults as u64, "error");
-            parts.push(format!("{}: {faults}", paint.bad("nothing is changed")));
+            parts.push(format!("{}: {faults}", paint.bad("nothing changed")));
         }
     }
     if !reload.made_anew.is_empty() {
         let names = reload.made_anew.join(", ");
-        parts.push(format!("made anew: {}", clean(&names)));
+        parts.push(format!("reconnects: {}", clean(&names)));
     }
     if restarts > 0 {
         parts.push(format!("restart stratad for {restarts}"));
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(
             show(&reload(), PLAIN),
             "+ peer.bob\n! listen.ike 500 -> 501 (needs a restart)\n\
-             1 applied; made anew: alice; restart stratad for 1\n"
+             1 applied; reconnects: alice; restart stratad for 1\n"
         );
         let dry = Reload {
             applied: false,
@@ -110,10 +110,9 @@ mod tests {
             ..reload()
         };
         assert!(
-            show(&dry, PLAIN)
-                .ends_with("\n2 changes, nothing is applied yet; restart stratad for 1\n")
+            show(&dry, PLAIN).ends_with("\n2 changes, not applied yet; restart stratad for 1\n")
         );
-        assert_eq!(show(&Reload::default(), PLAIN), "nothing is different\n");
+        assert_eq!(show(&Reload::default(), PLAIN), "no changes\n");
     }
 
     #[test]
@@ -134,7 +133,7 @@ mod tests {
             show(&reload, PLAIN),
             "a.toml:1:3: peer.a\\u{1b}.zons: unknown key\n  fix: did you mean `zones`?\n\
              a.toml:7:3: peer.a\\u{1b}.zons: unknown key\n  fix: did you mean `zones`?\n\
-             nothing is changed: 2 errors\n"
+             nothing changed: 2 errors\n"
         );
     }
 }

@@ -26,7 +26,7 @@ pub fn show(status: &Status, paint: Paint) -> String {
     }
     if !status.locked.is_empty() {
         let prefixes = list(&status.locked);
-        let _ = writeln!(text, "locked: {prefixes}, with or without stratad");
+        let _ = writeln!(text, "locked: {prefixes} (`leak = \"never\"`)");
     }
     show_clear(&mut text, &status.clear, paint);
     if let Some(mobile_ip) = &status.mobile_ip {
@@ -36,7 +36,7 @@ pub fn show(status: &Status, paint: Paint) -> String {
         show_peer(&mut text, peer, paint);
     }
     if let Some(refusal) = &status.refused_stranger {
-        let heading = paint.bold("somebody unknown was refused");
+        let heading = paint.bold("an unidentified host was refused");
         let _ = writeln!(text, "\n{heading}\n  {}", reason(refusal));
     }
     show_drops(&mut text, status, paint);
@@ -97,7 +97,7 @@ fn show_peer(text: &mut String, peer: &Peer, paint: Paint) {
     {
         let _ = writeln!(
             text,
-            "  window    {} of our requests at once, {} of the peer's",
+            "  window    {} requests to the peer at once, {} from it",
             window.theirs, window.ours
         );
     }
@@ -131,11 +131,11 @@ fn show_child(text: &mut String, child: &Child) {
         ChildMode::Transport => ", transport mode",
         ChildMode::Beet => ", BEET mode",
     };
-    let numbers = if child.esn { ", extended numbers" } else { "" };
+    let numbers = if child.esn { ", ESN" } else { "" };
     let (spi_in, spi_out) = (clean(&child.spi_in), clean(&child.spi_out));
     let draining = match (child.draining, child.waiting) {
         (true, _) => ", being replaced",
-        (false, true) => ", waits for its place",
+        (false, true) => ", not in use yet",
         (false, false) => "",
     };
     let without = match child.carrier {
@@ -320,7 +320,7 @@ mod tests {
         let expected = "\
 alice@example.net  endpoint, running for 2 h 3 min
 warning: PAYLOAD LICENSED: fa
-locked: 10.8.0.0/16, with or without stratad
+locked: 10.8.0.0/16 (`leak = \"never\"`)
 clear: 3 packets in clear claimed to be alice, 10.1.0.2, by eth0 from 192.0.2.102 02:00:00:00:00:66, dropped (1 min 1 s ago)
 
 peer home  down
@@ -332,10 +332,10 @@ peer office  up for 1 min 15 s
   remote    192.0.2.1:4500 by TCP
   ppk       in all keys
   kem       mlkem768 in all keys
-  window    4 of our requests at once, 8 of the peer's
+  window    4 requests to the peer at once, 8 from it
   ike       2 IKE SAs at once
   inside    10.1.0.2
-  routes    10.8.0.0/16: the peer says what is behind it
+  routes    10.8.0.0/16: announced by the peer
   sa        zoned, in c0de0001, out beef0002
   pfs       x25519, mlkem768
   carries   10.1.0.2/32 <-> 10.8.0.0/16, fd00:8::/64
@@ -343,7 +343,7 @@ peer office  up for 1 min 15 s
   received  1.0 MiB in 1,234 packets
   sent      40 B in 1 packet
 
-somebody unknown was refused
+an unidentified host was refused
   no peer with the identity eve is configured (9 s ago)
 
 dropped packets

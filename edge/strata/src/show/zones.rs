@@ -8,7 +8,7 @@ use std::fmt::Write;
 /// Formats the answer.
 pub fn show(zones: &Zones, paint: Paint) -> String {
     if zones.composites.is_empty() && zones.held.is_empty() {
-        return "no tunnel has zones, and no keys are held\n".to_owned();
+        return "no tunnel has zones, and this host holds no keys\n".to_owned();
     }
     let composites = zones
         .composites
@@ -33,7 +33,7 @@ fn show_composite(composite: &Composite, paint: Paint) -> String {
         let map = clean(&map);
         let _ = writeln!(
             text,
-            "  map     {map}, in every packet; of all others nothing is shown (in {spi_in}, out {spi_out})"
+            "  map     {map}, in every packet; all other packets are opaque (in {spi_in}, out {spi_out})"
         );
     }
     let width = composite
@@ -58,7 +58,11 @@ fn show_composite(composite: &Composite, paint: Paint) -> String {
             .map(|level| show_level(level, paint)),
     );
     if !["", "auto"].contains(&composite.signal.as_str()) {
-        let _ = writeln!(text, "  level   {}, as asked for", clean(&composite.signal));
+        let _ = writeln!(
+            text,
+            "  level   {}, by `strata level`",
+            clean(&composite.signal)
+        );
     }
     text.extend(composite.link.as_ref().map(show_link));
     for permit in &composite.not_agreed {
@@ -67,7 +71,7 @@ fn show_composite(composite: &Composite, paint: Paint) -> String {
         let (right, zones) = (clean(&permit.right), clean(&zones));
         let _ = writeln!(
             text,
-            "  not given  {node} ({right} {zones}): the other end has no such licence"
+            "  not given  {node} ({right} {zones}): the peer has no such licence"
         );
     }
     text
@@ -79,9 +83,9 @@ fn show_link(link: &Link) -> String {
     match link.missing {
         Some(share) => {
             let (percent, part) = (share / 100, share % 100);
-            format!("  link    {percent}.{part:02} % of what comes is missing: {level}\n")
+            format!("  link    {percent}.{part:02} % of packets to us are lost: {level}\n")
         }
-        None => format!("  link    too little has come to judge it: {level}\n"),
+        None => format!("  link    too few packets to measure losses: {level}\n"),
     }
 }
 
@@ -90,7 +94,7 @@ fn show_level(level: &LevelGrant, paint: Paint) -> String {
     let (spi_in, spi_out) = (clean(&level.spi_in), clean(&level.spi_out));
     let what = paint.bad(&format!("{} NOT ENCRYPTED", clean(&level.class)));
     let left = match (level.packets_left, level.seconds_left) {
-        (0, _) | (_, 0) => "nothing is left".to_owned(),
+        (0, _) | (_, 0) => "none are left".to_owned(),
         (packets, seconds) => format!("{packets} packets or {} are left", span(seconds)),
     };
     let times = level.renewals;
@@ -128,10 +132,10 @@ fn reader(holder: &Holder, paint: Paint) -> String {
         .map_or(String::new(), |seconds| format!(" for {}", span(seconds)));
     let state = match holder.state {
         Some(GrantState::Held) => paint.doubtful("has the keys"),
-        Some(GrantState::Sent) => "keys are on the way".to_owned(),
+        Some(GrantState::Sent) => "keys sent".to_owned(),
         Some(GrantState::Pending) => "not connected yet".to_owned(),
         Some(GrantState::Refused) => paint.bad(&refused(holder)),
-        None => "licensed; the other end gives out the keys".to_owned(),
+        None => "licensed; the peer gives the keys".to_owned(),
     };
     format!(
         "{} ({}: {state}{since})",
@@ -163,14 +167,14 @@ fn show_held(held: &Held, paint: Paint) -> String {
         let _ = writeln!(text, "  writes     {}", paint.doubtful(&clean(&fields)));
     }
     if held.injects {
-        let repeats = paint.doubtful("acknowledgements of who is silent");
+        let repeats = paint.doubtful("acknowledgements for a silent endpoint");
         let _ = writeln!(text, "  injects    {repeats}");
     }
     if closed.is_empty() {
         let _ = writeln!(
             text,
             "  closed     {}",
-            paint.bad("NOTHING: the payload is open")
+            paint.bad("NOTHING: THE PAYLOAD IS READABLE")
         );
     } else {
         let _ = writeln!(text, "  closed     zone {}", closed.join(", "));
@@ -235,9 +239,7 @@ tunnel alice  in c0de0001, out beef0002, window 4096
 ";
         assert_eq!(shown(composite(Some(GrantState::Held))), expected);
         let elsewhere = shown(composite(None));
-        assert!(
-            elsewhere.contains("fa.example.net (read: licensed; the other end gives out the keys)")
-        );
+        assert!(elsewhere.contains("fa.example.net (read: licensed; the peer gives the keys)"));
     }
 
     #[test]
@@ -246,7 +248,7 @@ tunnel alice  in c0de0001, out beef0002, window 4096
         fixed.map = vec!["20 ip".to_owned(), "32 transport".to_owned()];
         fixed.spi_opaque_in = Some("c0de0003".to_owned());
         fixed.spi_opaque_out = Some("beef0004".to_owned());
-        let line = "  map     20 ip, 32 transport, in every packet; of all others nothing is shown \
+        let line = "  map     20 ip, 32 transport, in every packet; all other packets are opaque \
                     (in c0de0003, out beef0004)\n";
         assert!(shown(fixed).contains(line));
     }
@@ -273,15 +275,15 @@ tunnel alice  in c0de0001, out beef0002, window 4096
         });
         open.signal = "opaque".to_owned();
         let lines = "  clear   ports 5004-5005 NOT ENCRYPTED: 10 sent, 990 packets or 1 min are left, \
-                     7 received, 2 renewals (in c0de0005, out beef0006)\n  level   opaque, as asked for\n  \
-                     link    0.25 % of what comes is missing: opaque\n";
+                     7 received, 2 renewals (in c0de0005, out beef0006)\n  level   opaque, by `strata level`\n  \
+                     link    0.25 % of packets to us are lost: opaque\n";
         let text = shown(open.clone());
         assert!(text.contains(lines), "{text}");
         open.level = Some(LevelGrant {
             seconds_left: 0,
             ..level
         });
-        assert!(shown(open).contains("10 sent, nothing is left, 7 received"));
+        assert!(shown(open).contains("10 sent, none are left, 7 received"));
     }
 
     #[test]
@@ -297,7 +299,7 @@ tunnel alice  in c0de0001, out beef0002, window 4096
         let shown = shown(refused);
         for words in [
             "(read: refused the keys, it holds as many as it can for 12 s)",
-            "  not given  fb.example.net (read headers, payload): the other end has no such licence\n",
+            "  not given  fb.example.net (read headers, payload): the peer has no such licence\n",
         ] {
             assert!(shown.contains(words), "{shown}");
         }
@@ -351,13 +353,16 @@ keys from gw  gw.example.net
         let shown = show(&both, PLAIN);
         assert!(shown.starts_with(expected), "{shown}");
         assert!(
-            shown.contains("  opens      zone 1, 2\n  writes     window\n  injects    acknowledgements of who is silent\n"),
+            shown.contains("  opens      zone 1, 2\n  writes     window\n  injects    acknowledgements for a silent endpoint\n"),
             "{shown}"
         );
-        assert!(shown.contains("NOTHING: the payload is open"), "{shown}");
+        assert!(
+            shown.contains("NOTHING: THE PAYLOAD IS READABLE"),
+            "{shown}"
+        );
         assert_eq!(
             show(&Zones::default(), PLAIN),
-            "no tunnel has zones, and no keys are held\n"
+            "no tunnel has zones, and this host holds no keys\n"
         );
     }
 }

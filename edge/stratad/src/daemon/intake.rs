@@ -93,7 +93,7 @@ impl Daemon {
                 }
             }
             Err(error) => {
-                let what = "the kernel's news of addresses";
+                let what = "the kernel's address notifications";
                 self.losses.not_read(what, &error, &mut self.broken);
             }
         }
@@ -106,7 +106,7 @@ impl Daemon {
         }
         match self.host.ways(&self.config, &remotes) {
             Ok(ways) => self.node.handle_ways(&ways, now),
-            Err(error) => tracing::warn!("tunnels stay where they are: {error}"),
+            Err(error) => tracing::warn!("cannot look up paths, tunnels do not move: {error}"),
         }
     }
 
@@ -275,7 +275,7 @@ fn measure(node: &mut Node, host: &Host, path: Path, now: Instant) {
     match host.path_mtu(path) {
         Ok(mtu) => node.handle_path_mtu(path, mtu, now),
         // The path has no route, or its local address is gone, so it has no MTU.
-        Err(error) => tracing::debug!("what {} takes is not known: {error}", path.remote),
+        Err(error) => tracing::debug!("cannot read the path MTU to {}: {error}", path.remote),
     }
 }
 

@@ -89,7 +89,7 @@ impl Daemon {
         };
         let kept = faults::step(&mut self.faults, Step::Lease).map_err(anyhow::Error::from);
         if let Err(error) = kept.and_then(|()| Ok(store.keep(&changes)?)) {
-            tracing::error!("who has which address will be forgotten at a restart: {error}");
+            tracing::error!("cannot store address leases, a restart loses them: {error}");
             self.losses.leases += 1;
         }
         crash::point("pool-lease-kept");
@@ -109,7 +109,7 @@ impl Daemon {
             }
             Event::KeyLog(line) => {
                 if let Err(error) = self.keys.write(&line) {
-                    tracing::error!("a key cannot be written for analysis: {error}");
+                    tracing::error!("cannot write a key for Wireshark: {error}");
                     self.losses.keys += 1;
                 }
             }
@@ -125,7 +125,7 @@ impl Daemon {
                     self.insist(taken, peer, now);
                 } else if let Event::PeerDown { .. } = event {
                     if let Err(error) = self.take_inside() {
-                        tracing::error!("the device keeps addresses that nobody lends us: {error}");
+                        tracing::error!("cannot remove addresses whose lease has ended: {error}");
                     }
                 } else if let Event::ChildUp { peer, .. } = &event {
                     let taken = faults::step(&mut self.faults, Step::Child);
@@ -172,10 +172,10 @@ impl Daemon {
 
     fn not_recorded(&mut self, error: &io::Error) -> String {
         let what = match self.audit.is_required() {
-            true => "no key is given, as `required` says",
-            false => "keys are given all the same",
+            true => "no keys are given (`required = true`)",
+            false => "keys are still given (`required = false`)",
         };
-        let why = format!("the audit log cannot be written: {error}");
+        let why = format!("cannot write the audit log: {error}");
         tracing::error!("{why}; {what}; make room for `file` in [audit], then `strata reload`");
         self.losses.audit += 1;
         why
@@ -192,7 +192,7 @@ impl Daemon {
     /// without its address for instance, would be useless for no visible reason.
     fn insist(&mut self, taken: Result<(), os::Error>, peer: &str, now: Instant) {
         if let Err(error) = taken {
-            let why = format!("this system could not take up the tunnel: {error}");
+            let why = format!("this host could not install the tunnel: {error}");
             self.node.withdraw(peer, why, now);
         }
     }
@@ -206,7 +206,7 @@ impl Daemon {
         let faults = &mut self.faults;
         let tunnel = self.host.tunnel.as_mut();
         if let Some(Err(error)) = tunnel.map(|tunnel| tunnel.resolve(up, faults)) {
-            tracing::error!("the name servers are not those of `dns`: {error}");
+            tracing::error!("cannot set the name servers of `dns`: {error}");
         }
     }
 
@@ -220,9 +220,9 @@ impl Daemon {
             Verdict::Intact => {}
             Verdict::Restore => {
                 let list = missing.join(", ");
-                tracing::warn!("another program removed, and stratad puts back: {list}");
+                tracing::warn!("restoring what another program removed: {list}");
                 if let Err(error) = self.host.restore(&self.config, &mut self.faults) {
-                    tracing::error!("it cannot be put back: {error}");
+                    tracing::error!("cannot restore it: {error}");
                     self.restorer.suspect(now);
                 }
             }
@@ -238,7 +238,8 @@ impl Daemon {
             return;
         };
         if let Err(error) = divert.learn(divert::Side::Wired, wired, wireless) {
-            let what = format!("fragments between {wired} and {wireless} may overtake: {error}");
+            let what =
+                format!("fragments between {wired} and {wireless} may be reordered: {error}");
             self.journal.warn(&what, now);
         }
     }
@@ -248,7 +249,7 @@ impl Daemon {
             return;
         };
         if let Err(error) = divert.forget(divert::Side::Wired, wired, wireless) {
-            let what = format!("a rule for {wired} and {wireless} stays: {error}");
+            let what = format!("cannot remove a rule for {wired} and {wireless}: {error}");
             self.journal.warn(&what, now);
         }
     }

@@ -13,38 +13,45 @@ pub fn theirs(remedy: &Remedy<'_>, why: &BadProof, theirs: Option<&Certificate>)
         BadProof::Untrusted(why) => untrusted(remedy, why, &issuer(theirs)),
         BadProof::WrongName { claimed, names } => {
             let mut fixes = vec![elsewhere(format!(
-                "issue its certificate for {claimed}, its `id`, and say `strata reload`"
+                "issue a certificate for {claimed}, its `id`, and run `strata reload`"
             ))];
             let name = names.first();
             fixes.extend(name.map(|name| {
-                let change = format!("or write `id = \"{name}\"`, if that is who it is, and there");
+                let change =
+                    format!("or write `id = \"{name}\"`, if that is the peer, also at the peer");
                 remedy.at("id", change)
             }));
             fixes
         }
         BadProof::WrongSignature | BadProof::UnknownSignature => {
-            vec![elsewhere("name `cert` and `key` that belong together")]
+            vec![elsewhere("name a `cert` and `key` that belong together")]
         }
         BadProof::AnotherKey { .. } | BadProof::WrongKey => vec![remedy.at(
             "pubkey",
-            "name a file with what `strata pki pubkey` prints of its key there",
+            "name a file with the output of `strata pki pubkey` for the peer's key",
         )],
         BadProof::CertificateExpected => vec![
-            remedy.at("psk", "add the line, with a key that both ends have"),
+            remedy.at("psk", "add the line, with the same key at both ends"),
             elsewhere(
-                "or remove `psk` and `pubkey` from its table for us, and give [node] a `cert`",
+                "or remove `psk` and `pubkey` from its table for this host, and add a `cert` to [node]",
             ),
         ],
         BadProof::SharedKeyExpected => vec![
-            remedy.at("psk", "remove the line if its certificate is enough"),
-            elsewhere("or write the same `psk` in its table for us"),
+            remedy.at(
+                "psk",
+                "remove the line, if the peer's certificate is sufficient",
+            ),
+            elsewhere("or write the same `psk` in its table for this host"),
         ],
         BadProof::KeyExpected => vec![
-            remedy.at("pubkey", "remove the line if its certificate is enough"),
-            elsewhere("or write our `pubkey` in its table for us"),
+            remedy.at(
+                "pubkey",
+                "remove the line, if the peer's certificate is sufficient",
+            ),
+            elsewhere("or write our `pubkey` in its table for this host"),
         ],
         BadProof::OldRsa => vec![elsewhere(
-            "issue its certificate for a key of ECDSA P-256 or P-384, which it can prove without SHA-1",
+            "issue a certificate for an ECDSA P-256 or P-384 key, which signs without SHA-1",
         )],
         _ => Vec::new(),
     }
@@ -53,22 +60,22 @@ pub fn theirs(remedy: &Remedy<'_>, why: &BadProof, theirs: Option<&Certificate>)
 fn untrusted(remedy: &Remedy<'_>, why: &Untrusted, issuer: &str) -> Vec<Fix> {
     match why {
         Untrusted::UnknownAuthority(_) => vec![
-            remedy.fix("node.ca", format!("add {issuer}, if we may trust it")),
-            elsewhere("or put the intermediates up to one of our CAs into the file of `cert`"),
+            remedy.fix("node.ca", format!("add {issuer}, if you trust it")),
+            elsewhere("or add the intermediates up to one of our CAs to the file of `cert`"),
         ],
         Untrusted::Forged(_) => vec![
             remedy.fix("node.ca", format!("name the newest file of {issuer}")),
-            elsewhere("or issue its certificate anew by the CA that we know"),
+            elsewhere("or issue a new certificate by the CA in our `ca`"),
         ],
         Untrusted::AuthorityExpired(_) => {
             vec![remedy.fix("node.ca", format!("name a renewed file of {issuer}"))]
         }
         Untrusted::NotYetValid(_) => vec![clocks()],
         Untrusted::TooMany => vec![elsewhere(
-            "leave in the file of `cert` its certificate and the intermediates up to a CA",
+            "keep only the certificate and the intermediates up to a CA in the file of `cert`",
         )],
         Untrusted::Revoked { .. } => vec![elsewhere(
-            "issue its certificate anew with a new key (`strata pki issue`), if it is to come back",
+            "issue a certificate for a new key (`strata pki issue`), if the peer is still trusted",
         )],
         Untrusted::RevocationUnknown(_)
         | Untrusted::RevocationListEnded(_)
@@ -77,7 +84,7 @@ fn untrusted(remedy: &Remedy<'_>, why: &Untrusted, issuer: &str) -> Vec<Fix> {
             remedy.fix("node.revocation", "or write `revocation = \"relaxed\"`"),
         ],
         _ => vec![elsewhere(
-            "issue its certificate anew (`strata pki issue`), and say `strata reload`",
+            "issue a new certificate (`strata pki issue`), and run `strata reload`",
         )],
     }
 }
@@ -90,11 +97,11 @@ pub fn ours(
     why: Option<CertificateRefusal>,
     ours: Option<&Certificate>,
 ) -> Vec<Fix> {
-    let renew = format!("issue it for {identity} (`strata pki issue`), and say `strata reload`");
+    let renew = format!("issue it for {identity} (`strata pki issue`), and run `strata reload`");
     let issuer = issuer(ours);
     let trust = || {
         vec![
-            elsewhere(format!("add {issuer} to `ca` there")),
+            elsewhere(format!("add {issuer} to `ca`")),
             remedy.fix("node.cert", "or append the intermediates to this file"),
         ]
     };
@@ -102,16 +109,17 @@ pub fn ours(
         Some(CertificateRefusal::NOT_YET_VALID) => vec![clocks()],
         Some(CertificateRefusal::UNKNOWN_AUTHORITY) => trust(),
         Some(CertificateRefusal::WRONG_SIGNATURE) => {
-            vec![remedy.fix("node.key", "name the key that `cert` is for")]
+            vec![remedy.fix("node.key", "name the private key of `cert`")]
         }
         Some(CertificateRefusal::REVOCATION_UNKNOWN) => {
             vec![elsewhere(format!(
-                "name the newest list of {issuer} in `crl` there"
+                "name the newest list of {issuer} in `crl`"
             ))]
         }
         Some(_) => vec![remedy.fix("node.cert", renew)],
         None => {
-            let table = format!("write `id = \"{identity}\"` without `psk` in its table for us");
+            let table =
+                format!("write `id = \"{identity}\"` without `psk` in its table for this host");
             let mut fixes = vec![elsewhere(table)];
             fixes.extend(trust());
             fixes
@@ -124,12 +132,15 @@ pub fn other_kind(remedy: &Remedy<'_>) -> Vec<Fix> {
     let change = "name a certificate for a key of the other kind, Ed25519 or ECDSA P-256";
     vec![
         remedy.fix("node.cert", change),
-        remedy.at("psk", "or add the line, if its table for us has a `psk`"),
+        remedy.at(
+            "psk",
+            "or add the line, if the peer has a `psk` for this host",
+        ),
     ]
 }
 
 fn clocks() -> Fix {
-    elsewhere("compare the clocks of both ends: `date --utc`")
+    elsewhere("compare the clocks of both ends with `date --utc`")
 }
 
 fn issuer(certificate: Option<&Certificate>) -> String {
@@ -166,7 +177,11 @@ mod tests {
             names: vec!["b.example".to_owned()],
         };
         for (why, key, says) in [
-            (BadProof::from(Untrusted::Expired(end)), None, "anew"),
+            (
+                BadProof::from(Untrusted::Expired(end)),
+                None,
+                "a new certificate",
+            ),
             (Untrusted::NotYetValid(end).into(), None, "clocks"),
             (
                 Untrusted::AuthorityExpired(end).into(),
@@ -183,7 +198,7 @@ mod tests {
                 Some("node.ca"),
                 "newest",
             ),
-            (Untrusted::Usage.into(), None, "anew"),
+            (Untrusted::Usage.into(), None, "a new certificate"),
             (
                 Untrusted::Revoked {
                     subject: "CN=X".to_owned(),
@@ -241,7 +256,7 @@ mod tests {
         for (why, key, says) in [
             (Some(Code::EXPIRED), Some("node.cert"), "for a.example"),
             (Some(Code::NOT_YET_VALID), None, "clocks"),
-            (Some(Code::UNKNOWN_AUTHORITY), None, "to `ca` there"),
+            (Some(Code::UNKNOWN_AUTHORITY), None, "to `ca`"),
             (Some(Code::WRONG_NAME), Some("node.cert"), "for a.example"),
             (Some(Code::WRONG_USAGE), Some("node.cert"), "for a.example"),
             (Some(Code::WRONG_SIGNATURE), Some("node.key"), "`cert`"),

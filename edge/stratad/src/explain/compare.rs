@@ -65,17 +65,17 @@ impl Topic {
             Self::Integrity => "IKE integrity",
             Self::KeyExchange => "key exchange",
             Self::Kem => "KEM",
-            Self::OurIdentity => "who we are",
-            Self::TheirIdentity => "who it is",
-            Self::Authentication => "proof",
+            Self::OurIdentity => "our identity",
+            Self::TheirIdentity => "peer identity",
+            Self::Authentication => "authentication",
             Self::Ppk => "PPK",
             Self::OurCertificate => "our certificate",
-            Self::TheirCertificate => "its certificate",
+            Self::TheirCertificate => "peer certificate",
             Self::OurKey => "our public key",
-            Self::TheirKey => "its public key",
+            Self::TheirKey => "peer public key",
             Self::EspCipher => "ESP cipher",
             Self::EspIntegrity => "ESP integrity",
-            Self::SequenceNumbers => "extended numbers",
+            Self::SequenceNumbers => "ESN",
             Self::OurTraffic => "prefixes here",
             Self::TheirTraffic => "prefixes there",
             Self::Zones => "zones",
@@ -349,7 +349,7 @@ const fn proof(method: AuthMethod, offer: &Offer) -> &'static str {
             None => "a public key",
             Some(_) => "a certificate",
         },
-        _ => "something else",
+        _ => "another method",
     }
 }
 
@@ -365,7 +365,7 @@ fn certificate(certificate: &Certificate) -> String {
     let (issuer, end) = (&certificate.issuer, certificate.not_after);
     match list(names) {
         Some(names) => format!("for {names}, by {issuer}, until {end}"),
-        None => format!("for no name, by {issuer}, until {end}"),
+        None => format!("without a name, by {issuer}, until {end}"),
     }
 }
 

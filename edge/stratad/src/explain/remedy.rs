@@ -40,12 +40,16 @@ impl Remedy<'_> {
             DownReason::WrongKey => vec![self.key()],
             DownReason::AuthenticationRefused { ours } => vec![
                 self.key(),
-                elsewhere(format!("write `id = \"{ours}\"` in its table for us")),
+                elsewhere(format!(
+                    "write `id = \"{ours}\"` in its table for this host"
+                )),
             ],
             DownReason::PpkRefused { ours, .. } => vec![
                 self.same_ppk(),
                 self.key(),
-                elsewhere(format!("write `id = \"{ours}\"` in its table for us")),
+                elsewhere(format!(
+                    "write `id = \"{ours}\"` in its table for this host"
+                )),
             ],
             DownReason::NoPpk => self.no_ppk(),
             DownReason::BadProof(why) => certificate::theirs(self, why, presented(attempt)),
@@ -54,62 +58,61 @@ impl Remedy<'_> {
             }
             DownReason::KeyRefused { ours } => vec![
                 elsewhere(
-                    "write what `strata pki pubkey` prints of our `key` into the file of its `pubkey` for us",
+                    "write the output of `strata pki pubkey` for our `key` into the file of `pubkey`",
                 ),
-                elsewhere(format!("write `id = \"{ours}\"` in its table for us")),
+                elsewhere(format!(
+                    "write `id = \"{ours}\"` in its table for this host"
+                )),
             ],
             DownReason::SignatureNotAccepted(_) => certificate::other_kind(self),
-            DownReason::CannotSign => vec![self.fix("node.key", "name the key of `cert`")],
+            DownReason::CannotSign => vec![self.fix("node.key", "name the private key of `cert`")],
             DownReason::WrongIdentity { theirs, .. } => vec![self.identity(theirs)],
             DownReason::ChildRefused { notify } => match *notify {
                 NotifyType::NO_PROPOSAL_CHOSEN => {
                     let mut fixes = self.suite(&attempt.theirs.esp);
-                    let group = "or write a group that is allowed for us there";
+                    let group = "or write a group that the peer allows";
                     fixes.push(self.at("groups", group));
                     fixes
                 }
                 NotifyType::TS_UNACCEPTABLE => self.selectors(attempt),
                 NotifyType::ZONES_REQUIRED => vec![match attempt.ours.zones {
                     None => self.at("zones", "write `zones = \"require\"`"),
-                    Some(_) => self.at(
-                        "layout",
-                        "write the `layout`, and the `map`, that it has for us there",
-                    ),
+                    Some(_) => self.at("layout", "write the same `layout` and `map` as the peer"),
                 }],
                 NotifyType::FAILED_CP_REQUIRED => {
                     vec![self.at("local", "write `local = [\"dynamic\"]`")]
                 }
                 NotifyType::INTERNAL_ADDRESS_FAILURE => {
-                    vec![elsewhere("add to `addresses` of the pool there")]
+                    vec![elsewhere("add a prefix to `addresses` of the pool")]
                 }
-                NotifyType::TEMPORARY_FAILURE => vec![elsewhere("run `strata up` for us there")],
+                NotifyType::TEMPORARY_FAILURE => vec![elsewhere("run `strata up` for this host")],
                 _ => Vec::new(),
             },
             DownReason::NoAddress => vec![
-                elsewhere("give us a pool there"),
+                elsewhere("configure a pool for this host"),
                 self.at("local", "or list our addresses"),
             ],
             DownReason::ZonesRequired => self.zones_required(attempt),
             DownReason::RedirectNotListed { to } => {
                 vec![self.at(
                     "redirect",
-                    format!("list {to}, if that is a gateway of the peer's"),
+                    format!("list {to}, if it is a gateway of this peer"),
                 )]
             }
             DownReason::Unreachable { .. } => self.silence(attempt),
             DownReason::NotConnected { to } => self.not_connected(to.port()),
             DownReason::StreamUnanswered { to } => vec![self.at(
                 "tcp_port",
-                format!("is {} what `tcp` in [listen] says there?", to.port()),
+                format!("compare {} with `tcp` in [listen] of the peer", to.port()),
             )],
             DownReason::AuthUnanswered { port } => vec![elsewhere(format!(
-                "let UDP port {port} pass between here and {peer}"
+                "allow UDP port {port} between this host and {peer}"
             ))],
             DownReason::LongAuthUnanswered(uncut) | DownReason::LongKemUnanswered(uncut) => {
                 vec![self.fragment(uncut.ours)]
             }
             DownReason::NotChildless => vec![elsewhere(
-                "use an implementation that knows RFC 6023, as Strata does",
+                "use an implementation with RFC 6023, such as Strata",
             )],
             _ => Vec::new(),
         }
@@ -130,10 +133,12 @@ impl Remedy<'_> {
                 certificate::other_kind(self)
             }
             Refusal::AuthenticationMethod => {
-                vec![elsewhere("use a pre-shared key or a signature there")]
+                vec![elsewhere("use a pre-shared key or a signature")]
             }
             Refusal::NotWhoWeAre { wanted, ours } => vec![
-                elsewhere(format!("write `id = \"{ours}\"` in its table for us")),
+                elsewhere(format!(
+                    "write `id = \"{ours}\"` in its table for this host"
+                )),
                 self.fix("node.id", format!("or write `id = \"{wanted}\"` here")),
             ],
             Refusal::WrongAddress { address, .. } => vec![self.at(
@@ -147,12 +152,12 @@ impl Remedy<'_> {
             )],
             Refusal::NoRequest { .. } => {
                 vec![elsewhere(
-                    "write `local = [\"dynamic\"]` in its table for us",
+                    "write `local = [\"dynamic\"]` in its table for this host",
                 )]
             }
             Refusal::ZonesRequired => self.zones_required(attempt),
             Refusal::NoChildForRole => {
-                vec![self.fix(self.table, "a tunnel needs a [peer.NAME]")]
+                vec![self.fix(self.table, "add a [peer.NAME] for a tunnel")]
             }
             _ => Vec::new(),
         }
@@ -164,7 +169,7 @@ impl Remedy<'_> {
             Refusal::LicenceNotAccepted(licence) => vec![self.at(
                 "licences",
                 format!(
-                    "list the licence for {} there too, or remove it here",
+                    "list the licence for {} at the peer too, or remove it here",
                     licence.node
                 ),
             )],
@@ -199,8 +204,8 @@ impl Remedy<'_> {
         }
         let remote = attempt.path.remote.ip();
         let mut fixes = vec![
-            self.at("address", format!("is {remote} the right one?")),
-            elsewhere("start stratad there, and let UDP ports 500 and 4500 pass"),
+            self.at("address", format!("check that {remote} is correct")),
+            elsewhere("start stratad, and allow UDP ports 500 and 4500"),
         ];
         fixes.extend(self.stream());
         fixes
@@ -210,7 +215,7 @@ impl Remedy<'_> {
     fn stream(&self) -> Option<Fix> {
         let fix = self.at(
             "tcp",
-            "or write `tcp = \"fallback\"`, and `tcp = 4500` in [listen] there",
+            "or write `tcp = \"fallback\"`, and `tcp = 4500` in [listen] of the peer",
         );
         self.by_udp.then_some(fix)
     }
@@ -218,9 +223,9 @@ impl Remedy<'_> {
     fn not_connected(&self, port: u16) -> Vec<Fix> {
         vec![
             elsewhere(format!(
-                "write `tcp = {port}` in [listen] there, start stratad, and let that TCP port pass"
+                "write `tcp = {port}` in [listen], start stratad, and allow that TCP port"
             )),
-            self.at("tcp_port", "or is it another one there?"),
+            self.at("tcp_port", "or write the TCP port of the peer"),
         ]
     }
 
@@ -228,7 +233,7 @@ impl Remedy<'_> {
     fn fragment(&self, ours: bool) -> Fix {
         match ours {
             true => self.fix("listen.fragment", "write `fragment = 1280`"),
-            false => elsewhere("turn IKE fragmentation (RFC 7383) on there"),
+            false => elsewhere("enable IKE fragmentation (RFC 7383)"),
         }
     }
 
@@ -252,7 +257,7 @@ impl Remedy<'_> {
         ];
         let other = kinds.iter().filter(|(topic, _)| differs(topic));
         other
-            .map(|(_, what)| elsewhere(format!("allow our {what} there: it is shown above")))
+            .map(|(_, what)| elsewhere(format!("allow our {what}, shown above")))
             .collect()
     }
 
@@ -262,7 +267,7 @@ impl Remedy<'_> {
         match verdict(Topic::SequenceNumbers, attempt) {
             Verdict::Differs => vec![
                 self.at("esn", "write `esn = true`, without `zones`"),
-                elsewhere("or allow sequence numbers of 32 bits there as well"),
+                elsewhere("or allow 32-bit sequence numbers as well"),
             ],
             _ => self.suite(&attempt.theirs.esp),
         }
@@ -278,10 +283,8 @@ impl Remedy<'_> {
         };
         vec![match Suite::ALL.iter().find(offered) {
             Some(suite) => self.at("suite", format!("write `suite = \"{suite}\"`")),
-            None if theirs.is_empty() => {
-                self.at("suite", "write a suite that is allowed there as well")
-            }
-            None => elsewhere("allow one of our suites there: they are shown above"),
+            None if theirs.is_empty() => self.at("suite", "write a suite that the peer allows"),
+            None => elsewhere("allow one of our suites, shown above"),
         }]
     }
 
@@ -297,7 +300,7 @@ impl Remedy<'_> {
         let offered = |(_, id): &&(Group, GroupId)| theirs.contains(&Transform::group(*id));
         vec![match known.iter().find(offered) {
             Some((group, _)) => self.at("groups", format!("write `groups = \"{group}\"`")),
-            None => elsewhere("allow one of our groups there: they are shown above"),
+            None => elsewhere("allow one of our groups, shown above"),
         }]
     }
 
@@ -316,40 +319,34 @@ impl Remedy<'_> {
             Some((kem, _)) => vec![self.at("kem", format!("write `kem = \"{kem}\"`"))],
             None => vec![
                 same_kem(),
-                self.at("kem", "or add \"none\" to the list: then it may be without"),
+                self.at("kem", "or add \"none\" to the list, to make it optional"),
             ],
         }
     }
 
     fn key(&self) -> Fix {
-        self.at(
-            "psk",
-            "put the same key into this file and into that of the other end",
-        )
+        self.at("psk", "write the same key into the files of both ends")
     }
 
     fn same_ppk(&self) -> Fix {
         self.at(
             "ppk",
-            "write the same `id` at both ends, and put the same key into both files",
+            "write the same `id` at both ends, and the same key into both files",
         )
     }
 
     /// Returns fixes for a PPK that is required here and missing at the other end.
     fn no_ppk(&self) -> Vec<Fix> {
         vec![
-            elsewhere("write the same `ppk` in its table for us"),
-            self.at(
-                "ppk",
-                "or write `required = false` here: then it may be without",
-            ),
+            elsewhere("write the same `ppk` in its table for this host"),
+            self.at("ppk", "or write `required = false`, to make it optional"),
         ]
     }
 
     fn identity(&self, theirs: &Identity) -> Fix {
         self.at(
             "id",
-            format!("write `id = \"{theirs}\"` if that is who it is"),
+            format!("write `id = \"{theirs}\"`, if that is the peer"),
         )
     }
 
@@ -359,19 +356,19 @@ impl Remedy<'_> {
                 true => vec![self.at("map", map(theirs))],
                 false => {
                     let layout = layout(theirs);
-                    vec![self.at("layout", format!("write `{layout}` as it is there"))]
+                    vec![self.at("layout", format!("write `{layout}`, as at the peer"))]
                 }
             };
         }
         vec![elsewhere(
-            "write `zones = \"accept\"` or `zones = \"require\"` in its table for us; only Strata knows zones",
+            "write `zones = \"accept\"` or `zones = \"require\"` in its table for this host; only Strata supports zones",
         )]
     }
 
     fn zones_required(&self, attempt: &Attempt) -> Vec<Fix> {
         let mut fixes = self.zones(attempt);
         if attempt.ours.zones.is_none() || attempt.theirs.zones.is_none() {
-            let change = "or write `zones = \"accept\"` here: then it may be plain";
+            let change = "or write `zones = \"accept\"`, to allow a tunnel without zones";
             fixes.push(self.at("zones", change));
         }
         fixes
@@ -382,8 +379,8 @@ impl Remedy<'_> {
     fn level(&self, attempt: &Attempt) -> Vec<Fix> {
         let theirs = attempt.theirs.zones.as_ref();
         let fix = match theirs.and_then(|theirs| theirs.level) {
-            Some(theirs) => format!("name what is named there, {}", theirs.class),
-            None => "write the same under `level` there too, or remove it here".to_owned(),
+            Some(theirs) => format!("write the same as the peer, {}", theirs.class),
+            None => "write the same `level` at both ends, or remove it here".to_owned(),
         };
         vec![self.at("level.integrity", fix)]
     }
@@ -398,7 +395,7 @@ impl Remedy<'_> {
             .filter(|(topic, ..)| verdict(*topic, attempt) != Verdict::Fits);
         sides
             .map(|(_, key, theirs)| match theirs.is_empty() {
-                true => self.at(key, "write what is allowed for us there"),
+                true => self.at(key, "write the prefixes that the peer allows"),
                 false => self.at(key, format!("write `{key} = [{}]`", quoted(theirs))),
             })
             .collect()
@@ -433,8 +430,8 @@ fn layout(agreement: &ZoneAgreement) -> String {
 /// Returns the fix for a map that differs from the other end's.
 fn map(agreement: &ZoneAgreement) -> String {
     match agreement.fixed_runs() {
-        runs if runs.is_empty() => "remove it: it is not fixed there".to_owned(),
-        runs => format!("write `map = [{}]` as it is there", quoted(&runs)),
+        runs if runs.is_empty() => "remove the line: the map is not fixed at the peer".to_owned(),
+        runs => format!("write `map = [{}]`, as at the peer", quoted(&runs)),
     }
 }
 
@@ -450,7 +447,7 @@ fn asks_for_kem(attempt: &Attempt) -> bool {
 }
 
 fn same_kem() -> Fix {
-    elsewhere("write the same `kem` in its table for us")
+    elsewhere("write the same `kem` in its table for this host")
 }
 
 /// Returns the certificate that the peer sent.

@@ -141,7 +141,7 @@ impl ForeignAgent {
                 };
                 node.set_reserved(reserved.into_iter().filter_map(selector).collect(), now);
             }
-            Err(error) => tracing::warn!("cannot see which addresses this host needs: {error}"),
+            Err(error) => tracing::warn!("cannot read the addresses of this host: {error}"),
         }
     }
 

@@ -105,7 +105,7 @@ impl MobileNode {
             let works = index.and_then(|index| match listen() {
                 Ok(sockets) => Some((index, sockets)),
                 Err(error) => {
-                    tracing::warn!("{} is of no use: {error}", link.name);
+                    tracing::warn!("cannot use {}: {error}", link.name);
                     None
                 }
             });

@@ -11,6 +11,6 @@ use std::time::Duration;
 pub(crate) fn deadline(heard: Instant, patience: Duration) -> Option<Deadline> {
     (!patience.is_zero()).then(|| Deadline {
         at: heard + patience,
-        reason: "the peer is asked whether it is there",
+        reason: "check that the peer is alive",
     })
 }

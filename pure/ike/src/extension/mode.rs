@@ -36,12 +36,12 @@ pub(crate) type Ends = (Vec<TrafficSelector>, Vec<TrafficSelector>);
 pub enum BadMode {
     /// A NAT translates our address.
     #[error(
-        "transport mode does not pass NATs, and there is one in front of us: write `mode = \"tunnel\"` or `mode = \"beet\"` at both ends"
+        "transport mode does not work through NATs, and a NAT translates our address: set `mode = \"tunnel\"` or `mode = \"beet\"` at both ends"
     )]
     Translated,
     /// The selectors are for other hosts than the two ends.
     #[error(
-        "transport mode carries what goes between {ours} and {theirs}, the addresses outside, and nothing else: write these in `local` and `remote` at both ends; with a NAT between them write `mode = \"tunnel\"` or `mode = \"beet\"`"
+        "transport mode carries only traffic between the outer addresses {ours} and {theirs}: set these in `local` and `remote` at both ends; with a NAT between them, set `mode = \"tunnel\"` or `mode = \"beet\"`"
     )]
     NotOutside {
         /// Our outer address.
@@ -51,28 +51,28 @@ pub enum BadMode {
     },
     /// BEET mode needs exactly one inner address at each end.
     #[error(
-        "{} mode has one address inside at each end: write one in `local` and one in `remote`, at both ends", .0.name()
+        "{} mode needs one inner address at each end: set one in `local` and one in `remote`, at both ends", .0.name()
     )]
     NotOnePair(Mode),
     /// The first zone, by which a licensed node finds the others, does not start at the sealed
     /// part.
     #[error(
-        "the zones begin with `{0}`, and that is not where packets in {1} mode do: write a layout that begins with `headers`, at both ends"
+        "the zones begin with `{0}`, but packets in {1} mode do not: set a layout that begins with `headers`, at both ends"
     )]
     NotTheFront(ZoneSelector, Mode),
     /// The peer does not know the private number of USE_BEET_MODE.
     #[error(
-        "the peer does not say that it understands USE_BEET_MODE, whose number is private, as none but Strata does: write `mode = \"tunnel\"` at both ends"
+        "the peer does not support Strata's BEET mode (USE_BEET_MODE has no assigned number yet): set `mode = \"tunnel\"` at both ends"
     )]
     NotUnderstood,
     /// The peer declined the mode that we requested.
     #[error(
-        "the peer makes a tunnel where we ask for {0} mode: write `mode = \"{0}\"` there, or `mode = \"tunnel\"` here"
+        "the peer chose tunnel mode, but we requested {0} mode: set `mode = \"{0}\"` there, or `mode = \"tunnel\"` here"
     )]
     Declined(Mode),
     /// The peer requested another mode than the configured one.
     #[error(
-        "it asks for {theirs} mode, and `mode` is \"{ours}\" here: write the same at both ends"
+        "the peer requests {theirs} mode, but `mode` is \"{ours}\" here: set the same mode at both ends"
     )]
     Differs {
         /// Configured mode.
@@ -81,7 +81,7 @@ pub enum BadMode {
         theirs: Mode,
     },
     /// The peer requested two modes at once.
-    #[error("it asks for transport and BEET mode at once, which exclude each other")]
+    #[error("the peer requests transport and BEET mode at once, which exclude each other")]
     Both,
 }
 

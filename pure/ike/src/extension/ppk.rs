@@ -46,18 +46,18 @@ pub struct Ppk {
 pub enum BadPpk {
     /// The initiator uses no PPK, but one is required.
     #[error(
-        "it comes without a PPK, which is required here: give it the same `ppk`, or write `required = false` in `ppk` here"
+        "the peer uses no PPK, which is required here: set the same `ppk` there, or `required = false` in `ppk` here"
     )]
     Missing,
     /// The initiator announced a PPK, but did not name it.
-    #[error("it broke the protocol: it does not name the PPK that it uses")]
+    #[error("the peer violated the protocol: it does not name the PPK that it uses")]
     Unnamed,
     /// The initiator named another PPK than the configured one.
-    #[error("its PPK `{0}` is not in its table here: write the same `ppk` at both ends")]
+    #[error("the peer's PPK `{0}` is not in its table here: set the same `ppk` at both ends")]
     Unknown(String),
     /// The proof does not verify, although the name of the PPK matches.
     #[error(
-        "its proof does not verify: put the same key into the file of `ppk` at both ends, or compare what else it proves itself with"
+        "the peer's proof does not verify: put the same key into the file of `ppk` at both ends, and compare `psk`, `pubkey` or `cert`"
     )]
     Wrong,
 }

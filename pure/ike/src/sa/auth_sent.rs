@@ -350,6 +350,6 @@ fn refusal(response: &Message, ppk: Option<&Ppk>, core: &Core, ctx: &Context<'_>
             DownReason::Unreadable { notify }
         }
         Some(notify) => DownReason::ChildRefused { notify },
-        None => DownReason::NotOffered("no proof of who it is"),
+        None => DownReason::NotOffered("no AUTH payload"),
     }
 }

@@ -266,7 +266,7 @@ impl AwaitAuth {
     pub(super) const fn deadline(&self) -> Deadline {
         Deadline {
             at: self.expires,
-            reason: "an initiator has not proved who it is",
+            reason: "an initiator has not authenticated",
         }
     }
 

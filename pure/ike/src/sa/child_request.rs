@@ -249,7 +249,7 @@ impl ChildRequest {
             (false, true) => {
                 let rest = (self.rival, self.deleted);
                 let next = follow((agreed, attempt), series, rest, response);
-                let unnamed = DownReason::NotOffered("the name of a key exchange");
+                let unnamed = DownReason::NotOffered("no link to the next key exchange");
                 Settled::Follows(Box::new(next.ok_or(unnamed)?))
             }
         })
@@ -277,7 +277,7 @@ fn agree(
     response: &Message,
     keys: &ProvedKeys,
 ) -> Result<(Agreed, Vec<u8>), DownReason> {
-    let broken = DownReason::NotOffered("a child where one was asked for");
+    let broken = DownReason::NotOffered("no child SA");
     let theirs = Renewal::read(response).ok_or(broken)?;
     let exchanged = key.zip(theirs.key);
     let exchanged = exchanged.and_then(|(ours, theirs)| ours.agree(theirs));

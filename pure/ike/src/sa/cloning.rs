@@ -118,7 +118,7 @@ impl Established {
             return State::Established(self);
         }
         match settle_heir(rekey, response, core, ctx) {
-            None => self.close(DownReason::NotOffered("a clone"), core, ctx),
+            None => self.close(DownReason::NotOffered("clone of the IKE SA"), core, ctx),
             Some(heir) if heir.is_complete() => self.bear(heir, core, ctx),
             Some(heir) => self.follow_up(heir, response, core, ctx),
         }

@@ -151,7 +151,7 @@ impl Retired {
     pub(super) const fn deadline(&self) -> Deadline {
         Deadline {
             at: self.until,
-            reason: "an IKE SA waits to be deleted by the peer",
+            reason: "the peer has not deleted an IKE SA",
         }
     }
 }
@@ -238,7 +238,7 @@ impl Lingering {
         let stragglers = self.children.as_ref().map(|(_, until)| *until);
         Deadline {
             at: stragglers.unwrap_or(self.until),
-            reason: "the last answer of a closed IKE SA is kept",
+            reason: "forget a closed IKE SA",
         }
     }
 }

@@ -332,7 +332,7 @@ impl Established {
     pub(super) fn deadline(&self, core: &Core, config: &Directory) -> Option<Deadline> {
         let renewal = |at| Deadline {
             at,
-            reason: "keys are replaced, or an SA is deleted",
+            reason: "rekey or delete an SA",
         };
         let ages = [
             self.children.next(),

@@ -514,7 +514,7 @@ impl Established {
         let following = self.following.as_ref()?;
         Some(Deadline {
             at: following.until,
-            reason: "an address that the peer's messages came from is asked",
+            reason: "probe an address that the peer's messages came from",
         })
     }
 }

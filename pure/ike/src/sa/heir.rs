@@ -117,7 +117,7 @@ impl Established {
         ctx: &mut Context<'_>,
     ) -> State {
         let Some((asked, payloads)) = heir.series.ask(response) else {
-            let why = DownReason::NotOffered("the name of a key exchange");
+            let why = DownReason::NotOffered("no link to the next key exchange");
             return self.close(why, core, ctx);
         };
         let follow_up = FollowUp {

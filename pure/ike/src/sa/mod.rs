@@ -286,7 +286,7 @@ impl Sa {
         };
         let incomplete = self.core.inbox.deadline().map(|at| Deadline {
             at,
-            reason: "fragments of an incomplete message are thrown away",
+            reason: "discard the fragments of an incomplete message",
         });
         let request = self.core.requests.poll_timeout();
         request.into_iter().chain(incomplete).chain(own).min()

@@ -210,7 +210,7 @@ impl Established {
                 State::Established(self)
             }
             (None, theirs) => match settle_heir(rekey, response, core, ctx) {
-                None => self.close(DownReason::NotOffered("a successor"), core, ctx),
+                None => self.close(DownReason::NotOffered("successor of the IKE SA"), core, ctx),
                 Some(ours) => {
                     let theirs = theirs.map(|heir| *heir);
                     self.decide((ours, response), theirs, core, ctx)

@@ -208,13 +208,13 @@ fn an_empty_pool_is_told_to_both_ends() {
     pair.connect();
     let [refusal] = pair.right.refusals().try_into().expect("one refusal");
     assert!(
-        refusal.contains("[pool.office] has no address left"),
+        refusal.contains("[pool.office] has no free address"),
         "{refusal}"
     );
     let [why] = pair.left.down_reasons().try_into().expect("one end");
     let why = why.to_string();
     assert!(
-        why.contains("INTERNAL_ADDRESS_FAILURE") && why.contains("no address left"),
+        why.contains("INTERNAL_ADDRESS_FAILURE") && why.contains("no free address"),
         "{why}"
     );
     assert_eq!(leases(&mut pair.right), []);
@@ -305,7 +305,7 @@ fn who_lends_does_not_begin() {
     pair.initiate(Side::Right);
     pair.settle();
     let [refusal] = pair.left.refusals().try_into().expect("one refusal");
-    assert!(refusal.contains("only we can begin"), "{refusal}");
+    assert!(refusal.contains("so it cannot initiate"), "{refusal}");
     assert_eq!((pair.left.up(), pair.right.up()), (0, 0));
 }
 

@@ -63,7 +63,10 @@ fn a_part_of_a_child_is_a_syntax_error() {
         });
         pair.deliver(&changed);
         let refused = pair.right.refusals().join("; ");
-        assert!(refused.contains("leaves out"), "{left_out:?}: {refused}");
+        assert!(
+            refused.contains("without proposals or traffic selectors"),
+            "{left_out:?}: {refused}"
+        );
         pair.settle();
         let why = pair.left.down_reasons()[0].to_string();
         assert!(

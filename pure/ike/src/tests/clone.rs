@@ -170,7 +170,7 @@ fn where_one_end_does_not_allow_it_nothing_is_cloned() {
         assert_eq!(asked, Err(CannotMove::NotCloned));
         let answer = ask(&mut pair, 7);
         assert_eq!(answer, refusal(NotifyType::NO_ADDITIONAL_SAS));
-        assert!(pair.right.told("write `clone = true` here and there"));
+        assert!(pair.right.told("set `clone = true` at both ends"));
         assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
         is_as_it_was(&pair);
     }
@@ -364,7 +364,7 @@ fn a_peer_that_clones_for_ever_has_a_bounded_number_of_ike_sas() {
     assert_eq!(pair.right.up(), 1 + most);
     assert!(
         pair.right
-            .told("wants to clone its IKE SA, and has 3 more already")
+            .told("wants to clone its IKE SA, but already has 3 more")
     );
     // The clones are idle, and the right end's liveness checks delete them.
     pair.pass(Duration::from_secs(600));
@@ -392,7 +392,7 @@ fn children_are_counted_over_all_ike_sas_of_a_peer() {
     assert_eq!(children(&pair), 2);
     assert!(
         pair.right
-            .told("asks for another tunnel, and has 1 already")
+            .told("requests another tunnel, but already has 1")
     );
 }
 
@@ -476,7 +476,7 @@ fn a_clone_to_where_nobody_answers_turns_back_and_all_stays() {
     pair.pass(TRIED);
     assert!(
         pair.left
-            .told("does not go there without a pause, and all stays as it is")
+            .told("the tunnel stays on its path, as the handover failed")
     );
     is_as_it_was(&pair);
     assert_eq!(pair.left.down_reasons(), [&DownReason::NotFollowed]);
@@ -508,12 +508,12 @@ fn a_peer_that_must_be_at_an_address_is_not_handed_over_elsewhere() {
     hand_over(&mut pair, CELL);
     pair.pass(MINUTE);
     assert!(
-        pair.left.told("does not follow us"),
+        pair.left.told("refused to move to our new address"),
         "{:?}",
         pair.left.refusals()
     );
-    assert!(pair.left.told("all stays as it is"));
-    assert!(pair.right.told("leave `address` out"));
+    assert!(pair.left.told("the tunnel stays on its path"));
+    assert!(pair.right.told("remove `address`"));
     is_as_it_was(&pair);
 }
 
@@ -531,7 +531,7 @@ fn a_clone_that_does_not_get_all_tunnels_turns_back_and_all_stays() {
         pair.left.refusals()
     );
     pair.pass(MINUTE);
-    assert!(pair.left.told("all stays as it is"));
+    assert!(pair.left.told("the tunnel stays on its path"));
     assert!(pair.left.handed_over().is_empty());
     assert!(children::agree(&pair, &[None, Some("voice")]));
     assert_eq!(before, [2, 2]);
@@ -575,7 +575,7 @@ fn a_child_whose_new_keys_met_a_hand_over_that_turned_back_gets_others() {
     }
     pair.deliver(&answer);
     pair.pass(MINUTE * 2);
-    assert!(pair.left.told("all stays as it is"));
+    assert!(pair.left.told("the tunnel stays on its path"));
     let new = pair.left.named(None).unwrap();
     assert!(new.id != old && new.ike == sa, "it has new keys");
     assert_eq!(new.exchanges.kems, [Kem::MlKem512]);
@@ -661,7 +661,7 @@ fn a_clone_that_crosses_new_keys_of_the_ike_sa_loses_neither() {
         pair.cross(order);
         pair.pass(MINUTE);
         assert!(is_settled(&pair), "{order}");
-        assert!(pair.left.told("it was busy: try again"), "{order}");
+        assert!(pair.left.told("the peer was busy: try again"), "{order}");
         hand_over(&mut pair, CELL);
         pair.pass(MINUTE);
         assert!(is_settled(&pair), "{order}");

@@ -258,7 +258,7 @@ fn an_answer_that_names_nothing_to_go_on_with_ends_the_sa() {
         });
     });
     pair.deliver(&wrong);
-    let why = DownReason::NotOffered("the name of a key exchange");
+    let why = DownReason::NotOffered("no link to the next key exchange");
     assert_eq!(pair.left.down_reasons(), [&why]);
 }
 

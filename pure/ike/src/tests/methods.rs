@@ -151,7 +151,7 @@ fn a_key_that_an_old_peer_cannot_verify_is_a_readable_refusal() {
             Side::Left => pair.right.refusals().join("; "),
             Side::Right => pair.left.down_reasons()[0].to_string(),
         };
-        assert!(told.contains("names no hash algorithms"), "{told}");
+        assert!(told.contains("announces no hash algorithms"), "{told}");
         assert!(told.contains("Ed25519"), "{told}");
     }
 }

@@ -254,7 +254,7 @@ fn the_end_that_was_called_cannot_move_anything() {
         sent(&pair, Side::Left, NotifyType::UNACCEPTABLE_ADDRESSES),
         1
     );
-    assert!(pair.left.refusals()[0].contains("for us to decide"));
+    assert!(pair.left.refusals()[0].contains("only we can"));
 }
 
 /// The party that initiated the first IKE SA decides about moves, whichever end has rekeyed it (RFC
@@ -284,7 +284,7 @@ fn a_peer_that_must_be_at_an_address_is_not_followed_elsewhere() {
     let refused =
         |event: &Event| matches!(event, Event::MoveRefused { path, .. } if *path == to(CELL));
     assert!(pair.left.events.iter().any(refused));
-    assert!(pair.right.refusals()[0].contains("leave `address` out"));
+    assert!(pair.right.refusals()[0].contains("remove `address`"));
     assert!(pair.left.refusals()[0].contains("UNACCEPTABLE_ADDRESSES"));
     assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
 }
@@ -464,7 +464,7 @@ fn a_translator_is_refused_where_it_is_forbidden() {
     assert!(
         pair.left.down_reasons()[0]
             .to_string()
-            .contains("translated on the way")
+            .contains("translates our address")
     );
     assert!(pair.right.refusals()[0].contains("`nat` there"));
     // A NAT appears later. The update is retried a few times, because a single packet may have been

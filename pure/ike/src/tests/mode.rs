@@ -119,7 +119,7 @@ fn who_asks_and_gets_a_tunnel_deletes_it() {
         assert_eq!((pair.left.up(), pair.right.up()), (0, 0));
         assert!(pair.left.children().is_empty() && pair.right.children().is_empty());
         let told = pair.right.refusals();
-        assert!(told[0].contains("gets a tunnel"), "{told:?}");
+        assert!(told[0].contains("gets tunnel mode"), "{told:?}");
     }
 }
 
@@ -133,7 +133,7 @@ fn who_wants_another_mode_than_it_is_asked_for_refuses() {
     ] {
         let pair = connected(between(hosts(Mode::Transport), [theirs, ours]));
         let told = pair.right.refusals();
-        let wanted = format!("it asks for {theirs} mode, and `mode` is \"{ours}\" here");
+        let wanted = format!("the peer requests {theirs} mode, but `mode` is \"{ours}\" here");
         assert!(told[0].contains(&wanted), "{told:?}");
         assert_eq!((pair.left.up(), pair.left.children().len()), (0, 0));
         let told = pair.left.down_reasons()[0].to_string();
@@ -166,7 +166,7 @@ fn beet_mode_has_one_address_inside_at_each_end() {
     let pair = connected(between(wide, [Mode::Beet; 2]));
     let told = pair.right.refusals();
     assert!(
-        told[0].contains("one address inside at each end"),
+        told[0].contains("one inner address at each end"),
         "{told:?}"
     );
     assert!(pair.left.children().is_empty() && pair.right.children().is_empty());
@@ -438,7 +438,7 @@ fn an_initiator_that_hides_its_nat_gets_no_transport_mode() {
     assert!(answer.contains(&notify(NotifyType::TS_UNACCEPTABLE, Vec::new())));
     let told = pair.right.refusals().pop().unwrap();
     assert!(
-        told.contains("203.0.113.1 and 198.51.100.9, the addresses outside"),
+        told.contains("the outer addresses 203.0.113.1 and 198.51.100.9"),
         "{told}"
     );
     assert_eq!(pair.right.children().len(), before);

@@ -168,7 +168,10 @@ fn a_ppk_for_somebody_else_is_none() {
     let pair = pair_with(required());
     assert_eq!((pair.left.up(), pair.right.up()), (0, 0));
     let refusals = pair.right.refusals().join("; ");
-    assert!(refusals.contains("its PPK `office2026`"), "{refusals}");
+    assert!(
+        refusals.contains("the peer's PPK `office2026`"),
+        "{refusals}"
+    );
 }
 
 #[test]
@@ -217,8 +220,8 @@ fn a_wrong_ppk_an_unknown_one_and_an_unknown_identity_are_told_apart_here_and_no
     let wrong = refuse(ppk(NAME, 8, true), false);
     let unknown = refuse(ppk("office2027", 7, true), false);
     let nobody = refuse(required(), true);
-    assert!(wrong.1.contains("its proof does not verify"), "{wrong:?}");
-    assert!(unknown.1.contains("its PPK `office2027`"), "{unknown:?}");
+    assert!(wrong.1.contains("proof does not verify"), "{wrong:?}");
+    assert!(unknown.1.contains("PPK `office2027`"), "{unknown:?}");
     assert!(nobody.1.contains("no peer with the identity"), "{nobody:?}");
     assert_eq!((wrong.0, unknown.0), (nobody.0, nobody.0));
 }
@@ -262,7 +265,7 @@ fn a_forged_answer_without_use_ppk_is_outwaited() {
     let genuine = pair.intercept().remove(0);
     pair.deliver(&stripped(&genuine));
     let remark = pair.left.refusals().join("; ");
-    assert!(remark.contains("we keep trying"), "{remark}");
+    assert!(remark.contains("still trying"), "{remark}");
     pair.deliver(&genuine);
     pair.settle();
     assert!(is_used(&pair));

@@ -94,7 +94,7 @@ fn another_key_is_refused_and_both_ends_say_so() {
     let (here, there) = refused(thief(), right, TODAY);
     assert!(here.contains("refused our public key"), "{here}");
     let expected = format!(
-        "its public key is {}, but {} is in its `pubkey`",
+        "the peer's public key is {}, but its `pubkey` here is {}",
         public("thief"),
         public("mobile-ca")
     );
@@ -106,7 +106,7 @@ fn a_responder_with_another_key_is_left_and_told() {
     let (left, _) = ends();
     let right = by_key(gateway(), "thief", "mobile-ca");
     let (here, there) = refused(left, right, TODAY);
-    assert!(here.contains("its public key is Ed25519 "), "{here}");
+    assert!(here.contains("the peer's public key is Ed25519 "), "{here}");
     assert!(there.contains("refused our public key"), "{there}");
 }
 
@@ -133,11 +133,17 @@ fn keys_certificates_and_secrets_do_not_stand_in_for_each_other() {
     let certified = || by_certificate(mobile(), &["mobile-ca"]);
     let (left, right) = ends();
     let (_, there) = refused(certified(), with_ca(right.clone(), ca()), TODAY);
-    assert!(there.contains("has to prove the key in its"), "{there}");
+    assert!(
+        there.contains("authenticate with the key in its"),
+        "{there}"
+    );
     let (_, there) = refused(left.clone(), by_certificate(gateway(), &["gateway"]), TODAY);
-    assert!(there.contains("prove itself by certificate"), "{there}");
+    assert!(there.contains("authenticate by certificate"), "{there}");
     let (_, there) = refused(mobile(), right.clone(), TODAY);
-    assert!(there.contains("has to prove the key in its"), "{there}");
+    assert!(
+        there.contains("authenticate with the key in its"),
+        "{there}"
+    );
     let mut secret = gateway();
     let other = Peer {
         identity: "another.example.net".parse().unwrap(),
@@ -146,7 +152,7 @@ fn keys_certificates_and_secrets_do_not_stand_in_for_each_other() {
     secret.peers.push(other);
     secret.credential = right.credential;
     let (_, there) = refused(left, secret, TODAY);
-    assert!(there.contains("has to prove a pre-shared key"), "{there}");
+    assert!(there.contains("authenticate by pre-shared key"), "{there}");
 }
 
 /// An attacker that tries identities cannot learn from the answers which ones are known.
@@ -161,7 +167,7 @@ fn an_unknown_identity_and_a_wrong_key_get_the_same_answer() {
         let answer = sent.find(|flying| flying.to == Side::Left);
         answer.expect("it answers").message.len()
     };
-    let known = answer(thief(), "its public key is");
+    let known = answer(thief(), "the peer's public key is");
     let mut stranger = thief();
     stranger.identity = "nobody.example.net".parse().unwrap();
     let unknown = answer(stranger, "no peer with the identity");

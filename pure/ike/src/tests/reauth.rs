@@ -184,7 +184,7 @@ fn an_authentication_that_cannot_be_repeated_ends_the_ike_sa() {
     pair.right.engine.config.peers[0].psk = Some(Secret::new(b"another".to_vec()));
     pair.pass(Duration::from_secs(105));
     let refusals = pair.left.refusals();
-    let told = |refusal: &String| refusal.contains("could not be authenticated anew");
+    let told = |refusal: &String| refusal.contains("re-authentication failed");
     assert!(refusals.iter().any(told), "{refusals:?}");
     assert!(pair.left.down_reasons().is_empty());
     assert!(is_settled(&pair), "all is as it was");
@@ -241,7 +241,7 @@ fn a_new_ike_sa_whose_answer_never_came_leaves_both_ends_with_the_old_one() {
     unanswered(&mut pair);
     assert_eq!(pair.right.replaced().len(), 1, "there it came about");
     let told = &pair.left.refusals()[0];
-    assert!(told.contains("could not be authenticated anew"), "{told}");
+    assert!(told.contains("re-authentication failed"), "{told}");
     assert!(matches!(
         pair.right.down_reasons()[..],
         [DownReason::PeerGone { .. }]

@@ -47,7 +47,7 @@ fn a_peer_that_was_taken_down_is_refused_until_it_is_let_in_and_told_so() {
         assert_eq!((pair.left.up(), pair.right.up()), (0, 0));
         assert!(pair.left.children().is_empty() && pair.right.children().is_empty());
         let why = pair.left.down_reasons()[0].to_string();
-        assert!(why.contains("`strata up` there lets us in"), "{why}");
+        assert!(why.contains("run `strata up` there"), "{why}");
         assert!(pair.right.refusals()[0].contains("taken down here"));
         assert_eq!(pair.right.engine.counters().refused, 1);
         pair.with(Side::Right, |engine, now| engine.bar(&name, false, now));
@@ -92,7 +92,7 @@ fn an_initiator_that_looks_for_somebody_else_is_told_apart() {
     left.peers[0].identity = "other.example.net".parse().unwrap();
     let (_, right) = refused(left, right);
     assert!(
-        right.contains("looks for other.example.net, but we are gateway"),
+        right.contains("expects other.example.net, but we are gateway"),
         "{right}"
     );
 }
@@ -153,7 +153,7 @@ fn a_firewalled_port_4500_is_told_from_a_dead_peer() {
     pair.intercept();
     pair.pass(Duration::from_secs(600));
     let why = pair.left.down_reasons()[0].to_string();
-    assert!(why.contains("not on UDP port 4500"), "{why}");
+    assert!(why.contains("not IKE_AUTH on UDP port 4500"), "{why}");
 }
 
 /// RFC 7296 section 1.2: the responder asks for the group that it wants.

@@ -80,7 +80,7 @@ fn delete(pair: &mut Pair, name: Option<&str>) {
 
 fn full(host: &Host) -> usize {
     let refusals = host.refusals();
-    let full = |told: &&String| told.contains("makes no more tunnels for the same traffic");
+    let full = |told: &&String| told.contains("creates no more tunnels for the same traffic");
     refusals.iter().filter(full).count()
 }
 
@@ -172,7 +172,7 @@ fn each_end_says_what_its_configuration_wants_of_resources_and_nothing_to_who_do
 fn ts_max_queue_is_believed_until_one_of_them_is_deleted_and_the_tunnel_goes_on() {
     let mut pair = up(ends(4, 2));
     assert!(agree(&pair, &FOUR[..2]), "{:?}", pair.left.events);
-    assert!(pair.right.refusals()[0].contains("has all 2 already"));
+    assert!(pair.right.refusals()[0].contains("already has all 2"));
     pair.pass(HOUR);
     assert_eq!(pair.sent.len(), 4 + 2 + 2, "one was made, one refused");
     assert_eq!(full(&pair.left), 1);

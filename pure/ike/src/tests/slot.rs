@@ -237,7 +237,7 @@ fn an_offer_of_nodes_that_the_other_end_does_not_have_share_a_slot_is_refused_an
         open_shared(&mut pair, &[A, B]);
         assert!(agree(&pair, &[None]), "{mobile:?}");
         let told = pair.left.refusals().join("");
-        assert!(told.contains("by the same keys"), "{told}");
+        assert!(told.contains("with shared keys"), "{told}");
         assert!(told.contains("`holders`"), "{told}");
         let told = pair.right.refusals().join("");
         assert!(told.contains("the same `holders`"), "{told}");

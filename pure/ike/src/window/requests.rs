@@ -225,7 +225,7 @@ impl Requests {
 
     pub(crate) fn poll_timeout(&self) -> Option<Deadline> {
         let at = self.pending.iter().map(|pending| pending.at).min()?;
-        let reason = "a request is repeated";
+        let reason = "retransmit a request";
         Some(Deadline { at, reason })
     }
 

@@ -266,13 +266,16 @@ impl ForeignAgent {
     /// Returns the time of the next call to [`Self::handle_timeout`].
     pub fn poll_timeout(&self) -> Option<Deadline> {
         let beacon = (self.beacon.next(), "an advertisement is due");
-        let pending = self.pending.next().map(|at| (at, "a home agent is silent"));
+        let pending = self
+            .pending
+            .next()
+            .map(|at| (at, "a home agent has not answered"));
         let until = self.visitors.values().filter_map(|entry| entry.until).min();
         let visitor = until.map(|at| (at, "a registration ends"));
         let handover = self.next_of_handover();
-        let handover = handover.map(|at| (at, "a visitor has come or gone for long enough"));
+        let handover = handover.map(|at| (at, "the handover of a visitor ends"));
         let keepalive = self.tunnel.next();
-        let keepalive = keepalive.map(|at| (at, "a tunnel in UDP was not in use"));
+        let keepalive = keepalive.map(|at| (at, "a UDP tunnel is idle"));
         let deadlines = [Some(beacon), pending, visitor, handover, keepalive]
             .into_iter()
             .flatten();

@@ -330,11 +330,8 @@ impl MobileNode {
                 .min(),
         };
         let deadlines = [
-            (search, "nobody is heard"),
-            (
-                self.agents.next(now),
-                "an agent is not heard any more, or tried again",
-            ),
+            (search, "no agent is heard"),
+            (self.agents.next(now), "an agent expires, or is tried again"),
             (until, "a registration ends"),
             (plan, "a registration is due"),
         ];

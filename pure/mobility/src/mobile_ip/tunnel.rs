@@ -54,8 +54,8 @@ impl fmt::Display for TunnelDrop {
         match self {
             Self::Refused(why) => why.fmt(f),
             Self::NoTunnel => f.write_str("no mobile node is registered for it"),
-            Self::Spoofed => f.write_str("it came from where the mobile node it names is not"),
-            Self::OtherEncapsulation => f.write_str("what is in UDP is no IPv4 datagram"),
+            Self::Spoofed => f.write_str("its source is not where the mobile node is registered"),
+            Self::OtherEncapsulation => f.write_str("the UDP payload is not an IPv4 datagram"),
         }
     }
 }

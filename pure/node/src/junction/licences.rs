@@ -182,7 +182,7 @@ impl Node {
     pub(super) fn given_back(&mut self, sa: IkeSaId, csa: model::CsaId, now: Instant) {
         let name = self.name(sa);
         if name.is_some_and(|name| self.grants.is_held(&name, csa)) {
-            let why = "it has forgotten the keys, for their time was over there".to_owned();
+            let why = "the node discarded the keys, as their lifetime was over there".to_owned();
             self.grant_answered(sa, csa, Some(why), now);
         }
     }

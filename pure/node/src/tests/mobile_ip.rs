@@ -228,9 +228,9 @@ fn who_has_another_key_is_denied_and_each_end_can_say_why() {
     trio.run_for(60);
     assert_eq!(trio.registrations(), 0);
     assert_eq!(trio.counted(STANDING_IN), (0, vec![131]));
-    let why = "does not find the mobile node authentic";
+    let why = "could not authenticate the mobile node";
     assert!(trio.refusal(STANDING_IN).contains(why));
-    assert!(trio.refusal(MOBILE).contains("did not prove itself"));
+    assert!(trio.refusal(MOBILE).contains("failed to authenticate"));
     let refused = |told: &&Told| matches!(told, Told::Refused(_));
     assert!(trio.events[MOBILE].iter().any(|told| refused(&told)));
 }

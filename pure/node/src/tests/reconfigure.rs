@@ -87,8 +87,8 @@ fn a_removed_peer_is_gone_at_both_ends_and_what_it_protected_still_does_not_leav
             world.events[who]
         );
     };
-    told(GATEWAY, "taken out of the configuration");
-    told(MOBILE, "the peer closed it");
+    told(GATEWAY, "removed from the configuration");
+    told(MOBILE, "the peer closed the IKE SA");
     let sealed = world.sealed.len();
     world.segment(GATEWAY, 1, b"not in clear, not at all");
     assert_eq!(

@@ -226,7 +226,7 @@ fn an_end_of_the_tunnel_is_told_with_its_reason() {
     let [(true, Ending::Down(why))] = ended(&world, GATEWAY)[..] else {
         panic!("{:?}", ended(&world, GATEWAY));
     };
-    assert!(why.contains("the peer closed it"), "{why}");
+    assert!(why.contains("the peer closed the IKE SA"), "{why}");
 }
 
 #[test]

@@ -13,7 +13,7 @@
 //! [end]
 //! sa = "up"                                       # how the IKE SA stands then
 //! tunnels = 1                                     # children that carry packets
-//! told = ["it broke the protocol"]                # parts of what the operator was told, one by one
+//! told = ["violated the protocol"]                # parts of what the operator was told, one by one
 //! moved = true                                    # whether children's packets go elsewhere
 //! ```
 //!

@@ -154,7 +154,7 @@ fn ends_that_do_not_agree_on_who_shares_keys_give_none() {
             assert!(world.nodes[AGENT + agent].held_grants().is_empty());
             assert_eq!(world.read(agent), 0);
         }
-        let told = |event: &Event| matches!(event, Event::Refused { why, .. } if why.contains("read by the same keys"));
+        let told = |event: &Event| matches!(event, Event::Refused { why, .. } if why.contains("read with shared keys"));
         assert!(world.events[MOBILE].iter().any(told));
     }
 }

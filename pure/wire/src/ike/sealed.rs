@@ -92,7 +92,7 @@ pub enum NotOpened<E> {
     #[error("{0}")]
     Refused(E),
     /// The length does not fit the cipher's frame, so no holder of these keys encrypted it.
-    #[error("it is too short, or not whole blocks")]
+    #[error("the encrypted data is too short, or not a whole number of blocks")]
     Unframed,
     /// The peer itself encrypted content that cannot be parsed.
     #[error("{0}")]

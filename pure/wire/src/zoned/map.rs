@@ -27,7 +27,7 @@ pub enum BadMap {
     #[error("the packet ends inside the zone map")]
     Truncated,
     /// The packet still has an overlay, because no grant permits writing.
-    #[error("the packet has an overlay, and nobody was granted to write")]
+    #[error("the packet has an overlay, but no node has a grant to write")]
     Overlay,
     /// A reserved bit is set.
     #[error("a reserved bit of the zone map is set")]

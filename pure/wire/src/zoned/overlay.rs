@@ -45,7 +45,7 @@ pub struct Overlay {
 
 /// The octets are not an overlay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the overlay behind the packet is malformed")]
+#[error("the overlay at the end of the packet is malformed")]
 pub struct BadOverlay;
 
 impl Overlay {

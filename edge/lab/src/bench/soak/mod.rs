@@ -141,7 +141,7 @@ impl Scene {
     /// Returns the number of rekeys of the tunnel.
     fn new_keys(&self) -> usize {
         let log = std::fs::read_to_string(self.tunnel.mobile.log_path()).unwrap_or_default();
-        log.matches("tunnel has new keys").count()
+        log.matches("tunnel rekeyed").count()
     }
 
     /// Checks that no daemon dropped a packet and that the system refused no request of a daemon.

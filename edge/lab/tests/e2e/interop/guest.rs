@@ -60,9 +60,7 @@ fn a_kernels_esp_without_udp_carries_octets_each_way() -> Result<()> {
     strata.wait_until("status", DEADLINE, is_up)?;
     duo.carry_by_kernel(guest(&charon)?, OCTETS)?;
     charon.rekey()?;
-    strata
-        .process()
-        .wait_for_log("tunnel has new keys", DEADLINE)?;
+    strata.process().wait_for_log("tunnel rekeyed", DEADLINE)?;
     duo.carry_by_kernel(guest(&charon)?, OCTETS)?;
     charon.terminate()?;
     strata.wait_until("status", DEADLINE, is_down)?;

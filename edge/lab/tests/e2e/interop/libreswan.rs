@@ -54,7 +54,7 @@ fn start(psk: &str) -> Result<(Duo, Daemon, Pluto)> {
 }
 
 fn wait_for_new_keys(strata: &mut Daemon, times: usize) -> Result<()> {
-    for keys in ["IKE SA has new keys", "tunnel has new keys"] {
+    for keys in ["IKE SA rekeyed", "tunnel rekeyed"] {
         until(keys, DEADLINE, || {
             let log = strata.process().log();
             Ok((log.matches(keys).count() >= times).then_some(()))

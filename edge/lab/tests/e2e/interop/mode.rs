@@ -113,7 +113,7 @@ fn strongswan_makes_a_tunnel_of_it_and_is_left() -> Result<()> {
 fn strongswan_asks_for_a_tunnel_and_is_refused() -> Result<()> {
     let (_duo, strata, charon) = TRANSPORT.start("tunnel")?;
     ensure!(charon.initiate().is_err(), "it is up");
-    expect_refusal(&strata, &["it asks for tunnel mode", "transport"])?;
+    expect_refusal(&strata, &["the peer requests tunnel mode", "transport"])?;
     stays_away(&charon)
 }
 

@@ -63,7 +63,7 @@ fn is_in_the_keys_whoever_begins(required: bool) -> Result<()> {
     strata.wait_until("status", DEADLINE, is_protected)?;
     duo.carry(OCTETS)?;
     charon.rekey()?;
-    for keys in ["IKE SA has new keys", "tunnel has new keys"] {
+    for keys in ["IKE SA rekeyed", "tunnel rekeyed"] {
         strata.process().wait_for_log(keys, DEADLINE)?;
     }
     charon.wait_until(DEADLINE, |sas| sas.matches("reqid=").count() == 1)?;
@@ -80,7 +80,7 @@ fn is_in_the_keys_whoever_begins(required: bool) -> Result<()> {
     until("new keys", DEADLINE, || {
         let log = strata.process().log();
         let twice = |what: &str| log.matches(what).count() >= 2;
-        let both = twice("IKE SA has new keys") && twice("tunnel has new keys");
+        let both = twice("IKE SA rekeyed") && twice("tunnel rekeyed");
         Ok(both.then_some(()))
     })?;
     duo.carry(OCTETS)?;
@@ -134,7 +134,7 @@ fn strongswan_with_another_key_of_that_name_is_refused() -> Result<()> {
     let secret = ANOTHER_KEY;
     let (_duo, strata, charon) = start(true, Some(Ppk { secret, ..SAME }))?;
     ensure!(charon.initiate().is_err(), "it was not refused");
-    expect_refusal(&strata, &["its proof does not verify"])
+    expect_refusal(&strata, &["proof does not verify"])
 }
 
 #[lab::test(repeated)]
@@ -149,7 +149,7 @@ fn strongswans_refusal_of_another_key_is_told() -> Result<()> {
 fn a_strongswan_that_comes_without_is_refused_where_one_is_required() -> Result<()> {
     let (_duo, strata, charon) = start(true, None)?;
     ensure!(charon.initiate().is_err(), "it was not refused");
-    expect_refusal(&strata, &["it comes without a PPK"])
+    expect_refusal(&strata, &["the peer uses no PPK"])
 }
 
 /// Fails unless the tunnel is up without the PPK and the log has warned `times` times.

@@ -11,7 +11,7 @@ use serde_json::Value;
 const MB: u64 = 1_000_000;
 
 /// Our log message after a re-authentication.
-const ANEW: &str = "both ends proved anew who they are";
+const ANEW: &str = ": re-authenticated";
 
 /// Transfers octets in both directions until `times` re-authentications are logged, and fails
 /// unless one tunnel is left.

@@ -262,7 +262,7 @@ fn a_plot_that_cannot_be_written_is_refused_before_anything_is_measured() -> Res
     let output = command("peers --plot /nonexistent/peers.svg")?;
     ensure!(output.status.code() == Some(2), "{output:?}");
     let said = String::from_utf8(output.stderr)?;
-    ensure!(said.contains("name a file that you may write"), "{said}");
+    ensure!(said.contains("name a writable file"), "{said}");
     Ok(())
 }
 

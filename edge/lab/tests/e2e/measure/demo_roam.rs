@@ -95,7 +95,7 @@ fn an_interrupted_walk_leaves_no_process_and_no_file() -> Result<()> {
 fn where_users_may_not_make_namespaces_it_says_how_to_allow_it() -> Result<()> {
     let said = refused("demo roam", &["--user", "--map-root-user"], FORBID)?;
     ensure!(
-        said.contains("does not let users make namespaces"),
+        said.contains("does not let users create namespaces"),
         "{said}"
     );
     ensure!(said.contains("fix: "), "{said}");

@@ -165,7 +165,7 @@ fn ends_that_do_not_agree_on_holders_give_no_key() -> Result<()> {
     let route = Route::start_with(&walk, [&alone, &shared], |number| neighbours(&[1 - number]))?;
     let told = |status: &Value| {
         let why = pair::refusal(status);
-        why.contains("read by the same keys") && why.contains("`holders`")
+        why.contains("read with shared keys") && why.contains("`holders`")
     };
     route.ends.mobile.wait_until("status", DEADLINE, told)?;
     both_ways(&walk)?;
@@ -190,7 +190,7 @@ fn what_holders_cannot_mean_is_told_with_the_fix() -> Result<()> {
     for (licences, told) in [
         (pushed.as_str(), "write `handover = \"pkd\"`"),
         (&licences(&[0, 1], "holders = 1"), "2"),
-        (&licences(&[0], TWO), "no two nodes may do the same"),
+        (&licences(&[0], TWO), "no two nodes have the same"),
     ] {
         let refused = walk.start_home(Terms::requiring(licences)).err();
         let refused = refused.context("it starts all the same")?;
@@ -210,7 +210,7 @@ fn more_neighbours_than_may_hold_keys_are_told() -> Result<()> {
     let spis = route.is_read_by(&[0, 1])?;
     let told = |status: &Value| {
         let why = pair::refusal(status);
-        why.contains("is near its tunnel as well") && why.contains("`holders`")
+        why.contains("is near the tunnel too") && why.contains("`holders`")
     };
     route.ends.home.wait_until("status", DEADLINE, told)?;
     // A move to an agent without keys: a rekey gives keys to it and to the first neighbour that it

@@ -78,10 +78,7 @@ fn home_is_told_when_the_daemon_stops() -> Result<()> {
     let mut ends = Ends::start(&walk, "")?;
     ends.mobile.stop()?;
     let log = ends.mobile.process().log();
-    ensure!(
-        log.contains("the home agent knows that we are gone"),
-        "{log}"
-    );
+    ensure!(log.contains("mobile node: deregistered"), "{log}");
     let status = ends.home.strata("status")?;
     ensure!(bound(&status).is_empty(), "{status}");
     let left = pair::traces(&walk.mobile)?;
@@ -96,11 +93,11 @@ fn another_key_is_not_registered() -> Result<()> {
     let home = walk.start_home(Terms::PLAIN)?;
     let other = "a key that nobody else has";
     let mobile = walk.start_mobile(other, "", Terms::PLAIN)?;
-    let why = "does not find the mobile node authentic";
+    let why = "could not authenticate the mobile node";
     let denied = |status: &Value| refusal(status).contains(why);
     let status = home.wait_until("status", DEADLINE, denied)?;
     ensure!(bound(&status).is_empty(), "{status}");
-    let unproved = |status: &Value| refusal(status).contains("did not prove itself");
+    let unproved = |status: &Value| refusal(status).contains("failed to authenticate");
     let status = mobile.wait_until("status", DEADLINE, unproved)?;
     ensure!(registered(&status).is_empty(), "{status}");
     let shown = mobile.strata_text("status")?;
@@ -337,7 +334,7 @@ fn what_is_under_way_when_a_mobile_node_moves_is_sent_after_it() -> Result<()> {
     let gone = |status: &Value| sent_on(status) == Some(CARE_OF[1]);
     near.wait_until("status", DEADLINE, gone)?;
     let shown = near.strata_text("status")?;
-    let told = format!("packets are sent on to {}", CARE_OF[1]);
+    let told = format!("packets are forwarded to {}", CARE_OF[1]);
     ensure!(shown.contains(&told), "{shown}");
     let metrics = near.strata_text("metrics")?;
     let counter = "strata_mobile_packets_total{direction=\"sent_on\"} ";
@@ -370,10 +367,10 @@ fn agents_that_do_not_believe_each_other_send_nothing_on() -> Result<()> {
     walk.set_link(0, false)?;
     ends.is_at(CARE_OF[1])?;
     for (agent, why) in [
-        (&near, "the foreign agent did not prove itself"),
+        (&near, "the foreign agent failed to authenticate"),
         (
             &far,
-            "the agent that the mobile node comes from does not answer",
+            "the previous agent of the mobile node does not answer",
         ),
     ] {
         agent.wait_until("status", DEADLINE, |status| refusal(status) == why)?;

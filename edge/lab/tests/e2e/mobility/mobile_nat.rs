@@ -18,7 +18,7 @@ const MB: u64 = 1_000_000;
 const DETECT: &str = "nat = \"detect\"";
 
 /// The refusal of the home agent in such a case.
-const PROHIBITED: &str = "the home agent does not allow it";
+const PROHIBITED: &str = "the home agent does not allow the registration";
 
 /// Returns true if the home agent sees the binding's tunnel behind the NAT.
 fn is_translated(status: &Value) -> bool {
@@ -48,7 +48,7 @@ fn a_tunnel_stays_while_its_mobile_node_moves_out_of_a_nat_and_back() -> Result<
     ensure!(ends.tunnel()? == before, "the tunnel was made anew");
     transfer(&walk.mobile, &walk.home, GATEWAY[0], MB)?;
     let shown = ends.home.strata_text("status")?;
-    let place = format!("at {} in UDP by {NAT}:", CARE_OF[0]);
+    let place = format!("at {} in UDP from {NAT}:", CARE_OF[0]);
     ensure!(shown.contains(&place), "{shown}");
     Ok(())
 }

@@ -402,7 +402,7 @@ fn a_guard_that_another_program_removes_is_told_and_comes_back() -> Result<()> {
         pair.gateway.run(culprit)?;
         is_back()?;
     }
-    let told = "stratad puts back: nftables table inet strata_clear";
+    let told = "restoring what another program removed: nftables table inet strata_clear";
     daemon.process().wait_for_log(told, DEADLINE)?;
     pair.gateway.run("nft flush table inet strata_clear")?;
     let gave_up = |status: &Value| {
@@ -444,9 +444,9 @@ fn a_guard_that_cannot_be_set_up_is_a_fault_that_stays_until_it_can() -> Result<
         let told = [
             status["status"]["unguarded"].is_string(),
             text.contains(
-                "warning: packets in clear that claim to come out of a tunnel are not dropped",
+                "warning: packets in clear with a source address inside a tunnel are not dropped",
             ),
-            doctor.contains("what drops packets in clear could not be set up"),
+            doctor.contains("the filter for packets in clear could not be installed"),
         ];
         ensure!(told == [told[0]; 3], "{text}{doctor}");
         Ok(told[0])

@@ -90,7 +90,11 @@ fn a_point_that_does_not_exist_is_refused() -> Result<()> {
     let mut process = bed.start(&["--die-at", "nowhere"])?;
     let status = process.wait(DEADLINE)?;
     ensure!(status.code() == Some(2), "{status}");
-    ensure!(process.log().contains("no such place"), "{}", process.log());
+    ensure!(
+        process.log().contains("unknown crash point"),
+        "{}",
+        process.log()
+    );
     Ok(())
 }
 

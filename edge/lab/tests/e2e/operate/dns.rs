@@ -162,7 +162,7 @@ fn a_file_that_cannot_be_written_does_not_cost_the_tunnel() -> Result<()> {
     mobile.wait_until("status", DEADLINE, pair::is_up)?;
     mobile
         .process()
-        .wait_for_log("the name servers are not those of `dns`", DEADLINE)?;
+        .wait_for_log("cannot set the name servers of `dns`", DEADLINE)?;
     mobile.stop()
 }
 

@@ -207,7 +207,7 @@ fn a_missing_tun_is_found() -> Result<()> {
     let hide = "mount -t tmpfs none /dev/net";
     Report::when(&pair.mobile, &mobile_config(), hide)?.has("tun", "fail", "modprobe tun")?;
     let replace = "mount --bind /dev/null /dev/net/tun";
-    Report::when(&pair.mobile, &mobile_config(), replace)?.has("tun", "fail", "something else")
+    Report::when(&pair.mobile, &mobile_config(), replace)?.has("tun", "fail", "not the TUN device")
 }
 
 #[lab::test]
@@ -217,8 +217,8 @@ fn a_clock_that_went_back_is_found() -> Result<()> {
         let touch = format!("touch --date='{date}' doctor.toml");
         Report::when(&pair.mobile, &mobile_config(), &touch)
     };
-    report("3 hours")?.has("clock", "warn", "it went back")?;
-    let now = report("3 hours ago")?.has("clock", "warn", "it went back");
+    report("3 hours")?.has("clock", "warn", "set back")?;
+    let now = report("3 hours ago")?.has("clock", "warn", "set back");
     ensure!(now.is_err(), "a file of this morning is no clock");
     Ok(())
 }
@@ -263,7 +263,7 @@ fn a_short_mtu_and_a_missing_way_are_found() -> Result<()> {
     pair.set_mtu(1400)?;
     Report::of(&pair.mobile, &mobile_config())?.has("mtu", "warn", "mtu = 1303 in [tunnel]")?;
     pair.mobile.run("ip route delete default")?;
-    Report::of(&pair.mobile, &mobile_config())?.has("mtu", "warn", "no way to 192.0.2.1")
+    Report::of(&pair.mobile, &mobile_config())?.has("mtu", "warn", "no route to 192.0.2.1")
 }
 
 #[lab::test]
@@ -299,7 +299,7 @@ fn a_missing_interface_and_missing_rules_are_found() -> Result<()> {
             while pair.between.run(&delete).is_ok() {}
         }
         let report = Report::of(&pair.between, &config)?;
-        let found = report.has("divert", "fail", "comes in at wired");
+        let found = report.has("divert", "fail", "arrive at wired");
         Ok(found.ok())
     })
 }

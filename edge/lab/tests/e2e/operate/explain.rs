@@ -24,11 +24,11 @@ fn a_tunnel_that_is_up() -> Result<()> {
     for (daemon, peer) in ends(&tunnel) {
         let explained = wait(daemon, peer, "up")?;
         let attempt = &explained["attempt"];
-        expect_row(attempt, "who it is", "fits")?;
+        expect_row(attempt, "peer identity", "fits")?;
         expect_row(attempt, "prefixes here", "fits")?;
         ensure!(attempt["fixes"] == serde_json::json!([]), "{attempt}");
         let text = daemon.strata_text(&format!("explain {peer}"))?;
-        ensure!(text.contains("it is up") && !text.contains("<=="), "{text}");
+        ensure!(text.contains(" ago: up") && !text.contains("<=="), "{text}");
     }
     drop(pair);
     Ok(())
@@ -105,8 +105,8 @@ fn another_key() -> Result<()> {
     let gateway_daemon = pair.gateway.stratad(&gateway)?;
     let mobile_daemon = pair.start_mobile(Family::V4, Terms::PLAIN, "auto")?;
     let explained = wait(&mobile_daemon, "office", "failed")?;
-    expect_row(&explained["attempt"], "proof", "differs")
-        .or_else(|_| expect_row(&explained["attempt"], "proof", "suspect"))?;
+    expect_row(&explained["attempt"], "authentication", "differs")
+        .or_else(|_| expect_row(&explained["attempt"], "authentication", "suspect"))?;
     expect_fix(
         &explained["attempt"],
         "peer.office.psk",
@@ -114,8 +114,8 @@ fn another_key() -> Result<()> {
         "the same key",
     )?;
     let explained = wait(&gateway_daemon, "alice", "failed")?;
-    expect_row(&explained["attempt"], "proof", "differs")?;
-    expect_row(&explained["attempt"], "who it is", "fits")?;
+    expect_row(&explained["attempt"], "authentication", "differs")?;
+    expect_row(&explained["attempt"], "peer identity", "fits")?;
     expect_fix(
         &explained["attempt"],
         "peer.alice.psk",
@@ -132,7 +132,7 @@ fn an_identity_that_nobody_has() -> Result<()> {
     let explained = wait_for(&tunnel.gateway, "alice", |e| !e["stranger"].is_null())?;
     let stranger = &explained["stranger"];
     ensure!(
-        row(stranger, "who it is")["theirs"] == "alise@example.net",
+        row(stranger, "peer identity")["theirs"] == "alise@example.net",
         "{stranger}"
     );
     expect_fix(
@@ -155,7 +155,7 @@ fn another_identity_than_the_one_expected() -> Result<()> {
     let (_pair, tunnel) = start([mobile, gateway.clone()])?;
     let explained = wait_for(&tunnel.gateway, "alice", |e| !e["stranger"].is_null())?;
     let stranger = &explained["stranger"];
-    expect_row(stranger, "who we are", "differs")?;
+    expect_row(stranger, "our identity", "differs")?;
     expect_fix(
         stranger,
         "node.id",
@@ -225,11 +225,11 @@ fn certificates_that_are_believed() -> Result<()> {
     for (daemon, peer) in ends(&tunnel) {
         let explained = wait(daemon, peer, "up")?;
         let attempt = &explained["attempt"];
-        expect_row(attempt, "proof", "fits")?;
-        expect_row(attempt, "its certificate", "fits")?;
+        expect_row(attempt, "authentication", "fits")?;
+        expect_row(attempt, "peer certificate", "fits")?;
         // A peer reports no result of verifying our certificate, other than being up.
         expect_row(attempt, "our certificate", "unknown")?;
-        let wanted = row(attempt, "its certificate")["ours"].to_string();
+        let wanted = row(attempt, "peer certificate")["ours"].to_string();
         ensure!(wanted.contains(&format!("by CN={CA}")), "{wanted}");
         ensure!(attempt["fixes"] == serde_json::json!([]), "{attempt}");
     }
@@ -243,17 +243,17 @@ fn an_expired_certificate() -> Result<()> {
         ..GOOD
     })?;
     let [mobile, gateway] = refused(&tunnel)?;
-    let theirs = row(&gateway, "its certificate");
+    let theirs = row(&gateway, "peer certificate");
     ensure!(
         theirs["theirs"].to_string().contains("until 2020-02-01"),
         "{theirs}"
     );
-    expect_row(&gateway, "who it is", "fits")?;
-    expect_row(&gateway, "its certificate", "differs")?;
+    expect_row(&gateway, "peer identity", "fits")?;
+    expect_row(&gateway, "peer certificate", "differs")?;
     ensure!(
         gateway["fixes"]
             .to_string()
-            .contains("issue its certificate anew"),
+            .contains("issue a new certificate"),
         "{gateway}"
     );
     expect_row(&mobile, "our certificate", "suspect")?;
@@ -273,11 +273,11 @@ fn a_certificate_of_an_unknown_ca() -> Result<()> {
     let gateway = certified::start(&pair.gateway, GW, GOOD, GATEWAY_CONFIG)?;
     let mobile = certified::start(&pair.mobile, ALICE, GOOD, MOBILE_CONFIG)?;
     let [mobile, gateway] = refused(&Tunnel { mobile, gateway })?;
-    expect_row(&gateway, "its certificate", "differs")?;
+    expect_row(&gateway, "peer certificate", "differs")?;
     let add = "add the CA `CN=Another CA`";
     expect_fix(&gateway, "node.ca", GATEWAY_CONFIG, add)?;
     expect_row(&mobile, "our certificate", "suspect")?;
-    let there = format!("{add} to `ca` there");
+    let there = format!("{add} to `ca`");
     ensure!(mobile["fixes"][0]["change"] == there, "{mobile}");
     expect_fix(&mobile, "node.cert", MOBILE_CONFIG, "intermediates")
 }
@@ -291,14 +291,14 @@ fn a_psk_where_a_certificate_is_expected() -> Result<()> {
     let mobile = pair.mobile.stratad(&config)?;
     let gateway = certified::start(&pair.gateway, GW, GOOD, GATEWAY_CONFIG)?;
     let [mobile, gateway] = refused(&Tunnel { mobile, gateway })?;
-    expect_row(&gateway, "proof", "differs")?;
-    let proof = row(&gateway, "proof");
+    expect_row(&gateway, "authentication", "differs")?;
+    let proof = row(&gateway, "authentication");
     ensure!(
         proof["ours"] == "a certificate" && proof["theirs"] == "a pre-shared key",
         "{proof}"
     );
     expect_fix(&gateway, "peer.alice.psk", GATEWAY_CONFIG, "add the line")?;
-    expect_row(&mobile, "proof", "suspect")?;
+    expect_row(&mobile, "authentication", "suspect")?;
     expect_fix(&mobile, "peer.office.psk", &config, "the same key")
 }
 
@@ -311,7 +311,7 @@ fn a_certificate_where_a_psk_is_expected() -> Result<()> {
     let gateway = pair.start_gateway(Terms::PLAIN)?;
     let mobile = certified::start(&pair.mobile, ALICE, GOOD, MOBILE_CONFIG)?;
     let [mobile, gateway] = refused(&Tunnel { mobile, gateway })?;
-    expect_row(&gateway, "proof", "differs")?;
+    expect_row(&gateway, "authentication", "differs")?;
     expect_row(&mobile, "our certificate", "suspect")
 }
 
@@ -370,7 +370,7 @@ fn a_peer_that_nobody_knows_is_told_with_those_known() -> Result<()> {
     let text = format!("{error:?}");
     ensure!(text.contains("name one of: office"), "{text}");
     let text = mobile.strata_text("explain office")?;
-    ensure!(text.contains("nothing was tried"), "{text}");
+    ensure!(text.contains("no attempt since"), "{text}");
     Ok(())
 }
 

@@ -161,8 +161,8 @@ fn keys_are_renewed_through_faults() -> Result<()> {
     let pair = Pair::new("faults")?;
     let (mut mobile, _gateway) = rough(&pair)?;
     for (verb, told) in [
-        ("rekey office", "tunnel has new keys"),
-        ("rekey office --ike", "IKE SA has new keys"),
+        ("rekey office", "tunnel rekeyed"),
+        ("rekey office --ike", "IKE SA rekeyed"),
     ] {
         mobile.strata_text(verb)?;
         mobile.process().wait_for_log(told, PATIENCE)?;
@@ -179,7 +179,7 @@ fn a_tunnel_that_the_system_does_not_take_up_is_ended_and_nothing_is_left() -> R
         let gateway = pair.start_lender(POOL)?;
         let before = pair::traces(&pair.mobile)?;
         let mut mobile = borrower(&pair, step, u32::MAX)?;
-        let told = |status: &Value| pair::refusal(status).contains("could not take up the tunnel");
+        let told = |status: &Value| pair::refusal(status).contains("could not install the tunnel");
         let status = mobile.wait_until("status", DEADLINE, told)?;
         ensure!(
             pair::refusal(&status).contains("on purpose"),
@@ -196,7 +196,7 @@ fn a_tunnel_that_the_system_does_not_take_up_is_ended_and_nothing_is_left() -> R
             mobile
                 .process()
                 .log()
-                .contains("could not take up the tunnel")
+                .contains("could not install the tunnel")
         );
         mobile.stop()?;
         let after = pair::traces(&pair.mobile)?;
@@ -219,7 +219,7 @@ fn the_attempt_after_one_that_failed_succeeds() -> Result<()> {
         let mut mobile = borrower(&pair, step, 1)?;
         mobile
             .process()
-            .wait_for_log("could not take up the tunnel", DEADLINE)?;
+            .wait_for_log("could not install the tunnel", DEADLINE)?;
         mobile.wait_until("status", DEADLINE, pair::is_up)?;
         transfer(&pair.mobile, &pair.gateway, GATEWAY[0], OCTETS)?;
         let status = mobile.strata("status")?;
@@ -239,7 +239,7 @@ fn a_tunnel_that_the_gateway_cannot_take_up_is_ended_at_both_ends() -> Result<()
     let mobile = pair.start_borrower(&pair.mobile, &BORROWER)?;
     gateway
         .process()
-        .wait_for_log("could not take up the tunnel", DEADLINE)?;
+        .wait_for_log("could not install the tunnel", DEADLINE)?;
     for daemon in [&mobile, &gateway] {
         daemon.wait_until("status", DEADLINE, pair::is_up)?;
     }
@@ -266,10 +266,10 @@ fn what_only_serves_a_tunnel_fails_without_it() -> Result<()> {
     mobile.wait_until("status", DEADLINE, pair::is_up)?;
     mobile
         .process()
-        .wait_for_log("the name servers are not those of `dns`", DEADLINE)?;
+        .wait_for_log("cannot set the name servers of `dns`", DEADLINE)?;
     gateway
         .process()
-        .wait_for_log("will be forgotten at a restart", DEADLINE)?;
+        .wait_for_log("a restart loses them", DEADLINE)?;
     ensure!(counted(&gateway.strata("status")?, &["system_store"]) == 1);
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], OCTETS)
 }

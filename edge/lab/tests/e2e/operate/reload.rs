@@ -70,7 +70,7 @@ fn sighup_does_the_same_and_tells_the_journal() -> Result<()> {
     tunnel
         .gateway
         .process()
-        .wait_for_log("nothing is changed", DEADLINE)?;
+        .wait_for_log("nothing changed", DEADLINE)?;
     ensure!(tunnel.spis()? == before, "other SPIs");
     Ok(())
 }
@@ -116,7 +116,7 @@ fn a_dry_run_shows_the_difference_and_changes_nothing() -> Result<()> {
     for _ in 0..2 {
         let text = tunnel.gateway.strata_text("reload --dry-run")?;
         ensure!(text.contains("+ peer.bob\n"), "{text}");
-        ensure!(text.contains("nothing is applied yet"), "{text}");
+        ensure!(text.contains("not applied yet"), "{text}");
         ensure!(names(&tunnel.gateway.strata("status")?) == ["alice", "fa"]);
     }
     let answer = tunnel.gateway.strata("reload --dry-run")?;
@@ -140,7 +140,7 @@ fn what_needs_a_restart_is_told_until_it_is_done() -> Result<()> {
     tunnel.gateway.stop()?;
     tunnel.gateway.start_again()?;
     let text = tunnel.gateway.strata_text("reload")?;
-    ensure!(text.ends_with("nothing is different\n"), "{text}");
+    ensure!(text.ends_with("no changes\n"), "{text}");
     Ok(())
 }
 
@@ -222,7 +222,7 @@ fn a_new_key_is_taken_up_and_never_shown() -> Result<()> {
     for daemon in [&tunnel.gateway, &tunnel.mobile] {
         let text = daemon.strata_text("reload --dry-run")?;
         let json = daemon.strata("reload")?.to_string();
-        ensure!(text.contains(".psk changed (made anew)\n"), "{text}");
+        ensure!(text.contains(".psk changed (reconnects)\n"), "{text}");
         ensure!(json.contains("made_anew"), "{json}");
         ensure!(
             !text.contains(SECRET) && !json.contains(SECRET),
@@ -290,7 +290,7 @@ fn after_a_licence_is_removed_the_node_opens_nothing() -> Result<()> {
     let ends = ((&pair.mobile, MOBILE[0]), (&pair.gateway, GATEWAY[0]));
     volleys(ends.0, ends.1, || {
         let text = tunnel.gateway.change(&gateway_config(Terms::ZONED))?;
-        let line = "~ peer.alice.licences [fa.example.net read headers] -> [] (by new keys)\n";
+        let line = "~ peer.alice.licences [fa.example.net read headers] -> [] (rekeys)\n";
         ensure!(text.contains(line), "{text}");
         until("new keys at both ends", DEADLINE, || {
             let now = tunnel.spis()?;

@@ -80,7 +80,7 @@ fn the_fourth_time_within_a_minute_is_warned_of_until_a_reload() -> Result<()> {
     pair.mobile.run(RULES_V6)?;
     let text = mobile.strata_text("status")?;
     for words in [
-        "warning: another program removed 4 times within 60 s",
+        "warning: another program removed routes or rules of stratad 4 times within 60 s",
         "`strata reload`",
     ] {
         ensure!(text.contains(words), "{words:?} is not in: {text}");
@@ -198,7 +198,7 @@ fn carries_again_after(culprit: &[&str]) -> Result<()> {
     }
     no_leak(&round(&pair.mobile, &tap, &GATEWAY)?)?;
     ensure!(removed(&tunnel.mobile.strata("status")?).is_empty());
-    let told = "another program removed, and stratad puts back";
+    let told = "restoring what another program removed";
     tunnel.mobile.process().wait_for_log(told, DEADLINE)
 }
 

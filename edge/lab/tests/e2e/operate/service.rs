@@ -201,7 +201,7 @@ fn ends_that_mean_different_services_carry_what_both_mean() -> Result<()> {
 fn what_is_no_service_is_told_with_the_fix() -> Result<()> {
     let pair = Pair::new("service")?;
     for (service, words) in [
-        (" htcp 80", "`htcp` is no protocol"),
+        (" htcp 80", "`htcp` is not a protocol"),
         (" icmp 8", "only tcp, udp and sctp have ports"),
         (" tcp 90-80", "is not a range of ports"),
     ] {

@@ -81,7 +81,7 @@ fn lent_addresses_of_both_families_carry_octets_and_go_with_the_tunnel() -> Resu
     }
     ensure!(leases(&gateway)? == [(ALICE.id.to_owned(), lent[0].to_owned(), true)]);
     let table = gateway.strata_text("leases")?;
-    ensure!(table.contains("1 lent of 254"), "{table}");
+    ensure!(table.contains("1 of 254 leased"), "{table}");
     for verb in ["rekey office", "rekey office --ike"] {
         mobile.strata_text(verb)?;
     }
@@ -194,7 +194,7 @@ fn an_exhausted_pool_is_told_at_both_ends() -> Result<()> {
     let reason = status["status"]["peers"][0]["last_refusal"]["reason"].as_str();
     let reason = reason.unwrap_or_default();
     ensure!(
-        reason.contains("[pool.office] has no address left"),
+        reason.contains("[pool.office] has no free address"),
         "{status}"
     );
     ensure!(on_device(&pair.mobile)?.is_empty());
@@ -215,7 +215,7 @@ fn who_does_not_ask_for_an_address_is_told_at_both_ends() -> Result<()> {
     );
     let status = gateway.strata("status")?;
     let reason = pair::refusal(&status);
-    ensure!(reason.contains("asks for no address inside"), "{status}");
+    ensure!(reason.contains("requests no inner address"), "{status}");
     Ok(())
 }
 

@@ -130,7 +130,7 @@ fn renew(tunnel: &mut Tunnel, words: &str) -> Result<()> {
     tunnel.mobile.strata(words)?;
     if words.ends_with("--ike") {
         let log = tunnel.mobile.process();
-        let done = |log: &str| log.contains("IKE SA has new keys").then_some(());
+        let done = |log: &str| log.contains("IKE SA rekeyed").then_some(());
         return log.wait_for("new keys of the IKE SA", DEADLINE, done);
     }
     let renewed = |status: &Value| {
@@ -184,7 +184,7 @@ fn one_is_taken_down_and_let_in_again_by_either_end() -> Result<()> {
     }
     // A tunnel that the operator of the other end took down is reported as such.
     tunnel.gateway.strata("down alice --child voice")?;
-    let fix = "somebody has taken it down there";
+    let fix = "the tunnel was taken down there";
     await_first_alone(&tunnel.mobile)?;
     tunnel
         .mobile
@@ -223,7 +223,7 @@ fn tunnels_come_and_go_with_the_file_one_by_one() -> Result<()> {
 fn what_is_not_configured_is_refused_with_the_fix() -> Result<()> {
     let pair = Pair::new("children")?;
     let tunnel = start(&pair, OURS, THEIRS)?;
-    let fix = "add it and `strata reload`";
+    let fix = "add the table and run `strata reload`";
     tunnel.mobile.refuses("up office --child video", fix)?;
     tunnel.mobile.refuses("down office --child video", fix)?;
     tunnel.mobile.refuses("down --child voice", "PEER")?;
@@ -231,7 +231,7 @@ fn what_is_not_configured_is_refused_with_the_fix() -> Result<()> {
     tunnel.mobile.configure(&mobile(&both))?;
     tunnel
         .mobile
-        .refuses("reload", "take it out of `local` or `remote`")
+        .refuses("reload", "remove it from `local` or `remote`")
 }
 
 #[lab::test]

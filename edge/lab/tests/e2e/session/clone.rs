@@ -106,7 +106,7 @@ fn a_hand_over_to_where_nobody_answers_leaves_all_as_it_was() -> Result<()> {
         tunnel.mobile.strata(&asked)?;
         let told = |status: &Value| {
             let one = peer(status)["ike_sas"] == 1;
-            one && refusal(status).contains("all stays as it is") && is_up(status)
+            one && refusal(status).contains("the tunnel stays on its path") && is_up(status)
         };
         tunnel.mobile.wait_until("status", DEADLINE, told)?;
         tunnel.gateway.wait_until("status", DEADLINE, is_alone)

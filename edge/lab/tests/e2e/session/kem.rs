@@ -73,8 +73,8 @@ fn a_kem_is_in_the_keys_of_a_tunnel_and_stays_there_through_rekeys() -> Result<(
         ensure!(explained["attempt"]["fixes"] == json!([]), "{explained}");
     }
     for (words, told) in [
-        ("rekey office --ike", "IKE SA has new keys"),
-        ("rekey office", "tunnel has new keys"),
+        ("rekey office --ike", "IKE SA rekeyed"),
+        ("rekey office", "tunnel rekeyed"),
     ] {
         tunnel.mobile.strata(words)?;
         tunnel.gateway.process().wait_for_log(told, DEADLINE)?;
@@ -137,10 +137,7 @@ fn a_kem_that_only_the_gateway_requires_makes_no_tunnel() -> Result<()> {
     let mobile = wait(&tunnel.mobile, "office", "failed")?;
     let gateway = wait(&tunnel.gateway, "alice", "failed")?;
     let reason = mobile["attempt"]["reason"].as_str().unwrap_or("");
-    ensure!(
-        reason.contains("`kem` and `mode` where there are any"),
-        "{reason}"
-    );
+    ensure!(reason.contains("`kem` and `mode` if set"), "{reason}");
     let attempt = &gateway["attempt"];
     let [_, config] = configs(NONE, REQUIRED);
     expect_row(attempt, "KEM", "suspect")?;
@@ -277,7 +274,7 @@ fn new_keys_of_a_tunnel_have_a_kem_of_their_own_and_no_packet_is_lost() -> Resul
     ensure_exchanges(&tunnel, &HYBRID)?;
     let log = tunnel.mobile.process().log();
     let told = log
-        .matches("tunnel has new keys, from x25519 and mlkem768")
+        .matches("tunnel rekeyed, from x25519 and mlkem768")
         .count();
     ensure!(told == 8, "{log}");
     ensure!(!log.contains(" WARN "), "{log}");
@@ -297,7 +294,7 @@ fn both_ends_ask_at_once_for_new_keys_with_a_kem_and_no_packet_is_lost() -> Resu
                 let gateway = tunnel.gateway.strata("rekey alice");
                 mobile.join().expect("it returns its errors").and(gateway)
             })?;
-            let words = "tunnel has new keys, from x25519 and mlkem768";
+            let words = "tunnel rekeyed, from x25519 and mlkem768";
             for daemon in [&mut tunnel.mobile, &mut tunnel.gateway] {
                 let told = |log: &str| (log.matches(words).count() >= round).then_some(());
                 daemon.process().wait_for(words, DEADLINE, told)?;

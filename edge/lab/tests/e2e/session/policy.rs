@@ -117,7 +117,10 @@ fn a_bypass_of_what_was_discarded_is_refused_with_the_fix() -> Result<()> {
     let refused = bed.start(&format!("{wide}{narrow}"));
     let refusal = refused.err().context("it was not refused")?;
     let refusal = format!("{refusal:#}");
-    ensure!(refusal.contains("put the bypass first"), "{refusal}");
+    ensure!(
+        refusal.contains("move the bypass before the discard"),
+        "{refusal}"
+    );
     Ok(())
 }
 

@@ -79,8 +79,8 @@ fn a_ppk_is_in_the_keys_of_a_tunnel_and_stays_there_through_rekeys() -> Result<(
         ensure!(explained["attempt"]["fixes"] == serde_json::json!([]));
     }
     for (words, told) in [
-        ("rekey office --ike", "IKE SA has new keys"),
-        ("rekey office", "tunnel has new keys"),
+        ("rekey office --ike", "IKE SA rekeyed"),
+        ("rekey office", "tunnel rekeyed"),
     ] {
         tunnel.mobile.strata(words)?;
         tunnel.gateway.process().wait_for_log(told, DEADLINE)?;
@@ -115,7 +115,7 @@ fn a_ppk_beside_certificates_is_in_the_keys_too() -> Result<()> {
 fn another_key_of_that_name_is_refused_and_both_ends_say_so() -> Result<()> {
     let pair = Pair::new("ppk")?;
     let tunnel = start(&pair, (REQUIRED, KEY), (REQUIRED, ANOTHER_KEY))?;
-    both_ends_say_so(&tunnel, REQUIRED, "put the same key")
+    both_ends_say_so(&tunnel, REQUIRED, "and the same key")
 }
 
 #[lab::test]

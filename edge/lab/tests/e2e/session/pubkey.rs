@@ -92,8 +92,8 @@ fn carries_data(pair: &Pair, tunnel: &Tunnel) -> Result<()> {
     transfer(&pair.gateway, &pair.mobile, MOBILE[0], 1_000_000)?;
     for (daemon, peer) in [(&tunnel.mobile, "office"), (&tunnel.gateway, "alice")] {
         let explained = wait(daemon, peer, "up")?;
-        expect_row(&explained["attempt"], "proof", "fits")?;
-        expect_row(&explained["attempt"], "its public key", "fits")?;
+        expect_row(&explained["attempt"], "authentication", "fits")?;
+        expect_row(&explained["attempt"], "peer public key", "fits")?;
     }
     Ok(())
 }
@@ -137,8 +137,8 @@ fn another_key_is_refused_and_both_ends_say_so() -> Result<()> {
     let explained = wait(&tunnel.gateway, "alice", "failed")?;
     let attempt = &explained["attempt"];
     let reason = attempt["reason"].as_str().context("no reason")?;
-    ensure!(reason.contains("is in its `pubkey` here"), "{reason}");
-    expect_row(attempt, "its public key", "differs")?;
+    ensure!(reason.contains("but its `pubkey` here is"), "{reason}");
+    expect_row(attempt, "peer public key", "differs")?;
     let config = gateway_config();
     expect_fix(attempt, "peer.alice.pubkey", &config, "strata pki pubkey")?;
     let explained = wait(&tunnel.mobile, "office", "failed")?;
@@ -164,8 +164,11 @@ fn a_certificate_where_a_key_is_expected_is_refused() -> Result<()> {
     is_refused(&tunnel, "`psk` or `pubkey` there")?;
     let explained = wait(&tunnel.gateway, "alice", "failed")?;
     let reason = explained["attempt"]["reason"].to_string();
-    ensure!(reason.contains("has to prove the key in its"), "{reason}");
-    expect_row(&explained["attempt"], "proof", "differs")
+    ensure!(
+        reason.contains("authenticate with the key in its"),
+        "{reason}"
+    );
+    expect_row(&explained["attempt"], "authentication", "differs")
 }
 
 #[lab::test]
@@ -180,7 +183,10 @@ fn a_key_that_changes_with_a_reload_makes_the_tunnel_anew() -> Result<()> {
     introduce(&pair.mobile, &pair.gateway, "alice")?;
     let text = tunnel.gateway.strata_text("reload")?;
     let words = "~ peer.alice.pubkey Ed25519 ";
-    ensure!(text.contains(words) && text.contains("made anew"), "{text}");
+    ensure!(
+        text.contains(words) && text.contains("reconnects"),
+        "{text}"
+    );
     let refused = |status: &Value| !is_up(status) && refusal(status).contains("our public key");
     tunnel.mobile.wait_until("status", DEADLINE, refused)?;
     tunnel.mobile.strata_text("reload")?;
@@ -224,7 +230,7 @@ fn strata_pki_prints_the_public_key_that_openssl_prints() -> Result<()> {
         bail!("a key was replaced");
     };
     let text = format!("{refused:?}");
-    ensure!(text.contains("is there already"), "{text}");
+    ensure!(text.contains("already exists"), "{text}");
     let Err(refused) = strata(host, "pki pubkey end.pub") else {
         bail!("a public key was taken for a private one");
     };

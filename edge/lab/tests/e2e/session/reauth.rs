@@ -14,7 +14,7 @@ use lab::volley::volleys;
 use serde_json::Value;
 
 /// Log message of both ends after a re-authentication.
-const ANEW: &str = "both ends proved anew who they are";
+const ANEW: &str = ": re-authenticated";
 
 #[lab::test]
 fn a_stream_loses_no_packet_through_four_authentications() -> Result<()> {
@@ -65,7 +65,7 @@ fn a_lent_address_stays_the_same() -> Result<()> {
     volleys(ends.0, ends.1, || reauthenticate(&mut tunnel))?;
     ensure!(on_device(&pair.mobile)? == lent, "other addresses");
     let leases = tunnel.gateway.strata_text("leases")?;
-    ensure!(leases.contains("1 lent of 254"), "{leases}");
+    ensure!(leases.contains("1 of 254 leased"), "{leases}");
     no_drops(&tunnel)
 }
 
@@ -84,7 +84,7 @@ fn a_peer_that_is_not_believed_any_more_is_told_and_the_tunnel_goes_on() -> Resu
         let told = |status: &Value| {
             let why = refusal(status);
             is_up(status)
-                && why.contains("could not be authenticated anew")
+                && why.contains("re-authentication failed")
                 && why.contains("our CA is not trusted there")
         };
         tunnel.mobile.wait_until("status", DEADLINE, told)
@@ -116,7 +116,7 @@ fn what_cannot_be_repeated_is_refused_with_the_fix() -> Result<()> {
     tunnel.up()?;
     tunnel.gateway.refuses("reauth alice", "at the other end")?;
     let asked = tunnel.mobile.strata_text("reauth office")?;
-    ensure!(asked.contains("asked who it is"), "{asked}");
+    ensure!(asked.contains("re-authentication started"), "{asked}");
     tunnel.mobile.refuses("reauth office", "wait a moment")
 }
 

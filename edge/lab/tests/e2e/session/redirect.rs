@@ -51,7 +51,7 @@ fn sent(when: &str) -> Result<()> {
     let (pair, mut daemons) = start(&redirect, LISTED)?;
     daemons[0].strata("up office")?;
     is_there(&pair, &daemons)?;
-    let told = format!("sends us to {OTHER}");
+    let told = format!("redirected to {OTHER}");
     daemons[0].process().wait_for_log(&told, DEADLINE)
 }
 
@@ -72,7 +72,7 @@ fn strata_redirect_empties_a_gateway() -> Result<()> {
     daemons[0].strata("up office --wait")?;
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], 1_000_000)?;
     let asked = daemons[1].strata_text(&format!("redirect alice {OTHER}"))?;
-    ensure!(asked.contains("asked to go elsewhere"), "{asked}");
+    ensure!(asked.contains("redirect sent"), "{asked}");
     is_there(&pair, &daemons)?;
     daemons[1].wait_until("status", DEADLINE, is_down).map(drop)
 }

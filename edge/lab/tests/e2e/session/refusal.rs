@@ -82,7 +82,7 @@ fn a_peer_that_begins_is_refused_while_its_tunnel_is_down_here() -> Result<()> {
 fn missing_rights_are_told_with_the_fix() -> Result<()> {
     // Root without capabilities has no privileges.
     let end = start_through("setpriv", &["--bounding-set", "-all", "--"])?;
-    expect(end, FAILED, &["no right", "run as root"])
+    expect(end, FAILED, &["no permission", "run as root"])
 }
 
 #[lab::test]

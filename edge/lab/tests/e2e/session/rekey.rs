@@ -87,7 +87,7 @@ fn rekeys_that_cannot_be_are_refused_with_the_fix() -> Result<()> {
     tunnel.gateway.strata("rekey fa --ike")?;
     let mut licensed = licensed;
     let process = licensed.process();
-    process.wait_for_log("IKE SA has new keys", DEADLINE)
+    process.wait_for_log("IKE SA rekeyed", DEADLINE)
 }
 
 /// Starts a tunnel with a licensed node that reads its headers.

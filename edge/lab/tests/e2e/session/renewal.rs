@@ -101,7 +101,7 @@ fn a_ca_that_is_taken_out_refuses_what_comes_and_leaves_what_is_up() -> Result<(
     };
     let text = format!("{refused:?}");
     ensure!(text.contains("our CA is not trusted there"), "{text}");
-    let said = |status: &Value| refusal(status).contains("none of the CAs in `ca`");
+    let said = |status: &Value| refusal(status).contains("does not chain to any CA in `ca`");
     tunnel.gateway.wait_until("status", DEADLINE, said)?;
     let ca = std::fs::read_to_string(pair.mobile.directory().join("ca.pem"))?;
     pair.gateway.secret("ca.pem", &ca)?;
@@ -146,7 +146,7 @@ fn end(host: &Host) -> Result<String> {
 fn proved_until(tunnel: &Tunnel) -> Result<[String; 2]> {
     let seen = |daemon: &Daemon, peer: &str| {
         let explained = wait(daemon, peer, "up")?;
-        let seen = &row(&explained["attempt"], "its certificate")["theirs"];
+        let seen = &row(&explained["attempt"], "peer certificate")["theirs"];
         day(seen.as_str().unwrap_or(""), ", until ")
     };
     Ok([

@@ -132,11 +132,11 @@ fn a_peer_that_does_not_say_so_has_one_tunnel_and_is_told_why() -> Result<()> {
 fn the_end_that_wants_fewer_decides_and_the_other_says_so() -> Result<()> {
     let pair = Pair::new("resource")?;
     let tunnel = start(&pair, 4, 2)?;
-    let told = |status: &Value| refusal(status).contains("makes no more tunnels");
+    let told = |status: &Value| refusal(status).contains("creates no more tunnels");
     tunnel.mobile.wait_until("status", DEADLINE, told)?;
     await_names(&tunnel.mobile, &["#2", "first"])?;
     let status = await_names(&tunnel.gateway, &["#2", "first"])?;
-    ensure!(refusal(&status).contains("has all 2 already"), "{status}");
+    ensure!(refusal(&status).contains("already has all 2"), "{status}");
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], MB)
 }
 

@@ -71,14 +71,14 @@ fn a_revoked_certificate_is_refused_and_both_ends_say_so() -> Result<()> {
     let tunnel = start(&pair, CRL)?;
     is_refused(
         &tunnel,
-        "it was revoked; issue it anew",
+        "the certificate was revoked: issue a new one",
         "`CN=alice@example.net` was revoked by its CA on",
     )?;
     let explained = wait(&tunnel.gateway, "alice", "failed")?;
     let attempt = &explained["attempt"];
-    expect_row(attempt, "its certificate", "differs")?;
+    expect_row(attempt, "peer certificate", "differs")?;
     let fixes = attempt["fixes"].to_string();
-    ensure!(fixes.contains("anew with a new key"), "{fixes}");
+    ensure!(fixes.contains("for a new key"), "{fixes}");
     let explained = wait(&tunnel.mobile, "office", "failed")?;
     expect_row(&explained["attempt"], "our certificate", "suspect")
 }
@@ -96,7 +96,8 @@ fn a_list_that_comes_by_reload_ends_the_tunnel() -> Result<()> {
     let words = "`CN=alice@example.net` was revoked by its CA";
     tunnel.gateway.process().wait_for_log(words, DEADLINE)?;
     // The mobile node keeps trying and learns the reason of the refusal.
-    let told = |status: &Value| !is_up(status) && refusal(status).contains("it was revoked");
+    let told =
+        |status: &Value| !is_up(status) && refusal(status).contains("the certificate was revoked");
     tunnel.mobile.wait_until("status", DEADLINE, told)?;
     let metrics = tunnel.gateway.strata_text("metrics")?;
     let end = "strata_revocation_list_end_seconds{issuer=\"CN=Root\"}";
@@ -133,7 +134,11 @@ fn a_list_that_is_not_good_changes_nothing_and_says_what_to_do() -> Result<()> {
     let before = tunnel.spis()?;
     for (spoil, says, fix) in [
         ("rm ca.crl", "cannot read", "name a PEM file"),
-        ("cp ca.pem ca.crl", "no revocation list", "X509 CRL"),
+        (
+            "cp ca.pem ca.crl",
+            "not a version 2 revocation list",
+            "X509 CRL",
+        ),
     ] {
         pair.gateway.run(spoil)?;
         let Err(refused) = tunnel.gateway.strata_text("reload") else {
@@ -165,8 +170,8 @@ fn strict_refuses_where_no_list_holds_and_relaxed_warns() -> Result<()> {
     let tunnel = Tunnel { mobile, gateway };
     is_refused(
         &tunnel,
-        "it cannot tell there whether it was revoked",
-        "ended on 2020-02-01 00:00 UTC, and `revocation` is strict",
+        "the peer cannot check its revocation",
+        "expired on 2020-02-01 00:00 UTC, and `revocation` is strict",
     )?;
     let explained = wait(&tunnel.gateway, "alice", "failed")?;
     let fixes = explained["attempt"]["fixes"].to_string();
@@ -189,7 +194,7 @@ fn strict_refuses_where_no_list_holds_and_relaxed_warns() -> Result<()> {
 /// Fails unless `status`, `check` and `doctor` all warn about the expired list, or none does, as
 /// expected.
 fn warned(tunnel: &Tunnel, host: &Host, expected: bool) -> Result<()> {
-    let words = "the revocation list of `CN=Lab CA` ENDED on 2020-02-01";
+    let words = "the revocation list of `CN=Lab CA` EXPIRED on 2020-02-01";
     let status = tunnel.gateway.strata("status")?["status"]["warnings"].to_string();
     let checked = strata(host, "check strata.toml")?;
     // The doctor may find other problems, because a test's network differs from a healthy
@@ -281,7 +286,8 @@ fn a_revocation_takes_both_ends_down_over_a_lossy_hop() -> Result<()> {
     tunnel.gateway.strata_text("reload")?;
     let ended = |status: &Value| pair::children(status).is_empty();
     tunnel.gateway.wait_until("status", DEADLINE, ended)?;
-    let told = |status: &Value| !is_up(status) && refusal(status).contains("it was revoked");
+    let told =
+        |status: &Value| !is_up(status) && refusal(status).contains("the certificate was revoked");
     let patience = Duration::from_secs(60);
     tunnel.mobile.wait_until("status", patience, told)?;
     ensure!(ended(&tunnel.gateway.strata("status")?));

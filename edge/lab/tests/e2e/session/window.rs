@@ -40,7 +40,7 @@ fn both_ends_say_how_many_requests_they_take_at_once() -> Result<()> {
     is_wide(&tunnel.mobile, &json!([8, 4]))?;
     is_wide(&tunnel.gateway, &json!([4, 4]))?;
     let text = tunnel.mobile.strata_text("status")?;
-    let told = "4 of our requests at once, 8 of the peer's";
+    let told = "4 requests to the peer at once, 8 from it";
     ensure!(text.contains(told), "{text}");
     carry(&pair)
 }
@@ -138,7 +138,7 @@ fn strongswan_takes_one_request_at_a_time_and_minds_nothing() -> Result<()> {
     is_wide(&strata, &json!([8, 1]))?;
     charon.terminate()?;
     strata.wait_until("status", DEADLINE, pair::is_down)?;
-    let keys = ["tunnel has new keys", "IKE SA has new keys"];
+    let keys = ["tunnel rekeyed", "IKE SA rekeyed"];
     strata.strata("up theirs --wait")?;
     for (words, told) in [("rekey theirs", keys[0]), ("rekey theirs --ike", keys[1])] {
         strata.strata(words)?;

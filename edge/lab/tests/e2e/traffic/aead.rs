@@ -86,7 +86,7 @@ fn auto_is_the_library_where_it_is_installed() -> Result<()> {
     let mut tunnel = start(&pair, Terms::PLAIN, [AUTO, NONE])?;
     carry(&pair, &tunnel)?;
     ensure!(has_loaded(&tunnel.mobile)?);
-    let told = "AES-GCM is that of libipsec-mb 1.";
+    let told = "using AES-GCM of libipsec-mb 1.";
     tunnel.mobile.process().wait_for_log(told, DEADLINE)
 }
 
@@ -138,7 +138,7 @@ fn where_it_is_missing_the_daemon_names_the_package_and_auto_does_without() -> R
     );
     let mut tunnel = start(&pair, Terms::PLAIN, [AUTO, NONE])?;
     carry(&pair, &tunnel)?;
-    let told = "AES-GCM is that of AWS-LC: libipsec-mb cannot be loaded";
+    let told = "using AES-GCM of AWS-LC: libipsec-mb cannot be loaded";
     tunnel.mobile.process().wait_for_log(told, DEADLINE)
 }
 

@@ -204,7 +204,7 @@ fn a_router_that_marks_who_cannot_understand_is_counted_and_told() -> Result<()>
         ensure!(congestion(&status, "dangerous") == 2, "{status}");
         let drops = &status["status"]["drops"];
         ensure!(drops["esp_congested"] == 2, "{drops}");
-        let words = "writes ECN fields against RFC 6040";
+        let words = "sets ECN fields against RFC 6040";
         daemon.process().wait_for_log(words, DEADLINE)?;
         let log = daemon.process().log();
         ensure!(log.matches(words).count() == 1, "{log}");

@@ -47,7 +47,7 @@ fn is_extended(tunnel: &Tunnel) -> Result<bool> {
     for daemon in [&tunnel.mobile, &tunnel.gateway] {
         said.push(child(daemon)?["esn"] == true);
         let text = daemon.strata_text("status")?;
-        said.push(text.contains(", extended numbers,"));
+        said.push(text.contains(", ESN,"));
     }
     ensure!(said.iter().all(|one| *one == said[0]), "{said:?}");
     Ok(said[0])

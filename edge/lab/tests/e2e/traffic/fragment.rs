@@ -98,7 +98,10 @@ fn a_peer_that_does_not_fragment_is_what_a_person_is_told() -> Result<()> {
     drop_on_the_way(&pair, IP_FRAGMENTS)?;
     let explained = is_lost(&pair, &tunnel)?;
     let fixes = explained["fixes"].to_string();
-    ensure!(fixes.contains("(RFC 7383) on there"), "{fixes}");
+    ensure!(
+        fixes.contains("enable IKE fragmentation (RFC 7383)"),
+        "{fixes}"
+    );
     Ok(())
 }
 

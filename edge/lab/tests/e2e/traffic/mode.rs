@@ -402,7 +402,7 @@ fn a_peer_that_makes_a_tunnel_instead_is_left() -> Result<()> {
             ..ends
         };
         let tunnel = ends.start(&pair)?;
-        let here = format!("write `mode = \"{asked}\"` there");
+        let here = format!("set `mode = \"{asked}\"` there");
         ensure_refused(&tunnel, &here, "")?;
     }
     Ok(())
@@ -418,7 +418,7 @@ fn a_peer_that_asks_for_a_tunnel_is_refused() -> Result<()> {
             ..ends
         };
         let tunnel = ends.start(&pair)?;
-        let there = format!("it asks for tunnel mode, and `mode` is \\\"{wanted}\\\" here");
+        let there = format!("the peer requests tunnel mode, but `mode` is \\\"{wanted}\\\" here");
         ensure_refused(&tunnel, "`mode`", &there)?;
     }
     Ok(())
@@ -444,7 +444,7 @@ fn transport_mode_does_not_come_up_through_a_nat() -> Result<()> {
     let pair = Pair::new("mode")?;
     translate(&pair)?;
     let tunnel = TRANSPORT.start(&pair)?;
-    ensure_refused(&tunnel, "transport mode does not pass NATs", "")
+    ensure_refused(&tunnel, "transport mode does not work through NATs", "")
 }
 
 #[lab::test]

@@ -225,7 +225,7 @@ fn packets_go_whole_through_a_narrow_hop() -> Result<()> {
     let mut scene = Scene::new(Family::V4, Terms::PLAIN, ON)?;
     go_whole(&scene, ROOM)?;
     let log = scene.tunnel.mobile.process().log();
-    let line = "peer office: the way there takes packets of 1400 octets, datagrams of 1346";
+    let line = "peer office: path MTU 1400 octets, 1346 inside the tunnel";
     ensure!(log.matches(line).count() == 1, "{log}");
     // Except packets that a source sends before the ICMP error reaches it.
     let mut status = scene.tunnel.mobile.strata("status")?;
@@ -406,7 +406,7 @@ fn a_forged_router_makes_nothing_stand_still() -> Result<()> {
     ensure!(count(&scene.tunnel.mobile, "disbelieved")? == 1);
     ensure!(scene.pieces()? == [0, 0], "{:?}", scene.pieces()?);
     let log = scene.tunnel.mobile.process().log();
-    ensure!(log.contains("less than any way takes"), "{log}");
+    ensure!(log.contains("below the minimum of IP"), "{log}");
     Ok(())
 }
 

@@ -96,7 +96,7 @@ fn where_no_udp_comes_through_a_tunnel_comes_up_by_tcp() -> Result<()> {
     let shown = tunnel.mobile.strata_text("status")?;
     ensure!(shown.contains("192.0.2.1:4500 by TCP"), "{shown}");
     let Tunnel { mut mobile, .. } = tunnel;
-    let told = "nobody answers by UDP, trying TCP to 192.0.2.1:4500";
+    let told = "no answer by UDP, trying TCP to 192.0.2.1:4500";
     mobile.process().wait_for_log(told, DEADLINE)
 }
 
@@ -167,7 +167,7 @@ fn a_listener_that_is_not_there_is_told_with_the_fix() -> Result<()> {
     tunnel.mobile.wait_until("status", DEADLINE, told)?;
     let explained = tunnel.mobile.strata_text("explain office")?;
     ensure!(
-        explained.contains("write `tcp = 443` in [listen] there"),
+        explained.contains("write `tcp = 443` in [listen], start stratad"),
         "{explained}"
     );
     Ok(())

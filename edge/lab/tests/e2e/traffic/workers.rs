@@ -357,6 +357,6 @@ fn faults_are_refused_beside_them() -> Result<()> {
         .err()
         .map(|error| format!("{error:#}"))
         .unwrap_or_default();
-    ensure!(why.contains("leave `workers` of [tunnel] out"), "{why}");
+    ensure!(why.contains("remove `workers` from [tunnel]"), "{why}");
     Ok(())
 }

@@ -313,7 +313,7 @@ fn licences_are_given_changed_and_taken_back_and_no_datagram_is_lost() -> Result
         let all = [(LICENSED, IP), (FB, BOTH)];
         let text = scene.license_mobile(&all)?;
         let line = "~ peer.office.licences [] -> [fa.example.net read ip, fb.example.net read ip, \
-                    fb.example.net read transport] (by new keys)";
+                    fb.example.net read transport] (rekeys)";
         ensure!(text.lines().any(|shown| shown == line), "{text}");
         scene.license_gateway(&all)?;
         scene.await_opens([&[1], &[1, 2], &[]])
@@ -379,7 +379,7 @@ fn a_licence_that_one_end_takes_back_is_gone_and_both_say_so() -> Result<()> {
     scene.await_opens([&[1], &[1, 2], &[]])?;
     scene.flying(|| {
         let text = scene.license_gateway(&[(LICENSED, IP)])?;
-        ensure!(text.contains("(by new keys)"), "{text}");
+        ensure!(text.contains("(rekeys)"), "{text}");
         scene.await_opens([&[1], &[], &[]])?;
         let missed = |zones: &Value| {
             let missed = &zones["zones"]["composites"];
@@ -391,7 +391,7 @@ fn a_licence_that_one_end_takes_back_is_gone_and_both_say_so() -> Result<()> {
         scene.tunnel.mobile.wait_until("zones", DEADLINE, missed)
     })?;
     let text = scene.tunnel.mobile.strata_text("zones")?;
-    let line = "not given  fb.example.net (read ip, transport): the other end has no such licence";
+    let line = "not given  fb.example.net (read ip, transport): the peer has no such licence";
     ensure!(text.contains(line), "{text}");
     let story = Scene::story(&scene.tunnel.mobile)?;
     let told = |what: &str| story.contains(&(what.to_owned(), FB.to_owned()));
@@ -401,7 +401,7 @@ fn a_licence_that_one_end_takes_back_is_gone_and_both_say_so() -> Result<()> {
         (mobile, "zone 2 to fb.example.net"),
         (
             gateway,
-            "fb.example.net has no licence for the tunnel of alice any more",
+            "fb.example.net lost its licence for the tunnel of alice",
         ),
     ] {
         daemon.process().wait_for_log(words, DEADLINE)?;
@@ -492,7 +492,7 @@ fn two_nodes_that_would_share_a_key_are_refused_with_what_to_do() -> Result<()> 
             format!(
                 "peer.alice.licences: fa.example.net and fb.example.net would share the key of `{zone}`"
             ),
-            "license one of them, or cut `layout`".to_owned(),
+            "license one of them, or split `layout`".to_owned(),
         ] {
             ensure!(refused.contains(&words), "{refused}");
         }

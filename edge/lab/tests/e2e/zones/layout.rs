@@ -297,7 +297,7 @@ fn no_tunnel(layouts: [&str; 2], fix: &str) -> Result<()> {
     expect_row(&explained["attempt"], "zones", "differs")?;
     expect_fix(&explained["attempt"], "peer.alice.layout", &configs[1], fix)?;
     let explained = wait(&tunnel.mobile, "office", "failed")?;
-    let there = "the `layout`, and the `map`, that it has for us there";
+    let there = "write the same `layout` and `map` as the peer";
     expect_fix(
         &explained["attempt"],
         "peer.office.layout",

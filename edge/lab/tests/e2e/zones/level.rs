@@ -222,7 +222,9 @@ fn a_grant_that_is_used_up_loses_nothing_and_the_rest_is_encrypted() -> Result<(
         ensure!(number(daemon, "sent")? == 100, "more than was granted");
         ensure!(number(daemon, "packets_left")? == 0, "and some left");
         let log = std::fs::read_to_string(daemon.log_path())?;
-        let told = log.matches("to go without encryption is used up").count();
+        let told = log
+            .matches("the limit of unencrypted packets is reached")
+            .count();
         ensure!(told == 1, "told {told} times: {log}");
         pair::no_drops(&daemon.strata("status")?)?;
     }
@@ -278,16 +280,16 @@ fn ends_that_name_different_datagrams_encrypt_all_and_are_told_with_the_fix() ->
     ensure!(readable(&pair, PORT, 10)? == 0, "it is not encrypted");
     let explained = wait(&tunnel.gateway, "alice", "up")?;
     expect_row(&explained["attempt"], "not encrypted", "differs")?;
-    let there = "name what is named there, protocol 17, ports 5004-5005";
+    let there = "write the same as the peer, protocol 17, ports 5004-5005";
     let key = "peer.alice.level.integrity";
     expect_fix(&explained["attempt"], key, &configs[1], there)?;
     let explained = wait(&tunnel.mobile, "office", "up")?;
     let key = "peer.office.level.integrity";
-    let fix = "write the same under `level` there too";
+    let fix = "write the same `level` at both ends";
     expect_fix(&explained["attempt"], key, &configs[0], fix)?;
     let log = std::fs::read_to_string(tunnel.mobile.log_path())?;
     ensure!(
-        log.contains("all is encrypted; write the same `integrity`"),
+        log.contains("all traffic is encrypted; set the same `integrity`"),
         "{log}"
     );
     Ok(())
@@ -420,7 +422,7 @@ fn on_a_good_link_nobody_reads_anything_and_on_a_bad_one_what_repairs_it() -> Re
     judged(true)?;
     let shown = tunnel.mobile.strata_text("zones")?;
     ensure!(
-        shown.contains("of what comes is missing: opaque"),
+        shown.contains("of packets to us are lost: opaque"),
         "{shown}"
     );
     // The operator's choice has precedence.

@@ -232,7 +232,7 @@ fn a_licence_taken_back_leaves_nothing_to_read() -> Result<()> {
 fn maps_that_differ_make_no_tunnel_where_zones_are_required() -> Result<()> {
     for (maps, fix) in [
         ([Some(UDP), Some(TCP)], "write `map = [\"28 headers\"]`"),
-        ([None, Some(TCP)], "remove it: it is not fixed there"),
+        ([None, Some(TCP)], "the map is not fixed at the peer"),
     ] {
         let pair = Pair::new("map")?;
         let configs = configs(Terms::ZONED, maps);
@@ -245,7 +245,7 @@ fn maps_that_differ_make_no_tunnel_where_zones_are_required() -> Result<()> {
         expect_row(&explained["attempt"], "zones", "differs")?;
         expect_fix(&explained["attempt"], "peer.alice.map", &configs[1], fix)?;
         let explained = wait(&tunnel.mobile, "office", "failed")?;
-        let there = "and the `map`, that it has for us there";
+        let there = "and `map` as the peer";
         expect_fix(
             &explained["attempt"],
             "peer.office.layout",
@@ -281,7 +281,7 @@ fn a_map_that_no_packet_could_carry_is_told_with_the_fix() -> Result<()> {
             "begin with the first zone, like \"52 headers\"",
         ),
         (r#"["20 headers", "20 payload"]"#, "remove the last entry"),
-        (r#"["headers"]"#, "write a number and a zone"),
+        (r#"["headers"]"#, "write a number of octets and a zone"),
     ] {
         let [config, _] = configs(Terms::ZONED, [Some(map), None]);
         pair.mobile.file("strata.toml", &config)?;

@@ -110,7 +110,7 @@ fn what_is_behind_the_gateway_goes_in_and_all_else_goes_beside() -> Result<()> {
     ensure!(goes_in(&pair, &daemon, BEHIND)?, "it went beside");
     ensure!(!goes_in(&pair, &daemon, BEFORE)?, "it went in");
     let text = daemon.strata_text("status")?;
-    let line = "  routes    10.8.0.0/16: the peer says what is behind it\n";
+    let line = "  routes    10.8.0.0/16: announced by the peer\n";
     ensure!(text.contains(line), "{text}");
     // Control: the same tunnel carries both without split routes.
     let text = daemon.change(&mobile("manual", ""))?;
@@ -163,12 +163,12 @@ fn what_the_tunnel_does_not_carry_is_never_led_into_it() -> Result<()> {
     let status = mobile.strata("status")?;
     let beyond = &pair::peer(&status)["routes"]["beyond"];
     ensure!(*beyond == json!(["192.0.2.0/24"]), "{status}");
-    let words = "the tunnel does not carry all of 192.0.2.0/24: add that to `local` there";
+    let words = "the tunnel does not carry all of 192.0.2.0/24: add it to `local` of the peer";
     let text = mobile.strata_text("status")?;
     ensure!(text.contains(words), "{text}");
     mobile.process().wait_for_log(words, DEADLINE)?;
     let warnings = gateway.strata("status")?["status"]["warnings"].to_string();
-    let words = "alice is told that 192.0.2.0/24 is behind us, and its tunnel does not carry that";
+    let words = "the pool of alice announces 192.0.2.0/24, which its tunnel does not carry";
     ensure!(warnings.contains(words), "{warnings}");
     Ok(())
 }
@@ -271,7 +271,7 @@ fn what_cannot_be_split_is_told_with_the_fix() -> Result<()> {
     let unknown = mobile("manual", "routes = \"subnet\"\n");
     for (config, words) in [
         (fixed, "write `local = [\"dynamic\"]`"),
-        (held, "list in `remote` what is to be kept in"),
+        (held, "list the protected subnets in `remote`"),
         (unknown, "did you mean `subnets`?"),
     ] {
         pair.mobile.file("strata.toml", &config)?;

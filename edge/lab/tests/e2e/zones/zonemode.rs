@@ -354,7 +354,7 @@ fn zones_that_begin_elsewhere_are_told_with_the_fix() -> Result<()> {
         (
             BEET,
             [&licences(HEADERS), blocks].concat(),
-            "give the payload a suite without blocks",
+            "give the payload a suite without padding",
         ),
         (
             TRANSPORT,
