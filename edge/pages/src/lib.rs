@@ -3,10 +3,14 @@
 //! A test renders a page from the events that it observed and passes it to [`check`]. The page in
 //! the repository has to be identical. After an intended change, run the test once with
 //! `UPDATE_DOCS=1`: it writes the page itself. Review the difference like any other.
+//!
+//! [`check_vectors`] compares an implementation with the test vectors of the protocol.
 
 mod machine;
+mod vectors;
 
 pub use machine::{Machine, Transition};
+pub use vectors::{Vector, check_vectors};
 
 use std::path::{Path, PathBuf};
 

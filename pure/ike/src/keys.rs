@@ -286,6 +286,16 @@ impl ChildKeys {
             further: Vec::new(),
         }
     }
+
+    /// Returns the inputs of a test vector.
+    pub(crate) fn known(sk_d: Vec<u8>, shared: Vec<u8>, nonces: Vec<u8>) -> Self {
+        Self {
+            sk_d: Secret::new(sk_d),
+            exchanged: Some((GroupId::CURVE25519, Secret::new(shared))),
+            nonces,
+            further: Vec::new(),
+        }
+    }
 }
 
 /// Orders the initiator's and the responder's value as ours and the peer's.

@@ -10,6 +10,7 @@ use model::{
     ChildSaId, Half, Instant, Keys, Mode, Sizes, Spi, Suite, ZoneId, ZoneKey, ZoneSelector,
     ZoneSuite,
 };
+use pages::check_vectors;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -30,7 +31,7 @@ const INJECTED: &str = include_str!("../vectors/injected.txt");
 
 const V6_PAIR: &str = "fd000001000000000000000000000001 fd000008000000000000000000000001";
 
-/// One vector of a file; the decoder's text describes the fields.
+/// One vector of a file; section 17.2 of `docs/protocol.md` describes the fields.
 struct Vector {
     fields: BTreeMap<String, String>,
 }
@@ -324,6 +325,46 @@ fn the_independent_decoder_confirms_the_golden_vectors() {
     let mut files: Vec<_> = GOLDEN.iter().map(|(name, _)| folder.join(name)).collect();
     files.push(folder.join("injected.txt"));
     assert!(decoder_says(&files).contains("vectors are right"));
+}
+
+/// Section 17 of `docs/protocol.md` lists all files.
+#[test]
+fn the_page_lists_the_vectors_of_each_file() {
+    let page = pages::read("protocol.md");
+    for (name, file) in GOLDEN.into_iter().chain([("injected.txt", INJECTED)]) {
+        let count = Vector::all(file).count();
+        let row = format!("[{name}](../pure/esp/tests/vectors/{name}) | {count} |");
+        assert!(page.contains(&row), "{row}");
+    }
+    let count = pages::read("protocol-vectors.json")
+        .matches("\"kind\"")
+        .count();
+    let row = format!("[protocol-vectors.json](protocol-vectors.json) | {count} |");
+    assert!(page.contains(&row), "{row}");
+}
+
+#[test]
+fn keys_of_grants_are_those_of_section_7_3() {
+    check_vectors("grant-key", |vector| {
+        let (root, grant) = (Secret::new(vector.octets("root")), vector.number("grant"));
+        esp::grant_key(&root, grant as u16).expose() == vector.output("")
+    });
+}
+
+/// The crates that own the keys, payloads and notify data check the same vectors.
+#[test]
+fn the_independent_implementation_yields_all_vectors_of_the_protocol() {
+    let path = pages::repository().join("docs/protocol-vectors.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let said = python_says("protocol.py", &[path]);
+    let count = text.matches("\"kind\"").count();
+    assert_eq!(said.trim(), format!("{count} vectors are right"));
+    // Negative control: a flipped bit in a key of KEYMAT.
+    let (front, key) = text.split_once("\"root_tok\": \"").unwrap();
+    let flipped = if key.starts_with('0') { '1' } else { '0' };
+    let changed = format!("{front}\"root_tok\": \"{flipped}{}", &key[1..]);
+    let said = python_says("protocol.py", &[written("protocol-changed.json", &changed)]);
+    assert!(said.contains("another output"), "{said}");
 }
 
 #[test]

@@ -1,40 +1,15 @@
 #!/usr/bin/python3
-"""An independent reading of the data plane's wire format (DESIGN section 3, RFC 4303, 4106, 7634,
-3686, 4543, 4868).
+"""An independent reading of packets: zoned ESP (sections 4 and 5 of docs/protocol.md) and plain ESP
+(RFC 4303, 4106, 7634, 4868).
 
     decode.py check FILE...     every vector: its packet opens to its datagram, and its datagram
                                 seals to its packet
     decode.py complete FILE     prints the vectors with the packets they should have
 
-A file holds vectors with an empty line between any two; a vector has lines `name: value`:
+Section 17.2 of docs/protocol.md describes the vectors.
 
-    name      what it shows
-    spi, seq  numbers
-    esn       yes: numbers are extended, and `seq` is all of one, of which the packet has the lower half
-              (RFC 4303 section 2.2.1)
-    kind      zoned, fixed (the same without a map on the wire: `runs` is the SA's; without any it is opaque
-              and has one zone), injected (made by a licensed node: `seq` is its counter), explicit (IV on the
-              wire) or implicit (RFC 8750)
-    cipher Z  the suite of zone Z, if it is not aes128gcm16: aes256gcm16, chacha20poly1305, aes128gmac,
-              aes128ctr-sha256, aes128-sha256 (CBC) and their kin; aes128-sha256_256 has a whole HMAC
-    key Z     encryption key, HMAC key and salt of zone Z in hexadecimal, as far as its suite has them;
-              Z is 0 for a plain packet
-    pad       octets of zeros behind the datagram that hide its length (RFC 4303 section 2.7), if there are any
-    sizes     what gives them; not looked at here
-    pair      source and destination in hexadecimal, in transport and BEET mode: `runs` are of what follows the
-              IP header then, and the datagram has the header that the receiver makes
-    layout    what the zones ask for, if it is not the headers; not looked at here: `runs` follow from it
-    runs      zone:length of every run but the last (zoned only; empty if opaque)
-    root      root_w of this direction in hexadecimal, if a licensed node has appended an overlay; of what is
-              injected root_inj
-    grant, ctr  its grant and counter
-    window    what it lowers TCP's window to
-    datagram  hexadecimal
-    written   what the datagram is with the overlay applied, if there is one
-    packet    hexadecimal, from the SPI on
-
-Written from the text of the design and sharing nothing with the code under test. It is meant to be
-read: every rule is where the format needs it.
+Written from that page and sharing nothing with the code under test. It is meant to be read: every
+rule is where the format needs it, with its section.
 """
 
 import hashlib
@@ -72,7 +47,7 @@ def ones_complement(octets):
 
 
 def checksum_place(datagram):
-    """Where a TCP or UDP checksum is, and what it has to be."""
+    """Where a TCP or UDP checksum is, and its value (section 5.3)."""
     if datagram[0] >> 4 == 4:
         start, protocol = (datagram[0] & 15) * 4, datagram[9]
         addresses = datagram[12:20]
@@ -94,7 +69,7 @@ def header_length(datagram):
 
 
 def header_for(pair, protocol, payload):
-    """The IP header that a receiver makes for what came without."""
+    """The IP header that a receiver creates in transport and BEET mode (section 5.2)."""
     source, destination = pair
     if len(source) == 16:
         fixed = struct.pack(">IHBB", 6 << 28, len(payload), protocol, 64)
@@ -105,22 +80,21 @@ def header_for(pair, protocol, payload):
 
 
 def without_padding(datagram):
-    """What is left of it where its IP header says that it ends."""
+    """The datagram without TFC padding, by the length in its IP header (section 5.10)."""
     place, fixed = (2, 0) if datagram[0] >> 4 == 4 else (4, 40)
     length = fixed + struct.unpack(">H", datagram[place : place + 2])[0]
     need(length <= len(datagram), "a datagram cut short")
     return datagram[:length]
 
 
-# --- Zoned packets -------------------------------------------------------------------------------
+# --- Zone maps (section 4) -----------------------------------------------------------------------
 
 
-def parse_map(octets, payload):
-    """The described runs, whether the checksum was left out, and the map's length."""
+def read_map(octets, payload):
+    """The runs without the last one, the flag C, and the length of the map (section 4.4)."""
     need(len(octets) >= 4, "no map")
     flags = octets[0]
-    need(flags & 0x80 == 0, "an overlay that was not taken off")
-    need(flags & 0x30 == 0, "reserved bits")
+    need(flags & 0xB0 == 0, "reserved bits, or W of an overlay that is still there")
     count = flags & 15
     need(1 <= count <= 8, "number of runs")
     length = 4 if count == 1 else 4 * (count - 1)
@@ -147,7 +121,7 @@ def write_map(runs, checksum_left_out, payload):
     return b"".join(words)
 
 
-# --- Suites ---------------------------------------------------------------------------------------
+# --- Suites (sections 5.4 and 5.5) ---------------------------------------------------------------
 
 
 class Aead:
@@ -275,21 +249,34 @@ def iv_of(seq):
     return struct.pack(">II", 0, seq)
 
 
-def aad_of(spi, seq, zone_map, length, zone, payload, other_bodies):
-    aad = struct.pack(">III", spi, 0, seq) + zone_map + struct.pack(">IB", length, zone)
-    return aad + other_bodies if zone == payload else aad
+def aad0(spi, seq, words, length):
+    """AAD0 of section 5.6, of which the AAD of overlays and of injected packets are variants."""
+    return struct.pack(">III", spi, 0, seq) + words + struct.pack(">I", length)
 
 
-# --- Overlays ------------------------------------------------------------------------------------
+# --- Keys (section 7.3) --------------------------------------------------------------------------
+
+
+def prf_plus(key, seed, length):
+    """RFC 7296 section 2.13, over HMAC-SHA-256 (section 1)."""
+    octets, block = b"", b""
+    while len(octets) < length:
+        number = len(octets) // 32 + 1
+        block = hmac.digest(key, block + seed + bytes([number]), hashlib.sha256)
+        octets += block
+    return octets[:length]
 
 
 def grant_key(root, grant):
-    """prf+(root_w, grant), or of root_inj: key and salt of AES-256-GCM."""
-    octets, block = b"", b""
-    for number in (1, 2):
-        block = hmac.digest(root, block + struct.pack(">HB", grant, number), hashlib.sha256)
-        octets += block
-    return Aead(octets[:36], AESGCM)
+    """Key and salt of AES-256-GCM (section 7.3)."""
+    return prf_plus(root, struct.pack(">H", grant), 36)
+
+
+# --- Overlays (section 5.11) ---------------------------------------------------------------------
+
+
+def key_of_grant(root, grant):
+    return Aead(grant_key(root, grant), AESGCM)
 
 
 def split_overlay(packet):
@@ -297,14 +284,13 @@ def split_overlay(packet):
     if not packet[8] & 0x80:
         return packet, b""
     (length,) = struct.unpack(">H", packet[-2:])
-    need(26 + 3 <= length <= 26 + 64 and length < len(packet) - 8, "length of an overlay")
+    need(29 <= length <= 90 and length < len(packet) - 8, "length of an overlay")
     sealed = packet[:8] + bytes([packet[8] & 0x7F]) + packet[9:-length]
     return sealed, packet[-length:]
 
 
-def overlay_aad(spi, seq, zone_map, length, icv, overlay_length):
-    aad = struct.pack(">III", spi, 0, seq) + zone_map + struct.pack(">IB", length, 255)
-    return aad + icv + struct.pack(">H", overlay_length)
+def overlay_aad(common, icv, length):
+    return common + b"\xff" + icv + struct.pack(">H", length)
 
 
 def window_place(text, next_header):
@@ -330,59 +316,47 @@ def apply_writes(text, writes):
 
 
 def add_overlay(packet, keys, runs, root, grant, counter, window):
+    """What a licensed node does, which opens zone 1 only."""
     spi, seq = struct.unpack(">II", packet[:8])
-    map_length = 4 * len(runs)
-    first = keys[1]
-    described = sum(size for zone, size in runs if zone == 1) + 1
-    end = 8 + map_length + first.iv_length + first.text_length(described) + first.icv_length
-    text = packet[8 + map_length :]
-    header = first.open(seq, text[: end - 8 - map_length], aad_of(
-        spi, seq, packet[8 : 8 + map_length], len(packet), 1, max(keys), b""), described)
-    place = window_place(header, header[-1])
-    writes = struct.pack(">BBH", place, 2, window)
-    zone_map, icv = packet[8 : 8 + map_length], packet[end - first.icv_length : end]
-    aad = overlay_aad(spi, seq, zone_map, len(packet), icv, 26 + len(writes))
+    words = packet[8 : 8 + 4 * len(runs)]
+    common = aad0(spi, seq, words, len(packet))
+    header, body, _ = open_body(1, packet[8 + len(words) :], runs, keys, seq, common)
+    writes = struct.pack(">BBH", window_place(header, header[-1]), 2, window)
+    aad = overlay_aad(common, body[-keys[1].icv_length :], 26 + len(writes))
     number = struct.pack(">HHI", grant, counter >> 32, counter & 0xFFFFFFFF)
-    sealed = grant_key(root, grant).encrypt(number, writes, aad)
+    sealed = key_of_grant(root, grant).encrypt(number, writes, aad)
     marked = packet[:8] + bytes([packet[8] | 0x80]) + packet[9:]
     return marked + number + sealed + struct.pack(">H", 26 + len(writes))
 
 
-def open_zoned(packet, keys, fixed=None, root=b"", pair=None):
-    packet, overlay = split_overlay(packet) if fixed is None else (packet, b"")
-    payload = max(keys)
-    spi, seq = struct.unpack(">II", packet[:8])
-    if fixed is None:
-        runs, checksum_left_out, map_length = parse_map(packet[8:], payload)
-        zone_map = packet[8 : 8 + map_length]
-    else:
-        runs, checksum_left_out, map_length = fixed, bool(fixed), 0
-        zone_map = write_map(runs, checksum_left_out, payload)
-    designated = 1 if runs else payload
-    present = sorted({zone for zone, _ in runs} | {payload})
-    at, texts, other_bodies = 8 + map_length, {}, b""
-    for zone in present:
-        key = keys[zone]
-        described = sum(size for z, size in runs if z == zone) + (zone == designated)
-        least = key.iv_length + key.text_length(described) + key.icv_length
-        end = at + least if zone != payload else len(packet)
-        need(end <= len(packet) and end - at >= least, "bodies")
-        body = packet[at:end]
-        aad = aad_of(spi, seq, zone_map, len(packet), zone, payload, other_bodies)
-        texts[zone] = key.open(seq, body, aad, described if zone != payload else None)
-        if zone != payload:
-            other_bodies += body
-        if zone == designated:
-            icv = body[len(body) - key.icv_length :]
-        at = end
-    if overlay:
-        need(designated == 1, "an overlay of an opaque packet")
-        (grant,) = struct.unpack(">H", overlay[:2])
-        aad = overlay_aad(spi, seq, zone_map, len(packet), icv, len(overlay))
-        writes = grant_key(root, grant).decrypt(overlay[:8], overlay[8:-2], aad)
-        texts[1] = apply_writes(texts[1], writes)
-    next_header = texts[designated][-1]
-    texts[designated] = texts[designated][:-1]
+# --- Receiving (section 5.9) ---------------------------------------------------------------------
+
+
+def open_body(zone, octets, runs, keys, seq, common, others=b""):
+    """The text of a zone whose body is at the front of the octets, that body, and what follows."""
+    key, payload, lowest = keys[zone], max(keys), 1 if runs else max(keys)
+    plain = sum(size for z, size in runs if z == zone) + (zone == lowest)
+    length = key.iv_length + key.text_length(plain) + key.icv_length
+    need(len(octets) >= length, "bodies that do not fit")
+    if zone == payload:
+        length, plain = len(octets), None
+    aad = common + bytes([zone]) + others
+    return key.open(seq, octets[:length], aad, plain), octets[:length], octets[length:]
+
+
+def open_bodies(octets, runs, keys, seq, common):
+    """The texts of all present zones, and the ICV of the lowest one (sections 5.4 and 5.6)."""
+    texts, others, icv = {}, b"", b""
+    for zone in sorted({zone for zone, _ in runs} | {max(keys)}):
+        covered = others if zone == max(keys) else b""
+        texts[zone], body, octets = open_body(zone, octets, runs, keys, seq, common, covered)
+        icv = icv or body[-keys[zone].icv_length :]
+        others += body
+    return texts, icv
+
+
+def reassemble(texts, runs, payload, next_header, pair):
+    """The datagram from the texts of its zones (section 5.2)."""
     datagram = b""
     for zone, size in runs:
         datagram += texts[zone][:size]
@@ -391,12 +365,42 @@ def open_zoned(packet, keys, fixed=None, root=b"", pair=None):
     need(not any(texts.values()), "octets in no run")
     if pair:
         datagram = header_for(pair, next_header, datagram) + datagram
-    datagram = without_padding(datagram)
-    if checksum_left_out:
-        place, value = checksum_place(datagram)
-        need(datagram[place : place + 2] == b"\0\0", "a checksum that was not left out")
-        datagram = datagram[:place] + struct.pack(">H", value) + datagram[place + 2 :]
-    return datagram, next_header
+    return without_padding(datagram)
+
+
+def restore_checksum(datagram):
+    """With C = 1, the receiver computes the checksum (section 5.3)."""
+    place, value = checksum_place(datagram)
+    need(place + 2 <= len(datagram), "no place for a checksum")
+    return datagram[:place] + struct.pack(">H", value) + datagram[place + 2 :]
+
+
+def open_zoned(packet, keys, fixed=None, root=b"", pair=None):
+    overlay, payload = b"", max(keys)
+    if fixed is None:
+        packet, overlay = split_overlay(packet)
+        runs, checksum_left_out, length = read_map(packet[8:], payload)
+        words, bodies = packet[8 : 8 + length], packet[8 + length :]
+    else:
+        # Section 4.5: the words are not in the packet, and are authenticated all the same.
+        words, bodies = write_map(fixed, bool(fixed), payload), packet[8:]
+        runs, checksum_left_out, _ = read_map(words, payload)
+    spi, seq = struct.unpack(">II", packet[:8])
+    common = aad0(spi, seq, words, len(packet))
+    texts, icv = open_bodies(bodies, runs, keys, seq, common)
+    if overlay:
+        need(checksum_left_out, "an overlay of a packet with its checksum")
+        (grant,) = struct.unpack(">H", overlay[:2])
+        aad = overlay_aad(common, icv, len(overlay))
+        writes = key_of_grant(root, grant).decrypt(overlay[:8], overlay[8:-2], aad)
+        texts[1] = apply_writes(texts[1], writes)
+    lowest = min(texts)
+    texts[lowest], next_header = texts[lowest][:-1], texts[lowest][-1]
+    datagram = reassemble(texts, runs, payload, next_header, pair)
+    return restore_checksum(datagram) if checksum_left_out else datagram, next_header
+
+
+# --- Sending (section 5.8) -----------------------------------------------------------------------
 
 
 def next_header_of(datagram, pair):
@@ -427,43 +431,40 @@ def seal_zoned(datagram, spi, seq, keys, runs, pad, fixed=False, pair=None):
     for zone, text in texts.items():
         key = keys[zone]
         length += key.iv_length + key.text_length(len(text)) + key.icv_length
-    bodies = b""
+    bodies, common = b"", aad0(spi, seq, zone_map, length)
     for zone in sorted(texts):
-        aad = aad_of(spi, seq, zone_map, length, zone, payload, bodies)
+        aad = common + bytes([zone]) + (bodies if zone == payload else b"")
         bodies += keys[zone].seal(seq, texts[zone], aad)
     return struct.pack(">II", spi, seq) + on_the_wire + bodies
 
 
-# --- Injected packets ----------------------------------------------------------------------------
-
-
-def injected_aad(spi, counter, grant, length):
-    return struct.pack(">IIIHHI", spi, 0, counter, 0, grant, length)
+# --- Injected packets (section 5.12) -------------------------------------------------------------
 
 
 def inject(datagram, spi, counter, root, grant, pair):
-    """What a licensed node makes of headers that carry nothing."""
+    """What a licensed node seals: the headers of a datagram without payload."""
     place, _ = checksum_place(datagram)
     text = datagram[:place] + b"\0\0" + datagram[place + 2 :]
     text = text[header_length(datagram) :] if pair else text
     text += bytes([next_header_of(datagram, pair)])
-    aad = injected_aad(spi, counter, grant, 12 + len(text) + 16)
-    front = struct.pack(">IIHH", spi, counter, 0, grant)
-    return front + grant_key(root, grant).encrypt(struct.pack(">II", 0, counter), text, aad)
+    words = struct.pack(">HH", 0, grant)
+    aad = aad0(spi, counter, words, 12 + len(text) + 16)
+    sealed = key_of_grant(root, grant).encrypt(iv_of(counter), text, aad)
+    return struct.pack(">II", spi, counter) + words + sealed
 
 
 def open_injected(packet, root, pair):
     spi, counter, zeros, grant = struct.unpack(">IIHH", packet[:12])
     need(zeros == 0, "a map")
-    aad = injected_aad(spi, counter, grant, len(packet))
-    text = grant_key(root, grant).decrypt(struct.pack(">II", 0, counter), packet[12:], aad)
+    aad = aad0(spi, counter, packet[8:12], len(packet))
+    text = key_of_grant(root, grant).decrypt(iv_of(counter), packet[12:], aad)
     datagram, next_header = text[:-1], text[-1]
     if pair:
         datagram = header_for(pair, next_header, datagram) + datagram
-    place, value = checksum_place(datagram)
+    place, _ = checksum_place(datagram)
     need(place + 4 <= len(datagram) and datagram[place - 3] == 0x10, "no bare acknowledgement")
     need((datagram[place - 4] >> 4) * 4 == len(datagram) - (place - 16), "octets behind the headers")
-    return datagram[:place] + struct.pack(">H", value) + datagram[place + 2 :], next_header
+    return restore_checksum(datagram), next_header
 
 
 # --- Plain packets -------------------------------------------------------------------------------

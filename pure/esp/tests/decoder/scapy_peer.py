@@ -4,8 +4,8 @@
     scapy_peer.py check FILE...     every vector: its packet opens to its datagram, and its datagram
                                     seals to its packet
 
-Files are those of decode.py, which says what the lines mean, with vectors that scapy can have: explicit IVs,
-and no extended numbers beside an HMAC, whose upper half it does not authenticate.
+Files are those of decode.py, with vectors that scapy supports: explicit IVs, and no extended numbers
+with an HMAC, whose upper half scapy does not authenticate.
 """
 
 import logging

@@ -50,10 +50,11 @@ impl Engine {
     }
 }
 
-/// Derives the key of the tokens that a licensed node accepts, from the root of a slot.
+/// Derives the key of the tokens that a licensed node accepts, from the root of a slot. The
+/// identity is canonical, because both ends may spell a name in different case.
 pub fn token_key(root: &Secret, holder: &Identity) -> Secret {
     let len = NODE_SUITE.keymat_len();
-    PRF.plus(root.expose(), &[&encode_nodes([holder])], len)
+    PRF.plus(root.expose(), &[&encode_nodes([&holder.canonical()])], len)
 }
 
 /// Signs a token for use by the node `asker`.

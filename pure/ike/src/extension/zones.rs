@@ -284,7 +284,12 @@ pub(crate) fn halves(
 }
 
 /// Returns the input of the hash H.
-fn bound(agreement: &ZoneAgreement, initiator: bool, spis: Spis, beside: Beside<Spis>) -> Vec<u8> {
+pub(crate) fn bound(
+    agreement: &ZoneAgreement,
+    initiator: bool,
+    spis: Spis,
+    beside: Beside<Spis>,
+) -> Vec<u8> {
     let both = |(own, peer): Spis| {
         let (spi_i, spi_r) = own_first(initiator, own, peer);
         [spi_i.0.to_be_bytes(), spi_r.0.to_be_bytes()].concat()

@@ -187,3 +187,13 @@ fn a_token_is_good_for_who_is_asked_and_who_asks() {
     later.expiry += 1;
     assert!(!is_signed(&later, &key, &node("next")));
 }
+
+/// The mobile node and the gateway derive the key from their own configurations, and the holder
+/// compares the asker with the identity of its IKE peer.
+#[test]
+fn a_token_is_good_however_the_ends_spell_the_names() {
+    let other = |name: &str| name.to_uppercase().parse::<Identity>().unwrap();
+    let key = token_key(&root(), &other("before.example.net"));
+    assert_eq!(key, token_key(&root(), &node("before")));
+    assert!(is_signed(&token(1), &key, &other("next.example.net")));
+}

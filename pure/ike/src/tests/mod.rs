@@ -52,6 +52,7 @@ mod strangers;
 mod suites;
 mod tcp;
 mod trace;
+mod vectors;
 mod walk;
 mod weaknesses;
 mod window;
