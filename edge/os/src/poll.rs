@@ -22,6 +22,8 @@ const TIMER: u64 = u64::MAX;
 /// The readiness to wait for. Hang-ups and errors count as both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
+    /// Hang-ups and errors alone.
+    None,
     /// Readable.
     Read,
     /// Readable or writable.
@@ -136,6 +138,7 @@ impl Poller {
 
 fn flags(interest: Interest) -> EpollFlags {
     match interest {
+        Interest::None => EpollFlags::empty(),
         Interest::Read => EpollFlags::EPOLLIN,
         Interest::ReadWrite => EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT,
     }

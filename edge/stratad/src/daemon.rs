@@ -177,7 +177,8 @@ impl Daemon {
                 self.node.handle_timeout(now);
                 self.cover(now);
             }
-            self.streams.handle_timeout(|| self.node.streams(), now);
+            let (streams, node) = (&mut self.streams, &self.node);
+            streams.handle_timeout(|| node.streams(), &self.poller, now);
             if self.restorer.is_due(now) {
                 self.put_back(now);
             }

@@ -9,7 +9,9 @@
 //! after [`GRACE`]: whether it carried nothing, nonsense or an exchange that failed, or its SA has
 //! ended. Until then it counts as one of an unknown peer. The number of such connections is
 //! limited, in total and per network. A new one evicts the oldest of the most crowded network. Each
-//! can make us buffer at most one message.
+//! can make us buffer at most one message. A handshake costs the kernel as much as several packets,
+//! so only [`MOST_ACCEPTED`] connections are accepted in each [`INTERVAL`]. If more arrive, the
+//! kernel drops the SYN, and an honest client sends it again.
 
 use crate::unproved;
 use config::Config;
@@ -29,6 +31,12 @@ const GRACE: Duration = Duration::from_secs(10);
 
 /// Interval between checks for unused connections.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// Most connections that are accepted in each interval.
+const MOST_ACCEPTED: u32 = 16;
+
+/// Length of these intervals.
+const INTERVAL: Duration = Duration::from_millis(10);
 
 /// Most incoming connections, in addition to one per peer; never more than half of the descriptors.
 const MOST: usize = 512;
@@ -75,6 +83,13 @@ pub struct Counts {
 /// All connections.
 pub struct Streams {
     listeners: Vec<Listener>,
+    /// Token of the first listener.
+    first: u64,
+    /// Beginning of the interval, and the connections accepted since.
+    interval: Instant,
+    accepted: u32,
+    /// End of a pause in which the listeners are not watched.
+    pause: Option<Instant>,
     held: BTreeMap<u64, Held>,
     /// Connections by path. An outgoing connection is also listed under its path without our
     /// address.
@@ -127,6 +142,10 @@ impl Streams {
     fn new(listeners: Vec<Listener>, first: u64, files: u64) -> Self {
         Self {
             listeners,
+            first: 0,
+            interval: Instant::ZERO,
+            accepted: 0,
+            pause: None,
             held: BTreeMap::new(),
             named: BTreeMap::new(),
             next: first,
@@ -150,17 +169,25 @@ impl Streams {
     }
 
     /// Registers the listeners with the poller, under tokens from `first` on.
-    pub fn watch(&self, first: u64, poller: &Poller) -> io::Result<()> {
+    pub fn watch(&mut self, first: u64, poller: &Poller) -> io::Result<()> {
+        self.first = first;
         let mut listeners = self.listeners.iter().zip(first..);
         listeners.try_for_each(|(listener, token)| poller.add(listener, token, Interest::Read))
     }
 
-    /// Accepts new connections.
+    /// Accepts new connections, as many as the interval allows.
     pub fn accept(&mut self, listener: usize, poller: &Poller, now: Instant) {
+        if now >= self.interval + INTERVAL {
+            (self.interval, self.accepted) = (now, 0);
+        }
         for _ in 0..TURNS {
+            if self.accepted >= MOST_ACCEPTED {
+                return self.pause(poller);
+            }
             let Some(Ok(stream)) = self.listeners.get(listener).map(Listener::accept) else {
                 return;
             };
+            self.accepted += 1;
             let Ok(path) = stream.path() else {
                 continue;
             };
@@ -183,6 +210,20 @@ impl Streams {
                 vain: 0,
             };
             self.hold(held, poller, now);
+        }
+    }
+
+    /// Stops watching the listeners until the interval ends.
+    fn pause(&mut self, poller: &Poller) {
+        self.listen(poller, Interest::None);
+        self.pause = Some(self.interval + INTERVAL);
+    }
+
+    fn listen(&self, poller: &Poller, interest: Interest) {
+        for (listener, token) in self.listeners.iter().zip(self.first..) {
+            if let Err(error) = poller.change(listener, token, interest) {
+                tracing::warn!("TCP connections may not be accepted: {error}");
+            }
         }
     }
 
@@ -279,19 +320,28 @@ impl Streams {
 
     /// Returns the time of the next call to [`Streams::handle_timeout`].
     pub fn poll_timeout(&self) -> Option<Deadline> {
-        Some(Deadline {
-            at: self.look?,
+        let close = self.look.map(|at| Deadline {
+            at,
             reason: "close unused TCP connections",
-        })
+        });
+        let accept = self.pause.map(|at| Deadline {
+            at,
+            reason: "accept TCP connections again",
+        });
+        close.into_iter().chain(accept).min()
     }
 
-    /// Closes connections without an IKE SA once their time is over; `used` returns the paths with
-    /// an IKE SA.
+    /// Ends a pause of the listeners. Closes connections without an IKE SA once their time is over;
+    /// `used` returns the paths with an IKE SA.
     pub fn handle_timeout<I: Iterator<Item = Path>>(
         &mut self,
         used: impl FnOnce() -> I,
+        poller: &Poller,
         now: Instant,
     ) {
+        if self.pause.take_if(|at| *at <= now).is_some() {
+            self.listen(poller, Interest::Read);
+        }
         if self.look.is_none_or(|at| now < at) {
             return;
         }
@@ -532,11 +582,17 @@ mod tests {
             }
         }
 
-        /// Connects from an address; returns true if the connection was accepted.
-        fn connect(&mut self, from: IpAddr) -> bool {
+        fn begin(&mut self, from: IpAddr) {
             let from = SocketAddr::new(from, 0);
             let client = Stream::connect(from, self.to, None).unwrap();
             self.clients.push(client);
+        }
+
+        /// Connects from an address, a millisecond after the last one; returns true if the
+        /// connection was accepted.
+        fn connect(&mut self, from: IpAddr) -> bool {
+            self.now += Duration::from_millis(1);
+            self.begin(from);
             let counts = |streams: &Streams| (streams.next, streams.counts.refused);
             let (before, deadline) = (
                 counts(&self.streams),
@@ -607,6 +663,41 @@ mod tests {
     }
 
     #[test]
+    fn more_connections_than_an_interval_allows_are_accepted_in_the_next() {
+        let mut server = Server::new();
+        server.streams.watch(1, &server.poller).unwrap();
+        let late = Some(os::clock::now() + Duration::from_secs(20));
+        let mut ready = Vec::new();
+        let mut turn = |server: &mut Server, until| {
+            server.poller.wait(until, &mut ready).unwrap();
+            if ready.is_empty() {
+                return false;
+            }
+            server.streams.accept(0, &server.poller, server.now);
+            true
+        };
+        for n in 0..MOST_ACCEPTED + 1 {
+            server.begin(host(n as u8, 1));
+        }
+        while server.streams.pause.is_none() {
+            assert!(turn(&mut server, late));
+        }
+        assert_eq!(server.streams.held.len(), MOST_ACCEPTED as usize);
+        assert!(
+            !turn(&mut server, Some(Instant::ZERO)),
+            "and nothing wakes it"
+        );
+        let at = server.streams.poll_timeout().unwrap().at;
+        assert_eq!(at, server.now + INTERVAL);
+        server.now = at;
+        let used = std::iter::empty;
+        server.streams.handle_timeout(used, &server.poller, at);
+        while server.streams.held.len() <= MOST_ACCEPTED as usize {
+            assert!(turn(&mut server, late));
+        }
+    }
+
+    #[test]
     fn a_configured_address_has_places_that_no_stranger_takes() {
         let mut server = Server::new();
         let peer = host(77, 1);
@@ -626,7 +717,8 @@ mod tests {
         let path = server.streams.held.values().next().unwrap().path;
         server.now += PAUSE;
         let now = server.now;
-        server.streams.handle_timeout(|| [path].into_iter(), now);
+        let used = || [path].into_iter();
+        server.streams.handle_timeout(used, &server.poller, now);
         server.streams.most = 3;
         assert!(server.connect(host(1, 1)) && server.connect(host(2, 1)));
         for n in 3..20 {
