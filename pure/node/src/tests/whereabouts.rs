@@ -47,7 +47,7 @@ fn other_places_may_be_about_every_tunnel() {
     let mut whereabouts = crowd();
     let places = whereabouts.places.clone();
     whereabouts.set(places);
-    assert_eq!(whereabouts.stirred.len(), MANY.into());
+    assert_eq!(whereabouts.stirred.len(), usize::from(MANY));
 }
 
 /// A repeated announcement has no effect. A new one concerns only tunnels there whose keys are
