@@ -179,11 +179,11 @@ fn an_answer_of_a_newer_release_with_more_fields_is_understood() {
 fn what_is_no_request_is_refused_with_a_reason() {
     for (line, reason) in [
         (&b"hello"[..], "not a JSON object"),
-        (b"[]", "there is no version"),
-        (b"{\"request\":\"status\"}", "there is no version"),
+        (b"[]", "missing `version`"),
+        (b"{\"request\":\"status\"}", "missing `version`"),
         (
             b"{\"version\":2,\"request\":\"status\"}",
-            "version 2 of the API is not spoken here, only 1",
+            "unsupported API version 2, expected 1",
         ),
         (
             b"{\"version\":1,\"request\":\"reboot\"}",
@@ -389,7 +389,7 @@ fn a_crowd_is_served_and_the_oldest_idle_client_makes_room() {
     assert_eq!(bench.serve(|_| None).len(), MOST_CLIENTS);
     let mut late = bench.connect();
     bench.serve(|_| None);
-    assert!(read_line(&mut late).contains("32 clients already wait"));
+    assert!(read_line(&mut late).contains("too many clients: 32 are waiting"));
 }
 
 #[test]
@@ -431,7 +431,11 @@ fn a_second_server_is_refused_while_the_first_one_lives() {
     let bench = Bench::new();
     let error = Server::bind(&bench.path()).unwrap_err();
     assert!(matches!(&error, CannotListen::Running(path) if *path == bench.path()));
-    assert!(error.to_string().starts_with("another stratad is running"));
+    assert!(
+        error
+            .to_string()
+            .starts_with("a stratad in another network namespace listens on")
+    );
     let folder = bench.folder.join("api");
     assert!(matches!(
         Server::bind(&folder),

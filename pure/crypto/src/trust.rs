@@ -607,7 +607,10 @@ mod tests {
     fn a_list_that_has_ended_counts_for_what_it_says_and_is_not_enough_for_strict() {
         use Revocation::{Relaxed, Strict};
         let ended = looked_up(&["mobile"], &["ended"], Strict).unwrap_err();
-        assert!(ended.to_string().contains("ended on 2030-03-01"), "{ended}");
+        assert!(
+            ended.to_string().contains("expired on 2030-03-01"),
+            "{ended}"
+        );
         assert!(looked_up(&["mobile"], &["ended"], Relaxed).is_ok());
         let refused = looked_up(&["mobile"], &["ended-mobile"], Relaxed).unwrap_err();
         assert!(matches!(refused, Untrusted::Revoked { .. }), "{refused}");

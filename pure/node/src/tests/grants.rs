@@ -161,7 +161,7 @@ fn a_grant_that_cannot_be_used_is_refused_and_the_reason_told() {
             .refusal
             .as_ref()
             .unwrap()
-            .contains("as many as it can")
+            .contains("as many grants as it can")
     );
     assert_eq!(world.nodes[LICENSED].held_grants().len(), 4);
 }

@@ -457,7 +457,10 @@ impl Quartet {
         let counters = self.counters(LICENSED);
         let refused: Vec<_> = counters.refused.keys().copied().collect();
         assert_eq!(refused, why, "{counters:?}");
-        assert_eq!(self.counters(NEXT).missed, counters.refused.values().sum::<u64>());
+        assert_eq!(
+            self.counters(NEXT).missed,
+            counters.refused.values().sum::<u64>()
+        );
         assert_eq!((counters.given, self.counters(NEXT).taken), (0, 0));
         assert!(self.nodes[NEXT].held_grants().is_empty());
     }
