@@ -274,7 +274,7 @@ fn keys_that_are_of_no_use_are_told_at_both_ends() {
     assert!(world.events[LICENSED].iter().any(unusable));
     let refused = |event: &Event| {
         matches!(event, Event::GrantRefused { why, node, .. }
-            if why.contains("as many as it can") && *node == identity(LICENSED))
+            if why.contains("as many grants as it can") && *node == identity(LICENSED))
     };
     assert!(world.events[GATEWAY].iter().any(refused));
 }
