@@ -102,7 +102,7 @@ fn check_says_that_a_good_file_is_good_and_what_it_does() {
     let output = check(&file, &[]);
     assert_eq!(output.status.code(), Some(0), "{}", err(&output));
     let expected = format!(
-        "{}: good: gw.example.net, 1 tunnel, 1 licensed node\n",
+        "{}: valid: gw.example.net, 1 tunnel, 1 licensed node\n",
         file.display()
     );
     assert_eq!((out(&output), err(&output)), (expected, String::new()));

@@ -282,7 +282,7 @@ fn a_fault_that_does_not_exist_is_refused() -> Result<()> {
     let started = pair.mobile.stratad_with(&config, &["--faults", "lose=3"]);
     let told = started.err().context("it runs")?;
     ensure!(
-        format!("{told:#}").contains("`lose=3` is no fault"),
+        format!("{told:#}").contains("`lose=3` is not a fault"),
         "{told:#}"
     );
     Ok(())

@@ -137,7 +137,7 @@ fn a_certificate_that_has_ended_is_warned_of_by_check() -> Result<()> {
         checked.contains("warning: the certificate of `CN=end.pem CN` EXPIRED on 2020-02-01"),
         "{checked}"
     );
-    ensure!(checked.contains("strata.toml: good:"), "{checked}");
+    ensure!(checked.contains("strata.toml: valid:"), "{checked}");
     openssl::order(&pair.mobile, ALICE, GOOD)?;
     let checked = strata(&pair.mobile, "check strata.toml")?;
     ensure!(!checked.contains("warning"), "{checked}");

@@ -309,7 +309,7 @@ fn a_level_that_was_not_agreed_on_is_refused_with_the_fix() -> Result<()> {
         (
             &tunnel.gateway,
             "level alice integrity",
-            "under [peer.alice.level] at both ends",
+            "in [peer.alice.level] at both ends",
         ),
         (
             &tunnel.gateway,
