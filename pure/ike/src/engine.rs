@@ -492,7 +492,7 @@ impl Engine {
             barred: &self.barred,
             wishes: &self.wishes,
             rng: &mut self.rng,
-            ike_spis: &self.ike_spis,
+            ike_spis: &mut self.ike_spis,
             spis: &mut self.spis,
             out: &mut self.out,
             pools: &mut self.pools,

@@ -397,7 +397,10 @@ impl Established {
         }
         let why = match self.is_leaving() {
             true => DownReason::Replaced,
-            false => DownReason::PeerGone { attempts },
+            false => {
+                ctx.ike_spis.lose(core.own_spi());
+                DownReason::PeerGone { attempts }
+            }
         };
         self.drop_children(&why, ctx);
         core.gone(why, ctx)

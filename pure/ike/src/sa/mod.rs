@@ -135,7 +135,7 @@ pub(crate) struct Context<'a> {
     pub(crate) barred: &'a BTreeSet<String>,
     pub(crate) wishes: &'a Wishes,
     pub(crate) rng: &'a mut Rng,
-    pub(crate) ike_spis: &'a IkeSpis,
+    pub(crate) ike_spis: &'a mut IkeSpis,
     pub(crate) spis: &'a mut spi::Sequence,
     pub(crate) out: &'a mut Output,
     /// Addresses to lease.
