@@ -35,6 +35,7 @@ mod neighbour;
 mod new_child;
 mod offered;
 mod opening;
+mod pace;
 mod protected;
 mod queue;
 mod redirecting;
