@@ -262,8 +262,8 @@ impl Established {
         self.send_next(core, ctx);
     }
 
-    /// Returns true if no check prevents that of a packet's path. With MOBIKE, packets do not replace the check of
-    /// IKE_AUTH, because they cannot move the IKE SA.
+    /// Returns true if no check is running, or one that a check of a packet's path may replace. With MOBIKE, packets
+    /// do not replace the check of IKE_AUTH, because they cannot move the IKE SA.
     fn gives_way(&self, newer: Path) -> bool {
         let following = self.following.as_ref();
         following.is_none_or(|following| {
@@ -531,7 +531,7 @@ impl Established {
         }
     }
 
-    /// Ends a check. An outstanding question goes on on the old path. Returns the new one.
+    /// Ends a check, and returns the path that was checked. An outstanding question is sent on the old path now.
     fn drop_check(&mut self, core: &mut Core, ctx: &mut Context<'_>) -> Option<Path> {
         let following = self.following.take()?;
         if following.asks_new() {
