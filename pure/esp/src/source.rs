@@ -3,7 +3,7 @@
 //! The outer header is not authenticated, so a source proves nothing: control is told and asks the peer. Reports are
 //! rare, because an attacker on the path can write another source into each packet.
 
-use model::{Instant, Path};
+use model::{Instant, Path, Stray};
 use std::time::Duration;
 
 /// Shortest pause between two reports. Between reports of the same path it doubles with each, until the SA moves.
@@ -15,9 +15,8 @@ const LAST_PAUSE: Duration = Duration::from_secs(5);
 /// The source of the newest packet.
 #[derive(Default)]
 pub(crate) struct Source {
-    /// Path of that packet, if the SA sends elsewhere, and the time since which all newer packets came from
-    /// there.
-    stray: Option<(Path, Instant)>,
+    /// Its path, if the SA sends elsewhere.
+    stray: Option<Stray>,
     reported: Option<Reported>,
 }
 
@@ -33,8 +32,13 @@ impl Source {
     /// if this has to be reported.
     pub(crate) fn note(&mut self, from: Path, to: Path, now: Instant) -> bool {
         let strays = from.remote != to.remote && from.carrier == to.carrier;
-        let before = self.stray.filter(|(path, _)| *path == from);
-        self.stray = strays.then(|| before.unwrap_or((from, now)));
+        let before = self.stray;
+        let same = before.filter(|stray| stray.path == from);
+        self.stray = strays.then(|| Stray {
+            path: from,
+            since: same.map_or(now, |stray| stray.since),
+            away: before.map_or(now, |stray| stray.away),
+        });
         strays && self.report(from, now)
     }
 
@@ -58,9 +62,8 @@ impl Source {
         true
     }
 
-    /// Returns the path of the newest packet, if the SA sends elsewhere, and the time since which all newer packets
-    /// came from there.
-    pub(crate) const fn stray(&self) -> Option<(Path, Instant)> {
+    /// Returns the path of the newest packet, if the SA sends elsewhere.
+    pub(crate) const fn stray(&self) -> Option<Stray> {
         self.stray
     }
 }
@@ -107,10 +110,17 @@ mod tests {
         let mut source = Source::default();
         assert!(source.note(path(5000), path(4500), at(0)));
         assert!(!source.note(path(5000), path(4500), at(1)));
-        assert_eq!(source.stray(), Some((path(5000), at(0))));
-        assert!(!source.note(path(4500), path(4500), at(2)));
+        let stray = |port, since, away| {
+            let [since, away] = [since, away].map(at);
+            let path = path(port);
+            Some(Stray { path, since, away })
+        };
+        assert_eq!(source.stray(), stray(5000, 0, 0));
+        source.note(path(5001), path(4500), at(2));
+        assert_eq!(source.stray(), stray(5001, 2, 0));
+        assert!(!source.note(path(4500), path(4500), at(3)));
         assert_eq!(source.stray(), None);
-        source.note(path(5000), path(4500), at(3));
-        assert_eq!(source.stray(), Some((path(5000), at(3))));
+        source.note(path(5000), path(4500), at(4));
+        assert_eq!(source.stray(), stray(5000, 4, 4));
     }
 }

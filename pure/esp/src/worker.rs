@@ -18,7 +18,9 @@ use crate::sa::{Sa, SaStatus};
 use crate::scratch::Scratch;
 use crate::source::Source;
 use crypto::Secret;
-use model::{ChildSa, ChildSaId, Dscp, Flow, Instant, LevelChoice, Path, Sizes, Spi, ZoneId};
+use model::{
+    ChildSa, ChildSaId, Dscp, Flow, Instant, LevelChoice, Path, Sizes, Spi, Stray, ZoneId,
+};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::collections::btree_map::Entry;
@@ -421,9 +423,8 @@ impl Worker {
         self.sa(id)?.unanswered
     }
 
-    /// Returns the path of the newest packet of an SA, if the SA sends elsewhere, and the time since which all newer
-    /// packets came from there.
-    pub fn stray(&self, id: ChildSaId) -> Option<(Path, Instant)> {
+    /// Returns the path of the newest packet of an SA, if the SA sends elsewhere.
+    pub fn stray(&self, id: ChildSaId) -> Option<Stray> {
         self.sa(id)?.source.stray()
     }
 

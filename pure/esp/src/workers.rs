@@ -20,7 +20,7 @@ use crate::sync::{Arc, AtomicBool, Mutex, MutexGuard, Ordering};
 use crate::worker::{Sink, Worker};
 use crate::{DropReason, LevelStatus, Link, Unusable};
 use crypto::Secret;
-use model::{ChildSa, ChildSaId, Dscp, Instant, LevelChoice, Path, Sizes, Spi};
+use model::{ChildSa, ChildSaId, Dscp, Instant, LevelChoice, Path, Sizes, Spi, Stray};
 use std::collections::BTreeMap;
 use std::num::NonZeroU8;
 use std::sync::PoisonError;
@@ -197,7 +197,7 @@ impl Workers {
     }
 
     /// Calls [`Worker::stray`] on the owner.
-    pub fn stray(&self, id: ChildSaId) -> Option<(Path, Instant)> {
+    pub fn stray(&self, id: ChildSaId) -> Option<Stray> {
         self.find(|worker| worker.stray(id))
     }
 

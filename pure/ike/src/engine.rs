@@ -23,7 +23,7 @@ use crate::timeline::Timeline;
 use crate::window::{Requests, Responses};
 use crate::wishes::Wishes;
 use crypto::{Rng, UnixTime};
-use model::{ChildSaId, Deadline, IkeSaId, Instant, Lease, LeaseChange, Path, Transmit};
+use model::{ChildSaId, Deadline, IkeSaId, Instant, Lease, LeaseChange, Path, Stray, Transmit};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use wire::codec::Malformed;
@@ -209,7 +209,7 @@ impl Engine {
 
     /// Notes the path of the newest packet of an IKE SA's children, if they send elsewhere. Called before
     /// [`Self::handle_timeout`].
-    pub fn note_newest(&mut self, sa: IkeSaId, stray: Option<(Path, Instant)>) {
+    pub fn note_newest(&mut self, sa: IkeSaId, stray: Option<Stray>) {
         let up = self.sas.get_mut(&sa).and_then(|sa| sa.established_mut());
         if let Some((_, up)) = up {
             up.note_newest(stray);
@@ -492,7 +492,7 @@ impl Engine {
             barred: &self.barred,
             wishes: &self.wishes,
             rng: &mut self.rng,
-            ike_spis: &self.ike_spis,
+            ike_spis: &mut self.ike_spis,
             spis: &mut self.spis,
             out: &mut self.out,
             pools: &mut self.pools,

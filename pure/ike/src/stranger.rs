@@ -38,10 +38,10 @@ impl Engine {
         }
     }
 
-    /// Drops a message with an SPI of no SA. A request on an IKE SA that was lost with an earlier process is
-    /// answered with INVALID_IKE_SPI: the receiver "MAY send a response without cryptographic protection" (RFC
-    /// 7296 section 1.5). The rate is limited because sources can be forged. An SPI of this process gets no
-    /// answer: its SA has ended in order, or the response that creates it is still on its way.
+    /// Drops a message with an SPI of no SA. A request on an IKE SA that was lost with an earlier process, or that
+    /// ended without a Delete, is answered with INVALID_IKE_SPI: the receiver "MAY send a response without
+    /// cryptographic protection" (RFC 7296 section 1.5). The rate is limited because sources can be forged. Other
+    /// SPIs get no answer: their SA has ended in order, or the response that creates it is still on its way.
     pub(crate) fn handle_unknown(&mut self, arrived: &Arrived<'_>, now: Instant) {
         self.drop(DropReason::UnknownSa);
         let Arrived { octets, path, .. } = *arrived;
@@ -51,7 +51,7 @@ impl Engine {
         let asks = established && !header.flags.response;
         if asks
             && self.told_unknown.admit(None, path.remote.ip(), now).is_ok()
-            && !self.ike_spis.has_drawn(own_spi(header))
+            && self.ike_spis.is_lost(own_spi(header))
         {
             let unknown = notify(NotifyType::INVALID_IKE_SPI, Vec::new());
             self.answer_stray(header, path, octets, unknown, now);

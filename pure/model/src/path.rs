@@ -1,5 +1,6 @@
 //! Paths of packets, and packets to send.
 
+use crate::Instant;
 use std::net::SocketAddr;
 
 /// The protocol that carries IKE messages and ESP packets.
@@ -104,6 +105,17 @@ impl Path {
             carrier: self.carrier,
         }
     }
+}
+
+/// The path of the newest authentic packet of an SA that sends on another path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stray {
+    /// Path of the packet.
+    pub path: Path,
+    /// Time since which all newer packets came on this path.
+    pub since: Instant,
+    /// Time since which no newer packet came on the path that the SA sends on.
+    pub away: Instant,
 }
 
 /// A datagram, or a message of a stream, to send: payload only.

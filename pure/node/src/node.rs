@@ -8,7 +8,7 @@ use crate::migration::Migration;
 use crate::mobile_ip::MobileIp;
 use crate::moving::Moving;
 use crate::path_mtu::PathMtus;
-use crate::peers::Peers;
+use crate::peers::{Peers, Retry};
 use crate::silence::Silences;
 use crate::status::ChildStatus;
 use crate::succession::Succession;
@@ -502,7 +502,10 @@ impl Node {
             };
             match self.ike.initiate(&name, self.first_path(address), now) {
                 Ok(sa) => self.wishes.started(&name, sa),
-                Err(misuse) => self.wishes.down(&name, None, misuse.to_string(), now),
+                Err(misuse) => {
+                    let why = misuse.to_string();
+                    self.wishes.down(&name, None, why, Retry::Usual, now);
+                }
             }
         }
         self.drain(now);

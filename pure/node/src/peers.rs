@@ -17,6 +17,15 @@ const HURRIED_RETRY: Duration = Duration::from_secs(4);
 /// Number of attempts with this pause: two minutes.
 const HURRIED: u32 = 30;
 
+/// Longest pause between attempts to initiate.
+#[derive(Clone, Copy)]
+pub(crate) enum Retry {
+    /// A minute.
+    Usual,
+    /// [`HURRIED_RETRY`] for the first [`HURRIED`] attempts.
+    Hurried,
+}
+
 /// State of all peers, with an index by time.
 #[derive(Default)]
 pub(crate) struct Peers {
@@ -123,7 +132,14 @@ impl Peers {
     }
 
     /// Records that an IKE SA ended. Has no effect if a newer one exists.
-    pub fn down(&mut self, name: &str, sa: Option<IkeSaId>, why: String, now: Instant) {
+    pub fn down(
+        &mut self,
+        name: &str,
+        sa: Option<IkeSaId>,
+        why: String,
+        retry: Retry,
+        now: Instant,
+    ) {
         self.change(name, |entry| {
             if sa.is_some() && entry.sa != sa {
                 return;
@@ -132,21 +148,13 @@ impl Peers {
             entry.up_since = None;
             entry.refusal = Some((now, why));
             if entry.wanted && entry.reachable {
-                let delay = FIRST_RETRY
-                    .saturating_mul(1 << entry.failures.min(6))
-                    .min(LAST_RETRY);
+                let longest = match retry {
+                    Retry::Hurried if entry.failures < HURRIED => HURRIED_RETRY,
+                    Retry::Hurried | Retry::Usual => LAST_RETRY,
+                };
+                let delay = FIRST_RETRY.saturating_mul(1 << entry.failures.min(6));
                 entry.failures = entry.failures.saturating_add(1);
-                entry.retry_at = Some(now + delay);
-            }
-        });
-    }
-
-    /// Shortens the pause before the next attempt, after a failed authentication.
-    pub fn hurry(&mut self, name: &str, now: Instant) {
-        self.change(name, |entry| {
-            if entry.failures <= HURRIED {
-                let soon = entry.retry_at.map(|at| at.min(now + HURRIED_RETRY));
-                entry.retry_at = soon;
+                entry.retry_at = Some(now + delay.min(longest));
             }
         });
     }
@@ -185,41 +193,35 @@ impl Peers {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_wanted_peer_is_tried_again_with_exponential_back_off_up_to_a_minute() {
+    /// Returns the seconds before each attempt to initiate with a peer that never gets up.
+    fn waits(attempts: u64, retry: Retry) -> Vec<u64> {
         let mut peers = Peers::default();
         peers.know("gw", true);
         let mut now = Instant::ZERO;
         assert_eq!(peers.want("gw", true, now), Some(()));
         let mut waits = Vec::new();
-        for attempt in 0..9 {
+        for attempt in 0..attempts {
             let at = peers.poll_timeout().expect("a retry is planned").at;
             waits.push((at - now).as_secs());
             now = at;
             assert_eq!(peers.due(now), ["gw"]);
-            peers.started("gw", IkeSaId(attempt));
-            peers.down("gw", Some(IkeSaId(attempt)), "no answer".to_owned(), now);
+            let sa = IkeSaId(attempt);
+            peers.started("gw", sa);
+            peers.down("gw", Some(sa), "no answer".to_owned(), retry, now);
         }
-        assert_eq!(waits, [0, 1, 2, 4, 8, 16, 32, 60, 60]);
+        waits
+    }
+
+    #[test]
+    fn a_wanted_peer_is_tried_again_with_exponential_back_off_up_to_a_minute() {
+        assert_eq!(waits(9, Retry::Usual), [0, 1, 2, 4, 8, 16, 32, 60, 60]);
     }
 
     #[test]
     fn while_keys_may_be_being_changed_a_peer_is_tried_every_few_seconds() {
-        let mut peers = Peers::default();
-        peers.know("gw", true);
-        let mut now = Instant::ZERO;
-        peers.want("gw", true, now);
-        let mut waits = Vec::new();
-        for attempt in 0..33 {
-            now = peers.poll_timeout().expect("a retry is planned").at;
-            assert_eq!(peers.due(now), ["gw"]);
-            peers.started("gw", IkeSaId(attempt));
-            peers.down("gw", Some(IkeSaId(attempt)), "refused".to_owned(), now);
-            peers.hurry("gw", now);
-            waits.push((peers.poll_timeout().expect("a retry").at - now).as_secs());
-        }
-        assert_eq!(waits[..5], [1, 2, 4, 4, 4]);
-        assert_eq!(waits[29..], [4, 60, 60, 60]);
+        let waits = waits(34, Retry::Hurried);
+        assert_eq!(waits[..6], [0, 1, 2, 4, 4, 4]);
+        assert_eq!(waits[30..], [4, 60, 60, 60]);
     }
 
     #[test]
@@ -251,6 +253,7 @@ mod tests {
             "alice",
             Some(IkeSaId(1)),
             "replaced".to_owned(),
+            Retry::Usual,
             Instant::ZERO,
         );
         assert_eq!(

@@ -16,6 +16,7 @@
 use super::children::{Age, Children, lifetimes};
 use super::established::Established;
 use super::heir::Heir;
+use super::pace::Pace;
 use super::queue::Queue;
 use super::rekey_ike::{IkeRekey, settle_heir};
 use super::task::Task;
@@ -237,7 +238,8 @@ impl Established {
             keys: heir.keys(&self.keys),
             mobike,
             following: None,
-            rests_until: ctx.now,
+            pace: Pace::default(),
+            home: self.home,
             heeds_from: self.heeds_from,
             hint_pause: self.hint_pause,
             is_doubtful: false,

@@ -8,6 +8,7 @@ use super::heir::Heir;
 use super::leaving::{self, Leaving};
 use super::offered::Offered;
 use super::opening::Opening;
+use super::pace::Pace;
 use super::protected::Complaint;
 use super::queue::Queue;
 use super::task::{self, Task};
@@ -33,6 +34,7 @@ use crate::refusal::Refusal;
 use crypto::UnixTime;
 use model::{ChildSaId, CsaId, Deadline, IkeSaId, InnerAddresses, Instant, Path};
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::time::Duration;
 use wire::ike::{Datagram, ExchangeType, Message, NotifyType, Payload};
 
@@ -56,8 +58,10 @@ pub(crate) struct Established {
     pub(crate) believed: UnixTime,
     /// The check of a new address of the peer. Boxed because it is rare.
     pub(super) following: Option<Box<Following>>,
-    /// No packet of a child SA starts a check of its path before this time.
-    pub(super) rests_until: Instant,
+    /// Rate of the checks that packets of child SAs start.
+    pub(super) pace: Pace,
+    /// Address of the peer when the SA was established.
+    pub(super) home: IpAddr,
     /// No unauthenticated error starts another IKE SA before this time.
     pub(super) heeds_from: Instant,
     pub(super) hint_pause: Duration,
@@ -154,7 +158,8 @@ impl Established {
             keys,
             mobike: beginning.mobike,
             following: None,
-            rests_until: ctx.now,
+            pace: Pace::default(),
+            home: core.path.remote.ip(),
             heeds_from: ctx.now + HINT_PAUSE,
             hint_pause: HINT_PAUSE,
             is_doubtful: false,
@@ -397,7 +402,10 @@ impl Established {
         }
         let why = match self.is_leaving() {
             true => DownReason::Replaced,
-            false => DownReason::PeerGone { attempts },
+            false => {
+                ctx.ike_spis.lose(core.own_spi());
+                DownReason::PeerGone { attempts }
+            }
         };
         self.drop_children(&why, ctx);
         core.gone(why, ctx)

@@ -24,19 +24,24 @@
 //! another address or port: a NAT may map ESP apart from IKE. Child SAs move if the old address is silent, or if
 //! newer packets keep coming only from the new one. Without MOBIKE, and where both had one address that is silent
 //! now, the IKE SA moves too. With MOBIKE it moves by UPDATE_SA_ADDRESSES alone (RFC 4555 section 3.8), so the check
-//! says where the peer is seen, and the peer then sends that update.
+//! says where the peer is seen, and the peer then sends that update. Such a check gives way to one of a newer address
+//! ([`Pace`]).
+//!
+//! A third party that relays everything cannot be told from a NAT. An address that a check found, and not the peer
+//! announced, is therefore left again as soon as newer packets come only from another one, whoever answers there.
 //!
 //! The two requests are sent one after the other, because the peer may keep no more than one
 //! response. A request that was sent to both addresses proves nothing. If an earlier request is
 //! outstanding, it is only retransmitted to both.
 
 use super::established::Established;
+use super::pace::Pace;
 use super::task::Task;
 use super::{Arrived, Context, Core};
 use crate::extension::mobike::{self, Cookie};
 use crate::extension::nat::{self, Nat};
 use crate::refusal::{Refusal, Unfollowed};
-use model::{Deadline, Instant, Path, site_of};
+use model::{Deadline, Instant, Path, Stray, site_of};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -64,9 +69,6 @@ const QUESTION: usize = 112;
 
 /// The same with the hashes of both addresses.
 const QUESTION_WITH_HASHES: usize = 176;
-
-/// Pause after a check that moved nothing, before a packet of a child SA starts the next.
-const REST: Duration = Duration::from_secs(3);
 
 /// Maximum number of checks of new addresses per second.
 const CHECKS: u32 = 1024;
@@ -97,9 +99,9 @@ pub(super) struct Following {
 struct Packets {
     /// Start of the check.
     since: Instant,
-    /// True if every newer packet since then came from the new address.
-    stray: bool,
-    /// True if the old address has answered.
+    /// The newest packet, unless it came from the old address.
+    stray: Option<Stray>,
+    /// True if the old address has answered, and is one that the peer announced.
     old_answers: bool,
 }
 
@@ -114,23 +116,42 @@ enum Step {
 }
 
 impl Packets {
-    /// Returns true if child SAs' packets come from the new path alone. Where the old path still answers, only
-    /// another port of the same address counts: a NAT that maps ESP apart from IKE. Otherwise, an attacker who
-    /// forwards packets faster than the network could take the tunnel to another host.
+    /// Begins with a packet that came on a new path.
+    const fn begin(path: Path, now: Instant) -> Self {
+        let (since, away) = (now, now);
+        Self {
+            since,
+            stray: Some(Stray { path, since, away }),
+            old_answers: false,
+        }
+    }
+
+    /// Returns true if child SAs' packets come on the new path now, and on the old one no more. Where the old path
+    /// still answers, they have to come on the new one alone, and only another port of the same address counts: a
+    /// NAT that maps ESP apart from IKE. Otherwise, an attacker who forwards packets faster than the network could
+    /// take the tunnel to another host.
     fn moved(self, new: Path, old: Path) -> bool {
-        self.stray && (!self.old_answers || new.remote.ip() == old.remote.ip())
+        // The data plane reads the time of a packet later than control that of its turn.
+        let begun = self.since + SHORTEST;
+        self.stray.is_some_and(|stray| {
+            let enough = match self.old_answers {
+                true => stray.since <= begun && new.remote.ip() == old.remote.ip(),
+                false => stray.away <= begun,
+            };
+            stray.path.remote == new.remote && enough
+        })
     }
 }
 
 impl Following {
-    fn begin(to: Path, ctx: &Context<'_>) -> Self {
+    fn begin(to: Path, packets: Option<Packets>, ctx: &Context<'_>) -> Self {
         Self {
             to,
             step: Step::Waiting,
             until: ctx.now + patience(ctx),
             credit: 0,
             answers: 0,
-            packets: None,
+            packets,
         }
     }
 
@@ -192,7 +213,7 @@ impl Established {
     fn note_source(&mut self, arrived: &Arrived<'_>, core: &mut Core, ctx: &mut Context<'_>) {
         let from = arrived.path;
         match &self.following {
-            None if from != core.path => self.check(from, core, ctx),
+            None if from != core.path => self.check(from, None, core, ctx),
             // Child SAs' packets may have another address than messages.
             Some(following) if following.packets.is_some() => {}
             Some(following) if following.to != from && from == core.path => {
@@ -200,11 +221,14 @@ impl Established {
             }
             _ => {}
         }
-        let Some(following) = &mut self.following else {
-            return;
-        };
-        if following.to == from {
-            following.credit += SHARE * arrived.octets.len();
+        self.give_credit(from, SHARE * arrived.octets.len(), core, ctx);
+    }
+
+    /// Permits to send this many octets more to an address, if it is checked.
+    fn give_credit(&mut self, to: Path, octets: usize, core: &Core, ctx: &mut Context<'_>) {
+        let following = self.following.as_mut();
+        if let Some(following) = following.filter(|following| following.to == to) {
+            following.credit += octets;
             // The answer to a request under way may be what the peer cannot send to us otherwise.
             if let (Step::Waiting, Some(datagrams)) = (following.step, core.requests.oldest()) {
                 following.send(datagrams, ctx);
@@ -229,41 +253,30 @@ impl Established {
         if core.peer(ctx.config).is_some_and(|peer| peer.forbids_nat) {
             return;
         }
-        if self.following.is_none() && self.rests_until <= ctx.now {
-            self.check(from, core, ctx);
-            if let Some(following) = &mut self.following {
-                self.rests_until = ctx.now + REST;
-                following.packets = Some(Packets {
-                    since: ctx.now,
-                    stray: true,
-                    old_answers: false,
-                });
-                following.credit = SHARE_OF_PACKETS * octets;
-                // A response to it can arrive from the new address.
-                if let Some(datagrams) = core.requests.oldest() {
-                    following.send(datagrams, ctx);
-                }
-            }
-            return self.send_next(core, ctx);
+        let runs = self.following.is_some();
+        if self.gives_way(from) && self.pace.admits(from.remote, runs, ctx.now) {
+            self.drop_check(core, ctx);
+            self.check(from, Some(Packets::begin(from, ctx.now)), core, ctx);
         }
-        let is_new = |following: &&mut Box<Following>| following.to.remote == from.remote;
-        if let Some(following) = self.following.as_mut().filter(is_new) {
-            following.credit += SHARE_OF_PACKETS * octets;
-        }
+        self.give_credit(from, SHARE_OF_PACKETS * octets, core, ctx);
         self.send_next(core, ctx);
     }
 
-    /// Notes the path of the newest packet of a child SA, if child SAs send elsewhere, and the time since
-    /// which all newer packets came from there.
-    pub(crate) fn note_newest(&mut self, stray: Option<(Path, Instant)>) {
-        if let Some(following) = &mut self.following
-            && let Some(packets) = &mut following.packets
-        {
-            let to = following.to.remote;
-            // The data plane reads the time of a packet later than control that of its turn.
-            let begun = packets.since + SHORTEST;
-            let only = |(path, since): (Path, Instant)| path.remote == to && since <= begun;
-            packets.stray = stray.is_some_and(only);
+    /// Returns true if no check is running, or one that a check of a packet's path may replace. With MOBIKE, packets
+    /// do not replace the check of IKE_AUTH, because they cannot move the IKE SA.
+    fn gives_way(&self, newer: Path) -> bool {
+        let following = self.following.as_ref();
+        following.is_none_or(|following| {
+            let replaceable = following.packets.is_some() || self.mobike.is_none();
+            replaceable && following.to.remote != newer.remote
+        })
+    }
+
+    /// Notes the newest packet of child SAs, unless it came on the path that they send on.
+    pub(crate) fn note_newest(&mut self, stray: Option<Stray>) {
+        let following = self.following.as_mut();
+        if let Some(packets) = following.and_then(|following| following.packets.as_mut()) {
+            packets.stray = stray;
         }
     }
 
@@ -290,15 +303,23 @@ impl Established {
 
     /// Ends the check when an update of the addresses arrives, unless the IKE SA stays where it is: child SAs'
     /// packets may still have another address.
-    pub(super) fn end_check(&mut self, updated: Path, core: &Core, now: Instant) {
+    pub(super) fn end_check(&mut self, updated: Path, core: &Core) {
         let moves = updated.remote != core.path.remote;
         if moves {
-            self.rests_until = now;
+            self.pace = Pace::default();
         }
         let known = self.following.as_ref();
         if moves || known.is_some_and(|following| following.packets.is_none()) {
             self.following = None;
         }
+    }
+
+    /// Returns true if an update returns child SAs to the path of IKE messages. An update that a check of ours
+    /// caused says nothing about packets that a NAT maps apart.
+    pub(super) fn returns(&self, updated: Path, core: &Core, ctx: &Context<'_>) -> bool {
+        let remote = nat::esp_path(updated, core.nat, ctx.config).remote;
+        let is_apart = core.esp.remote.ip() == remote.ip() && self.pace.is_resting(ctx.now);
+        core.esp.remote != remote && !is_apart
     }
 
     /// Checks the source address of IKE_AUTH, if it differs from that of IKE_SA_INIT. Only the
@@ -309,14 +330,14 @@ impl Established {
         core: &Core,
         ctx: &mut Context<'_>,
     ) {
-        self.begin_check(arrived.path, core, ctx);
+        self.begin_check(arrived.path, None, core, ctx);
         if let Some(following) = &mut self.following {
             following.credit = SHARE * arrived.octets.len();
         }
     }
 
     /// Starts the check of an address, if the peer may be followed there.
-    fn check(&mut self, to: Path, core: &Core, ctx: &mut Context<'_>) {
+    fn check(&mut self, to: Path, packets: Option<Packets>, core: &Core, ctx: &mut Context<'_>) {
         if !core.nat.is_some_and(Nat::follows) {
             return;
         }
@@ -325,10 +346,16 @@ impl Established {
         if let Some(only) = only.filter(|only| *only != ip) {
             return ctx.refused(Some(core.name()), Refusal::MovedAway { to: ip, only });
         }
-        self.begin_check(to, core, ctx);
+        self.begin_check(to, packets, core, ctx);
     }
 
-    fn begin_check(&mut self, to: Path, core: &Core, ctx: &mut Context<'_>) {
+    fn begin_check(
+        &mut self,
+        to: Path,
+        packets: Option<Packets>,
+        core: &Core,
+        ctx: &mut Context<'_>,
+    ) {
         if self.children.are_fixed() {
             return;
         }
@@ -337,7 +364,7 @@ impl Established {
             .checks
             .admit(Some(&core.name()), to.remote.ip(), ctx.now)
         {
-            Ok(()) => self.following = Some(Box::new(Following::begin(to, ctx))),
+            Ok(()) => self.following = Some(Box::new(Following::begin(to, packets, ctx))),
             Err(why) => self.refuse_to_follow(to, why, core, ctx),
         }
     }
@@ -452,9 +479,14 @@ impl Established {
 
     /// Notes an answer from the old address. Child SAs' packets may still come only from the new one.
     fn note_old_answer(&mut self, core: &mut Core, ctx: &mut Context<'_>) {
+        // With MOBIKE, the peer announces the path of IKE messages.
+        let announced = match self.mobike {
+            Some(_) => core.path.remote.ip(),
+            None => self.home,
+        };
         let following = self.following.as_mut();
         match following.and_then(|following| following.packets.as_mut()) {
-            Some(packets) => packets.old_answers = true,
+            Some(packets) => packets.old_answers = core.esp.remote.ip() == announced,
             None => self.stay(Unfollowed::StillThere, core, ctx),
         }
     }
@@ -483,7 +515,7 @@ impl Established {
                     }
                     false => core.carry_to(following.to, children, ctx),
                 }
-                self.rests_until = ctx.now;
+                self.pace.succeed();
                 return;
             }
             _ => Unfollowed::Unanswered,
@@ -494,12 +526,18 @@ impl Established {
 
     /// Ends a check: everything stays on the old path, including an outstanding question.
     fn stay(&mut self, why: Unfollowed, core: &mut Core, ctx: &mut Context<'_>) {
-        if let Some(following) = self.following.take() {
-            self.refuse_to_follow(following.to, why, core, ctx);
-            if following.asks_new() {
-                core.send_again(ctx);
-            }
+        if let Some(to) = self.drop_check(core, ctx) {
+            self.refuse_to_follow(to, why, core, ctx);
         }
+    }
+
+    /// Ends a check, and returns the path that was checked. An outstanding question is sent on the old path now.
+    fn drop_check(&mut self, core: &mut Core, ctx: &mut Context<'_>) -> Option<Path> {
+        let following = self.following.take()?;
+        if following.asks_new() {
+            core.send_again(ctx);
+        }
+        Some(following.to)
     }
 
     /// Repeats a question that was dropped with its keys.

@@ -35,6 +35,7 @@ mod neighbour;
 mod new_child;
 mod offered;
 mod opening;
+mod pace;
 mod protected;
 mod queue;
 mod redirecting;
@@ -135,7 +136,7 @@ pub(crate) struct Context<'a> {
     pub(crate) barred: &'a BTreeSet<String>,
     pub(crate) wishes: &'a Wishes,
     pub(crate) rng: &'a mut Rng,
-    pub(crate) ike_spis: &'a IkeSpis,
+    pub(crate) ike_spis: &'a mut IkeSpis,
     pub(crate) spis: &'a mut spi::Sequence,
     pub(crate) out: &'a mut Output,
     /// Addresses to lease.

@@ -10,7 +10,8 @@
 //! packets of child SAs there only after a request of its own with a cookie was answered from there
 //! (section 3.7). A newer update restarts this check; an update that a newer one has overtaken does
 //! nothing. [`Core::path`] is thus the path of IKE messages, and [`Core::proved`] that of child
-//! SAs.
+//! SAs, unless their own packets led them elsewhere (`following.rs`). Any update but an answer to that check leads
+//! them back.
 //!
 //! Other messages move nothing: an answer on another path only shows that this path works (section
 //! 3.8). A request is sent on several paths for this purpose.
@@ -248,7 +249,7 @@ impl Established {
         core: &mut Core,
         ctx: &mut Context<'_>,
     ) -> Result<(), Refusal> {
-        let (Some(mobike), true) = (&mut self.mobike, moves) else {
+        let (Some(mobike), true) = (&self.mobike, moves) else {
             return Ok(());
         };
         let path = arrived.path;
@@ -266,8 +267,11 @@ impl Established {
         core.nat = nat::detect(request, path).or(core.nat);
         // "A TCP handshake proves the routability of the TCP Originator's address; thus, the Return
         // Routability Check SHOULD NOT be performed" (RFC 9329 section 7.1).
-        mobike.pending = path != core.proved && !path.is_stream();
-        self.end_check(path, core, ctx.now);
+        let is_new = path != core.proved || self.returns(path, core, ctx);
+        if let Some(mobike) = &mut self.mobike {
+            mobike.pending = is_new && !path.is_stream();
+        }
+        self.end_check(path, core);
         core.take(path, ctx);
         if path.is_stream() {
             core.carry(self.children(), ctx);

@@ -194,3 +194,23 @@ fn a_peer_that_was_started_again_is_back_within_a_second_of_the_question() {
     assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
     assert!(fit(pair.left.child(), pair.right.child()));
 }
+
+/// No Delete was sent, so the peer cannot know.
+#[test]
+fn a_peer_that_was_given_up_is_back_within_a_second_of_its_question() {
+    let (mut left, mut right) = (mobile(), gateway());
+    left.peers[0].liveness = Duration::from_secs(600);
+    right.peers[0].liveness = Duration::from_secs(10);
+    let mut pair = Pair::new(left, right);
+    let id = pair.connect();
+    pair.lost = 1000;
+    pair.pass(Duration::from_secs(60));
+    assert_eq!((pair.left.up(), pair.right.up()), (1, 0));
+    pair.lost = 0;
+    pair.with(Side::Left, |engine, now| engine.doubt(id, now));
+    pair.pass(Duration::from_secs(1));
+    assert_eq!(pair.right.up(), 1);
+    pair.pass(Duration::from_secs(120));
+    assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
+    assert!(fit(pair.left.child(), pair.right.child()));
+}

@@ -1,7 +1,7 @@
 //! NAT detection, ports and moving mappings.
 
-use super::mobike::roaming;
-use super::pair::{Flying, NatBox, Pair, RIGHT, Side, fit};
+use super::mobike::{move_to, roaming, to};
+use super::pair::{Flying, LEFT, NatBox, Pair, RIGHT, Side, fit};
 use super::rekey::rekey_ike;
 use super::*;
 use crate::{Event, Nat};
@@ -446,4 +446,55 @@ fn an_initiator_may_begin_on_the_shared_port() {
             .iter()
             .all(|flying| flying.path.local.port() == 4500)
     );
+}
+
+/// A pair with MOBIKE behind a NAT, and a packet of its child SA at the gateway that came from another address.
+fn with_a_stray(from: &str) -> Pair {
+    let (left, right) = roaming();
+    let mut pair = Pair::new(left, right);
+    pair.nat = Some(NAT);
+    pair.connect();
+    let sa = pair.right.engine.sas().next().unwrap().id;
+    let path = model::Path::udp(to(LEFT).remote, from.parse().unwrap());
+    pair.with(Side::Right, |engine, now| {
+        engine.note_stray(sa, path, 1000, now);
+    });
+    pair
+}
+
+/// RFC 4555 section 3.5: an update moves the IPsec SAs too. An update in answer to a check only repeats where the IKE
+/// SA is.
+#[test]
+fn an_update_brings_back_packets_that_were_mapped_apart() {
+    let mut pair = with_a_stray("198.51.100.9:24507");
+    pair.pass(Duration::from_secs(10));
+    assert_eq!(moves(&pair), [(24507, 1)]);
+    move_to(&mut pair, to(LEFT));
+    pair.pass(Duration::from_secs(1));
+    assert_eq!(moves(&pair), [(24507, 1), (24500, 1)]);
+}
+
+/// An attacker on the path forwards one packet and the question about it, and drops the question to the old address.
+#[test]
+fn an_update_brings_back_packets_that_a_third_party_took() {
+    let mut pair = with_a_stray("192.0.2.66:4501");
+    let genuine = to(LEFT);
+    for (_, message) in std::mem::take(&mut pair.astray) {
+        let (to, path) = (Side::Left, genuine);
+        pair.deliver(&Flying { to, path, message });
+    }
+    let answer = pair.intercept().remove(0);
+    pair.deliver(&answer);
+    while moves(&pair).is_empty() {
+        pair.intercept();
+        pair.now += Duration::from_millis(1);
+        pair.timeout(Side::Right);
+        assert!(
+            pair.now.since_origin() < Duration::from_secs(10),
+            "it stays"
+        );
+    }
+    assert_eq!(moves(&pair), [(4501, 1)]);
+    pair.pass(Duration::from_secs(2));
+    assert_eq!(moves(&pair), [(4501, 1), (24500, 1)]);
 }

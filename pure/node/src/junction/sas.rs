@@ -2,6 +2,7 @@
 
 use super::ending;
 use crate::node::Node;
+use crate::peers::Retry;
 use crate::{Dropped, Ending, Event, KeyLog, keylog};
 use model::{IkeSaId, Instant};
 use std::net::{IpAddr, SocketAddr};
@@ -82,7 +83,10 @@ impl Node {
         now: Instant,
     ) {
         let ending = ending(why);
-        let wrong_key = why.is_wrong_key();
+        let retry = match why.is_wrong_key() {
+            true => Retry::Hurried,
+            false => Retry::Usual,
+        };
         let why = why.to_string();
         let children: Vec<_> = self
             .children
@@ -112,10 +116,7 @@ impl Node {
         if self.established(&peer).is_some_and(|other| other != sa) {
             self.keep_inside(&peer, lent);
         } else {
-            self.wishes.down(&peer, Some(sa), why.clone(), now);
-            if wrong_key {
-                self.wishes.hurry(&peer, now);
-            }
+            self.wishes.down(&peer, Some(sa), why.clone(), retry, now);
             let peer = peer.clone();
             self.events.push_back(Event::PeerDown { peer, why });
         }

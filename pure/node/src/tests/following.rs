@@ -1,7 +1,8 @@
 //! Packets of child SAs to a peer whose NAT changes its mapping, or seems to.
 
-use super::world::{GATEWAY, MOBILE, Policies, World};
+use super::world::{Flight, GATEWAY, MOBILE, Policies, World};
 use crate::{Event, Rekey};
+use model::Path;
 use std::net::SocketAddr;
 use std::time::Duration;
 use wire::esp::Datagram;
@@ -63,7 +64,7 @@ fn a_rewritten_request_takes_no_packet_of_a_child_to_another_address() {
     assert!(rekeyed.is_ok());
     let request = world.past.back().unwrap().payload.clone();
     let [local, third] = [GATEWAYS, THIRD].map(|end| end.parse().unwrap());
-    world.hand_over(GATEWAY, model::Path::udp(local, third), &request);
+    world.hand_over(GATEWAY, Path::udp(local, third), &request);
     world.past.clear();
     download(&mut world, 1000);
     let [to] = destinations(&mut world)[..] else {
@@ -170,7 +171,7 @@ fn rewritten_packets_send_a_third_party_rare_questions_and_nothing_else() {
             if seq % 2 == 0 {
                 let payload = world.past.back().unwrap().payload.clone();
                 came += payload.len();
-                world.hand_over(GATEWAY, model::Path::udp(local, third), &payload);
+                world.hand_over(GATEWAY, Path::udp(local, third), &payload);
             }
             world.run_for(Duration::from_millis(50));
             let past = world.past.iter();
@@ -182,5 +183,177 @@ fn rewritten_packets_send_a_third_party_rare_questions_and_nothing_else() {
         }
         assert!(went <= came / 2, "{went} octets for {came}");
         assert_eq!(moves(&world), 0);
+    }
+}
+
+/// A NAT that reboots twice, or a host that passes through several networks.
+#[test]
+fn a_mapping_that_changes_again_while_it_is_checked_is_found_within_a_second() {
+    for mobike in [true, false] {
+        for changes in [&[20_000, 30_000][..], &[20_000, 30_000, 40_000]] {
+            let mut world = through_nat(mobike);
+            for shift in changes {
+                world.outside.1 = *shift;
+                world.segment(MOBILE, 1, b"request");
+                // The gateway asks at a mapping that is gone before the question arrives.
+                world.run_for(Duration::from_millis(7));
+                world.outside.1 += 5_000;
+                world.run_for(Duration::from_millis(150));
+            }
+            world.outside.1 = 50_000;
+            let took = time_to_return(&mut world);
+            assert!(
+                took < Duration::from_secs(1),
+                "{mobike} {changes:?}: {took:?}"
+            );
+        }
+    }
+}
+
+/// A message from the first mapping, packets from the second.
+#[test]
+fn packets_from_a_newer_mapping_are_not_kept_waiting_by_the_check_of_a_message() {
+    let mut world = through_nat(false);
+    world.outside.1 = 20_000;
+    let rekeyed = world.command(MOBILE, |node, now| node.rekey("gw", Rekey::Children, now));
+    assert!(rekeyed.is_ok());
+    world.run_for(Duration::from_millis(7));
+    world.outside.1 = 30_000;
+    let took = time_to_return(&mut world);
+    assert!(took < Duration::from_secs(1), "{took:?}");
+}
+
+/// Whatever source a third party writes into packets: few addresses are asked, and the tunnel stays.
+#[test]
+fn packets_from_ever_new_addresses_lead_to_few_questions() {
+    for mobike in [true, false] {
+        let mut world = through_nat(mobike);
+        let local = GATEWAYS.parse().unwrap();
+        let mut asked = Vec::new();
+        for seq in 0..600_u16 {
+            world.past.clear();
+            world.segment(MOBILE, seq.into(), b"request");
+            let payload = world.past.back().unwrap().payload.clone();
+            let from = SocketAddr::new("192.0.2.66".parse().unwrap(), 5000 + seq);
+            world.hand_over(GATEWAY, Path::udp(local, from), &payload);
+            world.run_for(Duration::from_millis(50));
+            let to = world.past.iter().map(|flight| flight.path.remote);
+            asked.extend(to.filter(|to| to.ip() == from.ip()));
+        }
+        asked.dedup();
+        // 30 seconds.
+        assert!((10..=40).contains(&asked.len()), "{}", asked.len());
+        assert_eq!(moves(&world), 0);
+    }
+}
+
+/// A third party between both ends, with an address of its own. It hands packets of the mobile node to the gateway
+/// before they arrive, as its own, and to the mobile node what the gateway sends to the third party.
+struct Relay {
+    /// Selects the packets that it hands over.
+    wins: fn(&Flight) -> bool,
+    /// True if packets of the mobile node arrive from the third party alone.
+    alone: bool,
+}
+
+impl Relay {
+    fn run(&self, world: &mut World, time: Duration) {
+        let [gateway, third] = [GATEWAYS, THIRD].map(|end| end.parse().unwrap());
+        let mobile = SocketAddr::new(super::world::address(MOBILE), 4500);
+        let end = world.now + time;
+        world.deaf[GATEWAY] = self.alone;
+        while world.now < end {
+            for flight in world.past.drain(..).collect::<Vec<_>>() {
+                let Flight { path, payload, .. } = &flight;
+                if path.remote == third {
+                    world.hand_over(MOBILE, Path::udp(mobile, gateway), payload);
+                } else if path.local.ip() == world.outside.0 && (self.wins)(&flight) {
+                    world.hand_over(GATEWAY, Path::udp(gateway, third), payload);
+                }
+            }
+            // Answers leave.
+            world.command(GATEWAY, |_, _| ());
+            world.run_for(Duration::from_millis(1));
+        }
+        world.deaf[GATEWAY] = false;
+    }
+
+    /// Both ends send a datagram each 50 ms. Returns the number of those that reached the mobile node.
+    fn traffic(&self, world: &mut World, time: Duration) -> usize {
+        let (end, before) = (world.now + time, world.delivered[MOBILE].len());
+        let mut seq = 1000;
+        while world.now < end {
+            seq += 1;
+            world.segment(MOBILE, seq, b"request");
+            world.segment(GATEWAY, seq, b"answer");
+            self.run(world, Duration::from_millis(50));
+        }
+        world.delivered[MOBILE].len() - before
+    }
+}
+
+fn is_esp(flight: &Flight) -> bool {
+    matches!(Datagram::of(&flight.payload), Datagram::Esp(_))
+}
+
+/// Returns the destination of the gateway's packets.
+fn destination(world: &World) -> SocketAddr {
+    let mut peers = world.nodes[GATEWAY].peers().into_iter();
+    let alice = peers.find(|peer| peer.name == "alice").unwrap();
+    alice.children[0].path.remote
+}
+
+/// The third party is faster than the network and answers for the mobile node, which answers too.
+#[test]
+fn packets_and_checks_that_a_third_party_relays_leave_the_sa_with_its_host() {
+    for mobike in [true, false] {
+        let mut world = through_nat(mobike);
+        let relay = Relay {
+            wins: is_esp,
+            alone: false,
+        };
+        let arrived = relay.traffic(&mut world, Duration::from_secs(20));
+        assert!(arrived > 390, "{arrived}");
+        assert_eq!(moves(&world), 0, "{mobike}");
+        let home = SocketAddr::new(OUTSIDE.parse().unwrap(), 14_500);
+        assert_eq!(destination(&world), home);
+    }
+}
+
+/// The third party cannot be told from a NAT while nothing else reaches the gateway. It goes on to answer checks.
+#[test]
+fn the_host_is_back_as_soon_as_its_own_packets_arrive_however_long_a_third_party_relayed_them() {
+    for mobike in [true, false] {
+        let mut world = through_nat(mobike);
+        world.outside.1 = 20_000;
+        let relay = Relay {
+            wins: |_| true,
+            alone: true,
+        };
+        relay.traffic(&mut world, Duration::from_secs(60));
+        assert_eq!(destination(&world), THIRD.parse().unwrap(), "{mobike}");
+        let relay = Relay {
+            wins: |_| false,
+            alone: false,
+        };
+        relay.traffic(&mut world, Duration::from_secs(1));
+        let home = SocketAddr::new(OUTSIDE.parse().unwrap(), 24_500);
+        assert_eq!(destination(&world), home, "{mobike}");
+    }
+}
+
+/// Without MOBIKE, only packets show the new mapping.
+#[test]
+fn a_third_party_that_relays_some_packets_does_not_keep_a_new_mapping_from_being_found() {
+    for mobike in [true, false] {
+        let mut world = through_nat(mobike);
+        world.outside.1 = 20_000;
+        let relay = Relay {
+            wins: |flight| is_esp(flight) && flight.payload[7] % 4 == 0,
+            alone: false,
+        };
+        relay.traffic(&mut world, Duration::from_secs(4));
+        let home = SocketAddr::new(OUTSIDE.parse().unwrap(), 24_500);
+        assert_eq!(destination(&world), home, "{mobike}");
     }
 }
