@@ -7,6 +7,7 @@ use crate::{
     layout, licence, mode, tfc,
 };
 use model::{Identity, TrafficSelector, ZoneId};
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
@@ -304,7 +305,7 @@ fn unproved_nat(mobility: &Mobility) -> Option<Warning> {
         Mobility::ForeignAgent(agent) => (agent.nat, &agent.home_agents, "foreign_agent.home"),
         Mobility::HomeAgent(agent) => (agent.nat, &agent.foreign, "home_agent.foreign"),
     };
-    let is_unproved = nat != Nat::Never && others.iter().all(|other| other.key.is_none());
+    let is_unproved = nat != Nat::Never && !is_keyed;
     is_unproved.then_some(Warning::NatWithoutKey { table })
 }
 
@@ -484,7 +485,12 @@ fn overlaps(peers: &[Peer]) -> Vec<Warning> {
                 && first != second
                 && !share_a_pool(&peers[first], &peers[second])
             {
-                found.push((second, first, common.to_string()));
+                let narrower = match selector.breadth().cmp(&other.breadth()) {
+                    Ordering::Less => Some(place),
+                    Ordering::Greater => Some(beside),
+                    Ordering::Equal => None,
+                };
+                found.push((second, first, common.to_string(), narrower));
             }
         }
         reaching.push((selector, place));

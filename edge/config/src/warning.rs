@@ -152,7 +152,7 @@ pub enum Warning {
     },
     /// Two peers claim the same destinations.
     #[error(
-        "{second} claims {prefix}, which {first} claims as well: such packets take one of the two tunnels"
+        "{second} claims {prefix}, which {first} claims as well: such packets take the tunnel of {taken}"
     )]
     Overlap {
         /// Name of the first peer's table.
@@ -161,6 +161,8 @@ pub enum Warning {
         second: String,
         /// The prefix that both claim.
         prefix: String,
+        /// The tunnel that carries the packets.
+        taken: String,
     },
     /// No tunnel leads to a name server, so programs query it in clear.
     #[error("no tunnel leads to the name server {server}: what programs ask it is sent in clear")]

@@ -574,18 +574,18 @@ pub(crate) const fn is_reachable(peer: &Peer) -> bool {
 }
 
 /// Returns the selectors that must never leave unencrypted, even while the peer is down.
-fn protected(peer: &Peer) -> impl Iterator<Item = esp::Protected> {
+fn protected(peer: &Peer) -> impl Iterator<Item = (String, esp::Protected)> {
     let first = match &peer.role {
         Role::Vpn { local, remote, .. } => Some((local, remote)),
         Role::Licensed | Role::Gateway | Role::Neighbour => None,
     };
     let others = peer.children.iter();
     let others = others.map(|child| (&child.local, &child.remote));
-    first
-        .into_iter()
-        .chain(others)
-        .map(|(local, remote)| esp::Protected {
+    first.into_iter().chain(others).map(|(local, remote)| {
+        let traffic = esp::Protected {
             local: local.clone(),
             remote: remote.clone(),
-        })
+        };
+        (peer.name.clone(), traffic)
+    })
 }
