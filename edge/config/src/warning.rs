@@ -210,6 +210,16 @@ pub enum Warning {
         /// The device on which visitors register.
         interface: String,
     },
+    /// Two home agents have no home networks, so each can register the other's mobile nodes.
+    #[error(
+        "[foreign_agent.home.{first}] and [foreign_agent.home.{second}] can register each other's mobile nodes: write the home networks of each as its `homes`"
+    )]
+    SharedHomes {
+        /// Name of the first home agent's table.
+        first: String,
+        /// Name of the other home agent's table.
+        second: String,
+    },
     /// `nat` is set, but no agent has a key, so requests for tunnels in UDP cannot be
     /// authenticated.
     #[error(
