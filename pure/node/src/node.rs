@@ -388,6 +388,7 @@ impl Node {
         self.break_silences(now);
         self.ike.handle_timeout(now);
         self.moving.handle_timeout(now);
+        self.look_up(now);
         self.whereabouts.handle_timeout(now);
         self.cover.handle_timeout(now);
         self.forget_path_mtus(now);
@@ -513,7 +514,7 @@ impl Node {
     pub(crate) fn initiate_known(&mut self, now: Instant) {
         match self.encapsulation {
             Encapsulation::Always => self.initiate_due(now),
-            Encapsulation::ForNat => self.events.push_back(Event::WaysWanted),
+            Encapsulation::ForNat => self.events.push_back(Event::WaysWanted { of: None }),
         }
     }
 

@@ -100,7 +100,8 @@ impl Daemon {
         match event {
             Event::PairLearnt { wired, wireless } => self.learn(wired, wireless, now),
             Event::PairForgotten { wired, wireless } => self.unlearn(wired, wireless, now),
-            Event::WaysWanted => self.tell_ways(now),
+            Event::WaysWanted { of: None } => self.tell_ways(now),
+            Event::WaysWanted { of: Some(sa) } => self.tell_ways_of(sa, now),
             Event::Giving { ref sa, grant, .. } => {
                 let recorded = self.record(&event, now);
                 let required = self.audit.is_required();
