@@ -355,7 +355,7 @@ fn foreign_config(is_keyed: bool) -> ForeignAgentConfig {
         care_of: FOREIGN_AGENT,
         interval: Duration::from_secs(10),
         lifetime: Lifetime(600),
-        home_agents: Vec::new(),
+        home_agents: BTreeMap::new(),
         homes: Vec::new(),
         home_keys: BTreeMap::new(),
         mobile_keys: keyed(HOME, 3).into_iter().collect(),

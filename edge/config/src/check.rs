@@ -7,6 +7,7 @@ use crate::{
     layout, licence, mode, tfc,
 };
 use model::{Identity, TrafficSelector, ZoneId};
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
@@ -258,6 +259,7 @@ pub(crate) fn warnings(config: &Config) -> Vec<Warning> {
     warnings.extend(config.mobility.iter().flat_map(weak_secrets));
     warnings.extend(unseen_visitors(config));
     warnings.extend(config.mobility.as_ref().and_then(anybody_visits));
+    warnings.extend(config.mobility.as_ref().and_then(shared_homes));
     warnings.extend(config.mobility.as_ref().and_then(unproved_nat));
     if config.divert.is_none() && !config.gateways.is_empty() {
         warnings.push(Warning::NothingDiverted);
@@ -299,15 +301,34 @@ fn anybody_visits(mobility: &Mobility) -> Option<Warning> {
     })
 }
 
+/// Warns of home agents that can register each other's mobile nodes.
+fn shared_homes(mobility: &Mobility) -> Option<Warning> {
+    let Mobility::ForeignAgent(agent) = mobility else {
+        return None;
+    };
+    let all = agent.home_agents.iter();
+    let mut open = all.filter(|home| home.homes.is_empty());
+    let first = open.next()?.agent.name.clone();
+    let second = open.next()?.agent.name.clone();
+    Some(Warning::SharedHomes { first, second })
+}
+
 /// Warns if agents should tunnel in UDP but have no key: only a key authenticates the request for
 /// it.
 fn unproved_nat(mobility: &Mobility) -> Option<Warning> {
-    let (nat, others, table) = match mobility {
+    let (nat, is_keyed, table) = match mobility {
         Mobility::MobileNode(_) => return None,
-        Mobility::ForeignAgent(agent) => (agent.nat, &agent.home_agents, "foreign_agent.home"),
-        Mobility::HomeAgent(agent) => (agent.nat, &agent.foreign, "home_agent.foreign"),
+        Mobility::ForeignAgent(agent) => {
+            let mut others = agent.home_agents.iter();
+            let is_keyed = others.any(|other| other.agent.key.is_some());
+            (agent.nat, is_keyed, "foreign_agent.home")
+        }
+        Mobility::HomeAgent(agent) => {
+            let is_keyed = agent.foreign.iter().any(|other| other.key.is_some());
+            (agent.nat, is_keyed, "home_agent.foreign")
+        }
     };
-    let is_unproved = nat != Nat::Never && others.iter().all(|other| other.key.is_none());
+    let is_unproved = nat != Nat::Never && !is_keyed;
     is_unproved.then_some(Warning::NatWithoutKey { table })
 }
 
@@ -487,18 +508,31 @@ fn overlaps(peers: &[Peer]) -> Vec<Warning> {
                 && first != second
                 && !share_a_pool(&peers[first], &peers[second])
             {
-                found.push((second, first, common.to_string()));
+                let narrower = match selector.breadth().cmp(&other.breadth()) {
+                    Ordering::Less => Some(place),
+                    Ordering::Greater => Some(beside),
+                    Ordering::Equal => None,
+                };
+                found.push((second, first, common.to_string(), narrower));
             }
         }
         reaching.push((selector, place));
     }
     found.sort_unstable();
-    let warning = |(second, first, prefix): (usize, usize, String)| Warning::Overlap {
-        first: peers[first].party.name.clone(),
-        second: peers[second].party.name.clone(),
-        prefix,
-    };
-    found.into_iter().map(warning).collect()
+    let name = |place: usize| peers[place].party.name.clone();
+    let warnings = found.into_iter().map(|(second, first, prefix, narrower)| {
+        let taken = match narrower {
+            Some(place) => format!("{}, which claims less, while it is up", name(place)),
+            None => "the one that was up first".to_owned(),
+        };
+        Warning::Overlap {
+            first: name(first),
+            second: name(second),
+            prefix,
+            taken,
+        }
+    });
+    warnings.collect()
 }
 
 /// Returns true if both peers lease from the same pool, which never leases them the same address.

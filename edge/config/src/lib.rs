@@ -66,8 +66,8 @@ pub use key::PrivateKey;
 pub use level::LevelPolicy;
 pub use listen::Listen;
 pub use mobility::{
-    Agent, Algorithm, Association, ForeignAgent, HomeAgent, MOBILE_DEVICE, Mobile, MobileNode,
-    Mobility, Nat, Replay, Resident,
+    Agent, Algorithm, Association, ForeignAgent, HomeAgent, ListedHomeAgent, MOBILE_DEVICE, Mobile,
+    MobileNode, Mobility, Nat, Replay, Resident,
 };
 pub use party::{Gateway, Licensed, Neighbour, Party};
 pub use peer::{Addressing, Leak, Peer, Routing, Start, Tcp};

@@ -8,7 +8,7 @@ mod mobile_node;
 mod nat;
 
 pub use association::{Agent, Algorithm, Association, Replay};
-pub use foreign_agent::{ForeignAgent, Mobile};
+pub use foreign_agent::{ForeignAgent, ListedHomeAgent, Mobile};
 pub use home_agent::{HomeAgent, Resident};
 pub use mobile_node::MobileNode;
 pub use nat::Nat;
@@ -84,11 +84,12 @@ impl Mobility {
                 [ours].into_iter().chain(agents).collect()
             }
             Self::ForeignAgent(agent) => {
+                let homes = agent.home_agents.iter().map(|home| &home.agent);
                 let mobiles = agent.mobiles.iter();
                 let mobiles = mobiles
                     .map(|mobile| (format!("foreign_agent.mobile.{}", mobile.name), &mobile.key));
                 mobiles
-                    .chain(named("foreign_agent.home", &agent.home_agents))
+                    .chain(named("foreign_agent.home", homes))
                     .chain(named("foreign_agent.neighbour", &agent.neighbours))
                     .collect()
             }
@@ -110,10 +111,10 @@ const HOME_ADDRESS: &str = "home_address";
 /// Returns the security associations of the agents that have one.
 fn named<'a>(
     kind: &'static str,
-    agents: &'a [Agent],
+    agents: impl IntoIterator<Item = &'a Agent>,
 ) -> impl Iterator<Item = (String, &'a Association)> {
     let keyed = agents
-        .iter()
+        .into_iter()
         .filter_map(|agent| Some((&agent.name, agent.key.as_ref()?)));
     keyed.map(move |(name, key)| (format!("{kind}.{name}"), key))
 }

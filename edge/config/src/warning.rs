@@ -156,7 +156,7 @@ pub enum Warning {
     },
     /// Two peers claim the same destinations.
     #[error(
-        "{second} claims {prefix}, which {first} claims as well: such packets take one of the two tunnels"
+        "{second} claims {prefix}, which {first} claims as well: such packets take the tunnel of {taken}"
     )]
     Overlap {
         /// Name of the first peer's table.
@@ -165,6 +165,8 @@ pub enum Warning {
         second: String,
         /// The prefix that both claim.
         prefix: String,
+        /// The tunnel that carries the packets.
+        taken: String,
     },
     /// No tunnel leads to a name server, so programs query it in clear.
     #[error("no tunnel carries packets to the name server {server}: DNS queries are sent in clear")]
@@ -213,6 +215,16 @@ pub enum Warning {
     AnybodyVisits {
         /// The device on which visitors register.
         interface: String,
+    },
+    /// Two home agents have no home networks, so each can register the other's mobile nodes.
+    #[error(
+        "[foreign_agent.home.{first}] and [foreign_agent.home.{second}] can register each other's mobile nodes: write the home networks of each as its `homes`"
+    )]
+    SharedHomes {
+        /// Name of the first home agent's table.
+        first: String,
+        /// Name of the other home agent's table.
+        second: String,
     },
     /// `nat` is set, but no agent has a key, so requests for tunnels in UDP cannot be
     /// authenticated.

@@ -94,7 +94,7 @@ impl Store {
             let mut table = transaction.open_table(LEASES)?;
             for change in changes {
                 match change {
-                    LeaseChange::Kept(lease) => {
+                    LeaseChange::Kept(lease) | LeaseChange::Used(lease) => {
                         let key = record::OwnedKey::new(&lease.pool, &lease.identity);
                         table.insert(key.lent(), record::value(lease))?;
                     }

@@ -223,7 +223,7 @@ pub fn record(event: &Event, today: UnixTime, now: Instant) -> Option<Record> {
         | Event::PathMtu { .. }
         | Event::PathMtuForged { .. }
         | Event::PathMoved { .. }
-        | Event::WaysWanted
+        | Event::WaysWanted { .. }
         | Event::Refused { .. }
         | Event::MobileIp(_)
         | Event::KeyLog(_) => return None,

@@ -17,6 +17,7 @@ use crate::faults::{Faults, Spec};
 use crate::host::{self, Host};
 use crate::journal::Journal;
 use crate::keylog::Keys;
+use crate::leases::Leases;
 use crate::log::Log;
 use crate::outlet::Losses;
 use crate::restorer::Restorer;
@@ -70,6 +71,7 @@ pub struct Daemon {
     restorer: Restorer,
     /// The store of leases, if there are pools.
     store: Option<Store>,
+    leases: Leases,
     poller: Poller,
     signals: Signals,
     batch: Vec<Packet>,
@@ -121,6 +123,7 @@ impl Daemon {
             journal: Journal::default(),
             restorer: Restorer::default(),
             store,
+            leases: Leases::default(),
             poller: Poller::new()?,
             signals,
             batch: batch::buffers(),
@@ -159,6 +162,7 @@ impl Daemon {
                 self.streams.poll_timeout(),
                 self.restorer.poll_timeout(),
                 self.host.clear.poll_timeout(),
+                self.leases.poll_timeout(),
             ];
             let deadlines = deadlines.into_iter().flatten().map(|deadline| deadline.at);
             let until = deadlines.chain(self.unproved.next(clock::now())).min();
@@ -341,6 +345,7 @@ impl Daemon {
         tracing::info!("stopping: deleting all SAs");
         let now = clock::now();
         self.node.shutdown(now);
+        self.leases.hurry();
         self.carry_out(now);
         crash::point("deletes-sent");
         // Deregistration uses the route that packets have until then.

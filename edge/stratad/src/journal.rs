@@ -238,7 +238,7 @@ impl Journal {
             | Event::GrantEnded { .. } => {}
             Event::PairLearnt { .. }
             | Event::PairForgotten { .. }
-            | Event::WaysWanted
+            | Event::WaysWanted { .. }
             | Event::Giving { .. }
             | Event::KeyLog(_) => {}
         }

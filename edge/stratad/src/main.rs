@@ -16,6 +16,7 @@ mod host;
 mod inside;
 mod journal;
 mod keylog;
+mod leases;
 mod log;
 mod metrics;
 mod mobile;

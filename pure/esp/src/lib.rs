@@ -9,7 +9,7 @@
 //! Several threads hold a [`Seat`] each among [`Workers`]. Every SA belongs to one worker, and
 //! every worker is behind a lock that is taken once per batch (`workers.rs`).
 //!
-//! *Outbound*: policy ([`Spd`]), the newest SA whose selectors match, a fresh sequence number,
+//! *Outbound*: policy ([`Spd`]), the SA that protects the packet, a fresh sequence number,
 //! `classify`, seal. *Inbound*: SPI, replay check, every ICV, second replay check and window
 //! update. Only then is the datagram reassembled, checked against the SA's selectors and released.
 //! Dropped packets are returned with a [`DropReason`] and counted.
@@ -30,6 +30,7 @@
 //! outer header (`ecn.rs`), and an administrator sets the DSCP.
 
 mod aad;
+mod claims;
 mod division;
 mod drop;
 mod ecn;

@@ -1,4 +1,8 @@
-//! Lookup of the SA that protects a packet: the newest one that covers its destination.
+//! Lookup of the SA that protects a packet, in order of preference.
+//!
+//! Of one peer's SAs the newest comes first. Of two peers' SAs, those of the peer come first that
+//! has had one for longer: an authenticated peer cannot take over packets of an established tunnel
+//! by another SA of its own.
 //!
 //! A gateway has an SA for each mobile node, and most of them cover a few addresses. Those are
 //! found in a hash table, by the address folded to 64 bits; the SAs' selectors resolve collisions.
@@ -8,6 +12,7 @@
 use model::{Spi, TrafficSelector};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
 use std::iter::from_fn;
 use std::net::IpAddr;
@@ -16,32 +21,64 @@ use std::net::IpAddr;
 const NETWORKS: u64 = 0;
 
 /// SAs in the order of their turns. Nearly always there is one, and two during a rekey.
-type Turns = SmallVec<[(u64, Spi); 2]>;
+type Turns = SmallVec<[(Turn, Spi); 2]>;
 
-/// The SAs eligible for sending, by remote address and turn. A later turn means a newer SA.
+/// Position of an SA. The lowest one is preferred.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Turn {
+    /// Number of the peer's first SA.
+    joined: u64,
+    /// Number of this SA.
+    number: Reverse<u64>,
+}
+
+/// The SAs eligible for sending, by remote address and turn.
 #[derive(Default)]
 pub(crate) struct Order {
     places: FxHashMap<u64, Turns>,
-    /// The turn of the next SA.
+    /// Peers with SAs here.
+    peers: FxHashMap<String, Joined>,
+    /// The number of the next SA.
     next: u64,
+}
+
+/// One peer's SAs.
+struct Joined {
+    /// Number of the first one.
+    at: u64,
+    sas: usize,
+}
+
+impl Turn {
+    /// Returns the number of the SA: a later one is newer.
+    pub const fn number(self) -> u64 {
+        self.number.0
+    }
 }
 
 impl Order {
     /// Adds an SA, and returns its turn.
-    pub fn push(&mut self, remote: &[TrafficSelector], spi: Spi) -> u64 {
-        let turn = self.next;
+    pub fn push(&mut self, peer: &str, remote: &[TrafficSelector], spi: Spi) -> Turn {
+        let number = self.next;
         self.next += 1;
+        let joined = self.peers.entry(peer.to_owned());
+        let joined = joined.or_insert(Joined { at: number, sas: 0 });
+        joined.sas += 1;
+        let turn = Turn {
+            joined: joined.at,
+            number: Reverse(number),
+        };
         for place in places(remote) {
             let turns = self.places.entry(place).or_default();
-            if turns.last() != Some(&(turn, spi)) {
-                turns.push((turn, spi));
+            if let Err(index) = turns.binary_search_by_key(&turn, |(turn, _)| *turn) {
+                turns.insert(index, (turn, spi));
             }
         }
         turn
     }
 
     /// Removes an SA.
-    pub fn remove(&mut self, remote: &[TrafficSelector], turn: u64) {
+    pub fn remove(&mut self, peer: &str, remote: &[TrafficSelector], turn: Turn) {
         for place in places(remote) {
             if let Entry::Occupied(mut turns) = self.places.entry(place) {
                 if let Ok(index) = turns.get().binary_search_by_key(&turn, |(turn, _)| *turn) {
@@ -52,19 +89,26 @@ impl Order {
                 }
             }
         }
+        if let Some(joined) = self.peers.get_mut(peer) {
+            joined.sas -= 1;
+            if joined.sas == 0 {
+                self.peers.remove(peer);
+            }
+        }
     }
 
-    /// Returns the SAs that may cover packets to an address, newest first.
-    pub fn newest_first(&self, destination: IpAddr) -> impl Iterator<Item = Spi> + '_ {
+    /// Returns the SAs that may cover packets to an address, in order of preference.
+    pub fn preferred(&self, destination: IpAddr) -> impl Iterator<Item = Spi> + '_ {
         let at = |place| self.places.get(&place).map_or(&[][..], SmallVec::as_slice);
         let (mut host, mut networks) = (at(place(destination)), at(NETWORKS));
         from_fn(move || {
-            let later = match networks.last() > host.last() {
+            let turn = |turns: &[(Turn, Spi)]| turns.first().map(|(turn, _)| Reverse(*turn));
+            let earlier = match turn(networks) > turn(host) {
                 true => &mut networks,
                 false => &mut host,
             };
-            let ((_, spi), earlier) = later.split_last()?;
-            *later = earlier;
+            let ((_, spi), later) = earlier.split_first()?;
+            *earlier = later;
             Some(*spi)
         })
     }
@@ -96,6 +140,7 @@ mod tests {
     use super::*;
     use proptest::collection::vec;
     use proptest::prelude::*;
+    use std::collections::BTreeSet;
 
     /// Selectors in the first addresses of 10.0.0.0, so that many SAs overlap.
     fn selector() -> impl Strategy<Value = TrafficSelector> {
@@ -108,46 +153,50 @@ mod tests {
         })
     }
 
-    /// Steps that add an SA or remove an existing one.
-    fn steps() -> impl Strategy<Value = Vec<(Vec<TrafficSelector>, Option<prop::sample::Index>)>> {
-        vec(
-            (vec(selector(), 0..3), any::<Option<prop::sample::Index>>()),
-            1..30,
-        )
+    /// A step adds an SA of a peer, or removes an existing one.
+    type Step = (u8, Vec<TrafficSelector>, Option<prop::sample::Index>);
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let leaving = any::<Option<prop::sample::Index>>();
+        vec((0..4_u8, vec(selector(), 0..3), leaving), 1..30)
     }
 
     proptest! {
         /// A linear search over all SAs finds the same ones in the same order.
         #[test]
-        fn whatever_covers_a_packet_is_found_the_newest_first(steps in steps()) {
+        fn whatever_covers_a_packet_is_found_in_order(steps in steps()) {
             let (mut order, mut all) = (Order::default(), Vec::new());
-            for (number, (remote, leaving)) in (0..).zip(steps) {
+            for (number, (peer, remote, leaving)) in (0..).zip(steps) {
                 match leaving.filter(|_| !all.is_empty()) {
                     Some(index) => {
-                        let (remote, turn, _): (Vec<_>, _, _) = all.remove(index.index(all.len()));
-                        order.remove(&remote, turn);
+                        let (turn, peer, remote, _): (_, String, Vec<_>, _) = all.remove(index.index(all.len()));
+                        order.remove(&peer, &remote, turn);
                     }
                     None => {
-                        let turn = order.push(&remote, Spi(number));
-                        all.push((remote, turn, Spi(number)));
+                        let peer = peer.to_string();
+                        let turn = order.push(&peer, &remote, Spi(number));
+                        all.push((turn, peer, remote, Spi(number)));
                     }
                 }
+                all.sort_by_key(|(turn, ..)| *turn);
                 for last in 0..7 {
                     let address = IpAddr::from([10, 0, 0, last]);
                     let covers = |remote: &[TrafficSelector]| {
                         remote.iter().any(|selector| selector.contains(address, 6, Some(80)))
                     };
-                    let wanted = all.iter().rev().filter(|(remote, ..)| covers(remote));
-                    let remote_of = |spi| all.iter().find(|(.., one)| *one == spi).map(|(remote, ..)| remote);
-                    let found = order.newest_first(address);
+                    let wanted = all.iter().filter(|(.., remote, _)| covers(remote));
+                    let remote_of = |spi| all.iter().find(|(.., one)| *one == spi).map(|(.., remote, _)| remote);
+                    let found = order.preferred(address);
                     let found = found.filter(|spi| remote_of(*spi).is_some_and(|remote| covers(remote)));
                     prop_assert!(found.eq(wanted.map(|(.., spi)| *spi)));
                 }
             }
-            let left: usize = all.iter().map(|(remote, ..)| places(remote).len()).sum();
+            let left: usize = all.iter().map(|(.., remote, _)| places(remote).len()).sum();
             let kept: usize = order.places.values().map(|turns| turns.len()).sum();
             prop_assert!(kept <= left, "what has gone is forgotten");
             prop_assert!(order.places.values().all(|turns| !turns.is_empty()));
+            let peers: BTreeSet<_> = all.iter().map(|(_, peer, ..)| peer).collect();
+            prop_assert_eq!(order.peers.len(), peers.len());
         }
     }
 
@@ -164,28 +213,38 @@ mod tests {
         }
     }
 
+    const HOST: [u8; 4] = [10, 0, 0, 1];
+
+    fn prefix(length: u8) -> Vec<TrafficSelector> {
+        vec![TrafficSelector::from_prefix(HOST.into(), length).unwrap()]
+    }
+
+    fn preferred(order: &Order, address: [u8; 4]) -> Vec<u32> {
+        order.preferred(address.into()).map(|spi| spi.0).collect()
+    }
+
     #[test]
     fn an_sa_for_a_network_that_is_newer_comes_before_one_for_the_host() {
-        let host: IpAddr = [10, 0, 0, 1].into();
-        let of = |length| vec![TrafficSelector::from_prefix(host, length).unwrap()];
         let mut order = Order::default();
-        order.push(&of(32), Spi(1));
-        order.push(&of(24), Spi(2));
-        order.push(&of(32), Spi(3));
-        assert_eq!(
-            order
-                .newest_first(host)
-                .map(|spi| spi.0)
-                .collect::<Vec<_>>(),
-            [3, 2, 1]
-        );
-        let other = [10, 0, 0, 2].into();
-        assert_eq!(
-            order
-                .newest_first(other)
-                .map(|spi| spi.0)
-                .collect::<Vec<_>>(),
-            [2]
-        );
+        order.push("a", &prefix(32), Spi(1));
+        order.push("a", &prefix(24), Spi(2));
+        order.push("a", &prefix(32), Spi(3));
+        assert_eq!(preferred(&order, HOST), [3, 2, 1]);
+        assert_eq!(preferred(&order, [10, 0, 0, 2]), [2]);
+    }
+
+    #[test]
+    fn the_peer_that_was_there_first_keeps_its_place_through_rekeys_until_it_is_gone() {
+        let mut order = Order::default();
+        let first = order.push("a", &prefix(24), Spi(1));
+        order.push("b", &prefix(32), Spi(2));
+        let second = order.push("a", &prefix(24), Spi(3));
+        order.push("b", &prefix(24), Spi(4));
+        assert_eq!(preferred(&order, HOST), [3, 1, 4, 2]);
+        order.remove("a", &prefix(24), first);
+        assert_eq!(preferred(&order, HOST), [3, 4, 2]);
+        order.remove("a", &prefix(24), second);
+        order.push("a", &prefix(24), Spi(5));
+        assert_eq!(preferred(&order, HOST), [4, 2, 5]);
     }
 }

@@ -2,9 +2,11 @@
 //! and discard policies apply first. Packets that match an SA are protected. All others are
 //! dropped, so no packet routed into the tunnel ever leaves unencrypted.
 
+use crate::claims::{Claims, contested};
 use crate::drop::DropReason;
 use crate::prefetch::prefetch;
 use model::{Flow, TrafficSelector};
+use std::collections::BTreeMap;
 
 /// The action of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,16 +64,25 @@ fn covers(from: &[TrafficSelector], to: &[TrafficSelector], flow: &Flow) -> bool
 pub struct Spd {
     policies: Vec<Policy>,
     protected: Vec<Protected>,
+    /// The claims of peers that share traffic with others, by peer.
+    contested: BTreeMap<String, Claims>,
 }
 
 impl Spd {
     /// Creates the database. Of the exceptions in `policies` the first match applies. `protected`
-    /// is the traffic of the configured peers' SAs, up or not.
-    pub fn new(policies: Vec<Policy>, protected: Vec<Protected>) -> Self {
+    /// is the traffic of the configured peers' SAs, up or not, with the peer of each.
+    pub fn new(policies: Vec<Policy>, protected: Vec<(String, Protected)>) -> Self {
         Self {
             policies,
-            protected,
+            contested: contested(&protected),
+            protected: protected.into_iter().map(|(_, traffic)| traffic).collect(),
         }
+    }
+
+    /// Returns what a peer's configuration claims, if other peers' claims differ from it and meet
+    /// it.
+    pub(crate) fn contested(&self, peer: &str) -> Option<Claims> {
+        self.contested.get(peer).cloned()
     }
 
     /// Checks the policies before the lookup of an SA for an outbound packet.
@@ -141,7 +152,7 @@ mod tests {
             local: vec![prefix([10, 1, 0, 0], 16)],
             remote: vec![prefix([10, 8, 0, 0], 16)],
         };
-        let spd = Spd::new(vec![], vec![protected]);
+        let spd = Spd::new(vec![], vec![("office".to_owned(), protected)]);
         assert_eq!(spd.without_sa(&flow([10, 8, 0, 1])), DropReason::NoSa);
         assert_eq!(spd.without_sa(&flow([10, 9, 0, 1])), DropReason::NoPolicy);
     }

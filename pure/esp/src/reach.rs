@@ -1,26 +1,34 @@
 //! The traffic that an SA carries, independent of the worker that owns the SA.
 
+use crate::claims::{self, Claims, Width};
 use crate::lane::Lane;
+use crate::order::Turn;
 use crate::policy::Protected;
 use crate::sa::Sa;
 use crypto::Secret;
-use model::{ChildSa, ChildSaId};
+use model::{ChildSa, ChildSaId, Flow};
 
 /// A worker's record of an SA that another worker owns.
 #[derive(Clone)]
 pub(crate) struct Elsewhere {
     pub(crate) id: ChildSaId,
+    pub(crate) peer: String,
     pub(crate) carries: Protected,
+    /// The peer's claims, if other peers contest them.
+    pub(crate) claims: Option<Claims>,
     pub(crate) lane: Option<Lane>,
     /// Its turn among the SAs eligible for sending.
-    pub(crate) turn: Option<u64>,
+    pub(crate) turn: Option<Turn>,
     pub(crate) owner: usize,
 }
 
 /// The traffic that an SA carries.
 #[derive(Clone, Copy)]
 pub(crate) struct Reach<'a> {
+    pub(crate) peer: &'a str,
     pub(crate) carries: &'a Protected,
+    /// The peer's claims, if other peers contest them.
+    pub(crate) claims: Option<&'a [Protected]>,
     pub(crate) lane: Option<&'a Lane>,
     pub(crate) is_elsewhere: bool,
 }
@@ -29,6 +37,8 @@ impl Elsewhere {
     pub(crate) fn of(sa: &ChildSa<Secret>, owner: usize) -> Self {
         Self {
             id: sa.id,
+            peer: sa.peer.clone(),
+            claims: None,
             carries: Protected {
                 local: sa.local.clone(),
                 remote: sa.remote.clone(),
@@ -41,19 +51,29 @@ impl Elsewhere {
 }
 
 impl<'a> Reach<'a> {
-    pub(crate) const fn here(sa: &'a Sa) -> Self {
+    pub(crate) fn here(sa: &'a Sa) -> Self {
         Self {
+            peer: &sa.peer,
+            claims: sa.claims.as_deref(),
             carries: &sa.carries,
             lane: sa.lane.as_ref(),
             is_elsewhere: false,
         }
     }
 
-    pub(crate) const fn elsewhere(sa: &'a Elsewhere) -> Self {
+    pub(crate) fn elsewhere(sa: &'a Elsewhere) -> Self {
         Self {
+            peer: &sa.peer,
+            claims: sa.claims.as_deref(),
             carries: &sa.carries,
             lane: sa.lane.as_ref(),
             is_elsewhere: true,
         }
+    }
+
+    /// Returns the size of the peer's claim on an outbound packet.
+    pub(crate) fn width(&self, flow: &Flow) -> Width {
+        self.claims
+            .map_or(Width::Unclaimed, |claims| claims::width(claims, flow))
     }
 }

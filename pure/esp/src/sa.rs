@@ -1,10 +1,12 @@
 //! One child SA in service: its opening and sealing directions, and its companion SAs.
 
+use crate::claims::Claims;
 use crate::drop::DropReason;
 use crate::inbound::Inbound;
 use crate::key::Unusable;
 use crate::lane::Lane;
 use crate::level::{self, Opening};
+use crate::order::Turn;
 use crate::outbound::Outbound;
 use crate::packet::Packet;
 use crate::pair::Pair;
@@ -23,6 +25,8 @@ pub(crate) struct Sa {
     pub(crate) path: Path,
     pub(crate) dscp: Dscp,
     pub(crate) carries: Protected,
+    /// The peer's claims, if other peers contest them.
+    pub(crate) claims: Option<Claims>,
     /// Set for one of several SAs for the same traffic.
     pub(crate) lane: Option<Lane>,
     /// The addresses of the header that is not sent, outside tunnel mode.
@@ -48,7 +52,7 @@ pub(crate) struct Sa {
     /// True until a packet arrives with ECN fields that do not fit, which is reported once.
     pub(crate) fits: bool,
     /// Its turn among the SAs eligible for sending.
-    pub(crate) turn: Option<u64>,
+    pub(crate) turn: Option<Turn>,
 }
 
 /// The state of one SA.
@@ -116,6 +120,7 @@ impl Sa {
                 local: sa.local,
                 remote: sa.remote,
             },
+            claims: None,
             unconfirmed: true,
             silent: true,
             watched: false,

@@ -137,6 +137,7 @@ impl Worker {
         self.are_free(spi, &besides)?;
         let dscp = self.classes.get(&sa.peer).copied().unwrap_or_default();
         let mut installed = Sa::new(sa, dscp)?;
+        installed.claims = self.spd.contested(&installed.peer);
         let choice = self.levels.get(&installed.peer);
         installed
             .outbound
@@ -153,7 +154,8 @@ impl Worker {
     }
 
     /// Records another worker's SA, which is eligible for sending from the next [`Self::prefer`].
-    pub(crate) fn learn(&mut self, spi: Spi, sa: Elsewhere) {
+    pub(crate) fn learn(&mut self, spi: Spi, mut sa: Elsewhere) {
+        sa.claims = self.spd.contested(&sa.peer);
         self.by_id.insert(sa.id, spi);
         self.elsewhere.insert(spi, sa);
     }
@@ -163,17 +165,24 @@ impl Worker {
         self.sa(id).is_some()
     }
 
-    /// Prefers an SA over all others for the traffic that it covers.
+    /// Prefers an SA over all others with its peer for the traffic that it covers.
     pub fn prefer(&mut self, id: ChildSaId) {
-        self.retire(id);
         let Some(spi) = self.by_id.get(&id) else {
             return;
         };
-        if let Some(sa) = self.sas.get_mut(spi) {
-            let turn = self.order.push(&sa.carries.remote, *spi);
-            (sa.unconfirmed, sa.turn) = (false, Some(turn));
-        } else if let Some(sa) = self.elsewhere.get_mut(spi) {
-            sa.turn = Some(self.order.push(&sa.carries.remote, *spi));
+        let here = self.sas.get_mut(spi);
+        let here = here.map(|sa| {
+            sa.unconfirmed = false;
+            (&sa.peer, &sa.carries.remote, &mut sa.turn)
+        });
+        let elsewhere = self.elsewhere.get_mut(spi);
+        let elsewhere = elsewhere.map(|sa| (&sa.peer, &sa.carries.remote, &mut sa.turn));
+        if let Some((peer, remote, turn)) = here.or(elsewhere) {
+            // Added before its earlier turn is removed, so that the peer keeps its place.
+            let later = self.order.push(peer, remote, *spi);
+            if let Some(earlier) = turn.replace(later) {
+                self.order.remove(peer, remote, earlier);
+            }
         }
     }
 
@@ -183,13 +192,13 @@ impl Worker {
             return;
         };
         let here = self.sas.get_mut(spi);
-        let here = here.map(|sa| (&sa.carries, &mut sa.turn));
+        let here = here.map(|sa| (&sa.peer, &sa.carries.remote, &mut sa.turn));
         let elsewhere = self.elsewhere.get_mut(spi);
-        let elsewhere = elsewhere.map(|sa| (&sa.carries, &mut sa.turn));
-        if let Some((carries, turn)) = here.or(elsewhere)
+        let elsewhere = elsewhere.map(|sa| (&sa.peer, &sa.carries.remote, &mut sa.turn));
+        if let Some((peer, remote, turn)) = here.or(elsewhere)
             && let Some(turn) = turn.take()
         {
-            self.order.remove(&carries.remote, turn);
+            self.order.remove(peer, remote, turn);
         }
     }
 
@@ -247,6 +256,12 @@ impl Worker {
 
     /// Replaces the policies. SAs keep the traffic that they were created for.
     pub fn set_policies(&mut self, spd: Spd) {
+        for sa in self.sas.values_mut() {
+            sa.claims = spd.contested(&sa.peer);
+        }
+        for sa in self.elsewhere.values_mut() {
+            sa.claims = spd.contested(&sa.peer);
+        }
         self.spd = spd;
     }
 
@@ -337,7 +352,7 @@ impl Worker {
         // each batch answers at most one datagram that is too long.
         let mut answered = false;
         let destination = |octets: &[u8]| Some(ip::Header::parse(octets).ok()?.destination());
-        let spi = |to| self.order.newest_first(to).next();
+        let spi = |to| self.order.preferred(to).next();
         self.prefetch(batch, destination, spi, Sa::SEALING);
         for (place, packet) in batch.iter_mut().enumerate() {
             match self.seal_one(packet, answered, now) {
@@ -374,14 +389,14 @@ impl Worker {
     }
 
     /// Returns true if nothing was sealed for a peer since the last call, and the SA that would
-    /// cover the silence, with its turn.
+    /// cover the silence, with the number of its turn.
     pub(crate) fn silence(&mut self, peer: &str) -> (bool, Option<(u64, Spi)>) {
         let (mut silence, mut newest) = (true, None);
         for spi in self.by_peer.get(peer).into_iter().flatten() {
             if let Some(sa) = self.sas.get_mut(spi) {
                 silence &= std::mem::replace(&mut sa.silent, true);
                 let covering = sa.turn.filter(|_| sa.outbound.sizes.is_some());
-                newest = newest.max(covering.map(|turn| (turn, *spi)));
+                newest = newest.max(covering.map(|turn| (turn.number(), *spi)));
             }
         }
         (silence, newest)
@@ -568,8 +583,8 @@ impl Worker {
         if header.spi < FIRST_SPI {
             return Err(DropReason::ReservedSpi);
         }
-        let spi = self.beside.get(&header.spi).unwrap_or(&header.spi);
-        let sa = self.sas.get_mut(spi).ok_or(DropReason::UnknownSpi)?;
+        let spi = *self.beside.get(&header.spi).unwrap_or(&header.spi);
+        let sa = self.sas.get_mut(&spi).ok_or(DropReason::UnknownSpi)?;
         let (pair, octets) = (sa.pair, packet.len());
         let inbound = sa.opening(header.spi);
         let flow = inbound.open(packet, header, pair, &mut self.scratch, now)?;
@@ -596,6 +611,10 @@ impl Worker {
         if !sa.carries.covers_inbound(&flow) {
             return Err(DropReason::InnerSelectorMismatch);
         }
+        let sa = match sa.claims.is_some() && self.is_anothers(spi, &flow) {
+            true => return Err(DropReason::InnerSelectorMismatch),
+            false => self.sas.get_mut(&spi).ok_or(DropReason::UnknownSpi)?,
+        };
         if let Err(why) = sa.admit(header, packet, now) {
             let first = sa.integrity.as_mut().is_some_and(|beside| beside.tell());
             self.reports
@@ -618,19 +637,16 @@ impl Worker {
         Ok(())
     }
 
-    /// Returns the SA that protects a packet: the newest that covers it, or its lane for the flow.
-    /// Lanes of this worker precede others.
+    /// Returns the SA that protects a packet, or its lane for the flow. Lanes of this worker precede
+    /// others.
     fn protecting(&self, flow: &Flow) -> Option<Spi> {
-        let newest_first = self.order.newest_first(flow.destination);
-        let newest_first = newest_first.filter_map(|spi| Some((spi, self.reach(spi)?)));
-        let mut covering = newest_first.filter(|(_, reach)| reach.carries.covers_outbound(flow));
-        let (spi, newest) = covering.next()?;
+        let (spi, newest) = self.claiming(flow)?;
         let Some(lane) = newest.lane else {
             return Some(spi);
         };
         // Per lane only the newest SA counts, whichever worker owns the others.
         let mut met = lane.bit();
-        let beside = covering.filter(|(_, other)| {
+        let beside = self.covering(flow).filter(|(_, other)| {
             let other = other.lane.filter(|other| lane.is_beside(other));
             let bit = other.map_or(0, Lane::bit);
             let is_new = bit & !met != 0;
@@ -643,6 +659,35 @@ impl Worker {
             (reach.is_elsewhere, weight)
         });
         lightest.map(|(spi, _)| spi)
+    }
+
+    /// Returns the SA with the narrowest claim on a packet, and of several the preferred one.
+    fn claiming(&self, flow: &Flow) -> Option<(Spi, Reach<'_>)> {
+        let mut covering = self.covering(flow);
+        let preferred = covering.next()?;
+        match preferred.1.claims {
+            None => Some(preferred),
+            Some(_) => std::iter::once(preferred)
+                .chain(covering)
+                .min_by_key(|(_, reach)| reach.width(flow)),
+        }
+    }
+
+    /// Returns true if an inbound packet of an SA has a source that another peer with an SA claims
+    /// more narrowly.
+    fn is_anothers(&self, spi: Spi, flow: &Flow) -> bool {
+        let reply = flow.reversed();
+        let other = self.claiming(&reply).map(|(_, reach)| reach);
+        other.zip(self.reach(spi)).is_some_and(|(other, own)| {
+            other.peer != own.peer && other.width(&reply) < own.width(&reply)
+        })
+    }
+
+    /// Returns the SAs that cover an outbound packet, in order of preference.
+    fn covering(&self, flow: &Flow) -> impl Iterator<Item = (Spi, Reach<'_>)> {
+        let preferred = self.order.preferred(flow.destination);
+        let preferred = preferred.filter_map(|spi| Some((spi, self.reach(spi)?)));
+        preferred.filter(|(_, reach)| reach.carries.covers_outbound(flow))
     }
 
     fn reach(&self, spi: Spi) -> Option<Reach<'_>> {

@@ -6,7 +6,8 @@
 //! the address that has been free for the longest time is leased again. An address is leased by one
 //! pool at a time, even if several pools contain it.
 //!
-//! [`Pools::poll`] reports the lease changes to persist. An SA is usable only after the caller
+//! [`Pools::poll`] reports the lease changes to persist, and which of them no answer depends on: a
+//! peer may set up and delete SAs as fast as it can, and each time uses the address that it has. An SA is usable only after the caller
 //! could poll its lease: one call produces both. A caller that persists leases before it sends
 //! packets therefore never has an address in use that is not persisted.
 
@@ -92,6 +93,7 @@ impl Pools {
         today: UnixTime,
     ) -> Option<InnerAddresses> {
         let name = (pool.name.clone(), identity.clone());
+        let before = self.leases.get(&name).map(|held| held.lease(&name));
         let mut lent = InnerAddresses::default();
         for is_ipv4 in [(wanted.0, true), (wanted.1, false)]
             .into_iter()
@@ -107,8 +109,15 @@ impl Pools {
         let held = self.leases.entry(name.clone()).or_default();
         held.users.insert(sa);
         (held.free_from, held.lease) = (None, pool.lease);
-        self.users.insert(sa, name.clone());
-        self.tell(&name);
+        let lease = held.lease(&name);
+        self.users.insert(sa, name);
+        match before {
+            Some(before) if before == lease => {}
+            Some(before) if before.addresses == lease.addresses => {
+                self.changes.push_back(LeaseChange::Used(lease));
+            }
+            _ => self.changes.push_back(LeaseChange::Kept(lease)),
+        }
         Some(lent)
     }
 
@@ -133,7 +142,7 @@ impl Pools {
         held.users.remove(&sa);
         if held.users.is_empty() {
             held.free_from = Some(later(today, held.lease));
-            self.tell(&name);
+            self.changes.push_back(LeaseChange::Used(held.lease(&name)));
         }
     }
 
@@ -235,12 +244,6 @@ impl Pools {
             .push_back(LeaseChange::Forgotten { pool, identity });
         Some(address)
     }
-
-    fn tell(&mut self, name: &Name) {
-        if let Some(held) = self.leases.get(name) {
-            self.changes.push_back(LeaseChange::Kept(held.lease(name)));
-        }
-    }
 }
 
 impl Held {
@@ -312,7 +315,7 @@ mod tests {
     fn remembered(pools: &mut Pools, store: &mut BTreeMap<Name, Lease>) {
         while let Some(change) = pools.poll() {
             match change {
-                LeaseChange::Kept(lease) => {
+                LeaseChange::Kept(lease) | LeaseChange::Used(lease) => {
                     let name = (lease.pool.clone(), lease.identity.clone());
                     store.insert(name, lease);
                 }
@@ -339,6 +342,36 @@ mod tests {
         // A request for one family gets one address.
         let third = pools.lend(&pool, &who(3), V4, IkeSaId(4), now);
         assert_eq!(texts(third), ["10.9.0.3"]);
+    }
+
+    /// RFC 7296 section 2.19 assigns addresses in IKE_AUTH, which a peer can repeat at will.
+    #[test]
+    fn new_addresses_alone_are_kept_before_the_answer() {
+        let pool = pool(&["10.9.0.1/32", "fd00:9::1/128"]);
+        let (mut pools, now) = (Pools::default(), UnixTime(0));
+        let lend = |pools: &mut Pools, wanted, sa| {
+            assert!(
+                pools
+                    .lend(&pool, &who(1), wanted, IkeSaId(sa), now)
+                    .is_some()
+            );
+            pools.poll()
+        };
+        let is_kept = |change| matches!(change, Some(LeaseChange::Kept(_)));
+        let is_used = |change| matches!(change, Some(LeaseChange::Used(_)));
+        assert!(is_kept(lend(&mut pools, V4, 1)));
+        assert_eq!(lend(&mut pools, V4, 2), None, "nothing has changed");
+        assert!(
+            is_kept(lend(&mut pools, BOTH, 3)),
+            "an address of the other family"
+        );
+        assert_eq!(lend(&mut pools, BOTH, 4), None);
+        for sa in 1..=4 {
+            pools.release(IkeSaId(sa), now);
+        }
+        assert!(is_used(pools.poll()));
+        assert!(is_used(lend(&mut pools, BOTH, 5)));
+        assert_eq!(pools.poll(), None);
     }
 
     #[test]

@@ -119,7 +119,7 @@ fn foreign() -> ForeignAgent {
         care_of: FOREIGN_AGENT,
         interval: Duration::from_secs(1),
         lifetime: Lifetime(600),
-        home_agents: Vec::new(),
+        home_agents: BTreeMap::new(),
         homes: Vec::new(),
         home_keys: BTreeMap::new(),
         mobile_keys: BTreeMap::new(),

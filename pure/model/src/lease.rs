@@ -66,8 +66,11 @@ pub struct Lease {
 /// A change of a pool's leases that has to survive the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeaseChange {
-    /// A lease was added or changed.
+    /// A lease has addresses that it did not have before. It is stored before they are announced.
     Kept(Lease),
+    /// The use of a lease began or ended, and its addresses are stored already. It may be stored
+    /// later.
+    Used(Lease),
     /// A lease was removed.
     Forgotten {
         /// Name of the pool.

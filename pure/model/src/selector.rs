@@ -38,6 +38,17 @@ impl Flow {
     pub fn has_ports(&self) -> bool {
         WITH_PORTS.contains(&self.protocol)
     }
+
+    /// Returns the flow of the replies.
+    pub const fn reversed(&self) -> Self {
+        Self {
+            source: self.destination,
+            destination: self.source,
+            source_port: self.destination_port,
+            destination_port: self.source_port,
+            ..*self
+        }
+    }
 }
 
 /// One traffic selector: a protocol (0 is any), a range of ports and a range of addresses.
@@ -51,6 +62,16 @@ pub struct TrafficSelector {
     pub first: IpAddr,
     /// Last address, of the same family and not below the first.
     pub last: IpAddr,
+}
+
+/// Size of a selector. Of two selectors, one inside the other, the inner one is smaller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Breadth {
+    /// Number of addresses after the first.
+    addresses: u128,
+    any_protocol: bool,
+    /// Number of ports after the first.
+    ports: u16,
 }
 
 impl TrafficSelector {
@@ -161,6 +182,22 @@ impl TrafficSelector {
             first,
             last,
         })
+    }
+
+    /// Returns the size of the selector.
+    pub fn breadth(&self) -> Breadth {
+        let addresses = match (self.first, self.last) {
+            (IpAddr::V4(first), IpAddr::V4(last)) => {
+                u128::from(last.to_bits().saturating_sub(first.to_bits()))
+            }
+            (IpAddr::V6(first), IpAddr::V6(last)) => last.to_bits().saturating_sub(first.to_bits()),
+            _ => u128::MAX,
+        };
+        Breadth {
+            addresses,
+            any_protocol: self.protocol == 0,
+            ports: self.ports.end().saturating_sub(*self.ports.start()),
+        }
     }
 
     /// Returns the prefixes that exactly cover the range of addresses, for routes: at most 254.

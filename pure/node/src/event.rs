@@ -323,8 +323,12 @@ pub enum Event {
         path: Path,
     },
     /// The driver should look up the routes to the peers of tunnels and pass them to
-    /// [`crate::Node::handle_ways`].
-    WaysWanted,
+    /// [`crate::Node::handle_ways`], or those to the peer of one tunnel and pass them to
+    /// [`crate::Node::handle_ways_of`].
+    WaysWanted {
+        /// The IKE SA of the tunnel; `None` for all.
+        of: Option<model::IkeSaId>,
+    },
     /// A request of a peer, or an input from the network, was refused.
     Refused {
         /// Name of the peer's table, if the peer is known.

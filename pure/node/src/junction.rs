@@ -70,7 +70,7 @@ impl Node {
                 decides: true,
                 path,
                 addresses,
-            } => self.mobile(sa, path, addresses),
+            } => self.mobile(sa, path, addresses, now),
             // The other end tracks our addresses.
             ike::Event::Mobile { decides: false, .. } => {}
             ike::Event::PathMoved { sa, children, path } => self.path_moved(sa, &children, path),

@@ -2,7 +2,9 @@
 //!
 //! The driver tells by which ways packets can leave ([`Node::handle_ways`]) whenever that changes, and
 //! when [`crate::Event::WaysWanted`] says that there is a tunnel to be asked for: the way is a matter
-//! of the system's routes, of which nothing is known here.
+//! of the system's routes, of which nothing is known here. The peer of a tunnel may list other
+//! addresses in each of its requests. That costs look-ups of its own addresses alone, and one a
+//! second at most.
 
 use crate::node::Node;
 use crate::{Event, UnknownPeer};
@@ -11,6 +13,10 @@ use mobility::{Candidate, Carriage, NoWay, Paths, Step, Way};
 use model::{Carrier, ChildSaId, Deadline, Encapsulation, IkeSaId, Instant, Mode, Path};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::time::Duration;
+
+/// Shortest time between two look-ups for the addresses that one peer lists.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// The IKE SAs that are ours to move.
 #[derive(Default)]
@@ -24,6 +30,10 @@ struct Mobile {
     next: Option<Paths>,
     /// A hand-over that waits for the end of another one, with its local address if an operator chose one.
     later: Option<Option<IpAddr>>,
+    /// Time of the last look-up for the peer's addresses.
+    looked_up: Option<Instant>,
+    /// Time of the next one, if the peer has listed others since.
+    due: Option<Instant>,
 }
 
 /// Why a tunnel does not move.
@@ -68,13 +78,26 @@ impl Node {
         remotes
     }
 
+    /// The addresses of the peer of one tunnel, to which ways are wanted.
+    pub fn remotes_of(&self, sa: IkeSaId) -> &[IpAddr] {
+        let mobile = self.moving.0.get(&sa);
+        mobile.map_or(&[], |mobile| &mobile.remotes)
+    }
+
+    /// By which pairs of addresses packets can leave now to the peer of one tunnel, for each of
+    /// [`Self::remotes_of`] the best first.
+    pub fn handle_ways_of(&mut self, sa: IkeSaId, ways: &[Way], now: Instant) {
+        if let Some(mobile) = self.moving.0.get_mut(&sa) {
+            mobile.handle_ways(ways);
+        }
+        self.drain(now);
+    }
+
     /// By which pairs of addresses packets can leave now: all of them, for each of [`Self::remotes`]
     /// the best first.
     pub fn handle_ways(&mut self, ways: &[Way], now: Instant) {
         for mobile in self.moving.0.values_mut() {
-            let remotes = mobile.remotes.iter();
-            let ours = remotes.flat_map(|remote| ways.iter().filter(|way| way.remote == *remote));
-            mobile.paths.handle_ways(&ours.copied().collect::<Vec<_>>());
+            mobile.handle_ways(ways);
         }
         // The best of each comes first, and is the last to be entered.
         let best = ways.iter().rev().map(|way| (way.remote, way.local));
@@ -199,19 +222,39 @@ impl Node {
     }
 
     /// An IKE SA can move; the peer's addresses are these.
-    pub(crate) fn mobile(&mut self, sa: IkeSaId, path: Path, others: Vec<IpAddr>) {
+    pub(crate) fn mobile(&mut self, sa: IkeSaId, path: Path, others: Vec<IpAddr>, now: Instant) {
         let used = std::iter::once(path.remote.ip());
         let mut seen = BTreeSet::new();
         let remotes = used.chain(others).filter(|remote| seen.insert(*remote));
+        let remotes: Vec<_> = remotes.collect();
         let carriages = self.carriages(sa);
         let mobile = self.moving.0.entry(sa).or_insert_with(|| Mobile {
             paths: Paths::new(path, carriages),
             remotes: Vec::new(),
             next: None,
             later: None,
+            looked_up: None,
+            due: None,
         });
-        mobile.remotes = remotes.collect();
-        self.events.push_back(Event::WaysWanted);
+        if mobile.remotes != remotes {
+            mobile.remotes = remotes;
+            mobile.due = Some(
+                mobile
+                    .looked_up
+                    .map_or(now, |before| now.max(before + PAUSE)),
+            );
+            self.look_up(now);
+        }
+    }
+
+    /// Asks for the ways of the tunnels that are due.
+    pub(crate) fn look_up(&mut self, now: Instant) {
+        let mobiles = self.moving.0.iter_mut();
+        let due = mobiles.filter(|(_, mobile)| mobile.due.is_some_and(|due| due <= now));
+        for (sa, mobile) in due {
+            (mobile.looked_up, mobile.due) = (Some(now), None);
+            self.events.push_back(Event::WaysWanted { of: Some(*sa) });
+        }
     }
 
     /// What can carry packets to the peer of an IKE SA, the best first.
@@ -302,6 +345,8 @@ impl Moving {
                 remotes: old.remotes.clone(),
                 next: None,
                 later: old.later.take(),
+                looked_up: old.looked_up,
+                due: old.due,
             };
             self.0.insert(clone, mobile);
         }
@@ -326,6 +371,18 @@ impl Moving {
 
     pub(crate) fn poll_timeout(&self) -> Option<Deadline> {
         let paths = self.0.values().map(|mobile| &mobile.paths);
-        paths.filter_map(Paths::poll_timeout).min()
+        let paths = paths.filter_map(Paths::poll_timeout).min();
+        let due = self.0.values().filter_map(|mobile| mobile.due).min();
+        let reason = "a peer has other addresses";
+        let due = due.map(|at| Deadline { at, reason });
+        paths.into_iter().chain(due).min()
+    }
+}
+
+impl Mobile {
+    fn handle_ways(&mut self, ways: &[Way]) {
+        let remotes = self.remotes.iter();
+        let ours = remotes.flat_map(|remote| ways.iter().filter(|way| way.remote == *remote));
+        self.paths.handle_ways(&ours.copied().collect::<Vec<_>>());
     }
 }

@@ -388,6 +388,7 @@ impl Node {
         self.break_silences(now);
         self.ike.handle_timeout(now);
         self.moving.handle_timeout(now);
+        self.look_up(now);
         self.whereabouts.handle_timeout(now);
         self.cover.handle_timeout(now);
         self.forget_path_mtus(now);
@@ -516,7 +517,7 @@ impl Node {
     pub(crate) fn initiate_known(&mut self, now: Instant) {
         match self.encapsulation {
             Encapsulation::Always => self.initiate_due(now),
-            Encapsulation::ForNat => self.events.push_back(Event::WaysWanted),
+            Encapsulation::ForNat => self.events.push_back(Event::WaysWanted { of: None }),
         }
     }
 
@@ -577,18 +578,18 @@ pub(crate) const fn is_reachable(peer: &Peer) -> bool {
 }
 
 /// Returns the selectors that must never leave unencrypted, even while the peer is down.
-fn protected(peer: &Peer) -> impl Iterator<Item = esp::Protected> {
+fn protected(peer: &Peer) -> impl Iterator<Item = (String, esp::Protected)> {
     let first = match &peer.role {
         Role::Vpn { local, remote, .. } => Some((local, remote)),
         Role::Licensed | Role::Gateway | Role::Neighbour => None,
     };
     let others = peer.children.iter();
     let others = others.map(|child| (&child.local, &child.remote));
-    first
-        .into_iter()
-        .chain(others)
-        .map(|(local, remote)| esp::Protected {
+    first.into_iter().chain(others).map(|(local, remote)| {
+        let traffic = esp::Protected {
             local: local.clone(),
             remote: remote.clone(),
-        })
+        };
+        (peer.name.clone(), traffic)
+    })
 }

@@ -31,7 +31,7 @@ pub struct ForeignAgent {
     pub homes: Vec<Prefix>,
     /// `[foreign_agent.home.NAME]`, sorted by name: the home agents whose mobile nodes are
     /// accepted. Default any home agent, limited by `homes`.
-    pub home_agents: Vec<Agent>,
+    pub home_agents: Vec<ListedHomeAgent>,
     /// `[foreign_agent.mobile.NAME]`, sorted by name: mobile nodes that share a key with us. Others
     /// are accepted without authentication.
     pub mobiles: Vec<Mobile>,
@@ -39,6 +39,16 @@ pub struct ForeignAgent {
     /// move to. Each forwards packets that still arrive for a departed visitor, if the visitor has
     /// asked for it with its own key.
     pub neighbours: Vec<Agent>,
+}
+
+/// A home agent whose mobile nodes are accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedHomeAgent {
+    /// The agent.
+    pub agent: Agent,
+    /// `homes`: the home networks of its mobile nodes, for which no other home agent is accepted.
+    /// Default all that no other home agent has.
+    pub homes: Vec<Prefix>,
 }
 
 /// A mobile node that shares a key with us.
@@ -66,14 +76,15 @@ impl ForeignAgent {
         let nat = table.optional("nat", Nat::read);
         let keepalive = table.optional("keepalive", nat::keepalive);
         nat::needed(&mut table, nat, &["keepalive"]);
-        let home_agents = table.named("home", Agent::read);
+        let home_agents = table.named("home", ListedHomeAgent::read);
         let is_anybodys = home_agents.as_ref().is_some_and(Vec::is_empty);
         let homes = homes(&mut table, is_anybodys);
         let mobiles = table.named("mobile", Mobile::read);
         let neighbours = table.named("neighbour", |name, table| neighbour(name, table, address));
         table.finish();
         let all = home_agents.as_deref().unwrap_or_default();
-        unique(value, "home", all, "address", Agent::place);
+        unique(value, "home", all, "address", |home| home.agent.place());
+        distinct(value, all);
         let all = mobiles.as_deref().unwrap_or_default();
         unique(value, "mobile", all, HOME_ADDRESS, Mobile::place);
         let all = neighbours.as_deref().unwrap_or_default();
@@ -91,6 +102,25 @@ impl ForeignAgent {
             mobiles: mobiles?,
             neighbours: neighbours?,
         })
+    }
+}
+
+/// Checks that no home network belongs to two home agents.
+fn distinct(table: &Value<'_>, all: &[ListedHomeAgent]) {
+    for (index, one) in all.iter().enumerate() {
+        let others = all[..index].iter();
+        let mut both = others.filter(|other| one.shares_homes(other));
+        if let (Some(other), Some(value)) =
+            (both.next(), table.at(&["home", &one.agent.name, "homes"]))
+        {
+            value.fault::<()>(
+                format!(
+                    "`home.{}` has mobile nodes of these networks",
+                    other.agent.name
+                ),
+                "list each network at the home agent that it belongs to",
+            );
+        }
     }
 }
 
@@ -149,6 +179,23 @@ fn neighbour(name: &str, mut table: Table<'_>, ours: Option<Ipv4Addr>) -> Option
         address: address?,
         key: Some(key?),
     })
+}
+
+impl ListedHomeAgent {
+    fn read(name: &str, mut table: Table<'_>) -> Option<Self> {
+        let homes = table.value("homes").map(|value| networks(&value));
+        let agent = Agent::read(name, table);
+        Some(Self {
+            agent: agent?,
+            homes: homes.unwrap_or_else(|| Some(Vec::new()))?,
+        })
+    }
+
+    fn shares_homes(&self, other: &Self) -> bool {
+        let others = || other.homes.iter().map(|home| home.selector());
+        let mut homes = self.homes.iter().map(|home| home.selector());
+        homes.any(|home| others().any(|other| home.intersection(&other).is_some()))
+    }
 }
 
 impl Mobile {

@@ -3,8 +3,8 @@
 
 use super::{Effect, Section, Setting, Value, list, restart, time};
 use crate::{
-    Agent, Association, ForeignAgent, HomeAgent, Mobile, MobileNode, Mobility, Prefix, Psk,
-    Resident,
+    Agent, Association, ForeignAgent, HomeAgent, ListedHomeAgent, Mobile, MobileNode, Mobility,
+    Prefix, Psk, Resident,
 };
 use std::time::Duration;
 
@@ -67,9 +67,7 @@ fn foreign_agent(foreign: &ForeignAgent) -> Vec<Section> {
         restart("keepalive", kept(*keepalive)),
         restart("homes", homes_of(homes)),
     ];
-    let home_agents = home_agents
-        .iter()
-        .map(|one| agent("foreign_agent.home", one));
+    let home_agents = home_agents.iter().map(listed_home_agent);
     let neighbours = neighbours.iter();
     let neighbours = neighbours.map(|one| agent("foreign_agent.neighbour", one));
     [section("foreign_agent", settings)]
@@ -78,6 +76,13 @@ fn foreign_agent(foreign: &ForeignAgent) -> Vec<Section> {
         .chain(mobiles.iter().map(mobile))
         .chain(neighbours)
         .collect()
+}
+
+fn listed_home_agent(listed: &ListedHomeAgent) -> Section {
+    let ListedHomeAgent { agent: of, homes } = listed;
+    let mut section = agent("foreign_agent.home", of);
+    section.settings.push(restart("homes", list(homes)));
+    section
 }
 
 fn homes_of(homes: &[Prefix]) -> String {

@@ -89,7 +89,7 @@ fn the_examples_of_mobile_ip_fit_together() {
     assert_eq!(node.home_address, alice.home_address);
     assert_eq!((&node.key, node.replay), (&alice.key, alice.replay));
     assert_eq!(
-        (node.home_agent, agent.home_agents[0].address),
+        (node.home_agent, agent.home_agents[0].agent.address),
         (gateway.address, gateway.address)
     );
     assert_eq!(foreign.divert.unwrap().wireless, agent.interface);

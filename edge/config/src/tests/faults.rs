@@ -667,6 +667,20 @@ fn what_is_probably_not_meant_is_a_warning() {
     assert!(
         matches!(&warnings(&twice)[..], [Warning::Overlap { prefix, .. }] if prefix == "10.8.0.0/16")
     );
+    let [warning] = &warnings(&twice)[..] else {
+        panic!()
+    };
+    assert!(
+        warning
+            .to_string()
+            .ends_with("the tunnel of the one that was up first")
+    );
+    let wider = twice.replacen("10.8.0.0/16", "10.0.0.0/8", 1);
+    let [warning] = &warnings(&wider)[..] else {
+        panic!("{:?}", warnings(&wider))
+    };
+    let taken = "the tunnel of home, which claims less, while it is up";
+    assert!(warning.to_string().ends_with(taken), "{warning}");
     let idle = include_str!("../../examples/licensed.toml");
     let idle = &idle[..idle.find("[divert]").unwrap()];
     assert_eq!(warnings(idle), [Warning::NothingDiverted]);

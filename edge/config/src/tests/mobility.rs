@@ -54,6 +54,7 @@ keepalive = "25s"
 homes = ["10.66.0.0/16", "10.77.0.0/16"]
 [foreign_agent.home.office]
 address = "192.0.2.1"
+homes = ["10.66.0.0/16", "10.88.0.0/16"]
 key = { spi = 4099, secret = "home.key", algorithm = "hmac-md5" }
 [foreign_agent.mobile.alice]
 home_address = "10.66.0.7"
@@ -117,6 +118,7 @@ const CHANGES: [&[(&str, &str, &str)]; 3] = [
             "192.0.2.1",
             "192.0.2.2",
         ),
+        ("foreign_agent.home.office.homes", "10.88.0.0", "10.89.0.0"),
         ("foreign_agent.home.office.key", "4099", "4100"),
         ("foreign_agent.home.office.key.secret", "home.key", "gw.psk"),
         (
@@ -256,7 +258,7 @@ fn everything_that_is_written_is_read() {
     let agent = foreign_agent(FULL[1]);
     assert_eq!(agent.advertise, Duration::from_millis(1500));
     assert_eq!(agent.homes[1].to_string(), "10.77.0.0/16");
-    assert_eq!(agent.home_agents[0].key.as_ref().unwrap().spi, 4099);
+    assert_eq!(agent.home_agents[0].agent.key.as_ref().unwrap().spi, 4099);
     assert_eq!(agent.mobiles[0].key.spi, 4098);
     assert_eq!(agent.neighbours[0].address.to_string(), "203.0.113.2");
     assert_eq!(agent.neighbours[0].key.as_ref().unwrap().spi, 4101);
@@ -305,6 +307,46 @@ fn whose_mobile_nodes_are_taken_is_written_out() {
     ] {
         let told = only_fault(&format!("{without}homes = {homes}\n"));
         assert!(told.contains("foreign_agent.homes | "), "{told}");
+    }
+}
+
+#[test]
+fn home_agents_that_share_home_networks_are_told() {
+    let listed = |name: &str, homes: &str| {
+        let last = name.len();
+        format!("[foreign_agent.home.{name}]\naddress = \"192.0.2.{last}\"\n{homes}")
+    };
+    let with = |homes: [&str; 2]| {
+        let [office, branch] = homes;
+        let agents = [
+            listed("office", office),
+            listed("other", ""),
+            listed("branches", branch),
+        ];
+        format!("{FOREIGN_AGENT}{}", agents.concat())
+    };
+    let (ours, theirs) = (
+        "homes = [\"10.66.1.0/24\"]\n",
+        "homes = [\"10.66.2.0/24\"]\n",
+    );
+    assert_eq!(load(&with([ours, theirs])).warnings, []);
+    let (first, second) = ("office".to_owned(), "other".to_owned());
+    assert_eq!(
+        load(&with(["", theirs])).warnings,
+        [Warning::SharedHomes { first, second }]
+    );
+    let wide = "homes = [\"10.66.0.0/16\"]\n";
+    let told = only_fault(&with([wide, theirs]));
+    assert!(
+        told.contains("foreign_agent.home.office.homes | `home.branches` has mobile nodes"),
+        "{told}"
+    );
+    for homes in ["[]", "[\"2001:db8::/64\"]", "\"anybody\""] {
+        let told = only_fault(&with([&format!("homes = {homes}\n"), theirs]));
+        assert!(
+            told.contains("foreign_agent.home.office.homes | "),
+            "{told}"
+        );
     }
 }
 

@@ -1385,6 +1385,7 @@ pub const FEATURES: &[Feature] = &[
             "foreign_agent.homes",
             "foreign_agent.visitors",
             "foreign_agent.home.address",
+            "foreign_agent.home.homes",
             "foreign_agent.home.key.spi",
             "foreign_agent.home.key.secret",
             "foreign_agent.home.key.algorithm",

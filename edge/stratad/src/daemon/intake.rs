@@ -7,7 +7,7 @@ use crate::faults::{self, Way};
 use crate::host::Host;
 use crate::outlet::Outlet;
 use crate::unproved::Unproved;
-use model::{Instant, Path};
+use model::{IkeSaId, Instant, Path};
 use node::{Node, Sender, Side, Verdict};
 use os::poll::Ready;
 use wire::ecn::Ecn;
@@ -107,6 +107,13 @@ impl Daemon {
         match self.host.ways(&self.config, &remotes) {
             Ok(ways) => self.node.handle_ways(&ways, now),
             Err(error) => tracing::warn!("cannot look up paths, tunnels do not move: {error}"),
+        }
+    }
+
+    pub(super) fn tell_ways_of(&mut self, sa: IkeSaId, now: Instant) {
+        match self.host.ways(&self.config, self.node.remotes_of(sa)) {
+            Ok(ways) => self.node.handle_ways_of(sa, &ways, now),
+            Err(error) => tracing::warn!("a tunnel stays where it is: {error}"),
         }
     }
 

@@ -7,7 +7,7 @@ use crate::inside::Inside;
 use crate::restorer::{self, Verdict};
 use model::{Instant, Transmit};
 use node::Event;
-use os::{crash, divert};
+use os::{clock, crash, divert};
 use std::io;
 use std::net::IpAddr;
 use wire::ecn::Ecn;
@@ -17,7 +17,7 @@ impl Daemon {
     pub(super) fn carry_out(&mut self, now: Instant) {
         loop {
             self.follow_registrations(now);
-            self.keep_leases();
+            self.keep_leases(now);
             while let Some(transmit) = self.node.poll_transmit() {
                 self.transmit(&transmit, now);
             }
@@ -82,16 +82,21 @@ impl Daemon {
     /// Stores leases before the responses that announce them leave. A failure does not withdraw the
     /// lease: the address stays unique while this daemon runs, and no tunnel that could carry it
     /// survives the daemon. Only the assignment of addresses to peers would be forgotten.
-    fn keep_leases(&mut self) {
-        let changes: Vec<_> = std::iter::from_fn(|| self.node.poll_lease()).collect();
+    fn keep_leases(&mut self, now: Instant) {
+        while let Some(change) = self.node.poll_lease() {
+            self.leases.add(change);
+        }
+        let changes = self.leases.take(now);
         let Some(store) = self.store.as_ref().filter(|_| !changes.is_empty()) else {
             return;
         };
+        let begun = clock::now();
         let kept = faults::step(&mut self.faults, Step::Lease).map_err(anyhow::Error::from);
         if let Err(error) = kept.and_then(|()| Ok(store.keep(&changes)?)) {
             tracing::error!("cannot store address leases, a restart loses them: {error}");
             self.losses.leases += 1;
         }
+        self.leases.wrote(begun, clock::now());
         crash::point("pool-lease-kept");
     }
 
@@ -100,7 +105,8 @@ impl Daemon {
         match event {
             Event::PairLearnt { wired, wireless } => self.learn(wired, wireless, now),
             Event::PairForgotten { wired, wireless } => self.unlearn(wired, wireless, now),
-            Event::WaysWanted => self.tell_ways(now),
+            Event::WaysWanted { of: None } => self.tell_ways(now),
+            Event::WaysWanted { of: Some(sa) } => self.tell_ways_of(sa, now),
             Event::Giving { ref sa, grant, .. } => {
                 let recorded = self.record(&event, now);
                 let required = self.audit.is_required();

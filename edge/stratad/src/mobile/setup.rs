@@ -2,6 +2,7 @@
 
 use config::{Agent, Mobility};
 use crypto::Secret;
+use model::TrafficSelector;
 use node::mobile_ip::{
     Algorithm, Association, Config, ForeignAgentConfig, HomeAgentConfig, Lifetime,
     MobileNodeConfig, Nat, Replay,
@@ -43,13 +44,13 @@ fn foreign_agent(from: &config::ForeignAgent) -> ForeignAgentConfig {
         care_of: from.address,
         interval: from.advertise,
         lifetime: Lifetime::of(from.lifetime),
-        home_agents: from.home_agents.iter().map(|agent| agent.address).collect(),
+        home_agents: from.home_agents.iter().map(vouching).collect(),
         homes: from
             .homes
             .iter()
             .map(|network| network.selector())
             .collect(),
-        home_keys: keys(&from.home_agents),
+        home_keys: keys(from.home_agents.iter().map(|home| &home.agent)),
         mobile_keys: from
             .mobiles
             .iter()
@@ -94,9 +95,15 @@ const fn nat(from: config::Nat) -> Nat {
     }
 }
 
-fn keys(agents: &[Agent]) -> BTreeMap<Ipv4Addr, Association> {
+/// Returns a home agent's address, and the networks of its mobile nodes.
+fn vouching(listed: &config::ListedHomeAgent) -> (Ipv4Addr, Vec<TrafficSelector>) {
+    let homes = listed.homes.iter().map(|network| network.selector());
+    (listed.agent.address, homes.collect())
+}
+
+fn keys<'a>(agents: impl IntoIterator<Item = &'a Agent>) -> BTreeMap<Ipv4Addr, Association> {
     let keyed = agents
-        .iter()
+        .into_iter()
         .filter_map(|agent| Some((agent.address, agent.key.as_ref()?)));
     keyed
         .map(|(address, key)| (address, association(key, config::Replay::default())))

@@ -284,7 +284,7 @@ pub fn endpoint(sa: ChildSa<Secret>) -> Worker {
         local: sa.local.clone(),
         remote: sa.remote.clone(),
     };
-    let mut worker = Worker::new(Spd::new(vec![], vec![protected]));
+    let mut worker = Worker::new(Spd::new(vec![], vec![("peer".to_owned(), protected)]));
     worker.install(sa).unwrap();
     worker
 }

@@ -81,6 +81,16 @@ pub fn segment() -> Vec<u8> {
     )
 }
 
+/// A TCP segment with its ends exchanged, which leaves both checksums as they are.
+pub fn reversed(segment: &[u8]) -> Vec<u8> {
+    let mut segment = segment.to_vec();
+    let (source, destination) = segment[12..20].split_at_mut(4);
+    source.swap_with_slice(destination);
+    let (source, destination) = segment[20..24].split_at_mut(2);
+    source.swap_with_slice(destination);
+    segment
+}
+
 /// A segment with a secret option between two public ones.
 pub fn segment_with_secret() -> Vec<u8> {
     let options = [

@@ -7,6 +7,7 @@ mod authentic;
 mod bare;
 mod bench;
 mod checksum;
+mod claims;
 mod clamp;
 mod datagram;
 mod dscp;

@@ -44,7 +44,7 @@ fn worker(sas: impl Iterator<Item = ChildSa<Secret>>) -> Worker {
         local: alices(),
         remote: bobs(),
     };
-    let mut worker = Worker::new(Spd::new(vec![], vec![protected]));
+    let mut worker = Worker::new(Spd::new(vec![], vec![("peer".to_owned(), protected)]));
     sas.for_each(|sa| worker.install(sa).unwrap());
     worker
 }

@@ -10,7 +10,7 @@ fn only_protected() -> Worker {
         local: alices(),
         remote: bobs(),
     };
-    Worker::new(Spd::new(vec![], vec![protected]))
+    Worker::new(Spd::new(vec![], vec![("peer".to_owned(), protected)]))
 }
 
 fn with_policy(action: Action) -> Worker {

@@ -4,7 +4,7 @@ use super::pair::{Host, Pair, Side, fit};
 use super::*;
 use crate::{DownReason, Event, Inside, Pool};
 use crypto::UnixTime;
-use model::{Instant, Lease, LeaseChange};
+use model::{Instant, LeaseChange};
 use std::time::Duration;
 use wire::codec::{Codec, Reader};
 use wire::ike::{
@@ -187,7 +187,7 @@ fn a_lease_begins_with_the_sa_and_its_time_with_the_sas_end() {
     pair.right.engine.set_wall_clock(UnixTime(1000));
     pair.connect();
     let kept = |changes: &[LeaseChange]| match changes {
-        [LeaseChange::Kept(Lease { free_from, .. })] => *free_from,
+        [LeaseChange::Kept(lease) | LeaseChange::Used(lease)] => lease.free_from,
         other => panic!("{other:?}"),
     };
     assert_eq!(kept(&leases(&mut pair.right)), None);

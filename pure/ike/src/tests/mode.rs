@@ -43,11 +43,11 @@ fn between([left, right]: [&str; 2], modes: [Mode; 2]) -> (Config, Config) {
     ends
 }
 
-fn ends(mode: Mode) -> (Config, Config) {
+pub(super) fn ends(mode: Mode) -> (Config, Config) {
     between(hosts(mode), [mode; 2])
 }
 
-fn connected((left, right): (Config, Config)) -> Pair {
+pub(super) fn connected((left, right): (Config, Config)) -> Pair {
     let mut pair = Pair::new(left, right);
     pair.connect();
     pair

@@ -1,6 +1,7 @@
 //! Agreement, refusals, and the requests that follow a refusal.
 
 use super::attack::ask_sealed;
+use super::mode;
 use super::pair::{Flying, Pair, Side};
 use super::rekey::{connected, rekey_child, rekey_ike};
 use super::*;
@@ -335,6 +336,22 @@ const STATUS: [NotifyType; 10] = [
     NotifyType::TOKEN,
 ];
 
+/// Private errors of this implementation.
+const ERRORS: [NotifyType; 3] = [
+    NotifyType::KEY_REFUSED,
+    NotifyType::ZONES_REQUIRED,
+    NotifyType::OFFER_REFUSED,
+];
+
+#[test]
+fn every_private_notify_is_tried_on_peers_without_the_vendor_id() {
+    let all = (0..=u16::MAX)
+        .map(NotifyType)
+        .filter(|kind| kind.is_private());
+    let tried = ERRORS.into_iter().chain(STATUS);
+    assert_eq!(all.collect::<Vec<_>>(), tried.collect::<Vec<_>>());
+}
+
 /// Returns ends that did not exchange the vendor ID.
 fn strangers() -> Pair {
     of_another_kind(connected())
@@ -428,11 +445,7 @@ fn without_the_vendor_id_our_private_exchanges_are_unknown() {
 
 #[test]
 fn without_the_vendor_id_our_private_errors_are_those_of_somebody_else() {
-    for kind in [
-        NotifyType::KEY_REFUSED,
-        NotifyType::ZONES_REQUIRED,
-        NotifyType::OFFER_REFUSED,
-    ] {
+    for kind in ERRORS {
         let mut pair = strangers();
         attempts(&mut pair, &refused(kind));
         let told = pair.left.refusals();
@@ -526,6 +539,30 @@ fn ike_auth_has_none_of_our_private_numbers_for_a_peer_without_the_vendor_id() {
     is_standard(&asked);
     let failed = refused(NotifyType::AUTHENTICATION_FAILED);
     assert_eq!(answered.payloads, failed);
+}
+
+/// The number of BEET mode is strongSwan's, and private like those of this implementation.
+#[test]
+fn beet_mode_is_neither_asked_for_nor_given_without_the_vendor_id() {
+    let beet = || of_another_kind(mode::connected(mode::ends(Mode::Beet)));
+    let mut pair = beet();
+    rekey_child(&mut pair, Side::Left);
+    for flying in pair.intercept() {
+        is_standard(&pair.right.engine.peek(&flying.message).unwrap());
+    }
+    let mut pair = beet();
+    let (sa, old) = (pair.left.ike(), pair.left.newest().inbound.spi);
+    let payloads = vec![
+        rekey_sa(old),
+        Payload::SecurityAssociation(exchanging(&[])),
+        Payload::Nonce(vec![7; 32]),
+        Payload::TsInitiator(TrafficSelectors(vec![prefix("10.8.0.2/32")])),
+        Payload::TsResponder(TrafficSelectors(vec![prefix("10.0.0.1/32")])),
+        notify(NotifyType::USE_BEET_MODE, Vec::new()),
+    ];
+    let answer = ask_sealed(&mut pair, sa, ExchangeType::CREATE_CHILD_SA, payloads);
+    assert_eq!(answer, refused(NotifyType::NO_PROPOSAL_CHOSEN));
+    assert_eq!(pair.right.children().len(), 1);
 }
 
 #[test]

@@ -48,8 +48,9 @@ pub struct ForeignAgentConfig {
     pub interval: Duration,
     /// Longest lifetime of a registration.
     pub lifetime: Lifetime,
-    /// Home agents that visitors may register with; empty means all.
-    pub home_agents: Vec<Ipv4Addr>,
+    /// Home agents that visitors may register with, each with the networks of its mobile nodes; no
+    /// home agents means all. One without networks has the mobile nodes of no other's networks.
+    pub home_agents: BTreeMap<Ipv4Addr, Vec<TrafficSelector>>,
     /// Networks that visitors' home addresses may belong to; empty means all.
     pub homes: Vec<TrafficSelector>,
     /// Keys shared with home agents, by their addresses.

@@ -17,7 +17,8 @@ fn node(encapsulation: Encapsulation) -> Node {
 }
 
 fn wants_ways(node: &mut Node) -> bool {
-    std::iter::from_fn(|| node.poll_event()).any(|event| matches!(event, Event::WaysWanted))
+    std::iter::from_fn(|| node.poll_event())
+        .any(|event| matches!(event, Event::WaysWanted { of: None }))
 }
 
 /// Returns the source address of the first message, if there is one.

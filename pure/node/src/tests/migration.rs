@@ -127,7 +127,7 @@ fn part(who: usize) -> Part {
             care_of: v4(who),
             interval: Duration::from_secs(1),
             lifetime: Lifetime(600),
-            home_agents: Vec::new(),
+            home_agents: BTreeMap::new(),
             homes: Vec::new(),
             home_keys: BTreeMap::new(),
             mobile_keys: BTreeMap::new(),

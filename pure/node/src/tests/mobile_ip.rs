@@ -67,7 +67,7 @@ impl Trio {
             care_of: AGENT,
             interval: Duration::from_secs(1),
             lifetime: Lifetime(600),
-            home_agents: Vec::new(),
+            home_agents: BTreeMap::new(),
             homes: Vec::new(),
             home_keys: BTreeMap::new(),
             mobile_keys: BTreeMap::new(),

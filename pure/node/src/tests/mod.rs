@@ -31,5 +31,6 @@ mod silence;
 mod snoop;
 mod states;
 mod watch;
+mod ways;
 mod world;
 mod write;

@@ -245,7 +245,7 @@ fn part(who: usize, policies: &Policies) -> Part {
             care_of: ADDRESSES[agent],
             interval: Duration::from_secs(1),
             lifetime: Lifetime(600),
-            home_agents: Vec::new(),
+            home_agents: BTreeMap::new(),
             homes: Vec::new(),
             home_keys: BTreeMap::new(),
             mobile_keys: BTreeMap::new(),

@@ -220,7 +220,7 @@ fn part(who: usize) -> mobile_ip::Config {
             care_of: ADDRESSES[agent],
             interval: Duration::from_secs(1),
             lifetime: Lifetime(600),
-            home_agents: Vec::new(),
+            home_agents: BTreeMap::new(),
             homes: Vec::new(),
             home_keys: BTreeMap::new(),
             mobile_keys: BTreeMap::new(),

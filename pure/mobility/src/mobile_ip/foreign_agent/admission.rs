@@ -73,7 +73,7 @@ impl ForeignAgent {
         if !is_host(agent) || agent == config.address || agent == config.care_of {
             return Err(Code::ForeignHomeAgent);
         }
-        let is_allowed = config.home_agents.is_empty() || config.home_agents.contains(&agent);
+        let is_allowed = config.home_agents.is_empty() || self.vouches(agent, request.home);
         let known = self.visitors.get(&request.home);
         if !is_allowed || known.is_some_and(|entry| entry.visitor.home_agent != agent) {
             return Err(Code::ForeignProhibited);
@@ -84,12 +84,25 @@ impl ForeignAgent {
         Ok(())
     }
 
+    /// Returns true if a listed home agent may register a home address. Any station can have a
+    /// request answered by a home agent in league with it, so none answers for mobile nodes of
+    /// another.
+    fn vouches(&self, agent: Ipv4Addr, home: Ipv4Addr) -> bool {
+        let listed = &self.config.home_agents;
+        listed
+            .get(&agent)
+            .is_some_and(|networks| match &networks[..] {
+                [] => !listed.values().any(|others| is_in(others, home)),
+                networks => is_in(networks, home),
+            })
+    }
+
     /// Checks the home address, which decides the route of packets that leave a tunnel. It must be
     /// allowed for visitors, and must not belong to an agent or be needed by the host itself.
     fn check_home(&self, request: &Request) -> Result<(), Code> {
         let (home, config) = (request.home, &self.config);
         let is_allowed = config.homes.is_empty() || is_in(&config.homes, home);
-        let is_an_agents = config.home_agents.contains(&home)
+        let is_an_agents = config.home_agents.contains_key(&home)
             || config.home_keys.contains_key(&home)
             || config.neighbours.contains_key(&home);
         // Home agents of pending requests are not checked here, since any station can name one. The
@@ -150,7 +163,7 @@ impl ForeignAgent {
     /// Returns the limit on visitors of one home agent.
     fn most_of_agent(&self, home_agent: Ipv4Addr) -> usize {
         let (listed, visitors) = (&self.config.home_agents, self.config.visitors);
-        match listed.contains(&home_agent) {
+        match listed.contains_key(&home_agent) {
             true => visitors - visitors / SHARE / listed.len() * (listed.len() - 1),
             false => (visitors / SHARE).max(MOST_AT_STATION),
         }

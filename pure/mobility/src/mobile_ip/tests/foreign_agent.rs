@@ -233,7 +233,7 @@ fn a_delivery_style_that_it_does_not_have_is_denied() {
 #[test]
 fn a_home_agent_that_is_not_on_the_list_is_nobodys_here() {
     let mut foreign = foreign_with(ForeignAgentConfig {
-        home_agents: vec![agent(9)],
+        home_agents: BTreeMap::from([(agent(9), Vec::new())]),
         ..foreign_config(1)
     });
     ask_with(&mut foreign, &signed(&request(1, at(0))), at(0));

@@ -111,7 +111,7 @@ pub(super) fn foreign_config(number: u8) -> ForeignAgentConfig {
         care_of: agent(number),
         interval: Duration::from_secs(1),
         lifetime: Lifetime(600),
-        home_agents: Vec::new(),
+        home_agents: BTreeMap::new(),
         homes: Vec::new(),
         home_keys: BTreeMap::new(),
         mobile_keys: BTreeMap::new(),

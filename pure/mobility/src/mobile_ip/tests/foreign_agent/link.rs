@@ -58,6 +58,12 @@ fn answered_at(foreign: &mut ForeignAgent) -> Option<Station> {
     stations.last()
 }
 
+/// Home agents that have any mobile nodes.
+fn listed(home_agents: &[Ipv4Addr]) -> BTreeMap<Ipv4Addr, Vec<TrafficSelector>> {
+    let listed = home_agents.iter().map(|agent| (*agent, Vec::new()));
+    listed.collect()
+}
+
 fn home_agents(foreign: &ForeignAgent) -> Vec<Ipv4Addr> {
     foreign
         .visitors()
@@ -179,7 +185,7 @@ fn a_home_agent_need_not_prove_itself_only_where_somebody_leaves_or_is_denied_th
 fn nobody_is_at_home_where_the_host_or_an_agent_is() {
     let config = ForeignAgentConfig {
         care_of: agent(2),
-        home_agents: vec![HOME_AGENT, agent(3)],
+        home_agents: listed(&[HOME_AGENT, agent(3)]),
         home_keys: BTreeMap::from([(agent(4), foreign_home())]),
         neighbours: BTreeMap::from([(agent(5), between_agents())]),
         ..foreign_config(1)
@@ -464,10 +470,10 @@ fn a_station_has_a_few_visitors_and_the_others_find_room() {
 
 /// An agent with forty places that lists these home agents. One of them accepts all requests, and
 /// can have them sent from any number of stations.
-fn crowded(home_agents: Vec<Ipv4Addr>) -> ForeignAgent {
+fn crowded(home_agents: &[Ipv4Addr]) -> ForeignAgent {
     let mut foreign = foreign_with(ForeignAgentConfig {
         visitors: 40,
-        home_agents,
+        home_agents: listed(home_agents),
         ..foreign_config(1)
     });
     for number in 0..100 {
@@ -484,14 +490,14 @@ fn crowded(home_agents: Vec<Ipv4Addr>) -> ForeignAgent {
 
 #[test]
 fn a_home_agent_that_is_not_listed_has_a_share_of_the_visitors() {
-    for (home_agents, expected) in [(vec![], 10), (vec![FALSE_HOME_AGENT], 40)] {
+    for (home_agents, expected) in [(&[][..], 10), (&[FALSE_HOME_AGENT], 40)] {
         assert_eq!(crowded(home_agents).visitors().count(), expected);
     }
 }
 
 #[test]
 fn a_home_agent_that_fills_the_list_of_visitors_leaves_another_its_places() {
-    let mut foreign = crowded(vec![FALSE_HOME_AGENT, HOME_AGENT]);
+    let mut foreign = crowded(&[FALSE_HOME_AGENT, HOME_AGENT]);
     assert_eq!(foreign.visitors().count(), 35);
     registered_at(&mut foreign, STATION, &request(1, at(2_000)), at(2_000));
     let mut visitors = foreign.visitors();
@@ -518,4 +524,41 @@ fn nobody_is_at_home_where_visitors_may_not_be_or_the_host_has_a_network() {
     }
     registered_at(&mut foreign, STATION, &request(1, at(1)), at(1));
     assert_eq!(foreign.visitors().count(), 1);
+}
+
+#[test]
+fn a_listed_home_agent_does_not_vouch_for_mobile_nodes_of_another() {
+    let (customers, elsewhere) = (network(HOME, 16), network(Ipv4Addr::new(10, 67, 0, 0), 16));
+    // The other home agent names networks of its own, or none.
+    for of_other in [vec![elsewhere.clone()], vec![]] {
+        let mut foreign = foreign_with(ForeignAgentConfig {
+            home_agents: BTreeMap::from([
+                (HOME_AGENT, vec![customers.clone()]),
+                (FALSE_HOME_AGENT, of_other),
+            ]),
+            ..foreign_config(1)
+        });
+        let taking = Request {
+            home_agent: FALSE_HOME_AGENT,
+            ..request(1, at(0))
+        };
+        ask_from(&mut foreign, OTHER, &taking, at(0));
+        let denied = only_reply(|| foreign.poll_transmit());
+        assert_eq!(denied.code, Code::ForeignProhibited);
+        let own = Request {
+            home: Ipv4Addr::new(10, 67, 0, 8),
+            ..taking
+        };
+        registered_at(&mut foreign, OTHER, &own, at(1));
+        registered_at(&mut foreign, STATION, &request(1, at(2)), at(2));
+        assert_eq!(home_agents(&foreign), [HOME_AGENT, FALSE_HOME_AGENT]);
+        // Nor does the other one vouch for those of the first.
+        let beyond = Request {
+            home: Ipv4Addr::new(10, 67, 0, 9),
+            ..request(1, at(3))
+        };
+        ask_from(&mut foreign, OTHER, &beyond, at(3));
+        let denied = only_reply(|| foreign.poll_transmit());
+        assert_eq!(denied.code, Code::ForeignProhibited);
+    }
 }

@@ -1,0 +1,129 @@
+//! Several peers whose configuration allows them to carry the same packets. A peer that another one
+//! trusts less is authenticated all the same, and negotiates and rekeys as it likes.
+
+use crate::bench::*;
+use crate::datagram::{reversed, segment};
+use crypto::Secret;
+use esp::{DropReason, Protected, Spd, Worker};
+use model::{ChildSa, ChildSaId};
+
+/// The first octets of a packet say which peer it is for.
+const SPI: usize = 4;
+
+fn claim(peer: &str, remote: &[&str]) -> (String, Protected) {
+    let traffic = Protected {
+        local: alices(),
+        remote: prefixes(remote),
+    };
+    (peer.to_owned(), traffic)
+}
+
+/// Alice's SA with a peer, number `number` of hers.
+fn sa(peer: &str, number: u32, remote: &[&str]) -> ChildSa<Secret> {
+    ChildSa {
+        id: ChildSaId(number.into()),
+        peer: peer.to_owned(),
+        remote: prefixes(remote),
+        inbound: half(TO_ALICE + number, &EXPLICIT),
+        outbound: half(TO_BOB + number, &EXPLICIT),
+        ..alices_sa(&EXPLICIT)
+    }
+}
+
+/// The other end of an SA of Alice's.
+fn far_end(sa: &ChildSa<Secret>) -> Worker {
+    endpoint(ChildSa {
+        local: sa.remote.clone(),
+        remote: sa.local.clone(),
+        inbound: sa.outbound.clone(),
+        outbound: sa.inbound.clone(),
+        initiator: false,
+        ..sa.clone()
+    })
+}
+
+/// Returns the number of the SA that protects a segment to 10.8.0.1.
+fn protecting(alice: &mut Worker) -> Result<u32, DropReason> {
+    let packet = seal(alice, &segment())?;
+    let spi: [u8; SPI] = packet[..SPI].try_into().unwrap();
+    Ok(u32::from_be_bytes(spi) - TO_BOB)
+}
+
+const OFFICE: &[&str] = &["10.8.0.0/16"];
+const ANYWHERE: &[&str] = &["10.0.0.0/8"];
+
+#[test]
+fn a_peer_takes_over_no_packets_of_a_tunnel_whose_peer_is_configured_more_narrowly() {
+    let claims = vec![claim("office", OFFICE), claim("hub", ANYWHERE)];
+    let mut alice = Worker::new(Spd::new(vec![], claims));
+    alice.install(sa("office", 1, OFFICE)).unwrap();
+    alice.install(sa("hub", 2, ANYWHERE)).unwrap();
+    assert_eq!(protecting(&mut alice), Ok(1));
+    // It negotiates the very host: what is configured counts.
+    alice.install(sa("hub", 3, &["10.8.0.1/32"])).unwrap();
+    assert_eq!(protecting(&mut alice), Ok(1));
+    // An SA that comes later has the narrower claim all the same.
+    alice.remove(ChildSaId(1));
+    assert_eq!(protecting(&mut alice), Ok(3));
+    alice.install(sa("office", 4, OFFICE)).unwrap();
+    assert_eq!(protecting(&mut alice), Ok(4));
+    alice.install(sa("office", 5, OFFICE)).unwrap();
+    assert_eq!(protecting(&mut alice), Ok(5));
+}
+
+#[test]
+fn of_equal_claims_that_of_the_established_tunnel_counts_until_it_is_gone() {
+    let claims = vec![claim("east", OFFICE), claim("west", OFFICE)];
+    let mut alice = Worker::new(Spd::new(vec![], claims));
+    alice.install(sa("west", 1, OFFICE)).unwrap();
+    for number in 2..5 {
+        alice.install(sa("east", number, OFFICE)).unwrap();
+        assert_eq!(protecting(&mut alice), Ok(1));
+    }
+    // Its own rekey, and its old SA taking over again, keep its place.
+    alice.install(sa("west", 5, OFFICE)).unwrap();
+    assert_eq!(protecting(&mut alice), Ok(5));
+    alice.prefer(ChildSaId(1));
+    assert_eq!(protecting(&mut alice), Ok(1));
+    alice.remove(ChildSaId(5));
+    alice.prefer(ChildSaId(1));
+    assert_eq!(protecting(&mut alice), Ok(1));
+    alice.remove(ChildSaId(1));
+    assert_eq!(protecting(&mut alice), Ok(4));
+}
+
+#[test]
+fn a_peer_sends_nothing_in_the_name_of_hosts_behind_an_established_tunnel() {
+    let claims = vec![claim("office", OFFICE), claim("hub", ANYWHERE)];
+    let mut alice = Worker::new(Spd::new(vec![], claims));
+    let (office, hub) = (sa("office", 1, OFFICE), sa("hub", 2, ANYWHERE));
+    let (mut from_office, mut from_hub) = (far_end(&office), far_end(&hub));
+    alice.install(hub).unwrap();
+    let reply = reversed(&segment());
+    let arrives = |alice: &mut Worker, from: &mut Worker| {
+        let packet = seal(from, &reply).unwrap();
+        open(alice, &packet).map(|_| ())
+    };
+    // As long as the office has no tunnel, the hub may carry its packets.
+    assert_eq!(arrives(&mut alice, &mut from_hub), Ok(()));
+    alice.install(office).unwrap();
+    assert_eq!(arrives(&mut alice, &mut from_office), Ok(()));
+    assert_eq!(
+        arrives(&mut alice, &mut from_hub),
+        Err(DropReason::InnerSelectorMismatch)
+    );
+    alice.remove(ChildSaId(1));
+    assert_eq!(arrives(&mut alice, &mut from_hub), Ok(()));
+}
+
+#[test]
+fn claims_of_another_configuration_count_for_established_tunnels() {
+    let mut alice = Worker::new(Spd::new(vec![], vec![claim("hub", ANYWHERE)]));
+    alice.install(sa("hub", 1, ANYWHERE)).unwrap();
+    let both = vec![claim("office", OFFICE), claim("hub", ANYWHERE)];
+    alice.set_policies(Spd::new(vec![], both));
+    assert_eq!(protecting(&mut alice), Ok(1));
+    alice.install(sa("office", 2, OFFICE)).unwrap();
+    alice.install(sa("hub", 3, ANYWHERE)).unwrap();
+    assert_eq!(protecting(&mut alice), Ok(2));
+}
