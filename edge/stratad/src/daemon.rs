@@ -353,7 +353,7 @@ impl Daemon {
         self.host.close().context("removing routes and rules")
     }
 
-    fn watch(&self) -> io::Result<()> {
+    fn watch(&mut self) -> io::Result<()> {
         let read = Interest::Read;
         self.poller.add(&self.signals, token::SIGNALS, read)?;
         self.poller.add(&self.api, token::API, read)?;
