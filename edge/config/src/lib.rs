@@ -28,6 +28,7 @@ mod layout;
 mod level;
 mod licence;
 mod listen;
+mod machine;
 mod mobility;
 mod mode;
 mod party;
@@ -65,6 +66,7 @@ pub use handover::{Handover, Slot};
 pub use key::PrivateKey;
 pub use level::LevelPolicy;
 pub use listen::Listen;
+pub use machine::{Need, Setting};
 pub use mobility::{
     Agent, Algorithm, Association, ForeignAgent, HomeAgent, ListedHomeAgent, MOBILE_DEVICE, Mobile,
     MobileNode, Mobility, Nat, Replay, Resident,

@@ -24,6 +24,10 @@ pub struct Status {
     /// daemon no longer restores them.
     #[serde(default)]
     pub removed: Vec<String>,
+    /// Interfaces, addresses and routes that the configuration needs and the host does not have.
+    /// The daemon continues as soon as they exist.
+    #[serde(default)]
+    pub awaited: Vec<String>,
     /// Sources of dropped packets in clear that claimed an inner address, within the last hour. At
     /// most 64 sources, those with the most packets first.
     #[serde(default)]

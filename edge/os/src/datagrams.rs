@@ -70,7 +70,8 @@ pub struct Datagrams {
 
 impl Datagrams {
     /// Binds a UDP socket in the calling thread's network namespace. An unspecified address
-    /// receives datagrams to every address of its family. With `mark`, all sent packets carry it,
+    /// receives datagrams to every address of its family. An address that no interface has yet
+    /// receives datagrams as soon as one has it. With `mark`, all sent packets carry it,
     /// for routing rules that keep encapsulated packets out of the tunnel ([`crate::Routes`]).
     pub fn udp(address: SocketAddr, mark: Option<u32>) -> Result<Self, Error> {
         Self::bind((Type::DGRAM, Protocol::UDP), address, mark, false)
@@ -154,7 +155,7 @@ impl Datagrams {
                 .map_err(Error::os("setting the mark of a socket"))?;
         }
         socket.set_reuse_port(beside).map_err(failed)?;
-        socket.bind(&address.into()).map_err(failed)?;
+        bind_early(&socket, address).map_err(failed)?;
         let state = UdpSocketState::new((&socket).into()).map_err(failed)?;
         // quinn-udp has room for the kernel's metadata of a datagram, but not with timestamps: the
         // ECN field of coalesced datagrams, which comes last, would be cut off.
@@ -508,6 +509,19 @@ fn enlarge_buffers(socket: &Socket) {
     if setsockopt(socket, sockopt::SndBufForce, &KERNEL_BUFFER).is_err() {
         let _up_to_the_limit = socket.set_send_buffer_size(KERNEL_BUFFER);
     }
+}
+
+/// Binds a socket also to an address that no interface has: one that comes with its interface, or
+/// that is still checked for duplicates. Otherwise a program at boot fails if it is faster than the
+/// network. Sending from an address that is not there remains an error.
+pub(crate) fn bind_early(socket: &Socket, address: SocketAddr) -> io::Result<()> {
+    let permit = |early| match address {
+        SocketAddr::V4(_) => socket.set_freebind_v4(early),
+        SocketAddr::V6(_) => socket.set_freebind_v6(early),
+    };
+    permit(true)?;
+    socket.bind(&address.into())?;
+    permit(false)
 }
 
 pub(crate) fn explain(error: io::Error, protocol: Protocol, address: SocketAddr) -> Error {

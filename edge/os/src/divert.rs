@@ -123,11 +123,12 @@ struct Pair {
 
 impl Divert {
     /// Starts diverting between two interfaces of the calling thread's network namespace, in each
-    /// family that the machine forwards. A predecessor's remains are removed first.
+    /// family that the machine forwards. A predecessor's remains are removed first. An interface may
+    /// be missing, now or later: the kernel applies a rule as soon as there is an interface with its
+    /// name.
     ///
     /// # Errors
-    /// [`Error::NotForwarding`] if it forwards neither; those of [`Bulk::open`]; an interface that
-    /// does not exist.
+    /// [`Error::NotForwarding`] if it forwards neither; those of [`Bulk::open`].
     pub fn open(options: &Options<'_>) -> Result<Self, Error> {
         let forwards = |family: &Family| sysctl::require_forwarding(*family).is_ok();
         let families: Vec<_> = Family::ALL.into_iter().filter(forwards).collect();
@@ -135,9 +136,6 @@ impl Divert {
             return Err(Error::NotForwarding { family: Family::V4 });
         }
         let netlink = Netlink::open()?;
-        for interface in [options.wired, options.wireless] {
-            netlink.mtu(interface)?;
-        }
         remove_all(&netlink)?;
         let tun = |side| open_tun(side, options.offload);
         let divert = Self {

@@ -26,7 +26,7 @@ pub enum Error {
         /// The process that has the port, if it is visible to us.
         owner: Owner,
     },
-    /// The address to listen on belongs to no interface.
+    /// The address to listen on belongs to no interface, and this kernel cannot wait for it.
     #[error(
         "no interface has the address {address}: correct it in [listen] or bring its interface up first"
     )]

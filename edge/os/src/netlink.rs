@@ -10,6 +10,7 @@ mod datagram;
 mod link;
 mod message;
 mod neighbour;
+mod own;
 pub(crate) mod removal;
 mod route;
 mod rule;

@@ -4,7 +4,7 @@
 //! belongs together. A connection without an acknowledgement for ten seconds is broken. The kernel
 //! would try for a quarter of an hour, and a new connection would have worked long before.
 
-use crate::{Error, Family, owner::Owner};
+use crate::{Error, Family, datagrams::bind_early, owner::Owner};
 use model::Path;
 use nix::errno::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -41,7 +41,7 @@ impl Listener {
     pub fn bind(address: SocketAddr, mark: Option<u32>) -> Result<Self, Error> {
         let failed = |error| explain(error, address);
         let socket = open(address, mark).map_err(failed)?;
-        socket.bind(&address.into()).map_err(failed)?;
+        bind_early(&socket, address).map_err(failed)?;
         // Connections inherit it, which saves a call for each.
         tune(&socket).map_err(failed)?;
         socket.listen(BACKLOG).map_err(failed)?;

@@ -2,7 +2,7 @@
 
 use crate::output::{Exit, Output};
 use crate::text::plural;
-use config::{Config, Error, Fault};
+use config::{Config, Error, Fault, Mobility, Need};
 use control::Failure;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -13,7 +13,7 @@ pub fn run(file: &Path, output: &Output) -> Exit {
         Ok(config) => good(file, &config, output),
         Err(Error::Invalid(faults)) => {
             if output.json {
-                output.print_json(&report(file, &faults.faults, &[]));
+                output.print_json(&report(file, &faults.faults, &[], &[]));
             } else {
                 let errors = plural(faults.faults.len() as u64, "error");
                 output.complain(&format!("{faults}\n{errors}\n"));
@@ -33,13 +33,16 @@ fn good(file: &Path, config: &Config, output: &Output) -> Exit {
     let warnings = expiry.iter().chain(&config.warnings);
     let warnings: Vec<_> = warnings.map(ToString::to_string).collect();
     if output.json {
-        output.print_json(&report(file, &[], &warnings));
+        output.print_json(&report(file, &[], &warnings, &config.needs()));
         return Exit::Done;
     }
     for warning in &warnings {
         output.complain(&format!("warning: {warning}\n"));
     }
     output.print(&format!("{}: valid: {}\n", file.display(), summary(config)));
+    for need in config.needs() {
+        output.print(&format!("needs {need}\n"));
+    }
     Exit::Done
 }
 
@@ -52,22 +55,28 @@ fn summary(config: &Config) -> String {
         (config.adjacent.len(), "neighbour"),
     ];
     let tables = tables.into_iter().filter(|(number, _)| *number > 0);
-    let tables: Vec<_> = tables
-        .map(|(number, thing)| plural(number as u64, thing))
+    let tables = tables.map(|(number, thing)| plural(number as u64, thing));
+    let mobility = config.mobility.as_ref().map(|mobility| match mobility {
+        Mobility::MobileNode(node) => format!("mobile node with {}", node.home_address),
+        Mobility::ForeignAgent(agent) => format!("foreign agent at {}", agent.interface),
+        Mobility::HomeAgent(agent) => format!("home agent at {}", agent.address),
+    });
+    let divert = config.divert.as_ref().map(|divert| {
+        format!(
+            "packets between {} and {} are diverted",
+            divert.wired, divert.wireless
+        )
+    });
+    let identity = std::iter::once(config.identity.to_string());
+    let parts: Vec<_> = identity
+        .chain(tables)
+        .chain(mobility)
+        .chain(divert)
         .collect();
-    match &config.divert {
-        Some(divert) => format!(
-            "{}, {}, packets between {} and {} are diverted",
-            config.identity,
-            tables.join(", "),
-            divert.wired,
-            divert.wireless
-        ),
-        None => format!("{}, {}", config.identity, tables.join(", ")),
-    }
+    parts.join(", ")
 }
 
-fn report(file: &Path, faults: &[Fault], warnings: &[String]) -> String {
+fn report(file: &Path, faults: &[Fault], warnings: &[String], needs: &[Need]) -> String {
     let error = |fault: &Fault| -> Value {
         json!({
             "line": fault.line,
@@ -78,6 +87,14 @@ fn report(file: &Path, faults: &[Fault], warnings: &[String]) -> String {
         })
     };
     let errors: Vec<_> = faults.iter().map(error).collect();
+    let need = |need: &Need| -> Value {
+        let settings: Vec<_> = need.settings.iter().map(ToString::to_string).collect();
+        json!({
+            "settings": settings,
+            "why": need.why,
+            "vital": need.is_vital,
+        })
+    };
     json!({
         "version": control::VERSION,
         "check": {
@@ -85,6 +102,7 @@ fn report(file: &Path, faults: &[Fault], warnings: &[String]) -> String {
             "ok": faults.is_empty(),
             "errors": errors,
             "warnings": warnings,
+            "needs": needs.iter().map(need).collect::<Vec<_>>(),
         },
     })
     .to_string()

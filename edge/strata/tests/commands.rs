@@ -102,10 +102,31 @@ fn check_says_that_a_good_file_is_good_and_what_it_does() {
     let output = check(&file, &[]);
     assert_eq!(output.status.code(), Some(0), "{}", err(&output));
     let expected = format!(
-        "{}: valid: gw.example.net, 1 tunnel, 1 licensed node\n",
+        "{}: valid: gw.example.net, 1 tunnel, 1 licensed node\n\
+         needs net.ipv4.ip_forward=1 (without it, hosts behind this gateway are not reached)\n",
         file.display()
     );
     assert_eq!((out(&output), err(&output)), (expected, String::new()));
+    let output = check(&file, &["--json"]);
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+    let need = &report["check"]["needs"][0];
+    assert_eq!(need["settings"][0], "net.ipv4.ip_forward=1");
+    assert_eq!(need["vital"], false);
+}
+
+#[test]
+fn check_names_the_role_of_a_mobility_agent_and_the_setting_that_it_needs() {
+    let folder = Folder::new();
+    let text = "[node]\nid = \"fa.example.net\"\n[foreign_agent]\ninterface = \"wlan0\"\n\
+                address = \"198.51.100.2\"\nhomes = [\"10.66.0.0/24\"]\n";
+    let output = check(&folder.write("fa.toml", text), &[]);
+    let shown = out(&output);
+    assert!(
+        shown.contains("fa.example.net, foreign agent at wlan0\n"),
+        "{shown}{}",
+        err(&output)
+    );
+    assert!(shown.contains("\nneeds net.ipv4.ip_forward=1 ("), "{shown}");
 }
 
 #[test]

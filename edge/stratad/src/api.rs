@@ -74,6 +74,11 @@ impl Api {
         self.facts.unguarded = why.map(str::to_owned);
     }
 
+    /// Sets the interfaces, addresses and routes that this host does not have yet.
+    pub fn set_awaited(&mut self, awaited: &[String]) {
+        self.facts.awaited = awaited.to_vec();
+    }
+
     /// Updates the routes into the tunnels.
     pub fn lead(&mut self, config: &Config, inside: Option<&Inside>) {
         self.facts

@@ -303,6 +303,7 @@ impl Daemon {
         self.api.lead(&new, self.host.inside());
         self.log.set(new.log);
         self.config = new;
+        self.host.look(&self.config);
         self.carry_out(now);
         if self.config.audit.is_none() {
             self.open_audit(None, now);
@@ -398,8 +399,9 @@ impl Daemon {
         mobile::tell_time(&mut self.node, now);
     }
 
-    /// Passes the current interfaces to Mobile IP.
+    /// Handles a change of interfaces, addresses or routes.
     fn look(&mut self, now: Instant) {
+        self.host.look(&self.config);
         if let Some(mobile) = &mut self.host.mobile {
             mobile.look(&mut self.node, (&self.poller, token::MOBILE), now);
         }

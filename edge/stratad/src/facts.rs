@@ -24,6 +24,8 @@ pub struct Facts {
     pub locked: Vec<String>,
     /// System state that another program keeps removing and that the daemon no longer restores.
     pub removed: Vec<String>,
+    /// Interfaces, addresses and routes that this host does not have yet.
+    pub awaited: Vec<String>,
     /// The peers by the addresses that they may claim.
     pub claimants: Claimants,
     /// The reason that unencrypted packets are not filtered, if the filter could not be set up.
@@ -75,12 +77,13 @@ impl Facts {
                 .chain(mobile)
                 .collect(),
             warnings: config.warnings.iter().map(ToString::to_string).collect(),
-            locked: plan::plan(config, &Inside::default())
+            locked: plan::plan(config, &Inside::default(), &[])
                 .held
                 .iter()
                 .map(ToString::to_string)
                 .collect(),
             removed: Vec::new(),
+            awaited: Vec::new(),
             unguarded: None,
             claimants: Claimants::new(config),
             certificates: config.certificates().cloned().collect(),

@@ -8,6 +8,7 @@
 //! device, route or rule behind, except the lock of `leak = "never"`. The lock is set before
 //! everything else and stays until it is removed on purpose ([`unlock`]).
 
+use crate::awaited::Awaited;
 use crate::clear::{self, Clear};
 use crate::faults::{self, Faults, Step};
 use crate::inside::Inside;
@@ -43,6 +44,8 @@ pub struct Host {
     locked: Option<String>,
     /// The filter that drops unencrypted packets whose addresses belong inside a tunnel.
     pub clear: Clear,
+    /// Parts of the system that the configuration needs and that are not there yet.
+    pub awaited: Awaited,
     netlink: Netlink,
 }
 
@@ -55,6 +58,8 @@ pub struct Tunnel {
     netlink: Netlink,
     /// Addresses and subnets from peers.
     inside: Inside,
+    /// Addresses of this host that routes may prefer.
+    own: Vec<IpAddr>,
     resolver: Resolver,
     /// Name servers that programs should use while a tunnel is up.
     servers: Vec<IpAddr>,
@@ -78,7 +83,7 @@ pub fn lock(config: &Config) -> anyhow::Result<()> {
     };
     lock.set()?;
     Ok(Routes::open(&config.tunnel.name)?
-        .set(&plan::plan(config, &Inside::default()).without_tunnel())?)
+        .set(&plan::plan(config, &Inside::default(), &[]).without_tunnel())?)
 }
 
 /// Removes the lock. The configuration is not read: it may be lost, or have changed.
@@ -140,6 +145,7 @@ impl Host {
             mobile,
             locked,
             clear: Clear::default(),
+            awaited: Awaited::default(),
             netlink: Netlink::open()?,
         };
         match host.open_devices(config, faults) {
@@ -236,6 +242,15 @@ impl Host {
             self.locked = set(plan::lock(config, &tunnel.inside).as_ref())?;
         }
         taken
+    }
+
+    /// Handles a change of interfaces, addresses or routes.
+    pub fn look(&mut self, config: &Config) {
+        self.awaited.look(config, &self.netlink);
+        let tunnel = self.tunnel.as_mut();
+        if let Some(Err(error)) = tunnel.map(|tunnel| tunnel.follow_addresses(config)) {
+            tracing::warn!("cannot update the routes into tunnels: {error}");
+        }
     }
 
     /// Returns system state that this host's roles need and that another program has removed.
@@ -337,6 +352,7 @@ impl Tunnel {
             plan: Plan::default(),
             netlink,
             inside: Inside::left(&left, config),
+            own: Vec::new(),
             resolver,
             servers: Vec::new(),
             asked: Vec::new(),
@@ -389,16 +405,33 @@ impl Tunnel {
     /// Routes the protected prefixes of a configuration into the tunnel, and nothing else. Its name
     /// servers apply from the next [`Tunnel::resolve`] on.
     fn lead(&mut self, config: &Config) -> Result<(), Error> {
-        let plan = plan::plan(config, &self.inside);
+        let own = self.netlink.source_addresses(self.tun.name())?;
+        let mut plan = plan::plan(config, &self.inside, &own);
         for peer in &config.peers {
             peer.address
                 .map_or(Ok(()), |address| self.routes.check_peer(&plan, address))?;
         }
-        self.routes.set(&plan)?;
+        // An address may be gone again, or belong to another routing domain (VRF).
+        if let Err(error) = self.routes.set(&plan) {
+            tracing::warn!("routes into tunnels prefer no address of this host: {error}");
+            plan = plan::plan(config, &self.inside, &[]);
+            self.routes.set(&plan)?;
+        }
         crash::point("routes-set");
         self.plan = plan;
+        self.own = own;
         self.servers = [&config.tunnel.dns, self.inside.servers()].concat();
         Ok(())
+    }
+
+    /// Chooses the source addresses of routes anew if this host's addresses have changed. With an
+    /// address, the kernel removes the IPv4 routes that prefer it.
+    fn follow_addresses(&mut self, config: &Config) -> Result<(), Error> {
+        let own = self.netlink.source_addresses(self.tun.name())?;
+        match own == self.own {
+            true => Ok(()),
+            false => self.lead(config),
+        }
     }
 
     /// Changes the assigned addresses. An address is added before a route prefers it, and removed

@@ -5,6 +5,7 @@
 
 mod api;
 mod audit;
+mod awaited;
 mod batch;
 mod clear;
 mod crew;

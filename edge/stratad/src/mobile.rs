@@ -7,6 +7,7 @@
 
 mod foreign_agent;
 mod home_agent;
+mod link;
 mod mobile_node;
 mod setup;
 mod tunnel;
@@ -107,7 +108,7 @@ impl Mobile {
     pub fn look(&mut self, node: &mut Node, watched: (&Poller, u64), now: Instant) {
         match self {
             Self::MobileNode(mobile) => mobile.look(node, watched, now),
-            Self::ForeignAgent(agent) => agent.look(node, now),
+            Self::ForeignAgent(agent) => agent.look(node, watched, now),
             Self::HomeAgent(_) => {}
         }
     }

@@ -8,8 +8,9 @@ use os::routes::{Plan, Service};
 use os::{Lock, Prefix};
 use std::net::{IpAddr, SocketAddr};
 
-/// Returns the protected prefixes and the exceptions that go around the tunnel.
-pub fn plan(config: &Config, inside: &Inside) -> Plan {
+/// Returns the protected prefixes and the exceptions that go around the tunnel. `own` has the
+/// addresses of this host's interfaces other than the tunnel device, the preferred ones first.
+pub fn plan(config: &Config, inside: &Inside, own: &[IpAddr]) -> Plan {
     let addresses: Vec<IpAddr> = config
         .tunnel
         .addresses
@@ -19,21 +20,17 @@ pub fn plan(config: &Config, inside: &Inside) -> Plan {
     let protected = config.peers.iter().flat_map(|peer| {
         let addresses = &addresses;
         tunnels(peer, inside).flat_map(move |(mode, local, led)| {
-            // The source is an address of ours that the tunnel carries.
-            let carried =
-                |address: &&IpAddr| local.iter().any(|local| local.contains(**address, 0, None));
-            let outside: Vec<_> = local.iter().map(|local| local.first).collect();
-            let ours = match (mode, &peer.addressing) {
-                // The device does not have the outer address, and need not.
-                (Mode::Transport, _) => outside.as_slice(),
-                (_, Addressing::Requested) => inside.from(&peer.party.name),
-                (_, Addressing::Fixed | Addressing::Lent(_)) => addresses.as_slice(),
+            let source = match (mode, &peer.addressing) {
+                // The outer address, which the device does not have.
+                (Mode::Transport, _) => source(local, led.first, own.iter()),
+                // Our own addresses are not in the tunnel's selectors, even if `local` covers them.
+                (_, Addressing::Requested) => {
+                    source(local, led.first, inside.from(&peer.party.name).iter())
+                }
+                (_, Addressing::Fixed | Addressing::Lent(_)) => {
+                    source(local, led.first, addresses.iter().chain(own))
+                }
             };
-            let source = ours
-                .iter()
-                .filter(carried)
-                .find(|a| a.is_ipv4() == led.first.is_ipv4())
-                .copied();
             led.prefixes()
                 .into_iter()
                 .map(move |prefix| (prefix_of(prefix), source))
@@ -62,6 +59,22 @@ pub fn plan(config: &Config, inside: &Inside) -> Plan {
     plan
 }
 
+/// Returns the source address that packets to `remote` get if their program chooses none: an
+/// address that the tunnel carries, or this host itself could not use the tunnel. The first prefix
+/// of `local` that has an address decides.
+fn source<'a>(
+    local: &[TrafficSelector],
+    remote: IpAddr,
+    ours: impl Iterator<Item = &'a IpAddr> + Clone,
+) -> Option<IpAddr> {
+    let ours = ours.filter(|address| address.is_ipv4() == remote.is_ipv4());
+    let mut carried = local.iter().filter_map(|local| {
+        let mut ours = ours.clone();
+        ours.find(|address| (local.first..=local.last).contains(*address))
+    });
+    carried.next().copied()
+}
+
 /// Returns the prefixes that are routed into a peer's tunnels, each with the mode of its tunnel and
 /// our selectors.
 fn tunnels<'c>(
@@ -84,7 +97,7 @@ pub fn lock(config: &Config, inside: &Inside) -> Option<Lock> {
         services,
         held,
         ..
-    } = plan(config, inside);
+    } = plan(config, inside, &[]);
     let addresses = &config.tunnel.addresses;
     (!held.is_empty()).then(|| Lock {
         device: config.tunnel.name.clone(),
@@ -107,7 +120,7 @@ pub fn lock(config: &Config, inside: &Inside) -> Option<Lock> {
 pub fn guard(config: &Config, inside: &Inside) -> Option<Guard> {
     let Plan {
         bypassed, services, ..
-    } = plan(config, inside);
+    } = plan(config, inside, &[]);
     (!config.peers.is_empty()).then(|| Guard {
         device: config.tunnel.name.clone(),
         protected: config
@@ -209,4 +222,100 @@ fn services(selector: &TrafficSelector) -> impl Iterator<Item = Service> + '_ {
 
 fn prefix_of((address, length): (IpAddr, u8)) -> Prefix {
     Prefix { address, length }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+    use std::process;
+
+    const SITE: &str = r#"[node]
+id = "west.example.net"
+[peer.east]
+address = "198.51.100.1"
+id = "east.example.net"
+psk = "a.psk"
+local = ["172.16.1.0/24", "172.16.2.0/24", "fd00:16::/64"]
+remote = ["10.8.0.0/16", "fd00:8::/64"]
+"#;
+
+    const OWN: [&str; 4] = ["192.0.2.101", "172.16.2.1", "172.16.1.1", "fd00:16::1"];
+
+    /// Returns the routes into the tunnels of a file, each with its source.
+    fn routes(name: &str, text: &str, inside: &Inside, own: &[&str]) -> Vec<String> {
+        let folder = format!("stratad-plan-{name}-{}", process::id());
+        let folder = std::env::temp_dir().join(folder);
+        fs::create_dir_all(&folder).expect("a temporary folder can be made");
+        let key = folder.join("a.psk");
+        fs::write(&key, "one key, long enough").expect("a temporary file can be written");
+        fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("it is ours");
+        let file = folder.join("strata.toml");
+        fs::write(&file, text).expect("a temporary file can be written");
+        let config = config::load(&file).expect("it is valid");
+        fs::remove_dir_all(&folder).expect("it is ours");
+        let own = own.iter().map(|own| own.parse().expect("an address"));
+        let plan = plan(&config, inside, &own.collect::<Vec<_>>());
+        let route = |(prefix, source): &(Prefix, Option<IpAddr>)| match source {
+            Some(source) => format!("{prefix} src {source}"),
+            None => prefix.to_string(),
+        };
+        plan.protected.iter().map(route).collect()
+    }
+
+    fn site(name: &str, own: &[&str]) -> Vec<String> {
+        routes(name, SITE, &Inside::default(), own)
+    }
+
+    /// Otherwise the kernel chooses the address of another interface, which no tunnel carries.
+    #[test]
+    fn a_route_prefers_an_address_of_this_host_that_the_tunnel_carries() {
+        let expected = ["10.8.0.0/16 src 172.16.1.1", "fd00:8::/64 src fd00:16::1"];
+        assert_eq!(site("carried", &OWN), expected);
+        let second = ["10.8.0.0/16 src 172.16.2.1", "fd00:8::/64"];
+        assert_eq!(site("second", &OWN[..2]), second);
+        assert_eq!(site("none", &OWN[..1]), ["10.8.0.0/16", "fd00:8::/64"]);
+    }
+
+    #[test]
+    fn addresses_of_the_tunnel_come_before_those_of_other_interfaces() {
+        let tunnel = "[tunnel]\naddresses = [\"172.16.1.9/32\"]\n";
+        let text = format!("{SITE}{tunnel}");
+        let routes = routes("tunnel", &text, &Inside::default(), &OWN);
+        assert_eq!(routes[0], "10.8.0.0/16 src 172.16.1.9");
+    }
+
+    #[test]
+    fn a_tunnel_for_one_service_has_a_source_too() {
+        let text = SITE.replace("172.16.1.0/24", "172.16.1.0/24 tcp 443");
+        let routes = routes("service", &text, &Inside::default(), &OWN);
+        assert_eq!(routes[0], "10.8.0.0/16 src 172.16.1.1");
+    }
+
+    /// Its own addresses are not in the tunnel before the peer has assigned one.
+    #[test]
+    fn a_host_that_asks_for_an_address_does_not_use_another() {
+        let local = r#"["172.16.1.0/24", "172.16.2.0/24", "fd00:16::/64"]"#;
+        let text = SITE.replace(local, r#"["dynamic"]"#);
+        let routes = routes("dynamic", &text, &Inside::default(), &OWN);
+        assert_eq!(routes, ["10.8.0.0/16", "fd00:8::/64"]);
+    }
+
+    /// With an address that no interface has, the kernel would refuse the route.
+    #[test]
+    fn a_transport_tunnel_waits_for_its_address() {
+        let transport = SITE
+            .replace(
+                r#""172.16.1.0/24", "172.16.2.0/24", "fd00:16::/64""#,
+                "\"192.0.2.101/32\"",
+            )
+            .replace(r#""10.8.0.0/16", "fd00:8::/64""#, "\"198.51.100.1/32\"")
+            + "mode = \"transport\"\n";
+        let nothing = Inside::default();
+        let early = routes("early", &transport, &nothing, &OWN[1..]);
+        assert_eq!(early, ["198.51.100.1/32"]);
+        let there = routes("there", &transport, &nothing, &OWN);
+        assert_eq!(there, ["198.51.100.1/32 src 192.0.2.101"]);
+    }
 }

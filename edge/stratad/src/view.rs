@@ -38,6 +38,7 @@ pub fn status(
         warnings: facts.warnings(dropped),
         locked: facts.locked.clone(),
         removed: facts.removed.clone(),
+        awaited: facts.awaited.clone(),
         clear: facts.claimants.claims(dropped),
         unguarded: facts.unguarded.clone(),
         peers,

@@ -9,6 +9,7 @@ mod examples;
 mod faults;
 mod handover;
 mod level;
+mod machine;
 mod mobility;
 mod mode;
 mod workers;

@@ -43,13 +43,13 @@ pub struct Visitors {
 
 impl Visitors {
     /// Receives visitors on an interface of the calling thread's network namespace. `outer` is the
-    /// longest packet of the tunnel in octets. A predecessor's remains are removed first.
+    /// longest packet of the tunnel in octets. A predecessor's remains are removed first. The
+    /// interface may be missing, now or later.
     ///
     /// # Errors
-    /// [`Error::NotForwarding`]; an interface that does not exist; those of [`Bulk::open`].
+    /// [`Error::NotForwarding`]; those of [`Bulk::open`].
     pub fn open(interface: &str, outer: u16, offload: bool) -> Result<Self, Error> {
         let netlink = Netlink::open()?;
-        netlink.mtu(interface)?;
         let device = open_device(&netlink, outer, offload)?;
         let visitors = Self {
             device,

@@ -41,6 +41,11 @@ impl Netlink {
         Ok(sources)
     }
 
+    /// Returns true if packets with this mark can leave for `remote`.
+    pub fn reaches(&self, remote: IpAddr, mark: u32) -> Result<bool, Error> {
+        Ok(self.exit(remote, None, mark)?.is_some())
+    }
+
     /// Looks up the route of a packet; `None` if there is none.
     fn exit(
         &self,

@@ -393,12 +393,30 @@ fn a_machine_that_does_not_forward_is_told_how() {
 }
 
 #[test]
-fn an_interface_that_does_not_exist_is_named() {
+fn an_interface_may_come_later_and_come_back() {
     let row = Row::new("0");
     let options = Options {
         wired: "eth7",
         ..OPTIONS
     };
-    let error = row.open(&options).err().unwrap();
-    assert!(error.to_string().contains("eth7"), "{error}");
+    let mut divert = row.open(&options).unwrap();
+    let netlink = row.node.netlink().unwrap();
+    for _ in 0..2 {
+        let far = NetNs::new().unwrap();
+        netns::veth(&far, "far", &row.node, "eth7").unwrap();
+        give(&row.node, "eth7", &["10.7.0.2/24"]);
+        give(&far, "far", &["10.7.0.1/24"]);
+        let everything = Prefix::everything(Family::V4);
+        let route = Route::new(everything, Via::Gateway(ip("10.7.0.2")));
+        far.netlink().unwrap().add_route(&route).unwrap();
+        let sender = bind(&far, "10.7.0.1:4500");
+        sender
+            .send(path(&sender, "10.1.0.1:4500"), 0, b"esp")
+            .unwrap();
+        await_readable(divert.passage.device(Side::Wired));
+        let read = divert.passage.recv(Side::Wired).unwrap();
+        assert!(read > 0);
+        assert_eq!(divert.missing().unwrap(), Vec::<String>::new());
+        netlink.delete_link("eth7").unwrap();
+    }
 }

@@ -1,6 +1,6 @@
 use crate::line::{
-    Line, address, await_datagram, await_datagrams, await_readable, bind, bind_marked, give, ip,
-    path, until,
+    Line, address, await_datagram, await_datagrams, await_readable, bind, bind_marked, give, path,
+    until,
 };
 use nix::errno::Errno;
 use os::netlink::{Mark, Route, Rule, Via};
@@ -277,11 +277,24 @@ fn a_taken_port_is_an_error_that_names_its_owner() {
 }
 
 #[test]
-fn an_address_of_nobody_is_an_error_that_names_it() {
-    let namespace = NetNs::new().unwrap();
-    let refused = namespace.enter(|| Datagrams::udp(address("192.0.2.1:500"), None));
-    let error = refused.unwrap().err().unwrap();
-    assert!(matches!(error, Error::NoSuchAddress { address } if address == ip("192.0.2.1")));
+fn a_socket_receives_at_an_address_that_its_interface_gets_later() {
+    let line = Line::new();
+    for (near, later, interface) in [
+        ("10.1.0.1:1", "10.1.0.9:500", "10.1.0.9/24"),
+        ("[fd01::1]:1", "[fd01::9]:500", "fd01::9/64"),
+    ] {
+        let near = bind(&line.a, near);
+        let mut far = bind(&line.b, later);
+        assert_eq!(far.local(), address(later));
+        // Until then it cannot send.
+        far.send(path(&far, &near.local().to_string()), 0, b"early")
+            .unwrap_err();
+        give(&line.b, "vb", &[interface]);
+        near.send(path(&near, later), 0, b"there").unwrap();
+        let (arrival, payload) = await_datagram(&mut far);
+        assert_eq!(payload, b"there");
+        assert_eq!(arrival.path.local, address(later));
+    }
 }
 
 /// Returns the datagrams that each of three sockets with one port receives, for payloads that begin

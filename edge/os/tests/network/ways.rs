@@ -102,3 +102,30 @@ fn await_change(changes: &Changes) {
     assert_eq!(poll(&mut wanted, timeout), Ok(1), "no change is told");
     assert!(changes.read().unwrap().ways);
 }
+
+#[test]
+fn a_machine_without_a_route_reaches_nothing() {
+    let (_host, _network, netlink) = host();
+    assert!(netlink.reaches(ip(REMOTE), MARK).unwrap());
+    assert!(!netlink.reaches(ip("2001:db8::1"), MARK).unwrap());
+    netlink.link_down("e0").unwrap();
+    assert!(!netlink.reaches(ip(REMOTE), MARK).unwrap());
+}
+
+#[test]
+fn a_route_may_prefer_any_global_address_of_an_interface_that_is_up() {
+    let (host, _network, netlink) = host();
+    give(&host, "e1", &["169.254.1.1/16", "fe80::7/64", "fd04::2/64"]);
+    give(&host, "e0", &["10.3.0.3/24"]);
+    let sources = |except| netlink.source_addresses(except).unwrap();
+    let of_e1 = [ip("10.4.0.2"), ip("fd04::2")];
+    let all = [&[ip("10.3.0.2"), ip("10.3.0.3")], &of_e1[..]].concat();
+    assert_eq!(sources("t0"), all);
+    assert_eq!(sources("e0"), of_e1);
+    netlink.link_down("e0").unwrap();
+    assert_eq!(sources("t0"), of_e1);
+    let there = netlink.all_addresses().unwrap();
+    for address in ["10.3.0.2", "10.4.0.2", "169.254.1.1", "fe80::7"].map(ip) {
+        assert!(there.contains(&address), "{address}");
+    }
+}

@@ -1,8 +1,8 @@
 //! Checks of the network as configured: paths on which packets would be lost.
 
 use super::finding::Finding;
-use config::{Action, Config, Divert, Peer, ZONED_OVERHEAD};
-use os::{Family, Netlink, divert, routes, sysctl};
+use config::{Config, Divert, Need, Peer, Setting, ZONED_OVERHEAD};
+use os::{Error, Family, Netlink, divert, routes, sysctl};
 use std::net::{IpAddr, UdpSocket};
 
 /// Largest overhead of plain ESP, in octets, with an outer IPv6 header; 20 fewer with IPv4.
@@ -13,67 +13,100 @@ const CBC_OVERHEAD: u16 = 121;
 
 /// Runs all checks of the network.
 pub fn examine(config: &Config, runs: bool) -> Vec<Finding> {
-    let mut findings = reverse_paths(config);
+    let device = &config.tunnel.name;
+    let needs = config.needs().into_iter();
+    let mut findings: Vec<_> = needs.map(|need| setting(&need, device)).collect();
     findings.extend(config.peers.iter().filter_map(|peer| mtu(config, peer)));
-    if config.peers.iter().any(|peer| peer.address.is_none()) {
-        findings.push(forwarding(
-            "hosts behind this gateway are not reached",
-            true,
-        ));
-    }
     if let Some(divert) = &config.divert {
-        findings.push(forwarding(
-            "a licensed node forwards packets of other hosts",
-            false,
-        ));
         findings.extend(diversion(divert, runs));
     }
+    findings.extend(places(config));
     findings
 }
 
-/// Checks reverse-path filters. Packets from a peer fail a strict filter if the peer's own address
-/// is protected, because the route to that address is the tunnel.
-fn reverse_paths(config: &Config) -> Vec<Finding> {
-    const CHECK: &str = "rp_filter";
-    let is_inside = |peer: &Peer| {
-        let inside = |address| protects(config, address);
-        peer.address
-            .is_some_and(|address| address.is_ipv4() && inside(address))
+/// Checks a kernel setting that a role needs. One of several is enough.
+fn setting(need: &Need, device: &str) -> Finding {
+    let check = match need.settings.first() {
+        Some(Setting::LooseReversePath { .. }) => "rp_filter",
+        _ => "forwarding",
     };
-    if !config.peers.iter().any(is_inside) {
-        return vec![Finding::good(CHECK, "no tunnel covers its peer's address")];
+    let unmet = |setting: &Setting| unmet(setting, device);
+    let unmet: Option<Vec<_>> = need.settings.iter().map(unmet).collect();
+    let Some(unmet) = unmet else {
+        return Finding::good(check, need.to_string());
+    };
+    let (seen, fixes): (Vec<_>, Vec<_>) = unmet.into_iter().unzip();
+    let (seen, fix) = (seen.join(", "), format!("sysctl -w {}", fixes.join(" ")));
+    match need.is_vital {
+        true => Finding::fail(check, seen, need.why, fix),
+        false => Finding::doubt(check, seen, need.why, fix),
     }
-    let strict = Netlink::open()
-        .and_then(|netlink| routes::strict_interfaces(&netlink, &config.tunnel.name));
-    let mut findings: Vec<_> = strict
-        .unwrap_or_default()
-        .iter()
-        .map(|link| {
-            Finding::fail(
-                CHECK,
-                format!("strict reverse-path filtering at {link}"),
-                "a tunnel covers its peer's address, so the kernel expects that peer's packets from \
-                 the tunnel, and drops them",
-                format!("sysctl -w net.ipv4.conf.{link}.rp_filter=2 net.ipv4.conf.all.rp_filter=2"),
-            )
-        })
-        .collect();
-    if findings.is_empty() {
-        findings.push(Finding::good(CHECK, "no strict reverse-path filtering"));
-    }
-    findings
 }
 
-fn protects(config: &Config, address: IpAddr) -> bool {
-    let remote = config.peers.iter().flat_map(|peer| &peer.remote);
-    let bypass = |policy: &&config::Policy| policy.action == Action::Bypass;
-    let bypassed = config.policies.iter().filter(bypass);
-    remote
-        .into_iter()
-        .any(|remote| remote.contains(address, 0, None))
-        && !bypassed
-            .into_iter()
-            .any(|policy| policy.remote.contains(address, 0, None))
+/// Returns the observation and the settings that correct it, unless a setting is as it should be.
+fn unmet(setting: &Setting, device: &str) -> Option<(String, String)> {
+    let interfaces = match setting {
+        Setting::ForwardIpv4 => return forwarding(Family::V4, setting),
+        Setting::ForwardIpv6 => return forwarding(Family::V6, setting),
+        Setting::LooseReversePath { interface } if interface == "all" => {
+            let netlink = Netlink::open();
+            let strict = netlink.and_then(|netlink| routes::strict_interfaces(&netlink, device));
+            strict.unwrap_or_default()
+        }
+        // An interface that does not exist yet gets the setting of `default`.
+        Setting::LooseReversePath { interface } => vec![interface.clone()],
+    };
+    let is_strict = |interface: &String| sysctl::strict_reverse_path(interface).unwrap_or(false);
+    let strict: Vec<_> = interfaces.into_iter().filter(is_strict).collect();
+    let fix = |interface: &String| {
+        let interface = interface.clone();
+        Setting::LooseReversePath { interface }.to_string()
+    };
+    let fixes: Vec<_> = strict.iter().map(fix).collect();
+    (!strict.is_empty()).then(|| {
+        let seen = format!("strict reverse-path filtering at {}", strict.join(", "));
+        (seen, fixes.join(" "))
+    })
+}
+
+fn forwarding(family: Family, setting: &Setting) -> Option<(String, String)> {
+    let error = sysctl::require_forwarding(family).err()?;
+    let seen = match error {
+        Error::NotForwarding { family } => format!("this machine does not forward {family}"),
+        error => error.to_string(),
+    };
+    Some((seen, setting.to_string()))
+}
+
+/// Checks that interfaces and addresses of the configuration exist. Those of `[divert]` have a
+/// check of their own.
+fn places(config: &Config) -> Vec<Finding> {
+    const CHECK: &str = "interfaces";
+    let netlink = Netlink::open();
+    let (links, addresses) = match &netlink {
+        Ok(netlink) => (netlink.links(), netlink.all_addresses()),
+        Err(_) => return Vec::new(),
+    };
+    let (Ok(links), Ok(addresses)) = (links, addresses) else {
+        return Vec::new();
+    };
+    let interfaces = config.interfaces().into_iter();
+    let interfaces = interfaces.filter(|(key, name)| {
+        !key.starts_with("divert.") && !links.iter().any(|link| link == name)
+    });
+    let interfaces = interfaces.map(|(key, name)| {
+        let fix = format!("correct `{key}`; `ip link` shows the names");
+        let seen = format!("there is no interface {name}");
+        Finding::doubt(CHECK, seen, "stratad waits for it", fix)
+    });
+    let missing = config.addresses().into_iter();
+    let missing = missing.filter(|(_, address)| !addresses.contains(address));
+    let missing = missing.map(|(key, address)| {
+        let fix = format!("correct `{key}`; `ip address` shows the addresses");
+        let seen = format!("no interface has the address {address}");
+        Finding::doubt(CHECK, seen, "stratad waits for it", fix)
+    });
+    interfaces.chain(missing).collect()
 }
 
 /// Checks that the longest sealed packet fits the interface towards a peer.
@@ -137,25 +170,6 @@ fn way_to(peer: IpAddr) -> Option<(String, u32)> {
     Some((link, mtu))
 }
 
-fn forwarding(why: &'static str, may_be_meant: bool) -> Finding {
-    const CHECK: &str = "forwarding";
-    let refused = |family: Family| sysctl::require_forwarding(family).err();
-    match (refused(Family::V4), refused(Family::V6)) {
-        (Some(error), Some(_)) => {
-            let seen = "this machine forwards neither IPv4 nor IPv6";
-            let fix = error.to_string();
-            let fix = fix.split('`').nth(1).unwrap_or(&fix).to_owned();
-            match may_be_meant {
-                true => Finding::doubt(CHECK, seen, why, fix),
-                false => Finding::fail(CHECK, seen, why, fix),
-            }
-        }
-        (None, None) => Finding::good(CHECK, "IPv4 and IPv6"),
-        (None, Some(_)) => Finding::good(CHECK, "IPv4 only"),
-        (Some(_), None) => Finding::good(CHECK, "IPv6 only"),
-    }
-}
-
 /// Checks both interfaces of a licensed node and the rules that divert from them (DESIGN section
 /// 7).
 fn diversion(config: &Divert, runs: bool) -> Vec<Finding> {
@@ -173,7 +187,7 @@ fn diversion(config: &Divert, runs: bool) -> Vec<Finding> {
         };
         if !links.contains(interface) {
             let fix = "correct [divert]; `ip link` shows the names";
-            let why = "stratad does not start without this interface";
+            let why = "stratad waits for this interface, and diverts nothing meanwhile";
             Finding::fail(
                 CHECK,
                 format!("there is no interface {interface}"),

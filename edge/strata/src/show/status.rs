@@ -24,6 +24,9 @@ pub fn show(status: &Status, paint: Paint) -> String {
     for warning in &status.warnings {
         let _ = writeln!(text, "{} {}", paint.bad("warning:"), clean(warning));
     }
+    for awaited in &status.awaited {
+        let _ = writeln!(text, "{} {}", paint.doubtful("waiting for"), clean(awaited));
+    }
     if !status.locked.is_empty() {
         let prefixes = list(&status.locked);
         let _ = writeln!(text, "locked: {prefixes} (`leak = \"never\"`)");
@@ -296,6 +299,7 @@ mod tests {
             roles: vec![Role::Endpoint],
             uptime_seconds: 7380,
             warnings: vec!["PAYLOAD LICENSED: fa".to_owned()],
+            awaited: vec!["a route to 192.0.2.1 (`peer.office`)".to_owned()],
             locked: vec!["10.8.0.0/16".to_owned()],
             clear: vec![ClearClaim {
                 address: "10.1.0.2".parse().unwrap(),
@@ -320,6 +324,7 @@ mod tests {
         let expected = "\
 alice@example.net  endpoint, running for 2 h 3 min
 warning: PAYLOAD LICENSED: fa
+waiting for a route to 192.0.2.1 (`peer.office`)
 locked: 10.8.0.0/16 (`leak = \"never\"`)
 clear: 3 packets in clear claimed to be alice, 10.1.0.2, by eth0 from 192.0.2.102 02:00:00:00:00:66, dropped (1 min 1 s ago)
 

@@ -29,6 +29,7 @@ use Evidence::{NotNeeded, Tests};
 const CLEAR: &str = "edge/lab/tests/e2e/operate/clear.rs";
 const OS_CLEAR: &str = "edge/os/tests/network/clear.rs";
 const RESTORE: &str = "edge/lab/tests/e2e/operate/restore.rs";
+const AWAITED: &str = "edge/lab/tests/e2e/operate/awaited.rs";
 const ADDRESSES: &str = "edge/lab/tests/e2e/session/addresses.rs";
 const ADDRESSES_FILE: &str = "edge/config/src/tests/addresses.rs";
 const AUDIT: &str = "edge/lab/tests/e2e/operate/audit.rs";
@@ -2596,15 +2597,22 @@ pub const FEATURES: &[Feature] = &[
                 "edge/os/tests/network/divert.rs",
                 "a_machine_that_does_not_forward_is_told_how",
             ),
+            (DOCTOR, "a_missing_interface_and_missing_rules_are_found"),
+        ]),
+        recovers: Tests(&[
+            (
+                RECOVERY,
+                "what_a_killed_daemon_left_is_gone_after_the_next_start_and_stop",
+            ),
+            (
+                AWAITED,
+                "a_licensed_node_diverts_as_soon_as_its_interfaces_exist",
+            ),
             (
                 "edge/os/tests/network/divert.rs",
-                "an_interface_that_does_not_exist_is_named",
+                "an_interface_may_come_later_and_come_back",
             ),
         ]),
-        recovers: Tests(&[(
-            RECOVERY,
-            "what_a_killed_daemon_left_is_gone_after_the_next_start_and_stop",
-        )]),
     },
     Feature {
         name: "Writing: a licensed node lowers TCP's windows",
@@ -2762,7 +2770,10 @@ pub const FEATURES: &[Feature] = &[
         verbs: &[],
         works: Tests(&[(POLICY, "a_daemon_answers_on_the_addresses_of_its_list_only")]),
         refuses: Tests(&[(REFUSAL, "an_address_that_is_not_there_is_told_with_the_fix")]),
-        recovers: NotNeeded("sockets are opened once"),
+        recovers: Tests(&[(
+            AWAITED,
+            "a_tunnel_comes_up_once_the_address_to_listen_on_exists",
+        )]),
     },
     Feature {
         name: "Looking into the daemon",

@@ -56,6 +56,7 @@ impl Daemon {
         let mut losses = self.losses;
         losses.add(&self.crew.losses());
         self.api.set_unguarded(self.host.clear.fault());
+        self.api.set_awaited(self.host.awaited.list());
         self.api.serve(&mut self.node, &mut self.keys, &losses, now);
         while let Some(asked) = self.api.poll_reload() {
             let response = self.reload(asked.dry_run, now);

@@ -10,8 +10,9 @@
 //! its own.
 
 use super::home_agent::{routed, send_routed};
+use super::link::{DESCRIPTORS, Sockets};
 use super::tunnel::Tunnel;
-use super::{NotRead, each_message, outer_mtu, send_nearby, setup};
+use super::{NotRead, outer_mtu, send_nearby, setup};
 use crate::batch::TURNS;
 use crate::outlet::Losses;
 use model::{Instant, TrafficSelector};
@@ -21,24 +22,26 @@ use os::discovery::Role;
 use os::mobile::Visitors;
 use os::poll::Interest;
 use os::routes::MARK;
-use os::{Datagrams, Discovery, Error, LinkAddress, Nearby, Poller};
+use os::{Datagrams, Error, LinkAddress, Netlink, Poller};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
 /// Poller tokens.
 const DISCOVERY: u64 = 0;
 const VISITORS: u64 = 1;
-const HOMES: u64 = 2;
-const NEIGHBOURS: u64 = 3;
-const TUNNEL: u64 = 4;
-const DEVICE: u64 = 5;
+const HOMES: u64 = DESCRIPTORS;
+const NEIGHBOURS: u64 = HOMES + 1;
+const TUNNEL: u64 = HOMES + 2;
+const DEVICE: u64 = HOMES + 3;
 
 /// The agent's sockets, and the routes of its visitors.
 pub struct ForeignAgent {
     address: Ipv4Addr,
     visitors: Visitors,
-    discovery: Discovery,
-    nearby: Nearby,
+    netlink: Netlink,
+    interface: String,
+    /// Kernel index of the interface while it is up, and its sockets.
+    link: Option<(u32, Sockets)>,
     neighbours: Option<Box<Neighbours>>,
     /// The tunnels to home agents, with another UDP port than 434, which serves visitors.
     tunnel: Tunnel,
@@ -52,25 +55,28 @@ struct Neighbours {
 
 impl ForeignAgent {
     pub fn open(terms: &config::ForeignAgent, offload: bool) -> Result<Self, Error> {
-        let discovery = Discovery::open(&terms.interface, Role::Router)?;
-        let nearby = match terms.neighbours.is_empty() {
-            true => Nearby::open(&terms.interface, PORT)?,
-            false => Nearby::open_beside(&terms.interface, PORT)?,
+        let netlink = Netlink::open()?;
+        let has_neighbours = !terms.neighbours.is_empty();
+        let link = match netlink.running(&terms.interface) {
+            Some(index) => Some((index, open(&terms.interface, has_neighbours)?)),
+            None => None,
         };
         let tunnel = Tunnel::open(terms.address, 0)?;
         Ok(Self {
             address: terms.address,
             visitors: Visitors::open(&terms.interface, outer_mtu(terms.nat), offload)?,
-            discovery,
-            nearby,
+            netlink,
+            interface: terms.interface.clone(),
+            link,
             neighbours: Neighbours::open(terms)?,
             tunnel,
         })
     }
 
     pub fn watch(&self, poller: &Poller, first: u64) -> io::Result<()> {
-        poller.add(&self.discovery, first + DISCOVERY, Interest::Read)?;
-        poller.add(&self.nearby, first + VISITORS, Interest::Read)?;
+        if let Some((_, sockets)) = &self.link {
+            sockets.watch(poller, first + DISCOVERY)?;
+        }
         poller.add(self.tunnel.udp(), first + HOMES, Interest::Read)?;
         if let Some(neighbours) = &self.neighbours {
             poller.add(&neighbours.socket, first + NEIGHBOURS, Interest::Read)?;
@@ -108,32 +114,35 @@ impl ForeignAgent {
     }
 
     fn read_discovery(&mut self, node: &mut Node, now: Instant) -> io::Result<()> {
-        each_message(|| {
-            self.discovery.recv(|ends, octets| {
-                let LinkAddress(station) = ends.link;
-                let station = Station(station);
-                node.handle_discovery(setup::INTERFACE, ends.source, station, octets, now);
-            })
+        let Some((_, sockets)) = &mut self.link else {
+            return Ok(());
+        };
+        sockets.read_discovery(|ends, octets| {
+            let LinkAddress(station) = ends.link;
+            let station = Station(station);
+            node.handle_discovery(setup::INTERFACE, ends.source, station, octets, now);
         })
     }
 
     fn read_visitors(&mut self, node: &mut Node, now: Instant) -> io::Result<()> {
-        each_message(|| {
-            self.nearby.recv(|ends, port, octets| {
-                let LinkAddress(station) = ends.link;
-                let arrival = Arrival {
-                    interface: setup::INTERFACE,
-                    source: SocketAddrV4::new(ends.source, port),
-                    destination: ends.destination,
-                    ttl: ends.ttl,
-                };
-                node.handle_nearby(&arrival, Station(station), octets, now);
-            })
+        let Some((_, sockets)) = &mut self.link else {
+            return Ok(());
+        };
+        sockets.read_nearby(|ends, port, octets| {
+            let LinkAddress(station) = ends.link;
+            let arrival = Arrival {
+                interface: setup::INTERFACE,
+                source: SocketAddrV4::new(ends.source, port),
+                destination: ends.destination,
+                ttl: ends.ttl,
+            };
+            node.handle_nearby(&arrival, Station(station), octets, now);
         })
     }
 
-    /// Handles a change of the host's addresses or routes.
-    pub fn look(&self, node: &mut Node, now: Instant) {
+    /// Handles a change of the host's interfaces, addresses or routes.
+    pub fn look(&mut self, node: &mut Node, (poller, first): (&Poller, u64), now: Instant) {
+        self.follow_interface(poller, first + DISCOVERY);
         match os::mobile::reserved() {
             Ok(reserved) => {
                 let selector = |prefix: os::Prefix| {
@@ -145,15 +154,47 @@ impl ForeignAgent {
         }
     }
 
+    /// Opens the sockets of the interface when it comes up, and closes them when it goes down. A
+    /// new interface may have the name of another that is gone.
+    fn follow_interface(&mut self, poller: &Poller, token: u64) {
+        let index = self.netlink.running(&self.interface);
+        if index == self.link.as_ref().map(|(index, _)| *index) {
+            return;
+        }
+        // Its port is free only once it is closed.
+        self.link = None;
+        let Some(index) = index else {
+            return;
+        };
+        let sockets = open(&self.interface, self.neighbours.is_some());
+        let watched = sockets.map_err(anyhow::Error::from).and_then(|sockets| {
+            sockets.watch(poller, token)?;
+            Ok(sockets)
+        });
+        match watched {
+            Ok(sockets) => self.link = Some((index, sockets)),
+            Err(error) => tracing::warn!("cannot use {}: {error}", self.interface),
+        }
+    }
+
+    fn sockets(&self) -> io::Result<&Sockets> {
+        let nowhere = || io::Error::from(io::ErrorKind::AddrNotAvailable);
+        self.link
+            .as_ref()
+            .map(|(_, sockets)| sockets)
+            .ok_or_else(nowhere)
+    }
+
     pub fn send(&self, transmit: &Transmit) -> io::Result<()> {
         match transmit {
             Transmit::Icmp {
                 destination,
                 octets,
                 ..
-            } => self
-                .discovery
-                .send_to_all(self.address, *destination, octets),
+            } => {
+                let discovery = &self.sockets()?.discovery;
+                discovery.send_to_all(self.address, *destination, octets)
+            }
             Transmit::Udp {
                 interface: None,
                 destination,
@@ -164,7 +205,7 @@ impl ForeignAgent {
                 let socket = theirs.map_or(self.tunnel.udp(), |neighbours| &neighbours.socket);
                 send_routed(socket, transmit)
             }
-            Transmit::Udp { .. } => send_nearby(&self.nearby, transmit),
+            Transmit::Udp { .. } => send_nearby(&self.sockets()?.nearby, transmit),
         }
     }
 
@@ -189,6 +230,11 @@ impl ForeignAgent {
     pub fn close(self) -> Result<(), Error> {
         self.visitors.close()
     }
+}
+
+/// Opens the sockets of the interface for visitors.
+fn open(interface: &str, has_neighbours: bool) -> Result<Sockets, Error> {
+    Sockets::open(interface, Role::Router, has_neighbours)
 }
 
 impl Neighbours {

@@ -1,21 +1,18 @@
 //! The mobile node's side: it hears agents on its interfaces, which come and go, and sets the
 //! kernel's route through one of them.
 
-use super::{NotRead, each_message, send_nearby};
+use super::link::{DESCRIPTORS, Sockets};
+use super::{NotRead, send_nearby};
 use model::Instant;
 use node::Node;
-use node::mobile_ip::{Arrival, Attachment, MobileEvent, PORT, Station, Transmit};
+use node::mobile_ip::{Arrival, Attachment, MobileEvent, Station, Transmit};
 use os::discovery::Role;
 use os::mobile::{Agent, Roaming};
-use os::poll::Interest;
-use os::{Discovery, Error, LinkAddress, Nearby, Netlink, Poller};
+use os::{Error, LinkAddress, Netlink, Poller};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::thread;
-
-/// Descriptors of each interface.
-const PER_LINK: u64 = 2;
 
 /// The node's interfaces, and its routes.
 pub struct MobileNode {
@@ -40,11 +37,6 @@ struct Link {
     works: Option<(u32, Sockets)>,
     /// True if the node knows the state of the interface.
     is_told: bool,
-}
-
-struct Sockets {
-    discovery: Discovery,
-    nearby: Nearby,
 }
 
 impl MobileNode {
@@ -75,7 +67,11 @@ impl MobileNode {
     /// Registers the sockets with the poller. Links that are down are registered when they come up:
     /// [`MobileNode::look`].
     pub fn watch(&self, poller: &Poller, first: u64) -> io::Result<()> {
-        for (link, token) in self.links.iter().zip((first..).step_by(PER_LINK as usize)) {
+        for (link, token) in self
+            .links
+            .iter()
+            .zip((first..).step_by(DESCRIPTORS as usize))
+        {
             if let Some((_, sockets)) = &link.works {
                 sockets.watch(poller, token)?;
             }
@@ -85,7 +81,7 @@ impl MobileNode {
 
     /// Opens the sockets of links that came up, and closes those of links that went down.
     pub fn look(&mut self, node: &mut Node, (poller, first): (&Poller, u64), now: Instant) {
-        for (number, token) in (0..self.links.len()).zip((first..).step_by(PER_LINK as usize)) {
+        for (number, token) in (0..self.links.len()).zip((first..).step_by(DESCRIPTORS as usize)) {
             let link = &mut self.links[number];
             let index = self.netlink.running(&link.name);
             let known = link.works.as_ref().map(|(index, _)| *index);
@@ -97,7 +93,7 @@ impl MobileNode {
                 if self.simultaneous {
                     Roaming::check_several(&[&link.name])?;
                 }
-                let sockets = Sockets::open(&link.name)?;
+                let sockets = Sockets::open(&link.name, Role::Host, false)?;
                 self.roaming.receive_by(&link.name)?;
                 sockets.watch(poller, token)?;
                 Ok(sockets)
@@ -119,37 +115,29 @@ impl MobileNode {
     }
 
     pub fn handle(&mut self, token: u64, node: &mut Node, now: Instant) -> Result<(), NotRead> {
-        let (number, which) = (token / PER_LINK, token % PER_LINK);
+        let (number, which) = (token / DESCRIPTORS, token % DESCRIPTORS);
         let link = self.links.get_mut(number as usize);
         let Some((_, sockets)) = link.and_then(|link| link.works.as_mut()) else {
             return Ok(());
         };
         let number = number as u32;
         let read = match which {
-            0 => each_message(|| {
-                sockets.discovery.recv(|ends, octets| {
-                    let LinkAddress(station) = ends.link;
-                    node.handle_discovery(number, ends.source, Station(station), octets, now);
-                })
+            0 => sockets.read_discovery(|ends, octets| {
+                let LinkAddress(station) = ends.link;
+                node.handle_discovery(number, ends.source, Station(station), octets, now);
             }),
-            _ => each_message(|| {
-                sockets.nearby.recv(|ends, port, octets| {
-                    let arrival = Arrival {
-                        interface: number,
-                        source: SocketAddrV4::new(ends.source, port),
-                        destination: ends.destination,
-                        ttl: ends.ttl,
-                    };
-                    let LinkAddress(station) = ends.link;
-                    node.handle_nearby(&arrival, Station(station), octets, now);
-                })
+            _ => sockets.read_nearby(|ends, port, octets| {
+                let arrival = Arrival {
+                    interface: number,
+                    source: SocketAddrV4::new(ends.source, port),
+                    destination: ends.destination,
+                    ttl: ends.ttl,
+                };
+                let LinkAddress(station) = ends.link;
+                node.handle_nearby(&arrival, Station(station), octets, now);
             }),
         };
-        match read {
-            // The kernel's events about interfaces report the removal.
-            Err(error) if os::is_gone(&error) => Ok(()),
-            read => read.map_err(|error| ("a socket for agents", error)),
-        }
+        read.map_err(|error| ("a socket for agents", error))
     }
 
     pub fn send(&self, transmit: &Transmit) -> io::Result<()> {
@@ -240,18 +228,4 @@ impl MobileNode {
 fn close(sockets: Sockets) {
     // Without a thread the sockets are closed here.
     let _ = thread::Builder::new().spawn(move || drop(sockets));
-}
-
-impl Sockets {
-    fn open(interface: &str) -> Result<Self, Error> {
-        Ok(Self {
-            discovery: Discovery::open(interface, Role::Host)?,
-            nearby: Nearby::open(interface, PORT)?,
-        })
-    }
-
-    fn watch(&self, poller: &Poller, token: u64) -> io::Result<()> {
-        poller.add(&self.discovery, token, Interest::Read)?;
-        poller.add(&self.nearby, token + 1, Interest::Read)
-    }
 }

@@ -271,7 +271,8 @@ fn a_gateway_and_a_licensed_node_that_do_not_forward_are_found() -> Result<()> {
     let pair = bed()?;
     let gateway = mobile_config()
         .replace("address = \"192.0.2.1\"\n", "")
-        .replace("start = \"manual\"\n", "");
+        .replace("start = \"manual\"\n", "")
+        .replace("local = [\"10.1.0.2/32\"", "local = [\"10.1.0.0/24\"");
     let forwards = "net.ipv4.ip_forward=1";
     Report::of(&pair.mobile, &gateway)?.has("forwarding", "warn", forwards)?;
     pair.mobile.sysctl("net.ipv4.ip_forward", "1")?;

@@ -1,6 +1,7 @@
 //! Operation: logs, diagnosis, faults, floods, leaks, reload, the service.
 
 mod audit;
+mod awaited;
 mod clear;
 mod crash;
 mod dns;
@@ -14,3 +15,4 @@ mod relock;
 mod restore;
 mod service;
 mod single;
+mod sources;

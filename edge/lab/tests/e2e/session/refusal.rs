@@ -47,10 +47,21 @@ fn a_port_that_is_taken_is_told_with_the_fix() -> Result<()> {
 fn an_address_that_is_not_there_is_told_with_the_fix() -> Result<()> {
     let pair = Pair::new("refusal")?;
     let before = pair::traces(&pair.mobile)?;
+    pair.mobile
+        .secret("tunnel.psk", "a key that nobody else knows")?;
     for address in ["10.3.0.77", "2001:db8:3::77"] {
         let listen = format!("{}[listen]\naddresses = [\"{address}\"]\n", config());
-        let told = format!("no interface has the address {address}: correct it in [listen]");
-        expect(start(&pair.mobile, &listen)?, FAILED, &[&told])?;
+        let mut daemon = pair.mobile.stratad(&listen)?;
+        let told = format!("waiting for the address {address} (`listen.addresses`)");
+        let shown = daemon.strata_text("status")?;
+        ensure!(shown.contains(&told), "{shown}");
+        let mut doctor = pair.mobile.command(find_binary("strata")?);
+        doctor.args(["doctor", "strata.toml"]);
+        let (_, found) = run(&pair.mobile, doctor)?;
+        let told = format!("no interface has the address {address}");
+        ensure!(found.contains(&told), "{found}");
+        ensure!(found.contains("fix: correct `listen.addresses`"), "{found}");
+        daemon.stop()?;
     }
     ensure!(pair::traces(&pair.mobile)? == before, "something is left");
     Ok(())

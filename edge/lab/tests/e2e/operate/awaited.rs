@@ -1,0 +1,117 @@
+//! Interfaces, addresses and routes that come after the daemon: it starts without them, `strata
+//! status` shows what it waits for, and it continues when they exist.
+
+use anyhow::{Result, ensure};
+use lab::daemon::Daemon;
+use lab::pair::{self, DEADLINE, GATEWAY, Pair, Terms};
+use lab::transfer::transfer;
+use lab::walk::{CARE_OF, Ends, Walk};
+use os::Family;
+use serde_json::Value;
+
+const OCTETS: u64 = 10_000;
+
+#[lab::test]
+fn a_licensed_node_diverts_as_soon_as_its_interfaces_exist() -> Result<()> {
+    let pair = Pair::new("awaited")?;
+    pair.between.run("ip link set wireless name unnamed")?;
+    pair.between.run("ip link set wired name unnamed2")?;
+    let mut node = pair.start_licensed(pair::LICENSED)?;
+    let wireless = "the interface wireless (`divert.wireless`)";
+    waits_for(&node, &["the interface wired (`divert.wired`)", wireless])?;
+    pair.between.run("ip link set unnamed2 name wired")?;
+    waits_for(&node, &[wireless])?;
+    pair.between.run("ip link set unnamed name wireless")?;
+    waits_for(&node, &[])?;
+    let log = node.process().log();
+    ensure!(log.contains(&format!("waiting for {wireless}")), "{log}");
+    ensure!(log.contains(&format!("found {wireless}")), "{log}");
+    let _tunnel = pair.start_up(Terms::LICENSED)?;
+    node.wait_until("zones", DEADLINE, pair::holds_a_grant)?;
+    transfer(&pair.mobile, &pair.gateway, GATEWAY[0], OCTETS)?;
+    ensure!(pair::segments(&node)? > 0, "no headers were read");
+    Ok(())
+}
+
+#[lab::test]
+fn a_tunnel_comes_up_once_the_address_to_listen_on_exists() -> Result<()> {
+    let pair = Pair::new("awaited")?;
+    let _gateway = pair.start_gateway(Terms::PLAIN)?;
+    let listen = "[listen]\naddresses = [\"10.3.0.9\"]\n";
+    let config = pair::mobile_config(Family::V4, Terms::PLAIN, "auto");
+    pair.mobile.secret("tunnel.psk", pair::TUNNEL_KEY)?;
+    let mobile = pair.mobile.stratad(&format!("{config}{listen}"))?;
+    waits_for(&mobile, &["the address 10.3.0.9 (`listen.addresses`)"])?;
+    pair.mobile.run("ip addr add 10.3.0.9/24 dev eth0")?;
+    mobile.wait_until("status", DEADLINE, pair::is_up)?;
+    waits_for(&mobile, &[])?;
+    transfer(&pair.mobile, &pair.gateway, GATEWAY[0], OCTETS)
+}
+
+#[lab::test]
+fn a_tunnel_comes_up_once_there_is_a_route_to_its_peer() -> Result<()> {
+    let pair = Pair::new("awaited")?;
+    let _gateway = pair.start_gateway(Terms::PLAIN)?;
+    pair.mobile.run("ip route del default")?;
+    let mobile = pair.start_mobile(Family::V4, Terms::PLAIN, "auto")?;
+    let route = "a route to 192.0.2.1 (`peer.office`)";
+    waits_for(&mobile, &[route])?;
+    pair.mobile.route("default", "10.3.0.1")?;
+    mobile.wait_until("status", DEADLINE, pair::is_up)?;
+    waits_for(&mobile, &[])?;
+    // The same while the daemon runs.
+    pair.mobile.run("ip route del default")?;
+    waits_for(&mobile, &[route])?;
+    pair.mobile.route("default", "10.3.0.1")?;
+    waits_for(&mobile, &[])
+}
+
+#[lab::test]
+fn a_foreign_agent_serves_visitors_as_soon_as_its_interface_exists() -> Result<()> {
+    let walk = Walk::new("awaited")?;
+    let rename = |from: &str, to: &str| {
+        let rename = format!("ip link set {from} name {to}");
+        walk.agents[0].run(&rename).map(drop)
+    };
+    rename("wl0", "later")?;
+    let agent = walk.start_agent(0)?;
+    let interface = ["the interface wl0 (`foreign_agent.interface`)"];
+    waits_for(&agent, &interface)?;
+    rename("later", "wl0")?;
+    waits_for(&agent, &[])?;
+    let ends = Ends::start(&walk, "")?;
+    ends.is_at(CARE_OF[0])?;
+    // The same while the daemon runs.
+    rename("wl0", "away")?;
+    waits_for(&agent, &interface)?;
+    rename("away", "wl0")?;
+    waits_for(&agent, &[])?;
+    transfer(&walk.mobile, &walk.home, GATEWAY[0], OCTETS)
+}
+
+#[lab::test]
+fn an_agent_waits_for_its_address() -> Result<()> {
+    let walk = Walk::new("awaited")?;
+    walk.home.run("ip addr del 192.0.2.1/24 dev eth0")?;
+    let _agent = walk.start_agent(0)?;
+    let home = walk.start_home(Terms::PLAIN)?;
+    waits_for(&home, &["the address 192.0.2.1 (`home_agent.address`)"])?;
+    walk.home.run("ip addr add 192.0.2.1/24 dev eth0")?;
+    walk.home.route("default", "192.0.2.2")?;
+    waits_for(&home, &[])?;
+    let ends = Ends::start_with(&walk, home, "")?;
+    ends.is_at(CARE_OF[0])
+}
+
+/// Waits until `strata status` shows that the daemon waits for exactly these.
+fn waits_for(daemon: &Daemon, awaited: &[&str]) -> Result<()> {
+    let same = |status: &Value| status["status"]["awaited"] == serde_json::json!(awaited);
+    daemon.wait_until("status", DEADLINE, same)?;
+    let text = daemon.strata_text("status")?;
+    let shown: Vec<_> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("waiting for "))
+        .collect();
+    ensure!(shown == awaited, "{text}");
+    Ok(())
+}

@@ -1,0 +1,74 @@
+//! Interfaces, addresses and routes that the configuration needs and this host does not have yet.
+//!
+//! The daemon starts without them: sockets are bound to addresses that come later, the kernel
+//! applies rules as soon as an interface with their name exists, and tunnels are set up once there
+//! is a route. This module only reports them, after each of the kernel's notifications.
+
+use config::{Config, Start};
+use os::routes::MARK;
+use os::{Error, Netlink};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// Most addresses of peers whose routes are looked up after each notification.
+const MOST_ROUTES: usize = 64;
+
+/// The missing interfaces, addresses and routes when the kernel was last asked.
+#[derive(Debug, Default)]
+pub struct Awaited(Vec<String>);
+
+impl Awaited {
+    /// Asks the kernel again, and logs the differences.
+    pub fn look(&mut self, config: &Config, netlink: &Netlink) {
+        let missing = match missing(config, netlink) {
+            Ok(missing) => missing,
+            Err(error) => return tracing::warn!("cannot see what this host lacks: {error}"),
+        };
+        for new in missing.iter().filter(|new| !self.0.contains(new)) {
+            tracing::warn!("waiting for {new}");
+        }
+        for found in self.0.iter().filter(|old| !missing.contains(old)) {
+            tracing::info!("found {found}");
+        }
+        self.0 = missing;
+    }
+
+    /// Returns the missing ones, each with its place in the configuration.
+    pub fn list(&self) -> &[String] {
+        &self.0
+    }
+}
+
+fn missing(config: &Config, netlink: &Netlink) -> Result<Vec<String>, Error> {
+    let mut missing = Vec::new();
+    let links = netlink.links()?;
+    for (key, name) in config.interfaces() {
+        if !links.iter().any(|link| link == name) {
+            missing.push(format!("the interface {name} (`{key}`)"));
+        }
+    }
+    let addresses = netlink.all_addresses()?;
+    for (key, address) in config.addresses() {
+        if !addresses.contains(&address) {
+            missing.push(format!("the address {address} (`{key}`)"));
+        }
+    }
+    for (address, peer) in destinations(config).into_iter().take(MOST_ROUTES) {
+        if !netlink.reaches(address, MARK)? {
+            missing.push(format!("a route to {address} (`peer.{peer}`)"));
+        }
+    }
+    Ok(missing)
+}
+
+/// Returns the addresses that tunnels are set up to without a command, each with the first peer
+/// that has it.
+fn destinations(config: &Config) -> BTreeMap<IpAddr, &str> {
+    let mut destinations = BTreeMap::new();
+    for peer in config.peers.iter().filter(|peer| peer.start == Start::Auto) {
+        if let Some(address) = peer.address {
+            destinations.entry(address).or_insert(&*peer.party.name);
+        }
+    }
+    destinations
+}
