@@ -522,7 +522,7 @@ fn overlaps(peers: &[Peer]) -> Vec<Warning> {
     let name = |place: usize| peers[place].party.name.clone();
     let warnings = found.into_iter().map(|(second, first, prefix, narrower)| {
         let taken = match narrower {
-            Some(place) => format!("{}, which claims less, while it is up", name(place)),
+            Some(place) => format!("{}, which claims less", name(place)),
             None => "the one that was up first".to_owned(),
         };
         Warning::Overlap {

@@ -1,86 +1,167 @@
 //! Traffic that the configuration allows several peers to carry.
 //!
-//! Of two claims on a packet the narrower one counts, as of two routes. The claims are those of the
-//! configuration: a peer that negotiates less gains nothing by it. Of equal claims, the order of
-//! the SAs decides (`order.rs`). A broader claim counts while the narrower peer has no SA.
+//! Of two claims on a packet the narrower one counts, as of two routes, whether its peer has an SA
+//! or not: what a tunnel protects leaves through it or not at all. The claims are those of the
+//! configuration, so a peer that negotiates less gains nothing by it. Of equal claims, the order of
+//! the SAs decides (`order.rs`).
 
 use crate::policy::Protected;
-use model::{Breadth, Flow};
+use model::{Breadth, Flow, TrafficSelector};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What the configuration allows a peer to carry.
 pub(crate) type Claims = Arc<[Protected]>;
 
-/// Size of the narrowest claim on a packet, by its remote end and then by its local end. `None` is
-/// the largest.
+/// Size of the narrowest claim on a packet, by its remote end and then by its local end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Width {
     Claimed { remote: Breadth, local: Breadth },
     Unclaimed,
 }
 
-/// Returns the size of the narrowest claim on an outbound packet.
+/// The claims of the peers that share destinations with others, unless all of these claim the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Contest {
+    by_peer: BTreeMap<String, Claims>,
+    /// The remote ends of all these claims, by their first address.
+    ends: Arc<[End]>,
+}
+
+/// One remote end of claims.
+#[derive(Debug)]
+struct End {
+    remote: TrafficSelector,
+    /// The local ends of all claims with this remote end.
+    local: Vec<TrafficSelector>,
+    /// The nearest end before this one that has its first address.
+    around: Option<usize>,
+}
+
+impl Contest {
+    /// Finds the contested claims, each of which has the name of its peer. Sorted by their first
+    /// address, claims that share destinations are neighbours: a gateway may have ten thousand
+    /// peers.
+    pub fn new(claims: &[(String, Protected)]) -> Self {
+        let ends = claims.iter().flat_map(|(peer, claim)| {
+            let ends = claim.remote.iter();
+            ends.map(move |remote| (remote, &claim.local, peer.as_str()))
+        });
+        let mut ends: Vec<_> = ends.collect();
+        // Equal ends are neighbours, and an end precedes those within it.
+        ends.sort_by_key(|(remote, ..)| {
+            let ports = (*remote.ports.start(), *remote.ports.end());
+            (remote.first, Reverse(remote.last), remote.protocol, ports)
+        });
+        let mut contested = BTreeSet::new();
+        let mut rest = &ends[..];
+        while let Some(&(first, local, owner)) = rest.first() {
+            let mut last = first.last;
+            let touching = rest.iter().take_while(|(remote, ..)| {
+                let touches = remote.first <= last;
+                last = last.max(remote.last);
+                touches
+            });
+            let (together, others) = rest.split_at(touching.count());
+            let mut differ = together.iter();
+            let differ = differ.any(|(remote, ours, _)| (*remote, *ours) != (first, local));
+            if differ && together.iter().any(|(.., peer)| *peer != owner) {
+                contested.extend(together.iter().map(|(.., peer)| *peer));
+            }
+            rest = others;
+        }
+        ends.retain(|(.., peer)| contested.contains(peer));
+        let mut by_peer: BTreeMap<String, Vec<Protected>> = BTreeMap::new();
+        let theirs = claims.iter();
+        for (peer, claim) in theirs.filter(|(peer, _)| contested.contains(peer.as_str())) {
+            by_peer.entry(peer.clone()).or_default().push(claim.clone());
+        }
+        let by_peer = by_peer.into_iter();
+        Self {
+            by_peer: by_peer
+                .map(|(peer, claims)| (peer, claims.into()))
+                .collect(),
+            ends: nested(&ends).into(),
+        }
+    }
+
+    /// Returns the claims of a peer, if they are contested.
+    pub fn of(&self, peer: &str) -> Option<Claims> {
+        self.by_peer.get(peer).cloned()
+    }
+
+    /// Returns the size of the narrowest contested claim on an outbound packet.
+    pub fn narrowest(&self, flow: &Flow) -> Width {
+        let mut ends = self
+            .ends
+            .partition_point(|end| end.remote.first <= flow.destination);
+        let mut narrowest = Width::Unclaimed;
+        while let Some(end) = ends.checked_sub(1).and_then(|last| self.ends.get(last)) {
+            let one = std::slice::from_ref(&end.remote);
+            narrowest = narrowest.min(width_of(&end.local, one, flow));
+            ends = end.around.map_or(0, |around| around + 1);
+        }
+        narrowest
+    }
+}
+
+/// Returns sorted ends, each with the one around it. All ends with an address are found from the
+/// last one that begins before it.
+fn nested(sorted: &[(&TrafficSelector, &Vec<TrafficSelector>, &str)]) -> Vec<End> {
+    let (mut ends, mut open): (Vec<End>, Vec<usize>) = (Vec::new(), Vec::new());
+    for &(remote, local, _) in sorted {
+        if let Some(same) = ends.last_mut().filter(|last| last.remote == *remote) {
+            let new = local.iter().filter(|end| !same.local.contains(end));
+            let new: Vec<_> = new.cloned().collect();
+            same.local.extend(new);
+            continue;
+        }
+        while open
+            .last()
+            .is_some_and(|last| ends[*last].remote.last < remote.first)
+        {
+            open.pop();
+        }
+        let around = open.last().copied();
+        open.push(ends.len());
+        ends.push(End {
+            remote: remote.clone(),
+            local: local.clone(),
+            around,
+        });
+    }
+    ends
+}
+
+/// Returns the size of the narrowest of a peer's claims on an outbound packet.
 pub(crate) fn width(claims: &[Protected], flow: &Flow) -> Width {
-    let widths = claims.iter().filter_map(|claim| {
-        let remote = claim
-            .remote
-            .iter()
-            .filter(|end| end.covers_destination(flow));
-        let local = claim.local.iter().filter(|end| end.covers_source(flow));
-        Some(Width::Claimed {
-            remote: remote.map(|end| end.breadth()).min()?,
-            local: local.map(|end| end.breadth()).min()?,
-        })
-    });
+    let widths = claims
+        .iter()
+        .map(|claim| width_of(&claim.local, &claim.remote, flow));
     widths.min().unwrap_or(Width::Unclaimed)
 }
 
-/// Returns the claims of the peers that share destinations with others, unless all of these claim
-/// the same. Sorted by their first address, claims that share destinations are neighbours: a
-/// gateway may have ten thousand peers.
-pub(crate) fn contested(claims: &[(String, Protected)]) -> BTreeMap<String, Claims> {
-    let ends = claims.iter().flat_map(|(peer, claim)| {
-        let ends = claim.remote.iter();
-        ends.map(move |remote| (remote, &claim.local, peer.as_str()))
-    });
-    let mut ends: Vec<_> = ends.collect();
-    ends.sort_by_key(|(remote, ..)| remote.first);
-    let mut contested = BTreeSet::new();
-    let mut rest = &ends[..];
-    while let Some(&(first, local, owner)) = rest.first() {
-        let mut last = first.last;
-        let touching = rest.iter().take_while(|(remote, ..)| {
-            let touches = remote.first <= last;
-            last = last.max(remote.last);
-            touches
-        });
-        let (together, others) = rest.split_at(touching.count());
-        let differ = together
-            .iter()
-            .any(|(remote, ours, _)| (*remote, *ours) != (first, local));
-        if differ && together.iter().any(|(.., peer)| *peer != owner) {
-            contested.extend(together.iter().map(|(.., peer)| *peer));
-        }
-        rest = others;
-    }
-    let mut by_peer: BTreeMap<String, Vec<Protected>> = BTreeMap::new();
-    for (peer, claim) in claims
-        .iter()
-        .filter(|(peer, _)| contested.contains(peer.as_str()))
-    {
-        by_peer.entry(peer.clone()).or_default().push(claim.clone());
-    }
-    let shared = by_peer
-        .into_iter()
-        .map(|(peer, claims)| (peer, claims.into()));
-    shared.collect()
+fn width_of(local: &[TrafficSelector], remote: &[TrafficSelector], flow: &Flow) -> Width {
+    let remote = remote.iter().filter(|end| end.covers_destination(flow));
+    let local = local.iter().filter(|end| end.covers_source(flow));
+    let [remote, local] = [
+        remote.map(TrafficSelector::breadth).min(),
+        local.map(TrafficSelector::breadth).min(),
+    ];
+    remote
+        .zip(local)
+        .map_or(Width::Unclaimed, |(remote, local)| Width::Claimed {
+            remote,
+            local,
+        })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::TrafficSelector;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
     use std::net::IpAddr;
 
     fn prefix(text: &str) -> TrafficSelector {
@@ -102,7 +183,7 @@ mod tests {
             .iter()
             .map(|(peer, claim)| ((*peer).to_owned(), claim.clone()))
             .collect();
-        contested(&claims).into_keys().collect()
+        Contest::new(&claims).by_peer.into_keys().collect()
     }
 
     #[test]
@@ -170,5 +251,41 @@ mod tests {
         );
         let both = [claim("10.8.0.0/16", &["0.0.0.0/0"]), service(6, 443..=443)];
         assert_eq!(width(&both, &flow), narrowest_first[1]);
+    }
+
+    /// A range among the first addresses of 10.0.0.0, at either end of a claim.
+    fn range() -> impl Strategy<Value = TrafficSelector> {
+        (0..12_u8, 0..6_u8, any::<bool>()).prop_map(|(first, more, is_tcp)| TrafficSelector {
+            protocol: if is_tcp { 6 } else { 0 },
+            ports: 0..=u16::MAX,
+            first: [10, 0, 0, first].into(),
+            last: [10, 0, 0, first + more].into(),
+        })
+    }
+
+    proptest! {
+        /// A search through all contested claims finds the same.
+        #[test]
+        fn the_narrowest_claim_of_all_is_found(
+            claims in vec((0..4_u8, vec(range(), 1..3), vec(range(), 1..3)), 1..12),
+        ) {
+            let claims: Vec<_> = claims
+                .into_iter()
+                .map(|(peer, local, remote)| (peer.to_string(), Protected { local, remote }))
+                .collect();
+            let contest = Contest::new(&claims);
+            let contested: Vec<_> = contest.by_peer.values().flat_map(|own| own.iter().cloned()).collect();
+            for [source, destination] in (0..18).flat_map(|a| (0..18).map(move |b| [a, b])) {
+                let flow = Flow {
+                    source: [10, 0, 0, source].into(),
+                    destination: [10, 0, 0, destination].into(),
+                    protocol: 6,
+                    source_port: 1000,
+                    destination_port: 80,
+                    ports_visible: true,
+                };
+                prop_assert_eq!(contest.narrowest(&flow), width(&contested, &flow));
+            }
+        }
     }
 }

@@ -2,11 +2,10 @@
 //! and discard policies apply first. Packets that match an SA are protected. All others are
 //! dropped, so no packet routed into the tunnel ever leaves unencrypted.
 
-use crate::claims::{Claims, contested};
+use crate::claims::{Claims, Contest, Width};
 use crate::drop::DropReason;
 use crate::prefetch::prefetch;
 use model::{Flow, TrafficSelector};
-use std::collections::BTreeMap;
 
 /// The action of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,8 +63,7 @@ fn covers(from: &[TrafficSelector], to: &[TrafficSelector], flow: &Flow) -> bool
 pub struct Spd {
     policies: Vec<Policy>,
     protected: Vec<Protected>,
-    /// The claims of peers that share traffic with others, by peer.
-    contested: BTreeMap<String, Claims>,
+    contest: Contest,
 }
 
 impl Spd {
@@ -74,7 +72,7 @@ impl Spd {
     pub fn new(policies: Vec<Policy>, protected: Vec<(String, Protected)>) -> Self {
         Self {
             policies,
-            contested: contested(&protected),
+            contest: Contest::new(&protected),
             protected: protected.into_iter().map(|(_, traffic)| traffic).collect(),
         }
     }
@@ -82,7 +80,13 @@ impl Spd {
     /// Returns what a peer's configuration claims, if other peers' claims differ from it and meet
     /// it.
     pub(crate) fn contested(&self, peer: &str) -> Option<Claims> {
-        self.contested.get(peer).cloned()
+        self.contest.of(peer)
+    }
+
+    /// Returns the size of the narrowest claim on an outbound packet, among those that are
+    /// contested.
+    pub(crate) fn narrowest(&self, flow: &Flow) -> Width {
+        self.contest.narrowest(flow)
     }
 
     /// Checks the policies before the lookup of an SA for an outbound packet.

@@ -1,12 +1,12 @@
 //! The traffic that an SA carries, independent of the worker that owns the SA.
 
-use crate::claims::{self, Claims, Width};
+use crate::claims::Claims;
 use crate::lane::Lane;
 use crate::order::Turn;
 use crate::policy::Protected;
 use crate::sa::Sa;
 use crypto::Secret;
-use model::{ChildSa, ChildSaId, Flow};
+use model::{ChildSa, ChildSaId};
 
 /// A worker's record of an SA that another worker owns.
 #[derive(Clone)]
@@ -25,7 +25,6 @@ pub(crate) struct Elsewhere {
 /// The traffic that an SA carries.
 #[derive(Clone, Copy)]
 pub(crate) struct Reach<'a> {
-    pub(crate) peer: &'a str,
     pub(crate) carries: &'a Protected,
     /// The peer's claims, if other peers contest them.
     pub(crate) claims: Option<&'a [Protected]>,
@@ -53,7 +52,6 @@ impl Elsewhere {
 impl<'a> Reach<'a> {
     pub(crate) fn here(sa: &'a Sa) -> Self {
         Self {
-            peer: &sa.peer,
             claims: sa.claims.as_deref(),
             carries: &sa.carries,
             lane: sa.lane.as_ref(),
@@ -63,17 +61,10 @@ impl<'a> Reach<'a> {
 
     pub(crate) fn elsewhere(sa: &'a Elsewhere) -> Self {
         Self {
-            peer: &sa.peer,
             claims: sa.claims.as_deref(),
             carries: &sa.carries,
             lane: sa.lane.as_ref(),
             is_elsewhere: true,
         }
-    }
-
-    /// Returns the size of the peer's claim on an outbound packet.
-    pub(crate) fn width(&self, flow: &Flow) -> Width {
-        self.claims
-            .map_or(Width::Unclaimed, |claims| claims::width(claims, flow))
     }
 }

@@ -1,5 +1,6 @@
 //! One thread's part of the data plane: its SAs, policies and counters.
 
+use crate::claims;
 use crate::drop::DropReason;
 use crate::ecn;
 use crate::foreign::Foreign;
@@ -10,7 +11,7 @@ use crate::level::{self, LevelStatus};
 use crate::link::Link;
 use crate::order::Order;
 use crate::packet::Packet;
-use crate::policy::Spd;
+use crate::policy::{Protected, Spd};
 use crate::reach::{Elsewhere, Reach};
 use crate::report::{Counters, Report, SaTraffic};
 use crate::room::{Fit, PathMtu};
@@ -583,8 +584,8 @@ impl Worker {
         if header.spi < FIRST_SPI {
             return Err(DropReason::ReservedSpi);
         }
-        let spi = *self.beside.get(&header.spi).unwrap_or(&header.spi);
-        let sa = self.sas.get_mut(&spi).ok_or(DropReason::UnknownSpi)?;
+        let spi = self.beside.get(&header.spi).unwrap_or(&header.spi);
+        let sa = self.sas.get_mut(spi).ok_or(DropReason::UnknownSpi)?;
         let (pair, octets) = (sa.pair, packet.len());
         let inbound = sa.opening(header.spi);
         let flow = inbound.open(packet, header, pair, &mut self.scratch, now)?;
@@ -608,13 +609,11 @@ impl Worker {
         self.counters.written += u64::from(share == Share::Written);
         self.counters.injected += u64::from(share == Share::Injected);
         let flow = flow.ok_or(DropReason::Dummy)?;
-        if !sa.carries.covers_inbound(&flow) {
+        let reply = flow.reversed();
+        let is_anothers = is_anothers(sa.claims.as_deref(), &self.spd, &reply);
+        if !sa.carries.covers_inbound(&flow) || is_anothers {
             return Err(DropReason::InnerSelectorMismatch);
         }
-        let sa = match sa.claims.is_some() && self.is_anothers(spi, &flow) {
-            true => return Err(DropReason::InnerSelectorMismatch),
-            false => self.sas.get_mut(&spi).ok_or(DropReason::UnknownSpi)?,
-        };
         if let Err(why) = sa.admit(header, packet, now) {
             let first = sa.integrity.as_mut().is_some_and(|beside| beside.tell());
             self.reports
@@ -640,7 +639,7 @@ impl Worker {
     /// Returns the SA that protects a packet, or its lane for the flow. Lanes of this worker precede
     /// others.
     fn protecting(&self, flow: &Flow) -> Option<Spi> {
-        let (spi, newest) = self.claiming(flow)?;
+        let (spi, newest) = self.covering(flow).next()?;
         let Some(lane) = newest.lane else {
             return Some(spi);
         };
@@ -661,33 +660,13 @@ impl Worker {
         lightest.map(|(spi, _)| spi)
     }
 
-    /// Returns the SA with the narrowest claim on a packet, and of several the preferred one.
-    fn claiming(&self, flow: &Flow) -> Option<(Spi, Reach<'_>)> {
-        let mut covering = self.covering(flow);
-        let preferred = covering.next()?;
-        match preferred.1.claims {
-            None => Some(preferred),
-            Some(_) => std::iter::once(preferred)
-                .chain(covering)
-                .min_by_key(|(_, reach)| reach.width(flow)),
-        }
-    }
-
-    /// Returns true if an inbound packet of an SA has a source that another peer with an SA claims
-    /// more narrowly.
-    fn is_anothers(&self, spi: Spi, flow: &Flow) -> bool {
-        let reply = flow.reversed();
-        let other = self.claiming(&reply).map(|(_, reach)| reach);
-        other.zip(self.reach(spi)).is_some_and(|(other, own)| {
-            other.peer != own.peer && other.width(&reply) < own.width(&reply)
-        })
-    }
-
-    /// Returns the SAs that cover an outbound packet, in order of preference.
+    /// Returns the SAs that cover an outbound packet, in order of preference, unless another peer
+    /// claims it more narrowly.
     fn covering(&self, flow: &Flow) -> impl Iterator<Item = (Spi, Reach<'_>)> {
         let preferred = self.order.preferred(flow.destination);
         let preferred = preferred.filter_map(|spi| Some((spi, self.reach(spi)?)));
-        preferred.filter(|(_, reach)| reach.carries.covers_outbound(flow))
+        let covering = preferred.filter(|(_, reach)| reach.carries.covers_outbound(flow));
+        covering.filter(|(_, reach)| !is_anothers(reach.claims, &self.spd, flow))
     }
 
     fn reach(&self, spi: Spi) -> Option<Reach<'_>> {
@@ -699,6 +678,11 @@ impl Worker {
         self.counters.drop(why);
         sink.dropped(packet, why);
     }
+}
+
+/// Returns true if another peer claims an outbound packet more narrowly than the peer of an SA.
+fn is_anothers(claims: Option<&[Protected]>, spd: &Spd, flow: &Flow) -> bool {
+    claims.is_some_and(|claims| spd.narrowest(flow) < claims::width(claims, flow))
 }
 
 /// Turns a datagram that is too long into the error message for its source.

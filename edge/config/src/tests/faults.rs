@@ -679,7 +679,7 @@ fn what_is_probably_not_meant_is_a_warning() {
     let [warning] = &warnings(&wider)[..] else {
         panic!("{:?}", warnings(&wider))
     };
-    let taken = "the tunnel of home, which claims less, while it is up";
+    let taken = "the tunnel of home, which claims less";
     assert!(warning.to_string().ends_with(taken), "{warning}");
     let idle = include_str!("../../examples/licensed.toml");
     let idle = &idle[..idle.find("[divert]").unwrap()];
