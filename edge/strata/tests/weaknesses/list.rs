@@ -370,6 +370,10 @@ pub const WEAKNESSES: &[Weakness] = &[
                 "the_lock_and_the_list_of_resolvers_alone_run_programs",
             ),
             (
+                "edge/lab/tests/e2e/operate/words.rs",
+                "no_program_is_run_by_the_name_of_a_peer",
+            ),
+            (
                 "pure/ike/src/tests/addresses.rs",
                 "of_all_attributes_that_a_gateway_sends_nothing_but_numbers_is_kept",
             ),

@@ -14,3 +14,4 @@ mod relock;
 mod restore;
 mod service;
 mod single;
+mod words;
