@@ -370,6 +370,10 @@ pub const WEAKNESSES: &[Weakness] = &[
                 "the_lock_and_the_list_of_resolvers_alone_run_programs",
             ),
             (
+                "edge/lab/tests/e2e/operate/words.rs",
+                "no_program_is_run_by_the_name_of_a_peer",
+            ),
+            (
                 "pure/ike/src/tests/addresses.rs",
                 "of_all_attributes_that_a_gateway_sends_nothing_but_numbers_is_kept",
             ),
@@ -1494,6 +1498,14 @@ pub const WEAKNESSES: &[Weakness] = &[
                 NEGOTIATION,
                 "a_slot_is_not_offered_to_a_peer_without_the_vendor_id",
             ),
+            (
+                NEGOTIATION,
+                "beet_mode_is_neither_asked_for_nor_given_without_the_vendor_id",
+            ),
+            (
+                NEGOTIATION,
+                "every_private_notify_is_tried_on_peers_without_the_vendor_id",
+            ),
         ]),
     },
     Weakness {
@@ -2049,5 +2061,93 @@ pub const WEAKNESSES: &[Weakness] = &[
             "pure/node/src/tests/following.rs",
             "rewritten_packets_send_a_third_party_rare_questions_and_nothing_else",
         )]),
+    },
+    Weakness {
+        number: 135,
+        seen: "Strata before 0.1.0",
+        what: "an authenticated peer whose configuration overlaps with that of another took over the other's packets by its next SA, or by negotiating less, and sent packets in the name of its hosts",
+        answer: Tests(&[
+            (
+                "pure/esp/tests/data_plane/claims.rs",
+                "a_peer_takes_over_no_packets_of_a_tunnel_whose_peer_is_configured_more_narrowly",
+            ),
+            (
+                "pure/esp/tests/data_plane/claims.rs",
+                "of_equal_claims_that_of_the_established_tunnel_counts_until_it_is_gone",
+            ),
+            (
+                "pure/esp/tests/data_plane/claims.rs",
+                "a_peer_sends_nothing_in_the_name_of_hosts_that_another_claims_more_narrowly",
+            ),
+            (
+                "pure/esp/tests/data_plane/claims.rs",
+                "claims_of_another_configuration_count_for_established_tunnels",
+            ),
+            (
+                "pure/esp/src/claims.rs",
+                "the_narrowest_claim_of_all_is_found",
+            ),
+            (
+                "pure/esp/src/order.rs",
+                "the_peer_that_was_there_first_keeps_its_place_through_rekeys_until_it_is_gone",
+            ),
+            (
+                "edge/config/src/tests/faults.rs",
+                "what_is_probably_not_meant_is_a_warning",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 136,
+        seen: "Strata before 0.1.0",
+        what: "one of several home agents accepted registrations of another one's mobile nodes at a foreign agent, and so had their packets or kept them away",
+        answer: Tests(&[
+            (
+                LINK,
+                "a_listed_home_agent_does_not_vouch_for_mobile_nodes_of_another",
+            ),
+            (
+                "edge/config/src/tests/mobility.rs",
+                "home_agents_that_share_home_networks_are_told",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 137,
+        seen: "Strata before 0.1.0",
+        what: "each list of addresses from a peer had the kernel asked for the routes to all peers",
+        answer: Tests(&[
+            (
+                "pure/node/src/tests/ways.rs",
+                "a_peer_that_lists_other_addresses_without_end_has_its_own_looked_up_once_a_second",
+            ),
+            (
+                "pure/node/src/tests/ways.rs",
+                "a_list_that_is_repeated_asks_for_nothing",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 138,
+        seen: "Strata before 0.1.0",
+        what: "a peer with an address of a pool that set up and deleted IKE SAs as fast as it could had the daemon wait for the disk each time",
+        answer: Tests(&[
+            (
+                "pure/ike/src/pool.rs",
+                "new_addresses_alone_are_kept_before_the_answer",
+            ),
+            (
+                "edge/stratad/src/leases.rs",
+                "a_peer_that_comes_and_goes_without_end_costs_one_write_a_second",
+            ),
+            (
+                "edge/stratad/src/leases.rs",
+                "a_slow_disk_has_a_twentieth_of_the_time",
+            ),
+            (
+                "edge/stratad/src/leases.rs",
+                "what_an_answer_depends_on_is_written_at_once_with_all_that_waits",
+            ),
+        ]),
     },
 ];

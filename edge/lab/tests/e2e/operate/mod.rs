@@ -16,3 +16,4 @@ mod restore;
 mod service;
 mod single;
 mod sources;
+mod words;
