@@ -2150,4 +2150,112 @@ pub const WEAKNESSES: &[Weakness] = &[
             ),
         ]),
     },
+    Weakness {
+        number: 139,
+        seen: "Strata before 0.1.0",
+        what: "a mapping of a NAT that changes again while the last change is checked is found only after a pause of 3 s",
+        answer: Tests(&[
+            (
+                "pure/node/src/tests/following.rs",
+                "a_mapping_that_changes_again_while_it_is_checked_is_found_within_a_second",
+            ),
+            (
+                "pure/node/src/tests/following.rs",
+                "packets_from_a_newer_mapping_are_not_kept_waiting_by_the_check_of_a_message",
+            ),
+            (
+                "pure/node/src/tests/following.rs",
+                "packets_from_ever_new_addresses_lead_to_few_questions",
+            ),
+            (
+                "pure/ike/src/sa/pace.rs",
+                "a_few_checks_replace_each_other_and_the_last_one_ends",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 140,
+        seen: "Strata before 0.1.0",
+        what: "a third party that relays packets and checks gets a tunnel, or keeps it from the peer whose packets arrive again",
+        answer: Tests(&[
+            (
+                "pure/node/src/tests/following.rs",
+                "packets_and_checks_that_a_third_party_relays_leave_the_sa_with_its_host",
+            ),
+            (
+                "pure/node/src/tests/following.rs",
+                "the_host_is_back_as_soon_as_its_own_packets_arrive_however_long_a_third_party_relayed_them",
+            ),
+            (
+                "pure/ike/src/tests/nat.rs",
+                "an_update_brings_back_packets_that_a_third_party_took",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 141,
+        seen: "Strata before 0.1.0",
+        what: "an update of the addresses from the path of the IKE SA leaves ESP where a check led it",
+        answer: Tests(&[(
+            "pure/ike/src/tests/nat.rs",
+            "an_update_brings_back_packets_that_were_mapped_apart",
+        )]),
+    },
+    Weakness {
+        number: 142,
+        seen: "Strata before 0.1.0",
+        what: "a peer that was given up as silent and comes back hears nothing on its IKE SA, and sends into a void until its own liveness check fails",
+        answer: Tests(&[
+            (
+                "pure/ike/src/tests/liveness.rs",
+                "a_peer_that_was_given_up_is_back_within_a_second_of_its_question",
+            ),
+            (
+                "pure/ike/src/tests/liveness.rs",
+                "a_question_on_an_sa_that_was_ended_gets_no_answer",
+            ),
+            (
+                "pure/ike/src/ike_spi.rs",
+                "the_newest_of_the_sas_that_ended_without_a_delete_are_known",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 143,
+        seen: "strongSwan (table 220, `install_routes`)",
+        what: "packets of a site's router itself get the address of another interface, which no tunnel carries, and vanish",
+        answer: Tests(&[
+            (
+                "edge/lab/tests/e2e/operate/sources.rs",
+                "a_router_of_a_site_reaches_the_other_site_itself",
+            ),
+            (
+                "edge/lab/tests/e2e/operate/sources.rs",
+                "an_address_may_come_later_go_and_come_back",
+            ),
+            (
+                "edge/stratad/src/plan.rs",
+                "a_route_prefers_an_address_of_this_host_that_the_tunnel_carries",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 144,
+        seen: "users of VPN daemons started at boot",
+        what: "the daemon is faster than the network and ends, because an interface or an address is not there yet",
+        answer: Tests(&[
+            (
+                "edge/lab/tests/e2e/operate/awaited.rs",
+                "a_licensed_node_diverts_as_soon_as_its_interfaces_exist",
+            ),
+            (
+                "edge/lab/tests/e2e/operate/awaited.rs",
+                "a_tunnel_comes_up_once_the_address_to_listen_on_exists",
+            ),
+            (
+                "edge/lab/tests/e2e/operate/awaited.rs",
+                "a_foreign_agent_serves_visitors_as_soon_as_its_interface_exists",
+            ),
+        ]),
+    },
 ];
