@@ -26,6 +26,8 @@ mod plan;
 mod quota;
 mod reload;
 mod restorer;
+#[cfg(test)]
+mod sample;
 mod setup;
 mod sockets;
 mod streams;

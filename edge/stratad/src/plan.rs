@@ -227,9 +227,7 @@ fn prefix_of((address, length): (IpAddr, u8)) -> Prefix {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
-    use std::os::unix::fs::PermissionsExt;
-    use std::process;
+    use crate::sample::Folder;
 
     const SITE: &str = r#"[node]
 id = "west.example.net"
@@ -245,16 +243,9 @@ remote = ["10.8.0.0/16", "fd00:8::/64"]
 
     /// Returns the routes into the tunnels of a file, each with its source.
     fn routes(name: &str, text: &str, inside: &Inside, own: &[&str]) -> Vec<String> {
-        let folder = format!("stratad-plan-{name}-{}", process::id());
-        let folder = std::env::temp_dir().join(folder);
-        fs::create_dir_all(&folder).expect("a temporary folder can be made");
-        let key = folder.join("a.psk");
-        fs::write(&key, "one key, long enough").expect("a temporary file can be written");
-        fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("it is ours");
-        let file = folder.join("strata.toml");
-        fs::write(&file, text).expect("a temporary file can be written");
-        let config = config::load(&file).expect("it is valid");
-        fs::remove_dir_all(&folder).expect("it is ours");
+        let folder = Folder::new(&format!("plan-{name}"));
+        folder.write_key("a.psk", "one key, long enough");
+        let config = folder.load(text);
         let own = own.iter().map(|own| own.parse().expect("an address"));
         let plan = plan(&config, inside, &own.collect::<Vec<_>>());
         let route = |(prefix, source): &(Prefix, Option<IpAddr>)| match source {

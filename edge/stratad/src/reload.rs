@@ -104,13 +104,11 @@ pub fn journal(response: &Response) {
 
 #[cfg(test)]
 mod tests {
+    use crate::sample::Folder;
     use crate::setup;
-    use config::{Config, Effect};
+    use config::Effect;
     use model::Instant;
     use node::Node;
-    use std::fs;
-    use std::os::unix::fs::PermissionsExt;
-    use std::path::Path;
 
     const FILE: &str = r#"[node]
 id = "gw.example.net"
@@ -130,28 +128,14 @@ groups = "x25519"
 licences = [{ node = "fa.example.net", zones = ["headers"], right = "read" }]
 "#;
 
-    fn load(folder: &Path, text: &str) -> Config {
-        let file = folder.join("strata.toml");
-        fs::write(&file, text).expect("a temporary file can be written");
-        config::load(&file).expect("it is good")
-    }
-
     /// `config` states the effect of a change and the node carries it out; this test keeps both in
     /// step.
     #[test]
     fn exactly_what_is_said_to_be_made_anew_is_made_anew() {
-        let name = format!("stratad-reload-{}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        fs::create_dir_all(&folder).expect("a temporary folder can be made");
-        for (name, key) in [
-            ("a.psk", "one key, long enough"),
-            ("b.psk", "another key, too"),
-        ] {
-            let path = folder.join(name);
-            fs::write(&path, key).expect("a temporary file can be written");
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("it is ours");
-        }
-        let before = load(&folder, FILE);
+        let folder = Folder::new("reload");
+        folder.write_key("a.psk", "one key, long enough");
+        folder.write_key("b.psk", "another key, too");
+        let before = folder.load(FILE);
         for (from, to) in [
             ("gw.example", "gate.example"),
             ("192.0.2.1", "192.0.2.2"),
@@ -168,12 +152,11 @@ licences = [{ node = "fa.example.net", zones = ["headers"], right = "read" }]
             ("fa.example", "fb.example"),
             ("fallback", "always"),
         ] {
-            let after = load(&folder, &FILE.replace(from, to));
+            let after = folder.load(&FILE.replace(from, to));
             let said = before.diff(&after)[0].effect == Effect::Anew;
             let mut node = Node::new(setup::node(&before), [1; 32], Instant::ZERO);
             let anew = node.reconfigure(setup::node(&after), Instant::ZERO);
             assert_eq!(anew.contains("alice"), said, "{from} -> {to}");
         }
-        fs::remove_dir_all(&folder).expect("it is ours");
     }
 }

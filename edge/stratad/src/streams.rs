@@ -84,7 +84,7 @@ pub struct Counts {
 pub struct Streams {
     listeners: Vec<Listener>,
     /// Token of the first listener.
-    first: u64,
+    first_listener: u64,
     /// Beginning of the interval, and the connections accepted since.
     interval: Instant,
     accepted: u32,
@@ -142,7 +142,7 @@ impl Streams {
     fn new(listeners: Vec<Listener>, first: u64, files: u64) -> Self {
         Self {
             listeners,
-            first: 0,
+            first_listener: 0,
             interval: Instant::ZERO,
             accepted: 0,
             pause: None,
@@ -170,7 +170,7 @@ impl Streams {
 
     /// Registers the listeners with the poller, under tokens from `first` on.
     pub fn watch(&mut self, first: u64, poller: &Poller) -> io::Result<()> {
-        self.first = first;
+        self.first_listener = first;
         let mut listeners = self.listeners.iter().zip(first..);
         listeners.try_for_each(|(listener, token)| poller.add(listener, token, Interest::Read))
     }
@@ -215,12 +215,12 @@ impl Streams {
 
     /// Stops watching the listeners until the interval ends.
     fn pause(&mut self, poller: &Poller) {
-        self.listen(poller, Interest::None);
+        self.watch_for(poller, Interest::None);
         self.pause = Some(self.interval + INTERVAL);
     }
 
-    fn listen(&self, poller: &Poller, interest: Interest) {
-        for (listener, token) in self.listeners.iter().zip(self.first..) {
+    fn watch_for(&self, poller: &Poller, interest: Interest) {
+        for (listener, token) in self.listeners.iter().zip(self.first_listener..) {
             if let Err(error) = poller.change(listener, token, interest) {
                 tracing::warn!("TCP connections may not be accepted: {error}");
             }
@@ -340,7 +340,7 @@ impl Streams {
         now: Instant,
     ) {
         if self.pause.take_if(|at| *at <= now).is_some() {
-            self.listen(poller, Interest::Read);
+            self.watch_for(poller, Interest::Read);
         }
         if self.look.is_none_or(|at| now < at) {
             return;

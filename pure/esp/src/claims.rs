@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What the configuration allows a peer to carry.
+/// Traffic that the configuration allows a peer to carry.
 pub(crate) type Claims = Arc<[Protected]>;
 
 /// Size of the narrowest claim on a packet, by its remote end and then by its local end.

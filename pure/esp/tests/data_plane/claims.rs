@@ -62,7 +62,7 @@ fn a_peer_takes_over_no_packets_of_a_tunnel_whose_peer_is_configured_more_narrow
     // It negotiates the very host: what is configured counts.
     alice.install(sa("hub", 3, &["10.8.0.1/32"])).unwrap();
     assert_eq!(protecting(&mut alice), Ok(1));
-    // What the tunnel protects leaves through it or not at all.
+    // While the tunnel is down, its packets are dropped and leave through no other tunnel.
     alice.remove(ChildSaId(1));
     assert_eq!(protecting(&mut alice), Err(DropReason::NoSa));
     alice.install(sa("office", 4, OFFICE)).unwrap();

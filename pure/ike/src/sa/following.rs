@@ -27,8 +27,9 @@
 //! says where the peer is seen, and the peer then sends that update. Such a check gives way to one of a newer address
 //! ([`Pace`]).
 //!
-//! A third party that relays everything cannot be told from a NAT. An address that a check found, and not the peer
-//! announced, is therefore left again as soon as newer packets come only from another one, whoever answers there.
+//! A third party that relays everything is indistinguishable from a NAT. So the SA leaves an address that a check
+//! found, but that the peer did not announce, as soon as newer packets come only from another address. Answers from
+//! the address that is left do not count.
 //!
 //! The two requests are sent one after the other, because the peer may keep no more than one
 //! response. A request that was sent to both addresses proves nothing. If an earlier request is
