@@ -108,14 +108,14 @@ impl Node {
     }
 
     /// Requests a rekey of spent slots that are wanted again: at once if we distribute their keys,
-    /// otherwise after the time reserved for the other end.
+    /// otherwise after the time reserved for the other end. The engine rekeys no child SA that the
+    /// other end has rekeyed.
     pub(super) fn renew_spent(&mut self, peer: &str, tunnel: &mut Tunnel, now: Instant) {
         tunnel.asks_at.take_if(|at| *at <= now);
         let asks = tunnel.asks_at.is_none();
         let here = self.slot_names(peer, &tunnel.here);
         for (spent, renewed) in &mut tunnel.spent {
-            let child = self.children.get(spent);
-            let child = child.filter(|child| !child.status.draining && !*renewed);
+            let child = self.children.get(spent).filter(|_| !*renewed);
             let is_wanted = |slot: &String| {
                 let gives = matches!(tunnel.opened.get(slot), Some(None));
                 gives || asks && here.contains(slot)

@@ -1,7 +1,7 @@
 //! Effects of each hand-over mode.
 
 use super::hosts::{AGENT, HOME, MOBILE, Policies, config};
-use super::world::World;
+use super::world::{Message, World};
 use node::{Event, Handover};
 use std::time::Duration;
 
@@ -181,6 +181,28 @@ fn who_comes_back_finds_other_keys() {
             }
             assert!(world.traffic_flows());
         }
+    }
+}
+
+/// The replaced child SA of the slot stays for as long as packets may be in flight.
+#[test]
+fn a_slot_that_one_end_has_renewed_is_not_renewed_by_the_other() {
+    for handover in [Handover::Push, Handover::Pkd] {
+        let mut world = World::at(Policies::new(handover), 0);
+        world.move_to(1);
+        assert!(world.run_until(20 * SECOND, |world| world.readers() == [Some(1); 2]));
+        let before = world.story.len();
+        world.move_to(0);
+        assert!(world.run_until(20 * SECOND, |world| world.readers() == [Some(0); 2]));
+        world.run_for(10 * SECOND);
+        let renewals = |end: usize| {
+            let story = world.story[before..].iter();
+            let asked = |message: &Message| matches!(message, Message::Ike { exchange, response: false, .. } if exchange.0 == CREATE_CHILD_SA);
+            story
+                .filter(|(_, who, message)| *who == end && asked(message))
+                .count()
+        };
+        assert_eq!((renewals(HOME), renewals(MOBILE)), (1, 0), "{handover:?}");
     }
 }
 

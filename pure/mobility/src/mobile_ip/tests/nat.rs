@@ -255,6 +255,16 @@ fn what_is_forced_is_in_udp_without_a_nat() {
     assert!(world.foreign[0].is_in_udp(HOME) && passes(&mut world));
 }
 
+/// Section 3.2: the F bit of a reply.
+#[test]
+fn a_reply_says_whether_udp_was_forced() {
+    for (asked, forced) in [(ASK, false), (FORCE, true)] {
+        let mut home = home_agent(home_with(Nat::Always));
+        let (_, udp) = said(&mut home, OUTSIDE, &through(asked, at(0)), at(0));
+        assert_eq!(udp.map(|udp| udp.forced), Some(forced));
+    }
+}
+
 /// "If the HA does not understand the UDP Tunnel Request Extension, it will silently discard it
 /// [...]. In this case, the mobile node MUST NOT use MIP UDP tunnelling" (section 3.1.1). The same
 /// holds for a foreign agent.
