@@ -38,8 +38,7 @@ pub struct Party {
     /// weakest exchange protects.
     pub kems: Vec<Option<Kem>>,
     /// `liveness`: silence after which the party is probed, 1 s to 1 h. Default 30 s. A party that
-    /// leaves the probe, or an earlier request, unanswered through five retransmissions is
-    /// considered dead.
+    /// leaves the probe, or an earlier request, unanswered for 15.5 s more is considered dead.
     pub liveness: Duration,
     /// `ike_rekey`: lifetime of the keys of the IKE SA, 1 s to 24 h. Default 4 h.
     pub ike_rekey: Duration,

@@ -421,21 +421,31 @@ pub struct ZonePolicy {
 /// Intervals, timeouts and numbers of attempts.
 #[derive(Clone, Copy, Debug)]
 pub struct Timers {
-    /// Delay before the first retransmission of a request. It doubles with each retransmission.
+    /// Delay before the first retransmission of a request until a round trip on its path has been
+    /// measured. It doubles with each retransmission.
     pub retransmit: Duration,
+    /// Minimum time to wait for a response in addition to the measured round trip. Never less than
+    /// this is waited before a retransmission.
+    pub retransmit_slack: Duration,
+    /// Maximum delay before the first retransmission. Even a liveness check on a slow or lossy path
+    /// is then sent four times.
+    pub retransmit_within: Duration,
     /// Maximum delay between two retransmissions.
     pub retransmit_longest: Duration,
-    /// Number of times a request is sent before the peer is considered gone.
-    pub attempts: u32,
-    /// Number of times a liveness check is sent. Fewer than `attempts`, because silence has
-    /// preceded the check, and a restart of the peer should be detected soon.
-    pub liveness_attempts: u32,
-    /// Number of times the last request of an SA that we close is sent. Nothing depends on its
-    /// response.
-    pub closing_attempts: u32,
-    /// Number of times a request is sent by the end that does not choose the path of a mobile SA.
-    /// The other end needs the time to find a path.
-    pub patient_attempts: u32,
+    /// Time after which a request without a response is given up, and the peer is considered gone.
+    pub give_up: Duration,
+    /// The same time for a liveness check. Shorter than `give_up`, because silence has preceded the
+    /// check, and a restart of the peer should be detected soon.
+    pub give_up_check: Duration,
+    /// The same time for the last request of an SA that we close. Nothing depends on its response.
+    pub give_up_closing: Duration,
+    /// The same time for a request of the end that does not choose the path of a mobile SA. The
+    /// other end needs the time to find a path.
+    pub give_up_patient: Duration,
+    /// Time after which a first message over UDP is followed by one over TCP, if TCP is the
+    /// fallback: "the initial message over UDP be retransmitted at least once before falling back
+    /// to TCP" (RFC 9329 section 5.1).
+    pub fall_back: Duration,
     /// Maximum time that an initiator may take to authenticate.
     pub half_open: Duration,
     /// The same limit while new initiators have to return cookies because too many are half open.
@@ -462,19 +472,24 @@ pub struct Timers {
 }
 
 impl Default for Timers {
-    /// Sixteen attempts in about a hundred seconds. RFC 7296 section 2.4 suggests "at least a dozen
-    /// times over a period of at least several minutes", but a mobile host is better off with an
-    /// earlier restart. Intervals stay short, because here a lost datagram indicates a bad link
-    /// rather than load, and a half-open SA lives long enough for a dozen of them.
+    /// Requests are given up after less than two minutes. RFC 7296 section 2.4 suggests "at least a
+    /// dozen times over a period of at least several minutes", but a mobile host is better off with
+    /// an earlier restart. Intervals stay short, because here a lost datagram indicates a bad link
+    /// rather than load, and a half-open SA lives long enough for ten of them. All times to give up
+    /// are those of 16, 5, 3 and 41 transmissions with delays of 0.5 s that double up to 8 s.
     fn default() -> Self {
         Self {
-            retransmit: Duration::from_millis(500),
+            // "the sender SHOULD set RTO <- 1 second" (RFC 6298 section 2.1)
+            retransmit: Duration::from_secs(1),
+            retransmit_slack: Duration::from_millis(200),
+            retransmit_within: Duration::from_secs(2),
             retransmit_longest: Duration::from_secs(8),
-            attempts: 16,
-            liveness_attempts: 5,
-            closing_attempts: 3,
+            give_up: Duration::from_millis(103_500),
+            give_up_check: Duration::from_millis(15_500),
+            give_up_closing: Duration::from_millis(3_500),
             // "at least five minutes" (RFC 4555 section 3.11)
-            patient_attempts: 41,
+            give_up_patient: Duration::from_millis(303_500),
+            fall_back: Duration::from_millis(7_500),
             half_open: Duration::from_secs(60),
             half_open_crowded: Duration::from_secs(10),
             linger: Duration::from_secs(30),

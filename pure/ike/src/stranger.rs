@@ -151,14 +151,19 @@ impl Engine {
     ) {
         let (octets, from) = (arrived.octets, arrived.path.remote);
         let paid = self.is_paid(octets, from, now);
+        let origin = Origin::new(from.ip(), &self.config.addresses_of_peers);
+        let is_crowded = self.half_open.is_crowded(origin, &self.config.limits);
         let Some(sa) = self.sas.get_mut(&id) else {
             return;
         };
         let responses = &mut sa.core.responses;
-        let is_taken = match &mut sa.state {
-            State::AwaitAuth(state) => paid && state.takes_with_cookie(request, octets, responses),
-            _ => false,
-        };
+        let mut is_taken = false;
+        if let State::AwaitAuth(state) = &mut sa.state {
+            is_taken = paid && state.takes_with_cookie(request, octets, responses);
+            if !is_crowded {
+                state.extend(now + self.config.timers.half_open);
+            }
+        }
         let arrival = match is_taken {
             true => responses.recut(0, octets, from, now, |_| ()),
             false => responses.arrival(0, octets, from, now),

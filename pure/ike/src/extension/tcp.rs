@@ -29,10 +29,7 @@ use crate::sa::{Context, Core, Sa, State};
 use crypto::Rng;
 use model::{IkeSaId, Instant, Path};
 use std::net::SocketAddr;
-
-/// Number of times that a first message is sent by UDP before TCP is tried: "the initial message
-/// over UDP be retransmitted at least once before falling back to TCP" (section 5.1).
-const PATIENCE: u32 = 4;
+use std::time::Duration;
 
 /// First dynamic port, which is assigned to no service (RFC 6335 section 6).
 const FIRST_DYNAMIC: u16 = 49_152;
@@ -74,12 +71,14 @@ fn another(mut path: Path, rng: &mut Rng) -> Path {
     path
 }
 
-/// Returns the number of times that a first message is sent.
-pub(crate) fn attempts(core: &Core, ctx: &Context<'_>) -> u32 {
-    let Timers { attempts, .. } = ctx.config.timers;
+/// Returns the time after which a first message is given up.
+pub(crate) fn allowed(core: &Core, ctx: &Context<'_>) -> Duration {
+    let Timers {
+        give_up, fall_back, ..
+    } = ctx.config.timers;
     match core.peer(ctx.config).map(|peer| peer.tcp) {
-        Some(Tcp::Fallback(_)) if !core.path.is_stream() => attempts.min(PATIENCE),
-        _ => attempts,
+        Some(Tcp::Fallback(_)) if !core.path.is_stream() => fall_back,
+        _ => give_up,
     }
 }
 

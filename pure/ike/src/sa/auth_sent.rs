@@ -23,6 +23,7 @@ use crate::keys::{Roots, UnprovedKeys};
 use crate::menu::EspMenu;
 use crate::refusal::Refusal;
 use crate::signature::{self, Signing};
+use std::time::Duration;
 use wire::ike::{AuthMethod, Authentication, ExchangeType, Message, NotifyType, Payload};
 
 pub(crate) struct AuthSent {
@@ -96,9 +97,9 @@ impl AuthSent {
         payloads.extend(peer.clones.then(clone::supported));
         payloads.extend(resource::supported(peer));
         payloads.extend(overlap::announcement(peer));
-        let attempts = ctx.config.timers.attempts;
+        let allowed = ctx.config.timers.give_up;
         let exchange = ExchangeType::IKE_AUTH;
-        core.request(&mut self.keys.cipher, exchange, payloads, attempts, ctx);
+        core.request(&mut self.keys.cipher, exchange, payloads, allowed, ctx);
         let uncut = uncut(core, ctx.config);
         ctx.out.attempts.learn_uncut(core, uncut);
         State::AuthSent(Box::new(self))
@@ -157,7 +158,8 @@ impl AuthSent {
                     payloads.extend(signature::explanation(why));
                 }
                 let exchange = ExchangeType::INFORMATIONAL;
-                core.request(&mut self.keys.cipher, exchange, payloads, 1, ctx);
+                let cipher = &mut self.keys.cipher;
+                core.request(cipher, exchange, payloads, Duration::ZERO, ctx);
                 return core.gone(why, ctx);
             }
         };

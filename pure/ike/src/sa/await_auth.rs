@@ -221,6 +221,12 @@ impl AwaitAuth {
         takes
     }
 
+    /// Moves the end of the SA. An initiator that retransmits its first message may have lost every
+    /// response so far, and needs the SA that the next one is about.
+    pub(crate) const fn extend(&mut self, expires: Instant) {
+        self.expires = expires;
+    }
+
     pub(super) fn handle(
         mut self: Box<Self>,
         arrived: &Arrived<'_>,

@@ -11,6 +11,7 @@ use crate::extension::delete;
 use crate::keys::ProvedKeys;
 use crate::window::Arrival;
 use model::{Deadline, Instant};
+use std::time::Duration;
 use wire::ike::{ExchangeType, NotifyType};
 
 /// An SA that is being deleted: the Delete is sent as soon as the window allows. The SA is gone
@@ -18,8 +19,8 @@ use wire::ike::{ExchangeType, NotifyType};
 pub(crate) struct Closing {
     pub(crate) keys: ProvedKeys,
     delete_sent: bool,
-    /// Maximum number of times that the Delete is sent.
-    attempts: u32,
+    /// Time after which the Delete is given up.
+    allowed: Duration,
 }
 
 impl Closing {
@@ -35,25 +36,31 @@ impl Closing {
         Self::quietly(keys, core, ctx)
     }
 
-    /// Closes an SA that was refused before it was up.
+    /// Closes an SA that was refused before it was up. Outstanding requests, for which the Delete
+    /// waits, get as much time as a liveness check.
     pub(super) fn quietly(keys: ProvedKeys, core: &mut Core, ctx: &mut Context<'_>) -> State {
-        let attempts = ctx.config.timers.closing_attempts;
-        core.requests.hurry(attempts);
-        Self::within(attempts, keys, core, ctx)
+        let timers = &ctx.config.timers;
+        core.requests.hurry(timers.give_up_check, ctx.now);
+        Self::within(timers.give_up_closing, keys, core, ctx)
     }
 
     /// Closes an SA that another one has replaced, or that lost a simultaneous rekey. The peer is
     /// alive, expects our Delete, and may not be ready for it yet: strongSwan knows an SA that lost
     /// a race only once its own request is answered.
     pub(super) fn replaced(keys: ProvedKeys, core: &mut Core, ctx: &mut Context<'_>) -> State {
-        Self::within(ctx.config.timers.attempts, keys, core, ctx)
+        Self::within(ctx.config.timers.give_up, keys, core, ctx)
     }
 
-    fn within(attempts: u32, keys: ProvedKeys, core: &mut Core, ctx: &mut Context<'_>) -> State {
+    fn within(
+        allowed: Duration,
+        keys: ProvedKeys,
+        core: &mut Core,
+        ctx: &mut Context<'_>,
+    ) -> State {
         let mut state = Box::new(Self {
             keys,
             delete_sent: false,
-            attempts,
+            allowed,
         });
         state.send_delete(core, ctx);
         State::Closing(state)
@@ -93,13 +100,7 @@ impl Closing {
     fn send_delete(&mut self, core: &mut Core, ctx: &mut Context<'_>) {
         if core.requests.is_idle() {
             let (exchange, payloads) = (ExchangeType::INFORMATIONAL, vec![delete::ike_sa()]);
-            core.request(
-                &mut self.keys.cipher,
-                exchange,
-                payloads,
-                self.attempts,
-                ctx,
-            );
+            core.request(&mut self.keys.cipher, exchange, payloads, self.allowed, ctx);
             self.delete_sent = true;
         }
     }

@@ -248,7 +248,7 @@ impl Established {
         // A check may be sent for ever, but not while another task waits for its answer.
         let timers = &ctx.config.timers;
         core.requests
-            .hurry(timers.attempts.max(timers.patient_attempts));
+            .hurry(timers.give_up.max(timers.give_up_patient), ctx.now);
         self.queue.push(task);
         self.send_next(core, ctx);
     }
@@ -293,6 +293,7 @@ impl Established {
         self.end_step(core, ctx);
         self.leave(core, ctx);
         self.forget_openings(ctx);
+        self.note_silence(core, ctx);
         let due = self.liveness(core, ctx.config);
         if due.is_some_and(|deadline| deadline.at <= ctx.now) {
             let timers = &ctx.config.timers;
@@ -300,7 +301,7 @@ impl Established {
                 true => self.ask(Task::Liveness, core, ctx),
                 false => core
                     .requests
-                    .press(self.last_attempts(timers), timers, ctx.now),
+                    .press(self.allowed_check(timers), timers, ctx.now),
             }
         }
         State::Established(self)
@@ -354,24 +355,25 @@ impl Established {
         ages.map(renewal)
             .chain(asked)
             .chain(self.step_ends_at())
+            .chain(self.silent_at(core))
             .min()
     }
 
     /// Returns the time of the next liveness check, after a time without packets of the peer. An
-    /// outstanding request serves as the check: from then on, it gets no more attempts than a check
+    /// outstanding request serves as the check: from then on, it gets no more time than a check
     /// would.
     fn liveness(&self, core: &Core, config: &Directory) -> Option<Deadline> {
         let peer = core.peer(config)?;
-        let attempts = self.last_attempts(&config.timers);
-        let asks = core.requests.is_idle() || core.requests.may_exceed(attempts);
+        let allowed = self.allowed_check(&config.timers);
+        let asks = core.requests.is_idle() || core.requests.may_exceed(allowed);
         asks.then(|| liveness::deadline(self.heard, peer.liveness))?
     }
 
-    /// Returns how often a liveness check is sent before the SA is given up.
-    fn last_attempts(&self, timers: &Timers) -> u32 {
+    /// Returns the time after which a liveness check without a response ends the SA.
+    fn allowed_check(&self, timers: &Timers) -> Duration {
         match self.is_patient() {
-            true => timers.patient_attempts,
-            false => timers.liveness_attempts,
+            true => timers.give_up_patient,
+            false => timers.give_up_check,
         }
     }
 
@@ -730,7 +732,7 @@ impl Established {
         if core.requests.is_idle()
             && let Some(task) = self
                 .next_move(core, ctx)
-                .or_else(|| self.next_question(ctx))
+                .or_else(|| self.next_question(core, ctx))
         {
             self.send(task, core, ctx);
         }
@@ -746,10 +748,10 @@ impl Established {
 
     pub(super) fn send(&mut self, task: Task, core: &mut Core, ctx: &mut Context<'_>) {
         let timers = &ctx.config.timers;
-        let attempts = match (&task, self.is_patient()) {
-            (Task::Question(_), _) if self.is_led_by_packets() => u32::MAX,
-            (task, true) => task.attempts(timers).max(timers.patient_attempts),
-            (task, false) => task.attempts(timers),
+        let allowed = match (&task, self.is_patient()) {
+            (Task::Question(_), _) if self.is_led_by_packets() => Duration::MAX,
+            (task, true) => task.allowed(timers).max(timers.give_up_patient),
+            (task, false) => task.allowed(timers),
         };
         let payloads = match &task {
             Task::Liveness | Task::Doubt | Task::Whereabouts => self.liveness_payloads(core, ctx),
@@ -765,7 +767,7 @@ impl Established {
             &mut self.keys.cipher,
             task.exchange(),
             payloads,
-            attempts,
+            allowed,
             ctx,
         );
         self.note_sent(core);

@@ -51,6 +51,10 @@ use wire::ike::{Message, Payload};
 /// Time to wait for an address, in intervals of the first retransmission.
 const PATIENCE: u32 = 2;
 
+/// Minimum and maximum of this time. Other requests wait as long.
+const SHORTEST_PATIENCE: Duration = Duration::from_secs(1);
+const LONGEST_PATIENCE: Duration = Duration::from_secs(4);
+
 /// Minimum time to wait for the old address.
 const SHORTEST: Duration = Duration::from_millis(50);
 
@@ -145,11 +149,11 @@ impl Packets {
 }
 
 impl Following {
-    fn begin(to: Path, packets: Option<Packets>, ctx: &Context<'_>) -> Self {
+    fn begin(to: Path, packets: Option<Packets>, core: &Core, ctx: &Context<'_>) -> Self {
         Self {
             to,
             step: Step::Waiting,
-            until: ctx.now + patience(ctx),
+            until: ctx.now + patience(core, ctx),
             credit: 0,
             answers: 0,
             packets,
@@ -182,8 +186,9 @@ impl Following {
     }
 }
 
-fn patience(ctx: &Context<'_>) -> Duration {
-    ctx.config.timers.retransmit * PATIENCE
+fn patience(core: &Core, ctx: &Context<'_>) -> Duration {
+    let first = core.requests.timeout(&ctx.config.timers);
+    (first * PATIENCE).clamp(SHORTEST_PATIENCE, LONGEST_PATIENCE)
 }
 
 fn question(ctx: &mut Context<'_>) -> Task {
@@ -226,13 +231,14 @@ impl Established {
     }
 
     /// Permits to send this many octets more to an address, if it is checked.
-    fn give_credit(&mut self, to: Path, octets: usize, core: &Core, ctx: &mut Context<'_>) {
+    fn give_credit(&mut self, to: Path, octets: usize, core: &mut Core, ctx: &mut Context<'_>) {
         let following = self.following.as_mut();
         if let Some(following) = following.filter(|following| following.to == to) {
             following.credit += octets;
             // The answer to a request under way may be what the peer cannot send to us otherwise.
             if let (Step::Waiting, Some(datagrams)) = (following.step, core.requests.oldest()) {
                 following.send(datagrams, ctx);
+                core.requests.exclude();
             }
         }
     }
@@ -365,7 +371,7 @@ impl Established {
             .checks
             .admit(Some(&core.name()), to.remote.ip(), ctx.now)
         {
-            Ok(()) => self.following = Some(Box::new(Following::begin(to, packets, ctx))),
+            Ok(()) => self.following = Some(Box::new(Following::begin(to, packets, core, ctx))),
             Err(why) => self.refuse_to_follow(to, why, core, ctx),
         }
     }
@@ -386,7 +392,7 @@ impl Established {
     }
 
     /// Returns the question to a new address.
-    pub(super) fn next_question(&mut self, ctx: &mut Context<'_>) -> Option<Task> {
+    pub(super) fn next_question(&mut self, core: &Core, ctx: &mut Context<'_>) -> Option<Task> {
         if !self.is_to_follow() {
             return None;
         }
@@ -395,7 +401,7 @@ impl Established {
             asked: ctx.now,
             repeated: false,
         };
-        following.until = ctx.now + patience(ctx);
+        following.until = ctx.now + patience(core, ctx);
         Some(question(ctx))
     }
 
@@ -464,14 +470,14 @@ impl Established {
             }
             if following.answers < SUSTAINED {
                 following.step = Step::Waiting;
-                following.until = ctx.now + patience(ctx);
+                following.until = ctx.now + patience(core, ctx);
                 return;
             }
         }
         let took = ctx.now - asked;
         let pause = match repeated {
-            true => patience(ctx),
-            false => (took + took / 4).clamp(SHORTEST, patience(ctx)),
+            true => patience(core, ctx),
+            false => (took + took / 4).clamp(SHORTEST, patience(core, ctx)),
         };
         following.step = Step::Old;
         following.until = ctx.now + pause;
@@ -542,10 +548,10 @@ impl Established {
     }
 
     /// Repeats a question that was dropped with its keys.
-    pub(super) fn repeat_question(&mut self, ctx: &Context<'_>) {
+    pub(super) fn repeat_question(&mut self, core: &Core, ctx: &Context<'_>) {
         if let Some(following) = &mut self.following {
             following.step = Step::Waiting;
-            following.until = ctx.now + patience(ctx);
+            following.until = ctx.now + patience(core, ctx);
         }
     }
 

@@ -14,7 +14,7 @@ use crate::extension::fragment::Inbox;
 use crate::extension::intermediate::{Asked, Said};
 use crate::keys::{Inputs, ProvedKeys};
 use crate::refusal::Refusal;
-use crate::window::{Requests, Responses};
+use crate::window::Responses;
 use crypto::Secret;
 use model::{Instant, Suite};
 use wire::ike::{Message, NotifyType, Payload};
@@ -81,7 +81,7 @@ impl Heir {
             limit: old.limit,
             port: old.port,
             lost: old.lost,
-            requests: Requests::new(),
+            requests: old.requests.successor(),
             responses: Responses::new(),
             inbox: Inbox::default(),
             said: Said::default(),

@@ -172,9 +172,9 @@ impl InitSent {
         self.sent.insert(self.guess, octets.clone());
         let timers = &ctx.config.timers;
         let parcel = Parcel::clear(octets);
-        let attempts = tcp::attempts(core, ctx);
+        let allowed = tcp::allowed(core, ctx);
         core.requests
-            .sent(&header, parcel, attempts, timers, ctx.now);
+            .sent(&header, parcel, allowed, timers, ctx.now);
         ctx.out.attempts.sent(core, false);
     }
 
@@ -314,7 +314,7 @@ impl InitSent {
             return self.remember(why, told, core, ctx);
         }
         ctx.take();
-        core.requests.answered(0);
+        core.requests.answered(0, ctx.now);
         core.spi_r = response.header.spi_r;
         core.limit = fragment::agreed(response, ctx.config);
         core.nat = nat;

@@ -39,8 +39,8 @@ impl KemSent {
             return core.gone(DownReason::NoKemKey, ctx);
         };
         let (exchange, payloads) = (ExchangeType::IKE_INTERMEDIATE, vec![asked.payload()]);
-        let attempts = ctx.config.timers.attempts;
-        core.request(&mut next.keys.cipher, exchange, payloads, attempts, ctx);
+        let allowed = ctx.config.timers.give_up;
+        core.request(&mut next.keys.cipher, exchange, payloads, allowed, ctx);
         let uncut = uncut(core, ctx.config);
         ctx.out.attempts.learn_uncut(core, uncut);
         State::KemSent(Box::new(Self {

@@ -240,9 +240,6 @@ impl Sa {
                 return;
             }
             core.repeat(&self.state, &datagrams, ctx);
-            if let State::Established(state) = &mut self.state {
-                state.note_silence(core, ctx);
-            }
             return;
         }
         let gave_up = match due {

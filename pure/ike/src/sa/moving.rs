@@ -26,11 +26,12 @@ use crate::extension::mobike::{self, Cookie};
 use crate::extension::nat;
 use crate::misuse::CannotMove;
 use crate::refusal::Refusal;
-use model::Path;
+use model::{Deadline, Path};
+use std::time::Duration;
 use wire::ike::{Message, NotifyType, Payload};
 
-/// Number of times that a request is sent before other paths are tried.
-const SILENT_AFTER: u32 = 3;
+/// Time without a response after which other paths are tried.
+const SILENT_AFTER: Duration = Duration::from_millis(1500);
 
 /// Maximum number of times that an update is repeated because a NAT was on its path (section 3.9).
 const MAX_TRANSLATED: u32 = 5;
@@ -76,15 +77,29 @@ impl Established {
             ctx.out.counters.retransmitted += 1;
             ctx.transmit_all(path, datagrams);
         }
+        core.requests.exclude();
     }
 
-    /// Handles a retransmission. Reports once that the peer does not answer.
+    /// Returns the time at which a path without responses is reported, unless it has been.
+    pub(super) fn silent_at(&self, core: &Core) -> Option<Deadline> {
+        let mobike = self.mobike.as_ref()?;
+        if !mobike.decides || mobike.silent {
+            return None;
+        }
+        Some(Deadline {
+            at: core.requests.unanswered_since()? + SILENT_AFTER,
+            reason: "a path without answers is reported",
+        })
+    }
+
+    /// Reports once that the peer does not answer.
     pub(super) fn note_silence(&mut self, core: &Core, ctx: &mut Context<'_>) {
-        let (sa, path) = (core.id, core.path);
-        if let Some(mobike) = self.deciding()
-            && core.requests.tries() >= SILENT_AFTER
-            && !std::mem::replace(&mut mobike.silent, true)
+        let due = self.silent_at(core);
+        if due.is_some_and(|deadline| deadline.at <= ctx.now)
+            && let Some(mobike) = &mut self.mobike
         {
+            mobike.silent = true;
+            let (sa, path) = (core.id, core.path);
             ctx.event(Event::PathSilent { sa, path });
         }
     }
@@ -311,11 +326,14 @@ impl Core {
         if self.path == path {
             return;
         }
+        if !is_same_route(path, self.path) {
+            self.requests.forget_round_trip();
+        }
         self.path = path;
         self.send_again(ctx);
     }
 
-    /// Retransmits the outstanding requests, with all their attempts.
+    /// Retransmits the outstanding requests, with all their time.
     pub(super) fn send_again(&mut self, ctx: &mut Context<'_>) {
         let path = self.path;
         let timers = &ctx.config.timers;
@@ -324,4 +342,12 @@ impl Core {
             ctx.transmit_all(path, datagrams);
         }
     }
+}
+
+/// Returns true if the round trip that was measured on one path also applies to the other.
+/// "Port-only changes are commonly the result of NAT rebinding" (RFC 9000 section 9.4), except where
+/// the port belongs to a new connection.
+pub(super) fn is_same_route(one: Path, other: Path) -> bool {
+    let ends = |path: Path| (path.local.ip(), path.remote.ip());
+    one == other || !one.is_stream() && !other.is_stream() && ends(one) == ends(other)
 }

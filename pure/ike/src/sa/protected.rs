@@ -1,6 +1,7 @@
 //! Protected messages of one IKE SA, inbound and outbound: window, cipher and payload rules, in
 //! that order, for every state that has keys.
 
+use super::moving::is_same_route;
 use super::{Arrived, Context, Core};
 use crate::cipher::Cipher;
 use crate::counters::DropReason;
@@ -12,6 +13,7 @@ use crate::refusal::Refusal;
 use crate::window::Arrival;
 use crypto::sha256;
 use model::Path;
+use std::time::Duration;
 use wire::ike::{
     Content, Datagram, ExchangeType, Header, Message, NotOpened, Notify, NotifyType, Payload,
 };
@@ -70,7 +72,7 @@ impl Core {
             return None;
         }
         let response = self.open(cipher, arrived, ctx)?;
-        self.requests.answered(header.message_id);
+        self.requests.answered(header.message_id, ctx.now);
         Some(response)
     }
 
@@ -122,16 +124,17 @@ impl Core {
         }
     }
 
-    /// Sends a request, for which the window must have room. Returns its message ID.
+    /// Sends a request, for which the window must have room, and gives it up after `allowed`.
+    /// Returns its message ID.
     pub(crate) fn request(
         &mut self,
         cipher: &mut Cipher,
         exchange: ExchangeType,
         payloads: Vec<Payload>,
-        attempts: u32,
+        allowed: Duration,
         ctx: &mut Context<'_>,
     ) -> u32 {
-        self.request_on(self.path, cipher, exchange, payloads, attempts, ctx)
+        self.request_on(self.path, cipher, exchange, payloads, allowed, ctx)
     }
 
     /// The same on another path.
@@ -141,7 +144,7 @@ impl Core {
         cipher: &mut Cipher,
         exchange: ExchangeType,
         payloads: Vec<Payload>,
-        attempts: u32,
+        allowed: Duration,
         ctx: &mut Context<'_>,
     ) -> u32 {
         let header = self.header(exchange, self.requests.next_id(), false);
@@ -152,7 +155,10 @@ impl Core {
         ctx.transmit_all(path, parcel.datagrams());
         let timers = &ctx.config.timers;
         self.requests
-            .sent(&header, parcel, attempts, timers, ctx.now);
+            .sent(&header, parcel, allowed, timers, ctx.now);
+        if !is_same_route(path, self.path) {
+            self.requests.exclude();
+        }
         ctx.out.attempts.sent(self, false);
         header.message_id
     }

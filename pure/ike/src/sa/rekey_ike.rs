@@ -325,7 +325,7 @@ impl Established {
         let keys = heir.keys(&self.keys);
         let old = std::mem::replace(&mut self.keys, keys);
         self.repeat_move();
-        self.repeat_question(ctx);
+        self.repeat_question(core, ctx);
         self.promised = None;
         self.openings.clear();
         self.offered.clear();

@@ -16,6 +16,7 @@ use crate::refusal::GrantRefusal;
 use crypto::Secret;
 use model::{ChildSaId, CsaId, Grant, Identity, Spi};
 use std::net::IpAddr;
+use std::time::Duration;
 use wire::ike::{ExchangeType, Message, Payload, Token};
 
 /// A request.
@@ -66,12 +67,12 @@ impl Task {
         }
     }
 
-    /// Returns the number of times that the request is sent before the peer is considered gone.
-    pub(super) const fn attempts(&self, timers: &Timers) -> u32 {
+    /// Returns the time after which the request is given up, and the peer is considered gone.
+    pub(super) const fn allowed(&self, timers: &Timers) -> Duration {
         match self {
-            Self::Liveness => timers.liveness_attempts,
-            // One-way traffic is no fault: only liveness bounds the attempts.
-            Self::Doubt => u32::MAX,
+            Self::Liveness => timers.give_up_check,
+            // One-way traffic is no fault: only liveness bounds the time.
+            Self::Doubt => Duration::MAX,
             Self::Whereabouts
             | Self::Distribute(_)
             | Self::Revoke(_)
@@ -86,7 +87,7 @@ impl Task {
             | Self::DeleteChild(..)
             | Self::Leave
             | Self::Redirect(_)
-            | Self::Window(_) => timers.attempts,
+            | Self::Window(_) => timers.give_up,
         }
     }
 

@@ -667,6 +667,28 @@ fn refused_initiators_still_count_as_half_open() {
     assert_eq!(pair.right.engine.half_open(), 0);
 }
 
+/// Its responses may all have been lost. Among many, an address that nothing proves gets no more
+/// time.
+#[test]
+fn an_initiator_that_asks_again_stays_half_open_unless_there_are_many() {
+    for (without_cookie, expected) in [(2, 1), (1, 0)] {
+        let (left, mut right) = (mobile(), gateway());
+        right.limits.half_open_without_cookie = without_cookie;
+        let mut pair = Pair::new(left, right);
+        let first = first_message(&mut pair);
+        let half_open_after = |pair: &mut Pair, seconds| {
+            pair.now += Duration::from_secs(seconds);
+            pair.timeout(Side::Right);
+            pair.right.engine.half_open()
+        };
+        pair.deliver(&first);
+        assert_eq!(half_open_after(&mut pair, 50), 1);
+        pair.deliver(&first);
+        assert_eq!(half_open_after(&mut pair, 20), expected);
+        assert_eq!(half_open_after(&mut pair, 40), 0);
+    }
+}
+
 #[test]
 fn ikev1_is_not_answered_and_later_versions_rarely() {
     let mut pair = Pair::new(mobile(), gateway());

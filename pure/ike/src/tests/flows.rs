@@ -544,7 +544,7 @@ pub(crate) const FLOWS: &[Flow] = &[
     Flow {
         page: "move-silent",
         title: "A path dies without notice",
-        about: "The mobile node asks for a sign of life. After the third time it asks on other paths \
+        about: "The mobile node asks for a sign of life. After 1.5 s it asks on other paths \
                 as well (RFC 4555 section 3.10): the same request, which moves nothing. Where an \
                 answer comes from the tunnel goes.",
         play: || {
@@ -622,10 +622,10 @@ fn retransmission() -> Pair {
     let mut pair = Pair::new(mobile(), gateway());
     pair.initiate(Side::Left);
     pair.lose();
-    pair.pass(Duration::from_millis(500));
+    pair.pass(Duration::from_secs(1));
     pair.deliver_next();
     pair.lose();
-    pair.pass(Duration::from_millis(1000));
+    pair.pass(Duration::from_secs(2));
     pair.settle();
     pair
 }

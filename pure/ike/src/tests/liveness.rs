@@ -41,11 +41,13 @@ fn traffic_makes_questions_unnecessary() {
 fn a_peer_that_is_gone_is_given_up_with_its_children() {
     let mut pair = asking();
     pair.lost = 1000;
-    // Half a minute of silence, then five questions.
-    pair.pass(Duration::from_secs(50));
+    // Half a minute of silence, then a question for 15.5 s.
+    pair.pass(Duration::from_secs(45));
+    assert_eq!(pair.left.up(), 1);
+    pair.pass(Duration::from_secs(1));
     assert_eq!(
         pair.left.down_reasons(),
-        [&DownReason::PeerGone { attempts: 5 }]
+        [&DownReason::PeerGone { attempts: 7 }]
     );
     assert!(pair.left.children().is_empty());
     assert_eq!(pair.left.engine.poll_timeout(), None);
@@ -58,7 +60,7 @@ fn a_request_under_way_is_a_question_as_well() {
     pair.lost = 1000;
     pair.pass(Duration::from_secs(20));
     rekey_child(&mut pair, Side::Left);
-    // Ten seconds until the silence is long enough, then five attempts.
+    // Ten seconds until the silence is long enough, then 15.5 s.
     pair.pass(Duration::from_secs(24));
     assert_eq!(pair.left.up(), 1);
     pair.pass(Duration::from_secs(2));
@@ -84,7 +86,7 @@ fn a_peer_that_is_heard_is_asked_as_often_as_otherwise() {
     pair.pass(Duration::from_secs(16));
     assert_eq!(
         pair.left.down_reasons(),
-        [&DownReason::PeerGone { attempts: 16 }]
+        [&DownReason::PeerGone { attempts: 18 }]
     );
 }
 

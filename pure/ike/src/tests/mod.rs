@@ -46,6 +46,7 @@ mod refusal;
 mod rekey;
 mod resource;
 mod revocation;
+mod round_trip;
 mod slot;
 mod states;
 mod strangers;

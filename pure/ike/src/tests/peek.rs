@@ -4,6 +4,7 @@ use crate::Engine;
 use crate::cipher::Cipher;
 use crate::sa::{Sa, State};
 use model::{IkeSaId, Instant};
+use std::time::Duration;
 use wire::ike::{Content, Datagram, ExchangeType, Fragment, Header, Message, Payload, PayloadType};
 
 impl Engine {
@@ -36,7 +37,8 @@ impl Engine {
         now: Instant,
     ) {
         self.with_established(sa, now, |core, state, ctx| {
-            core.request(&mut state.keys.cipher, exchange, payloads, 1, ctx);
+            let allowed = Duration::from_millis(500);
+            core.request(&mut state.keys.cipher, exchange, payloads, allowed, ctx);
         })
         .expect("the SA is up");
     }

@@ -196,7 +196,7 @@ fn an_answer_with_another_nonce_is_forged() {
     *forged.message.last_mut().unwrap() ^= 1;
     pair.deliver(&forged);
     assert_eq!(pair.left.dropped(DropReason::WrongPayloads), 1);
-    pair.pass(Duration::from_secs(1));
+    pair.pass(Duration::from_secs(2));
     assert!(pair.left.sent_to().is_empty());
     assert!(is_up_at(&pair, RIGHT));
 }

@@ -447,7 +447,7 @@ fn who_does_not_ask_again_has_the_successor_it_asked_for() {
     pair.deliver_next();
     let successor = pair.right.newest().id;
     // All answers are lost.
-    for _ in 0..4 {
+    for _ in 0..5 {
         pair.lose();
         assert_eq!(pair.right.assured(), [], "at {:?}", pair.now);
         while pair.is_quiet() {

@@ -3,7 +3,9 @@
 //! Each end numbers its own requests. It retransmits each one unchanged with growing delays until
 //! the response arrives or it gives up, and never answers a response. The other end keeps its last
 //! responses and sends them again on a retransmission of the same request. It never retransmits on
-//! its own, so a forged source address gains nothing.
+//! its own, so a forged source address gains nothing. The delays follow the measured round trip of
+//! the path. The time after which a request is given up does not: a slow path, or one that loses
+//! much, has as much of it as any other.
 //!
 //! The other end determines how many requests may be outstanding at once, and one is the default:
 //! "When the initiator needs to make a request X, it MUST wait until it has received responses to
@@ -17,6 +19,7 @@
 
 mod requests;
 mod responses;
+mod timeout;
 
 pub(crate) use requests::{Due, Requests};
 pub(crate) use responses::{Arrival, Responses};

@@ -1,5 +1,6 @@
 //! Our requests.
 
+use super::timeout::Timeout;
 use crate::config::Timers;
 use crate::extension::fragment::Parcel;
 use model::{Deadline, Instant};
@@ -9,9 +10,9 @@ use wire::ike::{ExchangeType, Header};
 /// Delay before hastened retransmissions, which gives the driver time to install routes.
 const MOMENT: Duration = Duration::from_millis(1);
 
-/// Number of times that a request is sent in datagrams of one size before it is fragmented into
-/// smaller ones: "a few retries within several seconds" (RFC 7383 section 2.5.2).
-const PATIENCE: u32 = 3;
+/// Time for which a request is sent in datagrams of one size before it is fragmented into smaller
+/// ones: "a few retries within several seconds" (RFC 7383 section 2.5.2).
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Our requests.
 #[derive(Debug)]
@@ -21,6 +22,9 @@ pub(crate) struct Requests {
     window: u8,
     /// Outstanding requests, oldest first.
     pending: Vec<Pending>,
+    timeout: Timeout,
+    /// Time since which outstanding requests have had no response.
+    unanswered_since: Instant,
 }
 
 #[derive(Debug)]
@@ -29,14 +33,26 @@ struct Pending {
     exchange: ExchangeType,
     parcel: Parcel,
     sent: u32,
-    attempts: u32,
+    /// Start of the first transmission on this path.
+    since: Instant,
+    /// True if the response can only be to the transmission at `since`.
+    measurable: bool,
+    /// Time from `since` to `until`, unless it was shortened later.
+    allowed: Duration,
+    /// Time at which the request is given up.
+    until: Instant,
+    /// Delay before the first retransmission.
+    first: Duration,
     pause: Duration,
     at: Instant,
 }
 
 impl Pending {
-    const fn may_exceed(&self, attempts: u32) -> bool {
-        self.attempts > self.sent + attempts
+    /// Gives the request up after this time at the latest.
+    fn limit(&mut self, allowed: Duration, now: Instant) {
+        self.allowed = self.allowed.min(allowed);
+        self.until = self.until.min(now + allowed);
+        self.at = self.at.min(self.until);
     }
 }
 
@@ -52,11 +68,39 @@ pub(crate) enum Due {
 }
 
 impl Requests {
-    pub(crate) const fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             next_id: 0,
             window: 1,
             pending: Vec::new(),
+            timeout: Timeout::default(),
+            unanswered_since: Instant::ZERO,
+        }
+    }
+
+    /// Returns the requests of a successor of the IKE SA, on the same path.
+    pub(crate) fn successor(&self) -> Self {
+        Self {
+            timeout: self.timeout,
+            ..Self::new()
+        }
+    }
+
+    /// Returns the delay before the first retransmission of a request.
+    pub(crate) fn timeout(&self, timers: &Timers) -> Duration {
+        self.timeout.first(timers)
+    }
+
+    /// Drops the measurements, as the path has changed: "Packets sent on the old path MUST NOT
+    /// contribute to congestion control or RTT estimation for the new path" (RFC 9000 section 9.4).
+    pub(crate) fn forget_round_trip(&mut self) {
+        self.timeout = Timeout::default();
+    }
+
+    /// Excludes the outstanding requests from measurement, as they were sent on another path.
+    pub(crate) fn exclude(&mut self) {
+        for pending in &mut self.pending {
+            pending.measurable = false;
         }
     }
 
@@ -92,28 +136,36 @@ impl Requests {
         oldest.is_none_or(|oldest| self.next_id.abs_diff(oldest.id) < u32::from(self.window))
     }
 
-    /// Records a sent request. `attempts` is the maximum number of times to send it. An outstanding
-    /// request with the same message ID is replaced.
+    /// Records a sent request, which is given up after `allowed`. An outstanding request with the
+    /// same message ID is replaced.
     pub(crate) fn sent(
         &mut self,
         header: &Header,
         parcel: Parcel,
-        attempts: u32,
+        allowed: Duration,
         timers: &Timers,
         now: Instant,
     ) {
         let id = header.message_id;
+        let pause = self.timeout(timers);
         self.next_id = id.saturating_add(1);
         self.pending.retain(|pending| pending.id != id);
+        if self.pending.is_empty() {
+            self.unanswered_since = now;
+        }
         self.pending.reserve_exact(1);
         self.pending.push(Pending {
             id,
             exchange: header.exchange,
             parcel,
             sent: 1,
-            attempts,
-            pause: timers.retransmit,
-            at: now + timers.retransmit,
+            since: now,
+            measurable: true,
+            allowed,
+            until: now + allowed,
+            first: pause,
+            pause,
+            at: now + pause.min(allowed),
         });
     }
 
@@ -130,34 +182,35 @@ impl Requests {
     /// timers".
     pub(crate) fn stuck(&mut self, now: Instant) -> Option<&mut Parcel> {
         let stuck = |pending: &&mut Pending| {
-            pending.sent >= PATIENCE && pending.at <= now && pending.parcel.is_coarse()
+            let tried = pending.sent > 1 && pending.since + PATIENCE <= now;
+            tried && pending.at <= now && pending.parcel.is_coarse()
         };
         let pending = self.pending.iter_mut().find(stuck)?;
         pending.pause = Duration::ZERO;
         Some(&mut pending.parcel)
     }
 
-    /// Limits all outstanding requests to this many further attempts.
-    pub(crate) fn hurry(&mut self, attempts: u32) {
+    /// Gives all outstanding requests up after this time at the latest.
+    pub(crate) fn hurry(&mut self, allowed: Duration, now: Instant) {
         for pending in &mut self.pending {
-            pending.attempts = pending.attempts.min(pending.sent + attempts);
+            pending.limit(allowed, now);
         }
     }
 
-    /// Returns true if any outstanding request has more than this many attempts left.
-    pub(crate) fn may_exceed(&self, attempts: u32) -> bool {
-        let mut pending = self.pending.iter();
-        pending.any(|pending| pending.may_exceed(attempts))
+    /// Returns true if any outstanding request was sent with more time than this.
+    pub(crate) fn may_exceed(&self, allowed: Duration) -> bool {
+        self.pending.iter().any(|pending| pending.allowed > allowed)
     }
 
-    /// Limits requests with more attempts left than a liveness check to those of a check, with its
+    /// Limits requests that have more time than a liveness check to that of a check, with its
     /// delays.
-    pub(crate) fn press(&mut self, attempts: u32, timers: &Timers, now: Instant) {
+    pub(crate) fn press(&mut self, allowed: Duration, timers: &Timers, now: Instant) {
+        let first = self.timeout(timers);
         let pending = self.pending.iter_mut();
-        for pending in pending.filter(|pending| pending.may_exceed(attempts)) {
-            pending.attempts = pending.sent + attempts;
+        for pending in pending.filter(|pending| pending.allowed > allowed) {
             pending.pause = Duration::ZERO;
-            pending.at = pending.at.min(now + timers.retransmit);
+            pending.at = pending.at.min(now + first);
+            pending.limit(allowed, now);
         }
     }
 
@@ -170,9 +223,9 @@ impl Requests {
         }
     }
 
-    /// Returns the number of times that the oldest outstanding request was sent.
-    pub(crate) fn tries(&self) -> u32 {
-        self.pending.first().map_or(0, |pending| pending.sent)
+    /// Returns the time since which outstanding requests have had no response, if there are any.
+    pub(crate) fn unanswered_since(&self) -> Option<Instant> {
+        (!self.is_idle()).then_some(self.unanswered_since)
     }
 
     /// Returns the datagrams of the oldest outstanding request.
@@ -182,17 +235,23 @@ impl Requests {
             .map(|pending| pending.parcel.datagrams())
     }
 
-    /// Restarts all outstanding requests on another path, with all their attempts. Returns their
+    /// Restarts all outstanding requests on another path, with all their time. Returns their
     /// datagrams, to be sent at once.
     pub(crate) fn restart(
         &mut self,
         timers: &Timers,
         now: Instant,
     ) -> impl Iterator<Item = &[Vec<u8>]> {
+        let pause = self.timeout(timers);
+        self.unanswered_since = now;
         self.pending.iter_mut().map(move |pending| {
             pending.sent = 1;
-            pending.pause = timers.retransmit;
-            pending.at = now + pending.pause;
+            pending.since = now;
+            pending.measurable = false;
+            pending.until = now + pending.allowed;
+            pending.first = pause;
+            pending.pause = pause;
+            pending.at = now + pause.min(pending.allowed);
             pending.parcel.datagrams()
         })
     }
@@ -210,7 +269,15 @@ impl Requests {
     }
 
     /// Removes a request whose authentic response has arrived.
-    pub(crate) fn answered(&mut self, id: u32) {
+    pub(crate) fn answered(&mut self, id: u32, now: Instant) {
+        self.unanswered_since = now;
+        if let Some(pending) = self.pending.iter().find(|pending| pending.id == id) {
+            match (pending.measurable, pending.sent) {
+                (true, _) => self.timeout.measure(now - pending.since),
+                (false, 1) => {}
+                (false, _) => self.timeout.note_retransmitted(pending.first),
+            }
+        }
         self.pending.retain(|pending| pending.id != id);
         if self.pending.is_empty() {
             self.abandon();
@@ -231,16 +298,18 @@ impl Requests {
 
     /// Retransmits one request that is due.
     pub(crate) fn handle_timeout(&mut self, timers: &Timers, now: Instant) -> Due {
+        let first = self.timeout(timers);
         let Some(pending) = self.pending.iter_mut().find(|pending| pending.at <= now) else {
             return Due::Nothing;
         };
-        if pending.sent >= pending.attempts {
+        if pending.until <= now {
             return Due::GiveUp(pending.sent);
         }
         pending.sent += 1;
-        let pause = (pending.pause * 2).max(timers.retransmit);
+        pending.measurable = false;
+        let pause = (pending.pause * 2).max(first);
         pending.pause = pause.min(timers.retransmit_longest);
-        pending.at = now + pending.pause;
+        pending.at = (now + pending.pause).min(pending.until);
         Due::Again(pending.parcel.datagrams().to_vec())
     }
 }
@@ -279,11 +348,12 @@ mod tests {
     }
 
     /// Sends the next request, whose content is its message ID.
-    fn send(requests: &mut Requests, attempts: u32, now: Instant) {
+    fn send(requests: &mut Requests, allowed: u64, now: Instant) {
         let id = requests.next_id();
         let header = header(ExchangeType::INFORMATIONAL, id);
         let parcel = Parcel::clear(vec![id as u8]);
-        requests.sent(&header, parcel, attempts, &timers(), now);
+        let allowed = Duration::from_secs(allowed);
+        requests.sent(&header, parcel, allowed, &timers(), now);
     }
 
     fn at(seconds: u64) -> Instant {
@@ -293,7 +363,7 @@ mod tests {
     #[test]
     fn a_request_is_repeated_with_growing_pauses_and_then_given_up() {
         let mut requests = Requests::new();
-        send(&mut requests, 4, Instant::ZERO);
+        send(&mut requests, 9, Instant::ZERO);
         let mut sent_at = vec![0];
         let gave_up = loop {
             let now = requests.poll_timeout().unwrap().at;
@@ -310,14 +380,15 @@ mod tests {
 
     /// Requests that follow a check are limited one by one, and the check continues unchanged.
     #[test]
-    fn what_is_pressed_is_sent_so_many_times_more_and_what_has_no_more_is_left_alone() {
+    fn what_is_pressed_has_so_much_time_from_then_on_and_what_has_no_more_is_left_alone() {
+        let [less, check] = [11, 12].map(Duration::from_secs);
         let mut requests = Requests::new();
-        send(&mut requests, 5, Instant::ZERO);
+        send(&mut requests, 12, Instant::ZERO);
         for second in 0..3 {
-            send(&mut requests, 16, at(second));
-            assert!(requests.may_exceed(5));
-            requests.press(5, &timers(), at(second));
-            assert!(requests.may_exceed(4) && !requests.may_exceed(5));
+            send(&mut requests, 45, at(second));
+            assert!(requests.may_exceed(check));
+            requests.press(check, &timers(), at(second));
+            assert!(requests.may_exceed(less) && !requests.may_exceed(check));
         }
         let mut sent = [1; 4];
         let gave_up = loop {
@@ -340,7 +411,7 @@ mod tests {
         assert!(requests.awaits(&header(ExchangeType::INFORMATIONAL, 0)));
         assert!(!requests.awaits(&header(ExchangeType::INFORMATIONAL, 1)));
         assert!(!requests.awaits(&header(ExchangeType::CREATE_CHILD_SA, 0)));
-        requests.answered(0);
+        requests.answered(0, Instant::ZERO);
         assert!(requests.is_idle() && requests.next_id() == 1);
     }
 
@@ -350,7 +421,8 @@ mod tests {
         let first = header(ExchangeType::IKE_SA_INIT, 0);
         for octet in [7, 8] {
             let parcel = Parcel::clear(vec![octet]);
-            requests.sent(&first, parcel, 1, &timers(), Instant::ZERO);
+            let allowed = Duration::from_secs(1);
+            requests.sent(&first, parcel, allowed, &timers(), Instant::ZERO);
         }
         assert_eq!((requests.under_way(), requests.next_id()), (1, 1));
         assert_eq!(requests.oldest(), Some(&[vec![8]][..]));
@@ -387,10 +459,10 @@ mod tests {
         }
         for id in [2, 1] {
             assert!(!requests.has_room());
-            requests.answered(id);
+            requests.answered(id, Instant::ZERO);
         }
         assert!(!requests.has_room());
-        requests.answered(0);
+        requests.answered(0, Instant::ZERO);
         assert!(requests.has_room() && requests.next_id() == 3);
     }
 
@@ -399,7 +471,7 @@ mod tests {
         let mut requests = Requests::new();
         requests.widen(3);
         for second in [0, 0, 2] {
-            send(&mut requests, 9, at(second));
+            send(&mut requests, 24, at(second));
         }
         let mut repeated = |second| {
             let due = std::iter::from_fn(|| match requests.handle_timeout(&timers(), at(second)) {
@@ -418,11 +490,12 @@ mod tests {
         let mut requests = Requests::new();
         requests.widen(3);
         for _ in 0..3 {
-            send(&mut requests, 2, Instant::ZERO);
+            send(&mut requests, 3, Instant::ZERO);
         }
-        requests.answered(1);
+        requests.answered(1, Instant::ZERO);
         let due = requests.handle_timeout(&timers(), at(1));
         assert_eq!(due, Due::Again(vec![vec![0]]));
+        requests.forget_round_trip();
         let again: Vec<_> = requests
             .restart(&timers(), at(1))
             .map(<[_]>::concat)
@@ -432,12 +505,83 @@ mod tests {
         assert_ne!(requests.handle_timeout(&timers(), at(2)), Due::GiveUp(2));
     }
 
+    /// Each request has its own clock: one that is lost or late changes nothing for the others.
+    #[test]
+    fn every_request_in_a_window_is_measured_for_itself() {
+        let mut requests = Requests::new();
+        requests.widen(3);
+        for second in 0..3 {
+            send(&mut requests, 45, at(second));
+        }
+        let millis = |millis| Instant::from_origin(Duration::from_millis(millis));
+        requests.answered(2, millis(2100));
+        // SRTT 100 ms, RTTVAR 50 ms.
+        assert_eq!(requests.timeout(&timers()), Duration::from_millis(300));
+        requests.answered(1, millis(2200));
+        // SRTT (7 * 100 + 1200) / 8 ms, RTTVAR (3 * 50 + 1100) / 4 ms.
+        let expected = Duration::from_micros(237_500 + 4 * 312_500);
+        assert_eq!(requests.timeout(&timers()), expected);
+    }
+
+    /// RFC 6298 section 3: it is not known which of the two transmissions was answered.
+    #[test]
+    fn a_repeated_request_is_not_measured_and_the_next_is_waited_for_longer() {
+        let mut requests = Requests::new();
+        send(&mut requests, 45, at(0));
+        assert_eq!(
+            requests.handle_timeout(&timers(), at(1)),
+            Due::Again(vec![vec![0]])
+        );
+        let soon = at(1) + Duration::from_millis(1);
+        requests.answered(0, soon);
+        send(&mut requests, 45, soon);
+        assert_eq!(
+            requests.poll_timeout().unwrap().at,
+            soon + Duration::from_millis(1200)
+        );
+        requests.answered(1, soon + Duration::from_millis(20));
+        assert_eq!(requests.timeout(&timers()), Duration::from_millis(220));
+    }
+
+    #[test]
+    fn what_went_along_two_paths_is_neither_measured_nor_held_against_the_path() {
+        let mut requests = Requests::new();
+        send(&mut requests, 45, at(0));
+        requests.exclude();
+        requests.answered(0, at(0));
+        send(&mut requests, 45, at(0));
+        let again = requests.restart(&timers(), at(0)).count();
+        requests.answered(1, at(0));
+        assert_eq!(
+            (again, requests.timeout(&timers())),
+            (1, timers().retransmit)
+        );
+    }
+
+    #[test]
+    fn requests_are_hurried_hastened_and_restarted_within_their_time() {
+        let mut requests = Requests::new();
+        send(&mut requests, 40, at(0));
+        requests.hurry(Duration::from_secs(10), at(5));
+        requests.hurry(Duration::from_secs(99), at(6));
+        requests.hasten(at(7));
+        let gave_up = |requests: &mut Requests| loop {
+            let now = requests.poll_timeout().unwrap().at;
+            if let Due::GiveUp(_) = requests.handle_timeout(&timers(), now) {
+                break now;
+            }
+        };
+        assert_eq!(gave_up(&mut requests), at(15));
+        assert_eq!(requests.restart(&timers(), at(20)).count(), 1);
+        assert_eq!(gave_up(&mut requests), at(30));
+    }
+
     #[test]
     fn no_memory_is_held_while_nothing_is_under_way() {
         let mut requests = Requests::new();
         send(&mut requests, 1, Instant::ZERO);
         assert_eq!(requests.pending.capacity(), 1);
-        requests.answered(0);
+        requests.answered(0, Instant::ZERO);
         assert_eq!(requests.pending.capacity(), 0);
     }
 }

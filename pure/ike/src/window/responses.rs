@@ -16,7 +16,7 @@ use std::time::Duration;
 /// several paths at once.
 const BURST: u32 = 8;
 
-/// Time after which an address may have one more. An honest peer retransmits a request after 500 ms
+/// Time after which an address may have one more. An honest peer retransmits a request after 200 ms
 /// at the earliest, and doubles the delay each time.
 const PAUSE: Duration = Duration::from_millis(250);
 

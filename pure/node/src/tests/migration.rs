@@ -556,7 +556,7 @@ fn if_nothing_comes_of_a_move_there_are_new_keys_all_the_same() {
     assert_eq!(quartet.registered(), Some(CARE_OF[0]));
     assert_eq!(quartet.readers(MOBILE), [false, false]);
     quartet.lost.clear();
-    quartet.run_for(3000);
+    quartet.run_for(4000);
     assert!(quartet.token(NEXT, |_| {}).spis != before);
     for from in [MOBILE, GATEWAY] {
         assert_eq!(quartet.readers(from), [true, false]);

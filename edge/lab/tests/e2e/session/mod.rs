@@ -17,4 +17,5 @@ mod rekey;
 mod renewal;
 mod resource;
 mod revocation;
+mod round_trip;
 mod window;
