@@ -322,7 +322,7 @@ fn add_way(host: &Host, from: &str, via: &str) -> Result<()> {
 
 /// Waits until the kernel has added the local routes of new IPv6 addresses. It adds them
 /// asynchronously, so a comparison of route tables would otherwise see them appear.
-fn await_addresses(host: &Host, addresses: usize) -> Result<()> {
+pub(crate) fn await_addresses(host: &Host, addresses: usize) -> Result<()> {
     let what = format!("the IPv6 addresses of {}", host.name());
     until(&what, DEADLINE, || {
         let routes = host.run("ip -6 route show table local")?;

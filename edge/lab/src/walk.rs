@@ -24,7 +24,7 @@ pub use ends::{Ends, both_ways, download};
 use crate::daemon::Daemon;
 use crate::emulator::{Emulator, Settings};
 use crate::host::Host;
-use crate::pair::{NODE_KEY, TUNNEL_KEY, Terms};
+use crate::pair::{NODE_KEY, TUNNEL_KEY, Terms, await_addresses};
 use crate::testbed::Testbed;
 use crate::wire;
 use anyhow::{Context, Result};
@@ -216,6 +216,7 @@ impl Walk {
             agent.route("default", UPLINKS[number][1])?;
             between.route(&network(number), UPLINKS[number][0])?;
         }
+        await_addresses(&mobile, agents.len())?;
         Ok(Self {
             bed,
             hops: emulators,

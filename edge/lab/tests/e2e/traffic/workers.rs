@@ -86,6 +86,14 @@ fn run_time(daemon: &Daemon, name: &str) -> Result<Option<Duration>> {
     Ok(None)
 }
 
+/// Waits until a daemon has a second thread, or none. A new thread names itself.
+fn await_second(daemon: &Daemon, expected: bool) -> Result<()> {
+    until("a second thread, or its end", DEADLINE, || {
+        let is_there = run_time(daemon, BESIDE)?.is_some();
+        Ok((is_there == expected).then_some(()))
+    })
+}
+
 /// Transfers flows, and fails unless the second thread runs at both ends. A megabyte takes longer
 /// than this limit on any machine.
 fn carry_by_both(pair: &Pair, tunnel: &Tunnel) -> Result<()> {
@@ -302,10 +310,10 @@ fn they_come_and_go_with_the_tunnels_device() -> Result<()> {
     for _ in 0..2 {
         between.configure(&format!("{node}{OWN}"))?;
         between.strata("reload")?;
-        ensure!(run_time(&between, BESIDE)?.is_some());
+        await_second(&between, true)?;
         between.configure(&node)?;
         between.strata("reload")?;
-        ensure!(run_time(&between, BESIDE)?.is_none());
+        await_second(&between, false)?;
     }
     Ok(())
 }
