@@ -96,9 +96,9 @@ pub enum Level {
     Warn,
     /// `info`: also changes of peers, SAs and grants.
     Info,
-    /// `debug`: also every exchange.
+    /// `debug`: also each IKE message.
     Debug,
-    /// `trace`: also every packet.
+    /// `trace`: also each dropped IKE message and ESP packet.
     Trace,
 }
 
