@@ -15,6 +15,9 @@ pub struct Status {
     pub roles: Vec<Role>,
     /// Time since the daemon started, in seconds.
     pub uptime_seconds: u64,
+    /// Tasks of the daemon that fail and have not succeeded since.
+    #[serde(default)]
+    pub errors: Vec<Trouble>,
     /// Human-readable warnings, the most severe first.
     pub warnings: Vec<String>,
     /// Prefixes reachable only through a tunnel (`leak = "never"`).
@@ -71,6 +74,20 @@ pub struct Status {
     /// Path MTU discovery.
     #[serde(default)]
     pub path_mtu: PathMtu,
+}
+
+/// A task of the daemon that fails and has not succeeded since.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trouble {
+    /// Name of the task, stable across versions: `dns`, `store`, `audit`, `keylog`, `addresses`,
+    /// `restore`, `paths`, `send` or `agent`.
+    pub task: String,
+    /// Human-readable description and reason.
+    pub what: String,
+    /// Action that corrects it.
+    pub fix: String,
+    /// Time since the first failure, in seconds, if known.
+    pub seconds: Option<u64>,
 }
 
 /// Packets in clear from one source that claimed a peer's inner address.
@@ -172,6 +189,17 @@ pub struct Peer {
     pub carrier: Carrier,
     /// Time since the peer came up, in seconds; `None` if it is not up.
     pub since_seconds: Option<u64>,
+    /// Time since the last authentic message or packet of the peer, in seconds; `None` if it is not
+    /// up.
+    #[serde(default)]
+    pub heard_seconds: Option<u64>,
+    /// True if the peer has not answered a request that was sent three times or more.
+    #[serde(default)]
+    pub silent: bool,
+    /// Two addresses from which the peer connects in turns, as if two machines had its key;
+    /// otherwise empty.
+    #[serde(default)]
+    pub rivals: Vec<SocketAddr>,
     /// The last failure. Cleared when the peer comes up.
     pub last_refusal: Option<Refusal>,
     /// True if a post-quantum pre-shared key (PPK) protects all keys of the peer.
@@ -297,6 +325,9 @@ impl fmt::Display for Routes {
 pub struct Refusal {
     /// Time since the event, in seconds.
     pub seconds_ago: u64,
+    /// Source of the refused message, if its sender is not authenticated.
+    #[serde(default)]
+    pub from: Option<SocketAddr>,
     /// Human-readable reason.
     pub reason: String,
 }

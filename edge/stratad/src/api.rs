@@ -6,11 +6,12 @@ use crate::facts::Facts;
 use crate::inside::Inside;
 use crate::keylog::Keys;
 use crate::outlet::Losses;
+use crate::unsent::Unsent;
 use crate::{metrics, view};
 use config::Config;
 use control::{
     Changed, ClientId, Daemon, Failure, Keylog, Moved, PeerChanged, PeerState, Request, Response,
-    Server,
+    Server, Status, Trouble,
 };
 use model::{Deadline, Instant};
 use node::{CannotMove, CannotReauthenticate, CannotRedirect, CannotRekey};
@@ -25,6 +26,10 @@ use std::time::Duration;
 pub struct Api {
     server: Server,
     facts: Facts,
+    /// Tasks of the daemon that fail.
+    errors: Vec<Trouble>,
+    /// Destinations to which nothing can be sent.
+    unsent: Unsent,
     waiting: Vec<Waiting>,
     reloads: Vec<Reload>,
 }
@@ -53,6 +58,8 @@ impl Api {
         Ok(Self {
             server,
             facts: Facts::new(config, now),
+            errors: Vec::new(),
+            unsent: Unsent::default(),
             waiting: Vec::new(),
             reloads: Vec::new(),
         })
@@ -77,6 +84,20 @@ impl Api {
     /// Sets the interfaces, addresses and routes that this host does not have yet.
     pub fn set_awaited(&mut self, awaited: &[String]) {
         self.facts.awaited = awaited.to_vec();
+    }
+
+    /// Sets the failures that a status shows.
+    pub fn set_errors(&mut self, errors: Vec<Trouble>, unsent: &Unsent) {
+        self.errors = errors;
+        self.unsent.clone_from(unsent);
+    }
+
+    /// Returns all failures of this host.
+    fn errors(&self, node: &Node, now: Instant) -> Vec<Trouble> {
+        let errors = self.errors.iter().cloned();
+        let sending = self.unsent.list(now).into_iter();
+        let agent = view::no_agent(&self.facts, node);
+        agent.into_iter().chain(sending).chain(errors).collect()
     }
 
     /// Updates the routes into the tunnels.
@@ -223,12 +244,16 @@ impl Api {
             Request::Status => {
                 let dropped = os::clear::dropped();
                 let losses = losses.with_filters(locked, &dropped);
-                Response::Status(view::status(&self.facts, node, &losses, &dropped, now))
+                Response::Status(Status {
+                    errors: self.errors(node, now),
+                    ..view::status(&self.facts, node, &losses, &dropped, now)
+                })
             }
             Request::Zones => Response::Zones(view::zones(node, now)),
             Request::Flows => Response::Flows(view::flows(node)),
             Request::Leases => Response::Leases(view::leases(&self.facts, node)),
-            Request::Explain { peer } => match explain(&self.facts, node, &peer, now) {
+            Request::Explain { peer } => match explain(&self.facts, node, &self.unsent, &peer, now)
+            {
                 Some(explained) => Response::Explain(explained),
                 None => Response::Error(unknown(&peer, node)),
             },
@@ -241,6 +266,7 @@ impl Api {
                 node,
                 &losses.with_filters(locked, &os::clear::dropped()),
                 (self.facts.certificates(), self.facts.lists()),
+                now,
             )),
             Request::Version => Response::Daemon(Daemon {
                 version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -280,7 +306,7 @@ impl Waiting {
                 && peer
                     .refusal
                     .as_ref()
-                    .is_some_and(|(at, _)| *at >= self.asked)
+                    .is_some_and(|refused| refused.at >= self.asked)
         };
         let peers = node.peers();
         let mut asked = peers.iter().filter(|peer| self.peers.contains(&peer.name));
@@ -306,7 +332,7 @@ impl Waiting {
         };
         let name = &peer.name;
         let why = match (&peer.refusal, peer.state) {
-            (Some((_, why)), _) => why.clone(),
+            (Some(refused), _) => refused.why.clone(),
             (None, node::PeerState::Up) => "the peer has not answered".to_owned(),
             (None, _) => "the peer is not up".to_owned(),
         };
@@ -514,7 +540,7 @@ fn peer_changed(peer: &node::PeerStatus) -> PeerChanged {
     PeerChanged {
         name: peer.name.clone(),
         state,
-        reason: reason.map(|(_, reason)| reason.clone()),
+        reason: reason.map(|refused| refused.why.clone()),
     }
 }
 

@@ -163,6 +163,11 @@ impl Facts {
         name.cloned().unwrap_or_default()
     }
 
+    /// Returns the names of all interfaces of a mobile node.
+    pub fn interfaces(&self) -> String {
+        self.interfaces.join(", ")
+    }
+
     /// Returns the names of all VPN peers.
     pub fn tunnels(&self) -> Vec<String> {
         self.tunnels.keys().cloned().collect()

@@ -31,7 +31,10 @@ mod sample;
 mod setup;
 mod sockets;
 mod streams;
+mod trace;
+mod troubles;
 mod unproved;
+mod unsent;
 mod view;
 
 use clap::Parser;

@@ -5,13 +5,16 @@
 
 use crate::clear::Dropped;
 use crate::faults::{self, Counts, Faults, Way};
+use crate::quota::Quota;
 use crate::sockets::Sockets;
 use crate::streams::{self, Streams};
+use crate::trace;
 use model::Path;
 use node::{DropReason, Packet, Sink};
 use os::{Bulk, lock};
 use std::collections::BTreeSet;
 use std::io;
+use tracing::Level;
 
 /// Packets that the system refused since the start.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,6 +45,8 @@ pub struct Losses {
     pub streams: streams::Counts,
     /// Deliberate faults.
     pub faults: Counts,
+    /// Quota of lines about dropped packets.
+    pub lines: Quota,
 }
 
 impl Losses {
@@ -248,8 +253,10 @@ impl Sink for Outlet<'_> {
         true
     }
 
-    fn dropped(&mut self, _packet: &mut Packet, why: DropReason) {
-        tracing::trace!("dropped a packet: {why}");
+    fn dropped(&mut self, packet: &mut Packet, why: DropReason) {
+        if tracing::enabled!(Level::TRACE) {
+            trace::dropped(packet, why, &mut self.losses.lines, os::clock::now());
+        }
     }
 
     fn flush(&mut self) {

@@ -6,6 +6,8 @@ use crate::crew::Word;
 use crate::faults::{self, Way};
 use crate::host::Host;
 use crate::outlet::Outlet;
+use crate::trace::Trace;
+use crate::troubles::Task;
 use crate::unproved::Unproved;
 use model::{IkeSaId, Instant, Path};
 use node::{Node, Sender, Side, Verdict};
@@ -57,6 +59,7 @@ impl Daemon {
         losses.add(&self.crew.losses());
         self.api.set_unguarded(self.host.clear.fault());
         self.api.set_awaited(self.host.awaited.list());
+        self.api.set_errors(self.troubles.list(now), &self.unsent);
         self.api.serve(&mut self.node, &mut self.keys, &losses, now);
         while let Some(asked) = self.api.poll_reload() {
             let response = self.reload(asked.dry_run, now);
@@ -70,7 +73,8 @@ impl Daemon {
         while let Some(word) = self.crew.poll_word() {
             match word {
                 Word::Message(path, message) => {
-                    hear(&mut self.node, &mut self.unproved, path, &message, now);
+                    let (node, unproved) = (&mut self.node, &mut self.unproved);
+                    hear(node, unproved, &mut self.trace, path, &message, now);
                 }
                 Word::Stream(path, packet) => self.streams.pass(path, &packet),
                 Word::TooLong(path) => measure(&mut self.node, &self.host, path, now),
@@ -105,10 +109,9 @@ impl Daemon {
         if remotes.is_empty() {
             return;
         }
-        match self.host.ways(&self.config, &remotes) {
-            Ok(ways) => self.node.handle_ways(&ways, now),
-            Err(error) => tracing::warn!("cannot look up paths, tunnels do not move: {error}"),
-        }
+        let ways = self.host.ways(&self.config, &remotes);
+        let found = ways.map(|ways| self.node.handle_ways(&ways, now));
+        self.troubles.note(Task::Paths, found, now);
     }
 
     pub(super) fn tell_ways_of(&mut self, sa: IkeSaId, now: Instant) {
@@ -145,10 +148,12 @@ impl Daemon {
     /// Reads port 500, which carries only IKE.
     fn read_ike(&mut self, index: usize, now: Instant) {
         let (node, udp) = (&mut self.node, &mut self.host.sockets.ike[index]);
-        let unproved = &mut self.unproved;
+        let (unproved, trace) = (&mut self.unproved, &mut self.trace);
         for _ in 0..TURNS {
             let read = udp.recv(|arrival, payload| {
-                let take = |path, message: &[u8]| hear(node, unproved, path, message, now);
+                let take = |path, message: &[u8]| {
+                    hear(node, unproved, trace, path, message, now);
+                };
                 faults::pass(&mut self.faults, Way::In, arrival.path, payload, take);
             });
             if let Err(error) = read {
@@ -164,10 +169,11 @@ impl Daemon {
         for _ in 0..TURNS {
             let mut arrived = std::mem::take(&mut self.arrived);
             let (node, unproved) = (&mut self.node, &mut self.unproved);
+            let trace = &mut self.trace;
             let read = self.host.sockets.natt[index].recv(|arrival, payload| {
                 let ecn = Ecn::from_bits(arrival.ecn);
                 let take = |path, payload: &[u8]| match Datagram::of(payload) {
-                    Datagram::Ike(message) => hear(node, unproved, path, message, now),
+                    Datagram::Ike(message) => hear(node, unproved, trace, path, message, now),
                     Datagram::Keepalive => {}
                     Datagram::Esp(packet) => arrived.push(path, ecn, packet),
                 };
@@ -203,8 +209,9 @@ impl Daemon {
         let before = self.useful();
         let mut arrived = std::mem::take(&mut self.arrived);
         let (node, unproved) = (&mut self.node, &mut self.unproved);
+        let trace = &mut self.trace;
         let take = |path, message: &[u8]| match Datagram::of(message) {
-            Datagram::Ike(message) => hear(node, unproved, path, message, now),
+            Datagram::Ike(message) => hear(node, unproved, trace, path, message, now),
             Datagram::Keepalive => {}
             Datagram::Esp(packet) => arrived.push(path, Ecn::NotEct, packet),
         };
@@ -288,9 +295,16 @@ fn measure(node: &mut Node, host: &Host, path: Path, now: Instant) {
 }
 
 /// Handles a peer's IKE message at once; queues an unknown sender's.
-fn hear(node: &mut Node, unproved: &mut Unproved, path: Path, message: &[u8], now: Instant) {
+fn hear(
+    node: &mut Node,
+    unproved: &mut Unproved,
+    trace: &mut Trace,
+    path: Path,
+    message: &[u8],
+    now: Instant,
+) {
     match node.sender(path, message, now) {
-        Sender::Settled => node.handle_datagram(path, message, now),
+        Sender::Settled => trace.hear(node, path, message, now),
         sender => unproved.push(sender, path, message, now),
     }
 }

@@ -1,8 +1,10 @@
 //! Registrations of Mobile IP.
 
-use super::refused;
 use crate::facts::Facts;
-use control::{MobileBinding, MobileHome, MobileIp, MobilePart, MobileRegistration, MobileVisitor};
+use control::{
+    MobileBinding, MobileHome, MobileIp, MobilePart, MobileRegistration, MobileVisitor, Refusal,
+    Trouble,
+};
 use model::Instant;
 use node::{Node, mobile_ip};
 
@@ -62,6 +64,33 @@ pub fn mobile_ip(facts: &Facts, node: &Node, now: Instant) -> Option<MobileIp> {
                 .collect(),
         },
     };
-    let last_refusal = refusal.map(|refusal| refused(refusal, now));
+    let last_refusal = refusal.map(|(at, reason)| Refusal {
+        seconds_ago: now.since(*at).as_secs(),
+        from: None,
+        reason: reason.clone(),
+    });
     Some(MobileIp { part, last_refusal })
+}
+
+/// Returns the reason why a mobile node can send nothing, if no foreign agent has accepted it.
+pub fn no_agent(facts: &Facts, node: &Node) -> Option<Trouble> {
+    let (mobile_ip::Status::MobileNode { route: None, .. }, refusal) = node.mobile_ip()? else {
+        return None;
+    };
+    let why = match refusal {
+        Some((_, why)) => format!("the last refusal: {why}"),
+        None => "none has answered".to_owned(),
+    };
+    let interfaces = facts.interfaces();
+    Some(Trouble {
+        task: "agent".to_owned(),
+        what: format!(
+            "nothing can be sent: no foreign agent on {interfaces} has accepted this host; {why}"
+        ),
+        fix:
+            "connect to a network with a foreign agent, and compare the keys of [mobile_node] with \
+              those of the agents"
+                .to_owned(),
+        seconds: None,
+    })
 }

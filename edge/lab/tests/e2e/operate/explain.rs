@@ -6,7 +6,7 @@ use lab::certified::{self, ALICE, CA, GATEWAY_CONFIG, GW, MOBILE_CONFIG, both};
 use lab::daemon::Daemon;
 use lab::openssl::{EC, GOOD, Order, authority};
 use lab::pair::{
-    HEADERS, LICENSED, Pair, TUNNEL_KEY, Terms, Tunnel, gateway_config, licensed_config,
+    DEADLINE, HEADERS, LICENSED, Pair, TUNNEL_KEY, Terms, Tunnel, gateway_config, licensed_config,
     mobile_config,
 };
 use os::Family;
@@ -318,10 +318,11 @@ fn a_certificate_where_a_psk_is_expected() -> Result<()> {
 #[lab::test]
 fn no_answer_at_all() -> Result<()> {
     let pair = Pair::new("explain")?;
-    let mobile = pair.start_mobile(Family::V4, Terms::PLAIN, "auto")?;
+    let mut mobile = pair.start_mobile(Family::V4, Terms::PLAIN, "auto")?;
     let explained = wait_for(&mobile, "office", |explained| {
         explained["attempt"]["tries"].as_u64() > Some(2)
     })?;
+    ensure!(explained["local"] == serde_json::json!([]), "{explained}");
     let attempt = &explained["attempt"];
     ensure!(attempt["outcome"] == "trying", "{attempt}");
     ensure!(attempt["remote"] == "192.0.2.1:500", "{attempt}");
@@ -329,6 +330,33 @@ fn no_answer_at_all() -> Result<()> {
     expect_fix(attempt, "peer.office.address", &config, "192.0.2.1")?;
     let text = mobile.strata_text("explain office")?;
     ensure!(text.contains("UDP ports 500 and 4500"), "{text}");
+    let text = mobile.strata_text("status")?;
+    ensure!(text.contains("connecting, no answer yet"), "{text}");
+    let line = "peer office: no answer yet from 192.0.2.1:500";
+    mobile.process().wait_for_log(line, DEADLINE)
+}
+
+#[lab::test]
+fn a_cause_on_this_host_comes_before_any_at_the_peer() -> Result<()> {
+    let pair = Pair::new("explain")?;
+    pair.mobile.run("ip route delete default")?;
+    let mobile = pair.start_mobile(Family::V4, Terms::PLAIN, "auto")?;
+    let explained = wait_for(&mobile, "office", |explained| {
+        explained["local"][0]["task"] == "send"
+    })?;
+    let fixes = &explained["attempt"]["fixes"];
+    ensure!(*fixes == serde_json::json!([]), "{explained}");
+    let text = mobile.strata_text("explain office")?;
+    ensure!(
+        text.contains("cause: nothing can be sent to 192.0.2.1: this host has no route"),
+        "{text}"
+    );
+    ensure!(!text.contains("at the peer"), "{text}");
+    let text = mobile.strata_text("status")?;
+    ensure!(
+        text.contains("error: nothing can be sent to 192.0.2.1"),
+        "{text}"
+    );
     Ok(())
 }
 
