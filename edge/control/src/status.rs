@@ -15,7 +15,7 @@ pub struct Status {
     pub roles: Vec<Role>,
     /// Time since the daemon started, in seconds.
     pub uptime_seconds: u64,
-    /// Tasks of the daemon that fail and have not succeeded since.
+    /// Failures of the daemon and of its host that last.
     #[serde(default)]
     pub errors: Vec<Trouble>,
     /// Human-readable warnings, the most severe first.
@@ -27,10 +27,6 @@ pub struct Status {
     /// daemon no longer restores them.
     #[serde(default)]
     pub removed: Vec<String>,
-    /// Interfaces, addresses and routes that the configuration needs and the host does not have.
-    /// The daemon continues as soon as they exist.
-    #[serde(default)]
-    pub awaited: Vec<String>,
     /// Sources of dropped packets in clear that claimed an inner address, within the last hour. At
     /// most 64 sources, those with the most packets first.
     #[serde(default)]
@@ -80,8 +76,12 @@ pub struct Status {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trouble {
     /// Name of the task, stable across versions: `dns`, `store`, `audit`, `keylog`, `addresses`,
-    /// `restore`, `paths`, `send` or `agent`.
+    /// `restore`, `routes`, `paths`, `send`, `agent`, `forwarding`, or `wait` for an interface,
+    /// address or route that the host does not have yet.
     pub task: String,
+    /// Destination that is not reached, if the task concerns one.
+    #[serde(default)]
+    pub remote: Option<IpAddr>,
     /// Human-readable description and reason.
     pub what: String,
     /// Action that corrects it.

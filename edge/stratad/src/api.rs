@@ -6,12 +6,11 @@ use crate::facts::Facts;
 use crate::inside::Inside;
 use crate::keylog::Keys;
 use crate::outlet::Losses;
-use crate::unsent::Unsent;
 use crate::{metrics, view};
 use config::Config;
 use control::{
     Changed, ClientId, Daemon, Failure, Keylog, Moved, PeerChanged, PeerState, Request, Response,
-    Server, Status, Trouble,
+    Server, Trouble,
 };
 use model::{Deadline, Instant};
 use node::{CannotMove, CannotReauthenticate, CannotRedirect, CannotRekey};
@@ -26,10 +25,6 @@ use std::time::Duration;
 pub struct Api {
     server: Server,
     facts: Facts,
-    /// Tasks of the daemon that fail.
-    errors: Vec<Trouble>,
-    /// Destinations to which nothing can be sent.
-    unsent: Unsent,
     waiting: Vec<Waiting>,
     reloads: Vec<Reload>,
 }
@@ -58,8 +53,6 @@ impl Api {
         Ok(Self {
             server,
             facts: Facts::new(config, now),
-            errors: Vec::new(),
-            unsent: Unsent::default(),
             waiting: Vec::new(),
             reloads: Vec::new(),
         })
@@ -81,23 +74,9 @@ impl Api {
         self.facts.unguarded = why.map(str::to_owned);
     }
 
-    /// Sets the interfaces, addresses and routes that this host does not have yet.
-    pub fn set_awaited(&mut self, awaited: &[String]) {
-        self.facts.awaited = awaited.to_vec();
-    }
-
-    /// Sets the failures that a status shows.
-    pub fn set_errors(&mut self, errors: Vec<Trouble>, unsent: &Unsent) {
-        self.errors = errors;
-        self.unsent.clone_from(unsent);
-    }
-
-    /// Returns all failures of this host.
-    fn errors(&self, node: &Node, now: Instant) -> Vec<Trouble> {
-        let errors = self.errors.iter().cloned();
-        let sending = self.unsent.list(now).into_iter();
-        let agent = view::no_agent(&self.facts, node);
-        agent.into_iter().chain(sending).chain(errors).collect()
+    /// Sets the failures of the daemon and its host.
+    pub fn set_errors(&mut self, errors: Vec<Trouble>) {
+        self.facts.errors = errors;
     }
 
     /// Updates the routes into the tunnels.
@@ -244,16 +223,12 @@ impl Api {
             Request::Status => {
                 let dropped = os::clear::dropped();
                 let losses = losses.with_filters(locked, &dropped);
-                Response::Status(Status {
-                    errors: self.errors(node, now),
-                    ..view::status(&self.facts, node, &losses, &dropped, now)
-                })
+                Response::Status(view::status(&self.facts, node, &losses, &dropped, now))
             }
             Request::Zones => Response::Zones(view::zones(node, now)),
             Request::Flows => Response::Flows(view::flows(node)),
             Request::Leases => Response::Leases(view::leases(&self.facts, node)),
-            Request::Explain { peer } => match explain(&self.facts, node, &self.unsent, &peer, now)
-            {
+            Request::Explain { peer } => match explain(&self.facts, node, &peer, now) {
                 Some(explained) => Response::Explain(explained),
                 None => Response::Error(unknown(&peer, node)),
             },

@@ -313,7 +313,7 @@ impl Daemon {
         self.api.lead(&new, self.host.inside());
         self.log.set(new.log);
         self.config = new;
-        self.host.look(&self.config);
+        self.follow(now);
         self.carry_out(now);
         if self.config.audit.is_none() {
             self.open_audit(None, now);
@@ -411,10 +411,16 @@ impl Daemon {
 
     /// Handles a change of interfaces, addresses or routes.
     fn look(&mut self, now: Instant) {
-        self.host.look(&self.config);
+        self.follow(now);
         if let Some(mobile) = &mut self.host.mobile {
             mobile.look(&mut self.node, (&self.poller, token::MOBILE), now);
         }
+    }
+
+    /// Updates the routes into tunnels, and the list of what this host does not have yet.
+    fn follow(&mut self, now: Instant) {
+        let followed = self.host.look(&self.config);
+        self.troubles.note(Task::Routes, followed, now);
     }
 }
 

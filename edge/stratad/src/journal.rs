@@ -392,8 +392,8 @@ fn in_one_line(text: &str) -> Cow<'_, str> {
 /// Returns the warning about a peer that connects from two addresses in turns.
 pub fn two_machines(peer: &str, [one, other]: &[SocketAddr; 2]) -> String {
     format!(
-        "peer {peer}: connects from {one} and {other} in turns, so two machines use its identity and key, and interrupt \
-         each other: give each machine its own"
+        "peer {peer}: connects from {one} and {other} in turns, as if two machines used its identity and key: give each \
+         machine its own"
     )
 }
 

@@ -21,6 +21,7 @@ mod leases;
 mod log;
 mod metrics;
 mod mobile;
+mod needs;
 mod outlet;
 mod plan;
 mod quota;

@@ -45,8 +45,6 @@ pub struct Losses {
     pub streams: streams::Counts,
     /// Deliberate faults.
     pub faults: Counts,
-    /// Quota of lines about dropped packets.
-    pub lines: Quota,
 }
 
 impl Losses {
@@ -164,6 +162,8 @@ pub struct Outlet<'a> {
     streams: &'a mut dyn Carrier,
     /// Counters of losses.
     losses: &'a mut Losses,
+    /// Quota of lines about dropped packets.
+    lines: &'a mut Quota,
     /// Deliberate faults.
     faults: &'a mut Option<Faults>,
     /// Paths whose MTU was too small for a packet.
@@ -175,6 +175,7 @@ impl<'a> Outlet<'a> {
         (sockets, tun): (&'a mut Sockets, Option<&'a mut Bulk>),
         streams: &'a mut dyn Carrier,
         losses: &'a mut Losses,
+        lines: &'a mut Quota,
         faults: &'a mut Option<Faults>,
     ) -> Self {
         Self {
@@ -182,6 +183,7 @@ impl<'a> Outlet<'a> {
             tun,
             streams,
             losses,
+            lines,
             faults,
             too_short: BTreeSet::new(),
         }
@@ -255,7 +257,7 @@ impl Sink for Outlet<'_> {
 
     fn dropped(&mut self, packet: &mut Packet, why: DropReason) {
         if tracing::enabled!(Level::TRACE) {
-            trace::dropped(packet, why, &mut self.losses.lines, os::clock::now());
+            trace::dropped(packet, why, self.lines, os::clock::now());
         }
     }
 

@@ -10,7 +10,7 @@ const BURST: u32 = 64;
 /// Time after which one more line is available.
 const EACH: Duration = Duration::from_millis(250);
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Default)]
 pub struct Quota {
     /// Time at which the quota is full again.
     even: Instant,

@@ -13,67 +13,63 @@ use tracing::Level;
 use wire::esp;
 use wire::ike::{Datagram, Header, Payload};
 
-/// The quotas of lines about messages, by the peer's name; `None` for all unknown hosts.
+/// Quotas of lines.
 #[derive(Default)]
-pub struct Trace(BTreeMap<Option<String>, Quota>);
+pub struct Trace {
+    /// For lines about messages, by the peer's name; `None` for all unknown hosts.
+    messages: BTreeMap<Option<String>, Quota>,
+    /// For lines about packets that the main thread drops.
+    pub dropped: Quota,
+}
 
 impl Trace {
     /// Logs an IKE message that leaves.
     pub fn sent(&mut self, node: &Node, path: Path, payload: &[u8], now: Instant) {
-        if tracing::enabled!(Level::DEBUG) {
-            let message = match esp::Datagram::of(payload) {
-                esp::Datagram::Ike(message) => message,
-                _ => payload,
-            };
-            let to = path.remote;
-            self.tell(node, message, now, |what| format!("sent {what} to {to}"));
+        if !tracing::enabled!(Level::DEBUG) {
+            return;
+        }
+        let message = match esp::Datagram::of(payload) {
+            esp::Datagram::Ike(message) => message,
+            _ => payload,
+        };
+        if let Some(whose) = self.begin(node, message, now) {
+            tracing::debug!("{whose}: sent {} to {}", describe(message), path.remote);
         }
     }
 
-    /// Passes an IKE message to the node, and logs it and the reason if the node drops it.
+    /// Passes an IKE message to the node. Logs it, and the reason if the node drops it.
     pub fn hear(&mut self, node: &mut Node, path: Path, message: &[u8], now: Instant) {
-        let from = path.remote;
-        if tracing::enabled!(Level::DEBUG) {
-            self.tell(node, message, now, |what| {
-                format!("received {what} from {from}")
-            });
+        if !tracing::enabled!(Level::DEBUG) {
+            return node.handle_datagram(path, message, now);
         }
-        let before = tracing::enabled!(Level::TRACE).then(|| node.ike_counters().clone());
+        let from = path.remote;
+        if let Some(whose) = self.begin(node, message, now) {
+            tracing::debug!("{whose}: received {} from {from}", describe(message));
+        }
+        let before = node.ike_counters().clone();
         node.handle_datagram(path, message, now);
-        let Some(before) = before else {
-            return;
-        };
-        let counters = node.ike_counters();
-        let why = counters
-            .drops()
-            .find(|(why, count)| *count > before.dropped(*why));
-        if let Some((why, _)) = why {
-            self.tell(node, message, now, |what| {
-                format!("dropped {what} from {from}: {why}")
-            });
+        let mut drops = node.ike_counters().drops();
+        let why = drops.find(|(why, count)| *count > before.dropped(*why));
+        if let Some((why, _)) = why
+            && tracing::enabled!(Level::TRACE)
+            && let Some(whose) = self.begin(node, message, now)
+        {
+            tracing::trace!("{whose}: dropped {} from {from}: {why}", describe(message));
         }
     }
 
-    fn tell(
-        &mut self,
-        node: &Node,
-        message: &[u8],
-        now: Instant,
-        line: impl FnOnce(String) -> String,
-    ) {
+    /// Returns the beginning of a line about a message, if there is room for the line.
+    fn begin(&mut self, node: &Node, message: &[u8], now: Instant) -> Option<String> {
         let peer = node.peer_of(message).map(str::to_owned);
-        let whose = peer
-            .as_ref()
-            .map_or(Cow::Borrowed("unidentified host"), |peer| {
-                Cow::Owned(format!("peer {peer}"))
-            });
-        let Some(left_out) = self.0.entry(peer.clone()).or_default().take(now) else {
-            return;
+        let whose = match &peer {
+            Some(peer) => format!("peer {peer}"),
+            None => "unidentified host".to_owned(),
         };
+        let left_out = self.messages.entry(peer).or_default().take(now)?;
         if left_out > 0 {
             tracing::debug!("{whose}: omitted {left_out} lines about messages before this one");
         }
-        tracing::debug!("{whose}: {}", line(describe(message)));
+        Some(whose)
     }
 }
 

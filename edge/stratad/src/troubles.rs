@@ -23,6 +23,8 @@ pub enum Task {
     Addresses,
     /// Restoring routes and rules that another program removed.
     Restore,
+    /// Setting the routes into tunnels.
+    Routes,
     /// Looking up the paths on which tunnels can move.
     Paths,
 }
@@ -37,6 +39,7 @@ impl Task {
             Self::Keys => "keylog",
             Self::Addresses => "addresses",
             Self::Restore => "restore",
+            Self::Routes => "routes",
             Self::Paths => "paths",
         }
     }
@@ -52,6 +55,7 @@ impl Task {
             Self::Keys => "cannot write keys for Wireshark",
             Self::Addresses => "cannot remove addresses whose lease has ended",
             Self::Restore => "cannot restore routes or rules that another program removed",
+            Self::Routes => "cannot update the routes into tunnels",
             Self::Paths => "cannot look up paths, so tunnels do not move",
         }
     }
@@ -67,7 +71,7 @@ impl Task {
             Self::Audit => "make room for `file` in [audit], then `strata reload`",
             Self::Keys => "make room in that folder, or run `strata keylog off`",
             Self::Addresses => "remove the addresses with `ip address del`, or restart stratad",
-            Self::Restore => "correct the cause, then `strata reload`",
+            Self::Restore | Self::Routes => "correct the cause, then `strata reload`",
             Self::Paths => "restart stratad if this lasts",
         }
     }
@@ -86,13 +90,10 @@ struct Failure {
 impl Troubles {
     /// Records the result of a task. Logs a failure that begins or changes, and its end.
     pub fn note(&mut self, task: Task, result: Result<(), impl Display>, now: Instant) {
-        let Err(why) = result else {
-            if self.0.remove(&task).is_some() {
-                tracing::info!("no longer true: {}", task.failure());
-            }
-            return;
+        let why = match result {
+            Ok(()) => return self.succeeded(task),
+            Err(why) => why.to_string(),
         };
-        let why = why.to_string();
         let failure = self.0.get(&task);
         if failure.is_some_and(|failure| failure.why == why) {
             return;
@@ -100,6 +101,13 @@ impl Troubles {
         tracing::error!("{}: {why}; {}", task.failure(), task.fix());
         let since = failure.map_or(now, |failure| failure.since);
         self.0.insert(task, Failure { since, why });
+    }
+
+    /// Records that a task has succeeded, and logs the end of its failure.
+    pub fn succeeded(&mut self, task: Task) {
+        if self.0.remove(&task).is_some() {
+            tracing::info!("no longer true: {}", task.failure());
+        }
     }
 
     /// Forgets a task that the configuration no longer asks for.
@@ -111,6 +119,7 @@ impl Troubles {
     pub fn list(&self, now: Instant) -> Vec<Trouble> {
         let trouble = |(task, failure): (&Task, &Failure)| Trouble {
             task: task.name().to_owned(),
+            remote: None,
             what: format!("{}: {}", task.failure(), failure.why),
             fix: task.fix().to_owned(),
             seconds: Some(now.since(failure.since).as_secs()),
@@ -148,7 +157,7 @@ mod tests {
             "{}",
             shown[0].what
         );
-        troubles.note(Task::Leases, Ok::<(), &str>(()), at(10));
+        troubles.succeeded(Task::Leases);
         assert_eq!(troubles.list(at(10)).len(), 1);
     }
 

@@ -17,12 +17,11 @@ const SPAN: Duration = Duration::from_secs(120);
 const MOST: usize = 1 << 12;
 
 /// The destinations to which the last request could not be sent.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Unsent(BTreeMap<IpAddr, Obstacle>);
 
-/// The reason why nothing can be sent to a destination.
-#[derive(Clone, Debug)]
-pub struct Obstacle {
+#[derive(Debug)]
+struct Obstacle {
     since: Instant,
     last: Instant,
     what: String,
@@ -64,31 +63,23 @@ impl Unsent {
         self.0.insert(to, obstacle);
     }
 
-    /// Returns the reason why nothing can be sent to a destination.
-    pub fn obstacle(&self, to: IpAddr, now: Instant) -> Option<&Obstacle> {
-        self.0.get(&to).filter(|obstacle| obstacle.counts(now))
-    }
-
-    /// Returns all reasons.
+    /// Returns the reason for each destination.
     pub fn list(&self, now: Instant) -> Vec<Trouble> {
-        let counts = self.0.values().filter(|one| one.counts(now));
-        counts.map(|one| one.trouble(now)).collect()
+        let counts = self.0.iter().filter(|(_, obstacle)| obstacle.counts(now));
+        let trouble = |(to, obstacle): (&IpAddr, &Obstacle)| Trouble {
+            task: "send".to_owned(),
+            remote: Some(*to),
+            what: obstacle.what.clone(),
+            fix: obstacle.fix.clone(),
+            seconds: Some(now.since(obstacle.since).as_secs()),
+        };
+        counts.map(trouble).collect()
     }
 }
 
 impl Obstacle {
     fn counts(&self, now: Instant) -> bool {
         now.since(self.last) < SPAN
-    }
-
-    /// Returns the obstacle as a failure of the daemon.
-    pub fn trouble(&self, now: Instant) -> Trouble {
-        Trouble {
-            task: "send".to_owned(),
-            what: self.what.clone(),
-            fix: self.fix.clone(),
-            seconds: Some(now.since(self.since).as_secs()),
-        }
     }
 }
 
@@ -130,6 +121,7 @@ fn fix(error: &io::Error, to: IpAddr) -> String {
 mod tests {
     use super::*;
     use crate::journal::tests::lines_of;
+
     const PEER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 77));
 
     fn message(response: bool) -> Vec<u8> {
@@ -159,10 +151,11 @@ mod tests {
                 panic!("there is one");
             };
             assert_eq!((&trouble.task[..], trouble.seconds), ("send", Some(100)));
+            assert_eq!(trouble.remote, Some(PEER));
             assert!(trouble.what.contains("this host has no route"));
             assert!(trouble.fix.contains("`ip route get 192.0.2.77`"));
             unsent.note(PEER, &message(false), &Ok(()), at(101));
-            assert!(unsent.obstacle(PEER, at(101)).is_none());
+            assert!(unsent.list(at(101)).is_empty());
         });
         assert_eq!(lines.len(), 2, "{lines:?}");
     }
@@ -172,8 +165,8 @@ mod tests {
         let mut unsent = Unsent::default();
         let denied = Err(ErrorKind::PermissionDenied.into());
         unsent.note(PEER, &message(false), &denied, at(0));
-        let obstacle = unsent.obstacle(PEER, at(0)).unwrap();
-        assert!(obstacle.what.contains("a firewall of this host"));
+        let shown = unsent.list(at(0));
+        assert!(shown[0].what.contains("a firewall of this host"));
     }
 
     #[test]
@@ -188,7 +181,7 @@ mod tests {
         let mut unsent = Unsent::default();
         unsent.note(PEER, &message(false), &no_route(), at(0));
         assert_eq!(unsent.list(at(119)).len(), 1);
-        assert!(unsent.list(at(120)).is_empty() && unsent.obstacle(PEER, at(120)).is_none());
+        assert!(unsent.list(at(120)).is_empty());
     }
 
     #[test]

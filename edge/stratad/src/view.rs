@@ -37,11 +37,13 @@ pub fn status(
         identity: facts.identity.clone(),
         roles: facts.roles.clone(),
         uptime_seconds: now.since(facts.started).as_secs(),
-        errors: Vec::new(),
+        errors: no_agent(facts, node)
+            .into_iter()
+            .chain(facts.errors.clone())
+            .collect(),
         warnings,
         locked: facts.locked.clone(),
         removed: facts.removed.clone(),
-        awaited: facts.awaited.clone(),
         clear: facts.claimants.claims(dropped),
         unguarded: facts.unguarded.clone(),
         peers,

@@ -121,6 +121,24 @@ fn a_word_that_resembles_no_known_one_leads_to_the_list_and_not_to_a_guess() {
 }
 
 #[test]
+fn a_file_that_every_user_may_change_is_reviewed() {
+    let folder = Folder::new();
+    let text = format!("{NODE}{OFFICE}");
+    assert!(folder.load(&text).unwrap().warnings.is_empty());
+    folder.key("strata.toml", b"", 0o646);
+    let warnings = folder.load(&text).unwrap().warnings;
+    assert!(
+        matches!(warnings[..], [Warning::Writable { .. }]),
+        "{warnings:?}"
+    );
+    let warning = warnings[0].to_string();
+    assert!(
+        warning.contains("strata.toml") && warning.contains("`chmod o-w`"),
+        "{warning}"
+    );
+}
+
+#[test]
 fn an_address_of_one_link_cannot_be_a_peers() {
     let text = format!("{NODE}{OFFICE}").replace("192.0.2.1", "fe80::1");
     assert!(text.contains("fe80::1"), "{text}");

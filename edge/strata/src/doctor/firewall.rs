@@ -21,39 +21,10 @@ pub fn examine(config: &Config, up: bool) -> Vec<Finding> {
 /// Judges chains that drop by default, as far as they see packets that pass this host in its roles.
 /// Their rules may accept those packets.
 fn judge(closed: &[Closed], ports: [u16; 2], up: bool, forwards: bool) -> Vec<Finding> {
-    let [ike, nat] = ports;
-    let finding = |chain: &Closed| {
-        let Closed { table, chain, hook } = chain;
-        let seen = format!("table {table}, chain {chain} drops what no rule accepts");
-        match hook {
-            Hook::Input if !up => Some(Finding::doubt(
-                CHECK,
-                seen,
-                "messages and packets of peers arrive at these UDP ports",
-                format!(
-                    "if no rule does: nft add rule {table} {chain} udp dport '{{ {ike}, {nat} }}' accept"
-                ),
-            )),
-            Hook::Output if !up => Some(Finding::doubt(
-                CHECK,
-                seen,
-                "messages and packets to peers leave from these UDP ports",
-                format!(
-                    "if no rule does: nft add rule {table} {chain} udp sport '{{ {ike}, {nat} }}' accept"
-                ),
-            )),
-            Hook::Forward if forwards => Some(Finding::doubt(
-                CHECK,
-                seen,
-                "this host forwards packets of its peers, to and from hosts behind it",
-                format!(
-                    "list its rules: nft list chain {table} {chain}; accept packets of the tunnel's device"
-                ),
-            )),
-            Hook::Input | Hook::Output | Hook::Forward => None,
-        }
-    };
-    let findings: Vec<_> = closed.iter().filter_map(finding).collect();
+    let findings: Vec<_> = closed
+        .iter()
+        .filter_map(|chain| finding(chain, ports, up, forwards))
+        .collect();
     match findings.is_empty() {
         true => vec![Finding::good(
             CHECK,
@@ -61,6 +32,35 @@ fn judge(closed: &[Closed], ports: [u16; 2], up: bool, forwards: bool) -> Vec<Fi
         )],
         false => findings,
     }
+}
+
+fn finding(closed: &Closed, ports: [u16; 2], up: bool, forwards: bool) -> Option<Finding> {
+    let Closed { table, chain, hook } = closed;
+    let [ike, nat] = ports;
+    let accept = |port: &str| {
+        format!(
+            "if no rule does: nft add rule {table} {chain} udp {port} '{{ {ike}, {nat} }}' accept"
+        )
+    };
+    let (why, fix) = match hook {
+        Hook::Input if !up => (
+            "messages and packets of peers arrive at these UDP ports",
+            accept("dport"),
+        ),
+        Hook::Output if !up => (
+            "messages and packets to peers leave from these UDP ports",
+            accept("sport"),
+        ),
+        Hook::Forward if forwards => (
+            "this host forwards packets of its peers, to and from hosts behind it",
+            format!(
+                "list its rules: nft list chain {table} {chain}; accept packets of the tunnel's device"
+            ),
+        ),
+        Hook::Input | Hook::Output | Hook::Forward => return None,
+    };
+    let seen = format!("table {table}, chain {chain} drops what no rule accepts");
+    Some(Finding::doubt(CHECK, seen, why, fix))
 }
 
 #[cfg(test)]

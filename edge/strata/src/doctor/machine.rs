@@ -323,7 +323,7 @@ fn guard(runs: bool) -> Finding {
             CHECK,
             "the table strata_clear is missing in nftables",
             WHY,
-            "systemctl restart stratad",
+            "restart stratad: it sets the table again",
         ),
         (Ok(_), false) => Finding::good(CHECK, "nftables is in the kernel"),
         (Err(Error::NoRight { .. }), _) => Finding::doubt(

@@ -68,7 +68,7 @@ fn daemon(answers: bool, holder: Option<&str>, socket: &Path) -> Finding {
                 socket.display()
             ),
             "a second stratad cannot start here: it would remove the routes of the first",
-            "name its configuration: strata doctor FILE (or: systemctl stop stratad)",
+            "name its configuration: strata doctor FILE (or stop that process)",
         ),
     }
 }
@@ -86,7 +86,10 @@ fn status(socket: &Path) -> Option<Status> {
 /// Returns the findings of the daemon itself.
 fn told(status: &Status) -> Vec<Finding> {
     const WHY: &str = "stratad cannot do this part of its work; the rest is not affected";
+    // The checks of the network and its settings report these, with or without a daemon.
+    const OTHERS: [&str; 2] = ["wait", "forwarding"];
     let errors = status.errors.iter();
+    let errors = errors.filter(|error| !OTHERS.contains(&&*error.task));
     let errors = errors.map(|error| Finding::fail("daemon", &error.what, WHY, &error.fix));
     errors.chain([installed(status)]).collect()
 }
@@ -185,12 +188,13 @@ mod tests {
     fn every_failure_that_the_daemon_reports_is_a_finding_with_its_fix() {
         let trouble = |task: &str| Trouble {
             task: task.to_owned(),
+            remote: None,
             what: format!("cannot do {task}"),
             fix: format!("mend {task}"),
             seconds: Some(1),
         };
         let status = Status {
-            errors: vec![trouble("dns"), trouble("store")],
+            errors: vec![trouble("dns"), trouble("wait"), trouble("store")],
             ..Status::default()
         };
         let findings = told(&status);

@@ -190,6 +190,7 @@ mod tests {
             attempt: Some(attempt),
             local: vec![Trouble {
                 task: "send".to_owned(),
+                remote: None,
                 what: format!("nothing can be sent{evil}"),
                 fix: format!("connect this host to a network{evil}"),
                 seconds: Some(3),

@@ -5,7 +5,7 @@ use super::{mobile_ip, state};
 use crate::text::{Paint, clean, count, octets, plural, span};
 use control::{
     Carrier, Child, ChildKind, ChildMode, ClearClaim, Peer, PeerKind, PeerState, Refusal, Role,
-    Status, Traffic,
+    Status, Traffic, Trouble,
 };
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -21,15 +21,9 @@ pub fn show(status: &Status, paint: Paint) -> String {
         "{identity}  {}, running for {uptime}",
         roles.join(", ")
     );
-    for error in &status.errors {
-        let (what, fix) = (clean(&error.what), clean(&error.fix));
-        let _ = writeln!(text, "{} {what}\n  fix: {fix}", paint.bad("error:"));
-    }
+    show_errors(&mut text, &status.errors, paint);
     for warning in &status.warnings {
         let _ = writeln!(text, "{} {}", paint.bad("warning:"), clean(warning));
-    }
-    for awaited in &status.awaited {
-        let _ = writeln!(text, "{} {}", paint.doubtful("waiting for"), clean(awaited));
     }
     if !status.locked.is_empty() {
         let prefixes = list(&status.locked);
@@ -48,6 +42,20 @@ pub fn show(status: &Status, paint: Paint) -> String {
     }
     show_drops(&mut text, status, paint);
     text
+}
+
+/// Limit on the lines about failures; `--json` has all of them.
+const MOST_ERRORS: usize = 16;
+
+fn show_errors(text: &mut String, errors: &[Trouble], paint: Paint) {
+    for error in errors.iter().take(MOST_ERRORS) {
+        let (what, fix) = (clean(&error.what), clean(&error.fix));
+        let _ = writeln!(text, "{} {what}\n  fix: {fix}", paint.bad("error:"));
+    }
+    let others = errors.len().saturating_sub(MOST_ERRORS);
+    if others > 0 {
+        let _ = writeln!(text, "{} and {others} others", paint.bad("error:"));
+    }
 }
 
 /// Limit on the lines about packets in clear; `--json` has all sources.
@@ -231,7 +239,7 @@ fn traffic(traffic: Traffic) -> String {
 mod tests {
     use super::super::tests::PLAIN;
     use super::*;
-    use control::{Routes, RoutesReason, Trouble, Window};
+    use control::{Routes, RoutesReason, Window};
     use std::collections::BTreeMap;
 
     fn office() -> Peer {
@@ -322,12 +330,12 @@ mod tests {
             uptime_seconds: 7380,
             errors: vec![Trouble {
                 task: "dns".to_owned(),
+                remote: None,
                 what: "cannot set the name servers of `dns`: it is a mount".to_owned(),
                 fix: "remove `dns`".to_owned(),
                 seconds: Some(5),
             }],
             warnings: vec!["PAYLOAD LICENSED: fa".to_owned()],
-            awaited: vec!["a route to 192.0.2.1 (`peer.office`)".to_owned()],
             locked: vec!["10.8.0.0/16".to_owned()],
             clear: vec![ClearClaim {
                 address: "10.1.0.2".parse().unwrap(),
@@ -355,7 +363,6 @@ alice@example.net  endpoint, running for 2 h 3 min
 error: cannot set the name servers of `dns`: it is a mount
   fix: remove `dns`
 warning: PAYLOAD LICENSED: fa
-waiting for a route to 192.0.2.1 (`peer.office`)
 locked: 10.8.0.0/16 (`leak = \"never\"`)
 clear: 3 packets in clear claimed to be alice, 10.1.0.2, by eth0 from 192.0.2.102 02:00:00:00:00:66, dropped (1 min 1 s ago)
 
@@ -391,6 +398,24 @@ dropped packets
     }
 
     #[test]
+    fn failures_of_many_destinations_leave_room_for_the_rest() {
+        let trouble = |number: u8| Trouble {
+            task: "send".to_owned(),
+            remote: Some([192, 0, 2, number].into()),
+            what: format!("nothing can be sent to 192.0.2.{number}"),
+            fix: "connect this host to a network".to_owned(),
+            seconds: Some(1),
+        };
+        let status = Status {
+            errors: (0..200).map(trouble).collect(),
+            ..Status::default()
+        };
+        let shown = show(&status, PLAIN);
+        assert!(shown.ends_with("error: and 184 others\n"), "{shown}");
+        assert!(shown.lines().count() < 40, "{shown}");
+    }
+
+    #[test]
     fn nothing_a_peer_says_reaches_the_terminal_raw() {
         let evil = "\x1b]0;x\x07\u{202e}".to_owned();
         let mut peer = office();
@@ -408,6 +433,7 @@ dropped packets
             identity: evil.clone(),
             errors: vec![Trouble {
                 task: evil.clone(),
+                remote: None,
                 what: evil.clone(),
                 fix: evil.clone(),
                 seconds: None,

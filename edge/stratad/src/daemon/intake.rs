@@ -5,13 +5,16 @@ use crate::batch::{Arrived, BATCH, TURNS, fill};
 use crate::crew::Word;
 use crate::faults::{self, Way};
 use crate::host::Host;
+use crate::needs;
 use crate::outlet::Outlet;
 use crate::trace::Trace;
 use crate::troubles::Task;
 use crate::unproved::Unproved;
+use control::Trouble;
 use model::{IkeSaId, Instant, Path};
 use node::{Node, Sender, Side, Verdict};
 use os::poll::Ready;
+use std::collections::BTreeSet;
 use wire::ecn::Ecn;
 use wire::esp::Datagram;
 
@@ -58,13 +61,24 @@ impl Daemon {
         let mut losses = self.losses;
         losses.add(&self.crew.losses());
         self.api.set_unguarded(self.host.clear.fault());
-        self.api.set_awaited(self.host.awaited.list());
-        self.api.set_errors(self.troubles.list(now), &self.unsent);
+        self.api.set_errors(self.errors(now));
         self.api.serve(&mut self.node, &mut self.keys, &losses, now);
         while let Some(asked) = self.api.poll_reload() {
             let response = self.reload(asked.dry_run, now);
             self.api.reloaded(&asked, &response);
         }
+    }
+
+    /// Returns all failures of the daemon and its host. A route that is awaited explains that nothing
+    /// can be sent there.
+    fn errors(&self, now: Instant) -> Vec<Trouble> {
+        let mut errors = self.host.awaited.list();
+        errors.extend(needs::unmet(&self.config));
+        let awaited: BTreeSet<_> = errors.iter().filter_map(|error| error.remote).collect();
+        let unsent = self.unsent.list(now).into_iter();
+        errors.extend(unsent.filter(|error| error.remote.is_none_or(|to| !awaited.contains(&to))));
+        errors.extend(self.troubles.list(now));
+        errors
     }
 
     /// Handles messages of worker threads. The node's deadline covers the reports of their workers.
@@ -131,7 +145,8 @@ impl Daemon {
             self.busy |= filled > 0;
             let ends = self.host.ends();
             let (losses, faults) = (&mut self.losses, &mut self.faults);
-            let mut outlet = Outlet::new(ends, &mut self.streams, losses, faults);
+            let dropped = &mut self.trace.dropped;
+            let mut outlet = Outlet::new(ends, &mut self.streams, losses, dropped, faults);
             self.node.seal(&mut self.batch[..filled], &mut outlet, now);
             for path in outlet.finish() {
                 measure(&mut self.node, &self.host, path, now);
@@ -230,7 +245,8 @@ impl Daemon {
     fn open(&mut self, mut arrived: Arrived, now: Instant) {
         let ends = self.host.ends();
         let (losses, faults) = (&mut self.losses, &mut self.faults);
-        let mut outlet = Outlet::new(ends, &mut self.streams, losses, faults);
+        let dropped = &mut self.trace.dropped;
+        let mut outlet = Outlet::new(ends, &mut self.streams, losses, dropped, faults);
         self.busy |= !arrived.packets().is_empty();
         self.node.open(arrived.packets(), &mut outlet, now);
         outlet.finish();
@@ -245,7 +261,8 @@ impl Daemon {
         };
         let ends = self.host.ends();
         let (losses, faults) = (&mut self.losses, &mut self.faults);
-        let mut outlet = Outlet::new(ends, &mut self.streams, losses, faults);
+        let dropped = &mut self.trace.dropped;
+        let mut outlet = Outlet::new(ends, &mut self.streams, losses, dropped, faults);
         self.node.cover(packet, &mut outlet);
         for path in outlet.finish() {
             measure(&mut self.node, &self.host, path, now);

@@ -161,10 +161,9 @@ impl Daemon {
     /// Opens or reopens the audit log. Keys that were withheld because the log was unavailable are
     /// released.
     pub(super) fn open_audit(&mut self, settings: Option<config::Audit>, now: Instant) {
-        match self.audit.open(settings.as_ref()) {
-            Ok(()) => self.troubles.note(Task::Audit, Ok::<(), &str>(()), now),
-            Err(error) => drop(self.not_recorded(&error, now)),
-        }
+        let opened = self.audit.open(settings.as_ref());
+        // Best effort: `recorded` has logged the failure.
+        let _ = self.recorded(opened, now);
         self.node.set_recording(self.audit.is_on(), now);
     }
 
@@ -174,16 +173,16 @@ impl Daemon {
         let Some(record) = record.and_then(|record| self.audit.ration(record, now)) else {
             return Ok(());
         };
-        match self.audit.keep(&record) {
-            Ok(()) => {
-                self.troubles.note(Task::Audit, Ok::<(), &str>(()), now);
-                Ok(())
-            }
-            Err(error) => Err(self.not_recorded(&error, now)),
-        }
+        let kept = self.audit.keep(&record);
+        self.recorded(kept, now)
     }
 
-    fn not_recorded(&mut self, error: &io::Error, now: Instant) -> String {
+    /// Records the result of opening or writing the audit log.
+    fn recorded(&mut self, kept: io::Result<()>, now: Instant) -> Result<(), String> {
+        let Err(error) = kept else {
+            self.troubles.succeeded(Task::Audit);
+            return Ok(());
+        };
         let what = match self.audit.is_required() {
             true => "no keys are given (`required = true`)",
             false => "keys are still given (`required = false`)",
@@ -191,7 +190,7 @@ impl Daemon {
         let failed = Err(format!("{error}; {what}"));
         self.troubles.note(Task::Audit, failed, now);
         self.losses.audit += 1;
-        format!("cannot write the audit log: {error}")
+        Err(format!("cannot write the audit log: {error}"))
     }
 
     fn take_inside(&mut self) -> Result<(), os::Error> {

@@ -8,7 +8,6 @@ mod compare;
 mod remedy;
 
 use crate::facts::Facts;
-use crate::unsent::Unsent;
 use crate::view;
 use control::{Account, Explain, Outcome, RefusedGrant, Trouble};
 use model::Instant;
@@ -17,13 +16,7 @@ use remedy::Remedy;
 
 /// Explains one peer; returns `None` if no peer has that name. A cause on this host comes before
 /// any at the peer, about which a host that sends nothing can find out nothing.
-pub fn explain(
-    facts: &Facts,
-    node: &Node,
-    unsent: &Unsent,
-    name: &str,
-    now: Instant,
-) -> Option<Explain> {
+pub fn explain(facts: &Facts, node: &Node, name: &str, now: Instant) -> Option<Explain> {
     let peers = node.peers();
     let peer = peers.iter().find(|peer| peer.name == name)?;
     let table = facts.table(name);
@@ -36,7 +29,7 @@ pub fn explain(
     let stranger = node
         .stranger()
         .filter(|stranger| may_be(stranger, peer, attempt.as_ref(), facts));
-    let local = local(facts, node, unsent, peer, now);
+    let local = local(facts, node, peer);
     let told = |attempt: &Attempt| {
         let mut account = account(attempt, &remedy, now);
         if !local.is_empty() {
@@ -56,21 +49,15 @@ pub fn explain(
 }
 
 /// Returns the causes on this host that keep a peer down.
-fn local(
-    facts: &Facts,
-    node: &Node,
-    unsent: &Unsent,
-    peer: &PeerStatus,
-    now: Instant,
-) -> Vec<Trouble> {
+fn local(facts: &Facts, node: &Node, peer: &PeerStatus) -> Vec<Trouble> {
     if peer.state == PeerState::Up {
         return Vec::new();
     }
     let remote = peer.remote.map(|remote| remote.ip());
-    let obstacle = remote.and_then(|remote| unsent.obstacle(remote, now));
-    let obstacle = obstacle.map(|obstacle| obstacle.trouble(now));
+    let unreached = |error: &&Trouble| error.remote.is_some() && error.remote == remote;
+    let unreached = facts.errors.iter().filter(unreached).cloned();
     let agent = view::no_agent(facts, node);
-    agent.into_iter().chain(obstacle).collect()
+    agent.into_iter().chain(unreached).collect()
 }
 
 /// Returns true if an unidentified attempt may have come from a peer that is not up: there is no

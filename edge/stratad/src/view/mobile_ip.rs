@@ -84,6 +84,7 @@ pub fn no_agent(facts: &Facts, node: &Node) -> Option<Trouble> {
     let interfaces = facts.interfaces();
     Some(Trouble {
         task: "agent".to_owned(),
+        remote: None,
         what: format!(
             "nothing can be sent: no foreign agent on {interfaces} has accepted this host; {why}"
         ),

@@ -342,21 +342,73 @@ fn a_cause_on_this_host_comes_before_any_at_the_peer() -> Result<()> {
     pair.mobile.run("ip route delete default")?;
     let mobile = pair.start_mobile(Family::V4, Terms::PLAIN, "auto")?;
     let explained = wait_for(&mobile, "office", |explained| {
-        explained["local"][0]["task"] == "send"
+        explained["attempt"]["tries"].as_u64() > Some(1)
     })?;
+    ensure!(explained["local"][0]["task"] == "wait", "{explained}");
     let fixes = &explained["attempt"]["fixes"];
     ensure!(*fixes == serde_json::json!([]), "{explained}");
     let text = mobile.strata_text("explain office")?;
-    ensure!(
-        text.contains("cause: nothing can be sent to 192.0.2.1: this host has no route"),
-        "{text}"
-    );
+    let cause = "waiting for a route to 192.0.2.1 (`peer.office`)";
+    ensure!(text.contains(&format!("cause: {cause}")), "{text}");
     ensure!(!text.contains("at the peer"), "{text}");
+    let status = mobile.strata("status")?;
+    let errors = status["status"]["errors"].as_array();
+    let what: Vec<_> = errors
+        .into_iter()
+        .flatten()
+        .map(|error| &error["what"])
+        .collect();
+    ensure!(what == [cause], "one failure, one error: {status}");
+    Ok(())
+}
+
+#[lab::test]
+fn two_machines_with_one_key_are_told_as_that() -> Result<()> {
+    let pair = Pair::new("explain")?;
+    let Tunnel {
+        mobile,
+        mut gateway,
+    } = pair.start_up(Terms::PLAIN)?;
+    pair.between.secret("tunnel.psk", TUNNEL_KEY)?;
+    let same = mobile_config(Family::V4, Terms::PLAIN, "manual");
+    let other = pair.between.stratad(&same)?;
+    other.strata_text("up office --wait")?;
+    mobile.strata_text("down office")?;
+    mobile.strata_text("up office --wait")?;
+    let told = "as if two machines used its identity and key";
+    gateway.process().wait_for_log(told, DEADLINE)?;
+    let status = gateway.strata("status")?;
+    let rivals = status["status"]["peers"][0]["rivals"].as_array();
+    ensure!(rivals.is_some_and(|rivals| rivals.len() == 2), "{status}");
+    for words in ["status", "explain alice"] {
+        let text = gateway.strata_text(words)?;
+        ensure!(text.contains(told), "{text}");
+    }
+    Ok(())
+}
+
+#[lab::test]
+fn a_firewall_of_this_host_is_named_until_it_lets_messages_pass() -> Result<()> {
+    let pair = Pair::new("explain")?;
+    pair.mobile.run("nft add table inet filter")?;
+    let chain =
+        "add chain inet filter output { type filter hook output priority 0 ; policy drop ; }";
+    let rules = pair.mobile.file("rules.nft", chain)?;
+    pair.mobile.run(&format!("nft -f {}", rules.display()))?;
+    let mobile = pair.start_mobile(Family::V4, Terms::PLAIN, "auto")?;
+    wait_for(&mobile, "office", |explained| {
+        explained["local"][0]["task"] == "send"
+    })?;
+    let text = mobile.strata_text("explain office")?;
+    let cause = "nothing can be sent to 192.0.2.1: a firewall of this host forbids it";
+    ensure!(text.contains(&format!("cause: {cause}")), "{text}");
     let text = mobile.strata_text("status")?;
-    ensure!(
-        text.contains("error: nothing can be sent to 192.0.2.1"),
-        "{text}"
-    );
+    ensure!(text.contains(&format!("error: {cause}")), "{text}");
+    pair.mobile.run("nft delete table inet filter")?;
+    let none = serde_json::json!([]);
+    mobile.wait_until("status", DEADLINE, |status| {
+        status["status"]["errors"] == none
+    })?;
     Ok(())
 }
 
