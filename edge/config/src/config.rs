@@ -14,6 +14,7 @@ use crypto::{Certificate, Revocation, RevocationList};
 use model::Identity;
 use std::fmt;
 use std::ops::Range;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
@@ -96,9 +97,9 @@ pub enum Level {
     Warn,
     /// `info`: also changes of peers, SAs and grants.
     Info,
-    /// `debug`: also every exchange.
+    /// `debug`: also each IKE message.
     Debug,
-    /// `trace`: also every packet.
+    /// `trace`: also each dropped IKE message and ESP packet.
     Trace,
 }
 
@@ -125,8 +126,17 @@ pub fn load(file: &Path) -> Result<Config, Error> {
     let config = read(&text, &context);
     let places = Places::new(file, &text, &context.asked.borrow());
     context.into_faults(file, &text)?;
-    let config = config.expect("a reader that returns nothing has recorded a fault");
+    let mut config = config.expect("a reader that returns nothing has recorded a fault");
+    if is_writable_by_all(file) {
+        let file = file.to_owned();
+        config.warnings.insert(0, Warning::Writable { file });
+    }
     Ok(Config { places, ..config })
+}
+
+fn is_writable_by_all(file: &Path) -> bool {
+    file.metadata()
+        .is_ok_and(|metadata| metadata.permissions().mode() & 0o002 != 0)
 }
 
 /// Returns `None` only after a fault was recorded. Faults may have been recorded in either case.

@@ -80,7 +80,7 @@ pub struct Neighbour {
 
 impl Party {
     pub(crate) fn read(name: &str, table: &mut Table<'_>) -> Option<Self> {
-        let identity = table.required("id", "\"gw.example.net\"", Value::identity);
+        let identity = table.required("id", "\"peer.example.net\"", Value::identity);
         let named = ["psk", "pubkey"].map(|key| table.value(key).is_some());
         let psk = table.optional("psk", psk);
         let pubkey = table.optional("pubkey", |value| match named {

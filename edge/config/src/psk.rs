@@ -102,7 +102,7 @@ pub(crate) fn secret(
     let (problem, fix) = match read(&directory.join(name), longest) {
         Ok(octets) => return Some(octets),
         Err(Unusable::Missing) => (
-            format!("there is no such file in {}", directory.display()),
+            format!("there is no such file in {}", shown(directory)),
             format!("name a file, never the key itself; {make_one}"),
         ),
         Err(Unusable::Unreadable(error)) => (
@@ -119,6 +119,14 @@ pub(crate) fn secret(
         ),
     };
     value.fault(problem, fix)
+}
+
+/// Returns a folder for people. That of a file in the working directory has no name.
+fn shown(directory: &Path) -> std::path::Display<'_> {
+    match directory.as_os_str().is_empty() {
+        true => Path::new("the working directory").display(),
+        false => directory.display(),
+    }
 }
 
 fn read(path: &Path, longest: usize) -> Result<Zeroizing<Vec<u8>>, Unusable> {

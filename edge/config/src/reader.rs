@@ -226,7 +226,7 @@ pub(crate) fn suggestion<'c>(word: &str, known: impl Iterator<Item = &'c str> + 
     let best = known
         .clone()
         .max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
-    match best.filter(|best| likeness(best) > 0.75) {
+    match best.filter(|best| likeness(best) > 0.78) {
         Some(best) => format!("did you mean `{best}`?"),
         None => {
             let all: Vec<_> = known.map(|known| format!("`{known}`")).collect();

@@ -85,12 +85,17 @@ impl<'a> Value<'a> {
 
     pub fn address(&self) -> Option<IpAddr> {
         let text = self.text()?;
-        text.parse().ok().or_else(|| {
-            self.fault(
+        match text.parse() {
+            Ok(IpAddr::V6(address)) if address.is_unicast_link_local() => self.fault(
+                format!("`{text}` is link-local, so it belongs to one link only"),
+                "write a global address, or one of a private network (fd00::/8)",
+            ),
+            Ok(address) => Some(address),
+            Err(_) => self.fault(
                 format!("`{text}` is not an IP address"),
                 "write it like \"192.0.2.1\" or \"2001:db8::1\"; names are not looked up",
-            )
-        })
+            ),
+        }
     }
 
     /// Reads an interface address: an address with a prefix length, host bits allowed.
@@ -224,6 +229,7 @@ impl<'a> Value<'a> {
     /// Reads a duration such as "30s".
     pub fn duration(&self, limits: RangeInclusive<Duration>) -> Option<Duration> {
         const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000)];
+        self.with_unit("a time", "s")?;
         let text = self.text()?;
         let Some(millis) = amount(text, &UNITS) else {
             return self.fault(
@@ -238,6 +244,18 @@ impl<'a> Value<'a> {
         Some(duration)
     }
 
+    /// Records a fault for a number without quotes and unit, with one that has both.
+    fn with_unit(&self, expected: &str, unit: &str) -> Option<()> {
+        let Some(integer) = self.inner.as_integer() else {
+            return Some(());
+        };
+        let number = integer.as_str();
+        self.wrong_type(
+            expected,
+            &format!("write \"{number}{unit}\", with quotes and unit"),
+        )
+    }
+
     /// Reads a number of octets such as "16MiB".
     pub fn size(&self, limits: RangeInclusive<u64>) -> Option<u64> {
         const UNITS: [(&str, u64); 4] = [
@@ -246,6 +264,7 @@ impl<'a> Value<'a> {
             ("MiB", 1 << 20),
             ("GiB", 1 << 30),
         ];
+        self.with_unit("a size", "B")?;
         let text = self.text()?;
         let Some(octets) = amount(text, &UNITS) else {
             return self.fault(

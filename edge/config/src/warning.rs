@@ -3,10 +3,20 @@
 use crypto::UnixTime;
 use model::Identity;
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 /// A setting to review. The text states its consequence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Warning {
+    /// Every user of this machine may change the configuration.
+    #[error(
+        "every user of this machine may change {} and with it all tunnels: run `chmod o-w` on it",
+        file.display()
+    )]
+    Writable {
+        /// The configuration.
+        file: PathBuf,
+    },
     /// A certificate of ours, or of a CA, is no longer valid.
     #[error(
         "the certificate of `{subject}` EXPIRED on {end}: peers are refused until it is renewed"

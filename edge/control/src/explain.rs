@@ -1,6 +1,6 @@
 //! `strata explain`: the reason why a peer is up or down, and the configuration line to change.
 
-use crate::PeerState;
+use crate::{PeerState, Trouble};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
@@ -11,6 +11,9 @@ pub struct Explain {
     pub peer: String,
     /// Current state of the peer.
     pub state: PeerState,
+    /// Causes on this host, which come before any at the peer.
+    #[serde(default)]
+    pub local: Vec<Trouble>,
     /// The last attempt; `None` if there was none since the daemon started.
     pub attempt: Option<Account>,
     /// The last attempt of an unauthenticated party, if this peer may be behind it.
@@ -38,7 +41,7 @@ pub struct Account {
     pub rows: Vec<Row>,
     /// Remarkable events that did not end the attempt.
     pub remarks: Vec<String>,
-    /// Proposed changes; empty if none is necessary.
+    /// Proposed changes; empty if none is necessary, or if the cause is on this host.
     pub fixes: Vec<Fix>,
 }
 

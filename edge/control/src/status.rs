@@ -15,6 +15,9 @@ pub struct Status {
     pub roles: Vec<Role>,
     /// Time since the daemon started, in seconds.
     pub uptime_seconds: u64,
+    /// Failures of the daemon and of its host that last.
+    #[serde(default)]
+    pub errors: Vec<Trouble>,
     /// Human-readable warnings, the most severe first.
     pub warnings: Vec<String>,
     /// Prefixes reachable only through a tunnel (`leak = "never"`).
@@ -24,10 +27,6 @@ pub struct Status {
     /// daemon no longer restores them.
     #[serde(default)]
     pub removed: Vec<String>,
-    /// Interfaces, addresses and routes that the configuration needs and the host does not have.
-    /// The daemon continues as soon as they exist.
-    #[serde(default)]
-    pub awaited: Vec<String>,
     /// Sources of dropped packets in clear that claimed an inner address, within the last hour. At
     /// most 64 sources, those with the most packets first.
     #[serde(default)]
@@ -71,6 +70,24 @@ pub struct Status {
     /// Path MTU discovery.
     #[serde(default)]
     pub path_mtu: PathMtu,
+}
+
+/// A task of the daemon that fails and has not succeeded since.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trouble {
+    /// Name of the task, stable across versions: `dns`, `store`, `audit`, `keylog`, `addresses`,
+    /// `restore`, `routes`, `paths`, `send`, `agent`, `forwarding`, or `wait` for an interface,
+    /// address or route that the host does not have yet.
+    pub task: String,
+    /// Destination that is not reached, if the task concerns one.
+    #[serde(default)]
+    pub remote: Option<IpAddr>,
+    /// Human-readable description and reason.
+    pub what: String,
+    /// Action that corrects it.
+    pub fix: String,
+    /// Time since the first failure, in seconds, if known.
+    pub seconds: Option<u64>,
 }
 
 /// Packets in clear from one source that claimed a peer's inner address.
@@ -172,6 +189,17 @@ pub struct Peer {
     pub carrier: Carrier,
     /// Time since the peer came up, in seconds; `None` if it is not up.
     pub since_seconds: Option<u64>,
+    /// Time since the last authentic message or packet of the peer, in seconds; `None` if it is not
+    /// up.
+    #[serde(default)]
+    pub heard_seconds: Option<u64>,
+    /// True if the peer has not answered a request that was sent three times or more.
+    #[serde(default)]
+    pub silent: bool,
+    /// Two addresses from which the peer connects in turns, as if two machines had its key;
+    /// otherwise empty.
+    #[serde(default)]
+    pub rivals: Vec<SocketAddr>,
     /// The last failure. Cleared when the peer comes up.
     pub last_refusal: Option<Refusal>,
     /// True if a post-quantum pre-shared key (PPK) protects all keys of the peer.
@@ -297,6 +325,9 @@ impl fmt::Display for Routes {
 pub struct Refusal {
     /// Time since the event, in seconds.
     pub seconds_ago: u64,
+    /// Source of the refused message, if its sender is not authenticated.
+    #[serde(default)]
+    pub from: Option<SocketAddr>,
     /// Human-readable reason.
     pub reason: String,
 }

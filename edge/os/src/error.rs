@@ -62,7 +62,7 @@ pub enum Error {
     },
     /// Another process holds the claim ([`crate::Claim`]).
     #[error(
-        "another {holder} serves this network namespace: stop it with `systemctl stop stratad`, or run this one in its own network namespace with `ip netns exec NAME stratad`"
+        "another {holder} serves this network namespace: stop that process (`systemctl stop stratad` if it is a unit), or run this one in its own network namespace with `ip netns exec NAME stratad`"
     )]
     Claimed {
         /// The holder's description of itself.

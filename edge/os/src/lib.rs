@@ -20,6 +20,7 @@ pub mod divert;
 pub mod entropy;
 mod error;
 pub mod files;
+pub mod firewall;
 mod installed;
 mod join;
 pub mod lock;

@@ -26,6 +26,9 @@ use std::os::fd::{AsRawFd, OwnedFd};
 /// The family of tables that see IPv4 and IPv6.
 const INET: u8 = 1;
 
+/// The families of tables that see packets of IP, with their names.
+pub(crate) const FILTERED: [(u8, &str); 3] = [(INET, "inet"), (2, "ip"), (10, "ip6")];
+
 /// Octets of a message's two headers.
 const HEADERS: usize = 20;
 
@@ -354,6 +357,24 @@ pub(crate) fn elements(table: &str, set: &str, mut take: impl FnMut(&[u8])) -> R
     asked.map_err(Error::os(format!(
         "reading the set {set} of the table {table}"
     )))
+}
+
+/// Calls `take` with the attributes of every chain of a family.
+pub(crate) fn chains(family: u8, take: impl FnMut(&[u8])) -> Result<(), Error> {
+    let kind = (libc::NFNL_SUBSYS_NFTABLES << 8) | libc::NFT_MSG_GETCHAIN;
+    let flags = libc::NLM_F_DUMP | libc::NLM_F_REQUEST | libc::NLM_F_ACK;
+    let mut message = message(kind, flags, 1, &Attributes::default());
+    message[HEADERS - 4] = family;
+    let list = || {
+        let socket = open()?;
+        send(&socket, &message)?;
+        answers(&socket, 1, take)
+    };
+    match list() {
+        // Each chain is consistent by itself.
+        Err(Errno::EINTR) => Ok(()),
+        listed => listed.map_err(Error::os("reading the chains of nftables")),
+    }
 }
 
 fn ask(kind: i32, flags: i32, which: &Attributes, take: impl FnMut(&[u8])) -> Result<(), Errno> {

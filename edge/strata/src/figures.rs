@@ -38,7 +38,7 @@ fn list(output: &Output) -> Exit {
             output.print_json(&line.to_string());
         } else {
             let [quick, full] = estimates.map(time);
-            output.print(&format!("{name:14}{title}\n{:14}", ""));
+            output.print(&format!("{name:18}{title}\n{:18}", ""));
             output.print(&format!("full {full}, --quick {quick}\n"));
         }
     }

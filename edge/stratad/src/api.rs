@@ -10,7 +10,7 @@ use crate::{metrics, view};
 use config::Config;
 use control::{
     Changed, ClientId, Daemon, Failure, Keylog, Moved, PeerChanged, PeerState, Request, Response,
-    Server,
+    Server, Trouble,
 };
 use model::{Deadline, Instant};
 use node::{CannotMove, CannotReauthenticate, CannotRedirect, CannotRekey};
@@ -74,9 +74,9 @@ impl Api {
         self.facts.unguarded = why.map(str::to_owned);
     }
 
-    /// Sets the interfaces, addresses and routes that this host does not have yet.
-    pub fn set_awaited(&mut self, awaited: &[String]) {
-        self.facts.awaited = awaited.to_vec();
+    /// Sets the failures of the daemon and its host.
+    pub fn set_errors(&mut self, errors: Vec<Trouble>) {
+        self.facts.errors = errors;
     }
 
     /// Updates the routes into the tunnels.
@@ -241,6 +241,7 @@ impl Api {
                 node,
                 &losses.with_filters(locked, &os::clear::dropped()),
                 (self.facts.certificates(), self.facts.lists()),
+                now,
             )),
             Request::Version => Response::Daemon(Daemon {
                 version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -280,7 +281,7 @@ impl Waiting {
                 && peer
                     .refusal
                     .as_ref()
-                    .is_some_and(|(at, _)| *at >= self.asked)
+                    .is_some_and(|refused| refused.at >= self.asked)
         };
         let peers = node.peers();
         let mut asked = peers.iter().filter(|peer| self.peers.contains(&peer.name));
@@ -306,7 +307,7 @@ impl Waiting {
         };
         let name = &peer.name;
         let why = match (&peer.refusal, peer.state) {
-            (Some((_, why)), _) => why.clone(),
+            (Some(refused), _) => refused.why.clone(),
             (None, node::PeerState::Up) => "the peer has not answered".to_owned(),
             (None, _) => "the peer is not up".to_owned(),
         };
@@ -514,7 +515,7 @@ fn peer_changed(peer: &node::PeerStatus) -> PeerChanged {
     PeerChanged {
         name: peer.name.clone(),
         state,
-        reason: reason.map(|(_, reason)| reason.clone()),
+        reason: reason.map(|refused| refused.why.clone()),
     }
 }
 

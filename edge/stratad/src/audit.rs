@@ -208,6 +208,8 @@ pub fn record(event: &Event, today: UnixTime, now: Instant) -> Option<Record> {
         | Event::Redirected { .. }
         | Event::FellBack { .. }
         | Event::SealedFor { .. }
+        | Event::Unanswered { .. }
+        | Event::Displaced { .. }
         | Event::PeerDown { .. }
         | Event::Configured { .. }
         | Event::ChildUp { .. }

@@ -5,6 +5,7 @@
 //! is a route. This module only reports them, after each of the kernel's notifications.
 
 use config::{Config, Start};
+use control::Trouble;
 use os::routes::MARK;
 use os::{Error, Netlink};
 use std::collections::BTreeMap;
@@ -15,7 +16,17 @@ const MOST_ROUTES: usize = 64;
 
 /// The missing interfaces, addresses and routes when the kernel was last asked.
 #[derive(Debug, Default)]
-pub struct Awaited(Vec<String>);
+pub struct Awaited(Vec<Missing>);
+
+#[derive(Debug, PartialEq, Eq)]
+struct Missing {
+    /// The interface, address or route, with its place in the configuration.
+    what: String,
+    /// Destination of a missing route.
+    remote: Option<IpAddr>,
+    /// Command that shows when the host has it.
+    look: String,
+}
 
 impl Awaited {
     /// Asks the kernel again, and logs the differences.
@@ -25,37 +36,56 @@ impl Awaited {
             Err(error) => return tracing::warn!("cannot see what this host lacks: {error}"),
         };
         for new in missing.iter().filter(|new| !self.0.contains(new)) {
-            tracing::warn!("waiting for {new}");
+            tracing::warn!("waiting for {}", new.what);
         }
         for found in self.0.iter().filter(|old| !missing.contains(old)) {
-            tracing::info!("found {found}");
+            tracing::info!("found {}", found.what);
         }
         self.0 = missing;
     }
 
-    /// Returns the missing ones, each with its place in the configuration.
-    pub fn list(&self) -> &[String] {
-        &self.0
+    /// Returns the missing ones.
+    pub fn list(&self) -> Vec<Trouble> {
+        let trouble = |missing: &Missing| Trouble {
+            task: "wait".to_owned(),
+            remote: missing.remote,
+            what: format!("waiting for {}", missing.what),
+            fix: format!("`{}` has to show it; stratad then continues", missing.look),
+            seconds: None,
+        };
+        self.0.iter().map(trouble).collect()
     }
 }
 
-fn missing(config: &Config, netlink: &Netlink) -> Result<Vec<String>, Error> {
+fn missing(config: &Config, netlink: &Netlink) -> Result<Vec<Missing>, Error> {
     let mut missing = Vec::new();
     let links = netlink.links()?;
     for (key, name) in config.interfaces() {
         if !links.iter().any(|link| link == name) {
-            missing.push(format!("the interface {name} (`{key}`)"));
+            missing.push(Missing {
+                what: format!("the interface {name} (`{key}`)"),
+                remote: None,
+                look: "ip link".to_owned(),
+            });
         }
     }
     let addresses = netlink.all_addresses()?;
     for (key, address) in config.addresses() {
         if !addresses.contains(&address) {
-            missing.push(format!("the address {address} (`{key}`)"));
+            missing.push(Missing {
+                what: format!("the address {address} (`{key}`)"),
+                remote: None,
+                look: "ip address".to_owned(),
+            });
         }
     }
     for (address, peer) in destinations(config).into_iter().take(MOST_ROUTES) {
         if !netlink.reaches(address, MARK)? {
-            missing.push(format!("a route to {address} (`peer.{peer}`)"));
+            missing.push(Missing {
+                what: format!("a route to {address} (`peer.{peer}`)"),
+                remote: Some(address),
+                look: format!("ip route get {address}"),
+            });
         }
     }
     Ok(missing)

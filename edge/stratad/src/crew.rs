@@ -7,6 +7,7 @@
 use crate::batch::{self, Arrived, TURNS, fill};
 use crate::host::Tunnel;
 use crate::outlet::{Carrier, Losses, Outlet};
+use crate::quota::Quota;
 use crate::sockets::Sockets;
 use anyhow::{Context, Result};
 use config::Config;
@@ -66,6 +67,8 @@ struct Hand {
     batch: Vec<Packet>,
     arrived: Arrived,
     losses: Arc<Mutex<Losses>>,
+    /// Quota of lines about dropped packets.
+    lines: Quota,
     poller: Poller,
     main: Main,
 }
@@ -179,6 +182,7 @@ impl Hand {
             batch: batch::buffers(),
             arrived: Arrived::default(),
             losses: Arc::default(),
+            lines: Quota::default(),
             poller,
             main,
         })
@@ -223,7 +227,8 @@ impl Hand {
             let mut losses = held(&self.losses);
             let mut faults = None;
             let ends = (&mut self.sockets, Some(&mut self.tun));
-            let mut outlet = Outlet::new(ends, &mut self.main, &mut losses, &mut faults);
+            let lines = &mut self.lines;
+            let mut outlet = Outlet::new(ends, &mut self.main, &mut losses, lines, &mut faults);
             self.seat.seal(&mut self.batch[..filled], &mut outlet, now);
             for path in outlet.finish() {
                 self.main.tell(Word::TooLong(path));
@@ -255,7 +260,8 @@ impl Hand {
             let mut losses = held(&self.losses);
             let mut faults = None;
             let ends = (&mut self.sockets, Some(&mut self.tun));
-            let mut outlet = Outlet::new(ends, &mut self.main, &mut losses, &mut faults);
+            let lines = &mut self.lines;
+            let mut outlet = Outlet::new(ends, &mut self.main, &mut losses, lines, &mut faults);
             self.seat.open(self.arrived.packets(), &mut outlet, now);
             outlet.finish();
             self.arrived.clear();

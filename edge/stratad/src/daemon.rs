@@ -22,7 +22,10 @@ use crate::log::Log;
 use crate::outlet::Losses;
 use crate::restorer::Restorer;
 use crate::streams::Streams;
+use crate::trace::Trace;
+use crate::troubles::{Task, Troubles};
 use crate::unproved::{self, Unproved};
+use crate::unsent::Unsent;
 use crate::{mobile, reload, setup};
 use anyhow::{Context, Result};
 use config::Config;
@@ -68,7 +71,10 @@ pub struct Daemon {
     audit: Audit,
     losses: Losses,
     journal: Journal,
+    trace: Trace,
+    unsent: Unsent,
     restorer: Restorer,
+    troubles: Troubles,
     /// The store of leases, if there are pools.
     store: Option<Store>,
     leases: Leases,
@@ -121,7 +127,10 @@ impl Daemon {
             audit: Audit::default(),
             losses: Losses::default(),
             journal: Journal::default(),
+            trace: Trace::default(),
+            unsent: Unsent::default(),
             restorer: Restorer::default(),
+            troubles: Troubles::default(),
             store,
             leases: Leases::default(),
             poller: Poller::new()?,
@@ -211,7 +220,7 @@ impl Daemon {
         while now - begun < unproved::SLICE
             && let Some((path, message)) = self.unproved.pop(now)
         {
-            self.node.handle_datagram(path, &message, now);
+            self.trace.hear(&mut self.node, path, &message, now);
             let ended = clock::now();
             self.unproved.took(now, ended);
             now = ended;
@@ -297,18 +306,19 @@ impl Daemon {
             self.store = Some(store);
         }
         self.restorer = Restorer::default();
+        self.troubles.forget(Task::Restore);
         self.api.reconfigure(&new);
         self.unproved.reconfigure(&new);
         self.streams.reconfigure(&new);
         self.api.lead(&new, self.host.inside());
         self.log.set(new.log);
         self.config = new;
-        self.host.look(&self.config);
+        self.follow(now);
         self.carry_out(now);
         if self.config.audit.is_none() {
             self.open_audit(None, now);
         }
-        self.resolve();
+        self.resolve(now);
         Response::Reload(Reload {
             applied: true,
             made_anew: made_anew.into_iter().collect(),
@@ -401,10 +411,16 @@ impl Daemon {
 
     /// Handles a change of interfaces, addresses or routes.
     fn look(&mut self, now: Instant) {
-        self.host.look(&self.config);
+        self.follow(now);
         if let Some(mobile) = &mut self.host.mobile {
             mobile.look(&mut self.node, (&self.poller, token::MOBILE), now);
         }
+    }
+
+    /// Updates the routes into tunnels, and the list of what this host does not have yet.
+    fn follow(&mut self, now: Instant) {
+        let followed = self.host.look(&self.config);
+        self.troubles.note(Task::Routes, followed, now);
     }
 }
 

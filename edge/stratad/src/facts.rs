@@ -5,7 +5,7 @@ use crate::inside::Inside;
 use crate::view::texts;
 use crate::{plan, restorer, setup};
 use config::{Config, Mobility, Places, Routing};
-use control::{PeerKind, Role, Routes, RoutesReason};
+use control::{PeerKind, Role, Routes, RoutesReason, Trouble};
 use crypto::{Certificate, RevocationList};
 use model::Instant;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,8 +24,8 @@ pub struct Facts {
     pub locked: Vec<String>,
     /// System state that another program keeps removing and that the daemon no longer restores.
     pub removed: Vec<String>,
-    /// Interfaces, addresses and routes that this host does not have yet.
-    pub awaited: Vec<String>,
+    /// Failures of the daemon and its host, except for that of a mobile node without an agent.
+    pub errors: Vec<Trouble>,
     /// The peers by the addresses that they may claim.
     pub claimants: Claimants,
     /// The reason that unencrypted packets are not filtered, if the filter could not be set up.
@@ -83,7 +83,7 @@ impl Facts {
                 .map(ToString::to_string)
                 .collect(),
             removed: Vec::new(),
-            awaited: Vec::new(),
+            errors: Vec::new(),
             unguarded: None,
             claimants: Claimants::new(config),
             certificates: config.certificates().cloned().collect(),
@@ -161,6 +161,11 @@ impl Facts {
     pub fn interface(&self, number: u32) -> String {
         let name = self.interfaces.get(number as usize);
         name.cloned().unwrap_or_default()
+    }
+
+    /// Returns the names of all interfaces of a mobile node.
+    pub fn interfaces(&self) -> String {
+        self.interfaces.join(", ")
     }
 
     /// Returns the names of all VPN peers.

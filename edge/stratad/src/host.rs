@@ -107,7 +107,7 @@ fn claim_between_daemons(task: &str) -> anyhow::Result<Option<Claim>> {
     };
     match taken {
         Err(Error::Claimed { holder }) => anyhow::bail!(
-            "{holder} is running\n  fix: stop it first, with `systemctl stop stratad`"
+            "{holder} is running\n  fix: stop that process first (`systemctl stop stratad` if it is a unit)"
         ),
         taken => Ok(taken.map(Some)?),
     }
@@ -245,12 +245,10 @@ impl Host {
     }
 
     /// Handles a change of interfaces, addresses or routes.
-    pub fn look(&mut self, config: &Config) {
+    pub fn look(&mut self, config: &Config) -> Result<(), Error> {
         self.awaited.look(config, &self.netlink);
         let tunnel = self.tunnel.as_mut();
-        if let Some(Err(error)) = tunnel.map(|tunnel| tunnel.follow_addresses(config)) {
-            tracing::warn!("cannot update the routes into tunnels: {error}");
-        }
+        tunnel.map_or(Ok(()), |tunnel| tunnel.follow_addresses(config))
     }
 
     /// Returns system state that this host's roles need and that another program has removed.

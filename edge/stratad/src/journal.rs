@@ -11,7 +11,7 @@ use node::{Ending, Event};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 /// Minimum time between lines about unknown hosts.
@@ -59,7 +59,7 @@ impl Journal {
             Event::Cloned { peer } => tracing::info!("peer {peer}: IKE SA cloned"),
             Event::HandedOver { peer, path } => {
                 let (local, remote) = (path.local, path.remote);
-                tracing::info!("peer {peer}: tunnel handed over, from {local} to {remote}");
+                tracing::info!("peer {peer}: tunnel handed over, now between {local} and {remote}");
             }
             Event::SealedFor { peer, node } => match node {
                 Some(node) => {
@@ -69,6 +69,18 @@ impl Journal {
                     "peer {peer}: packets are now sealed for none of the nodes that are licensed by place"
                 ),
             },
+            Event::Unanswered { peer, to, tries } => tracing::warn!(
+                "peer {peer}: no answer yet from {to} to {tries} messages, still trying; see `strata explain {peer}`"
+            ),
+            Event::Displaced {
+                peer,
+                old,
+                new,
+                in_turns: false,
+            } => tracing::info!("peer {peer}: connected from {new}, its IKE SA from {old} ends"),
+            Event::Displaced { peer, old, new, .. } => {
+                tracing::warn!("{}", two_machines(peer, &[*old, *new]));
+            }
             Event::PeerDown { peer, why } => {
                 tracing::warn!("peer {peer}: down: {}", in_one_line(why));
             }
@@ -184,10 +196,25 @@ impl Journal {
             }
             Event::Refused {
                 peer: Some(peer),
+                from: None,
                 why,
             } => tracing::warn!("peer {peer}: refused: {}", in_one_line(why)),
-            Event::Refused { peer: None, why } => self.tell_of_stranger(why, now),
-            Event::MobileIp(mobile_ip::Event::Refused(why)) => self.tell_of_stranger(why, now),
+            Event::Refused {
+                peer: Some(peer),
+                from: Some(from),
+                why,
+            } => {
+                let why = in_one_line(why);
+                tracing::warn!("peer {peer}: refused a host at {from}: {why}");
+            }
+            Event::Refused {
+                peer: None,
+                from,
+                why,
+            } => self.tell_of_stranger(*from, why, now),
+            Event::MobileIp(mobile_ip::Event::Refused(refused)) => {
+                self.tell_of_stranger(refused.from, &refused.why, now);
+            }
             Event::MobileIp(event) => tell_of_mobile_ip(event),
             Event::PathMtu {
                 peer,
@@ -209,11 +236,15 @@ impl Journal {
             Event::PathMoved { peer, path } => {
                 let (local, remote) = (path.local, path.remote);
                 match path.is_without_udp() {
-                    false => tracing::info!("peer {peer}: tunnel moved, from {local} to {remote}"),
+                    false => {
+                        tracing::info!(
+                            "peer {peer}: tunnel moved, now between {local} and {remote}"
+                        );
+                    }
                     true => {
                         let (local, remote) = (local.ip(), remote.ip());
                         tracing::info!(
-                            "peer {peer}: tunnel moved, from {local} to {remote}, without UDP"
+                            "peer {peer}: tunnel moved, now between {local} and {remote}, without UDP"
                         );
                     }
                 }
@@ -261,8 +292,9 @@ impl Journal {
         true
     }
 
-    fn tell_of_stranger(&mut self, why: &str, now: Instant) {
-        self.warn(&format!("unidentified host refused: {why}"), now);
+    fn tell_of_stranger(&mut self, from: Option<SocketAddr>, why: &str, now: Instant) {
+        let from = from.map_or_else(String::new, |from| format!(" at {from}"));
+        self.warn(&format!("unidentified host{from} refused: {why}"), now);
     }
 
     /// Logs a line that unknown hosts can cause.
@@ -290,6 +322,8 @@ impl Subject {
             | Event::Cloned { peer }
             | Event::HandedOver { peer, .. }
             | Event::SealedFor { peer, .. }
+            | Event::Unanswered { peer, .. }
+            | Event::Displaced { peer, .. }
             | Event::PeerDown { peer, .. }
             | Event::Configured { peer, .. }
             | Event::ChildUp { peer, .. }
@@ -353,6 +387,14 @@ fn in_one_line(text: &str) -> Cow<'_, str> {
         false => Cow::Borrowed(text),
         true => Cow::Owned(text.escape_debug().to_string()),
     }
+}
+
+/// Returns the warning about a peer that connects from two addresses in turns.
+pub fn two_machines(peer: &str, [one, other]: &[SocketAddr; 2]) -> String {
+    format!(
+        "peer {peer}: connects from {one} and {other} in turns, as if two machines used its identity and key: give each \
+         machine its own"
+    )
 }
 
 /// Names one of a peer's tunnels, which may have a name.
@@ -445,7 +487,7 @@ fn tell_of_mobile_ip(event: &mobile_ip::Event) {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use std::io::{self, Write};
     use std::sync::{Arc, Mutex};
@@ -464,8 +506,12 @@ mod tests {
         }
     }
 
-    /// Returns the lines that a call logs.
     fn lines(tell: impl FnOnce(&mut Journal)) -> Vec<String> {
+        lines_of(|| tell(&mut Journal::default()))
+    }
+
+    /// Returns the lines that a call logs, at every level.
+    pub fn lines_of(tell: impl FnOnce()) -> Vec<String> {
         let lines = Lines::default();
         let writer = lines.clone();
         let subscriber = tracing_subscriber::fmt()
@@ -473,8 +519,9 @@ mod tests {
             .without_time()
             .with_target(false)
             .with_ansi(false)
+            .with_max_level(tracing::Level::TRACE)
             .finish();
-        tracing::subscriber::with_default(subscriber, || tell(&mut Journal::default()));
+        tracing::subscriber::with_default(subscriber, tell);
         let octets = lines.0.lock().unwrap().clone();
         let text = String::from_utf8(octets).unwrap();
         text.lines().map(|line| line.trim().to_owned()).collect()
@@ -483,6 +530,7 @@ mod tests {
     fn refused(peer: &str, why: &str) -> Event {
         Event::Refused {
             peer: Some(peer.to_owned()),
+            from: None,
             why: why.to_owned(),
         }
     }
@@ -537,6 +585,50 @@ mod tests {
     }
 
     #[test]
+    fn a_refused_host_is_named_by_its_address() {
+        let refused = |peer: Option<&str>| Event::Refused {
+            peer: peer.map(str::to_owned),
+            from: Some(([192, 0, 2, 102], 4500).into()),
+            why: "no".to_owned(),
+        };
+        let lines = lines(|journal| {
+            journal.tell(&refused(None), at(0));
+            journal.tell(&refused(Some("alice")), at(0));
+        });
+        assert_eq!(
+            lines,
+            [
+                "WARN unidentified host at 192.0.2.102:4500 refused: no",
+                "WARN peer alice: refused a host at 192.0.2.102:4500: no",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_peer_that_does_not_answer_and_two_machines_with_one_key_are_warnings() {
+        let (old, new) = (([192, 0, 2, 1], 4500).into(), ([192, 0, 2, 2], 4500).into());
+        let displaced = |in_turns| Event::Displaced {
+            peer: "alice".to_owned(),
+            old,
+            new,
+            in_turns,
+        };
+        let unanswered = Event::Unanswered {
+            peer: "office".to_owned(),
+            to: new,
+            tries: 3,
+        };
+        let lines = lines(|journal| {
+            journal.tell(&unanswered, at(0));
+            journal.tell(&displaced(false), at(0));
+            journal.tell(&displaced(true), at(0));
+        });
+        assert!(lines[0].starts_with("WARN peer office: no answer yet from 192.0.2.2:4500 to 3"));
+        assert!(lines[1].starts_with("INFO peer alice: connected from 192.0.2.2:4500"));
+        assert!(lines[2].starts_with("WARN peer alice: ") && lines[2].contains("two machines"));
+    }
+
+    #[test]
     fn a_text_with_a_line_of_its_own_is_one_line() {
         let forged = "it says x\n INFO peer alice: up\x1b[2K";
         let down = Event::PeerDown {
@@ -545,6 +637,7 @@ mod tests {
         };
         let stranger = Event::Refused {
             peer: None,
+            from: None,
             why: forged.to_owned(),
         };
         for event in [refused("mallory", forged), down, stranger] {

@@ -21,6 +21,7 @@ mod leases;
 mod log;
 mod metrics;
 mod mobile;
+mod needs;
 mod outlet;
 mod plan;
 mod quota;
@@ -31,7 +32,10 @@ mod sample;
 mod setup;
 mod sockets;
 mod streams;
+mod trace;
+mod troubles;
 mod unproved;
+mod unsent;
 mod view;
 
 use clap::Parser;

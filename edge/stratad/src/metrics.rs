@@ -3,8 +3,9 @@
 
 use crate::outlet::Losses;
 use crypto::{Certificate, RevocationList, UnixTime};
-use node::Node;
+use model::Instant;
 use node::mobile_ip::Status;
+use node::{Node, PeerStatus};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -18,6 +19,7 @@ pub fn text(
     node: &Node,
     losses: &Losses,
     (certificates, lists): (&[Certificate], &[RevocationList]),
+    now: Instant,
 ) -> String {
     let mut registry = Registry::with_prefix("strata");
     esp(&mut registry, node);
@@ -34,6 +36,7 @@ pub fn text(
     mobile_ip(&mut registry, node);
     migrations(&mut registry, node);
     gauges(&mut registry, node);
+    peers(&mut registry, &node.peers(), config::today(), now);
     let certificates = certificates.iter();
     ends(
         &mut registry,
@@ -338,6 +341,40 @@ fn gauges(registry: &mut Registry, node: &Node) {
         "Grants held as a licensed node",
         node.held_grants().len(),
     );
+}
+
+/// Adds metrics of each peer. `today` and `now` are the same time by two clocks.
+fn peers(registry: &mut Registry, peers: &[PeerStatus], today: UnixTime, now: Instant) {
+    let up = |peer: &PeerStatus| Some(i64::from(peer.state == node::PeerState::Up));
+    let silent = |peer: &PeerStatus| Some(i64::from(peer.silent));
+    let heard = |peer: &PeerStatus| {
+        let ago = now.since(peer.heard?).as_secs();
+        i64::try_from(today.0.saturating_sub(ago)).ok()
+    };
+    let help = "1 if the peer has an established IKE SA";
+    by_peer(registry, "peer_up", help, peers, up);
+    let help = "1 if the peer has not answered a request that was sent three times";
+    by_peer(registry, "peer_silent", help, peers, silent);
+    let help = "Last authentic message or packet of a peer that is up, in seconds since 1970";
+    by_peer(registry, "peer_heard_seconds", help, peers, heard);
+}
+
+fn by_peer(
+    registry: &mut Registry,
+    name: &str,
+    help: &str,
+    peers: &[PeerStatus],
+    value: impl Fn(&PeerStatus) -> Option<i64>,
+) {
+    let family = Family::<[(&'static str, String); 1], Gauge>::default();
+    for peer in peers {
+        if let Some(value) = value(peer) {
+            family
+                .get_or_create(&[("peer", peer.name.clone())])
+                .set(value);
+        }
+    }
+    registry.register(name, help, family);
 }
 
 /// Adds metrics of expiry times, for alarms long before the daemon's own warnings.

@@ -5,13 +5,16 @@
 
 use crate::clear::Dropped;
 use crate::faults::{self, Counts, Faults, Way};
+use crate::quota::Quota;
 use crate::sockets::Sockets;
 use crate::streams::{self, Streams};
+use crate::trace;
 use model::Path;
 use node::{DropReason, Packet, Sink};
 use os::{Bulk, lock};
 use std::collections::BTreeSet;
 use std::io;
+use tracing::Level;
 
 /// Packets that the system refused since the start.
 #[derive(Clone, Copy, Debug, Default)]
@@ -159,6 +162,8 @@ pub struct Outlet<'a> {
     streams: &'a mut dyn Carrier,
     /// Counters of losses.
     losses: &'a mut Losses,
+    /// Quota of lines about dropped packets.
+    lines: &'a mut Quota,
     /// Deliberate faults.
     faults: &'a mut Option<Faults>,
     /// Paths whose MTU was too small for a packet.
@@ -170,6 +175,7 @@ impl<'a> Outlet<'a> {
         (sockets, tun): (&'a mut Sockets, Option<&'a mut Bulk>),
         streams: &'a mut dyn Carrier,
         losses: &'a mut Losses,
+        lines: &'a mut Quota,
         faults: &'a mut Option<Faults>,
     ) -> Self {
         Self {
@@ -177,6 +183,7 @@ impl<'a> Outlet<'a> {
             tun,
             streams,
             losses,
+            lines,
             faults,
             too_short: BTreeSet::new(),
         }
@@ -248,8 +255,10 @@ impl Sink for Outlet<'_> {
         true
     }
 
-    fn dropped(&mut self, _packet: &mut Packet, why: DropReason) {
-        tracing::trace!("dropped a packet: {why}");
+    fn dropped(&mut self, packet: &mut Packet, why: DropReason) {
+        if tracing::enabled!(Level::TRACE) {
+            trace::dropped(packet, why, self.lines, os::clock::now());
+        }
     }
 
     fn flush(&mut self) {

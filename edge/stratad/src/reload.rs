@@ -83,7 +83,12 @@ pub fn journal(response: &Response) {
                     fix,
                 } = fault;
                 let file = &reload.file;
-                tracing::error!("{file}:{line}:{column}: {key}: {message}; fix: {fix}");
+                let key = if key.is_empty() {
+                    String::new()
+                } else {
+                    format!(" {key}:")
+                };
+                tracing::error!("{file}:{line}:{column}:{key} {message}; fix: {fix}");
             }
             if !reload.faults.is_empty() {
                 tracing::error!("nothing changed: the configuration has errors");

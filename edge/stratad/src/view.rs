@@ -3,10 +3,12 @@
 mod mobile_ip;
 mod zones;
 
+pub use mobile_ip::no_agent;
 pub use zones::{flows, zones};
 
 use crate::clear::Dropped;
 use crate::facts::Facts;
+use crate::journal;
 use crate::outlet::Losses;
 use control::{
     Candidate, Carrier, Child, ChildKind, ChildMode, Congestion, Fill, Lease, Leases, Paths, Peer,
@@ -16,6 +18,7 @@ use mobile_ip::mobile_ip;
 use model::{Exchanges, Instant, TrafficSelector};
 use node::{ChildStatus, Node, PathsStatus, PeerStatus};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 /// Returns the answer to `strata status`.
 pub fn status(
@@ -25,20 +28,22 @@ pub fn status(
     dropped: &Dropped,
     now: Instant,
 ) -> Status {
-    let mut peers: Vec<_> = node
-        .peers()
-        .iter()
-        .map(|status| peer(facts, status, now))
-        .collect();
+    let all = node.peers();
+    let mut peers: Vec<_> = all.iter().map(|status| peer(facts, status, now)).collect();
     peers.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut warnings = facts.warnings(dropped);
+    warnings.extend(all.iter().filter_map(|peer| two_machines(peer, now)));
     Status {
         identity: facts.identity.clone(),
         roles: facts.roles.clone(),
         uptime_seconds: now.since(facts.started).as_secs(),
-        warnings: facts.warnings(dropped),
+        errors: no_agent(facts, node)
+            .into_iter()
+            .chain(facts.errors.clone())
+            .collect(),
+        warnings,
         locked: facts.locked.clone(),
         removed: facts.removed.clone(),
-        awaited: facts.awaited.clone(),
         clear: facts.claimants.claims(dropped),
         unguarded: facts.unguarded.clone(),
         peers,
@@ -57,6 +62,17 @@ pub fn status(
         },
         congestion: congestion(node.esp_counters().congestion),
     }
+}
+
+/// Returns the warning about a peer that connects from two addresses in turns.
+pub fn two_machines(peer: &PeerStatus, now: Instant) -> Option<String> {
+    Some(journal::two_machines(&peer.name, &rivals(peer, now)?))
+}
+
+fn rivals(peer: &PeerStatus, now: Instant) -> Option<[SocketAddr; 2]> {
+    let in_turns = peer.rivals.as_ref();
+    let lasting = in_turns.filter(|in_turns| in_turns.lasts(now));
+    lasting.map(|in_turns| in_turns.addresses)
 }
 
 /// Returns the answer to `strata leases`.
@@ -116,6 +132,9 @@ fn peer(facts: &Facts, status: &PeerStatus, now: Instant) -> Peer {
         remote: status.remote,
         carrier: carrier(status.carrier),
         since_seconds: status.since.map(|since| now.since(since).as_secs()),
+        heard_seconds: status.heard.map(|heard| now.since(heard).as_secs()),
+        silent: status.silent,
+        rivals: rivals(status, now).into_iter().flatten().collect(),
         last_refusal: status.refusal.as_ref().map(|refusal| refused(refusal, now)),
         ppk: status.ppk,
         clone: status.clones,
@@ -137,10 +156,11 @@ const fn window(windows: node::Windows) -> Window {
     }
 }
 
-fn refused((at, reason): &(Instant, String), now: Instant) -> Refusal {
+fn refused(refused: &node::Refused, now: Instant) -> Refusal {
     Refusal {
-        seconds_ago: now.since(*at).as_secs(),
-        reason: reason.clone(),
+        seconds_ago: now.since(refused.at).as_secs(),
+        from: refused.from,
+        reason: refused.why.clone(),
     }
 }
 

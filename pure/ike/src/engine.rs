@@ -321,6 +321,7 @@ impl Engine {
         };
         let others = self.sas_with(&peer).filter(|sa| sa.core.id != new);
         let older: Vec<_> = others.filter_map(fate).collect();
+        self.tell_displaced(new, &older);
         for (id, fate) in &older {
             match fate {
                 Fate::OldForgotten => self.abandon(*id, now),
@@ -334,6 +335,29 @@ impl Engine {
             .filter(|(_, fate)| *fate == Fate::Succeeded)
             .map(|(id, _)| *id);
         (stays, succeeded.collect())
+    }
+
+    /// Reports an IKE SA that the peer replaces from another address. Several machines with one key
+    /// replace each other's like this.
+    fn tell_displaced(&mut self, new: IkeSaId, older: &[(IkeSaId, Fate)]) {
+        let goes = |fate: &Fate| matches!(fate, Fate::OldForgotten | Fate::OldGoes);
+        let of = |id: &IkeSaId| {
+            let core = &self.sas.get(id)?.core;
+            (!core.initiator).then(|| (core.peer.clone(), core.path.remote))
+        };
+        let gone = older.iter().filter(|(_, fate)| goes(fate));
+        let gone = gone.filter_map(|(id, _)| of(id));
+        let Some((Some(peer), new)) = of(&new) else {
+            return;
+        };
+        let elsewhere = gone.filter(|(_, old)| *old != new);
+        let events = elsewhere.map(|(_, old)| Event::Displaced {
+            peer: peer.clone(),
+            old,
+            new,
+        });
+        let events: Vec<_> = events.collect();
+        self.out.events.extend(events);
     }
 
     fn abandon(&mut self, id: IkeSaId, now: Instant) {

@@ -33,6 +33,17 @@ pub enum Event {
         /// The peer's name in the configuration.
         peer: String,
     },
+    /// A peer established an IKE SA from another address while one from `old` was up, and did not
+    /// mention the old one: it restarted elsewhere, or two machines have its key. The old IKE SA
+    /// goes down with the next event.
+    Displaced {
+        /// The peer's name in the configuration.
+        peer: String,
+        /// Source of the old IKE SA.
+        old: SocketAddr,
+        /// Source of the new one.
+        new: SocketAddr,
+    },
     /// An IKE SA was cloned (RFC 7791). The clone is another IKE SA with the same peer, as yet
     /// without child SAs.
     IkeCloned {
@@ -252,6 +263,8 @@ pub enum Event {
     Refused {
         /// The peer's name; `None` if the remote end is not authenticated.
         peer: Option<String>,
+        /// Source of the refused message, if the remote end is not authenticated.
+        from: Option<SocketAddr>,
         /// The refused request and the reason.
         why: Refusal,
     },

@@ -9,6 +9,7 @@ use crate::extension::overlap::Windows;
 use crate::sa::{Sa, State};
 use crypto::Secret;
 use model::{ChildSaId, IkeSaId, InnerAddresses, Instant, Kem, Lease, Path, Suite};
+use wire::ike::Header;
 
 /// State of an IKE SA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +53,11 @@ pub struct SaStatus {
     pub windows: Windows,
     /// Time at which it came up.
     pub since: Option<Instant>,
+    /// Time of the last authentic message, and of the last packet of its child SAs that the caller
+    /// has reported. `None` until it is up.
+    pub heard: Option<Instant>,
+    /// Number of times that its oldest outstanding request was sent; 0 if none is outstanding.
+    pub tries: u32,
     /// True if either end may clone it.
     pub clones: bool,
     /// True if it is a clone that has not yet replaced another IKE SA.
@@ -145,6 +151,15 @@ impl Engine {
         self.out.attempts.stranger()
     }
 
+    /// Returns the name of the peer whose IKE SA a message belongs to, if the peer is known. The
+    /// message, sent or received, is not necessarily authentic.
+    pub fn peer_of(&self, message: &[u8]) -> Option<&str> {
+        let header = Header::peek(message).ok()?;
+        let spis = [header.spi_i, header.spi_r];
+        let id = spis.iter().find_map(|spi| self.by_spi.get(spi))?;
+        self.sas.get(id)?.core.peer.as_deref()
+    }
+
     /// Returns the counters.
     pub const fn counters(&self) -> &Counters {
         &self.out.counters
@@ -182,6 +197,8 @@ impl Engine {
             moves: up.and_then(|up| Some(up.mobike.as_ref()?.decides)),
             windows: sa.core.windows(),
             since: up.map(|up| up.contact.since),
+            heard: up.map(|up| up.heard),
+            tries: sa.core.requests.tries(),
             clones: up.is_some_and(|up| up.may_be_cloned()),
             aside: up.is_some_and(|up| up.is_aside()),
             leaving: up.is_some_and(|up| up.is_leaving()),

@@ -101,6 +101,27 @@ pub enum Event {
         /// The node that can read now; `None` if no such node can.
         node: Option<Identity>,
     },
+    /// A peer that we initiated to has not answered for [`crate::OVERDUE`]. The attempt continues.
+    Unanswered {
+        /// Name of the peer's table.
+        peer: String,
+        /// Address and port of the peer.
+        to: SocketAddr,
+        /// Number of times that the request was sent.
+        tries: u32,
+    },
+    /// A peer connected from another address while it was up, and its previous IKE SA ended.
+    Displaced {
+        /// Name of the peer's table.
+        peer: String,
+        /// Source of the IKE SA that ended.
+        old: SocketAddr,
+        /// Source of the new one.
+        new: SocketAddr,
+        /// True if the peer had been displaced from `new` shortly before: two machines have its
+        /// key, and take turns.
+        in_turns: bool,
+    },
     /// The last IKE SA with a peer ended, or could not be established.
     PeerDown {
         /// Name of the peer's table.
@@ -331,8 +352,11 @@ pub enum Event {
     },
     /// A request of a peer, or an input from the network, was refused.
     Refused {
-        /// Name of the peer's table, if the peer is known.
+        /// Name of the peer's table, if the peer is known. A refused initiator only claims to be
+        /// that peer.
         peer: Option<String>,
+        /// Source of the refused message, if its sender is not authenticated.
+        from: Option<SocketAddr>,
         /// Human-readable description and reason.
         why: String,
     },

@@ -6,8 +6,10 @@ mod sas;
 
 use crate::mobile_ip::{self, MobileEvent};
 use crate::node::Node;
+use crate::peers::Refused;
 use crate::{Ending, Event};
 use model::Instant;
+use std::net::SocketAddr;
 
 impl Node {
     /// Turns the events of the engines into commands for each other. This is the only place where
@@ -52,8 +54,12 @@ impl Node {
             ike::Event::IkeReplaced { old, sa, peer } => self.ike_replaced(old, sa, peer, now),
             ike::Event::IkeCloned { old, sa, peer } => self.ike_cloned(old, sa, peer),
             ike::Event::IkeHandedOver { old, sa, peer } => self.handed_over(old, sa, peer, now),
-            ike::Event::Redirected { old, sa, peer, to } => self.redirected(old, sa, peer, to),
-            ike::Event::FellBack { old, sa, peer, to } => self.fell_back(old, sa, peer, to),
+            ike::Event::Redirected { old, sa, peer, to } => {
+                self.redirected(old, sa, peer, to, now);
+            }
+            ike::Event::FellBack { old, sa, peer, to } => {
+                self.fell_back(old, sa, peer, to, now);
+            }
             ike::Event::IkeDown { sa, peer, why } => self.ike_down(sa, peer, &why, now),
             ike::Event::Configured { sa, peer, inside } => self.configured(sa, peer, inside),
             ike::Event::ChildUp(child) => self.child_up(*child, now),
@@ -90,10 +96,11 @@ impl Node {
             ike::Event::KeysAnswered { sa, token, answer } => {
                 self.keys_answered(sa, &token, answer, now);
             }
-            ike::Event::Refused { peer, why } => {
+            ike::Event::Displaced { peer, old, new } => self.displaced(peer, old, new, now),
+            ike::Event::Refused { peer, from, why } => {
                 let peer = peer.or_else(|| self.claimed(&why));
                 self.not_licensed(peer.as_deref(), &why);
-                self.refused(peer, why.to_string(), now);
+                self.refused_from(peer, from, why.to_string(), now);
             }
         }
     }
@@ -162,11 +169,27 @@ impl Node {
     }
 
     pub(crate) fn refused(&mut self, peer: Option<String>, why: String, now: Instant) {
+        self.refused_from(peer, None, why, now);
+    }
+
+    /// Records a refusal. `from` is the source of a message that is not authenticated.
+    fn refused_from(
+        &mut self,
+        peer: Option<String>,
+        from: Option<SocketAddr>,
+        why: String,
+        now: Instant,
+    ) {
+        let refused = Refused {
+            at: now,
+            from,
+            why: why.clone(),
+        };
         match &peer {
-            Some(name) => self.wishes.refused(name, why.clone(), now),
-            None => self.stranger = Some((now, why.clone())),
+            Some(name) => self.wishes.refused(name, refused),
+            None => self.stranger = Some(refused),
         }
-        self.events.push_back(Event::Refused { peer, why });
+        self.events.push_back(Event::Refused { peer, from, why });
     }
 }
 

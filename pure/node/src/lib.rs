@@ -44,6 +44,7 @@ mod event;
 mod grants;
 mod holders;
 mod holdings;
+mod initiations;
 mod junction;
 mod keylog;
 mod level;
@@ -56,6 +57,7 @@ mod path_mtu;
 mod peers;
 mod reconfigure;
 mod revocation;
+mod rivals;
 mod silence;
 mod status;
 mod succession;
@@ -76,13 +78,16 @@ pub use ike::{
     CannotRedirect as NotSent, DownReason, End, Offer, Refusal, Sender, Slot, UnknownChild,
     Windows, is_slot,
 };
+pub use initiations::OVERDUE;
 pub use keylog::KeyLog;
 pub use level::NoLevel;
 pub use migration::{MigrationCounters, NoKeys};
 pub use mobility::{Candidate, Standing, Way};
 pub use moving::{CannotMove, PathsStatus};
 pub use node::{CannotReauthenticate, CannotRedirect, CannotRekey, Node, Rekey, UnknownPeer};
+pub use peers::Refused;
 pub use pep::{FlowStatus, Side};
-pub use status::{ChildStatus, CsaStatus, GrantStatus, HeldGrant, PeerState, PeerStatus};
+pub use rivals::InTurns;
+pub use status::{ChildStatus, CsaStatus, GrantStatus, HeldGrant, PeerState, PeerStatus, SILENT};
 pub use transit::{TransitCounters, Verdict};
 pub use whereabouts::{Handover, Places};

@@ -10,6 +10,7 @@ mod part;
 pub(crate) use part::MobileIp;
 
 use crate::Node;
+use crate::peers::Refused;
 use model::{Instant, TrafficSelector};
 use part::Engine;
 use std::net::Ipv4Addr;
@@ -43,8 +44,8 @@ pub enum Event {
     ForeignAgent(ForeignEvent),
     /// An event concerning a mobile node of a home agent.
     HomeAgent(HomeEvent),
-    /// A registration was denied or not authenticated, with a human-readable reason.
-    Refused(String),
+    /// A registration was denied or not authenticated.
+    Refused(Refused),
 }
 
 /// Status of Mobile IPv4, by role.
@@ -164,7 +165,7 @@ impl Node {
     /// Handles a routed UDP datagram to an agent: for port 434, or an answer to a message from
     /// another port.
     pub fn handle_registration(&mut self, arrival: &Arrival, octets: &[u8], now: Instant) {
-        match self.mobile_ip.as_mut().map(|part| &mut part.engine) {
+        match self.mobile_ip.as_mut().map(|part| part.hears(arrival)) {
             Some(Engine::ForeignAgent(agent)) => agent.handle_datagram(arrival, octets, now),
             Some(Engine::HomeAgent(agent)) => agent.handle_datagram(arrival, octets, now),
             Some(Engine::MobileNode(_)) | None => {}
@@ -181,7 +182,7 @@ impl Node {
         octets: &[u8],
         now: Instant,
     ) {
-        match self.mobile_ip.as_mut().map(|part| &mut part.engine) {
+        match self.mobile_ip.as_mut().map(|part| part.hears(arrival)) {
             Some(Engine::ForeignAgent(agent)) => agent.handle_nearby(arrival, station, octets, now),
             Some(Engine::MobileNode(node)) => {
                 let source = *arrival.source.ip();
@@ -253,7 +254,7 @@ impl Node {
 
     /// Returns the status, with the latest refusal or failure; `None` without a role in Mobile
     /// IPv4.
-    pub fn mobile_ip(&self) -> Option<(Status, Option<&(Instant, String)>)> {
+    pub fn mobile_ip(&self) -> Option<(Status, Option<&Refused>)> {
         let part = self.mobile_ip.as_ref()?;
         Some((part.status(), part.refusal.as_ref()))
     }

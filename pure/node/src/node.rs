@@ -3,12 +3,14 @@
 use crate::config::{Config, Inside, Peer, Policy, Role};
 use crate::cover::Cover;
 use crate::grants::Grants;
+use crate::initiations::Initiations;
 use crate::level::Levels;
 use crate::migration::Migration;
 use crate::mobile_ip::MobileIp;
 use crate::moving::Moving;
 use crate::path_mtu::PathMtus;
-use crate::peers::{Peers, Retry};
+use crate::peers::{Peers, Refused, Retry};
+use crate::rivals::Rivals;
 use crate::silence::Silences;
 use crate::status::ChildStatus;
 use crate::succession::Succession;
@@ -97,6 +99,8 @@ pub struct Node {
     pub(crate) levels: Levels,
     pub(crate) path_mtus: PathMtus,
     pub(crate) silences: Silences,
+    pub(crate) initiations: Initiations,
+    pub(crate) rivals: Rivals,
     /// Settings that peers assign to us, by IKE SA, with the names of the peers.
     pub(crate) inside: BTreeMap<IkeSaId, (String, Inside)>,
     pub(crate) rng: Rng,
@@ -112,8 +116,8 @@ pub struct Node {
     pub(crate) recording: bool,
     /// Grants that wait for their record, with the node's name and the IKE SA to send them on.
     pub(crate) unrecorded: Vec<(String, IkeSaId, Grant<Secret>)>,
-    /// Time and reason of the last refusal of an unknown peer.
-    pub(crate) stranger: Option<(Instant, String)>,
+    /// The last refusal of an unknown peer.
+    pub(crate) stranger: Option<Refused>,
     pub(crate) transmits: VecDeque<Transmit>,
     pub(crate) events: VecDeque<Event>,
 }
@@ -160,6 +164,8 @@ impl Node {
             levels,
             path_mtus: PathMtus::new(config.path_mtu),
             silences: Silences::default(),
+            initiations: Initiations::default(),
+            rivals: Rivals::default(),
             inside: BTreeMap::new(),
             mobile_ip: config
                 .mobile_ip
@@ -386,6 +392,7 @@ impl Node {
     pub fn handle_timeout(&mut self, now: Instant) {
         self.tell_liveness(now);
         self.break_silences(now);
+        self.tell_unanswered(now);
         self.ike.handle_timeout(now);
         self.moving.handle_timeout(now);
         self.look_up(now);
@@ -475,6 +482,7 @@ impl Node {
             self.cover.poll_timeout(),
             self.path_mtus.poll_timeout(),
             self.silences.poll_timeout(),
+            self.initiations.poll_timeout(),
             self.mobile_ip.as_ref().and_then(MobileIp::poll_timeout),
             reports,
         ];
@@ -502,7 +510,10 @@ impl Node {
                 continue;
             };
             match self.ike.initiate(&name, self.first_path(address), now) {
-                Ok(sa) => self.wishes.started(&name, sa),
+                Ok(sa) => {
+                    self.wishes.started(&name, sa);
+                    self.initiations.begun(sa, now);
+                }
                 Err(misuse) => {
                     let why = misuse.to_string();
                     self.wishes.down(&name, None, why, Retry::Usual, now);

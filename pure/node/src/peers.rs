@@ -6,6 +6,7 @@
 
 use model::{Deadline, IkeSaId, Instant};
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 const FIRST_RETRY: Duration = Duration::from_secs(1);
@@ -35,6 +36,17 @@ pub(crate) struct Peers {
     due: BTreeSet<(Instant, String)>,
 }
 
+/// A refusal or failure, as `strata status` shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Time of the refusal.
+    pub at: Instant,
+    /// Source of the refused message, if its sender is not authenticated.
+    pub from: Option<SocketAddr>,
+    /// Human-readable reason.
+    pub why: String,
+}
+
 /// State of one peer.
 #[derive(Default)]
 pub(crate) struct Entry {
@@ -47,7 +59,7 @@ pub(crate) struct Entry {
     /// Time at which the IKE SA was established.
     pub up_since: Option<Instant>,
     /// The latest refusal or failure, kept for `strata status` until the next success.
-    pub refusal: Option<(Instant, String)>,
+    pub refusal: Option<Refused>,
     retry_at: Option<Instant>,
     failures: u32,
 }
@@ -146,7 +158,11 @@ impl Peers {
             }
             entry.sa = None;
             entry.up_since = None;
-            entry.refusal = Some((now, why));
+            entry.refusal = Some(Refused {
+                at: now,
+                from: None,
+                why,
+            });
             if entry.wanted && entry.reachable {
                 let longest = match retry {
                     Retry::Hurried if entry.failures < HURRIED => HURRIED_RETRY,
@@ -160,8 +176,8 @@ impl Peers {
     }
 
     /// Records a refusal that did not end an IKE SA of ours: we refused, or a child was refused.
-    pub fn refused(&mut self, name: &str, why: String, now: Instant) {
-        self.change(name, |entry| entry.refusal = Some((now, why)));
+    pub fn refused(&mut self, name: &str, refused: Refused) {
+        self.change(name, |entry| entry.refusal = Some(refused));
     }
 
     pub fn poll_timeout(&self) -> Option<Deadline> {

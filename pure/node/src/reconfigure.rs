@@ -82,6 +82,8 @@ impl Node {
         let peers = &self.peers;
         self.wishes
             .retain(|name| peers.iter().any(|peer| peer.name == name));
+        self.rivals
+            .retain(|name| peers.iter().any(|peer| peer.name == name));
         for peer in peers {
             self.wishes.know(&peer.name, is_reachable(peer));
         }

@@ -2,6 +2,8 @@
 
 use crate::config::{Inside, Peer};
 use crate::node::{Child, Node};
+use crate::peers::Refused;
+use crate::rivals::InTurns;
 use crate::{GrantState, TransitCounters};
 use crypto::Secret;
 use esp::Traffic;
@@ -12,6 +14,9 @@ use model::{
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+
+/// Number of times that a request is sent before its peer counts as silent.
+pub const SILENT: u32 = 3;
 
 /// State of the connection to a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,8 +55,14 @@ pub struct PeerStatus {
     pub sas: usize,
     /// Limits on outstanding IKE requests and the current number of them.
     pub windows: Option<Windows>,
+    /// Time at which an authentic message or packet of the peer last arrived, while it is up.
+    pub heard: Option<Instant>,
+    /// True if the peer owes an answer to a request that was sent at least [`SILENT`] times.
+    pub silent: bool,
+    /// Addresses from which the peer connects in turns, as if two machines had its key.
+    pub rivals: Option<InTurns>,
     /// The latest refusal or failure since the peer was last up.
-    pub refusal: Option<(Instant, String)>,
+    pub refusal: Option<Refused>,
     /// Inner addresses that one end assigned to the other.
     pub addresses: InnerAddresses,
     /// Its child SAs.
@@ -91,6 +102,8 @@ pub struct ChildStatus {
     pub path_mtu: Option<u16>,
     /// Longest inner datagram that fits, in octets, if known.
     pub mtu: Option<u16>,
+    /// Time at which the last packet arrived.
+    pub heard: Option<Instant>,
     /// Packets and octets opened.
     pub received: Traffic,
     /// Packets and octets sealed.
@@ -115,6 +128,7 @@ impl ChildStatus {
             path: child.path,
             path_mtu: None,
             mtu: None,
+            heard: None,
             received: Traffic::default(),
             sent: Traffic::default(),
         }
@@ -214,8 +228,8 @@ impl Node {
         !self.children.is_empty()
     }
 
-    /// Returns the time and reason of the last refusal of an unknown peer.
-    pub const fn refused_stranger(&self) -> Option<&(Instant, String)> {
+    /// Returns the last refusal of an unknown peer.
+    pub const fn refused_stranger(&self) -> Option<&Refused> {
         self.stranger.as_ref()
     }
 
@@ -299,6 +313,12 @@ impl Node {
         self.workers.counters()
     }
 
+    /// Returns the name of the peer whose IKE SA a message belongs to, if the peer is known. The
+    /// message, sent or received, is not necessarily authentic.
+    pub fn peer_of(&self, message: &[u8]) -> Option<&str> {
+        self.ike.peer_of(message)
+    }
+
     /// Returns the counters of the IKE engine.
     pub fn ike_counters(&self) -> &ike::Counters {
         self.ike.counters()
@@ -332,6 +352,8 @@ impl Node {
         let named = peer.children.iter().map(|child| &child.name);
         let missing = named.filter(|name| state == PeerState::Up && !is_up(name));
         let missing = missing.cloned().collect();
+        let packets = children.iter().filter_map(|child| child.heard);
+        let heard = up.and_then(|sa| packets.chain(sa.heard).max());
         Some(PeerStatus {
             name: peer.name.clone(),
             windows: up.map(|sa| sa.windows),
@@ -342,6 +364,9 @@ impl Node {
             remote: remote(peer, current.as_ref()),
             carrier: current.as_ref().map_or(Carrier::Udp, |sa| sa.path.carrier),
             since: entry.up_since,
+            heard,
+            silent: current.as_ref().is_some_and(|sa| sa.tries >= SILENT),
+            rivals: self.rivals.of(&peer.name),
             ppk: current.as_ref().is_some_and(|sa| sa.ppk),
             kems: kems.unwrap_or_default(),
             refusal: entry.refusal.clone(),
@@ -356,6 +381,7 @@ impl Node {
         let is_slot = is_slot(child.status.name.as_deref());
         ChildStatus {
             waiting: is_slot && self.whereabouts.sent_on(&child.peer) != Some(id),
+            heard: self.workers.last_inbound(id),
             received: carried.opened,
             sent: carried.sealed,
             ..child.status.clone()

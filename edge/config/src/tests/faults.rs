@@ -107,7 +107,7 @@ fn a_missing_key_is_asked_for_where_it_belongs() {
             "{NODE}{}",
             OFFICE.replace("id = \"gw.example.net\"\n", "")
         )),
-        "3:1 peer.office | `id` is missing | add `id = \"gw.example.net\"`"
+        "3:1 peer.office | `id` is missing | add `id = \"peer.example.net\"`"
     );
     assert!(
         only_fault(OFFICE).starts_with("1:1  | [node] is missing | add the two lines `[node]`")
@@ -115,10 +115,41 @@ fn a_missing_key_is_asked_for_where_it_belongs() {
 }
 
 #[test]
+fn a_word_that_resembles_no_known_one_leads_to_the_list_and_not_to_a_guess() {
+    let fault = only_fault(&format!("{NODE}{OFFICE}[include]\nfile = \"x\"\n"));
+    assert!(fault.contains("unknown key | possible here: "), "{fault}");
+}
+
+#[test]
+fn a_file_that_every_user_may_change_is_reviewed() {
+    let folder = Folder::new();
+    let text = format!("{NODE}{OFFICE}");
+    assert!(folder.load(&text).unwrap().warnings.is_empty());
+    folder.key("strata.toml", b"", 0o646);
+    let warnings = folder.load(&text).unwrap().warnings;
+    assert!(
+        matches!(warnings[..], [Warning::Writable { .. }]),
+        "{warnings:?}"
+    );
+    let warning = warnings[0].to_string();
+    assert!(
+        warning.contains("strata.toml") && warning.contains("`chmod o-w`"),
+        "{warning}"
+    );
+}
+
+#[test]
+fn an_address_of_one_link_cannot_be_a_peers() {
+    let text = format!("{NODE}{OFFICE}").replace("192.0.2.1", "fe80::1");
+    assert!(text.contains("fe80::1"), "{text}");
+    assert!(only_fault(&text).contains("`fe80::1` is link-local"));
+}
+
+#[test]
 fn a_value_of_the_wrong_type_is_told_what_it_should_be() {
     assert_eq!(
         only_fault_in_office("liveness = 30\n"),
-        "9:12 peer.office.liveness | expected a string, found integer | put it in quotes"
+        "9:12 peer.office.liveness | expected a time, found integer | write \"30s\", with quotes and unit"
     );
     assert_eq!(
         only_fault(&format!("{NODE}{OFFICE}[tunnel]\nmtu = \"1400\"\n")),

@@ -7,10 +7,13 @@ use super::finding::Finding;
 use config::Config;
 use model::Encapsulation;
 use os::resolver::{self, Keeper};
-use os::{Datagrams, Error, Netlink, Routes, clear, clock, divert, lock, routes, sysctl, tun};
+use os::{
+    Datagrams, Error, Netlink, Routes, clear, clock, divert, files, lock, routes, sysctl, tun,
+};
 use std::fs::File;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 /// Start of 2024. A clock before this time was never set.
@@ -36,6 +39,7 @@ pub fn examine(config: Option<&Config>, runs: bool) -> Vec<Finding> {
         findings.extend(leftovers());
     }
     findings.push(name_servers(config, runs));
+    findings.extend(config.into_iter().flat_map(written));
     if config.is_some_and(|config| !config.peers.is_empty()) {
         findings.push(guard(runs));
     }
@@ -43,6 +47,27 @@ pub fn examine(config: Option<&Config>, runs: bool) -> Vec<Finding> {
         findings.push(filter());
     }
     findings
+}
+
+/// Checks the files that stratad writes: the store of leases and the audit log.
+fn written(config: &Config) -> Vec<Finding> {
+    let store = (!config.pools.is_empty()).then_some(("store", &config.store));
+    let audit = config.audit.as_ref().map(|audit| ("audit", &audit.file));
+    let finding = |(table, file): (&'static str, &PathBuf)| {
+        let shown = file.display();
+        match files::check_writable(file) {
+            Ok(()) => Finding::good(table, format!("{shown} can be written")),
+            Err(error) => Finding::fail(
+                table,
+                format!("{shown} cannot be written: {error}"),
+                "stratad records leases and the use of keys there",
+                format!(
+                    "make its folder writable for stratad, or name another `file` in [{table}]"
+                ),
+            ),
+        }
+    };
+    store.into_iter().chain(audit).map(finding).collect()
 }
 
 fn is_locked(peer: &config::Peer) -> bool {
@@ -298,7 +323,7 @@ fn guard(runs: bool) -> Finding {
             CHECK,
             "the table strata_clear is missing in nftables",
             WHY,
-            "systemctl restart stratad",
+            "restart stratad: it sets the table again",
         ),
         (Ok(_), false) => Finding::good(CHECK, "nftables is in the kernel"),
         (Err(Error::NoRight { .. }), _) => Finding::doubt(

@@ -2,16 +2,17 @@
 //!
 //! The checks read only. They run with or without a daemon, as root or as any user, and report a
 //! check that lacks permission. [`machine`] checks the machine, [`network`] the effects of the
-//! configuration on its network.
+//! configuration on its network, and [`firewall`] other programs' filters.
 
 mod finding;
+mod firewall;
 mod machine;
 mod network;
 
 use crate::answer::PATIENCE;
 use crate::output::{Exit, Output};
 use config::{Config, Error, Fault};
-use control::{Client, Request, Response};
+use control::{Client, Peer, PeerState, Request, Response, Status};
 use finding::{Finding, Verdict};
 use os::Claim;
 use serde_json::{Value, json};
@@ -30,13 +31,17 @@ pub fn run(file: &Path, socket: &Path, output: &Output) -> Exit {
         Err(error) => error.kind() == ErrorKind::PermissionDenied && holder.is_some(),
     };
     findings.push(daemon(answers, holder.as_deref(), socket));
-    findings.extend(installed(socket));
+    let status = status(socket);
+    findings.extend(status.iter().flat_map(told));
     findings.extend(machine::examine(
         config.as_ref(),
         answers || holder.is_some(),
     ));
     if let Some(config) = &config {
         findings.extend(network::examine(config, answers));
+        let is_up = |peer: &Peer| peer.state == PeerState::Up;
+        let up = status.is_some_and(|status| status.peers.iter().any(is_up));
+        findings.extend(firewall::examine(config, up));
     }
     findings.sort_by_key(|finding| finding.verdict);
     print(&findings, output);
@@ -63,29 +68,45 @@ fn daemon(answers: bool, holder: Option<&str>, socket: &Path) -> Finding {
                 socket.display()
             ),
             "a second stratad cannot start here: it would remove the routes of the first",
-            "name its configuration: strata doctor FILE (or: systemctl stop stratad)",
+            "name its configuration: strata doctor FILE (or stop that process)",
         ),
     }
 }
 
-/// Asks the daemon about routes, rules and filters that could not be installed, or that another
-/// program keeps removing. Returns `None` if no daemon answers.
-fn installed(socket: &Path) -> Option<Finding> {
-    const CHECK: &str = "installed";
+/// Asks the daemon for its status. Returns `None` if no daemon answers.
+fn status(socket: &Path) -> Option<Status> {
     let client = Client::connect(socket);
     let answer = client.and_then(|mut client| client.ask(&Request::Status, PATIENCE));
-    let Ok(Response::Status(status)) = answer else {
-        return None;
-    };
-    if let Some(why) = status.unguarded {
-        return Some(Finding::fail(
+    match answer {
+        Ok(Response::Status(status)) => Some(status),
+        _ => None,
+    }
+}
+
+/// Returns the findings of the daemon itself.
+fn told(status: &Status) -> Vec<Finding> {
+    const WHY: &str = "stratad cannot do this part of its work; the rest is not affected";
+    // The checks of the network and its settings report these, with or without a daemon.
+    const OTHERS: [&str; 2] = ["wait", "forwarding"];
+    let errors = status.errors.iter();
+    let errors = errors.filter(|error| !OTHERS.contains(&&*error.task));
+    let errors = errors.map(|error| Finding::fail("daemon", &error.what, WHY, &error.fix));
+    errors.chain([installed(status)]).collect()
+}
+
+/// Checks for routes, rules and filters that could not be installed, or that another program keeps
+/// removing.
+fn installed(status: &Status) -> Finding {
+    const CHECK: &str = "installed";
+    if let Some(why) = &status.unguarded {
+        return Finding::fail(
             CHECK,
             format!("the filter for packets in clear could not be installed: {why}"),
             "packets in clear with a source address inside a tunnel may be accepted",
             "correct that; stratad tries again within 10 s",
-        ));
+        );
     }
-    Some(match status.removed.as_slice() {
+    match status.removed.as_slice() {
         [] => Finding::good(CHECK, "routes, rules and filters are as stratad set them"),
         removed => Finding::fail(
             CHECK,
@@ -93,7 +114,7 @@ fn installed(socket: &Path) -> Option<Finding> {
             "stratad no longer restores them; packets of protected prefixes may leave or arrive in clear",
             "configure that program to leave routes and rules of stratad alone, then: strata reload",
         ),
-    })
+    }
 }
 
 fn print(findings: &[Finding], output: &Output) {
@@ -145,10 +166,49 @@ fn configuration(file: &Path) -> (Option<Config>, Vec<Finding>) {
                     fix,
                     ..
                 } = fault;
-                let seen = format!("{}:{line}: {key}: {problem}", file.display());
+                let key = if key.is_empty() {
+                    String::new()
+                } else {
+                    format!(" {key}:")
+                };
+                let seen = format!("{}:{line}:{key} {problem}", file.display());
                 Finding::fail(CHECK, seen, WHY, fix)
             };
             (None, faults.faults.iter().map(finding).collect())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use control::Trouble;
+
+    #[test]
+    fn every_failure_that_the_daemon_reports_is_a_finding_with_its_fix() {
+        let trouble = |task: &str| Trouble {
+            task: task.to_owned(),
+            remote: None,
+            what: format!("cannot do {task}"),
+            fix: format!("mend {task}"),
+            seconds: Some(1),
+        };
+        let status = Status {
+            errors: vec![trouble("dns"), trouble("wait"), trouble("store")],
+            ..Status::default()
+        };
+        let findings = told(&status);
+        let failed = findings.iter().filter(|one| one.verdict == Verdict::Fail);
+        let failed: Vec<_> = failed.map(|one| (&one.seen[..], &one.fix[..])).collect();
+        let expected = [
+            ("cannot do dns", "mend dns"),
+            ("cannot do store", "mend store"),
+        ];
+        assert_eq!(failed, expected);
+        assert!(
+            told(&Status::default())
+                .iter()
+                .all(|one| one.verdict == Verdict::Good)
+        );
     }
 }

@@ -13,6 +13,10 @@ const WIDEST: usize = 48;
 pub fn show(explain: &Explain, paint: Paint) -> String {
     let name = paint.bold(&clean(&explain.peer));
     let mut text = format!("{name} {}\n", state(explain.state, paint));
+    for cause in &explain.local {
+        let (what, fix) = (clean(&cause.what), clean(&cause.fix));
+        let _ = writeln!(text, "{} {what}\nfix: {fix}", paint.bad("cause:"));
+    }
     match &explain.attempt {
         Some(account) => show_account(&mut text, account, paint),
         None => text.push_str("no attempt since stratad started\n"),
@@ -114,7 +118,7 @@ fn fix(fix: &Fix) -> String {
 mod tests {
     use super::super::tests::PLAIN;
     use super::*;
-    use control::{PeerState, RefusedGrant};
+    use control::{PeerState, RefusedGrant, Trouble};
 
     fn row(what: &str, ours: &str, theirs: Option<&str>, verdict: Verdict) -> Row {
         Row {
@@ -184,6 +188,13 @@ mod tests {
                 ..attempt.clone()
             }),
             attempt: Some(attempt),
+            local: vec![Trouble {
+                task: "send".to_owned(),
+                remote: None,
+                what: format!("nothing can be sent{evil}"),
+                fix: format!("connect this host to a network{evil}"),
+                seconds: Some(3),
+            }],
             refused_grants: vec![RefusedGrant {
                 node: "fa.example.net".to_owned(),
                 reason: format!("no{evil}"),
@@ -195,6 +206,8 @@ mod tests {
     fn both_ends_stand_side_by_side_and_the_first_mismatch_is_marked() {
         let expected = "\
 office down
+cause: nothing can be sent
+fix: connect this host to a network
 attempt to 192.0.2.1:500 1 min 15 s ago, sent 16 times: no suite in common
                  here            there
   IKE cipher     AES_GCM_16-128  AES_CBC-256  <== this differs

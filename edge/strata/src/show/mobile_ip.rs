@@ -184,6 +184,7 @@ foreign agent 192.0.2.2  2 visitors
         };
         let refusal = Refusal {
             seconds_ago: 3,
+            from: None,
             reason: "the key is another\x1b".to_owned(),
         };
         let text = shown(part, Some(refusal));

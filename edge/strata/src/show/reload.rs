@@ -22,12 +22,15 @@ pub fn show(reload: &Reload, paint: Paint) -> String {
 
 fn show_fault(text: &mut String, file: &str, fault: &Fault) {
     let (file, key) = (clean(file), clean(&fault.key));
+    // A fault of the syntax has no key.
+    let key = if key.is_empty() {
+        String::new()
+    } else {
+        format!(" {key}:")
+    };
     let Fault { line, column, .. } = fault;
     let (message, fix) = (clean(&fault.message), clean(&fault.fix));
-    let _ = writeln!(
-        text,
-        "{file}:{line}:{column}: {key}: {message}\n  fix: {fix}"
-    );
+    let _ = writeln!(text, "{file}:{line}:{column}:{key} {message}\n  fix: {fix}");
 }
 
 fn line(change: &Change, paint: Paint) -> String {

@@ -1,11 +1,11 @@
-//! `strata status`: warnings, then one block per peer, then dropped packets.
+//! `strata status`: errors and warnings, then one block per peer, then dropped packets.
 
 use super::paths::by;
 use super::{mobile_ip, state};
 use crate::text::{Paint, clean, count, octets, plural, span};
 use control::{
-    Carrier, Child, ChildKind, ChildMode, ClearClaim, Peer, PeerKind, Refusal, Role, Status,
-    Traffic,
+    Carrier, Child, ChildKind, ChildMode, ClearClaim, Peer, PeerKind, PeerState, Refusal, Role,
+    Status, Traffic, Trouble,
 };
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -21,11 +21,9 @@ pub fn show(status: &Status, paint: Paint) -> String {
         "{identity}  {}, running for {uptime}",
         roles.join(", ")
     );
+    show_errors(&mut text, &status.errors, paint);
     for warning in &status.warnings {
         let _ = writeln!(text, "{} {}", paint.bad("warning:"), clean(warning));
-    }
-    for awaited in &status.awaited {
-        let _ = writeln!(text, "{} {}", paint.doubtful("waiting for"), clean(awaited));
     }
     if !status.locked.is_empty() {
         let prefixes = list(&status.locked);
@@ -44,6 +42,20 @@ pub fn show(status: &Status, paint: Paint) -> String {
     }
     show_drops(&mut text, status, paint);
     text
+}
+
+/// Limit on the lines about failures; `--json` has all of them.
+const MOST_ERRORS: usize = 16;
+
+fn show_errors(text: &mut String, errors: &[Trouble], paint: Paint) {
+    for error in errors.iter().take(MOST_ERRORS) {
+        let (what, fix) = (clean(&error.what), clean(&error.fix));
+        let _ = writeln!(text, "{} {what}\n  fix: {fix}", paint.bad("error:"));
+    }
+    let others = errors.len().saturating_sub(MOST_ERRORS);
+    if others > 0 {
+        let _ = writeln!(text, "{} and {others} others", paint.bad("error:"));
+    }
 }
 
 /// Limit on the lines about packets in clear; `--json` has all sources.
@@ -67,7 +79,10 @@ fn show_clear(text: &mut String, claims: &[ClearClaim], paint: Paint) {
 
 pub(super) fn reason(refusal: &Refusal) -> String {
     let (reason, ago) = (clean(&refusal.reason), span(refusal.seconds_ago));
-    format!("{reason} ({ago} ago)")
+    match refusal.from {
+        Some(from) => format!("{reason} (from {from}, {ago} ago)"),
+        None => format!("{reason} ({ago} ago)"),
+    }
 }
 
 fn show_peer(text: &mut String, peer: &Peer, paint: Paint) {
@@ -81,11 +96,20 @@ fn show_peer(text: &mut String, peer: &Peer, paint: Paint) {
     let since = peer
         .since_seconds
         .map_or(String::new(), |seconds| format!(" for {}", span(seconds)));
-    let _ = writeln!(text, "\n{kind} {name}  {}{since}", state(peer.state, paint));
+    let silent = match (peer.silent, peer.state) {
+        (false, _) | (true, PeerState::Down) => String::new(),
+        (true, PeerState::Connecting) => paint.doubtful(", no answer yet"),
+        (true, PeerState::Up) => paint.doubtful(", silent"),
+    };
+    let state = state(peer.state, paint);
+    let _ = writeln!(text, "\n{kind} {name}  {state}{since}{silent}");
     let _ = writeln!(text, "  identity  {}", clean(&peer.identity));
     if let Some(remote) = peer.remote {
         let by = by(peer.carrier);
         let _ = writeln!(text, "  remote    {remote}{by}");
+    }
+    if let Some(heard) = peer.heard_seconds {
+        let _ = writeln!(text, "  heard     {} ago", span(heard));
     }
     if peer.ppk {
         text.push_str("  ppk       in all keys\n");
@@ -215,7 +239,7 @@ fn traffic(traffic: Traffic) -> String {
 mod tests {
     use super::super::tests::PLAIN;
     use super::*;
-    use control::{PeerState, Routes, RoutesReason, Window};
+    use control::{Routes, RoutesReason, Window};
     use std::collections::BTreeMap;
 
     fn office() -> Peer {
@@ -227,6 +251,9 @@ mod tests {
             remote: Some("192.0.2.1:4500".parse().unwrap()),
             carrier: Carrier::Tcp,
             since_seconds: Some(75),
+            heard_seconds: Some(61),
+            silent: true,
+            rivals: Vec::new(),
             last_refusal: None,
             ppk: true,
             clone: true,
@@ -280,8 +307,11 @@ mod tests {
             remote: None,
             carrier: Carrier::Udp,
             since_seconds: None,
+            heard_seconds: None,
+            silent: false,
             last_refusal: Some(Refusal {
                 seconds_ago: 3,
+                from: None,
                 reason: "the peer refused our identity".to_owned(),
             }),
             ppk: false,
@@ -298,8 +328,14 @@ mod tests {
             identity: "alice@example.net".to_owned(),
             roles: vec![Role::Endpoint],
             uptime_seconds: 7380,
+            errors: vec![Trouble {
+                task: "dns".to_owned(),
+                remote: None,
+                what: "cannot set the name servers of `dns`: it is a mount".to_owned(),
+                fix: "remove `dns`".to_owned(),
+                seconds: Some(5),
+            }],
             warnings: vec!["PAYLOAD LICENSED: fa".to_owned()],
-            awaited: vec!["a route to 192.0.2.1 (`peer.office`)".to_owned()],
             locked: vec!["10.8.0.0/16".to_owned()],
             clear: vec![ClearClaim {
                 address: "10.1.0.2".parse().unwrap(),
@@ -313,6 +349,7 @@ mod tests {
             peers: vec![down, office()],
             refused_stranger: Some(Refusal {
                 seconds_ago: 9,
+                from: Some("192.0.2.102:500".parse().unwrap()),
                 reason: "no peer with the identity eve is configured".to_owned(),
             }),
             drops: BTreeMap::from([
@@ -323,8 +360,9 @@ mod tests {
         };
         let expected = "\
 alice@example.net  endpoint, running for 2 h 3 min
+error: cannot set the name servers of `dns`: it is a mount
+  fix: remove `dns`
 warning: PAYLOAD LICENSED: fa
-waiting for a route to 192.0.2.1 (`peer.office`)
 locked: 10.8.0.0/16 (`leak = \"never\"`)
 clear: 3 packets in clear claimed to be alice, 10.1.0.2, by eth0 from 192.0.2.102 02:00:00:00:00:66, dropped (1 min 1 s ago)
 
@@ -332,9 +370,10 @@ peer home  down
   identity  home.example.net
   failed    the peer refused our identity (3 s ago)
 
-peer office  up for 1 min 15 s
+peer office  up for 1 min 15 s, silent
   identity  gw.example.net
   remote    192.0.2.1:4500 by TCP
+  heard     1 min 1 s ago
   ppk       in all keys
   kem       mlkem768 in all keys
   window    4 requests to the peer at once, 8 from it
@@ -349,13 +388,31 @@ peer office  up for 1 min 15 s
   sent      40 B in 1 packet
 
 an unidentified host was refused
-  no peer with the identity eve is configured (9 s ago)
+  no peer with the identity eve is configured (from 192.0.2.102:500, 9 s ago)
 
 dropped packets
   3,456  esp_no_policy
      12  esp_replay
 ";
         assert_eq!(show(&status, PLAIN), expected);
+    }
+
+    #[test]
+    fn failures_of_many_destinations_leave_room_for_the_rest() {
+        let trouble = |number: u8| Trouble {
+            task: "send".to_owned(),
+            remote: Some([192, 0, 2, number].into()),
+            what: format!("nothing can be sent to 192.0.2.{number}"),
+            fix: "connect this host to a network".to_owned(),
+            seconds: Some(1),
+        };
+        let status = Status {
+            errors: (0..200).map(trouble).collect(),
+            ..Status::default()
+        };
+        let shown = show(&status, PLAIN);
+        assert!(shown.ends_with("error: and 184 others\n"), "{shown}");
+        assert!(shown.lines().count() < 40, "{shown}");
     }
 
     #[test]
@@ -366,6 +423,7 @@ dropped packets
         peer.identity = evil.clone();
         peer.last_refusal = Some(Refusal {
             seconds_ago: 0,
+            from: None,
             reason: evil.clone(),
         });
         peer.children[0].spi_in = evil.clone();
@@ -373,6 +431,13 @@ dropped packets
         peer.children[0].key_exchanges = vec![evil.clone()];
         let status = Status {
             identity: evil.clone(),
+            errors: vec![Trouble {
+                task: evil.clone(),
+                remote: None,
+                what: evil.clone(),
+                fix: evil.clone(),
+                seconds: None,
+            }],
             warnings: vec![evil.clone()],
             peers: vec![peer],
             drops: BTreeMap::from([(evil, 1)]),

@@ -5,11 +5,16 @@ use crate::batch::{Arrived, BATCH, TURNS, fill};
 use crate::crew::Word;
 use crate::faults::{self, Way};
 use crate::host::Host;
+use crate::needs;
 use crate::outlet::Outlet;
+use crate::trace::Trace;
+use crate::troubles::Task;
 use crate::unproved::Unproved;
+use control::Trouble;
 use model::{IkeSaId, Instant, Path};
 use node::{Node, Sender, Side, Verdict};
 use os::poll::Ready;
+use std::collections::BTreeSet;
 use wire::ecn::Ecn;
 use wire::esp::Datagram;
 
@@ -56,12 +61,24 @@ impl Daemon {
         let mut losses = self.losses;
         losses.add(&self.crew.losses());
         self.api.set_unguarded(self.host.clear.fault());
-        self.api.set_awaited(self.host.awaited.list());
+        self.api.set_errors(self.errors(now));
         self.api.serve(&mut self.node, &mut self.keys, &losses, now);
         while let Some(asked) = self.api.poll_reload() {
             let response = self.reload(asked.dry_run, now);
             self.api.reloaded(&asked, &response);
         }
+    }
+
+    /// Returns all failures of the daemon and its host. A route that is awaited explains that nothing
+    /// can be sent there.
+    fn errors(&self, now: Instant) -> Vec<Trouble> {
+        let mut errors = self.host.awaited.list();
+        errors.extend(needs::unmet(&self.config));
+        let awaited: BTreeSet<_> = errors.iter().filter_map(|error| error.remote).collect();
+        let unsent = self.unsent.list(now).into_iter();
+        errors.extend(unsent.filter(|error| error.remote.is_none_or(|to| !awaited.contains(&to))));
+        errors.extend(self.troubles.list(now));
+        errors
     }
 
     /// Handles messages of worker threads. The node's deadline covers the reports of their workers.
@@ -70,7 +87,8 @@ impl Daemon {
         while let Some(word) = self.crew.poll_word() {
             match word {
                 Word::Message(path, message) => {
-                    hear(&mut self.node, &mut self.unproved, path, &message, now);
+                    let (node, unproved) = (&mut self.node, &mut self.unproved);
+                    hear(node, unproved, &mut self.trace, path, &message, now);
                 }
                 Word::Stream(path, packet) => self.streams.pass(path, &packet),
                 Word::TooLong(path) => measure(&mut self.node, &self.host, path, now),
@@ -105,10 +123,9 @@ impl Daemon {
         if remotes.is_empty() {
             return;
         }
-        match self.host.ways(&self.config, &remotes) {
-            Ok(ways) => self.node.handle_ways(&ways, now),
-            Err(error) => tracing::warn!("cannot look up paths, tunnels do not move: {error}"),
-        }
+        let ways = self.host.ways(&self.config, &remotes);
+        let found = ways.map(|ways| self.node.handle_ways(&ways, now));
+        self.troubles.note(Task::Paths, found, now);
     }
 
     pub(super) fn tell_ways_of(&mut self, sa: IkeSaId, now: Instant) {
@@ -128,7 +145,8 @@ impl Daemon {
             self.busy |= filled > 0;
             let ends = self.host.ends();
             let (losses, faults) = (&mut self.losses, &mut self.faults);
-            let mut outlet = Outlet::new(ends, &mut self.streams, losses, faults);
+            let dropped = &mut self.trace.dropped;
+            let mut outlet = Outlet::new(ends, &mut self.streams, losses, dropped, faults);
             self.node.seal(&mut self.batch[..filled], &mut outlet, now);
             for path in outlet.finish() {
                 measure(&mut self.node, &self.host, path, now);
@@ -145,10 +163,12 @@ impl Daemon {
     /// Reads port 500, which carries only IKE.
     fn read_ike(&mut self, index: usize, now: Instant) {
         let (node, udp) = (&mut self.node, &mut self.host.sockets.ike[index]);
-        let unproved = &mut self.unproved;
+        let (unproved, trace) = (&mut self.unproved, &mut self.trace);
         for _ in 0..TURNS {
             let read = udp.recv(|arrival, payload| {
-                let take = |path, message: &[u8]| hear(node, unproved, path, message, now);
+                let take = |path, message: &[u8]| {
+                    hear(node, unproved, trace, path, message, now);
+                };
                 faults::pass(&mut self.faults, Way::In, arrival.path, payload, take);
             });
             if let Err(error) = read {
@@ -164,10 +184,11 @@ impl Daemon {
         for _ in 0..TURNS {
             let mut arrived = std::mem::take(&mut self.arrived);
             let (node, unproved) = (&mut self.node, &mut self.unproved);
+            let trace = &mut self.trace;
             let read = self.host.sockets.natt[index].recv(|arrival, payload| {
                 let ecn = Ecn::from_bits(arrival.ecn);
                 let take = |path, payload: &[u8]| match Datagram::of(payload) {
-                    Datagram::Ike(message) => hear(node, unproved, path, message, now),
+                    Datagram::Ike(message) => hear(node, unproved, trace, path, message, now),
                     Datagram::Keepalive => {}
                     Datagram::Esp(packet) => arrived.push(path, ecn, packet),
                 };
@@ -203,8 +224,9 @@ impl Daemon {
         let before = self.useful();
         let mut arrived = std::mem::take(&mut self.arrived);
         let (node, unproved) = (&mut self.node, &mut self.unproved);
+        let trace = &mut self.trace;
         let take = |path, message: &[u8]| match Datagram::of(message) {
-            Datagram::Ike(message) => hear(node, unproved, path, message, now),
+            Datagram::Ike(message) => hear(node, unproved, trace, path, message, now),
             Datagram::Keepalive => {}
             Datagram::Esp(packet) => arrived.push(path, Ecn::NotEct, packet),
         };
@@ -223,7 +245,8 @@ impl Daemon {
     fn open(&mut self, mut arrived: Arrived, now: Instant) {
         let ends = self.host.ends();
         let (losses, faults) = (&mut self.losses, &mut self.faults);
-        let mut outlet = Outlet::new(ends, &mut self.streams, losses, faults);
+        let dropped = &mut self.trace.dropped;
+        let mut outlet = Outlet::new(ends, &mut self.streams, losses, dropped, faults);
         self.busy |= !arrived.packets().is_empty();
         self.node.open(arrived.packets(), &mut outlet, now);
         outlet.finish();
@@ -238,7 +261,8 @@ impl Daemon {
         };
         let ends = self.host.ends();
         let (losses, faults) = (&mut self.losses, &mut self.faults);
-        let mut outlet = Outlet::new(ends, &mut self.streams, losses, faults);
+        let dropped = &mut self.trace.dropped;
+        let mut outlet = Outlet::new(ends, &mut self.streams, losses, dropped, faults);
         self.node.cover(packet, &mut outlet);
         for path in outlet.finish() {
             measure(&mut self.node, &self.host, path, now);
@@ -288,9 +312,16 @@ fn measure(node: &mut Node, host: &Host, path: Path, now: Instant) {
 }
 
 /// Handles a peer's IKE message at once; queues an unknown sender's.
-fn hear(node: &mut Node, unproved: &mut Unproved, path: Path, message: &[u8], now: Instant) {
+fn hear(
+    node: &mut Node,
+    unproved: &mut Unproved,
+    trace: &mut Trace,
+    path: Path,
+    message: &[u8],
+    now: Instant,
+) {
     match node.sender(path, message, now) {
-        Sender::Settled => node.handle_datagram(path, message, now),
+        Sender::Settled => trace.hear(node, path, message, now),
         sender => unproved.push(sender, path, message, now),
     }
 }

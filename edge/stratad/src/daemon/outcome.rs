@@ -5,7 +5,8 @@ use crate::audit;
 use crate::faults::{self, Faults, Step, Way};
 use crate::inside::Inside;
 use crate::restorer::{self, Verdict};
-use model::{Instant, Transmit};
+use crate::troubles::Task;
+use model::{Instant, Path, Transmit};
 use node::Event;
 use os::{clock, crash, divert};
 use std::io;
@@ -42,13 +43,16 @@ impl Daemon {
     /// Sends an IKE message.
     pub(super) fn transmit(&mut self, transmit: &Transmit, now: Instant) {
         let Transmit { path, payload } = transmit;
+        self.trace.sent(&self.node, *path, payload, now);
         if path.is_stream() {
             return self.streams.send(*path, payload, &self.poller, now);
         }
         // IKE detects congestion by loss, and retransmits.
-        let header = (Ecn::NotEct.bits(), false);
-        let send = |path, payload: &[u8]| {
-            self.losses.send(&self.host.sockets, path, header, payload);
+        let class = Ecn::NotEct.bits();
+        let send = |path: Path, payload: &[u8]| {
+            let sent = self.host.sockets.send(path, class, false, payload);
+            self.losses.sent += u64::from(sent.is_err());
+            self.unsent.note(path.remote.ip(), payload, &sent, now);
         };
         faults::pass(&mut self.faults, Way::Out, *path, payload, send);
     }
@@ -92,10 +96,9 @@ impl Daemon {
         };
         let begun = clock::now();
         let kept = faults::step(&mut self.faults, Step::Lease).map_err(anyhow::Error::from);
-        if let Err(error) = kept.and_then(|()| Ok(store.keep(&changes)?)) {
-            tracing::error!("cannot store address leases, a restart loses them: {error}");
-            self.losses.leases += 1;
-        }
+        let kept = kept.and_then(|()| Ok(store.keep(&changes)?));
+        self.losses.leases += u64::from(kept.is_err());
+        self.troubles.note(Task::Leases, kept, now);
         self.leases.wrote(begun, clock::now());
         crash::point("pool-lease-kept");
     }
@@ -114,10 +117,9 @@ impl Daemon {
                 self.node.give(sa.csa, grant, recorded, now);
             }
             Event::KeyLog(line) => {
-                if let Err(error) = self.keys.write(&line) {
-                    tracing::error!("cannot write a key for Wireshark: {error}");
-                    self.losses.keys += 1;
-                }
+                let written = self.keys.write(&line);
+                self.losses.keys += u64::from(written.is_err());
+                self.troubles.note(Task::Keys, written, now);
             }
             event => {
                 // Best effort: `record` has logged the failure.
@@ -130,16 +132,15 @@ impl Daemon {
                     self.api.tell_routes(peer);
                     self.insist(taken, peer, now);
                 } else if let Event::PeerDown { .. } = event {
-                    if let Err(error) = self.take_inside() {
-                        tracing::error!("cannot remove addresses whose lease has ended: {error}");
-                    }
+                    let taken = self.take_inside();
+                    self.troubles.note(Task::Addresses, taken, now);
                 } else if let Event::ChildUp { peer, .. } = &event {
                     let taken = faults::step(&mut self.faults, Step::Child);
                     self.insist(taken, peer, now);
-                    self.resolve();
+                    self.resolve(now);
                     self.skip_numbers();
                 } else if let Event::ChildDown { .. } = event {
-                    self.resolve();
+                    self.resolve(now);
                 } else if let Event::ChildRekeyed { .. } = event {
                     crash::point("rekey-child-done");
                     self.skip_numbers();
@@ -160,9 +161,9 @@ impl Daemon {
     /// Opens or reopens the audit log. Keys that were withheld because the log was unavailable are
     /// released.
     pub(super) fn open_audit(&mut self, settings: Option<config::Audit>, now: Instant) {
-        if let Err(error) = self.audit.open(settings.as_ref()) {
-            let _ = self.not_recorded(&error);
-        }
+        let opened = self.audit.open(settings.as_ref());
+        // Best effort: `recorded` has logged the failure.
+        let _ = self.recorded(opened, now);
         self.node.set_recording(self.audit.is_on(), now);
     }
 
@@ -173,18 +174,23 @@ impl Daemon {
             return Ok(());
         };
         let kept = self.audit.keep(&record);
-        kept.map_err(|error| self.not_recorded(&error))
+        self.recorded(kept, now)
     }
 
-    fn not_recorded(&mut self, error: &io::Error) -> String {
+    /// Records the result of opening or writing the audit log.
+    fn recorded(&mut self, kept: io::Result<()>, now: Instant) -> Result<(), String> {
+        let Err(error) = kept else {
+            self.troubles.succeeded(Task::Audit);
+            return Ok(());
+        };
         let what = match self.audit.is_required() {
             true => "no keys are given (`required = true`)",
             false => "keys are still given (`required = false`)",
         };
-        let why = format!("cannot write the audit log: {error}");
-        tracing::error!("{why}; {what}; make room for `file` in [audit], then `strata reload`");
+        let failed = Err(format!("{error}; {what}"));
+        self.troubles.note(Task::Audit, failed, now);
         self.losses.audit += 1;
-        why
+        Err(format!("cannot write the audit log: {error}"))
     }
 
     fn take_inside(&mut self) -> Result<(), os::Error> {
@@ -204,16 +210,15 @@ impl Daemon {
     }
 
     /// Sets the name servers. A failure does not end the tunnel.
-    pub(super) fn resolve(&mut self) {
+    pub(super) fn resolve(&mut self, now: Instant) {
         let up = self.node.has_tunnel();
         if up {
             crash::point("tunnel-up");
         }
         let faults = &mut self.faults;
         let tunnel = self.host.tunnel.as_mut();
-        if let Some(Err(error)) = tunnel.map(|tunnel| tunnel.resolve(up, faults)) {
-            tracing::error!("cannot set the name servers of `dns`: {error}");
-        }
+        let resolved = tunnel.map_or(Ok(()), |tunnel| tunnel.resolve(up, faults));
+        self.troubles.note(Task::NameServers, resolved, now);
     }
 
     /// Restores state that other programs removed, or warns that it is no longer restored. A failed
@@ -223,14 +228,15 @@ impl Daemon {
         let missing = missing.unwrap_or_else(|error| vec![error.to_string()]);
         let missing = restorer::shorten(missing);
         match self.restorer.judge(missing.is_empty(), now) {
-            Verdict::Intact => {}
+            Verdict::Intact => self.troubles.forget(Task::Restore),
             Verdict::Restore => {
                 let list = missing.join(", ");
                 tracing::warn!("restoring what another program removed: {list}");
-                if let Err(error) = self.host.restore(&self.config, &mut self.faults) {
-                    tracing::error!("cannot restore it: {error}");
+                let restored = self.host.restore(&self.config, &mut self.faults);
+                if restored.is_err() {
                     self.restorer.suspect(now);
                 }
+                self.troubles.note(Task::Restore, restored, now);
             }
             Verdict::GiveUp => {
                 tracing::error!("{}", restorer::warning(&missing));

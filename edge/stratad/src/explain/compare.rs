@@ -94,7 +94,7 @@ pub fn rows(attempt: &Attempt) -> Vec<Row> {
 
 /// Returns the agreement of both ends on a topic.
 pub fn verdict(topic: Topic, attempt: &Attempt) -> Verdict {
-    let said = theirs(topic, &attempt.theirs).is_some();
+    let said = theirs(topic, attempt).is_some();
     let suspect = suspects(attempt).contains(&topic);
     match (said, suspect) {
         (true, _) if !fits(topic, attempt) => Verdict::Differs,
@@ -105,7 +105,7 @@ pub fn verdict(topic: Topic, attempt: &Attempt) -> Verdict {
 }
 
 fn row(topic: Topic, attempt: &Attempt) -> Option<Row> {
-    let (ours, theirs) = (ours(topic, &attempt.ours), theirs(topic, &attempt.theirs));
+    let (ours, theirs) = (ours(topic, &attempt.ours), theirs(topic, attempt));
     let level = |offer: &Offer| offer.zones.as_ref().and_then(|zones| zones.level);
     if topic == Topic::Level && level(&attempt.ours).or(level(&attempt.theirs)).is_none() {
         return None;
@@ -138,8 +138,16 @@ fn ours(topic: Topic, ours: &Offer) -> Option<String> {
 }
 
 /// Returns the other end's proposal. Its `local` is our `remote`, and so on.
-fn theirs(topic: Topic, theirs: &Offer) -> Option<String> {
+fn theirs(topic: Topic, attempt: &Attempt) -> Option<String> {
+    let theirs = &attempt.theirs;
     match topic {
+        Topic::Licences => {
+            let mut zones = theirs.zones.clone()?;
+            zones
+                .licences
+                .retain(|licence| !is_refused(licence, attempt));
+            list(licences(&zones))
+        }
         Topic::OurIdentity => theirs.expects.as_ref().map(ToString::to_string),
         Topic::TheirIdentity => theirs.identity.as_ref().map(ToString::to_string),
         Topic::TheirCertificate => theirs.certificate.as_deref().map(certificate),
@@ -225,7 +233,7 @@ fn fits(topic: Topic, attempt: &Attempt) -> bool {
         Topic::Licences => {
             let theirs: Vec<_> = theirs.zones.iter().flat_map(|z| &z.licences).collect();
             let mut ours = ours.zones.iter().flat_map(|z| &z.licences);
-            ours.all(|licence| theirs.contains(&licence))
+            ours.all(|licence| theirs.contains(&licence) && !is_refused(licence, attempt))
         }
         // For the same datagrams, the smaller limits are agreed on.
         Topic::Level => {
@@ -233,6 +241,13 @@ fn fits(topic: Topic, attempt: &Attempt) -> bool {
             class(ours) == class(theirs)
         }
     }
+}
+
+/// Returns true if the peer has refused a licence, which it may have accepted before.
+fn is_refused(licence: &Licence, attempt: &Attempt) -> bool {
+    let refused =
+        |remark: &Refusal| matches!(remark, Refusal::LicenceNotAccepted(one) if one == licence);
+    attempt.remarks.iter().any(refused)
 }
 
 /// Returns the proposed additional key exchanges.

@@ -9,12 +9,13 @@ mod remedy;
 
 use crate::facts::Facts;
 use crate::view;
-use control::{Account, Explain, Outcome, RefusedGrant};
+use control::{Account, Explain, Outcome, RefusedGrant, Trouble};
 use model::Instant;
 use node::{Attempt, End, GrantState, Node, PeerState, PeerStatus, Refusal};
 use remedy::Remedy;
 
-/// Explains one peer; returns `None` if no peer has that name.
+/// Explains one peer; returns `None` if no peer has that name. A cause on this host comes before
+/// any at the peer, about which a host that sends nothing can find out nothing.
 pub fn explain(facts: &Facts, node: &Node, name: &str, now: Instant) -> Option<Explain> {
     let peers = node.peers();
     let peer = peers.iter().find(|peer| peer.name == name)?;
@@ -28,13 +29,35 @@ pub fn explain(facts: &Facts, node: &Node, name: &str, now: Instant) -> Option<E
     let stranger = node
         .stranger()
         .filter(|stranger| may_be(stranger, peer, attempt.as_ref(), facts));
+    let local = local(facts, node, peer);
+    let told = |attempt: &Attempt| {
+        let mut account = account(attempt, &remedy, now);
+        if !local.is_empty() {
+            account.fixes.clear();
+        }
+        account.remarks.extend(view::two_machines(peer, now));
+        account
+    };
     Some(Explain {
         peer: peer.name.clone(),
         state: view::state(peer),
-        attempt: attempt.map(|attempt| account(&attempt, &remedy, now)),
+        attempt: attempt.as_ref().map(told),
         stranger: stranger.map(|stranger| account(stranger, &remedy, now)),
         refused_grants: refused_grants(node, name),
+        local,
     })
+}
+
+/// Returns the causes on this host that keep a peer down.
+fn local(facts: &Facts, node: &Node, peer: &PeerStatus) -> Vec<Trouble> {
+    if peer.state == PeerState::Up {
+        return Vec::new();
+    }
+    let remote = peer.remote.map(|remote| remote.ip());
+    let unreached = |error: &&Trouble| error.remote.is_some() && error.remote == remote;
+    let unreached = facts.errors.iter().filter(unreached).cloned();
+    let agent = view::no_agent(facts, node);
+    agent.into_iter().chain(unreached).collect()
 }
 
 /// Returns true if an unidentified attempt may have come from a peer that is not up: there is no

@@ -2,7 +2,9 @@
 
 use super::refused;
 use crate::facts::Facts;
-use control::{MobileBinding, MobileHome, MobileIp, MobilePart, MobileRegistration, MobileVisitor};
+use control::{
+    MobileBinding, MobileHome, MobileIp, MobilePart, MobileRegistration, MobileVisitor, Trouble,
+};
 use model::Instant;
 use node::{Node, mobile_ip};
 
@@ -64,4 +66,28 @@ pub fn mobile_ip(facts: &Facts, node: &Node, now: Instant) -> Option<MobileIp> {
     };
     let last_refusal = refusal.map(|refusal| refused(refusal, now));
     Some(MobileIp { part, last_refusal })
+}
+
+/// Returns the reason why a mobile node can send nothing, if no foreign agent has accepted it.
+pub fn no_agent(facts: &Facts, node: &Node) -> Option<Trouble> {
+    let (mobile_ip::Status::MobileNode { route: None, .. }, refusal) = node.mobile_ip()? else {
+        return None;
+    };
+    let why = match refusal {
+        Some(refused) => format!("the last refusal: {}", refused.why),
+        None => "none has answered".to_owned(),
+    };
+    let interfaces = facts.interfaces();
+    Some(Trouble {
+        task: "agent".to_owned(),
+        remote: None,
+        what: format!(
+            "nothing can be sent: no foreign agent on {interfaces} has accepted this host; {why}"
+        ),
+        fix:
+            "connect to a network with a foreign agent, and compare the keys of [mobile_node] with \
+              those of the agents"
+                .to_owned(),
+        seconds: None,
+    })
 }

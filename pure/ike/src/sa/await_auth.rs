@@ -120,7 +120,7 @@ impl AwaitAuth {
         let Some(choice) = choose_ike(init.proposals, &allowed) else {
             let why = Refusal::no_ike_proposal(ctx.config.menu.clone());
             refuse_first(request, why.clone(), core, ctx);
-            ctx.refused(None, why);
+            ctx.refused_stranger(core.path.remote, why);
             return Err(Rejected::Answered(
                 NotifyType::NO_PROPOSAL_CHOSEN,
                 Vec::new(),
@@ -250,7 +250,7 @@ impl AwaitAuth {
         match core.accept_request(cipher, arrived, ctx) {
             None => State::AwaitAuth(self),
             Some(Err(Complaint { why, notify })) => {
-                ctx.refused(None, Refusal::Misbehaved(why));
+                ctx.refused_stranger(arrived.path.remote, Refusal::Misbehaved(why));
                 let payloads = vec![Payload::Notify(notify)];
                 core.respond(&mut self.keys.cipher, arrived, payloads, ctx);
                 self.linger()
@@ -299,7 +299,10 @@ impl AwaitAuth {
             Some((answer, (kem, shared)))
         });
         let Some((answer, shared)) = agreed else {
-            ctx.refused(None, Refusal::Misbehaved(PeerMisbehaved::BadKem));
+            ctx.refused_stranger(
+                arrived.path.remote,
+                Refusal::Misbehaved(PeerMisbehaved::BadKem),
+            );
             ctx.out.counters.refused += 1;
             let payloads = vec![notify(NotifyType::INVALID_SYNTAX, Vec::new())];
             core.respond(&mut self.keys.cipher, arrived, payloads, ctx);
@@ -336,7 +339,7 @@ impl AwaitAuth {
                 if let (Refusal::BadProof { why, .. }, true) = (&why, self.private) {
                     payloads.extend(signature::explanation(why));
                 }
-                ctx.refused(None, why);
+                ctx.refused_stranger(arrived.path.remote, why);
                 core.respond(&mut self.keys.cipher, arrived, payloads, ctx);
                 return self.linger();
             }

@@ -102,7 +102,7 @@ pub(crate) struct Established {
     pub(super) openings: Vec<Opening>,
     /// Number of times in a row that the peer lost the state of our follow-up exchanges.
     pub(super) forgotten: u8,
-    pub(super) heard: Instant,
+    pub(crate) heard: Instant,
     /// Licensed node: the composite SAs whose keys arrived on this SA.
     pub(crate) grants: BTreeSet<CsaId>,
     /// Licensed node: grants and requests that await an answer of the caller.

@@ -75,6 +75,7 @@ use init_sent::InitSent;
 use kem_sent::KemSent;
 use model::{ChildSaId, Deadline, IkeSaId, Instant, Path, Transmit};
 use std::collections::{BTreeSet, VecDeque};
+use std::net::SocketAddr;
 use wire::ike::{Datagram, ExchangeType, Flags, Header, Message, VERSION_2};
 
 /// One IKE SA.
@@ -505,7 +506,14 @@ impl Context<'_> {
         if let Some(peer) = &peer {
             self.out.attempts.remark(peer, &why);
         }
-        self.event(Event::Refused { peer, why });
+        let from = None;
+        self.event(Event::Refused { peer, from, why });
+    }
+
+    /// Reports the refusal of an initiator that is not authenticated.
+    pub(crate) fn refused_stranger(&mut self, from: SocketAddr, why: Refusal) {
+        let (peer, from) = (None, Some(from));
+        self.event(Event::Refused { peer, from, why });
     }
 
     /// Starts the record of the attempt by which an SA is established.

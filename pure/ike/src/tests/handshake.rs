@@ -1,9 +1,10 @@
 //! IKE_SA_INIT and IKE_AUTH without failures.
 
-use super::pair::{Host, Pair, Side, fit};
+use super::pair::{Host, NatBox, Pair, Side, fit};
 use super::*;
 use crate::{Event, SaState};
 use model::{Keys, Suite};
+use std::net::SocketAddr;
 use std::time::Duration;
 use wire::ike::{Datagram, ExchangeType, Header, Message, Payload, PayloadType};
 
@@ -146,6 +147,40 @@ fn a_peer_that_comes_back_replaces_its_old_sa_only_when_it_is_authenticated() {
     let down = position(|event| matches!(event, Event::IkeDown { .. }));
     let up = position(|event| matches!(event, Event::IkeUp { .. }));
     assert!(down < up, "the old SA's end is told first");
+}
+
+/// Returns the addresses of all peers that the gateway saw connect from elsewhere.
+fn displaced(pair: &Pair) -> Vec<(SocketAddr, SocketAddr)> {
+    let told = pair.right.events.iter().filter_map(|event| match event {
+        Event::Displaced { old, new, .. } => Some((*old, *new)),
+        _ => None,
+    });
+    told.collect()
+}
+
+#[test]
+fn a_peer_that_connects_from_elsewhere_while_it_is_up_is_told_with_both_addresses() {
+    let behind = |outside| Some(NatBox { outside, shift: 0 });
+    let mut pair = Pair::new(mobile(), gateway());
+    pair.nat = behind("198.51.100.1");
+    pair.connect();
+    pair.nat = behind("198.51.100.2");
+    pair.restart(Side::Left, Host::seeded(mobile(), 9, 1));
+    pair.connect();
+    let [(old, new)] = displaced(&pair)[..] else {
+        panic!("{:?}", pair.right.events);
+    };
+    assert_eq!(old.ip().to_string(), "198.51.100.1");
+    assert_eq!(new.ip().to_string(), "198.51.100.2");
+}
+
+#[test]
+fn a_peer_that_connects_again_from_the_same_address_is_not_displaced() {
+    let mut pair = Pair::new(mobile(), gateway());
+    pair.connect();
+    pair.restart(Side::Left, Host::seeded(mobile(), 9, 1));
+    pair.connect();
+    assert!(displaced(&pair).is_empty());
 }
 
 #[test]

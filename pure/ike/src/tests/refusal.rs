@@ -1,8 +1,8 @@
 //! All refusals, and their log messages at both ends.
 
-use super::pair::{Pair, Side};
+use super::pair::{LEFT, Pair, Side};
 use super::*;
-use crate::{DownReason, Refusal};
+use crate::{DownReason, Event, Refusal};
 use std::time::Duration;
 use wire::ike::{Datagram, GroupId, KeyExchange, Message, Notify, NotifyType, Payload};
 
@@ -32,6 +32,26 @@ fn a_wrong_pre_shared_key_is_named_at_both_ends() {
         right.contains("pre-shared key of mobile.example.net"),
         "{right}"
     );
+}
+
+#[test]
+fn the_refusal_of_an_initiator_that_proves_nothing_names_its_address() {
+    let (mut unknown, mut other) = (mobile(), mobile());
+    unknown.identity = "eve@example.net".parse().unwrap();
+    other.peers[0].groups = vec![Group::P384];
+    for left in [unknown, other] {
+        let mut pair = Pair::new(left, gateway());
+        pair.initiate(Side::Left);
+        pair.pass(Duration::from_secs(600));
+        let from = pair.right.events.iter().find_map(|event| match event {
+            Event::Refused {
+                peer: None, from, ..
+            } => *from,
+            _ => None,
+        });
+        let from = from.expect("the gateway refuses");
+        assert_eq!(from.ip().to_string(), LEFT);
+    }
 }
 
 /// The rule holds for a peer with a tunnel and for one without a child.

@@ -57,18 +57,33 @@ impl Node {
 
     /// Records that an initiation continues with another gateway. An existing SA stays until the
     /// new one is up.
-    pub(super) fn redirected(&mut self, old: IkeSaId, sa: IkeSaId, peer: String, to: IpAddr) {
-        self.begun_instead(old, sa, &peer);
+    pub(super) fn redirected(
+        &mut self,
+        old: IkeSaId,
+        sa: IkeSaId,
+        peer: String,
+        to: IpAddr,
+        now: Instant,
+    ) {
+        self.begun_instead(old, sa, &peer, now);
         self.events.push_back(Event::Redirected { peer, to });
     }
 
     /// Records that an initiation continues over TCP.
-    pub(super) fn fell_back(&mut self, old: IkeSaId, sa: IkeSaId, peer: String, to: SocketAddr) {
-        self.begun_instead(old, sa, &peer);
+    pub(super) fn fell_back(
+        &mut self,
+        old: IkeSaId,
+        sa: IkeSaId,
+        peer: String,
+        to: SocketAddr,
+        now: Instant,
+    ) {
+        self.begun_instead(old, sa, &peer, now);
         self.events.push_back(Event::FellBack { peer, to });
     }
 
-    fn begun_instead(&mut self, old: IkeSaId, sa: IkeSaId, peer: &str) {
+    fn begun_instead(&mut self, old: IkeSaId, sa: IkeSaId, peer: &str, now: Instant) {
+        self.initiations.begun(sa, now);
         let entry = self.wishes.get(peer);
         if entry.is_some_and(|entry| entry.sa == Some(old) && entry.up_since.is_none()) {
             self.wishes.started(peer, sa);

@@ -1,13 +1,14 @@
 //! The engine for the host's role, and the status derived from it.
 
 use super::{Config, Event, Status, Stay};
+use crate::peers::Refused;
 use crypto::Rng;
 use mobility::mobile_ip::{
-    Attachment, Counters, Dropped, Enclosed, ForeignAgent, ForeignEvent, HomeAgent, MobileEvent,
-    MobileNode, NtpTime, TunnelCounters,
+    Arrival, Attachment, Counters, Dropped, Enclosed, ForeignAgent, ForeignEvent, HomeAgent,
+    MobileEvent, MobileNode, NtpTime, TunnelCounters,
 };
 use model::{Deadline, Instant, TrafficSelector};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 /// A timeout does not replace a reported reason that is more recent than this.
@@ -16,12 +17,14 @@ const FRESH: Duration = Duration::from_secs(60);
 /// The engine, and the latest refusal.
 pub(crate) struct MobileIp {
     pub(super) engine: Engine,
-    pub(super) refusal: Option<(Instant, String)>,
+    pub(super) refusal: Option<Refused>,
+    /// Source of the message that is handled now.
+    source: Option<SocketAddr>,
     /// Addresses that a foreign agent's host needs itself, apart from those of its peers.
     pub(super) reserved: Vec<TrafficSelector>,
     /// Counters at the time of the latest refusal.
     seen: Counters,
-    refused: Option<String>,
+    refused: Option<Refused>,
     has_time: bool,
 }
 
@@ -46,6 +49,7 @@ impl MobileIp {
         Self {
             engine,
             refusal: None,
+            source: None,
             reserved: Vec::new(),
             seen: Counters::default(),
             refused: None,
@@ -62,6 +66,12 @@ impl MobileIp {
             Engine::MobileNode(_) | Engine::ForeignAgent(_) => {}
         }
         self.has_time = true;
+    }
+
+    /// Returns the engine for a message, whose source names a refusal.
+    pub(super) fn hears(&mut self, arrival: &Arrival) -> &mut Engine {
+        self.source = Some(arrival.source.into());
+        &mut self.engine
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
@@ -82,8 +92,8 @@ impl MobileIp {
 
     pub(crate) fn poll_event(&mut self, now: Instant) -> Option<Event> {
         self.judge(now);
-        if let Some(why) = self.refused.take() {
-            return Some(Event::Refused(why));
+        if let Some(refused) = self.refused.take() {
+            return Some(Event::Refused(refused));
         }
         let event = match &mut self.engine {
             Engine::MobileNode(node) => Event::MobileNode(node.poll_event()?),
@@ -93,13 +103,21 @@ impl MobileIp {
         if let Event::ForeignAgent(ForeignEvent::Unheard(visitor)) = event {
             let home_agent = visitor.home_agent;
             let why = format!("nothing comes back in UDP from the home agent {home_agent}");
-            self.refusal = Some((now, why));
+            self.refusal = Some(Refused {
+                at: now,
+                from: None,
+                why,
+            });
         }
         if let Event::MobileNode(MobileEvent::Silent(at)) = event {
-            let is_fresh = |(since, _): &(Instant, String)| now.since(*since) < FRESH;
+            let is_fresh = |refused: &Refused| now.since(refused.at) < FRESH;
             if !self.refusal.as_ref().is_some_and(is_fresh) {
                 let why = format!("nothing came back through the foreign agent {}", at.agent);
-                self.refusal = Some((now, why));
+                self.refusal = Some(Refused {
+                    at: now,
+                    from: None,
+                    why,
+                });
             }
         }
         Some(event)
@@ -149,6 +167,7 @@ impl MobileIp {
 
     /// Derives from the counters whether a message was refused since the last call.
     fn judge(&mut self, now: Instant) {
+        let from = self.source.take();
         let counters = self.counters();
         if *counters == self.seen {
             return;
@@ -165,8 +184,9 @@ impl MobileIp {
         // A mobile node reports a denial by an event of its own.
         let is_told = matches!(self.engine, Engine::MobileNode(_)) && denied.is_some();
         if let Some(why) = denied.or(unproved) {
-            self.refusal = Some((now, why.clone()));
-            self.refused = (!is_told).then_some(why);
+            let refused = Refused { at: now, from, why };
+            self.refused = (!is_told).then(|| refused.clone());
+            self.refusal = Some(refused);
         }
     }
 

@@ -167,7 +167,10 @@ fn a_tunnel_that_cannot_be_made_is_missing_and_said_so() {
     let peers = world.nodes[MOBILE].peers();
     assert_eq!(peers[0].children.len(), 1);
     assert_eq!(peers[0].missing, ["voice"]);
-    let why = peers[0].refusal.as_ref().map(|(_, why)| why.as_str());
+    let why = peers[0]
+        .refusal
+        .as_ref()
+        .map(|refused| refused.why.as_str());
     assert!(why.is_some_and(|why| why.contains("`voice`")), "{why:?}");
     world.reconfigure(GATEWAY, |_| {});
     world.run_for(Duration::from_secs(70));

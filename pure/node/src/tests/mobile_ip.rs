@@ -182,7 +182,7 @@ impl Trio {
 
     fn refusal(&self, who: usize) -> String {
         let (_, refusal) = self.nodes[who].mobile_ip().unwrap();
-        refusal.map_or(String::new(), |(_, why)| why.clone())
+        refusal.map_or(String::new(), |refused| refused.why.clone())
     }
 }
 
@@ -233,6 +233,9 @@ fn who_has_another_key_is_denied_and_each_end_can_say_why() {
     assert!(trio.refusal(MOBILE).contains("failed to authenticate"));
     let refused = |told: &&Told| matches!(told, Told::Refused(_));
     assert!(trio.events[MOBILE].iter().any(|told| refused(&told)));
+    let (_, refused) = trio.nodes[STANDING_IN].mobile_ip().unwrap();
+    let from = refused.and_then(|refused| refused.from);
+    assert_eq!(from.map(|from| from.ip()), Some(AGENT.into()), "it relays");
 }
 
 #[test]

@@ -27,6 +27,7 @@ mod recovery;
 mod rekey;
 mod resource;
 mod revocation;
+mod sight;
 mod silence;
 mod snoop;
 mod states;

@@ -1,6 +1,7 @@
 //! The tunnels that are checked after each kind of event.
 
 use super::*;
+use crate::Refused;
 use crate::mobile_ip::{Event as Told, HomeEvent};
 use std::net::Ipv4Addr;
 
@@ -98,7 +99,11 @@ fn a_node_that_is_there_anew_has_no_neighbours_until_it_says_so() {
 #[test]
 fn who_is_denied_has_no_tunnel_looked_at() {
     let mut whereabouts = crowd();
-    whereabouts.note_mobile_ip(&Told::Refused("denied".to_owned()));
+    whereabouts.note_mobile_ip(&Told::Refused(Refused {
+        at: Instant::from_origin(Duration::ZERO),
+        from: None,
+        why: "denied".to_owned(),
+    }));
     assert!(whereabouts.stirred.is_empty());
 }
 

@@ -119,7 +119,9 @@ impl Stage {
         result.map_err(|_| {
             let node = self.network.host(self.mobile).node();
             let peer = node.and_then(|node| node.peers().pop());
-            let why = peer.and_then(|peer| peer.refusal).map(|(_, why)| why);
+            let why = peer
+                .and_then(|peer| peer.refusal)
+                .map(|refused| refused.why);
             Failure::NoTunnel {
                 why: why.unwrap_or_else(|| "no answer".to_owned()),
             }

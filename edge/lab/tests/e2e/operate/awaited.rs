@@ -103,15 +103,49 @@ fn an_agent_waits_for_its_address() -> Result<()> {
     ends.is_at(CARE_OF[0])
 }
 
+#[lab::test]
+fn a_host_that_no_longer_forwards_is_shown_until_it_does() -> Result<()> {
+    let pair = Pair::new("awaited")?;
+    let node = pair.start_licensed(pair::LICENSED)?;
+    let is_shown = |status: &Value| {
+        let errors = status["status"]["errors"].as_array();
+        let mut errors = errors.into_iter().flatten();
+        errors.any(|error| error["task"] == "forwarding")
+    };
+    let settings = ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"];
+    for setting in settings {
+        ensure!(!is_shown(&node.strata("status")?), "one family is enough");
+        pair.between.sysctl(setting, "0")?;
+    }
+    ensure!(is_shown(&node.strata("status")?));
+    let text = node.strata_text("status")?;
+    ensure!(
+        text.contains("fix: sysctl -w net.ipv4.ip_forward=1"),
+        "{text}"
+    );
+    pair.between.sysctl(settings[0], "1")?;
+    ensure!(!is_shown(&node.strata("status")?));
+    Ok(())
+}
+
 /// Waits until `strata status` shows that the daemon waits for exactly these.
 fn waits_for(daemon: &Daemon, awaited: &[&str]) -> Result<()> {
-    let same = |status: &Value| status["status"]["awaited"] == serde_json::json!(awaited);
-    daemon.wait_until("status", DEADLINE, same)?;
+    daemon.wait_until("status", DEADLINE, |status| waiting(status) == awaited)?;
     let text = daemon.strata_text("status")?;
     let shown: Vec<_> = text
         .lines()
-        .filter_map(|line| line.strip_prefix("waiting for "))
+        .filter_map(|line| line.strip_prefix("error: waiting for "))
         .collect();
     ensure!(shown == awaited, "{text}");
     Ok(())
+}
+
+/// Returns all errors of a status that the daemon waits for something.
+fn waiting(status: &Value) -> Vec<&str> {
+    let errors = status["status"]["errors"].as_array();
+    let errors = errors.into_iter().flatten();
+    let errors = errors.filter(|error| error["task"] == "wait");
+    let what = errors.filter_map(|error| error["what"].as_str());
+    what.filter_map(|what| what.strip_prefix("waiting for "))
+        .collect()
 }

@@ -163,6 +163,13 @@ fn a_file_that_cannot_be_written_does_not_cost_the_tunnel() -> Result<()> {
     mobile
         .process()
         .wait_for_log("cannot set the name servers of `dns`", DEADLINE)?;
+    let status = mobile.strata("status")?;
+    ensure!(status["status"]["errors"][0]["task"] == "dns", "{status}");
+    let text = mobile.strata_text("status")?;
+    ensure!(
+        text.contains("error: cannot set the name servers"),
+        "{text}"
+    );
     mobile.stop()
 }
 

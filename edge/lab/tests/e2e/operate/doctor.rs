@@ -267,6 +267,17 @@ fn a_short_mtu_and_a_missing_way_are_found() -> Result<()> {
 }
 
 #[lab::test]
+fn a_firewall_that_drops_by_default_is_found() -> Result<()> {
+    let pair = bed()?;
+    pair.mobile.run("nft add table inet filter")?;
+    let chain = "add chain inet filter input { type filter hook input priority 0 ; policy drop ; }";
+    let rules = pair.mobile.file("rules.nft", chain)?;
+    pair.mobile.run(&format!("nft -f {}", rules.display()))?;
+    let rule = "nft add rule inet filter input udp dport";
+    Report::of(&pair.mobile, &mobile_config())?.has("firewall", "warn", rule)
+}
+
+#[lab::test]
 fn a_gateway_and_a_licensed_node_that_do_not_forward_are_found() -> Result<()> {
     let pair = bed()?;
     let gateway = mobile_config()

@@ -6,7 +6,7 @@ use lab::certified::{self, ALICE, CA, GATEWAY_CONFIG, GW, MOBILE_CONFIG, both};
 use lab::daemon::Daemon;
 use lab::openssl::{EC, GOOD, Order, authority};
 use lab::pair::{
-    HEADERS, LICENSED, Pair, TUNNEL_KEY, Terms, Tunnel, gateway_config, licensed_config,
+    DEADLINE, HEADERS, LICENSED, Pair, TUNNEL_KEY, Terms, Tunnel, gateway_config, licensed_config,
     mobile_config,
 };
 use os::Family;
@@ -318,10 +318,11 @@ fn a_certificate_where_a_psk_is_expected() -> Result<()> {
 #[lab::test]
 fn no_answer_at_all() -> Result<()> {
     let pair = Pair::new("explain")?;
-    let mobile = pair.start_mobile(Family::V4, Terms::PLAIN, "auto")?;
+    let mut mobile = pair.start_mobile(Family::V4, Terms::PLAIN, "auto")?;
     let explained = wait_for(&mobile, "office", |explained| {
         explained["attempt"]["tries"].as_u64() > Some(2)
     })?;
+    ensure!(explained["local"] == serde_json::json!([]), "{explained}");
     let attempt = &explained["attempt"];
     ensure!(attempt["outcome"] == "trying", "{attempt}");
     ensure!(attempt["remote"] == "192.0.2.1:500", "{attempt}");
@@ -329,6 +330,85 @@ fn no_answer_at_all() -> Result<()> {
     expect_fix(attempt, "peer.office.address", &config, "192.0.2.1")?;
     let text = mobile.strata_text("explain office")?;
     ensure!(text.contains("UDP ports 500 and 4500"), "{text}");
+    let text = mobile.strata_text("status")?;
+    ensure!(text.contains("connecting, no answer yet"), "{text}");
+    let line = "peer office: no answer yet from 192.0.2.1:500";
+    mobile.process().wait_for_log(line, DEADLINE)
+}
+
+#[lab::test]
+fn a_cause_on_this_host_comes_before_any_at_the_peer() -> Result<()> {
+    let pair = Pair::new("explain")?;
+    pair.mobile.run("ip route delete default")?;
+    let mobile = pair.start_mobile(Family::V4, Terms::PLAIN, "auto")?;
+    let explained = wait_for(&mobile, "office", |explained| {
+        explained["attempt"]["tries"].as_u64() > Some(1)
+    })?;
+    ensure!(explained["local"][0]["task"] == "wait", "{explained}");
+    let fixes = &explained["attempt"]["fixes"];
+    ensure!(*fixes == serde_json::json!([]), "{explained}");
+    let text = mobile.strata_text("explain office")?;
+    let cause = "waiting for a route to 192.0.2.1 (`peer.office`)";
+    ensure!(text.contains(&format!("cause: {cause}")), "{text}");
+    ensure!(!text.contains("at the peer"), "{text}");
+    let status = mobile.strata("status")?;
+    let errors = status["status"]["errors"].as_array();
+    let what: Vec<_> = errors
+        .into_iter()
+        .flatten()
+        .map(|error| &error["what"])
+        .collect();
+    ensure!(what == [cause], "one failure, one error: {status}");
+    Ok(())
+}
+
+#[lab::test]
+fn two_machines_with_one_key_are_told_as_that() -> Result<()> {
+    let pair = Pair::new("explain")?;
+    let Tunnel {
+        mobile,
+        mut gateway,
+    } = pair.start_up(Terms::PLAIN)?;
+    pair.between.secret("tunnel.psk", TUNNEL_KEY)?;
+    let same = mobile_config(Family::V4, Terms::PLAIN, "manual");
+    let other = pair.between.stratad(&same)?;
+    other.strata_text("up office --wait")?;
+    mobile.strata_text("down office")?;
+    mobile.strata_text("up office --wait")?;
+    let told = "as if two machines used its identity and key";
+    gateway.process().wait_for_log(told, DEADLINE)?;
+    let status = gateway.strata("status")?;
+    let rivals = status["status"]["peers"][0]["rivals"].as_array();
+    ensure!(rivals.is_some_and(|rivals| rivals.len() == 2), "{status}");
+    for words in ["status", "explain alice"] {
+        let text = gateway.strata_text(words)?;
+        ensure!(text.contains(told), "{text}");
+    }
+    Ok(())
+}
+
+#[lab::test]
+fn a_firewall_of_this_host_is_named_until_it_lets_messages_pass() -> Result<()> {
+    let pair = Pair::new("explain")?;
+    pair.mobile.run("nft add table inet filter")?;
+    let chain =
+        "add chain inet filter output { type filter hook output priority 0 ; policy drop ; }";
+    let rules = pair.mobile.file("rules.nft", chain)?;
+    pair.mobile.run(&format!("nft -f {}", rules.display()))?;
+    let mobile = pair.start_mobile(Family::V4, Terms::PLAIN, "auto")?;
+    wait_for(&mobile, "office", |explained| {
+        explained["local"][0]["task"] == "send"
+    })?;
+    let text = mobile.strata_text("explain office")?;
+    let cause = "nothing can be sent to 192.0.2.1: a firewall of this host forbids it";
+    ensure!(text.contains(&format!("cause: {cause}")), "{text}");
+    let text = mobile.strata_text("status")?;
+    ensure!(text.contains(&format!("error: {cause}")), "{text}");
+    pair.mobile.run("nft delete table inet filter")?;
+    let none = serde_json::json!([]);
+    mobile.wait_until("status", DEADLINE, |status| {
+        status["status"]["errors"] == none
+    })?;
     Ok(())
 }
 

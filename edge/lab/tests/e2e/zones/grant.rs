@@ -1,6 +1,7 @@
 //! Several licensed nodes on one path, and licences that change while traffic flows.
 
 use anyhow::{Context, Result, bail, ensure};
+use lab::account;
 use lab::certified::strata;
 use lab::daemon::Daemon;
 use lab::emulator::{Emulator, Settings};
@@ -393,6 +394,10 @@ fn a_licence_that_one_end_takes_back_is_gone_and_both_say_so() -> Result<()> {
     let text = scene.tunnel.mobile.strata_text("zones")?;
     let line = "not given  fb.example.net (read ip, transport): the peer has no such licence";
     ensure!(text.contains(line), "{text}");
+    let explained = scene.tunnel.mobile.strata("explain office")?;
+    let row = account::row(&explained["explain"]["attempt"], "licences");
+    let theirs = row["theirs"].as_str().unwrap_or_default();
+    ensure!(row["verdict"] == "differs" && !theirs.contains(FB), "{row}");
     let story = Scene::story(&scene.tunnel.mobile)?;
     let told = |what: &str| story.contains(&(what.to_owned(), FB.to_owned()));
     ensure!(told("ended") && told("not_agreed"), "{story:?}");

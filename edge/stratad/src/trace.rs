@@ -1,0 +1,215 @@
+//! Lines of two levels of the log: `debug` has one for each IKE message, `trace` also one for each
+//! dropped message and packet.
+//!
+//! Peers and unknown hosts can cause such lines at any rate, so each peer has a quota of them, and
+//! all unknown hosts together have one. They do not use up the quotas of `journal.rs`.
+
+use crate::quota::Quota;
+use model::{Flow, Instant, Path};
+use node::{DropReason, Node, Packet};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use tracing::Level;
+use wire::esp;
+use wire::ike::{Datagram, Header, Payload};
+
+/// Quotas of lines.
+#[derive(Default)]
+pub struct Trace {
+    /// For lines about messages, by the peer's name; `None` for all unknown hosts.
+    messages: BTreeMap<Option<String>, Quota>,
+    /// For lines about packets that the main thread drops.
+    pub dropped: Quota,
+}
+
+impl Trace {
+    /// Logs an IKE message that leaves.
+    pub fn sent(&mut self, node: &Node, path: Path, payload: &[u8], now: Instant) {
+        if !tracing::enabled!(Level::DEBUG) {
+            return;
+        }
+        let message = match esp::Datagram::of(payload) {
+            esp::Datagram::Ike(message) => message,
+            _ => payload,
+        };
+        if let Some(whose) = self.begin(node, message, now) {
+            tracing::debug!("{whose}: sent {} to {}", describe(message), path.remote);
+        }
+    }
+
+    /// Passes an IKE message to the node. Logs it, and the reason if the node drops it.
+    pub fn hear(&mut self, node: &mut Node, path: Path, message: &[u8], now: Instant) {
+        if !tracing::enabled!(Level::DEBUG) {
+            return node.handle_datagram(path, message, now);
+        }
+        let from = path.remote;
+        if let Some(whose) = self.begin(node, message, now) {
+            tracing::debug!("{whose}: received {} from {from}", describe(message));
+        }
+        if !tracing::enabled!(Level::TRACE) {
+            return node.handle_datagram(path, message, now);
+        }
+        let before = node.ike_counters().clone();
+        node.handle_datagram(path, message, now);
+        let mut drops = node.ike_counters().drops();
+        let why = drops.find(|(why, count)| *count > before.dropped(*why));
+        if let Some((why, _)) = why
+            && let Some(whose) = self.begin(node, message, now)
+        {
+            tracing::trace!("{whose}: dropped {} from {from}: {why}", describe(message));
+        }
+    }
+
+    /// Returns the beginning of a line about a message, if there is room for the line.
+    fn begin(&mut self, node: &Node, message: &[u8], now: Instant) -> Option<String> {
+        let peer = node.peer_of(message).map(str::to_owned);
+        let whose = match &peer {
+            Some(peer) => format!("peer {peer}"),
+            None => "unidentified host".to_owned(),
+        };
+        let left_out = self.messages.entry(peer).or_default().take(now)?;
+        if left_out > 0 {
+            tracing::debug!("{whose}: omitted {left_out} lines about messages before this one");
+        }
+        Some(whose)
+    }
+}
+
+/// Describes an IKE message: its exchange, message ID and length and, if it is not encrypted, its
+/// notifies.
+fn describe(message: &[u8]) -> String {
+    let octets = message.len();
+    let Ok(header) = Header::peek(message) else {
+        return format!("{octets} octets that are no IKE message");
+    };
+    let kind = match header.flags.response {
+        true => "response",
+        false => "request",
+    };
+    let (exchange, id) = (header.exchange, header.message_id);
+    let head = format!("{exchange} {kind} {id}, {octets} octets");
+    let Ok(Datagram::Clear(message)) = Datagram::decode(message) else {
+        return head;
+    };
+    let notifies = message.payloads.iter().filter_map(|payload| match payload {
+        Payload::Notify(notify) => Some(notify.kind.to_string()),
+        _ => None,
+    });
+    let notifies: Vec<_> = notifies.collect();
+    match notifies.as_slice() {
+        [] => head,
+        notifies => format!("{head} ({})", notifies.join(" ")),
+    }
+}
+
+/// Logs a packet that the data plane drops.
+pub fn dropped(packet: &Packet, why: DropReason, quota: &mut Quota, now: Instant) {
+    let Some(left_out) = quota.take(now) else {
+        return;
+    };
+    if left_out > 0 {
+        tracing::trace!("omitted {left_out} lines about dropped packets before this one");
+    }
+    tracing::trace!("dropped {}: {why}", describe_packet(packet));
+}
+
+/// Describes a packet by its addresses, protocol and ports, as far as they can be read.
+fn describe_packet(packet: &Packet) -> String {
+    let inner = wire::ip::flow(packet.octets()).map(|flow| describe_flow(&flow));
+    let octets = packet.len();
+    match (packet.path, inner) {
+        (None, Some(inner)) => format!("a datagram of {octets} octets, {inner}"),
+        (None, None) => format!("{octets} octets that are no datagram"),
+        (Some(path), Some(inner)) => {
+            let from = path.remote;
+            format!("a datagram of {octets} octets from the tunnel with {from}, {inner}")
+        }
+        (Some(path), None) => {
+            let (local, remote) = (path.local, path.remote);
+            let spi = packet
+                .octets()
+                .first_chunk()
+                .map(|spi| u32::from_be_bytes(*spi));
+            let spi = spi.map_or_else(String::new, |spi| format!(", SPI {spi:08x}"));
+            format!("an ESP packet of {octets} octets, {remote} > {local}{spi}")
+        }
+    }
+}
+
+fn describe_flow(flow: &Flow) -> String {
+    let (from, to) = (flow.source, flow.destination);
+    let protocol = match flow.protocol {
+        1 => Cow::Borrowed("ICMP"),
+        6 => Cow::Borrowed("TCP"),
+        17 => Cow::Borrowed("UDP"),
+        58 => Cow::Borrowed("ICMPv6"),
+        other => Cow::Owned(format!("protocol {other}")),
+    };
+    match flow.ports_visible && flow.has_ports() {
+        true => {
+            let (source, destination) = (flow.source_port, flow.destination_port);
+            format!("{protocol} {from} port {source} > {to} port {destination}")
+        }
+        false => format!("{protocol} {from} > {to}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::tests::lines_of;
+    use std::time::Duration;
+
+    const REQUEST: &str = "0102030405060708 0000000000000000 00 20 22 08 00000000 0000001c";
+
+    fn octets(hex: &str) -> Vec<u8> {
+        let digits: Vec<_> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
+        let octet = |pair: &[u8]| {
+            let text = std::str::from_utf8(pair).unwrap();
+            u8::from_str_radix(text, 16).unwrap()
+        };
+        digits.chunks(2).map(octet).collect()
+    }
+
+    #[test]
+    fn a_message_is_described_by_its_exchange_and_number_and_garbage_by_its_length() {
+        let text = "IKE_SA_INIT request 0, 28 octets";
+        assert_eq!(describe(&octets(REQUEST)), text);
+        assert_eq!(describe(&[7; 5]), "5 octets that are no IKE message");
+    }
+
+    /// A UDP datagram from 10.1.0.2 port 5000 to 10.8.0.53 port 53.
+    const DATAGRAM: &str = "4500001c 00000000 40110000 0a010002 0a080035 13880035 00080000";
+
+    #[test]
+    fn a_dropped_packet_is_told_with_addresses_protocol_and_ports() {
+        let mut packet = Packet::from_slice(&octets(DATAGRAM));
+        assert_eq!(
+            describe_packet(&packet),
+            "a datagram of 28 octets, UDP 10.1.0.2 port 5000 > 10.8.0.53 port 53"
+        );
+        packet.fill(&octets("c0de0001 00000007 ffff"));
+        let remote = ([192, 0, 2, 9], 4500).into();
+        packet.path = Some(Path::udp(([192, 0, 2, 1], 4500).into(), remote));
+        assert_eq!(
+            describe_packet(&packet),
+            "an ESP packet of 10 octets, 192.0.2.9:4500 > 192.0.2.1:4500, SPI c0de0001"
+        );
+    }
+
+    #[test]
+    fn a_flood_of_drops_has_few_lines_and_the_next_line_counts_the_rest() {
+        let packet = Packet::from_slice(&octets(DATAGRAM));
+        let lines = lines_of(|| {
+            let mut quota = Quota::default();
+            for millis in 0..10_000 {
+                let now = Instant::from_origin(Duration::from_millis(millis));
+                dropped(&packet, DropReason::NoPolicy, &mut quota, now);
+            }
+        });
+        assert!((100..200).contains(&lines.len()), "{}", lines.len());
+        let first = "TRACE dropped a datagram of 28 octets, UDP 10.1.0.2 port 5000";
+        assert!(lines[0].starts_with(first), "{}", lines[0]);
+        assert!(lines.iter().any(|line| line.contains("omitted")));
+    }
+}
