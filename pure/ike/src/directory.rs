@@ -17,6 +17,8 @@ pub(crate) struct Directory {
     /// Positions in the list of peers. The first of two peers with the same name counts.
     by_name: BTreeMap<String, usize>,
     by_identity: BTreeMap<Identity, Vec<usize>>,
+    /// Positions of the licensed nodes, to which we distribute keys.
+    licensed: Vec<usize>,
     /// The algorithms that any peer allows: the identity of an initiator is known only in IKE_AUTH.
     pub(crate) menu: IkeMenu,
     /// The kinds of signatures by which any peer authenticates: with a certificate, or with a raw
@@ -24,8 +26,6 @@ pub(crate) struct Directory {
     pub(crate) signing: Signing,
     /// True if any peer has a PPK.
     pub(crate) ppks: bool,
-    /// True if any peer is a licensed node, to which we distribute keys.
-    pub(crate) grants: bool,
     /// The addresses of all peers that have a fixed one.
     pub(crate) addresses_of_peers: BTreeSet<IpAddr>,
 }
@@ -34,20 +34,24 @@ impl Directory {
     pub(crate) fn new(config: Config) -> Self {
         let mut by_name = BTreeMap::new();
         let mut by_identity: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        let mut licensed = Vec::new();
         for (place, peer) in config.peers.iter().enumerate() {
             by_name.entry(peer.name.clone()).or_insert(place);
             let places = by_identity.entry(peer.identity.clone());
             places.or_default().push(place);
+            if matches!(peer.role, PeerRole::Licensed) {
+                licensed.push(place);
+            }
         }
-        let mut peers = config.peers.iter();
+        let peers = config.peers.iter();
         Self {
             by_name,
             by_identity,
+            licensed,
             menu: IkeMenu::of_all(&config.peers),
             signing: Signing::of(&config.peers),
             addresses_of_peers: peers.clone().filter_map(|peer| peer.address).collect(),
             ppks: peers.clone().any(|peer| peer.ppk.is_some()),
-            grants: peers.any(|peer| matches!(peer.role, PeerRole::Licensed)),
             config,
         }
     }
@@ -62,6 +66,17 @@ impl Directory {
     pub(crate) fn named(&self, identity: &Identity) -> impl Iterator<Item = &Peer> {
         let places = self.by_identity.get(identity).into_iter().flatten();
         places.filter_map(|place| self.config.peers.get(*place))
+    }
+
+    /// Returns the licensed nodes.
+    pub(crate) fn licensed(&self) -> impl Iterator<Item = &Peer> {
+        let places = self.licensed.iter();
+        places.filter_map(|place| self.config.peers.get(*place))
+    }
+
+    /// Returns true if we distribute keys.
+    pub(crate) const fn grants(&self) -> bool {
+        !self.licensed.is_empty()
     }
 }
 
@@ -115,9 +130,9 @@ mod tests {
             peers[1].role = PeerRole::Licensed;
             peers[1].suites = vec![model::Suite::ChaCha20Poly1305];
         });
-        assert!(some.signing.certificates && some.grants);
+        assert!(some.signing.certificates && some.grants());
         assert!(some.menu.suites.contains(&model::Suite::ChaCha20Poly1305));
         let none = directory(&["a", "b"], |_| {});
-        assert!(!none.signing.certificates && !none.grants);
+        assert!(!none.signing.certificates && !none.grants());
     }
 }

@@ -260,13 +260,14 @@ impl Grants {
     }
 
     /// Enters a composite SA, which may replace an `old` one. `onward` lists the licences of nodes
-    /// that may fetch keys from the slot's node. `nodes` are the known licensed nodes that may
-    /// receive keys now, by name and identity.
-    pub fn enter<'a>(
+    /// that may fetch keys from the slot's node. `nodes` are its licensed nodes that may receive
+    /// keys now, by name and identity.
+    pub fn enter(
         &mut self,
-        (child, onward): (&ChildSa<Secret>, Vec<Licence>),
+        child: &ChildSa<Secret>,
+        onward: Vec<Licence>,
         old: Option<ChildSaId>,
-        nodes: impl Iterator<Item = (&'a String, &'a Identity)>,
+        nodes: &[(String, Identity)],
         rng: &mut Rng,
         now: Instant,
     ) {
@@ -276,7 +277,8 @@ impl Grants {
         let id = CsaId(rng.u64());
         let spis = |sa: &BesideSa<Secret>| (sa.inbound.spi, sa.outbound.spi);
         let old = old.and_then(|old| self.0.get(&old));
-        let mut csa = Csa {
+        let holders = nodes.iter();
+        let csa = Csa {
             id,
             line: old.map_or(id, |old| old.line),
             peer: child.peer.clone(),
@@ -286,17 +288,15 @@ impl Grants {
             outbound: child.outbound.clone(),
             opaque: child.opaque.as_ref().map(spis),
             integrity: child.integrity.as_ref().map(spis),
-            holders: Vec::new(),
+            holders: holders
+                .map(|(name, node)| Holder::new(name, node, now))
+                .collect(),
             given: BTreeSet::new(),
             tokens: child.tokens.clone(),
             onward,
             closed: false,
             next_grant: if child.initiator { 1 } else { 2 },
         };
-        csa.holders = nodes
-            .filter(|(_, node)| csa.licences(node).next().is_some())
-            .map(|(name, node)| Holder::new(name, node, now))
-            .collect();
         self.0.insert(child.id, csa);
     }
 

@@ -156,7 +156,7 @@ impl Node {
     /// peer itself can change its status, so that unknown peers cannot write there.
     fn claimed(&self, why: &ike::Refusal) -> Option<String> {
         let claimed = why.claimed()?;
-        let peer = self.peers.iter().find(|peer| peer.identity == *claimed)?;
+        let peer = self.ike.peers_named(claimed).next()?;
         let up = self.wishes.get(&peer.name)?.up_since.is_some();
         (!up).then(|| peer.name.clone())
     }

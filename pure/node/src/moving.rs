@@ -69,7 +69,8 @@ impl Node {
         let mut remotes = Vec::new();
         let used = self.moving.0.values().flat_map(|mobile| &mobile.remotes);
         let honest = self.encapsulation == Encapsulation::ForNat;
-        let known = self.peers.iter().filter_map(|peer| peer.address.as_ref());
+        let known = self.ike.peers().iter();
+        let known = known.filter_map(|peer| peer.address.as_ref());
         for remote in used.chain(known.filter(|_| honest)) {
             if !remotes.contains(remote) {
                 remotes.push(*remote);

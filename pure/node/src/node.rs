@@ -22,7 +22,7 @@ use model::{
     ChildSaId, CsaId, Deadline, Encapsulation, Grant, IkeSaId, Instant, Lease, LeaseChange, Path,
     Transmit,
 };
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
@@ -78,10 +78,10 @@ pub enum CannotRedirect {
 
 /// A host in all of its roles. The crate's documentation explains how to drive it.
 pub struct Node {
-    pub(crate) peers: Vec<Peer>,
     /// Names of the peers that the configuration wants up.
-    pub(crate) start: Vec<String>,
+    pub(crate) start: BTreeSet<String>,
     pub(crate) wishes: Peers,
+    /// IKE, and the configuration of the peers.
     pub(crate) ike: ike::Engine,
     pub(crate) workers: Workers,
     seat: Seat,
@@ -132,10 +132,10 @@ pub(crate) struct Child {
 impl Node {
     /// Creates a node that brings up the peers of `config.start`. `seed` is its only source of
     /// randomness: 32 octets from the operating system in production.
-    pub fn new(config: Config, seed: [u8; 32], now: Instant) -> Self {
+    pub fn new(mut config: Config, seed: [u8; 32], now: Instant) -> Self {
         let mut rng = Rng::from_seed(seed);
-        let ike_config = config.for_ike();
-        let spd = spd(config.policies, &config.peers);
+        let ike_config = config.take_ike();
+        let spd = spd(config.policies, &ike_config.peers);
         let workers = Workers::new(config.workers, &spd);
         workers.set_classes(&config.classes);
         workers.set_sizes(&config.sizes);
@@ -144,9 +144,8 @@ impl Node {
         workers.set_levels(&levels.choices());
         let mut node = Self {
             wishes: Peers::default(),
+            start: wanted(config.start, &ike_config.peers),
             ike: ike::Engine::new(ike_config, rng.array(), now),
-            start: wanted(&config.start, &config.peers),
-            peers: config.peers,
             seat: workers.seat(0),
             workers,
             grants: Grants::default(),
@@ -178,7 +177,7 @@ impl Node {
             events: VecDeque::new(),
         };
         node.cover.set(config.cover, std::iter::empty(), now);
-        for peer in &node.peers {
+        for peer in node.ike.peers() {
             node.wishes.know(&peer.name, is_reachable(peer));
         }
         for name in &node.start {
@@ -255,7 +254,7 @@ impl Node {
     /// Deletes every SA. The deletes are in [`Node::poll_transmit`]. There is no need to wait for
     /// the answers.
     pub fn shutdown(&mut self, now: Instant) {
-        for peer in &self.peers {
+        for peer in self.ike.peers() {
             self.wishes.want(&peer.name, false, now);
         }
         self.ike.shutdown(now);
@@ -281,7 +280,7 @@ impl Node {
     pub fn set_recording(&mut self, on: bool, now: Instant) {
         self.recording = on;
         self.grants.owe_withheld(now);
-        let names: Vec<_> = self.peers.iter().map(|peer| peer.name.clone()).collect();
+        let names: Vec<_> = self.ike.licensed().map(|node| node.name.clone()).collect();
         names.iter().for_each(|name| self.distribute(name, now));
         self.drain(now);
     }
@@ -485,15 +484,13 @@ impl Node {
 
     /// Deletes every SA with a peer.
     fn close_all(&mut self, peer: &str, now: Instant) {
-        let sas = self.ike.sas();
-        let with_peer = sas.filter(|sa| sa.peer.as_deref() == Some(peer));
-        let ids: Vec<_> = with_peer.map(|sa| sa.id).collect();
+        let ids: Vec<_> = self.ike.sas_of(peer).map(|sa| sa.id).collect();
         ids.into_iter().for_each(|sa| self.ike.close(sa, now));
         self.drain(now);
     }
 
     pub(crate) fn peer(&self, name: &str) -> Option<&Peer> {
-        self.peers.iter().find(|peer| peer.name == name)
+        self.ike.peer(name)
     }
 
     pub(crate) fn initiate_due(&mut self, now: Instant) {
@@ -564,12 +561,12 @@ pub(crate) fn spd(policies: Vec<Policy>, peers: &[Peer]) -> Spd {
 
 /// Returns the peers that are brought up without a command. Licensed nodes and neighbours are
 /// always among them, because keys must be able to leave as soon as they exist or are requested.
-pub(crate) fn wanted(start: &[String], peers: &[Peer]) -> Vec<String> {
+pub(crate) fn wanted(start: Vec<String>, peers: &[Peer]) -> BTreeSet<String> {
     let licensed = peers
         .iter()
         .filter(|peer| matches!(peer.role, Role::Licensed | Role::Neighbour));
     let licensed = licensed.map(|peer| peer.name.clone());
-    licensed.chain(start.iter().cloned()).collect()
+    licensed.chain(start).collect()
 }
 
 /// Returns true if we can initiate with a peer. With a gateway whose grants we accept we never do.

@@ -206,7 +206,7 @@ impl Node {
             let children = children.remove(peer.name.as_str());
             self.peer_status(peer, children.unwrap_or_default())
         };
-        self.peers.iter().filter_map(status).collect()
+        self.ike.peers().iter().filter_map(status).collect()
     }
 
     /// Returns true if any child SA is up.

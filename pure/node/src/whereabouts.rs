@@ -361,7 +361,7 @@ impl Node {
         self.relicense_onward(now);
         if self.whereabouts.ours != neighbours {
             self.whereabouts.ours = neighbours;
-            let gateways = self.peers.iter();
+            let gateways = self.ike.peers().iter();
             let gateways = gateways.filter_map(|peer| self.established(&peer.name));
             for sa in gateways.collect::<Vec<_>>() {
                 let ours = self.whereabouts.ours.clone();
@@ -448,8 +448,8 @@ impl Node {
 
     /// Returns the name of the licensed node with this identity, if we can distribute keys to it.
     pub(crate) fn gives_to(&self, node: &Identity) -> Option<&str> {
-        let mut peers = self.peers.iter();
-        let known = peers.find(|peer| peer.role == Role::Licensed && peer.identity == *node);
+        let mut peers = self.ike.peers_named(node);
+        let known = peers.find(|peer| peer.role == Role::Licensed);
         known.map(|peer| peer.name.as_str())
     }
 

@@ -8,6 +8,7 @@ use crate::{Ending, Event, KeyLog, keylog};
 use crypto::Secret;
 use ike::is_slot;
 use model::{ChildSa, ChildSaId, Identity, Instant};
+use std::collections::BTreeSet;
 
 impl Node {
     pub(super) fn child_up(&mut self, child: ChildSa<Secret>, now: Instant) {
@@ -116,20 +117,10 @@ impl Node {
             );
         }
         let name = child.name.as_deref();
-        let licensed = self.peers.iter().filter(|node| {
-            node.role == Role::Licensed && self.is_given(&child.peer, name, &node.identity)
-        });
-        let licensed: Vec<_> = licensed
-            .map(|node| (node.name.clone(), node.identity.clone()))
-            .collect();
+        let licensed = self.receivers(&child);
         let onward = self.onward(&child.peer, name);
-        self.grants.enter(
-            (&child, onward),
-            old,
-            licensed.iter().map(|(name, node)| (name, node)),
-            &mut self.rng,
-            now,
-        );
+        self.grants
+            .enter(&child, onward, old, &licensed, &mut self.rng, now);
         if is_slot(name) {
             self.whereabouts.stir(&child.peer);
         }
@@ -161,6 +152,22 @@ impl Node {
                 self.distribute(node, now);
             }
         }
+    }
+
+    /// Returns the licensed nodes that may receive the keys of a new child SA now, by name and
+    /// identity.
+    fn receivers(&self, child: &ChildSa<Secret>) -> Vec<(String, Identity)> {
+        let licences = child.agreement.iter().flat_map(|agreed| &agreed.licences);
+        let nodes: BTreeSet<_> = licences.map(|licence| &licence.node).collect();
+        let name = child.name.as_deref();
+        let given = nodes
+            .into_iter()
+            .filter(|node| self.is_given(&child.peer, name, node));
+        let known = given.flat_map(|node| self.ike.peers_named(node));
+        let licensed = known.filter(|peer| peer.role == Role::Licensed);
+        licensed
+            .map(|node| (node.name.clone(), node.identity.clone()))
+            .collect()
     }
 
     pub(super) fn child_down(&mut self, id: ChildSaId, why: Ending, now: Instant) {

@@ -140,10 +140,8 @@ impl Node {
     fn fall_back(&mut self, peer: &str, gone: IkeSaId, now: Instant) {
         let entry = self.wishes.get(peer);
         let without = entry.is_some_and(|entry| entry.sa.is_none_or(|sa| sa == gone));
-        let is_up = |sa: &ike::SaStatus| {
-            sa.since.is_some() && !sa.leaving && sa.peer.as_deref() == Some(peer)
-        };
-        let other = self.ike.sas().find(is_up).map(|sa| sa.id);
+        let is_up = |sa: &ike::SaStatus| sa.since.is_some() && !sa.leaving;
+        let other = self.ike.sas_of(peer).find(is_up).map(|sa| sa.id);
         if let Some(other) = other.filter(|_| without) {
             self.wishes.up(peer, other, now);
         }
