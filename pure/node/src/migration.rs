@@ -412,7 +412,7 @@ impl Node {
     }
 
     fn enclose(&mut self, given: Unrecorded, now: Instant) {
-        let child = self.children.get(&given.child);
+        let child = self.children.get(given.child);
         let peer = child.map(|child| child.peer.clone());
         if let (Some(part), Some(peer)) = (&mut self.mobile_ip, peer) {
             if !part.enclose(given.at, given.octets) {

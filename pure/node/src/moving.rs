@@ -201,8 +201,8 @@ impl Node {
 
     /// Whether a child of an IKE SA is bound to the addresses outside.
     fn is_fixed(&self, sa: IkeSaId) -> bool {
-        let mut children = self.children.values().filter(|child| child.ike == sa);
-        children.any(|child| child.status.mode == Mode::Transport)
+        let mut children = self.children.iter();
+        children.any(|(_, child)| child.ike == sa && child.status.mode == Mode::Transport)
     }
 
     /// Where the tunnels go that are up, and could go.
@@ -300,7 +300,7 @@ impl Node {
     pub(crate) fn path_moved(&mut self, sa: IkeSaId, children: &[ChildSaId], path: Path) {
         for id in children {
             self.workers.move_path(*id, path);
-            if let Some(child) = self.children.get_mut(id) {
+            if let Some(child) = self.children.get_mut(*id) {
                 child.status.path = path;
             }
             self.measure(*id);

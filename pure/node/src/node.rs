@@ -1,5 +1,6 @@
 //! The composition: commands, inputs and outputs. `junction.rs` connects the engines.
 
+use crate::children::Children;
 use crate::config::{Config, Inside, Peer, Policy, Role};
 use crate::cover::Cover;
 use crate::grants::Grants;
@@ -10,7 +11,6 @@ use crate::moving::Moving;
 use crate::path_mtu::PathMtus;
 use crate::peers::{Peers, Retry};
 use crate::silence::Silences;
-use crate::status::ChildStatus;
 use crate::succession::Succession;
 use crate::transit::Transit;
 use crate::whereabouts::Whereabouts;
@@ -19,8 +19,7 @@ use crypto::{Rng, Secret, UnixTime};
 use esp::{Packet, Seat, Sink, Spd, Workers};
 use ike::{Sender, UnknownChild};
 use model::{
-    ChildSaId, CsaId, Deadline, Encapsulation, Grant, IkeSaId, Instant, Lease, LeaseChange, Path,
-    Transmit,
+    CsaId, Deadline, Encapsulation, Grant, IkeSaId, Instant, Lease, LeaseChange, Path, Transmit,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -88,7 +87,7 @@ pub struct Node {
     pub(crate) grants: Grants,
     pub(crate) transit: Transit,
     pub(crate) mobile_ip: Option<MobileIp>,
-    pub(crate) children: BTreeMap<ChildSaId, Child>,
+    pub(crate) children: Children,
     pub(crate) succession: Succession,
     pub(crate) moving: Moving,
     pub(crate) whereabouts: Whereabouts,
@@ -118,17 +117,6 @@ pub struct Node {
     pub(crate) events: VecDeque<Event>,
 }
 
-/// State of a child SA.
-pub(crate) struct Child {
-    pub(crate) peer: String,
-    pub(crate) ike: IkeSaId,
-    /// Arrival of the newest packet that `ike` was notified of.
-    pub(crate) heard: Option<Instant>,
-    /// True if nothing may be sent on the SA any more.
-    pub(crate) retired: bool,
-    pub(crate) status: ChildStatus,
-}
-
 impl Node {
     /// Creates a node that brings up the peers of `config.start`. `seed` is its only source of
     /// randomness: 32 octets from the operating system in production.
@@ -150,7 +138,7 @@ impl Node {
             workers,
             grants: Grants::default(),
             transit: Transit::new(config.snoop, config.window, config.stand_in),
-            children: BTreeMap::new(),
+            children: Children::default(),
             succession: Succession::default(),
             moving: Moving::default(),
             whereabouts: Whereabouts::new(config.places, config.neighbours),
@@ -312,9 +300,10 @@ impl Node {
         match what {
             Rekey::Ike => self.ike.rekey_ike(sa, now),
             Rekey::Children => {
-                let ours = self.children.iter().filter(|(_, child)| child.ike == sa);
+                let ours = self.children.of_peer(peer);
+                let ours = ours.filter(|(_, child)| child.ike == sa);
                 let current = ours.filter(|(_, child)| !child.status.draining);
-                let current: Vec<_> = current.map(|(id, _)| *id).collect();
+                let current: Vec<_> = current.map(|(id, _)| id).collect();
                 if current.is_empty() {
                     return Err(CannotRekey::NoChild);
                 }
@@ -351,8 +340,8 @@ impl Node {
     /// Skips all outbound sequence numbers up to `number` on every SA, as if the packets had been
     /// sent. For tests of late packets.
     pub fn skip_numbers(&mut self, number: u64) {
-        for id in self.children.keys() {
-            self.workers.skip_to(*id, number);
+        for (id, _) in self.children.iter() {
+            self.workers.skip_to(id, number);
         }
     }
 
@@ -542,7 +531,7 @@ impl Node {
             for id in children {
                 let heard = self.workers.last_inbound(id);
                 newest = newest.max(heard.map(|heard| (heard, id)));
-                let child = self.children.get_mut(&id);
+                let child = self.children.get_mut(id);
                 if let Some(child) = child.filter(|child| heard > child.heard) {
                     child.heard = heard;
                     self.ike.note_inbound(child.ike, heard.unwrap_or(now));

@@ -54,7 +54,7 @@ impl Node {
     /// Handles a packet that was not sent because it exceeds the path MTU known to the system.
     pub fn handle_path_mtu(&mut self, path: Path, mtu: u16, now: Instant) {
         let pair = pair(path);
-        let mut paths = self.children.values().map(|child| child.status.path);
+        let mut paths = self.children.iter().map(|(_, child)| child.status.path);
         if !self.path_mtus.discovered || !paths.any(|path| self::pair(path) == pair) {
             return;
         }
@@ -97,7 +97,7 @@ impl Node {
         if self.path_mtus.discovered != discovered {
             self.path_mtus.discovered = discovered;
             self.path_mtus.known.clear();
-            let ids: Vec<_> = self.children.keys().copied().collect();
+            let ids: Vec<_> = self.children.iter().map(|(id, _)| id).collect();
             ids.into_iter().for_each(|id| self.measure(id));
         }
     }
@@ -115,7 +115,7 @@ impl Node {
 
     /// Applies the path MTU to a child SA.
     pub(crate) fn measure(&mut self, id: ChildSaId) {
-        if let Some(child) = self.children.get_mut(&id) {
+        if let Some(child) = self.children.get_mut(id) {
             let mtu = self.path_mtus.of(child.status.path);
             child.status.mtu = self.workers.set_path_mtu(id, mtu);
             child.status.path_mtu = match mtu {
@@ -129,15 +129,15 @@ impl Node {
     fn measure_path(&mut self, on: Pair) {
         let children = self.children.iter();
         let children = children.filter(|(_, child)| pair(child.status.path) == on);
-        let ids: Vec<_> = children.map(|(id, _)| *id).collect();
+        let ids: Vec<_> = children.map(|(id, _)| id).collect();
         let mut told = Vec::new();
         for id in ids {
             let before = self
                 .children
-                .get(&id)
+                .get(id)
                 .and_then(|child| child.status.path_mtu);
             self.measure(id);
-            let Some(child) = self.children.get(&id) else {
+            let Some(child) = self.children.get(id) else {
                 continue;
             };
             if before != child.status.path_mtu && !told.contains(&child.peer) {

@@ -25,7 +25,8 @@ impl Node {
         self.workers.set_sizes(&config.sizes);
         self.levels.set(config.levels);
         self.workers.set_levels(&self.levels.choices());
-        let up = self.children.values().map(|child| child.peer.as_str());
+        let up = self.children.iter();
+        let up = up.map(|(_, child)| child.peer.as_str());
         self.cover.set(config.cover, up, now);
         self.workers.set_clamp(config.clamp);
         self.discover_path_mtus(config.path_mtu);
@@ -58,7 +59,9 @@ impl Node {
         let mut read = BTreeSet::new();
         for (name, node) in gone {
             let children = self.grants.dismiss(name, node);
-            let peers = children.iter().filter_map(|child| self.children.get(child));
+            let peers = children
+                .iter()
+                .filter_map(|child| self.children.get(*child));
             read.extend(peers.map(|child| child.peer.clone()));
         }
         read

@@ -18,7 +18,7 @@ use model::{ChildSaId, Instant, Licence};
 impl Node {
     /// Applies the licences of a changed configuration to all child SAs.
     pub(crate) fn limit_all(&mut self, now: Instant) {
-        let children: Vec<_> = self.children.keys().copied().collect();
+        let children: Vec<_> = self.children.iter().map(|(child, _)| child).collect();
         for child in children {
             self.limit(child, Ending::Reconfigured, now);
         }

@@ -88,12 +88,9 @@ impl Node {
             false => Retry::Usual,
         };
         let why = why.to_string();
-        let children: Vec<_> = self
-            .children
-            .iter()
-            .filter(|(_, child)| child.ike == sa)
-            .map(|(id, _)| *id)
-            .collect();
+        let children = self.children.of_peer(&peer);
+        let children = children.filter(|(_, child)| child.ike == sa);
+        let children: Vec<_> = children.map(|(id, _)| id).collect();
         children
             .into_iter()
             .for_each(|child| self.child_down(child, ending.clone(), now));
