@@ -101,7 +101,7 @@ impl Engine {
     /// Initiates an IKE SA with a configured peer, and its child SA if the role has one. Ends in
     /// [`Event::IkeUp`] or [`Event::IkeDown`].
     pub fn initiate(&mut self, peer: &str, path: Path, now: Instant) -> Result<IkeSaId, ApiMisuse> {
-        self.begin(peer, path, (false, None), now)
+        self.begin(peer, path, false, None, now)
     }
 
     /// Initiates an IKE SA. With `anew`, the IKE SA replaces another one once it is up. `from` is the
@@ -110,7 +110,8 @@ impl Engine {
         &mut self,
         peer: &str,
         path: Path,
-        (anew, from): (bool, Option<IpAddr>),
+        anew: bool,
+        from: Option<IpAddr>,
         now: Instant,
     ) -> Result<IkeSaId, ApiMisuse> {
         let known = self.config.peer(peer).ok_or(ApiMisuse::UnknownPeer)?;
