@@ -129,10 +129,8 @@ impl Daemon {
                     let taken = self.take_inside();
                     self.api.tell_routes(peer);
                     self.insist(taken, peer, now);
-                } else if let Event::PeerDown { .. } = event {
-                    if let Err(error) = self.take_inside() {
-                        tracing::error!("cannot remove addresses whose lease has ended: {error}");
-                    }
+                } else if let Event::PeerDown { peer, .. } = &event {
+                    self.give_back(peer);
                 } else if let Event::ChildUp { peer, .. } = &event {
                     let taken = faults::step(&mut self.faults, Step::Child);
                     self.insist(taken, peer, now);
@@ -192,6 +190,16 @@ impl Daemon {
         let taken = self.host.take(&self.config, inside, &mut self.faults);
         self.api.lead(&self.config, self.host.inside());
         taken
+    }
+
+    /// Removes the addresses that a peer assigned, if it assigned any: of a gateway's peers, none does.
+    fn give_back(&mut self, peer: &str) {
+        let inside = self.host.inside();
+        if inside.is_some_and(|inside| inside.is_from(peer))
+            && let Err(error) = self.take_inside()
+        {
+            tracing::error!("cannot remove addresses whose lease has ended: {error}");
+        }
     }
 
     /// Ends a tunnel at both ends if this system could not install it. A half-installed tunnel,
