@@ -1,16 +1,18 @@
 //! The child SAs of all peers. A host may have a hundred thousand: what concerns one peer visits
 //! that peer's only.
 
+use crate::path_mtu::{Pair, pair};
 use crate::status::ChildStatus;
-use model::{ChildSaId, IkeSaId, Instant};
-use std::collections::BTreeMap;
+use model::{ChildSaId, IkeSaId, Instant, Path};
+use std::collections::{BTreeMap, BTreeSet};
 
-/// All child SAs, with an index by peer.
+/// All child SAs, with indices by peer and by path.
 #[derive(Default)]
 pub(crate) struct Children {
     all: BTreeMap<ChildSaId, Child>,
     /// The ids of each peer's child SAs, in order.
     by_peer: BTreeMap<String, Vec<ChildSaId>>,
+    by_path: BTreeSet<(Pair, ChildSaId)>,
     /// Number of visits to all child SAs.
     #[cfg(test)]
     pub(crate) walks: std::cell::Cell<usize>,
@@ -33,11 +35,13 @@ impl Children {
         if let Err(place) = of_peer.binary_search(&id) {
             of_peer.insert(place, id);
         }
+        self.by_path.insert((pair(child.status.path), id));
         self.all.insert(id, child);
     }
 
     pub(crate) fn remove(&mut self, id: ChildSaId) -> Option<Child> {
         let child = self.all.remove(&id)?;
+        self.by_path.remove(&(pair(child.status.path), id));
         if let Some(of_peer) = self.by_peer.get_mut(&child.peer) {
             of_peer.retain(|other| *other != id);
             if of_peer.is_empty() {
@@ -62,6 +66,22 @@ impl Children {
     ) -> impl DoubleEndedIterator<Item = (ChildSaId, &Child)> {
         let ids = self.by_peer.get(peer).into_iter().flatten();
         ids.filter_map(|id| Some((*id, self.all.get(id)?)))
+    }
+
+    /// Moves a child SA to another path.
+    pub(crate) fn move_to(&mut self, id: ChildSaId, path: Path) {
+        if let Some(child) = self.all.get_mut(&id) {
+            let before = std::mem::replace(&mut child.status.path, path);
+            self.by_path.remove(&(pair(before), id));
+            self.by_path.insert((pair(path), id));
+        }
+    }
+
+    /// Returns the child SAs between two addresses.
+    pub(crate) fn between(&self, ends: Pair) -> impl Iterator<Item = ChildSaId> {
+        let from = self.by_path.range((ends, ChildSaId(0))..);
+        let between = from.take_while(move |(other, _)| *other == ends);
+        between.map(|(_, id)| *id)
     }
 
     /// Returns all child SAs, the oldest first.

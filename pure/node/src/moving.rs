@@ -312,9 +312,7 @@ impl Node {
     pub(crate) fn path_moved(&mut self, sa: IkeSaId, children: &[ChildSaId], path: Path) {
         for id in children {
             self.workers.move_path(*id, path);
-            if let Some(child) = self.children.get_mut(*id) {
-                child.status.path = path;
-            }
+            self.children.move_to(*id, path);
             self.measure(*id);
         }
         let peer = self.name(sa);

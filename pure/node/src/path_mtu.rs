@@ -31,7 +31,7 @@ const LEAST_V6: u16 = 1280;
 const MOST_TUNNELS: usize = 256;
 
 /// Local and remote address of a path. Ports do not distinguish paths.
-type Pair = (IpAddr, IpAddr);
+pub(crate) type Pair = (IpAddr, IpAddr);
 
 /// Known path MTUs.
 #[derive(Default)]
@@ -54,8 +54,7 @@ impl Node {
     /// Handles a packet that was not sent because it exceeds the path MTU known to the system.
     pub fn handle_path_mtu(&mut self, path: Path, mtu: u16, now: Instant) {
         let pair = pair(path);
-        let mut paths = self.children.iter().map(|(_, child)| child.status.path);
-        if !self.path_mtus.discovered || !paths.any(|path| self::pair(path) == pair) {
+        if !self.path_mtus.discovered || self.children.between(pair).next().is_none() {
             return;
         }
         let least = if pair.1.is_ipv4() { LEAST_V4 } else { LEAST_V6 };
@@ -127,9 +126,7 @@ impl Node {
 
     /// Applies the path MTU to all child SAs on a path, and reports it once per peer.
     fn measure_path(&mut self, on: Pair) {
-        let children = self.children.iter();
-        let children = children.filter(|(_, child)| pair(child.status.path) == on);
-        let ids: Vec<_> = children.map(|(id, _)| id).collect();
+        let ids: Vec<_> = self.children.between(on).collect();
         let mut told = Vec::new();
         for id in ids {
             let before = self
@@ -177,6 +174,6 @@ impl PathMtus {
     }
 }
 
-const fn pair(path: Path) -> Pair {
+pub(crate) const fn pair(path: Path) -> Pair {
     (path.local.ip(), path.remote.ip())
 }
