@@ -123,7 +123,7 @@ pub fn load(file: &Path) -> Result<Config, Error> {
     let directory = file.parent().unwrap_or(Path::new(""));
     let context = Context::new(directory);
     let config = read(&text, &context);
-    let places = Places::new(file, &text, &context.asked.borrow());
+    let places = Places::new(file, &text, context.keys.take());
     context.into_faults(file, &text)?;
     let config = config.expect("a reader that returns nothing has recorded a fault");
     Ok(Config { places, ..config })
