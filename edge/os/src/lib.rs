@@ -23,6 +23,7 @@ pub mod files;
 mod installed;
 mod join;
 pub mod lock;
+pub mod memory;
 pub mod mobile;
 mod nearby;
 pub mod netlink;

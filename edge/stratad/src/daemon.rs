@@ -140,6 +140,7 @@ impl Daemon {
         daemon.watch().context("preparing to wait for events")?;
         daemon.look(now);
         daemon.man()?;
+        os::memory::return_freed();
         tracing::info!(
             "stratad {} runs as {}",
             env!("CARGO_PKG_VERSION"),
@@ -309,6 +310,7 @@ impl Daemon {
             self.open_audit(None, now);
         }
         self.resolve();
+        os::memory::return_freed();
         Response::Reload(Reload {
             applied: true,
             made_anew: made_anew.into_iter().collect(),
