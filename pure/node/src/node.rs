@@ -130,8 +130,10 @@ impl Node {
         workers.set_clamp(config.clamp);
         let levels = Levels::new(config.levels);
         workers.set_levels(&levels.choices());
+        let reachable = ike_config.peers.iter();
+        let reachable = reachable.map(|peer| (peer.name.clone(), is_reachable(peer)));
         let mut node = Self {
-            wishes: Peers::default(),
+            wishes: Peers::new(reachable),
             start: wanted(config.start, &ike_config.peers),
             ike: ike::Engine::new(ike_config, rng.array(), now),
             seat: workers.seat(0),
@@ -165,9 +167,6 @@ impl Node {
             events: VecDeque::new(),
         };
         node.cover.set(config.cover, std::iter::empty(), now);
-        for peer in node.ike.peers() {
-            node.wishes.know(&peer.name, is_reachable(peer));
-        }
         for name in &node.start {
             node.wishes.want(name, true, now);
         }
