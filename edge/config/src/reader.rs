@@ -65,7 +65,9 @@ impl<'a> Value<'a> {
         }
         // Collected first, so that the faults of all elements are found.
         let read: Vec<_> = self.elements().map(|element| read(&element)).collect();
-        read.into_iter().collect()
+        let mut read = read.into_iter().collect::<Option<Vec<_>>>()?;
+        read.shrink_to_fit();
+        Some(read)
     }
 
     /// Returns the elements of an array.
