@@ -124,7 +124,7 @@ pub fn load(file: &Path) -> Result<Config, Error> {
     let directory = file.parent().unwrap_or(Path::new(""));
     let context = Context::new(directory);
     let config = read(&text, &context);
-    let places = Places::new(file, &text, &context.asked.borrow());
+    let places = Places::new(file, &text, context.keys.take());
     context.into_faults(file, &text)?;
     let mut config = config.expect("a reader that returns nothing has recorded a fault");
     if is_writable_by_all(file) {

@@ -92,12 +92,12 @@ impl fmt::Display for Fault {
     }
 }
 
-/// State that all parts of a reader share: the folder of the file, the keys that were asked for,
+/// State that all parts of a reader share: the folder of the file, the keys that were found,
 /// and the faults so far.
 pub(crate) struct Context {
     pub directory: PathBuf,
-    /// Every key that was asked for, and its offset in octets if it was found.
-    pub asked: RefCell<BTreeMap<String, Option<usize>>>,
+    /// Every key that was asked for and found, with its offset in octets.
+    pub keys: RefCell<BTreeMap<String, usize>>,
     found: RefCell<Vec<Found>>,
 }
 
@@ -113,7 +113,7 @@ impl Context {
     pub fn new(directory: &Path) -> Self {
         Self {
             directory: directory.to_owned(),
-            asked: RefCell::default(),
+            keys: RefCell::default(),
             found: RefCell::default(),
         }
     }

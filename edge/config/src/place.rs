@@ -12,15 +12,13 @@ pub struct Places {
 
 impl Places {
     /// Converts offsets in octets, where keys were found, to lines.
-    pub(crate) fn new(file: &Path, text: &str, found: &BTreeMap<String, Option<usize>>) -> Self {
+    pub(crate) fn new(file: &Path, text: &str, found: BTreeMap<String, usize>) -> Self {
         let ends: Vec<_> = text.match_indices('\n').map(|(end, _)| end).collect();
         let line = |offset: usize| ends.partition_point(|end| *end < offset) + 1;
-        let found = found
-            .iter()
-            .filter_map(|(key, offset)| Some((key.clone(), line((*offset)?))));
+        let lines = found.into_iter().map(|(key, offset)| (key, line(offset)));
         Self {
             file: file.to_owned(),
-            lines: found.collect(),
+            lines: lines.collect(),
         }
     }
 

@@ -145,7 +145,8 @@ fn read(path: &Path, longest: usize) -> Result<Zeroizing<Vec<u8>>, Unusable> {
     file.take(longest as u64 + 3)
         .read_to_end(&mut octets)
         .map_err(unreadable)?;
-    Ok(octets)
+    // Without the room that the key did not need: each of many peers has one.
+    Ok(Zeroizing::new(octets.to_vec()))
 }
 
 fn unreadable(error: io::Error) -> Unusable {

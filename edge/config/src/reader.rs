@@ -65,7 +65,9 @@ impl<'a> Value<'a> {
         }
         // Collected first, so that the faults of all elements are found.
         let read: Vec<_> = self.elements().map(|element| read(&element)).collect();
-        read.into_iter().collect()
+        let mut read = read.into_iter().collect::<Option<Vec<_>>>()?;
+        read.shrink_to_fit();
+        Some(read)
     }
 
     /// Returns the elements of an array.
@@ -131,10 +133,11 @@ impl<'a> Table<'a> {
             self.asked.push(key);
         }
         let found = self.entry(key);
-        let at = found.as_ref().map(|(span, _)| span.start);
-        let mut asked = self.value.context.asked.borrow_mut();
-        asked.insert(self.value.dotted(key), at);
-        found.map(|(_, value)| value)
+        found.map(|(span, value)| {
+            let mut keys = self.value.context.keys.borrow_mut();
+            keys.insert(value.name.clone(), span.start);
+            value
+        })
     }
 
     /// Reads an optional key. Returns `None` also if its value is wrong, after a fault.
@@ -187,9 +190,9 @@ impl<'a> Table<'a> {
         read: impl Fn(&str, Table<'a>) -> Option<T>,
     ) -> Option<T> {
         let (span, value) = self.entry(name)?;
-        let mut asked = self.value.context.asked.borrow_mut();
-        asked.insert(value.name.clone(), Some(span.start));
-        drop(asked);
+        let mut keys = self.value.context.keys.borrow_mut();
+        keys.insert(value.name.clone(), span.start);
+        drop(keys);
         let Some(table) = Table::new(&value) else {
             return value.wrong_type("a table", &format!("write it as [{key}.NAME]"));
         };

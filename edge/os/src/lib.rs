@@ -24,6 +24,7 @@ pub mod firewall;
 mod installed;
 mod join;
 pub mod lock;
+pub mod memory;
 pub mod mobile;
 mod nearby;
 pub mod netlink;

@@ -130,18 +130,20 @@ impl Routes {
     /// Makes the table equal to the plan. Source addresses must already be on an interface.
     pub fn set(&self, plan: &Plan) -> Result<(), Error> {
         let (wanted, present) = (self.routes(plan), self.netlink.routes(TABLE)?);
-        // The kernel treats these as the same route, and the source address as its value.
-        let same = |a: &Route, b: &Route| (a.prefix, a.metric) == (b.prefix, b.metric);
+        // The kernel treats routes with the same key as one, and the source address as its value.
+        let key = |route: &Route| (route.prefix, route.metric);
+        let present: BTreeSet<_> = present.into_iter().collect();
+        let replaced: BTreeSet<_> = present.iter().map(key).collect();
         for route in wanted.iter().filter(|route| !present.contains(route)) {
-            match present.iter().any(|other| same(route, other)) {
+            match replaced.contains(&key(route)) {
                 true => self.netlink.replace_route(route)?,
                 false => self.netlink.add_route(route)?,
             }
             crash::point("route-added");
         }
         self.lead(&plan.services)?;
-        let kept = |route: &&Route| wanted.iter().any(|other| same(route, other));
-        for route in present.iter().filter(|route| !kept(route)) {
+        let kept: BTreeSet<_> = wanted.iter().map(key).collect();
+        for route in present.iter().filter(|route| !kept.contains(&key(route))) {
             self.netlink.drop_route(route)?;
         }
         Ok(())

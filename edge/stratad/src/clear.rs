@@ -195,7 +195,7 @@ pub fn remove() -> Result<(), Error> {
 
 /// Peers by the addresses that they may claim.
 #[derive(Clone, Debug, Default)]
-pub struct Claimants(Vec<(String, Vec<TrafficSelector>)>);
+pub struct Claimants(Vec<(String, Box<[TrafficSelector]>)>);
 
 impl Claimants {
     /// Collects the peers of a configuration.

@@ -149,6 +149,7 @@ impl Daemon {
         daemon.watch().context("preparing to wait for events")?;
         daemon.look(now);
         daemon.man()?;
+        os::memory::return_freed();
         tracing::info!(
             "stratad {} runs as {}",
             env!("CARGO_PKG_VERSION"),
@@ -319,6 +320,7 @@ impl Daemon {
             self.open_audit(None, now);
         }
         self.resolve(now);
+        os::memory::return_freed();
         Response::Reload(Reload {
             applied: true,
             made_anew: made_anew.into_iter().collect(),

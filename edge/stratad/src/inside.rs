@@ -111,6 +111,11 @@ impl Inside {
         self.behind.get(&peer.party.name)
     }
 
+    /// Returns true if a peer assigns settings to us.
+    pub fn is_from(&self, peer: &str) -> bool {
+        self.addresses.contains_key(peer)
+    }
+
     /// Returns the inner addresses that a peer assigns to us.
     pub fn from(&self, peer: &str) -> &[IpAddr] {
         self.addresses.get(peer).map_or(&[], Vec::as_slice)

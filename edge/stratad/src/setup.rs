@@ -3,7 +3,7 @@
 use crate::mobile;
 use config::{Action, Addressing, Child, Config, Handover, Party, Peer, Stance, Start};
 use crypto::{Secret, TrustStore};
-use model::LevelChoice;
+use model::{Dscp, LevelChoice};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,6 +56,7 @@ pub fn node(config: &Config) -> node::Config {
         classes: config
             .peers
             .iter()
+            .filter(|peer| peer.dscp != Dscp::default())
             .map(|peer| (peer.party.name.clone(), peer.dscp))
             .collect(),
         sizes: config
@@ -72,6 +73,7 @@ pub fn node(config: &Config) -> node::Config {
             .peers
             .iter()
             .map(|peer| (peer.party.name.clone(), level_choice(peer)))
+            .filter(|(_, choice)| *choice != LevelChoice::default())
             .collect(),
         places: config
             .peers

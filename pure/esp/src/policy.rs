@@ -6,6 +6,7 @@ use crate::claims::{Claims, Contest, Width};
 use crate::drop::DropReason;
 use crate::prefetch::prefetch;
 use model::{Flow, TrafficSelector};
+use std::sync::Arc;
 
 /// The action of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,11 +59,11 @@ fn covers(from: &[TrafficSelector], to: &[TrafficSelector], flow: &Flow) -> bool
         && to.iter().any(|selector| selector.covers_destination(flow))
 }
 
-/// The policy database of a host.
+/// The policy database of a host. Workers share it.
 #[derive(Clone, Debug, Default)]
 pub struct Spd {
-    policies: Vec<Policy>,
-    protected: Vec<Protected>,
+    policies: Arc<[Policy]>,
+    protected: Arc<[Protected]>,
     contest: Contest,
 }
 
@@ -71,7 +72,7 @@ impl Spd {
     /// is the traffic of the configured peers' SAs, up or not, with the peer of each.
     pub fn new(policies: Vec<Policy>, protected: Vec<(String, Protected)>) -> Self {
         Self {
-            policies,
+            policies: policies.into(),
             contest: Contest::new(&protected),
             protected: protected.into_iter().map(|(_, traffic)| traffic).collect(),
         }

@@ -19,7 +19,7 @@ use crate::sa::Core;
 use crate::signature;
 use crypto::{Certificate, RawKey};
 use model::{Identity, IkeSaId, Instant, Path, Spi, TrafficSelector, ZoneAgreement};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use wire::ike::{AuthMethod, Datagram, GroupId, Message, NotifyType, Payload, Proposal, Transform};
 
 /// Maximum number of list entries that a record keeps.
@@ -184,8 +184,8 @@ impl Offer {
 pub(crate) struct Attempts {
     of: BTreeMap<String, Box<Attempt>>,
     stranger: Option<Attempt>,
-    /// IKE SAs that are up, with the names of their peers.
-    up: BTreeMap<IkeSaId, String>,
+    /// IKE SAs that are up, by the names of their peers.
+    up: BTreeSet<(String, IkeSaId)>,
 }
 
 impl Attempts {
@@ -281,9 +281,11 @@ impl Attempts {
 
     /// Records the end of an attempt, or of the IKE SA that it established.
     pub(crate) fn end(&mut self, core: &Core, end: End, config: &Directory) {
-        match (&end, &core.peer) {
-            (End::Up, Some(peer)) => drop(self.up.insert(core.id, peer.clone())),
-            _ => drop(self.up.remove(&core.id)),
+        if let Some(peer) = core.peer.clone() {
+            match end {
+                End::Up => self.up.insert((peer, core.id)),
+                End::Down(_) | End::Refused(_) => self.up.remove(&(peer, core.id)),
+            };
         }
         if let Some(attempt) = self.current(core) {
             attempt.end = Some(end);
@@ -296,7 +298,7 @@ impl Attempts {
     /// Records a clone of an IKE SA, which is up as well.
     pub(crate) fn cloned(&mut self, clone: &Core) {
         self.up
-            .extend(clone.peer.clone().map(|peer| (clone.id, peer)));
+            .extend(clone.peer.clone().map(|peer| (peer, clone.id)));
     }
 
     /// Assigns the record of an IKE SA to the clone that replaces it.
@@ -315,7 +317,8 @@ impl Attempts {
     /// Returns true if a peer has an IKE SA that is up or being established.
     fn is_busy(&self, peer: &str) -> bool {
         let last = self.of.get(peer);
-        self.up.values().any(|up| up == peer) || last.is_some_and(|last| last.end.is_none())
+        let mut up = self.up.range((peer.to_owned(), IkeSaId(0))..);
+        up.next().is_some_and(|(up, _)| up == peer) || last.is_some_and(|last| last.end.is_none())
     }
 }
 

@@ -7,16 +7,20 @@ use crate::config::{Config, Peer, PeerRole};
 use crate::menu::IkeMenu;
 use crate::signature::Signing;
 use model::Identity;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::ops::Deref;
 
 /// A configuration and its indices.
 pub(crate) struct Directory {
     config: Config,
-    /// Positions in the list of peers. The first of two peers with the same name counts.
-    by_name: BTreeMap<String, usize>,
-    by_identity: BTreeMap<Identity, Vec<usize>>,
+    /// Positions in the list of peers, in the order of names. The first of two peers with the same
+    /// name counts.
+    by_name: Vec<usize>,
+    /// Positions in the list of peers, in the order of identities.
+    by_identity: Vec<usize>,
+    /// Positions of the licensed nodes, to which we distribute keys.
+    licensed: Vec<usize>,
     /// The algorithms that any peer allows: the identity of an initiator is known only in IKE_AUTH.
     pub(crate) menu: IkeMenu,
     /// The kinds of signatures by which any peer authenticates: with a certificate, or with a raw
@@ -24,44 +28,63 @@ pub(crate) struct Directory {
     pub(crate) signing: Signing,
     /// True if any peer has a PPK.
     pub(crate) ppks: bool,
-    /// True if any peer is a licensed node, to which we distribute keys.
-    pub(crate) grants: bool,
     /// The addresses of all peers that have a fixed one.
     pub(crate) addresses_of_peers: BTreeSet<IpAddr>,
 }
 
 impl Directory {
     pub(crate) fn new(config: Config) -> Self {
-        let mut by_name = BTreeMap::new();
-        let mut by_identity: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        for (place, peer) in config.peers.iter().enumerate() {
-            by_name.entry(peer.name.clone()).or_insert(place);
-            let places = by_identity.entry(peer.identity.clone());
-            places.or_default().push(place);
-        }
-        let mut peers = config.peers.iter();
+        let peers = &config.peers;
+        let places = 0..peers.len();
+        let mut by_name: Vec<_> = places.clone().collect();
+        by_name.sort_by_key(|place| &peers[*place].name);
+        let mut by_identity: Vec<_> = places.clone().collect();
+        by_identity.sort_by_key(|place| &peers[*place].identity);
+        let licensed = places.filter(|place| matches!(peers[*place].role, PeerRole::Licensed));
+        let licensed = licensed.collect();
+        let peers = config.peers.iter();
         Self {
             by_name,
             by_identity,
+            licensed,
             menu: IkeMenu::of_all(&config.peers),
             signing: Signing::of(&config.peers),
             addresses_of_peers: peers.clone().filter_map(|peer| peer.address).collect(),
             ppks: peers.clone().any(|peer| peer.ppk.is_some()),
-            grants: peers.any(|peer| matches!(peer.role, PeerRole::Licensed)),
             config,
         }
     }
 
     /// Returns the peer with a name.
     pub(crate) fn peer(&self, name: &str) -> Option<&Peer> {
-        self.config.peers.get(*self.by_name.get(name)?)
+        let peer = |place: &usize| &self.config.peers[*place];
+        let first = self
+            .by_name
+            .partition_point(|place| peer(place).name.as_str() < name);
+        let found = self.by_name.get(first).map(peer);
+        found.filter(|found| found.name == name)
     }
 
     /// Returns the peers with an identity, in the order of the configuration: one for each address
     /// that the identity may connect from.
     pub(crate) fn named(&self, identity: &Identity) -> impl Iterator<Item = &Peer> {
-        let places = self.by_identity.get(identity).into_iter().flatten();
+        let peer = |place: &usize| &self.config.peers[*place];
+        let first = self
+            .by_identity
+            .partition_point(|place| peer(place).identity < *identity);
+        let rest = self.by_identity[first..].iter().map(peer);
+        rest.take_while(move |peer| peer.identity == *identity)
+    }
+
+    /// Returns the licensed nodes.
+    pub(crate) fn licensed(&self) -> impl Iterator<Item = &Peer> {
+        let places = self.licensed.iter();
         places.filter_map(|place| self.config.peers.get(*place))
+    }
+
+    /// Returns true if we distribute keys.
+    pub(crate) const fn grants(&self) -> bool {
+        !self.licensed.is_empty()
     }
 }
 
@@ -115,9 +138,9 @@ mod tests {
             peers[1].role = PeerRole::Licensed;
             peers[1].suites = vec![model::Suite::ChaCha20Poly1305];
         });
-        assert!(some.signing.certificates && some.grants);
+        assert!(some.signing.certificates && some.grants());
         assert!(some.menu.suites.contains(&model::Suite::ChaCha20Poly1305));
         let none = directory(&["a", "b"], |_| {});
-        assert!(!none.signing.certificates && !none.grants);
+        assert!(!none.signing.certificates && !none.grants());
     }
 }

@@ -1,6 +1,6 @@
 //! All IKE SAs of one host: dispatch of datagrams, and the choice among several SAs with one peer.
 
-use crate::config::Config;
+use crate::config::{Config, Peer};
 use crate::counters::DropReason;
 use crate::directory::Directory;
 use crate::down_reason::DownReason;
@@ -92,17 +92,16 @@ impl Engine {
     /// Restores the leases that an earlier engine reported. Call this before anything else except
     /// [`Self::set_wall_clock`], because leases expire by the wall clock.
     pub fn restore_leases(&mut self, leases: Vec<Lease>) {
-        let lent = |name: &str| {
-            let mut peers = self.config.peers.iter();
-            peers.find_map(|peer| peer.pool().filter(|pool| pool.name == name))
-        };
+        let pools = self.config.peers.iter().filter_map(Peer::pool);
+        let pools: BTreeMap<_, _> = pools.map(|pool| (pool.name.as_str(), pool)).collect();
+        let lent = |name: &str| pools.get(name).copied();
         self.pools.restore(leases, lent, self.today);
     }
 
     /// Initiates an IKE SA with a configured peer, and its child SA if the role has one. Ends in
     /// [`Event::IkeUp`] or [`Event::IkeDown`].
     pub fn initiate(&mut self, peer: &str, path: Path, now: Instant) -> Result<IkeSaId, ApiMisuse> {
-        self.begin(peer, path, (false, None), now)
+        self.begin(peer, path, false, None, now)
     }
 
     /// Initiates an IKE SA. With `anew`, the IKE SA replaces another one once it is up. `from` is the
@@ -111,7 +110,8 @@ impl Engine {
         &mut self,
         peer: &str,
         path: Path,
-        (anew, from): (bool, Option<IpAddr>),
+        anew: bool,
+        from: Option<IpAddr>,
         now: Instant,
     ) -> Result<IkeSaId, ApiMisuse> {
         let known = self.config.peer(peer).ok_or(ApiMisuse::UnknownPeer)?;

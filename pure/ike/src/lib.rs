@@ -59,6 +59,7 @@ mod proposal;
 mod reconfigure;
 mod refusal;
 mod roster;
+mod runs;
 mod sa;
 mod selectors;
 mod sender;

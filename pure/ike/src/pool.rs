@@ -11,9 +11,9 @@
 //! could poll its lease: one call produces both. A caller that persists leases before it sends
 //! packets therefore never has an address in use that is not persisted.
 
+use crate::runs::{Runs, next};
 use crypto::UnixTime;
 use model::{Identity, IkeSaId, InnerAddresses, Lease, LeaseChange, TrafficSelector};
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -39,7 +39,10 @@ pub struct Pool {
 #[derive(Default)]
 pub(crate) struct Pools {
     leases: BTreeMap<Name, Held>,
-    owners: BTreeMap<IpAddr, Name>,
+    /// Addresses of all leases.
+    taken: Runs,
+    /// Leases that no IKE SA uses, by the time from which their addresses are free.
+    unused: BTreeSet<(UnixTime, Name)>,
     users: BTreeMap<IkeSaId, Name>,
     changes: VecDeque<LeaseChange>,
 }
@@ -108,7 +111,10 @@ impl Pools {
         }
         let held = self.leases.entry(name.clone()).or_default();
         held.users.insert(sa);
-        (held.free_from, held.lease) = (None, pool.lease);
+        if let Some(since) = held.free_from.take() {
+            self.unused.remove(&(since, name.clone()));
+        }
+        held.lease = pool.lease;
         let lease = held.lease(&name);
         self.users.insert(sa, name);
         match before {
@@ -141,8 +147,10 @@ impl Pools {
         };
         held.users.remove(&sa);
         if held.users.is_empty() {
-            held.free_from = Some(later(today, held.lease));
+            let since = later(today, held.lease);
+            held.free_from = Some(since);
             self.changes.push_back(LeaseChange::Used(held.lease(&name)));
+            self.unused.insert((since, name));
         }
     }
 
@@ -161,16 +169,17 @@ impl Pools {
             for address in lease.addresses.iter() {
                 // The engine never persists two owners of one address. The first one counts if the
                 // store says so anyway.
-                if let Entry::Vacant(nobodys) = self.owners.entry(address) {
-                    nobodys.insert(name.clone());
+                if self.taken.insert(address) {
                     addresses.set(address);
                 }
             }
             let free_from = lease.free_from.map(UnixTime);
+            let free_from = free_from.unwrap_or_else(|| later(today, kept));
+            self.unused.insert((free_from, name.clone()));
             let held = Held {
                 addresses,
                 users: BTreeSet::new(),
-                free_from: Some(free_from.unwrap_or_else(|| later(today, kept))),
+                free_from: Some(free_from),
                 lease: kept,
             };
             self.leases.insert(name, held);
@@ -204,11 +213,13 @@ impl Pools {
             if pool.lends(address) {
                 return Some(address);
             }
-            self.owners.remove(&address);
         }
         let unused = self.unused(pool, is_ipv4);
         let address = unused.or_else(|| self.reclaim(pool, is_ipv4, today))?;
-        self.owners.insert(address, name.clone());
+        if let Some(old) = has {
+            self.taken.remove(old);
+        }
+        self.taken.insert(address);
         let held = self.leases.entry(name.clone()).or_default();
         held.addresses.set(address);
         Some(address)
@@ -217,28 +228,29 @@ impl Pools {
     /// Returns the lowest address that is not leased.
     fn unused(&self, pool: &Pool, is_ipv4: bool) -> Option<IpAddr> {
         pool.of(is_ipv4).find_map(|range| {
-            let mut candidate = range.first;
-            while self.owners.contains_key(&candidate) || pool.reserved.contains(&candidate) {
-                candidate = next(candidate).filter(|next| *next <= range.last)?;
+            let mut candidate = self.taken.first_outside(range.first)?;
+            while candidate <= range.last && pool.reserved.contains(&candidate) {
+                candidate = self.taken.first_outside(next(candidate)?)?;
             }
-            Some(candidate)
+            (candidate <= range.last).then_some(candidate)
         })
     }
 
     /// Ends the lease that has been free for the longest time, and returns its address. All
     /// addresses of the lease become free.
     fn reclaim(&mut self, pool: &Pool, is_ipv4: bool, today: UnixTime) -> Option<IpAddr> {
-        let free = self.leases.iter().filter_map(|(name, held)| {
-            let since = held.free_from.filter(|since| *since <= today)?;
-            let address = held.addresses.of(is_ipv4)?;
-            pool.lends(address).then_some((since, address, name))
+        let free = self.unused.iter().take_while(|(since, _)| *since <= today);
+        let mut of_pool = free.filter_map(|(since, name)| {
+            let address = self.leases.get(name)?.addresses.of(is_ipv4)?;
+            pool.lends(address).then_some((*since, address, name))
         });
-        let (_, address, name) = free.min()?;
+        let (since, address, name) = of_pool.next()?;
         let name = name.clone();
         let held = self.leases.remove(&name)?;
         for address in held.addresses.iter() {
-            self.owners.remove(&address);
+            self.taken.remove(address);
         }
+        self.unused.remove(&(since, name.clone()));
         let (pool, identity) = name;
         self.changes
             .push_back(LeaseChange::Forgotten { pool, identity });
@@ -266,13 +278,6 @@ fn bits(address: IpAddr) -> u128 {
         IpAddr::V4(address) => address.to_bits().into(),
         IpAddr::V6(address) => address.to_bits(),
     }
-}
-
-fn next(address: IpAddr) -> Option<IpAddr> {
-    Some(match address {
-        IpAddr::V4(address) => IpAddr::V4(address.to_bits().checked_add(1)?.into()),
-        IpAddr::V6(address) => IpAddr::V6(address.to_bits().checked_add(1)?.into()),
-    })
 }
 
 #[cfg(test)]
@@ -418,6 +423,38 @@ mod tests {
         assert_eq!(pools.lend(&another, &who(2), V4, IkeSaId(3), now), old);
         // Two pools may contain the same address, which is leased once.
         assert_eq!(pools.lend(&another, &who(3), V4, IkeSaId(4), now), None);
+    }
+
+    #[test]
+    fn an_address_that_cannot_be_replaced_stays_that_of_its_identity() {
+        let (first, second) = (pool(&["10.9.0.1/32"]), pool(&["10.9.0.2/32"]));
+        let (mut pools, now) = (Pools::default(), UnixTime(0));
+        let lent = pools.lend(&first, &who(1), V4, IkeSaId(1), now);
+        pools.release(IkeSaId(1), now);
+        assert!(pools.lend(&second, &who(2), V4, IkeSaId(2), now).is_some());
+        assert_eq!(pools.lend(&second, &who(1), V4, IkeSaId(3), now), None);
+        let both = pool(&["10.9.0.1/32", "10.9.0.2/32"]);
+        assert_eq!(pools.lend(&both, &who(3), V4, IkeSaId(4), now), None);
+        assert_eq!(pools.lend(&both, &who(1), V4, IkeSaId(5), now), lent);
+    }
+
+    /// A search that visits each lease would visit two billion here.
+    #[test]
+    fn a_large_pool_is_lent_completely_and_reclaimed_without_visiting_each_lease() {
+        const ALL: u64 = 1 << 16;
+        let pool = pool(&["10.9.0.0/16"]);
+        let (mut pools, now) = (Pools::default(), UnixTime(0));
+        for number in 0..ALL {
+            let lent = pools.lend(&pool, &who(number), V4, IkeSaId(number), now);
+            assert!(lent.is_some());
+            pools.release(IkeSaId(number), UnixTime(number));
+        }
+        let later = UnixTime(2 * ALL + DAY);
+        for number in ALL..2 * ALL {
+            let lent = pools.lend(&pool, &who(number), V4, IkeSaId(number), later);
+            assert!(lent.is_some());
+        }
+        assert_eq!(pools.lend(&pool, &who(0), V4, IkeSaId(0), later), None);
     }
 
     #[test]

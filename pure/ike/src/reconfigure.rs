@@ -16,6 +16,7 @@ use crate::down_reason::DownReason;
 use crate::engine::Engine;
 use crate::sa::Sa;
 use model::{IkeSaId, Instant};
+use std::collections::BTreeSet;
 
 /// Commands.
 impl Engine {
@@ -100,6 +101,7 @@ impl Engine {
     }
 
     fn outdated(&self, changed: &[String]) -> Vec<(IkeSaId, DownReason)> {
+        let changed: BTreeSet<_> = changed.iter().collect();
         let why = |sa: &Sa, name: &String| match self.config.peer(name) {
             None => Some(DownReason::Removed),
             Some(_) if changed.contains(name) => Some(DownReason::Reconfigured),

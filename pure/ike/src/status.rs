@@ -1,6 +1,7 @@
 //! Status of an engine and of its IKE SAs.
 
 use crate::attempt::Attempt;
+use crate::config::Peer;
 use crate::counters::Counters;
 use crate::down_reason::DownReason;
 use crate::engine::Engine;
@@ -8,7 +9,7 @@ use crate::extension::nat::Nat;
 use crate::extension::overlap::Windows;
 use crate::sa::{Sa, State};
 use crypto::Secret;
-use model::{ChildSaId, IkeSaId, InnerAddresses, Instant, Kem, Lease, Path, Suite};
+use model::{ChildSaId, Identity, IkeSaId, InnerAddresses, Instant, Kem, Lease, Path, Suite};
 use wire::ike::Header;
 
 /// State of an IKE SA.
@@ -93,9 +94,34 @@ pub struct KeyLog {
 
 /// Getters.
 impl Engine {
+    /// Returns all configured peers.
+    pub fn peers(&self) -> &[Peer] {
+        &self.config.peers
+    }
+
+    /// Returns the peer with a name.
+    pub fn peer(&self, name: &str) -> Option<&Peer> {
+        self.config.peer(name)
+    }
+
+    /// Returns the peers that prove an identity: one for each address that they may connect from.
+    pub fn peers_named(&self, identity: &Identity) -> impl Iterator<Item = &Peer> {
+        self.config.named(identity)
+    }
+
+    /// Returns the licensed nodes that we distribute keys to.
+    pub fn licensed(&self) -> impl Iterator<Item = &Peer> {
+        self.config.licensed()
+    }
+
     /// Returns the status of every IKE SA that is being established, up or being deleted.
     pub fn sas(&self) -> impl Iterator<Item = SaStatus> + '_ {
         self.sas.values().filter_map(|sa| self.status(sa))
+    }
+
+    /// Returns the status of the IKE SAs with one peer.
+    pub fn sas_of(&self, peer: &str) -> impl Iterator<Item = SaStatus> {
+        self.sas_with(peer).filter_map(|sa| self.status(sa))
     }
 
     /// Returns the status of one IKE SA.

@@ -2,6 +2,7 @@
 
 use crypto::TrustStore;
 use model::{Dscp, Encapsulation, Identity, Sizes};
+use std::mem::take;
 
 pub use esp::{Action, Policy};
 pub use ike::{
@@ -76,18 +77,18 @@ pub struct Config {
 }
 
 impl Config {
-    /// Returns the part of the configuration that the IKE engine needs.
-    pub(crate) fn for_ike(&self) -> ike::Config {
+    /// Takes out the part of the configuration that the IKE engine needs, with all peers.
+    pub(crate) fn take_ike(&mut self) -> ike::Config {
         ike::Config {
             encapsulation: self.encapsulation,
             natt_port: self.natt_port,
-            addresses: self.addresses.clone(),
+            addresses: take(&mut self.addresses),
             fragment: self.fragment,
             elsewhere: self.elsewhere,
             workers: self.workers,
-            credential: self.credential.clone(),
-            trust: self.trust.clone(),
-            ..ike::Config::new(self.identity.clone(), self.peers.clone())
+            credential: self.credential.take(),
+            trust: take(&mut self.trust),
+            ..ike::Config::new(self.identity.clone(), take(&mut self.peers))
         }
     }
 }

@@ -18,6 +18,8 @@ pub(crate) struct Cover {
     intervals: BTreeMap<String, Duration>,
     /// End of the current interval of each peer that has a tunnel.
     ends: BTreeMap<String, Instant>,
+    /// The same in the order of time.
+    due: BTreeSet<(Instant, String)>,
     /// Peers whose interval has ended.
     ended: BTreeSet<String>,
 }
@@ -41,28 +43,42 @@ impl Cover {
     pub(crate) fn begin(&mut self, peer: &str, now: Instant) {
         if let Some(interval) = self.intervals.get(peer) {
             let end = now + *interval;
-            self.ends.entry(peer.to_owned()).or_insert(end);
+            if !self.ends.contains_key(peer) {
+                self.set_end(peer.to_owned(), end);
+            }
         }
     }
 
     /// Stops the interval of a peer that has no tunnel any more.
     pub(crate) fn end(&mut self, peer: &str) {
-        self.ends.remove(peer);
+        if let Some(end) = self.ends.remove(peer) {
+            self.due.remove(&(end, peer.to_owned()));
+        }
         self.ended.remove(peer);
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
-        for (peer, end) in self.ends.iter_mut().filter(|(_, end)| **end <= now) {
-            let interval = self.intervals.get(peer).copied().unwrap_or_default();
-            *end = (*end + interval).max(now + interval / 2);
+        let due = self.due.iter().take_while(|(end, _)| *end <= now);
+        for (end, peer) in due.cloned().collect::<Vec<_>>() {
+            let interval = self.intervals.get(&peer).copied().unwrap_or_default();
             self.ended.insert(peer.clone());
+            self.set_end(peer, (end + interval).max(now + interval / 2));
         }
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Deadline> {
-        let at = self.ends.values().min().copied()?;
-        let reason = "send cover traffic";
-        Some(Deadline { at, reason })
+        let (at, _) = self.due.first()?;
+        Some(Deadline {
+            at: *at,
+            reason: "send cover traffic",
+        })
+    }
+
+    fn set_end(&mut self, peer: String, end: Instant) {
+        if let Some(before) = self.ends.insert(peer.clone(), end) {
+            self.due.remove(&(before, peer.clone()));
+        }
+        self.due.insert((end, peer));
     }
 }
 

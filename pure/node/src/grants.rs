@@ -35,9 +35,28 @@ pub enum GrantState {
     Refused,
 }
 
-/// All composite SAs of this endpoint.
+/// All composite SAs of this endpoint. What concerns one SA or one node visits no others.
 #[derive(Default)]
-pub(crate) struct Grants(BTreeMap<ChildSaId, Csa>);
+pub(crate) struct Grants {
+    all: BTreeMap<ChildSaId, Csa>,
+    by_id: BTreeMap<CsaId, ChildSaId>,
+    /// The composite SAs of which a node's state matters, by that state.
+    index: BTreeSet<(Entry, ChildSaId)>,
+    /// Number of visits to all composite SAs.
+    #[cfg(test)]
+    pub(crate) walks: std::cell::Cell<usize>,
+}
+
+/// State of a node that is looked up.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Entry {
+    /// The node of this name is owed a grant.
+    Owed(String),
+    /// The last grant was sent on this IKE SA.
+    SentOn(IkeSaId),
+    /// The grant is held since this time.
+    Held(Instant),
+}
 
 /// One composite SA of this endpoint.
 pub(crate) struct Csa {
@@ -126,9 +145,13 @@ impl Holder {
         (self.state, self.withheld, self.since) = (GrantState::Pending, false, now);
     }
 
-    /// Returns the time of the renewal, long before the grant expires at the node.
-    fn renewal(&self, lifetime: Duration) -> Option<Instant> {
-        (self.state == GrantState::Held).then(|| self.since + lifetime / 2)
+    fn entries(&self) -> impl Iterator<Item = Entry> {
+        let state = match self.state {
+            GrantState::Pending => Some(Entry::Owed(self.name.clone())),
+            GrantState::Held => Some(Entry::Held(self.since)),
+            GrantState::Sent | GrantState::Refused => None,
+        };
+        state.into_iter().chain(self.sa.map(Entry::SentOn))
     }
 }
 
@@ -174,6 +197,76 @@ impl Csa {
                 .map(|node| (node.clone(), holds(node)))
                 .collect(),
         }
+    }
+
+    /// Carries out [`Grants::choose`].
+    fn choose(
+        &mut self,
+        chosen: &[(String, &Identity)],
+        most: usize,
+        now: Instant,
+    ) -> Option<Vec<String>> {
+        let is_chosen = |node: &Identity| chosen.iter().any(|(_, chosen)| *chosen == node);
+        self.holders
+            .retain(|holder| holder.may_read() || is_chosen(&holder.node));
+        let new = chosen.iter().filter(|(_, node)| !self.given.contains(node));
+        if self.given.len() + new.count() > most {
+            return None;
+        }
+        let mut owed = Vec::new();
+        for (name, node) in chosen {
+            let has = self.holders.iter().any(|holder| holder.node == **node);
+            if !has && self.licences(node).next().is_some() {
+                self.holders.push(Holder::new(name, node, now));
+                owed.push(name.clone());
+            }
+        }
+        Some(owed)
+    }
+
+    /// Carries out [`Grants::limit`].
+    fn limit(&mut self, allowed: &[Licence]) -> Option<Gone> {
+        let payload = self.agreement.payload_zone();
+        let licences = &mut self.agreement.licences;
+        let lost = licences.iter().filter(|licence| !allowed.contains(licence));
+        let nodes: BTreeSet<_> = lost.map(|licence| licence.node.clone()).collect();
+        if nodes.is_empty() {
+            return None;
+        }
+        self.closed |= licences.iter().any(|licence| licence.zone == payload);
+        licences.retain(|licence| !nodes.contains(&licence.node));
+        let gone = self.without(&nodes);
+        self.holders.retain(|holder| !nodes.contains(&holder.node));
+        Some(gone)
+    }
+
+    /// Takes out the pending grant of a node, to be sent on its IKE SA.
+    fn take_pending(
+        &mut self,
+        name: &str,
+        sa: IkeSaId,
+        lifetime: Duration,
+        now: Instant,
+    ) -> Option<Due> {
+        let pending = |holder: &Holder| holder.name == name && holder.state == GrantState::Pending;
+        let index = self.holders.iter().position(pending)?;
+        let node = self.holders[index].node.clone();
+        let grant = self.grant(&node, lifetime);
+        // A grant that cannot be created counts as refused and is not retried.
+        let state = match grant {
+            Some(_) => GrantState::Sent,
+            None => GrantState::Refused,
+        };
+        let holder = &mut self.holders[index];
+        (holder.state, holder.sa, holder.since) = (state, Some(sa), now);
+        let grant = grant?;
+        self.given.insert(node.clone());
+        Some(Due {
+            sa: self.name(),
+            rights: self.rights(&node),
+            node,
+            grant,
+        })
     }
 
     /// Returns the rights of a node, each with its zone.
@@ -256,17 +349,20 @@ fn share(
 
 impl Grants {
     pub fn iter(&self) -> impl Iterator<Item = (&ChildSaId, &Csa)> {
-        self.0.iter()
+        #[cfg(test)]
+        self.walks.update(|walks| walks + 1);
+        self.all.iter()
     }
 
     /// Enters a composite SA, which may replace an `old` one. `onward` lists the licences of nodes
-    /// that may fetch keys from the slot's node. `nodes` are the known licensed nodes that may
-    /// receive keys now, by name and identity.
-    pub fn enter<'a>(
+    /// that may fetch keys from the slot's node. `nodes` are its licensed nodes that may receive
+    /// keys now, by name and identity.
+    pub fn enter(
         &mut self,
-        (child, onward): (&ChildSa<Secret>, Vec<Licence>),
+        child: &ChildSa<Secret>,
+        onward: Vec<Licence>,
         old: Option<ChildSaId>,
-        nodes: impl Iterator<Item = (&'a String, &'a Identity)>,
+        nodes: &[(String, Identity)],
         rng: &mut Rng,
         now: Instant,
     ) {
@@ -275,8 +371,9 @@ impl Grants {
         };
         let id = CsaId(rng.u64());
         let spis = |sa: &BesideSa<Secret>| (sa.inbound.spi, sa.outbound.spi);
-        let old = old.and_then(|old| self.0.get(&old));
-        let mut csa = Csa {
+        let old = old.and_then(|old| self.all.get(&old));
+        let holders = nodes.iter();
+        let csa = Csa {
             id,
             line: old.map_or(id, |old| old.line),
             peer: child.peer.clone(),
@@ -286,18 +383,18 @@ impl Grants {
             outbound: child.outbound.clone(),
             opaque: child.opaque.as_ref().map(spis),
             integrity: child.integrity.as_ref().map(spis),
-            holders: Vec::new(),
+            holders: holders
+                .map(|(name, node)| Holder::new(name, node, now))
+                .collect(),
             given: BTreeSet::new(),
             tokens: child.tokens.clone(),
             onward,
             closed: false,
             next_grant: if child.initiator { 1 } else { 2 },
         };
-        csa.holders = nodes
-            .filter(|(_, node)| csa.licences(node).next().is_some())
-            .map(|(name, node)| Holder::new(name, node, now))
-            .collect();
-        self.0.insert(child.id, csa);
+        self.by_id.insert(id, child.id);
+        self.index.extend(indexed(child.id, &csa));
+        self.all.insert(child.id, csa);
     }
 
     /// Returns true if nothing may be sealed with the keys of a child SA any more.
@@ -307,7 +404,7 @@ impl Grants {
 
     /// Returns the composite SA of a child SA.
     pub fn of(&self, child: ChildSaId) -> Option<&Csa> {
-        self.0.get(&child)
+        self.all.get(&child)
     }
 
     /// Returns true if every awaited node has accepted or refused its grant. `is_awaited` takes the
@@ -318,7 +415,7 @@ impl Grants {
         child: ChildSaId,
         is_awaited: impl Fn(&str, &Identity) -> bool,
     ) -> Option<bool> {
-        let csa = self.0.get(&child)?;
+        let csa = self.all.get(&child)?;
         let settled = |holder: &Holder| {
             let answered = matches!(holder.state, GrantState::Held | GrantState::Refused);
             answered || !is_awaited(&csa.peer, &holder.node)
@@ -335,12 +432,12 @@ impl Grants {
         is_given: impl Fn(&str, Option<&str>) -> bool,
         now: Instant,
     ) {
-        let licensing = |csa: &&mut Csa| csa.licences(node).next().is_some();
-        for csa in self.0.values_mut().filter(licensing) {
-            if is_given(&csa.peer, csa.child.as_deref()) {
+        self.change_all(|_, csa| {
+            let is_licensed = csa.licences(node).next().is_some();
+            if is_licensed && is_given(&csa.peer, csa.child.as_deref()) {
                 csa.holders.push(Holder::new(name, node, now));
             }
-        }
+        });
     }
 
     /// Selects the nodes that receive the keys of a shared slot, by name and identity. Returns the
@@ -355,25 +452,8 @@ impl Grants {
         most: usize,
         now: Instant,
     ) -> Option<Vec<String>> {
-        let Some(csa) = self.0.get_mut(&child) else {
-            return Some(Vec::new());
-        };
-        let is_chosen = |node: &Identity| chosen.iter().any(|(_, chosen)| *chosen == node);
-        csa.holders
-            .retain(|holder| holder.may_read() || is_chosen(&holder.node));
-        let new = chosen.iter().filter(|(_, node)| !csa.given.contains(node));
-        if csa.given.len() + new.count() > most {
-            return None;
-        }
-        let mut owed = Vec::new();
-        for (name, node) in chosen {
-            let has = csa.holders.iter().any(|holder| holder.node == **node);
-            if !has && csa.licences(node).next().is_some() {
-                csa.holders.push(Holder::new(name, node, now));
-                owed.push(name.clone());
-            }
-        }
-        Some(owed)
+        let owed = self.change(child, |csa| csa.choose(chosen, most, now));
+        owed.unwrap_or_else(|| Some(Vec::new()))
     }
 
     /// Returns true if a node is owed the keys of a composite SA or has received them.
@@ -391,17 +471,17 @@ impl Grants {
         now: Instant,
     ) -> Vec<String> {
         let mut told = Vec::new();
-        for csa in self.0.values_mut() {
+        self.change_all(|_, csa| {
             let onward = onward(&csa.peer, csa.child.as_deref());
             if std::mem::replace(&mut csa.onward, onward) == csa.onward {
-                continue;
+                return;
             }
             let holders = csa.holders.iter_mut();
             for holder in holders.filter(|holder| holder.may_read()) {
                 holder.owe(now);
                 told.push(holder.name.clone());
             }
-        }
+        });
         told
     }
 
@@ -409,12 +489,12 @@ impl Grants {
     /// rekeyed, because keys cannot be taken back from a node (invariant 5).
     pub fn dismiss(&mut self, name: &str, node: &Identity) -> Vec<ChildSaId> {
         let mut read = Vec::new();
-        for (child, csa) in &mut self.0 {
+        self.change_all(|child, csa| {
             if csa.given.contains(node) {
-                read.push(*child);
+                read.push(child);
             }
             csa.holders.retain(|holder| holder.name != name);
-        }
+        });
         read
     }
 
@@ -422,36 +502,19 @@ impl Grants {
     /// loses all of its licences there, because they form one grant. If any node was licensed for
     /// the payload, the keys become unusable. Returns `None` if no licence has to go.
     pub fn limit(&mut self, child: ChildSaId, allowed: &[Licence]) -> Option<Gone> {
-        let csa = self.0.get_mut(&child)?;
-        let payload = csa.agreement.payload_zone();
-        let licences = &mut csa.agreement.licences;
-        let lost = licences.iter().filter(|licence| !allowed.contains(licence));
-        let nodes: BTreeSet<_> = lost.map(|licence| licence.node.clone()).collect();
-        if nodes.is_empty() {
-            return None;
-        }
-        csa.closed |= licences.iter().any(|licence| licence.zone == payload);
-        licences.retain(|licence| !nodes.contains(&licence.node));
-        let gone = csa.without(&nodes);
-        csa.holders.retain(|holder| !nodes.contains(&holder.node));
-        Some(gone)
+        self.change(child, |csa| csa.limit(allowed)).flatten()
     }
 
     /// Forgets a composite SA.
     pub fn remove(&mut self, child: ChildSaId) -> Option<Gone> {
-        let csa = self.0.remove(&child)?;
+        let csa = self.all.remove(&child)?;
+        self.by_id.remove(&csa.id);
+        for entry in indexed(child, &csa) {
+            self.index.remove(&entry);
+        }
         let licences = csa.agreement.licences.iter();
         let nodes = licences.map(|licence| licence.node.clone()).collect();
         Some(csa.without(&nodes))
-    }
-
-    /// Returns the other composite SAs for the same traffic, by child SA.
-    pub fn beside(&self, child: ChildSaId) -> Vec<ChildSaId> {
-        let Some(csa) = self.0.get(&child) else {
-            return Vec::new();
-        };
-        let beside = self.0.iter().filter(|(_, other)| other.is_beside(csa));
-        beside.map(|(other, _)| *other).collect()
     }
 
     /// Takes out the pending grants of a node, to be sent on its IKE SA.
@@ -462,40 +525,19 @@ impl Grants {
         lifetime: Duration,
         now: Instant,
     ) -> Vec<Due> {
-        let mut grants = Vec::new();
-        for csa in self.0.values_mut() {
-            let pending =
-                |holder: &Holder| holder.name == name && holder.state == GrantState::Pending;
-            let Some(index) = csa.holders.iter().position(pending) else {
-                continue;
-            };
-            let node = csa.holders[index].node.clone();
-            let grant = csa.grant(&node, lifetime);
-            // A grant that cannot be created counts as refused and is not retried.
-            let state = if grant.is_some() {
-                csa.given.insert(node.clone());
-                GrantState::Sent
-            } else {
-                GrantState::Refused
-            };
-            let holder = &mut csa.holders[index];
-            (holder.state, holder.sa, holder.since) = (state, Some(sa), now);
-            let (sa, rights) = (csa.name(), csa.rights(&node));
-            grants.extend(grant.map(|grant| Due {
-                sa,
-                node,
-                rights,
-                grant,
-            }));
-        }
-        grants
+        let pending = self.with(&Entry::Owed(name.to_owned()));
+        let due = pending.into_iter().filter_map(|child| {
+            let due = self.change(child, |csa| csa.take_pending(name, sa, lifetime, now));
+            due.flatten()
+        });
+        due.collect()
     }
 
     /// Returns true if a grant may still be sent: its composite SA and the IKE SA for it still
     /// exist.
     pub fn is_due(&self, id: CsaId, name: &str, sa: IkeSaId) -> bool {
-        let mut holders = self.0.values().filter(|csa| csa.id == id);
-        let mut holders = holders.next().into_iter().flat_map(|csa| &csa.holders);
+        let csa = self.by_id.get(&id).and_then(|child| self.all.get(child));
+        let mut holders = csa.into_iter().flat_map(|csa| &csa.holders);
         holders.any(|holder| {
             let sent = holder.state == GrantState::Sent;
             sent && holder.name == name && holder.sa == Some(sa)
@@ -505,18 +547,17 @@ impl Grants {
     /// Marks a grant as withheld, with a human-readable reason.
     pub fn withhold(&mut self, name: &str, id: CsaId, why: String, now: Instant) {
         let answered = self.answered(name, id, Some(why), now);
-        if answered.is_some()
-            && let Some(holder) = self.holder(name, id)
-        {
-            holder.withheld = true;
+        if answered.is_some() {
+            self.change_holder(name, id, |holder| holder.withheld = true);
         }
     }
 
     /// Schedules every withheld grant again.
     pub fn owe_withheld(&mut self, now: Instant) {
-        let holders = self.0.values_mut().flat_map(|csa| &mut csa.holders);
-        let withheld = holders.filter(|holder| holder.withheld);
-        withheld.for_each(|holder| holder.owe(now));
+        self.change_all(|_, csa| {
+            let withheld = csa.holders.iter_mut().filter(|holder| holder.withheld);
+            withheld.for_each(|holder| holder.owe(now));
+        });
     }
 
     /// Handles the loss of an IKE SA: everything that was sent on it is owed again. Returns the
@@ -524,14 +565,16 @@ impl Grants {
     pub fn node_lost(&mut self, sa: IkeSaId, now: Instant) -> Vec<(Composite, Identity)> {
         let mut lost = Vec::new();
         let on_it = |holder: &Holder| holder.sa == Some(sa);
-        for csa in self.0.values_mut() {
-            let readers = csa.holders.iter();
-            let readers = readers.filter(|holder| on_it(holder) && holder.may_read());
-            lost.extend(readers.map(|holder| (csa.name(), holder.node.clone())));
-            for holder in csa.holders.iter_mut().filter(|holder| on_it(holder)) {
-                holder.has_keys = false;
-                holder.owe(now);
-            }
+        for child in self.with(&Entry::SentOn(sa)) {
+            self.change(child, |csa| {
+                let readers = csa.holders.iter();
+                let readers = readers.filter(|holder| on_it(holder) && holder.may_read());
+                lost.extend(readers.map(|holder| (csa.name(), holder.node.clone())));
+                for holder in csa.holders.iter_mut().filter(|holder| on_it(holder)) {
+                    holder.has_keys = false;
+                    holder.owe(now);
+                }
+            });
         }
         lost
     }
@@ -539,24 +582,28 @@ impl Grants {
     /// Schedules the renewal of every grant that was held for half of its lifetime. Returns the
     /// names of the holders.
     pub fn renew(&mut self, lifetime: Duration, now: Instant) -> Vec<String> {
+        let is_due = |since: Instant| since + lifetime / 2 <= now;
+        let due = self.held().take_while(|(since, _)| is_due(*since));
+        let due: Vec<_> = due.map(|(_, child)| child).collect();
         let mut names = Vec::new();
-        for holder in self.0.values_mut().flat_map(|csa| &mut csa.holders) {
-            if holder.renewal(lifetime).is_some_and(|at| at <= now) {
-                holder.owe(now);
-                names.push(holder.name.clone());
-            }
+        for child in due {
+            self.change(child, |csa| {
+                let held = csa.holders.iter_mut();
+                let held = held.filter(|holder| holder.state == GrantState::Held);
+                for holder in held.filter(|holder| is_due(holder.since)) {
+                    holder.owe(now);
+                    names.push(holder.name.clone());
+                }
+            });
         }
         names
     }
 
     /// Returns the time of the next renewal.
     pub fn poll_timeout(&self, lifetime: Duration) -> Option<Deadline> {
-        let holders = self.0.values().flat_map(|csa| &csa.holders);
-        let at = holders
-            .filter_map(|holder| holder.renewal(lifetime))
-            .min()?;
+        let (since, _) = self.held().next()?;
         Some(Deadline {
-            at,
+            at: since + lifetime / 2,
             reason: "renew a grant",
         })
     }
@@ -570,27 +617,83 @@ impl Grants {
         refusal: Option<String>,
         now: Instant,
     ) -> Option<(&Csa, Identity)> {
-        let holder = self.holder(name, id)?;
-        holder.since = now;
-        holder.has_keys |= refusal.is_none();
-        holder.state = match refusal {
-            None => GrantState::Held,
-            Some(_) => GrantState::Refused,
-        };
-        holder.refusal = refusal;
-        let node = holder.node.clone();
-        let csa = self.0.values().find(|csa| csa.id == id)?;
+        let node = self.change_holder(name, id, |holder| {
+            holder.since = now;
+            holder.has_keys |= refusal.is_none();
+            holder.state = match refusal {
+                None => GrantState::Held,
+                Some(_) => GrantState::Refused,
+            };
+            holder.refusal = refusal;
+            holder.node.clone()
+        })?;
+        let csa = self.all.get(self.by_id.get(&id)?)?;
         Some((csa, node))
     }
 
     /// Returns true if a node has acknowledged the latest grant.
-    pub fn is_held(&mut self, name: &str, id: CsaId) -> bool {
-        let holder = self.holder(name, id);
-        holder.is_some_and(|holder| holder.state == GrantState::Held)
+    pub fn is_held(&self, name: &str, id: CsaId) -> bool {
+        let csa = self.by_id.get(&id).and_then(|child| self.all.get(child));
+        let mut holders = csa.into_iter().flat_map(|csa| &csa.holders);
+        holders.any(|holder| holder.name == name && holder.state == GrantState::Held)
     }
 
-    fn holder(&mut self, name: &str, id: CsaId) -> Option<&mut Holder> {
-        let csa = self.0.values_mut().find(|csa| csa.id == id)?;
-        csa.holders.iter_mut().find(|holder| holder.name == name)
+    /// Returns the child SAs of the composite SAs with an entry in the index.
+    fn with(&self, entry: &Entry) -> Vec<ChildSaId> {
+        let from = (entry.clone(), ChildSaId(0));
+        let found = self.index.range(from..);
+        let found = found.take_while(|(other, _)| other == entry);
+        found.map(|(_, child)| *child).collect()
     }
+
+    /// Returns the composite SAs with a grant that is held, and since when, the oldest first.
+    fn held(&self) -> impl Iterator<Item = (Instant, ChildSaId)> {
+        let from = (Entry::Held(Instant::ZERO), ChildSaId(0));
+        let held = self.index.range(from..);
+        held.filter_map(|(entry, child)| match entry {
+            Entry::Held(since) => Some((*since, *child)),
+            Entry::Owed(_) | Entry::SentOn(_) => None,
+        })
+    }
+
+    /// Changes one composite SA, and keeps the index consistent.
+    fn change<T>(&mut self, child: ChildSaId, change: impl FnOnce(&mut Csa) -> T) -> Option<T> {
+        let csa = self.all.get_mut(&child)?;
+        let before = indexed(child, csa);
+        let outcome = change(csa);
+        let after = indexed(child, csa);
+        for entry in before.difference(&after) {
+            self.index.remove(entry);
+        }
+        self.index.extend(after.difference(&before).cloned());
+        Some(outcome)
+    }
+
+    fn change_holder<T>(
+        &mut self,
+        name: &str,
+        id: CsaId,
+        change: impl FnOnce(&mut Holder) -> T,
+    ) -> Option<T> {
+        let child = *self.by_id.get(&id)?;
+        let changed = self.change(child, |csa| {
+            let mut holders = csa.holders.iter_mut();
+            holders.find(|holder| holder.name == name).map(change)
+        });
+        changed.flatten()
+    }
+
+    fn change_all(&mut self, mut change: impl FnMut(ChildSaId, &mut Csa)) {
+        #[cfg(test)]
+        self.walks.update(|walks| walks + 1);
+        for child in self.all.keys().copied().collect::<Vec<_>>() {
+            self.change(child, |csa| change(child, csa));
+        }
+    }
+}
+
+/// Returns the entries of a composite SA in the index.
+fn indexed(child: ChildSaId, csa: &Csa) -> BTreeSet<(Entry, ChildSaId)> {
+    let entries = csa.holders.iter().flat_map(Holder::entries);
+    entries.map(|entry| (entry, child)).collect()
 }

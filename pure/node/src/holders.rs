@@ -142,10 +142,12 @@ impl Node {
         if sharing.waits_until.is_some() {
             return;
         }
-        sharing.asked.retain(|old| self.children.contains_key(old));
+        sharing
+            .asked
+            .retain(|old| self.children.get(*old).is_some());
         sharing.asked.insert(child);
         sharing.asked_at = Some(now);
-        if let Some(ike) = self.children.get(&child).map(|child| child.ike) {
+        if let Some(ike) = self.children.get(child).map(|child| child.ike) {
             self.ike.rekey_child(ike, child, now);
         }
     }

@@ -108,49 +108,49 @@ impl Node {
     fn handle_report(&mut self, report: esp::Report, now: Instant) {
         match report {
             esp::Report::RekeySoon(id) => {
-                if let Some(child) = self.children.get(&id) {
+                if let Some(child) = self.children.get(id) {
                     self.ike.rekey_child(child.ike, id, now);
                 }
             }
             esp::Report::Confirmed(id) => {
                 self.succession.confirm(id);
-                if let Some(child) = self.children.get(&id) {
+                if let Some(child) = self.children.get(id) {
                     self.ike.note_inbound(child.ike, now);
                 }
             }
             esp::Report::Sends(id) => {
-                let ike = self.children.get(&id).map(|child| child.ike);
+                let ike = self.children.get(id).map(|child| child.ike);
                 ike.into_iter()
                     .for_each(|sa| self.silences.sends(sa, id, now));
             }
             esp::Report::Strays(id, from, octets) => {
-                let ike = self.children.get(&id).map(|child| child.ike);
+                let ike = self.children.get(id).map(|child| child.ike);
                 ike.into_iter()
                     .for_each(|sa| self.ike.note_stray(sa, from, octets, now));
             }
             esp::Report::UnusedEcn(id) => {
-                let child = self.children.get(&id);
+                let child = self.children.get(id);
                 self.events.extend(child.map(|child| Event::EcnUnused {
                     peer: child.peer.clone(),
                     child: child.status.name.clone(),
                 }));
             }
             esp::Report::Unpadded(id) => {
-                let child = self.children.get(&id);
+                let child = self.children.get(id);
                 self.events.extend(child.map(|child| Event::Unpadded {
                     peer: child.peer.clone(),
                     child: child.status.name.clone(),
                 }));
             }
             esp::Report::LevelSpent(id) => {
-                let child = self.children.get(&id);
+                let child = self.children.get(id);
                 self.events.extend(child.map(|child| Event::LevelSpent {
                     peer: child.peer.clone(),
                     child: child.status.name.clone(),
                 }));
             }
             esp::Report::LevelRefused(id) => {
-                let child = self.children.get(&id);
+                let child = self.children.get(id);
                 self.events.extend(child.map(|child| Event::LevelRefused {
                     peer: child.peer.clone(),
                     child: child.status.name.clone(),
@@ -163,7 +163,7 @@ impl Node {
     /// peer itself can change its status, so that unknown peers cannot write there.
     fn claimed(&self, why: &ike::Refusal) -> Option<String> {
         let claimed = why.claimed()?;
-        let peer = self.peers.iter().find(|peer| peer.identity == *claimed)?;
+        let peer = self.ike.peers_named(claimed).next()?;
         let up = self.wishes.get(&peer.name)?.up_since.is_some();
         (!up).then(|| peer.name.clone())
     }

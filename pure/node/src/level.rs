@@ -67,8 +67,7 @@ impl Node {
     /// Selects the protection of packets to a peer from now on, among the agreed levels. Packets
     /// that may not go unencrypted are zoned.
     pub fn choose_level(&mut self, peer: &str, signal: Signal) -> Result<(), NoLevel> {
-        let known = self.peers.iter().find(|known| known.name == peer);
-        let zones = match known.map(|peer| &peer.role) {
+        let zones = match self.peer(peer).map(|peer| &peer.role) {
             Some(Role::Vpn { zones, .. }) => zones,
             Some(Role::Licensed | Role::Gateway | Role::Neighbour) => return Err(NoLevel::NoZones),
             None => return Err(NoLevel::UnknownPeer),

@@ -38,6 +38,7 @@
 //! this happens in one private function, `drain` in `junction.rs`. No other code polls the events
 //! of an engine.
 
+mod children;
 mod config;
 mod cover;
 mod event;

@@ -412,7 +412,7 @@ impl Node {
     }
 
     fn enclose(&mut self, given: Unrecorded, now: Instant) {
-        let child = self.children.get(&given.child);
+        let child = self.children.get(given.child);
         let peer = child.map(|child| child.peer.clone());
         if let (Some(part), Some(peer)) = (&mut self.mobile_ip, peer) {
             if !part.enclose(given.at, given.octets) {
@@ -432,9 +432,10 @@ impl Node {
         let Ok(token) = Token::decode(octets) else {
             return self.missed(None, "a visitor sent an invalid token".to_owned(), now);
         };
-        let mut peers = self.peers.iter();
-        let neighbour =
-            peers.find(|peer| (&peer.role, &peer.identity) == (&Role::Neighbour, &token.holder));
+        let neighbour = self
+            .ike
+            .peers_named(&token.holder)
+            .find(|peer| peer.role == Role::Neighbour);
         let name = neighbour.map(|peer| peer.name.clone());
         let Some(sa) = name.as_deref().and_then(|name| self.established(name)) else {
             let why = format!(

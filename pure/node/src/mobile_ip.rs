@@ -131,7 +131,7 @@ impl Node {
             return;
         };
         if let Engine::ForeignAgent(agent) = &mut part.engine {
-            let peers = self.peers.iter().filter_map(|peer| peer.address);
+            let peers = self.ike.peers().iter().filter_map(|peer| peer.address);
             let peers = peers.filter_map(|address| {
                 let bits = if address.is_ipv4() { 32 } else { 128 };
                 TrafficSelector::from_prefix(address, bits)

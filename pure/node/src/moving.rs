@@ -18,9 +18,20 @@ use std::time::Duration;
 /// Shortest time between two look-ups for the addresses that one peer lists.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The IKE SAs that are ours to move.
+/// The IKE SAs that are ours to move. A message of one of them visits no other.
 #[derive(Default)]
-pub(crate) struct Moving(BTreeMap<IkeSaId, Mobile>);
+pub(crate) struct Moving {
+    all: BTreeMap<IkeSaId, Mobile>,
+    /// SAs that may have a step to take.
+    changed: BTreeSet<IkeSaId>,
+    /// SAs with a hand-over that waits.
+    late: BTreeSet<IkeSaId>,
+    /// Deadlines of the SAs.
+    deadlines: BTreeSet<(Deadline, IkeSaId)>,
+    /// Number of visits to all SAs.
+    #[cfg(test)]
+    pub(crate) walks: std::cell::Cell<usize>,
+}
 
 struct Mobile {
     paths: Paths,
@@ -66,39 +77,35 @@ pub struct PathsStatus {
 impl Node {
     /// The addresses of peers to which ways are wanted, those in use before others.
     pub fn remotes(&self) -> Vec<IpAddr> {
-        let mut remotes = Vec::new();
-        let used = self.moving.0.values().flat_map(|mobile| &mobile.remotes);
+        let used = self.moving.iter().flat_map(|mobile| &mobile.remotes);
         let honest = self.encapsulation == Encapsulation::ForNat;
-        let known = self.peers.iter().filter_map(|peer| peer.address.as_ref());
-        for remote in used.chain(known.filter(|_| honest)) {
-            if !remotes.contains(remote) {
-                remotes.push(*remote);
-            }
-        }
-        remotes
+        let known = self.ike.peers().iter();
+        let known = known.filter_map(|peer| peer.address.as_ref());
+        let remotes = used.chain(known.filter(|_| honest)).copied();
+        let mut seen = BTreeSet::new();
+        remotes.filter(|remote| seen.insert(*remote)).collect()
     }
 
     /// The addresses of the peer of one tunnel, to which ways are wanted.
     pub fn remotes_of(&self, sa: IkeSaId) -> &[IpAddr] {
-        let mobile = self.moving.0.get(&sa);
+        let mobile = self.moving.all.get(&sa);
         mobile.map_or(&[], |mobile| &mobile.remotes)
     }
 
     /// By which pairs of addresses packets can leave now to the peer of one tunnel, for each of
     /// [`Self::remotes_of`] the best first.
     pub fn handle_ways_of(&mut self, sa: IkeSaId, ways: &[Way], now: Instant) {
-        if let Some(mobile) = self.moving.0.get_mut(&sa) {
-            mobile.handle_ways(ways);
-        }
+        let ways = by_remote(ways);
+        self.moving.change(sa, |mobile| mobile.handle_ways(&ways));
         self.drain(now);
     }
 
     /// By which pairs of addresses packets can leave now: all of them, for each of [`Self::remotes`]
     /// the best first.
     pub fn handle_ways(&mut self, ways: &[Way], now: Instant) {
-        for mobile in self.moving.0.values_mut() {
-            mobile.handle_ways(ways);
-        }
+        let of_each = by_remote(ways);
+        self.moving
+            .change_all(|mobile| mobile.handle_ways(&of_each));
         // The best of each comes first, and is the last to be entered.
         let best = ways.iter().rev().map(|way| (way.remote, way.local));
         self.sources = match self.encapsulation {
@@ -116,8 +123,9 @@ impl Node {
         from: Option<IpAddr>,
         now: Instant,
     ) -> Result<Path, CannotMove> {
-        let (_, mobile) = self.movable(peer)?;
-        let path = mobile.paths.choose(from)?;
+        let sa = self.movable(peer)?;
+        let chosen = self.moving.change(sa, |mobile| mobile.paths.choose(from));
+        let path = chosen.ok_or(ike::CannotMove::NotAgreed)??;
         self.drain(now);
         Ok(path)
     }
@@ -131,7 +139,7 @@ impl Node {
         from: Option<IpAddr>,
         now: Instant,
     ) -> Result<Path, CannotMove> {
-        let (sa, _) = self.movable(peer)?;
+        let sa = self.movable(peer)?;
         let (path, _) = self.start_hand_over(sa, from, now)?;
         self.drain(now);
         Ok(path)
@@ -145,35 +153,35 @@ impl Node {
         from: Option<IpAddr>,
         now: Instant,
     ) -> Result<(Path, bool), CannotMove> {
-        let mobile = self.moving.0.get_mut(&sa);
-        let mobile = mobile.ok_or(ike::CannotMove::NotAgreed)?;
-        let mut next = mobile.paths.clone();
+        let mobile = self.moving.all.get(&sa);
+        let mut next = mobile.ok_or(ike::CannotMove::NotAgreed)?.paths.clone();
         let path = next.choose(from)?;
         // It is for the clone to go there.
         next.poll_step();
         let started = match self.ike.hand_over(sa, path, now) {
             Err(ike::CannotMove::UnderWay) => false,
-            handed_over => {
-                handed_over?;
-                mobile.next = Some(next);
-                true
-            }
+            handed_over => handed_over.map(|_| true)?,
         };
-        mobile.later = (!started).then_some(from);
+        self.moving.change(sa, |mobile| {
+            if started {
+                mobile.next = Some(next);
+            }
+            mobile.later = (!started).then_some(from);
+        });
         Ok((path, started))
     }
 
     /// Starts hand-overs that waited for others. Returns true if any was started or refused.
     pub(crate) fn hand_over_late(&mut self, now: Instant) -> bool {
-        let mobiles = self.moving.0.iter();
-        let late = mobiles.filter_map(|(sa, mobile)| Some((*sa, mobile.later?)));
+        let late = self.moving.late.iter();
+        let late = late.filter_map(|sa| Some((*sa, self.moving.all.get(sa)?.later?)));
         let late: Vec<_> = late.collect();
         let mut any = false;
         for (sa, from) in late {
             any |= match self.start_hand_over(sa, from, now) {
                 Ok((_, started)) => started,
                 Err(why) => {
-                    self.moving.give_up_late(sa);
+                    self.moving.change(sa, |mobile| mobile.later = None);
                     let peer = self.name(sa);
                     self.refused(peer, format!("the tunnel is not handed over: {why}"), now);
                     true
@@ -184,24 +192,25 @@ impl Node {
     }
 
     /// The IKE SA with a peer, if it is ours to move.
-    fn movable(&mut self, peer: &str) -> Result<(IkeSaId, &mut Mobile), CannotMove> {
+    fn movable(&self, peer: &str) -> Result<IkeSaId, CannotMove> {
         self.peer(peer).ok_or(UnknownPeer)?;
         let sa = self.established(peer).ok_or(ike::CannotMove::NotUp)?;
+        if self.moving.all.contains_key(&sa) {
+            return Ok(sa);
+        }
         let theirs = self.ike.sa(sa).is_some_and(|up| up.moves.is_some());
-        let fixed = self.is_fixed(sa);
-        let mobile = self.moving.0.get_mut(&sa);
-        let mobile = mobile.ok_or(match theirs {
+        Err(match theirs {
             true => ike::CannotMove::NotOurs,
-            false if fixed => ike::CannotMove::Transport,
+            false if self.is_fixed(peer, sa) => ike::CannotMove::Transport,
             false => ike::CannotMove::NotAgreed,
-        })?;
-        Ok((sa, mobile))
+        }
+        .into())
     }
 
     /// Whether a child of an IKE SA is bound to the addresses outside.
-    fn is_fixed(&self, sa: IkeSaId) -> bool {
-        let mut children = self.children.values().filter(|child| child.ike == sa);
-        children.any(|child| child.status.mode == Mode::Transport)
+    fn is_fixed(&self, peer: &str, sa: IkeSaId) -> bool {
+        let mut children = self.children.of_peer(peer);
+        children.any(|(_, child)| child.ike == sa && child.status.mode == Mode::Transport)
     }
 
     /// Where the tunnels go that are up, and could go.
@@ -210,7 +219,7 @@ impl Node {
             let name = sa
                 .peer
                 .filter(|name| self.established(name) == Some(sa.id))?;
-            let mobile = self.moving.0.get(&sa.id);
+            let mobile = self.moving.all.get(&sa.id);
             Some(PathsStatus {
                 name,
                 path: sa.path,
@@ -227,33 +236,40 @@ impl Node {
         let mut seen = BTreeSet::new();
         let remotes = used.chain(others).filter(|remote| seen.insert(*remote));
         let remotes: Vec<_> = remotes.collect();
-        let carriages = self.carriages(sa);
-        let mobile = self.moving.0.entry(sa).or_insert_with(|| Mobile {
-            paths: Paths::new(path, carriages),
-            remotes: Vec::new(),
-            next: None,
-            later: None,
-            looked_up: None,
-            due: None,
-        });
-        if mobile.remotes != remotes {
-            mobile.remotes = remotes;
-            mobile.due = Some(
-                mobile
-                    .looked_up
-                    .map_or(now, |before| now.max(before + PAUSE)),
-            );
-            self.look_up(now);
+        if !self.moving.all.contains_key(&sa) {
+            let mobile = Mobile {
+                paths: Paths::new(path, self.carriages(sa)),
+                remotes: Vec::new(),
+                next: None,
+                later: None,
+                looked_up: None,
+                due: None,
+            };
+            self.moving.insert(sa, mobile);
         }
+        self.moving.change(sa, |mobile| {
+            if mobile.remotes != remotes {
+                mobile.remotes = remotes;
+                let again = mobile.looked_up.map(|before| before + PAUSE);
+                mobile.due = Some(again.map_or(now, |again| again.max(now)));
+            }
+        });
+        self.look_up(now);
     }
 
     /// Asks for the ways of the tunnels that are due.
     pub(crate) fn look_up(&mut self, now: Instant) {
-        let mobiles = self.moving.0.iter_mut();
-        let due = mobiles.filter(|(_, mobile)| mobile.due.is_some_and(|due| due <= now));
-        for (sa, mobile) in due {
-            (mobile.looked_up, mobile.due) = (Some(now), None);
-            self.events.push_back(Event::WaysWanted { of: Some(*sa) });
+        for sa in self.moving.due(now) {
+            let looks = self.moving.change(sa, |mobile| {
+                let looks = mobile.due.take_if(|due| *due <= now).is_some();
+                if looks {
+                    mobile.looked_up = Some(now);
+                }
+                looks
+            });
+            if looks == Some(true) {
+                self.events.push_back(Event::WaysWanted { of: Some(sa) });
+            }
         }
     }
 
@@ -278,30 +294,25 @@ impl Node {
     }
 
     pub(crate) fn path_silent(&mut self, sa: IkeSaId, now: Instant) {
-        if let Some(mobile) = self.moving.0.get_mut(&sa) {
-            mobile.paths.handle_silence(now);
-        }
+        self.moving
+            .change(sa, |mobile| mobile.paths.handle_silence(now));
     }
 
     pub(crate) fn path_answers(&mut self, sa: IkeSaId, path: Path) {
-        if let Some(mobile) = self.moving.0.get_mut(&sa) {
-            mobile.paths.handle_answer(path);
-        }
+        self.moving
+            .change(sa, |mobile| mobile.paths.handle_answer(path));
     }
 
     pub(crate) fn move_refused(&mut self, sa: IkeSaId) {
-        if let Some(mobile) = self.moving.0.get_mut(&sa) {
-            mobile.paths.handle_refusal();
-        }
+        self.moving
+            .change(sa, |mobile| mobile.paths.handle_refusal());
     }
 
     /// The children of an IKE SA take another path.
     pub(crate) fn path_moved(&mut self, sa: IkeSaId, children: &[ChildSaId], path: Path) {
         for id in children {
             self.workers.move_path(*id, path);
-            if let Some(child) = self.children.get_mut(id) {
-                child.status.path = path;
-            }
+            self.children.move_to(*id, path);
             self.measure(*id);
         }
         let peer = self.name(sa);
@@ -317,16 +328,17 @@ impl Node {
     /// Does what was decided; whether anything was.
     pub(crate) fn take_steps(&mut self, now: Instant) -> bool {
         let mut any = false;
-        for (sa, mobile) in &mut self.moving.0 {
-            match mobile.paths.poll_step() {
+        for sa in std::mem::take(&mut self.moving.changed) {
+            let mobile = self.moving.all.get_mut(&sa);
+            match mobile.and_then(|mobile| mobile.paths.poll_step()) {
                 Some(Step::Take(path)) => {
                     any = true;
                     // One that is just being deleted does not move any more.
-                    let _ = self.ike.move_to(*sa, path, now);
+                    let _ = self.ike.move_to(sa, path, now);
                 }
                 Some(Step::Try(path)) => {
                     any = true;
-                    self.ike.probe(*sa, path, now);
+                    self.ike.probe(sa, path, now);
                 }
                 None => {}
             }
@@ -338,51 +350,112 @@ impl Node {
 impl Moving {
     /// A clone has the place of an IKE SA, where that was to go.
     pub(crate) fn hand_over(&mut self, old: IkeSaId, clone: IkeSaId) {
-        let old = self.0.get_mut(&old);
-        if let Some((paths, old)) = old.and_then(|old| Some((old.next.take()?, old))) {
-            let mobile = Mobile {
-                paths,
+        let succeeds = |old: &mut Mobile| {
+            Some(Mobile {
+                paths: old.next.take()?,
                 remotes: old.remotes.clone(),
                 next: None,
                 later: old.later.take(),
                 looked_up: old.looked_up,
                 due: old.due,
-            };
-            self.0.insert(clone, mobile);
-        }
-    }
-
-    /// A hand-over that waited is refused.
-    fn give_up_late(&mut self, sa: IkeSaId) {
-        if let Some(mobile) = self.0.get_mut(&sa) {
-            mobile.later = None;
+            })
+        };
+        if let Some(mobile) = self.change(old, succeeds).flatten() {
+            self.insert(clone, mobile);
         }
     }
 
     pub(crate) fn forget(&mut self, sa: IkeSaId) {
-        self.0.remove(&sa);
+        let gone = self.all.remove(&sa);
+        self.index(sa, gone.as_ref().and_then(Mobile::poll_timeout));
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
-        for mobile in self.0.values_mut() {
-            mobile.paths.handle_timeout(now);
+        for sa in self.due(now) {
+            self.change(sa, |mobile| mobile.paths.handle_timeout(now));
         }
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Deadline> {
-        let paths = self.0.values().map(|mobile| &mobile.paths);
-        let paths = paths.filter_map(Paths::poll_timeout).min();
-        let due = self.0.values().filter_map(|mobile| mobile.due).min();
-        let reason = "a peer has other addresses";
-        let due = due.map(|at| Deadline { at, reason });
-        paths.into_iter().chain(due).min()
+        self.deadlines.first().map(|(deadline, _)| *deadline)
+    }
+
+    fn due(&self, now: Instant) -> Vec<IkeSaId> {
+        let deadlines = self.deadlines.iter();
+        let due = deadlines.take_while(|(deadline, _)| deadline.at <= now);
+        due.map(|(_, sa)| *sa).collect()
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Mobile> {
+        #[cfg(test)]
+        self.walks.update(|walks| walks + 1);
+        self.all.values()
+    }
+
+    fn insert(&mut self, sa: IkeSaId, mobile: Mobile) {
+        let before = self.all.insert(sa, mobile);
+        self.index(sa, before.as_ref().and_then(Mobile::poll_timeout));
+    }
+
+    /// Changes the state of one IKE SA, and keeps the indices consistent.
+    fn change<T>(&mut self, sa: IkeSaId, change: impl FnOnce(&mut Mobile) -> T) -> Option<T> {
+        let mobile = self.all.get_mut(&sa)?;
+        let before = mobile.poll_timeout();
+        let outcome = change(mobile);
+        self.index(sa, before);
+        Some(outcome)
+    }
+
+    fn change_all(&mut self, mut change: impl FnMut(&mut Mobile)) {
+        #[cfg(test)]
+        self.walks.update(|walks| walks + 1);
+        for sa in self.all.keys().copied().collect::<Vec<_>>() {
+            self.change(sa, &mut change);
+        }
+    }
+
+    /// Enters an IKE SA that changed into the indices. `before` is its earlier deadline.
+    fn index(&mut self, sa: IkeSaId, before: Option<Deadline>) {
+        let mobile = self.all.get(&sa);
+        let deadline = mobile.and_then(Mobile::poll_timeout);
+        if before != deadline {
+            if let Some(before) = before {
+                self.deadlines.remove(&(before, sa));
+            }
+            self.deadlines.extend(deadline.map(|at| (at, sa)));
+        }
+        match mobile.is_some_and(|mobile| mobile.later.is_some()) {
+            true => self.late.insert(sa),
+            false => self.late.remove(&sa),
+        };
+        match mobile {
+            Some(_) => self.changed.insert(sa),
+            None => self.changed.remove(&sa),
+        };
     }
 }
 
 impl Mobile {
-    fn handle_ways(&mut self, ways: &[Way]) {
-        let remotes = self.remotes.iter();
-        let ours = remotes.flat_map(|remote| ways.iter().filter(|way| way.remote == *remote));
-        self.paths.handle_ways(&ours.copied().collect::<Vec<_>>());
+    fn poll_timeout(&self) -> Option<Deadline> {
+        let reason = "a peer has other addresses";
+        let due = self.due.map(|at| Deadline { at, reason });
+        self.paths.poll_timeout().into_iter().chain(due).min()
     }
+
+    fn handle_ways(&mut self, ways: &Ways) {
+        let ours = self.remotes.iter().filter_map(|remote| ways.get(remote));
+        let ours: Vec<_> = ours.flatten().copied().collect();
+        self.paths.handle_ways(&ours);
+    }
+}
+
+/// The ways to each remote address, the best first.
+type Ways = BTreeMap<IpAddr, Vec<Way>>;
+
+fn by_remote(ways: &[Way]) -> Ways {
+    let mut of_each = Ways::new();
+    for way in ways {
+        of_each.entry(way.remote).or_default().push(*way);
+    }
+    of_each
 }

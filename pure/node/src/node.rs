@@ -1,5 +1,6 @@
 //! The composition: commands, inputs and outputs. `junction.rs` connects the engines.
 
+use crate::children::Children;
 use crate::config::{Config, Inside, Peer, Policy, Role};
 use crate::cover::Cover;
 use crate::grants::Grants;
@@ -12,7 +13,6 @@ use crate::path_mtu::PathMtus;
 use crate::peers::{Peers, Refused, Retry};
 use crate::rivals::Rivals;
 use crate::silence::Silences;
-use crate::status::ChildStatus;
 use crate::succession::Succession;
 use crate::transit::Transit;
 use crate::whereabouts::Whereabouts;
@@ -21,10 +21,9 @@ use crypto::{Rng, Secret, UnixTime};
 use esp::{Packet, Seat, Sink, Spd, Workers};
 use ike::{Sender, UnknownChild};
 use model::{
-    ChildSaId, CsaId, Deadline, Encapsulation, Grant, IkeSaId, Instant, Lease, LeaseChange, Path,
-    Transmit,
+    CsaId, Deadline, Encapsulation, Grant, IkeSaId, Instant, Lease, LeaseChange, Path, Transmit,
 };
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
@@ -80,17 +79,17 @@ pub enum CannotRedirect {
 
 /// A host in all of its roles. The crate's documentation explains how to drive it.
 pub struct Node {
-    pub(crate) peers: Vec<Peer>,
     /// Names of the peers that the configuration wants up.
-    pub(crate) start: Vec<String>,
+    pub(crate) start: BTreeSet<String>,
     pub(crate) wishes: Peers,
+    /// IKE, and the configuration of the peers.
     pub(crate) ike: ike::Engine,
     pub(crate) workers: Workers,
     seat: Seat,
     pub(crate) grants: Grants,
     pub(crate) transit: Transit,
     pub(crate) mobile_ip: Option<MobileIp>,
-    pub(crate) children: BTreeMap<ChildSaId, Child>,
+    pub(crate) children: Children,
     pub(crate) succession: Succession,
     pub(crate) moving: Moving,
     pub(crate) whereabouts: Whereabouts,
@@ -122,40 +121,30 @@ pub struct Node {
     pub(crate) events: VecDeque<Event>,
 }
 
-/// State of a child SA.
-pub(crate) struct Child {
-    pub(crate) peer: String,
-    pub(crate) ike: IkeSaId,
-    /// Arrival of the newest packet that `ike` was notified of.
-    pub(crate) heard: Option<Instant>,
-    /// True if nothing may be sent on the SA any more.
-    pub(crate) retired: bool,
-    pub(crate) status: ChildStatus,
-}
-
 impl Node {
     /// Creates a node that brings up the peers of `config.start`. `seed` is its only source of
     /// randomness: 32 octets from the operating system in production.
-    pub fn new(config: Config, seed: [u8; 32], now: Instant) -> Self {
+    pub fn new(mut config: Config, seed: [u8; 32], now: Instant) -> Self {
         let mut rng = Rng::from_seed(seed);
-        let ike_config = config.for_ike();
-        let spd = spd(config.policies, &config.peers);
+        let ike_config = config.take_ike();
+        let spd = spd(config.policies, &ike_config.peers);
         let workers = Workers::new(config.workers, &spd);
         workers.set_classes(&config.classes);
         workers.set_sizes(&config.sizes);
         workers.set_clamp(config.clamp);
         let levels = Levels::new(config.levels);
         workers.set_levels(&levels.choices());
+        let reachable = ike_config.peers.iter();
+        let reachable = reachable.map(|peer| (peer.name.clone(), is_reachable(peer)));
         let mut node = Self {
-            wishes: Peers::default(),
+            wishes: Peers::new(reachable),
+            start: wanted(config.start, &ike_config.peers),
             ike: ike::Engine::new(ike_config, rng.array(), now),
-            start: wanted(&config.start, &config.peers),
-            peers: config.peers,
             seat: workers.seat(0),
             workers,
             grants: Grants::default(),
             transit: Transit::new(config.snoop, config.window, config.stand_in),
-            children: BTreeMap::new(),
+            children: Children::default(),
             succession: Succession::default(),
             moving: Moving::default(),
             whereabouts: Whereabouts::new(config.places, config.neighbours),
@@ -184,9 +173,6 @@ impl Node {
             events: VecDeque::new(),
         };
         node.cover.set(config.cover, std::iter::empty(), now);
-        for peer in &node.peers {
-            node.wishes.know(&peer.name, is_reachable(peer));
-        }
         for name in &node.start {
             node.wishes.want(name, true, now);
         }
@@ -261,7 +247,7 @@ impl Node {
     /// Deletes every SA. The deletes are in [`Node::poll_transmit`]. There is no need to wait for
     /// the answers.
     pub fn shutdown(&mut self, now: Instant) {
-        for peer in &self.peers {
+        for peer in self.ike.peers() {
             self.wishes.want(&peer.name, false, now);
         }
         self.ike.shutdown(now);
@@ -287,7 +273,7 @@ impl Node {
     pub fn set_recording(&mut self, on: bool, now: Instant) {
         self.recording = on;
         self.grants.owe_withheld(now);
-        let names: Vec<_> = self.peers.iter().map(|peer| peer.name.clone()).collect();
+        let names: Vec<_> = self.ike.licensed().map(|node| node.name.clone()).collect();
         names.iter().for_each(|name| self.distribute(name, now));
         self.drain(now);
     }
@@ -319,9 +305,10 @@ impl Node {
         match what {
             Rekey::Ike => self.ike.rekey_ike(sa, now),
             Rekey::Children => {
-                let ours = self.children.iter().filter(|(_, child)| child.ike == sa);
+                let ours = self.children.of_peer(peer);
+                let ours = ours.filter(|(_, child)| child.ike == sa);
                 let current = ours.filter(|(_, child)| !child.status.draining);
-                let current: Vec<_> = current.map(|(id, _)| *id).collect();
+                let current: Vec<_> = current.map(|(id, _)| id).collect();
                 if current.is_empty() {
                     return Err(CannotRekey::NoChild);
                 }
@@ -358,8 +345,8 @@ impl Node {
     /// Skips all outbound sequence numbers up to `number` on every SA, as if the packets had been
     /// sent. For tests of late packets.
     pub fn skip_numbers(&mut self, number: u64) {
-        for id in self.children.keys() {
-            self.workers.skip_to(*id, number);
+        for (id, _) in self.children.iter() {
+            self.workers.skip_to(id, number);
         }
     }
 
@@ -493,15 +480,13 @@ impl Node {
 
     /// Deletes every SA with a peer.
     fn close_all(&mut self, peer: &str, now: Instant) {
-        let sas = self.ike.sas();
-        let with_peer = sas.filter(|sa| sa.peer.as_deref() == Some(peer));
-        let ids: Vec<_> = with_peer.map(|sa| sa.id).collect();
+        let ids: Vec<_> = self.ike.sas_of(peer).map(|sa| sa.id).collect();
         ids.into_iter().for_each(|sa| self.ike.close(sa, now));
         self.drain(now);
     }
 
     pub(crate) fn peer(&self, name: &str) -> Option<&Peer> {
-        self.peers.iter().find(|peer| peer.name == name)
+        self.ike.peer(name)
     }
 
     pub(crate) fn initiate_due(&mut self, now: Instant) {
@@ -556,7 +541,7 @@ impl Node {
             for id in children {
                 let heard = self.workers.last_inbound(id);
                 newest = newest.max(heard.map(|heard| (heard, id)));
-                let child = self.children.get_mut(&id);
+                let child = self.children.get_mut(id);
                 if let Some(child) = child.filter(|child| heard > child.heard) {
                     child.heard = heard;
                     self.ike.note_inbound(child.ike, heard.unwrap_or(now));
@@ -575,12 +560,12 @@ pub(crate) fn spd(policies: Vec<Policy>, peers: &[Peer]) -> Spd {
 
 /// Returns the peers that are brought up without a command. Licensed nodes and neighbours are
 /// always among them, because keys must be able to leave as soon as they exist or are requested.
-pub(crate) fn wanted(start: &[String], peers: &[Peer]) -> Vec<String> {
+pub(crate) fn wanted(start: Vec<String>, peers: &[Peer]) -> BTreeSet<String> {
     let licensed = peers
         .iter()
         .filter(|peer| matches!(peer.role, Role::Licensed | Role::Neighbour));
     let licensed = licensed.map(|peer| peer.name.clone());
-    licensed.chain(start.iter().cloned()).collect()
+    licensed.chain(start).collect()
 }
 
 /// Returns true if we can initiate with a peer. With a gateway whose grants we accept we never do.

@@ -31,7 +31,7 @@ const LEAST_V6: u16 = 1280;
 const MOST_TUNNELS: usize = 256;
 
 /// Local and remote address of a path. Ports do not distinguish paths.
-type Pair = (IpAddr, IpAddr);
+pub(crate) type Pair = (IpAddr, IpAddr);
 
 /// Known path MTUs.
 #[derive(Default)]
@@ -54,8 +54,7 @@ impl Node {
     /// Handles a packet that was not sent because it exceeds the path MTU known to the system.
     pub fn handle_path_mtu(&mut self, path: Path, mtu: u16, now: Instant) {
         let pair = pair(path);
-        let mut paths = self.children.values().map(|child| child.status.path);
-        if !self.path_mtus.discovered || !paths.any(|path| self::pair(path) == pair) {
+        if !self.path_mtus.discovered || self.children.between(pair).next().is_none() {
             return;
         }
         let least = if pair.1.is_ipv4() { LEAST_V4 } else { LEAST_V6 };
@@ -97,7 +96,7 @@ impl Node {
         if self.path_mtus.discovered != discovered {
             self.path_mtus.discovered = discovered;
             self.path_mtus.known.clear();
-            let ids: Vec<_> = self.children.keys().copied().collect();
+            let ids: Vec<_> = self.children.iter().map(|(id, _)| id).collect();
             ids.into_iter().for_each(|id| self.measure(id));
         }
     }
@@ -115,7 +114,7 @@ impl Node {
 
     /// Applies the path MTU to a child SA.
     pub(crate) fn measure(&mut self, id: ChildSaId) {
-        if let Some(child) = self.children.get_mut(&id) {
+        if let Some(child) = self.children.get_mut(id) {
             let mtu = self.path_mtus.of(child.status.path);
             child.status.mtu = self.workers.set_path_mtu(id, mtu);
             child.status.path_mtu = match mtu {
@@ -127,17 +126,15 @@ impl Node {
 
     /// Applies the path MTU to all child SAs on a path, and reports it once per peer.
     fn measure_path(&mut self, on: Pair) {
-        let children = self.children.iter();
-        let children = children.filter(|(_, child)| pair(child.status.path) == on);
-        let ids: Vec<_> = children.map(|(id, _)| *id).collect();
+        let ids: Vec<_> = self.children.between(on).collect();
         let mut told = Vec::new();
         for id in ids {
             let before = self
                 .children
-                .get(&id)
+                .get(id)
                 .and_then(|child| child.status.path_mtu);
             self.measure(id);
-            let Some(child) = self.children.get(&id) else {
+            let Some(child) = self.children.get(id) else {
                 continue;
             };
             if before != child.status.path_mtu && !told.contains(&child.peer) {
@@ -177,6 +174,6 @@ impl PathMtus {
     }
 }
 
-const fn pair(path: Path) -> Pair {
+pub(crate) const fn pair(path: Path) -> Pair {
     (path.local.ip(), path.remote.ip())
 }

@@ -65,6 +65,20 @@ pub(crate) struct Entry {
 }
 
 impl Peers {
+    /// Creates the state of these peers, each with true if we can initiate.
+    pub fn new(peers: impl Iterator<Item = (String, bool)>) -> Self {
+        let entry = |reachable| Entry {
+            reachable,
+            ..Entry::default()
+        };
+        Self {
+            entries: peers
+                .map(|(name, reachable)| (name, entry(reachable)))
+                .collect(),
+            due: BTreeSet::new(),
+        }
+    }
+
     /// Adds a peer, or updates its reachability.
     pub fn know(&mut self, name: &str, reachable: bool) {
         let entry = self.entries.entry(name.to_owned()).or_default();

@@ -18,7 +18,7 @@ use model::{ChildSaId, Instant, Licence};
 impl Node {
     /// Applies the licences of a changed configuration to all child SAs.
     pub(crate) fn limit_all(&mut self, now: Instant) {
-        let children: Vec<_> = self.children.keys().copied().collect();
+        let children: Vec<_> = self.children.iter().map(|(child, _)| child).collect();
         for child in children {
             self.limit(child, Ending::Reconfigured, now);
         }
@@ -38,7 +38,12 @@ impl Node {
             return;
         };
         let allowed = csa.agreement.licences.clone();
-        let others = self.grants.beside(new);
+        let others = self.children.of_peer(&csa.peer).map(|(other, _)| other);
+        let is_beside = |other: &ChildSaId| {
+            let other = self.grants.of(*other);
+            other.is_some_and(|other| other.is_beside(csa))
+        };
+        let others: Vec<_> = others.filter(is_beside).collect();
         for other in &others {
             self.limit_to(*other, &allowed, &Ending::Rekeyed, now);
         }

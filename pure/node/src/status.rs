@@ -1,7 +1,8 @@
 //! Status of a node, in plain values. The daemon converts them into the types of its API.
 
+use crate::children::Child;
 use crate::config::{Inside, Peer};
-use crate::node::{Child, Node};
+use crate::node::Node;
 use crate::peers::Refused;
 use crate::rivals::InTurns;
 use crate::{GrantState, TransitCounters};
@@ -212,15 +213,15 @@ impl Node {
     /// Returns the status of every configured peer, in the order of the configuration.
     pub fn peers(&self) -> Vec<PeerStatus> {
         let mut children: BTreeMap<&str, Vec<ChildStatus>> = BTreeMap::new();
-        for (id, child) in &self.children {
+        for (id, child) in self.children.iter() {
             let of_peer = children.entry(&child.peer).or_default();
-            of_peer.push(self.child_status(*id, child));
+            of_peer.push(self.child_status(id, child));
         }
         let status = |peer: &Peer| {
             let children = children.remove(peer.name.as_str());
             self.peer_status(peer, children.unwrap_or_default())
         };
-        self.peers.iter().filter_map(status).collect()
+        self.ike.peers().iter().filter_map(status).collect()
     }
 
     /// Returns true if any child SA is up.
@@ -268,7 +269,7 @@ impl Node {
             csa.holders.iter().map(status).collect()
         };
         let missing = |child: &ChildSaId, csa: &crate::grants::Csa| {
-            let child = self.children.get(child);
+            let child = self.children.get(*child);
             let current = child.is_some_and(|child| !child.status.draining);
             let mut ours = self.licences(&csa.peer, csa.child.as_deref());
             ours.retain(|licence| current && !csa.agreement.licences.contains(licence));

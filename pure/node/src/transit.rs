@@ -267,8 +267,7 @@ impl Transit {
     }
 
     pub fn poll_timeout(&self) -> Option<Deadline> {
-        let expiry = self.held.iter().map(|held| held.status.until).min();
-        let expiry = expiry.map(|at| Deadline {
+        let expiry = self.held.next_expiry().map(|at| Deadline {
             at,
             reason: "forget a grant",
         });

@@ -95,6 +95,8 @@ pub(crate) struct Whereabouts {
     /// Locations of licensed nodes, by peer name.
     places: BTreeMap<String, Places>,
     tunnels: BTreeMap<String, Tunnel>,
+    /// Deadlines of the tunnels.
+    due: BTreeSet<(Instant, String)>,
     /// Peers by their outer address, for the tunnels in `tunnels`.
     ends: BTreeMap<IpAddr, BTreeSet<String>>,
     /// Peers whose tunnels have to be checked.
@@ -256,8 +258,9 @@ impl Whereabouts {
     /// Records that another node may obtain the keys of the slot that sends. The slot is therefore
     /// left soon, even if the move fails.
     pub(crate) fn note_token(&mut self, peer: &str, child: ChildSaId, now: Instant) {
-        if let Some(tunnel) = self.tunnels.get_mut(peer) {
+        if let Some(mut tunnel) = self.take(peer) {
             tunnel.token(child, now + MIGRATION, Some(now + PATIENCE));
+            self.put(peer, tunnel);
         }
     }
 
@@ -278,17 +281,32 @@ impl Whereabouts {
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
-        let due = self.tunnels.iter();
-        let due = due.filter(|(_, tunnel)| tunnel.next().is_some_and(|at| at <= now));
-        self.stirred.extend(due.map(|(peer, _)| peer.clone()));
+        let due = self.due.iter().take_while(|(at, _)| *at <= now);
+        self.stirred.extend(due.map(|(_, peer)| peer.clone()));
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Deadline> {
-        let next = self.tunnels.values().filter_map(Tunnel::next);
+        let (at, _) = self.due.first()?;
         Some(Deadline {
-            at: next.min()?,
+            at: *at,
             reason: "close or leave a slot",
         })
+    }
+
+    /// Takes the state of a tunnel out, to change it.
+    fn take(&mut self, peer: &str) -> Option<Tunnel> {
+        let tunnel = self.tunnels.remove(peer)?;
+        if let Some(at) = tunnel.next() {
+            self.due.remove(&(at, peer.to_owned()));
+        }
+        Some(tunnel)
+    }
+
+    /// Puts the state of a tunnel back.
+    fn put(&mut self, peer: &str, tunnel: Tunnel) {
+        self.due
+            .extend(tunnel.next().map(|at| (at, peer.to_owned())));
+        self.tunnels.insert(peer.to_owned(), tunnel);
     }
 
     /// Returns the nodes at the tunnel's location and those that it may move to next, the likeliest
@@ -361,7 +379,7 @@ impl Node {
         self.relicense_onward(now);
         if self.whereabouts.ours != neighbours {
             self.whereabouts.ours = neighbours;
-            let gateways = self.peers.iter();
+            let gateways = self.ike.peers().iter();
             let gateways = gateways.filter_map(|peer| self.established(&peer.name));
             for sa in gateways.collect::<Vec<_>>() {
                 let ours = self.whereabouts.ours.clone();
@@ -383,12 +401,12 @@ impl Node {
     pub(crate) fn follow(&mut self, now: Instant) -> bool {
         let stirred = std::mem::take(&mut self.whereabouts.stirred);
         for peer in &stirred {
-            let mut tunnel = self.whereabouts.tunnels.remove(peer).unwrap_or_default();
+            let mut tunnel = self.whereabouts.take(peer).unwrap_or_default();
             let places = self.whereabouts.places.get(peer).cloned();
             match places.filter(|_| self.established(peer).is_some()) {
                 Some(places) => {
                     self.follow_tunnel(peer, &places, &mut tunnel, now);
-                    self.whereabouts.tunnels.insert(peer.clone(), tunnel);
+                    self.whereabouts.put(peer, tunnel);
                 }
                 None => self.let_go(peer, &tunnel, now),
             }
@@ -448,8 +466,8 @@ impl Node {
 
     /// Returns the name of the licensed node with this identity, if we can distribute keys to it.
     pub(crate) fn gives_to(&self, node: &Identity) -> Option<&str> {
-        let mut peers = self.peers.iter();
-        let known = peers.find(|peer| peer.role == Role::Licensed && peer.identity == *node);
+        let mut peers = self.ike.peers_named(node);
+        let known = peers.find(|peer| peer.role == Role::Licensed);
         known.map(|peer| peer.name.as_str())
     }
 

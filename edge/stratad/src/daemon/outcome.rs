@@ -131,9 +131,8 @@ impl Daemon {
                     let taken = self.take_inside();
                     self.api.tell_routes(peer);
                     self.insist(taken, peer, now);
-                } else if let Event::PeerDown { .. } = event {
-                    let taken = self.take_inside();
-                    self.troubles.note(Task::Addresses, taken, now);
+                } else if let Event::PeerDown { peer, .. } = &event {
+                    self.give_back(peer, now);
                 } else if let Event::ChildUp { peer, .. } = &event {
                     let taken = faults::step(&mut self.faults, Step::Child);
                     self.insist(taken, peer, now);
@@ -198,6 +197,15 @@ impl Daemon {
         let taken = self.host.take(&self.config, inside, &mut self.faults);
         self.api.lead(&self.config, self.host.inside());
         taken
+    }
+
+    /// Removes the addresses that a peer assigned, if it assigned any: of a gateway's peers, none does.
+    fn give_back(&mut self, peer: &str, now: Instant) {
+        let inside = self.host.inside();
+        if inside.is_some_and(|inside| inside.is_from(peer)) {
+            let taken = self.take_inside();
+            self.troubles.note(Task::Addresses, taken, now);
+        }
     }
 
     /// Ends a tunnel at both ends if this system could not install it. A half-installed tunnel,

@@ -68,7 +68,7 @@ impl Engine {
         if busy(up) || self.sas_with(&peer).any(other) {
             return Err(CannotReauthenticate::UnderWay);
         }
-        let begun = self.begin(&peer, path, (true, None), now);
+        let begun = self.begin(&peer, path, true, None, now);
         begun.map_err(|misuse| match misuse {
             ApiMisuse::AlreadyInitiating => CannotReauthenticate::UnderWay,
             ApiMisuse::UnknownPeer => CannotReauthenticate::NotUp,

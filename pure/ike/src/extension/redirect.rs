@@ -217,7 +217,7 @@ impl Engine {
             );
             let from = Some(path.remote.ip());
             // An error means that an IKE SA is being established already.
-            if let Ok(sa) = self.begin(&peer, there, (anew, from), now) {
+            if let Ok(sa) = self.begin(&peer, there, anew, from, now) {
                 let event = Event::Redirected { old, sa, peer, to };
                 self.out.events.push_back(event);
             }

@@ -241,7 +241,7 @@ impl Engine {
                 anew,
             } = fallen;
             // An error means that an IKE SA is being established already.
-            if let Ok(sa) = self.begin(&peer, path, (anew, None), now) {
+            if let Ok(sa) = self.begin(&peer, path, anew, None, now) {
                 let to = path.remote;
                 let event = Event::FellBack { old, sa, peer, to };
                 self.out.events.push_back(event);

@@ -102,7 +102,7 @@ impl Age {
         if lifetime.is_zero() {
             return Self::default();
         }
-        let least = if config.grants { 750 } else { 900 };
+        let least = if config.grants() { 750 } else { 900 };
         let permille = least + rng.u32() % 100;
         Self {
             renew_at: Some(now + lifetime * permille / 1000),

@@ -1,13 +1,15 @@
 //! Child SAs: established, replaced step by step, and ended.
 
+use crate::children::Child;
 use crate::config::Role;
-use crate::node::{Child, Node};
+use crate::node::Node;
 use crate::status::ChildStatus;
 use crate::succession::Heir;
 use crate::{Ending, Event, KeyLog, keylog};
 use crypto::Secret;
 use ike::is_slot;
 use model::{ChildSa, ChildSaId, Identity, Instant};
+use std::collections::BTreeSet;
 
 impl Node {
     pub(super) fn child_up(&mut self, child: ChildSa<Secret>, now: Instant) {
@@ -37,7 +39,7 @@ impl Node {
             outbound: child.outbound.spi,
             exchanges: child.exchanges.clone(),
         });
-        let before = self.children.get(&old);
+        let before = self.children.get(old);
         let heir = Heir {
             old: Some(old),
             anew: before.is_some_and(|before| before.ike != child.ike),
@@ -59,14 +61,14 @@ impl Node {
         self.workers.retire(old);
         // After a simultaneous rekey, the SA that goes may be one that never sent.
         self.succession.withdraw(old);
-        if let Some(child) = self.children.get_mut(&old) {
+        if let Some(child) = self.children.get_mut(old) {
             child.retired = true;
             self.whereabouts.stir(&child.peer);
         }
     }
 
     fn set_draining(&mut self, child: ChildSaId, draining: bool) {
-        if let Some(child) = self.children.get_mut(&child) {
+        if let Some(child) = self.children.get_mut(child) {
             child.status.draining = draining;
         }
     }
@@ -82,7 +84,7 @@ impl Node {
 
     /// Returns true if the SA is not deleted, and no node without a licence could read its payload.
     pub(crate) fn may_be_sent_on(&self, id: ChildSaId) -> bool {
-        let child = self.children.get(&id);
+        let child = self.children.get(id);
         child.is_some_and(|child| !child.retired) && !self.grants.is_closed(id)
     }
 
@@ -90,7 +92,7 @@ impl Node {
     /// child.
     pub(crate) fn prefer(&mut self, id: ChildSaId) {
         self.succession.settle(id);
-        let Some(child) = self.children.get(&id) else {
+        let Some(child) = self.children.get(id) else {
             return;
         };
         if is_slot(child.status.name.as_deref()) {
@@ -116,20 +118,10 @@ impl Node {
             );
         }
         let name = child.name.as_deref();
-        let licensed = self.peers.iter().filter(|node| {
-            node.role == Role::Licensed && self.is_given(&child.peer, name, &node.identity)
-        });
-        let licensed: Vec<_> = licensed
-            .map(|node| (node.name.clone(), node.identity.clone()))
-            .collect();
+        let licensed = self.receivers(&child);
         let onward = self.onward(&child.peer, name);
-        self.grants.enter(
-            (&child, onward),
-            old,
-            licensed.iter().map(|(name, node)| (name, node)),
-            &mut self.rng,
-            now,
-        );
+        self.grants
+            .enter(&child, onward, old, &licensed, &mut self.rng, now);
         if is_slot(name) {
             self.whereabouts.stir(&child.peer);
         }
@@ -163,6 +155,22 @@ impl Node {
         }
     }
 
+    /// Returns the licensed nodes that may receive the keys of a new child SA now, by name and
+    /// identity.
+    fn receivers(&self, child: &ChildSa<Secret>) -> Vec<(String, Identity)> {
+        let licences = child.agreement.iter().flat_map(|agreed| &agreed.licences);
+        let nodes: BTreeSet<_> = licences.map(|licence| &licence.node).collect();
+        let name = child.name.as_deref();
+        let given = nodes
+            .into_iter()
+            .filter(|node| self.is_given(&child.peer, name, node));
+        let known = given.flat_map(|node| self.ike.peers_named(node));
+        let licensed = known.filter(|peer| peer.role == Role::Licensed);
+        licensed
+            .map(|node| (node.name.clone(), node.identity.clone()))
+            .collect()
+    }
+
     pub(super) fn child_down(&mut self, id: ChildSaId, why: Ending, now: Instant) {
         let heir = self.succession.heir_of(id);
         if let Some(new) = heir {
@@ -175,13 +183,13 @@ impl Node {
         }
         self.succession.settle(id);
         self.workers.remove(id);
-        let replaced = self.children.get(&id);
+        let replaced = self.children.get(id);
         let replaced =
             replaced.is_some_and(|child| child.status.draining || self.is_doubled(id, child));
         self.revoke(id, if replaced { Ending::Rekeyed } else { why }, now);
-        if let Some(child) = self.children.remove(&id) {
+        if let Some(child) = self.children.remove(id) {
             self.whereabouts.forget(&child.peer, id);
-            if self.children.values().all(|other| other.peer != child.peer) {
+            if self.children.of_peer(&child.peer).next().is_none() {
                 self.cover.end(&child.peer);
             }
             // An SA that was replaced is not missing. Neither is an SA whose predecessor or
@@ -200,27 +208,26 @@ impl Node {
     /// Returns true if another SA carries the same traffic: after a simultaneous rekey one of the
     /// two goes.
     fn is_doubled(&self, id: ChildSaId, child: &Child) -> bool {
-        self.children.iter().any(|(other, beside)| {
+        let mut beside = self.children.of_peer(&child.peer);
+        beside.any(|(other, beside)| {
             let is_used = !beside.retired && !beside.status.draining;
-            *other != id && beside.is_for_the_same(child) && is_used
+            other != id && beside.is_for_the_same(child) && is_used
         })
     }
 
     /// Returns true if a child SA of the original IKE SA takes over. That happens when a clone
     /// ends, and the original carries everything again.
     fn is_relieved(&mut self, gone: &Child) -> bool {
-        let same = |child: &&mut Child| {
+        let takes_over = |child: &Child| {
             child.is_for_the_same(gone) && child.ike != gone.ike && child.status.draining
         };
-        let mut others = self.children.values_mut();
-        let other = others.find(same);
+        let other = self
+            .children
+            .of_peer(&gone.peer)
+            .find(|(_, child)| takes_over(child))
+            .map(|(other, _)| other);
+        let other = other.and_then(|other| self.children.get_mut(other));
         other.map(|other| other.status.draining = false).is_some()
-    }
-}
-
-impl Child {
-    fn is_for_the_same(&self, other: &Self) -> bool {
-        (&self.peer, &self.status.name) == (&other.peer, &other.status.name)
     }
 }
 

@@ -103,12 +103,9 @@ impl Node {
             false => Retry::Usual,
         };
         let why = why.to_string();
-        let children: Vec<_> = self
-            .children
-            .iter()
-            .filter(|(_, child)| child.ike == sa)
-            .map(|(id, _)| *id)
-            .collect();
+        let children = self.children.of_peer(&peer);
+        let children = children.filter(|(_, child)| child.ike == sa);
+        let children: Vec<_> = children.map(|(id, _)| id).collect();
         children
             .into_iter()
             .for_each(|child| self.child_down(child, ending.clone(), now));
@@ -155,10 +152,8 @@ impl Node {
     fn fall_back(&mut self, peer: &str, gone: IkeSaId, now: Instant) {
         let entry = self.wishes.get(peer);
         let without = entry.is_some_and(|entry| entry.sa.is_none_or(|sa| sa == gone));
-        let is_up = |sa: &ike::SaStatus| {
-            sa.since.is_some() && !sa.leaving && sa.peer.as_deref() == Some(peer)
-        };
-        let other = self.ike.sas().find(is_up).map(|sa| sa.id);
+        let is_up = |sa: &ike::SaStatus| sa.since.is_some() && !sa.leaving;
+        let other = self.ike.sas_of(peer).find(is_up).map(|sa| sa.id);
         if let Some(other) = other.filter(|_| without) {
             self.wishes.up(peer, other, now);
         }

@@ -42,11 +42,11 @@ fn it_waits_for_the_ways_and_begins_by_the_best() {
 #[test]
 fn the_ike_engine_is_told_when_esp_has_udp() {
     for encapsulation in [Encapsulation::ForNat, Encapsulation::Always] {
-        let config = crate::Config {
+        let mut config = crate::Config {
             encapsulation,
             ..config(MOBILE, &Policies::default())
         };
-        assert_eq!(config.for_ike().encapsulation, encapsulation);
+        assert_eq!(config.take_ike().encapsulation, encapsulation);
     }
 }
 

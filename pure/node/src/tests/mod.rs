@@ -27,6 +27,7 @@ mod recovery;
 mod rekey;
 mod resource;
 mod revocation;
+mod scale;
 mod sight;
 mod silence;
 mod snoop;

@@ -2,7 +2,8 @@
 
 use super::Tunnel;
 use crate::Event;
-use crate::node::{Child, Node};
+use crate::children::Child;
+use crate::node::Node;
 use ike::{Slot, is_slot};
 use model::{ChildSaId, Identity, Instant};
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,11 +45,11 @@ impl Node {
         let stays = self.slot_names(peer, here);
         let mut left = self.slot_names(peer, &tunnel.here);
         left.retain(|slot| !stays.contains(slot));
-        for (id, child) in &self.children {
+        for (id, child) in self.children.of_peer(peer) {
             let named = child.status.name.as_ref();
-            let is_left = child.peer == peer && named.is_some_and(|name| left.contains(name));
-            if is_left && tunnel.sent_on != Some(*id) {
-                tunnel.spent.entry(*id).or_insert(false);
+            let is_left = named.is_some_and(|name| left.contains(name));
+            if is_left && tunnel.sent_on != Some(id) {
+                tunnel.spent.entry(id).or_insert(false);
             }
         }
     }
@@ -64,7 +65,7 @@ impl Node {
         tokened.asks |= tokened.asks_at.take_if(|at| *at <= now).is_some();
         let here = self.slot_names(peer, &tunnel.here);
         let stays = is_used && self.slot_of(child).is_some_and(|slot| here.contains(slot));
-        if let Some(state) = self.children.get(&child)
+        if let Some(state) = self.children.get(child)
             && stays
             && std::mem::take(&mut tokened.asks)
         {
@@ -115,7 +116,7 @@ impl Node {
         let asks = tunnel.asks_at.is_none();
         let here = self.slot_names(peer, &tunnel.here);
         for (spent, renewed) in &mut tunnel.spent {
-            let child = self.children.get(spent).filter(|_| !*renewed);
+            let child = self.children.get(*spent).filter(|_| !*renewed);
             let is_wanted = |slot: &String| {
                 let gives = matches!(tunnel.opened.get(slot), Some(None));
                 gives || asks && here.contains(slot)
@@ -209,16 +210,13 @@ impl Node {
         peer: &'a str,
         slot: &'a str,
     ) -> impl Iterator<Item = (ChildSaId, &'a Child)> {
-        let children = self.children.iter().rev();
-        let its = children.filter(move |(_, child)| {
-            let named = child.peer == peer && child.status.name.as_deref() == Some(slot);
-            named && !child.retired
-        });
-        its.map(|(id, child)| (*id, child))
+        let children = self.children.of_peer(peer).rev();
+        children
+            .filter(move |(_, child)| child.status.name.as_deref() == Some(slot) && !child.retired)
     }
 
     fn slot_of(&self, child: ChildSaId) -> Option<&str> {
-        let name = self.children.get(&child)?.status.name.as_deref();
+        let name = self.children.get(child)?.status.name.as_deref();
         name.filter(|name| is_slot(Some(name)))
     }
 }

@@ -13,11 +13,18 @@ struct Counting;
 thread_local! {
     /// Per thread, because each test has a world of its own.
     static IN_USE: Cell<i64> = const { Cell::new(0) };
+    static ALLOCATED: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Returns the octets in use by this thread. Only differences are meaningful.
 pub fn in_use() -> i64 {
     IN_USE.get()
+}
+
+/// Returns the octets that this thread ever allocated. Only differences are meaningful.
+#[allow(dead_code, reason = "not every test measures it")]
+pub fn allocated() -> u64 {
+    ALLOCATED.get()
 }
 
 fn count(change: i64) {
@@ -29,6 +36,7 @@ fn count(change: i64) {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as i64);
+        let _ = ALLOCATED.try_with(|octets| octets.set(octets.get() + layout.size() as u64));
         // SAFETY: the caller upholds the same contract.
         unsafe { System.alloc(layout) }
     }

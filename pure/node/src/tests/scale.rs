@@ -1,0 +1,52 @@
+//! A host may have a hundred thousand tunnels: what happens to one visits none of the others.
+
+use super::world::*;
+use crate::{Node, Rekey};
+use std::time::Duration;
+
+/// Returns how often the state of all tunnels of a host was visited.
+fn walks(world: &World) -> usize {
+    let of = |node: &Node| {
+        let walks = [&node.children.walks, &node.grants.walks, &node.moving.walks];
+        walks.map(std::cell::Cell::get).iter().sum::<usize>()
+    };
+    world.nodes.iter().map(of).sum()
+}
+
+#[test]
+fn a_tunnel_is_set_up_renewed_moved_and_taken_down_without_a_visit_of_all() {
+    let mut world = World::new(Policies {
+        voice: true,
+        cover: Some(Duration::from_millis(500)),
+        ..Policies::default()
+    });
+    // The status that it compares is that of all tunnels.
+    world.watch.over = true;
+    let before = walks(&world);
+    world.run_for(Duration::from_secs(10));
+    assert!(!world.nodes[GATEWAY].children.is_empty());
+    for what in [Rekey::Children, Rekey::Ike] {
+        let rekeyed = world.command(MOBILE, |node, now| node.rekey("gw", what, now));
+        assert_eq!(rekeyed, Ok(()));
+        world.run_for(Duration::from_secs(10));
+    }
+    let again = world.command(MOBILE, |node, now| node.reauthenticate("gw", now));
+    assert_eq!(again, Ok(()));
+    world.run_for(Duration::from_secs(10));
+    for peer in ["fa", "alice"] {
+        let down = world.command(GATEWAY, |node, now| node.down(peer, now));
+        assert_eq!(down, Ok(()));
+        world.run_for(Duration::from_secs(10));
+    }
+    assert!(world.nodes[GATEWAY].children.is_empty());
+    assert_eq!(walks(&world), before);
+}
+
+/// The control: a status visits all child SAs.
+#[test]
+fn a_visit_of_all_is_counted() {
+    let world = World::connected(Policies::default());
+    let before = walks(&world);
+    assert_eq!(world.nodes[GATEWAY].peers().len(), 2);
+    assert_eq!(walks(&world), before + 1);
+}
