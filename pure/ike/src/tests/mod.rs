@@ -46,6 +46,7 @@ mod refusal;
 mod rekey;
 mod resource;
 mod revocation;
+mod screen;
 mod slot;
 mod states;
 mod strangers;
