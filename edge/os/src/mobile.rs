@@ -24,7 +24,7 @@ mod visitors;
 
 pub use homes::Homes;
 pub use roaming::{Agent, Roaming};
-pub use visitors::Visitors;
+pub use visitors::{Between, Visitors};
 
 use crate::installed::Installed;
 use crate::netlink::{Route, Rule, Via};

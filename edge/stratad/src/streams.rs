@@ -10,12 +10,12 @@
 //! ended. Until then it counts as one of an unknown peer. The number of such connections is
 //! limited, in total and per network. A new one evicts the oldest of the most crowded network. Each
 //! can make us buffer at most one message. A handshake costs the kernel as much as several packets,
-//! so only [`MOST_ACCEPTED`] connections are accepted in each [`INTERVAL`]. If more arrive, the
-//! kernel drops the SYN, and an honest client sends it again.
+//! so they are accepted at a limited rate ([`EACH`]). If more arrive, the kernel drops the SYN, and
+//! an honest client sends it again.
 
 use crate::unproved;
 use config::Config;
-use model::{Deadline, Entry, Instant, Origin, Path, Room, Strangers};
+use model::{Bucket, Deadline, Entry, Instant, Origin, Path, Room, Strangers};
 use os::poll::{Interest, Ready};
 use os::routes::MARK;
 use os::{Error, Listener, Poller, Stream};
@@ -32,11 +32,11 @@ const GRACE: Duration = Duration::from_secs(10);
 /// Interval between checks for unused connections.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Most connections that are accepted in each interval.
-const MOST_ACCEPTED: u32 = 16;
+/// Time after which one more connection is accepted.
+const EACH: Duration = Duration::from_micros(625);
 
-/// Length of these intervals.
-const INTERVAL: Duration = Duration::from_millis(10);
+/// Time in which a burst of connections is earned, and for which the listeners then rest.
+const BURST: Duration = Duration::from_millis(10);
 
 /// Most incoming connections, in addition to one per peer; never more than half of the descriptors.
 const MOST: usize = 512;
@@ -85,9 +85,7 @@ pub struct Streams {
     listeners: Vec<Listener>,
     /// Token of the first listener.
     first_listener: u64,
-    /// Beginning of the interval, and the connections accepted since.
-    interval: Instant,
-    accepted: u32,
+    accepted: Bucket,
     /// End of a pause in which the listeners are not watched.
     pause: Option<Instant>,
     held: BTreeMap<u64, Held>,
@@ -143,8 +141,7 @@ impl Streams {
         Self {
             listeners,
             first_listener: 0,
-            interval: Instant::ZERO,
-            accepted: 0,
+            accepted: Bucket::default(),
             pause: None,
             held: BTreeMap::new(),
             named: BTreeMap::new(),
@@ -175,19 +172,16 @@ impl Streams {
         listeners.try_for_each(|(listener, token)| poller.add(listener, token, Interest::Read))
     }
 
-    /// Accepts new connections, as many as the interval allows.
+    /// Accepts new connections, as many as the rate allows.
     pub fn accept(&mut self, listener: usize, poller: &Poller, now: Instant) {
-        if now >= self.interval + INTERVAL {
-            (self.interval, self.accepted) = (now, 0);
-        }
         for _ in 0..TURNS {
-            if self.accepted >= MOST_ACCEPTED {
-                return self.pause(poller);
+            if self.accepted.next(BURST, now) > now {
+                return self.pause(poller, now);
             }
             let Some(Ok(stream)) = self.listeners.get(listener).map(Listener::accept) else {
                 return;
             };
-            self.accepted += 1;
+            self.accepted.charge(EACH, BURST, now);
             let Ok(path) = stream.path() else {
                 continue;
             };
@@ -213,10 +207,10 @@ impl Streams {
         }
     }
 
-    /// Stops watching the listeners until the interval ends.
-    fn pause(&mut self, poller: &Poller) {
+    /// Stops watching the listeners until another burst is earned.
+    fn pause(&mut self, poller: &Poller, now: Instant) {
         self.watch_for(poller, Interest::None);
-        self.pause = Some(self.interval + INTERVAL);
+        self.pause = Some(now + BURST);
     }
 
     fn watch_for(&self, poller: &Poller, interest: Interest) {
@@ -663,7 +657,7 @@ mod tests {
     }
 
     #[test]
-    fn more_connections_than_an_interval_allows_are_accepted_in_the_next() {
+    fn more_connections_than_a_burst_are_accepted_after_a_pause() {
         let mut server = Server::new();
         server.streams.watch(1, &server.poller).unwrap();
         let late = Some(os::clock::now() + Duration::from_secs(20));
@@ -676,23 +670,24 @@ mod tests {
             server.streams.accept(0, &server.poller, server.now);
             true
         };
-        for n in 0..MOST_ACCEPTED + 1 {
+        let burst = (BURST.as_micros() / EACH.as_micros()) as usize + 1;
+        for n in 0..burst + 1 {
             server.begin(host(n as u8, 1));
         }
         while server.streams.pause.is_none() {
             assert!(turn(&mut server, late));
         }
-        assert_eq!(server.streams.held.len(), MOST_ACCEPTED as usize);
+        assert_eq!(server.streams.held.len(), burst);
         assert!(
             !turn(&mut server, Some(Instant::ZERO)),
             "and nothing wakes it"
         );
         let at = server.streams.poll_timeout().unwrap().at;
-        assert_eq!(at, server.now + INTERVAL);
+        assert_eq!(at, server.now + BURST);
         server.now = at;
         let used = std::iter::empty;
         server.streams.handle_timeout(used, &server.poller, at);
-        while server.streams.held.len() <= MOST_ACCEPTED as usize {
+        while server.streams.held.len() <= burst {
             assert!(turn(&mut server, late));
         }
     }

@@ -54,6 +54,9 @@ pub struct Engine {
     pub(crate) barred: BTreeSet<String>,
     pub(crate) wishes: Wishes,
     today: UnixTime,
+    /// Number of times that the state of an SA ran.
+    #[cfg(test)]
+    pub(crate) runs: u64,
 }
 
 /// Commands.
@@ -80,6 +83,8 @@ impl Engine {
             barred: BTreeSet::new(),
             wishes: Wishes::default(),
             today: UnixTime::default(),
+            #[cfg(test)]
+            runs: 0,
         }
     }
 
@@ -234,6 +239,9 @@ impl Engine {
         if header.major_version() != 2 {
             return self.handle_other_version(&header, path, payload, now);
         }
+        if self.has_no_place(path, &header, now) {
+            return self.drop(DropReason::HalfOpenLimit);
+        }
         let datagram = match Datagram::decode(payload) {
             Ok(datagram) => datagram,
             Err(Malformed::TooMany(_)) => return self.drop(DropReason::TooMuch),
@@ -287,6 +295,9 @@ impl Engine {
 
 impl Engine {
     fn handle_arrived(&mut self, id: IkeSaId, arrived: &Arrived<'_>, now: Instant) {
+        if !self.screen(id, arrived, now) {
+            return;
+        }
         let was_up = self.is_up(id);
         let before = self.out.events.len();
         self.with_sa(id, now, |sa, ctx| sa.handle(arrived, ctx));
@@ -306,6 +317,16 @@ impl Engine {
             self.settle_clone(id, now);
         }
         self.follow_redirects(now);
+    }
+
+    /// Returns true if an SA has to handle a datagram. Any other changes nothing that is indexed.
+    fn screen(&mut self, id: IkeSaId, arrived: &Arrived<'_>, now: Instant) -> bool {
+        let Some(mut sa) = self.sas.remove(&id) else {
+            return false;
+        };
+        let passes = sa.screen(arrived, &mut self.context(Beside::default(), now));
+        self.sas.insert(id, sa);
+        passes
     }
 
     /// Decides between `new`, which was just authenticated, and older SAs with the same peer.
@@ -398,6 +419,10 @@ impl Engine {
         let Some(mut sa) = self.sas.remove(&id) else {
             return;
         };
+        #[cfg(test)]
+        {
+            self.runs += 1;
+        }
         let beside = sa.core.peer.as_deref().map(|peer| self.beside(peer));
         run(&mut sa, &mut self.context(beside.unwrap_or_default(), now));
         self.half_open.settle(&sa);

@@ -14,7 +14,8 @@ use wire::ike::{First, Header};
 /// Classification of a message's sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sender {
-    /// The message belongs to an IKE SA that is up, or to none. It need not wait.
+    /// The message belongs to an IKE SA that is up, or to none, or its network has no place for
+    /// one more half-open SA. It need not wait.
     Settled,
     /// The sender is not authenticated, but receives at its source address: the message has a
     /// cookie, belongs to a half-open IKE SA, or came over TCP.
@@ -41,6 +42,9 @@ impl Engine {
                 false => Sender::Settled,
             };
         }
+        if self.has_no_place(path, &header, now) {
+            return Sender::Settled;
+        }
         let Some(first) = First::peek(octets) else {
             return Sender::Unverified;
         };
@@ -62,12 +66,31 @@ impl Engine {
         self.out.transmits.split_off(others).pop_front()
     }
 
-    /// Returns true if an initiator has to return a cookie. Messages that were answered before, or
-    /// are our own, need none.
+    /// Returns true for a first message from a host whose half-open SAs occupy all of its places,
+    /// and give way to none yet. Neither its content nor its cookie matters, so it is dropped
+    /// unread, and not asked for a cookie.
+    pub(crate) fn has_no_place(&self, path: Path, header: &Header, now: Instant) -> bool {
+        header.is_first()
+            && self
+                .half_open
+                .is_full(self.origin(path), &self.config.limits, now)
+            && self.is_new(path, header.spi_i)
+    }
+
+    /// Returns true if an initiator has to return a cookie.
     fn is_unpaid(&self, path: Path, spi_i: u64) -> bool {
-        let origin = Origin::new(path.remote.ip(), &self.config.addresses_of_peers);
-        self.half_open.is_crowded(origin, &self.config.limits)
-            && self.half_open.find(path.remote, spi_i).is_none()
-            && !self.by_spi.contains_key(&spi_i)
+        self.half_open
+            .is_crowded(self.origin(path), &self.config.limits)
+            && self.is_new(path, spi_i)
+    }
+
+    /// Returns true for the SPI of a first message that was not answered before, and is not ours.
+    fn is_new(&self, path: Path, spi_i: u64) -> bool {
+        self.half_open.find(path.remote, spi_i).is_none() && !self.by_spi.contains_key(&spi_i)
+    }
+
+    /// Returns the origin of a message.
+    pub(crate) fn origin(&self, path: Path) -> Origin {
+        Origin::new(path.remote.ip(), &self.config.addresses_of_peers)
     }
 }

@@ -63,7 +63,7 @@ impl Engine {
         // "In general, Cookies provide less value in the case of TCP encapsulation ... the
         // Initiator's IP address has been verified" (RFC 9329 section 6.3).
         let paid = arrived.path.is_stream() || self.is_paid(arrived.octets, remote, now);
-        let origin = Origin::new(remote.ip(), &self.config.addresses_of_peers);
+        let origin = self.origin(arrived.path);
         if self.half_open.is_crowded(origin, &self.config.limits) && !paid {
             return self.send_cookie(arrived.path, arrived.octets, now);
         }

@@ -4,6 +4,7 @@
 //! The crate compares and counts values. It does no I/O and defines no key type: in generic types,
 //! `K` is the key material of its holder, complete at an endpoint and partial at a licensed node.
 
+mod bucket;
 mod crowd;
 mod dscp;
 mod frame;
@@ -19,6 +20,7 @@ mod time;
 mod zone;
 mod zone_suite;
 
+pub use bucket::Bucket;
 pub use crowd::{Crowd, Entry, Room, site_of};
 pub use dscp::Dscp;
 pub use frame::Frame;

@@ -1,15 +1,15 @@
 //! The visited router: packets of visiting hosts go into the tunnel, and packets out of the tunnel
 //! go to them.
 //!
-//! Packets from one visitor to another stay here: the tunnel would return them, and they would
-//! enter it again. A visitor's packets take no other route, even if the process dies.
+//! A visitor's packets take no other route, even if the process dies.
 //!
 //! A station of the link claims its own home address, and its home agent may collude with it. So
-//! these routes apply only to packets that come out of the tunnel or from a visitor, selected by
-//! the interface that each arrived on. Packets of the host itself, and those that it forwards for
-//! others, are routed as if there were no visitors, whatever their addresses. Packets that pass
-//! through [`crate::divert`] arrive again on the TUN of the side that they leave by. The host
-//! itself sends only ICMP errors about visitors' packets to them.
+//! these routes apply only to packets that come out of the tunnel, where the visitor's own home
+//! agent has sent them, and to those of other visitors if all home agents are vouched for
+//! ([`Between`]). The interface that a packet arrived on selects them. Packets of the host itself,
+//! and those that it forwards for others, are routed as if there were no visitors, whatever their
+//! addresses. Packets that pass through [`crate::divert`] arrive again on the TUN of the side that
+//! they leave by. The host itself sends only ICMP errors about visitors' packets to them.
 //!
 //! The kernel tries rules one after the other for every packet, and each visitor has two.
 
@@ -31,6 +31,16 @@ const ICMP: u8 = 1;
 /// take the place of ports, as one number (`flowi_uli` of the kernel).
 const ERRORS: [RangeInclusive<u16>; 2] = [0x0300..=0x03ff, 0x0b00..=0x0bff];
 
+/// Route of packets from one visitor to the home address of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Between {
+    /// Directly: a home agent that the operator trusts vouches for each home address.
+    Direct,
+    /// Through the tunnel, like all packets of visitors: a station may claim the address of any
+    /// host, and would receive what visitors send to that host.
+    Tunnel,
+}
+
 /// The TUN, and the rules and routes around it.
 pub struct Visitors {
     /// Packets read from the device were sent by visitors, and packets for visitors are written to
@@ -38,6 +48,7 @@ pub struct Visitors {
     pub device: Bulk,
     netlink: Netlink,
     interface: String,
+    between: Between,
     present: BTreeMap<Ipv4Addr, LinkAddress>,
 }
 
@@ -48,13 +59,19 @@ impl Visitors {
     ///
     /// # Errors
     /// [`Error::NotForwarding`]; those of [`Bulk::open`].
-    pub fn open(interface: &str, outer: u16, offload: bool) -> Result<Self, Error> {
+    pub fn open(
+        interface: &str,
+        between: Between,
+        outer: u16,
+        offload: bool,
+    ) -> Result<Self, Error> {
         let netlink = Netlink::open()?;
         let device = open_device(&netlink, outer, offload)?;
         let visitors = Self {
             device,
             netlink,
             interface: interface.to_owned(),
+            between,
             present: BTreeMap::new(),
         };
         visitors.restore()?;
@@ -150,17 +167,17 @@ impl Visitors {
         routes.try_for_each(|route| self.netlink.replace_route(&route))
     }
 
-    /// Returns the routes to a visitor, from the tunnel and from other visitors.
-    fn reached(&self, home: Ipv4Addr) -> [Route; 2] {
-        let route = host(home, Via::Device(self.interface.clone()), METRIC);
-        let table = AWAY;
-        [
-            Route {
-                table,
-                ..route.clone()
-            },
-            route,
-        ]
+    /// Returns the routes to a visitor: from the tunnel, and possibly from other visitors.
+    fn reached(&self, home: Ipv4Addr) -> Vec<Route> {
+        let from_tunnel = host(home, Via::Device(self.interface.clone()), METRIC);
+        let from_visitors = Route {
+            table: AWAY,
+            ..from_tunnel.clone()
+        };
+        match self.between {
+            Between::Direct => vec![from_visitors, from_tunnel],
+            Between::Tunnel => vec![from_tunnel],
+        }
     }
 
     fn sent_by(&self, home: Ipv4Addr) -> [Rule; 2] {

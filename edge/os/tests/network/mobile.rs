@@ -10,7 +10,7 @@ use model::Path;
 use nix::ifaddrs::getifaddrs;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use os::divert::{Options, Side};
-use os::mobile::{AWAY, Agent, DEVICE, HOSTS, Homes, Roaming, Visitors};
+use os::mobile::{AWAY, Agent, Between, DEVICE, HOSTS, Homes, Roaming, Visitors};
 use os::netlink::{Route, Via};
 use os::routes::{MARK, Plan, Routes};
 use os::{
@@ -101,7 +101,11 @@ impl World {
     }
 
     fn visitors(&self, number: usize) -> Visitors {
-        let open = || Visitors::open(VISITS[number].1, OUTER, true);
+        self.visitors_with(number, Between::Direct)
+    }
+
+    fn visitors_with(&self, number: usize, between: Between) -> Visitors {
+        let open = || Visitors::open(VISITS[number].1, between, OUTER, true);
         self.agents[number].enter(open).unwrap().unwrap()
     }
 
@@ -590,6 +594,30 @@ fn from_one_visitor_to_another_is_no_tunnel() {
     }
 }
 
+/// The home address of a visitor with a home agent of its own may be that of any server. What other
+/// visitors send there leaves by the tunnel, and what the tunnel brings for it arrives.
+#[test]
+fn without_listed_home_agents_no_visitor_gets_what_another_one_sends() {
+    let world = World::new("1");
+    let agent = &world.agents[0];
+    let server = Ipv4Addr::new(10, 9, 0, 9);
+    let mut visitors = world.visitors_with(0, Between::Tunnel);
+    for home in [HOME, server] {
+        visitors.admit(home, station(&world.mobile, "m0")).unwrap();
+    }
+    for to in [server, HOME] {
+        let from = if to == HOME { server } else { HOME };
+        let way = way_out(agent, &format!("{to} from {from} iif wl0"));
+        assert!(way.starts_with(DEVICE), "{way}");
+        let by_tunnel = way_out(agent, &format!("{to} from {from} iif {DEVICE}"));
+        assert!(by_tunnel.starts_with("wl0 "), "{by_tunnel}");
+    }
+    assert!(visitors.missing().unwrap().is_empty());
+    visitors.dismiss(server).unwrap();
+    let by_tunnel = way_out(agent, &format!("{server} from {HOME} iif {DEVICE}"));
+    assert!(!by_tunnel.starts_with("wl0 "), "{by_tunnel}");
+}
+
 /// A visitor chooses its own home address, and its home agent may collude with it. Here the address
 /// belongs to a host that the router and hosts behind it communicate with, and to the router's next
 /// hop.
@@ -797,14 +825,18 @@ fn a_device_that_somebody_removes_is_told() {
 fn a_router_that_does_not_forward_is_told_and_its_interface_may_come_later() {
     let world = World::new("0");
     let agent = &world.agents[0];
-    let early = agent.enter(|| Visitors::open("wl7", OUTER, true)).unwrap();
+    let early = agent
+        .enter(|| Visitors::open("wl7", Between::Direct, OUTER, true))
+        .unwrap();
     let early = early.unwrap();
     assert_eq!(early.missing().unwrap(), Vec::<String>::new());
     early.close().unwrap();
     for host in [agent, &world.home] {
         host.sysctl("net.ipv4.ip_forward", "0").unwrap();
     }
-    let visitors = agent.enter(|| Visitors::open("wl0", OUTER, true)).unwrap();
+    let visitors = agent
+        .enter(|| Visitors::open("wl0", Between::Direct, OUTER, true))
+        .unwrap();
     let homes = world
         .home
         .enter(|| Homes::open([HOME], OUTER, true))
@@ -822,7 +854,9 @@ fn a_second_one_is_refused_and_the_first_goes_on() {
     let mut visit = world.visit(0);
     visit.roaming.follow(world.agent(0)).unwrap();
     let agent = &world.agents[0];
-    let second = agent.enter(|| Visitors::open("wl0", OUTER, true)).unwrap();
+    let second = agent
+        .enter(|| Visitors::open("wl0", Between::Direct, OUTER, true))
+        .unwrap();
     assert!(matches!(second.err(), Some(Error::TunBusy { .. })));
     let second = world.home.enter(|| Homes::open([HOME], OUTER, true));
     assert!(matches!(second.unwrap().err(), Some(Error::TunBusy { .. })));

@@ -19,7 +19,7 @@ use model::{Instant, TrafficSelector};
 use node::mobile_ip::{Arrival, ForeignEvent, PORT, Station, Transmit, message};
 use node::{Node, Packet};
 use os::discovery::Role;
-use os::mobile::Visitors;
+use os::mobile::{Between, Visitors};
 use os::poll::Interest;
 use os::routes::MARK;
 use os::{Datagrams, Error, LinkAddress, Netlink, Poller};
@@ -62,9 +62,15 @@ impl ForeignAgent {
             None => None,
         };
         let tunnel = Tunnel::open(terms.address, 0)?;
+        // Only listed home agents can register visitors, or every one if none is listed.
+        let between = match terms.home_agents.is_empty() {
+            true => Between::Tunnel,
+            false => Between::Direct,
+        };
+        let outer = outer_mtu(terms.nat);
         Ok(Self {
             address: terms.address,
-            visitors: Visitors::open(&terms.interface, outer_mtu(terms.nat), offload)?,
+            visitors: Visitors::open(&terms.interface, between, outer, offload)?,
             netlink,
             interface: terms.interface.clone(),
             link,

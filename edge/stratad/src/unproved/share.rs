@@ -1,6 +1,6 @@
 //! A share of a thread's time.
 
-use model::Instant;
+use model::{Bucket, Instant};
 use std::time::Duration;
 
 /// Time that may be used at once, after a pause of this length times the parts of the share.
@@ -9,27 +9,26 @@ pub const BURST: Duration = Duration::from_millis(1);
 /// One part in `parts` of the time, or all of it while nothing else needs it.
 pub struct Share {
     parts: u32,
-    /// Time at which the share is even with its use.
-    even: Instant,
+    used: Bucket,
 }
 
 impl Share {
-    pub const fn new(parts: u32) -> Self {
+    pub fn new(parts: u32) -> Self {
         Self {
             parts,
-            even: Instant::ZERO,
+            used: Bucket::default(),
         }
     }
 
     /// Returns the next time at which the share may be used.
     pub fn next(&self, now: Instant) -> Instant {
-        now + (self.even - (now + self.burst()))
+        self.used.next(self.burst(), now)
     }
 
     /// Records a use of the share.
     pub fn took(&mut self, began: Instant, ended: Instant) {
-        let used = (ended - began) * self.parts;
-        self.even = self.even.clamp(began, began + self.burst()) + used;
+        let cost = (ended - began) * self.parts;
+        self.used.charge(cost, self.burst(), began);
     }
 
     fn burst(&self) -> Duration {

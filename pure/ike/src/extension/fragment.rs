@@ -3,7 +3,6 @@
 //!
 //! Both ends announce support in IKE_SA_INIT, which therefore never comes in fragments itself. Each
 //! fragment is sealed separately, so a receiver stores only fragments of an authentic sender:
-//! fragment is sealed on its own, so nothing is stored that its sender has no key for:
 //!
 //! ```text
 //! HDR, SK {all}   =   HDR, SKF 1/3 {a}   HDR, SKF 2/3 {ll}   HDR, SKF 3/3 {}

@@ -202,12 +202,8 @@ impl Lingering {
         self.children.is_none()
     }
 
-    pub(super) fn handle(
-        self,
-        arrived: &Arrived<'_>,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
-    ) -> State {
+    /// Answers a retransmitted request again. Anything else is too late.
+    pub(super) fn answer(arrived: &Arrived<'_>, core: &mut Core, ctx: &mut Context<'_>) {
         let header = arrived.datagram.header();
         let (id, from) = (header.message_id, arrived.path.remote);
         let arrival = match header.flags.response {
@@ -218,7 +214,6 @@ impl Lingering {
             Arrival::New | Arrival::Unexpected => ctx.drop(DropReason::UnknownSa),
             again => ctx.answer_again(again, arrived.path),
         }
-        State::Lingering(self)
     }
 
     pub(super) fn handle_timeout(mut self, core: &Core, ctx: &mut Context<'_>) -> State {

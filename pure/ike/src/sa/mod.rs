@@ -41,6 +41,7 @@ mod queue;
 mod redirecting;
 mod rekey_child;
 mod rekey_ike;
+mod screen;
 pub(crate) mod task;
 mod unsure;
 mod upkeep;
@@ -199,18 +200,8 @@ pub(crate) struct Arrived<'a> {
 }
 
 impl Sa {
-    /// Handles a datagram whose SPI on our side is that of this SA.
+    /// Handles a datagram that passed [`Self::screen`].
     pub(crate) fn handle(&mut self, arrived: &Arrived<'_>, ctx: &mut Context<'_>) {
-        let header = arrived.datagram.header();
-        if header.flags.initiator == self.core.initiator {
-            return ctx.drop(DropReason::Reflected);
-        }
-        let first_answer = matches!(self.state, State::InitSent(_));
-        let spis_fit =
-            header.spi_i == self.core.spi_i && (header.spi_r == self.core.spi_r || first_answer);
-        if !spis_fit {
-            return ctx.drop(DropReason::UnknownSa);
-        }
         let core = &mut self.core;
         self.state = match std::mem::replace(&mut self.state, State::Gone) {
             State::InitSent(state) => state.handle(arrived, core, ctx),
@@ -220,8 +211,7 @@ impl Sa {
             State::Established(state) => state.handle(arrived, core, ctx),
             State::Closing(state) => state.handle(arrived, core, ctx),
             State::Retired(state) => state.handle(arrived, core, ctx),
-            State::Lingering(state) => state.handle(arrived, core, ctx),
-            State::Gone => State::Gone,
+            state @ (State::Lingering(_) | State::Gone) => state,
         };
         self.tend(ctx);
     }

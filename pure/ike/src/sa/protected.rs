@@ -16,6 +16,7 @@ use model::Path;
 use std::time::Duration;
 use wire::ike::{
     Content, Datagram, ExchangeType, Header, Message, NotOpened, Notify, NotifyType, Payload,
+    Sealed,
 };
 
 /// The error of an authentic message that is invalid.
@@ -36,6 +37,22 @@ impl Complaint {
 pub(super) type Genuine = Result<Message, Complaint>;
 
 impl Core {
+    /// Returns true for a new, authentic message, and for an unprotected answer to an outstanding
+    /// request. Everything else is answered again, or dropped and counted.
+    pub(super) fn admits(
+        &mut self,
+        cipher: &mut Cipher,
+        arrived: &Arrived<'_>,
+        ctx: &mut Context<'_>,
+    ) -> bool {
+        let header = arrived.datagram.header();
+        if !header.flags.response {
+            return self.is_new(cipher, arrived, ctx) && self.is_authentic(cipher, arrived, ctx);
+        }
+        let is_clear = matches!(arrived.datagram, Datagram::Clear(_));
+        self.is_awaited(header, ctx) && (is_clear || self.is_authentic(cipher, arrived, ctx))
+    }
+
     /// Returns a new, authentic request, once complete. Retransmitted requests get the previous
     /// answer, to the address they came from. Everything else is dropped and counted.
     pub(super) fn accept_request(
@@ -44,19 +61,45 @@ impl Core {
         arrived: &Arrived<'_>,
         ctx: &mut Context<'_>,
     ) -> Option<Genuine> {
+        match self.is_new(cipher, arrived, ctx) {
+            true => self.open(cipher, arrived, ctx),
+            false => None,
+        }
+    }
+
+    /// Returns true if a request is new, as far as its message ID shows. A retransmission is
+    /// answered again; everything else is dropped and counted.
+    fn is_new(
+        &mut self,
+        cipher: &mut Cipher,
+        arrived: &Arrived<'_>,
+        ctx: &mut Context<'_>,
+    ) -> bool {
         let id = arrived.datagram.header().message_id;
         let from = arrived.path.remote;
         match self.responses.arrival(id, arrived.octets, from, ctx.now) {
-            Arrival::New => self.open(cipher, arrived, ctx),
+            Arrival::New => return true,
             Arrival::Unexpected if self.responses.is_answered(id) => {
                 self.answer_recut(cipher, arrived, ctx);
-                None
             }
-            again => {
-                ctx.answer_again(again, arrived.path);
-                None
-            }
+            again => ctx.answer_again(again, arrived.path),
         }
+        false
+    }
+
+    /// Returns true if a response answers an outstanding request. Any other is dropped and counted.
+    fn is_awaited(&self, header: &Header, ctx: &mut Context<'_>) -> bool {
+        let awaits = self.requests.awaits(header);
+        if !awaits {
+            ctx.drop(DropReason::MessageId);
+        }
+        awaits
+    }
+
+    /// Returns true if a message is authentic. Any other is dropped and counted.
+    fn is_authentic(&self, cipher: &Cipher, arrived: &Arrived<'_>, ctx: &mut Context<'_>) -> bool {
+        let opened = sealed(arrived).and_then(|sealed| self.unlock(cipher, sealed));
+        opened.inspect_err(|why| ctx.drop(*why)).is_ok()
     }
 
     /// Returns the authentic response to an outstanding request, once complete.
@@ -67,8 +110,7 @@ impl Core {
         ctx: &mut Context<'_>,
     ) -> Option<Genuine> {
         let header = arrived.datagram.header();
-        if !self.requests.awaits(header) {
-            ctx.drop(DropReason::MessageId);
+        if !self.is_awaited(header, ctx) {
             return None;
         }
         let response = self.open(cipher, arrived, ctx)?;
@@ -215,20 +257,8 @@ impl Core {
         arrived: &Arrived<'_>,
         ctx: &mut Context<'_>,
     ) -> Result<Option<Genuine>, DropReason> {
-        let Datagram::Sealed(sealed) = &arrived.datagram else {
-            return Err(DropReason::Unauthenticated);
-        };
-        if let Some(at) = sealed.fragment {
-            self.limit.ok_or(DropReason::FragmentNotAgreed)?;
-            self.inbox.admits(&sealed.header, at)?;
-        }
-        let content = match cipher.open(sealed) {
-            Ok(content) => Ok(content),
-            Err(NotOpened::Refused(_) | NotOpened::Unframed) => {
-                return Err(DropReason::BadIcv);
-            }
-            Err(NotOpened::Malformed(_)) => Err(Complaint::syntax(PeerMisbehaved::InvalidSyntax)),
-        };
+        let sealed = sealed(arrived)?;
+        let content = self.unlock(cipher, sealed)?;
         let (content, mark, before) = match (content, sealed.fragment) {
             (Ok(piece), Some(at)) => {
                 let until = ctx.now + ctx.config.timers.reassembly;
@@ -252,6 +282,25 @@ impl Core {
         Ok(Some(
             content.and_then(|content| read(&content, sealed.header)),
         ))
+    }
+
+    /// Opens a message or a fragment. An authentic one may still be malformed.
+    fn unlock(
+        &self,
+        cipher: &Cipher,
+        sealed: &Sealed<'_>,
+    ) -> Result<Result<Content, Complaint>, DropReason> {
+        if let Some(at) = sealed.fragment {
+            self.limit.ok_or(DropReason::FragmentNotAgreed)?;
+            self.inbox.admits(&sealed.header, at)?;
+        }
+        match cipher.open(sealed) {
+            Ok(content) => Ok(Ok(content)),
+            Err(NotOpened::Refused(_) | NotOpened::Unframed) => Err(DropReason::BadIcv),
+            Err(NotOpened::Malformed(_)) => {
+                Ok(Err(Complaint::syntax(PeerMisbehaved::InvalidSyntax)))
+            }
+        }
     }
 
     /// Handles a retransmission of an answered request with other fragments: the answer was too
@@ -281,6 +330,13 @@ impl Core {
                 ctx.out.counters.cut_smaller += u64::from(cut);
             });
         ctx.answer_again(again, arrived.path);
+    }
+}
+
+fn sealed<'a>(arrived: &'a Arrived<'_>) -> Result<&'a Sealed<'a>, DropReason> {
+    match &arrived.datagram {
+        Datagram::Sealed(sealed) => Ok(sealed),
+        Datagram::Clear(_) => Err(DropReason::Unauthenticated),
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn certified() -> Pair {
 }
 
 /// Returns a pair connected with a pre-shared key, without long messages so far.
-fn up() -> (Pair, IkeSaId) {
+pub(super) fn up() -> (Pair, IkeSaId) {
     let mut pair = Pair::new(mobile(), gateway());
     let id = pair.connect();
     (pair, id)
@@ -51,7 +51,7 @@ fn numbers(flying: &[Flying]) -> Vec<(u16, u16)> {
 }
 
 /// Takes the fragments of IKE_AUTH out of the network.
-fn auth_in_fragments(pair: &mut Pair) -> Vec<Flying> {
+pub(super) fn auth_in_fragments(pair: &mut Pair) -> Vec<Flying> {
     pair.initiate(Side::Left);
     pair.deliver_next();
     pair.deliver_next();
@@ -61,7 +61,7 @@ fn auth_in_fragments(pair: &mut Pair) -> Vec<Flying> {
 }
 
 /// Returns the header of the left host's next INFORMATIONAL request, and a datagram on its path.
-fn next_request(pair: &Pair) -> (Header, Flying) {
+pub(super) fn next_request(pair: &Pair) -> (Header, Flying) {
     let like = pair.sent.iter().rfind(|flying| flying.to == Side::Right);
     let like = like.expect("IKE_AUTH was sent").clone();
     let header = Header {

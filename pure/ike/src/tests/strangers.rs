@@ -205,6 +205,48 @@ fn a_network_of_strangers_does_not_keep_its_own_honest_initiators_out_for_long()
     assert_eq!(pair.right.engine.counters().gave_way, 1);
 }
 
+/// Neither a cookie nor an answer that asks for one is computed, and no message is parsed. A
+/// retransmission of a message that was answered gets its answer.
+#[test]
+fn a_message_from_a_host_without_a_free_place_is_dropped_unread() {
+    let (left, mut right) = (mobile(), gateway());
+    right.limits.half_open_without_cookie = 0;
+    let (mut pair, first) = begun(left, right);
+    let from = |n| in_ipv6(1, 1, n);
+    let paid = |pair: &mut Pair, n| {
+        let first = other(&first, n, from(n));
+        let asked = ask(pair, &first).unwrap();
+        with_cookie(&first, &asked)
+    };
+    let answered: Vec<_> = (0..64).map(|n| paid(&mut pair, n)).collect();
+    answered.iter().for_each(|flying| pair.deliver(flying));
+    assert_eq!(pair.right.engine.half_open(), 64);
+    pair.intercept();
+    let late = paid(&mut pair, 64);
+    let mut unreadable = late.clone();
+    unreadable.message.truncate(40);
+    let unpaid = other(&first, 65, from(65));
+    let wanted = pair.right.dropped(DropReason::CookieWanted);
+    for flying in [&late, &unreadable, &unpaid] {
+        assert_eq!(sender(&pair, flying), Sender::Settled);
+        pair.deliver(flying);
+    }
+    assert!(pair.is_quiet());
+    assert_eq!(pair.right.dropped(DropReason::HalfOpenLimit), 3);
+    assert_eq!(pair.right.dropped(DropReason::CookieWanted), wanted);
+    assert_eq!(sender(&pair, &answered[0]), Sender::Reachable);
+    pair.deliver(&answered[0]);
+    assert_eq!(pair.right.engine.counters().answered_again, 1);
+    // Another host of the site has places of its own.
+    let neighbour = other(&first, 66, in_ipv6(1, 2, 1));
+    assert_eq!(sender(&pair, &neighbour), Sender::Unpaid);
+    pair.now += Duration::from_secs(2);
+    assert_eq!(sender(&pair, &late), Sender::Reachable);
+    assert_eq!(sender(&pair, &unpaid), Sender::Unpaid);
+    pair.deliver(&late);
+    assert_eq!(pair.right.engine.counters().gave_way, 1);
+}
+
 #[test]
 fn a_configured_address_has_places_that_no_stranger_takes() {
     let (left, mut right) = (mobile(), gateway());
@@ -340,6 +382,20 @@ fn ask(pair: &mut Pair, first: &Flying) -> Option<Flying> {
         path: answer.path.reversed(),
         message: answer.payload,
     })
+}
+
+/// Returns a first message with the cookie that an answer asks for.
+fn with_cookie(first: &Flying, asked: &Flying) -> Flying {
+    let clear = |flying: &Flying| match Datagram::decode(&flying.message) {
+        Ok(Datagram::Clear(message)) => message,
+        other => panic!("a first message is in the clear: {other:?}"),
+    };
+    let mut message = clear(first);
+    message.payloads.insert(0, clear(asked).payloads.remove(0));
+    Flying {
+        message: message.encode(),
+        ..first.clone()
+    }
 }
 
 /// Delayed or not, a message gets the same answer.

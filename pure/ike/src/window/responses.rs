@@ -2,23 +2,22 @@
 //!
 //! An attacker can record a request and replay it from any address. Retransmissions of a response
 //! are therefore bounded by a rate and not by a number: a peer that lost the response gets it,
-//! regardless of the number of replayed copies. Each address has its own [`Budget`], and only the
+//! regardless of the number of replayed copies. Each address has its own [`Bucket`], and only the
 //! address that got the first response may receive more octets than it sent.
 
 use crate::extension::fragment::Parcel;
 use crypto::sha256;
-use model::Instant;
+use model::{Bucket, Instant};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Maximum number of retransmissions to an address in a row: more than an honest peer requests on
-/// several paths at once.
-const BURST: u32 = 8;
-
 /// Time after which an address may have one more. An honest peer retransmits a request after 200 ms
 /// at the earliest, and doubles the delay each time.
 const PAUSE: Duration = Duration::from_millis(250);
+
+/// Seven more in a row: more than an honest peer requests on several paths at once.
+const BURST: Duration = Duration::from_millis(7 * 250);
 
 /// Maximum number of other addresses that are remembered for each request.
 const MOST_SOURCES: usize = 4;
@@ -45,7 +44,7 @@ struct Kept {
     response: Option<(Parcel, SocketAddr)>,
     repeats: u32,
     /// Budget of the address that got the first response.
-    budget: Budget,
+    budget: Bucket,
     /// Other addresses that sent the request, the newest last.
     sources: VecDeque<Source>,
 }
@@ -56,37 +55,7 @@ struct Source {
     address: SocketAddr,
     /// Unanswered octets from this address.
     credit: usize,
-    budget: Budget,
-}
-
-/// A token bucket that limits retransmissions of a response.
-#[derive(Debug)]
-struct Budget {
-    left: u32,
-    /// Time up to which the bucket has been refilled.
-    since: Instant,
-}
-
-impl Budget {
-    const FULL: Self = Self {
-        left: BURST,
-        since: Instant::ZERO,
-    };
-
-    /// Takes a token, and returns true if there was one.
-    fn take(&mut self, now: Instant) -> bool {
-        let pauses = (now - self.since).as_nanos() / PAUSE.as_nanos();
-        let earned = u32::try_from(pauses).unwrap_or(u32::MAX);
-        self.left = self.left.saturating_add(earned).min(BURST);
-        if self.left == BURST {
-            self.since = now;
-        } else {
-            self.since += PAUSE * earned;
-        }
-        let is_one = self.left > 0;
-        self.left = self.left.saturating_sub(1);
-        is_one
-    }
+    budget: Bucket,
 }
 
 /// Classification of a request.
@@ -192,7 +161,7 @@ impl Responses {
             mark,
             response: None,
             repeats: 0,
-            budget: Budget::FULL,
+            budget: Bucket::default(),
             sources: VecDeque::new(),
         });
     }
@@ -235,11 +204,12 @@ impl Kept {
     }
 
     fn again(&mut self, from: SocketAddr, now: Instant) -> Arrival {
-        let Some((response, first)) = &self.response else {
+        let answered = self.response.as_ref();
+        let Some((octets, first)) = answered.map(|(response, first)| (response.len(), *first))
+        else {
             return Arrival::Unexpected;
         };
-        let (answer, octets) = (response.datagrams().to_vec(), response.len());
-        let budget = if from == *first {
+        let budget = if from == first {
             &mut self.budget
         } else {
             let source = self.source(from);
@@ -249,11 +219,13 @@ impl Kept {
             source.credit = left;
             &mut source.budget
         };
-        if !budget.take(now) {
+        if !budget.take(PAUSE, BURST, now) {
             return Arrival::TooOften;
         }
         self.repeats += 1;
-        Arrival::Again(answer)
+        let answer = self.response.iter();
+        let answer = answer.flat_map(|(response, _)| response.datagrams());
+        Arrival::Again(answer.cloned().collect())
     }
 
     /// Returns the state of an address. If there are too many, it replaces the least recently heard
@@ -270,7 +242,7 @@ impl Kept {
         self.sources.push_back(known.unwrap_or(Source {
             address,
             credit: 0,
-            budget: Budget::FULL,
+            budget: Bucket::default(),
         }));
         let newest = self.sources.len() - 1;
         &mut self.sources[newest]

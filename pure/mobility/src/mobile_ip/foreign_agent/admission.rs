@@ -121,11 +121,10 @@ impl ForeignAgent {
     }
 
     /// Returns true if the home address of a request is the address of a home agent whose tunnels
-    /// end here, or its home agent's address is a visitor's.
+    /// end here. The reverse is no reason to refuse a request: a station that claims the address of
+    /// a home agent would keep all of its mobile nodes out.
     pub(super) fn takes_an_agents_place(&self, request: &Request) -> bool {
-        request.home == request.home_agent
-            || self.visitors.contains_key(&request.home_agent)
-            || self.serves_somebody_of(request.home)
+        request.home == request.home_agent || self.serves_somebody_of(request.home)
     }
 
     fn check_room(&mut self, waiting: &Waiting) -> Result<(), Code> {

@@ -231,17 +231,28 @@ fn nobody_is_at_home_where_the_home_agent_of_another_is() {
     assert_eq!(denied.code, Code::ForeignProhibited);
 }
 
+/// A station of the link is there first, with a home agent of its own. It is refused once the home
+/// agent has a mobile node here.
 #[test]
-fn a_visitor_is_nobodys_home_agent() {
-    let mut foreign = visited();
-    let asked = Request {
-        home: Ipv4Addr::new(10, 66, 0, 8),
-        home_agent: HOME,
-        ..request(1, at(1))
+fn a_station_with_the_address_of_a_home_agent_keeps_none_of_its_mobile_nodes_out() {
+    let mut foreign = foreign();
+    let taking = |seconds| Request {
+        home: HOME_AGENT,
+        home_agent: FALSE_HOME_AGENT,
+        ..request(1, at(seconds))
     };
-    ask_from(&mut foreign, OTHER, &asked, at(1));
+    registered_at(&mut foreign, OTHER, &taking(0), at(0));
+    registered_at(&mut foreign, STATION, &request(1, at(1)), at(1));
+    let at_home = |foreign: &ForeignAgent| {
+        let visitors = foreign.visitors().map(|visitor| visitor.home);
+        visitors.collect::<Vec<_>>()
+    };
+    assert!(at_home(&foreign).contains(&HOME));
+    ask_from(&mut foreign, OTHER, &taking(2), at(2));
     let denied = only_reply(|| foreign.poll_transmit());
     assert_eq!(denied.code, Code::ForeignProhibited);
+    foreign.handle_timeout(at(300_000));
+    assert_eq!(at_home(&foreign), [HOME]);
 }
 
 #[test]
