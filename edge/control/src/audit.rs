@@ -106,6 +106,8 @@ pub enum Why {
     Reload,
     /// The lifetime of the tunnel's keys ended.
     Lifetime,
+    /// The registration of the mobile node ended; at a home agent.
+    Unbound,
     /// The tunnel is down; at a licensed node: the IKE SA with its gateway is down.
     Down,
     /// The IKE SA with the licensed node is gone.

@@ -22,10 +22,15 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
 use wire::esp::{NATT_PORT, PROTOCOL as ESP, is_esp};
+use wire::ike::Header;
 use wire::{ip, udp};
 
 /// Receive buffer, in octets, for packets that arrive between two reads.
 const BUFFER: usize = 8 << 20;
+
+/// Port of IKE, and the marker of its messages on port 4500.
+const IKE_PORT: u16 = 500;
+const MARKER: [u8; 4] = [0; 4];
 
 /// An open tap. It sees packets from its opening on.
 pub struct Wiretap {
@@ -163,6 +168,17 @@ impl Seen {
     pub fn esp(&self) -> Option<&[u8]> {
         let (ports, packet) = self.udp()?;
         (ports.destination_port == NATT_PORT && is_esp(packet)).then_some(packet)
+    }
+
+    /// Returns the IKE message, without the marker that port 4500 needs (RFC 3948 section 2.2).
+    pub fn ike(&self) -> Option<&[u8]> {
+        let (ports, payload) = self.udp()?;
+        let message = match ports.destination_port {
+            IKE_PORT => payload,
+            NATT_PORT => payload.strip_prefix(&MARKER)?,
+            _ => return None,
+        };
+        Header::peek(message).ok().map(|_| message)
     }
 
     /// Returns true for a UDP datagram from or to a port whose payload starts with this octet, for

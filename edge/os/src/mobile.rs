@@ -16,7 +16,8 @@
 //! others never use either table: see [`Visitors`].
 //!
 //! Reverse paths are looked up by the same rules, with the addresses exchanged. So strict checks
-//! (`rp_filter` 1) pass if a packet arrives on the interface that its answer leaves by.
+//! (`rp_filter` 1) pass if a packet arrives on the interface that its answer leaves by. A roaming
+//! host accepts the packets of its own tunnels on more interfaces: see [`Roaming::accept_on`].
 
 mod homes;
 mod roaming;
@@ -44,6 +45,9 @@ pub const HOSTS: u32 = 7294;
 /// The table of packets sent by such hosts.
 pub const AWAY: u32 = 7293;
 
+/// The table of reverse paths to a roaming host's tunnels. Nothing is sent by it.
+pub const ARRIVALS: u32 = 7295;
+
 /// Priorities of the rules: behind those of [`crate::divert`], whose packets have not passed yet,
 /// and for the two routers before those of [`crate::routes`]. A roaming host's packets are routed
 /// behind those: they enter a tunnel of its own first, and that tunnel's packets leave by these
@@ -51,7 +55,8 @@ pub const AWAY: u32 = 7293;
 const HOSTS_PRIORITY: u32 = 7293;
 const VISITOR_PRIORITY: u32 = 7294;
 const SPECIFIC_PRIORITY: u32 = 7297;
-const ROAMING_PRIORITY: u32 = 7298;
+const ARRIVAL_PRIORITY: u32 = 7298;
+const ROAMING_PRIORITY: u32 = 7299;
 
 /// Link-local address of the TUN. The kernel drops more packets on an interface without any
 /// address.
@@ -88,7 +93,7 @@ pub fn reserved() -> Result<Vec<Prefix>, Error> {
     let routes = Netlink::open()?.routes(Route::MAIN)?.into_iter();
     let next_hops = routes.filter_map(|route| match route.via {
         Via::Gateway(gateway) | Via::Onlink { gateway, .. } => Some(gateway),
-        Via::Device(_) | Via::Blackhole | Via::Throw => None,
+        Via::Device(_) | Via::Devices(_) | Via::Blackhole | Via::Throw => None,
     });
     let others = next_hops.chain(resolver::servers()).filter(IpAddr::is_ipv4);
     reserved.extend(others.map(Prefix::host));
@@ -120,6 +125,7 @@ fn remove_all(netlink: &Netlink) -> Result<(), Error> {
     roaming::remove_addresses(netlink)?;
     netlink.cleanup(HOSTS, PRIORITIES.0)?;
     netlink.cleanup(AWAY, PRIORITIES.1)?;
+    netlink.cleanup(ARRIVALS, PRIORITIES.1)?;
     Ok(())
 }
 
@@ -141,7 +147,7 @@ fn installed<'a>(routes: Vec<Route>, rules: Vec<Rule>) -> Installed<'a> {
 
 /// Returns true if a table belongs to one of the three roles.
 pub(crate) const fn is_table(table: u32) -> bool {
-    matches!(table, HOSTS | AWAY)
+    matches!(table, HOSTS | AWAY | ARRIVALS)
 }
 
 /// Returns true if the priority of a rule belongs to one of the three roles.

@@ -212,14 +212,14 @@ impl Netlink {
         let mut routes = Vec::new();
         let mut names = BTreeMap::<u32, Option<String>>::new();
         for message in self.route_messages(table)? {
-            let device = match route::output_index(&message) {
-                Some(index) => match names.entry(index) {
+            let mut devices = Vec::new();
+            for index in route::output_indexes(&message) {
+                devices.extend(match names.entry(index) {
                     Entry::Occupied(known) => known.get().clone(),
                     Entry::Vacant(new) => new.insert(self.link_name(index)?).clone(),
-                },
-                None => None,
-            };
-            routes.extend(route::parse(&message, device));
+                });
+            }
+            routes.extend(route::parse(&message, devices));
         }
         Ok(routes)
     }
@@ -309,11 +309,9 @@ impl Netlink {
     }
 
     fn route_message(&self, route: &Route) -> Result<route::RouteMessage, Error> {
-        let device = match &route.via {
-            Via::Device(name) | Via::Onlink { device: name, .. } => Some(self.index(name)?),
-            Via::Gateway(_) | Via::Blackhole | Via::Throw => None,
-        };
-        Ok(route.message(device))
+        let devices = route.via.devices().iter();
+        let devices: Result<Vec<_>, _> = devices.map(|name| self.index(name)).collect();
+        Ok(route.message(&devices?))
     }
 
     fn route_messages(&self, table: u32) -> Result<Vec<route::RouteMessage>, Error> {

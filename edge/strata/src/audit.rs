@@ -170,6 +170,7 @@ const fn why(why: Why) -> &'static str {
         Why::Rekey => "rekeyed",
         Why::Reload => "configuration changed",
         Why::Lifetime => "lifetime over",
+        Why::Unbound => "registration over",
         Why::Down => "peer down",
         Why::NodeGone => "node disconnected",
     }

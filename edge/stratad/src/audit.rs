@@ -286,6 +286,7 @@ fn ending(why: &Ending) -> (Why, Option<String>) {
         Ending::Rekeyed => (Why::Rekey, None),
         Ending::Reconfigured => (Why::Reload, None),
         Ending::LifetimeOver => (Why::Lifetime, None),
+        Ending::Unbound => (Why::Unbound, None),
         Ending::Down(reason) => (Why::Down, Some(reason.clone())),
         Ending::NodeGone(reason) => (Why::NodeGone, Some(reason.clone())),
     }
@@ -514,6 +515,7 @@ mod tests {
             (true, Ending::Rekeyed, Deed::Revoked, Why::Rekey),
             (true, Ending::Reconfigured, Deed::Revoked, Why::Reload),
             (true, Ending::LifetimeOver, Deed::Revoked, Why::Lifetime),
+            (true, Ending::Unbound, Deed::Revoked, Why::Unbound),
             (true, Ending::Down(text()), Deed::Revoked, Why::Down),
             (false, Ending::Down(text()), Deed::Ended, Why::Down),
             (true, Ending::NodeGone(text()), Deed::Ended, Why::NodeGone),

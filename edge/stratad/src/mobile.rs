@@ -67,7 +67,9 @@ impl Mobile {
                 os::mobile::remove_leftovers()?;
                 return Ok(None);
             }
-            Some(Mobility::MobileNode(terms)) => Self::MobileNode(MobileNode::open(terms)?),
+            Some(Mobility::MobileNode(terms)) => {
+                Self::MobileNode(MobileNode::open(terms, &config.listen)?)
+            }
             Some(Mobility::ForeignAgent(terms)) => {
                 Self::ForeignAgent(ForeignAgent::open(terms, offload)?)
             }

@@ -33,6 +33,8 @@ pub enum Ending {
     Reconfigured,
     /// The lifetime of the tunnel's keys was over.
     LifetimeOver,
+    /// The mobile node is bound nowhere any more: its registration at this home agent has ended.
+    Unbound,
     /// The tunnel is down, with a human-readable reason.
     Down(String),
     /// The IKE SA with the node is down, with a human-readable reason. The node receives new

@@ -52,6 +52,11 @@ impl Sharing {
     pub(crate) const fn next(&self) -> Option<Instant> {
         self.waits_until
     }
+
+    /// Cancels the next request.
+    pub(crate) const fn rest(&mut self) {
+        self.waits_until = None;
+    }
 }
 
 impl Node {

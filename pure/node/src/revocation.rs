@@ -52,7 +52,14 @@ impl Node {
         }
     }
 
-    fn limit_to(&mut self, child: ChildSaId, allowed: &[Licence], why: &Ending, now: Instant) {
+    /// Limits the licences of a child SA to these, and takes back the keys of the others.
+    pub(crate) fn limit_to(
+        &mut self,
+        child: ChildSaId,
+        allowed: &[Licence],
+        why: &Ending,
+        now: Instant,
+    ) {
         let Some(gone) = self.grants.limit(child, allowed) else {
             return;
         };

@@ -23,6 +23,10 @@
 //!   (`migration.rs`).
 //!
 //! For a mobile node in two places at once, the location that it sends from counts.
+//!
+//! A home agent whose mobile node is bound nowhere any more takes all keys of slots back. The mobile
+//! node keeps its child SAs, and the slots have new keys when it is bound again. Its own end keeps
+//! the last location: a registration ends there for a moment with every move.
 
 mod slots;
 
@@ -354,6 +358,14 @@ impl Tunnel {
         closes.chain(timers.flatten()).min()
     }
 
+    /// Cancels everything that is due.
+    fn rest(&mut self) {
+        self.opened.values_mut().for_each(|closes| *closes = None);
+        (self.tokened, self.migrates_until) = (None, None);
+        (self.glance, self.asks_at) = (None, None);
+        self.sharing.rest();
+    }
+
     /// Records that another node may obtain the keys of a slot from now on. Further tokens do not
     /// extend the time.
     fn token(&mut self, child: ChildSaId, until: Instant, asks_at: Option<Instant>) {
@@ -432,6 +444,9 @@ impl Node {
         let end = ends.map(|[_, remote]| remote);
         let before = std::mem::replace(&mut tunnel.end, end);
         self.whereabouts.note_end(peer, before, end);
+        if end.is_some_and(|end| self.is_unbound(end)) {
+            return self.take_back_slots(peer, tunnel, now);
+        }
         let passes = ends.map_or_else(Vec::new, |ends| self.passes(ends));
         let here = match passes.is_empty() {
             // Packets cannot arrive until the location is known, and it may turn out to be the old
@@ -475,6 +490,12 @@ impl Node {
     fn outside(&self, peer: &str) -> Option<[IpAddr; 2]> {
         let path = self.ike.sa(self.established(peer)?)?.path;
         Some([path.local.ip(), path.remote.ip()])
+    }
+
+    /// Returns true if the peer at this address is a mobile node of ours that is bound nowhere.
+    fn is_unbound(&self, peer: IpAddr) -> bool {
+        let part = self.mobile_ip.as_ref();
+        part.is_some_and(|part| part.is_unbound(peer))
     }
 
     /// Returns the addresses that identify the location of a tunnel with these ends, the newest

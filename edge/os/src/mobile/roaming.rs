@@ -11,13 +11,25 @@
 //! A second agent has a route as well, behind the first. If the first one's interface disappears,
 //! packets leave by the other at once, and packets that arrive there pass the check of reverse
 //! paths.
+//!
+//! Packets may arrive through a new agent before there is a route to it: home sends as soon as it
+//! has granted the registration, and the kernel checks the reverse path when a packet arrives, not
+//! when it is read. An IKE message that it drops is late by a retransmission timeout. So the reverse
+//! paths of the host's own tunnels do not depend on its agent. The kernel looks them up without our
+//! mark, which the packets that these tunnels send have: a rule for unmarked packets from the
+//! tunnels' ports matches reverse paths only. It leads to a route through all interfaces.
 
-use super::{AWAY, METRIC, ROAMING_PRIORITY, SPARE_METRIC, SPECIFIC_PRIORITY, away, remove_all};
+use super::{
+    ARRIVAL_PRIORITY, ARRIVALS, AWAY, METRIC, ROAMING_PRIORITY, SPARE_METRIC, SPECIFIC_PRIORITY,
+    away, remove_all,
+};
 use crate::installed::Installed;
-use crate::netlink::{Route, Rule, Via};
+use crate::netlink::{Mark, Route, Rule, Via};
 use crate::{Error, Family, LinkAddress, Netlink, Prefix, sysctl};
 use nix::errno::Errno;
 use std::net::{IpAddr, Ipv4Addr};
+use std::ops::RangeInclusive;
+use wire::udp;
 
 const LOOPBACK: &str = "lo";
 
@@ -25,6 +37,9 @@ const LOOPBACK: &str = "lo";
 /// interface without an address, the kernel drops packets that it would not answer on the same
 /// interface, even with loose reverse path checks. Link-local, and never announced.
 const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(169, 254, 72, 94));
+
+/// Ports that a rule can have.
+const POSSIBLE: RangeInclusive<u16> = 1..=u16::MAX - 1;
 
 /// An agent that forwards our packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,26 +56,38 @@ pub struct Agent {
 pub struct Roaming {
     netlink: Netlink,
     home: Ipv4Addr,
+    ports: Vec<u16>,
     agent: Option<Agent>,
     spare: Option<Agent>,
+    /// Interfaces on which the packets of tunnels are accepted.
+    accepts: Vec<String>,
 }
 
 impl Roaming {
     /// Adds the host's address in the calling thread's network namespace. It has no agent yet, and
-    /// its packets take the ordinary route. A predecessor's remains are removed first.
-    pub fn open(home: Ipv4Addr) -> Result<Self, Error> {
+    /// its packets take the ordinary route. `ports` are the UDP ports of its own tunnels, of IKE and
+    /// of ESP in UDP. A predecessor's remains are removed first.
+    pub fn open(home: Ipv4Addr, ports: &[u16]) -> Result<Self, Error> {
         let netlink = Netlink::open()?;
         remove_all(&netlink)?;
-        for rule in rules(home) {
-            netlink.ensure_rule(&rule)?;
-        }
-        give(&netlink, LOOPBACK, home.into())?;
-        Ok(Self {
+        let roaming = Self {
             netlink,
             home,
+            ports: ports.to_vec(),
             agent: None,
             spare: None,
-        })
+            accepts: Vec::new(),
+        };
+        roaming.ensure()?;
+        Ok(roaming)
+    }
+
+    /// Adds the rules and the address, unless they exist.
+    fn ensure(&self) -> Result<(), Error> {
+        for rule in self.rules() {
+            self.netlink.ensure_rule(&rule)?;
+        }
+        give(&self.netlink, LOOPBACK, self.home.into())
     }
 
     /// Returns an error if an interface would drop packets that arrive on it while packets leave by
@@ -81,16 +108,35 @@ impl Roaming {
         give(&self.netlink, interface, ADDRESS)
     }
 
+    /// Accepts the packets of the host's own tunnels (IKE, and ESP in UDP) on these interfaces, which
+    /// are up, whichever one packets leave by. Such packets are authenticated wherever they arrive. A
+    /// repeated call with the same interfaces does nothing.
+    ///
+    /// # Errors
+    /// An interface is down, or gone. The previous ones stay.
+    pub fn accept_on(&mut self, interfaces: Vec<String>) -> Result<(), Error> {
+        if self.accepts == interfaces {
+            return Ok(());
+        }
+        match arrivals(interfaces.clone()) {
+            Some(route) => self.netlink.replace_route(&route)?,
+            None => {
+                let before = arrivals(std::mem::take(&mut self.accepts));
+                before.map_or(Ok(()), |route| self.netlink.drop_route(&route))?;
+            }
+        }
+        self.accepts = interfaces;
+        Ok(())
+    }
+
     /// Sends through this agent from now on. A repeated call is harmless, and restores state that
     /// others changed or that disappeared with the interface.
     ///
     /// # Errors
     /// The interface is down, or gone. The previous route stays.
     pub fn follow(&mut self, agent: Agent) -> Result<(), Error> {
-        for rule in rules(self.home) {
-            self.netlink.ensure_rule(&rule)?;
-        }
-        give(&self.netlink, LOOPBACK, self.home.into())?;
+        self.ensure()?;
+        let is_repeated = self.agent.as_ref() == Some(&agent);
         let Agent {
             address,
             link,
@@ -104,7 +150,12 @@ impl Roaming {
             Err(_) => Some(agent),
         };
         self.forget(left)?;
-        replaced
+        replaced?;
+        // A move does not change reverse paths, and has no time for them.
+        if is_repeated && let Some(route) = self.reverse_paths() {
+            self.netlink.replace_route(&route)?;
+        }
+        Ok(())
     }
 
     /// Prepares a second agent for the loss of the first one's interface; `None` prepares none.
@@ -171,9 +222,20 @@ impl Roaming {
         Installed {
             devices: Vec::new(),
             addresses: [home].into_iter().chain(interfaces).collect(),
-            routes: routes.collect(),
-            rules: rules(self.home).into(),
+            routes: routes.chain(self.reverse_paths()).collect(),
+            rules: self.rules(),
         }
+    }
+
+    /// Returns the route of reverse paths through the interfaces that are up.
+    fn reverse_paths(&self) -> Option<Route> {
+        let accepts = self.accepts.iter();
+        let up = accepts.filter(|interface| self.is_up(interface));
+        arrivals(up.cloned().collect())
+    }
+
+    fn is_up(&self, interface: &str) -> bool {
+        self.netlink.is_up(interface).unwrap_or(false)
     }
 
     /// Returns the agents whose interfaces are up, with the metrics of their routes.
@@ -181,7 +243,7 @@ impl Roaming {
         let followed = self.agent.iter().map(|agent| (agent, METRIC));
         let spare = self.spare.iter().map(|agent| (agent, SPARE_METRIC));
         let all = followed.chain(spare);
-        all.filter(move |(agent, _)| self.netlink.is_up(&agent.interface).unwrap_or(false))
+        all.filter(move |(agent, _)| self.is_up(&agent.interface))
     }
 
     /// Removes all kernel state, including the host's address.
@@ -202,6 +264,25 @@ impl Roaming {
         }
     }
 
+    /// Returns the rules for packets from the address, for packets without a chosen source, and for
+    /// the reverse paths of tunnels.
+    fn rules(&self) -> Vec<Rule> {
+        let (home, nobody) = (IpAddr::V4(self.home), IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+        let specific = Rule::new(Family::V4, SPECIFIC_PRIORITY, Route::MAIN).but_default();
+        let rest = Rule::new(Family::V4, ROAMING_PRIORITY, AWAY);
+        let arrival = Rule::new(Family::V4, ARRIVAL_PRIORITY, ARRIVALS);
+        let arrival = arrival.from(home).mark(Mark::Is(0)).protocol(udp::PROTOCOL);
+        let ports = self.ports.iter().filter(|port| POSSIBLE.contains(port));
+        let arrivals = ports.map(|port| arrival.clone().source_ports(*port..=*port));
+        let others = [
+            specific.clone().from(home),
+            rest.clone().from(home),
+            specific.from(nobody),
+            rest.from(nobody),
+        ];
+        others.into_iter().chain(arrivals).collect()
+    }
+
     fn way(&self, agent: &Agent, metric: u32) -> Route {
         let via = Via::Onlink {
             gateway: agent.address.into(),
@@ -214,17 +295,12 @@ impl Roaming {
     }
 }
 
-/// Returns the rules for packets from the address, and for packets without a chosen source.
-fn rules(home: Ipv4Addr) -> [Rule; 4] {
-    let nobody = Ipv4Addr::UNSPECIFIED;
-    let specific = Rule::new(Family::V4, SPECIFIC_PRIORITY, Route::MAIN).but_default();
-    let rest = Rule::new(Family::V4, ROAMING_PRIORITY, AWAY);
-    [
-        specific.clone().from(IpAddr::V4(home)),
-        rest.clone().from(IpAddr::V4(home)),
-        specific.from(IpAddr::V4(nobody)),
-        rest.from(IpAddr::V4(nobody)),
-    ]
+/// Returns the route of reverse paths through these interfaces, if there are any.
+fn arrivals(interfaces: Vec<String>) -> Option<Route> {
+    (!interfaces.is_empty()).then(|| Route {
+        table: ARRIVALS,
+        ..Route::new(Prefix::everything(Family::V4), Via::any(interfaces))
+    })
 }
 
 /// Returns the home address of a rule of ours, if it is one for packets from an address.
@@ -232,7 +308,8 @@ fn home(rule: &Rule) -> Option<Ipv4Addr> {
     let IpAddr::V4(from) = rule.from?.address else {
         return None;
     };
-    let ours = (rule.priority, rule.table) == (ROAMING_PRIORITY, AWAY);
+    let ours =
+        (SPECIFIC_PRIORITY..=ROAMING_PRIORITY).contains(&rule.priority) && rule.table == AWAY;
     (ours && !from.is_unspecified()).then_some(from)
 }
 

@@ -3,7 +3,8 @@
 use super::message::table_in_header;
 use crate::{Family, Prefix};
 use rtnetlink::packet_route::route::{
-    RouteAddress, RouteAttribute, RouteFlags, RouteHeader, RouteProtocol, RouteScope, RouteType,
+    RouteAddress, RouteAttribute, RouteFlags, RouteHeader, RouteNextHop, RouteProtocol, RouteScope,
+    RouteType,
 };
 use std::fmt;
 use std::net::IpAddr;
@@ -31,6 +32,9 @@ pub struct Route {
 pub enum Via {
     /// Send it through this interface.
     Device(String),
+    /// Send it through any of several interfaces. Packets that arrive on any of them pass the check
+    /// of reverse paths (IPv4).
+    Devices(Vec<String>),
     /// Send it to this neighbour.
     Gateway(IpAddr),
     /// Send it to a neighbour on an interface, without a check that one of the interface's prefixes
@@ -45,6 +49,25 @@ pub enum Via {
     Blackhole,
     /// Continue the lookup with the next rule, as if this table were empty.
     Throw,
+}
+
+impl Via {
+    /// Returns the treatment of packets that may use any of these interfaces, at least one.
+    pub fn any(mut devices: Vec<String>) -> Self {
+        match devices.len() {
+            1 => Self::Device(devices.remove(0)),
+            _ => Self::Devices(devices),
+        }
+    }
+
+    /// Returns the names of the interfaces.
+    pub(super) fn devices(&self) -> &[String] {
+        match self {
+            Self::Device(name) | Self::Onlink { device: name, .. } => std::slice::from_ref(name),
+            Self::Devices(names) => names,
+            Self::Gateway(_) | Self::Blackhole | Self::Throw => &[],
+        }
+    }
 }
 
 impl Route {
@@ -62,13 +85,14 @@ impl Route {
         }
     }
 
-    pub(super) fn message(&self, device: Option<u32>) -> RouteMessage {
+    /// Returns the message; `devices` are the indexes of [`Via::devices`].
+    pub(super) fn message(&self, devices: &[u32]) -> RouteMessage {
         let mut message = request(self.prefix.family());
         message.header.destination_prefix_length = self.prefix.length;
         message.header.table = table_in_header(self.table);
         message.header.protocol = RouteProtocol::Static;
         (message.header.kind, message.header.scope) = match &self.via {
-            Via::Device(_) => (RouteType::Unicast, RouteScope::Link),
+            Via::Device(_) | Via::Devices(_) => (RouteType::Unicast, RouteScope::Link),
             Via::Gateway(_) | Via::Onlink { .. } => (RouteType::Unicast, RouteScope::Universe),
             Via::Blackhole => (RouteType::BlackHole, RouteScope::Universe),
             Via::Throw => (RouteType::Throw, RouteScope::Universe),
@@ -84,7 +108,19 @@ impl Route {
         if let Via::Onlink { .. } = self.via {
             message.header.flags = RouteFlags::Onlink;
         }
-        message.attributes.extend(device.map(RouteAttribute::Oif));
+        match devices {
+            [] => {}
+            [device] => message.attributes.push(RouteAttribute::Oif(*device)),
+            several => {
+                let hops = several.iter().map(|device| {
+                    let mut hop = RouteNextHop::default();
+                    hop.interface_index = *device;
+                    hop
+                });
+                let hops = RouteAttribute::MultiPath(hops.collect());
+                message.attributes.push(hops);
+            }
+        }
         if self.metric != 0 {
             let metric = RouteAttribute::Priority(self.metric);
             message.attributes.push(metric);
@@ -100,6 +136,12 @@ impl fmt::Display for Route {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.via {
             Via::Device(name) => write!(f, "{} dev {name}", self.prefix)?,
+            Via::Devices(names) => {
+                write!(f, "{}", self.prefix)?;
+                for name in names {
+                    write!(f, " nexthop dev {name}")?;
+                }
+            }
             Via::Gateway(gateway) => write!(f, "{} via {gateway}", self.prefix)?,
             Via::Onlink { gateway, device } => {
                 write!(f, "{} via {gateway} dev {device} onlink", self.prefix)?;
@@ -133,6 +175,25 @@ pub(super) fn output_index(message: &RouteMessage) -> Option<u32> {
     })
 }
 
+/// Returns the indexes of all interfaces of a route. Several interfaces with a gateway for each are
+/// not covered by [`Via`], and not returned.
+pub(super) fn output_indexes(message: &RouteMessage) -> Vec<u32> {
+    let several = message.attributes.iter().find_map(|a| match a {
+        RouteAttribute::MultiPath(hops) => Some(hops),
+        _ => None,
+    });
+    match several {
+        None => output_index(message).into_iter().collect(),
+        Some(hops) if hops.iter().any(has_gateway) => Vec::new(),
+        Some(hops) => hops.iter().map(|hop| hop.interface_index).collect(),
+    }
+}
+
+fn has_gateway(hop: &RouteNextHop) -> bool {
+    let mut attributes = hop.attributes.iter();
+    attributes.any(|a| matches!(a, RouteAttribute::Gateway(_) | RouteAttribute::Via(_)))
+}
+
 pub(super) fn preferred_source(message: &RouteMessage) -> Option<IpAddr> {
     message.attributes.iter().find_map(|a| match a {
         RouteAttribute::PrefSource(address) => ip(address),
@@ -140,7 +201,8 @@ pub(super) fn preferred_source(message: &RouteMessage) -> Option<IpAddr> {
     })
 }
 
-pub(super) fn parse(message: &RouteMessage, device: Option<String>) -> Option<Route> {
+/// Parses a route through these interfaces.
+pub(super) fn parse(message: &RouteMessage, mut devices: Vec<String>) -> Option<Route> {
     let family = Family::from_kernel(message.header.address_family)?;
     let (mut prefix, mut gateway) = (Prefix::everything(family), None);
     let (mut metric, mut source) = (0, None);
@@ -154,16 +216,15 @@ pub(super) fn parse(message: &RouteMessage, device: Option<String>) -> Option<Ro
         }
     }
     prefix.length = message.header.destination_prefix_length;
-    let via = match (message.header.kind, gateway, device) {
-        (RouteType::BlackHole, _, _) => Via::Blackhole,
-        (RouteType::Throw, _, _) => Via::Throw,
-        (RouteType::Unicast, Some(gateway), Some(device))
-            if message.header.flags.contains(RouteFlags::Onlink) =>
-        {
-            Via::Onlink { gateway, device }
-        }
-        (RouteType::Unicast, Some(gateway), _) => Via::Gateway(gateway),
-        (RouteType::Unicast, None, Some(device)) => Via::Device(device),
+    let is_onlink = message.header.flags.contains(RouteFlags::Onlink);
+    let via = match (message.header.kind, gateway) {
+        (RouteType::BlackHole, _) => Via::Blackhole,
+        (RouteType::Throw, _) => Via::Throw,
+        (RouteType::Unicast, Some(gateway)) => match devices.pop().filter(|_| is_onlink) {
+            Some(device) => Via::Onlink { gateway, device },
+            None => Via::Gateway(gateway),
+        },
+        (RouteType::Unicast, None) if !devices.is_empty() => Via::any(devices),
         _ => return None,
     };
     Some(Route {

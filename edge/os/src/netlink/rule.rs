@@ -40,7 +40,7 @@ pub struct Rule {
 /// A condition on a packet's firewall mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// The packet has this mark.
+    /// The packet has this mark; 0 is no mark.
     Is(u32),
     /// The packet has another mark, or none. The kernel inverts all conditions of a rule together,
     /// so use it alone.
@@ -131,11 +131,14 @@ impl Rule {
             RuleAttribute::Table(self.table),
         ];
         let mark = self.mark.map(|mark| match mark {
-            Mark::Is(mark) | Mark::IsNot(mark) => RuleAttribute::FwMark(mark),
+            Mark::Is(mark) | Mark::IsNot(mark) => mark,
         });
+        // Without a mask, mark 0 is no condition.
+        let mask = mark.map(|_| RuleAttribute::FwMask(u32::MAX));
         let conditions = [
             self.iif.clone().map(RuleAttribute::Iifname),
-            mark,
+            mark.map(RuleAttribute::FwMark),
+            mask,
             self.protocol.map(|p| RuleAttribute::IpProtocol(p.into())),
             self.source_ports
                 .as_ref()
@@ -166,13 +169,18 @@ impl Rule {
         let mut rule = Self::new(family, 0, message.header.table.into());
         let prefix = |address: &IpAddr, length| Some(Prefix::from((*address, length)));
         let invert = message.header.flags.contains(RuleFlags::Invert);
+        let mark = |mark| match invert {
+            true => Mark::IsNot(mark),
+            false => Mark::Is(mark),
+        };
         for attribute in &message.attributes {
             match attribute {
                 RuleAttribute::Priority(priority) => rule.priority = *priority,
                 RuleAttribute::Table(table) => rule.table = *table,
                 RuleAttribute::Iifname(name) => rule.iif = Some(name.clone()),
-                RuleAttribute::FwMark(mark) if invert => rule.mark = Some(Mark::IsNot(*mark)),
-                RuleAttribute::FwMark(mark) => rule.mark = Some(Mark::Is(*mark)),
+                RuleAttribute::FwMark(value) => rule.mark = Some(mark(*value)),
+                // The kernel leaves mark 0 out.
+                RuleAttribute::FwMask(u32::MAX) => rule.mark = rule.mark.or(Some(mark(0))),
                 RuleAttribute::IpProtocol(p) => rule.protocol = Some((*p).into()),
                 RuleAttribute::SourcePortRange(ports) => {
                     rule.source_ports = Some(ports.start..=ports.end);

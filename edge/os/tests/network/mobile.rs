@@ -10,13 +10,14 @@ use model::Path;
 use nix::ifaddrs::getifaddrs;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use os::divert::{Options, Side};
-use os::mobile::{AWAY, Agent, Between, DEVICE, HOSTS, Homes, Roaming, Visitors};
+use os::mobile::{ARRIVALS, AWAY, Agent, Between, DEVICE, HOSTS, Homes, Roaming, Visitors};
 use os::netlink::{Route, Via};
 use os::routes::{MARK, Plan, Routes};
 use os::{
     Bulk, Changes, Datagrams, Divert, Error, Family, LinkAddress, NetNs, Netlink, Outline, Prefix,
     SEGMENTS, Tun, netns,
 };
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -97,7 +98,8 @@ impl World {
     }
 
     fn roaming(&self) -> Roaming {
-        self.mobile.enter(|| Roaming::open(HOME)).unwrap().unwrap()
+        let open = || Roaming::open(HOME, &[500, 4500]);
+        self.mobile.enter(open).unwrap().unwrap()
     }
 
     fn visitors(&self, number: usize) -> Visitors {
@@ -490,7 +492,7 @@ fn specific_routes_and_other_sources_are_left_alone() {
 /// Returns the state of the three roles that exists on a host.
 fn left(host: &NetNs, interface: &str) -> Vec<String> {
     let netlink = host.netlink().unwrap();
-    let tables = [HOSTS, AWAY].map(|table| rules_and_routes(&netlink, table));
+    let tables = [HOSTS, AWAY, ARRIVALS].map(|table| rules_and_routes(&netlink, table));
     let addresses = ["lo", interface].map(|name| netlink.addresses(name).unwrap());
     vec![
         format!("{tables:?}"),
@@ -689,7 +691,7 @@ fn what_others_take_away_comes_back_with_the_next_registration() {
 }
 
 fn empty(netlink: &Netlink) {
-    for table in [HOSTS, AWAY] {
+    for table in [HOSTS, AWAY, ARRIVALS] {
         for route in netlink.routes(table).unwrap() {
             netlink.delete_route(&route).unwrap();
         }
@@ -705,7 +707,7 @@ fn what_others_take_away_is_told_and_missing_and_put_back() {
     let hosts = [&world.mobile, &world.agents[0], &world.home];
     let changes = hosts.map(|host| host.enter(|| Changes::watch("t0").unwrap()).unwrap());
     let removals: [&dyn Fn(&Netlink); 2] = [&empty, &|netlink| {
-        netlink.cleanup(0, 7293..=7298).unwrap();
+        netlink.cleanup(0, 7293..=7299).unwrap();
     }];
     for removal in removals {
         assert_eq!(visit.missing(), [0, 0, 0]);
@@ -887,4 +889,117 @@ fn several_agents_at_once_need_loose_reverse_paths() {
         .unwrap();
     visit.carry_until(&near);
     assert_eq!(await_datagram(&mut near).1, b"by the other");
+}
+
+/// Ports of ESP in UDP, and of a service that is no tunnel of the host.
+const TUNNEL: u16 = 4500;
+const SERVICE: u16 = 5000;
+
+/// Packets that home sends to the host, over the link of either router.
+struct Arrivals {
+    near: BTreeMap<u16, Datagrams>,
+    far: BTreeMap<(usize, u16), Datagrams>,
+}
+
+impl Arrivals {
+    fn new(world: &World) -> Self {
+        let ports = [TUNNEL, SERVICE];
+        for (agent, (near, wireless, ..)) in world.agents.iter().zip(VISITS) {
+            give(agent, "lo", &["192.0.2.1/32"]);
+            let netlink = agent.netlink().unwrap();
+            let device = Via::Device(wireless.to_owned());
+            let route = Route::new(std::net::IpAddr::V4(HOME), device);
+            netlink.add_route(&route).unwrap();
+            let link = station(&world.mobile, near);
+            netlink.set_neighbour(wireless, HOME, link).unwrap();
+        }
+        let far = |number: usize, port| {
+            let socket = bind(&world.agents[number], &format!("{GATEWAY}:{port}"));
+            ((number, port), socket)
+        };
+        let near = |port| (port, bind(&world.mobile, &format!("0.0.0.0:{port}")));
+        Self {
+            near: ports.map(near).into(),
+            far: ports
+                .into_iter()
+                .flat_map(|port| [0, 1].map(|number| far(number, port)))
+                .collect(),
+        }
+    }
+
+    /// Returns true if a packet to this port arrives over a router's link.
+    fn arrives(&mut self, number: usize, port: u16) -> bool {
+        let far = &self.far[&(number, port)];
+        let way = path(far, &format!("{HOME}:{port}"));
+        far.send(way, 0, b"x").unwrap();
+        let near = self.near.get_mut(&port).unwrap();
+        let arrived = readable_within(near, Duration::from_millis(50));
+        let _nothing = near.recv(|_, _| {});
+        arrived
+    }
+}
+
+/// A router passes on what home sends as soon as home has granted the registration, and the host may
+/// not have a route through it yet.
+#[test]
+fn packets_of_a_tunnel_arrive_on_each_interface_whichever_one_packets_leave_by() {
+    for (rp_filter, is_loose) in [("1", false), ("2", true)] {
+        let world = World::new(rp_filter);
+        let mut arrivals = Arrivals::new(&world);
+        let mut roaming = world.roaming();
+        for interface in ["m0", "m1"] {
+            roaming.receive_by(interface).unwrap();
+        }
+        assert!(!arrivals.arrives(1, TUNNEL), "the control");
+        let both = || vec!["m0".to_owned(), "m1".to_owned()];
+        roaming.accept_on(both()).unwrap();
+        for number in [0, 1] {
+            assert!(arrivals.arrives(number, TUNNEL));
+            assert!(!arrivals.arrives(number, SERVICE));
+        }
+        roaming.follow(world.agent(0)).unwrap();
+        assert!(arrivals.arrives(0, TUNNEL) && arrivals.arrives(1, TUNNEL));
+        assert!(arrivals.arrives(0, SERVICE));
+        assert_eq!(arrivals.arrives(1, SERVICE), is_loose);
+        // What the tunnel and the service send goes to the agent.
+        let netlink = world.mobile.netlink().unwrap();
+        for sent in ["sport 4500 mark 0x7296", "sport 5000"] {
+            let sent = format!("192.0.2.1 from 10.66.0.7 ipproto udp {sent}");
+            assert_eq!(way_out(&world.mobile, &sent), "m0 -");
+        }
+        netlink.link_down("m0").unwrap();
+        assert!(arrivals.arrives(1, TUNNEL));
+        assert!(!arrivals.arrives(1, SERVICE));
+        netlink.link_up("m0").unwrap();
+        assert!(arrivals.arrives(0, TUNNEL) && arrivals.arrives(1, TUNNEL));
+        roaming.accept_on(Vec::new()).unwrap();
+        assert!(!arrivals.arrives(0, TUNNEL) && !arrivals.arrives(1, TUNNEL));
+        assert!(netlink.routes(ARRIVALS).unwrap().is_empty());
+    }
+}
+
+#[test]
+fn reverse_paths_of_tunnels_come_back_as_far_as_their_interfaces_are_up() {
+    let world = World::new("1");
+    let mut roaming = world.roaming();
+    let both = vec!["m0".to_owned(), "m1".to_owned()];
+    roaming.accept_on(both.clone()).unwrap();
+    roaming.follow(world.agent(0)).unwrap();
+    let netlink = world.mobile.netlink().unwrap();
+    let route = |via| Route {
+        table: ARRIVALS,
+        ..Route::new(Prefix::everything(Family::V4), via)
+    };
+    let routes = || netlink.routes(ARRIVALS).unwrap();
+    assert_eq!(routes(), [route(Via::Devices(both.clone()))]);
+    netlink.cleanup(ARRIVALS, 7298..=7298).unwrap();
+    // A rule for each port, and the route.
+    assert_eq!(roaming.missing().unwrap().len(), 3);
+    roaming.follow(world.agent(0)).unwrap();
+    assert_eq!(roaming.missing().unwrap(), Vec::<String>::new());
+    assert_eq!(routes(), [route(Via::Devices(both))]);
+    netlink.link_down("m1").unwrap();
+    roaming.restore().unwrap();
+    assert_eq!(roaming.missing().unwrap(), Vec::<String>::new());
+    assert_eq!(routes(), [route(Via::Device("m0".to_owned()))]);
 }

@@ -121,6 +121,7 @@ fn rules_come_back_as_they_were_added() {
         let rules = [
             rule(7296).mark(Mark::IsNot(0x7296)),
             rule(200).mark(Mark::Is(7)),
+            rule(200).mark(Mark::Is(0)).protocol(17),
             rule(7297)
                 .iif("t0")
                 .protocol(17)

@@ -40,7 +40,7 @@ struct Link {
 }
 
 impl MobileNode {
-    pub fn open(terms: &config::MobileNode) -> Result<Self, Error> {
+    pub fn open(terms: &config::MobileNode, listen: &config::Listen) -> Result<Self, Error> {
         let netlink = Netlink::open()?;
         if terms.simultaneous {
             let there = terms.interfaces.iter();
@@ -55,7 +55,7 @@ impl MobileNode {
         Ok(Self {
             home: terms.home_address,
             simultaneous: terms.simultaneous,
-            roaming: Roaming::open(terms.home_address)?,
+            roaming: Roaming::open(terms.home_address, &[listen.ike, listen.nat])?,
             netlink,
             links: links.collect(),
             stations: BTreeMap::new(),
@@ -111,6 +111,12 @@ impl MobileNode {
             let works = link.works.is_some();
             let number = number as u32;
             node.handle_link(number, works, now);
+        }
+        // Before a request leaves: packets may arrive together with its reply.
+        let working = self.links.iter().filter(|link| link.works.is_some());
+        let working = working.map(|link| link.name.clone()).collect();
+        if let Err(error) = self.roaming.accept_on(working) {
+            tracing::warn!("cannot accept packets of tunnels on all interfaces: {error}");
         }
     }
 

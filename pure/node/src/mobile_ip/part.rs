@@ -165,6 +165,13 @@ impl MobileIp {
         }
     }
 
+    /// Returns true if a peer at this address is a mobile node of this home agent that has no
+    /// binding.
+    pub(crate) fn is_unbound(&self, peer: IpAddr) -> bool {
+        let is_home_agent = matches!(self.engine, Engine::HomeAgent(_));
+        is_home_agent && self.care_of(peer).is_some_and(|places| places.is_empty())
+    }
+
     /// Derives from the counters whether a message was refused since the last call.
     fn judge(&mut self, now: Instant) {
         let from = self.source.take();

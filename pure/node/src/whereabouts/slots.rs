@@ -1,9 +1,9 @@
 //! The slots of one tunnel: requested, used for sending, and closed.
 
 use super::Tunnel;
-use crate::Event;
 use crate::children::Child;
 use crate::node::Node;
+use crate::{Ending, Event};
 use ike::{Slot, is_slot};
 use model::{ChildSaId, Identity, Instant};
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,6 +52,23 @@ impl Node {
                 tunnel.spent.entry(id).or_insert(false);
             }
         }
+    }
+
+    /// Takes the keys of all slots back from their nodes, because the mobile node is bound nowhere.
+    /// No request is sent to the mobile node, which could not answer: its slots are spent, and are
+    /// rekeyed when it is bound again.
+    pub(super) fn take_back_slots(&mut self, peer: &str, tunnel: &mut Tunnel, now: Instant) {
+        let slots = self.children.iter().filter(|(_, child)| {
+            let name = child.status.name.as_deref();
+            child.peer == peer && is_slot(name)
+        });
+        let slots: Vec<_> = slots.map(|(id, _)| *id).collect();
+        for slot in slots {
+            tunnel.spent.entry(slot).or_insert(false);
+            self.limit_to(slot, &[], &Ending::Unbound, now);
+        }
+        tunnel.rest();
+        self.choose_slot(peer, tunnel, now);
     }
 
     /// Leaves a slot in time if another node may obtain its keys. If the move fails, only our rekey

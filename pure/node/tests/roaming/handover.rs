@@ -2,7 +2,7 @@
 
 use super::hosts::{AGENT, HOME, MOBILE, Policies, config};
 use super::world::{Message, World};
-use node::{Event, Handover};
+use node::{Ending, Event, Handover};
 use std::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -275,4 +275,52 @@ fn at_home_in_no_place_nobody_reads() {
     world.run_for(10 * SECOND);
     assert!(world.traffic_flows());
     assert_eq!((world.read(0), world.unread(0)), (0, 2));
+}
+
+/// The mobile node is out of reach for longer than its registration lasts. Both ends keep the
+/// tunnel, because they do not ask yet whether the other one is there.
+#[test]
+fn a_binding_that_expires_takes_its_keys_back_and_who_is_bound_again_has_others() {
+    for handover in [Handover::Push, Handover::Pkd, Handover::Dkm] {
+        let policies = Policies {
+            liveness: 1000 * SECOND,
+            ..Policies::new(handover)
+        };
+        let mut world = World::at(policies, 0);
+        assert!(world.traffic_flows());
+        let before = world.slot(HOME);
+        world.switch(MOBILE);
+        let holds_nothing = |world: &World| {
+            let mut agents = world.nodes[AGENT..].iter();
+            agents.all(|agent| agent.held_grants().is_empty())
+        };
+        world.run_for(40 * SECOND);
+        assert!(!holds_nothing(&world), "{handover:?}: before it expires");
+        assert!(
+            world.run_until(25 * SECOND, holds_nothing),
+            "{handover:?}: agents keep the keys"
+        );
+        assert_eq!(world.slot(HOME), None, "{handover:?}");
+        let unbound = Ending::Unbound;
+        let told = world.events[HOME].iter().any(
+            |event| matches!(event, Event::GrantEnded { why, given: true, .. } if *why == unbound),
+        );
+        assert!(told, "{handover:?}");
+        world.run_for(30 * SECOND);
+        world.switch(MOBILE);
+        let is_read = |world: &World| world.readers() == [Some(0); 2];
+        assert!(
+            world.run_until(20 * SECOND, is_read),
+            "{handover:?}: nobody reads"
+        );
+        assert_ne!(world.slot(HOME), before, "{handover:?}");
+        let read = world.read(0);
+        assert!(world.traffic_flows());
+        assert_eq!(world.read(0), read + 2, "{handover:?}");
+        let told = world.events[HOME].iter();
+        let is_down =
+            |event: &Event| matches!(event, Event::PeerDown { peer, .. } if peer == "alice");
+        assert_eq!(told.filter(|event| is_down(event)).count(), 0);
+        world.witness.assert_nobody_read_behind();
+    }
 }

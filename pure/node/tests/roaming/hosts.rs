@@ -54,6 +54,8 @@ pub struct Policies {
     pub licensed: [Vec<usize>; 2],
     /// Lifetime of child SAs.
     pub child_lifetime: Duration,
+    /// Silence after which an end asks whether the other one is there.
+    pub liveness: Duration,
     /// True if agents may read payloads as well.
     pub payload: bool,
 }
@@ -67,6 +69,7 @@ impl Policies {
             simultaneous: false,
             licensed: [vec![0, 1, 2], vec![0, 1, 2]],
             child_lifetime: Lifetimes::default().child,
+            liveness: Duration::from_secs(5),
             payload: false,
         }
     }
@@ -121,9 +124,11 @@ pub fn config(who: usize, policies: &Policies) -> Config {
         child: policies.child_lifetime,
         ..Lifetimes::default()
     };
+    let liveness = policies.liveness;
     let peers = match who {
         MOBILE => vec![Peer {
             lifetimes,
+            liveness,
             slots: policies.slots(MOBILE),
             ..peer(
                 "office",
@@ -135,6 +140,7 @@ pub fn config(who: usize, policies: &Policies) -> Config {
         HOME => {
             let alice = Peer {
                 lifetimes,
+                liveness,
                 slots: policies.slots(HOME),
                 ..peer("alice", MOBILE, None, vpn("10.8.0.0", 16, "10.1.0.2", 32))
             };

@@ -1,5 +1,5 @@
-//! A mobile node that registers at one foreign agent and moves to another, with the messages of
-//! each host.
+//! A mobile node that registers at one foreign agent and moves to others, with the messages of each
+//! host.
 
 use super::wires::{Kind, Message, Tap};
 use crate::chatter::Chatter;
@@ -31,6 +31,17 @@ const PATIENCE: Duration = Duration::from_secs(4);
 /// Interval between packets to the mobile node.
 const PERIOD: Duration = Duration::from_micros(500);
 
+/// Settings of `rp_filter` on all hosts, one for each move: reverse paths are not checked, checked
+/// strictly, or loosely.
+pub(super) const SETTINGS: [&str; 3] = ["0", "1", "2"];
+
+/// The first registration, and the moves.
+pub(super) const PASSAGES: usize = 1 + SETTINGS.len();
+
+/// Foreign agents, one for each passage. A mobile node prefers its first links, so it does not move
+/// to another agent before its link is cut.
+const STOPS: usize = PASSAGES;
+
 /// Services in addition to the registration, and the distribution of keys to licensed nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scheme {
@@ -59,12 +70,19 @@ impl Scheme {
         }
     }
 
-    /// Returns an agent's table of the other agent: as a neighbour that mobile nodes move to, or as
-    /// a source of keys.
-    fn neighbour(self, number: usize) -> String {
+    /// Returns an agent's tables of other agents: of the neighbour that mobile nodes move to, or of
+    /// the sources of keys.
+    fn neighbours(self, number: usize) -> String {
+        let next = Some(number + 1).filter(|next| *next < STOPS);
+        let previous = number.checked_sub(1);
         match self {
-            Self::Dkm => tables::neighbour(number, 1 - number),
-            _ => tables::neighbours(&[1 - number]),
+            Self::Dkm => {
+                let others = previous.into_iter().chain(next);
+                others
+                    .map(|other| tables::neighbour(number, other))
+                    .collect()
+            }
+            _ => tables::neighbours(&next.or(previous).into_iter().collect::<Vec<_>>()),
         }
     }
 
@@ -79,8 +97,8 @@ impl Scheme {
     }
 }
 
-/// Number of hosts with a tap.
-pub(super) const HOSTS: usize = 4;
+/// Number of hosts with a tap: the mobile node, home, and the agents.
+pub(super) const HOSTS: usize = 2 + STOPS;
 
 /// A passage, from the request to the first packet that the agent can read; without zones, to the
 /// first packet that arrives.
@@ -110,12 +128,12 @@ impl Passage {
     }
 }
 
-/// Measures a first registration and a hand-over.
-pub(super) fn measure(scheme: Scheme, zones: bool) -> Result<[Passage; 2]> {
+/// Measures a first registration, and a hand-over with each setting.
+pub(super) fn measure(scheme: Scheme, zones: bool) -> Result<[Passage; PASSAGES]> {
     let handover = scheme.handover().filter(|_| zones);
     let licences = handover.map(|handover| {
         // Each agent may read the headers at its own address.
-        tables::licences(&[0, 1], &format!("handover = \"{handover}\""))
+        tables::licences(&[0, 1, 2, 3], &format!("handover = \"{handover}\""))
     });
     let terms = licences.as_deref().map_or(Terms::PLAIN, Terms::requiring);
     let mut trip = Trip::prepare(scheme, terms)?;
@@ -146,9 +164,10 @@ impl Trip {
             queue: 0,
             bit_error_rate: 0.0,
         };
-        let walk = Walk::in_bed(Testbed::new("trip")?, &[Some(hop); 2])?;
-        walk.set_link(1, false)?;
-        let agents = walk.start_licensed_agents(|number| scheme.neighbour(number))?;
+        let walk = Walk::in_bed(Testbed::new("trip")?, &[Some(hop); STOPS])?;
+        walk.check_reverse_paths(SETTINGS[0])?;
+        walk.leave_link(0)?;
+        let agents = walk.start_licensed_agents(|number| scheme.neighbours(number))?;
         walk.home.secret("node.psk", NODE_KEY)?;
         let home = walk.start_home(terms)?;
         let is_known = |status: &Value| {
@@ -159,11 +178,15 @@ impl Trip {
             agent.wait_until("status", DEADLINE, is_known)?;
         }
         let of = |host: &Host, addresses: &[&str]| Tap::open(host, addresses);
+        let agent =
+            |number: usize| of(&walk.agents[number], &[CARE_OF[number], UPLINKS[number][0]]);
         let taps = [
             of(&walk.mobile, &[HOME_ADDRESS])?,
             of(&walk.home, &[HOME_AGENT])?,
-            of(&walk.agents[0], &[CARE_OF[0], UPLINKS[0][0]])?,
-            of(&walk.agents[1], &[CARE_OF[1], UPLINKS[1][0]])?,
+            agent(0)?,
+            agent(1)?,
+            agent(2)?,
+            agent(3)?,
         ];
         Ok(Self {
             walk,
@@ -174,7 +197,7 @@ impl Trip {
         })
     }
 
-    fn measure(&mut self, scheme: Scheme, terms: Terms<'_>) -> Result<[Passage; 2]> {
+    fn measure(&mut self, scheme: Scheme, terms: Terms<'_>) -> Result<[Passage; PASSAGES]> {
         let reads = scheme.handover().is_some();
         let begun = self.read(None)?;
         let config = self.walk.mobile_config("", terms);
@@ -185,16 +208,26 @@ impl Trip {
             _ => config,
         };
         self.mobile = Some(self.walk.start_mobile_as(HOME_KEY, &config)?);
-        let first = self.passage(0, begun, reads)?;
-        self.walk.set_link(1, true)?;
+        let mut passages = [Passage::default(); PASSAGES];
+        passages[0] = self.passage(0, begun, reads)?;
+        for (to, setting) in (1..).zip(SETTINGS) {
+            self.walk.check_reverse_paths(setting)?;
+            passages[to] = self.hand_over(to, reads)?;
+        }
+        Ok(passages)
+    }
+
+    /// Moves the mobile node to the next agent, which it has heard before its link is cut.
+    fn hand_over(&mut self, to: usize, reads: bool) -> Result<Passage> {
+        self.walk.set_link(to, true)?;
         self.wait(SPACING)?;
         let left = self.read(None)?;
-        self.walk.set_link(0, false)?;
-        let second = self.passage(1, left, reads)?;
+        self.walk.set_link(to - 1, false)?;
+        let passage = self.passage(to, left, reads)?;
         let mobile = self.mobile.as_ref().context("it runs")?;
-        let there = |status: &Value| registered(status) == [CARE_OF[1]];
+        let there = |status: &Value| registered(status) == [CARE_OF[to]];
         mobile.wait_until("status", DEADLINE, there)?;
-        Ok([first, second])
+        Ok(passage)
     }
 
     /// Reads new messages and returns the time of the last one; `after` discards earlier ones.

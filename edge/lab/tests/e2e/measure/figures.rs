@@ -271,7 +271,7 @@ fn a_hand_over_waits_for_no_key_and_without_zones_the_verdict_fails() -> Result<
     let run = "run mml-table3 --quick --seeds 1";
     let report = documents(&folder.lab(run)?)?.swap_remove(0);
     ensure!(
-        report["rows"].as_array().map(Vec::len) == Some(10),
+        report["rows"].as_array().map(Vec::len) == Some(20),
         "{report}"
     );
     let findings = report["findings"].as_array().context("it is a list")?;

@@ -5,4 +5,5 @@ mod holders;
 mod mobike;
 mod mobile;
 mod mobile_nat;
+mod reverse_paths;
 mod walks;
