@@ -98,6 +98,8 @@ pub(crate) struct Context {
     pub directory: PathBuf,
     /// Every key that was asked for, and its offset in octets if it was found.
     pub asked: RefCell<BTreeMap<String, Option<usize>>>,
+    #[cfg(test)]
+    pub schema: RefCell<crate::tests::Schema>,
     found: RefCell<Vec<Found>>,
 }
 
@@ -114,6 +116,8 @@ impl Context {
         Self {
             directory: directory.to_owned(),
             asked: RefCell::default(),
+            #[cfg(test)]
+            schema: RefCell::default(),
             found: RefCell::default(),
         }
     }

@@ -39,6 +39,17 @@ impl<'a> Value<'a> {
         None
     }
 
+    /// Notes which values the key may have, in the words of the reference page, which a test writes.
+    pub fn accepts(&self, values: impl FnOnce() -> String) {
+        #[cfg(test)]
+        self.context
+            .schema
+            .borrow_mut()
+            .accept(&self.name, values());
+        #[cfg(not(test))]
+        let _ = values;
+    }
+
     /// Returns the full name of a key below this value.
     fn dotted(&self, key: &str) -> String {
         match self.name.as_str() {
@@ -55,6 +66,7 @@ impl<'a> Value<'a> {
     }
 
     pub fn table(&self) -> Option<Table<'a>> {
+        self.accepts(|| "table".to_owned());
         Table::new(self).or_else(|| self.wrong_type("a table", "write it as a [table]"))
     }
 
@@ -81,6 +93,7 @@ impl<'a> Value<'a> {
 
     /// Returns the content of the file that a value names, relative to the configuration's folder.
     pub fn file(&self) -> Option<Vec<u8>> {
+        self.accepts(|| "PEM file".to_owned());
         let path = self.context.directory.join(self.text()?);
         let octets = std::fs::read(&path).or_else(|error| {
             let problem = format!("cannot read {}: {error}", path.display());
@@ -153,6 +166,10 @@ impl<'a> Table<'a> {
         example: &str,
         read: impl FnOnce(&Value<'a>) -> Option<T>,
     ) -> Option<T> {
+        #[cfg(test)]
+        let schema = &self.value.context.schema;
+        #[cfg(test)]
+        schema.borrow_mut().require(self.value.dotted(key));
         match self.value(key) {
             Some(value) => read(&value),
             None => self.value.fault(
@@ -190,6 +207,10 @@ impl<'a> Table<'a> {
         let mut asked = self.value.context.asked.borrow_mut();
         asked.insert(value.name.clone(), Some(span.start));
         drop(asked);
+        #[cfg(test)]
+        let schema = &value.context.schema;
+        #[cfg(test)]
+        schema.borrow_mut().name(&value.name);
         let Some(table) = Table::new(&value) else {
             return value.wrong_type("a table", &format!("write it as [{key}.NAME]"));
         };
