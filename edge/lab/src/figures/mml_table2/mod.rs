@@ -21,7 +21,7 @@ pub const TABLE: Table = Table {
     setting: "Four hosts in one process, each the engine that stratad runs: mobile node, gateway, two foreign agents. What \
               comes for one is handed to it, and the clock read before and after, so that neither reading nor writing \
               nor the way is in it; an exchange is what begins it and the answer at the initiator, and the request at \
-              the responder. In microseconds, the median of the rounds, each of which begins with hosts that know \
+              the responder. In microseconds, the median and the longest of the rounds, each of which begins with hosts that know \
               nothing of each other. The paper's machines, their file system and the shell scripts in its numbers are \
               not rebuilt: what must hold is what distribution takes beside the exchanges that it follows. That \
               establishing the composite SA takes three times the IKE SA does not come from the protocol: it is shown \
@@ -171,7 +171,7 @@ fn fill(plan: &Plan) -> Filled {
     let ends = ["initiator", "responder"];
     Filled {
         grid: Grid {
-            columns: ["paper", "here"]
+            columns: ["paper", "here", "longest"]
                 .iter()
                 .flat_map(|group| ends.map(|name| Column::new(group, name)))
                 .collect(),
@@ -276,14 +276,14 @@ fn whole(micros: f64) -> i64 {
 
 fn rows(rounds: &[Round]) -> Vec<Row> {
     let row = |subject: &str, name: &str, paper: [Option<i64>; 2], costs: &[[f64; 2]]| {
-        let middle = |end: usize| {
-            let its: Vec<_> = costs.iter().map(|cost| cost[end]).collect();
-            median(&its).map(whole)
-        };
+        let of = |end: usize| costs.iter().map(|cost| cost[end]).collect::<Vec<_>>();
+        let middle = |end| median(&of(end)).map(whole);
+        let longest = |end| of(end).into_iter().max_by(f64::total_cmp).map(whole);
+        let here = [middle(0), middle(1), longest(0), longest(1)];
         Row {
             subject: subject.to_owned(),
             name: name.to_owned(),
-            numbers: paper.into_iter().chain([middle(0), middle(1)]).collect(),
+            numbers: paper.into_iter().chain(here).collect(),
         }
     };
     let exchange = |exchange: Exchange| {
@@ -382,6 +382,17 @@ mod tests {
         let dear = verdicts(&[round(31.0, 300.0)]);
         assert_eq!(dear[1..4], [Holds, Fails, Holds]);
         assert_eq!(verdicts(&[round(101.0, 300.0)])[1..3], [Fails; 2]);
+    }
+
+    #[test]
+    fn the_longest_round_stands_beside_the_median() {
+        let rounds = [20.0, 21.0, 90.0].map(|took| round(took, 300.0));
+        let rows = rows(&rounds);
+        let its = rows
+            .iter()
+            .find(|row| row.name == Exchange::Distribution.name());
+        let longest = [Some(21), Some(21), Some(90), Some(90)];
+        assert_eq!(its.unwrap().numbers[2..], longest);
     }
 
     #[test]
