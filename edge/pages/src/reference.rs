@@ -92,7 +92,7 @@ const OTHERS: &str = "\n## Other lines\n\n| level | line |\n|---|---|\n";
 
 const RECORDS: &str = "\n## Records of the audit log\n\n\
     The file of `[audit]` has one JSON object on each line ([audit](../operate/audit.md)). Fields \
-    that do\nnot apply are left out.\n\n\
+    that\ndo not apply are left out.\n\n\
     | `event` | meaning |\n|---|---|\n";
 
 #[test]

@@ -602,7 +602,7 @@ mod tests {
 
     const INTRODUCTION: &str = "# strata\n\n\
         Commands that need no daemon are `check`, `doctor`, `audit`, `pki`, `demo`, `lab` and \
-        `bench`. `strata\nhelp COMMAND` and `--help` show the same as this page.\n";
+        `bench`.\n`strata help COMMAND` and `--help` show the same as this page.\n";
 
     #[test]
     fn the_reference_page_has_every_command() {

@@ -117,9 +117,9 @@ address = "198.51.100.2"
 ];
 
 const INTRODUCTION: &str = "# Configuration\n\n\
-    Every key of `/etc/strata/strata.toml`. `strata check FILE` reports all faults of a file, each \
-    with\nits line and a fix; unknown keys are faults. The [examples](../../edge/config/examples) \
-    show the keys in\nuse.\n\n\
+    Every key of `/etc/strata/strata.toml`. `strata check FILE` reports all faults of a file, \
+    each\nwith its line and a fix; unknown keys are faults. The \
+    [examples](../../edge/config/examples) show\nthe keys in use.\n\n\
     Durations have the units `ms`, `s`, `m` and `h`, sizes `B`, `KiB`, `MiB` and `GiB`. Names of \
     files\nare relative to the folder of the configuration, if they are not absolute.\n\n\
     | on reload | a changed value |\n|---|---|\n\
