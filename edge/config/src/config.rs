@@ -140,7 +140,7 @@ fn is_writable_by_all(file: &Path) -> bool {
 }
 
 /// Returns `None` only after a fault was recorded. Faults may have been recorded in either case.
-fn read(text: &str, context: &Context) -> Option<Config> {
+pub(crate) fn read(text: &str, context: &Context) -> Option<Config> {
     let (document, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
         let span = error.span().unwrap_or(Range::default());
@@ -275,6 +275,7 @@ impl Node {
 fn socket(value: &Value<'_>) -> Option<PathBuf> {
     let mut control = value.table()?;
     let socket = control.optional("socket", |value| {
+        value.accepts(|| "absolute path".to_owned());
         let text = value.text()?;
         if !text.starts_with('/') || text.len() > LONGEST_SOCKET_PATH || text.contains('\0') {
             return value.fault(

@@ -98,6 +98,11 @@ pub(crate) struct Context {
     pub directory: PathBuf,
     /// Every key that was asked for and found, with its offset in octets.
     pub keys: RefCell<BTreeMap<String, usize>>,
+    /// Every key that was asked for.
+    #[cfg(test)]
+    pub asked: RefCell<std::collections::BTreeSet<String>>,
+    #[cfg(test)]
+    pub schema: RefCell<crate::tests::Schema>,
     found: RefCell<Vec<Found>>,
 }
 
@@ -114,6 +119,10 @@ impl Context {
         Self {
             directory: directory.to_owned(),
             keys: RefCell::default(),
+            #[cfg(test)]
+            asked: RefCell::default(),
+            #[cfg(test)]
+            schema: RefCell::default(),
             found: RefCell::default(),
         }
     }

@@ -61,6 +61,7 @@ impl Handover {
 pub(crate) fn at(value: &Value<'_>) -> Option<Vec<TrafficSelector>> {
     let places = value.list(|value| match value.text()?.parse::<IpAddr>() {
         Ok(address) => {
+            value.accepts(|| "IP address".to_owned());
             TrafficSelector::from_prefix(address, if address.is_ipv4() { 32 } else { 128 })
         }
         Err(_) => Some(value.prefix()?.selector()),

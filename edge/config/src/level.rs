@@ -75,6 +75,7 @@ fn level(value: &Value<'_>) -> Option<LevelPolicy> {
 
 /// Reads a percentage such as `1%` or `0.25%`, in ten-thousandths.
 fn share(value: &Value<'_>) -> Option<u16> {
+    value.accepts(|| "0.01% to 50%".to_owned());
     let text = value.text()?;
     let read = || {
         let percent = text.strip_suffix('%')?;
@@ -135,6 +136,7 @@ fn integrity(value: &Value<'_>) -> Option<LevelGrant> {
 
 /// Reads ports such as `5004` or `5004-5005`.
 fn ports(value: &Value<'_>) -> Option<Span> {
+    value.accepts(|| "port or range of ports".to_owned());
     let text = value.text()?;
     let one = || {
         let port = text.parse().ok()?;
@@ -160,6 +162,7 @@ fn dscp(value: &Value<'_>) -> Option<u8> {
 }
 
 fn pictures(value: &Value<'_>) -> Option<Pictures> {
+    value.accepts(|| "letters of I, P, B and D".to_owned());
     let text = value.text()?;
     Pictures::of(text).or_else(|| {
         value.fault(

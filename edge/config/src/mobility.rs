@@ -129,6 +129,7 @@ fn lifetime(value: &Value<'_>) -> Option<Duration> {
 
 /// Reads a unicast address of a host: Mobile IPv4 has IPv4 addresses only.
 fn host(value: &Value<'_>) -> Option<Ipv4Addr> {
+    value.accepts(|| "IPv4 address".to_owned());
     let text = value.text()?;
     let Ok(address) = text.parse::<Ipv4Addr>() else {
         return value.fault(

@@ -251,6 +251,7 @@ enum Local {
 }
 
 fn local(value: &Value<'_>) -> Option<Local> {
+    value.accepts(|| "`[\"dynamic\"]`".to_owned());
     let mut elements = value.elements();
     let dynamic = |element: Value<'_>| element.inner.as_str() == Some("dynamic");
     match (elements.next().is_some_and(dynamic), elements.next()) {

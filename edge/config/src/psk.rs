@@ -97,6 +97,7 @@ pub(crate) fn secret(
     longest: usize,
     make_one: &str,
 ) -> Option<Zeroizing<Vec<u8>>> {
+    value.accepts(|| "file, mode 0600".to_owned());
     let directory = &value.context.directory;
     let name = value.text()?;
     let (problem, fix) = match read(&directory.join(name), longest) {

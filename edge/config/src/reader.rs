@@ -39,6 +39,17 @@ impl<'a> Value<'a> {
         None
     }
 
+    /// Notes which values the key may have, in the words of the reference page, which a test writes.
+    pub fn accepts(&self, values: impl FnOnce() -> String) {
+        #[cfg(test)]
+        self.context
+            .schema
+            .borrow_mut()
+            .accept(&self.name, values());
+        #[cfg(not(test))]
+        let _ = values;
+    }
+
     /// Returns the full name of a key below this value.
     fn dotted(&self, key: &str) -> String {
         match self.name.as_str() {
@@ -55,6 +66,7 @@ impl<'a> Value<'a> {
     }
 
     pub fn table(&self) -> Option<Table<'a>> {
+        self.accepts(|| "table".to_owned());
         Table::new(self).or_else(|| self.wrong_type("a table", "write it as a [table]"))
     }
 
@@ -83,6 +95,7 @@ impl<'a> Value<'a> {
 
     /// Returns the content of the file that a value names, relative to the configuration's folder.
     pub fn file(&self) -> Option<Vec<u8>> {
+        self.accepts(|| "PEM file".to_owned());
         let path = self.context.directory.join(self.text()?);
         let octets = std::fs::read(&path).or_else(|error| {
             let problem = format!("cannot read {}: {error}", path.display());
@@ -132,6 +145,11 @@ impl<'a> Table<'a> {
         if !self.asked.contains(&key) {
             self.asked.push(key);
         }
+        #[cfg(test)]
+        {
+            let mut asked = self.value.context.asked.borrow_mut();
+            asked.insert(self.value.dotted(key));
+        }
         let found = self.entry(key);
         found.map(|(span, value)| {
             let mut keys = self.value.context.keys.borrow_mut();
@@ -156,6 +174,10 @@ impl<'a> Table<'a> {
         example: &str,
         read: impl FnOnce(&Value<'a>) -> Option<T>,
     ) -> Option<T> {
+        #[cfg(test)]
+        let schema = &self.value.context.schema;
+        #[cfg(test)]
+        schema.borrow_mut().require(self.value.dotted(key));
         match self.value(key) {
             Some(value) => read(&value),
             None => self.value.fault(
@@ -193,6 +215,10 @@ impl<'a> Table<'a> {
         let mut keys = self.value.context.keys.borrow_mut();
         keys.insert(value.name.clone(), span.start);
         drop(keys);
+        #[cfg(test)]
+        value.context.asked.borrow_mut().insert(value.name.clone());
+        #[cfg(test)]
+        value.context.schema.borrow_mut().name(&value.name);
         let Some(table) = Table::new(&value) else {
             return value.wrong_type("a table", &format!("write it as [{key}.NAME]"));
         };

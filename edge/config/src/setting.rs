@@ -725,7 +725,8 @@ pub(crate) fn time(duration: Duration) -> String {
     }
 }
 
-fn size(octets: u64) -> String {
+/// Formats a number of octets in the syntax of the file.
+pub(crate) fn size(octets: u64) -> String {
     let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     let unit = units.iter().find(|(unit, _)| octets.is_multiple_of(*unit));
     unit.map_or_else(

@@ -3,7 +3,7 @@
 use crate::Prefix;
 use crate::reader::{Value, suggestion};
 use crate::set::SETS;
-use crate::setting::time;
+use crate::setting::{size, time};
 use model::{Group, Identity, Kem, Suite, TrafficSelector};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -40,12 +40,14 @@ impl<'a> Value<'a> {
     }
 
     pub fn boolean(&self) -> Option<bool> {
+        self.accepts(|| "true, false".to_owned());
         let boolean = self.inner.as_bool();
         boolean.or_else(|| self.wrong_type("true or false", "write true or false without quotes"))
     }
 
     /// Reads a whole number within limits.
     pub fn number(&self, limits: RangeInclusive<u32>) -> Option<u32> {
+        self.accepts(|| format!("{} to {}", limits.start(), limits.end()));
         let Some(integer) = self.inner.as_integer() else {
             return self.wrong_type("a number", "write it in digits, without quotes");
         };
@@ -62,6 +64,10 @@ impl<'a> Value<'a> {
 
     /// Reads one of a few words.
     pub fn choice<T: Copy>(&self, choices: &[(&str, T)]) -> Option<T> {
+        self.accepts(|| {
+            let words = choices.iter().map(|(word, _)| format!("`\"{word}\"`"));
+            words.collect::<Vec<_>>().join(", ")
+        });
         let text = self.text()?;
         let chosen = choices.iter().find(|(word, _)| *word == text);
         chosen.map(|&(_, choice)| choice).or_else(|| {
@@ -73,6 +79,7 @@ impl<'a> Value<'a> {
     /// Reads an identity that a peer can prove. Anything that looks like a pattern is refused,
     /// because identities are compared octet by octet.
     pub fn identity(&self) -> Option<Identity> {
+        self.accepts(|| "identity".to_owned());
         let text = self.text()?;
         if text.contains(|c: char| c == '*' || c.is_whitespace() || c.is_control()) {
             return self.fault(
@@ -84,6 +91,7 @@ impl<'a> Value<'a> {
     }
 
     pub fn address(&self) -> Option<IpAddr> {
+        self.accepts(|| "IP address".to_owned());
         let text = self.text()?;
         match text.parse() {
             Ok(IpAddr::V6(address)) if address.is_unicast_link_local() => self.fault(
@@ -100,6 +108,7 @@ impl<'a> Value<'a> {
 
     /// Reads an interface address: an address with a prefix length, host bits allowed.
     pub fn interface_address(&self) -> Option<Prefix> {
+        self.accepts(|| "address with prefix length".to_owned());
         let text = self.text()?;
         text.parse().ok().or_else(|| {
             self.fault(
@@ -111,11 +120,13 @@ impl<'a> Value<'a> {
 
     /// Reads a network: a prefix without host bits.
     pub fn prefix(&self) -> Option<Prefix> {
+        self.accepts(|| "prefix".to_owned());
         self.prefix_in(self.text()?)
     }
 
     /// Reads a network, optionally limited to a protocol and its ports: `10.8.0.0/16 tcp 443`.
     pub fn selector(&self) -> Option<TrafficSelector> {
+        self.accepts(|| "prefix, with or without protocol and ports".to_owned());
         let text = self.text()?;
         let (prefix, service) = text.split_once(' ').unwrap_or((text, ""));
         let all = self.prefix_in(prefix)?.selector();
@@ -161,6 +172,7 @@ impl<'a> Value<'a> {
 
     /// Reads a port as a number, or a range such as "8000-8080".
     pub fn ports(&self) -> Option<RangeInclusive<u16>> {
+        self.accepts(|| "port or range of ports".to_owned());
         match self.inner.is_integer() {
             true => self.port().map(|port| port..=port),
             false => self.ports_in(self.text()?),
@@ -203,6 +215,7 @@ impl<'a> Value<'a> {
 
     /// Reads the name of a network device.
     pub fn interface(&self) -> Option<String> {
+        self.accepts(|| "device name".to_owned());
         let text = self.text()?;
         let good = |c: char| c.is_ascii_alphanumeric() || "._-@+".contains(c);
         if text.len() > 15 || !text.chars().all(good) || text.starts_with('.') {
@@ -216,6 +229,7 @@ impl<'a> Value<'a> {
 
     /// Reads the absolute path of a file.
     pub fn absolute_path(&self) -> Option<PathBuf> {
+        self.accepts(|| "absolute path".to_owned());
         let path = PathBuf::from(self.text()?);
         if !path.is_absolute() || path.file_name().is_none() {
             return self.fault(
@@ -228,6 +242,7 @@ impl<'a> Value<'a> {
 
     /// Reads a duration such as "30s".
     pub fn duration(&self, limits: RangeInclusive<Duration>) -> Option<Duration> {
+        self.accepts(|| format!("{} to {}", time(*limits.start()), time(*limits.end())));
         const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000)];
         self.with_unit("a time", "s")?;
         let text = self.text()?;
@@ -258,6 +273,7 @@ impl<'a> Value<'a> {
 
     /// Reads a number of octets such as "16MiB".
     pub fn size(&self, limits: RangeInclusive<u64>) -> Option<u64> {
+        self.accepts(|| format!("{} to {}", size(*limits.start()), size(*limits.end())));
         const UNITS: [(&str, u64); 4] = [
             ("B", 1),
             ("KiB", 1 << 10),

@@ -209,6 +209,7 @@ fn suite(value: &Value<'_>, zone: Option<ZoneSelector>) -> Option<ZoneSuite> {
 }
 
 fn selector(value: &Value<'_>) -> Option<ZoneSelector> {
+    value.accepts(|| "zone".to_owned());
     let text = value.text()?;
     text.parse().ok().or_else(|| {
         value.fault(
@@ -259,6 +260,7 @@ fn map(value: &Value<'_>, layout: &Layout) -> Option<MapKind> {
 
 /// Reads a run such as `52 headers`.
 fn run(value: &Value<'_>, layout: &Layout) -> Option<Run> {
+    value.accepts(|| "number of octets and zone".to_owned());
     let text = value.text()?;
     let read = || {
         let (len, name) = text.split_once(' ')?;
@@ -363,6 +365,7 @@ fn in_headers(value: &Value<'_>, right: Right, zones: &[ZoneId], layout: &Layout
 /// Reads zones by name. The payload is licensed only by its own name, and never alone: a node
 /// locates the other zones by the designated one (DESIGN sections 3 and 4).
 fn licensed_zones(value: &Value<'_>, layout: &Layout) -> Option<Vec<ZoneId>> {
+    value.accepts(|| "list of zones of `layout`".to_owned());
     let names: Vec<_> = layout.iter().map(|(zone, _)| zone.to_string()).collect();
     let serials = (1..).map(ZoneId);
     let choices: Vec<_> = names.iter().map(String::as_str).zip(serials).collect();

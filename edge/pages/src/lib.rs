@@ -4,12 +4,23 @@
 //! the repository has to be identical. After an intended change, run the test once with
 //! `UPDATE_DOCS=1`: it writes the page itself. Review the difference like any other.
 //!
+//! Pages of `docs/reference` come from the code: [`command_line`] renders the definition of a program,
+//! [`Source`] finds texts in source files.
+//!
 //! [`check_vectors`] compares an implementation with the test vectors of the protocol.
 
+mod blocks;
+mod command_line;
 mod machine;
+#[cfg(test)]
+mod reference;
+mod source;
 mod vectors;
 
+pub use blocks::{Block, Entry, Table, configurations, tables};
+pub use command_line::command_line;
 pub use machine::{Machine, Transition};
+pub use source::{Source, snake_case};
 pub use vectors::{Vector, check_vectors};
 
 use std::path::{Path, PathBuf};

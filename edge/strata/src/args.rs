@@ -30,7 +30,7 @@ pub struct Args {
     pub verb: Verb,
 }
 
-/// What to do.
+/// Commands.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     #[command(flatten)]
@@ -62,7 +62,7 @@ pub enum Verb {
     Bench(Bench),
 }
 
-/// What the daemon answers.
+/// Requests to the daemon.
 #[derive(Debug, Subcommand)]
 pub enum Question {
     /// Bring tunnels up and keep them up
@@ -210,7 +210,7 @@ impl From<Question> for Request {
     }
 }
 
-/// How the demo runs. The switches that take something away make it fail: that is their use.
+/// Options of the demo. It has to fail with a switch that takes something away.
 #[derive(Debug, Group)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Demo {
@@ -239,7 +239,7 @@ pub struct Demo {
     pub keep: bool,
 }
 
-/// What else can be shown.
+/// Other demos.
 #[derive(Debug, Subcommand)]
 pub enum OtherDemo {
     /// Show keys that follow a mobile node from one licensed node to the next
@@ -249,7 +249,7 @@ pub enum OtherDemo {
     Roam(Roam),
 }
 
-/// How it walks. Without options: four moves, by push, in less than a minute.
+/// Options of a walk. Without options: four moves, by push, in less than a minute.
 #[derive(Debug, Group)]
 pub struct Roam {
     /// Key delivery: sent by the gateway, distributed in advance, or fetched from the previous agent
@@ -269,7 +269,7 @@ pub struct Roam {
     pub keep: bool,
 }
 
-/// What is done with certificates and keys.
+/// Commands for certificates and keys.
 #[derive(Debug, Subcommand)]
 pub enum Pki {
     /// Create a CA: `ca.pem`, which peers name in `ca`, and `ca.key`, its private key
@@ -341,7 +341,7 @@ pub enum Pki {
     },
 }
 
-/// How a key is made, and where it is put with what belongs to it.
+/// Kind of a new key, and the folder of its files.
 #[derive(Debug, Group)]
 pub struct Made {
     /// An Ed25519 key (RFC 8420)
@@ -366,7 +366,7 @@ fn days() -> clap::builder::RangedU64ValueParser {
     clap::value_parser!(u64).range(1..=36_500)
 }
 
-/// What the lab does.
+/// Commands of the lab.
 #[derive(Debug, Subcommand)]
 pub enum Lab {
     /// List the figures and tables, and the time that each takes
@@ -381,7 +381,7 @@ pub enum Lab {
     },
 }
 
-/// How figures are measured.
+/// Options of a measurement.
 #[derive(Debug, Group)]
 pub struct LabRun {
     /// Names of figures and tables, from `strata lab list`
@@ -413,7 +413,7 @@ pub struct LabRun {
     pub no_simultaneous: bool,
 }
 
-/// What is measured of tunnels.
+/// Benchmarks.
 #[derive(Debug, Subcommand)]
 pub enum Bench {
     /// Measure time and memory of tunnel set-ups, compared with the cryptography alone
@@ -450,7 +450,7 @@ pub enum Bench {
     Flood(BenchFlood),
 }
 
-/// How long each flood lasts. Without options: 5 rounds of 3 s.
+/// Length of the floods. Without options: 5 rounds of 3 s.
 #[derive(Debug, Group)]
 pub struct BenchFlood {
     /// Measure less: one round of 1 s
@@ -479,7 +479,7 @@ fn flood() -> impl TypedValueParser<Value = Flood> {
     })
 }
 
-/// How many. Without options: 100000 tunnels, 24 rounds.
+/// Number of tunnels. Without options: 100000 tunnels, 24 rounds.
 #[derive(Debug, Group)]
 pub struct BenchSas {
     /// Measure less: 3 rounds
@@ -493,7 +493,7 @@ pub struct BenchSas {
     pub wrong_key: bool,
 }
 
-/// How long. Without options: a minute.
+/// Length of the run. Without options: a minute.
 #[derive(Debug, Group)]
 pub struct BenchSoak {
     /// Length in seconds, from a minute to a week
@@ -507,7 +507,7 @@ pub struct BenchSoak {
     pub lossy: bool,
 }
 
-/// How tunnels between two hosts are measured. Without options: 5 rounds of 3 s for each load.
+/// Loads of a tunnel between two hosts. Without options: 5 rounds of 3 s for each.
 #[derive(Debug, Group)]
 pub struct BenchPeers {
     /// Measure less: one round of 1 s
@@ -527,7 +527,7 @@ pub struct BenchPeers {
     pub wrong_key: bool,
 }
 
-/// How packets are measured. Without options: 300 rounds.
+/// Rounds of packets. Without options: 300 rounds.
 #[derive(Debug, Group)]
 pub struct BenchEsp {
     /// Measure less: 20 rounds
@@ -544,7 +544,7 @@ pub struct BenchEsp {
     pub wrong_key: bool,
 }
 
-/// How set-ups are measured. Without options: 7 rounds of 400, 16 under way at once.
+/// Rounds of set-ups. Without options: 7 rounds of 400, 16 under way at once.
 #[derive(Debug, Group)]
 pub struct BenchIke {
     /// Measure less: 3 rounds of 100, or 3 s of a flood
@@ -598,6 +598,17 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Args::command().debug_assert();
+    }
+
+    const INTRODUCTION: &str = "# strata\n\n\
+        Commands that need no daemon are `check`, `doctor`, `audit`, `pki`, `demo`, `lab` and \
+        `bench`.\n`strata help COMMAND` and `--help` show the same as this page.\n";
+
+    #[test]
+    fn the_reference_page_has_every_command() {
+        let commands = pages::command_line(Args::command());
+        let page = format!("{}{INTRODUCTION}{commands}", pages::HEAD);
+        pages::check("reference/strata.md", &page);
     }
 
     #[test]

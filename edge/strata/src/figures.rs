@@ -81,6 +81,7 @@ fn print(reports: &[Report], output: &Output) -> Exit {
         let conclusion = report.conclusion();
         let conclusion = match report.verdict {
             Verdict::Holds | Verdict::Consistent => paint.good(conclusion.trim_end()),
+            Verdict::NotDecided => paint.doubtful(conclusion.trim_end()),
             Verdict::Fails => paint.bad(conclusion.trim_end()),
         };
         output.print(&format!("{}\n{conclusion}\n\n", report.body()));

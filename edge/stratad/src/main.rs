@@ -139,3 +139,21 @@ fn verdict(result: anyhow::Result<()>) -> ExitCode {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    const INTRODUCTION: &str = "# stratad\n\n\
+        The daemon. It stays in the foreground and logs to standard error ([events](events.md)). \
+        Exit\nstatus: 0 after SIGTERM or SIGINT, 1 after an [error](errors.md), 2 for wrong usage or a \
+        wrong\nconfiguration.\n";
+
+    #[test]
+    fn the_reference_page_has_every_option() {
+        let options = pages::command_line(Arguments::command());
+        let page = format!("{}{INTRODUCTION}{options}", pages::HEAD);
+        pages::check("reference/stratad.md", &page);
+    }
+}

@@ -1,6 +1,9 @@
 //! Counters as OpenMetrics text. The engines count; the registry is filled on request, so a packet
 //! costs only an addition.
 
+#[cfg(test)]
+mod reference;
+
 use crate::outlet::Losses;
 use crypto::{Certificate, RevocationList, UnixTime};
 use model::Instant;

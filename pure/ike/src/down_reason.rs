@@ -78,7 +78,8 @@ pub enum DownReason {
         /// UDP port that both ends moved to.
         port: u16,
     },
-    /// The same, and our IKE_AUTH request was so long that IP had to fragment it.
+    /// The peer answered IKE_SA_INIT, but not IKE_AUTH, and our request was so long that IP had to
+    /// fragment it.
     #[error(
         "the peer answered IKE_SA_INIT, but not our IKE_AUTH request of {} octets: IP fragments such messages, and many firewalls drop fragments; {}",
         .0.octets,

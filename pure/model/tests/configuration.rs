@@ -2,11 +2,9 @@
 //! tests, additions to them, or complete. The test `measure::readme` of the lab passes each of them
 //! through `strata check`.
 
+use pages::{Entry, Table, configurations, tables};
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
-
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+use std::path::Path;
 
 const EXAMPLES: [(&str, &str); 6] = [
     (
@@ -48,75 +46,35 @@ const SHOWN: [(&str, &[&str]); 3] = [
     ),
 ];
 
-/// Returns README.md, the tutorial and the pages of `docs/operate`, sorted.
-fn pages() -> Vec<PathBuf> {
-    let root = Path::new(ROOT);
-    let operate = fs::read_dir(root.join("docs/operate")).expect("a folder of pages");
-    let operate = operate.map(|entry| entry.expect("a page").path());
-    let others = ["README.md", "docs/tutorial.md"].map(|page| root.join(page));
-    let mut pages: Vec<_> = operate.chain(others).collect();
-    pages.sort();
-    pages
-}
-
-fn read(page: &Path) -> String {
-    fs::read_to_string(page).unwrap_or_else(|error| panic!("{}: {error}", page.display()))
-}
-
-/// Returns the `toml` blocks of a page, without their fences.
-fn blocks(page: &str) -> impl Iterator<Item = &str> {
-    let parts = page.split("```").skip(1).step_by(2);
-    parts.filter_map(|part| {
-        let (fence, block) = part.split_once('\n')?;
-        fence.starts_with("toml").then_some(block)
-    })
-}
-
-/// Returns the name after a prefix in the first line of a block, such as `# gateway.toml`.
-fn named<'a>(block: &'a str, prefix: &str) -> Option<&'a str> {
-    let name = block.lines().next()?.strip_prefix(prefix)?;
-    name.strip_suffix(".toml")
-}
-
 /// Returns the lines of each table, without comments. A key has a meaning only within its table.
 fn lines(file: &str) -> BTreeMap<&str, Vec<&str>> {
-    let mut tables = BTreeMap::new();
-    let mut table = "";
-    for line in file.lines() {
-        let line = line.split(" #").next().unwrap_or_default().trim();
-        if line.starts_with('[') {
-            table = line;
-        }
-        if !line.is_empty() && !line.starts_with('#') {
-            tables.entry(table).or_insert_with(Vec::new).push(line);
-        }
+    let mut lines = BTreeMap::new();
+    for Table { name, entries } in tables(file) {
+        let code = entries.iter().flat_map(Entry::code);
+        lines.entry(name).or_insert_with(Vec::new).extend(code);
     }
-    tables
+    lines
 }
 
 #[test]
 fn the_essential_parts_on_the_pages_are_those_of_the_examples() {
-    for page in pages() {
-        let text = read(&page);
-        let page = page.display();
-        for block in blocks(&text) {
-            let Some((name, example)) = EXAMPLES
-                .into_iter()
-                .find(|(name, _)| named(block, "# ") == Some(*name))
-            else {
-                continue;
-            };
-            let example = lines(example);
-            for (table, keys) in lines(block) {
-                let whole = example
-                    .get(table)
-                    .unwrap_or_else(|| panic!("{page}: {name} has no {table}"));
-                for key in keys {
-                    assert!(
-                        whole.contains(&key),
-                        "{page}: {name}.toml has no `{key}` in {table}"
-                    );
-                }
+    for block in configurations() {
+        let page = block.page.display();
+        let Some((name, example)) = EXAMPLES
+            .into_iter()
+            .find(|(name, _)| block.part_of() == Some(*name))
+        else {
+            continue;
+        };
+        let example = lines(example);
+        for (table, keys) in lines(&block.text) {
+            let whole = example.get(table);
+            let whole = whole.unwrap_or_else(|| panic!("{page}: {name} has no {table}"));
+            for key in keys {
+                assert!(
+                    whole.contains(&key),
+                    "{page}: {name}.toml has no `{key}` in {table}"
+                );
             }
         }
     }
@@ -125,9 +83,10 @@ fn the_essential_parts_on_the_pages_are_those_of_the_examples() {
 #[test]
 fn each_example_has_its_essential_part_on_a_page() {
     for (page, names) in SHOWN {
-        let text = read(&Path::new(ROOT).join(page));
         for name in names {
-            let shown = blocks(&text).filter(|block| named(block, "# ") == Some(*name));
+            let blocks = configurations().into_iter();
+            let shown = blocks.filter(|block| block.page == Path::new(page));
+            let shown = shown.filter(|block| block.part_of() == Some(*name));
             assert_eq!(shown.count(), 1, "{page}: one block for {name}.toml");
         }
     }
@@ -137,19 +96,16 @@ fn each_example_has_its_essential_part_on_a_page() {
 #[test]
 fn each_block_is_complete_or_names_its_example() {
     let is_example = |name: &str| EXAMPLES.iter().any(|(known, _)| *known == name);
-    let mut count = 0;
-    for page in pages() {
-        let text = read(&page);
-        for block in blocks(&text) {
-            let example = named(block, "# in ").or_else(|| named(block, "# "));
-            let is_complete = lines(block).contains_key("[node]");
-            assert!(
-                is_complete || example.is_some_and(is_example),
-                "{}: part of which file is this?\n{block}",
-                page.display()
-            );
-            count += 1;
-        }
+    let blocks = configurations();
+    for block in &blocks {
+        let example = block.addition_to().or_else(|| block.part_of());
+        let is_complete = lines(&block.text).contains_key("[node]");
+        assert!(
+            is_complete || example.is_some_and(is_example),
+            "{}: part of which file is this?\n{}",
+            block.page.display(),
+            block.text
+        );
     }
-    assert!(count >= 50, "{count} blocks");
+    assert!(blocks.len() >= 50, "{} blocks", blocks.len());
 }

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 /// Every key, with a value that is not its default.
-const FULL: &str = r#"[node]
+pub(super) const FULL: &str = r#"[node]
 id = "gw.example.net"
 cert = "first.pem"
 key = "first.key"

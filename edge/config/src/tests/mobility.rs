@@ -8,7 +8,7 @@ use crate::{
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-const NODE: &str = "[node]\nid = \"alice@example.net\"\n";
+pub(super) const NODE: &str = "[node]\nid = \"alice@example.net\"\n";
 
 /// The shortest valid table, below [`NODE`].
 const MOBILE_NODE: &str = r#"[mobile_node]
@@ -30,7 +30,7 @@ key = { spi = 4097, secret = "home.key" }
 "#;
 
 /// Every key of each table, with a value that is not its default.
-const FULL: [&str; 3] = [
+pub(super) const FULL: [&str; 3] = [
     r#"[mobile_node]
 home_address = "10.66.0.7"
 home_agent = "192.0.2.1"

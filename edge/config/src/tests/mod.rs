@@ -12,8 +12,11 @@ mod level;
 mod machine;
 mod mobility;
 mod mode;
+mod reference;
 mod workers;
 mod zones;
+
+pub(crate) use reference::Schema;
 
 use crate::{Config, Error, Fault, Faults, load};
 use std::fs;

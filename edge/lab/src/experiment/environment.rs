@@ -2,9 +2,11 @@
 
 use super::results::Results;
 use super::{Options, Plan};
+use crypto::UnixTime;
 use os::priority::processors;
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
+use std::{env, fs};
 
 /// The machine, the plan, and the conditions of the downloads if there are any.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -15,6 +17,15 @@ pub struct Environment {
     pub kernel: String,
     /// Number of processors.
     pub cores: usize,
+    /// Model of the processors.
+    #[serde(default)]
+    pub processor: String,
+    /// End of the measurement, in UTC.
+    #[serde(default)]
+    pub date: String,
+    /// The command that measured.
+    #[serde(default)]
+    pub command: String,
     /// True for a quick run.
     pub quick: bool,
     /// True if packets had zones in the setups that have them.
@@ -69,6 +80,9 @@ impl Environment {
             build: build.to_owned(),
             kernel: kernel(),
             cores: processors(),
+            processor: processor(),
+            date: now(),
+            command: command(),
             quick: plan.quick,
             zones: plan.zones,
             simultaneous: plan.simultaneous,
@@ -137,6 +151,29 @@ impl Downloads {
             self.repeats,
         )
     }
+}
+
+/// Returns the model of the first processor; empty if the kernel does not tell it.
+fn processor() -> String {
+    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let models = text.lines().filter_map(|line| line.split_once(':'));
+    let mut models = models.filter(|(key, _)| key.trim() == "model name");
+    let model = models.next().map(|(_, model)| model.trim().to_owned());
+    model.unwrap_or_default()
+}
+
+fn now() -> String {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    UnixTime(since.map_or(0, |since| since.as_secs())).to_string()
+}
+
+/// Returns the command line, without the folder of the program.
+fn command() -> String {
+    let mut words = env::args();
+    let program = words.next().unwrap_or_default();
+    let program = program.rsplit('/').next().unwrap_or_default().to_owned();
+    let words: Vec<_> = [program].into_iter().chain(words).collect();
+    words.join(" ")
 }
 
 fn kernel() -> String {

@@ -29,7 +29,7 @@ mod trial;
 pub use cell::{Cell, Condition, Hops, Measured, Sample, bits};
 pub use environment::{Downloads, Environment};
 pub use exhibit::Exhibit;
-pub use finding::{Finding, Verdict};
+pub use finding::{CONTRADICTION, Finding, Verdict};
 pub use report::{Evidence, Point, Report};
 pub use results::Results;
 pub use simulation::{Agreement, Apart};

@@ -84,8 +84,9 @@ impl Report {
         environment: Environment,
     ) -> Self {
         let mut reasons: Vec<_> = findings.iter().filter_map(Finding::reason).collect();
+        let open = reasons.len();
         reasons.extend(faults);
-        let verdict = match reasons.is_empty() {
+        let verdict = match reasons.len() == open {
             true => overall(&findings),
             false => Verdict::Fails,
         };

@@ -9,6 +9,7 @@ impl Verdict {
         match self {
             Self::Holds => "holds",
             Self::Consistent => "consistent",
+            Self::NotDecided => "not decided",
             Self::Fails => "FAILS",
         }
     }
@@ -27,6 +28,13 @@ impl Report {
             let detail = detail.map_or(String::new(), |detail| format!(" ({detail})"));
             text += &paragraph("", 2, &format!("{}{detail}", finding.what));
             text += &row(finding);
+            if let Some(factor) = finding.contradiction() {
+                text += &paragraph(
+                    "",
+                    4,
+                    &format!("contradicts the paper by a factor of {factor:.1}"),
+                );
+            }
         }
         text + &paragraph("", 0, &self.environment.text())
     }
@@ -42,7 +50,14 @@ impl Report {
 
 impl Environment {
     fn text(&self) -> String {
-        let machine = format!("Linux {}, {} processors", self.kernel, self.cores);
+        let Self {
+            kernel,
+            cores,
+            processor,
+            ..
+        } = self;
+        let machine = format!("Linux {kernel}, {cores} processors {processor}");
+        let machine = machine.trim_end();
         match &self.downloads {
             None => format!("{machine}; {} s.", self.wall_seconds),
             Some(downloads) => format!(

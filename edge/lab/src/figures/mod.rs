@@ -24,24 +24,24 @@ mod snoop_modern;
 
 use crate::experiment::Exhibit;
 
-/// All exhibits.
+/// All exhibits, in the order of the papers: mobile multi-layered IPsec, CZML-IPSec, our own.
 pub const ALL: [Exhibit; 16] = [
+    Exhibit::Table(&mml_table2::TABLE),
+    Exhibit::Table(&mml_table3::TABLE),
+    Exhibit::Table(&mml_handoff_loss::TABLE),
     Exhibit::Figure(&mml_fig12::FIGURE),
     Exhibit::Figure(&mml_fig14::FIGURE),
     Exhibit::Figure(&mml_fig15::FIGURE),
     Exhibit::Figure(&mml_fig16::FIGURE),
-    Exhibit::Figure(&snoop_modern::FIGURE),
+    Exhibit::Figure(&mml_fig17::FIGURE),
+    Exhibit::Table(&mml_fig18::TABLE),
+    Exhibit::Table(&mml_table6::TABLE),
+    Exhibit::Table(&mml_table7::TABLE),
     Exhibit::Table(&czml_table1::TABLE),
     Exhibit::Table(&czml_table3::TABLE),
     Exhibit::Table(&czml_fig4::TABLE),
     Exhibit::Table(&czml_fig5::TABLE),
-    Exhibit::Table(&mml_table2::TABLE),
-    Exhibit::Table(&mml_table3::TABLE),
-    Exhibit::Table(&mml_table6::TABLE),
-    Exhibit::Table(&mml_table7::TABLE),
-    Exhibit::Figure(&mml_fig17::FIGURE),
-    Exhibit::Table(&mml_fig18::TABLE),
-    Exhibit::Table(&mml_handoff_loss::TABLE),
+    Exhibit::Figure(&snoop_modern::FIGURE),
 ];
 
 /// Returns the exhibit of this name.

@@ -1,8 +1,10 @@
 //! One HTML page over all results of a folder, including the plots, to be read or sent as it is.
 
 use crate::experiment::{
-    Agreement, Environment, Estimate, Evidence, Finding, Grid, Point, Report, Verdict, bits,
+    Agreement, CONTRADICTION, Environment, Estimate, Evidence, Finding, Grid, Point, Report,
+    Verdict, bits,
 };
+use crate::figures::ALL;
 use crate::obstacle::Obstacle;
 use anyhow::{Context, Result};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -26,7 +28,9 @@ const FILE: &str = "report.html";
 pub fn write(out: &Path) -> Result<PathBuf, Obstacle> {
     let fix = "run `strata lab run NAME --out DIR` first, then this with the same DIR";
     let refused = |error: anyhow::Error| Obstacle::new(format!("{error:#}"), fix);
-    let reports = Report::read_all(out).map_err(refused)?;
+    let mut reports = Report::read_all(out).map_err(refused)?;
+    let place = |report: &Report| ALL.iter().position(|known| known.name() == report.figure);
+    reports.sort_by_key(place);
     if reports.is_empty() {
         let message = format!("{} holds no result", out.display());
         return Err(Obstacle::new(message, fix));
@@ -59,6 +63,7 @@ fn page(reports: &[Report], figures: &[Markup]) -> Markup {
                         "Each figure or table has a claim, what must hold for it, and a verdict."
                     }
                     (overview(reports))
+                    (contradictions(reports))
                     @for figure in figures { (figure) }
                     (reading())
                 }
@@ -85,11 +90,50 @@ fn overview(reports: &[Report]) -> Markup {
     }
 }
 
+/// Renders all results that contradict the papers, in one table.
+fn contradictions(reports: &[Report]) -> Markup {
+    let findings = reports.iter().flat_map(|report| {
+        let findings = report.findings.iter();
+        findings.filter_map(move |finding| Some((report, finding, finding.contradiction()?)))
+    });
+    let findings: Vec<_> = findings.collect();
+    html! {
+        @if !findings.is_empty() {
+            h2 { "Where the results contradict the papers" }
+            p {
+                "By more than a factor of " (CONTRADICTION) ", and the paper’s number is outside the "
+                "interval. What may explain it stands at the figure."
+            }
+            table.findings {
+                thead {
+                    tr {
+                        th { "figure or table" } th { "what" } th.number { "paper" }
+                        th.number { "measured" } th.number { "95 % interval" }
+                        th.number { "factor" }
+                    }
+                }
+                tbody {
+                    @for (report, finding, factor) in &findings {
+                        tr {
+                            td { a href={ "#" (report.figure) } { (report.figure) } }
+                            td { (finding.what) }
+                            td.number { (finding.paper.as_deref().unwrap_or("–")) }
+                            td.number { (optional(finding.measured.map(|measured| measured.value))) }
+                            td.number { (interval(finding.measured)) }
+                            td.number { (format!("{factor:.1}")) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
 fn held(report: &Report) -> String {
     let findings = &report.findings;
     let held = findings
         .iter()
-        .filter(|finding| finding.verdict != Verdict::Fails);
+        .filter(|finding| finding.verdict <= Verdict::Holds);
     format!("{} of {}", held.count(), findings.len())
 }
 
@@ -97,6 +141,7 @@ fn badge(verdict: Verdict) -> Markup {
     let class = match verdict {
         Verdict::Holds => "badge holds",
         Verdict::Consistent => "badge consistent",
+        Verdict::NotDecided => "badge undecided",
         Verdict::Fails => "badge fails",
     };
     html! { span class=(class) { (verdict.word()) } }
@@ -157,7 +202,7 @@ fn findings(findings: &[Finding]) -> Markup {
                         td.number { (optional(finding.simulated)) }
                         td {
                             (badge(finding.verdict))
-                            @if finding.is_close() { " " span.close { "close" } }
+                            @if finding.contradiction().is_some() { " " span.apart { "contradicts" } }
                         }
                     }
                 }
@@ -278,6 +323,8 @@ fn environment(environment: &Environment) -> Markup {
         p.environment {
             "Strata " (environment.build) ", Linux " (environment.kernel) ", "
             (environment.cores) " processors"
+            @if !environment.processor.is_empty() { " (" (environment.processor) ")" }
+            @if !environment.date.is_empty() { ", " (environment.date) }
             @if let Some(downloads) = &environment.downloads {
                 "; " (downloads.cells) " cells of "
                 (downloads.seconds) " s, " (downloads.seeds) " for each condition, at most "
@@ -291,6 +338,7 @@ fn environment(environment: &Environment) -> Markup {
             @if let Some(downloads) = &environment.downloads {
                 " " (downloads.punctuality()) "."
             }
+            @if !environment.command.is_empty() { " Command: " code { (environment.command) } }
         }
     }
 }
@@ -303,9 +351,10 @@ fn reading() -> Markup {
                 "Ratios are taken run by run between configurations that met the same bit errors, and "
                 "averaged geometrically; intervals are Student’s on their logarithms, for medians a "
                 "bootstrap’s over the pairs. A claim " b { "holds" } " if the measured ratio is at "
-                "least the required one; it is " b { "close" } " if the interval has values below. "
+                "least the required one, and " b { "fails" } " if it is not; it is " b { "not decided" }
+                " if the required one is within the interval, so that chance decides. "
                 "It is " b { "consistent" } " if it points the way the paper says and how far depends "
-                "on what the paper leaves open. Bars in plots are 95 % intervals; hollow diamonds are "
+                "on what the paper leaves open; how far is in the table of contradictions. Bars in plots are 95 % intervals; hollow diamonds are "
                 "numbers from the paper’s text."
             }
             p {

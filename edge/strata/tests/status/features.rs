@@ -3085,4 +3085,51 @@ pub const FEATURES: &[Feature] = &[
         ]),
         recovers: NotNeeded("what it starts ends with it"),
     },
+    Feature {
+        name: "Failures that last, silent peers and causes on this host are shown",
+        keys: &[],
+        verbs: &[],
+        works: Tests(&[
+            (
+                "edge/lab/tests/e2e/operate/explain.rs",
+                "a_cause_on_this_host_comes_before_any_at_the_peer",
+            ),
+            (
+                "edge/lab/tests/e2e/operate/explain.rs",
+                "a_firewall_of_this_host_is_named_until_it_lets_messages_pass",
+            ),
+            (
+                "edge/lab/tests/e2e/operate/explain.rs",
+                "two_machines_with_one_key_are_told_as_that",
+            ),
+            ("edge/lab/tests/e2e/operate/explain.rs", "no_answer_at_all"),
+            (
+                "edge/lab/tests/e2e/operate/dns.rs",
+                "a_file_that_cannot_be_written_does_not_cost_the_tunnel",
+            ),
+            (
+                "edge/lab/tests/e2e/operate/doctor.rs",
+                "a_firewall_that_drops_by_default_is_found",
+            ),
+            (
+                "pure/node/src/tests/sight.rs",
+                "the_time_at_which_a_peer_was_last_heard_is_known_by_messages_and_by_packets",
+            ),
+        ]),
+        refuses: NotNeeded("it only shows"),
+        recovers: Tests(&[
+            (
+                "edge/lab/tests/e2e/operate/awaited.rs",
+                "a_host_that_no_longer_forwards_is_shown_until_it_does",
+            ),
+            (
+                "edge/stratad/src/troubles.rs",
+                "a_failure_is_shown_until_the_task_succeeds",
+            ),
+            (
+                "pure/node/src/tests/sight.rs",
+                "a_peer_that_does_not_answer_is_silent_until_it_is_heard_again",
+            ),
+        ]),
+    },
 ];

@@ -1677,11 +1677,15 @@ pub const WEAKNESSES: &[Weakness] = &[
     Weakness {
         number: 112,
         seen: "Strata before 0.1.0",
-        what: "a station on the link of visitors that is at home at any address of the Internet, by a home agent of its own: the router and the hosts behind it send to it what is for that address",
+        what: "a station on the link of visitors that is at home at any address of the Internet, by a home agent of its own: the router, the hosts behind it and other visitors send to it what is for that address",
         answer: Tests(&[
             (
                 "edge/os/tests/network/mobile.rs",
                 "only_what_comes_by_the_tunnel_or_from_a_visitor_goes_to_one",
+            ),
+            (
+                "edge/os/tests/network/mobile.rs",
+                "without_listed_home_agents_no_visitor_gets_what_another_one_sends",
             ),
             (
                 LINK,
@@ -2255,6 +2259,183 @@ pub const WEAKNESSES: &[Weakness] = &[
             (
                 "edge/lab/tests/e2e/operate/awaited.rs",
                 "a_foreign_agent_serves_visitors_as_soon_as_its_interface_exists",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 145,
+        seen: "Strata before 0.1.0",
+        what: "a station that claims the address of a home agent, where none is listed, keeps the mobile nodes of that home agent out",
+        answer: Tests(&[(
+            "pure/mobility/src/mobile_ip/tests/foreign_agent/link.rs",
+            "a_station_with_the_address_of_a_home_agent_keeps_none_of_its_mobile_nodes_out",
+        )]),
+    },
+    Weakness {
+        number: 146,
+        seen: "Strata before 0.1.0",
+        what: "copies and forgeries of a peer's messages, in masses, cost as much as new messages, and slow down the traffic of others; or use up a limit, so that an authentic message is dropped",
+        answer: Tests(&[
+            (
+                "pure/ike/src/tests/screen.rs",
+                "no_state_runs_for_a_message_that_was_received_before",
+            ),
+            (
+                "pure/ike/src/tests/screen.rs",
+                "no_state_runs_for_a_message_that_is_damaged_or_outside_the_window",
+            ),
+            (
+                "pure/ike/src/tests/screen.rs",
+                "no_state_runs_for_a_fragment_that_is_forged_or_was_received_before",
+            ),
+            (
+                "pure/ike/src/tests/screen.rs",
+                "no_state_runs_for_the_fragments_of_a_request_that_was_answered",
+            ),
+            (
+                "pure/ike/src/tests/screen.rs",
+                "forgeries_keep_no_authentic_message_out",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 147,
+        seen: "Strata before 0.1.0",
+        what: "first messages of a host whose half-open SAs occupy all of its places are asked for cookies, queued and verified, before they are refused",
+        answer: Tests(&[(
+            "pure/ike/src/tests/strangers.rs",
+            "a_message_from_a_host_without_a_free_place_is_dropped_unread",
+        )]),
+    },
+    Weakness {
+        number: 148,
+        seen: "Strata before 0.1.0, with `rp_filter` 1 or 2 at the mobile node",
+        what: "the kernel drops the gateway's request that follows the reply to a registration, as there is no route through the new agent yet, and keys come a retransmission timeout late",
+        answer: Tests(&[
+            (
+                "edge/lab/tests/e2e/mobility/reverse_paths.rs",
+                "a_request_that_comes_before_the_reply_is_read_is_answered",
+            ),
+            (
+                "edge/lab/tests/e2e/mobility/reverse_paths.rs",
+                "pushed_keys_come_with_the_move_whatever_the_reverse_path_check",
+            ),
+            (
+                "edge/lab/tests/e2e/mobility/reverse_paths.rs",
+                "with_dkm_the_own_keys_come_with_the_move_whatever_the_reverse_path_check",
+            ),
+            (
+                "edge/os/tests/network/mobile.rs",
+                "packets_of_a_tunnel_arrive_on_each_interface_whichever_one_packets_leave_by",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 149,
+        seen: "Strata before 0.1.0",
+        what: "a mobile node disappears and its binding expires, and the node that it was at keeps its keys",
+        answer: Tests(&[(
+            "pure/node/tests/roaming/handover.rs",
+            "a_binding_that_expires_takes_its_keys_back_and_who_is_bound_again_has_others",
+        )]),
+    },
+    Weakness {
+        number: 150,
+        seen: "hostile.md, load beside strongSwan (10,000 SAs)",
+        what: "a set-up, a rekey or the end of a tunnel costs the more, the more tunnels are up",
+        answer: Tests(&[
+            (
+                "pure/node/src/tests/scale.rs",
+                "a_tunnel_is_set_up_renewed_moved_and_taken_down_without_a_visit_of_all",
+            ),
+            (
+                "pure/node/tests/scale.rs",
+                "a_set_up_and_an_end_take_as_many_octets_with_a_thousand_tunnels_as_with_sixteen",
+            ),
+            (
+                "pure/ike/src/pool.rs",
+                "a_large_pool_is_lent_completely_and_reclaimed_without_visiting_each_lease",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 151,
+        seen: "read in the source",
+        what: "a pool that shrinks gives the address of a lease that it cannot replace to a second peer",
+        answer: Tests(&[(
+            "pure/ike/src/pool.rs",
+            "an_address_that_cannot_be_replaced_stays_that_of_its_identity",
+        )]),
+    },
+    Weakness {
+        number: 152,
+        seen: "two laptops with one configuration",
+        what: "two machines with one identity and key replaced each other's IKE SA without end, and every end said that the tunnel was up",
+        answer: Tests(&[
+            (
+                "pure/ike/src/tests/handshake.rs",
+                "a_peer_that_connects_from_elsewhere_while_it_is_up_is_told_with_both_addresses",
+            ),
+            (
+                "pure/node/src/rivals.rs",
+                "two_or_three_machines_that_take_turns_are_told",
+            ),
+            (
+                "edge/lab/tests/e2e/operate/explain.rs",
+                "two_machines_with_one_key_are_told_as_that",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 153,
+        seen: "Strata before 0.1.0",
+        what: "the refusal of an unknown host did not name its address, so that nobody could find or block it",
+        answer: Tests(&[
+            (
+                "pure/ike/src/tests/refusal.rs",
+                "the_refusal_of_an_initiator_that_proves_nothing_names_its_address",
+            ),
+            (
+                "edge/stratad/src/journal.rs",
+                "a_refused_host_is_named_by_its_address",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 154,
+        seen: "any daemon with a log of packets",
+        what: "a flood of messages or packets fills the disk with lines of the level `trace`",
+        answer: Tests(&[
+            (
+                "edge/stratad/src/trace.rs",
+                "a_flood_of_drops_has_few_lines_and_the_next_line_counts_the_rest",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 155,
+        seen: "Strata before 0.1.0",
+        what: "a failure that lasts (name servers, leases, the audit log, no route, a firewall of this host) was a line of the log, and `status` and `doctor` said that all was well",
+        answer: Tests(&[
+            (
+                "edge/stratad/src/troubles.rs",
+                "a_failure_is_shown_until_the_task_succeeds",
+            ),
+            (
+                "edge/stratad/src/unsent.rs",
+                "a_request_without_a_route_is_told_once_until_one_is_sent",
+            ),
+            (
+                "edge/stratad/src/unsent.rs",
+                "answers_to_addresses_that_do_not_exist_leave_nothing",
+            ),
+            (
+                "edge/lab/tests/e2e/operate/explain.rs",
+                "a_firewall_of_this_host_is_named_until_it_lets_messages_pass",
+            ),
+            (
+                "edge/lab/tests/e2e/operate/awaited.rs",
+                "a_host_that_no_longer_forwards_is_shown_until_it_does",
             ),
         ]),
     },

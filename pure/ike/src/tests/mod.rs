@@ -4,7 +4,6 @@ mod addresses;
 mod agreement;
 mod attack;
 mod attempt;
-mod audit;
 mod auth;
 mod bounds;
 mod certificates;

@@ -223,6 +223,11 @@ impl Requests {
         }
     }
 
+    /// Returns the number of times that the oldest outstanding request was sent.
+    pub(crate) fn tries(&self) -> u32 {
+        self.pending.first().map_or(0, |pending| pending.sent)
+    }
+
     /// Returns the time since which outstanding requests have had no response, if there are any.
     pub(crate) fn unanswered_since(&self) -> Option<Instant> {
         (!self.is_idle()).then_some(self.unanswered_since)

@@ -58,11 +58,9 @@ impl Node {
     /// No request is sent to the mobile node, which could not answer: its slots are spent, and are
     /// rekeyed when it is bound again.
     pub(super) fn take_back_slots(&mut self, peer: &str, tunnel: &mut Tunnel, now: Instant) {
-        let slots = self.children.iter().filter(|(_, child)| {
-            let name = child.status.name.as_deref();
-            child.peer == peer && is_slot(name)
-        });
-        let slots: Vec<_> = slots.map(|(id, _)| *id).collect();
+        let children = self.children.of_peer(peer);
+        let slots = children.filter(|(_, child)| is_slot(child.status.name.as_deref()));
+        let slots: Vec<_> = slots.map(|(id, _)| id).collect();
         for slot in slots {
             tunnel.spent.entry(slot).or_insert(false);
             self.limit_to(slot, &[], &Ending::Unbound, now);

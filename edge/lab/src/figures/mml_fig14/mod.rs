@@ -36,7 +36,36 @@ fn findings(results: &Results) -> Vec<Finding> {
     findings.extend(gains(results));
     findings.extend(against_plain_tcp(results));
     findings.extend(bbr(results));
+    findings.extend(as_the_paper(results));
     findings
+}
+
+/// Shows the other numbers of the paper beside those measured here. How far TCP collapses depends on
+/// delay and buffers.
+fn as_the_paper(results: &Results) -> Vec<Finding> {
+    const LEAST: u64 = 64 << 10;
+    const MANY: u64 = 2 << 20;
+    const MOST: u64 = 8 << 20;
+    let of = |setup, errors| Condition::new(setup, Sender::Reno, errors);
+    let measured = measured_errors(results);
+    [
+        (of(Setup::Ipsec, MANY), of(Setup::Ipsec, 0), 0.73),
+        (of(Setup::Ipsec, LEAST), of(Setup::Ipsec, 0), 0.38),
+        (of(Setup::ZonedSnoop, LEAST), of(Setup::Zoned, LEAST), 5.0),
+        (of(Setup::ZonedSnoop, MOST), of(Setup::Zoned, MOST), 1.19),
+        (of(Setup::ZonedSnoop, MOST), of(Setup::Ipsec, MOST), 1.14),
+    ]
+    .into_iter()
+    .filter(|(above, ..)| measured.contains(&above.one_error_in))
+    .map(|(above, below, paper)| {
+        let name = |condition: &Condition| match condition.one_error_in {
+            0 => format!("{} without errors", condition.name()),
+            errors => format!("{} at {}", condition.name(), bits(errors)),
+        };
+        let what = format!("Reno: {} over {}", name(&above), name(&below));
+        Finding::beside(what, paper, results.gain(&above, &below))
+    })
+    .collect()
 }
 
 /// Claims about the cost of zones on a link without errors.

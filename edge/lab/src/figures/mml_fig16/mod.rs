@@ -14,8 +14,8 @@ pub const FIGURE: Figure = Figure {
             one window end in a timeout of the sender.",
     setting: "As mml-fig14. The window is that of the server's socket (TCP_INFO), sampled ten \
               times a second and averaged after slow start; drawn is the first seed. How large it \
-              can grow depends on the receive buffer, which the paper does not give: here 250,000 \
-              octets. BBR's window is a limit on what it paces, not what it sends by.",
+              can grow depends on the buffers: here a receive buffer of 250,000 octets, where the paper's \
+              table 4 has a sender's buffer of 65,535 octets, 44 segments. BBR's window is a limit on what it paces, not what it sends by.",
     conditions: |_| conditions(&Setup::ALL, &[MIDDLE]),
     findings,
     plots,

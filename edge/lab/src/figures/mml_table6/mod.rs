@@ -18,8 +18,8 @@ pub const TABLE: Table = Table {
     setting: "The worker that stratad runs seals and opens batches of 64 TCP segments in memory, with replay \
               window, policies and counters, plain and in two zones of AES-128-GCM; the AEAD calls that a packet \
               needs are timed beside it. All of it in turns, in nanoseconds of processor time of one packet, the \
-              median of the rounds. Affordable is what takes less time than the packet on that Ethernet. The paper's \
-              machine and 3DES are not rebuilt; it does not say how long its packets were, and its time without \
+              median of the rounds. A packet of 1380 octets takes 119,280 ns on that Ethernet, hundreds of times \
+              as long as here, so that it judges nothing. The paper's machine and 3DES are not rebuilt; it does not say how long its packets were, and its time without \
               the second zone is computed as there, by halving the cryptography. Its packets take what 3DES takes; \
               ours what a call takes, of which two zones have two: so the ratio of both is larger here.",
     duration: |quick| ROUND * (2 * LENGTHS.len() as u32 * rounds(quick)),
@@ -31,9 +31,6 @@ pub const TABLE: Table = Table {
 /// Octets of the datagrams: a bare acknowledgement, two in between, and nearly the longest.
 const LENGTHS: [usize; 4] = [40, 256, 576, 1380];
 const LONGEST: usize = LENGTHS[LENGTHS.len() - 1];
-
-/// Nanoseconds of a packet of that length, in two zones and with all outer headers, at 100 Mb/s.
-const ON_ETHERNET: f64 = ((LONGEST + 45 + 28 + 38) * 8 * 10) as f64;
 
 /// Duration of a round, estimated generously.
 const ROUND: Duration = Duration::from_micros(500);
@@ -187,11 +184,6 @@ fn findings(cells: &[Cell]) -> Vec<Finding> {
     ];
     let mut findings = Vec::new();
     for (work, paper, of) in works {
-        let what =
-            format!("{work} {LONGEST} octets in two zones: time on the Ethernet over time at work");
-        let affordable = pairs(|_| ON_ETHERNET, &long.zoned, of);
-        let there = format!("{:.2}", ON_ETHERNET / paper[0] as f64);
-        findings.push(Finding::at_least(what, 1.0, affordable).paper(there));
         let what = format!("{work} {LONGEST} octets: time in two zones over time in plain ESP");
         let there = (paper[0] as f64 / of_one_zone(paper) * 100.0).round() / 100.0;
         findings.push(Finding::compared(what, there, pairs(of, &long.plain, of)));
@@ -237,20 +229,16 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_is_slower_than_its_ethernet_fails() {
-        let good = [Holds, Consistent, Holds, Consistent, Holds];
-        assert_eq!(verdicts(cell(round(130.0, 180.0), 192)), good);
-        let slow = cell(round(130.0, ON_ETHERNET + 1.0), 192);
-        assert_eq!(
-            verdicts(slow),
-            [Holds, Consistent, Fails, Consistent, Holds]
-        );
+    fn packets_that_the_node_cannot_read_fail() {
+        let read = |read| verdicts(cell(round(130.0, 180.0), read));
+        assert_eq!(read(192), [Consistent, Consistent, Holds]);
+        assert_eq!(read(191), [Consistent, Consistent, Fails]);
     }
 
     #[test]
     fn packets_that_are_in_no_zones_fail() {
         let plain = cell(round(99.0, 99.0), 0);
-        assert_eq!(verdicts(plain), [Holds, Fails, Holds, Fails, Fails]);
+        assert_eq!(verdicts(plain), [Fails; 3]);
     }
 
     #[test]

@@ -10,9 +10,10 @@ use lab::process::{Process, until};
 use lab::testbed::{Testbed, find_binary};
 use lab::wire;
 use os::Family;
+use pages::{Block, Entry, Table, tables};
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 const CERTIFICATES: &str = include_str!("../../../../../docs/operate/certificates.md");
 const NO_TRAFFIC: &str = include_str!("../../../../../docs/operate/no-traffic.md");
@@ -108,24 +109,20 @@ fn strata_check_accepts_each_configuration_on_the_pages() -> Result<()> {
         strata(&host, command)?;
     }
     host.run("cp ca/ca.pem ca/ca.crl .")?;
-    let mut count = 0;
-    for page in pages()? {
-        let text = fs::read_to_string(&page)?;
-        for block in configurations(&text) {
-            let config = complete(block)?;
-            for name in secrets(&config) {
-                host.secret(name, SECRET)?;
-            }
-            host.file("strata.toml", &config)?;
-            let place = || format!("{}:\n{config}", page.display());
-            let answer = strata(&host, "check strata.toml").with_context(place)?;
-            let is_warned = answer.contains("warning:");
-            let is_expected = block.contains("`strata check` warns");
-            ensure!(is_warned == is_expected, "{answer}\n{}", place());
-            count += 1;
+    let blocks = pages::configurations();
+    for block in &blocks {
+        let config = complete(block)?;
+        for name in secrets(&config) {
+            host.secret(name, SECRET)?;
         }
+        host.file("strata.toml", &config)?;
+        let place = || format!("{}:\n{config}", block.page.display());
+        let answer = strata(&host, "check strata.toml").with_context(place)?;
+        let is_warned = answer.contains("warning:");
+        let is_expected = block.text.contains("`strata check` warns");
+        ensure!(is_warned == is_expected, "{answer}\n{}", place());
     }
-    ensure!(count >= 50, "{count} configurations");
+    ensure!(blocks.len() >= 50, "{} configurations", blocks.len());
     Ok(())
 }
 
@@ -360,102 +357,28 @@ fn answer(pair: &Pair, mobile: &Daemon, words: &str) -> Result<String> {
     pair.mobile.run_command(command, DEADLINE)
 }
 
-/// Returns README.md, the tutorial and the pages of `docs/operate`.
-fn pages() -> Result<Vec<PathBuf>> {
-    let root = Path::new(ROOT);
-    let mut pages = vec![root.join("README.md"), root.join("docs/tutorial.md")];
-    for page in fs::read_dir(root.join("docs/operate"))? {
-        pages.push(page?.path());
-    }
-    Ok(pages)
-}
-
-/// Returns the `toml` blocks of a page, without their fences.
-fn configurations(page: &str) -> impl Iterator<Item = &str> {
-    let parts = page.split("```").skip(1).step_by(2);
-    parts.filter_map(|part| {
-        let (fence, block) = part.split_once('\n')?;
-        fence.starts_with("toml").then_some(block)
-    })
-}
-
 /// Returns a block as it is if it is a complete file, else merged into the example that its first
 /// line names: `# in gateway.toml`, or `# gateway.toml` for a part of the example itself.
-fn complete(block: &str) -> Result<String> {
-    let first = block.lines().next().unwrap_or_default();
-    let added = first.strip_prefix("# in ");
-    let part = first.strip_prefix("# ");
-    let part = part.filter(|_| !block.contains("\n[node]\nid = "));
-    let Some(name) = added.or(part) else {
-        return Ok(block.to_owned());
+fn complete(block: &Block) -> Result<String> {
+    let part = block.part_of();
+    let part = part.filter(|_| !block.text.contains("\n[node]\nid = "));
+    let Some(name) = block.addition_to().or(part) else {
+        return Ok(block.text.clone());
     };
-    let example = Path::new(ROOT).join("edge/config/examples").join(name);
+    let example = Path::new(ROOT).join(format!("edge/config/examples/{name}.toml"));
     let example = fs::read_to_string(&example).with_context(|| format!("no example {name}"))?;
-    Ok(merged(&example, block))
+    Ok(merged(&example, &block.text))
 }
 
-/// A table of a configuration.
-struct Table<'a> {
-    name: &'a str,
-    entries: Vec<Entry<'a>>,
-}
-
-/// A key with the lines of its value.
-struct Entry<'a> {
-    key: &'a str,
-    lines: Vec<&'a str>,
-}
-
-impl Entry<'_> {
-    /// Returns true if this entry takes the place of a key: its own, or one that a remark names,
-    /// such as "instead of `psk`".
-    fn replaces(&self, key: &str) -> bool {
-        let mut remarks = self
-            .lines
-            .iter()
-            .filter_map(|line| line.split_once("instead of"));
-        let named = |(_, keys): (&str, &str)| keys.split('`').any(|word| word == key);
-        self.key == key || remarks.any(named)
-    }
-}
-
-/// Splits a configuration into its tables. Lines that are only a comment are left out.
-fn tables(text: &str) -> Vec<Table<'_>> {
-    let mut tables = Vec::new();
-    let mut table = Table {
-        name: "",
-        entries: Vec::new(),
-    };
-    // Brackets of a value that continues on the next line.
-    let mut open = 0;
-    for line in text.lines() {
-        let code = line.split(" #").next().unwrap_or_default().trim();
-        if open == 0 && code.starts_with('[') {
-            let next = Table {
-                name: code,
-                entries: Vec::new(),
-            };
-            tables.push(std::mem::replace(&mut table, next));
-            continue;
-        }
-        if open == 0 && (code.is_empty() || code.starts_with('#')) {
-            continue;
-        }
-        if open > 0
-            && let Some(entry) = table.entries.last_mut()
-        {
-            entry.lines.push(line);
-        } else {
-            table.entries.push(Entry {
-                key: code.split('=').next().unwrap_or_default().trim(),
-                lines: vec![line],
-            });
-        }
-        open += code.matches(['[', '{']).count();
-        open -= code.matches([']', '}']).count();
-    }
-    tables.push(table);
-    tables
+/// Returns true if an entry takes the place of a key: its own, or one that a remark names, such as
+/// "instead of `psk`".
+fn replaces(entry: &Entry<'_>, key: &str) -> bool {
+    let mut remarks = entry
+        .lines
+        .iter()
+        .filter_map(|line| line.split_once("instead of"));
+    let named = |(_, keys): (&str, &str)| keys.split('`').any(|word| word == key);
+    entry.key == key || remarks.any(named)
 }
 
 /// Adds tables and keys to an example. A key of the same name is replaced.
@@ -466,7 +389,7 @@ fn merged<'a>(example: &'a str, part: &'a str) -> String {
         match all.iter_mut().find(|other| other.name == name && !is_list) {
             Some(home) => {
                 home.entries
-                    .retain(|old| !entries.iter().any(|new| new.replaces(old.key)));
+                    .retain(|old| !entries.iter().any(|new| replaces(new, old.key)));
                 home.entries.extend(entries);
             }
             None => all.push(Table { name, entries }),

@@ -2,10 +2,10 @@
 //! granted a registration. Its request may arrive before the mobile node has read the reply, and
 //! so before there is a route through the new agent.
 
-use anyhow::{Result, ensure};
+use anyhow::{Error, Result, ensure};
 use lab::daemon::Daemon;
 use lab::host::Host;
-use lab::pair::{self, NODE_KEY, Terms};
+use lab::pair::{self, Terms};
 use lab::process::{DEADLINE, until};
 use lab::spis::{held_in, sealed_in};
 use lab::walk::{AGENTS, CARE_OF, Ends, HOME_ADDRESS, HOME_AGENT, HOME_KEY, UPLINKS, Walk, tables};
@@ -63,7 +63,6 @@ impl<'a> Travel<'a> {
             let config = config.replace("liveness = \"1s\"", rare);
             config.replace("liveness = \"5s\"", rare)
         };
-        walk.home.secret("node.psk", NODE_KEY)?;
         let home = walk.start_home_as(&rarely(walk.home_config(terms)))?;
         walk.leave_link(0)?;
         let mobile = walk.start_mobile_as(HOME_KEY, &rarely(walk.mobile_config("", terms)))?;
@@ -162,7 +161,7 @@ impl Sent {
     fn open(walk: &Walk) -> Result<Self> {
         let of = |host: &Host, addresses: &[&str]| {
             let addresses = addresses.iter().map(|address| address.parse());
-            Ok((Wiretap::open(host)?, addresses.collect::<Result<_, _>>()?))
+            Ok::<_, Error>((Wiretap::open(host)?, addresses.collect::<Result<_, _>>()?))
         };
         let agents = walk.agents.iter().zip(CARE_OF).zip(UPLINKS);
         let agents = agents.map(|((host, care_of), [uplink, _])| of(host, &[care_of, uplink]));
@@ -210,12 +209,12 @@ fn beside_busy_loops<T>(run: impl FnOnce() -> Result<T>) -> Result<T> {
     })
 }
 
-#[lab::test(limit(5000))]
+#[lab::test(limit(400))]
 fn pushed_keys_come_with_the_move_whatever_the_reverse_path_check() -> Result<()> {
     keys_come_with_the_move("push")
 }
 
-#[lab::test(limit(5000))]
+#[lab::test(limit(400))]
 fn with_dkm_the_own_keys_come_with_the_move_whatever_the_reverse_path_check() -> Result<()> {
     keys_come_with_the_move("dkm")
 }
