@@ -107,7 +107,7 @@ fn claim_between_daemons(task: &str) -> anyhow::Result<Option<Claim>> {
     };
     match taken {
         Err(Error::Claimed { holder }) => anyhow::bail!(
-            "{holder} is running\n  fix: stop that process first (`systemctl stop stratad` if it is a unit)"
+            "{holder} is running\n  fix: stop it first (`systemctl stop stratad` if it is a unit)"
         ),
         taken => Ok(taken.map(Some)?),
     }

@@ -46,6 +46,7 @@ const FAREWELL: Duration = Duration::from_secs(3);
 const MESSAGES: usize = 64;
 
 /// This host's role, with its system state and descriptors.
+#[allow(clippy::large_enum_variant, reason = "a daemon has one")]
 pub enum Mobile {
     /// A host away from home.
     MobileNode(MobileNode),

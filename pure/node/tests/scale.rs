@@ -52,7 +52,7 @@ impl Hub {
     /// Sets up the tunnel to a peer. Returns the octets that this took here.
     fn set_up(&mut self, number: u32) -> u64 {
         let before = self.allocated;
-        self.now = self.now + Duration::from_millis(1);
+        self.now += Duration::from_millis(1);
         let own = peer("hub", (!self.initiates).then_some(HUB), hub());
         let mut seed = [2; 32];
         seed[..4].copy_from_slice(&number.to_be_bytes());

@@ -3088,7 +3088,7 @@ pub const FEATURES: &[Feature] = &[
     Feature {
         name: "Failures that last, silent peers and causes on this host are shown",
         keys: &[],
-        verbs: &[],
+        verbs: &["status", "doctor", "explain"],
         works: Tests(&[
             (
                 "edge/lab/tests/e2e/operate/explain.rs",
@@ -3111,13 +3111,13 @@ pub const FEATURES: &[Feature] = &[
                 "edge/lab/tests/e2e/operate/doctor.rs",
                 "a_firewall_that_drops_by_default_is_found",
             ),
+        ]),
+        refuses: NotNeeded("it only shows"),
+        recovers: Tests(&[
             (
                 "pure/node/src/tests/sight.rs",
                 "the_time_at_which_a_peer_was_last_heard_is_known_by_messages_and_by_packets",
             ),
-        ]),
-        refuses: NotNeeded("it only shows"),
-        recovers: Tests(&[
             (
                 "edge/lab/tests/e2e/operate/awaited.rs",
                 "a_host_that_no_longer_forwards_is_shown_until_it_does",

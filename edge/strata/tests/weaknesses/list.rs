@@ -2405,12 +2405,10 @@ pub const WEAKNESSES: &[Weakness] = &[
         number: 154,
         seen: "any daemon with a log of packets",
         what: "a flood of messages or packets fills the disk with lines of the level `trace`",
-        answer: Tests(&[
-            (
-                "edge/stratad/src/trace.rs",
-                "a_flood_of_drops_has_few_lines_and_the_next_line_counts_the_rest",
-            ),
-        ]),
+        answer: Tests(&[(
+            "edge/stratad/src/trace.rs",
+            "a_flood_of_drops_has_few_lines_and_the_next_line_counts_the_rest",
+        )]),
     },
     Weakness {
         number: 155,

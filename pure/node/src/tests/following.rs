@@ -278,20 +278,15 @@ impl Relay {
         world.deaf[GATEWAY] = false;
     }
 
-    /// Both ends send a datagram each 50 ms. Returns the number of those that reached the mobile
-    /// node.
+    /// Both ends send a datagram each 50 ms. Returns the number of those that reached the mobile node.
     fn traffic(&self, world: &mut World, time: Duration) -> usize {
-        self.traffic_every(Duration::from_millis(50), world, time)
-    }
-
-    fn traffic_every(&self, pause: Duration, world: &mut World, time: Duration) -> usize {
         let (end, before) = (world.now + time, world.delivered[MOBILE].len());
         let mut seq = 1000;
         while world.now < end {
             seq += 1;
             world.segment(MOBILE, seq, b"request");
             world.segment(GATEWAY, seq, b"answer");
-            self.run(world, pause);
+            self.run(world, Duration::from_millis(50));
         }
         world.delivered[MOBILE].len() - before
     }
@@ -357,8 +352,7 @@ fn a_third_party_that_relays_some_packets_does_not_keep_a_new_mapping_from_being
             wins: |flight| is_esp(flight) && flight.payload[7] % 4 == 0,
             alone: false,
         };
-        // In each round trip, one of its packets is the newest.
-        relay.traffic_every(Duration::from_millis(2), &mut world, Duration::from_secs(4));
+        relay.traffic(&mut world, Duration::from_secs(4));
         let home = SocketAddr::new(OUTSIDE.parse().unwrap(), 24_500);
         assert_eq!(destination(&world), home, "{mobike}");
     }
