@@ -293,8 +293,11 @@ impl Journal {
     }
 
     fn tell_of_stranger(&mut self, from: Option<SocketAddr>, why: &str, now: Instant) {
-        let from = from.map_or_else(String::new, |from| format!(" at {from}"));
-        self.warn(&format!("unidentified host{from} refused: {why}"), now);
+        let line = match from {
+            Some(from) => format!("unidentified host at {from} refused: {why}"),
+            None => format!("unidentified host refused: {why}"),
+        };
+        self.warn(&line, now);
     }
 
     /// Logs a line that unknown hosts can cause.
