@@ -151,7 +151,7 @@ impl Engine {
     ) {
         let (octets, from) = (arrived.octets, arrived.path.remote);
         let paid = self.is_paid(octets, from, now);
-        let origin = Origin::new(from.ip(), &self.config.addresses_of_peers);
+        let origin = self.origin(arrived.path);
         let is_crowded = self.half_open.is_crowded(origin, &self.config.limits);
         let Some(sa) = self.sas.get_mut(&id) else {
             return;

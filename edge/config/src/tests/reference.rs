@@ -8,7 +8,7 @@ mod schema;
 
 pub(crate) use schema::Schema;
 
-use super::{Folder, diff, mobility};
+use super::{Folder, OFFICE, diff, mobility};
 use crate::config::read;
 use crate::fault::Context;
 use crate::setting::{Section, Value, sections};
@@ -54,16 +54,8 @@ protocol = 47
 homes = "anybody"
 "#;
 
-/// The shortest tables. Their other keys have their defaults.
-const BRIEF: &str = r#"[node]
-id = "alice@example.net"
-[peer.office]
-address = "192.0.2.1"
-id = "gw.example.net"
-psk = "office.psk"
-local = ["10.1.0.2/32"]
-remote = ["10.8.0.0/16"]
-[peer.office.child.voice]
+/// The shortest tables besides those of [`OFFICE`]. Their other keys have their defaults.
+const BRIEF: &str = r#"[peer.office.child.voice]
 remote = ["10.9.0.0/16"]
 [pool.office]
 addresses = ["10.19.0.0/24"]
@@ -197,7 +189,8 @@ fn survey(folder: &Folder) -> Schema {
 /// Returns the defaults and the effects of all keys.
 fn known(folder: &Folder, schema: &Schema) -> BTreeMap<String, Known> {
     let mobility = BRIEF_MOBILITY.map(|text| format!("{}{text}", mobility::NODE));
-    let brief = mobility.iter().map(String::as_str).chain([BRIEF]);
+    let office = format!("{OFFICE}{BRIEF}");
+    let brief = mobility.iter().map(String::as_str).chain([office.as_str()]);
     let configs = brief.map(|text| folder.load(text).unwrap());
     let mut known = BTreeMap::new();
     for (config, section) in configs.flat_map(with_sections) {

@@ -267,7 +267,7 @@ impl Roaming {
     /// Returns the rules for packets from the address, for packets without a chosen source, and for
     /// the reverse paths of tunnels.
     fn rules(&self) -> Vec<Rule> {
-        let (home, nobody) = (IpAddr::V4(self.home), IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+        let (home, unspecified) = (IpAddr::V4(self.home), IpAddr::V4(Ipv4Addr::UNSPECIFIED));
         let specific = Rule::new(Family::V4, SPECIFIC_PRIORITY, Route::MAIN).but_default();
         let rest = Rule::new(Family::V4, ROAMING_PRIORITY, AWAY);
         let arrival = Rule::new(Family::V4, ARRIVAL_PRIORITY, ARRIVALS);
@@ -277,8 +277,8 @@ impl Roaming {
         let others = [
             specific.clone().from(home),
             rest.clone().from(home),
-            specific.from(nobody),
-            rest.from(nobody),
+            specific.from(unspecified),
+            rest.from(unspecified),
         ];
         others.into_iter().chain(arrivals).collect()
     }

@@ -2389,7 +2389,7 @@ pub const WEAKNESSES: &[Weakness] = &[
     Weakness {
         number: 153,
         seen: "Strata before 0.1.0",
-        what: "the refusal of an unknown host did not name its address, so that nobody could find or block it",
+        what: "the refusal of an unknown host did not name its address, so that operators could neither find nor block it",
         answer: Tests(&[
             (
                 "pure/ike/src/tests/refusal.rs",
