@@ -22,10 +22,10 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 /// Divisor of the share of time for queued messages while packets flow.
-const PARTS: u32 = 8;
+const PARTS: u32 = 12;
 
 /// Divisor of the share of time for cookie requests.
-const PARTS_FOR_COOKIES: u32 = 16;
+const PARTS_FOR_COOKIES: u32 = 24;
 
 /// Silence after which packets no longer count as flowing.
 const LULL: Duration = Duration::from_micros(50);
@@ -248,7 +248,7 @@ mod tests {
     const PACKETS: Duration = Duration::from_millis(1);
 
     #[test]
-    fn packets_get_seven_parts_of_eight_of_the_time_whatever_a_message_costs() {
+    fn packets_get_eleven_parts_of_twelve_of_the_time_whatever_a_message_costs() {
         for micros in [7, 74, 1500, 80_000] {
             for sender in [Sender::Reachable, Sender::Unverified] {
                 let (each, mut thread) = (Duration::from_micros(micros), Thread::new());
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_that_ask_for_cookies_get_one_part_of_sixteen_and_keep_nothing() {
+    fn answers_that_ask_for_cookies_get_one_part_of_twenty_four_and_keep_nothing() {
         let (each, mut thread) = (Duration::from_micros(7), Thread::new());
         for n in 0..4000 {
             for m in 0..300 {

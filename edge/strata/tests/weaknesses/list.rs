@@ -404,7 +404,7 @@ pub const WEAKNESSES: &[Weakness] = &[
             ),
             (
                 UNPROVED,
-                "packets_get_seven_parts_of_eight_of_the_time_whatever_a_message_costs",
+                "packets_get_eleven_parts_of_twelve_of_the_time_whatever_a_message_costs",
             ),
             (
                 "edge/lab/src/bench/flood/report.rs",
@@ -1337,7 +1337,7 @@ pub const WEAKNESSES: &[Weakness] = &[
         answer: Tests(&[
             (
                 UNPROVED,
-                "packets_get_seven_parts_of_eight_of_the_time_whatever_a_message_costs",
+                "packets_get_eleven_parts_of_twelve_of_the_time_whatever_a_message_costs",
             ),
             (
                 UNPROVED_QUEUE,
@@ -2004,7 +2004,7 @@ pub const WEAKNESSES: &[Weakness] = &[
         answer: Tests(&[
             (
                 UNPROVED,
-                "answers_that_ask_for_cookies_get_one_part_of_sixteen_and_keep_nothing",
+                "answers_that_ask_for_cookies_get_one_part_of_twenty_four_and_keep_nothing",
             ),
             (
                 UNPROVED,
