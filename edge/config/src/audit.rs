@@ -1,10 +1,9 @@
 //! `[audit]`: the record of which node could read which data, and when.
 
-use crate::reader::Value;
 use std::path::PathBuf;
 
 /// The audit file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Audit {
     /// `file`: path of the file. It has one JSON object on each line, and only its owner can read
     /// it.
@@ -12,18 +11,4 @@ pub struct Audit {
     /// `required`: true if a key may leave for a licensed node only after its line is on disk.
     /// Default `false`: the key leaves in any case, and a failed write is reported.
     pub required: bool,
-}
-
-impl Audit {
-    pub(crate) fn read(value: &Value<'_>) -> Option<Self> {
-        let mut table = value.table()?;
-        let example = "\"/var/log/strata/audit.jsonl\"";
-        let file = table.required("file", example, Value::absolute_path);
-        let required = table.optional("required", Value::boolean);
-        table.finish();
-        Some(Self {
-            file: file?,
-            required: required.unwrap_or(false),
-        })
-    }
 }

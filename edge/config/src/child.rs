@@ -1,7 +1,7 @@
 //! `[peer.NAME.child.NAME]`: an additional tunnel with a peer.
 
-use crate::mode;
-use crate::peer::{Addressing, Peer, Start, selectors};
+use crate::keys::CHILD;
+use crate::peer::{Addressing, Peer, Start};
 use crate::reader::{Table, Value};
 use model::{Mode, TrafficSelector};
 use std::time::Duration;
@@ -19,6 +19,8 @@ pub struct Child {
     pub local: Vec<TrafficSelector>,
     /// `remote`: the peer's prefixes that the tunnel carries. Default those of the peer's table.
     pub remote: Vec<TrafficSelector>,
+    /// The source of inner addresses, as in the peer's table.
+    pub addressing: Addressing,
     /// `mode`: the part of a packet that the tunnel seals. Default that of the peer's table.
     pub mode: Mode,
     /// `start`: the event that makes us request the tunnel. Default `auto`: whenever the peer's
@@ -31,62 +33,32 @@ pub struct Child {
     pub pfs: bool,
 }
 
-/// The keys of a child's table. Keys that are left out have the value of the peer's table.
-pub(crate) struct Draft {
-    name: String,
-    local: Option<Vec<TrafficSelector>>,
-    remote: Option<Vec<TrafficSelector>>,
-    mode: Option<Mode>,
-    start: Option<Start>,
-    rekey: Option<Duration>,
-    pfs: Option<bool>,
-}
-
-impl Draft {
-    pub fn read(name: &str, mut table: Table<'_>) -> Option<Self> {
-        let named = ["local", "remote"].map(|key| table.value(key).is_some());
-        if named == [false, false] {
+impl Child {
+    /// Reads the table. Keys that are left out have the value of the peer's table; its selectors
+    /// may still be unknown.
+    pub(crate) fn read(name: &str, mut table: Table<'_>, peer: &Peer) -> Option<Self> {
+        let mut child = Self {
+            name: name.to_owned(),
+            local: Vec::new(),
+            remote: Vec::new(),
+            addressing: peer.addressing.clone(),
+            mode: peer.mode,
+            start: Start::Auto,
+            rekey: peer.rekey,
+            pfs: peer.pfs,
+        };
+        let is_whole = table.read(CHILD, &mut child);
+        let carries_own = ["local", "remote"].map(|key| table.value(key).is_some());
+        if carries_own == [false, false] {
             table.whole().fault::<()>(
                 "`local` and `remote` are missing, so this tunnel carries nothing of its own",
                 "add `remote = [\"10.9.0.0/16\"]` or `local`, with prefixes that the peer's table does not carry",
             );
         }
-        let local = table.optional("local", selectors);
-        let remote = table.optional("remote", selectors);
-        let mode = table.optional("mode", mode::mode);
-        let start = [("auto", Start::Auto), ("manual", Start::Manual)];
-        let start = table.optional("start", |value| value.choice(&start));
-        let second = Duration::from_secs(1);
-        let rekey = table.optional("rekey", |value| value.duration(second..=second * 86_400));
-        let pfs = table.optional("pfs", Value::boolean);
         table.finish();
-        let whole = named == [local.is_some(), remote.is_some()];
-        (whole && named != [false, false]).then(|| Self {
-            name: name.to_owned(),
-            local,
-            remote,
-            mode,
-            start,
-            rekey,
-            pfs,
-        })
+        (is_whole && carries_own != [false, false]).then_some(child)
     }
 
-    /// Completes the draft with the peer's settings. Its selectors may still be unknown.
-    pub fn beside(self, mode: Mode, rekey: Duration, pfs: bool) -> Child {
-        Child {
-            name: self.name,
-            local: self.local.unwrap_or_default(),
-            remote: self.remote.unwrap_or_default(),
-            mode: self.mode.unwrap_or(mode),
-            start: self.start.unwrap_or(Start::Auto),
-            rekey: self.rekey.unwrap_or(rekey),
-            pfs: self.pfs.unwrap_or(pfs),
-        }
-    }
-}
-
-impl Child {
     /// Fills in the selectors of the peer's table that this table leaves out.
     pub(crate) fn complete(&mut self, local: &[TrafficSelector], remote: &[TrafficSelector]) {
         for (own, peers) in [(&mut self.local, local), (&mut self.remote, remote)] {

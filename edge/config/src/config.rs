@@ -1,14 +1,14 @@
 //! The whole file.
 
-use crate::credential::{self, Credential};
-use crate::divert::window;
+use crate::credential::Credential;
 use crate::fault::Context;
-use crate::handover;
+use crate::keys::{
+    AUDIT, CONTROL, HANDOVER, LOG, NODE, REDIRECT, REGULATE, SNOOP, STAND_IN, STORE, TUNNEL,
+};
 use crate::reader::{Table, Value};
 use crate::{
-    Addressing, Aead, Audit, DEFAULT_STORE, Divert, Error, Gateway, Licensed, Listen, Mobility,
-    Neighbour, Peer, Places, Policy, Pool, Redirect, Snoop, StandIn, Tunnel, Warning, check, pool,
-    revocation,
+    Aead, Audit, DEFAULT_STORE, Divert, Error, Gateway, Licensed, Listen, Mobility, Neighbour,
+    Peer, Places, Policy, Pool, Redirect, Snoop, StandIn, Tunnel, Warning, check,
 };
 use crypto::{Certificate, Revocation, RevocationList};
 use model::Identity;
@@ -103,15 +103,21 @@ pub enum Level {
     Trace,
 }
 
+impl Level {
+    pub(crate) const WORDS: [(&str, Self); 5] = [
+        ("error", Self::Error),
+        ("warn", Self::Warn),
+        ("info", Self::Info),
+        ("debug", Self::Debug),
+        ("trace", Self::Trace),
+    ];
+}
+
 impl fmt::Display for Level {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Error => "error",
-            Self::Warn => "warn",
-            Self::Info => "info",
-            Self::Debug => "debug",
-            Self::Trace => "trace",
-        })
+        let mut words = Self::WORDS.iter();
+        let word = words.find(|(_, level)| level == self);
+        f.write_str(word.map_or("", |(word, _)| word))
     }
 }
 
@@ -161,149 +167,117 @@ pub(crate) fn read(text: &str, context: &Context) -> Option<Config> {
 impl Config {
     /// Returns our certificate chain and the CAs, whose expiry causes a warning in advance.
     pub fn certificates(&self) -> impl Iterator<Item = &Certificate> {
-        let ours = self
-            .credential
-            .iter()
-            .flat_map(|credential| &credential.chain);
-        ours.chain(&self.authorities)
+        self.chain().iter().chain(&self.authorities)
+    }
+
+    /// Returns our certificate chain, or nothing.
+    pub(crate) fn chain(&self) -> &[Certificate] {
+        let credential = self.credential.as_ref();
+        credential.map_or(&[], |credential| &credential.chain)
     }
 
     /// Returns the pool that a peer's inner address is leased from, or `None` if it has none.
     pub fn pool(&self, peer: &Peer) -> Option<&Pool> {
-        let Addressing::Lent(name) = &peer.addressing else {
-            return None;
-        };
-        self.pools.iter().find(|pool| pool.name == *name)
+        let name = peer.pool()?;
+        self.pools.iter().find(|pool| pool.name == name)
+    }
+
+    /// Creates a configuration with the default of each key, and without an identity.
+    fn new() -> Self {
+        Self {
+            identity: Identity::Fqdn(String::new()),
+            credential: None,
+            authorities: Vec::new(),
+            lists: Vec::new(),
+            revocation: Revocation::default(),
+            aead: Aead::default(),
+            tunnel: Tunnel::new(0),
+            socket: DEFAULT_SOCKET.into(),
+            listen: Listen::default(),
+            peers: Vec::new(),
+            pools: Vec::new(),
+            store: DEFAULT_STORE.into(),
+            licensed: Vec::new(),
+            gateways: Vec::new(),
+            adjacent: Vec::new(),
+            policies: Vec::new(),
+            redirect: None,
+            divert: None,
+            snoop: None,
+            regulate: None,
+            stand_in: None,
+            neighbours: Vec::new(),
+            mobility: None,
+            log: Level::Info,
+            audit: None,
+            warnings: Vec::new(),
+            places: Places::default(),
+        }
     }
 
     fn read(mut file: Table<'_>) -> Option<Self> {
-        let node = Node::read(&mut file);
-        let socket = file.optional("control", socket);
-        let listen = Listen::read(file.value("listen"));
+        let mut config = Self::new();
+        let mut is_whole = config.read_node(&mut file);
+        file.section("control", CONTROL, &mut config);
+        is_whole &= config.listen.read(&mut file);
         let peers = file.named("peer", Peer::read);
         let overhead = peers.iter().flatten().map(Peer::zone_overhead).max();
-        let tunnel = Tunnel::read(file.value("tunnel"), overhead.unwrap_or(0));
+        config.tunnel = Tunnel::new(overhead.unwrap_or(0));
+        is_whole &= file.section("tunnel", TUNNEL, &mut config.tunnel);
         let pools = file.named("pool", Pool::read);
-        let store = file.optional("store", pool::store);
+        file.section("store", STORE, &mut config);
         let licensed = file.named("licensed", Licensed::read);
         let gateways = file.named("gateway", Gateway::read);
         let adjacent = file.named("neighbour", Neighbour::read);
         let policies = file.optional("policy", Policy::read_all);
-        let redirect = file.optional("redirect", Redirect::read);
-        let divert = file.optional("divert", Divert::read);
-        let snoop = file.optional("snoop", Snoop::read);
-        let regulate = file.optional("regulate", window);
-        let stand_in = file.optional("stand_in", StandIn::read);
-        let neighbours = file.optional("handover", handover::neighbours);
-        let mobility = Mobility::read(&mut file);
-        let log = file.optional("log", level);
-        let audit = file.optional("audit", Audit::read);
+        config.policies = policies.unwrap_or_default();
+        config.redirect = file.added("redirect", REDIRECT);
+        config.divert = file.optional("divert", Divert::read);
+        config.snoop = file.added("snoop", SNOOP);
+        file.section("regulate", REGULATE, &mut config);
+        config.stand_in = file.added("stand_in", STAND_IN);
+        file.section("handover", HANDOVER, &mut config);
+        config.mobility = Mobility::read(&mut file);
+        file.section("log", LOG, &mut config);
+        config.audit = file.added("audit", AUDIT);
         file.finish();
-        Some(Self {
-            identity: node.identity?,
-            credential: node.credential,
-            authorities: node.authorities,
-            lists: node.lists,
-            revocation: node.revocation,
-            aead: node.aead,
-            tunnel: tunnel?,
-            socket: socket.unwrap_or_else(|| DEFAULT_SOCKET.into()),
-            listen: listen?,
-            peers: peers?
-                .into_iter()
-                .map(|peer| peer.among(pools.as_deref().unwrap_or_default()))
-                .collect(),
-            pools: pools?,
-            store: store.unwrap_or_else(|| DEFAULT_STORE.into()),
-            licensed: licensed?,
-            gateways: gateways?,
-            adjacent: adjacent?,
-            policies: policies.unwrap_or_default(),
-            redirect,
-            divert,
-            snoop,
-            regulate,
-            stand_in,
-            neighbours: neighbours.unwrap_or_default(),
-            mobility,
-            log: log.unwrap_or(Level::Info),
-            audit,
-            warnings: Vec::new(),
-            places: Places::default(),
-        })
+        let known = pools.as_deref().unwrap_or_default();
+        let peers = peers?.into_iter().map(|peer| peer.among(known));
+        config.peers = peers.collect();
+        config.pools = pools?;
+        config.licensed = licensed?;
+        config.gateways = gateways?;
+        config.adjacent = adjacent?;
+        is_whole.then_some(config)
     }
-}
 
-/// `[node]`: our identity, and the credential for it.
-#[derive(Default)]
-struct Node {
-    identity: Option<Identity>,
-    credential: Option<Credential>,
-    authorities: Vec<Certificate>,
-    lists: Vec<RevocationList>,
-    revocation: Revocation,
-    aead: Aead,
-}
-
-impl Node {
-    fn read(file: &mut Table<'_>) -> Self {
+    /// Reads `[node]`: our identity, and the credential for it.
+    fn read_node(&mut self, file: &mut Table<'_>) -> bool {
         let Some(value) = file.value("node") else {
             let fix = "add the two lines `[node]` and `id = \"gw.example.net\"`, the identity of this host";
             file.whole().fault::<()>("[node] is missing", fix);
-            return Self::default();
+            return false;
         };
         let Some(mut node) = value.table() else {
-            return Self::default();
+            return false;
         };
-        let identity = node.required("id", "\"gw.example.net\"", Value::identity);
-        let credential = Credential::read(&mut node, identity.as_ref());
-        let authorities = node.optional("ca", credential::authorities);
-        let (lists, revocation) = revocation::read(&mut node);
-        let aead = node.optional("aead", Aead::read);
+        let is_whole = node.read(NODE, self);
+        let identity = is_whole.then_some(&self.identity);
+        self.credential = Credential::read(&mut node, identity);
         node.finish();
-        Self {
-            identity,
-            credential,
-            authorities: authorities.unwrap_or_default(),
-            lists,
-            revocation,
-            aead: aead.unwrap_or_default(),
-        }
+        is_whole
     }
 }
 
-fn socket(value: &Value<'_>) -> Option<PathBuf> {
-    let mut control = value.table()?;
-    let socket = control.optional("socket", |value| {
-        value.accepts(|| "absolute path".to_owned());
-        let text = value.text()?;
-        if !text.starts_with('/') || text.len() > LONGEST_SOCKET_PATH || text.contains('\0') {
-            return value.fault(
-                "this cannot be the path of a socket",
-                format!("write an absolute path of at most {LONGEST_SOCKET_PATH} octets"),
-            );
-        }
-        Some(PathBuf::from(text))
-    });
-    control.finish();
-    socket
-}
-
-fn level(value: &Value<'_>) -> Option<Level> {
-    let all = [
-        Level::Error,
-        Level::Warn,
-        Level::Info,
-        Level::Debug,
-        Level::Trace,
-    ];
-    let names = all.map(|level| (level, level.to_string()));
-    let choices: Vec<_> = names
-        .iter()
-        .map(|(level, name)| (name.as_str(), *level))
-        .collect();
-    let mut log = value.table()?;
-    let level = log.optional("level", |value| value.choice(&choices));
-    log.finish();
-    level
+/// Reads `[control] socket`.
+pub(crate) fn socket(value: &Value<'_>) -> Option<PathBuf> {
+    value.accepts(|| "absolute path".to_owned());
+    let text = value.text()?;
+    if !text.starts_with('/') || text.len() > LONGEST_SOCKET_PATH || text.contains('\0') {
+        return value.fault(
+            "this cannot be the path of a socket",
+            format!("write an absolute path of at most {LONGEST_SOCKET_PATH} octets"),
+        );
+    }
+    Some(PathBuf::from(text))
 }

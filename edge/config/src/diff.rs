@@ -1,6 +1,6 @@
 //! Differences between two configurations, and their effects.
 
-use crate::setting::{Effect, Section, Setting, Value, sections};
+use crate::keys::{Effect, Section, Setting, Shown, sections};
 use crate::{Config, Listen, Tunnel};
 
 /// One difference.
@@ -100,17 +100,17 @@ impl Section {
 
     /// Returns the full name of one of the section's keys.
     pub(crate) fn dotted(&self, setting: &Setting) -> String {
-        match setting.key.as_str() {
+        match setting.key {
             "" => self.name.clone(),
             key => format!("{}.{key}", self.name),
         }
     }
 }
 
-impl Value {
+impl Shown {
     fn change(&self, new: &Self) -> What {
         match (self, new) {
-            (Self::Shown(before), Self::Shown(after)) => What::Changed {
+            (Self::Text(before), Self::Text(after)) => What::Changed {
                 before: before.clone(),
                 after: after.clone(),
             },

@@ -1,6 +1,7 @@
 //! `[divert]`, `[snoop]`, `[regulate]` and `[stand_in]`: the treatment of forwarded packets on a
 //! licensed node.
 
+use crate::keys::DIVERT;
 use crate::reader::Value;
 use crate::tunnel::Offload;
 use std::time::Duration;
@@ -41,52 +42,40 @@ pub struct StandIn {
     pub limit: Duration,
 }
 
-impl StandIn {
-    pub(crate) fn read(value: &Value<'_>) -> Option<Self> {
-        let (milli, second) = (Duration::from_millis(1), Duration::from_secs(1));
-        let mut table = value.table()?;
-        let after = table.optional("after", |value| value.duration(100 * milli..=60 * second));
-        let limit = table.optional("limit", |value| value.duration(second..=86_400 * second));
-        table.finish();
-        Some(Self {
-            after: after.unwrap_or(2 * second),
-            limit: limit.unwrap_or(600 * second),
-        })
+impl Default for StandIn {
+    fn default() -> Self {
+        Self {
+            after: Duration::from_secs(2),
+            limit: Duration::from_secs(600),
+        }
     }
 }
 
 impl Divert {
     pub(crate) fn read(value: &Value<'_>) -> Option<Self> {
+        let mut divert = Self {
+            wired: String::new(),
+            wireless: String::new(),
+            clear_tcp: false,
+            offload: Offload::Auto,
+        };
         let mut table = value.table()?;
-        let wired = table.required("wired", "\"eth0\"", Value::interface);
-        let wireless = table.required("wireless", "\"wlan0\"", Value::interface);
-        let clear_tcp = table.optional("clear_tcp", Value::boolean);
-        let offload = table.optional("offload", Offload::read);
+        let is_whole = table.read(DIVERT, &mut divert);
         table.finish();
-        if wired.is_some() && wired == wireless {
+        if !divert.wired.is_empty() && divert.wired == divert.wireless {
             return value.fault(
                 "`wired` and `wireless` are the same device",
                 "name the device towards the gateway and the one towards the mobile nodes",
             );
         }
-        Some(Self {
-            wired: wired?,
-            wireless: wireless?,
-            clear_tcp: clear_tcp.unwrap_or(false),
-            offload: offload.unwrap_or(Offload::Auto),
-        })
+        is_whole.then_some(divert)
     }
 }
 
 /// Reads `[regulate] window`. The minimum is the smallest window that the largest window scale can
 /// express.
 pub(crate) fn window(value: &Value<'_>) -> Option<u32> {
-    let mut table = value.table()?;
-    let window = table.required("window", "\"64KiB\"", |value| {
-        value.size(16 << 10..=1 << 30)
-    });
-    table.finish();
-    u32::try_from(window?).ok()
+    u32::try_from(value.size(16 << 10..=1 << 30)?).ok()
 }
 
 impl Default for Snoop {
@@ -97,23 +86,5 @@ impl Default for Snoop {
             packets: 256,
             octets: 16 << 20,
         }
-    }
-}
-
-impl Snoop {
-    pub(crate) fn read(value: &Value<'_>) -> Option<Self> {
-        let default = Self::default();
-        let mut table = value.table()?;
-        let enabled = table.optional("enabled", Value::boolean);
-        let flows = table.optional("flows", |value| value.number(64..=65_536));
-        let packets = table.optional("packets", |value| value.number(16..=4096));
-        let octets = table.optional("octets", |value| value.size(64 << 10..=4 << 30));
-        table.finish();
-        Some(Self {
-            enabled: enabled.unwrap_or(default.enabled),
-            flows: flows.unwrap_or(default.flows),
-            packets: packets.unwrap_or(default.packets),
-            octets: octets.unwrap_or(default.octets),
-        })
     }
 }

@@ -149,7 +149,8 @@ pub(crate) fn groups(slots: &[Slot]) -> Vec<Vec<&Slot>> {
 pub(crate) fn holders(
     value: &Value<'_>,
     handover: Option<Handover>,
-    (everywhere, slots): (&[Licence], &[Slot]),
+    everywhere: &[Licence],
+    slots: &[Slot],
 ) -> Option<usize> {
     let most = value.number(2..=MOST_SHARED as u32)?;
     if handover != Some(Handover::Pkd) {
@@ -180,17 +181,12 @@ pub(crate) fn holders(
 
 /// Reads `[handover] neighbours`: the licensed nodes to which mobile nodes may move from this one.
 pub(crate) fn neighbours(value: &Value<'_>) -> Option<Vec<Identity>> {
-    let mut table = value.table()?;
-    let neighbours = table.required("neighbours", "[\"fb.example.net\"]", |value| {
-        let neighbours = value.list(Value::identity)?;
-        match neighbours.len() {
-            0..=MOST_NEIGHBOURS => Some(neighbours),
-            _ => value.fault(
-                "lists more neighbours than a gateway accepts",
-                "list at most 32, those to which mobile nodes move most often",
-            ),
-        }
-    });
-    table.finish();
-    neighbours
+    let neighbours = value.list(Value::identity)?;
+    match neighbours.len() {
+        0..=MOST_NEIGHBOURS => Some(neighbours),
+        _ => value.fault(
+            "lists more neighbours than a gateway accepts",
+            "list at most 32, those to which mobile nodes move most often",
+        ),
+    }
 }

@@ -46,8 +46,8 @@ pub struct LevelPolicy {
 }
 
 impl LevelPolicy {
-    pub(crate) fn read(table: &mut Table<'_>, zones: Option<&ZonePolicy>) -> Self {
-        let refused = zones.is_some_and(|zones| zones.stance == Stance::Refuse);
+    pub(crate) fn read(table: &mut Table<'_>, zones: &ZonePolicy) -> Self {
+        let refused = zones.stance == Stance::Refuse;
         let policy = table.optional("level", |value| match refused {
             true => no_zones(value, "`level` requires zones", "`level`"),
             false => level(value),

@@ -1,8 +1,8 @@
 //! The configuration: one strict TOML file, read into types that need no further checks.
 //!
 //! [`load`] reads the file and the pre-shared keys that it names. The TOML library parses the text;
-//! a small reader then walks the tables and asks for each key once. The keys asked for *are* the
-//! keys allowed, and any other key is reported as unknown. One pass finds every fault, not only the
+//! a small reader then reads each table by its rows (`keys/`). The keys of the rows *are* the keys
+//! allowed, and any other key is reported as unknown. One pass finds every fault, not only the
 //! first. Each fault has a line, a column, a description and a fix. A [`Config`] exists only if the
 //! list of faults is empty. Settings that are legal but worth a second look (above all a licensed
 //! payload) are in [`Config::warnings`].
@@ -10,8 +10,8 @@
 //! [`Config::diff`] compares a running daemon's configuration with a new one, key by key, and
 //! states the effect of each change.
 //!
-//! The examples in `examples/` are the reference for people. The fields of the types here document
-//! the meaning of each key and its default.
+//! [`described`] returns what the rows say of each key. The reference page and the examples in
+//! `examples/` repeat it.
 
 mod aead;
 mod audit;
@@ -24,6 +24,7 @@ mod divert;
 mod fault;
 mod handover;
 mod key;
+mod keys;
 mod layout;
 mod level;
 mod licence;
@@ -44,7 +45,6 @@ mod reader;
 mod redirect;
 mod revocation;
 mod set;
-mod setting;
 mod strength;
 #[cfg(test)]
 mod tests;
@@ -64,6 +64,7 @@ pub use divert::{Divert, Snoop, StandIn};
 pub use fault::{Error, Fault, Faults};
 pub use handover::{Handover, Slot};
 pub use key::PrivateKey;
+pub use keys::{Described, Effect, described};
 pub use level::LevelPolicy;
 pub use listen::Listen;
 pub use machine::{Need, Setting};
@@ -80,7 +81,6 @@ pub use ppk::Ppk;
 pub use prefix::Prefix;
 pub use psk::Psk;
 pub use redirect::{Redirect, When};
-pub use setting::Effect;
 pub use tfc::Tfc;
 pub use tunnel::{Offload, PathMtu, Tunnel, ZONED_OVERHEAD, default_mtu};
 pub use warning::Warning;

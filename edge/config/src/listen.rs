@@ -1,6 +1,7 @@
 //! `[listen]`: the local addresses and ports of IKE and ESP.
 
-use crate::reader::Value;
+use crate::keys::LISTEN;
+use crate::reader::{Table, Value};
 use model::Encapsulation;
 use std::net::IpAddr;
 
@@ -27,45 +28,39 @@ pub struct Listen {
 /// Smallest value of `fragment`; no network needs less (RFC 7383 section 2.5.1).
 const SMALLEST: u32 = 576;
 
-impl Listen {
-    pub(crate) fn read(value: Option<Value<'_>>) -> Option<Self> {
-        let mut listen = Self {
+impl Default for Listen {
+    fn default() -> Self {
+        Self {
             addresses: Vec::new(),
             ike: 500,
             nat: 4500,
             encapsulation: Encapsulation::Always,
             tcp: None,
             fragment: 1280,
-        };
-        let Some(value) = value else {
-            return Some(listen);
-        };
-        let mut table = value.table()?;
-        let addresses = table.optional("addresses", |value| value.list(Value::address));
-        listen.addresses = addresses.unwrap_or_default();
-        listen.ike = table.optional("ike", Value::port).unwrap_or(listen.ike);
-        listen.nat = table.optional("nat", Value::port).unwrap_or(listen.nat);
-        let encapsulation = table.optional("encapsulation", encapsulation);
-        listen.encapsulation = encapsulation.unwrap_or_default();
-        listen.tcp = table.optional("tcp", Value::port);
-        let fragment = table.optional("fragment", fragment);
-        listen.fragment = fragment.unwrap_or(listen.fragment);
-        table.finish();
-        if listen.ike == listen.nat {
-            return value.fault(
+        }
+    }
+}
+
+impl Listen {
+    /// Reads the table. Returns false after a fault of the whole.
+    pub(crate) fn read(&mut self, file: &mut Table<'_>) -> bool {
+        let is_whole = file.section("listen", LISTEN, self);
+        let ports_differ = self.ike != self.nat;
+        if let (false, Some(value)) = (ports_differ, file.value("listen")) {
+            value.fault::<()>(
                 "`ike` and `nat` are the same port",
                 "leave both out for 500 and 4500, or choose two different ports",
             );
         }
-        Some(listen)
+        is_whole && ports_differ
     }
 }
 
-fn encapsulation(value: &Value<'_>) -> Option<Encapsulation> {
+pub(crate) fn encapsulation(value: &Value<'_>) -> Option<Encapsulation> {
     value.choice(&Encapsulation::ALL.map(|kind| (kind.name(), kind)))
 }
 
-fn fragment(value: &Value<'_>) -> Option<u16> {
+pub(crate) fn fragment(value: &Value<'_>) -> Option<u16> {
     let number = value.number(0..=u32::from(u16::MAX))?;
     if (1..SMALLEST).contains(&number) {
         return value.fault(

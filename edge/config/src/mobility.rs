@@ -4,7 +4,7 @@
 mod association;
 mod foreign_agent;
 mod home_agent;
-mod mobile_node;
+pub(crate) mod mobile_node;
 mod nat;
 
 pub use association::{Agent, Algorithm, Association, Replay};
@@ -12,6 +12,9 @@ pub use foreign_agent::{ForeignAgent, ListedHomeAgent, Mobile};
 pub use home_agent::{HomeAgent, Resident};
 pub use mobile_node::MobileNode;
 pub use nat::Nat;
+
+pub(crate) use foreign_agent::networks;
+pub(crate) use nat::keepalive;
 
 use crate::reader::{Table, Value};
 use std::net::Ipv4Addr;
@@ -121,14 +124,14 @@ fn named<'a>(
 
 /// Reads the lifetime of a registration. Its 16 bits end at 65,535, which means infinity (RFC 5944
 /// section 3.3).
-fn lifetime(value: &Value<'_>) -> Option<Duration> {
+pub(crate) fn lifetime(value: &Value<'_>) -> Option<Duration> {
     let second = Duration::from_secs(1);
     let limits: RangeInclusive<Duration> = 10 * second..=65_534 * second;
     value.duration(limits)
 }
 
 /// Reads a unicast address of a host: Mobile IPv4 has IPv4 addresses only.
-fn host(value: &Value<'_>) -> Option<Ipv4Addr> {
+pub(crate) fn host(value: &Value<'_>) -> Option<Ipv4Addr> {
     value.accepts(|| "IPv4 address".to_owned());
     let text = value.text()?;
     let Ok(address) = text.parse::<Ipv4Addr>() else {

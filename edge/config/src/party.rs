@@ -2,7 +2,7 @@
 //! ours.
 
 use crate::Psk;
-use crate::psk::psk;
+use crate::keys::{GATEWAY, LICENSED, NEIGHBOUR, PARTY};
 use crate::pubkey::pubkey;
 use crate::reader::{Table, Value};
 use crate::set::MODERN;
@@ -79,46 +79,22 @@ pub struct Neighbour {
 }
 
 impl Party {
-    pub(crate) fn read(name: &str, table: &mut Table<'_>) -> Option<Self> {
-        let identity = table.required("id", "\"peer.example.net\"", Value::identity);
-        let named = ["psk", "pubkey"].map(|key| table.value(key).is_some());
-        let psk = table.optional("psk", psk);
-        let pubkey = table.optional("pubkey", |value| match named {
-            [true, _] => value.fault(
-                "`psk` and `pubkey` are both set, and only one of them can authenticate a peer",
-                "remove `psk` or `pubkey`, the same one at both ends",
-            ),
-            [false, _] => pubkey(value),
-        });
-        let faulty = named != [psk.is_some(), pubkey.is_some()];
-        let (suites, of_set) = table.optional("suite", Value::suites).unzip();
-        let groups = table.optional("groups", Value::groups);
-        let kems = table.optional("kem", Value::kems);
+    /// Creates a party with the default of each key, and without an identity.
+    pub(crate) fn new(name: &str) -> Self {
         let second = Duration::from_secs(1);
-        let liveness = table.optional("liveness", |value| value.duration(second..=second * 3600));
-        let (hour, day) = (second * 3600, second * 86_400);
-        let ike_rekey = table.optional("ike_rekey", |value| value.duration(second..=day));
-        let often = second * 10..=day * 30;
-        let reauth = table.optional("reauth", |value| value.duration(often));
-        let window = table.optional("window", |value| value.number(1..=64));
-        if faulty {
-            return None;
-        }
-        Some(Self {
+        Self {
             name: name.to_owned(),
-            identity: identity?,
-            psk,
-            pubkey,
-            suites: suites.unwrap_or_else(|| MODERN.suites.to_vec()),
-            groups: groups
-                .or(of_set.flatten())
-                .unwrap_or_else(|| MODERN.groups.to_vec()),
-            kems: kems.unwrap_or_else(|| vec![None]),
-            liveness: liveness.unwrap_or(second * 30),
-            ike_rekey: ike_rekey.unwrap_or(hour * 4),
-            reauth,
-            window: window.map_or(1, |window| window as u8),
-        })
+            identity: Identity::Fqdn(String::new()),
+            psk: None,
+            pubkey: None,
+            suites: MODERN.suites.to_vec(),
+            groups: MODERN.groups.to_vec(),
+            kems: vec![None],
+            liveness: second * 30,
+            ike_rekey: second * 4 * 3600,
+            reauth: None,
+            window: 1,
+        }
     }
 
     /// Returns true if an additional key exchange is proposed, required or not.
@@ -127,38 +103,62 @@ impl Party {
     }
 }
 
+/// Reads the key of a party without a `psk`.
+pub(crate) fn raw_key(value: &Value<'_>) -> Option<RawKey> {
+    match value.is_beside("psk") {
+        true => value.fault(
+            "`psk` and `pubkey` are both set, and only one of them can authenticate a peer",
+            "remove `psk` or `pubkey`, the same one at both ends",
+        ),
+        false => pubkey(value),
+    }
+}
+
+/// Reads suites. A set of suites also has groups, which `groups` replaces.
+pub(crate) fn suites(value: &Value<'_>, party: &mut Party) -> Option<()> {
+    let (suites, of_set) = value.suites()?;
+    party.suites = suites;
+    if let Some(groups) = of_set {
+        party.groups = groups;
+    }
+    Some(())
+}
+
 impl Licensed {
     pub(crate) fn read(name: &str, mut table: Table<'_>) -> Option<Self> {
-        let party = Party::read(name, &mut table);
-        let address = table.required("address", "\"192.0.2.1\"", Value::address);
+        let mut licensed = Self {
+            party: Party::new(name),
+            address: IpAddr::from([0; 4]),
+        };
+        let mut is_whole = table.read(PARTY, &mut licensed.party);
+        is_whole &= table.read(LICENSED, &mut licensed);
         table.finish();
-        Some(Self {
-            party: party?,
-            address: address?,
-        })
+        is_whole.then_some(licensed)
     }
 }
 
 impl Neighbour {
     pub(crate) fn read(name: &str, mut table: Table<'_>) -> Option<Self> {
-        let party = Party::read(name, &mut table);
-        let address = table.optional("address", Value::address);
+        let mut neighbour = Self {
+            party: Party::new(name),
+            address: None,
+        };
+        let mut is_whole = table.read(PARTY, &mut neighbour.party);
+        is_whole &= table.read(NEIGHBOUR, &mut neighbour);
         table.finish();
-        Some(Self {
-            party: party?,
-            address,
-        })
+        is_whole.then_some(neighbour)
     }
 }
 
 impl Gateway {
     pub(crate) fn read(name: &str, mut table: Table<'_>) -> Option<Self> {
-        let party = Party::read(name, &mut table);
-        let address = table.optional("address", Value::address);
+        let mut gateway = Self {
+            party: Party::new(name),
+            address: None,
+        };
+        let mut is_whole = table.read(PARTY, &mut gateway.party);
+        is_whole &= table.read(GATEWAY, &mut gateway);
         table.finish();
-        Some(Self {
-            party: party?,
-            address,
-        })
+        is_whole.then_some(gateway)
     }
 }

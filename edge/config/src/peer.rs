@@ -1,14 +1,13 @@
 //! `[peer.NAME]`: the other end of a tunnel, and the zones that both ends would license to nodes.
 
-use crate::child::{Child, Draft};
+use crate::child::Child;
+use crate::keys::{PARTY, PEER};
 use crate::level::LevelPolicy;
-use crate::mode;
-use crate::ppk::ppk;
 use crate::reader::{Table, Value};
-use crate::tfc::{Tfc, cover, tfc};
+use crate::tfc::Tfc;
 use crate::zone::{Stance, ZonePolicy};
 use crate::{Party, Pool, Ppk};
-use model::{Dscp, MOST_RESOURCES, Mode, Suite, TrafficSelector, ZoneSelector, ZoneSuite};
+use model::{Dscp, Features, Mode, Suite, TrafficSelector, ZoneSelector, ZoneSuite};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
@@ -47,24 +46,13 @@ pub struct Peer {
     /// `pfs`: true if each rekey of the tunnel has a key exchange of its own, provided that the
     /// peer does the same; with `kem`, also an additional key exchange. Default true.
     pub pfs: bool,
-    /// `mobike`: true if the tunnel may move to other addresses, provided that the peer supports it
-    /// (RFC 4555). Default `on`, but `off` with `mode = "transport"`.
-    pub mobike: bool,
-    /// `clone`: true if the IKE SA may be cloned, provided that the peer agrees (RFC 7791). The
-    /// tunnel can then move without a pause. Default false: few implementations support it, and
-    /// every clone is one more IKE SA.
-    pub clones: bool,
+    /// `mobike`, `clone`, `esn` and `nat`: what we offer the peer. Its `resources` follow from the
+    /// key below.
+    pub features: Features,
     /// `resources`: number of child SAs for the same traffic, each with keys of its own, 1 to 64,
     /// provided that the peer also asks for several (RFC 9611). All packets of a flow use one of
     /// them. Default: one for each of [`crate::Tunnel::workers`].
     pub resources: Option<u8>,
-    /// `esn`: true if sequence numbers have 64 bits, provided that the peer agrees (RFC 4303
-    /// section 2.2.1), so that the keys of a fast tunnel last longer than 2^32 packets. Not
-    /// together with `zones`. Default false.
-    pub esn: bool,
-    /// `nat`: `forbidden` treats NATs on the path as an attack (RFC 4555 section 3.9). Default
-    /// `allowed`.
-    pub forbids_nat: bool,
     /// `redirect`: addresses of other gateways to which the peer may redirect us (RFC 5685). They
     /// must authenticate with the same `id`. Default none.
     pub redirects: Vec<TrafficSelector>,
@@ -115,6 +103,14 @@ pub enum Tcp {
     Always,
 }
 
+impl Tcp {
+    pub(crate) const WORDS: [(&str, Self); 3] = [
+        ("off", Self::Off),
+        ("fallback", Self::Fallback),
+        ("always", Self::Always),
+    ];
+}
+
 /// The part of a peer's prefixes that is routed into the tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Routing {
@@ -125,6 +121,11 @@ pub enum Routing {
     Subnets,
 }
 
+impl Routing {
+    pub(crate) const WORDS: [(&str, Self); 2] =
+        [("remote", Self::Remote), ("subnets", Self::Subnets)];
+}
+
 /// The event that makes us connect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
@@ -132,6 +133,10 @@ pub enum Start {
     Auto,
     /// `manual`: a `strata up` command.
     Manual,
+}
+
+impl Start {
+    pub(crate) const WORDS: [(&str, Self); 2] = [("auto", Self::Auto), ("manual", Self::Manual)];
 }
 
 /// The state in which protected traffic may leave outside the tunnel.
@@ -144,8 +149,189 @@ pub enum Leak {
     Stopped,
 }
 
+impl Leak {
+    pub(crate) const WORDS: [(&str, Self); 2] =
+        [("never", Self::Never), ("stopped", Self::Stopped)];
+}
+
+/// The values of `mobike`.
+pub(crate) const SWITCH: [(&str, bool); 2] = [("on", true), ("off", false)];
+
+/// The values of `nat`: true if a NAT is forbidden.
+pub(crate) const NAT: [(&str, bool); 2] = [("allowed", false), ("forbidden", true)];
+
+impl Peer {
+    /// Creates a peer with the default of each key, and without identity and prefixes.
+    fn new(name: &str) -> Self {
+        Self {
+            party: Party::new(name),
+            address: None,
+            local: Vec::new(),
+            remote: Vec::new(),
+            mode: Mode::default(),
+            addressing: Addressing::Fixed,
+            dns_from_peer: false,
+            routes: Routing::Remote,
+            start: Start::Manual,
+            leak: Leak::Stopped,
+            rekey: Duration::from_secs(3600),
+            pfs: true,
+            features: Features::default(),
+            resources: None,
+            redirects: Vec::new(),
+            tcp: Tcp::Off,
+            tcp_port: 4500,
+            dscp: Dscp::default(),
+            tfc: Tfc::default(),
+            cover: None,
+            ppk: None,
+            zones: ZonePolicy::default(),
+            levels: LevelPolicy::default(),
+            children: Vec::new(),
+        }
+    }
+
+    pub(crate) fn read(name: &str, mut table: Table<'_>) -> Option<Self> {
+        let mut peer = Self::new(name);
+        let mut is_whole = table.read(PARTY, &mut peer.party);
+        is_whole &= table.read(PEER, &mut peer);
+        peer.zones = ZonePolicy::read(&mut table);
+        peer.levels = LevelPolicy::read(&mut table, &peer.zones);
+        let children = table.named("child", |name, table| Child::read(name, table, &peer));
+        is_whole &= children.is_some();
+        peer.children = children.unwrap_or_default();
+        let mobike = table.optional("mobike", |value| value.choice(&SWITCH));
+        peer.features.mobike = mobike.unwrap_or(!peer.has_transport());
+        let is_dynamic = table.value("local").is_some_and(|value| is_dynamic(&value));
+        if is_dynamic {
+            peer.local = everything_like(&peer.remote);
+        }
+        peer.check_addressing(&mut table, is_dynamic);
+        peer.check_esn(&mut table);
+        if peer.routes == Routing::Subnets {
+            peer.check_subnets(&mut table, is_dynamic);
+        }
+        table.finish();
+        is_whole.then_some(peer)
+    }
+
+    /// Requires an `address` from an end that requests an inner address, because that end must
+    /// initiate.
+    fn check_addressing(&self, table: &mut Table<'_>, is_dynamic: bool) {
+        if let (true, None, Some(value)) =
+            (is_dynamic, table.value("address"), table.value("local"))
+        {
+            value.fault::<()>(
+                "only the initiator can request an inner address, and there is no `address` to connect to",
+                "add `address = \"192.0.2.1\"`, or list our prefixes in `local`",
+            );
+        }
+        if let (Some(value), Some(_)) = (table.value("pool"), self.address) {
+            value.fault::<()>(
+                "a peer with a `pool` has to initiate, but this one has an `address` to connect to",
+                "remove `address`, or `pool`",
+            );
+        }
+        if let (false, Some(value)) = (is_dynamic, table.value("dns")) {
+            value.fault::<()>(
+                "a peer sends its name servers with the inner address that it assigns us, and we do not request one",
+                "write `local = [\"dynamic\"]`, or list the name servers in `dns` of [tunnel]",
+            );
+        }
+    }
+
+    /// Refuses `esn` with zones: a licensed node that sees part of the packets cannot infer the
+    /// upper 32 bits.
+    fn check_esn(&self, table: &mut Table<'_>) {
+        let is_zoned = self.zones.stance != Stance::Refuse;
+        if let (true, true, Some(value)) = (self.features.esn, is_zoned, table.value("esn")) {
+            value.fault::<()>(
+                "zones require sequence numbers of 32 bits: a licensed node that sees only some packets could not infer the other 32",
+                "remove `esn`, or write `zones = \"refuse\"`",
+            );
+        }
+    }
+
+    /// Checks `routes = "subnets"`: a peer announces its subnets together with our inner address,
+    /// and other traffic leaves outside the tunnel.
+    fn check_subnets(&self, table: &mut Table<'_>, is_dynamic: bool) {
+        let Some(value) = table.value("routes") else {
+            return;
+        };
+        if !is_dynamic {
+            value.fault::<()>(
+                "a peer announces its subnets with the inner address that it assigns us, and we do not request one",
+                "write `local = [\"dynamic\"]`, or list those subnets in `remote` instead of `routes`",
+            );
+        }
+        if self.leak == Leak::Never {
+            value.fault::<()>(
+                "`leak = \"never\"` keeps all of `remote` in the tunnel, and `routes` sends some of it outside",
+                "remove one of the two; with `leak`, list the protected subnets in `remote`",
+            );
+        }
+    }
+}
+
+/// Reads `address`. An end that knows the peer's address connects at once, unless `start` says
+/// otherwise.
+pub(crate) fn address(value: &Value<'_>, peer: &mut Peer) -> Option<()> {
+    peer.address = Some(value.address()?);
+    peer.start = Start::Auto;
+    Some(())
+}
+
+/// Reads `local`. The prefixes of `["dynamic"]` follow from `remote`.
+pub(crate) fn local(value: &Value<'_>, peer: &mut Peer) -> Option<()> {
+    value.accepts(|| "`[\"dynamic\"]`".to_owned());
+    let mut elements = value.elements();
+    match elements.next().is_some_and(|first| is_word_dynamic(&first)) {
+        true if elements.next().is_some() => value.fault(
+            "\"dynamic\" cannot be combined with prefixes",
+            "write `local = [\"dynamic\"]` alone, for the address that the peer assigns us",
+        ),
+        true => {
+            peer.addressing = Addressing::Requested;
+            Some(())
+        }
+        false => {
+            peer.local = selectors(value)?;
+            Some(())
+        }
+    }
+}
+
+/// Returns true if the value of `local` is `["dynamic"]`.
+fn is_dynamic(local: &Value<'_>) -> bool {
+    let mut elements = local.elements();
+    let first = elements.next();
+    first.is_some_and(|first| is_word_dynamic(&first)) && elements.next().is_none()
+}
+
+fn is_word_dynamic(element: &Value<'_>) -> bool {
+    element.inner.as_str() == Some("dynamic")
+}
+
+/// Reads `pool`, which assigns the peer's inner address.
+pub(crate) fn pool(value: &Value<'_>, peer: &mut Peer) -> Option<()> {
+    peer.addressing = Addressing::Lent(value.text()?.to_owned());
+    Some(())
+}
+
+/// Reads `remote`. With `pool` it must be absent: the selectors follow once the pools are known.
+pub(crate) fn remote(value: &Value<'_>, peer: &mut Peer) -> Option<()> {
+    if value.is_beside("pool") {
+        return value.fault(
+            "`pool` already determines the inner address of the peer",
+            "remove `remote`, or `pool`",
+        );
+    }
+    peer.remote = selectors(value)?;
+    Some(())
+}
+
 /// Reads a DSCP: `zero`, `copy`, or a number in range.
-fn dscp(value: &Value<'_>) -> Option<Dscp> {
+pub(crate) fn dscp(value: &Value<'_>) -> Option<Dscp> {
     if value.is_text() {
         return value.choice(&[("zero", Dscp::default()), ("copy", Dscp::Copied)]);
     }
@@ -153,183 +339,17 @@ fn dscp(value: &Value<'_>) -> Option<Dscp> {
     u8::try_from(number).ok().map(Dscp::Fixed)
 }
 
-impl Peer {
-    pub(crate) fn read(name: &str, mut table: Table<'_>) -> Option<Self> {
-        let party = Party::read(name, &mut table);
-        let address = table.optional("address", Value::address);
-        let local = table.required("local", "[\"10.1.0.2/32\"]", local);
-        let pool = table.optional("pool", |value| value.text().map(str::to_owned));
-        let remote = remote(&mut table);
-        let mode = table.optional("mode", mode::mode).unwrap_or_default();
-        let from_peer = table.optional("dns", |value| value.choice(&[("from-peer", ())]));
-        let routing = [("remote", Routing::Remote), ("subnets", Routing::Subnets)];
-        let routes = table.optional("routes", |value| value.choice(&routing));
-        let routes = routes.unwrap_or(Routing::Remote);
-        let start = start(&mut table, address);
-        let leak = [("never", Leak::Never), ("stopped", Leak::Stopped)];
-        let leak = table.optional("leak", |value| value.choice(&leak));
-        let second = Duration::from_secs(1);
-        let rekey = table.optional("rekey", |value| value.duration(second..=second * 86_400));
-        let pfs = table.optional("pfs", Value::boolean);
-        let switch = [("on", true), ("off", false)];
-        let mobike = table.optional("mobike", |value| value.choice(&switch));
-        let clones = table.optional("clone", Value::boolean);
-        let resources = table.optional("resources", |value| {
-            let most = value.number(1..=MOST_RESOURCES.into())?;
-            u8::try_from(most).ok()
-        });
-        let esn = table.optional("esn", Value::boolean);
-        let nat = [("allowed", false), ("forbidden", true)];
-        let nat = table.optional("nat", |value| value.choice(&nat));
-        let redirects = table.optional("redirect", |value| redirects(value, address));
-        let tcp = table.optional("tcp", |value| tcp(value, address));
-        let tcp_port = table.optional("tcp_port", Value::port);
-        let dscp = table.optional("dscp", dscp);
-        let tfc = table.optional("tfc", tfc);
-        let cover = table.optional("cover", cover);
-        let ppk = table.optional("ppk", ppk);
-        let zones = ZonePolicy::read(&mut table);
-        let levels = LevelPolicy::read(&mut table, zones.as_ref());
-        let children = table.named("child", Draft::read);
-        let dynamic = matches!(local, Some(Local::Dynamic));
-        check_addressing(&mut table, dynamic, address);
-        check_esn(&mut table, esn, zones.as_ref());
-        if routes == Routing::Subnets {
-            check_subnets(&mut table, dynamic, leak);
-        }
-        table.finish();
-        let remote = remote?;
-        let rekey = rekey.unwrap_or(second * 3600);
-        let pfs = pfs.unwrap_or(true);
-        let children = children?.into_iter();
-        let children = children.map(|child| child.beside(mode, rekey, pfs));
-        let children: Vec<_> = children.collect();
-        let has_transport = has_transport(mode, &children);
-        Some(Self {
-            children,
-            party: party?,
-            address,
-            local: match local? {
-                Local::Prefixes(prefixes) => prefixes,
-                Local::Dynamic => everything_like(&remote),
-            },
-            addressing: match pool {
-                Some(pool) => Addressing::Lent(pool),
-                None if dynamic => Addressing::Requested,
-                None => Addressing::Fixed,
-            },
-            dns_from_peer: from_peer.is_some(),
-            routes,
-            remote,
-            mode,
-            start,
-            leak: leak.unwrap_or(Leak::Stopped),
-            rekey,
-            pfs,
-            mobike: mobike.unwrap_or(!has_transport),
-            clones: clones.unwrap_or(false),
-            resources,
-            esn: esn.unwrap_or(false),
-            forbids_nat: nat.unwrap_or(false),
-            redirects: redirects.unwrap_or_default(),
-            tcp: tcp.unwrap_or(Tcp::Off),
-            tcp_port: tcp_port.unwrap_or(4500),
-            dscp: dscp.unwrap_or_default(),
-            tfc: tfc.unwrap_or_default(),
-            cover,
-            ppk,
-            zones: zones?,
-            levels,
-        })
-    }
-}
-
-/// The value of `local`.
-enum Local {
-    Prefixes(Vec<TrafficSelector>),
-    Dynamic,
-}
-
-fn local(value: &Value<'_>) -> Option<Local> {
-    value.accepts(|| "`[\"dynamic\"]`".to_owned());
-    let mut elements = value.elements();
-    let dynamic = |element: Value<'_>| element.inner.as_str() == Some("dynamic");
-    match (elements.next().is_some_and(dynamic), elements.next()) {
-        (true, None) => Some(Local::Dynamic),
-        (true, Some(_)) => value.fault(
-            "\"dynamic\" cannot be combined with prefixes",
-            "write `local = [\"dynamic\"]` alone, for the address that the peer assigns us",
+/// Reads `start`. Only an end that knows the peer's address can connect.
+pub(crate) fn start(value: &Value<'_>, peer: &mut Peer) -> Option<()> {
+    match value.choice(&Start::WORDS)? {
+        Start::Auto if !value.is_beside("address") => value.fault(
+            "there is no `address` to connect to",
+            "add `address = \"192.0.2.1\"`, or leave `start` out: the peer connects to us",
         ),
-        (false, _) => selectors(value).map(Local::Prefixes),
-    }
-}
-
-/// Reads `remote`. With `pool` it must be absent: the selectors follow once the pools are known.
-fn remote(table: &mut Table<'_>) -> Option<Vec<TrafficSelector>> {
-    if table.value("pool").is_none() {
-        return table.required("remote", "[\"10.8.0.0/16\"]", selectors);
-    }
-    if let Some(value) = table.value("remote") {
-        return value.fault(
-            "`pool` already determines the inner address of the peer",
-            "remove `remote`, or `pool`",
-        );
-    }
-    Some(Vec::new())
-}
-
-/// Requires an `address` from an end that requests an inner address, because that end must
-/// initiate.
-fn check_addressing(table: &mut Table<'_>, dynamic: bool, address: Option<IpAddr>) {
-    if let (true, None, Some(value)) = (dynamic, table.value("address"), table.value("local")) {
-        value.fault::<()>(
-            "only the initiator can request an inner address, and there is no `address` to connect to",
-            "add `address = \"192.0.2.1\"`, or list our prefixes in `local`",
-        );
-    }
-    if let (Some(value), Some(_)) = (table.value("pool"), address) {
-        value.fault::<()>(
-            "a peer with a `pool` has to initiate, but this one has an `address` to connect to",
-            "remove `address`, or `pool`",
-        );
-    }
-    if let (false, Some(value)) = (dynamic, table.value("dns")) {
-        value.fault::<()>(
-            "a peer sends its name servers with the inner address that it assigns us, and we do not request one",
-            "write `local = [\"dynamic\"]`, or list the name servers in `dns` of [tunnel]",
-        );
-    }
-}
-
-/// Refuses `esn` with zones: a licensed node that sees part of the packets cannot infer the upper
-/// 32 bits.
-fn check_esn(table: &mut Table<'_>, esn: Option<bool>, zones: Option<&ZonePolicy>) {
-    let zoned = zones.is_some_and(|zones| zones.stance != Stance::Refuse);
-    if let (Some(true), true, Some(value)) = (esn, zoned, table.value("esn")) {
-        value.fault::<()>(
-            "zones require sequence numbers of 32 bits: a licensed node that sees only some packets could not infer the other 32",
-            "remove `esn`, or write `zones = \"refuse\"`",
-        );
-    }
-}
-
-/// Checks `routes = "subnets"`: a peer announces its subnets together with our inner address, and
-/// other traffic leaves outside the tunnel.
-fn check_subnets(table: &mut Table<'_>, dynamic: bool, leak: Option<Leak>) {
-    let Some(value) = table.value("routes") else {
-        return;
-    };
-    if !dynamic {
-        value.fault::<()>(
-            "a peer announces its subnets with the inner address that it assigns us, and we do not request one",
-            "write `local = [\"dynamic\"]`, or list those subnets in `remote` instead of `routes`",
-        );
-    }
-    if leak == Some(Leak::Never) {
-        value.fault::<()>(
-            "`leak = \"never\"` keeps all of `remote` in the tunnel, and `routes` sends some of it outside",
-            "remove one of the two; with `leak`, list the protected subnets in `remote`",
-        );
+        start => {
+            peer.start = start;
+            Some(())
+        }
     }
 }
 
@@ -347,29 +367,28 @@ fn everything_like(remote: &[TrafficSelector]) -> Vec<TrafficSelector> {
 }
 
 /// Reads `redirect`, which needs an `address`: only an initiator can be redirected.
-fn redirects(value: &Value<'_>, address: Option<IpAddr>) -> Option<Vec<TrafficSelector>> {
-    if address.is_none() {
+pub(crate) fn redirects(value: &Value<'_>, peer: &mut Peer) -> Option<()> {
+    if peer.address.is_none() {
         return value.fault(
             "only the initiator is redirected, and there is no `address` to connect to",
             "add `address = \"192.0.2.1\"`, or remove `redirect`",
         );
     }
-    selectors(value)
+    peer.redirects = selectors(value)?;
+    Some(())
 }
 
 /// Reads `tcp`, which needs an `address`: the initiator chooses the transport.
-fn tcp(value: &Value<'_>, address: Option<IpAddr>) -> Option<Tcp> {
-    let choices = [
-        ("off", Tcp::Off),
-        ("fallback", Tcp::Fallback),
-        ("always", Tcp::Always),
-    ];
-    match value.choice(&choices)? {
-        Tcp::Fallback | Tcp::Always if address.is_none() => value.fault(
+pub(crate) fn tcp(value: &Value<'_>, peer: &mut Peer) -> Option<()> {
+    match value.choice(&Tcp::WORDS)? {
+        Tcp::Fallback | Tcp::Always if peer.address.is_none() => value.fault(
             "only the initiator chooses TCP, and there is no `address` to connect to",
             "add `address = \"192.0.2.1\"`, or remove `tcp` here and write `tcp = 4500` in [listen]",
         ),
-        tcp => Some(tcp),
+        tcp => {
+            peer.tcp = tcp;
+            Some(())
+        }
     }
 }
 
@@ -420,9 +439,18 @@ impl Peer {
         self
     }
 
+    /// Returns the name of the pool that the peer's inner address is leased from.
+    pub(crate) fn pool(&self) -> Option<&str> {
+        match &self.addressing {
+            Addressing::Lent(name) => Some(name),
+            Addressing::Fixed | Addressing::Requested => None,
+        }
+    }
+
     /// Returns true if one of the peer's tunnels is in transport mode.
     pub(crate) fn has_transport(&self) -> bool {
-        has_transport(self.mode, &self.children)
+        let mut others = self.children.iter().map(|child| child.mode);
+        self.mode == Mode::Transport || others.any(|mode| mode == Mode::Transport)
     }
 
     /// Returns our selectors of all of the peer's tunnels together.
@@ -436,27 +464,4 @@ impl Peer {
         let others = self.children.iter().flat_map(|child| &child.remote);
         self.remote.iter().chain(others)
     }
-}
-
-fn has_transport(first: Mode, children: &[Child]) -> bool {
-    let mut others = children.iter().map(|child| child.mode);
-    first == Mode::Transport || others.any(|mode| mode == Mode::Transport)
-}
-
-fn start(table: &mut Table<'_>, address: Option<IpAddr>) -> Start {
-    let choices = [("auto", Start::Auto), ("manual", Start::Manual)];
-    let waits = table.value("address").is_none();
-    let start = table.optional("start", |value| match value.choice(&choices)? {
-        Start::Auto if waits => value.fault(
-            "there is no `address` to connect to",
-            "add `address = \"192.0.2.1\"`, or leave `start` out: the peer connects to us",
-        ),
-        start => Some(start),
-    });
-    let default = if address.is_some() {
-        Start::Auto
-    } else {
-        Start::Manual
-    };
-    start.unwrap_or(default)
 }

@@ -1,10 +1,10 @@
 //! `[pool.NAME]`: inner addresses that peers lease, and `[store]`, the file of the leases.
 
 use crate::Prefix;
+use crate::keys::POOL;
 use crate::reader::{Table, Value};
 use model::TrafficSelector;
 use std::net::IpAddr;
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// Default path of the file of leases.
@@ -33,19 +33,16 @@ pub struct Pool {
 
 impl Pool {
     pub(crate) fn read(name: &str, mut table: Table<'_>) -> Option<Self> {
-        let addresses = table.required("addresses", "[\"10.9.0.0/24\"]", prefixes);
-        let dns = table.optional("dns", |value| value.list(Value::address));
-        let subnets = table.optional("subnets", subnets);
-        let (minute, year) = (Duration::from_secs(60), Duration::from_secs(365 * 86_400));
-        let lease = table.optional("lease", |value| value.duration(minute..=year));
-        table.finish();
-        Some(Self {
+        let mut pool = Self {
             name: name.to_owned(),
-            addresses: addresses?,
-            dns: dns.unwrap_or_default(),
-            subnets: subnets.unwrap_or_default(),
-            lease: lease.unwrap_or(Duration::from_secs(86_400)),
-        })
+            addresses: Vec::new(),
+            dns: Vec::new(),
+            subnets: Vec::new(),
+            lease: Duration::from_secs(86_400),
+        };
+        let is_whole = table.read(POOL, &mut pool);
+        table.finish();
+        is_whole.then_some(pool)
     }
 
     /// Returns a selector for each prefix of the pool.
@@ -55,7 +52,7 @@ impl Pool {
     }
 }
 
-fn prefixes(value: &Value<'_>) -> Option<Vec<Prefix>> {
+pub(crate) fn prefixes(value: &Value<'_>) -> Option<Vec<Prefix>> {
     let prefixes = value.list(Value::prefix)?;
     match prefixes.is_empty() {
         true => value.fault("is empty", "list at least one prefix, like \"10.9.0.0/24\""),
@@ -64,7 +61,7 @@ fn prefixes(value: &Value<'_>) -> Option<Vec<Prefix>> {
 }
 
 /// Reads `subnets`. The number is limited because peers ignore a longer list altogether.
-fn subnets(value: &Value<'_>) -> Option<Vec<Prefix>> {
+pub(crate) fn subnets(value: &Value<'_>) -> Option<Vec<Prefix>> {
     let subnets = prefixes(value)?;
     match subnets.len() {
         0..=MAX_SUBNETS => Some(subnets),
@@ -73,12 +70,4 @@ fn subnets(value: &Value<'_>) -> Option<Vec<Prefix>> {
             "merge adjacent networks: 10.1.0.0/24 and 10.1.1.0/24 are 10.1.0.0/23",
         ),
     }
-}
-
-/// Reads `[store] file`.
-pub(crate) fn store(value: &Value<'_>) -> Option<PathBuf> {
-    let mut store = value.table()?;
-    let file = store.optional("file", Value::absolute_path);
-    store.finish();
-    file
 }

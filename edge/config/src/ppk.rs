@@ -24,6 +24,14 @@ pub struct Ppk {
     pub required: bool,
 }
 
+impl Ppk {
+    /// Formats the table without its key.
+    pub(crate) fn shown(&self) -> String {
+        let required = if self.required { "required" } else { "optional" };
+        format!("{} {required}", self.id)
+    }
+}
+
 /// Reads the table.
 pub(crate) fn ppk(value: &Value<'_>) -> Option<Ppk> {
     let mut table = value.table()?;

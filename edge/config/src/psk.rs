@@ -19,7 +19,7 @@ const MAKE_ONE: &str = "make one with `(umask 077; head -c 32 /dev/urandom | bas
 
 /// A pre-shared key of either kind: the file's octets without the line's end. Zeroised when
 /// dropped, never displayed.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Psk(Zeroizing<Vec<u8>>);
 
 impl Psk {

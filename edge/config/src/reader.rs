@@ -1,6 +1,7 @@
 //! A reader of the parsed tables: every key is asked for once, the rest is unknown.
 
 use crate::fault::Context;
+use crate::keys::{Key, Read};
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
@@ -11,6 +12,8 @@ pub(crate) struct Value<'a> {
     pub context: &'a Context,
     name: String,
     span: Range<usize>,
+    /// The table that the value is in, if it is one of its keys.
+    table: Option<&'a DeTable<'a>>,
 }
 
 /// A table with the keys that have been asked for.
@@ -28,6 +31,7 @@ impl<'a> Value<'a> {
             context,
             name: String::new(),
             span: 0..0,
+            table: None,
         }
     }
 
@@ -65,6 +69,11 @@ impl<'a> Value<'a> {
         })
     }
 
+    /// Returns true if the table of this value also has another key.
+    pub fn is_beside(&self, key: &str) -> bool {
+        self.table.is_some_and(|table| table.contains_key(key))
+    }
+
     pub fn table(&self) -> Option<Table<'a>> {
         self.accepts(|| "table".to_owned());
         Table::new(self).or_else(|| self.wrong_type("a table", "write it as a [table]"))
@@ -90,6 +99,7 @@ impl<'a> Value<'a> {
             context: self.context,
             name: format!("{}[{i}]", self.name),
             span: element.span(),
+            table: None,
         })
     }
 
@@ -131,6 +141,7 @@ impl<'a> Table<'a> {
             context: self.value.context,
             name,
             span: value.span(),
+            table: Some(self.entries),
         };
         Some((key.span(), value))
     }
@@ -185,6 +196,68 @@ impl<'a> Table<'a> {
                 format!("add `{key} = {example}`"),
             ),
         }
+    }
+
+    /// Reads the keys of the table by their rows. Returns false if the table is useless without the
+    /// value of a key, after a fault.
+    pub fn read<T>(&mut self, keys: &[Key<T>], into: &mut T) -> bool {
+        let mut is_whole = true;
+        for key in keys {
+            // Every key is read, so that all faults are found.
+            is_whole &= self.read_key(key, into);
+        }
+        is_whole
+    }
+
+    fn read_key<T>(&mut self, key: &Key<T>, into: &mut T) -> bool {
+        let (name, example) = (key.name, key.example);
+        match key.read {
+            Read::Optional(read) => {
+                self.optional(name, |value| read(value, into));
+                true
+            }
+            Read::Sound(read) => match self.value(name) {
+                Some(value) => read(&value, into).is_some(),
+                None => true,
+            },
+            Read::Required(read) => {
+                let read = self.required(name, example, |value| read(value, into));
+                read.is_some()
+            }
+            Read::Unless(other, read) => match (self.value(other), self.value(name)) {
+                (Some(_), None) => true,
+                _ => {
+                    let read = self.required(name, example, |value| read(value, into));
+                    read.is_some()
+                }
+            },
+            Read::Together => {
+                self.value(name);
+                true
+            }
+            Read::Part => true,
+        }
+    }
+
+    /// Reads the keys of a table that may be left out. Returns false if the table is useless, after
+    /// a fault.
+    pub fn section<T>(&mut self, name: &'static str, keys: &[Key<T>], into: &mut T) -> bool {
+        let Some(value) = self.value(name) else {
+            return true;
+        };
+        let Some(mut table) = value.table() else {
+            return false;
+        };
+        let is_whole = table.read(keys, into);
+        table.finish();
+        is_whole
+    }
+
+    /// Reads a table that may be left out. Returns `None` also if it is useless, after a fault.
+    pub fn added<T: Default>(&mut self, name: &'static str, keys: &[Key<Option<T>>]) -> Option<T> {
+        let mut into = self.value(name).map(|_| T::default());
+        let is_whole = self.section(name, keys, &mut into);
+        into.filter(|_| is_whole)
     }
 
     /// Reads a table of tables, `[key.NAME]`, in the order of their names.

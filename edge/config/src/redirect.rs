@@ -1,6 +1,5 @@
 //! `[redirect]`: another gateway, to which peers that initiate are redirected (RFC 5685).
 
-use crate::reader::Value;
 use std::net::IpAddr;
 
 /// The destination of a redirect, and its time.
@@ -22,16 +21,16 @@ pub enum When {
     Auth,
 }
 
-impl Redirect {
-    pub(crate) fn read(value: &Value<'_>) -> Option<Self> {
-        let mut table = value.table()?;
-        let to = table.required("to", "\"192.0.2.7\"", Value::address);
-        let when = [("init", When::Init), ("auth", When::Auth)];
-        let when = table.optional("when", |value| value.choice(&when));
-        table.finish();
-        Some(Self {
-            to: to?,
-            when: when.unwrap_or(When::Auth),
-        })
+impl When {
+    pub(crate) const WORDS: [(&str, Self); 2] = [("init", Self::Init), ("auth", Self::Auth)];
+}
+
+impl Default for Redirect {
+    /// Returns a redirect without its destination, which is read first.
+    fn default() -> Self {
+        Self {
+            to: IpAddr::from([0; 4]),
+            when: When::Auth,
+        }
     }
 }

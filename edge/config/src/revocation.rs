@@ -1,7 +1,7 @@
 //! `crl` and `revocation` of `[node]`: the revocation lists of CAs, and the status that is required
 //! of a certificate.
 
-use crate::reader::{Table, Value};
+use crate::reader::Value;
 use crate::warning::Warning;
 use crypto::{Revocation, RevocationList, UnixTime};
 
@@ -9,26 +9,25 @@ use crypto::{Revocation, RevocationList, UnixTime};
 /// often.
 const NOTICE: u64 = 1;
 
-/// Reads both keys.
-pub(crate) fn read(node: &mut Table<'_>) -> (Vec<RevocationList>, Revocation) {
-    let named = node.value("crl").is_some();
-    let lists = node.optional("crl", lists).unwrap_or_default();
-    let choices = [
-        ("relaxed", Revocation::Relaxed),
-        ("strict", Revocation::Strict),
-    ];
-    let revocation = node.optional("revocation", |value| match value.choice(&choices)? {
-        Revocation::Strict if !named => value.fault(
+/// The values of `revocation`.
+pub(crate) const WORDS: [(&str, Revocation); 2] = [
+    ("relaxed", Revocation::Relaxed),
+    ("strict", Revocation::Strict),
+];
+
+/// Reads `revocation`.
+pub(crate) fn status(value: &Value<'_>) -> Option<Revocation> {
+    match value.choice(&WORDS)? {
+        Revocation::Strict if !value.is_beside("crl") => value.fault(
             "without `crl` the revocation status of every certificate is unknown, so all would be refused",
             "add `crl = [\"ca.crl\"]` with a list of each CA (`strata pki crl` makes one), or write \"relaxed\"",
         ),
         revocation => Some(revocation),
-    });
-    (lists, revocation.unwrap_or_default())
+    }
 }
 
 /// Reads one file or a list, each with one or more revocation lists.
-fn lists(value: &Value<'_>) -> Option<Vec<RevocationList>> {
+pub(crate) fn lists(value: &Value<'_>) -> Option<Vec<RevocationList>> {
     match value.inner.is_str() {
         true => file(value),
         false => Some(value.list(file)?.concat()),

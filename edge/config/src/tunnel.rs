@@ -1,7 +1,7 @@
 //! `[tunnel]`: the TUN device that carries the inner packets.
 
 use crate::Prefix;
-use crate::reader::{Table, Value};
+use crate::reader::Value;
 use std::net::IpAddr;
 use std::num::NonZeroU8;
 use std::path::PathBuf;
@@ -41,6 +41,10 @@ pub enum PathMtu {
     Icmp,
 }
 
+impl PathMtu {
+    pub(crate) const WORDS: [(&str, Self); 2] = [("off", Self::Off), ("icmp", Self::Icmp)];
+}
+
 /// The number of packets in a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offload {
@@ -51,18 +55,7 @@ pub enum Offload {
 }
 
 impl Offload {
-    const WORDS: [(&str, Self); 2] = [("auto", Self::Auto), ("off", Self::Off)];
-
-    pub(crate) fn read(value: &Value<'_>) -> Option<Self> {
-        value.choice(&Self::WORDS)
-    }
-
-    pub(crate) const fn word(self) -> &'static str {
-        match self {
-            Self::Auto => Self::WORDS[0].0,
-            Self::Off => Self::WORDS[1].0,
-        }
-    }
+    pub(crate) const WORDS: [(&str, Self); 2] = [("auto", Self::Auto), ("off", Self::Off)];
 }
 
 /// The tunnel device.
@@ -97,9 +90,10 @@ pub struct Tunnel {
 }
 
 impl Tunnel {
-    /// Reads the table. `zone_overhead` is the largest overhead of any peer's zones.
-    pub(crate) fn read(value: Option<Value<'_>>, zone_overhead: u16) -> Option<Self> {
-        let mut tunnel = Self {
+    /// Creates the device with the default of each key. `zone_overhead` is the largest overhead of
+    /// any peer's zones.
+    pub(crate) fn new(zone_overhead: u16) -> Self {
+        Self {
             name: "strata0".to_owned(),
             mtu: default_mtu(zone_overhead),
             clamp: true,
@@ -109,43 +103,17 @@ impl Tunnel {
             addresses: Vec::new(),
             dns: Vec::new(),
             resolver: None,
-        };
-        let Some(value) = value else {
-            return Some(tunnel);
-        };
-        let mut table: Table<'_> = value.table()?;
-        if let Some(name) = table.optional("name", Value::interface) {
-            tunnel.name = name;
         }
-        if let Some(mtu) = table.optional("mtu", |value| value.number(1280..=9000)) {
-            tunnel.mtu = mtu as u16;
-        }
-        if let Some(clamp) = table.optional("clamp", Value::boolean) {
-            tunnel.clamp = clamp;
-        }
-        let path_mtus = [("off", PathMtu::Off), ("icmp", PathMtu::Icmp)];
-        if let Some(path_mtu) = table.optional("path_mtu", |value| value.choice(&path_mtus)) {
-            tunnel.path_mtu = path_mtu;
-        }
-        if let Some(offload) = table.optional("offload", Offload::read) {
-            tunnel.offload = offload;
-        }
-        let workers = |value: &Value<'_>| value.number(1..=MOST_WORKERS);
-        if let Some(workers) = table.optional("workers", workers) {
-            tunnel.workers = NonZeroU8::MIN.saturating_add((workers - 1) as u8);
-        }
-        if let Some(addresses) =
-            table.optional("addresses", |value| value.list(Value::interface_address))
-        {
-            tunnel.addresses = addresses;
-        }
-        if let Some(servers) = table.optional("dns", |value| value.list(Value::address)) {
-            tunnel.dns = servers;
-        }
-        tunnel.resolver = table.optional("resolver", Value::absolute_path);
-        table.finish();
-        Some(tunnel)
     }
+}
+
+pub(crate) fn mtu(value: &Value<'_>) -> Option<u16> {
+    u16::try_from(value.number(1280..=9000)?).ok()
+}
+
+pub(crate) fn workers(value: &Value<'_>) -> Option<NonZeroU8> {
+    let number = value.number(1..=MOST_WORKERS)?;
+    u8::try_from(number).ok().and_then(NonZeroU8::new)
 }
 
 #[cfg(test)]

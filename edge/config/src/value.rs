@@ -1,9 +1,9 @@
 //! Scalars: the meaning of a string or a number in the file.
 
 use crate::Prefix;
+use crate::keys::{size, time};
 use crate::reader::{Value, suggestion};
 use crate::set::SETS;
-use crate::setting::{size, time};
 use model::{Group, Identity, Kem, Suite, TrafficSelector};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;

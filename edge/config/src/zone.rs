@@ -56,20 +56,39 @@ pub enum Stance {
     Refuse,
 }
 
+impl Stance {
+    pub(crate) const WORDS: [(&str, Self); 3] = [
+        ("accept", Self::Accept),
+        ("require", Self::Require),
+        ("refuse", Self::Refuse),
+    ];
+}
+
+impl Default for ZonePolicy {
+    fn default() -> Self {
+        Self {
+            stance: Stance::Refuse,
+            layout: LAYOUT.map(|selector| (selector, None)).to_vec(),
+            map: MapKind::default(),
+            licences: Vec::new(),
+            slots: Vec::new(),
+            handover: Handover::default(),
+            holders: None,
+            shared: false,
+        }
+    }
+}
+
 impl ZonePolicy {
-    pub(crate) fn read(table: &mut Table<'_>) -> Option<Self> {
-        let choices = [
-            ("accept", Stance::Accept),
-            ("require", Stance::Require),
-            ("refuse", Stance::Refuse),
-        ];
-        let stance = table.optional("zones", |value| value.choice(&choices));
+    pub(crate) fn read(table: &mut Table<'_>) -> Self {
+        let default = Self::default();
+        let stance = table.optional("zones", |value| value.choice(&Stance::WORDS));
         let refused = table.value("zones").is_none() || stance == Some(Stance::Refuse);
         let layout = table.optional("layout", |value| match refused {
             true => no_zones(value, "`layout` requires zones", "`layout`"),
             false => layout(value),
         });
-        let layout = layout.unwrap_or_else(|| LAYOUT.map(|selector| (selector, None)).to_vec());
+        let layout = layout.unwrap_or(default.layout);
         let map = table.optional("map", |value| match refused {
             true => no_zones(value, "`map` requires zones", "`map`"),
             false => map(value, &layout),
@@ -90,22 +109,22 @@ impl ZonePolicy {
             false => handover::handover(value, &slots),
         });
         let holders = table.optional("holders", |value| {
-            handover::holders(value, handover, (&licences, &slots))
+            handover::holders(value, handover, &licences, &slots)
         });
         let shared = table.optional("shared", |value| match (refused, value.boolean()?) {
             (true, true) => no_zones(value, "`shared` requires zones", "`shared`"),
             (_, shared) => Some(shared),
         });
-        Some(Self {
-            stance: stance.unwrap_or(Stance::Refuse),
+        Self {
+            stance: stance.unwrap_or(default.stance),
             layout,
             map: map.unwrap_or_default(),
             licences,
             slots,
             handover: handover.unwrap_or_default(),
             holders,
-            shared: shared.unwrap_or(false),
-        })
+            shared: shared.unwrap_or(default.shared),
+        }
     }
 
     /// Returns the name of a zone in a licence.

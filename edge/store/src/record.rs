@@ -48,7 +48,9 @@ pub fn value(lease: &Lease) -> Value {
 }
 
 /// Decodes a lease. Returns `None` if the identity is invalid.
-pub fn read((pool, kind, data): Key<'_>, (v4, v6, free_from): Value) -> Option<Lease> {
+pub fn read(key: Key<'_>, value: Value) -> Option<Lease> {
+    let (pool, kind, data) = key;
+    let (v4, v6, free_from) = value;
     let text = || String::from_utf8(data.to_vec()).ok();
     let identity = match kind {
         IPV4 => Identity::Address(<[u8; 4]>::try_from(data).ok()?.into()),

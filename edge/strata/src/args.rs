@@ -49,6 +49,11 @@ pub enum Verb {
         #[arg(default_value = config::DEFAULT_FILE)]
         file: PathBuf,
     },
+    /// Explain a key of the configuration; needs no daemon
+    Key {
+        /// Name of the key, such as `clone` or `peer.clone`
+        name: String,
+    },
     /// Measure a protected download over a lossy link, on this machine alone; needs no root
     Demo(Demo),
     /// Create, revoke and show certificates and keys; needs no daemon
@@ -601,8 +606,8 @@ mod tests {
     }
 
     const INTRODUCTION: &str = "# strata\n\n\
-        Commands that need no daemon are `check`, `doctor`, `audit`, `pki`, `demo`, `lab` and \
-        `bench`.\n`strata help COMMAND` and `--help` show the same as this page.\n";
+        Commands that need no daemon are `check`, `key`, `doctor`, `audit`, `pki`, `demo`, \
+        `lab` and\n`bench`. `strata help COMMAND` and `--help` show the same as this page.\n";
 
     #[test]
     fn the_reference_page_has_every_command() {

@@ -44,14 +44,24 @@ const QUICK_VOLLEYS: u32 = 3;
 pub fn run(bench: &Bench, output: &Output) -> Exit {
     let told = match bench {
         Bench::Ike(ike) => apart(|| ike::measure(&options(ike))).map(|report| {
-            let told = (report.is_complete(), report.body(), report.verdict());
-            tell(&report, told, output)
+            tell(
+                &report,
+                report.is_complete(),
+                report.body(),
+                report.verdict(),
+                output,
+            )
         }),
         Bench::Esp(esp) => provide(esp.ipsec_mb)
             .and_then(|()| esp::measure(&packets(esp)))
             .map(|report| {
-                let told = (report.is_complete(), report.body(), report.verdict());
-                tell(&report, told, output)
+                tell(
+                    &report,
+                    report.is_complete(),
+                    report.body(),
+                    report.verdict(),
+                    output,
+                )
             }),
         Bench::Peers(peers) => apart(|| {
             provide(peers.ipsec_mb)?;
@@ -59,8 +69,13 @@ pub fn run(bench: &Bench, output: &Output) -> Exit {
             drawn(peers.plot.as_deref(), measure, peers::Report::plot)
         })
         .map(|report| {
-            let told = (report.is_complete(), report.body(), report.verdict());
-            tell(&report, told, output)
+            tell(
+                &report,
+                report.is_complete(),
+                report.body(),
+                report.verdict(),
+                output,
+            )
         }),
         Bench::Soak(soak) => apart(|| {
             let options = soak::Options {
@@ -71,16 +86,31 @@ pub fn run(bench: &Bench, output: &Output) -> Exit {
             drawn(soak.plot.as_deref(), measure, soak::Report::plot)
         })
         .map(|report| {
-            let told = (report.is_complete(), report.body(), report.verdict());
-            tell(&report, told, output)
+            tell(
+                &report,
+                report.is_complete(),
+                report.body(),
+                report.verdict(),
+                output,
+            )
         }),
         Bench::Sas(sas) => apart(|| sas::measure(&volleys(sas))).map(|report| {
-            let told = (report.is_complete(), report.body(), report.verdict());
-            tell(&report, told, output)
+            tell(
+                &report,
+                report.is_complete(),
+                report.body(),
+                report.verdict(),
+                output,
+            )
         }),
         Bench::Flood(flood) => apart(|| flood::measure(&floods(flood))).map(|report| {
-            let told = (report.is_complete(), report.body(), report.verdict());
-            tell(&report, told, output)
+            tell(
+                &report,
+                report.is_complete(),
+                report.body(),
+                report.verdict(),
+                output,
+            )
         }),
     };
     told.unwrap_or_else(|obstacle| {
@@ -130,10 +160,12 @@ fn drawn<R>(
     Ok(report)
 }
 
-/// Prints a report. The tuple holds whether the report is complete, its text and its verdict.
+/// Prints a report: its text and its verdict, or all of it as JSON.
 fn tell(
     report: &impl Serialize,
-    (complete, body, verdict): (bool, String, String),
+    complete: bool,
+    body: String,
+    verdict: String,
     output: &Output,
 ) -> Exit {
     if output.json {

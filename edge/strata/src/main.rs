@@ -8,6 +8,7 @@ mod check;
 mod demo;
 mod doctor;
 mod figures;
+mod key;
 mod output;
 mod pki;
 mod show;
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
         Verb::Ask(question) => answer::ask(&args.socket, &question.into(), &output).into(),
         Verb::Audit(wanted) => audit::run(&wanted, &output).into(),
         Verb::Check { file } => check::run(&file, &output).into(),
+        Verb::Key { name } => key::run(&name, &output).into(),
         Verb::Doctor { file } => doctor::run(&file, &args.socket, &output).into(),
         Verb::Demo(demo) => demo::run(&demo, &output).into(),
         Verb::Pki(pki) => pki::run(&pki, &output).into(),

@@ -376,6 +376,57 @@ fn keylog_is_loud_and_its_folder_absolute() {
 }
 
 #[test]
+fn a_key_is_explained_with_an_example_and_the_effect_of_a_change() {
+    let folder = Folder::new();
+    for name in ["peer.clone", "peer.office.clone", "clone"] {
+        let output = folder.strata(&["key", name]);
+        assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+        assert_eq!(
+            out(&output),
+            "[peer.NAME] clone: true at both ends: `strata move --soft` moves without a pause, by a \
+             second IKE SA (RFC 7791) that replaces the first\n  example: clone = true\n  \
+             a changed value closes the affected SAs and establishes them again\n"
+        );
+    }
+    let output = folder.strata(&["key", "window", "--json"]);
+    let lines = out(&output);
+    let tables = [
+        "peer.NAME",
+        "licensed.NAME",
+        "gateway.NAME",
+        "neighbour.NAME",
+        "regulate",
+    ];
+    assert_eq!(lines.lines().count(), tables.len(), "{lines}");
+    for (line, table) in lines.lines().zip(tables) {
+        let key: serde_json::Value = serde_json::from_str(line).expect("a line of JSON");
+        assert_eq!(
+            (&key["table"], &key["key"]),
+            (&table.into(), &"window".into())
+        );
+        assert_eq!(key["reload"], "applied");
+    }
+}
+
+#[test]
+fn a_key_that_does_not_exist_is_told_with_those_that_do() {
+    let folder = Folder::new();
+    for (name, fix) in [
+        ("tunnel.esn", "possible here: `peer.esn`"),
+        ("frobnicate", "write a key as in the file"),
+    ] {
+        let output = folder.strata(&["key", name]);
+        let told = err(&output);
+        assert_eq!(output.status.code(), Some(2), "{told}");
+        assert!(
+            told.contains(&format!("there is no key `{name}`")),
+            "{told}"
+        );
+        assert!(told.contains(fix), "{told}");
+    }
+}
+
+#[test]
 fn wrong_usage_ends_with_2() {
     for words in [
         &["frobnicate"][..],

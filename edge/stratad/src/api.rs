@@ -217,7 +217,7 @@ impl Api {
             Request::Rekey { peer, ike } => rekey(peer, ike, node, now),
             Request::Reauth { peer } => reauth(peer, node, now),
             Request::Redirect { peer, to } => redirect(peer, to, node, now),
-            Request::Move { peer, from, soft } => moved(peer, (from, soft), node, now),
+            Request::Move { peer, from, soft } => moved(peer, from, soft, node, now),
             Request::Level { peer, signal } => level(peer, &signal, node),
             Request::Paths => Response::Paths(view::paths(node)),
             Request::Status => {
@@ -240,7 +240,8 @@ impl Api {
             Request::Metrics => Response::Metrics(metrics::text(
                 node,
                 &losses.with_filters(locked, &os::clear::dropped()),
-                (self.facts.certificates(), self.facts.lists()),
+                self.facts.certificates(),
+                self.facts.lists(),
                 now,
             )),
             Request::Version => Response::Daemon(Daemon {
@@ -442,7 +443,8 @@ fn redirect(peer: String, to: IpAddr, node: &mut Node, now: Instant) -> Response
 
 fn moved(
     peer: String,
-    (from, soft): (Option<IpAddr>, bool),
+    from: Option<IpAddr>,
+    soft: bool,
     node: &mut Node,
     now: Instant,
 ) -> Response {

@@ -226,9 +226,14 @@ impl Hand {
             let (filled, failed) = fill(&mut self.batch, &mut self.tun);
             let mut losses = held(&self.losses);
             let mut faults = None;
-            let ends = (&mut self.sockets, Some(&mut self.tun));
-            let lines = &mut self.lines;
-            let mut outlet = Outlet::new(ends, &mut self.main, &mut losses, lines, &mut faults);
+            let mut outlet = Outlet::new(
+                &mut self.sockets,
+                Some(&mut self.tun),
+                &mut self.main,
+                &mut losses,
+                &mut self.lines,
+                &mut faults,
+            );
             self.seat.seal(&mut self.batch[..filled], &mut outlet, now);
             for path in outlet.finish() {
                 self.main.tell(Word::TooLong(path));
@@ -259,9 +264,14 @@ impl Hand {
                 });
             let mut losses = held(&self.losses);
             let mut faults = None;
-            let ends = (&mut self.sockets, Some(&mut self.tun));
-            let lines = &mut self.lines;
-            let mut outlet = Outlet::new(ends, &mut self.main, &mut losses, lines, &mut faults);
+            let mut outlet = Outlet::new(
+                &mut self.sockets,
+                Some(&mut self.tun),
+                &mut self.main,
+                &mut losses,
+                &mut self.lines,
+                &mut faults,
+            );
             self.seat.open(self.arrived.packets(), &mut outlet, now);
             outlet.finish();
             self.arrived.clear();

@@ -415,7 +415,7 @@ impl Daemon {
     fn look(&mut self, now: Instant) {
         self.follow(now);
         if let Some(mobile) = &mut self.host.mobile {
-            mobile.look(&mut self.node, (&self.poller, token::MOBILE), now);
+            mobile.look(&mut self.node, &self.poller, token::MOBILE, now);
         }
     }
 

@@ -21,7 +21,8 @@ type Labels = [(&'static str, &'static str); 1];
 pub fn text(
     node: &Node,
     losses: &Losses,
-    (certificates, lists): (&[Certificate], &[RevocationList]),
+    certificates: &[Certificate],
+    lists: &[RevocationList],
     now: Instant,
 ) -> String {
     let mut registry = Registry::with_prefix("strata");
@@ -43,13 +44,15 @@ pub fn text(
     let certificates = certificates.iter();
     ends(
         &mut registry,
-        ("certificate_end_seconds", "Expiry of a certificate"),
+        "certificate_end_seconds",
+        "Expiry of a certificate",
         "subject",
         certificates.map(|certificate| (&certificate.subject, certificate.not_after)),
     );
     ends(
         &mut registry,
-        ("revocation_list_end_seconds", "Expiry of a revocation list"),
+        "revocation_list_end_seconds",
+        "Expiry of a revocation list",
         "issuer",
         lists.iter().map(|list| (&list.issuer, list.next_update)),
     );
@@ -383,7 +386,8 @@ fn by_peer(
 /// Adds metrics of expiry times, for alarms long before the daemon's own warnings.
 fn ends<'a>(
     registry: &mut Registry,
-    (name, help): (&str, &str),
+    name: &str,
+    help: &str,
     label: &'static str,
     ends: impl Iterator<Item = (&'a String, UnixTime)>,
 ) {

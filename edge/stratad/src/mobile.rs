@@ -108,10 +108,10 @@ impl Mobile {
     }
 
     /// Handles a change of interfaces or of the host's addresses.
-    pub fn look(&mut self, node: &mut Node, watched: (&Poller, u64), now: Instant) {
+    pub fn look(&mut self, node: &mut Node, poller: &Poller, first: u64, now: Instant) {
         match self {
-            Self::MobileNode(mobile) => mobile.look(node, watched, now),
-            Self::ForeignAgent(agent) => agent.look(node, watched, now),
+            Self::MobileNode(mobile) => mobile.look(node, poller, first, now),
+            Self::ForeignAgent(agent) => agent.look(node, poller, first, now),
             Self::HomeAgent(_) => {}
         }
     }

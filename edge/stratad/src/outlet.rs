@@ -126,7 +126,8 @@ impl Losses {
         &mut self,
         sockets: &Sockets,
         path: Path,
-        (class, whole): (u8, bool),
+        class: u8,
+        whole: bool,
         payload: &[u8],
     ) -> bool {
         let sent = sockets.send(path, class, whole, payload);
@@ -172,7 +173,8 @@ pub struct Outlet<'a> {
 
 impl<'a> Outlet<'a> {
     pub fn new(
-        (sockets, tun): (&'a mut Sockets, Option<&'a mut Bulk>),
+        sockets: &'a mut Sockets,
+        tun: Option<&'a mut Bulk>,
         streams: &'a mut dyn Carrier,
         losses: &'a mut Losses,
         lines: &'a mut Quota,
@@ -201,20 +203,20 @@ impl<'a> Outlet<'a> {
 
     /// Sends queued packets, one by one if the system refuses them together.
     fn leave(&mut self) {
-        let Some((path, header)) = self.sockets.run.destination() else {
+        let Some((path, (class, whole))) = self.sockets.run.destination() else {
             return;
         };
         let sent = self.sockets.send_run().unwrap_or_default();
         let mut run = std::mem::take(&mut self.sockets.run);
         for packet in run.packets().skip(sent) {
-            self.send(path, header, packet);
+            self.send(path, class, whole, packet);
         }
         run.clear();
         self.sockets.run = run;
     }
 
-    fn send(&mut self, path: Path, header: (u8, bool), packet: &[u8]) {
-        if !self.losses.send(self.sockets, path, header, packet) {
+    fn send(&mut self, path: Path, class: u8, whole: bool, packet: &[u8]) {
+        if !self.losses.send(self.sockets, path, class, whole, packet) {
             self.too_short.insert(path);
         }
     }
@@ -227,9 +229,9 @@ impl Sink for Outlet<'_> {
         if path.is_stream() {
             return self.streams.pass(path, packet.octets());
         }
-        let header = (packet.class(), packet.whole);
+        let (class, whole) = (packet.class(), packet.whole);
         if self.faults.is_none() && self.sockets.gathers() {
-            let destination = (path, header);
+            let destination = (path, (class, whole));
             if !self.sockets.run.take(destination, packet.octets()) {
                 self.leave();
                 self.sockets.run.take(destination, packet.octets());
@@ -238,7 +240,7 @@ impl Sink for Outlet<'_> {
         }
         let (sockets, losses, too_short) = (&*self.sockets, &mut *self.losses, &mut self.too_short);
         let send = |path, octets: &[u8]| {
-            if !losses.send(sockets, path, header, octets) {
+            if !losses.send(sockets, path, class, whole, octets) {
                 too_short.insert(path);
             }
         };

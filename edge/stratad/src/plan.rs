@@ -31,9 +31,7 @@ pub fn plan(config: &Config, inside: &Inside, own: &[IpAddr]) -> Plan {
                     source(local, led.first, addresses.iter().chain(own))
                 }
             };
-            led.prefixes()
-                .into_iter()
-                .map(move |prefix| (prefix_of(prefix), source))
+            prefixes(&led).map(move |prefix| (prefix, source))
         })
     });
     let bypassed = config
@@ -41,10 +39,10 @@ pub fn plan(config: &Config, inside: &Inside, own: &[IpAddr]) -> Plan {
         .iter()
         .filter(|policy| policy.action == config::Action::Bypass);
     let (whole, parts): (Vec<_>, Vec<_>) = bypassed.partition(|policy| policy.remote.protocol == 0);
-    let bypassed = whole.iter().flat_map(|policy| policy.remote.prefixes());
+    let bypassed = whole.iter().flat_map(|policy| prefixes(&policy.remote));
     let mut plan = Plan {
         protected: protected.collect(),
-        bypassed: bypassed.map(prefix_of).collect(),
+        bypassed: bypassed.collect(),
         services: parts
             .iter()
             .flat_map(|policy| services(&policy.remote))
@@ -181,7 +179,7 @@ fn flow(local: &TrafficSelector, remote: &TrafficSelector) -> Vec<Flow> {
         from: (&remote.ports).into(),
         to: (&local.ports).into(),
     };
-    let sources = remote.prefixes().into_iter().map(prefix_of);
+    let sources = prefixes(remote);
     let flow = |source| Flow {
         source,
         target: target.clone(),
@@ -200,10 +198,7 @@ fn streams(config: &Config) -> Vec<SocketAddr> {
 fn held(config: &Config) -> Vec<Prefix> {
     let never = |peer: &&Peer| peer.leak == Leak::Never;
     let remote = config.peers.iter().filter(never).flat_map(Peer::all_remote);
-    let mut held: Vec<_> = remote
-        .flat_map(|remote| remote.prefixes())
-        .map(prefix_of)
-        .collect();
+    let mut held: Vec<_> = remote.flat_map(prefixes).collect();
     held.sort();
     held.dedup();
     held
@@ -212,16 +207,17 @@ fn held(config: &Config) -> Vec<Prefix> {
 /// Returns the form in which rules and nftables express a protocol and its ports.
 fn services(selector: &TrafficSelector) -> impl Iterator<Item = Service> + '_ {
     let ports = (selector.ports != (0..=u16::MAX)).then(|| selector.ports.clone());
-    let prefixes = selector.prefixes().into_iter().map(prefix_of);
-    prefixes.map(move |prefix| Service {
+    prefixes(selector).map(move |prefix| Service {
         prefix,
         protocol: selector.protocol,
         ports: ports.clone(),
     })
 }
 
-fn prefix_of((address, length): (IpAddr, u8)) -> Prefix {
-    Prefix { address, length }
+/// Returns the prefixes that a selector consists of.
+fn prefixes(selector: &TrafficSelector) -> impl Iterator<Item = Prefix> + use<> {
+    let prefixes = selector.prefixes().into_iter();
+    prefixes.map(|(address, length)| Prefix { address, length })
 }
 
 #[cfg(test)]

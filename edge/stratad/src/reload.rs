@@ -164,4 +164,39 @@ licences = [{ node = "fa.example.net", zones = ["headers"], right = "read" }]
             assert_eq!(anew.contains("alice"), said, "{from} -> {to}");
         }
     }
+
+    /// Every key of a peer whose example suits this file, so that a new key is tried, too.
+    #[test]
+    fn a_key_that_is_said_to_make_a_peer_anew_makes_it_anew() {
+        let folder = Folder::new("reload-keys");
+        folder.write_key("a.psk", "one key, long enough");
+        let before = folder.load(FILE);
+        let rows = config::described().into_iter();
+        let rows = rows.filter(|row| row.table == "peer.NAME" && !row.key.contains('.'));
+        let mut tried = 0;
+        for row in rows {
+            let line = |line: &&str| line.split(' ').next() != Some(row.key);
+            let others = FILE.lines().filter(line).collect::<Vec<_>>().join("\n");
+            let Ok(after) = folder.try_load(&format!("{others}\n{} = {}\n", row.key, row.example))
+            else {
+                continue;
+            };
+            let change = match &before.diff(&after)[..] {
+                [] => continue,
+                [change] => change.clone(),
+                more => panic!("{}: {more:?}", row.key),
+            };
+            tried += 1;
+            assert_eq!(change.effect, row.effect, "{}", row.key);
+            let mut node = Node::new(setup::node(&before), [1; 32], Instant::ZERO);
+            let anew = node.reconfigure(setup::node(&after), Instant::ZERO);
+            assert_eq!(
+                anew.contains("alice"),
+                row.effect == Effect::Anew,
+                "{}",
+                row.key
+            );
+        }
+        assert!(tried >= 18, "only {tried} keys");
+    }
 }

@@ -27,9 +27,14 @@ impl Folder {
 
     /// Loads a valid configuration.
     pub fn load(&self, text: &str) -> Config {
+        self.try_load(text).expect("it is valid")
+    }
+
+    /// Loads a configuration.
+    pub fn try_load(&self, text: &str) -> Result<Config, config::Error> {
         let file = self.0.join("strata.toml");
         fs::write(&file, text).expect("a temporary file can be written");
-        config::load(&file).expect("it is valid")
+        config::load(&file)
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::mobile;
 use config::{Action, Addressing, Child, Config, Handover, Party, Peer, Stance, Start};
 use crypto::{Secret, TrustStore};
-use model::{Dscp, LevelChoice};
+use model::{Dscp, Features, LevelChoice};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -163,13 +163,12 @@ fn vpn_peer(from: &Peer, config: &Config) -> node::Peer {
         mode: from.mode,
     };
     let mut peer = peer(&from.party, from.address, role);
-    (peer.lifetimes.child, peer.lifetimes.pfs) = (from.rekey, from.pfs);
-    (peer.mobike, peer.forbids_nat) = (from.mobike, from.forbids_nat);
-    (peer.clones, peer.resources) = (
-        from.clones,
-        from.resources.unwrap_or(config.tunnel.workers.get()),
-    );
-    peer.esn = from.esn;
+    peer.lifetimes.child = from.rekey;
+    peer.lifetimes.pfs = from.pfs;
+    peer.features = Features {
+        resources: from.resources.unwrap_or(config.tunnel.workers.get()),
+        ..from.features
+    };
     peer.redirects = from.redirects.clone();
     peer.tcp = match from.tcp {
         config::Tcp::Off => node::Tcp::Off,
@@ -253,11 +252,7 @@ fn peer(party: &Party, address: Option<IpAddr>, role: node::Role) -> node::Peer 
             reauth: party.reauth.unwrap_or_default(),
             ..node::Lifetimes::default()
         },
-        mobike: false,
-        clones: false,
-        resources: 1,
-        esn: false,
-        forbids_nat: false,
+        features: Features::default(),
         key: party.pubkey.clone(),
         redirects: Vec::new(),
         window: party.window,

@@ -306,7 +306,7 @@ pub(crate) fn meant<'p>(
         Some(policy) => Ok(*policy),
         None if fitting.is_empty() => Ok(first),
         None if resource => {
-            let why = Refusal::TooManyResources(peer.resources);
+            let why = Refusal::TooManyResources(peer.features.resources);
             Err((NotifyType::TS_MAX_QUEUE, why))
         }
         None => Err((NotifyType::NO_ADDITIONAL_SAS, Refusal::AnotherChild)),
@@ -331,7 +331,7 @@ pub(crate) fn answer(
     let spi = spis.fresh();
     let menu = EspMenu::of(peer, keys.groups());
     let choice = choose_esp(offer.proposals, &menu, spi).ok_or_else(|| {
-        let (allowed, esn) = (peer.suites.clone(), peer.esn);
+        let (allowed, esn) = (peer.suites.clone(), peer.features.esn);
         (
             NotifyType::NO_PROPOSAL_CHOSEN,
             Refusal::NoEspProposal { allowed, esn },

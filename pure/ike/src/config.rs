@@ -8,7 +8,7 @@ use crate::pool::Pool;
 use crate::signature::Credential;
 use crypto::{RawKey, Secret, TrustStore};
 use model::{
-    Encapsulation, Group, Identity, Kem, LevelGrant, Licence, MapKind, Mode, Room, Suite,
+    Encapsulation, Features, Group, Identity, Kem, LevelGrant, Licence, MapKind, Mode, Room, Suite,
     TrafficSelector, ZoneSelector, ZoneSuite,
 };
 use std::collections::BTreeSet;
@@ -112,20 +112,8 @@ pub struct Peer {
     pub liveness: Duration,
     /// Lifetimes of keys and authentications.
     pub lifetimes: Lifetimes,
-    /// True if the IKE SA may move to other addresses (RFC 4555), given that the peer supports this
-    /// too.
-    pub mobike: bool,
-    /// True if either end may clone the IKE SA (RFC 7791), given that the peer allows this too.
-    pub clones: bool,
-    /// Maximum number of child SAs for the traffic of the first child SA, including the first, if
-    /// the peer wants several too (RFC 9611). One: no additional child SAs.
-    pub resources: u8,
-    /// True if child SAs use extended, 64-bit sequence numbers (RFC 4303 section 2.2.1), given that
-    /// the peer wants them too. Zoned child SAs never do.
-    pub esn: bool,
-    /// True if a NAT on the path counts as an attack: the engine then sends NO_NATS_ALLOWED (RFC
-    /// 4555 section 3.9).
-    pub forbids_nat: bool,
+    /// Optional features that we offer the peer.
+    pub features: Features,
     /// Addresses of the gateways to which the peer may redirect us. Such a gateway has to prove the
     /// peer's identity (RFC 5685).
     pub redirects: Vec<TrafficSelector>,
@@ -256,11 +244,7 @@ impl Peer {
             kems: vec![None],
             liveness: Duration::from_secs(30),
             lifetimes: Lifetimes::default(),
-            mobike: false,
-            clones: false,
-            resources: 1,
-            esn: false,
-            forbids_nat: false,
+            features: Features::default(),
             redirects: Vec::new(),
             window: 1,
             tcp: Tcp::Off,
@@ -315,11 +299,7 @@ impl Peer {
             kems,
             liveness: _,
             lifetimes: _,
-            mobike,
-            clones,
-            resources,
-            esn,
-            forbids_nat,
+            features,
             redirects: _,
             window: _,
             // Child SAs are added and removed one by one.
@@ -331,8 +311,7 @@ impl Peer {
             && (psk, key, ppk) == (&new.psk, &new.key, &new.ppk)
             && role.agrees(&new.role)
             && (suites, groups, kems) == (&new.suites, &new.groups, &new.kems)
-            && (mobike, clones, resources) == (&new.mobike, &new.clones, &new.resources)
-            && (esn, forbids_nat, tcp) == (&new.esn, &new.forbids_nat, &new.tcp)
+            && (features, tcp) == (&new.features, &new.tcp)
     }
 }
 

@@ -98,7 +98,7 @@ impl EspMenu {
             suites: peer.suites.clone(),
             groups,
             kems,
-            esn: peer.esn,
+            esn: peer.features.esn,
         }
     }
 

@@ -58,7 +58,7 @@ impl Peer {
         };
         first.into_iter().flat_map(|first| {
             let others = self.children.iter().map(move |child| first.beside(child));
-            let firsts = std::iter::once(first).chain(first.additional(self.resources));
+            let firsts = std::iter::once(first).chain(first.additional(self.features.resources));
             firsts.chain(others).chain(first.slots(&self.slots))
         })
     }
@@ -66,7 +66,7 @@ impl Peer {
     /// Returns true if its IKE SA may move with all child SAs. MOBIKE "supports only tunnel mode
     /// IPsec SAs" (RFC 4555 section 1.2); BEET is a tunnel except for the packet format.
     pub(crate) fn may_move(&self) -> bool {
-        self.mobike && self.policies().all(|policy| policy.mode != Mode::Transport)
+        self.features.mobike && self.policies().all(|policy| policy.mode != Mode::Transport)
     }
 
     /// Returns the policy of one child SA.

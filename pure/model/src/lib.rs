@@ -7,6 +7,7 @@
 mod bucket;
 mod crowd;
 mod dscp;
+mod features;
 mod frame;
 mod identity;
 mod lease;
@@ -23,6 +24,7 @@ mod zone_suite;
 pub use bucket::Bucket;
 pub use crowd::{Crowd, Entry, Room, site_of};
 pub use dscp::Dscp;
+pub use features::Features;
 pub use frame::Frame;
 pub use identity::Identity;
 pub use lease::{InnerAddresses, Lease, LeaseChange};

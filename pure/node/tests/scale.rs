@@ -5,7 +5,9 @@
 mod memory;
 
 use crypto::{Secret, TrustStore};
-use model::{Encapsulation, Identity, Instant, MapKind, Mode, Path, TrafficSelector, Transmit};
+use model::{
+    Encapsulation, Features, Identity, Instant, MapKind, Mode, Path, TrafficSelector, Transmit,
+};
 use node::{Addressing, Config, Node, Peer, PeerState, Role, Stance, ZonePolicy};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -33,7 +35,10 @@ struct Hub {
 impl Hub {
     fn new(peers: u32, initiates: bool) -> Self {
         let of = |number| Peer {
-            mobike: true,
+            features: Features {
+                mobike: true,
+                ..Features::default()
+            },
             ..peer(
                 &name(number),
                 initiates.then(|| spoke(number)),
@@ -57,7 +62,10 @@ impl Hub {
         let mut seed = [2; 32];
         seed[..4].copy_from_slice(&number.to_be_bytes());
         let own = Peer {
-            mobike: true,
+            features: Features {
+                mobike: true,
+                ..Features::default()
+            },
             ..own
         };
         let mut spoke = Node::new(config(identity(number), vec![own]), seed, self.now);

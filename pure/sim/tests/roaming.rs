@@ -2,7 +2,7 @@
 //! and the connection in the tunnel continues with the same octets.
 
 use crypto::Secret;
-use model::{Encapsulation, Instant, Mode, TrafficSelector, ZoneSelector, ZoneSuite};
+use model::{Encapsulation, Features, Instant, Mode, TrafficSelector, ZoneSelector, ZoneSuite};
 use node::{Addressing, Config, Node, Peer, Role, Stance, ZonePolicy};
 use sim::tcp::Settings as Tcp;
 use sim::{Host, HostId, Nat, Network, Program, Settings, Stream, Via, WireId};
@@ -144,7 +144,10 @@ fn config(
         address: address.map(Into::into),
         psk: Some(Secret::new(b"a key for this test".to_vec())),
         liveness: LIVENESS,
-        mobike: true,
+        features: Features {
+            mobike: true,
+            ..Features::default()
+        },
         ..Peer::new(peer, identity(peer), role)
     }];
     Config {

@@ -1,7 +1,7 @@
 //! The security association of two parties to a registration (RFC 5944 section 1.6).
 
-use super::host;
 use crate::Psk;
+use crate::keys::Key;
 use crate::psk::key;
 use crate::reader::{Table, Value};
 use std::net::Ipv4Addr;
@@ -62,13 +62,13 @@ impl Replay {
         }
     }
 
-    pub(super) fn read(value: &Value<'_>) -> Option<Self> {
+    pub(crate) fn read(value: &Value<'_>) -> Option<Self> {
         value.choice(&Self::ALL.map(|replay| (replay.word(), replay)))
     }
 }
 
 impl Association {
-    pub(super) fn read(value: &Value<'_>) -> Option<Self> {
+    pub(crate) fn read(value: &Value<'_>) -> Option<Self> {
         let mut table = value.table()?;
         let spi = table.required("spi", "4097", |value| value.number(FIRST_SPI..=u32::MAX));
         let secret = table.required("secret", "\"home.key\"", |value| {
@@ -87,10 +87,13 @@ impl Association {
         })
     }
 
-    /// Reads `key`, which is required.
-    pub(super) fn required(table: &mut Table<'_>) -> Option<Self> {
-        let example = "{ spi = 4097, secret = \"home.key\" }";
-        table.required("key", example, Self::read)
+    /// Returns no association, which a table has before it is read.
+    pub(super) fn none() -> Self {
+        Self {
+            spi: 0,
+            secret: Psk::default(),
+            algorithm: Algorithm::default(),
+        }
     }
 }
 
@@ -106,19 +109,21 @@ pub struct Agent {
 }
 
 impl Agent {
-    pub(super) fn read(name: &str, mut table: Table<'_>) -> Option<Self> {
-        let address = table.required("address", "\"192.0.2.1\"", host);
-        let keyed = table.value("key").is_some();
-        let key = table.optional("key", Association::read);
+    /// Reads the table of an agent by the rows of its kind.
+    pub(super) fn read(name: &str, mut table: Table<'_>, keys: &[Key<Self>]) -> Option<Self> {
+        let mut agent = Self::new(name);
+        let is_whole = table.read(keys, &mut agent);
         table.finish();
-        Some(Self {
+        is_whole.then_some(agent)
+    }
+
+    /// Creates an agent without an address.
+    pub(super) fn new(name: &str) -> Self {
+        Self {
             name: name.to_owned(),
-            address: address?,
-            key: match keyed {
-                true => Some(key?),
-                false => None,
-            },
-        })
+            address: Ipv4Addr::UNSPECIFIED,
+            key: None,
+        }
     }
 
     /// Returns the name and the address, which must both be unique among agents.

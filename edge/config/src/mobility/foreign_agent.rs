@@ -1,7 +1,8 @@
 //! `[foreign_agent]`: the foreign agent of mobile nodes that visit this router.
 
-use super::{Agent, Association, HOME_ADDRESS, Nat, host, lifetime, nat, unique};
+use super::{Agent, Association, HOME_ADDRESS, Nat, nat, unique};
 use crate::Prefix;
+use crate::keys::{FOREIGN_AGENT, FOREIGN_NEIGHBOUR, LISTED, LISTED_AGENT, MOBILE};
 use crate::reader::{Table, Value};
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -64,23 +65,29 @@ pub struct Mobile {
 
 impl ForeignAgent {
     pub(super) fn read(value: &Value<'_>) -> Option<Self> {
-        let (milli, second) = (Duration::from_millis(1), Duration::from_secs(1));
+        let second = Duration::from_secs(1);
+        let mut agent = Self {
+            interface: String::new(),
+            address: Ipv4Addr::UNSPECIFIED,
+            advertise: second,
+            lifetime: 300 * second,
+            visitors: 1000,
+            nat: Nat::default(),
+            keepalive: None,
+            homes: Vec::new(),
+            home_agents: Vec::new(),
+            mobiles: Vec::new(),
+            neighbours: Vec::new(),
+        };
         let mut table = value.table()?;
-        let interface = table.required("interface", "\"wlan0\"", Value::interface);
-        let address = table.required("address", "\"198.51.100.2\"", host);
-        let advertise = table.optional("advertise", |value| {
-            value.duration(100 * milli..=600 * second)
-        });
-        let lifetime = table.optional("lifetime", lifetime);
-        let visitors = table.optional("visitors", |value| value.number(1..=10_000));
-        let nat = table.optional("nat", Nat::read);
-        let keepalive = table.optional("keepalive", nat::keepalive);
-        nat::needed(&mut table, nat, &["keepalive"]);
+        let is_whole = table.read(FOREIGN_AGENT, &mut agent);
+        agent.nat = nat::read(&mut table, &["keepalive"]);
         let home_agents = table.named("home", ListedHomeAgent::read);
         let is_anybodys = home_agents.as_ref().is_some_and(Vec::is_empty);
         let homes = homes(&mut table, is_anybodys);
         let mobiles = table.named("mobile", Mobile::read);
-        let neighbours = table.named("neighbour", |name, table| neighbour(name, table, address));
+        let ours = agent.address;
+        let neighbours = table.named("neighbour", |name, table| neighbour(name, table, ours));
         table.finish();
         let all = home_agents.as_deref().unwrap_or_default();
         unique(value, "home", all, "address", |home| home.agent.place());
@@ -89,19 +96,11 @@ impl ForeignAgent {
         unique(value, "mobile", all, HOME_ADDRESS, Mobile::place);
         let all = neighbours.as_deref().unwrap_or_default();
         unique(value, "neighbour", all, "address", Agent::place);
-        Some(Self {
-            interface: interface?,
-            address: address?,
-            advertise: advertise.unwrap_or(second),
-            lifetime: lifetime.unwrap_or(300 * second),
-            visitors: visitors.unwrap_or(1000),
-            nat: nat.unwrap_or_default(),
-            keepalive,
-            homes: homes?,
-            home_agents: home_agents?,
-            mobiles: mobiles?,
-            neighbours: neighbours?,
-        })
+        agent.homes = homes?;
+        agent.home_agents = home_agents?;
+        agent.mobiles = mobiles?;
+        agent.neighbours = neighbours?;
+        is_whole.then_some(agent)
     }
 }
 
@@ -147,7 +146,7 @@ fn homes(table: &mut Table<'_>, is_anybodys: bool) -> Option<Vec<Prefix>> {
     }
 }
 
-fn networks(value: &Value<'_>) -> Option<Vec<Prefix>> {
+pub(crate) fn networks(value: &Value<'_>) -> Option<Vec<Prefix>> {
     let networks = value.list(Value::prefix)?;
     let is_one = |network: &Prefix| network.address().is_ipv4() && network.length() > 0;
     match !networks.is_empty() && networks.iter().all(is_one) {
@@ -161,34 +160,31 @@ fn networks(value: &Value<'_>) -> Option<Vec<Prefix>> {
 
 /// Reads a neighbour, which must be another agent and have a key: only an authenticated agent may
 /// redirect packets.
-fn neighbour(name: &str, mut table: Table<'_>, ours: Option<Ipv4Addr>) -> Option<Agent> {
-    let address = table.required("address", "\"203.0.113.2\"", |value| {
-        let address = host(value)?;
-        match ours == Some(address) {
-            true => value.fault(
-                "this is our own `address`",
-                "write the care-of address of the other foreign agent",
-            ),
-            false => Some(address),
-        }
-    });
-    let key = Association::required(&mut table);
+fn neighbour(name: &str, mut table: Table<'_>, ours: Ipv4Addr) -> Option<Agent> {
+    let mut agent = Agent::new(name);
+    let is_whole = table.read(FOREIGN_NEIGHBOUR, &mut agent);
+    if let (true, Some(value)) = (agent.address == ours, table.value("address"))
+        && !ours.is_unspecified()
+    {
+        value.fault::<()>(
+            "this is our own `address`",
+            "write the care-of address of the other foreign agent",
+        );
+    }
     table.finish();
-    Some(Agent {
-        name: name.to_owned(),
-        address: address?,
-        key: Some(key?),
-    })
+    (is_whole && agent.address != ours).then_some(agent)
 }
 
 impl ListedHomeAgent {
     fn read(name: &str, mut table: Table<'_>) -> Option<Self> {
-        let homes = table.value("homes").map(|value| networks(&value));
-        let agent = Agent::read(name, table);
-        Some(Self {
-            agent: agent?,
-            homes: homes.unwrap_or_else(|| Some(Vec::new()))?,
-        })
+        let mut home = Self {
+            agent: Agent::new(name),
+            homes: Vec::new(),
+        };
+        let mut is_whole = table.read(LISTED, &mut home);
+        is_whole &= table.read(LISTED_AGENT, &mut home.agent);
+        table.finish();
+        is_whole.then_some(home)
     }
 
     fn shares_homes(&self, other: &Self) -> bool {
@@ -200,14 +196,14 @@ impl ListedHomeAgent {
 
 impl Mobile {
     fn read(name: &str, mut table: Table<'_>) -> Option<Self> {
-        let home_address = table.required(HOME_ADDRESS, "\"10.66.0.7\"", host);
-        let key = Association::required(&mut table);
-        table.finish();
-        Some(Self {
+        let mut mobile = Self {
             name: name.to_owned(),
-            home_address: home_address?,
-            key: key?,
-        })
+            home_address: Ipv4Addr::UNSPECIFIED,
+            key: Association::none(),
+        };
+        let is_whole = table.read(MOBILE, &mut mobile);
+        table.finish();
+        is_whole.then_some(mobile)
     }
 
     fn place(&self) -> (&str, Ipv4Addr) {

@@ -1,6 +1,7 @@
 //! `[home_agent]`: the home agent of mobile nodes that are away.
 
-use super::{Agent, Association, HOME_ADDRESS, Nat, Replay, host, lifetime, nat, unique};
+use super::{Agent, Association, HOME_ADDRESS, Nat, Replay, nat, unique};
+use crate::keys::{HOME_AGENT, HOME_AGENT_FOREIGN, RESIDENT};
 use crate::reader::{Table, Value};
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -45,31 +46,33 @@ pub struct Resident {
 
 impl HomeAgent {
     pub(super) fn read(value: &Value<'_>) -> Option<Self> {
+        let mut agent = Self {
+            address: Ipv4Addr::UNSPECIFIED,
+            lifetime: Duration::from_secs(600),
+            bindings: 2,
+            nat: Nat::default(),
+            nat_lifetime: Duration::from_secs(60),
+            keepalive: None,
+            mobiles: Vec::new(),
+            foreign: Vec::new(),
+        };
         let mut table = value.table()?;
-        let address = table.required("address", "\"192.0.2.1\"", host);
-        let longest = table.optional("lifetime", lifetime);
-        let bindings = table.optional("bindings", |value| value.number(1..=8));
-        let nat = table.optional("nat", Nat::read);
-        let nat_lifetime = table.optional("nat_lifetime", lifetime);
-        let keepalive = table.optional("keepalive", nat::keepalive);
-        nat::needed(&mut table, nat, &["nat_lifetime", "keepalive"]);
+        let is_whole = table.read(HOME_AGENT, &mut agent);
+        agent.nat = nat::read(&mut table, &["nat_lifetime", "keepalive"]);
         let mobiles = table.named("mobile", Resident::read);
-        let foreign = table.named("foreign", Agent::read);
+        let foreign = table.named("foreign", |name, table| {
+            Agent::read(name, table, HOME_AGENT_FOREIGN)
+        });
         table.finish();
         let all = foreign.as_deref().unwrap_or_default();
         unique(value, "foreign", all, "address", Agent::place);
         let all = mobiles.as_deref().unwrap_or_default();
         unique(value, "mobile", all, HOME_ADDRESS, Resident::place);
-        let agent = Self {
-            address: address?,
-            lifetime: longest.unwrap_or(Duration::from_secs(600)),
-            bindings: bindings.map_or(2, |bindings| bindings as u8),
-            nat: nat.unwrap_or_default(),
-            nat_lifetime: nat_lifetime.unwrap_or(Duration::from_secs(60)),
-            keepalive,
-            mobiles: mobiles?,
-            foreign: foreign?,
-        };
+        if !is_whole {
+            return None;
+        }
+        agent.mobiles = mobiles?;
+        agent.foreign = foreign?;
         if agent.mobiles.is_empty() {
             return value.fault(
                 "this home agent has no mobile nodes",
@@ -82,16 +85,15 @@ impl HomeAgent {
 
 impl Resident {
     fn read(name: &str, mut table: Table<'_>) -> Option<Self> {
-        let home_address = table.required(HOME_ADDRESS, "\"10.66.0.7\"", host);
-        let key = Association::required(&mut table);
-        let replay = table.optional("replay", Replay::read);
-        table.finish();
-        Some(Self {
+        let mut resident = Self {
             name: name.to_owned(),
-            home_address: home_address?,
-            key: key?,
-            replay: replay.unwrap_or_default(),
-        })
+            home_address: Ipv4Addr::UNSPECIFIED,
+            key: Association::none(),
+            replay: Replay::default(),
+        };
+        let is_whole = table.read(RESIDENT, &mut resident);
+        table.finish();
+        is_whole.then_some(resident)
     }
 
     fn place(&self) -> (&str, Ipv4Addr) {

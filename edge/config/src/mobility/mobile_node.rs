@@ -1,6 +1,7 @@
 //! `[mobile_node]`: a machine that stays reachable at its home address wherever it is.
 
-use super::{Agent, Association, HOME_ADDRESS, Replay, host, lifetime, unique};
+use super::{Agent, Association, Replay, host, unique};
+use crate::keys::{MOBILE_NODE, MOBILE_NODE_AGENT};
 use crate::reader::Value;
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -33,17 +34,21 @@ pub struct MobileNode {
 
 impl MobileNode {
     pub(super) fn read(value: &Value<'_>) -> Option<Self> {
+        let mut node = Self {
+            home_address: Ipv4Addr::UNSPECIFIED,
+            home_agent: Ipv4Addr::UNSPECIFIED,
+            interfaces: Vec::new(),
+            key: Association::none(),
+            replay: Replay::default(),
+            lifetime: Duration::from_secs(300),
+            simultaneous: false,
+            agents: Vec::new(),
+        };
         let mut table = value.table()?;
-        let home_address = table.required(HOME_ADDRESS, "\"10.66.0.7\"", host);
-        let home_agent = table.required("home_agent", "\"192.0.2.1\"", |value| {
-            other_than(value, home_address)
+        let is_whole = table.read(MOBILE_NODE, &mut node);
+        let agents = table.named("agent", |name, table| {
+            Agent::read(name, table, MOBILE_NODE_AGENT)
         });
-        let interfaces = table.required("interfaces", "[\"wlan0\"]", interfaces);
-        let key = Association::required(&mut table);
-        let replay = table.optional("replay", Replay::read);
-        let lifetime = table.optional("lifetime", lifetime);
-        let simultaneous = table.optional("simultaneous", Value::boolean);
-        let agents = table.named("agent", Agent::read);
         table.finish();
         unique(
             value,
@@ -52,31 +57,25 @@ impl MobileNode {
             "address",
             Agent::place,
         );
-        Some(Self {
-            home_address: home_address?,
-            home_agent: home_agent?,
-            interfaces: interfaces?,
-            key: key?,
-            replay: replay.unwrap_or_default(),
-            lifetime: lifetime.unwrap_or(Duration::from_secs(300)),
-            simultaneous: simultaneous.unwrap_or(false),
-            agents: agents?,
-        })
+        node.agents = agents?;
+        is_whole.then_some(node)
     }
 }
 
-fn other_than(value: &Value<'_>, home: Option<Ipv4Addr>) -> Option<Ipv4Addr> {
+/// Reads `home_agent`, which is another host.
+pub(crate) fn home_agent(value: &Value<'_>, node: &mut MobileNode) -> Option<()> {
     let agent = host(value)?;
-    match home == Some(agent) {
-        true => value.fault(
+    if agent == node.home_address {
+        return value.fault(
             "this is our own `home_address`",
             "write the address of the home agent",
-        ),
-        false => Some(agent),
+        );
     }
+    node.home_agent = agent;
+    Some(())
 }
 
-fn interfaces(value: &Value<'_>) -> Option<Vec<String>> {
+pub(crate) fn interfaces(value: &Value<'_>) -> Option<Vec<String>> {
     let interfaces = value.list(Value::interface)?;
     if interfaces.is_empty() {
         return value.fault("is empty", "list at least one device, like \"wlan0\"");

@@ -25,22 +25,22 @@ impl Nat {
             Self::Always => "always",
         }
     }
-
-    pub(super) fn read(value: &Value<'_>) -> Option<Self> {
-        value.choice(&Self::ALL.map(|nat| (nat.word(), nat)))
-    }
 }
 
 /// Reads the keepalive interval of a tunnel: at least 10 seconds (RFC 3519 section 4.10).
-pub(super) fn keepalive(value: &Value<'_>) -> Option<Duration> {
+pub(crate) fn keepalive(value: &Value<'_>) -> Option<Duration> {
     value.duration(Duration::from_secs(10)..=Duration::from_secs(3600))
 }
 
-/// Records a fault for each key that concerns tunnels in UDP while `nat` rules them out.
-pub(super) fn needed(table: &mut Table<'_>, nat: Option<Nat>, keys: &[&'static str]) {
+/// Reads `nat`. Records a fault for each key that concerns tunnels in UDP if `nat` rules them out.
+pub(super) fn read(table: &mut Table<'_>, keys: &[&'static str]) -> Nat {
+    let nat = table.optional("nat", |value| {
+        value.choice(&Nat::ALL.map(|nat| (nat.word(), nat)))
+    });
     let is_faulty = nat.is_none() && table.value("nat").is_some();
-    if is_faulty || nat.unwrap_or_default() != Nat::Never {
-        return;
+    let nat = nat.unwrap_or_default();
+    if is_faulty || nat != Nat::Never {
+        return nat;
     }
     for &key in keys {
         if let Some(value) = table.value(key) {
@@ -50,4 +50,5 @@ pub(super) fn needed(table: &mut Table<'_>, nat: Option<Nat>, keys: &[&'static s
             );
         }
     }
+    nat
 }

@@ -1,7 +1,7 @@
 //! The differences that a changed file causes, key by key.
 
-use super::Folder;
-use crate::setting::sections;
+use super::{Folder, OFFICE};
+use crate::keys::{described, sections};
 use crate::{Change, Config, Effect, What};
 use std::collections::BTreeSet;
 use std::fs;
@@ -671,9 +671,63 @@ fn every_key_says_what_happens_when_it_changes() {
         assert_eq!((back.len(), back[0].effect), (1, effect), "{key}");
     }
     let changed: BTreeSet<_> = CHANGES.iter().map(|change| kind(change.0)).collect();
+    assert!(changed.len() >= 109, "{} kinds of keys", changed.len());
     let keys = kinds(&full);
     let others: Vec<_> = keys.difference(&changed).collect();
+    let (others, new): (Vec<_>, Vec<_>) = others.into_iter().partition(|key| *key == "node.key");
     assert_eq!(others, ["node.key"], "it fits no other certificate");
+    for key in new {
+        let key = key
+            .strip_prefix("peer.alice.")
+            .expect("a change of each key");
+        changes_by_its_example(&folder, key);
+    }
+}
+
+/// A key of a peer needs no other test of its effect than the example in its row, if the key needs
+/// no other keys.
+fn changes_by_its_example(folder: &Folder, key: &str) {
+    let rows = described();
+    let row = rows
+        .iter()
+        .find(|row| (row.table, row.key) == ("peer.NAME", key));
+    let row = row.unwrap_or_else(|| panic!("{key} has no row"));
+    let plain = folder.load(OFFICE).unwrap();
+    let set = folder
+        .load(&format!("{OFFICE}{key} = {}\n", row.example))
+        .unwrap();
+    let [change] = &plain.diff(&set)[..] else {
+        panic!("{key}: {:?}", plain.diff(&set));
+    };
+    let name = format!("peer.office.{key}");
+    assert_eq!(
+        (change.key.as_str(), change.effect),
+        (name.as_str(), row.effect)
+    );
+}
+
+/// Most keys of a peer change by the example in their row. The others need a file, another key, or
+/// another place.
+#[test]
+fn the_examples_of_a_peers_keys_are_other_values_than_the_defaults() {
+    let folder = folder();
+    let written = ["address", "id", "psk", "local", "remote"];
+    let needing = [
+        "pubkey", "pool", "dns", "routes", "cover", "ppk", "mode", "layout", "map", "licences",
+        "handover", "holders", "shared",
+    ];
+    let rows = described()
+        .into_iter()
+        .filter(|row| row.table == "peer.NAME");
+    let rows = rows.filter(|row| !row.key.starts_with("level."));
+    let alone: Vec<_> = rows
+        .map(|row| row.key)
+        .filter(|key| !written.contains(key) && !needing.contains(key))
+        .collect();
+    assert!(alone.len() >= 22, "{alone:?}");
+    for key in alone {
+        changes_by_its_example(&folder, key);
+    }
 }
 
 #[test]
@@ -729,9 +783,17 @@ fn every_key_that_can_be_written_is_compared() {
                 .any(|known| below(known, key) || below(key, known));
         assert!(known, "{key} is in no setting");
     }
+    let examples: BTreeSet<_> = described()
+        .iter()
+        .filter(|row| row.table == "peer.NAME")
+        .map(|row| format!("peer.alice.{}", row.key))
+        .collect();
     for key in &kinds(&full) {
-        let written = places.iter().any(|place| place.starts_with(key.as_str()));
-        assert!(written, "{key} is not in the full file");
+        let is_written = places.iter().any(|place| place.starts_with(key.as_str()));
+        assert!(
+            is_written || examples.contains(key),
+            "{key} is not in the full file"
+        );
     }
 }
 

@@ -7,7 +7,7 @@ fn without_a_word_numbers_have_32_bits() {
     for (line, esn) in [("", false), ("esn = false", false), ("esn = true", true)] {
         for zones in ["", "zones = \"refuse\"\n"] {
             let config = Folder::new().load(&format!("{OFFICE}{zones}{line}"));
-            assert_eq!(config.unwrap().peers[0].esn, esn, "{line}");
+            assert_eq!(config.unwrap().peers[0].features.esn, esn, "{line}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The tables of Mobile IP.
 
 use super::{Folder, OFFICE};
-use crate::setting::sections;
+use crate::keys::sections;
 use crate::{
     Algorithm, Config, Effect, ForeignAgent, HomeAgent, MobileNode, Mobility, Replay, Warning, What,
 };

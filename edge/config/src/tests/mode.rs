@@ -29,15 +29,15 @@ fn fault(this: &str, instead_of: &str) -> String {
 #[test]
 fn without_a_word_it_is_a_tunnel_that_moves() {
     let peer = &load(&TRANSPORT.replace("mode = \"transport\"\n", "")).peers[0];
-    assert_eq!((peer.mode, peer.mobike), (Mode::Tunnel, true));
+    assert_eq!((peer.mode, peer.features.mobike), (Mode::Tunnel, true));
 }
 
 #[test]
 fn transport_mode_stays_where_it_is_and_beet_mode_moves() {
     let peer = &load(TRANSPORT).peers[0];
-    assert_eq!((peer.mode, peer.mobike), (Mode::Transport, false));
+    assert_eq!((peer.mode, peer.features.mobike), (Mode::Transport, false));
     let peer = &load(&TRANSPORT.replace("transport", "beet")).peers[0];
-    assert_eq!((peer.mode, peer.mobike), (Mode::Beet, true));
+    assert_eq!((peer.mode, peer.features.mobike), (Mode::Beet, true));
     let fault = fault(
         "mode = \"transport\"\nmobike = \"on\"",
         "mode = \"transport\"",
@@ -194,7 +194,7 @@ fn a_child_has_its_peers_mode_or_one_of_its_own() {
     let direct = "[peer.office.child.direct]\nremote = [\"192.0.2.1/32\"]\nmode = \"transport\"\n";
     let peer = &load(&format!("{tunnel}{direct}")).peers[0];
     assert_eq!(peer.children[0].mode, Mode::Transport);
-    assert!(!peer.mobike, "all of its tunnels stay where they are");
+    assert!(!peer.features.mobike, "all of its tunnels stay where they are");
 }
 
 /// "this padding […] can be added only if the Payload Data field contains a specification of the

@@ -1,8 +1,10 @@
 //! `docs/reference/configuration.md`: every key of the file.
 //!
 //! The reader knows the keys and their values, [`sections`] their defaults and the effect of a
-//! change, and the examples explain them.
+//! change. The rows explain them, here and in the examples. An example explains what is no row: a
+//! table, a part of a value, and a key of all parties at one kind of them.
 
+mod explained;
 mod notes;
 mod schema;
 
@@ -11,9 +13,10 @@ pub(crate) use schema::Schema;
 use super::{Folder, OFFICE, diff, mobility};
 use crate::config::read;
 use crate::fault::Context;
-use crate::setting::{Section, Value, sections};
+use crate::keys::{Section, Shown, sections};
 use crate::{Config, Effect};
-use notes::Notes;
+use explained::Rows;
+use notes::{Notes, entry};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -114,12 +117,9 @@ const INTRODUCTION: &str = "# Configuration\n\n\
     [examples](../../edge/config/examples) show\nthe keys in use.\n\n\
     Durations have the units `ms`, `s`, `m` and `h`, sizes `B`, `KiB`, `MiB` and `GiB`. Names of \
     files\nare relative to the folder of the configuration, if they are not absolute.\n\n\
-    | on reload | a changed value |\n|---|---|\n\
-    | applied | applies at once |\n\
-    | rekeys | applies after a rekey of the affected SAs, which starts at once; no traffic is interrupted |\n\
-    | reconnects | closes the affected SAs and establishes them again |\n\
-    | restart | applies after a restart of `stratad` |\n\n\
-    `strata reload --dry-run` shows what a changed file would do. A table `[peer.NAME]` exists \
+    | on reload | a changed value |\n|---|---|\n";
+
+const NAMES: &str = "\n`strata reload --dry-run` shows what a changed file would do. A table `[peer.NAME]` exists \
     once\nfor each peer, with any name of 1 to 32 letters, digits, `.`, `_` and `-`.\n";
 
 /// The default of a key, and the effect of a change.
@@ -134,7 +134,12 @@ fn the_page_has_every_key_of_the_configuration() {
     let schema = survey(&folder);
     let known = known(&folder, &schema);
     let mut page = format!("{}{INTRODUCTION}", pages::HEAD);
+    for effect in Effect::ALL {
+        let _ = writeln!(page, "| {} | {} |", effect.word(), effect.about());
+    }
+    page.push_str(NAMES);
     let notes = Notes::read(&examples(), &schema);
+    let rows = Rows::new(&notes);
     for table in notes.tables() {
         let keys = schema.keys(table, &notes);
         assert!(!keys.is_empty(), "the reader does not know [{table}]");
@@ -145,10 +150,14 @@ fn the_page_has_every_key_of_the_configuration() {
             page.push_str(&row(table, key, is_peers, &schema, &known));
         }
         let outer = keys.iter().filter(|key| !key.contains(['.', '[']));
-        let (own, shared): (Vec<_>, Vec<_>) = outer.partition(|key| notes.has(table, key));
+        let is_own = |key: &&&str| notes.has(table, key) || rows.about(table, key).is_some();
+        let (own, shared): (Vec<_>, Vec<_>) = outer.partition(is_own);
         page.push('\n');
         for key in own {
-            page.push_str(&notes.of(table, key));
+            page.push_str(&match rows.about(table, key) {
+                Some(about) => entry(key, about),
+                None => notes.of(table, key),
+            });
         }
         if !shared.is_empty() {
             let is_like_peers = LIKE_PEERS.contains(&table);
@@ -159,6 +168,52 @@ fn the_page_has_every_key_of_the_configuration() {
     let missing = schema.unexplained(&notes);
     assert!(missing.is_empty(), "no example has a table for {missing:?}");
     pages::check("reference/configuration.md", &page);
+}
+
+#[test]
+fn the_examples_explain_their_keys_as_the_rows_do() {
+    let schema = survey(&Folder::new());
+    let examples = examples();
+    let notes = Notes::read(&examples, &schema);
+    let rows = Rows::new(&notes);
+    let explained = rows.explain(&examples, &notes, &schema);
+    for (name, text) in EXAMPLES.iter().zip(&explained) {
+        pages::check(&format!("../edge/config/examples/{name}.toml"), text);
+    }
+    // A comment above a key is not written again, so it has to be the same already.
+    let notes = Notes::read(&explained, &schema);
+    for ((table, key), row) in rows.iter() {
+        let Some(text) = notes.text(table, key) else {
+            continue;
+        };
+        assert_eq!(text, row.about, "[{table}] {key}");
+    }
+}
+
+#[test]
+fn an_example_with_another_explanation_is_written_again() {
+    let schema = survey(&Folder::new());
+    let examples = examples();
+    let right = "# clone = false                     # true at both ends: `strata move --soft`";
+    let damaged = examples.clone().map(|example| {
+        let without = example.replace("# dscp = \"zero\"  ", "# dscq = \"zero\"  ");
+        without.replace(
+            right,
+            "# clone = false                     # a lie about it",
+        )
+    });
+    assert_ne!(damaged, examples);
+    let notes = Notes::read(&damaged, &schema);
+    let explained = Rows::new(&notes).explain(&damaged, &notes, &schema);
+    let lines: Vec<_> = explained[0].lines().collect();
+    assert!(lines.iter().any(|line| line.starts_with(right)));
+    let added = lines
+        .iter()
+        .position(|line| line.starts_with("# dscp = \"copy\" "));
+    let before = lines
+        .iter()
+        .position(|line| line.starts_with("# tcp_port = "));
+    assert_eq!(added, before.map(|line| line + 1));
 }
 
 fn examples() -> [String; 6] {
@@ -199,7 +254,7 @@ fn known(folder: &Folder, schema: &Schema) -> BTreeMap<String, Known> {
             // The value of the file is no default.
             let is_written = config.places.keys().any(|written| *written == key);
             let default = match &setting.value {
-                Value::Shown(value) if value != "[]" && !is_written => value.clone(),
+                Shown::Text(value) if value != "[]" && !is_written => value.clone(),
                 _ => "none".to_owned(),
             };
             let effect = setting.effect;
@@ -240,12 +295,7 @@ fn row(
         Some(known) => &longest_units(&known.default),
         None => "",
     };
-    let effect = match effect.effect {
-        Effect::Applied => "applied",
-        Effect::Rekeyed => "rekeys",
-        Effect::Anew => "reconnects",
-        Effect::Restart => "restart",
-    };
+    let effect = effect.effect.word();
     let values = longest_units(&values);
     format!("| `{key}` | {values} | {default} | {effect} |\n")
 }

@@ -10,7 +10,7 @@ use crate::host::Host;
 use anyhow::{Context, Result};
 use crypto::Secret;
 use ike::{Addressing, Engine, Event, Lifetimes, PeerRole, ZonePolicy};
-use model::{ChildSa, Instant, Mode, Path};
+use model::{ChildSa, Features, Instant, Mode, Path};
 use os::poll::{Interest, Poller, Ready};
 use os::{Datagrams, clock, entropy};
 use std::collections::BTreeSet;
@@ -335,7 +335,10 @@ pub(super) fn config(number: u32, key: Secret, port: u16, place: Place) -> ike::
             ike: Duration::ZERO,
             ..Lifetimes::default()
         },
-        mobike: true,
+        features: Features {
+            mobike: true,
+            ..Features::default()
+        },
         ..ike::Peer::new(PEER, responder::identity(), role)
     };
     ike::Config {

@@ -72,7 +72,7 @@ pub(super) fn save(
     let certificate = |one: &Certificate| Pem::new("CERTIFICATE", one.der.as_slice());
     let chain: Vec<_> = issued.chain.iter().map(certificate).collect();
     let chain = pem::encode_many(&chain);
-    save_pair(&issued.key, (&chain, "pem"), folder, name, force)
+    save_pair(&issued.key, &chain, "pem", folder, name, force)
 }
 
 /// Writes `NAME.key` and `NAME.pub` in the same way.
@@ -83,7 +83,7 @@ pub(super) fn save_key(
     name: &str,
     force: bool,
 ) -> Result<Vec<PathBuf>, Failure> {
-    save_pair(der, (&public(key), "pub"), folder, name, force)
+    save_pair(der, &public(key), "pub", folder, name, force)
 }
 
 /// Returns the public key of a private key in PEM.
@@ -93,7 +93,8 @@ pub(super) fn public(key: &PrivateKey) -> String {
 
 fn save_pair(
     key: &[u8],
-    (text, extension): (&str, &str),
+    text: &str,
+    extension: &str,
     folder: &Path,
     name: &str,
     force: bool,

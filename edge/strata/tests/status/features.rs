@@ -2873,6 +2873,20 @@ pub const FEATURES: &[Feature] = &[
         )]),
     },
     Feature {
+        name: "Keys of the configuration, explained",
+        keys: &[],
+        verbs: &["key"],
+        works: Tests(&[(
+            COMMANDS,
+            "a_key_is_explained_with_an_example_and_the_effect_of_a_change",
+        )]),
+        refuses: Tests(&[(
+            COMMANDS,
+            "a_key_that_does_not_exist_is_told_with_those_that_do",
+        )]),
+        recovers: NotNeeded("it reads nothing and changes nothing"),
+    },
+    Feature {
         name: "The demo",
         keys: &[],
         verbs: &["demo"],

@@ -143,10 +143,10 @@ impl Daemon {
             };
             let (filled, failed) = fill(&mut self.batch, &mut tunnel.tun);
             self.busy |= filled > 0;
-            let ends = self.host.ends();
+            let (sockets, tun) = self.host.ends();
             let (losses, faults) = (&mut self.losses, &mut self.faults);
             let dropped = &mut self.trace.dropped;
-            let mut outlet = Outlet::new(ends, &mut self.streams, losses, dropped, faults);
+            let mut outlet = Outlet::new(sockets, tun, &mut self.streams, losses, dropped, faults);
             self.node.seal(&mut self.batch[..filled], &mut outlet, now);
             for path in outlet.finish() {
                 measure(&mut self.node, &self.host, path, now);
@@ -243,10 +243,10 @@ impl Daemon {
     }
 
     fn open(&mut self, mut arrived: Arrived, now: Instant) {
-        let ends = self.host.ends();
+        let (sockets, tun) = self.host.ends();
         let (losses, faults) = (&mut self.losses, &mut self.faults);
         let dropped = &mut self.trace.dropped;
-        let mut outlet = Outlet::new(ends, &mut self.streams, losses, dropped, faults);
+        let mut outlet = Outlet::new(sockets, tun, &mut self.streams, losses, dropped, faults);
         self.busy |= !arrived.packets().is_empty();
         self.node.open(arrived.packets(), &mut outlet, now);
         outlet.finish();
@@ -259,10 +259,10 @@ impl Daemon {
         let Some(packet) = self.batch.first_mut() else {
             return;
         };
-        let ends = self.host.ends();
+        let (sockets, tun) = self.host.ends();
         let (losses, faults) = (&mut self.losses, &mut self.faults);
         let dropped = &mut self.trace.dropped;
-        let mut outlet = Outlet::new(ends, &mut self.streams, losses, dropped, faults);
+        let mut outlet = Outlet::new(sockets, tun, &mut self.streams, losses, dropped, faults);
         self.node.cover(packet, &mut outlet);
         for path in outlet.finish() {
             measure(&mut self.node, &self.host, path, now);

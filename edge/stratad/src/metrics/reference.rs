@@ -84,7 +84,8 @@ fn the_page_has_every_metric() {
         families.add(&text(
             &node,
             &Losses::default(),
-            (&certificates(), &lists()),
+            &certificates(),
+            &lists(),
             Instant::ZERO,
         ));
         observed(&node, &mut reasons);

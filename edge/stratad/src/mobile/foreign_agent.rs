@@ -147,7 +147,7 @@ impl ForeignAgent {
     }
 
     /// Handles a change of the host's interfaces, addresses or routes.
-    pub fn look(&mut self, node: &mut Node, (poller, first): (&Poller, u64), now: Instant) {
+    pub fn look(&mut self, node: &mut Node, poller: &Poller, first: u64, now: Instant) {
         self.follow_interface(poller, first + DISCOVERY);
         match os::mobile::reserved() {
             Ok(reserved) => {

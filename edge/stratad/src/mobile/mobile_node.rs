@@ -80,7 +80,7 @@ impl MobileNode {
     }
 
     /// Opens the sockets of links that came up, and closes those of links that went down.
-    pub fn look(&mut self, node: &mut Node, (poller, first): (&Poller, u64), now: Instant) {
+    pub fn look(&mut self, node: &mut Node, poller: &Poller, first: u64, now: Instant) {
         for (number, token) in (0..self.links.len()).zip((first..).step_by(DESCRIPTORS as usize)) {
             let link = &mut self.links[number];
             let index = self.netlink.running(&link.name);

@@ -201,7 +201,7 @@ impl Tunnel {
 
     /// Sends queued packets, one by one if the system refuses them together.
     fn leave(&mut self, device: &mut Bulk, losses: &mut Losses) {
-        let Some((path, header)) = self.run.destination() else {
+        let Some((path, header @ (class, whole))) = self.run.destination() else {
             return;
         };
         let run = std::mem::take(&mut self.run);
@@ -210,7 +210,7 @@ impl Tunnel {
             sent.unwrap_or_default()
         });
         for datagram in run.packets().skip(sent.unwrap_or_default()) {
-            self.send(path, header, datagram, device, losses);
+            self.send(path, class, whole, datagram, device, losses);
         }
         self.run = run;
         self.run.clear();
@@ -219,7 +219,8 @@ impl Tunnel {
     fn send(
         &mut self,
         path: Path,
-        (class, whole): (u8, bool),
+        class: u8,
+        whole: bool,
         packet: &[u8],
         device: &mut Bulk,
         losses: &mut Losses,
@@ -271,7 +272,7 @@ impl Tunnel {
         }
         let Some(room) = room(mtu, added as u16) else {
             self.disbelieved = Some((path, mtu));
-            return self.send(path, (class, false), packet, device, losses);
+            return self.send(path, class, false, packet, device, losses);
         };
         let message = TooBig::about(datagram, room);
         losses.delivered +=

@@ -39,7 +39,7 @@ pub(crate) fn is_additional(name: Option<&str>) -> bool {
 
 /// Returns the notify for IKE_AUTH that announces support for several child SAs.
 pub(crate) fn supported(peer: &Peer) -> Option<Payload> {
-    (peer.resources > 1).then(|| info(None))
+    (peer.features.resources > 1).then(|| info(None))
 }
 
 /// Returns the notify for a child SA of a resource with this name.
@@ -56,14 +56,14 @@ pub(crate) fn is_named(message: &Message) -> bool {
 /// Returns true if both ends want several child SAs: the configuration says so, and the IKE_AUTH
 /// message has the notify.
 pub(crate) fn is_agreed(peer: &Peer, message: &Message) -> bool {
-    peer.resources > 1 && is_named(message)
+    peer.features.resources > 1 && is_named(message)
 }
 
 impl Peer {
     /// Returns the maximum number of child SAs of one of its IKE SAs: the configured limit, plus
     /// room for the additional ones and their replacements.
     pub(crate) fn most_children(&self, limits: &Limits) -> usize {
-        limits.children + 2 * usize::from(self.resources.saturating_sub(1))
+        limits.children + 2 * usize::from(self.features.resources.saturating_sub(1))
     }
 }
 
@@ -86,7 +86,11 @@ mod tests {
 
     fn peer_with(resources: u8) -> Peer {
         let peer = peer("gateway", PeerRole::Gateway);
-        Peer { resources, ..peer }
+        let features = model::Features {
+            resources,
+            ..peer.features
+        };
+        Peer { features, ..peer }
     }
 
     #[test]

@@ -93,8 +93,8 @@ impl AuthSent {
                 core.path.local.ip(),
             ));
         }
-        payloads.extend(peer.forbids_nat.then(|| mobike::no_nats_allowed(core.path)));
-        payloads.extend(peer.clones.then(clone::supported));
+        payloads.extend(peer.features.forbids_nat.then(|| mobike::no_nats_allowed(core.path)));
+        payloads.extend(peer.features.clones.then(clone::supported));
         payloads.extend(resource::supported(peer));
         payloads.extend(overlap::announcement(peer));
         let allowed = ctx.config.timers.give_up;
@@ -189,7 +189,7 @@ impl AuthSent {
             chain: peer.map_or_else(Vec::new, |peer| signature::proved_by(peer, response)),
             counts_for: reauth::announced(response),
             willing: false,
-            clones: peer.is_some_and(|peer| peer.clones) && clone::is_supported(response),
+            clones: peer.is_some_and(|peer| peer.features.clones) && clone::is_supported(response),
             resources: peer.is_some_and(|peer| resource::is_agreed(peer, response)),
             window: overlap::announced(response),
         };

@@ -515,7 +515,7 @@ impl AwaitAuth {
             chain: signature::proved_by(peer, request),
             counts_for: None,
             willing: self.willing,
-            clones: peer.clones && clone::is_supported(request),
+            clones: peer.features.clones && clone::is_supported(request),
             resources: resource::is_agreed(peer, request),
             window: overlap::announced(request),
         };

@@ -31,7 +31,10 @@ pub(crate) fn ends() -> (Config, Config) {
 
 fn allowing((mut left, mut right): (Config, Config)) -> (Config, Config) {
     for config in [&mut left, &mut right] {
-        (config.peers[0].mobike, config.peers[0].clones) = (true, true);
+        (
+            config.peers[0].features.mobike,
+            config.peers[0].features.clones,
+        ) = (true, true);
     }
     (left, right)
 }
@@ -162,8 +165,8 @@ fn where_one_end_does_not_allow_it_nothing_is_cloned() {
     for unwilling in BOTH {
         let (mut left, mut right) = ends();
         match unwilling {
-            Side::Left => left.peers[0].clones = false,
-            Side::Right => right.peers[0].clones = false,
+            Side::Left => left.peers[0].features.clones = false,
+            Side::Right => right.peers[0].features.clones = false,
         }
         let mut pair = up((left, right));
         let asked = try_to(&mut pair, Side::Left, CELL);
@@ -182,7 +185,7 @@ fn where_one_end_does_not_allow_it_nothing_is_cloned() {
 fn a_responder_says_so_only_to_who_said_it() {
     for (says, answers) in [(true, true), (false, false)] {
         let (mut left, right) = ends();
-        left.peers[0].clones = says;
+        left.peers[0].features.clones = says;
         let mut pair = Pair::new(left, right);
         pair.initiate(Side::Left);
         pair.deliver_next();
@@ -462,7 +465,7 @@ fn what_cannot_be_handed_over_is_refused() {
 #[test]
 fn without_mobike_nothing_is_handed_over() {
     let (mut left, right) = ends();
-    left.peers[0].mobike = false;
+    left.peers[0].features.mobike = false;
     let mut pair = up((left, right));
     let asked = try_to(&mut pair, Side::Left, CELL);
     assert_eq!(asked, Err(CannotMove::NotAgreed));

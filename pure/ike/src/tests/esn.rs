@@ -16,8 +16,8 @@ const BOTH: [Side; 2] = [Side::Left, Side::Right];
 
 fn ends(left: bool, right: bool) -> (Config, Config) {
     let (mut one, mut other) = (mobile(), gateway());
-    one.peers[0].esn = left;
-    other.peers[0].esn = right;
+    one.peers[0].features.esn = left;
+    other.peers[0].features.esn = right;
     (one, other)
 }
 
@@ -73,7 +73,10 @@ fn every_suite_and_all_successors_have_them_over_a_bad_hop() {
 #[test]
 fn children_for_the_same_traffic_and_of_new_proofs_have_them_too() {
     let (mut left, mut right) = ends(true, true);
-    (left.peers[0].resources, right.peers[0].resources) = (3, 3);
+    (
+        left.peers[0].features.resources,
+        right.peers[0].features.resources,
+    ) = (3, 3);
     let mut pair = up((left, right));
     assert!(all_fit(&pair, 3));
     assert!(extended(&pair.left) && extended(&pair.right));

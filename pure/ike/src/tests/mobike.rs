@@ -18,7 +18,7 @@ const VICTIM: &str = "203.0.113.66";
 pub(crate) fn roaming() -> (Config, Config) {
     let (mut left, mut right) = (mobile(), gateway());
     for config in [&mut left, &mut right] {
-        config.peers[0].mobike = true;
+        config.peers[0].features.mobike = true;
     }
     (left, right)
 }
@@ -108,8 +108,8 @@ fn where_one_end_does_not_want_it_nothing_moves() {
     for unwilling in [Side::Left, Side::Right] {
         let (mut left, mut right) = roaming();
         match unwilling {
-            Side::Left => left.peers[0].mobike = false,
-            Side::Right => right.peers[0].mobike = false,
+            Side::Left => left.peers[0].features.mobike = false,
+            Side::Right => right.peers[0].features.mobike = false,
         }
         let mut pair = Pair::new(left, right);
         pair.connect();
@@ -454,7 +454,7 @@ fn another_mapping_of_a_nat_is_noticed_by_a_sign_of_life() {
 #[test]
 fn a_translator_is_refused_where_it_is_forbidden() {
     let (mut left, right) = roaming();
-    left.peers[0].forbids_nat = true;
+    left.peers[0].features.forbids_nat = true;
     let mut pair = Pair::new(left.clone(), right.clone());
     pair.nat = Some(NatBox {
         outside: "198.51.100.9",
@@ -494,7 +494,7 @@ fn a_translator_is_refused_where_it_is_forbidden() {
 #[test]
 fn nobody_is_translated_where_nothing_translates() {
     let (mut left, right) = roaming();
-    left.peers[0].forbids_nat = true;
+    left.peers[0].features.forbids_nat = true;
     let mut pair = Pair::new(left, right);
     pair.connect();
     move_to(&mut pair, to(CELL));

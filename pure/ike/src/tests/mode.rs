@@ -520,7 +520,7 @@ fn a_peer_that_takes_no_padding_in_a_tunnel_speaks_for_itself_alone() {
 pub(crate) fn mobile_ends(mode: Mode) -> (Config, Config) {
     let (mut left, mut right) = ends(mode);
     for config in [&mut left, &mut right] {
-        config.peers[0].mobike = true;
+        config.peers[0].features.mobike = true;
     }
     (left, right)
 }
@@ -529,7 +529,7 @@ pub(crate) fn mobile_ends(mode: Mode) -> (Config, Config) {
 pub(crate) fn zoned_ends(mode: Mode) -> (Config, Config) {
     let (mut left, mut right) = zoned(mode, ZoneSelector::IpTransport);
     for config in [&mut left, &mut right] {
-        config.peers[0].mobike = true;
+        config.peers[0].features.mobike = true;
     }
     (left, right)
 }

@@ -20,8 +20,8 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 fn ends(left: u8, right: u8) -> (Config, Config) {
     let (mut one, mut other) = (mobile(), gateway());
-    one.peers[0].resources = left;
-    other.peers[0].resources = right;
+    one.peers[0].features.resources = left;
+    other.peers[0].features.resources = right;
     (one, other)
 }
 

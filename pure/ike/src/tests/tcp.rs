@@ -468,7 +468,7 @@ impl Always for (Config, Config) {
 #[test]
 fn a_translator_is_no_attack_in_a_stream() {
     let (mut left, right) = wandering(Tcp::Always(PORT));
-    left.peers[0].forbids_nat = true;
+    left.peers[0].features.forbids_nat = true;
     let mut pair = Pair::new(left, right);
     pair.nat = Some(NatBox {
         outside: "198.51.100.1",

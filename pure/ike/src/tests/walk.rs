@@ -45,7 +45,7 @@ fn ends(number: u32) -> (Config, Config) {
     for config in [&mut left, &mut right] {
         let peer = &mut config.peers[0];
         peer.liveness = Duration::from_secs(20);
-        peer.clones = !number.is_multiple_of(7);
+        peer.features.clones = !number.is_multiple_of(7);
         if number.is_multiple_of(4) {
             peer.kems = vec![Some(Kem::MlKem512)];
         }
@@ -54,16 +54,16 @@ fn ends(number: u32) -> (Config, Config) {
             peer.kems.push(None);
         }
         if number.is_multiple_of(9) {
-            peer.resources = 3;
+            peer.features.resources = 3;
         }
-        peer.esn = number.is_multiple_of(6);
+        peer.features.esn = number.is_multiple_of(6);
         peer.window = [1, 4, 64][number as usize % 3];
     }
     if number.is_multiple_of(5) {
         right.peers[0].window = 2;
     }
     if number.is_multiple_of(12) {
-        right.peers[0].esn = false;
+        right.peers[0].features.esn = false;
     }
     if number.is_multiple_of(16) {
         right.peers[0].lifetimes.pfs = false;

@@ -75,7 +75,7 @@ fn with_places(mut config: Config, licensed: &[usize]) -> Config {
         Slot::new(name(*who), [licence], &first)
     };
     config.peers[0].slots = licensed.iter().map(slot).collect();
-    config.peers[0].mobike = false;
+    config.peers[0].features.mobike = false;
     let place = |who: &usize| {
         let at = TrafficSelector::from_prefix(at(*who), 32).unwrap();
         (name(*who), vec![at])

@@ -3,7 +3,7 @@
 use super::world::{GATEWAY, LICENSED, MOBILE, Policies, World, identity};
 use crate::{Config, Event, GrantState, PeerState, Policy, Role, SnoopConfig};
 use crypto::Secret;
-use model::{Spi, TrafficSelector};
+use model::{Features, Spi, TrafficSelector};
 use std::time::Duration;
 
 const NOBODY: [&str; 0] = [];
@@ -42,7 +42,10 @@ fn stranger(name: &str) -> crate::Peer {
         address: Some("192.0.2.200".parse().unwrap()),
         psk: Some(Secret::new(b"another key of that length".to_vec())),
         suites: vec![model::Suite::Aes256Gcm16],
-        mobike: true,
+        features: Features {
+            mobike: true,
+            ..Features::default()
+        },
         ..crate::Peer::new(name, identity, Role::Gateway)
     }
 }

@@ -17,8 +17,8 @@ use crate::{
 };
 use crypto::{Rng, Secret};
 use model::{
-    Encapsulation, Identity, Instant, LevelChoice, LevelGrant, Licence, MapKind, Mode, Path, Right,
-    Run, Sizes, Spi, TrafficSelector, ZoneId, ZoneSelector, ZoneSuite,
+    Encapsulation, Features, Identity, Instant, LevelChoice, LevelGrant, Licence, MapKind, Mode,
+    Path, Right, Run, Sizes, Spi, TrafficSelector, ZoneId, ZoneSelector, ZoneSuite,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -703,8 +703,8 @@ pub fn config(who: usize, policies: &Policies) -> Config {
         }];
     }
     if who != LICENSED {
-        peers[0].resources = policies.resources;
-        peers[0].esn = policies.esn[usize::from(who == GATEWAY)];
+        peers[0].features.resources = policies.resources;
+        peers[0].features.esn = policies.esn[usize::from(who == GATEWAY)];
     }
     if policies.kem && who != LICENSED {
         peers[0].kems = vec![Some(model::Kem::MlKem512), None];
@@ -766,8 +766,11 @@ pub fn peer(name: &str, who: usize, address: Option<IpAddr>, role: Role) -> Peer
     Peer {
         address,
         psk: Some(Secret::new(PSK.as_bytes().to_vec())),
-        mobike: true,
-        clones: true,
+        features: Features {
+            mobike: true,
+            clones: true,
+            ..Features::default()
+        },
         ..Peer::new(name, identity(who), role)
     }
 }

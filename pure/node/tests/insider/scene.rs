@@ -11,8 +11,8 @@ use ike::{
     ZonePolicy,
 };
 use model::{
-    CsaId, Grant, GrantHalf, IkeSaId, Instant, Kem, Licence, Mode, Path, Right, Spi, Suite,
-    TrafficSelector, ZoneId, ZoneSelector,
+    CsaId, Features, Grant, GrantHalf, IkeSaId, Instant, Kem, Licence, Mode, Path, Right, Spi,
+    Suite, TrafficSelector, ZoneId, ZoneSelector,
 };
 use std::time::Duration;
 
@@ -372,8 +372,11 @@ fn engine(
     let peer = Peer {
         psk,
         suites: vec![SUITE],
-        mobike: true,
-        clones,
+        features: Features {
+            mobike: true,
+            clones,
+            ..Features::default()
+        },
         window,
         kems: kems.to_vec(),
         ..Peer::new(name, identity(other), role)

@@ -3,7 +3,7 @@
 use super::Configuration;
 use crypto::{Secret, TrustStore};
 use model::{
-    Class, Encapsulation, Identity, LevelChoice, LevelGrant, Licence, Mode, Right, Span,
+    Class, Encapsulation, Features, Identity, LevelChoice, LevelGrant, Licence, Mode, Right, Span,
     TrafficSelector, ZoneId, ZoneSelector, ZoneSuite,
 };
 use node::{Addressing, Config, Peer, Role, SnoopConfig, Stance, ZonePolicy};
@@ -158,7 +158,10 @@ fn peer(name: &str, who: &str, address: Option<Ipv4Addr>, role: Role) -> Peer {
     Peer {
         address: address.map(IpAddr::V4),
         psk: Some(Secret::new(b"a key for simulations only".to_vec())),
-        mobike: true,
+        features: Features {
+            mobike: true,
+            ..Features::default()
+        },
         ..Peer::new(name, identity(who), role)
     }
 }

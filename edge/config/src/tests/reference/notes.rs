@@ -16,7 +16,7 @@ pub(crate) struct Notes {
 }
 
 /// A line of an example.
-enum Line<'a> {
+pub(super) enum Line<'a> {
     Table(&'a str, Option<&'a str>),
     Key(&'a str, Option<&'a str>),
     /// A comment that continues the one above.
@@ -30,7 +30,7 @@ enum Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    fn read(line: &'a str) -> Self {
+    pub(super) fn read(line: &'a str) -> Self {
         let bare = line.strip_prefix("# ").unwrap_or(line);
         let (code, comment) = match bare.split_once(" #") {
             Some((code, comment)) => (code.trim_end(), Some(comment)),
@@ -181,13 +181,17 @@ impl Notes {
 
     /// Returns the entry of a key that an example explains.
     pub fn of(&self, table: &str, key: &str) -> String {
-        let texts = &self.texts[&(table.to_owned(), key.to_owned())];
+        entry(key, &self.text(table, key).unwrap_or_default())
+    }
+
+    /// Returns the explanation of a key in the examples.
+    pub fn text(&self, table: &str, key: &str) -> Option<String> {
+        let texts = self.texts.get(&(table.to_owned(), key.to_owned()))?;
         let sentences: Vec<_> = texts.iter().map(|text| sentence(text)).collect();
-        let text = match &texts[..] {
+        Some(match &texts[..] {
             [one] => one.clone(),
             _ => sentences.join(" "),
-        };
-        wrap(&format!("* `{key}`: {text}"), "  ")
+        })
     }
 
     /// Returns the entry of keys that the examples explain in another table.
@@ -197,6 +201,11 @@ impl Notes {
         let keys: Vec<_> = keys.iter().map(|key| format!("`{key}`")).collect();
         wrap(&format!("* {}: as in `[{other}]`", keys.join(", ")), "  ")
     }
+}
+
+/// Returns the entry of a key with its explanation.
+pub(super) fn entry(key: &str, about: &str) -> String {
+    wrap(&format!("* `{key}`: {about}"), "  ")
 }
 
 fn sentence(text: &str) -> String {

@@ -1,0 +1,352 @@
+//! The keys of the tables about this host: identity, tunnel device, sockets, files and pools.
+
+use super::show::{certificate, file, list, or, revocation_list, text, word};
+use super::{DAY, Effect, Key, Read, SECOND, Shown, own, put, time};
+use crate::config::socket;
+use crate::reader::Value;
+use crate::{
+    Aead, Audit, Config, Level, Listen, Offload, PathMtu, Pool, Redirect, Tunnel, When, credential,
+    listen, pool, revocation, tunnel,
+};
+use crypto::Certificate;
+
+/// The keys of `[node]`. Peers were authenticated when an SA was established, so another
+/// certificate does not end it. A revocation list that revokes the peer's certificate does, and
+/// the SA is not established again.
+pub(crate) const NODE: &[Key<Config>] = &[
+    Key {
+        name: "id",
+        about: "our identity: a mail address, a name or an IP address",
+        example: r#""gw.example.net""#,
+        effect: Effect::Anew,
+        read: Read::Required(|value, config| put(&mut config.identity, value.identity())),
+        show: |config| text(&config.identity),
+    },
+    Key {
+        name: "cert",
+        about: "our certificate, with `id` as a name, then intermediates",
+        example: r#""gw.pem""#,
+        effect: Effect::Applied,
+        read: Read::Together,
+        show: |config| certificates(config.chain()),
+    },
+    Key {
+        name: "key",
+        about: "its private key: Ed25519, ECDSA or RSA, mode 0600",
+        example: r#""gw.key""#,
+        effect: Effect::Applied,
+        read: Read::Together,
+        show: |config| {
+            Shown::Key(
+                config
+                    .credential
+                    .as_ref()
+                    .map(|own| own.key.public().clone()),
+            )
+        },
+    },
+    Key {
+        name: "ca",
+        about: "trusted CAs",
+        example: r#"["ca.pem"]"#,
+        effect: Effect::Applied,
+        read: Read::Optional(|value, config| {
+            put(&mut config.authorities, credential::authorities(value))
+        }),
+        show: |config| certificates(&config.authorities),
+    },
+    Key {
+        name: "crl",
+        about: "their revocation lists; SAs of revoked certificates are closed",
+        example: r#"["ca.crl"]"#,
+        effect: Effect::Applied,
+        read: Read::Optional(|value, config| put(&mut config.lists, revocation::lists(value))),
+        show: |config| list(config.lists.iter().map(revocation_list)),
+    },
+    Key {
+        name: "revocation",
+        about: "\"strict\": each certificate needs a current revocation list",
+        example: r#""strict""#,
+        effect: Effect::Applied,
+        read: Read::Optional(|value, config| {
+            put(&mut config.revocation, revocation::status(value))
+        }),
+        show: |config| word(&revocation::WORDS, &config.revocation),
+    },
+    Key {
+        name: "aead",
+        about: "\"ipsec-mb\": AES-GCM of the package libipsec-mb1, faster on processors with \
+            AVX-512; \"auto\": ipsec-mb if installed",
+        example: r#""auto""#,
+        effect: Effect::Restart,
+        read: Read::Optional(|value, config| put(&mut config.aead, value.choice(&Aead::WORDS))),
+        show: |config| word(&Aead::WORDS, &config.aead),
+    },
+];
+
+/// The keys of `[tunnel]`.
+pub(crate) const TUNNEL: &[Key<Tunnel>] = &[
+    Key {
+        name: "name",
+        about: "name of the device",
+        example: r#""strata1""#,
+        effect: Effect::Restart,
+        read: Read::Optional(|value, tunnel| put(&mut tunnel.name, value.interface())),
+        show: |tunnel| text(&tunnel.name),
+    },
+    Key {
+        name: "mtu",
+        about: "longest inner packet; the default fits an outer MTU of 1500",
+        example: "1300",
+        effect: Effect::Restart,
+        read: Read::Optional(|value, tunnel| put(&mut tunnel.mtu, tunnel::mtu(value))),
+        show: |tunnel| text(tunnel.mtu),
+    },
+    Key {
+        name: "clamp",
+        about: "clamp the MSS of TCP connections to the MTU, which also works where ICMP is \
+            dropped",
+        example: "false",
+        effect: Effect::Applied,
+        read: Read::Optional(|value, tunnel| put(&mut tunnel.clamp, value.boolean())),
+        show: |tunnel| text(tunnel.clamp),
+    },
+    Key {
+        name: "path_mtu",
+        about: "\"icmp\": outer packets are never fragmented, and routers report the MTU; only for \
+            paths that forward ICMP",
+        example: r#""icmp""#,
+        effect: Effect::Applied,
+        read: Read::Optional(|value, tunnel| {
+            put(&mut tunnel.path_mtu, value.choice(&PathMtu::WORDS))
+        }),
+        show: |tunnel| word(&PathMtu::WORDS, &tunnel.path_mtu),
+    },
+    Key {
+        name: "offload",
+        about: "\"off\": read and write packets one by one, for kernels and drivers whose \
+            segmentation offload is faulty",
+        example: r#""off""#,
+        effect: Effect::Restart,
+        read: Read::Optional(|value, tunnel| {
+            put(&mut tunnel.offload, value.choice(&Offload::WORDS))
+        }),
+        show: |tunnel| word(&Offload::WORDS, &tunnel.offload),
+    },
+    Key {
+        name: "workers",
+        about: "threads that seal and open packets, up to 32. On a gateway with one busy processor \
+            (`top -H`), use one for each processor",
+        example: "3",
+        effect: Effect::Restart,
+        read: Read::Optional(|value, tunnel| put(&mut tunnel.workers, tunnel::workers(value))),
+        show: |tunnel| text(tunnel.workers),
+    },
+    Key {
+        name: "addresses",
+        about: "our inner addresses, set on the device",
+        example: r#"["10.1.0.2/32"]"#,
+        effect: Effect::Restart,
+        read: Read::Optional(|value, tunnel| {
+            put(&mut tunnel.addresses, value.list(Value::interface_address))
+        }),
+        show: |tunnel| list(&tunnel.addresses),
+    },
+    Key {
+        name: "dns",
+        about: "name servers of this host while a tunnel is up",
+        example: r#"["10.8.0.53"]"#,
+        effect: Effect::Applied,
+        read: Read::Optional(|value, tunnel| put(&mut tunnel.dns, value.list(Value::address))),
+        show: |tunnel| list(&tunnel.dns),
+    },
+    Key {
+        name: "resolver",
+        about: "file that lists them; default: its manager, if there is one",
+        example: r#""/etc/resolv.conf""#,
+        effect: Effect::Restart,
+        read: Read::Optional(|value, tunnel| {
+            put(&mut tunnel.resolver, value.absolute_path().map(Some))
+        }),
+        show: |tunnel| file(tunnel.resolver.as_deref()),
+    },
+];
+
+/// The keys of `[listen]`.
+pub(crate) const LISTEN: &[Key<Listen>] = &[
+    Key {
+        name: "addresses",
+        about: "default: every address",
+        example: r#"["198.51.100.7"]"#,
+        effect: Effect::Restart,
+        read: Read::Optional(|value, listen| {
+            put(&mut listen.addresses, value.list(Value::address))
+        }),
+        show: |listen| list(&listen.addresses),
+    },
+    Key {
+        name: "ike",
+        about: "UDP port of IKE",
+        example: "501",
+        effect: Effect::Restart,
+        read: Read::Optional(|value, listen| put(&mut listen.ike, value.port())),
+        show: |listen| text(listen.ike),
+    },
+    Key {
+        name: "nat",
+        about: "UDP port of IKE behind a NAT, and of ESP in UDP",
+        example: "4501",
+        effect: Effect::Restart,
+        read: Read::Optional(|value, listen| put(&mut listen.nat, value.port())),
+        show: |listen| text(listen.nat),
+    },
+    Key {
+        name: "encapsulation",
+        about: "ESP in UDP; \"nat\": only if one end detects a NAT or requests UDP, otherwise \
+            protocol 50, which is 8 octets shorter but dropped by some networks",
+        example: r#""nat""#,
+        effect: Effect::Restart,
+        read: Read::Optional(|value, listen| {
+            put(&mut listen.encapsulation, listen::encapsulation(value))
+        }),
+        show: |listen| text(listen.encapsulation.name()),
+    },
+    Key {
+        name: "tcp",
+        about: "also accept peers by TCP; default: none",
+        example: "4500",
+        effect: Effect::Restart,
+        read: Read::Optional(|value, listen| put(&mut listen.tcp, value.port().map(Some))),
+        show: |listen| or("none", listen.tcp),
+    },
+    Key {
+        name: "fragment",
+        about: "longest IP datagram of IKE. Longer messages are sent as IKE fragments, because \
+            firewalls drop IP fragments; 0: never",
+        example: "1400",
+        effect: Effect::Applied,
+        read: Read::Optional(|value, listen| put(&mut listen.fragment, listen::fragment(value))),
+        show: |listen| text(listen.fragment),
+    },
+];
+
+/// The key of `[control]`.
+pub(crate) const CONTROL: &[Key<Config>] = &[Key {
+    name: "socket",
+    about: "socket on which `strata` reaches `stratad`",
+    example: r#""/run/strata/strata.sock""#,
+    effect: Effect::Restart,
+    read: Read::Optional(|value, config| put(&mut config.socket, socket(value))),
+    show: |config| text(config.socket.display()),
+}];
+
+/// The key of `[log]`.
+pub(crate) const LOG: &[Key<Config>] = &[Key {
+    name: "level",
+    about: "error, warn, info, debug, trace",
+    example: r#""debug""#,
+    effect: Effect::Applied,
+    read: Read::Optional(|value, config| put(&mut config.log, value.choice(&Level::WORDS))),
+    show: |config| text(config.log),
+}];
+
+/// The keys of `[audit]`.
+pub(crate) const AUDIT: &[Key<Option<Audit>>] = &[
+    Key {
+        name: "file",
+        about: "`strata audit` shows it; `strata reload` reopens it",
+        example: r#""/var/log/strata/audit.jsonl""#,
+        effect: Effect::Applied,
+        read: Read::Required(|value, audit| put(&mut own(audit).file, value.absolute_path())),
+        show: |audit| file(audit.as_ref().map(|audit| audit.file.as_path())),
+    },
+    Key {
+        name: "required",
+        about: "send a key only after its line is on disk",
+        example: "true",
+        effect: Effect::Applied,
+        read: Read::Optional(|value, audit| put(&mut own(audit).required, value.boolean())),
+        show: |audit| text(audit.as_ref().is_some_and(|audit| audit.required)),
+    },
+];
+
+/// The key of `[store]`.
+pub(crate) const STORE: &[Key<Config>] = &[Key {
+    name: "file",
+    about: "file of the leases, readable by its owner only",
+    example: r#""/var/lib/strata/strata.redb""#,
+    effect: Effect::Restart,
+    read: Read::Optional(|value, config| put(&mut config.store, value.absolute_path())),
+    show: |config| text(config.store.display()),
+}];
+
+/// The keys of `[pool.NAME]`. A peer learns all of them when its address is assigned, so a change
+/// re-establishes its SA.
+pub(crate) const POOL: &[Key<Pool>] = &[
+    Key {
+        name: "addresses",
+        about: "prefixes with addresses to lease",
+        example: r#"["10.9.0.0/24"]"#,
+        effect: Effect::Anew,
+        read: Read::Required(|value, pool| put(&mut pool.addresses, pool::prefixes(value))),
+        show: |pool| list(&pool.addresses),
+    },
+    Key {
+        name: "dns",
+        about: "name servers that are sent to peers",
+        example: r#"["10.8.0.53"]"#,
+        effect: Effect::Anew,
+        read: Read::Optional(|value, pool| put(&mut pool.dns, value.list(Value::address))),
+        show: |pool| list(&pool.dns),
+    },
+    Key {
+        name: "subnets",
+        about: "networks behind this gateway, announced to peers that route only these; default: \
+            their `local`",
+        example: r#"["10.8.0.0/16"]"#,
+        effect: Effect::Anew,
+        read: Read::Optional(|value, pool| put(&mut pool.subnets, pool::subnets(value))),
+        show: |pool| list(&pool.subnets),
+    },
+    Key {
+        name: "lease",
+        about: "time until an unused address is free again",
+        example: r#""8h""#,
+        effect: Effect::Anew,
+        read: Read::Optional(|value, pool| {
+            put(&mut pool.lease, value.duration(60 * SECOND..=365 * DAY))
+        }),
+        show: |pool| text(time(pool.lease)),
+    },
+];
+
+/// The keys of `[redirect]`. A redirect is decided when a peer initiates.
+pub(crate) const REDIRECT: &[Key<Option<Redirect>>] = &[
+    Key {
+        name: "to",
+        about: "address of the other gateway",
+        example: r#""192.0.2.7""#,
+        effect: Effect::Applied,
+        read: Read::Required(|value, redirect| put(&mut own(redirect).to, value.address())),
+        show: |redirect| or("none", redirect.map(|redirect| redirect.to)),
+    },
+    Key {
+        name: "when",
+        about: "after the peer has authenticated; \"init\": at its first message",
+        example: r#""init""#,
+        effect: Effect::Applied,
+        read: Read::Optional(|value, redirect| {
+            put(&mut own(redirect).when, value.choice(&When::WORDS))
+        }),
+        show: |redirect| {
+            word(
+                &When::WORDS,
+                &redirect.map_or(When::Auth, |redirect| redirect.when),
+            )
+        },
+    },
+];
+
+fn certificates(certificates: &[Certificate]) -> Shown {
+    list(certificates.iter().map(certificate))
+}

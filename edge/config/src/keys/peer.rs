@@ -1,0 +1,298 @@
+//! The keys of `[peer.NAME]` and `[peer.NAME.child.NAME]`.
+
+use super::show::{any, list, or, secret, selectors, text, word};
+use super::{DAY, Effect, Key, Read, SECOND, put, small, time};
+use crate::mode::mode;
+use crate::peer::{NAT, SWITCH, selectors as selectors_of};
+use crate::ppk::ppk;
+use crate::tfc::{cover, tfc};
+use crate::{Addressing, Child, Leak, Peer, Ppk, Routing, Start, Tcp, peer};
+use model::MOST_RESOURCES;
+
+/// The other keys of `[peer.NAME]`, without those of zones.
+pub(crate) const PEER: &[Key<Peer>] = &[
+    Key {
+        name: "address",
+        about: "with an address we initiate, without one the peer does",
+        example: r#""192.0.2.1""#,
+        effect: Effect::Anew,
+        read: Read::Optional(peer::address),
+        show: |peer| any(peer.address),
+    },
+    Key {
+        name: "local",
+        about: "our end of the traffic; [\"dynamic\"]: an address that the gateway assigns us, \
+            without `addresses` in [tunnel]",
+        example: r#"["10.1.0.2/32"]"#,
+        effect: Effect::Anew,
+        read: Read::Required(peer::local),
+        show: |peer| selectors(&peer.local, peer.addressing == Addressing::Requested),
+    },
+    Key {
+        name: "remote",
+        about: "the peer's end of the traffic; for one service only: \"10.8.0.0/16 tcp 443\" or \
+            \"10.8.0.0/16 udp 5000-5010\", and all other packets to the prefix are dropped",
+        example: r#"["10.8.0.0/16"]"#,
+        effect: Effect::Anew,
+        read: Read::Unless("pool", peer::remote),
+        show: |peer| selectors(&peer.remote, peer.pool().is_some()),
+    },
+    Key {
+        name: "mode",
+        about: "\"transport\": between two hosts, with `address` as `remote` and no NAT on the \
+            path; \"beet\": one inner address at each end, and MOBIKE works. Both save a header \
+            and have no zone \"ip\"",
+        example: r#""beet""#,
+        effect: Effect::Anew,
+        read: Read::Optional(|value, peer| put(&mut peer.mode, mode(value))),
+        show: |peer| text(peer.mode),
+    },
+    Key {
+        name: "pool",
+        about: "the peer leases an address of this [pool.NAME]",
+        example: r#""office""#,
+        effect: Effect::Anew,
+        read: Read::Optional(peer::pool),
+        show: |peer| or("none", peer.pool()),
+    },
+    Key {
+        name: "dns",
+        about: "with \"dynamic\": use the name servers that the gateway sends",
+        example: r#""from-peer""#,
+        effect: Effect::Applied,
+        read: Read::Optional(|value, peer| {
+            put(
+                &mut peer.dns_from_peer,
+                value.choice(&[("from-peer", true)]),
+            )
+        }),
+        show: |peer| {
+            text(if peer.dns_from_peer {
+                "from-peer"
+            } else {
+                "none"
+            })
+        },
+    },
+    Key {
+        name: "routes",
+        about: "\"subnets\", with \"dynamic\" only: route into the tunnel only the subnets of \
+            `remote` that the gateway announces",
+        example: r#""subnets""#,
+        effect: Effect::Applied,
+        read: Read::Optional(|value, peer| put(&mut peer.routes, value.choice(&Routing::WORDS))),
+        show: |peer| word(&Routing::WORDS, &peer.routes),
+    },
+    Key {
+        name: "start",
+        about: "\"manual\": wait for `strata up office`",
+        example: r#""manual""#,
+        effect: Effect::Applied,
+        read: Read::Optional(peer::start),
+        show: |peer| word(&Start::WORDS, &peer.start),
+    },
+    Key {
+        name: "leak",
+        about: "`remote` is never reached outside the tunnel, also after a stop, until `stratad \
+            --unlock`; needs nft. Default \"stopped\": open only after a clean stop",
+        example: r#""never""#,
+        effect: Effect::Applied,
+        read: Read::Optional(|value, peer| put(&mut peer.leak, value.choice(&Leak::WORDS))),
+        show: |peer| word(&Leak::WORDS, &peer.leak),
+    },
+    Key {
+        name: "rekey",
+        about: "lifetime of the keys of the tunnel",
+        example: r#""40m""#,
+        effect: Effect::Applied,
+        read: Read::Optional(|value, peer| put(&mut peer.rekey, value.duration(SECOND..=DAY))),
+        show: |peer| text(time(peer.rekey)),
+    },
+    Key {
+        name: "pfs",
+        about: "a key exchange for each rekey, if the peer supports it; with `kem`, an additional \
+            one as well",
+        example: "false",
+        effect: Effect::Applied,
+        read: Read::Optional(|value, peer| put(&mut peer.pfs, value.boolean())),
+        show: |peer| text(peer.pfs),
+    },
+    Key {
+        name: "mobike",
+        about: "the tunnel moves when our address changes; \"off\": it is closed and established \
+            again",
+        example: r#""off""#,
+        effect: Effect::Anew,
+        read: Read::Together,
+        show: |peer| word(&SWITCH, &peer.features.mobike),
+    },
+    Key {
+        name: "clone",
+        about: "true at both ends: `strata move --soft` moves without a pause, by a second IKE SA \
+            (RFC 7791) that replaces the first",
+        example: "true",
+        effect: Effect::Anew,
+        read: Read::Optional(|value, peer| put(&mut peer.features.clones, value.boolean())),
+        show: |peer| text(peer.features.clones),
+    },
+    Key {
+        name: "resources",
+        about: "parallel tunnels for the same traffic, up to 64, one for each processor, if the \
+            peer supports it (RFC 9611). A flow stays in one tunnel. Default: the value of \
+            `workers`",
+        example: "4",
+        effect: Effect::Anew,
+        read: Read::Optional(|value, peer| {
+            put(
+                &mut peer.resources,
+                small(value, 1..=MOST_RESOURCES).map(Some),
+            )
+        }),
+        show: |peer| or("as workers", peer.resources),
+    },
+    Key {
+        name: "esn",
+        about: "true at both ends: sequence numbers of 64 bits, for more than 2^32 packets between \
+            rekeys; only with `zones = \"refuse\"`",
+        example: "true",
+        effect: Effect::Anew,
+        read: Read::Optional(|value, peer| put(&mut peer.features.esn, value.boolean())),
+        show: |peer| text(peer.features.esn),
+    },
+    Key {
+        name: "nat",
+        about: "\"forbidden\": refuse addresses that a NAT has translated",
+        example: r#""forbidden""#,
+        effect: Effect::Anew,
+        read: Read::Optional(|value, peer| put(&mut peer.features.forbids_nat, value.choice(&NAT))),
+        show: |peer| word(&NAT, &peer.features.forbids_nat),
+    },
+    Key {
+        name: "redirect",
+        about: "gateways to which the peer may redirect us; with the same `id`",
+        example: r#"["192.0.2.64/28"]"#,
+        effect: Effect::Applied,
+        read: Read::Optional(peer::redirects),
+        show: |peer| list(&peer.redirects),
+    },
+    Key {
+        name: "tcp",
+        about: "\"fallback\": TCP (RFC 9329) if UDP gets no answer. TCP is slower, and licensed \
+            nodes see nothing of it; \"always\": do not try UDP. The peer has to listen on TCP",
+        example: r#""fallback""#,
+        effect: Effect::Anew,
+        read: Read::Optional(peer::tcp),
+        show: |peer| word(&Tcp::WORDS, &peer.tcp),
+    },
+    Key {
+        name: "tcp_port",
+        about: "TCP port of the peer",
+        example: "443",
+        effect: Effect::Anew,
+        read: Read::Optional(|value, peer| put(&mut peer.tcp_port, value.port())),
+        show: |peer| text(peer.tcp_port),
+    },
+    Key {
+        name: "dscp",
+        about: "class of service of outer packets; \"copy\": that of the inner packet, which \
+            exposes it to all routers; or a number up to 63",
+        example: r#""copy""#,
+        effect: Effect::Applied,
+        read: Read::Optional(|value, peer| put(&mut peer.dscp, peer::dscp(value))),
+        show: |peer| text(peer.dscp),
+    },
+    Key {
+        name: "tfc",
+        about: "\"mtu\": pad all packets to the same length, which hides their own; \"buckets\": \
+            pad to a few lengths, each twice the one before, which costs less. Applies to packets \
+            that we send",
+        example: r#""mtu""#,
+        effect: Effect::Applied,
+        read: Read::Optional(|value, peer| put(&mut peer.tfc, tfc(value))),
+        show: |peer| text(peer.tfc),
+    },
+    Key {
+        name: "cover",
+        about: "with `tfc`: fewest packets per second, up to 1000. Dummy packets fill the gaps, \
+            which hides when data is sent but uses the bandwidth. Default: none",
+        example: "20",
+        effect: Effect::Applied,
+        read: Read::Optional(|value, peer| put(&mut peer.cover, cover(value).map(Some))),
+        show: |peer| or("none", peer.cover),
+    },
+    Key {
+        name: "ppk",
+        about: "a secret in addition to `psk` or certificates, against quantum computers: a file \
+            like office.psk, with the same id and key at both ends. Add `required = false` to use \
+            it only if the peer has it",
+        example: r#"{ id = "office2026", key = "office.ppk" }"#,
+        effect: Effect::Anew,
+        read: Read::Optional(|value, peer| put(&mut peer.ppk, ppk(value).map(Some))),
+        show: |peer| or("none", peer.ppk.as_ref().map(Ppk::shown)),
+    },
+    Key {
+        name: "ppk.key",
+        about: "",
+        example: "",
+        effect: Effect::Anew,
+        read: Read::Part,
+        show: |peer| secret(peer.ppk.as_ref().map(|ppk| &ppk.key)),
+    },
+];
+
+/// The keys of `[peer.NAME.child.NAME]`. Those without a text are explained at the peer.
+pub(crate) const CHILD: &[Key<Child>] = &[
+    Key {
+        name: "local",
+        about: "",
+        example: r#"["10.18.0.0/16"]"#,
+        effect: Effect::Anew,
+        read: Read::Sound(|value, child| put(&mut child.local, selectors_of(value))),
+        show: |child| selectors(&child.local, child.addressing == Addressing::Requested),
+    },
+    Key {
+        name: "remote",
+        about: "prefixes of this tunnel; or `local`, or both",
+        example: r#"["10.9.0.0/16"]"#,
+        effect: Effect::Anew,
+        read: Read::Sound(|value, child| put(&mut child.remote, selectors_of(value))),
+        show: |child| {
+            selectors(
+                &child.remote,
+                matches!(child.addressing, Addressing::Lent(_)),
+            )
+        },
+    },
+    Key {
+        name: "mode",
+        about: "",
+        example: r#""beet""#,
+        effect: Effect::Anew,
+        read: Read::Optional(|value, child| put(&mut child.mode, mode(value))),
+        show: |child| text(child.mode),
+    },
+    Key {
+        name: "start",
+        about: "\"manual\": wait for `strata up office --child voice`",
+        example: r#""manual""#,
+        effect: Effect::Applied,
+        read: Read::Optional(|value, child| put(&mut child.start, value.choice(&Start::WORDS))),
+        show: |child| word(&Start::WORDS, &child.start),
+    },
+    Key {
+        name: "rekey",
+        about: "",
+        example: r#""30m""#,
+        effect: Effect::Applied,
+        read: Read::Optional(|value, child| put(&mut child.rekey, value.duration(SECOND..=DAY))),
+        show: |child| text(time(child.rekey)),
+    },
+    Key {
+        name: "pfs",
+        about: "",
+        example: "false",
+        effect: Effect::Applied,
+        read: Read::Optional(|value, child| put(&mut child.pfs, value.boolean())),
+        show: |child| text(child.pfs),
+    },
+];

@@ -1,0 +1,142 @@
+//! A parameter has a name. A tuple in its place hides which of its parts is which from the caller,
+//! and how many parameters there are from clippy.
+
+use std::fs::{read_dir, read_to_string};
+use std::path::{Path, PathBuf};
+
+/// The crates that have no parameter that is a tuple.
+const CRATES: [&str; 5] = ["config", "control", "store", "stratad", "strata"];
+
+#[test]
+fn no_parameter_of_these_crates_is_a_tuple() {
+    let edge = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../edge");
+    let mut files = Vec::new();
+    for name in CRATES {
+        sources(&edge.join(name), &mut files);
+    }
+    assert!(files.len() > 150, "only {} files", files.len());
+    let found = files.iter().flat_map(|file| {
+        let text = read_to_string(file).expect("a source");
+        let tuples = tuples(&text).into_iter();
+        tuples
+            .map(|line| format!("{}:{line}", file.display()))
+            .collect::<Vec<_>>()
+    });
+    let found: Vec<_> = found.collect();
+    assert!(found.is_empty(), "name these parts: {found:#?}");
+}
+
+#[test]
+fn every_form_of_a_tuple_is_found() {
+    for parameters in [
+        "(a, b): (u8, u8)",
+        "both: (u8, u8)",
+        "both: &(u8, u8)",
+        "both: &'a mut (u8, u8)",
+        "mut both: (u8, u8)",
+        "name: &str, (a, b): (u8, u8), now: Instant",
+        "&self, f: impl Fn(u8) -> u8,\n    (a, b): (u8, u8),\n",
+    ] {
+        let text = format!("\n\npub(super) fn look<T: Fn(u8)>({parameters}) -> u8 {{}}");
+        assert_eq!(tuples(&text), [3], "{parameters}");
+    }
+    for parameters in [
+        "",
+        "a: u8, b: u8",
+        "f: impl Fn((u8, u8)) -> (u8, u8)",
+        "pairs: &[(u8, u8)]",
+        "pair: Option<(u8, u8)>",
+        "nothing: ()",
+        "Pair { a, b }: Pair",
+    ] {
+        let text = format!("const fn look({parameters}) -> (u8, u8) {{}}");
+        assert_eq!(tuples(&text), [0; 0], "{parameters}");
+    }
+}
+
+/// Collects all sources below a folder.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in read_dir(folder).expect("a folder of sources").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// Returns the line of each function with a parameter that is a tuple, or a reference to one.
+fn tuples(text: &str) -> Vec<usize> {
+    let functions = text.match_indices("fn ").filter(|(at, _)| {
+        let before = text[..*at].chars().next_back();
+        before.is_none_or(|c| !c.is_alphanumeric() && c != '_')
+    });
+    let found = functions.filter(|(at, _)| {
+        let name = &text[at + 3..];
+        let end = name.find(|c: char| !c.is_alphanumeric() && c != '_');
+        let rest = name[end.unwrap_or(name.len())..].trim_start();
+        parameters(after_generics(rest))
+            .iter()
+            .any(|parameter| is_tuple(parameter))
+    });
+    found
+        .map(|(at, _)| text[..at].matches('\n').count() + 1)
+        .collect()
+}
+
+/// Skips the generic parameters of a function.
+fn after_generics(text: &str) -> &str {
+    let mut depth = 0_i32;
+    let mut before = ' ';
+    for (at, c) in text.char_indices() {
+        match c {
+            '<' => depth += 1,
+            '>' if before != '-' => depth -= 1,
+            '(' if depth == 0 => return &text[at..],
+            _ if depth == 0 && !c.is_whitespace() => return "",
+            _ => {}
+        }
+        before = c;
+    }
+    ""
+}
+
+/// Splits the parameters in parentheses with which the text begins.
+fn parameters(text: &str) -> Vec<String> {
+    let mut all = vec![String::new()];
+    let mut depth = 0_i32;
+    let mut before = ' ';
+    for c in text.chars() {
+        match c {
+            '(' | '[' | '{' | '<' => depth += 1,
+            ')' | ']' | '}' => depth -= 1,
+            '>' if before != '-' => depth -= 1,
+            _ => {}
+        }
+        match (c, depth) {
+            (_, 0) => break,
+            (',', 1) => all.push(String::new()),
+            _ => all.last_mut().expect("one is there").push(c),
+        }
+        before = c;
+    }
+    // The first has the opening parenthesis.
+    all[0] = all[0].chars().skip(1).collect();
+    all
+}
+
+fn is_tuple(parameter: &str) -> bool {
+    let parameter = parameter.trim();
+    let kind = match parameter.split_once(':') {
+        Some((name, kind)) if !name.starts_with('(') => kind.trim(),
+        _ => return parameter.starts_with('('),
+    };
+    let kind = kind.trim_start_matches('&').trim_start();
+    let kind = match kind.strip_prefix('\'') {
+        Some(lifetime) => lifetime.split_once(' ').map_or("", |(_, kind)| kind),
+        None => kind,
+    };
+    let kind = kind.strip_prefix("mut ").unwrap_or(kind);
+    kind.starts_with('(') && !kind.starts_with("()")
+}
