@@ -1,6 +1,7 @@
 //! The whole file.
 
 use crate::credential::Credential;
+use crate::duplicate;
 use crate::fault::Context;
 use crate::keys::{
     AUDIT, CONTROL, HANDOVER, LOG, NODE, REDIRECT, REGULATE, SNOOP, STAND_IN, STORE, TUNNEL,
@@ -150,8 +151,15 @@ pub(crate) fn read(text: &str, context: &Context) -> Option<Config> {
     let (document, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
         let span = error.span().unwrap_or(Range::default());
-        let fix = "correct the TOML: `key = value`, strings in quotes, each key once";
-        context.fault(span, "", error.message().to_owned(), fix.to_owned());
+        let mut problem = error.message().to_owned();
+        let mut fix = "correct the TOML: `key = value`, strings in quotes, each key once";
+        if problem == "duplicate key"
+            && let Some(line) = duplicate::first(text, &span)
+        {
+            problem = format!("duplicate key: line {line} has it too");
+            fix = "keep one of the two";
+        }
+        context.fault(span, "", problem, fix.to_owned());
     }
     if !errors.is_empty() {
         return None;

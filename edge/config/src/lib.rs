@@ -21,6 +21,7 @@ mod config;
 mod credential;
 mod diff;
 mod divert;
+mod duplicate;
 mod fault;
 mod handover;
 mod key;

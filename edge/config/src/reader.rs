@@ -43,7 +43,8 @@ impl<'a> Value<'a> {
         None
     }
 
-    /// Notes which values the key may have, in the words of the reference page, which a test writes.
+    /// Notes which values the key may have, in the words of the reference page, which a test
+    /// writes.
     pub fn accepts(&self, values: impl FnOnce() -> String) {
         #[cfg(test)]
         self.context

@@ -84,8 +84,12 @@ pub enum Deed {
     /// Gateway: keys are sent to a licensed node. Licensed node: keys are handed on to another
     /// node.
     Given,
-    /// The licensed node has the keys.
-    Taken,
+    /// The licensed node accepted the keys. Called `taken` by older versions.
+    #[serde(alias = "taken")]
+    Accepted,
+    /// The licensed node had the keys already when the log was switched on, or changed to another
+    /// file.
+    Held,
     /// The licensed node refused the keys.
     Refused,
     /// The gateway revoked the keys.

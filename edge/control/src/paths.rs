@@ -49,8 +49,10 @@ pub enum Who {
     Us,
     /// The peer, as the initiator.
     Peer,
-    /// Neither end, because one of them does not support or allow it.
-    Nobody,
+    /// Neither end, because one of them does not support or allow it. Called `nobody` by older
+    /// versions.
+    #[serde(alias = "nobody")]
+    Neither,
 }
 
 /// A pair of addresses between which a tunnel can run.

@@ -152,7 +152,8 @@ impl Host {
         self.kernel_count("snmp", "Udp: ", name)
     }
 
-    /// Reads a counter from a file of `/proc/net` that has a line of names above each line of values.
+    /// Reads a counter from a file of `/proc/net` that has a line of names above each line of
+    /// values.
     fn kernel_count(&self, file: &str, group: &str, name: &str) -> Result<u64> {
         let file = format!("/proc/thread-self/net/{file}");
         let text = self.inside(|| Ok(fs::read_to_string(&file)?))?;

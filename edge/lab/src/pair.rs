@@ -443,6 +443,12 @@ pub fn is_down(status: &Value) -> bool {
     peer(status)["state"] == "down" && children(status).is_empty()
 }
 
+/// Returns true if a task of the daemon fails.
+pub fn has_error(status: &Value, task: &str) -> bool {
+    let errors = status["status"]["errors"].as_array();
+    errors.is_some_and(|errors| errors.iter().any(|error| error["task"] == task))
+}
+
 /// Checks that no ESP packet was dropped. Drops of IKE messages do not count: a retransmitted
 /// request may cross the Delete of its SA.
 ///

@@ -205,8 +205,13 @@ impl Datagrams {
                 datagrams += 1;
                 continue;
             }
-            // An empty datagram is a run of none, and has no meaning in any protocol here.
-            for payload in run[..meta.len].chunks_mut(meta.stride.max(1)) {
+            let run = &mut run[..meta.len];
+            // No protocol here uses empty datagrams, but receivers count all that they drop.
+            if run.is_empty() {
+                each(arrival, run);
+                datagrams += 1;
+            }
+            for payload in run.chunks_mut(meta.stride.max(1)) {
                 each(arrival, payload);
                 datagrams += 1;
             }

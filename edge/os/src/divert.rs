@@ -123,9 +123,9 @@ struct Pair {
 
 impl Divert {
     /// Starts diverting between two interfaces of the calling thread's network namespace, in each
-    /// family that the machine forwards. A predecessor's remains are removed first. An interface may
-    /// be missing, now or later: the kernel applies a rule as soon as there is an interface with its
-    /// name.
+    /// family that the machine forwards. A predecessor's remains are removed first. An interface
+    /// may be missing, now or later: the kernel applies a rule as soon as there is an interface
+    /// with its name.
     ///
     /// # Errors
     /// [`Error::NotForwarding`] if it forwards neither; those of [`Bulk::open`].

@@ -4,8 +4,8 @@
 //! the repository has to be identical. After an intended change, run the test once with
 //! `UPDATE_DOCS=1`: it writes the page itself. Review the difference like any other.
 //!
-//! Pages of `docs/reference` come from the code: [`command_line`] renders the definition of a program,
-//! [`Source`] finds texts in source files.
+//! Pages of `docs/reference` come from the code: [`command_line`] renders the definition of a
+//! program, [`Source`] finds texts in source files.
 //!
 //! [`check_vectors`] compares an implementation with the test vectors of the protocol.
 

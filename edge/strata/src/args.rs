@@ -131,8 +131,9 @@ pub enum Question {
     Level {
         /// Name of a [peer.NAME]
         peer: String,
-        /// `integrity`: send the datagrams of [peer.NAME.level] without encryption; `auto`: the same, but
-        /// encrypt one in `every`; `zoned`: encrypt all in zones; `opaque`: hide all from licensed nodes
+        /// `integrity`: send the datagrams of [peer.NAME.level] without encryption; `auto`: the
+        /// same, but encrypt one in `every`; `zoned`: encrypt all in zones; `opaque`: hide all from
+        /// licensed nodes
         #[arg(value_parser = ["auto", "zoned", "opaque", "integrity"])]
         level: String,
     },
@@ -257,7 +258,8 @@ pub enum OtherDemo {
 /// Options of a walk. Without options: four moves, by push, in less than a minute.
 #[derive(Debug, Group)]
 pub struct Roam {
-    /// Key delivery: sent by the gateway, distributed in advance, or fetched from the previous agent
+    /// Key delivery: sent by the gateway, distributed in advance, or fetched from the previous
+    /// agent
     #[arg(long, default_value = "push", value_parser = ["push", "pkd", "dkm"])]
     pub handover: String,
     /// Number of moves
@@ -326,7 +328,8 @@ pub enum Pki {
         #[arg(long, default_value_t = 30, value_parser = days())]
         days: u64,
     },
-    /// Create a key without a certificate: `NAME.key` for `key`, and `NAME.pub` for `pubkey` at peers
+    /// Create a key without a certificate: `NAME.key` for `key`, and `NAME.pub` for `pubkey` at
+    /// peers
     Key {
         /// Name of the files, without suffix
         #[arg(long)]
@@ -450,7 +453,8 @@ pub enum Bench {
                             does not change it."
     )]
     Sas(BenchSas),
-    /// Measure a tunnel and new set-ups under seven floods, compared with the same floods filtered out
+    /// Measure a tunnel and new set-ups under seven floods, compared with the same floods filtered
+    /// out
     #[command(after_help = "Exit status 1 if a set-up failed. A missed goal does not change it.")]
     Flood(BenchFlood),
 }

@@ -25,6 +25,11 @@ pub fn run(lab: &Lab, output: &Output) -> Exit {
 
 fn list(output: &Output) -> Exit {
     let at_once = experiment::networks_at_once();
+    let width = figures::ALL
+        .iter()
+        .map(|exhibit| exhibit.name().len())
+        .max();
+    let width = width.unwrap_or_default() + 2;
     for exhibit in figures::ALL {
         let estimates = [Plan::QUICK, Plan::FULL].map(|plan| exhibit.estimate(&plan, at_once));
         let (name, title) = (exhibit.name(), exhibit.title());
@@ -38,7 +43,7 @@ fn list(output: &Output) -> Exit {
             output.print_json(&line.to_string());
         } else {
             let [quick, full] = estimates.map(time);
-            output.print(&format!("{name:18}{title}\n{:18}", ""));
+            output.print(&format!("{name:width$}{title}\n{:width$}", ""));
             output.print(&format!("full {full}, --quick {quick}\n"));
         }
     }

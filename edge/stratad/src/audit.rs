@@ -10,7 +10,9 @@ use config::Audit as Settings;
 use control::{Deed, Permit, Record, Why, Zone};
 use crypto::UnixTime;
 use model::{Identity, Instant, Licence, Right, ZoneId, ZoneSelector};
-use node::{Composite, Dropped, Ending, Event, HeldGrant};
+use node::{
+    Composite, CsaStatus, Dropped, Ending, Event, GrantState, GrantStatus, HeldGrant, Node,
+};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -108,7 +110,6 @@ fn open(settings: &Settings) -> io::Result<File> {
 /// Returns the record of an event, if it has one. `today` and `now` are the same time by two
 /// clocks.
 pub fn record(event: &Event, today: UnixTime, now: Instant) -> Option<Record> {
-    let after = |time: Duration| Some(UnixTime(today.0 + time.as_secs()).rfc3339());
     let record = match event {
         Event::Licensed {
             sa,
@@ -152,11 +153,11 @@ pub fn record(event: &Event, today: UnixTime, now: Instant) -> Option<Record> {
                 grant: Some(*grant),
                 licences: permits(&licences, &zones),
                 zones: zones.iter().map(Zone::from).collect(),
-                until: after(*lifetime),
+                until: after(today, *lifetime),
                 ..with(sa, Deed::Given, node)
             }
         }
-        Event::Granted { sa, node, .. } => with(sa, Deed::Taken, node),
+        Event::Granted { sa, node, .. } => with(sa, Deed::Accepted, node),
         Event::GrantRefused { sa, node, why } => Record {
             reason: Some(why.clone()),
             ..with(sa, Deed::Refused, node)
@@ -180,10 +181,8 @@ pub fn record(event: &Event, today: UnixTime, now: Instant) -> Option<Record> {
             }
         }
         Event::GrantHeld(held) => Record {
-            grant: Some(held.grant),
-            opens: held.zones.iter().map(|zone| zone.0).collect(),
-            until: after(held.until.since(now)),
-            ..at_node(held, Deed::Taken)
+            until: after(today, held.until.since(now)),
+            ..with_keys(held, Deed::Accepted)
         },
         // The node that received our keys, and the zones that they open.
         Event::KeysHandedOn { held, node } => Record {
@@ -236,6 +235,51 @@ pub fn record(event: &Event, today: UnixTime, now: Instant) -> Option<Record> {
     })
 }
 
+/// Returns a record of each holder of keys: of our own keys, and this host as a holder of others'
+/// keys. A log that begins later than the keys is otherwise silent about them until they change.
+pub fn holders(node: &Node, today: UnixTime, now: Instant) -> Vec<Record> {
+    let (csas, held) = (node.composite_sas(), node.held_grants());
+    let given = csas.iter().flat_map(|csa| {
+        let left =
+            |grant: &&GrantStatus| matches!(grant.state, GrantState::Sent | GrantState::Held);
+        let grants = csa.grants.iter().filter(left);
+        grants.map(move |grant| holder(csa, grant))
+    });
+    let held = held.iter().map(|held| Record {
+        until: after(today, held.until.since(now)),
+        ..with_keys(held, Deed::Held)
+    });
+    let time = |record| Record {
+        time: today.rfc3339(),
+        ..record
+    };
+    given.chain(held).map(time).collect()
+}
+
+fn holder(csa: &CsaStatus, grant: &GrantStatus) -> Record {
+    let sa = Composite {
+        csa: csa.csa,
+        peer: csa.peer.clone(),
+        child: None,
+        inbound: csa.inbound,
+        outbound: csa.outbound,
+    };
+    let opened = |zone: &&model::Zone| {
+        let mut licences = grant.licences.iter();
+        licences.any(|licence| licence.zone == zone.id)
+    };
+    let zones = &csa.agreement.zones;
+    Record {
+        zones: zones.iter().filter(opened).map(Zone::from).collect(),
+        licences: permits(&grant.licences, zones),
+        ..with(&sa, Deed::Held, &grant.node)
+    }
+}
+
+fn after(today: UnixTime, time: Duration) -> Option<String> {
+    Some(UnixTime(today.0 + time.as_secs()).rfc3339())
+}
+
 /// Starts an endpoint's record about a composite SA.
 fn of(sa: &Composite, event: Deed) -> Record {
     Record {
@@ -266,6 +310,14 @@ fn at_node(held: &HeldGrant, event: Deed) -> Record {
         spi_in: Some(held.to_gateway.to_string()),
         spi_out: Some(held.from_gateway.to_string()),
         ..Record::default()
+    }
+}
+
+fn with_keys(held: &HeldGrant, event: Deed) -> Record {
+    Record {
+        grant: Some(held.grant),
+        opens: held.zones.iter().map(|zone| zone.0).collect(),
+        ..at_node(held, event)
     }
 }
 
@@ -544,7 +596,7 @@ mod tests {
         };
         assert_eq!(
             line(&Event::GrantHeld(held.clone())),
-            r#"{"time":"2026-11-22T11:25:07Z","event":"taken","gateway":"gw","identity":"gw.example.net","csa":"0000000000001234","spi_in":"000000a1","spi_out":"000000b2","grant":3,"opens":[1],"until":"2026-11-22T11:26:07Z"}"#
+            r#"{"time":"2026-11-22T11:25:07Z","event":"accepted","gateway":"gw","identity":"gw.example.net","csa":"0000000000001234","spi_in":"000000a1","spi_out":"000000b2","grant":3,"opens":[1],"until":"2026-11-22T11:26:07Z"}"#
         );
         let why = [
             (Dropped::Revoked, "revoked"),

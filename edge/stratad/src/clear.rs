@@ -222,7 +222,7 @@ impl Claimants {
 
     /// Describes a filter that is missing or incomplete. `fault` is the reason that it could not be
     /// set up.
-    pub fn fault(&self, fault: Option<&str>, dropped: &Dropped) -> Option<String> {
+    pub fn fault(&self, fault: Option<&str>, dropped: &Dropped) -> Option<control::Trouble> {
         if self.0.is_empty() {
             return None;
         }
@@ -232,8 +232,13 @@ impl Claimants {
             (None, Ok(None)) => format!("the {} is missing in nftables", clear::NAME),
             (None, Err(error)) => error.to_string(),
         };
-        let told = unguarded(&why);
-        Some(format!("{told}; run `strata doctor`"))
+        Some(control::Trouble {
+            task: "filter".to_owned(),
+            remote: None,
+            what: unguarded(&why),
+            fix: "correct that; stratad tries again within 10 s".to_owned(),
+            seconds: None,
+        })
     }
 
     fn claim(&self, source: &Source, packets: u64) -> control::ClearClaim {

@@ -173,6 +173,7 @@ impl Daemon {
                 self.restorer.poll_timeout(),
                 self.host.clear.poll_timeout(),
                 self.leases.poll_timeout(),
+                self.unproved.lost.poll_timeout(),
             ];
             let deadlines = deadlines.into_iter().flatten().map(|deadline| deadline.at);
             let until = deadlines.chain(self.unproved.next(clock::now())).min();
@@ -217,6 +218,7 @@ impl Daemon {
             self.unproved.note_packets(now);
         }
         now = self.ask_for_cookies(now);
+        self.unproved.lost.tell(now);
         let begun = now;
         while now - begun < unproved::SLICE
             && let Some((path, message)) = self.unproved.pop(now)
@@ -300,6 +302,7 @@ impl Daemon {
         // The end of grants is still recorded if the new configuration has no audit log.
         if new.audit.is_some() && new.audit != self.config.audit {
             self.open_audit(new.audit.clone(), now);
+            self.record_holders(now);
         }
         let made_anew = self.node.reconfigure(setup::node(&new), now);
         if let Some((store, leases)) = first_store {

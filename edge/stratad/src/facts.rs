@@ -24,7 +24,8 @@ pub struct Facts {
     pub locked: Vec<String>,
     /// System state that another program keeps removing and that the daemon no longer restores.
     pub removed: Vec<String>,
-    /// Failures of the daemon and its host, except for that of a mobile node without an agent.
+    /// Failures of the daemon and its host, except for that of a mobile node without an agent, and
+    /// for `removed` and `unguarded`.
     pub errors: Vec<Trouble>,
     /// The peers by the addresses that they may claim.
     pub claimants: Claimants,
@@ -122,14 +123,18 @@ impl Facts {
     }
 
     /// Returns the warnings that need a person's attention today.
-    pub fn warnings(&self, dropped: &Dropped) -> Vec<String> {
+    pub fn warnings(&self) -> Vec<String> {
         let expiry = config::expiry(&self.certificates, &self.lists, config::today());
         let expiry = expiry.iter().map(ToString::to_string);
-        let removed = (!self.removed.is_empty()).then(|| restorer::warning(&self.removed));
+        expiry.chain(self.warnings.iter().cloned()).collect()
+    }
+
+    /// Returns all failures that last, those that let packets pass in clear first.
+    pub fn failures(&self, dropped: &Dropped) -> Vec<Trouble> {
+        let removed = (!self.removed.is_empty()).then(|| restorer::trouble(&self.removed));
         let unguarded = self.claimants.fault(self.unguarded.as_deref(), dropped);
-        let faults = removed.into_iter().chain(unguarded);
-        let others = expiry.chain(self.warnings.iter().cloned());
-        faults.chain(others).collect()
+        let open = removed.into_iter().chain(unguarded);
+        open.chain(self.errors.iter().cloned()).collect()
     }
 
     /// Returns our certificates and those of CAs.

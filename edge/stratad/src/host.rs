@@ -422,8 +422,8 @@ impl Tunnel {
         Ok(())
     }
 
-    /// Chooses the source addresses of routes again after this host's addresses have changed. When an
-    /// address is removed, the kernel removes the IPv4 routes that prefer it.
+    /// Chooses the source addresses of routes again after this host's addresses have changed. When
+    /// an address is removed, the kernel removes the IPv4 routes that prefer it.
     fn follow_addresses(&mut self, config: &Config) -> Result<(), Error> {
         let own = self.netlink.source_addresses(self.tun.name())?;
         match own == self.own {

@@ -257,9 +257,17 @@ impl Sink for Outlet<'_> {
         true
     }
 
+    fn names_peers(&self) -> bool {
+        tracing::enabled!(Level::TRACE)
+    }
+
     fn dropped(&mut self, packet: &mut Packet, why: DropReason) {
+        self.dropped_of(packet, why, None);
+    }
+
+    fn dropped_of(&mut self, packet: &mut Packet, why: DropReason, peer: Option<&str>) {
         if tracing::enabled!(Level::TRACE) {
-            trace::dropped(packet, why, self.lines, os::clock::now());
+            trace::dropped(packet, why, peer, self.lines, os::clock::now());
         }
     }
 

@@ -5,6 +5,7 @@
 //! the daemon. After [`MOST`] restorations within [`SPAN`] the daemon stops, and a person must
 //! decide.
 
+use control::Trouble;
 use model::{Deadline, Instant};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -92,12 +93,29 @@ pub fn shorten(mut missing: Vec<String>) -> Vec<String> {
     missing
 }
 
-/// Returns the warning after the last restoration.
+/// Action after the last restoration.
+const FIX: &str = "keep that program from removing them, then run `strata reload`";
+
+/// Returns the line of the log after the last restoration.
 pub fn warning(missing: &[String]) -> String {
+    format!("{}; {FIX}", given_up(missing))
+}
+
+/// Returns the failure, which lasts until the next reload.
+pub fn trouble(missing: &[String]) -> Trouble {
+    Trouble {
+        task: "removed".to_owned(),
+        remote: None,
+        what: given_up(missing),
+        fix: FIX.to_owned(),
+        seconds: None,
+    }
+}
+
+fn given_up(missing: &[String]) -> String {
     format!(
-        "another program removed routes or rules of stratad {} times within {} s; they are no longer restored: {}; packets \
-         of protected prefixes may leave or arrive in clear; keep that program from removing them, then run \
-         `strata reload`",
+        "another program removed routes or rules of stratad {} times within {} s; they are no \
+         longer restored: {}; packets of protected prefixes may leave or arrive in clear",
         MOST + 1,
         SPAN.as_secs(),
         missing.join(", ")

@@ -102,15 +102,26 @@ fn describe(message: &[u8]) -> String {
     }
 }
 
-/// Logs a packet that the data plane drops.
-pub fn dropped(packet: &Packet, why: DropReason, quota: &mut Quota, now: Instant) {
+/// Logs a packet that the data plane drops. `peer` is the one whose SA or policy it is for, if
+/// known.
+pub fn dropped(
+    packet: &Packet,
+    why: DropReason,
+    peer: Option<&str>,
+    quota: &mut Quota,
+    now: Instant,
+) {
     let Some(left_out) = quota.take(now) else {
         return;
     };
     if left_out > 0 {
         tracing::trace!("omitted {left_out} lines about dropped packets before this one");
     }
-    tracing::trace!("dropped {}: {why}", describe_packet(packet));
+    let what = describe_packet(packet);
+    match peer {
+        Some(peer) => tracing::trace!("peer {peer}: dropped {what}: {why}"),
+        None => tracing::trace!("dropped {what}: {why}"),
+    }
 }
 
 /// Describes a packet by its addresses, protocol and ports, as far as they can be read.
@@ -204,12 +215,24 @@ mod tests {
             let mut quota = Quota::default();
             for millis in 0..10_000 {
                 let now = Instant::from_origin(Duration::from_millis(millis));
-                dropped(&packet, DropReason::NoPolicy, &mut quota, now);
+                dropped(&packet, DropReason::NoPolicy, None, &mut quota, now);
             }
         });
         assert!((100..200).contains(&lines.len()), "{}", lines.len());
         let first = "TRACE dropped a datagram of 28 octets, UDP 10.1.0.2 port 5000";
         assert!(lines[0].starts_with(first), "{}", lines[0]);
         assert!(lines.iter().any(|line| line.contains("omitted")));
+    }
+
+    #[test]
+    fn a_dropped_packet_of_a_known_peer_is_found_by_its_name() {
+        let packet = Packet::from_slice(&octets(DATAGRAM));
+        let lines = lines_of(|| {
+            let mut quota = Quota::default();
+            let peer = Some("office");
+            dropped(&packet, DropReason::NoSa, peer, &mut quota, Instant::ZERO);
+        });
+        let first = "TRACE peer office: dropped a datagram of 28 octets, UDP 10.1.0.2";
+        assert!(lines[0].starts_with(first), "{lines:?}");
     }
 }

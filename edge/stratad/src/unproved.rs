@@ -9,10 +9,12 @@
 //! long has sent another one. Messages that must return with a cookie are not queued: they are
 //! answered in the same turn, within a share of their own, or dropped.
 
+mod lost;
 mod queue;
 mod share;
 
 use config::Config;
+use lost::Lost;
 use model::{Instant, Origin, Path};
 use node::Sender;
 use queue::{Message, Queue};
@@ -52,8 +54,9 @@ pub struct Unproved {
     busy: Instant,
     /// Addresses of configured peers, which have places of their own in the queues.
     peers: BTreeSet<IpAddr>,
-    /// Messages dropped because the queue was full, or evicted for others.
-    pub lost: u64,
+    /// Messages dropped because the queue was full or their share of time was used up, or evicted
+    /// for others.
+    pub lost: Lost,
 }
 
 impl Default for Unproved {
@@ -67,7 +70,7 @@ impl Default for Unproved {
             asking: Share::new(PARTS_FOR_COOKIES),
             busy: Instant::ZERO,
             peers: BTreeSet::new(),
-            lost: 0,
+            lost: Lost::default(),
         }
     }
 }
@@ -102,14 +105,14 @@ impl Unproved {
             Sender::Unverified => self.unverified.push(message, from, now),
             Sender::Reachable | Sender::Settled => self.reachable.push(message, from, now),
         };
-        self.lost += u64::from(lost);
+        self.lost.add(u64::from(lost), now);
     }
 
     /// Returns the next message to answer with a cookie request. If the share of time is used up,
     /// all of them are dropped.
     pub fn pop_unpaid(&mut self, now: Instant) -> Option<Message> {
         if self.is_busy(now) && self.asking.next(now) > now {
-            self.lost += self.unpaid.len() as u64;
+            self.lost.add(self.unpaid.len() as u64, now);
             self.unpaid.clear();
         }
         self.unpaid.pop()
@@ -282,7 +285,7 @@ mod tests {
         let most = (thread.packets + thread.messages) / PARTS_FOR_COOKIES + BURST + each;
         assert!(thread.messages <= most, "{:?}", thread.messages);
         assert!(thread.messages >= most * 9 / 10, "and they get that");
-        assert_eq!(thread.asked + thread.unproved.lost, 4000 * 300);
+        assert_eq!(thread.asked + thread.unproved.lost.total, 4000 * 300);
         // Messages from verified addresses have their own share.
         thread.arrive(Sender::Reachable, subnet(1));
         thread.turn(PACKETS, each);
@@ -294,7 +297,80 @@ mod tests {
         let mut thread = Thread::new();
         (0..5000).for_each(|n| thread.arrive(Sender::Unpaid, subnet(n)));
         assert_eq!(thread.unproved.unpaid.len(), MOST_UNPAID);
-        assert_eq!(thread.unproved.lost, 5000 - MOST_UNPAID as u64);
+        assert_eq!(thread.unproved.lost.total, 5000 - MOST_UNPAID as u64);
+    }
+
+    /// A message that waits for long, or comes when the share of time is used up, is not forgotten.
+    #[test]
+    fn each_message_is_handled_answered_or_counted_as_lost_exactly_once() {
+        use Sender::{Reachable, Unpaid, Unverified};
+        let long = Duration::from_millis(20);
+        for (name, sender, hosts, packets, each) in [
+            (
+                "one host fills its part of a queue",
+                Unverified,
+                1,
+                PACKETS,
+                SLICE,
+            ),
+            (
+                "its messages are from a verified address",
+                Reachable,
+                1,
+                PACKETS,
+                SLICE,
+            ),
+            ("networks fill a queue", Unverified, 9999, PACKETS, SLICE),
+            (
+                "verified addresses fill a queue",
+                Reachable,
+                9999,
+                PACKETS,
+                SLICE,
+            ),
+            (
+                "cookie requests take no time",
+                Unpaid,
+                9999,
+                PACKETS,
+                Duration::ZERO,
+            ),
+            (
+                "the thread is preempted at each request",
+                Unpaid,
+                1,
+                PACKETS,
+                long,
+            ),
+            ("the same without packets", Unpaid, 1, Duration::ZERO, long),
+            (
+                "messages come one by one",
+                Unverified,
+                1,
+                Duration::ZERO,
+                SLICE,
+            ),
+        ] {
+            let (mut thread, mut arrived) = (Thread::new(), 0);
+            for turn in 0..200_u128 {
+                for n in 0..turn % 100 * 20 {
+                    thread.arrive(sender, subnet((turn + n) % hosts));
+                    arrived += 1;
+                }
+                thread.turn(packets, each);
+            }
+            for _ in 0..2000 {
+                thread.turn(Duration::ZERO, each);
+            }
+            let handled = thread.handled.len() as u64;
+            let lost = thread.unproved.lost.total;
+            assert_eq!(
+                handled + thread.asked + lost,
+                arrived,
+                "{name}: {lost} lost"
+            );
+            assert!(thread.unproved.reachable.is_empty() && thread.unproved.unverified.is_empty());
+        }
     }
 
     #[test]

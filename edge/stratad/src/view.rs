@@ -31,7 +31,7 @@ pub fn status(
     let all = node.peers();
     let mut peers: Vec<_> = all.iter().map(|status| peer(facts, status, now)).collect();
     peers.sort_by(|a, b| a.name.cmp(&b.name));
-    let mut warnings = facts.warnings(dropped);
+    let mut warnings = facts.warnings();
     warnings.extend(all.iter().filter_map(|peer| two_machines(peer, now)));
     Status {
         identity: facts.identity.clone(),
@@ -39,7 +39,7 @@ pub fn status(
         uptime_seconds: now.since(facts.started).as_secs(),
         errors: no_agent(facts, node)
             .into_iter()
-            .chain(facts.errors.clone())
+            .chain(facts.failures(dropped))
             .collect(),
         warnings,
         locked: facts.locked.clone(),
@@ -278,7 +278,7 @@ fn tunnel_paths(status: &PathsStatus) -> TunnelPaths {
         moved_by: match status.moves {
             Some(true) => Who::Us,
             Some(false) => Who::Peer,
-            None => Who::Nobody,
+            None => Who::Neither,
         },
         candidates: status.candidates.iter().map(candidate).collect(),
     }

@@ -1,5 +1,5 @@
-//! Authenticated encryption with a 16-octet ICV: AES-GCM (RFC 5116 section 5, RFC 4106, RFC 5282) and
-//! ChaCha20-Poly1305 (RFC 8439, RFC 7634).
+//! Authenticated encryption with a 16-octet ICV: AES-GCM (RFC 5116 section 5, RFC 4106, RFC 5282)
+//! and ChaCha20-Poly1305 (RFC 8439, RFC 7634).
 
 use crate::{ExpandedKey, Provider, equal, provider};
 use aws_lc_rs::aead::{

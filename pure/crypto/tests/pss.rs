@@ -39,7 +39,8 @@ fn a_certificate_is_believed_with_no_other_parameters_of_pss_than_ours() {
     }
 }
 
-/// "This field MUST contain the same algorithm identifier as the signature field" (RFC 5280 section 4.1.1.2).
+/// "This field MUST contain the same algorithm identifier as the signature field" (RFC 5280 section
+/// 4.1.1.2).
 #[test]
 fn parameters_beside_a_certificate_are_those_in_it() {
     const SALT: [u8; 5] = [0xa2, 3, 2, 1, 32];

@@ -38,6 +38,8 @@ struct Arrivals {
     heard: Option<Instant>,
     /// The increase of the highest number by the last packet.
     advance: u64,
+    /// The number of the last packet.
+    number: u64,
 }
 
 impl Arrivals {
@@ -46,6 +48,7 @@ impl Arrivals {
         let before = self.replay.highest();
         self.replay.take(number)?;
         self.advance = self.replay.highest() - before;
+        self.number = number;
         self.heard = Some(now);
         Ok(())
     }
@@ -75,6 +78,7 @@ impl Inbound {
                 replay: Replay::new(agreement.map_or(MIN_WINDOW, |agreed| agreed.window)),
                 heard: None,
                 advance: 0,
+                number: 0,
             },
             writers: half.writers.as_ref().map(Writers::new).map(Box::new),
             injectors: half.injectors.as_ref().map(Injectors::new).map(Box::new),
@@ -111,6 +115,11 @@ impl Inbound {
     /// Returns the increase of the highest number by the last packet.
     pub fn advance(&self) -> u64 {
         self.arrivals.advance
+    }
+
+    /// Returns the number of the last authentic packet.
+    pub fn number(&self) -> u64 {
+        self.arrivals.number
     }
 
     /// Opens a packet, and returns the fields of its datagram that selectors match. Returns `None`

@@ -63,7 +63,8 @@ fn covers(from: &[TrafficSelector], to: &[TrafficSelector], flow: &Flow) -> bool
 #[derive(Clone, Debug, Default)]
 pub struct Spd {
     policies: Arc<[Policy]>,
-    protected: Arc<[Protected]>,
+    /// By the peer's name.
+    protected: Arc<[(String, Protected)]>,
     contest: Contest,
 }
 
@@ -74,7 +75,7 @@ impl Spd {
         Self {
             policies: policies.into(),
             contest: Contest::new(&protected),
-            protected: protected.into_iter().map(|(_, traffic)| traffic).collect(),
+            protected: protected.into(),
         }
     }
 
@@ -103,11 +104,17 @@ impl Spd {
 
     /// Returns the drop reason for an outbound packet that matches no SA.
     pub(crate) fn without_sa(&self, flow: &Flow) -> DropReason {
-        let mut protected = self.protected.iter();
-        match protected.any(|protected| protected.covers_outbound(flow)) {
-            true => DropReason::NoSa,
-            false => DropReason::NoPolicy,
+        match self.peer(flow) {
+            Some(_) => DropReason::NoSa,
+            None => DropReason::NoPolicy,
         }
+    }
+
+    /// Returns the name of a peer whose configuration covers an outbound packet.
+    pub(crate) fn peer(&self, flow: &Flow) -> Option<&str> {
+        let mut protected = self.protected.iter();
+        let covering = protected.find(|(_, protected)| protected.covers_outbound(flow));
+        covering.map(|(peer, _)| peer.as_str())
     }
 }
 

@@ -24,8 +24,8 @@ pub enum Report {
     LevelRefused(ChildSaId),
     /// An SA sealed its first datagram since [`Worker::watch`](crate::Worker::watch).
     Sends(ChildSaId),
-    /// The newest authentic packet of an SA came from another address or port than the SA sends to: its
-    /// path and its size in octets. Reported for few of such packets.
+    /// The newest authentic packet of an SA came from another address or port than the SA sends to:
+    /// its path and its size in octets. Reported for few of such packets.
     Strays(ChildSaId, Path, usize),
 }
 

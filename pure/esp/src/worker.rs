@@ -17,7 +17,7 @@ use crate::report::{Counters, Report, SaTraffic};
 use crate::room::{Fit, PathMtu};
 use crate::sa::{Sa, SaStatus};
 use crate::scratch::Scratch;
-use crate::source::Source;
+use crate::source::{Sight, Source};
 use crypto::Secret;
 use model::{
     ChildSa, ChildSaId, Dscp, Flow, Instant, LevelChoice, Path, Sizes, Spi, Stray, ZoneId,
@@ -49,6 +49,14 @@ pub trait Sink {
     fn deliver(&mut self, packet: &mut Packet);
     /// Reports a dropped packet. The content of its buffer must not be used.
     fn dropped(&mut self, packet: &mut Packet, why: DropReason);
+    /// Returns true if dropped packets are reported by [`Sink::dropped_of`].
+    fn names_peers(&self) -> bool {
+        false
+    }
+    /// Reports a dropped packet with the name of the peer whose SA or policy it is for, if known.
+    fn dropped_of(&mut self, packet: &mut Packet, why: DropReason, _peer: Option<&str>) {
+        self.dropped(packet, why);
+    }
     /// Returns true if a datagram may be delivered with its [checksum](Packet::checksum) omitted.
     /// All others are delivered with a complete one.
     fn makes_checksums(&self) -> bool {
@@ -372,11 +380,19 @@ impl Worker {
     pub fn open(&mut self, batch: &mut [Packet], sink: &mut impl Sink, now: Instant) {
         let spi = |octets: &[u8]| Some(Header::parse(octets)?.spi);
         self.prefetch(batch, spi, Some, Sa::OPENING);
-        let leave = sink.makes_checksums();
+        let (leave, names) = (sink.makes_checksums(), sink.names_peers());
         for packet in batch {
+            // An opened packet has no SPI any more.
+            let spi = Header::parse(packet.octets()).filter(|_| names);
             match self.open_one(packet, leave, now) {
                 Ok(()) => sink.deliver(packet),
-                Err(why) => self.dropped(packet, why, sink),
+                Err(why) => {
+                    self.counters.drop(why);
+                    match names {
+                        true => sink.dropped_of(packet, why, spi.and_then(|at| self.peer(at.spi))),
+                        false => sink.dropped(packet, why),
+                    }
+                }
             }
         }
     }
@@ -434,7 +450,8 @@ impl Worker {
         self.sa(id)?.heard()
     }
 
-    /// Returns the times of the first and the last datagram that an SA sealed since a packet arrived on it.
+    /// Returns the times of the first and the last datagram that an SA sealed since a packet
+    /// arrived on it.
     pub fn unanswered(&self, id: ChildSaId) -> Option<[Instant; 2]> {
         self.sa(id)?.unanswered
     }
@@ -589,15 +606,22 @@ impl Worker {
         let (pair, octets) = (sa.pair, packet.len());
         let inbound = sa.opening(header.spi);
         let flow = inbound.open(packet, header, pair, &mut self.scratch, now)?;
-        let (share, advance) = (inbound.share, inbound.advance());
+        let (share, advance, number) = (inbound.share, inbound.advance(), inbound.number());
         sa.outbound.judge(advance);
         // An injected packet is no evidence of the peer.
         let is_peers = share != Share::Injected;
-        if is_peers && advance > 0 {
+        let is_newest = advance > 0;
+        if is_peers && is_newest {
             sa.unanswered = None;
-            if let Some(from) = packet.path
-                && sa.source.note(from, sa.path, now)
-            {
+        }
+        if let Some(from) = packet.path.filter(|_| is_peers) {
+            let sight = Sight {
+                from,
+                spi: header.spi,
+                number,
+                is_newest,
+            };
+            if sa.source.note(&sight, sa.path, now) {
                 let strays = Report::Strays(sa.id, from, octets);
                 self.reports.push_back(strays);
             }
@@ -636,8 +660,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Returns the SA that protects a packet, or its lane for the flow. Lanes of this worker precede
-    /// others.
+    /// Returns the SA that protects a packet, or its lane for the flow. Lanes of this worker
+    /// precede others.
     fn protecting(&self, flow: &Flow) -> Option<Spi> {
         let (spi, newest) = self.covering(flow).next()?;
         let Some(lane) = newest.lane else {
@@ -674,9 +698,21 @@ impl Worker {
         here.or_else(|| self.elsewhere.get(&spi).map(Reach::elsewhere))
     }
 
+    /// Returns the peer of an inbound SA.
+    fn peer(&self, spi: Spi) -> Option<&str> {
+        let spi = self.beside.get(&spi).unwrap_or(&spi);
+        self.sas.get(spi).map(|sa| sa.peer.as_str())
+    }
+
+    /// Drops an outbound datagram.
     pub(crate) fn dropped(&mut self, packet: &mut Packet, why: DropReason, sink: &mut impl Sink) {
         self.counters.drop(why);
-        sink.dropped(packet, why);
+        if !sink.names_peers() {
+            return sink.dropped(packet, why);
+        }
+        let flow = ip::flow(packet.octets());
+        let peer = flow.and_then(|flow| self.spd.peer(&flow));
+        sink.dropped_of(packet, why, peer);
     }
 }
 

@@ -109,8 +109,8 @@ impl Engine {
         self.begin(peer, path, false, None, now)
     }
 
-    /// Initiates an IKE SA. With `anew`, the IKE SA replaces another one once it is up. `from` is the
-    /// address of the gateway that redirected us.
+    /// Initiates an IKE SA. With `anew`, the IKE SA replaces another one once it is up. `from` is
+    /// the address of the gateway that redirected us.
     pub(crate) fn begin(
         &mut self,
         peer: &str,
@@ -198,22 +198,23 @@ impl Engine {
         }
     }
 
-    /// Sends a liveness check because the child SAs of an IKE SA sent for a while and received nothing. A check
-    /// without a response never ends the SA earlier than the configured liveness does.
+    /// Sends a liveness check because the child SAs of an IKE SA sent for a while and received
+    /// nothing. A check without a response never ends the SA earlier than the configured liveness
+    /// does.
     pub fn doubt(&mut self, sa: IkeSaId, now: Instant) {
         self.with_established(sa, now, |core, state, ctx| state.doubt(core, ctx));
     }
 
-    /// Notes that the newest packet of a child SA, of `octets` octets, arrived on another path than the child SA
-    /// sends on, and checks that path.
+    /// Notes that the newest packet of a child SA, of `octets` octets, arrived on another path than
+    /// the child SA sends on, and checks that path.
     pub fn note_stray(&mut self, sa: IkeSaId, path: Path, octets: usize, now: Instant) {
         self.with_established(sa, now, |core, state, ctx| {
             state.note_stray(path, octets, core, ctx);
         });
     }
 
-    /// Notes the path of the newest packet of an IKE SA's children, if they send elsewhere. Called before
-    /// [`Self::handle_timeout`].
+    /// Notes the path of the newest packet of an IKE SA's children, if they send elsewhere. Called
+    /// before [`Self::handle_timeout`].
     pub fn note_newest(&mut self, sa: IkeSaId, stray: Option<Stray>) {
         let up = self.sas.get_mut(&sa).and_then(|sa| sa.established_mut());
         if let Some((_, up)) = up {
@@ -248,11 +249,7 @@ impl Engine {
             Err(_) => return self.drop(DropReason::MalformedMessage),
         };
         let own_spi = own_spi(&header);
-        let arrived = Arrived {
-            datagram,
-            octets: payload,
-            path,
-        };
+        let arrived = Arrived::new(datagram, payload, path);
         match self.by_spi.get(&own_spi) {
             Some(&id) => self.handle_arrived(id, &arrived, now),
             None if own_spi == 0 => self.handle_first(&arrived, now),

@@ -4,12 +4,12 @@
 //! SPI = 48 random bits | first 16 bits of HMAC-SHA-256(secret, the random bits)
 //! ```
 //!
-//! The secret lives as long as the process, so that a request on an IKE SA of an earlier process is known from
-//! one on an SA that has ended here, or whose rekey still waits for a response. Of 65,536 SPIs of an earlier
-//! process one passes for ours; its peer then finds out by liveness.
+//! The secret lives as long as the process, so that a request on an IKE SA of an earlier process is
+//! known from one on an SA that has ended here, or whose rekey still waits for a response. Of
+//! 65,536 SPIs of an earlier process one passes for ours; its peer then finds out by liveness.
 //!
-//! SAs whose peer did not answer any more end without a Delete. Their SPIs are kept, the newest [`MOST_LOST`] of them:
-//! such a peer may come back, and cannot know.
+//! SAs whose peer did not answer any more end without a Delete. Their SPIs are kept, the newest
+//! [`MOST_LOST`] of them: such a peer may come back, and cannot know.
 
 use crypto::{Prf, Rng, Secret};
 use std::collections::VecDeque;
@@ -43,8 +43,8 @@ impl IkeSpis {
         self.lost.push_back(spi);
     }
 
-    /// Returns true if the peer may still use an SPI of no SA: it is of an earlier process, or the SA ended without
-    /// a Delete.
+    /// Returns true if the peer may still use an SPI of no SA: it is of an earlier process, or the
+    /// SA ended without a Delete.
     pub(crate) fn is_lost(&self, spi: u64) -> bool {
         !self.has_drawn(spi) || self.lost.contains(&spi)
     }

@@ -7,9 +7,10 @@
 //! pool at a time, even if several pools contain it.
 //!
 //! [`Pools::poll`] reports the lease changes to persist, and which of them no answer depends on: a
-//! peer may set up and delete SAs as fast as it can, and each time uses the address that it has. An SA is usable only after the caller
-//! could poll its lease: one call produces both. A caller that persists leases before it sends
-//! packets therefore never has an address in use that is not persisted.
+//! peer may set up and delete SAs as fast as it can, and each time uses the address that it has. An
+//! SA is usable only after the caller could poll its lease: one call produces both. A caller that
+//! persists leases before it sends packets therefore never has an address in use that is not
+//! persisted.
 
 use crate::runs::{Runs, next};
 use crypto::UnixTime;

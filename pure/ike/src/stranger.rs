@@ -38,10 +38,11 @@ impl Engine {
         }
     }
 
-    /// Drops a message with an SPI of no SA. A request on an IKE SA that was lost with an earlier process, or that
-    /// ended without a Delete, is answered with INVALID_IKE_SPI: the receiver "MAY send a response without
-    /// cryptographic protection" (RFC 7296 section 1.5). The rate is limited because sources can be forged. Other
-    /// SPIs get no answer: their SA has ended in order, or the response that creates it is still on its way.
+    /// Drops a message with an SPI of no SA. A request on an IKE SA that was lost with an earlier
+    /// process, or that ended without a Delete, is answered with INVALID_IKE_SPI: the receiver "MAY
+    /// send a response without cryptographic protection" (RFC 7296 section 1.5). The rate is
+    /// limited because sources can be forged. Other SPIs get no answer: their SA has ended in
+    /// order, or the response that creates it is still on its way.
     pub(crate) fn handle_unknown(&mut self, arrived: &Arrived<'_>, now: Instant) {
         self.drop(DropReason::UnknownSa);
         let Arrived { octets, path, .. } = *arrived;

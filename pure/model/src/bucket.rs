@@ -9,8 +9,8 @@ use std::time::Duration;
 pub struct Bucket(Instant);
 
 impl Bucket {
-    /// Takes a cost, if earlier costs exceed what is earned by no more than `burst`. Returns true if
-    /// it did.
+    /// Takes a cost, if earlier costs exceed what is earned by no more than `burst`. Returns true
+    /// if it did.
     pub fn take(&mut self, cost: Duration, burst: Duration, now: Instant) -> bool {
         let takes = self.next(burst, now) <= now;
         if takes {

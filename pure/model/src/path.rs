@@ -107,10 +107,10 @@ impl Path {
     }
 }
 
-/// The path of the newest authentic packet of an SA that sends on another path.
+/// The path of most of the newest authentic packets of an SA that sends on another path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stray {
-    /// Path of the packet.
+    /// Path of the packets.
     pub path: Path,
     /// Time since which all newer packets came on this path.
     pub since: Instant,

@@ -1,10 +1,10 @@
 //! Tunnels that move (RFC 4555): `mobility` decides, `ike` says it to the peer, `esp` follows.
 //!
-//! The driver tells by which ways packets can leave ([`Node::handle_ways`]) whenever that changes, and
-//! when [`crate::Event::WaysWanted`] says that there is a tunnel to be asked for: the way is a matter
-//! of the system's routes, of which nothing is known here. The peer of a tunnel may list other
-//! addresses in each of its requests. That costs look-ups of its own addresses alone, and one a
-//! second at most.
+//! The driver tells by which ways packets can leave ([`Node::handle_ways`]) whenever that changes,
+//! and when [`crate::Event::WaysWanted`] says that there is a tunnel to be asked for: the way is a
+//! matter of the system's routes, of which nothing is known here. The peer of a tunnel may list
+//! other addresses in each of its requests. That costs look-ups of its own addresses alone, and one
+//! a second at most.
 
 use crate::node::Node;
 use crate::{Event, UnknownPeer};
@@ -39,7 +39,8 @@ struct Mobile {
     remotes: Vec<IpAddr>,
     /// The paths of the clone that is to take its place.
     next: Option<Paths>,
-    /// A hand-over that waits for the end of another one, with its local address if an operator chose one.
+    /// A hand-over that waits for the end of another one, with its local address if an operator
+    /// chose one.
     later: Option<Option<IpAddr>>,
     /// Time of the last look-up for the peer's addresses.
     looked_up: Option<Instant>,
@@ -100,8 +101,8 @@ impl Node {
         self.drain(now);
     }
 
-    /// By which pairs of addresses packets can leave now: all of them, for each of [`Self::remotes`]
-    /// the best first.
+    /// By which pairs of addresses packets can leave now: all of them, for each of
+    /// [`Self::remotes`] the best first.
     pub fn handle_ways(&mut self, ways: &[Way], now: Instant) {
         let of_each = by_remote(ways);
         self.moving
@@ -115,8 +116,8 @@ impl Node {
         self.initiate_due(now);
     }
 
-    /// Moves a peer's tunnel so that it leaves from an address, or by the best way there is. The peer
-    /// is told even if that is the way it takes.
+    /// Moves a peer's tunnel so that it leaves from an address, or by the best way there is. The
+    /// peer is told even if that is the way it takes.
     pub fn move_peer(
         &mut self,
         peer: &str,
@@ -130,9 +131,9 @@ impl Node {
         Ok(path)
     }
 
-    /// The same without a pause: a clone of the IKE SA (RFC 7791) goes there, and takes its place with the
-    /// same children once these work. If nothing comes of it, all stays where it is. While another
-    /// hand-over is on its way, or the SA before drains, this one waits.
+    /// The same without a pause: a clone of the IKE SA (RFC 7791) goes there, and takes its place
+    /// with the same children once these work. If nothing comes of it, all stays where it is. While
+    /// another hand-over is on its way, or the SA before drains, this one waits.
     pub fn hand_over(
         &mut self,
         peer: &str,
@@ -145,8 +146,8 @@ impl Node {
         Ok(path)
     }
 
-    /// Starts a hand-over, or has it wait while another one is under way. Returns its path, and true if it
-    /// was started.
+    /// Starts a hand-over, or has it wait while another one is under way. Returns its path, and
+    /// true if it was started.
     fn start_hand_over(
         &mut self,
         sa: IkeSaId,

@@ -531,9 +531,9 @@ impl Node {
         )
     }
 
-    /// Reports peers that were heard through ESP to IKE, and the path of their newest packet, so that
-    /// liveness checks cost nothing while traffic flows (RFC 7296 section 2.4). Only peers that are
-    /// due for a check are looked at.
+    /// Reports peers that were heard through ESP to IKE, and the path of their newest packet, so
+    /// that liveness checks cost nothing while traffic flows (RFC 7296 section 2.4). Only peers
+    /// that are due for a check are looked at.
     fn tell_liveness(&mut self, now: Instant) {
         let due: Vec<_> = self.ike.due(now).collect();
         for (sa, children) in due {

@@ -1,11 +1,12 @@
 //! Peers that child SAs send to and receive nothing from.
 //!
-//! Neither a killed gateway nor a NAT with a new mapping sends a notice, and liveness waits for silence in both
-//! directions. So a peer that owes an answer is checked after [`FIRST`]. One-way traffic looks the same, so the
-//! pauses between further checks grow, and no check ends an SA earlier than liveness does.
+//! Neither a killed gateway nor a NAT with a new mapping sends a notice, and liveness waits for
+//! silence in both directions. So a peer that owes an answer is checked after [`FIRST`]. One-way
+//! traffic looks the same, so the pauses between further checks grow, and no check ends an SA
+//! earlier than liveness does.
 //!
-//! Nothing is looked at while nothing is sent: the data plane reports the first datagram, and reports the next one
-//! only after an answer.
+//! Nothing is looked at while nothing is sent: the data plane reports the first datagram, and
+//! reports the next one only after an answer.
 
 use crate::node::Node;
 use model::{ChildSaId, Deadline, IkeSaId, Instant};
@@ -95,7 +96,8 @@ impl Silences {
         }
     }
 
-    /// Decides at the end of a pause. The last packet arrived at `heard`; an answer is awaited `since`.
+    /// Decides at the end of a pause. The last packet arrived at `heard`; an answer is awaited
+    /// `since`.
     fn judge(
         &mut self,
         sa: IkeSaId,

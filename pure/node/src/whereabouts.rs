@@ -24,9 +24,9 @@
 //!
 //! For a mobile node in two places at once, the location that it sends from counts.
 //!
-//! A home agent whose mobile node is bound nowhere any more takes all keys of slots back. The mobile
-//! node keeps its child SAs, and the slots have new keys when it is bound again. Its own end keeps
-//! the last location: a registration ends there for a moment with every move.
+//! A home agent whose mobile node is bound nowhere any more takes all keys of slots back. The
+//! mobile node keeps its child SAs, and the slots have new keys when it is bound again. Its own end
+//! keeps the last location: a registration ends there for a moment with every move.
 
 mod slots;
 

@@ -85,11 +85,17 @@ fn fingerprint(der: &[u8]) -> String {
     format!("{a:02x}{b:02x}{c:02x}{d:02x}")
 }
 
-/// Formats a duration in the syntax of the file.
+/// Formats a duration in the syntax of the file, in the largest unit of which it is a multiple.
 pub(crate) fn time(duration: Duration) -> String {
-    match duration.subsec_millis() {
-        0 => format!("{}s", duration.as_secs()),
-        _ => format!("{}ms", duration.as_millis()),
+    let millis = duration.as_millis();
+    let units = [(3_600_000, "h"), (60_000, "m"), (1000, "s")];
+    let unit = units
+        .iter()
+        .find(|(unit, _)| millis > 0 && millis.is_multiple_of(*unit));
+    match unit {
+        Some((unit, name)) => format!("{}{name}", millis / unit),
+        None if millis == 0 => "0s".to_owned(),
+        None => format!("{millis}ms"),
     }
 }
 

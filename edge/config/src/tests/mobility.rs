@@ -578,7 +578,7 @@ fn limits_are_kept_and_told() {
         (
             format!("{FOREIGN_AGENT}advertise = \"99ms\"\n"),
             "foreign_agent.advertise",
-            "100ms and 600s",
+            "100ms and 10m",
         ),
         (
             format!("{FOREIGN_AGENT}visitors = 0\n"),

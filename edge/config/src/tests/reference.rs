@@ -292,11 +292,10 @@ fn row(
     let default = match known.get(&name) {
         _ if schema.is_required(&name) => "required",
         _ if is_peers => "as the peer",
-        Some(known) => &longest_units(&known.default),
+        Some(known) => &known.default,
         None => "",
     };
     let effect = effect.effect.word();
-    let values = longest_units(&values);
     format!("| `{key}` | {values} | {default} | {effect} |\n")
 }
 
@@ -305,20 +304,4 @@ fn heading(table: &str) -> String {
         Some(list) => format!("[[{list}]]"),
         None => format!("[{table}]"),
     }
-}
-
-/// Writes seconds in hours or minutes where these are whole.
-fn longest_units(text: &str) -> String {
-    let word = |word: &str| {
-        let (digits, rest) =
-            word.split_at(word.len() - word.trim_start_matches(|c: char| c.is_ascii_digit()).len());
-        let seconds = digits.parse::<u64>().ok().filter(|_| rest == "s");
-        match seconds {
-            Some(seconds) if seconds > 0 && seconds % 3600 == 0 => format!("{}h", seconds / 3600),
-            Some(seconds) if seconds > 0 && seconds % 60 == 0 => format!("{}m", seconds / 60),
-            _ => word.to_owned(),
-        }
-    };
-    let words: Vec<_> = text.split(' ').map(word).collect();
-    words.join(" ")
 }

@@ -14,10 +14,10 @@
 //!
 //! Packets may arrive through a new agent before there is a route to it: home sends as soon as it
 //! has granted the registration, and the kernel checks the reverse path when a packet arrives, not
-//! when it is read. An IKE message that it drops is late by a retransmission timeout. So the reverse
-//! paths of the host's own tunnels do not depend on its agent. The kernel looks them up without our
-//! mark, which the packets that these tunnels send have: a rule for unmarked packets from the
-//! tunnels' ports matches reverse paths only. It leads to a route through all interfaces.
+//! when it is read. An IKE message that it drops is late by a retransmission timeout. So the
+//! reverse paths of the host's own tunnels do not depend on its agent. The kernel looks them up
+//! without our mark, which the packets that these tunnels send have: a rule for unmarked packets
+//! from the tunnels' ports matches reverse paths only. It leads to a route through all interfaces.
 
 use super::{
     ARRIVAL_PRIORITY, ARRIVALS, AWAY, METRIC, ROAMING_PRIORITY, SPARE_METRIC, SPECIFIC_PRIORITY,
@@ -65,8 +65,8 @@ pub struct Roaming {
 
 impl Roaming {
     /// Adds the host's address in the calling thread's network namespace. It has no agent yet, and
-    /// its packets take the ordinary route. `ports` are the UDP ports of its own tunnels, of IKE and
-    /// of ESP in UDP. A predecessor's remains are removed first.
+    /// its packets take the ordinary route. `ports` are the UDP ports of its own tunnels, of IKE
+    /// and of ESP in UDP. A predecessor's remains are removed first.
     pub fn open(home: Ipv4Addr, ports: &[u16]) -> Result<Self, Error> {
         let netlink = Netlink::open()?;
         remove_all(&netlink)?;
@@ -108,9 +108,9 @@ impl Roaming {
         give(&self.netlink, interface, ADDRESS)
     }
 
-    /// Accepts the packets of the host's own tunnels (IKE, and ESP in UDP) on these interfaces, which
-    /// are up, whichever one packets leave by. Such packets are authenticated wherever they arrive. A
-    /// repeated call with the same interfaces does nothing.
+    /// Accepts the packets of the host's own tunnels (IKE, and ESP in UDP) on these interfaces,
+    /// which are up, whichever one packets leave by. Such packets are authenticated wherever they
+    /// arrive. A repeated call with the same interfaces does nothing.
     ///
     /// # Errors
     /// An interface is down, or gone. The previous ones stay.

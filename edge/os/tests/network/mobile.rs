@@ -275,7 +275,8 @@ fn sockets(world: &World) -> [Datagrams; 2] {
 fn packets_go_through_the_tunnel_and_back_whatever_the_reverse_path_check() {
     for rp_filter in ["0", "1", "2"] {
         let world = World::new(rp_filter);
-        // Once for both: a program that another test starts just then may hold a closed socket open.
+        // Once for both: a program that another test starts just then may hold a closed socket
+        // open.
         let [mut near, mut far] = sockets(&world);
         for number in [0, 1] {
             let mut visit = world.visit(number);
@@ -939,8 +940,8 @@ impl Arrivals {
     }
 }
 
-/// A router passes on what home sends as soon as home has granted the registration, and the host may
-/// not have a route through it yet.
+/// A router passes on what home sends as soon as home has granted the registration, and the host
+/// may not have a route through it yet.
 #[test]
 fn packets_of_a_tunnel_arrive_on_each_interface_whichever_one_packets_leave_by() {
     for (rp_filter, is_loose) in [("1", false), ("2", true)] {

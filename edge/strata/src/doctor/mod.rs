@@ -86,8 +86,9 @@ fn status(socket: &Path) -> Option<Status> {
 /// Returns the findings of the daemon itself.
 fn told(status: &Status) -> Vec<Finding> {
     const WHY: &str = "stratad cannot do this part of its work; the rest is not affected";
-    // The checks of the network and its settings report these, with or without a daemon.
-    const OTHERS: [&str; 2] = ["wait", "forwarding"];
+    // The checks of the network and its settings report two of these, with or without a daemon, and
+    // `installed` the others.
+    const OTHERS: [&str; 4] = ["wait", "forwarding", "removed", "filter"];
     let errors = status.errors.iter();
     let errors = errors.filter(|error| !OTHERS.contains(&&*error.task));
     let errors = errors.map(|error| Finding::fail("daemon", &error.what, WHY, &error.fix));
@@ -98,13 +99,17 @@ fn told(status: &Status) -> Vec<Finding> {
 /// removing.
 fn installed(status: &Status) -> Finding {
     const CHECK: &str = "installed";
+    const CLEAR: &str = "packets in clear with a source address inside a tunnel may be accepted";
     if let Some(why) = &status.unguarded {
         return Finding::fail(
             CHECK,
             format!("the filter for packets in clear could not be installed: {why}"),
-            "packets in clear with a source address inside a tunnel may be accepted",
+            CLEAR,
             "correct that; stratad tries again within 10 s",
         );
+    }
+    if let Some(missing) = status.errors.iter().find(|error| error.task == "filter") {
+        return Finding::fail(CHECK, &missing.what, CLEAR, &missing.fix);
     }
     match status.removed.as_slice() {
         [] => Finding::good(CHECK, "routes, rules and filters are as stratad set them"),

@@ -30,7 +30,7 @@ fn tunnel(tunnel: &TunnelPaths, paint: Paint) -> String {
     let who = match tunnel.moved_by {
         Who::Us => "this host moves it",
         Who::Peer => "the peer moves it",
-        Who::Nobody => "fixed",
+        Who::Neither => "fixed",
     };
     let candidates = tunnel.candidates.iter();
     let candidates: String = candidates.map(|way| candidate(way, paint)).collect();

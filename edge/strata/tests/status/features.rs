@@ -29,6 +29,7 @@ use Evidence::{NotNeeded, Tests};
 const CLEAR: &str = "edge/lab/tests/e2e/operate/clear.rs";
 const OS_CLEAR: &str = "edge/os/tests/network/clear.rs";
 const RESTORE: &str = "edge/lab/tests/e2e/operate/restore.rs";
+const SIGHT: &str = "edge/lab/tests/e2e/operate/sight.rs";
 const AWAITED: &str = "edge/lab/tests/e2e/operate/awaited.rs";
 const ADDRESSES: &str = "edge/lab/tests/e2e/session/addresses.rs";
 const ADDRESSES_FILE: &str = "edge/config/src/tests/addresses.rs";
@@ -3124,6 +3125,12 @@ pub const FEATURES: &[Feature] = &[
             (
                 "edge/lab/tests/e2e/operate/doctor.rs",
                 "a_firewall_that_drops_by_default_is_found",
+            ),
+            (SIGHT, "at_debug_each_ike_message_is_one_line_at_both_ends"),
+            (SIGHT, "at_trace_the_drops_of_a_peer_are_found_by_its_name"),
+            (
+                SIGHT,
+                "metrics_and_status_tell_when_a_peer_was_heard_and_that_it_is_silent",
             ),
         ]),
         refuses: NotNeeded("it only shows"),

@@ -2437,4 +2437,51 @@ pub const WEAKNESSES: &[Weakness] = &[
             ),
         ]),
     },
+    Weakness {
+        number: 160,
+        seen: "Strata before 0.1.0",
+        what: "a third party that hands over one packet in four before the network does keeps a tunnel without MOBIKE from a new mapping of the peer's NAT, or gets it",
+        answer: Tests(&[
+            (
+                "pure/node/src/tests/following.rs",
+                "a_third_party_that_relays_some_packets_does_not_keep_a_new_mapping_from_being_found",
+            ),
+            (
+                "pure/esp/src/source.rs",
+                "a_third_party_that_hands_over_some_packets_early_loses_to_the_path_of_the_others",
+            ),
+            (
+                "pure/esp/src/source.rs",
+                "late_packets_from_before_do_not_keep_the_peer_where_it_was",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 161,
+        seen: "Strata before 0.1.0",
+        what: "a flood of first messages is dropped without a line in the log, and the audit log is silent about nodes that had keys before it was switched on",
+        answer: Tests(&[
+            (
+                "edge/stratad/src/unproved.rs",
+                "each_message_is_handled_answered_or_counted_as_lost_exactly_once",
+            ),
+            (
+                "edge/stratad/src/unproved/lost.rs",
+                "a_flood_has_a_line_each_ten_seconds_and_the_lines_count_each_message_once",
+            ),
+            (
+                "edge/lab/tests/e2e/operate/audit.rs",
+                "a_configuration_without_a_log_is_told_how_to_have_one",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 162,
+        seen: "Strata before 0.1.0",
+        what: "each genuine message of an IKE SA is decrypted twice, so that an authenticated peer's flood costs twice as much",
+        answer: Tests(&[(
+            "pure/ike/src/tests/screen.rs",
+            "each_genuine_message_is_decrypted_once_and_each_forgery_too",
+        )]),
+    },
 ];

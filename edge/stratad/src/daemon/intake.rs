@@ -54,7 +54,7 @@ impl Daemon {
     fn serve(&mut self, now: Instant) {
         self.carry_out(now);
         self.losses.streams = self.streams.counts;
-        self.losses.unproved = self.unproved.lost;
+        self.losses.unproved = self.unproved.lost.total;
         if let Some(faults) = &self.faults {
             self.losses.faults = faults.counts();
         }
@@ -69,8 +69,8 @@ impl Daemon {
         }
     }
 
-    /// Returns all failures of the daemon and its host. A route that is awaited explains that nothing
-    /// can be sent there.
+    /// Returns all failures of the daemon and its host. A route that is awaited explains that
+    /// nothing can be sent there.
     fn errors(&self, now: Instant) -> Vec<Trouble> {
         let mut errors = self.host.awaited.list();
         errors.extend(needs::unmet(&self.config));

@@ -166,6 +166,15 @@ impl Daemon {
         self.node.set_recording(self.audit.is_on(), now);
     }
 
+    /// Records who has keys already, in a log that was empty so far.
+    pub(super) fn record_holders(&mut self, now: Instant) {
+        for record in audit::holders(&self.node, config::today(), now) {
+            let kept = self.audit.keep(&record);
+            // Best effort: `recorded` has logged the failure.
+            let _ = self.recorded(kept, now);
+        }
+    }
+
     /// Records the use of licences and keys. An error is a reason for a person.
     fn record(&mut self, event: &Event, now: Instant) -> Result<(), String> {
         let record = audit::record(event, config::today(), now);
@@ -199,7 +208,8 @@ impl Daemon {
         taken
     }
 
-    /// Removes the addresses that a peer assigned, if it assigned any: of a gateway's peers, none does.
+    /// Removes the addresses that a peer assigned, if it assigned any: of a gateway's peers, none
+    /// does.
     fn give_back(&mut self, peer: &str, now: Instant) {
         let inside = self.host.inside();
         if inside.is_some_and(|inside| inside.is_from(peer)) {

@@ -2,8 +2,8 @@
 
 use crate::bench::*;
 use crate::datagram::{ICMP, TCP, UDP, segment, tcp, udp, v4, v4_with, v6};
-use esp::{Action, DropReason, Packet, Policy, Protected, Spd, Unusable, Worker};
-use model::{ChildSaId, Instant, Spi};
+use esp::{Action, DropReason, Packet, Policy, Protected, Sink, Spd, Unusable, Worker};
+use model::{ChildSaId, Instant, Path, Spi};
 
 fn only_protected() -> Worker {
     let protected = Protected {
@@ -175,4 +175,58 @@ fn a_map_says_what_classify_found() {
         assert_eq!(packet[8..8 + map.len()], *map, "{datagram:02x?}");
         assert_eq!(open(&mut bob, &packet), Ok(datagram));
     }
+}
+
+/// Collects dropped packets with their peers.
+#[derive(Default)]
+struct Names(Vec<(DropReason, Option<String>)>);
+
+impl Sink for Names {
+    fn transmit(&mut self, _: &mut Packet, _: Path) {}
+
+    fn deliver(&mut self, _: &mut Packet) {}
+
+    fn names_peers(&self) -> bool {
+        true
+    }
+
+    fn dropped(&mut self, _: &mut Packet, _: DropReason) {
+        unreachable!("a sink that names peers is told the peer")
+    }
+
+    fn dropped_of(&mut self, _: &mut Packet, why: DropReason, peer: Option<&str>) {
+        self.0.push((why, peer.map(str::to_owned)));
+    }
+}
+
+/// A log can then be searched for one peer.
+#[test]
+fn a_dropped_packet_is_reported_with_the_peer_of_its_sa_or_policy() {
+    let (mut alice, mut bob) = pair(&two_zones());
+    let sealed = seal(&mut alice, &segment()).unwrap();
+    let mut damaged = sealed.clone();
+    *damaged.last_mut().unwrap() ^= 1;
+    let mut unknown = sealed.clone();
+    unknown[0] ^= 1;
+    let peer = "alice".to_owned();
+    let mut names = Names::default();
+    for packet in [&damaged, &sealed, &sealed, &unknown, &sealed[..7].to_vec()] {
+        let mut packet = Packet::from_slice(packet);
+        bob.open(std::slice::from_mut(&mut packet), &mut names, Instant::ZERO);
+    }
+    let known = |why| (why, Some(peer.clone()));
+    let expected = [
+        known(DropReason::BadIcvPayload),
+        known(DropReason::Replayed),
+        (DropReason::UnknownSpi, None),
+        (DropReason::Runt, None),
+    ];
+    assert_eq!(names.0, expected);
+    let mut names = Names::default();
+    for mut worker in [only_protected(), Worker::new(Spd::default())] {
+        let mut packet = Packet::from_slice(&segment());
+        worker.seal(std::slice::from_mut(&mut packet), &mut names, Instant::ZERO);
+    }
+    let known = (DropReason::NoSa, Some("peer".to_owned()));
+    assert_eq!(names.0, [known, (DropReason::NoPolicy, None)]);
 }

@@ -38,7 +38,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 use wire::ike::{Datagram, ExchangeType, Message, NotifyType, Payload};
 
-/// Pause after the start of an IKE SA, in which unauthenticated errors start no other. It doubles with each error.
+/// Pause after the start of an IKE SA, in which unauthenticated errors start no other. It doubles
+/// with each error.
 const HINT_PAUSE: Duration = Duration::from_secs(2);
 
 /// The longest such pause.
@@ -377,8 +378,8 @@ impl Established {
         }
     }
 
-    /// Sends a liveness check at once, because child SAs sent and received nothing. The check never ends the SA
-    /// earlier than liveness would, and is not sent if liveness checks are disabled.
+    /// Sends a liveness check at once, because child SAs sent and received nothing. The check never
+    /// ends the SA earlier than liveness would, and is not sent if liveness checks are disabled.
     pub(crate) fn doubt(&mut self, core: &mut Core, ctx: &mut Context<'_>) {
         let peer = core.peer(ctx.config);
         let asks = peer.is_some_and(|peer| !peer.liveness.is_zero());
@@ -457,10 +458,10 @@ impl Established {
         }
     }
 
-    /// Handles an unauthenticated error while a request is under way: the peer was restarted and has lost the
-    /// SA, or the error is forged. Starts another IKE SA, while this one stays until the other is authenticated.
-    /// Returns true if the error answers the Delete of an SA that another one has replaced: nothing is lost if
-    /// it ends now.
+    /// Handles an unauthenticated error while a request is under way: the peer was restarted and
+    /// has lost the SA, or the error is forged. Starts another IKE SA, while this one stays until
+    /// the other is authenticated. Returns true if the error answers the Delete of an SA that
+    /// another one has replaced: nothing is lost if it ends now.
     fn handle_clear_error(
         &mut self,
         arrived: &Arrived<'_>,

@@ -20,16 +20,17 @@
 //! address gets no packet of a child SA. It receives at most three times the octets that came from
 //! it, answers included.
 //!
-//! Packets of child SAs are checked in the same way, with MOBIKE as well, as soon as the newest of them comes from
-//! another address or port: a NAT may map ESP apart from IKE. Child SAs move if the old address is silent, or if
-//! newer packets keep coming only from the new one. Without MOBIKE, and where both had one address that is silent
-//! now, the IKE SA moves too. With MOBIKE it moves by UPDATE_SA_ADDRESSES alone (RFC 4555 section 3.8), so the check
-//! says where the peer is seen, and the peer then sends that update. Such a check gives way to one of a newer address
-//! ([`Pace`]).
+//! Packets of child SAs are checked in the same way, with MOBIKE as well, as soon as the newest of
+//! them comes from another address or port: a NAT may map ESP apart from IKE. The data plane says
+//! from which address most of the newer packets come. Child SAs move there if the old address is
+//! silent, or if newer packets keep coming only from the new one. Without MOBIKE, and where both
+//! had one address that is silent now, the IKE SA moves too. With MOBIKE it moves by
+//! UPDATE_SA_ADDRESSES alone (RFC 4555 section 3.8), so the check says where the peer is seen, and
+//! the peer then sends that update. Such a check gives way to one of a newer address ([`Pace`]).
 //!
-//! A third party that relays everything is indistinguishable from a NAT. So the SA leaves an address that a check
-//! found, but that the peer did not announce, as soon as newer packets come only from another address. Answers from
-//! the address that is left do not count.
+//! A third party that relays everything is indistinguishable from a NAT. So the SA leaves an
+//! address that a check found, but that the peer did not announce, as soon as newer packets come
+//! only from another address. Answers from the address that is left do not count.
 //!
 //! The two requests are sent one after the other, because the peer may keep no more than one
 //! response. A request that was sent to both addresses proves nothing. If an earlier request is
@@ -131,10 +132,10 @@ impl Packets {
         }
     }
 
-    /// Returns true if child SAs' packets come on the new path now, and on the old one no more. Where the old path
-    /// still answers, they have to come on the new one alone, and only another port of the same address counts: a
-    /// NAT that maps ESP apart from IKE. Otherwise, an attacker who forwards packets faster than the network could
-    /// take the tunnel to another host.
+    /// Returns true if child SAs' packets come on the new path now, and on the old one no more.
+    /// Where the old path still answers, they have to come on the new one alone, and only another
+    /// port of the same address counts: a NAT that maps ESP apart from IKE. Otherwise, an attacker
+    /// who forwards packets faster than the network could take the tunnel to another host.
     fn moved(self, new: Path, old: Path) -> bool {
         // The data plane reads the time of a packet later than control that of its turn.
         let begun = self.since + SHORTEST;
@@ -204,14 +205,15 @@ impl Established {
         }
         match (core.path.is_stream(), arrived.path.is_stream()) {
             (false, false) => self.note_source(arrived, core, ctx),
-            // "It SHOULD choose the TCP connection on which it last received a valid and decryptable
-            // IKE or ESP message" (RFC 9329 section 6.1). Who began has one connection, and knows it.
+            // "It SHOULD choose the TCP connection on which it last received a valid and
+            // decryptable IKE or ESP message" (RFC 9329 section 6.1). Who began has one connection,
+            // and knows it.
             (true, true) if !self.contact.ours => {
                 core.take(arrived.path, ctx);
                 core.carry(self.children(), ctx);
             }
-            // "When switching from UDP to TCP, a new IKE_SA_INIT exchange MUST be initiated" (RFC 9329
-            // section 5.1).
+            // "When switching from UDP to TCP, a new IKE_SA_INIT exchange MUST be initiated" (RFC
+            // 9329 section 5.1).
             _ => {}
         }
     }
@@ -243,8 +245,8 @@ impl Established {
         }
     }
 
-    /// Checks the path of a child SA's newest packet, of `octets` octets, which is not the path that child SAs
-    /// send on.
+    /// Checks the path of a child SA's newest packet, of `octets` octets, which is not the path
+    /// that child SAs send on.
     pub(crate) fn note_stray(
         &mut self,
         from: Path,
@@ -269,8 +271,9 @@ impl Established {
         self.send_next(core, ctx);
     }
 
-    /// Returns true if no check is running, or one that a check of a packet's path may replace. With MOBIKE, packets
-    /// do not replace the check of IKE_AUTH, because they cannot move the IKE SA.
+    /// Returns true if no check is running, or one that a check of a packet's path may replace.
+    /// With MOBIKE, packets do not replace the check of IKE_AUTH, because they cannot move the IKE
+    /// SA.
     fn gives_way(&self, newer: Path) -> bool {
         let following = self.following.as_ref();
         following.is_none_or(|following| {
@@ -287,8 +290,8 @@ impl Established {
         }
     }
 
-    /// Returns true if a child SA's packet started the check. Such a packet is a hint, so a check without a
-    /// response is no reason to give the SA up.
+    /// Returns true if a child SA's packet started the check. Such a packet is a hint, so a check
+    /// without a response is no reason to give the SA up.
     pub(super) fn is_led_by_packets(&self) -> bool {
         let following = self.following.as_ref();
         following.is_some_and(|following| following.packets.is_some())
@@ -308,8 +311,8 @@ impl Established {
         }
     }
 
-    /// Ends the check when an update of the addresses arrives, unless the IKE SA stays where it is: child SAs'
-    /// packets may still have another address.
+    /// Ends the check when an update of the addresses arrives, unless the IKE SA stays where it is:
+    /// child SAs' packets may still have another address.
     pub(super) fn end_check(&mut self, updated: Path, core: &Core) {
         let moves = updated.remote != core.path.remote;
         if moves {
@@ -321,8 +324,8 @@ impl Established {
         }
     }
 
-    /// Returns true if an update returns child SAs to the path of IKE messages. An update that a check of ours
-    /// caused says nothing about packets that a NAT maps apart.
+    /// Returns true if an update returns child SAs to the path of IKE messages. An update that a
+    /// check of ours caused says nothing about packets that a NAT maps apart.
     pub(super) fn returns(&self, updated: Path, core: &Core, ctx: &Context<'_>) -> bool {
         let remote = nat::esp_path(updated, core.nat, ctx.config).remote;
         let is_apart = core.esp.remote.ip() == remote.ip() && self.pace.is_resting(ctx.now);
@@ -484,7 +487,8 @@ impl Established {
         self.send(question(ctx), core, ctx);
     }
 
-    /// Notes an answer from the old address. Child SAs' packets may still come only from the new one.
+    /// Notes an answer from the old address. Child SAs' packets may still come only from the new
+    /// one.
     fn note_old_answer(&mut self, core: &mut Core, ctx: &mut Context<'_>) {
         // With MOBIKE, the peer announces the path of IKE messages.
         let announced = match self.mobike {
@@ -538,7 +542,8 @@ impl Established {
         }
     }
 
-    /// Ends a check, and returns the path that was checked. An outstanding question is sent on the old path now.
+    /// Ends a check, and returns the path that was checked. An outstanding question is sent on the
+    /// old path now.
     fn drop_check(&mut self, core: &mut Core, ctx: &mut Context<'_>) -> Option<Path> {
         let following = self.following.take()?;
         if following.asks_new() {

@@ -75,6 +75,8 @@ use following::Checks;
 use init_sent::InitSent;
 use kem_sent::KemSent;
 use model::{ChildSaId, Deadline, IkeSaId, Instant, Path, Transmit};
+use protected::Unlocked;
+use std::cell::Cell;
 use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use wire::ike::{Datagram, ExchangeType, Flags, Header, Message, VERSION_2};
@@ -197,6 +199,19 @@ pub(crate) struct Arrived<'a> {
     pub(crate) datagram: Datagram<'a>,
     pub(crate) octets: &'a [u8],
     pub(crate) path: Path,
+    /// The content, from [`Sa::screen`] to the state, so that a message is decrypted once.
+    pub(crate) opened: Cell<Option<Unlocked>>,
+}
+
+impl<'a> Arrived<'a> {
+    pub(crate) fn new(datagram: Datagram<'a>, octets: &'a [u8], path: Path) -> Self {
+        Self {
+            datagram,
+            octets,
+            path,
+            opened: Cell::default(),
+        }
+    }
 }
 
 impl Sa {
@@ -526,8 +541,8 @@ impl Context<'_> {
         self.out.sa_id()
     }
 
-    /// Draws an SPI for an IKE SA. Two of ours share 48 random bits so rarely that nothing checks it; the older SA
-    /// would not be heard any more.
+    /// Draws an SPI for an IKE SA. Two of ours share 48 random bits so rarely that nothing checks
+    /// it; the older SA would not be heard any more.
     pub(crate) fn ike_spi(&mut self) -> u64 {
         self.ike_spis.draw(self.rng)
     }

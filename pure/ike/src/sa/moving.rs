@@ -10,8 +10,8 @@
 //! packets of child SAs there only after a request of its own with a cookie was answered from there
 //! (section 3.7). A newer update restarts this check; an update that a newer one has overtaken does
 //! nothing. [`Core::path`] is thus the path of IKE messages, and [`Core::proved`] that of child
-//! SAs, unless their own packets led them elsewhere (`following.rs`). Any update but an answer to that check leads
-//! them back.
+//! SAs, unless their own packets led them elsewhere (`following.rs`). Any update but an answer to
+//! that check leads them back.
 //!
 //! Other messages move nothing: an answer on another path only shows that this path works (section
 //! 3.8). A request is sent on several paths for this purpose.
@@ -345,8 +345,8 @@ impl Core {
 }
 
 /// Returns true if the round trip that was measured on one path also applies to the other.
-/// "Port-only changes are commonly the result of NAT rebinding" (RFC 9000 section 9.4), except where
-/// the port belongs to a new connection.
+/// "Port-only changes are commonly the result of NAT rebinding" (RFC 9000 section 9.4), except
+/// where the port belongs to a new connection.
 pub(super) fn is_same_route(one: Path, other: Path) -> bool {
     let ends = |path: Path| (path.local.ip(), path.remote.ip());
     one == other || !one.is_stream() && !other.is_stream() && ends(one) == ends(other)

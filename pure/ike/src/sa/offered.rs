@@ -38,11 +38,7 @@ impl Offered {
         ctx: &mut Context<'_>,
     ) {
         let datagram = Datagram::decode(&self.octets).expect("it was decoded when it came");
-        let arrived = Arrived {
-            datagram,
-            octets: &self.octets,
-            path: self.path,
-        };
+        let arrived = Arrived::new(datagram, &self.octets, self.path);
         state.respond(answer, &arrived, core, ctx);
     }
 }

@@ -1,14 +1,16 @@
 //! Rate of the checks that packets of child SAs start.
 //!
-//! A NAT may change its mapping again while the last one is checked, so a check of a newer address replaces another
-//! one. Sources are not authenticated, and a third party can repeat packets from many addresses. Therefore only
-//! [`MOST`] checks follow each other closely. The last one is not replaced, and a pause follows.
+//! A NAT may change its mapping again while the last one is checked, so a check of a newer address
+//! replaces another one. Sources are not authenticated, and a third party can repeat packets from
+//! many addresses. Therefore only [`MOST`] checks follow each other closely. The last one is not
+//! replaced, and a pause follows.
 
 use model::Instant;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Pause after the start of the first check, until there may be more than [`MOST`], or another of the last address.
+/// Pause after the start of the first check, until there may be more than [`MOST`], or another of
+/// the last address.
 const PAUSE: Duration = Duration::from_secs(3);
 
 /// Maximum number of checks in a pause.
@@ -23,8 +25,8 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Counts a check of an address. Returns false if it must not start now. With `replaces`, another check is
-    /// running.
+    /// Counts a check of an address. Returns false if it must not start now. With `replaces`,
+    /// another check is running.
     pub(super) fn admits(&mut self, to: SocketAddr, replaces: bool, now: Instant) -> bool {
         if !replaces && !self.is_resting(now) {
             *self = Self {

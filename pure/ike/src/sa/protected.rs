@@ -20,7 +20,7 @@ use wire::ike::{
 };
 
 /// The error of an authentic message that is invalid.
-pub(super) struct Complaint {
+pub(crate) struct Complaint {
     pub(super) why: PeerMisbehaved,
     /// The notify for the answer, if the message was a request.
     pub(super) notify: Notify,
@@ -32,6 +32,9 @@ impl Complaint {
         Self { why, notify }
     }
 }
+
+/// Content of an authentic message or fragment, which may still be malformed.
+pub(crate) type Unlocked = Result<Content, Complaint>;
 
 /// An authentic message, or the error of an authentic but invalid one.
 pub(super) type Genuine = Result<Message, Complaint>;
@@ -96,10 +99,19 @@ impl Core {
         awaits
     }
 
-    /// Returns true if a message is authentic. Any other is dropped and counted.
+    /// Returns true if a message is authentic, and keeps its content for the state. Any other is
+    /// dropped and counted.
     fn is_authentic(&self, cipher: &Cipher, arrived: &Arrived<'_>, ctx: &mut Context<'_>) -> bool {
-        let opened = sealed(arrived).and_then(|sealed| self.unlock(cipher, sealed));
-        opened.inspect_err(|why| ctx.drop(*why)).is_ok()
+        match sealed(arrived).and_then(|sealed| self.unlock(cipher, sealed)) {
+            Ok(content) => {
+                arrived.opened.set(Some(content));
+                true
+            }
+            Err(why) => {
+                ctx.drop(why);
+                false
+            }
+        }
     }
 
     /// Returns the authentic response to an outstanding request, once complete.
@@ -258,7 +270,10 @@ impl Core {
         ctx: &mut Context<'_>,
     ) -> Result<Option<Genuine>, DropReason> {
         let sealed = sealed(arrived)?;
-        let content = self.unlock(cipher, sealed)?;
+        let content = match arrived.opened.take() {
+            Some(content) => content,
+            None => self.unlock(cipher, sealed)?,
+        };
         let (content, mark, before) = match (content, sealed.fragment) {
             (Ok(piece), Some(at)) => {
                 let until = ctx.now + ctx.config.timers.reassembly;
@@ -284,12 +299,8 @@ impl Core {
         ))
     }
 
-    /// Opens a message or a fragment. An authentic one may still be malformed.
-    fn unlock(
-        &self,
-        cipher: &Cipher,
-        sealed: &Sealed<'_>,
-    ) -> Result<Result<Content, Complaint>, DropReason> {
+    /// Opens a message or a fragment.
+    fn unlock(&self, cipher: &Cipher, sealed: &Sealed<'_>) -> Result<Unlocked, DropReason> {
         if let Some(at) = sealed.fragment {
             self.limit.ok_or(DropReason::FragmentNotAgreed)?;
             self.inbox.admits(&sealed.header, at)?;

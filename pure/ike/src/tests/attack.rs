@@ -76,8 +76,8 @@ fn is_unknown_sa(answer: &Flying) -> bool {
     matches!(&message.payloads[..], [Payload::Notify(only)] if only.kind == NotifyType::INVALID_IKE_SPI)
 }
 
-/// Asserts that a datagram with an SPI of no SA changes nothing for its receiver, and gets at most one answer of fewer
-/// octets.
+/// Asserts that a datagram with an SPI of no SA changes nothing for its receiver, and gets at most
+/// one answer of fewer octets.
 fn is_unknown(pair: &mut Pair, flying: &Flying) {
     let before = pair.host(flying.to).picture();
     pair.deliver(flying);
@@ -475,7 +475,8 @@ pub(super) fn forgeries(pair: &Pair, exchange: ExchangeType) -> Vec<Flying> {
     forged
 }
 
-/// The Message ID "is zero for the IKE_SA_INIT messages" (RFC 7296 section 2.2), and an initiator's SPI is not.
+/// The Message ID "is zero for the IKE_SA_INIT messages" (RFC 7296 section 2.2), and an initiator's
+/// SPI is not.
 #[test]
 fn ike_sa_init_begins_an_sa_only_with_message_id_zero_and_the_spi_of_an_initiator() {
     const SPI: std::ops::Range<usize> = 0..8;
@@ -524,8 +525,9 @@ fn datagrams_of_any_length_and_content_are_survived() {
     assert_eq!(pair.left.up(), 1);
 }
 
-/// From an address of anywhere and along the path of an SA that is up: noise, noise behind a genuine header with the
-/// length that it has, and genuine messages that are doubled or have noise in the middle.
+/// From an address of anywhere and along the path of an SA that is up: noise, noise behind a
+/// genuine header with the length that it has, and genuine messages that are doubled or have noise
+/// in the middle.
 #[test]
 fn noise_of_any_length_leaves_an_sa_up() {
     let (mut pair, request) = with_request();

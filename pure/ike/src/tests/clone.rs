@@ -316,7 +316,8 @@ fn a_lent_address_stays_with_who_is_handed_over_and_is_free_after_both_are_gone(
     assert!(leases(&pair)[0].free_from.is_some());
 }
 
-/// "If the CLONE_IKE_SA notification appears in any other message, it MUST be ignored" (section 5.2).
+/// "If the CLONE_IKE_SA notification appears in any other message, it MUST be ignored" (section
+/// 5.2).
 #[test]
 fn in_any_other_message_the_notify_is_ignored() {
     let mut pair = connected();
@@ -374,7 +375,8 @@ fn a_peer_that_clones_for_ever_has_a_bounded_number_of_ike_sas() {
     assert!(is_settled(&pair));
 }
 
-/// Section 8: "Such a system should evaluate the number of Child SAs over the number of all IKE SAs".
+/// Section 8: "Such a system should evaluate the number of Child SAs over the number of all IKE
+/// SAs".
 #[test]
 fn children_are_counted_over_all_ike_sas_of_a_peer() {
     let (left, mut right) = ends();
@@ -399,8 +401,8 @@ fn children_are_counted_over_all_ike_sas_of_a_peer() {
     );
 }
 
-/// "the initiator SHOULD NOT retry cloning an IKE SA until some of the existing SAs with the responder are
-/// deleted" (section 5.3).
+/// "the initiator SHOULD NOT retry cloning an IKE SA until some of the existing SAs with the
+/// responder are deleted" (section 5.3).
 #[test]
 fn who_was_refused_for_good_asks_again_when_something_was_deleted() {
     let (left, mut right) = allowing(children::ends());

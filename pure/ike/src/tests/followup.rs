@@ -352,8 +352,8 @@ fn a_successor_that_an_initiator_does_not_go_on_with_is_forgotten_after_20_secon
     assert_eq!(pair.left.ike_rekeys(), 1);
 }
 
-/// "If the initiator continues to receive STATE_NOT_FOUND notifications after several retries, it MUST
-/// treat this situation as a fatal error and delete IKE SA."
+/// "If the initiator continues to receive STATE_NOT_FOUND notifications after several retries, it
+/// MUST treat this situation as a fatal error and delete IKE SA."
 #[test]
 fn a_responder_that_always_forgets_is_left() {
     let mut pair = up(WANTED, WANTED);

@@ -53,7 +53,8 @@ fn a_peer_that_is_gone_is_given_up_with_its_children() {
     assert_eq!(pair.left.engine.poll_timeout(), None);
 }
 
-/// A request that was under way when the peer was killed is not waited for any longer than a question would be.
+/// A request that was under way when the peer was killed is not waited for any longer than a
+/// question would be.
 #[test]
 fn a_request_under_way_is_a_question_as_well() {
     let mut pair = asking();
@@ -153,7 +154,8 @@ fn an_unproved_refusal_of_a_question_begins_one_other_sa_and_ends_nothing() {
     assert_eq!(pair.left.down_reasons().iter().filter(gone).count(), 0);
 }
 
-/// RFC 7296 section 1.5. The rate and the size of the answers are limited because sources may be forged.
+/// RFC 7296 section 1.5. The rate and the size of the answers are limited because sources may be
+/// forged.
 #[test]
 fn a_question_on_an_unknown_sa_is_told_so_in_fewer_octets_and_64_times_a_second() {
     let (mut pair, question) = doubting();

@@ -108,8 +108,8 @@ fn without_a_word_it_is_a_tunnel() {
     assert_eq!(said(&pair, NotifyType::USE_BEET_MODE), 0);
 }
 
-/// "If the responder declines the request, the Child SA will be established in tunnel mode. If this is
-/// unacceptable to the initiator, the initiator MUST delete the SA."
+/// "If the responder declines the request, the Child SA will be established in tunnel mode. If this
+/// is unacceptable to the initiator, the initiator MUST delete the SA."
 #[test]
 fn who_asks_and_gets_a_tunnel_deletes_it() {
     for mode in BOTH {
@@ -500,8 +500,8 @@ fn padding_is_taken_in_tunnels_and_refused_in_the_other_modes() {
     }
 }
 
-/// "If this notification is included in only one of the messages, TFC padding can still be sent in the
-/// other direction."
+/// "If this notification is included in only one of the messages, TFC padding can still be sent in
+/// the other direction."
 #[test]
 fn a_peer_that_takes_no_padding_in_a_tunnel_speaks_for_itself_alone() {
     let (ours, theirs) = ("10.20.0.1/32", "10.21.0.1/32");

@@ -448,7 +448,8 @@ fn an_initiator_may_begin_on_the_shared_port() {
     );
 }
 
-/// A pair with MOBIKE behind a NAT, and a packet of its child SA at the gateway that came from another address.
+/// A pair with MOBIKE behind a NAT, and a packet of its child SA at the gateway that came from
+/// another address.
 fn with_a_stray(from: &str) -> Pair {
     let (left, right) = roaming();
     let mut pair = Pair::new(left, right);
@@ -462,8 +463,8 @@ fn with_a_stray(from: &str) -> Pair {
     pair
 }
 
-/// RFC 4555 section 3.5: an update moves the IPsec SAs too. An update in answer to a check only repeats where the IKE
-/// SA is.
+/// RFC 4555 section 3.5: an update moves the IPsec SAs too. An update in answer to a check only
+/// repeats where the IKE SA is.
 #[test]
 fn an_update_brings_back_packets_that_were_mapped_apart() {
     let mut pair = with_a_stray("198.51.100.9:24507");
@@ -474,7 +475,8 @@ fn an_update_brings_back_packets_that_were_mapped_apart() {
     assert_eq!(moves(&pair), [(24507, 1), (24500, 1)]);
 }
 
-/// An attacker on the path forwards one packet and the question about it, and drops the question to the old address.
+/// An attacker on the path forwards one packet and the question about it, and drops the question to
+/// the old address.
 #[test]
 fn an_update_brings_back_packets_that_a_third_party_took() {
     let mut pair = with_a_stray("192.0.2.66:4501");

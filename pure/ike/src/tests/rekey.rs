@@ -418,8 +418,8 @@ fn a_successor_that_is_not_known_yet_is_rekeyed_later() {
     assert!(pair.left.down_reasons().is_empty());
 }
 
-/// "The responder MUST remember each response until it receives a request whose sequence number is larger
-/// than or equal to the sequence number in the response plus its window size" (section 2.3).
+/// "The responder MUST remember each response until it receives a request whose sequence number is
+/// larger than or equal to the sequence number in the response plus its window size" (section 2.3).
 #[test]
 fn who_asks_for_something_else_has_the_successor_it_asked_for() {
     for (window, unsure) in [(1, 1), (2, 2)] {

@@ -5,6 +5,7 @@ use super::attack::{forgeries, with_request};
 use super::fragment::{auth_in_fragments, certified, next_request, up};
 use super::pair::{Flying, Pair, Side};
 use crate::DropReason;
+use crate::cipher::OPENED;
 use model::CsaId;
 use wire::ike::{ExchangeType, Header};
 
@@ -165,4 +166,61 @@ fn no_state_runs_for_the_fragments_of_a_request_that_was_answered() {
         }
     }
     assert_eq!(pair.right.engine.counters().answered_again, 8);
+}
+
+/// Returns the number of decryptions, genuine datagrams and dropped ones while both ends run.
+fn decryptions(pair: &mut Pair, run: impl FnOnce(&mut Pair)) -> [u64; 3] {
+    let sum = |pair: &mut Pair, which: usize| {
+        let sides = [Side::Left, Side::Right];
+        sides
+            .map(|side| counts(pair, side)[which])
+            .iter()
+            .sum::<u64>()
+    };
+    let before = [OPENED.get(), sum(pair, 1), sum(pair, 2)];
+    run(pair);
+    let after = [OPENED.get(), sum(pair, 1), sum(pair, 2)];
+    std::array::from_fn(|which| after[which] - before[which])
+}
+
+/// The content goes on from the check to the state.
+#[test]
+fn each_genuine_message_is_decrypted_once_and_each_forgery_too() {
+    let (mut pair, request) = with_request();
+    let settled = decryptions(&mut pair, |pair| {
+        pair.deliver(&request);
+        pair.settle();
+    });
+    assert!(settled[1] >= 2, "{settled:?}");
+    assert_eq!(settled[0], settled[1] + settled[2]);
+    let sa = pair.right.engine.sas().next().unwrap().id;
+    let ended = decryptions(&mut pair, |pair| {
+        pair.with(Side::Right, |engine, now| engine.rekey_ike(sa, now));
+        pair.settle();
+        let sa = pair.right.engine.sas().next().unwrap().id;
+        pair.with(Side::Right, |engine, now| engine.close(sa, now));
+        pair.settle();
+    });
+    assert!(ended[1] >= 6 && ended[2] == 0, "{ended:?}");
+    assert_eq!(ended[0], ended[1]);
+    let (mut pair, request) = with_request();
+    let forged = decryptions(&mut pair, |pair| {
+        (0..10).for_each(|_| pair.deliver(&damaged(&request)));
+    });
+    assert_eq!(forged, [10, 0, 10]);
+    // A message in fragments: one decryption for each of them.
+    let (mut pair, _) = up();
+    let (header, like) = next_request(&pair);
+    let fragments = [1, 2, 3].map(|number| {
+        let left = &mut pair.left.engine;
+        let message = left.seal_piece(&header, (number, 3), vec![0; 9]);
+        Flying {
+            message: message.unwrap(),
+            ..like.clone()
+        }
+    });
+    let opened = decryptions(&mut pair, |pair| {
+        fragments.iter().for_each(|fragment| pair.deliver(fragment));
+    });
+    assert_eq!(opened, [3, 3, 0]);
 }

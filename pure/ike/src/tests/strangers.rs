@@ -412,3 +412,78 @@ fn a_cookie_is_asked_for_in_the_same_way_whether_the_message_is_read_or_not() {
     let counters = pair.right.engine.counters();
     assert_eq!((counters.received, counters.sent), (2, 2));
 }
+
+/// Returns the number of datagrams received, and the sum of the counters of all outcomes.
+fn accounts(pair: &Pair) -> [u64; 2] {
+    let counters = pair.right.engine.counters();
+    let dropped: u64 = counters.drops().map(|(_, count)| count).sum();
+    let handled = counters.taken + counters.answered_again + dropped;
+    [counters.received, handled]
+}
+
+/// Whether a datagram is refused at a glance, waits for a cookie or reaches a state.
+#[test]
+fn each_datagram_is_counted_exactly_once_whichever_way_it_takes() {
+    let (left, mut right) = with_groups(&[Group::P256], &[Group::P256]);
+    right.limits.half_open.per_host = 4;
+    right.limits.half_open_per_host_without_cookie = 3;
+    let (mut pair, first) = begun(left, right);
+    let changed = |at: usize, octet: u8| {
+        let mut changed = first.clone();
+        changed.message[at] = octet;
+        changed
+    };
+    let cut = |len: usize| {
+        let mut cut = first.clone();
+        cut.message.truncate(len);
+        cut
+    };
+    let bad = with_values(&first, Group::P256);
+    let mut rows = vec![
+        ("an empty datagram", cut(0)),
+        ("no header", cut(27)),
+        ("another length", cut(40)),
+        ("IKEv1", changed(17, 0x10)),
+        ("IKEv3", changed(17, 0x30)),
+        ("the same soon", changed(17, 0x30)),
+        ("a response", changed(19, 0x28)),
+        ("an unknown SPI", changed(15, 1)),
+        ("another exchange", changed(18, 37)),
+        ("a message ID", changed(23, 1)),
+        ("no such payload", changed(16, 250)),
+        ("a bad public value", bad[0].clone()),
+    ];
+    rows.extend((0..3).map(|n| ("a first message", other(&first, n, in_ipv4(1)))));
+    rows.extend((0..30).map(|_| ("a retransmission", other(&first, 0, in_ipv4(1)))));
+    rows.extend((3..6).map(|n| ("one without a cookie", other(&first, n, in_ipv4(1)))));
+    for (name, flying) in rows {
+        let [received, handled] = accounts(&pair);
+        pair.deliver(&flying);
+        assert_eq!(accounts(&pair), [received + 1, handled + 1], "{name}");
+        pair.intercept();
+    }
+    for n in 6..12 {
+        let flying = other(&first, n, in_ipv4(1));
+        let [received, handled] = accounts(&pair);
+        let asked = ask(&mut pair, &flying);
+        assert_eq!(accounts(&pair), [received + 1, handled + 1], "a queued one");
+        let paid = with_cookie(&flying, &asked.unwrap());
+        pair.deliver(&paid);
+        assert_eq!(accounts(&pair), [received + 2, handled + 2], "a paid one");
+        pair.intercept();
+    }
+    let outcomes = [
+        DropReason::MalformedMessage,
+        DropReason::OldVersion,
+        DropReason::UnknownVersion,
+        DropReason::UnknownSa,
+        DropReason::KeyExchange,
+        DropReason::CookieWanted,
+        DropReason::HalfOpenLimit,
+        DropReason::RepeatedTooOften,
+    ];
+    for why in outcomes {
+        assert!(pair.right.dropped(why) > 0, "no row has: {why}");
+    }
+    assert!(pair.right.engine.counters().answered_again > 0);
+}

@@ -255,8 +255,8 @@ fn a_lost_connection_is_made_anew_by_who_began_and_the_ike_sa_stays() {
     }
 }
 
-/// "If a new TCP connection for the IKE SA is established while the exchange Initiator is waiting for a
-/// response, the Initiator MUST retransmit its request over this connection".
+/// "If a new TCP connection for the IKE SA is established while the exchange Initiator is waiting
+/// for a response, the Initiator MUST retransmit its request over this connection".
 #[test]
 fn what_was_under_way_in_a_lost_connection_is_sent_again_in_the_new_one() {
     for side in [Side::Left, Side::Right] {
@@ -348,8 +348,8 @@ fn who_is_half_open_in_a_stream_is_bounded_all_the_same() {
     assert_eq!(pair.right.dropped(DropReason::HalfOpenLimit), 1);
 }
 
-/// "An Initiator SHOULD NOT wait for additional messages in case it receives an error notification from
-/// the Responder in the IKE_SA_INIT exchange."
+/// "An Initiator SHOULD NOT wait for additional messages in case it receives an error notification
+/// from the Responder in the IKE_SA_INIT exchange."
 #[test]
 fn a_refusal_of_the_first_message_is_believed_at_once() {
     let (left, mut right) = streaming(Tcp::Always(PORT));

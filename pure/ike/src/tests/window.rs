@@ -367,8 +367,8 @@ fn a_message_in_one_piece_leaves_the_fragments_of_another_alone() {
     assert_eq!(ids, [ids[1] + 1, ids[1]]);
 }
 
-/// "If there are outstanding IKEv2 requests ..., continues retransmitting them using the addresses in
-/// the IKE_SA (the new addresses)" (RFC 4555 section 3.5).
+/// "If there are outstanding IKEv2 requests ..., continues retransmitting them using the addresses
+/// in the IKE_SA (the new addresses)" (RFC 4555 section 3.5).
 #[test]
 fn every_request_under_way_takes_the_new_path_before_the_update() {
     let (mut pair, _) = wide(roaming(), [4; 2]);
@@ -387,8 +387,9 @@ fn every_request_under_way_takes_the_new_path_before_the_update() {
     );
 }
 
-/// "Determines whether it has already received a newer UPDATE_SA_ADDRESSES request than this one ... If it
-/// has, a normal response message is sent, but no other action is taken" (RFC 4555 section 3.5).
+/// "Determines whether it has already received a newer UPDATE_SA_ADDRESSES request than this one
+/// ... If it has, a normal response message is sent, but no other action is taken" (RFC 4555
+/// section 3.5).
 #[test]
 fn an_update_that_a_newer_one_has_overtaken_moves_nobody() {
     let (mut pair, _) = wide(roaming(), [4; 2]);

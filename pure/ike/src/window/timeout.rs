@@ -12,8 +12,8 @@ use std::time::Duration;
 pub(super) struct Timeout {
     round_trip: Option<RoundTrip>,
     /// Longest timeout of a request since the last measurement that had to be retransmitted. The
-    /// timeout has to grow then: otherwise no request on a path that has become slower would ever be
-    /// sent only once, and measured.
+    /// timeout has to grow then: otherwise no request on a path that has become slower would ever
+    /// be sent only once, and measured.
     too_short: Option<Duration>,
 }
 
@@ -57,12 +57,13 @@ impl Timeout {
         });
     }
 
-    /// Records a request that was answered after retransmission, with the delay before the first. The
-    /// next one waits longer.
+    /// Records a request that was answered after retransmission, with the delay before the first.
+    /// The next one waits longer.
     ///
-    /// "The host MUST set RTO <- RTO * 2" (section 5.5) holds for the retransmissions of one request.
-    /// The next request is not delayed as much: on a path that loses many datagrams, it has to be
-    /// sent several times before a half-open SA, a liveness check or a follow-up exchange ends.
+    /// "The host MUST set RTO <- RTO * 2" (section 5.5) holds for the retransmissions of one
+    /// request. The next request is not delayed as much: on a path that loses many datagrams, it
+    /// has to be sent several times before a half-open SA, a liveness check or a follow-up exchange
+    /// ends.
     pub(super) fn note_retransmitted(&mut self, first: Duration) {
         self.too_short = self.too_short.max(Some(first));
     }

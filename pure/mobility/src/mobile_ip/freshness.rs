@@ -188,7 +188,8 @@ mod tests {
         Rng::from_seed(seed)
     }
 
-    /// "MUST be greater than that used in any previous Registration Request" (RFC 5944 section 5.7.1).
+    /// "MUST be greater than that used in any previous Registration Request" (RFC 5944 section
+    /// 5.7.1).
     #[test]
     fn a_timestamp_is_later_than_the_last_whatever_is_drawn() {
         let mut ahead = rng();

@@ -7,8 +7,8 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 use wire::mobile_ip::Request;
 
-/// "The foreign agent MAY delete any pending Registration Request after the request has been pending for
-/// more than 7 seconds".
+/// "The foreign agent MAY delete any pending Registration Request after the request has been
+/// pending for more than 7 seconds".
 pub(super) const PATIENCE: Duration = Duration::from_secs(7);
 /// Limit per mobile node and station. Retransmissions and late replies can leave several pending;
 /// at the limit a new one replaces the oldest.

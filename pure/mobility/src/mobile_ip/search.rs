@@ -51,7 +51,8 @@ impl Search {
         self.0.contains_key(&interface)
     }
 
-    /// "After successfully registering with an agent, the mobile node SHOULD also increase the rate".
+    /// "After successfully registering with an agent, the mobile node SHOULD also increase the
+    /// rate".
     pub(super) fn succeed(&mut self, interface: u32) {
         if let Some(hunt) = self.0.get_mut(&interface) {
             hunt.sent = 0;

@@ -2,7 +2,9 @@
 
 use super::world::{Flight, GATEWAY, MOBILE, Policies, World};
 use crate::{Event, Rekey};
-use model::Path;
+use model::{Instant, Path};
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 use wire::esp::Datagram;
@@ -91,7 +93,8 @@ fn a_new_port_of_a_nat_gets_the_packets_of_children_once_the_old_one_is_silent()
     assert_eq!(world.delivered[MOBILE].len(), before + 20);
 }
 
-/// Sends a datagram each 100 ms in both directions until one of the gateway's arrives. Returns the time that took.
+/// Sends a datagram each 100 ms in both directions until one of the gateway's arrives. Returns the
+/// time that took.
 fn time_to_return(world: &mut World) -> Duration {
     let (since, before) = (world.now, world.delivered[MOBILE].len());
     for seq in 1.. {
@@ -106,8 +109,8 @@ fn time_to_return(world: &mut World) -> Duration {
     unreachable!()
 }
 
-/// RFC 7296 section 2.23 without MOBIKE. With it, our check lets the initiator detect its new mapping (RFC 4555 section
-/// 3.8).
+/// RFC 7296 section 2.23 without MOBIKE. With it, our check lets the initiator detect its new
+/// mapping (RFC 4555 section 3.8).
 #[test]
 fn a_new_port_of_a_nat_is_found_by_traffic_alone_within_a_second() {
     for mobike in [true, false] {
@@ -157,8 +160,8 @@ fn packets_that_a_nat_maps_apart_from_messages_are_answered_where_they_come_from
     }
 }
 
-/// An attacker on the path writes a third party's address into every other packet. The third party gets at most three
-/// times the octets, and no packet of a child SA.
+/// An attacker on the path writes a third party's address into every other packet. The third party
+/// gets at most three times the octets, and no packet of a child SA.
 #[test]
 fn rewritten_packets_send_a_third_party_rare_questions_and_nothing_else() {
     for mobike in [true, false] {
@@ -223,7 +226,8 @@ fn packets_from_a_newer_mapping_are_not_kept_waiting_by_the_check_of_a_message()
     assert!(took < Duration::from_secs(1), "{took:?}");
 }
 
-/// Whatever source a third party writes into packets: few addresses are asked, and the tunnel stays.
+/// Whatever source a third party writes into packets: few addresses are asked, and the tunnel
+/// stays.
 #[test]
 fn packets_from_ever_new_addresses_lead_to_few_questions() {
     for mobike in [true, false] {
@@ -247,20 +251,39 @@ fn packets_from_ever_new_addresses_lead_to_few_questions() {
     }
 }
 
-/// A third party between both ends, with an address of its own. It hands packets of the mobile node to the gateway
-/// before they arrive, as its own, and to the mobile node what the gateway sends to the third party.
+/// A third party between both ends, with an address of its own. It hands packets of the mobile node
+/// to the gateway before they arrive, as its own, and to the mobile node what the gateway sends to
+/// the third party.
 struct Relay {
     /// Selects the packets that it hands over.
     wins: fn(&Flight) -> bool,
     /// True if packets of the mobile node arrive from the third party alone.
     alone: bool,
+    /// Time for which it keeps each packet.
+    delay: Duration,
+    /// Interval of the datagrams of both ends.
+    pause: Duration,
+    /// Packets that it keeps, with the time of their delivery.
+    kept: RefCell<VecDeque<(Instant, Vec<u8>)>>,
+}
+
+impl Default for Relay {
+    fn default() -> Self {
+        Self {
+            wins: |_| true,
+            alone: false,
+            delay: Duration::ZERO,
+            pause: Duration::from_millis(50),
+            kept: RefCell::default(),
+        }
+    }
 }
 
 impl Relay {
     fn run(&self, world: &mut World, time: Duration) {
         let [gateway, third] = [GATEWAYS, THIRD].map(|end| end.parse().unwrap());
         let mobile = SocketAddr::new(super::world::address(MOBILE), 4500);
-        let end = world.now + time;
+        let (end, mut kept) = (world.now + time, self.kept.borrow_mut());
         world.deaf[GATEWAY] = self.alone;
         while world.now < end {
             for flight in world.past.drain(..).collect::<Vec<_>>() {
@@ -268,8 +291,11 @@ impl Relay {
                 if path.remote == third {
                     world.hand_over(MOBILE, Path::udp(mobile, gateway), payload);
                 } else if path.local.ip() == world.outside.0 && (self.wins)(&flight) {
-                    world.hand_over(GATEWAY, Path::udp(gateway, third), payload);
+                    kept.push_back((world.now + self.delay, flight.payload));
                 }
+            }
+            while let Some((_, payload)) = kept.pop_front_if(|(at, _)| *at <= world.now) {
+                world.hand_over(GATEWAY, Path::udp(gateway, third), &payload);
             }
             // Answers leave.
             world.command(GATEWAY, |_, _| ());
@@ -278,7 +304,7 @@ impl Relay {
         world.deaf[GATEWAY] = false;
     }
 
-    /// Both ends send a datagram each 50 ms. Returns the number of those that reached the mobile node.
+    /// Both ends send datagrams. Returns the number of those that reached the mobile node.
     fn traffic(&self, world: &mut World, time: Duration) -> usize {
         let (end, before) = (world.now + time, world.delivered[MOBILE].len());
         let mut seq = 1000;
@@ -286,7 +312,7 @@ impl Relay {
             seq += 1;
             world.segment(MOBILE, seq, b"request");
             world.segment(GATEWAY, seq, b"answer");
-            self.run(world, Duration::from_millis(50));
+            self.run(world, self.pause);
         }
         world.delivered[MOBILE].len() - before
     }
@@ -310,7 +336,7 @@ fn packets_and_checks_that_a_third_party_relays_leave_the_sa_with_its_host() {
         let mut world = through_nat(mobike);
         let relay = Relay {
             wins: is_esp,
-            alone: false,
+            ..Relay::default()
         };
         let arrived = relay.traffic(&mut world, Duration::from_secs(20));
         assert!(arrived > 390, "{arrived}");
@@ -320,21 +346,22 @@ fn packets_and_checks_that_a_third_party_relays_leave_the_sa_with_its_host() {
     }
 }
 
-/// The third party cannot be told from a NAT while nothing else reaches the gateway. It goes on to answer checks.
+/// The third party cannot be told from a NAT while nothing else reaches the gateway. It goes on to
+/// answer checks.
 #[test]
 fn the_host_is_back_as_soon_as_its_own_packets_arrive_however_long_a_third_party_relayed_them() {
     for mobike in [true, false] {
         let mut world = through_nat(mobike);
         world.outside.1 = 20_000;
         let relay = Relay {
-            wins: |_| true,
             alone: true,
+            ..Relay::default()
         };
         relay.traffic(&mut world, Duration::from_secs(60));
         assert_eq!(destination(&world), THIRD.parse().unwrap(), "{mobike}");
         let relay = Relay {
             wins: |_| false,
-            alone: false,
+            ..Relay::default()
         };
         relay.traffic(&mut world, Duration::from_secs(1));
         let home = SocketAddr::new(OUTSIDE.parse().unwrap(), 24_500);
@@ -342,18 +369,53 @@ fn the_host_is_back_as_soon_as_its_own_packets_arrive_however_long_a_third_party
     }
 }
 
-/// Without MOBIKE, only packets show the new mapping.
+/// Without MOBIKE, only packets show the new mapping. At 500 packets a second, the newest packet is
+/// always one that the third party handed over.
 #[test]
 fn a_third_party_that_relays_some_packets_does_not_keep_a_new_mapping_from_being_found() {
-    for mobike in [true, false] {
-        let mut world = through_nat(mobike);
-        world.outside.1 = 20_000;
-        let relay = Relay {
-            wins: |flight| is_esp(flight) && flight.payload[7] % 4 == 0,
-            alone: false,
-        };
-        relay.traffic(&mut world, Duration::from_secs(4));
-        let home = SocketAddr::new(OUTSIDE.parse().unwrap(), 24_500);
-        assert_eq!(destination(&world), home, "{mobike}");
+    let [slow, fast] = [50, 2].map(Duration::from_millis);
+    let some = |wins, pause| Relay {
+        wins,
+        pause,
+        ..Relay::default()
+    };
+    let late = Relay {
+        delay: Duration::from_millis(30),
+        ..some(is_esp, fast)
+    };
+    for (name, relay) in [
+        ("one in four, 20 a second", some(one_in::<4>, slow)),
+        ("one in four, 500 a second", some(one_in::<4>, fast)),
+        ("one in three, 500 a second", some(one_in::<3>, fast)),
+        ("each of them, but late", late),
+    ] {
+        for (mobike, before) in [(true, false), (false, false), (true, true), (false, true)] {
+            let mut world = through_nat(mobike);
+            relay.kept.take();
+            if before {
+                relay.traffic(&mut world, Duration::from_secs(2));
+                assert_eq!(moves(&world), 0, "{name}");
+            }
+            world.outside.1 = 20_000;
+            relay.traffic(&mut world, Duration::from_secs(4));
+            let home = SocketAddr::new(OUTSIDE.parse().unwrap(), 24_500);
+            assert_eq!(
+                destination(&world),
+                home,
+                "{name}, MOBIKE {mobike}, before {before}"
+            );
+            let arrived = relay.traffic(&mut world, Duration::from_secs(1));
+            let sent = Duration::from_secs(1).as_millis() / relay.pause.as_millis();
+            assert!(arrived as u128 >= sent - 10, "{name}: {arrived} of {sent}");
+            assert_eq!(
+                destination(&world),
+                home,
+                "{name}, MOBIKE {mobike}, before {before}"
+            );
+        }
     }
+}
+
+fn one_in<const N: u8>(flight: &Flight) -> bool {
+    is_esp(flight) && flight.payload[7] % N == 0
 }

@@ -166,8 +166,8 @@ fn time_to_recover(world: &mut World) -> Duration {
     unreachable!()
 }
 
-/// The gateway answers a check on the lost IKE SA with an unauthenticated INVALID_IKE_SPI, so the mobile node starts
-/// another.
+/// The gateway answers a check on the lost IKE SA with an unauthenticated INVALID_IKE_SPI, so the
+/// mobile node starts another.
 #[test]
 fn a_gateway_that_was_killed_and_started_again_is_back_within_five_seconds() {
     for seconds in [3, 20, 100] {

@@ -84,8 +84,8 @@ impl<'a> Travel<'a> {
         Ok(travel)
     }
 
-    /// Waits until both ends seal for an agent, which holds the keys, and until no other child SA of
-    /// a slot is left. Then no exchange is under way.
+    /// Waits until both ends seal for an agent, which holds the keys, and until no other child SA
+    /// of a slot is left. Then no exchange is under way.
     fn is_read_by(&self, number: usize) -> Result<()> {
         let slot = format!("@{}", AGENTS[number]);
         until(&format!("{} to read", AGENTS[number]), DEADLINE, || {

@@ -57,7 +57,7 @@ fn start(mobile: Terms<'_>, gateway: Terms<'_>, audit: Option<&str>) -> Result<S
 fn start_up() -> Result<Scene> {
     let scene = start(Terms::LICENSED, Terms::LICENSED, None)?;
     scene.tunnel.up()?;
-    await_all(&scene.tunnel.gateway, "taken", 1)?;
+    await_all(&scene.tunnel.gateway, "accepted", 1)?;
     Ok(scene)
 }
 
@@ -118,7 +118,7 @@ fn what_is_agreed_given_and_taken_is_recorded_at_all_three() -> Result<()> {
         given["zones"] == zones && given["until"].is_string() && given["identity"] == LICENSED,
         "{given}"
     );
-    let taken = await_one(&scene.node, "taken")?;
+    let taken = await_one(&scene.node, "accepted")?;
     for key in ["csa", "spi_in", "spi_out"] {
         ensure!(
             given[key] == theirs[key] && taken[key] == given[key],
@@ -126,14 +126,14 @@ fn what_is_agreed_given_and_taken_is_recorded_at_all_three() -> Result<()> {
         );
     }
     ensure!(taken["opens"] == json!([1]), "{taken}");
-    none(mobile, &["given", "taken"])?;
+    none(mobile, &["given", "accepted"])?;
     // Lines have the order of the events.
     let text = gateway.strata_text("audit strata.toml --peer alice --since 1h")?;
     let order: Vec<_> = text
         .lines()
         .filter_map(|line| line.split_whitespace().nth(1))
         .collect();
-    ensure!(order == ["agreed", "given", "taken"], "{text}");
+    ensure!(order == ["agreed", "given", "accepted"], "{text}");
     for nothing in ["--peer bob", "--node fb.example.net"] {
         let text = gateway.strata_text(&format!("audit strata.toml {nothing}"))?;
         ensure!(text == "no matching records\n", "{text}");
@@ -175,7 +175,7 @@ fn new_keys_are_given_and_the_old_ones_end_and_no_packet_is_lost() -> Result<()>
     );
     volleys(ends.0, ends.1, || {
         mobile.strata("rekey office")?;
-        await_all(&scene.node, "taken", 2)?;
+        await_all(&scene.node, "accepted", 2)?;
         await_one(gateway, "revoked")
     })?;
     let given = await_all(gateway, "given", 2)?;
@@ -277,7 +277,7 @@ fn is_counted(status: &Value) -> bool {
 fn a_file_that_cannot_be_written_is_told_and_keys_are_given_all_the_same() -> Result<()> {
     let mut scene = start(Terms::LICENSED, Terms::LICENSED, Some(FULL))?;
     scene.tunnel.up()?;
-    await_one(&scene.node, "taken")?;
+    await_one(&scene.node, "accepted")?;
     transfer(&scene.pair.gateway, &scene.pair.mobile, MOBILE[0], OCTETS)?;
     ensure!(segments(&scene.node)? > 0, "it opened nothing");
     let gateway = &mut scene.tunnel.gateway;
@@ -302,7 +302,7 @@ fn no_key_leaves_without_its_line_where_that_is_required() -> Result<()> {
         .process()
         .wait_for_log("no keys are given", DEADLINE)?;
     transfer(&scene.pair.gateway, &scene.pair.mobile, MOBILE[0], OCTETS)?;
-    none(&scene.node, &["taken"])?;
+    none(&scene.node, &["accepted"])?;
     ensure!(segments(&scene.node)? == 0, "it opened packets");
     // The log becomes writable again.
     let config = gateway_config(Terms::LICENSED);
@@ -310,7 +310,7 @@ fn no_key_leaves_without_its_line_where_that_is_required() -> Result<()> {
     gateway.strata("reload")?;
     let (given, taken) = (
         await_one(gateway, "given")?,
-        await_one(&scene.node, "taken")?,
+        await_one(&scene.node, "accepted")?,
     );
     ensure!(given["csa"] == taken["csa"], "{given} {taken}");
     transfer(&scene.pair.gateway, &scene.pair.mobile, MOBILE[0], OCTETS)?;
@@ -327,14 +327,14 @@ fn after_logrotate_lines_go_to_the_new_file_and_none_is_lost() -> Result<()> {
     fs::rename(&file, &old)?;
     // Without a reload the daemon keeps writing to the old file.
     gateway.strata("rekey alice")?;
-    let late = await_all(&scene.node, "taken", 2)?;
-    let in_old = |text: String| (text.matches("\"taken\"").count() == 2).then_some(());
+    let late = await_all(&scene.node, "accepted", 2)?;
+    let in_old = |text: String| (text.matches("\"accepted\"").count() == 2).then_some(());
     until("both in the old file", DEADLINE, || {
         Ok(in_old(fs::read_to_string(&old)?))
     })?;
     gateway.strata("reload")?;
     gateway.strata("rekey alice")?;
-    let newest = await_all(&scene.node, "taken", 3)?;
+    let newest = await_all(&scene.node, "accepted", 3)?;
     let given = await_one(gateway, "given")?;
     ensure!(given["csa"] == newest[2]["csa"], "{given}");
     let (old, new) = (fs::read_to_string(&old)?, fs::read_to_string(&file)?);
@@ -360,7 +360,7 @@ fn a_killed_gateway_goes_on_in_the_same_file() -> Result<()> {
         ended["why"] == "down" && ended["csa"] == given[0]["csa"],
         "{ended}"
     );
-    await_all(&scene.node, "taken", 2).map(drop)
+    await_all(&scene.node, "accepted", 2).map(drop)
 }
 
 #[lab::test]
@@ -369,13 +369,31 @@ fn a_configuration_without_a_log_is_told_how_to_have_one() -> Result<()> {
     let gateway = &scene.tunnel.gateway;
     gateway.refuses("audit strata.toml", "add `file = ")?;
     scene.tunnel.up()?;
-    await_one(&scene.node, "taken")?;
-    // After the reload it has a log, which starts with the next event.
+    let accepted = await_one(&scene.node, "accepted")?;
+    // After the reload it has a log, which starts with the node that has keys already.
     let config = gateway_config(Terms::LICENSED);
     let text = gateway.change(&format!("{config}{}", log(&scene.pair.gateway)))?;
     if !text.contains("~ audit.file none -> ") {
         bail!("{text}");
     }
+    let held = await_one(gateway, "held")?;
+    ensure!(held["identity"] == LICENSED, "{held}");
+    ensure!(held["csa"] == accepted["csa"], "{held} {accepted}");
+    let licences = json!([{ "node": LICENSED, "zones": ["headers"], "right": "read" }]);
+    ensure!(held["licences"] == licences, "{held}");
+    none(gateway, &["given"])?;
+    // The same at the node, whose keys are not its own.
+    let other = scene.pair.between.directory().join("other.jsonl");
+    let config = licensed_config(LICENSED);
+    let text = format!("{config}[audit]\nfile = \"{}\"\n", other.display());
+    scene.node.change(&text)?;
+    let held = await_one(&scene.node, "held")?;
+    ensure!(
+        held["opens"] == json!([1]) && held["until"].is_string(),
+        "{held}"
+    );
+    none(&scene.node, &["accepted"])?;
     gateway.strata("rekey alice")?;
-    await_one(gateway, "given").map(drop)
+    await_one(gateway, "given")?;
+    await_one(gateway, "held").map(drop)
 }

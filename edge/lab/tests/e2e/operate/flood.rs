@@ -78,9 +78,9 @@ impl Flood {
         })
     }
 
-    /// Sends `count` datagrams, never more at once than the kernel keeps, and waits until each is counted, with
-    /// what the mobile node sent meanwhile and nothing else. The kernel counts those for which a busy gateway left
-    /// no room.
+    /// Sends `count` datagrams, never more at once than the kernel keeps, and waits until each is
+    /// counted, with what the mobile node sent meanwhile and nothing else. The kernel counts those
+    /// for which a busy gateway left no room.
     fn throw(&mut self, pair: &Pair, tunnel: &Tunnel, count: u64) -> Result<()> {
         let gateway = || -> Result<(u64, u64)> {
             let lost = pair.gateway.udp_count("RcvbufErrors")?;
@@ -102,12 +102,15 @@ impl Flood {
                 Ok((counted + lost >= begun + overflowed + thrown).then_some(()))
             })?;
         }
+        let mut last = String::new();
         let lost = until("a count that is exact", DEADLINE, || {
             let honest = genuine(&tunnel.mobile)? - honest;
             let (counted, lost) = gateway()?;
-            let is_exact = counted + lost == begun + overflowed + thrown + honest;
-            Ok(is_exact.then_some(lost - overflowed))
-        })?;
+            let (counted, lost) = (counted - begun, lost - overflowed);
+            last = format!("{thrown} thrown and {honest} genuine, {counted} counted, {lost} lost");
+            Ok((counted + lost == thrown + honest).then_some(lost))
+        });
+        let lost = lost.context(last)?;
         println!("{lost} of {thrown} overflowed the socket's buffer");
         ensure!(lost * 100 <= thrown, "{lost} of {thrown} were lost");
         Ok(())
@@ -141,7 +144,9 @@ impl Flood {
     }
 }
 
-/// Returns the daemon's own count of all datagrams from outside.
+/// Returns the daemon's own count of all datagrams from outside: IKE messages that the engine
+/// handled or dropped, those that unauthenticated initiators sent beyond the queue or the share of
+/// time for them, and ESP packets.
 fn counted(daemon: &Daemon) -> Result<u64> {
     let metrics = Metrics::of(daemon)?;
     let received = metrics.sum("strata_ike_datagrams_total", &["received"]);
@@ -151,8 +156,9 @@ fn counted(daemon: &Daemon) -> Result<u64> {
         received == handled + dropped,
         "{received} received, but {handled} handled and {dropped} dropped"
     );
+    let refused = metrics.sum("strata_system_refused_total", &["unproved"]);
     let opened = metrics.sum("strata_esp_packets_total", &["opened"]);
-    Ok(received + opened + metrics.sum_without("strata_esp_dropped_total", OUTBOUND))
+    Ok(received + refused + opened + metrics.sum_without("strata_esp_dropped_total", OUTBOUND))
 }
 
 /// Returns the number of datagrams that an honest daemon sent.

@@ -78,9 +78,11 @@ fn the_fourth_time_within_a_minute_is_warned_of_until_a_reload() -> Result<()> {
     mobile.wait_until("status", DEADLINE, gave_up)?;
     // The warning stays after other removals, and nothing is restored any more.
     pair.mobile.run(RULES_V6)?;
+    let status = mobile.strata("status")?;
+    ensure!(pair::has_error(&status, "removed"), "{status}");
     let text = mobile.strata_text("status")?;
     for words in [
-        "warning: another program removed routes or rules of stratad 4 times within 60 s",
+        "error: another program removed routes or rules of stratad 4 times within 60 s",
         "`strata reload`",
     ] {
         ensure!(text.contains(words), "{words:?} is not in: {text}");
@@ -89,7 +91,8 @@ fn the_fourth_time_within_a_minute_is_warned_of_until_a_reload() -> Result<()> {
     ensure!(healthy(&pair, mobile).is_err(), "the doctor saw nothing");
     mobile.strata_text("reload")?;
     ensure!(traces(&pair)? == before, "it was not put back");
-    ensure!(removed(&mobile.strata("status")?).is_empty());
+    let status = mobile.strata("status")?;
+    ensure!(removed(&status).is_empty() && !pair::has_error(&status, "removed"));
     healthy(&pair, mobile)?;
     pair.mobile.run(RULES)?;
     await_traces(&pair, &before)?;

@@ -1,6 +1,7 @@
 //! Interruptions of a tunnel with default settings, and their length.
 //!
-//! A client sends all the time, as an application that waits for an answer. Each test prints the time without one.
+//! A client sends all the time, as an application that waits for an answer. Each test prints the
+//! time without one.
 
 use anyhow::{Result, ensure};
 use lab::pair::{self, DEADLINE, Pair, Terms, Tunnel};
@@ -40,7 +41,8 @@ impl Translation {
         }
     }
 
-    /// Has the host between both ends translate like this. Packets to ports of earlier translations are dropped.
+    /// Has the host between both ends translate like this. Packets to ports of earlier translations
+    /// are dropped.
     fn put(self, pair: &Pair) -> Result<()> {
         let Self { ike, natt, esp } = self;
         let rules = format!(

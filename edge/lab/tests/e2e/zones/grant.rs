@@ -364,7 +364,7 @@ fn licences_are_given_changed_and_taken_back_and_no_datagram_is_lost() -> Result
     let order = [
         place("agreed", &both)?,
         place("given", FB)?,
-        place("taken", FB)?,
+        place("accepted", FB)?,
         place("revoked", FB)?,
         place("agreed", LICENSED)?,
     ];

@@ -31,7 +31,8 @@ impl ForeignAgent {
         }
         let authorization = extensions.only(Between::MobileHome);
         let end = authorization.ok_or(Code::ForeignPoorlyFormed)?.end();
-        // "In all other circumstances, the IP source address MUST be the mobile node's home address."
+        // "In all other circumstances, the IP source address MUST be the mobile node's home
+        // address."
         if !is_host(request.home) || *waiting.mobile.ip() != request.home {
             return Err(Code::ForeignPoorlyFormed);
         }

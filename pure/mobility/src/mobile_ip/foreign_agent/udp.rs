@@ -40,7 +40,8 @@ impl ForeignAgent {
     ) -> (Remote, Option<Keepalive>) {
         self.unheard.remove(&home_agent);
         let said = said.filter(|_| self.config.nat != Nat::Never);
-        // "It MUST NOT be set in advertisements from foreign agents which are not situated behind a NAT" (section 3.4).
+        // "It MUST NOT be set in advertisements from foreign agents which are not situated behind a
+        // NAT" (section 3.4).
         self.is_behind_nat = said.is_some_and(|said| said.assents() && !said.forced);
         match said.filter(|said| said.assents()) {
             None => (Remote::Ip(home_agent), None),

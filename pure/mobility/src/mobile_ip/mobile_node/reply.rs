@@ -63,8 +63,8 @@ impl MobileNode {
         Ok(())
     }
 
-    /// "Equivalent to the mobile node starting a timer for the granted Lifetime at the time it sent the
-    /// Registration Request" (section 3.6.2.2).
+    /// "Equivalent to the mobile node starting a timer for the granted Lifetime at the time it sent
+    /// the Registration Request" (section 3.6.2.2).
     fn accepted(
         &mut self,
         at: Attachment,

@@ -207,7 +207,8 @@ fn a_request_without_an_authorization_is_poorly_formed() {
     assert_eq!(reply.code, Code::ForeignPoorlyFormed);
 }
 
-/// RFC 3024 section 4.2.1: "The foreign agent MUST verify that the TTL field of the IP header is set to 255."
+/// RFC 3024 section 4.2.1: "The foreign agent MUST verify that the TTL field of the IP header is
+/// set to 255."
 #[test]
 fn who_is_not_on_the_link_is_too_distant() {
     let mut foreign = foreign();

@@ -53,7 +53,8 @@ fn a_request_that_is_in_order_binds_and_its_reply_is_authentic() {
     assert_eq!(home.care_of(HOME), [agent(1)]);
 }
 
-/// "The Lifetime MUST be set to the length of time that service will actually be provided" (3.8.3.2).
+/// "The Lifetime MUST be set to the length of time that service will actually be provided"
+/// (3.8.3.2).
 #[test]
 fn a_lifetime_is_cut_to_what_is_granted_and_never_raised() {
     let mut home = home();

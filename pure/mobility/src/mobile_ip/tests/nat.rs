@@ -203,7 +203,8 @@ fn of_two_places_one_may_be_behind_a_nat() {
     assert_eq!(ports, [None, Some(NAT_PORT)]);
 }
 
-/// Section 4.6: "the home agent SHOULD respond with a Registration Reply containing a declining UDP Tunnel Reply".
+/// Section 4.6: "the home agent SHOULD respond with a Registration Reply containing a declining UDP
+/// Tunnel Reply".
 #[test]
 fn where_no_nat_is_seen_udp_is_declined_and_packets_are_in_ip() {
     for nat in [Nat::Never, Nat::Detect, Nat::Always] {
@@ -295,7 +296,8 @@ fn a_home_agent_that_says_nothing_of_udp_gets_packets_in_ip() {
     assert!(answer(&mut foreign, Some(will), at(0)));
     assert!(!answer(&mut foreign, None, at(2_000)));
     assert!(!answer(&mut foreign, Some(declined), at(4_000)));
-    // "Only when the mobility binding used for sending was established using the UDP Tunnel Request" (section 4.7).
+    // "Only when the mobility binding used for sending was established using the UDP Tunnel
+    // Request" (section 4.7).
     let mut never = ForeignAgent::new(foreign_config(0), [7; 32], at(0));
     assert!(!answer(&mut never, Some(will), at(0)));
 }
@@ -383,7 +385,8 @@ fn a_place_that_does_not_fit_the_d_bit_is_poorly_formed() {
     }
 }
 
-/// Section 4.1: "the request MUST either be accepted using the requested encapsulation, or rejected".
+/// Section 4.1: "the request MUST either be accepted using the requested encapsulation, or
+/// rejected".
 #[test]
 fn another_encapsulation_in_udp_is_refused_with_its_own_code() {
     for (encapsulation, flags, expected) in [

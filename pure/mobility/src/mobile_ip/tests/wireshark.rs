@@ -41,8 +41,8 @@ fn asked() -> Request {
     }
 }
 
-/// "Mobile IP Advertisement", code "Does not route common traffic", 3 s, number 258, "Registration Required,
-/// Foreign Agent, Reverse tunneling", 600 s, care-of address 198.51.100.2.
+/// "Mobile IP Advertisement", code "Does not route common traffic", 3 s, number 258, "Registration
+/// Required, Foreign Agent, Reverse tunneling", 600 s, care-of address 198.51.100.2.
 #[test]
 fn an_advertisement_is_one_to_wireshark() {
     assert_eq!(advertisement(2, 258).encode(), hex(ADVERTISEMENT));

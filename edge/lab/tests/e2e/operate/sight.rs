@@ -1,0 +1,214 @@
+//! What the log, the metrics and the status show of peers: each message, each drop, and when each
+//! was heard last.
+
+use anyhow::{Context, Result, ensure};
+use lab::daemon::Daemon;
+use lab::host::Host;
+use lab::pair::{DEADLINE, GATEWAY, MOBILE, Pair, Tunnel, children, is_up};
+use lab::plain;
+use lab::process::until;
+use lab::tshark;
+use lab::wiretap::{Wiretap, write_capture};
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use std::net::UdpSocket;
+use std::time::{Duration, SystemTime};
+
+/// Payload of the last packet of a capture.
+const MARKER: &str = "the last packet";
+
+/// Outer addresses of the mobile node and the gateway.
+const OUTER: [&str; 2] = ["10.3.0.2", "192.0.2.1"];
+
+/// Starts both daemons with this level of the log, and the tunnel.
+fn start(pair: &Pair, level: &str) -> Result<Tunnel> {
+    let configs = plain::configs("", "").map(|text| format!("{text}[log]\nlevel = \"{level}\"\n"));
+    plain::start_with(pair, &configs)
+}
+
+/// Sends one datagram from an address of a host.
+fn send(host: &Host, from: &str, payload: &[u8], to: &str) -> Result<()> {
+    host.inside(|| {
+        UdpSocket::bind((from, 0))?.send_to(payload, to)?;
+        Ok(())
+    })
+}
+
+/// Returns the lines of a log that have one of these words.
+fn lines(daemon: &Daemon, words: &[&str]) -> Result<Vec<String>> {
+    let log = std::fs::read_to_string(daemon.log_path())?;
+    let wanted = |line: &&str| words.iter().any(|word| line.contains(word));
+    Ok(log.lines().filter(wanted).map(str::to_owned).collect())
+}
+
+/// tshark counts the messages on the wire.
+#[lab::test]
+fn at_debug_each_ike_message_is_one_line_at_both_ends() -> Result<()> {
+    let pair = Pair::new("sight")?;
+    let tap = Wiretap::open(&pair.between)?;
+    let mut tunnel = start(&pair, "debug")?;
+    tunnel.up()?;
+    tunnel.rekey(1)?;
+    tunnel.mobile.strata_text("down office")?;
+    for daemon in [&tunnel.mobile, &tunnel.gateway] {
+        let has_none = |status: &Value| children(status).is_empty();
+        daemon.wait_until("status", DEADLINE, has_none)?;
+    }
+    send(&pair.mobile, OUTER[0], MARKER.as_bytes(), "192.0.2.1:9")?;
+    let seen = tap.read_until(DEADLINE, |seen| {
+        seen.has_text(MARKER) && seen.source.to_string() == OUTER[0]
+    })?;
+    let folder = pair.mobile.directory();
+    write_capture(&folder.join("wire.pcap"), &seen)?;
+    let messages = |from: &str, to: &str| -> Result<usize> {
+        let filter = format!("isakmp && ip.src == {from} && ip.dst == {to}");
+        let messages = tshark::fields(
+            &pair.mobile,
+            folder,
+            "wire.pcap",
+            &[],
+            &filter,
+            "isakmp.messageid",
+        )?;
+        // The tap sees each packet on both wires.
+        Ok(messages.len() / 2)
+    };
+    let count = |daemon: &Daemon, words: &str| Ok::<_, anyhow::Error>(lines(daemon, &[words])?.len());
+    let (mobile, gateway) = (&tunnel.mobile, &tunnel.gateway);
+    let (near, far) = ((mobile, "office", OUTER[0]), (gateway, "alice", OUTER[1]));
+    for [(sender, whose, from), (receiver, name, to)] in [[near, far], [far, near]] {
+        let on_the_wire = messages(from, to)?;
+        // IKE_SA_INIT, IKE_AUTH, a rekey and a Delete.
+        ensure!(on_the_wire >= 4, "{from}: {on_the_wire}");
+        // A gateway learns who the peer is in IKE_AUTH.
+        let all = |daemon: &Daemon, name: &str, what: &str| -> Result<usize> {
+            let known = count(daemon, &format!("peer {name}: {what} "))?;
+            Ok(known + count(daemon, &format!("unidentified host: {what} "))?)
+        };
+        let told = [
+            all(sender, whose, "sent")?,
+            all(receiver, name, "received")?,
+        ];
+        ensure!(told == [on_the_wire; 2], "{from}: {on_the_wire}, {told:?}");
+    }
+    // Negative control: without the level there is none.
+    let quiet = plain::configs("", "");
+    tunnel.mobile.change(&quiet[0])?;
+    let before = count(&tunnel.mobile, "peer office: sent ")?;
+    tunnel.up()?;
+    let after = count(&tunnel.mobile, "peer office: sent ")?;
+    ensure!(before == after, "{before} lines, then {after}");
+    Ok(())
+}
+
+#[lab::test]
+fn at_trace_the_drops_of_a_peer_are_found_by_its_name() -> Result<()> {
+    let pair = Pair::new("sight")?;
+    let tunnel = start(&pair, "trace")?;
+    // No SA yet: the table covers the packet.
+    send(
+        &pair.mobile,
+        MOBILE[0],
+        b"early",
+        &format!("{}:9", GATEWAY[0]),
+    )?;
+    tunnel.up()?;
+    let status = tunnel.mobile.strata("status")?;
+    let children = children(&status);
+    let spi = children[0]["spi_out"].as_str().context("an SPI")?;
+    let spi = u32::from_str_radix(spi, 16)?;
+    // Forgeries, one on the SA and one on none.
+    let forged = |spi: u32| [&spi.to_be_bytes()[..], &[0, 0, 0, 99], &[7; 40]].concat();
+    for spi in [spi, spi ^ 1] {
+        send(&pair.between, "192.0.2.2", &forged(spi), "192.0.2.1:4500")?;
+    }
+    let drops = |daemon: &Daemon, about: &str, count: usize| {
+        until("lines about drops", DEADLINE, || {
+            let told = lines(daemon, &["dropped a"])?;
+            let told = told.into_iter().filter(|line| line.contains(about));
+            let told: Vec<_> = told.collect();
+            Ok((told.len() >= count).then_some(told))
+        })
+    };
+    let early = drops(&tunnel.mobile, "10.8.0.1 port 9", 1)?;
+    ensure!(
+        early[0].contains("peer office: dropped a datagram of"),
+        "{early:?}"
+    );
+    let forged = drops(&tunnel.gateway, "an ESP packet", 2)?;
+    let [on_the_sa, on_none] = [spi, spi ^ 1].map(|spi| format!("SPI {spi:08x}"));
+    let line = |spi: &str| forged.iter().find(|line| line.contains(spi));
+    let line = |spi: &str| line(spi).with_context(|| format!("no {spi}: {forged:?}"));
+    ensure!(
+        line(&on_the_sa)?.contains("peer alice: dropped an ESP packet"),
+        "{forged:?}"
+    );
+    ensure!(!line(&on_none)?.contains("peer alice"), "{forged:?}");
+    Ok(())
+}
+
+/// Returns the value of a metric of a peer.
+fn metric(daemon: &Daemon, name: &str, peer: &str) -> Result<Option<i64>> {
+    let text = daemon.strata_text("metrics")?;
+    let begin = format!("strata_{name}{{peer=\"{peer}\"}} ");
+    let value = text.lines().find_map(|line| line.strip_prefix(&begin));
+    Ok(value.map(str::parse).transpose()?)
+}
+
+fn seconds() -> Result<i64> {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+    Ok(i64::try_from(now.as_secs())?)
+}
+
+/// A monitor sees a peer that is gone before the tunnel is given up.
+#[lab::test]
+fn metrics_and_status_tell_when_a_peer_was_heard_and_that_it_is_silent() -> Result<()> {
+    let pair = Pair::new("sight")?;
+    let mut tunnel = start(&pair, "info")?;
+    let gateway = &tunnel.gateway;
+    let [up, silent, heard] = ["peer_up", "peer_silent", "peer_heard_seconds"];
+    ensure!(metric(gateway, up, "alice")? == Some(0));
+    ensure!(
+        metric(gateway, heard, "alice")?.is_none(),
+        "heard before it came"
+    );
+    let begun = seconds()?;
+    tunnel.up()?;
+    ensure!(metric(gateway, up, "alice")? == Some(1));
+    ensure!(metric(gateway, silent, "alice")? == Some(0));
+    let at = metric(gateway, heard, "alice")?.context("no time")?;
+    ensure!(
+        (begun - 1..=seconds()?).contains(&at),
+        "{at}, begun {begun}"
+    );
+    let status =
+        |of: &Daemon| Ok::<_, anyhow::Error>(of.strata("status")?["status"]["peers"][0].clone());
+    let shown = status(gateway)?;
+    ensure!(
+        shown["silent"] == false && shown["heard_seconds"].is_u64(),
+        "{shown}"
+    );
+    // It goes on to be heard, by liveness checks.
+    let later = || Ok(metric(gateway, heard, "alice")?.filter(|later| *later > at));
+    until("the peer to be heard again", DEADLINE, later)?;
+    tunnel.mobile.process().signal(Signal::SIGSTOP)?;
+    let gateway = &tunnel.gateway;
+    let is_silent = || Ok((metric(gateway, silent, "alice")? == Some(1)).then_some(()));
+    until("the peer to be silent", DEADLINE, is_silent)?;
+    let last = metric(gateway, heard, "alice")?.context("no time")?;
+    ensure!(seconds()? - last >= 1, "silent, but heard {last}");
+    let shown = status(gateway)?;
+    ensure!(shown["silent"] == true, "{shown}");
+    ensure!(gateway.strata_text("status")?.contains("silent"));
+    tunnel.mobile.process().signal(Signal::SIGCONT)?;
+    let gateway = &tunnel.gateway;
+    let is_heard = || {
+        let silent = metric(gateway, silent, "alice")?;
+        let later = metric(gateway, heard, "alice")?;
+        Ok((silent == Some(0) && later > Some(last)).then_some(()))
+    };
+    until("the peer to be heard", Duration::from_secs(60), is_heard)?;
+    let peers: Value = tunnel.gateway.strata("status")?;
+    ensure!(is_up(&peers), "{peers}");
+    Ok(())
+}
