@@ -21,7 +21,7 @@ pub struct Daemon {
 
 impl Host {
     /// Starts `stratad` with this configuration and waits until its API answers. A `[control]`
-    /// table with a socket in the host's folder is added. Key files are relative to the
+    /// table with a socket in the host's folder is added, unless there is one. Key files are relative to the
     /// configuration: write them with [`Host::secret`] first.
     ///
     /// # Errors
@@ -35,7 +35,7 @@ impl Host {
     /// # Errors
     /// As [`Host::stratad`].
     pub fn stratad_with(&self, config: &str, arguments: &[&str]) -> Result<Daemon> {
-        let socket = self.directory().join("api.sock");
+        let socket = named_socket(config).unwrap_or_else(|| self.directory().join("api.sock"));
         let config = write(self, config, &socket)?;
         let process = start(self, &config, &socket, arguments)?;
         Ok(Daemon {
@@ -202,8 +202,17 @@ impl Daemon {
     }
 }
 
+/// Returns the socket that a configuration names.
+fn named_socket(config: &str) -> Option<PathBuf> {
+    let (_, table) = config.split_once("\n[control]\nsocket = \"")?;
+    table.split('"').next().map(PathBuf::from)
+}
+
 fn write(host: &Host, config: &str, socket: &Path) -> Result<PathBuf> {
-    let control = format!("\n[control]\nsocket = \"{}\"\n", socket.display());
+    let control = match named_socket(config) {
+        Some(_) => String::new(),
+        None => format!("\n[control]\nsocket = \"{}\"\n", socket.display()),
+    };
     host.file("strata.toml", &format!("{config}{control}"))
 }
 

@@ -1,16 +1,22 @@
-//! Configurations on the pages for users: `toml` blocks of README.md, the tutorial and the pages of
-//! `docs/operate`.
+//! Blocks of the pages for users: README.md, the tutorial and the pages of `docs/operate`.
+//!
+//! The words behind a fence say what the block is, and on which host it belongs: ```` ```sh alice ````.
+//! A block may also be a comment, `<!-- sh alice`, with its lines up to `-->`: readers do not see it.
 
 use crate::repository;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-/// A configuration on a page.
+/// A block of a page.
 #[derive(Clone, Debug)]
 pub struct Block {
     /// Path of the page from the repository.
     pub page: PathBuf,
-    /// The configuration.
+    /// Line of the page on which the block begins, from 1.
+    pub line: usize,
+    /// The words behind the fence.
+    pub words: Vec<String>,
+    /// The lines of the block.
     pub text: String,
 }
 
@@ -68,25 +74,46 @@ pub fn configurations() -> Vec<Block> {
     let operate = operate.map(|page| PathBuf::from("docs/operate").join(page));
     let others = ["README.md", "docs/tutorial.md"].map(PathBuf::from);
     let pages = others.into_iter().chain(operate);
-    let blocks = pages.flat_map(|page| {
-        let text = fs::read_to_string(repository().join(&page));
-        let text = text.unwrap_or_else(|error| panic!("{}: {error}", page.display()));
-        let blocks = blocks(&text).map(|text| Block {
-            page: page.clone(),
-            text: text.to_owned(),
-        });
-        blocks.collect::<Vec<_>>()
-    });
-    blocks.collect()
+    let blocks = pages.flat_map(|page| blocks(&page, &read(&page)));
+    let is_toml = |block: &Block| block.words.first().is_some_and(|word| word == "toml");
+    blocks.filter(is_toml).collect()
 }
 
-/// Returns the `toml` blocks of a page, without their fences.
-fn blocks(page: &str) -> impl Iterator<Item = &str> {
-    let parts = page.split("```").skip(1).step_by(2);
-    parts.filter_map(|part| {
-        let (fence, block) = part.split_once('\n')?;
-        fence.starts_with("toml").then_some(block)
-    })
+/// Returns the content of a page, whose path begins at the repository.
+///
+/// # Panics
+///
+/// If the page cannot be read.
+fn read(page: &Path) -> String {
+    let text = fs::read_to_string(repository().join(page));
+    text.unwrap_or_else(|error| panic!("{}: {error}", page.display()))
+}
+
+/// Returns the blocks of a page with this content, in their order.
+pub fn blocks(page: &Path, content: &str) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut lines = content.lines().zip(1..);
+    while let Some((opening, line)) = lines.next() {
+        let (words, end) = match (opening.strip_prefix("```"), opening.strip_prefix("<!-- ")) {
+            (Some(words), _) => (words, "```"),
+            (None, Some(words)) => (words, "-->"),
+            (None, None) => continue,
+        };
+        let mut text = String::new();
+        if !words.ends_with(end) {
+            let body = lines.by_ref().map(|(line, _)| line);
+            body.take_while(|line| *line != end)
+                .for_each(|line| text += &format!("{line}\n"));
+        }
+        let words = words.trim_end_matches(end).split_whitespace();
+        blocks.push(Block {
+            page: page.to_owned(),
+            line,
+            words: words.map(str::to_owned).collect(),
+            text,
+        });
+    }
+    blocks
 }
 
 /// Splits a configuration into its tables. Lines that are only a comment are left out.
@@ -158,9 +185,31 @@ mod tests {
     }
 
     #[test]
+    fn a_block_is_fenced_or_in_a_comment() {
+        let page = "# A\n```sh alice\na\n\nb\n```\n<!-- network road -->\ntext\n<!-- text alice\nc\n-->\n```\n```\n";
+        let blocks = blocks(Path::new("a.md"), page);
+        let shown: Vec<_> = blocks
+            .iter()
+            .map(|block| (block.line, block.words.join(" "), block.text.as_str()))
+            .collect();
+        let expected = [
+            (2, "sh alice", "a\n\nb\n"),
+            (7, "network road", ""),
+            (9, "text alice", "c\n"),
+            (12, "", ""),
+        ];
+        assert_eq!(
+            shown,
+            expected.map(|(line, words, text)| (line, words.to_owned(), text))
+        );
+    }
+
+    #[test]
     fn the_first_line_of_a_block_names_its_example() {
         let block = |text: &str| Block {
             page: PathBuf::new(),
+            line: 1,
+            words: Vec::new(),
             text: text.to_owned(),
         };
         assert_eq!(block("# gateway.toml\n").part_of(), Some("gateway"));

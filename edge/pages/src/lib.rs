@@ -13,11 +13,13 @@ mod blocks;
 mod command_line;
 mod machine;
 #[cfg(test)]
+mod operate;
+#[cfg(test)]
 mod reference;
 mod source;
 mod vectors;
 
-pub use blocks::{Block, Entry, Table, configurations, tables};
+pub use blocks::{Block, Entry, Table, blocks, configurations, tables};
 pub use command_line::command_line;
 pub use machine::{Machine, Transition};
 pub use source::{Source, snake_case};

@@ -1,5 +1,5 @@
 //! The configurations on the pages for users are parts of the examples, which `config` reads in its
-//! tests, additions to them, or complete. The test `measure::readme` of the lab passes each of them
+//! tests, additions to them, or complete. The test `pages::configuration` of the lab passes each of them
 //! through `strata check`.
 
 use pages::{Entry, Table, configurations, tables};

@@ -10,6 +10,7 @@ mod interop;
 mod measure;
 mod mobility;
 mod operate;
+mod pages;
 mod session;
 mod traffic;
 mod zones;

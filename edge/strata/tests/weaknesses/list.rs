@@ -2484,4 +2484,32 @@ pub const WEAKNESSES: &[Weakness] = &[
             "each_genuine_message_is_decrypted_once_and_each_forgery_too",
         )]),
     },
+    Weakness {
+        number: 165,
+        seen: "Strata before 0.1.0",
+        what: "most commands and outputs on the pages for operators had no test, so a changed command or message made a page wrong, and nothing failed",
+        answer: Tests(&[
+            (
+                "edge/lab/tests/e2e/pages/operate.rs",
+                "every_page_is_followed_and_every_place_elsewhere_is_used",
+            ),
+            (
+                "edge/lab/tests/e2e/pages/operate.rs",
+                "a_page_with_a_wrong_line_fails",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 166,
+        seen: "Strata before 0.1.0",
+        what: "an operator who looked for firewall ports, a backup or the way to uninstall found no page",
+        answer: Tests(&[
+            (
+                "edge/pages/src/operate.rs",
+                "the_words_of_an_operator_lead_to_the_page",
+            ),
+            ("edge/lab/tests/e2e/pages/operate.rs", "network_managers"),
+            ("edge/lab/tests/e2e/pages/operate.rs", "upgrade"),
+        ]),
+    },
 ];

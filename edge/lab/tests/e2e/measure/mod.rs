@@ -6,5 +6,4 @@ mod demo;
 mod demo_roam;
 mod emulator;
 mod figures;
-mod readme;
 mod testbed;
