@@ -387,6 +387,21 @@ pub enum Lab {
         #[arg(long, value_name = "DIR", default_value = LAB_FOLDER)]
         out: PathBuf,
     },
+    /// Copy results and their raw data into a folder that a reviewer can check
+    Bundle {
+        /// Folder with results
+        #[arg(long, value_name = "DIR", default_value = LAB_FOLDER)]
+        out: PathBuf,
+        /// Folder to make
+        #[arg(long, value_name = "DIR", default_value = BUNDLE_FOLDER)]
+        to: PathBuf,
+    },
+    /// Compute every number and verdict of a bundle again; exit status 1 if one was changed
+    Verify {
+        /// Folder that `strata lab bundle` wrote
+        #[arg(value_name = "DIR", default_value = BUNDLE_FOLDER)]
+        folder: PathBuf,
+    },
 }
 
 /// Options of a measurement.
@@ -590,6 +605,9 @@ fn setups() -> clap::builder::RangedI64ValueParser<u32> {
 
 /// Default folder for results.
 const LAB_FOLDER: &str = "strata-lab";
+
+/// Default folder for results with their raw data.
+const BUNDLE_FOLDER: &str = "strata-lab-bundle";
 
 fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse() {

@@ -5,7 +5,7 @@ use crate::output::{Exit, Output};
 use control::Failure;
 use lab::experiment::{self, Exhibit, Options, Plan, Report, Verdict};
 use lab::obstacle::Obstacle;
-use lab::{figures, interrupt, page, testbed};
+use lab::{bundle, figures, interrupt, page, testbed};
 use serde_json::json;
 use std::path::Path;
 use std::time::Duration;
@@ -16,6 +16,8 @@ pub fn run(lab: &Lab, output: &Output) -> Exit {
         Lab::List => Ok(list(output)),
         Lab::Run(run) => measure(run, output.json).map(|reports| print(&reports, output)),
         Lab::Report { out } => page::write(out).map(|file| tell(&file, output)),
+        Lab::Bundle { out, to } => bundle::pack(out, to).map(|_| tell(to, output)),
+        Lab::Verify { folder } => bundle::verify(folder).map(|checked| judge(&checked, output)),
     };
     done.unwrap_or_else(|obstacle| {
         let failure = Failure::new(obstacle.message, obstacle.fix);
@@ -33,18 +35,24 @@ fn list(output: &Output) -> Exit {
     for exhibit in figures::ALL {
         let estimates = [Plan::QUICK, Plan::FULL].map(|plan| exhibit.estimate(&plan, at_once));
         let (name, title) = (exhibit.name(), exhibit.title());
+        let obstacle = exhibit.obstacle();
         if output.json {
             let line = json!({
                 "name": name,
                 "title": title,
                 "quick_seconds": estimates[0].as_secs(),
                 "full_seconds": estimates[1].as_secs(),
+                "cannot_run": obstacle.as_ref().map(|obstacle| &obstacle.message),
+                "fix": obstacle.as_ref().map(|obstacle| &obstacle.fix),
             });
             output.print_json(&line.to_string());
         } else {
             let [quick, full] = estimates.map(time);
             output.print(&format!("{name:width$}{title}\n{:width$}", ""));
             output.print(&format!("full {full}, --quick {quick}\n"));
+            if let Some(obstacle) = obstacle {
+                output.print(&format!("{:18}cannot run: {obstacle}\n", ""));
+            }
         }
     }
     if !output.json {
@@ -105,6 +113,37 @@ fn tell(file: &Path, output: &Output) -> Exit {
         output.print(&format!("{}\n", file.display()));
     }
     Exit::Done
+}
+
+/// Prints the outcome of a check.
+fn judge(checked: &bundle::Checked, output: &Output) -> Exit {
+    let bundle::Checked {
+        reports,
+        files,
+        faults,
+    } = checked;
+    if output.json {
+        let line = json!({"reports": reports, "files": files, "faults": faults});
+        output.print_json(&line.to_string());
+    } else {
+        let lines = faults.iter().map(|fault| format!("{fault}\n"));
+        output.print(&lines.collect::<String>());
+        let conclusion = format!(
+            "{reports} figures and tables, {files} files, {} faults",
+            faults.len()
+        );
+        let paint = output.paint();
+        let conclusion = match faults.is_empty() {
+            true => paint.good(&conclusion),
+            false => paint.bad(&conclusion),
+        };
+        output.print(&format!("{conclusion}\n"));
+    }
+    if faults.is_empty() {
+        Exit::Done
+    } else {
+        Exit::No
+    }
 }
 
 fn options(run: &LabRun, json: bool) -> Options {

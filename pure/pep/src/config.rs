@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-/// Limits and timers. Where the defaults differ from table 4 of mobile multi-layered IPsec (64
-/// connections, 50 packets of each, 4 retransmissions of a packet), links of today are longer.
+/// Limits and timers. The timers are those of table 4 of mobile multi-layered IPsec. Its limits are
+/// smaller (64 connections, 50 packets of each, 4 retransmissions of a packet): windows of today
+/// hold more packets. `[snoop]` of the configuration has defaults of its own; the figures of that
+/// paper set its numbers of connections and packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Most connections with state; at the limit the line of SAs with the most gives way.

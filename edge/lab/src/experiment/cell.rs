@@ -28,6 +28,9 @@ pub struct Condition {
     /// Packets that are in zones, if the setup has zones; `None` for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<Level>,
+    /// True if TCP's windows and SNOOP's cache have today's sizes instead of the papers'.
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub modern: bool,
 }
 
 /// A condition with a seed: one download on a network of its own.
@@ -51,6 +54,11 @@ pub struct Cell {
 /// Default of files that were written before the option existed.
 const fn yes() -> bool {
     true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+const fn is_no(modern: &bool) -> bool {
+    !*modern
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
@@ -119,6 +127,7 @@ impl Condition {
             one_error_in,
             wired_ms: crate::scene::WIRED_DELAY.as_millis() as u64,
             level: None,
+            modern: false,
         }
     }
 
@@ -170,12 +179,13 @@ impl Cell {
             ..
         } = self.condition;
         format!(
-            "{}-{}-{}-{wired_ms}ms-{}s-seed{}{}{}",
+            "{}-{}-{}-{wired_ms}ms-{}s-seed{}{}{}{}",
             self.condition.configuration(),
             sender.key(),
             bits(one_error_in),
             self.seconds,
             self.seed,
+            if self.condition.modern { "-modern" } else { "" },
             if self.snoop { "" } else { "-nosnoop" },
             if self.zones { "" } else { "-nozones" }
         )
@@ -195,8 +205,10 @@ impl Cell {
             one_error_in,
             wired_ms,
             level,
+            modern,
         } = self.condition;
-        (self.seed, sender, one_error_in, wired_ms, setup, level)
+        let hop = (one_error_in, wired_ms, modern);
+        (self.seed, sender, hop, setup, level)
     }
 
     /// Returns the protection that the download really has: plain ESP instead of zones if zones are
@@ -217,20 +229,22 @@ impl Cell {
 
     /// Returns the kind of network that the cell needs.
     pub(super) fn kind(&self) -> Kind {
-        (self.carried(), self.snoop)
+        (self.carried(), self.snoop, self.condition.modern)
     }
 
     /// Returns the parameters of its network.
-    pub(super) fn scene(&self) -> Settings {
+    pub(crate) fn scene(&self) -> Settings {
         let Condition {
             sender,
             one_error_in,
             wired_ms,
+            modern,
             ..
         } = self.condition;
         let (setup, level) = self.carried();
         Settings {
             level,
+            modern,
             wired_delay: Duration::from_millis(wired_ms),
             snoop: self.snoop,
             ..Settings::new(setup, sender, one_error_in, self.seed)
@@ -307,6 +321,9 @@ mod tests {
             ..cell
         };
         assert_eq!(off.key(), "zoned_snoop-cubic-512k-100ms-20s-seed3-nosnoop");
+        let mut modern = cell;
+        modern.condition.modern = true;
+        assert_eq!(modern.key(), cell.key() + "-modern");
         let level = Level {
             every: 10,
             others: Others::Plaintext,

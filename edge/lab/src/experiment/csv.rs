@@ -9,7 +9,7 @@ use std::fmt::Write;
 pub(super) fn cells(results: &Results) -> String {
     let mut text = "configuration,sender,one_error_in,wired_ms,seed,seconds,snoop,goodput_bps,\
                     resent,repaired,suppressed,packets,hit,overflowed,late,worst_ms,real_time,\
-                    machine_late,repeats\n"
+                    machine_late,repeats,modern\n"
         .to_owned();
     for measured in results.iter() {
         let condition = measured.cell.condition;
@@ -40,6 +40,7 @@ pub(super) fn cells(results: &Results) -> String {
             hops.real_time.to_string(),
             format!("{:.5}", measured.machine.share()),
             measured.repeats.to_string(),
+            condition.modern.to_string(),
         ];
         text += &line.join(",");
         text.push('\n');

@@ -1,12 +1,16 @@
 //! The environment of a measurement, and the punctuality of its machine.
 
+use super::Plan;
+use super::record::Record;
 use super::results::Results;
-use super::{Options, Plan};
 use crypto::UnixTime;
 use os::priority::processors;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, SystemTime};
 use std::{env, fs};
+
+/// Variable in which `./x lab` tells the commit that it built.
+const COMMIT: &str = "STRATA_COMMIT";
 
 /// The machine, the plan, and the conditions of the downloads if there are any.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,6 +30,9 @@ pub struct Environment {
     /// The command that measured.
     #[serde(default)]
     pub command: String,
+    /// Commit of the programs, as `./x lab` tells it; empty if another command built them.
+    #[serde(default)]
+    pub commit: String,
     /// True for a quick run.
     pub quick: bool,
     /// True if packets had zones in the setups that have them.
@@ -83,6 +90,7 @@ impl Environment {
             processor: processor(),
             date: now(),
             command: command(),
+            commit: env::var(COMMIT).unwrap_or_default(),
             quick: plan.quick,
             zones: plan.zones,
             simultaneous: plan.simultaneous,
@@ -91,30 +99,41 @@ impl Environment {
         }
     }
 
+    /// Returns the environment with what a plan says of it.
+    #[must_use]
+    pub(super) fn of_plan(self, plan: &Plan) -> Self {
+        Self {
+            quick: plan.quick,
+            zones: plan.zones,
+            simultaneous: plan.simultaneous,
+            ..self
+        }
+    }
+
     /// Returns the environment with a summary of the downloads.
     #[must_use]
-    pub(super) fn with(self, results: &Results, options: &Options) -> Self {
+    pub(super) fn with(self, results: &Results, record: &Record) -> Self {
         Self {
-            downloads: Some(Downloads::new(results, options)),
+            downloads: Some(Downloads::new(results, record)),
             ..self
         }
     }
 }
 
 impl Downloads {
-    fn new(results: &Results, options: &Options) -> Self {
+    fn new(results: &Results, record: &Record) -> Self {
         let Plan {
             seeds,
             seconds,
             snoop,
             ..
-        } = options.plan;
+        } = record.plan;
         let cells = || results.iter();
         Self {
             seeds,
             seconds,
             snoop,
-            at_once: options.at_once,
+            at_once: record.at_once,
             cells: cells().count(),
             repeats: cells().map(|cell| u64::from(cell.repeats)).sum(),
             late_cells: cells().filter(|cell| cell.hops.is_late()).count(),

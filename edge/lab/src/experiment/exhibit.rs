@@ -1,6 +1,6 @@
 //! A named unit of the lab: a figure, whose downloads take an hour, or a table.
 
-use super::{Basis, Figure, Plan, Table};
+use super::{Basis, Claim, Figure, Parameter, Plan, Table};
 use crate::obstacle::Obstacle;
 use std::time::Duration;
 
@@ -30,11 +30,19 @@ impl Exhibit {
         }
     }
 
-    /// Returns the claim of the paper, with its numbers.
-    pub(super) const fn claim(self) -> &'static str {
+    /// Returns the claims of the paper, with their numbers.
+    pub(crate) const fn claims(self) -> &'static [Claim] {
         match self {
-            Self::Figure(figure) => figure.claim,
-            Self::Table(table) => table.claim,
+            Self::Figure(figure) => figure.claims,
+            Self::Table(table) => table.claims,
+        }
+    }
+
+    /// Returns the parameters of the paper, beside those that run.
+    pub(crate) const fn parameters(self) -> &'static [Parameter] {
+        match self {
+            Self::Figure(figure) => figure.parameters,
+            Self::Table(_) => &[],
         }
     }
 
@@ -71,13 +79,22 @@ impl Exhibit {
         }
     }
 
+    /// Returns the reason why this build or machine cannot measure it, as far as that is known
+    /// before anything runs.
+    pub fn obstacle(self) -> Option<Obstacle> {
+        self.table().and_then(|table| (table.check)().err())
+    }
+
     /// Checks that a plan is meaningful for this exhibit, and that the programs of a table are
     /// installed. The requirements of figures are checked once their missing cells are known.
     ///
     /// # Errors
     /// The plan disables a feature that the exhibit does not depend on, or a program is missing.
     pub(super) fn check(self, plan: &Plan) -> Result<(), Obstacle> {
-        let rests_on = |basis| self.table().is_some_and(|table| table.rests_on == basis);
+        let rests_on = |basis| {
+            self.table()
+                .is_some_and(|table| table.rests_on.contains(&basis))
+        };
         let [snoop, zones] = match self {
             Self::Figure(figure) => [!figure.zones, figure.zones],
             Self::Table(_) => [false, rests_on(Basis::Zones)],

@@ -2,6 +2,7 @@
 
 use super::statistics::Estimate;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// Outcome of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -23,40 +24,70 @@ pub enum Verdict {
 /// and algorithms of today account for less.
 pub const CONTRADICTION: f64 = 2.0;
 
-/// One claim about a ratio, and its measurement.
+/// How a measurement contradicts the paper.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Contradiction {
+    /// By more than [`CONTRADICTION`].
+    Factor(f64),
+    /// It is on the other side of one, or of zero if it is no ratio.
+    Opposite,
+}
+
+impl fmt::Display for Contradiction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Factor(factor) => write!(f, "by a factor of {factor:.1}"),
+            Self::Opposite => f.write_str("the other way"),
+        }
+    }
+}
+
+/// A measured ratio or quantity, and what must hold for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// The comparison, as a sentence.
     pub what: String,
+    /// Unit of a quantity; `None` for a ratio.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
     /// Numbers behind the ratio, if they are meaningful by themselves.
     pub detail: Option<String>,
     /// Lower bound of the ratio; `None` for a mere comparison with the paper.
     pub at_least: Option<f64>,
-    /// Measured ratio.
+    /// Measured value.
     pub measured: Option<Estimate>,
-    /// Ratio in the paper.
+    /// Value in the paper: a number, `a to b`, `more than a`, or a quotient and `= ` its value.
     pub paper: Option<String>,
-    /// Ratio in the simulator, judged in the same way.
+    /// Value in the simulator, judged in the same way.
     pub simulated: Option<f64>,
     /// Verdict on the claim.
     pub verdict: Verdict,
 }
 
 impl Finding {
-    /// Claims that the ratio is at least `bound`.
-    pub fn at_least(what: impl Into<String>, bound: f64, measured: Option<Estimate>) -> Self {
+    fn new(what: impl Into<String>, measured: Option<Estimate>, verdict: Verdict) -> Self {
         Self {
             what: what.into(),
+            unit: None,
             detail: None,
-            at_least: Some(bound),
+            at_least: None,
             measured,
             paper: None,
             simulated: None,
-            verdict: match measured {
-                Some(measured) if is_across(measured, bound) => Verdict::NotDecided,
-                Some(measured) if measured.value >= bound => Verdict::Holds,
-                _ => Verdict::Fails,
-            },
+            verdict,
+        }
+    }
+
+    /// Claims that the ratio is at least `bound`.
+    pub fn at_least(what: impl Into<String>, bound: f64, measured: Option<Estimate>) -> Self {
+        let verdict = match measured {
+            Some(measured) if is_across(measured, bound) => Verdict::NotDecided,
+            Some(measured) if measured.value >= bound => Verdict::Holds,
+            _ => Verdict::Fails,
+        };
+        Self {
+            at_least: Some(bound),
+            ..Self::new(what, measured, verdict)
         }
     }
 
@@ -64,30 +95,37 @@ impl Finding {
     /// parameters that the paper does not give.
     pub fn compared(what: impl Into<String>, paper: f64, measured: Option<Estimate>) -> Self {
         let agrees = |measured: Estimate| (measured.value > 1.0) == (paper > 1.0);
-        Self {
-            what: what.into(),
-            detail: None,
-            at_least: None,
-            measured,
-            paper: Some(format!("{paper}")),
-            simulated: None,
-            verdict: match measured {
-                Some(measured) if is_across(measured, 1.0) => Verdict::NotDecided,
-                Some(measured) if agrees(measured) => Verdict::Consistent,
-                _ => Verdict::Fails,
-            },
-        }
+        let verdict = match measured {
+            Some(measured) if is_across(measured, 1.0) => Verdict::NotDecided,
+            Some(measured) if agrees(measured) => Verdict::Consistent,
+            _ => Verdict::Fails,
+        };
+        Self::new(what, measured, verdict).paper(format!("{paper}"))
     }
 
     /// Shows a ratio beside the paper's, of which nothing is claimed. It may contradict the paper.
-    pub fn beside(what: impl Into<String>, paper: f64, measured: Option<Estimate>) -> Self {
+    pub fn beside(
+        what: impl Into<String>,
+        paper: impl ToString,
+        measured: Option<Estimate>,
+    ) -> Self {
         let verdict = match measured {
             Some(_) => Verdict::Consistent,
             None => Verdict::Fails,
         };
+        Self::new(what, measured, verdict).paper(paper.to_string())
+    }
+
+    /// Shows a quantity beside the paper's, of which nothing is claimed.
+    pub fn quantity(
+        what: impl Into<String>,
+        unit: &str,
+        paper: impl ToString,
+        measured: Option<Estimate>,
+    ) -> Self {
         Self {
-            verdict,
-            ..Self::compared(what, paper, measured)
+            unit: Some(unit.to_owned()),
+            ..Self::beside(what, paper, measured)
         }
     }
 
@@ -143,18 +181,36 @@ impl Finding {
         }
     }
 
-    /// Returns the factor by which the measurement contradicts the paper: more than
-    /// [`CONTRADICTION`], and more than chance.
-    pub fn contradiction(&self) -> Option<f64> {
-        // A quotient is followed by its value.
-        let paper = self.paper.as_ref()?.rsplit("= ").next()?;
-        let paper: f64 = paper.parse().ok()?;
-        let measured = self.measured?;
-        let is_within = |[low, high]: [f64; 2]| low <= paper && paper <= high;
-        let factor = (measured.value / paper).max(paper / measured.value);
-        let may_be_chance = measured.interval.is_some_and(is_within);
-        (factor > CONTRADICTION && !may_be_chance).then_some(factor)
+    /// Returns how the measurement contradicts the paper, if it does by more than chance.
+    pub fn contradiction(&self) -> Option<Contradiction> {
+        let [low, high] = said(self.paper.as_ref()?)?;
+        let Estimate {
+            value, interval, ..
+        } = self.measured?;
+        let [least, most] = interval.unwrap_or([value; 2]);
+        if least <= high && low <= most {
+            return None;
+        }
+        let nearest = if value < low { low } else { high };
+        let factor = (value / nearest).max(nearest / value);
+        let origin = if self.unit.is_some() { 0.0 } else { 1.0 };
+        let is_opposite = (origin <= low && most < origin) || (high <= origin && origin < least);
+        if factor > CONTRADICTION && value > 0.0 {
+            Some(Contradiction::Factor(factor))
+        } else {
+            is_opposite.then_some(Contradiction::Opposite)
+        }
     }
+}
+
+/// Returns the least and the largest value that a paper gives.
+fn said(paper: &str) -> Option<[f64; 2]> {
+    let value = paper.rsplit("= ").next()?;
+    if let Some(least) = value.strip_prefix("more than ") {
+        return Some([least.parse().ok()?, f64::INFINITY]);
+    }
+    let (low, high) = value.split_once(" to ").unwrap_or((value, value));
+    Some([low.parse().ok()?, high.parse().ok()?])
 }
 
 /// Returns true if a bound is within the interval of a measurement.
@@ -222,15 +278,22 @@ mod tests {
 
     #[test]
     fn a_ratio_far_from_the_papers_contradicts_it_unless_chance_may_explain_it() {
-        let factor = |paper, value| {
+        use Contradiction::{Factor, Opposite};
+        let how = |paper, value| {
             let finding = Finding::at_least("", 1.0, estimate(value));
             finding.paper(paper).contradiction()
         };
-        assert_eq!(factor("3", 5.9), None);
-        assert_eq!(factor("3", 12.0), Some(4.0));
-        assert_eq!(factor("6", 2.0), Some(3.0));
-        assert_eq!(factor("35 / 6 = 6", 24.0), Some(4.0));
-        assert_eq!(factor("1.03 to 2.08", 12.0), None, "not one number");
+        assert_eq!(how("3", 5.9), None);
+        assert_eq!(how("3", 12.0), Some(Factor(4.0)));
+        assert_eq!(how("6", 2.0), Some(Factor(3.0)));
+        assert_eq!(how("35 / 6 = 6", 24.0), Some(Factor(4.0)));
+        assert_eq!(how("1 to 2", 12.0), Some(Factor(6.0)));
+        assert_eq!(how("1 to 2", 1.5), None);
+        assert_eq!(how("1.2", 0.85), Some(Opposite));
+        assert_eq!(how("1.2", 0.95), None, "one is within the interval");
+        assert_eq!(how("more than 1", 40.0), None);
+        assert_eq!(how("more than 1", 0.6), Some(Opposite));
+        assert_eq!(how("nothing that has a number", 12.0), None);
         let wide = Estimate {
             value: 10.4,
             interval: Some([2.6, 41.9]),
@@ -240,7 +303,15 @@ mod tests {
         assert_eq!(wide.contradiction(), None);
         let beside = Finding::beside("", 3.0, estimate(0.8));
         assert_eq!(beside.verdict, Verdict::Consistent);
-        assert_eq!(beside.contradiction(), Some(3.75));
+        assert_eq!(beside.contradiction(), Some(Factor(3.0 / 0.8)));
+    }
+
+    #[test]
+    fn a_quantity_points_the_other_way_if_its_sign_differs() {
+        let how = |value| Finding::quantity("", "cycles", 966.6, estimate(value)).contradiction();
+        assert_eq!(how(700.0), None);
+        assert_eq!(how(0.5), Some(Contradiction::Factor(966.6 / 0.5)));
+        assert_eq!(how(-236.0), Some(Contradiction::Opposite));
     }
 
     #[test]

@@ -7,12 +7,15 @@
 //! time and need no seeds. Each result is then judged, and written as CSV, JSON and SVG.
 
 mod cell;
+mod claim;
 mod crew;
 mod csv;
 mod environment;
 mod exhibit;
 mod finding;
 mod progress;
+mod recompute;
+mod record;
 mod report;
 mod results;
 mod simulation;
@@ -27,15 +30,19 @@ mod text;
 mod trial;
 
 pub use cell::{Cell, Condition, Hops, Measured, Sample, bits};
+#[cfg(test)]
+pub(crate) use claim::unjudged;
+pub use claim::{Claim, Standing, Statement};
 pub use environment::{Downloads, Environment};
 pub use exhibit::Exhibit;
-pub use finding::{CONTRADICTION, Finding, Verdict};
+pub use finding::{CONTRADICTION, Contradiction, Finding, Verdict};
+pub use recompute::{files, recompute};
 pub use report::{Evidence, Point, Report};
 pub use results::Results;
 pub use simulation::{Agreement, Apart};
 pub use statistics::Estimate;
-pub(crate) use statistics::{median, median_ratio};
-pub use table::{Basis, Column, Filled, Grid, Row, Table};
+pub(crate) use statistics::{mean, median, median_ratio, ratio};
+pub use table::{Basis, Column, Filled, Grid, Raw, Row, Table};
 
 use crate::bystander::Bystander;
 use crate::canary::Marked;
@@ -48,6 +55,9 @@ use anyhow::{Error, Result};
 use crew::{Job, News};
 use os::priority::processors;
 use progress::Progress;
+use record::Record;
+use report::Outcome;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -78,10 +88,12 @@ pub struct Figure {
     pub name: &'static str,
     /// Title of the figure.
     pub title: &'static str,
-    /// Claim of the paper, with its numbers.
-    pub claim: &'static str,
+    /// Claims of the paper, with their numbers.
+    pub claims: &'static [Claim],
     /// Reproduction of the figure here, with the differences.
     pub setting: &'static str,
+    /// Parameters of the paper, beside those that run.
+    pub parameters: &'static [Parameter],
     /// Conditions to measure; fewer for a quick run.
     pub conditions: fn(quick: bool) -> Vec<Condition>,
     /// Conclusions that must hold.
@@ -96,7 +108,7 @@ pub struct Figure {
 }
 
 /// Extent of a measurement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// Fewer conditions.
     pub quick: bool,
@@ -134,6 +146,19 @@ impl Plan {
     };
 }
 
+/// A parameter of a paper, beside the one that runs here.
+#[derive(Clone, Copy, Debug)]
+pub struct Parameter {
+    /// Name of the parameter.
+    pub name: &'static str,
+    /// Its value in the paper.
+    pub paper: &'static str,
+    /// Its value here.
+    pub here: &'static str,
+    /// Reason of a difference; empty if there is none.
+    pub why: &'static str,
+}
+
 impl Figure {
     /// Returns the cells of a plan, seed by seed: an interrupted run has whole pairs.
     pub fn cells(&self, plan: &Plan) -> Vec<Cell> {
@@ -165,6 +190,27 @@ impl Figure {
             finding.simulated = other.and_then(|other| Some(other.measured?.value));
         }
         findings
+    }
+
+    /// Returns everything that follows from measured and simulated cells.
+    fn outcome(
+        &'static self,
+        record: &Record,
+        [results, simulated]: [&Results; 2],
+        environment: Environment,
+    ) -> Result<Outcome> {
+        let report = Report::new(
+            Exhibit::Figure(self),
+            self.judge(results, simulated),
+            record.unmeasured()?.to_vec(),
+            Evidence::of_downloads(results, simulated),
+            environment.with(results, record),
+        );
+        Ok(Outcome {
+            report,
+            files: self.files(results),
+            plots: (self.plots)(results),
+        })
     }
 
     /// Returns the files for other programs.
@@ -251,16 +297,12 @@ fn download(figures: &[&'static Figure], options: &Options) -> Result<Vec<Report
             .map(|store| cells.iter().filter_map(|cell| store.load(cell)).collect());
         let environment = Environment::new(&options.plan, store.build(), start.elapsed());
         let unmeasured = failures.iter().filter(|(cell, _)| cells.contains(cell));
-        let mut report = Report::new(
-            Exhibit::Figure(figure),
-            figure.judge(&results, &simulated),
-            unmeasured.map(|(cell, why)| format!("{}: {why}", cell.key())),
-            Evidence::of_downloads(&results, &simulated),
-            environment.with(&results, options),
-        );
-        let plots = (figure.plots)(&results);
-        report
-            .write(&figure.files(&results), &plots, &options.out)
+        let unmeasured = unmeasured.map(|(cell, why)| format!("{}: {why}", cell.key()));
+        let record = Record::of_figure(options, unmeasured.collect());
+        let report = record
+            .kept(&options.out, figure.name)
+            .and_then(|record| figure.outcome(&record, [&results, &simulated], environment))
+            .and_then(|outcome| outcome.write(&options.out))
             .map_err(unwritable)?;
         reports.push(report);
     }

@@ -2,6 +2,7 @@
 
 use super::Exhibit;
 use super::cell::Condition;
+use super::claim::Statement;
 use super::environment::Environment;
 use super::finding::{Finding, Verdict, overall};
 use super::results::Results;
@@ -24,8 +25,8 @@ pub struct Report {
     pub figure: String,
     /// Title of the figure.
     pub title: String,
-    /// Claim of the paper.
-    pub claim: String,
+    /// Claims of the paper, with what the measurements say of them.
+    pub claims: Vec<Statement>,
     /// Reproduction of the figure.
     pub setting: String,
     /// Verdict on the figure.
@@ -93,7 +94,11 @@ impl Report {
         Self {
             figure: exhibit.name().to_owned(),
             title: exhibit.title().to_owned(),
-            claim: exhibit.claim().to_owned(),
+            claims: exhibit
+                .claims()
+                .iter()
+                .map(|claim| claim.judge(&findings))
+                .collect(),
             setting: exhibit.setting().to_owned(),
             verdict,
             reasons,
@@ -102,31 +107,6 @@ impl Report {
             plots: Vec::new(),
             environment,
         }
-    }
-
-    /// Writes everything into a folder of its own, and adds the names of the plots to the report.
-    pub(super) fn write(
-        &mut self,
-        tables: &[(&str, String)],
-        plots: &[Plot],
-        out: &Path,
-    ) -> Result<()> {
-        let folder = out.join(&self.figure);
-        let write = |name: &str, content: &str| {
-            let path = folder.join(name);
-            fs::write(&path, content).with_context(|| format!("cannot write {}", path.display()))
-        };
-        fs::create_dir_all(&folder)
-            .with_context(|| format!("cannot make the folder {}", folder.display()))?;
-        for (name, content) in tables {
-            write(name, content)?;
-        }
-        for plot in plots {
-            let name = format!("{}.svg", plot.name);
-            write(&name, &plot.svg()?)?;
-            self.plots.push(name);
-        }
-        write(FILE, &serde_json::to_string_pretty(self)?)
     }
 
     /// Reads all reports in an output folder, sorted by the figures' names.
@@ -148,6 +128,46 @@ impl Report {
         }
         reports.sort_by(|a, b| a.figure.cmp(&b.figure));
         Ok(reports)
+    }
+}
+
+/// Everything that follows from the raw data of an exhibit.
+pub(super) struct Outcome {
+    pub report: Report,
+    /// Tables for other programs, by the names of their files.
+    pub files: Vec<(&'static str, String)>,
+    pub plots: Vec<Plot>,
+}
+
+impl Outcome {
+    /// Writes everything into the folder of the exhibit, and returns the report with the names of
+    /// its plots.
+    pub fn write(self, out: &Path) -> Result<Report> {
+        let report = self.report_with_plots();
+        let folder = out.join(&report.figure);
+        let write = |name: &str, content: &str| {
+            let path = folder.join(name);
+            fs::write(&path, content).with_context(|| format!("cannot write {}", path.display()))
+        };
+        fs::create_dir_all(&folder)
+            .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+        for (name, content) in &self.files {
+            write(name, content)?;
+        }
+        for (name, plot) in report.plots.iter().zip(&self.plots) {
+            write(name, &plot.svg()?)?;
+        }
+        write(FILE, &serde_json::to_string_pretty(&report)?)?;
+        Ok(report)
+    }
+
+    /// Returns the report as it is written.
+    pub fn report_with_plots(&self) -> Report {
+        let plots = self.plots.iter();
+        Report {
+            plots: plots.map(|plot| format!("{}.svg", plot.name)).collect(),
+            ..self.report.clone()
+        }
     }
 }
 

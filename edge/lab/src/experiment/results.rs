@@ -74,6 +74,16 @@ impl Results {
         statistics::ratio(&self.pairs(of, over, quantity))
     }
 
+    /// Returns the ratio of two goodputs for each seed.
+    pub fn gains(&self, of: &Condition, over: &Condition) -> BTreeMap<u64, f64> {
+        let others = self.0.get(over);
+        let gains = self.of(of).filter_map(|first| {
+            let seed = first.cell.seed;
+            Some((seed, goodput(first) / goodput(others?.get(&seed)?)))
+        });
+        gains.collect()
+    }
+
     /// Returns the ratio of the medians of the goodput.
     pub fn median_gain(&self, of: &Condition, over: &Condition) -> Option<Estimate> {
         statistics::median_ratio(&self.pairs(of, over, goodput))

@@ -7,7 +7,7 @@ use super::cell::{Cell, Condition, Hops, Sample};
 use super::results::Results;
 use super::statistics::Estimate;
 use crate::bystander::Moments;
-use crate::scene::{Sender, Setup, WIRED_DELAY};
+use crate::scene::{Sender, Setup, WINDOW, WIRED_DELAY};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use sim::scene::{Configuration, Download};
@@ -59,6 +59,10 @@ pub(super) fn run(cell: &Cell) -> Result<Measured> {
         every: level.map(|level| level.every),
         tcp: tcp::Settings {
             sack: false,
+            receive_buffer: match cell.condition.modern {
+                true => tcp::Settings::default().receive_buffer,
+                false => WINDOW,
+            },
             ..tcp::Settings::default()
         },
         one_error_in: cell.condition.one_error_in,

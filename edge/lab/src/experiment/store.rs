@@ -37,6 +37,14 @@ impl Store {
         })
     }
 
+    /// Opens the folder of cells that another build measured, to judge them again.
+    pub fn of_build(out: &Path, name: &str, build: &str) -> Self {
+        Self {
+            folder: out.join(name),
+            build: build.to_owned(),
+        }
+    }
+
     /// Returns the build whose cells the folder holds.
     pub fn build(&self) -> &str {
         &self.build
@@ -79,7 +87,7 @@ impl Store {
             .with_context(|| format!("cannot write {}", path.display()))
     }
 
-    fn path(&self, cell: &Cell) -> PathBuf {
+    pub fn path(&self, cell: &Cell) -> PathBuf {
         self.folder.join(cell.key() + ".json")
     }
 }

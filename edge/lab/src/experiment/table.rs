@@ -1,13 +1,17 @@
 //! Tables: their numbers are the same each time, so each is measured once and none is stored.
 
+use super::claim::Claim;
 use super::environment::Environment;
 use super::finding::Finding;
-use super::report::{Evidence, Report};
+use super::record::Record;
+use super::report::{Evidence, Outcome, Report};
 use super::{Exhibit, Options, Plan, csv, store};
 use crate::obstacle::Obstacle;
 use crate::plot::Plot;
-use anyhow::Result;
+use anyhow::{Context, Result};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::time::{Duration, Instant};
 
 /// A table: a claim of a paper, and its reproduction here.
@@ -16,18 +20,59 @@ pub struct Table {
     pub name: &'static str,
     /// Title of the table.
     pub title: &'static str,
-    /// Claim of the paper, with its numbers.
-    pub claim: &'static str,
+    /// Claims of the paper, with their numbers.
+    pub claims: &'static [Claim],
     /// Reproduction of the table here, with the differences.
     pub setting: &'static str,
     /// Estimated duration; shorter for a quick run.
     pub duration: fn(quick: bool) -> Duration,
-    /// Feature that the table depends on, so that it must fail without it.
-    pub rests_on: Basis,
+    /// Features that the table depends on, so that it must fail without one of them.
+    pub rests_on: &'static [Basis],
     /// Checks for the programs that the table needs.
     pub check: fn() -> Result<(), Obstacle>,
-    /// Measures and judges.
-    pub fill: fn(&Plan) -> Filled,
+    /// Measures.
+    pub measure: fn(&Plan) -> Raw,
+    /// Judges what was measured. Raw data without any measurement have all findings.
+    pub judge: fn(&Raw) -> Result<Filled>,
+}
+
+/// Raw data of a table, from which everything else follows.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Raw {
+    /// Reasons for missing measurements.
+    pub faults: Vec<String>,
+    /// The measurements, in the table's own form.
+    pub data: Value,
+}
+
+impl Raw {
+    /// Creates raw data from measurements of numbers and names.
+    pub fn new<T: Serialize>(data: &T, faults: Vec<String>) -> Self {
+        let data = serde_json::to_value(data).expect("measurements are numbers and names");
+        Self { faults, data }
+    }
+
+    /// Creates raw data from measurements, or from the reason why there are none.
+    pub fn of<T: Serialize>(measured: Result<T>) -> Self {
+        match measured {
+            Ok(data) => Self::new(&data, Vec::new()),
+            Err(error) => Self {
+                faults: vec![format!("{error:#}")],
+                data: Value::Null,
+            },
+        }
+    }
+
+    /// Returns the measurements; the default if there are none.
+    ///
+    /// # Errors
+    /// They are those of another table, or damaged.
+    pub fn data<T: DeserializeOwned + Default>(&self) -> Result<T> {
+        if self.data.is_null() {
+            return Ok(T::default());
+        }
+        T::deserialize(&self.data).context("the raw data are none of this table")
+    }
 }
 
 /// Features that can be disabled to make a table fail.
@@ -37,8 +82,6 @@ pub enum Basis {
     Zones,
     /// Simultaneous bindings.
     Bindings,
-    /// None of these.
-    Nothing,
 }
 
 /// Result of filling a table.
@@ -47,7 +90,7 @@ pub struct Filled {
     pub grid: Grid,
     /// Claims that must hold.
     pub findings: Vec<Finding>,
-    /// Wrong or missing numbers, with the reasons.
+    /// Wrong numbers, with the reasons.
     pub faults: Vec<String>,
     /// Plots of the numbers.
     pub plots: Vec<Plot>,
@@ -122,17 +165,32 @@ impl Table {
     /// The output folder cannot be written.
     pub(super) fn report(&'static self, options: &Options) -> Result<Report> {
         let start = Instant::now();
-        let filled = (self.fill)(&options.plan);
+        let raw = (self.measure)(&options.plan);
         let environment = Environment::new(&options.plan, store::build()?, start.elapsed());
+        let record = Record::of_table(options, raw).kept(&options.out, self.name)?;
+        let outcome = self.outcome(record.raw()?, environment)?;
+        outcome.write(&options.out)
+    }
+
+    /// Returns everything that follows from raw data.
+    ///
+    /// # Errors
+    /// They are those of another table, or damaged.
+    pub(super) fn outcome(&'static self, raw: &Raw, environment: Environment) -> Result<Outcome> {
+        let filled = (self.judge)(raw)?;
         let rows = csv::grid(&filled.grid);
-        let mut report = Report::new(
+        let faults = raw.faults.iter().cloned().chain(filled.faults);
+        let report = Report::new(
             Exhibit::Table(self),
             filled.findings,
-            filled.faults,
+            faults,
             Evidence::Table(filled.grid),
             environment,
         );
-        report.write(&[("rows.csv", rows)], &filled.plots, &options.out)?;
-        Ok(report)
+        Ok(Outcome {
+            report,
+            files: vec![("rows.csv", rows)],
+            plots: filled.plots,
+        })
     }
 }

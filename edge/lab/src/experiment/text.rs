@@ -19,6 +19,10 @@ impl Report {
     /// Returns everything but the verdict.
     pub fn body(&self) -> String {
         let mut text = format!("{}: {}\n", self.figure, self.title);
+        for claim in &self.claims {
+            let says = format!("{} ({})", claim.says, claim.standing.word());
+            text += &paragraph("", 2, &says);
+        }
         if let Evidence::Table(grid) = &self.evidence {
             text += &grid.text();
         }
@@ -26,14 +30,12 @@ impl Report {
         for finding in &self.findings {
             let detail = finding.detail.as_ref();
             let detail = detail.map_or(String::new(), |detail| format!(" ({detail})"));
-            text += &paragraph("", 2, &format!("{}{detail}", finding.what));
+            let unit = finding.unit.as_ref();
+            let unit = unit.map_or(String::new(), |unit| format!(", in {unit}"));
+            text += &paragraph("", 2, &format!("{}{unit}{detail}", finding.what));
             text += &row(finding);
-            if let Some(factor) = finding.contradiction() {
-                text += &paragraph(
-                    "",
-                    4,
-                    &format!("contradicts the paper by a factor of {factor:.1}"),
-                );
+            if let Some(how) = finding.contradiction() {
+                text += &paragraph("", 4, &format!("contradicts the paper, {how}"));
             }
         }
         text + &paragraph("", 0, &self.environment.text())
@@ -54,10 +56,11 @@ impl Environment {
             kernel,
             cores,
             processor,
+            date,
             ..
         } = self;
         let machine = format!("Linux {kernel}, {cores} processors {processor}");
-        let machine = machine.trim_end();
+        let machine = format!("{}, {date}", machine.trim_end());
         match &self.downloads {
             None => format!("{machine}; {} s.", self.wall_seconds),
             Some(downloads) => format!(

@@ -36,9 +36,9 @@ struct Network {
     _bed: Testbed,
 }
 
-/// Parameters that cannot change on a running network: setup, levels, and whether SNOOP works in
-/// setups that have it.
-pub(super) type Kind = ((Setup, Option<Level>), bool);
+/// Parameters that cannot change on a running network: setup, levels, whether SNOOP works in setups
+/// that have it, and whether sizes are today's.
+pub(super) type Kind = ((Setup, Option<Level>), bool, bool);
 
 impl<'a> Bench<'a> {
     /// Creates a bench without a network.

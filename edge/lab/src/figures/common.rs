@@ -21,17 +21,20 @@ pub(super) const ERRORS: [u64; 9] = [
 /// The error rate of the paper's time series.
 pub(super) const MIDDLE: u64 = 512 << 10;
 
+/// The highest error rate.
+pub(super) const MOST: u64 = 64 << 10;
+
 /// Colour of the paper's values.
 pub(super) const PAPER: RGBColor = RGBColor(20, 20, 20);
 
 /// Returns the colour of a setup, the same in every figure.
 pub(super) fn colour(setup: Setup) -> RGBColor {
     match setup {
-        Setup::None => RGBColor(120, 124, 132),
-        Setup::Snoop => RGBColor(0, 114, 178),
-        Setup::Ipsec => RGBColor(213, 148, 0),
-        Setup::Zoned => RGBColor(190, 85, 140),
-        Setup::ZonedSnoop => RGBColor(0, 140, 100),
+        Setup::None => RGBColor(150, 150, 150),
+        Setup::Snoop => RGBColor(40, 80, 220),
+        Setup::Ipsec => RGBColor(240, 150, 0),
+        Setup::Zoned => RGBColor(190, 20, 110),
+        Setup::ZonedSnoop => RGBColor(0, 160, 60),
     }
 }
 
@@ -197,5 +200,30 @@ pub(super) fn time_plot(title: String, y: &str, series: Vec<Series>) -> Lines {
         },
         y: Axis::from_zero(y, dots().map(|dot| dot.y).collect::<Vec<_>>()),
         series,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Weighted distance of two colours (CompuPhase's approximation of CIELUV); of black and white
+    /// it is 765.
+    fn distance(a: RGBColor, b: RGBColor) -> f64 {
+        let of = |a: u8, b: u8| f64::from(a) - f64::from(b);
+        let red = f64::midpoint(f64::from(a.0), f64::from(b.0)) / 256.0;
+        let (dr, dg, db) = (of(a.0, b.0), of(a.1, b.1), of(a.2, b.2));
+        ((2.0 + red) * dr * dr + 4.0 * dg * dg + (3.0 - red) * db * db).sqrt()
+    }
+
+    #[test]
+    fn lines_of_one_plot_differ_clearly_in_colour() {
+        for (place, one) in Setup::ALL.iter().enumerate() {
+            for other in &Setup::ALL[..place] {
+                let apart = distance(colour(*one), colour(*other));
+                assert!(apart > 200.0, "{} {} {apart}", one.name(), other.name());
+            }
+        }
+        assert!(distance(RGBColor(0, 114, 178), RGBColor(0, 140, 100)) < 200.0);
     }
 }

@@ -77,13 +77,23 @@ pub(super) fn readable(read: usize, all: usize) -> Finding {
         interval: None,
         runs: all,
     };
+    let share = (all > 0).then_some(share);
     let what = "packets in two zones whose headers a licensed node reads, over all";
-    Finding::at_least(what, 1.0, Some(share)).detail(format!("{read} of {all}"))
+    Finding::at_least(what, 1.0, share).detail(format!("{read} of {all}"))
 }
 
 /// Returns the shape of packets that should be in two zones.
 pub(super) const fn shape(plan: &Plan) -> Shape {
     if plan.zones { Shape::Two } else { Shape::Plain }
+}
+
+/// Converts a share into percent.
+pub(super) fn in_percent(share: Estimate) -> Estimate {
+    Estimate {
+        value: share.value * 100.0,
+        interval: share.interval.map(|ends| ends.map(|end| end * 100.0)),
+        ..share
+    }
 }
 
 /// Converts a time into the unit of the tables.

@@ -4,7 +4,7 @@ use crate::experiment::{Column, Estimate, Filled, Finding, Grid, Row, median};
 use crate::legacy::{Algorithms, Encryption, Integrity};
 use crate::obstacle::Obstacle;
 use crate::plot::{Dot, Plot};
-use anyhow::Result;
+use serde::{Deserialize, Serialize};
 
 /// Algorithms of the paper's first zone and of its second zone.
 pub(super) const ZONES: [Algorithms; 2] = [
@@ -30,7 +30,7 @@ pub(super) fn check() -> Result<(), Obstacle> {
 }
 
 /// Cycles per packet in each round: in total, and for the calls of the algorithms alone.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Cost {
     pub all: Vec<f64>,
     pub alone: Vec<f64>,
@@ -47,20 +47,23 @@ impl Cost {
         median(&self.all)
     }
 
-    /// Returns both medians as the last columns of a row.
-    fn numbers(&self) -> [Option<i64>; 2] {
-        let whole = |cycles: f64| cycles.round() as i64;
-        [self.cycles(), median(&self.alone)].map(|cycles| cycles.map(whole))
+    /// Returns the median of the calls.
+    pub fn calls(&self) -> Option<f64> {
+        median(&self.alone)
     }
 
-    /// Returns a row: its place on the axis, the paper's value, and the measured values.
-    pub fn row(&self, subject: String, name: String, octets: usize, paper: Option<f64>) -> Row {
-        let paper = paper.map(|cycles| cycles.round() as i64);
-        let [all, alone] = self.numbers();
+    /// Returns the longest round.
+    pub fn longest(&self) -> Option<f64> {
+        self.all.iter().copied().max_by(f64::total_cmp)
+    }
+
+    /// Returns a row: its place on the axis, and the measured values.
+    pub fn row(&self, subject: String, name: String, octets: usize) -> Row {
+        let numbers = [self.cycles(), self.longest(), self.calls()].map(whole);
         Row {
             subject,
             name,
-            numbers: vec![Some(octets as i64), paper, all, alone],
+            numbers: [Some(octets as i64)].into_iter().chain(numbers).collect(),
         }
     }
 
@@ -69,32 +72,29 @@ impl Cost {
     }
 }
 
-/// Returns the table of all cells, or a table with the fault.
-pub(super) fn filled<C>(
-    measured: Result<Vec<C>>,
-    row: impl Fn(&C) -> Row,
-    findings: impl Fn(&[C]) -> Vec<Finding>,
-    plots: impl Fn(&[C]) -> Vec<Plot>,
-) -> Filled {
-    let (cells, faults) = match measured {
-        Ok(cells) => (cells, Vec::new()),
-        Err(error) => (Vec::new(), vec![format!("{error:#}")]),
-    };
-    Filled {
-        grid: Grid {
-            columns: columns(),
-            rows: cells.iter().map(row).collect(),
-        },
-        findings: findings(&cells),
-        faults,
-        plots: plots(&cells),
-    }
+/// Rounds a number of cycles.
+pub(super) fn whole(cycles: Option<f64>) -> Option<i64> {
+    cycles.map(|cycles| cycles.round() as i64)
 }
 
-fn columns() -> Vec<Column> {
-    ["octets", "paper", "cycles", "calls"]
-        .map(|name| Column::new("", name))
-        .into()
+/// Returns the table of all cells.
+pub(super) fn filled<C>(
+    cells: &[C],
+    row: impl Fn(&C) -> Row,
+    findings: Vec<Finding>,
+    plots: Vec<Plot>,
+) -> Filled {
+    Filled {
+        grid: Grid {
+            columns: ["octets", "cycles", "longest", "calls"]
+                .map(|name| Column::new("", name))
+                .into(),
+            rows: cells.iter().map(row).collect(),
+        },
+        findings,
+        faults: Vec::new(),
+        plots,
+    }
 }
 
 pub(super) fn dot(x: usize, y: f64) -> Option<Dot> {
@@ -167,13 +167,14 @@ mod tests {
     }
 
     #[test]
-    fn the_middle_round_is_told() {
+    fn the_middle_round_is_told_and_the_longest() {
         let mut cost = Cost::default();
         for (all, alone) in [(10.0, 5.0), (12.4, 6.0), (900.0, 500.0)] {
             cost.push(all, alone);
         }
-        let row = cost.row("a".to_owned(), "b".to_owned(), 60, Some(3416.6));
-        assert_eq!(row.numbers, [60, 3417, 12, 6].map(Some));
-        assert_eq!(Cost::default().numbers(), [None, None]);
+        let row = cost.row("a".to_owned(), "b".to_owned(), 60);
+        assert_eq!(row.numbers, [60, 12, 900, 6].map(Some));
+        let none = Cost::default().row("a".to_owned(), "b".to_owned(), 60);
+        assert_eq!(none.numbers, [Some(60), None, None, None]);
     }
 }

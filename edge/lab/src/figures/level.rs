@@ -2,8 +2,9 @@
 
 use super::cost::shape;
 use crate::bare::{Ends, Shape, segment};
-use crate::experiment::{Column, Estimate, Filled, Finding, Grid, Plan, Row};
+use crate::experiment::{Estimate, Plan, Raw};
 use anyhow::{Result, ensure};
+use serde::{Deserialize, Serialize};
 
 /// Octets of a segment with headers: nearly the longest.
 const SEGMENT: usize = 1380;
@@ -18,7 +19,7 @@ pub(super) const PERIODS: [u32; 7] = [1, 2, 3, 5, 10, 20, 0];
 const BATCHES: u32 = 15;
 
 /// Mean octets per segment on the wire.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Lengths {
     pub every: u32,
     /// With all other packets only authenticated.
@@ -56,8 +57,8 @@ fn average(ends: &mut Ends) -> Result<f64> {
     Ok(octets as f64 / count as f64 + OUTSIDE as f64)
 }
 
-/// Measures all periods. Returns the reasons for missing ones.
-pub(super) fn measure(plan: &Plan) -> (Vec<Lengths>, Vec<String>) {
+/// Measures all periods.
+pub(super) fn measure(plan: &Plan) -> Raw {
     let mut faults = Vec::new();
     let lengths = PERIODS.iter().filter_map(|every| {
         let lengths = Lengths::measure(*every, plan);
@@ -65,7 +66,8 @@ pub(super) fn measure(plan: &Plan) -> (Vec<Lengths>, Vec<String>) {
             .map_err(|error| faults.push(format!("{}: {error:#}", name(*every))))
             .ok()
     });
-    (lengths.collect(), faults)
+    let lengths: Vec<_> = lengths.collect();
+    Raw::new(&lengths, faults)
 }
 
 /// Returns the name of a row.
@@ -74,30 +76,6 @@ pub(super) fn name(every: u32) -> String {
         0 => "no packet encrypted".to_owned(),
         1 => "every packet encrypted".to_owned(),
         every => format!("one of {every} packets encrypted"),
-    }
-}
-
-/// Returns the table of these numbers. Each row has a number per column.
-pub(super) fn filled(
-    subject: &str,
-    columns: Vec<Column>,
-    (lengths, faults): (&[Lengths], Vec<String>),
-    numbers: impl Fn(&Lengths) -> Vec<Option<i64>>,
-    findings: Vec<Finding>,
-) -> Filled {
-    let row = |lengths: &Lengths| Row {
-        subject: subject.to_owned(),
-        name: name(lengths.every),
-        numbers: numbers(lengths),
-    };
-    Filled {
-        grid: Grid {
-            columns,
-            rows: lengths.iter().map(row).collect(),
-        },
-        findings,
-        faults,
-        plots: Vec::new(),
     }
 }
 
@@ -116,17 +94,6 @@ pub(super) fn of(lengths: &[Lengths], every: u32) -> Option<&Lengths> {
     lengths.iter().find(|lengths| lengths.every == every)
 }
 
-/// Returns the verdicts of a figure, with zones or without.
-#[cfg(test)]
-pub(super) fn verdicts(fill: fn(&Plan) -> Filled, zones: bool) -> Vec<crate::experiment::Verdict> {
-    let plan = Plan {
-        zones,
-        ..Plan::QUICK
-    };
-    let findings = fill(&plan).findings;
-    findings.iter().map(|finding| finding.verdict).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -143,9 +110,9 @@ mod tests {
     /// and another ICV.
     #[test]
     fn what_is_not_encrypted_saves_a_map_and_an_icv() {
-        let (lengths, faults) = measure(&Plan::QUICK);
-        assert_eq!(faults, [""; 0]);
-        for Lengths { every, here, .. } in lengths {
+        let raw = measure(&Plan::QUICK);
+        assert_eq!(raw.faults, [""; 0]);
+        for Lengths { every, here, .. } in raw.data::<Vec<Lengths>>().unwrap() {
             let share = if every == 0 {
                 0.0
             } else {

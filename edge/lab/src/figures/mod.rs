@@ -20,6 +20,7 @@ mod mml_table2;
 mod mml_table3;
 mod mml_table6;
 mod mml_table7;
+mod parameters;
 mod snoop_modern;
 
 use crate::experiment::Exhibit;
@@ -52,7 +53,10 @@ pub fn find(name: &str) -> Option<Exhibit> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::{Figure, NETWORKS_PER_CORE, Plan};
+    use crate::experiment::synthetic::{self, as_claimed};
+    use crate::experiment::{
+        Estimate, Figure, Finding, NETWORKS_PER_CORE, Plan, Raw, Verdict, unjudged,
+    };
     use std::collections::BTreeSet;
     use std::time::Duration;
 
@@ -89,6 +93,61 @@ mod tests {
                 "{}",
                 figure.name
             );
+        }
+    }
+
+    /// Returns all findings of a full run.
+    fn findings(exhibit: Exhibit) -> Vec<Finding> {
+        match exhibit {
+            Exhibit::Figure(figure) => {
+                let cells = figure.cells(&Plan::FULL).into_iter();
+                let results = cells.map(|cell| synthetic::measured(&cell, as_claimed(&cell)));
+                (figure.findings)(&results.collect())
+            }
+            Exhibit::Table(table) => (table.judge)(&Raw::default()).unwrap().findings,
+        }
+    }
+
+    #[test]
+    fn every_printed_claim_has_its_findings() {
+        for exhibit in ALL {
+            let claims = exhibit.claims();
+            assert!(!claims.is_empty(), "{}", exhibit.name());
+            let faults = unjudged(claims, &findings(exhibit));
+            assert_eq!(faults, [""; 0], "{}", exhibit.name());
+        }
+    }
+
+    #[test]
+    fn a_finding_beside_the_paper_has_a_value_that_can_be_compared() {
+        for exhibit in ALL {
+            for finding in findings(exhibit) {
+                let Some(paper) = finding.paper.clone() else {
+                    continue;
+                };
+                let far = Estimate {
+                    value: 1e9,
+                    interval: None,
+                    runs: 1,
+                };
+                let far = Finding {
+                    measured: Some(far),
+                    ..finding
+                };
+                let is_open = paper.starts_with("more than");
+                assert_eq!(far.contradiction().is_none(), is_open, "{paper}");
+            }
+        }
+    }
+
+    /// Nothing that was not measured may hold.
+    #[test]
+    fn a_table_that_measured_nothing_fails() {
+        for table in ALL.into_iter().filter_map(Exhibit::table) {
+            for finding in (table.judge)(&Raw::default()).unwrap().findings {
+                let name = (table.name, &finding.what);
+                assert_eq!(finding.verdict, Verdict::Fails, "{name:?}");
+            }
         }
     }
 

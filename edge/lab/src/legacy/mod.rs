@@ -8,9 +8,10 @@ mod libraries;
 
 use crate::obstacle::Obstacle;
 use esp::Foreign;
+use serde::{Deserialize, Serialize};
 
 /// A cipher, in CBC mode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Encryption {
     Des,
     TripleDes,
@@ -21,14 +22,14 @@ pub(crate) enum Encryption {
 }
 
 /// An HMAC truncated to 96 bits (RFC 2403, RFC 2404).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Integrity {
     Md5,
     Sha1,
 }
 
 /// The algorithms that protect a zone or a plain packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Algorithms {
     pub encryption: Encryption,
     pub integrity: Integrity,

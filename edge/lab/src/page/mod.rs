@@ -1,10 +1,10 @@
 //! One HTML page over all results of a folder, including the plots, to be read or sent as it is.
 
 use crate::experiment::{
-    Agreement, CONTRADICTION, Environment, Estimate, Evidence, Finding, Grid, Point, Report,
-    Verdict, bits,
+    Agreement, CONTRADICTION, Environment, Estimate, Evidence, Exhibit, Finding, Grid, Parameter,
+    Point, Report, Standing, Statement, Verdict, bits,
 };
-use crate::figures::ALL;
+use crate::figures::{self, ALL};
 use crate::obstacle::Obstacle;
 use anyhow::{Context, Result};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -101,26 +101,26 @@ fn contradictions(reports: &[Report]) -> Markup {
         @if !findings.is_empty() {
             h2 { "Where the results contradict the papers" }
             p {
-                "By more than a factor of " (CONTRADICTION) ", and the paper’s number is outside the "
-                "interval. What may explain it stands at the figure."
+                "By more than a factor of " (CONTRADICTION) " or the other way, and the paper’s "
+                "number is outside the interval. What may explain it stands at the figure."
             }
             table.findings {
                 thead {
                     tr {
                         th { "figure or table" } th { "what" } th.number { "paper" }
                         th.number { "measured" } th.number { "95 % interval" }
-                        th.number { "factor" }
+                        th.number { "how" }
                     }
                 }
                 tbody {
-                    @for (report, finding, factor) in &findings {
+                    @for (report, finding, how) in &findings {
                         tr {
                             td { a href={ "#" (report.figure) } { (report.figure) } }
-                            td { (finding.what) }
+                            td { (finding.what) (unit(finding)) }
                             td.number { (finding.paper.as_deref().unwrap_or("–")) }
                             td.number { (optional(finding.measured.map(|measured| measured.value))) }
                             td.number { (interval(finding.measured)) }
-                            td.number { (format!("{factor:.1}")) }
+                            td.number { (how.to_string()) }
                         }
                     }
                 }
@@ -160,10 +160,9 @@ fn figure(out: &Path, report: &Report) -> Result<Markup> {
             @if !report.reasons.is_empty() {
                 ul.reasons { @for reason in &report.reasons { li { (reason) } } }
             }
-            dl {
-                dt { "Claim" } dd { (report.claim) }
-                dt { "Here" } dd { (report.setting) }
-            }
+            (claims(&report.claims))
+            dl { dt { "Here" } dd { (report.setting) } }
+            (parameters(figures::find(&report.figure).map_or(&[], Exhibit::parameters)))
             (findings(&report.findings))
             div.plots { @for plot in &plots { figure { (PreEscaped(plot)) } } }
             @match &report.evidence {
@@ -176,6 +175,62 @@ fn figure(out: &Path, report: &Report) -> Result<Markup> {
             (environment(&report.environment))
         }
     })
+}
+
+/// Renders what the paper says, with what the measurements say of it.
+fn claims(claims: &[Statement]) -> Markup {
+    html! {
+        table.claims {
+            thead { tr { th { "what the paper says" } th { } } }
+            tbody {
+                @for claim in claims {
+                    tr { td { (claim.says) } td { (standing(claim.standing)) } }
+                }
+            }
+        }
+    }
+}
+
+fn standing(standing: Standing) -> Markup {
+    let class = match standing {
+        Standing::Holds => "badge holds",
+        Standing::Consistent => "badge consistent",
+        Standing::NotMeasured | Standing::NotDecided | Standing::Contradicts => "badge undecided",
+        Standing::Fails => "badge fails",
+    };
+    html! { span class=(class) { (standing.word()) } }
+}
+
+/// Renders the parameters of the paper beside those that ran.
+fn parameters(parameters: &[Parameter]) -> Markup {
+    html! {
+        @if !parameters.is_empty() {
+            details {
+                summary { "Parameters of the paper, and those that run" }
+                table.points {
+                    thead { tr { th { "parameter" } th { "paper" } th { "here" } th { "why" } } }
+                    tbody {
+                        @for parameter in parameters {
+                            tr {
+                                td { (parameter.name) }
+                                td { (parameter.paper) }
+                                td { @if parameter.here == parameter.paper { "the same" }
+                                     @else { (parameter.here) } }
+                                td { (parameter.why) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Renders the unit of a quantity, which a ratio does not have.
+fn unit(finding: &Finding) -> Markup {
+    html! {
+        @if let Some(unit) = &finding.unit { span.detail { "in " (unit) } }
+    }
 }
 
 fn findings(findings: &[Finding]) -> Markup {
@@ -193,6 +248,7 @@ fn findings(findings: &[Finding]) -> Markup {
                     tr {
                         td {
                             (finding.what)
+                            (unit(finding))
                             @if let Some(detail) = &finding.detail { span.detail { (detail) } }
                         }
                         td.number { (optional(finding.at_least)) }
@@ -202,7 +258,9 @@ fn findings(findings: &[Finding]) -> Markup {
                         td.number { (optional(finding.simulated)) }
                         td {
                             (badge(finding.verdict))
-                            @if finding.contradiction().is_some() { " " span.apart { "contradicts" } }
+                            @if let Some(how) = finding.contradiction() {
+                                " " span.apart { "contradicts " (how.to_string()) }
+                            }
                         }
                     }
                 }
@@ -325,6 +383,7 @@ fn environment(environment: &Environment) -> Markup {
             (environment.cores) " processors"
             @if !environment.processor.is_empty() { " (" (environment.processor) ")" }
             @if !environment.date.is_empty() { ", " (environment.date) }
+            @if !environment.commit.is_empty() { ", commit " (environment.commit) }
             @if let Some(downloads) = &environment.downloads {
                 "; " (downloads.cells) " cells of "
                 (downloads.seconds) " s, " (downloads.seeds) " for each condition, at most "
@@ -355,11 +414,18 @@ fn reading() -> Markup {
                 " if the required one is within the interval, so that chance decides. "
                 "It is " b { "consistent" } " if it points the way the paper says and how far depends "
                 "on what the paper leaves open; how far is in the table of contradictions. Bars in plots are 95 % intervals; hollow diamonds are "
-                "numbers from the paper’s text."
+                "numbers from the paper’s text. Its curves are in pictures that have no numbers."
             }
             p {
-                "A table’s numbers are the same each time. They are measured once, and what is measured "
-                "must be what was computed, to the last unit; a dash is a number that there is not."
+                "A statement of the paper has the worst standing of the findings that judge it. It "
+                "is " b { "not measured" } " if only a run without " code { "--quick" }
+                " measures it. A "
+                "comparison with the paper alone is " b { "consistent" } " unless it "
+                "contradicts it."
+            }
+            p {
+                "A table is measured once, in as many rounds as it says; a dash is a number that "
+                "there is not."
             }
         }
     }

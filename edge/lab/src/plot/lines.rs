@@ -58,7 +58,7 @@ pub struct Series {
 pub enum Look {
     /// A line through marked points.
     Marked,
-    /// A thin line through very many points.
+    /// A line through very many points.
     Thin,
     /// Hollow diamonds, for values of a paper.
     Diamonds,
@@ -77,6 +77,9 @@ pub struct Dot {
     pub interval: Option<[f64; 2]>,
 }
 
+/// Fewest points that a line is drawn through.
+const CURVE: usize = 3;
+
 type Plane = Cartesian2d<RangedCoordf64, RangedCoordf64>;
 type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Plane>;
 
@@ -94,13 +97,21 @@ impl Lines {
             .margin(14)
             .margin_top(HEADING)
             .x_label_area_size(42)
-            .y_label_area_size(56)
+            .y_label_area_size(self.y_labels())
             .build_cartesian_2d(self.x.range.clone(), self.y.range.clone())
             .map_err(refused)?;
         self.draw_mesh(&mut chart)?;
         self.series
             .iter()
             .try_for_each(|series| series.draw(&mut chart))
+    }
+
+    /// Returns the width left of the plot: of the longest number, and of the label beside it.
+    fn y_labels(&self) -> i32 {
+        let Range { start, end } = self.y.range;
+        let numbers = [start, end, (start + end) / 2.0].map(|at| self.y.text(at));
+        let longest = numbers.iter().map(|text| text.chars().count()).max();
+        32 + 8 * longest.unwrap_or_default() as i32
     }
 
     /// Draws one row above the plot, where it cannot cover a line.
@@ -193,7 +204,8 @@ impl Series {
             let style = self.colour.stroke_width(1);
             Some(ErrorBar::new_vertical(dot.x, low, dot.y, high, style, 6))
         });
-        if let Some(width) = self.look.line() {
+        // Two points are no curve.
+        if let Some(width) = self.look.line().filter(|_| points.len() >= CURVE) {
             let line = LineSeries::new(points.clone(), self.colour.stroke_width(width));
             chart.draw_series(line).map_err(refused)?;
         }
@@ -208,7 +220,7 @@ impl Look {
     fn line(self) -> Option<u32> {
         match self {
             Self::Marked => Some(2),
-            Self::Thin => Some(1),
+            Self::Thin => Some(2),
             Self::Diamonds | Self::Crosses => None,
         }
     }
@@ -242,5 +254,47 @@ impl Look {
                 .map_err(refused)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plot(dots: usize, largest: f64) -> Lines {
+        let dot = |place: usize| Dot {
+            x: place as f64,
+            y: largest,
+            interval: None,
+        };
+        Lines {
+            title: "a plot".to_owned(),
+            x: Axis::from_zero("x", [dots as f64]),
+            y: Axis::from_zero("cycles", [largest]),
+            series: vec![Series {
+                name: "a line".to_owned(),
+                colour: RGBColor(1, 2, 3),
+                look: Look::Marked,
+                dots: (0..dots).map(dot).collect(),
+            }],
+        }
+    }
+
+    /// Each point adds a mark.
+    #[test]
+    fn a_line_is_drawn_through_three_points_and_not_through_two() {
+        let drawn = |dots| {
+            let svg = plot(dots, 1.0).svg().unwrap();
+            svg.matches("#010203").count()
+        };
+        let mark = drawn(2) - drawn(1);
+        assert_eq!(drawn(3), drawn(2) + mark + 1);
+        assert_eq!(drawn(4), drawn(3) + mark);
+    }
+
+    #[test]
+    fn long_numbers_leave_room_for_the_label() {
+        assert_eq!(plot(3, 1.0).y_labels(), 32 + 8 * 3);
+        assert_eq!(plot(3, 100_000.0).y_labels(), 32 + 8 * 6);
     }
 }

@@ -12,7 +12,7 @@ mod setup;
 
 pub use level::{Level, Others};
 pub use sender::Sender;
-pub use setup::Setup;
+pub use setup::{FLOWS, PACKETS, Setup};
 
 use crate::daemon::Daemon;
 use crate::emulator::{Emulator, Settings as Wire};
@@ -31,6 +31,9 @@ pub const LOSSY_RATE: u64 = 2_000_000;
 /// One-way delay of the wired hop, unless a scene overrides it.
 pub const WIRED_DELAY: Duration = Duration::from_millis(100);
 
+/// Octets of TCP's largest window in the papers.
+pub const WINDOW: u32 = 65_535;
+
 /// The server's address.
 pub const SERVER: &str = "10.3.0.2";
 
@@ -43,6 +46,8 @@ pub struct Settings {
     pub level: Option<Level>,
     /// TCP of the server.
     pub sender: Sender,
+    /// True if TCP's windows and SNOOP's cache have today's sizes instead of the papers'.
+    pub modern: bool,
     /// Bits per bit error on the lossy hop, in both directions; 0 for no errors.
     pub one_error_in: u64,
     /// One-way delay of the wired hop.
@@ -64,6 +69,7 @@ impl Settings {
             setup,
             level: None,
             sender,
+            modern: true,
             one_error_in,
             wired_delay: WIRED_DELAY,
             seed,
@@ -133,7 +139,7 @@ impl Scene {
             tune(host)?;
         }
         for host in [&mobile, &server] {
-            set_sack(host, settings.sender)?;
+            set_options(host, settings)?;
         }
         let lossy = wire::emulated(
             mobile.end("radio0", &["10.1.0.2/24"]),
@@ -178,7 +184,7 @@ impl Scene {
     /// The kernel refuses the sender.
     pub fn change(&mut self, settings: &Settings) -> Result<()> {
         for host in [&self.mobile, &self.server] {
-            set_sack(host, settings.sender)?;
+            set_options(host, settings)?;
         }
         let lossy = Wire::symmetric(settings.lossy_hop());
         self.lossy.change(lossy, settings.seed);
@@ -205,11 +211,17 @@ fn tune(host: &Host) -> Result<()> {
     Ok(())
 }
 
-/// Enables or disables SACK for new connections, which use it if both ends have it.
-fn set_sack(host: &Host, sender: Sender) -> Result<()> {
-    let value = if sender.has_sack() { "1" } else { "0" };
-    host.sysctl("net.ipv4.tcp_sack", value)
-        .context("cannot set net.ipv4.tcp_sack")
+/// Enables or disables options of new connections, which use them if both ends do. Without window
+/// scaling no more than [`WINDOW`] octets are under way, like with the papers' send buffer.
+fn set_options(host: &Host, settings: &Settings) -> Result<()> {
+    for (name, on) in [
+        ("net.ipv4.tcp_sack", settings.sender.has_sack()),
+        ("net.ipv4.tcp_window_scaling", settings.modern),
+    ] {
+        host.sysctl(name, if on { "1" } else { "0" })
+            .with_context(|| format!("cannot set {name}"))?;
+    }
+    Ok(())
 }
 
 /// Starts the daemons; returns those of the two ends, and that of the node.

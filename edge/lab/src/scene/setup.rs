@@ -19,6 +19,12 @@ pub enum Setup {
     ZonedSnoop,
 }
 
+/// Most connections of SNOOP in the papers.
+pub const FLOWS: u32 = 64;
+
+/// Most packets that SNOOP caches of a connection in the papers.
+pub const PACKETS: u32 = 50;
+
 impl Setup {
     /// All of them, in the order of the report.
     pub const ALL: [Self; 5] = [
@@ -128,7 +134,7 @@ remote = ["10.9.0.2/32"]
     }
 
     /// Returns the licensed node's configuration.
-    pub(super) fn node(self, settings: &Settings) -> String {
+    pub(crate) fn node(self, settings: &Settings) -> String {
         let gateway = match self.is_zoned() {
             true => {
                 r#"
@@ -141,6 +147,10 @@ psk = "node.psk"
         };
         let clear_tcp = self == Self::Snoop;
         let snoop = self != Self::Zoned && settings.snoop;
+        let sizes = match settings.modern {
+            true => String::new(),
+            false => format!("flows = {FLOWS}\npackets = {PACKETS}\n"),
+        };
         format!(
             r#"
 [node]
@@ -153,7 +163,7 @@ clear_tcp = {clear_tcp}
 
 [snoop]
 enabled = {snoop}
-"#
+{sizes}"#
         )
     }
 

@@ -2947,7 +2947,13 @@ pub const FEATURES: &[Feature] = &[
     Feature {
         name: "The figures of the papers",
         keys: &[],
-        verbs: &["lab list", "lab run", "lab report"],
+        verbs: &[
+            "lab list",
+            "lab run",
+            "lab report",
+            "lab bundle",
+            "lab verify",
+        ],
         works: Tests(&[
             (
                 FIGURES,
@@ -2955,7 +2961,15 @@ pub const FEATURES: &[Feature] = &[
             ),
             (
                 FIGURES,
-                "snoop_lets_the_sequence_number_grow_and_without_it_the_verdict_fails",
+                "snoop_carries_the_figures_of_the_paper_and_without_it_none_of_them_holds",
+            ),
+            (
+                FIGURES,
+                "a_bundle_is_checked_without_measuring_and_a_changed_number_is_found",
+            ),
+            (
+                FIGURES,
+                "the_list_has_every_figure_and_says_what_cannot_run",
             ),
             (
                 FIGURES,

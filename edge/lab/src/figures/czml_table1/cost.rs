@@ -1,7 +1,9 @@
 //! Length of a packet in IPsec, and in zones.
 
+use serde::{Deserialize, Serialize};
+
 /// Octets of the same packet in both forms, outer headers included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Cost {
     /// In plain IPsec.
     pub plain: usize,

@@ -6,35 +6,62 @@ mod paper;
 use super::common::PAPER;
 use super::cost::readable;
 use super::cycles::{
-    Cost, HEADERS, ZONES, check, dot, estimate, filled, is_straight, slope, straightness,
+    Cost, HEADERS, ZONES, check, dot, estimate, is_straight, slope, straightness, whole,
 };
 use crate::bare::{Calls, Ends, Legacy, Node, segment};
-use crate::experiment::{Basis, Filled, Finding, Plan, Row, Table};
+use crate::experiment::{
+    Basis, Claim, Column, Estimate, Filled, Finding, Grid, Plan, Raw, Row, Table,
+};
 use crate::plot::{Axis, Lines, Look, Plot, Series};
 use anyhow::Result;
 use paper::{LINKS, PAGE};
 use plotters::style::RGBColor;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// The table.
 pub const TABLE: Table = Table {
     name: "czml-table3",
     title: "Cycles of sealing a packet in two zones, over the lengths of both",
-    claim: "A datagram has 40 octets of headers, m of object links and n of page information. Headers and links are in a \
-            zone of RC5-CBC and HMAC-MD5, the page in one of Rijndael-CBC and HMAC-MD5. A packet takes 64.5 cycles an \
-            octet at most; each octet costs the same, one in the first zone a little more.",
-    setting: "The worker that stratad runs seals batches of 64 datagrams in memory in two zones, with policies and \
-              counters, and with these algorithms of RustCrypto in place of ours; beside it their calls are made \
-              alone. All in turns, in counts of the time stamp counter for one packet, the median of the rounds; the \
-              paper reads the same counter, which here counts at one rate whatever that of the processor is. A packet is \
-              of UDP, and behind its header 12 + m octets are in the first zone, so that it has 40 + m as in the paper, \
-              whose prototype is told m as well: no zone of ours that peers can agree on has links. Ours does more for a \
-              packet: the ICV of the second zone covers the first as well, as it was sent, and with n = 0 the second is \
-              there nevertheless.",
+    claims: &[
+        Claim {
+            says: "A packet takes at most 64.5 cycles for each octet.",
+            judged_by: &["cycles for each octet of a packet, the most of all lengths"],
+        },
+        Claim {
+            says: "So each Mb/s takes a clock of 8.225 MHz (64.5 / 8 is 8.06).",
+            judged_by: &["clock for each Mb/s"],
+        },
+        Claim {
+            says: "Each octet costs the same.",
+            judged_by: &[
+                "the first zone: *",
+                "the second zone: *",
+                "a packet of m = n = 256 and what its zones cost each, the smaller over the larger",
+            ],
+        },
+        Claim {
+            says: "An octet in the first zone costs a little more than one in the second.",
+            judged_by: &["an octet in the first zone over one in the second"],
+        },
+    ],
+    setting: "A datagram has 40 octets of headers, m of object links and n of page information. \
+              Headers and links are in a zone of RC5-CBC and HMAC-MD5, the page in one of \
+              Rijndael-CBC and HMAC-MD5. The paper recommends 12 MHz for each Mb/s. The worker \
+              that stratad runs seals batches of 64 datagrams in memory in two zones, with \
+              policies and counters, and with these algorithms of RustCrypto in place of ours; \
+              beside it their calls are made alone. All in turns, in counts of the time stamp \
+              counter for one packet, the median of the rounds; the paper reads the same counter, \
+              which here counts at one rate whatever that of the processor is. A packet is of UDP, \
+              and behind its header 12 + m octets are in the first zone, so that it has 40 + m as \
+              in the paper, whose prototype is told m as well: no zone of ours that peers can \
+              agree on has links. Ours does more for a packet: the ICV of the second zone covers \
+              the first as well, as it was sent, and with n = 0 the second is there nevertheless.",
     duration: |quick| ROUND * rounds(quick),
-    rests_on: Basis::Zones,
+    rests_on: &[Basis::Zones],
     check,
-    fill,
+    measure: |plan| Raw::of(measure(plan)),
+    judge: |raw| Ok(judged(&raw.data::<Vec<_>>()?)),
 };
 
 /// Duration of a round, estimated generously.
@@ -45,6 +72,7 @@ const fn rounds(quick: bool) -> u32 {
 }
 
 /// Packets with these octets of links and of page information.
+#[derive(Serialize, Deserialize)]
 struct Cell {
     links: usize,
     page: usize,
@@ -54,13 +82,50 @@ struct Cell {
     all: usize,
 }
 
-fn fill(plan: &Plan) -> Filled {
-    filled(measure(plan), Cell::row, findings, |cells| {
-        vec![
+fn judged(cells: &[Cell]) -> Filled {
+    Filled {
+        grid: matrices(cells),
+        findings: findings(cells),
+        faults: Vec::new(),
+        plots: vec![
             plot(cells, "links", [0, 256], |links, page| (links, page)),
             plot(cells, "page", [20, 256], |page, links| (links, page)),
-        ]
-    })
+        ],
+    }
+}
+
+/// Returns one matrix after the other, with a row for each length of page information and a column
+/// for each of links.
+fn matrices(cells: &[Cell]) -> Grid {
+    type Value = fn(&Cell) -> Option<f64>;
+    let all: [(&str, Value); 4] = [
+        ("cycles of a packet in the paper", |cell| {
+            paper::cycles(cell.links, cell.page)
+        }),
+        ("here, the median", |cell| cell.cost.cycles()),
+        ("here, the longest round", |cell| cell.cost.longest()),
+        ("calls of the algorithms alone", |cell| cell.cost.calls()),
+    ];
+    let number = |value: Value, links, page| {
+        let mut cells = cells.iter();
+        whole(value(
+            cells.find(|cell| (cell.links, cell.page) == (links, page))?,
+        ))
+    };
+    let mut rows = Vec::new();
+    for (subject, value) in all {
+        rows.extend(PAGE.map(|page| Row {
+            subject: subject.to_owned(),
+            name: format!("n={page}"),
+            numbers: LINKS.map(|links| number(value, links, page)).into(),
+        }));
+    }
+    Grid {
+        columns: LINKS
+            .map(|links| Column::new("octets of links", &format!("m={links}")))
+            .into(),
+        rows,
+    }
 }
 
 fn measure(plan: &Plan) -> Result<Vec<Cell>> {
@@ -122,15 +187,9 @@ impl Bench {
 }
 
 impl Cell {
-    fn octets(&self) -> usize {
-        HEADERS + self.links + self.page
-    }
-
-    fn row(&self) -> Row {
-        let subject = format!("n = {}, cycles of a packet", self.page);
-        let paper = paper::cycles(self.links, self.page);
-        let name = format!("m={}", self.links);
-        self.cost.row(subject, name, self.octets(), paper)
+    /// Returns the cycles for each octet of the datagram.
+    fn each(&self) -> Option<f64> {
+        Some(self.cost.cycles()? / (HEADERS + self.links + self.page) as f64)
     }
 }
 
@@ -166,8 +225,29 @@ fn findings(cells: &[Cell]) -> Vec<Finding> {
             sum,
         ),
         Finding::compared(dearer, digits(zones(there)), estimate(zones(here), runs)),
+        Finding::quantity(
+            "cycles for each octet of a packet, the most of all lengths",
+            "cycles",
+            paper::EACH,
+            most(cells, runs),
+        ),
+        Finding::quantity(
+            "clock for each Mb/s",
+            "MHz",
+            paper::CLOCK,
+            most(cells, runs).map(|most| Estimate {
+                value: most.value / 8.0,
+                ..most
+            }),
+        ),
         readable(read, all),
     ]
+}
+
+/// Returns the most cycles for an octet.
+fn most(cells: &[Cell], runs: usize) -> Option<Estimate> {
+    let each = cells.iter().filter_map(Cell::each);
+    estimate(each.max_by(f64::total_cmp), runs)
 }
 
 fn along_links(cycles: Cycles<'_>) -> Option<f64> {
@@ -270,12 +350,18 @@ mod tests {
         findings.iter().map(|finding| finding.verdict).collect()
     }
 
-    const GOOD: [Verdict; 5] = [Holds, Holds, Holds, Consistent, Holds];
+    const GOOD: [Verdict; 7] = [
+        Holds, Holds, Holds, Consistent, Consistent, Consistent, Holds,
+    ];
 
     #[test]
     fn what_the_paper_measured_holds() {
         let paper = |links, page| paper::cycles(links, page).unwrap_or_default();
-        assert_eq!(verdicts(&made(paper, 192)), GOOD);
+        let cells = made(paper, 192);
+        assert_eq!(verdicts(&cells), GOOD);
+        let findings = findings(&cells);
+        let contradictions = findings.iter().filter_map(Finding::contradiction);
+        assert_eq!(contradictions.count(), 0, "{findings:?}");
     }
 
     #[test]
@@ -293,12 +379,26 @@ mod tests {
     #[test]
     fn packets_that_are_in_no_zones_fail() {
         let one = |links: usize, page: usize| (1000 + 10 * (links + page)) as f64;
-        let expected = [Holds, Holds, Holds, Fails, Fails];
-        assert_eq!(verdicts(&made(one, 0)), expected);
+        let verdicts = verdicts(&made(one, 0));
+        assert_eq!(verdicts[..4], [Holds, Holds, Holds, Fails]);
+        assert_eq!(verdicts[6], Fails);
+    }
+
+    #[test]
+    fn the_grid_has_a_matrix_of_8_rows_and_7_columns_for_each_quantity() {
+        let paper = |links, page| paper::cycles(links, page).unwrap_or_default();
+        let grid = matrices(&made(paper, 192));
+        let [printed, here] = [0, 1].map(|at| &grid.rows[8 * at..8 * at + 8]);
+        assert_eq!((grid.columns.len(), grid.rows.len()), (7, 32));
+        for (printed, here) in printed.iter().zip(here) {
+            assert_eq!(printed.numbers, here.numbers);
+        }
+        assert_eq!(printed[1].numbers[0], Some(5117));
+        assert_eq!(printed[7].numbers[6], None);
     }
 
     #[test]
     fn what_was_not_measured_fails() {
-        assert_eq!(verdicts(&[]), [Fails; 5]);
+        assert_eq!(verdicts(&[]), [Fails; 7]);
     }
 }

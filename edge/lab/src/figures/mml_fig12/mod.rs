@@ -1,7 +1,8 @@
 //! Figure 12 of "Mobile multi-layered IPsec": SNOOP against plain TCP, without IPsec.
 
-use super::common::{ERRORS, MIDDLE, conditions, gain, goodput, measured_errors};
-use crate::experiment::{Condition, Figure, Finding, Results, bits};
+use super::common::{ERRORS, MIDDLE, MOST, conditions, gain, goodput, measured_errors};
+use super::parameters;
+use crate::experiment::{Claim, Condition, Figure, Finding, Results, bits};
 use crate::plot::Plot;
 use crate::scene::{Sender, Setup};
 
@@ -9,15 +10,28 @@ use crate::scene::{Sender, Setup};
 pub const FIGURE: Figure = Figure {
     name: "mml-fig12",
     title: "SNOOP against plain TCP over the bit error rate",
-    claim: "TCP Reno with SNOOP is faster than without at every error rate: by 10 % at one error \
-            in 8 Mbit, three times as fast at one error in 64 kbit. The paper takes this for the \
-            proof that its SNOOP is that of Balakrishnan and others.",
+    claims: &[
+        Claim {
+            says: "TCP Reno with SNOOP is faster than without at every error rate.",
+            judged_by: &["Reno, *: SNOOP over none"],
+        },
+        Claim {
+            says: "At one error in 8 Mbit it is 10 % faster.",
+            judged_by: &["Reno, 8M: SNOOP over none, as the paper"],
+        },
+        Claim {
+            says: "At one error in 64 kbit it is 3 times as fast.",
+            judged_by: &["Reno, 64k: SNOOP over none, as the paper"],
+        },
+    ],
     setting: "As mml-fig14, without any IPsec: the node at the wireless hop runs SNOOP on TCP in \
-              clear, or only forwards. The paper downloaded from a server on the Internet whose \
-              delay it does not give; here the wired hop takes 100 ms each way, as in its other \
-              figures.",
+              clear, or only forwards. The paper downloaded 5 MB from a server on the Internet \
+              whose delay it does not give; here the wired hop takes 100 ms each way, as in its \
+              other figures. It takes the figure for the proof that its SNOOP is that of \
+              Balakrishnan and others.",
+    parameters: parameters::TABLE_4,
     conditions: |quick| match quick {
-        true => conditions(&SETUPS, &[MIDDLE, 64 << 10]),
+        true => conditions(&SETUPS, &[MIDDLE, MOST]),
         false => conditions(&SETUPS, &ERRORS[1..]),
     },
     findings,
@@ -41,7 +55,7 @@ fn findings(results: &Results) -> Vec<Finding> {
             } else if errors <= 4 << 20 {
                 let what = format!("{}, {}: SNOOP over none", name.0, name.1);
                 let measured = results.gain(&condition, &condition.with(Setup::None));
-                findings.push(Finding::at_least(what, 1.0, measured));
+                findings.push(Finding::at_least(what, bound(sender, errors), measured));
             }
         }
     }
@@ -49,10 +63,21 @@ fn findings(results: &Results) -> Vec<Finding> {
     findings
 }
 
+/// Returns the least gain. Where losses are many, a gain of nothing at all would be near one.
+fn bound(sender: Sender, errors: u64) -> f64 {
+    match (sender, errors) {
+        (Sender::Reno, MIDDLE | MOST) => 1.5,
+        _ => 1.0,
+    }
+}
+
+/// Values of the paper, in section 5.4.1.
+const PAPER: [(u64, f64); 2] = [(8 << 20, 1.1), (MOST, 3.0)];
+
 /// Compares the gain at both ends of the axis, which depends on delay and buffers.
 fn as_the_paper(results: &Results) -> Vec<Finding> {
     let measured = measured_errors(results);
-    [(8 << 20, 1.1), (64 << 10, 3.0)]
+    PAPER
         .into_iter()
         .filter(|(errors, _)| measured.contains(errors))
         .map(|(errors, paper)| {
@@ -72,11 +97,10 @@ fn plots(results: &Results) -> Vec<Plot> {
             Plot::lines(format!("goodput-{}", sender.key()), lines)
         })
         .collect();
-    let paper = [(8 << 20, 1.1), (64 << 10, 3.0)];
     let pair = [Setup::Snoop, Setup::None];
     plots.push(Plot::lines(
         "gain",
-        gain(results, "SNOOP over none", pair, &paper),
+        gain(results, "SNOOP over none", pair, &PAPER),
     ));
     plots
 }

@@ -1,7 +1,8 @@
 //! Figure 15 of "Mobile multi-layered IPsec": the sequence number over time.
 
 use super::common::{MIDDLE, conditions, over_time, time_plot};
-use crate::experiment::{Condition, Figure, Finding, Measured, Results};
+use super::parameters;
+use crate::experiment::{Claim, Condition, Figure, Finding, Measured, Results};
 use crate::plot::Plot;
 use crate::scene::{Sender, Setup};
 
@@ -9,11 +10,23 @@ use crate::scene::{Sender, Setup};
 pub const FIGURE: Figure = Figure {
     name: "mml-fig15",
     title: "Sequence number over time at one error in 512 kbit",
-    claim: "With SNOOP the sequence number grows much faster than without; with zones and SNOOP at \
-            twice the rate of IPsec.",
+    claims: &[
+        Claim {
+            says: "With SNOOP the sequence number grows much faster than without.",
+            judged_by: &[
+                "Reno: octets of SNOOP over none",
+                "Reno: octets of zoned + SNOOP over zoned",
+            ],
+        },
+        Claim {
+            says: "With zones and SNOOP it grows 2 times as fast as with IPsec.",
+            judged_by: &["Reno: octets of zoned + SNOOP over IPsec"],
+        },
+    ],
     setting: "As mml-fig14. The sequence number is what the server's kernel counts as acknowledged \
               (TCP_INFO), sampled ten times a second; the ratios compare what is acknowledged at \
               the end of the download, slow start included. Drawn is the first seed.",
+    parameters: parameters::TABLE_4,
     conditions: |_| conditions(&Setup::ALL, &[MIDDLE]),
     findings,
     plots,

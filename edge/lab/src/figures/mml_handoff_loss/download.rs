@@ -64,6 +64,7 @@ impl Download {
             lost: sent.saturating_sub(came),
             resent: Some(resent.into()),
             gaps: silences(&arrivals, times),
+            ..Carried::default()
         })
     }
 }

@@ -64,8 +64,8 @@ impl Flow {
         Ok(Carried {
             sent,
             lost: sent - arrivals.len() as u64,
-            resent: None,
             gaps: silences(&times_of_all, times),
+            ..Carried::default()
         })
     }
 }

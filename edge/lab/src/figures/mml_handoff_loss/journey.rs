@@ -6,9 +6,11 @@ use super::flow::Flow;
 use crate::daemon::Daemon;
 use crate::pair::{self, GATEWAY, MOBILE, Terms};
 use crate::process::{DEADLINE, until};
+use crate::spis::held_in;
 use crate::testbed::Testbed;
-use crate::walk::{CARE_OF, HOME_KEY, Walk, bound, registered};
+use crate::walk::{CARE_OF, HOME_KEY, Walk, bound, registered, tables};
 use anyhow::Result;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -31,7 +33,7 @@ pub(super) enum Load {
 }
 
 /// Counters of the traffic in one direction.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Carried {
     /// Packets sent into the tunnel.
     pub sent: u64,
@@ -39,6 +41,10 @@ pub(super) struct Carried {
     pub lost: u64,
     /// Segments that TCP retransmitted, whether lost or not.
     pub resent: Option<u64>,
+    /// TCP segments whose headers the agents read, in both directions.
+    pub read: Option<u64>,
+    /// Packets that SNOOP at the agents retransmitted.
+    pub repaired: Option<u64>,
     /// Longest silence in each round.
     pub gaps: Vec<Duration>,
 }
@@ -48,12 +54,27 @@ impl Carried {
     pub fn add(&mut self, other: Self) {
         self.sent += other.sent;
         self.lost += other.lost;
-        self.resent = match (self.resent, other.resent) {
-            (None, None) => None,
-            (a, b) => Some(a.unwrap_or_default() + b.unwrap_or_default()),
-        };
+        self.resent = sum(self.resent, other.resent);
+        self.read = sum(self.read, other.read);
+        self.repaired = sum(self.repaired, other.repaired);
         self.gaps.extend(other.gaps);
     }
+}
+
+fn sum(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    match (a, b) {
+        (None, None) => None,
+        (a, b) => Some(a.unwrap_or_default() + b.unwrap_or_default()),
+    }
+}
+
+/// Kind of a walk.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kind {
+    /// True if the tunnel has zones, whose headers the agents read.
+    pub zones: bool,
+    /// True if the mobile node has simultaneous bindings.
+    pub simultaneous: bool,
 }
 
 /// Stops the senders when it is dropped.
@@ -74,8 +95,8 @@ impl Drop for Over {
 }
 
 /// Makes two moves per round, there and back. Returns the traffic to the mobile node, and from it.
-pub(super) fn travel(load: Load, simultaneous: bool, rounds: u32) -> Result<[Carried; 2]> {
-    let journey = Journey::begin(simultaneous)?;
+pub(super) fn travel(load: Load, kind: Kind, rounds: u32) -> Result<[Carried; 2]> {
+    let journey = Journey::begin(kind)?;
     let (walk, home, mobile) = (&journey.walk, GATEWAY[0], MOBILE[0]);
     let over = Over::default();
     match load {
@@ -87,17 +108,25 @@ pub(super) fn travel(load: Load, simultaneous: bool, rounds: u32) -> Result<[Car
             Ok([there.end(&times)?, back.end(&times)?])
         }
         Load::Download => {
+            let before = journey.snooped()?;
             let download = Download::start(walk, &over)?;
             let times = journey.go(rounds)?;
             drop(over);
-            Ok([download.end(walk, &times)?, Carried::default()])
+            let there = download.end(walk, &times)?;
+            let [read, repaired] = journey.snooped()?;
+            let there = Carried {
+                read: Some(read - before[0]),
+                repaired: Some(repaired - before[1]),
+                ..there
+            };
+            Ok([there, Carried::default()])
         }
     }
 }
 
 struct Journey {
     walk: Walk,
-    _agents: [Daemon; 2],
+    agents: Vec<Daemon>,
     home: Daemon,
     mobile: Daemon,
     simultaneous: bool,
@@ -105,7 +134,7 @@ struct Journey {
 
 impl Journey {
     /// Starts all hosts, and waits until the mobile node is at the first agent.
-    fn begin(simultaneous: bool) -> Result<Self> {
+    fn begin(kind: Kind) -> Result<Self> {
         let hop = sim::Settings {
             rate: None,
             delay: DELAY,
@@ -120,22 +149,47 @@ impl Journey {
             end.sysctl("net.ipv6.conf.default.disable_ipv6", "1")?;
         }
         walk.set_link(1, false)?;
-        let more = match simultaneous {
+        let more = match kind.simultaneous {
             true => "simultaneous = true",
             false => "",
         };
+        let licences = tables::licences(&[0, 1], "handover = \"pkd\"");
+        let terms = match kind.zones {
+            true => Terms::requiring(&licences),
+            false => Terms::PLAIN,
+        };
         let journey = Self {
-            _agents: [walk.start_agent(0)?, walk.start_agent(1)?],
-            home: walk.start_home_as(&alone(walk.home_config(Terms::PLAIN)))?,
-            mobile: walk
-                .start_mobile_as(HOME_KEY, &alone(walk.mobile_config(more, Terms::PLAIN)))?,
-            simultaneous,
+            agents: walk.start_licensed_agents(|number| tables::neighbours(&[1 - number]))?,
+            home: walk.start_home_as(&alone(walk.home_config(terms)))?,
+            mobile: walk.start_mobile_as(HOME_KEY, &alone(walk.mobile_config(more, terms)))?,
+            simultaneous: kind.simultaneous,
             walk,
         };
         journey.mobile.wait_until("status", DEADLINE, pair::is_up)?;
         journey.home.wait_until("status", DEADLINE, pair::is_up)?;
-        journey.stay(|journey| journey.is_at(0))?;
+        journey.stay(|journey| Ok(journey.is_at(0)? && (!kind.zones || journey.have_keys()?)))?;
         Ok(journey)
+    }
+
+    /// Returns true if both agents have keys, so that either reads what passes it.
+    fn have_keys(&self) -> Result<bool> {
+        let mut agents = self.agents.iter();
+        agents.try_fold(true, |all, agent| {
+            let zones = serde_json::from_str(&agent.ask("zones", json!({}))?)?;
+            Ok(all && !held_in(&zones).is_empty())
+        })
+    }
+
+    /// Returns the segments that the agents read, and the packets that SNOOP retransmitted.
+    fn snooped(&self) -> Result<[u64; 2]> {
+        self.agents
+            .iter()
+            .try_fold([0, 0], |[read, repaired], agent| {
+                Ok([
+                    read + pair::segments(agent)?,
+                    repaired + pair::repaired(agent)?,
+                ])
+            })
     }
 
     /// Makes `rounds` rounds. Returns the start of each round, and the end of the last.

@@ -13,6 +13,7 @@ use crate::walk::{
     AGENTS, CARE_OF, HOME_ADDRESS, HOME_AGENT, HOME_KEY, UPLINKS, Walk, registered, tables,
 };
 use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -43,7 +44,7 @@ pub(super) const PASSAGES: usize = 1 + SETTINGS.len();
 const STOPS: usize = PASSAGES;
 
 /// Services in addition to the registration, and the distribution of keys to licensed nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Scheme {
     /// Mobile IP alone.
     Pure,
@@ -102,7 +103,7 @@ pub(super) const HOSTS: usize = 2 + STOPS;
 
 /// A passage, from the request to the first packet that the agent can read; without zones, to the
 /// first packet that arrives.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Passage {
     /// Total duration.
     pub total: Duration,
