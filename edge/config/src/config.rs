@@ -6,6 +6,7 @@ use crate::fault::Context;
 use crate::keys::{
     AUDIT, CONTROL, HANDOVER, LOG, NODE, REDIRECT, REGULATE, SNOOP, STAND_IN, STORE, TUNNEL,
 };
+use crate::peer::Common;
 use crate::reader::{Table, Value};
 use crate::{
     Aead, Audit, DEFAULT_STORE, Divert, Error, Gateway, Licensed, Listen, Mobility, Neighbour,
@@ -13,6 +14,7 @@ use crate::{
 };
 use crypto::{Certificate, Revocation, RevocationList};
 use model::Identity;
+use std::cell::RefCell;
 use std::fmt;
 use std::ops::Range;
 use std::os::unix::fs::PermissionsExt;
@@ -228,7 +230,10 @@ impl Config {
         let mut is_whole = config.read_node(&mut file);
         file.section("control", CONTROL, &mut config);
         is_whole &= config.listen.read(&mut file);
-        let peers = file.named("peer", Peer::read);
+        let common = RefCell::new(Common::default());
+        let peers = file.named("peer", |name, table| {
+            Peer::read(name, table).map(|peer| common.borrow_mut().share(peer))
+        });
         let overhead = peers.iter().flatten().map(Peer::zone_overhead).max();
         config.tunnel = Tunnel::new(overhead.unwrap_or(0));
         is_whole &= file.section("tunnel", TUNNEL, &mut config.tunnel);

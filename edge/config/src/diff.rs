@@ -2,6 +2,7 @@
 
 use crate::keys::{Effect, Section, Setting, Shown, sections};
 use crate::{Config, Listen, Tunnel};
+use std::collections::BTreeMap;
 
 /// One difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,16 +38,15 @@ impl Config {
     /// meaning do not differ.
     pub fn diff(&self, new: &Self) -> Vec<Change> {
         let (old, new) = (sections(self), sections(new));
-        let find = |name: &str, among: &[Section]| among.iter().position(|s| s.name == name);
-        let gone = old
-            .iter()
-            .filter(|section| find(&section.name, &new).is_none());
+        let (of_old, of_new) = (by_name(&old), by_name(&new));
+        let is_gone = |section: &&Section| !of_new.contains_key(section.name.as_str());
+        let gone = old.iter().filter(is_gone);
         let gone = gone.map(|section| section.as_a_whole(What::Removed));
         let others = new
             .iter()
-            .flat_map(|section| match find(&section.name, &old) {
+            .flat_map(|section| match of_old.get(section.name.as_str()) {
                 None => vec![section.as_a_whole(What::Added)],
-                Some(index) => old[index].diff(section),
+                Some(old) => old.diff(section),
             });
         gone.chain(others).collect()
     }
@@ -74,6 +74,13 @@ impl Config {
             ..self
         }
     }
+}
+
+/// Returns sections by their names: a file may have 100,000. Of two with one name, the first
+/// counts.
+fn by_name(sections: &[Section]) -> BTreeMap<&str, &Section> {
+    let named = sections.iter().rev();
+    named.map(|one| (one.name.as_str(), one)).collect()
 }
 
 impl Section {

@@ -1,7 +1,7 @@
 //! Faults of a configuration, and their places.
 
+use crate::place::FoundKeys;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::ops::Range;
@@ -97,7 +97,7 @@ impl fmt::Display for Fault {
 pub(crate) struct Context {
     pub directory: PathBuf,
     /// Every key that was asked for and found, with its offset in octets.
-    pub keys: RefCell<BTreeMap<String, usize>>,
+    pub keys: RefCell<FoundKeys>,
     /// Every key that was asked for.
     #[cfg(test)]
     pub asked: RefCell<std::collections::BTreeSet<String>>,

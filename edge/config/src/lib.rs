@@ -73,8 +73,8 @@ pub use mobility::{
     Agent, Algorithm, Association, ForeignAgent, HomeAgent, ListedHomeAgent, MOBILE_DEVICE, Mobile,
     MobileNode, Mobility, Nat, Replay, Resident,
 };
-pub use party::{Gateway, Licensed, Neighbour, Party};
-pub use peer::{Addressing, Leak, Peer, Routing, Start, Tcp};
+pub use party::{Gateway, Licensed, Neighbour, Party, Terms};
+pub use peer::{Addressing, Leak, Peer, PeerTerms, Routing, Start, Tcp};
 pub use place::Places;
 pub use policy::{Action, Policy};
 pub use pool::{DEFAULT_STORE, Pool};

@@ -7,8 +7,9 @@ use crate::pubkey::pubkey;
 use crate::reader::{Table, Value};
 use crate::set::MODERN;
 use crypto::RawKey;
-use model::{Group, Identity, Kem, Suite};
+use model::{Group, Identity, Kem, Shared, Suite};
 use std::net::IpAddr;
+use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 /// The common part of `[peer.NAME]`, `[licensed.NAME]`, `[gateway.NAME]` and `[neighbour.NAME]`.
@@ -23,7 +24,14 @@ pub struct Party {
     pub psk: Option<Psk>,
     /// `pubkey`: name of a file in the configuration's folder with the party's public key. Both
     /// ends then authenticate by their raw public keys and send no certificates (RFC 7670).
-    pub pubkey: Option<RawKey>,
+    pub pubkey: Option<Box<RawKey>>,
+    /// All other keys. A gateway may have 100,000 parties, and most have these in common.
+    pub terms: Shared<Terms>,
+}
+
+/// The keys of a party that others may have in common with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Terms {
     /// `suite`: one suite or a list, best first; or `modern`, `strict` or `legacy`, which name sets
     /// of suites and groups (`config::set`). Default `modern`.
     pub suites: Vec<Suite>,
@@ -78,6 +86,21 @@ pub struct Neighbour {
     pub address: Option<IpAddr>,
 }
 
+impl Deref for Party {
+    type Target = Terms;
+
+    fn deref(&self) -> &Terms {
+        &self.terms
+    }
+}
+
+/// A change concerns this party only.
+impl DerefMut for Party {
+    fn deref_mut(&mut self) -> &mut Terms {
+        &mut self.terms
+    }
+}
+
 impl Party {
     /// Creates a party with the default of each key, and without an identity.
     pub(crate) fn new(name: &str) -> Self {
@@ -87,13 +110,15 @@ impl Party {
             identity: Identity::Fqdn(String::new()),
             psk: None,
             pubkey: None,
-            suites: MODERN.suites.to_vec(),
-            groups: MODERN.groups.to_vec(),
-            kems: vec![None],
-            liveness: second * 30,
-            ike_rekey: second * 4 * 3600,
-            reauth: None,
-            window: 1,
+            terms: Shared::from(Terms {
+                suites: MODERN.suites.to_vec(),
+                groups: MODERN.groups.to_vec(),
+                kems: vec![None],
+                liveness: second * 30,
+                ike_rekey: second * 4 * 3600,
+                reauth: None,
+                window: 1,
+            }),
         }
     }
 

@@ -6,9 +6,12 @@ use crate::level::LevelPolicy;
 use crate::reader::{Table, Value};
 use crate::tfc::Tfc;
 use crate::zone::{Stance, ZonePolicy};
-use crate::{Party, Pool, Ppk};
-use model::{Dscp, Features, Mode, Suite, TrafficSelector, ZoneSelector, ZoneSuite};
+use crate::{Party, Pool, Ppk, Terms};
+use model::{
+    Dscp, Features, Mode, Shared, Shares, Suite, TrafficSelector, ZoneSelector, ZoneSuite,
+};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 /// A VPN peer.
@@ -26,11 +29,23 @@ pub struct Peer {
     /// `remote`: the peer's prefixes that the tunnel carries, in the same form. With `pool`, the
     /// prefixes of the pool.
     pub remote: Vec<TrafficSelector>,
-    /// `mode`: the part of a packet that the tunnel seals. Default `tunnel`: the whole packet.
-    pub mode: Mode,
     /// `local = ["dynamic"]` and `pool`: the end that assigns the other's inner address. Default
     /// neither.
     pub addressing: Addressing,
+    /// `ppk`: a post-quantum pre-shared key in addition to `psk` or certificates (RFC 8784).
+    /// Default none.
+    pub ppk: Option<Box<Ppk>>,
+    /// `[peer.NAME.child.NAME]`: additional tunnels, sorted by name.
+    pub children: Vec<Child>,
+    /// All other keys. A gateway may have 100,000 peers, and most have these in common.
+    pub terms: Shared<PeerTerms>,
+}
+
+/// The keys of a peer that others may have in common with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerTerms {
+    /// `mode`: the part of a packet that the tunnel seals. Default `tunnel`: the whole packet.
+    pub mode: Mode,
     /// `dns = "from-peer"`: programs use the name servers that the peer names while the tunnel is
     /// up. Default false.
     pub dns_from_peer: bool,
@@ -70,15 +85,42 @@ pub struct Peer {
     /// `cover`: minimum rate of packets to the peer in packets per second, 1 to 1000. Dummy packets
     /// fill the gaps. Default none.
     pub cover: Option<u16>,
-    /// `ppk`: a post-quantum pre-shared key in addition to `psk` or certificates (RFC 8784).
-    /// Default none.
-    pub ppk: Option<Ppk>,
     /// `zones`, `layout` and `licences`.
     pub zones: ZonePolicy,
     /// `[peer.NAME.level]`: the packets that may go without encryption. Default none.
     pub levels: LevelPolicy,
-    /// `[peer.NAME.child.NAME]`: additional tunnels, sorted by name.
-    pub children: Vec<Child>,
+}
+
+impl Deref for Peer {
+    type Target = PeerTerms;
+
+    fn deref(&self) -> &PeerTerms {
+        &self.terms
+    }
+}
+
+/// A change concerns this peer only.
+impl DerefMut for Peer {
+    fn deref_mut(&mut self) -> &mut PeerTerms {
+        &mut self.terms
+    }
+}
+
+/// The terms that peers have in common.
+#[derive(Default)]
+pub(crate) struct Common {
+    of_parties: Shares<Terms>,
+    of_peers: Shares<PeerTerms>,
+}
+
+impl Common {
+    /// Lets a peer share the terms of earlier ones. At once, so that no terms of its own are between
+    /// what it keeps in memory.
+    pub(crate) fn share(&mut self, mut peer: Peer) -> Peer {
+        self.of_parties.share(&mut peer.party.terms);
+        self.of_peers.share(&mut peer.terms);
+        peer
+    }
 }
 
 /// The source of inner addresses (RFC 7296 section 2.19).
@@ -168,26 +210,28 @@ impl Peer {
             address: None,
             local: Vec::new(),
             remote: Vec::new(),
-            mode: Mode::default(),
             addressing: Addressing::Fixed,
-            dns_from_peer: false,
-            routes: Routing::Remote,
-            start: Start::Manual,
-            leak: Leak::Stopped,
-            rekey: Duration::from_secs(3600),
-            pfs: true,
-            features: Features::default(),
-            resources: None,
-            redirects: Vec::new(),
-            tcp: Tcp::Off,
-            tcp_port: 4500,
-            dscp: Dscp::default(),
-            tfc: Tfc::default(),
-            cover: None,
             ppk: None,
-            zones: ZonePolicy::default(),
-            levels: LevelPolicy::default(),
             children: Vec::new(),
+            terms: Shared::from(PeerTerms {
+                mode: Mode::default(),
+                dns_from_peer: false,
+                routes: Routing::Remote,
+                start: Start::Manual,
+                leak: Leak::Stopped,
+                rekey: Duration::from_secs(3600),
+                pfs: true,
+                features: Features::default(),
+                resources: None,
+                redirects: Vec::new(),
+                tcp: Tcp::Off,
+                tcp_port: 4500,
+                dscp: Dscp::default(),
+                tfc: Tfc::default(),
+                cover: None,
+                zones: ZonePolicy::default(),
+                levels: LevelPolicy::default(),
+            }),
         }
     }
 

@@ -27,7 +27,11 @@ pub struct Ppk {
 impl Ppk {
     /// Formats the table without its key.
     pub(crate) fn shown(&self) -> String {
-        let required = if self.required { "required" } else { "optional" };
+        let required = if self.required {
+            "required"
+        } else {
+            "optional"
+        };
         format!("{} {required}", self.id)
     }
 }

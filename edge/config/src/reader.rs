@@ -165,7 +165,7 @@ impl<'a> Table<'a> {
         let found = self.entry(key);
         found.map(|(span, value)| {
             let mut keys = self.value.context.keys.borrow_mut();
-            keys.insert(value.name.clone(), span.start);
+            keys.insert(&value.name, span.start);
             value
         })
     }
@@ -287,7 +287,7 @@ impl<'a> Table<'a> {
     ) -> Option<T> {
         let (span, value) = self.entry(name)?;
         let mut keys = self.value.context.keys.borrow_mut();
-        keys.insert(value.name.clone(), span.start);
+        keys.insert(&value.name, span.start);
         drop(keys);
         #[cfg(test)]
         value.context.asked.borrow_mut().insert(value.name.clone());

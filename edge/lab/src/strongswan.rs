@@ -24,7 +24,7 @@ const CHARON: &str = "/usr/lib/ipsec/charon";
 /// provides it, and the portable code has a tenth of the speed. `curve25519` and `kernel-libipsec`
 /// are in Debian's extra packages. `kernel-netlink` installs the routes into the tunnel, and the
 /// SAs if ESP is the kernel's.
-const PLUGINS: &str = "random nonce aesni aes gcm sha1 sha2 hmac kdf curve25519 \
+pub(crate) const PLUGINS: &str = "random nonce aesni aes gcm sha1 sha2 hmac kdf curve25519 \
                        openssl pem pkcs1 pkcs8 pubkey x509 constraints kernel-libipsec kernel-netlink socket-default vici";
 
 /// The plugin for ESP in user space.
@@ -169,12 +169,11 @@ impl Host {
             Origin::Guest(_) => PLUGINS.replace(LIBIPSEC, ""),
         };
         let settings = daemon_settings(&plugins, connection);
+        let connection = connection.settings();
         self.file("strongswan.conf", &settings)?;
-        self.secret("swanctl.conf", &connection.settings())?;
+        self.secret("swanctl.conf", &connection)?;
         let charon = match origin {
-            Origin::Installed => {
-                self.start_charon(&[ON_EMPTY_RUN.as_ref(), find_charon()?.as_os_str()])?
-            }
+            Origin::Installed => self.start_installed()?,
             Origin::Unpacked(root) => {
                 let words = [IN_ANOTHER_ROOT.as_ref(), CHARON.as_ref(), root.as_os_str()];
                 self.start_charon(&words)?
@@ -183,6 +182,23 @@ impl Host {
         };
         charon.swanctl("--load-all --noprompt --file swanctl.conf")?;
         Ok(charon)
+    }
+
+    /// Starts the installed charon with these files, `strongswan.conf` and `swanctl.conf`. The
+    /// first has the API at `unix://vici`, and loads [`PLUGINS`].
+    ///
+    /// # Errors
+    /// As [`Host::charon`].
+    pub fn charon_with(&self, settings: &str, connections: &str) -> Result<Charon> {
+        self.file("strongswan.conf", settings)?;
+        self.secret("swanctl.conf", connections)?;
+        let charon = self.start_installed()?;
+        charon.swanctl("--load-all --noprompt --file swanctl.conf")?;
+        Ok(charon)
+    }
+
+    fn start_installed(&self) -> Result<Charon> {
+        self.start_charon(&[ON_EMPTY_RUN.as_ref(), find_charon()?.as_os_str()])
     }
 
     /// Starts charon from a shell script; `words` are the script and its arguments.

@@ -1,7 +1,9 @@
 //! Address prefixes and families.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 /// An address family.
@@ -98,6 +100,42 @@ impl Prefix {
         };
         differ >= self.length.into()
     }
+
+    /// Returns the first and the last address.
+    fn range(self) -> RangeInclusive<IpAddr> {
+        let length = u32::from(self.length);
+        match self.address {
+            IpAddr::V4(address) => {
+                let host = u32::MAX.checked_shr(length).unwrap_or(0);
+                let first = address.to_bits() & !host;
+                let [first, last] = [first, first | host].map(Ipv4Addr::from_bits);
+                first.into()..=last.into()
+            }
+            IpAddr::V6(address) => {
+                let host = u128::MAX.checked_shr(length).unwrap_or(0);
+                let first = address.to_bits() & !host;
+                let [first, last] = [first, first | host].map(Ipv6Addr::from_bits);
+                first.into()..=last.into()
+            }
+        }
+    }
+}
+
+/// Returns the addresses that are inside any of the prefixes. Each prefix visits only those, and
+/// each of them once.
+pub(crate) fn inside(
+    prefixes: impl IntoIterator<Item = Prefix>,
+    mut addresses: BTreeSet<IpAddr>,
+) -> BTreeSet<IpAddr> {
+    let mut inside = BTreeSet::new();
+    for prefix in prefixes {
+        let found: Vec<_> = addresses.range(prefix.range()).copied().collect();
+        for address in found {
+            addresses.remove(&address);
+            inside.insert(address);
+        }
+    }
+    inside
 }
 
 impl From<(IpAddr, u8)> for Prefix {
@@ -166,5 +204,26 @@ mod tests {
         assert!(!lan.contains("10.2.0.1".parse().unwrap()));
         assert!(!lan.contains("fd00::1".parse().unwrap()));
         assert!(Prefix::everything(Family::V6).contains("fd00::1".parse().unwrap()));
+    }
+
+    #[test]
+    fn addresses_inside_any_prefix_are_found() {
+        let prefixes = ["10.1.2.3/16", "10.1.0.0/24", "192.0.2.7", "fd00::/8"];
+        let prefixes = || prefixes.map(|text| text.parse::<Prefix>().unwrap());
+        let all = [
+            "10.0.255.255",
+            "10.1.0.0",
+            "10.1.255.255",
+            "10.2.0.0",
+            "192.0.2.7",
+            "fd01::1",
+        ];
+        let all: BTreeSet<IpAddr> = all.map(|text| text.parse().unwrap()).into();
+        let mut expected = all.clone();
+        expected.retain(|address| prefixes().iter().any(|prefix| prefix.contains(*address)));
+        assert_eq!(expected.len(), 4);
+        assert_eq!(inside(prefixes(), all.clone()), expected);
+        let everything = Prefix::everything(Family::V4);
+        assert_eq!(inside([everything], all).len(), 5);
     }
 }

@@ -16,7 +16,7 @@
 //! and [`crate::lock`] blocks packets that do not follow routes.
 
 use crate::netlink::{Mark, Route, Rule, Via};
-use crate::{Error, Netlink, Prefix, claim, crash, sysctl};
+use crate::{Error, Netlink, Prefix, claim, crash, prefix, sysctl};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -161,16 +161,21 @@ impl Routes {
         Ok(routes.chain(rules).collect())
     }
 
-    /// Returns an error if packets from a peer at this outer address would be dropped on arrival.
-    /// Reverse paths are looked up without our mark, so with the peer inside a protected prefix
+    /// Returns an error if packets from a peer at one of these outer addresses would be dropped on
+    /// arrival. Reverse paths are looked up without our mark, so with the peer inside a protected prefix
     /// they lead into the TUN, and an interface with strict checks (IPv4 only) drops the packet.
-    pub fn check_peer(&self, plan: &Plan, peer: IpAddr) -> Result<(), Error> {
-        let inside = |prefix: &Prefix| prefix.contains(peer);
-        let bypassed = plan.bypassed.iter().any(inside);
-        let protected = plan.protected.iter().any(|(prefix, _)| inside(prefix));
-        if !protected || bypassed || peer.is_ipv6() {
+    pub fn check_peers(
+        &self,
+        plan: &Plan,
+        peers: impl IntoIterator<Item = IpAddr>,
+    ) -> Result<(), Error> {
+        let peers = peers.into_iter().filter(IpAddr::is_ipv4).collect();
+        let protected = plan.protected.iter().map(|(prefix, _)| *prefix);
+        let protected = prefix::inside(protected, peers);
+        let bypassed = prefix::inside(plan.bypassed.iter().copied(), protected.clone());
+        let Some(&peer) = protected.difference(&bypassed).next() else {
             return Ok(());
-        }
+        };
         let mut strict = strict_interfaces(&self.netlink, &self.device)?;
         match strict.pop() {
             Some(interface) => Err(Error::StrictReversePath { interface, peer }),

@@ -577,6 +577,18 @@ pub struct BenchIke {
     /// Number of set-ups in each round
     #[arg(long, value_name = "N", value_parser = setups(), conflicts_with_all = ["simultaneous", "flood"])]
     pub setups: Option<u32>,
+    /// Measure set-ups while N tunnels are up instead, also of strongSwan, for each N of the list
+    #[arg(
+        long,
+        value_name = "N,N,...",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "16,1000,10000",
+        value_delimiter = ',',
+        value_parser = clap::value_parser!(u32).range(16..=200_000),
+        conflicts_with_all = ["simultaneous", "flood"]
+    )]
+    pub tunnels: Option<Vec<u32>>,
     /// Start N set-ups at once instead
     #[arg(long, value_name = "N", value_parser = setups(), conflicts_with = "flood")]
     pub simultaneous: Option<u32>,

@@ -5,7 +5,7 @@ use crate::output::{Exit, Output};
 use control::Failure;
 use ipsec_mb::IpsecMb;
 use lab::bench::esp;
-use lab::bench::ike::{self, Load, Options};
+use lab::bench::ike::{self, Load, Options, growth};
 use lab::bench::{flood, peers, sas, soak};
 use lab::obstacle::Obstacle;
 use lab::plot::Plot;
@@ -19,6 +19,10 @@ use std::path::Path;
 /// Rounds, and set-ups per round.
 const ROUNDS: (usize, u32) = (7, 400);
 const QUICK_ROUNDS: (usize, u32) = (3, 100);
+
+/// Configured peers whose memory `bench ike --tunnels` measures.
+const CONFIGURED: usize = 10_000;
+const QUICK_CONFIGURED: usize = 1000;
 
 /// Set-ups in progress at once. The number is low enough that the responder asks for no cookies.
 const AT_ONCE: usize = 16;
@@ -43,6 +47,17 @@ const QUICK_VOLLEYS: u32 = 3;
 /// namespaces of their own.
 pub fn run(bench: &Bench, output: &Output) -> Exit {
     let told = match bench {
+        Bench::Ike(ike) if ike.tunnels.is_some() => {
+            apart(|| growth::measure(&crowded(ike))).map(|report| {
+                tell(
+                    &report,
+                    report.is_complete(),
+                    report.body(),
+                    report.verdict(),
+                    output,
+                )
+            })
+        }
         Bench::Ike(ike) => apart(|| ike::measure(&options(ike))).map(|report| {
             tell(
                 &report,
@@ -230,6 +245,25 @@ fn packets(esp: &BenchEsp) -> esp::Options {
 fn options(ike: &BenchIke) -> Options {
     Options {
         load: load(ike),
+        wrong_key: ike.wrong_key,
+    }
+}
+
+/// Returns the options of set-ups while many tunnels are up, the fewest first.
+fn crowded(ike: &BenchIke) -> growth::Options {
+    let (rounds, setups) = if ike.quick { QUICK_ROUNDS } else { ROUNDS };
+    let tunnels = ike.tunnels.iter().flatten();
+    let mut tunnels: Vec<_> = tunnels.map(|tunnels| *tunnels as usize).collect();
+    tunnels.sort_unstable();
+    growth::Options {
+        tunnels,
+        rounds,
+        setups: ike.setups.unwrap_or(setups) as usize,
+        configured: if ike.quick {
+            QUICK_CONFIGURED
+        } else {
+            CONFIGURED
+        },
         wrong_key: ike.wrong_key,
     }
 }

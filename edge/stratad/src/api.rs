@@ -126,9 +126,10 @@ impl Api {
         let (settled, open) = std::mem::take(&mut self.waiting)
             .into_iter()
             .filter(|waiting| self.server.waits(waiting.client))
-            .partition(|waiting| waiting.until <= now || waiting.is_settled(node));
-        self.waiting = open;
-        let settled: Vec<Waiting> = settled;
+            .map(|mut waiting| (waiting.until <= now || waiting.is_settled(node), waiting))
+            .partition::<Vec<_>, _>(|(is_settled, _)| *is_settled);
+        let [settled, open] = [settled, open].map(|all| all.into_iter().map(|(_, one)| one));
+        self.waiting = open.collect();
         for waiting in settled {
             self.server.answer(waiting.client, &waiting.answer(node));
         }
@@ -275,8 +276,9 @@ impl AsFd for Api {
 }
 
 impl Waiting {
-    /// Returns true if each peer is up, or has failed since the request.
-    fn is_settled(&self, node: &Node) -> bool {
+    /// Returns true if each peer is up, or has failed since the request. One that is not becomes the
+    /// first: the next call, after each event of the daemon, finds it without visiting the others.
+    fn is_settled(&mut self, node: &Node) -> bool {
         let failed = |peer: &node::PeerStatus| {
             peer.state != node::PeerState::Connecting
                 && peer
@@ -284,9 +286,15 @@ impl Waiting {
                     .as_ref()
                     .is_some_and(|refused| refused.at >= self.asked)
         };
-        let peers = node.peers();
-        let mut asked = peers.iter().filter(|peer| self.peers.contains(&peer.name));
-        asked.all(|peer| self.is_up(peer) || failed(peer))
+        let is_open = |name: &String| {
+            let peer = node.peer_named(name);
+            peer.is_some_and(|peer| !self.is_up(&peer) && !failed(&peer))
+        };
+        let open = self.peers.iter().position(is_open);
+        if let Some(open) = open {
+            self.peers.swap(0, open);
+        }
+        open.is_none()
     }
 
     /// Returns true if the requested tunnel is up.
@@ -300,8 +308,8 @@ impl Waiting {
 
     /// Returns the state of the peers or, for a single tunnel that is down, the reason.
     fn answer(&self, node: &Node) -> Response {
-        let peers = node.peers();
-        let mut peers = peers.iter().filter(|peer| self.peers.contains(&peer.name));
+        let named = |name: &String| node.peer_named(name);
+        let mut peers = self.peers.iter().filter_map(named);
         let down = peers.find(|peer| self.child.is_some() && !self.is_up(peer));
         let Some((child, peer)) = self.child.as_ref().zip(down) else {
             return Response::Up(changed(node, &self.peers));
@@ -501,12 +509,8 @@ fn unmoved(why: node::NotMovable, peer: &str) -> String {
 }
 
 fn changed(node: &Node, names: &[String]) -> Changed {
-    let peers = node.peers();
-    let mut peers: Vec<_> = peers
-        .iter()
-        .filter(|peer| names.contains(&peer.name))
-        .map(peer_changed)
-        .collect();
+    let peers = names.iter().filter_map(|name| node.peer_named(name));
+    let mut peers: Vec<_> = peers.map(|peer| peer_changed(&peer)).collect();
     peers.sort_by(|a, b| a.name.cmp(&b.name));
     Changed { peers }
 }

@@ -405,10 +405,8 @@ impl Tunnel {
     fn lead(&mut self, config: &Config) -> Result<(), Error> {
         let own = self.netlink.source_addresses(self.tun.name())?;
         let mut plan = plan::plan(config, &self.inside, &own);
-        for peer in &config.peers {
-            peer.address
-                .map_or(Ok(()), |address| self.routes.check_peer(&plan, address))?;
-        }
+        let addresses = config.peers.iter().filter_map(|peer| peer.address);
+        self.routes.check_peers(&plan, addresses)?;
         // An address may be gone again, or belong to another routing domain (VRF).
         if let Err(error) = self.routes.set(&plan) {
             tracing::warn!("routes into tunnels prefer no address of this host: {error}");

@@ -9,7 +9,7 @@ use model::{Instant, Mode};
 use node::mobile_ip::{self, ForeignEvent, HomeEvent, MobileEvent};
 use node::{Ending, Event};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -25,11 +25,11 @@ const MOST_QUOTAS: usize = 1 << 16;
 pub struct Journal {
     silent_until: Instant,
     unsaid: u64,
-    quotas: BTreeMap<Subject, Quota>,
+    quotas: HashMap<Subject, Quota>,
 }
 
 /// The subject of lines that it can cause at any rate.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Subject {
     /// A peer, by the name of its table.
     Peer(String),

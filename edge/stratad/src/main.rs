@@ -19,6 +19,9 @@ mod journal;
 mod keylog;
 mod leases;
 mod log;
+#[cfg(test)]
+#[path = "../../../pure/node/tests/memory/mod.rs"]
+mod memory;
 mod metrics;
 mod mobile;
 mod needs;

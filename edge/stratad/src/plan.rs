@@ -54,6 +54,8 @@ pub fn plan(config: &Config, inside: &Inside, own: &[IpAddr]) -> Plan {
     plan.protected
         .sort_by_key(|(prefix, source)| (*prefix, source.is_none()));
     plan.protected.dedup_by_key(|(prefix, _)| *prefix);
+    // Kept for as long as the configuration.
+    plan.protected.shrink_to_fit();
     plan
 }
 

@@ -3,7 +3,7 @@
 use crate::mobile;
 use config::{Action, Addressing, Child, Config, Handover, Party, Peer, Stance, Start};
 use crypto::{Secret, TrustStore};
-use model::{Dscp, Features, LevelChoice};
+use model::{Dscp, Features, LevelChoice, Shared, Shares};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,12 @@ const WINDOW: u32 = 4096;
 
 /// Returns the node's configuration.
 pub fn node(config: &Config) -> node::Config {
-    let vpn = config.peers.iter().map(|peer| vpn_peer(peer, config));
+    let mut common = Common::default();
+    let vpn: Vec<_> = config
+        .peers
+        .iter()
+        .map(|from| common.share(vpn_peer(from, config)))
+        .collect();
     let licensed = config.licensed.iter().map(|licensed| {
         let address = Some(licensed.address);
         peer(&licensed.party, address, node::Role::Licensed)
@@ -36,6 +41,7 @@ pub fn node(config: &Config) -> node::Config {
             .with_revocation(config.lists.clone(), config.revocation),
         start: start.map(|peer| peer.party.name.clone()).collect(),
         peers: vpn
+            .into_iter()
             .chain(licensed)
             .chain(gateways)
             .chain(adjacent)
@@ -103,6 +109,30 @@ pub fn node(config: &Config) -> node::Config {
     }
 }
 
+/// The parts of peers that many have in common, and share.
+#[derive(Default)]
+struct Common {
+    terms: Shares<node::PeerTerms>,
+    zones: Shares<node::ZonePolicy>,
+    pools: Shares<node::Pool>,
+}
+
+impl Common {
+    fn share(&mut self, mut peer: node::Peer) -> node::Peer {
+        self.terms.share(&mut peer.terms);
+        if let node::Role::Vpn {
+            addressing, zones, ..
+        } = &mut peer.role
+        {
+            self.zones.share(zones);
+            if let node::Addressing::Lent(pool) = addressing {
+                self.pools.share(pool);
+            }
+        }
+        peer
+    }
+}
+
 /// Returns the places of nodes whose licences apply nowhere else.
 fn places(peer: &Peer) -> node::Places {
     let slots = peer.zones.slots.iter();
@@ -156,28 +186,29 @@ fn vpn_peer(from: &Peer, config: &Config) -> node::Peer {
         remote: from.remote.clone(),
         addressing: match (&from.addressing, config.pool(from)) {
             (Addressing::Requested, _) => node::Addressing::Requested,
-            (_, Some(from)) => node::Addressing::Lent(Box::new(pool(from, config))),
+            (_, Some(from)) => node::Addressing::Lent(pool(from, config).into()),
             (_, None) => node::Addressing::Fixed,
         },
-        zones,
+        zones: zones.into(),
         mode: from.mode,
     };
     let mut peer = peer(&from.party, from.address, role);
-    peer.lifetimes.child = from.rekey;
-    peer.lifetimes.pfs = from.pfs;
-    peer.features = Features {
+    peer.ppk = from.ppk.as_deref().map(ppk).map(Box::new);
+    let terms = &mut peer.terms;
+    terms.lifetimes.child = from.rekey;
+    terms.lifetimes.pfs = from.pfs;
+    terms.features = Features {
         resources: from.resources.unwrap_or(config.tunnel.workers.get()),
         ..from.features
     };
-    peer.redirects = from.redirects.clone();
-    peer.tcp = match from.tcp {
+    terms.redirects.clone_from(&from.redirects);
+    terms.tcp = match from.tcp {
         config::Tcp::Off => node::Tcp::Off,
         config::Tcp::Fallback => node::Tcp::Fallback(from.tcp_port),
         config::Tcp::Always => node::Tcp::Always(from.tcp_port),
     };
-    peer.ppk = from.ppk.as_ref().map(ppk);
-    peer.children = from.children.iter().map(child).collect();
-    peer.slots = slots;
+    terms.children = from.children.iter().map(child).collect();
+    terms.slots = slots;
     peer
 }
 
@@ -235,32 +266,28 @@ fn pool(from: &config::Pool, config: &Config) -> node::Pool {
 }
 
 fn peer(party: &Party, address: Option<IpAddr>, role: node::Role) -> node::Peer {
+    let psk = party.psk.as_ref();
     node::Peer {
         name: party.name.clone(),
         address,
         identity: party.identity.clone(),
-        psk: party
-            .psk
-            .as_ref()
-            .map(|psk| Secret::new(psk.expose().to_vec())),
-        suites: party.suites.clone(),
-        groups: party.groups.clone(),
-        kems: party.kems.clone(),
-        liveness: party.liveness,
-        lifetimes: node::Lifetimes {
-            ike: party.ike_rekey,
-            reauth: party.reauth.unwrap_or_default(),
-            ..node::Lifetimes::default()
-        },
-        features: Features::default(),
+        psk: psk.map(|psk| Secret::new(psk.expose().to_vec())),
         key: party.pubkey.clone(),
-        redirects: Vec::new(),
-        window: party.window,
-        children: Vec::new(),
-        slots: Vec::new(),
-        tcp: node::Tcp::Off,
         ppk: None,
         role,
+        terms: Shared::from(node::PeerTerms {
+            suites: party.suites.clone(),
+            groups: party.groups.clone(),
+            kems: party.kems.clone(),
+            liveness: party.liveness,
+            lifetimes: node::Lifetimes {
+                ike: party.ike_rekey,
+                reauth: party.reauth.unwrap_or_default(),
+                ..node::Lifetimes::default()
+            },
+            window: party.window,
+            ..node::PeerTerms::default()
+        }),
     }
 }
 
@@ -300,5 +327,55 @@ fn snoop_config(snoop: &config::Snoop) -> node::SnoopConfig {
         packets_per_flow: snoop.packets as usize,
         octets: usize::try_from(snoop.octets).unwrap_or(usize::MAX),
         ..node::SnoopConfig::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::facts::Facts;
+    use crate::inside::Inside;
+    use crate::sample::Folder;
+    use crate::{memory, plan, setup};
+    use model::Instant;
+    use node::Node;
+    use std::fmt::Write;
+
+    /// Octets that a daemon may request for a configured peer, before the peer has been up. The
+    /// allocator and the kernel's pages add to this: `strata bench ike --tunnels` measures all.
+    const MOST_PER_PEER: i64 = 1600;
+
+    fn text(peers: usize) -> String {
+        let mut text = "[node]\nid = \"hub.example.net\"\n".to_owned();
+        for number in 0..peers {
+            let [high, low] = (number as u16).to_be_bytes();
+            let peer = format!(
+                "[peer.i{number}]\nid = \"{number:05}.example\"\npsk = \"a.psk\"\n\
+                 local = [\"10.8.0.0/16\"]\nremote = [\"172.16.{high}.{low}/32\"]\n"
+            );
+            text.write_str(&peer).expect("a string has room");
+        }
+        text
+    }
+
+    /// All that the daemon keeps of its configuration, with the plan of routes.
+    #[test]
+    fn a_configured_peer_takes_little_memory() {
+        const PEERS: i64 = 1000;
+        let folder = Folder::new("setup-memory");
+        folder.write_key("a.psk", "a key of the usual length, 43 letters or so");
+        let taken = |peers: i64| {
+            let text = text(peers as usize);
+            let before = memory::in_use();
+            let config = folder.load(&text);
+            let facts = Facts::new(&config, Instant::ZERO);
+            let plan = plan::plan(&config, &Inside::default(), &[]);
+            let guard = plan::guard(&config, &Inside::default());
+            let node = Node::new(setup::node(&config), [1; 32], Instant::ZERO);
+            let taken = memory::in_use() - before;
+            drop((config, facts, plan, guard, node));
+            taken
+        };
+        let each = (taken(PEERS + 1) - taken(1)) / PEERS;
+        assert!(each <= MOST_PER_PEER, "{each} octets");
     }
 }

@@ -4,10 +4,10 @@
 //! has had one for longer: an authenticated peer cannot take over packets of an established tunnel
 //! by another SA of its own.
 //!
-//! A gateway has an SA for each mobile node, and most of them cover a few addresses. Those are
-//! found in a hash table, by the address folded to 64 bits; the SAs' selectors resolve collisions.
-//! Only SAs for whole networks are searched linearly. The hash needs no secret, because only
-//! authenticated peers add entries.
+//! A gateway has an SA for each mobile node or branch. They are found in a hash table, by the
+//! smallest prefix around the addresses that they cover: a packet has one key for each length of a
+//! prefix that is in use, which are few, and the SAs' selectors resolve collisions. The hash needs
+//! no secret, because only authenticated peers add entries.
 
 use model::{Spi, TrafficSelector};
 use rustc_hash::FxHashMap;
@@ -16,9 +16,6 @@ use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
 use std::iter::from_fn;
 use std::net::IpAddr;
-
-/// The key of SAs that cover more than single addresses.
-const NETWORKS: u64 = 0;
 
 /// SAs in the order of their turns. Nearly always there is one, and two during a rekey.
 type Turns = SmallVec<[(Turn, Spi); 2]>;
@@ -36,10 +33,19 @@ pub(crate) struct Turn {
 #[derive(Default)]
 pub(crate) struct Order {
     places: FxHashMap<u64, Turns>,
+    /// The kinds of prefixes in use, each with the number of its entries.
+    kinds: SmallVec<[(Kind, usize); 4]>,
     /// Peers with SAs here.
     peers: FxHashMap<String, Joined>,
     /// The number of the next SA.
     next: u64,
+}
+
+/// Family and length of a prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Kind {
+    is_ipv4: bool,
+    length: u8,
 }
 
 /// One peer's SAs.
@@ -68,18 +74,19 @@ impl Order {
             joined: joined.at,
             number: Reverse(number),
         };
-        for place in places(remote) {
+        for (kind, place) in places(remote) {
             let turns = self.places.entry(place).or_default();
             if let Err(index) = turns.binary_search_by_key(&turn, |(turn, _)| *turn) {
                 turns.insert(index, (turn, spi));
             }
+            self.count(kind);
         }
         turn
     }
 
     /// Removes an SA.
     pub fn remove(&mut self, peer: &str, remote: &[TrafficSelector], turn: Turn) {
-        for place in places(remote) {
+        for (kind, place) in places(remote) {
             if let Entry::Occupied(mut turns) = self.places.entry(place) {
                 if let Ok(index) = turns.get().binary_search_by_key(&turn, |(turn, _)| *turn) {
                     turns.get_mut().remove(index);
@@ -88,6 +95,7 @@ impl Order {
                     turns.remove();
                 }
             }
+            self.discount(kind);
         }
         if let Some(joined) = self.peers.get_mut(peer) {
             joined.sas -= 1;
@@ -99,40 +107,103 @@ impl Order {
 
     /// Returns the SAs that may cover packets to an address, in order of preference.
     pub fn preferred(&self, destination: IpAddr) -> impl Iterator<Item = Spi> + '_ {
-        let at = |place| self.places.get(&place).map_or(&[][..], SmallVec::as_slice);
-        let (mut host, mut networks) = (at(place(destination)), at(NETWORKS));
+        let mut lists = self.around(destination);
+        // Nearly always, all SAs around an address have one prefix.
+        let mut only = match (lists.next(), lists.next()) {
+            (only, None) => Some(only.unwrap_or_default()),
+            (_, Some(_)) => None,
+        };
+        let mut last = None;
         from_fn(move || {
-            let turn = |turns: &[(Turn, Spi)]| turns.first().map(|(turn, _)| Reverse(*turn));
-            let earlier = match turn(networks) > turn(host) {
-                true => &mut networks,
-                false => &mut host,
+            let Some(rest) = &mut only else {
+                let (turn, spi) = self.after(last, destination)?;
+                last = Some(turn);
+                return Some(spi);
             };
-            let ((_, spi), later) = earlier.split_first()?;
-            *earlier = later;
+            let ((_, spi), later) = rest.split_first()?;
+            *rest = later;
             Some(*spi)
         })
     }
-}
 
-/// Returns the keys of an SA.
-fn places(remote: &[TrafficSelector]) -> Vec<u64> {
-    let hosts = remote
-        .iter()
-        .map(|selector| (selector.first == selector.last).then_some(place(selector.first)));
-    hosts
-        .collect::<Option<_>>()
-        .unwrap_or_else(|| vec![NETWORKS])
-}
+    /// Returns the SAs of each prefix around an address.
+    fn around(&self, address: IpAddr) -> impl Iterator<Item = &[(Turn, Spi)]> {
+        let kinds = self.kinds.iter().map(|(kind, _)| *kind);
+        let kinds = kinds.filter(move |kind| kind.is_ipv4 == address.is_ipv4());
+        let lists = kinds.filter_map(move |kind| self.places.get(&kind.place(address)));
+        lists.map(SmallVec::as_slice)
+    }
 
-/// Returns the key of an address, which is never [`NETWORKS`].
-fn place(address: IpAddr) -> u64 {
-    match address {
-        IpAddr::V4(v4) => u64::from(v4.to_bits()) + 1,
-        IpAddr::V6(v6) => {
-            let bits = v6.to_bits();
-            ((bits >> 64) as u64).rotate_left(32) ^ bits as u64 | 1 << 63
+    /// Returns the first SA around an address whose turn comes after another. Nothing is stored
+    /// between two calls, so that no packet allocates.
+    fn after(&self, last: Option<Turn>, address: IpAddr) -> Option<(Turn, Spi)> {
+        let lists = self.around(address);
+        let next = lists.filter_map(|list| {
+            let next = list.partition_point(|(turn, _)| Some(*turn) <= last);
+            list.get(next).copied()
+        });
+        next.min()
+    }
+
+    fn count(&mut self, kind: Kind) {
+        match self.kinds.iter_mut().find(|(one, _)| *one == kind) {
+            Some((_, entries)) => *entries += 1,
+            None => self.kinds.push((kind, 1)),
         }
     }
+
+    fn discount(&mut self, kind: Kind) {
+        let Some(index) = self.kinds.iter().position(|(one, _)| *one == kind) else {
+            return;
+        };
+        self.kinds[index].1 -= 1;
+        if self.kinds[index].1 == 0 {
+            self.kinds.swap_remove(index);
+        }
+    }
+}
+
+impl Kind {
+    /// Returns the kind of the smallest prefix around a selector's addresses.
+    fn around(remote: &TrafficSelector) -> Self {
+        let is_ipv4 = remote.first.is_ipv4();
+        let differ = bits(remote.first) ^ bits(remote.last);
+        let host = u128::BITS - differ.leading_zeros();
+        let length = if is_ipv4 { 32 } else { u128::BITS } - host;
+        Self {
+            is_ipv4,
+            length: length as u8,
+        }
+    }
+
+    /// Returns the key of the prefix of this kind around an address: family, length and the first
+    /// bits of the address, folded to 64 bits.
+    fn place(self, address: IpAddr) -> u64 {
+        let host = if self.is_ipv4 { 32 } else { u128::BITS } - u32::from(self.length);
+        let prefix = bits(address).checked_shr(host).unwrap_or(0);
+        let folded = ((prefix >> 64) as u64).rotate_left(32) ^ prefix as u64;
+        folded ^ u64::from(self.length) << 56 ^ u64::from(self.is_ipv4) << 55
+    }
+}
+
+fn bits(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(v4) => v4.to_bits().into(),
+        IpAddr::V6(v6) => v6.to_bits(),
+    }
+}
+
+/// Returns the keys of an SA, each once.
+fn places(remote: &[TrafficSelector]) -> SmallVec<[(Kind, u64); 2]> {
+    let mut places = SmallVec::new();
+    for selector in remote {
+        let kind = Kind::around(selector);
+        let place = (kind, kind.place(selector.first));
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    places
 }
 
 #[cfg(test)]
@@ -195,22 +266,47 @@ mod tests {
             let kept: usize = order.places.values().map(|turns| turns.len()).sum();
             prop_assert!(kept <= left, "what has gone is forgotten");
             prop_assert!(order.places.values().all(|turns| !turns.is_empty()));
+            let counted: usize = order.kinds.iter().map(|(_, entries)| entries).sum();
+            prop_assert_eq!(counted, left);
+            prop_assert!(order.kinds.iter().all(|(_, entries)| *entries > 0));
             let peers: BTreeSet<_> = all.iter().map(|(_, peer, ..)| peer).collect();
             prop_assert_eq!(order.peers.len(), peers.len());
         }
     }
 
+    /// However many other branches have a tunnel, one SA is found for a packet.
     #[test]
-    fn no_address_is_where_networks_are() {
-        for address in [
-            "0.0.0.0",
-            "255.255.255.255",
-            "::",
-            "::1",
-            "8000::8000:0:0:0",
-        ] {
-            assert_ne!(place(address.parse().unwrap()), NETWORKS, "{address}");
+    fn a_network_among_a_thousand_is_found_without_the_others() {
+        let mut order = Order::default();
+        let branch = |number: u32| {
+            let first = IpAddr::from((0x0a00_0000 + (number << 8)).to_be_bytes());
+            vec![TrafficSelector::from_prefix(first, 24).unwrap()]
+        };
+        for number in 0..1000 {
+            order.push(&number.to_string(), &branch(number), Spi(number));
         }
+        order.push("default", &prefix(0), Spi(5000));
+        assert_eq!(preferred(&order, [10, 1, 7, 9]), [0x107, 5000]);
+        assert_eq!(preferred(&order, [192, 0, 2, 1]), [5000]);
+        let other: IpAddr = "2001:db8::1".parse().unwrap();
+        assert_eq!(order.preferred(other).count(), 0);
+    }
+
+    #[test]
+    fn ranges_are_found_by_the_prefix_around_them() {
+        let range = |first: [u8; 4], last: [u8; 4]| TrafficSelector {
+            first: first.into(),
+            last: last.into(),
+            ..prefix(32)[0].clone()
+        };
+        let kind = |first, last| Kind::around(&range(first, last)).length;
+        assert_eq!(kind([10, 0, 0, 1], [10, 0, 0, 1]), 32);
+        assert_eq!(kind([10, 0, 0, 1], [10, 0, 0, 2]), 30);
+        assert_eq!(kind([10, 0, 0, 0], [10, 0, 0, 255]), 24);
+        assert_eq!(kind([0; 4], [255; 4]), 0);
+        let all = TrafficSelector::from_prefix("::".parse().unwrap(), 0).unwrap();
+        assert_eq!(Kind::around(&all).length, 0);
+        assert_ne!(Kind::around(&all), Kind::around(&prefix(0)[0]));
     }
 
     const HOST: [u8; 4] = [10, 0, 0, 1];

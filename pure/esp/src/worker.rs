@@ -24,7 +24,7 @@ use model::{
 };
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-use std::collections::btree_map::Entry;
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 use wire::content::Content;
 use wire::ecn::Ecn;
@@ -80,7 +80,7 @@ pub struct Worker {
     /// The inbound SPI of an SA, by its id, which control never reuses.
     by_id: BTreeMap<ChildSaId, Spi>,
     /// The inbound SPIs of all SAs with a peer.
-    by_peer: BTreeMap<String, Vec<Spi>>,
+    by_peer: FxHashMap<String, Vec<Spi>>,
     /// SAs eligible for sending, in order of preference. All others are receive-only.
     order: Order,
     /// The MTU that TCP segments are clamped to; `None` disables clamping.
@@ -115,7 +115,7 @@ impl Worker {
             elsewhere: FxHashMap::default(),
             beside: FxHashMap::default(),
             by_id: BTreeMap::new(),
-            by_peer: BTreeMap::new(),
+            by_peer: FxHashMap::default(),
             order: Order::default(),
             clamp: None,
             classes: BTreeMap::new(),

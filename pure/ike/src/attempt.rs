@@ -19,7 +19,8 @@ use crate::sa::Core;
 use crate::signature;
 use crypto::{Certificate, RawKey};
 use model::{Identity, IkeSaId, Instant, Path, Spi, TrafficSelector, ZoneAgreement};
-use std::collections::{BTreeMap, BTreeSet};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 use wire::ike::{AuthMethod, Datagram, GroupId, Message, NotifyType, Payload, Proposal, Transform};
 
 /// Maximum number of list entries that a record keeps.
@@ -112,7 +113,7 @@ impl Offer {
             offer.auth = Some(AuthMethod::DIGITAL_SIGNATURE);
             if peer.key.is_some() {
                 offer.key = own.map(|own| Box::new(own.key.clone()));
-                offer.expected_key = peer.key.clone().map(Box::new);
+                offer.expected_key = peer.key.clone();
             } else {
                 let authorities = config.trust.authorities().iter();
                 let certificate = own.and_then(|own| signature::first(&own.chain));
@@ -182,10 +183,10 @@ impl Offer {
 /// All records.
 #[derive(Default)]
 pub(crate) struct Attempts {
-    of: BTreeMap<String, Box<Attempt>>,
+    of: FxHashMap<String, Box<Attempt>>,
     stranger: Option<Attempt>,
     /// IKE SAs that are up, by the names of their peers.
-    up: BTreeSet<(String, IkeSaId)>,
+    up: FxHashMap<String, BTreeSet<IkeSaId>>,
 }
 
 impl Attempts {
@@ -283,9 +284,9 @@ impl Attempts {
     pub(crate) fn end(&mut self, core: &Core, end: End, config: &Directory) {
         if let Some(peer) = core.peer.clone() {
             match end {
-                End::Up => self.up.insert((peer, core.id)),
-                End::Down(_) | End::Refused(_) => self.up.remove(&(peer, core.id)),
-            };
+                End::Up => self.note_up(peer, core.id),
+                End::Down(_) | End::Refused(_) => self.note_down(&peer, core.id),
+            }
         }
         if let Some(attempt) = self.current(core) {
             attempt.end = Some(end);
@@ -297,8 +298,22 @@ impl Attempts {
 
     /// Records a clone of an IKE SA, which is up as well.
     pub(crate) fn cloned(&mut self, clone: &Core) {
-        self.up
-            .extend(clone.peer.clone().map(|peer| (peer, clone.id)));
+        if let Some(peer) = clone.peer.clone() {
+            self.note_up(peer, clone.id);
+        }
+    }
+
+    fn note_up(&mut self, peer: String, sa: IkeSaId) {
+        self.up.entry(peer).or_default().insert(sa);
+    }
+
+    fn note_down(&mut self, peer: &str, sa: IkeSaId) {
+        if let Some(sas) = self.up.get_mut(peer) {
+            sas.remove(&sa);
+            if sas.is_empty() {
+                self.up.remove(peer);
+            }
+        }
     }
 
     /// Assigns the record of an IKE SA to the clone that replaces it.
@@ -317,8 +332,7 @@ impl Attempts {
     /// Returns true if a peer has an IKE SA that is up or being established.
     fn is_busy(&self, peer: &str) -> bool {
         let last = self.of.get(peer);
-        let mut up = self.up.range((peer.to_owned(), IkeSaId(0))..);
-        up.next().is_some_and(|(up, _)| up == peer) || last.is_some_and(|last| last.end.is_none())
+        self.up.contains_key(peer) || last.is_some_and(|last| last.end.is_none())
     }
 }
 

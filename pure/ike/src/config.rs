@@ -8,12 +8,13 @@ use crate::pool::Pool;
 use crate::signature::Credential;
 use crypto::{RawKey, Secret, TrustStore};
 use model::{
-    Encapsulation, Features, Group, Identity, Kem, LevelGrant, Licence, MapKind, Mode, Room, Suite,
-    TrafficSelector, ZoneSelector, ZoneSuite,
+    Encapsulation, Features, Group, Identity, Kem, LevelGrant, Licence, MapKind, Mode, Room,
+    Shared, Suite, TrafficSelector, ZoneSelector, ZoneSuite,
 };
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::num::NonZeroU8;
+use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 /// UDP port of IKE.
@@ -95,11 +96,18 @@ pub struct Peer {
     /// Public key that the peer has to sign with. With a key, neither end needs a certificate (RFC
     /// 7670). `None` stands for the key of the peer's certificate. Ignored if there is a pre-shared
     /// key.
-    pub key: Option<RawKey>,
+    pub key: Option<Box<RawKey>>,
     /// Post-quantum pre-shared key, mixed into the key schedule (RFC 8784).
-    pub ppk: Option<Ppk>,
+    pub ppk: Option<Box<Ppk>>,
     /// Role of the peer. It determines the rights of the peer.
     pub role: PeerRole,
+    /// All other settings. A gateway may have 100,000 peers, and most have these in common.
+    pub terms: Shared<PeerTerms>,
+}
+
+/// The settings of a peer that others may have in common with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerTerms {
     /// Suites for IKE and ESP, in order of preference.
     pub suites: Vec<Suite>,
     /// Groups for the key exchange, in order of preference; never empty.
@@ -128,6 +136,21 @@ pub struct Peer {
     /// Optional child SAs for the traffic of the first one, each of which licenses one or more
     /// additional nodes.
     pub slots: Vec<Slot>,
+}
+
+impl Deref for Peer {
+    type Target = PeerTerms;
+
+    fn deref(&self) -> &PeerTerms {
+        &self.terms
+    }
+}
+
+/// A change concerns this peer only.
+impl DerefMut for Peer {
+    fn deref_mut(&mut self) -> &mut PeerTerms {
+        &mut self.terms
+    }
 }
 
 /// A child SA for the traffic of the first one, whose zones an additional licensed node may open,
@@ -226,6 +249,25 @@ impl Default for Lifetimes {
     }
 }
 
+impl Default for PeerTerms {
+    /// The usual suite, group and timers. All optional features are off.
+    fn default() -> Self {
+        Self {
+            suites: vec![Suite::Aes128Gcm16],
+            groups: vec![Group::X25519],
+            kems: vec![None],
+            liveness: Duration::from_secs(30),
+            lifetimes: Lifetimes::default(),
+            features: Features::default(),
+            redirects: Vec::new(),
+            window: 1,
+            tcp: Tcp::Off,
+            children: Vec::new(),
+            slots: Vec::new(),
+        }
+    }
+}
+
 impl Peer {
     /// Creates a peer that proves its identity by certificate and may connect from any address. The
     /// peer has the usual suite, group and timers, and all optional features are off. The caller
@@ -239,17 +281,7 @@ impl Peer {
             key: None,
             ppk: None,
             role,
-            suites: vec![Suite::Aes128Gcm16],
-            groups: vec![Group::X25519],
-            kems: vec![None],
-            liveness: Duration::from_secs(30),
-            lifetimes: Lifetimes::default(),
-            features: Features::default(),
-            redirects: Vec::new(),
-            window: 1,
-            tcp: Tcp::Off,
-            children: Vec::new(),
-            slots: Vec::new(),
+            terms: PeerTerms::default().into(),
         }
     }
 
@@ -294,6 +326,9 @@ impl Peer {
             key,
             ppk,
             role,
+            terms,
+        } = self;
+        let PeerTerms {
             suites,
             groups,
             kems,
@@ -306,7 +341,7 @@ impl Peer {
             children: _,
             slots: _,
             tcp,
-        } = self;
+        } = &**terms;
         (name, address, identity) == (&new.name, &new.address, &new.identity)
             && (psk, key, ppk) == (&new.psk, &new.key, &new.ppk)
             && role.agrees(&new.role)
@@ -328,7 +363,7 @@ pub enum PeerRole {
         /// Source of the inner addresses. A leased address narrows `local` or `remote`.
         addressing: Addressing,
         /// The parts of packets that we agree to show to licensed nodes.
-        zones: ZonePolicy,
+        zones: Shared<ZonePolicy>,
         /// Mode of the first child SA: the part of a datagram that is sealed.
         mode: Mode,
     },
@@ -365,7 +400,7 @@ pub enum Addressing {
     Requested,
     /// The peer has to request an address, which we lease from this pool. The pool is part of
     /// `remote`.
-    Lent(Box<Pool>),
+    Lent(Shared<Pool>),
 }
 
 /// Requirement for zones.

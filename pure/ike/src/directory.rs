@@ -7,18 +7,19 @@ use crate::config::{Config, Peer, PeerRole};
 use crate::menu::IkeMenu;
 use crate::signature::Signing;
 use model::Identity;
+use rustc_hash::FxHasher;
 use std::collections::BTreeSet;
+use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
 use std::ops::Deref;
 
 /// A configuration and its indices.
 pub(crate) struct Directory {
     config: Config,
-    /// Positions in the list of peers, in the order of names. The first of two peers with the same
-    /// name counts.
-    by_name: Vec<usize>,
-    /// Positions in the list of peers, in the order of identities.
-    by_identity: Vec<usize>,
+    /// Positions in the list of peers by name. The first of two peers with the same name counts.
+    by_name: Index,
+    /// Positions in the list of peers by identity.
+    by_identity: Index,
     /// Positions of the licensed nodes, to which we distribute keys.
     licensed: Vec<usize>,
     /// The algorithms that any peer allows: the identity of an initiator is known only in IKE_AUTH.
@@ -36,10 +37,8 @@ impl Directory {
     pub(crate) fn new(config: Config) -> Self {
         let peers = &config.peers;
         let places = 0..peers.len();
-        let mut by_name: Vec<_> = places.clone().collect();
-        by_name.sort_by_key(|place| &peers[*place].name);
-        let mut by_identity: Vec<_> = places.clone().collect();
-        by_identity.sort_by_key(|place| &peers[*place].identity);
+        let by_name = Index::new(peers.iter().map(|peer| of_text(&peer.name)));
+        let by_identity = Index::new(peers.iter().map(|peer| of_identity(&peer.identity)));
         let licensed = places.filter(|place| matches!(peers[*place].role, PeerRole::Licensed));
         let licensed = licensed.collect();
         let peers = config.peers.iter();
@@ -57,23 +56,17 @@ impl Directory {
 
     /// Returns the peer with a name.
     pub(crate) fn peer(&self, name: &str) -> Option<&Peer> {
-        let peer = |place: &usize| &self.config.peers[*place];
-        let first = self
-            .by_name
-            .partition_point(|place| peer(place).name.as_str() < name);
-        let found = self.by_name.get(first).map(peer);
-        found.filter(|found| found.name == name)
+        let peers = self.by_name.get(of_text(name));
+        let mut peers = peers.filter_map(|place| self.config.peers.get(place));
+        peers.find(|peer| peer.name == name)
     }
 
     /// Returns the peers with an identity, in the order of the configuration: one for each address
     /// that the identity may connect from.
     pub(crate) fn named(&self, identity: &Identity) -> impl Iterator<Item = &Peer> {
-        let peer = |place: &usize| &self.config.peers[*place];
-        let first = self
-            .by_identity
-            .partition_point(|place| peer(place).identity < *identity);
-        let rest = self.by_identity[first..].iter().map(peer);
-        rest.take_while(move |peer| peer.identity == *identity)
+        let peers = self.by_identity.get(of_identity(identity));
+        let peers = peers.filter_map(|place| self.config.peers.get(place));
+        peers.filter(move |peer| peer.identity == *identity)
     }
 
     /// Returns the licensed nodes.
@@ -86,6 +79,48 @@ impl Directory {
     pub(crate) const fn grants(&self) -> bool {
         !self.licensed.is_empty()
     }
+}
+
+/// Positions by a hash, sorted. A search visits neighbouring memory and no peer: with 100,000 peers,
+/// each visit to another one waits for memory. The hash needs no secret, because only the
+/// configuration has entries.
+struct Index(Box<[(u32, u32)]>);
+
+impl Index {
+    /// Creates the index of items with these hashes.
+    fn new(hashes: impl Iterator<Item = u32>) -> Self {
+        let mut places: Vec<_> = hashes.zip(0..).collect();
+        places.sort_unstable();
+        Self(places.into())
+    }
+
+    /// Returns the positions of the items with a hash, in order.
+    fn get(&self, hash: u32) -> impl Iterator<Item = usize> {
+        let first = self.0.partition_point(|(other, _)| *other < hash);
+        let rest = self.0[first..].iter();
+        let found = rest.take_while(move |(other, _)| *other == hash);
+        found.map(|(_, place)| *place as usize)
+    }
+}
+
+fn of_text(text: &str) -> u32 {
+    let mut hasher = FxHasher::default();
+    text.hash(&mut hasher);
+    hasher.finish() as u32
+}
+
+/// Equal identities have equal hashes, in whatever case they are written.
+fn of_identity(identity: &Identity) -> u32 {
+    let mut hasher = FxHasher::default();
+    match identity {
+        Identity::Address(address) => address.hash(&mut hasher),
+        Identity::Fqdn(text) | Identity::Email(text) => {
+            let octets = text.bytes().map(|octet| octet.to_ascii_lowercase());
+            octets.for_each(|octet| octet.hash(&mut hasher));
+        }
+        Identity::Opaque { data, .. } => data.hash(&mut hasher),
+    }
+    hasher.finish() as u32
 }
 
 impl Deref for Directory {
@@ -129,6 +164,19 @@ mod tests {
         assert_eq!(same, ["a", "c"]);
         let nobody = "c.example.net".parse().unwrap();
         assert_eq!(directory.named(&nobody).count(), 0);
+        let other_case = "A.Example.NET".parse().unwrap();
+        assert_eq!(directory.named(&other_case).count(), 2);
+    }
+
+    #[test]
+    fn items_with_one_hash_are_found_in_order() {
+        let index = Index::new([7, 3, 7, u32::MAX, 0].into_iter());
+        let found = |hash| index.get(hash).collect::<Vec<_>>();
+        assert_eq!(
+            [found(7), found(3), found(4)],
+            [vec![0, 2], vec![1], vec![]]
+        );
+        assert_eq!([found(0), found(u32::MAX)], [[4], [3]]);
     }
 
     #[test]

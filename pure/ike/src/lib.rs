@@ -77,7 +77,7 @@ pub use attempt::{Attempt, End, Offer};
 pub use bad_proof::BadProof;
 pub use config::{
     Addressing, ChildPolicy, Config, FRAGMENT, Lifetimes, Limits, NATT_PORT, PORT, Peer, PeerRole,
-    Slot, Stance, Timers, ZonePolicy,
+    PeerTerms, Slot, Stance, Timers, ZonePolicy,
 };
 pub use counters::{Counters, DropReason};
 pub use down_reason::{DownReason, PeerMisbehaved};

@@ -2,11 +2,11 @@
 
 use crate::sa::Core;
 use model::IkeSaId;
-use std::collections::BTreeMap;
+use rustc_hash::FxHashMap;
 
 /// IDs of the SAs of each peer, by its name in the configuration. Usually one, briefly two.
 #[derive(Default)]
-pub(crate) struct Roster(BTreeMap<String, Vec<IkeSaId>>);
+pub(crate) struct Roster(FxHashMap<String, Vec<IkeSaId>>);
 
 impl Roster {
     /// Adds an SA whose peer is known, unless it is there already.

@@ -15,6 +15,7 @@ mod level;
 mod path;
 mod sa;
 mod selector;
+mod shared;
 mod sizes;
 mod strangers;
 mod time;
@@ -35,6 +36,7 @@ pub use sa::{
     Keys, MOST_RESOURCES, Mode, NODE_SUITE, Onward, Sha2, Spi, Suite, ZoneKey,
 };
 pub use selector::{Breadth, Flow, TrafficSelector, one_pair};
+pub use shared::{Shared, Shares};
 pub use sizes::Sizes;
 pub use strangers::{Origin, Strangers};
 pub use time::{Deadline, Instant};

@@ -4,6 +4,7 @@
 use crate::path_mtu::{Pair, pair};
 use crate::status::ChildStatus;
 use model::{ChildSaId, IkeSaId, Instant, Path};
+use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// All child SAs, with indices by peer and by path.
@@ -11,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) struct Children {
     all: BTreeMap<ChildSaId, Child>,
     /// The ids of each peer's child SAs, in order.
-    by_peer: BTreeMap<String, Vec<ChildSaId>>,
+    by_peer: FxHashMap<String, Vec<ChildSaId>>,
     by_path: BTreeSet<(Pair, ChildSaId)>,
     /// Number of visits to all child SAs.
     #[cfg(test)]

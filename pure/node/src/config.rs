@@ -7,7 +7,7 @@ use std::mem::take;
 pub use esp::{Action, Policy};
 pub use ike::{
     Addressing, ChildPolicy, Credential, Elsewhere, FRAGMENT, Inside, Lifetimes, Peer,
-    PeerRole as Role, Pool, Ppk, Signer, Stance, Tcp, ZonePolicy,
+    PeerRole as Role, PeerTerms, Pool, Ppk, Signer, Stance, Tcp, ZonePolicy,
 };
 pub use pep::{Config as SnoopConfig, Patience};
 

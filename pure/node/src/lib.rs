@@ -69,7 +69,8 @@ mod whereabouts;
 
 pub use config::{
     Action, Addressing, ChildPolicy, Config, Credential, Elsewhere, FRAGMENT, Inside, Lifetimes,
-    Patience, Peer, Policy, Pool, Ppk, Role, Signer, SnoopConfig, Stance, Tcp, ZonePolicy,
+    Patience, Peer, PeerTerms, Policy, Pool, Ppk, Role, Signer, SnoopConfig, Stance, Tcp,
+    ZonePolicy,
 };
 pub use esp::{Congestion, Counters, DropReason, LevelStatus, Packet, Seat, Sink, Traffic};
 pub use event::{Composite, Dropped, Ending, Event};

@@ -259,11 +259,10 @@ impl Node {
     pub fn set_key_log(&mut self, on: bool) {
         self.key_log = on;
         if on {
-            let established: Vec<_> = self
-                .wishes
-                .iter()
-                .filter_map(|(_, entry)| entry.up_since.and(entry.sa))
-                .collect();
+            let established = self.wishes.iter();
+            let established = established.filter_map(|entry| entry.up_since.and(entry.sa));
+            let mut established: Vec<_> = established.collect();
+            established.sort_unstable();
             established.into_iter().for_each(|sa| self.log_ike_keys(sa));
         }
     }

@@ -5,7 +5,8 @@
 //! time finds the next peer without visiting the others: there may be ten thousand.
 
 use model::{Deadline, IkeSaId, Instant};
-use std::collections::{BTreeMap, BTreeSet};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -31,7 +32,7 @@ pub(crate) enum Retry {
 #[derive(Default)]
 pub(crate) struct Peers {
     /// State by peer name.
-    entries: BTreeMap<String, Entry>,
+    entries: FxHashMap<String, Entry>,
     /// Times of the next initiations, equal to `retry_at` of the entries.
     due: BTreeSet<(Instant, String)>,
 }
@@ -58,8 +59,9 @@ pub(crate) struct Entry {
     pub sa: Option<IkeSaId>,
     /// Time at which the IKE SA was established.
     pub up_since: Option<Instant>,
-    /// The latest refusal or failure, kept for `strata status` until the next success.
-    pub refusal: Option<Refused>,
+    /// The latest refusal or failure, kept for `strata status` until the next success. Boxed
+    /// because most peers have none.
+    pub refusal: Option<Box<Refused>>,
     retry_at: Option<Instant>,
     failures: u32,
 }
@@ -116,8 +118,9 @@ impl Peers {
         self.entries.get(name)
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (&String, &Entry)> {
-        self.entries.iter()
+    /// Returns the state of all peers, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.values()
     }
 
     /// Marks a peer as wanted or not. Returns `None` if there is no such peer.
@@ -172,11 +175,11 @@ impl Peers {
             }
             entry.sa = None;
             entry.up_since = None;
-            entry.refusal = Some(Refused {
+            entry.refusal = Some(Box::new(Refused {
                 at: now,
                 from: None,
                 why,
-            });
+            }));
             if entry.wanted && entry.reachable {
                 let longest = match retry {
                     Retry::Hurried if entry.failures < HURRIED => HURRIED_RETRY,
@@ -191,7 +194,7 @@ impl Peers {
 
     /// Records a refusal that did not end an IKE SA of ours: we refused, or a child was refused.
     pub fn refused(&mut self, name: &str, refused: Refused) {
-        self.change(name, |entry| entry.refusal = Some(refused));
+        self.change(name, |entry| entry.refusal = Some(Box::new(refused)));
     }
 
     pub fn poll_timeout(&self) -> Option<Deadline> {

@@ -224,6 +224,13 @@ impl Node {
         self.ike.peers().iter().filter_map(status).collect()
     }
 
+    /// Returns the status of the peer with a name, without visiting others.
+    pub fn peer_named(&self, name: &str) -> Option<PeerStatus> {
+        let children = self.children.of_peer(name);
+        let children = children.map(|(id, child)| self.child_status(id, child));
+        self.peer_status(self.peer(name)?, children.collect())
+    }
+
     /// Returns true if any child SA is up.
     pub fn has_tunnel(&self) -> bool {
         !self.children.is_empty()
@@ -370,7 +377,7 @@ impl Node {
             rivals: self.rivals.of(&peer.name),
             ppk: current.as_ref().is_some_and(|sa| sa.ppk),
             kems: kems.unwrap_or_default(),
-            refusal: entry.refusal.clone(),
+            refusal: entry.refusal.as_deref().cloned(),
             addresses: current.and_then(|sa| sa.addresses).unwrap_or_default(),
             children,
             missing,

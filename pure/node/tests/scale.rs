@@ -6,7 +6,7 @@ mod memory;
 
 use crypto::{Secret, TrustStore};
 use model::{
-    Encapsulation, Features, Identity, Instant, MapKind, Mode, Path, TrafficSelector, Transmit,
+    Encapsulation, Identity, Instant, MapKind, Mode, Path, Shares, TrafficSelector, Transmit,
 };
 use node::{Addressing, Config, Node, Peer, PeerState, Role, Stance, ZonePolicy};
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ const HUB: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 const NATT: u16 = 4500;
 
 /// Octets that a configured peer may take in a node, before it has been up.
-const MOST_PER_PEER: i64 = 1200;
+const MOST_PER_PEER: i64 = 900;
 
 /// A host with peers, and how many octets it has allocated.
 struct Hub {
@@ -34,16 +34,12 @@ struct Hub {
 
 impl Hub {
     fn new(peers: u32, initiates: bool) -> Self {
-        let of = |number| Peer {
-            features: Features {
-                mobike: true,
-                ..Features::default()
-            },
-            ..peer(
-                &name(number),
-                initiates.then(|| spoke(number)),
-                identity(number),
-            )
+        let mut shares = Shares::default();
+        let of = |number| {
+            let address = initiates.then(|| spoke(number));
+            let mut peer = peer(&name(number), address, identity(number));
+            shares.share(&mut peer.terms);
+            peer
         };
         let peers = (0..peers).map(of).collect();
         Self {
@@ -61,13 +57,6 @@ impl Hub {
         let own = peer("hub", (!self.initiates).then_some(HUB), hub());
         let mut seed = [2; 32];
         seed[..4].copy_from_slice(&number.to_be_bytes());
-        let own = Peer {
-            features: Features {
-                mobike: true,
-                ..Features::default()
-            },
-            ..own
-        };
         let mut spoke = Node::new(config(identity(number), vec![own]), seed, self.now);
         let mut inbound = Vec::new();
         let mut outbound = match self.initiates {
@@ -156,14 +145,15 @@ fn peer(name: &str, address: Option<IpAddr>, identity: Identity) -> Peer {
             window: 4096,
             licences: Vec::new(),
             level: None,
-        },
+        }
+        .into(),
         mode: Mode::Tunnel,
     };
-    Peer {
-        address,
-        psk: Some(Secret::new(vec![7; 32])),
-        ..Peer::new(name, identity, role)
-    }
+    let mut peer = Peer::new(name, identity, role);
+    peer.address = address;
+    peer.psk = Some(Secret::new(vec![7; 32]));
+    peer.features.mobike = true;
+    peer
 }
 
 fn config(identity: Identity, peers: Vec<Peer>) -> Config {

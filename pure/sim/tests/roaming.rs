@@ -2,7 +2,7 @@
 //! and the connection in the tunnel continues with the same octets.
 
 use crypto::Secret;
-use model::{Encapsulation, Features, Instant, Mode, TrafficSelector, ZoneSelector, ZoneSuite};
+use model::{Encapsulation, Instant, Mode, TrafficSelector, ZoneSelector, ZoneSuite};
 use node::{Addressing, Config, Node, Peer, Role, Stance, ZonePolicy};
 use sim::tcp::Settings as Tcp;
 use sim::{Host, HostId, Nat, Network, Program, Settings, Stream, Via, WireId};
@@ -137,25 +137,20 @@ fn config(
         local: vec![local.clone()],
         remote: vec![remote.clone()],
         addressing: Addressing::Fixed,
-        zones,
+        zones: zones.into(),
         mode: Mode::Tunnel,
     };
-    let peers = vec![Peer {
-        address: address.map(Into::into),
-        psk: Some(Secret::new(b"a key for this test".to_vec())),
-        liveness: LIVENESS,
-        features: Features {
-            mobike: true,
-            ..Features::default()
-        },
-        ..Peer::new(peer, identity(peer), role)
-    }];
+    let mut other = Peer::new(peer, identity(peer), role);
+    other.address = address.map(Into::into);
+    other.psk = Some(Secret::new(b"a key for this test".to_vec()));
+    other.liveness = LIVENESS;
+    other.features.mobike = true;
     Config {
         identity: identity(name),
         credential: None,
         trust: crypto::TrustStore::default(),
         start: address.iter().map(|_| peer.to_owned()).collect(),
-        peers,
+        peers: vec![other],
         encapsulation: Encapsulation::Always,
         ike_port: 500,
         natt_port: 4500,

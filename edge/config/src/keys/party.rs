@@ -33,8 +33,13 @@ pub(crate) const PARTY: &[Key<Party>] = &[
             `key` in [node]; no certificates are used",
         example: r#""office.pub""#,
         effect: Effect::Anew,
-        read: Read::Sound(|value, party| put(&mut party.pubkey, party::raw_key(value).map(Some))),
-        show: |party| or("none", party.pubkey.as_ref()),
+        read: Read::Sound(|value, party| {
+            put(
+                &mut party.pubkey,
+                party::raw_key(value).map(Box::new).map(Some),
+            )
+        }),
+        show: |party| or("none", party.pubkey.as_deref()),
     },
     Key {
         name: "suite",

@@ -227,8 +227,8 @@ pub(crate) const PEER: &[Key<Peer>] = &[
             it only if the peer has it",
         example: r#"{ id = "office2026", key = "office.ppk" }"#,
         effect: Effect::Anew,
-        read: Read::Optional(|value, peer| put(&mut peer.ppk, ppk(value).map(Some))),
-        show: |peer| or("none", peer.ppk.as_ref().map(Ppk::shown)),
+        read: Read::Optional(|value, peer| put(&mut peer.ppk, ppk(value).map(Box::new).map(Some))),
+        show: |peer| or("none", peer.ppk.as_deref().map(Ppk::shown)),
     },
     Key {
         name: "ppk.key",

@@ -224,7 +224,7 @@ fn a_public_key_stands_in_for_a_psk_and_our_key_for_a_certificate() {
     let config = folder.load(&text).unwrap();
     let own = config.credential.expect("there is a key");
     let peers = config.peers[0].party.pubkey.as_ref();
-    assert!(own.chain.is_empty() && peers.is_some_and(|key| key != own.key.raw()));
+    assert!(own.chain.is_empty() && peers.is_some_and(|key| &**key != own.key.raw()));
     // Our export of the key equals openssl's.
     let first = std::fs::read(folder.path().join("first.pub")).unwrap();
     assert_eq!(own.key.raw(), &crypto::RawKey::from_pem(&first).unwrap());

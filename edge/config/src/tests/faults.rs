@@ -826,7 +826,7 @@ fn a_set_of_suites_brings_its_groups_unless_there_are_others() {
         let text = format!("{NODE}{OFFICE}{lines}");
         let loaded = Folder::new().load(&text).unwrap();
         let party = loaded.peers[0].party.clone();
-        (party.suites, party.groups)
+        (party.suites.clone(), party.groups.clone())
     };
     assert_eq!(office(""), office("suite = \"modern\"\n"));
     let strict = (vec![Suite::Aes256Gcm16], vec![Group::P384]);

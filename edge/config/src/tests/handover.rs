@@ -10,7 +10,7 @@ fn with(lines: &str) -> String {
 
 fn zones(lines: &str) -> ZonePolicy {
     let config = Folder::new().load(&with(lines));
-    config.unwrap().peers.remove(0).zones
+    config.unwrap().peers.remove(0).zones.clone()
 }
 
 fn fault(text: &str) -> String {

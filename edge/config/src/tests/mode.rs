@@ -194,7 +194,10 @@ fn a_child_has_its_peers_mode_or_one_of_its_own() {
     let direct = "[peer.office.child.direct]\nremote = [\"192.0.2.1/32\"]\nmode = \"transport\"\n";
     let peer = &load(&format!("{tunnel}{direct}")).peers[0];
     assert_eq!(peer.children[0].mode, Mode::Transport);
-    assert!(!peer.features.mobike, "all of its tunnels stay where they are");
+    assert!(
+        !peer.features.mobike,
+        "all of its tunnels stay where they are"
+    );
 }
 
 /// "this padding […] can be added only if the Payload Data field contains a specification of the

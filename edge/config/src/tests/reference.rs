@@ -252,7 +252,7 @@ fn known(folder: &Folder, schema: &Schema) -> BTreeMap<String, Known> {
         for setting in &section.settings {
             let key = section.dotted(setting);
             // The value of the file is no default.
-            let is_written = config.places.keys().any(|written| *written == key);
+            let is_written = config.places.keys().any(|written| written == key);
             let default = match &setting.value {
                 Shown::Text(value) if value != "[]" && !is_written => value.clone(),
                 _ => "none".to_owned(),

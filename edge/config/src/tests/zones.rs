@@ -13,7 +13,7 @@ fn load(lines: &str) -> Config {
 }
 
 fn zones(lines: &str) -> ZonePolicy {
-    load(lines).peers.remove(0).zones
+    load(lines).peers.remove(0).zones.clone()
 }
 
 fn fault(lines: &str) -> String {

@@ -16,16 +16,18 @@ pub(super) struct Seat {
 }
 
 impl Seat {
-    /// Moves all threads of a process to the first core, and this thread to the last. With a single
+    /// Moves all threads of processes to the first core, and this thread to the last. With a single
     /// core, all stay.
-    pub fn apart_from(process: u32) -> Result<Self> {
+    pub fn apart_from(processes: &[u32]) -> Result<Self> {
         let allowed = sched_getaffinity(THIS)?;
         let cores = (0..CpuSet::count()).filter(|core| allowed.is_set(*core) == Ok(true));
         let [first, .., last] = cores.collect::<Vec<_>>()[..] else {
             return Ok(Self { before: None });
         };
-        for thread in threads(process)? {
-            sched_setaffinity(thread, &only(first)?)?;
+        for process in processes {
+            for thread in threads(*process)? {
+                sched_setaffinity(thread, &only(first)?)?;
+            }
         }
         sched_setaffinity(THIS, &only(last)?)?;
         let before = Some(allowed);
@@ -63,6 +65,20 @@ pub(super) fn threads(process: u32) -> Result<Vec<Pid>> {
         threads.extend(number.map(Pid::from_raw));
     }
     Ok(threads)
+}
+
+/// Returns the processor time of a process's threads so far.
+pub(super) fn spent_by(process: u32) -> Result<Duration> {
+    let mut spent = Duration::ZERO;
+    for thread in threads(process)? {
+        // "time spent on the cpu (in nanoseconds)" comes first
+        // (Documentation/scheduler/sched-stats.rst).
+        let file = format!("/proc/{process}/task/{thread}/schedstat");
+        let text = fs::read_to_string(&file).with_context(|| format!("reading {file}"))?;
+        let nanos = text.split_whitespace().next().unwrap_or_default();
+        spent += Duration::from_nanos(nanos.parse().with_context(|| format!("{file}: {text}"))?);
+    }
+    Ok(spent)
 }
 
 /// Returns the processor time of this thread so far.

@@ -5,17 +5,21 @@
 //! beginning of IKE" (RFC 7296 section 2.23). The port has another number here, because the
 //! responder occupies 4500 if both are on one host.
 
-use super::responder::{self, Place};
+use super::certificates::{self, Certificates};
+use super::client::{Client, SEALED};
+use super::responder::{self, Place, Terms};
 use crate::host::Host;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use crypto::Secret;
-use ike::{Addressing, Engine, Event, Lifetimes, PeerRole, ZonePolicy};
-use model::{ChildSa, Features, Instant, Mode, Path};
+use esp::Packet;
+use ike::{Addressing, Engine, Event, PeerRole, ZonePolicy};
+use model::{ChildSa, Instant, Mode, Path, TrafficSelector};
 use os::poll::{Interest, Poller, Ready};
 use os::{Datagrams, clock, entropy};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::mem;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 /// Port of all initiators.
@@ -30,6 +34,10 @@ const BREATH: usize = 32;
 
 /// Time after the last start until initiators that are not up have failed.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Time after which a packet of a tunnel, or its answer, counts as lost; and number of attempts.
+const ECHO_PATIENCE: Duration = Duration::from_millis(500);
+const ECHO_ATTEMPTS: u16 = 6;
 
 /// Pace at which initiators start.
 #[derive(Clone, Copy)]
@@ -50,6 +58,8 @@ pub(super) struct Crowd {
     deadlines: BTreeSet<(Instant, usize)>,
     under_way: usize,
     key: Secret,
+    terms: Terms,
+    certificates: Option<Certificates>,
     /// Lengths of the datagrams of the very first set-up, in both directions.
     dialogue: Vec<usize>,
     tunnels: Vec<Tunnel>,
@@ -95,8 +105,18 @@ pub(super) struct Run {
 }
 
 impl Crowd {
-    /// Creates a crowd without initiators.
+    /// Creates a crowd without initiators, which will authenticate by a pre-shared key.
     pub fn new(host: &Host, place: Place) -> Result<Self> {
+        Self::on(Terms::Psk, host, place, None)
+    }
+
+    /// Creates a crowd without initiators for these terms. [`Terms::Ecdsa`] needs certificates.
+    pub fn on(
+        terms: Terms,
+        host: &Host,
+        place: Place,
+        certificates: Option<Certificates>,
+    ) -> Result<Self> {
         let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT));
         let udp = host.inside(|| Ok(Datagrams::udp(any, None)?))?;
         let poller = Poller::new()?;
@@ -110,6 +130,8 @@ impl Crowd {
             deadlines: BTreeSet::new(),
             under_way: 0,
             key: Secret::new(responder::KEY.to_vec()),
+            terms,
+            certificates,
             dialogue: Vec::new(),
             tunnels: Vec::new(),
         })
@@ -171,6 +193,88 @@ impl Crowd {
         Ok(self.summary(from, count, lasted))
     }
 
+    /// Deletes the tunnels of the last initiators, and waits until the responder has confirmed.
+    pub fn leave(&mut self, count: usize) -> Result<()> {
+        let from = self.initiators.len().saturating_sub(count);
+        let patience = clock::now() + PATIENCE;
+        let mut next = from;
+        loop {
+            let leaving = self.initiators[from..next].iter();
+            let leaving = leaving.filter(|one| one.engine.sas().next().is_some());
+            let (leaving, now) = (leaving.count(), clock::now());
+            if next < self.initiators.len() && leaving < BREATH {
+                self.initiators[next].engine.shutdown(now);
+                self.settle(next, now);
+                next += 1;
+            } else if leaving > 0 {
+                ensure!(now < patience, "{leaving} tunnels do not end");
+                self.turn(patience)?;
+            } else {
+                break;
+            }
+        }
+        self.initiators.truncate(from);
+        self.deadlines.retain(|(_, index)| *index < from);
+        self.tunnels
+            .retain(|tunnel| (tunnel.number as usize) < from);
+        Ok(())
+    }
+
+    /// Sends an echo request through each tunnel that is new since the last call, and waits for all
+    /// replies.
+    pub fn echo(&mut self) -> Result<()> {
+        let mut tunnels = mem::take(&mut self.tunnels).into_iter();
+        loop {
+            let clients = tunnels.by_ref().take(BREATH).map(|tunnel| {
+                let client = Client::new(tunnel)?;
+                Ok((client.path.local.ip(), client))
+            });
+            let mut clients = clients.collect::<Result<BTreeMap<_, _>>>()?;
+            if clients.is_empty() {
+                return Ok(());
+            }
+            for attempt in 0..ECHO_ATTEMPTS {
+                self.ask(&mut clients, attempt)?;
+            }
+            let lost = clients.len();
+            ensure!(lost == 0, "{lost} echoes did not come back");
+        }
+    }
+
+    /// Sends an echo request for each client, and removes those that get a reply in time.
+    fn ask(&mut self, clients: &mut BTreeMap<IpAddr, Client>, sequence: u16) -> Result<()> {
+        let mut packet = Packet::with_capacity(SEALED);
+        for client in clients.values_mut() {
+            client.request(&mut packet, sequence, clock::now())?;
+            self.udp.send(client.path, 0, packet.octets())?;
+        }
+        let deadline = clock::now() + ECHO_PATIENCE;
+        let mut replies = Vec::new();
+        while !clients.is_empty() && clock::now() < deadline {
+            let read = self.udp.recv(|arrival, payload| {
+                if !payload.starts_with(NON_ESP_MARKER) {
+                    replies.push((arrival.path, payload.to_vec()));
+                }
+            });
+            match read {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.poller.wait(Some(deadline), &mut self.ready)?;
+                }
+                read => {
+                    read.context("reading echoes")?;
+                }
+            }
+            for (path, octets) in replies.drain(..) {
+                if let Some(mut client) = clients.remove(&path.local.ip()) {
+                    packet.fill(&octets);
+                    packet.path = Some(path);
+                    client.check(&mut packet, clock::now())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Marks the initiators that are still under way as failed.
     fn give_up(&mut self, from: usize) {
         for initiator in &mut self.initiators[from..] {
@@ -187,8 +291,15 @@ impl Crowd {
             SocketAddr::new(self.place.address_of(number), PORT),
             SocketAddr::new(self.place.responder, ike::NATT_PORT),
         );
-        let config = config(number, self.key.clone(), PORT, self.place);
+        let mut config = config(number, self.key.clone(), PORT, self.place);
+        if self.terms == Terms::Leased {
+            config.peers[0].role = role(Addressing::Requested, everything());
+        }
+        if let Some(certificates) = &self.certificates {
+            certificates.certify(number, &mut config)?;
+        }
         let mut engine = Engine::new(config, entropy::seed(), now);
+        engine.set_wall_clock(certificates::today());
         engine.initiate(PEER, path, now)?;
         self.initiators.push(Initiator {
             engine,
@@ -277,7 +388,7 @@ impl Crowd {
         }
         let deadline = initiator.engine.poll_timeout().map(|deadline| deadline.at);
         if initiator.deadline != deadline {
-            let before = std::mem::replace(&mut initiator.deadline, deadline);
+            let before = mem::replace(&mut initiator.deadline, deadline);
             if let Some(before) = before {
                 self.deadlines.remove(&(before, index));
             }
@@ -319,32 +430,33 @@ pub(super) const PEER: &str = "responder";
 
 /// Returns an initiator's configuration, without liveness checks or rekeys after the set-up.
 pub(super) fn config(number: u32, key: Secret, port: u16, place: Place) -> ike::Config {
-    let role = PeerRole::Vpn {
-        local: vec![responder::inner(number)],
-        remote: vec![responder::protected()],
-        addressing: Addressing::Fixed,
-        zones: ZonePolicy::default(),
-        mode: Mode::Tunnel,
-    };
-    let responder = ike::Peer {
-        address: Some(place.responder),
-        psk: Some(key),
-        liveness: Duration::ZERO,
-        lifetimes: Lifetimes {
-            child: Duration::ZERO,
-            ike: Duration::ZERO,
-            ..Lifetimes::default()
-        },
-        features: Features {
-            mobike: true,
-            ..Features::default()
-        },
-        ..ike::Peer::new(PEER, responder::identity(), role)
-    };
+    let role = role(Addressing::Fixed, responder::inner(number));
+    let mut responder = ike::Peer::new(PEER, responder::identity(), role);
+    responder.address = Some(place.responder);
+    responder.psk = Some(key);
+    responder.liveness = Duration::ZERO;
+    responder.lifetimes.child = Duration::ZERO;
+    responder.lifetimes.ike = Duration::ZERO;
+    responder.features.mobike = true;
     ike::Config {
         natt_port: port,
         ..ike::Config::new(responder::identity_of(number), vec![responder])
     }
+}
+
+fn role(addressing: Addressing, local: TrafficSelector) -> PeerRole {
+    PeerRole::Vpn {
+        local: vec![local],
+        remote: vec![responder::protected()],
+        addressing,
+        zones: ZonePolicy::default().into(),
+        mode: Mode::Tunnel,
+    }
+}
+
+fn everything() -> TrafficSelector {
+    let any = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+    TrafficSelector::from_prefix(any, 0).expect("no length is shorter")
 }
 
 #[cfg(test)]

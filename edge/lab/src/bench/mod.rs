@@ -10,6 +10,8 @@ pub mod peers;
 pub mod sas;
 pub mod soak;
 
+mod certificates;
+mod client;
 mod cores;
 mod crowd;
 mod forge;

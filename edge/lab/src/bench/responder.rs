@@ -4,11 +4,11 @@ use super::cores;
 use super::memory::memory;
 use crate::daemon::Daemon;
 use crate::host::Host;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use model::{Identity, TrafficSelector};
+use serde::Serialize;
 use serde_json::json;
 use std::fmt::Write;
-use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
@@ -19,6 +19,18 @@ pub(super) struct Place {
     pub responder: IpAddr,
     /// Address of the first initiator; the others follow.
     pub first: Ipv4Addr,
+}
+
+/// Terms of a tunnel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Terms {
+    /// Authentication by a pre-shared key; the initiator has an inner address.
+    Psk,
+    /// The same with a certificate for ECDSA over P-256 at both ends.
+    Ecdsa,
+    /// Authentication by a pre-shared key; the responder leases the inner address.
+    Leased,
 }
 
 /// Identity of the responder.
@@ -32,6 +44,12 @@ pub(super) const INNER: Ipv4Addr = Ipv4Addr::new(10, 8, 0, 1);
 
 /// First of the initiators' inner addresses.
 const FIRST_INNER: Ipv4Addr = Ipv4Addr::new(172, 16, 0, 0);
+
+/// Pool of the initiators' inner addresses.
+const POOL: &str = "[pool.bench]\naddresses = [\"172.16.0.0/12\"]\n";
+
+/// Lines of `[node]` for authentication by certificates.
+const CERTIFIED: &str = "cert = \"chain.pem\"\nkey = \"end.key\"\nca = [\"ca.pem\"]\n";
 
 /// Pre-shared key of all initiators. It protects nothing of value.
 pub(super) const KEY: &[u8] = b"a key for measurements only, in namespaces that end with them";
@@ -69,9 +87,24 @@ impl Responder {
 
     /// Starts the responder with additional lines in `[node]`, and additional tables.
     pub fn start_with(host: &Host, initiators: usize, node: &str, tables: &str) -> Result<Self> {
-        let key = std::str::from_utf8(KEY)?;
-        host.secret("bench.psk", key)?;
-        let daemon = host.stratad(&(config(initiators, node) + tables))?;
+        Self::start_as(host, &(config(initiators, node, Terms::Psk) + tables))
+    }
+
+    /// Starts a responder with these terms for all initiators. For [`Terms::Ecdsa`], its
+    /// certificate is in the host's folder.
+    pub fn start_on(host: &Host, initiators: usize, terms: Terms) -> Result<Self> {
+        let node = match terms {
+            Terms::Psk | Terms::Leased => "",
+            Terms::Ecdsa => CERTIFIED,
+        };
+        let store = host.directory().join("leases.redb");
+        let store = format!("[store]\nfile = \"{}\"\n", store.display());
+        Self::start_as(host, &(config(initiators, node, terms) + &store))
+    }
+
+    fn start_as(host: &Host, config: &str) -> Result<Self> {
+        host.secret("bench.psk", std::str::from_utf8(KEY)?)?;
+        let daemon = host.stratad(config)?;
         // The API exists before the sockets for IKE do, but answers only once both exist.
         daemon.ask("version", json!({}))?;
         Ok(Self(daemon))
@@ -83,18 +116,7 @@ impl Responder {
 
     /// Returns the processor time of its threads so far.
     pub fn spent(&self) -> Result<Duration> {
-        let pid = self.pid();
-        let mut spent = Duration::ZERO;
-        for thread in cores::threads(pid)? {
-            // "time spent on the cpu (in nanoseconds)" comes first
-            // (Documentation/scheduler/sched-stats.rst).
-            let file = format!("/proc/{pid}/task/{thread}/schedstat");
-            let text = fs::read_to_string(&file).with_context(|| format!("reading {file}"))?;
-            let nanos = text.split_whitespace().next().unwrap_or_default();
-            spent +=
-                Duration::from_nanos(nanos.parse().with_context(|| format!("{file}: {text}"))?);
-        }
-        Ok(spent)
+        cores::spent_by(self.pid())
     }
 
     /// Returns the octets of its memory.
@@ -108,9 +130,9 @@ pub(super) fn identity() -> Identity {
     named(IDENTITY)
 }
 
-/// Returns an initiator's identity.
+/// Returns an initiator's identity. All have one length.
 pub(super) fn identity_of(initiator: u32) -> Identity {
-    named(&format!("{initiator}.bench"))
+    named(&format!("{initiator:06}.bench"))
 }
 
 pub(super) fn named(name: &str) -> Identity {
@@ -137,21 +159,30 @@ fn prefix(address: Ipv4Addr, length: u8) -> TrafficSelector {
 
 /// Returns the configuration, with a table for each initiator. The liveness interval is longer than
 /// any run.
-fn config(initiators: usize, node: &str) -> String {
+fn config(initiators: usize, node: &str, terms: Terms) -> String {
     let (protected, length) = PROTECTED;
+    let (proof, more) = match terms {
+        Terms::Psk => ("psk = \"bench.psk\"\n", ""),
+        Terms::Ecdsa => ("", ""),
+        Terms::Leased => ("psk = \"bench.psk\"\npool = \"bench\"\n", POOL),
+    };
     let mut config = format!(
         "[node]\nid = \"{IDENTITY}\"\n{node}[tunnel]\naddresses = [\"{INNER}/{length}\"]\n"
     );
     for number in 0..initiators as u32 {
-        let inner = inner_address(number);
+        let inner = match terms {
+            Terms::Psk | Terms::Ecdsa => format!("remote = [\"{}/32\"]\n", inner_address(number)),
+            Terms::Leased => String::new(),
+        };
         // Writing to a `String` cannot fail.
         let _ = write!(
             config,
-            "[peer.i{number}]\nid = \"{number}.bench\"\npsk = \"bench.psk\"\n\
-             local = [\"{protected}/{length}\"]\nremote = [\"{inner}/32\"]\nliveness = \"1h\"\n"
+            "[peer.i{number}]\nid = \"{}\"\n{proof}local = [\"{protected}/{length}\"]\n\
+             {inner}liveness = \"1h\"\n",
+            identity_of(number)
         );
     }
-    config
+    config + more
 }
 
 #[cfg(test)]

@@ -83,6 +83,6 @@ fn a_claim_is_no_interface_that_checks_reverse_paths() {
         protected: vec![("10.0.0.0/8".parse().unwrap(), None)],
         ..Plan::default()
     };
-    let checked = line.a.enter(|| routes.check_peer(&plan, ip("10.1.0.2")));
+    let checked = line.a.enter(|| routes.check_peers(&plan, [ip("10.1.0.2")]));
     checked.unwrap().unwrap();
 }

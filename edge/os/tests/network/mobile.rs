@@ -406,7 +406,7 @@ fn way_out(host: &NetNs, arguments: &str) -> String {
 /// the agent.
 #[test]
 fn what_the_host_itself_tunnels_goes_by_the_agent_when_it_is_sealed() {
-    // As usual (`Routes::check_peer`), a tunnel for everything needs loose checks.
+    // As usual (`Routes::check_peers`), a tunnel for everything needs loose checks.
     let world = World::new("2");
     let mut visit = world.visit(0);
     visit.roaming.follow(world.agent(0)).unwrap();

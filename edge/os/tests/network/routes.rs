@@ -204,7 +204,7 @@ fn a_graceful_end_leaves_nothing() {
 fn a_peer_inside_a_protected_prefix_needs_loose_reverse_paths() {
     let endpoint = Endpoint::new();
     let check = |plan: Plan| {
-        let check = || endpoint.routes.check_peer(&plan, ip("10.1.0.2"));
+        let check = || endpoint.routes.check_peers(&plan, [ip("10.1.0.2")]);
         endpoint.line.a.enter(check).unwrap()
     };
     let strictness = |value| {

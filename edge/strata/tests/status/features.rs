@@ -3021,9 +3021,14 @@ pub const FEATURES: &[Feature] = &[
                 BENCH,
                 "honest_initiators_come_up_under_a_flood_and_nobody_is_answered_twice",
             ),
+            (
+                BENCH,
+                "set_ups_while_tunnels_are_up_are_measured_at_stratad_and_at_charon",
+            ),
         ]),
         refuses: Tests(&[
             (BENCH, "with_the_wrong_key_it_fails"),
+            (BENCH, "without_the_key_no_tunnel_is_up_to_measure_beside"),
             (BENCH, "loads_that_exclude_each_other_are_refused"),
         ]),
         recovers: NotNeeded("what it starts ends with it"),

@@ -245,6 +245,8 @@ impl Daemon {
         let missing = self.host.missing(&self.config);
         let missing = missing.unwrap_or_else(|error| vec![error.to_string()]);
         let missing = restorer::shorten(missing);
+        // The lists of all routes and rules.
+        os::memory::return_freed();
         match self.restorer.judge(missing.is_empty(), now) {
             Verdict::Intact => self.troubles.forget(Task::Restore),
             Verdict::Restore => {

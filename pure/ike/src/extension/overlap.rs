@@ -75,8 +75,9 @@ mod tests {
     use crate::tests::{peer, saying};
 
     fn peer_with(window: u8) -> Peer {
-        let peer = peer("gateway", PeerRole::Gateway);
-        Peer { window, ..peer }
+        let mut peer = peer("gateway", PeerRole::Gateway);
+        peer.window = window;
+        peer
     }
 
     #[test]

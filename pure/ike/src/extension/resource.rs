@@ -85,12 +85,9 @@ mod tests {
     use crate::tests::{peer, saying};
 
     fn peer_with(resources: u8) -> Peer {
-        let peer = peer("gateway", PeerRole::Gateway);
-        let features = model::Features {
-            resources,
-            ..peer.features
-        };
-        Peer { features, ..peer }
+        let mut peer = peer("gateway", PeerRole::Gateway);
+        peer.features.resources = resources;
+        peer
     }
 
     #[test]

@@ -93,7 +93,11 @@ impl AuthSent {
                 core.path.local.ip(),
             ));
         }
-        payloads.extend(peer.features.forbids_nat.then(|| mobike::no_nats_allowed(core.path)));
+        payloads.extend(
+            peer.features
+                .forbids_nat
+                .then(|| mobike::no_nats_allowed(core.path)),
+        );
         payloads.extend(peer.features.clones.then(clone::supported));
         payloads.extend(resource::supported(peer));
         payloads.extend(overlap::announcement(peer));
@@ -308,7 +312,7 @@ impl AuthSent {
             id: proof.id,
             intermediate: &self.covered.octets(true, response.header.message_id),
         };
-        let (proof, known) = (proof.proof, peer.key.as_ref());
+        let (proof, known) = (proof.proof, peer.key.as_deref());
         let signed = signature::is_verified(proof.method);
         match &peer.psk {
             Some(psk) if !signed => claim.verify(proof, psk).ok_or(DownReason::WrongKey),

@@ -403,7 +403,7 @@ impl AwaitAuth {
             intermediate: &self.covered.octets(false, request.header.message_id),
         };
         if signature::is_verified(proof.method) {
-            let known = found.as_ref().ok().and_then(|peer| peer.key.as_ref());
+            let known = found.as_ref().ok().and_then(|peer| peer.key.as_deref());
             let verified = signature::verify(&claim, &proof, request, known, config, today);
             let verified = verified.map_err(|why| match (why, &choice) {
                 // The refusal reveals as little as with any wrong PPK.
@@ -451,7 +451,7 @@ impl AwaitAuth {
         peer: Option<&'a Peer>,
         request: &'a Message,
     ) -> Result<Choice<'a>, BadPpk> {
-        let ours = peer.and_then(|peer| peer.ppk.as_ref());
+        let ours = peer.and_then(|peer| peer.ppk.as_deref());
         let choice = ppk::choose(self.ppk, ours, request);
         if self.ppk {
             let nobodys = Secret::new(vec![0; 32]);

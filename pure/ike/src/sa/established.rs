@@ -212,7 +212,9 @@ impl Established {
         if wanted && state.keys.kems.is_empty() {
             ctx.refused(Some(core.name()), Refusal::WithoutKem);
         }
-        let several = core.peer(ctx.config).is_some_and(|peer| peer.features.resources > 1);
+        let several = core
+            .peer(ctx.config)
+            .is_some_and(|peer| peer.features.resources > 1);
         if several && !state.resources {
             ctx.refused(Some(core.name()), Refusal::WithoutResources);
         }

@@ -259,7 +259,10 @@ impl Established {
             return;
         }
         // "NO_NATS_ALLOWED": a translated packet is an attack (RFC 4555 section 3.9).
-        if core.peer(ctx.config).is_some_and(|peer| peer.features.forbids_nat) {
+        if core
+            .peer(ctx.config)
+            .is_some_and(|peer| peer.features.forbids_nat)
+        {
             return;
         }
         let runs = self.following.is_some();

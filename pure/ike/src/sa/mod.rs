@@ -369,7 +369,7 @@ impl Core {
 
     /// Returns the PPK shared with the peer.
     pub(crate) fn ppk<'c>(&self, config: &'c Directory) -> Option<&'c Ppk> {
-        self.peer(config)?.ppk.as_ref()
+        self.peer(config)?.ppk.as_deref()
     }
 
     /// Returns the peer's name, empty until known.

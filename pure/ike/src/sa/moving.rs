@@ -130,7 +130,9 @@ impl Established {
         if mobike.decides {
             payloads.push(mobike::update());
             payloads.extend(nat::payloads(core.spi_i, core.spi_r, core.path, ctx));
-            let forbidden = core.peer(ctx.config).is_some_and(|peer| peer.features.forbids_nat);
+            let forbidden = core
+                .peer(ctx.config)
+                .is_some_and(|peer| peer.features.forbids_nat);
             payloads.extend(forbidden.then(|| mobike::no_nats_allowed(core.path)));
         }
         payloads.push(cookie_payload);

@@ -4,7 +4,7 @@ use super::pair::{Host, Pair, Side, fit};
 use super::*;
 use crate::{DownReason, Event, Inside, Pool};
 use crypto::UnixTime;
-use model::{Instant, LeaseChange};
+use model::{Instant, LeaseChange, Shared};
 use std::time::Duration;
 use wire::codec::{Codec, Reader};
 use wire::ike::{
@@ -22,7 +22,7 @@ pub(crate) fn borrower() -> Config {
         local: vec![prefix("0.0.0.0/0"), prefix("::/0")],
         remote: vec![prefix("10.0.0.0/8"), prefix("fd00::/16")],
         addressing: Addressing::Requested,
-        zones: ZonePolicy::default(),
+        zones: ZonePolicy::default().into(),
         mode: Mode::Tunnel,
     };
     config
@@ -35,7 +35,7 @@ pub(crate) fn lender(prefixes: &[&str]) -> Config {
     config.peers[0].role = PeerRole::Vpn {
         local: vec![prefix("10.0.0.0/16"), prefix("fd00:8::/64")],
         remote: addresses.clone(),
-        addressing: Addressing::Lent(Box::new(Pool {
+        addressing: Addressing::Lent(Shared::from(Pool {
             name: "office".to_owned(),
             addresses,
             reserved: vec!["10.9.0.0".parse().unwrap(), "fd00:9::".parse().unwrap()],
@@ -43,7 +43,7 @@ pub(crate) fn lender(prefixes: &[&str]) -> Config {
             subnets: Vec::new(),
             lease: Duration::from_secs(DAY),
         })),
-        zones: ZonePolicy::default(),
+        zones: ZonePolicy::default().into(),
         mode: Mode::Tunnel,
     };
     config

@@ -684,11 +684,11 @@ fn certificates_prove_both_ends_after_the_exchange() {
 fn a_ppk_and_a_kem_are_in_the_keys_together() {
     let (mut left, mut right) = ends(WANTED, WANTED);
     for config in [&mut left, &mut right] {
-        config.peers[0].ppk = Some(Ppk {
+        config.peers[0].ppk = Some(Box::new(Ppk {
             id: "office2026".to_owned(),
             secret: Secret::new(vec![7; 32]),
             required: true,
-        });
+        }));
     }
     let mut pair = Pair::new(left, right);
     pair.connect();

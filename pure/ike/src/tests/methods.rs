@@ -47,8 +47,8 @@ fn by_keys(left: Credential, right: Credential) -> Pair {
     let (mut mobile, mut gateway) = (mobile(), gateway());
     mobile.peers[0].psk = None;
     gateway.peers[0].psk = None;
-    mobile.peers[0].key = Some(right.key.clone());
-    gateway.peers[0].key = Some(left.key.clone());
+    mobile.peers[0].key = Some(Box::new(right.key.clone()));
+    gateway.peers[0].key = Some(Box::new(left.key.clone()));
     (mobile.credential, gateway.credential) = (Some(left), Some(right));
     Pair::new(mobile, gateway)
 }

@@ -60,7 +60,7 @@ mod weaknesses;
 mod window;
 mod zones;
 
-use crate::{Addressing, ChildPolicy, Config, Peer, PeerRole, Stance, ZonePolicy};
+use crate::{Addressing, ChildPolicy, Config, Peer, PeerRole, PeerTerms, Stance, ZonePolicy};
 use crypto::Secret;
 use model::{
     Class, Group, LevelGrant, Licence, MapKind, Mode, Right, Run, Span, Suite, TrafficSelector,
@@ -132,8 +132,7 @@ pub(crate) fn licence(node: &str) -> Licence {
 /// Returns one end's configuration of the other end.
 pub(crate) fn peer(name: &str, role: PeerRole) -> Peer {
     let identity = format!("{name}.example.net").parse().unwrap();
-    Peer {
-        psk: Some(Secret::new(b"a secret that both ends know".to_vec())),
+    let terms = PeerTerms {
         suites: vec![Suite::Aes128Gcm16, Suite::Aes256Gcm16],
         groups: vec![Group::X25519, Group::P256],
         liveness: Duration::ZERO,
@@ -142,6 +141,11 @@ pub(crate) fn peer(name: &str, role: PeerRole) -> Peer {
             ike: Duration::ZERO,
             ..crate::Lifetimes::default()
         },
+        ..PeerTerms::default()
+    };
+    Peer {
+        psk: Some(Secret::new(b"a secret that both ends know".to_vec())),
+        terms: terms.into(),
         ..Peer::new(name, identity, role)
     }
 }
@@ -151,7 +155,7 @@ pub(crate) fn vpn(local: &str, remote: &str, zones: ZonePolicy) -> PeerRole {
         local: vec![prefix(local)],
         remote: vec![prefix(remote)],
         addressing: Addressing::Fixed,
-        zones,
+        zones: zones.into(),
         mode: Mode::Tunnel,
     }
 }

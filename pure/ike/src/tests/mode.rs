@@ -196,7 +196,7 @@ fn zoned(mode: Mode, first: ZoneSelector) -> (Config, Config) {
         let PeerRole::Vpn { zones, .. } = &mut config.peers[0].role else {
             panic!("a VPN peer")
         };
-        *zones = two_zones(Stance::Require, "node.example");
+        **zones = two_zones(Stance::Require, "node.example");
         zones.zones[0].0 = first;
     }
     (left, right)

@@ -10,29 +10,29 @@ use wire::ike::{Datagram, Message, Notify, NotifyType, Payload};
 
 const NAME: &str = "office2026";
 
-fn ppk(id: &str, octet: u8, required: bool) -> Option<Ppk> {
-    Some(Ppk {
+fn ppk(id: &str, octet: u8, required: bool) -> Option<Box<Ppk>> {
+    Some(Box::new(Ppk {
         id: id.to_owned(),
         secret: Secret::new(vec![octet; 32]),
         required,
-    })
+    }))
 }
 
-fn optional() -> Option<Ppk> {
+fn optional() -> Option<Box<Ppk>> {
     ppk(NAME, 7, false)
 }
 
-fn required() -> Option<Ppk> {
+fn required() -> Option<Box<Ppk>> {
     ppk(NAME, 7, true)
 }
 
 /// Returns a mobile node and a gateway with these PPKs for each other.
-fn between(left: Option<Ppk>, right: Option<Ppk>) -> Pair {
+fn between(left: Option<Box<Ppk>>, right: Option<Box<Ppk>>) -> Pair {
     let (left, right) = ends(left, right);
     Pair::new(left, right)
 }
 
-fn ends(left: Option<Ppk>, right: Option<Ppk>) -> (Config, Config) {
+fn ends(left: Option<Box<Ppk>>, right: Option<Box<Ppk>>) -> (Config, Config) {
     let (mut mobile, mut gateway) = (mobile(), gateway());
     (mobile.peers[0].ppk, gateway.peers[0].ppk) = (left, right);
     (mobile, gateway)
@@ -203,7 +203,7 @@ fn a_cookie_is_sent_with_use_ppk_as_before() {
 /// The answer is the same, down to its length, in all cases.
 #[test]
 fn a_wrong_ppk_an_unknown_one_and_an_unknown_identity_are_told_apart_here_and_not_there() {
-    let refuse = |left: Option<Ppk>, stranger: bool| {
+    let refuse = |left: Option<Box<Ppk>>, stranger: bool| {
         let (mut left, right) = ends(left, required());
         if stranger {
             left.identity = "nobody.example.net".parse().unwrap();

@@ -1,8 +1,8 @@
 //! Offers, choices and answers, without engines.
 
+use crate::PeerRole;
 use crate::menu::{EspMenu, IkeMenu};
 use crate::proposal::*;
-use crate::{Peer, PeerRole};
 use model::{Group, Kem, Sha2, Spi, Suite};
 use wire::ike::{
     Attribute, EncryptionId, EsnId, GroupId, IntegrityId, PrfId, Proposal, Protocol, Transform,
@@ -610,10 +610,8 @@ fn an_answer_with_other_additional_key_exchanges_than_offered_is_none() {
 /// As for the first IKE SA, a required KEM is chosen.
 #[test]
 fn a_successor_is_chosen_with_the_additional_key_exchange_that_is_required() {
-    let peer = Peer {
-        kems: vec![Some(Kem::MlKem768)],
-        ..super::peer("gateway", PeerRole::Gateway)
-    };
+    let mut peer = super::peer("gateway", PeerRole::Gateway);
+    peer.kems = vec![Some(Kem::MlKem768)];
     let ours = IkeMenu::of(&peer);
     let (choice, _) = choose_successor(&offer_successor(&ours, 7), &ours, 9).unwrap();
     assert_eq!(choice.kems, [Kem::MlKem768]);

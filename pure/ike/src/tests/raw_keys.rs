@@ -13,7 +13,7 @@ use wire::ike::{CertificateEncoding, Datagram, Message, Payload};
 /// Returns a host with its own key and its peer's public key.
 fn by_key(mut config: Config, own: &str, peers: &str) -> Config {
     config.peers[0].psk = None;
-    config.peers[0].key = Some(public(peers));
+    config.peers[0].key = Some(Box::new(public(peers)));
     config.credential = Some(credential(&[], own));
     config
 }
@@ -178,11 +178,11 @@ fn an_unknown_identity_and_a_wrong_key_get_the_same_answer() {
 fn a_ppk_goes_beside_a_key() {
     let (mut left, mut right) = ends();
     for config in [&mut left, &mut right] {
-        config.peers[0].ppk = Some(Ppk {
+        config.peers[0].ppk = Some(Box::new(Ppk {
             id: "office2026".to_owned(),
             secret: Secret::new(vec![7; 32]),
             required: true,
-        });
+        }));
     }
     let mut pair = Pair::new(left, right);
     pair.connect();

@@ -85,17 +85,17 @@ fn whatever_was_agreed_makes_an_sa_outdated_when_it_changes() {
         }),
         ("psk", |c| c.peers[1].psk = Some(Secret::new(vec![7; 32]))),
         ("ppk", |c| {
-            c.peers[1].ppk = Some(crate::Ppk {
+            c.peers[1].ppk = Some(Box::new(crate::Ppk {
                 id: "office2026".to_owned(),
                 secret: Secret::new(vec![7; 32]),
                 required: true,
-            })
+            }))
         }),
         ("kem", |c| {
             c.peers[1].kems = vec![Some(model::Kem::MlKem768), None]
         }),
         ("key", |c| {
-            c.peers[1].key = Some(certificates::public("thief"))
+            c.peers[1].key = Some(Box::new(certificates::public("thief")))
         }),
         ("suites", |c| c.peers[1].suites = vec![Suite::Aes256Gcm16]),
         ("selectors", |c| {

@@ -3,7 +3,7 @@
 use super::world::{GATEWAY, LICENSED, MOBILE, Policies, World, identity};
 use crate::{Config, Event, GrantState, PeerState, Policy, Role, SnoopConfig};
 use crypto::Secret;
-use model::{Features, Spi, TrafficSelector};
+use model::{Spi, TrafficSelector};
 use std::time::Duration;
 
 const NOBODY: [&str; 0] = [];
@@ -38,16 +38,12 @@ fn nothing_is_lost(world: &mut World, meanwhile: impl FnOnce(&mut World)) {
 
 fn stranger(name: &str) -> crate::Peer {
     let identity = format!("{name}@example.net").parse().unwrap();
-    crate::Peer {
-        address: Some("192.0.2.200".parse().unwrap()),
-        psk: Some(Secret::new(b"another key of that length".to_vec())),
-        suites: vec![model::Suite::Aes256Gcm16],
-        features: Features {
-            mobike: true,
-            ..Features::default()
-        },
-        ..crate::Peer::new(name, identity, Role::Gateway)
-    }
+    let mut peer = crate::Peer::new(name, identity, Role::Gateway);
+    peer.address = Some("192.0.2.200".parse().unwrap());
+    peer.psk = Some(Secret::new(b"another key of that length".to_vec()));
+    peer.suites = vec![model::Suite::Aes256Gcm16];
+    peer.features.mobike = true;
+    peer
 }
 
 #[test]

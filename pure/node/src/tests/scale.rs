@@ -50,3 +50,18 @@ fn a_visit_of_all_is_counted() {
     assert_eq!(world.nodes[GATEWAY].peers().len(), 2);
     assert_eq!(walks(&world), before + 1);
 }
+
+/// `strata up NAME --wait` looks at a peer after each event of the daemon.
+#[test]
+fn the_status_of_one_peer_is_that_among_all_without_a_visit_of_the_others() {
+    let world = World::connected(Policies::default());
+    let node = &world.nodes[GATEWAY];
+    let all = node.peers();
+    let before = walks(&world);
+    for peer in &all {
+        let one = node.peer_named(&peer.name);
+        assert_eq!(format!("{one:?}"), format!("{:?}", Some(peer)));
+    }
+    assert!(node.peer_named("nobody").is_none());
+    assert_eq!(walks(&world), before);
+}

@@ -17,8 +17,8 @@ use crate::{
 };
 use crypto::{Rng, Secret};
 use model::{
-    Encapsulation, Features, Identity, Instant, LevelChoice, LevelGrant, Licence, MapKind, Mode,
-    Path, Right, Run, Sizes, Spi, TrafficSelector, ZoneId, ZoneSelector, ZoneSuite,
+    Encapsulation, Identity, Instant, LevelChoice, LevelGrant, Licence, MapKind, Mode, Path, Right,
+    Run, Sizes, Spi, TrafficSelector, ZoneId, ZoneSelector, ZoneSuite,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -663,7 +663,7 @@ pub fn config(who: usize, policies: &Policies) -> Config {
                 local: mobile_side,
                 remote: server_side,
                 addressing: Addressing::Fixed,
-                zones: zones(&policies.mobile),
+                zones: zones(&policies.mobile).into(),
                 mode: policies.mode,
             },
         )],
@@ -678,7 +678,7 @@ pub fn config(who: usize, policies: &Policies) -> Config {
                     local: server_side,
                     remote: mobile_side,
                     addressing: Addressing::Fixed,
-                    zones: zones(&policies.gateway),
+                    zones: zones(&policies.gateway).into(),
                     mode: policies.mode,
                 },
             ),
@@ -763,16 +763,12 @@ pub fn config(who: usize, policies: &Policies) -> Config {
 }
 
 pub fn peer(name: &str, who: usize, address: Option<IpAddr>, role: Role) -> Peer {
-    Peer {
-        address,
-        psk: Some(Secret::new(PSK.as_bytes().to_vec())),
-        features: Features {
-            mobike: true,
-            clones: true,
-            ..Features::default()
-        },
-        ..Peer::new(name, identity(who), role)
-    }
+    let mut peer = Peer::new(name, identity(who), role);
+    peer.address = address;
+    peer.psk = Some(Secret::new(PSK.as_bytes().to_vec()));
+    peer.features.mobike = true;
+    peer.features.clones = true;
+    peer
 }
 
 /// Reloads an endpoint's configuration, with or without its licences.

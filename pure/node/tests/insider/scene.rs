@@ -7,12 +7,12 @@
 use crate::credential;
 use crypto::Secret;
 use ike::{
-    Addressing, Config, Credential, Engine, FRAGMENT, KeyLog, Peer, PeerRole, Pool, Stance,
-    ZonePolicy,
+    Addressing, Config, Credential, Engine, FRAGMENT, KeyLog, Peer, PeerRole, PeerTerms, Pool,
+    Stance, ZonePolicy,
 };
 use model::{
-    CsaId, Features, Grant, GrantHalf, IkeSaId, Instant, Kem, Licence, Mode, Path, Right, Spi,
-    Suite, TrafficSelector, ZoneId, ZoneSelector,
+    CsaId, Features, Grant, GrantHalf, IkeSaId, Instant, Kem, Licence, Mode, Path, Right, Shared,
+    Spi, Suite, TrafficSelector, ZoneId, ZoneSelector,
 };
 use std::time::Duration;
 
@@ -143,21 +143,21 @@ pub const SCENES: [Scene; 20] = [
     },
     Scene {
         name: "half-open lender",
-        insider: || lending(Addressing::Lent(Box::new(pool()))),
+        insider: || lending(Addressing::Lent(pool().into())),
         host: || lending(Addressing::Requested),
         delivered: 2,
         ..TUNNEL
     },
     Scene {
         name: "lender",
-        insider: || lending(Addressing::Lent(Box::new(pool()))),
+        insider: || lending(Addressing::Lent(pool().into())),
         host: || lending(Addressing::Requested),
         ..TUNNEL
     },
     Scene {
         name: "authenticating borrower",
         insider: || lending(Addressing::Requested),
-        host: || lending(Addressing::Lent(Box::new(pool()))),
+        host: || lending(Addressing::Lent(pool().into())),
         insider_begins: false,
         delivered: 2,
         ..TUNNEL
@@ -218,7 +218,8 @@ fn lending(addressing: Addressing) -> PeerRole {
                 zone: ZoneId(1),
                 right: Right::Read,
             }],
-        },
+        }
+        .into(),
         mode: Mode::Tunnel,
     }
 }
@@ -369,8 +370,9 @@ fn engine(
     let psk = own_proof
         .is_none()
         .then(|| Secret::new(b"known to both".to_vec()));
-    let peer = Peer {
-        psk,
+    let mut peer = Peer::new(name, identity(other), role);
+    peer.psk = psk;
+    peer.terms = Shared::from(PeerTerms {
         suites: vec![SUITE],
         features: Features {
             mobike: true,
@@ -379,8 +381,8 @@ fn engine(
         },
         window,
         kems: kems.to_vec(),
-        ..Peer::new(name, identity(other), role)
-    };
+        ..PeerTerms::default()
+    });
     let config = Config {
         trust: credential::trust(),
         credential: own_proof,

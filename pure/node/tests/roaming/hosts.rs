@@ -120,30 +120,20 @@ pub fn identity(who: usize) -> Identity {
 
 /// Returns the configuration of a host.
 pub fn config(who: usize, policies: &Policies) -> Config {
-    let lifetimes = Lifetimes {
-        child: policies.child_lifetime,
-        ..Lifetimes::default()
+    let end = |who, mut peer: Peer| {
+        peer.lifetimes.child = policies.child_lifetime;
+        peer.liveness = policies.liveness;
+        peer.slots = policies.slots(who);
+        peer
     };
-    let liveness = policies.liveness;
     let peers = match who {
-        MOBILE => vec![Peer {
-            lifetimes,
-            liveness,
-            slots: policies.slots(MOBILE),
-            ..peer(
-                "office",
-                HOME,
-                Some(HOME),
-                vpn("10.1.0.2", 32, "10.8.0.0", 16),
-            )
-        }],
+        MOBILE => {
+            let role = vpn("10.1.0.2", 32, "10.8.0.0", 16);
+            vec![end(MOBILE, peer("office", HOME, Some(HOME), role))]
+        }
         HOME => {
-            let alice = Peer {
-                lifetimes,
-                liveness,
-                slots: policies.slots(HOME),
-                ..peer("alice", MOBILE, None, vpn("10.8.0.0", 16, "10.1.0.2", 32))
-            };
+            let role = vpn("10.8.0.0", 16, "10.1.0.2", 32);
+            let alice = end(HOME, peer("alice", MOBILE, None, role));
             let agents =
                 (AGENT..HOSTS).map(|agent| peer(NAMES[agent], agent, Some(agent), Role::Licensed));
             std::iter::once(alice).chain(agents).collect()
@@ -295,16 +285,17 @@ fn vpn(local: &str, local_len: u8, remote: &str, remote_len: u8) -> Role {
         local: selectors(local, local_len),
         remote: selectors(remote, remote_len),
         addressing: Addressing::Fixed,
-        zones: zones(),
+        zones: zones().into(),
         mode: Mode::Tunnel,
     }
 }
 
 fn peer(name: &str, who: usize, at: Option<usize>, role: Role) -> Peer {
-    Peer {
+    let mut peer = Peer {
         address: at.map(|at| ADDRESSES[at].into()),
         psk: Some(Secret::new(b"correct horse battery staple".to_vec())),
-        liveness: Duration::from_secs(5),
         ..Peer::new(name, identity(who), role)
-    }
+    };
+    peer.liveness = Duration::from_secs(5);
+    peer
 }

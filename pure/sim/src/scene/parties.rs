@@ -3,7 +3,7 @@
 use super::Configuration;
 use crypto::{Secret, TrustStore};
 use model::{
-    Class, Encapsulation, Features, Identity, LevelChoice, LevelGrant, Licence, Mode, Right, Span,
+    Class, Encapsulation, Identity, LevelChoice, LevelGrant, Licence, Mode, Right, Span,
     TrafficSelector, ZoneId, ZoneSelector, ZoneSuite,
 };
 use node::{Addressing, Config, Peer, Role, SnoopConfig, Stance, ZonePolicy};
@@ -71,7 +71,7 @@ impl Parties {
             local: vec![selector(local, local_length)],
             remote: vec![selector(remote, remote_length)],
             addressing: Addressing::Fixed,
-            zones: self.zones(),
+            zones: self.zones().into(),
             mode: Mode::Tunnel,
         }
     }
@@ -155,15 +155,11 @@ fn config(name: &str, peers: Vec<Peer>, snoop: Option<SnoopConfig>) -> Config {
 }
 
 fn peer(name: &str, who: &str, address: Option<Ipv4Addr>, role: Role) -> Peer {
-    Peer {
-        address: address.map(IpAddr::V4),
-        psk: Some(Secret::new(b"a key for simulations only".to_vec())),
-        features: Features {
-            mobike: true,
-            ..Features::default()
-        },
-        ..Peer::new(name, identity(who), role)
-    }
+    let mut peer = Peer::new(name, identity(who), role);
+    peer.address = address.map(IpAddr::V4);
+    peer.psk = Some(Secret::new(b"a key for simulations only".to_vec()));
+    peer.features.mobike = true;
+    peer
 }
 
 fn identity(who: &str) -> Identity {

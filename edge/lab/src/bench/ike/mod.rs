@@ -14,10 +14,12 @@
 //! * **Rate**: few set-ups under way at once, so that none waits for long. The rounds show whether
 //!   a set-up costs more when more tunnels are up.
 //! * **Simultaneous**: all initiators start as fast as their core allows.
+//! * **Growth** ([`growth`]): further set-ups while many tunnels are up, also of strongSwan.
 //! * **Flood**: a fixed rate of set-ups, first alone, then during requests from addresses that know
 //!   nothing of them (`flood`).
 
 mod flood;
+pub mod growth;
 mod raw;
 mod report;
 mod text;
@@ -144,7 +146,7 @@ fn run(options: &Options) -> Result<Report> {
     let bed = Testbed::new("bench")?;
     let host = bed.host("loopback")?;
     let responder = Responder::start(&host, WARM_UP + setups)?;
-    let seat = Seat::apart_from(responder.pid())?;
+    let seat = Seat::apart_from(&[responder.pid()])?;
     let mut crowd = Crowd::new(&host, Place::ONE_HOST)?;
     let first = crowd.run(WARM_UP, Pace::Queue(1))?;
     let why = first.failure.unwrap_or_default();

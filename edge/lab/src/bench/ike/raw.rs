@@ -127,7 +127,7 @@ impl Raw {
 
 /// AUTH with a pre-shared key (RFC 7296 section 2.15).
 fn proof(message: &[u8], sk_p: &[u8]) -> Secret {
-    let identity = PRF.mac(sk_p, &[b"\x02\0\0\x001000.bench"]);
+    let identity = PRF.mac(sk_p, &[b"\x02\0\0\x00001000.bench"]);
     let key = PRF.mac(crate::bench::responder::KEY, &[b"Key Pad for IKEv2"]);
     PRF.mac(key.expose(), &[message, &NONCE, identity.expose()])
 }

@@ -1,24 +1,15 @@
 //! Packets of the crowd: each client sends echo requests through its own tunnel.
 
-use crate::bare::segment;
-use crate::bench::crowd::{Crowd, Tunnel};
-use crate::bench::responder::{INNER, inner_address};
+use crate::bench::client::{Client, SEALED};
+use crate::bench::crowd::Crowd;
 use anyhow::{Context, Result, ensure};
-use esp::{DropReason, Packet, Sink, Spd, Worker};
-use model::{ChildSaId, Path};
+use esp::Packet;
 use os::poll::{Interest, Poller, Ready};
 use os::{Datagrams, clock};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
-use std::slice;
 use std::time::Duration;
-use wire::checksum::Sum;
-use wire::ip;
-
-/// Octets of an inner datagram, and largest size of the sealed packet.
-const LENGTH: usize = 1280;
-const SEALED: usize = 1500;
 
 /// Largest number of requests under way: more than a batch of the gateway, and less than any buffer
 /// holds.
@@ -29,11 +20,6 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Step that scatters consecutive packets over SAs; a prime number.
 const STEP: usize = 7919;
-
-/// Protocol number of ICMP, and the types of echo request and reply (RFC 792).
-const ICMP: u8 = 1;
-const ECHO: u8 = 8;
-const ECHO_REPLY: u8 = 0;
 
 /// All clients, behind one socket.
 pub(super) struct Clients {
@@ -48,30 +34,10 @@ pub(super) struct Clients {
     replies: Vec<(usize, Packet)>,
 }
 
-struct Client {
-    number: u32,
-    worker: Worker,
-    path: Path,
-}
-
 /// A sealed echo request.
 struct Request {
     client: usize,
     packet: Packet,
-}
-
-/// Reason of the last drop.
-#[derive(Default)]
-struct Outcome(Option<DropReason>);
-
-impl Sink for Outcome {
-    fn transmit(&mut self, _packet: &mut Packet, _to: Path) {}
-
-    fn deliver(&mut self, _packet: &mut Packet) {}
-
-    fn dropped(&mut self, _packet: &mut Packet, why: DropReason) {
-        self.0 = Some(why);
-    }
 }
 
 impl Clients {
@@ -81,18 +47,8 @@ impl Clients {
     /// Creates a client for each tunnel of a crowd.
     pub fn new(crowd: Crowd) -> Result<Self> {
         let (tunnels, udp) = crowd.into_tunnels();
-        let mut everybody = Vec::with_capacity(tunnels.len());
-        for Tunnel { number, mut child } in tunnels {
-            child.id = ChildSaId(1);
-            let path = child.path;
-            let mut worker = Worker::new(Spd::default());
-            worker.install(*child).context("an SA of the crowd")?;
-            everybody.push(Client {
-                number,
-                worker,
-                path,
-            });
-        }
+        let everybody = tunnels.into_iter().map(Client::new);
+        let everybody = everybody.collect::<Result<Vec<_>>>()?;
         let addresses = everybody.iter().enumerate();
         let by_address = addresses.map(|(index, client)| (client.path.local.ip(), index));
         let by_address = by_address.collect();
@@ -131,11 +87,7 @@ impl Clients {
         for (place, request) in self.requests.iter_mut().enumerate() {
             request.client = (first + place) * STEP % sas;
             let client = &mut self.everybody[request.client];
-            request.packet.fill(&echo(client.number, place as u16));
-            let work = |worker: &mut Worker, packet: &mut [Packet], sink: &mut Outcome| {
-                worker.seal(packet, sink, now);
-            };
-            pass(client, &mut request.packet, work)?;
+            client.request(&mut request.packet, place as u16, now)?;
         }
         Ok(())
     }
@@ -189,45 +141,8 @@ impl Clients {
     fn check(&mut self) -> Result<()> {
         let now = clock::now();
         for (client, packet) in &mut self.replies {
-            let client = &mut self.everybody[*client];
-            let work = |worker: &mut Worker, packet: &mut [Packet], sink: &mut Outcome| {
-                worker.open(packet, sink, now);
-            };
-            pass(client, packet, work)?;
-            let header = ip::Header::parse(packet.octets()).context("an echo is IP")?;
-            let to = IpAddr::V4(inner_address(client.number));
-            let kind = header.payload().first();
-            ensure!(
-                header.destination() == to && kind == Some(&ECHO_REPLY),
-                "ICMP of type {kind:?} came to {}, and not an echo to {to}",
-                header.destination()
-            );
+            self.everybody[*client].check(packet, now)?;
         }
         Ok(())
     }
-}
-
-/// Makes a client's worker seal or open one packet.
-fn pass(
-    client: &mut Client,
-    packet: &mut Packet,
-    work: impl Fn(&mut Worker, &mut [Packet], &mut Outcome),
-) -> Result<()> {
-    let mut outcome = Outcome::default();
-    work(&mut client.worker, slice::from_mut(packet), &mut outcome);
-    let why = outcome.0;
-    ensure!(why.is_none(), "a packet of the crowd was dropped: {why:?}");
-    Ok(())
-}
-
-/// Returns an echo request to the gateway's inner address.
-fn echo(number: u32, sequence: u16) -> Vec<u8> {
-    let mut datagram = segment::header((inner_address(number), INNER), ICMP, LENGTH);
-    let at = datagram.len();
-    datagram.extend([ECHO, 0, 0, 0, 0, 1]);
-    datagram.extend(sequence.to_be_bytes());
-    datagram.resize(LENGTH, 0x55);
-    let sum = Sum::default().with(&datagram[at..]).finish();
-    datagram[at + 2..at + 4].copy_from_slice(&sum.to_be_bytes());
-    datagram
 }

@@ -81,7 +81,7 @@ fn run(options: &Options) -> Result<Report> {
     connect(&hosts)?;
     let [near, far] = &hosts;
     let responder = Responder::start(far, options.sas)?;
-    let seat = Seat::apart_from(responder.pid())?;
+    let seat = Seat::apart_from(&[responder.pid()])?;
     let mut crowd = Crowd::new(near, PLACE)?;
     if options.wrong_key {
         crowd.forget_the_key();

@@ -61,12 +61,13 @@ pub fn config(who: usize, is: Tunnel) -> Config {
         local: vec![selector(local, local_length)],
         remote: vec![selector(remote, remote_length)],
         addressing: Addressing::Fixed,
-        zones: policy(is),
+        zones: policy(is).into(),
         mode: Mode::Tunnel,
     };
-    let end = |name, other, begins, role| Peer {
-        slots: slots(is),
-        ..peer(name, other, begins, role)
+    let end = |name, other, begins, role| {
+        let mut end = peer(name, other, begins, role);
+        end.slots = slots(is);
+        end
     };
     let (mobile, office) = ([10, 1, 0, 2], [10, 8, 0, 0]);
     let peers = match who {

@@ -92,6 +92,42 @@ fn honest_initiators_come_up_under_a_flood_and_nobody_is_answered_twice() -> Res
     Ok(())
 }
 
+/// An echo passes through every tunnel of stratad and of charon.
+#[lab::test(quiet)]
+fn set_ups_while_tunnels_are_up_are_measured_at_stratad_and_at_charon() -> Result<()> {
+    let (output, report) = measured("--quick --tunnels=24,16 --setups 4")?;
+    ensure!(output.status.success(), "{report}");
+    let top = "configured failure goals octets_of_a_peer optimised own_core rounds rows setups";
+    ensure!(keys(&report) == top, "{}", keys(&report));
+    let rows = report["rows"].as_array().context("rows is a list")?;
+    let measured = rows.iter().map(|row| (&row["terms"], &row["tunnels"]));
+    let measured: Vec<_> = measured
+        .map(|(terms, tunnels)| format!("{terms} {tunnels}"))
+        .collect();
+    let of = |tunnels| ["psk", "ecdsa", "leased"].map(|terms| format!("\"{terms}\" {tunnels}"));
+    ensure!(measured == [of(16), of(24)].concat(), "{measured:?}");
+    for row in rows {
+        for cost in ["strata_us", "strongswan_us", "ratio"] {
+            ensure!(keys(&row[cost]) == "least median most", "{row}");
+            ensure!(row[cost]["least"].as_f64() > Some(0.0), "{row}");
+        }
+    }
+    ensure!(goals(&report)?.len() == 5, "{report}");
+    let text = String::from_utf8(bench("--quick --tunnels=16 --setups 4")?.stdout)?;
+    ensure!(text.contains("octets of a configured peer"), "{text}");
+    Ok(())
+}
+
+#[lab::test(quiet)]
+fn without_the_key_no_tunnel_is_up_to_measure_beside() -> Result<()> {
+    let (output, report) = measured("--quick --tunnels=16 --setups 4 --wrong-key")?;
+    ensure!(output.status.code() == Some(1), "{report}");
+    ensure!(report["rows"] == Value::Array(Vec::new()), "{report}");
+    let why = report["failure"].as_str().context("a reason")?;
+    ensure!(why.contains("key"), "{why}");
+    Ok(())
+}
+
 #[lab::test]
 fn with_the_wrong_key_it_fails() -> Result<()> {
     let (output, report) = measured("--quick --setups 5 --wrong-key")?;
@@ -104,7 +140,13 @@ fn with_the_wrong_key_it_fails() -> Result<()> {
 
 #[lab::test]
 fn loads_that_exclude_each_other_are_refused() -> Result<()> {
-    for words in ["--simultaneous 5 --flood", "--seconds 3", "--setups 0"] {
+    for words in [
+        "--simultaneous 5 --flood",
+        "--tunnels=16 --flood",
+        "--tunnels=7",
+        "--seconds 3",
+        "--setups 0",
+    ] {
         let output = bench(words)?;
         ensure!(output.status.code() == Some(2), "{words}: {output:?}");
         ensure!(!output.stderr.is_empty(), "{words}");

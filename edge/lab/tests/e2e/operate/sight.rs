@@ -73,7 +73,8 @@ fn at_debug_each_ike_message_is_one_line_at_both_ends() -> Result<()> {
         // The tap sees each packet on both wires.
         Ok(messages.len() / 2)
     };
-    let count = |daemon: &Daemon, words: &str| Ok::<_, anyhow::Error>(lines(daemon, &[words])?.len());
+    let count =
+        |daemon: &Daemon, words: &str| Ok::<_, anyhow::Error>(lines(daemon, &[words])?.len());
     let (mobile, gateway) = (&tunnel.mobile, &tunnel.gateway);
     let (near, far) = ((mobile, "office", OUTER[0]), (gateway, "alice", OUTER[1]));
     for [(sender, whose, from), (receiver, name, to)] in [[near, far], [far, near]] {
