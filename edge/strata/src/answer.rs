@@ -1,10 +1,10 @@
 //! Sends requests to the daemon and maps its answers to exit statuses.
 
-use crate::output::{Exit, Output};
 use crate::{show, text};
 use control::{Changed, Client, Failure, NoAnswer, PeerState, Request, Response};
 use std::path::Path;
 use std::time::Duration;
+use terminal::{Exit, Output};
 
 /// Time limit for an answer, beyond the time that the request itself asks the daemon to wait.
 pub const PATIENCE: Duration = Duration::from_secs(10);

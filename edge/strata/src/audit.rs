@@ -1,6 +1,5 @@
 //! `strata audit`: prints the audit log from its file. Needs no daemon.
 
-use crate::output::{Exit, Output};
 use crate::text::{clean, plural};
 use config::Config;
 use control::{Deed, Failure, Permit, Record, Why};
@@ -10,6 +9,7 @@ use serde_json::json;
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::Duration;
+use terminal::{Exit, Output};
 
 /// Which lines are wanted.
 #[derive(Debug, clap::Args)]

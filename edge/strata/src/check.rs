@@ -1,11 +1,11 @@
 //! `strata check`: checks a configuration without a daemon.
 
-use crate::output::{Exit, Output};
 use crate::text::plural;
 use config::{Config, Error, Fault, Mobility, Need};
 use control::Failure;
 use serde_json::{Value, json};
 use std::path::Path;
+use terminal::{Exit, Output};
 
 /// Reads the configuration and prints its errors, or a summary of its effects.
 pub fn run(file: &Path, output: &Output) -> Exit {

@@ -341,7 +341,7 @@ mod tests {
     use std::fmt::Write;
 
     /// Octets that a daemon may request for a configured peer, before the peer has been up. The
-    /// allocator and the kernel's pages add to this: `strata bench ike --tunnels` measures all.
+    /// allocator and the kernel's pages add to this: `strata-lab bench ike --tunnels` measures all.
     const MOST_PER_PEER: i64 = 1600;
 
     fn text(peers: usize) -> String {

@@ -11,8 +11,8 @@ type Unit = (String, String, String);
 /// Feature sets of each unit.
 type Built = BTreeMap<Unit, BTreeSet<String>>;
 
-/// Adds the units that cargo would compile, from its unstable `--unit-graph`.
-fn compiled(built: &mut Built, arguments: &str) {
+/// Returns the units that cargo would compile, from its unstable `--unit-graph`.
+fn units(arguments: &str) -> Vec<Value> {
     let output = Command::new(env!("CARGO"))
         .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
         .env("RUSTC_BOOTSTRAP", "1")
@@ -25,8 +25,14 @@ fn compiled(built: &mut Built, arguments: &str) {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    let graph: Value = serde_json::from_slice(&output.stdout).expect("the graph is JSON");
-    let units = graph["units"].as_array().expect("a graph has units");
+    let mut graph: Value = serde_json::from_slice(&output.stdout).expect("the graph is JSON");
+    let units = graph["units"].as_array_mut().expect("a graph has units");
+    std::mem::take(units)
+}
+
+/// Adds the libraries that cargo would compile.
+fn compiled(built: &mut Built, arguments: &str) {
+    let units = units(arguments);
     let libraries = units.iter().filter(|unit| {
         let kinds = unit["target"]["kind"].to_string();
         let mode = &unit["mode"];
@@ -96,10 +102,71 @@ fn no_library_is_compiled_twice() {
 fn a_part_of_the_workspace_is_compiled_again() {
     let twice = twice(&[
         "build --workspace --bins --tests",
-        "build -p strata -p stratad",
+        "build -p strata -p stratad -p lab",
     ]);
     assert!(
         twice.iter().any(|name| name.starts_with("bitflags@")),
         "{twice:?}"
     );
+}
+
+/// The command of `./x build`.
+const PROGRAMS: &str = "build --release -p strata -p stratad -p lab";
+
+/// Crates of the lab alone: itself, with its drivers of other daemons; plotters and progress bars;
+/// ciphers and hashes that papers measured with.
+const LAB_ONLY: [&str; 10] = [
+    "lab",
+    "plotters",
+    "indicatif",
+    "maud",
+    "inventory",
+    "aes",
+    "cbc",
+    "des",
+    "rc5",
+    "sha1",
+];
+
+/// Returns those crates of the lab that a program of `./x build` is made of.
+fn crates_of_the_lab_in(program: &str) -> Vec<&'static str> {
+    let units = units(PROGRAMS);
+    let is_program =
+        |unit: &Value| unit["target"]["name"] == program && unit["target"]["kind"][0] == "bin";
+    let root = units.iter().position(is_program).expect("a program");
+    let (mut seen, mut next) = (BTreeSet::new(), vec![root]);
+    while let Some(place) = next.pop() {
+        if seen.insert(place) {
+            let below = units[place]["dependencies"]
+                .as_array()
+                .into_iter()
+                .flatten();
+            let places = below.filter_map(|unit| unit["index"].as_u64());
+            next.extend(places.map(|place| place as usize));
+        }
+    }
+    let names: BTreeSet<_> = seen
+        .iter()
+        .filter_map(|&place| units[place]["target"]["name"].as_str())
+        .collect();
+    assert!(names.contains("crypto"), "{names:?}");
+    LAB_ONLY
+        .into_iter()
+        .filter(|name| names.contains(name))
+        .collect()
+}
+
+#[test]
+fn this_is_the_command_of_the_programs() {
+    let x = include_str!("../../../x").replace(" --locked", "");
+    assert!(x.contains(&format!("cargo {PROGRAMS}\n")));
+}
+
+#[test]
+fn programs_that_carry_tunnels_have_nothing_of_the_lab() {
+    for program in ["strata", "stratad"] {
+        assert_eq!(crates_of_the_lab_in(program), [""; 0], "{program}");
+    }
+    // Negative control.
+    assert_eq!(crates_of_the_lab_in("strata-lab"), LAB_ONLY);
 }

@@ -8,8 +8,8 @@ const MOST: usize = 100;
 /// Files with a longer line, in which it is wrapped with their next change.
 const LATER: [&str; 3] = [
     "pure/node/src/path_mtu.rs",
-    "edge/lab/src/figures/mml_fig14/mod.rs",
-    "edge/lab/src/figures/mml_table3/mod.rs",
+    "lab/src/figures/mml_fig14/mod.rs",
+    "lab/src/figures/mml_table3/mod.rs",
 ];
 
 /// Adds the places of comment lines that are too long, below a folder.

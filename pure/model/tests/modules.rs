@@ -63,7 +63,7 @@ fn is_named(path: &Path, paths: &str) -> bool {
 fn every_source_file_is_a_module() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut found = Vec::new();
-    for folder in ["pure", "edge", "fuzz"] {
+    for folder in ["pure", "edge", "lab", "fuzz"] {
         sources(&root.join(folder), &mut found);
     }
     let texts = found

@@ -94,7 +94,7 @@ fn means() -> &'static [f64; 5] {
     })
 }
 
-/// Measurements of `strata demo` with kernel TCP: means of seeds 1 to 5, 45 s each.
+/// Measurements of `strata-lab demo` with kernel TCP: means of seeds 1 to 5, 45 s each.
 #[test]
 fn namespaces_and_simulation_agree_within_15_percent() {
     const NAMESPACES: [f64; 5] = [395_600.0, 1_600_000.0, 348_000.0, 362_400.0, 1_478_600.0];

@@ -131,7 +131,7 @@ fn user_namespaces() -> Finding {
         Some((name, value, wanted)) => Finding::doubt(
             CHECK,
             format!("{name} is {value}"),
-            "`strata demo` and `strata lab` then need root; stratad is not affected",
+            "`strata-lab` then needs root; stratad is not affected",
             format!("sysctl -w {name}={wanted}"),
         ),
     }

@@ -10,7 +10,6 @@ mod machine;
 mod network;
 
 use crate::answer::PATIENCE;
-use crate::output::{Exit, Output};
 use config::{Config, Error, Fault};
 use control::{Client, Peer, PeerState, Request, Response, Status};
 use finding::{Finding, Verdict};
@@ -19,6 +18,7 @@ use serde_json::{Value, json};
 use std::io::ErrorKind;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use terminal::{Exit, Output};
 
 /// Runs all checks and prints the findings, the worst first.
 pub fn run(file: &Path, socket: &Path, output: &Output) -> Exit {

@@ -7,12 +7,12 @@ mod revocation;
 mod told;
 
 use crate::args::{Made, Pki};
-use crate::output::{Exit, Output};
 use authority::{Authority, Issued};
 use control::Failure;
 use crypto::KeyKind;
 use model::Identity;
 use std::path::{Path, PathBuf};
+use terminal::{Exit, Output};
 use told::Told;
 
 /// Runs a subcommand of `strata pki`.

@@ -1,10 +1,10 @@
 //! Output of `strata pki`: the files written, and their contents.
 
-use crate::output::{Exit, Output};
 use crate::text::{clean, plural};
 use crypto::{Certificate, Name, RawKey, RevocationList};
 use serde_json::{Value, json};
 use std::path::PathBuf;
+use terminal::{Exit, Output};
 
 /// Result of a subcommand.
 #[derive(Default)]

@@ -10,7 +10,7 @@ mod status;
 mod zones;
 
 use crate::text::{Paint, clean};
-use control::{Changed, Daemon, Failure, Keylog, PeerState, Response};
+use control::{Changed, Daemon, Keylog, PeerState, Response};
 
 /// Formats any answer.
 pub fn response(response: &Response, paint: Paint) -> String {
@@ -39,18 +39,8 @@ pub fn response(response: &Response, paint: Paint) -> String {
         Response::Reload(reload) => reload::show(reload, paint),
         Response::Metrics(text) => text.clone(),
         Response::Daemon(daemon) => versions(daemon),
-        Response::Error(failure) => self::failure(failure, paint),
+        Response::Error(failure) => terminal::failure(failure, paint),
     }
-}
-
-/// Formats a failure with its remedy.
-pub fn failure(failure: &Failure, paint: Paint) -> String {
-    let error = paint.bad("error:");
-    format!(
-        "{error} {}\n  fix: {}\n",
-        clean(&failure.message),
-        clean(&failure.fix)
-    )
 }
 
 fn peers(changed: &Changed, paint: Paint) -> String {
@@ -131,18 +121,6 @@ mod tests {
         assert_eq!(
             response(&Response::Up(changed), PLAIN),
             "home up\noffice connecting: no \\u{1b}[31mproposal\\n chosen\n"
-        );
-    }
-
-    #[test]
-    fn a_failure_comes_with_its_fix() {
-        let shown = failure(
-            &Failure::new("no peer `ofice`", "did you mean `office`?"),
-            PLAIN,
-        );
-        assert_eq!(
-            shown,
-            "error: no peer `ofice`\n  fix: did you mean `office`?\n"
         );
     }
 }

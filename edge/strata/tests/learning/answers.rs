@@ -14,38 +14,38 @@ pub struct Answer {
     pub tests: &'static [(&'static str, &'static str)],
 }
 
-const AUDIT: &str = "edge/lab/tests/e2e/operate/audit.rs";
-const ZONEMODE: &str = "edge/lab/tests/e2e/zones/zonemode.rs";
+const AUDIT: &str = "lab/tests/e2e/operate/audit.rs";
+const ZONEMODE: &str = "lab/tests/e2e/zones/zonemode.rs";
 const BARE_ESP: &str = "pure/esp/tests/data_plane/bare.rs";
 const CLASSIFY: &str = "pure/wire/src/classify.rs";
 const COVER: &str = "pure/node/src/tests/cover.rs";
 const DATA: &str = "pure/esp/tests/data_plane/attacks.rs";
-const DSCP: &str = "edge/lab/tests/e2e/traffic/dscp.rs";
-const ECN: &str = "edge/lab/tests/e2e/traffic/ecn.rs";
-const GRANT: &str = "edge/lab/tests/e2e/zones/grant.rs";
+const DSCP: &str = "lab/tests/e2e/traffic/dscp.rs";
+const ECN: &str = "lab/tests/e2e/traffic/ecn.rs";
+const GRANT: &str = "lab/tests/e2e/zones/grant.rs";
 const GRANTS: &str = "pure/node/src/tests/grants.rs";
-const INJECT: &str = "edge/lab/tests/e2e/zones/inject.rs";
+const INJECT: &str = "lab/tests/e2e/zones/inject.rs";
 const INJECTING: &str = "pure/node/src/tests/inject.rs";
 const INJECTION: &str = "pure/esp/tests/data_plane/injection.rs";
-const HANDOVER: &str = "edge/lab/tests/e2e/mobility/handover.rs";
-const HOLDERS: &str = "edge/lab/tests/e2e/mobility/holders.rs";
+const HANDOVER: &str = "lab/tests/e2e/mobility/handover.rs";
+const HOLDERS: &str = "lab/tests/e2e/mobility/holders.rs";
 const SHARED: &str = "pure/node/tests/roaming/shared.rs";
 const IDENTITY: &str = "pure/esp/tests/data_plane/identity.rs";
 const INVARIANTS: &str = "pure/node/src/tests/invariants.rs";
-const LAYOUT: &str = "edge/lab/tests/e2e/zones/layout.rs";
-const MAP: &str = "edge/lab/tests/e2e/zones/map.rs";
-const LEVEL: &str = "edge/lab/tests/e2e/zones/level.rs";
+const LAYOUT: &str = "lab/tests/e2e/zones/layout.rs";
+const MAP: &str = "lab/tests/e2e/zones/map.rs";
+const LEVEL: &str = "lab/tests/e2e/zones/level.rs";
 const LEVEL_ESP: &str = "pure/esp/tests/data_plane/level.rs";
 const LEVEL_NODE: &str = "pure/node/src/tests/level.rs";
-const LICENCE: &str = "edge/lab/tests/e2e/zones/licence.rs";
+const LICENCE: &str = "lab/tests/e2e/zones/licence.rs";
 const LICENSED: &str = "pure/esp/tests/data_plane/licensed.rs";
 const OVERLAY: &str = "pure/esp/tests/data_plane/overlay.rs";
 const PADDING: &str = "pure/esp/tests/data_plane/padding.rs";
 const RECOVERY: &str = "pure/node/src/tests/recovery.rs";
 const REVOCATION: &str = "pure/node/src/tests/revocation.rs";
-const TFC: &str = "edge/lab/tests/e2e/traffic/tfc.rs";
+const TFC: &str = "lab/tests/e2e/traffic/tfc.rs";
 const SUITES: &str = "pure/esp/tests/data_plane/suites.rs";
-const WRITE: &str = "edge/lab/tests/e2e/zones/write.rs";
+const WRITE: &str = "lab/tests/e2e/zones/write.rs";
 const WRITING: &str = "pure/node/src/tests/write.rs";
 
 /// All sections, in the order of the page.

@@ -6,7 +6,7 @@ pub struct Feature {
     pub name: &'static str,
     /// Configuration keys; `*.psk` is that key in every kind of peer table.
     pub keys: &'static [&'static str],
-    /// Verbs of `strata`.
+    /// Verbs of `strata`; those of `strata-lab` with the name of the program.
     pub verbs: &'static [&'static str],
     /// Evidence that it works, with the real programs in network namespaces.
     pub works: Evidence,
@@ -26,94 +26,95 @@ pub enum Evidence {
 
 use Evidence::{NotNeeded, Tests};
 
-const CLEAR: &str = "edge/lab/tests/e2e/operate/clear.rs";
+const CLEAR: &str = "lab/tests/e2e/operate/clear.rs";
 const OS_CLEAR: &str = "edge/os/tests/network/clear.rs";
-const RESTORE: &str = "edge/lab/tests/e2e/operate/restore.rs";
-const SIGHT: &str = "edge/lab/tests/e2e/operate/sight.rs";
-const AWAITED: &str = "edge/lab/tests/e2e/operate/awaited.rs";
-const ADDRESSES: &str = "edge/lab/tests/e2e/session/addresses.rs";
+const RESTORE: &str = "lab/tests/e2e/operate/restore.rs";
+const SIGHT: &str = "lab/tests/e2e/operate/sight.rs";
+const AWAITED: &str = "lab/tests/e2e/operate/awaited.rs";
+const ADDRESSES: &str = "lab/tests/e2e/session/addresses.rs";
 const ADDRESSES_FILE: &str = "edge/config/src/tests/addresses.rs";
-const AUDIT: &str = "edge/lab/tests/e2e/operate/audit.rs";
+const AUDIT: &str = "lab/tests/e2e/operate/audit.rs";
 const AUDIT_LINE: &str = "edge/stratad/src/audit.rs";
 const AUDIT_NODE: &str = "pure/node/src/tests/record.rs";
-const BENCH: &str = "edge/lab/tests/e2e/measure/bench.rs";
-const CHILDREN: &str = "edge/lab/tests/e2e/session/children.rs";
+const BENCH: &str = "lab/tests/e2e/measure/bench.rs";
+const CHILDREN: &str = "lab/tests/e2e/session/children.rs";
 const CHILDREN_FILE: &str = "edge/config/src/tests/children.rs";
-const CHILDREN_SWAN: &str = "edge/lab/tests/e2e/interop/children.rs";
+const CHILDREN_SWAN: &str = "lab/tests/e2e/interop/children.rs";
 const IKE_CHILDREN: &str = "pure/ike/src/tests/children.rs";
 const CERTIFICATES: &str = "pure/ike/src/tests/certificates.rs";
-const CLAMP: &str = "edge/lab/tests/e2e/traffic/clamp.rs";
+const CLAMP: &str = "lab/tests/e2e/traffic/clamp.rs";
 const MSS: &str = "pure/wire/src/mss.rs";
-const OFFLOAD: &str = "edge/lab/tests/e2e/traffic/offload.rs";
+const OFFLOAD: &str = "lab/tests/e2e/traffic/offload.rs";
 const BULK: &str = "edge/os/tests/network/bulk.rs";
-const AEAD: &str = "edge/lab/tests/e2e/traffic/aead.rs";
+const AEAD: &str = "lab/tests/e2e/traffic/aead.rs";
 const SAME: &str = "edge/ipsec-mb/tests/same.rs";
 const PASSAGE: &str = "edge/os/tests/network/passage.rs";
-const PMTU: &str = "edge/lab/tests/e2e/traffic/pmtu.rs";
+const PMTU: &str = "lab/tests/e2e/traffic/pmtu.rs";
 const NODE_PMTU: &str = "pure/node/src/tests/path_mtu.rs";
 const ROOM: &str = "pure/esp/tests/data_plane/room.rs";
 const TOO_BIG: &str = "pure/wire/src/too_big.rs";
-const CLONE: &str = "edge/lab/tests/e2e/session/clone.rs";
-const CLONE_TSHARK: &str = "edge/lab/tests/e2e/interop/clone.rs";
+const CLONE: &str = "lab/tests/e2e/session/clone.rs";
+const CLONE_TSHARK: &str = "lab/tests/e2e/interop/clone.rs";
 const IKE_CLONE: &str = "pure/ike/src/tests/clone.rs";
 const NODE_CLONE: &str = "pure/node/src/tests/clone.rs";
 const COMMANDS: &str = "edge/strata/tests/commands.rs";
-const CRASH: &str = "edge/lab/tests/e2e/operate/crash.rs";
-const DEMO: &str = "edge/lab/tests/e2e/measure/demo.rs";
-const DEMO_ROAM: &str = "edge/lab/tests/e2e/measure/demo_roam.rs";
-const DSCP: &str = "edge/lab/tests/e2e/traffic/dscp.rs";
-const ECN: &str = "edge/lab/tests/e2e/traffic/ecn.rs";
+const CRASH: &str = "lab/tests/e2e/operate/crash.rs";
+const DEMO: &str = "lab/tests/e2e/measure/demo.rs";
+const DEMO_ROAM: &str = "lab/tests/e2e/measure/demo_roam.rs";
+const DSCP: &str = "lab/tests/e2e/traffic/dscp.rs";
+const ECN: &str = "lab/tests/e2e/traffic/ecn.rs";
 const ECN_ESP: &str = "pure/esp/tests/data_plane/ecn.rs";
 const ECN_NODE: &str = "pure/node/src/tests/ecn.rs";
-const ENCAPSULATION: &str = "edge/lab/tests/e2e/traffic/encapsulation.rs";
+const ENCAPSULATION: &str = "lab/tests/e2e/traffic/encapsulation.rs";
 const IKE_ENCAPSULATION: &str = "pure/ike/src/tests/encapsulation.rs";
 const ESP_SOCKET: &str = "edge/os/tests/network/esp.rs";
-const ESN: &str = "edge/lab/tests/e2e/traffic/esn.rs";
+const ESN: &str = "lab/tests/e2e/traffic/esn.rs";
 const ESN_ESP: &str = "pure/esp/tests/data_plane/esn.rs";
 const ESN_FILE: &str = "edge/config/src/tests/esn.rs";
 const IKE_ESN: &str = "pure/ike/src/tests/esn.rs";
-const EXPLAIN: &str = "edge/lab/tests/e2e/operate/explain.rs";
+const EXPLAIN: &str = "lab/tests/e2e/operate/explain.rs";
 const FAULTS: &str = "edge/config/src/tests/faults.rs";
-const FRAGMENT: &str = "edge/lab/tests/e2e/traffic/fragment.rs";
-const GUEST: &str = "edge/lab/tests/e2e/interop/guest.rs";
-const FIGURES: &str = "edge/lab/tests/e2e/measure/figures.rs";
+const FRAGMENT: &str = "lab/tests/e2e/traffic/fragment.rs";
+const GUEST: &str = "lab/tests/e2e/interop/guest.rs";
+const FIGURES: &str = "lab/tests/e2e/measure/figures.rs";
 const GROUPS: &str = "pure/ike/src/tests/groups.rs";
-const LAYOUT: &str = "edge/lab/tests/e2e/zones/layout.rs";
-const LEVEL: &str = "edge/lab/tests/e2e/zones/level.rs";
+const LAYOUT: &str = "lab/tests/e2e/zones/layout.rs";
+const LEVEL: &str = "lab/tests/e2e/zones/level.rs";
 const LEVEL_FILE: &str = "edge/config/src/tests/level.rs";
 const LEVEL_ESP: &str = "pure/esp/tests/data_plane/level.rs";
 const LEVEL_NODE: &str = "pure/node/src/tests/level.rs";
 const IKE_LEVEL: &str = "pure/ike/src/tests/level.rs";
-const MAP: &str = "edge/lab/tests/e2e/zones/map.rs";
+const MATRIX: &str = "lab/tests/e2e/interop/matrix.rs";
+const MAP: &str = "lab/tests/e2e/zones/map.rs";
 const CONFIG_ZONES: &str = "edge/config/src/tests/zones.rs";
-const LEAK: &str = "edge/lab/tests/e2e/operate/leak.rs";
-const WORKERS: &str = "edge/lab/tests/e2e/traffic/workers.rs";
+const LEAK: &str = "lab/tests/e2e/operate/leak.rs";
+const WORKERS: &str = "lab/tests/e2e/traffic/workers.rs";
 const ESP_WORKERS: &str = "pure/esp/src/workers.rs";
-const RESOURCE: &str = "edge/lab/tests/e2e/session/resource.rs";
+const RESOURCE: &str = "lab/tests/e2e/session/resource.rs";
 const RESOURCE_NODE: &str = "pure/node/src/tests/resource.rs";
 const IKE_RESOURCE: &str = "pure/ike/src/tests/resource.rs";
-const ZONEMODE: &str = "edge/lab/tests/e2e/zones/zonemode.rs";
+const ZONEMODE: &str = "lab/tests/e2e/zones/zonemode.rs";
 const BARE_ESP: &str = "pure/esp/tests/data_plane/bare.rs";
 const LEDGER: &str = "pure/node/src/tests/ledger.rs";
-const MODE: &str = "edge/lab/tests/e2e/traffic/mode.rs";
+const MODE: &str = "lab/tests/e2e/traffic/mode.rs";
 const MODE_FILE: &str = "edge/config/src/tests/mode.rs";
 const MODE_ESP: &str = "pure/esp/tests/data_plane/mode.rs";
 const MODE_NODE: &str = "pure/node/src/tests/mode.rs";
 const IKE_MODE: &str = "pure/ike/src/tests/mode.rs";
-const MOBIKE: &str = "edge/lab/tests/e2e/mobility/mobike.rs";
-const MOBILE: &str = "edge/lab/tests/e2e/mobility/mobile.rs";
+const MOBIKE: &str = "lab/tests/e2e/mobility/mobike.rs";
+const MOBILE: &str = "lab/tests/e2e/mobility/mobile.rs";
 const MOBILE_FLOW: &str = "pure/mobility/src/mobile_ip/tests/flow.rs";
 const MOBILE_HANDOVER: &str = "pure/mobility/src/mobile_ip/tests/handover.rs";
-const MOBILE_NAT: &str = "edge/lab/tests/e2e/mobility/mobile_nat.rs";
+const MOBILE_NAT: &str = "lab/tests/e2e/mobility/mobile_nat.rs";
 const MOBILE_NODE: &str = "pure/node/src/tests/mobile_ip.rs";
 const MOBILE_TRIO: &str = "pure/mobility/src/mobile_ip/tests/trio.rs";
 const IKE_MOBIKE: &str = "pure/ike/src/tests/mobike.rs";
-const GRANT: &str = "edge/lab/tests/e2e/zones/grant.rs";
+const GRANT: &str = "lab/tests/e2e/zones/grant.rs";
 const REVOKED_NODE: &str = "pure/node/src/tests/revocation.rs";
-const WRITE: &str = "edge/lab/tests/e2e/zones/write.rs";
-const HANDOVER: &str = "edge/lab/tests/e2e/mobility/handover.rs";
-const HOLDERS: &str = "edge/lab/tests/e2e/mobility/holders.rs";
-const LAB_WALKS: &str = "edge/lab/tests/e2e/mobility/walks.rs";
+const WRITE: &str = "lab/tests/e2e/zones/write.rs";
+const HANDOVER: &str = "lab/tests/e2e/mobility/handover.rs";
+const HOLDERS: &str = "lab/tests/e2e/mobility/holders.rs";
+const LAB_WALKS: &str = "lab/tests/e2e/mobility/walks.rs";
 const NODE_SHARED: &str = "pure/node/tests/roaming/shared.rs";
 const NODE_HANDOVER: &str = "pure/node/tests/roaming/handover.rs";
 const NODE_ATTACKS: &str = "pure/node/tests/roaming/attacks.rs";
@@ -123,64 +124,64 @@ const CONFIG_HANDOVER: &str = "edge/config/src/tests/handover.rs";
 const MIGRATION: &str = "pure/node/src/tests/migration.rs";
 const IKE_LIVENESS: &str = "pure/ike/src/tests/liveness.rs";
 const IKE_MIGRATION: &str = "pure/ike/src/tests/migration.rs";
-const INJECT: &str = "edge/lab/tests/e2e/zones/inject.rs";
+const INJECT: &str = "lab/tests/e2e/zones/inject.rs";
 const INJECT_NODE: &str = "pure/node/src/tests/inject.rs";
 const INJECT_ESP: &str = "pure/esp/tests/data_plane/injection.rs";
 const IKE_LICENCES: &str = "pure/ike/src/tests/licences.rs";
-const LICENCE: &str = "edge/lab/tests/e2e/zones/licence.rs";
-const PKI: &str = "edge/lab/tests/e2e/session/pki.rs";
+const LICENCE: &str = "lab/tests/e2e/zones/licence.rs";
+const PKI: &str = "lab/tests/e2e/session/pki.rs";
 const POOL: &str = "pure/ike/src/pool.rs";
-const SERVICE: &str = "edge/lab/tests/e2e/operate/service.rs";
-const SINGLE: &str = "edge/lab/tests/e2e/operate/single.rs";
-const POLICY: &str = "edge/lab/tests/e2e/session/policy.rs";
-const PPK: &str = "edge/lab/tests/e2e/session/ppk.rs";
-const KEM: &str = "edge/lab/tests/e2e/session/kem.rs";
+const SERVICE: &str = "lab/tests/e2e/operate/service.rs";
+const SINGLE: &str = "lab/tests/e2e/operate/single.rs";
+const POLICY: &str = "lab/tests/e2e/session/policy.rs";
+const PPK: &str = "lab/tests/e2e/session/ppk.rs";
+const KEM: &str = "lab/tests/e2e/session/kem.rs";
 const IKE_KEM: &str = "pure/ike/src/tests/kem.rs";
 const FOLLOWUP: &str = "pure/ike/src/tests/followup.rs";
 const IKE_PPK: &str = "pure/ike/src/tests/ppk.rs";
-const PPK_SWAN: &str = "edge/lab/tests/e2e/interop/ppk.rs";
-const PUBKEY: &str = "edge/lab/tests/e2e/session/pubkey.rs";
-const PUBKEY_SWAN: &str = "edge/lab/tests/e2e/interop/pubkey.rs";
+const PPK_SWAN: &str = "lab/tests/e2e/interop/ppk.rs";
+const PUBKEY: &str = "lab/tests/e2e/session/pubkey.rs";
+const PUBKEY_SWAN: &str = "lab/tests/e2e/interop/pubkey.rs";
 const IKE_PUBKEY: &str = "pure/ike/src/tests/raw_keys.rs";
-const REAUTH: &str = "edge/lab/tests/e2e/session/reauth.rs";
+const REAUTH: &str = "lab/tests/e2e/session/reauth.rs";
 const IKE_REAUTH: &str = "pure/ike/src/tests/reauth.rs";
 const NODE_REAUTH: &str = "pure/node/src/tests/reauth.rs";
 const COVER_NODE: &str = "pure/node/src/tests/cover.rs";
-const TFC: &str = "edge/lab/tests/e2e/traffic/tfc.rs";
+const TFC: &str = "lab/tests/e2e/traffic/tfc.rs";
 const TFC_ESP: &str = "pure/esp/tests/data_plane/padding.rs";
-const TFC_SWAN: &str = "edge/lab/tests/e2e/interop/tfc.rs";
-const REAUTH_SWAN: &str = "edge/lab/tests/e2e/interop/reauth.rs";
-const WINDOW: &str = "edge/lab/tests/e2e/session/window.rs";
+const TFC_SWAN: &str = "lab/tests/e2e/interop/tfc.rs";
+const REAUTH_SWAN: &str = "lab/tests/e2e/interop/reauth.rs";
+const WINDOW: &str = "lab/tests/e2e/session/window.rs";
 const IKE_WINDOW: &str = "pure/ike/src/tests/window.rs";
-const REDIRECT: &str = "edge/lab/tests/e2e/session/redirect.rs";
+const REDIRECT: &str = "lab/tests/e2e/session/redirect.rs";
 const IKE_REDIRECT: &str = "pure/ike/src/tests/redirect.rs";
-const BACK: &str = "edge/lab/tests/e2e/session/back.rs";
-const RECOVERY: &str = "edge/lab/tests/e2e/session/recovery.rs";
-const REKEY: &str = "edge/lab/tests/e2e/session/rekey.rs";
+const BACK: &str = "lab/tests/e2e/session/back.rs";
+const RECOVERY: &str = "lab/tests/e2e/session/recovery.rs";
+const REKEY: &str = "lab/tests/e2e/session/rekey.rs";
 const NODE_REKEY: &str = "pure/node/src/tests/rekey.rs";
-const REFUSAL: &str = "edge/lab/tests/e2e/session/refusal.rs";
-const RELOAD: &str = "edge/lab/tests/e2e/operate/reload.rs";
-const RELOCK: &str = "edge/lab/tests/e2e/operate/relock.rs";
-const SPLIT: &str = "edge/lab/tests/e2e/zones/split.rs";
-const SELECTORS: &str = "edge/lab/tests/e2e/traffic/selectors.rs";
-const RENEWAL: &str = "edge/lab/tests/e2e/session/renewal.rs";
-const REVOCATION: &str = "edge/lab/tests/e2e/session/revocation.rs";
+const REFUSAL: &str = "lab/tests/e2e/session/refusal.rs";
+const RELOAD: &str = "lab/tests/e2e/operate/reload.rs";
+const RELOCK: &str = "lab/tests/e2e/operate/relock.rs";
+const SPLIT: &str = "lab/tests/e2e/zones/split.rs";
+const SELECTORS: &str = "lab/tests/e2e/traffic/selectors.rs";
+const RENEWAL: &str = "lab/tests/e2e/session/renewal.rs";
+const REVOCATION: &str = "lab/tests/e2e/session/revocation.rs";
 const IKE_REVOCATION: &str = "pure/ike/src/tests/revocation.rs";
 const IKE_ADDRESSES: &str = "pure/ike/src/tests/addresses.rs";
 const STORE: &str = "edge/store/src/tests.rs";
-const STRONGSWAN: &str = "edge/lab/tests/e2e/interop/strongswan.rs";
-const SUITES: &str = "edge/lab/tests/e2e/interop/suites.rs";
+const STRONGSWAN: &str = "lab/tests/e2e/interop/strongswan.rs";
+const SUITES: &str = "lab/tests/e2e/interop/suites.rs";
 const IKE_SUITES: &str = "pure/ike/src/tests/suites.rs";
-const TCP: &str = "edge/lab/tests/e2e/traffic/tcp.rs";
+const TCP: &str = "lab/tests/e2e/traffic/tcp.rs";
 const IKE_TCP: &str = "pure/ike/src/tests/tcp.rs";
-const TCP_TSHARK: &str = "edge/lab/tests/e2e/interop/tcp.rs";
+const TCP_TSHARK: &str = "lab/tests/e2e/interop/tcp.rs";
 const STREAM: &str = "pure/wire/src/stream.rs";
 const TUNNELS_IN_UDP: &str = "pure/mobility/src/mobile_ip/tests/nat.rs";
 const TRUST: &str = "pure/crypto/src/trust.rs";
-const TRANSFER: &str = "edge/lab/tests/e2e/traffic/transfer.rs";
-const TSHARK: &str = "edge/lab/tests/e2e/interop/tshark.rs";
-const DNS: &str = "edge/lab/tests/e2e/operate/dns.rs";
-const DOCTOR: &str = "edge/lab/tests/e2e/operate/doctor.rs";
+const TRANSFER: &str = "lab/tests/e2e/traffic/transfer.rs";
+const TSHARK: &str = "lab/tests/e2e/interop/tshark.rs";
+const DNS: &str = "lab/tests/e2e/operate/dns.rs";
+const DOCTOR: &str = "lab/tests/e2e/operate/doctor.rs";
 const DOWNLOAD: &str = "pure/pep/tests/download.rs";
 const NODE_RECOVERY: &str = "pure/node/src/tests/recovery.rs";
 
@@ -2890,7 +2891,7 @@ pub const FEATURES: &[Feature] = &[
     Feature {
         name: "The demo",
         keys: &[],
-        verbs: &["demo"],
+        verbs: &["strata-lab demo"],
         works: Tests(&[
             (
                 DEMO,
@@ -2910,7 +2911,7 @@ pub const FEATURES: &[Feature] = &[
     Feature {
         name: "The demo of keys that arrive with a mobile node",
         keys: &[],
-        verbs: &["demo roam"],
+        verbs: &["strata-lab demo roam"],
         works: Tests(&[
             (
                 DEMO_ROAM,
@@ -2948,11 +2949,11 @@ pub const FEATURES: &[Feature] = &[
         name: "The figures of the papers",
         keys: &[],
         verbs: &[
-            "lab list",
-            "lab run",
-            "lab report",
-            "lab bundle",
-            "lab verify",
+            "strata-lab figures list",
+            "strata-lab figures run",
+            "strata-lab figures report",
+            "strata-lab figures bundle",
+            "strata-lab figures verify",
         ],
         works: Tests(&[
             (
@@ -3011,9 +3012,28 @@ pub const FEATURES: &[Feature] = &[
         )]),
     },
     Feature {
+        name: "Tunnels with each strongSwan at hand, any two choices together",
+        keys: &[],
+        verbs: &["strata-lab interop"],
+        works: Tests(&[
+            (MATRIX, "each_pair_of_choices_meets_in_some_cell"),
+            (MATRIX, "the_program_plays_a_cell_and_prints_its_witness"),
+        ]),
+        refuses: Tests(&[
+            (
+                MATRIX,
+                "a_cell_that_does_not_exist_is_refused_with_those_there_are",
+            ),
+            (MATRIX, "without_a_strongswan_it_says_how_to_get_it"),
+        ]),
+        recovers: NotNeeded(
+            "a cell that fails is played once more, and what it starts ends with it",
+        ),
+    },
+    Feature {
         name: "What a set-up costs",
         keys: &[],
-        verbs: &["bench ike"],
+        verbs: &["strata-lab bench ike"],
         works: Tests(&[
             (BENCH, "everybody_comes_up_and_the_json_has_stable_keys"),
             (BENCH, "those_who_begin_at_once_come_up"),
@@ -3036,7 +3056,7 @@ pub const FEATURES: &[Feature] = &[
     Feature {
         name: "What a packet costs",
         keys: &[],
-        verbs: &["bench esp"],
+        verbs: &["strata-lab bench esp"],
         works: Tests(&[
             (
                 BENCH,
@@ -3053,7 +3073,7 @@ pub const FEATURES: &[Feature] = &[
     Feature {
         name: "What a tunnel carries, beside others",
         keys: &[],
-        verbs: &["bench peers"],
+        verbs: &["strata-lab bench peers"],
         works: Tests(&[
             (
                 BENCH,
@@ -3073,7 +3093,7 @@ pub const FEATURES: &[Feature] = &[
     Feature {
         name: "A long time under load, with new keys all the while",
         keys: &[],
-        verbs: &["bench soak"],
+        verbs: &["strata-lab bench soak"],
         works: Tests(&[(
             BENCH,
             "a_minute_of_load_with_new_keys_loses_nothing_and_nobody_grows",
@@ -3081,14 +3101,14 @@ pub const FEATURES: &[Feature] = &[
         refuses: Tests(&[
             (BENCH, "a_datagram_that_is_lost_in_a_minute_makes_it_fail"),
             (BENCH, "a_soak_of_less_than_a_minute_is_refused"),
-            ("edge/lab/src/bench/soak/report.rs", "whoever_grows_fails"),
+            ("lab/src/bench/soak/report.rs", "whoever_grows_fails"),
         ]),
         recovers: NotNeeded("what it starts ends with it"),
     },
     Feature {
         name: "What a gateway carries for very many at once",
         keys: &[],
-        verbs: &["bench sas"],
+        verbs: &["strata-lab bench sas"],
         works: Tests(&[
             (
                 BENCH,
@@ -3105,7 +3125,7 @@ pub const FEATURES: &[Feature] = &[
     Feature {
         name: "What floods take from a tunnel that is up and from honest set-ups",
         keys: &[],
-        verbs: &["bench flood"],
+        verbs: &["strata-lab bench flood"],
         works: Tests(&[(BENCH, "a_flood_has_a_control_and_the_json_has_stable_keys")]),
         refuses: Tests(&[
             (
@@ -3113,7 +3133,7 @@ pub const FEATURES: &[Feature] = &[
                 "no_set_up_beside_a_flood_is_served_with_the_wrong_key",
             ),
             (
-                "edge/lab/src/bench/flood/report.rs",
+                "lab/src/bench/flood/report.rs",
                 "one_set_up_that_is_not_served_is_a_failure",
             ),
         ]),
@@ -3125,24 +3145,24 @@ pub const FEATURES: &[Feature] = &[
         verbs: &["status", "doctor", "explain"],
         works: Tests(&[
             (
-                "edge/lab/tests/e2e/operate/explain.rs",
+                "lab/tests/e2e/operate/explain.rs",
                 "a_cause_on_this_host_comes_before_any_at_the_peer",
             ),
             (
-                "edge/lab/tests/e2e/operate/explain.rs",
+                "lab/tests/e2e/operate/explain.rs",
                 "a_firewall_of_this_host_is_named_until_it_lets_messages_pass",
             ),
             (
-                "edge/lab/tests/e2e/operate/explain.rs",
+                "lab/tests/e2e/operate/explain.rs",
                 "two_machines_with_one_key_are_told_as_that",
             ),
-            ("edge/lab/tests/e2e/operate/explain.rs", "no_answer_at_all"),
+            ("lab/tests/e2e/operate/explain.rs", "no_answer_at_all"),
             (
-                "edge/lab/tests/e2e/operate/dns.rs",
+                "lab/tests/e2e/operate/dns.rs",
                 "a_file_that_cannot_be_written_does_not_cost_the_tunnel",
             ),
             (
-                "edge/lab/tests/e2e/operate/doctor.rs",
+                "lab/tests/e2e/operate/doctor.rs",
                 "a_firewall_that_drops_by_default_is_found",
             ),
             (SIGHT, "at_debug_each_ike_message_is_one_line_at_both_ends"),
@@ -3159,7 +3179,7 @@ pub const FEATURES: &[Feature] = &[
                 "the_time_at_which_a_peer_was_last_heard_is_known_by_messages_and_by_packets",
             ),
             (
-                "edge/lab/tests/e2e/operate/awaited.rs",
+                "lab/tests/e2e/operate/awaited.rs",
                 "a_host_that_no_longer_forwards_is_shown_until_it_does",
             ),
             (

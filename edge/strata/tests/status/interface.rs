@@ -38,6 +38,20 @@ pub fn verbs(words: &[&str]) -> BTreeSet<String> {
     verbs
 }
 
+/// Returns every verb of `strata-lab`, with its name in front, from the reference page that a test
+/// of the lab writes. Tests of this package cannot rely on another package's program.
+pub fn lab_verbs() -> BTreeSet<String> {
+    let page = pages::read("reference/strata-lab.md");
+    let sections = page.split("\n## ").skip(1);
+    let verb = |section: &str| {
+        let (name, rest) = section.split_once('\n')?;
+        let mut usages = rest.split("```").nth(1)?.trim().lines();
+        let is_enough = usages.any(|line| !line.contains("COMMAND"));
+        is_enough.then(|| name.to_owned())
+    };
+    sections.filter_map(verb).collect()
+}
+
 /// Returns true if these words form a complete command. Its help then has a usage without
 /// `COMMAND`.
 fn is_enough(words: &[&str]) -> bool {

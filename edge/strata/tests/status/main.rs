@@ -34,23 +34,18 @@ fn every_verb_belongs_to_a_feature() {
     let claimed: BTreeSet<_> = features
         .flat_map(|feature| feature.verbs.iter().copied())
         .collect();
-    let verbs = interface::verbs(&[]);
+    let mut verbs = interface::verbs(&[]);
+    verbs.extend(interface::lab_verbs());
     let orphans: Vec<_> = verbs
         .iter()
         .filter(|verb| !claimed.contains(verb.as_str()))
         .collect();
-    assert!(
-        orphans.is_empty(),
-        "no feature claims `strata {orphans:?}`. {ADD}"
-    );
+    assert!(orphans.is_empty(), "no feature claims {orphans:?}. {ADD}");
     let gone: Vec<_> = claimed
         .iter()
         .filter(|verb| !verbs.contains(**verb))
         .collect();
-    assert!(
-        gone.is_empty(),
-        "`strata --help` lists no {gone:?}. {CORRECT}"
-    );
+    assert!(gone.is_empty(), "no `--help` lists {gone:?}. {CORRECT}");
 }
 
 #[test]
@@ -62,7 +57,9 @@ fn every_named_test_runs() {
             feature.name
         );
         if let Evidence::Tests(tests) = feature.works {
-            let between_programs = tests.iter().all(|(file, _)| file.starts_with("edge/"));
+            let folders = ["edge/", "lab/"];
+            let outside = |file: &str| folders.iter().any(|folder| file.starts_with(folder));
+            let between_programs = tests.iter().all(|(file, _)| outside(file));
             assert!(
                 between_programs,
                 "{}: works inside the engines only",
@@ -154,15 +151,17 @@ impl Feature {
     }
 
     fn switches(&self) -> String {
-        let quote = |words: &[&str], before: &str| {
-            let quoted: Vec<_> = words
-                .iter()
-                .map(|word| format!("`{before}{word}`"))
-                .collect();
-            quoted.join(", ")
+        let quote = |words: &[String]| {
+            let quoted = words.iter().map(|word| format!("`{word}`"));
+            quoted.collect::<Vec<_>>().join(", ")
         };
-        let keys = quote(self.keys, "");
-        let verbs = quote(self.verbs, "strata ");
+        let whole = |verb: &&str| match verb.starts_with("strata-lab ") {
+            true => (*verb).to_owned(),
+            false => format!("strata {verb}"),
+        };
+        let keys: Vec<_> = self.keys.iter().map(|&key| key.to_owned()).collect();
+        let verbs: Vec<_> = self.verbs.iter().map(whole).collect();
+        let [keys, verbs] = [keys, verbs].map(|words| quote(&words));
         let both = [keys, verbs];
         let lines = both.iter().filter(|line| !line.is_empty());
         lines.map(|line| format!("* {line}\n")).collect()

@@ -36,8 +36,8 @@ const ACKNOWLEDGEMENTS: &str = "pure/pep/tests/acknowledgements.rs";
 const HOLDINGS: &str = "pure/node/src/tests/holdings.rs";
 const NEGOTIATION: &str = "pure/ike/src/tests/negotiation.rs";
 const STRANGERS: &str = "pure/ike/src/tests/strangers.rs";
-const GUARD: &str = "edge/lab/tests/e2e/operate/clear.rs";
-const RESTORE: &str = "edge/lab/tests/e2e/operate/restore.rs";
+const GUARD: &str = "lab/tests/e2e/operate/clear.rs";
+const RESTORE: &str = "lab/tests/e2e/operate/restore.rs";
 const ATTACK: &str = "pure/ike/src/tests/attack.rs";
 const CERTIFICATES: &str = "pure/ike/src/tests/certificates.rs";
 const COOKIE: &str = "pure/ike/src/tests/cookie.rs";
@@ -45,20 +45,20 @@ const DATA: &str = "pure/esp/tests/data_plane/attacks.rs";
 const AUTHENTIC: &str = "pure/esp/tests/data_plane/authentic.rs";
 const FAULTS: &str = "edge/config/src/tests/faults.rs";
 const FRAGMENT: &str = "pure/ike/src/tests/fragment.rs";
-const FLOOD: &str = "edge/lab/tests/e2e/operate/flood.rs";
+const FLOOD: &str = "lab/tests/e2e/operate/flood.rs";
 const GROUPS: &str = "pure/ike/src/tests/groups.rs";
 const FORGERIES: &str = "pure/mobility/src/mobile_ip/tests/mobile_node/forgeries.rs";
 const LINK: &str = "pure/mobility/src/mobile_ip/tests/foreign_agent/link.rs";
 const HANDOVER: &str = "pure/mobility/src/mobile_ip/tests/handover.rs";
 const INSIDER: &str = "pure/node/tests/insider/main.rs";
 const INVARIANTS: &str = "pure/node/src/tests/invariants.rs";
-const LEAK: &str = "edge/lab/tests/e2e/operate/leak.rs";
+const LEAK: &str = "lab/tests/e2e/operate/leak.rs";
 const LOSS: &str = "pure/ike/src/tests/loss.rs";
 const MOBIKE: &str = "pure/ike/src/tests/mobike.rs";
 const ADDRESSES: &str = "pure/ike/src/extension/mobike.rs";
 const NAT: &str = "pure/ike/src/tests/nat.rs";
 const OURS: &str = "pure/ike/src/tests/weaknesses.rs";
-const PMTU: &str = "edge/lab/tests/e2e/traffic/pmtu.rs";
+const PMTU: &str = "lab/tests/e2e/traffic/pmtu.rs";
 const NODE_PMTU: &str = "pure/node/src/tests/path_mtu.rs";
 const ROOM: &str = "pure/esp/tests/data_plane/room.rs";
 const PLAIN: &str = "pure/esp/src/plain.rs";
@@ -67,10 +67,10 @@ const REFUSAL: &str = "pure/ike/src/tests/refusal.rs";
 const RAW_KEY: &str = "pure/crypto/src/raw_key.rs";
 const REPLAY: &str = "pure/esp/src/replay.rs";
 const SELECTORS: &str = "pure/ike/src/selectors.rs";
-const SINGLE: &str = "edge/lab/tests/e2e/operate/single.rs";
+const SINGLE: &str = "lab/tests/e2e/operate/single.rs";
 const SIGNATURE: &str = "pure/crypto/src/signature.rs";
 const STATES: &str = "pure/node/tests/flood.rs";
-const SUITES: &str = "edge/lab/tests/e2e/interop/suites.rs";
+const SUITES: &str = "lab/tests/e2e/interop/suites.rs";
 const TUNNELS_IN_UDP: &str = "pure/mobility/src/mobile_ip/tests/nat.rs";
 const TRUST: &str = "pure/crypto/src/trust.rs";
 const WINDOW: &str = "pure/ike/src/tests/window.rs";
@@ -370,7 +370,7 @@ pub const WEAKNESSES: &[Weakness] = &[
                 "the_lock_and_the_list_of_resolvers_alone_run_programs",
             ),
             (
-                "edge/lab/tests/e2e/operate/words.rs",
+                "lab/tests/e2e/operate/words.rs",
                 "no_program_is_run_by_the_name_of_a_peer",
             ),
             (
@@ -407,15 +407,15 @@ pub const WEAKNESSES: &[Weakness] = &[
                 "packets_get_eleven_parts_of_twelve_of_the_time_whatever_a_message_costs",
             ),
             (
-                "edge/lab/src/bench/flood/report.rs",
+                "lab/src/bench/flood/report.rs",
                 "a_tunnel_that_collapses_beside_a_flood_misses_the_goal",
             ),
             (
-                "edge/lab/src/bench/flood/report.rs",
+                "lab/src/bench/flood/report.rs",
                 "one_set_up_that_is_not_served_is_a_failure",
             ),
             (
-                "edge/lab/tests/e2e/measure/bench.rs",
+                "lab/tests/e2e/measure/bench.rs",
                 "a_flood_has_a_control_and_the_json_has_stable_keys",
             ),
         ]),
@@ -2230,11 +2230,11 @@ pub const WEAKNESSES: &[Weakness] = &[
         what: "packets of a site's router itself get the address of another interface, which no tunnel carries, and vanish",
         answer: Tests(&[
             (
-                "edge/lab/tests/e2e/operate/sources.rs",
+                "lab/tests/e2e/operate/sources.rs",
                 "a_router_of_a_site_reaches_the_other_site_itself",
             ),
             (
-                "edge/lab/tests/e2e/operate/sources.rs",
+                "lab/tests/e2e/operate/sources.rs",
                 "an_address_may_come_later_go_and_come_back",
             ),
             (
@@ -2249,15 +2249,15 @@ pub const WEAKNESSES: &[Weakness] = &[
         what: "the daemon is faster than the network and ends, because an interface or an address is not there yet",
         answer: Tests(&[
             (
-                "edge/lab/tests/e2e/operate/awaited.rs",
+                "lab/tests/e2e/operate/awaited.rs",
                 "a_licensed_node_diverts_as_soon_as_its_interfaces_exist",
             ),
             (
-                "edge/lab/tests/e2e/operate/awaited.rs",
+                "lab/tests/e2e/operate/awaited.rs",
                 "a_tunnel_comes_up_once_the_address_to_listen_on_exists",
             ),
             (
-                "edge/lab/tests/e2e/operate/awaited.rs",
+                "lab/tests/e2e/operate/awaited.rs",
                 "a_foreign_agent_serves_visitors_as_soon_as_its_interface_exists",
             ),
         ]),
@@ -2313,15 +2313,15 @@ pub const WEAKNESSES: &[Weakness] = &[
         what: "the kernel drops the gateway's request that follows the reply to a registration, as there is no route through the new agent yet, and keys come a retransmission timeout late",
         answer: Tests(&[
             (
-                "edge/lab/tests/e2e/mobility/reverse_paths.rs",
+                "lab/tests/e2e/mobility/reverse_paths.rs",
                 "a_request_that_comes_before_the_reply_is_read_is_answered",
             ),
             (
-                "edge/lab/tests/e2e/mobility/reverse_paths.rs",
+                "lab/tests/e2e/mobility/reverse_paths.rs",
                 "pushed_keys_come_with_the_move_whatever_the_reverse_path_check",
             ),
             (
-                "edge/lab/tests/e2e/mobility/reverse_paths.rs",
+                "lab/tests/e2e/mobility/reverse_paths.rs",
                 "with_dkm_the_own_keys_come_with_the_move_whatever_the_reverse_path_check",
             ),
             (
@@ -2381,7 +2381,7 @@ pub const WEAKNESSES: &[Weakness] = &[
                 "two_or_three_machines_that_take_turns_are_told",
             ),
             (
-                "edge/lab/tests/e2e/operate/explain.rs",
+                "lab/tests/e2e/operate/explain.rs",
                 "two_machines_with_one_key_are_told_as_that",
             ),
         ]),
@@ -2428,11 +2428,11 @@ pub const WEAKNESSES: &[Weakness] = &[
                 "answers_to_addresses_that_do_not_exist_leave_nothing",
             ),
             (
-                "edge/lab/tests/e2e/operate/explain.rs",
+                "lab/tests/e2e/operate/explain.rs",
                 "a_firewall_of_this_host_is_named_until_it_lets_messages_pass",
             ),
             (
-                "edge/lab/tests/e2e/operate/awaited.rs",
+                "lab/tests/e2e/operate/awaited.rs",
                 "a_host_that_no_longer_forwards_is_shown_until_it_does",
             ),
         ]),
@@ -2470,7 +2470,7 @@ pub const WEAKNESSES: &[Weakness] = &[
                 "a_flood_has_a_line_each_ten_seconds_and_the_lines_count_each_message_once",
             ),
             (
-                "edge/lab/tests/e2e/operate/audit.rs",
+                "lab/tests/e2e/operate/audit.rs",
                 "a_configuration_without_a_log_is_told_how_to_have_one",
             ),
         ]),
@@ -2490,11 +2490,11 @@ pub const WEAKNESSES: &[Weakness] = &[
         what: "most commands and outputs on the pages for operators had no test, so a changed command or message made a page wrong, and nothing failed",
         answer: Tests(&[
             (
-                "edge/lab/tests/e2e/pages/operate.rs",
+                "lab/tests/e2e/pages/operate.rs",
                 "every_page_is_followed_and_every_place_elsewhere_is_used",
             ),
             (
-                "edge/lab/tests/e2e/pages/operate.rs",
+                "lab/tests/e2e/pages/operate.rs",
                 "a_page_with_a_wrong_line_fails",
             ),
         ]),
@@ -2508,8 +2508,8 @@ pub const WEAKNESSES: &[Weakness] = &[
                 "edge/pages/src/operate.rs",
                 "the_words_of_an_operator_lead_to_the_page",
             ),
-            ("edge/lab/tests/e2e/pages/operate.rs", "network_managers"),
-            ("edge/lab/tests/e2e/pages/operate.rs", "upgrade"),
+            ("lab/tests/e2e/pages/operate.rs", "network_managers"),
+            ("lab/tests/e2e/pages/operate.rs", "upgrade"),
         ]),
     },
 ];

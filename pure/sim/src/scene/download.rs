@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The server sends without end. Goodput is the rate at which the mobile node's program receives
-//! after slow start. Addresses, queues and buffers are those of `strata demo`, so that the two can
+//! after slow start. Addresses, queues and buffers are those of `strata-lab demo`, so that the two can
 //! be compared.
 
 use super::Configuration;

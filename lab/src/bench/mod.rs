@@ -1,0 +1,29 @@
+//! `strata-lab bench`: the costs of Strata, each compared with its cryptography alone, and its
+//! throughput compared with other tunnels and with many peers. Compared values are measured in
+//! turns in the same run. Goals are printed as well, but a missed goal changes nothing: another
+//! machine has other figures. Only endurance ([`soak`]) is the same everywhere.
+
+pub mod esp;
+pub mod flood;
+pub mod ike;
+pub mod peers;
+pub mod sas;
+pub mod soak;
+
+mod certificates;
+mod client;
+mod cores;
+mod crowd;
+mod forge;
+mod goal;
+mod iperf;
+mod memory;
+mod responder;
+
+pub(crate) use cores::spent_here;
+pub use goal::{Bound, Goal};
+
+/// Returns the name of this process's AES-GCM implementation.
+fn aead() -> &'static str {
+    crypto::provider().map_or("AWS-LC", |provider| provider.name())
+}
