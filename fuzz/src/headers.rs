@@ -1,8 +1,10 @@
-//! Fuzzes the parsers of transport headers and of datagrams on the port that IKE and ESP share.
+//! Fuzzes the parsers of transport headers, of datagrams on the port that IKE and ESP share, and of
+//! path MTU probes.
 
+use wire::probe::{self, Probe};
 use wire::{esp, tcp, udp};
 
-/// Parses octets as a transport header, and as a UDP payload.
+/// Parses octets as a transport header, as a UDP payload, and as the payload of a dummy packet.
 pub fn run(octets: &[u8]) {
     if let Some(header) = tcp::Header::parse(octets) {
         assert!((tcp::MIN_HEADER_LEN..=60).contains(&header.header_len));
@@ -12,6 +14,9 @@ pub fn run(octets: &[u8]) {
     }
     let _ = udp::Header::parse(octets);
     let _ = esp::Header::parse(octets);
+    if let Some(probe) = Probe::read(octets) {
+        assert_eq!(probe.octets(), octets[..probe::LEN]);
+    }
     let parts = match esp::Datagram::of(octets) {
         esp::Datagram::Ike(part) | esp::Datagram::Esp(part) => part.len(),
         esp::Datagram::Keepalive => 0,

@@ -39,10 +39,16 @@ pub enum PathMtu {
     Off,
     /// The path MTU that routers report by ICMP.
     Icmp,
+    /// The path MTU that probes find.
+    Probe,
 }
 
 impl PathMtu {
-    pub(crate) const WORDS: [(&str, Self); 2] = [("off", Self::Off), ("icmp", Self::Icmp)];
+    pub(crate) const WORDS: [(&str, Self); 3] = [
+        ("probe", Self::Probe),
+        ("icmp", Self::Icmp),
+        ("off", Self::Off),
+    ];
 }
 
 /// The number of packets in a system call.
@@ -69,8 +75,9 @@ pub struct Tunnel {
     /// Default true: most paths drop ICMP somewhere, so path MTU discovery of the endpoints is
     /// unreliable.
     pub clamp: bool,
-    /// `path_mtu`: `icmp` sends packets that no router may fragment, no longer than routers report;
-    /// `off` does neither. Default `off`: many paths drop ICMP somewhere.
+    /// `path_mtu`: `probe` sends packets that no router has to fragment, no longer than the interface
+    /// allows and than probes come through; `icmp` sends them no longer than routers report; `off`
+    /// does neither. Default `probe`: many paths drop fragments, ICMP, or both.
     pub path_mtu: PathMtu,
     /// `offload`: `auto` exchanges packets with the kernel in bulk where it can; `off` exchanges
     /// them one by one, for kernels and drivers with faulty offloads. Default `auto`.
@@ -97,7 +104,7 @@ impl Tunnel {
             name: "strata0".to_owned(),
             mtu: default_mtu(zone_overhead),
             clamp: true,
-            path_mtu: PathMtu::Off,
+            path_mtu: PathMtu::Probe,
             offload: Offload::Auto,
             workers: NonZeroU8::MIN,
             addresses: Vec::new(),

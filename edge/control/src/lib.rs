@@ -46,7 +46,7 @@ pub use request::Request;
 pub use response::{Changed, Daemon, Failure, Keylog, PeerChanged, Response};
 pub use server::{CannotListen, ClientId, Server};
 pub use status::{
-    Child, ChildKind, ChildMode, ClearClaim, Congestion, PathMtu, Peer, PeerKind, PeerState,
-    Refusal, Role, Routes, RoutesReason, Status, Traffic, Trouble, Window,
+    Child, ChildKind, ChildMode, ClearClaim, Congestion, MtuOrigin, PathMtu, Peer, PeerKind,
+    PeerState, Refusal, Role, Routes, RoutesReason, Status, Traffic, Trouble, Window,
 };
 pub use zones::{Composite, GrantState, Held, Holder, LevelGrant, Link, Zone, Zones};

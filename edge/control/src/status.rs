@@ -137,9 +137,21 @@ impl fmt::Display for ClearClaim {
 pub struct PathMtu {
     /// Datagrams too long for their tunnel, answered with an ICMP "packet too big" to their source.
     pub too_long: u64,
-    /// Reported path MTUs that were ignored as impossibly small, probably from forged ICMP
-    /// messages.
+    /// Reported path MTUs that were ignored as impossibly small, or that probes refuted: probably from
+    /// forged ICMP messages.
     pub disbelieved: u64,
+    /// Datagrams too long for their tunnel that were fragmented before they were sealed.
+    #[serde(default)]
+    pub cut: u64,
+    /// Probes sent.
+    #[serde(default)]
+    pub probes: u64,
+    /// Probes without an echo.
+    #[serde(default)]
+    pub lost: u64,
+    /// Probes of peers that were echoed.
+    #[serde(default)]
+    pub echoed: u64,
 }
 
 /// Combinations of outer and inner ECN fields at decapsulation (RFC 6040).
@@ -368,6 +380,9 @@ pub struct Child {
     /// Path MTU in octets, including the outer headers, if known.
     #[serde(default)]
     pub path_mtu: Option<u16>,
+    /// Origin of the path MTU, if known.
+    #[serde(default)]
+    pub path_mtu_origin: Option<MtuOrigin>,
     /// Longest inner datagram that fits into the SA, in octets.
     #[serde(default)]
     pub mtu: Option<u16>,
@@ -402,6 +417,22 @@ pub enum ChildMode {
     Transport,
     /// Seals the payload of the IP packet, between two fixed inner addresses.
     Beet,
+}
+
+/// Origin of a path MTU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MtuOrigin {
+    /// The interface; nothing was sent on the path yet.
+    Interface,
+    /// A router reported it.
+    Reported,
+    /// The longest probe that came through.
+    Probed,
+    /// A search is under way.
+    Searching,
+    /// The peer echoes no probes: a length that nearly every path carries.
+    Safe,
 }
 
 /// An amount of inner traffic.

@@ -7,11 +7,12 @@
 //! QUIC probes path MTUs; here each datagram decides. A datagram that may be fragmented (RFC 4303
 //! section 3.3.4) has "don't fragment" clear on IPv4, whatever the path MTU is said to be, and on
 //! IPv6 the kernel fragments it to the path MTU that it has learnt. A datagram that may not is
-//! refused if it is longer than the path MTU, which [`path_mtu`] returns. And small kernel buffers
+//! refused if it is longer than the path MTU, which [`path_mtu`] returns, except probes of a path MTU,
+//! which only the interface limits. And small kernel buffers
 //! lose whole bursts while a worker is busy, so both are enlarged as far as permissions allow.
 
 use crate::{Error, Family, option, owner::Owner};
-use model::Path;
+use model::{Df, Path};
 use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::libc::{self, in_addr, in_pktinfo, in6_addr, in6_pktinfo};
@@ -65,6 +66,8 @@ pub struct Datagrams {
     bare: bool,
     /// Fragmentable datagrams since the last that was not, up to [`DEAF_AFTER`].
     cuttable: Cell<u32>,
+    /// The treatment of fragmentation that the socket is set to.
+    df: Cell<Df>,
     buffers: Vec<u8>,
 }
 
@@ -167,7 +170,7 @@ impl Datagrams {
             // The kernel reports the protocol number as the port.
             local.set_port(0);
         }
-        set_whole(&socket, Family::of(local.ip()), false).map_err(failed)?;
+        set_df(&socket, Family::of(local.ip()), Df::Clear).map_err(failed)?;
         enlarge_buffers(&socket);
         let buffers = vec![0; BATCH * LONGEST];
         Ok(Self {
@@ -176,6 +179,7 @@ impl Datagrams {
             local,
             bare,
             cuttable: Cell::new(DEAF_AFTER),
+            df: Cell::new(Df::Clear),
             buffers,
         })
     }
@@ -236,14 +240,22 @@ impl Datagrams {
         if cuttable == DEAF_AFTER {
             return put();
         }
-        let family = Family::of(self.local.ip());
-        set_whole(&self.socket, family, false)?;
+        self.switch(Df::Clear)?;
         let sent = put();
         self.cuttable.set(cuttable + 1);
         if cuttable + 1 < DEAF_AFTER {
-            set_whole(&self.socket, family, true)?;
+            self.switch(Df::Set)?;
         }
         sent
+    }
+
+    /// Sets the treatment of fragmentation, unless it is set already.
+    fn switch(&self, df: Df) -> io::Result<()> {
+        if self.df.get() != df {
+            set_df(&self.socket, Family::of(self.local.ip()), df)?;
+            self.df.set(df);
+        }
+        Ok(())
     }
 
     /// Sends one datagram that must not be fragmented.
@@ -252,13 +264,23 @@ impl Datagrams {
     /// Those of [`Datagrams::send`], and EMSGSIZE if it is longer than the known path MTU
     /// ([`is_too_long`], [`path_mtu`]).
     pub fn send_whole(&self, path: Path, class: u8, payload: &[u8]) -> io::Result<()> {
-        self.as_whole(|| self.put(path, class, payload))
+        self.send_as(path, (class, Df::Set), payload)
     }
 
-    fn as_whole<T>(&self, put: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-        if self.cuttable.get() == DEAF_AFTER {
-            set_whole(&self.socket, Family::of(self.local.ip()), true)?;
+    /// Sends one datagram with this treatment of fragmentation.
+    ///
+    /// # Errors
+    /// Those of [`Datagrams::send`], and EMSGSIZE if it may not be fragmented and is longer than the
+    /// known path MTU, or than the interface allows.
+    pub fn send_as(&self, path: Path, (class, df): (u8, Df), payload: &[u8]) -> io::Result<()> {
+        self.treated(df, || self.put(path, class, payload))
+    }
+
+    fn treated<T>(&self, df: Df, put: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        if df == Df::Clear {
+            return self.as_cuttable(put);
         }
+        self.switch(df)?;
         self.cuttable.set(0);
         put()
     }
@@ -269,14 +291,14 @@ impl Datagrams {
     /// number of datagrams sent, from the first.
     ///
     /// # Errors
-    /// Those of [`Datagrams::send`], or of [`Datagrams::send_whole`] if fragmentation is forbidden.
+    /// Those of [`Datagrams::send_as`].
     /// With UDP also EMSGSIZE if one would have to be fragmented, EIO if the kernel does not
     /// segment for this route, EINVAL if it never does. Then none was sent, and they can be sent
     /// one by one.
     pub fn send_run(
         &self,
         path: Path,
-        (class, whole): (u8, bool),
+        (class, df): (u8, Df),
         length: u16,
         payload: &[u8],
     ) -> io::Result<usize> {
@@ -287,10 +309,7 @@ impl Datagrams {
                 Ok(payload.len().div_ceil(length.into()))
             }
         };
-        match whole {
-            true => self.as_whole(put),
-            false => self.as_cuttable(put),
-        }
+        self.treated(df, put)
     }
 
     fn put(&self, path: Path, class: u8, payload: &[u8]) -> io::Result<()> {
@@ -481,27 +500,44 @@ pub fn path_mtu(path: Path, mark: Option<u32>) -> io::Result<u16> {
     Ok(u16::try_from(mtu).unwrap_or(u16::MAX))
 }
 
-/// Forbids or permits fragmentation of a socket's datagrams. If it is permitted, IPv4 routers
+/// Forbids or permits fragmentation of a socket's datagrams. Probes ignore the path MTU that the
+/// system knows. If fragmentation is permitted, IPv4 routers
 /// fragment as needed, so forged path MTU reports have no effect; IPv6 routers do not fragment.
-fn set_whole(socket: &Socket, family: Family, whole: bool) -> io::Result<()> {
-    let (level, name, yes, no) = match family {
+fn set_df(socket: &Socket, family: Family, df: Df) -> io::Result<()> {
+    let (level, name, [clear, set, probe]) = match family {
         Family::V4 => (
             libc::IPPROTO_IP,
             libc::IP_MTU_DISCOVER,
-            libc::IP_PMTUDISC_DO,
-            libc::IP_PMTUDISC_OMIT,
+            [
+                libc::IP_PMTUDISC_OMIT,
+                libc::IP_PMTUDISC_DO,
+                libc::IP_PMTUDISC_PROBE,
+            ],
         ),
         Family::V6 => (
             libc::IPPROTO_IPV6,
             libc::IPV6_MTU_DISCOVER,
-            libc::IPV6_PMTUDISC_DO,
-            libc::IPV6_PMTUDISC_DONT,
+            [
+                libc::IPV6_PMTUDISC_DONT,
+                libc::IPV6_PMTUDISC_DO,
+                libc::IPV6_PMTUDISC_PROBE,
+            ],
         ),
     };
-    option::set(socket, level, name, if whole { yes } else { no })?;
+    let treatment = match df {
+        Df::Clear => clear,
+        Df::Set => set,
+        Df::Probe => probe,
+    };
+    option::set(socket, level, name, treatment)?;
     match family {
         Family::V4 => Ok(()),
-        Family::V6 => option::set(socket, level, libc::IPV6_DONTFRAG, i32::from(whole)),
+        Family::V6 => option::set(
+            socket,
+            level,
+            libc::IPV6_DONTFRAG,
+            i32::from(df != Df::Clear),
+        ),
     }
 }
 

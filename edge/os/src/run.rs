@@ -1,13 +1,13 @@
 //! Packets that are sent together, with one system call.
 
 use crate::MOST_AT_ONCE;
-use model::Path;
+use model::{Df, Path};
 
 /// Most octets of UDP over IPv4, and so of a run.
 const LONGEST: usize = 65_507;
 
-/// The path of packets, the traffic class of their outer header, and true to forbid fragmentation.
-pub type Destination = (Path, (u8, bool));
+/// The path of packets, the traffic class of their outer header, and their treatment of fragmentation.
+pub type Destination = (Path, (u8, Df));
 
 /// Packets of one length for one destination; the last may be shorter.
 #[derive(Debug, Default)]
@@ -72,7 +72,7 @@ mod tests {
 
     fn to(last: u8, class: u8) -> Destination {
         let end = |last| SocketAddr::from(([192, 0, 2, last], 4500));
-        (Path::udp(end(1), end(last)), (class, false))
+        (Path::udp(end(1), end(last)), (class, Df::Clear))
     }
 
     fn lengths(run: &Run) -> Vec<usize> {
@@ -103,7 +103,7 @@ mod tests {
         assert!(run.take(to(2, 0), &[1; 100]));
         assert!(!run.take(to(3, 0), &[2; 100]));
         assert!(!run.take(to(2, 1), &[2; 100]));
-        let whole = (to(2, 0).0, (0, true));
+        let whole = (to(2, 0).0, (0, Df::Set));
         assert!(!run.take(whole, &[2; 100]));
     }
 

@@ -1,9 +1,9 @@
 //! `strata key`: explains a key of the configuration.
 
-use crate::output::{Exit, Output};
 use config::Described;
 use control::Failure;
 use serde_json::json;
+use terminal::{Exit, Output};
 
 /// Prints what each key of this name is for. The name may have the table of the key in front.
 pub fn run(name: &str, output: &Output) -> Exit {

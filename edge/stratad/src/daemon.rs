@@ -190,6 +190,7 @@ impl Daemon {
                 .is_some_and(|deadline| deadline.at <= now)
             {
                 self.node.handle_timeout(now);
+                self.measure_paths(now);
                 self.cover(now);
             }
             let (streams, node) = (&mut self.streams, &self.node);

@@ -295,6 +295,14 @@ impl Host {
         (&mut self.sockets, tun)
     }
 
+    /// Returns the MTU of the interface by which a path leaves, if it has a route.
+    pub fn interface_mtu(&self, path: Path) -> Option<u16> {
+        let (local, remote) = (path.local.ip(), path.remote.ip());
+        let mtu = self.netlink.egress_mtu(local, remote, MARK).ok()??;
+        // The MTU of loopback exceeds the longest datagram.
+        Some(u16::try_from(mtu).unwrap_or(u16::MAX))
+    }
+
     /// Returns the path MTU that the system knows for a path.
     pub fn path_mtu(&self, path: Path) -> io::Result<u16> {
         os::path_mtu(path, Some(MARK))

@@ -126,11 +126,15 @@ fn esp(registry: &mut Registry, node: &Node) {
     family(
         registry,
         "esp_path_mtu",
-        "Datagrams too long for their path, and implausible path MTU reports",
+        "Datagrams too long for their path, implausible path MTU reports, and probes of path MTUs",
         "kind",
         [
             ("too_long", counters.too_long),
+            ("cut", counters.cut),
             ("disbelieved", node.disbelieved_path_mtus()),
+            ("sent", node.probe_counts().sent),
+            ("lost", node.probe_counts().lost),
+            ("echoed", node.probe_counts().echoed),
         ]
         .into_iter(),
     );
@@ -363,6 +367,12 @@ fn peers(registry: &mut Registry, peers: &[PeerStatus], today: UnixTime, now: In
     by_peer(registry, "peer_silent", help, peers, silent);
     let help = "Last authentic message or packet of a peer that is up, in seconds since 1970";
     by_peer(registry, "peer_heard_seconds", help, peers, heard);
+    let mtu = |peer: &PeerStatus| {
+        let mtus = peer.children.iter().filter_map(|child| child.path_mtu);
+        mtus.min().map(i64::from)
+    };
+    let help = "Smallest known path MTU of the peer's child SAs, in octets with outer headers";
+    by_peer(registry, "peer_path_mtu_octets", help, peers, mtu);
 }
 
 fn by_peer(

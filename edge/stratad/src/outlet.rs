@@ -9,7 +9,7 @@ use crate::quota::Quota;
 use crate::sockets::Sockets;
 use crate::streams::{self, Streams};
 use crate::trace;
-use model::Path;
+use model::{Df, Path};
 use node::{DropReason, Packet, Sink};
 use os::{Bulk, lock};
 use std::collections::BTreeSet;
@@ -119,22 +119,26 @@ impl Losses {
         }
     }
 
-    /// Sends one UDP payload with this traffic class in the outer header; `whole` forbids
+    /// Sends one UDP payload with this traffic class in the outer header, and this treatment of
     /// fragmentation. Returns false if the system knows that the path MTU is too small. The payload
-    /// then leaves in fragments this once, because the inner packet is no longer available.
+    /// then leaves in fragments this once, because the inner packet is no longer available; not if it
+    /// is a probe or as long as one that came through, which only a new MTU of the interface stops.
     pub fn send(
         &mut self,
         sockets: &Sockets,
         path: Path,
         class: u8,
-        whole: bool,
+        df: Df,
         payload: &[u8],
     ) -> bool {
-        let sent = sockets.send(path, class, whole, payload);
-        let fits = !matches!(&sent, Err(error) if whole && os::is_too_long(error));
+        let sent = sockets.send(path, class, df, payload);
+        let fits = !matches!(&sent, Err(error) if df != Df::Clear && os::is_too_long(error));
+        if !fits && df == Df::Probe {
+            return false;
+        }
         let sent = match fits {
             true => sent,
-            false => sockets.send(path, class, false, payload),
+            false => sockets.send(path, class, Df::Clear, payload),
         };
         if let Err(error) = sent {
             tracing::trace!("cannot send to {}: {error}", path.remote);
@@ -203,20 +207,20 @@ impl<'a> Outlet<'a> {
 
     /// Sends queued packets, one by one if the system refuses them together.
     fn leave(&mut self) {
-        let Some((path, (class, whole))) = self.sockets.run.destination() else {
+        let Some((path, (class, df))) = self.sockets.run.destination() else {
             return;
         };
         let sent = self.sockets.send_run().unwrap_or_default();
         let mut run = std::mem::take(&mut self.sockets.run);
         for packet in run.packets().skip(sent) {
-            self.send(path, class, whole, packet);
+            self.send(path, class, df, packet);
         }
         run.clear();
         self.sockets.run = run;
     }
 
-    fn send(&mut self, path: Path, class: u8, whole: bool, packet: &[u8]) {
-        if !self.losses.send(self.sockets, path, class, whole, packet) {
+    fn send(&mut self, path: Path, class: u8, df: Df, packet: &[u8]) {
+        if !self.losses.send(self.sockets, path, class, df, packet) {
             self.too_short.insert(path);
         }
     }
@@ -229,9 +233,9 @@ impl Sink for Outlet<'_> {
         if path.is_stream() {
             return self.streams.pass(path, packet.octets());
         }
-        let (class, whole) = (packet.class(), packet.whole);
+        let (class, df) = (packet.class(), packet.df);
         if self.faults.is_none() && self.sockets.gathers() {
-            let destination = (path, (class, whole));
+            let destination = (path, (class, df));
             if !self.sockets.run.take(destination, packet.octets()) {
                 self.leave();
                 self.sockets.run.take(destination, packet.octets());
@@ -240,7 +244,7 @@ impl Sink for Outlet<'_> {
         }
         let (sockets, losses, too_short) = (&*self.sockets, &mut *self.losses, &mut self.too_short);
         let send = |path, octets: &[u8]| {
-            if !losses.send(sockets, path, class, whole, octets) {
+            if !losses.send(sockets, path, class, df, octets) {
                 too_short.insert(path);
             }
         };

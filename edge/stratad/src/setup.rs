@@ -89,7 +89,11 @@ pub fn node(config: &Config) -> node::Config {
             .collect(),
         neighbours: config.neighbours.clone(),
         clamp: config.tunnel.clamp.then_some(config.tunnel.mtu),
-        path_mtu: config.tunnel.path_mtu == config::PathMtu::Icmp,
+        path_mtu: match config.tunnel.path_mtu {
+            config::PathMtu::Off => node::Discovery::Off,
+            config::PathMtu::Icmp => node::Discovery::Icmp,
+            config::PathMtu::Probe => node::Discovery::Probe,
+        },
         snoop: config
             .divert
             .as_ref()

@@ -1,7 +1,7 @@
 //! The sockets of one thread for IKE and ESP.
 
 use config::{Config, Mobility, Offload};
-use model::{Encapsulation, Path};
+use model::{Df, Encapsulation, Path};
 use os::routes::MARK;
 use os::{Datagrams, Error, Run};
 use std::io;
@@ -61,13 +61,9 @@ impl Sockets {
     }
 
     /// Sends a payload from the socket of the path's local port and family, with this traffic class
-    /// in the outer header; `whole` forbids fragmentation.
-    pub fn send(&self, path: Path, class: u8, whole: bool, payload: &[u8]) -> io::Result<()> {
-        let socket = self.socket(path)?;
-        match whole {
-            true => socket.send_whole(path, class, payload),
-            false => socket.send(path, class, payload),
-        }
+    /// in the outer header, and this treatment of fragmentation.
+    pub fn send(&self, path: Path, class: u8, df: Df, payload: &[u8]) -> io::Result<()> {
+        self.socket(path)?.send_as(path, (class, df), payload)
     }
 
     fn socket(&self, path: Path) -> io::Result<&Datagrams> {

@@ -360,6 +360,7 @@ mod tests {
                 thread.turn(packets, each);
             }
             for _ in 0..2000 {
+                thread.now += PACKETS;
                 thread.turn(Duration::ZERO, each);
             }
             let handled = thread.handled.len() as u64;

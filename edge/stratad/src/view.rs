@@ -11,8 +11,8 @@ use crate::facts::Facts;
 use crate::journal;
 use crate::outlet::Losses;
 use control::{
-    Candidate, Carrier, Child, ChildKind, ChildMode, Congestion, Fill, Lease, Leases, Paths, Peer,
-    PeerState, Refusal, Standing, Status, Traffic, TunnelPaths, Who, Window,
+    Candidate, Carrier, Child, ChildKind, ChildMode, Congestion, Fill, Lease, Leases, MtuOrigin,
+    Paths, Peer, PeerState, Refusal, Standing, Status, Traffic, TunnelPaths, Who, Window,
 };
 use mobile_ip::mobile_ip;
 use model::{Exchanges, Instant, TrafficSelector};
@@ -59,6 +59,10 @@ pub fn status(
         path_mtu: control::PathMtu {
             too_long: node.esp_counters().too_long,
             disbelieved: node.disbelieved_path_mtus(),
+            cut: node.esp_counters().cut,
+            probes: node.probe_counts().sent,
+            lost: node.probe_counts().lost,
+            echoed: node.probe_counts().echoed,
         },
         congestion: congestion(node.esp_counters().congestion),
     }
@@ -186,6 +190,7 @@ fn child(status: &ChildStatus) -> Child {
         waiting: status.waiting,
         mtu: status.mtu,
         path_mtu: status.path_mtu,
+        path_mtu_origin: status.path_mtu_origin.map(origin),
         local: texts(&status.local),
         remote: texts(&status.remote),
         received: traffic(status.received),
@@ -281,6 +286,16 @@ fn tunnel_paths(status: &PathsStatus) -> TunnelPaths {
             None => Who::Neither,
         },
         candidates: status.candidates.iter().map(candidate).collect(),
+    }
+}
+
+const fn origin(origin: node::Origin) -> MtuOrigin {
+    match origin {
+        node::Origin::Interface => MtuOrigin::Interface,
+        node::Origin::Reported => MtuOrigin::Reported,
+        node::Origin::Probed => MtuOrigin::Probed,
+        node::Origin::Searching => MtuOrigin::Searching,
+        node::Origin::Safe => MtuOrigin::Safe,
     }
 }
 

@@ -75,7 +75,7 @@ pub use link::Link;
 pub use packet::{HEADROOM, Packet, TAILROOM};
 pub use policy::{Action, Policy, Protected, Spd};
 pub use report::{Counters, Report, SaTraffic, Traffic};
-pub use room::PathMtu;
+pub use room::{PathMtu, Searched};
 pub use sa::SaStatus;
 pub use scratch::Scratch;
 pub use view::{Direction, Headers, View};

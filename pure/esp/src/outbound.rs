@@ -10,15 +10,16 @@ use crate::padding::pad;
 use crate::pair::Pair;
 use crate::plain::Plain;
 use crate::report::Traffic;
-use crate::room::{PathMtu, Room};
+use crate::room::{PathMtu, Room, packet_len};
 use crate::scratch::Scratch;
 use crate::zoned::Zoned;
 use crypto::Secret;
 use model::{
-    Half, Instant, Keys, Level, LevelChoice, Path, Signal, Sizes, Spi, ZoneAgreement, ZoneId,
+    Df, Half, Instant, Keys, Level, LevelChoice, Path, Signal, Sizes, Spi, ZoneAgreement, ZoneId,
 };
 use wire::content::Content;
 use wire::esp::{Header, next_header};
+use wire::probe::{self, Kind, Probe};
 use wire::zoned::ONE_FIELD_LEN;
 
 /// The last sequence number of an SA, without and with extended numbers. The latter is not the last
@@ -341,9 +342,58 @@ impl Outbound {
         Ok(true)
     }
 
+    /// Creates a probe of the path's MTU, as long as the probe says, or an echo, which is as short as
+    /// possible. Returns `false` if the remaining numbers are reserved for datagrams, or if the
+    /// packet would have no room for it.
+    pub fn probe(
+        &mut self,
+        packet: &mut Packet,
+        probe: Probe,
+        path: Path,
+        scratch: &mut Scratch,
+    ) -> Result<bool, DropReason> {
+        let last = self.cipher.rekey_at() - 1;
+        let body = probe.octets();
+        let octets = match probe.kind {
+            Kind::Probe => Some(packet_len(probe.octets, path)),
+            Kind::Echo => None,
+        };
+        match (&mut self.cipher, &mut self.opaque) {
+            (Cipher::Zoned(zoned), Some(opaque)) if zoned.opaque => {
+                return opaque.probe(packet, probe, path, scratch);
+            }
+            _ if self.numbers.used >= last => return Ok(false),
+            (Cipher::Zoned(zoned), _) => {
+                if !zoned.lay_out_probe(octets) {
+                    return Ok(false);
+                }
+                self.numbers.next(last)?;
+                zoned.seal_probe(packet, &body, self.numbers.header(), scratch)?;
+            }
+            (Cipher::Plain(plain), _) => {
+                let len = octets.map_or(plain.filling(probe::LEN), |octets| plain.longest(octets));
+                if len < probe::LEN {
+                    return Ok(false);
+                }
+                packet.set_len(0);
+                pad(packet, len)?;
+                packet.octets_mut()[..probe::LEN].copy_from_slice(&body);
+                let number = self.numbers.next(last)?;
+                plain.seal(packet, self.numbers.spi, number, next_header::NONE)?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Returns the treatment of fragmentation of the packet of a datagram of `octets` octets.
+    pub fn df(&self, octets: usize) -> Df {
+        let padded = self.sizes().map_or(octets, |sizes| sizes.of(octets));
+        self.room.df(padded.max(octets))
+    }
+
     /// Returns the padding sizes, limited to the longest datagram that fits the path.
     fn sizes(&self) -> Option<Sizes> {
-        let longest = self.room.longest();
+        let longest = self.room.padded();
         let within = |sizes: Sizes| longest.map_or(sizes, |longest| sizes.within(longest));
         self.sizes.map(within)
     }
@@ -361,7 +411,7 @@ impl Outbound {
     /// Returns the MTU for TCP segment clamping, if it is on: that of the tunnel's device less the
     /// octets of an overlay, or that of the path if smaller.
     pub fn segments_fit(&self, clamp: Option<u16>) -> Option<u16> {
-        let longest = self.room.longest().unwrap_or(u16::MAX);
+        let longest = self.room.segments().unwrap_or(u16::MAX);
         let appended = self.appended as u16;
         clamp.map(|mtu| mtu.saturating_sub(appended).min(longest))
     }

@@ -1,7 +1,7 @@
 //! A packet in a buffer of its own, with room on both sides for what sealing adds.
 
 use crate::drop::DropReason;
-use model::Path;
+use model::{Df, Path};
 use wire::checksum::{self, Checksum};
 use wire::ecn::Ecn;
 use wire::zoned;
@@ -25,8 +25,8 @@ pub struct Packet {
     pub ecn: Ecn,
     /// The DSCP of the outer header to be sent.
     pub dscp: u8,
-    /// True if it must be sent without fragmentation on the path.
-    pub whole: bool,
+    /// Its treatment if a link of the path is too short.
+    pub df: Df,
     /// The state of the datagram's transport checksum. Offload leaves it to the device, and zones
     /// omit it; after a fill it counts as complete until this field is changed.
     pub checksum: Checksum,
@@ -42,7 +42,7 @@ impl Packet {
             path: None,
             ecn: Ecn::NotEct,
             dscp: 0,
-            whole: false,
+            df: Df::Clear,
             checksum: Checksum::Made,
         }
     }

@@ -3,6 +3,7 @@
 use crate::drop::DropReason;
 use crate::ecn::Congestion;
 use model::{ChildSaId, Path};
+use wire::probe::Probe;
 
 /// A report that control has to act on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub enum Report {
     /// The newest authentic packet of an SA came from another address or port than the SA sends to:
     /// its path and its size in octets. Reported for few of such packets.
     Strays(ChildSaId, Path, usize),
+    /// A probe of the path MTU arrived, or the echo of one. Reported for few of them.
+    Probe(ChildSaId, Probe),
 }
 
 /// Numbers of packets and octets of inner datagrams.
@@ -76,6 +79,10 @@ pub struct Counters {
     pub clamped: u64,
     /// Datagrams too long for their path whose source was notified.
     pub too_long: u64,
+    /// Datagrams fragmented before they were sealed, because they were too long for their path.
+    pub cut: u64,
+    /// Probes of path MTUs and echoes that arrived.
+    pub probes: u64,
     /// Packets that a licensed node changed by an overlay.
     pub written: u64,
     /// Packets that a licensed node injected and that were accepted.
@@ -99,6 +106,8 @@ impl Counters {
             covered: 0,
             clamped: 0,
             too_long: 0,
+            cut: 0,
+            probes: 0,
             written: 0,
             injected: 0,
             congestion: Congestion::new(),
@@ -116,6 +125,8 @@ impl Counters {
             covered,
             clamped,
             too_long,
+            cut,
+            probes,
             written,
             injected,
             congestion,
@@ -129,6 +140,8 @@ impl Counters {
             (covered, other.covered),
             (clamped, other.clamped),
             (too_long, other.too_long),
+            (cut, other.cut),
+            (probes, other.probes),
             (written, other.written),
             (injected, other.injected),
         ] {
@@ -145,9 +158,9 @@ impl Counters {
         self.dropped[why as usize]
     }
 
-    /// Returns the dummy packets received.
+    /// Returns the dummy packets received, other than probes and echoes.
     pub fn dummies(&self) -> u64 {
-        self.dropped(DropReason::Dummy)
+        self.dropped(DropReason::Dummy).saturating_sub(self.probes)
     }
 
     /// Returns the count of each drop reason, except for dummies.
@@ -184,6 +197,8 @@ mod tests {
             covered: next(),
             clamped: next(),
             too_long: next(),
+            cut: next(),
+            probes: next(),
             written: next(),
             injected: next(),
             congestion: Congestion {

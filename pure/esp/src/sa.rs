@@ -16,7 +16,12 @@ use crate::report::{Report, SaTraffic};
 use crate::source::Source;
 use crypto::Secret;
 use model::{ChildSa, ChildSaId, Dscp, Instant, Path, Sizes, Spi, ZoneAgreement};
+use std::time::Duration;
 use wire::esp::Header;
+use wire::probe::{Kind, Probe};
+
+/// Reports about probes, and about echoes, in a second: more than any search sends.
+const MOST_PROBES: u8 = 8;
 
 /// One child SA.
 pub(crate) struct Sa {
@@ -47,8 +52,12 @@ pub(crate) struct Sa {
     pub(crate) watched: bool,
     /// Times of the first and the last datagram sealed since a packet arrived.
     pub(crate) unanswered: Option<[Instant; 2]>,
+    /// Length of the longest datagram among these.
+    pub(crate) longest_unanswered: usize,
     /// Source of the newest packet.
     pub(crate) source: Source,
+    /// Begin of a second and number of reports in it, about probes and about echoes.
+    pub(crate) probed: [(Instant, u8); 2],
     /// True until a packet arrives with ECN fields that do not fit, which is reported once.
     pub(crate) fits: bool,
     /// Its turn among the SAs eligible for sending.
@@ -125,7 +134,9 @@ impl Sa {
             silent: true,
             watched: false,
             unanswered: None,
+            longest_unanswered: 0,
             source: Source::default(),
+            probed: [(Instant::ZERO, 0); 2],
             fits: true,
             turn: None,
         })
@@ -169,6 +180,21 @@ impl Sa {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Notes the payload of a dummy packet. Returns a report if it is a probe or an echo, at most
+    /// [`MOST_PROBES`] of each kind in a second.
+    pub(crate) fn note_dummy(&mut self, payload: &[u8], now: Instant) -> Option<Report> {
+        let probe = Probe::read(payload)?;
+        let (begin, count) = &mut self.probed[usize::from(probe.kind == Kind::Echo)];
+        if now >= *begin + Duration::from_secs(1) {
+            (*begin, *count) = (now, 0);
+        }
+        *count = (*count + 1).min(MOST_PROBES + 1);
+        if *count > MOST_PROBES {
+            return None;
+        }
+        Some(Report::Probe(self.id, probe))
     }
 
     /// Returns the time of the last new authentic packet, on this SA or a companion SA.

@@ -20,7 +20,7 @@ use crate::scratch::Scratch;
 use crate::source::{Sight, Source};
 use crypto::Secret;
 use model::{
-    ChildSa, ChildSaId, Dscp, Flow, Instant, LevelChoice, Path, Sizes, Spi, Stray, ZoneId,
+    ChildSa, ChildSaId, Df, Dscp, Flow, Instant, LevelChoice, Path, Sizes, Spi, Stray, ZoneId,
 };
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -29,17 +29,23 @@ use std::collections::{BTreeMap, VecDeque};
 use wire::content::Content;
 use wire::ecn::Ecn;
 use wire::esp::{FIRST_SPI, Header};
+use wire::fragments::fragments;
+use wire::probe::{Kind, Probe};
 use wire::too_big::TooBig;
 use wire::{ip, mss, tcp};
 
 /// Number of SAs that a processor cache holds with all their data, some kilobytes each.
 const CACHED: usize = 256;
 
+/// Length of the longest piece of a datagram, in octets.
+const LONGEST: usize = 65_535;
+
 /// Packets whose SAs are prefetched together.
 const AT_ONCE: usize = 64;
 
 /// The destination of packets. Each packet of a batch is passed to exactly one of these methods, in
-/// order, and is the caller's again when the call returns.
+/// order, and is the caller's again when the call returns. Only a datagram that is too long for its
+/// path, and may be fragmented, is passed to [`Sink::transmit`] in pieces instead.
 pub trait Sink {
     /// Sends an ESP packet on `path`. The packet starts with the SPI: in UDP it is the payload. The
     /// outer header gets the packet's [class](Packet::class), if there is an outer header.
@@ -94,6 +100,8 @@ pub struct Worker {
     counters: Counters,
     reports: VecDeque<Report>,
     scratch: Scratch,
+    /// The buffer of pieces of datagrams, once there was one.
+    piece: Option<Packet>,
 }
 
 /// The outcome of sealing a datagram.
@@ -102,6 +110,8 @@ enum Outcome {
     Sealed(Path),
     /// Replaced by the error message to its source.
     Answered,
+    /// Fragmented; all pieces are sent.
+    Cut,
     /// Another worker owns the SA that protects it.
     Elsewhere(usize),
 }
@@ -124,6 +134,7 @@ impl Worker {
             counters: Counters::new(),
             reports: VecDeque::new(),
             scratch: Scratch::new(),
+            piece: None,
         }
     }
 
@@ -325,11 +336,12 @@ impl Worker {
         }
     }
 
-    /// Sets the path MTU of an SA. Returns the longest datagram that fits, if there is a limit.
+    /// Sets the path MTU of an SA. Returns the longest datagram of a new TCP connection that fits, if
+    /// there is a limit.
     pub fn set_path_mtu(&mut self, id: ChildSaId, mtu: PathMtu) -> Option<u16> {
         let sa = self.sa_mut(id)?;
         sa.outbound.give_room(mtu, sa.path);
-        sa.outbound.room.longest()
+        sa.outbound.room.segments()
     }
 
     /// Skips an SA's sequence numbers up to this one. Harmless, because numbers are never reused;
@@ -364,12 +376,13 @@ impl Worker {
         let spi = |to| self.order.preferred(to).next();
         self.prefetch(batch, destination, spi, Sa::SEALING);
         for (place, packet) in batch.iter_mut().enumerate() {
-            match self.seal_one(packet, answered, now) {
+            match self.seal_one(packet, answered, sink, now) {
                 Ok(Outcome::Sealed(path)) => sink.transmit(packet, path),
                 Ok(Outcome::Answered) => {
                     answered = true;
                     sink.deliver(packet);
                 }
+                Ok(Outcome::Cut) => {}
                 Ok(Outcome::Elsewhere(owner)) => elsewhere(place, owner),
                 Err(why) => self.dropped(packet, why, sink),
             }
@@ -427,9 +440,26 @@ impl Worker {
             return None;
         }
         (packet.ecn, packet.dscp) = (Ecn::NotEct, sa.dscp.outside(0));
-        packet.whole = sa.outbound.room.take(0, true) == Fit::Whole;
+        packet.df = sa.outbound.df(0);
         self.counters.covered += 1;
         Some(sa.path)
+    }
+
+    /// Turns a packet into a probe of an SA's path, or into an echo, and returns the path. `None` for
+    /// another worker's SA, and if there is no room for it.
+    pub fn probe(&mut self, id: ChildSaId, probe: Probe, packet: &mut Packet) -> Option<Path> {
+        let sa = self.sas.get_mut(self.by_id.get(&id)?)?;
+        let path = sa.path;
+        let made = sa.outbound.probe(packet, probe, path, &mut self.scratch);
+        if path.is_stream() || !made.is_ok_and(|made| made) {
+            return None;
+        }
+        (packet.ecn, packet.dscp) = (Ecn::NotEct, sa.dscp.outside(0));
+        packet.df = match probe.kind {
+            Kind::Probe => Df::Probe,
+            Kind::Echo => Df::Clear,
+        };
+        Some(path)
     }
 
     // Outputs.
@@ -454,6 +484,12 @@ impl Worker {
     /// arrived on it.
     pub fn unanswered(&self, id: ChildSaId) -> Option<[Instant; 2]> {
         self.sa(id)?.unanswered
+    }
+
+    /// Returns the length of the longest datagram that an SA sealed since a packet arrived on it.
+    pub fn longest_unanswered(&self, id: ChildSaId) -> Option<usize> {
+        let sa = self.sa(id)?;
+        sa.unanswered.map(|_| sa.longest_unanswered)
     }
 
     /// Returns the path of the newest packet of an SA, if the SA sends elsewhere.
@@ -541,6 +577,7 @@ impl Worker {
         &mut self,
         packet: &mut Packet,
         answered: bool,
+        sink: &mut impl Sink,
         now: Instant,
     ) -> Result<Outcome, DropReason> {
         let header = ip::Header::parse(packet.octets());
@@ -557,20 +594,40 @@ impl Worker {
             let sa = self.elsewhere.get(&spi).ok_or(DropReason::NoSa)?;
             return Ok(Outcome::Elsewhere(sa.owner));
         };
-        let fit = sa.outbound.room.take(octets, may_be_cut);
-        match fit {
+        match sa.outbound.room.take(octets, version, may_be_cut) {
             Fit::TooLong(_) if answered => return Err(DropReason::TooLong),
             Fit::TooLong(longest) => {
                 answer(packet, longest, &mut self.counters)?;
                 return Ok(Outcome::Answered);
             }
-            Fit::Whole | Fit::Fragments => packet.whole = fit == Fit::Whole,
+            Fit::Cut(longest) if self.cut(packet, spi, (longest, tos), sink, now)? => {
+                return Ok(Outcome::Cut);
+            }
+            Fit::Cut(_) | Fit::Sent => {}
         }
+        self.seal_on(spi, packet, &flow, (version, tos), now)
+            .map(Outcome::Sealed)
+    }
+
+    /// Seals a datagram on an SA of this worker, and returns the path.
+    fn seal_on(
+        &mut self,
+        spi: Spi,
+        packet: &mut Packet,
+        flow: &Flow,
+        (version, tos): (u8, u8),
+        now: Instant,
+    ) -> Result<Path, DropReason> {
+        let octets = packet.len();
+        let sa = self.sas.get_mut(&spi).ok_or(DropReason::NoSa)?;
         (packet.ecn, packet.dscp) = (Ecn::from_bits(tos), sa.dscp.outside(tos >> 2));
+        packet.df = sa.outbound.df(octets);
         let mtu = sa.outbound.segments_fit(self.clamp);
-        clamp(packet, &flow, mtu, &mut self.counters);
+        clamp(packet, flow, mtu, &mut self.counters);
         let sealed = sa.outbound.seal(packet, version, &mut self.scratch, now)?;
         sa.silent = false;
+        let before = sa.unanswered.map_or(0, |_| sa.longest_unanswered);
+        sa.longest_unanswered = before.max(octets);
         let [first, _] = sa.unanswered.unwrap_or([now; 2]);
         sa.unanswered = Some([first, now]);
         if std::mem::take(&mut sa.watched) {
@@ -587,7 +644,44 @@ impl Worker {
         if sealed.padding > 0 {
             self.counters.padded.count(sealed.padding);
         }
-        Ok(Outcome::Sealed(sa.path))
+        Ok(sa.path)
+    }
+
+    /// Fragments a datagram that is too long, and seals and sends the pieces (RFC 4301 section 8.1:
+    /// "fragment (before or after encryption per configuration)"). Returns false if the SA carries no
+    /// pieces: without an IP header of their own (RFC 4303 section 3.3.4), or with selectors that need
+    /// ports, which only the first piece has.
+    fn cut(
+        &mut self,
+        packet: &mut Packet,
+        spi: Spi,
+        (longest, tos): (u16, u8),
+        sink: &mut impl Sink,
+        now: Instant,
+    ) -> Result<bool, DropReason> {
+        let sa = self.sas.get(&spi).ok_or(DropReason::NoSa)?;
+        if sa.outbound.is_bare() {
+            return Ok(false);
+        }
+        packet.make_checksum()?;
+        let mut pieces = fragments(packet.octets(), longest).peekable();
+        let flow = pieces.peek().and_then(|piece| ip::flow(piece));
+        let Some(flow) = flow.filter(|flow| sa.carries.covers_outbound(flow)) else {
+            return Ok(false);
+        };
+        let mut buffer = self
+            .piece
+            .take()
+            .unwrap_or_else(|| Packet::with_capacity(LONGEST));
+        self.counters.cut += 1;
+        let sent = pieces.try_for_each(|piece| {
+            buffer.fill(&piece);
+            let path = self.seal_on(spi, &mut buffer, &flow, (4, tos), now)?;
+            sink.transmit(&mut buffer, path);
+            Ok(())
+        });
+        self.piece = Some(buffer);
+        sent.map(|()| true)
     }
 
     /// Opens one packet. Computes the datagram's checksum, unless `leave` allows zones to omit it.
@@ -632,7 +726,12 @@ impl Worker {
         }
         self.counters.written += u64::from(share == Share::Written);
         self.counters.injected += u64::from(share == Share::Injected);
-        let flow = flow.ok_or(DropReason::Dummy)?;
+        let Some(flow) = flow else {
+            let report = sa.note_dummy(packet.octets(), now);
+            self.counters.probes += u64::from(Probe::read(packet.octets()).is_some());
+            self.reports.extend(report);
+            return Err(DropReason::Dummy);
+        };
         let reply = flow.reversed();
         let is_anothers = is_anothers(sa.claims.as_deref(), &self.spd, &reply);
         if !sa.carries.covers_inbound(&flow) || is_anothers {

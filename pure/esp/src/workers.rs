@@ -25,6 +25,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU8;
 use std::sync::PoisonError;
 use wire::esp::Header;
+use wire::probe::Probe;
 
 /// Limit on hand-overs of a datagram between workers before it is dropped. Each one means that
 /// control has changed something in between.
@@ -149,6 +150,11 @@ impl Workers {
         self.find(|worker| worker.set_path_mtu(id, mtu))
     }
 
+    /// Calls [`Worker::probe`] on the owner.
+    pub fn probe(&self, id: ChildSaId, probe: Probe, packet: &mut Packet) -> Option<Path> {
+        self.find(|worker| worker.probe(id, probe, packet))
+    }
+
     /// Calls [`Worker::skip_to`] on every worker.
     pub fn skip_to(&self, id: ChildSaId, number: u64) {
         self.each(|worker| worker.skip_to(id, number));
@@ -194,6 +200,11 @@ impl Workers {
     /// Calls [`Worker::unanswered`] on the owner.
     pub fn unanswered(&self, id: ChildSaId) -> Option<[Instant; 2]> {
         self.find(|worker| worker.unanswered(id))
+    }
+
+    /// Calls [`Worker::longest_unanswered`] on the owner.
+    pub fn longest_unanswered(&self, id: ChildSaId) -> Option<usize> {
+        self.find(|worker| worker.longest_unanswered(id))
     }
 
     /// Calls [`Worker::stray`] on the owner.

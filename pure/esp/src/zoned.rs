@@ -22,6 +22,7 @@ use wire::checksum::Checksum;
 use wire::classify::{Clear, Extents, classify};
 use wire::content::Content;
 use wire::esp::{HEADER_LEN, Header, next_header};
+use wire::probe;
 use wire::zoned::{Body, Layout, MAX_MAP_LEN, MAX_PADDING, Map, WORD_LEN};
 
 const NEXT_HEADER_LEN: usize = 1;
@@ -213,6 +214,37 @@ impl Zoned {
         }
         packet.set_len(0);
         pad(packet, self.last.layout.datagram_len())?;
+        self.close(packet, header, next_header::NONE, scratch)
+    }
+
+    /// Sets the layout to that of a probe whose packet has at most `octets` octets, or to that of an
+    /// echo, which is as short as possible. Nothing is shown, unless the map is fixed. Returns `false`
+    /// if there is no such layout.
+    pub fn lay_out_probe(&mut self, octets: Option<usize>) -> bool {
+        let map = self.fixed.unwrap_or(Map::opaque(self.payload_zone));
+        let Some(octets) = octets else {
+            let len = probe::LEN.max(map.described_len());
+            return self.fill(map, probe::LEN, len);
+        };
+        let layout = Layout::filling(map, &self.frames, octets);
+        let layout = layout.filter(|layout| layout.datagram_len() >= probe::LEN);
+        if let Some(layout) = layout {
+            self.last.layout = layout;
+        }
+        layout.is_some()
+    }
+
+    /// Creates a dummy packet of the layout's length that begins with `body`.
+    pub fn seal_probe(
+        &mut self,
+        packet: &mut Packet,
+        body: &[u8],
+        header: Header,
+        scratch: &mut Scratch,
+    ) -> Result<(), DropReason> {
+        packet.set_len(0);
+        pad(packet, self.last.layout.datagram_len())?;
+        packet.octets_mut()[..body.len()].copy_from_slice(body);
         self.close(packet, header, next_header::NONE, scratch)
     }
 

@@ -146,6 +146,12 @@ impl Engine {
         up.map_or_else(Vec::new, |up| up.children())
     }
 
+    /// Returns true if the peer of an established IKE SA sent our vendor ID.
+    pub fn has_our_vendor_id(&self, sa: IkeSaId) -> bool {
+        let up = self.sas.get(&sa).and_then(|sa| sa.established());
+        up.is_some_and(|up| up.private)
+    }
+
     /// Returns the keys of an established IKE SA.
     pub fn key_log(&self, sa: IkeSaId) -> Option<KeyLog> {
         let sa = self.sas.get(&sa)?;

@@ -30,7 +30,7 @@ pub use frame::Frame;
 pub use identity::Identity;
 pub use lease::{InnerAddresses, Lease, LeaseChange};
 pub use level::{Class, Level, LevelChoice, LevelGrant, Pictures, Signal, UnknownSignal};
-pub use path::{Carrier, Encapsulation, Path, Stray, Transmit};
+pub use path::{Carrier, Df, Encapsulation, Path, Stray, Transmit};
 pub use sa::{
     BesideSa, ChildSa, ChildSaId, CsaId, Exchanges, Grant, GrantHalf, Group, Half, IkeSaId, Kem,
     Keys, MOST_RESOURCES, Mode, NODE_SUITE, Onward, Sha2, Spi, Suite, ZoneKey,

@@ -39,6 +39,20 @@ impl Encapsulation {
     }
 }
 
+/// Treatment of a packet that is longer than the next link of its path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Df {
+    /// "Don't fragment" is clear: a router may fragment the packet, and so may this host.
+    #[default]
+    Clear,
+    /// "Don't fragment" is set. The system refuses packets longer than the path MTU that routers
+    /// have reported to it.
+    Set,
+    /// "Don't fragment" is set, and reports of routers do not matter: for probes of a path MTU, and
+    /// for lengths that a probe has proved.
+    Probe,
+}
+
 /// The two endpoints of an SA's packets, and their carrier.
 ///
 /// With UDP, the local port determines the encapsulation: IKE alone on 500, IKE with a non-ESP

@@ -59,8 +59,8 @@ pub struct Config {
     /// MTU of the tunnel device if the MSS of TCP connections is clamped to it; `None` to leave the
     /// MSS alone.
     pub clamp: Option<u16>,
-    /// True to send packets unfragmented and to follow reported path MTUs (path MTU discovery).
-    pub path_mtu: bool,
+    /// The way in which path MTUs are discovered.
+    pub path_mtu: crate::Discovery,
     /// Configuration of a licensed node's SNOOP; `None` to only forward.
     pub snoop: Option<SnoopConfig>,
     /// Limit, in octets, to which a licensed node lowers TCP windows; `None` to leave windows

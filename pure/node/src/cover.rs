@@ -83,7 +83,7 @@ impl Cover {
 }
 
 impl Node {
-    /// Sends the dummy packets that are due, using `packet` as the buffer. Call after each
+    /// Sends the dummy packets, probes and echoes that are due, using `packet` as the buffer. Call after each
     /// [`Node::handle_timeout`].
     pub fn cover(&mut self, packet: &mut Packet, sink: &mut impl Sink) {
         while let Some(peer) = self.cover.ended.pop_first() {
@@ -91,5 +91,6 @@ impl Node {
                 sink.transmit(packet, path);
             }
         }
+        self.send_probes(packet, sink);
     }
 }

@@ -118,7 +118,9 @@ impl Node {
                     self.ike.note_inbound(child.ike, now);
                 }
             }
+            esp::Report::Probe(id, probe) => self.handle_probe(id, probe, now),
             esp::Report::Sends(id) => {
+                self.probe_path_of(id, now);
                 let ike = self.children.get(id).map(|child| child.ike);
                 ike.into_iter()
                     .for_each(|sa| self.silences.sends(sa, id, now));

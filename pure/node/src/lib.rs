@@ -19,8 +19,8 @@
 //!   [`Node::handle_ways`], closed streams to [`Node::handle_disconnected`], and reports of
 //!   oversized packets to [`Node::handle_path_mtu`]. Data packets go in batches through
 //!   [`Node::seal`] (from the TUN device) and [`Node::open`] (from UDP port 4500), and one by one
-//!   through [`Node::transit`] (diverted on a licensed node). Where cover traffic is configured,
-//!   call [`Node::cover`] after each timeout. For Mobile IP, [`Node::handle_link`] reports
+//!   through [`Node::transit`] (diverted on a licensed node). After each timeout, answer
+//!   [`Node::poll_path_mtu`] and call [`Node::cover`], which sends echoes too. For Mobile IP, [`Node::handle_link`] reports
 //!   interfaces that appear or disappear. Messages from its sockets go to
 //!   [`Node::handle_discovery`], [`Node::handle_nearby`] and [`Node::handle_registration`], and
 //!   packets of its tunnels through [`Node::encapsulate`] and [`Node::decapsulate`]: see
@@ -87,6 +87,7 @@ pub use migration::{MigrationCounters, NoKeys};
 pub use mobility::{Candidate, Standing, Way};
 pub use moving::{CannotMove, PathsStatus};
 pub use node::{CannotReauthenticate, CannotRedirect, CannotRekey, Node, Rekey, UnknownPeer};
+pub use path_mtu::{Discovery, Origin, ProbeCounts};
 pub use peers::Refused;
 pub use pep::{FlowStatus, Side};
 pub use rivals::InTurns;

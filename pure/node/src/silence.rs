@@ -146,7 +146,11 @@ impl Node {
                 .map(|[first, _]| heard.unwrap_or(first).max(first))
                 .min();
             match self.silences.judge(sa, heard, since, now) {
-                Some(Next::Ask) => self.ike.doubt(sa, now),
+                Some(Next::Ask) => {
+                    // Or packets as long as its own are lost on the path.
+                    self.doubt_paths(&children, now);
+                    self.ike.doubt(sa, now);
+                }
                 Some(Next::Watch(children)) => {
                     children.iter().for_each(|child| self.workers.watch(*child));
                 }

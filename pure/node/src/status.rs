@@ -101,6 +101,8 @@ pub struct ChildStatus {
     pub path: model::Path,
     /// Path MTU in octets, if known.
     pub path_mtu: Option<u16>,
+    /// Origin of the path MTU.
+    pub path_mtu_origin: Option<crate::Origin>,
     /// Longest inner datagram that fits, in octets, if known.
     pub mtu: Option<u16>,
     /// Time at which the last packet arrived.
@@ -128,6 +130,7 @@ impl ChildStatus {
             remote: child.remote.clone(),
             path: child.path,
             path_mtu: None,
+            path_mtu_origin: None,
             mtu: None,
             heard: None,
             received: Traffic::default(),
@@ -390,6 +393,7 @@ impl Node {
         ChildStatus {
             waiting: is_slot && self.whereabouts.sent_on(&child.peer) != Some(id),
             heard: self.workers.last_inbound(id),
+            path_mtu_origin: self.path_mtu_origin(child.status.path),
             received: carried.opened,
             sent: carried.sealed,
             ..child.status.clone()

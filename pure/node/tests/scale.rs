@@ -178,7 +178,7 @@ fn config(identity: Identity, peers: Vec<Peer>) -> Config {
         places: BTreeMap::new(),
         neighbours: Vec::new(),
         clamp: None,
-        path_mtu: false,
+        path_mtu: node::Discovery::Off,
         snoop: None,
         window: None,
         stand_in: None,

@@ -171,7 +171,7 @@ fn config(
         cover: Default::default(),
         levels: Default::default(),
         clamp: None,
-        path_mtu: false,
+        path_mtu: node::Discovery::Off,
         key_log: false,
     }
 }

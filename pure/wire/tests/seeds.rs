@@ -109,5 +109,8 @@ fn seeds_of_headers_are_transport_headers() {
             let header = wire::tcp::Header::parse(&octets).expect(&name);
             assert!(header.options().all(|option| option.is_ok()), "{name}");
         }
+        if name.starts_with("probe") {
+            assert!(wire::probe::Probe::read(&octets).is_some(), "{name}");
+        }
     }
 }

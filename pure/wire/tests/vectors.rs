@@ -14,6 +14,7 @@ use wire::ike::{
     decode_nodes, decode_zone_map, encode_level, encode_nodes, encode_zone_map,
 };
 use wire::mobile_ip::{Enclosure, Lifetime, Note, Notice, Step};
+use wire::probe::{Kind, Probe};
 
 fn suite(name: &str) -> ZoneSuite {
     let mut suites = ZoneSuite::all();
@@ -171,6 +172,22 @@ fn answers_to_grants_are_written_and_read_as_section_9_4_has_them() {
         };
         let data = vector.output("");
         reply.encode() == data && GrantReply::decode(&data) == Ok(reply)
+    });
+}
+
+#[test]
+fn probes_are_written_and_read_as_section_5_16_has_them() {
+    check_vectors("path-mtu-probe", |vector| {
+        let probe = Probe {
+            kind: match vector.number("echo") {
+                0 => Kind::Probe,
+                _ => Kind::Echo,
+            },
+            octets: number(vector, "octets"),
+            number: wide(vector, "number"),
+        };
+        let octets = vector.output("");
+        probe.octets()[..] == octets && Probe::read(&octets) == Some(probe)
     });
 }
 

@@ -113,8 +113,8 @@ pub(crate) const TUNNEL: &[Key<Tunnel>] = &[
     },
     Key {
         name: "path_mtu",
-        about: "\"icmp\": outer packets are never fragmented, and routers report the MTU; only for \
-            paths that forward ICMP",
+        about: "outer packets are not fragmented: probes find the length that the path carries. \
+            \"icmp\": routers report it; \"off\": packets may be fragmented",
         example: r#""icmp""#,
         effect: Effect::Applied,
         read: Read::Optional(|value, tunnel| {

@@ -198,7 +198,7 @@ fn a_duplicate_key_or_table_says_where_the_first_is() {
 
 #[test]
 fn a_table_that_resembles_none_is_not_mistaken_for_another() {
-    let fault = only_fault(&format!("{NODE}[include]\nfile = \"more.toml\"\n"));
+    let fault = only_fault(&format!("{NODE}{OFFICE}[include]\nfile = \"more.toml\"\n"));
     assert!(
         fault.contains("include | unknown key | possible here: "),
         "{fault}"

@@ -46,6 +46,27 @@ impl Netlink {
         Ok(self.exit(remote, None, mark)?.is_some())
     }
 
+    /// Returns the MTU of the interface by which packets with this mark leave for `remote`; `None` if
+    /// there is no route. An unspecified `local` stands for the kernel's choice.
+    pub fn egress_mtu(
+        &self,
+        local: IpAddr,
+        remote: IpAddr,
+        mark: u32,
+    ) -> Result<Option<u32>, Error> {
+        let source = Some(local).filter(|local| !local.is_unspecified());
+        let exit = self.exit(remote, source, mark)?;
+        let Some(index) = exit.and_then(|exit| exit.index) else {
+            return Ok(None);
+        };
+        let get = Message::GetLink(link::message(index));
+        let replies = self.request("looking up the MTU of an interface".into(), get, 0)?;
+        Ok(replies.iter().find_map(|reply| match reply {
+            Message::NewLink(message) => link::mtu(message),
+            _ => None,
+        }))
+    }
+
     /// Looks up the route of a packet; `None` if there is none.
     fn exit(
         &self,

@@ -1,6 +1,7 @@
 use crate::line::{
     Line, await_datagrams, await_either, await_readable, bind, give, path, transfer,
 };
+use model::Df;
 use os::{Bulk, MOST_AT_ONCE, NetNs, Outline, SEGMENTS, is_too_long};
 use std::io::ErrorKind;
 use wire::checksum::Checksum;
@@ -110,7 +111,7 @@ fn datagrams_that_are_sent_in_one_call_are_cut_and_put_together() {
         .map(|index| (index / 1000) as u8)
         .collect();
     let to = path(&sender, "10.9.0.2:5000");
-    sender.send_run(to, (0, false), 1000, &octets).unwrap();
+    sender.send_run(to, (0, Df::Clear), 1000, &octets).unwrap();
     await_readable(&near_tun);
     let mut carrier = Carrier::new();
     carrier.carry(&mut near_tun, &mut far_tun);
@@ -154,12 +155,18 @@ fn a_run_arrives_as_datagrams_of_its_length_with_its_class() {
         ("[fd01::1]:5000", "[fd01::2]:5000"),
     ] {
         let (sender, mut receiver) = (bind(&line.a, near), bind(&line.b, far));
-        for (class, whole) in [(0, false), (1, true), (0xb9, false), (0xb8, true)] {
+        for header in [
+            (0, Df::Clear),
+            (1, Df::Set),
+            (0xb9, Df::Clear),
+            (0xb8, Df::Probe),
+        ] {
+            let class = header.0;
             let octets: Vec<u8> = (0..MOST_AT_ONCE * 900 - 1)
                 .map(|i| (i / 900) as u8)
                 .collect();
             let to = path(&sender, far);
-            sender.send_run(to, (class, whole), 900, &octets).unwrap();
+            sender.send_run(to, header, 900, &octets).unwrap();
             let mut came = Vec::new();
             while came.len() < MOST_AT_ONCE {
                 came.extend(await_datagrams(&mut receiver));
@@ -181,10 +188,8 @@ fn a_run_that_would_have_to_be_cut_further_is_refused_and_nothing_of_it_arrives(
         bind(&line.b, "10.1.0.2:5000"),
     );
     let to = path(&sender, "10.1.0.2:5000");
-    for whole in [false, true] {
-        let refused = sender
-            .send_run(to, (0, whole), 1480, &[7; 4000])
-            .unwrap_err();
+    for df in [Df::Clear, Df::Set, Df::Probe] {
+        let refused = sender.send_run(to, (0, df), 1480, &[7; 4000]).unwrap_err();
         assert!(is_too_long(&refused), "{refused}");
     }
     sender.send(to, 0, &[7; 1480]).unwrap();

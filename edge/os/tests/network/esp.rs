@@ -1,7 +1,7 @@
 //! IP protocol 50 through a raw socket.
 
 use crate::line::{Line, await_datagram, await_datagrams, await_readable, give};
-use model::Path;
+use model::{Df, Path};
 use os::{Arrival, Datagrams, NetNs};
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -108,7 +108,7 @@ fn many_packets_leave_with_one_call_with_their_class_and_source() {
         let (near, mut far) = (bind_any(&line.a, from), bind_any(&line.b, to));
         for (class, count) in [(0, 2), (2, 64), (46 << 2 | 1, 33)] {
             let octets = run(count, 900);
-            let header = (class, false);
+            let header = (class, Df::Clear);
             let sent = near.send_run(path(from, to), header, 900, &octets);
             assert_eq!(sent.unwrap(), count);
             let came = await_run(&mut far, count);
@@ -129,9 +129,9 @@ fn of_many_that_are_to_go_whole_and_are_too_long_none_is_sent_and_otherwise_all_
     for (from, to) in ENDS.map(ends) {
         let (near, mut far) = (bind_any(&line.a, from), bind_any(&line.b, to));
         let octets = run(5, 3000);
-        let refused = near.send_run(path(from, to), (0, true), 3000, &octets);
+        let refused = near.send_run(path(from, to), (0, Df::Set), 3000, &octets);
         assert!(os::is_too_long(&refused.unwrap_err()));
-        let sent = near.send_run(path(from, to), (0, false), 3000, &octets);
+        let sent = near.send_run(path(from, to), (0, Df::Clear), 3000, &octets);
         assert_eq!(sent.unwrap(), 5);
         let came = await_run(&mut far, 5);
         let packets: Vec<_> = came.iter().map(|(_, octets)| &octets[..]).collect();

@@ -1,7 +1,7 @@
 //! IP protocol 4: IP packets in IP packets.
 
 use crate::line::{Line, await_datagram, await_datagrams, ip};
-use model::Path;
+use model::{Df, Path};
 use os::{Datagrams, NetNs};
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -47,7 +47,7 @@ fn many_leave_with_one_call() {
     let line = Line::new();
     let (near, mut far) = (bind(&line.a), bind(&line.b));
     let way = path("10.1.0.1", "10.1.0.2");
-    let sent = near.send_run(way, (0, true), 1000, &inner(63_500));
+    let sent = near.send_run(way, (0, Df::Set), 1000, &inner(63_500));
     assert_eq!(sent.unwrap(), 64);
     let mut came = Vec::new();
     while came.len() < 63_500 {

@@ -1,5 +1,6 @@
 use crate::divert::{OPTIONS, Row, read};
 use crate::line::{await_datagrams, await_either, bind, path, transfer};
+use model::Df;
 use os::divert::{Options, Side};
 use os::{Datagrams, Divert};
 use std::io::ErrorKind;
@@ -32,7 +33,12 @@ fn pass(row: &Row, (near, far): (&str, &str), divert: &mut Divert) -> (Datagrams
 }
 
 fn send_all(gateway: &Datagrams, near: &str) {
-    let sent = gateway.send_run(path(gateway, near), (0, false), LENGTH as u16, &datagrams());
+    let sent = gateway.send_run(
+        path(gateway, near),
+        (0, Df::Clear),
+        LENGTH as u16,
+        &datagrams(),
+    );
     assert_eq!(sent.unwrap(), COUNT);
 }
 

@@ -1,7 +1,7 @@
 //! Checks of the network as configured: paths on which packets would be lost.
 
 use super::finding::Finding;
-use config::{Config, Divert, Need, Peer, Setting, ZONED_OVERHEAD};
+use config::{Config, Divert, Need, PathMtu, Peer, Setting, ZONED_OVERHEAD};
 use os::{Error, Family, Netlink, divert, routes, sysctl};
 use std::net::{IpAddr, UdpSocket};
 
@@ -10,6 +10,9 @@ const PLAIN_OVERHEAD: u16 = 117;
 
 /// The same with AES-CBC: 4 octets more, because it pads to whole blocks.
 const CBC_OVERHEAD: u16 = 121;
+
+/// The MTU that IPv6 demands of a link. With less outside, datagrams of IPv6 are fragmented.
+const LEAST_MTU: u32 = 1280 + CBC_OVERHEAD as u32;
 
 /// Runs all checks of the network.
 pub fn examine(config: &Config, runs: bool) -> Vec<Finding> {
@@ -136,8 +139,11 @@ fn mtu(config: &Config, peer: &Peer) -> Option<Finding> {
     };
     let seen =
         format!("{interface} has an MTU of {mtu} octets, the longest sealed packet {wanted}");
+    let is_handled = config.tunnel.path_mtu == PathMtu::Probe && mtu >= LEAST_MTU;
     Some(match mtu >= wanted {
         true => Finding::good("mtu", seen),
+        // Sources are told of the length that fits, and TCP is clamped to it.
+        false if is_handled => Finding::good("mtu", format!("{seen}; packets are made to fit")),
         false => Finding::doubt(
             "mtu",
             seen,

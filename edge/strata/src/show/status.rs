@@ -4,8 +4,8 @@ use super::paths::by;
 use super::{mobile_ip, state};
 use crate::text::{Paint, clean, count, octets, plural, span};
 use control::{
-    Carrier, Child, ChildKind, ChildMode, ClearClaim, Peer, PeerKind, PeerState, Refusal, Role,
-    Status, Traffic, Trouble,
+    Carrier, Child, ChildKind, ChildMode, ClearClaim, MtuOrigin, Peer, PeerKind, PeerState,
+    Refusal, Role, Status, Traffic, Trouble,
 };
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -183,10 +183,22 @@ fn show_child(text: &mut String, child: &Child) {
     }
     let _ = writeln!(text, "  carries   {local} <-> {remote}");
     if let (Some(inside), Some(outside)) = (child.mtu, child.path_mtu) {
-        let _ = writeln!(text, "  mtu       {inside}, of {outside} outside");
+        let origin = child.path_mtu_origin.map_or("", origin);
+        let _ = writeln!(text, "  mtu       {inside}, of {outside} outside{origin}");
     }
     let _ = writeln!(text, "  received  {}", traffic(child.received));
     let _ = writeln!(text, "  sent      {}", traffic(child.sent));
+}
+
+/// Returns where the MTU of a path comes from.
+const fn origin(origin: MtuOrigin) -> &'static str {
+    match origin {
+        MtuOrigin::Interface => " (interface)",
+        MtuOrigin::Reported => " (reported)",
+        MtuOrigin::Probed => " (probed)",
+        MtuOrigin::Searching => " (searching)",
+        MtuOrigin::Safe => " (safe default)",
+    }
 }
 
 fn show_drops(text: &mut String, status: &Status, paint: Paint) {
@@ -281,6 +293,7 @@ mod tests {
                 draining: false,
                 waiting: false,
                 path_mtu: Some(1400),
+                path_mtu_origin: Some(MtuOrigin::Probed),
                 mtu: Some(1338),
                 kind: ChildKind::Zoned,
                 local: vec!["10.1.0.2/32".to_owned()],
@@ -383,7 +396,7 @@ peer office  up for 1 min 15 s, silent
   sa        zoned, in c0de0001, out beef0002
   pfs       x25519, mlkem768
   carries   10.1.0.2/32 <-> 10.8.0.0/16, fd00:8::/64
-  mtu       1338, of 1400 outside
+  mtu       1338, of 1400 outside (probed)
   received  1.0 MiB in 1,234 packets
   sent      40 B in 1 packet
 

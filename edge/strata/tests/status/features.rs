@@ -50,6 +50,9 @@ const AEAD: &str = "lab/tests/e2e/traffic/aead.rs";
 const SAME: &str = "edge/ipsec-mb/tests/same.rs";
 const PASSAGE: &str = "edge/os/tests/network/passage.rs";
 const PMTU: &str = "lab/tests/e2e/traffic/pmtu.rs";
+const PROBES: &str = "lab/tests/e2e/traffic/probes.rs";
+const NODE_PROBES: &str = "pure/node/src/tests/probes.rs";
+const SEARCH: &str = "pure/node/src/path_mtu/search/tests.rs";
 const NODE_PMTU: &str = "pure/node/src/tests/path_mtu.rs";
 const ROOM: &str = "pure/esp/tests/data_plane/room.rs";
 const TOO_BIG: &str = "pure/wire/src/too_big.rs";
@@ -1274,6 +1277,29 @@ pub const FEATURES: &[Feature] = &[
         keys: &["tunnel.path_mtu"],
         verbs: &[],
         works: Tests(&[
+            (PROBES, "over_a_wire_without_fragments_everything_arrives"),
+            (
+                PROBES,
+                "over_a_wire_without_fragments_everything_arrives_in_zones",
+            ),
+            (PROBES, "without_a_word_of_the_router_everything_arrives"),
+            (
+                PROBES,
+                "without_a_word_of_the_router_everything_arrives_in_zones",
+            ),
+            (
+                PROBES,
+                "without_a_word_of_the_router_everything_arrives_over_ipv6",
+            ),
+            (
+                PROBES,
+                "in_transport_mode_everything_arrives_over_a_wire_without_fragments",
+            ),
+            (
+                PROBES,
+                "the_mtu_of_the_machines_own_interface_counts_at_once",
+            ),
+            (PROBES, "a_datagram_that_may_be_cut_is_cut_inside"),
             (PMTU, "packets_go_whole_through_a_narrow_hop"),
             (PMTU, "packets_go_whole_through_a_narrow_hop_in_zones"),
             (PMTU, "packets_go_whole_through_a_narrow_hop_over_ipv6"),
@@ -1290,6 +1316,16 @@ pub const FEATURES: &[Feature] = &[
             (PMTU, "a_reload_turns_it_on_and_off"),
         ]),
         refuses: Tests(&[
+            (
+                PROBES,
+                "without_probes_nothing_arrives_over_a_wire_without_fragments",
+            ),
+            (
+                PROBES,
+                "in_transport_mode_without_probes_nothing_arrives_over_a_wire_without_fragments",
+            ),
+            (PROBES, "a_forged_report_shortens_nothing"),
+            (NODE_PROBES, "a_peer_that_echoes_wrongly_gains_nothing"),
             (PMTU, "without_it_packets_are_cut_on_their_way"),
             (PMTU, "a_forged_router_makes_nothing_stand_still"),
             (
@@ -1300,13 +1336,16 @@ pub const FEATURES: &[Feature] = &[
                 PMTU,
                 "where_routers_are_silent_what_is_too_long_is_lost_until_a_reload",
             ),
-            (PMTU, "what_turns_it_on_is_one_of_two_words"),
+            (PMTU, "what_turns_it_on_is_one_of_three_words"),
             (NODE_PMTU, "what_cannot_be_is_not_believed_and_told"),
             (NODE_PMTU, "a_path_that_nobody_takes_is_not_remembered"),
             (TOO_BIG, "nobody_is_told_of_an_error_about_an_error"),
             (TOO_BIG, "only_a_single_host_is_told"),
         ]),
         recovers: Tests(&[
+            (PROBES, "a_wire_that_becomes_narrow_is_noticed"),
+            (NODE_PROBES, "a_lossy_path_that_reorders_is_found_too"),
+            (SEARCH, "lost_probes_are_repeated"),
             (PMTU, "a_narrow_hop_that_loses_packets_is_passed"),
             (
                 PMTU,

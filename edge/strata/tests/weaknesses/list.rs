@@ -59,6 +59,8 @@ const ADDRESSES: &str = "pure/ike/src/extension/mobike.rs";
 const NAT: &str = "pure/ike/src/tests/nat.rs";
 const OURS: &str = "pure/ike/src/tests/weaknesses.rs";
 const PMTU: &str = "lab/tests/e2e/traffic/pmtu.rs";
+const PROBES: &str = "lab/tests/e2e/traffic/probes.rs";
+const SEARCH: &str = "pure/node/src/path_mtu/search/tests.rs";
 const NODE_PMTU: &str = "pure/node/src/tests/path_mtu.rs";
 const ROOM: &str = "pure/esp/tests/data_plane/room.rs";
 const PLAIN: &str = "pure/esp/src/plain.rs";
@@ -2435,6 +2437,40 @@ pub const WEAKNESSES: &[Weakness] = &[
                 "lab/tests/e2e/operate/awaited.rs",
                 "a_host_that_no_longer_forwards_is_shown_until_it_does",
             ),
+        ]),
+    },
+    Weakness {
+        number: 156,
+        seen: "Strata before 0.1.0",
+        what: "a path that drops fragments swallowed every packet as long as the default allowed, while `status` said that the tunnel was up",
+        answer: Tests(&[
+            (PROBES, "without_a_word_of_the_router_everything_arrives"),
+            (
+                PROBES,
+                "without_probes_nothing_arrives_over_a_wire_without_fragments",
+            ),
+        ]),
+    },
+    Weakness {
+        number: 157,
+        seen: "RFC 8899 section 4.6",
+        what: "a forged ICMP message that shortens all packets of a tunnel for ten minutes, or a flood of them that keeps a search from its end",
+        answer: Tests(&[
+            (PROBES, "a_forged_report_shortens_nothing"),
+            (SEARCH, "a_forged_report_shortens_nothing"),
+            (SEARCH, "forged_reports_do_not_keep_a_search_from_its_end"),
+        ]),
+    },
+    Weakness {
+        number: 158,
+        seen: "RFC 8899 section 9",
+        what: "a peer that echoes what it did not receive, repeats echoes, or has probes answered without end",
+        answer: Tests(&[
+            (
+                "pure/node/src/tests/probes.rs",
+                "a_peer_that_echoes_wrongly_gains_nothing",
+            ),
+            (SEARCH, "echoes_that_nobody_waits_for_change_nothing"),
         ]),
     },
     Weakness {

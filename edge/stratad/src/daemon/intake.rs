@@ -18,6 +18,9 @@ use std::collections::BTreeSet;
 use wire::ecn::Ecn;
 use wire::esp::Datagram;
 
+/// Paths whose MTU the system is asked for in one turn.
+const MEASURED_AT_ONCE: usize = 64;
+
 impl Daemon {
     pub(super) fn handle(&mut self, ready: Ready, now: Instant) {
         match ready.token {
@@ -109,6 +112,7 @@ impl Daemon {
                 if news.ways {
                     self.look(now);
                     self.tell_ways(now);
+                    self.node.remeasure_paths();
                 }
             }
             Err(error) => {
@@ -254,7 +258,17 @@ impl Daemon {
         self.arrived = arrived;
     }
 
-    /// Sends dummy packets to fill silence.
+    /// Asks the system for the MTUs of paths, a few at a time.
+    pub(super) fn measure_paths(&mut self, now: Instant) {
+        for _ in 0..MEASURED_AT_ONCE {
+            let Some(path) = self.node.poll_path_mtu() else {
+                return;
+            };
+            measure(&mut self.node, &self.host, path, now);
+        }
+    }
+
+    /// Sends dummy packets to fill silence, probes and echoes.
     pub(super) fn cover(&mut self, now: Instant) {
         let Some(packet) = self.batch.first_mut() else {
             return;
@@ -302,8 +316,12 @@ impl Daemon {
     }
 }
 
-/// Passes the system's path MTU to the node after a packet was too long for a path.
+/// Passes the MTUs that the system knows for a path to the node: those of the interface and of the
+/// path.
 fn measure(node: &mut Node, host: &Host, path: Path, now: Instant) {
+    if let Some(mtu) = host.interface_mtu(path) {
+        node.handle_interface_mtu(path, mtu, now);
+    }
     match host.path_mtu(path) {
         Ok(mtu) => node.handle_path_mtu(path, mtu, now),
         // The path has no route, or its local address is gone, so it has no MTU.

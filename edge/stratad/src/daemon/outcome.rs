@@ -6,7 +6,7 @@ use crate::faults::{self, Faults, Step, Way};
 use crate::inside::Inside;
 use crate::restorer::{self, Verdict};
 use crate::troubles::Task;
-use model::{Instant, Path, Transmit};
+use model::{Df, Instant, Path, Transmit};
 use node::Event;
 use os::{clock, crash, divert};
 use std::io;
@@ -50,7 +50,7 @@ impl Daemon {
         // IKE detects congestion by loss, and retransmits.
         let class = Ecn::NotEct.bits();
         let send = |path: Path, payload: &[u8]| {
-            let sent = self.host.sockets.send(path, class, false, payload);
+            let sent = self.host.sockets.send(path, class, Df::Clear, payload);
             self.losses.sent += u64::from(sent.is_err());
             self.unsent.note(path.remote.ip(), payload, &sent, now);
         };

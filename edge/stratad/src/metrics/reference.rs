@@ -16,13 +16,18 @@ use std::fs;
 const EXAMPLES: [&str; 4] = ["licensed", "mobile_node", "foreign_agent", "home_agent"];
 
 /// Structs with the fields that counters come from, by the beginning of the metric's name.
-const FIELDS: [(&str, &str, &str); 12] = [
+const FIELDS: [(&str, &str, &str); 13] = [
     ("strata_system_", "edge/stratad/src/outlet.rs", "Losses"),
     ("strata_system_", "edge/stratad/src/streams.rs", "Counts"),
     ("strata_system_", "edge/os/src/lock.rs", "Stopped"),
     ("strata_ike_", "pure/ike/src/counters.rs", "Counters"),
     ("strata_esp_", "pure/esp/src/report.rs", "Counters"),
     ("strata_esp_", "pure/esp/src/ecn.rs", "Congestion"),
+    (
+        "strata_esp_path_mtu",
+        "pure/node/src/path_mtu/mod.rs",
+        "ProbeCounts",
+    ),
     (
         "strata_transit_",
         "pure/node/src/transit.rs",
@@ -56,7 +61,7 @@ const FIELDS: [(&str, &str, &str); 12] = [
 ];
 
 /// Files with methods that counters come from.
-const METHODS: [&str; 2] = ["pure/esp/src/report.rs", "pure/node/src/path_mtu.rs"];
+const METHODS: [&str; 2] = ["pure/esp/src/report.rs", "pure/node/src/path_mtu/mod.rs"];
 
 const INTRODUCTION: &str = "# Metrics\n\n\
     `strata metrics` prints them as OpenMetrics text ([monitoring](../operate/monitoring.md)). Names \

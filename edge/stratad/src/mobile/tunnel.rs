@@ -7,7 +7,7 @@
 use super::home_agent::routed;
 use crate::batch::{TURNS, fill};
 use crate::outlet::Losses;
-use model::{Instant, Path};
+use model::{Df, Instant, Path};
 use node::mobile_ip::{Envelope, Remote, TunnelData, message, room};
 use node::{Node, Packet};
 use os::routes::MARK;
@@ -185,7 +185,12 @@ impl Tunnel {
             }
         };
         self.data.extend(datagram);
-        let destination = (path, (outer.tos, outer.dont_fragment));
+        let df = if outer.dont_fragment {
+            Df::Set
+        } else {
+            Df::Clear
+        };
+        let destination = (path, (outer.tos, df));
         if !self.run.take(destination, &self.data) {
             self.leave(device, losses);
             self.run.take(destination, &self.data);
@@ -201,7 +206,7 @@ impl Tunnel {
 
     /// Sends queued packets, one by one if the system refuses them together.
     fn leave(&mut self, device: &mut Bulk, losses: &mut Losses) {
-        let Some((path, header @ (class, whole))) = self.run.destination() else {
+        let Some((path, header @ (class, df))) = self.run.destination() else {
             return;
         };
         let run = std::mem::take(&mut self.run);
@@ -210,7 +215,7 @@ impl Tunnel {
             sent.unwrap_or_default()
         });
         for datagram in run.packets().skip(sent.unwrap_or_default()) {
-            self.send(path, class, whole, datagram, device, losses);
+            self.send(path, class, df, datagram, device, losses);
         }
         self.run = run;
         self.run.clear();
@@ -220,18 +225,15 @@ impl Tunnel {
         &mut self,
         path: Path,
         class: u8,
-        whole: bool,
+        df: Df,
         packet: &[u8],
         device: &mut Bulk,
         losses: &mut Losses,
     ) {
-        let sent = match whole {
-            true => self.socket(path).send_whole(path, class, packet),
-            false => self.socket(path).send(path, class, packet),
-        };
+        let sent = self.socket(path).send_as(path, (class, df), packet);
         match sent {
             Ok(()) => {}
-            Err(error) if whole && os::is_too_long(&error) => {
+            Err(error) if df != Df::Clear && os::is_too_long(&error) => {
                 self.shorten(path, class, packet, device, losses);
             }
             Err(error) => {
@@ -272,7 +274,7 @@ impl Tunnel {
         }
         let Some(room) = room(mtu, added as u16) else {
             self.disbelieved = Some((path, mtu));
-            return self.send(path, class, false, packet, device, losses);
+            return self.send(path, class, Df::Clear, packet, device, losses);
         };
         let message = TooBig::about(datagram, room);
         losses.delivered +=

@@ -9,7 +9,7 @@
 use crate::host::Host;
 use anyhow::{Context, Result};
 use crypto::{Aead, AeadAlgorithm, ICV_LEN, NONCE_LEN};
-use model::Path;
+use model::{Df, Path};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use os::poll::{Interest, Poller};
 use os::{Bulk, Datagrams, Outline, Run, SEGMENTS};
@@ -37,7 +37,7 @@ const BATCH: usize = 2 * SEGMENTS;
 const TURNS: usize = 4;
 
 /// No traffic class, and fragmentation allowed.
-const HEADER: (u8, bool) = (0, false);
+const HEADER: (u8, Df) = (0, Df::Clear);
 
 const TUN: u64 = 0;
 const UDP: u64 = 1;

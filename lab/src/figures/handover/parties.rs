@@ -110,7 +110,7 @@ pub fn config(who: usize, is: Tunnel) -> Config {
         cover: BTreeMap::new(),
         levels: BTreeMap::new(),
         clamp: None,
-        path_mtu: false,
+        path_mtu: node::Discovery::Off,
         key_log: false,
         places: places(who, is).into_iter().collect(),
         neighbours: match who {

@@ -169,7 +169,7 @@ fn findings(rounds: &[Round]) -> Vec<Finding> {
         ),
         Finding::beside(
             "time on the link over that of the node, opening and SNOOP",
-            paper(PAPER_LINK, PAPER_OPENING + PAPER_SNOOP),
+            "more than 1",
             ratio(|round| round.link, |round| round.node + round.data),
         ),
         readable(read, all),

@@ -10,6 +10,7 @@ mod fragment;
 mod mode;
 mod offload;
 mod pmtu;
+mod probes;
 mod selectors;
 mod tcp;
 mod tfc;

@@ -1,4 +1,4 @@
-//! Path MTU discovery: a hop on the path has a smaller MTU than the links at both ends. The host
+//! Path MTU discovery by ICMP alone (`probes.rs` has that by probes): a hop on the path has a smaller MTU than the links at both ends. The host
 //! between sends the ICMP errors, kernel sockets behind the mobile node must receive them, and the
 //! receiving kernels count the fragments.
 
@@ -21,13 +21,13 @@ const OCTETS: u64 = 1_000_000;
 
 /// MTU of the hop, and the room in it for a datagram: without IPv4 and UDP headers, SPI, sequence
 /// number, ICV and trailer.
-const NARROW: u32 = 1400;
-const ROOM: u16 = 1346;
+pub(super) const NARROW: u32 = 1400;
+pub(super) const ROOM: u16 = 1346;
 /// The same with two zones: a map of up to seven words, a next header, and two ICVs.
-const ZONED_ROOM: u16 = 1400 - 28 - 8 - 28 - 1 - 32;
+pub(super) const ZONED_ROOM: u16 = 1400 - 28 - 8 - 28 - 1 - 32;
 
 const ON: &str = "clamp = false\npath_mtu = \"icmp\"";
-const OFF: &str = "clamp = false";
+pub(super) const OFF: &str = "clamp = false\npath_mtu = \"off\"";
 
 /// Limit on fragments: more than pass until both ends know the MTU.
 const FEW: u64 = 150;
@@ -43,7 +43,7 @@ const COUNTERS: &str = "table inet pieces {
 ";
 
 /// A router that sends no ICMP errors.
-const SILENT: &str = "table inet silent {
+pub(super) const SILENT: &str = "table inet silent {
   chain out {
     type filter hook output priority 0
     icmp type destination-unreachable icmp code frag-needed counter drop
@@ -52,14 +52,14 @@ const SILENT: &str = "table inet silent {
 ";
 
 /// Returns the number of packets that rules have counted.
-fn counted(rules: &str) -> u64 {
+pub(super) fn counted(rules: &str) -> u64 {
     let counts = rules.split("counter packets ").skip(1);
     let counts = counts.filter_map(|rest| rest.split(' ').next()?.parse::<u64>().ok());
     counts.sum()
 }
 
 /// Returns both configurations. The mobile node is the router of a host behind it.
-fn configs(outer: Family, terms: Terms<'_>, tunnel: &str) -> [String; 2] {
+pub(super) fn configs(outer: Family, terms: Terms<'_>, tunnel: &str) -> [String; 2] {
     let network = "\"10.1.0.0/24\", \"fd00:1::/64\"";
     let hosts = "\"10.1.0.2/32\", \"fd00:1::2/128\"";
     let mobile = pair::mobile_config(outer, terms, "manual");
@@ -78,7 +78,7 @@ fn configs(outer: Family, terms: Terms<'_>, tunnel: &str) -> [String; 2] {
 }
 
 /// Sets the MTU of the wire between the router and the gateway.
-fn narrow(pair: &Pair, mtu: u32) -> Result<()> {
+pub(super) fn narrow(pair: &Pair, mtu: u32) -> Result<()> {
     for (host, device) in [(&pair.between, "wired"), (&pair.gateway, "eth0")] {
         host.netns().netlink()?.set_mtu(device, mtu)?;
     }
@@ -86,10 +86,10 @@ fn narrow(pair: &Pair, mtu: u32) -> Result<()> {
 }
 
 /// A tunnel that is up, over a narrow wire, with a host behind the mobile node.
-struct Scene {
-    pair: Pair,
-    behind: Host,
-    tunnel: Tunnel,
+pub(super) struct Scene {
+    pub(super) pair: Pair,
+    pub(super) behind: Host,
+    pub(super) tunnel: Tunnel,
 }
 
 impl Scene {
@@ -97,7 +97,13 @@ impl Scene {
         Self::of(Pair::new("pmtu")?, outer, terms, tunnel, NARROW)
     }
 
-    fn of(pair: Pair, outer: Family, terms: Terms<'_>, config: &str, mtu: u32) -> Result<Self> {
+    pub(super) fn of(
+        pair: Pair,
+        outer: Family,
+        terms: Terms<'_>,
+        config: &str,
+        mtu: u32,
+    ) -> Result<Self> {
         narrow(&pair, mtu)?;
         let behind = pair.add_host_behind_mobile()?;
         for host in [&pair.mobile, &pair.gateway] {
@@ -123,7 +129,7 @@ impl Scene {
 
     /// Transfers octets in each direction and family. A kernel that knows the path MTU announces it
     /// in the MSS of its connections, so the first sender is a different end in each family.
-    fn pass(&self) -> Result<()> {
+    pub(super) fn pass(&self) -> Result<()> {
         let there = |address| transfer(&self.behind, &self.pair.gateway, address, OCTETS);
         let back = |address| transfer(&self.pair.gateway, &self.behind, address, OCTETS);
         there(GATEWAY[0])?;
@@ -133,7 +139,7 @@ impl Scene {
     }
 
     /// Returns the number of fragments that arrived at the gateway and at the mobile node.
-    fn pieces(&self) -> Result<[u64; 2]> {
+    pub(super) fn pieces(&self) -> Result<[u64; 2]> {
         let came =
             |host: &Host| -> Result<u64> { Ok(counted(&host.run("nft list table inet pieces")?)) };
         Ok([came(&self.pair.gateway)?, came(&self.pair.mobile)?])
@@ -173,21 +179,21 @@ impl Scene {
 }
 
 /// Lengths of the IP and UDP headers, in octets.
-const HEADERS: [usize; 2] = [28, 48];
+pub(super) const HEADERS: [usize; 2] = [28, 48];
 
-fn bind(host: &Host, address: &str) -> Result<Datagrams> {
+pub(super) fn bind(host: &Host, address: &str) -> Result<Datagrams> {
     let address: IpAddr = address.parse()?;
     host.inside(|| Ok(Datagrams::udp(SocketAddr::new(address, 0), None)?))
 }
 
 /// Returns the MTU of a daemon's tunnel and of its path, in octets.
-fn known(daemon: &Daemon) -> Result<Value> {
+pub(super) fn known(daemon: &Daemon) -> Result<Value> {
     let status = daemon.strata("status")?;
     let child = pair::children(&status).pop().context("no tunnel")?;
     Ok(serde_json::json!([child["mtu"], child["path_mtu"]]))
 }
 
-fn count(daemon: &Daemon, what: &str) -> Result<u64> {
+pub(super) fn count(daemon: &Daemon, what: &str) -> Result<u64> {
     let status = daemon.strata("status")?;
     let count = &status["status"]["path_mtu"][what];
     count.as_u64().with_context(|| status.to_string())
@@ -274,8 +280,7 @@ fn a_narrow_hop_that_loses_packets_is_passed() -> Result<()> {
     go_whole(&scene, ROOM)
 }
 
-/// Only routers can report the MTU. Discovery is therefore off by default, and this test shows the
-/// failure.
+/// Without probes, only routers can report the MTU, and this test shows the failure.
 #[lab::test]
 fn where_routers_are_silent_what_is_too_long_is_lost_until_a_reload() -> Result<()> {
     let scene = Scene::new(Family::V4, Terms::PLAIN, ON)?;
@@ -380,7 +385,7 @@ fn forge(pair: &Pair, mtu: u16) -> Result<()> {
 }
 
 /// Sends the forged error until the kernel has changed the path MTU; returns the new value.
-fn await_forged(scene: &Scene, forged: u16) -> Result<u16> {
+pub(super) fn await_forged(scene: &Scene, forged: u16) -> Result<u16> {
     let path = Path::udp("10.3.0.2:4500".parse()?, "192.0.2.1:4500".parse()?);
     until("the forged word", DEADLINE, || {
         forge(&scene.pair, forged)?;
@@ -467,7 +472,7 @@ fn a_reload_turns_it_on_and_off() -> Result<()> {
 }
 
 #[lab::test]
-fn what_turns_it_on_is_one_of_two_words() -> Result<()> {
+fn what_turns_it_on_is_one_of_three_words() -> Result<()> {
     let scene = Scene::new(Family::V4, Terms::PLAIN, OFF)?;
     for (bad, fix) in [("\"on\"", "icmp"), ("1400", "quotes")] {
         let config = format!("path_mtu = {bad}");

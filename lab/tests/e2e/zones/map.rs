@@ -27,12 +27,17 @@ const TCP: &str = r#"["52 headers"]"#;
 /// Length of the test datagrams, in octets.
 const LENGTH: usize = 100;
 
-/// Returns the mobile node's and the gateway's configuration with these maps.
+/// Returns the mobile node's and the gateway's configuration with these maps. There are no probes of
+/// the path, whose lengths would be among those of datagrams.
 fn configs(terms: Terms<'_>, maps: [Option<&str>; 2]) -> [String; 2] {
     let zones = format!("zones = \"{}\"", terms.zones);
     let with = |config: String, map: Option<&str>| match map {
         Some(map) => config.replace(&zones, &format!("{zones}\nmap = {map}")),
         None => config,
+    };
+    let with = |config: String, map| {
+        let config = with(config, map);
+        plain::in_table(&config, "[tunnel]", "path_mtu = \"off\"")
     };
     [
         with(pair::mobile_config(Family::V4, terms, "manual"), maps[0]),

@@ -4,10 +4,11 @@
 use crate::bench::*;
 use crate::datagram::{TCP, UDP, tcp, udp, v4, v4_with, v6};
 use crate::mode::{V4, V6, moded};
-use esp::{DropReason, Packet, PathMtu, Sink, Worker};
-use model::{ChildSaId, Hmac, Instant, Mode, Path, Sha2, Sizes, Suite, ZoneSuite};
+use esp::{DropReason, Packet, PathMtu, Report, Searched, Sink, Worker};
+use model::{ChildSaId, Df, Hmac, Instant, Mode, Path, Sha2, Sizes, Suite, ZoneSuite};
 use wire::checksum::{self, Sum};
 use wire::ip::Header;
+use wire::probe::{self, Probe};
 
 const ID: ChildSaId = ChildSaId(1);
 /// Octets of the outer IPv4 and UDP headers.
@@ -28,7 +29,8 @@ struct Watch(Vec<Fate>);
 
 impl Sink for Watch {
     fn transmit(&mut self, packet: &mut Packet, _: Path) {
-        self.0.push(Fate::Sent(packet.len(), packet.whole));
+        self.0
+            .push(Fate::Sent(packet.len(), packet.df != Df::Clear));
     }
 
     fn deliver(&mut self, packet: &mut Packet) {
@@ -40,12 +42,16 @@ impl Sink for Watch {
     }
 }
 
-fn fate(worker: &mut Worker, datagram: &[u8]) -> Fate {
-    let mut watch = Watch::default();
-    // The daemon's buffers have room for any datagram.
+/// Returns a packet in a buffer with room for any datagram, as the daemon's are.
+fn packet(datagram: &[u8]) -> Packet {
     let mut packet = Packet::with_capacity(65_535);
     packet.fill(datagram);
-    worker.seal(&mut [packet], &mut watch, Instant::ZERO);
+    packet
+}
+
+fn fate(worker: &mut Worker, datagram: &[u8]) -> Fate {
+    let mut watch = Watch::default();
+    worker.seal(&mut [packet(datagram)], &mut watch, Instant::ZERO);
     assert_eq!(watch.0.len(), 1);
     watch.0.remove(0)
 }
@@ -119,7 +125,7 @@ fn padding_makes_no_packet_longer_than_the_path_takes() {
             );
             assert!(alice.cover("bob", &mut dummy).is_some());
             assert!(
-                dummy.whole && dummy.len() + OUTSIDE <= mtu.into(),
+                dummy.df == Df::Set && dummy.len() + OUTSIDE <= mtu.into(),
                 "{kind:?}"
             );
         }
@@ -241,13 +247,140 @@ fn what_does_not_fit_costs_no_number() {
 
 /// Case 2: "fragment (before or after encryption …)", and "NOT send a PMTU ICMP message".
 #[test]
-fn a_datagram_that_may_be_cut_is_sealed_and_its_packet_may_be_cut() {
-    let (mut alice, _) = worker(&EXPLICIT, PathMtu::Octets(1400));
+fn a_datagram_that_may_be_cut_is_cut_before_it_is_sealed() {
+    let datagram = v4_with(&[], 0, UDP, &udp(&[7; 1400]));
+    for kind in [EXPLICIT, two_zones(), three_zones()] {
+        let (mut alice, _) = worker(&kind, PathMtu::Octets(1400));
+        let mut watch = Watch::default();
+        alice.seal(&mut [packet(&datagram)], &mut watch, Instant::ZERO);
+        assert_eq!(watch.0.len(), 2, "{kind:?}");
+        for fate in &watch.0 {
+            let Fate::Sent(len, true) = fate else {
+                panic!("{kind:?} {fate:?}");
+            };
+            assert!(len + OUTSIDE <= 1400, "{kind:?} {len}");
+        }
+        assert_eq!(alice.counters().cut, 1);
+        // A datagram that fits is sent whole.
+        let datagram = v4_with(&[], 0, UDP, &udp(&[7; 100]));
+        assert!(matches!(fate(&mut alice, &datagram), Fate::Sent(_, true)));
+    }
+}
+
+/// "Transport mode ESP is applied only to whole IP datagrams (not to IP fragments)" (RFC 4303 section
+/// 3.3.4), and only the first piece has the ports that a selector asks for.
+#[test]
+fn where_the_sa_carries_no_pieces_the_packet_may_be_cut() {
+    let [sa, _] = moded(Mode::Transport, &EXPLICIT, V4);
+    let mut alice = endpoint(sa);
+    alice.set_path_mtu(ID, PathMtu::Octets(1400));
     let datagram = v4_with(&[], 0, UDP, &udp(&[7; 1400]));
     assert!(matches!(fate(&mut alice, &datagram), Fate::Sent(_, false)));
-    // A datagram that fits is sent whole.
-    let datagram = v4_with(&[], 0, UDP, &udp(&[7; 100]));
-    assert!(matches!(fate(&mut alice, &datagram), Fate::Sent(_, true)));
+    let mut sa = alices_sa(&EXPLICIT);
+    for selector in &mut sa.remote {
+        selector.ports = 0..=65_534;
+        selector.protocol = UDP;
+    }
+    let mut alice = endpoint(sa);
+    alice.set_path_mtu(ID, PathMtu::Octets(1400));
+    assert!(matches!(fate(&mut alice, &datagram), Fate::Sent(_, false)));
+}
+
+/// While a path is searched, packets up to the proved length are whole, and longer ones may be cut on
+/// the way. Afterwards none is longer.
+#[test]
+fn a_search_limits_what_it_has_decided() {
+    let limit = |whole, most, segments| {
+        PathMtu::Searched(Searched {
+            whole,
+            most,
+            segments,
+            refuted: false,
+        })
+    };
+    let (mut alice, segments) = worker(&EXPLICIT, limit(1280, 1500, 1500));
+    assert_eq!(segments, Some(1438));
+    for (len, fate_of_it) in [(1218, true), (1219, false), (1438, false)] {
+        let Fate::Sent(_, whole) = fate(&mut alice, &of(len)) else {
+            panic!("{len}");
+        };
+        assert_eq!(whole, fate_of_it, "{len}");
+    }
+    assert!(matches!(fate(&mut alice, &of(1439)), Fate::Told(_)));
+    let (mut alice, segments) = worker(&EXPLICIT, limit(1280, 1280, 1280));
+    assert_eq!(segments, Some(1218));
+    assert!(matches!(fate(&mut alice, &of(1218)), Fate::Sent(_, true)));
+    assert!(matches!(fate(&mut alice, &of(1219)), Fate::Told(_)));
+    // No source of IPv6 is told of less than its minimum.
+    let datagram = |len: usize| v6(UDP, &udp(&vec![7; len - 48]));
+    let fates = [1280, 1281].map(|len| fate(&mut alice, &datagram(len)));
+    assert!(matches!(fates[..], [Fate::Sent(_, false), Fate::Told(_)]));
+}
+
+/// A length that probes have proved counts more than the word of a router.
+#[test]
+fn where_reports_are_refuted_the_system_is_not_asked() {
+    for (refuted, df) in [(false, Df::Set), (true, Df::Probe)] {
+        let limit = Searched {
+            whole: 1500,
+            most: 1500,
+            segments: 1500,
+            refuted,
+        };
+        let (mut alice, _) = worker(&EXPLICIT, PathMtu::Searched(limit));
+        let mut sealed = packet(&of(1400));
+        alice.seal(
+            std::slice::from_mut(&mut sealed),
+            &mut Watch::default(),
+            Instant::ZERO,
+        );
+        assert_eq!(sealed.df, df);
+    }
+}
+
+/// If a probe comes through, so does every packet with a datagram up to the limit that it proves.
+#[test]
+fn a_probe_is_as_long_as_the_longest_packet_and_its_echo_is_short() {
+    for kind in [
+        EXPLICIT,
+        plain(Suite::Aes256Cbc(Sha2::Sha256), false),
+        two_zones(),
+        three_zones(),
+        eight_zones(),
+    ] {
+        for mtu in 1440..1460 {
+            let (mut alice, mut bob) = pair(&kind);
+            let longest = alice.set_path_mtu(ID, PathMtu::Octets(mtu)).unwrap();
+            let Fate::Sent(data, true) = fate(&mut alice, &of(longest.into())) else {
+                panic!("{kind:?}");
+            };
+            let sent = Probe {
+                kind: probe::Kind::Probe,
+                octets: mtu,
+                number: 7,
+            };
+            let mut asks = Packet::with_capacity(9000);
+            assert_eq!(alice.probe(ID, sent, &mut asks), Some(path()));
+            assert_eq!(asks.df, Df::Probe);
+            let len = asks.len() + OUTSIDE;
+            assert!(len <= mtu.into() && asks.len() >= data, "{kind:?} {len}");
+            // It is no datagram, and the second is a repetition.
+            for _ in 0..2 {
+                let opened = open(&mut bob, asks.octets());
+                assert!(opened.is_err());
+            }
+            let reports: Vec<_> = std::iter::from_fn(|| bob.poll_report()).collect();
+            assert!(reports.contains(&Report::Probe(ID, sent)), "{reports:?}");
+            let mut echo = Packet::with_capacity(9000);
+            bob.probe(ID, sent.echo(), &mut echo).unwrap();
+            assert!(echo.len() < 200 && echo.df == Df::Clear, "{kind:?}");
+            assert_eq!(open(&mut alice, echo.octets()), Err(DropReason::Dummy));
+            let reports = std::iter::from_fn(|| alice.poll_report());
+            let echoed = Report::Probe(ID, sent.echo());
+            assert!(reports.into_iter().any(|report| report == echoed));
+            assert_eq!((bob.counters().probes, bob.counters().dummies()), (1, 0));
+        }
+    }
 }
 
 /// A burst gets one message, and a flood does not cause another flood.

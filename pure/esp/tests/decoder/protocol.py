@@ -309,6 +309,12 @@ def mobile_ip_notice(sub_type, lifetime, home, identification):
     return struct.pack(">BBH", 255, sub_type, lifetime) + address(home) + identification
 
 
+def path_mtu_probe(echo, octets, number):
+    """Section 5.16."""
+    need(len(number) == 8, "a number of another length")
+    return b"STPM" + struct.pack(">BBH", 2 if echo else 1, 0, octets) + number
+
+
 KINDS = {
     "vendor-id": vendor_id,
     "zone-map": zone_map,
@@ -321,6 +327,7 @@ KINDS = {
     "secret": secret,
     "grant-reply": grant_reply,
     "nodes": nodes,
+    "path-mtu-probe": path_mtu_probe,
     "mobile-ip-note": mobile_ip_note,
     "mobile-ip-note-covered": mobile_ip_note_covered,
     "mobile-ip-enclosure": mobile_ip_enclosure,

@@ -93,7 +93,7 @@ pub(crate) struct Established {
     /// True if the peer supports redirection.
     pub(super) willing: bool,
     /// True if the peer understands our private numbers.
-    pub(super) private: bool,
+    pub(crate) private: bool,
     /// Our requests.
     pub(super) queue: Queue,
     /// A successor that the peer requested and that has not replaced this SA yet. Boxed because it

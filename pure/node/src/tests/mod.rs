@@ -20,6 +20,7 @@ mod mobile_ip;
 mod mode;
 mod operations;
 mod path_mtu;
+mod probes;
 mod reauth;
 mod reconfigure;
 mod record;

@@ -2,7 +2,7 @@
 //! forgeries.
 
 use super::world::{GATEWAY, MOBILE, Policies, World};
-use crate::{Event, Node, Rekey};
+use crate::{Discovery, Event, Node, Rekey};
 use model::{Instant, Path};
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 fn asking(policies: Policies) -> World {
     let mut world = World::connected(policies);
     for who in [MOBILE, GATEWAY] {
-        world.reconfigure(who, |config| config.path_mtu = true);
+        world.reconfigure(who, |config| config.path_mtu = Discovery::Icmp);
     }
     world
 }
@@ -162,11 +162,11 @@ fn who_does_not_ask_learns_nothing_and_who_ends_asking_forgets() {
     let path = path(&world, MOBILE);
     learn(&mut world, MOBILE, path, 1400);
     assert_eq!(known(&world, MOBILE), [None]);
-    world.reconfigure(MOBILE, |config| config.path_mtu = true);
+    world.reconfigure(MOBILE, |config| config.path_mtu = Discovery::Icmp);
     learn(&mut world, MOBILE, path, 1400);
     assert_eq!(known(&world, MOBILE), [Some(1400)]);
-    world.reconfigure(MOBILE, |config| config.path_mtu = false);
+    world.reconfigure(MOBILE, |config| config.path_mtu = Discovery::Off);
     assert_eq!(known(&world, MOBILE), [None]);
-    world.reconfigure(MOBILE, |config| config.path_mtu = true);
+    world.reconfigure(MOBILE, |config| config.path_mtu = Discovery::Icmp);
     assert_eq!(known(&world, MOBILE), [None]);
 }

@@ -172,6 +172,11 @@ pub struct World {
     pub apart: u16,
     /// ECN field of the outer header with which every packet arrives.
     pub mark: Ecn,
+    /// MTU of the hosts' interfaces, and the length that a packet between the endpoints may have.
+    pub interface: u16,
+    pub carries: u16,
+    /// The path MTU that the hosts' systems know, if routers report one.
+    pub reported: Option<u16>,
     /// Sent datagrams, the newest last.
     pub past: VecDeque<Flight>,
     /// State changes of peers and grants.
@@ -228,6 +233,9 @@ impl World {
             outside: (ADDRESSES[MOBILE].parse().unwrap(), 0),
             apart: 0,
             mark: Ecn::NotEct,
+            interface: 1500,
+            carries: u16::MAX,
+            reported: None,
             past: VecDeque::new(),
             watch: Watch::default(),
             policies,
@@ -312,6 +320,15 @@ impl World {
             outlet.delivered.len(),
         ];
         assert_eq!(fates.iter().sum::<usize>(), 1);
+        self.sort(from, outlet);
+        self.collect();
+    }
+
+    /// Seals packets of any number of pieces.
+    #[allow(dead_code, reason = "one of the programs that share this file")]
+    pub fn seal_batch(&mut self, from: usize, batch: &mut [Packet]) {
+        let mut outlet = Outlet::default();
+        self.nodes[from].seal(batch, &mut outlet, self.now);
         self.sort(from, outlet);
         self.collect();
     }
@@ -403,6 +420,11 @@ impl World {
             };
             if is_due(node) {
                 node.handle_timeout(self.now);
+                while let Some(path) = node.poll_path_mtu() {
+                    node.handle_interface_mtu(path, self.interface, self.now);
+                    let known = self.reported.unwrap_or(self.interface);
+                    node.handle_path_mtu(path, known, self.now);
+                }
                 let mut outlet = Outlet::default();
                 node.cover(&mut Packet::with_capacity(2000), &mut outlet);
                 covers.push((who, outlet));
@@ -548,7 +570,9 @@ impl World {
     }
 
     fn depart(&mut self, who: usize, mut path: Path, payload: Vec<u8>) {
-        if self.off[who] {
+        // With the headers of IP and UDP.
+        let is_long = payload.len() + 28 > self.carries.into();
+        if self.off[who] || (is_long && is_esp(&payload)) {
             return;
         }
         if who == MOBILE {
@@ -757,7 +781,7 @@ pub fn config(who: usize, policies: &Policies) -> Config {
         )]
         .into(),
         clamp: None,
-        path_mtu: false,
+        path_mtu: Default::default(),
         key_log: false,
     }
 }

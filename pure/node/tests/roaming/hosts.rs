@@ -202,7 +202,7 @@ pub fn config(who: usize, policies: &Policies) -> Config {
         cover: BTreeMap::new(),
         levels: BTreeMap::new(),
         clamp: None,
-        path_mtu: false,
+        path_mtu: node::Discovery::Off,
         key_log: false,
     }
 }

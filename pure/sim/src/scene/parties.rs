@@ -149,7 +149,7 @@ fn config(name: &str, peers: Vec<Peer>, snoop: Option<SnoopConfig>) -> Config {
         cover: Default::default(),
         levels: Default::default(),
         clamp: None,
-        path_mtu: false,
+        path_mtu: node::Discovery::Off,
         key_log: false,
     }
 }

@@ -1,0 +1,496 @@
+//! Maximum packet length per path (RFC 4301 section 8.2).
+//!
+//! [`Discovery::Probe`], the default of the daemon, searches it: it starts from the MTU of the
+//! interface, and probes travel as data does (`search.rs`, RFC 8899). A probe is a dummy packet on
+//! one of the path's SAs, and a peer that has our vendor ID answers it with a short one, whatever its
+//! own configuration says. Both take sequence numbers like all packets, but neither is data: the loss
+//! of one is no loss of a datagram, and no reason to check the peer. A path that carries nothing is
+//! not probed. Every path has a search of its own, so a tunnel that moves starts again.
+//!
+//! With [`Discovery::Icmp`], packets are sent with DF set. A router that cannot forward a packet
+//! reports its MTU. The kernel receives the report and refuses the next packet of that length. The
+//! driver passes the kernel's value in here, and it applies to every SA on the path: datagrams that
+//! do not fit are not sealed, and their sources are informed of the limit.
+//!
+//! Reports can be forged in a router's name (section 8.2.1). Without probes, a value that no link can
+//! have is therefore ignored, and no accepted value ever causes loss: `esp` allows fragmentation in
+//! transit rather than limit datagrams to fewer than 1280 octets. A value expires after ten minutes,
+//! because the path may have changed (RFC 1191 section 6.3). It does not follow a tunnel that moves.
+
+mod search;
+
+pub use search::Origin;
+
+use crate::{Event, Node};
+use esp::{Packet, PathMtu, Sink};
+use model::{ChildSaId, Deadline, Instant, Path};
+use search::{Heard, Search, Step};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::IpAddr;
+use std::time::Duration;
+use wire::probe::{Kind, Probe};
+
+/// "When a PMTU value has not been decreased for a while (on the order of 10 minutes)", longer packets are
+/// tried again (RFC 1191 section 6.3, which RFC 4301 section 8.2.2 wants).
+const AGE: Duration = Duration::from_secs(600);
+
+/// Datagram size that every host accepts (RFC 791), and MTU that every link has (RFC 8200 section
+/// 5). A smaller reported value is forged or useless.
+const LEAST_V4: u16 = 576;
+const LEAST_V6: u16 = 1280;
+
+/// Maximum number of Mobile IP tunnels with an ignored value that are remembered.
+const MOST_TUNNELS: usize = 256;
+
+/// Datagrams up to this length fit every path with any overhead.
+const LONG: usize = 1100;
+
+/// Maximum number of probes and echoes that wait to be sent.
+const MOST_WAITING: usize = 1024;
+
+/// The way in which path MTUs are discovered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Discovery {
+    /// None: packets may be fragmented.
+    #[default]
+    Off,
+    /// Routers report them.
+    Icmp,
+    /// Probes find them, and reports of routers choose the probes.
+    Probe,
+}
+
+/// Counters of probes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProbeCounts {
+    /// Probes sent.
+    pub sent: u64,
+    /// Probes without an echo.
+    pub lost: u64,
+    /// Probes of peers that were answered.
+    pub echoed: u64,
+}
+
+/// Local and remote address of a path. Ports do not distinguish paths.
+pub(crate) type Pair = (IpAddr, IpAddr);
+
+/// Known path MTUs.
+#[derive(Default)]
+pub(crate) struct PathMtus {
+    discovery: Discovery,
+    searches: BTreeMap<Path, Searching>,
+    /// Times of the next steps of searches.
+    due: BTreeSet<(Instant, Path)>,
+    /// Paths whose MTU the driver should ask the system for.
+    wanted: BTreeSet<Path>,
+    /// Probes and echoes to be sent, with their SAs.
+    waiting: VecDeque<(ChildSaId, Probe)>,
+    counts: ProbeCounts,
+    known: BTreeMap<Pair, Known>,
+    /// Mobile IP tunnels with an ignored value, and the time until which it is not reported again.
+    tunnels: BTreeMap<Pair, Instant>,
+    /// Number of ignored values.
+    disbelieved: u64,
+}
+
+/// The search of one path.
+struct Searching {
+    search: Search,
+    /// The child SAs on the path.
+    users: BTreeSet<ChildSaId>,
+    /// The time of its next step, if it has one.
+    due: Option<Instant>,
+    /// The result that was reported to the operator.
+    told: Option<u16>,
+}
+
+struct Known {
+    mtu: PathMtu,
+    until: Instant,
+}
+
+impl Node {
+    /// Handles the path MTU that the system knows, after a packet was too long for it or after
+    /// [`Node::poll_path_mtu`].
+    pub fn handle_path_mtu(&mut self, path: Path, mtu: u16, now: Instant) {
+        if self.path_mtus.discovery == Discovery::Probe {
+            return self.search(path, now, |search| search.handle_report(mtu));
+        }
+        let pair = pair(path);
+        if self.path_mtus.discovery == Discovery::Off
+            || self.children.between(pair).next().is_none()
+        {
+            return;
+        }
+        let least = if pair.1.is_ipv4() { LEAST_V4 } else { LEAST_V6 };
+        let believed = mtu >= least;
+        if !believed {
+            self.path_mtus.disbelieved += 1;
+            self.events.push_back(Event::PathMtuForged { path, mtu });
+        }
+        let known = Known {
+            mtu: match believed {
+                true => PathMtu::Octets(mtu),
+                false => PathMtu::Any,
+            },
+            until: now + AGE,
+        };
+        self.path_mtus.known.insert(pair, known);
+        self.measure_path(pair);
+    }
+
+    /// Handles the MTU of the interface by which a path leaves.
+    pub fn handle_interface_mtu(&mut self, path: Path, mtu: u16, now: Instant) {
+        let mut changed = false;
+        self.search(path, now, |search| changed = search.handle_interface(mtu));
+        if changed {
+            self.watch_path(path);
+        }
+    }
+
+    /// Returns the next path whose MTU the system should be asked for: its answers go to
+    /// [`Node::handle_interface_mtu`] and [`Node::handle_path_mtu`].
+    pub fn poll_path_mtu(&mut self) -> Option<Path> {
+        self.path_mtus.wanted.pop_first()
+    }
+
+    /// Has the system asked again for the MTUs of all paths: interfaces or routes have changed.
+    pub fn remeasure_paths(&mut self) {
+        let paths = self.path_mtus.searches.keys().copied();
+        self.path_mtus.wanted.extend(paths);
+    }
+
+    /// Returns the counters of probes.
+    pub const fn probe_counts(&self) -> ProbeCounts {
+        self.path_mtus.counts
+    }
+
+    /// Reports that the system's path MTU for a Mobile IP tunnel is implausibly small. The value is
+    /// counted and reported once in ten minutes, for as long as the system remembers it.
+    pub fn disbelieve_path_mtu(&mut self, path: Path, mtu: u16, now: Instant) {
+        let tunnels = &mut self.path_mtus.tunnels;
+        tunnels.retain(|_, until| *until > now);
+        if tunnels.len() < MOST_TUNNELS && !tunnels.contains_key(&pair(path)) {
+            tunnels.insert(pair(path), now + AGE);
+            self.path_mtus.disbelieved += 1;
+            self.events.push_back(Event::PathMtuForged { path, mtu });
+        }
+    }
+
+    /// Returns the number of implausible path MTUs that were ignored.
+    pub const fn disbelieved_path_mtus(&self) -> u64 {
+        self.path_mtus.disbelieved
+    }
+
+    /// Turns path MTU discovery on or off.
+    pub(crate) fn discover_path_mtus(&mut self, discovery: Discovery) {
+        if self.path_mtus.discovery != discovery {
+            self.path_mtus = PathMtus {
+                discovery,
+                counts: self.path_mtus.counts,
+                disbelieved: self.path_mtus.disbelieved,
+                ..PathMtus::default()
+            };
+            let ids: Vec<_> = self.children.iter().map(|(id, _)| id).collect();
+            ids.into_iter().for_each(|id| self.measure(id));
+        }
+    }
+
+    /// Discards expired values, and takes the steps of searches that are due.
+    pub(crate) fn forget_path_mtus(&mut self, now: Instant) {
+        while let Some((at, path)) = self.path_mtus.due.first().copied()
+            && at <= now
+        {
+            self.path_mtus.due.pop_first();
+            self.search(path, now, |_| {});
+        }
+        let known = &mut self.path_mtus.known;
+        let old = known.iter().filter(|(_, known)| known.until <= now);
+        let old: Vec<_> = old.map(|(pair, _)| *pair).collect();
+        for pair in old {
+            self.path_mtus.known.remove(&pair);
+            self.measure_path(pair);
+        }
+    }
+
+    /// Applies the path MTU to a child SA that is new, or new on its path.
+    pub(crate) fn measure(&mut self, id: ChildSaId) {
+        let Some(child) = self.children.get(id) else {
+            return;
+        };
+        let (path, ike) = (child.status.path, child.ike);
+        if self.path_mtus.discovery == Discovery::Probe && !path.is_stream() {
+            let foreign = !self.ike.has_our_vendor_id(ike);
+            self.path_mtus.join(path, id, foreign);
+            self.workers.watch(id);
+        }
+        self.limit_to_path(id);
+    }
+
+    fn limit_to_path(&mut self, id: ChildSaId) {
+        if let Some(child) = self.children.get_mut(id) {
+            let (mtu, outside) = self.path_mtus.of(child.status.path);
+            let inside = self.workers.set_path_mtu(id, mtu);
+            child.status.mtu = inside.filter(|_| outside.is_some());
+            child.status.path_mtu = outside.filter(|_| inside.is_some());
+        }
+    }
+
+    /// Returns the origin of the MTU of a path, if it is known.
+    pub(crate) fn path_mtu_origin(&self, path: Path) -> Option<Origin> {
+        self.path_mtus.origin(path)
+    }
+
+    /// Ends the use of a path by a child SA.
+    pub(crate) fn leave_path(&mut self, id: ChildSaId, path: Path) {
+        self.path_mtus.leave(path, id);
+    }
+
+    /// Notes that a child SA sends.
+    pub(crate) fn probe_path_of(&mut self, id: ChildSaId, now: Instant) {
+        if let Some(child) = self.children.get(id) {
+            self.search(child.status.path, now, Search::begin);
+        }
+    }
+
+    /// Has the paths of child SAs probed again on which long datagrams get no answer.
+    pub(crate) fn doubt_paths(&mut self, ids: &[ChildSaId], now: Instant) {
+        let is_long = |id: &&ChildSaId| {
+            let longest = self.workers.longest_unanswered(**id);
+            longest.is_some_and(|longest| longest > LONG)
+        };
+        for id in ids.iter().filter(is_long).copied().collect::<Vec<_>>() {
+            if let Some(child) = self.children.get(id) {
+                self.search(child.status.path, now, Search::doubt);
+            }
+        }
+    }
+
+    /// Handles an authentic probe or echo. Only peers with our vendor ID send them.
+    pub(crate) fn handle_probe(&mut self, id: ChildSaId, probe: Probe, now: Instant) {
+        let Some(child) = self.children.get(id) else {
+            return;
+        };
+        let path = child.status.path;
+        match probe.kind {
+            Kind::Probe if self.ike.has_our_vendor_id(child.ike) => {
+                if self.path_mtus.send(id, probe.echo()) {
+                    self.path_mtus.counts.echoed += 1;
+                }
+            }
+            Kind::Probe => {}
+            Kind::Echo => {
+                let mut heard = Heard::Nothing;
+                self.search(path, now, |search| heard = search.handle_echo(probe.number));
+                self.path_mtus.disbelieved += u64::from(heard == Heard::Refuted);
+            }
+        }
+    }
+
+    /// Turns `packet` into each probe and echo that is due, and sends it.
+    pub(crate) fn send_probes(&mut self, packet: &mut Packet, sink: &mut impl Sink) {
+        while let Some((id, probe)) = self.path_mtus.waiting.pop_front() {
+            if let Some(path) = self.workers.probe(id, probe, packet) {
+                sink.transmit(packet, path);
+            }
+        }
+    }
+
+    /// Changes the search of a path, if there is one, and takes its next steps.
+    fn search(&mut self, path: Path, now: Instant, change: impl FnOnce(&mut Search)) {
+        let Some(entry) = self.path_mtus.searches.get_mut(&path) else {
+            return;
+        };
+        change(&mut entry.search);
+        loop {
+            let Some(entry) = self.path_mtus.searches.get_mut(&path) else {
+                return;
+            };
+            let rng = &mut self.rng;
+            let step = entry.search.step(|| u64::from_be_bytes(rng.array()), now);
+            let lost = std::mem::take(&mut entry.search.losses);
+            self.path_mtus.counts.lost += lost;
+            match step {
+                Some(Step::Probe(octets, number)) => self.probe(path, octets, number),
+                Some(Step::Look) => {
+                    self.path_mtus.wanted.insert(path);
+                }
+                Some(Step::Watch) => self.watch_path(path),
+                None => break,
+            }
+        }
+        self.path_mtus.schedule(path);
+        self.limit_path(path);
+    }
+
+    fn probe(&mut self, path: Path, octets: u16, number: u64) {
+        let Some(entry) = self.path_mtus.searches.get(&path) else {
+            return;
+        };
+        // The oldest: a peer may not have installed the newest yet.
+        let Some(&id) = entry.users.iter().find(|id| self.may_be_sent_on(**id)) else {
+            return;
+        };
+        let probe = Probe {
+            kind: Kind::Probe,
+            octets,
+            number,
+        };
+        self.path_mtus.counts.sent += u64::from(self.path_mtus.send(id, probe));
+    }
+
+    fn watch_path(&self, path: Path) {
+        let users = self.path_mtus.searches.get(&path);
+        let users = users.iter().flat_map(|entry| &entry.users);
+        users.for_each(|id| self.workers.watch(*id));
+    }
+
+    /// Applies the state of a search to the child SAs on its path, and reports its result.
+    fn limit_path(&mut self, path: Path) {
+        let Some(entry) = self.path_mtus.searches.get_mut(&path) else {
+            return;
+        };
+        let search = &entry.search;
+        let known = entry.told.or(search.interface());
+        let news = search.result().filter(|result| Some(*result) != known);
+        entry.told = news.or(entry.told);
+        let users: Vec<_> = entry.users.iter().copied().collect();
+        let mut told = BTreeSet::new();
+        for id in users {
+            self.limit_to_path(id);
+            let child = self.children.get(id).filter(|_| news.is_some());
+            if let Some(child) = child.filter(|child| told.insert(child.peer.clone())) {
+                self.events.push_back(Event::PathMtu {
+                    peer: child.peer.clone(),
+                    outside: child.status.path_mtu,
+                    inside: child.status.mtu,
+                });
+            }
+        }
+    }
+
+    /// Applies the path MTU to all child SAs on a path, and reports it once per peer.
+    fn measure_path(&mut self, on: Pair) {
+        let ids: Vec<_> = self.children.between(on).collect();
+        let mut told = Vec::new();
+        for id in ids {
+            let before = self
+                .children
+                .get(id)
+                .and_then(|child| child.status.path_mtu);
+            self.limit_to_path(id);
+            let Some(child) = self.children.get(id) else {
+                continue;
+            };
+            if before != child.status.path_mtu && !told.contains(&child.peer) {
+                told.push(child.peer.clone());
+                self.events.push_back(Event::PathMtu {
+                    peer: child.peer.clone(),
+                    outside: child.status.path_mtu,
+                    inside: child.status.mtu,
+                });
+            }
+        }
+    }
+}
+
+impl PathMtus {
+    pub fn new(discovery: Discovery) -> Self {
+        Self {
+            discovery,
+            ..Self::default()
+        }
+    }
+
+    /// Returns the limits of a path, and its MTU if known.
+    fn of(&self, path: Path) -> (PathMtu, Option<u16>) {
+        match self.discovery {
+            Discovery::Off => (PathMtu::Any, None),
+            Discovery::Icmp => match self.known.get(&pair(path)).map(|known| known.mtu) {
+                Some(PathMtu::Octets(octets)) => (PathMtu::Octets(octets), Some(octets)),
+                Some(mtu) => (mtu, None),
+                None => (PathMtu::Unknown, None),
+            },
+            Discovery::Probe => match self.searches.get(&path) {
+                Some(entry) => {
+                    let outside = entry.search.outside().map(|(octets, _)| octets);
+                    (entry.search.limit(), outside)
+                }
+                None => (PathMtu::Any, None),
+            },
+        }
+    }
+
+    /// Returns the origin of the MTU of a path.
+    pub fn origin(&self, path: Path) -> Option<Origin> {
+        match self.discovery {
+            Discovery::Off => None,
+            Discovery::Icmp => self.of(path).1.map(|_| Origin::Reported),
+            Discovery::Probe => Some(self.searches.get(&path)?.search.outside()?.1),
+        }
+    }
+
+    fn join(&mut self, path: Path, id: ChildSaId, foreign: bool) {
+        let wanted = &mut self.wanted;
+        let entry = self.searches.entry(path).or_insert_with(|| {
+            wanted.insert(path);
+            Searching {
+                search: Search::new(foreign),
+                users: BTreeSet::new(),
+                due: None,
+                told: None,
+            }
+        });
+        entry.users.insert(id);
+    }
+
+    fn leave(&mut self, path: Path, id: ChildSaId) {
+        let Some(entry) = self.searches.get_mut(&path) else {
+            return;
+        };
+        entry.users.remove(&id);
+        if entry.users.is_empty() {
+            let due = entry.due;
+            self.searches.remove(&path);
+            self.wanted.remove(&path);
+            if let Some(at) = due {
+                self.due.remove(&(at, path));
+            }
+        }
+    }
+
+    /// Queues a probe or an echo. Returns false if too many wait.
+    fn send(&mut self, id: ChildSaId, probe: Probe) -> bool {
+        let has_room = self.waiting.len() < MOST_WAITING;
+        if has_room {
+            self.waiting.push_back((id, probe));
+        }
+        has_room
+    }
+
+    fn schedule(&mut self, path: Path) {
+        let Some(entry) = self.searches.get_mut(&path) else {
+            return;
+        };
+        let next = entry.search.poll_timeout();
+        if let Some(before) = std::mem::replace(&mut entry.due, next) {
+            self.due.remove(&(before, path));
+        }
+        self.due.extend(next.map(|at| (at, path)));
+    }
+
+    pub fn poll_timeout(&self) -> Option<Deadline> {
+        let now = !self.waiting.is_empty() || !self.wanted.is_empty();
+        let known = self.known.values().map(|known| known.until).min();
+        let due = self.due.first().map(|(at, _)| *at);
+        let next = [known, due].into_iter().flatten().min();
+        Some(Deadline {
+            at: now.then_some(Instant::ZERO).or(next)?,
+            reason: "discover a path MTU",
+        })
+    }
+}
+
+pub(crate) const fn pair(path: Path) -> Pair {
+    (path.local.ip(), path.remote.ip())
+}
