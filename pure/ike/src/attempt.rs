@@ -4,15 +4,15 @@
 //! bounded. The claims of an unauthenticated initiator are stored under the claimed peer only while
 //! that peer has no IKE SA that is up or being established. Otherwise they go to the shared record.
 
+use crate::allowed_suites::{AllowedEspSuites, AllowedIkeSuites};
 use crate::config::{Config, Peer, PeerRole};
-use crate::directory::Directory;
 use crate::down_reason::DownReason;
 use crate::exchange::auth::{Child, responder_identity};
 use crate::exchange::{find, find_notify, first_error, proposals};
 use crate::extension::fragment::Uncut;
 use crate::extension::ppk;
 use crate::extension::zones::{self, ZoneMap};
-use crate::menu::{EspMenu, IkeMenu};
+use crate::peer_table::PeerTable;
 use crate::proposal::{offer_esp, offer_ike};
 use crate::refusal::Refusal;
 use crate::sa::Core;
@@ -101,7 +101,7 @@ impl Offer {
     /// Creates the offer that the configuration of a peer allows.
     fn of(peer: &Peer, config: &Config) -> Self {
         let mut offer = Self {
-            ike: named(&offer_ike(&IkeMenu::of(peer))),
+            ike: named(&offer_ike(&AllowedIkeSuites::of(peer))),
             identity: Some(config.identity.clone()),
             expects: Some(peer.identity.clone()),
             auth: Some(AuthMethod::SHARED_KEY),
@@ -129,7 +129,7 @@ impl Offer {
             mode: _,
         } = &peer.role
         {
-            offer.esp = named(&offer_esp(&EspMenu::of(peer, Vec::new()), Spi(0)));
+            offer.esp = named(&offer_esp(&AllowedEspSuites::of(peer, Vec::new()), Spi(0)));
             offer.local = kept(local.clone());
             offer.remote = kept(remote.clone());
             offer.zones = zones::offer(zones).map(Box::new);
@@ -192,7 +192,7 @@ pub(crate) struct Attempts {
 impl Attempts {
     /// Returns the last attempt with a peer. Unless the attempt failed, our offer is that of the
     /// current configuration.
-    pub(crate) fn get(&self, peer: &str, config: &Directory) -> Option<Attempt> {
+    pub(crate) fn get(&self, peer: &str, config: &PeerTable) -> Option<Attempt> {
         let mut attempt = Attempt::clone(self.of.get(peer)?);
         if !attempt.is_failed() {
             attempt.ours = Offer::of(config.peer(peer)?, config);
@@ -205,12 +205,12 @@ impl Attempts {
     }
 
     /// Removes the records of peers that the configuration does not have.
-    pub(crate) fn retain(&mut self, config: &Directory) {
+    pub(crate) fn retain(&mut self, config: &PeerTable) {
         self.of.retain(|name, _| config.peer(name).is_some());
     }
 
     /// Starts a record, as we initiate an IKE SA or an initiator has authenticated.
-    pub(crate) fn begin(&mut self, core: &Core, config: &Directory, theirs: Offer, now: Instant) {
+    pub(crate) fn begin(&mut self, core: &Core, config: &PeerTable, theirs: Offer, now: Instant) {
         let Some(peer) = core.peer(config) else {
             return;
         };
@@ -281,7 +281,7 @@ impl Attempts {
     }
 
     /// Records the end of an attempt, or of the IKE SA that it established.
-    pub(crate) fn end(&mut self, core: &Core, end: End, config: &Directory) {
+    pub(crate) fn end(&mut self, core: &Core, end: End, config: &PeerTable) {
         if let Some(peer) = core.peer.clone() {
             match end {
                 End::Up => self.note_up(peer, core.id),

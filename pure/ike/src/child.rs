@@ -2,17 +2,17 @@
 //! CREATE_CHILD_SA as an additional one or as the replacement of an earlier one. Their keys come
 //! only from [`ChildKeys`].
 
-use crate::config::{Peer, ZonePolicy};
+use crate::allowed_suites::{AllowedEspSuites, group_named};
+use crate::config::{self, Peer, ZonePolicy};
 use crate::down_reason::DownReason;
 use crate::exchange::auth::Child;
 use crate::extension::configuration::confine;
-use crate::extension::mode::{self, BadMode, Ends, Ground};
+use crate::extension::mode::{self, BadMode, Ends, ModeContext};
 use crate::extension::resource;
 use crate::extension::slot;
 use crate::extension::tfc;
 use crate::extension::zones::{self, Beside, Outcome, Spis, ZoneMap};
 use crate::keys::{ChildKeys, own_first};
-use crate::menu::{EspMenu, group_named};
 use crate::policy::Policy;
 use crate::proposal::{EspChoice, check_esp, choose_esp, offer_esp};
 use crate::refusal::Refusal;
@@ -26,7 +26,7 @@ use model::{
 use wire::ike::{Message, NotifyType, Payload, TrafficSelectors};
 
 /// A keyed child SA, before the IKE SA registers it.
-pub(crate) struct Terms {
+pub(crate) struct ChildTerms {
     /// Name of the child SA; `None` for the first.
     pub(crate) name: Option<String>,
     pub(crate) local: Vec<TrafficSelector>,
@@ -92,23 +92,22 @@ impl Agreed {
     }
 
     /// Derives the keys, with the secrets of the additional key exchanges.
-    pub(crate) fn terms(self, further: Vec<(Kem, Secret)>) -> Terms {
+    pub(crate) fn terms(self, further: Vec<(Kem, Secret)>) -> ChildTerms {
         let kems = further.iter().map(|(kem, _)| *kem).collect();
         let group = self.choice.group.and_then(group_named);
         let keys = self.keys.with(further);
         let spis = (self.spi, self.choice.peer_spi);
-        let is_slot = slot::is_slot(self.name.as_deref());
+        let is_slot = config::is_slot(self.name.as_deref());
         let (inbound, outbound, beside, tokens) = match &self.agreement {
             Some(agreed) => {
-                let terms = (agreed, is_slot);
-                zones::halves(&keys, terms, self.initiator, spis, self.beside)
+                zones::halves(&keys, agreed, is_slot, self.initiator, spis, self.beside)
             }
             None => {
                 let (inbound, outbound) = plain(&keys, &self.choice, self.initiator, self.spi);
                 (inbound, outbound, Beside::default(), None)
             }
         };
-        Terms {
+        ChildTerms {
             name: self.name,
             local: self.local,
             remote: self.remote,
@@ -126,21 +125,37 @@ impl Agreed {
     }
 }
 
+/// The configuration of a child SA, and the inner addresses that one end has leased to the other, if
+/// known by now.
+#[derive(Clone, Copy)]
+pub(crate) struct ChildConfig<'c> {
+    pub(crate) peer: &'c Peer,
+    pub(crate) policy: &'c Policy<'c>,
+    pub(crate) addresses: Option<InnerAddresses>,
+}
+
+impl ChildConfig<'_> {
+    /// Confines selectors of both ends to the addresses that one has leased to the other.
+    fn confine(&self, local: &[TrafficSelector], remote: &[TrafficSelector]) -> Ends {
+        lent(self.peer, self.addresses, local, remote)
+    }
+}
+
 /// An initiator's offer for a child SA.
 pub(crate) struct Offer {
     pub(crate) spi: Spi,
     mode: Mode,
-    ground: Ground,
+    ground: ModeContext,
     zones: Option<Box<ZoneMap>>,
-    menu: EspMenu,
+    menu: AllowedEspSuites,
 }
 
 impl Offer {
     /// Creates the offer for a child SA, with zones only if the peer knows our private numbers.
     pub(crate) fn new(
-        menu: EspMenu,
+        menu: AllowedEspSuites,
         policy: &Policy<'_>,
-        ground: Ground,
+        ground: ModeContext,
         private: bool,
         mut spis: Fresh<'_>,
     ) -> Result<Self, BadMode> {
@@ -159,9 +174,9 @@ impl Offer {
     /// licences, as far as the policy still allows them. Returns `None` as well if the policy
     /// requires zones but the replaced SA has none.
     pub(crate) fn again(
-        menu: EspMenu,
+        menu: AllowedEspSuites,
         policy: &Policy<'_>,
-        ground: Ground,
+        ground: ModeContext,
         before: Option<&ZoneAgreement>,
         mut spis: Fresh<'_>,
     ) -> Option<Self> {
@@ -181,14 +196,9 @@ impl Offer {
         self.menu.kems.iter().any(Option::is_some)
     }
 
-    /// Returns the payloads of the offer. `addresses` are the inner addresses that one end has
-    /// leased to the other, if known by now.
-    pub(crate) fn payloads(
-        &self,
-        (peer, policy): (&Peer, &Policy<'_>),
-        addresses: Option<InnerAddresses>,
-    ) -> Vec<Payload> {
-        let ends = lent(peer, addresses, policy.local, policy.remote);
+    /// Returns the payloads of the offer.
+    pub(crate) fn payloads(&self, config: ChildConfig<'_>) -> Vec<Payload> {
+        let ends = config.confine(config.policy.local, config.policy.remote);
         let (local, remote) = self.ground.confine(self.mode, ends);
         let mut payloads = vec![
             Payload::SecurityAssociation(offer_esp(&self.menu, self.spi)),
@@ -202,13 +212,13 @@ impl Offer {
     }
 
     /// Evaluates the responder's answer.
-    pub(crate) fn settle(
+    pub(crate) fn conclude(
         &self,
-        (peer, policy): (&Peer, &Policy<'_>),
-        addresses: Option<InnerAddresses>,
+        config: ChildConfig<'_>,
         response: &Message,
         keys: ChildKeys,
     ) -> Result<Agreed, DownReason> {
+        let policy = config.policy;
         let answer = Child::read(response).ok_or_else(|| refusal(response))?;
         let choice =
             check_esp(answer.proposals, &self.menu).ok_or(DownReason::NotOffered("ESP suite"))?;
@@ -216,7 +226,7 @@ impl Offer {
             .settled(choice.group)
             .ok_or(DownReason::NotOffered("key exchange"))?;
         self.ground.check(self.mode, response)?;
-        let (local, remote) = self.carried((peer, policy), addresses, &answer)?;
+        let (local, remote) = self.carried(config, &answer)?;
         // Only an answer to our offer is read: without the vendor ID, others may use the private
         // number.
         let answered = self.zones.as_ref().and_then(|_| ZoneMap::read(response));
@@ -247,17 +257,13 @@ impl Offer {
     }
 
     /// Returns the selectors of the child SA that the responder's answer describes.
-    fn carried(
-        &self,
-        (peer, policy): (&Peer, &Policy<'_>),
-        addresses: Option<InnerAddresses>,
-        answer: &Child<'_>,
-    ) -> Result<Ends, DownReason> {
+    fn carried(&self, config: ChildConfig<'_>, answer: &Child<'_>) -> Result<Ends, DownReason> {
+        let policy = config.policy;
         let (ours, theirs) = (answer.initiator, answer.responder);
         if !(is_narrowed(ours, policy.local) && is_narrowed(theirs, policy.remote)) {
             return Err(DownReason::NotOffered("traffic selectors"));
         }
-        let ends = lent(peer, addresses, ours, theirs);
+        let ends = config.confine(ours, theirs);
         let ends = self.ground.confine(self.mode, ends);
         self.ground.is_pair(self.mode, &ends)?;
         if ends.0.is_empty() || ends.1.is_empty() {
@@ -270,6 +276,15 @@ impl Offer {
     }
 }
 
+/// A request for a child SA, as [`meant`] reads it.
+pub(crate) struct Requested<'r> {
+    pub(crate) request: &'r Message,
+    /// True if the request names an additional child SA for the same traffic.
+    pub(crate) resource: bool,
+    /// The nodes of the requested slot.
+    pub(crate) offered: Option<Vec<Identity>>,
+}
+
 /// Finds the child SA that an initiator requests: the first policy whose selectors overlap with the
 /// requested ones and that has no child SA yet. If no policy matches, returns the first, whose
 /// evaluation then reports the reason. With `resource`, an additional child SA for the same traffic
@@ -277,9 +292,14 @@ impl Offer {
 pub(crate) fn meant<'p>(
     peer: &'p Peer,
     addresses: Option<InnerAddresses>,
-    (request, resource, offered): (&Message, bool, Option<Vec<Identity>>),
+    requested: Requested<'_>,
     is_there: impl Fn(Option<&str>) -> bool,
 ) -> Result<Policy<'p>, (NotifyType, Refusal)> {
+    let Requested {
+        request,
+        resource,
+        offered,
+    } = requested;
     let none = (NotifyType::NO_ADDITIONAL_SAS, Refusal::NoChildForRole);
     let first = peer.policies().next().ok_or(none)?;
     if let Some(offered) = offered {
@@ -299,7 +319,7 @@ pub(crate) fn meant<'p>(
         can_carry(&ours, &theirs)
     };
     let meant = |policy: &Policy<'_>| {
-        !slot::is_slot(policy.name) && (resource || !resource::is_additional(policy.name))
+        !config::is_slot(policy.name) && (resource || !resource::is_additional(policy.name))
     };
     let fitting: Vec<_> = peer.policies().filter(meant).filter(fits).collect();
     match fitting.iter().find(|policy| !is_there(policy.name)) {
@@ -319,17 +339,19 @@ pub(crate) type Answer = (Vec<Payload>, Agreed);
 /// Answers an initiator's offer, or returns the error notify and the reason for the refusal.
 /// `before` is the zone agreement of the child SA that this one replaces.
 pub(crate) fn answer(
-    (peer, policy, addresses): (&Peer, &Policy<'_>, Option<InnerAddresses>),
+    config: ChildConfig<'_>,
     request: &Message,
-    (ground, private): (Ground, bool),
+    ground: ModeContext,
+    private: bool,
     before: Option<Option<&ZoneAgreement>>,
     keys: ChildKeys,
     mut spis: Fresh<'_>,
 ) -> Result<Answer, (NotifyType, Refusal)> {
+    let ChildConfig { peer, policy, .. } = config;
     let asked = ground.answer(policy, request).map_err(bad_mode)?;
     let offer = Child::read(request).ok_or((NotifyType::INVALID_SYNTAX, Refusal::ChildMissing))?;
     let spi = spis.fresh();
-    let menu = EspMenu::of(peer, keys.groups());
+    let menu = AllowedEspSuites::of(peer, keys.groups());
     let choice = choose_esp(offer.proposals, &menu, spi).ok_or_else(|| {
         let (allowed, esn) = (peer.suites.clone(), peer.features.esn);
         (
@@ -337,7 +359,7 @@ pub(crate) fn answer(
             Refusal::NoEspProposal { allowed, esn },
         )
     })?;
-    let (ours, theirs) = common((peer, policy, addresses), ground, &offer)?;
+    let (ours, theirs) = common(config, ground, &offer)?;
     let offered = private.then(|| ZoneMap::read(request)).flatten();
     let peers = offered.as_ref().map(|map| map.beside);
     let offered = offered.map(|map| map.agreement);
@@ -379,17 +401,18 @@ pub(crate) fn answer(
 
 /// Returns the selectors that an offer and a policy have in common, in the mode of the policy.
 fn common(
-    (peer, policy, addresses): (&Peer, &Policy<'_>, Option<InnerAddresses>),
-    ground: Ground,
+    config: ChildConfig<'_>,
+    ground: ModeContext,
     offer: &Child<'_>,
 ) -> Result<Ends, (NotifyType, Refusal)> {
-    let ends = lent(peer, addresses, policy.local, policy.remote);
+    let policy = config.policy;
+    let ends = config.confine(policy.local, policy.remote);
     let (local, remote) = ground.confine(policy.mode, ends);
     let ends = (
         narrow(offer.responder, &local),
         narrow(offer.initiator, &remote),
     );
-    if let Some(addresses) = addresses.filter(|_| ends.1.is_empty()) {
+    if let Some(addresses) = config.addresses.filter(|_| ends.1.is_empty()) {
         let why = Refusal::NotItsAddress(addresses);
         return Err((NotifyType::TS_UNACCEPTABLE, why));
     }
@@ -416,7 +439,7 @@ fn lent(
 }
 
 /// Returns the remarks to log about the mode and the zones of a new child SA.
-pub(crate) fn remarks(policy: &ZonePolicy, terms: &Terms) -> Vec<Refusal> {
+pub(crate) fn remarks(policy: &ZonePolicy, terms: &ChildTerms) -> Vec<Refusal> {
     let declined = terms.declined.map(Refusal::ModeDeclined).into_iter();
     let zones: Vec<_> = match &terms.agreement {
         Some(agreement) => zones::missing_licences(&terms.asked, agreement)

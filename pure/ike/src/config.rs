@@ -1,11 +1,8 @@
 //! Configuration of an engine.
 
+use crate::credential::Credential;
 use crate::extension::ppk::Ppk;
-use crate::extension::redirect::Elsewhere;
-use crate::extension::slot;
-use crate::extension::tcp::Tcp;
 use crate::pool::Pool;
-use crate::signature::Credential;
 use crypto::{RawKey, Secret, TrustStore};
 use model::{
     Encapsulation, Features, Group, Identity, Kem, LevelGrant, Licence, MapKind, Mode, Room,
@@ -153,6 +150,40 @@ impl DerefMut for Peer {
     }
 }
 
+/// Use of TCP encapsulation with a peer, and the port on which the peer listens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tcp {
+    /// Never use TCP.
+    #[default]
+    Off,
+    /// Use TCP if the peer does not answer by UDP.
+    Fallback(u16),
+    /// Use TCP from the first message on.
+    Always(u16),
+}
+
+/// A gateway to which initiators are redirected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// Its address.
+    pub to: IpAddr,
+    /// True if initiators are redirected at their first message, before they are authenticated.
+    /// This costs least, but redirects every initiator.
+    pub at_once: bool,
+}
+
+/// Returns the name of the slot of these nodes, which have to be in order.
+pub fn slot_name<'a>(nodes: impl IntoIterator<Item = &'a Identity>) -> String {
+    let nodes = nodes.into_iter().map(|node| node.canonical().to_string());
+    let nodes: Vec<_> = nodes.collect();
+    format!("@{}", nodes.join("+"))
+}
+
+/// Returns true if the child SA with this name is a slot.
+pub fn is_slot(name: Option<&str>) -> bool {
+    name.is_some_and(|name| name.starts_with('@'))
+}
+
 /// A child SA for the traffic of the first one, whose zones an additional licensed node may open,
 /// or several that share the slot. An endpoint uses it while such a node is on the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -186,7 +217,7 @@ impl Slot {
         zones.licences.extend(licences);
         zones.stance = Stance::Require;
         Self {
-            name: slot::name(&nodes),
+            name: slot_name(&nodes),
             nodes,
             zones,
         }

@@ -1,27 +1,27 @@
 //! All IKE SAs of one host: dispatch of datagrams, and the choice among several SAs with one peer.
 
+use crate::allowed_suites::AllowedIkeSuites;
+use crate::child_overrides::ChildOverrides;
 use crate::config::{Config, Peer};
 use crate::counters::DropReason;
-use crate::directory::Directory;
+use crate::deadlines::Deadlines;
 use crate::down_reason::DownReason;
 use crate::event::Event;
 use crate::extension::contact::{self, Contact, Fate};
 use crate::extension::fragment::Inbox;
-use crate::extension::intermediate::Said;
+use crate::extension::intermediate::AuthTranscript;
 use crate::extension::{cookie, tcp};
 use crate::half_open::HalfOpen;
 use crate::ike_spi::IkeSpis;
-use crate::menu::IkeMenu;
 use crate::misuse::{ApiMisuse, CannotMove};
+use crate::peer_index::PeerIndex;
+use crate::peer_table::PeerTable;
 use crate::pool::Pools;
-use crate::roster::Roster;
 use crate::sa::following::Checks;
 use crate::sa::init_sent::InitSent;
-use crate::sa::{Arrived, Beside, Context, Core, Output, Sa, State};
+use crate::sa::{Arrived, Beside, Context, Core, Output, Sa, State, Turn};
 use crate::spi;
-use crate::timeline::Timeline;
 use crate::window::{Requests, Responses};
-use crate::wishes::Wishes;
 use crypto::{Rng, UnixTime};
 use model::{ChildSaId, Deadline, IkeSaId, Instant, Lease, LeaseChange, Path, Stray, Transmit};
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,7 +34,7 @@ const MOST_ENDED: usize = 16;
 
 /// The IKEv2 engine of one host. The crate documentation describes its use.
 pub struct Engine {
-    pub(crate) config: Directory,
+    pub(crate) config: PeerTable,
     pub(crate) rng: Rng,
     spis: spi::Sequence,
     pub(crate) out: Output,
@@ -42,17 +42,17 @@ pub struct Engine {
     /// Boxed because `Sa` is large, and a map moves its values and reserves room for more.
     pub(crate) sas: BTreeMap<IkeSaId, Box<Sa>>,
     pub(crate) by_spi: BTreeMap<u64, IkeSaId>,
-    roster: Roster,
+    peer_index: PeerIndex,
     pub(crate) half_open: HalfOpen,
     pub(crate) cookies: cookie::Jar,
-    pub(crate) timeline: Timeline,
+    pub(crate) deadlines: Deadlines,
     pub(crate) next_stray_answer: Instant,
     /// Limits the answers to requests on unknown IKE SAs.
     pub(crate) told_unknown: Checks,
     pub(crate) ike_spis: IkeSpis,
     /// Peers whose requests to establish an IKE SA are refused.
     pub(crate) barred: BTreeSet<String>,
-    pub(crate) wishes: Wishes,
+    pub(crate) overrides: ChildOverrides,
     today: UnixTime,
     /// Number of times that the state of an SA ran.
     #[cfg(test)]
@@ -66,22 +66,22 @@ impl Engine {
     pub fn new(config: Config, seed: [u8; 32], now: Instant) -> Self {
         let mut rng = Rng::from_seed(seed);
         Self {
-            config: Directory::new(config),
+            config: PeerTable::new(config),
             spis: spi::Sequence::new(&mut rng),
             rng,
             out: Output::default(),
             pools: Pools::default(),
             sas: BTreeMap::new(),
             by_spi: BTreeMap::new(),
-            roster: Roster::default(),
+            peer_index: PeerIndex::default(),
             half_open: HalfOpen::default(),
             cookies: cookie::Jar::default(),
-            timeline: Timeline::default(),
+            deadlines: Deadlines::default(),
             next_stray_answer: now,
             told_unknown: Checks::default(),
             ike_spis: IkeSpis::new(&seed),
             barred: BTreeSet::new(),
-            wishes: Wishes::default(),
+            overrides: ChildOverrides::default(),
             today: UnixTime::default(),
             #[cfg(test)]
             runs: 0,
@@ -120,7 +120,7 @@ impl Engine {
         now: Instant,
     ) -> Result<IkeSaId, ApiMisuse> {
         let known = self.config.peer(peer).ok_or(ApiMisuse::UnknownPeer)?;
-        let (name, menu) = (known.name.clone(), IkeMenu::of(known));
+        let (name, menu) = (known.name.clone(), AllowedIkeSuites::of(known));
         if self.sas_with(peer).any(Sa::is_being_made) {
             return Err(ApiMisuse::AlreadyInitiating);
         }
@@ -129,8 +129,12 @@ impl Engine {
         core.spi_i = self.fresh_spi();
         core.peer = Some(name);
         core.anew = anew;
-        let mut ctx = self.context(Beside::default(), now);
-        let state = InitSent::begin(&mut core, menu, from, &mut ctx);
+        let ctx = &mut self.context(Beside::default(), now);
+        let turn = &mut Turn {
+            core: &mut core,
+            ctx,
+        };
+        let state = InitSent::begin(menu, from, turn);
         Ok(self.insert(Box::new(Sa { core, state })))
     }
 
@@ -142,7 +146,7 @@ impl Engine {
             self.barred.insert(peer.to_owned());
         } else {
             self.barred.remove(peer);
-            self.wishes.let_in(peer);
+            self.overrides.let_in(peer);
             self.drop_children(peer, &[], now);
         }
     }
@@ -163,23 +167,23 @@ impl Engine {
     /// Rekeys a child SA. Ends in [`Event::ChildRekeyed`], in [`Event::Refused`], or in the IKE
     /// SA's [`Event::IkeDown`].
     pub fn rekey_child(&mut self, sa: IkeSaId, child: ChildSaId, now: Instant) {
-        self.with_established(sa, now, |core, state, ctx| {
-            state.rekey_child(child, core, ctx);
+        self.with_established(sa, now, |state, turn| {
+            state.rekey_child(child, turn);
         });
     }
 
     /// Rekeys an IKE SA. Ends in [`Event::IkeRekeyed`], in [`Event::Refused`], or in
     /// [`Event::IkeDown`].
     pub fn rekey_ike(&mut self, sa: IkeSaId, now: Instant) {
-        self.with_established(sa, now, |core, state, ctx| state.rekey_ike(core, ctx));
+        self.with_established(sa, now, |state, turn| state.rekey_ike(turn));
     }
 
     /// Moves an IKE SA and its child SAs to another path, if this end chooses the path.
     /// [`Event::MoveRefused`] reports a refusal by the peer.
     pub fn move_to(&mut self, sa: IkeSaId, path: Path, now: Instant) -> Result<(), CannotMove> {
         let mut moved = Err(CannotMove::NotUp);
-        self.with_established(sa, now, |core, state, ctx| {
-            moved = state.move_to(path, core, ctx);
+        self.with_established(sa, now, |state, turn| {
+            moved = state.move_to(path, turn);
         });
         moved
     }
@@ -187,7 +191,7 @@ impl Engine {
     /// Retransmits the outstanding request of an IKE SA on another path too, and sends a liveness
     /// check if there is none. [`Event::PathAnswers`] reports an answer.
     pub fn probe(&mut self, sa: IkeSaId, path: Path, now: Instant) {
-        self.with_established(sa, now, |core, state, ctx| state.probe(path, core, ctx));
+        self.with_established(sa, now, |state, turn| state.probe(path, turn));
     }
 
     /// Retransmits all outstanding requests after 1 ms, because a path has come up. The delay gives
@@ -202,14 +206,14 @@ impl Engine {
     /// nothing. A check without a response never ends the SA earlier than the configured liveness
     /// does.
     pub fn doubt(&mut self, sa: IkeSaId, now: Instant) {
-        self.with_established(sa, now, |core, state, ctx| state.doubt(core, ctx));
+        self.with_established(sa, now, |state, turn| state.doubt(turn));
     }
 
     /// Notes that the newest packet of a child SA, of `octets` octets, arrived on another path than
     /// the child SA sends on, and checks that path.
     pub fn note_stray(&mut self, sa: IkeSaId, path: Path, octets: usize, now: Instant) {
-        self.with_established(sa, now, |core, state, ctx| {
-            state.note_stray(path, octets, core, ctx);
+        self.with_established(sa, now, |state, turn| {
+            state.note_stray(path, octets, turn);
         });
     }
 
@@ -224,7 +228,7 @@ impl Engine {
 
     /// Notes that an authentic ESP packet arrived on a child SA of this IKE SA: the peer is alive.
     pub fn note_inbound(&mut self, sa: IkeSaId, now: Instant) {
-        self.with_established(sa, now, |_, state, ctx| state.note_heard(ctx.now));
+        self.with_established(sa, now, |state, turn| state.note_heard(turn.ctx.now));
     }
 }
 
@@ -259,7 +263,7 @@ impl Engine {
 
     /// Performs all actions that are due.
     pub fn handle_timeout(&mut self, now: Instant) {
-        while let Some(id) = self.timeline.pop_due(now) {
+        while let Some(id) = self.deadlines.pop_due(now) {
             self.with_sa(id, now, |sa, ctx| sa.handle_timeout(ctx));
         }
         self.reauthenticate_due(now);
@@ -286,7 +290,7 @@ impl Engine {
 
     /// Returns the latest time for the next call of [`Self::handle_timeout`].
     pub fn poll_timeout(&self) -> Option<Deadline> {
-        self.timeline.next()
+        self.deadlines.next()
     }
 }
 
@@ -311,7 +315,7 @@ impl Engine {
         } else {
             let news = self.retell(id, news, now);
             self.out.events.extend(news);
-            self.settle_clone(id, now);
+            self.conclude_clone_trial(id, now);
         }
         self.follow_redirects(now);
     }
@@ -380,8 +384,8 @@ impl Engine {
 
     fn abandon(&mut self, id: IkeSaId, now: Instant) {
         self.with_sa(id, now, |sa, ctx| {
-            if let Some((core, state)) = sa.established_mut() {
-                sa.state = state.abandon(core, ctx);
+            if let Some((state, mut turn)) = sa.up(ctx) {
+                sa.state = state.abandon(&mut turn);
             }
         });
     }
@@ -395,12 +399,12 @@ impl Engine {
         &mut self,
         id: IkeSaId,
         now: Instant,
-        run: impl FnOnce(&mut Core, &mut crate::sa::established::Established, &mut Context<'_>),
+        run: impl FnOnce(&mut crate::sa::established::Established, &mut Turn<'_, '_>),
     ) -> Option<()> {
         self.is_up(id).then_some(())?;
         self.with_sa(id, now, |sa, ctx| {
-            if let Some((core, state)) = sa.established_mut() {
-                run(core, state, ctx);
+            if let Some((state, mut turn)) = sa.up(ctx) {
+                run(state, &mut turn);
             }
         });
         Some(())
@@ -422,17 +426,17 @@ impl Engine {
         }
         let beside = sa.core.peer.as_deref().map(|peer| self.beside(peer));
         run(&mut sa, &mut self.context(beside.unwrap_or_default(), now));
-        self.half_open.settle(&sa);
-        self.timeline.set(id, None);
+        self.half_open.update(&sa);
+        self.deadlines.set(id, None);
         let ended = sa.has_ended().then(|| sa.core.peer.clone()).flatten();
         if matches!(sa.state, State::Gone) {
             self.by_spi.remove(&sa.core.own_spi());
-            self.roster.leave(&sa.core);
+            self.peer_index.leave(&sa.core);
         } else {
             self.insert(sa);
         }
-        for heir in std::mem::take(&mut self.out.heirs) {
-            self.insert(Box::new(heir));
+        for successor in std::mem::take(&mut self.out.successors) {
+            self.insert(Box::new(successor));
         }
         if let Some(peer) = ended {
             self.forget_ended(&peer);
@@ -450,9 +454,9 @@ impl Engine {
         ended.sort_unstable();
         let over = ended.len().saturating_sub(MOST_ENDED);
         for sa in ended.iter().take(over).filter_map(|id| self.sas.remove(id)) {
-            self.timeline.set(sa.core.id, None);
+            self.deadlines.set(sa.core.id, None);
             self.by_spi.remove(&sa.core.own_spi());
-            self.roster.leave(&sa.core);
+            self.peer_index.leave(&sa.core);
         }
     }
 
@@ -472,7 +476,7 @@ impl Engine {
 
     /// Returns the IKE SAs with a peer, except the one that is handling an input.
     pub(crate) fn sas_with(&self, peer: &str) -> impl Iterator<Item = &Sa> {
-        let sas = self.roster.with(peer);
+        let sas = self.peer_index.with(peer);
         sas.filter_map(|id| self.sas.get(&id).map(Box::as_ref))
     }
 
@@ -492,8 +496,8 @@ impl Engine {
     pub(crate) fn insert(&mut self, sa: Box<Sa>) -> IkeSaId {
         let id = sa.core.id;
         self.by_spi.insert(sa.core.own_spi(), id);
-        self.roster.enter(&sa.core);
-        self.timeline.set(id, sa.poll_timeout(&self.config));
+        self.peer_index.enter(&sa.core);
+        self.deadlines.set(id, sa.poll_timeout(&self.config));
         self.sas.insert(id, sa);
         id
     }
@@ -518,7 +522,7 @@ impl Engine {
             requests: Requests::new(),
             responses: Responses::new(),
             inbox: Inbox::default(),
-            said: Said::default(),
+            transcript: AuthTranscript::default(),
         }
     }
 
@@ -536,7 +540,7 @@ impl Engine {
         Context {
             config: &self.config,
             barred: &self.barred,
-            wishes: &self.wishes,
+            overrides: &self.overrides,
             rng: &mut self.rng,
             ike_spis: &mut self.ike_spis,
             spis: &mut self.spis,

@@ -77,7 +77,7 @@ impl HalfOpen {
     }
 
     /// Removes an SA that is authenticated or gone. A refused one still counts.
-    pub(crate) fn settle(&mut self, sa: &Sa) {
+    pub(crate) fn update(&mut self, sa: &Sa) {
         if matches!(sa.state, State::AwaitAuth(_) | State::Lingering(_)) {
             return;
         }

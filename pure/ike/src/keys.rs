@@ -85,7 +85,7 @@ pub(crate) struct ProvedKeys {
 
 impl Roots {
     /// Returns the roots with a PPK mixed in: prf+(PPK, SK') (RFC 8784 section 3).
-    pub(crate) fn stirred(&self, ppk: &Secret) -> Self {
+    pub(crate) fn with_ppk(&self, ppk: &Secret) -> Self {
         let stir = |key: &Secret| PRF.plus(ppk.expose(), &[key.expose()], key.len());
         Self {
             sk_d: stir(&self.sk_d),
@@ -143,8 +143,10 @@ impl UnprovedKeys {
     /// have to be those of the first keys.
     pub(crate) fn renewed(
         &self,
-        (kem, shared): (Kem, Secret),
-        (spi_i, spi_r): (u64, u64),
+        kem: Kem,
+        shared: Secret,
+        spi_i: u64,
+        spi_r: u64,
         initiator: bool,
     ) -> Self {
         let inputs = Inputs {
@@ -364,7 +366,7 @@ mod tests {
     #[test]
     fn a_ppk_is_stirred_into_the_roots_as_rfc_8784_section_3_has_it() {
         let keys = derive(true);
-        let roots = keys.roots.stirred(&Secret::new(vec![10; 43]));
+        let roots = keys.roots.with_ppk(&Secret::new(vec![10; 43]));
         assert_eq!(
             hex(&roots.sk_d),
             "0942cc97776ff0b35391d74f8efc6efbf34c50ab3747a8b452b569945ff71bf9"
@@ -385,7 +387,7 @@ mod tests {
     #[test]
     fn a_ppk_is_not_stirred_in_once_more_by_a_rekey() {
         let ppk = Secret::new(vec![10; 43]);
-        let successor = with_roots(|roots| roots.stirred(&ppk)).successor(&renewal(), &[]);
+        let successor = with_roots(|roots| roots.with_ppk(&ppk)).successor(&renewal(), &[]);
         assert_eq!(
             hex(&successor.sk_d),
             "295e63615fd86f05f70ec59705370c2cc6c58722335d2939849e4ec7f4d9f81a"
@@ -396,10 +398,16 @@ mod tests {
     /// The expected values come from Python's hmac module, after the first and the second exchange.
     #[test]
     fn an_additional_key_exchange_renews_all_keys_as_rfc_9370_section_2_2_2_has_it() {
-        let spis = (0x1111_1111_1111_1111, 0x2222_2222_2222_2222);
+        let (spi_i, spi_r) = (0x1111_1111_1111_1111, 0x2222_2222_2222_2222);
         let first = derive(true);
-        let second = first.renewed((Kem::MlKem768, Secret::new(vec![12; 32])), spis, true);
-        let third = second.renewed((Kem::MlKem1024, Secret::new(vec![13; 32])), spis, true);
+        let second = first.renewed(Kem::MlKem768, Secret::new(vec![12; 32]), spi_i, spi_r, true);
+        let third = second.renewed(
+            Kem::MlKem1024,
+            Secret::new(vec![13; 32]),
+            spi_i,
+            spi_r,
+            true,
+        );
         let of = |keys: &UnprovedKeys| {
             let sk_ei = &keys.cipher.keys.sk_ei;
             [&keys.roots.sk_d, sk_ei, &keys.roots.own_proof].map(hex)
@@ -421,8 +429,13 @@ mod tests {
             ]
         );
         assert_eq!(third.roots.kems, [Kem::MlKem768, Kem::MlKem1024]);
-        let responders =
-            derive(false).renewed((Kem::MlKem768, Secret::new(vec![12; 32])), spis, false);
+        let responders = derive(false).renewed(
+            Kem::MlKem768,
+            Secret::new(vec![12; 32]),
+            spi_i,
+            spi_r,
+            false,
+        );
         assert_eq!(responders.roots.peer_proof, second.roots.own_proof);
     }
 

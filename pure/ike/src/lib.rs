@@ -35,30 +35,34 @@
 //! bounded in number and time.
 
 mod advice;
+mod allowed_suites;
 mod attempt;
 mod auth;
 mod bad_proof;
 mod child;
+mod child_overrides;
 mod cipher;
 mod config;
 mod counters;
-mod directory;
+mod credential;
+mod deadlines;
 mod down_reason;
 mod engine;
 mod event;
 mod exchange;
 mod extension;
+mod first_contact;
 mod half_open;
 mod ike_spi;
 mod keys;
-mod menu;
 mod misuse;
+mod peer_index;
+mod peer_table;
 mod policy;
 mod pool;
 mod proposal;
 mod reconfigure;
 mod refusal;
-mod roster;
 mod runs;
 mod sa;
 mod selectors;
@@ -66,20 +70,18 @@ mod sender;
 mod signature;
 mod spi;
 mod status;
-mod stranger;
 #[cfg(test)]
 mod tests;
-mod timeline;
 mod window;
-mod wishes;
 
 pub use attempt::{Attempt, End, Offer};
 pub use bad_proof::BadProof;
 pub use config::{
-    Addressing, ChildPolicy, Config, FRAGMENT, Lifetimes, Limits, NATT_PORT, PORT, Peer, PeerRole,
-    PeerTerms, Slot, Stance, Timers, ZonePolicy,
+    Addressing, ChildPolicy, Config, Elsewhere, FRAGMENT, Lifetimes, Limits, NATT_PORT, PORT, Peer,
+    PeerRole, PeerTerms, Slot, Stance, Tcp, Timers, ZonePolicy, is_slot, slot_name,
 };
 pub use counters::{Counters, DropReason};
+pub use credential::{Credential, Signer};
 pub use down_reason::{DownReason, PeerMisbehaved};
 pub use engine::Engine;
 pub use event::Event;
@@ -90,12 +92,9 @@ pub use extension::mode::BadMode;
 pub use extension::nat::Nat;
 pub use extension::overlap::Windows;
 pub use extension::ppk::{BadPpk, Ppk};
-pub use extension::redirect::Elsewhere;
-pub use extension::slot::{is_slot, name as slot_name};
-pub use extension::tcp::Tcp;
 pub use misuse::{ApiMisuse, CannotMove, CannotReauthenticate, CannotRedirect, UnknownChild};
 pub use pool::Pool;
 pub use refusal::{GrantRefusal, KeyRefusal, Refusal, Unfollowed};
 pub use sender::Sender;
-pub use signature::{Credential, NotVerified, Signer};
+pub use signature::NotVerified;
 pub use status::{KeyLog, SaState, SaStatus};

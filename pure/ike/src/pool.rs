@@ -85,21 +85,27 @@ impl Pool {
     }
 }
 
+/// The address families that an initiator asks for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Families {
+    pub(crate) ipv4: bool,
+    pub(crate) ipv6: bool,
+}
+
 impl Pools {
-    /// Leases addresses to an identity, for an IKE SA with it. `wanted` are the families, IPv4 and
-    /// IPv6. Returns `None` if no address of any wanted family is left.
+    /// Leases addresses to an identity, for an IKE SA with it. Returns `None` if no address of any wanted family is left.
     pub(crate) fn lend(
         &mut self,
         pool: &Pool,
         identity: &Identity,
-        wanted: (bool, bool),
+        wanted: Families,
         sa: IkeSaId,
         today: UnixTime,
     ) -> Option<InnerAddresses> {
         let name = (pool.name.clone(), identity.clone());
         let before = self.leases.get(&name).map(|held| held.lease(&name));
         let mut lent = InnerAddresses::default();
-        for is_ipv4 in [(wanted.0, true), (wanted.1, false)]
+        for is_ipv4 in [(wanted.ipv4, true), (wanted.ipv6, false)]
             .into_iter()
             .filter_map(|(wanted, is_ipv4)| wanted.then_some(is_ipv4))
         {
@@ -260,7 +266,8 @@ impl Pools {
 }
 
 impl Held {
-    fn lease(&self, (pool, identity): &Name) -> Lease {
+    fn lease(&self, name: &Name) -> Lease {
+        let (pool, identity) = name;
         Lease {
             pool: pool.clone(),
             identity: identity.clone(),
@@ -287,8 +294,14 @@ mod tests {
     use crypto::Rng;
 
     const DAY: u64 = 86_400;
-    const BOTH: (bool, bool) = (true, true);
-    const V4: (bool, bool) = (true, false);
+    const BOTH: Families = Families {
+        ipv4: true,
+        ipv6: true,
+    };
+    const V4: Families = Families {
+        ipv4: true,
+        ipv6: false,
+    };
 
     fn prefix(text: &str) -> TrafficSelector {
         let (address, length) = text.split_once('/').unwrap();

@@ -1,11 +1,11 @@
-//! Offering and choosing algorithms (RFC 7296 sections 2.7 and 3.3) from those that [`crate::menu`]
+//! Offering and choosing algorithms (RFC 7296 sections 2.7 and 3.3) from those that [`crate::allowed_suites`]
 //! declares acceptable.
 //!
 //! An offer has a proposal for each kind of suite, in our order of preference. Choosing goes
 //! through the kinds in our order as well, and takes the first that any offered proposal has. Each
-//! kind occurs twice if an additional key exchange is optional: `IkeMenu::parts`.
+//! kind occurs twice if an additional key exchange is optional: `AllowedIkeSuites::parts`.
 
-use crate::menu::{EspMenu, IkeMenu, Menu, group_id, kems_of};
+use crate::allowed_suites::{AllowedEspSuites, AllowedIkeSuites, AllowedSuites, group_id, kems_of};
 use model::{Group, Kem, Spi, Suite};
 use wire::ike::{EsnId, GroupId, Proposal, Protocol, Transform, TransformType};
 
@@ -41,34 +41,38 @@ pub(crate) struct EspChoice {
 }
 
 /// Returns our offer for an IKE SA: any of our suites with any of our groups.
-pub(crate) fn offer_ike(menu: &IkeMenu) -> Vec<Proposal> {
-    offer(Protocol::IKE, &[], menu.parts().iter().map(Menu::ike))
+pub(crate) fn offer_ike(menu: &AllowedIkeSuites) -> Vec<Proposal> {
+    offer(
+        Protocol::IKE,
+        &[],
+        menu.parts().iter().map(AllowedSuites::ike),
+    )
 }
 
 /// Returns our offer for an ESP SA: each suite, with an implicit IV preferred for AEADs; any of the
 /// groups, or none unless an additional key exchange has to follow; and extended sequence numbers,
 /// if wanted.
-pub(crate) fn offer_esp(menu: &EspMenu, spi: Spi) -> Vec<Proposal> {
+pub(crate) fn offer_esp(menu: &AllowedEspSuites, spi: Spi) -> Vec<Proposal> {
     let parts = menu.parts();
     let menus = parts.iter().map(|part| match part.groups.is_empty() {
-        true => Menu::esp(part),
-        false => Menu::esp(part).exchanging(part),
+        true => AllowedSuites::esp(part),
+        false => AllowedSuites::esp(part).exchanging(part),
     });
     offer(Protocol::ESP, &spi.0.to_be_bytes(), menus)
 }
 
 /// Returns our offer for the successor of an IKE SA (RFC 7296 section 2.18): as for the first one,
 /// with our SPI of the successor.
-pub(crate) fn offer_successor(menu: &IkeMenu, spi: u64) -> Vec<Proposal> {
+pub(crate) fn offer_successor(menu: &AllowedIkeSuites, spi: u64) -> Vec<Proposal> {
     let menus = menu.parts();
-    let menus = menus.iter().map(Menu::ike);
+    let menus = menus.iter().map(AllowedSuites::ike);
     offer(Protocol::IKE, &spi.to_be_bytes(), menus)
 }
 
 /// Chooses from an initiator's offer for an IKE SA.
-pub(crate) fn choose_ike(offered: &[Proposal], allowed: &IkeMenu) -> Option<IkeChoice> {
+pub(crate) fn choose_ike(offered: &[Proposal], allowed: &AllowedIkeSuites) -> Option<IkeChoice> {
     allowed.parts().iter().find_map(|part| {
-        let menu = Menu::ike(part);
+        let menu = AllowedSuites::ike(part);
         offered.iter().find_map(|proposal| {
             let fits = proposal.protocol == Protocol::IKE && proposal.spi.is_empty();
             let transforms = fits.then(|| menu.pick(proposal))??;
@@ -83,13 +87,17 @@ pub(crate) fn choose_ike(offered: &[Proposal], allowed: &IkeMenu) -> Option<IkeC
 }
 
 /// Chooses from an initiator's offer for an ESP SA; `spi` is the SPI on which we shall receive.
-pub(crate) fn choose_esp(offered: &[Proposal], allowed: &EspMenu, spi: Spi) -> Option<EspChoice> {
+pub(crate) fn choose_esp(
+    offered: &[Proposal],
+    allowed: &AllowedEspSuites,
+    spi: Spi,
+) -> Option<EspChoice> {
     allowed.parts().iter().find_map(|part| {
         let mut offered = offered.iter();
         offered.find_map(|proposal| {
             let menu = match proposal.transforms.iter().any(is_group) {
-                true => Menu::esp(part).exchanging(part),
-                false => Menu::esp(part),
+                true => AllowedSuites::esp(part).exchanging(part),
+                false => AllowedSuites::esp(part),
             };
             let peer_spi = esp_spi(proposal)?;
             let transforms = menu.pick(proposal)?;
@@ -110,7 +118,7 @@ pub(crate) fn choose_esp(offered: &[Proposal], allowed: &EspMenu, spi: Spi) -> O
 /// Chooses from an initiator's offer for a successor. Returns the initiator's SPI as well.
 pub(crate) fn choose_successor(
     offered: &[Proposal],
-    allowed: &IkeMenu,
+    allowed: &AllowedIkeSuites,
     spi: u64,
 ) -> Option<(IkeChoice, u64)> {
     let offered: Vec<_> = offered.iter().filter_map(without_spi).collect();
@@ -124,7 +132,7 @@ pub(crate) fn choose_successor(
 
 /// Checks a responder's choice from [`offer_ike`]: one proposal that we offered, with one transform
 /// of each type, all of which we offered.
-pub(crate) fn check_ike(answered: &[Proposal], offered: &IkeMenu) -> Option<IkeChoice> {
+pub(crate) fn check_ike(answered: &[Proposal], offered: &AllowedIkeSuites) -> Option<IkeChoice> {
     let [proposal] = answered else { return None };
     let offered = offered_as(proposal, offered.parts())?;
     let choice = choose_ike(answered, &offered)?;
@@ -132,7 +140,7 @@ pub(crate) fn check_ike(answered: &[Proposal], offered: &IkeMenu) -> Option<IkeC
 }
 
 /// Checks a responder's choice from [`offer_esp`].
-pub(crate) fn check_esp(answered: &[Proposal], offered: &EspMenu) -> Option<EspChoice> {
+pub(crate) fn check_esp(answered: &[Proposal], offered: &AllowedEspSuites) -> Option<EspChoice> {
     let [proposal] = answered else { return None };
     let offered = offered_as(proposal, offered.parts())?;
     let choice = choose_esp(answered, &offered, Spi(0))?;
@@ -143,7 +151,7 @@ pub(crate) fn check_esp(answered: &[Proposal], offered: &EspMenu) -> Option<EspC
 /// Checks a responder's choice from [`offer_successor`]. Returns the responder's SPI as well.
 pub(crate) fn check_successor(
     answered: &[Proposal],
-    offered: &IkeMenu,
+    offered: &AllowedIkeSuites,
 ) -> Option<(IkeChoice, u64)> {
     let [proposal] = answered else { return None };
     let (bare, theirs) = without_spi(proposal)?;
@@ -161,7 +169,11 @@ fn without_spi(proposal: &Proposal) -> Option<(Proposal, u64)> {
 }
 
 /// Creates a proposal for each menu, numbered from 1.
-fn offer(protocol: Protocol, spi: &[u8], menus: impl Iterator<Item = Menu>) -> Vec<Proposal> {
+fn offer(
+    protocol: Protocol,
+    spi: &[u8],
+    menus: impl Iterator<Item = AllowedSuites>,
+) -> Vec<Proposal> {
     let proposals = menus.zip(1..).map(|(menu, number)| Proposal {
         number,
         protocol,

@@ -11,9 +11,9 @@
 
 use crate::bad_proof::BadProof;
 use crate::config::{Config, Peer};
-use crate::directory::Directory;
 use crate::down_reason::DownReason;
 use crate::engine::Engine;
+use crate::peer_table::PeerTable;
 use crate::sa::Sa;
 use model::{IkeSaId, Instant};
 use std::collections::BTreeSet;
@@ -26,7 +26,7 @@ impl Engine {
         let natt_port = self.config.natt_port;
         let old = std::mem::replace(
             &mut self.config,
-            Directory::new(Config {
+            PeerTable::new(Config {
                 natt_port,
                 ..config
             }),
@@ -50,13 +50,13 @@ impl Engine {
         self.out.attempts.retain(&self.config);
         self.barred.retain(|name| self.config.peer(name).is_some());
         let config = &self.config;
-        self.wishes.retain(|peer, child| {
+        self.overrides.retain(|peer, child| {
             let peer = config.peer(peer);
             peer.is_some_and(|peer| peer.policy(Some(child)).is_some())
         });
         // Timers may have changed.
         for (id, sa) in &self.sas {
-            self.timeline.set(*id, sa.poll_timeout(&self.config));
+            self.deadlines.set(*id, sa.poll_timeout(&self.config));
         }
         changed
     }
@@ -96,7 +96,7 @@ impl Engine {
         }
         let sas: Vec<_> = self.sas_with(&before.name).map(|sa| sa.core.id).collect();
         for sa in sas {
-            self.with_established(sa, now, |core, state, ctx| state.relicense(core, ctx));
+            self.with_established(sa, now, |state, turn| state.relicense(turn));
         }
     }
 

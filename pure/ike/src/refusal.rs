@@ -4,11 +4,11 @@ use crate::advice::{
     advice, besides, child_advice, clone_advice, either, grant_advice, kem_too, key_advice,
     numbers, offers, rekey_advice, tunnel,
 };
+use crate::allowed_suites::AllowedIkeSuites;
 use crate::bad_proof::BadProof;
 use crate::down_reason::{DownReason, PeerMisbehaved};
 use crate::extension::mode::BadMode;
 use crate::extension::ppk::BadPpk;
-use crate::menu::IkeMenu;
 use crate::signature::NotVerified;
 use model::{Group, Identity, InnerAddresses, Kem, Licence, Mode, Suite};
 use std::net::{IpAddr, SocketAddr};
@@ -333,8 +333,8 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    pub(crate) fn no_ike_proposal(menu: IkeMenu) -> Self {
-        let IkeMenu {
+    pub(crate) fn no_ike_proposal(menu: AllowedIkeSuites) -> Self {
+        let AllowedIkeSuites {
             suites,
             groups,
             kems,

@@ -9,23 +9,22 @@
 //! of Windows and Apple do. With such a peer, ECDSA is used as in RFC 4754: the curve determines
 //! the hash, and AUTH is the signature alone. RSA of that time means SHA-1, and is refused.
 //!
-//! The engine never holds the private key: the caller provides a [`Signer`]. Verification runs in
-//! an order that does not reveal the configured identities to unknown peers: the chain, the name,
+//! The engine never holds the private key: the caller provides a [`Signer`](crate::Signer). Verification
+//! runs in an order that does not reveal the configured identities to unknown peers: the chain, the name,
 //! the signature, and only then the lookup of the peer. Without a chain, every failure gets the
 //! same answer.
 
 use crate::auth::{Claim, PeerProved};
 use crate::bad_proof::BadProof;
 use crate::config::{Config, Peer};
-use crate::directory::Directory;
+use crate::credential::Credential;
 use crate::exchange::{find, find_notify, notify};
+use crate::peer_table::PeerTable;
 use crypto::{
     Certificate, KeyKind, Name, PublicKey, RawKey, SignatureAlgorithm, TrustStore, UnixTime,
     fixed_signature,
 };
 use model::Identity;
-use std::fmt::Debug;
-use std::sync::Arc;
 use wire::ike::{
     AuthMethod, Authentication, CertificateEncoding, CertificateRefusal, Message, NotifyType,
     Payload,
@@ -38,75 +37,62 @@ const SHA2_384: u16 = 3;
 const SHA2_512: u16 = 4;
 const IDENTITY: u16 = 5;
 
-/// Makes signatures with a private key that the engine never sees.
-pub trait Signer: Debug + Send + Sync {
-    /// Signs the octets with the key of [`Credential::key`]. `None` if the key cannot be used.
-    fn sign(&self, octets: &[u8]) -> Option<Vec<u8>>;
-}
-
-/// Credential that proves our identity.
-#[derive(Clone, Debug)]
-pub struct Credential {
-    /// Our certificate in DER, followed by the intermediates up to a CA that peers trust. Empty if
-    /// all peers that authenticate us by signature know our raw public key.
-    pub chain: Vec<Vec<u8>>,
-    /// Our public key.
-    pub key: RawKey,
-    /// Signature algorithm of the key.
-    pub algorithm: SignatureAlgorithm,
-    /// Signer with the private key.
-    pub signer: Arc<dyn Signer>,
-}
-
-impl Credential {
-    /// Returns the CERT payloads and our AUTH for a peer, or `None` if the key cannot be used.
-    pub(crate) fn prove(
-        &self,
-        method: AuthMethod,
-        claim: &Claim<'_>,
-        peer: &Peer,
-    ) -> Option<(Vec<Payload>, Authentication)> {
-        let signature = self.signer.sign(&claim.octets())?;
-        let kind = self.key.key().kind;
-        let data = match method {
-            AuthMethod::DIGITAL_SIGNATURE => {
-                let algorithm = identifier(self.algorithm, Form::OURS);
-                [&[algorithm.len() as u8], &algorithm[..], &signature].concat()
-            }
-            _ if by_curve(kind) == Some(method) => fixed_signature(kind, &signature)?,
-            _ => return None,
-        };
-        Some((self.certificates(peer), Authentication { method, data }))
-    }
-
-    /// Returns the CERT payloads: our certificate chain, or our raw public key for a peer that has
-    /// it configured.
-    fn certificates(&self, peer: &Peer) -> Vec<Payload> {
-        let (encoding, all) = match &peer.key {
-            None => (CertificateEncoding::X509_SIGNATURE, self.chain.clone()),
-            Some(_) => (
-                CertificateEncoding::RAW_PUBLIC_KEY,
-                vec![self.key.der().to_vec()],
-            ),
-        };
-        let payload = |data| Payload::Certificate { encoding, data };
-        all.into_iter().map(payload).collect()
-    }
-
-    /// Returns the method by which the sender of an IKE_SA_INIT message verifies our signature. A
-    /// list of hash algorithms "implicitly indicates support of the new" method (RFC 7427 section
-    /// 4).
-    pub(crate) fn method(&self, message: &Message) -> Result<AuthMethod, NotVerified> {
-        let kind = self.key.key().kind;
-        let Some(hashes) = find_notify(message, NotifyType::SIGNATURE_HASH_ALGORITHMS) else {
-            return by_curve(kind).ok_or(NotVerified::NoHashes(kind));
-        };
-        let wanted = hash(self.algorithm).to_be_bytes();
-        let mut hashes = hashes.data.chunks_exact(2);
-        match hashes.any(|hash| hash == wanted) {
-            true => Ok(AuthMethod::DIGITAL_SIGNATURE),
-            false => Err(NotVerified::OtherHashes(kind)),
+/// Returns the CERT payloads and our AUTH for a peer, or `None` if the key cannot be used.
+pub(crate) fn prove(
+    credential: &Credential,
+    method: AuthMethod,
+    claim: &Claim<'_>,
+    peer: &Peer,
+) -> Option<(Vec<Payload>, Authentication)> {
+    let signature = credential.signer.sign(&claim.octets())?;
+    let kind = credential.key.key().kind;
+    let data = match method {
+        AuthMethod::DIGITAL_SIGNATURE => {
+            let algorithm = identifier(credential.algorithm, Form::OURS);
+            [&[algorithm.len() as u8], &algorithm[..], &signature].concat()
         }
+        _ if by_curve(kind) == Some(method) => fixed_signature(kind, &signature)?,
+        _ => return None,
+    };
+    Some((
+        certificates(credential, peer),
+        Authentication { method, data },
+    ))
+}
+
+/// Returns the CERT payloads: our certificate chain, or our raw public key for a peer that has
+/// it configured.
+fn certificates(credential: &Credential, peer: &Peer) -> Vec<Payload> {
+    let (encoding, all) = match &peer.key {
+        None => (
+            CertificateEncoding::X509_SIGNATURE,
+            credential.chain.clone(),
+        ),
+        Some(_) => (
+            CertificateEncoding::RAW_PUBLIC_KEY,
+            vec![credential.key.der().to_vec()],
+        ),
+    };
+    let payload = |data| Payload::Certificate { encoding, data };
+    all.into_iter().map(payload).collect()
+}
+
+/// Returns the method by which the sender of an IKE_SA_INIT message verifies our signature. A
+/// list of hash algorithms "implicitly indicates support of the new" method (RFC 7427 section
+/// 4).
+pub(crate) fn method(
+    credential: &Credential,
+    message: &Message,
+) -> Result<AuthMethod, NotVerified> {
+    let kind = credential.key.key().kind;
+    let Some(hashes) = find_notify(message, NotifyType::SIGNATURE_HASH_ALGORITHMS) else {
+        return by_curve(kind).ok_or(NotVerified::NoHashes(kind));
+    };
+    let wanted = hash(credential.algorithm).to_be_bytes();
+    let mut hashes = hashes.data.chunks_exact(2);
+    match hashes.any(|hash| hash == wanted) {
+        true => Ok(AuthMethod::DIGITAL_SIGNATURE),
+        false => Err(NotVerified::OtherHashes(kind)),
     }
 }
 
@@ -141,7 +127,7 @@ const fn by_curve(kind: KeyKind) -> Option<AuthMethod> {
 
 /// Returns the notify for IKE_SA_INIT that lists our hash algorithms, if any peer authenticates by
 /// signature.
-pub(crate) fn announcement(config: &Directory) -> Option<Payload> {
+pub(crate) fn announcement(config: &PeerTable) -> Option<Payload> {
     let hashes = [SHA2_256, SHA2_384, SHA2_512, IDENTITY];
     let hashes = hashes.map(u16::to_be_bytes).concat();
     let signing = config.signing.certificates || config.signing.raw_keys;
@@ -189,7 +175,7 @@ pub(crate) fn verify(
     proof: &Authentication,
     message: &Message,
     known: Option<&RawKey>,
-    config: &Directory,
+    config: &PeerTable,
     today: UnixTime,
 ) -> Result<PeerProved, BadProof> {
     let verified = match chain(message).as_slice() {

@@ -136,7 +136,7 @@ impl Engine {
 
     /// Returns the IKE SAs that [`Self::handle_timeout`] would process now, with their child SAs.
     pub fn due(&self, now: Instant) -> impl Iterator<Item = (IkeSaId, Vec<ChildSaId>)> {
-        let due = self.timeline.due(now);
+        let due = self.deadlines.due(now);
         due.map(|id| (id, self.children(id)))
     }
 

@@ -2474,7 +2474,7 @@ pub const WEAKNESSES: &[Weakness] = &[
         ]),
     },
     Weakness {
-        number: 160,
+        number: 159,
         seen: "Strata before 0.1.0",
         what: "a third party that hands over one packet in four before the network does keeps a tunnel without MOBIKE from a new mapping of the peer's NAT, or gets it",
         answer: Tests(&[
@@ -2493,7 +2493,7 @@ pub const WEAKNESSES: &[Weakness] = &[
         ]),
     },
     Weakness {
-        number: 161,
+        number: 160,
         seen: "Strata before 0.1.0",
         what: "a flood of first messages is dropped without a line in the log, and the audit log is silent about nodes that had keys before it was switched on",
         answer: Tests(&[
@@ -2512,7 +2512,7 @@ pub const WEAKNESSES: &[Weakness] = &[
         ]),
     },
     Weakness {
-        number: 162,
+        number: 161,
         seen: "Strata before 0.1.0",
         what: "each genuine message of an IKE SA is decrypted twice, so that an authenticated peer's flood costs twice as much",
         answer: Tests(&[(
@@ -2521,7 +2521,7 @@ pub const WEAKNESSES: &[Weakness] = &[
         )]),
     },
     Weakness {
-        number: 165,
+        number: 162,
         seen: "Strata before 0.1.0",
         what: "most commands and outputs on the pages for operators had no test, so a changed command or message made a page wrong, and nothing failed",
         answer: Tests(&[
@@ -2536,7 +2536,7 @@ pub const WEAKNESSES: &[Weakness] = &[
         ]),
     },
     Weakness {
-        number: 166,
+        number: 163,
         seen: "Strata before 0.1.0",
         what: "an operator who looked for firewall ports, a backup or the way to uninstall found no page",
         answer: Tests(&[

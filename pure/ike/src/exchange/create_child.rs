@@ -1,8 +1,8 @@
 //! CREATE_CHILD_SA (RFC 7296 section 1.3): rekeys of an IKE SA or child SA, and additional child
 //! SAs.
 
+use crate::allowed_suites::group_named;
 use crate::exchange::{init, key_exchange, nonce, notifies, proposals};
-use crate::menu::group_named;
 use crypto::{KeyPair, Rng, Secret};
 use model::Spi;
 use wire::ike::{GroupId, KeyExchange, Message, Notify, NotifyType, Payload, Proposal, Protocol};

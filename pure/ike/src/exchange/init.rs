@@ -1,7 +1,7 @@
 //! IKE_SA_INIT (RFC 7296 section 1.2): algorithms, public values and nonces, unencrypted.
 
+use crate::allowed_suites::group_id;
 use crate::exchange::{key_exchange, nonce, proposals};
-use crate::menu::group_id;
 use crypto::{BadPublicValue, KeyPair, Rng};
 use model::Group;
 use wire::ike::{KeyExchange, Message, Payload, Proposal};

@@ -63,8 +63,8 @@ impl Engine {
             return Err(CannotMove::UnderWay);
         }
         let mut asked = Ok(());
-        self.with_established(sa, now, |core, up, ctx| {
-            asked = up.ask_for_clone(path, core, ctx);
+        self.with_established(sa, now, |up, turn| {
+            asked = up.ask_for_clone(path, turn);
         });
         asked
     }
@@ -74,7 +74,7 @@ impl Engine {
     /// Lets a clone replace its original once it has the requested path and all child SAs. A clone
     /// that the peer requested does so with its first child SA of the same name as one of the
     /// original's.
-    pub(crate) fn settle_clone(&mut self, id: IkeSaId, now: Instant) {
+    pub(crate) fn conclude_clone_trial(&mut self, id: IkeSaId, now: Instant) {
         let up = self.up(id).filter(|up| up.is_aside());
         let Some((up, old)) = up.and_then(|up| Some((up, up.follows?))) else {
             return;
@@ -88,13 +88,13 @@ impl Engine {
         if !settled {
             return;
         }
-        self.with_established(id, now, |core, up, ctx| up.settle(core, ctx));
-        self.with_established(old, now, |_, up, ctx| match ours {
+        self.with_established(id, now, |up, turn| up.conclude_trial(turn));
+        self.with_established(old, now, |up, turn| match ours {
             true => {
-                up.relieve(ctx);
-                up.set_free(ctx);
+                up.relieve(turn.ctx);
+                up.set_free(turn.ctx);
             }
-            false => up.has_heir = true,
+            false => up.has_successor = true,
         });
     }
 }

@@ -12,7 +12,7 @@
 
 use crate::config::Addressing;
 use crate::exchange::find;
-use crate::pool::{Pool, Pools};
+use crate::pool::{Families, Pool, Pools};
 use crate::refusal::Refusal;
 use crate::selectors::narrow;
 use crypto::UnixTime;
@@ -105,7 +105,8 @@ pub(crate) fn request(addressing: &Addressing, local: &[TrafficSelector]) -> Opt
 /// Leases addresses to the initiator that authenticated as `identity`. Returns the reply and the
 /// addresses, or `None` if its addresses are not ours to lease.
 pub(crate) fn answer(
-    (addressing, local): (&Addressing, &[TrafficSelector]),
+    addressing: &Addressing,
+    local: &[TrafficSelector],
     request: &Message,
     identity: &Identity,
     sa: IkeSaId,
@@ -126,10 +127,10 @@ pub(crate) fn answer(
             let pool = pool.name.clone();
             (NotifyType::FAILED_CP_REQUIRED, Refusal::NoRequest { pool })
         })?;
-    let wanted = (
-        asks_for_address(asked, true),
-        asks_for_address(asked, false),
-    );
+    let wanted = Families {
+        ipv4: asks_for_address(asked, true),
+        ipv6: asks_for_address(asked, false),
+    };
     let lent = pools
         .lend(pool, identity, wanted, sa, today)
         .ok_or_else(|| {

@@ -28,8 +28,8 @@ impl Engine {
     /// [`Event::GrantAccepted`], [`Event::GrantRefused`] or the IKE SA's [`Event::IkeDown`].
     pub fn distribute(&mut self, sa: IkeSaId, grant: Grant<Secret>, now: Instant) {
         let (csa, number) = (grant.csa, grant.grant);
-        let sent = self.with_established(sa, now, |core, state, ctx| {
-            state.distribute(grant, core, ctx);
+        let sent = self.with_established(sa, now, |state, turn| {
+            state.distribute(grant, turn);
         });
         if sent.is_none() {
             self.out.events.push_back(Event::GrantRefused {
@@ -44,17 +44,17 @@ impl Engine {
     /// Gateway: revokes a grant, without depending on the acknowledgement (invariant 5). Licensed
     /// node: reports that it has dropped a grant on its own, which frees the place of the grant.
     pub fn revoke(&mut self, sa: IkeSaId, csa: CsaId, now: Instant) {
-        self.with_established(sa, now, |core, state, ctx| {
+        self.with_established(sa, now, |state, turn| {
             state.grants.remove(&csa);
-            state.revoke(csa, core, ctx);
+            state.revoke(csa, turn);
         });
     }
 
     /// Licensed node: announces to a gateway the nodes that mobile nodes may move to from us, from
     /// now on.
     pub fn tell_neighbours(&mut self, sa: IkeSaId, nodes: Vec<Identity>, now: Instant) {
-        self.with_established(sa, now, |core, state, ctx| {
-            state.tell_neighbours(nodes, core, ctx);
+        self.with_established(sa, now, |state, turn| {
+            state.tell_neighbours(nodes, turn);
         });
     }
 
@@ -63,12 +63,13 @@ impl Engine {
     pub fn answer_grant(
         &mut self,
         sa: IkeSaId,
-        name: (CsaId, u16),
+        csa: CsaId,
+        grant: u16,
         refusal: Option<RefusalCode>,
         now: Instant,
     ) {
-        self.with_established(sa, now, |core, state, ctx| {
-            state.answer_grant(name, refusal, core, ctx);
+        self.with_established(sa, now, |state, turn| {
+            state.answer_grant(csa, grant, refusal, turn);
         });
     }
 }
@@ -157,7 +158,7 @@ pub(crate) fn name(request: &Message) -> (CsaId, u16) {
 }
 
 /// Returns the answer to a grant: accepted, or refused with a code.
-pub(crate) fn reply((csa, grant): (CsaId, u16), code: Option<RefusalCode>) -> Payload {
+pub(crate) fn reply(csa: CsaId, grant: u16, code: Option<RefusalCode>) -> Payload {
     let kind = match code {
         None => NotifyType::KEY_ACCEPTED,
         Some(_) => NotifyType::KEY_REFUSED,

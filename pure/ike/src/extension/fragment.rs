@@ -102,13 +102,13 @@ impl Uncut {
 
 /// A message as it is transmitted and retransmitted: one datagram, or one per fragment.
 #[derive(Debug)]
-pub(crate) struct Parcel {
+pub(crate) struct Outgoing {
     datagrams: Vec<Vec<u8>>,
     /// The message, as long as smaller fragments are possible.
     whole: Option<Message>,
 }
 
-impl Parcel {
+impl Outgoing {
     /// Creates a message that is never fragmented.
     pub(crate) fn clear(octets: Vec<u8>) -> Self {
         Self {
@@ -220,7 +220,8 @@ impl Inbox {
         sealed: &Sealed<'_>,
         at: Fragment,
         content: Content,
-        (octets, path): (&[u8], Path),
+        octets: &[u8],
+        path: Path,
         until: Instant,
     ) -> Result<Option<Whole>, DropReason> {
         if at.total > MOST {

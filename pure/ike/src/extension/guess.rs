@@ -5,8 +5,8 @@
 //! send such a notify too. AUTH covers the responder's choice, which should be made among all
 //! suites. The number of repetitions is bounded.
 
+use crate::allowed_suites::group_id;
 use crate::exchange::{find_notify, has};
-use crate::menu::group_id;
 use model::Group;
 use wire::ike::{GroupId, Message, NotifyType, PayloadType};
 

@@ -19,9 +19,9 @@
 //! responder drops all others unopened. Until IKE_AUTH the SA counts as half open, and expires like
 //! one.
 
+use crate::allowed_suites::kem_id;
 use crate::exchange::{find_notify, notify};
 use crate::keys::{PRF, Roots, own_first};
-use crate::menu::kem_id;
 use crypto::{BadKemValue, KemKey, Secret};
 use model::Kem;
 use wire::ike::{Content, ExchangeType, Header, KeyExchange, Message, NotifyType, Payload};
@@ -90,12 +90,12 @@ const fn of(kem: Kem) -> crypto::Kem {
 /// The last IKE_INTERMEDIATE message of either direction, without IV, padding and ICV, in its form
 /// before fragmentation (RFC 9242 section 3.3.2).
 #[derive(Default)]
-pub(crate) struct Said {
+pub(crate) struct AuthTranscript {
     ours: Zeroizing<Vec<u8>>,
     theirs: Zeroizing<Vec<u8>>,
 }
 
-impl Said {
+impl AuthTranscript {
     /// Stores a message that we send.
     pub(crate) fn note_ours(&mut self, message: &Message) {
         let content = Content::of(&message.payloads);
@@ -124,7 +124,7 @@ pub(crate) struct IntAuth {
 
 impl IntAuth {
     /// Adds a complete exchange. `roots` are those from before it.
-    pub(crate) fn add(&mut self, roots: &Roots, said: &mut Said) {
+    pub(crate) fn add(&mut self, roots: &Roots, said: &mut AuthTranscript) {
         let said = std::mem::take(said);
         let chain = |key: &Secret, before: &[u8], message: &[u8]| {
             let mac = PRF.mac(key.expose(), &[before, message]);
@@ -182,7 +182,11 @@ mod tests {
     }
 
     fn octets(initiator: bool) -> Vec<u8> {
-        let (keys, mut said, mut covered) = (keys(initiator), Said::default(), IntAuth::default());
+        let (keys, mut said, mut covered) = (
+            keys(initiator),
+            AuthTranscript::default(),
+            IntAuth::default(),
+        );
         for id in [1, 2] {
             let both = [message(id, false, 7), message(id, true, 8)];
             let (ours, theirs) = own_first(initiator, &both[0], &both[1]);

@@ -30,8 +30,8 @@ impl Engine {
     /// to us. Ends in [`Event::KeysAnswered`](crate::Event::KeysAnswered), or in the IKE SA's
     /// [`Event::IkeDown`](crate::Event::IkeDown).
     pub fn request_keys(&mut self, sa: IkeSaId, token: Token, now: Instant) {
-        self.with_established(sa, now, |core, state, ctx| {
-            state.request_keys(token, core, ctx);
+        self.with_established(sa, now, |state, turn| {
+            state.request_keys(token, turn);
         });
     }
 
@@ -44,8 +44,8 @@ impl Engine {
         answer: &Result<Grant<Secret>, RefusalCode>,
         now: Instant,
     ) {
-        self.with_established(sa, now, |core, state, ctx| {
-            state.answer_request(nonce, answer, core, ctx);
+        self.with_established(sa, now, |state, turn| {
+            state.answer_request(nonce, answer, turn);
         });
     }
 }
@@ -90,7 +90,7 @@ pub(crate) fn read(request: &Message) -> Option<Token> {
 pub(crate) fn answer(answer: &Result<Grant<Secret>, RefusalCode>) -> Vec<Payload> {
     match answer {
         Ok(grant) => distribute::payloads(grant),
-        Err(code) => vec![distribute::reply((CsaId(0), 0), Some(*code))],
+        Err(code) => vec![distribute::reply(CsaId(0), 0, Some(*code))],
     }
 }
 

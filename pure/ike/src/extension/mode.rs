@@ -97,7 +97,7 @@ impl BadMode {
 
 /// Properties of the path and the peer on which the mode depends.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ground {
+pub(crate) struct ModeContext {
     /// Path of the child SA's packets.
     pub(crate) path: Path,
     /// True if a NAT translates our address.
@@ -106,7 +106,7 @@ pub(crate) struct Ground {
     pub(crate) beet: bool,
 }
 
-impl Ground {
+impl ModeContext {
     pub(crate) fn new(path: Path, nat: Option<Nat>, beet: bool) -> Self {
         let translated = nat.is_some_and(|nat| nat.ours);
         Self {
@@ -131,7 +131,8 @@ impl Ground {
     }
 
     /// Confines selectors to the addresses that the mode allows.
-    pub(crate) fn confine(self, mode: Mode, (local, remote): Ends) -> Ends {
+    pub(crate) fn confine(self, mode: Mode, ends: Ends) -> Ends {
+        let (local, remote) = ends;
         let host = |address: IpAddr| {
             let length = if address.is_ipv4() { 32 } else { 128 };
             TrafficSelector::from_prefix(address, length)
@@ -147,7 +148,8 @@ impl Ground {
     }
 
     /// Returns `Ok` if the selectors consist of one pair of addresses, as the mode may require.
-    pub(crate) fn is_pair(self, mode: Mode, (local, remote): &Ends) -> Result<(), BadMode> {
+    pub(crate) fn is_pair(self, mode: Mode, ends: &Ends) -> Result<(), BadMode> {
+        let (local, remote) = ends;
         match mode {
             Mode::Tunnel => Ok(()),
             _ if model::one_pair(local, remote).is_some() => Ok(()),

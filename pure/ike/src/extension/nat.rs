@@ -9,8 +9,7 @@
 
 use crate::config::Config;
 use crate::exchange::{notifies, notify};
-use crate::sa::Context;
-use crypto::sha1;
+use crypto::{Rng, sha1};
 use model::{Encapsulation, Path};
 use std::net::{IpAddr, SocketAddr};
 use wire::ike::{Message, NotifyType, Payload};
@@ -40,11 +39,17 @@ impl Nat {
 
 /// Returns the two notifies for a message on a path. The source hash is random to force UDP
 /// encapsulation, and if our address is unspecified.
-pub(crate) fn payloads(spi_i: u64, spi_r: u64, path: Path, ctx: &mut Context<'_>) -> [Payload; 2] {
-    let honest = ctx.config.encapsulation == Encapsulation::ForNat;
+pub(crate) fn payloads(
+    spi_i: u64,
+    spi_r: u64,
+    path: Path,
+    config: &Config,
+    rng: &mut Rng,
+) -> [Payload; 2] {
+    let honest = config.encapsulation == Encapsulation::ForNat;
     let source = match honest && !path.local.ip().is_unspecified() {
         true => hash(spi_i, spi_r, path.local),
-        false => ctx.rng.array(),
+        false => rng.array(),
     };
     let destination = hash(spi_i, spi_r, path.remote);
     [

@@ -10,8 +10,8 @@
 //! `sa/queue.rs` decides which requests may overlap, and `window/` handles their order.
 
 use crate::config::Peer;
-use crate::directory::Directory;
 use crate::exchange::{find_notify, notify};
+use crate::peer_table::PeerTable;
 use crate::sa::Core;
 use wire::ike::{Message, NotifyType, Payload};
 
@@ -47,12 +47,12 @@ pub(crate) fn announced(message: &Message) -> Option<u32> {
 
 impl Core {
     /// Returns the number of responses that we keep for the peer, once it is authenticated.
-    pub(crate) fn own_window(&self, config: &Directory) -> u8 {
+    pub(crate) fn own_window(&self, config: &PeerTable) -> u8 {
         self.peer(config).map_or(1, |peer| peer.window)
     }
 
     /// Applies the number of responses that the peer keeps.
-    pub(crate) fn overlap(&mut self, theirs: Option<u32>, config: &Directory) {
+    pub(crate) fn overlap(&mut self, theirs: Option<u32>, config: &PeerTable) {
         if let Some(theirs) = theirs {
             let theirs = u8::try_from(theirs).unwrap_or(u8::MAX);
             self.requests.widen(theirs.min(self.own_window(config)));

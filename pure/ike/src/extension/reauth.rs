@@ -104,19 +104,19 @@ impl Engine {
             return news;
         };
         let children = self.up(old).map(Established::current_names);
-        self.with_established(new, now, |core, up, ctx| {
+        self.with_established(new, now, |up, turn| {
             up.follows = Some(old);
             if up.contact.ours {
                 up.inherit_children(children.unwrap_or_default());
-                up.tend(core, ctx);
+                up.maintain(turn);
             }
         });
         for &id in older {
             let ours = self.up(id).is_some_and(|up| up.contact.ours);
             if ours {
-                self.with_established(id, now, |_, up, ctx| up.relieve(ctx));
+                self.with_established(id, now, |up, turn| up.relieve(turn.ctx));
             } else if id == old {
-                self.with_established(id, now, |_, up, _| up.has_heir = true);
+                self.with_established(id, now, |up, _| up.has_successor = true);
             } else {
                 self.close_for(id, DownReason::Replaced, now);
             }
@@ -151,7 +151,7 @@ impl Engine {
         });
         let retold = retold.collect();
         if ours && tended {
-            self.with_established(old, now, |_, up, ctx| up.set_free(ctx));
+            self.with_established(old, now, |up, turn| up.set_free(turn.ctx));
         }
         retold
     }

@@ -11,14 +11,14 @@
 //! redirections is bounded (section 7). The client never follows a host name, because the engine
 //! cannot resolve one.
 
-use crate::config::{Config, Peer};
+use crate::config::{Config, Elsewhere, Peer};
 use crate::down_reason::DownReason;
 use crate::engine::Engine;
 use crate::event::Event;
 use crate::exchange::{find_notify, notify};
 use crate::extension::tcp;
 use crate::misuse::CannotRedirect;
-use crate::sa::{Context, Core};
+use crate::sa::{Context, Core, Turn};
 use model::{IkeSaId, Instant, Path};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -35,16 +35,6 @@ const PERIOD: Duration = Duration::from_secs(300);
 /// Types of gateway identities (section 9.2).
 const IPV4: u8 = 1;
 const IPV6: u8 = 2;
-
-/// A gateway to which initiators are redirected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Elsewhere {
-    /// Its address.
-    pub to: IpAddr,
-    /// True if initiators are redirected at their first message, before they are authenticated.
-    /// This costs least, but redirects every initiator.
-    pub at_once: bool,
-}
 
 /// Returns the notify for IKE_SA_INIT of an initiator that may be redirected. `from` is the gateway
 /// that redirected it here.
@@ -97,10 +87,9 @@ pub(crate) fn is_at_once(config: &Config) -> bool {
 pub(crate) fn sent(
     message: &Message,
     nonce: &[u8],
-    core: &Core,
-    ctx: &mut Context<'_>,
+    turn: &mut Turn<'_, '_>,
 ) -> Option<Result<IpAddr, DownReason>> {
-    let peer = core.peer(ctx.config)?;
+    let peer = turn.core.peer(turn.ctx.config)?;
     let told = find_notify(message, NotifyType::REDIRECT);
     let told = told.filter(|_| !peer.redirects.is_empty())?;
     let (to, rest) = decoded(&told.data)?;
@@ -114,7 +103,7 @@ pub(crate) fn sent(
     Some(match to {
         Ok(to) if !listed(&to) => Err(DownReason::RedirectNotListed { to: to.to_string() }),
         Err(to) => Err(DownReason::RedirectNotListed { to }),
-        Ok(_) if !ctx.out.redirects.admit(&peer.name, ctx.now) => {
+        Ok(_) if !turn.ctx.out.redirects.admit(&peer.name, turn.ctx.now) => {
             Err(DownReason::RedirectedTooOften)
         }
         Ok(to) => Ok(to),
@@ -189,7 +178,7 @@ impl Engine {
         now: Instant,
     ) -> Result<(), CannotRedirect> {
         let mut asked = Err(CannotRedirect::NotUp);
-        self.with_established(sa, now, |core, up, ctx| asked = up.redirect(to, core, ctx));
+        self.with_established(sa, now, |up, turn| asked = up.redirect(to, turn));
         asked
     }
 }

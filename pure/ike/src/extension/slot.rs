@@ -32,18 +32,6 @@ use model::{Identity, ZoneAgreement};
 use std::collections::BTreeSet;
 use wire::ike::{Message, NotifyType, Payload, decode_nodes, encode_nodes};
 
-/// Returns the name of the slot of these nodes, which have to be in order.
-pub fn name<'a>(nodes: impl IntoIterator<Item = &'a Identity>) -> String {
-    let nodes = nodes.into_iter().map(|node| node.canonical().to_string());
-    let nodes: Vec<_> = nodes.collect();
-    format!("@{}", nodes.join("+"))
-}
-
-/// Returns true if the child SA with this name is a slot.
-pub fn is_slot(name: Option<&str>) -> bool {
-    name.is_some_and(|name| name.starts_with('@'))
-}
-
 /// Returns the notify for the request of a slot, and nothing for other child SAs.
 pub(crate) fn offer(peer: &Peer, name: Option<&str>) -> Option<Payload> {
     let slot = peer.slot(name?)?;

@@ -19,13 +19,13 @@
 //! address check (section 7.1) are needed. TCP segments messages itself, so there are no fragments
 //! (section 7.5).
 
-use crate::config::{NATT_PORT, Peer, Timers};
+use crate::config::{NATT_PORT, Peer, Tcp, Timers};
 use crate::down_reason::DownReason;
 use crate::engine::Engine;
 use crate::event::Event;
 use crate::sa::established::Established;
 use crate::sa::task::Task;
-use crate::sa::{Context, Core, Sa, State};
+use crate::sa::{Context, Core, Sa, State, Turn};
 use crypto::Rng;
 use model::{IkeSaId, Instant, Path};
 use std::net::SocketAddr;
@@ -33,18 +33,6 @@ use std::time::Duration;
 
 /// First dynamic port, which is assigned to no service (RFC 6335 section 6).
 const FIRST_DYNAMIC: u16 = 49_152;
-
-/// Use of TCP encapsulation with a peer, and the port on which the peer listens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Tcp {
-    /// Never use TCP.
-    #[default]
-    Off,
-    /// Use TCP if the peer does not answer by UDP.
-    Fallback(u16),
-    /// Use TCP from the first message on.
-    Always(u16),
-}
 
 /// Returns the path of the first message to a peer. An IKE SA that begins over TCP has a connection
 /// of its own.
@@ -72,12 +60,12 @@ fn another(mut path: Path, rng: &mut Rng) -> Path {
 }
 
 /// Returns the time after which a first message is given up.
-pub(crate) fn allowed(core: &Core, ctx: &Context<'_>) -> Duration {
+pub(crate) fn allowed(turn: &Turn<'_, '_>) -> Duration {
     let Timers {
         give_up, fall_back, ..
-    } = ctx.config.timers;
-    match core.peer(ctx.config).map(|peer| peer.tcp) {
-        Some(Tcp::Fallback(_)) if !core.path.is_stream() => fall_back,
+    } = turn.ctx.config.timers;
+    match turn.core.peer(turn.ctx.config).map(|peer| peer.tcp) {
+        Some(Tcp::Fallback(_)) if !turn.core.path.is_stream() => fall_back,
         _ => give_up,
     }
 }
@@ -165,23 +153,23 @@ impl Core {
 impl Established {
     /// Replaces a lost connection at once, and sends a message on the new one. If that is lost as
     /// well before anything arrived, the next attempt waits for a retransmission.
-    fn reconnect(&mut self, core: &mut Core, ctx: &mut Context<'_>) {
-        if std::mem::replace(&mut core.lost, true) {
+    fn reconnect(&mut self, turn: &mut Turn<'_, '_>) {
+        if std::mem::replace(&mut turn.core.lost, true) {
             return;
         }
-        core.port = 0;
-        let path = another(core.path, ctx.rng);
+        turn.core.port = 0;
+        let path = another(turn.core.path, turn.ctx.rng);
         // "The Initiator MUST retransmit its request over this connection" (section 6.2).
-        core.take(path, ctx);
-        core.carry(self.children(), ctx);
+        turn.core.switch_to(path, turn.ctx);
+        turn.core.carry(self.children(), turn.ctx);
         if let Some(mobike) = &mut self.mobike {
             mobike.pending = mobike.decides;
         }
         // "It is suggested that the TCP Originator send an UPDATE_SA_ADDRESSES message if MOBIKE is
         // supported and an empty informational message if it is not" (section 6.1).
         match self.mobike.is_some() {
-            true => self.send_next(core, ctx),
-            false if core.requests.is_idle() => self.ask(Task::Liveness, core, ctx),
+            true => self.send_next(turn),
+            false if turn.core.requests.is_idle() => self.ask(Task::Liveness, turn),
             false => {}
         }
     }
@@ -196,7 +184,7 @@ impl Sa {
                 core.gone(DownReason::NotConnected { to }, ctx)
             }
             State::Established(mut state) => {
-                state.reconnect(core, ctx);
+                state.reconnect(&mut Turn { core, ctx });
                 State::Established(state)
             }
             state => state,

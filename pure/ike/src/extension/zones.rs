@@ -239,7 +239,8 @@ pub(crate) type Halves = (
 /// and the root of the tokens if it is a slot.
 pub(crate) fn halves(
     keys: &ChildKeys,
-    (agreement, is_slot): (&ZoneAgreement, bool),
+    agreement: &ZoneAgreement,
+    is_slot: bool,
     initiator: bool,
     spis: Spis,
     beside: Beside<Spis>,
@@ -314,9 +315,10 @@ fn one_way(agreement: &ZoneAgreement) -> usize {
 fn both_ways(
     agreement: &ZoneAgreement,
     initiator: bool,
-    (own, peer): Spis,
+    spis: Spis,
     keymat: &mut Secret,
 ) -> (Half<Secret>, Half<Secret>) {
+    let (own, peer) = spis;
     let mut direction = || {
         let zone_key = |zone: &Zone| ZoneKey {
             zone: zone.id,
@@ -454,7 +456,7 @@ mod tests {
         let keys = ChildKeys::made_up();
         let (own, peers, none) = (Spi(0x1000), Spi(0x2000), Beside::default());
         let roots = |agreed: &ZoneAgreement, initiator, spis| {
-            let (inbound, outbound, ..) = halves(&keys, (agreed, false), initiator, spis, none);
+            let (inbound, outbound, ..) = halves(&keys, agreed, false, initiator, spis, none);
             let roots = |half: Half<Secret>| [half.writers, half.injectors];
             [roots(inbound), roots(outbound)]
         };
@@ -480,7 +482,7 @@ mod tests {
         let keys = ChildKeys::made_up();
         let (own, peers, none) = (Spi(0x1000), Spi(0x2000), Beside::default());
         let of = |is_slot, initiator, spis| {
-            let (inbound, .., tokens) = halves(&keys, (&agreed, is_slot), initiator, spis, none);
+            let (inbound, .., tokens) = halves(&keys, &agreed, is_slot, initiator, spis, none);
             let Keys::Zoned(zones) = inbound.keys else {
                 panic!("there are zones")
             };

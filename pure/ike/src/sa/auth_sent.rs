@@ -5,9 +5,10 @@
 
 use super::closing::Closing;
 use super::established::{Beginning, Established};
-use super::{Arrived, Context, Core, State};
+use super::{Arrived, Core, State, Turn};
+use crate::allowed_suites::AllowedEspSuites;
 use crate::auth::{Claim, PeerProved};
-use crate::child::Offer;
+use crate::child::{ChildConfig, Offer};
 use crate::config::{Config, Peer, PeerRole};
 use crate::down_reason::DownReason;
 use crate::exchange::auth::Proof;
@@ -16,11 +17,10 @@ use crate::extension::configuration::{self, Inside};
 use crate::extension::fragment::Uncut;
 use crate::extension::intermediate::IntAuth;
 use crate::extension::mobike::{self, Mobike};
-use crate::extension::mode::Ground;
+use crate::extension::mode::ModeContext;
 use crate::extension::ppk::{self, Ppk};
 use crate::extension::{clone, contact, overlap, reauth, redirect, resource};
 use crate::keys::{Roots, UnprovedKeys};
-use crate::menu::EspMenu;
 use crate::refusal::Refusal;
 use crate::signature::{self, Signing};
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub(crate) struct AuthSent {
     /// True if both ends announced PPKs.
     pub(super) ppk: bool,
     /// The roots with our PPK mixed in. The response tells if the responder has this PPK.
-    pub(super) stirred: Option<Roots>,
+    pub(super) with_ppk: Option<Roots>,
     /// The responder's IKE_SA_INIT message, which its AUTH covers.
     pub(super) response: Vec<u8>,
     /// The child SA that we requested; `None` for a role without child SAs.
@@ -46,38 +46,40 @@ pub(crate) struct AuthSent {
 
 impl AuthSent {
     /// Sends IKE_AUTH; `first` is our IKE_SA_INIT message.
-    pub(super) fn begin(mut self, first: &[u8], core: &mut Core, ctx: &mut Context<'_>) -> State {
-        let Some(peer) = core.peer(ctx.config) else {
+    pub(super) fn begin(mut self, first: &[u8], turn: &mut Turn<'_, '_>) -> State {
+        let Some(peer) = turn.core.peer(turn.ctx.config) else {
             return State::Gone;
         };
         let ppk = peer.ppk.as_ref().filter(|_| self.ppk);
-        self.stirred = ppk.map(|ours| self.keys.roots.stirred(&ours.secret));
-        let id = core.requests.next_id();
-        let (certificates, proofs) = match self.proofs((first, id), peer, ctx.config) {
+        self.with_ppk = ppk.map(|ours| self.keys.roots.with_ppk(&ours.secret));
+        let id = turn.core.requests.next_id();
+        let (certificates, proofs) = match self.proofs(first, id, peer, turn.ctx.config) {
             Ok(proofs) => proofs,
-            Err(why) => return core.gone(why, ctx),
+            Err(why) => return turn.core.gone(why, turn.ctx),
         };
-        let mut payloads = vec![Payload::IdInitiator(ctx.config.identity.clone().into())];
-        if !ctx.is_acquainted() {
+        let mut payloads = vec![Payload::IdInitiator(
+            turn.ctx.config.identity.clone().into(),
+        )];
+        if !turn.ctx.is_acquainted() {
             payloads.push(contact::payload());
         }
         payloads.extend(certificates);
         payloads.extend(signature::requests(
-            ctx.config,
+            turn.ctx.config,
             Signing::of(std::slice::from_ref(peer)),
         ));
         payloads.push(Payload::IdResponder(peer.identity.clone().into()));
         payloads.extend(proofs);
         let first = peer.policy(None);
-        let ground = Ground::new(core.path, core.nat, self.private);
+        let ground = ModeContext::new(turn.core.path, turn.core.nat, self.private);
         let offer = first.map(|first| {
-            let menu = EspMenu::of(peer, Vec::new());
-            let spis = ctx.spis(core.id, None);
+            let menu = AllowedEspSuites::of(peer, Vec::new());
+            let spis = turn.ctx.spis(turn.core.id, None);
             Offer::new(menu, &first, ground, self.private, spis)
         });
         self.child = match offer.transpose() {
             Ok(offer) => offer,
-            Err(why) => return core.gone(why.into(), ctx),
+            Err(why) => return turn.core.gone(why.into(), turn.ctx),
         };
         if let PeerRole::Vpn {
             local, addressing, ..
@@ -86,73 +88,78 @@ impl AuthSent {
             payloads.extend(configuration::request(addressing, local));
         }
         let child = self.child.iter().zip(&first);
-        payloads.extend(child.flat_map(|(offer, first)| offer.payloads((peer, first), None)));
+        payloads.extend(child.flat_map(|(offer, policy)| {
+            offer.payloads(ChildConfig {
+                peer,
+                policy,
+                addresses: None,
+            })
+        }));
         if peer.may_move() {
             payloads.extend(mobike::supported(
-                &ctx.config.addresses,
-                core.path.local.ip(),
+                &turn.ctx.config.addresses,
+                turn.core.path.local.ip(),
             ));
         }
         payloads.extend(
             peer.features
                 .forbids_nat
-                .then(|| mobike::no_nats_allowed(core.path)),
+                .then(|| mobike::no_nats_allowed(turn.core.path)),
         );
         payloads.extend(peer.features.clones.then(clone::supported));
         payloads.extend(resource::supported(peer));
         payloads.extend(overlap::announcement(peer));
-        let allowed = ctx.config.timers.give_up;
+        let allowed = turn.ctx.config.timers.give_up;
         let exchange = ExchangeType::IKE_AUTH;
-        core.request(&mut self.keys.cipher, exchange, payloads, allowed, ctx);
-        let uncut = uncut(core, ctx.config);
-        ctx.out.attempts.learn_uncut(core, uncut);
+        turn.core
+            .request(&mut self.keys.cipher, exchange, payloads, allowed, turn.ctx);
+        let uncut = uncut(turn.core, turn.ctx.config);
+        turn.ctx.out.attempts.learn_uncut(turn.core, uncut);
         State::AuthSent(Box::new(self))
     }
 
-    pub(super) fn handle(
-        self: Box<Self>,
-        arrived: &Arrived<'_>,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
-    ) -> State {
-        match core.accept_unproved(&self.keys.cipher, arrived, ctx) {
+    pub(super) fn handle(self: Box<Self>, arrived: &Arrived<'_>, turn: &mut Turn<'_, '_>) -> State {
+        match turn
+            .core
+            .accept_unproved(&self.keys.cipher, arrived, turn.ctx)
+        {
             None => State::AuthSent(self),
-            Some(Err(complaint)) => core.gone(DownReason::Misbehaved(complaint.why), ctx),
+            Some(Err(complaint)) => turn
+                .core
+                .gone(DownReason::Misbehaved(complaint.why), turn.ctx),
             Some(Ok(mut response)) => {
                 if !self.private {
                     response.forget_private();
                 }
-                self.conclude(&response, core, ctx)
+                self.conclude(&response, turn)
             }
         }
     }
 
     /// Gives up, as no response arrived.
-    pub(super) fn give_up(self: Box<Self>, core: &Core, ctx: &mut Context<'_>) -> State {
-        let port = core.path.remote.port();
-        let why = match uncut(core, ctx.config) {
+    pub(super) fn give_up(self: Box<Self>, turn: &mut Turn<'_, '_>) -> State {
+        let port = turn.core.path.remote.port();
+        let why = match uncut(turn.core, turn.ctx.config) {
             Some(uncut) => DownReason::LongAuthUnanswered(uncut),
             None => DownReason::AuthUnanswered { port },
         };
-        core.unanswered(why, ctx)
+        turn.core.unanswered(why, turn.ctx)
     }
 
-    fn conclude(
-        mut self: Box<Self>,
-        response: &Message,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
-    ) -> State {
+    fn conclude(mut self: Box<Self>, response: &Message, turn: &mut Turn<'_, '_>) -> State {
         let private = self.private;
-        ctx.out
-            .attempts
-            .learn(core, |theirs| theirs.read_auth(response, false, private));
+        turn.ctx.out.attempts.learn(turn.core, |theirs| {
+            theirs.read_auth(response, false, private)
+        });
         let Some(proof) = Proof::of_responder(response) else {
-            let ppk = core.ppk(ctx.config).filter(|_| self.stirred.is_some());
-            return core.gone(refusal(response, ppk, core, ctx), ctx);
+            let ppk = turn
+                .core
+                .ppk(turn.ctx.config)
+                .filter(|_| self.with_ppk.is_some());
+            return turn.core.gone(refusal(response, ppk, turn), turn.ctx);
         };
-        let settled = self.settle_ppk(response, core, ctx);
-        let proved = match settled.and_then(|()| self.verify(&proof, response, core, ctx)) {
+        let settled = self.conclude_ppk(response, turn);
+        let proved = match settled.and_then(|()| self.verify(&proof, response, turn)) {
             Ok(proved) => proved,
             Err(why) => {
                 // The peer considers the SA up, so it is informed of the failure (RFC 7296 section
@@ -163,20 +170,21 @@ impl AuthSent {
                 }
                 let exchange = ExchangeType::INFORMATIONAL;
                 let cipher = &mut self.keys.cipher;
-                core.request(cipher, exchange, payloads, Duration::ZERO, ctx);
-                return core.gone(why, ctx);
+                turn.core
+                    .request(cipher, exchange, payloads, Duration::ZERO, turn.ctx);
+                return turn.core.gone(why, turn.ctx);
             }
         };
         let keys = self.keys.proved(proved);
-        match redirect::sent(response, &[], core, ctx) {
+        match redirect::sent(response, &[], turn) {
             Some(Ok(to)) => {
-                core.follow_redirect(to, core.anew, ctx);
-                return Closing::quietly(keys, core, ctx);
+                turn.core.follow_redirect(to, turn.core.anew, turn.ctx);
+                return Closing::quietly(keys, turn);
             }
-            Some(Err(why)) => return Closing::begin(keys, why, core, ctx),
+            Some(Err(why)) => return Closing::begin(keys, why, turn),
             None => {}
         }
-        let peer = core.peer(ctx.config);
+        let peer = turn.core.peer(turn.ctx.config);
         let inside = peer
             .filter(|peer| peer.requests_addresses())
             .map(|_| configuration::read_reply(response));
@@ -185,7 +193,7 @@ impl AuthSent {
             .and_then(|inside| Some(inside.as_ref()?.addresses));
         let beginning = Beginning {
             private: self.private,
-            initial: !ctx.is_acquainted(),
+            initial: !turn.ctx.is_acquainted(),
             mobike: peer
                 .filter(|peer| peer.may_move())
                 .and_then(|_| Mobike::read(response, true)),
@@ -203,11 +211,12 @@ impl AuthSent {
             && errors(response).all(|error| peer.goes_on_after(error))
         {
             let (name, peer) = (None, peer.name.clone());
-            ctx.refused(Some(peer), Refusal::ChildRefused { name, notify });
+            turn.ctx
+                .refused(Some(peer), Refusal::ChildRefused { name, notify });
             let inside = inside.flatten();
-            let mut state = Established::begin(keys, beginning, (inside, None), core, ctx);
+            let mut state = Established::begin(keys, beginning, inside, None, turn);
             if let State::Established(established) = &mut state {
-                established.put_off(None, ctx);
+                established.put_off(None, turn.ctx);
             }
             return state;
         }
@@ -218,13 +227,19 @@ impl AuthSent {
             // corresponding request has failed entirely" (RFC 7296 section 3.10.1). Known errors
             // name the failed part.
             (_, Some(NotifyType::AUTHENTICATION_FAILED)) => {
-                Err(core.proof_refused(response, None, ctx))
+                Err(turn.core.proof_refused(response, None, turn.ctx))
             }
             (_, Some(notify)) => Err(DownReason::ChildRefused { notify }),
             (Some(_), None) if inside == Some(None) => Err(DownReason::NoAddress),
-            (Some((offer, (peer, first))), None) => offer
-                .settle((peer, &first), addresses, response, keys.first_child())
-                .map(|agreed| Some(agreed.terms(Vec::new()))),
+            (Some((offer, (peer, first))), None) => {
+                let config = ChildConfig {
+                    peer,
+                    policy: &first,
+                    addresses,
+                };
+                let agreed = offer.conclude(config, response, keys.first_child());
+                agreed.map(|agreed| Some(agreed.terms(Vec::new())))
+            }
             (None, None) => Ok(None),
         };
         match child {
@@ -234,9 +249,9 @@ impl AuthSent {
                     carried: carried.unwrap_or_default(),
                     ..inside
                 });
-                Established::begin(keys, beginning, (inside, child), core, ctx)
+                Established::begin(keys, beginning, inside, child, turn)
             }
-            Err(why) => Closing::begin(keys, why, core, ctx),
+            Err(why) => Closing::begin(keys, why, turn),
         }
     }
 
@@ -245,7 +260,8 @@ impl AuthSent {
     /// IKE_AUTH.
     fn proofs(
         &self,
-        (first, id): (&[u8], u32),
+        first: &[u8],
+        id: u32,
         peer: &Peer,
         config: &Config,
     ) -> Result<(Vec<Payload>, Vec<Payload>), DownReason> {
@@ -260,11 +276,11 @@ impl AuthSent {
             };
             prove(self.method, &claim, peer, config)
         };
-        let Some((stirred, ppk)) = self.stirred.as_ref().zip(peer.ppk.as_ref()) else {
+        let Some((with_ppk, ppk)) = self.with_ppk.as_ref().zip(peer.ppk.as_ref()) else {
             let (certificates, proof) = by(&self.keys.roots)?;
             return Ok((certificates, vec![Payload::Authentication(proof)]));
         };
-        let (certificates, proof) = by(stirred)?;
+        let (certificates, proof) = by(with_ppk)?;
         let mut proofs = vec![Payload::Authentication(proof), ppk::identity(ppk)];
         if !ppk.required {
             let (_, proof) = by(&self.keys.roots)?;
@@ -276,15 +292,10 @@ impl AuthSent {
     /// Continues with the keys that the responder chose: "If it does not receive the PPK_IDENTITY,
     /// it MUST either fail the IKE SA negotiation ... or continue without using the PPK" (RFC 8784
     /// section 3).
-    fn settle_ppk(
-        &mut self,
-        response: &Message,
-        core: &Core,
-        ctx: &Context<'_>,
-    ) -> Result<(), DownReason> {
-        let ours = core.ppk(ctx.config);
-        match self.stirred.take().filter(|_| ppk::is_confirmed(response)) {
-            Some(stirred) => self.keys.roots = stirred,
+    fn conclude_ppk(&mut self, response: &Message, turn: &Turn<'_, '_>) -> Result<(), DownReason> {
+        let ours = turn.core.ppk(turn.ctx.config);
+        match self.with_ppk.take().filter(|_| ppk::is_confirmed(response)) {
+            Some(with_ppk) => self.keys.roots = with_ppk,
             None if ours.is_some_and(|ours| ours.required) => return Err(DownReason::NoPpk),
             None => {}
         }
@@ -295,10 +306,12 @@ impl AuthSent {
         &self,
         proof: &Proof<'_>,
         response: &Message,
-        core: &Core,
-        ctx: &Context<'_>,
+        turn: &Turn<'_, '_>,
     ) -> Result<PeerProved, DownReason> {
-        let peer = core.peer(ctx.config).ok_or(DownReason::WrongKey)?;
+        let peer = turn
+            .core
+            .peer(turn.ctx.config)
+            .ok_or(DownReason::WrongKey)?;
         if proof.id.identity != peer.identity {
             return Err(DownReason::WrongIdentity {
                 theirs: proof.id.identity.clone(),
@@ -319,7 +332,7 @@ impl AuthSent {
             None if !signed => Err(signature::missed(peer, proof.method).into()),
             _ => {
                 signature::is_expected(peer, response)?;
-                let (config, today) = (ctx.config, ctx.today);
+                let (config, today) = (turn.ctx.config, turn.ctx.today);
                 let verified = signature::verify(&claim, proof, response, known, config, today);
                 Ok(verified?)
             }
@@ -344,14 +357,14 @@ fn prove(
         return Ok((Vec::new(), claim.prove(psk)));
     }
     let by = config.credential.as_ref().zip(method);
-    by.and_then(|(credential, method)| credential.prove(method, claim, peer))
+    by.and_then(|(credential, method)| signature::prove(credential, method, claim, peer))
         .ok_or(DownReason::CannotSign)
 }
 
 /// Returns the reason for which a response has no AUTH payload.
-fn refusal(response: &Message, ppk: Option<&Ppk>, core: &Core, ctx: &Context<'_>) -> DownReason {
+fn refusal(response: &Message, ppk: Option<&Ppk>, turn: &Turn<'_, '_>) -> DownReason {
     match first_error(response) {
-        Some(NotifyType::AUTHENTICATION_FAILED) => core.proof_refused(response, ppk, ctx),
+        Some(NotifyType::AUTHENTICATION_FAILED) => turn.core.proof_refused(response, ppk, turn.ctx),
         Some(notify @ (NotifyType::INVALID_SYNTAX | NotifyType::UNSUPPORTED_CRITICAL_PAYLOAD)) => {
             DownReason::Unreadable { notify }
         }

@@ -9,24 +9,24 @@
 use super::closing::{Closing, Lingering, Retired};
 use super::established::{Beginning, Established};
 use super::protected::Complaint;
-use super::{Arrived, Context, Core, State};
+use super::{Arrived, Context, State, Turn};
+use crate::allowed_suites::{AllowedIkeSuites, group_id};
 use crate::attempt::{End, Offer, of_initiator};
 use crate::auth::{Claim, PeerProved};
 use crate::bad_proof::BadProof;
-use crate::child;
+use crate::child::{self, ChildConfig, Requested};
 use crate::cipher::Cipher;
 use crate::config::{Config, Peer, PeerRole};
 use crate::counters::DropReason;
-use crate::directory::Directory;
 use crate::down_reason::PeerMisbehaved;
 use crate::exchange::auth::{Child, Proof, responder_identity};
 use crate::exchange::init::{self, Init, NONCE_LEN};
 use crate::exchange::{is_ours, key_exchange, notify, rules, vendor_id};
 use crate::extension::cookie;
-use crate::extension::fragment::{self, Parcel};
+use crate::extension::fragment::{self, Outgoing};
 use crate::extension::intermediate::IntAuth;
 use crate::extension::mobike::{self, Mobike};
-use crate::extension::mode::Ground;
+use crate::extension::mode::ModeContext;
 use crate::extension::nat;
 use crate::extension::ppk::{self, BadPpk, Choice};
 use crate::extension::{
@@ -34,7 +34,7 @@ use crate::extension::{
     resource,
 };
 use crate::keys::{ChildKeys, Inputs, ProvedKeys, UnprovedKeys};
-use crate::menu::{IkeMenu, group_id};
+use crate::peer_table::PeerTable;
 use crate::proposal::choose_ike;
 use crate::refusal::Refusal;
 use crate::signature::{self, NotVerified};
@@ -70,7 +70,7 @@ pub(crate) struct AwaitAuth {
 
 /// Conditions for answering an unauthenticated initiator.
 #[derive(Clone, Copy)]
-pub(crate) struct Terms {
+pub(crate) struct HalfOpenTerms {
     /// True if its source address is verified.
     pub(crate) paid: bool,
     /// Time by which it has to authenticate.
@@ -94,9 +94,8 @@ impl AwaitAuth {
     pub(crate) fn begin(
         request: &Message,
         octets: &[u8],
-        terms: Terms,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
+        terms: HalfOpenTerms,
+        turn: &mut Turn<'_, '_>,
     ) -> Result<State, Rejected> {
         let drop = Rejected::Dropped;
         if let Some(kind) = request.unsupported_critical() {
@@ -108,19 +107,19 @@ impl AwaitAuth {
         }
         rules::check(request).map_err(|_| drop(DropReason::WrongPayloads))?;
         let init = Init::read(request).ok_or(drop(DropReason::WrongPayloads))?;
-        let elsewhere = redirect::elsewhere(request, core.path.local.ip(), ctx.config);
-        if let Some(to) = elsewhere.filter(|_| redirect::is_at_once(ctx.config)) {
+        let elsewhere = redirect::elsewhere(request, turn.core.path.local.ip(), turn.ctx.config);
+        if let Some(to) = elsewhere.filter(|_| redirect::is_at_once(turn.ctx.config)) {
             let data = redirect::data(to, init.nonce);
             return Err(Rejected::Answered(NotifyType::REDIRECT, data));
         }
-        let mut allowed = ctx.config.menu.clone();
+        let mut allowed = turn.ctx.config.menu.clone();
         if !intermediate::is_supported(request) {
             allowed.kems.retain(Option::is_none);
         }
         let Some(choice) = choose_ike(init.proposals, &allowed) else {
-            let why = Refusal::no_ike_proposal(ctx.config.menu.clone());
-            refuse_first(request, why.clone(), core, ctx);
-            ctx.refused_stranger(core.path.remote, why);
+            let why = Refusal::no_ike_proposal(turn.ctx.config.menu.clone());
+            refuse_first(request, why.clone(), turn);
+            turn.ctx.refused_unknown_peer(turn.core.path.remote, why);
             return Err(Rejected::Answered(
                 NotifyType::NO_PROPOSAL_CHOSEN,
                 Vec::new(),
@@ -130,20 +129,30 @@ impl AwaitAuth {
             let wanted = group_id(choice.group).0.to_be_bytes().to_vec();
             return Err(Rejected::Answered(NotifyType::INVALID_KE_PAYLOAD, wanted));
         }
-        let nonce: [u8; NONCE_LEN] = ctx.rng.array();
-        let mut payloads = nat::payloads(core.spi_i, core.spi_r, core.path, ctx).to_vec();
-        payloads.extend(signature::requests(ctx.config, ctx.config.signing));
-        payloads.extend(signature::announcement(ctx.config));
+        let nonce: [u8; NONCE_LEN] = turn.ctx.rng.array();
+        let mut payloads = nat::payloads(
+            turn.core.spi_i,
+            turn.core.spi_r,
+            turn.core.path,
+            turn.ctx.config,
+            turn.ctx.rng,
+        )
+        .to_vec();
+        payloads.extend(signature::requests(
+            turn.ctx.config,
+            turn.ctx.config.signing,
+        ));
+        payloads.extend(signature::announcement(turn.ctx.config));
         payloads.push(childless::payload());
-        core.limit = fragment::agreed(request, ctx.config);
-        payloads.extend(core.limit.and(fragment::payload(ctx.config)));
-        let ppk = ctx.config.ppks && ppk::is_offered(request);
+        turn.core.limit = fragment::agreed(request, turn.ctx.config);
+        payloads.extend(turn.core.limit.and(fragment::payload(turn.ctx.config)));
+        let ppk = turn.ctx.config.ppks && ppk::is_offered(request);
         payloads.extend(ppk.then(ppk::payload));
         let further = !choice.kems.is_empty();
         payloads.extend(further.then(intermediate::payload));
         let private = is_ours(request);
         payloads.extend(private.then(vendor_id));
-        let header = core.header(ExchangeType::IKE_SA_INIT, 0, true);
+        let header = turn.core.header(ExchangeType::IKE_SA_INIT, 0, true);
         let response = |public: &[u8]| {
             let answer = vec![choice.answer.clone()];
             let first = init::payloads(answer, choice.group, public, &nonce);
@@ -155,38 +164,39 @@ impl AwaitAuth {
         if !terms.paid && !padding::is_enough(octets, &response(&init.key.public)) {
             return Err(Rejected::Unpaid);
         }
-        let key = init::key_pair_for(&init.key.public, choice.group, ctx.rng);
+        let key = init::key_pair_for(&init.key.public, choice.group, turn.ctx.rng);
         let key = key.map_err(|_| Rejected::BadValue)?;
-        ctx.out.counters.key_pairs += 1;
+        turn.ctx.out.counters.key_pairs += 1;
         let response = response(key.public());
         let shared = key.agree(&init.key.public);
         let shared = shared.map_err(|_| Rejected::BadValue)?;
-        ctx.transmit(core.path, &response);
-        core.responses.came(0, sha256(&[octets]));
-        let to = core.path.remote;
-        let kept = Parcel::clear(response.clone());
-        core.responses.answered(0, kept, to);
+        turn.ctx.transmit(turn.core.path, &response);
+        turn.core.responses.came(0, sha256(&[octets]));
+        let to = turn.core.path.remote;
+        let kept = Outgoing::clear(response.clone());
+        turn.core.responses.answered(0, kept, to);
         let keys = UnprovedKeys::derive(Inputs {
             suite: choice.suite,
             shared,
             nonce_i: init.nonce,
             nonce_r: &nonce,
-            spi_i: core.spi_i,
-            spi_r: core.spi_r,
+            spi_i: turn.core.spi_i,
+            spi_r: turn.core.spi_r,
             initiator: false,
         });
-        core.nat = nat::detect(request, core.path);
+        turn.core.nat = nat::detect(request, turn.core.path);
         Ok(State::AwaitAuth(Box::new(Self {
             keys,
             request: octets.to_vec(),
             response,
             group: choice.group,
             private,
-            method: ctx
+            method: turn
+                .ctx
                 .config
                 .credential
                 .as_ref()
-                .map(|credential| credential.method(request)),
+                .map(|credential| signature::method(credential, request)),
             willing: redirect::is_willing(request),
             elsewhere,
             ppk,
@@ -230,35 +240,36 @@ impl AwaitAuth {
     pub(super) fn handle(
         mut self: Box<Self>,
         arrived: &Arrived<'_>,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
+        turn: &mut Turn<'_, '_>,
     ) -> State {
         let header = arrived.datagram.header();
-        let is_last = core.responses.is_answered(header.message_id);
+        let is_last = turn.core.responses.is_answered(header.message_id);
         let repeated = match arrived.datagram {
             Datagram::Clear(_) => true,
             Datagram::Sealed(_) => is_last && intermediate::is_covered(header),
         };
         if header.flags.response || (header.exchange != self.awaited() && !repeated) {
-            ctx.drop(DropReason::UnexpectedExchange);
+            turn.ctx.drop(DropReason::UnexpectedExchange);
             return State::AwaitAuth(self);
         }
         let cipher = match &mut self.previous {
             Some(previous) if is_last => previous,
             _ => &mut self.keys.cipher,
         };
-        match core.accept_request(cipher, arrived, ctx) {
+        match turn.core.accept_request(cipher, arrived, turn.ctx) {
             None => State::AwaitAuth(self),
             Some(Err(Complaint { why, notify })) => {
-                ctx.refused_stranger(arrived.path.remote, Refusal::Misbehaved(why));
+                turn.ctx
+                    .refused_unknown_peer(arrived.path.remote, Refusal::Misbehaved(why));
                 let payloads = vec![Payload::Notify(notify)];
-                core.respond(&mut self.keys.cipher, arrived, payloads, ctx);
+                turn.core
+                    .respond(&mut self.keys.cipher, arrived, payloads, turn.ctx);
                 self.linger()
             }
             Some(Ok(request)) if intermediate::is_covered(&request.header) => {
-                self.exchange(&request, arrived, core, ctx)
+                self.exchange(&request, arrived, turn)
             }
-            Some(Ok(request)) => self.conclude(&request, arrived, core, ctx),
+            Some(Ok(request)) => self.conclude(&request, arrived, turn),
         }
     }
 
@@ -290,27 +301,30 @@ impl AwaitAuth {
         mut self: Box<Self>,
         request: &Message,
         arrived: &Arrived<'_>,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
+        turn: &mut Turn<'_, '_>,
     ) -> State {
         let asked = self.left.pop_front().zip(key_exchange(request));
         let agreed = asked.and_then(|(kem, asked)| {
             let (answer, shared) = intermediate::answer(kem, asked).ok()?;
             Some((answer, (kem, shared)))
         });
-        let Some((answer, shared)) = agreed else {
-            ctx.refused_stranger(
+        let Some((answer, (kem, shared))) = agreed else {
+            turn.ctx.refused_unknown_peer(
                 arrived.path.remote,
                 Refusal::Misbehaved(PeerMisbehaved::BadKem),
             );
-            ctx.out.counters.refused += 1;
+            turn.ctx.out.counters.refused += 1;
             let payloads = vec![notify(NotifyType::INVALID_SYNTAX, Vec::new())];
-            core.respond(&mut self.keys.cipher, arrived, payloads, ctx);
+            turn.core
+                .respond(&mut self.keys.cipher, arrived, payloads, turn.ctx);
             return self.linger();
         };
-        core.respond(&mut self.keys.cipher, arrived, vec![answer], ctx);
-        self.covered.add(&self.keys.roots, &mut core.said);
-        let keys = self.keys.renewed(shared, (core.spi_i, core.spi_r), false);
+        turn.core
+            .respond(&mut self.keys.cipher, arrived, vec![answer], turn.ctx);
+        self.covered
+            .add(&self.keys.roots, &mut turn.core.transcript);
+        let (spi_i, spi_r) = (turn.core.spi_i, turn.core.spi_r);
+        let keys = self.keys.renewed(kem, shared, spi_i, spi_r, false);
         self.previous = Some(std::mem::replace(&mut self.keys, keys).cipher);
         State::AwaitAuth(self)
     }
@@ -324,38 +338,50 @@ impl AwaitAuth {
         mut self: Box<Self>,
         request: &Message,
         arrived: &Arrived<'_>,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
+        turn: &mut Turn<'_, '_>,
     ) -> State {
         let verified = self
-            .verify(request, arrived.path.remote.ip(), ctx.config, ctx.today)
-            .and_then(|(peer, proved)| Ok((peer, proved, self.prove(peer, request, ctx.config)?)));
+            .verify(
+                request,
+                arrived.path.remote.ip(),
+                turn.ctx.config,
+                turn.ctx.today,
+            )
+            .and_then(|(peer, proved)| {
+                Ok((peer, proved, self.prove(peer, request, turn.ctx.config)?))
+            });
         let (peer, proved, ours) = match verified {
             Ok(verified) => verified,
             Err(why) => {
-                self.refuse(request, &why, core, ctx);
-                ctx.out.counters.refused += 1;
+                self.refuse(request, &why, turn);
+                turn.ctx.out.counters.refused += 1;
                 let mut payloads = vec![notify(NotifyType::AUTHENTICATION_FAILED, Vec::new())];
                 if let (Refusal::BadProof { why, .. }, true) = (&why, self.private) {
                     payloads.extend(signature::explanation(why));
                 }
-                ctx.refused_stranger(arrived.path.remote, why);
-                core.respond(&mut self.keys.cipher, arrived, payloads, ctx);
+                turn.ctx.refused_unknown_peer(arrived.path.remote, why);
+                turn.core
+                    .respond(&mut self.keys.cipher, arrived, payloads, turn.ctx);
                 return self.linger();
             }
         };
-        core.peer = Some(peer.name.clone());
-        core.path = match core.path.remote.ip() == arrived.path.remote.ip() {
+        turn.core.peer = Some(peer.name.clone());
+        turn.core.path = match turn.core.path.remote.ip() == arrived.path.remote.ip() {
             true => arrived.path,
-            false => nat::float(core.path, ctx.config.natt_port),
+            false => nat::float(turn.core.path, turn.ctx.config.natt_port),
         };
-        ctx.attempt(
-            core,
+        turn.ctx.attempt(
+            turn.core,
             of_initiator(&self.request, Some(request), self.private),
         );
-        match self.admit(peer, (proved, ours), request, arrived, core, ctx) {
-            State::Established(mut state) if core.path != arrived.path => {
-                state.check_beginning(arrived, core, ctx);
+        let (certificates, authentication) = ours;
+        let ours = OwnProof {
+            certificates,
+            authentication,
+        };
+        match self.admit(peer, proved, ours, request, arrived, turn) {
+            State::Established(mut state) if turn.core.path != arrived.path => {
+                state.check_beginning(arrived, turn);
                 State::Established(state)
             }
             state => state,
@@ -363,14 +389,21 @@ impl AwaitAuth {
     }
 
     /// Records the claims of an unauthenticated initiator, and its refusal.
-    fn refuse(&self, request: &Message, why: &Refusal, core: &Core, ctx: &mut Context<'_>) {
-        let config = ctx.config;
+    fn refuse(&self, request: &Message, why: &Refusal, turn: &mut Turn<'_, '_>) {
+        let config = turn.ctx.config;
         let claimed = why
             .claimed()
             .and_then(|claimed| config.named(claimed).next());
         let theirs = of_initiator(&self.request, Some(request), self.private);
-        let attempts = &mut ctx.out.attempts;
-        attempts.refuse(core, claimed, config, theirs, why.clone(), ctx.now);
+        let attempts = &mut turn.ctx.out.attempts;
+        attempts.refuse(
+            turn.core,
+            claimed,
+            config,
+            theirs,
+            why.clone(),
+            turn.ctx.now,
+        );
     }
 
     /// Identifies and authenticates the initiator. The work is the same for an unknown identity or
@@ -379,14 +412,14 @@ impl AwaitAuth {
         &mut self,
         request: &Message,
         from: IpAddr,
-        config: &'c Directory,
+        config: &'c PeerTable,
         today: UnixTime,
     ) -> Result<(&'c Peer, PeerProved), Refusal> {
         let Proof { id, proof } =
             Proof::of_initiator(request).ok_or(Refusal::AuthenticationMethod)?;
         let identity = &id.identity;
         let found = find_peer(config, identity, from);
-        let choice = self.stir(found.as_ref().ok().copied(), request);
+        let choice = self.mix_ppk(found.as_ref().ok().copied(), request);
         let mut proof = proof.clone();
         if let Ok(Choice::WithoutBy(data)) = &choice {
             proof.data = data.to_vec();
@@ -446,7 +479,7 @@ impl AwaitAuth {
     }
 
     /// Decides about the initiator's PPK, and mixes it into the keys if it is used.
-    fn stir<'a>(
+    fn mix_ppk<'a>(
         &mut self,
         peer: Option<&'a Peer>,
         request: &'a Message,
@@ -459,9 +492,9 @@ impl AwaitAuth {
                 Ok(Choice::Use(ppk)) => (&ppk.secret, true),
                 _ => (&nobodys, false),
             };
-            let stirred = self.keys.roots.stirred(secret);
+            let with_ppk = self.keys.roots.with_ppk(secret);
             if used {
-                self.keys.roots = stirred;
+                self.keys.roots = with_ppk;
             }
         }
         choice
@@ -486,7 +519,7 @@ impl AwaitAuth {
         }
         let method = self.method.ok_or(Refusal::CannotProve)??;
         let credential = config.credential.as_ref().ok_or(Refusal::CannotProve)?;
-        let proof = credential.prove(method, &claim, peer);
+        let proof = signature::prove(credential, method, &claim, peer);
         proof.ok_or(Refusal::CannotProve)
     }
 
@@ -494,15 +527,17 @@ impl AwaitAuth {
     fn admit(
         self: Box<Self>,
         peer: &Peer,
-        (proved, (certificates, proof)): (PeerProved, (Vec<Payload>, Authentication)),
+        proved: PeerProved,
+        ours: OwnProof,
         request: &Message,
         arrived: &Arrived<'_>,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
+        turn: &mut Turn<'_, '_>,
     ) -> State {
-        let mut payloads = vec![Payload::IdResponder(ctx.config.identity.clone().into())];
-        payloads.extend(certificates);
-        payloads.push(Payload::Authentication(proof));
+        let mut payloads = vec![Payload::IdResponder(
+            turn.ctx.config.identity.clone().into(),
+        )];
+        payloads.extend(ours.certificates);
+        payloads.push(Payload::Authentication(ours.authentication));
         payloads.extend(self.keys.roots.ppk.then(ppk::confirmation));
         payloads.extend(reauth::announcement(peer.lifetimes.reauth));
         let beginning = Beginning {
@@ -527,9 +562,7 @@ impl AwaitAuth {
         let outcome = match (mobike::is_translated(request, arrived.path), elsewhere) {
             (true, _) => Err((NotifyType::UNEXPECTED_NAT_DETECTED, Refusal::Translated)),
             (false, Some(to)) => Err((NotifyType::REDIRECT, Refusal::SentElsewhere(to))),
-            (false, None) => {
-                answer_child(peer, request, &beginning, self.group, &keys, (core, ctx))
-            }
+            (false, None) => answer_child(peer, request, &beginning, self.group, &keys, turn),
         };
         let child = match outcome {
             Ok(Answered {
@@ -540,7 +573,7 @@ impl AwaitAuth {
                 payloads.extend(answer);
                 if beginning.mobike.is_some() {
                     let used = arrived.path.local.ip();
-                    payloads.extend(mobike::supported(&ctx.config.addresses, used));
+                    payloads.extend(mobike::supported(&turn.ctx.config.addresses, used));
                 }
                 payloads.extend(beginning.clones.then(clone::supported));
                 payloads.extend(resource::supported(peer).filter(|_| beginning.resources));
@@ -550,36 +583,43 @@ impl AwaitAuth {
             Err((kind, why)) => {
                 let data = elsewhere.map_or_else(Vec::new, |to| redirect::data(to, &[]));
                 payloads.push(notify(kind, data));
-                ctx.out.counters.refused += 1;
+                turn.ctx.out.counters.refused += 1;
                 let end = End::Refused(why.clone());
-                ctx.out.attempts.end(core, end, ctx.config);
-                ctx.refused(Some(peer.name.clone()), why);
+                turn.ctx.out.attempts.end(turn.core, end, turn.ctx.config);
+                turn.ctx.refused(Some(peer.name.clone()), why);
                 Err(kind)
             }
         };
-        core.respond(&mut keys.cipher, arrived, payloads, ctx);
+        turn.core
+            .respond(&mut keys.cipher, arrived, payloads, turn.ctx);
         match child {
             Ok((addresses, child)) => {
                 let beginning = Beginning {
                     addresses,
                     ..beginning
                 };
-                Established::begin(keys, beginning, (None, child), core, ctx)
+                Established::begin(keys, beginning, None, child, turn)
             }
             // "It SHOULD delete the IKEv2 security association" (RFC 5685 section 6): a Delete of
             // ours could overtake the answer.
-            Err(NotifyType::REDIRECT) => Retired::begin(keys, ctx),
-            Err(_) => Closing::quietly(keys, core, ctx),
+            Err(NotifyType::REDIRECT) => Retired::begin(keys, turn.ctx),
+            Err(_) => Closing::quietly(keys, turn),
         }
     }
 }
 
 /// Records the offer of an initiator whose first request is refused.
-fn refuse_first(request: &Message, why: Refusal, core: &Core, ctx: &mut Context<'_>) {
+fn refuse_first(request: &Message, why: Refusal, turn: &mut Turn<'_, '_>) {
     let mut theirs = Offer::default();
     theirs.read_init(request);
-    let attempts = &mut ctx.out.attempts;
-    attempts.refuse(core, None, ctx.config, theirs, why, ctx.now);
+    let attempts = &mut turn.ctx.out.attempts;
+    attempts.refuse(turn.core, None, turn.ctx.config, theirs, why, turn.ctx.now);
+}
+
+/// Our proof of identity: the CERT payloads, and AUTH.
+struct OwnProof {
+    certificates: Vec<Payload>,
+    authentication: Authentication,
 }
 
 /// The parts of the IKE_AUTH response other than our proof.
@@ -588,7 +628,7 @@ struct Answered {
     payloads: Vec<Payload>,
     /// The inner addresses that we lease to the initiator.
     addresses: Option<InnerAddresses>,
-    child: Option<child::Terms>,
+    child: Option<child::ChildTerms>,
 }
 
 /// Answers the request for a child SA. A request without one is acceptable from any initiator, as
@@ -599,15 +639,15 @@ fn answer_child(
     beginning: &Beginning,
     group: Group,
     keys: &ProvedKeys,
-    (core, ctx): (&Core, &mut Context<'_>),
+    turn: &mut Turn<'_, '_>,
 ) -> Result<Answered, (NotifyType, Refusal)> {
-    if ctx.barred.contains(&peer.name) {
+    if turn.ctx.barred.contains(&peer.name) {
         return Err((NotifyType::TEMPORARY_FAILURE, Refusal::TakenDown));
     }
     let suite = keys.cipher.suite;
     let allowed = peer.suites.contains(&suite) && peer.groups.contains(&group);
     if !allowed || !peer.accepts(&keys.kems) {
-        let allowed = IkeMenu::of(peer);
+        let allowed = AllowedIkeSuites::of(peer);
         return Err((
             NotifyType::NO_PROPOSAL_CHOSEN,
             Refusal::no_ike_proposal(allowed),
@@ -620,23 +660,21 @@ fn answer_child(
     if childless && childless::is_wanted(&peer.role) {
         return Ok(Answered::default());
     }
-    if core.nat.is_none() {
+    if turn.core.nat.is_none() {
         return Err((NotifyType::NO_PROPOSAL_CHOSEN, Refusal::NoNatTraversal));
     }
     let lent = match &peer.role {
         PeerRole::Vpn {
             addressing, local, ..
-        } => {
-            let terms = (addressing, local.as_slice());
-            configuration::answer(
-                terms,
-                request,
-                &peer.identity,
-                core.id,
-                ctx.pools,
-                ctx.today,
-            )?
-        }
+        } => configuration::answer(
+            addressing,
+            local,
+            request,
+            &peer.identity,
+            turn.core.id,
+            turn.ctx.pools,
+            turn.ctx.today,
+        )?,
         PeerRole::Licensed | PeerRole::Gateway | PeerRole::Neighbour => None,
     };
     let (reply, addresses) = lent.unzip();
@@ -649,21 +687,14 @@ fn answer_child(
         return Ok(answered);
     }
     let keys = keys.first_child();
-    match first_child(
-        peer,
-        request,
-        beginning.private,
-        addresses,
-        keys,
-        (core, ctx),
-    ) {
+    match first_child(peer, request, beginning.private, addresses, keys, turn) {
         Ok((payloads, agreed)) => {
             answered.payloads.extend(payloads);
             answered.child = Some(agreed.terms(Vec::new()));
         }
         Err((kind, why)) if peer.goes_on_after(kind) => {
-            ctx.out.counters.refused += 1;
-            ctx.refused(Some(peer.name.clone()), why);
+            turn.ctx.out.counters.refused += 1;
+            turn.ctx.refused(Some(peer.name.clone()), why);
             answered.payloads.push(notify(kind, Vec::new()));
         }
         Err(refusal) => return Err(refusal),
@@ -678,16 +709,25 @@ fn first_child(
     private: bool,
     addresses: Option<InnerAddresses>,
     keys: ChildKeys,
-    (core, ctx): (&Core, &mut Context<'_>),
+    turn: &mut Turn<'_, '_>,
 ) -> Result<child::Answer, (NotifyType, Refusal)> {
-    let policy = child::meant(peer, addresses, (request, false, None), |_| false)?;
-    if ctx.wishes.is_closed(&peer.name, policy.name) {
+    let requested = Requested {
+        request,
+        resource: false,
+        offered: None,
+    };
+    let policy = child::meant(peer, addresses, requested, |_| false)?;
+    if turn.ctx.overrides.is_closed(&peer.name, policy.name) {
         return Err((NotifyType::TEMPORARY_FAILURE, Refusal::TakenDown));
     }
-    let terms = (peer, &policy, addresses);
-    let known = (Ground::new(core.path, core.nat, private), private);
-    let spis = ctx.spis(core.id, policy.name);
-    child::answer(terms, request, known, None, keys, spis)
+    let config = ChildConfig {
+        peer,
+        policy: &policy,
+        addresses,
+    };
+    let ground = ModeContext::new(turn.core.path, turn.core.nat, private);
+    let spis = turn.ctx.spis(turn.core.id, policy.name);
+    child::answer(config, request, ground, private, None, keys, spis)
 }
 
 /// Returns an error if the initiator names another responder identity than ours.
@@ -704,7 +744,7 @@ fn is_meant(request: &Message, config: &Config) -> Result<(), Refusal> {
 /// Returns the peer with an identity, preferably the one configured for this address, otherwise one
 /// without an address.
 fn find_peer<'c>(
-    config: &'c Directory,
+    config: &'c PeerTable,
     identity: &Identity,
     from: IpAddr,
 ) -> Result<&'c Peer, Refusal> {

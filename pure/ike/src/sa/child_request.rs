@@ -1,8 +1,9 @@
 //! The common part of requests for a new child SA and for the replacement of one.
 
+use super::Turn;
 use super::established::Established;
-use super::{Context, Core};
-use crate::child::{self, Agreed, Offer, Terms};
+use crate::allowed_suites::{AllowedEspSuites, groups_of};
+use crate::child::{self, Agreed, ChildConfig, ChildTerms, Offer};
 use crate::config::Peer;
 use crate::down_reason::DownReason;
 use crate::exchange::create_child::{Nonce, Offered, Renewal, rekey_sa, renewal, wanted_group};
@@ -10,12 +11,11 @@ use crate::exchange::notify;
 use crate::extension::followup::Series;
 use crate::extension::intermediate::Asked;
 use crate::keys::ProvedKeys;
-use crate::menu::{EspMenu, groups_of};
 use crate::policy::Policy;
 use crate::proposal::choose_esp;
 use crate::refusal::Refusal;
 use crypto::Rng;
-use model::{ChildSaId, InnerAddresses, Spi, ZoneAgreement};
+use model::{ChildSaId, Spi, ZoneAgreement};
 use wire::ike::{ExchangeType, GroupId, Message, NotifyType, Payload};
 
 /// Our request for a child SA, until the last exchange is answered.
@@ -115,7 +115,7 @@ struct Rival {
 /// Outcome of a child SA that the peer agreed to.
 pub(super) enum Settled {
     /// The child SA is usable.
-    Stays(Box<Terms>),
+    Stays(Box<ChildTerms>),
     /// Another key exchange has to follow.
     Follows(Box<ChildRequest>),
     /// The peer requested the same child SA at the same time, and that one stays: the one "created
@@ -139,15 +139,14 @@ impl ChildRequest {
         offer: Offer,
         attempt: Attempt,
         old: Option<Spi>,
-        terms: (&Peer, &Policy<'_>, Option<InnerAddresses>),
+        config: ChildConfig<'_>,
         rng: &mut Rng,
     ) -> Self {
-        let (peer, policy, addresses) = terms;
         let nonce: Nonce = rng.array();
         let key = attempt.group.and_then(|group| Offered::new(group, rng));
         let public = key.as_ref().map(Offered::payload);
         let named = old.map(rekey_sa).into_iter();
-        let child = offer.payloads((peer, policy), addresses);
+        let child = offer.payloads(config);
         Self {
             payloads: named.chain(renewal(child, &nonce, public)).collect(),
             spi: offer.spi,
@@ -217,9 +216,9 @@ impl ChildRequest {
     }
 
     /// Evaluates the peer's answer.
-    pub(super) fn settle(
+    pub(super) fn conclude(
         self,
-        terms: (&Peer, &Policy<'_>, Option<InnerAddresses>),
+        config: ChildConfig<'_>,
         response: &Message,
         keys: &ProvedKeys,
     ) -> Result<Settled, DownReason> {
@@ -227,7 +226,7 @@ impl ChildRequest {
         let attempt = self.attempt;
         let (agreed, series, stays) = match self.stage {
             Stage::Asked { offer, nonce, key } => {
-                let (agreed, lower) = agree((offer, nonce, key), terms, response, keys)?;
+                let (agreed, lower) = agree(&offer, &nonce, key, config, response, keys)?;
                 let series = Series::new(agreed.kems());
                 let stays = rival.is_none_or(|rival| lower >= rival.lower_nonce);
                 (Box::new(agreed), series, stays)
@@ -237,7 +236,7 @@ impl ChildRequest {
                 series,
                 asked,
             } => {
-                let series = go_on(&agreed, series, asked, terms.1, response)?;
+                let series = go_on(&agreed, series, asked, config.policy, response)?;
                 (agreed, series, true)
             }
         };
@@ -247,10 +246,21 @@ impl ChildRequest {
             (true, false) => Settled::Goes,
             (false, false) => Settled::Stops,
             (false, true) => {
-                let rest = (self.rival, self.deleted);
-                let next = follow((agreed, attempt), series, rest, response);
+                let mut series = series;
                 let unnamed = DownReason::NotOffered("no link to the next key exchange");
-                Settled::Follows(Box::new(next.ok_or(unnamed)?))
+                let (asked, payloads) = series.ask(response).ok_or(unnamed)?;
+                Settled::Follows(Box::new(Self {
+                    payloads,
+                    spi: agreed.spi,
+                    stage: Stage::Following {
+                        agreed,
+                        series,
+                        asked,
+                    },
+                    rival: self.rival,
+                    deleted: self.deleted,
+                    attempt,
+                }))
             }
         })
     }
@@ -272,8 +282,10 @@ fn go_on(
 
 /// Evaluates the CREATE_CHILD_SA response. Returns the child SA and the lower of both nonces.
 fn agree(
-    (offer, nonce, key): (Offer, Nonce, Option<Offered>),
-    (peer, policy, addresses): (&Peer, &Policy<'_>, Option<InnerAddresses>),
+    offer: &Offer,
+    nonce: &Nonce,
+    key: Option<Offered>,
+    config: ChildConfig<'_>,
     response: &Message,
     keys: &ProvedKeys,
 ) -> Result<(Agreed, Vec<u8>), DownReason> {
@@ -281,32 +293,9 @@ fn agree(
     let theirs = Renewal::read(response).ok_or(broken)?;
     let exchanged = key.zip(theirs.key);
     let exchanged = exchanged.and_then(|(ours, theirs)| ours.agree(theirs));
-    let keys = keys.child(exchanged, &nonce, theirs.nonce);
-    let agreed = offer.settle((peer, policy), addresses, response, keys)?;
-    Ok((agreed, theirs.lower_nonce(&nonce)))
-}
-
-/// Creates the request for the next key exchange, or returns `None` if the answer lacks the name of
-/// the state.
-fn follow(
-    (agreed, attempt): (Box<Agreed>, Attempt),
-    mut series: Series,
-    (rival, deleted): (Option<Rival>, Vec<Spi>),
-    response: &Message,
-) -> Option<ChildRequest> {
-    let (asked, payloads) = series.ask(response)?;
-    Some(ChildRequest {
-        payloads,
-        spi: agreed.spi,
-        stage: Stage::Following {
-            agreed,
-            series,
-            asked,
-        },
-        rival,
-        deleted,
-        attempt,
-    })
+    let keys = keys.child(exchanged, nonce, theirs.nonce);
+    let agreed = offer.conclude(config, response, keys)?;
+    Ok((agreed, theirs.lower_nonce(nonce)))
 }
 
 /// Returns the group of a request's public value, if we can use it: an end that selects NONE "MUST
@@ -317,7 +306,11 @@ fn usable_group(theirs: &Renewal<'_>, peer: &Peer) -> Result<Option<GroupId>, Gr
         return Ok(None);
     };
     let chosen = |groups| {
-        let choice = choose_esp(theirs.proposals, &EspMenu::of(peer, groups), Spi(0));
+        let choice = choose_esp(
+            theirs.proposals,
+            &AllowedEspSuites::of(peer, groups),
+            Spi(0),
+        );
         choice.and_then(|choice| choice.group)
     };
     let ours = groups_of(peer);
@@ -331,15 +324,11 @@ fn usable_group(theirs: &Renewal<'_>, peer: &Peer) -> Result<Option<GroupId>, Gr
 
 impl Established {
     /// Reports once that the peer refuses key exchanges for child SAs.
-    pub(super) fn note_exchange(
-        &mut self,
-        request: &ChildRequest,
-        core: &Core,
-        ctx: &mut Context<'_>,
-    ) {
+    pub(super) fn note_exchange(&mut self, request: &ChildRequest, turn: &mut Turn<'_, '_>) {
         if request.is_without_exchange() && !self.upkeep.is_without_exchange {
             self.upkeep.is_without_exchange = true;
-            ctx.refused(Some(core.name()), Refusal::ExchangeRefused);
+            turn.ctx
+                .refused(Some(turn.core.name()), Refusal::ExchangeRefused);
         }
     }
 
@@ -350,11 +339,10 @@ impl Established {
         policy: &Policy<'_>,
         before: Option<Option<&ZoneAgreement>>,
         request: &Message,
-        core: &Core,
-        ctx: &mut Context<'_>,
+        turn: &mut Turn<'_, '_>,
     ) -> Result<Answer, Payload> {
         let refuse = |kind| notify(kind, Vec::new());
-        let peer = core.peer(ctx.config);
+        let peer = turn.core.peer(turn.ctx.config);
         let peer = peer.ok_or_else(|| refuse(NotifyType::NO_ADDITIONAL_SAS))?;
         let theirs = Renewal::read(request);
         let theirs = theirs.ok_or_else(|| refuse(NotifyType::INVALID_SYNTAX))?;
@@ -362,21 +350,26 @@ impl Established {
             let wanted = wanted.0.to_be_bytes().to_vec();
             notify(NotifyType::INVALID_KE_PAYLOAD, wanted)
         })?;
-        let nonce: Nonce = ctx.rng.array();
+        let nonce: Nonce = turn.ctx.rng.array();
         let key = theirs.key.filter(|_| group.is_some());
-        let exchanged = key.map(|key| Offered::answer(key, ctx.rng));
+        let exchanged = key.map(|key| Offered::answer(key, turn.ctx.rng));
         if matches!(exchanged, Some(None)) {
-            ctx.refused(Some(peer.name.clone()), Refusal::KeyExchange);
+            turn.ctx
+                .refused(Some(peer.name.clone()), Refusal::KeyExchange);
             return Err(refuse(NotifyType::NO_PROPOSAL_CHOSEN));
         }
         let (public, shared) = exchanged.flatten().unzip();
         let keys = self.keys.child(shared, theirs.nonce, &nonce);
-        let terms = (peer, policy, self.addresses);
-        let known = (self.ground(core), self.private);
-        let spis = ctx.spis(core.id, policy.name);
-        let answer = child::answer(terms, request, known, before, keys, spis);
+        let config = ChildConfig {
+            peer,
+            policy,
+            addresses: self.addresses,
+        };
+        let ground = self.ground(turn.core);
+        let spis = turn.ctx.spis(turn.core.id, policy.name);
+        let answer = child::answer(config, request, ground, self.private, before, keys, spis);
         let (answer, agreed) = answer.map_err(|(kind, why)| {
-            ctx.refused(Some(peer.name.clone()), why);
+            turn.ctx.refused(Some(peer.name.clone()), why);
             refuse(kind)
         })?;
         let payloads = renewal(answer, &nonce, public.filter(|_| agreed.is_exchanged()));

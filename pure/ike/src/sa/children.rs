@@ -12,10 +12,10 @@
 //! forgets.
 
 use super::Context;
-use crate::child::Terms;
+use crate::child::ChildTerms;
 use crate::config::{Lifetimes, Timers};
-use crate::directory::Directory;
 use crate::event::Event;
+use crate::peer_table::PeerTable;
 use crypto::Rng;
 use model::{ChildSaId, Instant, Licence, Mode, Spi, ZoneAgreement};
 use std::time::Duration;
@@ -95,7 +95,7 @@ impl Age {
     /// earlier than its peer: only the gateway knows when the nodes have the new keys.
     pub(crate) fn begin(
         lifetime: Duration,
-        config: &Directory,
+        config: &PeerTable,
         rng: &mut Rng,
         now: Instant,
     ) -> Self {
@@ -232,7 +232,7 @@ impl Children {
         self.0.iter().any(current)
     }
 
-    pub(crate) fn add(&mut self, id: ChildSaId, terms: &Terms, age: Age) {
+    pub(crate) fn add(&mut self, id: ChildSaId, terms: &ChildTerms, age: Age) {
         // There is one, or briefly two.
         self.0.reserve_exact(1);
         self.0.push(Child {
@@ -275,7 +275,7 @@ impl Children {
     }
 
     /// Marks a replaced child SA as deleted at both ends. We send nothing more on it.
-    pub(crate) fn straggle(&mut self, id: Option<ChildSaId>, ctx: &mut Context<'_>) {
+    pub(crate) fn keep_for_stragglers(&mut self, id: Option<ChildSaId>, ctx: &mut Context<'_>) {
         let until = ctx.now + ctx.config.timers.stragglers;
         if let Some(child) = id.and_then(|id| self.get_mut(id)) {
             child.life = Life::Straggling(until);
@@ -348,7 +348,7 @@ impl Child {
 }
 
 /// Returns the lifetimes of a peer, or the defaults if the peer is no longer configured.
-pub(crate) fn lifetimes(core: &super::Core, config: &Directory) -> Lifetimes {
+pub(crate) fn lifetimes(core: &super::Core, config: &PeerTable) -> Lifetimes {
     core.peer(config)
         .map_or_else(Lifetimes::default, |peer| peer.lifetimes)
 }

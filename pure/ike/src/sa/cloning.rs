@@ -15,19 +15,19 @@
 
 use super::children::{Age, Children, lifetimes};
 use super::established::Established;
-use super::heir::Heir;
 use super::pace::Pace;
 use super::queue::Queue;
-use super::rekey_ike::{IkeRekey, settle_heir};
+use super::rekey_ike::{IkeRekey, conclude_successor};
+use super::successor::Successor;
 use super::task::Task;
 use super::unsure::Unsure;
 use super::upkeep::Upkeep;
-use super::{Arrived, Context, Core, Sa, State};
+use super::{Arrived, Context, Sa, State, Turn};
+use crate::allowed_suites::groups_of;
 use crate::down_reason::DownReason;
 use crate::event::Event;
 use crate::exchange::create_child::wanted_group;
 use crate::exchange::{first_error, notify};
-use crate::menu::groups_of;
 use crate::misuse::CannotMove;
 use crate::refusal::Refusal;
 use model::{Instant, Path};
@@ -80,20 +80,19 @@ impl Established {
     pub(crate) fn ask_for_clone(
         &mut self,
         to: Path,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
+        turn: &mut Turn<'_, '_>,
     ) -> Result<(), CannotMove> {
         // "the initiator SHOULD NOT retry cloning an IKE SA until some of the existing SAs with the
         // responder are deleted" (section 5.3).
-        if self.enough.is_some_and(|then| self.count(ctx) >= then) {
+        if self.enough.is_some_and(|then| self.count(turn.ctx) >= then) {
             return Err(CannotMove::Enough);
         }
         if self.queue.tasks().any(is_clone) {
             return Err(CannotMove::UnderWay);
         }
-        let peer = core.peer(ctx.config).ok_or(CannotMove::NotUp)?;
+        let peer = turn.core.peer(turn.ctx.config).ok_or(CannotMove::NotUp)?;
         if let Some(group) = groups_of(peer).first() {
-            self.ask_for_heir(*group, (false, Some(to)), core, ctx);
+            self.request_successor(*group, false, Some(to), turn);
         }
         Ok(())
     }
@@ -101,43 +100,42 @@ impl Established {
     /// Evaluates the peer's answer.
     pub(super) fn conclude_clone(
         mut self: Box<Self>,
-        (rekey, to): (IkeRekey, Path),
+        rekey: IkeRekey,
+        to: Path,
         response: &Message,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
+        turn: &mut Turn<'_, '_>,
     ) -> State {
         if let Some(error) = first_error(response) {
-            let ours = core.peer(ctx.config).map_or_else(Vec::new, groups_of);
+            let ours = turn
+                .core
+                .peer(turn.ctx.config)
+                .map_or_else(Vec::new, groups_of);
             let wanted = wanted_group(response).filter(|group| ours.contains(group));
             match (error, wanted) {
                 (NotifyType::INVALID_KE_PAYLOAD, Some(group)) if !rekey.corrected => {
-                    self.ask_for_heir(group, (true, Some(to)), core, ctx);
+                    self.request_successor(group, true, Some(to), turn);
                 }
-                _ => self.note_no_clone(error, core, ctx),
+                _ => self.note_no_clone(error, turn),
             }
-            self.send_next(core, ctx);
+            self.send_next(turn);
             return State::Established(self);
         }
-        match settle_heir(rekey, response, core, ctx) {
-            None => self.close(DownReason::NotOffered("clone of the IKE SA"), core, ctx),
-            Some(heir) if heir.is_complete() => self.bear(heir, core, ctx),
-            Some(heir) => self.follow_up(heir, response, core, ctx),
+        match conclude_successor(rekey, response, turn) {
+            None => self.close(DownReason::NotOffered("clone of the IKE SA"), turn),
+            Some(successor) if successor.is_complete() => self.bear(successor, turn),
+            Some(successor) => self.follow_up(successor, response, turn),
         }
     }
 
     /// Handles a refusal.
-    pub(super) fn note_no_clone(
-        &mut self,
-        error: NotifyType,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
-    ) {
+    pub(super) fn note_no_clone(&mut self, error: NotifyType, turn: &mut Turn<'_, '_>) {
         match error {
-            NotifyType::TEMPORARY_FAILURE => self.note_busy(core, ctx),
-            NotifyType::NO_ADDITIONAL_SAS => self.enough = Some(self.count(ctx)),
+            NotifyType::TEMPORARY_FAILURE => self.note_busy(turn),
+            NotifyType::NO_ADDITIONAL_SAS => self.enough = Some(self.count(turn.ctx)),
             _ => {}
         }
-        ctx.refused(Some(core.name()), Refusal::CloneRefused(error));
+        turn.ctx
+            .refused(Some(turn.core.name()), Refusal::CloneRefused(error));
     }
 
     /// Returns the number of IKE SAs and child SAs with the peer.
@@ -153,21 +151,20 @@ impl Established {
         mut self: Box<Self>,
         request: &Message,
         arrived: &Arrived<'_>,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
+        turn: &mut Turn<'_, '_>,
     ) -> State {
-        if let Err((kind, why)) = self.admit_clone(ctx) {
+        if let Err((kind, why)) = self.admit_clone(turn.ctx) {
             if let Some(why) = why {
-                ctx.refused(Some(core.name()), why);
+                turn.ctx.refused(Some(turn.core.name()), why);
             }
-            self.respond(vec![notify(kind, Vec::new())], arrived, core, ctx);
+            self.respond(vec![notify(kind, Vec::new())], arrived, turn);
             return State::Established(self);
         }
-        match self.agree_on_heir(request, Some(Purpose::Theirs), core, ctx) {
-            Err(refusal) => self.answer_renewal(vec![refusal], arrived, core, ctx),
-            Ok((heir, answer)) => {
-                self.respond(answer, arrived, core, ctx);
-                self.promise(heir, core, ctx)
+        match self.agree_on_successor(request, Some(Purpose::Theirs), turn) {
+            Err(refusal) => self.answer_renewal(vec![refusal], arrived, turn),
+            Ok((successor, answer)) => {
+                self.respond(answer, arrived, turn);
+                self.promise(successor, turn)
             }
         }
     }
@@ -193,40 +190,39 @@ impl Established {
     /// Installs a clone. This SA stays.
     pub(super) fn bear(
         mut self: Box<Self>,
-        heir: Heir,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
+        successor: Successor,
+        turn: &mut Turn<'_, '_>,
     ) -> State {
-        let mut next = heir.core(core, ctx);
-        let (old, sa, peer) = (core.id, next.id, core.name());
-        let purpose = heir.purpose;
-        let mut clone = self.cloned(heir, core, ctx);
-        ctx.pools.share(old, sa);
-        ctx.out.attempts.cloned(&next);
-        ctx.event(Event::IkeCloned { old, sa, peer });
-        clone.tell_window(&mut next, ctx.config);
+        let mut next = successor.core(turn);
+        let (old, sa, peer) = (turn.core.id, next.id, turn.core.name());
+        let purpose = successor.purpose;
+        let mut clone = self.cloned(successor, turn);
+        turn.ctx.pools.share(old, sa);
+        turn.ctx.out.attempts.cloned(&next);
+        turn.ctx.event(Event::IkeCloned { old, sa, peer });
+        clone.tell_window(&mut next, turn.ctx.config);
         match purpose {
             Some(Purpose::HandOver(to)) => {
-                let until = ctx.now + PATIENCE;
+                let until = turn.ctx.now + PATIENCE;
                 let from = Box::new(next.path);
                 clone.aside = Some(Aside::Ours { until, from });
                 clone.inherit_children(self.current_names());
                 // Cannot fail, as this SA may move.
-                let _ = clone.move_to(to, &mut next, ctx);
-                clone.tend(&mut next, ctx);
+                let _ = clone.move_to(to, &mut turn.of(&mut next));
+                clone.maintain(&mut turn.of(&mut next));
             }
-            Some(Purpose::Theirs) | None => clone.send_next(&mut next, ctx),
+            Some(Purpose::Theirs) | None => clone.send_next(&mut turn.of(&mut next)),
         }
         let state = State::Established(clone);
-        ctx.out.heirs.push(Sa { core: next, state });
-        self.send_next(core, ctx);
+        turn.ctx.out.successors.push(Sa { core: next, state });
+        self.send_next(turn);
         State::Established(self)
     }
 
     /// Creates the state of a clone from that of this SA. "peers MUST NOT transfer existing Child
     /// SAs" (section 5.2).
-    fn cloned(&self, heir: Heir, core: &Core, ctx: &mut Context<'_>) -> Box<Self> {
-        let lifetime = lifetimes(core, ctx.config).ike;
+    fn cloned(&self, successor: Successor, turn: &mut Turn<'_, '_>) -> Box<Self> {
+        let lifetime = lifetimes(turn.core, turn.ctx.config).ike;
         let mut mobike = self.mobike.clone();
         if let Some(mobike) = &mut mobike {
             // A path that is being verified has to be verified on the clone too.
@@ -235,7 +231,7 @@ impl Established {
             mobike.count_anew();
         }
         Box::new(Self {
-            keys: heir.keys(&self.keys),
+            keys: successor.keys(&self.keys),
             mobike,
             following: None,
             pace: Pace::default(),
@@ -252,20 +248,20 @@ impl Established {
             unsure: Unsure::default(),
             openings: Vec::new(),
             forgotten: 0,
-            follows: Some(core.id),
-            age: Age::begin(lifetime, ctx.config, ctx.rng, ctx.now),
+            follows: Some(turn.core.id),
+            age: Age::begin(lifetime, turn.ctx.config, turn.ctx.rng, turn.ctx.now),
             proof: self.proof,
             clones: self.clones,
             resources: self.resources,
             enough: None,
             aside: Some(Aside::Theirs),
             leaving: None,
-            has_heir: false,
+            has_successor: false,
             willing: self.willing,
             private: self.private,
             queue: Queue::default(),
             promised: None,
-            heard: ctx.now,
+            heard: turn.ctx.now,
             grants: BTreeSet::new(),
             offered: Vec::new(),
         })
@@ -296,14 +292,14 @@ impl Established {
     }
 
     /// Makes the clone the replacement of its original.
-    pub(crate) fn settle(&mut self, core: &Core, ctx: &mut Context<'_>) {
+    pub(crate) fn conclude_trial(&mut self, turn: &mut Turn<'_, '_>) {
         self.aside = None;
         if let Some(old) = self.follows {
-            let (sa, peer) = (core.id, core.name());
-            ctx.out.attempts.hand_over(old, core);
-            ctx.event(Event::IkeHandedOver { old, sa, peer });
+            let (sa, peer) = (turn.core.id, turn.core.name());
+            turn.ctx.out.attempts.hand_over(old, turn.core);
+            turn.ctx.event(Event::IkeHandedOver { old, sa, peer });
         }
-        self.tell_addresses(core, ctx);
+        self.tell_addresses(turn);
     }
 
     pub(super) const fn tried_until(&self) -> Option<Instant> {
@@ -318,23 +314,19 @@ impl Established {
     }
 
     /// Closes a clone on the path of the original, because the new path may be the cause.
-    pub(super) fn turn_back(
-        self: Box<Self>,
-        why: DownReason,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
-    ) -> State {
+    pub(super) fn turn_back(self: Box<Self>, why: DownReason, turn: &mut Turn<'_, '_>) -> State {
         if let Some(Aside::Ours { from, .. }) = &self.aside {
-            core.take(**from, ctx);
+            turn.core.switch_to(**from, turn.ctx);
         }
-        self.close(why, core, ctx)
+        self.close(why, turn)
     }
 
     /// Reports a failed hand-over when the clone ends.
-    pub(super) fn note_in_vain(&self, why: &DownReason, core: &Core, ctx: &mut Context<'_>) {
+    pub(super) fn note_in_vain(&self, why: &DownReason, turn: &mut Turn<'_, '_>) {
         if self.is_on_trial() {
             let why = Box::new(why.clone());
-            ctx.refused(Some(core.name()), Refusal::NotHandedOver(why));
+            turn.ctx
+                .refused(Some(turn.core.name()), Refusal::NotHandedOver(why));
         }
     }
 

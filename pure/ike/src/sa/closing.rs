@@ -2,7 +2,7 @@
 
 use super::children::Children;
 use super::protected::Genuine;
-use super::{Arrived, Context, Core, State};
+use super::{Arrived, Context, State, Turn};
 use crate::counters::DropReason;
 use crate::down_reason::DownReason;
 use crate::event::Event;
@@ -26,63 +26,53 @@ pub(crate) struct Closing {
 impl Closing {
     /// Closes an SA, which is down from now on. The caller need not wait for the peer, which may be
     /// unreachable.
-    pub(super) fn begin(
-        keys: ProvedKeys,
-        why: DownReason,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
-    ) -> State {
-        core.announce_down(why, ctx);
-        Self::quietly(keys, core, ctx)
+    pub(super) fn begin(keys: ProvedKeys, why: DownReason, turn: &mut Turn<'_, '_>) -> State {
+        turn.core.announce_down(why, turn.ctx);
+        Self::quietly(keys, turn)
     }
 
     /// Closes an SA that was refused before it was up. Outstanding requests, for which the Delete
     /// waits, get as much time as a liveness check.
-    pub(super) fn quietly(keys: ProvedKeys, core: &mut Core, ctx: &mut Context<'_>) -> State {
-        let timers = &ctx.config.timers;
-        core.requests.hurry(timers.give_up_check, ctx.now);
-        Self::within(timers.give_up_closing, keys, core, ctx)
+    pub(super) fn quietly(keys: ProvedKeys, turn: &mut Turn<'_, '_>) -> State {
+        let timers = &turn.ctx.config.timers;
+        turn.core.requests.hurry(timers.give_up_check, turn.ctx.now);
+        Self::within(timers.give_up_closing, keys, turn)
     }
 
     /// Closes an SA that another one has replaced, or that lost a simultaneous rekey. The peer is
     /// alive, expects our Delete, and may not be ready for it yet: strongSwan knows an SA that lost
     /// a race only once its own request is answered.
-    pub(super) fn replaced(keys: ProvedKeys, core: &mut Core, ctx: &mut Context<'_>) -> State {
-        Self::within(ctx.config.timers.give_up, keys, core, ctx)
+    pub(super) fn replaced(keys: ProvedKeys, turn: &mut Turn<'_, '_>) -> State {
+        Self::within(turn.ctx.config.timers.give_up, keys, turn)
     }
 
-    fn within(
-        allowed: Duration,
-        keys: ProvedKeys,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
-    ) -> State {
+    fn within(allowed: Duration, keys: ProvedKeys, turn: &mut Turn<'_, '_>) -> State {
         let mut state = Box::new(Self {
             keys,
             delete_sent: false,
             allowed,
         });
-        state.send_delete(core, ctx);
+        state.send_delete(turn);
         State::Closing(state)
     }
 
     pub(super) fn handle(
         mut self: Box<Self>,
         arrived: &Arrived<'_>,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
+        turn: &mut Turn<'_, '_>,
     ) -> State {
         if !arrived.datagram.header().flags.response {
-            self.answer(arrived, core, ctx);
+            self.answer(arrived, turn);
             return State::Closing(self);
         }
-        let answered = core
-            .accept_response(&self.keys.cipher, arrived, ctx)
+        let answered = turn
+            .core
+            .accept_response(&self.keys.cipher, arrived, turn.ctx)
             .is_some();
         match (answered, self.delete_sent) {
             (true, true) => State::Gone,
             (true, false) => {
-                self.send_delete(core, ctx);
+                self.send_delete(turn);
                 State::Closing(self)
             }
             (false, _) => State::Closing(self),
@@ -91,16 +81,25 @@ impl Closing {
 
     /// Answers requests. If the peer is closing too, its Delete is answered like any INFORMATIONAL
     /// request.
-    fn answer(&mut self, arrived: &Arrived<'_>, core: &mut Core, ctx: &mut Context<'_>) {
-        if let Some(request) = core.accept_request(&mut self.keys.cipher, arrived, ctx) {
-            answer_late(request, &mut self.keys, arrived, core, ctx);
+    fn answer(&mut self, arrived: &Arrived<'_>, turn: &mut Turn<'_, '_>) {
+        if let Some(request) = turn
+            .core
+            .accept_request(&mut self.keys.cipher, arrived, turn.ctx)
+        {
+            answer_late(request, &mut self.keys, arrived, turn);
         }
     }
 
-    fn send_delete(&mut self, core: &mut Core, ctx: &mut Context<'_>) {
-        if core.requests.is_idle() {
+    fn send_delete(&mut self, turn: &mut Turn<'_, '_>) {
+        if turn.core.requests.is_idle() {
             let (exchange, payloads) = (ExchangeType::INFORMATIONAL, vec![delete::ike_sa()]);
-            core.request(&mut self.keys.cipher, exchange, payloads, self.allowed, ctx);
+            turn.core.request(
+                &mut self.keys.cipher,
+                exchange,
+                payloads,
+                self.allowed,
+                turn.ctx,
+            );
             self.delete_sent = true;
         }
     }
@@ -123,18 +122,20 @@ impl Retired {
     pub(super) fn handle(
         mut self: Box<Self>,
         arrived: &Arrived<'_>,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
+        turn: &mut Turn<'_, '_>,
     ) -> State {
         if arrived.datagram.header().flags.response {
-            ctx.drop(DropReason::MessageId);
+            turn.ctx.drop(DropReason::MessageId);
             return State::Retired(self);
         }
-        let Some(request) = core.accept_request(&mut self.keys.cipher, arrived, ctx) else {
+        let Some(request) = turn
+            .core
+            .accept_request(&mut self.keys.cipher, arrived, turn.ctx)
+        else {
             return State::Retired(self);
         };
         let closed = request.as_ref().is_ok_and(delete::closes_ike_sa);
-        answer_late(request, &mut self.keys, arrived, core, ctx);
+        answer_late(request, &mut self.keys, arrived, turn);
         match closed {
             true => State::Lingering(Lingering::until(self.until)),
             false => State::Retired(self),
@@ -142,9 +143,9 @@ impl Retired {
     }
 
     /// Deletes the SA if the peer does not.
-    pub(super) fn handle_timeout(self: Box<Self>, core: &mut Core, ctx: &mut Context<'_>) -> State {
-        match self.until <= ctx.now {
-            true => Closing::quietly(self.keys, core, ctx),
+    pub(super) fn handle_timeout(self: Box<Self>, turn: &mut Turn<'_, '_>) -> State {
+        match self.until <= turn.ctx.now {
+            true => Closing::quietly(self.keys, turn),
             false => State::Retired(self),
         }
     }
@@ -163,14 +164,14 @@ fn answer_late(
     request: Genuine,
     keys: &mut ProvedKeys,
     arrived: &Arrived<'_>,
-    core: &mut Core,
-    ctx: &mut Context<'_>,
+    turn: &mut Turn<'_, '_>,
 ) {
     let payloads = match request {
         Ok(request) if request.header.exchange == ExchangeType::INFORMATIONAL => Vec::new(),
         _ => vec![notify(NotifyType::TEMPORARY_FAILURE, Vec::new())],
     };
-    core.respond(&mut keys.cipher, arrived, payloads, ctx);
+    turn.core
+        .respond(&mut keys.cipher, arrived, payloads, turn.ctx);
 }
 
 /// An SA that is gone, while its last answers are kept: one of them may have been lost, and the
@@ -203,28 +204,32 @@ impl Lingering {
     }
 
     /// Answers a retransmitted request again. Anything else is too late.
-    pub(super) fn answer(arrived: &Arrived<'_>, core: &mut Core, ctx: &mut Context<'_>) {
+    pub(super) fn answer(arrived: &Arrived<'_>, turn: &mut Turn<'_, '_>) {
         let header = arrived.datagram.header();
         let (id, from) = (header.message_id, arrived.path.remote);
         let arrival = match header.flags.response {
             true => Arrival::Unexpected,
-            false => core.responses.arrival(id, arrived.octets, from, ctx.now),
+            false => turn
+                .core
+                .responses
+                .arrival(id, arrived.octets, from, turn.ctx.now),
         };
         match arrival {
-            Arrival::New | Arrival::Unexpected => ctx.drop(DropReason::UnknownSa),
-            again => ctx.answer_again(again, arrived.path),
+            Arrival::New | Arrival::Unexpected => turn.ctx.drop(DropReason::UnknownSa),
+            again => turn.ctx.answer_again(again, arrived.path),
         }
     }
 
-    pub(super) fn handle_timeout(mut self, core: &Core, ctx: &mut Context<'_>) -> State {
-        if let Some((mut children, _)) = self.children.take_if(|(_, until)| *until <= ctx.now) {
+    pub(super) fn handle_timeout(mut self, turn: &mut Turn<'_, '_>) -> State {
+        if let Some((mut children, _)) = self.children.take_if(|(_, until)| *until <= turn.ctx.now)
+        {
             for child in children.drain() {
                 let (child, why) = (child.id, Some(DownReason::Replaced));
-                ctx.event(Event::ChildDown { child, why });
+                turn.ctx.event(Event::ChildDown { child, why });
             }
-            core.announce_down(DownReason::Replaced, ctx);
+            turn.core.announce_down(DownReason::Replaced, turn.ctx);
         }
-        match self.until <= ctx.now {
+        match self.until <= turn.ctx.now {
             true => State::Gone,
             false => State::Lingering(self),
         }

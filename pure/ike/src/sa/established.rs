@@ -4,21 +4,20 @@ use super::children::{Age, Children, Due, lifetimes};
 use super::cloning::Aside;
 use super::closing::{Closing, Lingering};
 use super::following::Following;
-use super::heir::Heir;
 use super::leaving::{self, Leaving};
 use super::offered::Offered;
 use super::opening::Opening;
 use super::pace::Pace;
 use super::protected::Complaint;
 use super::queue::Queue;
+use super::successor::Successor;
 use super::task::{self, Task};
 use super::unsure::Unsure;
 use super::upkeep::Upkeep;
-use super::{Arrived, Context, Core, State};
+use super::{Arrived, Context, Core, State, Turn};
 use crate::attempt::End;
-use crate::child::Terms;
+use crate::child::ChildTerms;
 use crate::config::Timers;
-use crate::directory::Directory;
 use crate::down_reason::{DownReason, PeerMisbehaved};
 use crate::event::Event;
 use crate::exchange::create_child::{Renewal, Wish};
@@ -26,10 +25,11 @@ use crate::exchange::{first_error, notify};
 use crate::extension::configuration::Inside;
 use crate::extension::contact::Contact;
 use crate::extension::mobike::Mobike;
-use crate::extension::mode::Ground;
+use crate::extension::mode::ModeContext;
 use crate::extension::nat;
 use crate::extension::{clone, distribute, liveness, migration, resource};
 use crate::keys::ProvedKeys;
+use crate::peer_table::PeerTable;
 use crate::refusal::Refusal;
 use crypto::UnixTime;
 use model::{ChildSaId, CsaId, Deadline, IkeSaId, InnerAddresses, Instant, Path};
@@ -89,7 +89,7 @@ pub(crate) struct Established {
     /// Set if another SA, which we initiated, has replaced this one.
     pub(super) leaving: Option<Leaving>,
     /// True if another SA, which the peer initiated, replaces this one as soon as the peer knows.
-    pub(crate) has_heir: bool,
+    pub(crate) has_successor: bool,
     /// True if the peer supports redirection.
     pub(super) willing: bool,
     /// True if the peer understands our private numbers.
@@ -98,7 +98,7 @@ pub(crate) struct Established {
     pub(super) queue: Queue,
     /// A successor that the peer requested and that has not replaced this SA yet. Boxed because it
     /// is rare.
-    pub(super) promised: Option<Box<Heir>>,
+    pub(super) promised: Option<Box<Successor>>,
     /// Child SAs that the peer requested and that are not complete yet.
     pub(super) openings: Vec<Opening>,
     /// Number of times in a row that the peer lost the state of our follow-up exchanges.
@@ -138,21 +138,23 @@ impl Established {
     pub(super) fn begin(
         keys: ProvedKeys,
         beginning: Beginning,
-        (inside, child): (Option<Inside>, Option<Terms>),
-        core: &mut Core,
-        ctx: &mut Context<'_>,
+        inside: Option<Inside>,
+        child: Option<ChildTerms>,
+        turn: &mut Turn<'_, '_>,
     ) -> State {
-        core.proved = core.path;
-        core.esp = nat::esp_path(core.path, core.nat, ctx.config);
-        core.anew = false;
-        core.overlap(beginning.window, ctx.config);
-        core.responses.widen(core.own_window(ctx.config));
-        let proof = leaving::age(beginning.counts_for, core.initiator, core, ctx);
+        turn.core.proved = turn.core.path;
+        turn.core.esp = nat::esp_path(turn.core.path, turn.core.nat, turn.ctx.config);
+        turn.core.anew = false;
+        turn.core.overlap(beginning.window, turn.ctx.config);
+        turn.core
+            .responses
+            .widen(turn.core.own_window(turn.ctx.config));
+        let proof = leaving::age(beginning.counts_for, turn.core.initiator, turn);
         let mut state = Box::new(Self {
             contact: Contact {
-                ours: core.initiator,
-                began: core.began,
-                since: ctx.now,
+                ours: turn.core.initiator,
+                began: turn.core.began,
+                since: turn.ctx.now,
                 initial: beginning.initial,
                 lowest_nonce: keys.lowest_nonce.clone(),
             },
@@ -160,22 +162,22 @@ impl Established {
             mobike: beginning.mobike,
             following: None,
             pace: Pace::default(),
-            home: core.path.remote.ip(),
-            heeds_from: ctx.now + HINT_PAUSE,
+            home: turn.core.path.remote.ip(),
+            heeds_from: turn.ctx.now + HINT_PAUSE,
             hint_pause: HINT_PAUSE,
             is_doubtful: false,
             addresses: beginning.addresses,
             chain: beginning.chain,
-            believed: ctx.today,
+            believed: turn.ctx.today,
             children: Children::default(),
             upkeep: Upkeep::default(),
             unsure: Unsure::default(),
             follows: None,
             age: Age::begin(
-                lifetimes(core, ctx.config).ike,
-                ctx.config,
-                ctx.rng,
-                ctx.now,
+                lifetimes(turn.core, turn.ctx.config).ike,
+                turn.ctx.config,
+                turn.ctx.rng,
+                turn.ctx.now,
             ),
             proof,
             clones: beginning.clones,
@@ -183,77 +185,81 @@ impl Established {
             enough: None,
             aside: None,
             leaving: None,
-            has_heir: false,
+            has_successor: false,
             willing: beginning.willing,
             private: beginning.private,
             queue: Queue::default(),
             promised: None,
             openings: Vec::new(),
             forgotten: 0,
-            heard: ctx.now,
+            heard: turn.ctx.now,
             grants: BTreeSet::new(),
             offered: Vec::new(),
         });
-        ctx.out.attempts.end(core, End::Up, ctx.config);
-        ctx.event(Event::IkeUp {
-            sa: core.id,
-            peer: core.name(),
-            initiator: core.initiator,
+        turn.ctx
+            .out
+            .attempts
+            .end(turn.core, End::Up, turn.ctx.config);
+        turn.ctx.event(Event::IkeUp {
+            sa: turn.core.id,
+            peer: turn.core.name(),
+            initiator: turn.core.initiator,
         });
-        let ppk = core.ppk(ctx.config);
+        let ppk = turn.core.ppk(turn.ctx.config);
         if ppk.is_some() && !state.keys.ppk {
             // "If a PPK was configured but was not used for a particular IKE SA, then
             // implementations SHOULD audit this event" (RFC 8784 section 6).
-            ctx.refused(Some(core.name()), Refusal::WithoutPpk);
+            turn.ctx
+                .refused(Some(turn.core.name()), Refusal::WithoutPpk);
         }
-        let wanted = core
-            .peer(ctx.config)
+        let wanted = turn
+            .core
+            .peer(turn.ctx.config)
             .is_some_and(|peer| peer.kems.iter().any(Option::is_some));
         if wanted && state.keys.kems.is_empty() {
-            ctx.refused(Some(core.name()), Refusal::WithoutKem);
+            turn.ctx
+                .refused(Some(turn.core.name()), Refusal::WithoutKem);
         }
-        let several = core
-            .peer(ctx.config)
+        let several = turn
+            .core
+            .peer(turn.ctx.config)
             .is_some_and(|peer| peer.features.resources > 1);
         if several && !state.resources {
-            ctx.refused(Some(core.name()), Refusal::WithoutResources);
+            turn.ctx
+                .refused(Some(turn.core.name()), Refusal::WithoutResources);
         }
-        state.tell_addresses(core, ctx);
+        state.tell_addresses(turn);
         if let Some(inside) = inside {
-            let (sa, peer) = (core.id, core.name());
-            ctx.event(Event::Configured { sa, peer, inside });
+            let (sa, peer) = (turn.core.id, turn.core.name());
+            turn.ctx.event(Event::Configured { sa, peer, inside });
         }
         if let Some(terms) = child {
-            state.add_child(terms, core.initiator, core, ctx);
+            state.add_child(terms, turn.core.initiator, turn);
         }
         State::Established(state)
     }
 
     /// Closes the SA by an INFORMATIONAL request with a Delete.
-    pub(super) fn close(
-        mut self: Box<Self>,
-        why: DownReason,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
-    ) -> State {
-        self.note_in_vain(&why, core, ctx);
-        self.drop_children(&why, ctx);
-        Closing::begin(self.keys, why, core, ctx)
+    pub(super) fn close(mut self: Box<Self>, why: DownReason, turn: &mut Turn<'_, '_>) -> State {
+        self.note_in_vain(&why, turn);
+        self.drop_children(&why, turn.ctx);
+        Closing::begin(self.keys, why, turn)
     }
 
     /// Returns the properties on which the mode of a child SA depends.
-    pub(super) fn ground(&self, core: &Core) -> Ground {
-        Ground::new(core.proved, core.nat, self.private)
+    pub(super) fn ground(&self, core: &Core) -> ModeContext {
+        ModeContext::new(core.proved, core.nat, self.private)
     }
 
     /// Queues a request.
-    pub(crate) fn ask(&mut self, task: Task, core: &mut Core, ctx: &mut Context<'_>) {
+    pub(crate) fn ask(&mut self, task: Task, turn: &mut Turn<'_, '_>) {
         // A check may be sent for ever, but not while another task waits for its answer.
-        let timers = &ctx.config.timers;
-        core.requests
-            .hurry(timers.give_up.max(timers.give_up_patient), ctx.now);
+        let timers = &turn.ctx.config.timers;
+        turn.core
+            .requests
+            .hurry(timers.give_up.max(timers.give_up_patient), turn.ctx.now);
         self.queue.push(task);
-        self.send_next(core, ctx);
+        self.send_next(turn);
     }
 
     /// Notes that an authentic packet of the peer arrived.
@@ -265,46 +271,39 @@ impl Established {
         self.children.ids()
     }
 
-    pub(super) fn handle(
-        self: Box<Self>,
-        arrived: &Arrived<'_>,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
-    ) -> State {
+    pub(super) fn handle(self: Box<Self>, arrived: &Arrived<'_>, turn: &mut Turn<'_, '_>) -> State {
         match arrived.datagram.header().flags.response {
-            true => self.handle_response(arrived, core, ctx),
-            false => self.handle_request(arrived, core, ctx),
+            true => self.handle_response(arrived, turn),
+            false => self.handle_request(arrived, turn),
         }
     }
 
-    pub(super) fn handle_timeout(
-        mut self: Box<Self>,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
-    ) -> State {
-        if self.is_too_old(core, ctx) {
-            let why = self.why_over(core, ctx);
-            return self.close(why, core, ctx);
+    pub(super) fn handle_timeout(mut self: Box<Self>, turn: &mut Turn<'_, '_>) -> State {
+        if self.is_too_old(turn) {
+            let why = self.why_over(turn);
+            return self.close(why, turn);
         }
-        if self.is_overdue(ctx.now) {
-            return self.turn_back(DownReason::NotFollowed, core, ctx);
+        if self.is_overdue(turn.ctx.now) {
+            return self.turn_back(DownReason::NotFollowed, turn);
         }
-        if self.is_unproved(core, ctx) {
-            return self.close(DownReason::ProofTooOld, core, ctx);
+        if self.is_unproved(turn) {
+            return self.close(DownReason::ProofTooOld, turn);
         }
-        self.unsure.settle(&core.responses, self.heard, ctx);
-        self.end_step(core, ctx);
-        self.leave(core, ctx);
-        self.forget_openings(ctx);
-        self.note_silence(core, ctx);
-        let due = self.liveness(core, ctx.config);
-        if due.is_some_and(|deadline| deadline.at <= ctx.now) {
-            let timers = &ctx.config.timers;
-            match core.requests.is_idle() {
-                true => self.ask(Task::Liveness, core, ctx),
-                false => core
+        self.unsure
+            .resolve(&turn.core.responses, self.heard, turn.ctx);
+        self.end_step(turn);
+        self.leave(turn);
+        self.forget_openings(turn.ctx);
+        self.note_silence(turn);
+        let due = self.liveness(turn.core, turn.ctx.config);
+        if due.is_some_and(|deadline| deadline.at <= turn.ctx.now) {
+            let timers = &turn.ctx.config.timers;
+            match turn.core.requests.is_idle() {
+                true => self.ask(Task::Liveness, turn),
+                false => turn
+                    .core
                     .requests
-                    .press(self.allowed_check(timers), timers, ctx.now),
+                    .press(self.allowed_check(timers), timers, turn.ctx.now),
             }
         }
         State::Established(self)
@@ -312,33 +311,33 @@ impl Established {
 
     /// Rekeys and deletes the SAs that are due. Returns true if keys have expired without a
     /// successor.
-    fn is_too_old(&mut self, core: &mut Core, ctx: &mut Context<'_>) -> bool {
-        while let Some(due) = self.children.pop_due(ctx.now) {
+    fn is_too_old(&mut self, turn: &mut Turn<'_, '_>) -> bool {
+        while let Some(due) = self.children.pop_due(turn.ctx.now) {
             match due {
-                Due::Rekey(child) => self.rekey_child(child, core, ctx),
-                Due::Delete(child) => self.delete_child(child, core, ctx),
+                Due::Rekey(child) => self.rekey_child(child, turn),
+                Due::Delete(child) => self.delete_child(child, turn),
                 Due::Forget(child) => {
                     self.children.remove(child);
-                    ctx.event(Event::ChildDown { child, why: None });
+                    turn.ctx.event(Event::ChildDown { child, why: None });
                 }
                 Due::End(child) if self.children.all_current().count() > 1 => {
-                    self.delete_current(child, core, ctx);
+                    self.delete_current(child, turn);
                 }
                 Due::End(_) => return true,
             }
         }
-        let past = |at: Option<Instant>| at.is_some_and(|at| at <= ctx.now);
+        let past = |at: Option<Instant>| at.is_some_and(|at| at <= turn.ctx.now);
         if past(self.age.over_at) {
             return true;
         }
         if past(self.age.renew_at) {
-            self.rekey_ike(core, ctx);
+            self.rekey_ike(turn);
         }
         false
     }
 
     /// Returns the next deadline.
-    pub(super) fn deadline(&self, core: &Core, config: &Directory) -> Option<Deadline> {
+    pub(super) fn deadline(&self, core: &Core, config: &PeerTable) -> Option<Deadline> {
         let renewal = |at| Deadline {
             at,
             reason: "rekey or delete an SA",
@@ -365,7 +364,7 @@ impl Established {
     /// Returns the time of the next liveness check, after a time without packets of the peer. An
     /// outstanding request serves as the check: from then on, it gets no more time than a check
     /// would.
-    fn liveness(&self, core: &Core, config: &Directory) -> Option<Deadline> {
+    fn liveness(&self, core: &Core, config: &PeerTable) -> Option<Deadline> {
         let peer = core.peer(config)?;
         let allowed = self.allowed_check(&config.timers);
         let asks = core.requests.is_idle() || core.requests.may_exceed(allowed);
@@ -382,11 +381,11 @@ impl Established {
 
     /// Sends a liveness check at once, because child SAs sent and received nothing. The check never
     /// ends the SA earlier than liveness would, and is not sent if liveness checks are disabled.
-    pub(crate) fn doubt(&mut self, core: &mut Core, ctx: &mut Context<'_>) {
-        let peer = core.peer(ctx.config);
+    pub(crate) fn doubt(&mut self, turn: &mut Turn<'_, '_>) {
+        let peer = turn.core.peer(turn.ctx.config);
         let asks = peer.is_some_and(|peer| !peer.liveness.is_zero());
-        if asks && core.requests.is_idle() && !self.is_leaving() {
-            self.ask(Task::Doubt, core, ctx);
+        if asks && turn.core.requests.is_idle() && !self.is_leaving() {
+            self.ask(Task::Doubt, turn);
         }
     }
 
@@ -396,65 +395,62 @@ impl Established {
     }
 
     /// Gives up, as the peer does not answer.
-    pub(super) fn give_up(
-        mut self: Box<Self>,
-        attempts: u32,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
-    ) -> State {
+    pub(super) fn give_up(mut self: Box<Self>, attempts: u32, turn: &mut Turn<'_, '_>) -> State {
         if self.is_on_trial() {
-            return self.turn_back(DownReason::PeerGone { attempts }, core, ctx);
+            return self.turn_back(DownReason::PeerGone { attempts }, turn);
         }
         let why = match self.is_leaving() {
             true => DownReason::Replaced,
             false => {
-                ctx.ike_spis.lose(core.own_spi());
+                turn.ctx.ike_spis.lose(turn.core.own_spi());
                 DownReason::PeerGone { attempts }
             }
         };
-        self.drop_children(&why, ctx);
-        core.gone(why, ctx)
+        self.drop_children(&why, turn.ctx);
+        turn.core.gone(why, turn.ctx)
     }
 
     /// Takes the SA down without a message to the peer, which has lost its state.
-    pub(crate) fn abandon(&mut self, core: &Core, ctx: &mut Context<'_>) -> State {
+    pub(crate) fn abandon(&mut self, turn: &mut Turn<'_, '_>) -> State {
         let why = DownReason::Replaced;
-        self.drop_children(&why, ctx);
-        core.gone(why, ctx)
+        self.drop_children(&why, turn.ctx);
+        turn.core.gone(why, turn.ctx)
     }
 
     fn handle_response(
         mut self: Box<Self>,
         arrived: &Arrived<'_>,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
+        turn: &mut Turn<'_, '_>,
     ) -> State {
-        if self.handle_clear_error(arrived, core, ctx) {
-            ctx.take();
-            core.requests.abandon();
-            return self.left(ctx);
+        if self.handle_clear_error(arrived, turn) {
+            turn.ctx.count_taken();
+            turn.core.requests.abandon();
+            return self.left(turn.ctx);
         }
-        let Some(response) = core.accept_response(&self.keys.cipher, arrived, ctx) else {
+        let Some(response) = turn
+            .core
+            .accept_response(&self.keys.cipher, arrived, turn.ctx)
+        else {
             return State::Established(self);
         };
-        self.heard = ctx.now;
-        core.lost = false;
-        self.follow(arrived, core, ctx);
-        self.note_answer(arrived.path, core, ctx);
+        self.heard = turn.ctx.now;
+        turn.core.lost = false;
+        self.follow(arrived, turn);
+        self.note_answer(arrived.path, turn);
         let task = self.queue.finish(arrived.datagram.header().message_id);
         match response {
             // "Such errors in parsing or processing response packets should still cause the
             // recipient to clean up the IKE state" (RFC 7296 section 2.21).
-            Err(Complaint { why, .. }) => self.close(DownReason::Misbehaved(why), core, ctx),
+            Err(Complaint { why, .. }) => self.close(DownReason::Misbehaved(why), turn),
             Ok(mut response) => {
                 if !self.private {
                     response.forget_private();
                 }
                 match first_error(&response) {
                     Some(notify @ NotifyType::INVALID_SYNTAX) => {
-                        self.end(DownReason::Unreadable { notify }, core, ctx)
+                        self.end(DownReason::Unreadable { notify }, turn)
                     }
-                    _ => self.conclude(task, &response, arrived.path, core, ctx),
+                    _ => self.conclude(task, &response, arrived.path, turn),
                 }
             }
         }
@@ -464,29 +460,25 @@ impl Established {
     /// has lost the SA, or the error is forged. Starts another IKE SA, while this one stays until
     /// the other is authenticated. Returns true if the error answers the Delete of an SA that
     /// another one has replaced: nothing is lost if it ends now.
-    fn handle_clear_error(
-        &mut self,
-        arrived: &Arrived<'_>,
-        core: &Core,
-        ctx: &mut Context<'_>,
-    ) -> bool {
+    fn handle_clear_error(&mut self, arrived: &Arrived<'_>, turn: &mut Turn<'_, '_>) -> bool {
         let Datagram::Clear(message) = &arrived.datagram else {
             return false;
         };
-        let error = first_error(message).filter(|_| core.requests.awaits(&message.header));
+        let error = first_error(message).filter(|_| turn.core.requests.awaits(&message.header));
         let Some(error) = error else {
             return false;
         };
         if self.is_leaving() {
             return error == NotifyType::INVALID_IKE_SPI && self.is_deleting();
         }
-        if self.contact.ours && self.heeds_from <= ctx.now {
-            self.heeds_from = ctx.now + self.hint_pause;
+        if self.contact.ours && self.heeds_from <= turn.ctx.now {
+            self.heeds_from = turn.ctx.now + self.hint_pause;
             self.hint_pause = (self.hint_pause * 2).min(LAST_HINT_PAUSE);
             self.is_doubtful = true;
-            ctx.refused(Some(core.name()), Refusal::Unproved(error));
+            turn.ctx
+                .refused(Some(turn.core.name()), Refusal::Unproved(error));
             // As if a re-authentication were due, once.
-            self.proof.renew_at = Some(ctx.now);
+            self.proof.renew_at = Some(turn.ctx.now);
         }
         false
     }
@@ -498,66 +490,68 @@ impl Established {
         task: Option<Task>,
         response: &Message,
         path: Path,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
+        turn: &mut Turn<'_, '_>,
     ) -> State {
         let follows_up = |task: &Task| task.exchange() == ExchangeType::IKE_FOLLOWUP_KE;
         if task.as_ref().is_some_and(follows_up)
             && let Err(why) = self.note_forgotten(response)
         {
-            return self.close(why, core, ctx);
+            return self.close(why, turn);
         }
         let informs = |task: &Task| task.exchange() == ExchangeType::INFORMATIONAL;
         if let Some(notify) = first_error(response)
             && task.as_ref().is_some_and(informs)
             && !matches!(task, Some(Task::Move(_)))
         {
-            ctx.refused(Some(core.name()), Refusal::InformationRefused { notify });
+            turn.ctx.refused(
+                Some(turn.core.name()),
+                Refusal::InformationRefused { notify },
+            );
         }
         let concluded = match task {
             Some(Task::RekeyIke(rekey)) => {
-                return self.conclude_rekey_ike(*rekey, response, core, ctx);
+                return self.conclude_rekey_ike(*rekey, response, turn);
             }
             Some(Task::FollowUp(follow_up)) => {
-                return self.conclude_follow_up(*follow_up, response, core, ctx);
+                return self.conclude_follow_up(*follow_up, response, turn);
             }
-            Some(Task::RekeyChild(rekey)) => self.conclude_rekey_child(*rekey, response, core, ctx),
+            Some(Task::RekeyChild(rekey)) => self.conclude_rekey_child(*rekey, response, turn),
             Some(Task::NewChild(new)) => {
-                self.conclude_new_child(*new, response, core, ctx);
+                self.conclude_new_child(*new, response, turn);
                 Ok(())
             }
             Some(Task::DeleteChild(child, _)) => {
-                self.children.straggle(child, ctx);
+                self.children.keep_for_stragglers(child, turn.ctx);
                 match child.is_some() && self.children.is_over() {
                     true => Err(DownReason::ClosedHere),
                     false => Ok(()),
                 }
             }
             Some(Task::Distribute(grant)) => {
-                task::conclude_grant(&grant, response, core, ctx);
+                task::conclude_grant(&grant, response, turn);
                 Ok(())
             }
             Some(Task::RequestKeys(token)) => {
-                Self::conclude_request(*token, response, core, ctx);
+                Self::conclude_request(*token, response, turn);
                 Ok(())
             }
-            Some(Task::Move(moved)) => self.conclude_move(&moved, response, core, ctx),
+            Some(Task::Move(moved)) => self.conclude_move(&moved, response, turn),
             Some(Task::Question(cookie)) => {
-                self.conclude_question(&cookie, response, core, ctx);
+                self.conclude_question(&cookie, response, turn);
                 Ok(())
             }
             Some(Task::Liveness | Task::Doubt | Task::Whereabouts) => {
-                self.note_seen(response, path, core);
+                self.note_seen(response, path, turn.core);
                 Ok(())
             }
-            Some(Task::Leave) => return self.left(ctx),
+            Some(Task::Leave) => return self.left(turn.ctx),
             Some(Task::Revoke(_) | Task::Neighbours(_) | Task::Redirect(_) | Task::Window(_))
             | None => Ok(()),
         };
         match concluded {
-            Err(why) => self.close(why, core, ctx),
+            Err(why) => self.close(why, turn),
             Ok(()) => {
-                self.send_next(core, ctx);
+                self.send_next(turn);
                 State::Established(self)
             }
         }
@@ -566,29 +560,32 @@ impl Established {
     fn handle_request(
         mut self: Box<Self>,
         arrived: &Arrived<'_>,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
+        turn: &mut Turn<'_, '_>,
     ) -> State {
-        let Some(request) = core.accept_request(&mut self.keys.cipher, arrived, ctx) else {
+        let Some(request) = turn
+            .core
+            .accept_request(&mut self.keys.cipher, arrived, turn.ctx)
+        else {
             return State::Established(self);
         };
-        self.heard = ctx.now;
-        core.lost = false;
-        self.unsure.settle(&core.responses, self.heard, ctx);
-        self.follow(arrived, core, ctx);
+        self.heard = turn.ctx.now;
+        turn.core.lost = false;
+        self.unsure
+            .resolve(&turn.core.responses, self.heard, turn.ctx);
+        self.follow(arrived, turn);
         match request {
             Ok(mut request) => {
                 if !self.private {
                     request.forget_private();
                 }
-                self.handle_genuine(&request, arrived, core, ctx)
+                self.handle_genuine(&request, arrived, turn)
             }
             Err(Complaint { why, notify }) => {
                 // INVALID_SYNTAX "is considered fatal in both peers" (RFC 7296 section 2.21.3).
                 let fatal = notify.kind == NotifyType::INVALID_SYNTAX;
-                self.respond(vec![Payload::Notify(notify)], arrived, core, ctx);
+                self.respond(vec![Payload::Notify(notify)], arrived, turn);
                 match fatal {
-                    true => self.end(DownReason::Misbehaved(why), core, ctx),
+                    true => self.end(DownReason::Misbehaved(why), turn),
                     false => State::Established(self),
                 }
             }
@@ -599,33 +596,33 @@ impl Established {
         mut self: Box<Self>,
         request: &Message,
         arrived: &Arrived<'_>,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
+        turn: &mut Turn<'_, '_>,
     ) -> State {
         match request.header.exchange {
-            ExchangeType::INFORMATIONAL => self.handle_informational(request, arrived, core, ctx),
+            ExchangeType::INFORMATIONAL => self.handle_informational(request, arrived, turn),
             ExchangeType::KEY_DISTRIBUTE if self.private => {
-                if let Err(code) = self.take_grant(request, arrived, core, ctx) {
-                    let answer = distribute::reply(distribute::name(request), Some(code));
-                    self.respond(vec![answer], arrived, core, ctx);
+                if let Err(code) = self.accept_grant(request, arrived, turn) {
+                    let (csa, grant) = distribute::name(request);
+                    let answer = distribute::reply(csa, grant, Some(code));
+                    self.respond(vec![answer], arrived, turn);
                 }
                 State::Established(self)
             }
             ExchangeType::KEY_REQUEST if self.private => {
-                if let Err(code) = self.take_request(request, arrived, core, ctx) {
-                    self.respond(migration::answer(&Err(code)), arrived, core, ctx);
+                if let Err(code) = self.accept_key_request(request, arrived, turn) {
+                    self.respond(migration::answer(&Err(code)), arrived, turn);
                 }
                 State::Established(self)
             }
-            ExchangeType::CREATE_CHILD_SA => self.handle_create_child(request, arrived, core, ctx),
-            ExchangeType::IKE_FOLLOWUP_KE => self.answer_follow_up(request, arrived, core, ctx),
+            ExchangeType::CREATE_CHILD_SA => self.handle_create_child(request, arrived, turn),
+            ExchangeType::IKE_FOLLOWUP_KE => self.answer_follow_up(request, arrived, turn),
             // An initial exchange again, or a private one without the vendor ID: genuine, but
             // "invalid because some type, length, or value was out of range".
             _ => {
                 let answer = notify(NotifyType::INVALID_SYNTAX, Vec::new());
-                self.respond(vec![answer], arrived, core, ctx);
+                self.respond(vec![answer], arrived, turn);
                 let why = PeerMisbehaved::UnexpectedExchange;
-                self.end(DownReason::Misbehaved(why), core, ctx)
+                self.end(DownReason::Misbehaved(why), turn)
             }
         }
     }
@@ -634,23 +631,22 @@ impl Established {
         mut self: Box<Self>,
         request: &Message,
         arrived: &Arrived<'_>,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
+        turn: &mut Turn<'_, '_>,
     ) -> State {
         if self.is_leaving() {
             let later = vec![notify(NotifyType::TEMPORARY_FAILURE, Vec::new())];
-            self.respond(later, arrived, core, ctx);
+            self.respond(later, arrived, turn);
             return State::Established(self);
         }
         let answer = match Renewal::read(request).map(|renewal| renewal.wish(request)) {
             Some(Wish::Ike) if clone::is_asked_for(request) => {
-                return self.answer_clone(request, arrived, core, ctx);
+                return self.answer_clone(request, arrived, turn);
             }
-            Some(Wish::Ike) => return self.answer_rekey_ike(request, arrived, core, ctx),
-            Some(Wish::Child(spi)) => self.answer_rekey_child(spi, request, core, ctx),
-            Some(Wish::Another) | None => self.answer_new_child(request, core, ctx),
+            Some(Wish::Ike) => return self.answer_rekey_ike(request, arrived, turn),
+            Some(Wish::Child(spi)) => self.answer_rekey_child(spi, request, turn),
+            Some(Wish::Another) | None => self.answer_new_child(request, turn),
         };
-        self.answer_renewal(answer, arrived, core, ctx)
+        self.answer_renewal(answer, arrived, turn)
     }
 
     /// Answers CREATE_CHILD_SA. A request that lacks payloads is as fatal as one that cannot be
@@ -660,15 +656,14 @@ impl Established {
         mut self: Box<Self>,
         answer: Vec<Payload>,
         arrived: &Arrived<'_>,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
+        turn: &mut Turn<'_, '_>,
     ) -> State {
         let fatal = answer.contains(&notify(NotifyType::INVALID_SYNTAX, Vec::new()));
-        self.respond(answer, arrived, core, ctx);
+        self.respond(answer, arrived, turn);
         match fatal {
             true => {
                 let why = PeerMisbehaved::WrongPayloads;
-                self.end(DownReason::Misbehaved(why), core, ctx)
+                self.end(DownReason::Misbehaved(why), turn)
             }
             false => State::Established(self),
         }
@@ -676,24 +671,21 @@ impl Established {
 
     /// Deletes a replaced child SA whose drain time is over, or a child SA that is no longer
     /// wanted.
-    pub(super) fn delete_child(&mut self, id: ChildSaId, core: &mut Core, ctx: &mut Context<'_>) {
+    pub(super) fn delete_child(&mut self, id: ChildSaId, turn: &mut Turn<'_, '_>) {
         if let Some(inbound) = self.children.get_mut(id).map(|child| child.inbound) {
-            self.ask(Task::DeleteChild(Some(id), inbound), core, ctx);
+            self.ask(Task::DeleteChild(Some(id), inbound), turn);
         }
     }
 
     /// Ends the SA for both ends. Our last response is kept for a while.
-    pub(super) fn end(
-        mut self: Box<Self>,
-        why: DownReason,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
-    ) -> State {
-        self.note_in_vain(&why, core, ctx);
-        self.drop_children(&why, ctx);
-        core.announce_down(why, ctx);
-        core.requests.abandon();
-        State::Lingering(Lingering::until(ctx.now + ctx.config.timers.linger))
+    pub(super) fn end(mut self: Box<Self>, why: DownReason, turn: &mut Turn<'_, '_>) -> State {
+        self.note_in_vain(&why, turn);
+        self.drop_children(&why, turn.ctx);
+        turn.core.announce_down(why, turn.ctx);
+        turn.core.requests.abandon();
+        State::Lingering(Lingering::until(
+            turn.ctx.now + turn.ctx.config.timers.linger,
+        ))
     }
 
     fn drop_children(&mut self, why: &DownReason, ctx: &mut Context<'_>) {
@@ -707,10 +699,10 @@ impl Established {
         &mut self,
         payloads: Vec<Payload>,
         arrived: &Arrived<'_>,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
+        turn: &mut Turn<'_, '_>,
     ) {
-        core.respond(&mut self.keys.cipher, arrived, payloads, ctx);
+        turn.core
+            .respond(&mut self.keys.cipher, arrived, payloads, turn.ctx);
     }
 
     /// Returns true if a queued task is no longer necessary.
@@ -731,49 +723,47 @@ impl Established {
         }
     }
 
-    pub(crate) fn send_next(&mut self, core: &mut Core, ctx: &mut Context<'_>) {
-        if core.requests.is_idle()
-            && let Some(task) = self
-                .next_move(core, ctx)
-                .or_else(|| self.next_question(core, ctx))
+    pub(crate) fn send_next(&mut self, turn: &mut Turn<'_, '_>) {
+        if turn.core.requests.is_idle()
+            && let Some(task) = self.next_move(turn).or_else(|| self.next_question(turn))
         {
-            self.send(task, core, ctx);
+            self.send(task, turn);
         }
-        while core.requests.has_room()
+        while turn.core.requests.has_room()
             && !(self.is_to_move() || self.is_to_follow())
             && let Some(task) = self.queue.pop()
         {
             if !self.is_moot(&task) {
-                self.send(task, core, ctx);
+                self.send(task, turn);
             }
         }
     }
 
-    pub(super) fn send(&mut self, task: Task, core: &mut Core, ctx: &mut Context<'_>) {
-        let timers = &ctx.config.timers;
+    pub(super) fn send(&mut self, task: Task, turn: &mut Turn<'_, '_>) {
+        let timers = &turn.ctx.config.timers;
         let allowed = match (&task, self.is_patient()) {
             (Task::Question(_), _) if self.is_led_by_packets() => Duration::MAX,
             (task, true) => task.allowed(timers).max(timers.give_up_patient),
             (task, false) => task.allowed(timers),
         };
         let payloads = match &task {
-            Task::Liveness | Task::Doubt | Task::Whereabouts => self.liveness_payloads(core, ctx),
+            Task::Liveness | Task::Doubt | Task::Whereabouts => self.liveness_payloads(turn),
             Task::Question(_) => {
-                let hashes = self.question_payloads(core, ctx);
+                let hashes = self.question_payloads(turn);
                 [task.payloads(), hashes].concat()
             }
             task => task.payloads(),
         };
-        let path = self.path_for(&task, core);
-        let id = core.request_on(
+        let path = self.path_for(&task, turn.core);
+        let id = turn.core.request_on(
             path,
             &mut self.keys.cipher,
             task.exchange(),
             payloads,
             allowed,
-            ctx,
+            turn.ctx,
         );
-        self.note_sent(core);
+        self.note_sent(turn.core);
         self.queue.run(id, task);
     }
 }

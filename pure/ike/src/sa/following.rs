@@ -39,7 +39,7 @@
 use super::established::Established;
 use super::pace::Pace;
 use super::task::Task;
-use super::{Arrived, Context, Core};
+use super::{Arrived, Context, Core, Turn};
 use crate::extension::mobike::{self, Cookie};
 use crate::extension::nat::{self, Nat};
 use crate::refusal::{Refusal, Unfollowed};
@@ -150,11 +150,11 @@ impl Packets {
 }
 
 impl Following {
-    fn begin(to: Path, packets: Option<Packets>, core: &Core, ctx: &Context<'_>) -> Self {
+    fn begin(to: Path, packets: Option<Packets>, turn: &Turn<'_, '_>) -> Self {
         Self {
             to,
             step: Step::Waiting,
-            until: ctx.now + patience(core, ctx),
+            until: turn.ctx.now + patience(turn),
             credit: 0,
             answers: 0,
             packets,
@@ -187,8 +187,8 @@ impl Following {
     }
 }
 
-fn patience(core: &Core, ctx: &Context<'_>) -> Duration {
-    let first = core.requests.timeout(&ctx.config.timers);
+fn patience(turn: &Turn<'_, '_>) -> Duration {
+    let first = turn.core.requests.timeout(&turn.ctx.config.timers);
     (first * PATIENCE).clamp(SHORTEST_PATIENCE, LONGEST_PATIENCE)
 }
 
@@ -199,18 +199,18 @@ fn question(ctx: &mut Context<'_>) -> Task {
 impl Established {
     /// Examines the source address of an authentic message. A peer with MOBIKE announces its
     /// address, so "other messages" move nothing (RFC 4555 section 3.8).
-    pub(super) fn follow(&mut self, arrived: &Arrived<'_>, core: &mut Core, ctx: &mut Context<'_>) {
-        if !core.is_newest(arrived.datagram.header()) || self.mobike.is_some() {
+    pub(super) fn follow(&mut self, arrived: &Arrived<'_>, turn: &mut Turn<'_, '_>) {
+        if !turn.core.is_newest(arrived.datagram.header()) || self.mobike.is_some() {
             return;
         }
-        match (core.path.is_stream(), arrived.path.is_stream()) {
-            (false, false) => self.note_source(arrived, core, ctx),
+        match (turn.core.path.is_stream(), arrived.path.is_stream()) {
+            (false, false) => self.note_source(arrived, turn),
             // "It SHOULD choose the TCP connection on which it last received a valid and
             // decryptable IKE or ESP message" (RFC 9329 section 6.1). Who began has one connection,
             // and knows it.
             (true, true) if !self.contact.ours => {
-                core.take(arrived.path, ctx);
-                core.carry(self.children(), ctx);
+                turn.core.switch_to(arrived.path, turn.ctx);
+                turn.core.carry(self.children(), turn.ctx);
             }
             // "When switching from UDP to TCP, a new IKE_SA_INIT exchange MUST be initiated" (RFC
             // 9329 section 5.1).
@@ -218,60 +218,56 @@ impl Established {
         }
     }
 
-    fn note_source(&mut self, arrived: &Arrived<'_>, core: &mut Core, ctx: &mut Context<'_>) {
+    fn note_source(&mut self, arrived: &Arrived<'_>, turn: &mut Turn<'_, '_>) {
         let from = arrived.path;
         match &self.following {
-            None if from != core.path => self.check(from, None, core, ctx),
+            None if from != turn.core.path => self.check(from, None, turn),
             // Child SAs' packets may have another address than messages.
             Some(following) if following.packets.is_some() => {}
-            Some(following) if following.to != from && from == core.path => {
-                self.stay(Unfollowed::StillThere, core, ctx);
+            Some(following) if following.to != from && from == turn.core.path => {
+                self.stay(Unfollowed::StillThere, turn);
             }
             _ => {}
         }
-        self.give_credit(from, SHARE * arrived.octets.len(), core, ctx);
+        self.give_credit(from, SHARE * arrived.octets.len(), turn);
     }
 
     /// Permits to send this many octets more to an address, if it is checked.
-    fn give_credit(&mut self, to: Path, octets: usize, core: &mut Core, ctx: &mut Context<'_>) {
+    fn give_credit(&mut self, to: Path, octets: usize, turn: &mut Turn<'_, '_>) {
         let following = self.following.as_mut();
         if let Some(following) = following.filter(|following| following.to == to) {
             following.credit += octets;
             // The answer to a request under way may be what the peer cannot send to us otherwise.
-            if let (Step::Waiting, Some(datagrams)) = (following.step, core.requests.oldest()) {
-                following.send(datagrams, ctx);
-                core.requests.exclude();
+            if let (Step::Waiting, Some(datagrams)) = (following.step, turn.core.requests.oldest())
+            {
+                following.send(datagrams, turn.ctx);
+                turn.core.requests.exclude();
             }
         }
     }
 
     /// Checks the path of a child SA's newest packet, of `octets` octets, which is not the path
     /// that child SAs send on.
-    pub(crate) fn note_stray(
-        &mut self,
-        from: Path,
-        octets: usize,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
-    ) {
+    pub(crate) fn note_stray(&mut self, from: Path, octets: usize, turn: &mut Turn<'_, '_>) {
         // A stream has one address, which is the peer's.
-        if from.is_stream() || core.esp.is_stream() || from.remote == core.esp.remote {
+        if from.is_stream() || turn.core.esp.is_stream() || from.remote == turn.core.esp.remote {
             return;
         }
         // "NO_NATS_ALLOWED": a translated packet is an attack (RFC 4555 section 3.9).
-        if core
-            .peer(ctx.config)
+        if turn
+            .core
+            .peer(turn.ctx.config)
             .is_some_and(|peer| peer.features.forbids_nat)
         {
             return;
         }
         let runs = self.following.is_some();
-        if self.gives_way(from) && self.pace.admits(from.remote, runs, ctx.now) {
-            self.drop_check(core, ctx);
-            self.check(from, Some(Packets::begin(from, ctx.now)), core, ctx);
+        if self.gives_way(from) && self.pace.admits(from.remote, runs, turn.ctx.now) {
+            self.drop_check(turn);
+            self.check(from, Some(Packets::begin(from, turn.ctx.now)), turn);
         }
-        self.give_credit(from, SHARE_OF_PACKETS * octets, core, ctx);
-        self.send_next(core, ctx);
+        self.give_credit(from, SHARE_OF_PACKETS * octets, turn);
+        self.send_next(turn);
     }
 
     /// Returns true if no check is running, or one that a check of a packet's path may replace.
@@ -301,14 +297,21 @@ impl Established {
     }
 
     /// Returns the address hashes of a check, which accompany its cookie.
-    pub(super) fn question_payloads(&self, core: &Core, ctx: &mut Context<'_>) -> Vec<Payload> {
+    pub(super) fn question_payloads(&self, turn: &mut Turn<'_, '_>) -> Vec<Payload> {
         match (&self.mobike, &self.following) {
             (Some(_), Some(following)) if following.packets.is_some() => {
-                let mut path = core.path;
+                let mut path = turn.core.path;
                 if following.asks_new() {
                     path = following.to;
                 }
-                nat::payloads(core.spi_i, core.spi_r, path, ctx).to_vec()
+                nat::payloads(
+                    turn.core.spi_i,
+                    turn.core.spi_r,
+                    path,
+                    turn.ctx.config,
+                    turn.ctx.rng,
+                )
+                .to_vec()
             }
             _ => Vec::new(),
         }
@@ -329,62 +332,59 @@ impl Established {
 
     /// Returns true if an update returns child SAs to the path of IKE messages. An update that a
     /// check of ours caused says nothing about packets that a NAT maps apart.
-    pub(super) fn returns(&self, updated: Path, core: &Core, ctx: &Context<'_>) -> bool {
-        let remote = nat::esp_path(updated, core.nat, ctx.config).remote;
-        let is_apart = core.esp.remote.ip() == remote.ip() && self.pace.is_resting(ctx.now);
-        core.esp.remote != remote && !is_apart
+    pub(super) fn returns(&self, updated: Path, turn: &Turn<'_, '_>) -> bool {
+        let remote = nat::esp_path(updated, turn.core.nat, turn.ctx.config).remote;
+        let is_apart =
+            turn.core.esp.remote.ip() == remote.ip() && self.pace.is_resting(turn.ctx.now);
+        turn.core.esp.remote != remote && !is_apart
     }
 
     /// Checks the source address of IKE_AUTH, if it differs from that of IKE_SA_INIT. Only the
     /// latter is known to be the peer's: the keys depend on the response that was sent there.
-    pub(super) fn check_beginning(
-        &mut self,
-        arrived: &Arrived<'_>,
-        core: &Core,
-        ctx: &mut Context<'_>,
-    ) {
-        self.begin_check(arrived.path, None, core, ctx);
+    pub(super) fn check_beginning(&mut self, arrived: &Arrived<'_>, turn: &mut Turn<'_, '_>) {
+        self.begin_check(arrived.path, None, turn);
         if let Some(following) = &mut self.following {
             following.credit = SHARE * arrived.octets.len();
         }
     }
 
     /// Starts the check of an address, if the peer may be followed there.
-    fn check(&mut self, to: Path, packets: Option<Packets>, core: &Core, ctx: &mut Context<'_>) {
-        if !core.nat.is_some_and(Nat::follows) {
+    fn check(&mut self, to: Path, packets: Option<Packets>, turn: &mut Turn<'_, '_>) {
+        if !turn.core.nat.is_some_and(Nat::follows) {
             return;
         }
-        let only = core.peer(ctx.config).and_then(|peer| peer.address);
+        let only = turn
+            .core
+            .peer(turn.ctx.config)
+            .and_then(|peer| peer.address);
         let ip = to.remote.ip();
         if let Some(only) = only.filter(|only| *only != ip) {
-            return ctx.refused(Some(core.name()), Refusal::MovedAway { to: ip, only });
+            return turn
+                .ctx
+                .refused(Some(turn.core.name()), Refusal::MovedAway { to: ip, only });
         }
-        self.begin_check(to, packets, core, ctx);
+        self.begin_check(to, packets, turn);
     }
 
-    fn begin_check(
-        &mut self,
-        to: Path,
-        packets: Option<Packets>,
-        core: &Core,
-        ctx: &mut Context<'_>,
-    ) {
+    fn begin_check(&mut self, to: Path, packets: Option<Packets>, turn: &mut Turn<'_, '_>) {
         if self.children.are_fixed() {
             return;
         }
-        match ctx
+        match turn
+            .ctx
             .out
             .checks
-            .admit(Some(&core.name()), to.remote.ip(), ctx.now)
+            .admit(Some(&turn.core.name()), to.remote.ip(), turn.ctx.now)
         {
-            Ok(()) => self.following = Some(Box::new(Following::begin(to, packets, core, ctx))),
-            Err(why) => self.refuse_to_follow(to, why, core, ctx),
+            Ok(()) => self.following = Some(Box::new(Following::begin(to, packets, turn))),
+            Err(why) => self.refuse_to_follow(to, why, turn),
         }
     }
 
-    fn refuse_to_follow(&self, path: Path, why: Unfollowed, core: &Core, ctx: &mut Context<'_>) {
+    fn refuse_to_follow(&self, path: Path, why: Unfollowed, turn: &mut Turn<'_, '_>) {
         let to = path.remote;
-        ctx.refused(Some(core.name()), Refusal::NotFollowed { to, why });
+        turn.ctx
+            .refused(Some(turn.core.name()), Refusal::NotFollowed { to, why });
     }
 
     /// Returns true if the next request is the question to a new address, for which all others
@@ -398,17 +398,17 @@ impl Established {
     }
 
     /// Returns the question to a new address.
-    pub(super) fn next_question(&mut self, core: &Core, ctx: &mut Context<'_>) -> Option<Task> {
+    pub(super) fn next_question(&mut self, turn: &mut Turn<'_, '_>) -> Option<Task> {
         if !self.is_to_follow() {
             return None;
         }
         let following = self.following.as_mut()?;
         following.step = Step::New {
-            asked: ctx.now,
+            asked: turn.ctx.now,
             repeated: false,
         };
-        following.until = ctx.now + patience(core, ctx);
-        Some(question(ctx))
+        following.until = turn.ctx.now + patience(turn);
+        Some(question(turn.ctx))
     }
 
     /// Returns the path of a request that is about to be sent.
@@ -456,8 +456,7 @@ impl Established {
         &mut self,
         cookie: &Cookie,
         response: &Message,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
+        turn: &mut Turn<'_, '_>,
     ) {
         let Some(following) = &mut self.following else {
             return;
@@ -465,69 +464,69 @@ impl Established {
         let (asked, repeated) = match following.step {
             // It was sent to both addresses.
             Step::Waiting => return,
-            Step::Old => return self.note_old_answer(core, ctx),
+            Step::Old => return self.note_old_answer(turn),
             Step::New { asked, repeated } => (asked, repeated),
         };
         following.answers += 1;
         if !mobike::is_returned(cookie, response) {
             // A peer with MOBIKE returns the cookie, which proves that it receives there.
             if self.mobike.is_some() {
-                return self.stay(Unfollowed::Unanswered, core, ctx);
+                return self.stay(Unfollowed::Unanswered, turn);
             }
             if following.answers < SUSTAINED {
                 following.step = Step::Waiting;
-                following.until = ctx.now + patience(core, ctx);
+                following.until = turn.ctx.now + patience(turn);
                 return;
             }
         }
-        let took = ctx.now - asked;
+        let took = turn.ctx.now - asked;
         let pause = match repeated {
-            true => patience(core, ctx),
-            false => (took + took / 4).clamp(SHORTEST, patience(core, ctx)),
+            true => patience(turn),
+            false => (took + took / 4).clamp(SHORTEST, patience(turn)),
         };
         following.step = Step::Old;
-        following.until = ctx.now + pause;
-        self.send(question(ctx), core, ctx);
+        following.until = turn.ctx.now + pause;
+        self.send(question(turn.ctx), turn);
     }
 
     /// Notes an answer from the old address. Child SAs' packets may still come only from the new
     /// one.
-    fn note_old_answer(&mut self, core: &mut Core, ctx: &mut Context<'_>) {
+    fn note_old_answer(&mut self, turn: &mut Turn<'_, '_>) {
         // With MOBIKE, the peer announces the path of IKE messages.
         let announced = match self.mobike {
-            Some(_) => core.path.remote.ip(),
+            Some(_) => turn.core.path.remote.ip(),
             None => self.home,
         };
         let following = self.following.as_mut();
         match following.and_then(|following| following.packets.as_mut()) {
-            Some(packets) => packets.old_answers = core.esp.remote.ip() == announced,
-            None => self.stay(Unfollowed::StillThere, core, ctx),
+            Some(packets) => packets.old_answers = turn.core.esp.remote.ip() == announced,
+            None => self.stay(Unfollowed::StillThere, turn),
         }
     }
 
     /// Ends the step of a check whose time is over.
-    pub(super) fn end_step(&mut self, core: &mut Core, ctx: &mut Context<'_>) {
+    pub(super) fn end_step(&mut self, turn: &mut Turn<'_, '_>) {
         let Some(following) = self
             .following
-            .take_if(|following| following.until <= ctx.now)
+            .take_if(|following| following.until <= turn.ctx.now)
         else {
             return;
         };
         let why = match (following.step, following.packets) {
-            (Step::Old, Some(packets)) if !packets.moved(following.to, core.esp) => {
+            (Step::Old, Some(packets)) if !packets.moved(following.to, turn.core.esp) => {
                 Unfollowed::StillThere
             }
             (Step::Old, packets) => {
                 let children = self.children();
                 let old_is_silent = packets.is_none_or(|packets| !packets.old_answers);
-                let together = core.path.remote == core.esp.remote;
+                let together = turn.core.path.remote == turn.core.esp.remote;
                 let all = packets.is_none() || self.mobike.is_none() && together && old_is_silent;
                 match all {
                     true => {
-                        core.take(following.to, ctx);
-                        core.carry(children, ctx);
+                        turn.core.switch_to(following.to, turn.ctx);
+                        turn.core.carry(children, turn.ctx);
                     }
-                    false => core.carry_to(following.to, children, ctx),
+                    false => turn.core.carry_to(following.to, children, turn.ctx),
                 }
                 self.pace.succeed();
                 return;
@@ -535,31 +534,31 @@ impl Established {
             _ => Unfollowed::Unanswered,
         };
         self.following = Some(following);
-        self.stay(why, core, ctx);
+        self.stay(why, turn);
     }
 
     /// Ends a check: everything stays on the old path, including an outstanding question.
-    fn stay(&mut self, why: Unfollowed, core: &mut Core, ctx: &mut Context<'_>) {
-        if let Some(to) = self.drop_check(core, ctx) {
-            self.refuse_to_follow(to, why, core, ctx);
+    fn stay(&mut self, why: Unfollowed, turn: &mut Turn<'_, '_>) {
+        if let Some(to) = self.drop_check(turn) {
+            self.refuse_to_follow(to, why, turn);
         }
     }
 
     /// Ends a check, and returns the path that was checked. An outstanding question is sent on the
     /// old path now.
-    fn drop_check(&mut self, core: &mut Core, ctx: &mut Context<'_>) -> Option<Path> {
+    fn drop_check(&mut self, turn: &mut Turn<'_, '_>) -> Option<Path> {
         let following = self.following.take()?;
         if following.asks_new() {
-            core.send_again(ctx);
+            turn.core.send_again(turn.ctx);
         }
         Some(following.to)
     }
 
     /// Repeats a question that was dropped with its keys.
-    pub(super) fn repeat_question(&mut self, core: &Core, ctx: &Context<'_>) {
+    pub(super) fn repeat_question(&mut self, turn: &Turn<'_, '_>) {
         if let Some(following) = &mut self.following {
             following.step = Step::Waiting;
-            following.until = ctx.now + patience(core, ctx);
+            following.until = turn.ctx.now + patience(turn);
         }
     }
 

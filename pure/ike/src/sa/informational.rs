@@ -3,7 +3,7 @@
 use super::children::Life;
 use super::closing::Lingering;
 use super::established::Established;
-use super::{Arrived, Context, Core, State};
+use super::{Arrived, Context, State, Turn};
 use crate::down_reason::DownReason;
 use crate::exchange::first_error;
 use crate::extension::{delete, overlap};
@@ -15,34 +15,36 @@ impl Established {
         mut self: Box<Self>,
         request: &Message,
         arrived: &Arrived<'_>,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
+        turn: &mut Turn<'_, '_>,
     ) -> State {
         let fatal = first_error(request).filter(|kind| is_fatal(*kind));
         let closes = delete::closes_ike_sa(request);
-        let deleted = self.delete_children(request, ctx);
+        let deleted = self.delete_children(request, turn.ctx);
         let childless = !deleted.is_empty() && self.children.is_over();
-        self.take_back(request, core, ctx);
-        self.note_neighbours(request, core, ctx);
-        self.note_lifetime(request, core, ctx);
-        self.note_redirect(request, core, ctx);
-        core.overlap(overlap::announced(request), ctx.config);
+        self.revoke_grant(request, turn);
+        self.note_neighbours(request, turn);
+        self.note_lifetime(request, turn);
+        self.note_redirect(request, turn);
+        turn.core
+            .overlap(overlap::announced(request), turn.ctx.config);
         let mut answer: Vec<_> = delete::paired(deleted).into_iter().collect();
-        answer.extend(self.answer_mobike(request, arrived, core, ctx));
-        self.respond(answer, arrived, core, ctx);
+        answer.extend(self.answer_mobike(request, arrived, turn));
+        self.respond(answer, arrived, turn);
         match (fatal, closes, childless) {
             (Some(NotifyType::AUTHENTICATION_FAILED), _, _) => {
-                let why = core.proof_refused(request, None, ctx);
-                self.end(why, core, ctx)
+                let why = turn.core.proof_refused(request, None, turn.ctx);
+                self.end(why, turn)
             }
-            (Some(notify), _, _) => self.end(DownReason::Unreadable { notify }, core, ctx),
-            (None, true, _) => match self.inherit(core, ctx) {
-                Ok(()) => State::Lingering(Lingering::until(ctx.now + ctx.config.timers.linger)),
-                Err(state) => state.deleted(core, ctx),
+            (Some(notify), _, _) => self.end(DownReason::Unreadable { notify }, turn),
+            (None, true, _) => match self.inherit(turn) {
+                Ok(()) => State::Lingering(Lingering::until(
+                    turn.ctx.now + turn.ctx.config.timers.linger,
+                )),
+                Err(state) => state.deleted(turn),
             },
-            (None, false, true) => self.close(DownReason::ChildDeleted, core, ctx),
+            (None, false, true) => self.close(DownReason::ChildDeleted, turn),
             (None, false, false) => {
-                self.send_next(core, ctx);
+                self.send_next(turn);
                 State::Established(self)
             }
         }
@@ -63,7 +65,9 @@ impl Established {
                     self.put_off(name.as_deref(), ctx);
                     self.lose_child(id, ctx);
                 }
-                Life::Replaced { .. } | Life::Deleting => self.children.straggle(Some(id), ctx),
+                Life::Replaced { .. } | Life::Deleting => {
+                    self.children.keep_for_stragglers(Some(id), ctx)
+                }
                 Life::Straggling(_) => {}
             }
             // Child SAs that we are deleting ourselves are left out of the answer (section 1.4.1).

@@ -6,17 +6,17 @@
 
 use super::auth_sent::AuthSent;
 use super::kem_sent::KemSent;
-use super::{Arrived, Context, Core, State};
+use super::{Arrived, State, Turn};
+use crate::allowed_suites::{AllowedIkeSuites, group_id};
 use crate::attempt::Offer;
 use crate::counters::DropReason;
 use crate::down_reason::DownReason;
 use crate::exchange::init::{self, Init, NONCE_LEN};
 use crate::exchange::{first_error, is_ours, rules, vendor_id};
-use crate::extension::fragment::{self, Parcel};
+use crate::extension::fragment::{self, Outgoing};
 use crate::extension::intermediate::IntAuth;
 use crate::extension::{childless, cookie, guess, intermediate, nat, padding, ppk, redirect, tcp};
 use crate::keys::{Inputs, UnprovedKeys};
-use crate::menu::{IkeMenu, group_id};
 use crate::proposal::{check_ike, offer_ike};
 use crate::refusal::Refusal;
 use crate::signature;
@@ -34,7 +34,7 @@ pub(crate) struct InitSent {
     pub(crate) seeds: BTreeMap<Group, Zeroizing<[u8; 32]>>,
     nonce: [u8; NONCE_LEN],
     /// Our offer, independent of the guessed group.
-    menu: IkeMenu,
+    menu: AllowedIkeSuites,
     /// Group of the last public value that was sent.
     guess: Group,
     guesses: u32,
@@ -61,30 +61,36 @@ struct Answer {
 impl InitSent {
     /// Sends the first message; `from` is the gateway that redirected us to this one.
     pub(crate) fn begin(
-        core: &mut Core,
-        menu: IkeMenu,
+        menu: AllowedIkeSuites,
         from: Option<IpAddr>,
-        ctx: &mut Context<'_>,
+        turn: &mut Turn<'_, '_>,
     ) -> State {
-        ctx.attempt(core, Offer::default());
-        let mut extensions = nat::payloads(core.spi_i, 0, core.path, ctx).to_vec();
-        extensions.extend(signature::announcement(ctx.config));
-        extensions.extend(fragment::payload(ctx.config));
-        let ours = core.ppk(ctx.config);
+        turn.ctx.attempt(turn.core, Offer::default());
+        let mut extensions = nat::payloads(
+            turn.core.spi_i,
+            0,
+            turn.core.path,
+            turn.ctx.config,
+            turn.ctx.rng,
+        )
+        .to_vec();
+        extensions.extend(signature::announcement(turn.ctx.config));
+        extensions.extend(fragment::payload(turn.ctx.config));
+        let ours = turn.core.ppk(turn.ctx.config);
         extensions.extend(ours.map(|_| ppk::payload()));
-        let peer = core.peer(ctx.config);
+        let peer = turn.core.peer(turn.ctx.config);
         extensions.extend(peer.and_then(|peer| redirect::willing(peer, from)));
         let further = menu.kems.iter().any(Option::is_some);
         extensions.extend(further.then(intermediate::payload));
         extensions.extend([vendor_id(), padding::payload()]);
         let guess = menu.groups.first().copied().unwrap_or(Group::X25519);
         let groups = menu.groups.iter().copied().chain([guess]);
-        let mut draw = Rng::from_seed(ctx.rng.array());
+        let mut draw = Rng::from_seed(turn.ctx.rng.array());
         let mut state = Box::new(Self {
             seeds: groups
                 .map(|group| (group, Zeroizing::new(draw.array())))
                 .collect(),
-            nonce: ctx.rng.array(),
+            nonce: turn.ctx.rng.array(),
             guess,
             menu,
             guesses: 0,
@@ -94,42 +100,38 @@ impl InitSent {
             sent: BTreeMap::new(),
             refused: None,
         });
-        state.send(core, ctx);
+        state.send(turn);
         State::InitSent(state)
     }
 
-    pub(super) fn handle(
-        self: Box<Self>,
-        arrived: &Arrived<'_>,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
-    ) -> State {
+    pub(super) fn handle(self: Box<Self>, arrived: &Arrived<'_>, turn: &mut Turn<'_, '_>) -> State {
         let Datagram::Clear(response) = &arrived.datagram else {
-            ctx.drop(DropReason::UnexpectedExchange);
+            turn.ctx.drop(DropReason::UnexpectedExchange);
             return State::InitSent(self);
         };
-        if !response.header.flags.response || !core.requests.awaits(&response.header) {
-            ctx.drop(DropReason::UnexpectedExchange);
+        if !response.header.flags.response || !turn.core.requests.awaits(&response.header) {
+            turn.ctx.drop(DropReason::UnexpectedExchange);
             return State::InitSent(self);
         }
-        ctx.out
+        turn.ctx
+            .out
             .attempts
-            .learn(core, |theirs| theirs.read_init(response));
+            .learn(turn.core, |theirs| theirs.read_init(response));
         if let Some(cookie) = cookie::asked(response) {
-            return self.send_cookie(cookie, core, ctx);
+            return self.send_cookie(cookie, turn);
         }
         if let Some(group) = guess::corrected(response, &self.menu.groups) {
-            return self.send_group(group, core, ctx);
+            return self.send_group(group, turn);
         }
-        match redirect::sent(response, &self.nonce, core, ctx) {
+        match redirect::sent(response, &self.nonce, turn) {
             Some(Ok(to)) => {
-                ctx.take();
-                core.follow_redirect(to, core.anew, ctx);
+                turn.ctx.count_taken();
+                turn.core.follow_redirect(to, turn.core.anew, turn.ctx);
                 return State::Gone;
             }
             Some(Err(why)) => {
                 let told = Refusal::UnprovedLack(Box::new(why.clone()));
-                return self.remember(why, told, core, ctx);
+                return self.remember(why, told, turn);
             }
             None => {}
         }
@@ -138,27 +140,29 @@ impl InitSent {
                 DownReason::Refused { notify: error },
                 Refusal::Unproved(error),
             );
-            return self.remember(why, told, core, ctx);
+            return self.remember(why, told, turn);
         }
         match self.read(response) {
-            Ok(answer) => self.proceed(&answer, arrived, response, core, ctx),
+            Ok(answer) => self.proceed(&answer, arrived, response, turn),
             Err(why) => {
-                ctx.drop(why);
+                turn.ctx.drop(why);
                 State::InitSent(self)
             }
         }
     }
 
     /// Gives up, as no acceptable response arrived.
-    pub(super) fn give_up(self, core: &Core, ctx: &mut Context<'_>) -> State {
-        let address = core.path.remote.ip();
+    pub(super) fn give_up(self, turn: &mut Turn<'_, '_>) -> State {
+        let address = turn.core.path.remote.ip();
         match self.refused {
-            Some(why) => core.gone(why, ctx),
-            None => core.unanswered(DownReason::Unreachable { address }, ctx),
+            Some(why) => turn.core.gone(why, turn.ctx),
+            None => turn
+                .core
+                .unanswered(DownReason::Unreachable { address }, turn.ctx),
         }
     }
 
-    fn send(&mut self, core: &mut Core, ctx: &mut Context<'_>) {
+    fn send(&mut self, turn: &mut Turn<'_, '_>) {
         let (exchange, key) = (ExchangeType::IKE_SA_INIT, self.key_pair(self.guess));
         let offer = offer_ike(&self.menu);
         let mut payloads = init::payloads(offer, self.guess, key.public(), &self.nonce);
@@ -166,56 +170,47 @@ impl InitSent {
         if let Some(cookie) = &self.cookie {
             payloads.insert(0, cookie::payload(cookie));
         }
-        let header = core.header(exchange, 0, false);
+        let header = turn.core.header(exchange, 0, false);
         let octets = Message { header, payloads }.encode();
-        ctx.transmit(core.path, &octets);
+        turn.ctx.transmit(turn.core.path, &octets);
         self.sent.insert(self.guess, octets.clone());
-        let timers = &ctx.config.timers;
-        let parcel = Parcel::clear(octets);
-        let allowed = tcp::allowed(core, ctx);
-        core.requests
-            .sent(&header, parcel, allowed, timers, ctx.now);
-        ctx.out.attempts.sent(core, false);
+        let timers = &turn.ctx.config.timers;
+        let parcel = Outgoing::clear(octets);
+        let allowed = tcp::allowed(turn);
+        turn.core
+            .requests
+            .sent(&header, parcel, allowed, timers, turn.ctx.now);
+        turn.ctx.out.attempts.sent(turn.core, false);
     }
 
     fn key_pair(&self, group: Group) -> KeyPair {
         init::key_pair(group, &mut Rng::from_seed(*self.seeds[&group]))
     }
 
-    fn send_cookie(
-        mut self: Box<Self>,
-        cookie: &[u8],
-        core: &mut Core,
-        ctx: &mut Context<'_>,
-    ) -> State {
+    fn send_cookie(mut self: Box<Self>, cookie: &[u8], turn: &mut Turn<'_, '_>) -> State {
         if self.cookies == cookie::MAX_ROUNDS {
-            ctx.drop(DropReason::RepeatedTooOften);
+            turn.ctx.drop(DropReason::RepeatedTooOften);
         } else {
-            ctx.take();
+            turn.ctx.count_taken();
             self.cookies += 1;
             self.cookie = Some(cookie.to_vec());
-            self.send(core, ctx);
+            self.send(turn);
         }
         State::InitSent(self)
     }
 
     /// Sends the request with another group. A retransmitted answer to an earlier guess changes
     /// nothing.
-    fn send_group(
-        mut self: Box<Self>,
-        group: Group,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
-    ) -> State {
+    fn send_group(mut self: Box<Self>, group: Group, turn: &mut Turn<'_, '_>) -> State {
         if group == self.guess {
-            ctx.drop(DropReason::WrongAnswer);
+            turn.ctx.drop(DropReason::WrongAnswer);
         } else if self.guesses == guess::MAX_ROUNDS {
-            ctx.drop(DropReason::RepeatedTooOften);
+            turn.ctx.drop(DropReason::RepeatedTooOften);
         } else {
-            ctx.take();
+            turn.ctx.count_taken();
             self.guesses += 1;
             self.guess = group;
-            self.send(core, ctx);
+            self.send(turn);
         }
         State::InitSent(self)
     }
@@ -224,19 +219,18 @@ impl InitSent {
         mut self: Box<Self>,
         why: DownReason,
         told: Refusal,
-        core: &Core,
-        ctx: &mut Context<'_>,
+        turn: &mut Turn<'_, '_>,
     ) -> State {
         if self.refused.as_ref() != Some(&why) {
-            let peer = core.name();
-            ctx.refused(Some(peer), told);
+            let peer = turn.core.name();
+            turn.ctx.refused(Some(peer), told);
             self.refused = Some(why.clone());
         }
-        ctx.drop(DropReason::Unauthenticated);
+        turn.ctx.drop(DropReason::Unauthenticated);
         // "In the case of TCP encapsulation, an Initiator SHOULD NOT wait for additional messages"
         // (RFC 9329 section 6.4): this answer is genuine, or no genuine one will come.
-        match core.path.is_stream() {
-            true => core.gone(why, ctx),
+        match turn.core.path.is_stream() {
+            true => turn.core.gone(why, turn.ctx),
             false => State::InitSent(self),
         }
     }
@@ -281,29 +275,32 @@ impl InitSent {
         answer: &Answer,
         arrived: &Arrived<'_>,
         response: &Message,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
+        turn: &mut Turn<'_, '_>,
     ) -> State {
         let mut nat = nat::detect(response, arrived.path);
         // With an unspecified local address our hash was random, so the peer sees a NAT here.
-        let open = core.path.local.ip().is_unspecified();
+        let open = turn.core.path.local.ip().is_unspecified();
         nat.iter_mut().for_each(|nat| nat.theirs |= open);
-        let no_child = core
-            .peer(ctx.config)
+        let no_child = turn
+            .core
+            .peer(turn.ctx.config)
             .is_some_and(|peer| childless::is_wanted(&peer.role));
         let lack = match no_child {
             true => (!childless::is_supported(response)).then_some(DownReason::NotChildless),
             false => nat.is_none().then_some(DownReason::NoNatTraversal),
         };
-        let signs = core.peer(ctx.config).is_some_and(|peer| peer.psk.is_none());
-        let credential = ctx.config.credential.as_ref().filter(|_| signs);
-        let method = credential.map(|credential| credential.method(response));
+        let signs = turn
+            .core
+            .peer(turn.ctx.config)
+            .is_some_and(|peer| peer.psk.is_none());
+        let credential = turn.ctx.config.credential.as_ref().filter(|_| signs);
+        let method = credential.map(|credential| signature::method(credential, response));
         let (method, deaf) = match method.transpose() {
             Ok(method) => (method, None),
             Err(why) => (None, Some(why.into())),
         };
         let lack = lack.or(deaf);
-        let ours = core.ppk(ctx.config);
+        let ours = turn.core.ppk(turn.ctx.config);
         let agreed = ours.filter(|_| ppk::is_offered(response));
         // "It is RECOMMENDED that ... the initiator not abort the exchange immediately. Instead, it
         // waits for more response messages" (RFC 8784 section 6).
@@ -311,21 +308,21 @@ impl InitSent {
         let lack = lack.or_else(|| missed.then_some(DownReason::NoPpk));
         if let Some(why) = lack {
             let told = Refusal::UnprovedLack(Box::new(why.clone()));
-            return self.remember(why, told, core, ctx);
+            return self.remember(why, told, turn);
         }
-        ctx.take();
-        core.requests.answered(0, ctx.now);
-        core.spi_r = response.header.spi_r;
-        core.limit = fragment::agreed(response, ctx.config);
-        core.nat = nat;
+        turn.ctx.count_taken();
+        turn.core.requests.answered(0, turn.ctx.now);
+        turn.core.spi_r = response.header.spi_r;
+        turn.core.limit = fragment::agreed(response, turn.ctx.config);
+        turn.core.nat = nat;
         // IKE_AUTH goes to the address of the request, even if the unauthenticated answer came from
         // another one.
         let mut path = arrived.path;
-        path.remote = core.path.remote;
-        core.path = match nat {
+        path.remote = turn.core.path.remote;
+        turn.core.path = match nat {
             // "No change should be made for encapsulation" (RFC 9329 section 6.5).
             _ if path.is_stream() => path,
-            Some(_) => nat::float(path, ctx.config.natt_port),
+            Some(_) => nat::float(path, turn.ctx.config.natt_port),
             None => path,
         };
         let keys = UnprovedKeys::derive(Inputs {
@@ -333,13 +330,13 @@ impl InitSent {
             shared: answer.shared.clone(),
             nonce_i: &self.nonce,
             nonce_r: &answer.nonce,
-            spi_i: core.spi_i,
-            spi_r: core.spi_r,
+            spi_i: turn.core.spi_i,
+            spi_r: turn.core.spi_r,
             initiator: true,
         });
         let next = AuthSent {
             ppk: agreed.is_some(),
-            stirred: None,
+            with_ppk: None,
             keys,
             response: arrived.octets.to_vec(),
             child: None,
@@ -349,6 +346,6 @@ impl InitSent {
         };
         let first = self.sent[&answer.group].clone();
         let kems = answer.kems.iter().copied().collect();
-        KemSent::begin(next, first, kems, core, ctx)
+        KemSent::begin(next, first, kems, turn)
     }
 }

@@ -4,7 +4,7 @@
 //! IKE_AUTH follows after all negotiated exchanges.
 
 use super::auth_sent::{AuthSent, uncut};
-use super::{Arrived, Context, Core, State};
+use super::{Arrived, State, Turn};
 use crate::down_reason::{DownReason, PeerMisbehaved};
 use crate::exchange::{first_error, key_exchange};
 use crate::extension::intermediate::Asked;
@@ -29,20 +29,20 @@ impl KemSent {
         mut next: AuthSent,
         first: Vec<u8>,
         mut left: VecDeque<Kem>,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
+        turn: &mut Turn<'_, '_>,
     ) -> State {
         let Some(kem) = left.pop_front() else {
-            return next.begin(&first, core, ctx);
+            return next.begin(&first, turn);
         };
         let Some(asked) = Asked::new(kem) else {
-            return core.gone(DownReason::NoKemKey, ctx);
+            return turn.core.gone(DownReason::NoKemKey, turn.ctx);
         };
         let (exchange, payloads) = (ExchangeType::IKE_INTERMEDIATE, vec![asked.payload()]);
-        let allowed = ctx.config.timers.give_up;
-        core.request(&mut next.keys.cipher, exchange, payloads, allowed, ctx);
-        let uncut = uncut(core, ctx.config);
-        ctx.out.attempts.learn_uncut(core, uncut);
+        let allowed = turn.ctx.config.timers.give_up;
+        turn.core
+            .request(&mut next.keys.cipher, exchange, payloads, allowed, turn.ctx);
+        let uncut = uncut(turn.core, turn.ctx.config);
+        turn.ctx.out.attempts.learn_uncut(turn.core, uncut);
         State::KemSent(Box::new(Self {
             next,
             first,
@@ -51,37 +51,32 @@ impl KemSent {
         }))
     }
 
-    pub(super) fn handle(
-        self: Box<Self>,
-        arrived: &Arrived<'_>,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
-    ) -> State {
-        match core.accept_unproved(&self.next.keys.cipher, arrived, ctx) {
+    pub(super) fn handle(self: Box<Self>, arrived: &Arrived<'_>, turn: &mut Turn<'_, '_>) -> State {
+        match turn
+            .core
+            .accept_unproved(&self.next.keys.cipher, arrived, turn.ctx)
+        {
             None => State::KemSent(self),
-            Some(Err(complaint)) => core.gone(DownReason::Misbehaved(complaint.why), ctx),
-            Some(Ok(response)) => self.conclude(&response, core, ctx),
+            Some(Err(complaint)) => turn
+                .core
+                .gone(DownReason::Misbehaved(complaint.why), turn.ctx),
+            Some(Ok(response)) => self.conclude(&response, turn),
         }
     }
 
     /// Gives up, as no response arrived.
-    pub(super) fn give_up(self: Box<Self>, core: &Core, ctx: &mut Context<'_>) -> State {
-        let port = core.path.remote.port();
-        let why = match uncut(core, ctx.config) {
+    pub(super) fn give_up(self: Box<Self>, turn: &mut Turn<'_, '_>) -> State {
+        let port = turn.core.path.remote.port();
+        let why = match uncut(turn.core, turn.ctx.config) {
             Some(uncut) => DownReason::LongKemUnanswered(uncut),
             None => DownReason::AuthUnanswered { port },
         };
-        core.unanswered(why, ctx)
+        turn.core.unanswered(why, turn.ctx)
     }
 
-    fn conclude(
-        self: Box<Self>,
-        response: &Message,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
-    ) -> State {
+    fn conclude(self: Box<Self>, response: &Message, turn: &mut Turn<'_, '_>) -> State {
         if let Some(notify) = first_error(response) {
-            return core.gone(DownReason::KemRefused { notify }, ctx);
+            return turn.core.gone(DownReason::KemRefused { notify }, turn.ctx);
         }
         let Self {
             mut next,
@@ -90,11 +85,15 @@ impl KemSent {
             left,
         } = *self;
         let agreed = key_exchange(response).and_then(|answer| asked.agree(answer).ok());
-        let Some(agreed) = agreed else {
-            return core.gone(DownReason::Misbehaved(PeerMisbehaved::BadKem), ctx);
+        let Some((kem, shared)) = agreed else {
+            return turn
+                .core
+                .gone(DownReason::Misbehaved(PeerMisbehaved::BadKem), turn.ctx);
         };
-        next.covered.add(&next.keys.roots, &mut core.said);
-        next.keys = next.keys.renewed(agreed, (core.spi_i, core.spi_r), true);
-        Self::begin(next, first, left, core, ctx)
+        next.covered
+            .add(&next.keys.roots, &mut turn.core.transcript);
+        let (spi_i, spi_r) = (turn.core.spi_i, turn.core.spi_r);
+        next.keys = next.keys.renewed(kem, shared, spi_i, spi_r, true);
+        Self::begin(next, first, left, turn)
     }
 }

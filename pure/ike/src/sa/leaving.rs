@@ -18,7 +18,7 @@ use super::children::{Age, lifetimes};
 use super::closing::Lingering;
 use super::established::Established;
 use super::task::Task;
-use super::{Context, Core, State};
+use super::{Context, State, Turn};
 use crate::down_reason::DownReason;
 use crate::event::Event;
 use crate::extension::reauth;
@@ -48,16 +48,11 @@ pub(crate) enum Leaving {
 
 /// Starts the lifetime of a new authentication, which the responder may have limited. Only the
 /// initiator renews it.
-pub(super) fn age(
-    theirs: Option<Duration>,
-    initiator: bool,
-    core: &Core,
-    ctx: &mut Context<'_>,
-) -> Age {
-    let ours = lifetimes(core, ctx.config).reauth;
+pub(super) fn age(theirs: Option<Duration>, initiator: bool, turn: &mut Turn<'_, '_>) -> Age {
+    let ours = lifetimes(turn.core, turn.ctx.config).reauth;
     let limits = theirs.into_iter().chain((!ours.is_zero()).then_some(ours));
     let lifetime = limits.min().unwrap_or_default();
-    let mut age = Age::begin(lifetime, ctx.config, ctx.rng, ctx.now);
+    let mut age = Age::begin(lifetime, turn.ctx.config, turn.ctx.rng, turn.ctx.now);
     age.renew_at.take_if(|_| !initiator);
     age
 }
@@ -109,36 +104,36 @@ impl Established {
     }
 
     /// Requests re-authentication if it is due. Returns true if the authentication has expired.
-    pub(super) fn is_unproved(&mut self, core: &Core, ctx: &mut Context<'_>) -> bool {
-        let past = |at: Option<Instant>| at.is_some_and(|at| at <= ctx.now);
+    pub(super) fn is_unproved(&mut self, turn: &mut Turn<'_, '_>) -> bool {
+        let past = |at: Option<Instant>| at.is_some_and(|at| at <= turn.ctx.now);
         if past(self.proof.over_at) {
             return true;
         }
         if past(self.proof.renew_at) {
-            let next = |over: Instant| ctx.now + ((over - ctx.now) / PART).max(PAUSE);
+            let next = |over: Instant| turn.ctx.now + ((over - turn.ctx.now) / PART).max(PAUSE);
             self.proof.renew_at = self.proof.over_at.map(next);
-            ctx.out.unproved.push(core.id);
+            turn.ctx.out.unproved.push(turn.core.id);
         }
         false
     }
 
     /// Handles a responder's announcement that limits the lifetime of the authentication (RFC
     /// 4478).
-    pub(super) fn note_lifetime(&mut self, request: &Message, core: &Core, ctx: &mut Context<'_>) {
+    pub(super) fn note_lifetime(&mut self, request: &Message, turn: &mut Turn<'_, '_>) {
         let theirs = reauth::announced(request).filter(|_| self.contact.ours);
         if theirs.is_some() && !self.is_leaving() {
             let sooner = |a: Option<Instant>, b: Option<Instant>| a.into_iter().chain(b).min();
-            let new = age(theirs, true, core, ctx);
+            let new = age(theirs, true, turn);
             self.proof.renew_at = sooner(self.proof.renew_at, new.renew_at);
             self.proof.over_at = sooner(self.proof.over_at, new.over_at);
         }
     }
 
     /// Deletes the SA once its drain time is over.
-    pub(super) fn leave(&mut self, core: &mut Core, ctx: &mut Context<'_>) {
-        if self.leaves_at().is_some_and(|at| at <= ctx.now) {
+    pub(super) fn leave(&mut self, turn: &mut Turn<'_, '_>) {
+        if self.leaves_at().is_some_and(|at| at <= turn.ctx.now) {
             self.leaving = Some(Leaving::Deleting);
-            self.ask(Task::Leave, core, ctx);
+            self.ask(Task::Leave, turn);
         }
     }
 
@@ -156,14 +151,14 @@ impl Established {
     }
 
     /// Ends the SA, as the peer has deleted it, on its own or because another SA has replaced it.
-    pub(super) fn deleted(self: Box<Self>, core: &mut Core, ctx: &mut Context<'_>) -> State {
-        if !self.has_heir || !ctx.is_acquainted() {
-            return self.end(DownReason::ClosedByPeer, core, ctx);
+    pub(super) fn deleted(self: Box<Self>, turn: &mut Turn<'_, '_>) -> State {
+        if !self.has_successor || !turn.ctx.is_acquainted() {
+            return self.end(DownReason::ClosedByPeer, turn);
         }
         for child in self.children.ids() {
-            ctx.event(Event::ChildRetired { child });
+            turn.ctx.event(Event::ChildRetired { child });
         }
-        core.requests.abandon();
-        self.left(ctx)
+        turn.core.requests.abandon();
+        self.left(turn.ctx)
     }
 }

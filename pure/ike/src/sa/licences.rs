@@ -6,10 +6,10 @@
 //! is unknown. Keys that still license a node whose licence was withdrawn therefore expire after a
 //! time, with or without new ones.
 
+use super::Turn;
 use super::children::{Age, Child, Life};
 use super::established::Established;
-use super::{Context, Core};
-use crate::child::Terms;
+use crate::child::ChildTerms;
 use crate::config::ZonePolicy;
 use crate::down_reason::DownReason;
 use crate::extension::zones;
@@ -20,7 +20,8 @@ use model::{ChildSaId, Instant, Licence, ZoneAgreement};
 pub(super) fn adapt(
     age: &mut Age,
     policy: &ZonePolicy,
-    (asked, agreement): (&[Licence], &ZoneAgreement),
+    asked: &[Licence],
+    agreement: &ZoneAgreement,
     now: Instant,
 ) {
     if zones::licences(policy) != asked {
@@ -30,8 +31,12 @@ pub(super) fn adapt(
 
 impl Established {
     /// Applies changed licences of the configuration.
-    pub(crate) fn relicense(&mut self, core: &Core, ctx: &Context<'_>) {
-        let Some(peer) = core.peer(ctx.config).filter(|_| !self.is_leaving()) else {
+    pub(crate) fn relicense(&mut self, turn: &Turn<'_, '_>) {
+        let Some(peer) = turn
+            .core
+            .peer(turn.ctx.config)
+            .filter(|_| !self.is_leaving())
+        else {
             return;
         };
         for child in self.children.all_current_mut() {
@@ -39,7 +44,7 @@ impl Established {
             if let (Some(policy), Some(agreement), Life::Current(age)) =
                 (policy, &child.agreement, &mut child.life)
             {
-                adapt(age, policy.zones, (&child.asked, agreement), ctx.now);
+                adapt(age, policy.zones, &child.asked, agreement, turn.ctx.now);
             }
         }
     }
@@ -48,9 +53,8 @@ impl Established {
     pub(super) fn tell_unlicensed(
         &self,
         old: ChildSaId,
-        terms: &Terms,
-        core: &Core,
-        ctx: &mut Context<'_>,
+        terms: &ChildTerms,
+        turn: &mut Turn<'_, '_>,
     ) {
         let Some(agreement) = &terms.agreement else {
             return;
@@ -65,13 +69,13 @@ impl Established {
         let missing = zones::missing_licences(&terms.asked, agreement);
         for licence in missing.filter(|missing| !known(missing)) {
             let why = Refusal::LicenceNotAccepted(licence.clone());
-            ctx.refused(Some(core.name()), why);
+            turn.ctx.refused(Some(turn.core.name()), why);
         }
     }
 
     /// Returns the reason for which expired keys are given up.
-    pub(super) fn why_over(&self, core: &Core, ctx: &Context<'_>) -> DownReason {
-        let peer = core.peer(ctx.config);
+    pub(super) fn why_over(&self, turn: &Turn<'_, '_>) -> DownReason {
+        let peer = turn.core.peer(turn.ctx.config);
         let unlicensed = |child: &Child| {
             let policy = peer.and_then(|peer| peer.policy(child.name.as_deref()));
             let agreed = policy.zip(child.agreement.as_ref());

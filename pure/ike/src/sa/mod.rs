@@ -24,7 +24,6 @@ pub(crate) mod closing;
 pub(crate) mod established;
 pub(crate) mod following;
 mod grants;
-mod heir;
 mod informational;
 pub(crate) mod init_sent;
 pub(crate) mod kem_sent;
@@ -42,30 +41,31 @@ mod redirecting;
 mod rekey_child;
 mod rekey_ike;
 mod screen;
+mod successor;
 pub(crate) mod task;
 mod unsure;
 mod upkeep;
 
 use crate::attempt::{Attempts, End, Offer};
+use crate::child_overrides::ChildOverrides;
 use crate::cipher::Cipher;
 use crate::config::Peer;
 use crate::counters::{Counters, DropReason};
-use crate::directory::Directory;
 use crate::down_reason::DownReason;
 use crate::event::Event;
 use crate::extension::fragment::{Inbox, Limit};
-use crate::extension::intermediate::Said;
+use crate::extension::intermediate::AuthTranscript;
 use crate::extension::nat::{self, Nat};
 use crate::extension::ppk::Ppk;
 use crate::extension::redirect::{Followed, Redirects};
 use crate::extension::tcp::Fallen;
 use crate::ike_spi::IkeSpis;
+use crate::peer_table::PeerTable;
 use crate::pool::Pools;
 use crate::refusal::Refusal;
 use crate::signature;
 use crate::spi::{self, Fresh};
 use crate::window::{Arrival, Due, Requests, Responses};
-use crate::wishes::Wishes;
 use auth_sent::AuthSent;
 use await_auth::AwaitAuth;
 use closing::{Closing, Lingering, Retired};
@@ -119,7 +119,7 @@ pub(crate) struct Core {
     /// Fragments of incomplete messages.
     pub(crate) inbox: Inbox,
     /// The last IKE_INTERMEDIATE messages, which AUTH covers in addition to the first messages.
-    pub(crate) said: Said,
+    pub(crate) transcript: AuthTranscript,
 }
 
 pub(crate) enum State {
@@ -136,9 +136,9 @@ pub(crate) enum State {
 
 /// The parts of the engine that an SA uses while it handles an input.
 pub(crate) struct Context<'a> {
-    pub(crate) config: &'a Directory,
+    pub(crate) config: &'a PeerTable,
     pub(crate) barred: &'a BTreeSet<String>,
-    pub(crate) wishes: &'a Wishes,
+    pub(crate) overrides: &'a ChildOverrides,
     pub(crate) rng: &'a mut Rng,
     pub(crate) ike_spis: &'a mut IkeSpis,
     pub(crate) spis: &'a mut spi::Sequence,
@@ -163,6 +163,20 @@ pub(crate) struct Beside {
     pub(crate) inherited: Vec<(IkeSaId, Option<String>)>,
 }
 
+/// One input of an IKE SA: the data of all its states, and the parts of the engine that it uses.
+pub(crate) struct Turn<'t, 'c> {
+    pub(crate) core: &'t mut Core,
+    pub(crate) ctx: &'t mut Context<'c>,
+}
+
+impl<'c> Turn<'_, 'c> {
+    /// Returns the turn of another SA in its place, such as a successor.
+    pub(crate) const fn of<'t>(&'t mut self, core: &'t mut Core) -> Turn<'t, 'c> {
+        let ctx = &mut *self.ctx;
+        Turn { core, ctx }
+    }
+}
+
 impl Context<'_> {
     /// Returns true if a clone or a re-authenticated IKE SA has a replacement for this child SA.
     pub(crate) fn is_inherited(&self, sa: IkeSaId, name: Option<&str>) -> bool {
@@ -182,7 +196,7 @@ pub(crate) struct Output {
     /// Number of IKE SA ids assigned so far.
     pub(crate) sas: u64,
     /// SAs created by SAs: successors, their remains and clones. The engine inserts them.
-    pub(crate) heirs: Vec<Sa>,
+    pub(crate) successors: Vec<Sa>,
     /// SAs of ours to re-authenticate. The engine initiates the new SAs.
     pub(crate) unproved: Vec<IkeSaId>,
     /// Redirections to follow. The engine initiates there.
@@ -218,17 +232,18 @@ impl Sa {
     /// Handles a datagram that passed [`Self::screen`].
     pub(crate) fn handle(&mut self, arrived: &Arrived<'_>, ctx: &mut Context<'_>) {
         let core = &mut self.core;
+        let turn = &mut Turn { core, ctx };
         self.state = match std::mem::replace(&mut self.state, State::Gone) {
-            State::InitSent(state) => state.handle(arrived, core, ctx),
-            State::KemSent(state) => state.handle(arrived, core, ctx),
-            State::AuthSent(state) => state.handle(arrived, core, ctx),
-            State::AwaitAuth(state) => state.handle(arrived, core, ctx),
-            State::Established(state) => state.handle(arrived, core, ctx),
-            State::Closing(state) => state.handle(arrived, core, ctx),
-            State::Retired(state) => state.handle(arrived, core, ctx),
+            State::InitSent(state) => state.handle(arrived, turn),
+            State::KemSent(state) => state.handle(arrived, turn),
+            State::AuthSent(state) => state.handle(arrived, turn),
+            State::AwaitAuth(state) => state.handle(arrived, turn),
+            State::Established(state) => state.handle(arrived, turn),
+            State::Closing(state) => state.handle(arrived, turn),
+            State::Retired(state) => state.handle(arrived, turn),
             state @ (State::Lingering(_) | State::Gone) => state,
         };
-        self.tend(ctx);
+        self.maintain(ctx);
     }
 
     /// Performs the actions that are due.
@@ -252,34 +267,35 @@ impl Sa {
             Due::GiveUp(attempts) => Some(attempts),
             Due::Nothing | Due::Again(_) => None,
         };
+        let turn = &mut Turn { core, ctx };
         self.state = match (std::mem::replace(&mut self.state, State::Gone), gave_up) {
-            (State::InitSent(state), Some(_)) => state.give_up(core, ctx),
-            (State::KemSent(state), Some(_)) => state.give_up(core, ctx),
-            (State::AuthSent(state), Some(_)) => state.give_up(core, ctx),
-            (State::Established(state), Some(n)) => state.give_up(n, core, ctx),
+            (State::InitSent(state), Some(_)) => state.give_up(turn),
+            (State::KemSent(state), Some(_)) => state.give_up(turn),
+            (State::AuthSent(state), Some(_)) => state.give_up(turn),
+            (State::Established(state), Some(n)) => state.give_up(n, turn),
             // The peer finds out on its own.
             (State::Closing(_), Some(_)) => State::Gone,
-            (State::AwaitAuth(state), _) => state.handle_timeout(ctx),
-            (State::Established(state), None) => state.handle_timeout(core, ctx),
-            (State::Retired(state), _) => state.handle_timeout(core, ctx),
-            (State::Lingering(state), _) => state.handle_timeout(core, ctx),
+            (State::AwaitAuth(state), _) => state.handle_timeout(turn.ctx),
+            (State::Established(state), None) => state.handle_timeout(turn),
+            (State::Retired(state), _) => state.handle_timeout(turn),
+            (State::Lingering(state), _) => state.handle_timeout(turn),
             (state, _) => state,
         };
-        self.tend(ctx);
+        self.maintain(ctx);
     }
 
     /// Requests child SAs that are missing after an input.
-    fn tend(&mut self, ctx: &mut Context<'_>) {
-        if let Some((core, state)) = self.established_mut() {
+    fn maintain(&mut self, ctx: &mut Context<'_>) {
+        if let Some((state, mut turn)) = self.up(ctx) {
             if state.is_to_follow() {
-                state.send_next(core, ctx);
+                state.send_next(&mut turn);
             }
-            state.tend(core, ctx);
+            state.maintain(&mut turn);
         }
     }
 
     /// Returns the next deadline of this SA.
-    pub(crate) fn poll_timeout(&self, config: &Directory) -> Option<Deadline> {
+    pub(crate) fn poll_timeout(&self, config: &PeerTable) -> Option<Deadline> {
         let own = match &self.state {
             State::AwaitAuth(state) => Some(state.deadline()),
             State::Established(state) => state.deadline(&self.core, config),
@@ -300,7 +316,7 @@ impl Sa {
     pub(crate) fn close(&mut self, why: DownReason, ctx: &mut Context<'_>) {
         let core = &mut self.core;
         self.state = match std::mem::replace(&mut self.state, State::Gone) {
-            State::Established(state) => state.close(why, core, ctx),
+            State::Established(state) => state.close(why, &mut Turn { core, ctx }),
             State::InitSent(_) | State::KemSent(_) | State::AuthSent(_) => core.gone(why, ctx),
             State::AwaitAuth(_) | State::Retired(_) => State::Gone,
             state => state,
@@ -329,6 +345,15 @@ impl Sa {
             State::Established(state) => Some(state),
             _ => None,
         }
+    }
+
+    /// Returns the state and a turn of an SA that is up.
+    pub(crate) fn up<'t, 'c>(
+        &'t mut self,
+        ctx: &'t mut Context<'c>,
+    ) -> Option<(&'t mut Established, Turn<'t, 'c>)> {
+        let (core, state) = self.established_mut()?;
+        Some((state, Turn { core, ctx }))
     }
 
     pub(crate) fn established_mut(&mut self) -> Option<(&mut Core, &mut Established)> {
@@ -363,12 +388,12 @@ impl Core {
     }
 
     /// Returns the peer, once known, as long as it is configured.
-    pub(crate) fn peer<'c>(&self, config: &'c Directory) -> Option<&'c Peer> {
+    pub(crate) fn peer<'c>(&self, config: &'c PeerTable) -> Option<&'c Peer> {
         config.peer(self.peer.as_deref()?)
     }
 
     /// Returns the PPK shared with the peer.
-    pub(crate) fn ppk<'c>(&self, config: &'c Directory) -> Option<&'c Ppk> {
+    pub(crate) fn ppk<'c>(&self, config: &'c PeerTable) -> Option<&'c Ppk> {
         self.peer(config)?.ppk.as_deref()
     }
 
@@ -516,7 +541,7 @@ impl Context<'_> {
     }
 
     /// Reports the refusal of an initiator that is not authenticated.
-    pub(crate) fn refused_stranger(&mut self, from: SocketAddr, why: Refusal) {
+    pub(crate) fn refused_unknown_peer(&mut self, from: SocketAddr, why: Refusal) {
         let (peer, from) = (None, Some(from));
         self.event(Event::Refused { peer, from, why });
     }
@@ -532,7 +557,7 @@ impl Context<'_> {
     }
 
     /// Counts the current datagram as acted upon.
-    pub(crate) const fn take(&mut self) {
+    pub(crate) const fn count_taken(&mut self) {
         self.out.counters.taken += 1;
     }
 

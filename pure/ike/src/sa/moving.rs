@@ -18,7 +18,7 @@
 
 use super::established::Established;
 use super::task::Task;
-use super::{Arrived, Context, Core};
+use super::{Arrived, Context, Core, Turn};
 use crate::down_reason::{DownReason, PeerMisbehaved};
 use crate::event::Event;
 use crate::exchange::{find_notify, first_error, notify};
@@ -47,8 +47,7 @@ impl Established {
     pub(crate) fn move_to(
         &mut self,
         path: Path,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
+        turn: &mut Turn<'_, '_>,
     ) -> Result<(), CannotMove> {
         if self.children.are_fixed() {
             return Err(CannotMove::Transport);
@@ -58,26 +57,26 @@ impl Established {
             return Err(CannotMove::NotOurs);
         }
         (mobike.pending, mobike.silent, mobike.translated) = (true, false, 0);
-        let path = core.named(path, ctx.rng);
-        core.take(path, ctx);
-        if path.remote.ip() == core.proved.remote.ip() {
-            core.carry(self.children(), ctx);
+        let path = turn.core.named(path, turn.ctx.rng);
+        turn.core.switch_to(path, turn.ctx);
+        if path.remote.ip() == turn.core.proved.remote.ip() {
+            turn.core.carry(self.children(), turn.ctx);
         }
-        self.send_next(core, ctx);
+        self.send_next(turn);
         Ok(())
     }
 
     /// Tests another path with the oldest outstanding request.
-    pub(crate) fn probe(&mut self, path: Path, core: &mut Core, ctx: &mut Context<'_>) {
-        if core.requests.is_idle() {
-            self.ask(Task::Liveness, core, ctx);
+    pub(crate) fn probe(&mut self, path: Path, turn: &mut Turn<'_, '_>) {
+        if turn.core.requests.is_idle() {
+            self.ask(Task::Liveness, turn);
         }
-        let path = core.named(path, ctx.rng);
-        if let Some(datagrams) = core.requests.oldest() {
-            ctx.out.counters.retransmitted += 1;
-            ctx.transmit_all(path, datagrams);
+        let path = turn.core.named(path, turn.ctx.rng);
+        if let Some(datagrams) = turn.core.requests.oldest() {
+            turn.ctx.out.counters.retransmitted += 1;
+            turn.ctx.transmit_all(path, datagrams);
         }
-        core.requests.exclude();
+        turn.core.requests.exclude();
     }
 
     /// Returns the time at which a path without responses is reported, unless it has been.
@@ -93,24 +92,24 @@ impl Established {
     }
 
     /// Reports once that the peer does not answer.
-    pub(super) fn note_silence(&mut self, core: &Core, ctx: &mut Context<'_>) {
-        let due = self.silent_at(core);
-        if due.is_some_and(|deadline| deadline.at <= ctx.now)
+    pub(super) fn note_silence(&mut self, turn: &mut Turn<'_, '_>) {
+        let due = self.silent_at(turn.core);
+        if due.is_some_and(|deadline| deadline.at <= turn.ctx.now)
             && let Some(mobike) = &mut self.mobike
         {
             mobike.silent = true;
-            let (sa, path) = (core.id, core.path);
-            ctx.event(Event::PathSilent { sa, path });
+            let (sa, path) = (turn.core.id, turn.core.path);
+            turn.ctx.event(Event::PathSilent { sa, path });
         }
     }
 
     /// Handles an answer on a path.
-    pub(super) fn note_answer(&mut self, path: Path, core: &Core, ctx: &mut Context<'_>) {
-        let sa = core.id;
+    pub(super) fn note_answer(&mut self, path: Path, turn: &mut Turn<'_, '_>) {
+        let sa = turn.core.id;
         if let Some(mobike) = self.deciding()
             && std::mem::take(&mut mobike.silent)
         {
-            ctx.event(Event::PathAnswers { sa, path });
+            turn.ctx.event(Event::PathAnswers { sa, path });
         }
     }
 
@@ -120,20 +119,27 @@ impl Established {
     }
 
     /// Returns the request that a change of path requires, ahead of all others.
-    pub(super) fn next_move(&mut self, core: &Core, ctx: &mut Context<'_>) -> Option<Task> {
+    pub(super) fn next_move(&mut self, turn: &mut Turn<'_, '_>) -> Option<Task> {
         let mobike = self.mobike.as_mut()?;
         if !std::mem::take(&mut mobike.pending) {
             return None;
         }
-        let (cookie, cookie_payload) = mobike::cookie(ctx.rng);
+        let (cookie, cookie_payload) = mobike::cookie(turn.ctx.rng);
         let mut payloads = Vec::new();
         if mobike.decides {
             payloads.push(mobike::update());
-            payloads.extend(nat::payloads(core.spi_i, core.spi_r, core.path, ctx));
-            let forbidden = core
-                .peer(ctx.config)
+            payloads.extend(nat::payloads(
+                turn.core.spi_i,
+                turn.core.spi_r,
+                turn.core.path,
+                turn.ctx.config,
+                turn.ctx.rng,
+            ));
+            let forbidden = turn
+                .core
+                .peer(turn.ctx.config)
                 .is_some_and(|peer| peer.features.forbids_nat);
-            payloads.extend(forbidden.then(|| mobike::no_nats_allowed(core.path)));
+            payloads.extend(forbidden.then(|| mobike::no_nats_allowed(turn.core.path)));
         }
         payloads.push(cookie_payload);
         Some(Task::Move(Box::new(Move { cookie, payloads })))
@@ -141,9 +147,16 @@ impl Established {
 
     /// Returns the payloads of a liveness check. The end that chooses the path includes NAT
     /// detection (section 3.8): a NAT may have given it another address, or may be new.
-    pub(super) fn liveness_payloads(&mut self, core: &Core, ctx: &mut Context<'_>) -> Vec<Payload> {
+    pub(super) fn liveness_payloads(&mut self, turn: &mut Turn<'_, '_>) -> Vec<Payload> {
         self.deciding().map_or_else(Vec::new, |_| {
-            nat::payloads(core.spi_i, core.spi_r, core.path, ctx).to_vec()
+            nat::payloads(
+                turn.core.spi_i,
+                turn.core.spi_r,
+                turn.core.path,
+                turn.ctx.config,
+                turn.ctx.rng,
+            )
+            .to_vec()
         })
     }
 
@@ -151,9 +164,9 @@ impl Established {
     /// it sends to our previous address behind a NAT. Its refusals count as signs of life, so no
     /// liveness check would reveal our new address. The end that chooses the path therefore checks
     /// its address now.
-    pub(super) fn note_busy(&mut self, core: &mut Core, ctx: &mut Context<'_>) {
+    pub(super) fn note_busy(&mut self, turn: &mut Turn<'_, '_>) {
         if self.deciding().is_some() {
-            self.ask(Task::Whereabouts, core, ctx);
+            self.ask(Task::Whereabouts, turn);
         }
     }
 
@@ -179,8 +192,7 @@ impl Established {
         &mut self,
         moved: &Move,
         response: &Message,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
+        turn: &mut Turn<'_, '_>,
     ) -> Result<(), DownReason> {
         let Some(mobike) = &mut self.mobike else {
             return Ok(());
@@ -199,18 +211,19 @@ impl Established {
             None => {
                 if mobike.decides {
                     mobike.seen = mobike::seen_as(response);
-                    core.nat = nat::detect(response, core.path).or(core.nat);
+                    turn.core.nat = nat::detect(response, turn.core.path).or(turn.core.nat);
                 }
-                core.carry(self.children(), ctx);
+                turn.core.carry(self.children(), turn.ctx);
             }
             Some(NotifyType::UNEXPECTED_NAT_DETECTED) if mobike.translated < MAX_TRANSLATED => {
                 mobike.translated += 1;
                 mobike.pending = true;
             }
             Some(why) => {
-                let (sa, path) = (core.id, core.path);
-                ctx.refused(Some(core.name()), Refusal::MoveRefused(why));
-                ctx.event(Event::MoveRefused { sa, path });
+                let (sa, path) = (turn.core.id, turn.core.path);
+                turn.ctx
+                    .refused(Some(turn.core.name()), Refusal::MoveRefused(why));
+                turn.ctx.event(Event::MoveRefused { sa, path });
                 if self.is_on_trial() {
                     return Err(DownReason::NotFollowed);
                 }
@@ -224,8 +237,7 @@ impl Established {
         &mut self,
         request: &Message,
         arrived: &Arrived<'_>,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
+        turn: &mut Turn<'_, '_>,
     ) -> Vec<Payload> {
         let mut answer: Vec<_> = mobike::echo(request).into_iter().collect();
         let Some(mobike) = &mut self.mobike else {
@@ -234,24 +246,31 @@ impl Established {
         let (moves, listed) = (mobike.is_moved(request), mobike.listed(request));
         if moves || listed.is_some() {
             if mobike::is_translated(request, arrived.path) {
-                ctx.refused(Some(core.name()), Refusal::Translated);
+                turn.ctx
+                    .refused(Some(turn.core.name()), Refusal::Translated);
                 answer.push(notify(NotifyType::UNEXPECTED_NAT_DETECTED, Vec::new()));
                 return answer;
             }
             if let Some(addresses) = listed {
                 mobike.addresses = addresses;
-                self.tell_addresses(core, ctx);
+                self.tell_addresses(turn);
             }
-            if let Err(why) = self.follow_update(moves, request, arrived, core, ctx) {
-                ctx.refused(Some(core.name()), why);
+            if let Err(why) = self.follow_update(moves, request, arrived, turn) {
+                turn.ctx.refused(Some(turn.core.name()), why);
                 answer.push(notify(NotifyType::UNACCEPTABLE_ADDRESSES, Vec::new()));
                 return answer;
             }
         }
         if find_notify(request, NotifyType::NAT_DETECTION_DESTINATION_IP).is_some() {
             // The peer checks a new path: our NAT may have changed its mapping.
-            self.note_seen(request, arrived.path, core);
-            let seen = nat::payloads(core.spi_i, core.spi_r, arrived.path, ctx);
+            self.note_seen(request, arrived.path, turn.core);
+            let seen = nat::payloads(
+                turn.core.spi_i,
+                turn.core.spi_r,
+                arrived.path,
+                turn.ctx.config,
+                turn.ctx.rng,
+            );
             answer.extend(seen);
         }
         answer
@@ -263,8 +282,7 @@ impl Established {
         moves: bool,
         request: &Message,
         arrived: &Arrived<'_>,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
+        turn: &mut Turn<'_, '_>,
     ) -> Result<(), Refusal> {
         let (Some(mobike), true) = (&self.mobike, moves) else {
             return Ok(());
@@ -273,36 +291,39 @@ impl Established {
         if mobike.decides {
             return Err(Refusal::NotTheirsToMove);
         }
-        if !path.is_stream() && path.local.port() != ctx.config.natt_port {
+        if !path.is_stream() && path.local.port() != turn.ctx.config.natt_port {
             return Err(Refusal::WrongPort);
         }
-        let only = core.peer(ctx.config).and_then(|peer| peer.address);
+        let only = turn
+            .core
+            .peer(turn.ctx.config)
+            .and_then(|peer| peer.address);
         if let Some(only) = only.filter(|only| *only != path.remote.ip()) {
             let to = path.remote.ip();
             return Err(Refusal::MovedAway { to, only });
         }
-        core.nat = nat::detect(request, path).or(core.nat);
+        turn.core.nat = nat::detect(request, path).or(turn.core.nat);
         // "A TCP handshake proves the routability of the TCP Originator's address; thus, the Return
         // Routability Check SHOULD NOT be performed" (RFC 9329 section 7.1).
-        let is_new = path != core.proved || self.returns(path, core, ctx);
+        let is_new = path != turn.core.proved || self.returns(path, turn);
         if let Some(mobike) = &mut self.mobike {
             mobike.pending = is_new && !path.is_stream();
         }
-        self.end_check(path, core);
-        core.take(path, ctx);
+        self.end_check(path, turn.core);
+        turn.core.switch_to(path, turn.ctx);
         if path.is_stream() {
-            core.carry(self.children(), ctx);
+            turn.core.carry(self.children(), turn.ctx);
         }
         Ok(())
     }
 
     /// Reports the peer's addresses.
-    pub(crate) fn tell_addresses(&self, core: &Core, ctx: &mut Context<'_>) {
+    pub(crate) fn tell_addresses(&self, turn: &mut Turn<'_, '_>) {
         if let Some(mobike) = &self.mobike {
-            ctx.event(Event::Mobile {
-                sa: core.id,
+            turn.ctx.event(Event::Mobile {
+                sa: turn.core.id,
                 decides: mobike.decides,
-                path: core.path,
+                path: turn.core.path,
                 addresses: mobike.addresses.clone(),
             });
         }
@@ -324,7 +345,7 @@ impl Established {
 
 impl Core {
     /// Moves IKE messages to another path, outstanding ones at once.
-    pub(crate) fn take(&mut self, path: Path, ctx: &mut Context<'_>) {
+    pub(crate) fn switch_to(&mut self, path: Path, ctx: &mut Context<'_>) {
         if self.path == path {
             return;
         }

@@ -1,7 +1,7 @@
 //! Requests that await an answer of the caller.
 
 use super::established::Established;
-use super::{Arrived, Context, Core};
+use super::{Arrived, Turn};
 use model::{CsaId, Path};
 use wire::ike::{Datagram, Payload};
 
@@ -34,17 +34,16 @@ impl Offered {
         &self,
         state: &mut Established,
         answer: Vec<Payload>,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
+        turn: &mut Turn<'_, '_>,
     ) {
         let datagram = Datagram::decode(&self.octets).expect("it was decoded when it came");
         let arrived = Arrived::new(datagram, &self.octets, self.path);
-        state.respond(answer, &arrived, core, ctx);
+        state.respond(answer, &arrived, turn);
     }
 }
 
 impl Established {
-    pub(super) fn take_offered(&mut self, question: Question) -> Option<Offered> {
+    pub(super) fn remove_offered(&mut self, question: Question) -> Option<Offered> {
         let asked = |offered: &Offered| offered.question == question;
         let at = self.offered.iter().position(asked)?;
         Some(self.offered.remove(at))

@@ -14,7 +14,7 @@ use super::child_request::ChildRequest;
 use super::children::Life;
 use super::established::Established;
 use super::task::Task;
-use super::{Context, Core};
+use super::{Context, Turn};
 use crate::child::Agreed;
 use crate::down_reason::DownReason;
 use crate::exchange::{first_error, notify};
@@ -51,23 +51,24 @@ impl Established {
     pub(super) fn open(
         &mut self,
         old: Option<ChildSaId>,
-        (mut payloads, agreed, lower_nonce): (Vec<Payload>, Agreed, Vec<u8>),
-        core: &Core,
-        ctx: &mut Context<'_>,
+        mut payloads: Vec<Payload>,
+        agreed: Agreed,
+        lower_nonce: Vec<u8>,
+        turn: &mut Turn<'_, '_>,
     ) -> Vec<Payload> {
         let opening = Opening {
             old,
             series: Series::new(agreed.kems()),
             agreed,
             lower_nonce,
-            until: ctx.now + ctx.config.timers.follow_up,
+            until: turn.ctx.now + turn.ctx.config.timers.follow_up,
         };
         if self.goes_before(&opening) {
             return vec![notify(NotifyType::TEMPORARY_FAILURE, Vec::new())];
         }
         self.close_opening(opening.agreed.name.as_deref());
         payloads.extend(opening.link());
-        self.advance(opening, core, ctx);
+        self.advance(opening, turn);
         payloads
     }
 
@@ -75,28 +76,28 @@ impl Established {
     pub(super) fn answer_opening(
         &mut self,
         request: &Message,
-        core: &Core,
-        ctx: &mut Context<'_>,
+        turn: &mut Turn<'_, '_>,
     ) -> Option<Vec<Payload>> {
         let named = |opening: &Opening| followup::is_for(request, &opening.name());
         let mut opening = self.openings.remove(self.openings.iter().position(named)?);
         let answered = match () {
-            () if !self.is_wanted(&opening, core, ctx) => Err(NotifyType::STATE_NOT_FOUND),
+            () if !self.is_wanted(&opening, turn) => Err(NotifyType::STATE_NOT_FOUND),
             () if self.is_leaving() || self.is_rekeying_ike() => Err(NotifyType::TEMPORARY_FAILURE),
             () => (opening.series.answer(request)).ok_or(NotifyType::NO_PROPOSAL_CHOSEN),
         };
         Some(match answered {
             Ok(value) => {
-                opening.until = ctx.now + ctx.config.timers.follow_up;
+                opening.until = turn.ctx.now + turn.ctx.config.timers.follow_up;
                 let answer = std::iter::once(value).chain(opening.link()).collect();
-                self.advance(opening, core, ctx);
+                self.advance(opening, turn);
                 answer
             }
             Err(kind) => {
                 if kind == NotifyType::NO_PROPOSAL_CHOSEN {
-                    ctx.refused(Some(core.name()), Refusal::KeyExchange);
+                    turn.ctx
+                        .refused(Some(turn.core.name()), Refusal::KeyExchange);
                 }
-                self.renew_later(opening.old, ctx);
+                self.renew_later(opening.old, turn.ctx);
                 vec![notify(kind, Vec::new())]
             }
         })
@@ -127,14 +128,20 @@ impl Established {
         }
         let late = |until: Instant| until <= ctx.now;
         self.promised
-            .take_if(|heir| !heir.is_complete() && late(heir.until));
+            .take_if(|successor| !successor.is_complete() && late(successor.until));
     }
 
     /// Returns the time at which the next state is dropped.
     pub(super) fn forgets_at(&self) -> Option<Instant> {
-        let heir = self.promised.iter().filter(|heir| !heir.is_complete());
+        let successor = self
+            .promised
+            .iter()
+            .filter(|successor| !successor.is_complete());
         let openings = self.openings.iter().map(|opening| opening.until);
-        heir.map(|heir| heir.until).chain(openings).min()
+        successor
+            .map(|successor| successor.until)
+            .chain(openings)
+            .min()
     }
 
     /// Returns true if either end is creating a child SA that is not complete yet.
@@ -169,7 +176,7 @@ impl Established {
     }
 
     /// Waits for the next key exchange, or completes the child SA.
-    fn advance(&mut self, opening: Opening, core: &Core, ctx: &mut Context<'_>) {
+    fn advance(&mut self, opening: Opening, turn: &mut Turn<'_, '_>) {
         let complete = opening.series.is_complete();
         let (old, lower_nonce) = (opening.old, opening.lower_nonce.clone());
         let name = opening.agreed.name.clone();
@@ -181,8 +188,8 @@ impl Established {
             (true, old) => {
                 let terms = opening.agreed.terms(opening.series.secrets());
                 Some(match old {
-                    Some(old) => self.succeed(old, terms, false, core, ctx),
-                    None => self.add_child(terms, false, core, ctx),
+                    Some(old) => self.succeed(old, terms, false, turn),
+                    None => self.add_child(terms, false, turn),
                 })
             }
         };
@@ -204,13 +211,16 @@ impl Established {
     }
 
     /// Returns true if the child SA is still wanted.
-    fn is_wanted(&self, opening: &Opening, core: &Core, ctx: &Context<'_>) -> bool {
+    fn is_wanted(&self, opening: &Opening, turn: &Turn<'_, '_>) -> bool {
         let name = opening.agreed.name.as_deref();
-        let policy = core.peer(ctx.config).and_then(|peer| peer.policy(name));
+        let policy = turn
+            .core
+            .peer(turn.ctx.config)
+            .and_then(|peer| peer.policy(name));
         let place = match opening.old {
             Some(old) => self.children.is_current(old),
             None => {
-                let closed = ctx.wishes.is_closed(&core.name(), name);
+                let closed = turn.ctx.overrides.is_closed(&turn.core.name(), name);
                 !closed && self.children.current(name).is_none()
             }
         };

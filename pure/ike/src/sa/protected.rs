@@ -7,7 +7,7 @@ use crate::cipher::Cipher;
 use crate::counters::DropReason;
 use crate::down_reason::PeerMisbehaved;
 use crate::exchange::{first_error, rules};
-use crate::extension::fragment::{Limit, Parcel};
+use crate::extension::fragment::{Limit, Outgoing};
 use crate::extension::intermediate;
 use crate::refusal::Refusal;
 use crate::window::Arrival;
@@ -163,7 +163,7 @@ impl Core {
         let message = Message { header, payloads };
         self.note_ours(&message);
         let limit = self.limit_on(arrived.path);
-        let response = Parcel::seal(message, limit, arrived.path, cipher);
+        let response = Outgoing::seal(message, limit, arrived.path, cipher);
         ctx.transmit_all(arrived.path, response.datagrams());
         let (id, to) = (request.message_id, arrived.path.remote);
         self.responses.answered(id, response, to);
@@ -205,7 +205,7 @@ impl Core {
         let message = Message { header, payloads };
         self.note_ours(&message);
         let limit = self.limit_on(path);
-        let parcel = Parcel::seal(message, limit, path, cipher);
+        let parcel = Outgoing::seal(message, limit, path, cipher);
         ctx.transmit_all(path, parcel.datagrams());
         let timers = &ctx.config.timers;
         self.requests
@@ -226,7 +226,7 @@ impl Core {
     /// Stores the message for IntAuth, before fragmentation.
     fn note_ours(&mut self, message: &Message) {
         if intermediate::is_covered(&message.header) {
-            self.said.note_ours(message);
+            self.transcript.note_ours(message);
         }
     }
 
@@ -252,7 +252,7 @@ impl Core {
     ) -> Option<Genuine> {
         match self.unseal(cipher, arrived, ctx) {
             Ok(genuine) => {
-                ctx.take();
+                ctx.count_taken();
                 genuine
             }
             Err(why) => {
@@ -277,8 +277,9 @@ impl Core {
         let (content, mark, before) = match (content, sealed.fragment) {
             (Ok(piece), Some(at)) => {
                 let until = ctx.now + ctx.config.timers.reassembly;
-                let from = (arrived.octets, arrived.path);
-                let Some(whole) = self.inbox.add(sealed, at, piece, from, until)? else {
+                let Arrived { octets, path, .. } = *arrived;
+                let whole = self.inbox.add(sealed, at, piece, octets, path, until)?;
+                let Some(whole) = whole else {
                     return Ok(None);
                 };
                 ctx.out.counters.reassembled += 1;
@@ -292,7 +293,7 @@ impl Core {
             self.responses.came(sealed.header.message_id, mark);
         }
         if let (Ok(content), true) = (&content, intermediate::is_covered(&sealed.header)) {
-            self.said.note_theirs(before, content);
+            self.transcript.note_theirs(before, content);
         }
         Ok(Some(
             content.and_then(|content| read(&content, sealed.header)),

@@ -1,8 +1,8 @@
 //! Redirection of the peer of an SA that is up (`extension/redirect.rs`).
 
+use super::Turn;
 use super::established::Established;
 use super::task::Task;
-use super::{Context, Core};
 use crate::extension::redirect;
 use crate::misuse::CannotRedirect;
 use crate::refusal::Refusal;
@@ -14,8 +14,7 @@ impl Established {
     pub(crate) fn redirect(
         &mut self,
         to: IpAddr,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
+        turn: &mut Turn<'_, '_>,
     ) -> Result<(), CannotRedirect> {
         if self.contact.ours {
             return Err(CannotRedirect::NotTheirs);
@@ -23,21 +22,21 @@ impl Established {
         if !self.willing {
             return Err(CannotRedirect::NotWilling);
         }
-        self.ask(Task::Redirect(to), core, ctx);
+        self.ask(Task::Redirect(to), turn);
         Ok(())
     }
 
     /// Handles a redirection by the gateway. This SA stays until the one with the other gateway is
     /// up.
-    pub(super) fn note_redirect(&self, request: &Message, core: &Core, ctx: &mut Context<'_>) {
+    pub(super) fn note_redirect(&self, request: &Message, turn: &mut Turn<'_, '_>) {
         if !self.contact.ours || self.is_leaving() {
             return;
         }
-        match redirect::sent(request, &[], core, ctx) {
-            Some(Ok(to)) => core.follow_redirect(to, true, ctx),
+        match redirect::sent(request, &[], turn) {
+            Some(Ok(to)) => turn.core.follow_redirect(to, true, turn.ctx),
             Some(Err(why)) => {
-                ctx.refused(
-                    Some(core.name()),
+                turn.ctx.refused(
+                    Some(turn.core.name()),
                     Refusal::RedirectNotFollowed(Box::new(why)),
                 );
             }

@@ -12,15 +12,15 @@ use super::child_request::{Attempt, ChildRequest, Settled};
 use super::children::{Age, Child, Life};
 use super::established::Established;
 use super::task::Task;
-use super::{Context, Core, licences};
-use crate::child::{Offer, Terms};
+use super::{Core, Turn, licences};
+use crate::allowed_suites::AllowedEspSuites;
+use crate::child::{ChildConfig, ChildTerms, Offer};
 use crate::config::Lifetimes;
 use crate::down_reason::DownReason;
 use crate::event::Event;
 use crate::exchange::create_child::about;
 use crate::exchange::{first_error, notify};
 use crate::extension::resource;
-use crate::menu::EspMenu;
 use crate::refusal::Refusal;
 use model::{ChildSa, ChildSaId, Spi};
 use wire::ike::{Message, NotifyType, Payload};
@@ -34,12 +34,12 @@ pub(crate) struct ChildRekey {
 
 impl Established {
     /// Requests a successor of a child SA, unless that is in progress.
-    pub(crate) fn rekey_child(&mut self, id: ChildSaId, core: &mut Core, ctx: &mut Context<'_>) {
+    pub(crate) fn rekey_child(&mut self, id: ChildSaId, turn: &mut Turn<'_, '_>) {
         let asked = |task: &Task| matches!(task, Task::RekeyChild(rekey) if rekey.old == id);
         if self.is_leaving() || self.queue.tasks().any(asked) {
             return;
         }
-        let (peer, child) = (core.peer(ctx.config), self.children.get(id));
+        let (peer, child) = (turn.core.peer(turn.ctx.config), self.children.get(id));
         let Some((peer, child)) = peer.zip(child) else {
             return;
         };
@@ -48,29 +48,23 @@ impl Established {
         }
         if let Some(policy) = peer.policy(child.name.as_deref()) {
             let attempt = Attempt::first(peer, &policy);
-            self.ask_for_child(id, attempt, core, ctx);
+            self.ask_for_child(id, attempt, turn);
         }
     }
 
     /// Requests a successor, unless the configuration no longer allows the child SA.
-    fn ask_for_child(
-        &mut self,
-        id: ChildSaId,
-        attempt: Attempt,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
-    ) {
-        let (peer, old) = (core.peer(ctx.config), self.children.get(id));
+    fn ask_for_child(&mut self, id: ChildSaId, attempt: Attempt, turn: &mut Turn<'_, '_>) {
+        let (peer, old) = (turn.core.peer(turn.ctx.config), self.children.get(id));
         let Some((peer, old)) = peer.zip(old) else {
             return;
         };
         let policy = peer.policy(old.name.as_deref());
         let offered = policy.and_then(|policy| {
-            let menu = EspMenu::of(peer, attempt.groups(peer));
-            let ground = self.ground(core);
+            let menu = AllowedEspSuites::of(peer, attempt.groups(peer));
+            let ground = self.ground(turn.core);
             let before = old.agreement.as_ref();
             let offer = {
-                let spis = ctx.spis(core.id, policy.name);
+                let spis = turn.ctx.spis(turn.core.id, policy.name);
                 Offer::again(menu, &policy, ground, before, spis)?
             };
             Some((policy, offer))
@@ -78,15 +72,19 @@ impl Established {
         let Some((policy, offer)) = offered else {
             return;
         };
-        let terms = (peer, &policy, self.addresses);
-        let request = ChildRequest::new(offer, attempt, Some(old.inbound), terms, ctx.rng);
+        let config = ChildConfig {
+            peer,
+            policy: &policy,
+            addresses: self.addresses,
+        };
+        let request = ChildRequest::new(offer, attempt, Some(old.inbound), config, turn.ctx.rng);
         let name = old.name.clone();
         let rekey = ChildRekey {
             old: id,
             name,
             request,
         };
-        self.ask(Task::RekeyChild(Box::new(rekey)), core, ctx);
+        self.ask(Task::RekeyChild(Box::new(rekey)), turn);
     }
 
     /// Answers a request for a successor of the child SA on which the peer receives with `spi`.
@@ -94,12 +92,11 @@ impl Established {
         &mut self,
         spi: Spi,
         request: &Message,
-        core: &Core,
-        ctx: &mut Context<'_>,
+        turn: &mut Turn<'_, '_>,
     ) -> Vec<Payload> {
         let later = || vec![notify(NotifyType::TEMPORARY_FAILURE, Vec::new())];
-        let most = core.peer(ctx.config);
-        let most = most.map_or(0, |peer| peer.most_children(&ctx.config.limits));
+        let most = turn.core.peer(turn.ctx.config);
+        let most = most.map_or(0, |peer| peer.most_children(&turn.ctx.config.limits));
         let full = self.children.len() + self.openings.len() >= most;
         // An unknown child SA may be one whose answer has not arrived yet.
         let makes = |task: &Task| matches!(task, Task::RekeyChild(_) | Task::NewChild(_));
@@ -113,17 +110,19 @@ impl Established {
         // A replaced child SA is about to be deleted (section 2.25.1).
         let current = matches!(old.life, Life::Current(_));
         let (id, name, agreement) = (old.id, old.name.clone(), old.agreement.clone());
-        let inherited = ctx.is_inherited(core.id, name.as_deref());
+        let inherited = turn.ctx.is_inherited(turn.core.id, name.as_deref());
         if !current || inherited || full || self.is_rekeying_ike() {
             return later();
         }
-        let policy = core.peer(ctx.config);
+        let policy = turn.core.peer(turn.ctx.config);
         let Some(policy) = policy.and_then(|peer| peer.policy(name.as_deref())) else {
             return later();
         };
-        match self.agree_on_child(&policy, Some(agreement.as_ref()), request, core, ctx) {
+        match self.agree_on_child(&policy, Some(agreement.as_ref()), request, turn) {
             Err(refusal) => vec![refusal],
-            Ok(agreed) => self.open(Some(id), agreed, core, ctx),
+            Ok((payloads, agreed, lower_nonce)) => {
+                self.open(Some(id), payloads, agreed, lower_nonce, turn)
+            }
         }
     }
 
@@ -132,42 +131,45 @@ impl Established {
         &mut self,
         rekey: ChildRekey,
         response: &Message,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
+        turn: &mut Turn<'_, '_>,
     ) -> Result<(), DownReason> {
         // Child SAs of an SA that another one has replaced get no successors.
         if self.is_leaving() {
             return Ok(());
         }
         if let Some(error) = first_error(response) {
-            return self.note_refused_child(&rekey, error, response, core, ctx);
+            return self.note_refused_child(&rekey, error, response, turn);
         }
         let ChildRekey { old, name, request } = rekey;
-        self.note_exchange(&request, core, ctx);
+        self.note_exchange(&request, turn);
         let (spi, rival) = (request.spi, request.rival());
-        let peer = core.peer(ctx.config);
+        let peer = turn.core.peer(turn.ctx.config);
         let policy = peer.and_then(|peer| Some((peer, peer.policy(name.as_deref())?)));
         // The child SA may not be wanted any more.
         let ended = |id| self.children.get(id).is_some_and(Child::is_ending);
         let dropped = self.children.current(name.as_deref()).is_none()
             && (ended(old) || rival.is_some_and(ended));
         // The successor would replace a child SA by which another IKE SA has replaced the old one.
-        let inherited = ctx.is_inherited(core.id, name.as_deref());
+        let inherited = turn.ctx.is_inherited(turn.core.id, name.as_deref());
         let Some((peer, policy)) = policy.filter(|_| !dropped && !inherited) else {
-            self.ask(Task::DeleteChild(None, spi), core, ctx);
+            self.ask(Task::DeleteChild(None, spi), turn);
             // In case the other IKE SA does not stay.
-            self.renew_later(Some(old), ctx);
+            self.renew_later(Some(old), turn.ctx);
             return Ok(());
         };
-        let terms = (peer, &policy, self.addresses);
-        match request.settle(terms, response, &self.keys)? {
+        let config = ChildConfig {
+            peer,
+            policy: &policy,
+            addresses: self.addresses,
+        };
+        match request.conclude(config, response, &self.keys)? {
             Settled::Stays(terms) => {
                 if let Some(rival) = rival {
-                    let timers = &ctx.config.timers;
-                    self.children.replace(rival, false, timers, ctx.now);
+                    let timers = &turn.ctx.config.timers;
+                    self.children.replace(rival, false, timers, turn.ctx.now);
                 }
-                self.succeed(old, *terms, true, core, ctx);
-                self.assure(name.as_deref(), core, ctx);
+                self.succeed(old, *terms, true, turn);
+                self.assure(name.as_deref(), turn);
             }
             Settled::Follows(request) => {
                 self.close_opening(name.as_deref());
@@ -175,10 +177,10 @@ impl Established {
                 let rekey = ChildRekey { old, name, request };
                 self.queue.push_first(Task::RekeyChild(Box::new(rekey)));
             }
-            Settled::Goes => self.ask(Task::DeleteChild(None, spi), core, ctx),
+            Settled::Goes => self.ask(Task::DeleteChild(None, spi), turn),
             // In case the peer does not continue its own request.
-            Settled::Stops => self.renew_later(Some(old), ctx),
-            Settled::Deleted => self.delete_current(old, core, ctx),
+            Settled::Stops => self.renew_later(Some(old), turn.ctx),
+            Settled::Deleted => self.delete_current(old, turn),
         }
         Ok(())
     }
@@ -190,23 +192,22 @@ impl Established {
         rekey: &ChildRekey,
         error: NotifyType,
         response: &Message,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
+        turn: &mut Turn<'_, '_>,
     ) -> Result<(), DownReason> {
         if rekey.request.rival().is_some() || !self.children.is_current(rekey.old) {
             return Ok(());
         }
-        let peer = core.peer(ctx.config);
+        let peer = turn.core.peer(turn.ctx.config);
         let attempt = peer.and_then(|peer| rekey.request.after(error, response, peer));
         if let Some(attempt) = attempt {
-            self.ask_for_child(rekey.old, attempt, core, ctx);
+            self.ask_for_child(rekey.old, attempt, turn);
             return Ok(());
         }
         let passes = match error {
             // The end "SHOULD silently delete the Child SA (if it still exists) and send a request
             // to create a new Child SA from scratch" (section 2.25).
             NotifyType::CHILD_SA_NOT_FOUND => {
-                self.lose_child(rekey.old, ctx);
+                self.lose_child(rekey.old, turn.ctx);
                 return match self.children.is_over() {
                     true => Err(DownReason::ChildDeleted),
                     false => Ok(()),
@@ -214,16 +215,17 @@ impl Established {
             }
             NotifyType::STATE_NOT_FOUND => true,
             NotifyType::TEMPORARY_FAILURE => {
-                self.note_busy(core, ctx);
+                self.note_busy(turn);
                 true
             }
             _ => rekey.request.is_contested(),
         };
         if let Some(Life::Current(age)) = self.children.get_mut(rekey.old).map(|c| &mut c.life) {
             if !passes && age.is_news(error) {
-                ctx.refused(Some(core.name()), Refusal::RekeyRefused(error));
+                turn.ctx
+                    .refused(Some(turn.core.name()), Refusal::RekeyRefused(error));
             }
-            age.try_again(&ctx.config.timers, ctx.rng, ctx.now);
+            age.try_again(&turn.ctx.config.timers, turn.ctx.rng, turn.ctx.now);
         }
         Ok(())
     }
@@ -232,33 +234,38 @@ impl Established {
     pub(super) fn succeed(
         &mut self,
         old: ChildSaId,
-        terms: Terms,
+        terms: ChildTerms,
         ours: bool,
-        core: &Core,
-        ctx: &mut Context<'_>,
+        turn: &mut Turn<'_, '_>,
     ) -> ChildSaId {
-        let id = ctx.child_id();
-        let age = self.age_of(&terms, core, ctx);
-        self.tell_unlicensed(old, &terms, core, ctx);
+        let id = turn.ctx.child_id();
+        let age = self.age_of(&terms, turn);
+        self.tell_unlicensed(old, &terms, turn);
         self.children
-            .replace(old, ours, &ctx.config.timers, ctx.now);
+            .replace(old, ours, &turn.ctx.config.timers, turn.ctx.now);
         self.children.add(id, &terms, age);
         if !ours {
-            self.unsure.add(id, &core.responses, ctx.now);
+            self.unsure.add(id, &turn.core.responses, turn.ctx.now);
         }
-        let new = Box::new(self.named(id, terms, ours, core));
-        ctx.event(Event::ChildRekeyed { old, new });
+        let new = Box::new(self.named(id, terms, ours, turn.core));
+        turn.ctx.event(Event::ChildRekeyed { old, new });
         id
     }
 
     /// Starts the lifetime of a new child SA. The configuration may have changed since its request.
-    pub(super) fn age_of(&self, terms: &Terms, core: &Core, ctx: &mut Context<'_>) -> Age {
-        let peer = core.peer(ctx.config);
+    pub(super) fn age_of(&self, terms: &ChildTerms, turn: &mut Turn<'_, '_>) -> Age {
+        let peer = turn.core.peer(turn.ctx.config);
         let policy = peer.and_then(|peer| peer.policy(terms.name.as_deref()));
         let lifetime = policy.map_or(Lifetimes::default().child, |policy| policy.lifetime);
-        let mut age = Age::begin(lifetime, ctx.config, ctx.rng, ctx.now);
+        let mut age = Age::begin(lifetime, turn.ctx.config, turn.ctx.rng, turn.ctx.now);
         if let (Some(policy), Some(agreement)) = (policy, &terms.agreement) {
-            licences::adapt(&mut age, policy.zones, (&terms.asked, agreement), ctx.now);
+            licences::adapt(
+                &mut age,
+                policy.zones,
+                &terms.asked,
+                agreement,
+                turn.ctx.now,
+            );
         }
         age
     }
@@ -267,7 +274,7 @@ impl Established {
     pub(super) fn named(
         &self,
         id: ChildSaId,
-        terms: Terms,
+        terms: ChildTerms,
         initiator: bool,
         core: &Core,
     ) -> ChildSa<crypto::Secret> {

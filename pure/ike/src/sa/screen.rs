@@ -10,7 +10,7 @@
 //! invariants 2 and 12). A check costs no more than the delivery of the datagram by the kernel.
 
 use super::closing::Lingering;
-use super::{Arrived, Context, Sa, State};
+use super::{Arrived, Context, Sa, State, Turn};
 use crate::counters::DropReason;
 use wire::ike::Header;
 
@@ -27,7 +27,8 @@ impl Sa {
             State::Closing(state) => &mut state.keys,
             State::Retired(state) => &mut state.keys,
             State::Lingering(_) => {
-                Lingering::answer(arrived, &mut self.core, ctx);
+                let core = &mut self.core;
+                Lingering::answer(arrived, &mut Turn { core, ctx });
                 return false;
             }
             // Messages of unauthenticated peers have a share of the time instead.

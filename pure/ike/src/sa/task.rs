@@ -1,13 +1,13 @@
 //! Our requests on an established IKE SA, one task each.
 
 use super::child_request::ChildRequest;
-use super::heir::FollowUp;
 use super::moving::Move;
 use super::new_child::NewChild;
 use super::queue::Subject;
 use super::rekey_child::ChildRekey;
 use super::rekey_ike::IkeRekey;
-use super::{Context, Core};
+use super::successor::FollowUp;
+use super::{Core, Turn};
 use crate::config::Timers;
 use crate::event::Event;
 use crate::extension::mobike::{self, Cookie};
@@ -62,7 +62,7 @@ impl Task {
     pub(super) const fn renews_ike(&self) -> bool {
         match self {
             Self::RekeyIke(rekey) => rekey.to.is_none(),
-            Self::FollowUp(follow_up) => follow_up.heir.purpose.is_none(),
+            Self::FollowUp(follow_up) => follow_up.successor.purpose.is_none(),
             _ => false,
         }
     }
@@ -187,20 +187,15 @@ impl Task {
 }
 
 /// Evaluates a licensed node's answer to a grant.
-pub(super) fn conclude_grant(
-    grant: &Grant<Secret>,
-    response: &Message,
-    core: &Core,
-    ctx: &mut Context<'_>,
-) {
-    let sa = core.id;
-    ctx.event(match distribute::outcome(grant, response) {
+pub(super) fn conclude_grant(grant: &Grant<Secret>, response: &Message, turn: &mut Turn<'_, '_>) {
+    let sa = turn.core.id;
+    turn.ctx.event(match distribute::outcome(grant, response) {
         Ok(()) => Event::GrantAccepted {
             sa,
             csa: grant.csa,
             grant: grant.grant,
         },
-        Err(why) => refused(grant, why, core),
+        Err(why) => refused(grant, why, turn.core),
     });
 }
 

@@ -50,7 +50,7 @@ impl Unsure {
 
     /// Reports the child SAs that the peer certainly has. `heard` is the time of the last packet
     /// from the peer.
-    pub(super) fn settle(&mut self, responses: &Responses, heard: Instant, ctx: &mut Context<'_>) {
+    pub(super) fn resolve(&mut self, responses: &Responses, heard: Instant, ctx: &mut Context<'_>) {
         self.0.retain(|child, asked| {
             let repeats = responses.repeats(asked.message_id);
             if let Some(repeats) = repeats.filter(|repeats| *repeats > asked.repeats) {

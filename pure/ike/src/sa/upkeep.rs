@@ -8,9 +8,10 @@
 use super::cloning::Aside;
 use super::established::Established;
 use super::task::Task;
-use super::{Context, Core};
+use super::{Context, Turn};
+use crate::config;
 use crate::event::Event;
-use crate::extension::{resource, slot};
+use crate::extension::resource;
 use crate::policy::Policy;
 use model::{ChildSaId, Instant};
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,25 +72,25 @@ impl Upkeep {
 
 impl Established {
     /// Requests the wanted child SAs that are missing, if it is time.
-    pub(crate) fn tend(&mut self, core: &mut Core, ctx: &mut Context<'_>) {
+    pub(crate) fn maintain(&mut self, turn: &mut Turn<'_, '_>) {
         self.upkeep.next = None;
-        let served = self.has_heir || self.aside == Some(Aside::Theirs);
-        if self.is_leaving() || (served && ctx.is_acquainted()) {
+        let served = self.has_successor || self.aside == Some(Aside::Theirs);
+        if self.is_leaving() || (served && turn.ctx.is_acquainted()) {
             return;
         }
-        let Some(peer) = core.peer(ctx.config) else {
+        let Some(peer) = turn.core.peer(turn.ctx.config) else {
             return;
         };
         for policy in peer.policies() {
-            if !self.is_missing(&policy, &peer.name, ctx) {
+            if !self.is_missing(&policy, &peer.name, turn.ctx) {
                 continue;
             }
             match self.upkeep.until(policy.name) {
-                Some(until) if ctx.now < until => {
+                Some(until) if turn.ctx.now < until => {
                     let next = self.upkeep.next.into_iter().chain([until]);
                     self.upkeep.next = next.min();
                 }
-                _ => self.ask_for_new(policy.name, core, ctx),
+                _ => self.ask_for_new(policy.name, turn),
             }
         }
     }
@@ -105,7 +106,7 @@ impl Established {
     /// Requests the child SAs with these names, which an SA had that this one replaces. Slots are
     /// left to the caller.
     pub(crate) fn inherit_children(&mut self, mut names: BTreeSet<Option<String>>) {
-        names.retain(|name| !slot::is_slot(name.as_deref()));
+        names.retain(|name| !config::is_slot(name.as_deref()));
         self.upkeep.inherited = names;
     }
 
@@ -130,27 +131,22 @@ impl Established {
     }
 
     /// Deletes a child SA that is no longer wanted.
-    pub(crate) fn drop_child(
-        &mut self,
-        name: Option<&str>,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
-    ) {
+    pub(crate) fn drop_child(&mut self, name: Option<&str>, turn: &mut Turn<'_, '_>) {
         self.upkeep.inherited.remove(&name.map(str::to_owned));
         self.retry(name);
         self.close_opening(name);
         if let Some(id) = self.children.current(name) {
-            self.delete_current(id, core, ctx);
+            self.delete_current(id, turn);
         }
     }
 
     /// Deletes a child SA without a successor. Nothing more is sent on it; packets in flight to us
     /// may arrive.
-    pub(super) fn delete_current(&mut self, id: ChildSaId, core: &mut Core, ctx: &mut Context<'_>) {
+    pub(super) fn delete_current(&mut self, id: ChildSaId, turn: &mut Turn<'_, '_>) {
         if self.children.end(id) {
             self.note_room(id);
-            ctx.event(Event::ChildRetired { child: id });
-            self.delete_child(id, core, ctx);
+            turn.ctx.event(Event::ChildRetired { child: id });
+            self.delete_child(id, turn);
         }
     }
 
@@ -179,7 +175,7 @@ impl Established {
     fn is_possible(&self, name: Option<&str>) -> bool {
         let first = self.children.current(None);
         let first = first.and_then(|first| self.children.get(first));
-        if slot::is_slot(name) {
+        if config::is_slot(name) {
             return first.is_some_and(|first| first.agreement.is_some());
         }
         let several = self.resources && !self.upkeep.is_full && first.is_some();
@@ -198,7 +194,7 @@ impl Established {
         let asked =
             |task: &Task| matches!(task, Task::NewChild(new) if new.name.as_deref() == name);
         self.is_possible(name)
-            && ctx.wishes.of(peer, name).unwrap_or_else(ours)
+            && ctx.overrides.of(peer, name).unwrap_or_else(ours)
             && self.children.current(name).is_none()
             && !self.is_opening(name)
             && !self.queue.tasks().any(asked)

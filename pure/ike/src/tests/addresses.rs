@@ -349,7 +349,7 @@ fn a_wider_claim_is_narrowed_whenever_it_is_made() {
 
 fn rekey_request(old: model::Spi, claimed: TrafficSelectors) -> Vec<Payload> {
     let proposals = crate::proposal::offer_esp(
-        &crate::menu::EspMenu::plain(&[Suite::Aes128Gcm16]),
+        &crate::allowed_suites::AllowedEspSuites::plain(&[Suite::Aes128Gcm16]),
         model::Spi(0x1234_5678),
     );
     vec![

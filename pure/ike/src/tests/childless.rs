@@ -4,7 +4,7 @@ use super::attack::ask_sealed;
 use super::pair::{Pair, Side};
 use super::weaknesses::resealed;
 use super::*;
-use crate::menu::EspMenu;
+use crate::allowed_suites::AllowedEspSuites;
 use crate::proposal::offer_esp;
 use model::Spi;
 use wire::ike::{ExchangeType, NotifyType, Payload, PayloadType, TrafficSelectors};
@@ -23,7 +23,7 @@ fn a_vpn_peer_may_begin_without_a_child_and_ask_for_it_later() {
     assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
     assert!(pair.right.children().is_empty());
     assert!(pair.right.refusals().is_empty());
-    let menu = EspMenu::of(&mobile().peers[0], Vec::new());
+    let menu = AllowedEspSuites::of(&mobile().peers[0], Vec::new());
     let payloads = vec![
         Payload::SecurityAssociation(offer_esp(&menu, Spi(4096))),
         Payload::Nonce(vec![7; 32]),

@@ -89,7 +89,7 @@ pub(crate) fn rekey(pair: &mut Pair, side: Side, name: Option<&str>) {
 fn request(local: &str, remote: &str) -> Vec<Payload> {
     let selectors = |text| TrafficSelectors(vec![prefix(text)]);
     let offer = crate::proposal::offer_esp(
-        &crate::menu::EspMenu::plain(&[Suite::Aes128Gcm16]),
+        &crate::allowed_suites::AllowedEspSuites::plain(&[Suite::Aes128Gcm16]),
         model::Spi(0x1000_0000),
     );
     vec![
@@ -304,7 +304,7 @@ fn the_first_child_is_asked_for_again_where_it_alone_was_deleted() {
     assert_eq!((pair.left.up(), pair.left.children().len()), (1, 1));
     // The right end's engine did not send the Delete, so the test drops the child there.
     pair.with(Side::Right, |engine, now| {
-        engine.with_established(sa, now, |_, up, ctx| up.lose_child(id, ctx))
+        engine.with_established(sa, now, |up, turn| up.lose_child(id, turn.ctx))
     });
     pair.pass(Duration::from_secs(2));
     assert!(agree(&pair, &[None, VOICE]), "{:?}", pair.left.events);

@@ -63,8 +63,8 @@ fn try_to(pair: &mut Pair, side: Side, local: &str) -> Result<(), CannotMove> {
 fn ask_for_clone(pair: &mut Pair, side: Side) {
     let sa = pair.host(side).current();
     pair.with(side, |engine, now| {
-        engine.with_established(sa, now, |core, up, ctx| {
-            let asked = up.ask_for_clone(to(CELL), core, ctx);
+        engine.with_established(sa, now, |up, turn| {
+            let asked = up.ask_for_clone(to(CELL), turn);
             asked.expect("nothing is under way");
         });
     });
@@ -76,7 +76,7 @@ fn keep_clone(pair: &mut Pair) -> IkeSaId {
     pair.settle_one_round();
     let (_, clone) = pair.left.cloned()[0];
     pair.with(Side::Left, |engine, now| {
-        engine.with_established(clone, now, |core, up, ctx| up.settle(core, ctx));
+        engine.with_established(clone, now, |up, turn| up.conclude_trial(turn));
     });
     pair.settle();
     clone
@@ -84,10 +84,10 @@ fn keep_clone(pair: &mut Pair) -> IkeSaId {
 
 /// Returns a request for a clone, as no task would send it.
 fn request(spi: u64) -> Vec<Payload> {
-    let menu = crate::menu::IkeMenu::of(&mobile().peers[0]);
+    let menu = crate::allowed_suites::AllowedIkeSuites::of(&mobile().peers[0]);
     let mut rng = crypto::Rng::from_seed([3; 32]);
-    let key =
-        Offered::new(crate::menu::group_id(Group::X25519), &mut rng).expect("a group of ours");
+    let key = Offered::new(crate::allowed_suites::group_id(Group::X25519), &mut rng)
+        .expect("a group of ours");
     vec![
         clone::payload(),
         Payload::SecurityAssociation(crate::proposal::offer_successor(&menu, spi)),
@@ -388,8 +388,8 @@ fn children_are_counted_over_all_ike_sas_of_a_peer() {
     assert_eq!(children(&pair), 2, "one may take the place of the other");
     let third = pair.left.cloned()[0].1;
     pair.with(Side::Left, |engine, now| {
-        engine.with_established(third, now, |core, up, ctx| {
-            let asked = up.ask_for_clone(to(CELL), core, ctx);
+        engine.with_established(third, now, |up, turn| {
+            let asked = up.ask_for_clone(to(CELL), turn);
             asked.expect("nothing is under way");
         });
     });
@@ -774,7 +774,7 @@ fn a_peer_that_keeps_both_has_a_path_for_each_and_one_may_die() {
     assert!(fit(left[0], right[0]) && fit(left[1], right[1]));
     // The new path fails.
     pair.with(Side::Left, |engine, now| {
-        engine.with_established(clone, now, |core, up, ctx| drop(up.abandon(core, ctx)));
+        engine.with_established(clone, now, |up, turn| drop(up.abandon(turn)));
     });
     pair.away = vec![address(CELL)];
     pair.pass(Duration::from_secs(600));

@@ -6,8 +6,8 @@ use super::reauth::reauthenticate;
 use super::rekey::{rekey_child, rekey_ike};
 use super::resource::all_fit;
 use super::*;
+use crate::allowed_suites::AllowedEspSuites;
 use crate::exchange::notify;
-use crate::menu::EspMenu;
 use crate::proposal::offer_esp;
 use model::Spi;
 use wire::ike::{EsnId, ExchangeType, NotifyType, Payload, Transform, TransformType};
@@ -91,7 +91,7 @@ fn children_for_the_same_traffic_and_of_new_proofs_have_them_too() {
 fn who_insists_on_them_is_refused_by_who_has_none_with_a_reason() {
     for esn in [false, true] {
         let mut pair = up(ends(esn, esn));
-        let menu = EspMenu::plain(&[Suite::Aes128Gcm16]);
+        let menu = AllowedEspSuites::plain(&[Suite::Aes128Gcm16]);
         let mut offer = offer_esp(&menu, Spi(0x1000_0000));
         let transforms = &mut offer[0].transforms;
         transforms.retain(|transform| transform.kind != TransformType::ESN);

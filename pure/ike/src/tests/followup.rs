@@ -818,9 +818,9 @@ fn the_keys_are_those_of_section_2_2_4_computed_by_hand() {
 
 /// Returns the request to rekey the child, with two types of additional key exchange.
 fn by_hand(old: Payload, key: &Offered) -> (Vec<Payload>, Vec<u8>) {
-    let menu = crate::menu::EspMenu {
+    let menu = crate::allowed_suites::AllowedEspSuites {
         groups: vec![GroupId::CURVE25519],
-        ..crate::menu::EspMenu::plain(&[Suite::Aes128Gcm16])
+        ..crate::allowed_suites::AllowedEspSuites::plain(&[Suite::Aes128Gcm16])
     };
     let mut proposals = crate::proposal::offer_esp(&menu, model::Spi(0x1000_0000));
     let methods = [

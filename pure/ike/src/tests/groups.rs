@@ -52,7 +52,7 @@ fn every_group_works() {
         let mut pair = Pair::new(left, right);
         pair.connect();
         assert!(fit(pair.left.child(), pair.right.child()));
-        assert_eq!(guesses(&pair), [crate::menu::group_id(group)]);
+        assert_eq!(guesses(&pair), [crate::allowed_suites::group_id(group)]);
     }
 }
 
@@ -67,7 +67,7 @@ fn the_responders_preference_is_found_out_in_a_second_round() {
         let mut pair = Pair::new(left, right);
         pair.connect();
         assert!(fit(pair.left.child(), pair.right.child()));
-        assert_eq!(guesses(&pair), ours.map(crate::menu::group_id));
+        assert_eq!(guesses(&pair), ours.map(crate::allowed_suites::group_id));
         assert_eq!(pair.sent.len(), 6);
     }
 }

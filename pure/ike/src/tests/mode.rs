@@ -7,7 +7,7 @@ use super::pair::{Host, LEFT, NatBox, Pair, RIGHT, Side, fit};
 use super::rekey::{rekey_child, rekey_ike};
 use super::*;
 use crate::exchange::{find_notify, notify};
-use crate::extension::mode::{Ground, payload};
+use crate::extension::mode::{ModeContext, payload};
 use crate::{BadMode, CannotMove, DownReason};
 use wire::ike::{ExchangeType, NotifyType, Payload, TrafficSelectors};
 
@@ -183,7 +183,7 @@ fn beet_mode_is_said_to_who_understands_private_numbers() {
     let message = |payload| saying(vec![payload]);
     let (left, _) = ends(Mode::Beet);
     let policy = left.peers[0].policy(None).unwrap();
-    let stranger = Ground::new(to(LEFT), None, false);
+    let stranger = ModeContext::new(to(LEFT), None, false);
     assert_eq!(stranger.allows(&policy), Err(BadMode::NotUnderstood));
     let asking = message(notify(NotifyType::USE_BEET_MODE, Vec::new()));
     assert_eq!(stranger.read(&asking), Ok(Mode::Tunnel), "anybody's number");
@@ -254,7 +254,7 @@ fn zones_that_do_not_begin_where_the_mode_does_are_neither_asked_for_nor_accepte
 
 #[test]
 fn an_answer_in_another_mode_than_asked_for_is_refused() {
-    let ground = Ground::new(to(LEFT), None, true);
+    let ground = ModeContext::new(to(LEFT), None, true);
     for asked in Mode::ALL {
         for answered in Mode::ALL {
             let response = saying(payload(answered).into_iter().collect());
@@ -463,7 +463,7 @@ fn a_request_for_two_modes_at_once_is_refused() {
 /// Requests a child from the right host as no task would.
 fn ask_for(pair: &mut Pair, local: &str, remote: &str, modes: &[NotifyType]) -> Vec<Payload> {
     let selectors = |text| TrafficSelectors(vec![prefix(text)]);
-    let menu = crate::menu::EspMenu::plain(&[Suite::Aes128Gcm16]);
+    let menu = crate::allowed_suites::AllowedEspSuites::plain(&[Suite::Aes128Gcm16]);
     let offer = crate::proposal::offer_esp(&menu, model::Spi(0x1000_0000));
     let mut payloads = vec![
         Payload::SecurityAssociation(offer),

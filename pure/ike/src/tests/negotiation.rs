@@ -5,9 +5,9 @@ use super::mode;
 use super::pair::{Flying, Pair, Side};
 use super::rekey::{connected, rekey_child, rekey_ike};
 use super::*;
+use crate::allowed_suites::{AllowedEspSuites, AllowedIkeSuites, group_id};
 use crate::exchange::create_child::{Offered, rekey_sa};
 use crate::exchange::{has, notify};
-use crate::menu::{EspMenu, IkeMenu, group_id};
 use crate::proposal::{offer_esp, offer_successor};
 use model::Group;
 use std::ops::RangeInclusive;
@@ -63,7 +63,7 @@ fn public(group: Group) -> Payload {
 
 /// Returns a proposal with exactly these groups.
 fn exchanging(groups: &[GroupId]) -> Vec<Proposal> {
-    let mut offer = offer_esp(&EspMenu::plain(&SUITES), model::Spi(4096));
+    let mut offer = offer_esp(&AllowedEspSuites::plain(&SUITES), model::Spi(4096));
     let groups = groups.iter().map(|group| Transform::group(*group));
     offer[0].transforms.extend(groups);
     offer
@@ -154,9 +154,9 @@ fn a_group_is_asked_for_only_if_it_was_offered() {
 fn for_an_ike_sa_as_well_a_group_is_asked_for_only_if_it_was_offered() {
     let mut pair = connected();
     let mut ask = |groups: &[Group], group| {
-        let menu = IkeMenu {
+        let menu = AllowedIkeSuites {
             groups: groups.to_vec(),
-            ..IkeMenu::of(&mobile().peers[0])
+            ..AllowedIkeSuites::of(&mobile().peers[0])
         };
         let payloads = vec![
             Payload::SecurityAssociation(offer_successor(&menu, 7)),

@@ -266,9 +266,9 @@ impl Pair {
         while let Some(event) = host.engine.poll_event() {
             self.trace.told(self.now, side, &event);
             if let Event::Granted { sa, grant, .. } = &event {
-                let name = (grant.csa, grant.grant);
                 let unusable = host.unusable;
-                host.engine.answer_grant(*sa, name, unusable, self.now);
+                let engine = &mut host.engine;
+                engine.answer_grant(*sa, grant.csa, grant.grant, unusable, self.now);
             }
             if let Event::KeysAsked { sa, token, .. } = &event {
                 let answer = host.keys.clone().ok_or(RefusalCode::UNKNOWN_GRANT);

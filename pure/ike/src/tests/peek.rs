@@ -36,9 +36,15 @@ impl Engine {
         payloads: Vec<Payload>,
         now: Instant,
     ) {
-        self.with_established(sa, now, |core, state, ctx| {
+        self.with_established(sa, now, |state, turn| {
             let allowed = Duration::from_millis(500);
-            core.request(&mut state.keys.cipher, exchange, payloads, allowed, ctx);
+            turn.core.request(
+                &mut state.keys.cipher,
+                exchange,
+                payloads,
+                allowed,
+                turn.ctx,
+            );
         })
         .expect("the SA is up");
     }

@@ -1,7 +1,7 @@
 //! Offers, choices and answers, without engines.
 
 use crate::PeerRole;
-use crate::menu::{EspMenu, IkeMenu};
+use crate::allowed_suites::{AllowedEspSuites, AllowedIkeSuites};
 use crate::proposal::*;
 use model::{Group, Kem, Sha2, Spi, Suite};
 use wire::ike::{
@@ -12,8 +12,8 @@ use wire::ike::{
 const BOTH: [Suite; 2] = [Suite::Aes256Gcm16, Suite::Aes128Gcm16];
 const SPI: Spi = Spi(0x1000);
 
-fn menu(suites: &[Suite], groups: &[Group]) -> IkeMenu {
-    IkeMenu {
+fn menu(suites: &[Suite], groups: &[Group]) -> AllowedIkeSuites {
+    AllowedIkeSuites {
         suites: suites.to_vec(),
         groups: groups.to_vec(),
         kems: vec![None],
@@ -21,11 +21,11 @@ fn menu(suites: &[Suite], groups: &[Group]) -> IkeMenu {
 }
 
 /// Returns a menu of both suites with X25519.
-fn both() -> IkeMenu {
+fn both() -> AllowedIkeSuites {
     menu(&BOTH, &[Group::X25519])
 }
 
-fn only(suite: Suite) -> IkeMenu {
+fn only(suite: Suite) -> AllowedIkeSuites {
     menu(&[suite], &[Group::X25519])
 }
 
@@ -38,14 +38,14 @@ fn single(offer: Vec<Proposal>) -> Proposal {
         .unwrap()
 }
 
-fn ike(menu: &IkeMenu) -> Proposal {
+fn ike(menu: &AllowedIkeSuites) -> Proposal {
     single(offer_ike(menu))
 }
 
-fn exchanging(suites: &[Suite], groups: &[GroupId]) -> EspMenu {
-    EspMenu {
+fn exchanging(suites: &[Suite], groups: &[GroupId]) -> AllowedEspSuites {
+    AllowedEspSuites {
         groups: groups.to_vec(),
-        ..EspMenu::plain(suites)
+        ..AllowedEspSuites::plain(suites)
     }
 }
 
@@ -53,7 +53,7 @@ fn esp(suites: &[Suite], groups: &[GroupId], spi: Spi) -> Proposal {
     single(offer_esp(&exchanging(suites, groups), spi))
 }
 
-fn heir(menu: &IkeMenu, spi: u64) -> Proposal {
+fn successor(menu: &AllowedIkeSuites, spi: u64) -> Proposal {
     single(offer_successor(menu, spi))
 }
 
@@ -70,7 +70,7 @@ fn our_own_offer_is_chosen_and_the_answer_passes() {
 fn the_responders_order_decides_between_suites() {
     let choice = choose_esp(
         &[esp(&BOTH, &[], SPI)],
-        &EspMenu::plain(&[Suite::Aes128Gcm16]),
+        &AllowedEspSuites::plain(&[Suite::Aes128Gcm16]),
         Spi(999),
     );
     let choice = choice.unwrap();
@@ -85,7 +85,7 @@ fn a_peer_without_implicit_ivs_gets_explicit_ones() {
     offered
         .transforms
         .retain(|transform| transform.id != EncryptionId::AES_GCM_16_IIV.0);
-    let choice = choose_esp(&[offered], &EspMenu::plain(&BOTH), Spi(999)).unwrap();
+    let choice = choose_esp(&[offered], &AllowedEspSuites::plain(&BOTH), Spi(999)).unwrap();
     assert_eq!(
         (choice.suite, choice.implicit_iv),
         (Suite::Aes256Gcm16, false)
@@ -119,13 +119,13 @@ fn none_may_stand_for_integrity_beside_an_aead() {
         .transforms
         .push(Transform::plain(TransformType::INTEG, hmac));
     assert_eq!(
-        choose_esp(&[offered.clone()], &EspMenu::plain(&BOTH), SPI),
+        choose_esp(&[offered.clone()], &AllowedEspSuites::plain(&BOTH), SPI),
         None
     );
     offered
         .transforms
         .push(Transform::plain(TransformType::INTEG, 0));
-    let choice = choose_esp(&[offered], &EspMenu::plain(&BOTH), SPI).unwrap();
+    let choice = choose_esp(&[offered], &AllowedEspSuites::plain(&BOTH), SPI).unwrap();
     assert_eq!(choice.answer.transforms.len(), 3);
 }
 
@@ -134,19 +134,27 @@ fn extended_sequence_numbers_that_nobody_wants_and_reserved_spis_are_refused() {
     let mut extended = esp(&BOTH, &[], SPI);
     extended.transforms.pop();
     extended.transforms.push(Transform::esn(EsnId::YES));
-    let refused = choose_esp(std::slice::from_ref(&extended), &EspMenu::plain(&BOTH), SPI);
+    let refused = choose_esp(
+        std::slice::from_ref(&extended),
+        &AllowedEspSuites::plain(&BOTH),
+        SPI,
+    );
     assert_eq!(refused, None);
     assert!(choose_esp(&[extended], &with_esn(), SPI).unwrap().esn);
     assert_eq!(
-        choose_esp(&[esp(&BOTH, &[], Spi(255))], &EspMenu::plain(&BOTH), SPI),
+        choose_esp(
+            &[esp(&BOTH, &[], Spi(255))],
+            &AllowedEspSuites::plain(&BOTH),
+            SPI
+        ),
         None
     );
 }
 
-fn with_esn() -> EspMenu {
-    EspMenu {
+fn with_esn() -> AllowedEspSuites {
+    AllowedEspSuites {
         esn: true,
-        ..EspMenu::plain(&BOTH)
+        ..AllowedEspSuites::plain(&BOTH)
     }
 }
 
@@ -160,14 +168,14 @@ fn who_wants_extended_numbers_offers_both_kinds_and_takes_what_is_answered() {
         numbers.map(|transform| transform.id).collect::<Vec<_>>()
     };
     assert_eq!(numbers(&offered[0]), [EsnId::YES.0, EsnId::NO.0]);
-    for (menu, esn) in [(with_esn(), true), (EspMenu::plain(&BOTH), false)] {
+    for (menu, esn) in [(with_esn(), true), (AllowedEspSuites::plain(&BOTH), false)] {
         let choice = choose_esp(&offered, &menu, SPI).unwrap();
         assert_eq!((choice.esn, numbers(&choice.answer).len()), (esn, 1));
         assert_eq!(check_esp(&[choice.answer], &with_esn()).unwrap().esn, esn);
     }
     assert_eq!(check_esp(&offered, &with_esn()), None, "a choice is left");
     let choice = choose_esp(&offered, &with_esn(), SPI).unwrap();
-    let uncalled = check_esp(&[choice.answer], &EspMenu::plain(&BOTH));
+    let uncalled = check_esp(&[choice.answer], &AllowedEspSuites::plain(&BOTH));
     assert_eq!(uncalled, None, "it was not offered");
 }
 
@@ -217,18 +225,21 @@ fn a_key_exchange_for_a_child_is_made_where_both_want_one() {
     assert_eq!(chosen(&[], &[group]), None);
     let mut only = esp(&BOTH, &[group], SPI);
     only.transforms.pop();
-    assert_eq!(choose_esp(&[only], &EspMenu::plain(&BOTH), SPI), None);
+    assert_eq!(
+        choose_esp(&[only], &AllowedEspSuites::plain(&BOTH), SPI),
+        None
+    );
 }
 
 #[test]
 fn the_offer_for_a_successor_carries_an_spi_and_a_first_one_none() {
-    let offered = [heir(&both(), 7)];
+    let offered = [successor(&both(), 7)];
     assert_eq!(choose_ike(&offered, &both()), None);
     let (choice, theirs) = choose_successor(&offered, &both(), 8).unwrap();
     assert_eq!(theirs, 7);
     let (_, ours) = check_successor(&[choice.answer], &both()).unwrap();
     assert_eq!(ours, 8);
-    for bare in [heir(&both(), 0), ike(&both())] {
+    for bare in [successor(&both(), 0), ike(&both())] {
         assert_eq!(choose_successor(&[bare], &both(), 8), None);
     }
 }
@@ -262,7 +273,7 @@ fn has(proposal: &Proposal, kind: TransformType) -> bool {
 fn suites_stand_together_only_if_any_cipher_goes_with_any_hmac() {
     for offer in [
         offer_ike(&menu(&CBC, &[Group::X25519])),
-        offer_esp(&EspMenu::plain(&CBC), SPI),
+        offer_esp(&AllowedEspSuites::plain(&CBC), SPI),
     ] {
         let numbers: Vec<_> = offer.iter().map(|proposal| proposal.number).collect();
         assert_eq!(numbers, [1, 2, 3]);
@@ -287,7 +298,7 @@ fn suites_stand_together_only_if_any_cipher_goes_with_any_hmac() {
 fn every_suite_of_an_offer_is_found_in_the_proposal_that_has_it() {
     let (offered, esp) = (
         offer_ike(&menu(&CBC, &[Group::X25519])),
-        offer_esp(&EspMenu::plain(&CBC), SPI),
+        offer_esp(&AllowedEspSuites::plain(&CBC), SPI),
     );
     for (suite, number) in CBC.into_iter().zip([1, 2, 3, 3]) {
         let choice = choose_ike(&offered, &only(suite)).unwrap();
@@ -297,9 +308,9 @@ fn every_suite_of_an_offer_is_found_in_the_proposal_that_has_it() {
             check_ike(std::slice::from_ref(&choice.answer), &all),
             Some(choice)
         );
-        let choice = choose_esp(&esp, &EspMenu::plain(&[suite]), Spi(999)).unwrap();
+        let choice = choose_esp(&esp, &AllowedEspSuites::plain(&[suite]), Spi(999)).unwrap();
         assert_eq!((choice.suite, choice.answer.number), (suite, number));
-        let checked = check_esp(&[choice.answer], &EspMenu::plain(&CBC)).unwrap();
+        let checked = check_esp(&[choice.answer], &AllowedEspSuites::plain(&CBC)).unwrap();
         assert_eq!(
             (checked.suite, checked.implicit_iv),
             (suite, choice.implicit_iv)
@@ -373,13 +384,13 @@ fn a_successor_may_have_another_kind_of_suite() {
 }
 
 /// Returns menus with everything that can be offered for an IKE SA and for a child.
-fn everything() -> (IkeMenu, EspMenu) {
+fn everything() -> (AllowedIkeSuites, AllowedEspSuites) {
     let kems: Vec<_> = Kem::ALL.map(Some).into_iter().chain([None]).collect();
-    let ike = IkeMenu {
+    let ike = AllowedIkeSuites {
         kems: kems.clone(),
         ..menu(&Suite::ALL, &Group::ALL)
     };
-    let esp = EspMenu {
+    let esp = AllowedEspSuites {
         kems,
         esn: true,
         ..exchanging(&Suite::ALL, &[GroupId::CURVE25519])
@@ -498,8 +509,8 @@ const KEM_768: u16 = GroupId::ML_KEM_768.0;
 const KEM_1024: u16 = GroupId::ML_KEM_1024.0;
 
 /// Returns a menu of AES-256-GCM with X25519 and these KEMs.
-fn with_kems(kems: &[Option<Kem>]) -> IkeMenu {
-    IkeMenu {
+fn with_kems(kems: &[Option<Kem>]) -> AllowedIkeSuites {
+    AllowedIkeSuites {
         kems: kems.to_vec(),
         ..only(Suite::Aes256Gcm16)
     }
@@ -612,7 +623,7 @@ fn an_answer_with_other_additional_key_exchanges_than_offered_is_none() {
 fn a_successor_is_chosen_with_the_additional_key_exchange_that_is_required() {
     let mut peer = super::peer("gateway", PeerRole::Gateway);
     peer.kems = vec![Some(Kem::MlKem768)];
-    let ours = IkeMenu::of(&peer);
+    let ours = AllowedIkeSuites::of(&peer);
     let (choice, _) = choose_successor(&offer_successor(&ours, 7), &ours, 9).unwrap();
     assert_eq!(choice.kems, [Kem::MlKem768]);
     let mut without = offer_successor(&ours, 7);
@@ -623,8 +634,8 @@ fn a_successor_is_chosen_with_the_additional_key_exchange_that_is_required() {
 }
 
 /// Returns a menu of AES-256-GCM with X25519, followed by these KEMs.
-fn esp_with_kems(kems: &[Option<Kem>]) -> EspMenu {
-    EspMenu {
+fn esp_with_kems(kems: &[Option<Kem>]) -> AllowedEspSuites {
+    AllowedEspSuites {
         kems: kems.to_vec(),
         ..exchanging(&[Suite::Aes256Gcm16], &[GroupId::CURVE25519])
     }
@@ -666,7 +677,7 @@ fn a_child_has_an_additional_key_exchange_beside_a_group_and_never_beside_none()
 /// KE payload.
 #[test]
 fn an_additional_key_exchange_for_a_child_without_a_first_one_is_passed_over() {
-    let plain = EspMenu::plain(&[Suite::Aes256Gcm16]);
+    let plain = AllowedEspSuites::plain(&[Suite::Aes256Gcm16]);
     let mut offered = single(offer_esp(&plain, SPI));
     let one = |id| Transform::plain(TransformType::ADDKE1, id);
     offered.transforms.push(one(KEM_768));

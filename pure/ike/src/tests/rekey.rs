@@ -511,7 +511,7 @@ fn a_child_that_does_not_exist_is_not_rekeyed() {
     let id = pair.left.ike();
     let request = |spi| {
         let proposals = crate::proposal::offer_esp(
-            &crate::menu::EspMenu::plain(&[Suite::Aes128Gcm16]),
+            &crate::allowed_suites::AllowedEspSuites::plain(&[Suite::Aes128Gcm16]),
             model::Spi(4096),
         );
         let mut payloads = vec![
@@ -541,13 +541,13 @@ pub(crate) fn lacking(about_ike: bool) -> Pair {
     let mut pair = connected();
     pair.begin_story();
     let id = pair.left.ike();
-    let menu = crate::menu::IkeMenu::of(&mobile().peers[0]);
+    let menu = crate::allowed_suites::AllowedIkeSuites::of(&mobile().peers[0]);
     let (proposals, named) = match about_ike {
         true => (offer_successor(&menu, 7), None),
         false => {
             let old = pair.left.newest().inbound.spi;
             let offer = offer_esp(
-                &crate::menu::EspMenu::plain(&[Suite::Aes128Gcm16]),
+                &crate::allowed_suites::AllowedEspSuites::plain(&[Suite::Aes128Gcm16]),
                 model::Spi(4096),
             );
             (offer, Some(rekey_sa(old)))

@@ -45,7 +45,7 @@ pub(crate) fn all_fit(pair: &Pair, count: usize) -> bool {
 /// Returns a request for another child, as no task would send it.
 fn request(local: &str, named: bool) -> Vec<Payload> {
     let selectors = |text| TrafficSelectors(vec![prefix(text)]);
-    let menu = crate::menu::EspMenu::plain(&[Suite::Aes128Gcm16]);
+    let menu = crate::allowed_suites::AllowedEspSuites::plain(&[Suite::Aes128Gcm16]);
     let mut payloads = vec![
         Payload::SecurityAssociation(crate::proposal::offer_esp(&menu, Spi(0x1000_0000))),
         Payload::Nonce(vec![7; 32]),
@@ -73,7 +73,7 @@ fn delete(pair: &mut Pair, name: Option<&str>) {
     pair.with(Side::Right, |engine, now| {
         let payloads = vec![delete::child(spi)];
         engine.request_raw(sa, ExchangeType::INFORMATIONAL, payloads, now);
-        engine.with_established(sa, now, |_, up, ctx| up.lose_child(id, ctx));
+        engine.with_established(sa, now, |up, turn| up.lose_child(id, turn.ctx));
     });
     pair.settle();
 }

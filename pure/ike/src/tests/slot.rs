@@ -6,7 +6,7 @@ use super::pair::{Pair, Side, keys_of};
 use super::zones::zoned;
 use super::*;
 use crate::exchange::notify;
-use crate::extension::slot::name;
+use crate::slot_name as name;
 use crate::{Engine, Event, Slot};
 use model::Instant;
 use wire::ike::{ExchangeType, NotifyType, Payload, encode_nodes};
@@ -200,7 +200,7 @@ fn two_nodes_in_one_offer_or_none_are_refused() {
         let offer = notify(NotifyType::OFFER, encode_nodes(&nodes));
         let selectors = |text| wire::ike::TrafficSelectors(vec![prefix(text)]);
         let proposal = crate::proposal::offer_esp(
-            &crate::menu::EspMenu::plain(&[Suite::Aes128Gcm16]),
+            &crate::allowed_suites::AllowedEspSuites::plain(&[Suite::Aes128Gcm16]),
             model::Spi(0x1000_0000),
         );
         let request = vec![

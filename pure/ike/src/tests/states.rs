@@ -254,7 +254,7 @@ const HAPPENINGS: &[(&str, Happening)] = &[
         "CREATE_CHILD_SA request: SA, Nonce",
         Request(ExchangeType::CREATE_CHILD_SA, |_| {
             let proposals = crate::proposal::offer_esp(
-                &crate::menu::EspMenu::plain(&[Suite::Aes128Gcm16]),
+                &crate::allowed_suites::AllowedEspSuites::plain(&[Suite::Aes128Gcm16]),
                 model::Spi(4096),
             );
             vec![

@@ -106,9 +106,14 @@ impl Composite {
             opaque: self.beside.opaque.map(ours),
             integrity: self.beside.integrity.map(ours),
         };
-        let agreed = (&self.agreement, self.is_slot);
-        let (inbound, outbound, besides, tokens) =
-            halves(&self.keys, agreed, initiator, ours(self.spis), beside);
+        let (inbound, outbound, besides, tokens) = halves(
+            &self.keys,
+            &self.agreement,
+            self.is_slot,
+            initiator,
+            ours(self.spis),
+            beside,
+        );
         let (to_us, from_us) = own_first(initiator, TO_INITIATOR, FROM_INITIATOR);
         let same = |secret: &Secret, name: &str| secret.expose() == key(vector, name);
         let same_root = |root: &Option<Secret>, right, name: &str| match root {

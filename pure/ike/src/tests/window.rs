@@ -211,7 +211,7 @@ fn grants_are_answered_in_whatever_order_their_owner_gets_to_them() {
     );
     for (sa, csa) in asked.into_iter().rev() {
         pair.with(Side::Right, |engine, now| {
-            engine.answer_grant(sa, (csa, 1), None, now);
+            engine.answer_grant(sa, csa, 1, None, now);
         });
     }
     pair.settle();

@@ -2,7 +2,7 @@
 
 use super::timeout::Timeout;
 use crate::config::Timers;
-use crate::extension::fragment::Parcel;
+use crate::extension::fragment::Outgoing;
 use model::{Deadline, Instant};
 use std::time::Duration;
 use wire::ike::{ExchangeType, Header};
@@ -31,7 +31,7 @@ pub(crate) struct Requests {
 struct Pending {
     id: u32,
     exchange: ExchangeType,
-    parcel: Parcel,
+    parcel: Outgoing,
     sent: u32,
     /// Start of the first transmission on this path.
     since: Instant,
@@ -141,7 +141,7 @@ impl Requests {
     pub(crate) fn sent(
         &mut self,
         header: &Header,
-        parcel: Parcel,
+        parcel: Outgoing,
         allowed: Duration,
         timers: &Timers,
         now: Instant,
@@ -180,7 +180,7 @@ impl Requests {
     /// Returns a request that was retransmitted without success, and is due again, if smaller
     /// fragments are possible. Its delays start again: "the node MUST reset its retransmission
     /// timers".
-    pub(crate) fn stuck(&mut self, now: Instant) -> Option<&mut Parcel> {
+    pub(crate) fn stuck(&mut self, now: Instant) -> Option<&mut Outgoing> {
         let stuck = |pending: &&mut Pending| {
             let tried = pending.sent > 1 && pending.since + PATIENCE <= now;
             tried && pending.at <= now && pending.parcel.is_coarse()
@@ -356,7 +356,7 @@ mod tests {
     fn send(requests: &mut Requests, allowed: u64, now: Instant) {
         let id = requests.next_id();
         let header = header(ExchangeType::INFORMATIONAL, id);
-        let parcel = Parcel::clear(vec![id as u8]);
+        let parcel = Outgoing::clear(vec![id as u8]);
         let allowed = Duration::from_secs(allowed);
         requests.sent(&header, parcel, allowed, &timers(), now);
     }
@@ -425,7 +425,7 @@ mod tests {
         let mut requests = Requests::new();
         let first = header(ExchangeType::IKE_SA_INIT, 0);
         for octet in [7, 8] {
-            let parcel = Parcel::clear(vec![octet]);
+            let parcel = Outgoing::clear(vec![octet]);
             let allowed = Duration::from_secs(1);
             requests.sent(&first, parcel, allowed, &timers(), Instant::ZERO);
         }

@@ -5,7 +5,7 @@
 //! regardless of the number of replayed copies. Each address has its own [`Bucket`], and only the
 //! address that got the first response may receive more octets than it sent.
 
-use crate::extension::fragment::Parcel;
+use crate::extension::fragment::Outgoing;
 use crypto::sha256;
 use model::{Bucket, Instant};
 use std::collections::VecDeque;
@@ -41,7 +41,7 @@ struct Kept {
     /// Hash that identifies a retransmission.
     mark: [u8; 32],
     /// The response and the address that got it first; `None` until there is one.
-    response: Option<(Parcel, SocketAddr)>,
+    response: Option<(Outgoing, SocketAddr)>,
     repeats: u32,
     /// Budget of the address that got the first response.
     budget: Bucket,
@@ -137,7 +137,7 @@ impl Responses {
         request: &[u8],
         from: SocketAddr,
         now: Instant,
-        cut: impl FnOnce(&mut Parcel),
+        cut: impl FnOnce(&mut Outgoing),
     ) -> Arrival {
         let Some(kept) = self.kept.iter_mut().find(|kept| kept.id == id) else {
             return Arrival::Unexpected;
@@ -178,7 +178,7 @@ impl Responses {
     }
 
     /// Stores the response to a request.
-    pub(crate) fn answered(&mut self, id: u32, response: Parcel, to: SocketAddr) {
+    pub(crate) fn answered(&mut self, id: u32, response: Outgoing, to: SocketAddr) {
         if let Some(kept) = self.kept.iter_mut().find(|kept| kept.id == id) {
             kept.response = Some((response, to));
         }
@@ -258,7 +258,7 @@ mod tests {
     const AWAY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)), 4500);
 
     /// Returns a window whose request `q` was answered.
-    fn answered(response: Parcel) -> Responses {
+    fn answered(response: Outgoing) -> Responses {
         let mut responses = Responses::new();
         assert_eq!(
             responses.arrival(0, b"q", HOME, Instant::ZERO),
@@ -285,7 +285,7 @@ mod tests {
                 Arrival::New
             );
             responses.came(id, sha256(&[&request]));
-            responses.answered(id, Parcel::clear(request.to_vec()), HOME);
+            responses.answered(id, Outgoing::clear(request.to_vec()), HOME);
         }
         responses
     }
@@ -318,7 +318,7 @@ mod tests {
     #[test]
     fn a_repeated_request_gets_the_same_answer_at_a_bounded_rate() {
         for from in [HOME, AWAY] {
-            let mut responses = answered(Parcel::clear(b"a".to_vec()));
+            let mut responses = answered(Outgoing::clear(b"a".to_vec()));
             assert_eq!(storm(&mut responses, from, 0..200), 8);
             assert_eq!(storm(&mut responses, from, 200..10_200), 40);
             let arrival = responses.arrival(0, b"q", from, after(10_200));
@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     fn no_number_of_copies_keeps_the_peer_from_its_answer() {
-        let mut responses = answered(Parcel::clear(b"a".to_vec()));
+        let mut responses = answered(Outgoing::clear(b"a".to_vec()));
         let mut at = 0;
         // Retransmissions of a peer over several minutes.
         for pause in [200, 400, 800, 1600, 3200].into_iter().chain([8000; 40]) {
@@ -345,7 +345,7 @@ mod tests {
 
     #[test]
     fn a_peer_that_has_moved_is_answered_however_many_others_ask() {
-        let mut responses = answered(Parcel::clear(b"a".to_vec()));
+        let mut responses = answered(Outgoing::clear(b"a".to_vec()));
         storm(&mut responses, AWAY, 0..1000);
         let moved = SocketAddr::new(AWAY.ip(), 4501);
         assert_eq!(responses.arrival(0, b"q", moved, after(1000)), again());
@@ -354,7 +354,7 @@ mod tests {
     /// Also for a response of one datagram.
     #[test]
     fn no_other_address_gets_more_octets_than_came_from_it() {
-        let mut responses = answered(Parcel::clear(vec![7; 5]));
+        let mut responses = answered(Outgoing::clear(vec![7; 5]));
         let mut went = 0;
         for came in 1..100 {
             if let Arrival::Again(answer) = responses.arrival(0, b"q", AWAY, after(came * 999)) {
@@ -367,7 +367,7 @@ mod tests {
 
     #[test]
     fn what_is_remembered_of_addresses_is_bounded() {
-        let mut responses = answered(Parcel::clear(b"a".to_vec()));
+        let mut responses = answered(Outgoing::clear(b"a".to_vec()));
         for port in 1..1000 {
             responses.arrival(0, b"q", SocketAddr::new(AWAY.ip(), port), after(0));
         }
@@ -376,7 +376,7 @@ mod tests {
 
     #[test]
     fn the_same_message_id_with_other_octets_is_not_answered() {
-        let mut responses = answered(Parcel::clear(b"a".to_vec()));
+        let mut responses = answered(Outgoing::clear(b"a".to_vec()));
         for (id, request) in [(0, b"Q"), (2, b"r"), (u32::MAX, b"r")] {
             let arrival = responses.arrival(id, request, HOME, Instant::ZERO);
             assert_eq!(arrival, Arrival::Unexpected);
@@ -385,7 +385,7 @@ mod tests {
 
     #[test]
     fn a_short_answer_is_given_again_to_wherever_a_peer_has_moved() {
-        let mut responses = answered(Parcel::clear(b"a".to_vec()));
+        let mut responses = answered(Outgoing::clear(b"a".to_vec()));
         assert_eq!(responses.arrival(0, b"q", AWAY, Instant::ZERO), again());
     }
 
@@ -434,7 +434,7 @@ mod tests {
             responses.arrival(2, b"s", HOME, Instant::ZERO),
             Arrival::Unexpected
         );
-        responses.answered(0, Parcel::clear(b"a".to_vec()), HOME);
+        responses.answered(0, Outgoing::clear(b"a".to_vec()), HOME);
         assert_eq!(responses.arrival(0, b"q", HOME, Instant::ZERO), again());
         assert_eq!(
             responses.arrival(2, b"s", HOME, Instant::ZERO),
@@ -446,7 +446,7 @@ mod tests {
     fn an_answer_to_what_never_came_changes_nothing() {
         let mut responses = wide(2, &[0]);
         for id in [1, 2, 7, u32::MAX] {
-            responses.answered(id, Parcel::clear(b"a".to_vec()), HOME);
+            responses.answered(id, Outgoing::clear(b"a".to_vec()), HOME);
         }
         assert_eq!(arrivals(&mut responses, 0..4), "ann-");
     }
@@ -462,7 +462,7 @@ mod tests {
                 Arrival::New
             );
             responses.came(id, sha256(&[b"q"]));
-            responses.answered(id, Parcel::clear(b"a".to_vec()), HOME);
+            responses.answered(id, Outgoing::clear(b"a".to_vec()), HOME);
         }
         assert_eq!(
             responses.arrival(u32::MAX, b"q", HOME, Instant::ZERO),

@@ -136,7 +136,7 @@ impl Node {
         now: Instant,
     ) {
         let Some(gateway) = self.name(sa) else { return };
-        let name = (grant.csa, grant.grant);
+        let (csa, number) = (grant.csa, grant.grant);
         let installed = self
             .transit
             .install(sa, gateway.clone(), identity, grant, now);
@@ -148,14 +148,14 @@ impl Node {
             Err(unusable) => {
                 self.events.push_back(Event::GrantUnusable {
                     gateway: gateway.clone(),
-                    csa: name.0,
+                    csa,
                     why: unusable.to_string(),
                 });
                 self.refused(Some(gateway), unusable.to_string(), now);
                 Some(refusal_code(unusable))
             }
         };
-        self.ike.answer_grant(sa, name, refusal, now);
+        self.ike.answer_grant(sa, csa, number, refusal, now);
     }
 
     /// Handles a revocation by the gateway.

@@ -293,9 +293,10 @@ impl Stage {
             Event::Refused { why, .. } => self.told.push(why.to_string()),
             Event::IkeDown { why, .. } => self.told.push(why.to_string()),
             Event::Granted { sa, grant, .. } => {
-                let name = (grant.csa, grant.grant);
+                let (csa, number) = (grant.csa, grant.grant);
                 let now = self.insider.now;
-                self.insider.host.answer_grant(sa, name, None, now);
+                let host = &mut self.insider.host;
+                host.answer_grant(sa, csa, number, None, now);
             }
             _ => {}
         }

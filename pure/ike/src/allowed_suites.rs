@@ -12,7 +12,7 @@
 //!
 //! An additional key exchange (RFC 9370) has a transform type of its own. A peer that does not know
 //! this type skips the whole proposal. If the additional exchange is optional, a proposal with it
-//! is therefore followed by one without: [`IkeMenu::parts`]. For a child SA it accompanies a group
+//! is therefore followed by one without: [`AllowedIkeSuites::parts`]. For a child SA it accompanies a group
 //! and never NONE.
 
 use crate::config::Peer;
@@ -21,14 +21,14 @@ use wire::ike::{EsnId, GroupId, IntegrityId, PrfId, Proposal, Transform, Transfo
 
 /// Acceptable algorithms for an IKE SA, each in order of preference.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct IkeMenu {
+pub(crate) struct AllowedIkeSuites {
     pub(crate) suites: Vec<Suite>,
     pub(crate) groups: Vec<Group>,
     /// Methods for an additional key exchange; `None` among them makes it optional.
     pub(crate) kems: Vec<Option<Kem>>,
 }
 
-impl IkeMenu {
+impl AllowedIkeSuites {
     /// Returns the algorithms that a peer allows.
     pub(crate) fn of(peer: &Peer) -> Self {
         Self {
@@ -65,7 +65,7 @@ impl IkeMenu {
 
 /// Acceptable algorithms for an ESP SA, each in order of preference.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct EspMenu {
+pub(crate) struct AllowedEspSuites {
     pub(crate) suites: Vec<Suite>,
     /// Groups for a key exchange of its own. Empty: its keys come from those of the IKE SA.
     pub(crate) groups: Vec<GroupId>,
@@ -75,7 +75,7 @@ pub(crate) struct EspMenu {
     pub(crate) esn: bool,
 }
 
-impl EspMenu {
+impl AllowedEspSuites {
     /// Creates a menu without key exchanges and extended sequence numbers.
     #[cfg(test)]
     pub(crate) fn plain(suites: &[Suite]) -> Self {
@@ -102,7 +102,7 @@ impl EspMenu {
         }
     }
 
-    /// Splits the menu into one part per proposal, as [`IkeMenu::parts`] does.
+    /// Splits the menu into one part per proposal, as [`AllowedIkeSuites::parts`] does.
     pub(crate) fn parts(&self) -> Vec<Self> {
         let parts = parts(&self.suites, &self.kems).into_iter();
         let parts = parts.map(|(suites, kems)| Self {
@@ -194,16 +194,16 @@ pub(crate) fn proposable(suites: &[Suite]) -> Vec<Vec<Suite>> {
 }
 
 /// Acceptable transforms of one proposal.
-pub(crate) struct Menu {
+pub(crate) struct AllowedSuites {
     /// The transforms of each type, in order of preference.
     courses: Vec<Vec<Transform>>,
     /// The methods for additional key exchanges. If there are any, at least one has to take place.
     kems: Vec<Kem>,
 }
 
-impl Menu {
+impl AllowedSuites {
     /// Creates the menu of one proposal for an IKE SA.
-    pub(crate) fn ike(part: &IkeMenu) -> Self {
+    pub(crate) fn ike(part: &AllowedIkeSuites) -> Self {
         let suites = part.suites.iter();
         let mut courses = vec![suites.map(|&s| Transform::suite(s, false)).collect()];
         courses.extend(integrity(&part.suites));
@@ -217,7 +217,7 @@ impl Menu {
     /// Creates the menu of one proposal for an ESP SA, suites with implicit IV first. An initiator
     /// that supports extended sequence numbers "will usually include two ESN transforms" (RFC 7296
     /// section 3.3.2).
-    pub(crate) fn esp(part: &EspMenu) -> Self {
+    pub(crate) fn esp(part: &AllowedEspSuites) -> Self {
         let suites = &part.suites;
         let forms = |&suite: &Suite| {
             let implicit = suite
@@ -237,7 +237,7 @@ impl Menu {
 
     /// Adds a key exchange of any of the groups or none, or one of the groups followed by an
     /// additional key exchange.
-    pub(crate) fn exchanging(mut self, part: &EspMenu) -> Self {
+    pub(crate) fn exchanging(mut self, part: &AllowedEspSuites) -> Self {
         self.kems = part.kems.iter().copied().flatten().collect();
         let none = self.kems.is_empty().then_some(&GroupId::NONE);
         let course = part.groups.iter().chain(none);

@@ -6,12 +6,12 @@
 use super::cloning::Purpose;
 use super::established::Established;
 use super::task::Task;
-use super::{Arrived, Context, Core, State};
+use super::{Arrived, Core, State, Turn};
 use crate::down_reason::DownReason;
 use crate::exchange::{first_error, notify};
 use crate::extension::followup::{self, Series};
 use crate::extension::fragment::Inbox;
-use crate::extension::intermediate::{Asked, Said};
+use crate::extension::intermediate::{Asked, AuthTranscript};
 use crate::keys::{Inputs, ProvedKeys};
 use crate::refusal::Refusal;
 use crate::window::Responses;
@@ -20,7 +20,7 @@ use model::{Instant, Suite};
 use wire::ike::{Message, NotifyType, Payload};
 
 /// A successor that has not replaced its SA yet.
-pub(crate) struct Heir {
+pub(crate) struct Successor {
     pub(super) suite: Suite,
     /// Purpose of the successor, if it is a clone.
     pub(super) purpose: Option<Purpose>,
@@ -38,7 +38,7 @@ pub(crate) struct Heir {
     pub(super) until: Instant,
 }
 
-impl Heir {
+impl Successor {
     /// Returns true if all key exchanges have taken place.
     pub(super) fn is_complete(&self) -> bool {
         self.series.is_complete()
@@ -65,9 +65,10 @@ impl Heir {
 
     /// Creates its core: "The first message ... will have Message ID 0" (RFC 7296 section 2.18), so
     /// the windows are new too.
-    pub(super) fn core(&self, old: &Core, ctx: &mut Context<'_>) -> Core {
+    pub(super) fn core(&self, turn: &mut Turn<'_, '_>) -> Core {
+        let old = &*turn.core;
         Core {
-            id: ctx.sa_id(),
+            id: turn.ctx.sa_id(),
             peer: old.peer.clone(),
             initiator: self.ours,
             began: old.began,
@@ -84,7 +85,7 @@ impl Heir {
             requests: old.requests.successor(),
             responses: Responses::new(),
             inbox: Inbox::default(),
-            said: Said::default(),
+            transcript: AuthTranscript::default(),
         }
     }
 
@@ -102,7 +103,7 @@ impl Heir {
 
 /// Our request for the next key exchange.
 pub(crate) struct FollowUp {
-    pub(super) heir: Heir,
+    pub(super) successor: Successor,
     asked: Asked,
     pub(super) payloads: Vec<Payload>,
 }
@@ -111,23 +112,22 @@ impl Established {
     /// Requests the next key exchange, ahead of all queued requests.
     pub(super) fn follow_up(
         mut self: Box<Self>,
-        mut heir: Heir,
+        mut successor: Successor,
         response: &Message,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
+        turn: &mut Turn<'_, '_>,
     ) -> State {
-        let Some((asked, payloads)) = heir.series.ask(response) else {
+        let Some((asked, payloads)) = successor.series.ask(response) else {
             let why = DownReason::NotOffered("no link to the next key exchange");
-            return self.close(why, core, ctx);
+            return self.close(why, turn);
         };
         let follow_up = FollowUp {
-            heir,
+            successor,
             asked,
             payloads,
         };
         let task = Task::FollowUp(Box::new(follow_up));
         self.queue.push_first(task);
-        self.send_next(core, ctx);
+        self.send_next(turn);
         State::Established(self)
     }
 
@@ -136,47 +136,45 @@ impl Established {
         mut self: Box<Self>,
         follow_up: FollowUp,
         response: &Message,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
+        turn: &mut Turn<'_, '_>,
     ) -> State {
         let FollowUp {
-            mut heir, asked, ..
+            mut successor,
+            asked,
+            ..
         } = follow_up;
         if let Some(error) = first_error(response) {
-            match heir.purpose {
-                None => self.put_off_heir(error, core, ctx),
-                Some(_) => self.note_no_clone(error, core, ctx),
+            match successor.purpose {
+                None => self.put_off_successor(error, turn),
+                Some(_) => self.note_no_clone(error, turn),
             }
-            self.send_next(core, ctx);
+            self.send_next(turn);
             return State::Established(self);
         }
-        if let Err(why) = heir.series.conclude(asked, response) {
-            return self.close(DownReason::Misbehaved(why), core, ctx);
+        if let Err(why) = successor.series.conclude(asked, response) {
+            return self.close(DownReason::Misbehaved(why), turn);
         }
-        match heir.is_complete() {
-            true if heir.purpose.is_some() => self.bear(heir, core, ctx),
-            true => self.take_over(heir, core, ctx),
-            false => self.follow_up(heir, response, core, ctx),
+        match successor.is_complete() {
+            true if successor.purpose.is_some() => self.bear(successor, turn),
+            true => self.take_over(successor, turn),
+            false => self.follow_up(successor, response, turn),
         }
     }
 
     /// Handles a refusal of the successor, or the loss of its state by the peer. It is requested
     /// again after a delay.
-    pub(super) fn put_off_heir(
-        &mut self,
-        error: NotifyType,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
-    ) {
+    pub(super) fn put_off_successor(&mut self, error: NotifyType, turn: &mut Turn<'_, '_>) {
         match error {
-            NotifyType::TEMPORARY_FAILURE => self.note_busy(core, ctx),
+            NotifyType::TEMPORARY_FAILURE => self.note_busy(turn),
             NotifyType::STATE_NOT_FOUND => {}
             _ if self.age.is_news(error) => {
-                ctx.refused(Some(core.name()), Refusal::RekeyRefused(error));
+                turn.ctx
+                    .refused(Some(turn.core.name()), Refusal::RekeyRefused(error));
             }
             _ => {}
         }
-        self.age.try_again(&ctx.config.timers, ctx.rng, ctx.now);
+        self.age
+            .try_again(&turn.ctx.config.timers, turn.ctx.rng, turn.ctx.now);
     }
 
     /// Answers a peer's request for the next key exchange of a child SA, or of a successor.
@@ -184,34 +182,36 @@ impl Established {
         mut self: Box<Self>,
         request: &Message,
         arrived: &Arrived<'_>,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
+        turn: &mut Turn<'_, '_>,
     ) -> State {
-        if let Some(answer) = self.answer_opening(request, core, ctx) {
-            self.respond(answer, arrived, core, ctx);
+        if let Some(answer) = self.answer_opening(request, turn) {
+            self.respond(answer, arrived, turn);
             return State::Established(self);
         }
-        let named = |heir: &mut Box<Heir>| !heir.is_complete() && heir.is_named_in(request);
-        let late = !core.responses.is_in_order(request.header.message_id);
-        let busy = late || (!self.awaits_heir() && !core.requests.is_idle());
+        let named = |successor: &mut Box<Successor>| {
+            !successor.is_complete() && successor.is_named_in(request)
+        };
+        let late = !turn.core.responses.is_in_order(request.header.message_id);
+        let busy = late || (!self.awaits_successor() && !turn.core.requests.is_idle());
         let refusal = match self.promised.take_if(named) {
             None => NotifyType::STATE_NOT_FOUND,
             // Requests in flight of either end would be lost with the SA, as in CREATE_CHILD_SA.
             Some(_) if busy => NotifyType::TEMPORARY_FAILURE,
-            Some(mut heir) => match heir.series.answer(request) {
+            Some(mut successor) => match successor.series.answer(request) {
                 None => {
-                    ctx.refused(Some(core.name()), Refusal::KeyExchange);
+                    turn.ctx
+                        .refused(Some(turn.core.name()), Refusal::KeyExchange);
                     NotifyType::NO_PROPOSAL_CHOSEN
                 }
                 Some(answer) => {
-                    heir.until = ctx.now + ctx.config.timers.follow_up;
-                    let answer = std::iter::once(answer).chain(heir.link()).collect();
-                    self.respond(answer, arrived, core, ctx);
-                    return self.promise(*heir, core, ctx);
+                    successor.until = turn.ctx.now + turn.ctx.config.timers.follow_up;
+                    let answer = std::iter::once(answer).chain(successor.link()).collect();
+                    self.respond(answer, arrived, turn);
+                    return self.promise(*successor, turn);
                 }
             },
         };
-        self.respond(vec![notify(refusal, Vec::new())], arrived, core, ctx);
+        self.respond(vec![notify(refusal, Vec::new())], arrived, turn);
         State::Established(self)
     }
 
@@ -220,18 +220,17 @@ impl Established {
     /// successors.
     pub(super) fn promise(
         mut self: Box<Self>,
-        heir: Heir,
-        core: &mut Core,
-        ctx: &mut Context<'_>,
+        successor: Successor,
+        turn: &mut Turn<'_, '_>,
     ) -> State {
-        if heir.is_complete() && heir.purpose.is_some() {
-            return self.bear(heir, core, ctx);
+        if successor.is_complete() && successor.purpose.is_some() {
+            return self.bear(successor, turn);
         }
-        if heir.is_complete() && !self.awaits_heir() {
-            return self.retire(heir, core, ctx);
+        if successor.is_complete() && !self.awaits_successor() {
+            return self.retire(successor, turn);
         }
-        self.promised = Some(Box::new(heir));
-        self.send_next(core, ctx);
+        self.promised = Some(Box::new(successor));
+        self.send_next(turn);
         State::Established(self)
     }
 }

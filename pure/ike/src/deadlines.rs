@@ -5,12 +5,12 @@ use model::{Deadline, IkeSaId, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Default)]
-pub(crate) struct Timeline {
+pub(crate) struct Deadlines {
     order: BTreeSet<(Deadline, IkeSaId)>,
     of: BTreeMap<IkeSaId, Deadline>,
 }
 
-impl Timeline {
+impl Deadlines {
     /// Sets or clears the deadline of an SA.
     pub(crate) fn set(&mut self, id: IkeSaId, deadline: Option<Deadline>) {
         let old = match deadline {

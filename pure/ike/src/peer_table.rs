@@ -3,8 +3,8 @@
 //! A gateway may have ten thousand peers, and a handshake looks up one of them a dozen times. No
 //! processing of a datagram iterates over all peers.
 
+use crate::allowed_suites::AllowedIkeSuites;
 use crate::config::{Config, Peer, PeerRole};
-use crate::menu::IkeMenu;
 use crate::signature::Signing;
 use model::Identity;
 use rustc_hash::FxHasher;
@@ -14,7 +14,7 @@ use std::net::IpAddr;
 use std::ops::Deref;
 
 /// A configuration and its indices.
-pub(crate) struct Directory {
+pub(crate) struct PeerTable {
     config: Config,
     /// Positions in the list of peers by name. The first of two peers with the same name counts.
     by_name: Index,
@@ -23,7 +23,7 @@ pub(crate) struct Directory {
     /// Positions of the licensed nodes, to which we distribute keys.
     licensed: Vec<usize>,
     /// The algorithms that any peer allows: the identity of an initiator is known only in IKE_AUTH.
-    pub(crate) menu: IkeMenu,
+    pub(crate) menu: AllowedIkeSuites,
     /// The kinds of signatures by which any peer authenticates: with a certificate, or with a raw
     /// public key.
     pub(crate) signing: Signing,
@@ -33,7 +33,7 @@ pub(crate) struct Directory {
     pub(crate) addresses_of_peers: BTreeSet<IpAddr>,
 }
 
-impl Directory {
+impl PeerTable {
     pub(crate) fn new(config: Config) -> Self {
         let peers = &config.peers;
         let places = 0..peers.len();
@@ -46,7 +46,7 @@ impl Directory {
             by_name,
             by_identity,
             licensed,
-            menu: IkeMenu::of_all(&config.peers),
+            menu: AllowedIkeSuites::of_all(&config.peers),
             signing: Signing::of(&config.peers),
             addresses_of_peers: peers.clone().filter_map(|peer| peer.address).collect(),
             ppks: peers.clone().any(|peer| peer.ppk.is_some()),
@@ -123,7 +123,7 @@ fn of_identity(identity: &Identity) -> u32 {
     hasher.finish() as u32
 }
 
-impl Deref for Directory {
+impl Deref for PeerTable {
     type Target = Config;
 
     fn deref(&self) -> &Config {
@@ -133,7 +133,7 @@ impl Deref for Directory {
 
 /// Tests change the configuration without informing the engine. Names and identities must stay.
 #[cfg(test)]
-impl std::ops::DerefMut for Directory {
+impl std::ops::DerefMut for PeerTable {
     fn deref_mut(&mut self) -> &mut Config {
         &mut self.config
     }
@@ -144,12 +144,12 @@ mod tests {
     use super::*;
     use crate::tests::peer;
 
-    fn directory(names: &[&str], change: impl FnOnce(&mut [Peer])) -> Directory {
+    fn directory(names: &[&str], change: impl FnOnce(&mut [Peer])) -> PeerTable {
         let peers = names.iter().map(|name| peer(name, PeerRole::Gateway));
         let mut peers: Vec<_> = peers.collect();
         change(&mut peers);
         let us = "us.example.net".parse().expect("a name is an identity");
-        Directory::new(Config::new(us, peers))
+        PeerTable::new(Config::new(us, peers))
     }
 
     #[test]

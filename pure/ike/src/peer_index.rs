@@ -6,9 +6,9 @@ use rustc_hash::FxHashMap;
 
 /// IDs of the SAs of each peer, by its name in the configuration. Usually one, briefly two.
 #[derive(Default)]
-pub(crate) struct Roster(FxHashMap<String, Vec<IkeSaId>>);
+pub(crate) struct PeerIndex(FxHashMap<String, Vec<IkeSaId>>);
 
-impl Roster {
+impl PeerIndex {
     /// Adds an SA whose peer is known, unless it is there already.
     pub(crate) fn enter(&mut self, core: &Core) {
         let Some(peer) = &core.peer else {

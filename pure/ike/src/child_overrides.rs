@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 
 /// Overrides, by the names of peer and child SA.
 #[derive(Default)]
-pub(crate) struct Wishes(BTreeMap<(String, String), Wish>);
+pub(crate) struct ChildOverrides(BTreeMap<(String, String), Override>);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Wish {
+enum Override {
     /// Keep it up.
     Open,
     /// Keep it down, and refuse it to the peer.
@@ -22,19 +22,20 @@ enum Wish {
     Released,
 }
 
-impl Wishes {
+impl ChildOverrides {
     /// Returns true if the operator opened a child SA, false if closed or released, and `None`
     /// without a command. The first child SA alone has no commands.
     pub(crate) fn of(&self, peer: &str, child: Option<&str>) -> Option<bool> {
-        self.get(peer, child).map(|wish| wish == Wish::Open)
+        self.get(peer, child)
+            .map(|command| command == Override::Open)
     }
 
     /// Returns true if the peer may not have it either.
     pub(crate) fn is_closed(&self, peer: &str, child: Option<&str>) -> bool {
-        self.get(peer, child) == Some(Wish::Closed)
+        self.get(peer, child) == Some(Override::Closed)
     }
 
-    fn get(&self, peer: &str, child: Option<&str>) -> Option<Wish> {
+    fn get(&self, peer: &str, child: Option<&str>) -> Option<Override> {
         let key = (peer.to_owned(), child?.to_owned());
         self.0.get(&key).copied()
     }
@@ -42,7 +43,7 @@ impl Wishes {
     /// Reverts closed child SAs to the configuration.
     pub(crate) fn let_in(&mut self, peer: &str) {
         self.0
-            .retain(|(of, _), wish| of != peer || *wish != Wish::Closed);
+            .retain(|(of, _), command| of != peer || *command != Override::Closed);
     }
 
     pub(crate) fn retain(&mut self, keeps: impl Fn(&str, &str) -> bool) {
@@ -60,11 +61,11 @@ impl Engine {
         child: &str,
         now: Instant,
     ) -> Result<(), UnknownChild> {
-        self.wish(peer, child, Wish::Open)?;
+        self.command(peer, child, Override::Open)?;
         for sa in self.up_with(peer) {
-            self.with_established(sa, now, |core, up, ctx| {
+            self.with_established(sa, now, |up, turn| {
                 up.retry(Some(child));
-                up.tend(core, ctx);
+                up.maintain(turn);
             });
         }
         Ok(())
@@ -78,7 +79,7 @@ impl Engine {
         child: &str,
         now: Instant,
     ) -> Result<(), UnknownChild> {
-        self.wish(peer, child, Wish::Closed)?;
+        self.command(peer, child, Override::Closed)?;
         self.drop_children(peer, &[child.to_owned()], now);
         Ok(())
     }
@@ -91,31 +92,31 @@ impl Engine {
         child: &str,
         now: Instant,
     ) -> Result<(), UnknownChild> {
-        self.wish(peer, child, Wish::Released)?;
+        self.command(peer, child, Override::Released)?;
         self.drop_children(peer, &[child.to_owned()], now);
         Ok(())
     }
 }
 
 impl Engine {
-    fn wish(&mut self, peer: &str, child: &str, wish: Wish) -> Result<(), UnknownChild> {
+    fn command(&mut self, peer: &str, child: &str, command: Override) -> Result<(), UnknownChild> {
         let known = self.config.peer(peer);
         known
             .and_then(|peer| peer.policy(Some(child)))
             .ok_or(UnknownChild)?;
         let key = (peer.to_owned(), child.to_owned());
-        self.wishes.0.insert(key, wish);
+        self.overrides.0.insert(key, command);
         Ok(())
     }
 
     /// Deletes the child SAs with these names, and requests missing ones.
     pub(crate) fn drop_children(&mut self, peer: &str, names: &[String], now: Instant) {
         for sa in self.up_with(peer) {
-            self.with_established(sa, now, |core, up, ctx| {
+            self.with_established(sa, now, |up, turn| {
                 for name in names {
-                    up.drop_child(Some(name), core, ctx);
+                    up.drop_child(Some(name), turn);
                 }
-                up.tend(core, ctx);
+                up.maintain(turn);
             });
         }
     }

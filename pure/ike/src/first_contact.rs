@@ -6,9 +6,9 @@ use crate::counters::DropReason;
 use crate::engine::own_spi;
 use crate::exchange::notify;
 use crate::extension::{cookie, padding};
-use crate::sa::await_auth::{AwaitAuth, Rejected, Terms};
+use crate::sa::await_auth::{AwaitAuth, HalfOpenTerms, Rejected};
 use crate::sa::closing::Lingering;
-use crate::sa::{Arrived, Beside, Sa, State};
+use crate::sa::{Arrived, Beside, Sa, State, Turn};
 use model::{Entry, IkeSaId, Instant, Origin, Path};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -97,9 +97,13 @@ impl Engine {
         let mut core = self.new_core(arrived.path, false, now);
         core.spi_i = request.header.spi_i;
         core.spi_r = self.fresh_spi();
-        let mut ctx = self.context(Beside::default(), now);
-        let terms = Terms { paid, until };
-        match AwaitAuth::begin(request, arrived.octets, terms, &mut core, &mut ctx) {
+        let ctx = &mut self.context(Beside::default(), now);
+        let turn = &mut Turn {
+            core: &mut core,
+            ctx,
+        };
+        let terms = HalfOpenTerms { paid, until };
+        match AwaitAuth::begin(request, arrived.octets, terms, turn) {
             Ok(state) => {
                 self.out.counters.taken += 1;
                 return Some(Box::new(Sa { core, state }));
