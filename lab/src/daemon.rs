@@ -21,8 +21,8 @@ pub struct Daemon {
 
 impl Host {
     /// Starts `stratad` with this configuration and waits until its API answers. A `[control]`
-    /// table with a socket in the host's folder is added, unless there is one. Key files are relative to the
-    /// configuration: write them with [`Host::secret`] first.
+    /// table with a socket in the host's folder is added, unless there is one. Key files are
+    /// relative to the configuration: write them with [`Host::secret`] first.
     ///
     /// # Errors
     /// `stratad` is not built, or it ended; the message has its log.

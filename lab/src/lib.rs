@@ -15,8 +15,8 @@
 //! * [`demo`]: the whole of Strata at work, measured (`strata-lab demo`). [`spectator`]: demos seen
 //!   from outside.
 //! * [`experiment`], [`figures`], [`plot`], [`page`]: the figures of the papers, measured, judged,
-//!   drawn and put on one page (`strata-lab figures`). [`bundle`]: results with their raw data, to be
-//!   checked without measuring.
+//!   drawn and put on one page (`strata-lab figures`). [`bundle`]: results with their raw data, to
+//!   be checked without measuring.
 //! * [`matrix`]: Strata against every available strongSwan, with each pair of options in at least
 //!   one cell.
 //! * [`mod@bench`]: the cost of tunnel setup at a responder and of a packet (`strata-lab bench`).

@@ -114,8 +114,8 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    /// Lets a peer share the terms of earlier ones. At once, so that no terms of its own are between
-    /// what it keeps in memory.
+    /// Lets a peer share the terms of earlier ones. At once, so that no terms of its own are
+    /// between what it keeps in memory.
     pub(crate) fn share(&mut self, mut peer: Peer) -> Peer {
         self.of_parties.share(&mut peer.party.terms);
         self.of_peers.share(&mut peer.terms);

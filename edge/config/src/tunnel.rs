@@ -75,9 +75,9 @@ pub struct Tunnel {
     /// Default true: most paths drop ICMP somewhere, so path MTU discovery of the endpoints is
     /// unreliable.
     pub clamp: bool,
-    /// `path_mtu`: `probe` sends packets that no router has to fragment, no longer than the interface
-    /// allows and than probes come through; `icmp` sends them no longer than routers report; `off`
-    /// does neither. Default `probe`: many paths drop fragments, ICMP, or both.
+    /// `path_mtu`: `probe` sends packets that no router has to fragment, no longer than the
+    /// interface allows and than probes come through; `icmp` sends them no longer than routers
+    /// report; `off` does neither. Default `probe`: many paths drop fragments, ICMP, or both.
     pub path_mtu: PathMtu,
     /// `offload`: `auto` exchanges packets with the kernel in bulk where it can; `off` exchanges
     /// them one by one, for kernels and drivers with faulty offloads. Default `auto`.

@@ -7,9 +7,9 @@
 //! QUIC probes path MTUs; here each datagram decides. A datagram that may be fragmented (RFC 4303
 //! section 3.3.4) has "don't fragment" clear on IPv4, whatever the path MTU is said to be, and on
 //! IPv6 the kernel fragments it to the path MTU that it has learnt. A datagram that may not is
-//! refused if it is longer than the path MTU, which [`path_mtu`] returns, except probes of a path MTU,
-//! which only the interface limits. And small kernel buffers
-//! lose whole bursts while a worker is busy, so both are enlarged as far as permissions allow.
+//! refused if it is longer than the path MTU, which [`path_mtu`] returns, except probes of a path
+//! MTU, which only the interface limits. And small kernel buffers lose whole bursts while a worker
+//! is busy, so both are enlarged as far as permissions allow.
 
 use crate::{Error, Family, option, owner::Owner};
 use model::{Df, Path};
@@ -270,8 +270,8 @@ impl Datagrams {
     /// Sends one datagram with this treatment of fragmentation.
     ///
     /// # Errors
-    /// Those of [`Datagrams::send`], and EMSGSIZE if it may not be fragmented and is longer than the
-    /// known path MTU, or than the interface allows.
+    /// Those of [`Datagrams::send`], and EMSGSIZE if it may not be fragmented and is longer than
+    /// the known path MTU, or than the interface allows.
     pub fn send_as(&self, path: Path, (class, df): (u8, Df), payload: &[u8]) -> io::Result<()> {
         self.treated(df, || self.put(path, class, payload))
     }

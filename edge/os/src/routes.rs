@@ -162,8 +162,9 @@ impl Routes {
     }
 
     /// Returns an error if packets from a peer at one of these outer addresses would be dropped on
-    /// arrival. Reverse paths are looked up without our mark, so with the peer inside a protected prefix
-    /// they lead into the TUN, and an interface with strict checks (IPv4 only) drops the packet.
+    /// arrival. Reverse paths are looked up without our mark, so with the peer inside a protected
+    /// prefix they lead into the TUN, and an interface with strict checks (IPv4 only) drops the
+    /// packet.
     pub fn check_peers(
         &self,
         plan: &Plan,

@@ -6,7 +6,8 @@ use model::{Df, Path};
 /// Most octets of UDP over IPv4, and so of a run.
 const LONGEST: usize = 65_507;
 
-/// The path of packets, the traffic class of their outer header, and their treatment of fragmentation.
+/// The path of packets, the traffic class of their outer header, and their treatment of
+/// fragmentation.
 pub type Destination = (Path, (u8, Df));
 
 /// Packets of one length for one destination; the last may be shorter.

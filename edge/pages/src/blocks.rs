@@ -1,7 +1,8 @@
 //! Blocks of the pages for users: README.md, the tutorial and the pages of `docs/operate`.
 //!
-//! The words behind a fence say what the block is, and on which host it belongs: ```` ```sh alice ````.
-//! A block may also be a comment, `<!-- sh alice`, with its lines up to `-->`: readers do not see it.
+//! The words behind a fence say what the block is, and on which host it belongs:
+//! ```` ```sh alice ````. A block may also be a comment, `<!-- sh alice`, with its lines up to
+//! `-->`: readers do not see it.
 
 use crate::repository;
 use std::fs;

@@ -1,6 +1,7 @@
 //! The reference page of a program's command line, from its definition.
 
-use clap::{Arg, ArgAction, Command};
+use clap::builder::Resettable;
+use clap::{Arg, ArgAction, Command, Id};
 use std::fmt::Write;
 
 /// A number beyond any limit of an argument.
@@ -125,11 +126,13 @@ fn omitted(argument: &Arg) -> Option<String> {
         .get_long()
         .filter(|_| is_optional && argument.get_action().takes_values())?;
     // Other arguments that this one excludes are unknown to the probe.
-    let probe = Command::new("probe").arg(argument.clone());
+    let alone = argument.clone().conflicts_with(Resettable::<Id>::Reset);
+    let probe = Command::new("probe").arg(alone);
     let matches = probe.try_get_matches_from(["probe", &format!("--{long}")]);
     let matches = matches.ok()?;
-    let mut values = matches.get_raw(argument.get_id().as_str())?;
-    Some(values.next()?.to_string_lossy().into_owned())
+    let values = matches.get_raw(argument.get_id().as_str())?;
+    let values: Vec<_> = values.map(|value| value.to_string_lossy()).collect();
+    Some(values.join(","))
 }
 
 #[cfg(test)]

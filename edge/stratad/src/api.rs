@@ -276,8 +276,9 @@ impl AsFd for Api {
 }
 
 impl Waiting {
-    /// Returns true if each peer is up, or has failed since the request. One that is not becomes the
-    /// first: the next call, after each event of the daemon, finds it without visiting the others.
+    /// Returns true if each peer is up, or has failed since the request. One that is not becomes
+    /// the first: the next call, after each event of the daemon, finds it without visiting the
+    /// others.
     fn is_settled(&mut self, node: &Node) -> bool {
         let failed = |peer: &node::PeerStatus| {
             peer.state != node::PeerState::Connecting

@@ -121,8 +121,9 @@ impl Losses {
 
     /// Sends one UDP payload with this traffic class in the outer header, and this treatment of
     /// fragmentation. Returns false if the system knows that the path MTU is too small. The payload
-    /// then leaves in fragments this once, because the inner packet is no longer available; not if it
-    /// is a probe or as long as one that came through, which only a new MTU of the interface stops.
+    /// then leaves in fragments this once, because the inner packet is no longer available; not if
+    /// it is a probe or as long as one that came through, which only a new MTU of the interface
+    /// stops.
     pub fn send(
         &mut self,
         sockets: &Sockets,

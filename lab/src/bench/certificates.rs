@@ -131,7 +131,7 @@ fn content(octets: &[u8], tag: u8) -> Result<(&[u8], usize)> {
     let header = octets.split_first_chunk();
     let (&[found, short], rest) = header.context("DER ends early")?;
     ensure!(found == tag, "DER has {found:#x} in place of {tag:#x}");
-    let more = usize::from(short.checked_sub(0x80).unwrap_or(0));
+    let more = usize::from(short.saturating_sub(0x80));
     let (length, rest) = rest.split_at_checked(more).context("DER ends early")?;
     let long = length
         .iter()

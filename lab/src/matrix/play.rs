@@ -123,7 +123,7 @@ mod tests {
         Played {
             cell: Cell::pairwise()[0],
             witness: witness.map(str::to_owned),
-            seconds: 3.14,
+            seconds: 3.1,
             errors: errors.iter().map(|&error| error.to_owned()).collect(),
         }
     }

@@ -342,8 +342,8 @@ impl Outbound {
         Ok(true)
     }
 
-    /// Creates a probe of the path's MTU, as long as the probe says, or an echo, which is as short as
-    /// possible. Returns `false` if the remaining numbers are reserved for datagrams, or if the
+    /// Creates a probe of the path's MTU, as long as the probe says, or an echo, which is as short
+    /// as possible. Returns `false` if the remaining numbers are reserved for datagrams, or if the
     /// packet would have no room for it.
     pub fn probe(
         &mut self,

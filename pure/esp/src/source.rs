@@ -172,15 +172,10 @@ mod tests {
     /// Notes packet `number` at this time.
     fn note(source: &mut Source, number: u64, port: u16, millis: u64) -> bool {
         let is_newest = true;
-        sight(source, (number, is_newest), port, millis)
+        sight(source, number, is_newest, port, millis)
     }
 
-    fn sight(
-        source: &mut Source,
-        (number, is_newest): (u64, bool),
-        port: u16,
-        millis: u64,
-    ) -> bool {
+    fn sight(source: &mut Source, number: u64, is_newest: bool, port: u16, millis: u64) -> bool {
         let sight = Sight {
             from: path(port),
             spi: Spi(300),
@@ -235,7 +230,7 @@ mod tests {
         assert!(!note(&mut source, 2, 5000, 1));
         assert_eq!(source.stray(), stray(5000, 0, 0));
         // It was sent before the peer moved.
-        assert!(!sight(&mut source, (0, false), 4500, 2));
+        assert!(!sight(&mut source, 0, false, 4500, 2));
         assert_eq!(source.stray(), stray(5000, 0, 0));
         assert!(!note(&mut source, 3, 4500, 3));
         assert_eq!(source.stray(), None);
@@ -259,7 +254,7 @@ mod tests {
             for (millis, number, port) in arrivals {
                 let is_newest = number > highest;
                 highest = highest.max(number);
-                sight(&mut source, (number, is_newest), port, millis);
+                sight(&mut source, number, is_newest, port, millis);
                 let leader = source.stray().map(|stray| stray.path);
                 if relayed > 2 && winner == 5000 && millis > 50 {
                     assert_eq!(leader, Some(path(winner)), "one in {relayed}, {millis} ms");
@@ -276,8 +271,8 @@ mod tests {
         let mut source = Source::default();
         for number in 0..100_u64 {
             note(&mut source, 1000 + number, 5000, number);
-            sight(&mut source, (number, false), 4500, number);
-            sight(&mut source, (100 + number, false), 4501, number);
+            sight(&mut source, number, false, 4500, number);
+            sight(&mut source, 100 + number, false, 4501, number);
         }
         assert_eq!(source.stray(), stray(5000, 0, 0));
     }

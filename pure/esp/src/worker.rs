@@ -336,8 +336,8 @@ impl Worker {
         }
     }
 
-    /// Sets the path MTU of an SA. Returns the longest datagram of a new TCP connection that fits, if
-    /// there is a limit.
+    /// Sets the path MTU of an SA. Returns the longest datagram of a new TCP connection that fits,
+    /// if there is a limit.
     pub fn set_path_mtu(&mut self, id: ChildSaId, mtu: PathMtu) -> Option<u16> {
         let sa = self.sa_mut(id)?;
         sa.outbound.give_room(mtu, sa.path);
@@ -445,8 +445,8 @@ impl Worker {
         Some(sa.path)
     }
 
-    /// Turns a packet into a probe of an SA's path, or into an echo, and returns the path. `None` for
-    /// another worker's SA, and if there is no room for it.
+    /// Turns a packet into a probe of an SA's path, or into an echo, and returns the path. `None`
+    /// for another worker's SA, and if there is no room for it.
     pub fn probe(&mut self, id: ChildSaId, probe: Probe, packet: &mut Packet) -> Option<Path> {
         let sa = self.sas.get_mut(self.by_id.get(&id)?)?;
         let path = sa.path;
@@ -484,6 +484,11 @@ impl Worker {
     /// arrived on it.
     pub fn unanswered(&self, id: ChildSaId) -> Option<[Instant; 2]> {
         self.sa(id)?.unanswered
+    }
+
+    /// Returns true if an SA pads datagrams to hide their lengths.
+    pub fn hides_lengths(&self, id: ChildSaId) -> Option<bool> {
+        Some(self.sa(id)?.outbound.sizes.is_some())
     }
 
     /// Returns the length of the longest datagram that an SA sealed since a packet arrived on it.
@@ -600,12 +605,12 @@ impl Worker {
                 answer(packet, longest, &mut self.counters)?;
                 return Ok(Outcome::Answered);
             }
-            Fit::Cut(longest) if self.cut(packet, spi, (longest, tos), sink, now)? => {
+            Fit::Cut(longest) if self.cut(packet, spi, longest, tos, sink, now)? => {
                 return Ok(Outcome::Cut);
             }
             Fit::Cut(_) | Fit::Sent => {}
         }
-        self.seal_on(spi, packet, &flow, (version, tos), now)
+        self.seal_on(spi, packet, &flow, version, tos, now)
             .map(Outcome::Sealed)
     }
 
@@ -615,7 +620,8 @@ impl Worker {
         spi: Spi,
         packet: &mut Packet,
         flow: &Flow,
-        (version, tos): (u8, u8),
+        version: u8,
+        tos: u8,
         now: Instant,
     ) -> Result<Path, DropReason> {
         let octets = packet.len();
@@ -648,14 +654,15 @@ impl Worker {
     }
 
     /// Fragments a datagram that is too long, and seals and sends the pieces (RFC 4301 section 8.1:
-    /// "fragment (before or after encryption per configuration)"). Returns false if the SA carries no
-    /// pieces: without an IP header of their own (RFC 4303 section 3.3.4), or with selectors that need
-    /// ports, which only the first piece has.
+    /// "fragment (before or after encryption per configuration)"). Returns false if the SA carries
+    /// no pieces: without an IP header of their own (RFC 4303 section 3.3.4), or with selectors
+    /// that need ports, which only the first piece has.
     fn cut(
         &mut self,
         packet: &mut Packet,
         spi: Spi,
-        (longest, tos): (u16, u8),
+        longest: u16,
+        tos: u8,
         sink: &mut impl Sink,
         now: Instant,
     ) -> Result<bool, DropReason> {
@@ -676,7 +683,7 @@ impl Worker {
         self.counters.cut += 1;
         let sent = pieces.try_for_each(|piece| {
             buffer.fill(&piece);
-            let path = self.seal_on(spi, &mut buffer, &flow, (4, tos), now)?;
+            let path = self.seal_on(spi, &mut buffer, &flow, 4, tos, now)?;
             sink.transmit(&mut buffer, path);
             Ok(())
         });

@@ -202,6 +202,12 @@ impl Workers {
         self.find(|worker| worker.unanswered(id))
     }
 
+    /// Calls [`Worker::hides_lengths`] on the owner.
+    pub fn hides_lengths(&self, id: ChildSaId) -> bool {
+        self.find(|worker| worker.hides_lengths(id))
+            .unwrap_or_default()
+    }
+
     /// Calls [`Worker::longest_unanswered`] on the owner.
     pub fn longest_unanswered(&self, id: ChildSaId) -> Option<usize> {
         self.find(|worker| worker.longest_unanswered(id))

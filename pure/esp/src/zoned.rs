@@ -217,9 +217,9 @@ impl Zoned {
         self.close(packet, header, next_header::NONE, scratch)
     }
 
-    /// Sets the layout to that of a probe whose packet has at most `octets` octets, or to that of an
-    /// echo, which is as short as possible. Nothing is shown, unless the map is fixed. Returns `false`
-    /// if there is no such layout.
+    /// Sets the layout to that of a probe whose packet has at most `octets` octets, or to that of
+    /// an echo, which is as short as possible. Nothing is shown, unless the map is fixed. Returns
+    /// `false` if there is no such layout.
     pub fn lay_out_probe(&mut self, octets: Option<usize>) -> bool {
         let map = self.fixed.unwrap_or(Map::opaque(self.payload_zone));
         let Some(octets) = octets else {

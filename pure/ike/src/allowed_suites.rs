@@ -12,8 +12,8 @@
 //!
 //! An additional key exchange (RFC 9370) has a transform type of its own. A peer that does not know
 //! this type skips the whole proposal. If the additional exchange is optional, a proposal with it
-//! is therefore followed by one without: [`AllowedIkeSuites::parts`]. For a child SA it accompanies a group
-//! and never NONE.
+//! is therefore followed by one without: [`AllowedIkeSuites::parts`]. For a child SA it accompanies
+//! a group and never NONE.
 
 use crate::config::Peer;
 use model::{Group, Kem, Suite};

@@ -125,8 +125,8 @@ impl Agreed {
     }
 }
 
-/// The configuration of a child SA, and the inner addresses that one end has leased to the other, if
-/// known by now.
+/// The configuration of a child SA, and the inner addresses that one end has leased to the other,
+/// if known by now.
 #[derive(Clone, Copy)]
 pub(crate) struct ChildConfig<'c> {
     pub(crate) peer: &'c Peer,

@@ -25,12 +25,6 @@ pub(crate) struct Cipher {
     next: u64,
 }
 
-#[cfg(test)]
-thread_local! {
-    /// Number of messages and fragments that this thread has tried to open.
-    pub(crate) static OPENED: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
-}
-
 /// Keys of both directions. With an AEAD, the HMAC keys are empty, and the salt follows the
 /// cipher's key.
 pub(crate) struct CipherKeys {
@@ -106,8 +100,6 @@ impl Cipher {
 
     /// Returns the content of a message, or the piece of it that a fragment holds.
     pub(crate) fn open(&self, sealed: &Sealed<'_>) -> Result<Content, NotOpened<BadIcv>> {
-        #[cfg(test)]
-        OPENED.set(OPENED.get() + 1);
         let inbound = self.half(!self.initiator);
         sealed.content_with(frame(self.suite), |iv, aad, text, icv| {
             inbound.open(iv, aad, text, icv)

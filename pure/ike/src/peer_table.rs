@@ -81,8 +81,8 @@ impl PeerTable {
     }
 }
 
-/// Positions by a hash, sorted. A search visits neighbouring memory and no peer: with 100,000 peers,
-/// each visit to another one waits for memory. The hash needs no secret, because only the
+/// Positions by a hash, sorted. A search visits neighbouring memory and no peer: with 100,000
+/// peers, each visit to another one waits for memory. The hash needs no secret, because only the
 /// configuration has entries.
 struct Index(Box<[(u32, u32)]>);
 

@@ -93,7 +93,8 @@ pub(crate) struct Families {
 }
 
 impl Pools {
-    /// Leases addresses to an identity, for an IKE SA with it. Returns `None` if no address of any wanted family is left.
+    /// Leases addresses to an identity, for an IKE SA with it. Returns `None` if no address of any
+    /// wanted family is left.
     pub(crate) fn lend(
         &mut self,
         pool: &Pool,

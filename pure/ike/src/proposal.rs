@@ -1,5 +1,5 @@
-//! Offering and choosing algorithms (RFC 7296 sections 2.7 and 3.3) from those that [`crate::allowed_suites`]
-//! declares acceptable.
+//! Offering and choosing algorithms (RFC 7296 sections 2.7 and 3.3) from those that
+//! [`crate::allowed_suites`] declares acceptable.
 //!
 //! An offer has a proposal for each kind of suite, in our order of preference. Choosing goes
 //! through the kinds in our order as well, and takes the first that any offered proposal has. Each

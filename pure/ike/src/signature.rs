@@ -9,10 +9,10 @@
 //! of Windows and Apple do. With such a peer, ECDSA is used as in RFC 4754: the curve determines
 //! the hash, and AUTH is the signature alone. RSA of that time means SHA-1, and is refused.
 //!
-//! The engine never holds the private key: the caller provides a [`Signer`](crate::Signer). Verification
-//! runs in an order that does not reveal the configured identities to unknown peers: the chain, the name,
-//! the signature, and only then the lookup of the peer. Without a chain, every failure gets the
-//! same answer.
+//! The engine never holds the private key: the caller provides a [`Signer`](crate::Signer).
+//! Verification runs in an order that does not reveal the configured identities to unknown peers:
+//! the chain, the name, the signature, and only then the lookup of the peer. Without a chain, every
+//! failure gets the same answer.
 
 use crate::auth::{Claim, PeerProved};
 use crate::bad_proof::BadProof;

@@ -1,6 +1,6 @@
 //! The configurations on the pages for users are parts of the examples, which `config` reads in its
-//! tests, additions to them, or complete. The test `pages::configuration` of the lab passes each of them
-//! through `strata check`.
+//! tests, additions to them, or complete. The test `pages::configuration` of the lab passes each of
+//! them through `strata check`.
 
 use pages::{Entry, Table, configurations, tables};
 use std::collections::BTreeMap;

@@ -4,26 +4,44 @@
 use std::fs::{read_dir, read_to_string};
 use std::path::{Path, PathBuf};
 
-/// The crates that have no parameter that is a tuple.
-const CRATES: [&str; 5] = ["config", "control", "store", "stratad", "strata"];
+/// Number of functions with such a parameter, for each crate that has some. Aim: none.
+const MOST: [(&str, usize); 7] = [
+    ("crypto", 2),
+    ("esp", 7),
+    ("mobility", 10),
+    ("node", 6),
+    ("os", 7),
+    ("sim", 2),
+    ("wire", 5),
+];
 
 #[test]
-fn no_parameter_of_these_crates_is_a_tuple() {
-    let edge = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../edge");
-    let mut files = Vec::new();
-    for name in CRATES {
-        sources(&edge.join(name), &mut files);
+fn parameters_are_no_tuples() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut seen = 0;
+    for folder in ["pure", "edge"] {
+        for entry in read_dir(root.join(folder)).expect("crates").flatten() {
+            let mut files = Vec::new();
+            sources(&entry.path().join("src"), &mut files);
+            seen += files.len();
+            let found = files.iter().flat_map(|file| {
+                let text = read_to_string(file).expect("a source");
+                let lines = tuples(without_tests(&text)).into_iter();
+                lines
+                    .map(|line| format!("{}:{line}", file.display()))
+                    .collect::<Vec<_>>()
+            });
+            let found: Vec<_> = found.collect();
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let bound = MOST.iter().find(|(other, _)| *other == name);
+            let most = bound.map_or(0, |(_, most)| *most);
+            assert!(
+                found.len() <= most,
+                "name the parts of a parameter ({name} may have {most}): {found:#?}"
+            );
+        }
     }
-    assert!(files.len() > 150, "only {} files", files.len());
-    let found = files.iter().flat_map(|file| {
-        let text = read_to_string(file).expect("a source");
-        let tuples = tuples(&text).into_iter();
-        tuples
-            .map(|line| format!("{}:{line}", file.display()))
-            .collect::<Vec<_>>()
-    });
-    let found: Vec<_> = found.collect();
-    assert!(found.is_empty(), "name these parts: {found:#?}");
+    assert!(seen > 500, "only {seen} files");
 }
 
 #[test]
@@ -54,16 +72,24 @@ fn every_form_of_a_tuple_is_found() {
     }
 }
 
-/// Collects all sources below a folder.
+/// Collects all sources below a folder, without tests.
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in read_dir(folder).expect("a folder of sources").flatten() {
+    for entry in read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
+        if path.file_stem().is_some_and(|stem| stem == "tests") {
+            continue;
+        }
         if path.is_dir() {
             sources(&path, found);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             found.push(path);
         }
     }
+}
+
+/// Returns a source up to its module of tests.
+fn without_tests(text: &str) -> &str {
+    text.split("#[cfg(test)]\nmod ").next().unwrap_or(text)
 }
 
 /// Returns the line of each function with a parameter that is a tuple, or a reference to one.

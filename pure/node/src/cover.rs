@@ -83,8 +83,8 @@ impl Cover {
 }
 
 impl Node {
-    /// Sends the dummy packets, probes and echoes that are due, using `packet` as the buffer. Call after each
-    /// [`Node::handle_timeout`].
+    /// Sends the dummy packets, probes and echoes that are due, using `packet` as the buffer. Call
+    /// after each [`Node::handle_timeout`].
     pub fn cover(&mut self, packet: &mut Packet, sink: &mut impl Sink) {
         while let Some(peer) = self.cover.ended.pop_first() {
             if let Some(path) = self.workers.cover(&peer, packet) {

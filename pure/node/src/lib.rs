@@ -20,10 +20,10 @@
 //!   oversized packets to [`Node::handle_path_mtu`]. Data packets go in batches through
 //!   [`Node::seal`] (from the TUN device) and [`Node::open`] (from UDP port 4500), and one by one
 //!   through [`Node::transit`] (diverted on a licensed node). After each timeout, answer
-//!   [`Node::poll_path_mtu`] and call [`Node::cover`], which sends echoes too. For Mobile IP, [`Node::handle_link`] reports
-//!   interfaces that appear or disappear. Messages from its sockets go to
-//!   [`Node::handle_discovery`], [`Node::handle_nearby`] and [`Node::handle_registration`], and
-//!   packets of its tunnels through [`Node::encapsulate`] and [`Node::decapsulate`]: see
+//!   [`Node::poll_path_mtu`] and call [`Node::cover`], which sends echoes too. For Mobile IP,
+//!   [`Node::handle_link`] reports interfaces that appear or disappear. Messages from its sockets
+//!   go to [`Node::handle_discovery`], [`Node::handle_nearby`] and [`Node::handle_registration`],
+//!   and packets of its tunnels through [`Node::encapsulate`] and [`Node::decapsulate`]: see
 //!   [`mobile_ip`].
 //! * **Outputs**: after every command, input and batch, drain [`Node::poll_lease`],
 //!   [`Node::poll_registration`], [`Node::poll_transmit`], [`Node::poll_resend`] and

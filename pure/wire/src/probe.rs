@@ -1,8 +1,9 @@
 //! Probes of a path MTU, and their echoes (RFC 8899): the payload of an ESP dummy packet.
 //!
-//! A dummy has the next header 59, and a receiver that knows nothing of probes discards it (RFC 4303
-//! section 2.6). So a probe has the encapsulation, the SPI and the numbers of data, and nothing but
-//! its length distinguishes it on the path. The payload of other dummies of ours is zero.
+//! A dummy has the next header 59, and a receiver that knows nothing of probes discards it (RFC
+//! 4303 section 2.6). So a probe has the encapsulation, the SPI and the numbers of data, and
+//! nothing but its length distinguishes it on the path. The payload of other dummies of ours is
+//! zero.
 //!
 //! ```text
 //! "STPM" | kind(1) | 0(1) | length of the probe(2) | number(8)      then zeros up to the length

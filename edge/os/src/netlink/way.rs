@@ -46,8 +46,8 @@ impl Netlink {
         Ok(self.exit(remote, None, mark)?.is_some())
     }
 
-    /// Returns the MTU of the interface by which packets with this mark leave for `remote`; `None` if
-    /// there is no route. An unspecified `local` stands for the kernel's choice.
+    /// Returns the MTU of the interface by which packets with this mark leave for `remote`; `None`
+    /// if there is no route. An unspecified `local` stands for the kernel's choice.
     pub fn egress_mtu(
         &self,
         local: IpAddr,

@@ -11,8 +11,8 @@ const PLAIN_OVERHEAD: u16 = 117;
 /// The same with AES-CBC: 4 octets more, because it pads to whole blocks.
 const CBC_OVERHEAD: u16 = 121;
 
-/// The MTU that IPv6 demands of a link. With less outside, datagrams of IPv6 are fragmented.
-const LEAST_MTU: u32 = 1280 + CBC_OVERHEAD as u32;
+/// The MTU that IPv6 demands of a link.
+const LEAST_MTU: u32 = 1280;
 
 /// Runs all checks of the network.
 pub fn examine(config: &Config, runs: bool) -> Vec<Finding> {
@@ -139,7 +139,8 @@ fn mtu(config: &Config, peer: &Peer) -> Option<Finding> {
     };
     let seen =
         format!("{interface} has an MTU of {mtu} octets, the longest sealed packet {wanted}");
-    let is_handled = config.tunnel.path_mtu == PathMtu::Probe && mtu >= LEAST_MTU;
+    // With less outside, packets of 1280 octets are fragmented.
+    let is_handled = config.tunnel.path_mtu == PathMtu::Probe && mtu >= LEAST_MTU + overhead;
     Some(match mtu >= wanted {
         true => Finding::good("mtu", seen),
         // Sources are told of the length that fits, and TCP is clamped to it.

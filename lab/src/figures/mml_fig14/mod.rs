@@ -91,8 +91,8 @@ fn findings(results: &Results) -> Vec<Finding> {
     findings
 }
 
-/// Shows the other numbers of the paper beside those measured here. How far TCP collapses depends on
-/// delay and buffers.
+/// Shows the other numbers of the paper beside those measured here. How far TCP collapses depends
+/// on delay and buffers.
 fn as_the_paper(results: &Results) -> Vec<Finding> {
     let of = |setup, errors| Condition::new(setup, Sender::Reno, errors);
     let measured = measured_errors(results);

@@ -112,8 +112,8 @@ struct Cell {
 }
 
 impl Scheme {
-    /// Returns the paper's times of a beginning and of a hand-over, in microseconds. The paper has no
-    /// keys that are pushed, and does not check reverse paths.
+    /// Returns the paper's times of a beginning and of a hand-over, in microseconds. The paper has
+    /// no keys that are pushed, and does not check reverse paths.
     const fn paper(self) -> [Option<i64>; 2] {
         match self {
             Self::Pure => [Some(26_000), Some(25_000)],

@@ -343,7 +343,7 @@ fn a_bundle_is_checked_without_measuring_and_a_changed_number_is_found() -> Resu
         .output()?;
     ensure!(sums.status.success(), "{sums:?}");
     let verify = || {
-        let mut command = Command::new(find_binary("strata")?);
+        let mut command = Command::new(find_binary("strata-lab")?);
         let output = command.args(["figures", "verify", "--json", to]).output()?;
         let checked = documents(&output)?.swap_remove(0);
         Ok::<_, anyhow::Error>((output.status.code(), checked["faults"].clone()))
@@ -366,7 +366,7 @@ fn a_bundle_is_checked_without_measuring_and_a_changed_number_is_found() -> Resu
 
 #[lab::test]
 fn the_list_has_every_figure_and_says_what_cannot_run() -> Result<()> {
-    let mut command = Command::new(find_binary("strata")?);
+    let mut command = Command::new(find_binary("strata-lab")?);
     let lines = documents(&command.args(["figures", "list", "--json"]).output()?)?;
     ensure!(lines.len() == figures::ALL.len(), "{lines:?}");
     // The programs that tests build have the algorithms of the papers.
@@ -374,8 +374,8 @@ fn the_list_has_every_figure_and_says_what_cannot_run() -> Result<()> {
     ensure!(lines.iter().all(can_run), "{lines:?}");
     // A table needs stratad beside strata or in PATH.
     let alone = Folder::new("alone")?;
-    let copy = alone.0.join("strata");
-    fs::copy(find_binary("strata")?, &copy)?;
+    let copy = alone.0.join("strata-lab");
+    fs::copy(find_binary("strata-lab")?, &copy)?;
     let mut command = Command::new(&copy);
     let output = command
         .args(["figures", "list"])

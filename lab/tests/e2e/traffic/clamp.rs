@@ -36,7 +36,7 @@ fn configs(terms: Terms<'_>, tunnel: &str) -> [String; 2] {
             &format!("local = [{hosts}]"),
             &format!("local = [{network}]"),
         ),
-        table(gateway, "mtu = 1500").replace(
+        table(gateway, "mtu = 1500\npath_mtu = \"off\"").replace(
             &format!("remote = [{hosts}]"),
             &format!("remote = [{network}]"),
         ),

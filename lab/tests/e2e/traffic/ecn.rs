@@ -88,7 +88,14 @@ fn congestion(status: &Value, kind: &str) -> u64 {
 fn the_field_outside_is_that_inside() -> Result<()> {
     let pair = Pair::new("ecn")?;
     let tap = Wiretap::open(&pair.between)?;
-    let _tunnel = pair.start_up(Terms::PLAIN)?;
+    let configs = [
+        pair::mobile_config(Family::V4, Terms::PLAIN, "manual"),
+        pair::gateway_config(Terms::PLAIN),
+    ];
+    // Probes are packets without ECN.
+    let configs = configs.map(|config| plain::in_table(&config, "[tunnel]", "path_mtu = \"off\""));
+    let tunnel = plain::start_with(&pair, &configs)?;
+    tunnel.up()?;
     ensure_come(&pair, AS_SENT)?;
     let seen = tap.rest()?;
     let folder = pair.mobile.directory();

@@ -1,6 +1,6 @@
-//! Path MTU discovery by ICMP alone (`probes.rs` has that by probes): a hop on the path has a smaller MTU than the links at both ends. The host
-//! between sends the ICMP errors, kernel sockets behind the mobile node must receive them, and the
-//! receiving kernels count the fragments.
+//! Path MTU discovery by ICMP alone (`probes.rs` has that by probes): a hop on the path has a
+//! smaller MTU than the links at both ends. The host between sends the ICMP errors, kernel sockets
+//! behind the mobile node must receive them, and the receiving kernels count the fragments.
 
 use anyhow::{Context, Result, ensure};
 use lab::daemon::Daemon;

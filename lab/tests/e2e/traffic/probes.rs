@@ -1,6 +1,6 @@
-//! Path MTU discovery as it is by default, by probes: a hop carries less than the links at both ends,
-//! and no fragment passes. The kernels of hosts behind the ends transfer octets over TCP; with
-//! `path_mtu = "off"` none arrive.
+//! Path MTU discovery as it is by default, by probes: a hop carries less than the links at both
+//! ends, and no fragment passes. The kernels of hosts behind the ends transfer octets over TCP;
+//! with `path_mtu = "off"` none arrive.
 
 use super::pmtu::{
     HEADERS, NARROW, OFF, ROOM, SILENT, Scene, ZONED_ROOM, await_forged, bind, configs, count,
@@ -198,8 +198,8 @@ fn the_mtu_of_the_machines_own_interface_counts_at_once() -> Result<()> {
     transfer(&pair.gateway, &behind, BEHIND[0], OCTETS)
 }
 
-/// An attacker can guess all that the kernel checks. The value has no effect, whether it is one that
-/// a path can have or not: probes of the whole length come through.
+/// An attacker can guess all that the kernel checks. The value has no effect, whether it is one
+/// that a path can have or not: probes of the whole length come through.
 #[lab::test]
 fn a_forged_report_shortens_nothing() -> Result<()> {
     let pair = Pair::new("probes")?;
@@ -236,8 +236,8 @@ fn a_path_that_carries_what_the_interface_does_is_probed_once() -> Result<()> {
     Ok(())
 }
 
-/// The wire becomes narrow under a transfer's feet, with a router that reports and with one that does
-/// not.
+/// The wire becomes narrow under a transfer's feet, with a router that reports and with one that
+/// does not.
 #[lab::test]
 fn a_wire_that_becomes_narrow_is_noticed() -> Result<()> {
     for is_silent in [false, true] {

@@ -3,6 +3,7 @@
 use anyhow::{Result, bail, ensure};
 use lab::daemon::Daemon;
 use lab::pair::{self, DEADLINE, GATEWAY, HEADERS, LICENSED, MOBILE, NOBODY, Pair, Terms, Tunnel};
+use lab::plain;
 use lab::transfer::{connect, transfer};
 use lab::wiretap::Wiretap;
 use os::Family;
@@ -172,7 +173,14 @@ fn a_plain_tunnel_passes_a_licensed_node() -> Result<()> {
 /// Sealed packets exceed the MTU. Fragments show no port, and the node forwards them unopened.
 #[lab::test]
 fn fragments_pass_a_licensed_node() -> Result<()> {
-    let (pair, licensed, tunnel) = start(LICENSED, HEADERS, HEADERS)?;
+    let pair = Pair::new("licence")?;
+    let licensed = pair.start_licensed(LICENSED)?;
+    let configs = [
+        pair::mobile_config(Family::V4, licensing(HEADERS), "manual"),
+        pair::gateway_config(licensing(HEADERS)),
+    ];
+    let configs = configs.map(|config| plain::in_table(&config, "[tunnel]", "path_mtu = \"off\""));
+    let tunnel = plain::start_with(&pair, &configs)?;
     pair.set_mtu(1280)?;
     let tap = Wiretap::open(&pair.between)?;
     tunnel.up()?;

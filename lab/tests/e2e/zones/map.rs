@@ -27,8 +27,8 @@ const TCP: &str = r#"["52 headers"]"#;
 /// Length of the test datagrams, in octets.
 const LENGTH: usize = 100;
 
-/// Returns the mobile node's and the gateway's configuration with these maps. There are no probes of
-/// the path, whose lengths would be among those of datagrams.
+/// Returns the mobile node's and the gateway's configuration with these maps. There are no probes
+/// of the path, whose lengths would be among those of datagrams.
 fn configs(terms: Terms<'_>, maps: [Option<&str>; 2]) -> [String; 2] {
     let zones = format!("zones = \"{}\"", terms.zones);
     let with = |config: String, map: Option<&str>| match map {

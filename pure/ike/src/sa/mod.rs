@@ -35,7 +35,7 @@ mod new_child;
 mod offered;
 mod opening;
 mod pace;
-mod protected;
+pub(crate) mod protected;
 mod queue;
 mod redirecting;
 mod rekey_child;

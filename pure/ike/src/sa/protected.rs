@@ -19,6 +19,12 @@ use wire::ike::{
     Sealed,
 };
 
+#[cfg(test)]
+thread_local! {
+    /// Number of messages and fragments that engines of this thread have tried to open.
+    pub(crate) static OPENED: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
 /// The error of an authentic message that is invalid.
 pub(crate) struct Complaint {
     pub(super) why: PeerMisbehaved,
@@ -306,6 +312,8 @@ impl Core {
             self.limit.ok_or(DropReason::FragmentNotAgreed)?;
             self.inbox.admits(&sealed.header, at)?;
         }
+        #[cfg(test)]
+        OPENED.set(OPENED.get() + 1);
         match cipher.open(sealed) {
             Ok(content) => Ok(Ok(content)),
             Err(NotOpened::Refused(_) | NotOpened::Unframed) => Err(DropReason::BadIcv),

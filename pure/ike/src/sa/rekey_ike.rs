@@ -8,8 +8,9 @@
 //! Both ends may rekey at once. Each then has two successors. It compares their nonces once it has
 //! all four and keeps one, and the end that requested the other deletes that (section 2.8.2). Until
 //! then nothing is handed over, and the peer retransmits its messages on its own successor.
-//! Follow-up key exchanges ([`successor`](super::successor)) take place only for the successor that is kept;
-//! the other is dropped unfinished. An end that has begun with them refuses a late request.
+//! Follow-up key exchanges ([`successor`](super::successor)) take place only for the successor that
+//! is kept; the other is dropped unfinished. An end that has begun with them refuses a late
+//! request.
 
 use super::children::{Age, lifetimes};
 use super::cloning::Purpose;

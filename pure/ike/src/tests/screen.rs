@@ -5,7 +5,7 @@ use super::attack::{forgeries, with_request};
 use super::fragment::{auth_in_fragments, certified, next_request, up};
 use super::pair::{Flying, Pair, Side};
 use crate::DropReason;
-use crate::cipher::OPENED;
+use crate::sa::protected::OPENED;
 use model::CsaId;
 use wire::ike::{ExchangeType, Header};
 

@@ -2,20 +2,21 @@
 //!
 //! [`Discovery::Probe`], the default of the daemon, searches it: it starts from the MTU of the
 //! interface, and probes travel as data does (`search.rs`, RFC 8899). A probe is a dummy packet on
-//! one of the path's SAs, and a peer that has our vendor ID answers it with a short one, whatever its
-//! own configuration says. Both take sequence numbers like all packets, but neither is data: the loss
-//! of one is no loss of a datagram, and no reason to check the peer. A path that carries nothing is
-//! not probed. Every path has a search of its own, so a tunnel that moves starts again.
+//! one of the path's SAs, and a peer that has our vendor ID answers it with a short one, whatever
+//! its own configuration says. Both take sequence numbers like all packets, but neither is data:
+//! the loss of one is no loss of a datagram, and no reason to check the peer. A path that carries
+//! nothing is not probed. Every path has a search of its own, so a tunnel that moves starts again.
 //!
 //! With [`Discovery::Icmp`], packets are sent with DF set. A router that cannot forward a packet
 //! reports its MTU. The kernel receives the report and refuses the next packet of that length. The
 //! driver passes the kernel's value in here, and it applies to every SA on the path: datagrams that
 //! do not fit are not sealed, and their sources are informed of the limit.
 //!
-//! Reports can be forged in a router's name (section 8.2.1). Without probes, a value that no link can
-//! have is therefore ignored, and no accepted value ever causes loss: `esp` allows fragmentation in
-//! transit rather than limit datagrams to fewer than 1280 octets. A value expires after ten minutes,
-//! because the path may have changed (RFC 1191 section 6.3). It does not follow a tunnel that moves.
+//! Reports can be forged in a router's name (section 8.2.1). Without probes, a value that no link
+//! can have is therefore ignored, and no accepted value ever causes loss: `esp` allows
+//! fragmentation in transit rather than limit datagrams to fewer than 1280 octets. A value expires
+//! after ten minutes, because the path may have changed (RFC 1191 section 6.3). It does not follow
+//! a tunnel that moves.
 
 mod search;
 
@@ -30,8 +31,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 use wire::probe::{Kind, Probe};
 
-/// "When a PMTU value has not been decreased for a while (on the order of 10 minutes)", longer packets are
-/// tried again (RFC 1191 section 6.3, which RFC 4301 section 8.2.2 wants).
+/// "When a PMTU value has not been decreased for a while (on the order of 10 minutes)", longer
+/// packets are tried again (RFC 1191 section 6.3, which RFC 4301 section 8.2.2 wants).
 const AGE: Duration = Duration::from_secs(600);
 
 /// Datagram size that every host accepts (RFC 791), and MTU that every link has (RFC 8200 section
@@ -182,7 +183,7 @@ impl Node {
         self.path_mtus.disbelieved
     }
 
-    /// Turns path MTU discovery on or off.
+    /// Turns path MTU discovery on or off, and probes off for child SAs that hide lengths now.
     pub(crate) fn discover_path_mtus(&mut self, discovery: Discovery) {
         if self.path_mtus.discovery != discovery {
             self.path_mtus = PathMtus {
@@ -191,8 +192,18 @@ impl Node {
                 disbelieved: self.path_mtus.disbelieved,
                 ..PathMtus::default()
             };
-            let ids: Vec<_> = self.children.iter().map(|(id, _)| id).collect();
-            ids.into_iter().for_each(|id| self.measure(id));
+        }
+        let children = self.children.iter();
+        let children: Vec<_> = children
+            .map(|(id, child)| (id, child.status.path))
+            .collect();
+        for (id, path) in children {
+            if self.path_mtus.has(path, id) && self.workers.hides_lengths(id) {
+                self.path_mtus.leave(path, id);
+            }
+            if !self.path_mtus.has(path, id) {
+                self.measure(id);
+            }
         }
     }
 
@@ -213,13 +224,15 @@ impl Node {
         }
     }
 
-    /// Applies the path MTU to a child SA that is new, or new on its path.
+    /// Applies the path MTU to a child SA that is new, or new on its path. One that hides lengths
+    /// sends no probes: they would show when its first datagram is sent, and lengths of their own.
     pub(crate) fn measure(&mut self, id: ChildSaId) {
         let Some(child) = self.children.get(id) else {
             return;
         };
         let (path, ike) = (child.status.path, child.ike);
-        if self.path_mtus.discovery == Discovery::Probe && !path.is_stream() {
+        let hides = self.workers.hides_lengths(id);
+        if self.path_mtus.discovery == Discovery::Probe && !path.is_stream() && !hides {
             let foreign = !self.ike.has_our_vendor_id(ike);
             self.path_mtus.join(path, id, foreign);
             self.workers.watch(id);
@@ -229,7 +242,12 @@ impl Node {
 
     fn limit_to_path(&mut self, id: ChildSaId) {
         if let Some(child) = self.children.get_mut(id) {
-            let (mtu, outside) = self.path_mtus.of(child.status.path);
+            let path = child.status.path;
+            let is_searched = self.path_mtus.has(path, id);
+            let (mtu, outside) = match self.path_mtus.discovery {
+                Discovery::Probe if !is_searched => (PathMtu::Any, None),
+                _ => self.path_mtus.of(path),
+            };
             let inside = self.workers.set_path_mtu(id, mtu);
             child.status.mtu = inside.filter(|_| outside.is_some());
             child.status.path_mtu = outside.filter(|_| inside.is_some());
@@ -273,6 +291,7 @@ impl Node {
         };
         let path = child.status.path;
         match probe.kind {
+            Kind::Probe if self.workers.hides_lengths(id) => {}
             Kind::Probe if self.ike.has_our_vendor_id(child.ike) => {
                 if self.path_mtus.send(id, probe.echo()) {
                     self.path_mtus.counts.echoed += 1;
@@ -400,6 +419,12 @@ impl PathMtus {
             discovery,
             ..Self::default()
         }
+    }
+
+    /// Returns true if the search of a path is that of a child SA.
+    fn has(&self, path: Path, id: ChildSaId) -> bool {
+        let entry = self.searches.get(&path);
+        entry.is_some_and(|entry| entry.users.contains(&id))
     }
 
     /// Returns the limits of a path, and its MTU if known.

@@ -2,10 +2,10 @@
 //! its own.
 //!
 //! The first probe is as long as the interface allows, because nearly all paths carry that: one
-//! probe and its echo end the search. Where a probe is lost, the length that routers reported to the
-//! system is next, or [`BASE`] and the lengths of common links above it. A report by itself limits
-//! nothing: anyone can send one, and the system checks no more than addresses and ports. It only
-//! chooses the next probe, and how often a longer probe is repeated before it counts as lost.
+//! probe and its echo end the search. Where a probe is lost, the length that routers reported to
+//! the system is next, or [`BASE`] and the lengths of common links above it. A report by itself
+//! limits nothing: anyone can send one, and the system checks no more than addresses and ports. It
+//! only chooses the next probe, and how often a longer probe is repeated before it counts as lost.
 //!
 //! Before the first echo, and while a report is in doubt, packets longer than [`BASE`] may be
 //! fragmented. Once the loss of a probe shows that the path is narrow, no packet is longer than the

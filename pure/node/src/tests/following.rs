@@ -417,5 +417,5 @@ fn a_third_party_that_relays_some_packets_does_not_keep_a_new_mapping_from_being
 }
 
 fn one_in<const N: u8>(flight: &Flight) -> bool {
-    is_esp(flight) && flight.payload[7] % N == 0
+    is_esp(flight) && flight.payload[7].is_multiple_of(N)
 }

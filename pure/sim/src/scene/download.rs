@@ -7,8 +7,8 @@
 //! ```
 //!
 //! The server sends without end. Goodput is the rate at which the mobile node's program receives
-//! after slow start. Addresses, queues and buffers are those of `strata-lab demo`, so that the two can
-//! be compared.
+//! after slow start. Addresses, queues and buffers are those of `strata-lab demo`, so that the two
+//! can be compared.
 
 use super::Configuration;
 use super::stage::Stage;

@@ -12,9 +12,9 @@
 //! all.
 //!
 //! At each number of tunnels, all contenders are brought to it (charon to a limit), and an echo
-//! request passes through every tunnel in ESP. Then each sets up the same number of further tunnels in turns, in several
-//! rounds. An echo passes through those as well, and they end before the next turn, outside the
-//! measured part. A ratio compares two turns of one round.
+//! request passes through every tunnel in ESP. Then each sets up the same number of further tunnels
+//! in turns, in several rounds. An echo passes through those as well, and they end before the next
+//! turn, outside the measured part. A ratio compares two turns of one round.
 
 mod contender;
 mod report;

@@ -108,7 +108,7 @@ fn the_next_search_waits_for_ten_minutes_and_for_a_datagram() {
     line.run(MINUTE);
     line.run(8 * MINUTE);
     assert_eq!(line.probes.len(), 1);
-    line.now = line.now + 2 * MINUTE;
+    line.now += 2 * MINUTE;
     line.steps();
     assert_eq!(line.probes.len(), 1);
     line.run(MINUTE);
@@ -216,7 +216,7 @@ fn a_path_that_becomes_wide_is_used_after_the_next_search() {
     let mut line = Line::new(1500, 1400);
     line.run(MINUTE);
     line.carries = 1500;
-    line.now = line.now + 10 * MINUTE;
+    line.now += 10 * MINUTE;
     line.steps();
     line.run(MINUTE);
     assert_eq!(line.limits(), [1500; 3]);
@@ -227,7 +227,7 @@ fn a_path_that_becomes_wide_is_used_after_the_next_search() {
 fn a_search_upward_that_finds_nothing_changes_nothing() {
     let mut line = Line::new(1500, 1400);
     line.run(MINUTE);
-    line.now = line.now + 10 * MINUTE;
+    line.now += 10 * MINUTE;
     line.steps();
     for _ in 0..20 {
         line.run(Duration::from_secs(1));
