@@ -185,7 +185,7 @@ impl Host {
     }
 
     /// Starts the installed charon with these files, `strongswan.conf` and `swanctl.conf`. The
-    /// first has the API at `unix://vici`, and loads [`PLUGINS`].
+    /// first has the API at `unix://vici`, and loads `PLUGINS`.
     ///
     /// # Errors
     /// As [`Host::charon`].

@@ -5,7 +5,7 @@
 //!   crowd  192.0.2.1, 10.64.0.0/14 ------ veth ------ 192.0.2.2  gateway, 10.8.0.1 inside
 //! ```
 //!
-//! There is a pair of hosts for each contender ([`contender`]): stratad and charon, with a
+//! There is a pair of hosts for each contender (`contender`): stratad and charon, with a
 //! pre-shared key, with certificates for ECDSA, and with leased addresses. All gateways share one
 //! core, and only the contender whose turn it is has work. Each is the daemon as it runs: with its
 //! TUN device and its routes, its log, and its store of leases. The initiators are the same for
