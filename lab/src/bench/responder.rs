@@ -166,8 +166,10 @@ fn config(initiators: usize, node: &str, terms: Terms) -> String {
         Terms::Ecdsa => ("", ""),
         Terms::Leased => ("psk = \"bench.psk\"\npool = \"bench\"\n", POOL),
     };
+    // Initiators expect nothing but echoes.
     let mut config = format!(
-        "[node]\nid = \"{IDENTITY}\"\n{node}[tunnel]\naddresses = [\"{INNER}/{length}\"]\n"
+        "[node]\nid = \"{IDENTITY}\"\n{node}[tunnel]\naddresses = [\"{INNER}/{length}\"]\n\
+         path_mtu = \"off\"\n"
     );
     for number in 0..initiators as u32 {
         let inner = match terms {
