@@ -17,7 +17,7 @@ pub struct Claim {
 pub struct Statement {
     /// The statement.
     pub says: String,
-    /// How it compares with the measurements.
+    /// Comparison with the measurements.
     pub standing: Standing,
 }
 

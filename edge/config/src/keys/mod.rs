@@ -40,13 +40,13 @@ const DAY: Duration = Duration::from_secs(86_400);
 pub(crate) struct Key<T> {
     /// The name of the key below its table.
     pub name: &'static str,
-    /// What the key is for. Empty for a part of another key.
+    /// Purpose of the key; empty for a part of another key.
     pub about: &'static str,
     /// A value in the syntax of the file, other than the default.
     pub example: &'static str,
     /// The action that makes a new value effective.
     pub effect: Effect,
-    /// How the key is read.
+    /// Reader of the value.
     pub read: Read<T>,
     /// Returns the value, to compare and to show it.
     pub show: fn(&T) -> Shown,
@@ -55,7 +55,7 @@ pub(crate) struct Key<T> {
 /// Reads a value into its field. Returns `None` after a fault, and the field keeps its default.
 type Reader<T> = fn(&Value<'_>, &mut T) -> Option<()>;
 
-/// How a key is read.
+/// The kinds of readers of a value.
 pub(crate) enum Read<T> {
     /// The key may be left out.
     Optional(Reader<T>),
@@ -146,7 +146,7 @@ pub struct Described {
     pub table: &'static str,
     /// The name of the key below its table.
     pub key: &'static str,
-    /// What the key is for.
+    /// Purpose of the key.
     pub about: &'static str,
     /// A value in the syntax of the file, other than the default.
     pub example: &'static str,
