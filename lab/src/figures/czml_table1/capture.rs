@@ -48,7 +48,9 @@ pub(super) fn lengths(
 /// Starts both daemons with a tunnel of this suite alone.
 fn tunnel(pair: &Pair, suite: Suite, family: Family, terms: Terms<'_>) -> Result<Tunnel> {
     let with = |config: String| {
-        let config = config.replace("[tunnel]", &format!("[tunnel]\nmtu = {MTU}"));
+        // Probes of the path MTU would be counted as segments.
+        let lengths = format!("[tunnel]\nmtu = {MTU}\npath_mtu = \"off\"");
+        let config = config.replace("[tunnel]", &lengths);
         let secret = "psk = \"tunnel.psk\"";
         config.replace(secret, &format!("{secret}\nsuite = \"{}\"", suite.name()))
     };
