@@ -126,7 +126,7 @@ impl Daemon {
                 }
                 if let Err(error) = read {
                     let what = "the socket for reports of routers";
-                    self.losses.not_read(what, &error, &mut self.broken);
+                    self.counters.not_read(what, &error, &mut self.broken);
                     break;
                 }
             }
