@@ -13,8 +13,8 @@ use std::time::Duration;
 use wire::ike::{ExchangeType, Message, Payload};
 
 /// A request: what it contains, and what its answer leads to. Each concern implements this for a
-/// type of its own.
-pub(crate) trait Task: Any {
+/// type of its own. `Send`, because an engine may move to another thread.
+pub(crate) trait Task: Any + Send {
     /// Returns the subject, which determines the tasks that may be outstanding at the same time.
     fn subject(&self) -> Subject {
         Subject::Nothing

@@ -1,16 +1,17 @@
 //! Tunnels that move (RFC 4555): `mobility` decides, `ike` says it to the peer, `esp` follows.
 //!
-//! The driver tells by which ways packets can leave ([`Node::handle_ways`]) whenever that changes,
+//! The driver tells by which ways packets can leave ([`crate::Node::handle_ways`]) whenever that changes,
 //! and when [`crate::Event::WaysWanted`] says that there is a tunnel to be asked for: the way is a
 //! matter of the system's routes, of which nothing is known here. The peer of a tunnel may list
 //! other addresses in each of its requests. That costs look-ups of its own addresses alone, and one
 //! a second at most.
 
-use crate::node::Node;
-use crate::{Event, UnknownPeer};
+use super::desired::UnknownPeer;
+use crate::Event;
+use crate::effects::{IkeCommand, Turn};
 use ike::Tcp;
 use mobility::{Candidate, Carriage, NoWay, Paths, Step, Way};
-use model::{Carrier, ChildSaId, Deadline, Encapsulation, IkeSaId, Instant, Mode, Path};
+use model::{Carrier, Deadline, IkeSaId, Instant, Path};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -21,6 +22,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The IKE SAs that are ours to move. A message of one of them visits no other.
 #[derive(Default)]
 pub(crate) struct Moving {
+    /// Local port of datagrams.
+    natt_port: u16,
     all: BTreeMap<IkeSaId, Mobile>,
     /// SAs that may have a step to take.
     changed: BTreeSet<IkeSaId>,
@@ -75,193 +78,132 @@ pub struct PathsStatus {
     pub candidates: Vec<Candidate>,
 }
 
-impl Node {
-    /// The addresses of peers to which ways are wanted, those in use before others.
-    pub fn remotes(&self) -> Vec<IpAddr> {
-        let used = self.moving.iter().flat_map(|mobile| &mobile.remotes);
-        let honest = self.encapsulation == Encapsulation::ForNat;
-        let known = self.ike.peers().iter();
-        let known = known.filter_map(|peer| peer.address.as_ref());
-        let remotes = used.chain(known.filter(|_| honest)).copied();
-        let mut seen = BTreeSet::new();
-        remotes.filter(|remote| seen.insert(*remote)).collect()
+impl Moving {
+    pub(crate) fn new(natt_port: u16) -> Self {
+        Self {
+            natt_port,
+            ..Self::default()
+        }
     }
 
-    /// The addresses of the peer of one tunnel, to which ways are wanted.
-    pub fn remotes_of(&self, sa: IkeSaId) -> &[IpAddr] {
-        let mobile = self.moving.all.get(&sa);
+    /// Returns true if an IKE SA is ours to move.
+    pub(crate) fn has(&self, sa: IkeSaId) -> bool {
+        self.all.contains_key(&sa)
+    }
+
+    /// The addresses of all peers, the one in use first.
+    pub(crate) fn remotes(&self) -> impl Iterator<Item = IpAddr> {
+        let used = self.iter().flat_map(|mobile| &mobile.remotes);
+        used.copied()
+    }
+
+    /// The addresses of the peer of one tunnel.
+    pub(crate) fn remotes_of(&self, sa: IkeSaId) -> &[IpAddr] {
+        let mobile = self.all.get(&sa);
         mobile.map_or(&[], |mobile| &mobile.remotes)
     }
 
-    /// By which pairs of addresses packets can leave now to the peer of one tunnel, for each of
-    /// [`Self::remotes_of`] the best first.
-    pub fn handle_ways_of(&mut self, sa: IkeSaId, ways: &[Way], now: Instant) {
+    /// The ways that a tunnel could take.
+    pub(crate) fn candidates(&self, sa: IkeSaId) -> Vec<Candidate> {
+        let mobile = self.all.get(&sa);
+        mobile.map_or_else(Vec::new, |mobile| mobile.paths.candidates().to_vec())
+    }
+
+    /// Handles the ways to the peer of one tunnel, for each of its addresses the best first.
+    pub(crate) fn handle_ways(&mut self, sa: IkeSaId, ways: &[Way]) {
         let ways = by_remote(ways);
-        self.moving.change(sa, |mobile| mobile.handle_ways(&ways));
-        self.drain(now);
+        self.change(sa, |mobile| mobile.handle_ways(&ways));
     }
 
-    /// By which pairs of addresses packets can leave now: all of them, for each of
-    /// [`Self::remotes`] the best first.
-    pub fn handle_ways(&mut self, ways: &[Way], now: Instant) {
-        let of_each = by_remote(ways);
-        self.moving
-            .change_all(|mobile| mobile.handle_ways(&of_each));
-        // The best of each comes first, and is the last to be entered.
-        let best = ways.iter().rev().map(|way| (way.remote, way.local));
-        self.sources = match self.encapsulation {
-            Encapsulation::ForNat => best.collect(),
-            Encapsulation::Always => BTreeMap::new(),
-        };
-        self.initiate_due(now);
+    /// Handles the ways to all peers.
+    pub(crate) fn handle_all_ways(&mut self, ways: &[Way]) {
+        let ways = by_remote(ways);
+        self.change_all(|mobile| mobile.handle_ways(&ways));
     }
 
-    /// Moves a peer's tunnel so that it leaves from an address, or by the best way there is. The
-    /// peer is told even if that is the way it takes.
-    pub fn move_peer(
-        &mut self,
-        peer: &str,
-        from: Option<IpAddr>,
-        now: Instant,
-    ) -> Result<Path, CannotMove> {
-        let sa = self.movable(peer)?;
-        let chosen = self.moving.change(sa, |mobile| mobile.paths.choose(from));
-        let path = chosen.ok_or(ike::CannotMove::NotAgreed)??;
-        self.drain(now);
-        Ok(path)
+    /// Chooses the path of a tunnel that leaves from an address, or by the best way there is.
+    pub(crate) fn choose(&mut self, sa: IkeSaId, from: Option<IpAddr>) -> Result<Path, CannotMove> {
+        let chosen = self.change(sa, |mobile| mobile.paths.choose(from));
+        Ok(chosen.ok_or(ike::CannotMove::NotAgreed)??)
     }
 
-    /// The same without a pause: a clone of the IKE SA (RFC 7791) goes there, and takes its place
-    /// with the same children once these work. If nothing comes of it, all stays where it is. While
-    /// another hand-over is on its way, or the SA before drains, this one waits.
-    pub fn hand_over(
-        &mut self,
-        peer: &str,
-        from: Option<IpAddr>,
-        now: Instant,
-    ) -> Result<Path, CannotMove> {
-        let sa = self.movable(peer)?;
-        let (path, _) = self.start_hand_over(sa, from, now)?;
-        self.drain(now);
-        Ok(path)
-    }
-
-    /// Starts a hand-over, or has it wait while another one is under way. Returns its path, and
-    /// true if it was started.
-    fn start_hand_over(
-        &mut self,
+    /// Returns the path of a hand-over, and the paths of the clone that goes there.
+    pub(crate) fn plan(
+        &self,
         sa: IkeSaId,
         from: Option<IpAddr>,
-        now: Instant,
-    ) -> Result<(Path, bool), CannotMove> {
-        let mobile = self.moving.all.get(&sa);
+    ) -> Result<(Path, Paths), CannotMove> {
+        let mobile = self.all.get(&sa);
         let mut next = mobile.ok_or(ike::CannotMove::NotAgreed)?.paths.clone();
         let path = next.choose(from)?;
         // It is for the clone to go there.
         next.poll_step();
-        let started = match self.ike.hand_over(sa, path, now) {
-            Err(ike::CannotMove::UnderWay) => false,
-            handed_over => handed_over.map(|_| true)?,
-        };
-        self.moving.change(sa, |mobile| {
-            if started {
-                mobile.next = Some(next);
-            }
-            mobile.later = (!started).then_some(from);
+        Ok((path, next))
+    }
+
+    /// Records a hand-over that was started, with the paths of the clone.
+    pub(crate) fn started(&mut self, sa: IkeSaId, next: Paths) {
+        self.change(sa, |mobile| {
+            (mobile.next, mobile.later) = (Some(next), None);
         });
-        Ok((path, started))
     }
 
-    /// Starts hand-overs that waited for others. Returns true if any was started or refused.
-    pub(crate) fn hand_over_late(&mut self, now: Instant) -> bool {
-        let late = self.moving.late.iter();
-        let late = late.filter_map(|sa| Some((*sa, self.moving.all.get(sa)?.later?)));
-        let late: Vec<_> = late.collect();
-        let mut any = false;
-        for (sa, from) in late {
-            any |= match self.start_hand_over(sa, from, now) {
-                Ok((_, started)) => started,
-                Err(why) => {
-                    self.moving.change(sa, |mobile| mobile.later = None);
-                    let peer = self.name(sa);
-                    self.refused(peer, format!("the tunnel is not handed over: {why}"), now);
-                    true
-                }
-            };
-        }
-        any
+    /// Has a hand-over wait for the end of another one.
+    pub(crate) fn wait(&mut self, sa: IkeSaId, from: Option<IpAddr>) {
+        self.change(sa, |mobile| mobile.later = Some(from));
     }
 
-    /// The IKE SA with a peer, if it is ours to move.
-    fn movable(&self, peer: &str) -> Result<IkeSaId, CannotMove> {
-        self.peer(peer).ok_or(UnknownPeer)?;
-        let sa = self.established(peer).ok_or(ike::CannotMove::NotUp)?;
-        if self.moving.all.contains_key(&sa) {
-            return Ok(sa);
-        }
-        let theirs = self.ike.sa(sa).is_some_and(|up| up.moves.is_some());
-        Err(match theirs {
-            true => ike::CannotMove::NotOurs,
-            false if self.is_fixed(peer, sa) => ike::CannotMove::Transport,
-            false => ike::CannotMove::NotAgreed,
-        }
-        .into())
+    /// Gives up a hand-over that waits.
+    pub(crate) fn give_up(&mut self, sa: IkeSaId) {
+        self.change(sa, |mobile| mobile.later = None);
     }
 
-    /// Whether a child of an IKE SA is bound to the addresses outside.
-    fn is_fixed(&self, peer: &str, sa: IkeSaId) -> bool {
-        let mut children = self.children.of_peer(peer);
-        children.any(|(_, child)| child.ike == sa && child.status.mode == Mode::Transport)
-    }
-
-    /// Where the tunnels go that are up, and could go.
-    pub fn paths(&self) -> Vec<PathsStatus> {
-        let status = |sa: ike::SaStatus| {
-            let name = sa
-                .peer
-                .filter(|name| self.established(name) == Some(sa.id))?;
-            let mobile = self.moving.all.get(&sa.id);
-            Some(PathsStatus {
-                name,
-                path: sa.path,
-                moves: sa.moves,
-                candidates: mobile.map_or_else(Vec::new, |m| m.paths.candidates().to_vec()),
-            })
-        };
-        self.ike.sas().filter_map(status).collect()
+    /// Returns the hand-overs that wait, with their local addresses if an operator chose them.
+    pub(crate) fn late(&self) -> Vec<(IkeSaId, Option<IpAddr>)> {
+        let late = self.late.iter();
+        late.filter_map(|sa| Some((*sa, self.all.get(sa)?.later?)))
+            .collect()
     }
 
     /// An IKE SA can move; the peer's addresses are these.
-    pub(crate) fn mobile(&mut self, sa: IkeSaId, path: Path, others: Vec<IpAddr>, now: Instant) {
+    pub(crate) fn mobile(
+        &mut self,
+        sa: IkeSaId,
+        path: Path,
+        others: Vec<IpAddr>,
+        turn: &mut Turn<'_>,
+    ) {
         let used = std::iter::once(path.remote.ip());
         let mut seen = BTreeSet::new();
         let remotes = used.chain(others).filter(|remote| seen.insert(*remote));
         let remotes: Vec<_> = remotes.collect();
-        if !self.moving.all.contains_key(&sa) {
+        if !self.has(sa) {
             let mobile = Mobile {
-                paths: Paths::new(path, self.carriages(sa)),
+                paths: Paths::new(path, self.carriages(sa, turn)),
                 remotes: Vec::new(),
                 next: None,
                 later: None,
                 looked_up: None,
                 due: None,
             };
-            self.moving.insert(sa, mobile);
+            self.insert(sa, mobile);
         }
-        self.moving.change(sa, |mobile| {
+        let now = turn.now;
+        self.change(sa, |mobile| {
             if mobile.remotes != remotes {
                 mobile.remotes = remotes;
                 let again = mobile.looked_up.map(|before| before + PAUSE);
                 mobile.due = Some(again.map_or(now, |again| again.max(now)));
             }
         });
-        self.look_up(now);
+        self.look_up(turn);
     }
 
     /// Asks for the ways of the tunnels that are due.
-    pub(crate) fn look_up(&mut self, now: Instant) {
-        for sa in self.moving.due(now) {
-            let looks = self.moving.change(sa, |mobile| {
+    pub(crate) fn look_up(&mut self, turn: &mut Turn<'_>) {
+        let now = turn.now;
+        for sa in self.due(now) {
+            let looks = self.change(sa, |mobile| {
                 let looks = mobile.due.take_if(|due| *due <= now).is_some();
                 if looks {
                     mobile.looked_up = Some(now);
@@ -269,13 +211,13 @@ impl Node {
                 looks
             });
             if looks == Some(true) {
-                self.events.push_back(Event::WaysWanted { of: Some(sa) });
+                turn.add(Event::WaysWanted { of: Some(sa) });
             }
         }
     }
 
     /// What can carry packets to the peer of an IKE SA, the best first.
-    fn carriages(&self, sa: IkeSaId) -> Vec<Carriage> {
+    fn carriages(&self, sa: IkeSaId, turn: &Turn<'_>) -> Vec<Carriage> {
         let datagrams = Carriage {
             carrier: Carrier::Udp,
             local: self.natt_port,
@@ -286,7 +228,7 @@ impl Node {
             local: 0,
             remote,
         };
-        let peer = self.name(sa).and_then(|name| self.peer(&name));
+        let peer = turn.name(sa).and_then(|name| turn.ike.peer(&name));
         match peer.map_or(Tcp::Off, |peer| peer.tcp) {
             Tcp::Off => vec![datagrams],
             Tcp::Fallback(port) => vec![datagrams, stream(port)],
@@ -294,63 +236,37 @@ impl Node {
         }
     }
 
+    /// Handles the silence of a path.
     pub(crate) fn path_silent(&mut self, sa: IkeSaId, now: Instant) {
-        self.moving
-            .change(sa, |mobile| mobile.paths.handle_silence(now));
+        self.change(sa, |mobile| mobile.paths.handle_silence(now));
     }
 
+    /// Handles an answer on a path.
     pub(crate) fn path_answers(&mut self, sa: IkeSaId, path: Path) {
-        self.moving
-            .change(sa, |mobile| mobile.paths.handle_answer(path));
+        self.change(sa, |mobile| mobile.paths.handle_answer(path));
     }
 
+    /// Handles a move that the peer refused.
     pub(crate) fn move_refused(&mut self, sa: IkeSaId) {
-        self.moving
-            .change(sa, |mobile| mobile.paths.handle_refusal());
-    }
-
-    /// The children of an IKE SA take another path.
-    pub(crate) fn path_moved(&mut self, sa: IkeSaId, children: &[ChildSaId], path: Path) {
-        for id in children {
-            let before = self.children.get(*id).map(|child| child.status.path);
-            let presumed = before.and_then(|before| self.leave_path(*id, before));
-            self.workers.move_path(*id, path);
-            self.children.move_to(*id, path);
-            self.measure_on(*id, presumed);
-        }
-        let peer = self.name(sa);
-        if let Some(peer) = &peer {
-            self.whereabouts.stir(peer);
-        }
-        // A clone takes nothing with it yet.
-        if let Some(peer) = peer.filter(|peer| self.established(peer) == Some(sa)) {
-            self.events.push_back(Event::PathMoved { peer, path });
-        }
+        self.change(sa, |mobile| mobile.paths.handle_refusal());
     }
 
     /// Does what was decided; whether anything was.
-    pub(crate) fn take_steps(&mut self, now: Instant) -> bool {
+    pub(crate) fn take_steps(&mut self, turn: &mut Turn<'_>) -> bool {
         let mut any = false;
-        for sa in std::mem::take(&mut self.moving.changed) {
-            let mobile = self.moving.all.get_mut(&sa);
-            match mobile.and_then(|mobile| mobile.paths.poll_step()) {
-                Some(Step::Take(path)) => {
-                    any = true;
-                    // One that is just being deleted does not move any more.
-                    let _ = self.ike.move_to(sa, path, now);
-                }
-                Some(Step::Try(path)) => {
-                    any = true;
-                    self.ike.probe(sa, path, now);
-                }
-                None => {}
-            }
+        for sa in std::mem::take(&mut self.changed) {
+            let mobile = self.all.get_mut(&sa);
+            let command = match mobile.and_then(|mobile| mobile.paths.poll_step()) {
+                Some(Step::Take(path)) => IkeCommand::MoveTo(sa, path),
+                Some(Step::Try(path)) => IkeCommand::Probe(sa, path),
+                None => continue,
+            };
+            any = true;
+            turn.add(command);
         }
         any
     }
-}
 
-impl Moving {
     /// A clone has the place of an IKE SA, where that was to go.
     pub(crate) fn hand_over(&mut self, old: IkeSaId, clone: IkeSaId) {
         let succeeds = |old: &mut Mobile| {
