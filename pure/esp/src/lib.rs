@@ -6,8 +6,8 @@
 //! path, and the SPI selects between them: plain ESP (RFC 4303, 4106, 8750), and composite SAs,
 //! whose packets are divided into zones (DESIGN section 3).
 //!
-//! Several threads hold a [`WorkerHandle`] each among [`Workers`]. Every SA belongs to one worker, and
-//! every worker is behind a lock that is taken once per batch (`workers.rs`). Control sends
+//! Several threads hold a [`WorkerHandle`] each among [`Workers`]. Every SA belongs to one worker,
+//! and every worker is behind a lock that is taken once per batch (`workers.rs`). Control sends
 //! [`Command`]s and reads [`Report`]s.
 //!
 //! *Outbound*: policy ([`Spd`]), the SA that protects the packet, a fresh sequence number,

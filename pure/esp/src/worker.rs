@@ -614,7 +614,8 @@ impl Worker {
             let sa = self.elsewhere.get(&spi).ok_or(DropReason::NoSa)?;
             return Ok(Outcome::Elsewhere(sa.owner));
         };
-        match sa.outbound.room.take(octets, version, may_be_cut) {
+        let is_tcp = flow.protocol == tcp::PROTOCOL;
+        match sa.outbound.room.take(octets, version, may_be_cut, is_tcp) {
             Fit::TooLong(_) if answered => return Err(DropReason::TooLong),
             Fit::TooLong(longest) => {
                 // The path may carry it, which only a search of its MTU shows.

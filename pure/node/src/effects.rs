@@ -1,5 +1,6 @@
-//! What owners want done. An owner reads the engines through its [`Turn`] and leaves commands and
-//! events there. `dispatch.rs` alone carries them out, in their order, as soon as the owner returns.
+//! Effects of owners. An owner reads the engines through its [`Turn`] and leaves commands and
+//! events there. `dispatch.rs` alone carries them out, in their order, as soon as the owner
+//! returns.
 
 use crate::Event;
 use crate::plane::Plane;

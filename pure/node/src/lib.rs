@@ -36,10 +36,10 @@
 //! The engines do not know each other. `ike` announces child SAs and grants as events. `node` turns
 //! them into `esp` SAs, into views of the licensed node and into KEY_DISTRIBUTE requests.
 //!
-//! Four owners hold the state: `tunnels`, `licensing`, `transit` and `mobile_ip`. None of them knows
-//! the node. An owner reads the engines, and leaves commands and events in its `Turn`
-//! (`effects.rs`). `dispatch.rs` carries them out at once, in their order. It alone polls the events
-//! of the engines, in `drain`.
+//! Four owners hold the state: `tunnels`, `licensing`, `transit` and `mobile_ip`. None of them
+//! knows the node. An owner reads the engines, and leaves commands and events in its `Turn`
+//! (`effects.rs`). `dispatch.rs` carries them out at once, in their order. It alone polls the
+//! events of the engines, in `drain`.
 
 mod config;
 mod dispatch;

@@ -4,8 +4,8 @@
 //! configuration drops it or the peer agrees to less. From then on nothing is sealed with keys that
 //! the node can use. A rekey starts, and until it completes datagrams are *opaque*: they are sealed
 //! as a whole in the payload zone, which every peer accepts without negotiation. If the payload
-//! itself was licensed to a node, nothing is sealed with the old keys, and sending does not wait for
-//! the new ones. In this case datagrams may be lost.
+//! itself was licensed to a node, nothing is sealed with the old keys, and sending does not wait
+//! for the new ones. In this case datagrams may be lost.
 //!
 //! The notification of the node and its answer are housekeeping.
 

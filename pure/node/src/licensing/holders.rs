@@ -2,7 +2,8 @@
 //!
 //! A move among the nodes of a shared slot changes no key and no SPI. The price: every holder of
 //! the keys can read what is sealed in the slot until the next rekey, wherever the mobile node is.
-//! The number of holders is therefore limited to [`Places::holders`](super::places::Places::holders):
+//! The number of holders is therefore limited to
+//! [`Places::holders`](super::places::Places::holders):
 //!
 //! * The current node of the mobile node, and the nodes that it announces as its neighbours, from
 //!   their announcement on.

@@ -371,8 +371,8 @@ impl Tunnels {
         self.children.insert(id, child);
     }
 
-    /// Handles the deletion of a child SA, whose successor carries all traffic. A child SA without a
-    /// successor counts as missing once no packet of it can arrive any more.
+    /// Handles the deletion of a child SA, whose successor carries all traffic. A child SA without
+    /// a successor counts as missing once no packet of it can arrive any more.
     pub fn child_retired(&mut self, old: ChildSaId, turn: &mut Turn<'_>) {
         turn.add(esp::Command::Retire(old));
         // After a simultaneous rekey, the SA that goes may be one that never sent.

@@ -1,10 +1,10 @@
 //! Tunnels that move (RFC 4555): `mobility` decides, `ike` says it to the peer, `esp` follows.
 //!
-//! The driver tells by which ways packets can leave ([`crate::Node::handle_ways`]) whenever that changes,
-//! and when [`crate::Event::WaysWanted`] says that there is a tunnel to be asked for: the way is a
-//! matter of the system's routes, of which nothing is known here. The peer of a tunnel may list
-//! other addresses in each of its requests. That costs look-ups of its own addresses alone, and one
-//! a second at most.
+//! The driver tells by which ways packets can leave ([`crate::Node::handle_ways`]) whenever that
+//! changes, and when [`crate::Event::WaysWanted`] says that there is a tunnel to be asked for: the
+//! way is a matter of the system's routes, of which nothing is known here. The peer of a tunnel may
+//! list other addresses in each of its requests. That costs look-ups of its own addresses alone,
+//! and one a second at most.
 
 use super::desired::UnknownPeer;
 use crate::Event;
