@@ -72,7 +72,9 @@ impl Mobility {
             Self::HomeAgent(agent) => {
                 let path = |name| vec!["home_agent", "mobile", name, HOME_ADDRESS];
                 let mobiles = agent.mobiles.iter();
-                let homes = mobiles.map(|mobile| (mobile.home_address, path(mobile.name.as_str())));
+                let homes = mobiles.map(|Resident { mobile, .. }| {
+                    (mobile.home_address, path(mobile.name.as_str()))
+                });
                 homes.collect()
             }
         }
@@ -97,7 +99,7 @@ impl Mobility {
                     .collect()
             }
             Self::HomeAgent(agent) => {
-                let mobiles = agent.mobiles.iter();
+                let mobiles = agent.mobiles.iter().map(|resident| &resident.mobile);
                 let mobiles = mobiles
                     .map(|mobile| (format!("home_agent.mobile.{}", mobile.name), &mobile.key));
                 mobiles

@@ -190,30 +190,9 @@ pub(crate) const LISTED: &[Key<ListedHomeAgent>] = &[Key {
 
 /// The keys of `[foreign_agent.mobile.NAME]`.
 pub(crate) const MOBILE: &[Key<Mobile>] = &[
-    Key {
-        name: "home_address",
-        about: "its home address",
-        example: r#""10.66.0.7""#,
-        effect: Effect::Restart,
-        read: Read::Required(|value, mobile| put(&mut mobile.home_address, host(value))),
-        show: |mobile| text(mobile.home_address),
-    },
-    Key {
-        name: "key",
-        about: "the same as at the mobile node",
-        example: r#"{ spi = 4097, secret = "home.key" }"#,
-        effect: Effect::Restart,
-        read: Read::Required(|value, mobile| put(&mut mobile.key, Association::read(value))),
-        show: |mobile| association(Some(&mobile.key)),
-    },
-    Key {
-        name: "key.secret",
-        about: "",
-        example: "",
-        effect: Effect::Restart,
-        read: Read::Part,
-        show: |mobile| association_secret(Some(&mobile.key)),
-    },
+    home_address("its home address"),
+    mobile_key("the same as at the mobile node"),
+    MOBILE_SECRET,
 ];
 
 /// The keys of `[foreign_agent.neighbour.NAME]`.
@@ -280,40 +259,21 @@ pub(crate) const HOME_AGENT: &[Key<HomeAgent>] = &[
 ];
 
 /// The keys of `[home_agent.mobile.NAME]`.
-pub(crate) const RESIDENT: &[Key<Resident>] = &[
-    Key {
-        name: "home_address",
-        about: "an outer address, so in no `remote` and no pool",
-        example: r#""10.66.0.7""#,
-        effect: Effect::Restart,
-        read: Read::Required(|value, resident| put(&mut resident.home_address, host(value))),
-        show: |resident| text(resident.home_address),
-    },
-    Key {
-        name: "key",
-        about: "the same as at the mobile node, also its `algorithm`",
-        example: r#"{ spi = 4097, secret = "home.key" }"#,
-        effect: Effect::Restart,
-        read: Read::Required(|value, resident| put(&mut resident.key, Association::read(value))),
-        show: |resident| association(Some(&resident.key)),
-    },
-    Key {
-        name: "key.secret",
-        about: "",
-        example: "",
-        effect: Effect::Restart,
-        read: Read::Part,
-        show: |resident| association_secret(Some(&resident.key)),
-    },
-    Key {
-        name: "replay",
-        about: "the same as at the mobile node",
-        example: r#""nonces""#,
-        effect: Effect::Restart,
-        read: Read::Optional(|value, resident| put(&mut resident.replay, Replay::read(value))),
-        show: |resident| text(resident.replay.word()),
-    },
+pub(crate) const HOME_AGENT_MOBILE: &[Key<Mobile>] = &[
+    home_address("an outer address, so in no `remote` and no pool"),
+    mobile_key("the same as at the mobile node, also its `algorithm`"),
+    MOBILE_SECRET,
 ];
+
+/// The key of `[home_agent.mobile.NAME]` that other mobile nodes lack.
+pub(crate) const RESIDENT: &[Key<Resident>] = &[Key {
+    name: "replay",
+    about: "the same as at the mobile node",
+    example: r#""nonces""#,
+    effect: Effect::Restart,
+    read: Read::Optional(|value, resident| put(&mut resident.replay, Replay::read(value))),
+    show: |resident| text(resident.replay.word()),
+}];
 
 /// The keys of `[home_agent.foreign.NAME]`.
 pub(crate) const HOME_AGENT_FOREIGN: &[Key<Agent>] = &[
@@ -362,6 +322,37 @@ const SECRET: Key<Agent> = Key {
     show: |agent| association_secret(agent.key.as_ref()),
 };
 
+const fn home_address(about: &'static str) -> Key<Mobile> {
+    Key {
+        name: "home_address",
+        about,
+        example: r#""10.66.0.7""#,
+        effect: Effect::Restart,
+        read: Read::Required(|value, mobile| put(&mut mobile.home_address, host(value))),
+        show: |mobile| text(mobile.home_address),
+    }
+}
+
+const fn mobile_key(about: &'static str) -> Key<Mobile> {
+    Key {
+        name: "key",
+        about,
+        example: r#"{ spi = 4097, secret = "home.key" }"#,
+        effect: Effect::Restart,
+        read: Read::Required(|value, mobile| put(&mut mobile.key, Association::read(value))),
+        show: |mobile| association(Some(&mobile.key)),
+    }
+}
+
+const MOBILE_SECRET: Key<Mobile> = Key {
+    name: "key.secret",
+    about: "",
+    example: "",
+    effect: Effect::Restart,
+    read: Read::Part,
+    show: |mobile| association_secret(Some(&mobile.key)),
+};
+
 pub(super) fn describe_all(all: &mut Vec<Described>) {
     describe("mobile_node", MOBILE_NODE, all);
     describe("mobile_node.agent.NAME", MOBILE_NODE_AGENT, all);
@@ -371,6 +362,7 @@ pub(super) fn describe_all(all: &mut Vec<Described>) {
     describe("foreign_agent.mobile.NAME", MOBILE, all);
     describe("foreign_agent.neighbour.NAME", FOREIGN_NEIGHBOUR, all);
     describe("home_agent", HOME_AGENT, all);
+    describe("home_agent.mobile.NAME", HOME_AGENT_MOBILE, all);
     describe("home_agent.mobile.NAME", RESIDENT, all);
     describe("home_agent.foreign.NAME", HOME_AGENT_FOREIGN, all);
 }
@@ -407,8 +399,12 @@ pub(super) fn sections(mobility: &Mobility) -> Vec<Section> {
         Mobility::HomeAgent(agent) => {
             let mut sections = vec![section("home_agent", HOME_AGENT, agent)];
             let mobiles = agent.mobiles.iter();
-            sections
-                .extend(mobiles.map(|one| named("home_agent.mobile", &one.name, RESIDENT, one)));
+            sections.extend(mobiles.map(|resident| {
+                let of = &resident.mobile;
+                let mut section = named("home_agent.mobile", &of.name, HOME_AGENT_MOBILE, of);
+                section.settings.extend(settings(RESIDENT, resident));
+                section
+            }));
             let foreign = agent.foreign.iter();
             sections.extend(
                 foreign.map(|one| named("home_agent.foreign", &one.name, HOME_AGENT_FOREIGN, one)),

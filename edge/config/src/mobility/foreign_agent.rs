@@ -196,17 +196,21 @@ impl ListedHomeAgent {
 
 impl Mobile {
     fn read(name: &str, mut table: Table<'_>) -> Option<Self> {
-        let mut mobile = Self {
-            name: name.to_owned(),
-            home_address: Ipv4Addr::UNSPECIFIED,
-            key: Association::none(),
-        };
+        let mut mobile = Self::new(name);
         let is_whole = table.read(MOBILE, &mut mobile);
         table.finish();
         is_whole.then_some(mobile)
     }
 
-    fn place(&self) -> (&str, Ipv4Addr) {
+    pub(super) fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            home_address: Ipv4Addr::UNSPECIFIED,
+            key: Association::none(),
+        }
+    }
+
+    pub(super) fn place(&self) -> (&str, Ipv4Addr) {
         (&self.name, self.home_address)
     }
 }

@@ -1,7 +1,7 @@
 //! `[home_agent]`: the home agent of mobile nodes that are away.
 
-use super::{Agent, Association, HOME_ADDRESS, Nat, Replay, nat, unique};
-use crate::keys::{HOME_AGENT, HOME_AGENT_FOREIGN, RESIDENT};
+use super::{Agent, HOME_ADDRESS, Mobile, Nat, Replay, nat, unique};
+use crate::keys::{HOME_AGENT, HOME_AGENT_FOREIGN, HOME_AGENT_MOBILE, RESIDENT};
 use crate::reader::{Table, Value};
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -34,12 +34,8 @@ pub struct HomeAgent {
 /// A mobile node that is at home here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resident {
-    /// The table's name.
-    pub name: String,
-    /// `home_address`: the node's home address.
-    pub home_address: Ipv4Addr,
-    /// `key`: the association with the node.
-    pub key: Association,
+    /// The mobile node.
+    pub mobile: Mobile,
     /// `replay`: the replay protection, the same as at the mobile node. Default `timestamps`.
     pub replay: Replay,
 }
@@ -67,7 +63,7 @@ impl HomeAgent {
         let all = foreign.as_deref().unwrap_or_default();
         unique(value, "foreign", all, "address", Agent::place);
         let all = mobiles.as_deref().unwrap_or_default();
-        unique(value, "mobile", all, HOME_ADDRESS, Resident::place);
+        unique(value, "mobile", all, HOME_ADDRESS, |one| one.mobile.place());
         if !is_whole {
             return None;
         }
@@ -86,17 +82,12 @@ impl HomeAgent {
 impl Resident {
     fn read(name: &str, mut table: Table<'_>) -> Option<Self> {
         let mut resident = Self {
-            name: name.to_owned(),
-            home_address: Ipv4Addr::UNSPECIFIED,
-            key: Association::none(),
+            mobile: Mobile::new(name),
             replay: Replay::default(),
         };
-        let is_whole = table.read(RESIDENT, &mut resident);
+        let mut is_whole = table.read(HOME_AGENT_MOBILE, &mut resident.mobile);
+        is_whole &= table.read(RESIDENT, &mut resident);
         table.finish();
         is_whole.then_some(resident)
-    }
-
-    fn place(&self) -> (&str, Ipv4Addr) {
-        (&self.name, self.home_address)
     }
 }

@@ -86,8 +86,8 @@ fn the_examples_of_mobile_ip_fit_together() {
     let [alice] = &gateway.mobiles[..] else {
         panic!("{:?}", gateway.mobiles);
     };
-    assert_eq!(node.home_address, alice.home_address);
-    assert_eq!((&node.key, node.replay), (&alice.key, alice.replay));
+    assert_eq!(node.home_address, alice.mobile.home_address);
+    assert_eq!((&node.key, node.replay), (&alice.mobile.key, alice.replay));
     assert_eq!(
         (node.home_agent, agent.home_agents[0].agent.address),
         (gateway.address, gateway.address)

@@ -30,7 +30,7 @@ pub struct HomeAgent {
 impl HomeAgent {
     pub fn open(terms: &config::HomeAgent, offload: bool) -> Result<Self, Error> {
         let tunnel = Tunnel::open(terms.address, PORT)?;
-        let mobiles = terms.mobiles.iter().map(|mobile| mobile.home_address);
+        let mobiles = terms.mobiles.iter().map(|one| one.mobile.home_address);
         Ok(Self {
             homes: Homes::open(mobiles, outer_mtu(terms.nat), offload)?,
             tunnel,

@@ -78,7 +78,9 @@ fn home_agent(from: &config::HomeAgent) -> HomeAgentConfig {
         mobiles: from
             .mobiles
             .iter()
-            .map(|mobile| (mobile.home_address, association(&mobile.key, mobile.replay)))
+            .map(|config::Resident { mobile, replay }| {
+                (mobile.home_address, association(&mobile.key, *replay))
+            })
             .collect(),
         foreign: keys(&from.foreign),
         nat: nat(from.nat),
