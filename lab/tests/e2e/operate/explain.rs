@@ -36,25 +36,7 @@ fn a_tunnel_that_is_up() -> Result<()> {
 
 #[lab::test]
 fn suites_without_a_common_one() -> Result<()> {
-    let [mobile, gateway] = configs(Terms::PLAIN);
-    let mobile = with(&mobile, "suite = \"aes128gcm16\"");
-    // The gateway refuses no suite before authentication, because another peer may use it.
-    let gateway = gateway.replace("psk = ", "suite = \"aes256gcm16\"\npsk = ");
-    let (_pair, tunnel) = start([mobile.clone(), gateway.clone()])?;
-    // An unauthenticated error proves nothing, so the initiator keeps trying.
-    let explained = wait_for(&tunnel.mobile, "office", |explained| {
-        row(&explained["attempt"], "IKE cipher")["verdict"] == "suspect"
-    })?;
-    expect_fix(&explained["attempt"], "peer.office.suite", &mobile, "")?;
-    let explained = wait_for(&tunnel.gateway, "alice", |e| !e["stranger"].is_null())?;
-    let stranger = &explained["stranger"];
-    expect_row(stranger, "IKE cipher", "differs")?;
-    expect_fix(
-        stranger,
-        "peer.alice.suite",
-        &gateway,
-        "suite = \"aes128gcm16\"",
-    )?;
+    let (_pair, tunnel) = suites_that_differ("aes128gcm16", "aes256gcm16", "IKE cipher")?;
     let text = tunnel.gateway.strata_text("explain alice")?;
     ensure!(text.contains("AES_GCM_16-128"), "{text}");
     ensure!(text.contains("<== this differs"), "{text}");
@@ -64,19 +46,26 @@ fn suites_without_a_common_one() -> Result<()> {
 /// The same cipher with another HMAC.
 #[lab::test]
 fn suites_without_a_common_hmac() -> Result<()> {
+    suites_that_differ("aes128-sha256", "aes128-sha512", "IKE integrity").map(drop)
+}
+
+/// Starts both ends with a suite each, which differ in one row, and checks both explanations.
+fn suites_that_differ(ours: &str, theirs: &str, differs: &str) -> Result<(Pair, Tunnel)> {
     let [mobile, gateway] = configs(Terms::PLAIN);
-    let mobile = with(&mobile, "suite = \"aes128-sha256\"");
-    let gateway = gateway.replace("psk = ", "suite = \"aes128-sha512\"\npsk = ");
-    let (_pair, tunnel) = start([mobile.clone(), gateway.clone()])?;
+    let ours = format!("suite = \"{ours}\"");
+    let mobile = with(&mobile, &ours);
+    // The gateway refuses no suite before authentication, because another peer may use it.
+    let gateway = gateway.replace("psk = ", &format!("suite = \"{theirs}\"\npsk = "));
+    let (pair, tunnel) = start([mobile.clone(), gateway.clone()])?;
+    // An unauthenticated error proves nothing, so the initiator keeps trying.
     let explained = wait_for(&tunnel.mobile, "office", |explained| {
         row(&explained["attempt"], "IKE cipher")["verdict"] == "suspect"
     })?;
     expect_fix(&explained["attempt"], "peer.office.suite", &mobile, "")?;
     let explained = wait_for(&tunnel.gateway, "alice", |e| !e["stranger"].is_null())?;
-    let stranger = &explained["stranger"];
-    expect_row(stranger, "IKE integrity", "differs")?;
-    let fix = "suite = \"aes128-sha256\"";
-    expect_fix(stranger, "peer.alice.suite", &gateway, fix)
+    expect_row(&explained["stranger"], differs, "differs")?;
+    expect_fix(&explained["stranger"], "peer.alice.suite", &gateway, &ours)?;
+    Ok((pair, tunnel))
 }
 
 /// Another peer may use that group, so the gateway refuses it only after authentication.
