@@ -17,7 +17,7 @@ pub fn run(octets: &[u8]) {
     if let Some(probe) = Probe::read(octets) {
         assert_eq!(probe.octets(), octets[..probe::LEN]);
     }
-    let parts = match esp::Datagram::of(octets) {
+    let parts = match esp::Datagram::parse(octets) {
         esp::Datagram::Ike(part) | esp::Datagram::Esp(part) => part.len(),
         esp::Datagram::Keepalive => 0,
     };

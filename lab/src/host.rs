@@ -79,7 +79,7 @@ impl Host {
     pub fn route(&self, prefix: &str, via: &str) -> Result<()> {
         let gateway: IpAddr = via.parse()?;
         let prefix = match prefix {
-            "default" => Prefix::everything(Family::of(gateway)),
+            "default" => Prefix::everything(Family::from_address(gateway)),
             prefix => prefix.parse()?,
         };
         let route = Route::new(prefix, Via::Gateway(gateway));

@@ -141,10 +141,10 @@ pub struct Ppk<'a> {
 pub const CHILD: &str = "net";
 
 /// A running charon. It is killed when dropped; [`Charon::stop`] ends it as an operator would.
-pub struct Charon(Seat);
+pub struct Charon(Place);
 
 /// The machine that a charon runs on.
-enum Seat {
+enum Place {
     Host(Host, Process),
     Guest(Guest),
 }
@@ -212,7 +212,7 @@ impl Host {
         let mut process = self.start("charon", command)?;
         let what = format!("the API of charon on {}", self.name());
         process.wait_for(&what, DEADLINE, |_| UnixStream::connect(&socket).ok())?;
-        Ok(Charon(Seat::Host(self.clone(), process)))
+        Ok(Charon(Place::Host(self.clone(), process)))
     }
 }
 
@@ -221,7 +221,7 @@ fn start_in(guest: Guest, folder: &Path) -> Result<Charon> {
     guest.run(&format!("cp -r '{}/.' /mnt", folder.display()))?;
     let start = format!("{{ {} >charon.log 2>&1 & }}", charon.display());
     guest.run(&format!("{IN_GUEST} {start}"))?;
-    let charon = Charon(Seat::Guest(guest));
+    let charon = Charon(Place::Guest(guest));
     let answers = until("the API of charon in the guest", DEADLINE, || {
         Ok(charon.version().ok())
     });
@@ -321,8 +321,8 @@ impl Charon {
     /// process.
     pub fn process(&mut self) -> &mut Process {
         match &mut self.0 {
-            Seat::Host(_, process) => process,
-            Seat::Guest(guest) => guest.process(),
+            Place::Host(_, process) => process,
+            Place::Guest(guest) => guest.process(),
         }
     }
 
@@ -332,24 +332,24 @@ impl Charon {
     /// Those of [`Host::run`] or [`Guest::run`].
     pub fn run(&self, line: &str) -> Result<String> {
         match &self.0 {
-            Seat::Host(host, _) => host.run(line),
-            Seat::Guest(guest) => guest.run(line),
+            Place::Host(host, _) => host.run(line),
+            Place::Guest(guest) => guest.run(line),
         }
     }
 
     /// Returns the guest that charon runs in, if it runs in one.
     pub fn guest(&self) -> Option<&Guest> {
         match &self.0 {
-            Seat::Host(..) => None,
-            Seat::Guest(guest) => Some(guest),
+            Place::Host(..) => None,
+            Place::Guest(guest) => Some(guest),
         }
     }
 
     /// Ends this charon and returns its guest, for use by another peer.
     pub fn into_guest(self) -> Option<Guest> {
         match self.0 {
-            Seat::Host(..) => None,
-            Seat::Guest(guest) => Some(guest),
+            Place::Host(..) => None,
+            Place::Guest(guest) => Some(guest),
         }
     }
 
@@ -359,16 +359,16 @@ impl Charon {
     /// charon did not end.
     pub fn stop(&mut self) -> Result<()> {
         match &mut self.0 {
-            Seat::Host(_, process) => process.terminate(DEADLINE).map(drop),
-            Seat::Guest(guest) => guest.run(END_IN_GUEST).map(drop),
+            Place::Host(_, process) => process.terminate(DEADLINE).map(drop),
+            Place::Guest(guest) => guest.run(END_IN_GUEST).map(drop),
         }
     }
 
     fn swanctl(&self, words: &str) -> Result<String> {
         let swanctl = find_command("swanctl", "strongswan-swanctl")?;
         let host = match &self.0 {
-            Seat::Host(host, _) => host,
-            Seat::Guest(guest) => {
+            Place::Host(host, _) => host,
+            Place::Guest(guest) => {
                 let swanctl = swanctl.display();
                 return guest.run(&format!("{IN_GUEST} {swanctl} {words} --uri unix://vici"));
             }
@@ -383,8 +383,8 @@ impl Charon {
 
     fn log(&self) -> String {
         match &self.0 {
-            Seat::Host(_, process) => process.log(),
-            Seat::Guest(guest) => guest
+            Place::Host(_, process) => process.log(),
+            Place::Guest(guest) => guest
                 .run("cat /mnt/charon.log")
                 .unwrap_or_else(|error| format!("{error:#}")),
         }

@@ -82,7 +82,7 @@ pub struct Config {
     /// `[mobile_node]`, `[foreign_agent]` or `[home_agent]`. Default: no Mobile IP.
     pub mobility: Option<Mobility>,
     /// `[log] level`: default `info`.
-    pub log: Level,
+    pub log: LogLevel,
     /// `[audit]`: default none.
     pub audit: Option<Audit>,
     /// Settings that are legal but may be unintended.
@@ -93,7 +93,7 @@ pub struct Config {
 
 /// The threshold of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub enum LogLevel {
     /// `error`: failures that stop the daemon from doing its work.
     Error,
     /// `warn`: also events that need a person's attention.
@@ -106,7 +106,7 @@ pub enum Level {
     Trace,
 }
 
-impl Level {
+impl LogLevel {
     pub(crate) const WORDS: [(&str, Self); 5] = [
         ("error", Self::Error),
         ("warn", Self::Warn),
@@ -116,7 +116,7 @@ impl Level {
     ];
 }
 
-impl fmt::Display for Level {
+impl fmt::Display for LogLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut words = Self::WORDS.iter();
         let word = words.find(|(_, level)| level == self);
@@ -218,7 +218,7 @@ impl Config {
             stand_in: None,
             neighbours: Vec::new(),
             mobility: None,
-            log: Level::Info,
+            log: LogLevel::Info,
             audit: None,
             warnings: Vec::new(),
             places: Places::default(),

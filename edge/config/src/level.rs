@@ -164,7 +164,7 @@ fn dscp(value: &Value<'_>) -> Option<u8> {
 fn pictures(value: &Value<'_>) -> Option<Pictures> {
     value.accepts(|| "letters of I, P, B and D".to_owned());
     let text = value.text()?;
-    Pictures::of(text).or_else(|| {
+    Pictures::from_letters(text).or_else(|| {
         value.fault(
             format!("`{}` is not a list of MPEG pictures", text.escape_debug()),
             "write letters of I, P, B and D, like \"PB\"",

@@ -58,7 +58,7 @@ mod zone;
 pub use aead::Aead;
 pub use audit::Audit;
 pub use child::Child;
-pub use config::{Config, DEFAULT_FILE, DEFAULT_SOCKET, Level, load};
+pub use config::{Config, DEFAULT_FILE, DEFAULT_SOCKET, LogLevel, load};
 pub use credential::{Credential, expiry, today};
 pub use diff::{Change, What};
 pub use divert::{Divert, Snoop, StandIn};

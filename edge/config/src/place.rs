@@ -75,8 +75,8 @@ impl Places {
     /// of its table, or `None` without that either.
     pub fn line(&self, key: &str) -> Option<usize> {
         let table = || key.rsplit_once('.').map(|(table, _)| table);
-        let line = self.lines.of(key);
-        line.or_else(|| self.lines.of(table()?))
+        let line = self.lines.line(key);
+        line.or_else(|| self.lines.line(table()?))
     }
 
     /// Returns every key and table that was found.
@@ -87,7 +87,7 @@ impl Places {
 }
 
 impl Lines {
-    fn of(&self, key: &str) -> Option<usize> {
+    fn line(&self, key: &str) -> Option<usize> {
         let (mut first, mut behind) = (0, self.ends.len());
         while first < behind {
             let middle = usize::midpoint(first, behind);

@@ -90,6 +90,7 @@ fn continues(octets: &[u8]) -> bool {
 mod tests {
     use super::*;
 
+    // Weakness: 53
     #[test]
     fn words_rows_and_repetitions_are_weak_however_long() {
         for key in [
@@ -113,6 +114,7 @@ mod tests {
         }
     }
 
+    // Weakness: 53
     #[test]
     fn what_generators_make_and_six_words_of_a_list_are_not() {
         for key in [

@@ -9,7 +9,7 @@ pub struct Record {
     /// Time of the event, in UTC, in RFC 3339 format.
     pub time: String,
     /// The event.
-    pub event: Deed,
+    pub event: AuditEvent,
     /// Endpoint: name of the peer's table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<String>,
@@ -75,7 +75,7 @@ impl Record {
 /// Kind of an audit event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Deed {
+pub enum AuditEvent {
     /// Endpoint: both ends agreed on licences.
     #[default]
     Agreed,

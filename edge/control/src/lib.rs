@@ -30,7 +30,7 @@ mod status;
 mod tests;
 mod zones;
 
-pub use audit::{Deed, Permit, Record, Why};
+pub use audit::{AuditEvent, Permit, Record, Why};
 pub use client::{Client, NoAnswer};
 pub use envelope::VERSION;
 pub use explain::{Account, Explain, Fix, Outcome, RefusedGrant, Row, Verdict};

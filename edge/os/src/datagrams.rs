@@ -170,7 +170,7 @@ impl Datagrams {
             // The kernel reports the protocol number as the port.
             local.set_port(0);
         }
-        set_df(&socket, Family::of(local.ip()), Df::Clear).map_err(failed)?;
+        set_df(&socket, Family::from_address(local.ip()), Df::Clear).map_err(failed)?;
         enlarge_buffers(&socket);
         let buffers = vec![0; BATCH * LONGEST];
         Ok(Self {
@@ -252,7 +252,7 @@ impl Datagrams {
     /// Sets the treatment of fragmentation, unless it is set already.
     fn switch(&self, df: Df) -> io::Result<()> {
         if self.df.get() != df {
-            set_df(&self.socket, Family::of(self.local.ip()), df)?;
+            set_df(&self.socket, Family::from_address(self.local.ip()), df)?;
             self.df.set(df);
         }
         Ok(())
@@ -486,7 +486,7 @@ pub fn is_too_long(error: &io::Error) -> bool {
 /// # Errors
 /// There is no route, or the local address is no longer ours.
 pub fn path_mtu(path: Path, mark: Option<u32>) -> io::Result<u16> {
-    let family = Family::of(path.remote.ip());
+    let family = Family::from_address(path.remote.ip());
     let socket = Socket::new(Domain::for_address(path.remote), Type::DGRAM, None)?;
     mark.map_or(Ok(()), |mark| socket.set_mark(mark))?;
     socket.bind(&SocketAddr::new(path.local.ip(), 0).into())?;
@@ -576,7 +576,7 @@ pub(crate) fn explain(error: io::Error, protocol: Protocol, address: SocketAddr)
             address: address.ip(),
         },
         Some(Errno::EAFNOSUPPORT) => Error::NoFamily {
-            family: Family::of(address.ip()),
+            family: Family::from_address(address.ip()),
         },
         _ if protocol == Protocol::UDP => Error::os(format!("listening on UDP {address}"))(error),
         _ => {

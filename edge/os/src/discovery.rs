@@ -1,6 +1,6 @@
 //! Router advertisements and solicitations on a link (ICMP router discovery, RFC 1256).
 
-use crate::vicinity::{Ends, Field, Vicinity, Wanted};
+use crate::link_socket::{Ends, Field, LinkSocket, Wanted};
 use crate::{Error, LinkAddress};
 use std::io;
 use std::net::Ipv4Addr;
@@ -43,7 +43,7 @@ impl Role {
 
 /// A socket for both messages on one interface. It receives them even if the kernel has no route
 /// back to the sender.
-pub struct Discovery(Vicinity);
+pub struct Discovery(LinkSocket);
 
 impl Discovery {
     /// Opens the socket on an interface of the calling thread's network namespace.
@@ -59,12 +59,12 @@ impl Discovery {
             protocol: ICMP,
             field: Field::Kind(kind),
         };
-        let vicinity = Vicinity::open(interface, wanted)?;
+        let socket = LinkSocket::open(interface, wanted)?;
         for group in role.groups() {
-            let joined = vicinity.join(*group);
+            let joined = socket.join(*group);
             joined.map_err(Error::os(format!("joining {group} on {interface}")))?;
         }
-        Ok(Self(vicinity))
+        Ok(Self(socket))
     }
 
     /// Reads one message and passes it to `each`: the octets after the IP header, with an

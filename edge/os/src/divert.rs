@@ -264,7 +264,7 @@ impl Divert {
 
     fn pair_rules(&self, Pair { wired, wireless }: Pair) -> [Rule; 2] {
         let rule = |side, source, destination| {
-            let rule = self.rule(side, Family::of(source)).protocol(UDP);
+            let rule = self.rule(side, Family::from_address(source)).protocol(UDP);
             rule.from(source).to(destination)
         };
         [

@@ -54,22 +54,22 @@ impl Waiting {
     pub fn push(&mut self, packet: &[u8], checksum: Checksum) {
         self.packets += 1;
         let header = Header::parse(packet).ok();
-        let flow = header.as_ref().map_or_else(Tag::default, Tag::of);
+        let flow = header.as_ref().map_or_else(Tag::default, Tag::from_header);
         if header.as_ref().is_some_and(Header::is_fragment) {
             self.end_all_between(flow.addresses);
         }
         let header = header.filter(|header| header.total_len() == packet.len());
-        let seam = header.and_then(|header| Seam::of(&header, self.joins_udp));
+        let key = header.and_then(|header| JoinKey::from_header(&header, self.joins_udp));
         let newest = self.flows.iter().rposition(|other| *other == flow);
-        if let Some((seam, newest)) = seam.zip(newest)
-            && self.joins[newest].take(packet, checksum, seam)
+        if let Some((key, newest)) = key.zip(newest)
+            && self.joins[newest].take(packet, checksum, key)
         {
             return;
         }
         if self.flows.len() == self.joins.len() {
             self.joins.push(Join::new());
         }
-        self.joins[self.flows.len()].begin(packet, checksum, seam);
+        self.joins[self.flows.len()].begin(packet, checksum, key);
         self.flows.push(flow);
     }
 
@@ -77,10 +77,7 @@ impl Waiting {
     fn end_all_between(&mut self, addresses: u64) {
         let joins = self.joins.iter_mut().zip(&self.flows);
         for (join, _) in joins.filter(|(_, flow)| flow.addresses == addresses) {
-            join.seam = join.seam.map(|seam| Seam {
-                open: false,
-                ..seam
-            });
+            join.key = join.key.map(|key| JoinKey { open: false, ..key });
         }
     }
 
@@ -109,7 +106,7 @@ struct Tag {
 }
 
 impl Tag {
-    fn of(header: &Header<'_>) -> Self {
+    fn from_header(header: &Header<'_>) -> Self {
         let flow = header.flow();
         let ports = u64::from(flow.source_port) << 16 | u64::from(flow.destination_port);
         let addresses = mix_address(mix_address(0, flow.source), flow.destination);
@@ -137,7 +134,7 @@ fn mix_address(hash: u64, address: IpAddr) -> u64 {
 
 /// The properties by which a packet may be joined with others.
 #[derive(Clone, Copy)]
-struct Seam {
+struct JoinKey {
     /// Offset of the transport header.
     transport: usize,
     /// Octets of all headers.
@@ -150,10 +147,10 @@ struct Seam {
     open: bool,
 }
 
-impl Seam {
+impl JoinKey {
     /// Returns `None` if the packet cannot be joined: it carries more than payload that continues a
     /// flow.
-    fn of(header: &Header<'_>, joins_udp: bool) -> Option<Self> {
+    fn from_header(header: &Header<'_>, joins_udp: bool) -> Option<Self> {
         if header.is_fragment() || header.has_options() || !header.checksum_is_right() {
             return None;
         }
@@ -209,7 +206,7 @@ struct Join {
     /// State of the packet's checksum, or of each packet's.
     checksum: Checksum,
     /// The properties for the next join; `None` if no packet may follow.
-    seam: Option<Seam>,
+    key: Option<JoinKey>,
 }
 
 impl Join {
@@ -219,62 +216,62 @@ impl Join {
             octets: Vec::with_capacity(FRONT_LEN + LONGEST),
             packets: 0,
             checksum: Checksum::Made,
-            seam: None,
+            key: None,
         }
     }
 
-    fn begin(&mut self, packet: &[u8], checksum: Checksum, seam: Option<Seam>) {
+    fn begin(&mut self, packet: &[u8], checksum: Checksum, key: Option<JoinKey>) {
         self.octets.clear();
         self.octets.extend_from_slice(&[0; FRONT_LEN]);
         self.octets.extend_from_slice(packet);
-        (self.packets, self.checksum, self.seam) = (1, checksum, seam);
+        (self.packets, self.checksum, self.key) = (1, checksum, key);
     }
 
     /// Joins a packet to this one, if it is the next of the flow.
-    fn take(&mut self, packet: &[u8], checksum: Checksum, other: Seam) -> bool {
+    fn take(&mut self, packet: &[u8], checksum: Checksum, other: JoinKey) -> bool {
         let own = &self.octets[FRONT_LEN..];
-        let Some(mut seam) = self.seam.filter(|seam| seam.open) else {
+        let Some(mut key) = self.key.filter(|key| key.open) else {
             return false;
         };
-        let follows = seam.next == other.first()
-            && other.size <= seam.size
+        let follows = key.next == other.first()
+            && other.size <= key.size
             && own.len() + other.size <= LONGEST
-            && (seam.transport, seam.headers) == (other.transport, other.headers)
-            && are_alike(own, packet, &seam)
-            && self.counts_up_to(packet, &seam);
+            && (key.transport, key.headers) == (other.transport, other.headers)
+            && are_alike(own, packet, &key)
+            && self.counts_up_to(packet, &key);
         if !follows || !is_right(own, self.checksum) || !is_right(packet, checksum) {
             return false;
         }
-        if seam.next.is_some() {
+        if key.next.is_some() {
             // The flags are among those that may differ.
-            let flags = FRONT_LEN + seam.transport + tcp::FLAGS_OFFSET;
-            self.octets[flags] |= packet[seam.transport + tcp::FLAGS_OFFSET];
+            let flags = FRONT_LEN + key.transport + tcp::FLAGS_OFFSET;
+            self.octets[flags] |= packet[key.transport + tcp::FLAGS_OFFSET];
         }
         self.octets.extend_from_slice(&packet[other.headers..]);
         self.packets += 1;
         self.checksum = Checksum::Left;
-        seam.next = other.next;
-        seam.open = other.open && other.size == seam.size;
-        self.seam = Some(seam);
+        key.next = other.next;
+        key.open = other.open && other.size == key.size;
+        self.key = Some(key);
         true
     }
 
     /// Returns true if an IPv4 packet has the identification that segmentation would give it: the
     /// next in order, if a router may fragment it.
-    fn counts_up_to(&self, packet: &[u8], seam: &Seam) -> bool {
+    fn counts_up_to(&self, packet: &[u8], key: &JoinKey) -> bool {
         const DONT_FRAGMENT: u8 = 0x40;
         let id = |packet: &[u8]| u16::from_be_bytes([packet[4], packet[5]]);
         let next = id(&self.octets[FRONT_LEN..]).wrapping_add(self.packets as u16);
-        seam.transport == V6_HEADER_LEN || packet[6] & DONT_FRAGMENT != 0 || id(packet) == next
+        key.transport == V6_HEADER_LEN || packet[6] & DONT_FRAGMENT != 0 || id(packet) == next
     }
 
     /// Returns the octets to write: the virtio header, and the packet.
     fn finish(&mut self) -> &[u8] {
         let (space, packet) = self.octets.split_at_mut(FRONT_LEN);
         let mut front = Front::default();
-        if let Some(seam) = self.seam.filter(|_| self.packets > 1) {
-            front.kind = lengthen(packet, &seam);
-            front.size = seam.size as u16;
+        if let Some(key) = self.key.filter(|_| self.packets > 1) {
+            front.kind = lengthen(packet, &key);
+            front.size = key.size as u16;
         }
         if self.checksum == Checksum::Left {
             leave(packet, &mut front);
@@ -285,16 +282,16 @@ impl Join {
 }
 
 /// Returns true if the headers of two packets agree in all fields that segmentation copies.
-fn are_alike(one: &[u8], other: &[u8], seam: &Seam) -> bool {
+fn are_alike(one: &[u8], other: &[u8], key: &JoinKey) -> bool {
     let same = |range: std::ops::Range<usize>| one.get(range.clone()) == other.get(range);
-    let ip = match seam.transport {
+    let ip = match key.transport {
         V6_HEADER_LEN => same(0..4) && same(6..V6_HEADER_LEN),
         // Length, identification and checksum may differ.
         transport => same(0..2) && same(6..10) && same(12..transport),
     };
-    let at = seam.transport;
+    let at = key.transport;
     let transport = same(at..at + 4)
-        && match seam.next {
+        && match key.next {
             None => true,
             Some(_) => {
                 let flags = at + tcp::FLAGS_OFFSET;
@@ -302,7 +299,7 @@ fn are_alike(one: &[u8], other: &[u8], seam: &Seam) -> bool {
                 same(at + 8..flags)
                     && (one[flags] ^ other[flags]) & !ends == 0
                     && same(flags + 1..at + tcp::CHECKSUM_OFFSET)
-                    && same(at + tcp::CHECKSUM_OFFSET + 2..seam.headers)
+                    && same(at + tcp::CHECKSUM_OFFSET + 2..key.headers)
             }
         };
     ip && transport
@@ -318,10 +315,10 @@ fn is_right(packet: &[u8], checksum: Checksum) -> bool {
 }
 
 /// Sets the length of the joined packet in its headers, and returns its kind.
-fn lengthen(packet: &mut [u8], seam: &Seam) -> Kind {
+fn lengthen(packet: &mut [u8], key: &JoinKey) -> Kind {
     let len = packet.len();
-    let (ip, transport) = packet.split_at_mut(seam.transport);
-    let is_v6 = seam.transport == V6_HEADER_LEN;
+    let (ip, transport) = packet.split_at_mut(key.transport);
+    let is_v6 = key.transport == V6_HEADER_LEN;
     if is_v6 {
         ip[4..6].copy_from_slice(&((len - V6_HEADER_LEN) as u16).to_be_bytes());
     } else {
@@ -330,7 +327,7 @@ fn lengthen(packet: &mut [u8], seam: &Seam) -> Kind {
         let sum = Sum::default().with(ip).finish();
         ip[10..12].copy_from_slice(&sum.to_be_bytes());
     }
-    match (seam.next, is_v6) {
+    match (key.next, is_v6) {
         (Some(_), false) => Kind::TcpV4,
         (Some(_), true) => Kind::TcpV6,
         (None, _) => {
@@ -407,7 +404,7 @@ mod tests {
     }
 
     fn tag(packet: &[u8]) -> Tag {
-        Header::parse(packet).map_or_else(|_| Tag::default(), |header| Tag::of(&header))
+        Header::parse(packet).map_or_else(|_| Tag::default(), |header| Tag::from_header(&header))
     }
 
     /// Sorts packets by flow, in order, without identifications that have no meaning.
@@ -602,6 +599,7 @@ mod tests {
     const FRAGMENTS: [(bool, (usize, u8)); 3] =
         [(false, (6, 0x20)), (false, (7, 5)), (true, (6, 44))];
 
+    // Weakness: 121
     #[test]
     fn a_fragment_is_overtaken_by_no_datagram_between_its_addresses() {
         for (six, lie) in FRAGMENTS {
@@ -628,6 +626,7 @@ mod tests {
         }
     }
 
+    // Weakness: 121
     #[test]
     fn what_a_router_may_fragment_keeps_its_identification() {
         let join = |df: u8, ids: [u16; 4]| {
@@ -710,6 +709,8 @@ mod tests {
         /// A peer with our keys can send oversized, merged and malformed packets. Segmentation of
         /// the joined packets must return the original ones, in the order of each flow, including
         /// wrong checksums.
+        // Refuses: offload
+        // Weakness: 34
         #[test]
         fn no_packets_of_a_peer_become_others_by_joining(
             packets in vec(
@@ -749,6 +750,7 @@ mod tests {
 
         /// Datagrams with and without DF and with all kinds of identifications, interleaved with
         /// each other and with fragments.
+        // Weakness: 121
         #[test]
         fn what_is_cut_again_is_what_came_among_fragments_too(
             packets in vec(

@@ -89,7 +89,7 @@ impl Lock {
         rules.push_str("}\nchain arrived {\n");
         let _ = writeln!(rules, "iifname {{ \"lo\", \"{device}\" }} accept");
         for address in &self.inside {
-            let word = word(Family::of(*address));
+            let word = word(Family::from_address(*address));
             let _ = writeln!(rules, "{word} daddr {address} counter name to_inside drop");
         }
         rules.push_str("jump vital\n");
@@ -103,7 +103,7 @@ impl Lock {
             let _ = writeln!(rules, "tcp dport {port} accept");
         }
         for end in &self.streams {
-            let (word, ip, port) = (word(Family::of(end.ip())), end.ip(), end.port());
+            let (word, ip, port) = (word(Family::from_address(end.ip())), end.ip(), end.port());
             let _ = writeln!(rules, "{word} saddr {ip} tcp sport {port} accept");
         }
         // IPv6 is reassembled only behind this hook, and only a first fragment has ports.

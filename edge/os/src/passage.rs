@@ -52,7 +52,7 @@ impl Passage {
     /// Reads packets that arrived on this side with one system call. Returns their number; earlier
     /// packets are done with.
     pub fn recv(&mut self, from: Side) -> io::Result<usize> {
-        self.settle();
+        self.pass_decided();
         self.from = from;
         let device = &mut self.devices[from as usize];
         self.count = device.recv_once(&mut self.packets, &mut self.outlines)?;
@@ -98,7 +98,7 @@ impl Passage {
     /// Passes queued packets to the kernel. Returns the number of packets that it has refused since
     /// the last call.
     pub fn flush(&mut self) -> u64 {
-        self.settle();
+        self.pass_decided();
         for device in &mut self.devices {
             self.lost += device.flush();
         }
@@ -106,7 +106,7 @@ impl Passage {
     }
 
     /// Ends the decisions on the packets that were read.
-    fn settle(&mut self) {
+    fn pass_decided(&mut self) {
         let [wired, wireless] = &mut self.devices;
         let (from, to) = match self.from {
             Side::Wired => (wired, wireless),

@@ -20,7 +20,7 @@ impl Family {
     pub const ALL: [Self; 2] = [Self::V4, Self::V6];
 
     /// Returns the family of an address.
-    pub const fn of(address: IpAddr) -> Self {
+    pub const fn from_address(address: IpAddr) -> Self {
         match address {
             IpAddr::V4(_) => Self::V4,
             IpAddr::V6(_) => Self::V6,
@@ -74,7 +74,7 @@ impl Prefix {
     pub const fn host(address: IpAddr) -> Self {
         Self {
             address,
-            length: Family::of(address).bits(),
+            length: Family::from_address(address).bits(),
         }
     }
 
@@ -88,7 +88,7 @@ impl Prefix {
 
     /// Returns the family of the address.
     pub const fn family(self) -> Family {
-        Family::of(self.address)
+        Family::from_address(self.address)
     }
 
     /// Returns true if an address lies inside.

@@ -63,6 +63,7 @@ mod tests {
     /// Arguments with a meaning to a shell.
     const HOSTILE: [&str; 7] = ["$(id)", "`id`", "; id", "| id", "> x", "*", "'\"\\\n&"];
 
+    // Weakness: 26
     #[test]
     fn arguments_and_input_reach_a_program_as_they_are() {
         let words = [&["%s "][..], &HOSTILE].concat();
@@ -94,6 +95,7 @@ mod tests {
     /// The arguments of programs are fixed words, names of devices and tables from the
     /// configuration, and addresses, prefixes and ports, which are numbers by type. None is text
     /// from a peer.
+    // Weakness: 26
     #[test]
     fn the_lock_and_the_list_of_resolvers_alone_run_programs() {
         let running = concat!("program", "::run(");

@@ -51,12 +51,12 @@ fn listed(list: &str) -> Vec<IpAddr> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolver {
     device: String,
-    keeper: Keeper,
+    manager: ResolverManager,
 }
 
 /// The manager of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Keeper {
+pub enum ResolverManager {
     /// systemd-resolved.
     Resolved,
     /// resolvconf or openresolv.
@@ -65,7 +65,7 @@ pub enum Keeper {
     File(PathBuf),
 }
 
-impl Keeper {
+impl ResolverManager {
     /// Returns the manager on this machine.
     pub fn of_this_machine() -> Self {
         if Path::new(RESOLVED).exists() && program::exists("resolvectl") {
@@ -80,8 +80,8 @@ impl Keeper {
 
 impl Resolver {
     /// Prepares the list for the tunnel of this device.
-    pub const fn new(device: String, keeper: Keeper) -> Self {
-        Self { device, keeper }
+    pub const fn new(device: String, manager: ResolverManager) -> Self {
+        Self { device, manager }
     }
 
     /// Makes programs use these servers, and no others.
@@ -90,8 +90,8 @@ impl Resolver {
             .iter()
             .map(|server| format!("nameserver {server}\n"));
         let lines: String = lines.collect();
-        match &self.keeper {
-            Keeper::Resolved => {
+        match &self.manager {
+            ResolverManager::Resolved => {
                 let servers: Vec<_> = servers.iter().map(ToString::to_string).collect();
                 let servers = servers.iter().map(String::as_str);
                 let dns: Vec<_> = ["dns", &self.device].into_iter().chain(servers).collect();
@@ -99,20 +99,24 @@ impl Resolver {
                 // All names are resolved there, whatever other devices offer.
                 program::run("resolvectl", &["domain", &self.device, "~."], "").map(drop)
             }
-            Keeper::Resolvconf => {
+            ResolverManager::Resolvconf => {
                 program::run("resolvconf", &["-a", &self.record()], &lines).map(drop)
             }
-            Keeper::File(file) => replace(file, &lines).map_err(explain(file)),
+            ResolverManager::File(file) => replace(file, &lines).map_err(explain(file)),
         }
     }
 
     /// Makes programs use the former servers again, if they do not already.
     pub fn restore(&self) -> Result<(), Error> {
-        match &self.keeper {
-            Keeper::Resolved if !self.has_device()? => Ok(()),
-            Keeper::Resolved => program::run("resolvectl", &["revert", &self.device], "").map(drop),
-            Keeper::Resolvconf => program::run("resolvconf", &["-d", &self.record()], "").map(drop),
-            Keeper::File(file) => restore(file).map_err(explain(file)),
+        match &self.manager {
+            ResolverManager::Resolved if !self.has_device()? => Ok(()),
+            ResolverManager::Resolved => {
+                program::run("resolvectl", &["revert", &self.device], "").map(drop)
+            }
+            ResolverManager::Resolvconf => {
+                program::run("resolvconf", &["-d", &self.record()], "").map(drop)
+            }
+            ResolverManager::File(file) => restore(file).map_err(explain(file)),
         }
     }
 
@@ -209,7 +213,7 @@ mod tests {
         }
 
         fn resolver(&self) -> Resolver {
-            Resolver::new("strata0".into(), Keeper::File(self.file()))
+            Resolver::new("strata0".into(), ResolverManager::File(self.file()))
         }
 
         fn set(&self) {

@@ -12,8 +12,8 @@
 //! works the same after a crash, at a start and for every change, and a protected prefix is never
 //! open in between.
 //!
-//! Prefixes may be held beyond the end of the daemon ([`Plan::held`]). Their black holes then stay,
-//! and [`crate::lock`] blocks packets that do not follow routes.
+//! Prefixes may be held beyond the end of the daemon ([`RoutePlan::held`]). Their black holes then
+//! stay, and [`crate::lock`] blocks packets that do not follow routes.
 
 use crate::netlink::{Mark, Route, Rule, Via};
 use crate::{Error, Netlink, Prefix, claim, crash, prefix, sysctl};
@@ -49,7 +49,7 @@ const BLACKHOLE_METRIC: u32 = 4096;
 
 /// The wanted routes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Plan {
+pub struct RoutePlan {
     /// Prefixes that are reachable only through the tunnel, with the preferred inner source
     /// address.
     pub protected: Vec<(Prefix, Option<IpAddr>)>,
@@ -85,7 +85,7 @@ impl Service {
     }
 }
 
-impl Plan {
+impl RoutePlan {
     /// Returns the plan after the tunnel is gone: held prefixes, and bypassed ones inside them.
     pub fn without_tunnel(&self) -> Self {
         Self {
@@ -128,7 +128,7 @@ impl Routes {
     }
 
     /// Makes the table equal to the plan. Source addresses must already be on an interface.
-    pub fn set(&self, plan: &Plan) -> Result<(), Error> {
+    pub fn set(&self, plan: &RoutePlan) -> Result<(), Error> {
         let (wanted, present) = (self.routes(plan), self.netlink.routes(TABLE)?);
         // The kernel treats routes with the same key as one, and the source address as its value.
         let key = |route: &Route| (route.prefix, route.metric);
@@ -141,7 +141,7 @@ impl Routes {
             }
             crash::point("route-added");
         }
-        self.lead(&plan.services)?;
+        self.install_rules(&plan.services)?;
         let kept: BTreeSet<_> = wanted.iter().map(key).collect();
         for route in present.iter().filter(|route| !kept.contains(&key(route))) {
             self.netlink.drop_route(route)?;
@@ -150,7 +150,7 @@ impl Routes {
     }
 
     /// Returns the missing routes and rules of a plan, in the notation of ip(8).
-    pub fn missing(&self, plan: &Plan) -> Result<Vec<String>, Error> {
+    pub fn missing(&self, plan: &RoutePlan) -> Result<Vec<String>, Error> {
         let routes = self.netlink.absent_routes(self.routes(plan))?.into_iter();
         let routes = routes.map(|route| format!("route {route}"));
         let rules = self
@@ -167,7 +167,7 @@ impl Routes {
     /// packet.
     pub fn check_peers(
         &self,
-        plan: &Plan,
+        plan: &RoutePlan,
         peers: impl IntoIterator<Item = IpAddr>,
     ) -> Result<(), Error> {
         let peers = peers.into_iter().filter(IpAddr::is_ipv4).collect();
@@ -189,7 +189,7 @@ impl Routes {
         self.netlink.cleanup(TABLE, PRIORITIES).map(drop)
     }
 
-    fn routes(&self, plan: &Plan) -> Vec<Route> {
+    fn routes(&self, plan: &RoutePlan) -> Vec<Route> {
         let ours = |prefix, via, metric, source| Route {
             prefix,
             via,
@@ -213,7 +213,7 @@ impl Routes {
     }
 
     /// Sends all packets to our table, except those of bypassed services.
-    fn lead(&self, services: &[Service]) -> Result<(), Error> {
+    fn install_rules(&self, services: &[Service]) -> Result<(), Error> {
         let (wanted, present) = (rules(services), self.netlink.rules()?);
         for rule in wanted.iter().filter(|rule| !present.contains(rule)) {
             self.netlink.add_rule(rule)?;

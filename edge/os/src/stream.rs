@@ -150,7 +150,7 @@ fn explain(error: io::Error, address: SocketAddr) -> Error {
             address: address.ip(),
         },
         Some(Errno::EAFNOSUPPORT) => Error::NoFamily {
-            family: Family::of(address.ip()),
+            family: Family::from_address(address.ip()),
         },
         _ => Error::os(format!("listening on TCP {address}"))(error),
     }

@@ -23,7 +23,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    const fn of(octet: u8) -> Option<Self> {
+    const fn from_octet(octet: u8) -> Option<Self> {
         match octet & !ECN {
             0 => Some(Self::One),
             1 => Some(Self::TcpV4),
@@ -64,7 +64,7 @@ impl Front {
         let [flags, kind, headers @ .., s0, s1, c0, c1, o0, o1] = *front;
         let word = u16::from_ne_bytes;
         let front = Self {
-            kind: Kind::of(kind)?,
+            kind: Kind::from_octet(kind)?,
             headers: word(headers),
             size: word([s0, s1]),
             checksum: (flags & NEEDS_CHECKSUM != 0).then_some((word([c0, c1]), word([o0, o1]))),

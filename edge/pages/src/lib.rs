@@ -5,11 +5,13 @@
 //! `UPDATE_DOCS=1`: it writes the page itself. Review the difference like any other.
 //!
 //! Pages of `docs/reference` come from the code: [`command_line`] renders the definition of a
-//! program, [`Source`] finds texts in source files.
+//! program, [`Source`] finds texts in source files. [`Claims`] finds the tests that are evidence
+//! for an entry of a page.
 //!
 //! [`check_vectors`] compares an implementation with the test vectors of the protocol.
 
 mod blocks;
+mod claims;
 mod command_line;
 mod machine;
 #[cfg(test)]
@@ -20,6 +22,7 @@ mod source;
 mod vectors;
 
 pub use blocks::{Block, Entry, Table, blocks, configurations, tables};
+pub use claims::{Claims, Kind};
 pub use command_line::command_line;
 pub use machine::{Machine, Transition};
 pub use source::{Source, snake_case};
@@ -68,25 +71,6 @@ pub fn list(below: &str) -> Vec<String> {
         .collect();
     names.sort();
     names
-}
-
-/// Returns true if a file of the repository contains a test of this name, with the attribute that
-/// runs it.
-pub fn runs(file: &str, test: &str) -> bool {
-    let text = std::fs::read_to_string(repository().join(file)).unwrap_or_default();
-    has_test(&text, test)
-}
-
-fn has_test(text: &str, name: &str) -> bool {
-    let head = format!("fn {name}(");
-    let Some(at) = text.find(&head) else {
-        return false;
-    };
-    let before = text[..at].trim_end().lines().next_back();
-    before.is_some_and(|line| {
-        let line = line.trim();
-        line == "#[test]" || line.starts_with("#[lab::test")
-    })
 }
 
 /// Formats tests as pages below `docs/` cite them, grouped by file.
@@ -148,17 +132,6 @@ fn first_difference<'a>(was: &'a str, is: &'a str) -> Option<(usize, &'a str, &'
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Negative control: a name in a comment is not a test.
-    #[test]
-    fn a_function_that_nobody_runs_is_no_test() {
-        assert!(has_test("    #[test]\n    fn it_works() {", "it_works"));
-        let apart = "#[lab::test(alone)]\nfn it_works() -> Result<()> {";
-        assert!(has_test(apart, "it_works"));
-        assert!(!has_test("fn it_works() -> Result<()> {", "it_works"));
-        assert!(!has_test("// it_works, it_works", "it_works"));
-        assert!(!has_test("#[test]\nfn it_works_too() {", "it_works"));
-    }
 
     #[test]
     fn the_first_line_that_differs_is_told() {

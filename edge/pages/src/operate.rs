@@ -59,6 +59,7 @@ fn found<'a>(table: &'a str, words: &str) -> Option<&'a str> {
     link.split(".md").next()
 }
 
+// Weakness: 163
 #[test]
 fn the_words_of_an_operator_lead_to_the_page() {
     let table = read("operate/README.md");

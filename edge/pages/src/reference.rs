@@ -287,7 +287,7 @@ fn the_page_of_events_has_every_line_of_the_log() {
         let event = event.unwrap_or_default();
         let _ = writeln!(page, "| {level} | {} | {event} |", code(text));
     }
-    let refused = literal(journal.between("fn tell_of_stranger", "\n    }"));
+    let refused = literal(journal.between("fn log_unknown_peer", "\n    }"));
     let (refused, _) = refused.expect("the journal has a line about unidentified hosts");
     let doc = sources[0]
         .1
@@ -308,7 +308,7 @@ fn the_page_of_events_has_every_line_of_the_log() {
     }
     page.push_str(RECORDS);
     let audit = Source::read("edge/control/src/audit.rs");
-    for (name, doc) in audit.parts("pub enum Deed") {
+    for (name, doc) in audit.parts("pub enum AuditEvent") {
         let _ = writeln!(page, "| `{}` | {doc} |", snake_case(&name));
     }
     page.push_str("\n| field | meaning |\n|---|---|\n");

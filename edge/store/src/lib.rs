@@ -67,7 +67,7 @@ impl Store {
             file: file.to_owned(),
             database,
         };
-        store.settle_version()?;
+        store.establish_version()?;
         let leases = store.leases()?;
         Ok((store, leases))
     }
@@ -110,8 +110,8 @@ impl Store {
     }
 
     /// Writes our version into a new file, and checks the version of any other.
-    fn settle_version(&self) -> Result<(), Error> {
-        let settle = || -> Result<u64, redb::Error> {
+    fn establish_version(&self) -> Result<(), Error> {
+        let establish = || -> Result<u64, redb::Error> {
             let transaction = self.database.begin_write()?;
             let mut format = transaction.open_table(FORMAT)?;
             let found = format.get("version")?.map(|version| version.value());
@@ -124,7 +124,7 @@ impl Store {
             Ok(found.unwrap_or(VERSION))
         };
         let failed = Doing::new("opening", &self.file);
-        match settle().map_err(|source| failed.storage(source))? {
+        match establish().map_err(|source| failed.storage(source))? {
             VERSION => Ok(()),
             found => Err(Error::OtherVersion {
                 file: self.file.clone(),

@@ -148,6 +148,7 @@ fn what_is_no_database_is_told_with_the_fix() {
 }
 
 /// A file damaged by a bad disk is repaired, or refused with a reason. Nothing panics.
+// Recovers: pools
 #[test]
 fn a_damaged_file_is_repaired_or_refused() {
     let folder = Folder::new("damaged");

@@ -2,7 +2,7 @@
 
 use crate::text::{clean, plural};
 use config::Config;
-use control::{Deed, Failure, Permit, Record, Why};
+use control::{AuditEvent, Failure, Permit, Record, Why};
 use crypto::UnixTime;
 use model::Identity;
 use serde_json::json;
@@ -127,7 +127,7 @@ fn line(record: &Record) -> String {
     };
     let mut fields = vec![
         record.time.clone(),
-        format!("{:<10}", deed(record.event)),
+        format!("{:<10}", event(record.event)),
         whose,
     ];
     fields.extend(record.identity.clone());
@@ -152,17 +152,17 @@ fn may(licence: &Permit) -> String {
     format!("{} {}", licence.right, licence.zones.join(" and "))
 }
 
-const fn deed(deed: Deed) -> &'static str {
-    match deed {
-        Deed::Agreed => "agreed",
-        Deed::NotAgreed => "not agreed",
-        Deed::Given => "given",
-        Deed::Accepted => "accepted",
-        Deed::Held => "held",
-        Deed::Refused => "refused",
-        Deed::Revoked => "revoked",
-        Deed::Ended => "ended",
-        Deed::Expired => "expired",
+const fn event(event: AuditEvent) -> &'static str {
+    match event {
+        AuditEvent::Agreed => "agreed",
+        AuditEvent::NotAgreed => "not agreed",
+        AuditEvent::Given => "given",
+        AuditEvent::Accepted => "accepted",
+        AuditEvent::Held => "held",
+        AuditEvent::Refused => "refused",
+        AuditEvent::Revoked => "revoked",
+        AuditEvent::Ended => "ended",
+        AuditEvent::Expired => "expired",
     }
 }
 
@@ -200,7 +200,7 @@ mod tests {
         }
     }
 
-    fn record(event: Deed) -> Record {
+    fn record(event: AuditEvent) -> Record {
         Record {
             time: "2026-11-22T11:25:07Z".to_owned(),
             event,
@@ -221,7 +221,7 @@ mod tests {
                 fields: Vec::new(),
             }],
             until: Some("2026-11-22T19:25:07Z".to_owned()),
-            ..record(Deed::Given)
+            ..record(AuditEvent::Given)
         }
     }
 
@@ -233,14 +233,14 @@ mod tests {
             ..given()
         };
         let agreed = Record {
-            event: Deed::Agreed,
+            event: AuditEvent::Agreed,
             until: None,
             ..agreed
         };
         let ended = Record {
             why: Some(Why::Down),
             reason: Some("the peer \u{1b}[2J closed it".to_owned()),
-            ..record(Deed::Revoked)
+            ..record(AuditEvent::Revoked)
         };
         let lines = [agreed, given(), ended].map(|record| record.to_line() + "\n");
         let (records, foreign) = read(&format!("{}\n{{\"time\":\n", lines.concat()));

@@ -95,6 +95,7 @@ fn gateway(folder: &Folder, text: &str) -> PathBuf {
     folder.write("gw.toml", text)
 }
 
+// Works: check
 #[test]
 fn check_says_that_a_good_file_is_good_and_what_it_does() {
     let folder = Folder::new();
@@ -129,6 +130,7 @@ fn check_names_the_role_of_a_mobility_agent_and_the_setting_that_it_needs() {
     assert!(shown.contains("\nneeds net.ipv4.ip_forward=1 ("), "{shown}");
 }
 
+// Refuses: check
 #[test]
 fn check_names_every_error_on_standard_error_and_ends_with_2() {
     let folder = Folder::new();
@@ -279,6 +281,7 @@ fn up_asks_for_what_was_typed_and_its_exit_status_tells_how_it_went() {
     }
 }
 
+// Refuses: inspection
 #[test]
 fn what_the_daemon_refuses_ends_with_1() {
     let folder = Folder::new();
@@ -356,6 +359,7 @@ fn explain_asks_about_one_peer_and_shows_what_is_known() {
     );
 }
 
+// Refuses: keylog
 #[test]
 fn keylog_is_loud_and_its_folder_absolute() {
     let folder = Folder::new();
@@ -375,6 +379,7 @@ fn keylog_is_loud_and_its_folder_absolute() {
     assert_eq!(question, expected);
 }
 
+// Works: key-reference
 #[test]
 fn a_key_is_explained_with_an_example_and_the_effect_of_a_change() {
     let folder = Folder::new();
@@ -408,6 +413,7 @@ fn a_key_is_explained_with_an_example_and_the_effect_of_a_change() {
     }
 }
 
+// Refuses: key-reference
 #[test]
 fn a_key_that_does_not_exist_is_told_with_those_that_do() {
     let folder = Folder::new();
@@ -445,6 +451,7 @@ fn wrong_usage_ends_with_2() {
     }
 }
 
+// Recovers: inspection
 #[test]
 fn a_closed_pipe_is_no_panic() {
     let folder = Folder::new();

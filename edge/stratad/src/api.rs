@@ -1,11 +1,11 @@
 //! The daemon's end of its API: requests become commands, the node's state becomes answers.
 
+use crate::assigned::AssignedAddresses;
 use crate::clear::Claimants;
+use crate::config_view::ConfigView;
 use crate::explain::explain;
-use crate::facts::Facts;
-use crate::inside::Inside;
 use crate::keylog::Keys;
-use crate::outlet::Losses;
+use crate::sink::IoCounters;
 use crate::{metrics, view};
 use config::Config;
 use control::{
@@ -24,7 +24,7 @@ use std::time::Duration;
 /// The socket, and the unanswered requests.
 pub struct Api {
     server: Server,
-    facts: Facts,
+    view: ConfigView,
     waiting: Vec<Waiting>,
     reloads: Vec<Reload>,
 }
@@ -52,7 +52,7 @@ impl Api {
         let server = Server::bind(&config.socket)?;
         Ok(Self {
             server,
-            facts: Facts::new(config, now),
+            view: ConfigView::new(config, now),
             waiting: Vec::new(),
             reloads: Vec::new(),
         })
@@ -60,39 +60,39 @@ impl Api {
 
     /// Applies another configuration to answers.
     pub fn reconfigure(&mut self, config: &Config) {
-        self.facts.reconfigure(config);
+        self.view.reconfigure(config);
     }
 
     /// Warns about removed state that the daemon no longer restores, until the next
     /// [`Api::reconfigure`].
     pub fn give_up(&mut self, removed: Vec<String>) {
-        self.facts.removed = removed;
+        self.view.removed = removed;
     }
 
     /// Sets or clears the warning that unencrypted packets are not filtered.
     pub fn set_unguarded(&mut self, why: Option<&str>) {
-        self.facts.unguarded = why.map(str::to_owned);
+        self.view.unguarded = why.map(str::to_owned);
     }
 
     /// Sets the failures of the daemon and its host.
     pub fn set_errors(&mut self, errors: Vec<Trouble>) {
-        self.facts.errors = errors;
+        self.view.errors = errors;
     }
 
     /// Updates the routes into the tunnels.
-    pub fn lead(&mut self, config: &Config, inside: Option<&Inside>) {
-        self.facts
-            .lead(config, inside.unwrap_or(&Inside::default()));
+    pub fn set_routes(&mut self, config: &Config, inside: Option<&AssignedAddresses>) {
+        self.view
+            .set_routes(config, inside.unwrap_or(&AssignedAddresses::default()));
     }
 
     /// Returns the peers by the addresses that they may claim.
     pub const fn claimants(&self) -> &Claimants {
-        &self.facts.claimants
+        &self.view.claimants
     }
 
     /// Logs the routes into the tunnel of a peer that announces its subnets.
     pub fn tell_routes(&self, peer: &str) {
-        let Some(routes) = self.facts.routes(peer) else {
+        let Some(routes) = self.view.routes(peer) else {
             return;
         };
         match routes.beyond.is_empty() {
@@ -112,25 +112,25 @@ impl Api {
     }
 
     /// Answers all requests that can be answered now.
-    pub fn serve(&mut self, node: &mut Node, keys: &mut Keys, losses: &Losses, now: Instant) {
+    pub fn serve(&mut self, node: &mut Node, keys: &mut Keys, counters: &IoCounters, now: Instant) {
         for (client, request) in self.server.handle_ready() {
-            if let Some(answer) = self.answer(client, request, node, keys, losses, now) {
+            if let Some(answer) = self.answer(client, request, node, keys, counters, now) {
                 self.server.answer(client, &answer);
             }
         }
-        self.settle(node, now);
+        self.answer_waiting(node, now);
     }
 
     /// Answers waiting clients whose peers are up or have failed, or whose time is over.
-    pub fn settle(&mut self, node: &Node, now: Instant) {
-        let (settled, open) = std::mem::take(&mut self.waiting)
+    pub fn answer_waiting(&mut self, node: &Node, now: Instant) {
+        let (done, open) = std::mem::take(&mut self.waiting)
             .into_iter()
             .filter(|waiting| self.server.waits(waiting.client))
-            .map(|mut waiting| (waiting.until <= now || waiting.is_settled(node), waiting))
-            .partition::<Vec<_>, _>(|(is_settled, _)| *is_settled);
-        let [settled, open] = [settled, open].map(|all| all.into_iter().map(|(_, one)| one));
+            .map(|mut waiting| (waiting.until <= now || waiting.is_done(node), waiting))
+            .partition::<Vec<_>, _>(|(is_done, _)| *is_done);
+        let [done, open] = [done, open].map(|all| all.into_iter().map(|(_, one)| one));
         self.waiting = open.collect();
-        for waiting in settled {
+        for waiting in done {
             self.server.answer(waiting.client, &waiting.answer(node));
         }
     }
@@ -151,10 +151,10 @@ impl Api {
         request: Request,
         node: &mut Node,
         keys: &mut Keys,
-        losses: &Losses,
+        counters: &IoCounters,
         now: Instant,
     ) -> Option<Response> {
-        let locked = self.facts.is_locked();
+        let locked = self.view.is_locked();
         Some(match request {
             Request::Up {
                 peer,
@@ -178,7 +178,7 @@ impl Api {
                 }
                 if everybody {
                     // Peers without an address are admitted now, and connect when they like.
-                    peers = self.facts.reachable();
+                    peers = self.view.reachable();
                 }
                 let Some(seconds) = wait_seconds else {
                     return Some(Response::Up(changed(node, &peers)));
@@ -223,13 +223,13 @@ impl Api {
             Request::Paths => Response::Paths(view::paths(node)),
             Request::Status => {
                 let dropped = os::clear::dropped();
-                let losses = losses.with_filters(locked, &dropped);
-                Response::Status(view::status(&self.facts, node, &losses, &dropped, now))
+                let counters = counters.with_filters(locked, &dropped);
+                Response::Status(view::status(&self.view, node, &counters, &dropped, now))
             }
             Request::Zones => Response::Zones(view::zones(node, now)),
             Request::Flows => Response::Flows(view::flows(node)),
-            Request::Leases => Response::Leases(view::leases(&self.facts, node)),
-            Request::Explain { peer } => match explain(&self.facts, node, &peer, now) {
+            Request::Leases => Response::Leases(view::leases(&self.view, node)),
+            Request::Explain { peer } => match explain(&self.view, node, &peer, now) {
                 Some(explained) => Response::Explain(explained),
                 None => Response::Error(unknown(&peer, node)),
             },
@@ -240,9 +240,9 @@ impl Api {
             Request::Keylog { directory } => keylog(directory, node, keys),
             Request::Metrics => Response::Metrics(metrics::text(
                 node,
-                &losses.with_filters(locked, &os::clear::dropped()),
-                self.facts.certificates(),
-                self.facts.lists(),
+                &counters.with_filters(locked, &os::clear::dropped()),
+                self.view.certificates(),
+                self.view.lists(),
                 now,
             )),
             Request::Version => Response::Daemon(Daemon {
@@ -254,7 +254,7 @@ impl Api {
 
     /// Returns the peer that was named, or all peers that the request can concern.
     fn select(&self, peer: Option<String>) -> Result<Vec<String>, Failure> {
-        let known = self.facts.tunnels();
+        let known = self.view.tunnels();
         let Some(name) = peer else {
             return Ok(known);
         };
@@ -279,7 +279,7 @@ impl Waiting {
     /// Returns true if each peer is up, or has failed since the request. One that is not becomes
     /// the first: the next call, after each event of the daemon, finds it without visiting the
     /// others.
-    fn is_settled(&mut self, node: &Node) -> bool {
+    fn is_done(&mut self, node: &Node) -> bool {
         let failed = |peer: &node::PeerStatus| {
             peer.state != node::PeerState::Connecting
                 && peer

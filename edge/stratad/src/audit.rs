@@ -7,7 +7,7 @@
 
 use crate::quota::Quota;
 use config::Audit as Settings;
-use control::{Deed, Permit, Record, Why, Zone};
+use control::{AuditEvent, Permit, Record, Why, Zone};
 use crypto::UnixTime;
 use model::{Identity, Instant, Licence, Right, ZoneId, ZoneSelector};
 use node::{
@@ -58,7 +58,7 @@ impl Audit {
     /// Omits a record if one peer causes too many refusals; no key is involved in those. The next
     /// written record has the number of omitted ones.
     pub fn ration(&mut self, record: Record, now: Instant) -> Option<Record> {
-        let is_refusal = matches!(record.event, Deed::Refused | Deed::NotAgreed);
+        let is_refusal = matches!(record.event, AuditEvent::Refused | AuditEvent::NotAgreed);
         let whose = record.gateway.as_ref().or(record.peer.as_ref());
         let Some(whose) = whose.filter(|_| is_refusal) else {
             return Some(record);
@@ -119,7 +119,7 @@ pub fn record(event: &Event, today: UnixTime, now: Instant) -> Option<Record> {
             zones: agreement.zones.iter().map(Zone::from).collect(),
             licences: permits(&agreement.licences, &agreement.zones),
             lifetime_seconds: Some(lifetime.as_secs()),
-            ..of(sa, Deed::Agreed)
+            ..entry(sa, AuditEvent::Agreed)
         },
         Event::NotLicensed {
             peer,
@@ -127,7 +127,7 @@ pub fn record(event: &Event, today: UnixTime, now: Instant) -> Option<Record> {
             zone,
             why,
         } => Record {
-            event: Deed::NotAgreed,
+            event: AuditEvent::NotAgreed,
             peer: Some(peer.clone()),
             identity: Some(licence.node.to_string()),
             licences: vec![unmet(licence, *zone)],
@@ -154,13 +154,13 @@ pub fn record(event: &Event, today: UnixTime, now: Instant) -> Option<Record> {
                 licences: permits(&licences, &zones),
                 zones: zones.iter().map(Zone::from).collect(),
                 until: after(today, *lifetime),
-                ..with(sa, Deed::Given, node)
+                ..with(sa, AuditEvent::Given, node)
             }
         }
-        Event::Granted { sa, node, .. } => with(sa, Deed::Accepted, node),
+        Event::Granted { sa, node, .. } => with(sa, AuditEvent::Accepted, node),
         Event::GrantRefused { sa, node, why } => Record {
             reason: Some(why.clone()),
-            ..with(sa, Deed::Refused, node)
+            ..with(sa, AuditEvent::Refused, node)
         },
         Event::GrantEnded {
             sa,
@@ -171,8 +171,8 @@ pub fn record(event: &Event, today: UnixTime, now: Instant) -> Option<Record> {
             let gone = matches!(why, Ending::NodeGone(_));
             let (why, reason) = ending(why);
             let event = match *given && !gone {
-                true => Deed::Revoked,
-                false => Deed::Ended,
+                true => AuditEvent::Revoked,
+                false => AuditEvent::Ended,
             };
             Record {
                 why: Some(why),
@@ -182,16 +182,16 @@ pub fn record(event: &Event, today: UnixTime, now: Instant) -> Option<Record> {
         }
         Event::GrantHeld(held) => Record {
             until: after(today, held.until.since(now)),
-            ..with_keys(held, Deed::Accepted)
+            ..with_keys(held, AuditEvent::Accepted)
         },
         // The node that received our keys, and the zones that they open.
         Event::KeysHandedOn { held, node } => Record {
             identity: Some(node.to_string()),
             opens: held.zones.iter().map(|zone| zone.0).collect(),
-            ..at_node(held, Deed::Given)
+            ..at_node(held, AuditEvent::Given)
         },
         Event::GrantUnusable { gateway, csa, why } => Record {
-            event: Deed::Refused,
+            event: AuditEvent::Refused,
             gateway: Some(gateway.clone()),
             csa: Some(format!("{:016x}", csa.0)),
             reason: Some(why.clone()),
@@ -247,7 +247,7 @@ pub fn holders(node: &Node, today: UnixTime, now: Instant) -> Vec<Record> {
     });
     let held = held.iter().map(|held| Record {
         until: after(today, held.until.since(now)),
-        ..with_keys(held, Deed::Held)
+        ..with_keys(held, AuditEvent::Held)
     });
     let time = |record| Record {
         time: today.rfc3339(),
@@ -272,7 +272,7 @@ fn holder(csa: &CsaStatus, grant: &GrantStatus) -> Record {
     Record {
         zones: zones.iter().filter(opened).map(Zone::from).collect(),
         licences: permits(&grant.licences, zones),
-        ..with(&sa, Deed::Held, &grant.node)
+        ..with(&sa, AuditEvent::Held, &grant.node)
     }
 }
 
@@ -281,7 +281,7 @@ fn after(today: UnixTime, time: Duration) -> Option<String> {
 }
 
 /// Starts an endpoint's record about a composite SA.
-fn of(sa: &Composite, event: Deed) -> Record {
+fn entry(sa: &Composite, event: AuditEvent) -> Record {
     Record {
         event,
         peer: Some(sa.peer.clone()),
@@ -293,15 +293,15 @@ fn of(sa: &Composite, event: Deed) -> Record {
     }
 }
 
-fn with(sa: &Composite, event: Deed, node: &Identity) -> Record {
+fn with(sa: &Composite, event: AuditEvent, node: &Identity) -> Record {
     Record {
         identity: Some(node.to_string()),
-        ..of(sa, event)
+        ..entry(sa, event)
     }
 }
 
 /// Starts a licensed node's record about keys.
-fn at_node(held: &HeldGrant, event: Deed) -> Record {
+fn at_node(held: &HeldGrant, event: AuditEvent) -> Record {
     Record {
         event,
         gateway: Some(held.gateway.clone()),
@@ -313,7 +313,7 @@ fn at_node(held: &HeldGrant, event: Deed) -> Record {
     }
 }
 
-fn with_keys(held: &HeldGrant, event: Deed) -> Record {
+fn with_keys(held: &HeldGrant, event: AuditEvent) -> Record {
     Record {
         grant: Some(held.grant),
         opens: held.zones.iter().map(|zone| zone.0).collect(),
@@ -323,9 +323,9 @@ fn with_keys(held: &HeldGrant, event: Deed) -> Record {
 
 fn dropped(held: &HeldGrant, why: Dropped) -> Record {
     let (event, why) = match why {
-        Dropped::Revoked => (Deed::Revoked, None),
-        Dropped::Expired => (Deed::Expired, Some(Why::Lifetime)),
-        Dropped::GatewayGone => (Deed::Ended, Some(Why::Down)),
+        Dropped::Revoked => (AuditEvent::Revoked, None),
+        Dropped::Expired => (AuditEvent::Expired, Some(Why::Lifetime)),
+        Dropped::GatewayGone => (AuditEvent::Ended, Some(Why::Down)),
     };
     Record {
         why,
@@ -472,6 +472,7 @@ mod tests {
         }
     }
 
+    // Weakness: 126
     #[test]
     fn refusals_that_a_gateway_causes_without_end_leave_room_for_what_is_given() {
         let mut audit = Audit::default();
@@ -497,6 +498,7 @@ mod tests {
         assert_eq!((0..1000).filter_map(|_| kept(&ended, 9_999)).count(), 1000);
     }
 
+    // Weakness: 127
     #[test]
     fn a_reason_with_a_line_of_its_own_is_one_record() {
         let forged = "no\n{\"time\":\"\",\"event\":\"taken\"}";
@@ -564,13 +566,23 @@ mod tests {
         };
         let text = || "closed on request".to_owned();
         let all = [
-            (true, Ending::Rekeyed, Deed::Revoked, Why::Rekey),
-            (true, Ending::Reconfigured, Deed::Revoked, Why::Reload),
-            (true, Ending::LifetimeOver, Deed::Revoked, Why::Lifetime),
-            (true, Ending::Unbound, Deed::Revoked, Why::Unbound),
-            (true, Ending::Down(text()), Deed::Revoked, Why::Down),
-            (false, Ending::Down(text()), Deed::Ended, Why::Down),
-            (true, Ending::NodeGone(text()), Deed::Ended, Why::NodeGone),
+            (true, Ending::Rekeyed, AuditEvent::Revoked, Why::Rekey),
+            (true, Ending::Reconfigured, AuditEvent::Revoked, Why::Reload),
+            (
+                true,
+                Ending::LifetimeOver,
+                AuditEvent::Revoked,
+                Why::Lifetime,
+            ),
+            (true, Ending::Unbound, AuditEvent::Revoked, Why::Unbound),
+            (true, Ending::Down(text()), AuditEvent::Revoked, Why::Down),
+            (false, Ending::Down(text()), AuditEvent::Ended, Why::Down),
+            (
+                true,
+                Ending::NodeGone(text()),
+                AuditEvent::Ended,
+                Why::NodeGone,
+            ),
         ];
         for (given, ending, event, why) in all {
             let told = matches!(ending, Ending::Down(_) | Ending::NodeGone(_));
@@ -701,6 +713,7 @@ mod tests {
         }
     }
 
+    // Recovers: audit
     #[test]
     fn a_file_that_cannot_be_opened_is_tried_again_for_each_line() {
         let folder = settings("folder", false).file;

@@ -1,8 +1,8 @@
 //! Unencrypted packets with addresses from inside a tunnel: the filter that drops them, the peers
 //! that they claim to be, and the lines about them in the log.
 
+use crate::assigned::AssignedAddresses;
 use crate::faults::{self, Faults, Step};
-use crate::inside::Inside;
 use crate::plan;
 use config::Config;
 use model::{Deadline, Instant, TrafficSelector};
@@ -64,12 +64,17 @@ impl Clear {
     /// Sets the filter up at the start of the daemon. A kernel that lacks support does not prevent
     /// the start: the status reports the fault, and every look tries again.
     pub fn start(&mut self, config: &Config, faults: &mut Option<Faults>) {
-        self.guard = plan::guard(config, &Inside::default());
+        self.guard = plan::guard(config, &AssignedAddresses::default());
         self.install(Guard::start, faults);
     }
 
     /// Sets the filter up for another configuration, or for other inner addresses.
-    pub fn set(&mut self, config: &Config, inside: &Inside, faults: &mut Option<Faults>) {
+    pub fn set(
+        &mut self,
+        config: &Config,
+        inside: &AssignedAddresses,
+        faults: &mut Option<Faults>,
+    ) {
         let guard = plan::guard(config, inside);
         let stays = guard == self.guard && self.fault.is_none();
         if stays && matches!(self.is_missing(), Ok(false)) {

@@ -4,7 +4,7 @@
 //!
 //! A packet is read from the TUN (or from UDP port 4500) into a batch of buffers that live as long
 //! as the daemon, sealed (or opened) in place by the node, and sent (or written) by
-//! [`Outlet`](crate::outlet::Outlet).
+//! [`PacketSink`](crate::sink::PacketSink).
 
 mod intake;
 mod outcome;
@@ -12,20 +12,20 @@ mod outcome;
 use crate::api::Api;
 use crate::audit::Audit;
 use crate::batch::{self, Arrived};
-use crate::crew::Crew;
 use crate::faults::{Faults, Spec};
 use crate::host::{self, Host};
 use crate::journal::Journal;
 use crate::keylog::Keys;
 use crate::leases::Leases;
 use crate::log::Log;
-use crate::outlet::Losses;
 use crate::restorer::Restorer;
+use crate::sink::IoCounters;
 use crate::streams::Streams;
 use crate::trace::Trace;
 use crate::troubles::{Task, Troubles};
 use crate::unproved::{self, Unproved};
 use crate::unsent::Unsent;
+use crate::workers::Workers;
 use crate::{mobile, reload, setup};
 use anyhow::{Context, Result};
 use config::Config;
@@ -48,7 +48,7 @@ mod token {
     pub const WIRED: u64 = 3;
     pub const WIRELESS: u64 = 4;
     pub const CHANGES: u64 = 5;
-    pub const CREW: u64 = 6;
+    pub const WORKERS: u64 = 6;
     pub const IKE: u64 = 1 << 16;
     pub const NATT: u64 = 1 << 17;
     pub const ESP: u64 = 1 << 18;
@@ -64,12 +64,12 @@ pub struct Daemon {
     log: Log,
     node: Node,
     host: Host,
-    crew: Crew,
+    workers: Workers,
     streams: Streams,
     api: Api,
     keys: Keys,
     audit: Audit,
-    losses: Losses,
+    counters: IoCounters,
     journal: Journal,
     trace: Trace,
     unsent: Unsent,
@@ -120,12 +120,12 @@ impl Daemon {
             config,
             log,
             host,
-            crew: Crew::new()?,
+            workers: Workers::new()?,
             streams,
             api,
             keys: Keys::default(),
             audit: Audit::default(),
-            losses: Losses::default(),
+            counters: IoCounters::default(),
             journal: Journal::default(),
             trace: Trace::default(),
             unsent: Unsent::default(),
@@ -143,12 +143,12 @@ impl Daemon {
             broken: None,
             _claim: claim,
         };
-        daemon.api.lead(&daemon.config, daemon.host.inside());
+        daemon.api.set_routes(&daemon.config, daemon.host.inside());
         daemon.unproved.reconfigure(&daemon.config);
         daemon.open_audit(daemon.config.audit.clone(), now);
         daemon.watch().context("preparing to wait for events")?;
         daemon.look(now);
-        daemon.man()?;
+        daemon.start_workers()?;
         os::memory::return_freed();
         tracing::info!(
             "stratad {} runs as {}",
@@ -202,7 +202,7 @@ impl Daemon {
             let claimants = self.api.claimants();
             let clear = &mut self.host.clear;
             clear.handle_timeout(claimants, &mut self.faults, now);
-            self.api.settle(&self.node, now);
+            self.api.answer_waiting(&self.node, now);
         }
         let broken = self.broken.take().map_or(Ok(()), Err);
         let stopped = self.stop();
@@ -293,9 +293,9 @@ impl Daemon {
                 return Response::Error(Failure::new(error.to_string(), fix));
             }
         };
-        if let Err(error) = self.lead(&new) {
+        if let Err(error) = self.install_routes(&new) {
             let failed = format!("cannot change the routes: {error}");
-            if let Err(error) = self.lead(&self.config.clone()) {
+            if let Err(error) = self.install_routes(&self.config.clone()) {
                 tracing::error!("cannot restore the routes: {error}");
             }
             return Response::Error(Failure::new(failed, "try again; nothing else was changed"));
@@ -315,7 +315,7 @@ impl Daemon {
         self.api.reconfigure(&new);
         self.unproved.reconfigure(&new);
         self.streams.reconfigure(&new);
-        self.api.lead(&new, self.host.inside());
+        self.api.set_routes(&new, self.host.inside());
         self.log.set(new.log);
         self.config = new;
         self.follow(now);
@@ -334,10 +334,10 @@ impl Daemon {
 
     /// Routes the protected prefixes of a configuration into the tunnel, and creates or removes the
     /// tunnel's device if necessary.
-    fn lead(&mut self, config: &Config) -> Result<()> {
+    fn install_routes(&mut self, config: &Config) -> Result<()> {
         let had_tunnel = self.host.tunnel.is_some();
         if config.peers.is_empty() {
-            self.losses.add(&self.crew.stop());
+            self.counters.add(&self.workers.stop());
         }
         self.host.reconfigure(config, &mut self.faults)?;
         if let Some(tunnel) = &self.host.tunnel
@@ -346,15 +346,15 @@ impl Daemon {
             self.poller
                 .add(&tunnel.tun, token::TUNNEL, Interest::Read)?;
         }
-        self.man()
+        self.start_workers()
     }
 
     /// Starts the additional worker threads, if there is a tunnel and the configuration asks for
     /// them.
-    fn man(&mut self) -> Result<()> {
+    fn start_workers(&mut self) -> Result<()> {
         let tunnel = self.host.tunnel.as_ref();
         tunnel.map_or(Ok(()), |tunnel| {
-            self.crew.start(&self.config, &self.node, tunnel)
+            self.workers.start(&self.config, &self.node, tunnel)
         })
     }
 
@@ -367,11 +367,11 @@ impl Daemon {
         crash::point("deletes-sent");
         // Deregistration uses the route that packets have until then.
         if let Some(mobile) = &mut self.host.mobile
-            && let Err(error) = mobile.farewell(&mut self.node, &mut self.losses)
+            && let Err(error) = mobile.farewell(&mut self.node, &mut self.counters)
         {
             tracing::warn!("mobile node: cannot deregister: {error}");
         }
-        self.crew.stop();
+        self.workers.stop();
         self.host.close().context("removing routes and rules")
     }
 
@@ -382,7 +382,7 @@ impl Daemon {
         for changes in self.host.changes.descriptors() {
             self.poller.add(changes, token::CHANGES, read)?;
         }
-        self.poller.add(&self.crew, token::CREW, read)?;
+        self.poller.add(&self.workers, token::WORKERS, read)?;
         if let Some(tunnel) = &self.host.tunnel {
             self.poller.add(&tunnel.tun, token::TUNNEL, read)?;
         }

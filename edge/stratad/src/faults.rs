@@ -187,7 +187,7 @@ impl Faults {
 
     fn pass(&mut self, way: Way, path: Path, payload: &[u8], mut each: impl FnMut(Path, &[u8])) {
         let shared = path.local.port() != self.ike_port;
-        let is_esp = shared && matches!(Datagram::of(payload), Datagram::Esp(_));
+        let is_esp = shared && matches!(Datagram::parse(payload), Datagram::Esp(_));
         if self.only_esp && !is_esp {
             return each(path, payload);
         }
@@ -295,7 +295,7 @@ impl Spec {
                     None => (vec![&mut self.inward, &mut self.outward], kind),
                 };
                 for rates in ways {
-                    *rates.of(kind)? = percent;
+                    *rates.rate(kind)? = percent;
                 }
             }
         }
@@ -304,7 +304,7 @@ impl Spec {
 }
 
 impl Rates {
-    fn of(&mut self, kind: &str) -> Option<&mut u32> {
+    fn rate(&mut self, kind: &str) -> Option<&mut u32> {
         Some(match kind {
             "drop" => &mut self.drop,
             "duplicate" => &mut self.duplicate,

@@ -8,18 +8,18 @@
 //! device, route or rule behind, except the lock of `leak = "never"`. The lock is set before
 //! everything else and stays until it is removed on purpose ([`unlock`]).
 
+use crate::assigned::AssignedAddresses;
 use crate::awaited::Awaited;
 use crate::clear::{self, Clear};
 use crate::faults::{self, Faults, Step};
-use crate::inside::Inside;
 use crate::mobile::Mobile;
 use crate::plan;
 use crate::sockets::Sockets;
 use config::{Config, Offload};
 use model::Path;
 use node::Way;
-use os::resolver::Keeper;
-use os::routes::{MARK, Plan};
+use os::resolver::ResolverManager;
+use os::routes::{MARK, RoutePlan};
 use os::{
     Bulk, Changes, Claim, Divert, Error, Lock, Netlink, Prefix, Resolver, Routes, crash, lock,
 };
@@ -54,10 +54,10 @@ pub struct Tunnel {
     /// The queue of the main thread, for inner packets.
     pub tun: Bulk,
     routes: Routes,
-    plan: Plan,
+    plan: RoutePlan,
     netlink: Netlink,
     /// Addresses and subnets from peers.
-    inside: Inside,
+    inside: AssignedAddresses,
     /// Addresses of this host that routes may prefer.
     own: Vec<IpAddr>,
     resolver: Resolver,
@@ -78,12 +78,12 @@ pub fn claim(config: &Config) -> Result<Claim, Error> {
 /// Blocks protected traffic before any daemon runs: at boot, before the network is up.
 pub fn lock(config: &Config) -> anyhow::Result<()> {
     let _claim = claim_between_daemons("--lock")?;
-    let Some(lock) = plan::lock(config, &Inside::default()) else {
+    let Some(lock) = plan::lock(config, &AssignedAddresses::default()) else {
         anyhow::bail!("nothing to block: no peer has `leak = \"never\"`");
     };
     lock.set()?;
     Ok(Routes::open(&config.tunnel.name)?
-        .set(&plan::plan(config, &Inside::default(), &[]).without_tunnel())?)
+        .set(&plan::plan(config, &AssignedAddresses::default(), &[]).without_tunnel())?)
 }
 
 /// Removes the lock. The configuration is not read: it may be lost, or have changed.
@@ -121,7 +121,7 @@ fn holder(task: &str) -> String {
 impl Host {
     /// Sets everything up. The error describes the obstacle and its remedy.
     pub fn open(config: &Config, faults: &mut Option<Faults>) -> Result<Self, Error> {
-        let lock = plan::lock(config, &Inside::default());
+        let lock = plan::lock(config, &AssignedAddresses::default());
         let locked = set(lock.as_ref())?;
         if lock.is_some() {
             crash::point("lock-set");
@@ -180,7 +180,7 @@ impl Host {
             true => Routes::remove_leftovers()?,
             false => self.tunnel = Some(Tunnel::open(config)?),
         }
-        match plan::lock(config, &Inside::default()) {
+        match plan::lock(config, &AssignedAddresses::default()) {
             Some(_) => Ok(()),
             None => lock::remove(),
         }
@@ -194,7 +194,10 @@ impl Host {
         config: &Config,
         faults: &mut Option<Faults>,
     ) -> Result<(), Error> {
-        let lock = plan::lock(config, self.inside().unwrap_or(&Inside::default()));
+        let lock = plan::lock(
+            config,
+            self.inside().unwrap_or(&AssignedAddresses::default()),
+        );
         self.locked = set(lock.as_ref())?;
         self.divert.as_ref().map_or(Ok(()), Divert::restore)?;
         let inside = self.inside().cloned().unwrap_or_default();
@@ -202,7 +205,7 @@ impl Host {
         match (&mut self.tunnel, config.peers.is_empty()) {
             (Some(tunnel), false) => {
                 tunnel.equip(config)?;
-                tunnel.lead(config)?;
+                tunnel.install_routes(config)?;
             }
             (None, false) => self.tunnel = Some(Tunnel::open(config)?),
             (tunnel, true) => {
@@ -217,10 +220,10 @@ impl Host {
 
     /// Adds the inner addresses that peers assign to the tunnel device, and removes those no longer
     /// assigned. If the system refuses a change, the previous state stays.
-    pub fn take(
+    pub fn assign(
         &mut self,
         config: &Config,
-        inside: Inside,
+        inside: AssignedAddresses,
         faults: &mut Option<Faults>,
     ) -> Result<(), Error> {
         let Some(tunnel) = self.tunnel.as_mut() else {
@@ -236,7 +239,7 @@ impl Host {
         }
         self.locked = set(lock.as_ref())?;
         self.clear.set(config, &inside, faults);
-        let taken = tunnel.take(config, inside, faults);
+        let taken = tunnel.assign(config, inside, faults);
         if taken.is_err() {
             self.clear.set(config, &tunnel.inside, faults);
             self.locked = set(plan::lock(config, &tunnel.inside).as_ref())?;
@@ -274,7 +277,7 @@ impl Host {
         if self.clear.is_missing().unwrap_or(true) {
             self.clear.restore(faults);
         }
-        let nothing = Inside::default();
+        let nothing = AssignedAddresses::default();
         let lock = plan::lock(config, self.inside().unwrap_or(&nothing));
         let locked = set(lock.as_ref()).map(|locked| self.locked = locked);
         let tunnel = self.tunnel.as_ref();
@@ -285,7 +288,7 @@ impl Host {
     }
 
     /// Returns the addresses and subnets from peers.
-    pub fn inside(&self) -> Option<&Inside> {
+    pub fn inside(&self) -> Option<&AssignedAddresses> {
         self.tunnel.as_ref().map(|tunnel| &tunnel.inside)
     }
 
@@ -341,9 +344,9 @@ impl Host {
 impl Tunnel {
     fn open(config: &Config) -> Result<Self, Error> {
         let name = config.tunnel.name.clone();
-        let keeper = config.tunnel.resolver.clone().map(Keeper::File);
-        let keeper = keeper.unwrap_or_else(Keeper::of_this_machine);
-        let resolver = Resolver::new(name, keeper);
+        let manager = config.tunnel.resolver.clone().map(ResolverManager::File);
+        let manager = manager.unwrap_or_else(ResolverManager::of_this_machine);
+        let resolver = Resolver::new(name, manager);
         resolver.restore()?;
         let offload = config.tunnel.offload == Offload::Auto;
         let queues = config.tunnel.workers > NonZeroU8::MIN;
@@ -355,16 +358,16 @@ impl Tunnel {
         let mut tunnel = Self {
             tun,
             routes,
-            plan: Plan::default(),
+            plan: RoutePlan::default(),
             netlink,
-            inside: Inside::left(&left, config),
+            inside: AssignedAddresses::left(&left, config),
             own: Vec::new(),
             resolver,
             servers: Vec::new(),
             asked: Vec::new(),
         };
         tunnel.equip(config)?;
-        tunnel.lead(config)?;
+        tunnel.install_routes(config)?;
         Ok(tunnel)
     }
 
@@ -410,7 +413,7 @@ impl Tunnel {
 
     /// Routes the protected prefixes of a configuration into the tunnel, and nothing else. Its name
     /// servers apply from the next [`Tunnel::resolve`] on.
-    fn lead(&mut self, config: &Config) -> Result<(), Error> {
+    fn install_routes(&mut self, config: &Config) -> Result<(), Error> {
         let own = self.netlink.source_addresses(self.tun.name())?;
         let mut plan = plan::plan(config, &self.inside, &own);
         let addresses = config.peers.iter().filter_map(|peer| peer.address);
@@ -434,16 +437,16 @@ impl Tunnel {
         let own = self.netlink.source_addresses(self.tun.name())?;
         match own == self.own {
             true => Ok(()),
-            false => self.lead(config),
+            false => self.install_routes(config),
         }
     }
 
     /// Changes the assigned addresses. An address is added before a route prefers it, and removed
     /// after the last such route.
-    fn take(
+    fn assign(
         &mut self,
         config: &Config,
-        inside: Inside,
+        inside: AssignedAddresses,
         faults: &mut Option<Faults>,
     ) -> Result<(), Error> {
         let before = std::mem::replace(&mut self.inside, inside);
@@ -478,12 +481,12 @@ impl Tunnel {
             crash::point("leased-address-given");
         }
         faults::step(faults, Step::Route)?;
-        self.lead(config)
+        self.install_routes(config)
     }
 
     /// Removes those of the addresses that were added, after the last route that prefers them.
     fn give_back(&mut self, config: &Config, addresses: &[&IpAddr]) -> Result<(), Error> {
-        self.lead(config)?;
+        self.install_routes(config)?;
         let name = self.tun.name();
         addresses.iter().try_for_each(|address| {
             let address = Prefix::from(**address);
@@ -533,7 +536,7 @@ fn set(lock: Option<&Lock>) -> Result<Option<String>, Error> {
 }
 
 /// Returns the addresses that peers assign and that the file does not add to the device anyway.
-fn lent(config: &Config, inside: &Inside) -> Vec<IpAddr> {
+fn lent(config: &Config, inside: &AssignedAddresses) -> Vec<IpAddr> {
     let own = |address: &IpAddr| {
         let mut own = config.tunnel.addresses.iter();
         own.any(|own| own.address() == *address)

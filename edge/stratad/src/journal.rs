@@ -40,7 +40,7 @@ enum Subject {
 impl Journal {
     /// Logs one event. Events that ask for an action have no line.
     pub fn tell(&mut self, event: &Event, now: Instant) {
-        if let Some(subject) = Subject::of(event)
+        if let Some(subject) = Subject::from_event(event)
             && !self.grants_line(&subject, now)
         {
             return;
@@ -211,9 +211,9 @@ impl Journal {
                 peer: None,
                 from,
                 why,
-            } => self.tell_of_stranger(*from, why, now),
+            } => self.log_unknown_peer(*from, why, now),
             Event::MobileIp(mobile_ip::Event::Refused(refused)) => {
-                self.tell_of_stranger(refused.from, &refused.why, now);
+                self.log_unknown_peer(refused.from, &refused.why, now);
             }
             Event::MobileIp(event) => tell_of_mobile_ip(event),
             Event::PathMtu {
@@ -292,7 +292,7 @@ impl Journal {
         true
     }
 
-    fn tell_of_stranger(&mut self, from: Option<SocketAddr>, why: &str, now: Instant) {
+    fn log_unknown_peer(&mut self, from: Option<SocketAddr>, why: &str, now: Instant) {
         let line = match from {
             Some(from) => format!("unidentified host at {from} refused: {why}"),
             None => format!("unidentified host refused: {why}"),
@@ -316,7 +316,7 @@ impl Journal {
 }
 
 impl Subject {
-    fn of(event: &Event) -> Option<Self> {
+    fn from_event(event: &Event) -> Option<Self> {
         let name = match event {
             Event::PeerUp { peer }
             | Event::Redirected { peer, .. }
@@ -542,6 +542,7 @@ pub mod tests {
         Instant::from_origin(Duration::from_millis(millis))
     }
 
+    // Weakness: 126
     #[test]
     fn a_peer_that_is_refused_without_end_has_a_few_lines_and_others_have_theirs() {
         let lines = lines(|journal| {
@@ -564,6 +565,7 @@ pub mod tests {
         assert!(unsaid.count() > 30 && lines.len() < 160, "{}", lines.len());
     }
 
+    // Weakness: 126
     #[test]
     fn a_mobile_node_that_registers_without_end_has_a_few_lines() {
         let bound = |home: [u8; 4], last| {
@@ -587,6 +589,7 @@ pub mod tests {
         );
     }
 
+    // Weakness: 153
     #[test]
     fn a_refused_host_is_named_by_its_address() {
         let refused = |peer: Option<&str>| Event::Refused {
@@ -631,6 +634,7 @@ pub mod tests {
         assert!(lines[2].starts_with("WARN peer alice: ") && lines[2].contains("two machines"));
     }
 
+    // Weakness: 127
     #[test]
     fn a_text_with_a_line_of_its_own_is_one_line() {
         let forged = "it says x\n INFO peer alice: up\x1b[2K";

@@ -89,6 +89,7 @@ mod tests {
         LeaseChange::Used(lease(number, free_from))
     }
 
+    // Weakness: 138
     #[test]
     fn a_peer_that_comes_and_goes_without_end_costs_one_write_a_second() {
         let (mut leases, mut writes) = (Leases::default(), Vec::new());
@@ -112,6 +113,7 @@ mod tests {
         assert_eq!(leases.poll_timeout(), None);
     }
 
+    // Weakness: 138
     #[test]
     fn a_slow_disk_has_a_twentieth_of_the_time() {
         let mut leases = Leases::default();
@@ -121,6 +123,7 @@ mod tests {
         assert_eq!(leases.take(at(10_500)).len(), 1);
     }
 
+    // Weakness: 138
     #[test]
     fn what_an_answer_depends_on_is_written_at_once_with_all_that_waits() {
         let mut leases = Leases::default();

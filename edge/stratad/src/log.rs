@@ -1,6 +1,6 @@
 //! The log on standard error, with a level that can change at run time.
 
-use config::Level;
+use config::LogLevel;
 use std::io::IsTerminal;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt;
@@ -12,7 +12,7 @@ pub struct Log(reload::Handle<LevelFilter, Registry>);
 
 impl Log {
     /// Starts the log.
-    pub fn open(level: Level) -> Self {
+    pub fn open(level: LogLevel) -> Self {
         let (filter, handle) = reload::Layer::new(filter(level));
         let lines = fmt::layer()
             .with_writer(std::io::stderr)
@@ -23,19 +23,19 @@ impl Log {
     }
 
     /// Sets the level.
-    pub fn set(&self, level: Level) {
+    pub fn set(&self, level: LogLevel) {
         if let Err(error) = self.0.modify(|filter| *filter = self::filter(level)) {
             tracing::error!("cannot change the log level: {error}");
         }
     }
 }
 
-const fn filter(level: Level) -> LevelFilter {
+const fn filter(level: LogLevel) -> LevelFilter {
     match level {
-        Level::Error => LevelFilter::ERROR,
-        Level::Warn => LevelFilter::WARN,
-        Level::Info => LevelFilter::INFO,
-        Level::Debug => LevelFilter::DEBUG,
-        Level::Trace => LevelFilter::TRACE,
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Trace => LevelFilter::TRACE,
     }
 }

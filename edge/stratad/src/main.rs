@@ -4,17 +4,16 @@
 //! [`daemon`] is the loop that joins both, and [`api`] answers `strata`.
 
 mod api;
+mod assigned;
 mod audit;
 mod awaited;
 mod batch;
 mod clear;
-mod crew;
+mod config_view;
 mod daemon;
 mod explain;
-mod facts;
 mod faults;
 mod host;
-mod inside;
 mod journal;
 mod keylog;
 mod leases;
@@ -25,7 +24,6 @@ mod memory;
 mod metrics;
 mod mobile;
 mod needs;
-mod outlet;
 mod plan;
 mod quota;
 mod reload;
@@ -33,6 +31,7 @@ mod restorer;
 #[cfg(test)]
 mod sample;
 mod setup;
+mod sink;
 mod sockets;
 mod streams;
 mod trace;
@@ -40,6 +39,7 @@ mod troubles;
 mod unproved;
 mod unsent;
 mod view;
+mod workers;
 
 use clap::Parser;
 use config::Aead;

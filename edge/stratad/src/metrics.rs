@@ -4,7 +4,7 @@
 #[cfg(test)]
 mod reference;
 
-use crate::outlet::Losses;
+use crate::sink::IoCounters;
 use crypto::{Certificate, RevocationList, UnixTime};
 use model::Instant;
 use node::mobile_ip::Status;
@@ -20,7 +20,7 @@ type Labels = [(&'static str, &'static str); 1];
 /// Returns all metrics.
 pub fn text(
     node: &Node,
-    losses: &Losses,
+    counters: &IoCounters,
     certificates: &[Certificate],
     lists: &[RevocationList],
     now: Instant,
@@ -35,7 +35,7 @@ pub fn text(
         "system_refused",
         "Packets that the system rejected",
         "doing",
-        losses.iter(),
+        counters.iter(),
     );
     mobile_ip(&mut registry, node);
     migrations(&mut registry, node);

@@ -14,7 +14,7 @@ mod tunnel;
 
 pub use setup::part;
 
-use crate::outlet::Losses;
+use crate::sink::IoCounters;
 use config::{Config, Mobility, Offload};
 use foreign_agent::ForeignAgent;
 use home_agent::HomeAgent;
@@ -22,7 +22,7 @@ use mobile_node::MobileNode;
 use model::Instant;
 use node::mobile_ip::{Event, MobileEvent, NtpTime, Station, Transmit};
 use node::{Node, Packet};
-use os::{Ends, Error, LinkAddress, Nearby, Poller, clock};
+use os::{Ends, Error, LinkAddress, LocalUdp, Poller, clock};
 use std::io;
 use std::time::{Duration, SystemTime};
 use wire::ip_in_ip::UDP_LEN;
@@ -93,17 +93,17 @@ impl Mobile {
         token: u64,
         node: &mut Node,
         batch: &mut [Packet],
-        losses: &mut Losses,
+        counters: &mut IoCounters,
         broken: &mut Option<anyhow::Error>,
     ) {
         let now = clock::now();
         let read = match self {
             Self::MobileNode(mobile) => mobile.handle(token, node, now),
-            Self::ForeignAgent(agent) => agent.handle(token, node, batch, losses, now),
-            Self::HomeAgent(agent) => agent.handle(token, node, batch, losses, now),
+            Self::ForeignAgent(agent) => agent.handle(token, node, batch, counters, now),
+            Self::HomeAgent(agent) => agent.handle(token, node, batch, counters, now),
         };
         if let Err((what, error)) = read {
-            losses.not_read(what, &error, broken);
+            counters.not_read(what, &error, broken);
         }
     }
 
@@ -117,11 +117,11 @@ impl Mobile {
     }
 
     /// Sends the node's messages to agents and mobile nodes.
-    pub fn carry_out(&mut self, node: &mut Node, losses: &mut Losses) {
+    pub fn carry_out(&mut self, node: &mut Node, counters: &mut IoCounters) {
         let mut note = |sent: io::Result<()>| {
             if let Err(error) = sent {
                 tracing::debug!("cannot send a registration or an advertisement: {error}");
-                losses.sent += 1;
+                counters.sent += 1;
             }
         };
         while let Some(transmit) = node.poll_registration() {
@@ -147,7 +147,7 @@ impl Mobile {
     }
 
     /// Deregisters a mobile node, and waits a while for the home agent's confirmation.
-    pub fn farewell(&mut self, node: &mut Node, losses: &mut Losses) -> anyhow::Result<()> {
+    pub fn farewell(&mut self, node: &mut Node, counters: &mut IoCounters) -> anyhow::Result<()> {
         let begun = clock::now();
         if !node.deregister(begun) {
             return Ok(());
@@ -156,7 +156,7 @@ impl Mobile {
         self.watch(&poller, 0)?;
         let end = begun + FAREWELL;
         while clock::now() < end && broken.is_none() {
-            self.carry_out(node, losses);
+            self.carry_out(node, counters);
             if let Some(confirmed) = deregistered(node) {
                 tracing::info!(
                     "mobile node: {}",
@@ -170,7 +170,7 @@ impl Mobile {
             let next = node.poll_timeout().map_or(end, |next| next.at.min(end));
             poller.wait(Some(next), &mut ready)?;
             for event in &ready {
-                self.handle(event.token, node, &mut [], losses, &mut broken);
+                self.handle(event.token, node, &mut [], counters, &mut broken);
             }
             node.handle_timeout(clock::now());
         }
@@ -224,7 +224,7 @@ pub fn tell_time(node: &mut Node, now: Instant) {
 }
 
 /// Sends a message to a station on a link.
-fn send_nearby(nearby: &Nearby, transmit: &Transmit) -> io::Result<()> {
+fn send_local(local: &LocalUdp, transmit: &Transmit) -> io::Result<()> {
     let Transmit::Udp {
         station: Some(Station(station)),
         source,
@@ -242,7 +242,7 @@ fn send_nearby(nearby: &Nearby, transmit: &Transmit) -> io::Result<()> {
         link: LinkAddress(*station),
         ttl: *ttl,
     };
-    nearby.send(ends, destination.port(), octets)
+    local.send(ends, destination.port(), octets)
 }
 
 /// Reads messages from a socket until it is empty.

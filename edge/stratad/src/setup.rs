@@ -336,8 +336,8 @@ fn snoop_config(snoop: &config::Snoop) -> node::SnoopConfig {
 
 #[cfg(test)]
 mod tests {
-    use crate::facts::Facts;
-    use crate::inside::Inside;
+    use crate::assigned::AssignedAddresses;
+    use crate::config_view::ConfigView;
     use crate::sample::Folder;
     use crate::{memory, plan, setup};
     use model::Instant;
@@ -371,12 +371,12 @@ mod tests {
             let text = text(peers as usize);
             let before = memory::in_use();
             let config = folder.load(&text);
-            let facts = Facts::new(&config, Instant::ZERO);
-            let plan = plan::plan(&config, &Inside::default(), &[]);
-            let guard = plan::guard(&config, &Inside::default());
+            let view = ConfigView::new(&config, Instant::ZERO);
+            let plan = plan::plan(&config, &AssignedAddresses::default(), &[]);
+            let guard = plan::guard(&config, &AssignedAddresses::default());
             let node = Node::new(setup::node(&config), [1; 32], Instant::ZERO);
             let taken = memory::in_use() - before;
-            drop((config, facts, plan, guard, node));
+            drop((config, view, plan, guard, node));
             taken
         };
         let each = (taken(PEERS + 1) - taken(1)) / PEERS;

@@ -15,7 +15,7 @@
 
 use crate::unproved;
 use config::Config;
-use model::{Bucket, Deadline, Entry, Instant, Origin, Path, Room, Strangers};
+use model::{Bucket, Deadline, Entry, Instant, Origin, Path, Room, UnknownPeers};
 use os::poll::{Interest, Ready};
 use os::routes::MARK;
 use os::{Error, Listener, Poller, Stream};
@@ -99,7 +99,7 @@ pub struct Streams {
     lost: VecDeque<Path>,
     look: Option<Instant>,
     /// Incoming connections without an IKE SA.
-    strangers: Strangers<u64>,
+    unknown_peers: UnknownPeers<u64>,
     /// Addresses of configured peers.
     peers: BTreeSet<IpAddr>,
     /// Most file descriptors of the process.
@@ -149,7 +149,7 @@ impl Streams {
             dirty: BTreeSet::new(),
             lost: VecDeque::new(),
             look: None,
-            strangers: Strangers::default(),
+            unknown_peers: UnknownPeers::default(),
             peers: BTreeSet::new(),
             files,
             most: MOST,
@@ -191,7 +191,7 @@ impl Streams {
                 stream.reset();
                 continue;
             }
-            self.strangers.insert(self.next, from, now);
+            self.unknown_peers.insert(self.next, from, now);
             let held = Held {
                 stream,
                 path,
@@ -345,12 +345,12 @@ impl Streams {
             let asked = held.asked.is_some_and(|asked| used.contains(&asked));
             if asked || used.contains(&held.path) {
                 held.unused = None;
-                self.strangers.remove(*token);
+                self.unknown_peers.remove(*token);
                 continue;
             }
             if held.asked.is_none() {
                 let from = Origin::new(held.path.remote.ip(), &self.peers);
-                self.strangers.insert(*token, from, now);
+                self.unknown_peers.insert(*token, from, now);
             }
             if now >= *held.unused.get_or_insert(now) + GRACE {
                 over.push(*token);
@@ -372,7 +372,7 @@ impl Streams {
                 ..STRANGERS
             },
         };
-        match self.strangers.entry(from, &room, now) {
+        match self.unknown_peers.entry(from, &room, now) {
             Entry::Free => true,
             Entry::Instead(oldest) => {
                 self.counts.gave_way += 1;
@@ -414,7 +414,7 @@ impl Streams {
     fn hold(&mut self, held: Held, poller: &Poller, now: Instant) {
         let token = self.next;
         if poller.add(&held.stream, token, held.interest).is_err() {
-            self.strangers.remove(token);
+            self.unknown_peers.remove(token);
             return self.lost.extend(held.asked);
         }
         self.next += 1;
@@ -473,7 +473,7 @@ impl Streams {
     }
 
     fn forget(&mut self, token: u64) -> Option<Held> {
-        self.strangers.remove(token);
+        self.unknown_peers.remove(token);
         let held = self.held.remove(&token)?;
         for path in held.asked.iter().chain([&held.path]) {
             if self.named.get(path) == Some(&token) {
@@ -605,6 +605,7 @@ mod tests {
         }
     }
 
+    // Weakness: 91
     #[test]
     fn idle_connections_of_a_few_networks_keep_no_other_out() {
         let mut server = Server::new();
@@ -624,6 +625,7 @@ mod tests {
 
     /// After an orderly close, the kernel would keep the connection until the other end
     /// acknowledges it.
+    // Weakness: 130
     #[test]
     fn what_gives_way_is_reset() {
         let mut server = Server::new();
@@ -692,8 +694,9 @@ mod tests {
         }
     }
 
+    // Weakness: 91
     #[test]
-    fn a_configured_address_has_places_that_no_stranger_takes() {
+    fn a_configured_address_has_places_that_no_unknown_peer_takes() {
         let mut server = Server::new();
         let peer = host(77, 1);
         server.streams.peers = BTreeSet::from([peer]);

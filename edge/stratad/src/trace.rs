@@ -28,7 +28,7 @@ impl Trace {
         if !tracing::enabled!(Level::DEBUG) {
             return;
         }
-        let message = match esp::Datagram::of(payload) {
+        let message = match esp::Datagram::parse(payload) {
             esp::Datagram::Ike(message) => message,
             _ => payload,
         };
@@ -208,6 +208,7 @@ mod tests {
         );
     }
 
+    // Weakness: 154
     #[test]
     fn a_flood_of_drops_has_few_lines_and_the_next_line_counts_the_rest() {
         let packet = Packet::from_slice(&octets(DATAGRAM));

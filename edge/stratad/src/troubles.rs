@@ -140,6 +140,8 @@ mod tests {
         Instant::from_origin(Duration::from_secs(seconds))
     }
 
+    // Recovers: failures
+    // Weakness: 155
     #[test]
     fn a_failure_is_shown_until_the_task_succeeds() {
         let mut troubles = Troubles::default();

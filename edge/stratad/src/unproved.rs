@@ -250,6 +250,8 @@ mod tests {
 
     const PACKETS: Duration = Duration::from_millis(1);
 
+    // Weakness: 28
+    // Weakness: 92
     #[test]
     fn packets_get_eleven_parts_of_twelve_of_the_time_whatever_a_message_costs() {
         for micros in [7, 74, 1500, 80_000] {
@@ -272,6 +274,7 @@ mod tests {
         }
     }
 
+    // Weakness: 130
     #[test]
     fn answers_that_ask_for_cookies_get_one_part_of_twenty_four_and_keep_nothing() {
         let (each, mut thread) = (Duration::from_micros(7), Thread::new());
@@ -292,6 +295,7 @@ mod tests {
         assert_eq!(thread.order(), [subnet(1)]);
     }
 
+    // Weakness: 130
     #[test]
     fn no_turn_has_more_messages_to_ask_for_cookies_than_it_may() {
         let mut thread = Thread::new();
@@ -301,6 +305,7 @@ mod tests {
     }
 
     /// A message that waits for long, or comes when the share of time is used up, is not forgotten.
+    // Weakness: 160
     #[test]
     fn each_message_is_handled_answered_or_counted_as_lost_exactly_once() {
         use Sender::{Reachable, Unpaid, Unverified};
@@ -392,6 +397,7 @@ mod tests {
     }
 
     /// The thread sleeps until then, and does not poll.
+    // Weakness: 130
     #[test]
     fn what_has_to_wait_says_until_when() {
         let mut thread = Thread::new();
@@ -409,6 +415,7 @@ mod tests {
         assert!(thread.unproved.pop(next).is_some());
     }
 
+    // Weakness: 129
     #[test]
     fn a_sender_that_receives_at_its_address_does_not_wait_behind_those_that_may_not() {
         let mut thread = Thread::new();
@@ -422,6 +429,7 @@ mod tests {
         assert_eq!(thread.order()[3], subnet(511), "then the newest");
     }
 
+    // Weakness: 129
     #[test]
     fn senders_that_receive_at_their_addresses_leave_a_turn_to_others() {
         let mut thread = Thread::new();

@@ -84,7 +84,7 @@ impl Obstacle {
 }
 
 fn is_request(payload: &[u8]) -> bool {
-    let message = match Datagram::of(payload) {
+    let message = match Datagram::parse(payload) {
         Datagram::Ike(message) => message,
         _ => payload,
     };
@@ -140,6 +140,7 @@ mod tests {
         Err(ErrorKind::NetworkUnreachable.into())
     }
 
+    // Weakness: 155
     #[test]
     fn a_request_without_a_route_is_told_once_until_one_is_sent() {
         let lines = lines_of(|| {
@@ -169,6 +170,7 @@ mod tests {
         assert!(shown[0].what.contains("a firewall of this host"));
     }
 
+    // Weakness: 155
     #[test]
     fn answers_to_addresses_that_do_not_exist_leave_nothing() {
         let mut unsent = Unsent::default();

@@ -7,9 +7,9 @@ pub use mobile_ip::no_agent;
 pub use zones::{flows, zones};
 
 use crate::clear::Dropped;
-use crate::facts::Facts;
+use crate::config_view::ConfigView;
 use crate::journal;
-use crate::outlet::Losses;
+use crate::sink::IoCounters;
 use control::{
     Candidate, Carrier, Child, ChildKind, ChildMode, Congestion, Fill, Lease, Leases, MtuOrigin,
     Paths, Peer, PeerState, Refusal, Standing, Status, Traffic, TunnelPaths, Who, Window,
@@ -22,34 +22,34 @@ use std::net::SocketAddr;
 
 /// Returns the answer to `strata status`.
 pub fn status(
-    facts: &Facts,
+    view: &ConfigView,
     node: &Node,
-    losses: &Losses,
+    counters: &IoCounters,
     dropped: &Dropped,
     now: Instant,
 ) -> Status {
     let all = node.peers();
-    let mut peers: Vec<_> = all.iter().map(|status| peer(facts, status, now)).collect();
+    let mut peers: Vec<_> = all.iter().map(|status| peer(view, status, now)).collect();
     peers.sort_by(|a, b| a.name.cmp(&b.name));
-    let mut warnings = facts.warnings();
+    let mut warnings = view.warnings();
     warnings.extend(all.iter().filter_map(|peer| two_machines(peer, now)));
     Status {
-        identity: facts.identity.clone(),
-        roles: facts.roles.clone(),
-        uptime_seconds: now.since(facts.started).as_secs(),
-        errors: no_agent(facts, node)
+        identity: view.identity.clone(),
+        roles: view.roles.clone(),
+        uptime_seconds: now.since(view.started).as_secs(),
+        errors: no_agent(view, node)
             .into_iter()
-            .chain(facts.failures(dropped))
+            .chain(view.failures(dropped))
             .collect(),
         warnings,
-        locked: facts.locked.clone(),
-        removed: facts.removed.clone(),
-        clear: facts.claimants.claims(dropped),
-        unguarded: facts.unguarded.clone(),
+        locked: view.locked.clone(),
+        removed: view.removed.clone(),
+        clear: view.claimants.claims(dropped),
+        unguarded: view.unguarded.clone(),
         peers,
-        mobile_ip: mobile_ip(facts, node, now),
+        mobile_ip: mobile_ip(view, node, now),
         refused_stranger: node.refused_stranger().map(|refusal| refused(refusal, now)),
-        drops: drops(node, losses),
+        drops: drops(node, counters),
         clamped: node.esp_counters().clamped,
         written: node.esp_counters().written,
         injected: node.esp_counters().injected,
@@ -80,14 +80,14 @@ fn rivals(peer: &PeerStatus, now: Instant) -> Option<[SocketAddr; 2]> {
 }
 
 /// Returns the answer to `strata leases`.
-pub fn leases(facts: &Facts, node: &Node) -> Leases {
+pub fn leases(view: &ConfigView, node: &Node) -> Leases {
     let all: Vec<_> = node.leases().collect();
-    let pools = facts.pools.iter().map(|pool| {
+    let pools = view.pools.iter().map(|pool| {
         let ours = all.iter().filter(|lease| lease.pool == pool.name);
         let lent = |is_ipv4| {
             let lent = ours
                 .clone()
-                .filter(|lease| lease.addresses.of(is_ipv4).is_some());
+                .filter(|lease| lease.addresses.address(is_ipv4).is_some());
             Fill {
                 lent: lent.count() as u64,
                 size: u64::try_from(pool.size(is_ipv4)).unwrap_or(u64::MAX),
@@ -127,10 +127,10 @@ pub fn state(peer: &PeerStatus) -> PeerState {
     }
 }
 
-fn peer(facts: &Facts, status: &PeerStatus, now: Instant) -> Peer {
+fn peer(view: &ConfigView, status: &PeerStatus, now: Instant) -> Peer {
     Peer {
         name: status.name.clone(),
-        kind: facts.kind(&status.name),
+        kind: view.kind(&status.name),
         identity: status.identity.to_string(),
         state: state(status),
         remote: status.remote,
@@ -146,7 +146,7 @@ fn peer(facts: &Facts, status: &PeerStatus, now: Instant) -> Peer {
         kem: status.kems.iter().map(ToString::to_string).collect(),
         window: status.windows.map(window),
         inside: status.addresses.iter().collect(),
-        routes: facts.routes(&status.name).cloned(),
+        routes: view.routes(&status.name).cloned(),
         children: status.children.iter().map(child).collect(),
         missing: status.missing.clone(),
     }
@@ -225,7 +225,7 @@ const fn congestion(counted: node::Congestion) -> Congestion {
 }
 
 /// Returns all drop counters, of every engine and of the system.
-fn drops(node: &Node, losses: &Losses) -> BTreeMap<String, u64> {
+fn drops(node: &Node, counters: &IoCounters) -> BTreeMap<String, u64> {
     let esp = node.esp_counters();
     let esp = esp
         .drops()
@@ -234,7 +234,7 @@ fn drops(node: &Node, losses: &Losses) -> BTreeMap<String, u64> {
         .ike_counters()
         .drops()
         .map(|(why, count)| (format!("ike_{}", why.label()), count));
-    let system = losses
+    let system = counters
         .iter()
         .map(|(doing, count)| (format!("system_{doing}"), count));
     let mobile = node

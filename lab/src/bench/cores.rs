@@ -11,11 +11,11 @@ use std::time::Duration;
 const THIS: Pid = Pid::from_raw(0);
 
 /// Pins this thread to its own core, until dropped. Threads that it starts inherit the core.
-pub(super) struct Seat {
+pub(super) struct OwnCore {
     before: Option<CpuSet>,
 }
 
-impl Seat {
+impl OwnCore {
     /// Moves all threads of processes to the first core, and this thread to the last. With a single
     /// core, all stay.
     pub fn apart_from(processes: &[u32]) -> Result<Self> {
@@ -40,7 +40,7 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for OwnCore {
     fn drop(&mut self) {
         if let Some(before) = &self.before {
             // The mask was allowed a moment ago. If it no longer is, this thread stays on its core.

@@ -204,7 +204,7 @@ impl Crowd {
             let (leaving, now) = (leaving.count(), clock::now());
             if next < self.initiators.len() && leaving < BREATH {
                 self.initiators[next].engine.shutdown(now);
-                self.settle(next, now);
+                self.process(next, now);
                 next += 1;
             } else if leaving > 0 {
                 ensure!(now < patience, "{leaving} tunnels do not end");
@@ -308,7 +308,7 @@ impl Crowd {
             outcome: None,
         });
         self.under_way += 1;
-        self.settle(index, now);
+        self.process(index, now);
         Ok(())
     }
 
@@ -323,7 +323,7 @@ impl Crowd {
             && at <= now
         {
             self.initiators[index].engine.handle_timeout(now);
-            self.settle(index, now);
+            self.process(index, now);
         }
         Ok(())
     }
@@ -357,13 +357,13 @@ impl Crowd {
             read => read.context("reading what the responder answers")?,
         };
         for index in spoken_to {
-            self.settle(index, now);
+            self.process(index, now);
         }
         Ok(true)
     }
 
     /// Sends an engine's messages, handles its events and updates its timer.
-    fn settle(&mut self, index: usize, now: Instant) {
+    fn process(&mut self, index: usize, now: Instant) {
         let initiator = &mut self.initiators[index];
         while let Some(transmit) = initiator.engine.poll_transmit() {
             if index == 0 {

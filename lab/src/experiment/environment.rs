@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::time::{Duration, SystemTime};
 use std::{env, fs};
 
-/// Variable in which `./x lab` tells the commit that it built.
+/// Variable in which `./x figures` tells the commit that it built.
 const COMMIT: &str = "STRATA_COMMIT";
 
 /// The machine, the plan, and the conditions of the downloads if there are any.
@@ -30,7 +30,7 @@ pub struct Environment {
     /// The command that measured.
     #[serde(default)]
     pub command: String,
-    /// Commit of the programs, as `./x lab` tells it; empty if another command built them.
+    /// Commit of the programs, as `./x figures` tells it; empty if another command built them.
     #[serde(default)]
     pub commit: String,
     /// True for a quick run.

@@ -2,13 +2,12 @@
 //! and tables, which are measured once.
 //!
 //! A [`Figure`] names [`Condition`]s and claims about them. A plan turns each condition into cells,
-//! one for each seed. Cells that an earlier run finished are read from the output folder; a crew
-//! runs the others, several at once. A [`Table`] measures by itself: its numbers are the same each
-//! time and need no seeds. Each result is then judged, and written as CSV, JSON and SVG.
+//! one for each seed. Cells that an earlier run finished are read from the output folder; a
+//! scheduler runs the others, several at once. A [`Table`] measures by itself: its numbers are the
+//! same each time and need no seeds. Each result is then judged, and written as CSV, JSON and SVG.
 
 mod cell;
 mod claim;
-mod crew;
 mod csv;
 mod environment;
 mod exhibit;
@@ -18,6 +17,7 @@ mod recompute;
 mod record;
 mod report;
 mod results;
+mod scheduler;
 mod simulation;
 mod statistics;
 mod store;
@@ -52,11 +52,11 @@ use crate::scene::Sender;
 use crate::testbed::{find_binary, find_command};
 use crate::vigil::Vigil;
 use anyhow::{Error, Result};
-use crew::{Job, News};
 use os::priority::processors;
 use progress::Progress;
 use record::Record;
 use report::Outcome;
+use scheduler::{Job, News};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -326,8 +326,8 @@ fn measure(cells: &[Cell], store: &Store, options: &Options) -> Result<Failures,
         move |cell: &Cell| bench.run(cell)
     };
     let progress = Progress::new("cells", jobs.len(), options);
-    let crew = (options.at_once, options.pace());
-    Ok(fill(jobs, store, crew, progress, hire))
+    let scheduler = (options.at_once, options.pace());
+    Ok(fill(jobs, store, scheduler, progress, hire))
 }
 
 /// Runs the cells that the simulator supports in virtual time, once no emulator can be disturbed.
@@ -353,7 +353,7 @@ fn fill<W: FnMut(&Cell) -> Result<Measured>>(
     hire: impl Fn() -> W + Sync,
 ) -> Failures {
     let mut failures = Failures::new();
-    crew::work(jobs, at_once, pace, hire, |news, state| {
+    scheduler::work(jobs, at_once, pace, hire, |news, state| {
         match &news {
             News::Done(measured) | News::Late(measured, _) => {
                 if let Err(error) = store.save(measured) {

@@ -2,7 +2,7 @@
 //! minute. Everything goes to standard error.
 
 use super::Options;
-use super::crew::{News, State};
+use super::scheduler::{News, State};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};

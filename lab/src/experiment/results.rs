@@ -40,7 +40,7 @@ impl Results {
     }
 
     /// Iterates over the cells of a condition, ordered by seed.
-    pub fn of(&self, condition: &Condition) -> impl Iterator<Item = &Measured> {
+    pub fn measured(&self, condition: &Condition) -> impl Iterator<Item = &Measured> {
         self.0.get(condition).into_iter().flat_map(BTreeMap::values)
     }
 
@@ -50,7 +50,7 @@ impl Results {
         condition: &Condition,
         quantity: impl Fn(&Measured) -> f64,
     ) -> Option<Estimate> {
-        let values: Vec<_> = self.of(condition).map(quantity).collect();
+        let values: Vec<_> = self.measured(condition).map(quantity).collect();
         statistics::mean(&values)
     }
 
@@ -77,7 +77,7 @@ impl Results {
     /// Returns the ratio of two goodputs for each seed.
     pub fn gains(&self, of: &Condition, over: &Condition) -> BTreeMap<u64, f64> {
         let others = self.0.get(over);
-        let gains = self.of(of).filter_map(|first| {
+        let gains = self.measured(of).filter_map(|first| {
             let seed = first.cell.seed;
             Some((seed, goodput(first) / goodput(others?.get(&seed)?)))
         });
@@ -96,7 +96,7 @@ impl Results {
         quantity: impl Fn(&Measured) -> f64,
     ) -> Vec<(f64, f64)> {
         let others = self.0.get(b);
-        self.of(a)
+        self.measured(a)
             .filter_map(|first| {
                 let second = others?.get(&first.cell.seed)?;
                 Some((quantity(first), quantity(second)))

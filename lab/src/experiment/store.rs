@@ -3,7 +3,7 @@
 //! nothing about this one and are measured again.
 
 use super::cell::{Cell, Measured};
-use super::crew::Job;
+use super::scheduler::Job;
 use crate::testbed::find_binary;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};

@@ -53,7 +53,7 @@ impl Raw {
     }
 
     /// Creates raw data from measurements, or from the reason why there are none.
-    pub fn of<T: Serialize>(measured: Result<T>) -> Self {
+    pub fn from_result<T: Serialize>(measured: Result<T>) -> Self {
         match measured {
             Ok(data) => Self::new(&data, Vec::new()),
             Err(error) => Self {

@@ -171,7 +171,7 @@ pub(super) fn over_time(
     condition: &Condition,
     value: impl Fn(&crate::experiment::Sample) -> f64,
 ) -> Series {
-    let trace = results.of(condition).next().map(|cell| &cell.trace);
+    let trace = results.measured(condition).next().map(|cell| &cell.trace);
     let samples = trace.into_iter().flatten();
     Series {
         name: condition.setup.name().to_owned(),

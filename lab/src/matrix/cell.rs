@@ -158,15 +158,21 @@ const WIDTHS: [usize; 8] = [
 impl Cell {
     /// Returns cells in which each pair of levels of two factors occurs at least once.
     pub fn pairwise() -> Vec<Self> {
-        cover(&WIDTHS).iter().map(|row| Self::of(row)).collect()
+        cover(&WIDTHS)
+            .iter()
+            .map(|row| Self::from_row(row))
+            .collect()
     }
 
     /// Returns every possible cell.
     pub fn all() -> Vec<Self> {
-        product(&WIDTHS).iter().map(|row| Self::of(row)).collect()
+        product(&WIDTHS)
+            .iter()
+            .map(|row| Self::from_row(row))
+            .collect()
     }
 
-    fn of(row: &[usize]) -> Self {
+    fn from_row(row: &[usize]) -> Self {
         Self {
             peer: PEERS[row[0]],
             begins: SIDES[row[1]],

@@ -293,6 +293,7 @@ mod tests {
 
         /// One flipped bit anywhere in nonce, AAD, ciphertext or ICV is refused, and no plaintext
         /// remains.
+        // Weakness: 72
         #[test]
         fn one_flipped_bit_is_refused_and_nothing_is_released(
             key: [u8; 16],

@@ -231,6 +231,7 @@ mod tests {
     }
 
     /// Every representative below 2^255 of the points whose order divides 8.
+    // Weakness: 32
     #[test]
     fn a_value_of_small_order_is_refused() {
         let values = [
@@ -254,6 +255,7 @@ mod tests {
     }
 
     /// A value that the agreement would refuse is refused before a key pair is generated.
+    // Weakness: 32
     #[test]
     fn wycheproofs_values_are_refused_by_the_check_if_their_secret_is_zero() {
         let set = TestSet::load(TestName::X25519).unwrap();
@@ -267,6 +269,7 @@ mod tests {
         }
     }
 
+    // Weakness: 31
     #[test]
     fn a_value_of_another_length_is_refused() {
         for group in [Group::X25519, Group::P256, Group::P384] {
@@ -394,6 +397,7 @@ mod tests {
     }
 
     /// RFC 6989 section 2.3: a value off the curve would reveal the private value.
+    // Weakness: 32
     #[test]
     fn a_value_beside_the_curve_is_refused() {
         for group in [Group::P256, Group::P384] {

@@ -10,7 +10,7 @@ pub struct UnixTime(pub u64);
 
 impl UnixTime {
     /// Converts a timestamp; times before 1970 become zero.
-    pub(crate) fn of(timestamp: i64) -> Self {
+    pub(crate) fn from_timestamp(timestamp: i64) -> Self {
         Self(u64::try_from(timestamp).unwrap_or(0))
     }
 

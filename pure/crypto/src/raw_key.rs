@@ -110,6 +110,7 @@ mod tests {
     }
 
     /// The key of RFC 7670 appendix A.2 has 1024 bits, which is too short.
+    // Weakness: 60
     #[test]
     fn the_rsa_key_of_rfc_7670_appendix_a_2_is_too_short() {
         let der = "3081 9f30 0d06 092a 8648 86f7 0d01 0101 0500 0381 8d00 3081 8902 8181 00bc 7b43

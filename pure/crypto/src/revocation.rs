@@ -55,8 +55,8 @@ impl RevocationList {
         Ok(Self {
             der: der.to_vec(),
             issuer: certificate::text(parsed.issuer()),
-            this_update: UnixTime::of(parsed.last_update().timestamp()),
-            next_update: UnixTime::of(next_update.timestamp()),
+            this_update: UnixTime::from_timestamp(parsed.last_update().timestamp()),
+            next_update: UnixTime::from_timestamp(next_update.timestamp()),
             number: number.and_then(|number| u64::try_from(number).ok()),
             list: Arc::new(list.into()),
         })
@@ -80,7 +80,7 @@ impl RevocationList {
             .flat_map(|list| list.iter_revoked_certificates());
         all.map(|one| Revoked {
             serial: one.raw_serial().to_vec(),
-            since: UnixTime::of(one.revocation_date.timestamp()),
+            since: UnixTime::from_timestamp(one.revocation_date.timestamp()),
         })
         .collect()
     }

@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn a_dropped_secret_leaves_nothing_in_memory() {
         let whole = Secret::new(b"Strata-canary-16".repeat(256));
-        let place = Place::of(&whole);
+        let place = Place::new(&whole);
         assert_eq!(place.canaries(), 256);
         drop(whole);
         assert_eq!(place.canaries(), 0);
@@ -116,7 +116,7 @@ mod tests {
     fn both_parts_of_a_split_secret_leave_nothing_in_memory() {
         let mut rest = Secret::new(b"Strata-canary-16".repeat(256));
         let front = rest.split_off_front(1024).unwrap();
-        let places = [Place::of(&front), Place::of(&rest)];
+        let places = [Place::new(&front), Place::new(&rest)];
         assert_eq!(places.each_ref().map(Place::canaries), [64, 192]);
         drop((front, rest));
         assert_eq!(places.each_ref().map(Place::canaries), [0, 0]);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     impl Place {
-        fn of(secret: &Secret) -> Self {
+        fn new(secret: &Secret) -> Self {
             Self {
                 address: secret.expose().as_ptr() as u64,
                 len: secret.len(),

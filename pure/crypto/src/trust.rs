@@ -391,6 +391,7 @@ mod tests {
     }
 
     /// CVE-2026-35331 and similar: a CA cannot vouch for names outside its constraints.
+    // Weakness: 56
     #[test]
     fn an_intermediate_vouches_only_for_names_that_its_constraints_leave_it() {
         assert!(behind_the_fence(&["gateway-permitted", "permitted"]).is_ok());
@@ -479,6 +480,7 @@ mod tests {
         (refused, VERIFIED.get())
     }
 
+    // Weakness: 61
     #[test]
     fn certificates_that_could_stand_in_any_order_cost_a_bounded_number_of_signatures() {
         let store = TrustStore::new(vec![certificate("ca")]);
@@ -527,6 +529,7 @@ mod tests {
         }
     }
 
+    // Weakness: 61
     #[test]
     fn a_chain_too_long_to_be_meant_is_not_followed() {
         let middles = (1..=8).rev().map(|depth| format!("deep-{depth}"));
@@ -627,6 +630,7 @@ mod tests {
     }
 
     /// A list with a wrong signature neither clears a certificate nor revokes one.
+    // Refuses: revocation-lists
     #[test]
     fn a_list_that_somebody_else_has_signed_refuses_what_it_should_have_spoken_for() {
         for revocation in [Revocation::Relaxed, Revocation::Strict] {
@@ -638,6 +642,7 @@ mod tests {
         }
     }
 
+    // Weakness: 19
     #[test]
     fn no_damage_to_a_certificate_leaves_it_believed() {
         let store = TrustStore::new(vec![certificate("ca")]);

@@ -161,6 +161,7 @@ fn with_extension(certificate: &[u8], number: u8) -> Vec<u8> {
 }
 
 /// CVE-2017-9023: a CHOICE sent the reader into an endless loop.
+// Weakness: 19
 #[test]
 fn hostile_der_in_the_place_of_any_value_of_a_chain_is_refused_within_bounds() {
     within_bounds(|| {
@@ -182,6 +183,7 @@ fn hostile_der_in_the_place_of_any_value_of_a_chain_is_refused_within_bounds() {
 
 /// subjectAltName, basicConstraints, nameConstraints, revocation lists, policies and policy
 /// mappings, CA keys, and key usage.
+// Weakness: 19
 #[test]
 fn hostile_der_in_every_extension_that_has_choices_is_refused_within_bounds() {
     within_bounds(|| {
@@ -225,6 +227,7 @@ fn replaced(value: &[u8], other: &dyn Fn(&[u8]) -> Option<Vec<u8>>) -> Vec<u8> {
     }
 }
 
+// Weakness: 19
 #[test]
 fn hostile_der_in_the_place_of_any_value_of_a_key_is_read_within_bounds() {
     within_bounds(|| {
@@ -271,6 +274,7 @@ fn encoded(message: &[u8], len: usize) -> Vec<u8> {
 
 /// CVE-2017-9022, CVE-2017-11185, CVE-2018-17540: moduli that are zero or even, and costly
 /// exponents and lengths.
+// Weakness: 60
 #[test]
 fn no_rsa_key_of_a_kind_that_nobody_makes_verifies_anything_within_bounds() {
     within_bounds(|| {

@@ -20,6 +20,7 @@ fn verify(der: Vec<u8>) -> Result<Certificate, Untrusted> {
 
 /// Salt and mask use the certificate's hash (RFC 4055 section 3.1). openssl accepts other
 /// parameters.
+// Weakness: 59
 #[test]
 fn a_certificate_is_believed_with_no_other_parameters_of_pss_than_ours() {
     assert!(verify(certificate("good").der).is_ok());
@@ -41,6 +42,7 @@ fn a_certificate_is_believed_with_no_other_parameters_of_pss_than_ours() {
 
 /// "This field MUST contain the same algorithm identifier as the signature field" (RFC 5280 section
 /// 4.1.1.2).
+// Weakness: 59
 #[test]
 fn parameters_beside_a_certificate_are_those_in_it() {
     const SALT: [u8; 5] = [0xa2, 3, 2, 1, 32];

@@ -49,7 +49,7 @@ impl<'s> Aad<'s> {
 
     /// Returns the additional data of a zone. For the payload zone all other bodies must have been
     /// added.
-    pub fn of(&mut self, zone: ZoneId, payload_zone: ZoneId) -> &[u8] {
+    pub fn for_zone(&mut self, zone: ZoneId, payload_zone: ZoneId) -> &[u8] {
         self.octets[self.zone_at] = zone.0;
         match zone == payload_zone {
             true => self.octets,

@@ -87,7 +87,7 @@ impl Contest {
     }
 
     /// Returns the claims of a peer, if they are contested.
-    pub fn of(&self, peer: &str) -> Option<Claims> {
+    pub fn for_peer(&self, peer: &str) -> Option<Claims> {
         self.by_peer.get(peer).cloned()
     }
 
@@ -265,6 +265,7 @@ mod tests {
 
     proptest! {
         /// A search through all contested claims finds the same.
+        // Weakness: 135
         #[test]
         fn the_narrowest_claim_of_all_is_found(
             claims in vec((0..4_u8, vec(range(), 1..3), vec(range(), 1..3)), 1..12),

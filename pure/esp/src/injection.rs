@@ -36,7 +36,7 @@ pub(crate) struct Injectors {
     grants: Vec<Known>,
     /// New grants up to this number are refused.
     forgotten: u16,
-    said: FxHashMap<Flow, Said>,
+    sent: FxHashMap<Flow, LastSent>,
     /// Counts received segments, to find the connection that was silent longest.
     clock: u64,
     /// True if injected packets are accepted. False once the licence has been revoked but the old
@@ -57,7 +57,7 @@ impl Injectors {
             root: root.clone(),
             grants: Vec::new(),
             forgotten: 0,
-            said: FxHashMap::default(),
+            sent: FxHashMap::default(),
             clock: 0,
             heeded: true,
         }
@@ -124,25 +124,25 @@ impl Injectors {
             return;
         };
         if header.flags.intersects(Flags::SYN.union(Flags::RST)) {
-            self.said.remove(flow);
+            self.sent.remove(flow);
         } else if header.flags.contains(Flags::ACK) {
             self.clock += 1;
-            let said = Said::by(&header, payload_len, self.clock);
-            match self.said.get_mut(flow) {
-                Some(before) => before.go_on(&said),
+            let sent = LastSent::by(&header, payload_len, self.clock);
+            match self.sent.get_mut(flow) {
+                Some(before) => before.go_on(&sent),
                 None => {
                     self.make_room();
-                    self.said.insert(*flow, said);
+                    self.sent.insert(*flow, sent);
                 }
             }
         }
     }
 
     fn make_room(&mut self) {
-        if self.said.len() >= CONNECTIONS {
-            let oldest = self.said.iter().min_by_key(|(_, said)| said.used);
+        if self.sent.len() >= CONNECTIONS {
+            let oldest = self.sent.iter().min_by_key(|(_, sent)| sent.used);
             if let Some(oldest) = oldest.map(|(flow, _)| *flow) {
-                self.said.remove(&oldest);
+                self.sent.remove(&oldest);
             }
         }
     }
@@ -153,11 +153,11 @@ impl Injectors {
             *payload_len == 0 && header.flags == Flags::ACK && is_plain(header)
         });
         let (header, _) = bare.ok_or(DropReason::InjectionNotBare)?;
-        let said = self
-            .said
+        let sent = self
+            .sent
             .get(flow)
             .ok_or(DropReason::InjectionNoConnection)?;
-        match said.covers(&header) {
+        match sent.covers(&header) {
             true => Ok(()),
             false => Err(DropReason::InjectionBeyond),
         }
@@ -165,7 +165,7 @@ impl Injectors {
 }
 
 /// The last values that one end of a connection has sent.
-struct Said {
+struct LastSent {
     /// Its acknowledgement number.
     ack: Seq,
     /// Its window at that time.
@@ -177,7 +177,7 @@ struct Said {
     used: u64,
 }
 
-impl Said {
+impl LastSent {
     fn by(header: &tcp::Header<'_>, payload_len: usize, used: u64) -> Self {
         Self {
             ack: header.ack,

@@ -16,7 +16,7 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    pub fn of<K>(sa: &ChildSa<K>) -> Option<Self> {
+    pub fn from_sa<K>(sa: &ChildSa<K>) -> Option<Self> {
         Some(Self {
             number: sa.resource?,
             peer: sa.peer.clone(),

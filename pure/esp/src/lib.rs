@@ -6,8 +6,8 @@
 //! path, and the SPI selects between them: plain ESP (RFC 4303, 4106, 8750), and composite SAs,
 //! whose packets are divided into zones (DESIGN section 3).
 //!
-//! Several threads hold a [`Seat`] each among [`Workers`]. Every SA belongs to one worker, and
-//! every worker is behind a lock that is taken once per batch (`workers.rs`).
+//! Several threads hold a [`WorkerHandle`] each among [`Workers`]. Every SA belongs to one worker,
+//! and every worker is behind a lock that is taken once per batch (`workers.rs`).
 //!
 //! *Outbound*: policy ([`Spd`]), the SA that protects the packet, a fresh sequence number,
 //! `classify`, seal. *Inbound*: SPI, replay check, every ICV, second replay check and window
@@ -80,4 +80,4 @@ pub use sa::SaStatus;
 pub use scratch::Scratch;
 pub use view::{Direction, Headers, View};
 pub use worker::{Sink, Worker};
-pub use workers::{Seat, Workers};
+pub use workers::{WorkerHandle, Workers};

@@ -295,7 +295,7 @@ impl LicensedHalf {
             aad.add_body(&packet[body.all()]);
         }
         for (zone, guard, body) in self.present(&layout) {
-            let aad_of_zone = aad.of(zone, self.payload_zone);
+            let aad_of_zone = aad.for_zone(zone, self.payload_zone);
             let (copy, room) = (&mut scratch.copy, &mut scratch.mac);
             guard
                 .open(header.seq, aad_of_zone, copy, body, room)

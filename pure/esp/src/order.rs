@@ -329,6 +329,7 @@ mod tests {
         assert_eq!(preferred(&order, [10, 0, 0, 2]), [2]);
     }
 
+    // Weakness: 135
     #[test]
     fn the_peer_that_was_there_first_keeps_its_place_through_rekeys_until_it_is_gone() {
         let mut order = Order::default();

@@ -235,7 +235,7 @@ impl Outbound {
     ) -> Result<Sealed, DropReason> {
         let octets = packet.len();
         let level = self.level(packet.octets(), now);
-        let size = self.sizes().map(|sizes| sizes.of(octets));
+        let size = self.sizes().map(|sizes| sizes.padded(octets));
         let mut sealed = match (level, &mut self.integrity) {
             // The length of an unencrypted datagram is visible anyway.
             (Choice::InClear, Some(beside)) => {
@@ -311,7 +311,7 @@ impl Outbound {
         scratch: &mut Scratch,
     ) -> Result<bool, DropReason> {
         match self.sizes() {
-            Some(sizes) => self.protect_nothing(packet, sizes.of(0), scratch),
+            Some(sizes) => self.protect_nothing(packet, sizes.padded(0), scratch),
             None => Ok(false),
         }
     }
@@ -387,7 +387,7 @@ impl Outbound {
 
     /// Returns the treatment of fragmentation of the packet of a datagram of `octets` octets.
     pub fn df(&self, octets: usize) -> Df {
-        let padded = self.sizes().map_or(octets, |sizes| sizes.of(octets));
+        let padded = self.sizes().map_or(octets, |sizes| sizes.padded(octets));
         self.room.df(padded.max(octets))
     }
 
@@ -446,7 +446,7 @@ impl Numbers {
 
     /// Returns the header for the last number used.
     const fn header(&self) -> Header {
-        Header::of(self.spi, self.used)
+        Header::new(self.spi, self.used)
     }
 }
 
@@ -503,6 +503,7 @@ mod tests {
         assert_eq!(seal(&mut outbound), Ok(((1 << 31) + 1, false)));
     }
 
+    // Weakness: 75
     #[test]
     fn after_the_last_number_nothing_is_sealed() {
         let mut outbound = outbound(LAST - 1);

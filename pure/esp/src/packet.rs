@@ -147,6 +147,7 @@ mod tests {
         assert_eq!(packet.octets(), [1; 4]);
     }
 
+    // Weakness: 71
     #[test]
     fn it_never_grows_beyond_its_buffer_nor_takes_more_than_it_has_space_for() {
         let mut packet = Packet::from_slice(&[7; 3]);

@@ -44,7 +44,7 @@ pub(crate) struct Pair {
 
 impl Pair {
     /// Returns the pair of an SA, or `None` in tunnel mode, which needs none.
-    pub fn of(sa: &ChildSa<Secret>) -> Result<Option<Self>, Unusable> {
+    pub fn from_sa(sa: &ChildSa<Secret>) -> Result<Option<Self>, Unusable> {
         if sa.mode == Mode::Tunnel {
             return Ok(None);
         }

@@ -105,7 +105,7 @@ impl Plain {
         packet.grow(self.text_at(), pad_len + TRAILER_LEN + self.icv_len)?;
         let (front, rest) = packet.octets_mut().split_at_mut(self.text_at());
         let (head, iv) = front.split_at_mut(HEADER_LEN);
-        head.copy_from_slice(&Header::of(spi, number).octets());
+        head.copy_from_slice(&Header::new(spi, number).octets());
         let (text, icv) = rest.split_at_mut(rest.len() - self.icv_len);
         let trailer = &mut text[unpadded - TRAILER_LEN..];
         for (octet, number) in trailer.iter_mut().zip(1..=pad_len as u8) {
@@ -228,7 +228,7 @@ impl Aad {
             octets
         };
         Self {
-            header: Header::of(spi, number).octets(),
+            header: Header::new(spi, number).octets(),
             extended: esn.then(extended),
         }
     }
@@ -292,6 +292,7 @@ mod tests {
         assert_eq!(unwrapped(&[9, 8, 2, 1, 2, 4]), Err(DropReason::BadPadding));
     }
 
+    // Weakness: 73
     #[test]
     fn a_pad_length_beyond_the_text_is_bad_padding() {
         assert_eq!(unwrapped(&[1, 2, 3, 4]), Err(DropReason::BadPadding));

@@ -82,7 +82,7 @@ impl Spd {
     /// Returns what a peer's configuration claims, if other peers' claims differ from it and meet
     /// it.
     pub(crate) fn contested(&self, peer: &str) -> Option<Claims> {
-        self.contest.of(peer)
+        self.contest.for_peer(peer)
     }
 
     /// Returns the size of the narrowest claim on an outbound packet, among those that are
@@ -179,6 +179,7 @@ mod tests {
         assert!(protected.covers_inbound(&inbound) && !protected.covers_outbound(&inbound));
     }
     /// RFC 4301 section 4.4.1.3: each end's own selectors decide which packets it may send.
+    // Weakness: 98
     #[test]
     fn echo_requests_go_one_way_and_their_replies_the_other() {
         let only = |kind: u16, address| TrafficSelector {

@@ -10,7 +10,7 @@ use model::{ChildSa, ChildSaId};
 
 /// A worker's record of an SA that another worker owns.
 #[derive(Clone)]
-pub(crate) struct Elsewhere {
+pub(crate) struct RemoteSa {
     pub(crate) id: ChildSaId,
     pub(crate) peer: String,
     pub(crate) carries: Protected,
@@ -32,8 +32,8 @@ pub(crate) struct Reach<'a> {
     pub(crate) is_elsewhere: bool,
 }
 
-impl Elsewhere {
-    pub(crate) fn of(sa: &ChildSa<Secret>, owner: usize) -> Self {
+impl RemoteSa {
+    pub(crate) fn new(sa: &ChildSa<Secret>, owner: usize) -> Self {
         Self {
             id: sa.id,
             peer: sa.peer.clone(),
@@ -42,7 +42,7 @@ impl Elsewhere {
                 local: sa.local.clone(),
                 remote: sa.remote.clone(),
             },
-            lane: Lane::of(sa),
+            lane: Lane::from_sa(sa),
             turn: None,
             owner,
         }
@@ -59,7 +59,7 @@ impl<'a> Reach<'a> {
         }
     }
 
-    pub(crate) fn elsewhere(sa: &'a Elsewhere) -> Self {
+    pub(crate) fn elsewhere(sa: &'a RemoteSa) -> Self {
         Self {
             claims: sa.claims.as_deref(),
             carries: &sa.carries,

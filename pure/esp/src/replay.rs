@@ -165,6 +165,7 @@ mod tests {
         }
     }
 
+    // Weakness: 74
     #[test]
     fn a_window_is_never_narrower_nor_wider_than_designed() {
         assert_eq!(Replay::new(0).window(), 4096);
@@ -237,6 +238,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
+        // Weakness: 77
         #[test]
         fn it_does_what_the_naive_model_does(
             window in 4096..=65536_u32,

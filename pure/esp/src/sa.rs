@@ -107,7 +107,7 @@ impl Sa {
 
     /// Creates an SA for receiving only.
     pub(crate) fn new(sa: ChildSa<Secret>, dscp: Dscp) -> Result<Self, Unusable> {
-        let pair = Pair::of(&sa)?;
+        let pair = Pair::from_sa(&sa)?;
         let (opaque, opaque_outbound) = opaque(&sa, pair)?.unzip();
         let (integrity, integrity_outbound) = level::beside(&sa, pair)?.unzip();
         let outbound = Outbound::new(&sa.outbound, sa.agreement.as_ref())?;
@@ -116,7 +116,7 @@ impl Sa {
             id: sa.id,
             path: sa.path,
             takes_padding: sa.takes_padding,
-            lane: Lane::of(&sa),
+            lane: Lane::from_sa(&sa),
             dscp,
             peer: sa.peer,
             inbound: Inbound::new(&sa.inbound, sa.agreement.as_ref())?,

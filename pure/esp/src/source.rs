@@ -240,6 +240,7 @@ mod tests {
 
     /// The third party's copies arrive 10 ms before the originals, so that no original is the
     /// newest.
+    // Weakness: 159
     #[test]
     fn a_third_party_that_hands_over_some_packets_early_loses_to_the_path_of_the_others() {
         for (relayed, winner) in [(2, 5000), (3, 5000), (4, 5000), (4, 4500)] {
@@ -266,6 +267,7 @@ mod tests {
         }
     }
 
+    // Weakness: 159
     #[test]
     fn late_packets_from_before_do_not_keep_the_peer_where_it_was() {
         let mut source = Source::default();

@@ -12,7 +12,7 @@ use crate::link::Link;
 use crate::order::Order;
 use crate::packet::Packet;
 use crate::policy::{Protected, Spd};
-use crate::reach::{Elsewhere, Reach};
+use crate::reach::{Reach, RemoteSa};
 use crate::report::{Counters, Report, SaTraffic};
 use crate::room::{Fit, PathMtu};
 use crate::sa::{Sa, SaStatus};
@@ -80,7 +80,7 @@ pub struct Worker {
     /// chooses. Boxed because an SA is large and a map keeps spare room for its values.
     sas: FxHashMap<Spi, Box<Sa>>,
     /// SAs of other workers, by inbound SPI.
-    elsewhere: FxHashMap<Spi, Elsewhere>,
+    elsewhere: FxHashMap<Spi, RemoteSa>,
     /// The inbound SPI of an SA, by the inbound SPIs of its companion SAs.
     beside: FxHashMap<Spi, Spi>,
     /// The inbound SPI of an SA, by its id, which control never reuses.
@@ -174,7 +174,7 @@ impl Worker {
     }
 
     /// Records another worker's SA, which is eligible for sending from the next [`Self::prefer`].
-    pub(crate) fn learn(&mut self, spi: Spi, mut sa: Elsewhere) {
+    pub(crate) fn learn(&mut self, spi: Spi, mut sa: RemoteSa) {
         sa.claims = self.spd.contested(&sa.peer);
         self.by_id.insert(sa.id, spi);
         self.elsewhere.insert(spi, sa);
@@ -750,7 +750,7 @@ impl Worker {
                 .extend(first.then_some(Report::LevelRefused(sa.id)));
             return Err(why);
         }
-        let inner = Ecn::of(packet.octets());
+        let inner = Ecn::from_packet(packet.octets());
         let unused = self.counters.congestion.count(inner, packet.ecn);
         if unused && std::mem::take(&mut sa.fits) {
             self.reports.push_back(Report::UnusedEcn(sa.id));

@@ -13,7 +13,7 @@
 
 use crate::packet::Packet;
 use crate::policy::Spd;
-use crate::reach::Elsewhere;
+use crate::reach::RemoteSa;
 use crate::report::{Counters, Report, SaTraffic};
 use crate::room::PathMtu;
 use crate::sync::{Arc, AtomicBool, Mutex, MutexGuard, Ordering};
@@ -41,7 +41,7 @@ struct Shared {
 }
 
 /// A thread's access to the workers. Its own worker is nearly always free.
-pub struct Seat {
+pub struct WorkerHandle {
     workers: Workers,
     own: usize,
     handed: Vec<Handed>,
@@ -60,9 +60,9 @@ impl Workers {
         }))
     }
 
-    /// Returns the seat of a thread, numbered from 0. Numbers beyond the last get the last seat.
-    pub fn seat(&self, number: usize) -> Seat {
-        Seat {
+    /// Returns a thread's handle, numbered from 0. Numbers beyond the last get the last handle.
+    pub fn handle(&self, number: usize) -> WorkerHandle {
+        WorkerHandle {
             workers: Self(Arc::clone(&self.0)),
             own: number.min(self.len() - 1),
             handed: Vec::new(),
@@ -79,7 +79,7 @@ impl Workers {
         if !besides.all(|beside| self.owner(beside.inbound.spi) == owner) {
             return Err(Unusable::Spi);
         }
-        let known = (self.len() > 1).then(|| Elsewhere::of(&sa, owner));
+        let known = (self.len() > 1).then(|| RemoteSa::new(&sa, owner));
         self.have(owner, |worker| worker.install_beside(sa))?;
         for other in (0..self.len()).filter(|other| *other != owner) {
             let mut other = self.lock(other);
@@ -299,7 +299,7 @@ impl Workers {
     }
 }
 
-impl Seat {
+impl WorkerHandle {
     /// Seals a batch as [`Worker::seal`] does, here or at the SA's owner. Packets of one flow keep
     /// their order.
     pub fn seal(&mut self, batch: &mut [Packet], sink: &mut impl Sink, now: Instant) {
@@ -461,32 +461,33 @@ mod tests {
         }
     }
 
-    fn seal(mut seat: Seat, count: usize) -> Seen {
+    fn seal(mut worker: WorkerHandle, count: usize) -> Seen {
         let mut seen = Seen::default();
         for _ in 0..count {
             let mut batch = [Packet::with_capacity(200)];
             batch[0].fill(&DATAGRAM);
-            seat.seal(&mut batch, &mut seen, NOW);
+            worker.seal(&mut batch, &mut seen, NOW);
         }
         seen
     }
 
-    fn open(mut seat: Seat, packets: &[Packet]) -> Seen {
+    fn open(mut worker: WorkerHandle, packets: &[Packet]) -> Seen {
         let mut seen = Seen::default();
-        seat.open(&mut packets.to_vec(), &mut seen, NOW);
+        worker.open(&mut packets.to_vec(), &mut seen, NOW);
         seen
     }
 
+    // Refuses: threads
     #[test]
     fn a_packet_that_comes_on_two_threads_is_delivered_once() {
         let order = || {
             let workers = two(&[0x1000]);
             let mut packets = vec![Packet::from_slice(&DATAGRAM); 3];
-            let mut seat = workers.seat(1);
-            seat.seal(&mut packets, &mut Seen::default(), NOW);
+            let mut worker = workers.handle(1);
+            worker.seal(&mut packets, &mut Seen::default(), NOW);
             let threads = [0, 1].map(|number| {
-                let (seat, packets) = (workers.seat(number), packets.clone());
-                thread::spawn(move || open(seat, &packets))
+                let (worker, packets) = (workers.handle(number), packets.clone());
+                thread::spawn(move || open(worker, &packets))
             });
             let seen = threads.map(|thread| thread.join().unwrap());
             let delivered: usize = seen.iter().map(|seen| seen.delivered).sum();
@@ -496,13 +497,14 @@ mod tests {
         shuttle::check_random(order, ORDERS);
     }
 
+    // Refuses: threads
     #[test]
     fn threads_that_seal_on_one_sa_give_no_number_twice() {
         let order = || {
             let workers = two(&[0x1000]);
             let threads = [0, 1].map(|number| {
-                let seat = workers.seat(number);
-                thread::spawn(move || seal(seat, 3))
+                let worker = workers.handle(number);
+                thread::spawn(move || seal(worker, 3))
             });
             let seen = threads.map(|thread| thread.join().unwrap());
             let sent = seen.iter().flat_map(|seen| &seen.sent);
@@ -514,13 +516,14 @@ mod tests {
 
     /// Successive rekeys, each to an SA of the other worker. A thread that has already looked up
     /// the old owner may be late, and its datagram is handed on.
+    // Recovers: threads
     #[test]
     fn while_there_are_new_keys_no_datagram_is_lost() {
         let order = || {
             let workers = two(&[0x1000]);
             let threads = [0, 1].map(|number| {
-                let seat = workers.seat(number);
-                thread::spawn(move || seal(seat, 3))
+                let worker = workers.handle(number);
+                thread::spawn(move || seal(worker, 3))
             });
             for (old, new) in [(0x1000_u32, 0x1001), (0x1001, 0x1002)] {
                 workers.install_beside(sa(new, None)).unwrap();
@@ -541,8 +544,8 @@ mod tests {
     fn what_finds_no_sa_any_more_is_dropped_with_a_count() {
         let order = || {
             let workers = two(&[0x1000]);
-            let seat = workers.seat(1);
-            let thread = thread::spawn(move || seal(seat, 3));
+            let worker = workers.handle(1);
+            let thread = thread::spawn(move || seal(worker, 3));
             workers.retire(ChildSaId(0x1000));
             workers.remove(ChildSaId(0x1000));
             let seen = thread.join().unwrap();
@@ -565,8 +568,8 @@ mod tests {
             }
             let packets = [0x1000, 0x1001].map(sealed);
             let threads = [0, 1].map(|number| {
-                let (seat, packet) = (workers.seat(number), packets[number].clone());
-                thread::spawn(move || open(seat, &[packet]))
+                let (worker, packet) = (workers.handle(number), packets[number].clone());
+                thread::spawn(move || open(worker, &[packet]))
             });
             let mut found = 0;
             while found < 2 {
@@ -586,7 +589,7 @@ mod tests {
     fn sealed(spi: u32) -> Packet {
         let mut packet = Packet::from_slice(&DATAGRAM);
         let batch = std::slice::from_mut(&mut packet);
-        two(&[spi]).seat(0).seal(batch, &mut Seen::default(), NOW);
+        two(&[spi]).handle(0).seal(batch, &mut Seen::default(), NOW);
         packet
     }
 
@@ -604,7 +607,7 @@ mod tests {
                 workers.prefer(ChildSaId(spi.into()));
             }
             for (number, spi) in [(0, 0x1000), (1, 0x1001)] {
-                let sent = seal(workers.seat(number), 4).sent;
+                let sent = seal(workers.handle(number), 4).sent;
                 assert_eq!(sent.len(), 4);
                 assert!(sent.iter().all(|header| header.spi == Spi(spi)));
             }
@@ -621,7 +624,7 @@ mod tests {
                 workers.prefer(ChildSaId(spi.into()));
             }
             for number in [0, 1] {
-                assert_eq!(seal(workers.seat(number), 1).sent[0].spi, Spi(0x1003));
+                assert_eq!(seal(workers.handle(number), 1).sent[0].spi, Spi(0x1003));
             }
         });
     }
@@ -629,7 +632,7 @@ mod tests {
     #[test]
     fn where_a_thread_has_none_of_its_own_the_owners_is_taken() {
         once(|| {
-            let sent = seal(two(&[0x1001]).seat(0), 4).sent;
+            let sent = seal(two(&[0x1001]).handle(0), 4).sent;
             let numbers = sent.iter().map(|header| (header.spi, header.seq));
             assert!(numbers.eq((1..=4).map(|number| (Spi(0x1001), number))));
         });
@@ -640,7 +643,7 @@ mod tests {
     fn the_newest_sa_protects_whosever_it_is() {
         once(|| {
             for number in [0, 1] {
-                let sent = seal(two(&[0x1000, 0x1001]).seat(number), 1).sent;
+                let sent = seal(two(&[0x1000, 0x1001]).handle(number), 1).sent;
                 assert_eq!(sent[0].spi, Spi(0x1001));
             }
         });
@@ -655,7 +658,7 @@ mod tests {
             let mut packet = Packet::with_capacity(1000);
             let mut cover = || workers.cover("gateway", &mut packet).is_some();
             assert!(cover());
-            assert_eq!(seal(workers.seat(0), 1).sent.len(), 1);
+            assert_eq!(seal(workers.handle(0), 1).sent.len(), 1);
             assert!(!cover());
             assert!(cover());
         });

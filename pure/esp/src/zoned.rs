@@ -266,7 +266,7 @@ impl Zoned {
         }
         octets[layout.next_header_at()] = next_header;
         for body in layout.bodies() {
-            let aad_of_zone = aad.of(body.zone(), self.payload_zone);
+            let aad_of_zone = aad.for_zone(body.zone(), self.payload_zone);
             let guard = self.guard(body);
             guard.seal(header.seq, aad_of_zone, octets, body, &mut scratch.mac);
             aad.add_body(&octets[body.all()]);
@@ -290,7 +290,7 @@ impl Zoned {
             aad.add_body(&packet[body.all()]);
         }
         for body in layout.bodies() {
-            let aad_of_zone = aad.of(body.zone(), self.payload_zone);
+            let aad_of_zone = aad.for_zone(body.zone(), self.payload_zone);
             self.guard(body)
                 .open(header.seq, aad_of_zone, packet, body, &mut scratch.mac)
                 .map_err(|_| self.bad_icv(body.zone()))?;

@@ -98,6 +98,7 @@ mod tests {
         );
     }
 
+    // Weakness: 46
     #[test]
     fn nothing_but_the_right_octets_proves() {
         let (id, key) = (id(), Secret::new(vec![9; 32]));

@@ -68,12 +68,12 @@ impl Cipher {
     }
 
     pub(crate) fn seal(&mut self, message: &Message) -> Vec<u8> {
-        self.seal_content(&Content::of(&message.payloads), &message.header, None)
+        self.seal_content(&Content::new(&message.payloads), &message.header, None)
     }
 
     /// Seals a message into datagrams of at most `room` octets: as a whole, or in fragments.
     pub(crate) fn seal_within(&mut self, message: &Message, room: usize) -> Vec<Vec<u8>> {
-        let (header, content) = (&message.header, Content::of(&message.payloads));
+        let (header, content) = (&message.header, Content::new(&message.payloads));
         let frame = frame(self.suite);
         if content.sealed_len(frame) <= room {
             return vec![self.seal_content(&content, header, None)];
@@ -253,7 +253,7 @@ mod tests {
                     };
                     joined.extend_from_slice(&theirs.open(&sealed).expect("genuine").octets);
                 }
-                let whole = Content::of(&message(1000).payloads);
+                let whole = Content::new(&message(1000).payloads);
                 assert!(fragments.len() > 1 && joined == *whole.octets, "{suite}");
             }
         }

@@ -8,7 +8,7 @@
 
 use crate::config::{Limits, Timers};
 use crate::sa::{Sa, State};
-use model::{Entry, IkeSaId, Instant, Origin, Strangers};
+use model::{Entry, IkeSaId, Instant, Origin, UnknownPeers};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use std::time::Duration;
 pub(crate) struct HalfOpen {
     sas: BTreeMap<(SocketAddr, u64), IkeSaId>,
     origin: BTreeMap<IkeSaId, (SocketAddr, u64)>,
-    counted: Strangers<IkeSaId>,
+    counted: UnknownPeers<IkeSaId>,
 }
 
 impl HalfOpen {

@@ -85,6 +85,7 @@ mod tests {
         assert!(drawn.iter().filter(|spi| theirs.has_drawn(**spi)).count() < 3);
     }
 
+    // Weakness: 142
     #[test]
     fn the_newest_of_the_sas_that_ended_without_a_delete_are_known() {
         let mut spis = IkeSpis::new(&[1; 32]);

@@ -215,7 +215,7 @@ impl Pools {
         let has = self
             .leases
             .get(name)
-            .and_then(|held| held.addresses.of(is_ipv4));
+            .and_then(|held| held.addresses.address(is_ipv4));
         if let Some(address) = has {
             // The pool may have changed.
             if pool.lends(address) {
@@ -249,7 +249,7 @@ impl Pools {
     fn reclaim(&mut self, pool: &Pool, is_ipv4: bool, today: UnixTime) -> Option<IpAddr> {
         let free = self.unused.iter().take_while(|(since, _)| *since <= today);
         let mut of_pool = free.filter_map(|(since, name)| {
-            let address = self.leases.get(name)?.addresses.of(is_ipv4)?;
+            let address = self.leases.get(name)?.addresses.address(is_ipv4)?;
             pool.lends(address).then_some((*since, address, name))
         });
         let (since, address, name) = of_pool.next()?;
@@ -365,6 +365,7 @@ mod tests {
     }
 
     /// RFC 7296 section 2.19 assigns addresses in IKE_AUTH, which a peer can repeat at will.
+    // Weakness: 138
     #[test]
     fn new_addresses_alone_are_kept_before_the_answer() {
         let pool = pool(&["10.9.0.1/32", "fd00:9::1/128"]);
@@ -440,6 +441,7 @@ mod tests {
         assert_eq!(pools.lend(&another, &who(3), V4, IkeSaId(4), now), None);
     }
 
+    // Weakness: 151
     #[test]
     fn an_address_that_cannot_be_replaced_stays_that_of_its_identity() {
         let (first, second) = (pool(&["10.9.0.1/32"]), pool(&["10.9.0.2/32"]));
@@ -454,6 +456,7 @@ mod tests {
     }
 
     /// A search that visits each lease would visit two billion here.
+    // Weakness: 150
     #[test]
     fn a_large_pool_is_lent_completely_and_reclaimed_without_visiting_each_lease() {
         const ALL: u64 = 1 << 16;
@@ -497,6 +500,7 @@ mod tests {
 
     /// A thousand steps of leasing, releasing, waiting, crashing and restoring: no address ever has
     /// two owners, and the store holds exactly the leases.
+    // Recovers: pools
     #[test]
     fn whatever_happens_no_address_has_two_owners() {
         let pool = pool(&["10.9.0.0/30", "fd00:9::/125"]);

@@ -85,6 +85,7 @@ mod tests {
         assert_eq!(narrow(&offered, &policy), prefixes(&["10.1.0.0/16"]));
     }
 
+    // Weakness: 80
     #[test]
     fn a_wider_answer_is_not_narrowed() {
         let offered = prefixes(&["10.0.0.0/8"]);
@@ -94,6 +95,7 @@ mod tests {
         assert!(!is_narrowed(&[], &offered));
     }
 
+    // Weakness: 11
     #[test]
     fn the_answer_is_bounded() {
         let offered: Vec<_> = (0..=255)

@@ -488,6 +488,7 @@ mod tests {
         }
     }
 
+    // Weakness: 59
     #[test]
     fn every_algorithm_is_found_by_any_form_of_it_and_by_nothing_else() {
         for by in SignatureAlgorithm::ALL {
@@ -510,6 +511,7 @@ mod tests {
 
     /// CVE-2018-6459, CVE-2021-41990: parameters are never parsed, only compared with the few
     /// acceptable encodings.
+    // Weakness: 59
     #[test]
     fn parameters_of_pss_other_than_a_hash_its_mask_and_its_length_name_nothing() {
         let oid = |last| tagged(6, &[0x2a, 0x86, 0x48, 0x86, 0xf7, 13, 1, 1, last]);

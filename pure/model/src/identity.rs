@@ -152,6 +152,7 @@ mod tests {
         text.parse().unwrap()
     }
 
+    // Weakness: 95
     #[test]
     fn domains_are_compared_without_regard_to_case_and_nothing_else_is() {
         for (a, b, equal) in [
@@ -187,6 +188,7 @@ mod tests {
         }
     }
 
+    // Weakness: 7
     #[test]
     fn what_a_peer_makes_long_or_wild_is_shown_short_and_tame() {
         let long = Identity::Fqdn("a".repeat(60_000)).to_string();

@@ -25,7 +25,7 @@ impl InnerAddresses {
     }
 
     /// Returns the address of a family.
-    pub fn of(&self, is_ipv4: bool) -> Option<IpAddr> {
+    pub fn address(&self, is_ipv4: bool) -> Option<IpAddr> {
         self.iter().find(|address| address.is_ipv4() == is_ipv4)
     }
 
@@ -93,7 +93,10 @@ mod tests {
             lent.set(address);
         }
         assert!(!lent.is_empty());
-        assert_eq!((lent.of(true), lent.of(false)), (Some(v4), Some(v6)));
+        assert_eq!(
+            (lent.address(true), lent.address(false)),
+            (Some(v4), Some(v6))
+        );
         let routed: Vec<_> = lent.selectors().iter().map(ToString::to_string).collect();
         assert_eq!(routed, ["10.8.0.5/32", "fd00:8::5/128"]);
     }
@@ -105,6 +108,6 @@ mod tests {
         lent.set(first);
         lent.set(second);
         assert_eq!(lent.iter().collect::<Vec<_>>(), [second]);
-        assert_eq!(lent.of(false), None);
+        assert_eq!(lent.address(false), None);
     }
 }

@@ -113,7 +113,7 @@ impl Pictures {
 
     /// Parses a set from the letters of its types. Returns `None` for an unknown or repeated
     /// letter, or none at all.
-    pub fn of(letters: &str) -> Option<Self> {
+    pub fn from_letters(letters: &str) -> Option<Self> {
         let bit = |letter| {
             let mut types = Self::TYPES.into_iter();
             types.find_map(|(known, number)| (known == letter).then_some(1 << number))
@@ -264,11 +264,11 @@ mod tests {
 
     #[test]
     fn pictures_have_letters() {
-        let types = Pictures::of("BP").unwrap();
+        let types = Pictures::from_letters("BP").unwrap();
         assert_eq!((types.to_string().as_str(), types.bits()), ("PB", 0b1100));
         assert!(types.contains(2) && types.contains(3) && !types.contains(1));
         for letters in ["", "X", "PP", "p", "P "] {
-            assert_eq!(Pictures::of(letters), None, "{letters}");
+            assert_eq!(Pictures::from_letters(letters), None, "{letters}");
         }
         let known = (0..=u8::MAX).filter_map(Pictures::from_bits);
         assert_eq!(known.count(), 15);

@@ -17,8 +17,8 @@ mod sa;
 mod selector;
 mod shared;
 mod sizes;
-mod strangers;
 mod time;
+mod unknown_peers;
 mod zone;
 mod zone_suite;
 
@@ -38,8 +38,8 @@ pub use sa::{
 pub use selector::{Breadth, Flow, TrafficSelector, one_pair};
 pub use shared::{Shared, Shares};
 pub use sizes::Sizes;
-pub use strangers::{Origin, Strangers};
 pub use time::{Deadline, Instant};
+pub use unknown_peers::{Origin, UnknownPeers};
 pub use zone::{
     Licence, MapKind, Right, Run, Span, UnknownZone, Zone, ZoneAgreement, ZoneId, ZoneSelector,
 };

@@ -40,7 +40,7 @@ impl Sizes {
 
     /// Returns the padded length of a datagram of `len` octets. A datagram beyond the longest
     /// length stays as long as it is.
-    pub fn of(self, len: usize) -> usize {
+    pub fn padded(self, len: usize) -> usize {
         let (mut size, longest) = (usize::from(self.shortest), usize::from(self.longest));
         while size < len && size < longest {
             size = (2 * size).min(longest);
@@ -56,27 +56,27 @@ mod tests {
     #[test]
     fn all_datagrams_look_like_the_longest() {
         let sizes = Sizes::one(1380);
-        assert!((0..=1380).all(|len| sizes.of(len) == 1380));
-        assert_eq!(sizes.of(1381), 1381);
+        assert!((0..=1380).all(|len| sizes.padded(len) == 1380));
+        assert_eq!(sizes.padded(1381), 1381);
     }
 
     #[test]
     fn sizes_double_up_to_the_longest() {
         let sizes = Sizes::doubling(1380);
-        let seen = [0, 128, 129, 256, 257, 1024, 1025, 1380, 1381].map(|len| sizes.of(len));
+        let seen = [0, 128, 129, 256, 257, 1024, 1025, 1380, 1381].map(|len| sizes.padded(len));
         assert_eq!(seen, [128, 128, 256, 256, 512, 1024, 1380, 1380, 1381]);
-        assert_eq!(Sizes::doubling(100).of(7), 100);
-        assert_eq!(Sizes::doubling(u16::MAX).of(40_000), 65_535);
+        assert_eq!(Sizes::doubling(100).padded(7), 100);
+        assert_eq!(Sizes::doubling(u16::MAX).padded(40_000), 65_535);
     }
 
     #[test]
     fn where_less_gets_through_no_datagram_looks_longer() {
         let narrow = Sizes::one(1380).within(1300);
         assert_eq!(
-            [0, 1300, 1350].map(|len| narrow.of(len)),
+            [0, 1300, 1350].map(|len| narrow.padded(len)),
             [1300, 1300, 1350]
         );
-        assert_eq!(Sizes::doubling(1380).within(1300).of(1200), 1300);
+        assert_eq!(Sizes::doubling(1380).within(1300).padded(1200), 1300);
         assert_eq!(Sizes::doubling(100).within(1300), Sizes::doubling(100));
     }
 }

@@ -38,7 +38,7 @@ pub struct Config {
     pub fragment: u16,
     /// Gateway to which initiators that support it are redirected (RFC 5685).
     pub elsewhere: Option<Elsewhere>,
-    /// Number of threads that seal and open packets ([`crate::Node::seat`]).
+    /// Number of threads that seal and open packets ([`crate::Node::worker`]).
     pub workers: std::num::NonZeroU8,
     /// Exceptions to protection; the first match wins (RFC 4301 section 4.4.1).
     pub policies: Vec<Policy>,

@@ -72,7 +72,7 @@ pub use config::{
     Patience, Peer, PeerTerms, Policy, Pool, Ppk, Role, Signer, SnoopConfig, Stance, Tcp,
     ZonePolicy,
 };
-pub use esp::{Congestion, Counters, DropReason, LevelStatus, Packet, Seat, Sink, Traffic};
+pub use esp::{Congestion, Counters, DropReason, LevelStatus, Packet, Sink, Traffic, WorkerHandle};
 pub use event::{Composite, Dropped, Ending, Event};
 pub use grants::GrantState;
 pub use ike::{

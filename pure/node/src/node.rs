@@ -18,7 +18,7 @@ use crate::transit::Transit;
 use crate::whereabouts::Whereabouts;
 use crate::{Event, Side, Verdict, migration};
 use crypto::{Rng, Secret, UnixTime};
-use esp::{Packet, Seat, Sink, Spd, Workers};
+use esp::{Packet, Sink, Spd, WorkerHandle, Workers};
 use ike::{Sender, UnknownChild};
 use model::{
     CsaId, Deadline, Encapsulation, Grant, IkeSaId, Instant, Lease, LeaseChange, Path, Transmit,
@@ -85,7 +85,7 @@ pub struct Node {
     /// IKE, and the configuration of the peers.
     pub(crate) ike: ike::Engine,
     pub(crate) workers: Workers,
-    seat: Seat,
+    worker: WorkerHandle,
     pub(crate) grants: Grants,
     pub(crate) transit: Transit,
     pub(crate) mobile_ip: Option<MobileIp>,
@@ -140,7 +140,7 @@ impl Node {
             wishes: Peers::new(reachable),
             start: wanted(config.start, &ike_config.peers),
             ike: ike::Engine::new(ike_config, rng.array(), now),
-            seat: workers.seat(0),
+            worker: workers.handle(0),
             workers,
             grants: Grants::default(),
             transit: Transit::new(config.snoop, config.window, config.stand_in),
@@ -399,7 +399,7 @@ impl Node {
 
     /// Seals outbound inner datagrams into the sink, as far as policy protects them.
     pub fn seal(&mut self, batch: &mut [Packet], sink: &mut impl Sink, now: Instant) {
-        self.seat.seal(batch, sink, now);
+        self.worker.seal(batch, sink, now);
         if self.workers.has_reports() {
             self.drain(now);
         }
@@ -407,7 +407,7 @@ impl Node {
 
     /// Opens payloads of UDP port 4500 that [`is_esp`](wire::esp::is_esp) into the sink.
     pub fn open(&mut self, batch: &mut [Packet], sink: &mut impl Sink, now: Instant) {
-        self.seat.open(batch, sink, now);
+        self.worker.open(batch, sink, now);
         if self.workers.has_reports() {
             self.drain(now);
         }
@@ -421,10 +421,10 @@ impl Node {
     }
 
     /// Returns the handle of another thread, numbered from 1, that seals and opens concurrently
-    /// with this node. Call [`Node::handle_timeout`] at once when [`esp::Seat::has_reports`]
-    /// returns true.
-    pub fn seat(&self, number: usize) -> Seat {
-        self.workers.seat(number)
+    /// with this node. Call [`Node::handle_timeout`] at once when
+    /// [`esp::WorkerHandle::has_reports`] returns true.
+    pub fn worker(&self, number: usize) -> WorkerHandle {
+        self.workers.handle(number)
     }
 
     // Outputs.

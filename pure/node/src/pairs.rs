@@ -103,6 +103,7 @@ mod tests {
         known
     }
 
+    // Weakness: 111
     #[test]
     fn of_three_hundred_addresses_of_one_direction_one_pair_is_left() {
         let mut pairs = Pairs::default();
@@ -112,6 +113,7 @@ mod tests {
         assert_eq!(followed(&mut pairs), [pair(299).wireless]);
     }
 
+    // Weakness: 111
     #[test]
     fn a_header_that_is_rewritten_in_each_packet_changes_the_pair_once_a_second() {
         let mut pairs = Pairs::default();

@@ -109,6 +109,7 @@ mod tests {
         assert_eq!(rivals.of("alice"), None);
     }
 
+    // Weakness: 152
     #[test]
     fn two_or_three_machines_that_take_turns_are_told() {
         for machines in [2, 3] {

@@ -14,7 +14,7 @@ use crate::status::HeldGrant;
 use crypto::Secret;
 use esp::{Direction, Headers, Licensed, NotOpened, Scratch, Unusable, View};
 use model::{CsaId, Deadline, Grant, Identity, IkeSaId, Instant, Spi};
-use pep::{Patience, Position, Regulator, Segment, Side, Snoop, StandIn};
+use pep::{Patience, Position, Segment, Side, Snoop, StandIn, WindowLimiter};
 use std::collections::{BTreeMap, VecDeque};
 use wire::zoned::{Overlay, mark};
 use wire::{esp as framing, ip, tcp, trailer, udp};
@@ -71,7 +71,7 @@ pub(crate) struct Transit {
     licensed: Licensed,
     scratch: Scratch,
     snoop: Option<Snoop>,
-    regulator: Option<Regulator>,
+    limiter: Option<WindowLimiter>,
     stand_in: Option<StandIn>,
     /// Packets with an overlay or originated here, by the side that they leave on.
     own: VecDeque<(Side, Vec<u8>)>,
@@ -110,7 +110,7 @@ impl Transit {
             licensed: Licensed::new(),
             scratch: Scratch::new(),
             snoop: snoop.map(Snoop::new),
-            regulator: window.map(Regulator::new),
+            limiter: window.map(WindowLimiter::new),
             stand_in: stand_in.map(StandIn::new),
             own: VecDeque::new(),
             fronts: BTreeMap::new(),
@@ -215,8 +215,8 @@ impl Transit {
         if let Some(snoop) = &mut self.snoop {
             snoop.forget(line);
         }
-        if let Some(regulator) = &mut self.regulator {
-            regulator.forget(line);
+        if let Some(limiter) = &mut self.limiter {
+            limiter.forget(line);
         }
         if let Some(stand_in) = &mut self.stand_in {
             stand_in.forget(line);
@@ -251,9 +251,9 @@ impl Transit {
 
     /// Sets the limit of TCP windows, or removes it. Known connections stay known.
     pub fn set_window(&mut self, window: Option<u32>) {
-        match (&mut self.regulator, window) {
-            (Some(regulator), Some(window)) => regulator.set_window(window),
-            (regulator, window) => *regulator = window.map(Regulator::new),
+        match (&mut self.limiter, window) {
+            (Some(limiter), Some(window)) => limiter.set_window(window),
+            (limiter, window) => *limiter = window.map(WindowLimiter::new),
         }
     }
 
@@ -381,8 +381,8 @@ impl Transit {
                 window: view.window(),
             }),
         };
-        let window = match &mut self.regulator {
-            Some(regulator) => regulate(regulator, &segment, now, counters),
+        let window = match &mut self.limiter {
+            Some(limiter) => regulate(limiter, &segment, now, counters),
             None => None,
         };
         let written = window.and_then(|window| {
@@ -398,7 +398,7 @@ impl Transit {
                 counters.segments += 1;
                 verdict(snoop.handle_segment(from, &segment, now), counters)
             }
-            None if self.regulator.is_some() || self.stand_in.is_some() => {
+            None if self.limiter.is_some() || self.stand_in.is_some() => {
                 count(&mut counters.segments)
             }
             None => count(&mut counters.opaque),
@@ -464,7 +464,7 @@ fn esp_in_udp<'a>(header: &ip::Header<'a>) -> Option<&'a [u8]> {
     let udp =
         (header.protocol() == udp::PROTOCOL).then(|| udp::Header::parse(header.payload()))??;
     let encapsulated = [udp.source_port, udp.destination_port].contains(&framing::NATT_PORT);
-    match framing::Datagram::of(header.payload().get(udp::HEADER_LEN..)?) {
+    match framing::Datagram::parse(header.payload().get(udp::HEADER_LEN..)?) {
         framing::Datagram::Esp(esp) if encapsulated => Some(esp),
         _ => None,
     }
@@ -480,14 +480,14 @@ fn visible_tcp<'a>(view: &View<'a>) -> Option<(Headers<'a>, tcp::Header<'a>)> {
 
 /// Returns the window to write into a segment, if it has to be lowered.
 fn regulate(
-    regulator: &mut Regulator,
+    limiter: &mut WindowLimiter,
     segment: &Segment<'_>,
     now: Instant,
     counters: &mut TransitCounters,
 ) -> Option<u16> {
-    let before = regulator.unscaled();
-    let window = regulator.handle_segment(segment, now);
-    counters.unscaled += regulator.unscaled() - before;
+    let before = limiter.unscaled();
+    let window = limiter.handle_segment(segment, now);
+    counters.unscaled += limiter.unscaled() - before;
     window
 }
 

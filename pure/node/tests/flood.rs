@@ -264,6 +264,7 @@ fn an_initiator_that_waits_for_ike_auth() {
     stands(world, MOBILE);
 }
 
+// Weakness: 29
 #[test]
 fn a_responder_with_somebody_half_open() {
     stands(stopped(15, MOBILE), GATEWAY);
@@ -274,6 +275,7 @@ fn an_initiator_that_is_up() {
     stands(World::connected(Policies::default()), MOBILE);
 }
 
+// Weakness: 29
 #[test]
 fn a_responder_that_is_up() {
     stands(World::connected(Policies::default()), GATEWAY);

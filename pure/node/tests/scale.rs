@@ -195,6 +195,7 @@ fn mean(costs: impl ExactSizeIterator<Item = u64>) -> u64 {
 }
 
 /// Neither is anything copied that grows with the number of tunnels.
+// Weakness: 150
 #[test]
 fn a_set_up_and_an_end_take_as_many_octets_with_a_thousand_tunnels_as_with_sixteen() {
     const ALL: u32 = 1024;

@@ -58,7 +58,7 @@ pub(crate) struct Marks {
 }
 
 impl Marks {
-    fn of(header: &Header<'_>) -> Self {
+    fn from_header(header: &Header<'_>) -> Self {
         Self {
             echo: header.flags.contains(Flags::ECE),
             reduced: header.flags.contains(Flags::CWR),
@@ -88,10 +88,10 @@ impl<'a> Acknowledgement<'a> {
             number: header.ack,
             window: header.window,
             pure: bare && !says_more,
-            marks: Marks::of(header),
+            marks: Marks::from_header(header),
             sack,
             sealed: segment.sealed,
-            esp_seq: segment.position.map(EspSeq::of),
+            esp_seq: segment.position.map(EspSeq::new),
         })
     }
 

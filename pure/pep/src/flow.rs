@@ -49,7 +49,7 @@ impl EspSeq {
         Self { csa, number: first }..=Self { csa, number: last }
     }
 
-    pub(crate) fn of(position: Position) -> Self {
+    pub(crate) fn new(position: Position) -> Self {
         Self {
             csa: position.csa,
             number: position.seq,
@@ -427,7 +427,7 @@ mod tests {
         };
         let mut reaches = Reaches::default();
         reaches.note(Side::Wired, at((1 << 32) + 10));
-        let allows = |seq| reaches.allow(Side::Wired, Some(EspSeq::of(at(seq))));
+        let allows = |seq| reaches.allow(Side::Wired, Some(EspSeq::new(at(seq))));
         assert!(allows((1 << 32) - 10));
         assert!(!allows(10));
     }

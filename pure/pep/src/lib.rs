@@ -1,8 +1,8 @@
 //! Performance enhancement by a licensed node, which can read TCP headers but no payload.
 //!
-//! [`Snoop`] repairs losses, [`Regulator`] chooses lower receive windows, and [`StandIn`] answers
-//! for an end that is out of reach. The last two only return a decision; `esp` seals the packets
-//! that carry it out.
+//! [`Snoop`] repairs losses, [`WindowLimiter`] chooses lower receive windows, and [`StandIn`]
+//! answers for an end that is out of reach. The last two only return a decision; `esp` seals the
+//! packets that carry it out.
 //!
 //! # SNOOP
 //!
@@ -82,18 +82,18 @@ mod config;
 mod counters;
 mod flow;
 mod lines;
-mod regulator;
 mod repair;
 mod rtt;
 mod segment;
 mod snoop;
 mod stand_in;
 mod status;
+mod window_limiter;
 
 pub use config::Config;
 pub use counters::Counters;
-pub use regulator::Regulator;
 pub use segment::{Position, Segment, Side, Verdict};
 pub use snoop::Snoop;
 pub use stand_in::{Answer, Patience, StandIn};
 pub use status::{FlowStatus, State};
+pub use window_limiter::WindowLimiter;

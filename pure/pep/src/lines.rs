@@ -68,7 +68,7 @@ impl<F: Copy + Ord, C> Lines<F, C> {
     }
 
     /// Returns the connections of one line.
-    pub(crate) fn of(&self, line: Line) -> impl Iterator<Item = (&F, &C)> {
+    pub(crate) fn in_line(&self, line: Line) -> impl Iterator<Item = (&F, &C)> {
         self.lines.get(&line).into_iter().flatten()
     }
 
@@ -112,6 +112,7 @@ mod tests {
         lines
     }
 
+    // Weakness: 109
     #[test]
     fn the_line_with_the_most_gives_way_by_what_it_used_the_longest_time_ago() {
         let lines = lines(&[(1, 2), (2, 5), (3, 3)]);

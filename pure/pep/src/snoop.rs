@@ -64,7 +64,7 @@ impl Octets {
         }
     }
 
-    fn of(&self, line: Line) -> usize {
+    fn in_line(&self, line: Line) -> usize {
         self.lines.get(&line).copied().unwrap_or(0)
     }
 
@@ -110,7 +110,7 @@ impl Snoop {
     /// Forgets all connections of a line of composite SAs whose keys are gone. Call this before the
     /// last SA of the line is [retired](Snoop::retire).
     pub fn forget(&mut self, line: CsaId) {
-        let flows = self.flows.of(Some(line)).map(|(flow, _)| *flow);
+        let flows = self.flows.in_line(Some(line)).map(|(flow, _)| *flow);
         let flows: Vec<_> = flows.collect();
         for flow in flows {
             let line = Some(line);
@@ -141,8 +141,8 @@ impl Snoop {
         }
         let opens = segment.header.flags.contains(Flags::SYN);
         if opens || segment.header.flags.contains(Flags::RST) {
-            self.remove(&Key::of(from, segment));
-            self.remove(&Key::of(from.opposite(), segment));
+            self.remove(&Key::new(from, segment));
+            self.remove(&Key::new(from.opposite(), segment));
             return Verdict::Forward;
         }
         match from {
@@ -210,13 +210,13 @@ impl Snoop {
         if sequence_len == 0 {
             return;
         }
-        let key = Key::of(Side::Wired, segment);
+        let key = Key::new(Side::Wired, segment);
         let data = Data {
             seq: segment.header.seq,
             end: segment.header.seq + sequence_len,
             fin: segment.header.flags.contains(Flags::FIN),
             sealed: segment.sealed,
-            esp_seq: segment.position.map(EspSeq::of),
+            esp_seq: segment.position.map(EspSeq::new),
         };
         self.make_room_for(key.line, data.sealed.len(), now);
         if self.flows.get(key.line, &key.flow).is_none() {
@@ -227,7 +227,7 @@ impl Snoop {
     }
 
     fn handle_ack(&mut self, segment: &Segment<'_>, now: Instant) -> Verdict {
-        let key = Key::of(Side::Wireless, segment);
+        let key = Key::new(Side::Wireless, segment);
         let Some(ack) = Acknowledgement::read(segment) else {
             return Verdict::Forward;
         };
@@ -304,12 +304,12 @@ impl Snoop {
             let Some(largest) = self.octets.largest() else {
                 return;
             };
-            let has_more = self.octets.of(largest) > self.octets.of(line) + octets;
+            let has_more = self.octets.in_line(largest) > self.octets.in_line(line) + octets;
             let is_busy = |(busy, until): (Line, Instant)| busy == largest && now < until;
             if !has_more && self.octets.busy.is_some_and(is_busy) {
                 return;
             }
-            let flows = self.flows.of(largest);
+            let flows = self.flows.in_line(largest);
             let flows = flows.map(|(flow, entry)| (entry.flow.last_used(), *flow));
             let Some((used, flow)) = flows.min() else {
                 return;
@@ -367,7 +367,7 @@ impl Snoop {
 impl Key {
     /// Returns the connection a segment belongs to. Its data travels from the wired to the wireless
     /// side.
-    fn of(from: Side, segment: &Segment<'_>) -> Self {
+    fn new(from: Side, segment: &Segment<'_>) -> Self {
         let flow = segment.flow;
         let flow = match from {
             Side::Wired => flow,

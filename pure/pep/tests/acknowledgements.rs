@@ -199,6 +199,7 @@ fn an_acknowledgement_with_payload_is_never_suppressed_but_used() {
     assert_eq!(bench.up(&held), FORWARD);
 }
 
+// Weakness: 108
 #[test]
 fn a_window_update_is_no_duplicate() {
     let mut bench = Bench::with_data(5);
@@ -403,6 +404,7 @@ fn echoes_are_awaited_no_longer_because_other_data_was_acknowledged_since() {
 
 /// RFC 3168 section 6.1.3, RFC 9768 section 3.2: the sender reacts to congestion marks and counts
 /// them, so changed marks must reach it.
+// Weakness: 108
 #[test]
 fn an_acknowledgement_with_other_congestion_marks_than_the_last_reaches_the_sender() {
     let marked = Flags::ACK.union(Flags::ECE);
@@ -432,6 +434,7 @@ fn an_acknowledgement_with_other_congestion_marks_than_the_last_reaches_the_send
 
 /// DATA_ACK of MPTCP (RFC 8684 section 3.3.2), counters of accurate ECN (RFC 9768 section 3.2.3),
 /// and hidden options, which may be either.
+// Weakness: 108
 #[test]
 fn an_acknowledgement_with_another_option_reaches_the_sender() {
     let data_ack = [30, 8, 0x20, 1, 0, 0, 0, 1];
@@ -467,6 +470,7 @@ fn holding() -> (Bench, Packet) {
     (bench, held)
 }
 
+// Weakness: 110
 #[test]
 fn what_is_held_leaves_before_its_sa_is_forgotten() {
     let retire = |bench: &mut Bench| bench.snoop.retire(CSA);
@@ -486,6 +490,7 @@ fn what_is_held_leaves_before_its_sa_is_forgotten() {
     assert_eq!(sent, [(Side::Wired, held.sealed())]);
 }
 
+// Weakness: 110
 #[test]
 fn what_is_held_leaves_while_the_replay_window_still_takes_it() {
     let (mut bench, held) = holding();

@@ -276,6 +276,7 @@ fn another_sa_with_the_same_addresses_touches_nothing() {
     assert_eq!(bench.flow().packets, 3);
 }
 
+// Weakness: 109
 #[test]
 fn one_lines_connections_push_out_none_of_another_line() {
     let mut bench = Bench::with(Config {
@@ -292,6 +293,7 @@ fn one_lines_connections_push_out_none_of_another_line() {
     assert!(bench.snoop.flows().any(|flow| flow.line.is_some()));
 }
 
+// Weakness: 109
 #[test]
 fn one_lines_octets_leave_room_for_those_of_another_line() {
     let packet = Packet::data(seq(0), LEN as usize).sealed().len();

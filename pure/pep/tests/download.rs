@@ -152,6 +152,7 @@ fn the_last_packet_of_a_download_is_repaired_before_the_sender_notices() {
     }
 }
 
+// Recovers: snoop
 #[test]
 fn a_retransmission_that_is_lost_too_is_repaired_too() {
     // The retransmission of packet 100 follows the packets that were queued by then.
@@ -213,6 +214,7 @@ fn a_queue_that_overflows_in_slow_start_is_no_worse_than_without() {
     }
 }
 
+// Recovers: snoop
 #[test]
 fn an_outage_of_three_seconds_is_survived() {
     for sack in [false, true] {

@@ -150,6 +150,7 @@ fn a_flood_of_connections_is_bounded_and_harms_none_that_is_repaired_now() {
     assert_eq!(bench.ack(0), Verdict::Suppress, "whoever is in use stays");
 }
 
+// Weakness: S9
 #[test]
 fn forged_acknowledgements_cost_a_bounded_number_of_packets() {
     let mut bench = Bench::with_data(10);

@@ -208,7 +208,7 @@ impl Host {
         };
         let datagram = match path.local.port() {
             500 => Datagram::Ike(payload),
-            esp::NATT_PORT => Datagram::of(payload),
+            esp::NATT_PORT => Datagram::parse(payload),
             _ => {
                 self.counters.unwanted += 1;
                 return;
@@ -220,9 +220,9 @@ impl Host {
             Datagram::Esp(sealed) => {
                 let mut packet = Packet::from_slice(sealed);
                 packet.path = Some(path);
-                let mut outlet = Outlet::default();
-                node.open(&mut [packet], &mut outlet, now);
-                self.sort(outlet, now);
+                let mut sink = PacketSink::default();
+                node.open(&mut [packet], &mut sink, now);
+                self.sort(sink, now);
             }
         }
     }
@@ -246,9 +246,9 @@ impl Host {
             self.counters.unroutable += 1;
             return;
         };
-        let mut outlet = Outlet::default();
-        node.seal(&mut [Packet::from_slice(packet)], &mut outlet, now);
-        self.sort(outlet, now);
+        let mut sink = PacketSink::default();
+        node.seal(&mut [Packet::from_slice(packet)], &mut sink, now);
+        self.sort(sink, now);
     }
 
     /// Returns the side that a packet came from, if the node has to see it.
@@ -291,11 +291,11 @@ impl Host {
     }
 
     /// Handles the outputs of the node's data plane.
-    fn sort(&mut self, outlet: Outlet, now: Instant) {
-        for (path, payload) in outlet.transmitted {
+    fn sort(&mut self, sink: PacketSink, now: Instant) {
+        for (path, payload) in sink.transmitted {
             self.send_udp(path, &payload, now);
         }
-        for packet in outlet.delivered {
+        for packet in sink.delivered {
             match ip4::destination(&packet) {
                 None => self.counters.malformed += 1,
                 Some(to) if self.addresses.contains(&to) => self.receive(packet, now),
@@ -344,12 +344,12 @@ impl Host {
 
 /// Collects the outputs of a batch. The node has counted the dropped packets.
 #[derive(Default)]
-struct Outlet {
+struct PacketSink {
     transmitted: Vec<(Path, Vec<u8>)>,
     delivered: Vec<Vec<u8>>,
 }
 
-impl Sink for Outlet {
+impl Sink for PacketSink {
     fn transmit(&mut self, packet: &mut Packet, path: Path) {
         self.transmitted.push((path, packet.octets().to_vec()));
     }

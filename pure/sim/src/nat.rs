@@ -76,7 +76,7 @@ impl Nat {
             protocol,
             source,
             destination,
-        }) = Ends::of(packet)
+        }) = Ends::from_packet(packet)
         else {
             self.counters.untranslatable += 1;
             return false;
@@ -104,7 +104,7 @@ impl Nat {
             protocol,
             source,
             destination,
-        }) = Ends::of(packet)
+        }) = Ends::from_packet(packet)
         else {
             self.counters.untranslatable += 1;
             return false;
@@ -139,7 +139,7 @@ struct Ends {
 }
 
 impl Ends {
-    fn of(packet: &[u8]) -> Option<Self> {
+    fn from_packet(packet: &[u8]) -> Option<Self> {
         let header = ip::Header::parse(packet).ok()?;
         let flow = header.flow();
         let (IpAddr::V4(source), IpAddr::V4(destination)) = (flow.source, flow.destination) else {
@@ -221,14 +221,14 @@ mod tests {
         assert!(nat.outward(&mut packet, now));
         let header = ip::Header::parse(&packet).unwrap();
         assert!(header.checksum_is_right());
-        Ends::of(&packet).unwrap().source
+        Ends::from_packet(&packet).unwrap().source
     }
 
     /// Returns the inner socket that an answer from `peer` reaches, if it passes.
     fn back(nat: &mut Nat, peer: &str, to: SocketAddrV4, now: Instant) -> Option<SocketAddrV4> {
         let mut packet = datagram::udp(socket(peer), to, b"back");
         let passes = nat.inward(&mut packet, now);
-        passes.then(|| Ends::of(&packet).unwrap().destination)
+        passes.then(|| Ends::from_packet(&packet).unwrap().destination)
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub fn covers(class: &Class, datagram: &[u8]) -> bool {
         return false;
     };
     let flow = header.flow();
-    let content = Content::of(&header);
+    let content = Content::from_header(&header);
     class
         .protocol
         .is_none_or(|protocol| protocol == flow.protocol)
@@ -44,7 +44,7 @@ struct Content {
 impl Content {
     /// Reads the content of a whole datagram. With an RTP header extension, the picture type is not
     /// read.
-    fn of(header: &ip::Header<'_>) -> Option<Self> {
+    fn from_header(header: &ip::Header<'_>) -> Option<Self> {
         if header.protocol() != udp::PROTOCOL || header.is_fragment() {
             return None;
         }
@@ -146,7 +146,7 @@ mod tests {
     /// The paper's example: reference pictures are encrypted, and the others are not.
     #[test]
     fn pictures_of_mpeg_are_told_from_each_other() {
-        let types = class(|class| class.pictures = Pictures::of("PB"));
+        let types = class(|class| class.pictures = Pictures::from_letters("PB"));
         let shown = [1, 2, 3, 4].map(|picture| covers(&types, &video(0x80, 0, picture)));
         assert_eq!(shown, [false, true, true, false]);
         // With a contributing source, the content starts later. With an extension, it is not read.

@@ -368,6 +368,8 @@ mod tests {
         }
     }
 
+    // Weakness: S13
+    // Answers: licence-opaque
     #[test]
     fn whatever_is_in_doubt_is_opaque() {
         let good = v4(6, &tcp_with(&[], b"payload"));
@@ -420,6 +422,8 @@ mod tests {
         }
     }
 
+    // Weakness: S13
+    // Answers: licence-hidden-header
     #[test]
     fn secret_options_are_cut_out_and_public_ones_stay() {
         // The options of every SYN: MSS, SACK permitted, timestamps, window scale.
@@ -459,6 +463,9 @@ mod tests {
 
     /// RFC 8684 section 3.3: the checksum is present if the option is two octets longer than its
     /// flags imply.
+    // Weakness: 107
+    // Weakness: S13
+    // Answers: licence-hidden-header
     #[test]
     fn the_checksum_of_a_data_sequence_signal_is_secret_and_its_numbers_are_not() {
         for flags in 0..0x20 {
@@ -476,6 +483,8 @@ mod tests {
 
     /// Public are only options whose content and length an RFC defines: none of their octets come
     /// from the payload.
+    // Weakness: 107
+    // Weakness: S13
     #[test]
     fn every_option_of_another_kind_or_length_than_these_is_secret() {
         for kind in 2..=u8::MAX {
@@ -536,6 +545,7 @@ mod tests {
         assert_eq!(secrets_of(&four), Err(OpaqueReason::ManySecrets));
     }
 
+    // Weakness: S13
     #[test]
     fn octets_hidden_behind_the_end_of_the_options_make_it_opaque() {
         assert_eq!(secrets_of(&[3, 3, 7, 0, 0, 0, 0, 0]), Ok(vec![]));
@@ -544,6 +554,7 @@ mod tests {
     }
 
     proptest! {
+        // Weakness: S13
         #[test]
         fn no_octet_beyond_the_headers_is_ever_in_an_extent(
             six in any::<bool>(),

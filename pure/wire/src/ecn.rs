@@ -42,7 +42,7 @@ impl Ecn {
     }
 
     /// Returns the codepoint of an IP packet, or `NotEct` for other octets.
-    pub fn of(packet: &[u8]) -> Self {
+    pub fn from_packet(packet: &[u8]) -> Self {
         match packet {
             [first, second, ..] if first >> 4 == 4 => Self::from_bits(*second),
             [first, second, ..] if first >> 4 == 6 => Self::from_bits(second >> 4),
@@ -99,7 +99,7 @@ mod tests {
                     from.write(&mut packet);
                     to.write(&mut packet);
                     let header = ip::Header::parse(&packet).unwrap();
-                    assert_eq!(Ecn::of(&packet), to);
+                    assert_eq!(Ecn::from_packet(&packet), to);
                     assert_eq!(header.tos(), 0xb8 | to.bits());
                     assert!(header.checksum_is_right());
                     Ecn::NotEct.write(&mut packet);
@@ -129,7 +129,7 @@ mod tests {
             for ecn in Ecn::ALL {
                 ecn.write(&mut octets);
                 if ip::Header::parse(&octets).is_ok() {
-                    prop_assert_eq!(Ecn::of(&octets), ecn);
+                    prop_assert_eq!(Ecn::from_packet(&octets), ecn);
                 }
             }
         }

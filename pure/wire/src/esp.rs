@@ -35,7 +35,7 @@ pub struct Header {
 impl Header {
     /// Returns the header of a packet with this number. The upper half of the number is not on the
     /// wire (RFC 4303 section 2.2.1).
-    pub const fn of(spi: Spi, number: u64) -> Self {
+    pub const fn new(spi: Spi, number: u64) -> Self {
         Self {
             spi,
             seq: number as u32,
@@ -70,7 +70,7 @@ pub enum Datagram<'a> {
 
 impl<'a> Datagram<'a> {
     /// Classifies a payload. Four zero octets mark IKE, because they are not a valid SPI.
-    pub fn of(payload: &'a [u8]) -> Self {
+    pub fn parse(payload: &'a [u8]) -> Self {
         match payload {
             [0xff] => Self::Keepalive,
             [0, 0, 0, 0, message @ ..] => Self::Ike(message),
@@ -81,7 +81,7 @@ impl<'a> Datagram<'a> {
 
 /// Returns true if a UDP payload on port 4500 is for the ESP engine.
 pub fn is_esp(payload: &[u8]) -> bool {
-    matches!(Datagram::of(payload), Datagram::Esp(_))
+    matches!(Datagram::parse(payload), Datagram::Esp(_))
 }
 
 #[cfg(test)]
@@ -105,10 +105,10 @@ mod tests {
 
     #[test]
     fn ike_esp_and_keepalives_share_a_port() {
-        assert_eq!(Datagram::of(&[0xff]), Datagram::Keepalive);
-        assert_eq!(Datagram::of(&[0, 0, 0, 0, 7]), Datagram::Ike(&[7]));
+        assert_eq!(Datagram::parse(&[0xff]), Datagram::Keepalive);
+        assert_eq!(Datagram::parse(&[0, 0, 0, 0, 7]), Datagram::Ike(&[7]));
         assert_eq!(
-            Datagram::of(&[0, 0, 1, 0, 7]),
+            Datagram::parse(&[0, 0, 1, 0, 7]),
             Datagram::Esp(&[0, 0, 1, 0, 7])
         );
         assert!(is_esp(&[0xff, 0xff]) && !is_esp(&[0; 4]));

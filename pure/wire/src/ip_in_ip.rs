@@ -87,7 +87,7 @@ impl Outer {
         if header.source() == IpAddr::V4(ends.1) {
             return Err(Refusal::Loop);
         }
-        Self::of(&header, datagram, ends, egress)
+        Self::new(&header, datagram, ends, egress)
     }
 
     /// Returns the same for a tunnel in UDP (RFC 3519 section 4.2). Its packets are never
@@ -101,7 +101,7 @@ impl Outer {
         ends: (Ipv4Addr, Ipv4Addr),
         egress: Egress,
     ) -> Result<Self, Refusal> {
-        let outer = Self::of(&whole(datagram)?, datagram, ends, egress)?;
+        let outer = Self::new(&whole(datagram)?, datagram, ends, egress)?;
         let total_len = outer.total_len.checked_add(UDP_LEN as u16);
         Ok(Self {
             total_len: total_len.ok_or(Refusal::TooLong)?,
@@ -110,7 +110,7 @@ impl Outer {
         })
     }
 
-    fn of(
+    fn new(
         header: &Header<'_>,
         datagram: &[u8],
         (source, destination): (Ipv4Addr, Ipv4Addr),
@@ -118,7 +118,7 @@ impl Outer {
     ) -> Result<Self, Refusal> {
         let total_len = u16::try_from(header.total_len() + HEADER_LEN);
         let ecn = match egress {
-            Egress::PassesMarks => Ecn::of(datagram),
+            Egress::PassesMarks => Ecn::from_packet(datagram),
             Egress::Unknown => Ecn::NotEct,
         };
         Ok(Self {
@@ -153,7 +153,7 @@ impl Outer {
 pub fn take_out(inner: &mut [u8], outer: Ecn) -> Result<&mut [u8], Refusal> {
     let len = whole(inner)?.total_len();
     let datagram = &mut inner[..len];
-    let was = Ecn::of(datagram);
+    let was = Ecn::from_packet(datagram);
     let is = match (was, outer) {
         (Ecn::NotEct, Ecn::Ce) => return Err(Refusal::Congested),
         (Ecn::NotEct, _) => Ecn::NotEct,
@@ -295,7 +295,7 @@ mod tests {
                     was.max(outer)
                 };
                 let datagram = taken.unwrap();
-                assert_eq!(Ecn::of(datagram), expected);
+                assert_eq!(Ecn::from_packet(datagram), expected);
                 assert!(Header::parse(datagram).unwrap().checksum_is_right());
             }
         }

@@ -241,6 +241,7 @@ mod tests {
         }
     }
 
+    // Refuses: mss-clamping
     #[test]
     fn a_signed_syn_stays() {
         let ao = [&OFFER[..], &[29, 16], &[7; 14]].concat();
@@ -251,6 +252,7 @@ mod tests {
         }
     }
 
+    // Refuses: mss-clamping
     #[test]
     fn options_that_cannot_be_read_stay() {
         for bad in [[9, 0, 0, 0], [9, 1, 0, 0], [9, 44, 0, 0], [1, 1, 1, 9]] {

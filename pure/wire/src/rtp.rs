@@ -98,6 +98,7 @@ mod tests {
         }
     }
 
+    // Weakness: S13
     #[test]
     fn on_a_port_that_was_not_agreed_nothing_is_header() {
         for ports in [[16383, 32767], [16384, 32768], [53, 5353]] {

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The octets behind a length are those of a UDP payload on port 4500, so
-//! [`crate::esp::Datagram::of`] classifies them.
+//! [`crate::esp::Datagram::parse`] classifies them.
 
 use std::mem;
 
@@ -194,6 +194,7 @@ mod tests {
         assert_eq!(reader.held(), 0);
     }
 
+    // Refuses: tcp
     #[test]
     fn a_stream_of_another_protocol_is_not_read() {
         for other in [
@@ -208,6 +209,7 @@ mod tests {
         }
     }
 
+    // Refuses: tcp
     #[test]
     fn a_length_of_zero_or_one_is_fatal() {
         for length in [0, 1] {

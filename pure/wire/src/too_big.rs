@@ -199,6 +199,7 @@ mod tests {
         assert_eq!(message[28..], datagram);
     }
 
+    // Refuses: path-mtu
     #[test]
     fn nobody_is_told_of_an_error_about_an_error() {
         assert_eq!(said(&v4(ICMP, &[3; 600]), 1280), None);
@@ -217,6 +218,7 @@ mod tests {
     }
 
     /// A forged source would direct the message to a network, or to ourselves.
+    // Refuses: path-mtu
     #[test]
     fn only_a_single_host_is_told() {
         for source in [[0; 4], [224, 0, 0, 1], [255; 4], [127, 0, 0, 1]] {

@@ -116,7 +116,8 @@ fn grants_of_levels_are_written_and_read_as_section_6_4_has_them() {
             ports: named("ports").map(|input| vector.text(input).parse().unwrap()),
             dscp: named("dscp").map(|input| number(vector, input)),
             marker: named("marker").map(|input| vector.number(input) == 1),
-            pictures: named("pictures").map(|input| Pictures::of(vector.text(input)).unwrap()),
+            pictures: named("pictures")
+                .map(|input| Pictures::from_letters(vector.text(input)).unwrap()),
         };
         let grant = LevelGrant {
             class,

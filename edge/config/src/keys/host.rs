@@ -5,8 +5,8 @@ use super::{DAY, Effect, Key, Read, SECOND, Shown, own, put, time};
 use crate::config::socket;
 use crate::reader::Value;
 use crate::{
-    Aead, Audit, Config, Level, Listen, Offload, PathMtu, Pool, Redirect, Tunnel, When, credential,
-    listen, pool, revocation, tunnel,
+    Aead, Audit, Config, Listen, LogLevel, Offload, PathMtu, Pool, Redirect, Tunnel, When,
+    credential, listen, pool, revocation, tunnel,
 };
 use crypto::Certificate;
 
@@ -246,7 +246,7 @@ pub(crate) const LOG: &[Key<Config>] = &[Key {
     about: "error, warn, info, debug, trace",
     example: r#""debug""#,
     effect: Effect::Applied,
-    read: Read::Optional(|value, config| put(&mut config.log, value.choice(&Level::WORDS))),
+    read: Read::Optional(|value, config| put(&mut config.log, value.choice(&LogLevel::WORDS))),
     show: |config| text(config.log),
 }];
 

@@ -163,6 +163,7 @@ fn a_subnet_that_a_peer_cannot_reach_is_warned_of() {
     );
 }
 
+// Refuses: split-routes
 #[test]
 fn a_list_of_subnets_is_neither_empty_nor_without_end() {
     let with = |subnets: &str| {

@@ -42,6 +42,7 @@ fn what_a_child_leaves_out_is_as_its_peer_has_it() {
     assert_eq!(all, ["10.8.0.0/16", "10.9.0.0/16"]);
 }
 
+// Refuses: children
 #[test]
 fn two_tunnels_that_carry_the_same_are_a_fault() {
     let video = "[peer.office.child.video]\nlocal = [\"10.1.0.0/24\"]\n";
@@ -58,6 +59,7 @@ fn two_tunnels_that_carry_the_same_are_a_fault() {
     );
 }
 
+// Refuses: children
 #[test]
 fn a_child_says_what_it_carries() {
     let fault = fault("[peer.office.child.video]\nstart = \"manual\"\n");

@@ -13,6 +13,7 @@ fn without_a_word_numbers_have_32_bits() {
 }
 
 /// `accept` is refused too, because the configuration does not determine if zones will be used.
+// Refuses: esn
 #[test]
 fn beside_zones_they_are_refused_with_the_fix() {
     for zones in ["accept", "require"] {

@@ -56,6 +56,7 @@ fn a_misspelt_lock_is_not_taken_for_none() {
     );
 }
 
+// Refuses: audit
 #[test]
 fn an_audit_log_has_a_place_that_does_not_depend_on_where_the_daemon_runs() {
     assert_eq!(
@@ -225,6 +226,10 @@ fn a_prefix_with_host_bits_is_corrected() {
     }
 }
 
+// Refuses: reauth
+// Refuses: rekey
+// Refuses: suites
+// Refuses: window
 #[test]
 fn limits_are_kept_and_told() {
     for (lines, key, limits) in [
@@ -251,6 +256,7 @@ fn limits_are_kept_and_told() {
     }
 }
 
+// Refuses: redirect
 #[test]
 fn who_is_called_is_not_sent_elsewhere() {
     let waiting = OFFICE.replace("address = \"192.0.2.1\"\n", "");
@@ -261,6 +267,7 @@ fn who_is_called_is_not_sent_elsewhere() {
     );
 }
 
+// Refuses: tcp
 #[test]
 fn who_waits_does_not_choose_tcp() {
     let waiting = OFFICE.replace("address = \"192.0.2.1\"\n", "");
@@ -289,6 +296,7 @@ fn a_redirect_leads_somewhere() {
     assert!(fault.contains("names no prefix"), "{fault}");
 }
 
+// Weakness: 53
 #[test]
 fn a_key_file_must_exist_be_private_be_long_and_be_hard_to_guess() {
     let text = format!("{NODE}{OFFICE}");
@@ -513,6 +521,7 @@ fn licences_name_known_zones_and_the_payload_only_by_its_name() {
 
 /// DESIGN section 3: write rights cover the TCP window in the first zone, and inject rights the TCP
 /// header there.
+// Refuses: inject-right
 #[test]
 fn nothing_may_be_written_or_injected_but_where_the_first_zone_has_the_headers() {
     for (right, done) in [(Right::Write, "written"), (Right::Inject, "injected")] {
@@ -564,6 +573,7 @@ fn licences_without_zones_are_refused() {
     }
 }
 
+// Refuses: exceptions
 #[test]
 fn ports_are_those_of_a_protocol_that_has_them() {
     let policy = "[[policy]]\naction = \"bypass\"\nremote = \"10.8.9.0/24\"\nports = 80\n";
@@ -666,6 +676,7 @@ fn names_can_be_typed_and_devices_can_exist() {
     assert!(same.contains("`ike` and `nat` are the same port"), "{same}");
 }
 
+// Refuses: ike-fragments
 #[test]
 fn fragments_too_small_for_anything_are_a_fault() {
     let listen = |octets: u32| format!("{NODE}{OFFICE}[listen]\nfragment = {octets}\n");
@@ -698,6 +709,7 @@ fn a_licensed_payload_is_a_loud_warning() {
     );
 }
 
+// Weakness: 135
 #[test]
 fn what_is_probably_not_meant_is_a_warning() {
     let gateway = include_str!("../../examples/gateway.toml");
@@ -763,6 +775,7 @@ fn a_file_that_cannot_be_read_is_told_with_what_to_do() {
     );
 }
 
+// Recovers: check
 #[test]
 fn no_damage_to_a_file_makes_it_panic_or_lose_its_faults() {
     let folder = Folder::new();
@@ -795,6 +808,7 @@ fn a_name_server_that_no_tunnel_leads_to_is_told() {
     );
 }
 
+// Refuses: dns
 #[test]
 fn the_list_of_name_servers_is_named_from_the_root() {
     let lines = "[tunnel]\nresolver = \"resolv.conf\"\n";
@@ -805,6 +819,7 @@ fn the_list_of_name_servers_is_named_from_the_root() {
     );
 }
 
+// Refuses: suites
 #[test]
 fn a_set_of_suites_stands_alone() {
     let list = "suite = [\"strict\", \"aes128gcm16\"]\n";

@@ -67,6 +67,7 @@ fn keys_are_handed_over_as_the_file_says() {
     }
 }
 
+// Refuses: handover
 #[test]
 fn what_makes_no_sense_of_places_is_told_with_the_fix() {
     let at = |places: &str| licence("fa.example.net", &format!(", at = {places}"));
@@ -143,6 +144,7 @@ fn list(count: usize) -> String {
     format!("licences = [{}]\n", all.join(", "))
 }
 
+// Refuses: handover-shared
 #[test]
 fn how_many_share_keys_makes_sense_or_is_told_with_the_fix() {
     let pkd = "handover = \"pkd\"\n";
@@ -177,6 +179,7 @@ fn how_many_share_keys_makes_sense_or_is_told_with_the_fix() {
 
 const NEIGHBOUR: &str = "[neighbour.fb]\nid = \"fb.example.net\"\npsk = \"office.psk\"\n";
 
+// Refuses: handover-dkm
 #[test]
 fn a_neighbour_is_one_of_a_node_that_packets_pass() {
     let divert = "[divert]\nwired = \"eth0\"\nwireless = \"wlan0\"\n";

@@ -42,7 +42,7 @@ fn a_class_is_named_and_bounded() {
             ports: Span::new(5004, 5005),
             dscp: Some(34),
             marker: Some(false),
-            pictures: Pictures::of("PB"),
+            pictures: Pictures::from_letters("PB"),
         },
         packets: 1000,
         seconds: 60,
@@ -54,6 +54,7 @@ fn a_class_is_named_and_bounded() {
     assert_eq!((short.class.ports, short.renewals), (Span::new(53, 53), 0));
 }
 
+// Refuses: dynamic-levels
 #[test]
 fn what_is_not_named_or_not_bounded_is_refused_with_the_fix() {
     for (class, words) in [
@@ -79,6 +80,7 @@ fn what_is_not_named_or_not_bounded_is_refused_with_the_fix() {
     }
 }
 
+// Refuses: link-levels
 #[test]
 fn how_good_a_link_has_to_be_is_a_share_of_its_packets() {
     let table = |share: &str| format!("[peer.office.level]\nopaque_below = \"{share}\"\n");

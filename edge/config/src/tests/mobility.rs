@@ -274,6 +274,7 @@ fn everything_that_is_written_is_read() {
 }
 
 /// Any station on the link can name an address of the Internet, and a home agent of its own.
+// Weakness: 112
 #[test]
 fn whose_mobile_nodes_are_taken_is_written_out() {
     let without = FOREIGN_AGENT.replace("homes = [\"10.66.0.0/16\"]\n", "");
@@ -310,6 +311,7 @@ fn whose_mobile_nodes_are_taken_is_written_out() {
     }
 }
 
+// Weakness: 136
 #[test]
 fn home_agents_that_share_home_networks_are_told() {
     let listed = |name: &str, homes: &str| {

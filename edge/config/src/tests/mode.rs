@@ -168,6 +168,7 @@ fn a_licence_needs_a_payload_whose_length_shows() {
     load(&licensed("tunnel", blocks));
 }
 
+// Refuses: modes
 #[test]
 fn lent_addresses_are_for_tunnels() {
     let lent = fault("local = [\"dynamic\"]", "local = [\"192.0.2.7/32\"]");
@@ -202,6 +203,7 @@ fn a_child_has_its_peers_mode_or_one_of_its_own() {
 
 /// "this padding […] can be added only if the Payload Data field contains a specification of the
 /// length" (RFC 4303 section 2.7).
+// Refuses: tfc
 #[test]
 fn padding_is_for_tunnels() {
     for mode in ["transport", "beet"] {

@@ -156,7 +156,7 @@ fn the_page_has_every_key_of_the_configuration() {
         for key in own {
             page.push_str(&match rows.about(table, key) {
                 Some(about) => entry(key, about),
-                None => notes.of(table, key),
+                None => notes.note(table, key),
             });
         }
         if !shared.is_empty() {

@@ -70,6 +70,7 @@ fn zones_without_a_suite_have_the_best_of_the_peers() {
     assert_eq!(layout, expected);
 }
 
+// Refuses: zones
 #[test]
 fn a_payload_that_everybody_reads_is_refused() {
     let fault = fault("layout = [\"headers\", { zone = \"payload\", suite = \"aes256gmac\" }]\n");
@@ -130,6 +131,8 @@ fn a_licence_has_the_zone_by_which_the_others_are_found() {
     );
 }
 
+// Refuses: several-licensed-nodes
+// Refuses: shared-licences
 #[test]
 fn two_nodes_that_would_share_a_key_are_refused() {
     let licences = |layout: &str, nodes: &[&str]| {
@@ -263,6 +266,7 @@ fn a_map_that_all_packets_have_names_its_runs() {
     assert_eq!(zones(lines).map, MapKind::Fixed(runs));
 }
 
+// Refuses: fixed-maps
 #[test]
 fn a_map_that_no_packet_could_carry_is_refused_with_what_to_write() {
     let cases = [

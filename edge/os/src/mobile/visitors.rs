@@ -86,8 +86,8 @@ impl Visitors {
     /// The address is the host's own: the host's packets would go into the tunnel, and those for it
     /// to the visitor.
     pub fn admit(&mut self, home: Ipv4Addr, link: LinkAddress) -> Result<(), Error> {
-        let admitted =
-            (refuse_own(home).and_then(|()| self.lead())).and_then(|()| self.lead_to(home, link));
+        let admitted = (refuse_own(home).and_then(|()| self.install_shared()))
+            .and_then(|()| self.install_visitor(home, link));
         if admitted.is_ok() {
             self.present.insert(home, link);
         } else {
@@ -148,7 +148,7 @@ impl Visitors {
     }
 
     /// Adds the routes and rules that all visitors share.
-    fn lead(&self) -> Result<(), Error> {
+    fn install_shared(&self) -> Result<(), Error> {
         for route in ways() {
             self.netlink.replace_route(&route)?;
         }
@@ -158,7 +158,7 @@ impl Visitors {
 
     /// Adds the routes and rules of a visitor. The rules for its own packets come first: once it is
     /// reachable here, they must not take another route.
-    fn lead_to(&self, home: Ipv4Addr, link: LinkAddress) -> Result<(), Error> {
+    fn install_visitor(&self, home: Ipv4Addr, link: LinkAddress) -> Result<(), Error> {
         for rule in self.sent_by(home) {
             self.netlink.ensure_rule(&rule)?;
         }

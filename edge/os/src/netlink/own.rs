@@ -15,7 +15,7 @@ impl Netlink {
     pub fn source_addresses(&self, except: &str) -> Result<Vec<IpAddr>, Error> {
         let up = self.interfaces_up(except)?;
         let mut usable: Vec<_> = self.address_messages()?;
-        usable.retain(|message| is_settled(message) && up.contains(&message.header.index));
+        usable.retain(|message| is_assigned(message) && up.contains(&message.header.index));
         // The kernel lists the families one after the other, and each by interface.
         usable.sort_by_key(|message| message.header.index);
         let addresses = usable.iter().filter_map(link::prefix);
@@ -58,9 +58,9 @@ impl Netlink {
 /// Returns true if new packets may have a global address as their source. IPv6 addresses may not
 /// while they are checked for duplicates (RFC 4862 section 5.4), and should not once deprecated
 /// (section 5.5.4).
-fn is_settled(message: &AddressMessage) -> bool {
-    let unsettled = AddressHeaderFlags::Tentative
+fn is_assigned(message: &AddressMessage) -> bool {
+    let unusable = AddressHeaderFlags::Tentative
         | AddressHeaderFlags::Dadfailed
         | AddressHeaderFlags::Deprecated;
-    message.header.scope == AddressScope::Universe && !message.header.flags.intersects(unsettled)
+    message.header.scope == AddressScope::Universe && !message.header.flags.intersects(unusable)
 }

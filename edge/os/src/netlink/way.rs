@@ -74,7 +74,7 @@ impl Netlink {
         source: Option<IpAddr>,
         mark: u32,
     ) -> Result<Option<Exit>, Error> {
-        let family = Family::of(remote);
+        let family = Family::from_address(remote);
         let bits = |address: IpAddr| if address.is_ipv4() { 32 } else { 128 };
         let mut message = route::request(family);
         message.header.destination_prefix_length = bits(remote);

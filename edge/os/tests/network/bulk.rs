@@ -73,6 +73,7 @@ fn carry_a_transfer(offload: bool) -> Carrier {
 }
 
 /// The kernel verifies packets that were segmented, and joined again without their checksums.
+// Works: offload
 #[test]
 fn a_kernel_s_tcp_passes_in_bulk() {
     let Carrier { most, left, .. } = carry_a_transfer(true);
@@ -102,6 +103,7 @@ fn a_checksum_that_is_left_is_made_where_the_device_does_not_make_it() {
     }
 }
 
+// Works: offload
 #[test]
 fn datagrams_that_are_sent_in_one_call_are_cut_and_put_together() {
     let (near, mut near_tun) = host("10.9.0.1/24", true);
@@ -126,6 +128,7 @@ fn datagrams_that_are_sent_in_one_call_are_cut_and_put_together() {
 }
 
 /// Packets of no known kind, and packets with inconsistent headers, pass unchanged or are refused.
+// Refuses: offload
 #[test]
 fn what_is_no_packet_of_anything_harms_no_other() {
     let (_near, mut tun) = host("10.9.0.1/24", true);
@@ -136,6 +139,7 @@ fn what_is_no_packet_of_anything_harms_no_other() {
     assert_eq!(tun.flush(), 0);
 }
 
+// Recovers: offload
 #[test]
 fn a_device_that_is_down_takes_nothing_and_that_is_counted() {
     let (namespace, mut tun) = host("10.9.0.1/24", true);
@@ -147,6 +151,7 @@ fn a_device_that_is_down_takes_nothing_and_that_is_counted() {
     assert_eq!(tun.flush(), 0);
 }
 
+// Works: offload
 #[test]
 fn a_run_arrives_as_datagrams_of_its_length_with_its_class() {
     let line = Line::new();
@@ -180,6 +185,7 @@ fn a_run_arrives_as_datagrams_of_its_length_with_its_class() {
 }
 
 /// After the refusal, the datagrams can be sent one by one.
+// Recovers: offload
 #[test]
 fn a_run_that_would_have_to_be_cut_further_is_refused_and_nothing_of_it_arrives() {
     let line = Line::new();

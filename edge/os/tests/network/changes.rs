@@ -1,6 +1,6 @@
 use crate::line::{Line, give, ip};
 use os::netlink::{Route, Rule, Via};
-use os::routes::{PRIORITY, Plan, Routes, Service, TABLE};
+use os::routes::{PRIORITY, RoutePlan, Routes, Service, TABLE};
 use os::{Changes, Family, Lock, NetNs, Netlink, News, Prefix, Tun, lock};
 
 const DEVICE: &str = "t0";
@@ -51,8 +51,8 @@ impl Endpoint {
 }
 
 /// Returns a plan with one entry of each kind.
-fn plan() -> Plan {
-    Plan {
+fn plan() -> RoutePlan {
+    RoutePlan {
         protected: vec![
             ("10.8.0.0/16".parse().unwrap(), Some(ip("10.9.0.1"))),
             ("10.7.0.0/16".parse().unwrap(), None),
@@ -82,6 +82,7 @@ fn nft(host: &NetNs, line: &str) {
     assert!(status.success(), "nft {line}");
 }
 
+// Weakness: 120
 #[test]
 fn a_removal_of_what_is_ours_is_told_and_what_is_missing_is_put_back() {
     let endpoint = Endpoint::new();
@@ -159,6 +160,7 @@ fn removals_of_others_and_additions_are_told_as_no_removals() {
     }
 }
 
+// Weakness: 120
 #[test]
 fn a_lock_that_others_change_is_told_and_looks_different() {
     if !lock::is_possible() {

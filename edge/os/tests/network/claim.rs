@@ -1,5 +1,5 @@
 use crate::line::{Line, ip, until};
-use os::routes::{Plan, Routes};
+use os::routes::{RoutePlan, Routes};
 use os::{Claim, Error, NetNs, claim};
 
 const FIRST: &str = "stratad (process 1234, /etc/strata/strata.toml)";
@@ -79,9 +79,9 @@ fn a_claim_is_no_interface_that_checks_reverse_paths() {
         .unwrap();
     let _claim = take(&line.a, FIRST).unwrap();
     let routes = line.a.enter(|| Routes::open("t0")).unwrap().unwrap();
-    let plan = Plan {
+    let plan = RoutePlan {
         protected: vec![("10.0.0.0/8".parse().unwrap(), None)],
-        ..Plan::default()
+        ..RoutePlan::default()
     };
     let checked = line.a.enter(|| routes.check_peers(&plan, [ip("10.1.0.2")]));
     checked.unwrap().unwrap();

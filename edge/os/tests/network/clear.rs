@@ -159,6 +159,7 @@ fn a_change_keeps_what_was_counted_and_a_start_begins_at_zero() {
     assert_eq!((guarded.dropped(), guarded.sources().len()), (Some(0), 0));
 }
 
+// Weakness: 118
 #[test]
 fn the_longest_prefix_decides_and_of_equal_ones_the_protected() {
     let bypassed = |prefixes: &[&str]| Guard {
@@ -235,6 +236,7 @@ fn what_carries_tunnels_and_what_is_bypassed_by_its_ports_arrives() {
     }
 }
 
+// Works: no-clear-input
 #[test]
 fn any_number_of_peers_is_one_lookup_and_holds() {
     let mut many = guard();
@@ -395,6 +397,8 @@ fn a_stream_of_ours_goes_on_and_its_far_end_opens_none() {
 }
 
 /// One change of each kind by another program.
+// Recovers: no-clear-input
+// Weakness: 119
 #[test]
 fn what_others_change_of_it_looks_different_is_told_and_is_put_back_with_what_was_counted() {
     let guarded = Guarded::new(&guard());

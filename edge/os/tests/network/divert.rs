@@ -46,7 +46,7 @@ impl Row {
         ] {
             let netlink = host.netlink().unwrap();
             for gateway in gateways.map(ip) {
-                let everything = Prefix::everything(Family::of(gateway));
+                let everything = Prefix::everything(Family::from_address(gateway));
                 let route = Route::new(everything, Via::Gateway(gateway));
                 netlink.add_route(&route).unwrap();
             }
@@ -70,6 +70,7 @@ pub const OPTIONS: Options<'_> = Options {
     offload: true,
 };
 
+// Weakness: 120
 #[test]
 fn what_another_program_removes_is_missing_and_put_back() {
     let row = Row::new("0");
@@ -371,6 +372,7 @@ fn after_the_end_packets_take_the_ordinary_way() {
     }
 }
 
+// Refuses: licensed-node
 #[test]
 fn a_machine_that_does_not_forward_is_told_how() {
     let row = Row::new("0");
@@ -392,6 +394,7 @@ fn a_machine_that_does_not_forward_is_told_how() {
     );
 }
 
+// Recovers: licensed-node
 #[test]
 fn an_interface_may_come_later_and_come_back() {
     let row = Row::new("0");

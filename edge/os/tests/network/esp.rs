@@ -32,6 +32,7 @@ fn ends((from, to): (&str, &str)) -> (IpAddr, IpAddr) {
     (from.parse().unwrap(), to.parse().unwrap())
 }
 
+// Works: plain-esp
 #[test]
 fn a_packet_comes_as_it_was_sent_without_an_ip_header_and_the_answer_finds_back() {
     let line = Line::new();
@@ -98,6 +99,7 @@ fn await_run(socket: &mut Datagrams, count: usize) -> Vec<(Arrival, Vec<u8>)> {
     came
 }
 
+// Works: offload
 #[test]
 fn many_packets_leave_with_one_call_with_their_class_and_source() {
     let line = Line::new();

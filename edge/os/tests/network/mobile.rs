@@ -12,7 +12,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use os::divert::{Options, Side};
 use os::mobile::{ARRIVALS, AWAY, Agent, Between, DEVICE, HOSTS, Homes, Roaming, Visitors};
 use os::netlink::{Route, Via};
-use os::routes::{MARK, Plan, Routes};
+use os::routes::{MARK, RoutePlan, Routes};
 use os::{
     Bulk, Changes, Datagrams, Divert, Error, Family, LinkAddress, NetNs, Netlink, Outline, Prefix,
     SEGMENTS, Tun, netns,
@@ -78,7 +78,7 @@ impl World {
         netns::veth(&world.home, "lan", &world.server, "s").unwrap();
         give(&world.home, "lan", &["10.9.0.1/24"]);
         give(&world.server, "s", &["10.9.0.9/24"]);
-        lead(&world.server, "10.9.0.1");
+        install_default_route(&world.server, "10.9.0.1");
         for (number, agent) in world.agents.iter().enumerate() {
             world.connect(number, agent);
         }
@@ -94,7 +94,7 @@ impl World {
         give(agent, "eth0", &[&format!("{wired}/24")]);
         let gateway = wired.replace(".0.2", ".0.1");
         give(&self.home, &far, &[&format!("{gateway}/24")]);
-        lead(agent, &gateway);
+        install_default_route(agent, &gateway);
     }
 
     fn roaming(&self) -> Roaming {
@@ -145,7 +145,7 @@ impl World {
     }
 }
 
-fn lead(host: &NetNs, gateway: &str) {
+fn install_default_route(host: &NetNs, gateway: &str) {
     let everything = Prefix::everything(Family::V4);
     let route = Route::new(everything, Via::Gateway(ip(gateway)));
     host.netlink().unwrap().add_route(&route).unwrap();
@@ -412,9 +412,9 @@ fn what_the_host_itself_tunnels_goes_by_the_agent_when_it_is_sealed() {
     visit.roaming.follow(world.agent(0)).unwrap();
     let open = || (Tun::open("t0", 1400).unwrap(), Routes::open("t0").unwrap());
     let (tun, routes) = world.mobile.enter(open).unwrap();
-    let plan = Plan {
+    let plan = RoutePlan {
         protected: vec![("0.0.0.0/0".parse().unwrap(), None)],
-        ..Plan::default()
+        ..RoutePlan::default()
     };
     routes.set(&plan).unwrap();
     let plain = bind(&world.mobile, "0.0.0.0:5000");
@@ -473,7 +473,7 @@ fn what_is_diverted_is_diverted_between_the_visitor_and_the_tunnel() {
 fn specific_routes_and_other_sources_are_left_alone() {
     let world = World::new("1");
     give(&world.mobile, "m1", &["203.0.113.7/24"]);
-    lead(&world.mobile, "203.0.113.2");
+    install_default_route(&world.mobile, "203.0.113.2");
     let mut roaming = world.roaming();
     let way = |to: &str| way_out(&world.mobile, to);
     assert_eq!(way("192.0.2.1"), "m1 203.0.113.7");
@@ -599,6 +599,7 @@ fn from_one_visitor_to_another_is_no_tunnel() {
 
 /// The home address of a visitor with a home agent of its own may be that of any server. What other
 /// visitors send there leaves by the tunnel, and what the tunnel brings for it arrives.
+// Weakness: 112
 #[test]
 fn without_listed_home_agents_no_visitor_gets_what_another_one_sends() {
     let world = World::new("1");
@@ -624,6 +625,8 @@ fn without_listed_home_agents_no_visitor_gets_what_another_one_sends() {
 /// A visitor chooses its own home address, and its home agent may collude with it. Here the address
 /// belongs to a host that the router and hosts behind it communicate with, and to the router's next
 /// hop.
+// Weakness: 86
+// Weakness: 112
 #[test]
 fn only_what_comes_by_the_tunnel_or_from_a_visitor_goes_to_one() {
     let world = World::new("0");
@@ -699,6 +702,7 @@ fn empty(netlink: &Netlink) {
     }
 }
 
+// Weakness: 132
 #[test]
 fn what_others_take_away_is_told_and_missing_and_put_back() {
     let world = World::new("1");
@@ -740,6 +744,7 @@ fn what_others_take_away_is_told_and_missing_and_put_back() {
 }
 
 /// Until the interface is up again, no agent is used through it, and no visitor is reached.
+// Weakness: 132
 #[test]
 fn what_goes_with_an_interface_that_is_down_is_not_missing() {
     let world = World::new("1");
@@ -942,6 +947,7 @@ impl Arrivals {
 
 /// A router passes on what home sends as soon as home has granted the registration, and the host
 /// may not have a route through it yet.
+// Weakness: 148
 #[test]
 fn packets_of_a_tunnel_arrive_on_each_interface_whichever_one_packets_leave_by() {
     for (rp_filter, is_loose) in [("1", false), ("2", true)] {

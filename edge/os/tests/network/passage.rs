@@ -85,6 +85,7 @@ fn what_one_call_brings_is_shown_packet_by_packet() {
     }
 }
 
+// Works: licensed-node
 #[test]
 fn what_passes_as_a_whole_arrives_as_a_whole() {
     for ends in ENDS {
@@ -98,6 +99,7 @@ fn what_passes_as_a_whole_arrives_as_a_whole() {
 }
 
 /// Whichever packets do not pass, the others do, in order.
+// Works: licensed-node
 #[test]
 fn what_does_not_pass_is_missing_and_nothing_else() {
     for missing in [&[0][..], &[50], &[7, 8, 30], &[0, 1, 2, 49, 50]] {
@@ -114,6 +116,7 @@ fn what_does_not_pass_is_missing_and_nothing_else() {
 }
 
 /// Packets of the node itself keep their place among those that pass.
+// Works: licensed-node
 #[test]
 fn what_is_sent_in_between_arrives_in_between() {
     let row = Row::new("1");
@@ -216,6 +219,7 @@ fn without_offload_packets_pass_one_by_one() {
     assert_eq!(most_of_a_transfer(false), 1);
 }
 
+// Recovers: offload
 #[test]
 fn what_a_device_that_is_down_does_not_take_is_counted() {
     let row = Row::new("1");

@@ -2,7 +2,7 @@ use crate::line::{
     Line, await_datagram, await_readable, bind, bind_marked, ip, path, rules_and_routes,
 };
 use os::netlink::{Route, Via};
-use os::routes::{MARK, PRIORITY, Plan, Routes, Service, TABLE};
+use os::routes::{MARK, PRIORITY, RoutePlan, Routes, Service, TABLE};
 use os::{Datagrams, Error, Family, Tun};
 use std::io::ErrorKind;
 
@@ -13,8 +13,8 @@ struct Endpoint {
     routes: Routes,
 }
 
-fn plan() -> Plan {
-    Plan {
+fn plan() -> RoutePlan {
+    RoutePlan {
         protected: vec![
             ("10.1.0.0/24".parse().unwrap(), Some(ip("10.1.0.1"))),
             ("fd01::/64".parse().unwrap(), None),
@@ -121,7 +121,7 @@ fn a_service_goes_around_the_tunnel() {
         protocol: 17,
         ports: Some(7..=8),
     };
-    let with_services = Plan {
+    let with_services = RoutePlan {
         services: vec![udp("10.1.0.0/24"), udp("fd01::/64")],
         ..plan()
     };
@@ -203,7 +203,7 @@ fn a_graceful_end_leaves_nothing() {
 #[test]
 fn a_peer_inside_a_protected_prefix_needs_loose_reverse_paths() {
     let endpoint = Endpoint::new();
-    let check = |plan: Plan| {
+    let check = |plan: RoutePlan| {
         let check = || endpoint.routes.check_peers(&plan, [ip("10.1.0.2")]);
         endpoint.line.a.enter(check).unwrap()
     };

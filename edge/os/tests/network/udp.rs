@@ -69,6 +69,7 @@ fn both_families_can_have_the_same_port() {
     let _v6 = bind(&namespace, "[::]:500");
 }
 
+// Weakness: 34
 #[test]
 fn coalesced_datagrams_are_split_again() {
     let namespace = NetNs::new().unwrap();
@@ -100,6 +101,8 @@ fn coalesced_datagrams_are_split_again() {
 
 /// This holds even if each datagram is overwritten as soon as it is read, as when it is opened in
 /// place.
+// Weakness: 34
+// Weakness: 72
 #[test]
 fn runs_of_any_length_and_content_are_split_and_no_datagram_reaches_into_another() {
     let namespace = NetNs::new().unwrap();

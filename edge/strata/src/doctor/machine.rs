@@ -6,7 +6,7 @@
 use super::finding::Finding;
 use config::Config;
 use model::Encapsulation;
-use os::resolver::{self, Keeper};
+use os::resolver::{self, ResolverManager};
 use os::{
     Datagrams, Error, Netlink, Routes, clear, clock, divert, files, lock, routes, sysctl, tun,
 };
@@ -280,10 +280,10 @@ fn leftovers() -> Vec<Finding> {
 fn name_servers(config: Option<&Config>, runs: bool) -> Finding {
     const CHECK: &str = "name servers";
     let named = config.and_then(|config| config.tunnel.resolver.clone());
-    let file = match named.map_or_else(Keeper::of_this_machine, Keeper::File) {
-        Keeper::Resolved => return Finding::good(CHECK, "managed by systemd-resolved"),
-        Keeper::Resolvconf => return Finding::good(CHECK, "managed by resolvconf"),
-        Keeper::File(file) => file,
+    let file = match named.map_or_else(ResolverManager::of_this_machine, ResolverManager::File) {
+        ResolverManager::Resolved => return Finding::good(CHECK, "managed by systemd-resolved"),
+        ResolverManager::Resolvconf => return Finding::good(CHECK, "managed by resolvconf"),
+        ResolverManager::File(file) => file,
     };
     let shown = file.display();
     if runs || !resolver::is_ours(&file) {

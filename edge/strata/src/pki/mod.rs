@@ -3,17 +3,17 @@
 
 mod authority;
 mod folder;
+mod report;
 mod revocation;
-mod told;
 
 use crate::args::{Made, Pki};
 use authority::{Authority, Issued};
 use control::Failure;
 use crypto::KeyKind;
 use model::Identity;
+use report::Report;
 use std::path::{Path, PathBuf};
 use terminal::{Exit, Output};
-use told::Told;
 
 /// Runs a subcommand of `strata pki`.
 pub fn run(pki: &Pki, output: &Output) -> Exit {
@@ -28,9 +28,9 @@ pub fn run(pki: &Pki, output: &Output) -> Exit {
         Pki::Revoke { ca, files, days } => revoke(ca, files, *days),
         Pki::Crl { ca, days } => revoke(ca, &[], *days),
         Pki::Key { name, made } => key(name, made),
-        Pki::Pubkey { file } => folder::key(file).map(|key| Told {
+        Pki::Pubkey { file } => folder::key(file).map(|key| Report {
             pem: Some(folder::public(&key)),
-            ..Told::default()
+            ..Report::default()
         }),
         Pki::Show { file } => show(file),
     };
@@ -40,13 +40,18 @@ pub fn run(pki: &Pki, output: &Output) -> Exit {
     }
 }
 
-fn root_or_middle(name: &str, by: Option<&Path>, made: &Made, days: u64) -> Result<Told, Failure> {
+fn root_or_middle(
+    name: &str,
+    by: Option<&Path>,
+    made: &Made,
+    days: u64,
+) -> Result<Report, Failure> {
     let above = by.map(Authority::open).transpose()?;
     let issued = authority::new_authority(name, above.as_ref(), kind(made), days)?;
     save(issued, "ca", made)
 }
 
-fn issue(ca: &Path, id: &Identity, made: &Made, days: u64) -> Result<Told, Failure> {
+fn issue(ca: &Path, id: &Identity, made: &Made, days: u64) -> Result<Report, Failure> {
     let name = id.to_string();
     if !is_file_name(&name) {
         return Err(Failure::new(
@@ -58,16 +63,16 @@ fn issue(ca: &Path, id: &Identity, made: &Made, days: u64) -> Result<Told, Failu
     save(issued, &name, made)
 }
 
-fn revoke(ca: &Path, files: &[PathBuf], days: u64) -> Result<Told, Failure> {
+fn revoke(ca: &Path, files: &[PathBuf], days: u64) -> Result<Report, Failure> {
     let (file, list) = revocation::renew(ca, files, days)?;
-    Ok(Told {
+    Ok(Report {
         files: vec![file],
         lists: vec![list],
-        ..Told::default()
+        ..Report::default()
     })
 }
 
-fn key(name: &str, made: &Made) -> Result<Told, Failure> {
+fn key(name: &str, made: &Made) -> Result<Report, Failure> {
     if !is_file_name(name) {
         return Err(Failure::new(
             format!("`{name}` is not a valid file name"),
@@ -76,21 +81,21 @@ fn key(name: &str, made: &Made) -> Result<Told, Failure> {
     }
     let (key, der) = authority::new_key(kind(made))?;
     let files = folder::save_key(&key, &der, &made.out, name, made.force)?;
-    Ok(Told {
+    Ok(Report {
         files,
         keys: vec![key.raw().clone()],
-        ..Told::default()
+        ..Report::default()
     })
 }
 
-fn show(file: &Path) -> Result<Told, Failure> {
+fn show(file: &Path) -> Result<Report, Failure> {
     let certificates = folder::certificates(file);
     match (certificates, folder::lists(file)) {
         (Err(failure), Err(_)) => Err(failure),
-        (certificates, lists) => Ok(Told {
+        (certificates, lists) => Ok(Report {
             certificates: certificates.unwrap_or_default(),
             lists: lists.unwrap_or_default(),
-            ..Told::default()
+            ..Report::default()
         }),
     }
 }
@@ -99,11 +104,11 @@ fn is_file_name(name: &str) -> bool {
     !name.is_empty() && !name.contains('/') && name.is_ascii()
 }
 
-fn save(issued: Issued, name: &str, made: &Made) -> Result<Told, Failure> {
-    Ok(Told {
+fn save(issued: Issued, name: &str, made: &Made) -> Result<Report, Failure> {
+    Ok(Report {
         files: folder::save(&issued, &made.out, name, made.force)?,
         certificates: issued.chain,
-        ..Told::default()
+        ..Report::default()
     })
 }
 

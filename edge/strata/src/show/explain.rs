@@ -228,6 +228,7 @@ fa.example.net refused the keys: no
         assert_eq!(show(&explain(""), PLAIN), expected);
     }
 
+    // Weakness: 26
     #[test]
     fn nothing_a_peer_says_reaches_the_terminal_raw() {
         let shown = show(&explain("\x1b]0;x\x07\u{202e}"), PLAIN);

@@ -428,6 +428,7 @@ dropped packets
         assert!(shown.lines().count() < 40, "{shown}");
     }
 
+    // Weakness: 26
     #[test]
     fn nothing_a_peer_says_reaches_the_terminal_raw() {
         let evil = "\x1b]0;x\x07\u{202e}".to_owned();

@@ -1,14 +1,17 @@
 //! Generates and checks `docs/status.md`: all features, by configuration key and verb, with the
 //! evidence that they work.
 //!
-//! The features and their evidence are listed in `features`. The test verifies each entry: a key
-//! must be accepted by the configuration, a verb must be listed by `strata --help`, and a test must
-//! run. Conversely, a key or a verb without a feature fails the test.
+//! The features are listed in `features`, their evidence is claimed at the tests, as in
+//! `// Works: split-routes`. The test verifies each entry: a key must be accepted by the
+//! configuration, a verb must be listed by `strata --help`, and each kind of evidence needs a test
+//! or a reason why it does not apply. Conversely, a key or a verb without a feature, and a claim
+//! without one, fail the test.
 
 mod features;
 mod interface;
 
-use features::{Evidence, FEATURES, Feature};
+use features::{FEATURES, Feature};
+use pages::{Claims, Kind};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -49,53 +52,77 @@ fn every_verb_belongs_to_a_feature() {
 }
 
 #[test]
-fn every_named_test_runs() {
+fn every_feature_has_its_evidence() {
+    let claims = claims();
     for feature in FEATURES {
+        let Feature { id, .. } = feature;
         assert!(
             !feature.keys.is_empty() || !feature.verbs.is_empty(),
-            "{}: nobody can turn it on",
-            feature.name
+            "{id}: nobody can turn it on. {CORRECT}"
         );
-        if let Evidence::Tests(tests) = feature.works {
-            let folders = ["edge/", "lab/"];
-            let outside = |file: &str| folders.iter().any(|folder| file.starts_with(folder));
-            let between_programs = tests.iter().all(|(file, _)| outside(file));
+        let folders = ["edge/", "lab/"];
+        let outside = |file: &str| folders.iter().any(|folder| file.starts_with(folder));
+        for (file, test) in claims.tests(Kind::Works, id) {
             assert!(
-                between_programs,
-                "{}: works inside the engines only",
-                feature.name
+                outside(file),
+                "{id}: works inside the engines only: {file} has `// Works: {id}` at `{test}`. \
+                 Claim it at a test of the programs"
             );
         }
-        for (file, test) in feature.tests() {
-            assert!(
-                pages::runs(file, test),
-                "{}: {file} runs no test `{test}`. {CORRECT}",
-                feature.name
-            );
+        for kind in EVIDENCE {
+            let shown = !claims.tests(kind, id).is_empty();
+            match feature.not_needed(kind) {
+                None => assert!(
+                    shown,
+                    "{id}: no test shows it. Write `// {kind}: {id}` directly above the attribute \
+                     of each test that does, or the reason why none is needed into `not_needed`. \
+                     {CORRECT}"
+                ),
+                Some(_) => assert!(
+                    !shown,
+                    "{id}: `not_needed` has {kind}, and so have tests. {CORRECT}"
+                ),
+            }
         }
     }
 }
 
 #[test]
+fn names_of_features_are_unique() {
+    let ids: BTreeSet<_> = FEATURES.iter().map(|feature| feature.id).collect();
+    assert_eq!(ids.len(), FEATURES.len());
+}
+
+#[test]
 fn the_page_says_what_the_features_are() {
+    let claims = claims();
     let mut page = format!("{}{INTRODUCTION}", pages::HEAD);
     for feature in FEATURES {
-        let cells = feature.evidence().map(|(_, evidence)| summary(evidence));
+        let cells = EVIDENCE.map(|kind| match claims.tests(kind, feature.id).len() {
+            0 => "–".to_owned(),
+            1 => "1 test".to_owned(),
+            count => format!("{count} tests"),
+        });
         let _ = writeln!(page, "| {} | {} |", feature.name, cells.join(" | "));
     }
     for feature in FEATURES {
         let _ = write!(page, "\n## {}\n\n{}", feature.name, feature.switches());
-        for (title, evidence) in feature.evidence() {
-            let _ = writeln!(page, "* {title}: {}", details(evidence));
+        for kind in EVIDENCE {
+            let title = kind.to_string().to_lowercase();
+            let details = match feature.not_needed(kind) {
+                Some(why) => why.to_owned(),
+                None => pages::cite(&claims.tests(kind, feature.id)),
+            };
+            let _ = writeln!(page, "* {title}: {details}");
         }
     }
     pages::check("status.md", &page);
 }
 
-const ADD: &str = "Add a feature for it, or add it to one, in edge/strata/tests/status/features.rs: \
-    with the namespace test that shows it, its refusal, and what becomes of it when packets or \
-    processes are lost. Then write docs/status.md anew: UPDATE_DOCS=1 cargo test -p strata --test \
-    status";
+const ADD: &str = "Add a feature for it, or add it to one, in edge/strata/tests/status/features.rs, \
+    and claim it at the namespace test that shows it, at that of its refusal, and at that of the \
+    loss of packets or processes. Then write docs/status.md anew: UPDATE_DOCS=1 cargo test -p \
+    strata --test status";
 
 const CORRECT: &str = "Correct edge/strata/tests/status/features.rs, then write docs/status.md anew: \
     UPDATE_DOCS=1 cargo test -p strata --test status";
@@ -107,6 +134,14 @@ const INTRODUCTION: &str = "# Status\n\n\
     shown has no place here.\n\n\
     | feature | works | refuses | recovers |\n|---|---|---|---|\n";
 
+/// The kinds of evidence for a feature, in the order of the page.
+const EVIDENCE: [Kind; 3] = [Kind::Works, Kind::Refuses, Kind::Recovers];
+
+fn claims() -> Claims {
+    let ids: Vec<_> = FEATURES.iter().map(|feature| feature.id.into()).collect();
+    Claims::read(&EVIDENCE, "edge/strata/tests/status/features.rs", &ids)
+}
+
 /// Returns true if a claim covers a key: exactly, or by its last part for every kind of peer.
 fn covers(claim: &str, key: &str) -> bool {
     let kinds = ["peer", "licensed", "gateway", "neighbour"];
@@ -117,37 +152,10 @@ fn covers(claim: &str, key: &str) -> bool {
     of_any || claim == key
 }
 
-fn summary(evidence: &Evidence) -> String {
-    match evidence {
-        Evidence::Tests([_]) => "1 test".to_owned(),
-        Evidence::Tests(tests) => format!("{} tests", tests.len()),
-        Evidence::NotNeeded(_) => "–".to_owned(),
-    }
-}
-
-fn details(evidence: &Evidence) -> String {
-    match evidence {
-        Evidence::Tests(tests) => pages::cite(tests),
-        Evidence::NotNeeded(why) => (*why).to_owned(),
-    }
-}
-
 impl Feature {
-    fn evidence(&self) -> [(&'static str, &Evidence); 3] {
-        [
-            ("works", &self.works),
-            ("refuses", &self.refuses),
-            ("recovers", &self.recovers),
-        ]
-    }
-
-    fn tests(&self) -> impl Iterator<Item = &(&'static str, &'static str)> {
-        self.evidence()
-            .into_iter()
-            .flat_map(|(_, evidence)| match evidence {
-                Evidence::Tests(tests) => *tests,
-                Evidence::NotNeeded(_) => &[],
-            })
+    fn not_needed(&self, kind: Kind) -> Option<&'static str> {
+        let mut reasons = self.not_needed.iter();
+        reasons.find_map(|(of, why)| (*of == kind).then_some(*why))
     }
 
     fn switches(&self) -> String {

@@ -1,14 +1,16 @@
 //! Generates and checks `docs/weaknesses.md`: known weaknesses of other implementations, with
 //! Strata's protection.
 //!
-//! The list was gathered from advisories, papers and errata of other projects. Each row names tests
-//! that fail if Strata had the weakness, or gives the reason why it cannot exist here; usually the
-//! protocol feature is not implemented. A test that does not run, or a missing row, fails.
+//! The list was gathered from advisories, papers and errata of other projects. Tests that fail if
+//! Strata had a weakness claim it: `// Weakness: 17`, or `// Weakness: S3` for an attack on zones.
+//! A row without tests gives the reason why the weakness cannot exist here; usually the protocol
+//! feature is not implemented. A claim of no row, or a missing row, fails.
 
 mod list;
 mod zones;
 
 use list::{Answer, WEAKNESSES, Weakness};
+use pages::{Claims, Kind};
 use std::fmt::Write;
 use zones::ZONES;
 
@@ -26,22 +28,21 @@ fn every_known_weakness_has_its_row() {
 
 #[test]
 fn every_row_has_a_test_that_runs_or_a_reason() {
-    for weakness in [WEAKNESSES, ZONES].concat() {
+    let claims = claims();
+    for (name, weakness) in rows() {
+        let shown = !claims.tests(Kind::Weakness, &name).is_empty();
         match weakness.answer {
-            Answer::Tests(tests) => {
-                assert!(!tests.is_empty(), "{}: nothing shows it", weakness.number);
-                for (file, test) in tests {
-                    assert!(
-                        pages::runs(file, test),
-                        "{}: {file} runs no test `{test}`. Correct \
-                         edge/strata/tests/weaknesses/list.rs, then write the page anew: \
-                         UPDATE_DOCS=1 cargo test -p strata --test weaknesses",
-                        weakness.number
-                    );
-                }
-            }
+            Answer::Tests => assert!(
+                shown,
+                "{name}: no test shows it. Write `// Weakness: {name}` directly above the \
+                 attribute of each test that fails if Strata has the weakness"
+            ),
             Answer::Nothing(why) => {
-                assert!(why.len() > 20, "{}: that is no reason", weakness.number);
+                assert!(why.len() > 20, "{name}: that is no reason");
+                assert!(
+                    !shown,
+                    "{name} has a reason and tests: replace the reason by `Tests`"
+                );
             }
         }
     }
@@ -49,13 +50,18 @@ fn every_row_has_a_test_that_runs_or_a_reason() {
 
 #[test]
 fn the_page_says_what_the_list_is() {
+    let claims = claims();
     let mut page = format!("{}{INTRODUCTION}", pages::HEAD);
-    for weakness in WEAKNESSES {
-        let _ = writeln!(page, "{}", row("", weakness));
-    }
-    page.push_str(OF_ZONES);
-    for weakness in ZONES {
-        let _ = writeln!(page, "{}", row("S", weakness));
+    for (index, (name, weakness)) in rows().enumerate() {
+        if index == WEAKNESSES.len() {
+            page.push_str(OF_ZONES);
+        }
+        let Weakness { seen, what, .. } = weakness;
+        let answer = match weakness.answer {
+            Answer::Tests => pages::cite(&claims.tests(Kind::Weakness, &name)),
+            Answer::Nothing(why) => why.to_owned(),
+        };
+        let _ = writeln!(page, "| {name} | {seen} | {what} | {answer} |");
     }
     pages::check("weaknesses.md", &page);
 }
@@ -72,16 +78,17 @@ const OF_ZONES: &str = "\n# Attacks on zones\n\n\
     licence shows, and to nobody else.\n\n\
     | | who | what | what keeps it from us |\n|---|---|---|---|\n";
 
-fn row(series: &str, weakness: &Weakness) -> String {
-    let Weakness {
-        number,
-        seen,
-        what,
-        answer,
-    } = weakness;
-    let answer = match answer {
-        Answer::Tests(tests) => pages::cite(tests),
-        Answer::Nothing(why) => (*why).to_owned(),
+/// All rows, each with its name in claims and on the page.
+fn rows() -> impl Iterator<Item = (String, &'static Weakness)> {
+    let named = |series, list: &'static [Weakness]| {
+        let rows = list.iter();
+        rows.map(move |weakness| (format!("{series}{}", weakness.number), weakness))
     };
-    format!("| {series}{number} | {seen} | {what} | {answer} |")
+    named("", WEAKNESSES).chain(named("S", ZONES))
+}
+
+fn claims() -> Claims {
+    let names: Vec<_> = rows().map(|(name, _)| name).collect();
+    let lists = "edge/strata/tests/weaknesses/list.rs or zones.rs";
+    Claims::read(&[Kind::Weakness], lists, &names)
 }

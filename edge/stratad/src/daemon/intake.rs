@@ -2,14 +2,14 @@
 
 use super::{Daemon, os_side, token};
 use crate::batch::{Arrived, BATCH, TURNS, fill};
-use crate::crew::Word;
 use crate::faults::{self, Way};
 use crate::host::Host;
 use crate::needs;
-use crate::outlet::Outlet;
+use crate::sink::PacketSink;
 use crate::trace::Trace;
 use crate::troubles::Task;
 use crate::unproved::Unproved;
+use crate::workers::Message;
 use control::Trouble;
 use model::{IkeSaId, Instant, Path};
 use node::{Node, Sender, Side, Verdict};
@@ -27,7 +27,7 @@ impl Daemon {
             token::SIGNALS => {}
             token::API => self.serve(now),
             token::CHANGES => self.read_changes(now),
-            token::CREW => self.hear(now),
+            token::WORKERS => self.hear(now),
             token::TUNNEL => self.read_tunnel(now),
             token::WIRED => self.read_side(Side::Wired, now),
             token::WIRELESS => self.read_side(Side::Wireless, now),
@@ -43,8 +43,8 @@ impl Daemon {
             token if token < token::STREAM => {
                 if let Some(mobile) = &mut self.host.mobile {
                     let (node, batch) = (&mut self.node, &mut self.batch[..]);
-                    let (losses, broken) = (&mut self.losses, &mut self.broken);
-                    mobile.handle(token - token::MOBILE, node, batch, losses, broken);
+                    let (counters, broken) = (&mut self.counters, &mut self.broken);
+                    mobile.handle(token - token::MOBILE, node, batch, counters, broken);
                 }
             }
             _ => self.read_stream(ready, now),
@@ -56,16 +56,17 @@ impl Daemon {
     /// tunnel.
     fn serve(&mut self, now: Instant) {
         self.carry_out(now);
-        self.losses.streams = self.streams.counts;
-        self.losses.unproved = self.unproved.lost.total;
+        self.counters.streams = self.streams.counts;
+        self.counters.unproved = self.unproved.lost.total;
         if let Some(faults) = &self.faults {
-            self.losses.faults = faults.counts();
+            self.counters.faults = faults.counts();
         }
-        let mut losses = self.losses;
-        losses.add(&self.crew.losses());
+        let mut counters = self.counters;
+        counters.add(&self.workers.counters());
         self.api.set_unguarded(self.host.clear.fault());
         self.api.set_errors(self.errors(now));
-        self.api.serve(&mut self.node, &mut self.keys, &losses, now);
+        self.api
+            .serve(&mut self.node, &mut self.keys, &counters, now);
         while let Some(asked) = self.api.poll_reload() {
             let response = self.reload(asked.dry_run, now);
             self.api.reloaded(&asked, &response);
@@ -86,16 +87,16 @@ impl Daemon {
 
     /// Handles messages of worker threads. The node's deadline covers the reports of their workers.
     fn hear(&mut self, now: Instant) {
-        self.crew.listen();
-        while let Some(word) = self.crew.poll_word() {
-            match word {
-                Word::Message(path, message) => {
+        self.workers.listen();
+        while let Some(message) = self.workers.poll_message() {
+            match message {
+                Message::Ike(path, message) => {
                     let (node, unproved) = (&mut self.node, &mut self.unproved);
                     hear(node, unproved, &mut self.trace, path, &message, now);
                 }
-                Word::Stream(path, packet) => self.streams.pass(path, &packet),
-                Word::TooLong(path) => measure(&mut self.node, &self.host, path, now),
-                Word::Broken(why) => self.broken = Some(why),
+                Message::Stream(path, packet) => self.streams.pass(path, &packet),
+                Message::TooLong(path) => measure(&mut self.node, &self.host, path, now),
+                Message::Broken(why) => self.broken = Some(why),
             }
         }
         self.streams.flush(&self.poller);
@@ -117,7 +118,7 @@ impl Daemon {
             }
             Err(error) => {
                 let what = "the kernel's address notifications";
-                self.losses.not_read(what, &error, &mut self.broken);
+                self.counters.not_read(what, &error, &mut self.broken);
             }
         }
     }
@@ -148,18 +149,19 @@ impl Daemon {
             let (filled, failed) = fill(&mut self.batch, &mut tunnel.tun);
             self.busy |= filled > 0;
             let (sockets, tun) = self.host.ends();
-            let (losses, faults) = (&mut self.losses, &mut self.faults);
+            let (counters, faults) = (&mut self.counters, &mut self.faults);
             let dropped = &mut self.trace.dropped;
-            let mut outlet = Outlet::new(sockets, tun, &mut self.streams, losses, dropped, faults);
-            self.node.seal(&mut self.batch[..filled], &mut outlet, now);
-            for path in outlet.finish() {
+            let mut sink =
+                PacketSink::new(sockets, tun, &mut self.streams, counters, dropped, faults);
+            self.node.seal(&mut self.batch[..filled], &mut sink, now);
+            for path in sink.finish() {
                 measure(&mut self.node, &self.host, path, now);
             }
             self.streams.flush(&self.poller);
             if let Some(error) = failed {
                 let name = self.host.tunnel.as_ref().map(|tunnel| tunnel.tun.name());
                 let what = name.unwrap_or("the tunnel");
-                return self.losses.not_read(what, &error, &mut self.broken);
+                return self.counters.not_read(what, &error, &mut self.broken);
             }
         }
     }
@@ -177,7 +179,7 @@ impl Daemon {
             });
             if let Err(error) = read {
                 let what = "the socket for IKE";
-                return self.losses.not_read(what, &error, &mut self.broken);
+                return self.counters.not_read(what, &error, &mut self.broken);
             }
         }
     }
@@ -191,7 +193,7 @@ impl Daemon {
             let trace = &mut self.trace;
             let read = self.host.sockets.natt[index].recv(|arrival, payload| {
                 let ecn = Ecn::from_bits(arrival.ecn);
-                let take = |path, payload: &[u8]| match Datagram::of(payload) {
+                let take = |path, payload: &[u8]| match Datagram::parse(payload) {
                     Datagram::Ike(message) => hear(node, unproved, trace, path, message, now),
                     Datagram::Keepalive => {}
                     Datagram::Esp(packet) => arrived.push(path, ecn, packet),
@@ -201,7 +203,7 @@ impl Daemon {
             self.open(arrived, now);
             if let Err(error) = read {
                 let what = "the socket for ESP";
-                return self.losses.not_read(what, &error, &mut self.broken);
+                return self.counters.not_read(what, &error, &mut self.broken);
             }
         }
     }
@@ -218,7 +220,7 @@ impl Daemon {
             self.open(arrived, now);
             if let Err(error) = read {
                 let what = "the socket for protocol 50";
-                return self.losses.not_read(what, &error, &mut self.broken);
+                return self.counters.not_read(what, &error, &mut self.broken);
             }
         }
     }
@@ -229,7 +231,7 @@ impl Daemon {
         let mut arrived = std::mem::take(&mut self.arrived);
         let (node, unproved) = (&mut self.node, &mut self.unproved);
         let trace = &mut self.trace;
-        let take = |path, message: &[u8]| match Datagram::of(message) {
+        let take = |path, message: &[u8]| match Datagram::parse(message) {
             Datagram::Ike(message) => hear(node, unproved, trace, path, message, now),
             Datagram::Keepalive => {}
             Datagram::Esp(packet) => arrived.push(path, Ecn::NotEct, packet),
@@ -248,12 +250,12 @@ impl Daemon {
 
     fn open(&mut self, mut arrived: Arrived, now: Instant) {
         let (sockets, tun) = self.host.ends();
-        let (losses, faults) = (&mut self.losses, &mut self.faults);
+        let (counters, faults) = (&mut self.counters, &mut self.faults);
         let dropped = &mut self.trace.dropped;
-        let mut outlet = Outlet::new(sockets, tun, &mut self.streams, losses, dropped, faults);
+        let mut sink = PacketSink::new(sockets, tun, &mut self.streams, counters, dropped, faults);
         self.busy |= !arrived.packets().is_empty();
-        self.node.open(arrived.packets(), &mut outlet, now);
-        outlet.finish();
+        self.node.open(arrived.packets(), &mut sink, now);
+        sink.finish();
         arrived.clear();
         self.arrived = arrived;
     }
@@ -274,11 +276,11 @@ impl Daemon {
             return;
         };
         let (sockets, tun) = self.host.ends();
-        let (losses, faults) = (&mut self.losses, &mut self.faults);
+        let (counters, faults) = (&mut self.counters, &mut self.faults);
         let dropped = &mut self.trace.dropped;
-        let mut outlet = Outlet::new(sockets, tun, &mut self.streams, losses, dropped, faults);
-        self.node.cover(packet, &mut outlet);
-        for path in outlet.finish() {
+        let mut sink = PacketSink::new(sockets, tun, &mut self.streams, counters, dropped, faults);
+        self.node.cover(packet, &mut sink);
+        for path in sink.finish() {
             measure(&mut self.node, &self.host, path, now);
         }
         self.streams.flush(&self.poller);
@@ -296,7 +298,7 @@ impl Daemon {
                 Ok(count) => count,
                 Err(error) => {
                     let what = passage.device(side).name();
-                    self.losses.not_read(what, &error, &mut self.broken);
+                    self.counters.not_read(what, &error, &mut self.broken);
                     break;
                 }
             };
@@ -312,7 +314,7 @@ impl Daemon {
             read += count;
         }
         self.busy |= read > 0;
-        self.losses.forwarded += passage.flush();
+        self.counters.forwarded += passage.flush();
     }
 }
 

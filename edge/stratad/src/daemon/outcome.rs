@@ -1,9 +1,9 @@
 //! Output of the node, which is carried out: messages, leases and changes of the system.
 
 use super::{Daemon, os_side};
+use crate::assigned::AssignedAddresses;
 use crate::audit;
 use crate::faults::{self, Faults, Step, Way};
-use crate::inside::Inside;
 use crate::restorer::{self, Verdict};
 use crate::troubles::Task;
 use model::{Df, Instant, Path, Transmit};
@@ -28,7 +28,7 @@ impl Daemon {
                 }
             }
             if let Some(divert) = &mut self.host.divert {
-                self.losses.forwarded += divert.passage.flush();
+                self.counters.forwarded += divert.passage.flush();
             }
             if let Some(event) = self.node.poll_event() {
                 self.note(event, now);
@@ -51,7 +51,7 @@ impl Daemon {
         let class = Ecn::NotEct.bits();
         let send = |path: Path, payload: &[u8]| {
             let sent = self.host.sockets.send(path, class, Df::Clear, payload);
-            self.losses.sent += u64::from(sent.is_err());
+            self.counters.sent += u64::from(sent.is_err());
             self.unsent.note(path.remote.ip(), payload, &sent, now);
         };
         faults::pass(&mut self.faults, Way::Out, *path, payload, send);
@@ -76,7 +76,7 @@ impl Daemon {
         let Some(mobile) = &mut self.host.mobile else {
             return;
         };
-        mobile.carry_out(&mut self.node, &mut self.losses);
+        mobile.carry_out(&mut self.node, &mut self.counters);
         events.into_iter().for_each(|event| self.note(event, now));
         while let Some(event) = self.node.poll_event() {
             self.note(event, now);
@@ -97,7 +97,7 @@ impl Daemon {
         let begun = clock::now();
         let kept = faults::step(&mut self.faults, Step::Lease).map_err(anyhow::Error::from);
         let kept = kept.and_then(|()| Ok(store.keep(&changes)?));
-        self.losses.leases += u64::from(kept.is_err());
+        self.counters.leases += u64::from(kept.is_err());
         self.troubles.note(Task::Leases, kept, now);
         self.leases.wrote(begun, clock::now());
         crash::point("pool-lease-kept");
@@ -118,7 +118,7 @@ impl Daemon {
             }
             Event::KeyLog(line) => {
                 let written = self.keys.write(&line);
-                self.losses.keys += u64::from(written.is_err());
+                self.counters.keys += u64::from(written.is_err());
                 self.troubles.note(Task::Keys, written, now);
             }
             event => {
@@ -197,14 +197,14 @@ impl Daemon {
         };
         let failed = Err(format!("{error}; {what}"));
         self.troubles.note(Task::Audit, failed, now);
-        self.losses.audit += 1;
+        self.counters.audit += 1;
         Err(format!("cannot write the audit log: {error}"))
     }
 
     fn take_inside(&mut self) -> Result<(), os::Error> {
-        let inside = Inside::of(&self.node, &self.config);
-        let taken = self.host.take(&self.config, inside, &mut self.faults);
-        self.api.lead(&self.config, self.host.inside());
+        let inside = AssignedAddresses::new(&self.node, &self.config);
+        let taken = self.host.assign(&self.config, inside, &mut self.faults);
+        self.api.set_routes(&self.config, self.host.inside());
         taken
     }
 

@@ -168,16 +168,16 @@ fn theirs(topic: Topic, attempt: &Attempt) -> Option<String> {
 
 fn common(topic: Topic, offer: &Offer) -> Option<String> {
     match topic {
-        Topic::IkeCipher => list(of(TransformType::ENCR, &offer.ike)),
-        Topic::Prf => list(of(TransformType::PRF, &offer.ike)),
-        Topic::Integrity => list(of(TransformType::INTEG, &offer.ike)),
-        Topic::KeyExchange => list(of(TransformType::KE, &offer.ike)),
+        Topic::IkeCipher => list(of_type(TransformType::ENCR, &offer.ike)),
+        Topic::Prf => list(of_type(TransformType::PRF, &offer.ike)),
+        Topic::Integrity => list(of_type(TransformType::INTEG, &offer.ike)),
+        Topic::KeyExchange => list(of_type(TransformType::KE, &offer.ike)),
         Topic::Kem => list(kems(offer)),
         Topic::Authentication => offer.auth.map(|method| proof(method, offer).to_owned()),
         Topic::Ppk => offer.ppk.clone(),
-        Topic::EspCipher => list(of(TransformType::ENCR, &offer.esp)),
-        Topic::EspIntegrity => list(of(TransformType::INTEG, &offer.esp)),
-        Topic::SequenceNumbers => list(of(TransformType::ESN, &offer.esp)),
+        Topic::EspCipher => list(of_type(TransformType::ENCR, &offer.esp)),
+        Topic::EspIntegrity => list(of_type(TransformType::INTEG, &offer.esp)),
+        Topic::SequenceNumbers => list(of_type(TransformType::ESN, &offer.esp)),
         Topic::Zones => offer.zones.as_deref().map(zones),
         Topic::Licences => list(offer.zones.as_deref().into_iter().flat_map(licences)),
         Topic::Level => Some(offer.zones.as_ref()?.level?.to_string()),
@@ -257,14 +257,14 @@ fn kems(offer: &Offer) -> impl Iterator<Item = &Transform> {
 }
 
 fn share(kind: TransformType, ours: &[Transform], theirs: &[Transform]) -> bool {
-    of(kind, ours).any(|ours| of(kind, theirs).any(|theirs| ours == theirs))
+    of_type(kind, ours).any(|ours| of_type(kind, theirs).any(|theirs| ours == theirs))
 }
 
 /// Returns true if integrity algorithms agree. An AEAD needs none, and NONE next to it means the
 /// same.
 fn share_integrity(ours: &[Transform], theirs: &[Transform]) -> bool {
     let none = |integrity: &Transform| integrity.id == IntegrityId::NONE.0;
-    of(TransformType::INTEG, theirs).any(none) || share(TransformType::INTEG, ours, theirs)
+    of_type(TransformType::INTEG, theirs).any(none) || share(TransformType::INTEG, ours, theirs)
 }
 
 /// Returns the topics that explain the end of an attempt, even if the other end did not send its
@@ -339,7 +339,7 @@ const fn of_notify(notify: NotifyType) -> &'static [Topic] {
     }
 }
 
-fn of(kind: TransformType, transforms: &[Transform]) -> impl Iterator<Item = &Transform> {
+fn of_type(kind: TransformType, transforms: &[Transform]) -> impl Iterator<Item = &Transform> {
     transforms
         .iter()
         .filter(move |transform| transform.kind == kind)

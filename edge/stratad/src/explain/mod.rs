@@ -7,7 +7,7 @@ mod certificate;
 mod compare;
 mod remedy;
 
-use crate::facts::Facts;
+use crate::config_view::ConfigView;
 use crate::view;
 use control::{Account, Explain, Outcome, RefusedGrant, Trouble};
 use model::Instant;
@@ -16,20 +16,20 @@ use remedy::Remedy;
 
 /// Explains one peer; returns `None` if no peer has that name. A cause on this host comes before
 /// any at the peer, about which a host that sends nothing can find out nothing.
-pub fn explain(facts: &Facts, node: &Node, name: &str, now: Instant) -> Option<Explain> {
+pub fn explain(view: &ConfigView, node: &Node, name: &str, now: Instant) -> Option<Explain> {
     let peers = node.peers();
     let peer = peers.iter().find(|peer| peer.name == name)?;
-    let table = facts.table(name);
+    let table = view.table(name);
     let remedy = Remedy {
-        places: facts.places(),
+        places: view.places(),
         table: &table,
-        by_udp: facts.is_by_udp(name),
+        by_udp: view.is_by_udp(name),
     };
     let attempt = node.attempt(name);
     let stranger = node
         .stranger()
-        .filter(|stranger| may_be(stranger, peer, attempt.as_ref(), facts));
-    let local = local(facts, node, peer);
+        .filter(|stranger| may_be(stranger, peer, attempt.as_ref(), view));
+    let local = local(view, node, peer);
     let told = |attempt: &Attempt| {
         let mut account = account(attempt, &remedy, now);
         if !local.is_empty() {
@@ -49,24 +49,29 @@ pub fn explain(facts: &Facts, node: &Node, name: &str, now: Instant) -> Option<E
 }
 
 /// Returns the causes on this host that keep a peer down.
-fn local(facts: &Facts, node: &Node, peer: &PeerStatus) -> Vec<Trouble> {
+fn local(view: &ConfigView, node: &Node, peer: &PeerStatus) -> Vec<Trouble> {
     if peer.state == PeerState::Up {
         return Vec::new();
     }
     let remote = peer.remote.map(|remote| remote.ip());
     let unreached = |error: &&Trouble| error.remote.is_some() && error.remote == remote;
-    let unreached = facts.errors.iter().filter(unreached).cloned();
-    let agent = view::no_agent(facts, node);
+    let unreached = view.errors.iter().filter(unreached).cloned();
+    let agent = view::no_agent(view, node);
     agent.into_iter().chain(unreached).collect()
 }
 
 /// Returns true if an unidentified attempt may have come from a peer that is not up: there is no
 /// newer attempt of that peer, and the source address is plausible.
-fn may_be(stranger: &Attempt, peer: &PeerStatus, attempt: Option<&Attempt>, facts: &Facts) -> bool {
+fn may_be(
+    stranger: &Attempt,
+    peer: &PeerStatus,
+    attempt: Option<&Attempt>,
+    view: &ConfigView,
+) -> bool {
     let newest = attempt.is_none_or(|attempt| attempt.began < stranger.began);
     let expected = peer.remote.map(|remote| remote.ip());
     let from = stranger.path.remote.ip();
-    let there = !facts.reachable().contains(&peer.name) || expected == Some(from);
+    let there = !view.reachable().contains(&peer.name) || expected == Some(from);
     peer.state != PeerState::Up && newest && there
 }
 

@@ -1,9 +1,9 @@
 //! `docs/reference/metrics.md`: every metric that a daemon of any role exports.
 
 use super::text;
-use crate::outlet::Losses;
 use crate::sample::Folder;
 use crate::setup;
+use crate::sink::IoCounters;
 use crypto::{Certificate, RevocationList};
 use model::Instant;
 use node::{Node, mobile_ip};
@@ -17,7 +17,7 @@ const EXAMPLES: [&str; 4] = ["licensed", "mobile_node", "foreign_agent", "home_a
 
 /// Structs with the fields that counters come from, by the beginning of the metric's name.
 const FIELDS: [(&str, &str, &str); 13] = [
-    ("strata_system_", "edge/stratad/src/outlet.rs", "Losses"),
+    ("strata_system_", "edge/stratad/src/sink.rs", "IoCounters"),
     ("strata_system_", "edge/stratad/src/streams.rs", "Counts"),
     ("strata_system_", "edge/os/src/lock.rs", "Stopped"),
     ("strata_ike_", "pure/ike/src/counters.rs", "Counters"),
@@ -88,7 +88,7 @@ fn the_page_has_every_metric() {
     for node in EXAMPLES.map(example) {
         families.add(&text(
             &node,
-            &Losses::default(),
+            &IoCounters::default(),
             &certificates(),
             &lists(),
             Instant::ZERO,
@@ -274,7 +274,7 @@ impl Family {
 /// Returns the documentation of the field that a value of a metric's label shows.
 fn of_field(metric: &str, value: &str) -> Option<String> {
     let field = shown_by("edge/stratad/src/metrics.rs", metric, value);
-    let field = field.or_else(|| shown_by("edge/stratad/src/outlet.rs", metric, value))?;
+    let field = field.or_else(|| shown_by("edge/stratad/src/sink.rs", metric, value))?;
     let structs = FIELDS.iter().filter(|(name, ..)| metric.starts_with(name));
     let docs = structs.flat_map(|(_, file, name)| {
         let parts = Source::read(file).parts(&format!("pub struct {name}"));

@@ -12,9 +12,9 @@
 use super::home_agent::{routed, send_routed};
 use super::link::{DESCRIPTORS, Sockets};
 use super::tunnel::Tunnel;
-use super::{NotRead, outer_mtu, send_nearby, setup};
+use super::{NotRead, outer_mtu, send_local, setup};
 use crate::batch::TURNS;
-use crate::outlet::Losses;
+use crate::sink::IoCounters;
 use model::{Instant, TrafficSelector};
 use node::mobile_ip::{Arrival, ForeignEvent, PORT, Station, Transmit, message};
 use node::{Node, Packet};
@@ -96,7 +96,7 @@ impl ForeignAgent {
         token: u64,
         node: &mut Node,
         batch: &mut [Packet],
-        losses: &mut Losses,
+        counters: &mut IoCounters,
         now: Instant,
     ) -> Result<(), NotRead> {
         let device = &mut self.visitors.device;
@@ -107,14 +107,14 @@ impl ForeignAgent {
             VISITORS => self
                 .read_visitors(node, now)
                 .map_err(|error| ("the socket for visitors", error)),
-            HOMES => (self.tunnel.read_udp(device, node, losses, now))
+            HOMES => (self.tunnel.read_udp(device, node, counters, now))
                 .map_err(|error| ("the socket for home agents", error)),
             NEIGHBOURS => (self.neighbours.as_mut())
                 .map_or(Ok(()), |neighbours| neighbours.read(node, now))
                 .map_err(|error| ("the socket for neighbours", error)),
-            TUNNEL => (self.tunnel.take_out(device, node, losses, now))
+            TUNNEL => (self.tunnel.take_out(device, node, counters, now))
                 .map_err(|error| ("the socket for protocol 4", error)),
-            _ => (self.tunnel.put_in(device, node, batch, losses, now))
+            _ => (self.tunnel.put_in(device, node, batch, counters, now))
                 .map_err(|error| (os::mobile::DEVICE, error)),
         }
     }
@@ -134,7 +134,7 @@ impl ForeignAgent {
         let Some((_, sockets)) = &mut self.link else {
             return Ok(());
         };
-        sockets.read_nearby(|ends, port, octets| {
+        sockets.read_local(|ends, port, octets| {
             let LinkAddress(station) = ends.link;
             let arrival = Arrival {
                 interface: setup::INTERFACE,
@@ -211,7 +211,7 @@ impl ForeignAgent {
                 let socket = theirs.map_or(self.tunnel.udp(), |neighbours| &neighbours.socket);
                 send_routed(socket, transmit)
             }
-            Transmit::Udp { .. } => send_nearby(&self.sockets()?.nearby, transmit),
+            Transmit::Udp { .. } => send_local(&self.sockets()?.local, transmit),
         }
     }
 

@@ -3,7 +3,7 @@
 
 use super::tunnel::Tunnel;
 use super::{NotRead, outer_mtu, setup};
-use crate::outlet::Losses;
+use crate::sink::IoCounters;
 use model::{Instant, Path};
 use node::mobile_ip::{Arrival, HomeEvent, PORT, Transmit};
 use node::{Node, Packet};
@@ -48,16 +48,16 @@ impl HomeAgent {
         token: u64,
         node: &mut Node,
         batch: &mut [Packet],
-        losses: &mut Losses,
+        counters: &mut IoCounters,
         now: Instant,
     ) -> Result<(), NotRead> {
         let device = &mut self.homes.device;
         match token {
-            REQUESTS => (self.tunnel.read_udp(device, node, losses, now))
+            REQUESTS => (self.tunnel.read_udp(device, node, counters, now))
                 .map_err(|error| ("the socket for registrations", error)),
-            TUNNEL => (self.tunnel.take_out(device, node, losses, now))
+            TUNNEL => (self.tunnel.take_out(device, node, counters, now))
                 .map_err(|error| ("the socket for protocol 4", error)),
-            _ => (self.tunnel.put_in(device, node, batch, losses, now))
+            _ => (self.tunnel.put_in(device, node, batch, counters, now))
                 .map_err(|error| (os::mobile::DEVICE, error)),
         }
     }

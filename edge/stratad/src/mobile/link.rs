@@ -4,7 +4,7 @@ use super::each_message;
 use node::mobile_ip::PORT;
 use os::discovery::Role;
 use os::poll::Interest;
-use os::{Discovery, Ends, Error, Nearby, Poller};
+use os::{Discovery, Ends, Error, LocalUdp, Poller};
 use std::io;
 
 /// Descriptors of an interface.
@@ -15,7 +15,7 @@ pub struct Sockets {
     /// Advertisements and solicitations.
     pub discovery: Discovery,
     /// Registrations.
-    pub nearby: Nearby,
+    pub local: LocalUdp,
 }
 
 impl Sockets {
@@ -23,9 +23,9 @@ impl Sockets {
     pub fn open(interface: &str, role: Role, shared: bool) -> Result<Self, Error> {
         Ok(Self {
             discovery: Discovery::open(interface, role)?,
-            nearby: match shared {
-                true => Nearby::open_beside(interface, PORT)?,
-                false => Nearby::open(interface, PORT)?,
+            local: match shared {
+                true => LocalUdp::open_beside(interface, PORT)?,
+                false => LocalUdp::open(interface, PORT)?,
             },
         })
     }
@@ -33,7 +33,7 @@ impl Sockets {
     /// Registers the sockets with the poller, under [`DESCRIPTORS`] tokens from `token` on.
     pub fn watch(&self, poller: &Poller, token: u64) -> io::Result<()> {
         poller.add(&self.discovery, token, Interest::Read)?;
-        poller.add(&self.nearby, token + 1, Interest::Read)
+        poller.add(&self.local, token + 1, Interest::Read)
     }
 
     /// Reads advertisements or solicitations.
@@ -42,8 +42,8 @@ impl Sockets {
     }
 
     /// Reads registrations, each with its source port.
-    pub fn read_nearby(&mut self, mut each: impl FnMut(Ends, u16, &[u8])) -> io::Result<()> {
-        unless_gone(each_message(|| self.nearby.recv(&mut each)))
+    pub fn read_local(&mut self, mut each: impl FnMut(Ends, u16, &[u8])) -> io::Result<()> {
+        unless_gone(each_message(|| self.local.recv(&mut each)))
     }
 }
 

@@ -2,7 +2,7 @@
 //! kernel's route through one of them.
 
 use super::link::{DESCRIPTORS, Sockets};
-use super::{NotRead, send_nearby};
+use super::{NotRead, send_local};
 use model::Instant;
 use node::Node;
 use node::mobile_ip::{Arrival, Attachment, MobileEvent, Station, Transmit};
@@ -132,7 +132,7 @@ impl MobileNode {
                 let LinkAddress(station) = ends.link;
                 node.handle_discovery(number, ends.source, Station(station), octets, now);
             }),
-            _ => sockets.read_nearby(|ends, port, octets| {
+            _ => sockets.read_local(|ends, port, octets| {
                 let arrival = Arrival {
                     interface: number,
                     source: SocketAddrV4::new(ends.source, port),
@@ -164,7 +164,7 @@ impl MobileNode {
             }
             Transmit::Udp { interface, .. } => {
                 let number = interface.ok_or_else(nowhere)?;
-                send_nearby(&sockets(number)?.nearby, transmit)
+                send_local(&sockets(number)?.local, transmit)
             }
         }
     }

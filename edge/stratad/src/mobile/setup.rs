@@ -32,7 +32,7 @@ fn mobile_node(from: &config::MobileNode) -> MobileNodeConfig {
         key: association(&from.key, from.replay),
         agent_keys: keys(&from.agents),
         interfaces: (0..).take(from.interfaces.len()).collect(),
-        lifetime: Lifetime::of(from.lifetime),
+        lifetime: Lifetime::from_duration(from.lifetime),
         simultaneous: from.simultaneous,
     }
 }
@@ -43,7 +43,7 @@ fn foreign_agent(from: &config::ForeignAgent) -> ForeignAgentConfig {
         address: from.address,
         care_of: from.address,
         interval: from.advertise,
-        lifetime: Lifetime::of(from.lifetime),
+        lifetime: Lifetime::from_duration(from.lifetime),
         home_agents: from.home_agents.iter().map(vouching).collect(),
         homes: from
             .homes
@@ -72,7 +72,7 @@ fn foreign_agent(from: &config::ForeignAgent) -> ForeignAgentConfig {
 fn home_agent(from: &config::HomeAgent) -> HomeAgentConfig {
     HomeAgentConfig {
         address: from.address,
-        lifetime: Lifetime::of(from.lifetime),
+        lifetime: Lifetime::from_duration(from.lifetime),
         bindings: from.bindings.into(),
         reverse_tunnel_required: true,
         mobiles: from
@@ -84,7 +84,7 @@ fn home_agent(from: &config::HomeAgent) -> HomeAgentConfig {
             .collect(),
         foreign: keys(&from.foreign),
         nat: nat(from.nat),
-        nat_lifetime: Lifetime::of(from.nat_lifetime),
+        nat_lifetime: Lifetime::from_duration(from.nat_lifetime),
         keepalive: from.keepalive,
     }
 }

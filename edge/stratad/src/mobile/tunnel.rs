@@ -6,7 +6,7 @@
 
 use super::home_agent::routed;
 use crate::batch::{TURNS, fill};
-use crate::outlet::Losses;
+use crate::sink::IoCounters;
 use model::{Df, Instant, Path};
 use node::mobile_ip::{Envelope, Remote, TunnelData, message, room};
 use node::{Node, Packet};
@@ -67,23 +67,23 @@ impl Tunnel {
         device: &mut Bulk,
         node: &mut Node,
         batch: &mut [Packet],
-        losses: &mut Losses,
+        counters: &mut IoCounters,
         now: Instant,
     ) -> io::Result<()> {
         for _ in 0..TURNS {
             let (filled, failed) = fill(batch, device);
             for packet in &mut batch[..filled] {
                 if packet.make_checksum().is_err() {
-                    losses.sent += 1;
+                    counters.sent += 1;
                     continue;
                 }
                 let octets = packet.octets();
-                let each = |envelope| self.gather(envelope, octets, device, losses);
+                let each = |envelope| self.gather(envelope, octets, device, counters);
                 node.encapsulate(octets, each, now);
             }
-            self.leave(device, losses);
+            self.leave(device, counters);
             self.tell(node, now);
-            losses.delivered += device.flush();
+            counters.delivered += device.flush();
             failed.map_or(Ok(()), Err)?;
         }
         Ok(())
@@ -94,14 +94,14 @@ impl Tunnel {
         &mut self,
         device: &mut Bulk,
         node: &mut Node,
-        losses: &mut Losses,
+        counters: &mut IoCounters,
         now: Instant,
     ) -> io::Result<()> {
         let from = |_: &mut Node, path: Path, _: &[u8]| match path.remote.ip() {
             IpAddr::V4(from) => Some(Remote::Ip(from)),
             IpAddr::V6(_) => None,
         };
-        self.take_from(|tunnel| &mut tunnel.bare, from, device, node, losses, now)
+        self.take_from(|tunnel| &mut tunnel.bare, from, device, node, counters, now)
     }
 
     /// Handles registrations from the UDP socket, and passes tunnelled packets on in the same way.
@@ -109,7 +109,7 @@ impl Tunnel {
         &mut self,
         device: &mut Bulk,
         node: &mut Node,
-        losses: &mut Losses,
+        counters: &mut IoCounters,
         now: Instant,
     ) -> io::Result<()> {
         let from = |node: &mut Node, path: Path, octets: &[u8]| {
@@ -120,7 +120,7 @@ impl Tunnel {
             }
             Some(Remote::Udp(arrival.source))
         };
-        self.take_from(|tunnel| &mut tunnel.udp, from, device, node, losses, now)
+        self.take_from(|tunnel| &mut tunnel.udp, from, device, node, counters, now)
     }
 
     /// Decapsulates packets from one of the sockets, if `from` names their tunnel.
@@ -130,7 +130,7 @@ impl Tunnel {
         from: impl Fn(&mut Node, Path, &[u8]) -> Option<Remote>,
         device: &mut Bulk,
         node: &mut Node,
-        losses: &mut Losses,
+        counters: &mut IoCounters,
         now: Instant,
     ) -> io::Result<()> {
         let mut onward = Onward::new();
@@ -141,12 +141,12 @@ impl Tunnel {
                     .and_then(|from| node.decapsulate(from, ecn, octets, now));
                 if let Some(taken) = taken {
                     match taken.onward {
-                        None => losses.delivered += device.push(taken.datagram, Checksum::Made),
+                        None => counters.delivered += device.push(taken.datagram, Checksum::Made),
                         Some(envelope) => onward.push((envelope, taken.datagram.to_vec())),
                     }
                 }
             });
-            self.send_on(&mut onward, device, losses);
+            self.send_on(&mut onward, device, counters);
             self.tell(node, now);
             read?;
         }
@@ -159,12 +159,12 @@ impl Tunnel {
         }
     }
 
-    fn send_on(&mut self, onward: &mut Onward, device: &mut Bulk, losses: &mut Losses) {
+    fn send_on(&mut self, onward: &mut Onward, device: &mut Bulk, counters: &mut IoCounters) {
         for (envelope, datagram) in onward.drain(..) {
-            self.gather(envelope, &datagram, device, losses);
+            self.gather(envelope, &datagram, device, counters);
         }
-        self.leave(device, losses);
-        losses.delivered += device.flush();
+        self.leave(device, counters);
+        counters.delivered += device.flush();
     }
 
     fn gather(
@@ -172,7 +172,7 @@ impl Tunnel {
         Envelope { outer, port }: Envelope,
         datagram: &[u8],
         device: &mut Bulk,
-        losses: &mut Losses,
+        counters: &mut IoCounters,
     ) {
         self.data.clear();
         let end = |address: Ipv4Addr, port| SocketAddr::new(address.into(), port);
@@ -192,7 +192,7 @@ impl Tunnel {
         };
         let destination = (path, (outer.tos, df));
         if !self.run.take(destination, &self.data) {
-            self.leave(device, losses);
+            self.leave(device, counters);
             self.run.take(destination, &self.data);
         }
     }
@@ -205,7 +205,7 @@ impl Tunnel {
     }
 
     /// Sends queued packets, one by one if the system refuses them together.
-    fn leave(&mut self, device: &mut Bulk, losses: &mut Losses) {
+    fn leave(&mut self, device: &mut Bulk, counters: &mut IoCounters) {
         let Some((path, header @ (class, df))) = self.run.destination() else {
             return;
         };
@@ -215,7 +215,7 @@ impl Tunnel {
             sent.unwrap_or_default()
         });
         for datagram in run.packets().skip(sent.unwrap_or_default()) {
-            self.send(path, class, df, datagram, device, losses);
+            self.send(path, class, df, datagram, device, counters);
         }
         self.run = run;
         self.run.clear();
@@ -228,17 +228,17 @@ impl Tunnel {
         df: Df,
         packet: &[u8],
         device: &mut Bulk,
-        losses: &mut Losses,
+        counters: &mut IoCounters,
     ) {
         let sent = self.socket(path).send_as(path, (class, df), packet);
         match sent {
             Ok(()) => {}
             Err(error) if df != Df::Clear && os::is_too_long(&error) => {
-                self.shorten(path, class, packet, device, losses);
+                self.shorten(path, class, packet, device, counters);
             }
             Err(error) => {
                 tracing::trace!("cannot send to {}: {error}", path.remote);
-                losses.sent += 1;
+                counters.sent += 1;
             }
         }
     }
@@ -253,7 +253,7 @@ impl Tunnel {
         class: u8,
         packet: &[u8],
         device: &mut Bulk,
-        losses: &mut Losses,
+        counters: &mut IoCounters,
     ) {
         let (header, added) = match path.has_udp() {
             true => (TunnelData::LEN, HEADER_LEN + UDP_LEN),
@@ -267,17 +267,17 @@ impl Tunnel {
                 let piece = [front, &piece].concat();
                 if let Err(error) = self.udp.send_whole(path, class, &piece) {
                     tracing::trace!("cannot send a piece to {}: {error}", path.remote);
-                    losses.sent += 1;
+                    counters.sent += 1;
                 }
             }
             return;
         }
         let Some(room) = room(mtu, added as u16) else {
             self.disbelieved = Some((path, mtu));
-            return self.send(path, class, Df::Clear, packet, device, losses);
+            return self.send(path, class, Df::Clear, packet, device, counters);
         };
         let message = TooBig::about(datagram, room);
-        losses.delivered +=
+        counters.delivered +=
             message.map_or(1, |message| device.push(message.octets(), Checksum::Made));
     }
 }

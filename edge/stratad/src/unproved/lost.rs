@@ -64,6 +64,7 @@ mod tests {
         Instant::from_origin(Duration::from_millis(millis))
     }
 
+    // Weakness: 160
     #[test]
     fn a_flood_has_a_line_each_ten_seconds_and_the_lines_count_each_message_once() {
         let mut lost = Lost::default();

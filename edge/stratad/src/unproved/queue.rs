@@ -1,6 +1,6 @@
 //! A queue of messages, shared fairly among the networks that they come from.
 
-use model::{Entry, Instant, Origin, Path, Room, Strangers};
+use model::{Entry, Instant, Origin, Path, Room, UnknownPeers};
 use std::collections::BTreeMap;
 
 /// Limits of a queue. A network that fills its places loses further messages, as with a full
@@ -20,7 +20,7 @@ pub type Message = (Path, Vec<u8>);
 pub struct Queue {
     /// Messages by order of arrival.
     messages: BTreeMap<u64, Message>,
-    senders: Strangers<u64>,
+    senders: UnknownPeers<u64>,
     arrivals: u64,
 }
 
@@ -86,6 +86,9 @@ mod tests {
         message.map(|(path, _)| path.remote.ip())
     }
 
+    // Weakness: 29
+    // Weakness: 30
+    // Weakness: 92
     #[test]
     fn a_network_that_fills_the_queue_keeps_no_other_out_and_memory_is_bounded() {
         let mut queue = Queue::default();

@@ -1,7 +1,7 @@
 //! Registrations of Mobile IP.
 
 use super::refused;
-use crate::facts::Facts;
+use crate::config_view::ConfigView;
 use control::{
     MobileBinding, MobileHome, MobileIp, MobilePart, MobileRegistration, MobileVisitor, Trouble,
 };
@@ -9,7 +9,7 @@ use model::Instant;
 use node::{Node, mobile_ip};
 
 /// Returns this host's role in Mobile IP, and the last refusal.
-pub fn mobile_ip(facts: &Facts, node: &Node, now: Instant) -> Option<MobileIp> {
+pub fn mobile_ip(view: &ConfigView, node: &Node, now: Instant) -> Option<MobileIp> {
     let (status, refusal) = node.mobile_ip()?;
     let left = |until: Option<Instant>| until.map(|until| until.since(now).as_secs());
     let part = match status {
@@ -26,7 +26,7 @@ pub fn mobile_ip(facts: &Facts, node: &Node, now: Instant) -> Option<MobileIp> {
                 .map(|one| MobileRegistration {
                     agent: one.at.agent,
                     care_of: one.at.care_of,
-                    interface: facts.interface(one.at.interface),
+                    interface: view.interface(one.at.interface),
                     sends: route == Some(one.at),
                     since_seconds: now.since(one.since).as_secs(),
                     left_seconds: left(one.until),
@@ -69,7 +69,7 @@ pub fn mobile_ip(facts: &Facts, node: &Node, now: Instant) -> Option<MobileIp> {
 }
 
 /// Returns the reason why a mobile node can send nothing, if no foreign agent has accepted it.
-pub fn no_agent(facts: &Facts, node: &Node) -> Option<Trouble> {
+pub fn no_agent(view: &ConfigView, node: &Node) -> Option<Trouble> {
     let (mobile_ip::Status::MobileNode { route: None, .. }, refusal) = node.mobile_ip()? else {
         return None;
     };
@@ -77,7 +77,7 @@ pub fn no_agent(facts: &Facts, node: &Node) -> Option<Trouble> {
         Some(refused) => format!("the last refusal: {}", refused.why),
         None => "none has answered".to_owned(),
     };
-    let interfaces = facts.interfaces();
+    let interfaces = view.interfaces();
     Some(Trouble {
         task: "agent".to_owned(),
         remote: None,

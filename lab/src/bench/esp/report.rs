@@ -65,7 +65,7 @@ pub(super) struct Timed {
 impl Row {
     pub(super) fn new((shape, length, sas): (Shape, Length, usize), times: &[Timed]) -> Self {
         let cost = |of: fn(&Timed) -> Option<(Duration, Duration)>| {
-            Cost::of(&times.iter().filter_map(of).collect::<Vec<_>>())
+            Cost::from_rounds(&times.iter().filter_map(of).collect::<Vec<_>>())
         };
         Self {
             shape,
@@ -89,7 +89,7 @@ impl Row {
 
 impl Cost {
     /// Summarises rounds of (total, AEAD calls alone).
-    fn of(rounds: &[(Duration, Duration)]) -> Option<Self> {
+    fn from_rounds(rounds: &[(Duration, Duration)]) -> Option<Self> {
         let middle = |of: fn(f64, f64) -> f64| {
             let one = |(all, raw): &(Duration, Duration)| {
                 of(all.as_nanos() as f64, raw.as_nanos().max(1) as f64)

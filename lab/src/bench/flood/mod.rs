@@ -17,10 +17,10 @@
 mod member;
 mod report;
 mod scene;
-mod stranger;
 mod streams;
 mod text;
 mod throttle;
+mod unknown_peer;
 
 pub use report::{Report, Row};
 

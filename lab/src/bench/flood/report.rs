@@ -216,6 +216,7 @@ pub(super) mod tests {
 
     /// Throughput falls from 7.2 Gb/s to 20 Mb/s, in one round of one flood or in all, to zero, or
     /// only a little.
+    // Weakness: 28
     #[test]
     fn a_tunnel_that_collapses_beside_a_flood_misses_the_goal() {
         for (collapsed, rounds) in [(0.02, 1), (0.02, 3), (0.0, 3), (6.0, 3)] {
@@ -236,6 +237,8 @@ pub(super) mod tests {
         }
     }
 
+    // Refuses: bench-flood
+    // Weakness: 28
     #[test]
     fn one_set_up_that_is_not_served_is_a_failure() {
         let report = report(99);

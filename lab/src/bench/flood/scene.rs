@@ -1,7 +1,7 @@
 //! The hosts, the established tunnel, and the rule for a control.
 
 use super::throttle::Flood;
-use super::{Kind, member, stranger, streams};
+use super::{Kind, member, streams, unknown_peer};
 use crate::bench::crowd::{Crowd, Pace};
 use crate::bench::forge::{Forged, Way};
 use crate::bench::responder::{self, Place, Responder};
@@ -133,8 +133,8 @@ impl Scene {
             Kind::PublicValues => Box::new(Forged::public_values(host, WAY)?),
             Kind::Spoofed => Box::new(Forged::good(host, WAY)?),
             Kind::Malformed => Box::new(Forged::malformed(host, WAY)?),
-            Kind::HalfOpen => Box::new(stranger::HalfOpen::new(host)?),
-            Kind::Chains => Box::new(stranger::Chains::new(host)?),
+            Kind::HalfOpen => Box::new(unknown_peer::HalfOpen::new(host)?),
+            Kind::Chains => Box::new(unknown_peer::Chains::new(host)?),
             Kind::Streams => Box::new(streams::Streams::new()),
             Kind::Member => Box::new(member::Member::new(host, self.member)?),
         })

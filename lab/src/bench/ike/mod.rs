@@ -28,7 +28,7 @@ mod text;
 pub use flood::Poured;
 pub use report::{Report, Round};
 
-use super::cores::Seat;
+use super::cores::OwnCore;
 use super::crowd::{Crowd, Pace};
 use super::responder::{Place, Responder};
 use crate::host::Host;
@@ -148,7 +148,7 @@ fn run(options: &Options) -> Result<Report> {
     let bed = Testbed::new("bench")?;
     let host = bed.host("loopback")?;
     let responder = Responder::start(&host, WARM_UP + setups)?;
-    let seat = Seat::apart_from(&[responder.pid()])?;
+    let core = OwnCore::apart_from(&[responder.pid()])?;
     let mut crowd = Crowd::new(&host, Place::ONE_HOST)?;
     let first = crowd.run(WARM_UP, Pace::Queue(1))?;
     let why = first.failure.unwrap_or_default();
@@ -167,7 +167,7 @@ fn run(options: &Options) -> Result<Report> {
     };
     let rounds = plans.iter().map(|plan| bench.round(plan));
     let rounds = rounds.collect::<Result<Vec<_>>>()?;
-    Ok(Report::new(options.load, rounds, seat.is_apart()))
+    Ok(Report::new(options.load, rounds, core.is_apart()))
 }
 
 /// State that all rounds share.

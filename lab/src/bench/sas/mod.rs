@@ -23,7 +23,7 @@ mod text;
 
 pub use report::{Report, Row};
 
-use super::cores::Seat;
+use super::cores::OwnCore;
 use super::crowd::{Crowd, Pace};
 use super::responder::{Place, Responder};
 use crate::host::Host;
@@ -82,13 +82,13 @@ fn run(options: &Options) -> Result<Report> {
     connect(&hosts)?;
     let [near, far] = &hosts;
     let responder = Responder::start(far, options.sas)?;
-    let seat = Seat::apart_from(&[responder.pid()])?;
+    let core = OwnCore::apart_from(&[responder.pid()])?;
     let mut crowd = Crowd::new(near, PLACE)?;
     if options.wrong_key {
         crowd.forget_the_key();
     }
     let run = crowd.run(options.sas, Pace::Queue(AT_ONCE))?;
-    let mut report = Report::new(options.sas, seat.is_apart());
+    let mut report = Report::new(options.sas, core.is_apart());
     if let Some(why) = run.failure {
         report.failure = Some(format!("{} of {} are up: {why}", run.up, run.wanted));
         return Ok(report);
@@ -112,7 +112,7 @@ fn turns(
         clients.volley(first, options.sas)?;
     }
     for round in 0..options.rounds as usize {
-        let mut turns = [1, FEW, options.sas].map(Turn::of);
+        let mut turns = [1, FEW, options.sas].map(Turn::new);
         for turn in &mut turns {
             let before = responder.spent()?;
             turn.lasted = clients.volley(round * Clients::VOLLEY, turn.sas)?;

@@ -50,7 +50,7 @@ pub(super) struct Turn {
 }
 
 impl Turn {
-    pub fn of(sas: usize) -> Self {
+    pub fn new(sas: usize) -> Self {
         Self {
             sas,
             ..Self::default()

@@ -73,7 +73,7 @@ impl Report {
 
     /// Adds the conclusions from the samples.
     pub(super) fn finished(mut self) -> Self {
-        self.grown_octets = Grown::of(&self.samples);
+        self.grown_octets = Grown::from_samples(&self.samples);
         let grown = self.grown_octets.map(|grown| grown.most());
         let rekeys = f64::from(self.seconds) / REKEY.as_secs_f64();
         let keys = self.new_keys as f64;
@@ -114,7 +114,7 @@ impl Report {
 impl Grown {
     /// Compares the medians of the second quarter and of the last quarter. Every buffer has been
     /// used by the second.
-    fn of(samples: &[Sample]) -> Option<Self> {
+    fn from_samples(samples: &[Sample]) -> Option<Self> {
         let quarter = samples.len() / 4;
         let between = |of: fn(&Sample) -> u64| {
             let median = |from: usize| {
@@ -173,6 +173,7 @@ pub(super) mod tests {
     }
 
     /// The control: a single growing daemon changes the verdict.
+    // Refuses: soak
     #[test]
     fn whoever_grows_fails() {
         for index in 0..3 {

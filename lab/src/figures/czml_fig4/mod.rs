@@ -49,7 +49,7 @@ pub const TABLE: Table = Table {
     duration: |quick| ROUND * rounds(quick),
     rests_on: &[],
     check,
-    measure: |plan| Raw::of(measure(rounds(plan.quick), |named| named)),
+    measure: |plan| Raw::from_result(measure(rounds(plan.quick), |named| named)),
     judge: |raw| {
         let cells: Vec<Cell> = raw.data()?;
         let plots = Integrity::ALL.map(|integrity| plot(&cells, integrity));

@@ -37,7 +37,7 @@ pub const TABLE: Table = Table {
     duration: |quick| ROUND * rounds(quick),
     rests_on: &[Basis::Zones],
     check,
-    measure: |plan| Raw::of(measure(plan)),
+    measure: |plan| Raw::from_result(measure(plan)),
     judge: |raw| {
         let cells: Vec<Cell> = raw.data()?;
         Ok(filled(

@@ -87,9 +87,9 @@ fn word() -> [u8; 28] {
 
 /// A sink that collects packets for the peer and ignores delivered ones.
 #[derive(Default)]
-struct Outlet(Vec<(Path, Vec<u8>)>);
+struct PacketSink(Vec<(Path, Vec<u8>)>);
 
-impl Sink for Outlet {
+impl Sink for PacketSink {
     fn transmit(&mut self, packet: &mut Packet, path: Path) {
         self.0.push((path, packet.octets().to_vec()));
     }
@@ -185,7 +185,7 @@ impl Stage {
     /// Advances virtual time.
     pub fn run_for(&mut self, duration: Duration) {
         let end = self.now + duration;
-        self.settle();
+        self.deliver_all();
         loop {
             let due = self.nodes.iter().filter_map(Node::poll_timeout);
             let Some(next) = due
@@ -202,7 +202,7 @@ impl Stage {
                     self.command(who, Node::handle_timeout);
                 }
             }
-            self.settle();
+            self.deliver_all();
         }
         self.now = end;
     }
@@ -218,7 +218,7 @@ impl Stage {
     }
 
     /// Delivers everything that is under way.
-    fn settle(&mut self) {
+    fn deliver_all(&mut self) {
         loop {
             self.collect();
             let Some(flight) = self.flights.pop_front() else {
@@ -232,19 +232,19 @@ impl Stage {
     /// Sends a datagram from home to the mobile node. An end that has to wait for a packet on a new
     /// SA before it sends on that SA gets one (RFC 7296 section 2.8).
     fn speak(&mut self) {
-        let mut outlet = Outlet::default();
+        let mut sink = PacketSink::default();
         let mut batch = [Packet::with_capacity(ROOM)];
         batch[0].fill(&word());
-        self.nodes[HOME].seal(&mut batch, &mut outlet, self.now);
+        self.nodes[HOME].seal(&mut batch, &mut sink, self.now);
         if self.care_of().is_empty() {
             return;
         }
-        for (path, octets) in std::mem::take(&mut outlet.0) {
+        for (path, octets) in std::mem::take(&mut sink.0) {
             let local = SocketAddr::new(ADDRESSES[HOME].into(), path.local.port());
             let path = Path { local, ..path };
             let mut packet = Packet::from_slice(&octets);
             packet.path = Some(path.reversed());
-            self.nodes[MOBILE].open(&mut [packet], &mut outlet, self.now);
+            self.nodes[MOBILE].open(&mut [packet], &mut sink, self.now);
         }
     }
 

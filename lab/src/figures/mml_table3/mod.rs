@@ -180,7 +180,7 @@ fn micros(time: Duration) -> f64 {
 impl Cell {
     fn row(&self, phase: usize) -> Row {
         let middle = |of: fn(&Passage) -> f64| {
-            let all: Vec<_> = self.of(phase).map(of).collect();
+            let all: Vec<_> = self.passages(phase).map(of).collect();
             median(&all).map(|middle| middle.round() as i64)
         };
         Row {
@@ -189,7 +189,7 @@ impl Cell {
             numbers: vec![
                 self.scheme.paper()[phase.min(1)],
                 middle(|passage| micros(passage.total)),
-                longest(self.of(phase)).map(|longest| micros(longest).round() as i64),
+                longest(self.passages(phase)).map(|longest| micros(longest).round() as i64),
                 middle(|passage| micros(passage.work())),
                 middle(|passage| passage.messages as f64),
                 middle(|passage| passage.beside as f64),
@@ -198,7 +198,7 @@ impl Cell {
         }
     }
 
-    fn of(&self, phase: usize) -> impl Iterator<Item = &Passage> {
+    fn passages(&self, phase: usize) -> impl Iterator<Item = &Passage> {
         self.passages.iter().map(move |passages| &passages[phase])
     }
 
@@ -302,7 +302,10 @@ fn light(cell: &Cell) -> Finding {
         std::array::from_fn(|host| one[host].min(other[host]))
     };
     let own = (1..PASSAGES).filter_map(|phase| {
-        let own = cell.of(phase).map(|passage| passage.own).reduce(least)?;
+        let own = cell
+            .passages(phase)
+            .map(|passage| passage.own)
+            .reduce(least)?;
         Some(own.iter().sum())
     });
     let own = own.max();

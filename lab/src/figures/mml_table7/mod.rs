@@ -39,7 +39,7 @@ pub const TABLE: Table = Table {
     duration: |quick| ROUND * rounds(quick),
     rests_on: &[Basis::Zones],
     check: || Ok(()),
-    measure: |plan| Raw::of(measure(plan)),
+    measure: |plan| Raw::from_result(measure(plan)),
     judge: |raw| Ok(judged(&raw.data::<Vec<_>>()?)),
 };
 

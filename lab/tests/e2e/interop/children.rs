@@ -50,6 +50,7 @@ fn carry(duo: &Duo) -> Result<()> {
     transfer(&duo.theirs, &duo.ours, "10.1.0.1", MB)
 }
 
+// Works: children
 #[lab::test(repeated)]
 fn strata_asks_strongswan_for_two_tunnels() -> Result<()> {
     let (duo, strata, charon) = start(&BOTH)?;
@@ -63,6 +64,7 @@ fn strata_asks_strongswan_for_two_tunnels() -> Result<()> {
 }
 
 /// The first child that strongSwan requests is created in IKE_AUTH.
+// Works: children
 #[lab::test(repeated)]
 fn strongswan_asks_for_two_tunnels_in_any_order() -> Result<()> {
     for order in [[CHILD, VOICE.name], [VOICE.name, CHILD]] {
@@ -139,6 +141,7 @@ const SERVICE: u16 = 9300;
 
 /// Protocol and ports of strongSwan's traffic selectors (RFC 7296 section 3.13.1) match ours in
 /// both roles.
+// Works: services
 #[lab::test(repeated)]
 fn a_service_of_strongswan_is_carried_and_nothing_beside_it() -> Result<()> {
     let service = Child {
@@ -172,6 +175,7 @@ fn a_service_of_strongswan_is_carried_and_nothing_beside_it() -> Result<()> {
 
 /// strongSwan does not implement RFC 9611, so both threads seal on one SA. Its replay window is 32
 /// packets, so strongly reordered packets would be dropped.
+// Works: threads
 #[lab::test(repeated)]
 fn two_threads_share_the_one_tunnel_that_strongswan_has() -> Result<()> {
     let two = plain::in_table(OURS, "[tunnel]", "workers = 2");

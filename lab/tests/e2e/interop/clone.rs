@@ -15,6 +15,7 @@ use std::path::Path;
 /// Payload of the last packet of the capture, in clear.
 const MARKER: &str = "the last packet";
 
+// Works: clone
 #[lab::test(repeated)]
 fn tshark_finds_what_a_hand_over_says() -> Result<()> {
     let text = seen(true, |tunnel| {
@@ -41,6 +42,7 @@ fn tshark_finds_what_a_hand_over_says() -> Result<()> {
     Ok(())
 }
 
+// Refuses: clone
 #[lab::test(repeated)]
 fn tshark_finds_that_an_end_which_does_not_allow_it_says_nothing() -> Result<()> {
     let text = seen(false, |tunnel| {

@@ -50,6 +50,7 @@ fn a_kernels_esp_carries_octets_each_way() -> Result<()> {
 }
 
 /// Neither end detects a NAT, so the kernel's SAs have no encapsulation, and a tap sees none.
+// Works: plain-esp
 #[lab::test(repeated)]
 fn a_kernels_esp_without_udp_carries_octets_each_way() -> Result<()> {
     let ours = format!("{OURS}{BARE}");
@@ -80,6 +81,7 @@ fn a_kernels_esp_without_udp_carries_octets_each_way() -> Result<()> {
     Ok(())
 }
 
+// Works: plain-esp
 #[lab::test(repeated, limit(600))]
 fn every_suite_is_carried_by_a_kernel_with_udp_and_without() -> Result<()> {
     let mut spare = Some(Guest::boot()?);
@@ -172,6 +174,7 @@ fn datagrams(socket: &UdpSocket) -> impl Iterator<Item = u8> {
 
 /// `--faults` makes Strata start just below 2^32. The kernel's SA is replaced by a copy with such a
 /// sequence number.
+// Works: esn
 #[lab::test(repeated, limit(600))]
 fn extended_numbers_of_every_suite_go_beyond_32_bits_both_ways() -> Result<()> {
     let mut spare = Some(Guest::boot()?);
@@ -234,6 +237,7 @@ fn a_kernel_that_is_not_to_have_extended_numbers_gets_none() -> Result<()> {
     Ok(())
 }
 
+// Refuses: esn
 #[lab::test(repeated)]
 fn a_kernel_that_is_to_have_no_others_is_refused_with_the_fix() -> Result<()> {
     let theirs = Connection {

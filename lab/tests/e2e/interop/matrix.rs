@@ -16,6 +16,7 @@ use std::process::{Command, Output};
 /// Step of the long form through all cells. It is prime, so it reaches every level of every factor.
 const DISTANCE: usize = 89;
 
+// Works: interop
 #[lab::test(limit(900))]
 fn each_pair_of_choices_meets_in_some_cell() -> Result<()> {
     let mut cells = Cell::pairwise();
@@ -31,6 +32,7 @@ fn each_pair_of_choices_meets_in_some_cell() -> Result<()> {
     Ok(())
 }
 
+// Works: interop
 #[lab::test(repeated)]
 fn the_program_plays_a_cell_and_prints_its_witness() -> Result<()> {
     let cells = Cell::pairwise();
@@ -45,6 +47,7 @@ fn the_program_plays_a_cell_and_prints_its_witness() -> Result<()> {
     Ok(())
 }
 
+// Refuses: interop
 #[lab::test]
 fn a_cell_that_does_not_exist_is_refused_with_those_there_are() -> Result<()> {
     for number in ["0", "9999"] {
@@ -57,6 +60,7 @@ fn a_cell_that_does_not_exist_is_refused_with_those_there_are() -> Result<()> {
     Ok(())
 }
 
+// Refuses: interop
 #[lab::test]
 fn without_a_strongswan_it_says_how_to_get_it() -> Result<()> {
     let swanctl = find_command("swanctl", "strongswan-swanctl")?;

@@ -45,11 +45,13 @@ fn start(required: bool, theirs: Option<Ppk<'_>>) -> Result<(Duo, Daemon, Charon
     Ok((duo, strata, charon))
 }
 
+// Works: ppk
 #[lab::test(repeated)]
 fn a_ppk_that_both_require_is_in_the_keys_whoever_begins() -> Result<()> {
     is_in_the_keys_whoever_begins(true)
 }
 
+// Works: ppk
 #[lab::test(repeated)]
 fn a_ppk_that_nobody_requires_is_in_the_keys_whoever_begins() -> Result<()> {
     is_in_the_keys_whoever_begins(false)
@@ -129,6 +131,7 @@ fn an_optional_ppk_of_strongswan_that_we_do_not_have_is_told() -> Result<()> {
     Ok(())
 }
 
+// Refuses: ppk
 #[lab::test(repeated)]
 fn strongswan_with_another_key_of_that_name_is_refused() -> Result<()> {
     let secret = ANOTHER_KEY;
@@ -137,6 +140,7 @@ fn strongswan_with_another_key_of_that_name_is_refused() -> Result<()> {
     expect_refusal(&strata, &["proof does not verify"])
 }
 
+// Refuses: ppk
 #[lab::test(repeated)]
 fn strongswans_refusal_of_another_key_is_told() -> Result<()> {
     let secret = ANOTHER_KEY;

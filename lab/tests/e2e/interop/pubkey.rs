@@ -66,11 +66,13 @@ fn start_as(
     duo.start(&with_keys(), &theirs)
 }
 
+// Works: raw-public-keys
 #[lab::test(repeated)]
 fn ed25519_keys_prove_both_ends_whoever_begins() -> Result<()> {
     prove_both_ends(ED25519, &THEIRS)
 }
 
+// Works: raw-public-keys
 #[lab::test(repeated)]
 fn ecdsa_keys_prove_both_ends_whoever_begins() -> Result<()> {
     prove_both_ends(P256, &THEIRS)
@@ -88,6 +90,7 @@ fn ecdsa_keys_prove_both_ends_to_a_peer_from_before_rfc_7427() -> Result<()> {
     prove_both_ends(P384, &theirs)
 }
 
+// Works: raw-public-keys
 #[lab::test(repeated)]
 fn rsa_keys_prove_both_ends_whoever_begins() -> Result<()> {
     prove_both_ends(RSA, &THEIRS)
@@ -110,6 +113,7 @@ fn prove_both_ends(kind: &str, theirs: &Connection<'_>) -> Result<()> {
     Ok(())
 }
 
+// Refuses: raw-public-keys
 #[lab::test(repeated)]
 fn strongswan_with_another_key_is_refused_with_a_reason() -> Result<()> {
     let duo = Duo::new("pubkey")?;
@@ -121,6 +125,7 @@ fn strongswan_with_another_key_is_refused_with_a_reason() -> Result<()> {
     expect_refusal(&strata, &["with the key in its `pubkey` here"])
 }
 
+// Refuses: raw-public-keys
 #[lab::test(repeated)]
 fn strongswans_refusal_of_another_key_is_told() -> Result<()> {
     let duo = Duo::new("pubkey")?;

@@ -32,6 +32,7 @@ fn children(status: &Value) -> usize {
     children.map_or(0, Vec::len)
 }
 
+// Works: reauth
 #[lab::test(repeated)]
 fn strata_authenticates_anew_while_octets_flow() -> Result<()> {
     let duo = Duo::new("reauth")?;
@@ -48,6 +49,7 @@ fn strata_authenticates_anew_while_octets_flow() -> Result<()> {
 }
 
 /// strongSwan uses `make_before_break`, which is off by default.
+// Works: reauth
 #[lab::test(repeated)]
 fn strongswan_authenticates_anew_while_octets_flow() -> Result<()> {
     let duo = Duo::new("reauth")?;
@@ -59,6 +61,7 @@ fn strongswan_authenticates_anew_while_octets_flow() -> Result<()> {
 }
 
 /// RFC 4478.
+// Works: reauth
 #[lab::test(repeated)]
 fn strata_obeys_the_limit_that_strongswan_announces() -> Result<()> {
     let duo = Duo::new("reauth")?;

@@ -62,6 +62,7 @@ fn strongswan_alone_carries_20_mb_each_way_in_this_testbed() -> Result<()> {
     responder.wait_until(DEADLINE, nothing).map(drop)
 }
 
+// Works: tunnel
 #[lab::test(repeated)]
 fn strongswan_connects_and_20_mb_pass_each_way() -> Result<()> {
     let duo = Duo::new("strongswan")?;
@@ -72,6 +73,8 @@ fn strongswan_connects_and_20_mb_pass_each_way() -> Result<()> {
     check_traffic(&strata, 20 * MB, 20 * MB)
 }
 
+// Works: psk
+// Works: tunnel
 #[lab::test(repeated)]
 fn strata_connects_and_20_mb_pass_each_way() -> Result<()> {
     let duo = Duo::new("strongswan")?;
@@ -94,6 +97,7 @@ fn strongswan_with_its_default_proposals_is_answered() -> Result<()> {
 }
 
 /// RFC 7296 section 1.2: INVALID_KE_PAYLOAD names the group to use.
+// Works: suites
 #[lab::test(repeated)]
 fn strongswan_guessing_another_group_is_led_to_ours() -> Result<()> {
     let duo = Duo::new("strongswan")?;
@@ -117,6 +121,7 @@ fn strongswan_with_its_default_proposals_answers() -> Result<()> {
     check_traffic(&strata, 0, MB)
 }
 
+// Works: suites
 #[lab::test(repeated)]
 fn aes_256_is_agreed_where_both_ends_ask_for_it() -> Result<()> {
     let duo = Duo::new("strongswan")?;
@@ -128,6 +133,7 @@ fn aes_256_is_agreed_where_both_ends_ask_for_it() -> Result<()> {
     check_traffic(&strata, 0, MB)
 }
 
+// Works: suites
 #[lab::test(repeated)]
 fn chacha20_poly1305_is_agreed_for_both_sas() -> Result<()> {
     let duo = Duo::new("strongswan")?;
@@ -143,6 +149,7 @@ fn chacha20_poly1305_is_agreed_for_both_sas() -> Result<()> {
 }
 
 /// Strata guesses X25519, which this charon does not have.
+// Works: suites
 #[lab::test(repeated)]
 fn our_guess_of_a_group_is_led_to_strongswans() -> Result<()> {
     let duo = Duo::new("strongswan")?;
@@ -154,22 +161,26 @@ fn our_guess_of_a_group_is_led_to_strongswans() -> Result<()> {
     check_traffic(&strata, 0, MB)
 }
 
+// Works: certificates
 #[lab::test(repeated)]
 fn ecdsa_certificates_with_intermediates_convince_strongswan() -> Result<()> {
     certificates_convince_strongswan("--p256", OURS, &THEIRS).map(drop)
 }
 
+// Works: certificates
 #[lab::test(repeated)]
 fn p384_certificates_with_intermediates_convince_strongswan() -> Result<()> {
     certificates_convince_strongswan("--p384", OURS, &THEIRS).map(drop)
 }
 
+// Works: certificates
 #[lab::test(repeated)]
 fn ed25519_certificates_with_intermediates_convince_strongswan() -> Result<()> {
     certificates_convince_strongswan("--ed25519", OURS, &THEIRS).map(drop)
 }
 
 /// RFC 7383, with different fragment sizes at the two ends. Each end is the initiator once.
+// Works: ike-fragments
 #[lab::test(repeated)]
 fn fragments_of_ike_messages_pass_each_way() -> Result<()> {
     let ours = format!("{OURS}[listen]\nfragment = 600\n");
@@ -237,6 +248,7 @@ key = "made/ours.example.key"
 ca = ["root/ca.pem"]
 [tunnel]"#;
 
+// Works: rekey
 #[lab::test(repeated)]
 fn strongswan_rekeys_child_and_ike_sa_while_octets_flow() -> Result<()> {
     let duo = Duo::new("strongswan")?;
@@ -252,6 +264,7 @@ fn strongswan_rekeys_child_and_ike_sa_while_octets_flow() -> Result<()> {
     carry_until_rekeyed(&duo, &mut strata)
 }
 
+// Works: rekey
 #[lab::test(repeated)]
 fn strata_rekeys_child_and_ike_sa_while_octets_flow() -> Result<()> {
     let duo = Duo::new("strongswan")?;
@@ -262,6 +275,7 @@ fn strata_rekeys_child_and_ike_sa_while_octets_flow() -> Result<()> {
 }
 
 /// Strata proposes a rekey with a group and without; strongSwan requires one.
+// Works: rekey
 #[lab::test(repeated)]
 fn new_keys_come_from_a_key_exchange_where_strongswan_wants_one() -> Result<()> {
     let duo = Duo::new("strongswan")?;
@@ -292,6 +306,7 @@ fn carry_until_rekeyed(duo: &Duo, strata: &mut Daemon) -> Result<()> {
 }
 
 /// RFC 4555 section 3.5: Strata's UPDATE_SA_ADDRESSES.
+// Works: mobike
 #[lab::test(repeated)]
 fn strongswan_follows_where_strata_moves() -> Result<()> {
     let duo = Duo::new("strongswan")?;
@@ -308,6 +323,7 @@ fn strongswan_follows_where_strata_moves() -> Result<()> {
 
 /// strongSwan loses its address, selects another one, and answers Strata's return routability check
 /// there.
+// Works: mobike
 #[lab::test(repeated)]
 fn strata_follows_where_strongswan_moves() -> Result<()> {
     let duo = Duo::new("strongswan")?;
@@ -383,6 +399,7 @@ fn stopping_strata_takes_strongswans_end_down() -> Result<()> {
     charon.wait_until(DEADLINE, nothing).map(drop)
 }
 
+// Refuses: psk
 #[lab::test(repeated)]
 fn a_wrong_key_of_strongswan_is_refused_with_a_reason() -> Result<()> {
     let duo = Duo::new("strongswan")?;
@@ -393,6 +410,7 @@ fn a_wrong_key_of_strongswan_is_refused_with_a_reason() -> Result<()> {
     expect_refusal(&strata, &["pre-shared key"])
 }
 
+// Refuses: psk
 #[lab::test(repeated)]
 fn strongswans_refusal_of_a_wrong_key_is_told() -> Result<()> {
     let duo = Duo::new("strongswan")?;
@@ -407,6 +425,7 @@ fn strongswans_refusal_of_a_wrong_key_is_told() -> Result<()> {
     charon.wait_until(DEADLINE, nothing).map(drop)
 }
 
+// Refuses: tunnel
 #[lab::test(repeated)]
 fn selectors_outside_ours_are_refused_with_a_reason() -> Result<()> {
     let duo = Duo::new("strongswan")?;
@@ -431,6 +450,7 @@ fn strongswans_refusal_of_our_selectors_is_told() -> Result<()> {
     Ok(())
 }
 
+// Refuses: tunnel
 #[lab::test(repeated)]
 fn an_unknown_identity_is_refused_with_a_reason() -> Result<()> {
     let duo = Duo::new("strongswan")?;
@@ -446,6 +466,7 @@ fn an_unknown_identity_is_refused_with_a_reason() -> Result<()> {
     strata.process().wait_for_log("stranger.example", DEADLINE)
 }
 
+// Works: pools
 #[lab::test(repeated)]
 fn strongswan_gets_addresses_out_of_our_pool() -> Result<()> {
     let duo = Duo::new("strongswan")?;
@@ -473,6 +494,7 @@ fn strongswan_gets_addresses_out_of_our_pool() -> Result<()> {
 }
 
 /// strongSwan gets an address, but requests traffic selectors with another one.
+// Refuses: pools
 #[lab::test(repeated)]
 fn strongswan_claiming_anothers_address_gets_no_tunnel() -> Result<()> {
     let duo = Duo::new("strongswan")?;
@@ -486,6 +508,7 @@ fn strongswan_claiming_anothers_address_gets_no_tunnel() -> Result<()> {
     expect_refusal(&strata, &["10.9.0.1", "the only one that the peer may use"])
 }
 
+// Works: pools
 #[lab::test(repeated)]
 fn strongswan_lends_us_addresses_out_of_its_pools() -> Result<()> {
     let duo = Duo::new("strongswan")?;
@@ -541,6 +564,7 @@ fn strongswan_lends_us_addresses_out_of_its_pools() -> Result<()> {
 
 /// Strata routes the prefixes that strongSwan announces into the tunnel, or everything if it
 /// announces none.
+// Works: split-routes
 #[lab::test(repeated)]
 fn strongswan_says_what_is_behind_it_or_does_not() -> Result<()> {
     for (subnets, led, reason) in [

@@ -17,16 +17,19 @@ const MB: u64 = 1_000_000;
 /// Thousands of packets in each direction. charon's user-space AES-CBC is too slow for more.
 const OCTETS: u64 = 4 * MB;
 
+// Works: suites
 #[lab::test(repeated)]
 fn aes_128_cbc_with_sha_256_carries_both_sas() -> Result<()> {
     cbc_carries_both_sas("aes128-sha256", "integ-alg=HMAC_SHA2_256_128")
 }
 
+// Works: suites
 #[lab::test(repeated)]
 fn aes_256_cbc_with_sha_384_carries_both_sas() -> Result<()> {
     cbc_carries_both_sas("aes256-sha384", "integ-alg=HMAC_SHA2_384_192")
 }
 
+// Works: suites
 #[lab::test(repeated)]
 fn aes_256_cbc_with_sha_512_carries_both_sas() -> Result<()> {
     cbc_carries_both_sas("aes256-sha512", "integ-alg=HMAC_SHA2_512_256")
@@ -60,6 +63,7 @@ fn strongswan_with_its_default_proposals_finds_our_one_hmac() -> Result<()> {
 }
 
 /// AES-256-GCM with P-384, also for the keys of the child SA.
+// Works: suites
 #[lab::test(repeated)]
 fn the_strict_set_makes_both_sas_and_their_successors() -> Result<()> {
     let (ike, esp) = ("aes256gcm16-prfsha256-ecp384", "aes256gcm16-ecp384");
@@ -70,6 +74,7 @@ fn the_strict_set_makes_both_sas_and_their_successors() -> Result<()> {
     })
 }
 
+// Works: ipsec-mb
 #[lab::test(repeated)]
 fn the_aes_gcm_of_libipsec_mb_makes_both_sas_and_their_successors() -> Result<()> {
     let ours = plain::in_table(OURS, "[node]", "aead = \"ipsec-mb\"");
@@ -100,6 +105,7 @@ const OLD: Connection<'_> = Connection {
     ..THEIRS
 };
 
+// Works: suites
 #[lab::test(repeated)]
 fn the_legacy_set_reaches_a_strongswan_without_aeads() -> Result<()> {
     let (duo, strata, charon) = start("suite = \"legacy\"", &OLD)?;
@@ -114,6 +120,7 @@ fn the_legacy_set_reaches_a_strongswan_without_aeads() -> Result<()> {
 }
 
 /// Neither end accepts a suite that it does not allow.
+// Refuses: suites
 #[lab::test(repeated)]
 fn the_modern_set_does_not() -> Result<()> {
     let (_duo, strata, charon) = start("suite = \"modern\"", &OLD)?;
@@ -125,11 +132,13 @@ fn the_modern_set_does_not() -> Result<()> {
     Ok(())
 }
 
+// Works: suites
 #[lab::test(repeated)]
 fn modp_3072_makes_the_keys_of_both_sas() -> Result<()> {
     modp_makes_the_keys_of_both_sas("modp3072", "dh-group=MODP_3072")
 }
 
+// Works: suites
 #[lab::test(repeated)]
 fn modp_2048_makes_the_keys_of_both_sas() -> Result<()> {
     modp_makes_the_keys_of_both_sas("modp2048", "dh-group=MODP_2048")
@@ -149,6 +158,7 @@ fn modp_makes_the_keys_of_both_sas(group: &str, words: &str) -> Result<()> {
 }
 
 /// Strata guesses X25519; this strongSwan has only a MODP group, and no AEAD.
+// Works: suites
 #[lab::test(repeated)]
 fn the_legacy_set_reaches_a_strongswan_without_curves() -> Result<()> {
     let ike = "aes256-sha256-prfsha256-modp2048";
@@ -160,6 +170,7 @@ fn the_legacy_set_reaches_a_strongswan_without_curves() -> Result<()> {
 }
 
 /// Strata signs with RSASSA-PSS, strongSwan with PKCS #1, the CA as openssl does by default.
+// Works: certificates
 #[lab::test(repeated)]
 fn rsa_certificates_prove_both_ends() -> Result<()> {
     let duo = Duo::new("rsa")?;
@@ -175,6 +186,8 @@ fn rsa_certificates_prove_both_ends() -> Result<()> {
 }
 
 /// An attacker who factors such a key can impersonate its owner.
+// Refuses: certificates
+// Weakness: 60
 #[lab::test(repeated)]
 fn an_rsa_key_of_1024_bits_is_refused_with_a_reason() -> Result<()> {
     let duo = Duo::new("rsa")?;

@@ -30,6 +30,7 @@ const ENDS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 3, 0, 2), Ipv4Addr::new(192, 0, 2
 /// forwarded.
 const FRESH: u8 = 64;
 
+// Works: tcp
 #[lab::test(repeated)]
 fn tshark_opens_what_is_in_a_stream() -> Result<()> {
     let pair = Pair::new("tcp")?;

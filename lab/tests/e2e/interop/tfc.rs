@@ -62,6 +62,7 @@ fn lengths_to(seen: &[Seen], address: &str) -> Result<BTreeSet<usize>> {
     Ok(theirs.filter_map(Seen::esp).map(<[u8]>::len).collect())
 }
 
+// Works: tfc
 #[lab::test(repeated)]
 fn a_kernel_takes_our_padding_off() -> Result<()> {
     let (duo, strata, charon) = with_kernel("mtu", "0")?;
@@ -72,6 +73,7 @@ fn a_kernel_takes_our_padding_off() -> Result<()> {
     no_drops(&strata.strata("status")?)
 }
 
+// Works: tfc
 #[lab::test(repeated)]
 fn what_a_kernel_pads_is_accepted() -> Result<()> {
     let (duo, strata, charon) = with_kernel("off", "1300")?;
@@ -98,6 +100,7 @@ fn what_a_kernel_does_not_pad_is_of_many_lengths() -> Result<()> {
 }
 
 /// libipsec adds no padding in any configuration.
+// Works: tfc
 #[lab::test(repeated)]
 fn strongswans_own_esp_takes_our_padding_off() -> Result<()> {
     for tfc in ["mtu", "buckets"] {
@@ -117,6 +120,7 @@ fn strongswans_own_esp_takes_our_padding_off() -> Result<()> {
 }
 
 /// The datagram in each packet ends where its header says; tshark accepts the padding behind it.
+// Works: tfc
 #[lab::test(repeated)]
 fn tshark_opens_padded_packets_with_our_keys() -> Result<()> {
     let duo = Duo::new("tfc")?;

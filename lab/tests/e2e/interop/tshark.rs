@@ -148,6 +148,7 @@ impl Reading {
     }
 }
 
+// Works: keylog
 #[lab::test(repeated)]
 fn tshark_opens_ike_and_esp_with_our_keys() -> Result<()> {
     let tapped = Tapped::new()?;
@@ -159,6 +160,7 @@ fn tshark_opens_ike_and_esp_with_our_keys() -> Result<()> {
 }
 
 /// tshark has independent implementations of AES-CBC and of SHA-256 truncated to 128 bits.
+// Works: suites
 #[lab::test(repeated)]
 fn tshark_opens_aes_cbc_and_finds_its_hmac_right() -> Result<()> {
     let (ike, esp) = ("aes256-sha256-prfsha256-x25519", "aes256-sha256");
@@ -176,6 +178,7 @@ fn tshark_opens_aes_cbc_and_finds_its_hmac_right() -> Result<()> {
 
 /// RFC 7383. Strata's request is long because it names many prefixes; strongSwan narrows them to
 /// its one.
+// Works: ike-fragments
 #[lab::test(repeated)]
 fn tshark_puts_our_fragments_together() -> Result<()> {
     let many: String = (100..160).map(|n| format!(", \"10.{n}.0.0/16\"")).collect();
@@ -222,6 +225,7 @@ fn keys_of_an_earlier_tunnel_open_nothing_of_a_later_one() -> Result<()> {
     Ok(())
 }
 
+// Works: keylog
 #[lab::test(repeated)]
 fn keys_are_written_only_while_asked_for() -> Result<()> {
     let tapped = Tapped::new()?;

@@ -8,6 +8,7 @@ use serde_json::Value;
 use std::fs;
 use std::process::{Command, Output};
 
+// Works: bench-ike
 #[lab::test(quiet)]
 fn everybody_comes_up_and_the_json_has_stable_keys() -> Result<()> {
     let (output, report) = measured("--quick --setups 20")?;
@@ -58,6 +59,7 @@ fn the_same_is_told_as_text() -> Result<()> {
 }
 
 /// More initiators than a responder accepts without a cookie.
+// Works: bench-ike
 #[lab::test(quiet)]
 fn those_who_begin_at_once_come_up() -> Result<()> {
     let (output, report) = measured("--simultaneous 150")?;
@@ -71,6 +73,7 @@ fn those_who_begin_at_once_come_up() -> Result<()> {
     Ok(())
 }
 
+// Works: bench-ike
 #[lab::test(quiet)]
 fn honest_initiators_come_up_under_a_flood_and_nobody_is_answered_twice() -> Result<()> {
     let (output, report) = measured("--flood=2000 --seconds 1")?;
@@ -93,6 +96,7 @@ fn honest_initiators_come_up_under_a_flood_and_nobody_is_answered_twice() -> Res
 }
 
 /// An echo passes through every tunnel of stratad and of charon.
+// Works: bench-ike
 #[lab::test(quiet)]
 fn set_ups_while_tunnels_are_up_are_measured_at_stratad_and_at_charon() -> Result<()> {
     let (output, report) = measured("--quick --tunnels=24,16 --setups 4")?;
@@ -118,6 +122,7 @@ fn set_ups_while_tunnels_are_up_are_measured_at_stratad_and_at_charon() -> Resul
     Ok(())
 }
 
+// Refuses: bench-ike
 #[lab::test(quiet)]
 fn without_the_key_no_tunnel_is_up_to_measure_beside() -> Result<()> {
     let (output, report) = measured("--quick --tunnels=16 --setups 4 --wrong-key")?;
@@ -128,6 +133,7 @@ fn without_the_key_no_tunnel_is_up_to_measure_beside() -> Result<()> {
     Ok(())
 }
 
+// Refuses: bench-ike
 #[lab::test]
 fn with_the_wrong_key_it_fails() -> Result<()> {
     let (output, report) = measured("--quick --setups 5 --wrong-key")?;
@@ -138,6 +144,7 @@ fn with_the_wrong_key_it_fails() -> Result<()> {
     Ok(())
 }
 
+// Refuses: bench-ike
 #[lab::test]
 fn loads_that_exclude_each_other_are_refused() -> Result<()> {
     for words in [
@@ -154,6 +161,7 @@ fn loads_that_exclude_each_other_are_refused() -> Result<()> {
     Ok(())
 }
 
+// Works: bench-esp
 #[lab::test(quiet)]
 fn packets_of_every_shape_get_through_and_the_json_has_stable_keys() -> Result<()> {
     let (output, report) = printed("esp --quick --sas 50")?;
@@ -190,6 +198,7 @@ fn packets_of_every_shape_get_through_and_the_json_has_stable_keys() -> Result<(
     Ok(())
 }
 
+// Works: bench-esp
 #[lab::test(quiet)]
 fn the_cost_of_packets_is_told_as_text() -> Result<()> {
     let output = command("esp --quick --sas 2")?;
@@ -203,6 +212,7 @@ fn the_cost_of_packets_is_told_as_text() -> Result<()> {
     Ok(())
 }
 
+// Works: ipsec-mb
 #[lab::test(quiet)]
 fn packets_are_timed_with_either_aes_gcm() -> Result<()> {
     for (words, name) in [("", "AWS-LC"), (" --ipsec-mb", "libipsec-mb 1.")] {
@@ -214,6 +224,7 @@ fn packets_are_timed_with_either_aes_gcm() -> Result<()> {
     Ok(())
 }
 
+// Refuses: bench-esp
 #[lab::test]
 fn packets_of_another_key_get_nowhere() -> Result<()> {
     let (output, report) = printed("esp --quick --wrong-key")?;
@@ -227,6 +238,7 @@ fn packets_of_another_key_get_nowhere() -> Result<()> {
     Ok(())
 }
 
+// Refuses: bench-esp
 #[lab::test]
 fn an_sa_alone_is_not_many() -> Result<()> {
     let output = command("esp --sas 1")?;
@@ -234,6 +246,7 @@ fn an_sa_alone_is_not_many() -> Result<()> {
     Ok(())
 }
 
+// Works: bench-tunnel
 #[lab::test(quiet)]
 fn everybody_carries_between_two_hosts_and_the_json_has_stable_keys() -> Result<()> {
     let (output, report) = printed("peers --quick")?;
@@ -279,6 +292,7 @@ fn everybody_carries_between_two_hosts_and_the_json_has_stable_keys() -> Result<
     Ok(())
 }
 
+// Works: bench-tunnel
 #[lab::test(quiet)]
 fn what_is_carried_is_told_as_text_and_drawn() -> Result<()> {
     let bed = Testbed::new("bench")?;
@@ -299,6 +313,7 @@ fn what_is_carried_is_told_as_text_and_drawn() -> Result<()> {
     Ok(())
 }
 
+// Refuses: bench-tunnel
 #[lab::test]
 fn a_plot_that_cannot_be_written_is_refused_before_anything_is_measured() -> Result<()> {
     let output = command("peers --plot /nonexistent/peers.svg")?;
@@ -308,6 +323,7 @@ fn a_plot_that_cannot_be_written_is_refused_before_anything_is_measured() -> Res
     Ok(())
 }
 
+// Refuses: bench-tunnel
 #[lab::test]
 fn between_ends_with_different_keys_nothing_is_carried() -> Result<()> {
     let (output, report) = printed("peers --quick --wrong-key")?;
@@ -318,6 +334,7 @@ fn between_ends_with_different_keys_nothing_is_carried() -> Result<()> {
     Ok(())
 }
 
+// Works: soak
 #[lab::test(alone)]
 fn a_minute_of_load_with_new_keys_loses_nothing_and_nobody_grows() -> Result<()> {
     let bed = Testbed::new("soak")?;
@@ -340,6 +357,7 @@ fn a_minute_of_load_with_new_keys_loses_nothing_and_nobody_grows() -> Result<()>
 }
 
 /// Control of the previous test.
+// Refuses: soak
 #[lab::test(alone)]
 fn a_datagram_that_is_lost_in_a_minute_makes_it_fail() -> Result<()> {
     let output = command("soak --lossy")?;
@@ -349,6 +367,7 @@ fn a_datagram_that_is_lost_in_a_minute_makes_it_fail() -> Result<()> {
     Ok(())
 }
 
+// Refuses: soak
 #[lab::test]
 fn a_soak_of_less_than_a_minute_is_refused() -> Result<()> {
     let output = command("soak --seconds 59")?;
@@ -358,6 +377,7 @@ fn a_soak_of_less_than_a_minute_is_refused() -> Result<()> {
     Ok(())
 }
 
+// Works: bench-peers
 #[lab::test(quiet)]
 fn echoes_come_back_through_one_few_and_all_tunnels_and_the_json_has_stable_keys() -> Result<()> {
     let (output, report) = printed("sas --quick --sas 300")?;
@@ -382,6 +402,7 @@ fn echoes_come_back_through_one_few_and_all_tunnels_and_the_json_has_stable_keys
     Ok(())
 }
 
+// Works: bench-peers
 #[lab::test(quiet)]
 fn a_crowd_is_told_as_text() -> Result<()> {
     let output = command("sas --quick --sas 64")?;
@@ -395,6 +416,7 @@ fn a_crowd_is_told_as_text() -> Result<()> {
     Ok(())
 }
 
+// Refuses: bench-peers
 #[lab::test]
 fn a_crowd_with_another_key_carries_nothing() -> Result<()> {
     let (output, report) = printed("sas --quick --sas 64 --wrong-key")?;
@@ -408,6 +430,7 @@ fn a_crowd_with_another_key_carries_nothing() -> Result<()> {
     Ok(())
 }
 
+// Refuses: bench-peers
 #[lab::test]
 fn fewer_than_a_few_are_no_crowd() -> Result<()> {
     let output = command("sas --sas 63")?;
@@ -451,6 +474,8 @@ fn command(words: &str) -> Result<Output> {
     Ok(command.output()?)
 }
 
+// Works: bench-flood
+// Weakness: 28
 #[lab::test(quiet)]
 fn a_flood_has_a_control_and_the_json_has_stable_keys() -> Result<()> {
     let (output, report) = printed("flood --quick --only malformed,half-open")?;
@@ -475,6 +500,7 @@ fn a_flood_has_a_control_and_the_json_has_stable_keys() -> Result<()> {
     Ok(())
 }
 
+// Refuses: bench-flood
 #[lab::test]
 fn no_set_up_beside_a_flood_is_served_with_the_wrong_key() -> Result<()> {
     let (output, report) = printed("flood --quick --only spoofed --wrong-key")?;

@@ -21,6 +21,9 @@ use std::time::Duration;
 /// Length of a run in seconds. It limits chance: runs of half a minute scatter by a third.
 const LONG: &str = "30";
 
+// Works: demo
+// Works: licensed-node
+// Works: snoop
 #[lab::test(quiet, together)]
 fn snoop_makes_a_zoned_download_at_least_three_times_as_fast() -> Result<()> {
     passed(&as_claimed()?.0)
@@ -28,6 +31,7 @@ fn snoop_makes_a_zoned_download_at_least_three_times_as_fast() -> Result<()> {
 
 /// As root, this runs the demo as an unprivileged user; for an ordinary user it repeats the first
 /// run.
+// Works: demo
 #[lab::test(quiet, together)]
 fn an_ordinary_user_sees_the_same() -> Result<()> {
     passed(&as_claimed()?.1)
@@ -79,6 +83,7 @@ fn a_run_leaves_no_process_and_no_file() -> Result<()> {
     Ok(())
 }
 
+// Refuses: snoop
 #[lab::test(quiet, together)]
 fn with_snoop_off_the_verdict_fails() -> Result<()> {
     failed_for_lack_of_gain(&controls()?.no_snoop)
@@ -106,6 +111,7 @@ fn without_errors_reno_fills_the_lossy_hop() -> Result<()> {
     Ok(())
 }
 
+// Refuses: demo
 #[lab::test]
 fn without_nginx_it_says_how_to_get_it() -> Result<()> {
     let nginx = find_command("nginx", "nginx-light")?;
@@ -130,6 +136,7 @@ fn without_the_tun_device_it_says_how_to_get_it() -> Result<()> {
 }
 
 /// Root of a namespace that may not create further namespaces and has no other rights.
+// Refuses: demo
 #[lab::test]
 fn where_users_may_not_make_namespaces_it_says_how_to_allow_it() -> Result<()> {
     let said = refused("demo", &["--user", "--map-root-user"], FORBID)?;
@@ -158,6 +165,7 @@ fn an_obstacle_is_json_where_json_is_asked_for() -> Result<()> {
     Ok(())
 }
 
+// Recovers: demo
 #[lab::test]
 fn an_interrupted_run_leaves_no_process_and_no_file() -> Result<()> {
     let folder = Folder::new("interrupted")?;

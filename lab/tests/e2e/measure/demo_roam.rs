@@ -15,6 +15,7 @@ use std::time::Duration;
 /// Limit on the time until an agent reads that has had keys before, in milliseconds.
 const AT_ONCE: u64 = 1000;
 
+// Works: demo-roam
 #[lab::test(quiet)]
 fn keys_arrive_with_the_mobile_node_and_who_was_left_reads_nothing() -> Result<()> {
     let (code, report) = measured("--moves 3 --stay 5")?;
@@ -31,6 +32,7 @@ fn keys_arrive_with_the_mobile_node_and_who_was_left_reads_nothing() -> Result<(
     Ok(())
 }
 
+// Works: demo-roam
 #[lab::test(quiet)]
 fn neighbours_have_keys_before_the_mobile_node_comes() -> Result<()> {
     let (code, report) = measured("--handover pkd --moves 2 --stay 5")?;
@@ -42,6 +44,7 @@ fn neighbours_have_keys_before_the_mobile_node_comes() -> Result<()> {
     Ok(())
 }
 
+// Works: demo-roam
 #[lab::test(quiet)]
 fn keys_are_fetched_from_the_agent_before() -> Result<()> {
     let (code, report) = measured("--handover dkm --moves 2 --stay 6")?;
@@ -51,6 +54,7 @@ fn keys_are_fetched_from_the_agent_before() -> Result<()> {
 }
 
 /// Control: the previous agent sees copies of the packets, and the demo detects that it reads them.
+// Works: demo-roam
 #[lab::test(quiet)]
 fn agents_that_are_licensed_everywhere_read_on_and_the_verdict_fails() -> Result<()> {
     let (code, report) = measured("--everywhere --moves 1 --stay 5")?;
@@ -69,6 +73,7 @@ fn agents_that_are_licensed_everywhere_read_on_and_the_verdict_fails() -> Result
 
 /// The agent is killed while the mobile node visits it. The mobile node stays there until it hears
 /// the next agent.
+// Recovers: demo-roam
 #[lab::test(quiet)]
 fn a_walk_goes_on_past_an_agent_that_was_killed() -> Result<()> {
     let mut run = Run::new("--moves 2 --stay 6")?;
@@ -82,6 +87,7 @@ fn a_walk_goes_on_past_an_agent_that_was_killed() -> Result<()> {
     run.ends(1)
 }
 
+// Recovers: demo-roam
 #[lab::test]
 fn an_interrupted_walk_leaves_no_process_and_no_file() -> Result<()> {
     let mut run = Run::new("")?;
@@ -91,6 +97,7 @@ fn an_interrupted_walk_leaves_no_process_and_no_file() -> Result<()> {
     run.ends(130)
 }
 
+// Refuses: demo-roam
 #[lab::test]
 fn where_users_may_not_make_namespaces_it_says_how_to_allow_it() -> Result<()> {
     let said = refused("demo roam", &["--user", "--map-root-user"], FORBID)?;
@@ -102,6 +109,7 @@ fn where_users_may_not_make_namespaces_it_says_how_to_allow_it() -> Result<()> {
     Ok(())
 }
 
+// Refuses: demo-roam
 #[lab::test]
 fn what_is_no_handover_is_refused_with_those_there_are() -> Result<()> {
     let mut command = Command::new(find_binary("strata-lab")?);

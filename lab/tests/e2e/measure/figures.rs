@@ -28,6 +28,7 @@ const FIGURES: [&str; 6] = [
 const TRIES: u32 = 3;
 
 /// The runs are so short that no verdict has to hold, but every file must exist.
+// Works: figures
 #[lab::test(quiet)]
 fn every_figure_writes_its_files_and_a_page_and_is_not_measured_twice() -> Result<()> {
     let folder = Folder::new("tiny")?;
@@ -135,6 +136,7 @@ fn decided(folder: &Folder, snoop: bool) -> Result<[Vec<String>; 2]> {
 }
 
 /// Figures 12, 14, 15 and 16 share their cells. Chance can spoil a verdict, with SNOOP or without.
+// Works: figures
 #[lab::test(quiet)]
 fn snoop_carries_the_figures_of_the_paper_and_without_it_none_of_them_holds() -> Result<()> {
     let mut failed = Vec::new();
@@ -156,6 +158,7 @@ fn snoop_carries_the_figures_of_the_paper_and_without_it_none_of_them_holds() ->
     anyhow::bail!("{TRIES} times, with SNOOP or without: {failed:#?}")
 }
 
+// Works: figures
 #[lab::test(quiet)]
 fn zones_add_to_a_packet_what_is_computed_and_without_them_the_verdict_fails() -> Result<()> {
     let folder = Folder::new("table")?;
@@ -199,6 +202,7 @@ fn zones_add_to_a_packet_what_is_computed_and_without_them_the_verdict_fails() -
     Ok(())
 }
 
+// Works: figures
 #[lab::test(quiet)]
 fn ends_and_nodes_keep_up_with_their_links_and_without_zones_the_verdict_fails() -> Result<()> {
     for (name, count) in [("mml-table6", 16), ("mml-table7", 5)] {
@@ -215,6 +219,7 @@ fn ends_and_nodes_keep_up_with_their_links_and_without_zones_the_verdict_fails()
     Ok(())
 }
 
+// Works: figures
 #[lab::test(quiet)]
 fn packets_of_the_papers_algorithms_cost_what_follows_from_them_and_without_zones_the_verdict_fails()
 -> Result<()> {
@@ -292,6 +297,7 @@ fn what_is_encrypted_at_intervals_costs_less_and_without_zones_the_verdict_fails
 }
 
 /// One round of each walk: to the other agent and back.
+// Works: figures
 #[lab::test(quiet)]
 fn moves_with_simultaneous_bindings_lose_nothing_and_without_them_the_verdict_fails() -> Result<()>
 {
@@ -329,6 +335,7 @@ fn moves_with_simultaneous_bindings_lose_nothing_and_without_them_the_verdict_fa
 }
 
 /// The library's tests forge each kind of number.
+// Works: figures
 #[lab::test]
 fn a_bundle_is_checked_without_measuring_and_a_changed_number_is_found() -> Result<()> {
     let folder = Folder::new("bundle")?;
@@ -364,6 +371,7 @@ fn a_bundle_is_checked_without_measuring_and_a_changed_number_is_found() -> Resu
     Ok(())
 }
 
+// Works: figures
 #[lab::test]
 fn the_list_has_every_figure_and_says_what_cannot_run() -> Result<()> {
     let mut command = Command::new(find_binary("strata-lab")?);
@@ -386,6 +394,7 @@ fn the_list_has_every_figure_and_says_what_cannot_run() -> Result<()> {
     Ok(())
 }
 
+// Works: figures
 #[lab::test(quiet)]
 fn messages_of_key_management_take_their_time_and_without_zones_the_verdict_fails() -> Result<()> {
     let run = "run mml-table2 --quick";
@@ -399,6 +408,7 @@ fn messages_of_key_management_take_their_time_and_without_zones_the_verdict_fail
 
 /// With a single run the test judges message counts only, because other work on the machine blurs
 /// computing times.
+// Works: figures
 #[lab::test(quiet)]
 fn a_hand_over_waits_for_no_key_and_without_zones_the_verdict_fails() -> Result<()> {
     let folder = Folder::new("mml-table3")?;
@@ -441,6 +451,7 @@ fn numbers(report: &Value) -> Result<Vec<Vec<Option<i64>>>> {
     numbers.collect::<Option<_>>().context("numbers is a list")
 }
 
+// Refuses: figures
 #[lab::test]
 fn what_an_exhibit_does_not_rest_on_cannot_be_left_off() -> Result<()> {
     for (name, option) in [
@@ -460,6 +471,7 @@ fn what_an_exhibit_does_not_rest_on_cannot_be_left_off() -> Result<()> {
     Ok(())
 }
 
+// Recovers: figures
 #[lab::test(quiet)]
 fn a_run_that_is_broken_off_leaves_nothing_behind_and_goes_on() -> Result<()> {
     let folder = Folder::new("broken")?;
@@ -500,6 +512,7 @@ fn a_run_that_is_broken_off_leaves_nothing_behind_and_goes_on() -> Result<()> {
     Ok(())
 }
 
+// Refuses: figures
 #[lab::test]
 fn an_unknown_figure_is_refused_with_where_to_look() -> Result<()> {
     let output = Folder::new("unknown")?.lab("run mml-fig99")?;
@@ -510,6 +523,7 @@ fn an_unknown_figure_is_refused_with_where_to_look() -> Result<()> {
     Ok(())
 }
 
+// Refuses: figures
 #[lab::test]
 fn a_folder_that_cannot_be_written_is_refused() -> Result<()> {
     let mut command = Command::new(find_binary("strata-lab")?);
@@ -526,6 +540,7 @@ fn a_folder_that_cannot_be_written_is_refused() -> Result<()> {
     Ok(())
 }
 
+// Refuses: figures
 #[lab::test]
 fn a_page_over_nothing_is_refused() -> Result<()> {
     let output = Folder::new("nothing")?.lab("report")?;

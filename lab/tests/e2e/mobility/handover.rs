@@ -145,6 +145,8 @@ fn meanwhile(walk: &Walk, happen: impl FnOnce() -> Result<()>) -> Result<()> {
     })
 }
 
+// Works: handover
+// Answers: end-move
 #[lab::test]
 fn pushed_keys_come_after_the_mobile_node_and_nobody_reads_behind_it() -> Result<()> {
     let walk = Walk::new("handover")?;
@@ -181,6 +183,7 @@ fn pushed_keys_come_after_the_mobile_node_and_nobody_reads_behind_it() -> Result
     Ok(())
 }
 
+// Works: handover
 #[lab::test]
 fn with_pkd_a_neighbour_has_keys_before_and_a_move_is_another_spi() -> Result<()> {
     let walk = Walk::new("handover")?;
@@ -213,6 +216,7 @@ fn with_pkd_a_neighbour_has_keys_before_and_a_move_is_another_spi() -> Result<()
     Ok(())
 }
 
+// Works: handover
 #[lab::test]
 fn a_slot_that_is_come_back_to_has_other_keys() -> Result<()> {
     let walk = Walk::new("handover")?;
@@ -234,6 +238,7 @@ fn a_slot_that_is_come_back_to_has_other_keys() -> Result<()> {
     Ok(())
 }
 
+// Works: handover
 #[lab::test]
 fn with_simultaneous_bindings_a_hand_over_loses_nothing() -> Result<()> {
     let walk = Walk::new("handover")?;
@@ -290,6 +295,9 @@ fn a_connection_that_snoop_serves_stands_still_for_no_move() -> Result<()> {
 }
 
 /// Security does not depend on a node's reaction to REVOKE: this node never receives it.
+// Refuses: handover
+// Weakness: S27
+// Answers: end-move
 #[lab::test]
 fn an_agent_that_heard_of_no_revocation_has_keys_of_nothing() -> Result<()> {
     let walk = Walk::new("handover")?;
@@ -310,6 +318,7 @@ fn an_agent_that_heard_of_no_revocation_has_keys_of_nothing() -> Result<()> {
     route.agents[0].process().signal(Signal::SIGCONT)
 }
 
+// Refuses: handover
 #[lab::test]
 fn a_node_that_the_mobile_node_does_not_license_gets_no_key() -> Result<()> {
     let walk = Walk::new("handover")?;
@@ -335,6 +344,7 @@ fn a_node_that_the_mobile_node_does_not_license_gets_no_key() -> Result<()> {
     Ok(())
 }
 
+// Refuses: handover
 #[lab::test]
 fn what_cannot_be_handed_over_is_told_with_the_fix() -> Result<()> {
     let walk = Walk::new("handover")?;
@@ -348,6 +358,7 @@ fn what_cannot_be_handed_over_is_told_with_the_fix() -> Result<()> {
     Ok(())
 }
 
+// Recovers: handover
 #[lab::test]
 fn an_agent_that_was_killed_gets_its_keys_again() -> Result<()> {
     let walk = Walk::new("handover")?;
@@ -364,6 +375,7 @@ fn an_agent_that_was_killed_gets_its_keys_again() -> Result<()> {
     Ok(())
 }
 
+// Recovers: handover
 #[lab::test]
 fn keys_come_over_a_way_that_loses_much() -> Result<()> {
     let walk = Walk::with_hop("handover", pair::hop(2e-5))?;
@@ -377,6 +389,7 @@ fn keys_come_over_a_way_that_loses_much() -> Result<()> {
 }
 
 /// Without Mobile IP: a licensed node on one of two paths of a tunnel that moves with MOBIKE.
+// Works: handover
 #[lab::test]
 fn a_fixed_accelerator_reads_what_passes_it_and_nothing_else() -> Result<()> {
     let pair = Pair::new("accelerator")?;
@@ -411,6 +424,7 @@ fn a_fixed_accelerator_reads_what_passes_it_and_nothing_else() -> Result<()> {
     })
 }
 
+// Works: handover
 #[lab::test]
 fn a_licence_that_comes_by_reload_is_one_in_its_place() -> Result<()> {
     let walk = Walk::new("handover")?;
@@ -427,6 +441,8 @@ fn a_licence_that_comes_by_reload_is_one_in_its_place() -> Result<()> {
 
 /// The gateway does not know the second agent and sends it no keys. The agent can read only with
 /// its neighbour's keys, for two seconds.
+// Works: handover-dkm
+// Weakness: S34
 #[lab::test]
 fn with_dkm_the_next_agent_reads_what_runs_by_the_keys_of_the_one_before() -> Result<()> {
     let walk = Walk::new("handover")?;
@@ -471,6 +487,8 @@ fn borrows(walk: &Walk, more: &str) -> Result<()> {
     Ok(())
 }
 
+// Works: handover-dkm
+// Answers: end-move
 #[lab::test]
 fn with_dkm_nobody_reads_behind_the_mobile_node() -> Result<()> {
     let walk = Walk::new("handover")?;
@@ -546,6 +564,7 @@ fn a_blocked_rekey_after_dkm_turns_packets_opaque_after_2_s() -> Result<()> {
 }
 
 /// The asking agent learns the reason, and the gateway's keys arrive anyway.
+// Refuses: handover-dkm
 #[lab::test]
 fn an_agent_that_does_not_know_its_neighbour_gives_it_nothing() -> Result<()> {
     let walk = Walk::new("handover")?;
@@ -567,6 +586,7 @@ fn an_agent_that_does_not_know_its_neighbour_gives_it_nothing() -> Result<()> {
     Ok(())
 }
 
+// Recovers: handover-dkm
 #[lab::test]
 fn an_agent_that_is_gone_hands_on_nothing_and_delays_nothing() -> Result<()> {
     let walk = Walk::new("handover")?;
@@ -580,6 +600,7 @@ fn an_agent_that_is_gone_hands_on_nothing_and_delays_nothing() -> Result<()> {
     moved.map(drop)
 }
 
+// Recovers: handover-dkm
 #[lab::test]
 fn with_dkm_keys_come_over_a_way_that_loses_much() -> Result<()> {
     let walk = Walk::with_hop("handover", pair::hop(2e-5))?;

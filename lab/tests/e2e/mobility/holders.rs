@@ -96,6 +96,8 @@ fn segments(agents: &[Daemon]) -> Result<Vec<u64>> {
 
 /// Two agents name each other: both hold the keys of one slot, and the mobile node moves back and
 /// forth within it.
+// Works: handover-shared
+// Answers: end-holders
 #[lab::test]
 fn a_move_among_nodes_that_share_keys_is_no_other_spi_and_loses_nothing() -> Result<()> {
     let walk = Walk::new("holders")?;
@@ -114,6 +116,9 @@ fn a_move_among_nodes_that_share_keys_is_no_other_spi_and_loses_nothing() -> Res
 }
 
 /// Along the chain, the neighbour of each agent would be the third holder of the keys.
+// Works: handover-shared
+// Weakness: S31
+// Answers: end-holders
 #[lab::test]
 fn keys_are_made_anew_before_a_third_node_has_them_and_who_was_left_opens_nothing() -> Result<()> {
     let walk = chain()?;
@@ -158,6 +163,7 @@ fn keys_are_made_anew_before_a_third_node_has_them_and_who_was_left_opens_nothin
 }
 
 /// If only one end wants shared keys, no node gets any.
+// Refuses: handover-shared
 #[lab::test]
 fn ends_that_do_not_agree_on_holders_give_no_key() -> Result<()> {
     let walk = Walk::new("holders")?;
@@ -183,6 +189,7 @@ fn ends_that_do_not_agree_on_holders_give_no_key() -> Result<()> {
     route.is_read_by(&[0, 1]).map(drop)
 }
 
+// Refuses: handover-shared
 #[lab::test]
 fn what_holders_cannot_mean_is_told_with_the_fix() -> Result<()> {
     let walk = Walk::new("holders")?;
@@ -200,6 +207,7 @@ fn what_holders_cannot_mean_is_told_with_the_fix() -> Result<()> {
     Ok(())
 }
 
+// Refuses: handover-shared
 #[lab::test]
 fn more_neighbours_than_may_hold_keys_are_told() -> Result<()> {
     let walk = chain()?;
@@ -230,6 +238,7 @@ fn more_neighbours_than_may_hold_keys_are_told() -> Result<()> {
 }
 
 /// The neighbour receives no KEY_DISTRIBUTE, in spite of all retransmissions.
+// Recovers: handover-shared
 #[lab::test]
 fn a_neighbour_that_does_not_answer_delays_no_keys_and_gets_them_later() -> Result<()> {
     let walk = chain()?;
@@ -253,6 +262,7 @@ fn a_neighbour_that_does_not_answer_delays_no_keys_and_gets_them_later() -> Resu
     route.is_read_by(&[1, 2]).map(drop)
 }
 
+// Recovers: handover-shared
 #[lab::test]
 fn shared_keys_come_over_a_way_that_loses_much() -> Result<()> {
     let hop = Some(pair::hop(2e-5));
@@ -270,6 +280,7 @@ fn shared_keys_come_over_a_way_that_loses_much() -> Result<()> {
 }
 
 /// The gateway has forgotten the former holders, so it replaces their keys.
+// Recovers: handover-shared
 #[lab::test]
 fn a_gateway_that_was_killed_gives_few_nodes_other_keys() -> Result<()> {
     let walk = chain()?;
@@ -287,6 +298,7 @@ fn a_gateway_that_was_killed_gives_few_nodes_other_keys() -> Result<()> {
 
 /// The third node holds keys in advance. Once the gateway has no licence for it, nothing is sealed
 /// with these keys. The others share another slot as soon as both ends agree.
+// Refuses: handover-shared
 #[lab::test]
 fn a_node_that_is_taken_out_of_the_file_reads_nothing_more() -> Result<()> {
     let walk = Walk::in_bed(Testbed::new("holders")?, &[None; 3])?;

@@ -18,6 +18,7 @@ const PART: usize = 8 * MB;
 const WIFI: &str = "10.3.0.2";
 const CELL: &str = "10.4.0.2";
 
+// Works: mobike
 #[lab::test]
 fn a_download_goes_on_when_its_interface_is_taken_down() -> Result<()> {
     let pair = Pair::new("mobike")?;
@@ -27,6 +28,7 @@ fn a_download_goes_on_when_its_interface_is_taken_down() -> Result<()> {
 }
 
 /// The node keeps its keys but sees no packets, because they take another path. They are not lost.
+// Works: mobike
 #[lab::test]
 fn a_zoned_download_goes_on_past_the_licensed_node() -> Result<()> {
     let pair = Pair::new("mobike")?;
@@ -52,6 +54,7 @@ fn goes_on_when_the_interface_is_taken_down(pair: &Pair, tunnel: &Tunnel) -> Res
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], MB as u64)
 }
 
+// Works: mobike
 #[lab::test]
 fn strata_move_takes_a_tunnel_to_another_address_and_back() -> Result<()> {
     let pair = Pair::new("mobike")?;
@@ -77,6 +80,7 @@ fn strata_move_takes_a_tunnel_to_another_address_and_back() -> Result<()> {
     Ok(())
 }
 
+// Refuses: mobike
 #[lab::test]
 fn an_address_from_which_nothing_leaves_is_refused_with_those_that_work() -> Result<()> {
     let pair = Pair::new("mobike")?;
@@ -98,6 +102,7 @@ fn an_address_from_which_nothing_leaves_is_refused_with_those_that_work() -> Res
     Ok(())
 }
 
+// Refuses: mobike
 #[lab::test]
 fn the_end_that_was_called_cannot_move_the_tunnel() -> Result<()> {
     let pair = Pair::new("mobike")?;
@@ -113,6 +118,7 @@ fn the_end_that_was_called_cannot_move_the_tunnel() -> Result<()> {
 }
 
 /// Without MOBIKE, liveness detects the silence and the tunnel is set up again.
+// Refuses: mobike
 #[lab::test]
 fn without_mobike_a_tunnel_is_made_anew() -> Result<()> {
     let pair = Pair::new("mobike")?;
@@ -133,6 +139,7 @@ fn without_mobike_a_tunnel_is_made_anew() -> Result<()> {
     transfer(&pair.gateway, &pair.mobile, MOBILE[0], MB as u64)
 }
 
+// Works: mobike
 #[lab::test]
 fn a_tunnel_behind_a_nat_moves() -> Result<()> {
     let pair = Pair::new("mobike")?;
@@ -152,6 +159,7 @@ fn a_tunnel_behind_a_nat_moves() -> Result<()> {
     Ok(())
 }
 
+// Refuses: mobike
 #[lab::test]
 fn a_nat_is_refused_where_it_is_forbidden() -> Result<()> {
     let pair = Pair::new("mobike")?;
@@ -185,6 +193,7 @@ fn translate(pair: &Pair) -> Result<()> {
 }
 
 /// The mobile node gets no indication: its own interface is up, and its packets vanish.
+// Recovers: mobike
 #[lab::test]
 fn a_gateway_whose_wire_is_cut_is_found_at_its_other_address() -> Result<()> {
     const OTHER: &str = "198.51.100.1";
@@ -212,6 +221,7 @@ fn a_gateway_whose_wire_is_cut_is_found_at_its_other_address() -> Result<()> {
     Ok(())
 }
 
+// Recovers: mobike
 #[lab::test]
 fn a_tunnel_moves_over_hops_that_lose_packets() -> Result<()> {
     let hop = sim::Settings {

@@ -20,6 +20,7 @@ const MB: usize = 1_000_000;
 /// The discard port: packets to it get no answer.
 const DISCARD: u16 = 9;
 
+// Works: mobile-ip
 #[lab::test]
 fn a_tunnel_stays_while_its_mobile_node_moves() -> Result<()> {
     let walk = Walk::new("mobile")?;
@@ -45,6 +46,7 @@ fn a_tunnel_stays_while_its_mobile_node_moves() -> Result<()> {
 
 /// A better agent appears, and later the link to the first one goes down. Packets use both links as
 /// long as both are up.
+// Works: mobile-ip
 #[lab::test]
 fn with_simultaneous_bindings_a_move_loses_nothing() -> Result<()> {
     let walk = Walk::new("mobile")?;
@@ -70,6 +72,7 @@ fn with_simultaneous_bindings_a_move_loses_nothing() -> Result<()> {
     Ok(())
 }
 
+// Recovers: mobile-ip
 #[lab::test]
 fn home_is_told_when_the_daemon_stops() -> Result<()> {
     let walk = Walk::new("mobile")?;
@@ -86,6 +89,7 @@ fn home_is_told_when_the_daemon_stops() -> Result<()> {
     Ok(())
 }
 
+// Refuses: mobile-ip
 #[lab::test]
 fn another_key_is_not_registered() -> Result<()> {
     let walk = Walk::new("mobile")?;
@@ -108,6 +112,7 @@ fn another_key_is_not_registered() -> Result<()> {
     Ok(())
 }
 
+// Recovers: mobile-ip
 #[lab::test]
 fn a_foreign_agent_that_dies_is_left_for_another() -> Result<()> {
     let walk = Walk::new("mobile")?;
@@ -122,6 +127,7 @@ fn a_foreign_agent_that_dies_is_left_for_another() -> Result<()> {
     Ok(())
 }
 
+// Refuses: mobile-ip
 #[lab::test]
 fn two_ways_at_once_are_refused_where_reverse_paths_are_strict() -> Result<()> {
     let walk = Walk::new("mobile")?;
@@ -136,6 +142,7 @@ fn two_ways_at_once_are_refused_where_reverse_paths_are_strict() -> Result<()> {
 
 /// First the foreign agent, whose advertisements restart their sequence numbers. Then the home
 /// agent, which learns of the node when the registration is renewed.
+// Recovers: mobile-ip
 #[lab::test]
 fn agents_that_were_killed_and_are_back_know_their_mobile_node_again() -> Result<()> {
     let walk = Walk::new("mobile")?;
@@ -160,6 +167,7 @@ fn agents_that_were_killed_and_are_back_know_their_mobile_node_again() -> Result
 
 /// The mobile node has an ordinary address and route on the link. Traffic for the tunnel must not
 /// use them.
+// Refuses: mobile-ip
 #[lab::test]
 fn without_an_agent_nothing_leaves_in_clear() -> Result<()> {
     let walk = Walk::new("mobile")?;
@@ -195,6 +203,7 @@ fn without_an_agent_nothing_leaves_in_clear() -> Result<()> {
 }
 
 /// About a third of the messages on this path is lost.
+// Recovers: mobile-ip
 #[lab::test]
 fn a_registration_comes_through_a_network_that_loses_much() -> Result<()> {
     let hop = sim::Settings {
@@ -219,6 +228,7 @@ fn a_registration_comes_through_a_network_that_loses_much() -> Result<()> {
 /// The MTU of the path between the agents is smaller than a packet of the tunnel. Packets that may
 /// be fragmented are, and the home agent reassembles them. With `path_mtu` the mobile node learns
 /// the size that fits.
+// Works: mobile-ip
 #[lab::test]
 fn who_sends_what_has_no_room_on_the_way_of_the_tunnel_is_told() -> Result<()> {
     const ROOM: u32 = 1300;
@@ -243,6 +253,7 @@ fn who_sends_what_has_no_room_on_the_way_of_the_tunnel_is_told() -> Result<()> {
     mobile.wait_until("status", DEADLINE, knows).map(drop)
 }
 
+// Works: mobile-ip
 #[lab::test]
 fn a_foreign_agent_that_is_licensed_sees_the_headers_of_its_visitors() -> Result<()> {
     let walk = Walk::new("mobile")?;
@@ -316,6 +327,7 @@ impl Burst {
 }
 
 /// Packets that home sent before it learns of the move go to the old agent.
+// Works: mobile-ip-forwarding
 #[lab::test]
 fn what_is_under_way_when_a_mobile_node_moves_is_sent_after_it() -> Result<()> {
     let walk = Walk::far_from_home("mobile", far())?;
@@ -352,6 +364,7 @@ fn what_is_under_way_when_a_mobile_node_moves_is_sent_after_it() -> Result<()> {
 
 /// The agents have different keys for each other. Packets in flight are lost, and both agents
 /// report the reason.
+// Refuses: mobile-ip-forwarding
 #[lab::test]
 fn agents_that_do_not_believe_each_other_send_nothing_on() -> Result<()> {
     let walk = Walk::far_from_home("mobile", far())?;
@@ -382,6 +395,7 @@ fn agents_that_do_not_believe_each_other_send_nothing_on() -> Result<()> {
 }
 
 /// The old agent is unreachable until its neighbour has sent the notice in vain.
+// Recovers: mobile-ip-forwarding
 #[lab::test]
 fn a_notice_that_is_lost_is_said_again() -> Result<()> {
     let walk = Walk::new("mobile")?;
@@ -401,6 +415,7 @@ fn a_notice_that_is_lost_is_said_again() -> Result<()> {
 }
 
 /// Wireshark can decode the messages between agents and mobile node, and the tunnel.
+// Works: mobile-ip
 #[lab::test]
 fn tshark_reads_what_is_said_of_a_registration() -> Result<()> {
     let walk = Walk::new("mobile")?;

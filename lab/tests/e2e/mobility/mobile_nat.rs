@@ -25,6 +25,7 @@ fn is_translated(status: &Value) -> bool {
     in_udp(status).is_some_and(|end| end.starts_with(&format!("{NAT}:")))
 }
 
+// Works: mobile-ip-nat
 #[lab::test]
 fn a_tunnel_stays_while_its_mobile_node_moves_out_of_a_nat_and_back() -> Result<()> {
     let walk = Walk::behind_nat("mobile-nat")?;
@@ -55,6 +56,7 @@ fn a_tunnel_stays_while_its_mobile_node_moves_out_of_a_nat_and_back() -> Result<
 
 /// Control: with another policy at the home agent, registration through the NAT fails. Without a
 /// NAT the policy has no effect.
+// Refuses: mobile-ip-nat
 #[lab::test]
 fn without_udp_at_home_nobody_is_registered_through_a_nat() -> Result<()> {
     for policy in ["nat = \"never\"", ""] {
@@ -79,6 +81,7 @@ fn without_udp_at_home_nobody_is_registered_through_a_nat() -> Result<()> {
 }
 
 /// A firewall between the agent and home may pass UDP only, without being a NAT.
+// Works: mobile-ip-nat
 #[lab::test]
 fn udp_may_be_demanded_where_the_home_agent_allows_it() -> Result<()> {
     let walk = Walk::new("mobile-nat")?;
@@ -99,6 +102,7 @@ fn udp_may_be_demanded_where_the_home_agent_allows_it() -> Result<()> {
 }
 
 /// Registrations have a long lifetime, so only lost keepalives cause a new one.
+// Recovers: mobile-ip-nat
 #[lab::test]
 fn a_nat_that_forgets_is_noticed_by_keepalives() -> Result<()> {
     let walk = Walk::behind_nat("mobile-nat")?;
@@ -123,6 +127,7 @@ fn a_nat_that_forgets_is_noticed_by_keepalives() -> Result<()> {
 
 /// Not every NAT passes fragments of UDP datagrams (RFC 3519 section 4.8). Therefore the inner
 /// packets are fragmented, and the outer ones are not.
+// Works: mobile-ip-nat
 #[lab::test]
 fn what_has_no_room_behind_a_nat_is_cut_before_it_is_in_udp() -> Result<()> {
     const ROOM: u32 = 1300;
@@ -150,6 +155,7 @@ fn what_has_no_room_behind_a_nat_is_cut_before_it_is_in_udp() -> Result<()> {
     Ok(())
 }
 
+// Works: mobile-ip-nat
 #[lab::test]
 fn tshark_reads_what_goes_through_a_nat() -> Result<()> {
     let walk = Walk::behind_nat("mobile-nat")?;

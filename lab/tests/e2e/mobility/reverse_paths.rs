@@ -209,11 +209,13 @@ fn beside_busy_loops<T>(run: impl FnOnce() -> Result<T>) -> Result<T> {
     })
 }
 
+// Weakness: 148
 #[lab::test(limit(400))]
 fn pushed_keys_come_with_the_move_whatever_the_reverse_path_check() -> Result<()> {
     keys_come_with_the_move("push")
 }
 
+// Weakness: 148
 #[lab::test(limit(400))]
 fn with_dkm_the_own_keys_come_with_the_move_whatever_the_reverse_path_check() -> Result<()> {
     keys_come_with_the_move("dkm")
@@ -259,6 +261,7 @@ fn travel_for(travel: &mut Travel<'_>, moves: u64) -> Result<(usize, Duration)> 
 }
 
 /// The kernel has to keep the request until the daemon has worked on the reply.
+// Weakness: 148
 #[lab::test]
 fn a_request_that_comes_before_the_reply_is_read_is_answered() -> Result<()> {
     let walk = Walk::far_from_home("reverse-paths", far())?;

@@ -93,21 +93,26 @@ impl Way {
     }
 }
 
+// Recovers: handover
+// Weakness: S27
 #[lab::test(limit(400))]
 fn walks_by_push_end_with_ends_that_agree() -> Result<()> {
     walk_all(0, "push", 1)
 }
 
+// Recovers: handover
 #[lab::test(limit(400))]
 fn walks_by_pkd_end_with_ends_that_agree() -> Result<()> {
     walk_all(1, "pkd", 1)
 }
 
+// Recovers: handover-dkm
 #[lab::test(limit(400))]
 fn walks_by_dkm_end_with_ends_that_agree() -> Result<()> {
     walk_all(2, "dkm", 1)
 }
 
+// Recovers: handover-shared
 #[lab::test(limit(400))]
 fn walks_among_agents_that_share_keys_end_with_ends_that_agree() -> Result<()> {
     walk_all(3, "pkd", 2)
@@ -302,18 +307,18 @@ impl<'a> Traveller<'a> {
             self.cut(number, false)?;
         }
         self.move_to(agent)?;
-        let rested = self.settle(agent);
+        let rested = self.await_recovery(agent);
         rested.with_context(|| {
-            let told = self.whereabouts(agent);
+            let told = self.placement(agent);
             told.unwrap_or_else(|why| why.to_string())
         })
     }
 
     /// Waits at an agent until everything has recovered.
-    fn settle(&mut self, agent: usize) -> Result<()> {
+    fn await_recovery(&mut self, agent: usize) -> Result<()> {
         until(&format!("rest at {}", AGENTS[agent]), PATIENCE, || {
             self.look()?;
-            Ok(self.is_settled_at(agent)?.then_some(()))
+            Ok(self.has_recovered_at(agent)?.then_some(()))
         })?;
         // Packets in flight have arrived.
         both_ways(self.walk)?;
@@ -323,7 +328,7 @@ impl<'a> Traveller<'a> {
     /// Returns true if both ends know the mobile node's place and seal for the agent there, which
     /// holds the keys alone. With DKM the SPIs must stay the same for longer than both ends may use
     /// them after giving a token.
-    fn is_settled_at(&mut self, agent: usize) -> Result<bool> {
+    fn has_recovered_at(&mut self, agent: usize) -> Result<bool> {
         let now = Instant::now();
         let spis = self.sealed_for(agent)?;
         let before = self.sealed_in.take();
@@ -351,7 +356,7 @@ impl<'a> Traveller<'a> {
     }
 
     /// Returns both ends' states and recent log lines, and the agent's keys.
-    fn whereabouts(&self, agent: usize) -> Result<String> {
+    fn placement(&self, agent: usize) -> Result<String> {
         let mut told = format!("{} holds {:?}", AGENTS[agent], held(&self.agents[agent])?);
         for end in [&self.ends.home, &self.ends.mobile] {
             let log = std::fs::read_to_string(end.log_path())?;

@@ -98,6 +98,8 @@ fn none(daemon: &Daemon, events: &[&str]) -> Result<()> {
     Ok(())
 }
 
+// Works: audit
+// Answers: consent-record
 #[lab::test]
 fn what_is_agreed_given_and_taken_is_recorded_at_all_three() -> Result<()> {
     let mut scene = start_up()?;
@@ -165,6 +167,8 @@ fn is_private(host: &Host) -> Result<()> {
     Ok(())
 }
 
+// Works: audit
+// Answers: duration-key
 #[lab::test]
 fn new_keys_are_given_and_the_old_ones_end_and_no_packet_is_lost() -> Result<()> {
     let scene = start_up()?;
@@ -195,6 +199,7 @@ fn new_keys_are_given_and_the_old_ones_end_and_no_packet_is_lost() -> Result<()>
     await_all(mobile, "agreed", 2).map(drop)
 }
 
+// Works: audit
 #[lab::test]
 fn a_licence_that_is_taken_out_is_revoked_at_both_while_a_connection_goes_on() -> Result<()> {
     let scene = start_up()?;
@@ -233,6 +238,7 @@ fn a_licence_that_is_taken_out_is_revoked_at_both_while_a_connection_goes_on() -
     await_one(gateway, "given").map(drop)
 }
 
+// Refuses: audit
 #[lab::test]
 fn a_licence_that_one_end_alone_wants_is_recorded_and_nothing_is_given() -> Result<()> {
     let accept = Terms {
@@ -273,6 +279,7 @@ fn is_counted(status: &Value) -> bool {
 }
 
 /// Negative control of the next test: by default an unwritable file does not withhold keys.
+// Recovers: audit
 #[lab::test]
 fn a_file_that_cannot_be_written_is_told_and_keys_are_given_all_the_same() -> Result<()> {
     let mut scene = start(Terms::LICENSED, Terms::LICENSED, Some(FULL))?;
@@ -288,6 +295,8 @@ fn a_file_that_cannot_be_written_is_told_and_keys_are_given_all_the_same() -> Re
     Ok(())
 }
 
+// Refuses: audit
+// Answers: consent-record
 #[lab::test]
 fn no_key_leaves_without_its_line_where_that_is_required() -> Result<()> {
     let full = format!("{FULL}required = true\n");
@@ -318,6 +327,7 @@ fn no_key_leaves_without_its_line_where_that_is_required() -> Result<()> {
     Ok(())
 }
 
+// Works: audit
 #[lab::test]
 fn after_logrotate_lines_go_to_the_new_file_and_none_is_lost() -> Result<()> {
     let scene = start_up()?;
@@ -346,6 +356,7 @@ fn after_logrotate_lines_go_to_the_new_file_and_none_is_lost() -> Result<()> {
     Ok(())
 }
 
+// Recovers: audit
 #[lab::test]
 fn a_killed_gateway_goes_on_in_the_same_file() -> Result<()> {
     let mut scene = start_up()?;
@@ -363,6 +374,8 @@ fn a_killed_gateway_goes_on_in_the_same_file() -> Result<()> {
     await_all(&scene.node, "accepted", 2).map(drop)
 }
 
+// Refuses: audit
+// Weakness: 160
 #[lab::test]
 fn a_configuration_without_a_log_is_told_how_to_have_one() -> Result<()> {
     let scene = start(Terms::LICENSED, Terms::LICENSED, Some(""))?;

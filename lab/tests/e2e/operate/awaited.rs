@@ -11,6 +11,8 @@ use serde_json::Value;
 
 const OCTETS: u64 = 10_000;
 
+// Recovers: licensed-node
+// Weakness: 144
 #[lab::test]
 fn a_licensed_node_diverts_as_soon_as_its_interfaces_exist() -> Result<()> {
     let pair = Pair::new("awaited")?;
@@ -33,6 +35,8 @@ fn a_licensed_node_diverts_as_soon_as_its_interfaces_exist() -> Result<()> {
     Ok(())
 }
 
+// Recovers: listen-addresses
+// Weakness: 144
 #[lab::test]
 fn a_tunnel_comes_up_once_the_address_to_listen_on_exists() -> Result<()> {
     let pair = Pair::new("awaited")?;
@@ -66,6 +70,7 @@ fn a_tunnel_comes_up_once_there_is_a_route_to_its_peer() -> Result<()> {
     waits_for(&mobile, &[])
 }
 
+// Weakness: 144
 #[lab::test]
 fn a_foreign_agent_serves_visitors_as_soon_as_its_interface_exists() -> Result<()> {
     let walk = Walk::new("awaited")?;
@@ -103,6 +108,8 @@ fn an_agent_waits_for_its_address() -> Result<()> {
     ends.is_at(CARE_OF[0])
 }
 
+// Recovers: failures
+// Weakness: 155
 #[lab::test]
 fn a_host_that_no_longer_forwards_is_shown_until_it_does() -> Result<()> {
     let pair = Pair::new("awaited")?;

@@ -101,6 +101,8 @@ fn claims(status: &Value) -> &[Value] {
     claims.map_or(&[], Vec::as_slice)
 }
 
+// Works: no-clear-input
+// Weakness: 118
 #[lab::test]
 fn what_claims_to_be_a_peer_is_dropped_and_told_with_its_source() -> Result<()> {
     let pair = Pair::new("clear")?;
@@ -152,6 +154,8 @@ fn what_claims_to_be_a_peer_is_dropped_and_told_with_its_source() -> Result<()> 
     Ok(())
 }
 
+// Works: no-clear-input
+// Weakness: 118
 #[lab::test]
 fn what_is_forwarded_to_hosts_behind_is_judged_as_well() -> Result<()> {
     let pair = Pair::new("clear")?;
@@ -201,6 +205,8 @@ start = "manual"
     )
 }
 
+// Works: no-clear-input
+// Weakness: 118
 #[lab::test]
 fn in_transport_mode_the_peers_own_address_is_not_believed_in_clear() -> Result<()> {
     let pair = Pair::new("clear")?;
@@ -224,6 +230,8 @@ fn in_transport_mode_the_peers_own_address_is_not_believed_in_clear() -> Result<
     Ok(())
 }
 
+// Works: no-clear-input
+// Weakness: 118
 #[lab::test]
 fn in_beet_mode_the_peers_address_inside_is_not_believed_in_clear() -> Result<()> {
     let pair = Pair::new("clear")?;
@@ -244,6 +252,8 @@ fn in_beet_mode_the_peers_address_inside_is_not_believed_in_clear() -> Result<()
 }
 
 /// Forwarded packets belong to other tunnels, unless they claim an inner address in clear.
+// Works: no-clear-input
+// Weakness: 118
 #[lab::test]
 fn a_licensed_node_with_peers_of_its_own_passes_tunnels_and_no_claims() -> Result<()> {
     let pair = Pair::new("clear")?;
@@ -286,6 +296,8 @@ remote = ["10.9.9.0/24", "fd09:9::/64"]
 /// Mobile IP's registrations, the packets that it tunnels, and those between a visitor and its
 /// agent are in clear by design. They carry the IPsec tunnel, whose inner addresses are accepted
 /// from the tunnel only.
+// Works: no-clear-input
+// Weakness: 118
 #[lab::test]
 fn mobile_ip_passes_in_clear_and_what_claims_to_be_its_tunnel_does_not() -> Result<()> {
     let walk = Walk::new("clear")?;
@@ -324,6 +336,7 @@ remote = ["10.9.9.0/24"]
 }
 
 /// Control of the first test.
+// Refuses: no-clear-input
 #[lab::test]
 fn what_no_tunnel_carries_and_what_is_bypassed_arrives_in_clear() -> Result<()> {
     let pair = Pair::new("clear")?;
@@ -342,6 +355,8 @@ fn what_no_tunnel_carries_and_what_is_bypassed_arrives_in_clear() -> Result<()> 
     Ok(())
 }
 
+// Recovers: no-clear-input
+// Weakness: 118
 #[lab::test]
 fn the_guard_outlives_a_killed_daemon_and_ends_with_an_orderly_stop() -> Result<()> {
     let pair = Pair::new("clear")?;
@@ -368,6 +383,7 @@ fn the_guard_outlives_a_killed_daemon_and_ends_with_an_orderly_stop() -> Result<
     Ok(())
 }
 
+// Works: no-clear-input
 #[lab::test]
 fn a_reload_changes_what_is_believed_and_loses_no_count() -> Result<()> {
     let pair = Pair::new("clear")?;
@@ -389,6 +405,8 @@ fn a_reload_changes_what_is_believed_and_loses_no_count() -> Result<()> {
 
 /// The daemon restores the guard on a notification, three times a minute at most, then not until a
 /// reload.
+// Recovers: no-clear-input
+// Weakness: 119
 #[lab::test]
 fn a_guard_that_another_program_removes_is_told_and_comes_back() -> Result<()> {
     let pair = Pair::new("clear")?;
@@ -431,6 +449,8 @@ fn a_guard_that_another_program_removes_is_told_and_comes_back() -> Result<()> {
 
 /// As on a kernel without nftables. The daemon keeps trying to install the guard, and reports the
 /// fault meanwhile.
+// Recovers: no-clear-input
+// Weakness: 131
 #[lab::test]
 fn a_guard_that_cannot_be_set_up_is_a_fault_that_stays_until_it_can() -> Result<()> {
     let pair = Pair::new("clear")?;
@@ -473,6 +493,8 @@ fn a_guard_that_cannot_be_set_up_is_a_fault_that_stays_until_it_can() -> Result<
     Ok(())
 }
 
+// Refuses: no-clear-input
+// Weakness: 118
 #[lab::test]
 fn the_guard_does_not_need_the_program_nft() -> Result<()> {
     let pair = Pair::new("clear")?;

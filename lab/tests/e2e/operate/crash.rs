@@ -27,6 +27,8 @@ const BORROWER: Borrower = Borrower {
 
 const FORMER: &str = "nameserver 192.0.2.53\n";
 
+// Recovers: dns
+// Recovers: pools
 #[lab::test]
 fn a_crash_anywhere_leaves_nothing_after_the_next_stop() -> Result<()> {
     ensure!(POINTS.len() >= 12, "{POINTS:?}");
@@ -66,6 +68,7 @@ fn a_crash_does_leave_something() -> Result<()> {
 }
 
 /// After the crash the gateway has keys that the mobile node lost, or waits for an answer.
+// Recovers: rekey
 #[lab::test]
 fn after_a_crash_inside_a_rekey_the_tunnel_comes_back() -> Result<()> {
     for point in POINTS.into_iter().filter(is_rekey) {

@@ -63,6 +63,7 @@ impl Bed {
     }
 }
 
+// Works: dns
 #[lab::test]
 fn names_are_asked_for_behind_the_tunnel_while_it_is_up() -> Result<()> {
     let bed = Bed::new()?;
@@ -96,6 +97,7 @@ fn a_lost_tunnel_gives_the_former_servers_back() -> Result<()> {
     bed.until_restored()
 }
 
+// Works: dns
 #[lab::test]
 fn a_reload_changes_whom_programs_ask() -> Result<()> {
     const OTHER: &str = "10.8.0.54";
@@ -126,6 +128,7 @@ fn a_reload_changes_whom_programs_ask() -> Result<()> {
     Ok(())
 }
 
+// Recovers: dns
 #[lab::test]
 fn the_start_after_a_crash_gives_the_former_servers_back() -> Result<()> {
     let bed = Bed::new()?;
@@ -153,6 +156,8 @@ fn without_the_key_the_list_is_not_touched() -> Result<()> {
     Ok(())
 }
 
+// Works: failures
+// Refuses: dns
 #[lab::test]
 fn a_file_that_cannot_be_written_does_not_cost_the_tunnel() -> Result<()> {
     let mut bed = Bed::new()?;
@@ -173,6 +178,7 @@ fn a_file_that_cannot_be_written_does_not_cost_the_tunnel() -> Result<()> {
     mobile.stop()
 }
 
+// Works: dns
 #[lab::test]
 fn resolved_is_told_where_it_runs() -> Result<()> {
     let bed = Bed::new()?;
@@ -188,6 +194,7 @@ fn resolved_is_told_where_it_runs() -> Result<()> {
     Ok(())
 }
 
+// Works: dns
 #[lab::test]
 fn resolvconf_is_told_where_it_is_installed() -> Result<()> {
     let bed = Bed::new()?;

@@ -18,7 +18,7 @@ use std::os::unix::fs::PermissionsExt;
 struct Report(Value);
 
 impl Report {
-    fn of(host: &Host, config: &str) -> Result<Self> {
+    fn new(host: &Host, config: &str) -> Result<Self> {
         Self::when(host, config, "true")
     }
 
@@ -94,38 +94,41 @@ fn bed() -> Result<Pair> {
     Ok(pair)
 }
 
+// Works: doctor
 #[lab::test]
 fn a_healthy_host_has_no_finding_with_a_daemon_or_without() -> Result<()> {
     let pair = bed()?;
-    Report::of(&pair.mobile, &mobile_config())?.is_healthy()?;
+    Report::new(&pair.mobile, &mobile_config())?.is_healthy()?;
     let mut mobile = pair.mobile.stratad(&mobile_config())?;
     mobile.strata("status")?;
-    Report::of(&pair.mobile, &mobile_config())?.is_healthy()?;
+    Report::new(&pair.mobile, &mobile_config())?.is_healthy()?;
     mobile.stop()?;
-    Report::of(&pair.mobile, &mobile_config())?.is_healthy()
+    Report::new(&pair.mobile, &mobile_config())?.is_healthy()
 }
 
+// Works: doctor
 #[lab::test]
 fn a_healthy_licensed_node_has_no_finding_with_a_daemon_or_without() -> Result<()> {
     let pair = bed()?;
     let config = pair::licensed_config(pair::LICENSED);
     let mut node = pair.start_licensed(pair::LICENSED)?;
     node.strata("status")?;
-    Report::of(&pair.between, &config)?.is_healthy()?;
+    Report::new(&pair.between, &config)?.is_healthy()?;
     node.stop()?;
-    Report::of(&pair.between, &config)?.is_healthy()
+    Report::new(&pair.between, &config)?.is_healthy()
 }
 
 #[lab::test]
 fn a_configuration_with_a_fault_or_an_open_key_is_found() -> Result<()> {
     let pair = bed()?;
     let config = mobile_config().replace("start =", "strat =");
-    Report::of(&pair.mobile, &config)?.has("configuration", "fail", "`start`")?;
+    Report::new(&pair.mobile, &config)?.has("configuration", "fail", "`start`")?;
     let key = pair.mobile.directory().join("tunnel.psk");
     fs::set_permissions(key, fs::Permissions::from_mode(0o644))?;
-    Report::of(&pair.mobile, &mobile_config())?.has("configuration", "fail", "chmod 0600")
+    Report::new(&pair.mobile, &mobile_config())?.has("configuration", "fail", "chmod 0600")
 }
 
+// Refuses: doctor
 #[lab::test]
 fn without_a_configuration_the_machine_is_examined() -> Result<()> {
     let pair = bed()?;
@@ -139,18 +142,20 @@ fn without_a_configuration_the_machine_is_examined() -> Result<()> {
 fn ports_of_another_daemon_are_found() -> Result<()> {
     let pair = bed()?;
     let _other = pair.mobile.inside(|| Ok(UdpSocket::bind("0.0.0.0:500")?))?;
-    Report::of(&pair.mobile, &mobile_config())?.has("ports", "fail", "UDP port 500 is taken")
+    Report::new(&pair.mobile, &mobile_config())?.has("ports", "fail", "UDP port 500 is taken")
 }
 
+// Works: doctor
 #[lab::test]
 fn a_strict_reverse_path_is_found_where_it_matters() -> Result<()> {
     let pair = bed()?;
     pair.mobile.sysctl("net.ipv4.conf.eth0.rp_filter", "1")?;
-    Report::of(&pair.mobile, &mobile_config())?.is_healthy()?;
+    Report::new(&pair.mobile, &mobile_config())?.is_healthy()?;
     let everything = mobile_config().replace("remote = [", "remote = [\"192.0.2.0/24\", ");
-    Report::of(&pair.mobile, &everything)?.has("rp_filter", "fail", "conf.eth0.rp_filter=2")
+    Report::new(&pair.mobile, &everything)?.has("rp_filter", "fail", "conf.eth0.rp_filter=2")
 }
 
+// Recovers: doctor
 #[lab::test]
 fn what_a_killed_daemon_left_is_found() -> Result<()> {
     let pair = bed()?;
@@ -164,14 +169,14 @@ fn what_a_killed_daemon_left_is_found() -> Result<()> {
     let mut mobile = pair.mobile.stratad(&config)?;
     mobile.strata_text("up office --wait")?;
     mobile.process().crash()?;
-    let report = Report::of(&pair.mobile, &config)?;
+    let report = Report::new(&pair.mobile, &config)?;
     report.has("leftovers", "warn", "10.8.0.0/16")?;
     report.has("name servers", "fail", "before-strata")?;
     let mut node = pair.start_licensed(pair::LICENSED)?;
     node.strata("status")?;
     node.process().crash()?;
     let config = pair::licensed_config(pair::LICENSED);
-    Report::of(&pair.between, &config)?.has("leftovers", "warn", "routing rules")
+    Report::new(&pair.between, &config)?.has("leftovers", "warn", "routing rules")
 }
 
 #[lab::test]
@@ -183,7 +188,7 @@ fn a_lock_without_a_daemon_is_told_also_by_status() -> Result<()> {
     let locked = status["status"]["locked"].to_string();
     ensure!(locked.contains("10.8.0.0/16"), "{status}");
     mobile.stop()?;
-    Report::of(&pair.mobile, &config)?.has("leftovers", "warn", "stratad --unlock")?;
+    Report::new(&pair.mobile, &config)?.has("leftovers", "warn", "stratad --unlock")?;
     let refusal = mobile.strata_text("status").expect_err("nobody answers");
     let refusal = format!("{refusal:#}");
     ensure!(refusal.contains("stratad --unlock"), "{refusal}");
@@ -196,7 +201,7 @@ fn a_missing_filter_is_found() -> Result<()> {
     let nft = find_command("nft", "nftables")?;
     let hide = format!("mount --bind /dev/null {}", nft.display());
     let locked = mobile_config() + "leak = \"never\"\n";
-    Report::of(&pair.mobile, &locked)?.is_healthy()?;
+    Report::new(&pair.mobile, &locked)?.is_healthy()?;
     Report::when(&pair.mobile, &locked, &hide)?.has("nft", "fail", "apt-get install nftables")?;
     Report::when(&pair.mobile, &mobile_config(), &hide)?.is_healthy()
 }
@@ -210,6 +215,7 @@ fn a_missing_tun_is_found() -> Result<()> {
     Report::when(&pair.mobile, &mobile_config(), replace)?.has("tun", "fail", "not the TUN device")
 }
 
+// Works: doctor
 #[lab::test]
 fn a_clock_that_went_back_is_found() -> Result<()> {
     let pair = bed()?;
@@ -224,6 +230,7 @@ fn a_clock_that_went_back_is_found() -> Result<()> {
 }
 
 /// The limit and the right to change it belong to a user namespace.
+// Works: doctor
 #[lab::test]
 fn forbidden_user_namespaces_are_found() -> Result<()> {
     let pair = bed()?;
@@ -240,6 +247,7 @@ fn forbidden_user_namespaces_are_found() -> Result<()> {
     Ok(())
 }
 
+// Refuses: doctor
 #[lab::test]
 fn missing_rights_are_told() -> Result<()> {
     let pair = bed()?;
@@ -262,14 +270,15 @@ fn a_short_mtu_and_a_missing_way_are_found() -> Result<()> {
     let pair = bed()?;
     pair.set_mtu(1400)?;
     // Probes and the MSS handle it.
-    let by_itself = Report::of(&pair.mobile, &mobile_config())?;
+    let by_itself = Report::new(&pair.mobile, &mobile_config())?;
     ensure!(by_itself.has("mtu", "warn", "").is_err());
     let off = mobile_config().replacen("[tunnel]", "[tunnel]\npath_mtu = \"off\"", 1);
-    Report::of(&pair.mobile, &off)?.has("mtu", "warn", "mtu = 1303 in [tunnel]")?;
+    Report::new(&pair.mobile, &off)?.has("mtu", "warn", "mtu = 1303 in [tunnel]")?;
     pair.mobile.run("ip route delete default")?;
-    Report::of(&pair.mobile, &mobile_config())?.has("mtu", "warn", "no route to 192.0.2.1")
+    Report::new(&pair.mobile, &mobile_config())?.has("mtu", "warn", "no route to 192.0.2.1")
 }
 
+// Works: failures
 #[lab::test]
 fn a_firewall_that_drops_by_default_is_found() -> Result<()> {
     let pair = bed()?;
@@ -278,7 +287,7 @@ fn a_firewall_that_drops_by_default_is_found() -> Result<()> {
     let rules = pair.mobile.file("rules.nft", chain)?;
     pair.mobile.run(&format!("nft -f {}", rules.display()))?;
     let rule = "nft add rule inet filter input udp dport";
-    Report::of(&pair.mobile, &mobile_config())?.has("firewall", "warn", rule)
+    Report::new(&pair.mobile, &mobile_config())?.has("firewall", "warn", rule)
 }
 
 #[lab::test]
@@ -289,17 +298,18 @@ fn a_gateway_and_a_licensed_node_that_do_not_forward_are_found() -> Result<()> {
         .replace("start = \"manual\"\n", "")
         .replace("local = [\"10.1.0.2/32\"", "local = [\"10.1.0.0/24\"");
     let forwards = "net.ipv4.ip_forward=1";
-    Report::of(&pair.mobile, &gateway)?.has("forwarding", "warn", forwards)?;
+    Report::new(&pair.mobile, &gateway)?.has("forwarding", "warn", forwards)?;
     pair.mobile.sysctl("net.ipv4.ip_forward", "1")?;
-    Report::of(&pair.mobile, &gateway)?.is_healthy()?;
+    Report::new(&pair.mobile, &gateway)?.is_healthy()?;
     pair.between
         .secret("node.psk", "a key that nobody asks for")?;
     pair.between.sysctl("net.ipv4.ip_forward", "0")?;
     pair.between.sysctl("net.ipv6.conf.all.forwarding", "0")?;
     let licensed = pair::licensed_config(pair::LICENSED);
-    Report::of(&pair.between, &licensed)?.has("forwarding", "fail", forwards)
+    Report::new(&pair.between, &licensed)?.has("forwarding", "fail", forwards)
 }
 
+// Refuses: licensed-node
 #[lab::test]
 fn a_missing_interface_and_missing_rules_are_found() -> Result<()> {
     let pair = bed()?;
@@ -307,14 +317,14 @@ fn a_missing_interface_and_missing_rules_are_found() -> Result<()> {
     let node = pair.start_licensed(pair::LICENSED)?;
     node.strata("status")?;
     let renamed = config.replace("wired = \"wired\"", "wired = \"wird\"");
-    Report::of(&pair.between, &renamed)?.has("divert", "fail", "no interface wird")?;
+    Report::new(&pair.between, &renamed)?.has("divert", "fail", "no interface wird")?;
     // The daemon restores the rules until it gives up.
     until("missing rules to be found", DEADLINE, || {
         for family in ["", "-6 "] {
             let delete = format!("ip {family}rule delete iif wired");
             while pair.between.run(&delete).is_ok() {}
         }
-        let report = Report::of(&pair.between, &config)?;
+        let report = Report::new(&pair.between, &config)?;
         let found = report.has("divert", "fail", "arrive at wired");
         Ok(found.ok())
     })

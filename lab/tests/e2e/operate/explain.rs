@@ -18,6 +18,7 @@ fn configs(terms: Terms<'_>) -> [String; 2] {
     [mobile, gateway_config(terms)]
 }
 
+// Works: explain
 #[lab::test]
 fn a_tunnel_that_is_up() -> Result<()> {
     let (pair, tunnel) = start(configs(Terms::PLAIN))?;
@@ -34,6 +35,7 @@ fn a_tunnel_that_is_up() -> Result<()> {
     Ok(())
 }
 
+// Works: explain
 #[lab::test]
 fn suites_without_a_common_one() -> Result<()> {
     let (_pair, tunnel) = suites_that_differ("aes128gcm16", "aes256gcm16", "IKE cipher")?;
@@ -44,6 +46,7 @@ fn suites_without_a_common_one() -> Result<()> {
 }
 
 /// The same cipher with another HMAC.
+// Refuses: suites
 #[lab::test]
 fn suites_without_a_common_hmac() -> Result<()> {
     suites_that_differ("aes128-sha256", "aes128-sha512", "IKE integrity").map(drop)
@@ -84,6 +87,7 @@ fn groups_without_a_common_one() -> Result<()> {
     expect_fix(&explained["attempt"], "peer.office.groups", &mobile, "")
 }
 
+// Works: explain
 #[lab::test]
 fn another_key() -> Result<()> {
     let [mobile, gateway] = configs(Terms::PLAIN);
@@ -113,6 +117,7 @@ fn another_key() -> Result<()> {
     )
 }
 
+// Works: explain
 #[lab::test]
 fn an_identity_that_nobody_has() -> Result<()> {
     let [mobile, gateway] = configs(Terms::PLAIN);
@@ -153,6 +158,7 @@ fn another_identity_than_the_one_expected() -> Result<()> {
     )
 }
 
+// Works: explain
 #[lab::test]
 fn selectors_without_a_common_packet() -> Result<()> {
     let [mobile, gateway] = configs(Terms::PLAIN);
@@ -171,6 +177,7 @@ fn selectors_without_a_common_packet() -> Result<()> {
     expect_fix(&explained["attempt"], "peer.office.local", &mobile, "")
 }
 
+// Works: explain
 #[lab::test]
 fn zones_that_only_one_end_requires() -> Result<()> {
     let [_, zoned] = configs(Terms::ZONED);
@@ -194,6 +201,7 @@ fn zones_that_only_one_end_requires() -> Result<()> {
     )
 }
 
+// Works: explain
 #[lab::test]
 fn a_licence_that_only_one_end_gives() -> Result<()> {
     let [mobile, _] = configs(Terms::LICENSED);
@@ -225,6 +233,7 @@ fn certificates_that_are_believed() -> Result<()> {
     Ok(())
 }
 
+// Works: explain
 #[lab::test]
 fn an_expired_certificate() -> Result<()> {
     let (_pair, tunnel) = both(Order {
@@ -254,6 +263,7 @@ fn an_expired_certificate() -> Result<()> {
     )
 }
 
+// Works: explain
 #[lab::test]
 fn a_certificate_of_an_unknown_ca() -> Result<()> {
     let pair = Pair::new("explain")?;
@@ -304,6 +314,8 @@ fn a_certificate_where_a_psk_is_expected() -> Result<()> {
     expect_row(&mobile, "our certificate", "suspect")
 }
 
+// Works: failures
+// Recovers: explain
 #[lab::test]
 fn no_answer_at_all() -> Result<()> {
     let pair = Pair::new("explain")?;
@@ -325,6 +337,7 @@ fn no_answer_at_all() -> Result<()> {
     mobile.process().wait_for_log(line, DEADLINE)
 }
 
+// Works: failures
 #[lab::test]
 fn a_cause_on_this_host_comes_before_any_at_the_peer() -> Result<()> {
     let pair = Pair::new("explain")?;
@@ -351,6 +364,8 @@ fn a_cause_on_this_host_comes_before_any_at_the_peer() -> Result<()> {
     Ok(())
 }
 
+// Works: failures
+// Weakness: 152
 #[lab::test]
 fn two_machines_with_one_key_are_told_as_that() -> Result<()> {
     let pair = Pair::new("explain")?;
@@ -376,6 +391,8 @@ fn two_machines_with_one_key_are_told_as_that() -> Result<()> {
     Ok(())
 }
 
+// Works: failures
+// Weakness: 155
 #[lab::test]
 fn a_firewall_of_this_host_is_named_until_it_lets_messages_pass() -> Result<()> {
     let pair = Pair::new("explain")?;
@@ -429,6 +446,7 @@ fn a_node_that_refuses_a_grant() -> Result<()> {
     Ok(())
 }
 
+// Refuses: explain
 #[lab::test]
 fn a_peer_that_nobody_knows_is_told_with_those_known() -> Result<()> {
     let pair = Pair::new("explain")?;

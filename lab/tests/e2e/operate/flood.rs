@@ -21,6 +21,9 @@ const BURST: u64 = 128;
 /// Limit on the gateway's growth, in octets: a leak of 6 octets per datagram exceeds it.
 const MOST_GROWTH: u64 = 1 << 20;
 
+// Weakness: 28
+// Weakness: 29
+// Weakness: 30
 #[lab::test]
 fn malformed_datagrams_are_counted_and_cost_no_memory_and_no_tunnel() -> Result<()> {
     let pair = Pair::new("flood")?;
@@ -148,7 +151,7 @@ impl Flood {
 /// handled or dropped, those that unauthenticated initiators sent beyond the queue or the share of
 /// time for them, and ESP packets.
 fn counted(daemon: &Daemon) -> Result<u64> {
-    let metrics = Metrics::of(daemon)?;
+    let metrics = Metrics::read(daemon)?;
     let received = metrics.sum("strata_ike_datagrams_total", &["received"]);
     let handled = metrics.sum("strata_ike_datagrams_total", &["taken", "answered_again"]);
     let dropped = metrics.sum_without("strata_ike_dropped_total", &[]);
@@ -163,7 +166,7 @@ fn counted(daemon: &Daemon) -> Result<u64> {
 
 /// Returns the number of datagrams that an honest daemon sent.
 fn genuine(daemon: &Daemon) -> Result<u64> {
-    let metrics = Metrics::of(daemon)?;
+    let metrics = Metrics::read(daemon)?;
     let ike = metrics.sum("strata_ike_datagrams_total", &["sent"]);
     Ok(ike + metrics.sum("strata_esp_packets_total", &["sealed"]))
 }
@@ -183,7 +186,7 @@ const OUTBOUND: &[&str] = &[
 struct Metrics(String);
 
 impl Metrics {
-    fn of(daemon: &Daemon) -> Result<Self> {
+    fn read(daemon: &Daemon) -> Result<Self> {
         daemon.ask("metrics", json!({})).map(Self)
     }
 

@@ -44,6 +44,7 @@ fn an_open_tunnel_shows_only_esp() -> Result<()> {
     no_leak(&seen)
 }
 
+// Works: no-leak
 #[lab::test]
 fn nothing_leaks_before_the_tunnel_comes_up() -> Result<()> {
     let pair = Pair::new("leak")?;
@@ -70,6 +71,7 @@ fn nothing_leaks_after_down() -> Result<()> {
     no_leak(&round_of_the_gateway(&pair, &tap)?)
 }
 
+// Recovers: liveness
 #[lab::test]
 fn nothing_leaks_while_the_peer_is_dead() -> Result<()> {
     let pair = Pair::new("leak")?;
@@ -90,6 +92,7 @@ fn nothing_leaks_after_the_peer_was_refused() -> Result<()> {
     no_leak(&round(&pair.mobile, &tap, &GATEWAY)?)
 }
 
+// Recovers: no-leak
 #[lab::test]
 fn nothing_leaks_after_the_daemon_was_killed() -> Result<()> {
     let pair = Pair::new("leak")?;
@@ -101,6 +104,7 @@ fn nothing_leaks_after_the_daemon_was_killed() -> Result<()> {
 }
 
 /// Packets are sent all the time, not at one moment.
+// Recovers: no-leak
 #[lab::test]
 fn nothing_leaks_while_a_killed_daemon_starts_again() -> Result<()> {
     let pair = Pair::new("leak")?;
@@ -134,6 +138,7 @@ fn an_orderly_stop_opens_what_is_not_locked() -> Result<()> {
     leak(&round(&pair.mobile, &tap, &GATEWAY)?)
 }
 
+// Works: no-leak
 #[lab::test]
 fn a_lock_outlives_every_end_of_the_daemon() -> Result<()> {
     let pair = Pair::new("leak")?;
@@ -168,6 +173,7 @@ fn a_lock_holds_before_the_first_start() -> Result<()> {
     no_leak(&round(&pair.mobile, &tap, &GATEWAY)?)
 }
 
+// Refuses: no-leak
 #[lab::test]
 fn unlocking_is_refused_while_a_daemon_runs_and_opens_after_it() -> Result<()> {
     let pair = Pair::new("leak")?;
@@ -188,6 +194,7 @@ fn unlocking_is_refused_while_a_daemon_runs_and_opens_after_it() -> Result<()> {
     Ok(())
 }
 
+// Recovers: no-leak
 #[lab::test]
 fn a_start_without_the_key_opens_what_was_locked() -> Result<()> {
     let pair = Pair::new("leak")?;
@@ -200,6 +207,7 @@ fn a_start_without_the_key_opens_what_was_locked() -> Result<()> {
 
 /// DHCP's option 121 sets such routes (TunnelVision). Strata's table has precedence over the main
 /// one.
+// Weakness: 79
 #[lab::test]
 fn a_more_specific_route_attracts_nothing() -> Result<()> {
     let pair = Pair::new("leak")?;
@@ -214,6 +222,7 @@ fn a_more_specific_route_attracts_nothing() -> Result<()> {
 }
 
 /// Another VPN may add such a rule. Rules have precedence over routes, but not over the lock.
+// Works: no-leak
 #[lab::test]
 fn a_rule_of_somebody_else_attracts_nothing_that_is_locked() -> Result<()> {
     let pair = Pair::new("leak")?;
@@ -231,6 +240,8 @@ fn a_rule_of_somebody_else_attracts_nothing_that_is_locked() -> Result<()> {
 
 /// The attacker's network assigns an address in a protected prefix (TunnelCrack's LocalNet). Its
 /// broadcast address is in the local table, which precedes every other table.
+// Works: no-leak
+// Weakness: 79
 #[lab::test]
 fn a_local_network_of_the_attackers_attracts_nothing_that_is_locked() -> Result<()> {
     const BROADCAST: &str = "10.8.0.255";
@@ -280,6 +291,8 @@ fn a_program_bound_to_the_interface_leaks_nothing_that_is_locked() -> Result<()>
 
 /// A mark exempts packets from the tunnel, not the peer's address, which an attacker may have
 /// chosen (TunnelCrack's ServerIP).
+// Works: no-leak
+// Weakness: 79
 #[lab::test]
 fn the_peers_own_address_is_no_hole() -> Result<()> {
     const PEER: &str = "192.0.2.1";
@@ -302,6 +315,7 @@ fn the_peers_own_address_is_no_hole() -> Result<()> {
 
 /// The kernel accepts packets for any of its addresses on any interface. On a network of its own an
 /// attacker can thus find the owner of an inner address and inject packets (CVE-2019-14899).
+// Weakness: 79
 #[lab::test]
 fn what_comes_from_outside_for_an_address_inside_is_dropped_and_counted() -> Result<()> {
     let pair = Pair::new("leak")?;
@@ -362,6 +376,7 @@ fn a_lock_of_everything_lets_the_tunnel_work() -> Result<()> {
     Ok(())
 }
 
+// Refuses: no-leak
 #[lab::test]
 fn without_nft_a_lock_is_refused_before_anything_is_set_up() -> Result<()> {
     let pair = Pair::new("leak")?;

@@ -23,6 +23,7 @@ local = ["10.8.0.0/16"]
 remote = ["10.77.0.0/16"]
 "#;
 
+// Works: reload
 #[lab::test]
 fn a_tunnel_that_did_not_change_loses_no_packet_and_keeps_its_spis() -> Result<()> {
     let (pair, tunnel) = start(Terms::ZONED)?;
@@ -45,6 +46,7 @@ fn a_tunnel_that_did_not_change_loses_no_packet_and_keeps_its_spis() -> Result<(
     Ok(())
 }
 
+// Works: reload
 #[lab::test]
 fn sighup_does_the_same_and_tells_the_journal() -> Result<()> {
     let (pair, mut tunnel) = start(Terms::PLAIN)?;
@@ -75,6 +77,7 @@ fn sighup_does_the_same_and_tells_the_journal() -> Result<()> {
     Ok(())
 }
 
+// Refuses: reload
 #[lab::test]
 fn a_file_with_faults_changes_nothing_and_names_them_all() -> Result<()> {
     let (pair, tunnel) = start(Terms::PLAIN)?;
@@ -98,6 +101,7 @@ fn a_file_with_faults_changes_nothing_and_names_them_all() -> Result<()> {
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], 100_000)
 }
 
+// Recovers: reload
 #[lab::test]
 fn a_file_that_is_gone_changes_nothing() -> Result<()> {
     let (pair, tunnel) = start(Terms::PLAIN)?;
@@ -124,6 +128,7 @@ fn a_dry_run_shows_the_difference_and_changes_nothing() -> Result<()> {
     Ok(())
 }
 
+// Refuses: reload
 #[lab::test]
 fn what_needs_a_restart_is_told_until_it_is_done() -> Result<()> {
     let (pair, mut tunnel) = start(Terms::PLAIN)?;
@@ -144,6 +149,7 @@ fn what_needs_a_restart_is_told_until_it_is_done() -> Result<()> {
     Ok(())
 }
 
+// Works: reload
 #[lab::test]
 fn a_removed_peer_goes_with_its_routes() -> Result<()> {
     let (pair, tunnel) = start(Terms::ZONED)?;
@@ -167,6 +173,7 @@ fn a_removed_peer_goes_with_its_routes() -> Result<()> {
     Ok(())
 }
 
+// Works: reload
 #[lab::test]
 fn an_added_peer_comes_up() -> Result<()> {
     let pair = Pair::new("reload")?;
@@ -280,6 +287,8 @@ fn the_log_says_as_much_as_it_is_told_to() -> Result<()> {
     Ok(())
 }
 
+// Works: licence-changes
+// Works: reload
 #[lab::test]
 fn after_a_licence_is_removed_the_node_opens_nothing() -> Result<()> {
     let (pair, tunnel) = start(Terms::LICENSED)?;

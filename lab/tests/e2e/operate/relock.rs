@@ -40,6 +40,7 @@ const LOCKED: &str = "leak = \"never\"\n";
 
 /// Bait is sent without a pause while peers are added, removed and changed around a prefix that
 /// stays locked.
+// Works: no-leak
 #[lab::test]
 fn what_both_files_lock_is_never_seen() -> Result<()> {
     let (pair, tap) = bed()?;
@@ -71,6 +72,7 @@ fn what_both_files_lock_is_never_seen() -> Result<()> {
 }
 
 /// Step by step; open prefixes are the control of locked ones.
+// Works: no-leak
 #[lab::test]
 fn the_lock_is_what_the_file_says() -> Result<()> {
     let (pair, tap) = bed()?;
@@ -100,6 +102,7 @@ fn the_lock_is_what_the_file_says() -> Result<()> {
 }
 
 /// A lock that a reload removed does not outlive the daemon.
+// Recovers: no-leak
 #[lab::test]
 fn a_lock_that_came_by_reload_outlives_the_daemon() -> Result<()> {
     let (pair, tap) = bed()?;
@@ -118,6 +121,7 @@ fn a_lock_that_came_by_reload_outlives_the_daemon() -> Result<()> {
 }
 
 /// The reload refuses routes with which the peer's own packets would be dropped on arrival.
+// Refuses: no-leak
 #[lab::test]
 fn a_refused_reload_leaves_the_lock_as_it_was() -> Result<()> {
     let (pair, tap) = bed()?;

@@ -24,27 +24,36 @@ const ROUTES_V6: &str = "ip -6 route flush table 7296";
 /// The removal that a firewall does when it loads its rules.
 const FILTERS: &str = "nft flush ruleset";
 
+// Works: restore
+// Weakness: 120
 #[lab::test]
 fn a_flushed_table_is_filled_again() -> Result<()> {
     carries_again_after(&[ROUTES, ROUTES_V6])
 }
 
+// Works: restore
+// Weakness: 120
 #[lab::test]
 fn a_deleted_rule_is_added_again() -> Result<()> {
     carries_again_after(&[RULES, RULES_V6])
 }
 
+// Works: restore
+// Weakness: 120
 #[lab::test]
 fn a_device_that_was_taken_down_is_brought_up_with_its_addresses_and_routes() -> Result<()> {
     carries_again_after(&["ip link set strata0 down"])
 }
 
+// Works: restore
+// Weakness: 120
 #[lab::test]
 fn flushed_addresses_are_given_again() -> Result<()> {
     carries_again_after(&["ip addr flush dev strata0"])
 }
 
 /// Control: the same removal stays visible while the daemon is stopped.
+// Recovers: restore
 #[lab::test]
 fn while_the_daemon_stands_still_nothing_is_put_back() -> Result<()> {
     let pair = Pair::new("restore")?;
@@ -62,6 +71,8 @@ fn while_the_daemon_stands_still_nothing_is_put_back() -> Result<()> {
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], 10_000)
 }
 
+// Refuses: restore
+// Weakness: 120
 #[lab::test]
 fn the_fourth_time_within_a_minute_is_warned_of_until_a_reload() -> Result<()> {
     let pair = Pair::new("restore")?;
@@ -100,6 +111,8 @@ fn the_fourth_time_within_a_minute_is_warned_of_until_a_reload() -> Result<()> {
 }
 
 /// The lock holds while routes are missing, and routes hold while the lock is missing.
+// Works: restore
+// Weakness: 120
 #[lab::test]
 fn nothing_leaks_while_a_part_of_what_is_locked_is_missing() -> Result<()> {
     let pair = Pair::new("restore")?;
@@ -123,6 +136,7 @@ fn nothing_leaks_while_a_part_of_what_is_locked_is_missing() -> Result<()> {
 }
 
 /// The kernel also notifies the daemon of its own removals.
+// Refuses: restore
 #[lab::test]
 fn what_the_daemon_removes_itself_is_not_put_back_and_counts_for_nothing() -> Result<()> {
     let pair = Pair::new("restore")?;
@@ -171,6 +185,8 @@ fn an_address_that_is_given_back_is_no_removal_by_another_program() -> Result<()
 }
 
 /// A licensed node diverts packets by rules of its own.
+// Works: restore
+// Weakness: 120
 #[lab::test]
 fn rules_of_a_licensed_node_are_added_again() -> Result<()> {
     let pair = Pair::new("restore")?;

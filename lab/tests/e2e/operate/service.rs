@@ -136,6 +136,8 @@ fn ensure_secret(pair: &Pair, tap: &Wiretap) -> Result<()> {
     Ok(())
 }
 
+// Works: services
+// Refuses: services
 #[lab::test]
 fn each_service_goes_by_its_own_tunnel_and_all_others_go_nowhere() -> Result<()> {
     let (pair, tunnel) = start([" tcp 9100"; 2], " udp 9200-9201")?;
@@ -178,6 +180,7 @@ fn each_service_goes_by_its_own_tunnel_and_all_others_go_nowhere() -> Result<()>
 }
 
 /// The traffic selectors are the intersection of both ends' (RFC 7296 section 2.9).
+// Works: services
 #[lab::test]
 fn ends_that_mean_different_services_carry_what_both_mean() -> Result<()> {
     let (pair, tunnel) = start([" tcp 9000-9150", " tcp 9100-9200"], "")?;
@@ -197,6 +200,7 @@ fn ends_that_mean_different_services_carry_what_both_mean() -> Result<()> {
     })
 }
 
+// Refuses: services
 #[lab::test]
 fn what_is_no_service_is_told_with_the_fix() -> Result<()> {
     let pair = Pair::new("service")?;

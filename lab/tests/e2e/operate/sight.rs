@@ -42,6 +42,7 @@ fn lines(daemon: &Daemon, words: &[&str]) -> Result<Vec<String>> {
 }
 
 /// tshark counts the messages on the wire.
+// Works: failures
 #[lab::test]
 fn at_debug_each_ike_message_is_one_line_at_both_ends() -> Result<()> {
     let pair = Pair::new("sight")?;
@@ -102,6 +103,7 @@ fn at_debug_each_ike_message_is_one_line_at_both_ends() -> Result<()> {
     Ok(())
 }
 
+// Works: failures
 #[lab::test]
 fn at_trace_the_drops_of_a_peer_are_found_by_its_name() -> Result<()> {
     let pair = Pair::new("sight")?;
@@ -162,6 +164,7 @@ fn seconds() -> Result<i64> {
 }
 
 /// A monitor sees a peer that is gone before the tunnel is given up.
+// Works: failures
 #[lab::test]
 fn metrics_and_status_tell_when_a_peer_was_heard_and_that_it_is_silent() -> Result<()> {
     let pair = Pair::new("sight")?;

@@ -36,6 +36,8 @@ start = "manual"
 /// Log message of the second daemon when it works.
 const WORKS: &str = "runs as bob@example.net";
 
+// Refuses: no-leak
+// Weakness: 87
 #[lab::test]
 fn a_second_daemon_is_refused_and_the_first_goes_on() -> Result<()> {
     let pair = Pair::new("single")?;
@@ -85,6 +87,7 @@ fn without_the_claim_a_second_daemon_opens_what_the_first_protects() -> Result<(
     leak(&round(&pair.mobile, &tap, &GATEWAY)?)
 }
 
+// Recovers: no-leak
 #[lab::test]
 fn after_kill_9_another_daemon_starts() -> Result<()> {
     let pair = Pair::new("single")?;
@@ -98,6 +101,7 @@ fn after_kill_9_another_daemon_starts() -> Result<()> {
 }
 
 /// Namespaces may share their files.
+// Refuses: inspection
 #[lab::test]
 fn two_namespaces_have_a_daemon_each_with_a_socket_of_its_own() -> Result<()> {
     let pair = Pair::new("single")?;
@@ -123,6 +127,8 @@ fn two_namespaces_have_a_daemon_each_with_a_socket_of_its_own() -> Result<()> {
 }
 
 /// The node has no tunnel, but rules that `--unlock` would remove.
+// Refuses: no-leak
+// Weakness: 87
 #[lab::test]
 fn a_licensed_node_at_work_keeps_its_rules() -> Result<()> {
     let pair = Pair::new("single")?;
@@ -149,6 +155,7 @@ fn a_licensed_node_at_work_keeps_its_rules() -> Result<()> {
 }
 
 /// As after an update of the kernel that removed the modules of the running one.
+// Refuses: no-leak
 #[lab::test]
 fn without_tun_devices_a_lock_can_be_opened_unless_a_daemon_runs() -> Result<()> {
     const HIDE: &str = "mount -t tmpfs none /dev/net && exec \"$0\" --unlock";
@@ -178,6 +185,7 @@ fn without_tun_devices_a_lock_can_be_opened_unless_a_daemon_runs() -> Result<()>
     Ok(())
 }
 
+// Weakness: 88
 #[lab::test]
 fn a_user_without_rights_cannot_keep_a_daemon_from_starting() -> Result<()> {
     let pair = Pair::new("single")?;
@@ -194,6 +202,7 @@ fn a_user_without_rights_cannot_keep_a_daemon_from_starting() -> Result<()> {
 }
 
 /// A command on the wrong socket names the running daemon.
+// Refuses: inspection
 #[lab::test]
 fn status_and_doctor_name_a_daemon_that_has_another_socket() -> Result<()> {
     let pair = Pair::new("single")?;

@@ -18,6 +18,7 @@ const ALICE: &str = r#"["10.1.0.2/32", "fd00:1::2/128"]"#;
 
 const OCTETS: u64 = 10_000;
 
+// Weakness: 143
 #[lab::test]
 fn a_router_of_a_site_reaches_the_other_site_itself() -> Result<()> {
     let pair = Pair::new("sources")?;
@@ -34,6 +35,7 @@ fn a_router_of_a_site_reaches_the_other_site_itself() -> Result<()> {
 }
 
 /// Without the address the routes stay, so that nothing leaves in clear.
+// Weakness: 143
 #[lab::test]
 fn an_address_may_come_later_go_and_come_back() -> Result<()> {
     let pair = Pair::new("sources")?;

@@ -13,6 +13,7 @@ fn hostile(mark: &Path) -> String {
     format!("$({make})`{make}`;{make};%s../../@example.net")
 }
 
+// Weakness: 26
 #[lab::test]
 fn no_program_is_run_by_the_name_of_a_peer() -> Result<()> {
     let pair = Pair::new("words")?;

@@ -69,6 +69,7 @@ fn mtu() -> Result<()> {
     follow("mtu")
 }
 
+// Weakness: 163
 #[lab::test]
 fn network_managers() -> Result<()> {
     follow("networkmanager-networkd")
@@ -104,12 +105,14 @@ fn settings() -> Result<()> {
     follow("settings")
 }
 
+// Weakness: 163
 #[lab::test]
 fn upgrade() -> Result<()> {
     follow("upgrade")
 }
 
 /// README.md of the folder is a table of the pages.
+// Weakness: 162
 #[lab::test]
 fn every_page_is_followed_and_every_place_elsewhere_is_used() -> Result<()> {
     let tests = include_str!("operate.rs");
@@ -132,6 +135,7 @@ fn every_page_is_followed_and_every_place_elsewhere_is_used() -> Result<()> {
 }
 
 /// Each line changes one block of a page so that it is no longer true.
+// Weakness: 162
 #[lab::test]
 fn a_page_with_a_wrong_line_fails() -> Result<()> {
     const PAGE: &str = "settings";

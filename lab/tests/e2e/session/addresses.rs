@@ -54,6 +54,7 @@ fn refused(daemon: &Daemon) -> Result<String> {
     }
 }
 
+// Works: pools
 #[lab::test]
 fn lent_addresses_of_both_families_carry_octets_and_go_with_the_tunnel() -> Result<()> {
     let pair = Pair::new("addresses")?;
@@ -96,6 +97,7 @@ fn lent_addresses_of_both_families_carry_octets_and_go_with_the_tunnel() -> Resu
 }
 
 /// One peer adds the other's address to its device and sends from it.
+// Refuses: pools
 #[lab::test]
 fn two_peers_have_two_addresses_and_neither_passes_with_the_others() -> Result<()> {
     let pair = Pair::new("addresses")?;
@@ -127,6 +129,7 @@ fn two_peers_have_two_addresses_and_neither_passes_with_the_others() -> Result<(
     Ok(())
 }
 
+// Recovers: pools
 #[lab::test]
 fn the_same_address_comes_back_after_kill_9_of_either_end() -> Result<()> {
     let pair = Pair::new("addresses")?;
@@ -162,6 +165,7 @@ fn the_same_address_comes_back_after_kill_9_of_either_end() -> Result<()> {
     Ok(())
 }
 
+// Recovers: pools
 #[lab::test]
 fn addresses_are_lent_over_a_lossy_hop() -> Result<()> {
     let hop = pair::hop(1.0 / 100_000.0);
@@ -181,6 +185,7 @@ fn addresses_are_lent_over_a_lossy_hop() -> Result<()> {
     Ok(())
 }
 
+// Refuses: pools
 #[lab::test]
 fn an_exhausted_pool_is_told_at_both_ends() -> Result<()> {
     let pair = Pair::new("addresses")?;
@@ -201,6 +206,7 @@ fn an_exhausted_pool_is_told_at_both_ends() -> Result<()> {
     transfer(&pair.gateway, &pair.between, "10.9.0.7", OCTETS)
 }
 
+// Refuses: pools
 #[lab::test]
 fn who_does_not_ask_for_an_address_is_told_at_both_ends() -> Result<()> {
     let pair = Pair::new("addresses")?;
@@ -219,6 +225,7 @@ fn who_does_not_ask_for_an_address_is_told_at_both_ends() -> Result<()> {
     Ok(())
 }
 
+// Works: pools
 #[lab::test]
 fn another_pool_gives_another_address_without_a_restart() -> Result<()> {
     let pair = Pair::new("addresses")?;
@@ -234,6 +241,7 @@ fn another_pool_gives_another_address_without_a_restart() -> Result<()> {
     transfer(&pair.gateway, &pair.mobile, "10.19.0.1", OCTETS)
 }
 
+// Works: pools
 #[lab::test]
 fn name_servers_come_from_the_peer_where_that_is_wanted() -> Result<()> {
     let former = "nameserver 192.0.2.53\n";
@@ -262,6 +270,7 @@ fn name_servers_come_from_the_peer_where_that_is_wanted() -> Result<()> {
     Ok(())
 }
 
+// Refuses: pools
 #[lab::test]
 fn a_store_that_cannot_be_used_is_told_with_the_fix() -> Result<()> {
     let pair = Pair::new("addresses")?;

@@ -148,6 +148,7 @@ fn judge(what: &str, took: Duration, most: Duration) -> Result<()> {
 }
 
 /// RFC 7296 section 2.23 without MOBIKE, RFC 4555 section 3.8 with it.
+// Recovers: tunnel
 #[lab::test(quiet)]
 fn a_nat_that_gives_other_ports_costs_less_than_a_second() -> Result<()> {
     for mobike in ["on", "off"] {
@@ -166,6 +167,7 @@ fn a_nat_that_gives_other_ports_costs_less_than_a_second() -> Result<()> {
     Ok(())
 }
 
+// Recovers: tunnel
 #[lab::test(quiet)]
 fn a_nat_that_maps_esp_apart_from_ike_is_followed_as_fast() -> Result<()> {
     for mobike in ["on", "off"] {
@@ -190,6 +192,7 @@ fn a_nat_that_maps_esp_apart_from_ike_is_followed_as_fast() -> Result<()> {
     Ok(())
 }
 
+// Recovers: tunnel
 #[lab::test(quiet)]
 fn a_gateway_that_was_killed_is_back_within_five_seconds() -> Result<()> {
     let pair = Pair::new("back")?;

@@ -84,6 +84,7 @@ fn no_drops(tunnel: &Tunnel) -> Result<()> {
     Ok(())
 }
 
+// Works: children
 #[lab::test]
 fn two_tunnels_carry_octets_at_the_same_time() -> Result<()> {
     let pair = Pair::new("children")?;
@@ -106,6 +107,7 @@ fn two_tunnels_carry_octets_at_the_same_time() -> Result<()> {
     transfer(gateway, mobile, MOBILE[0], MB)
 }
 
+// Works: children
 #[lab::test]
 fn neither_loses_a_packet_through_new_keys_and_proofs() -> Result<()> {
     let pair = Pair::new("children")?;
@@ -143,6 +145,7 @@ fn renew(tunnel: &mut Tunnel, words: &str) -> Result<()> {
     tunnel.gateway.wait_until("status", DEADLINE, two).map(drop)
 }
 
+// Refuses: children
 #[lab::test]
 fn one_is_refused_with_a_reason_and_the_other_stays() -> Result<()> {
     let pair = Pair::new("children")?;
@@ -163,6 +166,7 @@ fn one_is_refused_with_a_reason_and_the_other_stays() -> Result<()> {
     transfer(&pair.mobile, &pair.gateway, VOICE, MB)
 }
 
+// Works: children
 #[lab::test]
 fn one_is_taken_down_and_let_in_again_by_either_end() -> Result<()> {
     let pair = Pair::new("children")?;
@@ -192,6 +196,7 @@ fn one_is_taken_down_and_let_in_again_by_either_end() -> Result<()> {
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], MB)
 }
 
+// Works: children
 #[lab::test]
 fn tunnels_come_and_go_with_the_file_one_by_one() -> Result<()> {
     let pair = Pair::new("children")?;
@@ -219,6 +224,7 @@ fn tunnels_come_and_go_with_the_file_one_by_one() -> Result<()> {
     Ok(())
 }
 
+// Refuses: children
 #[lab::test]
 fn what_is_not_configured_is_refused_with_the_fix() -> Result<()> {
     let pair = Pair::new("children")?;
@@ -234,6 +240,7 @@ fn what_is_not_configured_is_refused_with_the_fix() -> Result<()> {
         .refuses("reload", "remove it from `local` or `remote`")
 }
 
+// Recovers: children
 #[lab::test]
 fn a_killed_end_comes_back_with_both_tunnels() -> Result<()> {
     let pair = Pair::new("children")?;
@@ -256,6 +263,7 @@ fn a_killed_end_comes_back_with_both_tunnels() -> Result<()> {
     transfer(&pair.mobile, &pair.gateway, VOICE, MB)
 }
 
+// Recovers: children
 #[lab::test]
 fn two_tunnels_come_up_and_carry_over_a_lossy_hop() -> Result<()> {
     let hop = sim::Settings {

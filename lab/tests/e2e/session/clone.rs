@@ -20,6 +20,7 @@ const HANDED_OVER: &str = "tunnel handed over";
 const WIFI: &str = "10.3.0.2";
 const CELL: &str = "10.4.0.2";
 
+// Works: clone
 #[lab::test]
 fn a_stream_loses_no_packet_through_four_hand_overs() -> Result<()> {
     let (pair, mut tunnel) = up()?;
@@ -36,6 +37,7 @@ fn a_stream_loses_no_packet_through_four_hand_overs() -> Result<()> {
     Ok(())
 }
 
+// Recovers: clone
 #[lab::test]
 fn a_tunnel_is_handed_over_over_hops_that_lose_packets() -> Result<()> {
     let hop = sim::Settings {
@@ -56,6 +58,7 @@ fn a_tunnel_is_handed_over_over_hops_that_lose_packets() -> Result<()> {
 }
 
 /// The old path carries no part of the tunnel any more, so its loss is not even noticed.
+// Works: clone
 #[lab::test]
 fn a_path_that_dies_after_a_hand_over_takes_nothing_with_it() -> Result<()> {
     let (pair, mut tunnel) = up()?;
@@ -68,6 +71,7 @@ fn a_path_that_dies_after_a_hand_over_takes_nothing_with_it() -> Result<()> {
 }
 
 /// The first hand-over is in progress, or the old IKE SA is draining.
+// Recovers: clone
 #[lab::test]
 fn a_hand_over_that_is_asked_for_during_another_is_done_after_it() -> Result<()> {
     let (pair, mut tunnel) = up()?;
@@ -88,6 +92,7 @@ fn a_hand_over_that_is_asked_for_during_another_is_done_after_it() -> Result<()>
     leaves_from(&tunnel.mobile, WIFI)
 }
 
+// Recovers: clone
 #[lab::test]
 fn a_hand_over_to_where_nobody_answers_leaves_all_as_it_was() -> Result<()> {
     let (pair, tunnel) = up()?;
@@ -115,6 +120,7 @@ fn a_hand_over_to_where_nobody_answers_leaves_all_as_it_was() -> Result<()> {
     leaves_from(&tunnel.mobile, WIFI)
 }
 
+// Refuses: clone
 #[lab::test]
 fn what_cannot_be_handed_over_is_refused_with_the_fix() -> Result<()> {
     let pair = Pair::new("clone")?;
@@ -137,6 +143,7 @@ fn what_cannot_be_handed_over_is_refused_with_the_fix() -> Result<()> {
         .refuses("move office --soft", "strata up office")
 }
 
+// Refuses: clone
 #[lab::test]
 fn where_one_end_does_not_allow_it_the_tunnel_stays() -> Result<()> {
     let pair = Pair::new("clone")?;

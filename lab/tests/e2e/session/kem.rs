@@ -61,6 +61,7 @@ fn count(daemon: &Daemon, kind: &str) -> Result<u64> {
         .parse()?)
 }
 
+// Works: ml-kem
 #[lab::test]
 fn a_kem_is_in_the_keys_of_a_tunnel_and_stays_there_through_rekeys() -> Result<()> {
     let pair = Pair::new("kem")?;
@@ -85,6 +86,7 @@ fn a_kem_is_in_the_keys_of_a_tunnel_and_stays_there_through_rekeys() -> Result<(
 }
 
 /// The messages exceed the limit on a datagram.
+// Works: ml-kem
 #[lab::test]
 fn the_largest_kem_beside_certificates_comes_in_fragments() -> Result<()> {
     let pair = Pair::new("kem")?;
@@ -108,6 +110,7 @@ fn the_largest_kem_beside_certificates_comes_in_fragments() -> Result<()> {
 }
 
 /// The refusal is unauthenticated at that point, so the initiator reports it and keeps trying.
+// Refuses: ml-kem
 #[lab::test]
 fn a_kem_that_only_the_mobile_node_requires_makes_no_tunnel() -> Result<()> {
     let pair = Pair::new("kem")?;
@@ -129,6 +132,7 @@ fn a_kem_that_only_the_mobile_node_requires_makes_no_tunnel() -> Result<()> {
     ensure_nothing_up(&tunnel)
 }
 
+// Refuses: ml-kem
 #[lab::test]
 fn a_kem_that_only_the_gateway_requires_makes_no_tunnel() -> Result<()> {
     let pair = Pair::new("kem")?;
@@ -145,6 +149,7 @@ fn a_kem_that_only_the_gateway_requires_makes_no_tunnel() -> Result<()> {
     ensure_nothing_up(&tunnel)
 }
 
+// Refuses: ml-kem
 #[lab::test]
 fn another_kem_than_the_gateway_requires_makes_no_tunnel_and_both_say_so() -> Result<()> {
     let pair = Pair::new("kem")?;
@@ -159,6 +164,7 @@ fn another_kem_than_the_gateway_requires_makes_no_tunnel_and_both_say_so() -> Re
     ensure_nothing_up(&tunnel)
 }
 
+// Works: ml-kem
 #[lab::test]
 fn a_kem_that_nobody_requires_and_the_gateway_lacks_is_told_and_the_tunnel_is_up() -> Result<()> {
     let pair = Pair::new("kem")?;
@@ -175,6 +181,7 @@ fn a_kem_that_nobody_requires_and_the_gateway_lacks_is_told_and_the_tunnel_is_up
     carry(&pair)
 }
 
+// Works: ml-kem
 #[lab::test]
 fn a_kem_that_comes_with_a_reload_makes_the_tunnel_anew() -> Result<()> {
     let pair = Pair::new("kem")?;
@@ -192,6 +199,7 @@ fn a_kem_that_comes_with_a_reload_makes_the_tunnel_anew() -> Result<()> {
     carry(&pair)
 }
 
+// Refuses: ml-kem
 #[lab::test]
 fn a_kem_that_nobody_knows_is_a_fault_of_the_file() -> Result<()> {
     let pair = Pair::new("kem")?;
@@ -210,6 +218,7 @@ fn a_kem_that_nobody_knows_is_a_fault_of_the_file() -> Result<()> {
 
 /// RFC 7383 section 2.5.2: from the gateway, fragments of 1280 octets do not pass and those of 576
 /// octets do. The gateway already has the new keys when it fragments its answer again.
+// Recovers: ml-kem
 #[lab::test]
 fn a_kem_that_is_too_long_for_the_path_is_cut_smaller() -> Result<()> {
     let pair = Pair::new("kem")?;
@@ -230,6 +239,7 @@ fn a_kem_that_is_too_long_for_the_path_is_cut_smaller() -> Result<()> {
     Ok(())
 }
 
+// Recovers: ml-kem
 #[lab::test]
 fn a_kem_comes_through_a_lossy_hop_again_and_again() -> Result<()> {
     let hop = pair::hop(1.0 / 50_000.0);
@@ -261,6 +271,7 @@ fn ensure_exchanges(tunnel: &Tunnel, expected: &[&str]) -> Result<()> {
 }
 
 /// RFC 9370 section 2.2.4. The keys of the first child SA derive from the IKE SA, which used a KEM.
+// Works: ml-kem-rekey
 #[lab::test]
 fn new_keys_of_a_tunnel_have_a_kem_of_their_own_and_no_packet_is_lost() -> Result<()> {
     let pair = Pair::new("kem")?;
@@ -281,6 +292,7 @@ fn new_keys_of_a_tunnel_have_a_kem_of_their_own_and_no_packet_is_lost() -> Resul
     carry(&pair)
 }
 
+// Works: ml-kem-rekey
 #[lab::test]
 fn both_ends_ask_at_once_for_new_keys_with_a_kem_and_no_packet_is_lost() -> Result<()> {
     let pair = Pair::new("kem")?;
@@ -305,6 +317,7 @@ fn both_ends_ask_at_once_for_new_keys_with_a_kem_and_no_packet_is_lost() -> Resu
     ensure_exchanges(&tunnel, &HYBRID)
 }
 
+// Works: ml-kem-rekey
 #[lab::test]
 fn new_keys_of_a_tunnel_do_without_a_kem_that_the_gateway_lacks() -> Result<()> {
     let pair = Pair::new("kem")?;
@@ -316,6 +329,7 @@ fn new_keys_of_a_tunnel_do_without_a_kem_that_the_gateway_lacks() -> Result<()> 
 }
 
 /// `pfs` enables a key exchange of the child SA's own, and `kem` determines its method.
+// Works: ml-kem-rekey
 #[lab::test]
 fn new_keys_of_a_tunnel_without_pfs_have_no_kem_of_their_own() -> Result<()> {
     let pair = Pair::new("kem")?;
@@ -328,6 +342,7 @@ fn new_keys_of_a_tunnel_without_pfs_have_no_kem_of_their_own() -> Result<()> {
     carry(&pair)
 }
 
+// Recovers: ml-kem-rekey
 #[lab::test]
 fn new_keys_of_a_tunnel_with_a_kem_come_through_a_lossy_hop() -> Result<()> {
     let hop = pair::hop(1.0 / 50_000.0);
@@ -345,6 +360,7 @@ fn new_keys_of_a_tunnel_with_a_kem_come_through_a_lossy_hop() -> Result<()> {
 
 /// Debian's tshark has no names for the exchange and its notify, but shows their numbers: with the
 /// keys of this IKE SA, and not without.
+// Works: ml-kem-rekey
 #[lab::test]
 fn tshark_sees_the_key_exchange_that_follows() -> Result<()> {
     let pair = Pair::new("kem")?;

@@ -13,11 +13,13 @@ use serde_json::Value;
 
 const OCTETS: u64 = 1_000_000;
 
+// Works: certificates
 #[lab::test]
 fn ecdsa_certificates_carry_a_tunnel() -> Result<()> {
     a_tunnel(GOOD)
 }
 
+// Works: certificates
 #[lab::test]
 fn ed25519_certificates_with_an_intermediate_carry_a_tunnel() -> Result<()> {
     a_tunnel(Order {
@@ -27,6 +29,7 @@ fn ed25519_certificates_with_an_intermediate_carry_a_tunnel() -> Result<()> {
     })
 }
 
+// Works: certificates
 #[lab::test]
 fn p384_certificates_with_an_intermediate_carry_a_tunnel() -> Result<()> {
     a_tunnel(Order {
@@ -37,6 +40,7 @@ fn p384_certificates_with_an_intermediate_carry_a_tunnel() -> Result<()> {
 }
 
 /// Both ends sign with RSASSA-PSS; the CA signed with PKCS #1.
+// Works: certificates
 #[lab::test]
 fn rsa_certificates_with_an_intermediate_carry_a_tunnel() -> Result<()> {
     a_tunnel(Order {
@@ -64,6 +68,7 @@ fn certificates_come_through_a_lossy_hop_again_and_again() -> Result<()> {
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], OCTETS / 100)
 }
 
+// Refuses: certificates
 #[lab::test]
 fn an_expired_certificate_is_refused_and_both_ends_say_so() -> Result<()> {
     let validity = "-startdate 20200101000000Z -enddate 20200201000000Z";
@@ -84,16 +89,19 @@ fn a_certificate_for_another_use_is_refused_and_both_ends_say_so() -> Result<()>
     )
 }
 
+// Refuses: certificates
 #[lab::test]
 fn a_certificate_of_an_unknown_ca_is_refused_and_both_ends_say_so() -> Result<()> {
     an_impostor("Another CA", "does not chain to any CA in `ca`")
 }
 
+// Refuses: certificates
 #[lab::test]
 fn a_ca_of_the_same_name_with_another_key_is_refused() -> Result<()> {
     an_impostor(CA, "signed with another key")
 }
 
+// Works: certificates
 #[lab::test]
 fn a_certificate_that_ends_soon_is_warned_of() -> Result<()> {
     let pair = Pair::new("pki")?;
@@ -122,6 +130,7 @@ fn a_certificate_that_ends_soon_is_warned_of() -> Result<()> {
 }
 
 /// The configuration is valid but useless.
+// Works: check
 #[lab::test]
 fn a_certificate_that_has_ended_is_warned_of_by_check() -> Result<()> {
     let pair = Pair::new("pki")?;
@@ -144,6 +153,7 @@ fn a_certificate_that_has_ended_is_warned_of_by_check() -> Result<()> {
     Ok(())
 }
 
+// Refuses: certificates
 #[lab::test]
 fn an_id_that_is_not_in_the_certificate_is_a_fault_of_the_file() -> Result<()> {
     let pair = Pair::new("pki")?;
@@ -157,6 +167,7 @@ fn an_id_that_is_not_in_the_certificate_is_a_fault_of_the_file() -> Result<()> {
 }
 
 /// A root, a CA below it, and one certificate of each kind.
+// Works: own-ca
 #[lab::test]
 fn certificates_of_strata_pki_carry_a_tunnel_and_openssl_believes_them() -> Result<()> {
     let pair = Pair::new("pki")?;
@@ -186,6 +197,7 @@ fn certificates_of_strata_pki_carry_a_tunnel_and_openssl_believes_them() -> Resu
     carries_data(&pair, &Tunnel { mobile, gateway })
 }
 
+// Works: certificates
 #[lab::test]
 fn a_licensed_node_with_a_certificate_gets_its_grant() -> Result<()> {
     let pair = Pair::new("pki")?;
@@ -213,6 +225,7 @@ fn a_licensed_node_with_a_certificate_gets_its_grant() -> Result<()> {
     licensed.wait_until("zones", DEADLINE, held).map(drop)
 }
 
+// Refuses: own-ca
 #[lab::test]
 fn strata_pki_replaces_nothing_unless_told_to() -> Result<()> {
     let pair = Pair::new("pki")?;

@@ -49,6 +49,7 @@ const MARKER: &str = "the last packet of this look";
 const BETWEEN: [&str; 2] = ["10.3.0.1", "2001:db8:3::1"];
 
 /// With a tunnel to the gateway; with the lock and without.
+// Works: exceptions
 #[lab::test]
 fn what_is_bypassed_goes_in_clear_and_comes_back() -> Result<()> {
     let bed = Bed::new()?;
@@ -70,6 +71,7 @@ fn what_is_bypassed_goes_in_clear_and_comes_back() -> Result<()> {
     Ok(())
 }
 
+// Works: exceptions
 #[lab::test]
 fn what_is_discarded_goes_nowhere_and_is_counted() -> Result<()> {
     let bed = Bed::new()?;
@@ -94,6 +96,7 @@ fn what_is_discarded_goes_nowhere_and_is_counted() -> Result<()> {
     Ok(())
 }
 
+// Works: exceptions
 #[lab::test]
 fn the_first_match_wins() -> Result<()> {
     let bed = Bed::new()?;
@@ -110,6 +113,7 @@ fn the_first_match_wins() -> Result<()> {
 }
 
 /// The routes of the bypass would take effect before the discard.
+// Refuses: exceptions
 #[lab::test]
 fn a_bypass_of_what_was_discarded_is_refused_with_the_fix() -> Result<()> {
     let bed = Bed::new()?;
@@ -124,6 +128,7 @@ fn a_bypass_of_what_was_discarded_is_refused_with_the_fix() -> Result<()> {
     Ok(())
 }
 
+// Recovers: exceptions
 #[lab::test]
 fn exceptions_hold_while_a_daemon_is_dead_and_after_it() -> Result<()> {
     let bed = Bed::new()?;
@@ -174,6 +179,7 @@ fn reaches(bed: &Bed, address: &str, port: u16) -> Result<bool> {
 }
 
 /// With the lock and without, and while the daemon is dead; the bypass ends with its configuration.
+// Works: exceptions
 #[lab::test]
 fn a_service_is_bypassed_and_what_is_beside_it_is_not() -> Result<()> {
     for lock in ["", "leak = \"never\"\n"] {
@@ -219,6 +225,7 @@ fn a_service_is_bypassed_and_what_is_beside_it_is_not() -> Result<()> {
 }
 
 /// The gateway has two addresses in each family, and lists one of them.
+// Works: listen-addresses
 #[lab::test]
 fn a_daemon_answers_on_the_addresses_of_its_list_only() -> Result<()> {
     const FIRST: [&str; 2] = ["192.0.2.1", "2001:db8:2::1"];

@@ -67,6 +67,7 @@ fn protected(tunnel: &Tunnel) -> Result<[bool; 2]> {
     Ok([is(&tunnel.mobile)?, is(&tunnel.gateway)?])
 }
 
+// Works: ppk
 #[lab::test]
 fn a_ppk_is_in_the_keys_of_a_tunnel_and_stays_there_through_rekeys() -> Result<()> {
     let pair = Pair::new("ppk")?;
@@ -91,6 +92,7 @@ fn a_ppk_is_in_the_keys_of_a_tunnel_and_stays_there_through_rekeys() -> Result<(
 }
 
 /// The NO_PPK_AUTH notify then contains a signature as well.
+// Works: ppk
 #[lab::test]
 fn a_ppk_beside_certificates_is_in_the_keys_too() -> Result<()> {
     let pair = Pair::new("ppk")?;
@@ -111,6 +113,7 @@ fn a_ppk_beside_certificates_is_in_the_keys_too() -> Result<()> {
     carry(&pair)
 }
 
+// Refuses: ppk
 #[lab::test]
 fn another_key_of_that_name_is_refused_and_both_ends_say_so() -> Result<()> {
     let pair = Pair::new("ppk")?;
@@ -118,6 +121,7 @@ fn another_key_of_that_name_is_refused_and_both_ends_say_so() -> Result<()> {
     both_ends_say_so(&tunnel, REQUIRED, "and the same key")
 }
 
+// Refuses: ppk
 #[lab::test]
 fn a_ppk_of_another_name_is_refused_and_both_ends_say_so() -> Result<()> {
     let pair = Pair::new("ppk")?;
@@ -140,6 +144,7 @@ fn both_ends_say_so(tunnel: &Tunnel, of_gateway: &str, fix: &str) -> Result<()> 
 
 /// An attacker may have removed the missing notify from the first answer, so the initiator reports
 /// it and keeps trying.
+// Refuses: ppk
 #[lab::test]
 fn a_ppk_that_only_the_mobile_node_requires_makes_no_tunnel() -> Result<()> {
     let pair = Pair::new("ppk")?;
@@ -159,6 +164,7 @@ fn a_ppk_that_only_the_mobile_node_requires_makes_no_tunnel() -> Result<()> {
     Ok(())
 }
 
+// Refuses: ppk
 #[lab::test]
 fn a_ppk_that_only_the_gateway_requires_makes_no_tunnel() -> Result<()> {
     let pair = Pair::new("ppk")?;
@@ -172,6 +178,7 @@ fn a_ppk_that_only_the_gateway_requires_makes_no_tunnel() -> Result<()> {
     Ok(())
 }
 
+// Works: ppk
 #[lab::test]
 fn an_optional_ppk_that_the_gateway_lacks_is_told_and_the_tunnel_is_up() -> Result<()> {
     let pair = Pair::new("ppk")?;
@@ -183,6 +190,7 @@ fn an_optional_ppk_that_the_gateway_lacks_is_told_and_the_tunnel_is_up() -> Resu
 }
 
 /// The ends have different PPKs, so NO_PPK_AUTH authenticates.
+// Works: ppk
 #[lab::test]
 fn an_optional_ppk_of_another_name_is_told_and_the_tunnel_is_up() -> Result<()> {
     let pair = Pair::new("ppk")?;
@@ -209,6 +217,7 @@ fn told_without(daemon: &mut Daemon, peer: &str, config: &str) -> Result<()> {
 }
 
 /// The established SA lacks the PPK that the file now requires (RFC 8784 section 4, upgrades).
+// Works: ppk
 #[lab::test]
 fn a_ppk_that_comes_with_a_reload_makes_the_tunnel_anew() -> Result<()> {
     let pair = Pair::new("ppk")?;
@@ -226,6 +235,7 @@ fn a_ppk_that_comes_with_a_reload_makes_the_tunnel_anew() -> Result<()> {
     carry(&pair)
 }
 
+// Refuses: ppk
 #[lab::test]
 fn a_ppk_that_is_too_short_is_a_fault_of_the_file() -> Result<()> {
     let pair = Pair::new("ppk")?;
@@ -243,6 +253,7 @@ fn a_ppk_that_is_too_short_is_a_fault_of_the_file() -> Result<()> {
     Ok(())
 }
 
+// Recovers: ppk
 #[lab::test]
 fn a_ppk_comes_through_a_lossy_hop_again_and_again() -> Result<()> {
     let hop = pair::hop(1.0 / 50_000.0);

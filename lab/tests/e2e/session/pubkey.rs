@@ -50,16 +50,19 @@ fn start(pair: &Pair) -> Result<Tunnel> {
     })
 }
 
+// Works: raw-public-keys
 #[lab::test]
 fn ecdsa_keys_carry_a_tunnel() -> Result<()> {
     keys_carry_a_tunnel("--p256")
 }
 
+// Works: raw-public-keys
 #[lab::test]
 fn p384_keys_carry_a_tunnel() -> Result<()> {
     keys_carry_a_tunnel("--p384")
 }
 
+// Works: raw-public-keys
 #[lab::test]
 fn ed25519_keys_carry_a_tunnel() -> Result<()> {
     keys_carry_a_tunnel("--ed25519")
@@ -74,6 +77,7 @@ fn keys_carry_a_tunnel(kind: &str) -> Result<()> {
 }
 
 /// openssl creates the keys and extracts the public keys.
+// Works: raw-public-keys
 #[lab::test]
 fn rsa_keys_carry_a_tunnel() -> Result<()> {
     let pair = Pair::new("pubkey")?;
@@ -98,6 +102,7 @@ fn carries_data(pair: &Pair, tunnel: &Tunnel) -> Result<()> {
     Ok(())
 }
 
+// Works: raw-public-keys
 #[lab::test]
 fn a_licensed_node_that_is_known_by_its_key_gets_its_grant() -> Result<()> {
     let pair = Pair::new("pubkey")?;
@@ -125,6 +130,7 @@ fn a_licensed_node_that_is_known_by_its_key_gets_its_grant() -> Result<()> {
     licensed.wait_until("zones", DEADLINE, held).map(drop)
 }
 
+// Refuses: raw-public-keys
 #[lab::test]
 fn another_key_is_refused_and_both_ends_say_so() -> Result<()> {
     let pair = Pair::new("pubkey")?;
@@ -145,6 +151,7 @@ fn another_key_is_refused_and_both_ends_say_so() -> Result<()> {
     expect_row(&explained["attempt"], "our public key", "suspect")
 }
 
+// Refuses: raw-public-keys
 #[lab::test]
 fn a_certificate_where_a_key_is_expected_is_refused() -> Result<()> {
     let pair = Pair::new("pubkey")?;
@@ -171,6 +178,7 @@ fn a_certificate_where_a_key_is_expected_is_refused() -> Result<()> {
     expect_row(&explained["attempt"], "authentication", "differs")
 }
 
+// Works: raw-public-keys
 #[lab::test]
 fn a_key_that_changes_with_a_reload_makes_the_tunnel_anew() -> Result<()> {
     let pair = Pair::new("pubkey")?;
@@ -194,6 +202,7 @@ fn a_key_that_changes_with_a_reload_makes_the_tunnel_anew() -> Result<()> {
     carries_data(&pair, &tunnel)
 }
 
+// Refuses: raw-public-keys
 #[lab::test]
 fn what_is_no_public_key_is_a_fault_of_the_file() -> Result<()> {
     let pair = Pair::new("pubkey")?;
@@ -210,6 +219,7 @@ fn what_is_no_public_key_is_a_fault_of_the_file() -> Result<()> {
     Ok(())
 }
 
+// Works: raw-public-keys
 #[lab::test]
 fn strata_pki_prints_the_public_key_that_openssl_prints() -> Result<()> {
     let pair = Pair::new("pubkey")?;
@@ -239,6 +249,7 @@ fn strata_pki_prints_the_public_key_that_openssl_prints() -> Result<()> {
     Ok(())
 }
 
+// Recovers: raw-public-keys
 #[lab::test]
 fn keys_come_through_a_lossy_hop_again_and_again() -> Result<()> {
     let hop = pair::hop(1.0 / 20_000.0);

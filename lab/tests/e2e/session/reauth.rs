@@ -16,6 +16,7 @@ use serde_json::Value;
 /// Log message of both ends after a re-authentication.
 const ANEW: &str = ": re-authenticated";
 
+// Works: reauth
 #[lab::test]
 fn a_stream_loses_no_packet_through_four_authentications() -> Result<()> {
     let pair = Pair::new("reauth")?;
@@ -29,6 +30,7 @@ fn a_stream_loses_no_packet_through_four_authentications() -> Result<()> {
 
 /// The gateway announces the lifetime of an authentication (RFC 4478), and the mobile node renews
 /// it in time.
+// Works: reauth
 #[lab::test]
 fn an_authentication_is_repeated_before_its_time_is_over() -> Result<()> {
     let pair = Pair::new("reauth")?;
@@ -52,6 +54,7 @@ fn an_authentication_is_repeated_before_its_time_is_over() -> Result<()> {
     no_drops(&tunnel)
 }
 
+// Works: reauth
 #[lab::test]
 fn a_lent_address_stays_the_same() -> Result<()> {
     let pair = Pair::new("reauth")?;
@@ -70,6 +73,7 @@ fn a_lent_address_stays_the_same() -> Result<()> {
 }
 
 /// A rekey does not authenticate again, but re-authentication does.
+// Refuses: reauth
 #[lab::test]
 fn a_peer_that_is_not_believed_any_more_is_told_and_the_tunnel_goes_on() -> Result<()> {
     let (pair, mut tunnel) = both(GOOD)?;
@@ -99,6 +103,7 @@ fn a_peer_that_is_not_believed_any_more_is_told_and_the_tunnel_goes_on() -> Resu
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], 100_000)
 }
 
+// Refuses: reauth
 #[lab::test]
 fn what_cannot_be_repeated_is_refused_with_the_fix() -> Result<()> {
     let pair = Pair::new("reauth")?;

@@ -32,6 +32,7 @@ fn a_daemon_whose_device_is_removed_ends_with_the_reason() -> Result<()> {
 }
 
 /// As with Ctrl-Z and then `fg`.
+// Recovers: tunnel
 #[lab::test]
 fn whoever_is_suspended_while_he_waits_gets_his_answer() -> Result<()> {
     let pair = Pair::new("recovery")?;
@@ -53,6 +54,8 @@ fn whoever_is_suspended_while_he_waits_gets_his_answer() -> Result<()> {
     Ok(())
 }
 
+// Works: inspection
+// Recovers: tunnel
 #[lab::test]
 fn a_killed_mobile_node_comes_back_with_its_tunnel() -> Result<()> {
     let pair = Pair::new("recovery")?;
@@ -68,6 +71,7 @@ fn a_killed_mobile_node_comes_back_with_its_tunnel() -> Result<()> {
 
 /// The key changes first at the mobile node, which initiates, and at the gateway several refusals
 /// later, with the default `liveness`.
+// Recovers: tunnel
 #[lab::test(quiet)]
 fn a_key_that_both_ends_change_is_used_within_five_seconds() -> Result<()> {
     const OTHER: &str = "another key between mobile node and gateway";
@@ -105,6 +109,7 @@ fn a_key_that_both_ends_change_is_used_within_five_seconds() -> Result<()> {
     each_way(&pair)
 }
 
+// Recovers: licences
 #[lab::test]
 fn a_killed_licensed_node_comes_back_with_its_licence() -> Result<()> {
     let pair = Pair::new("recovery")?;
@@ -119,6 +124,8 @@ fn a_killed_licensed_node_comes_back_with_its_licence() -> Result<()> {
     each_way(&pair)
 }
 
+// Works: liveness
+// Recovers: licences
 #[lab::test]
 fn a_killed_gateway_comes_back_with_its_tunnel_and_its_licence() -> Result<()> {
     let pair = Pair::new("recovery")?;
@@ -134,6 +141,7 @@ fn a_killed_gateway_comes_back_with_its_tunnel_and_its_licence() -> Result<()> {
     each_way(&pair)
 }
 
+// Recovers: licensed-node
 #[lab::test]
 fn what_a_killed_daemon_left_is_gone_after_the_next_start_and_stop() -> Result<()> {
     let pair = Pair::new("recovery")?;
@@ -169,6 +177,7 @@ fn sigterm_of_the_mobile_node_takes_the_gateways_end_down() -> Result<()> {
         .map(drop)
 }
 
+// Recovers: tunnel
 #[lab::test]
 fn sigterm_of_the_gateway_takes_the_mobile_nodes_end_down() -> Result<()> {
     let pair = Pair::new("recovery")?;

@@ -55,17 +55,20 @@ fn sent(when: &str) -> Result<()> {
     daemons[0].process().wait_for_log(&told, DEADLINE)
 }
 
+// Works: redirect
 #[lab::test]
 fn a_peer_is_sent_away_at_its_first_message() -> Result<()> {
     sent("init")
 }
 
+// Works: redirect
 #[lab::test]
 fn a_peer_is_sent_away_when_it_has_proved_who_it_is() -> Result<()> {
     sent("auth")
 }
 
 /// The tunnel is never down: the new one is up before the old one goes.
+// Works: redirect
 #[lab::test]
 fn strata_redirect_empties_a_gateway() -> Result<()> {
     let (pair, daemons) = start("", LISTED)?;
@@ -77,6 +80,7 @@ fn strata_redirect_empties_a_gateway() -> Result<()> {
     daemons[1].wait_until("status", DEADLINE, is_down).map(drop)
 }
 
+// Refuses: redirect
 #[lab::test]
 fn an_address_that_is_not_listed_is_told_with_the_fix() -> Result<()> {
     let (pair, daemons) = start("", "redirect = [\"10.4.0.0/24\"]")?;
@@ -93,6 +97,7 @@ fn an_address_that_is_not_listed_is_told_with_the_fix() -> Result<()> {
     .map(drop)
 }
 
+// Refuses: redirect
 #[lab::test]
 fn what_cannot_be_sent_away_is_refused_with_the_fix() -> Result<()> {
     let (_pair, daemons) = start("", "")?;
@@ -108,6 +113,7 @@ fn what_cannot_be_sent_away_is_refused_with_the_fix() -> Result<()> {
 /// strongSwan follows a redirect by default. The other gateway is the same host at its second
 /// address. The redirect is sent only in answer to the first message: charon 5.9.8 has a double
 /// free if the IKE_AUTH response redirects it.
+// Works: redirect
 #[lab::test]
 fn strongswan_goes_where_it_is_sent() -> Result<()> {
     let duo = Duo::new("redirect")?;

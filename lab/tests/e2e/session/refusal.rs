@@ -25,6 +25,7 @@ const UNREACHABLE: i32 = 3;
 /// Exit code and complete output of a program.
 type End = (i32, String);
 
+// Refuses: tunnel
 #[lab::test]
 fn a_port_that_is_taken_is_told_with_the_fix() -> Result<()> {
     for port in [500, 4500] {
@@ -43,6 +44,7 @@ fn a_port_that_is_taken_is_told_with_the_fix() -> Result<()> {
     Ok(())
 }
 
+// Refuses: listen-addresses
 #[lab::test]
 fn an_address_that_is_not_there_is_told_with_the_fix() -> Result<()> {
     let pair = Pair::new("refusal")?;
@@ -67,6 +69,7 @@ fn an_address_that_is_not_there_is_told_with_the_fix() -> Result<()> {
     Ok(())
 }
 
+// Refuses: tunnel
 #[lab::test]
 fn a_peer_that_begins_is_refused_while_its_tunnel_is_down_here() -> Result<()> {
     let pair = Pair::new("refusal")?;
@@ -89,6 +92,7 @@ fn a_peer_that_begins_is_refused_while_its_tunnel_is_down_here() -> Result<()> {
     Ok(())
 }
 
+// Refuses: tunnel
 #[lab::test]
 fn missing_rights_are_told_with_the_fix() -> Result<()> {
     // Root without capabilities has no privileges.
@@ -96,6 +100,7 @@ fn missing_rights_are_told_with_the_fix() -> Result<()> {
     expect(end, FAILED, &["no permission", "run as root"])
 }
 
+// Refuses: tunnel
 #[lab::test]
 fn a_missing_tun_device_is_told_with_the_fix() -> Result<()> {
     let without_tun = "mount -t tmpfs none /dev/net && exec \"$0\" \"$@\"";
@@ -103,6 +108,7 @@ fn a_missing_tun_device_is_told_with_the_fix() -> Result<()> {
     expect(end, FAILED, &["/dev/net/tun", "modprobe tun"])
 }
 
+// Refuses: check
 #[lab::test]
 fn an_unknown_key_is_told_with_its_place_and_the_key_that_was_meant() -> Result<()> {
     let pair = Pair::new("refusal")?;
@@ -116,6 +122,7 @@ fn an_unknown_key_is_told_with_its_place_and_the_key_that_was_meant() -> Result<
     )
 }
 
+// Refuses: psk
 #[lab::test]
 fn a_key_file_that_others_can_read_is_refused() -> Result<()> {
     let pair = Pair::new("refusal")?;
@@ -129,6 +136,7 @@ fn a_key_file_that_others_can_read_is_refused() -> Result<()> {
     )
 }
 
+// Refuses: inspection
 #[lab::test]
 fn a_cli_without_a_daemon_says_how_to_start_one() -> Result<()> {
     let pair = Pair::new("refusal")?;
@@ -138,6 +146,7 @@ fn a_cli_without_a_daemon_says_how_to_start_one() -> Result<()> {
     expect(end, UNREACHABLE, &["stratad", "fix: "])
 }
 
+// Refuses: tunnel
 #[lab::test]
 fn a_peer_that_does_not_exist_is_told_with_those_that_do() -> Result<()> {
     let pair = Pair::new("refusal")?;

@@ -28,6 +28,7 @@ const MB: u64 = 1_000_000;
 
 /// A thousand numbered packets per second, from the mobile node to the gateway; each must arrive
 /// exactly once. A licensed node may read their headers.
+// Works: rekey
 #[lab::test]
 fn a_stream_loses_no_packet_through_twenty_rekeys() -> Result<()> {
     let (pair, _licensed, mut tunnel) = licensed(Pair::new("rekey")?)?;
@@ -50,6 +51,7 @@ fn a_stream_loses_no_packet_through_twenty_rekeys() -> Result<()> {
 }
 
 /// Compares every octet, in both directions, with SNOOP between the ends.
+// Works: rekey
 #[lab::test]
 fn downloads_go_on_through_twenty_rekeys_with_a_licensed_node() -> Result<()> {
     let (pair, licensed, mut tunnel) = licensed(Pair::new("rekey")?)?;
@@ -62,6 +64,7 @@ fn downloads_go_on_through_twenty_rekeys_with_a_licensed_node() -> Result<()> {
 }
 
 /// IKE packets are lost as well. This delays a rekey and has no other effect.
+// Recovers: rekey
 #[lab::test]
 fn downloads_go_on_through_rekeys_over_a_lossy_hop() -> Result<()> {
     let hop = pair::hop(1.0 / 256_000.0);
@@ -73,6 +76,7 @@ fn downloads_go_on_through_rekeys_over_a_lossy_hop() -> Result<()> {
     reads_the_newest(&licensed, &tunnel)
 }
 
+// Refuses: rekey
 #[lab::test]
 fn rekeys_that_cannot_be_are_refused_with_the_fix() -> Result<()> {
     let pair = Pair::new("rekey")?;

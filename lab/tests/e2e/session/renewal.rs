@@ -13,6 +13,7 @@ use lab::volley::volleys;
 use serde_json::Value;
 
 /// The key is also new, and of another kind.
+// Works: certificates
 #[lab::test]
 fn a_renewed_certificate_loses_no_packet_and_proves_what_comes_afterwards() -> Result<()> {
     let (pair, tunnel) = up()?;
@@ -41,6 +42,7 @@ fn a_renewed_certificate_loses_no_packet_and_proves_what_comes_afterwards() -> R
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], 100_000)
 }
 
+// Refuses: certificates
 #[lab::test]
 fn a_certificate_that_is_not_good_changes_nothing_and_says_what_to_do() -> Result<()> {
     let (pair, tunnel) = up()?;
@@ -82,6 +84,7 @@ fn a_certificate_that_is_not_good_changes_nothing_and_says_what_to_do() -> Resul
 
 /// A rekey does not authenticate again (RFC 7296 section 2.8.3), so the tunnel survives even
 /// rekeys.
+// Refuses: certificates
 #[lab::test]
 fn a_ca_that_is_taken_out_refuses_what_comes_and_leaves_what_is_up() -> Result<()> {
     let (pair, tunnel) = up()?;

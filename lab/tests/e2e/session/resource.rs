@@ -61,6 +61,7 @@ fn await_all(tunnel: &Tunnel) -> Result<()> {
     Ok(())
 }
 
+// Works: several-sas
 #[lab::test]
 fn flows_go_by_several_tunnels_at_once() -> Result<()> {
     let pair = Pair::new("resource")?;
@@ -84,6 +85,7 @@ fn flows_go_by_several_tunnels_at_once() -> Result<()> {
     log.wait_for("a tunnel in the log", DEADLINE, told)
 }
 
+// Recovers: several-sas
 #[lab::test]
 fn no_flow_loses_a_packet_through_new_keys_and_proofs() -> Result<()> {
     let pair = Pair::new("resource")?;
@@ -115,6 +117,7 @@ fn renew(tunnel: &Tunnel, words: &str) -> Result<()> {
     await_all(tunnel)
 }
 
+// Refuses: several-sas
 #[lab::test]
 fn a_peer_that_does_not_say_so_has_one_tunnel_and_is_told_why() -> Result<()> {
     let pair = Pair::new("resource")?;
@@ -128,6 +131,7 @@ fn a_peer_that_does_not_say_so_has_one_tunnel_and_is_told_why() -> Result<()> {
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], MB)
 }
 
+// Refuses: several-sas
 #[lab::test]
 fn the_end_that_wants_fewer_decides_and_the_other_says_so() -> Result<()> {
     let pair = Pair::new("resource")?;
@@ -140,6 +144,7 @@ fn the_end_that_wants_fewer_decides_and_the_other_says_so() -> Result<()> {
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], MB)
 }
 
+// Recovers: several-sas
 #[lab::test]
 fn a_killed_end_comes_back_with_all_of_them() -> Result<()> {
     let pair = Pair::new("resource")?;
@@ -158,6 +163,7 @@ fn a_killed_end_comes_back_with_all_of_them() -> Result<()> {
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], MB)
 }
 
+// Recovers: several-sas
 #[lab::test]
 fn all_of_them_come_up_and_carry_over_a_lossy_hop() -> Result<()> {
     let hop = sim::Settings {

@@ -64,6 +64,7 @@ fn up(pair: &Pair, lines: &str) -> Result<Tunnel> {
     Ok(tunnel)
 }
 
+// Refuses: revocation-lists
 #[lab::test]
 fn a_revoked_certificate_is_refused_and_both_ends_say_so() -> Result<()> {
     let pair = issued(Pair::new("revocation")?)?;
@@ -83,6 +84,7 @@ fn a_revoked_certificate_is_refused_and_both_ends_say_so() -> Result<()> {
     expect_row(&explained["attempt"], "our certificate", "suspect")
 }
 
+// Works: revocation-lists
 #[lab::test]
 fn a_list_that_comes_by_reload_ends_the_tunnel() -> Result<()> {
     let pair = issued(Pair::new("revocation")?)?;
@@ -111,6 +113,7 @@ fn a_list_that_comes_by_reload_ends_the_tunnel() -> Result<()> {
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], 100_000)
 }
 
+// Works: revocation-lists
 #[lab::test]
 fn a_list_that_revokes_somebody_else_leaves_the_tunnel_alone() -> Result<()> {
     let pair = issued(Pair::new("revocation")?)?;
@@ -127,6 +130,7 @@ fn a_list_that_revokes_somebody_else_leaves_the_tunnel_alone() -> Result<()> {
     Ok(())
 }
 
+// Refuses: revocation-lists
 #[lab::test]
 fn a_list_that_is_not_good_changes_nothing_and_says_what_to_do() -> Result<()> {
     let pair = issued(Pair::new("revocation")?)?;
@@ -155,6 +159,7 @@ fn a_list_that_is_not_good_changes_nothing_and_says_what_to_do() -> Result<()> {
 }
 
 /// openssl creates the lists.
+// Refuses: revocation-lists
 #[lab::test]
 fn strict_refuses_where_no_list_holds_and_relaxed_warns() -> Result<()> {
     let pair = Pair::new("revocation")?;
@@ -209,6 +214,7 @@ fn warned(tunnel: &Tunnel, host: &Host, expected: bool) -> Result<()> {
     Ok(())
 }
 
+// Refuses: revocation-lists
 #[lab::test]
 fn strict_without_a_list_is_a_fault_of_the_file() -> Result<()> {
     let pair = issued(Pair::new("revocation")?)?;
@@ -224,6 +230,7 @@ fn strict_without_a_list_is_a_fault_of_the_file() -> Result<()> {
     Ok(())
 }
 
+// Works: revocation-lists
 #[lab::test]
 fn lists_of_strata_pki_are_what_openssl_believes() -> Result<()> {
     let pair = issued(Pair::new("revocation")?)?;
@@ -256,6 +263,7 @@ fn lists_of_strata_pki_are_what_openssl_believes() -> Result<()> {
     Ok(())
 }
 
+// Refuses: revocation-lists
 #[lab::test]
 fn a_certificate_of_another_ca_cannot_be_revoked() -> Result<()> {
     let pair = issued(Pair::new("revocation")?)?;
@@ -275,6 +283,7 @@ fn a_certificate_of_another_ca_cannot_be_revoked() -> Result<()> {
 }
 
 /// The DELETE may be lost, and also the refusal of later attempts.
+// Recovers: revocation-lists
 #[lab::test]
 fn a_revocation_takes_both_ends_down_over_a_lossy_hop() -> Result<()> {
     let hop = pair::hop(1.0 / 20_000.0);

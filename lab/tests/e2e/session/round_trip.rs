@@ -22,7 +22,7 @@ struct Sent {
 }
 
 impl Sent {
-    fn of(daemon: &Daemon) -> Result<Self> {
+    fn read(daemon: &Daemon) -> Result<Self> {
         let metrics = daemon.strata_text("metrics")?;
         let count = |kind: &str| {
             let name = format!("strata_ike_datagrams_total{{kind=\"{kind}\"}} ");
@@ -59,9 +59,9 @@ fn over_a_round_trip_of_600_milliseconds_nothing_is_sent_twice() -> Result<()> {
     let up = began.elapsed();
     (0..10).try_for_each(|round| tunnel.rekey(round))?;
     for daemon in [&tunnel.mobile, &tunnel.gateway] {
-        let before = Sent::of(daemon)?.all;
+        let before = Sent::read(daemon)?.all;
         until("liveness checks", PATIENCE, || {
-            Ok((Sent::of(daemon)?.all >= before + CHECKS).then_some(()))
+            Ok((Sent::read(daemon)?.all >= before + CHECKS).then_some(()))
         })?;
     }
     for (name, daemon) in [("mobile", &tunnel.mobile), ("gateway", &tunnel.gateway)] {
@@ -69,7 +69,7 @@ fn over_a_round_trip_of_600_milliseconds_nothing_is_sent_twice() -> Result<()> {
             all,
             retransmitted,
             answered_again,
-        } = Sent::of(daemon)?;
+        } = Sent::read(daemon)?;
         println!("{name}: {retransmitted} of {all} datagrams were sent again, up after {up:?}");
         ensure!((retransmitted, answered_again) == (0, 0), "{name}");
     }

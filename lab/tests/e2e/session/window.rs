@@ -27,6 +27,7 @@ fn is_wide(daemon: &Daemon, expected: &Value) -> Result<()> {
 }
 
 /// Also on the successor of an IKE SA, which starts with a window of one.
+// Works: window
 #[lab::test]
 fn both_ends_say_how_many_requests_they_take_at_once() -> Result<()> {
     let pair = Pair::new("window")?;
@@ -48,6 +49,7 @@ fn both_ends_say_how_many_requests_they_take_at_once() -> Result<()> {
 /// The licensed node takes the mobile node's usual place, behind the slow wire, and the mobile node
 /// connects from the host between. When the node starts, the gateway sends it the keys of every
 /// tunnel, also of draining ones.
+// Works: window
 #[lab::test]
 fn grants_are_under_way_together_over_a_wire_that_is_late() -> Result<()> {
     let hop = sim::Settings {
@@ -99,6 +101,7 @@ fn grants_are_under_way_together_over_a_wire_that_is_late() -> Result<()> {
     licensed.wait_until("zones", DEADLINE, held).map(drop)
 }
 
+// Recovers: window
 #[lab::test]
 fn keys_are_replaced_under_wide_windows_over_a_lossy_hop() -> Result<()> {
     let hop = pair::hop(1.0 / 50_000.0);
@@ -114,6 +117,7 @@ fn keys_are_replaced_under_wide_windows_over_a_lossy_hop() -> Result<()> {
     Ok(())
 }
 
+// Refuses: window
 #[lab::test]
 fn a_window_that_is_too_wide_is_told_with_the_limits() -> Result<()> {
     let pair = Pair::new("window")?;
@@ -129,6 +133,7 @@ fn a_window_that_is_too_wide_is_told_with_the_limits() -> Result<()> {
 
 /// strongSwan announces no window, so it gets one request at a time. Its own requests are
 /// independent of that.
+// Works: window
 #[lab::test]
 fn strongswan_takes_one_request_at_a_time_and_minds_nothing() -> Result<()> {
     let duo = Duo::new("window")?;

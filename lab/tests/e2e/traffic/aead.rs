@@ -49,6 +49,7 @@ fn carry(pair: &Pair, tunnel: &Tunnel) -> Result<()> {
 }
 
 /// Suites that libipsec-mb lacks use AWS-LC at both ends.
+// Works: ipsec-mb
 #[lab::test]
 fn every_suite_is_carried_between_the_two() -> Result<()> {
     for suite in Suite::ALL {
@@ -65,6 +66,7 @@ fn every_suite_is_carried_between_the_two() -> Result<()> {
     Ok(())
 }
 
+// Works: ipsec-mb
 #[lab::test]
 fn zones_are_carried_between_the_two_and_a_licensed_node_has_either() -> Result<()> {
     for line in [THEIRS, NONE] {
@@ -80,6 +82,7 @@ fn zones_are_carried_between_the_two_and_a_licensed_node_has_either() -> Result<
     Ok(())
 }
 
+// Works: ipsec-mb
 #[lab::test]
 fn auto_is_the_library_where_it_is_installed() -> Result<()> {
     let pair = Pair::new("aead")?;
@@ -91,6 +94,7 @@ fn auto_is_the_library_where_it_is_installed() -> Result<()> {
 }
 
 /// Control of the other tests.
+// Refuses: ipsec-mb
 #[lab::test]
 fn without_a_word_nobody_loads_it() -> Result<()> {
     let pair = Pair::new("aead")?;
@@ -122,6 +126,7 @@ impl Drop for Covered<'_> {
     }
 }
 
+// Refuses: ipsec-mb
 #[lab::test]
 fn where_it_is_missing_the_daemon_names_the_package_and_auto_does_without() -> Result<()> {
     let pair = Pair::new("aead")?;
@@ -142,6 +147,7 @@ fn where_it_is_missing_the_daemon_names_the_package_and_auto_does_without() -> R
     tunnel.mobile.process().wait_for_log(told, DEADLINE)
 }
 
+// Refuses: ipsec-mb
 #[lab::test]
 fn a_word_for_nobody_is_refused_with_the_words() -> Result<()> {
     let pair = Pair::new("aead")?;
@@ -151,6 +157,7 @@ fn a_word_for_nobody_is_refused_with_the_words() -> Result<()> {
     tunnel.mobile.refuses("reload", "ipsec-mb")
 }
 
+// Refuses: ipsec-mb
 #[lab::test]
 fn another_word_needs_a_restart() -> Result<()> {
     let pair = Pair::new("aead")?;

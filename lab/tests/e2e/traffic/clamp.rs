@@ -94,6 +94,7 @@ fn stands_still(pair: &Pair, behind: &Host) -> Result<()> {
     Ok(())
 }
 
+// Works: mss-clamping
 #[lab::test]
 fn a_transfer_from_behind_passes_where_nobody_is_told_the_mtu() -> Result<()> {
     let (pair, behind, tunnel) = start(Terms::PLAIN, "")?;
@@ -105,6 +106,7 @@ fn a_transfer_from_behind_passes_where_nobody_is_told_the_mtu() -> Result<()> {
     pair::no_drops(&tunnel.gateway.strata("status")?)
 }
 
+// Works: mss-clamping
 #[lab::test]
 fn a_transfer_from_behind_passes_in_zones() -> Result<()> {
     let (pair, behind, tunnel) = start(Terms::ZONED, "")?;
@@ -112,6 +114,7 @@ fn a_transfer_from_behind_passes_in_zones() -> Result<()> {
     pair::no_drops(&tunnel.gateway.strata("status")?)
 }
 
+// Refuses: mss-clamping
 #[lab::test]
 fn without_clamping_it_stands_still() -> Result<()> {
     let (pair, behind, tunnel) = start(Terms::PLAIN, "clamp = false")?;
@@ -122,6 +125,7 @@ fn without_clamping_it_stands_still() -> Result<()> {
     transfer(&behind, &pair.gateway, GATEWAY[0], OCTETS)
 }
 
+// Works: mss-clamping
 #[lab::test]
 fn a_reload_turns_it_on_for_the_next_connection() -> Result<()> {
     let (pair, behind, tunnel) = start(Terms::PLAIN, "clamp = false")?;
@@ -133,6 +137,7 @@ fn a_reload_turns_it_on_for_the_next_connection() -> Result<()> {
     transfer(&behind, &pair.gateway, GATEWAY[0], OCTETS)
 }
 
+// Refuses: mss-clamping
 #[lab::test]
 fn what_turns_it_on_is_a_truth_value() -> Result<()> {
     let (_pair, _behind, tunnel) = start(Terms::PLAIN, "")?;

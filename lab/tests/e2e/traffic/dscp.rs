@@ -70,6 +70,8 @@ fn start(mobile: &str) -> Result<(Pair, Tunnel)> {
     Ok((pair, tunnel))
 }
 
+// Works: dscp
+// Answers: sight-none
 #[lab::test]
 fn each_packet_has_the_class_that_its_peer_is_configured_with() -> Result<()> {
     let cases: [(&str, Outside); 3] = [("", |_| 0), (COPY, |asked| asked), ("dscp = 46", |_| 46)];
@@ -80,6 +82,7 @@ fn each_packet_has_the_class_that_its_peer_is_configured_with() -> Result<()> {
     Ok(())
 }
 
+// Works: dscp
 #[lab::test]
 fn over_ipv6_it_is_the_same() -> Result<()> {
     let pair = Pair::new("dscp")?;
@@ -90,6 +93,7 @@ fn over_ipv6_it_is_the_same() -> Result<()> {
     ensure_outside(&pair, |asked| asked)
 }
 
+// Recovers: dscp
 #[lab::test]
 fn new_keys_keep_the_class() -> Result<()> {
     let (pair, mut tunnel) = start("dscp = 10")?;
@@ -100,6 +104,7 @@ fn new_keys_keep_the_class() -> Result<()> {
     Ok(())
 }
 
+// Works: dscp
 #[lab::test]
 fn a_reload_gives_packets_another_class() -> Result<()> {
     let (pair, tunnel) = start("dscp = 46")?;
@@ -116,6 +121,7 @@ fn a_reload_gives_packets_another_class() -> Result<()> {
     Ok(())
 }
 
+// Refuses: dscp
 #[lab::test]
 fn a_class_that_there_is_not_is_refused_with_the_fix() -> Result<()> {
     let (_pair, tunnel) = start("")?;

@@ -84,6 +84,8 @@ fn congestion(status: &Value, kind: &str) -> u64 {
 }
 
 /// IKE packets are not ECN-capable. Each ESP packet copies the field of its datagram.
+// Works: ecn
+// Answers: sight-none
 #[lab::test]
 fn the_field_outside_is_that_inside() -> Result<()> {
     let pair = Pair::new("ecn")?;
@@ -143,22 +145,26 @@ fn marks(outer: Family, terms: Terms<'_>) -> Result<()> {
     ensure_come(&pair, AS_SENT)
 }
 
+// Works: ecn
 #[lab::test]
 fn a_mark_on_the_way_gets_to_the_receiver_in_a_plain_tunnel() -> Result<()> {
     marks(Family::V4, Terms::PLAIN)
 }
 
+// Works: ecn
 #[lab::test]
 fn a_mark_on_the_way_gets_to_the_receiver_in_zones() -> Result<()> {
     marks(Family::V4, Terms::ZONED)
 }
 
+// Works: ecn
 #[lab::test]
 fn a_mark_on_the_way_gets_to_the_receiver_over_ipv6() -> Result<()> {
     marks(Family::V6, Terms::ZONED)
 }
 
 /// The node opens headers and forwards packets with their field, also if its own router sets marks.
+// Works: ecn
 #[lab::test]
 fn a_licensed_node_passes_every_field() -> Result<()> {
     let pair = Pair::new("ecn")?;
@@ -177,6 +183,7 @@ fn a_licensed_node_passes_every_field() -> Result<()> {
 /// Kernel counter of segments that TCP's peer reported as marked CE.
 const TOLD: &str = "TCPDeliveredCE";
 
+// Works: ecn
 #[lab::test]
 fn tcp_of_both_kernels_slows_down_by_marks_and_loses_nothing() -> Result<()> {
     let pair = Pair::new("ecn")?;
@@ -199,6 +206,7 @@ fn tcp_of_both_kernels_slows_down_by_marks_and_loses_nothing() -> Result<()> {
 
 /// "If the inner ECN field is Not-ECT and the outer ECN field is CE, the decapsulator MUST drop the
 /// packet." ECN-capable datagrams are marked as if by a congested router.
+// Refuses: ecn
 #[lab::test]
 fn a_router_that_marks_who_cannot_understand_is_counted_and_told() -> Result<()> {
     let pair = Pair::new("ecn")?;
@@ -224,6 +232,7 @@ fn a_router_that_marks_who_cannot_understand_is_counted_and_told() -> Result<()>
 
 /// "since there is not a one-to-one relationship between outer IP packets and inner ESP/IP messages
 /// when using TCP encapsulation" (RFC 9329 section 9.5).
+// Recovers: ecn
 #[lab::test]
 fn in_a_stream_every_field_stays_as_it_was() -> Result<()> {
     let pair = Pair::new("ecn")?;

@@ -76,6 +76,7 @@ fn all(count: usize, other: usize) -> bool {
     count > 100 && other == 0
 }
 
+// Works: plain-esp
 #[lab::test]
 fn where_there_is_no_nat_a_tap_sees_esp_without_udp() -> Result<()> {
     for outer in Family::ALL {
@@ -100,6 +101,7 @@ fn where_there_is_no_nat_a_tap_sees_esp_without_udp() -> Result<()> {
     Ok(())
 }
 
+// Refuses: plain-esp
 #[lab::test]
 fn behind_a_nat_it_sees_udp() -> Result<()> {
     let pair = Pair::new("encapsulation")?;
@@ -111,6 +113,7 @@ fn behind_a_nat_it_sees_udp() -> Result<()> {
     Ok(())
 }
 
+// Refuses: plain-esp
 #[lab::test]
 fn either_end_gets_udp_that_wants_it_always() -> Result<()> {
     for listen in [[HONEST, ALWAYS], [ALWAYS, HONEST]] {
@@ -123,6 +126,7 @@ fn either_end_gets_udp_that_wants_it_always() -> Result<()> {
 }
 
 /// Control: a node without a licence on the same path.
+// Works: plain-esp
 #[lab::test]
 fn a_licensed_node_reads_esp_without_udp_as_well() -> Result<()> {
     for (terms, reads) in [(Terms::LICENSED, true), (Terms::ZONED, false)] {
@@ -140,6 +144,7 @@ fn a_licensed_node_reads_esp_without_udp_as_well() -> Result<()> {
     Ok(())
 }
 
+// Recovers: plain-esp
 #[lab::test]
 fn a_move_behind_a_nat_and_back_changes_it_and_goes_on() -> Result<()> {
     let pair = Pair::new("encapsulation")?;
@@ -167,6 +172,7 @@ fn a_move_behind_a_nat_and_back_changes_it_and_goes_on() -> Result<()> {
     Ok(())
 }
 
+// Recovers: plain-esp
 #[lab::test]
 fn no_datagram_is_lost_while_it_gets_new_keys() -> Result<()> {
     let pair = Pair::new("encapsulation")?;
@@ -179,6 +185,7 @@ fn no_datagram_is_lost_while_it_gets_new_keys() -> Result<()> {
     Ok(())
 }
 
+// Recovers: plain-esp
 #[lab::test]
 fn a_download_comes_through_a_lossy_hop() -> Result<()> {
     let hop = pair::hop(1.0 / 300_000.0);
@@ -190,6 +197,7 @@ fn a_download_comes_through_a_lossy_hop() -> Result<()> {
 }
 
 /// Compares the tunnel's MTU with and without UDP, on a path of 1,400 octets.
+// Works: plain-esp
 #[lab::test]
 fn packets_fit_the_path_with_eight_octets_more() -> Result<()> {
     let mut rooms = Vec::new();
@@ -213,6 +221,7 @@ fn packets_fit_the_path_with_eight_octets_more() -> Result<()> {
     Ok(())
 }
 
+// Works: plain-esp
 #[lab::test]
 fn a_lock_of_everything_lets_esp_without_udp_in() -> Result<()> {
     for outer in Family::ALL {
@@ -233,6 +242,7 @@ fn a_lock_of_everything_lets_esp_without_udp_in() -> Result<()> {
     Ok(())
 }
 
+// Refuses: plain-esp
 #[lab::test]
 fn a_word_that_is_none_is_told_with_those_that_are() -> Result<()> {
     let pair = Pair::new("encapsulation")?;

@@ -53,6 +53,7 @@ fn is_extended(tunnel: &Tunnel) -> Result<bool> {
     Ok(said[0])
 }
 
+// Works: esn
 #[lab::test]
 fn a_tunnel_goes_on_beyond_the_last_number_that_is_on_the_wire() -> Result<()> {
     let pair = Pair::new("esn")?;
@@ -97,6 +98,7 @@ fn without_extended_numbers_it_does_not() -> Result<()> {
     Ok(())
 }
 
+// Recovers: esn
 #[lab::test]
 fn new_keys_and_both_cycles_lose_nothing_under_volleys() -> Result<()> {
     let pair = Pair::new("esn")?;
@@ -124,6 +126,7 @@ fn new_keys_and_both_cycles_lose_nothing_under_volleys() -> Result<()> {
     Ok(())
 }
 
+// Recovers: esn
 #[lab::test]
 fn they_carry_over_a_lossy_hop() -> Result<()> {
     let hop = sim::Settings {
@@ -142,6 +145,7 @@ fn they_carry_over_a_lossy_hop() -> Result<()> {
     Ok(())
 }
 
+// Refuses: esn
 #[lab::test]
 fn one_end_alone_has_numbers_of_32_bits() -> Result<()> {
     for (ours, theirs) in [(ESN, ""), ("", ESN)] {
@@ -154,6 +158,7 @@ fn one_end_alone_has_numbers_of_32_bits() -> Result<()> {
     Ok(())
 }
 
+// Refuses: esn
 #[lab::test]
 fn beside_zones_they_are_refused_with_the_fix() -> Result<()> {
     let pair = Pair::new("esn")?;

@@ -62,6 +62,7 @@ fn count(daemon: &Daemon, kind: &str) -> Result<u64> {
 
 const IP_FRAGMENTS: &str = "ip frag-off & 0x3fff != 0";
 
+// Works: ike-fragments
 #[lab::test]
 fn certificates_pass_where_ip_fragments_are_dropped() -> Result<()> {
     let (pair, tunnel) = start(Pair::new("fragment")?, 1280, 1280)?;
@@ -79,6 +80,7 @@ fn certificates_pass_where_ip_fragments_are_dropped() -> Result<()> {
 }
 
 /// The test follows the proposed fix, and the tunnel comes up.
+// Refuses: ike-fragments
 #[lab::test]
 fn without_fragments_they_do_not_and_a_person_is_told_what_to_write() -> Result<()> {
     let (pair, tunnel) = start(Pair::new("fragment")?, 0, 1280)?;
@@ -92,6 +94,7 @@ fn without_fragments_they_do_not_and_a_person_is_told_what_to_write() -> Result<
     tunnel.up()
 }
 
+// Refuses: ike-fragments
 #[lab::test]
 fn a_peer_that_does_not_fragment_is_what_a_person_is_told() -> Result<()> {
     let (pair, tunnel) = start(Pair::new("fragment")?, 1280, 0)?;
@@ -123,6 +126,7 @@ fn is_lost(pair: &Pair, tunnel: &Tunnel) -> Result<serde_json::Value> {
 }
 
 /// RFC 7383 section 2.5.2: fragments of 1280 octets do not pass, those of 576 octets do.
+// Recovers: ike-fragments
 #[lab::test]
 fn messages_that_are_too_long_for_the_path_are_cut_smaller() -> Result<()> {
     let (pair, tunnel) = start(Pair::new("fragment")?, 1280, 1280)?;
@@ -134,6 +138,7 @@ fn messages_that_are_too_long_for_the_path_are_cut_smaller() -> Result<()> {
     Ok(())
 }
 
+// Recovers: ike-fragments
 #[lab::test]
 fn fragments_come_through_a_lossy_hop_again_and_again() -> Result<()> {
     let hop = pair::hop(1.0 / 50_000.0);

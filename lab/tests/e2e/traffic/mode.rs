@@ -207,16 +207,19 @@ fn transport(outside: [&'static str; 2], between: &str) -> Result<()> {
     ensure_nothing_in_clear(&seen)
 }
 
+// Works: modes
 #[lab::test]
 fn transport_mode_carries_what_goes_between_the_hosts_over_ipv4() -> Result<()> {
     transport(OUTSIDE[0], "10.3.0.1")
 }
 
+// Works: modes
 #[lab::test]
 fn transport_mode_carries_what_goes_between_the_hosts_over_ipv6() -> Result<()> {
     transport(OUTSIDE[1], "2001:db8:3::1")
 }
 
+// Works: modes
 #[lab::test]
 fn beet_mode_carries_what_goes_between_the_addresses_inside() -> Result<()> {
     let pair = Pair::new("mode")?;
@@ -233,6 +236,7 @@ fn beet_mode_carries_what_goes_between_the_addresses_inside() -> Result<()> {
 }
 
 /// A packet uses the child SA whose traffic selectors match.
+// Works: modes
 #[lab::test]
 fn a_tunnel_and_transport_mode_with_the_same_peer() -> Result<()> {
     let pair = Pair::new("mode")?;
@@ -316,6 +320,7 @@ fn all_begin(layers: &[String], begin: &str) -> Result<()> {
     Ok(())
 }
 
+// Works: modes
 #[lab::test]
 fn tshark_sees_a_segment_inside_and_in_a_tunnel_a_packet() -> Result<()> {
     for ends in [TRANSPORT, BEET] {
@@ -324,6 +329,7 @@ fn tshark_sees_a_segment_inside_and_in_a_tunnel_a_packet() -> Result<()> {
     all_begin(&layers(&TUNNEL)?, ":esp:ip:tcp")
 }
 
+// Recovers: modes
 #[lab::test]
 fn new_keys_keep_the_mode_and_lose_no_octet() -> Result<()> {
     for (ends, mode, text) in [
@@ -341,6 +347,7 @@ fn new_keys_keep_the_mode_and_lose_no_octet() -> Result<()> {
     Ok(())
 }
 
+// Recovers: modes
 #[lab::test]
 fn nothing_goes_between_the_hosts_in_clear_before_it_is_up_and_after_it_is_down() -> Result<()> {
     let pair = Pair::new("mode")?;
@@ -374,6 +381,7 @@ fn reaches_the_gateway(from: &Host) -> Result<bool> {
 }
 
 /// The lock passes packets to the ports of IKE and ESP at the same address, and no other packets.
+// Recovers: modes
 #[lab::test]
 fn with_leak_never_a_stop_opens_nothing() -> Result<()> {
     let pair = Pair::new("mode")?;
@@ -392,6 +400,7 @@ fn with_leak_never_a_stop_opens_nothing() -> Result<()> {
     ensure_nothing_in_clear(&seen(&pair, &tap, "10.3.0.1")?)
 }
 
+// Refuses: modes
 #[lab::test]
 fn a_peer_that_makes_a_tunnel_instead_is_left() -> Result<()> {
     for ends in [TRANSPORT, BEET] {
@@ -408,6 +417,7 @@ fn a_peer_that_makes_a_tunnel_instead_is_left() -> Result<()> {
     Ok(())
 }
 
+// Refuses: modes
 #[lab::test]
 fn a_peer_that_asks_for_a_tunnel_is_refused() -> Result<()> {
     for ends in [TRANSPORT, BEET] {
@@ -439,6 +449,7 @@ fn without_address(configs: [String; 2]) -> [String; 2] {
     [mobile, gateway.replace("start = \"manual\"\n", "")]
 }
 
+// Refuses: modes
 #[lab::test]
 fn transport_mode_does_not_come_up_through_a_nat() -> Result<()> {
     let pair = Pair::new("mode")?;
@@ -447,6 +458,7 @@ fn transport_mode_does_not_come_up_through_a_nat() -> Result<()> {
     ensure_refused(&tunnel, "transport mode does not work through NATs", "")
 }
 
+// Works: modes
 #[lab::test]
 fn beet_mode_comes_up_through_a_nat() -> Result<()> {
     let pair = Pair::new("mode")?;
@@ -457,6 +469,7 @@ fn beet_mode_comes_up_through_a_nat() -> Result<()> {
     ensure_mode(&tunnel, "beet", ", BEET mode")
 }
 
+// Refuses: modes
 #[lab::test]
 fn transport_mode_does_not_move_and_beet_mode_does() -> Result<()> {
     let pair = Pair::new("mode")?;
@@ -497,6 +510,7 @@ fn echo(mut near: TcpStream, mut far: TcpStream) -> Result<()> {
     Ok(())
 }
 
+// Works: modes
 #[lab::test]
 fn a_mode_that_comes_with_a_reload_makes_the_tunnel_anew() -> Result<()> {
     let pair = Pair::new("mode")?;
@@ -517,6 +531,7 @@ fn a_mode_that_comes_with_a_reload_makes_the_tunnel_anew() -> Result<()> {
     BEET.carry(&pair)
 }
 
+// Recovers: modes
 #[lab::test]
 fn both_modes_come_up_over_a_lossy_hop() -> Result<()> {
     for ends in [TRANSPORT, BEET] {
@@ -530,6 +545,7 @@ fn both_modes_come_up_over_a_lossy_hop() -> Result<()> {
 }
 
 /// The kernel fragments a datagram that does not fit before it reaches the tunnel.
+// Refuses: modes
 #[lab::test]
 fn fragments_are_dropped_and_counted() -> Result<()> {
     let pair = Pair::new("mode")?;
@@ -547,6 +563,7 @@ fn fragments_are_dropped_and_counted() -> Result<()> {
     TRANSPORT.carry(&pair)
 }
 
+// Refuses: modes
 #[lab::test]
 fn a_strict_reverse_path_is_refused_at_the_start() -> Result<()> {
     let pair = Pair::new("mode")?;

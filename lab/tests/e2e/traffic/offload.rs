@@ -84,11 +84,13 @@ fn are_uncut_inside(terms: Terms<'_>) -> Result<()> {
     pair::no_drops(&tunnel.gateway.strata("status")?)
 }
 
+// Works: offload
 #[lab::test]
 fn taps_see_packets_that_are_not_cut_yet_inside() -> Result<()> {
     are_uncut_inside(Terms::PLAIN)
 }
 
+// Works: offload
 #[lab::test]
 fn taps_see_packets_that_are_not_cut_yet_inside_in_zones() -> Result<()> {
     are_uncut_inside(Terms::ZONED)
@@ -100,6 +102,7 @@ fn let_cut(host: &Host) -> Result<()> {
 }
 
 /// Control of all other tests.
+// Refuses: offload
 #[lab::test]
 fn off_taps_see_none() -> Result<()> {
     let pair = Pair::new("offload")?;
@@ -112,6 +115,7 @@ fn off_taps_see_none() -> Result<()> {
     Ok(())
 }
 
+// Works: offload
 #[lab::test]
 fn what_leaves_together_is_not_cut_before_the_wire() -> Result<()> {
     for terms in [Terms::PLAIN, Terms::ZONED] {
@@ -125,6 +129,7 @@ fn what_leaves_together_is_not_cut_before_the_wire() -> Result<()> {
     Ok(())
 }
 
+// Works: offload
 #[lab::test]
 fn on_the_wire_nothing_is_longer_than_it_takes() -> Result<()> {
     let pair = Pair::new("offload")?;
@@ -137,6 +142,7 @@ fn on_the_wire_nothing_is_longer_than_it_takes() -> Result<()> {
 
 /// Packets that exceed the MTU of a wire leave in fragments, which segmentation offload cannot
 /// produce.
+// Recovers: offload
 #[lab::test]
 fn what_the_kernel_does_not_cut_leaves_one_by_one() -> Result<()> {
     for terms in [Terms::PLAIN, Terms::ZONED] {
@@ -157,6 +163,7 @@ fn what_the_kernel_does_not_cut_leaves_one_by_one() -> Result<()> {
 
 /// Two streams of datagrams with different classes, sent in bursts. Each outer packet must have the
 /// class of its datagram.
+// Works: offload
 #[lab::test]
 fn classes_of_service_do_not_mix() -> Result<()> {
     let pair = Pair::new("offload")?;
@@ -223,6 +230,7 @@ fn longest_at_a_licensed_node(line: &str) -> Result<usize> {
     Ok(outside)
 }
 
+// Works: offload
 #[lab::test]
 fn a_licensed_node_hands_on_what_is_not_cut_yet() -> Result<()> {
     let outside = longest_at_a_licensed_node(AUTO)?;
@@ -230,6 +238,7 @@ fn a_licensed_node_hands_on_what_is_not_cut_yet() -> Result<()> {
     Ok(())
 }
 
+// Refuses: offload
 #[lab::test]
 fn a_licensed_node_cuts_where_offload_is_off() -> Result<()> {
     let outside = longest_at_a_licensed_node(OFF)?;
@@ -237,6 +246,7 @@ fn a_licensed_node_cuts_where_offload_is_off() -> Result<()> {
     Ok(())
 }
 
+// Recovers: offload
 #[lab::test]
 fn a_lossy_hop_is_passed_where_a_licensed_node_repairs() -> Result<()> {
     let hop = pair::hop(1.0 / 300_000.0);
@@ -250,6 +260,7 @@ fn a_lossy_hop_is_passed_where_a_licensed_node_repairs() -> Result<()> {
     Ok(())
 }
 
+// Recovers: offload
 #[lab::test]
 fn keys_change_under_volleys_and_nothing_is_lost() -> Result<()> {
     for terms in [Terms::PLAIN, Terms::ZONED] {
@@ -263,6 +274,7 @@ fn keys_change_under_volleys_and_nothing_is_lost() -> Result<()> {
     Ok(())
 }
 
+// Works: offload
 #[lab::test]
 fn one_end_may_have_it_and_the_other_not() -> Result<()> {
     for lines in [[AUTO, OFF], [OFF, AUTO]] {
@@ -275,6 +287,7 @@ fn one_end_may_have_it_and_the_other_not() -> Result<()> {
     Ok(())
 }
 
+// Refuses: offload
 #[lab::test]
 fn what_turns_it_off_is_one_of_two_words() -> Result<()> {
     let pair = Pair::new("offload")?;

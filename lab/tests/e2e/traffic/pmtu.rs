@@ -94,10 +94,10 @@ pub(super) struct Scene {
 
 impl Scene {
     fn new(outer: Family, terms: Terms<'_>, tunnel: &str) -> Result<Self> {
-        Self::of(Pair::new("pmtu")?, outer, terms, tunnel, NARROW)
+        Self::build(Pair::new("pmtu")?, outer, terms, tunnel, NARROW)
     }
 
-    pub(super) fn of(
+    pub(super) fn build(
         pair: Pair,
         outer: Family,
         terms: Terms<'_>,
@@ -199,6 +199,7 @@ pub(super) fn count(daemon: &Daemon, what: &str) -> Result<u64> {
     count.as_u64().with_context(|| status.to_string())
 }
 
+// Refuses: path-mtu
 #[lab::test]
 fn without_it_packets_are_cut_on_their_way() -> Result<()> {
     let scene = Scene::new(Family::V4, Terms::PLAIN, OFF)?;
@@ -226,6 +227,7 @@ fn go_whole(scene: &Scene, room: u16) -> Result<()> {
     Ok(())
 }
 
+// Works: path-mtu
 #[lab::test]
 fn packets_go_whole_through_a_narrow_hop() -> Result<()> {
     let mut scene = Scene::new(Family::V4, Terms::PLAIN, ON)?;
@@ -241,12 +243,14 @@ fn packets_go_whole_through_a_narrow_hop() -> Result<()> {
     pair::no_drops(&status)
 }
 
+// Works: path-mtu
 #[lab::test]
 fn packets_go_whole_through_a_narrow_hop_in_zones() -> Result<()> {
     let scene = Scene::new(Family::V4, Terms::ZONED, ON)?;
     go_whole(&scene, ZONED_ROOM)
 }
 
+// Works: path-mtu
 #[lab::test]
 fn packets_go_whole_through_a_narrow_hop_over_ipv6() -> Result<()> {
     let scene = Scene::new(Family::V6, Terms::PLAIN, ON)?;
@@ -255,11 +259,12 @@ fn packets_go_whole_through_a_narrow_hop_over_ipv6() -> Result<()> {
 
 /// The node is the router before the narrow hop, and forwards the packets that it opens
 /// unfragmented.
+// Works: path-mtu
 #[lab::test]
 fn a_licensed_node_passes_on_what_is_whole_and_says_what_is_too_long() -> Result<()> {
     let pair = Pair::new("pmtu")?;
     let licensed = pair.start_licensed(pair::LICENSED)?;
-    let scene = Scene::of(pair, Family::V4, Terms::LICENSED, ON, NARROW)?;
+    let scene = Scene::build(pair, Family::V4, Terms::LICENSED, ON, NARROW)?;
     let holds = |zones: &Value| zones["zones"]["held"][0].is_object();
     licensed.wait_until("zones", DEADLINE, holds)?;
     go_whole(&scene, ZONED_ROOM)?;
@@ -267,6 +272,7 @@ fn a_licensed_node_passes_on_what_is_whole_and_says_what_is_too_long() -> Result
     Ok(())
 }
 
+// Recovers: path-mtu
 #[lab::test]
 fn a_narrow_hop_that_loses_packets_is_passed() -> Result<()> {
     let hop = sim::Settings {
@@ -276,11 +282,12 @@ fn a_narrow_hop_that_loses_packets_is_passed() -> Result<()> {
         bit_error_rate: 5e-6,
     };
     let pair = Pair::with_lossy_hop("pmtu", hop)?;
-    let scene = Scene::of(pair, Family::V4, Terms::PLAIN, ON, NARROW)?;
+    let scene = Scene::build(pair, Family::V4, Terms::PLAIN, ON, NARROW)?;
     go_whole(&scene, ROOM)
 }
 
 /// Without probes, only routers can report the MTU, and this test shows the failure.
+// Refuses: path-mtu
 #[lab::test]
 fn where_routers_are_silent_what_is_too_long_is_lost_until_a_reload() -> Result<()> {
     let scene = Scene::new(Family::V4, Terms::PLAIN, ON)?;
@@ -302,6 +309,7 @@ fn where_routers_are_silent_what_is_too_long_is_lost_until_a_reload() -> Result<
     Ok(far.read_exact(&mut [0; 15_000])?)
 }
 
+// Works: path-mtu
 #[lab::test]
 fn sources_hear_how_long_datagrams_may_be() -> Result<()> {
     let scene = Scene::new(Family::V4, Terms::PLAIN, ON)?;
@@ -325,6 +333,7 @@ fn sources_hear_how_long_datagrams_may_be() -> Result<()> {
 
 /// Only IPv4 allows routers to fragment datagrams. The outer packet is fragmented, because that
 /// needs no second sequence number.
+// Works: path-mtu
 #[lab::test]
 fn a_datagram_that_may_be_cut_passes() -> Result<()> {
     let scene = Scene::new(Family::V4, Terms::PLAIN, ON)?;
@@ -343,6 +352,7 @@ fn a_datagram_that_may_be_cut_passes() -> Result<()> {
     Ok(())
 }
 
+// Works: path-mtu
 #[lab::test]
 fn connections_that_begin_later_fit_from_their_beginning() -> Result<()> {
     let scene = Scene::new(Family::V4, Terms::PLAIN, "path_mtu = \"icmp\"")?;
@@ -355,10 +365,11 @@ fn connections_that_begin_later_fit_from_their_beginning() -> Result<()> {
     Ok(())
 }
 
+// Recovers: path-mtu
 #[lab::test]
 fn below_the_least_of_ipv6_packets_are_cut_and_all_arrives() -> Result<()> {
     let pair = Pair::new("pmtu")?;
-    let scene = Scene::of(pair, Family::V4, Terms::PLAIN, ON, 1300)?;
+    let scene = Scene::build(pair, Family::V4, Terms::PLAIN, ON, 1300)?;
     scene.pass()?;
     ensure!(scene.insist(1)? == 1280);
     let expected = serde_json::json!([1280, 1300]);
@@ -397,10 +408,12 @@ pub(super) fn await_forged(scene: &Scene, forged: u16) -> Result<u16> {
 
 /// An off-path attacker forges errors with tiny path MTUs. Zero has no meaning, and 68 is below any
 /// real path, so both are ignored.
+// Refuses: path-mtu
+// Weakness: 82
 #[lab::test]
 fn a_forged_router_makes_nothing_stand_still() -> Result<()> {
     let pair = Pair::new("pmtu")?;
-    let mut scene = Scene::of(pair, Family::V4, Terms::PLAIN, ON, 1500)?;
+    let mut scene = Scene::build(pair, Family::V4, Terms::PLAIN, ON, 1500)?;
     forge(&scene.pair, 0)?;
     scene.pass()?;
     ensure!(scene.known()?[0] == serde_json::json!([null, null]));
@@ -417,10 +430,11 @@ fn a_forged_router_makes_nothing_stand_still() -> Result<()> {
 
 /// A plausible value is accepted, but the inner MTU does not go below 1280 octets. Longer packets
 /// may then be fragmented, which no router on the real path needs to do.
+// Refuses: path-mtu
 #[lab::test]
 fn a_forged_router_that_could_be_one_costs_some_octets_of_each_packet() -> Result<()> {
     let pair = Pair::new("pmtu")?;
-    let scene = Scene::of(pair, Family::V4, Terms::PLAIN, ON, 1500)?;
+    let scene = Scene::build(pair, Family::V4, Terms::PLAIN, ON, 1500)?;
     // Reports have no effect before the first packet with DF.
     scene.pass()?;
     ensure!(await_forged(&scene, 600)? == 600);
@@ -431,6 +445,7 @@ fn a_forged_router_that_could_be_one_costs_some_octets_of_each_packet() -> Resul
     Ok(())
 }
 
+// Recovers: path-mtu
 #[lab::test]
 fn what_is_known_of_a_path_stays_there_when_the_tunnel_moves() -> Result<()> {
     let pair = Pair::new("pmtu")?;
@@ -438,7 +453,7 @@ fn what_is_known_of_a_path_stays_there_when_the_tunnel_moves() -> Result<()> {
     for (host, device) in [(&pair.between, "wireless"), (&pair.mobile, "eth0")] {
         host.netns().netlink()?.set_mtu(device, NARROW)?;
     }
-    let scene = Scene::of(pair, Family::V4, Terms::PLAIN, ON, 1500)?;
+    let scene = Scene::build(pair, Family::V4, Terms::PLAIN, ON, 1500)?;
     scene.pass()?;
     let narrow = serde_json::json!([ROOM, NARROW]);
     let unknown = serde_json::json!([null, null]);
@@ -455,6 +470,7 @@ fn what_is_known_of_a_path_stays_there_when_the_tunnel_moves() -> Result<()> {
     Ok(())
 }
 
+// Works: path-mtu
 #[lab::test]
 fn a_reload_turns_it_on_and_off() -> Result<()> {
     let scene = Scene::new(Family::V4, Terms::PLAIN, OFF)?;
@@ -471,6 +487,7 @@ fn a_reload_turns_it_on_and_off() -> Result<()> {
     Ok(())
 }
 
+// Refuses: path-mtu
 #[lab::test]
 fn what_turns_it_on_is_one_of_three_words() -> Result<()> {
     let scene = Scene::new(Family::V4, Terms::PLAIN, OFF)?;

@@ -89,7 +89,7 @@ fn pass(outer: Family, terms: Terms<'_>, is_silent: bool, room: u16) -> Result<(
     if is_silent {
         silent(&pair)?;
     }
-    let scene = Scene::of(pair, outer, terms, DEFAULT, NARROW)?;
+    let scene = Scene::build(pair, outer, terms, DEFAULT, NARROW)?;
     scene.pass()?;
     let from = if is_silent { "probed" } else { "reported" };
     await_mtu(&scene.tunnel.mobile, (room, NARROW), from)?;
@@ -106,26 +106,32 @@ fn pass(outer: Family, terms: Terms<'_>, is_silent: bool, room: u16) -> Result<(
     Ok(())
 }
 
+// Works: path-mtu
 #[lab::test]
 fn over_a_wire_without_fragments_everything_arrives() -> Result<()> {
     pass(Family::V4, Terms::PLAIN, false, ROOM)
 }
 
+// Works: path-mtu
 #[lab::test]
 fn over_a_wire_without_fragments_everything_arrives_in_zones() -> Result<()> {
     pass(Family::V4, Terms::ZONED, false, ZONED_ROOM)
 }
 
+// Works: path-mtu
+// Weakness: 156
 #[lab::test]
 fn without_a_word_of_the_router_everything_arrives() -> Result<()> {
     pass(Family::V4, Terms::PLAIN, true, ROOM)
 }
 
+// Works: path-mtu
 #[lab::test]
 fn without_a_word_of_the_router_everything_arrives_in_zones() -> Result<()> {
     pass(Family::V4, Terms::ZONED, true, ZONED_ROOM)
 }
 
+// Works: path-mtu
 #[lab::test]
 fn without_a_word_of_the_router_everything_arrives_over_ipv6() -> Result<()> {
     pass(Family::V6, Terms::PLAIN, true, ROOM - 20)
@@ -147,12 +153,14 @@ fn arrives_nothing(scene: &Scene) -> Result<()> {
 }
 
 /// The control, plain and in zones. A reload with the default then mends it.
+// Refuses: path-mtu
+// Weakness: 156
 #[lab::test]
 fn without_probes_nothing_arrives_over_a_wire_without_fragments() -> Result<()> {
     for terms in [Terms::PLAIN, Terms::ZONED] {
         let pair = Pair::new("probes")?;
         no_fragments(&pair)?;
-        let scene = Scene::of(pair, Family::V4, terms, OFF, NARROW)?;
+        let scene = Scene::build(pair, Family::V4, terms, OFF, NARROW)?;
         arrives_nothing(&scene)?;
         let [mobile, _] = configs(Family::V4, terms, DEFAULT);
         let text = scene.tunnel.mobile.change(&mobile)?;
@@ -164,6 +172,7 @@ fn without_probes_nothing_arrives_over_a_wire_without_fragments() -> Result<()> 
 }
 
 /// Known at once: nothing was sent, and no probe is needed to shorten packets.
+// Works: path-mtu
 #[lab::test]
 fn the_mtu_of_the_machines_own_interface_counts_at_once() -> Result<()> {
     let pair = Pair::new("probes")?;
@@ -200,10 +209,12 @@ fn the_mtu_of_the_machines_own_interface_counts_at_once() -> Result<()> {
 
 /// An attacker can guess all that the kernel checks. The value has no effect, whether it is one
 /// that a path can have or not: probes of the whole length come through.
+// Refuses: path-mtu
+// Weakness: 157
 #[lab::test]
 fn a_forged_report_shortens_nothing() -> Result<()> {
     let pair = Pair::new("probes")?;
-    let scene = Scene::of(pair, Family::V4, Terms::PLAIN, DEFAULT, 1500)?;
+    let scene = Scene::build(pair, Family::V4, Terms::PLAIN, DEFAULT, 1500)?;
     scene.pass()?;
     let whole = (ROOM + 100, 1500);
     await_mtu(&scene.tunnel.mobile, whole, "probed")?;
@@ -220,7 +231,7 @@ fn a_forged_report_shortens_nothing() -> Result<()> {
 #[lab::test]
 fn a_path_that_carries_what_the_interface_does_is_probed_once() -> Result<()> {
     let pair = Pair::new("probes")?;
-    let scene = Scene::of(pair, Family::V4, Terms::PLAIN, DEFAULT, 1500)?;
+    let scene = Scene::build(pair, Family::V4, Terms::PLAIN, DEFAULT, 1500)?;
     let daemons = [&scene.tunnel.mobile, &scene.tunnel.gateway];
     for daemon in daemons {
         await_mtu(daemon, (ROOM + 100, 1500), "interface")?;
@@ -238,12 +249,13 @@ fn a_path_that_carries_what_the_interface_does_is_probed_once() -> Result<()> {
 
 /// The wire becomes narrow under a transfer's feet, with a router that reports and with one that
 /// does not.
+// Recovers: path-mtu
 #[lab::test]
 fn a_wire_that_becomes_narrow_is_noticed() -> Result<()> {
     for is_silent in [false, true] {
         let pair = Pair::new("probes")?;
         no_fragments(&pair)?;
-        let scene = Scene::of(pair, Family::V4, Terms::PLAIN, DEFAULT, 1500)?;
+        let scene = Scene::build(pair, Family::V4, Terms::PLAIN, DEFAULT, 1500)?;
         scene.pass()?;
         if is_silent {
             silent(&scene.pair)?;
@@ -255,11 +267,12 @@ fn a_wire_that_becomes_narrow_is_noticed() -> Result<()> {
 }
 
 /// IPv4 without DF: fragmented before it is sealed, so that no fragment is on the wire.
+// Works: path-mtu
 #[lab::test]
 fn a_datagram_that_may_be_cut_is_cut_inside() -> Result<()> {
     let pair = Pair::new("probes")?;
     no_fragments(&pair)?;
-    let scene = Scene::of(pair, Family::V4, Terms::ZONED, DEFAULT, NARROW)?;
+    let scene = Scene::build(pair, Family::V4, Terms::ZONED, DEFAULT, NARROW)?;
     transfer(&scene.behind, &scene.pair.gateway, GATEWAY[0], OCTETS)?;
     await_mtu(&scene.tunnel.mobile, (ZONED_ROOM, NARROW), "reported")?;
     let near = bind(&scene.behind, BEHIND[0])?;
@@ -317,6 +330,7 @@ fn in_transport_mode(zones: &str, tunnel: &str) -> Result<(Pair, Tunnel)> {
     Ok((pair, tunnel))
 }
 
+// Works: path-mtu
 #[lab::test]
 fn in_transport_mode_everything_arrives_over_a_wire_without_fragments() -> Result<()> {
     for zones in ["refuse", "require"] {
@@ -330,6 +344,7 @@ fn in_transport_mode_everything_arrives_over_a_wire_without_fragments() -> Resul
     Ok(())
 }
 
+// Refuses: path-mtu
 #[lab::test]
 fn in_transport_mode_without_probes_nothing_arrives_over_a_wire_without_fragments() -> Result<()> {
     let (pair, _tunnel) = in_transport_mode("refuse", OFF)?;

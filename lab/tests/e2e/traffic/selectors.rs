@@ -23,6 +23,7 @@ const OUTSIDE: [&str; 2] = ["10.3.0.2", "2001:db8:3::2"];
 /// Port of the gateway's inner socket.
 const PORT: u16 = 9100;
 
+// Refuses: tunnel
 #[lab::test]
 fn a_source_outside_the_selectors_does_not_enter_the_tunnel() -> Result<()> {
     let pair = Pair::new("selectors")?;
@@ -43,6 +44,7 @@ fn a_source_outside_the_selectors_does_not_enter_the_tunnel() -> Result<()> {
     no_leak(&round(&pair.mobile, &tap, &[])?)
 }
 
+// Refuses: tunnel
 #[lab::test]
 fn a_source_outside_the_selectors_does_not_leave_the_tunnel() -> Result<()> {
     let duo = Duo::new("selectors")?;
@@ -66,6 +68,7 @@ fn a_source_outside_the_selectors_does_not_leave_the_tunnel() -> Result<()> {
 }
 
 /// The peer has a leased address, and sends from another address of the same pool.
+// Refuses: pools
 #[lab::test]
 fn an_address_that_was_lent_to_another_is_no_source() -> Result<()> {
     let duo = Duo::new("selectors")?;

@@ -80,6 +80,7 @@ fn count(daemon: &Daemon, what: &str) -> Result<u64> {
     Ok(drops[format!("system_stream_{what}")].as_u64().unwrap_or(0))
 }
 
+// Works: tcp
 #[lab::test]
 fn where_no_udp_comes_through_a_tunnel_comes_up_by_tcp() -> Result<()> {
     let pair = Pair::new("tcp")?;
@@ -100,6 +101,7 @@ fn where_no_udp_comes_through_a_tunnel_comes_up_by_tcp() -> Result<()> {
     mobile.process().wait_for_log(told, DEADLINE)
 }
 
+// Works: tcp
 #[lab::test]
 fn where_udp_comes_through_nothing_goes_by_tcp() -> Result<()> {
     let pair = Pair::new("tcp")?;
@@ -112,6 +114,7 @@ fn where_udp_comes_through_nothing_goes_by_tcp() -> Result<()> {
     goes_by(&tunnel.gateway, "udp").map(drop)
 }
 
+// Works: tcp
 #[lab::test]
 fn always_sends_no_datagram_at_all() -> Result<()> {
     let pair = Pair::new("tcp")?;
@@ -126,6 +129,7 @@ fn always_sends_no_datagram_at_all() -> Result<()> {
 
 /// Both ends notice the reset when they send. No connection succeeds until the network allows it
 /// again.
+// Recovers: tcp
 #[lab::test]
 fn a_tunnel_outlives_its_connection() -> Result<()> {
     for mobike in ["on", "off"] {
@@ -157,6 +161,7 @@ fn say_something(mobile: &Host) -> Result<()> {
     Ok(())
 }
 
+// Refuses: tcp
 #[lab::test]
 fn a_listener_that_is_not_there_is_told_with_the_fix() -> Result<()> {
     let pair = Pair::new("tcp")?;
@@ -173,6 +178,7 @@ fn a_listener_that_is_not_there_is_told_with_the_fix() -> Result<()> {
     Ok(())
 }
 
+// Refuses: tcp
 #[lab::test]
 fn silence_is_explained_with_tcp_as_a_way_out() -> Result<()> {
     const ADVICE: &str = "write `tcp = \"fallback\"`";
@@ -190,6 +196,7 @@ fn silence_is_explained_with_tcp_as_a_way_out() -> Result<()> {
     Ok(())
 }
 
+// Refuses: tcp
 #[lab::test]
 fn strangers_that_say_nothing_or_nonsense_are_few_and_counted() -> Result<()> {
     let pair = Pair::new("tcp")?;
@@ -230,6 +237,7 @@ fn ends(stream: &mut TcpStream) -> Result<()> {
 }
 
 /// The tunnel keeps its SAs (RFC 9329 section 7.1).
+// Works: tcp
 #[lab::test]
 fn a_tunnel_moves_from_udp_to_tcp_and_back() -> Result<()> {
     let pair = Pair::new("tcp")?;
@@ -250,6 +258,7 @@ fn a_tunnel_moves_from_udp_to_tcp_and_back() -> Result<()> {
     Ok(())
 }
 
+// Works: tcp
 #[lab::test]
 fn a_lock_of_everything_lets_a_stream_pass() -> Result<()> {
     let pair = Pair::new("tcp")?;

@@ -119,6 +119,7 @@ const PLAIN: usize = 8 + 2 + 2 + 16;
 /// SPI, sequence number, map, next header and two ICVs.
 const ZONED: usize = 8 + 4 + 1 + 32;
 
+// Works: tfc
 #[lab::test]
 fn all_packets_of_a_tunnel_are_of_one_length() -> Result<()> {
     let (pair, tunnel) = start(Terms::PLAIN, [MTU; 2])?;
@@ -134,6 +135,9 @@ fn all_packets_of_a_tunnel_are_of_one_length() -> Result<()> {
 }
 
 /// The same for datagrams in several zones and in one zone, such as fragments and ICMP.
+// Works: tfc
+// Weakness: S15
+// Answers: sight-none
 #[lab::test]
 fn in_zones_they_are_too() -> Result<()> {
     let (pair, tunnel) = start(Terms::ZONED, [MTU; 2])?;
@@ -152,6 +156,7 @@ fn without_it_lengths_are_seen() -> Result<()> {
     Ok(())
 }
 
+// Works: tfc
 #[lab::test]
 fn buckets_leave_five_lengths_at_most() -> Result<()> {
     for (terms, overhead) in [(Terms::PLAIN, PLAIN), (Terms::ZONED, ZONED)] {
@@ -164,6 +169,7 @@ fn buckets_leave_five_lengths_at_most() -> Result<()> {
     Ok(())
 }
 
+// Recovers: tfc
 #[lab::test]
 fn new_keys_keep_the_length() -> Result<()> {
     let (pair, mut tunnel) = start(Terms::ZONED, [MTU; 2])?;
@@ -174,6 +180,7 @@ fn new_keys_keep_the_length() -> Result<()> {
     Ok(())
 }
 
+// Works: tfc
 #[lab::test]
 fn a_reload_turns_it_on_and_off() -> Result<()> {
     let (pair, tunnel) = start(Terms::PLAIN, [OFF, MTU])?;
@@ -205,6 +212,7 @@ fn what_the_other_end_pads_is_accepted_by_who_does_not() -> Result<()> {
 }
 
 /// The node finds the end of a segment in the IP header, and so recognises pure acknowledgements.
+// Recovers: tfc
 #[lab::test]
 fn a_transfer_passes_a_lossy_hop_where_a_licensed_node_repairs() -> Result<()> {
     let hop = pair::hop(1.0 / 300_000.0);
@@ -223,6 +231,7 @@ fn a_transfer_passes_a_lossy_hop_where_a_licensed_node_repairs() -> Result<()> {
 }
 
 /// Packets that exceed the MTU of a wire leave in fragments, as without padding.
+// Recovers: tfc
 #[lab::test]
 fn wires_that_take_less_are_passed() -> Result<()> {
     for terms in [Terms::PLAIN, Terms::ZONED] {
@@ -235,6 +244,7 @@ fn wires_that_take_less_are_passed() -> Result<()> {
     Ok(())
 }
 
+// Refuses: tfc
 #[lab::test]
 fn transport_mode_and_misspelt_words_are_refused_with_the_fix() -> Result<()> {
     let (_pair, tunnel) = start(Terms::PLAIN, [OFF; 2])?;
@@ -269,6 +279,8 @@ fn lengths_of(pair: &Pair, count: usize) -> Result<BTreeSet<usize>> {
     Ok(theirs.filter_map(Seen::esp).map(<[u8]>::len).collect())
 }
 
+// Works: tfc
+// Weakness: S15
 #[lab::test]
 fn silence_is_covered_by_packets_of_the_same_length() -> Result<()> {
     for (terms, overhead) in [(Terms::PLAIN, PLAIN), (Terms::ZONED, ZONED)] {
@@ -289,6 +301,7 @@ fn silence_is_covered_by_packets_of_the_same_length() -> Result<()> {
     Ok(())
 }
 
+// Works: tfc
 #[lab::test]
 fn a_reload_covers_silence_and_octets_pass() -> Result<()> {
     let (pair, tunnel) = start(Terms::ZONED, [MTU; 2])?;
@@ -302,6 +315,7 @@ fn a_reload_covers_silence_and_octets_pass() -> Result<()> {
     pair::no_drops(&tunnel.gateway.strata("status")?)
 }
 
+// Refuses: tfc
 #[lab::test]
 fn dummies_without_padding_are_refused_with_the_fix() -> Result<()> {
     let (_pair, tunnel) = start(Terms::PLAIN, [OFF; 2])?;

@@ -11,11 +11,13 @@ const MB: u64 = 1_000_000;
 const IPV4: usize = 0;
 const IPV6: usize = 1;
 
+// Works: tunnel
 #[lab::test]
 fn two_hundred_mb_pass_a_plain_tunnel() -> Result<()> {
     two_hundred_mb_pass(Terms::PLAIN, "plain")
 }
 
+// Works: zones
 #[lab::test]
 fn two_hundred_mb_pass_a_zoned_tunnel() -> Result<()> {
     two_hundred_mb_pass(Terms::ZONED, "zoned")
@@ -50,6 +52,7 @@ fn wires_of_mtu_1400_are_passed() -> Result<()> {
 }
 
 /// Less than the tunnel's own MTU with the overhead of ESP: such packets leave as fragments.
+// Works: tunnel
 #[lab::test]
 fn wires_of_mtu_1280_are_passed() -> Result<()> {
     wires_of_mtu_are_passed(1280)
@@ -71,6 +74,7 @@ fn ipv4_passes_over_ipv4() -> Result<()> {
     passes(IPV4, Family::V4)
 }
 
+// Works: tunnel
 #[lab::test]
 fn ipv6_passes_over_ipv4() -> Result<()> {
     passes(IPV6, Family::V4)

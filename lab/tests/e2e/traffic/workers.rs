@@ -124,6 +124,7 @@ fn no_drops(tunnel: &Tunnel) -> Result<()> {
     Ok(())
 }
 
+// Works: threads
 #[lab::test]
 fn each_thread_carries_flows_on_a_tunnel_of_its_own() -> Result<()> {
     let pair = Pair::new("workers")?;
@@ -137,6 +138,7 @@ fn each_thread_carries_flows_on_a_tunnel_of_its_own() -> Result<()> {
 }
 
 /// Control of all tests that look at threads.
+// Refuses: threads
 #[lab::test]
 fn where_nobody_wants_several_there_is_one_thread() -> Result<()> {
     let pair = Pair::new("workers")?;
@@ -149,6 +151,7 @@ fn where_nobody_wants_several_there_is_one_thread() -> Result<()> {
 
 /// The peer sets up one tunnel, like a peer without RFC 9611. Sequence numbers are still unique,
 /// and the replay window is shared: no packet is dropped.
+// Works: threads
 #[lab::test]
 fn with_one_tunnel_all_threads_carry_it() -> Result<()> {
     let pair = Pair::new("workers")?;
@@ -162,6 +165,7 @@ fn with_one_tunnel_all_threads_carry_it() -> Result<()> {
     no_drops(&tunnel)
 }
 
+// Recovers: threads
 #[lab::test]
 fn no_datagram_is_lost_while_all_of_them_get_new_keys() -> Result<()> {
     let pair = Pair::new("workers")?;
@@ -195,6 +199,7 @@ fn renew(tunnel: &Tunnel, words: &str) -> Result<()> {
 
 /// The node has the keys of both tunnels, and caches packets to the mobile node from either. The
 /// sender uses a tunnel only after the node has had time to get its keys.
+// Works: threads
 #[lab::test]
 fn a_licensed_node_reads_what_every_thread_has_sealed() -> Result<()> {
     let pair = Pair::new("workers")?;
@@ -257,6 +262,7 @@ fn without_udp_one_thread_opens_what_comes_and_nothing_is_lost() -> Result<()> {
     no_drops(&tunnel)
 }
 
+// Works: threads
 #[lab::test]
 fn packets_that_come_and_go_one_by_one_are_shared_out_as_well() -> Result<()> {
     let pair = Pair::new("workers")?;
@@ -286,6 +292,7 @@ fn a_path_that_is_too_short_is_learnt_from_every_thread() -> Result<()> {
     Ok(())
 }
 
+// Recovers: threads
 #[lab::test]
 fn a_killed_end_comes_back_with_its_threads() -> Result<()> {
     let pair = Pair::new("workers")?;
@@ -318,6 +325,7 @@ fn they_come_and_go_with_the_tunnels_device() -> Result<()> {
     Ok(())
 }
 
+// Recovers: threads
 #[lab::test]
 fn they_carry_over_a_lossy_hop() -> Result<()> {
     let hop = sim::Settings {
@@ -336,6 +344,7 @@ fn they_carry_over_a_lossy_hop() -> Result<()> {
     Ok(())
 }
 
+// Refuses: threads
 #[lab::test]
 fn how_many_there_are_is_a_number_and_takes_a_restart() -> Result<()> {
     let pair = Pair::new("workers")?;
@@ -356,6 +365,7 @@ fn how_many_there_are_is_a_number_and_takes_a_restart() -> Result<()> {
     carry_by_both(&pair, &tunnel)
 }
 
+// Refuses: threads
 #[lab::test]
 fn faults_are_refused_beside_them() -> Result<()> {
     let pair = Pair::new("workers")?;

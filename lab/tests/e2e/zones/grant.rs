@@ -253,6 +253,8 @@ fn zoned_flows(node: &Daemon) -> Result<usize> {
     Ok(flows.iter().filter(|flow| flow["zoned"] == true).count())
 }
 
+// Works: several-licensed-nodes
+// Answers: consent-several
 #[lab::test]
 fn each_of_several_nodes_on_one_path_opens_what_it_may_and_no_more() -> Result<()> {
     let scene = Chain::new(None)?.start(&[(LICENSED, IP), (FB, BOTH)])?;
@@ -280,6 +282,7 @@ fn each_of_several_nodes_on_one_path_opens_what_it_may_and_no_more() -> Result<(
     no_drops(&scene.tunnel.gateway.strata("status")?)
 }
 
+// Works: several-licensed-nodes
 #[lab::test]
 fn the_second_of_two_nodes_repairs_losses_and_the_first_forwards_them() -> Result<()> {
     let hop = sim::Settings {
@@ -305,6 +308,8 @@ fn the_second_of_two_nodes_repairs_losses_and_the_first_forwards_them() -> Resul
     Ok(())
 }
 
+// Works: licence-changes
+// Answers: end-revocation
 #[lab::test]
 fn licences_are_given_changed_and_taken_back_and_no_datagram_is_lost() -> Result<()> {
     let scene = Chain::new(None)?.start(NOBODY)?;
@@ -374,6 +379,8 @@ fn licences_are_given_changed_and_taken_back_and_no_datagram_is_lost() -> Result
     Ok(())
 }
 
+// Refuses: licence-changes
+// Answers: end-revocation
 #[lab::test]
 fn a_licence_that_one_end_takes_back_is_gone_and_both_say_so() -> Result<()> {
     let mut scene = Chain::new(None)?.start(&[(LICENSED, IP), (FB, BOTH)])?;
@@ -422,6 +429,8 @@ fn a_licence_that_one_end_takes_back_is_gone_and_both_say_so() -> Result<()> {
 }
 
 /// The gateway sends opaque packets at once, although the SA has not been rekeyed yet.
+// Recovers: licence-changes
+// Answers: end-silence
 #[lab::test]
 fn a_node_opens_nothing_while_the_other_end_does_not_answer() -> Result<()> {
     let mut scene = Chain::new(None)?.start(&[(FB, BOTH)])?;
@@ -481,6 +490,9 @@ fn runs(octets: &[u8]) -> Option<u8> {
     (spi != [0; 4]).then_some(count)
 }
 
+// Refuses: several-licensed-nodes
+// Refuses: shared-licences
+// Answers: consent-several
 #[lab::test]
 fn two_nodes_that_would_share_a_key_are_refused_with_what_to_do() -> Result<()> {
     let scene = Chain::new(None)?.start(NOBODY)?;
@@ -507,6 +519,9 @@ fn two_nodes_that_would_share_a_key_are_refused_with_what_to_do() -> Result<()> 
 }
 
 /// A rekey gives no new keys to a node that has lost its licence.
+// Works: shared-licences
+// Recovers: shared-licences
+// Answers: consent-several
 #[lab::test]
 fn two_nodes_share_a_key_where_both_ends_say_so() -> Result<()> {
     let both = [(LICENSED, BOTH), (FB, BOTH)];

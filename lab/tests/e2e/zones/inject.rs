@@ -133,6 +133,8 @@ fn wait_for_answers(licensed: &Daemon, tunnel: &Tunnel, count: u64) -> Result<()
     })
 }
 
+// Works: inject-right
+// Answers: inject-what
 #[lab::test]
 fn a_connection_outlives_an_outage_that_its_keepalives_would_have_ended() -> Result<()> {
     let pair = Pair::new("inject")?;
@@ -159,6 +161,8 @@ fn a_connection_outlives_an_outage_that_its_keepalives_would_have_ended() -> Res
 }
 
 /// Control: the same node and configuration without the right to inject.
+// Refuses: inject-right
+// Answers: inject-without
 #[lab::test]
 fn a_node_that_may_only_read_saves_no_connection() -> Result<()> {
     let pair = Pair::new("inject")?;
@@ -180,6 +184,7 @@ fn under_way(pair: &Pair) -> Result<Connection> {
     Ok(connection)
 }
 
+// Works: inject-right
 #[lab::test]
 fn data_under_way_waits_for_the_end_of_an_outage() -> Result<()> {
     let pair = Pair::new("inject")?;
@@ -204,6 +209,7 @@ fn data_under_way_waits_for_the_end_of_an_outage() -> Result<()> {
     connection.go_on()
 }
 
+// Refuses: inject-right
 #[lab::test]
 fn without_a_stand_in_data_under_way_gives_up() -> Result<()> {
     let pair = Pair::new("inject")?;
@@ -211,6 +217,8 @@ fn without_a_stand_in_data_under_way_gives_up() -> Result<()> {
     under_way(&pair)?.ends()
 }
 
+// Refuses: inject-right
+// Answers: inject-hiding
 #[lab::test]
 fn nobody_is_stood_in_for_longer_than_the_limit() -> Result<()> {
     let pair = Pair::new("inject")?;
@@ -223,6 +231,9 @@ fn nobody_is_stood_in_for_longer_than_the_limit() -> Result<()> {
 
 /// The mobile node cannot rekey during the outage. The gateway rejects packets injected under the
 /// old keys.
+// Refuses: inject-right
+// Weakness: S25
+// Answers: inject-without
 #[lab::test]
 fn a_licence_to_inject_that_is_taken_back_ends_during_an_outage() -> Result<()> {
     let pair = Pair::new("inject")?;
@@ -235,6 +246,8 @@ fn a_licence_to_inject_that_is_taken_back_ends_during_an_outage() -> Result<()> 
     connection.ends()
 }
 
+// Recovers: inject-right
+// Weakness: S25
 #[lab::test]
 fn no_number_comes_twice_over_a_crash_of_the_node_and_a_lossy_hop() -> Result<()> {
     let pair = Pair::with_lossy_hop("inject", pair::hop(1.0 / 1_200_000.0))?;

@@ -82,6 +82,8 @@ fn start(pair: &Pair, [mobile, gateway]: &[String; 2]) -> Result<Tunnel> {
     })
 }
 
+// Works: zones
+// Answers: sight-none
 #[lab::test]
 fn headers_are_cut_apart_and_each_zone_has_its_suite() -> Result<()> {
     let pair = Pair::new("layout")?;
@@ -117,6 +119,7 @@ const LOSSY: sim::Settings = sim::Settings {
     bit_error_rate: 1.0 / 200_000.0,
 };
 
+// Recovers: zones
 #[lab::test]
 fn eight_zones_carry_a_download_over_a_lossy_hop() -> Result<()> {
     let pair = Pair::with_lossy_hop("layout", LOSSY)?;
@@ -139,6 +142,7 @@ fn eight_zones_carry_a_download_over_a_lossy_hop() -> Result<()> {
 }
 
 /// The payload has padding, so the node takes the length of a segment from its IP header.
+// Works: zones
 #[lab::test]
 fn suites_of_every_kind_are_mixed_and_a_node_reads_its_own() -> Result<()> {
     let licences =
@@ -165,6 +169,7 @@ fn suites_of_every_kind_are_mixed_and_a_node_reads_its_own() -> Result<()> {
     Ok(())
 }
 
+// Recovers: zones
 #[lab::test]
 fn blocks_carry_a_download_over_a_lossy_hop() -> Result<()> {
     let pair = Pair::with_lossy_hop("layout", LOSSY)?;
@@ -178,6 +183,8 @@ fn blocks_carry_a_download_over_a_lossy_hop() -> Result<()> {
 }
 
 /// GMAC leaves the inner addresses of the IP header in clear; a suite that encrypts hides them.
+// Works: zones
+// Answers: sight-gmac
 #[lab::test]
 fn a_zone_with_gmac_is_read_by_whoever_stands_on_the_way() -> Result<()> {
     let encrypted = OLD.replace("aes128gmac", "aes128ctr-sha256");
@@ -204,6 +211,8 @@ fn a_zone_with_gmac_is_read_by_whoever_stands_on_the_way() -> Result<()> {
 }
 
 /// A node with the IP header alone sees no connection; with the transport header it does.
+// Works: zones
+// Answers: licence-smaller
 #[lab::test]
 fn a_node_reads_the_zones_of_its_licence_and_no_other() -> Result<()> {
     for (zones, opens) in [
@@ -239,6 +248,7 @@ fn a_node_reads_the_zones_of_its_licence_and_no_other() -> Result<()> {
     Ok(())
 }
 
+// Works: zones
 #[lab::test]
 fn rtp_is_a_zone_of_its_own_between_the_media_ports() -> Result<()> {
     let pair = Pair::new("layout")?;
@@ -273,11 +283,13 @@ fn rtp_is_a_zone_of_its_own_between_the_media_ports() -> Result<()> {
     Ok(())
 }
 
+// Refuses: zones
 #[lab::test]
 fn layouts_that_differ_make_no_tunnel_where_zones_are_required() -> Result<()> {
     no_tunnel([THREE, r#"["headers", "payload"]"#], "zone = \"ip\"")
 }
 
+// Refuses: zones
 #[lab::test]
 fn a_suite_that_differs_makes_no_tunnel() -> Result<()> {
     no_tunnel([MIXED, THREE], "suite = \"chacha20poly1305\"")
@@ -306,6 +318,7 @@ fn no_tunnel(layouts: [&str; 2], fix: &str) -> Result<()> {
     )
 }
 
+// Recovers: zones
 #[lab::test]
 fn layouts_that_differ_make_a_plain_tunnel_where_that_is_accepted() -> Result<()> {
     let accept = Terms {

@@ -108,6 +108,8 @@ fn readable_behind(pair: &Pair, header: &[u8], port: u16, count: usize) -> Resul
     Ok(readable / times)
 }
 
+// Works: dynamic-levels
+// Answers: sight-level
 #[lab::test]
 fn what_is_named_can_be_read_on_the_way_and_nothing_else() -> Result<()> {
     let pair = Pair::new("level")?;
@@ -125,6 +127,8 @@ fn what_is_named_can_be_read_on_the_way_and_nothing_else() -> Result<()> {
 }
 
 /// Negative control; a grant at one end alone has no effect either.
+// Refuses: dynamic-levels
+// Answers: sight-level
 #[lab::test]
 fn without_a_grant_nothing_can_be_read_on_the_way() -> Result<()> {
     for levels in [["", ""], [VIDEO, ""], ["", VIDEO]] {
@@ -138,6 +142,7 @@ fn without_a_grant_nothing_can_be_read_on_the_way() -> Result<()> {
 }
 
 /// The scheme of the paper.
+// Works: dynamic-levels
 #[lab::test]
 fn every_third_packet_is_encrypted_all_the_same() -> Result<()> {
     let pair = Pair::new("level")?;
@@ -153,6 +158,7 @@ fn rtp(marked: bool, kind: u8) -> Vec<u8> {
 }
 
 /// The paper's example: I-frames of MPEG video are encrypted, P-frames and B-frames are not.
+// Works: dynamic-levels
 #[lab::test]
 fn of_rtp_and_of_mpeg_what_matters_most_is_encrypted() -> Result<()> {
     let with = |words: &str| VIDEO.replace("packets", &format!("{words}, packets"));
@@ -175,6 +181,7 @@ fn of_rtp_and_of_mpeg_what_matters_most_is_encrypted() -> Result<()> {
     pair::no_drops(&tunnel.gateway.strata("status")?)
 }
 
+// Works: dynamic-levels
 #[lab::test]
 fn an_operator_switches_levels_under_volleys_and_nothing_is_lost() -> Result<()> {
     let pair = Pair::new("level")?;
@@ -208,6 +215,7 @@ fn an_operator_switches_levels_under_volleys_and_nothing_is_lost() -> Result<()>
     pair::no_drops(&tunnel.mobile.strata("status")?)
 }
 
+// Recovers: dynamic-levels
 #[lab::test]
 fn a_grant_that_is_used_up_loses_nothing_and_the_rest_is_encrypted() -> Result<()> {
     let pair = Pair::new("level")?;
@@ -232,6 +240,7 @@ fn a_grant_that_is_used_up_loses_nothing_and_the_rest_is_encrypted() -> Result<(
     Ok(())
 }
 
+// Recovers: dynamic-levels
 #[lab::test]
 fn new_keys_renew_a_grant_as_often_as_was_agreed_and_nothing_is_lost() -> Result<()> {
     let pair = Pair::new("level")?;
@@ -251,6 +260,7 @@ fn new_keys_renew_a_grant_as_often_as_was_agreed_and_nothing_is_lost() -> Result
 }
 
 /// Loses one in sixteen full packets, so the sequence numbers of both SAs have gaps.
+// Recovers: dynamic-levels
 #[lab::test]
 fn a_download_comes_through_a_lossy_hop_every_second_packet_without_encryption() -> Result<()> {
     let hop = sim::Settings {
@@ -271,6 +281,7 @@ fn a_download_comes_through_a_lossy_hop_every_second_packet_without_encryption()
     Ok(())
 }
 
+// Refuses: dynamic-levels
 #[lab::test]
 fn ends_that_name_different_datagrams_encrypt_all_and_are_told_with_the_fix() -> Result<()> {
     let pair = Pair::new("level")?;
@@ -295,6 +306,7 @@ fn ends_that_name_different_datagrams_encrypt_all_and_are_told_with_the_fix() ->
     Ok(())
 }
 
+// Refuses: dynamic-levels
 #[lab::test]
 fn a_level_that_was_not_agreed_on_is_refused_with_the_fix() -> Result<()> {
     let pair = Pair::new("level")?;
@@ -327,6 +339,7 @@ fn a_level_that_was_not_agreed_on_is_refused_with_the_fix() -> Result<()> {
     Ok(())
 }
 
+// Recovers: dynamic-levels
 #[lab::test]
 fn a_reload_takes_a_grant_back() -> Result<()> {
     let pair = Pair::new("level")?;
@@ -347,6 +360,7 @@ fn a_reload_takes_a_grant_back() -> Result<()> {
     Ok(())
 }
 
+// Refuses: dynamic-levels
 #[lab::test]
 fn a_class_that_is_not_bounded_is_told_with_the_fix() -> Result<()> {
     let pair = Pair::new("level")?;
@@ -382,6 +396,8 @@ udp dport 4500 numgen random mod 100 < 3 drop
 }
 ";
 
+// Works: link-levels
+// Recovers: link-levels
 #[lab::test]
 fn on_a_good_link_nobody_reads_anything_and_on_a_bad_one_what_repairs_it() -> Result<()> {
     let pair = Pair::new("level")?;

@@ -23,6 +23,8 @@ const fn licensing(licences: &str) -> Terms<'_> {
     }
 }
 
+// Works: licences
+// Works: licensed-node
 #[lab::test]
 fn a_licensed_node_opens_the_headers_and_no_payload() -> Result<()> {
     let (pair, licensed, tunnel) = start(LICENSED, HEADERS, HEADERS)?;
@@ -52,6 +54,8 @@ fn a_licensed_node_opens_the_headers_and_no_payload() -> Result<()> {
     each_way(&pair)
 }
 
+// Works: licences
+// Answers: licence-payload
 #[lab::test]
 fn a_payload_licensed_by_name_is_opened() -> Result<()> {
     let (pair, licensed, tunnel) = start(LICENSED, ALL, ALL)?;
@@ -61,6 +65,8 @@ fn a_payload_licensed_by_name_is_opened() -> Result<()> {
     each_way(&pair)
 }
 
+// Works: snoop
+// Answers: licence-headers
 #[lab::test]
 fn the_licensed_node_sees_the_flow_inside() -> Result<()> {
     let (pair, licensed, tunnel) = start(LICENSED, HEADERS, HEADERS)?;
@@ -82,16 +88,21 @@ fn the_licensed_node_sees_the_flow_inside() -> Result<()> {
     licensed.wait_until("flows", DEADLINE, sees).map(drop)
 }
 
+// Refuses: licences
+// Answers: consent-end
 #[lab::test]
 fn no_key_leaves_if_the_mobile_node_does_not_agree() -> Result<()> {
     nothing_is_read(LICENSED, NOBODY, HEADERS)
 }
 
+// Refuses: licences
+// Answers: consent-end
 #[lab::test]
 fn no_key_leaves_if_the_gateway_does_not_agree() -> Result<()> {
     nothing_is_read(LICENSED, HEADERS, NOBODY)
 }
 
+// Refuses: licences
 #[lab::test]
 fn no_key_leaves_for_more_zones_than_both_agree_on() -> Result<()> {
     for (mobile, gateway) in [(HEADERS, ALL), (ALL, HEADERS)] {
@@ -105,6 +116,9 @@ fn no_key_leaves_for_more_zones_than_both_agree_on() -> Result<()> {
 }
 
 /// The node knows the gateway's key and is on the path, but has another identity.
+// Refuses: licences
+// Weakness: S7
+// Answers: consent-end
 #[lab::test]
 fn no_key_leaves_to_a_node_of_another_identity() -> Result<()> {
     let (pair, licensed, tunnel) = start("mallory.example.net", HEADERS, HEADERS)?;
@@ -121,6 +135,8 @@ fn no_key_leaves_to_a_node_of_another_identity() -> Result<()> {
     Ok(())
 }
 
+// Works: licences
+// Answers: end-itself
 #[lab::test]
 fn down_takes_the_keys_away() -> Result<()> {
     let (_pair, licensed, tunnel) = start(LICENSED, HEADERS, HEADERS)?;
@@ -132,16 +148,19 @@ fn down_takes_the_keys_away() -> Result<()> {
         .map(drop)
 }
 
+// Refuses: zones
 #[lab::test]
 fn required_zones_that_the_gateway_refuses_are_told() -> Result<()> {
     zones_are_missed(Terms::ZONED, Terms::PLAIN)
 }
 
+// Refuses: zones
 #[lab::test]
 fn required_zones_that_the_mobile_node_refuses_are_told() -> Result<()> {
     zones_are_missed(Terms::PLAIN, Terms::ZONED)
 }
 
+// Recovers: zones
 #[lab::test]
 fn accepted_zones_that_the_peer_refuses_make_a_plain_tunnel() -> Result<()> {
     let accept = Terms {
@@ -157,6 +176,7 @@ fn accepted_zones_that_the_peer_refuses_make_a_plain_tunnel() -> Result<()> {
     each_way(&pair)
 }
 
+// Works: licensed-node
 #[lab::test]
 fn a_plain_tunnel_passes_a_licensed_node() -> Result<()> {
     let pair = Pair::new("licence")?;
@@ -171,6 +191,7 @@ fn a_plain_tunnel_passes_a_licensed_node() -> Result<()> {
 }
 
 /// Sealed packets exceed the MTU. Fragments show no port, and the node forwards them unopened.
+// Works: licensed-node
 #[lab::test]
 fn fragments_pass_a_licensed_node() -> Result<()> {
     let pair = Pair::new("licence")?;

@@ -92,6 +92,8 @@ fn lengths(tap: &Wiretap) -> Result<BTreeMap<String, BTreeSet<usize>>> {
     Ok(lengths)
 }
 
+// Works: fixed-maps
+// Answers: sight-none
 #[lab::test]
 fn packets_that_the_map_fits_are_four_octets_shorter_and_all_others_go_beside() -> Result<()> {
     let datagram = 20 + 8 + LENGTH;
@@ -127,6 +129,8 @@ fn packets_that_the_map_fits_are_four_octets_shorter_and_all_others_go_beside() 
 
 /// The same node with the same keys, once with the header length of Linux's segments and once with
 /// another length. With the latter it opens none.
+// Works: fixed-maps
+// Answers: licence-headers
 #[lab::test]
 fn a_node_reads_what_the_map_fits_and_nothing_else() -> Result<()> {
     for (map, reads) in [(TCP, true), (r#"["44 headers"]"#, false)] {
@@ -155,6 +159,7 @@ fn held(zones: &Value) -> Vec<Value> {
 }
 
 /// Datagrams use one of the two SAs, segments and echoes the other.
+// Recovers: fixed-maps
 #[lab::test]
 fn no_datagram_is_lost_while_both_get_new_keys() -> Result<()> {
     let pair = Pair::new("map")?;
@@ -183,6 +188,7 @@ fn no_datagram_is_lost_while_both_get_new_keys() -> Result<()> {
 
 /// Loses one in sixteen full packets. Acknowledgements with SACK have longer headers and use the
 /// opaque SA.
+// Recovers: fixed-maps
 #[lab::test]
 fn a_download_comes_through_a_lossy_hop() -> Result<()> {
     let hop = sim::Settings {
@@ -207,6 +213,7 @@ fn a_download_comes_through_a_lossy_hop() -> Result<()> {
 
 /// The last segments of a connection pass the node after its last octet has arrived. The node's
 /// counter is therefore read only when it holds no grant any more.
+// Works: fixed-maps
 #[lab::test]
 fn a_licence_taken_back_leaves_nothing_to_read() -> Result<()> {
     let pair = Pair::new("map")?;
@@ -233,6 +240,7 @@ fn a_licence_taken_back_leaves_nothing_to_read() -> Result<()> {
     Ok(())
 }
 
+// Refuses: fixed-maps
 #[lab::test]
 fn maps_that_differ_make_no_tunnel_where_zones_are_required() -> Result<()> {
     for (maps, fix) in [
@@ -261,6 +269,7 @@ fn maps_that_differ_make_no_tunnel_where_zones_are_required() -> Result<()> {
     Ok(())
 }
 
+// Recovers: fixed-maps
 #[lab::test]
 fn a_fixed_map_and_a_changeable_one_make_a_plain_tunnel_where_that_is_accepted() -> Result<()> {
     let accept = Terms {
@@ -276,6 +285,7 @@ fn a_fixed_map_and_a_changeable_one_make_a_plain_tunnel_where_that_is_accepted()
     transfer(&pair.mobile, &pair.gateway, GATEWAY[0], 300_000)
 }
 
+// Refuses: fixed-maps
 #[lab::test]
 fn a_map_that_no_packet_could_carry_is_told_with_the_fix() -> Result<()> {
     let pair = Pair::new("map")?;

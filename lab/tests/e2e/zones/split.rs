@@ -90,6 +90,7 @@ fn goes_in(pair: &Pair, mobile: &Daemon, address: &str) -> Result<bool> {
     }
 }
 
+// Works: split-routes
 #[lab::test]
 fn what_is_behind_the_gateway_goes_in_and_all_else_goes_beside() -> Result<()> {
     let pair = Pair::new("split")?;
@@ -128,6 +129,7 @@ fn what_is_behind_the_gateway_goes_in_and_all_else_goes_beside() -> Result<()> {
 
 /// A peer with a leased address learns the list only when it connects, so its tunnel is set up
 /// again.
+// Works: split-routes
 #[lab::test]
 fn another_list_makes_other_routes_without_a_restart() -> Result<()> {
     let pair = Pair::new("split")?;
@@ -152,6 +154,7 @@ fn another_list_makes_other_routes_without_a_restart() -> Result<()> {
     Ok(())
 }
 
+// Refuses: split-routes
 #[lab::test]
 fn what_the_tunnel_does_not_carry_is_never_led_into_it() -> Result<()> {
     let pair = Pair::new("split")?;
@@ -174,6 +177,7 @@ fn what_the_tunnel_does_not_carry_is_never_led_into_it() -> Result<()> {
 }
 
 /// The gateway announces its own traffic selectors.
+// Works: split-routes
 #[lab::test]
 fn a_gateway_without_a_list_has_everything() -> Result<()> {
     let pair = Pair::new("split")?;
@@ -184,6 +188,7 @@ fn a_gateway_without_a_list_has_everything() -> Result<()> {
     Ok(())
 }
 
+// Works: split-routes
 #[lab::test]
 fn a_name_server_beside_the_tunnel_is_not_asked() -> Result<()> {
     let former = "nameserver 192.0.2.53\n";
@@ -211,6 +216,7 @@ fn a_name_server_beside_the_tunnel_is_not_asked() -> Result<()> {
 }
 
 /// Traffic that used the tunnel must not leave in clear meanwhile.
+// Recovers: split-routes
 #[lab::test]
 fn a_lost_tunnel_keeps_its_routes_until_it_is_back() -> Result<()> {
     let pair = Pair::new("split")?;
@@ -226,6 +232,7 @@ fn a_lost_tunnel_keeps_its_routes_until_it_is_back() -> Result<()> {
     Ok(())
 }
 
+// Recovers: split-routes
 #[lab::test]
 fn kill_9_leaves_nothing_open_and_the_next_stop_nothing_at_all() -> Result<()> {
     let pair = Pair::new("split")?;
@@ -249,6 +256,7 @@ fn kill_9_leaves_nothing_open_and_the_next_stop_nothing_at_all() -> Result<()> {
     Ok(())
 }
 
+// Recovers: split-routes
 #[lab::test]
 fn routes_come_over_a_lossy_hop() -> Result<()> {
     let hop = pair::hop(1.0 / 50_000.0);
@@ -262,6 +270,7 @@ fn routes_come_over_a_lossy_hop() -> Result<()> {
     led(&pair, &mobile, &["10.8.0.0/16"])
 }
 
+// Refuses: split-routes
 #[lab::test]
 fn what_cannot_be_split_is_told_with_the_fix() -> Result<()> {
     let pair = Pair::new("split")?;

@@ -81,6 +81,8 @@ impl Download {
     }
 }
 
+// Works: write-right
+// Answers: write-what
 #[lab::test]
 fn a_kernels_sender_keeps_to_the_window_that_a_writer_lowers() -> Result<()> {
     let pair = Pair::new("write")?;
@@ -117,6 +119,8 @@ fn lowered(licensed: &Daemon) -> Result<u64> {
 }
 
 /// Control: the same node and configuration without the right to write.
+// Refuses: write-right
+// Answers: write-without
 #[lab::test]
 fn a_node_that_may_only_read_lowers_no_window() -> Result<()> {
     let pair = Pair::new("write")?;
@@ -131,6 +135,7 @@ fn a_node_that_may_only_read_lowers_no_window() -> Result<()> {
     Ok(())
 }
 
+// Refuses: write-right
 #[lab::test]
 fn a_licence_to_write_that_is_taken_back_ends_while_packets_flow() -> Result<()> {
     let pair = Pair::new("write")?;
@@ -150,6 +155,8 @@ fn a_licence_to_write_that_is_taken_back_ends_while_packets_flow() -> Result<()>
 }
 
 /// A duplicate of a packet carries the same overlay, because a number belongs to one packet.
+// Recovers: write-right
+// Weakness: S19
 #[lab::test]
 fn no_number_comes_twice_over_a_crash_of_the_writer_and_a_lossy_hop() -> Result<()> {
     let pair = Pair::with_lossy_hop("write", lossy())?;

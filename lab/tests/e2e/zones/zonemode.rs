@@ -161,11 +161,13 @@ fn in_zones(ends: Ends, lines: &str) -> Result<()> {
     Ok(())
 }
 
+// Works: zones-in-modes
 #[lab::test]
 fn transport_mode_is_in_zones_over_ipv4() -> Result<()> {
     in_zones(TRANSPORT, ZONES)
 }
 
+// Works: zones-in-modes
 #[lab::test]
 fn transport_mode_is_in_zones_over_ipv6() -> Result<()> {
     let ends = Ends {
@@ -176,6 +178,7 @@ fn transport_mode_is_in_zones_over_ipv6() -> Result<()> {
     in_zones(ends, &[ZONES, LAYOUT].concat())
 }
 
+// Works: zones-in-modes
 #[lab::test]
 fn beet_mode_is_in_zones_with_ipv4_inside() -> Result<()> {
     let ends = Ends {
@@ -185,6 +188,7 @@ fn beet_mode_is_in_zones_with_ipv4_inside() -> Result<()> {
     in_zones(ends, &[ZONES, LAYOUT].concat())
 }
 
+// Works: zones-in-modes
 #[lab::test]
 fn beet_mode_is_in_zones_with_ipv6_inside() -> Result<()> {
     let ends = Ends {
@@ -209,6 +213,7 @@ fn download(ends: Ends, list: &str) -> Result<u64> {
     pair::repaired(&licensed)
 }
 
+// Works: zones-in-modes
 #[lab::test]
 fn a_licensed_node_repairs_a_download_in_transport_mode() -> Result<()> {
     let count = download(TRANSPORT, HEADERS)?;
@@ -216,6 +221,7 @@ fn a_licensed_node_repairs_a_download_in_transport_mode() -> Result<()> {
     Ok(())
 }
 
+// Works: zones-in-modes
 #[lab::test]
 fn a_licensed_node_repairs_a_download_in_beet_mode() -> Result<()> {
     let count = download(BEET, HEADERS)?;
@@ -224,6 +230,7 @@ fn a_licensed_node_repairs_a_download_in_beet_mode() -> Result<()> {
 }
 
 /// Negative control: the same node and hop without a key.
+// Refuses: zones-in-modes
 #[lab::test]
 fn without_a_licence_nothing_is_repaired() -> Result<()> {
     for ends in [TRANSPORT, BEET] {
@@ -234,6 +241,8 @@ fn without_a_licence_nothing_is_repaired() -> Result<()> {
 }
 
 /// Neither the packets nor the gateway reveal addresses to the node.
+// Works: zones-in-modes
+// Answers: licence-modes
 #[lab::test]
 fn a_licensed_node_sees_ports_and_no_address() -> Result<()> {
     for ends in [TRANSPORT, BEET] {
@@ -256,6 +265,7 @@ fn a_licensed_node_sees_ports_and_no_address() -> Result<()> {
     Ok(())
 }
 
+// Works: zones-in-modes
 #[lab::test]
 fn a_writer_lowers_the_window_in_beet_mode() -> Result<()> {
     const WRITE: &str = r#"[{ node = "fa.example.net", zones = ["headers"], right = "write" }]"#;
@@ -270,6 +280,7 @@ fn a_writer_lowers_the_window_in_beet_mode() -> Result<()> {
     pair::no_drops(&status)
 }
 
+// Works: zones-in-modes
 #[lab::test]
 fn a_fixed_map_is_of_the_transport_header_alone() -> Result<()> {
     let pair = Pair::new("zonemode")?;
@@ -295,6 +306,7 @@ fn a_fixed_map_is_of_the_transport_header_alone() -> Result<()> {
     pair::no_drops(&tunnel.gateway.strata("status")?)
 }
 
+// Recovers: zones-in-modes
 #[lab::test]
 fn no_datagram_is_lost_while_there_are_new_keys() -> Result<()> {
     for ends in [TRANSPORT, BEET] {
@@ -319,6 +331,7 @@ fn no_datagram_is_lost_while_there_are_new_keys() -> Result<()> {
 
 /// The last segments of a connection pass the node after its last octet has arrived. The node's
 /// counter is therefore read only when it holds no grant any more.
+// Recovers: zones-in-modes
 #[lab::test]
 fn a_licence_taken_back_leaves_nothing_to_read() -> Result<()> {
     let pair = Pair::new("zonemode")?;
@@ -335,6 +348,7 @@ fn a_licence_taken_back_leaves_nothing_to_read() -> Result<()> {
     Ok(())
 }
 
+// Refuses: zones-in-modes
 #[lab::test]
 fn zones_that_begin_elsewhere_are_told_with_the_fix() -> Result<()> {
     let pair = Pair::new("zonemode")?;
@@ -372,6 +386,7 @@ fn zones_that_begin_elsewhere_are_told_with_the_fix() -> Result<()> {
     Ok(())
 }
 
+// Refuses: zones-in-modes
 #[lab::test]
 fn layouts_that_differ_make_nothing_where_zones_are_required() -> Result<()> {
     let pair = Pair::new("zonemode")?;
@@ -385,6 +400,7 @@ fn layouts_that_differ_make_nothing_where_zones_are_required() -> Result<()> {
     Ok(())
 }
 
+// Recovers: zones-in-modes
 #[lab::test]
 fn zones_that_come_with_a_reload_make_it_anew() -> Result<()> {
     let pair = Pair::new("zonemode")?;

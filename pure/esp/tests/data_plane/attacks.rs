@@ -14,6 +14,7 @@ fn sealed_segments(kind: &Kind, count: usize) -> (Vec<Vec<u8>>, Worker) {
     (packets.collect(), bob)
 }
 
+// Weakness: S1
 #[test]
 fn a_zone_spliced_from_another_packet_is_dropped() {
     let (packets, mut bob) = sealed_segments(&two_zones(), 2);
@@ -32,6 +33,7 @@ fn a_zone_spliced_from_another_packet_is_dropped() {
     assert_eq!(open(&mut bob, &packets[1]), Ok(segment()));
 }
 
+// Weakness: S5
 #[test]
 fn a_changed_map_is_dropped() {
     let (packets, mut bob) = sealed_segments(&two_zones(), 1);
@@ -59,6 +61,7 @@ fn a_changed_map_is_dropped() {
     assert_eq!(open(&mut bob, &packets[0]), Ok(segment()));
 }
 
+// Weakness: S5
 #[test]
 fn maps_with_words_against_the_rules_are_dropped() {
     let (_, mut bob) = sealed_segments(&three_zones(), 0);
@@ -73,6 +76,7 @@ fn maps_with_words_against_the_rules_are_dropped() {
     }
 }
 
+// Weakness: S12
 #[test]
 fn a_changed_length_is_dropped() {
     let (packets, mut bob) = sealed_segments(&two_zones(), 1);
@@ -90,6 +94,7 @@ fn a_changed_length_is_dropped() {
     }
 }
 
+// Weakness: S12
 #[test]
 fn bodies_in_another_order_are_dropped() {
     let (packets, mut bob) = sealed_segments(&three_zones(), 1);
@@ -115,6 +120,9 @@ fn a_middle_zone_that_was_changed_is_counted_apart() {
     assert_eq!(open(&mut bob, &packet), Err(DropReason::BadIcvOther));
 }
 
+// Weakness: S2
+// Weakness: S4
+// Answers: licence-forging
 #[test]
 fn a_node_that_seals_a_changed_header_zone_with_its_key_is_found_out_by_the_payloads_icv() {
     let (packets, mut bob) = sealed_segments(&two_zones(), 1);
@@ -136,6 +144,7 @@ fn a_node_that_seals_a_changed_header_zone_with_its_key_is_found_out_by_the_payl
     assert_eq!(open(&mut bob, packet), Ok(segment()));
 }
 
+// Weakness: S12
 #[test]
 fn stripping_the_header_zone_makes_no_opaque_packet() {
     let (packets, mut bob) = sealed_segments(&two_zones(), 1);
@@ -144,6 +153,7 @@ fn stripping_the_header_zone_makes_no_opaque_packet() {
     assert_eq!(open(&mut bob, &opaque), Err(DropReason::BadIcvPayload));
 }
 
+// Weakness: S8
 #[test]
 fn a_packet_reflected_to_its_sender_is_dropped() {
     for (kind, why) in [
@@ -158,6 +168,7 @@ fn a_packet_reflected_to_its_sender_is_dropped() {
     }
 }
 
+// Weakness: S11
 #[test]
 fn a_packet_moved_to_another_sa_is_dropped_even_if_that_has_the_same_keys() {
     for (kind, why) in [
@@ -175,6 +186,7 @@ fn a_packet_moved_to_another_sa_is_dropped_even_if_that_has_the_same_keys() {
     }
 }
 
+// Weakness: S11
 #[test]
 fn packets_of_one_kind_never_open_under_an_sa_of_the_other() {
     let (zoned, _) = sealed_segments(&two_zones(), 1);
@@ -184,6 +196,8 @@ fn packets_of_one_kind_never_open_under_an_sa_of_the_other() {
     assert!(open(&mut zoned_bob, &plain[0]).is_err());
 }
 
+// Weakness: 76
+// Weakness: S9
 #[test]
 fn a_replayed_packet_is_delivered_once_also_within_one_batch() {
     for kind in [EXPLICIT, two_zones()] {
@@ -207,6 +221,7 @@ fn a_packet_left_of_the_window_is_dropped() {
     assert_eq!(open(&mut bob, &packets[2]), Ok(segment()));
 }
 
+// Weakness: 77
 #[test]
 fn a_forged_packet_moves_no_window() {
     let (packets, mut bob) = sealed_segments(&two_zones(), 1);
@@ -240,6 +255,7 @@ fn what_names_no_sa_is_dropped_before_any_cryptography() {
     }
 }
 
+// Weakness: 73
 #[test]
 fn a_plain_packet_shorter_than_its_overhead_is_a_runt() {
     let (packets, mut bob) = sealed_segments(&EXPLICIT, 1);
@@ -247,6 +263,7 @@ fn a_plain_packet_shorter_than_its_overhead_is_a_runt() {
     assert_eq!(open(&mut bob, &packets[0][..34]), Err(DropReason::BadIcv));
 }
 
+// Weakness: S4
 #[test]
 fn every_single_bit_flip_is_dropped() {
     let kinds = [

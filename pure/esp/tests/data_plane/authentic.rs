@@ -40,6 +40,7 @@ fn a_packet_written_by_the_rules_opens() {
     assert_eq!(opened_zoned(&[0x01, 2, 0, 0], &[&opaque]), Ok(segment()));
 }
 
+// Weakness: 73
 #[test]
 fn a_dummy_packet_moves_the_window_and_is_no_datagram() {
     let mut bob = pair(&EXPLICIT).1;
@@ -62,6 +63,7 @@ fn padding_that_rfc_4303_does_not_prescribe_is_dropped() {
     assert_eq!(opened_plain(&[200, 4]), Err(DropReason::BadPadding));
 }
 
+// Weakness: 71
 #[test]
 fn padding_of_any_prescribed_length_is_taken_off() {
     let padding: Vec<u8> = (1..=255).collect();
@@ -94,6 +96,7 @@ fn what_is_no_datagram_is_not_delivered() {
     }
 }
 
+// Weakness: 79
 #[test]
 fn a_datagram_that_the_sa_may_not_carry_is_dropped() {
     let mut strangers = v4(ICMP, &[8, 0, 0, 0]);

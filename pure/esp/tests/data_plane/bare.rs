@@ -123,6 +123,7 @@ fn octets_are_counted_from_the_front_of_what_is_sealed() {
     assert_eq!(view.headers(), None);
 }
 
+// Answers: licence-modes
 #[test]
 fn a_node_sees_the_transport_header_and_no_address() {
     for (mode, kind) in BOTH.into_iter().zip([two_zones(), bare_zones()]) {
@@ -191,6 +192,7 @@ fn a_secret_option_looks_like_no_operation() {
 
 /// In tunnel mode the IP header contains the length (RFC 4303 section 2.7 has the same problem with
 /// padding).
+// Answers: licence-modes
 #[test]
 fn of_a_payload_in_blocks_a_node_knows_the_length_if_udp_says_it() {
     let blocks = ZoneSuite::Aes128Cbc(Hmac {
@@ -329,6 +331,7 @@ fn whatever_octet_is_changed_the_packet_is_dropped_and_the_next_header_is_one_of
 
 /// The licensed node has the key of the first zone, so it can seal another protocol there. The
 /// payload's ICV covers that body.
+// Refuses: zones-in-modes
 #[test]
 fn a_node_that_seals_another_protocol_with_its_key_is_found_out_by_the_payloads_icv() {
     let [mut alice, mut bob] = ends(Mode::Transport, &bare_zones(), V4);
@@ -351,6 +354,7 @@ fn a_node_that_seals_another_protocol_with_its_key_is_found_out_by_the_payloads_
 }
 
 /// SAs never share keys. Even if they did, as here, the zones of one mode do not open in another.
+// Refuses: zones-in-modes
 #[test]
 fn zones_of_a_tunnel_and_of_another_mode_are_none_of_each_other() {
     for mode in BOTH {
@@ -471,6 +475,7 @@ proptest! {
 
     /// Invariant 3 of DESIGN section 4. A datagram that these modes do not carry is dropped and
     /// counted.
+    // Refuses: zones-in-modes
     #[test]
     fn no_octet_beyond_the_headers_is_ever_licensed(kind in kind(), datagram in datagram()) {
         let Some(grant) = grant(&kind) else { return Ok(()) };

@@ -52,6 +52,7 @@ fn protecting(alice: &mut Worker) -> Result<u32, DropReason> {
 const OFFICE: &[&str] = &["10.8.0.0/16"];
 const ANYWHERE: &[&str] = &["10.0.0.0/8"];
 
+// Weakness: 135
 #[test]
 fn a_peer_takes_over_no_packets_of_a_tunnel_whose_peer_is_configured_more_narrowly() {
     let claims = vec![claim("office", OFFICE), claim("hub", ANYWHERE)];
@@ -71,6 +72,7 @@ fn a_peer_takes_over_no_packets_of_a_tunnel_whose_peer_is_configured_more_narrow
     assert_eq!(protecting(&mut alice), Ok(5));
 }
 
+// Weakness: 135
 #[test]
 fn of_equal_claims_that_of_the_established_tunnel_counts_until_it_is_gone() {
     let claims = vec![claim("east", OFFICE), claim("west", OFFICE)];
@@ -92,6 +94,7 @@ fn of_equal_claims_that_of_the_established_tunnel_counts_until_it_is_gone() {
     assert_eq!(protecting(&mut alice), Ok(4));
 }
 
+// Weakness: 135
 #[test]
 fn a_peer_sends_nothing_in_the_name_of_hosts_that_another_claims_more_narrowly() {
     let claims = vec![claim("office", OFFICE), claim("hub", ANYWHERE)];
@@ -114,6 +117,7 @@ fn a_peer_sends_nothing_in_the_name_of_hosts_that_another_claims_more_narrowly()
     assert_eq!(arrives(&mut alice, &mut from_hub), Ok(()));
 }
 
+// Weakness: 135
 #[test]
 fn claims_of_another_configuration_count_for_established_tunnels() {
     let mut alice = Worker::new(Spd::new(vec![], vec![claim("hub", ANYWHERE)]));

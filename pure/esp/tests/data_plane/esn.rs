@@ -65,6 +65,7 @@ fn highest(bob: &Worker) -> u64 {
 }
 
 /// One packet in five is lost, one in five duplicated, and all are reordered.
+// Recovers: esn
 #[test]
 fn packets_of_every_suite_cross_the_end_of_a_cycle_however_they_come() {
     for (seed, kind) in (0..).zip(all()) {
@@ -145,6 +146,7 @@ fn a_number_that_is_changed_on_the_way_moves_no_window() {
 
 /// RFC 4303 appendix A3 describes resynchronization, which is not implemented: a rekey restores
 /// traffic.
+// Recovers: esn
 #[test]
 fn who_lost_a_whole_cycle_counts_all_that_comes_then() {
     let least = CYCLE - WINDOW;

@@ -87,6 +87,7 @@ fn each_of_both_has_a_replay_window_of_its_own() {
 }
 
 /// The attacker has seen both SPIs, and exchanges them.
+// Weakness: S1
 #[test]
 fn a_packet_of_one_is_none_of_the_other() {
     let (mut alice, mut bob) = ends();
@@ -100,6 +101,7 @@ fn a_packet_of_one_is_none_of_the_other() {
 
 /// With another fixed map the zone boundaries differ and no ICV verifies: the map is authenticated
 /// even though it is never sent.
+// Weakness: S5
 #[test]
 fn ends_with_different_fixed_maps_open_nothing_of_each_other() {
     let (alice, _) = fixed_sas(&[(1, 52)]);
@@ -110,6 +112,7 @@ fn ends_with_different_fixed_maps_open_nothing_of_each_other() {
 }
 
 /// An attacker inserts a map where an SA has a fixed one, or removes it where packets carry one.
+// Weakness: S5
 #[test]
 fn a_map_added_or_taken_away_is_noticed() {
     let (mut alice, mut bob) = ends();

@@ -218,6 +218,9 @@ proptest! {
         }
     }
 
+    // Weakness: S5
+    // Weakness: S13
+    // Answers: licence-payload
     #[test]
     fn no_octet_beyond_the_headers_is_ever_licensed(kind in kind(), datagram in datagram()) {
         let Some(grant) = grant(&kind) else { return Ok(()) };

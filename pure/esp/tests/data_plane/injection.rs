@@ -22,7 +22,7 @@ const IN_IPV4: u8 = 4;
 
 /// A bare acknowledgement on the connection of `segment()`.
 #[derive(Clone)]
-struct Said {
+struct LastSent {
     seq: u32,
     ack: u32,
     flags: u8,
@@ -32,11 +32,11 @@ struct Said {
 }
 
 /// A change to an acknowledgement.
-type Change = fn(&mut Said);
+type Change = fn(&mut LastSent);
 
 /// Alice's own acknowledgement after `segment()`.
-fn last() -> Said {
-    Said {
+fn last() -> LastSent {
+    LastSent {
         seq: SEQ + CARRIED,
         ack: ACK,
         flags: 0x10,
@@ -46,7 +46,7 @@ fn last() -> Said {
     }
 }
 
-impl Said {
+impl LastSent {
     fn tcp(&self) -> Vec<u8> {
         let mut segment = tcp(&self.options, self.payload);
         segment[4..8].copy_from_slice(&self.seq.to_be_bytes());
@@ -84,8 +84,8 @@ fn bob() -> Worker {
     bob
 }
 
-fn made(counter: u32, said: &Said) -> Vec<u8> {
-    injected(&root_inj(TO_BOB), (1, counter), &said.text())
+fn made(counter: u32, sent: &LastSent) -> Vec<u8> {
+    injected(&root_inj(TO_BOB), (1, counter), &sent.text())
 }
 
 /// A node with a grant of this number to inject.
@@ -127,57 +127,61 @@ fn what_the_peer_has_said_can_be_said_again_and_the_checksum_follows() {
 #[test]
 fn what_was_said_before_may_be_said_with_less() {
     let less: [Change; 6] = [
-        |said| said.window = 0,
-        |said| said.window -= 1,
-        |said| said.ack -= 1000,
-        |said| said.seq -= 1,
-        |said| said.options = vec![],
-        |said| said.options[7] = 6,
+        |sent| sent.window = 0,
+        |sent| sent.window -= 1,
+        |sent| sent.ack -= 1000,
+        |sent| sent.seq -= 1,
+        |sent| sent.options = vec![],
+        |sent| sent.options[7] = 6,
     ];
     let mut bob = bob();
     for (counter, change) in (1..).zip(less) {
-        let mut said = last();
-        change(&mut said);
-        let opened = open(&mut bob, &made(counter, &said));
-        assert_eq!(opened, Ok(said.datagram()), "{counter}");
+        let mut sent = last();
+        change(&mut sent);
+        let opened = open(&mut bob, &made(counter, &sent));
+        assert_eq!(opened, Ok(sent.datagram()), "{counter}");
     }
 }
 
 /// Each of these would damage a connection: acknowledge undelivered data, deliver data, end the
 /// connection, make its receiver reject later segments (RFC 7323 section 5.3), or slow it down.
+// Refuses: inject-right
+// Weakness: S23
+// Answers: inject-what
 #[test]
 fn a_node_that_says_more_than_the_peer_has_said_is_dropped() {
     use DropReason::{InjectionBeyond, InjectionNotBare};
     let attacks: [(Change, DropReason); 14] = [
-        (|said| said.ack += 1, InjectionBeyond),
-        (|said| said.ack += 1 << 30, InjectionBeyond),
-        (|said| said.seq += 1, InjectionBeyond),
-        (|said| said.window += 1, InjectionBeyond),
-        (|said| said.options[7] = 8, InjectionBeyond),
-        (|said| said.options[11] = 10, InjectionBeyond),
-        (|said| said.payload = b"GET", InjectionNotBare),
-        (|said| said.flags |= 0x01, InjectionNotBare),
-        (|said| said.flags |= 0x02, InjectionNotBare),
-        (|said| said.flags = 0x04, InjectionNotBare),
-        (|said| said.flags |= 0x20, InjectionNotBare),
+        (|sent| sent.ack += 1, InjectionBeyond),
+        (|sent| sent.ack += 1 << 30, InjectionBeyond),
+        (|sent| sent.seq += 1, InjectionBeyond),
+        (|sent| sent.window += 1, InjectionBeyond),
+        (|sent| sent.options[7] = 8, InjectionBeyond),
+        (|sent| sent.options[11] = 10, InjectionBeyond),
+        (|sent| sent.payload = b"GET", InjectionNotBare),
+        (|sent| sent.flags |= 0x01, InjectionNotBare),
+        (|sent| sent.flags |= 0x02, InjectionNotBare),
+        (|sent| sent.flags = 0x04, InjectionNotBare),
+        (|sent| sent.flags |= 0x20, InjectionNotBare),
         // Echo of a mark that no router made (RFC 3168 section 6.1.3).
-        (|said| said.flags |= 0x40, InjectionNotBare),
-        (|said| said.flags = 0, InjectionNotBare),
+        (|sent| sent.flags |= 0x40, InjectionNotBare),
+        (|sent| sent.flags = 0, InjectionNotBare),
         // Report of data received behind a gap (RFC 2018).
         (
-            |said| said.options = vec![1, 1, 5, 10, 5, 6, 8, 0, 5, 6, 9, 0],
+            |sent| sent.options = vec![1, 1, 5, 10, 5, 6, 8, 0, 5, 6, 9, 0],
             InjectionNotBare,
         ),
     ];
     let mut bob = bob();
     for (counter, (change, why)) in (1..).zip(attacks) {
-        let mut said = last();
-        change(&mut said);
-        assert_eq!(open(&mut bob, &made(counter, &said)), Err(why), "{counter}");
+        let mut sent = last();
+        change(&mut sent);
+        assert_eq!(open(&mut bob, &made(counter, &sent)), Err(why), "{counter}");
     }
     assert_eq!(bob.counters().injected, 0);
 }
 
+// Weakness: S23
 #[test]
 fn what_is_no_segment_of_tcp_is_dropped() {
     let fragment = v4_with(&[], 0x2000, TCP, &last().tcp());
@@ -186,8 +190,8 @@ fn what_is_no_segment_of_tcp_is_dropped() {
         let packet = injected(&root_inj(TO_BOB), (1, counter), &text);
         assert_eq!(open(&mut bob(), &packet), Err(DropReason::InjectionNotBare));
     }
-    let said = [&v6(TCP, &last().tcp())[..], &[IN_IPV4]].concat();
-    let packet = injected(&root_inj(TO_BOB), (1, 1), &said);
+    let sent = [&v6(TCP, &last().tcp())[..], &[IN_IPV4]].concat();
+    let packet = injected(&root_inj(TO_BOB), (1, 1), &sent);
     assert_eq!(
         open(&mut bob(), &packet),
         Err(DropReason::NextHeaderMismatch)
@@ -197,6 +201,7 @@ fn what_is_no_segment_of_tcp_is_dropped() {
 }
 
 /// A node can neither open a connection, nor continue one that its end has closed.
+// Weakness: S23
 #[test]
 fn on_a_connection_on_which_the_peer_has_not_spoken_nothing_is_believed() {
     let (mut alice, mut bob) = ends(&two_zones());
@@ -206,30 +211,32 @@ fn on_a_connection_on_which_the_peer_has_not_spoken_nothing_is_believed() {
         let packet = seal(&mut alice, &segment()).unwrap();
         open(&mut bob, &packet).unwrap();
         assert!(open(&mut bob, &made(counter, &last())).is_ok());
-        let over = Said { flags, ..last() };
+        let over = LastSent { flags, ..last() };
         let packet = seal(&mut alice, &over.datagram()).unwrap();
         open(&mut bob, &packet).unwrap();
         assert_eq!(open(&mut bob, &made(counter + 1, &last())), unknown);
     }
 }
 
+// Weakness: S22
 #[test]
 fn what_was_injected_comes_once() {
     let mut bob = bob();
-    let said = last();
+    let sent = last();
     for counter in [2, 1, 5000] {
-        let packet = made(counter, &said);
-        assert_eq!(open(&mut bob, &packet), Ok(said.datagram()), "{counter}");
+        let packet = made(counter, &sent);
+        assert_eq!(open(&mut bob, &packet), Ok(sent.datagram()), "{counter}");
         assert_eq!(open(&mut bob, &packet), Err(DropReason::Replayed));
     }
-    assert_eq!(open(&mut bob, &made(3, &said)), Err(DropReason::TooOld));
+    assert_eq!(open(&mut bob, &made(3, &sent)), Err(DropReason::TooOld));
     assert_eq!(
-        open(&mut bob, &made(0, &said)),
+        open(&mut bob, &made(0, &sent)),
         Err(DropReason::SequenceZero)
     );
 }
 
 /// Each direction and each grant has a different key, and so do overlays.
+// Weakness: S22
 #[test]
 fn what_is_sealed_with_another_key_is_dropped() {
     let mut bob = bob();
@@ -249,6 +256,7 @@ fn what_is_sealed_with_another_key_is_dropped() {
     assert!(open(&mut bob, &made(1, &last())).is_ok());
 }
 
+// Weakness: S22
 #[test]
 fn every_octet_of_what_was_injected_is_authenticated() {
     let packet = made(1, &last());
@@ -264,6 +272,8 @@ fn every_octet_of_what_was_injected_is_authenticated() {
     }
 }
 
+// Weakness: S22
+// Answers: inject-without
 #[test]
 fn a_reader_and_a_writer_inject_nothing() {
     let kind = two_zones();
@@ -282,6 +292,7 @@ fn a_reader_and_a_writer_inject_nothing() {
 }
 
 /// For an end without this agreement, and for every other node, the packet has a map without runs.
+// Weakness: S22
 #[test]
 fn without_a_licence_nothing_is_heard() {
     let (_, mut bob) = pair(&two_zones());
@@ -293,6 +304,7 @@ fn without_a_licence_nothing_is_heard() {
     assert!(matches!(seen, Some(NotOpened::BadMap(_))), "{seen:?}");
 }
 
+// Weakness: S25
 #[test]
 fn where_a_licence_was_taken_back_nothing_is_believed() {
     let mut bob = bob();
@@ -304,6 +316,7 @@ fn where_a_licence_was_taken_back_nothing_is_believed() {
 }
 
 /// Grants follow each other during the life of an SA. A forgotten one is never accepted again.
+// Weakness: S22
 #[test]
 fn a_grant_whose_window_is_forgotten_is_over() {
     let mut bob = bob();
@@ -325,6 +338,7 @@ fn a_grant_whose_window_is_forgotten_is_over() {
 
 /// A node that injects must not make a dead peer look alive, or confirm an SA that its peer has not
 /// installed.
+// Weakness: S24
 #[test]
 fn what_is_injected_says_nothing_about_the_peer() {
     let (mut alice, mut bob) = ends(&two_zones());
@@ -351,11 +365,11 @@ fn in_transport_and_beet_mode_the_header_of_tcp_alone_is_made() {
             moded(mode, &two_zones(), V4).map(|sa| endpoint(with_injectors(sa)));
         let packet = seal(&mut alice, &segment()).unwrap();
         open(&mut bob, &packet).unwrap();
-        let text = |said: &Said| [&said.tcp()[..], &[TCP]].concat();
+        let text = |sent: &LastSent| [&sent.tcp()[..], &[TCP]].concat();
         let packet = injected(&root_inj(TO_BOB), (1, 1), &text(&last()));
         let opened = open(&mut bob, &packet).unwrap();
         assert_eq!(opened[20..36], last().datagram()[20..36], "{mode:?}");
-        let beyond = Said {
+        let beyond = LastSent {
             ack: ACK + 1,
             ..last()
         };
@@ -366,6 +380,8 @@ fn in_transport_and_beet_mode_the_header_of_tcp_alone_is_made() {
 }
 
 /// For any sequence of segments from a peer, no accepted packet exceeds them.
+// Weakness: S23
+// Answers: inject-what
 #[test]
 fn nothing_is_ever_believed_that_the_peer_has_not_said() {
     let spoken = proptest::collection::vec((0..2000u32, 0..2000u32, 0..500u16), 1..20);
@@ -373,7 +389,7 @@ fn nothing_is_ever_believed_that_the_peer_has_not_said() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let ran = runner.run(&(spoken, told), |(spoken, told)| {
         let (mut alice, mut bob) = ends(&two_zones());
-        let said = |(seq, ack, window)| Said {
+        let sent = |(seq, ack, window)| LastSent {
             seq,
             ack,
             window,
@@ -381,13 +397,13 @@ fn nothing_is_ever_believed_that_the_peer_has_not_said() {
             ..last()
         };
         for numbers in &spoken {
-            let packet = seal(&mut alice, &said(*numbers).datagram()).unwrap();
+            let packet = seal(&mut alice, &sent(*numbers).datagram()).unwrap();
             open(&mut bob, &packet).unwrap();
         }
         let furthest = |number: fn(&(u32, u32, u16)) -> u32| spoken.iter().map(number).max();
         let (seq, ack) = (furthest(|it| it.0), furthest(|it| it.1));
         for (counter, numbers) in (1..).zip(&told) {
-            let opened = open(&mut bob, &made(counter, &said(*numbers)));
+            let opened = open(&mut bob, &made(counter, &sent(*numbers)));
             let widest = spoken.iter().map(|it| it.2).max();
             if opened.is_ok() {
                 prop_assert!(Some(numbers.0) <= seq && Some(numbers.1) <= ack);

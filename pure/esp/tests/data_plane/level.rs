@@ -109,6 +109,7 @@ fn what_is_granted_is_on_the_wire_as_it_is_and_everything_else_is_not() {
 }
 
 /// Negative control: without a grant none of the datagram is on the wire.
+// Weakness: S20
 #[test]
 fn without_a_grant_nothing_goes_without_encryption_whatever_an_operator_wants() {
     let (mut alice, mut bob) = pair(&two_zones());
@@ -243,6 +244,8 @@ fn liar(theirs: LevelGrant) -> (Worker, Worker) {
 }
 
 /// Invariant 6: the receiver limits a downgrade.
+// Refuses: dynamic-levels
+// Weakness: S21
 #[test]
 fn a_peer_that_sends_more_than_was_granted_is_not_heard_and_that_is_told_once() {
     let (mut liar, mut bob) = liar(everything());
@@ -262,6 +265,7 @@ fn a_peer_that_sends_more_than_was_granted_is_not_heard_and_that_is_told_once() 
     assert_eq!(open(&mut bob, &packet), Ok(picture()));
 }
 
+// Weakness: S21
 #[test]
 fn a_peer_that_goes_on_for_longer_than_was_granted_is_not_heard() {
     let (mut liar, mut bob) = liar(everything());
@@ -273,6 +277,8 @@ fn a_peer_that_goes_on_for_longer_than_was_granted_is_not_heard() {
     assert_eq!(opened, [Ok(()), Ok(()), spent, spent]);
 }
 
+// Refuses: dynamic-levels
+// Weakness: S21
 #[test]
 fn a_peer_that_sends_what_was_not_granted_is_not_heard() {
     let (mut liar, mut bob) = liar(everything());
@@ -286,6 +292,9 @@ fn a_peer_that_sends_what_was_not_granted_is_not_heard() {
 }
 
 /// Any host can read these packets. Without the keys none can be changed or forged.
+// Refuses: dynamic-levels
+// Weakness: S20
+// Answers: sight-level
 #[test]
 fn who_reads_a_packet_without_encryption_can_change_none_of_its_octets() {
     let (mut alice, mut bob) = ends(video());
@@ -311,6 +320,7 @@ fn who_reads_a_packet_without_encryption_can_change_none_of_its_octets() {
 }
 
 /// The attacker exchanges the SPIs of an unencrypted and a zoned packet.
+// Weakness: S20
 #[test]
 fn a_packet_of_one_level_is_none_of_another() {
     let (mut alice, mut bob) = ends(video());
@@ -459,6 +469,7 @@ fn come(alice: &mut Worker, bob: &mut Worker, packets: u32) {
 
 /// "Mobile multi-layered IPsec", section 5.2: a reliable link needs no help from a node on the
 /// path.
+// Weakness: S26
 #[test]
 fn on_a_good_link_packets_are_opaque_until_it_is_bad() {
     let (mut alice, mut bob) = pair(&two_zones());
@@ -492,6 +503,8 @@ fn on_a_good_link_packets_are_opaque_until_it_is_bad() {
 }
 
 /// Packets that do not open do not affect the measurement, nor do duplicates.
+// Refuses: link-levels
+// Weakness: S26
 #[test]
 fn forged_and_repeated_packets_make_no_link_bad() {
     let (mut alice, mut bob) = pair(&two_zones());

@@ -44,6 +44,7 @@ fn node(kind: &Kind, zones: &[u8]) -> Licensed {
     node
 }
 
+// Answers: licence-headers
 #[test]
 fn the_headers_are_seen_and_the_payload_is_a_length() {
     let (mut alice, mut bob) = pair(&two_zones());
@@ -74,6 +75,7 @@ fn the_headers_are_seen_and_the_payload_is_a_length() {
 }
 
 /// CVE-2026-43284: the node forwards the packet that it reads, and others may share the buffer.
+// Weakness: 72
 #[test]
 fn a_packet_is_opened_in_a_copy_whatever_comes_of_it() {
     let (mut alice, mut bob) = pair(&two_zones());
@@ -123,6 +125,7 @@ fn of_a_fixed_map_a_node_knows_without_reading_it() {
     assert!(node.open(&packet, &mut scratch).is_err());
 }
 
+// Weakness: S8
 #[test]
 fn the_other_direction_is_told_apart() {
     let (_, mut bob) = pair(&two_zones());
@@ -136,6 +139,7 @@ fn the_other_direction_is_told_apart() {
     assert_eq!(view.direction(), Direction::FromGateway);
 }
 
+// Answers: licence-hidden-header
 #[test]
 fn a_secret_option_looks_like_no_operation() {
     let packet = seal(&mut pair(&two_zones()).0, &segment_with_secret()).unwrap();
@@ -164,6 +168,7 @@ fn a_secret_option_at_the_end_of_the_header_counts_as_header_not_as_payload() {
     assert_eq!(view.payload_len(), 3);
 }
 
+// Answers: licence-smaller
 #[test]
 fn the_ip_header_alone_shows_no_ports() {
     let packet = seal(&mut pair(&three_zones()).0, &segment()).unwrap();
@@ -193,6 +198,7 @@ fn a_payload_licensed_by_name_is_seen() {
     assert_eq!(view.headers(), None);
 }
 
+// Answers: licence-opaque
 #[test]
 fn an_opaque_packet_is_not_opened() {
     let packet = seal(&mut pair(&two_zones()).0, &v4(ICMP, &[8, 0, 0, 0])).unwrap();
@@ -219,6 +225,8 @@ fn an_sa_that_is_made_opaque_shows_a_node_nothing_more_and_its_peer_everything()
     }
 }
 
+// Weakness: S9
+// Answers: duration-recorded
 #[test]
 fn a_duplicate_is_seen_but_is_not_fresh() {
     let (mut alice, _) = pair(&two_zones());
@@ -230,6 +238,7 @@ fn a_duplicate_is_seen_but_is_not_fresh() {
     }
 }
 
+// Weakness: S9
 #[test]
 fn a_renewed_grant_makes_no_old_packet_fresh_again() {
     let (mut alice, _) = pair(&two_zones());
@@ -288,6 +297,7 @@ fn a_revoked_grant_opens_nothing() {
     assert_eq!(opened, Some(NotOpened::NoGrant));
 }
 
+// Weakness: S7
 #[test]
 fn gateways_that_chose_the_same_spi_are_told_apart_by_the_icv() {
     let packet = seal(&mut pair(&two_zones()).0, &segment()).unwrap();

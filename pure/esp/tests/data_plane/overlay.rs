@@ -103,6 +103,7 @@ fn whatever_the_suites_and_the_version_an_overlay_is_done() {
 }
 
 /// Each direction and each grant has a different key.
+// Weakness: S17
 #[test]
 fn an_overlay_of_the_other_direction_or_of_another_grant_is_dropped() {
     let kind = two_zones();
@@ -122,6 +123,8 @@ fn an_overlay_of_the_other_direction_or_of_another_grant_is_dropped() {
     assert_eq!(open(&mut bob, &written), Ok(with_window(&segment(), 1)));
 }
 
+// Weakness: S17
+// Answers: write-without
 #[test]
 fn a_reader_that_writes_is_dropped() {
     let kind = two_zones();
@@ -139,6 +142,7 @@ fn a_reader_that_writes_is_dropped() {
     assert_eq!(open(&mut bob, &written), Err(DropReason::BadIcvOverlay));
 }
 
+// Weakness: S17
 #[test]
 fn where_nobody_may_write_an_overlay_is_dropped() {
     let (mut alice, mut bob) = pair(&two_zones());
@@ -150,6 +154,9 @@ fn where_nobody_may_write_an_overlay_is_dropped() {
     );
 }
 
+// Refuses: write-right
+// Weakness: S18
+// Answers: write-what
 #[test]
 fn a_writer_outside_its_mask_is_dropped() {
     let outside = DropReason::OverlayOutsideMask;
@@ -173,6 +180,7 @@ fn a_writer_outside_its_mask_is_dropped() {
     }
 }
 
+// Weakness: S18
 #[test]
 fn a_text_that_is_none_is_dropped() {
     for text in [
@@ -192,6 +200,7 @@ fn a_text_that_is_none_is_dropped() {
     }
 }
 
+// Answers: write-what
 #[test]
 fn what_has_no_window_cannot_be_written() {
     let (mut alice, mut bob) = ends(&two_zones());
@@ -231,6 +240,7 @@ fn a_window_in_another_zone_than_the_first_cannot_be_written() {
     );
 }
 
+// Weakness: S17
 #[test]
 fn a_stripped_overlay_leaves_what_was_sealed() {
     let kind = two_zones();
@@ -248,6 +258,7 @@ fn a_stripped_overlay_leaves_what_was_sealed() {
     assert_eq!(open(&mut bob, &written), Err(DropReason::Replayed));
 }
 
+// Weakness: S17
 #[test]
 fn a_moved_overlay_is_dropped() {
     let kind = two_zones();
@@ -326,6 +337,7 @@ fn after_a_revocation_what_is_written_does_not_count() {
 }
 
 /// Invariant 1: neither repeated nor new grants seal twice with one key and number.
+// Weakness: S19
 #[test]
 fn no_number_seals_twice_over_grants_that_come_again_or_anew() {
     let kind = two_zones();

@@ -152,6 +152,7 @@ fn a_forged_or_repeated_dummy_is_dropped_like_any_packet() {
 // The sender.
 
 /// For any datagram: its length, its IP version, its headers, and the number of its zones.
+// Weakness: S15
 #[test]
 fn all_packets_of_an_sa_are_of_one_length() {
     let suites = [ZoneSuite::ChaCha20Poly1305, ZoneSuite::Aes128Gmac].map(zones_of);
@@ -206,6 +207,7 @@ fn in_blocks_packets_are_of_one_length_but_for_what_fills_no_block() {
     }
 }
 
+// Weakness: S15
 #[test]
 fn buckets_leave_five_lengths_at_most() {
     for kind in [EXPLICIT, two_zones(), eight_zones()] {
@@ -216,6 +218,7 @@ fn buckets_leave_five_lengths_at_most() {
 
 /// Three options in the payload zone make a map of five words. Padding leaves room for them; a
 /// datagram that fills the packet does not.
+// Weakness: S15
 #[test]
 fn a_datagram_whose_map_would_make_it_longer_than_all_others_is_opaque() {
     let secret = [34, 4, 1, 2];
@@ -243,6 +246,7 @@ fn a_datagram_longer_than_all_sizes_goes_as_it_is() {
 
 /// A peer must not see earlier content of the buffer, which may belong to another peer. A zone with
 /// GMAC shows the padding.
+// Weakness: S16
 #[test]
 fn padding_is_zeros_whatever_was_in_the_buffer() {
     let (mut alice, _) = padding_pair(&zones_of(ZoneSuite::Aes128Gmac), Sizes::one(MTU));
@@ -278,6 +282,7 @@ fn what_padding_costs_is_counted_and_traffic_is_what_it_was() {
 
 /// "TFC padding can still be sent in the other direction" (RFC 7296 section 1.3.1), and a report
 /// tells the operator that this direction has none.
+// Refuses: tfc
 #[test]
 fn a_peer_that_takes_no_padding_gets_none_and_that_is_told() {
     let mut sa = alices_sa(&EXPLICIT);
@@ -312,6 +317,8 @@ fn without_a_header_nothing_is_padded() {
 }
 
 /// Padding that an outsider removes, extends or changes is detected, as with every octet.
+// Refuses: tfc
+// Weakness: S16
 #[test]
 fn nobody_on_the_way_changes_padding() {
     for kind in [EXPLICIT, two_zones()] {
@@ -371,6 +378,7 @@ fn node(kind: &Kind, zones: &[u8]) -> Licensed {
     node
 }
 
+// Answers: licence-padding
 #[test]
 fn a_node_that_reads_the_ip_header_knows_how_long_a_datagram_is() {
     for kind in [two_zones(), zones_of(ZoneSuite::all().last().unwrap())] {
@@ -384,6 +392,7 @@ fn a_node_that_reads_the_ip_header_knows_how_long_a_datagram_is() {
 }
 
 /// An acknowledgement is recognised with any padding behind it, as SNOOP requires.
+// Weakness: S16
 #[test]
 fn a_padded_acknowledgement_has_no_payload() {
     let (mut alice, _) = padding_pair(&two_zones(), Sizes::one(MTU));
@@ -394,6 +403,7 @@ fn a_padded_acknowledgement_has_no_payload() {
 
 /// The node's zone has the front of the IP header but not the length, so the node learns no more
 /// than any observer.
+// Answers: licence-padding
 #[test]
 fn a_node_that_does_not_read_the_length_does_not_know_it() {
     let version = ZoneSelector::Octets(Span::new(0, 0).unwrap());
@@ -413,6 +423,8 @@ fn a_node_that_does_not_read_the_length_does_not_know_it() {
 }
 
 /// The sender of a dummy chooses its text, which may look like an acknowledgement.
+// Weakness: S16
+// Answers: licence-cover
 #[test]
 fn a_dummy_is_no_segment_to_a_licensed_node() {
     let ack = v4(TCP, &tcp(&[], b""));

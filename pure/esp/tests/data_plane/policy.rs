@@ -67,6 +67,7 @@ fn the_newest_sa_protects_and_the_old_one_still_opens() {
     assert_eq!(open(&mut bob, &old), Ok(segment()));
 }
 
+// Weakness: 74
 #[test]
 fn an_inbound_spi_that_is_taken_or_reserved_is_refused() {
     let mut alice = endpoint(alices_sa(&EXPLICIT));

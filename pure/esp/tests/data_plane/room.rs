@@ -411,6 +411,8 @@ fn what_does_not_fit_and_may_not_be_answered_is_dropped_under_its_reason() {
 
 /// Every link carries 1280 octets (RFC 8200 section 5), so a tunnel does. An attacker who forges
 /// router messages (RFC 4301 section 8.2.1) can cause fragmentation, but stops no traffic.
+// Recovers: path-mtu
+// Weakness: 82
 #[test]
 fn datagrams_of_1280_octets_always_fit() {
     for mtu in [0, 68, 576, 1280, 1343] {

@@ -189,6 +189,7 @@ fn keys_of_another_length_than_the_suites_are_refused() {
 }
 
 /// For all combinations of the node's zones and the zone with padding.
+// Answers: licence-padding
 #[test]
 fn a_node_is_told_by_the_ip_header_how_long_a_padded_payload_is() {
     for kind in [

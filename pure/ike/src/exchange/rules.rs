@@ -198,6 +198,7 @@ mod tests {
     }
 
     /// CVE-2013-6467 and similar ones: each mandatory payload left out, each unique one doubled.
+    // Weakness: 14
     #[test]
     fn a_payload_that_is_missing_or_doubled_is_noticed() {
         let nonce = || Payload::Nonce(vec![0; 16]);

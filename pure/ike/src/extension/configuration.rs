@@ -152,7 +152,7 @@ pub(crate) fn read_reply(response: &Message) -> Option<Inside> {
             Attribute::Address {
                 is_ipv4,
                 value: Some((address, _)),
-            } if inside.addresses.of(*is_ipv4).is_none() && is_a_hosts(*address) => {
+            } if inside.addresses.address(*is_ipv4).is_none() && is_a_hosts(*address) => {
                 inside.addresses.set(*address);
             }
             Attribute::Dns {
@@ -187,7 +187,7 @@ pub(crate) fn confine(
 
 /// Returns the reply. It announces the subnets behind us for the initiator's routes.
 fn reply(lent: InnerAddresses, pool: &Pool, local: &[TrafficSelector]) -> Payload {
-    let has = |address: IpAddr| lent.of(address.is_ipv4()).is_some();
+    let has = |address: IpAddr| lent.address(address.is_ipv4()).is_some();
     let addresses = lent.iter().map(|address| Attribute::Address {
         is_ipv4: address.is_ipv4(),
         value: Some((address, if address.is_ipv4() { 32 } else { 128 })),

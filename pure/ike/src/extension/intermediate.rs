@@ -98,7 +98,7 @@ pub(crate) struct AuthTranscript {
 impl AuthTranscript {
     /// Stores a message that we send.
     pub(crate) fn note_ours(&mut self, message: &Message) {
-        let content = Content::of(&message.payloads);
+        let content = Content::new(&message.payloads);
         self.ours = content.bare(content.before_iv(&message.header));
     }
 
@@ -191,7 +191,7 @@ mod tests {
             let both = [message(id, false, 7), message(id, true, 8)];
             let (ours, theirs) = own_first(initiator, &both[0], &both[1]);
             said.note_ours(ours);
-            let content = Content::of(&theirs.payloads);
+            let content = Content::new(&theirs.payloads);
             said.note_theirs(content.before_iv(&theirs.header), &content);
             covered.add(&keys.roots, &mut said);
         }

@@ -214,6 +214,7 @@ mod tests {
         Message { header, payloads }
     }
 
+    // Weakness: 81
     #[test]
     fn a_list_of_addresses_is_the_whole_list_and_bounded() {
         let used: IpAddr = "192.0.2.1".parse().unwrap();

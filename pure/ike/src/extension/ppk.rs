@@ -230,6 +230,7 @@ mod tests {
         assert!(chosen(true, Some(&ours), &empty).is_err());
     }
 
+    // Weakness: 127
     #[test]
     fn what_a_stranger_calls_its_ppk_writes_no_line_of_its_own() {
         let forged = "x\n2026-11-26T06:00:00Z  INFO peer office: up\x1b[2K\u{202e}";

@@ -649,6 +649,7 @@ mod tests {
         assert_eq!(admitted(&mut checks, one, at(1000)), 64);
     }
 
+    // Weakness: 124
     #[test]
     fn a_peer_that_seems_to_be_everywhere_leaves_others_their_checks() {
         let mut checks = Checks::default();

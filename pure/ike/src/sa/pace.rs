@@ -72,6 +72,7 @@ mod tests {
         assert_eq!(begun.collect::<Vec<_>>(), [0, 3000, 6000]);
     }
 
+    // Weakness: 139
     #[test]
     fn a_few_checks_replace_each_other_and_the_last_one_ends() {
         let mut pace = Pace::default();

@@ -61,6 +61,7 @@ pub(crate) fn pool_of(config: &mut Config) -> &mut Pool {
 
 /// CVE-2023-28771. Name servers become arguments of programs, and subnets become routes. No text
 /// from a gateway does.
+// Weakness: 26
 #[test]
 fn of_all_attributes_that_a_gateway_sends_nothing_but_numbers_is_kept() {
     let hostile = b"$(x);`y`|z&'\"*~\\".repeat(20);
@@ -397,6 +398,7 @@ fn losses_do_not_make_leases() {
 }
 
 /// Addresses that no host can have, and endless name servers and subnets.
+// Refuses: split-routes
 #[test]
 fn nonsense_of_a_gateway_is_not_taken() {
     let reply = |addresses: &[&str], subnets: u8| {

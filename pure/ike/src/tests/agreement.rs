@@ -6,6 +6,7 @@ use std::time::Duration;
 
 /// The initiator's proof names its recipient, so another gateway that trusts the same CA rejects
 /// the proof.
+// Weakness: 51
 #[test]
 fn a_proof_that_is_relayed_to_another_responder_makes_no_ike_sa() {
     let (left, mut right) = ends();
@@ -19,6 +20,7 @@ fn a_proof_that_is_relayed_to_another_responder_makes_no_ike_sa() {
     assert!(!pair.right.events.iter().any(is_up));
 }
 
+// Weakness: 51
 #[test]
 fn an_initiator_that_refuses_the_answer_ends_the_responders_sa_at_once() {
     let (left, mut right) = ends();

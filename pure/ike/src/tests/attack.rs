@@ -92,6 +92,7 @@ fn is_unknown(pair: &mut Pair, flying: &Flying) {
     assert_eq!(pair.host(flying.to).picture(), before, "{flying:?}");
 }
 
+// Weakness: 55
 #[test]
 fn every_flipped_bit_of_a_protected_message_is_noticed() {
     const SPIS: usize = 16;
@@ -117,6 +118,7 @@ fn every_flipped_bit_of_a_protected_message_is_noticed() {
     assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
 }
 
+// Weakness: 50
 #[test]
 fn every_flipped_octet_of_ike_auth_is_noticed() {
     let mut pair = Pair::new(mobile(), gateway());
@@ -164,6 +166,7 @@ fn every_changed_octet_of_the_first_messages_prevents_the_sa() {
     }
 }
 
+// Weakness: 52
 #[test]
 fn our_own_messages_sent_back_to_us_are_recognised() {
     let mut pair = Pair::new(mobile(), gateway());
@@ -219,6 +222,7 @@ fn replayed_messages_change_nothing_and_bring_at_most_the_same_answer() {
     assert_eq!(up(&pair), before);
 }
 
+// Weakness: 66
 #[test]
 fn a_storm_of_repeated_requests_is_answered_a_bounded_number_of_times() {
     let (mut pair, request) = with_request();
@@ -234,6 +238,7 @@ fn a_storm_of_repeated_requests_is_answered_a_bounded_number_of_times() {
 }
 
 /// Somebody hears a request and sends copies of it, and the link loses the one answer to the peer.
+// Weakness: 66
 #[test]
 fn copies_of_a_request_do_not_keep_its_answer_from_the_peer() {
     for from in ["192.0.2.66:4500", "the peer's own"] {
@@ -257,6 +262,7 @@ fn copies_of_a_request_do_not_keep_its_answer_from_the_peer() {
     }
 }
 
+// Weakness: 67
 #[test]
 fn message_ids_from_the_past_and_the_future_are_dropped() {
     let (mut pair, request) = with_request();
@@ -269,6 +275,7 @@ fn message_ids_from_the_past_and_the_future_are_dropped() {
 }
 
 /// Unprotected errors and deletes, injected at every stage.
+// Weakness: 9
 #[test]
 fn unprotected_notifies_and_deletes_end_nothing() {
     let mut pair = Pair::new(mobile(), gateway());
@@ -339,6 +346,8 @@ fn with_public(flying: &Flying, public: Vec<u8>) -> Flying {
     with_message(flying, &message)
 }
 
+// Weakness: 31
+// Weakness: 32
 #[test]
 fn public_values_of_small_order_or_wrong_length_are_refused_by_both_ends() {
     let mut pair = Pair::new(mobile(), gateway());
@@ -358,6 +367,7 @@ fn public_values_of_small_order_or_wrong_length_are_refused_by_both_ends() {
     assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
 }
 
+// Weakness: 52
 #[test]
 fn our_own_nonce_or_public_value_from_the_peer_is_a_reflection() {
     let mut pair = Pair::new(mobile(), gateway());
@@ -374,6 +384,7 @@ fn our_own_nonce_or_public_value_from_the_peer_is_a_reflection() {
 }
 
 /// CVE-2013-6467, CVE-2013-5391 and their like.
+// Weakness: 14
 #[test]
 fn each_missing_or_doubled_payload_of_the_first_message_is_noticed() {
     let mut pair = Pair::new(mobile(), gateway());
@@ -390,6 +401,10 @@ fn each_missing_or_doubled_payload_of_the_first_message_is_noticed() {
 }
 
 /// CVE-2014-2338 and its like: no exchange brings an SA forward out of turn.
+// Weakness: 8
+// Weakness: 35
+// Weakness: 36
+// Weakness: 41
 #[test]
 fn every_exchange_type_in_every_state_changes_nothing() {
     let stages: [fn(&mut Pair); 5] = [
@@ -494,6 +509,8 @@ fn ike_sa_init_begins_an_sa_only_with_message_id_zero_and_the_spi_of_an_initiato
     }
 }
 
+// Weakness: 8
+// Weakness: 65
 #[test]
 fn ike_auth_without_a_beginning_belongs_to_no_sa() {
     let mut pair = Pair::new(mobile(), gateway());
@@ -507,6 +524,7 @@ fn ike_auth_without_a_beginning_belongs_to_no_sa() {
     assert_eq!(stranger.right.dropped(DropReason::UnknownSa), 2);
 }
 
+// Weakness: 34
 #[test]
 fn datagrams_of_any_length_and_content_are_survived() {
     let mut pair = Pair::new(mobile(), gateway());
@@ -528,6 +546,7 @@ fn datagrams_of_any_length_and_content_are_survived() {
 /// From an address of anywhere and along the path of an SA that is up: noise, noise behind a
 /// genuine header with the length that it has, and genuine messages that are doubled or have noise
 /// in the middle.
+// Weakness: 34
 #[test]
 fn noise_of_any_length_leaves_an_sa_up() {
     let (mut pair, request) = with_request();
@@ -561,6 +580,7 @@ fn noise_of_any_length_leaves_an_sa_up() {
 }
 
 /// Two peers with a secret each: neither can be the other.
+// Weakness: 49
 #[test]
 fn a_peer_cannot_take_anothers_identity_with_its_own_key() {
     let (mut thief, mut right) = (mobile(), gateway());
@@ -605,6 +625,7 @@ fn first_message(pair: &mut Pair) -> Flying {
     pair.intercept().remove(0)
 }
 
+// Weakness: 62
 #[test]
 fn a_flood_of_first_messages_is_bounded_in_number_and_time() {
     let (left, mut right) = (mobile(), gateway());
@@ -638,6 +659,7 @@ fn a_flood_of_first_messages_is_bounded_in_number_and_time() {
     assert_eq!(pair.right.up(), 1);
 }
 
+// Weakness: 63
 #[test]
 fn one_address_cannot_use_up_everybodys_room() {
     let (left, mut right) = (mobile(), gateway());
@@ -659,6 +681,7 @@ fn one_address_cannot_use_up_everybodys_room() {
 }
 
 /// A stranger that fails authentication keeps its place, so failing quickly gains no room.
+// Weakness: 65
 #[test]
 fn refused_initiators_still_count_as_half_open() {
     let (mut left, right) = (mobile(), gateway());
@@ -693,6 +716,8 @@ fn an_initiator_that_asks_again_stays_half_open_unless_there_are_many() {
     }
 }
 
+// Weakness: 27
+// Weakness: 54
 #[test]
 fn ikev1_is_not_answered_and_later_versions_rarely() {
     let mut pair = Pair::new(mobile(), gateway());
@@ -713,6 +738,7 @@ fn ikev1_is_not_answered_and_later_versions_rarely() {
     assert_eq!(clear(&answers[0]).payloads, [Payload::Notify(expected)]);
 }
 
+// Weakness: 68
 #[test]
 fn a_cookie_is_put_in_front_and_a_loop_of_cookies_ends() {
     let mut pair = Pair::new(mobile(), gateway());
@@ -787,6 +813,7 @@ fn an_unknown_critical_payload_is_named_and_the_sa_stays() {
 }
 
 /// CVE-2023-38712: one message that deletes twice, and what does not exist.
+// Weakness: 39
 #[test]
 fn deletes_of_the_same_or_of_nothing_are_taken_calmly() {
     let mut pair = Pair::new(mobile(), gateway());

@@ -40,6 +40,7 @@ fn reserve(message: &mut Message, octets: [u8; 3]) {
 }
 
 /// RFC 7296 section 2.15: "RestOfInitIDPayload = IDType | RESERVED | InitIDData".
+// Weakness: 94
 #[test]
 fn reserved_octets_of_an_identification_are_covered_as_they_came() {
     let reserved = [0, 7, 255];

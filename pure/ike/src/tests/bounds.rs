@@ -52,6 +52,7 @@ fn assert_bounded(pair: &Pair) {
     assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
 }
 
+// Weakness: 123
 #[test]
 fn what_is_left_of_ike_sas_that_a_peer_rekeys_without_end_is_bounded() {
     for deletes in [true, false] {
@@ -61,6 +62,7 @@ fn what_is_left_of_ike_sas_that_a_peer_rekeys_without_end_is_bounded() {
     }
 }
 
+// Weakness: 123
 #[test]
 fn a_peer_that_begins_without_end_has_no_more_ike_sas_than_one_that_does_not() {
     assert_bounded(&beginning());

@@ -161,6 +161,7 @@ fn an_intermediate_is_followed_and_missed() {
     assert!(there.contains("issued by `CN=Middle CA`"), "{there}");
 }
 
+// Recovers: certificates
 #[test]
 fn certificates_survive_a_network_that_loses_doubles_and_reorders() {
     for seed in 0..40 {
@@ -224,6 +225,8 @@ fn a_certificate_for_another_use_is_refused() {
 
 /// A thief with a genuine certificate of its own, and a thief with a copy of the mobile node's
 /// certificate.
+// Weakness: 49
+// Weakness: 50
 #[test]
 fn somebody_elses_certificate_proves_nothing() {
     let (_, right) = ends();
@@ -243,6 +246,7 @@ fn somebody_elses_certificate_proves_nothing() {
     );
 }
 
+// Weakness: 46
 #[test]
 fn a_signature_over_other_octets_proves_nothing() {
     let (mut left, right) = ends();
@@ -254,6 +258,7 @@ fn a_signature_over_other_octets_proves_nothing() {
     );
 }
 
+// Weakness: 45
 #[test]
 fn a_responder_that_proves_nothing_is_left_and_told_why() {
     let (left, mut right) = ends();

@@ -17,6 +17,7 @@ fn connected() -> (Pair, model::IkeSaId) {
     (pair, id)
 }
 
+// Weakness: 96
 #[test]
 fn a_vpn_peer_may_begin_without_a_child_and_ask_for_it_later() {
     let (mut pair, id) = connected();
@@ -47,6 +48,7 @@ fn an_ike_sa_without_a_child_stays_and_is_rekeyed() {
     assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
 }
 
+// Weakness: 96
 #[test]
 fn a_part_of_a_child_is_a_syntax_error() {
     let kinds = [PayloadType::SA, PayloadType::TSI, PayloadType::TSR];

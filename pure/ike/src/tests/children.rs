@@ -163,6 +163,7 @@ fn a_child_that_waits_for_the_operator_is_made_by_whoever_is_told_to() {
 }
 
 /// Section 1.3.1: "A failed attempt to create a Child SA SHOULD NOT tear down the IKE SA".
+// Recovers: children
 #[test]
 fn a_child_that_is_refused_is_tried_again_after_growing_pauses_and_all_else_stays() {
     let (left, _) = ends();
@@ -241,6 +242,7 @@ fn a_request_for_a_child_that_lacks_selectors_ends_the_sa() {
     assert_eq!(pair.right.up(), 0);
 }
 
+// Refuses: children
 #[test]
 fn requests_for_children_without_end_are_bounded() {
     let (left, mut right) = waiting();
@@ -361,6 +363,7 @@ fn nothing_can_be_said_of_a_child_that_is_not_configured() {
 }
 
 /// Every order of the four messages; the child with the lowest nonce is deleted.
+// Recovers: children
 #[test]
 fn of_two_children_asked_for_at_once_one_stays() {
     let mut stayed = [0, 0];
@@ -472,6 +475,7 @@ fn a_child_that_is_taken_out_while_it_is_rekeyed_ends_nothing_else() {
 }
 
 /// The answer is lost. The child's Delete arrives before the answer is retransmitted.
+// Recovers: children
 #[test]
 fn a_child_that_is_deleted_before_its_answer_arrives_does_not_come_up() {
     let mut pair = up(waiting());

@@ -318,6 +318,7 @@ fn a_lent_address_stays_with_who_is_handed_over_and_is_free_after_both_are_gone(
 
 /// "If the CLONE_IKE_SA notification appears in any other message, it MUST be ignored" (section
 /// 5.2).
+// Refuses: clone
 #[test]
 fn in_any_other_message_the_notify_is_ignored() {
     let mut pair = connected();
@@ -356,6 +357,7 @@ fn forged(pair: &mut Pair, from: Side, flying: &Flying) -> Flying {
 }
 
 /// Section 8: "a single end user may populate multiple IKE SAs".
+// Refuses: clone
 #[test]
 fn a_peer_that_clones_for_ever_has_a_bounded_number_of_ike_sas() {
     let (left, mut right) = ends();
@@ -546,6 +548,7 @@ fn a_clone_that_does_not_get_all_tunnels_turns_back_and_all_stays() {
 
 /// The old IKE SA's child is rekeyed while the clone's child is in its place, and the new keys do
 /// not count. If the hand-over is undone, the child is rekeyed again.
+// Weakness: 102
 #[test]
 fn a_child_whose_new_keys_met_a_hand_over_that_turned_back_gets_others() {
     let (mut left, mut right) = allowing(children::ends());
@@ -674,6 +677,7 @@ fn a_clone_that_crosses_new_keys_of_the_ike_sa_loses_neither() {
     }
 }
 
+// Recovers: clone
 #[test]
 fn a_hand_over_meets_new_keys_moves_and_children_and_both_ends_agree() {
     const OTHERS: [fn(&mut Pair); 5] = [
@@ -755,6 +759,7 @@ fn a_clone_whose_answer_never_came_is_nobodys_and_ends() {
 }
 
 /// "two parallel IKE SAs are expected to coexist" (section 5.2).
+// Recovers: clone
 #[test]
 fn a_peer_that_keeps_both_has_a_path_for_each_and_one_may_die() {
     let mut pair = connected();

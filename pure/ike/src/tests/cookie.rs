@@ -26,6 +26,7 @@ fn from_elsewhere(first: &Flying, n: u32) -> Flying {
     other
 }
 
+// Weakness: 62
 #[test]
 fn addresses_that_nobody_receives_at_cannot_keep_an_honest_initiator_out() {
     let (mut pair, first) = crowded();
@@ -38,6 +39,7 @@ fn addresses_that_nobody_receives_at_cannot_keep_an_honest_initiator_out() {
     assert_eq!(pair.now - begun, pair.latency * 5, "one round trip more");
 }
 
+// Weakness: 63
 #[test]
 fn who_forges_an_address_cannot_keep_its_owner_out() {
     let mut pair = Pair::new(mobile(), gateway());
@@ -57,6 +59,7 @@ fn who_forges_an_address_cannot_keep_its_owner_out() {
     assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
 }
 
+// Weakness: 64
 #[test]
 fn asking_for_a_cookie_sends_less_than_came() {
     let (mut pair, first) = crowded();
@@ -81,6 +84,7 @@ fn is_accepted(pair: &mut Pair, message: &Flying) -> bool {
     pair.right.engine.half_open() > before
 }
 
+// Weakness: 63
 #[test]
 fn a_cookie_is_good_for_its_address_its_port_its_spi_and_its_nonce_only() {
     let (mut pair, paid) = paid();
@@ -128,6 +132,7 @@ fn a_cookie_of_the_secret_before_is_taken_and_an_older_one_is_not() {
 }
 
 /// The responder requests no other cookie meanwhile.
+// Weakness: 63
 #[test]
 fn a_cookie_ends_with_its_time() {
     for (seconds, accepted) in [(119, true), (120, false)] {
@@ -139,6 +144,7 @@ fn a_cookie_ends_with_its_time() {
 
 /// The initiator repeats its first message while it waits for the cookie request. The copy arrives
 /// when the responder is no longer crowded.
+// Weakness: 122
 #[test]
 fn a_cookie_that_is_wanted_of_one_copy_only_spoils_no_proof() {
     let (mut pair, first) = crowded();
@@ -180,6 +186,7 @@ fn talkative() -> Pair {
     Pair::new(left, right)
 }
 
+// Weakness: 64
 #[test]
 fn before_an_address_is_proved_it_is_never_sent_more_than_came_from_it() {
     let mut pair = talkative();

@@ -256,6 +256,7 @@ fn the_keys_of_overlays_come_with_a_grant_to_write() {
     assert_eq!(granted(&pair), [writes]);
 }
 
+// Weakness: 106
 #[test]
 fn an_unsound_grant_is_refused() {
     let variants: [fn(&mut Grant<Secret>); 13] = [
@@ -286,6 +287,7 @@ fn an_unsound_grant_is_refused() {
 }
 
 /// The grant that the renewal would have replaced is still valid and can be revoked.
+// Weakness: 105
 #[test]
 fn a_renewal_that_is_refused_leaves_the_grant_that_it_renews() {
     let (mut pair, id) = connected();

@@ -135,6 +135,7 @@ fn a_move_behind_a_nat_and_out_of_it_changes_the_encapsulation_at_both_ends() {
     }
 }
 
+// Recovers: plain-esp
 #[test]
 fn a_nat_that_is_new_is_noticed_by_a_sign_of_life_and_esp_gets_udp() {
     let (mut left, right) = honest(roaming());
@@ -151,6 +152,7 @@ fn a_nat_that_is_new_is_noticed_by_a_sign_of_life_and_esp_gets_udp() {
 }
 
 /// An attacker on the path wants ESP in a form that it can filter, or in a form that it cannot.
+// Refuses: plain-esp
 #[test]
 fn a_hash_that_is_changed_on_the_way_is_found_out_by_auth() {
     let (left, right) = honest((mobile(), gateway()));

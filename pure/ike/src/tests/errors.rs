@@ -36,6 +36,7 @@ fn with_another_child() -> Config {
     left
 }
 
+// Weakness: 93
 #[test]
 fn an_error_beside_a_child_in_ike_auth_is_believed() {
     for kind in [
@@ -102,6 +103,7 @@ fn a_responder_that_refuses_the_first_child_keeps_the_ike_sa_for_the_others() {
     assert!(told.1.contains("traffic selectors"), "{told:?}");
 }
 
+// Weakness: 93
 #[test]
 fn an_error_beside_a_wrong_proof_is_no_reason() {
     let (mut pair, answer) = answered(mobile());

@@ -87,6 +87,7 @@ fn children_for_the_same_traffic_and_of_new_proofs_have_them_too() {
 }
 
 /// RFC 7296 section 3.3.2: "normal (non-extended) sequence numbers is not acceptable".
+// Refuses: esn
 #[test]
 fn who_insists_on_them_is_refused_by_who_has_none_with_a_reason() {
     for esn in [false, true] {

@@ -168,6 +168,7 @@ fn an_additional_key_exchange_changes_the_keys_of_the_child() {
 }
 
 /// `pfs` decides if an end wants a key exchange, `kems` which additional ones.
+// Refuses: ml-kem-rekey
 #[test]
 fn what_both_ends_want_decides_what_a_childs_keys_are_made_of() {
     let plain = || Exchanges {
@@ -209,6 +210,7 @@ fn what_both_ends_want_decides_what_a_childs_keys_are_made_of() {
 }
 
 /// A responder must not drop an exchange that was offered.
+// Refuses: ml-kem-rekey
 #[test]
 fn an_answer_without_the_exchange_that_was_asked_for_ends_the_sa() {
     let without = |transform: &wire::ike::Transform| !transform.kind.is_additional();
@@ -295,6 +297,7 @@ fn refusal(pair: &mut Pair, request: &Flying) -> Option<NotifyType> {
 }
 
 /// The link may have any length: that of a child's, that of a successor's, or another.
+// Refuses: ml-kem-rekey
 #[test]
 fn a_name_that_we_did_not_give_is_answered_state_not_found_and_begun_anew() {
     for name in [vec![], vec![0; 4], vec![0; 8], vec![7; 300]] {
@@ -309,6 +312,7 @@ fn a_name_that_we_did_not_give_is_answered_state_not_found_and_begun_anew() {
     }
 }
 
+// Recovers: ml-kem-rekey
 #[test]
 fn a_child_that_the_responder_forgot_is_asked_for_anew() {
     let mut pair = late();
@@ -354,6 +358,7 @@ fn a_successor_that_an_initiator_does_not_go_on_with_is_forgotten_after_20_secon
 
 /// "If the initiator continues to receive STATE_NOT_FOUND notifications after several retries, it
 /// MUST treat this situation as a fatal error and delete IKE SA."
+// Recovers: ml-kem-rekey
 #[test]
 fn a_responder_that_always_forgets_is_left() {
     let mut pair = up(WANTED, WANTED);
@@ -388,6 +393,7 @@ fn a_responder_that_forgets_now_and_then_is_not_left() {
     is_up(&pair);
 }
 
+// Refuses: ml-kem-rekey
 #[test]
 fn a_value_that_is_none_makes_no_child_and_is_told_at_both_ends() {
     let beyond = vec![0xff; 1184];
@@ -489,6 +495,7 @@ fn link_of(message: &Message) -> Vec<u8> {
     link.expect("it names what is to go on").data.clone()
 }
 
+// Recovers: ml-kem-rekey
 #[test]
 fn rekeys_of_children_survive_a_network_that_loses_doubles_and_reorders() {
     for seed in 0..40 {

@@ -174,6 +174,7 @@ fn fragments_are_put_together_in_any_order() {
 
 /// "If the ICV check fails, the message MUST be silently discarded" (section 2.6). A forged
 /// fragment does not displace the genuine one.
+// Weakness: 6
 #[test]
 fn a_forged_fragment_is_not_stored() {
     let mut pair = certified();
@@ -231,6 +232,7 @@ fn a_fragment_of_another_exchange_does_not_fit() {
     assert_eq!(pair.right.dropped(DropReason::FragmentMisfit), 1);
 }
 
+// Weakness: 6
 #[test]
 fn fragments_that_stay_incomplete_are_thrown_away_in_time() {
     let (mut pair, _) = up();
@@ -243,6 +245,8 @@ fn fragments_that_stay_incomplete_are_thrown_away_in_time() {
     assert_eq!(pair.right.engine.counters().reassembled, 0);
 }
 
+// Weakness: 5
+// Weakness: 6
 #[test]
 fn more_octets_than_any_message_has_are_not_gathered() {
     let (mut pair, _) = up();
@@ -271,6 +275,7 @@ fn fragments_of_a_message_that_is_not_awaited_are_not_gathered() {
 }
 
 /// Fragments of an unauthenticated peer are dropped with its half-open SA.
+// Weakness: 6
 #[test]
 fn a_stranger_is_gone_with_its_fragments() {
     let mut pair = certified();
@@ -283,6 +288,7 @@ fn a_stranger_is_gone_with_its_fragments() {
     assert_eq!(pair.right.engine.sas.len(), 0);
 }
 
+// Weakness: 4
 #[test]
 fn nonsense_in_fragments_ends_the_sa_as_it_does_whole() {
     let (mut pair, _) = up();

@@ -45,6 +45,7 @@ fn forged(first: &Flying, group: GroupId) -> Flying {
     }
 }
 
+// Weakness: 15
 #[test]
 fn every_group_works() {
     for group in Group::ALL {
@@ -101,6 +102,8 @@ fn every_group_has_a_seed_of_its_own() {
 }
 
 /// Otherwise an attacker on the path could choose the weaker of two groups (RFC 7296 section 2.7).
+// Recovers: suites
+// Weakness: 68
 #[test]
 fn a_forged_correction_does_not_choose_the_group() {
     let groups = [Group::X25519, Group::P256];
@@ -115,6 +118,7 @@ fn a_forged_correction_does_not_choose_the_group() {
     assert_eq!(guesses(&pair), [ours, weaker, ours]);
 }
 
+// Weakness: 69
 #[test]
 fn the_genuine_answer_to_the_first_guess_counts_after_a_forged_correction() {
     let groups = [Group::X25519, Group::P256];
@@ -131,6 +135,7 @@ fn the_genuine_answer_to_the_first_guess_counts_after_a_forged_correction() {
     assert!(fit(pair.left.child(), pair.right.child()));
 }
 
+// Weakness: 68
 #[test]
 fn endless_corrections_are_followed_three_times() {
     let groups = [Group::X25519, Group::P256];
@@ -148,6 +153,7 @@ fn endless_corrections_are_followed_three_times() {
     assert_eq!(pair.left.dropped(DropReason::WrongAnswer), 8);
 }
 
+// Refuses: suites
 #[test]
 fn no_common_group_is_a_readable_refusal() {
     let (left, right) = with_groups(&[Group::P256], &[Group::X25519]);

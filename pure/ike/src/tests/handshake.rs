@@ -158,6 +158,7 @@ fn displaced(pair: &Pair) -> Vec<(SocketAddr, SocketAddr)> {
     told.collect()
 }
 
+// Weakness: 152
 #[test]
 fn a_peer_that_connects_from_elsewhere_while_it_is_up_is_told_with_both_addresses() {
     let behind = |outside| Some(NatBox { outside, shift: 0 });

@@ -286,6 +286,7 @@ fn simultaneous_rekeys_with_an_exchange_settle_whatever_the_network_does() {
 
 /// Section 2.2.4: a peer that does not know the successor reports this, and the other end requests
 /// a new one.
+// Recovers: ml-kem
 #[test]
 fn a_successor_that_the_peer_does_not_know_is_asked_for_anew() {
     let (mut pair, request) = following_up();
@@ -339,6 +340,7 @@ fn a_kem_changes_the_keys_of_the_ike_sa_and_of_its_children() {
     assert_ne!(one.1, other.1);
 }
 
+// Weakness: 15
 #[test]
 fn every_method_connects_and_the_responders_order_decides() {
     let all: Wish = &[
@@ -419,6 +421,7 @@ fn a_kem_that_is_required_of_this_peer_is_missed_once_it_is_known_who_asks() {
     assert!(right.contains("and `kem`"), "{right}");
 }
 
+// Recovers: ml-kem
 #[test]
 fn a_kem_comes_through_a_network_that_loses_doubles_and_reorders() {
     for seed in 0..40 {
@@ -546,6 +549,7 @@ fn an_exchange_that_was_not_agreed_is_dropped() {
     }
 }
 
+// Refuses: ml-kem
 #[test]
 fn a_value_that_is_none_ends_it_with_a_reason() {
     let (short, long) = (vec![1; 1183], vec![1; 1185]);
@@ -578,6 +582,7 @@ fn a_value_that_is_none_ends_it_with_a_reason() {
 
 /// An attacker that breaks the group during the handshake can open and seal its messages. AUTH
 /// reveals any modification (RFC 9242 section 5).
+// Refuses: ml-kem
 #[test]
 fn what_is_changed_in_the_exchange_is_found_out_before_anything_is_up() {
     let mut pair = uncut(WANTED, WANTED);
@@ -594,6 +599,7 @@ fn what_is_changed_in_the_exchange_is_found_out_before_anything_is_up() {
 
 /// RFC 9370 section 4: AUTH covers the first messages, so two ends to which the KEM is optional
 /// cannot be downgraded.
+// Refuses: ml-kem
 #[test]
 fn the_exchange_taken_out_of_the_request_is_found_out_before_anything_is_up() {
     for change in [without_notify, without_transforms] {

@@ -62,6 +62,7 @@ fn what_both_ends_grant_has_an_sa_beside_with_spis_and_keys_of_its_own() {
     }
 }
 
+// Weakness: S20
 #[test]
 fn nothing_goes_without_encryption_unless_both_ends_grant_it_for_the_same_datagrams() {
     let mut others = grant();
@@ -110,6 +111,7 @@ fn of_two_grants_the_narrower_is_agreed_on_whoever_asks() {
 
 /// A grant that was changed on the way, or understood differently, gives other keys for unencrypted
 /// and for all other traffic.
+// Weakness: S20
 #[test]
 fn keys_bind_what_may_go_without_encryption() {
     let with = |level: Option<LevelGrant>| {
@@ -136,6 +138,8 @@ fn keys_bind_what_may_go_without_encryption() {
 }
 
 /// Invariant 6: no rekey lengthens a downgrade, however often it happens.
+// Recovers: dynamic-levels
+// Weakness: S21
 #[test]
 fn new_keys_renew_a_grant_as_often_as_both_ends_said_and_then_there_is_none() {
     for side in [Side::Left, Side::Right] {

@@ -135,6 +135,7 @@ fn licences_taken_back_and_given_again_at_once_are_there_in_the_end() {
     }
 }
 
+// Recovers: licence-changes
 #[test]
 fn both_ends_may_change_their_licences_at_once_over_any_network() {
     for seed in 0..40 {
@@ -151,6 +152,7 @@ fn both_ends_may_change_their_licences_at_once_over_any_network() {
 }
 
 /// The end that revoked the licence cannot know that the peer obeys, so its wait is limited.
+// Recovers: licence-changes
 #[test]
 fn a_peer_that_makes_no_new_keys_is_left_within_a_minute() {
     for refuses in [false, true] {

@@ -37,6 +37,7 @@ fn traffic_makes_questions_unnecessary() {
     assert_eq!(pair.sent.len(), 4);
 }
 
+// Weakness: 51
 #[test]
 fn a_peer_that_is_gone_is_given_up_with_its_children() {
     let mut pair = asking();
@@ -55,6 +56,7 @@ fn a_peer_that_is_gone_is_given_up_with_its_children() {
 
 /// A request that was under way when the peer was killed is not waited for any longer than a
 /// question would be.
+// Recovers: liveness
 #[test]
 fn a_request_under_way_is_a_question_as_well() {
     let mut pair = asking();
@@ -99,6 +101,7 @@ fn zero_never_asks() {
     assert_eq!(pair.sent.len(), 4);
 }
 
+// Weakness: 65
 #[test]
 fn an_initiator_that_does_not_go_on_is_forgotten() {
     let mut pair = Pair::new(mobile(), gateway());
@@ -128,6 +131,7 @@ fn doubting() -> (Pair, Flying) {
 }
 
 /// The refusal may be forged, so it affects nothing that is up.
+// Weakness: 133
 #[test]
 fn an_unproved_refusal_of_a_question_begins_one_other_sa_and_ends_nothing() {
     let (mut pair, question) = doubting();
@@ -156,6 +160,7 @@ fn an_unproved_refusal_of_a_question_begins_one_other_sa_and_ends_nothing() {
 
 /// RFC 7296 section 1.5. The rate and the size of the answers are limited because sources may be
 /// forged.
+// Weakness: 133
 #[test]
 fn a_question_on_an_unknown_sa_is_told_so_in_fewer_octets_and_64_times_a_second() {
     let (mut pair, question) = doubting();
@@ -175,6 +180,7 @@ fn a_question_on_an_unknown_sa_is_told_so_in_fewer_octets_and_64_times_a_second(
 }
 
 /// No process was lost, so a late request must not make its sender start another IKE SA.
+// Weakness: 142
 #[test]
 fn a_question_on_an_sa_that_was_ended_gets_no_answer() {
     let (mut pair, question) = doubting();
@@ -200,6 +206,7 @@ fn a_peer_that_was_started_again_is_back_within_a_second_of_the_question() {
 }
 
 /// No Delete was sent, so the peer cannot know.
+// Weakness: 142
 #[test]
 fn a_peer_that_was_given_up_is_back_within_a_second_of_its_question() {
     let (mut left, mut right) = (mobile(), gateway());

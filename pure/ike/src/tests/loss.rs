@@ -50,6 +50,7 @@ fn what_was_lost_is_repeated_as_soon_as_there_is_a_way() {
     assert!(fit(pair.left.child(), pair.right.child()));
 }
 
+// Weakness: 64
 #[test]
 fn the_responder_never_repeats_anything_on_its_own() {
     let mut pair = Pair::new(mobile(), gateway());

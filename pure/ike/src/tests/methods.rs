@@ -113,6 +113,7 @@ fn with_proof_changed(change: impl Fn(&mut Authentication)) -> Pair {
     pair
 }
 
+// Weakness: 97
 #[test]
 fn a_signature_of_the_curve_is_verified_by_its_own_method_only() {
     for method in [1, 2, 10, 14, 15] {
@@ -129,6 +130,7 @@ fn a_signature_of_the_curve_is_verified_by_its_own_method_only() {
     }
 }
 
+// Weakness: 97
 #[test]
 fn a_flipped_bit_of_a_signature_of_the_curve_proves_nothing() {
     for at in [0, 31, 32, 63] {

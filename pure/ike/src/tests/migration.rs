@@ -104,6 +104,7 @@ fn keys_that_are_no_sound_grant_are_none() {
 }
 
 /// A token for a neighbour is shown neither to a gateway nor to a node that gets keys from us.
+// Refuses: handover-dkm
 #[test]
 fn nobody_but_a_neighbour_is_asked_or_answered() {
     let (mut pair, id) = with_roles(PeerRole::Gateway, PeerRole::Licensed);

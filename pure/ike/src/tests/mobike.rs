@@ -141,6 +141,7 @@ fn a_move_takes_the_children_of_both_ends_along() {
 }
 
 /// RFC 4555 section 3.7, DESIGN section 4 invariant 7.
+// Weakness: 81
 #[test]
 fn nothing_of_a_child_goes_to_an_address_before_it_is_proved() {
     let mut pair = connected();
@@ -272,6 +273,7 @@ fn a_rekey_by_the_other_end_does_not_change_who_decides() {
     assert_eq!(refused, Err(CannotMove::NotOurs));
 }
 
+// Refuses: mobike
 #[test]
 fn a_peer_that_must_be_at_an_address_is_not_followed_elsewhere() {
     let (left, mut right) = roaming();
@@ -302,6 +304,7 @@ fn another_address_of_the_peer_is_used_once_our_cookie_comes_back_from_there() {
 }
 
 /// RFC 4555 section 3.7: "If the values do not match, the IKE_SA MUST be closed."
+// Weakness: 81
 #[test]
 fn a_check_that_is_answered_with_another_cookie_ends_the_ike_sa() {
     for cookie in [None, Some(vec![7; 16])] {
@@ -337,6 +340,8 @@ fn a_check_that_is_answered_with_another_cookie_ends_the_ike_sa() {
 
 /// An attacker on the path changes the source of an update. The victim gets a few of our IKE
 /// messages and no packet of a child. The peer detects the change from the address we report.
+// Refuses: mobike
+// Weakness: 81
 #[test]
 fn a_third_party_is_not_bombed_by_a_forged_header() {
     let (mut left, right) = roaming();
@@ -361,6 +366,7 @@ fn a_third_party_is_not_bombed_by_a_forged_header() {
     assert!(octets < 1500, "{octets} octets went to the victim");
 }
 
+// Weakness: 81
 #[test]
 fn an_update_that_is_replayed_from_elsewhere_moves_nobody() {
     let mut pair = connected();
@@ -585,6 +591,7 @@ fn the_end_that_does_not_decide_has_patience() {
 
 /// Moves collide with each other and with rekeys of both ends, over links that lose, duplicate and
 /// reorder. In the end both ends agree, and no SA had to be set up again.
+// Recovers: mobike
 #[test]
 fn moves_cross_with_everything_and_both_ends_agree_in_the_end() {
     for seed in 1..=60 {

@@ -220,6 +220,7 @@ fn zones_are_agreed_on_in_every_mode_and_renewed() {
 }
 
 /// DESIGN section 3: every packet would be opaque, and a licence would be useless.
+// Refuses: zones-in-modes
 #[test]
 fn zones_that_do_not_begin_where_the_mode_does_are_neither_asked_for_nor_accepted() {
     let cases = [
@@ -423,6 +424,7 @@ fn who_is_behind_a_nat_does_not_accept_transport_mode() {
 }
 
 /// A NAT without detection payloads: its host proposes the address that it believes to have.
+// Refuses: modes
 #[test]
 fn an_initiator_that_hides_its_nat_gets_no_transport_mode() {
     let [ours, theirs] = hosts(Mode::Transport);
@@ -502,6 +504,7 @@ fn padding_is_taken_in_tunnels_and_refused_in_the_other_modes() {
 
 /// "If this notification is included in only one of the messages, TFC padding can still be sent in
 /// the other direction."
+// Refuses: tfc
 #[test]
 fn a_peer_that_takes_no_padding_in_a_tunnel_speaks_for_itself_alone() {
     let (ours, theirs) = ("10.20.0.1/32", "10.21.0.1/32");

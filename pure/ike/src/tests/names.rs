@@ -62,6 +62,7 @@ fn a_certificate_vouches_for_its_names_in_letters_of_either_case() {
 }
 
 /// An initiator that has lost all state and spells its name in another case replaces its old SA.
+// Weakness: 95
 #[test]
 fn initial_contact_acts_on_the_same_name_in_other_letters() {
     let mut pair = Pair::new(mobile(), gateway());

@@ -149,6 +149,7 @@ fn a_new_mapping_is_followed_through_a_network_that_loses_datagrams() {
 
 /// A router on the path forwards one genuine request with another source before the original
 /// arrives.
+// Weakness: 81
 #[test]
 fn one_rewritten_header_moves_nothing_and_sends_its_address_three_times_the_octets_at_most() {
     let mut pair = behind_nat();
@@ -166,6 +167,7 @@ fn one_rewritten_header_moves_nothing_and_sends_its_address_three_times_the_octe
     assert!(refusals[0].starts_with("a message came from 192.0.2.66:4500"));
 }
 
+// Weakness: 81
 #[test]
 fn every_third_header_rewritten_moves_nothing_and_multiplies_no_octets() {
     let mut pair = behind_nat();
@@ -189,6 +191,7 @@ fn every_third_header_rewritten_moves_nothing_and_multiplies_no_octets() {
 
 /// An accomplice at the new address forwards everything in both directions, so the new address
 /// answers.
+// Weakness: 81
 #[test]
 fn an_address_that_answers_gets_nothing_while_the_old_one_answers() {
     let mut pair = behind_nat();
@@ -272,6 +275,7 @@ fn a_rekey_of_the_ike_sa_from_a_new_mapping_is_followed() {
 }
 
 /// An answer to IKE_SA_INIT is not authenticated yet, and its header never is.
+// Weakness: 103
 #[test]
 fn a_first_answer_from_elsewhere_does_not_redirect_ike_auth() {
     let mut pair = Pair::new(mobile(), gateway());
@@ -297,6 +301,7 @@ fn about_to_authenticate((mut left, right): (Config, Config)) -> Pair {
     pair
 }
 
+// Weakness: 103
 #[test]
 fn ike_auth_with_a_rewritten_header_brings_no_child_to_its_address() {
     for ends in [(mobile(), gateway()), roaming()] {
@@ -338,6 +343,7 @@ fn ike_auth_from_another_address_of_a_nat_is_answered_and_followed_there() {
     }
 }
 
+// Weakness: 81
 #[test]
 fn a_peer_with_mobike_is_followed_by_its_update_alone() {
     let (left, right) = roaming();
@@ -351,6 +357,7 @@ fn a_peer_with_mobike_is_followed_by_its_update_alone() {
     assert_eq!(moves(&pair), []);
 }
 
+// Weakness: 81
 #[test]
 fn a_replayed_or_forged_message_moves_nobody() {
     let mut pair = behind_nat();
@@ -379,6 +386,7 @@ fn a_replayed_or_forged_message_moves_nobody() {
 }
 
 /// RFC 7296 section 2.23: an end behind a NAT must not follow the peer.
+// Weakness: 81
 #[test]
 fn who_is_behind_a_nat_does_not_follow() {
     let mut pair = behind_nat();
@@ -465,6 +473,7 @@ fn with_a_stray(from: &str) -> Pair {
 
 /// RFC 4555 section 3.5: an update moves the IPsec SAs too. An update in answer to a check only
 /// repeats where the IKE SA is.
+// Weakness: 141
 #[test]
 fn an_update_brings_back_packets_that_were_mapped_apart() {
     let mut pair = with_a_stray("198.51.100.9:24507");
@@ -477,6 +486,7 @@ fn an_update_brings_back_packets_that_were_mapped_apart() {
 
 /// An attacker on the path forwards one packet and the question about it, and drops the question to
 /// the old address.
+// Weakness: 140
 #[test]
 fn an_update_brings_back_packets_that_a_third_party_took() {
     let mut pair = with_a_stray("192.0.2.66:4501");

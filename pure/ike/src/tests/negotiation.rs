@@ -79,6 +79,7 @@ fn wants(group: Group) -> Vec<Payload> {
 }
 
 /// RFC 4301 section 4.4.1.1, RFC 7296 section 3.13.1.
+// Weakness: 98
 #[test]
 fn types_of_icmp_are_agreed_and_shown_as_such() {
     let echo = [(1, 0x0800..=0x0800), (1, 0..=0)];
@@ -91,6 +92,7 @@ fn types_of_icmp_are_agreed_and_shown_as_such() {
     assert_eq!(shown, "10.8.0.2/32 protocol 1 type 8 code 0");
 }
 
+// Weakness: 98
 #[test]
 fn a_child_that_could_carry_nothing_is_not_agreed() {
     for protocol in [0, 4, 47, 50, 51, 89, 112] {
@@ -113,6 +115,7 @@ fn a_child_that_could_carry_nothing_is_not_agreed() {
 
 /// "The responder [...] MUST reject the request and indicate its preferred Diffie-Hellman group":
 /// the group of a proposal that it could choose (RFC 7296 sections 1.3 and 2.7).
+// Weakness: 100
 #[test]
 fn a_group_is_asked_for_only_if_it_was_offered() {
     let [x25519, p256, modp] = [Group::X25519, Group::P256, Group::Modp2048].map(group_id);
@@ -150,6 +153,7 @@ fn a_group_is_asked_for_only_if_it_was_offered() {
     assert!(answer.iter().any(ke));
 }
 
+// Weakness: 100
 #[test]
 fn for_an_ike_sa_as_well_a_group_is_asked_for_only_if_it_was_offered() {
     let mut pair = connected();
@@ -220,6 +224,7 @@ fn attempts(pair: &mut Pair, refusal: &[Payload]) -> Vec<(bool, Option<GroupId>)
     requests.map(|request| exchange_of(&request)).collect()
 }
 
+// Weakness: 99
 #[test]
 fn refused_new_keys_are_asked_for_once_in_the_wanted_group_and_once_without_a_group() {
     let [x25519, p256] = [Group::X25519, Group::P256].map(group_id);
@@ -293,6 +298,7 @@ fn refusing() -> Pair {
     pair
 }
 
+// Weakness: 99
 #[test]
 fn refused_new_keys_are_asked_for_ever_more_rarely_and_told_once() {
     let mut pair = refusing();
@@ -343,6 +349,7 @@ const ERRORS: [NotifyType; 3] = [
     NotifyType::OFFER_REFUSED,
 ];
 
+// Weakness: 101
 #[test]
 fn every_private_notify_is_tried_on_peers_without_the_vendor_id() {
     let all = (0..=u16::MAX)
@@ -370,6 +377,7 @@ fn ask(pair: &mut Pair, exchange: ExchangeType, payload: Payload) -> (Vec<Payloa
     (answer, pair.right.events.len() > before)
 }
 
+// Weakness: 101
 #[test]
 fn without_the_vendor_id_our_private_notifies_are_ignored() {
     let mut pair = strangers();
@@ -405,6 +413,7 @@ fn has_kind(payloads: &[Payload], kind: PayloadType) -> bool {
     payloads.iter().any(|payload| payload.kind() == kind)
 }
 
+// Weakness: 101
 #[test]
 fn without_the_vendor_id_our_private_payloads_are_unknown() {
     let mut pair = strangers();
@@ -422,6 +431,7 @@ fn without_the_vendor_id_our_private_payloads_are_unknown() {
     }
 }
 
+// Weakness: 101
 #[test]
 fn without_the_vendor_id_our_private_exchanges_are_unknown() {
     for exchange in [
@@ -443,6 +453,7 @@ fn without_the_vendor_id_our_private_exchanges_are_unknown() {
     }
 }
 
+// Weakness: 101
 #[test]
 fn without_the_vendor_id_our_private_errors_are_those_of_somebody_else() {
     for kind in ERRORS {
@@ -453,6 +464,7 @@ fn without_the_vendor_id_our_private_errors_are_those_of_somebody_else() {
     }
 }
 
+// Weakness: 101
 #[test]
 fn a_peer_without_the_vendor_id_is_sent_none_of_our_private_numbers() {
     let gateway = host("gateway", peer("node", PeerRole::Licensed));
@@ -518,6 +530,7 @@ fn ike_auth(left: Config, right: Config) -> (Message, Message) {
 
 /// Both ends have zones and level grants. A certificate is refused, which is explained only to ends
 /// of this implementation.
+// Weakness: 101
 #[test]
 fn ike_auth_has_none_of_our_private_numbers_for_a_peer_without_the_vendor_id() {
     let (mut left, mut right) = (mobile(), gateway());
@@ -542,6 +555,7 @@ fn ike_auth_has_none_of_our_private_numbers_for_a_peer_without_the_vendor_id() {
 }
 
 /// The number of BEET mode is strongSwan's, and private like those of this implementation.
+// Weakness: 101
 #[test]
 fn beet_mode_is_neither_asked_for_nor_given_without_the_vendor_id() {
     let beet = || of_another_kind(mode::connected(mode::ends(Mode::Beet)));
@@ -565,6 +579,7 @@ fn beet_mode_is_neither_asked_for_nor_given_without_the_vendor_id() {
     assert_eq!(pair.right.children().len(), 1);
 }
 
+// Weakness: 101
 #[test]
 fn a_neighbour_without_the_vendor_id_is_asked_for_no_keys() {
     let next = host("next", peer("before", PeerRole::Neighbour));
@@ -581,6 +596,7 @@ fn a_neighbour_without_the_vendor_id_is_asked_for_no_keys() {
 }
 
 /// ONWARD is part of a grant, and no grant is sent.
+// Weakness: 101
 #[test]
 fn a_licensed_node_without_the_vendor_id_is_told_nothing_of_nodes_onward() {
     let mut pair = Pair::new(distribute::gateway_of_node(), distribute::node());
@@ -599,6 +615,7 @@ fn a_licensed_node_without_the_vendor_id_is_told_nothing_of_nodes_onward() {
 }
 
 /// OFFER carries the node of a slot.
+// Weakness: 101
 #[test]
 fn a_slot_is_not_offered_to_a_peer_without_the_vendor_id() {
     const NODE: &str = "a.example.net";

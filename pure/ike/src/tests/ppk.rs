@@ -174,6 +174,7 @@ fn a_ppk_for_somebody_else_is_none() {
     );
 }
 
+// Recovers: ppk
 #[test]
 fn a_ppk_comes_through_a_network_that_loses_doubles_and_reorders() {
     for seed in 0..40 {
@@ -201,6 +202,7 @@ fn a_cookie_is_sent_with_use_ppk_as_before() {
 }
 
 /// The answer is the same, down to its length, in all cases.
+// Refuses: ppk
 #[test]
 fn a_wrong_ppk_an_unknown_one_and_an_unknown_identity_are_told_apart_here_and_not_there() {
     let refuse = |left: Option<Box<Ppk>>, stranger: bool| {
@@ -257,6 +259,7 @@ fn use_ppk_taken_out_of_the_request_is_found_out_before_anything_is_up() {
 }
 
 /// Section 6: otherwise an attacker could prevent the SA by injecting an answer without USE_PPK.
+// Recovers: ppk
 #[test]
 fn a_forged_answer_without_use_ppk_is_outwaited() {
     let mut pair = between(required(), required());

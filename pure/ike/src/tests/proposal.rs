@@ -92,6 +92,7 @@ fn a_peer_without_implicit_ivs_gets_explicit_ones() {
     );
 }
 
+// Weakness: 1
 #[test]
 fn an_unknown_type_or_attribute_makes_a_proposal_unacceptable() {
     let mut strange = ike(&both());
@@ -111,6 +112,7 @@ fn an_unknown_type_or_attribute_makes_a_proposal_unacceptable() {
     assert_eq!(choice.answer.number, 2);
 }
 
+// Weakness: 16
 #[test]
 fn none_may_stand_for_integrity_beside_an_aead() {
     let mut offered = esp(&BOTH, &[], SPI);
@@ -129,6 +131,7 @@ fn none_may_stand_for_integrity_beside_an_aead() {
     assert_eq!(choice.answer.transforms.len(), 3);
 }
 
+// Weakness: 74
 #[test]
 fn extended_sequence_numbers_that_nobody_wants_and_reserved_spis_are_refused() {
     let mut extended = esp(&BOTH, &[], SPI);
@@ -179,6 +182,7 @@ fn who_wants_extended_numbers_offers_both_kinds_and_takes_what_is_answered() {
     assert_eq!(uncalled, None, "it was not offered");
 }
 
+// Weakness: 13
 #[test]
 fn an_answer_that_leaves_a_choice_or_was_not_offered_is_refused() {
     assert_eq!(check_ike(&[ike(&both())], &both()), None);
@@ -245,6 +249,7 @@ fn the_offer_for_a_successor_carries_an_spi_and_a_first_one_none() {
 }
 
 /// CVE-2014-9221 and similar: no unknown group number is taken for a known group.
+// Weakness: 1
 #[test]
 fn every_other_group_is_just_not_ours() {
     for id in (0..=u16::MAX).filter(|&id| id != GroupId::CURVE25519.0) {
@@ -413,6 +418,7 @@ fn with_only(proposal: &Proposal, transform: &Transform) -> Proposal {
 }
 
 /// CVE-2016-3071: an implementation advertised a transform that it did not have.
+// Weakness: 15
 #[test]
 fn every_transform_that_is_offered_can_be_chosen_alone() {
     let (ike, esp) = everything();
@@ -470,6 +476,8 @@ fn is_whole(suite: Suite, picked: &[Transform], offered: &[Transform]) {
 
 /// CVE-2024-3652, CVE-2018-10811, CVE-2026-35328: empty keys, and algorithms that do not go
 /// together.
+// Weakness: 16
+// Weakness: 70
 #[test]
 fn of_all_combinations_of_ciphers_and_integrity_those_of_our_suites_alone_are_chosen() {
     let (ike, esp) = everything();

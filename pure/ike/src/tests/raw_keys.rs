@@ -40,6 +40,7 @@ fn keys_that_both_ends_know_prove_them_in_short_messages() {
     assert!(pair.sent.iter().all(|flying| flying.message.len() < 600));
 }
 
+// Recovers: raw-public-keys
 #[test]
 fn keys_survive_a_network_that_loses_doubles_and_reorders() {
     for seed in 0..40 {
@@ -156,6 +157,7 @@ fn keys_certificates_and_secrets_do_not_stand_in_for_each_other() {
 }
 
 /// An attacker that tries identities cannot learn from the answers which ones are known.
+// Refuses: raw-public-keys
 #[test]
 fn an_unknown_identity_and_a_wrong_key_get_the_same_answer() {
     let answer = |left: Config, why: &str| {

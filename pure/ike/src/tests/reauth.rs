@@ -178,6 +178,7 @@ fn an_announcement_during_the_sa_counts_as_well_and_lengthens_nothing() {
     }
 }
 
+// Refuses: reauth
 #[test]
 fn an_authentication_that_cannot_be_repeated_ends_the_ike_sa() {
     let mut pair = counting(100, 0);
@@ -264,6 +265,7 @@ fn what_was_never_used_gives_way_to_the_next_attempt() {
     assert!(is_settled(&pair));
 }
 
+// Recovers: reauth
 #[test]
 fn an_authentication_crosses_with_new_keys_and_both_ends_agree() {
     const OTHERS: [fn(&mut Pair); 4] = [

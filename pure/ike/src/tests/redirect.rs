@@ -186,6 +186,7 @@ fn an_address_that_is_not_listed_is_not_gone_to() {
     assert!(pair.left.refusals()[0].contains("does not list"));
 }
 
+// Recovers: redirect
 #[test]
 fn an_answer_with_another_nonce_is_forged() {
     let mut pair = sending(LISTED, true);
@@ -201,6 +202,7 @@ fn an_answer_with_another_nonce_is_forged() {
     assert!(is_up_at(&pair, RIGHT));
 }
 
+// Refuses: redirect
 #[test]
 fn who_is_sent_to_and_fro_stays_after_five_times() {
     let mut pair = sending(LISTED, true);
@@ -234,6 +236,7 @@ fn nobody_is_sent_back_to_where_it_was_sent_from() {
     }
 }
 
+// Recovers: redirect
 #[test]
 fn losses_change_nothing() {
     for seed in 0..40 {

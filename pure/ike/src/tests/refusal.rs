@@ -34,6 +34,7 @@ fn a_wrong_pre_shared_key_is_named_at_both_ends() {
     );
 }
 
+// Weakness: 153
 #[test]
 fn the_refusal_of_an_initiator_that_proves_nothing_names_its_address() {
     let (mut unknown, mut other) = (mobile(), mobile());
@@ -91,6 +92,8 @@ fn a_peer_without_a_child_gets_no_ike_sa_with_a_suite_that_is_not_its_own() {
     assert!(!right.is_empty());
 }
 
+// Weakness: 40
+// Weakness: 54
 #[test]
 fn an_unknown_identity_gives_the_initiator_the_same_answer() {
     let (mut left, right) = (mobile(), gateway());
@@ -106,6 +109,7 @@ fn an_unknown_identity_gives_the_initiator_the_same_answer() {
     );
 }
 
+// Weakness: 50
 #[test]
 fn an_initiator_that_looks_for_somebody_else_is_told_apart() {
     let (mut left, right) = (mobile(), gateway());
@@ -201,6 +205,7 @@ fn a_wrong_guess_of_the_group_is_answered_with_the_right_one() {
 }
 
 /// RFC 7296 section 2.21.1: an unprotected error ends nothing at once.
+// Weakness: 69
 #[test]
 fn an_unprotected_refusal_is_told_but_the_genuine_answer_still_counts() {
     let mut pair = Pair::new(mobile(), gateway());
@@ -252,6 +257,7 @@ fn an_esp_suite_that_is_not_allowed_is_refused_and_the_ike_sa_deleted() {
     );
 }
 
+// Weakness: 7
 #[test]
 fn reasons_fit_one_line_and_say_what_to_do() {
     let reasons = [

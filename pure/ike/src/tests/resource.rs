@@ -269,6 +269,7 @@ fn the_end_that_answered_is_told_when_the_peer_surely_has_one() {
 }
 
 /// A peer that keeps requesting children gets the configured number and no more.
+// Refuses: several-sas
 #[test]
 fn who_asks_without_end_gets_no_more_than_is_configured() {
     let mut pair = up(ends(2, 4));

@@ -164,6 +164,7 @@ fn a_peer_with_a_pre_shared_key_has_nothing_that_a_list_could_revoke() {
 }
 
 /// If the Delete is lost, the other end detects the end with a liveness check.
+// Recovers: revocation-lists
 #[test]
 fn both_ends_agree_that_it_is_over_on_a_network_that_loses_doubles_and_reorders() {
     for seed in 0..20 {

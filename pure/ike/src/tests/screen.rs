@@ -61,6 +61,7 @@ fn recorded(pair: &Pair) -> Vec<Flying> {
     sent.filter(is_protected).cloned().collect()
 }
 
+// Weakness: 146
 #[test]
 fn no_state_runs_for_a_message_that_was_received_before() {
     let (mut pair, request) = with_request();
@@ -79,6 +80,7 @@ fn no_state_runs_for_a_message_that_was_received_before() {
     }
 }
 
+// Weakness: 146
 #[test]
 fn no_state_runs_for_a_message_that_is_damaged_or_outside_the_window() {
     let (mut pair, request) = with_request();
@@ -99,6 +101,7 @@ fn no_state_runs_for_a_message_that_is_damaged_or_outside_the_window() {
 
 /// The source address of a forgery may be that of the peer, so a limit that it could use up would
 /// drop the peer's next message.
+// Weakness: 146
 #[test]
 fn forgeries_keep_no_authentic_message_out() {
     for address in ["198.51.100.66:4500", "the peer's own"] {
@@ -124,6 +127,7 @@ fn forgeries_keep_no_authentic_message_out() {
 }
 
 /// Also for the fragments of a message that is not complete.
+// Weakness: 146
 #[test]
 fn no_state_runs_for_a_fragment_that_is_forged_or_was_received_before() {
     let (mut pair, _) = up();
@@ -153,6 +157,7 @@ fn no_state_runs_for_a_fragment_that_is_forged_or_was_received_before() {
     assert_eq!(pair.right.engine.counters().reassembled, 1);
 }
 
+// Weakness: 146
 #[test]
 fn no_state_runs_for_the_fragments_of_a_request_that_was_answered() {
     let mut pair = certified();
@@ -184,6 +189,7 @@ fn decryptions(pair: &mut Pair, run: impl FnOnce(&mut Pair)) -> [u64; 3] {
 }
 
 /// The content goes on from the check to the state.
+// Weakness: 161
 #[test]
 fn each_genuine_message_is_decrypted_once_and_each_forgery_too() {
     let (mut pair, request) = with_request();

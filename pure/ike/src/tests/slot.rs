@@ -134,6 +134,7 @@ fn a_slot_that_is_released_while_it_is_asked_for_does_not_stay() {
 
 /// Invariants 1 and 5 of DESIGN section 4: the keys of one node are useless for the child of
 /// another.
+// Weakness: S28
 #[test]
 fn each_slot_licenses_its_own_node_and_has_keys_of_its_own() {
     let mut pair = connected(&[A, B], &[A, B]);
@@ -153,6 +154,8 @@ fn each_slot_licenses_its_own_node_and_has_keys_of_its_own() {
 }
 
 /// Invariant 4: a node learns only keys that both endpoints accepted, before the key leaves.
+// Refuses: handover
+// Weakness: S30
 #[test]
 fn an_offer_of_a_node_that_the_other_end_does_not_license_is_refused_and_told() {
     let mut pair = connected(&[A], &[A, B]);
@@ -192,6 +195,7 @@ fn who_asked_for_a_slot_says_that_it_has_the_answer() {
     assert!(pair.left.events.iter().any(assured));
 }
 
+// Weakness: S30
 #[test]
 fn two_nodes_in_one_offer_or_none_are_refused() {
     for nodes in [vec![], vec![A, B]] {
@@ -228,6 +232,8 @@ fn a_slot_that_nodes_share_licenses_all_of_them_where_both_ends_say_so() {
     assert_eq!(*licences, [licence(A), licence(B)]);
 }
 
+// Refuses: handover-shared
+// Weakness: S30
 #[test]
 fn an_offer_of_nodes_that_the_other_end_does_not_have_share_a_slot_is_refused_and_told() {
     const C: &str = "c.example.net";
@@ -322,6 +328,7 @@ fn a_slot_that_the_configuration_has_no_more_is_deleted() {
     assert!(agree(&pair, &[None, Some(&slot_of(B))]));
 }
 
+// Recovers: handover
 #[test]
 fn slots_come_and_go_on_a_network_that_loses_doubles_and_reorders() {
     for seed in 0..40 {

@@ -360,6 +360,7 @@ fn answer_without_nat_detection() -> Vec<Payload> {
     answer.payloads
 }
 
+// Weakness: 35
 #[test]
 fn the_page_tells_every_change_of_state_and_what_comes_of_every_message() {
     let mut machine = Machine::default();

@@ -113,6 +113,10 @@ fn the_oldest_of_the_most_crowded_network_gives_way() {
 }
 
 /// Forged messages come from anywhere, each with another SPI.
+// Weakness: 29
+// Weakness: 30
+// Weakness: 32
+// Weakness: 89
 #[test]
 fn bad_public_values_make_no_key_and_are_asked_for_cookies() {
     for group in ALL {
@@ -137,6 +141,7 @@ fn bad_public_values_make_no_key_and_are_asked_for_cookies() {
     }
 }
 
+// Weakness: 89
 #[test]
 fn what_is_charged_for_a_bad_public_value_ends_with_its_time() {
     let (left, right) = with_groups(&[Group::P256], &[Group::P256]);
@@ -155,6 +160,9 @@ fn what_is_charged_for_a_bad_public_value_ends_with_its_time() {
 
 /// Addresses of one IPv6 /64, of one /48, of 100 /48s, of 17 IPv4 networks and of one IPv4 network,
 /// each with the places they get.
+// Weakness: 29
+// Weakness: 62
+// Weakness: 90
 #[test]
 fn strangers_of_a_few_networks_cannot_keep_others_out() {
     let crowds: [(&dyn Fn(u32) -> IpAddr, usize); 5] = [
@@ -188,6 +196,7 @@ fn strangers_of_a_few_networks_cannot_keep_others_out() {
 
 /// A place is protected for two seconds against newcomers from the same network. After that time an
 /// honest initiator of the network gets one.
+// Weakness: 90
 #[test]
 fn a_network_of_strangers_does_not_keep_its_own_honest_initiators_out_for_long() {
     let (left, mut right) = (mobile(), gateway());
@@ -207,6 +216,7 @@ fn a_network_of_strangers_does_not_keep_its_own_honest_initiators_out_for_long()
 
 /// Neither a cookie nor an answer that asks for one is computed, and no message is parsed. A
 /// retransmission of a message that was answered gets its answer.
+// Weakness: 147
 #[test]
 fn a_message_from_a_host_without_a_free_place_is_dropped_unread() {
     let (left, mut right) = (mobile(), gateway());
@@ -247,6 +257,7 @@ fn a_message_from_a_host_without_a_free_place_is_dropped_unread() {
     assert_eq!(pair.right.engine.counters().gave_way, 1);
 }
 
+// Weakness: 90
 #[test]
 fn a_configured_address_has_places_that_no_stranger_takes() {
     let (left, mut right) = (mobile(), gateway());
@@ -286,6 +297,7 @@ fn who_forges_a_configured_address_gets_its_places_only_without_cookies() {
 }
 
 /// RFC 8019 section 4.1. A stream validates an address as a cookie does.
+// Weakness: 62
 #[test]
 fn half_open_sas_live_shorter_while_there_are_many() {
     let (mut pair, first) = begun(mobile(), gateway());
@@ -341,6 +353,7 @@ fn sender(pair: &Pair, flying: &Flying) -> Sender {
     engine.sender(flying.path, &flying.message, pair.now)
 }
 
+// Weakness: 129
 #[test]
 fn a_sender_is_known_to_receive_at_its_address_by_a_cookie_an_spi_or_a_stream() {
     let (mut pair, first) = begun(mobile(), gateway());
@@ -399,6 +412,7 @@ fn with_cookie(first: &Flying, asked: &Flying) -> Flying {
 }
 
 /// Delayed or not, a message gets the same answer.
+// Weakness: 130
 #[test]
 fn a_cookie_is_asked_for_in_the_same_way_whether_the_message_is_read_or_not() {
     let (left, mut right) = (mobile(), gateway());

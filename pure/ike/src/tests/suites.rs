@@ -23,6 +23,10 @@ fn suite_of(pair: &Pair) -> Suite {
     }
 }
 
+// Recovers: suites
+// Weakness: 15
+// Weakness: 16
+// Weakness: 70
 #[test]
 fn every_suite_protects_both_sas_and_their_successors_over_a_bad_hop() {
     for suite in Suite::ALL {
@@ -68,6 +72,7 @@ fn suites_without_a_common_one_are_told_at_both_ends() {
 /// path removes the AEADs from the first message. The responder accepts AES-CBC, and the initiator
 /// sees an answer to its offer. But the initiator signs the message as it was sent, and the
 /// responder checks it as it arrived (RFC 7296 section 2.15).
+// Recovers: suites
 #[test]
 fn a_stripped_offer_is_found_out_before_anything_is_up() {
     let both = [Suite::Aes256Gcm16, CBC];

@@ -257,6 +257,7 @@ fn a_lost_connection_is_made_anew_by_who_began_and_the_ike_sa_stays() {
 
 /// "If a new TCP connection for the IKE SA is established while the exchange Initiator is waiting
 /// for a response, the Initiator MUST retransmit its request over this connection".
+// Recovers: tcp
 #[test]
 fn what_was_under_way_in_a_lost_connection_is_sent_again_in_the_new_one() {
     for side in [Side::Left, Side::Right] {
@@ -272,6 +273,7 @@ fn what_was_under_way_in_a_lost_connection_is_sent_again_in_the_new_one() {
     }
 }
 
+// Recovers: tcp
 #[test]
 fn a_listener_that_stays_away_is_tried_with_growing_pauses_and_then_given_up() {
     let mut pair = up(streaming(Tcp::Always(PORT)));
@@ -313,6 +315,7 @@ fn a_connection_that_nobody_uses_is_none_of_ours() {
 }
 
 /// Otherwise half-open SAs could use up all connections and keep other peers out.
+// Weakness: 91
 #[test]
 fn a_connection_of_an_initiator_that_proves_nothing_is_not_in_use() {
     let (left, right) = streaming(Tcp::Always(PORT));
@@ -511,6 +514,7 @@ fn who_is_sent_to_another_gateway_tries_udp_there_first() {
 }
 
 /// A connection that breaks now and then loses no tunnel, whichever end has a request outstanding.
+// Recovers: tcp
 #[test]
 fn connections_that_break_all_the_time_lose_no_tunnel() {
     for seed in 0..8 {
@@ -541,6 +545,7 @@ fn connections_that_break_all_the_time_lose_no_tunnel() {
 
 /// A router can move an IKE message between a datagram and a stream. A peer with MOBIKE announces
 /// such a change.
+// Weakness: 103
 #[test]
 fn without_mobike_no_ike_sa_changes_between_datagrams_and_streams() {
     for tcp in [Tcp::Off, Tcp::Always(PORT)] {

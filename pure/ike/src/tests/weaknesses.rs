@@ -64,6 +64,9 @@ fn raw(kind: PayloadType, data: Vec<u8>) -> Payload {
 }
 
 /// CVE-2015-3991: payloads of IKEv1 and of all other types.
+// Weakness: 2
+// Weakness: 10
+// Weakness: 18
 #[test]
 fn a_payload_of_any_type_in_any_message_is_harmless() {
     for kind in 1..=u8::MAX {
@@ -74,6 +77,7 @@ fn a_payload_of_any_type_in_any_message_is_harmless() {
 }
 
 /// VPP 58e3a98: notifies whose data are too short for their type, and SPIs where none belong.
+// Weakness: 12
 #[test]
 fn a_notify_of_any_kind_and_length_is_harmless() {
     let kinds = (1..=47).chain(16384..=16450).chain(41100..=41110);
@@ -88,6 +92,8 @@ fn a_notify_of_any_kind_and_length_is_harmless() {
 
 /// CVE-2013-6075: identities were compared only up to the length of the shorter one. Names are
 /// equal regardless of case (RFC 4343).
+// Weakness: 17
+// Weakness: 18
 #[test]
 fn an_identity_that_only_resembles_a_known_one_is_nobodys() {
     let genuine = b"mobile.example.net";
@@ -115,6 +121,9 @@ fn an_identity_that_only_resembles_a_known_one_is_nobodys() {
 }
 
 /// CVE-2025-9242, CVE-2025-14733: an identity larger than any buffer, before authentication.
+// Weakness: 7
+// Weakness: 24
+// Weakness: 25
 #[test]
 fn an_identity_of_any_length_is_refused_like_a_short_one() {
     for length in [1_000, 4_000, 16_000] {
@@ -133,6 +142,8 @@ fn an_identity_of_any_length_is_refused_like_a_short_one() {
 }
 
 /// CVE-2023-30570: after a refusal the responder's SPI referred to a half-deleted SA.
+// Weakness: 37
+// Weakness: 40
 #[test]
 fn the_spi_of_a_refused_attempt_names_nothing_any_more() {
     let mut left = mobile();
@@ -182,6 +193,7 @@ pub(crate) fn resealed(
 }
 
 /// CVE-2023-38710: REKEY_SA for an SA without a protocol, and of other protocols.
+// Weakness: 38
 #[test]
 fn a_rekey_of_an_sa_of_another_protocol_replaces_nothing() {
     for protocol in [0, 1, 2, 4, 255] {
@@ -217,6 +229,7 @@ fn a_rekey_of_an_sa_of_another_protocol_replaces_nothing() {
 
 /// Weakness 80: an answer to a rekey with wider selectors, or of another address family, does not
 /// widen the traffic.
+// Weakness: 80
 #[test]
 fn an_answer_to_a_rekey_never_widens_the_selectors() {
     for wider in ["10.0.0.0/7", "0.0.0.0/0", "2001:db8::/32"] {

@@ -116,6 +116,7 @@ fn there_is_one_request_at_a_time_with_a_peer_that_says_nothing() {
 
 /// A grant that is revoked while it is queued is never sent, so the node gets no key that it may no
 /// longer have.
+// Weakness: S37
 #[test]
 fn a_grant_that_is_taken_back_while_it_waits_does_not_leave() {
     let (mut pair, id) = granting(1);
@@ -170,6 +171,7 @@ fn grants_of_one_composite_sa_keep_their_order() {
 }
 
 /// No request is handled twice either, whatever is lost, duplicated and overtaken.
+// Recovers: window
 #[test]
 fn a_window_is_never_exceeded_whatever_the_network_does() {
     for seed in 0..30 {
@@ -232,6 +234,7 @@ fn requests_of_one_window_are_handled_in_the_order_of_their_coming() {
     assert_eq!(windows(&mut pair, Side::Left).under_way, 0);
 }
 
+// Weakness: 67
 #[test]
 fn what_is_below_or_above_the_window_changes_nothing() {
     let (mut pair, _) = wide((mobile(), gateway()), [8, 2]);
@@ -249,6 +252,7 @@ fn what_is_below_or_above_the_window_changes_nothing() {
     assert_eq!(pair.intercept().len(), 1, "the answer is given again");
 }
 
+// Weakness: 66
 #[test]
 fn whatever_was_said_under_a_wide_window_is_of_no_use_to_who_says_it_again() {
     let (mut pair, id) = granting(8);
@@ -369,6 +373,7 @@ fn a_message_in_one_piece_leaves_the_fragments_of_another_alone() {
 
 /// "If there are outstanding IKEv2 requests ..., continues retransmitting them using the addresses
 /// in the IKE_SA (the new addresses)" (RFC 4555 section 3.5).
+// Recovers: window
 #[test]
 fn every_request_under_way_takes_the_new_path_before_the_update() {
     let (mut pair, _) = wide(roaming(), [4; 2]);

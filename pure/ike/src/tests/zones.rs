@@ -89,6 +89,7 @@ fn a_responder_that_requires_zones_refuses_a_plain_tunnel() {
     assert!(pair.right.refusals()[0].contains("zones are required here"));
 }
 
+// Weakness: S6
 #[test]
 fn an_initiator_that_requires_zones_takes_a_plain_tunnel_down() {
     let pair = connected(zoned(Stance::Require, Stance::Refuse));
@@ -154,6 +155,8 @@ fn different_maps_are_not_agreed() {
     }
 }
 
+// Weakness: S6
+// Weakness: S11
 #[test]
 fn zone_keys_bind_the_agreement_and_both_spis() {
     let (left, right) = zoned(Stance::Accept, Stance::Accept);

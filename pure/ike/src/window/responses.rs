@@ -315,6 +315,7 @@ mod tests {
             .count()
     }
 
+    // Weakness: 66
     #[test]
     fn a_repeated_request_gets_the_same_answer_at_a_bounded_rate() {
         for from in [HOME, AWAY] {
@@ -327,6 +328,7 @@ mod tests {
         }
     }
 
+    // Weakness: 66
     #[test]
     fn no_number_of_copies_keeps_the_peer_from_its_answer() {
         let mut responses = answered(Outgoing::clear(b"a".to_vec()));
@@ -407,6 +409,7 @@ mod tests {
 
     /// "The responder MUST remember each response until it receives a request whose sequence number
     /// is larger than or equal to the sequence number in the response plus its window size."
+    // Weakness: 67
     #[test]
     fn as_many_answers_are_kept_as_the_window_is_wide() {
         let mut responses = wide(3, &[0, 1, 2, 3, 4]);

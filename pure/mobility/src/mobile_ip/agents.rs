@@ -43,7 +43,7 @@ pub(super) struct Origin {
 
 /// A discovered agent.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Heard {
+pub(super) struct DiscoveredAgent {
     pub(super) at: Attachment,
     /// The station of the last useful advertisement. Any station can advertise in the agent's name.
     station: Station,
@@ -76,7 +76,7 @@ pub(super) enum News {
 
 /// All discovered agents.
 #[derive(Debug, Default)]
-pub(super) struct Agents(Vec<Heard>);
+pub(super) struct Agents(Vec<DiscoveredAgent>);
 
 impl Agents {
     /// Handles an advertisement. An agent in use is never removed by one: the advertisement may be
@@ -108,7 +108,7 @@ impl Agents {
             return News::Useless;
         }
         let until = now + advertisement.lifetime().min(LONGEST_BELIEVED);
-        let is_it = |heard: &&mut Heard| heard.at.is(interface, address);
+        let is_it = |heard: &&mut DiscoveredAgent| heard.at.is(interface, address);
         if let Some(heard) = self.0.iter_mut().find(is_it) {
             return heard.hear_again(agent, origin.station, is_used, (until, now));
         }
@@ -121,8 +121,12 @@ impl Agents {
             agent: address,
             care_of,
         };
-        self.0
-            .push(Heard::new(at, origin.station, agent, (until, now)));
+        self.0.push(DiscoveredAgent::new(
+            at,
+            origin.station,
+            agent,
+            (until, now),
+        ));
         match is_full {
             true => News::TooMany,
             false => News::None,
@@ -150,7 +154,8 @@ impl Agents {
     /// That is the agent with the most failures, and among equals the one silent for longest.
     /// Returns `false` if no agent can be removed.
     fn replace_one(&mut self, interface: u32, is_kept: impl Fn(Attachment) -> bool) -> bool {
-        let can_go = |heard: &&Heard| heard.at.interface == interface && !is_kept(heard.at);
+        let can_go =
+            |heard: &&DiscoveredAgent| heard.at.interface == interface && !is_kept(heard.at);
         let candidates = self.0.iter().filter(can_go);
         let least = candidates.max_by_key(|heard| (heard.strikes, Reverse(heard.last)));
         let Some(at) = least.map(|heard| heard.at) else {
@@ -186,8 +191,8 @@ impl Agents {
         interfaces: &[u32],
         is_held: impl Fn(Attachment) -> bool,
         now: Instant,
-    ) -> Vec<Heard> {
-        let fits = |heard: &&Heard| {
+    ) -> Vec<DiscoveredAgent> {
+        let fits = |heard: &&DiscoveredAgent| {
             heard.rests.is_none_or(|until| until <= now) && (!heard.is_busy || is_held(heard.at))
         };
         let mut usable: Vec<_> = self.0.iter().filter(fits).copied().collect();
@@ -235,12 +240,12 @@ impl Agents {
         untils.chain(rests).filter(|&at| at > now).min()
     }
 
-    fn find(&mut self, at: Attachment) -> Option<&mut Heard> {
+    fn find(&mut self, at: Attachment) -> Option<&mut DiscoveredAgent> {
         self.0.iter_mut().find(|heard| heard.at == at)
     }
 }
 
-impl Heard {
+impl DiscoveredAgent {
     fn new(
         at: Attachment,
         station: Station,

@@ -38,14 +38,14 @@ impl Default for Replay {
 
 /// Generates the identifications of a mobile node's requests.
 #[derive(Debug)]
-pub(super) struct Maker {
+pub(super) struct IdentificationGenerator {
     replay: Replay,
     clock: WallClock,
     nonce: u32,
     last: Option<NtpTime>,
 }
 
-impl Maker {
+impl IdentificationGenerator {
     pub(super) fn new(replay: Replay, now: Instant) -> Self {
         let mut clock = WallClock::default();
         // Start at zero: a mobile node without the time learns it from the home agent.
@@ -101,7 +101,7 @@ impl Maker {
 
 /// Checks the identifications of one mobile node, at the home agent.
 #[derive(Debug)]
-pub(super) struct Judge {
+pub(super) struct FreshnessChecker {
     /// The last accepted timestamp.
     last: Option<NtpTime>,
     /// The nonce that the next request must have.
@@ -118,7 +118,7 @@ pub(super) enum Freshness {
     Unknown,
 }
 
-impl Judge {
+impl FreshnessChecker {
     pub(super) fn new(rng: &mut Rng) -> Self {
         Self {
             last: None,
@@ -195,7 +195,7 @@ mod tests {
         let mut ahead = rng();
         let drawn = [(); 2].map(|()| ahead.u64() & DRAWN);
         assert_eq!(drawn[1], 0);
-        let mut maker = Maker::new(Replay::TIMESTAMPS, Instant::ZERO);
+        let mut maker = IdentificationGenerator::new(Replay::TIMESTAMPS, Instant::ZERO);
         let last = NtpTime(DRAWN);
         maker.last = Some(last);
         let next = maker.next(&mut rng(), Instant::ZERO);

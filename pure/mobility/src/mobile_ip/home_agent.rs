@@ -9,7 +9,7 @@
 mod udp;
 
 use super::clock::WallClock;
-use super::freshness::{Freshness, Judge, join};
+use super::freshness::{Freshness, FreshnessChecker, join};
 use super::limiter::{Limiter, OldAnswers};
 use super::transmit::ROUTED;
 use super::tunnel::End;
@@ -131,7 +131,7 @@ pub struct HomeAgent {
 /// The state of a mobile node.
 #[derive(Debug)]
 struct Mobile {
-    judge: Judge,
+    judge: FreshnessChecker,
     bindings: Vec<Binding>,
 }
 
@@ -152,7 +152,7 @@ impl HomeAgent {
     pub fn new(config: HomeAgentConfig, seed: [u8; 32]) -> Self {
         let mut rng = Rng::from_seed(seed);
         let mut mobile = || Mobile {
-            judge: Judge::new(&mut rng),
+            judge: FreshnessChecker::new(&mut rng),
             bindings: Vec::new(),
         };
         let mobiles = config.mobiles.keys().map(|&home| (home, mobile()));
@@ -341,7 +341,7 @@ impl HomeAgent {
         arrival: &Arrival,
         now: Instant,
     ) -> Result<Verdict, Dropped> {
-        let asked = Asked::of(extensions);
+        let asked = Asked::from_extensions(extensions);
         if let Some(verdict) = self.judge_old(request, extensions, arrival, now)? {
             if self.old_answers.allow(request.home, now) {
                 return Ok(verdict);
@@ -379,7 +379,7 @@ impl HomeAgent {
         if let Some(denied) = self.authenticate(request, extensions, arrival, now)? {
             return Ok(Some(Verdict::Denied(denied, request.identification)));
         }
-        let asked = Asked::of(extensions);
+        let asked = Asked::from_extensions(extensions);
         if let Some(verdict) = self.repeated(request, asked, arrival, now) {
             return Ok(Some(verdict));
         }
@@ -431,7 +431,7 @@ impl HomeAgent {
             None if extensions.has(kind::FOREIGN_HOME) => Err(Dropped::StrangeForeign),
             // Any host can add the extension to a copy and so divert the mobile node's packets to
             // itself.
-            None if self.has_unproved_udp(request, Asked::of(extensions), arrival) => {
+            None if self.has_unproved_udp(request, Asked::from_extensions(extensions), arrival) => {
                 Ok(Some(Code::HomeForeignAuthentication))
             }
             Some(true) | None => Ok(None),
@@ -468,7 +468,7 @@ impl HomeAgent {
         };
         let binding = bindings.iter_mut().find(is_same)?;
         if here.is_ok_and(|here| here.to == binding.tunnel.to) {
-            let left = |until: Instant| Lifetime::of(until.since(now));
+            let left = |until: Instant| Lifetime::from_duration(until.since(now));
             let left = binding.until.map_or(Lifetime::INFINITE, left);
             return Some(Verdict::Accepted(left, Some(binding.tunnel)));
         }

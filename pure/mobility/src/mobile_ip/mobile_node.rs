@@ -12,14 +12,14 @@
 mod reply;
 mod request;
 
-use super::agents::{Agents, Heard, News, Origin};
+use super::agents::{Agents, DiscoveredAgent, News, Origin};
 use super::attempt::{Attempt, SPACING};
-use super::freshness::Maker;
+use super::freshness::IdentificationGenerator;
 use super::search::Search;
 use super::{Association, Counters, Dropped, NtpTime, Station, Transmit, is_host};
 use crypto::Rng;
 use model::{Deadline, Instant};
-use request::Wish;
+use request::Purpose;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
 use wire::mobile_ip::{Advertisement, Code, Lifetime, Solicitation};
@@ -92,7 +92,7 @@ pub enum MobileEvent {
 pub struct MobileNode {
     config: MobileNodeConfig,
     rng: Rng,
-    identifications: Maker,
+    identifications: IdentificationGenerator,
     agents: Agents,
     search: Search,
     held: Vec<Held>,
@@ -156,7 +156,7 @@ impl MobileNode {
     pub fn new(config: MobileNodeConfig, seed: [u8; 32], now: Instant) -> Self {
         let mut rng = Rng::from_seed(seed);
         Self {
-            identifications: Maker::new(config.key.replay, now),
+            identifications: IdentificationGenerator::new(config.key.replay, now),
             agents: Agents::default(),
             search: Search::new(&config.interfaces, &mut rng, now),
             rng,
@@ -454,15 +454,15 @@ impl MobileNode {
         }
         if self.stage == Stage::Leaving {
             if let Some(at) = self.farewell {
-                self.begin(at, Wish::ToLeave, now);
+                self.begin(at, Purpose::ToLeave, now);
             }
             return;
         }
-        let is_due = |heard: &Heard| self.due(heard.at).is_some_and(|due| due <= now);
+        let is_due = |heard: &DiscoveredAgent| self.due(heard.at).is_some_and(|due| due <= now);
         let wanted = self.wanted(now).into_iter().find(is_due);
         if let Some(heard) = wanted {
             let lifetime = heard.lifetime().min(self.config.lifetime);
-            self.begin(heard.at, Wish::ToStay(lifetime), now);
+            self.begin(heard.at, Purpose::ToStay(lifetime), now);
         }
     }
 
@@ -491,13 +491,13 @@ impl MobileNode {
 
     // Queries.
 
-    fn usable(&self, now: Instant) -> Vec<Heard> {
+    fn usable(&self, now: Instant) -> Vec<DiscoveredAgent> {
         let interfaces = &self.config.interfaces;
         self.agents.usable(interfaces, |at| self.is_held(at), now)
     }
 
     /// Returns the agents to register through.
-    fn wanted(&self, now: Instant) -> Vec<Heard> {
+    fn wanted(&self, now: Instant) -> Vec<DiscoveredAgent> {
         let mut wanted = self.usable(now);
         wanted.truncate(if self.is_single { 1 } else { 2 });
         wanted

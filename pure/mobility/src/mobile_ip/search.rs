@@ -19,11 +19,11 @@ const HASTE: Duration = Duration::from_millis(100);
 
 /// The interfaces that are up.
 #[derive(Debug)]
-pub(super) struct Search(BTreeMap<u32, Hunt>);
+pub(super) struct Search(BTreeMap<u32, InterfaceSearch>);
 
 /// The solicitations sent on an interface.
 #[derive(Clone, Copy, Debug)]
-struct Hunt {
+struct InterfaceSearch {
     sent: u32,
     at: Instant,
 }
@@ -40,7 +40,7 @@ impl Search {
     /// Starts the search on an interface that came up or moved to a new link.
     pub(super) fn begin(&mut self, interface: u32, rng: &mut Rng, now: Instant) {
         let at = now + part_of(HASTE, rng);
-        self.0.insert(interface, Hunt { sent: 0, at });
+        self.0.insert(interface, InterfaceSearch { sent: 0, at });
     }
 
     pub(super) fn lose(&mut self, interface: u32) {

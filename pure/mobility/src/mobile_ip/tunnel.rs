@@ -8,8 +8,8 @@ mod visitor;
 
 pub(super) use home::End;
 pub use home::HomeTunnel;
+pub(super) use visitor::IdleAction;
 pub use visitor::VisitorTunnel;
-pub(super) use visitor::Waning;
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -78,6 +78,7 @@ fn a_stream_loses_nothing_through_ten_hand_overs_and_the_node_reads_all_of_it() 
     }
 }
 
+// Recovers: clone
 #[test]
 fn a_stream_loses_nothing_if_a_third_of_the_ike_messages_is_lost() {
     for seed in 0..8 {

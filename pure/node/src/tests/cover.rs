@@ -68,6 +68,7 @@ fn a_datagram_takes_the_place_of_a_dummy() {
 }
 
 /// Compares lengths and, once a datagram with a map was sent, maps.
+// Answers: licence-cover
 #[test]
 fn a_dummy_looks_like_a_datagram_from_outside() {
     let mut world = covered();
@@ -99,6 +100,7 @@ fn a_dummy_looks_like_a_datagram_from_outside() {
     );
 }
 
+// Recovers: tfc
 #[test]
 fn silence_is_covered_over_new_keys_and_losses() {
     let mut world = covered();
@@ -113,6 +115,7 @@ fn silence_is_covered_over_new_keys_and_losses() {
     }
 }
 
+// Recovers: tfc
 #[test]
 fn it_ends_with_the_tunnel_and_begins_with_the_next() {
     let mut world = covered();
@@ -134,6 +137,7 @@ fn it_ends_with_the_tunnel_and_begins_with_the_next() {
 }
 
 /// After a suspend a host sends one packet, not all the packets that it missed.
+// Recovers: tfc
 #[test]
 fn an_interval_that_was_slept_through_is_not_made_up_for() {
     let mut world = covered();

@@ -43,6 +43,7 @@ fn a_licensed_node_leaves_the_field_as_it_came() {
 
 /// "the decapsulator SHOULD log the event" and "alarms SHOULD be rate-limited" (RFC 6040 section
 /// 4.2).
+// Recovers: ecn
 #[test]
 fn an_operator_hears_of_a_field_that_cannot_be_once_with_each_keys() {
     let mut world = World::connected(Policies::default());

@@ -96,6 +96,7 @@ fn no_key_leaves_for_a_licence_that_only_one_end_accepts() {
     }
 }
 
+// Answers: sight-none
 #[test]
 fn a_licence_for_another_identity_gives_this_node_nothing() {
     let other = vec![licence("fb.example.net", 1)];
@@ -108,6 +109,7 @@ fn a_licence_for_another_identity_gives_this_node_nothing() {
     assert!(traffic_flows(&mut world));
 }
 
+// Answers: licence-payload
 #[test]
 fn the_payload_zone_is_licensed_only_by_its_own_name() {
     let both = vec![licence("fa.example.net", 1), licence("fa.example.net", 2)];
@@ -140,6 +142,7 @@ fn without_zones_the_tunnel_is_plain_and_nobody_reads_anything() {
     assert_eq!(world.nodes[LICENSED].transit_counters().unlicensed, 2);
 }
 
+// Answers: end-itself
 #[test]
 fn when_the_tunnel_ends_the_node_forgets_its_keys() {
     let mut world = World::connected(Policies::default());
@@ -178,6 +181,7 @@ fn a_grant_is_taken_on_any_ike_sa_of_its_gateway() {
 }
 
 /// The node keeps the older keys until they expire, so they are revoked when the tunnel ends.
+// Weakness: 105
 #[test]
 fn a_node_that_refuses_a_renewal_still_counts_as_one_that_has_keys() {
     let mut world = World::connected(Policies::default());
@@ -194,6 +198,7 @@ fn a_node_that_refuses_a_renewal_still_counts_as_one_that_has_keys() {
     assert!(world.events[GATEWAY].iter().any(ended));
 }
 
+// Answers: duration-keeping
 #[test]
 fn a_grant_expires_by_itself() {
     let mut world = World::connected(Policies::default());
@@ -203,6 +208,7 @@ fn a_grant_expires_by_itself() {
     assert_eq!(world.nodes[LICENSED].held_grants().len(), 0);
 }
 
+// Answers: duration-keeping
 #[test]
 fn a_grant_is_renewed_for_as_long_as_the_tunnel_is_up() {
     let mut world = World::connected(Policies::default());

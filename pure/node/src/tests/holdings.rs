@@ -141,6 +141,7 @@ fn seen(world: &mut World) -> u64 {
     world.nodes[LICENSED].transit_counters().segments - before
 }
 
+// Weakness: 104
 #[test]
 fn a_gateway_that_names_anothers_composite_sa_neither_replaces_nor_revokes_it() {
     let (mut world, mut second, held) = set();
@@ -157,6 +158,7 @@ fn a_gateway_that_names_anothers_composite_sa_neither_replaces_nor_revokes_it() 
     assert_eq!(csas[0].grants[0].state, GrantState::Held);
 }
 
+// Weakness: 104
 #[test]
 fn a_gateway_that_is_lost_takes_nothing_of_anothers_with_it() {
     let (mut world, mut second, held) = set();
@@ -167,6 +169,7 @@ fn a_gateway_that_is_lost_takes_nothing_of_anothers_with_it() {
     assert_eq!(seen(&mut world), 2);
 }
 
+// Weakness: 104
 #[test]
 fn a_gateway_that_fills_its_slots_of_an_spi_keeps_no_other_out() {
     let (mut world, mut second, held) = set();
@@ -193,6 +196,7 @@ fn a_gateway_that_fills_its_slots_of_an_spi_keeps_no_other_out() {
     assert_eq!(seen(&mut world), 2);
 }
 
+// Weakness: 104
 #[test]
 fn a_gateway_that_names_anothers_line_has_a_line_of_its_own() {
     let (mut world, mut second, held) = set();
@@ -205,6 +209,7 @@ fn a_gateway_that_names_anothers_line_has_a_line_of_its_own() {
 }
 
 /// The renewal uses an SPI for which the gateway has reached the limit of grants.
+// Weakness: 105
 #[test]
 fn a_renewal_that_is_of_no_use_leaves_what_it_was_to_renew() {
     let (mut world, mut second, held) = set();
@@ -271,6 +276,7 @@ fn a_gateway_is_told_of_keys_whose_time_is_over() {
     assert!(world.events[GATEWAY].iter().any(told));
 }
 
+// Weakness: 106
 #[test]
 fn no_grant_has_an_spi_or_a_window_that_cannot_be() {
     let (mut world, mut second, held) = set();

@@ -124,6 +124,7 @@ fn a_node_that_may_only_read_stands_in_for_nobody() {
     assert_eq!(numbers(&world).len(), 0);
 }
 
+// Refuses: inject-right
 #[test]
 fn a_right_that_only_one_end_gives_is_given_by_nobody() {
     one_end_alone_gives_nothing(&injectors()[0], policies);
@@ -148,6 +149,8 @@ fn a_licence_to_inject_that_is_taken_back_ends_at_once() {
 }
 
 /// Invariant 1: a node that was killed restarts its counter, under a new grant.
+// Recovers: inject-right
+// Weakness: S25
 #[test]
 fn no_number_comes_twice_over_restarts_of_the_node_renewals_and_rekeys() {
     let mut world = World::connected(policies(injectors()));
@@ -175,6 +178,9 @@ fn no_number_comes_twice_over_restarts_of_the_node_renewals_and_rekeys() {
 }
 
 /// A gateway detects a dead peer as early as without a stand-in.
+// Recovers: inject-right
+// Weakness: S24
+// Answers: inject-hiding
 #[test]
 fn a_dead_peer_is_found_dead_though_it_is_stood_in_for() {
     let found = |licences| {

@@ -45,6 +45,8 @@ fn busy(ledger: &mut Ledger, seed: u64) {
     ledger.enter(&mut world);
 }
 
+// Weakness: 75
+// Weakness: S3
 #[test]
 fn invariant_1_no_key_and_nonce_pair_twice() {
     let mut ledger = Ledger::default();
@@ -86,6 +88,8 @@ fn opened(world: &mut World, packet: &[u8]) -> Option<DropReason> {
     dropped
 }
 
+// Weakness: 77
+// Weakness: 78
 #[test]
 fn invariant_2_replay_then_authentication_then_the_window_then_release() {
     let (mut world, packets) = sealed(1);
@@ -121,6 +125,8 @@ fn with_zone_of(packet: &[u8], other: &[u8], zone: ZoneId) -> Vec<u8> {
     lifted
 }
 
+// Weakness: S1
+// Answers: licence-forging
 #[test]
 fn invariant_3_no_zone_is_lifted_and_only_headers_are_in_a_licensed_one() {
     let (mut world, packets) = sealed(2);
@@ -161,6 +167,9 @@ fn granted(mobile: &[u8], gateway: &[u8]) -> Vec<ZoneId> {
     held.into_iter().flat_map(|grant| grant.zones).collect()
 }
 
+// Weakness: 45
+// Weakness: S7
+// Answers: consent-end
 #[test]
 fn invariant_4_a_node_learns_only_keys_that_both_ends_license() {
     assert_eq!(granted(&[], &[1]), []);
@@ -194,11 +203,14 @@ fn seen_afterwards(change: impl Fn(&mut Policies)) -> u64 {
     world.nodes[LICENSED].transit_counters().segments - segments
 }
 
+// Answers: duration-key
+// Answers: end-kept
 #[test]
 fn invariant_5_revocation_needs_no_help_of_the_node() {
     assert_eq!(seen_afterwards(|policies| policies.gateway.clear()), 0);
 }
 
+// Answers: duration-recorded
 #[test]
 fn control_5_a_tunnel_that_is_not_made_anew_is_seen() {
     let mut world = World::connected(Policies::default());
@@ -231,6 +243,7 @@ fn negotiated_through(change: fn(&mut Message)) -> World {
     world
 }
 
+// Weakness: S6
 #[test]
 fn invariant_6_nobody_between_the_ends_can_talk_them_out_of_zones() {
     let world = negotiated_through(|message| {

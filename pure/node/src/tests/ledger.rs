@@ -87,6 +87,8 @@ impl Ledger {
     }
 }
 
+// Weakness: 75
+// Weakness: S3
 #[test]
 fn no_key_and_nonce_pair_is_used_twice_over_a_day_of_losses_and_restarts() {
     a_day(MapKind::Changeable, Mode::Tunnel, None);
@@ -110,6 +112,7 @@ fn no_pair_is_used_twice_where_the_map_is_fixed() {
 }
 
 /// The SA of a datagram is selected before its header is removed and before it gets a number.
+// Recovers: zones-in-modes
 #[test]
 fn no_pair_is_used_twice_where_the_ip_header_is_left_behind() {
     a_day(MapKind::Changeable, Mode::Beet, None);

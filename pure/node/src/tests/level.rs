@@ -66,6 +66,7 @@ fn told(world: &World, who: usize) -> usize {
     world.events[who].iter().filter(spent).count()
 }
 
+// Answers: sight-level
 #[test]
 fn what_was_granted_is_everybodys_to_read_and_the_rest_the_licensed_nodes() {
     let mut world = world(grant(50, 600, 0), 2);
@@ -77,6 +78,7 @@ fn what_was_granted_is_everybodys_to_read_and_the_rest_the_licensed_nodes() {
     assert_eq!([MOBILE, GATEWAY].map(|who| told(&world, who)), [1, 1]);
 }
 
+// Recovers: dynamic-levels
 #[test]
 fn a_grant_whose_time_is_over_is_of_no_use_and_nothing_is_lost() {
     let mut world = world(grant(1000, 80, 0), 0);
@@ -89,6 +91,7 @@ fn a_grant_whose_time_is_over_is_of_no_use_and_nothing_is_lost() {
     assert_eq!([MOBILE, GATEWAY].map(|who| told(&world, who)), [1, 1]);
 }
 
+// Answers: sight-level
 #[test]
 fn new_keys_renew_it_as_often_as_was_agreed() {
     let mut world = world(grant(10, 600, 1), 0);

@@ -511,6 +511,8 @@ fn the_next_node_reads_by_the_keys_of_the_one_before_and_then_by_its_own() {
 
 /// If the new slot fails for any reason, the old one is left in time, and packets outside slots are
 /// unreadable.
+// Recovers: handover-dkm
+// Weakness: S34
 #[test]
 fn two_seconds_after_the_move_neither_node_reads_if_there_are_no_new_keys() {
     for lost in [
@@ -545,6 +547,7 @@ fn two_seconds_after_the_move_neither_node_reads_if_there_are_no_new_keys() {
 }
 
 /// Later holders of the old keys can open nothing new.
+// Recovers: handover-dkm
 #[test]
 fn if_nothing_comes_of_a_move_there_are_new_keys_all_the_same() {
     let mut quartet = Quartet::new();
@@ -565,6 +568,7 @@ fn if_nothing_comes_of_a_move_there_are_new_keys_all_the_same() {
 
 /// The gateway does not know of the attempt, so the mobile node has to request the rekey before the
 /// two seconds end.
+// Weakness: S34
 #[test]
 fn if_nothing_comes_of_a_move_the_new_keys_are_there_in_time() {
     let mut quartet = Quartet::new();
@@ -579,6 +583,7 @@ fn if_nothing_comes_of_a_move_the_new_keys_are_there_in_time() {
 }
 
 /// The keys may be elsewhere since the token was issued. A late move does not extend the time.
+// Weakness: S34
 #[test]
 fn a_move_that_is_late_is_not_sealed_for_the_node_before_for_longer() {
     let mut quartet = Quartet::new();
@@ -593,6 +598,7 @@ fn a_move_that_is_late_is_not_sealed_for_the_node_before_for_longer() {
 }
 
 /// An agent that was visited in the meantime holds the keys of the current slot again.
+// Weakness: S34
 #[test]
 fn who_comes_back_in_time_leaves_the_slot_all_the_same() {
     let mut quartet = Quartet::new();
@@ -614,6 +620,7 @@ fn who_comes_back_in_time_leaves_the_slot_all_the_same() {
 }
 
 /// A further move does not extend the time.
+// Weakness: S34
 #[test]
 fn what_goes_to_and_fro_is_not_sealed_for_the_node_before_for_longer() {
     let mut quartet = Quartet::new();
@@ -648,6 +655,8 @@ fn without_the_node_before_there_is_a_delay_and_nothing_else() {
     }
 }
 
+// Refuses: handover-dkm
+// Weakness: S33
 #[test]
 fn a_token_is_good_once() {
     let mut quartet = Quartet::new();
@@ -667,6 +676,8 @@ fn a_token_is_good_once() {
     );
 }
 
+// Refuses: handover-dkm
+// Weakness: S33
 #[test]
 fn a_token_that_the_mobile_node_has_not_made_is_good_for_nothing() {
     let changes: [fn(&mut Token); 5] = [
@@ -689,6 +700,8 @@ fn a_token_that_the_mobile_node_has_not_made_is_good_for_nothing() {
     assert_eq!(quartet.counters(LICENSED).given, 1);
 }
 
+// Refuses: handover-dkm
+// Weakness: S33
 #[test]
 fn a_token_for_another_node_is_of_no_use_to_who_has_it() {
     let mut quartet = Quartet::new();
@@ -699,6 +712,8 @@ fn a_token_for_another_node_is_of_no_use_to_who_has_it() {
     quartet.assert_refused(&[NoKeys::Wrong]);
 }
 
+// Refuses: handover-dkm
+// Weakness: S33
 #[test]
 fn a_token_is_good_for_some_seconds_by_clocks_that_differ_by_some() {
     for (ahead, is_good) in [(0, true), (9, true), (12, false)] {
@@ -719,6 +734,8 @@ fn a_token_is_good_for_some_seconds_by_clocks_that_differ_by_some() {
     quartet.assert_refused(&[NoKeys::Stale]);
 }
 
+// Refuses: handover-dkm
+// Weakness: S33
 #[test]
 fn a_node_gives_nothing_that_it_does_not_hold() {
     let mut quartet = Quartet::new();
@@ -734,6 +751,8 @@ fn a_node_gives_nothing_that_it_does_not_hold() {
 }
 
 /// A rekeyed slot needs new tokens.
+// Refuses: handover-dkm
+// Weakness: S33
 #[test]
 fn a_token_of_before_is_of_no_use_for_new_keys() {
     let mut quartet = Quartet::new();
@@ -750,6 +769,8 @@ fn a_token_of_before_is_of_no_use_for_new_keys() {
     quartet.assert_refused(&[NoKeys::Wrong]);
 }
 
+// Refuses: handover-dkm
+// Weakness: S35
 #[test]
 fn a_node_that_one_end_does_not_license_gets_no_keys_from_another() {
     let mut hosts = HOSTS.map(host);
@@ -772,6 +793,7 @@ fn a_node_that_one_end_does_not_license_gets_no_keys_from_another() {
 }
 
 /// A licence to write does not entitle a node to keys from another one.
+// Weakness: S35
 #[test]
 fn a_node_that_both_ends_license_for_another_zone_gets_none_of_these() {
     let mut hosts = HOSTS.map(host);
@@ -835,6 +857,8 @@ fn with_a_record_of_who_may_read_a_token_leaves_when_that_is_written() {
 }
 
 /// Stations on the link cannot trigger requests, or only a few.
+// Weakness: S33
+// Weakness: S36
 #[test]
 fn what_visitors_give_an_agent_that_is_no_token_of_a_neighbours_is_counted_and_no_more() {
     let mut quartet = Quartet::new();
@@ -848,6 +872,7 @@ fn what_visitors_give_an_agent_that_is_no_token_of_a_neighbours_is_counted_and_n
 }
 
 /// Nor can they exhaust the memory with tokens that trigger no request or would be valid for years.
+// Weakness: S36
 #[test]
 fn tokens_of_strangers_leave_room_for_those_of_mobile_nodes() {
     let mut quartet = Quartet::new();
@@ -881,6 +906,7 @@ fn show_forged(quartet: &mut Quartet, numbers: std::ops::Range<u16>, station: fn
     }
 }
 
+// Weakness: 113
 #[test]
 fn a_station_has_a_neighbour_asked_for_a_few_tokens_and_no_more() {
     let mut quartet = Quartet::new();
@@ -897,6 +923,7 @@ fn a_station_has_a_neighbour_asked_for_a_few_tokens_and_no_more() {
 }
 
 /// The tokens fill the whole memory.
+// Weakness: 113
 #[test]
 fn tokens_that_were_refused_make_room_for_those_of_mobile_nodes() {
     let mut quartet = Quartet::new();
@@ -913,6 +940,7 @@ fn tokens_that_were_refused_make_room_for_those_of_mobile_nodes() {
 
 /// A holder of a slot's keys can create any number of tokens, and a neighbour can present all of
 /// them.
+// Weakness: 125
 #[test]
 fn tokens_of_one_slot_without_end_leave_another_slot_its_places() {
     let mut quartet = Quartet::new();

@@ -222,6 +222,7 @@ fn a_mobile_node_believes_its_home_agent_rather_than_its_own_clock() {
     assert!(trio.refusal(STANDING_IN).contains("fresh"));
 }
 
+// Refuses: mobile-ip
 #[test]
 fn who_has_another_key_is_denied_and_each_end_can_say_why() {
     let mut trio = Trio::new([1, 2], Duration::ZERO);
@@ -252,6 +253,7 @@ fn who_takes_no_part_in_it_takes_nothing_and_waits_for_nothing() {
 
 /// Packets to such an address are the host's own. They would be delivered to a visitor with that
 /// home address.
+// Weakness: 112
 #[test]
 fn nobody_visits_who_has_the_address_of_a_peer_or_one_that_the_host_needs() {
     let peer = |address: Ipv4Addr| {

@@ -104,6 +104,7 @@ fn new_keys_lose_no_packet() {
 }
 
 /// Packets may be lost. Nothing else is delivered than was sent, and nothing twice.
+// Recovers: modes
 #[test]
 fn over_hops_that_lose_and_repeat_nothing_comes_out_that_did_not_go_in() {
     for mode in BOTH {

@@ -58,6 +58,7 @@ fn what_is_known_holds_for_every_tunnel_on_the_path_and_is_told_once() {
 
 /// "An implementation should 'age' cached values" (RFC 1191 section 6.3): a path does not report
 /// that it accepts longer packets again.
+// Recovers: path-mtu
 #[test]
 fn it_is_forgotten_after_ten_minutes() {
     let mut world = asking(Policies::default());
@@ -88,6 +89,7 @@ fn new_keys_change_nothing_of_it() {
 
 /// The mobile node appears with another address: that is another path with an unknown MTU. The old
 /// value applies again when the node returns.
+// Recovers: path-mtu
 #[test]
 fn it_does_not_follow_a_tunnel_that_moves() {
     let mut world = asking(Policies::default());
@@ -109,6 +111,8 @@ fn it_does_not_follow_a_tunnel_that_moves() {
 
 /// RFC 4301 section 8.2.1: such a message can be forged. A value that no path can have is ignored
 /// and reported to the operator.
+// Refuses: path-mtu
+// Weakness: 82
 #[test]
 fn what_cannot_be_is_not_believed_and_told() {
     let mut world = asking(Policies::default());
@@ -129,6 +133,7 @@ fn what_cannot_be_is_not_believed_and_told() {
 }
 
 /// The system returns the value with each packet for as long as it keeps it.
+// Weakness: 116
 #[test]
 fn what_is_not_believed_of_a_tunnel_of_mobile_ip_is_told_once_in_ten_minutes() {
     let mut world = asking(Policies::default());
@@ -145,6 +150,7 @@ fn what_is_not_believed_of_a_tunnel_of_mobile_ip_is_told_once_in_ten_minutes() {
 }
 
 /// Such paths are unlimited in number, so a value is kept only for paths that a tunnel uses.
+// Refuses: path-mtu
 #[test]
 fn a_path_that_nobody_takes_is_not_remembered() {
     let mut world = asking(Policies::default());

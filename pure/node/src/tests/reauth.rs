@@ -103,6 +103,7 @@ fn a_stream_one_way_loses_nothing() {
     }
 }
 
+// Recovers: reauth
 #[test]
 fn a_stream_loses_nothing_if_a_third_of_the_ike_messages_is_lost() {
     for seed in 0..8 {
@@ -119,6 +120,7 @@ fn a_stream_loses_nothing_if_a_third_of_the_ike_messages_is_lost() {
 
 /// All answers to IKE_AUTH are lost: the gateway has a new SA, and the mobile node gives up. The
 /// mobile node may have moved, so the gateway probes it patiently before it gives up as well.
+// Recovers: reauth
 #[test]
 fn a_new_ike_sa_whose_answer_never_came_leaves_the_old_one_in_use() {
     let mut world = World::connected(without_snoop());

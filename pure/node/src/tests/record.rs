@@ -105,6 +105,7 @@ fn a_node_that_comes_back_is_offered_what_was_withheld() {
     assert_eq!(ended(&world, GATEWAY), [], "nothing was given");
 }
 
+// Refuses: audit
 #[test]
 fn a_key_of_a_tunnel_that_has_ended_does_not_leave_any_more() {
     let mut world = recording();
@@ -229,6 +230,7 @@ fn an_end_of_the_tunnel_is_told_with_its_reason() {
     assert!(why.contains("the peer closed the IKE SA"), "{why}");
 }
 
+// Recovers: audit
 #[test]
 fn a_node_that_goes_is_told_and_given_keys_when_it_comes_back() {
     let mut world = World::connected(Policies::default());

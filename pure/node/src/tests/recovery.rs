@@ -30,6 +30,7 @@ fn traffic_arrives(world: &mut World) -> bool {
     world.delivered[GATEWAY].contains(&there) && world.delivered[MOBILE].contains(&back)
 }
 
+// Answers: duration-restart
 #[test]
 fn the_tunnel_and_the_licence_come_back_after_each_host_restarts() {
     for who in [MOBILE, GATEWAY, LICENSED] {
@@ -52,6 +53,7 @@ fn a_host_that_was_off_for_an_hour_comes_back() {
     }
 }
 
+// Recovers: tunnel
 #[test]
 fn the_tunnel_comes_up_over_hops_that_lose_repeat_and_delay() {
     let bad = Hop {

@@ -89,6 +89,7 @@ fn a_stream_loses_nothing_through_twenty_rekeys_and_the_node_reads_all_of_it() {
     assert!(world.tunnel_is_up());
 }
 
+// Recovers: rekey
 #[test]
 fn a_stream_loses_nothing_if_a_third_of_the_ike_messages_is_lost() {
     let mut world = World::connected(without_snoop());

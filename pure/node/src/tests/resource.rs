@@ -98,6 +98,7 @@ fn nothing_is_lost_while_they_come_up_one_after_the_other() {
     nothing_is_lost(&world, count);
 }
 
+// Recovers: several-sas
 #[test]
 fn what_one_carried_goes_by_the_others_when_it_is_deleted() {
     for who in [MOBILE, GATEWAY] {

@@ -87,6 +87,7 @@ fn is_down(event: &Event) -> bool {
     matches!(event, Event::PeerDown { .. } | Event::ChildDown { .. })
 }
 
+// Recovers: licence-changes
 #[test]
 fn a_licence_that_either_end_takes_back_costs_no_packet_and_no_tunnel() {
     for who in [MOBILE, GATEWAY] {
@@ -130,6 +131,8 @@ fn a_licence_that_both_ends_have_now_is_given_while_packets_flow() {
 }
 
 /// The peer is unreachable: revocation does not wait for it.
+// Weakness: S14
+// Answers: end-revocation
 #[test]
 fn from_that_moment_on_the_end_that_took_it_back_seals_nothing_the_node_opens() {
     for (who, peer) in [(MOBILE, GATEWAY), (GATEWAY, MOBILE)] {
@@ -196,6 +199,7 @@ fn from_that_moment_on_everything_goes_on_the_opaque_sa_beside_a_fixed_map() {
 }
 
 /// The other end does not know whether its answer has reached the requester.
+// Weakness: S14
 #[test]
 fn the_other_end_obeys_as_soon_as_it_is_asked_for_new_keys() {
     for (who, peer) in [(MOBILE, GATEWAY), (GATEWAY, MOBILE)] {
@@ -214,6 +218,8 @@ fn the_other_end_obeys_as_soon_as_it_is_asked_for_new_keys() {
 }
 
 /// The node's keys also open opaque packets, so nothing is sealed with them at all.
+// Weakness: S14
+// Weakness: S37
 #[test]
 fn where_the_payload_was_licensed_nothing_is_sealed_until_there_are_new_keys() {
     let both = [licence(FA, 1), licence(FA, 2)];
@@ -243,6 +249,7 @@ fn where_the_payload_was_licensed_nothing_is_sealed_until_there_are_new_keys() {
 }
 
 /// The rekey was requested while the licence still existed.
+// Refuses: licence-changes
 #[test]
 fn keys_that_were_being_made_are_not_given_to_who_has_no_licence_any_more() {
     for (asks, revokes) in [
@@ -273,6 +280,7 @@ fn keys_that_were_being_made_are_not_given_to_who_has_no_licence_any_more() {
     }
 }
 
+// Refuses: licence-changes
 #[test]
 fn a_node_that_comes_back_gets_no_keys_by_a_licence_that_is_gone() {
     let mut world = connected(&[licence(FA, 1)]);
@@ -302,6 +310,7 @@ fn a_key_that_waits_to_be_recorded_does_not_leave_by_a_licence_that_is_gone() {
     assert_eq!(world.nodes[LICENSED].held_grants().len(), 0);
 }
 
+// Recovers: several-licensed-nodes
 #[test]
 fn another_node_keeps_its_licence_when_one_is_gone() {
     let (fa, fb) = (licence(FA, 1), licence(FB, 1));
@@ -350,6 +359,8 @@ fn a_licence_that_is_given_and_taken_back_leaves_its_story_in_the_right_order() 
 }
 
 /// The other end may still seal under the licence, and it may never stop.
+// Weakness: S14
+// Answers: end-silence
 #[test]
 fn a_tunnel_whose_peer_makes_no_new_keys_within_a_minute_ends_and_is_made_anew() {
     let mut world = connected(&[licence(FA, 1)]);

@@ -13,6 +13,7 @@ fn walks(world: &World) -> usize {
     world.nodes.iter().map(of).sum()
 }
 
+// Weakness: 150
 #[test]
 fn a_tunnel_is_set_up_renewed_moved_and_taken_down_without_a_visit_of_all() {
     let mut world = World::new(Policies {

@@ -54,6 +54,7 @@ fn ago(world: &World, heard: Option<Instant>) -> Duration {
 }
 
 /// A gateway that sends nothing asks nothing, so the time is all that shows a peer that is gone.
+// Recovers: failures
 #[test]
 fn the_time_at_which_a_peer_was_last_heard_is_known_by_messages_and_by_packets() {
     let mut world = World::connected(Policies::default());
@@ -69,6 +70,7 @@ fn the_time_at_which_a_peer_was_last_heard_is_known_by_messages_and_by_packets()
     assert_eq!((status.state, status.silent), (PeerState::Up, false));
 }
 
+// Recovers: failures
 #[test]
 fn a_peer_that_does_not_answer_is_silent_until_it_is_heard_again() {
     let mut world = World::connected(Policies::default());

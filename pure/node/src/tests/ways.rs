@@ -39,6 +39,7 @@ fn listed(number: u64) -> IpAddr {
     [10, 0, (number >> 8) as u8, number as u8].into()
 }
 
+// Weakness: 137
 #[test]
 fn a_peer_that_lists_other_addresses_without_end_has_its_own_looked_up_once_a_second() {
     let mut node = node();
@@ -63,6 +64,7 @@ fn a_peer_that_lists_other_addresses_without_end_has_its_own_looked_up_once_a_se
     assert_eq!(node.remotes_of(OTHER), [address(GATEWAY)]);
 }
 
+// Weakness: 137
 #[test]
 fn a_list_that_is_repeated_asks_for_nothing() {
     let mut node = node();

@@ -197,7 +197,7 @@ pub struct Flight {
 }
 
 fn is_esp(payload: &[u8]) -> bool {
-    matches!(Datagram::of(payload), Datagram::Esp(_))
+    matches!(Datagram::parse(payload), Datagram::Esp(_))
 }
 
 /// Number of sent datagrams that are kept.
@@ -459,7 +459,7 @@ impl World {
     pub fn hand_over(&mut self, who: usize, path: Path, payload: &[u8]) {
         let datagram = match path.local.port() {
             500 => Datagram::Ike(payload),
-            _ => Datagram::of(payload),
+            _ => Datagram::parse(payload),
         };
         match datagram {
             Datagram::Ike(message) => {

@@ -169,6 +169,7 @@ fn windows_stay_lowered_over_a_rekey() {
 
 /// Invariant 5: windows are no longer lowered as soon as either end knows that the licence has
 /// ended.
+// Answers: write-without
 #[test]
 fn a_licence_to_write_that_either_end_takes_back_ends_at_once() {
     for who in [MOBILE, GATEWAY] {
@@ -197,6 +198,7 @@ fn a_licence_to_write_that_either_end_takes_back_ends_at_once() {
 }
 
 /// Invariant 1: a node that was killed restarts its counter, under a new grant.
+// Weakness: S19
 #[test]
 fn no_number_comes_twice_over_restarts_of_the_node_renewals_and_rekeys() {
     let mut world = World::connected(policies(writers()));

@@ -66,6 +66,7 @@ fn cases() -> ProptestConfig {
 proptest! {
     #![proptest_config(cases())]
 
+    // Weakness: 33
     #[test]
     fn a_peer_that_says_anything_confuses_nobody(
         scene in 0..scene::SCRIPTED,
@@ -79,11 +80,14 @@ proptest! {
         peer::play(&script);
     }
 
+    // Weakness: 13
+    // Weakness: 70
     #[test]
     fn a_peer_that_speaks_at_random_confuses_nobody(script in vec(any::<u8>(), 1..300)) {
         peer::play(&script);
     }
 
+    // Weakness: 73
     #[test]
     fn packets_with_any_content_are_delivered_or_dropped(
         source in 0..8_usize,

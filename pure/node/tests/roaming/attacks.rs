@@ -8,6 +8,7 @@ use std::time::Duration;
 const SECOND: Duration = Duration::from_secs(1);
 
 /// A compromised node keeps its keys, and ignores every message.
+// Weakness: S27
 #[test]
 fn an_agent_that_ignores_revoke_has_the_key_of_nothing_that_comes_later() {
     for handover in [Handover::Push, Handover::Pkd] {
@@ -30,6 +31,8 @@ fn an_agent_that_ignores_revoke_has_the_key_of_nothing_that_comes_later() {
 }
 
 /// A neighbour holds the keys of its own slot in advance, and of no other.
+// Refuses: handover
+// Weakness: S28
 #[test]
 fn a_neighbour_that_is_never_visited_has_the_key_of_nothing() {
     let mut world = World::at(Policies::new(Handover::Pkd), 0);
@@ -59,6 +62,8 @@ fn a_neighbour_that_is_never_visited_has_the_key_of_nothing() {
 
 /// A recorded registration is replayed when the mobile node is elsewhere: neither the binding nor
 /// the keys follow.
+// Refuses: handover
+// Weakness: S29
 #[test]
 fn a_registration_that_is_replayed_moves_no_key() {
     let mut world = World::new(Policies::new(Handover::Push), 7);
@@ -86,6 +91,8 @@ fn a_registration_that_is_replayed_moves_no_key() {
 
 /// An attacker advertises in the name of an agent. The mobile node may send requests there, without
 /// an answer. Its packets are still sealed for its real location.
+// Refuses: handover
+// Weakness: S29
 #[test]
 fn an_advertisement_that_is_spoofed_moves_no_key() {
     let mut world = World::at(Policies::new(Handover::Push), 0);

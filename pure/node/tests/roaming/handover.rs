@@ -108,6 +108,7 @@ fn what_is_sealed_between_a_move_and_new_keys_no_node_reads() {
 
 /// Keys of a payload whose licence ended seal nothing more (invariants 4 and 5): neither in the
 /// slot in use, nor in a slot that waits for the mobile node.
+// Weakness: S37
 #[test]
 fn a_slot_whose_payload_is_not_licensed_any_more_is_sealed_in_no_more() {
     for place in [0, 1] {
@@ -165,6 +166,7 @@ fn a_registration_waits_for_no_key() {
     }
 }
 
+// Weakness: S27
 #[test]
 fn who_comes_back_finds_other_keys() {
     for handover in [Handover::Push, Handover::Pkd] {
@@ -207,6 +209,8 @@ fn a_slot_that_one_end_has_renewed_is_not_renewed_by_the_other() {
 }
 
 /// Invariant 4: both ends have to agree, and either can refuse.
+// Refuses: handover
+// Weakness: S30
 #[test]
 fn a_node_that_one_end_does_not_license_gets_no_key_by_any_way() {
     for handover in [Handover::Push, Handover::Pkd] {
@@ -250,6 +254,7 @@ fn of_two_places_the_one_counts_that_is_sent_by() {
     assert!(world.traffic_flows());
 }
 
+// Recovers: handover
 #[test]
 fn whoever_restarts_is_read_again_where_the_mobile_node_is() {
     for who in [MOBILE, HOME, AGENT + 1] {
@@ -279,6 +284,7 @@ fn at_home_in_no_place_nobody_reads() {
 
 /// The mobile node is out of reach for longer than its registration lasts. Both ends keep the
 /// tunnel, because they do not ask yet whether the other one is there.
+// Weakness: 149
 #[test]
 fn a_binding_that_expires_takes_its_keys_back_and_who_is_bound_again_has_others() {
     for handover in [Handover::Push, Handover::Pkd, Handover::Dkm] {

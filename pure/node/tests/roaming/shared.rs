@@ -75,6 +75,8 @@ fn keys_are_made_anew_before_more_agents_hold_them_than_may() {
 }
 
 /// The price of sharing: the agent that was left can read until the rekey, and no other agent can.
+// Weakness: S31
+// Answers: end-holders
 #[test]
 fn who_was_left_holds_the_keys_until_there_are_new_ones_and_who_never_had_them_does_not() {
     let mut world = World::at(Policies::shared(2), 0);
@@ -92,6 +94,7 @@ fn who_was_left_holds_the_keys_until_there_are_new_ones_and_who_never_had_them_d
 
 /// The mobile node moves to an agent that is not a neighbour. Home does not use the slot until the
 /// agent there has keys, because the current holders were left.
+// Refuses: handover-shared
 #[test]
 fn for_an_agent_that_may_not_have_the_keys_home_seals_nothing_in_them() {
     let mut world = World::at(Policies::shared(2), 0);
@@ -110,6 +113,7 @@ fn for_an_agent_that_may_not_have_the_keys_home_seals_nothing_in_them() {
 
 /// Each agent is a neighbour of all others. The first neighbour gets keys and the other one does
 /// not, which is reported once and causes no rekey.
+// Weakness: S32
 #[test]
 fn more_neighbours_than_may_hold_keys_get_none_and_that_is_told() {
     let mut policies = Policies::shared(2);
@@ -160,6 +164,7 @@ fn ends_that_do_not_agree_on_who_shares_keys_give_none() {
 }
 
 /// Sending does not wait for lost keys, and the agent that was left gets none of the new ones.
+// Recovers: handover-shared
 #[test]
 fn keys_that_are_lost_on_the_way_come_later_and_delay_nothing() {
     let mut world = World::at(Policies::shared(2), 0);
@@ -192,6 +197,7 @@ fn a_neighbour_that_is_silent_delays_no_new_keys() {
     world.holders.assert_few(2);
 }
 
+// Recovers: handover-shared
 #[test]
 fn new_keys_that_cross_a_move_are_for_where_the_mobile_node_is() {
     for who in [MOBILE, HOME] {
@@ -226,6 +232,7 @@ fn a_restart_of_any_host_ends_with_keys_where_the_mobile_node_is() {
 }
 
 /// A restarted agent may still have its keys, so it counts as a holder.
+// Weakness: S31
 #[test]
 fn an_agent_that_was_left_and_started_anew_is_given_nothing_and_counts() {
     let mut world = World::at(pair(), 0);
@@ -281,6 +288,8 @@ fn an_agent_that_has_no_licence_any_more_reads_nothing() {
 }
 
 /// A compromised agent keeps changing its neighbours, so that rekeys never end.
+// Refuses: handover-shared
+// Weakness: S32
 #[test]
 fn an_agent_that_names_ever_other_neighbours_has_keys_made_anew_every_two_seconds_at_most() {
     let mut world = World::at(pair(), 0);

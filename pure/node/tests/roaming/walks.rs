@@ -25,6 +25,9 @@ const STEPS: u32 = 12;
 /// Number of agents that share keys, if any do.
 const HOLDERS: usize = 2;
 
+// Recovers: handover
+// Weakness: S27
+// Weakness: S34
 #[test]
 fn walks_end_with_ends_that_agree() {
     walk_all("roaming_walks", |seed| {
@@ -33,6 +36,8 @@ fn walks_end_with_ends_that_agree() {
 }
 
 /// The same number of walks with agents that share keys: few agents ever hold the keys of a slot.
+// Recovers: handover-shared
+// Weakness: S31
 #[test]
 fn walks_among_agents_that_share_keys_end_with_ends_that_agree() {
     walk_all("roaming_shared_walks", |seed| {

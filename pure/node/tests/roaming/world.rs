@@ -419,7 +419,7 @@ impl World {
     fn deliver(&mut self, who: usize, path: Path, payload: &[u8]) {
         let datagram = match path.local.port() {
             500 => Datagram::Ike(payload),
-            _ => Datagram::of(payload),
+            _ => Datagram::parse(payload),
         };
         match datagram {
             Datagram::Ike(message) => self.nodes[who].handle_datagram(path, message, self.now),

@@ -121,7 +121,7 @@ mod tests {
             ports: Span::new(5004, 5005),
             dscp: Some(34),
             marker: Some(false),
-            pictures: Pictures::of("PB"),
+            pictures: Pictures::from_letters("PB"),
         })
     }
 

@@ -224,13 +224,13 @@ impl Message {
         iv: &[u8],
         seal: impl FnOnce(&[u8], &mut [u8], &mut [u8]),
     ) -> Vec<u8> {
-        Content::of(&self.payloads).seal_with(&self.header, None, frame, iv, seal)
+        Content::new(&self.payloads).seal_with(&self.header, None, frame, iv, seal)
     }
 }
 
 impl Content {
     /// Returns the content of a message with these payloads.
-    pub fn of(payloads: &[Payload]) -> Self {
+    pub fn new(payloads: &[Payload]) -> Self {
         // The buffer is large enough never to move: a move would leave keys in freed memory. Only
         // the written part is wiped, because wiping all of it would take longer than the rest of
         // this function.

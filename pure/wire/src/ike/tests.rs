@@ -102,6 +102,7 @@ fn the_first_message_looks_as_the_rfc_draws_it() {
     assert_eq!(octets, expected);
 }
 
+// Weakness: 33
 #[test]
 fn every_truncation_is_an_error() {
     let octets = message(vec![
@@ -129,6 +130,8 @@ fn unknown_payloads_are_kept_and_the_critical_ones_found() {
     assert_eq!(harsh.unsupported_critical(), Some(PayloadType(1)));
 }
 
+// Weakness: 3
+// Weakness: 61
 #[test]
 fn the_number_of_payloads_is_bounded() {
     let notify = Payload::Notify(Notify::new(NotifyType::COOKIE, Vec::new()));
@@ -201,6 +204,8 @@ fn private_notifies_are_forgotten_and_private_errors_become_unknown_ones() {
     }
 }
 
+// Weakness: 24
+// Weakness: 61
 #[test]
 fn a_message_longer_than_the_limit_is_not_read() {
     let data = vec![0; MAX_MESSAGE];
@@ -211,6 +216,7 @@ fn a_message_longer_than_the_limit_is_not_read() {
     ));
 }
 
+// Weakness: 10
 #[test]
 fn a_length_field_that_lies_is_an_error() {
     let mut octets = message(vec![Payload::Nonce(vec![1; 32])]).encode();
@@ -242,7 +248,7 @@ fn toy_fragment(content: &Content, number: u16, total: u16) -> Vec<u8> {
 /// RFC 7383 section 2.5: Next Payload 40 (Nonce), then the numbers, then the same fields as in SK.
 #[test]
 fn a_fragment_looks_as_the_rfc_draws_it() {
-    let content = Content::of(&[Payload::Nonce(vec![1; 32])]);
+    let content = Content::new(&[Payload::Nonce(vec![1; 32])]);
     let octets = toy_fragment(&content, 1, 2);
     assert_eq!(octets[16], 53, "the header names SKF");
     let skf = &octets[HEADER_LEN..];
@@ -264,7 +270,7 @@ fn before_iv(octets: &[u8]) -> Vec<u8> {
 #[test]
 fn what_authentication_covers_is_the_same_whether_and_however_a_message_was_cut() {
     let payloads = vec![Payload::Nonce(vec![1; 200])];
-    let content = Content::of(&payloads);
+    let content = Content::new(&payloads);
     let bare = content.bare(content.before_iv(&HEADER));
     let length = content.octets.len();
     assert_eq!(bare.len(), HEADER_LEN + 4 + length);
@@ -288,7 +294,7 @@ fn what_authentication_covers_is_the_same_whether_and_however_a_message_was_cut(
 /// (RFC 9242 section 3.3.2).
 #[test]
 fn what_authentication_covers_has_payloads_in_the_clear_and_reserved_bits() {
-    let content = Content::of(&[Payload::Nonce(vec![1; 32])]);
+    let content = Content::new(&[Payload::Nonce(vec![1; 32])]);
     let mut octets = toy_fragment(&content, 1, 1);
     octets[HEADER_LEN + 1] = 5;
     octets[16] = PayloadType::VENDOR_ID.0;
@@ -306,7 +312,7 @@ fn what_authentication_covers_has_payloads_in_the_clear_and_reserved_bits() {
 /// With another number, the fragment fails authentication.
 #[test]
 fn a_fragments_numbers_are_authenticated() {
-    let content = Content::of(&[Payload::Nonce(vec![1; 32])]);
+    let content = Content::new(&[Payload::Nonce(vec![1; 32])]);
     let mut octets = toy_fragment(&content, 1, 2);
     octets[HEADER_LEN + 7] = 3;
     let Ok(Datagram::Sealed(sealed)) = Datagram::decode(&octets) else {
@@ -318,9 +324,10 @@ fn a_fragments_numbers_are_authenticated() {
 }
 
 /// RFC 7383 section 2.6: "the message MUST be silently discarded".
+// Weakness: 4
 #[test]
 fn a_fragment_number_of_zero_or_beyond_the_total_is_an_error() {
-    let content = Content::of(&[]);
+    let content = Content::new(&[]);
     for (number, total) in [(0, 0), (0, 2), (1, 0), (3, 2), (u16::MAX, 1)] {
         let octets = toy_fragment(&content, number, total);
         assert_eq!(
@@ -334,7 +341,7 @@ fn a_fragment_number_of_zero_or_beyond_the_total_is_an_error() {
 
 #[test]
 fn only_the_first_fragment_names_the_first_payload() {
-    let content = Content::of(&[Payload::Nonce(vec![1; 200])]);
+    let content = Content::new(&[Payload::Nonce(vec![1; 200])]);
     let firsts = content
         .pieces(Frame::AEAD, 128)
         .into_iter()
@@ -345,6 +352,8 @@ fn only_the_first_fragment_names_the_first_payload() {
     assert!(firsts[1..].iter().all(|first| *first == PayloadType::NONE));
 }
 
+// Weakness: 4
+// Weakness: 5
 #[test]
 fn a_fragment_too_short_for_its_numbers_is_an_error() {
     let mut octets = message(Vec::new()).encode();
@@ -370,6 +379,7 @@ fn padding_longer_than_the_text_is_an_error() {
     ));
 }
 
+// Weakness: 11
 #[test]
 fn a_selector_of_an_unknown_type_is_left_out() {
     // One selector of type 9 with 4 octets of content, then one known.
@@ -386,6 +396,7 @@ fn a_selector_of_an_unknown_type_is_left_out() {
     assert_eq!(selectors.len(), 1);
 }
 
+// Weakness: 11
 #[test]
 fn a_selector_that_ends_before_it_starts_is_an_error() {
     let mut body = vec![1, 0, 0, 0, 7, 0, 0, 16, 0, 0, 255, 255];
@@ -772,7 +783,7 @@ proptest! {
 
     #[test]
     fn pieces_fit_and_make_up_the_whole(payloads in vec(payload(), 0..8), room in 80_usize..700) {
-        let content = Content::of(&payloads);
+        let content = Content::new(&payloads);
         let mut joined = Vec::new();
         let pieces = content.pieces(Frame::AEAD, room);
         for (index, (at, piece)) in pieces.iter().enumerate() {

@@ -14,7 +14,7 @@ impl Lifetime {
     pub const INFINITE: Self = Self(0xffff);
 
     /// Returns the whole seconds of a duration, at most the longest finite lifetime.
-    pub fn of(duration: Duration) -> Self {
+    pub fn from_duration(duration: Duration) -> Self {
         let longest = Self::INFINITE.0 - 1;
         Self(u16::try_from(duration.as_secs()).map_or(longest, |seconds| seconds.min(longest)))
     }

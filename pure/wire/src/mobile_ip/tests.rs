@@ -487,7 +487,7 @@ fn nothing_but_an_echo_request_for_us_is_answered() {
 #[test]
 fn a_lifetime_is_counted_in_seconds_or_has_no_end() {
     use std::time::Duration;
-    let of = |seconds| Lifetime::of(Duration::from_secs(seconds));
+    let of = |seconds| Lifetime::from_duration(Duration::from_secs(seconds));
     assert_eq!((of(300), of(70_000)), (Lifetime(300), Lifetime(0xfffe)));
     assert_eq!(Lifetime(300).duration(), Some(Duration::from_secs(300)));
     assert_eq!(Lifetime::INFINITE.duration(), None);

@@ -180,7 +180,7 @@ impl Notes {
     }
 
     /// Returns the entry of a key that an example explains.
-    pub fn of(&self, table: &str, key: &str) -> String {
+    pub fn note(&self, table: &str, key: &str) -> String {
         entry(key, &self.text(table, key).unwrap_or_default())
     }
 

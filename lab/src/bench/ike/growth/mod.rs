@@ -22,7 +22,7 @@ mod text;
 
 pub use report::{Cost, Report, Row};
 
-use super::super::cores::Seat;
+use super::super::cores::OwnCore;
 pub use super::super::responder::Terms;
 use crate::obstacle::Obstacle;
 use crate::testbed::{Testbed, find_binary};
@@ -76,8 +76,8 @@ fn run(options: &Options) -> Result<Report> {
     }
     let processes = pairs.iter_mut().flat_map(|(_, pair)| pair);
     let processes: Vec<_> = processes.map(Contender::pid).collect();
-    let seat = Seat::apart_from(&processes)?;
-    let mut report = Report::new(options, each, seat.is_apart());
+    let core = OwnCore::apart_from(&processes)?;
+    let mut report = Report::new(options, each, core.is_apart());
     report.failure = rounds(options, &mut pairs, &mut report)
         .err()
         .map(|error| format!("{error:#}"));

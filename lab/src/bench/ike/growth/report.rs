@@ -95,7 +95,7 @@ impl Report {
 
     /// Adds the row of a number of tunnels. `octets` are those of each tunnel at both programs.
     pub(super) fn add(&mut self, terms: Terms, tunnels: usize, rounds: &[Round], octets: [f64; 2]) {
-        let cost = |of: &dyn Fn(&Round) -> f64| Cost::of(rounds.iter().map(of).collect());
+        let cost = |of: &dyn Fn(&Round) -> f64| Cost::from_values(rounds.iter().map(of).collect());
         let (Some(strata_us), Some(strongswan_us), Some(ratio)) = (
             cost(&|round| round.strata.cpu_us),
             cost(&|round| round.strongswan.cpu_us),
@@ -150,7 +150,7 @@ impl Report {
 }
 
 impl Cost {
-    fn of(values: Vec<f64>) -> Option<Self> {
+    fn from_values(values: Vec<f64>) -> Option<Self> {
         Some(Self {
             median: median(&values)?,
             least: values.iter().copied().min_by(f64::total_cmp)?,

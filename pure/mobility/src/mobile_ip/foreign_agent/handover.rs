@@ -147,12 +147,12 @@ impl ForeignAgent {
             // Our answer was lost.
             Some(gone) => {
                 let left = gone.until.map_or(Duration::ZERO, |until| until.since(now));
-                return Ok(Lifetime::of(left));
+                return Ok(Lifetime::from_duration(left));
             }
             None => {}
         }
         let rest = entry.until.map_or(LONGEST, |until| until.since(now));
-        let lifetime = Lifetime::of(rest.min(LONGEST));
+        let lifetime = Lifetime::from_duration(rest.min(LONGEST));
         let lasting = lifetime.duration().unwrap_or(LONGEST);
         entry.gone = Some(Gone {
             to: from,

@@ -8,7 +8,7 @@
 use super::{ForeignAgent, ForeignEvent};
 use crate::mobile_ip::keepalive::Keepalive;
 use crate::mobile_ip::transmit::ROUTED;
-use crate::mobile_ip::tunnel::Waning;
+use crate::mobile_ip::tunnel::IdleAction;
 use crate::mobile_ip::{Nat, Remote, Transmit};
 use model::Instant;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -57,7 +57,7 @@ impl ForeignAgent {
     pub(super) fn keep_alive(&mut self, now: Instant) {
         for waning in self.tunnel.due(now) {
             match waning {
-                Waning::Ask(home_agent, octets) => self.transmits.push_back(Transmit::Udp {
+                IdleAction::Ask(home_agent, octets) => self.transmits.push_back(Transmit::Udp {
                     interface: None,
                     station: None,
                     source: SocketAddrV4::new(self.config.care_of, PORT),
@@ -65,7 +65,7 @@ impl ForeignAgent {
                     ttl: ROUTED,
                     octets,
                 }),
-                Waning::Lost(home) => self.lose(home, now),
+                IdleAction::Lost(home) => self.lose(home, now),
             }
         }
     }

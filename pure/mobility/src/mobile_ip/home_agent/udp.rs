@@ -20,7 +20,7 @@ pub(super) struct Asked {
 
 impl Asked {
     /// Reads both requests. Extensions behind the foreign agent's own authentication are ignored.
-    pub(super) fn of(extensions: Extensions<'_>) -> Self {
+    pub(super) fn from_extensions(extensions: Extensions<'_>) -> Self {
         let Some(mobile) = extensions.only(Between::MobileHome) else {
             return Self::default();
         };

@@ -1,7 +1,7 @@
 //! Requests of a mobile node (RFC 5944 section 3.6.1): construction, retransmission and sending.
 
 use super::{Attachment, Held, MobileEvent, MobileNode, Stage};
-use crate::mobile_ip::agents::Heard;
+use crate::mobile_ip::agents::DiscoveredAgent;
 use crate::mobile_ip::attempt::{Attempt, SPACING};
 use crate::mobile_ip::transmit::NEIGHBOUR;
 use crate::mobile_ip::{Association, Station, Transmit};
@@ -11,7 +11,7 @@ use wire::mobile_ip::{Between, Enclosure, Lifetime, PORT, Request, RequestFlags}
 
 /// The purpose of a request. It never depends on a number from another node.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Wish {
+pub(super) enum Purpose {
     /// To be registered for at most this lifetime.
     ToStay(Lifetime),
     /// To end all registrations.
@@ -23,7 +23,7 @@ impl MobileNode {
         let Some(mut attempt) = self.attempt.take_if(|attempt| attempt.next <= now) else {
             return;
         };
-        let is_other = |heard: &Heard| heard.at != attempt.at;
+        let is_other = |heard: &DiscoveredAgent| heard.at != attempt.at;
         let there_are_others = self.usable(now).iter().any(is_other);
         if attempt.is_hopeless(there_are_others) {
             self.events.push_back(MobileEvent::Silent(attempt.at));
@@ -46,13 +46,13 @@ impl MobileNode {
         self.attempt = Some(attempt);
     }
 
-    pub(super) fn begin(&mut self, at: Attachment, wish: Wish, now: Instant) {
+    pub(super) fn begin(&mut self, at: Attachment, purpose: Purpose, now: Instant) {
         let is_beside = self.held.iter().any(|held| held.at != at);
         let mut flags = RequestFlags::REVERSE_TUNNEL;
         // "In the special case in which a mobile node wishes to deregister all care-of addresses".
-        let (lifetime, care_of, ends) = match wish {
-            Wish::ToStay(lifetime) => (lifetime, at.care_of, false),
-            Wish::ToLeave => (Lifetime::NONE, self.config.home, true),
+        let (lifetime, care_of, ends) = match purpose {
+            Purpose::ToStay(lifetime) => (lifetime, at.care_of, false),
+            Purpose::ToLeave => (Lifetime::NONE, self.config.home, true),
         };
         if is_beside && !self.is_single && !self.replaces && !ends {
             flags = flags | RequestFlags::SIMULTANEOUS;

@@ -430,6 +430,7 @@ fn a_reply_that_the_home_agent_did_not_prove_is_denied_where_there_is_a_key() {
 
 /// A copy that was overheard and arrives first from elsewhere does not block the request that the
 /// foreign agent relays.
+// Weakness: 115
 #[test]
 fn a_copy_from_elsewhere_makes_no_request_old() {
     let mut world = asked();
@@ -444,6 +445,7 @@ fn a_copy_from_elsewhere_makes_no_request_old() {
 }
 
 /// Any host that has overheard a request can replay it, with any source address.
+// Weakness: 117
 #[test]
 fn old_requests_are_answered_so_often_in_a_second_and_new_ones_always() {
     let mut world = registered();

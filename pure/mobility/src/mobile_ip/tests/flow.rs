@@ -133,6 +133,7 @@ fn with_one_binding_a_move_loses_what_a_round_trip_holds() {
     assert_eq!(flow.longest, round_trip);
 }
 
+// Recovers: mobile-ip
 #[test]
 fn with_simultaneous_bindings_no_move_loses_a_packet() {
     let mut flow = Flow::new(true);

@@ -154,6 +154,7 @@ fn what_comes_to_the_agent_that_was_left_is_sent_after_who_has_left() {
     assert!(events(&mut world, 1).contains(&ForeignEvent::Came(visitor)));
 }
 
+// Recovers: mobile-ip-forwarding
 #[test]
 fn nothing_is_sent_after_anybody_for_longer_than_some_seconds() {
     let mut world = leaving();
@@ -261,6 +262,7 @@ fn a_notice_or_an_answer_that_is_lost_is_said_again() {
     assert_eq!(comes(&mut world, 1, agent(0)), Some(None));
 }
 
+// Recovers: mobile-ip-forwarding
 #[test]
 fn a_neighbour_that_is_silent_is_told_a_few_times_and_counted() {
     let mut world = World::with(2, 36, keyed_config(2), home_config());
@@ -296,6 +298,8 @@ fn a_notice_that_comes_again_is_answered_and_changes_nothing() {
 }
 
 /// The note names a registration that no longer exists.
+// Refuses: mobile-ip-forwarding
+// Weakness: 83
 #[test]
 fn a_notice_that_is_replayed_when_its_mobile_node_is_back_moves_nothing() {
     let mut world = leaving();
@@ -308,6 +312,7 @@ fn a_notice_that_is_replayed_when_its_mobile_node_is_back_moves_nothing() {
     assert_eq!(comes(&mut world, 0, HOME_AGENT), Some(None));
 }
 
+// Weakness: 83
 #[test]
 fn an_answer_that_is_replayed_or_was_not_asked_for_lets_nothing_in() {
     let mut world = leaving();
@@ -319,6 +324,8 @@ fn an_answer_that_is_replayed_or_was_not_asked_for_lets_nothing_in() {
     assert_eq!(comes(&mut world, 1, agent(0)), None);
 }
 
+// Refuses: mobile-ip-forwarding
+// Weakness: 83
 #[test]
 fn a_notice_has_to_be_proved_by_a_neighbour_and_its_note_by_the_mobile_node() {
     let mut world = World::with(3, 37, keyed_config(3), home_config());
@@ -406,6 +413,8 @@ fn of_a_mobile_node_without_a_key_no_note_is_believed() {
 }
 
 /// A mobile node that has moved on to a third agent is not moved back to the second by that note.
+// Refuses: mobile-ip-forwarding
+// Weakness: 83
 #[test]
 fn the_note_of_a_registration_is_taken_once() {
     let mut world = leaving();
@@ -419,6 +428,8 @@ fn the_note_of_a_registration_is_taken_once() {
 }
 
 /// The first agent forwards to the second, and the second to the first.
+// Refuses: mobile-ip-forwarding
+// Weakness: 83
 #[test]
 fn two_agents_that_send_after_it_to_each_other_make_no_circle() {
     let mut world = leaving();
@@ -514,6 +525,7 @@ fn who_is_followed_leaves_when_the_host_needs_its_address() {
 
 /// A station that requests in the mobile node's name, with a forged note, neither ends nor blocks
 /// anything.
+// Weakness: 83
 #[test]
 fn a_stranger_on_the_link_does_not_stand_between_a_mobile_node_and_what_is_sent_after_it() {
     let mut world = leaving();
@@ -546,6 +558,7 @@ fn a_stranger_on_the_link_does_not_stand_between_a_mobile_node_and_what_is_sent_
 }
 
 /// From unknown hosts on the link.
+// Weakness: 83
 #[test]
 fn a_flood_of_notes_is_bounded() {
     let config = ForeignAgentConfig {

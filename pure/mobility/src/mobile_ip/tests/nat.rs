@@ -337,6 +337,7 @@ fn an_agent_asks_for_udp_between_both_authentications_and_its_visitor_hears_noth
 }
 
 /// The authentication of both agents does not cover extensions behind it.
+// Weakness: 84
 #[test]
 fn what_is_added_behind_the_authentication_of_agents_is_not_looked_at() {
     let mut home = home_agent(home_with(Nat::Detect));
@@ -387,6 +388,7 @@ fn a_place_that_does_not_fit_the_d_bit_is_poorly_formed() {
 
 /// Section 4.1: "the request MUST either be accepted using the requested encapsulation, or
 /// rejected".
+// Refuses: mobile-ip-nat
 #[test]
 fn another_encapsulation_in_udp_is_refused_with_its_own_code() {
     for (encapsulation, flags, expected) in [
@@ -420,6 +422,7 @@ fn another_encapsulation_in_udp_is_refused_with_its_own_code() {
 }
 
 /// Sections 5.2 and 6.
+// Weakness: 84
 #[test]
 fn a_registration_through_a_nat_is_short() {
     let mut home = home_agent(home_with(Nat::Detect));
@@ -454,6 +457,7 @@ fn what_is_in_udp_in_another_way_than_agreed_is_dropped_at_both_ends() {
 
 /// Section 4.3: addresses and ports "exactly match the values used for the tunnel". Section 4.7:
 /// all other encapsulations are dropped.
+// Refuses: mobile-ip-nat
 #[test]
 fn what_comes_from_another_port_or_in_ip_is_dropped() {
     let mut world = world(10);
@@ -482,6 +486,8 @@ fn what_comes_from_another_port_or_in_ip_is_dropped() {
 }
 
 /// Section 6.1.1: only a request moves a tunnel, and a copy of one is a replay.
+// Refuses: mobile-ip-nat
+// Weakness: 84
 #[test]
 fn a_request_that_is_repeated_from_elsewhere_moves_no_tunnel() {
     let mut home = home_agent(home_with(Nat::Detect));
@@ -500,6 +506,7 @@ fn a_request_that_is_repeated_from_elsewhere_moves_no_tunnel() {
 
 /// The first request to arrive may be the copy. So neither sender is confirmed as the location, and
 /// an event reports both to the operator.
+// Weakness: 115
 #[test]
 fn a_registration_from_two_places_is_denied_at_the_second_and_told_once() {
     let mut home = home_agent(home_with(Nat::Detect));
@@ -525,6 +532,7 @@ fn a_registration_from_two_places_is_denied_at_the_second_and_told_once() {
 
 /// RFC 3519 section 6: an attacker overhears a request, adds the extension, and its copy arrives
 /// before the agent's.
+// Weakness: 115
 #[test]
 fn a_copy_that_asks_for_udp_without_a_key_is_denied_and_makes_the_agents_own_not_old() {
     let mut home = home_agent(HomeAgentConfig {
@@ -575,6 +583,8 @@ fn another_place_of_a_nat_is_news_and_the_same_one_is_none() {
 }
 
 /// Section 6.1.2: a keepalive is no evidence of a new location.
+// Refuses: mobile-ip-nat
+// Weakness: 84
 #[test]
 fn a_keepalive_from_elsewhere_moves_no_tunnel_and_is_not_answered() {
     let mut home = home_agent(home_with(Nat::Detect));
@@ -680,6 +690,7 @@ fn a_tunnel_that_is_used_both_ways_needs_no_keepalive() {
     assert_eq!(keepalives(&world).len(), 0);
 }
 
+// Recovers: mobile-ip-nat
 #[test]
 fn a_keepalive_that_is_lost_is_repeated() {
     let mut world = kept(Some(20), None);
@@ -729,6 +740,7 @@ fn a_nat_that_forgets_is_noticed_while_only_one_end_sends() {
 
 /// "A mobile node [...] will have to deal with the possibility" even without keepalives, by a short
 /// lifetime (section 5.2).
+// Recovers: mobile-ip-nat
 #[test]
 fn a_nat_that_forgets_is_mended_by_the_next_registration_in_any_case() {
     let mut world = world(13);
@@ -799,6 +811,7 @@ fn who_leaves_behind_a_nat_is_deregistered_everywhere() {
 
 /// Moves into and out of NATs that drop mappings, on links that lose, duplicate and reorder. In the
 /// end all parties agree, and packets pass.
+// Recovers: mobile-ip-nat
 #[test]
 fn all_agree_in_the_end_whatever_nats_and_links_do() {
     for seed in 0..30 {

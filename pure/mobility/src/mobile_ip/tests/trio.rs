@@ -66,6 +66,7 @@ fn a_move_is_noticed_when_the_old_agent_is_silent_for_as_long_as_it_said() {
     assert!(!world.has_visitor(0));
 }
 
+// Recovers: mobile-ip
 #[test]
 fn a_lost_interface_is_left_at_once() {
     let mut world = World::new(2, 4);

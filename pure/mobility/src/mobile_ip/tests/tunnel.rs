@@ -125,7 +125,7 @@ fn what_a_mobile_node_sends_comes_out_of_its_own_tunnel() {
     let mut inner = datagram(HOME, PEER);
     let came = tunnel.decapsulate(Remote::Ip(agent(1)), Ecn::Ce, &mut inner);
     let came = came.unwrap().datagram;
-    assert_eq!(Ecn::of(came), Ecn::Ce, "it was marked on the way");
+    assert_eq!(Ecn::from_packet(came), Ecn::Ce, "it was marked on the way");
     assert_eq!(came.len(), 24);
     assert_eq!(tunnel.counters().received, 1);
 }
@@ -232,6 +232,7 @@ fn packets_pass_both_ways_while_a_mobile_node_is_registered_and_not_after() {
 }
 
 /// RFC 2003 section 5.1 relays the path MTU to sources, but any host can forge a router's report.
+// Weakness: 116
 #[test]
 fn no_source_is_told_of_less_than_every_link_takes() {
     for (path_mtu, added, told) in [

@@ -47,7 +47,7 @@ struct Stay {
 
 /// An action for an idle UDP tunnel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Waning {
+pub(crate) enum IdleAction {
     /// Send these octets to the home agent.
     Ask(SocketAddrV4, Vec<u8>),
     /// The home agent has answered no keepalive: this visitor's tunnel is lost.
@@ -197,7 +197,7 @@ impl VisitorTunnel {
     }
 
     /// Returns the actions for idle UDP tunnels.
-    pub(crate) fn due(&mut self, now: Instant) -> Vec<Waning> {
+    pub(crate) fn due(&mut self, now: Instant) -> Vec<IdleAction> {
         let (mut all, mut silent) = (Vec::new(), Vec::new());
         for (&home, stay) in &mut self.visitors {
             let (Remote::Udp(home_agent), Some(keepalive)) = (stay.home_agent, &mut stay.keepalive)
@@ -215,7 +215,7 @@ impl VisitorTunnel {
                     };
                     let mut octets = TunnelData::IP_IN_UDP.octets().to_vec();
                     octets.extend(echo.request(home, *home_agent.ip()));
-                    all.push(Waning::Ask(home_agent, octets));
+                    all.push(IdleAction::Ask(home_agent, octets));
                 }
                 Some(Due::Lost) => {
                     stay.keepalive = None;
@@ -226,7 +226,7 @@ impl VisitorTunnel {
         for (home, stay) in silent {
             if !self.is_elsewhere(&stay) {
                 self.counters.keepalives.lost += 1;
-                all.push(Waning::Lost(home));
+                all.push(IdleAction::Lost(home));
             }
         }
         all

@@ -146,6 +146,7 @@ fn the_report_of_a_router_is_confirmed_by_two_probes() {
     assert_eq!(line.search.outside(), Some((1386, Origin::Reported)));
 }
 
+// Weakness: 157
 #[test]
 fn a_forged_report_shortens_nothing() {
     for forged in [0, 68, 576, 1279, 1280, 1400] {
@@ -169,6 +170,7 @@ fn a_forged_report_shortens_nothing() {
 }
 
 /// A flood of reports, each with another value, keeps no probe from its echo for long.
+// Weakness: 157
 #[test]
 fn forged_reports_do_not_keep_a_search_from_its_end() {
     let mut line = Line::new(1500, 1500);
@@ -235,6 +237,7 @@ fn a_search_upward_that_finds_nothing_changes_nothing() {
     }
 }
 
+// Recovers: path-mtu
 #[test]
 fn lost_probes_are_repeated() {
     for losses in [1, 2] {
@@ -268,6 +271,7 @@ fn a_foreign_peer_is_not_probed() {
     assert_eq!(search.outside(), Some((BASE, Origin::Safe)));
 }
 
+// Weakness: 158
 #[test]
 fn echoes_that_nobody_waits_for_change_nothing() {
     let mut line = Line::new(1500, 1400);

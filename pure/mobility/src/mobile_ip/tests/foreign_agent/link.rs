@@ -83,6 +83,7 @@ fn leaving(now: Instant) -> Request {
     }
 }
 
+// Weakness: 86
 #[test]
 fn what_agents_say_is_not_believed_from_the_link_of_visitors() {
     let mut foreign = visited();
@@ -107,6 +108,7 @@ fn what_agents_say_is_not_believed_from_the_link_of_visitors() {
 }
 
 /// Otherwise there would be a visitor that no home agent has accepted.
+// Weakness: 86
 #[test]
 fn a_reply_from_the_link_of_visitors_grants_nothing() {
     let mut foreign = foreign();
@@ -138,6 +140,7 @@ fn an_accepted_reply_ends_a_visit_only_if_its_own_lifetime_is_none() {
 }
 
 /// Section 3.7.3.2: a lifetime of zero counts, whatever the request was for.
+// Weakness: 86
 #[test]
 fn a_visit_ends_with_a_reply_that_grants_no_time() {
     let mut foreign = visited();
@@ -181,6 +184,7 @@ fn a_home_agent_need_not_prove_itself_only_where_somebody_leaves_or_is_denied_th
 
 // Homes.
 
+// Weakness: 86
 #[test]
 fn nobody_is_at_home_where_the_host_or_an_agent_is() {
     let config = ForeignAgentConfig {
@@ -218,6 +222,7 @@ fn nobody_is_at_home_where_the_host_or_an_agent_is() {
 }
 
 /// Otherwise packets for the home agent would go to the attacker.
+// Weakness: 86
 #[test]
 fn nobody_is_at_home_where_the_home_agent_of_another_is() {
     let taking = Request {
@@ -233,6 +238,7 @@ fn nobody_is_at_home_where_the_home_agent_of_another_is() {
 
 /// A station of the link is there first, with a home agent of its own. It is refused once the home
 /// agent has a mobile node here.
+// Weakness: 145
 #[test]
 fn a_station_with_the_address_of_a_home_agent_keeps_none_of_its_mobile_nodes_out() {
     let mut foreign = foreign();
@@ -329,6 +335,7 @@ fn a_visitor_is_at_the_station_of_the_request_that_was_granted_last() {
 }
 
 /// Neither an unanswered request nor a malformed message moves a visitor.
+// Weakness: 86
 #[test]
 fn what_comes_in_a_visitors_name_while_it_is_asked_for_does_not_move_it() {
     let mut foreign = foreign();
@@ -371,6 +378,7 @@ fn however_many_ask_who_is_served_has_a_station() {
 // Lookalikes.
 
 /// The two requests would match the same reply.
+// Weakness: 86
 #[test]
 fn a_request_that_looks_like_one_that_waits_does_not_take_its_place() {
     let mut foreign = visited();
@@ -418,6 +426,7 @@ fn home(number: u32) -> Ipv4Addr {
 }
 
 /// Any station can name any mobile node, and can send requests faster than its home agent answers.
+// Weakness: 113
 #[test]
 fn requests_of_a_station_push_out_none_of_another() {
     let mut foreign = foreign();
@@ -430,6 +439,7 @@ fn requests_of_a_station_push_out_none_of_another() {
     assert_eq!(told(&mut foreign), Some(STATION));
 }
 
+// Weakness: 113
 #[test]
 fn a_station_has_a_share_of_what_waits_and_a_newcomer_finds_room() {
     let mut foreign = foreign_with(ForeignAgentConfig {
@@ -452,6 +462,7 @@ fn a_station_has_a_share_of_what_waits_and_a_newcomer_finds_room() {
     assert_eq!(dropped(&foreign, Dropped::Unsolicited), 92);
 }
 
+// Weakness: 113
 #[test]
 fn a_station_has_a_few_visitors_and_the_others_find_room() {
     let mut foreign = foreign_with(ForeignAgentConfig {
@@ -499,6 +510,7 @@ fn crowded(home_agents: &[Ipv4Addr]) -> ForeignAgent {
     foreign
 }
 
+// Weakness: 113
 #[test]
 fn a_home_agent_that_is_not_listed_has_a_share_of_the_visitors() {
     for (home_agents, expected) in [(&[][..], 10), (&[FALSE_HOME_AGENT], 40)] {
@@ -506,6 +518,7 @@ fn a_home_agent_that_is_not_listed_has_a_share_of_the_visitors() {
     }
 }
 
+// Weakness: 128
 #[test]
 fn a_home_agent_that_fills_the_list_of_visitors_leaves_another_its_places() {
     let mut foreign = crowded(&[FALSE_HOME_AGENT, HOME_AGENT]);
@@ -516,6 +529,8 @@ fn a_home_agent_that_fills_the_list_of_visitors_leaves_another_its_places() {
     assert_eq!(foreign.visitors().count(), 36);
 }
 
+// Weakness: 86
+// Weakness: 112
 #[test]
 fn nobody_is_at_home_where_visitors_may_not_be_or_the_host_has_a_network() {
     let mut foreign = foreign_with(ForeignAgentConfig {
@@ -537,6 +552,7 @@ fn nobody_is_at_home_where_visitors_may_not_be_or_the_host_has_a_network() {
     assert_eq!(foreign.visitors().count(), 1);
 }
 
+// Weakness: 136
 #[test]
 fn a_listed_home_agent_does_not_vouch_for_mobile_nodes_of_another() {
     let (customers, elsewhere) = (network(HOME, 16), network(Ipv4Addr::new(10, 67, 0, 0), 16));

@@ -47,6 +47,7 @@ fn care_of(mobile: &MobileNode) -> Vec<Ipv4Addr> {
     mobile.registrations().map(|at| at.care_of).collect()
 }
 
+// Weakness: 85
 #[test]
 fn an_advertised_registration_lifetime_of_zero_deregisters_nobody() {
     let mut world = World::new(1, 41);
@@ -98,6 +99,7 @@ fn a_registration_lifetime_that_was_forged_ends_with_the_next_advertisement() {
 }
 
 /// Section 3.6.2.3: a denial from a foreign agent without a key is not authenticated.
+// Weakness: 85
 #[test]
 fn a_limit_that_nobody_has_proved_ends_with_the_registration_that_it_made_short() {
     let mut mobile = mobile();
@@ -129,6 +131,7 @@ fn a_limit_that_is_too_short_to_be_of_use_is_a_denial() {
 }
 
 /// Section 3.4: "A value of zero indicates that the mobile node has been deregistered."
+// Weakness: 85
 #[test]
 fn a_grant_of_nothing_ends_a_registration_and_not_the_mobile_node() {
     let mut mobile = registered(Lifetime(100));
@@ -187,6 +190,7 @@ fn a_request_is_a_deregistration_only_of_who_was_told_to_leave() {
     assert!(mobile.poll_timeout().is_some());
 }
 
+// Weakness: 85
 #[test]
 fn a_flood_of_advertisements_locks_no_genuine_agent_out() {
     let mut mobile = mobile();
@@ -284,6 +288,7 @@ fn no_advertisement_is_believed_for_more_than_9000_seconds() {
     assert!(care_of(&mobile).is_empty());
 }
 
+// Weakness: 85
 #[test]
 fn an_agent_in_use_cannot_be_advertised_away_with_a_short_lifetime() {
     let mut mobile = registered(Lifetime(300));
@@ -296,6 +301,7 @@ fn an_agent_in_use_cannot_be_advertised_away_with_a_short_lifetime() {
 
 /// The reverse: a forgery announces a longer lifetime than the agent, and then the mobile node
 /// moves.
+// Weakness: 85
 #[test]
 fn an_agent_in_use_cannot_be_advertised_to_be_there_when_it_is_left() {
     let mut mobile = registered(Lifetime(300));
@@ -330,6 +336,8 @@ fn asked_while(mobile: &mut MobileNode, forged: &[u8], until: u64) -> Vec<Option
     asked
 }
 
+// Weakness: 85
+// Weakness: 114
 #[test]
 fn no_advertisement_moves_where_an_agent_in_use_is() {
     let nothing = [9, 0, 0, 0, 0, 0, 0, 0];
@@ -343,6 +351,7 @@ fn no_advertisement_moves_where_an_agent_in_use_is() {
 }
 
 /// An advertisement of no agent does not update the station, even before there is a registration.
+// Weakness: 114
 #[test]
 fn what_is_no_agents_advertisement_moves_nobody() {
     let mut mobile = mobile();
@@ -359,6 +368,7 @@ fn what_is_no_agents_advertisement_moves_nobody() {
 }
 
 /// The reply is authentic, and may have been overheard.
+// Weakness: 114
 #[test]
 fn a_reply_from_another_station_than_was_asked_is_not_taken() {
     let mut mobile = mobile();
@@ -377,6 +387,7 @@ fn a_reply_from_another_station_than_was_asked_is_not_taken() {
 }
 
 /// The agent's host was replaced: the old station no longer answers.
+// Weakness: 114
 #[test]
 fn an_agent_that_leaves_three_requests_unanswered_is_asked_where_it_is_heard() {
     let mut mobile = registered(Lifetime(100));

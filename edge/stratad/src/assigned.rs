@@ -11,7 +11,7 @@ use std::net::IpAddr;
 /// Our inner addresses by the name of the peer that assigns them, name servers, and the subnets
 /// behind each peer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Inside {
+pub struct AssignedAddresses {
     addresses: BTreeMap<String, Vec<IpAddr>>,
     servers: Vec<IpAddr>,
     behind: BTreeMap<String, Behind>,
@@ -26,10 +26,10 @@ pub struct Behind {
     pub beyond: Vec<TrafficSelector>,
 }
 
-impl Inside {
+impl AssignedAddresses {
     /// Collects the current assignments. Two SAs with a peer may coexist for a moment, and both
     /// assign addresses; the newer one determines the subnets.
-    pub fn of(node: &Node, config: &Config) -> Self {
+    pub fn new(node: &Node, config: &Config) -> Self {
         let mut all = Self::default();
         for (name, inside) in node.inside() {
             let Some(peer) = config.peers.iter().find(|peer| peer.party.name == *name) else {
@@ -41,7 +41,7 @@ impl Inside {
                     addresses.push(address);
                 }
             }
-            all.behind.insert(name.clone(), Behind::of(inside));
+            all.behind.insert(name.clone(), Behind::new(inside));
             // A server outside the tunnel would be queried in clear.
             let mut led = all.led(peer);
             led.extend(peer.all_remote().skip(peer.remote.len()).cloned());
@@ -133,7 +133,7 @@ impl Inside {
 }
 
 impl Behind {
-    fn of(inside: &node::Inside) -> Self {
+    fn new(inside: &node::Inside) -> Self {
         Self {
             reachable: inside.reachable(),
             beyond: inside.beyond(),

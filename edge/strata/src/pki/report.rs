@@ -8,7 +8,7 @@ use terminal::{Exit, Output};
 
 /// Result of a subcommand.
 #[derive(Default)]
-pub(super) struct Told {
+pub(super) struct Report {
     /// Files written.
     pub(super) files: Vec<PathBuf>,
     pub(super) certificates: Vec<Certificate>,
@@ -18,7 +18,7 @@ pub(super) struct Told {
     pub(super) pem: Option<String>,
 }
 
-impl Told {
+impl Report {
     /// Prints the result.
     pub(super) fn print(&self, output: &Output) -> Exit {
         let files = self.files.iter().map(|file| file.display().to_string());

@@ -42,12 +42,12 @@ impl Origin {
 
 /// Unauthenticated peers of both crowds.
 #[derive(Clone, Debug)]
-pub struct Strangers<K> {
+pub struct UnknownPeers<K> {
     expected: Crowd<K>,
     others: Crowd<K>,
 }
 
-impl<K> Default for Strangers<K> {
+impl<K> Default for UnknownPeers<K> {
     fn default() -> Self {
         Self {
             expected: Crowd::default(),
@@ -56,7 +56,7 @@ impl<K> Default for Strangers<K> {
     }
 }
 
-impl<K: Copy + Ord> Strangers<K> {
+impl<K: Copy + Ord> UnknownPeers<K> {
     /// Returns the number of members.
     pub fn len(&self) -> usize {
         self.expected.len() + self.others.len()
@@ -125,37 +125,42 @@ mod tests {
     }
 
     #[test]
-    fn strangers_take_no_place_of_a_configured_address_and_it_takes_none_of_theirs() {
+    fn unknown_peers_take_no_place_of_a_configured_address_and_it_takes_none_of_theirs() {
         let peers = BTreeSet::from([address(1)]);
-        let mut strangers = Strangers::default();
+        let mut unknown_peers = UnknownPeers::default();
         for n in 2..100_u32 {
             let from = Origin::new(address(n << 8), &peers);
-            if let Entry::Instead(old) = strangers.entry(from, &ROOM, Instant::ZERO) {
-                strangers.remove(old);
+            if let Entry::Instead(old) = unknown_peers.entry(from, &ROOM, Instant::ZERO) {
+                unknown_peers.remove(old);
             }
-            strangers.insert(n, from, Instant::ZERO);
+            unknown_peers.insert(n, from, Instant::ZERO);
         }
         let mapped = "::ffff:10.0.0.1".parse().unwrap();
         for (key, address) in [(0, address(1)), (1, mapped)] {
             let from = Origin::new(address, &peers);
-            let entry = strangers.entry(from, &ROOM, Instant::ZERO);
+            let entry = unknown_peers.entry(from, &ROOM, Instant::ZERO);
             assert_eq!(entry, Entry::Free);
-            strangers.insert(key, from, Instant::ZERO);
+            unknown_peers.insert(key, from, Instant::ZERO);
         }
-        assert_eq!(strangers.len(), ROOM.total + 2);
-        assert!(strangers.contains(0) && strangers.contains(99) && !strangers.contains(2));
+        assert_eq!(unknown_peers.len(), ROOM.total + 2);
+        assert!(
+            unknown_peers.contains(0) && unknown_peers.contains(99) && !unknown_peers.contains(2)
+        );
     }
 
     #[test]
     fn all_configured_peers_may_begin_at_once() {
         let peers: BTreeSet<_> = (0..200).map(address).collect();
-        let mut strangers = Strangers::default();
+        let mut unknown_peers = UnknownPeers::default();
         for (key, peer) in peers.iter().enumerate() {
             let from = Origin::new(*peer, &peers);
-            let entry = strangers.entry(from, &ROOM, Instant::ZERO);
+            let entry = unknown_peers.entry(from, &ROOM, Instant::ZERO);
             assert_eq!(entry, Entry::Free, "{peer}");
-            strangers.insert(key, from, Instant::ZERO);
+            unknown_peers.insert(key, from, Instant::ZERO);
         }
-        assert_eq!(strangers.beside(Origin::new(address(9), &peers)), (200, 1));
+        assert_eq!(
+            unknown_peers.beside(Origin::new(address(9), &peers)),
+            (200, 1)
+        );
     }
 }

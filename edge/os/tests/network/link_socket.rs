@@ -2,7 +2,7 @@
 
 use crate::line::{await_readable, bind, give, readable_within};
 use os::discovery::{ALL_HOSTS, ALL_ROUTERS, LINK_ONLY, Role};
-use os::{Datagrams, Discovery, Ends, Error, LinkAddress, Nearby, NetNs, Tun, netns};
+use os::{Datagrams, Discovery, Ends, Error, LinkAddress, LocalUdp, NetNs, Tun, netns};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
@@ -51,13 +51,13 @@ impl Meeting {
         ]
     }
 
-    fn nearby(&self) -> [Nearby; 2] {
-        [nearby(&self.router, "r"), nearby(&self.host, "h")]
+    fn local_udp(&self) -> [LocalUdp; 2] {
+        [local_udp(&self.router, "r"), local_udp(&self.host, "h")]
     }
 }
 
-fn nearby(host: &NetNs, interface: &str) -> Nearby {
-    host.enter(|| Nearby::open(interface, 434))
+fn local_udp(host: &NetNs, interface: &str) -> LocalUdp {
+    host.enter(|| LocalUdp::open(interface, 434))
         .unwrap()
         .unwrap()
 }
@@ -71,10 +71,10 @@ fn heard(discovery: &mut Discovery) -> (Ends, Vec<u8>) {
     heard.unwrap()
 }
 
-fn came(nearby: &mut Nearby) -> (Ends, u16, Vec<u8>) {
-    await_readable(nearby);
+fn came(local_udp: &mut LocalUdp) -> (Ends, u16, Vec<u8>) {
+    await_readable(local_udp);
     let mut came = None;
-    let read = nearby.recv(|ends, port, payload| came = Some((ends, port, payload.to_vec())));
+    let read = local_udp.recv(|ends, port, payload| came = Some((ends, port, payload.to_vec())));
     read.unwrap();
     came.unwrap()
 }
@@ -144,7 +144,7 @@ fn nothing_wakes_who_waits_but_the_message_that_is_waited_for() {
     // Another type of ICMP, another protocol, and a packet to another station.
     let echo = [8, 0, 0, 0, 0, 1, 0, 1];
     router.send_to_all(ROUTER, ALL_HOSTS, &echo).unwrap();
-    let [port, _] = meeting.nearby();
+    let [port, _] = meeting.local_udp();
     let all = ends(ROUTER, ALL_HOSTS, LinkAddress::of_group(ALL_HOSTS), 1);
     port.send(all, 9, ADVERTISEMENT).unwrap();
     let strangers = ends(ROUTER, HOST, LinkAddress([2, 0, 0, 0, 0, 9]), 1);
@@ -156,7 +156,7 @@ fn nothing_wakes_who_waits_but_the_message_that_is_waited_for() {
 fn a_request_comes_with_its_time_to_live_and_the_answer_finds_back_without_a_route() {
     for rp_filter in ["0", "1", "2"] {
         let meeting = Meeting::new(rp_filter);
-        let [mut router, mut host] = meeting.nearby();
+        let [mut router, mut host] = meeting.local_udp();
         for ttl in [1, 64, 255] {
             let request = ends(HOST, ROUTER, LinkAddress::BROADCAST, ttl);
             host.send(request, 434, b"request").unwrap();
@@ -182,7 +182,7 @@ fn a_request_comes_with_its_time_to_live_and_the_answer_finds_back_without_a_rou
 fn a_socket_of_the_kernel_s_is_understood_and_understands() {
     let meeting = Meeting::new("0");
     give(&meeting.host, "h", &["198.51.100.7/24"]);
-    let [mut router, _] = meeting.nearby();
+    let [mut router, _] = meeting.local_udp();
     let theirs = || UdpSocket::bind("198.51.100.7:5000").unwrap();
     let theirs = meeting.host.enter(theirs).unwrap();
     theirs
@@ -204,7 +204,7 @@ fn a_socket_of_the_kernel_s_is_understood_and_understands() {
 #[test]
 fn what_was_changed_on_the_way_is_not_shown() {
     let meeting = Meeting::new("0");
-    let [mut router, _] = meeting.nearby();
+    let [mut router, _] = meeting.local_udp();
     // A packet with an invalid UDP checksum, 1.
     let raw = || Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::from(17))).unwrap();
     give(&meeting.host, "h", &["198.51.100.7/24"]);
@@ -230,8 +230,11 @@ fn what_was_changed_on_the_way_is_not_shown() {
 fn each_interface_has_the_port_for_itself_and_nobody_else_takes_it() {
     let meeting = Meeting::new("1");
     netns::veth(&meeting.router, "r2", &meeting.host, "h2").unwrap();
-    let [mut first, one] = meeting.nearby();
-    let (mut second, other) = (nearby(&meeting.router, "r2"), nearby(&meeting.host, "h2"));
+    let [mut first, one] = meeting.local_udp();
+    let (mut second, other) = (
+        local_udp(&meeting.router, "r2"),
+        local_udp(&meeting.host, "h2"),
+    );
     let request = ends(HOST, ROUTER, LinkAddress::BROADCAST, 255);
     for (host, payload) in [(&one, b"first"), (&other, b"other")] {
         host.send(request, 434, payload).unwrap();
@@ -239,7 +242,7 @@ fn each_interface_has_the_port_for_itself_and_nobody_else_takes_it() {
     assert_eq!(came(&mut first).2, b"first");
     assert_eq!(came(&mut second).2, b"other");
     assert_silent(&first);
-    let taken = meeting.router.enter(|| Nearby::open("r", 434)).unwrap();
+    let taken = meeting.router.enter(|| LocalUdp::open("r", 434)).unwrap();
     assert!(matches!(
         taken.err(),
         Some(Error::PortTaken { port: 434, .. })
@@ -254,7 +257,7 @@ fn beside_neighbours_the_port_of_one_address_is_for_whom_routes_lead_to() {
     give(&meeting.host, "h", &["198.51.100.7/24"]);
     let address = SocketAddr::from((ROUTER, 434));
     let open = || {
-        let neighbours = Nearby::open_beside("r", 434).unwrap();
+        let neighbours = LocalUdp::open_beside("r", 434).unwrap();
         (neighbours, Datagrams::udp_beside(address, None).unwrap())
     };
     let (mut neighbours, mut routed) = meeting.router.enter(open).unwrap();
@@ -282,7 +285,7 @@ fn beside_neighbours_the_port_of_one_address_is_for_whom_routes_lead_to() {
 fn neighbours_are_not_told_that_the_port_is_closed() {
     let meeting = Meeting::new("0");
     give(&meeting.host, "h", &["198.51.100.7/24"]);
-    let [mut router, _] = meeting.nearby();
+    let [mut router, _] = meeting.local_udp();
     let theirs = || {
         let socket = UdpSocket::bind("198.51.100.7:5000").unwrap();
         socket.connect("198.51.100.2:434").unwrap();
@@ -329,7 +332,7 @@ fn an_interface_that_is_gone_is_told_when_something_is_sent() {
 #[test]
 fn a_message_that_is_too_long_for_the_link_is_refused() {
     let meeting = Meeting::new("1");
-    let [router, _] = meeting.nearby();
+    let [router, _] = meeting.local_udp();
     let to = ends(ROUTER, HOST, LinkAddress::BROADCAST, 255);
     for len in [1473, 65_508, 100_000] {
         let refused = router.send(to, 434, &vec![0; len]).unwrap_err();
@@ -351,6 +354,6 @@ fn an_interface_without_ethernet_or_that_is_not_there_is_named() {
     let refused = open("wlan7").err().unwrap().to_string();
     assert!(refused.contains("wlan7"), "{refused}");
     let _other = bind(&host, "0.0.0.0:434");
-    let taken = host.enter(|| Nearby::open("lo", 434)).unwrap();
+    let taken = host.enter(|| LocalUdp::open("lo", 434)).unwrap();
     assert!(matches!(taken.err(), Some(Error::PortTaken { .. })));
 }

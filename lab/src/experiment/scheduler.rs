@@ -1,15 +1,15 @@
 //! Runs many cells at once: as many as the machine carries without late emulators.
 //!
 //! The right number is unknown beforehand: it depends on the machine and on its other load. The
-//! crew therefore behaves like TCP. It begins with a number, reduces it by a quarter when cells
-//! were late (once for all that ran at the same time), and adds one after a full round without late
-//! cells. Cells neither start nor end all at the same moment: creating and removing networks keeps
-//! the kernel busy and delays the packets of others. A late cell is repeated. A cell that is late
-//! every time keeps its last result, which records the lateness.
+//! scheduler therefore behaves like TCP. It begins with a number, reduces it by a quarter when
+//! cells were late (once for all that ran at the same time), and adds one after a full round
+//! without late cells. Cells neither start nor end all at the same moment: creating and removing
+//! networks keeps the kernel busy and delays the packets of others. A late cell is repeated. A cell
+//! that is late every time keeps its last result, which records the lateness.
 //!
 //! A machine that stalls now and then delays few cells as much as many ([`crate::bystander`]). A
-//! cell that was late with the machine is repeated as well, but only once, and the crew keeps its
-//! number.
+//! cell that was late with the machine is repeated as well, but only once, and the scheduler keeps
+//! its number.
 
 use super::cell::{Cell, Measured, REPEATS};
 use super::trial::Kind;
@@ -20,7 +20,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Number of rounds of the crew by which a job may run ahead of its turn.
+/// Number of rounds of the scheduler by which a job may run ahead of its turn.
 const LOOK_AHEAD: usize = 4;
 
 /// Interval of the ticks that the watcher receives.
@@ -40,7 +40,7 @@ pub(super) enum News<'a> {
     Failed(&'a Cell, &'a Error),
 }
 
-/// State of the crew.
+/// State of the scheduler.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct State {
     /// Number of running cells.
@@ -55,8 +55,8 @@ pub(super) struct Job {
     cell: Cell,
     /// Number of earlier repetitions.
     repeats: u32,
-    /// Epoch of the crew at its start. `None` for the first job of a place: the creation of other
-    /// networks disturbs it.
+    /// Epoch of the scheduler at its start. `None` for the first job of a place: the creation of
+    /// other networks disturbs it.
     epoch: Option<u32>,
 }
 
@@ -86,7 +86,7 @@ impl Job {
 
 /// Runs all jobs, at most `most` at once, each at least `pace` after the one before, and reports
 /// events to `watch`. Each place has a worker made by `hire`, and a thread that lives as long as
-/// the crew. Resources that a worker creates for one job therefore remain for the next.
+/// the scheduler. Resources that a worker creates for one job therefore remain for the next.
 pub(super) fn work<W: FnMut(&Cell) -> Result<Measured>>(
     jobs: Vec<Job>,
     most: usize,
@@ -210,7 +210,7 @@ fn next(results: &Receiver<Finished>) -> Option<Finished> {
     match results.recv_timeout(TICK) {
         Ok(finished) => Some(finished),
         Err(RecvTimeoutError::Timeout) => None,
-        Err(RecvTimeoutError::Disconnected) => unreachable!("the crew holds a sender"),
+        Err(RecvTimeoutError::Disconnected) => unreachable!("the scheduler holds a sender"),
     }
 }
 

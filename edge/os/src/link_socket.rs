@@ -82,21 +82,21 @@ pub(crate) enum Field {
 }
 
 /// A socket for filtered packets on one interface.
-pub(crate) struct Vicinity {
+pub(crate) struct LinkSocket {
     socket: Socket,
     index: u32,
     buffer: Vec<u8>,
 }
 
 /// A received packet.
-pub(crate) struct Came<'a> {
+pub(crate) struct Received<'a> {
     pub ends: Ends,
     pub header: Header<'a>,
     /// Left for packets from a program on this machine.
     pub checksum: Checksum,
 }
 
-impl Vicinity {
+impl LinkSocket {
     /// Opens the socket on an interface of the calling thread's network namespace.
     pub fn open(interface: &str, wanted: Wanted) -> Result<Self, Error> {
         let failed = || Error::os(format!("listening for neighbours on {interface}"));
@@ -140,7 +140,7 @@ impl Vicinity {
 
     /// Reads one packet. Returns `None` if IP would not accept it. A down interface is no error
     /// here: nothing arrives.
-    pub fn recv(&mut self) -> io::Result<Option<Came<'_>>> {
+    pub fn recv(&mut self) -> io::Result<Option<Received<'_>>> {
         let mut notes = nix::cmsg_space!(tpacket_auxdata);
         let mut octets = [IoSliceMut::new(&mut self.buffer)];
         let flags = MsgFlags::MSG_DONTWAIT;
@@ -151,7 +151,7 @@ impl Vicinity {
         };
         let (len, checksum) = (came.bytes, checksum(&came));
         let link = came.address.and_then(|from| from.addr());
-        Ok(link.and_then(|link| Came::read(&self.buffer[..len], LinkAddress(link), checksum)))
+        Ok(link.and_then(|link| Received::read(&self.buffer[..len], LinkAddress(link), checksum)))
     }
 
     /// Sends one packet: `front` is the header after IP's, `payload` the rest. `finish` receives
@@ -176,7 +176,7 @@ impl Vicinity {
     }
 }
 
-impl AsFd for Vicinity {
+impl AsFd for LinkSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
@@ -220,7 +220,7 @@ impl Wanted {
     }
 }
 
-impl<'a> Came<'a> {
+impl<'a> Received<'a> {
     /// Parses a packet. Returns `None` if the kernel's own IP would drop it.
     fn read(octets: &'a [u8], link: LinkAddress, checksum: Checksum) -> Option<Self> {
         let header = Header::parse(octets).ok()?;

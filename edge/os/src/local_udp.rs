@@ -3,7 +3,7 @@
 //! The port is also bound as an ordinary socket that receives nothing. So no other process takes
 //! it, and the kernel does not report it unreachable to neighbours.
 
-use crate::vicinity::{Ends, Field, Vicinity, Wanted};
+use crate::link_socket::{Ends, Field, LinkSocket, Wanted};
 use crate::{Error, datagrams};
 use nix::libc;
 use socket2::{Domain, Protocol, SockFilter, Socket, Type};
@@ -14,14 +14,14 @@ use wire::checksum::{self, Checksum};
 use wire::udp::{HEADER_LEN, Header, PROTOCOL};
 
 /// The port on the interface.
-pub struct Nearby {
-    vicinity: Vicinity,
+pub struct LocalUdp {
+    socket: LinkSocket,
     port: u16,
     /// Reserves the port.
     _bound: Socket,
 }
 
-impl Nearby {
+impl LocalUdp {
     /// Opens the port on an interface of the calling thread's network namespace, for datagrams to
     /// any address there.
     ///
@@ -36,7 +36,7 @@ impl Nearby {
     /// [`Datagrams::udp_beside`](crate::Datagrams::udp_beside).
     ///
     /// # Errors
-    /// Those of [`Nearby::open`].
+    /// Those of [`LocalUdp::open`].
     pub fn open_beside(interface: &str, port: u16) -> Result<Self, Error> {
         Self::listen(interface, port, true)
     }
@@ -46,12 +46,12 @@ impl Nearby {
             protocol: PROTOCOL,
             field: Field::Port(port),
         };
-        let vicinity = Vicinity::open(interface, wanted)?;
+        let socket = LinkSocket::open(interface, wanted)?;
         let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
         let bound = hold(interface, address, beside);
         let bound = bound.map_err(|error| datagrams::explain(error, Protocol::UDP, address))?;
         Ok(Self {
-            vicinity,
+            socket,
             port,
             _bound: bound,
         })
@@ -59,13 +59,13 @@ impl Nearby {
 
     /// Joins a group, whose datagrams are received too.
     pub fn join(&self, group: Ipv4Addr) -> io::Result<()> {
-        self.vicinity.join(group)
+        self.socket.join(group)
     }
 
     /// Reads one datagram and passes it to `each` with its source port; a datagram with a wrong
     /// checksum is dropped. Call again until [`io::ErrorKind::WouldBlock`].
     pub fn recv(&mut self, each: impl FnOnce(Ends, u16, &[u8])) -> io::Result<()> {
-        let Some(came) = self.vicinity.recv()? else {
+        let Some(came) = self.socket.recv()? else {
             return Ok(());
         };
         let segment = came.header.payload();
@@ -98,13 +98,13 @@ impl Nearby {
             let made = checksum::restore(packet);
             debug_assert!(made, "it has a place for one");
         };
-        self.vicinity.send(ends, PROTOCOL, [&header, payload], send)
+        self.socket.send(ends, PROTOCOL, [&header, payload], send)
     }
 }
 
-impl AsFd for Nearby {
+impl AsFd for LocalUdp {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.vicinity.as_fd()
+        self.socket.as_fd()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Facts of the configuration that the node does not know.
 
+use crate::assigned::AssignedAddresses;
 use crate::clear::{Claimants, Dropped};
-use crate::inside::Inside;
 use crate::view::texts;
 use crate::{plan, restorer, setup};
 use config::{Config, Mobility, Places, Routing};
@@ -11,7 +11,7 @@ use model::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Facts of the configuration that the node does not know.
-pub struct Facts {
+pub struct ConfigView {
     /// Our identity.
     pub identity: String,
     /// The roles of this host.
@@ -49,7 +49,7 @@ pub struct Facts {
     places: Places,
 }
 
-impl Facts {
+impl ConfigView {
     /// Collects the facts of a daemon that starts now.
     pub fn new(config: &Config, now: Instant) -> Self {
         let roles = [
@@ -78,7 +78,7 @@ impl Facts {
                 .chain(mobile)
                 .collect(),
             warnings: config.warnings.iter().map(ToString::to_string).collect(),
-            locked: plan::plan(config, &Inside::default(), &[])
+            locked: plan::plan(config, &AssignedAddresses::default(), &[])
                 .held
                 .iter()
                 .map(ToString::to_string)
@@ -102,7 +102,7 @@ impl Facts {
                 .filter(|peer| peer.address.is_some() && peer.tcp == config::Tcp::Off)
                 .map(|peer| peer.party.name.clone())
                 .collect(),
-            routes: routes(config, &Inside::default()),
+            routes: routes(config, &AssignedAddresses::default()),
             licensed: config
                 .licensed
                 .iter()
@@ -153,7 +153,7 @@ impl Facts {
     }
 
     /// Updates the routes into the tunnels.
-    pub fn lead(&mut self, config: &Config, inside: &Inside) {
+    pub fn set_routes(&mut self, config: &Config, inside: &AssignedAddresses) {
         self.routes = routes(config, inside);
     }
 
@@ -222,7 +222,7 @@ impl Facts {
     }
 }
 
-fn routes(config: &Config, inside: &Inside) -> BTreeMap<String, Routes> {
+fn routes(config: &Config, inside: &AssignedAddresses) -> BTreeMap<String, Routes> {
     let asked = config.peers.iter();
     let asked = asked.filter(|peer| peer.routes == Routing::Subnets);
     let routes = asked.map(|peer| {

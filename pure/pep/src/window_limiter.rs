@@ -3,7 +3,7 @@
 //! Receivers advertise a window that a sender may fill at once, and a hop with a small queue then
 //! drops packets. A licensed node lowers the window to the hop's capacity.
 //!
-//! [`Regulator`] changes no segment: it returns the window that a segment should have, and the
+//! [`WindowLimiter`] changes no segment: it returns the window that a segment should have, and the
 //! caller applies it. Windows are only lowered, and never to zero. For a connection seen from its
 //! beginning the right edge never moves back, because acknowledgements do not (RFC 9293 section
 //! 3.8.6 asks receivers not to shrink a window).
@@ -24,7 +24,7 @@ const MAX_SHIFT: u8 = 14;
 
 /// Regulates the connections of any number of composite SAs, in both directions.
 #[derive(Debug)]
-pub struct Regulator {
+pub struct WindowLimiter {
     window: u32,
     flows: Lines<Ends, Flow>,
     unscaled: u64,
@@ -41,8 +41,8 @@ struct Flow {
     used: Instant,
 }
 
-impl Regulator {
-    /// Returns a regulator that limits windows to `window` octets.
+impl WindowLimiter {
+    /// Returns a window limiter that limits windows to `window` octets.
     pub const fn new(window: u32) -> Self {
         Self {
             window,
@@ -161,8 +161,8 @@ mod tests {
 
     const PORT: u16 = 40_000;
 
-    /// A regulator and the client's port of the segments.
-    struct Bench(Regulator, u16);
+    /// A window limiter and the client's port of the segments.
+    struct Bench(WindowLimiter, u16);
 
     impl Bench {
         fn say(&mut self, client: bool, flags: Flags, window: u16, options: &[u8]) -> Option<u16> {
@@ -207,7 +207,7 @@ mod tests {
 
     /// Returns a connection with shift 7 at the client and shift 2 at the server.
     fn begun(window: u32) -> Bench {
-        let mut bench = Bench(Regulator::new(window), PORT);
+        let mut bench = Bench(WindowLimiter::new(window), PORT);
         assert_eq!(bench.say(true, Flags::SYN, 1000, &scale(7)), None);
         assert_eq!(bench.say(false, SYN_ACK, 1000, &scale(2)), None);
         bench
@@ -231,7 +231,7 @@ mod tests {
     /// RFC 7323 section 2.2: the window of a SYN is never scaled.
     #[test]
     fn the_window_of_a_segment_that_begins_a_connection_is_not_scaled() {
-        let mut bench = Bench(Regulator::new(1 << 14), PORT);
+        let mut bench = Bench(WindowLimiter::new(1 << 14), PORT);
         let lowered = bench.say(true, Flags::SYN, 65_535, &scale(7));
         assert_eq!(lowered, Some(1 << 14));
     }
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn nobody_scales_where_one_end_does_not() {
         for silent in [true, false] {
-            let mut bench = Bench(Regulator::new(1 << 14), PORT);
+            let mut bench = Bench(WindowLimiter::new(1 << 14), PORT);
             let options = |client: bool| {
                 if client == silent {
                     vec![]
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn without_both_beginnings_a_window_means_nothing_and_is_left_alone() {
-        let mut bench = Bench(Regulator::new(1 << 14), PORT);
+        let mut bench = Bench(WindowLimiter::new(1 << 14), PORT);
         assert_eq!(bench.ack(true, 65_535), None);
         bench.say(true, Flags::SYN, 1000, &scale(7));
         assert_eq!(bench.ack(true, 65_535), None);
@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn a_shift_beyond_fourteen_is_fourteen_and_no_window_becomes_zero() {
-        let mut bench = Bench(Regulator::new(1 << 13), PORT);
+        let mut bench = Bench(WindowLimiter::new(1 << 13), PORT);
         bench.say(true, Flags::SYN, 1000, &scale(255));
         bench.say(false, SYN_ACK, 1000, &scale(14));
         assert_eq!(bench.ack(true, 65_535), Some(1));
@@ -280,6 +280,7 @@ mod tests {
         assert_eq!(bench.ack(true, 65_535), None);
     }
 
+    // Weakness: 109
     #[test]
     fn memory_is_bounded_and_one_line_pushes_out_no_other() {
         let mut bench = begun(1 << 14);

@@ -18,7 +18,7 @@ use tracing::Level;
 
 /// Packets that the system refused since the start.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Losses {
+pub struct IoCounters {
     /// Datagrams that could not be sent.
     pub sent: u64,
     /// Inner packets that the TUN refused.
@@ -47,7 +47,7 @@ pub struct Losses {
     pub faults: Counts,
 }
 
-impl Losses {
+impl IoCounters {
     /// Returns every counter with its metric label.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let kinds = [
@@ -75,7 +75,7 @@ impl Losses {
         kinds.into_iter().chain(faults)
     }
 
-    /// Adds the losses of another thread.
+    /// Adds the counters of another thread.
     pub const fn add(&mut self, other: &Self) {
         self.sent += other.sent;
         self.delivered += other.delivered;
@@ -162,12 +162,12 @@ impl Carrier for Streams {
 }
 
 /// The node's sink for one batch.
-pub struct Outlet<'a> {
+pub struct PacketSink<'a> {
     sockets: &'a mut Sockets,
     tun: Option<&'a mut Bulk>,
     streams: &'a mut dyn Carrier,
-    /// Counters of losses.
-    losses: &'a mut Losses,
+    /// I/O counters.
+    counters: &'a mut IoCounters,
     /// Quota of lines about dropped packets.
     lines: &'a mut Quota,
     /// Deliberate faults.
@@ -176,12 +176,12 @@ pub struct Outlet<'a> {
     too_short: BTreeSet<Path>,
 }
 
-impl<'a> Outlet<'a> {
+impl<'a> PacketSink<'a> {
     pub fn new(
         sockets: &'a mut Sockets,
         tun: Option<&'a mut Bulk>,
         streams: &'a mut dyn Carrier,
-        losses: &'a mut Losses,
+        counters: &'a mut IoCounters,
         lines: &'a mut Quota,
         faults: &'a mut Option<Faults>,
     ) -> Self {
@@ -189,7 +189,7 @@ impl<'a> Outlet<'a> {
             sockets,
             tun,
             streams,
-            losses,
+            counters,
             lines,
             faults,
             too_short: BTreeSet::new(),
@@ -201,7 +201,7 @@ impl<'a> Outlet<'a> {
     pub fn finish(mut self) -> BTreeSet<Path> {
         self.leave();
         if let Some(tun) = &mut self.tun {
-            self.losses.delivered += tun.flush();
+            self.counters.delivered += tun.flush();
         }
         self.too_short
     }
@@ -221,13 +221,13 @@ impl<'a> Outlet<'a> {
     }
 
     fn send(&mut self, path: Path, class: u8, df: Df, packet: &[u8]) {
-        if !self.losses.send(self.sockets, path, class, df, packet) {
+        if !self.counters.send(self.sockets, path, class, df, packet) {
             self.too_short.insert(path);
         }
     }
 }
 
-impl Sink for Outlet<'_> {
+impl Sink for PacketSink<'_> {
     /// A stream has no ECN field per packet, and its packets should have a single class (RFC 9329
     /// sections 9.3 and 9.5).
     fn transmit(&mut self, packet: &mut Packet, path: Path) {
@@ -243,9 +243,10 @@ impl Sink for Outlet<'_> {
             }
             return;
         }
-        let (sockets, losses, too_short) = (&*self.sockets, &mut *self.losses, &mut self.too_short);
+        let (sockets, counters, too_short) =
+            (&*self.sockets, &mut *self.counters, &mut self.too_short);
         let send = |path, octets: &[u8]| {
-            if !losses.send(sockets, path, class, df, octets) {
+            if !counters.send(sockets, path, class, df, octets) {
                 too_short.insert(path);
             }
         };
@@ -254,7 +255,7 @@ impl Sink for Outlet<'_> {
 
     fn deliver(&mut self, packet: &mut Packet) {
         let push = |tun: &mut &mut Bulk| tun.push(packet.octets(), packet.checksum);
-        self.losses.delivered += self.tun.as_mut().map_or(1, push);
+        self.counters.delivered += self.tun.as_mut().map_or(1, push);
     }
 
     /// The kernel completes checksums, or the user-space end of the device: [`os::Bulk::push`].

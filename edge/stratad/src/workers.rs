@@ -1,18 +1,18 @@
 //! Worker threads in addition to the main one, if the configuration has several `workers`. Each has
 //! a queue of the tunnel device, sockets of its own, and one of the node's workers.
 //!
-//! Work of the main thread alone reaches it in a [`Word`]: IKE, streams, paths, ends. So a thread
-//! holds no lock that another thread waits for, except its worker's during a batch.
+//! Work of the main thread alone reaches it in a [`Message`]: IKE, streams, paths, ends. So a
+//! thread holds no lock that another thread waits for, except its worker's during a batch.
 
 use crate::batch::{self, Arrived, TURNS, fill};
 use crate::host::Tunnel;
-use crate::outlet::{Carrier, Losses, Outlet};
 use crate::quota::Quota;
+use crate::sink::{Carrier, IoCounters, PacketSink};
 use crate::sockets::Sockets;
 use anyhow::{Context, Result};
 use config::Config;
 use model::{Instant, Path};
-use node::{Node, Packet, Seat};
+use node::{Node, Packet, WorkerHandle};
 use os::poll::{Interest, Ready};
 use os::{Bulk, Error, Poller, Waker, clock};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -23,7 +23,7 @@ use wire::ecn::Ecn;
 use wire::esp::Datagram;
 
 /// Most messages queued for the main thread. Further ones are lost, as with a full socket.
-const WORDS: usize = 1024;
+const MESSAGES: usize = 1024;
 
 /// Poller tokens of a thread. Sockets count from `NATT`.
 mod token {
@@ -33,9 +33,9 @@ mod token {
 }
 
 /// A message from a worker thread to the main thread.
-pub enum Word {
+pub enum Message {
     /// An IKE message that the kernel delivered to this thread.
-    Message(Path, Vec<u8>),
+    Ike(Path, Vec<u8>),
     /// A packet whose path is a TCP stream.
     Stream(Path, Vec<u8>),
     /// A packet was too long for a path.
@@ -45,10 +45,10 @@ pub enum Word {
 }
 
 /// The worker threads in addition to the main one; none if it is alone.
-pub struct Crew {
+pub struct Workers {
     threads: Vec<Thread>,
-    sender: SyncSender<Word>,
-    words: Receiver<Word>,
+    sender: SyncSender<Message>,
+    messages: Receiver<Message>,
     /// Readable if there are messages, or the node has reports.
     waker: Arc<Waker>,
 }
@@ -56,17 +56,17 @@ pub struct Crew {
 struct Thread {
     handle: JoinHandle<()>,
     stop: Arc<Waker>,
-    losses: Arc<Mutex<Losses>>,
+    counters: Arc<Mutex<IoCounters>>,
 }
 
 /// The state of a worker thread.
-struct Hand {
-    seat: Seat,
+struct Worker {
+    handle: WorkerHandle,
     tun: Bulk,
     sockets: Sockets,
     batch: Vec<Packet>,
     arrived: Arrived,
-    losses: Arc<Mutex<Losses>>,
+    counters: Arc<Mutex<IoCounters>>,
     /// Quota of lines about dropped packets.
     lines: Quota,
     poller: Poller,
@@ -75,21 +75,21 @@ struct Hand {
 
 /// The connection to the main thread.
 struct Main {
-    words: SyncSender<Word>,
+    messages: SyncSender<Message>,
     waker: Arc<Waker>,
     /// Messages that were lost on the way.
     lost: u64,
-    has_spoken: bool,
+    has_sent: bool,
 }
 
-impl Crew {
+impl Workers {
     /// Creates the channel, without threads.
     pub fn new() -> Result<Self, Error> {
-        let (sender, words) = sync_channel(WORDS);
+        let (sender, messages) = sync_channel(MESSAGES);
         Ok(Self {
             threads: Vec::new(),
             sender,
-            words,
+            messages,
             waker: Arc::new(Waker::new()?),
         })
     }
@@ -100,40 +100,45 @@ impl Crew {
             return Ok(());
         }
         for number in 1..usize::from(config.tunnel.workers.get()) {
-            let hand = Hand::new(config, node.seat(number), tunnel.tun.queue()?, self.main())?;
-            let losses = Arc::clone(&hand.losses);
+            let worker = Worker::new(
+                config,
+                node.worker(number),
+                tunnel.tun.queue()?,
+                self.main(),
+            )?;
+            let counters = Arc::clone(&worker.counters);
             let stop = Arc::new(Waker::new()?);
-            let add = hand.poller.add(&*stop, token::STOP, Interest::Read);
+            let add = worker.poller.add(&*stop, token::STOP, Interest::Read);
             add.context("preparing to stop workers")?;
             let handle = Builder::new()
                 .name(format!("worker {number}"))
-                .spawn(move || hand.work())
+                .spawn(move || worker.work())
                 .context("starting a thread")?;
             self.threads.push(Thread {
                 handle,
                 stop,
-                losses,
+                counters,
             });
         }
         Ok(())
     }
 
-    /// Stops all threads, and returns their counters of losses. Packets in their queues are lost.
-    pub fn stop(&mut self) -> Losses {
-        let mut losses = Losses::default();
+    /// Stops all threads, and returns their counters. Packets in their queues are lost.
+    pub fn stop(&mut self) -> IoCounters {
+        let mut counters = IoCounters::default();
         for thread in self.threads.drain(..) {
             thread.stop.wake();
             // A thread that panicked has already reported that.
             let _ = thread.handle.join();
-            losses.add(&held(&thread.losses));
+            counters.add(&held(&thread.counters));
         }
-        losses
+        counters
     }
 
     /// Returns the next message of a thread. Call it until it returns `None` whenever the waker is
     /// readable.
-    pub fn poll_word(&self) -> Option<Word> {
-        self.words.try_recv().ok()
+    pub fn poll_message(&self) -> Option<Message> {
+        self.messages.try_recv().ok()
     }
 
     /// Rearms the waker; call it before reading messages.
@@ -141,33 +146,33 @@ impl Crew {
         self.waker.heard();
     }
 
-    /// Returns the losses of the running threads.
-    pub fn losses(&self) -> Losses {
-        let mut losses = Losses::default();
+    /// Returns the counters of the running threads.
+    pub fn counters(&self) -> IoCounters {
+        let mut counters = IoCounters::default();
         for thread in &self.threads {
-            losses.add(&held(&thread.losses));
+            counters.add(&held(&thread.counters));
         }
-        losses
+        counters
     }
 
     fn main(&self) -> Main {
         Main {
-            words: self.sender.clone(),
+            messages: self.sender.clone(),
             waker: Arc::clone(&self.waker),
             lost: 0,
-            has_spoken: false,
+            has_sent: false,
         }
     }
 }
 
-impl AsFd for Crew {
+impl AsFd for Workers {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.waker.as_fd()
     }
 }
 
-impl Hand {
-    fn new(config: &Config, seat: Seat, tun: Bulk, main: Main) -> Result<Self> {
+impl Worker {
+    fn new(config: &Config, handle: WorkerHandle, tun: Bulk, main: Main) -> Result<Self> {
         let sockets = Sockets::beside(config)?;
         let poller = Poller::new()?;
         let read = Interest::Read;
@@ -176,12 +181,12 @@ impl Hand {
             poller.add(udp, token, read)?;
         }
         Ok(Self {
-            seat,
+            handle,
             tun,
             sockets,
             batch: batch::buffers(),
             arrived: Arrived::default(),
-            losses: Arc::default(),
+            counters: Arc::default(),
             lines: Quota::default(),
             poller,
             main,
@@ -197,12 +202,12 @@ impl Hand {
                 Ok(false) => return,
                 Err(why) => break why,
             }
-            if self.seat.has_reports() || self.main.has_spoken {
-                self.main.has_spoken = false;
+            if self.handle.has_reports() || self.main.has_sent {
+                self.main.has_sent = false;
                 self.main.waker.wake();
             }
         };
-        self.main.tell(Word::Broken(why));
+        self.main.send(Message::Broken(why));
         self.main.waker.wake();
     }
 
@@ -224,24 +229,24 @@ impl Hand {
     fn read_tunnel(&mut self, now: Instant) -> Result<()> {
         for _ in 0..TURNS {
             let (filled, failed) = fill(&mut self.batch, &mut self.tun);
-            let mut losses = held(&self.losses);
+            let mut counters = held(&self.counters);
             let mut faults = None;
-            let mut outlet = Outlet::new(
+            let mut sink = PacketSink::new(
                 &mut self.sockets,
                 Some(&mut self.tun),
                 &mut self.main,
-                &mut losses,
+                &mut counters,
                 &mut self.lines,
                 &mut faults,
             );
-            self.seat.seal(&mut self.batch[..filled], &mut outlet, now);
-            for path in outlet.finish() {
-                self.main.tell(Word::TooLong(path));
+            self.handle.seal(&mut self.batch[..filled], &mut sink, now);
+            for path in sink.finish() {
+                self.main.send(Message::TooLong(path));
             }
-            losses.handed += std::mem::take(&mut self.main.lost);
+            counters.handed += std::mem::take(&mut self.main.lost);
             if let Some(error) = failed {
                 let mut broken = None;
-                losses.not_read(self.tun.name(), &error, &mut broken);
+                counters.not_read(self.tun.name(), &error, &mut broken);
                 return broken.map_or(Ok(()), Err);
             }
         }
@@ -253,32 +258,32 @@ impl Hand {
         for _ in 0..TURNS {
             let (arrived, main) = (&mut self.arrived, &mut self.main);
             let read =
-                self.sockets.natt[index].recv(|arrival, payload| match Datagram::of(payload) {
+                self.sockets.natt[index].recv(|arrival, payload| match Datagram::parse(payload) {
                     Datagram::Ike(message) => {
-                        main.tell(Word::Message(arrival.path, message.to_vec()));
+                        main.send(Message::Ike(arrival.path, message.to_vec()));
                     }
                     Datagram::Keepalive => {}
                     Datagram::Esp(packet) => {
                         arrived.push(arrival.path, Ecn::from_bits(arrival.ecn), packet);
                     }
                 });
-            let mut losses = held(&self.losses);
+            let mut counters = held(&self.counters);
             let mut faults = None;
-            let mut outlet = Outlet::new(
+            let mut sink = PacketSink::new(
                 &mut self.sockets,
                 Some(&mut self.tun),
                 &mut self.main,
-                &mut losses,
+                &mut counters,
                 &mut self.lines,
                 &mut faults,
             );
-            self.seat.open(self.arrived.packets(), &mut outlet, now);
-            outlet.finish();
+            self.handle.open(self.arrived.packets(), &mut sink, now);
+            sink.finish();
             self.arrived.clear();
-            losses.handed += std::mem::take(&mut self.main.lost);
+            counters.handed += std::mem::take(&mut self.main.lost);
             if let Err(error) = read {
                 let mut broken = None;
-                losses.not_read("a socket for ESP", &error, &mut broken);
+                counters.not_read("a socket for ESP", &error, &mut broken);
                 return broken.map_or(Ok(()), Err);
             }
         }
@@ -287,9 +292,9 @@ impl Hand {
 }
 
 impl Main {
-    fn tell(&mut self, word: Word) {
-        self.has_spoken = true;
-        self.lost += u64::from(self.words.try_send(word).is_err());
+    fn send(&mut self, message: Message) {
+        self.has_sent = true;
+        self.lost += u64::from(self.messages.try_send(message).is_err());
     }
 }
 
@@ -299,7 +304,7 @@ impl Drop for Main {
     fn drop(&mut self) {
         if thread::panicking() {
             let why = "a worker thread of the data plane has crashed\n  fix: restart stratad, and report its log";
-            self.tell(Word::Broken(anyhow::anyhow!(why)));
+            self.send(Message::Broken(anyhow::anyhow!(why)));
             self.waker.wake();
         }
     }
@@ -307,13 +312,13 @@ impl Drop for Main {
 
 impl Carrier for Main {
     fn pass(&mut self, path: Path, packet: &[u8]) {
-        self.tell(Word::Stream(path, packet.to_vec()));
+        self.send(Message::Stream(path, packet.to_vec()));
     }
 }
 
 /// Locks the counters. A poisoned lock is harmless: every update of the counters is complete.
-fn held(losses: &Mutex<Losses>) -> MutexGuard<'_, Losses> {
-    losses.lock().unwrap_or_else(PoisonError::into_inner)
+fn held(counters: &Mutex<IoCounters>) -> MutexGuard<'_, IoCounters> {
+    counters.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -323,27 +328,30 @@ mod tests {
     #[test]
     fn a_thread_that_breaks_off_says_so_and_one_that_ends_does_not() {
         for breaks in [true, false] {
-            let crew = Crew::new().unwrap();
-            let main = crew.main();
+            let workers = Workers::new().unwrap();
+            let main = workers.main();
             let thread = thread::spawn(move || {
                 let _main = main;
                 assert!(!breaks, "on purpose");
             });
             assert_eq!(thread.join().is_err(), breaks);
-            assert_eq!(matches!(crew.poll_word(), Some(Word::Broken(_))), breaks);
+            assert_eq!(
+                matches!(workers.poll_message(), Some(Message::Broken(_))),
+                breaks
+            );
         }
     }
 
     #[test]
-    fn words_that_nobody_hears_are_counted_when_there_are_too_many() {
-        let crew = Crew::new().unwrap();
-        let mut main = crew.main();
+    fn messages_beyond_the_queue_are_counted() {
+        let workers = Workers::new().unwrap();
+        let mut main = workers.main();
         let path = Path::udp(([192, 0, 2, 1], 1).into(), ([192, 0, 2, 2], 2).into());
-        for _ in 0..WORDS + 3 {
+        for _ in 0..MESSAGES + 3 {
             main.pass(path, b"one");
         }
         assert_eq!(main.lost, 3);
-        let heard = std::iter::from_fn(|| crew.poll_word()).count();
-        assert_eq!(heard, WORDS);
+        let heard = std::iter::from_fn(|| workers.poll_message()).count();
+        assert_eq!(heard, MESSAGES);
     }
 }
