@@ -13,6 +13,7 @@ use std::time::Duration;
 use wire::checksum::Sum;
 use wire::ecn::Ecn;
 use wire::mobile_ip::{Between, Lifetime, PORT, TunnelData, message};
+use world::{Hosts, Network};
 
 const HOME: Ipv4Addr = Ipv4Addr::new(10, 66, 0, 7);
 const HOME_AGENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
@@ -31,12 +32,15 @@ const CARRY: u8 = 6;
 /// it.
 const IDENTIFICATION: [usize; 3] = [16, 12, 8];
 
-/// The three parties and the time.
+/// The three parties.
 struct Trio {
     mobile: MobileNode,
     foreign: ForeignAgent,
     home: HomeAgent,
     now: Instant,
+    network: Network<Transmit>,
+    /// True if messages arrive, at once. Otherwise they are lost.
+    arrives: bool,
     /// The identification that the mobile node used last.
     identification: [u8; 8],
     /// The foreign agent's address as the home agent sees it: its own, or that of a NAT.
@@ -55,10 +59,9 @@ pub fn run(octets: &[u8]) {
         };
         let (body, tail) = tail.split_at(usize::from(len).min(tail.len()));
         rest = tail;
-        // Messages arrive only if this step delivers them. Otherwise they are lost.
-        let arrives = kind & 7 == CARRY;
-        trio.pass(Duration::from_millis(1 << (later % 18)), arrives);
-        trio.step(kind, body);
+        trio.arrives = kind & 7 == CARRY;
+        trio.run_for(Duration::from_millis(1 << (later % 18)));
+        trio.act(kind, body);
         trio.check();
     }
 }
@@ -109,6 +112,8 @@ impl Trio {
             ),
             home: HomeAgent::new(home, [3; 32]),
             now,
+            network: Network::default(),
+            arrives: false,
             identification: [0; 8],
             outside: if first & 0x10 == 0 {
                 FOREIGN_AGENT
@@ -121,30 +126,7 @@ impl Trio {
         trio
     }
 
-    /// Advances the time and runs all timers that are due; fails if a timer stays due.
-    fn pass(&mut self, later: Duration, arrives: bool) {
-        let end = self.now + later;
-        for _ in 0..10_000 {
-            let due = [
-                self.mobile.poll_timeout(),
-                self.foreign.poll_timeout(),
-                self.home.poll_timeout(),
-            ];
-            let due = due.into_iter().flatten().map(|deadline| deadline.at).min();
-            let Some(due) = due.filter(|&due| due <= end) else {
-                self.now = end;
-                return;
-            };
-            self.now = self.now.max(due);
-            self.mobile.handle_timeout(self.now);
-            self.foreign.handle_timeout(self.now);
-            self.home.handle_timeout(self.now);
-            self.carry(arrives);
-        }
-        panic!("something is due for ever");
-    }
-
-    fn step(&mut self, kind: u8, body: &[u8]) {
+    fn act(&mut self, kind: u8, body: &[u8]) {
         let now = self.now;
         // Two bits of `kind` have the message signed and make it answer the last request.
         let request = || self.forged(kind, body, IDENTIFICATION[0]);
@@ -182,10 +164,11 @@ impl Trio {
                     .handle_datagram(&arrival(self.outside), &request, now);
             }
             5 => self.foreign.handle_solicitation(AIR, &mended(body), now),
-            CARRY => self.carry(true),
+            CARRY => self.run_for(Duration::ZERO),
             _ => self.command(kind, body),
         }
-        self.carry(false);
+        self.arrives = false;
+        self.collect();
     }
 
     fn command(&mut self, kind: u8, body: &[u8]) {
@@ -250,65 +233,12 @@ impl Trio {
         message
     }
 
-    /// Collects all pending messages and delivers them, or drops them unless `arrives`.
-    fn carry(&mut self, arrives: bool) {
-        let now = self.now;
-        for _ in 0..100 {
-            let mobile = std::iter::from_fn(|| self.mobile.poll_transmit());
-            let foreign = std::iter::from_fn(|| self.foreign.poll_transmit());
-            let home = std::iter::from_fn(|| self.home.poll_transmit());
-            let all: Vec<_> = mobile.chain(foreign).chain(home).collect();
-            assert!(all.len() < 10_000);
-            if all.is_empty() {
-                break;
-            }
-            for transmit in all {
-                self.see(&transmit);
-                if arrives {
-                    self.deliver(transmit, now);
-                }
-            }
-        }
-        while self.mobile.poll_event().is_some() {}
-        while self.foreign.poll_event().is_some() {}
-        while self.home.poll_event().is_some() {}
-    }
-
     fn see(&mut self, transmit: &Transmit) {
         if let Transmit::Udp { source, octets, .. } = transmit
             && *source.ip() == HOME
         {
             self.identification
                 .copy_from_slice(&octets[IDENTIFICATION[0]..][..8]);
-        }
-    }
-
-    fn deliver(&mut self, transmit: Transmit, now: Instant) {
-        match transmit {
-            Transmit::Icmp { octets, .. } => {
-                self.mobile
-                    .handle_advertisement(AIR, FOREIGN_AGENT, STATION, &octets, now);
-                self.foreign.handle_solicitation(AIR, &octets, now);
-            }
-            Transmit::Udp {
-                source,
-                destination,
-                octets,
-                ..
-            } => match *destination.ip() {
-                HOME => self
-                    .mobile
-                    .handle_reply(AIR, *source.ip(), STATION, &octets, now),
-                // A keepalive or its answer.
-                _ if octets.first() == Some(&message::TUNNEL_DATA) => self.tunnel(&octets, now),
-                HOME_AGENT => {
-                    self.home
-                        .handle_datagram(&arrival(self.outside), &octets, now);
-                }
-                _ => self
-                    .foreign
-                    .handle_datagram(&arrival(*source.ip()), &octets, now),
-            },
         }
     }
 
@@ -340,6 +270,80 @@ impl Trio {
         assert!(self.foreign.visitors().count() <= 4);
         assert!(self.home.care_of(HOME).len() <= 2);
         assert!(self.mobile.registrations().count() <= 3);
+    }
+}
+
+impl Hosts for Trio {
+    type Packet = Transmit;
+
+    fn clock(&mut self) -> &mut Instant {
+        &mut self.now
+    }
+
+    fn network(&mut self) -> &mut Network<Transmit> {
+        &mut self.network
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let due = [
+            self.mobile.poll_timeout(),
+            self.foreign.poll_timeout(),
+            self.home.poll_timeout(),
+        ];
+        due.into_iter().flatten().map(|deadline| deadline.at).min()
+    }
+
+    fn handle_timeout(&mut self) {
+        self.mobile.handle_timeout(self.now);
+        self.foreign.handle_timeout(self.now);
+        self.home.handle_timeout(self.now);
+    }
+
+    fn receive(&mut self, transmit: Transmit) {
+        let now = self.now;
+        match transmit {
+            Transmit::Icmp { octets, .. } => {
+                self.mobile
+                    .handle_advertisement(AIR, FOREIGN_AGENT, STATION, &octets, now);
+                self.foreign.handle_solicitation(AIR, &octets, now);
+            }
+            Transmit::Udp {
+                source,
+                destination,
+                octets,
+                ..
+            } => match *destination.ip() {
+                HOME => self
+                    .mobile
+                    .handle_reply(AIR, *source.ip(), STATION, &octets, now),
+                // A keepalive or its answer.
+                _ if octets.first() == Some(&message::TUNNEL_DATA) => self.tunnel(&octets, now),
+                HOME_AGENT => {
+                    self.home
+                        .handle_datagram(&arrival(self.outside), &octets, now);
+                }
+                _ => self
+                    .foreign
+                    .handle_datagram(&arrival(*source.ip()), &octets, now),
+            },
+        }
+    }
+
+    fn collect(&mut self) {
+        let mobile = std::iter::from_fn(|| self.mobile.poll_transmit());
+        let foreign = std::iter::from_fn(|| self.foreign.poll_transmit());
+        let home = std::iter::from_fn(|| self.home.poll_transmit());
+        let all: Vec<_> = mobile.chain(foreign).chain(home).collect();
+        assert!(all.len() < 10_000);
+        for transmit in all {
+            self.see(&transmit);
+            if self.arrives {
+                self.network.deliver(transmit, self.now);
+            }
+        }
+        while self.mobile.poll_event().is_some() {}
+        while self.foreign.poll_event().is_some() {}
+        while self.home.poll_event().is_some() {}
     }
 }
 

@@ -2,10 +2,6 @@
 //! the first packet that an SA opens allocates its replay window.
 
 #![allow(clippy::unwrap_used, reason = "what a test sets up has to work")]
-#![allow(
-    unsafe_code,
-    reason = "a global allocator can only be implemented with it"
-)]
 
 #[path = "data_plane/bench.rs"]
 #[allow(dead_code, reason = "shared with the other tests")]
@@ -13,40 +9,16 @@ mod bench;
 #[path = "data_plane/datagram.rs"]
 #[allow(dead_code, reason = "shared with the other tests")]
 mod datagram;
+#[path = "../../node/tests/memory/mod.rs"]
+mod memory;
 
 use bench::*;
 use esp::{DropReason, Licensed, Packet, Scratch, Sink, Worker};
+use memory::allocations_of;
 use model::{
     Class, CsaId, Grant, GrantHalf, Instant, LevelChoice, LevelGrant, Mode, Path, Span, Spi, ZoneId,
 };
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::time::Duration;
-
-struct Counting;
-
-thread_local! {
-    /// Counted per thread, so that allocations of the test harness do not interfere.
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: all calls go to the system allocator unchanged. The counter is a thread-local integer and
-// allocates nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller upholds the contract, which is the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller upholds the contract, which is the same.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// Keeps only the last packet's octets, in memory allocated before.
 struct Relay {
@@ -67,12 +39,6 @@ impl Sink for Relay {
     fn dropped(&mut self, _packet: &mut Packet, why: DropReason) {
         panic!("{why}");
     }
-}
-
-fn allocations_of(work: impl FnOnce()) -> u64 {
-    let before = ALLOCATIONS.get();
-    work();
-    ALLOCATIONS.get() - before
 }
 
 fn licensed() -> Licensed {

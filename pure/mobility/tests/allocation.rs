@@ -1,50 +1,21 @@
 //! Packets pass a Mobile IP tunnel without allocation, in both directions and at both ends.
 
 #![allow(clippy::unwrap_used, reason = "what a test sets up has to work")]
-#![allow(
-    unsafe_code,
-    reason = "a global allocator can only be implemented with it"
-)]
+
+#[path = "../../node/tests/memory/mod.rs"]
+mod memory;
 
 use crypto::Secret;
 use mobility::mobile_ip::{
     Algorithm, Arrival, Association, ForeignAgent, ForeignAgentConfig, HomeAgent, HomeAgentConfig,
-    Nat, Remote, Replay, Transmit,
+    Remote, Replay, Transmit,
 };
 use model::Instant;
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::time::Duration;
 use wire::checksum::Sum;
 use wire::ecn::Ecn;
 use wire::mobile_ip::{Between, Code, Lifetime, PORT, Reply, Request, RequestFlags};
-
-struct Counting;
-
-thread_local! {
-    /// Counted per thread, so that allocations of the test harness do not interfere.
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: all calls go to the system allocator unchanged. The counter is a thread-local integer and
-// allocates nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller upholds the contract, which is the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller upholds the contract, which is the same.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 const HOME: Ipv4Addr = Ipv4Addr::new(10, 66, 0, 7);
 const HOME_AGENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
@@ -88,15 +59,8 @@ fn signed(mut message: Vec<u8>) -> Vec<u8> {
 /// A home agent with a binding for the mobile node; its first reply supplied the nonce.
 fn home() -> HomeAgent {
     let config = HomeAgentConfig {
-        address: HOME_AGENT,
-        lifetime: Lifetime(600),
         bindings: 1,
-        reverse_tunnel_required: true,
-        mobiles: BTreeMap::from([(HOME, key())]),
-        foreign: BTreeMap::new(),
-        nat: Nat::Never,
-        nat_lifetime: Lifetime(60),
-        keepalive: None,
+        ..HomeAgentConfig::new(HOME_AGENT, BTreeMap::from([(HOME, key())]))
     };
     let mut home = HomeAgent::new(config, [1; 32]);
     let mut nonce = 0;
@@ -114,20 +78,9 @@ fn home() -> HomeAgent {
 
 fn foreign() -> ForeignAgent {
     let config = ForeignAgentConfig {
-        interface: 3,
-        address: FOREIGN_AGENT,
-        care_of: FOREIGN_AGENT,
-        interval: Duration::from_secs(1),
-        lifetime: Lifetime(600),
-        home_agents: BTreeMap::new(),
-        homes: Vec::new(),
-        home_keys: BTreeMap::new(),
-        mobile_keys: BTreeMap::new(),
-        neighbours: BTreeMap::new(),
-        nat: Nat::Never,
-        keepalive: None,
         visitors: 1,
         pending: 1,
+        ..ForeignAgentConfig::new(3, FOREIGN_AGENT)
     };
     let mut foreign = ForeignAgent::new(config, [1; 32], Instant::ZERO);
     let asked = signed(request(1).encode());
@@ -153,19 +106,20 @@ fn packets_in_tunnels_allocate_nothing() {
     let (mut there, mut back) = (datagram(PEER, HOME), datagram(HOME, PEER));
     let (home, foreign) = (home.tunnel(), foreign.tunnel());
     let now = Instant::ZERO;
-    let before = ALLOCATIONS.get();
-    for _ in 0..1000 {
-        let mut sent = 0;
-        home.encapsulate(&there, |_| sent += 1).unwrap();
-        assert_eq!(sent, 1);
-        foreign
-            .decapsulate(Remote::Ip(HOME_AGENT), Ecn::Ce, &mut there, now)
-            .unwrap();
-        foreign.encapsulate(&back, now).unwrap();
-        home.decapsulate(Remote::Ip(FOREIGN_AGENT), Ecn::Ce, &mut back)
-            .unwrap();
-    }
-    assert_eq!(ALLOCATIONS.get(), before);
+    let work = || {
+        for _ in 0..1000 {
+            let mut sent = 0;
+            home.encapsulate(&there, |_| sent += 1).unwrap();
+            assert_eq!(sent, 1);
+            foreign
+                .decapsulate(Remote::Ip(HOME_AGENT), Ecn::Ce, &mut there, now)
+                .unwrap();
+            foreign.encapsulate(&back, now).unwrap();
+            home.decapsulate(Remote::Ip(FOREIGN_AGENT), Ecn::Ce, &mut back)
+                .unwrap();
+        }
+    };
+    assert_eq!(memory::allocations_of(work), 0);
     assert_eq!(
         (home.counters().sent, home.counters().received),
         (1000, 1000)
@@ -175,7 +129,6 @@ fn packets_in_tunnels_allocate_nothing() {
 /// Negative control.
 #[test]
 fn an_allocation_is_noticed() {
-    let before = ALLOCATIONS.get();
-    drop(std::hint::black_box(vec![0_u8; 100]));
-    assert_eq!(ALLOCATIONS.get(), before + 1);
+    let work = || drop(std::hint::black_box(vec![0_u8; 100]));
+    assert_eq!(memory::allocations_of(work), 1);
 }

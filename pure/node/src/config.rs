@@ -11,6 +11,9 @@ pub use ike::{
 };
 pub use pep::{Config as SnoopConfig, Patience};
 
+/// Time for which a licensed node may keep the keys of a grant, unless configured otherwise.
+const GRANT_LIFETIME: std::time::Duration = std::time::Duration::from_secs(8 * 3600);
+
 /// The complete configuration of a [`crate::Node`].
 pub struct Config {
     /// Our identity, presented to every peer.
@@ -77,6 +80,39 @@ pub struct Config {
 }
 
 impl Config {
+    /// Creates a configuration with the usual ports and limits, which brings up no peer.
+    pub fn new(identity: Identity, peers: Vec<Peer>) -> Self {
+        Self {
+            identity,
+            credential: None,
+            trust: TrustStore::default(),
+            peers,
+            start: Vec::new(),
+            encapsulation: Encapsulation::default(),
+            ike_port: ike::PORT,
+            natt_port: ike::NATT_PORT,
+            addresses: Vec::new(),
+            fragment: FRAGMENT,
+            elsewhere: None,
+            workers: std::num::NonZeroU8::MIN,
+            policies: Vec::new(),
+            classes: Default::default(),
+            sizes: Default::default(),
+            cover: Default::default(),
+            levels: Default::default(),
+            places: Default::default(),
+            neighbours: Vec::new(),
+            clamp: None,
+            path_mtu: crate::Discovery::default(),
+            snoop: None,
+            window: None,
+            stand_in: None,
+            mobile_ip: None,
+            grant_lifetime: GRANT_LIFETIME,
+            key_log: false,
+        }
+    }
+
     /// Takes out the part of the configuration that the IKE engine needs, with all peers.
     pub(crate) fn take_ike(&mut self) -> ike::Config {
         ike::Config {

@@ -12,6 +12,8 @@ mod accounts;
 #[path = "../src/tests/datagram.rs"]
 mod datagram;
 mod memory;
+#[path = "../src/tests/outlet.rs"]
+mod outlet;
 #[path = "../src/tests/watch.rs"]
 #[allow(dead_code, reason = "shared with the other tests")]
 mod watch;
@@ -28,7 +30,7 @@ use node::{
 use model::Path;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
-use world::{Flight, GATEWAY, LICENSED, MOBILE, Policies, World};
+use world::{Flight, GATEWAY, Hosts, LICENSED, MOBILE, Policies, World};
 
 const WARM_UP: u64 = 20_000;
 

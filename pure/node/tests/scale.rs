@@ -4,14 +4,10 @@
 
 mod memory;
 
-use crypto::{Secret, TrustStore};
-use model::{
-    Encapsulation, Identity, Instant, MapKind, Mode, Path, Shares, TrafficSelector, Transmit,
-};
+use crypto::Secret;
+use model::{Identity, Instant, MapKind, Mode, Path, Shares, TrafficSelector, Transmit};
 use node::{Addressing, Config, Node, Peer, PeerState, Role, Stance, ZonePolicy};
-use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::num::NonZeroU8;
 use std::time::Duration;
 
 /// Address of the host with many peers.
@@ -158,33 +154,8 @@ fn peer(name: &str, address: Option<IpAddr>, identity: Identity) -> Peer {
 
 fn config(identity: Identity, peers: Vec<Peer>) -> Config {
     Config {
-        identity,
-        credential: None,
-        trust: TrustStore::default(),
-        peers,
-        start: Vec::new(),
-        encapsulation: Encapsulation::Always,
-        ike_port: 500,
-        natt_port: NATT,
-        addresses: Vec::new(),
-        fragment: 1280,
-        elsewhere: None,
-        workers: NonZeroU8::MIN,
-        policies: Vec::new(),
-        classes: BTreeMap::new(),
-        sizes: BTreeMap::new(),
-        cover: BTreeMap::new(),
-        levels: BTreeMap::new(),
-        places: BTreeMap::new(),
-        neighbours: Vec::new(),
-        clamp: None,
-        path_mtu: node::Discovery::Off,
-        snoop: None,
-        window: None,
-        stand_in: None,
-        mobile_ip: None,
         grant_lifetime: Duration::from_secs(3600),
-        key_log: false,
+        ..Config::new(identity, peers)
     }
 }
 

@@ -1,15 +1,14 @@
 //! Networks in virtual time.
 //!
-//! A [`Link`] decides the fate of a packet: its arrival time, or the reason of its loss. A [`Pipe`]
-//! is a link that also holds the packets in transit. Both are pure. The lab's real-time emulator
-//! drives the same objects with a real clock, and simulations with a virtual one, so results of a
-//! test also hold for real packets.
+//! A [`Link`] decides the fate of a packet: its arrival time, or the reason of its loss. The lab's
+//! real-time emulator drives links with a real clock (in a [`Pipe`], which holds the packets in
+//! transit), and simulations with a virtual one, so results of a test also hold for real packets.
 //!
-//! A [`Network`] connects [`Host`]s by wires of two pipes each, optionally with a [`Nat`] on a
-//! wire. A host does the work of a kernel with packets. It drives a [`node::Node`] as the daemon
-//! does, with the same calls and the same octets (handshakes, KEY_DISTRIBUTE, sealed packets,
-//! SNOOP), and runs one end of a [`tcp`] connection. A [`scene`] is a network with a workload: so
-//! far [`scene::Download`], the measurement of the papers.
+//! A [`Network`] connects [`Host`]s by wires of two links each, optionally with a [`Nat`] on a
+//! wire; [`world::Hosts`] advances its time. A host does the work of a kernel with packets. It
+//! drives a [`node::Node`] as the daemon does, with the same calls and the same octets (handshakes,
+//! KEY_DISTRIBUTE, sealed packets, SNOOP), and runs one end of a [`tcp`] connection. A [`scene`] is
+//! a network with a workload: so far [`scene::Download`], the measurement of the papers.
 //!
 //! A run is a function of its seed: the same packets leave at the same times, as
 //! [`Network::digest`] proves. Forty seconds of a download take a fraction of a second.

@@ -1,12 +1,13 @@
-//! Hosts connected by wires, with one common clock.
+//! Hosts connected by wires.
 //!
-//! The next event is the earliest due: the arrival of a packet, or a deadline of a host. At equal
-//! times, packets come first, in the order in which their wires were added, then hosts in the order
-//! in which they were added. So a run is a function of its network. The octets and times of all
-//! packets enter one digest of the run.
+//! At equal times, packets arrive in the order in which they were sent, those of one moment in the
+//! order in which their wires were added. Deadlines are handled in the order in which their hosts
+//! were added. So a run is a function of its network. The octets and times of all packets enter one
+//! digest of the run.
 
-use crate::{Host, Nat, Pipe, Settings, Statistics};
+use crate::{Host, Link, Nat, Outcome, Settings, Statistics};
 use model::Instant;
+use world::Hosts;
 
 /// A host of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,13 +27,23 @@ pub struct Network {
     now: Instant,
     hosts: Vec<Host>,
     wires: Vec<Wire>,
+    crossings: world::Network<Crossing>,
     digest: [u8; 32],
 }
 
-/// Two pipes between two hosts' interfaces: from the first end to the second, and back.
+/// A packet on a wire.
+#[derive(Debug)]
+pub struct Crossing {
+    wire: usize,
+    /// 0 from the first end of the wire to the second, 1 back.
+    direction: usize,
+    packet: Vec<u8>,
+}
+
+/// Two links between two hosts' interfaces: from the first end to the second, and back.
 struct Wire {
     ends: [(HostId, Interface); 2],
-    pipes: [Pipe<Vec<u8>>; 2],
+    links: [Link; 2],
     /// NAT at the second end. The first end is inside.
     nat: Option<Nat>,
 }
@@ -52,11 +63,11 @@ impl Network {
     /// Adds a wire with the same settings in both directions. Errors are drawn from `seed`.
     pub fn connect(&mut self, a: HostId, b: HostId, settings: Settings, seed: u64) -> WireId {
         // The directions draw their errors from different streams.
-        let pipe = |direction| Pipe::new(settings, seed.wrapping_mul(2).wrapping_add(direction));
+        let link = |direction| Link::new(settings, seed.wrapping_mul(2).wrapping_add(direction));
         let mut end = |id: HostId| (id, self.hosts[id.0].add_interface());
         self.wires.push(Wire {
             ends: [end(a), end(b)],
-            pipes: [pipe(0), pipe(1)],
+            links: [link(0), link(1)],
             nat: None,
         });
         WireId(self.wires.len() - 1)
@@ -94,7 +105,7 @@ impl Network {
 
     /// Returns the counters of a wire: from its first end to its second, and back.
     pub fn statistics(&self, wire: WireId) -> [Statistics; 2] {
-        let [there, back] = &self.wires[wire.0].pipes;
+        let [there, back] = &self.wires[wire.0].links;
         [there.statistics(), back.statistics()]
     }
 
@@ -103,62 +114,66 @@ impl Network {
     pub const fn digest(&self) -> [u8; 32] {
         self.digest
     }
+}
 
-    /// Advances time to `end`.
-    pub fn run_until(&mut self, end: Instant) {
+impl Hosts for Network {
+    type Packet = Crossing;
+
+    fn clock(&mut self) -> &mut Instant {
+        &mut self.now
+    }
+
+    fn network(&mut self) -> &mut world::Network<Crossing> {
+        &mut self.crossings
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.hosts.iter().filter_map(Host::poll_timeout).min()
+    }
+
+    fn handle_timeout(&mut self) {
         for host in &mut self.hosts {
-            host.carry_out(self.now);
-        }
-        self.depart();
-        while let Some(next) = self.next_due().filter(|next| *next <= end) {
-            self.now = self.now.max(next);
-            self.arrive();
-            for host in &mut self.hosts {
-                if host.poll_timeout().is_some_and(|at| at <= self.now) {
-                    host.handle_timeout(self.now);
-                }
+            if host.poll_timeout().is_some_and(|at| at <= self.now) {
+                host.handle_timeout(self.now);
             }
-            self.depart();
         }
-        self.now = self.now.max(end);
     }
 
-    /// Returns the time of the next event.
-    fn next_due(&self) -> Option<Instant> {
-        let pipes = self.wires.iter().flat_map(|wire| &wire.pipes);
-        let arrivals = pipes.filter_map(Pipe::next_due);
-        let timeouts = self.hosts.iter().filter_map(Host::poll_timeout);
-        arrivals.chain(timeouts).min()
-    }
-
-    /// Hands every due packet to its host.
-    fn arrive(&mut self) {
-        for wire in &mut self.wires {
-            for direction in [0, 1] {
-                let (host, interface) = wire.ends[1 - direction];
-                while let Some(mut packet) = wire.pipes[direction].pop_due(self.now) {
-                    let passes = wire.nat.as_mut().is_none_or(|nat| match direction {
-                        0 => nat.outward(&mut packet, self.now),
-                        _ => nat.inward(&mut packet, self.now),
-                    });
-                    if passes {
-                        self.hosts[host.0].handle_packet(interface, packet, self.now);
-                    }
-                }
-            }
+    fn receive(&mut self, mut crossing: Crossing) {
+        let wire = &mut self.wires[crossing.wire];
+        let (host, interface) = wire.ends[1 - crossing.direction];
+        let passes = wire
+            .nat
+            .as_mut()
+            .is_none_or(|nat| match crossing.direction {
+                0 => nat.outward(&mut crossing.packet, self.now),
+                _ => nat.inward(&mut crossing.packet, self.now),
+            });
+        if passes {
+            self.hosts[host.0].handle_packet(interface, crossing.packet, self.now);
         }
     }
 
     /// Puts the outgoing packets of the hosts on the wires.
-    fn depart(&mut self) {
-        for wire in &mut self.wires {
+    fn collect(&mut self) {
+        for host in &mut self.hosts {
+            host.carry_out(self.now);
+        }
+        for (number, wire) in self.wires.iter_mut().enumerate() {
             for direction in [0, 1] {
                 let (host, interface) = wire.ends[direction];
                 while let Some(packet) = self.hosts[host.0].poll_packet(interface) {
                     let moment = self.now.since_origin().as_nanos().to_be_bytes();
                     self.digest = crypto::sha256(&[&self.digest, &moment, &packet]);
-                    let octets = packet.len();
-                    wire.pipes[direction].push(packet, octets, self.now);
+                    let outcome = wire.links[direction].offer(packet.len(), self.now);
+                    if let Outcome::Deliver { at } = outcome {
+                        let crossing = Crossing {
+                            wire: number,
+                            direction,
+                            packet,
+                        };
+                        self.crossings.deliver(crossing, at);
+                    }
                 }
             }
         }
@@ -222,12 +237,12 @@ mod tests {
         let server = Program::server(tcp::Settings::default(), local, Stream::new(1));
         network.host_mut(far).start(server);
         network.host_mut(near).start(client(ours));
-        network.run_until(at_us(99_999));
+        network.run_to(at_us(99_999));
         assert!(!is_established(&network, near), "one round trip is 100 ms");
-        network.run_until(at_us(100_000));
+        network.run_to(at_us(100_000));
         assert!(is_established(&network, near));
         assert!(!is_established(&network, far));
-        network.run_until(at_us(150_000));
+        network.run_to(at_us(150_000));
         assert!(is_established(&network, far));
         assert_eq!(network.now(), at_us(150_000));
     }
@@ -259,7 +274,7 @@ mod tests {
         let local = SocketAddrV4::new(SERVER, 80);
         let server = Program::server(tcp::Settings::default(), local, Stream::new(1));
         network.host_mut(far).start(server);
-        network.run_until(at_us(500_000));
+        network.run_to(at_us(500_000));
         assert_eq!(network.statistics(laid)[0].lost_queue, 1);
         hosts.map(|host| is_established(&network, host))
     }
@@ -283,7 +298,7 @@ mod tests {
                 .route(EVERYWHERE, 0, Via::Wire(interface));
         }
         network.host_mut(hosts[0]).start(client(addresses[0]));
-        network.run_until(at_us(500_000));
+        network.run_to(at_us(500_000));
         let expired = hosts.map(|host| network.host(host).counters().expired);
         assert_eq!(expired.iter().sum::<u64>(), 1);
         let [there, back] = network.statistics(laid);
@@ -297,11 +312,11 @@ mod tests {
         let [near, far] = [ours, SERVER].map(|address| network.add(Host::new(&[address])));
         let laid = network.connect(near, far, wire(Duration::ZERO), 1);
         network.host_mut(near).start(client(ours));
-        network.run_until(at_us(1));
+        network.run_to(at_us(1));
         assert_eq!(network.host(near).counters().unroutable, 1);
         let [out, _] = network.interfaces(laid);
         network.host_mut(near).route(EVERYWHERE, 0, Via::Wire(out));
-        network.run_until(at_us(2_000_000));
+        network.run_to(at_us(2_000_000));
         assert_eq!(network.host(far).counters().unwanted, 1, "the second SYN");
     }
 }

@@ -2,13 +2,14 @@
 //! and the connection in the tunnel continues with the same octets.
 
 use crypto::Secret;
-use model::{Encapsulation, Instant, Mode, TrafficSelector, ZoneSelector, ZoneSuite};
+use model::{Instant, Mode, TrafficSelector, ZoneSelector, ZoneSuite};
 use node::{Addressing, Config, Node, Peer, Role, Stance, ZonePolicy};
 use sim::tcp::Settings as Tcp;
 use sim::{Host, HostId, Nat, Network, Program, Settings, Stream, Via, WireId};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::num::NonZeroU64;
 use std::time::Duration;
+use world::Hosts;
 
 const HOME: Ipv4Addr = Ipv4Addr::new(192, 168, 1, 2);
 const INNER: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
@@ -87,8 +88,7 @@ impl World {
     }
 
     fn run_for(&mut self, duration: Duration) {
-        let end = self.network.now() + duration;
-        self.network.run_until(end);
+        self.network.run_for(duration);
     }
 
     /// Returns the octets that the mobile node received, all verified.
@@ -146,33 +146,9 @@ fn config(
     other.liveness = LIVENESS;
     other.features.mobike = true;
     Config {
-        identity: identity(name),
-        credential: None,
-        trust: crypto::TrustStore::default(),
         start: address.iter().map(|_| peer.to_owned()).collect(),
-        peers: vec![other],
-        encapsulation: Encapsulation::Always,
-        ike_port: 500,
-        natt_port: 4500,
-        addresses: Vec::new(),
-        fragment: node::FRAGMENT,
-        elsewhere: None,
-        workers: std::num::NonZeroU8::MIN,
-        policies: Vec::new(),
-        snoop: None,
-        window: None,
-        stand_in: None,
-        mobile_ip: None,
-        places: Default::default(),
-        neighbours: Vec::new(),
         grant_lifetime: Duration::from_secs(3600),
-        classes: Default::default(),
-        sizes: Default::default(),
-        cover: Default::default(),
-        levels: Default::default(),
-        clamp: None,
-        path_mtu: node::Discovery::Off,
-        key_log: false,
+        ..Config::new(identity(name), vec![other])
     }
 }
 

@@ -8,6 +8,7 @@ use node::Handover;
 use parties::{FAR, GATEWAY, MOBILE, NEAR, Tunnel};
 use stage::{Stage, Timed, Work};
 use std::time::Duration;
+use world::Hosts;
 
 /// Time for immediate messages; later timers do not count.
 const MOMENT: Duration = Duration::from_millis(100);

@@ -1,18 +1,15 @@
 //! Configurations of the four hosts of a hand-over: like those of `stratad`, with Mobile IP and a
 //! tunnel.
 
-use crypto::{Secret, TrustStore};
-use model::{
-    Encapsulation, Identity, Licence, Mode, Right, TrafficSelector, ZoneId, ZoneSelector, ZoneSuite,
-};
+use crypto::Secret;
+use model::{Identity, Licence, Mode, Right, TrafficSelector, ZoneId, ZoneSelector, ZoneSuite};
 use node::mobile_ip::{
     self, Algorithm, Association, ForeignAgentConfig, HomeAgentConfig, Lifetime, MobileNodeConfig,
-    Nat, Replay,
+    Replay,
 };
 use node::{Addressing, Config, Handover, Peer, Places, Role, Slot, Stance, ZonePolicy};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
-use std::time::Duration;
 
 /// Indices of the hosts.
 pub const MOBILE: usize = 0;
@@ -87,37 +84,14 @@ pub fn config(who: usize, is: Tunnel) -> Config {
         }
     };
     Config {
-        identity: identity(who),
-        credential: None,
-        trust: TrustStore::default(),
-        peers,
-        start: Vec::new(),
-        encapsulation: Encapsulation::Always,
-        ike_port: 500,
-        natt_port: 4500,
-        addresses: Vec::new(),
-        fragment: node::FRAGMENT,
-        elsewhere: None,
-        workers: std::num::NonZeroU8::MIN,
-        policies: Vec::new(),
-        snoop: None,
-        window: None,
-        stand_in: None,
         mobile_ip: Some(part(who)),
-        grant_lifetime: Duration::from_secs(8 * 3600),
-        classes: BTreeMap::new(),
-        sizes: BTreeMap::new(),
-        cover: BTreeMap::new(),
-        levels: BTreeMap::new(),
-        clamp: None,
-        path_mtu: node::Discovery::Off,
-        key_log: false,
         places: places(who, is).into_iter().collect(),
         neighbours: match who {
             NEAR => vec![identity(FAR)],
             FAR => vec![identity(NEAR)],
             _ => Vec::new(),
         },
+        ..Config::new(identity(who), peers)
     }
 }
 
@@ -204,33 +178,11 @@ fn part(who: usize) -> mobile_ip::Config {
             lifetime: Lifetime(300),
             simultaneous: false,
         }),
-        HOME => mobile_ip::Config::HomeAgent(HomeAgentConfig {
-            address: ADDRESSES[HOME],
-            lifetime: Lifetime(600),
-            bindings: 2,
-            reverse_tunnel_required: true,
-            mobiles: BTreeMap::from([(ADDRESSES[MOBILE], key())]),
-            foreign: BTreeMap::new(),
-            nat: Nat::Never,
-            nat_lifetime: Lifetime(60),
-            keepalive: None,
-        }),
-        agent => mobile_ip::Config::ForeignAgent(ForeignAgentConfig {
-            interface: AIR,
-            address: ADDRESSES[agent],
-            care_of: ADDRESSES[agent],
-            interval: Duration::from_secs(1),
-            lifetime: Lifetime(600),
-            home_agents: BTreeMap::new(),
-            homes: Vec::new(),
-            home_keys: BTreeMap::new(),
-            mobile_keys: BTreeMap::new(),
-            neighbours: BTreeMap::new(),
-            nat: Nat::Never,
-            keepalive: None,
-            visitors: 10,
-            pending: 8,
-        }),
+        HOME => mobile_ip::Config::HomeAgent(HomeAgentConfig::new(
+            ADDRESSES[HOME],
+            BTreeMap::from([(ADDRESSES[MOBILE], key())]),
+        )),
+        agent => mobile_ip::Config::ForeignAgent(ForeignAgentConfig::new(AIR, ADDRESSES[agent])),
     }
 }
 

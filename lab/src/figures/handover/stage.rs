@@ -9,10 +9,10 @@ use super::parties::{self, ADDRESSES, AIR, FAR, HOME, LINKS, MOBILE, NEAR, Tunne
 use model::{Instant, Path};
 use node::mobile_ip::{Arrival, NtpTime, Station, Status, Transmit};
 use node::{DropReason, Event, Node, Packet, Sink};
-use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 use wire::ike::{ExchangeType, Header};
+use world::{Hosts, Network};
 
 /// Link-layer address of every host on a link.
 const STATION: Station = Station([2, 0, 0, 0, 0, 1]);
@@ -49,7 +49,8 @@ pub struct Timed {
 }
 
 /// A message under way.
-enum Flight {
+#[derive(Debug)]
+pub enum Flight {
     Ike {
         from: usize,
         to: usize,
@@ -105,7 +106,7 @@ pub struct Stage {
     nodes: Vec<Node>,
     /// True for each working link of the mobile node.
     links: [bool; 2],
-    flights: VecDeque<Flight>,
+    network: Network<Flight>,
     /// All work since [`Stage::forget`].
     pub work: Vec<Timed>,
     /// Events since then: the host, the amount of work before it, and the event.
@@ -126,7 +127,7 @@ impl Stage {
             now,
             nodes: [MOBILE, HOME, NEAR, FAR].map(node).into(),
             links: [true, false],
-            flights: VecDeque::new(),
+            network: Network::default(),
             work: Vec::new(),
             events: Vec::new(),
         };
@@ -182,31 +183,6 @@ impl Stage {
         })
     }
 
-    /// Advances virtual time.
-    pub fn run_for(&mut self, duration: Duration) {
-        let end = self.now + duration;
-        self.deliver_all();
-        loop {
-            let due = self.nodes.iter().filter_map(Node::poll_timeout);
-            let Some(next) = due
-                .map(|deadline| deadline.at)
-                .min()
-                .filter(|next| *next <= end)
-            else {
-                break;
-            };
-            self.now = self.now.max(next);
-            for who in 0..self.nodes.len() {
-                let deadline = self.nodes[who].poll_timeout();
-                if deadline.is_some_and(|deadline| deadline.at <= self.now) {
-                    self.command(who, Node::handle_timeout);
-                }
-            }
-            self.deliver_all();
-        }
-        self.now = end;
-    }
-
     /// Returns the care-of addresses of the mobile node.
     fn care_of(&self) -> Vec<Ipv4Addr> {
         match self.nodes[MOBILE].mobile_ip() {
@@ -214,18 +190,6 @@ impl Stage {
                 registrations.iter().map(|one| one.at.care_of).collect()
             }
             _ => Vec::new(),
-        }
-    }
-
-    /// Delivers everything that is under way.
-    fn deliver_all(&mut self) {
-        loop {
-            self.collect();
-            let Some(flight) = self.flights.pop_front() else {
-                return;
-            };
-            self.arrive(flight);
-            self.speak();
         }
     }
 
@@ -257,7 +221,7 @@ impl Stage {
                 path,
                 payload,
                 passes: true,
-            } => self.flights.push_back(Flight::Ike {
+            } => self.depart(Flight::Ike {
                 from,
                 to,
                 path,
@@ -306,43 +270,17 @@ impl Stage {
         }
     }
 
+    /// Sends a message, which arrives at once.
+    fn depart(&mut self, flight: Flight) {
+        self.network.deliver(flight, self.now);
+    }
+
     fn time<T>(&mut self, who: usize, work: Work, act: impl FnOnce(&mut Node) -> T) -> T {
         let begun = std::time::Instant::now();
         let result = act(&mut self.nodes[who]);
         let took = begun.elapsed();
         self.work.push(Timed { who, work, took });
         result
-    }
-
-    fn collect(&mut self) {
-        for (who, address) in ADDRESSES.into_iter().enumerate().take(self.nodes.len()) {
-            // Grants are sent first.
-            while let Some(event) = self.nodes[who].poll_event() {
-                if let Event::Giving {
-                    sa, node, grant, ..
-                } = &event
-                    && let Some(to) = parties::who(node)
-                {
-                    let (csa, grant, now) = (sa.csa, *grant, self.now);
-                    let given = Work::Given(to);
-                    self.time(who, given, |node| node.give(csa, grant, Ok(()), now));
-                }
-                self.events.push((who, self.work.len(), event));
-            }
-            // Registrations leave directly. Messages to the mobile node go through a tunnel, and
-            // are read from its device first.
-            while let Some(transmit) = self.nodes[who].poll_registration() {
-                self.register(who, transmit);
-            }
-            while let Some(transmit) = self.nodes[who].poll_transmit() {
-                let local = SocketAddr::new(address.into(), transmit.path.local.port());
-                let path = Path {
-                    local,
-                    ..transmit.path
-                };
-                self.send(who, path, transmit.payload);
-            }
-        }
     }
 
     /// Sends an IKE message. A mobile node without a registration cannot send any.
@@ -352,7 +290,7 @@ impl Stage {
             .position(|address| path.remote.ip() == *address);
         let leaves = from != MOBILE || !self.care_of().is_empty();
         if let Some(to) = to.filter(|_| leaves) {
-            self.flights.push_back(Flight::Ike {
+            self.depart(Flight::Ike {
                 from,
                 to,
                 path: path.reversed(),
@@ -379,7 +317,7 @@ impl Stage {
                 };
                 let agent = from.max(to);
                 if self.links[link(agent)] {
-                    self.flights.push_back(Flight::Discovery {
+                    self.depart(Flight::Discovery {
                         to,
                         interface: on,
                         source: ADDRESSES[from],
@@ -409,7 +347,7 @@ impl Stage {
                 if over_air && !self.links[link(from.max(to))] {
                     return;
                 }
-                self.flights.push_back(Flight::Registration {
+                self.depart(Flight::Registration {
                     to,
                     arrival: Arrival {
                         interface,
@@ -419,6 +357,69 @@ impl Stage {
                     },
                     octets,
                 });
+            }
+        }
+    }
+}
+
+impl Hosts for Stage {
+    type Packet = Flight;
+
+    fn clock(&mut self) -> &mut Instant {
+        &mut self.now
+    }
+
+    fn network(&mut self) -> &mut Network<Flight> {
+        &mut self.network
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let deadlines = self.nodes.iter().filter_map(Node::poll_timeout);
+        deadlines.map(|deadline| deadline.at).min()
+    }
+
+    fn handle_timeout(&mut self) {
+        for who in 0..self.nodes.len() {
+            let deadline = self.nodes[who].poll_timeout();
+            if deadline.is_some_and(|deadline| deadline.at <= self.now) {
+                self.command(who, Node::handle_timeout);
+            }
+        }
+    }
+
+    fn receive(&mut self, flight: Flight) {
+        self.arrive(flight);
+        self.speak();
+        self.collect();
+    }
+
+    fn collect(&mut self) {
+        for (who, address) in ADDRESSES.into_iter().enumerate().take(self.nodes.len()) {
+            // Grants are sent first.
+            while let Some(event) = self.nodes[who].poll_event() {
+                if let Event::Giving {
+                    sa, node, grant, ..
+                } = &event
+                    && let Some(to) = parties::who(node)
+                {
+                    let (csa, grant, now) = (sa.csa, *grant, self.now);
+                    let given = Work::Given(to);
+                    self.time(who, given, |node| node.give(csa, grant, Ok(()), now));
+                }
+                self.events.push((who, self.work.len(), event));
+            }
+            // Registrations leave directly. Messages to the mobile node go through a tunnel, and
+            // are read from its device first.
+            while let Some(transmit) = self.nodes[who].poll_registration() {
+                self.register(who, transmit);
+            }
+            while let Some(transmit) = self.nodes[who].poll_transmit() {
+                let local = SocketAddr::new(address.into(), transmit.path.local.port());
+                let path = Path {
+                    local,
+                    ..transmit.path
+                };
+                self.send(who, path, transmit.payload);
             }
         }
     }

@@ -12,6 +12,7 @@ use node::{Handover, Rekey};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use wire::ike::ExchangeType;
+use world::Hosts;
 
 /// The table.
 pub const TABLE: Table = Table {

@@ -376,7 +376,7 @@ fn new_keys_carry_the_same_addresses_whoever_asks_for_them() {
         pair.with(side, |engine, now| engine.rekey_ike(sa, now));
         pair.settle();
         pair.with(side, |engine, now| engine.rekey_child(sa, child, now));
-        pair.pass(Duration::from_secs(60));
+        pair.run_for(Duration::from_secs(60));
         assert_ne!(pair.host(side).child().id, child, "there are new keys");
         assert_eq!(carried(&pair), before);
     }
@@ -388,9 +388,9 @@ fn new_keys_carry_the_same_addresses_whoever_asks_for_them() {
 fn losses_do_not_make_leases() {
     for seed in 0..50 {
         let mut pair = Pair::seeded(borrower(), lender(&BOTH), seed);
-        (pair.lost, pair.doubled, pair.overtaken) = (300, 100, 100);
+        pair.hop = pair.hop.losing(300).repeating(100).delaying(100);
         pair.connect();
-        pair.pass(Duration::from_secs(200));
+        pair.run_for(Duration::from_secs(200));
         assert_eq!(carried(&pair), ["10.9.0.1/32", "fd00:9::1/128"]);
         assert_eq!(pair.right.engine.leases().count(), 1);
         assert_eq!(leases(&mut pair.right).len(), 1);

@@ -252,7 +252,7 @@ fn copies_of_a_request_do_not_keep_its_answer_from_the_peer() {
             pair.deliver(&copy);
         }
         pair.intercept();
-        pair.pass(Duration::from_secs(1));
+        pair.run_for(Duration::from_secs(1));
         assert_eq!(pair.left.engine.counters().retransmitted, 1);
         assert_eq!((pair.left.up(), pair.right.up()), (1, 1), "{from}");
         let asked = pair.left.engine.sas().next().unwrap().id;
@@ -690,7 +690,7 @@ fn refused_initiators_still_count_as_half_open() {
     pair.connect();
     assert_eq!(pair.right.engine.half_open(), 1);
     assert_eq!(pair.right.engine.sas().count(), 0);
-    pair.pass(Duration::from_secs(61));
+    pair.run_for(Duration::from_secs(61));
     assert_eq!(pair.right.engine.half_open(), 0);
 }
 

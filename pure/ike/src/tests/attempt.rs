@@ -80,7 +80,7 @@ fn no_suite_in_common_shows_both_offers_to_the_responder_and_the_refusal_to_the_
     let theirs = Transform::suite(Suite::Aes128Gcm16, false);
     assert!(stranger.theirs.ike.contains(&theirs), "{stranger:?}");
     assert_eq!(of(&pair, Side::Right), None, "nobody said who it is");
-    pair.pass(Duration::from_secs(200));
+    pair.run_for(Duration::from_secs(200));
     let notify = NotifyType::NO_PROPOSAL_CHOSEN;
     assert_eq!(down(of(&pair, Side::Left)), DownReason::Refused { notify });
 }
@@ -129,10 +129,10 @@ fn strangers_leave_one_record_however_many_they_are() {
 #[test]
 fn an_attempt_without_an_answer_counts_how_often_it_asked() {
     let mut pair = Pair::new(mobile(), gateway());
-    pair.lost = 1000;
+    pair.hop.lost = 1000;
     pair.initiate(Side::Left);
     assert_eq!(of(&pair, Side::Left).map(|attempt| attempt.tries), Some(1));
-    pair.pass(Duration::from_secs(300));
+    pair.run_for(Duration::from_secs(300));
     let attempt = of(&pair, Side::Left).unwrap();
     assert_eq!(attempt.tries, 16);
     assert_eq!(attempt.path.remote, "203.0.113.1:500".parse().unwrap());

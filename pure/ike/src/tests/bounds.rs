@@ -11,7 +11,7 @@ const MANY: usize = 100;
 
 fn pair() -> Pair {
     let mut pair = Pair::new(mobile(), gateway());
-    pair.latency = INSTANTLY;
+    pair.hop.delay = INSTANTLY;
     pair
 }
 

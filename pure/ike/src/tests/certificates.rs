@@ -117,7 +117,7 @@ pub(crate) fn pair(left: Config, right: Config, today: UnixTime, seed: u8) -> Pa
 pub(crate) fn refused(left: Config, right: Config, today: UnixTime) -> (String, String) {
     let mut pair = pair(left, right, today, 1);
     pair.initiate(Side::Left);
-    pair.pass(Duration::from_secs(300));
+    pair.run_for(Duration::from_secs(300));
     assert_eq!((pair.left.up(), pair.right.up()), (0, 0));
     assert!(pair.left.children().is_empty() && pair.right.children().is_empty());
     let down = pair.left.down_reasons().first().map(ToString::to_string);
@@ -167,9 +167,9 @@ fn certificates_survive_a_network_that_loses_doubles_and_reorders() {
     for seed in 0..40 {
         let (left, right) = ends();
         let mut pair = pair(left, right, TODAY, seed);
-        (pair.lost, pair.doubled, pair.overtaken) = (200, 300, 300);
+        pair.hop = pair.hop.losing(200).repeating(300).delaying(300);
         pair.initiate(Side::Left);
-        pair.pass(Duration::from_secs(300));
+        pair.run_for(Duration::from_secs(300));
         assert!(fit(pair.left.child(), pair.right.child()), "seed {seed}");
     }
 }
@@ -317,7 +317,7 @@ fn hash_algorithms_that_somebody_takes_away_are_missed() {
         }
         changed.message = Message::encode(&message);
         pair.deliver(&changed);
-        pair.pass(Duration::from_secs(300));
+        pair.run_for(Duration::from_secs(300));
         assert_eq!((pair.left.up(), pair.right.up()), (up, up), "{index}");
     }
 }

@@ -42,7 +42,7 @@ fn a_vpn_peer_may_begin_without_a_child_and_ask_for_it_later() {
 #[test]
 fn an_ike_sa_without_a_child_stays_and_is_rekeyed() {
     let (mut pair, id) = connected();
-    pair.pass(Duration::from_secs(600));
+    pair.run_for(Duration::from_secs(600));
     pair.with(Side::Left, |engine, now| engine.rekey_ike(id, now));
     pair.settle();
     assert_eq!((pair.left.up(), pair.right.up()), (1, 1));

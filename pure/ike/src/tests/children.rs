@@ -152,7 +152,7 @@ fn a_child_in_another_group_than_ours_is_asked_for_again_in_that() {
 fn a_child_that_waits_for_the_operator_is_made_by_whoever_is_told_to() {
     for side in BOTH {
         let mut pair = up(waiting());
-        pair.pass(Duration::from_secs(300));
+        pair.run_for(Duration::from_secs(300));
         assert!(agree(&pair, &[None]));
         open(&mut pair, side);
         pair.settle();
@@ -180,7 +180,7 @@ fn a_child_that_is_refused_is_tried_again_after_growing_pauses_and_all_else_stay
         let before = pair.sent.len();
         let since = pair.now;
         while pair.sent.len() == before {
-            pair.pass(Duration::from_millis(500));
+            pair.run_for(Duration::from_millis(500));
         }
         tries.push((pair.now - since).as_secs());
         pair.settle();
@@ -189,7 +189,7 @@ fn a_child_that_is_refused_is_tried_again_after_growing_pauses_and_all_else_stay
     assert!(agree(&pair, &[None]));
     let (_, right) = ends();
     pair.with(Side::Right, |engine, now| engine.reconfigure(right, now));
-    pair.pass(Duration::from_secs(61));
+    pair.run_for(Duration::from_secs(61));
     assert!(agree(&pair, &[None, VOICE]));
 }
 
@@ -275,7 +275,7 @@ fn a_delete_of_one_child_leaves_the_others_and_of_the_last_ends_the_sa() {
         pair.right.named(VOICE).is_some(),
         "what is under way may come"
     );
-    pair.pass(Duration::from_secs(3));
+    pair.run_for(Duration::from_secs(3));
     assert!(agree(&pair, &[None]));
     assert!(!pair.left.children().iter().any(|child| child.id == voice));
     // Only the first child remains.
@@ -308,7 +308,7 @@ fn the_first_child_is_asked_for_again_where_it_alone_was_deleted() {
     pair.with(Side::Right, |engine, now| {
         engine.with_established(sa, now, |up, turn| up.lose_child(id, turn.ctx))
     });
-    pair.pass(Duration::from_secs(2));
+    pair.run_for(Duration::from_secs(2));
     assert!(agree(&pair, &[None, VOICE]), "{:?}", pair.left.events);
 }
 
@@ -321,7 +321,7 @@ fn a_child_that_was_closed_is_refused_until_it_is_opened_and_told_so() {
         pair.settle();
         let gone = pair.host(side).named(VOICE).unwrap().id;
         assert!(pair.host(side).retired(gone), "nothing more is sent on it");
-        pair.pass(Duration::from_secs(200));
+        pair.run_for(Duration::from_secs(200));
         assert!(agree(&pair, &[None]));
         if side == Side::Right {
             let told = pair.left.refusals();
@@ -329,10 +329,10 @@ fn a_child_that_was_closed_is_refused_until_it_is_opened_and_told_so() {
             assert!(pair.right.refusals()[0].contains("tunnel `voice` was taken down here"));
         }
         open(&mut pair, other);
-        pair.pass(Duration::from_secs(10));
+        pair.run_for(Duration::from_secs(10));
         assert!(agree(&pair, &[None]), "the other end does not decide it");
         open(&mut pair, side);
-        pair.pass(Duration::from_secs(61));
+        pair.run_for(Duration::from_secs(61));
         assert!(agree(&pair, &[None, VOICE]));
     }
 }
@@ -341,7 +341,7 @@ fn a_child_that_was_closed_is_refused_until_it_is_opened_and_told_so() {
 fn letting_a_peer_in_opens_its_children_again() {
     let mut pair = connected();
     close(&mut pair, Side::Left);
-    pair.pass(Duration::from_secs(10));
+    pair.run_for(Duration::from_secs(10));
     assert!(agree(&pair, &[None]));
     pair.with(Side::Left, |engine, now| engine.bar("gateway", false, now));
     pair.settle();
@@ -375,7 +375,7 @@ fn of_two_children_asked_for_at_once_one_stays() {
             open(&mut pair, Side::Left);
             open(&mut pair, Side::Right);
             pair.cross(order);
-            pair.pass(Duration::from_secs(120));
+            pair.run_for(Duration::from_secs(120));
             assert!(
                 agree(&pair, &[None, VOICE]),
                 "seed {seed}: {:?}",
@@ -395,7 +395,7 @@ fn a_request_that_comes_when_the_peers_own_is_done_changes_nothing() {
     open(&mut pair, Side::Right);
     pair.settle();
     pair.deliver(&late);
-    pair.pass(Duration::from_secs(60));
+    pair.run_for(Duration::from_secs(60));
     assert!(agree(&pair, &[None, VOICE]), "{:?}", pair.left.events);
     assert!(pair.left.refusals().is_empty() && pair.left.down_reasons().is_empty());
 }
@@ -407,7 +407,7 @@ fn one_child_is_rekeyed_while_the_other_is_deleted() {
         let first = pair.left.named(None).unwrap().id;
         rekey(&mut pair, sides[0], None);
         close(&mut pair, sides[1]);
-        pair.pass(Duration::from_secs(50));
+        pair.run_for(Duration::from_secs(50));
         assert!(agree(&pair, &[None]), "{:?}", pair.left.events);
         assert_ne!(pair.left.named(None).unwrap().id, first);
     }
@@ -431,7 +431,7 @@ fn a_child_that_is_deleted_while_it_is_rekeyed_is_gone_at_both_ends() {
             if order & 4 == 4 {
                 pair.lose();
             }
-            pair.pass(Duration::from_secs(300));
+            pair.run_for(Duration::from_secs(300));
             assert!(
                 agree(&pair, &[None]),
                 "{sides:?} {order}: {:?}",
@@ -449,13 +449,13 @@ fn a_child_that_is_closed_while_it_is_asked_for_does_not_stay() {
         let mut pair = up(waiting());
         open(&mut pair, side);
         close(&mut pair, side);
-        pair.pass(Duration::from_secs(60));
+        pair.run_for(Duration::from_secs(60));
         assert!(agree(&pair, &[None]), "{:?}", pair.left.events);
         open(&mut pair, side);
         pair.settle();
         rekey(&mut pair, side, VOICE);
         close(&mut pair, side);
-        pair.pass(Duration::from_secs(100));
+        pair.run_for(Duration::from_secs(100));
         assert!(agree(&pair, &[None]), "{:?}", pair.left.events);
         assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
     }
@@ -469,7 +469,7 @@ fn a_child_that_is_taken_out_while_it_is_rekeyed_ends_nothing_else() {
     left.peers[0].children.clear();
     rekey(&mut pair, Side::Left, VOICE);
     pair.with(Side::Left, |engine, now| engine.reconfigure(left, now));
-    pair.pass(Duration::from_secs(100));
+    pair.run_for(Duration::from_secs(100));
     assert!(agree(&pair, &[None]), "{:?}", pair.left.events);
     assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
 }
@@ -484,7 +484,7 @@ fn a_child_that_is_deleted_before_its_answer_arrives_does_not_come_up() {
     pair.lose();
     close(&mut pair, Side::Right);
     pair.settle();
-    pair.pass(Duration::from_secs(300));
+    pair.run_for(Duration::from_secs(300));
     assert!(agree(&pair, &[None]), "{:?}", pair.left.events);
     let never = |event: &Event| matches!(event, Event::ChildUp(child) if child.name.is_some());
     assert!(!pair.left.events.iter().any(never));
@@ -500,7 +500,7 @@ fn a_child_whose_answer_has_not_arrived_is_rekeyed_later() {
     pair.deliver_next();
     pair.lose();
     rekey(&mut pair, Side::Right, VOICE);
-    pair.pass(Duration::from_secs(60));
+    pair.run_for(Duration::from_secs(60));
     assert!(agree(&pair, &[None, VOICE]), "{:?}", pair.left.events);
     assert!(pair.right.named(VOICE).unwrap().initiator, "it was rekeyed");
 }
@@ -511,11 +511,11 @@ fn a_rekeyed_ike_sa_keeps_all_children() {
         let mut pair = connected();
         let before: Vec<_> = pair.left.children().iter().map(|child| child.id).collect();
         rekey_ike(&mut pair, side);
-        pair.pass(Duration::from_secs(60));
+        pair.run_for(Duration::from_secs(60));
         let after: Vec<_> = pair.left.children().iter().map(|child| child.id).collect();
         assert_eq!(before, after);
         rekey(&mut pair, side.other(), VOICE);
-        pair.pass(Duration::from_secs(60));
+        pair.run_for(Duration::from_secs(60));
         assert!(agree(&pair, &[None, VOICE]));
     }
 }
@@ -535,7 +535,7 @@ fn an_authentication_anew_makes_all_children_anew_before_the_old_ones_go() {
         let old: Vec<_> = pair.left.children().iter().map(|child| child.id).collect();
         assert_eq!(old.len(), 2);
         reauthenticate(&mut pair);
-        pair.pass(Duration::from_secs(60));
+        pair.run_for(Duration::from_secs(60));
         assert!(
             agree(&pair, &[None, VOICE]),
             "{opened:?}: {:?}",
@@ -569,11 +569,11 @@ fn an_authentication_anew_over_a_lossy_network_leaves_no_child_behind() {
         let (left, right) = ends();
         let mut pair = Pair::seeded(left, right, seed);
         pair.connect();
-        (pair.lost, pair.doubled, pair.overtaken) = (250, 200, 200);
+        pair.hop = pair.hop.losing(250).repeating(200).delaying(200);
         reauthenticate(&mut pair);
-        pair.pass(Duration::from_secs(100));
-        (pair.lost, pair.doubled, pair.overtaken) = (0, 0, 0);
-        pair.pass(Duration::from_secs(200));
+        pair.run_for(Duration::from_secs(100));
+        pair.hop = pair.hop.healed();
+        pair.run_for(Duration::from_secs(200));
         assert!(
             agree(&pair, &[None, VOICE]),
             "seed {seed}: {:?}",
@@ -601,7 +601,7 @@ fn children_come_and_go_with_the_configuration_one_by_one() {
     pair.with(Side::Left, |engine, now| {
         assert_eq!(engine.reconfigure(left, now), [""; 0]);
     });
-    pair.pass(Duration::from_secs(5));
+    pair.run_for(Duration::from_secs(5));
     assert!(
         agree(&pair, &[None, Some("video")]),
         "{:?}",
@@ -616,11 +616,11 @@ fn children_come_and_go_with_the_configuration_one_by_one() {
     pair.with(Side::Left, |engine, now| {
         engine.reconfigure(left.clone(), now)
     });
-    pair.pass(Duration::from_secs(5));
+    pair.run_for(Duration::from_secs(5));
     assert_eq!(pair.left.named(Some("video")).unwrap().id, video);
     left.peers[0].children[0].remote = vec![prefix("192.168.8.0/25")];
     pair.with(Side::Left, |engine, now| engine.reconfigure(left, now));
-    pair.pass(Duration::from_secs(10));
+    pair.run_for(Duration::from_secs(10));
     assert!(
         agree(&pair, &[None, Some("video")]),
         "{:?}",
@@ -640,7 +640,7 @@ fn all_children_move_with_their_sa() {
     let sa = pair.left.ike();
     pair.with(Side::Left, |engine, now| engine.move_to(sa, to(CELL), now))
         .unwrap();
-    pair.pass(Duration::from_secs(5));
+    pair.run_for(Duration::from_secs(5));
     for host in [&pair.left, &pair.right] {
         let moved = host.events.iter().find_map(|event| match event {
             Event::PathMoved { children, .. } => Some(children.len()),
@@ -662,7 +662,7 @@ fn each_child_lives_as_long_as_its_own_policy_says() {
         pair.left.named(None).unwrap().id,
         pair.left.named(VOICE).unwrap().id,
     );
-    pair.pass(hour + Duration::from_secs(60));
+    pair.run_for(hour + Duration::from_secs(60));
     assert!(agree(&pair, &[None, VOICE]));
     assert_eq!(pair.left.named(None).unwrap().id, first);
     assert_ne!(pair.left.named(VOICE).unwrap().id, voice);
@@ -676,7 +676,7 @@ fn a_child_that_gets_no_new_keys_is_made_anew_alone() {
     right.limits.children = 2;
     let mut pair = up((left, right));
     let first = pair.left.named(None).unwrap().id;
-    pair.pass(Duration::from_secs(800));
+    pair.run_for(Duration::from_secs(800));
     assert!(agree(&pair, &[None, VOICE]), "{:?}", pair.left.events);
     assert_eq!(pair.left.named(None).unwrap().id, first);
     assert!(pair.left.down_reasons().is_empty());
@@ -687,9 +687,9 @@ fn two_children_come_up_and_are_rekeyed_on_a_network_that_loses_doubles_and_reor
     for seed in 0..40 {
         let (left, right) = ends();
         let mut pair = Pair::seeded(left, right, seed);
-        (pair.lost, pair.doubled, pair.overtaken) = (200, 200, 200);
+        pair.hop = pair.hop.losing(200).repeating(200).delaying(200);
         pair.initiate(Side::Left);
-        pair.pass(Duration::from_secs(200));
+        pair.run_for(Duration::from_secs(200));
         assert_eq!(pair.left.children().len(), 2, "seed {seed}");
         for round in 0..4 {
             let side = BOTH[usize::from(seed.wrapping_add(round) % 2)];
@@ -699,9 +699,9 @@ fn two_children_come_up_and_are_rekeyed_on_a_network_that_loses_doubles_and_reor
                 side.other(),
                 [VOICE, None][usize::from(round % 2)],
             );
-            pair.pass(Duration::from_secs(100));
+            pair.run_for(Duration::from_secs(100));
         }
-        pair.pass(Duration::from_secs(300));
+        pair.run_for(Duration::from_secs(300));
         assert!(
             agree(&pair, &[None, VOICE]),
             "seed {seed}: {:?}",
@@ -717,7 +717,7 @@ fn a_child_is_opened_and_closed_on_a_network_that_loses_doubles_and_reorders() {
         let (left, right) = ends();
         let mut pair = Pair::seeded(left, right, seed);
         pair.connect();
-        (pair.lost, pair.doubled, pair.overtaken) = (300, 200, 300);
+        pair.hop = pair.hop.losing(300).repeating(200).delaying(300);
         for round in 0..6_u8 {
             let side = BOTH[usize::from(seed.wrapping_add(round) % 2)];
             match round % 3 {
@@ -725,13 +725,13 @@ fn a_child_is_opened_and_closed_on_a_network_that_loses_doubles_and_reorders() {
                 1 => close(&mut pair, side),
                 _ => open(&mut pair, side.other()),
             }
-            pair.pass(Duration::from_millis(100 * u64::from(seed)));
+            pair.run_for(Duration::from_millis(100 * u64::from(seed)));
         }
         for side in BOTH {
             open(&mut pair, side);
         }
-        (pair.lost, pair.doubled, pair.overtaken) = (0, 0, 0);
-        pair.pass(Duration::from_secs(400));
+        pair.hop = pair.hop.healed();
+        pair.run_for(Duration::from_secs(400));
         assert!(
             agree(&pair, &[None, VOICE]),
             "seed {seed}: {:?}",

@@ -217,7 +217,7 @@ fn a_hand_over_takes_all_to_another_path_and_the_old_ike_sa_leaves() {
     }
     let newest = |host: &Host| keys_of(&host.children()[1].inbound);
     assert_ne!(newest(&pair.left), before);
-    pair.pass(MINUTE);
+    pair.run_for(MINUTE);
     assert!(is_settled(&pair));
     assert_eq!(carried_by(&pair), [address(CELL); 2]);
     assert_eq!(pair.left.down_reasons(), [&DownReason::Replaced]);
@@ -247,7 +247,7 @@ fn several_hand_overs_follow_each_other() {
     let mut pair = up(allowing(children::ends()));
     for local in [CELL, TRAIN, LEFT, CELL] {
         hand_over(&mut pair, local);
-        pair.pass(MINUTE);
+        pair.run_for(MINUTE);
         assert!(children::agree(&pair, &[None, Some("voice")]), "{local}");
         assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
         assert_eq!(carried_by(&pair), [address(local); 2]);
@@ -271,7 +271,7 @@ fn children_stay_with_the_ike_sa_that_made_them() {
         (vec![child], vec![])
     );
     rekey_child(&mut pair, Side::Left);
-    pair.pass(MINUTE);
+    pair.run_for(MINUTE);
     assert_eq!(
         pair.right.engine.sa(old).expect("it stays").children.len(),
         1
@@ -306,13 +306,13 @@ fn a_clone_has_all_but_keys_spis_and_children_of_what_it_came_of() {
 fn a_lent_address_stays_with_who_is_handed_over_and_is_free_after_both_are_gone() {
     let mut pair = up(allowing((borrower(), lender(&["10.9.0.0/24"]))));
     hand_over(&mut pair, CELL);
-    pair.pass(MINUTE);
+    pair.run_for(MINUTE);
     assert!(is_settled(&pair));
     let leases = |pair: &Pair| pair.right.engine.leases().collect::<Vec<_>>();
     assert_eq!(leases(&pair)[0].free_from, None);
     let sa = pair.left.current();
     pair.with(Side::Left, |engine, now| engine.close(sa, now));
-    pair.pass(MINUTE);
+    pair.run_for(MINUTE);
     assert!(leases(&pair)[0].free_from.is_some());
 }
 
@@ -336,7 +336,7 @@ fn in_any_other_message_the_notify_is_ignored() {
     let answer = pair.intercept().remove(0);
     let answer = forged(&mut pair, Side::Right, &answer);
     pair.deliver(&answer);
-    pair.pass(MINUTE);
+    pair.run_for(MINUTE);
     for host in [&pair.left, &pair.right] {
         assert_eq!((host.up(), host.cloned().len()), (1, 0));
         assert_eq!((host.ike_rekeys(), host.children().len()), (1, 1));
@@ -373,7 +373,7 @@ fn a_peer_that_clones_for_ever_has_a_bounded_number_of_ike_sas() {
             .told("wants to clone its IKE SA, but already has 3 more")
     );
     // The clones are idle, and the right end's liveness checks delete them.
-    pair.pass(Duration::from_secs(600));
+    pair.run_for(Duration::from_secs(600));
     assert!(is_settled(&pair));
 }
 
@@ -385,7 +385,7 @@ fn children_are_counted_over_all_ike_sas_of_a_peer() {
     right.limits.children = 1;
     let mut pair = up((left, right));
     keep_clone(&mut pair);
-    pair.pass(MINUTE / 2);
+    pair.run_for(MINUTE / 2);
     let children = |pair: &Pair| pair.right.children().len();
     assert_eq!(children(&pair), 2, "one may take the place of the other");
     let third = pair.left.cloned()[0].1;
@@ -395,7 +395,7 @@ fn children_are_counted_over_all_ike_sas_of_a_peer() {
             asked.expect("nothing is under way");
         });
     });
-    pair.pass(MINUTE / 2);
+    pair.run_for(MINUTE / 2);
     assert_eq!(children(&pair), 2);
     assert!(
         pair.right
@@ -421,9 +421,9 @@ fn who_was_refused_for_good_asks_again_when_something_was_deleted() {
     assert_eq!(again, Err(CannotMove::Enough));
     pair.right.engine.config.limits.clones = 1;
     children::close(&mut pair, Side::Left);
-    pair.pass(MINUTE);
+    pair.run_for(MINUTE);
     hand_over(&mut pair, CELL);
-    pair.pass(MINUTE);
+    pair.run_for(MINUTE);
     assert!(is_settled(&pair));
     assert_eq!(carried_by(&pair), [address(CELL); 2]);
 }
@@ -454,7 +454,7 @@ fn what_cannot_be_handed_over_is_refused() {
         });
         assert_eq!(twice, Err(CannotMove::UnderWay), "the old one is leaving");
     }
-    pair.pass(MINUTE);
+    pair.run_for(MINUTE);
     reauthenticate(&mut pair);
     let twice = try_to(&mut pair, Side::Left, TRAIN);
     assert_eq!(
@@ -462,7 +462,7 @@ fn what_cannot_be_handed_over_is_refused() {
         Err(CannotMove::UnderWay),
         "another one is being made"
     );
-    pair.pass(MINUTE);
+    pair.run_for(MINUTE);
     assert!(is_settled(&pair));
 }
 
@@ -480,7 +480,7 @@ fn a_clone_to_where_nobody_answers_turns_back_and_all_stays() {
     let mut pair = connected();
     pair.away = vec![address(CELL)];
     hand_over(&mut pair, CELL);
-    pair.pass(TRIED);
+    pair.run_for(TRIED);
     assert!(
         pair.left
             .told("the tunnel stays on its path, as the handover failed")
@@ -490,7 +490,7 @@ fn a_clone_to_where_nobody_answers_turns_back_and_all_stays() {
     assert_eq!(pair.right.down_reasons(), [&DownReason::ClosedByPeer]);
     pair.away.clear();
     hand_over(&mut pair, CELL);
-    pair.pass(MINUTE);
+    pair.run_for(MINUTE);
     assert!(is_settled(&pair));
 }
 
@@ -503,7 +503,7 @@ fn a_clone_whose_answers_are_lost_there_turns_back_and_all_stays() {
     pair.deliver_next();
     pair.away = vec![address(CELL)];
     pair.lose();
-    pair.pass(TRIED * 2);
+    pair.run_for(TRIED * 2);
     is_as_it_was(&pair);
 }
 
@@ -513,7 +513,7 @@ fn a_peer_that_must_be_at_an_address_is_not_handed_over_elsewhere() {
     right.peers[0].address = Some(address(LEFT));
     let mut pair = up((left, right));
     hand_over(&mut pair, CELL);
-    pair.pass(MINUTE);
+    pair.run_for(MINUTE);
     assert!(
         pair.left.told("refused to move to our new address"),
         "{:?}",
@@ -537,7 +537,7 @@ fn a_clone_that_does_not_get_all_tunnels_turns_back_and_all_stays() {
         "{:?}",
         pair.left.refusals()
     );
-    pair.pass(MINUTE);
+    pair.run_for(MINUTE);
     assert!(pair.left.told("the tunnel stays on its path"));
     assert!(pair.left.handed_over().is_empty());
     assert!(children::agree(&pair, &[None, Some("voice")]));
@@ -559,7 +559,7 @@ fn a_child_whose_new_keys_met_a_hand_over_that_turned_back_gets_others() {
     let mut pair = up((left, right));
     pair.right.engine.config.peers[0].children[0].local = vec![prefix("192.168.9.0/24")];
     let (sa, old) = (pair.left.current(), pair.left.named(None).unwrap().id);
-    pair.pass(Duration::from_secs(89));
+    pair.run_for(Duration::from_secs(89));
     hand_over(&mut pair, CELL);
     // The clone is up and its first child is requested when the old child's lifetime ends.
     while pair.left.cloned().is_empty() {
@@ -582,7 +582,7 @@ fn a_child_whose_new_keys_met_a_hand_over_that_turned_back_gets_others() {
         assert!(pair.deliver_next());
     }
     pair.deliver(&answer);
-    pair.pass(MINUTE * 2);
+    pair.run_for(MINUTE * 2);
     assert!(pair.left.told("the tunnel stays on its path"));
     let new = pair.left.named(None).unwrap();
     assert!(new.id != old && new.ike == sa, "it has new keys");
@@ -599,7 +599,7 @@ fn whichever_message_of_a_hand_over_is_lost_it_comes_about() {
             pair.deliver_next();
         }
         pair.lose();
-        pair.pass(MINUTE * 2);
+        pair.run_for(MINUTE * 2);
         assert!(is_settled(&pair), "without message {lost}");
         assert_eq!(carried_by(&pair), [address(CELL); 2]);
         assert_eq!(
@@ -624,7 +624,7 @@ fn a_clone_has_the_additional_key_exchanges_as_well() {
             pair.deliver_next();
         }
         pair.lose();
-        pair.pass(MINUTE * 2);
+        pair.run_for(MINUTE * 2);
         assert!(is_settled(&pair), "without message {lost}");
         assert_eq!(carried_by(&pair), [address(CELL); 2]);
         let sa = pair.left.engine.sa(pair.left.current()).expect("it is up");
@@ -638,7 +638,7 @@ fn a_clone_in_the_wrong_group_is_asked_for_in_the_right_one() {
     right.peers[0].groups = vec![Group::P256];
     let mut pair = up((left, right));
     hand_over(&mut pair, CELL);
-    pair.pass(MINUTE);
+    pair.run_for(MINUTE);
     assert!(is_settled(&pair));
     assert_eq!(carried_by(&pair), [address(CELL); 2]);
 }
@@ -651,7 +651,7 @@ fn a_clone_that_crosses_a_clone_is_refused_for_the_moment() {
         ask_for_clone(&mut pair, Side::Left);
         ask_for_clone(&mut pair, Side::Right);
         pair.cross(order);
-        pair.pass(MINUTE);
+        pair.run_for(MINUTE);
         for host in [&pair.left, &pair.right] {
             assert!(host.told("TEMPORARY_FAILURE"), "{order}");
             assert!(host.cloned().is_empty());
@@ -667,11 +667,11 @@ fn a_clone_that_crosses_new_keys_of_the_ike_sa_loses_neither() {
         hand_over(&mut pair, CELL);
         rekey_ike(&mut pair, Side::Right);
         pair.cross(order);
-        pair.pass(MINUTE);
+        pair.run_for(MINUTE);
         assert!(is_settled(&pair), "{order}");
         assert!(pair.left.told("the peer was busy: try again"), "{order}");
         hand_over(&mut pair, CELL);
-        pair.pass(MINUTE);
+        pair.run_for(MINUTE);
         assert!(is_settled(&pair), "{order}");
         assert_eq!(carried_by(&pair), [address(CELL); 2]);
     }
@@ -691,24 +691,24 @@ fn a_hand_over_meets_new_keys_moves_and_children_and_both_ends_agree() {
         let (left, right) = ends();
         let mut pair = Pair::seeded(left, right, seed);
         pair.connect();
-        (pair.lost, pair.doubled, pair.overtaken) = (150, 100, 200);
+        pair.hop = pair.hop.losing(150).repeating(100).delaying(200);
         let other = OTHERS[usize::from(seed % 5)];
         // The other operation starts before the hand-over, with it, or during it.
         let ahead = Duration::from_millis(u64::from(seed / 10) * 15);
         match seed % 2 == 0 {
             true => {
                 other(&mut pair);
-                pair.pass(ahead);
+                pair.run_for(ahead);
                 hand_over(&mut pair, CELL);
             }
             false => {
                 hand_over(&mut pair, CELL);
-                pair.pass(ahead);
+                pair.run_for(ahead);
                 other(&mut pair);
             }
         }
-        (pair.lost, pair.doubled, pair.overtaken) = (0, 0, 0);
-        pair.pass(Duration::from_secs(300));
+        pair.hop = pair.hop.healed();
+        pair.run_for(Duration::from_secs(300));
         assert!(is_settled(&pair), "seed {seed}");
     }
 }
@@ -731,7 +731,7 @@ fn whoever_closes_meanwhile_closes_both() {
                 }
                 engine.shutdown(now);
             });
-            pair.pass(MINUTE * 10);
+            pair.run_for(MINUTE * 10);
             for side in BOTH {
                 let host = pair.host(side);
                 assert_eq!(host.engine.sas().count(), 0, "{side:?} after {delivered}");
@@ -753,7 +753,7 @@ fn a_clone_whose_answer_never_came_is_nobodys_and_ends() {
     pair.lose();
     let sa = pair.left.current();
     pair.with(Side::Left, |engine, now| engine.close(sa, now));
-    pair.pass(Duration::from_secs(600));
+    pair.run_for(Duration::from_secs(600));
     assert_eq!(pair.right.engine.sas().count(), 0);
     assert_eq!(pair.right.cloned().len(), 1);
 }
@@ -766,7 +766,7 @@ fn a_peer_that_keeps_both_has_a_path_for_each_and_one_may_die() {
     pair.right.engine.config.peers[0].liveness = Duration::from_secs(30);
     let (old, first) = (pair.right.current(), pair.right.child().id);
     let clone = keep_clone(&mut pair);
-    pair.pass(MINUTE);
+    pair.run_for(MINUTE);
     assert_eq!((pair.left.up(), pair.right.up()), (2, 2));
     let replaced = pair
         .right
@@ -782,7 +782,7 @@ fn a_peer_that_keeps_both_has_a_path_for_each_and_one_may_die() {
         engine.with_established(clone, now, |up, turn| drop(up.abandon(turn)));
     });
     pair.away = vec![address(CELL)];
-    pair.pass(Duration::from_secs(600));
+    pair.run_for(Duration::from_secs(600));
     assert_eq!(pair.right.up(), 1);
     assert_eq!(pair.right.child().id, first);
     assert!(pair.right.engine.sa(old).is_some());
@@ -794,12 +794,12 @@ fn a_clone_does_not_lengthen_an_authentication() {
     let (mut left, right) = ends();
     left.peers[0].lifetimes.reauth = Duration::from_secs(100);
     let mut pair = up((left, right));
-    pair.pass(Duration::from_secs(40));
+    pair.run_for(Duration::from_secs(40));
     hand_over(&mut pair, CELL);
-    pair.pass(Duration::from_secs(61));
+    pair.run_for(Duration::from_secs(61));
     let anew = |event: &&Event| matches!(event, Event::IkeReplaced { .. });
     assert_eq!(pair.left.events.iter().filter(anew).count(), 1);
-    pair.pass(MINUTE / 3);
+    pair.run_for(MINUTE / 3);
     assert!(is_settled(&pair));
 }
 
@@ -813,7 +813,7 @@ fn a_peer_that_begins_anew_replaces_all_of_them() {
     let (left, _) = ends();
     pair.restart(Side::Left, Host::seeded(left, 9, 9));
     pair.connect();
-    pair.pass(MINUTE);
+    pair.run_for(MINUTE);
     assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
     assert!(fit(pair.left.child(), pair.right.child()));
 }
@@ -823,7 +823,7 @@ pub(crate) fn story() -> Pair {
     let mut pair = connected();
     pair.begin_story();
     hand_over(&mut pair, CELL);
-    pair.pass(Duration::from_secs(8));
+    pair.run_for(Duration::from_secs(8));
     pair
 }
 
@@ -834,6 +834,6 @@ pub(crate) fn in_vain() -> Pair {
     let mut pair = up((left, right));
     pair.begin_story();
     hand_over(&mut pair, CELL);
-    pair.pass(Duration::from_secs(1));
+    pair.run_for(Duration::from_secs(1));
     pair
 }

@@ -36,7 +36,7 @@ fn addresses_that_nobody_receives_at_cannot_keep_an_honest_initiator_out() {
     pair.deliver(&first);
     pair.settle();
     assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
-    assert_eq!(pair.now - begun, pair.latency * 5, "one round trip more");
+    assert_eq!(pair.now - begun, pair.hop.delay * 5, "one round trip more");
 }
 
 // Weakness: 63

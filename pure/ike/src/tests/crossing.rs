@@ -49,8 +49,8 @@ fn of_two_ike_sas_made_at_once_both_ends_keep_the_same_one() {
 fn loss_and_disorder_do_not_change_what_is_kept() {
     for seed in 1..=40 {
         let mut pair = crossing(seed);
-        (pair.lost, pair.doubled, pair.overtaken) = (200, 200, 300);
-        pair.pass(Duration::from_secs(200));
+        pair.hop = pair.hop.losing(200).repeating(200).delaying(300);
+        pair.run_for(Duration::from_secs(200));
         survivor(&pair);
     }
 }

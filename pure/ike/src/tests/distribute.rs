@@ -155,13 +155,13 @@ fn a_grant_that_the_node_cannot_use_is_refused_and_not_held() {
 #[test]
 fn grants_wait_for_each_other_and_survive_loss() {
     let (mut pair, id) = connected();
-    pair.lost = 300;
+    pair.hop.lost = 300;
     for number in 1..=20 {
         pair.with(Side::Left, |engine, now| {
             engine.distribute(id, grant(number), now)
         });
     }
-    pair.pass(Duration::from_secs(600));
+    pair.run_for(Duration::from_secs(600));
     let numbers: Vec<_> = granted(&pair).iter().map(|grant| grant.grant).collect();
     assert_eq!(numbers, (1..=20).collect::<Vec<_>>());
     assert_eq!(answers(&pair).len(), 20);

@@ -1,18 +1,13 @@
 //! ESP with and without UDP: the rules of RFC 7296 section 2.23, and changes on the way.
 
 use super::mobike::{CELL, move_to, roaming, to};
-use super::pair::{LEFT, NatBox, Pair, RIGHT, Side, fit};
+use super::pair::{LEFT, NAT, Pair, RIGHT, Side, fit};
 use super::rekey::{rekey_child, rekey_ike};
 use super::*;
 use crate::{Event, Tcp};
 use model::{Carrier, Encapsulation, Path};
 use std::net::IpAddr;
 use wire::ike::{Datagram, NotifyType, Payload};
-
-const NAT: NatBox = NatBox {
-    outside: "198.51.100.9",
-    shift: 20000,
-};
 
 /// Configures both ends to use UDP only for NATs.
 fn honest((mut left, mut right): (Config, Config)) -> (Config, Config) {
@@ -141,10 +136,10 @@ fn a_nat_that_is_new_is_noticed_by_a_sign_of_life_and_esp_gets_udp() {
     let (mut left, right) = honest(roaming());
     left.peers[0].liveness = Duration::from_secs(10);
     let mut pair = connected((left, right));
-    pair.pass(Duration::from_secs(60));
+    pair.run_for(Duration::from_secs(60));
     assert_eq!(moved(&mut pair, Side::Left), None);
     pair.nat = Some(NAT);
-    pair.pass(Duration::from_secs(12));
+    pair.run_for(Duration::from_secs(12));
     for side in [Side::Left, Side::Right] {
         let path = moved(&mut pair, side).expect("it moved");
         assert_eq!(path.carrier, Carrier::Udp, "{side:?}");

@@ -51,7 +51,7 @@ fn an_error_beside_a_child_in_ike_auth_is_believed() {
         let (mut pair, answer) = answered(mobile());
         let changed = resealed(&mut pair, &answer, |m| m.payloads.push(error(kind)));
         pair.deliver(&changed);
-        pair.pass(Duration::from_secs(60));
+        pair.run_for(Duration::from_secs(60));
         assert_eq!((pair.left.up(), pair.right.up()), (0, 0), "{kind}");
         assert!(pair.left.children().is_empty() && pair.right.children().is_empty());
         let why = pair.left.down_reasons()[0];

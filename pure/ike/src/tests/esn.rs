@@ -57,13 +57,13 @@ fn every_suite_and_all_successors_have_them_over_a_bad_hop() {
         let (mut left, mut right) = ends(true, true);
         (left.peers[0].suites, right.peers[0].suites) = (vec![suite], vec![suite]);
         let mut pair = Pair::new(left, right);
-        (pair.lost, pair.doubled, pair.overtaken) = (200, 200, 200);
+        pair.hop = pair.hop.losing(200).repeating(200).delaying(200);
         pair.connect();
-        pair.pass(Duration::from_secs(30));
+        pair.run_for(Duration::from_secs(30));
         assert!(extended(&pair.left) && extended(&pair.right), "{suite}");
         for rekey in [rekey_child, rekey_ike, rekey_child] {
             rekey(&mut pair, side);
-            pair.pass(Duration::from_secs(60));
+            pair.run_for(Duration::from_secs(60));
             assert!(fit(pair.left.newest(), pair.right.newest()));
             assert!(extended(&pair.left) && extended(&pair.right), "{suite}");
         }
@@ -81,7 +81,7 @@ fn children_for_the_same_traffic_and_of_new_proofs_have_them_too() {
     assert!(all_fit(&pair, 3));
     assert!(extended(&pair.left) && extended(&pair.right));
     reauthenticate(&mut pair);
-    pair.pass(Duration::from_secs(60));
+    pair.run_for(Duration::from_secs(60));
     assert!(all_fit(&pair, 3));
     assert!(extended(&pair.left) && extended(&pair.right));
 }

@@ -210,7 +210,7 @@ pub(crate) const FLOWS: &[Flow] = &[
             pair.deliver_next();
             pair.deliver_next();
             pair.lose();
-            pair.pass(Duration::from_secs(5));
+            pair.run_for(Duration::from_secs(5));
             pair
         },
     },
@@ -255,7 +255,7 @@ pub(crate) const FLOWS: &[Flow] = &[
         play: || {
             let (mut pair, _) = up(mobile(), gateway());
             pair.restart(Side::Left, Host::seeded(mobile(), 9, 1));
-            pair.pass(Duration::from_secs(60));
+            pair.run_for(Duration::from_secs(60));
             pair.connect();
             pair
         },
@@ -278,7 +278,7 @@ pub(crate) const FLOWS: &[Flow] = &[
             let mut left = mobile();
             left.peers[0].lifetimes.reauth = Duration::from_secs(100);
             let (mut pair, _) = up(left, gateway());
-            pair.pass(Duration::from_secs(150));
+            pair.run_for(Duration::from_secs(150));
             pair
         },
     },
@@ -343,7 +343,7 @@ pub(crate) const FLOWS: &[Flow] = &[
             let mut pair = served(LISTED);
             pair.begin_story();
             send_away(&mut pair);
-            pair.pass(Duration::from_secs(60));
+            pair.run_for(Duration::from_secs(60));
             pair
         },
     },
@@ -370,7 +370,7 @@ pub(crate) const FLOWS: &[Flow] = &[
             let (mut pair, id) = up(mobile(), gateway());
             pair.with(Side::Left, |engine, now| engine.close(id, now));
             pair.settle();
-            pair.pass(Duration::from_secs(30));
+            pair.run_for(Duration::from_secs(30));
             pair
         },
     },
@@ -454,7 +454,7 @@ pub(crate) const FLOWS: &[Flow] = &[
         play: || {
             let mut pair = story();
             rekey_child(&mut pair, Side::Left);
-            pair.pass(Duration::from_secs(60));
+            pair.run_for(Duration::from_secs(60));
             pair
         },
     },
@@ -466,7 +466,7 @@ pub(crate) const FLOWS: &[Flow] = &[
         play: || {
             let mut pair = story();
             rekey_ike(&mut pair, Side::Left);
-            pair.pass(Duration::from_secs(60));
+            pair.run_for(Duration::from_secs(60));
             pair
         },
     },
@@ -479,7 +479,7 @@ pub(crate) const FLOWS: &[Flow] = &[
             let mut pair = story();
             rekey_child(&mut pair, Side::Left);
             rekey_child(&mut pair, Side::Right);
-            pair.pass(Duration::from_secs(60));
+            pair.run_for(Duration::from_secs(60));
             pair
         },
     },
@@ -492,7 +492,7 @@ pub(crate) const FLOWS: &[Flow] = &[
             let mut pair = story();
             rekey_ike(&mut pair, Side::Left);
             rekey_ike(&mut pair, Side::Right);
-            pair.pass(Duration::from_secs(120));
+            pair.run_for(Duration::from_secs(120));
             pair
         },
     },
@@ -507,7 +507,7 @@ pub(crate) const FLOWS: &[Flow] = &[
             pair.intercept();
             pair.trace.lose(1);
             rekey_ike(&mut pair, Side::Right);
-            pair.pass(Duration::from_secs(120));
+            pair.run_for(Duration::from_secs(120));
             pair
         },
     },
@@ -523,7 +523,7 @@ pub(crate) const FLOWS: &[Flow] = &[
             left.timers.retry = Duration::from_secs(20);
             let (mut pair, _) = up(left, gateway());
             pair.right.engine.config.peers[0].suites = vec![Suite::Aes256Gcm16];
-            pair.pass(Duration::from_secs(120));
+            pair.run_for(Duration::from_secs(120));
             pair
         },
     },
@@ -622,10 +622,10 @@ fn retransmission() -> Pair {
     let mut pair = Pair::new(mobile(), gateway());
     pair.initiate(Side::Left);
     pair.lose();
-    pair.pass(Duration::from_secs(1));
+    pair.run_for(Duration::from_secs(1));
     pair.deliver_next();
     pair.lose();
-    pair.pass(Duration::from_secs(2));
+    pair.run_for(Duration::from_secs(2));
     pair.settle();
     pair
 }
@@ -634,9 +634,9 @@ fn liveness() -> Pair {
     let mut left = mobile();
     left.peers[0].liveness = Duration::from_secs(30);
     let (mut pair, _) = up(left, gateway());
-    pair.pass(Duration::from_secs(31));
-    pair.lost = 1000;
-    pair.pass(Duration::from_secs(60));
+    pair.run_for(Duration::from_secs(31));
+    pair.hop.lost = 1000;
+    pair.run_for(Duration::from_secs(60));
     pair
 }
 

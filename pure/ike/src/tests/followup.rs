@@ -107,10 +107,10 @@ pub(crate) fn late() -> Pair {
     let mut pair = up(WANTED, WANTED);
     pair.begin_story();
     following(&mut pair);
-    pair.lost = 1000;
-    pair.pass(Duration::from_secs(21));
-    pair.lost = 0;
-    pair.pass(Duration::from_secs(15));
+    pair.hop.lost = 1000;
+    pair.run_for(Duration::from_secs(21));
+    pair.hop.lost = 0;
+    pair.run_for(Duration::from_secs(15));
     pair
 }
 
@@ -124,7 +124,7 @@ fn a_child_with_another_key_exchange_is_there_after_it_and_not_before() {
         assert!(agree(&pair, &[None]), "nothing new is there yet");
         pair.settle();
         assert_eq!((pair.left.children().len(), followed(&pair)), (2, 1));
-        pair.pass(Duration::from_secs(60));
+        pair.run_for(Duration::from_secs(60));
         assert!(is_settled(&mut pair));
         assert_eq!(exchanges(&pair, None), hybrid());
     }
@@ -194,7 +194,7 @@ fn what_both_ends_want_decides_what_a_childs_keys_are_made_of() {
         let peer = &mut pair.left.engine.config.peers[0];
         (peer.kems, peer.lifetimes.pfs) = (left.to_vec(), pfs);
         rekey_child(&mut pair, Side::Left);
-        pair.pass(Duration::from_secs(1));
+        pair.run_for(Duration::from_secs(1));
         let count = pair.left.children().len();
         assert_eq!(count, 1 + usize::from(expected.is_some()), "{told}");
         assert_eq!(
@@ -316,7 +316,7 @@ fn a_name_that_we_did_not_give_is_answered_state_not_found_and_begun_anew() {
 #[test]
 fn a_child_that_the_responder_forgot_is_asked_for_anew() {
     let mut pair = late();
-    pair.pass(Duration::from_secs(60));
+    pair.run_for(Duration::from_secs(60));
     assert!(is_settled(&mut pair), "{:?}", pair.left.events);
     assert_eq!((exchanges(&pair, None), followed(&pair)), (hybrid(), 2));
     assert!(pair.left.refusals().is_empty());
@@ -351,7 +351,7 @@ fn a_successor_that_an_initiator_does_not_go_on_with_is_forgotten_after_20_secon
     pair.timeout(Side::Right);
     let told = refusal(&mut pair, &request);
     assert_eq!(told, Some(NotifyType::STATE_NOT_FOUND));
-    pair.pass(Duration::from_secs(60));
+    pair.run_for(Duration::from_secs(60));
     assert!(is_settled(&mut pair));
     assert_eq!(pair.left.ike_rekeys(), 1);
 }
@@ -371,7 +371,7 @@ fn a_responder_that_always_forgets_is_left() {
         pair.deliver(&answer);
     }
     assert_eq!(pair.left.down_reasons(), [&DownReason::Forgetful]);
-    pair.pass(Duration::from_secs(60));
+    pair.run_for(Duration::from_secs(60));
     assert_eq!((pair.left.up(), pair.right.up()), (0, 0));
 }
 
@@ -456,7 +456,7 @@ fn a_request_that_comes_again_gets_the_same_answer_and_makes_one_child() {
     });
     assert_eq!(answers[0].message, answers[1].message);
     answers.iter().for_each(|answer| pair.deliver(answer));
-    pair.pass(Duration::from_secs(60));
+    pair.run_for(Duration::from_secs(60));
     assert!(is_settled(&mut pair));
 }
 
@@ -485,7 +485,7 @@ fn a_request_for_the_same_child_takes_the_place_of_the_one_before() {
     });
     let told = refusal(&mut pair, &old);
     assert_eq!(told, Some(NotifyType::STATE_NOT_FOUND));
-    pair.pass(Duration::from_secs(60));
+    pair.run_for(Duration::from_secs(60));
     assert!(is_settled(&mut pair));
 }
 
@@ -502,13 +502,13 @@ fn rekeys_of_children_survive_a_network_that_loses_doubles_and_reorders() {
         let (left, right) = ends(WANTED, OPTIONAL);
         let mut pair = Pair::seeded(left, right, seed);
         pair.connect();
-        (pair.lost, pair.doubled, pair.overtaken) = (200, 200, 200);
+        pair.hop = pair.hop.losing(200).repeating(200).delaying(200);
         for side in [Side::Left, Side::Right, Side::Left] {
             rekey_child(&mut pair, side);
-            pair.pass(Duration::from_secs(90));
+            pair.run_for(Duration::from_secs(90));
         }
-        (pair.lost, pair.doubled, pair.overtaken) = (0, 0, 0);
-        pair.pass(Duration::from_secs(300));
+        pair.hop = pair.hop.healed();
+        pair.run_for(Duration::from_secs(300));
         assert!(is_settled(&mut pair), "seed {seed}: {:?}", pair.left.events);
         assert_eq!(exchanges(&pair, None), hybrid());
         is_up(&pair);
@@ -529,7 +529,7 @@ fn of_two_rekeys_at_once_that_with_the_lowest_nonce_does_not_go_on() {
             rekey_child(&mut pair, Side::Left);
             rekey_child(&mut pair, Side::Right);
             pair.cross(order);
-            pair.pass(Duration::from_secs(120));
+            pair.run_for(Duration::from_secs(120));
             assert!(is_settled(&mut pair), "seed {seed}: {:?}", pair.left.events);
             assert_eq!(
                 (exchanges(&pair, None), followed_exchanges(&pair)),
@@ -565,7 +565,7 @@ fn of_two_children_asked_for_at_once_one_is_finished() {
             open(&mut pair, Side::Left);
             open(&mut pair, Side::Right);
             pair.cross(order);
-            pair.pass(Duration::from_secs(120));
+            pair.run_for(Duration::from_secs(120));
             assert!(agree(&pair, &[None, VOICE]), "{:?}", pair.left.events);
             assert_eq!((exchanges(&pair, VOICE), followed(&pair)), (hybrid(), 1));
             is_up(&pair);
@@ -588,7 +588,7 @@ fn of_two_rekeys_at_once_of_which_one_is_longer_the_longer_one_stays() {
             pair.cross(order);
             pair.settle();
             assert_eq!(exchanges(&pair, None), hybrid(), "seed {seed}");
-            pair.pass(Duration::from_secs(120));
+            pair.run_for(Duration::from_secs(120));
             assert!(is_settled(&mut pair), "seed {seed}: {:?}", pair.left.events);
             assert!(pair.left.refusals().is_empty() && pair.right.refusals().is_empty());
             is_up(&pair);
@@ -611,7 +611,7 @@ fn a_request_that_comes_late_is_refused_by_who_goes_on() {
     assert_eq!(told, Some(NotifyType::TEMPORARY_FAILURE));
     pair.deliver(&request);
     pair.deliver(&answer);
-    pair.pass(Duration::from_secs(60));
+    pair.run_for(Duration::from_secs(60));
     assert!(is_settled(&mut pair));
     assert!(pair.right.refusals().is_empty() && pair.left.refusals().is_empty());
     assert_eq!(followed(&pair), 1);
@@ -624,7 +624,7 @@ fn who_is_asked_for_a_successor_does_not_ask_for_one_too() {
     rekey_child(&mut pair, Side::Right);
     assert!(pair.is_quiet());
     pair.deliver(&request);
-    pair.pass(Duration::from_secs(60));
+    pair.run_for(Duration::from_secs(60));
     assert!(is_settled(&mut pair));
 }
 
@@ -643,7 +643,7 @@ fn new_keys_for_the_ike_sa_wait_until_a_child_is_finished() {
     assert_eq!(told, Some(NotifyType::TEMPORARY_FAILURE));
     pair.deliver(&answer);
     pair.deliver(&request);
-    pair.pass(Duration::from_secs(120));
+    pair.run_for(Duration::from_secs(120));
     assert!(is_settled(&mut pair));
     let both = (exchanges(&pair, None), pair.left.ike_rekeys());
     assert_eq!(both, (hybrid(), 1));
@@ -670,7 +670,7 @@ fn a_child_that_is_deleted_while_its_successor_waits_gets_none() {
             for closing in BOTH {
                 close(&mut pair, closing);
             }
-            pair.pass(Duration::from_secs(300));
+            pair.run_for(Duration::from_secs(300));
             assert!(agree(&pair, &[None]), "{side:?}: {:?}", pair.left.events);
             is_up(&pair);
         }
@@ -687,7 +687,7 @@ fn a_child_that_is_closed_before_its_exchange_is_done_does_not_come_up() {
             close(&mut pair, closing);
         }
         pair.deliver(&request);
-        pair.pass(Duration::from_secs(300));
+        pair.run_for(Duration::from_secs(300));
         assert!(agree(&pair, &[None]), "{side:?}: {:?}", pair.left.events);
         is_up(&pair);
     }
@@ -701,7 +701,7 @@ fn an_sa_that_ends_while_a_child_waits_leaves_nothing() {
         let sa = pair.host(side).ike();
         pair.with(side, |engine, now| engine.close(sa, now));
         pair.deliver(&request);
-        pair.pass(Duration::from_secs(300));
+        pair.run_for(Duration::from_secs(300));
         for host in [&pair.left, &pair.right] {
             assert_eq!((host.children().len(), host.engine.sas().count()), (0, 0));
         }
@@ -725,7 +725,7 @@ fn two_children_are_finished_side_by_side_in_any_order() {
             }
             flying.iter().for_each(|flying| pair.deliver(flying));
         }
-        pair.pass(Duration::from_secs(60));
+        pair.run_for(Duration::from_secs(60));
         assert!(agree(&pair, &[None, VOICE]));
         for name in [None, VOICE] {
             assert_eq!(exchanges(&pair, name), hybrid());

@@ -237,9 +237,9 @@ fn a_fragment_of_another_exchange_does_not_fit() {
 fn fragments_that_stay_incomplete_are_thrown_away_in_time() {
     let (mut pair, _) = up();
     give_piece(&mut pair, (1, 2), 100);
-    pair.pass(Duration::from_secs(29));
+    pair.run_for(Duration::from_secs(29));
     assert_eq!(pair.right.engine.counters().incomplete, 0);
-    pair.pass(Duration::from_secs(2));
+    pair.run_for(Duration::from_secs(2));
     assert_eq!(pair.right.engine.counters().incomplete, 1);
     give_piece(&mut pair, (2, 2), 100);
     assert_eq!(pair.right.engine.counters().reassembled, 0);
@@ -280,10 +280,10 @@ fn fragments_of_a_message_that_is_not_awaited_are_not_gathered() {
 fn a_stranger_is_gone_with_its_fragments() {
     let mut pair = certified();
     let fragments = auth_in_fragments(&mut pair);
-    pair.lost = 1000;
+    pair.hop.lost = 1000;
     pair.deliver(&fragments[0]);
     assert_eq!(pair.right.engine.half_open(), 1);
-    pair.pass(Duration::from_secs(61));
+    pair.run_for(Duration::from_secs(61));
     assert_eq!(pair.right.engine.half_open(), 0);
     assert_eq!(pair.right.engine.sas.len(), 0);
 }
@@ -304,9 +304,9 @@ fn nonsense_in_fragments_ends_the_sa_as_it_does_whole() {
 fn all_fragments_are_sent_again_octet_by_octet() {
     let mut pair = certified();
     let fragments = auth_in_fragments(&mut pair);
-    pair.lost = 1000;
+    pair.hop.lost = 1000;
     let before = pair.sent.len();
-    pair.pass(Duration::from_millis(600));
+    pair.run_for(Duration::from_millis(600));
     let again: Vec<_> = pair.sent[before..].iter().map(|of| &of.message).collect();
     let first: Vec<_> = fragments.iter().map(|of| &of.message).collect();
     assert_eq!(again, first);
@@ -368,7 +368,7 @@ fn a_request_that_does_not_come_through_is_cut_smaller() {
     let mut pair = between(left, right, 1);
     pair.longest = [700; 2];
     pair.initiate(Side::Left);
-    pair.pass(Duration::from_secs(30));
+    pair.run_for(Duration::from_secs(30));
     assert!(fit(pair.left.child(), pair.right.child()));
     assert_eq!(pair.left.engine.counters().cut_smaller, 1);
     // The answer is fragmented like the request.
@@ -383,7 +383,7 @@ fn an_answer_that_does_not_come_through_is_cut_like_the_request_that_asks_again(
     let mut pair = between(left, right, 1);
     pair.longest = [700, usize::MAX];
     pair.initiate(Side::Left);
-    pair.pass(Duration::from_secs(30));
+    pair.run_for(Duration::from_secs(30));
     assert!(fit(pair.left.child(), pair.right.child()));
     assert_eq!(pair.right.engine.counters().reassembled, 0);
     assert_eq!(pair.left.engine.counters().reassembled, 1);
@@ -397,7 +397,7 @@ fn a_peer_that_is_out_of_reach_is_given_up_whatever_is_cut() {
     let mut pair = between(left, right, 1);
     pair.longest = [usize::MAX, 500];
     pair.initiate(Side::Left);
-    pair.pass(Duration::from_secs(200));
+    pair.run_for(Duration::from_secs(200));
     assert!(matches!(
         pair.left.down_reasons()[..],
         [DownReason::AuthUnanswered { .. }]
@@ -418,7 +418,7 @@ fn who_needs_ip_to_cut_its_messages_says_so_when_they_are_not_answered() {
         let mut pair = between(left, right, 1);
         pair.longest = [usize::MAX, 1280];
         pair.initiate(Side::Left);
-        pair.pass(Duration::from_secs(200));
+        pair.run_for(Duration::from_secs(200));
         let [why] = pair.left.down_reasons()[..] else {
             panic!("one reason");
         };
@@ -435,9 +435,9 @@ fn fragments_survive_a_network_that_loses_doubles_and_reorders() {
     for seed in 0..40 {
         let (left, right) = ends(576);
         let mut pair = between(left, right, seed);
-        (pair.lost, pair.doubled, pair.overtaken) = (150, 300, 300);
+        pair.hop = pair.hop.losing(150).repeating(300).delaying(300);
         pair.initiate(Side::Left);
-        pair.pass(Duration::from_secs(300));
+        pair.run_for(Duration::from_secs(300));
         assert!(fit(pair.left.child(), pair.right.child()), "seed {seed}");
     }
 }
@@ -458,7 +458,7 @@ fn a_request_that_comes_whole_after_all_is_taken() {
         }],
     );
     assert!(answer.is_empty());
-    pair.pass(Duration::from_secs(60));
+    pair.run_for(Duration::from_secs(60));
     assert_eq!(pair.right.engine.counters().incomplete, 0);
     assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
 }

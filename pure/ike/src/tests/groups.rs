@@ -79,9 +79,9 @@ fn a_wrong_guess_is_corrected_over_a_network_that_loses_doubles_and_reorders() {
         let groups = [Group::P256, Group::X25519];
         let (left, right) = with_groups(&groups, &[Group::X25519]);
         let mut pair = Pair::seeded(left, right, seed);
-        (pair.lost, pair.doubled, pair.overtaken) = (200, 300, 300);
+        pair.hop = pair.hop.losing(200).repeating(300).delaying(300);
         pair.initiate(Side::Left);
-        pair.pass(Duration::from_secs(300));
+        pair.run_for(Duration::from_secs(300));
         assert!(fit(pair.left.child(), pair.right.child()), "seed {seed}");
     }
 }

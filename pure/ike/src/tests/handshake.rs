@@ -1,12 +1,13 @@
 //! IKE_SA_INIT and IKE_AUTH without failures.
 
-use super::pair::{Host, NatBox, Pair, Side, fit};
+use super::pair::{Host, Pair, Side, fit};
 use super::*;
 use crate::{Event, SaState};
 use model::{Keys, Suite};
 use std::net::SocketAddr;
 use std::time::Duration;
 use wire::ike::{Datagram, ExchangeType, Header, Message, Payload, PayloadType};
+use world::Nat;
 
 #[test]
 fn both_ends_come_up_with_children_that_fit() {
@@ -134,7 +135,7 @@ fn a_peer_that_comes_back_replaces_its_old_sa_only_when_it_is_authenticated() {
     // The mobile node crashes: a new engine without state, with other random numbers.
     let fresh = Host::seeded(mobile(), 9, 1);
     pair.restart(Side::Left, fresh);
-    pair.pass(Duration::from_secs(60));
+    pair.run_for(Duration::from_secs(60));
     pair.initiate(Side::Left);
     pair.deliver_next();
     pair.deliver_next();
@@ -161,11 +162,14 @@ fn displaced(pair: &Pair) -> Vec<(SocketAddr, SocketAddr)> {
 // Weakness: 152
 #[test]
 fn a_peer_that_connects_from_elsewhere_while_it_is_up_is_told_with_both_addresses() {
-    let behind = |outside| Some(NatBox { outside, shift: 0 });
+    let behind = |last| {
+        let outside = [198, 51, 100, last].into();
+        Some(Nat { outside, shift: 0 })
+    };
     let mut pair = Pair::new(mobile(), gateway());
-    pair.nat = behind("198.51.100.1");
+    pair.nat = behind(1);
     pair.connect();
-    pair.nat = behind("198.51.100.2");
+    pair.nat = behind(2);
     pair.restart(Side::Left, Host::seeded(mobile(), 9, 1));
     pair.connect();
     let [(old, new)] = displaced(&pair)[..] else {
@@ -189,7 +193,7 @@ fn initial_contact_is_said_only_to_a_peer_without_another_sa() {
     let mut pair = Pair::new(mobile(), gateway());
     pair.connect();
     pair.initiate(Side::Left);
-    pair.pass(Duration::from_secs(60));
+    pair.run_for(Duration::from_secs(60));
     // The old SA is closed by a Delete, because the initiator still knows it.
     assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
     let last = pair.sent.last().unwrap();

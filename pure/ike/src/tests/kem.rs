@@ -1,7 +1,7 @@
 //! Additional key exchanges with ML-KEM (RFC 9370) in IKE_INTERMEDIATE (RFC 9242).
 
 use super::certificates::{self, TODAY, by_certificate};
-use super::pair::{Flying, NatBox, Pair, Side, fit, keys_of};
+use super::pair::{Flying, NAT, Pair, Side, fit, keys_of};
 use super::rekey::{is_settled, rekey_child, rekey_ike};
 use super::*;
 use crate::{DownReason, DropReason, Ppk};
@@ -145,9 +145,9 @@ fn a_kem_of_both_ends_is_in_their_keys_and_in_all_that_come_of_them() {
     assert_up(&pair, &[Kem::MlKem768]);
     for side in [Side::Left, Side::Right] {
         rekey_ike(&mut pair, side);
-        pair.pass(Duration::from_secs(60));
+        pair.run_for(Duration::from_secs(60));
         rekey_child(&mut pair, side);
-        pair.pass(Duration::from_secs(60));
+        pair.run_for(Duration::from_secs(60));
         assert_up(&pair, &[Kem::MlKem768]);
     }
 }
@@ -207,7 +207,7 @@ fn a_successor_of_an_sa_without_an_exchange_gets_one_once_both_want_it() {
     assert_up(&pair, &[]);
     pair.left.engine.config.peers[0].kems = OPTIONAL.to_vec();
     rekey_ike(&mut pair, Side::Left);
-    pair.pass(Duration::from_secs(60));
+    pair.run_for(Duration::from_secs(60));
     assert_up(&pair, &[Kem::MlKem768]);
 }
 
@@ -217,12 +217,12 @@ fn rekeys_with_an_exchange_survive_a_network_that_loses_doubles_and_reorders() {
         let (left, right) = ends(WANTED, WANTED);
         let mut pair = Pair::seeded(left, right, seed);
         pair.connect();
-        (pair.lost, pair.doubled, pair.overtaken) = (200, 200, 200);
+        pair.hop = pair.hop.losing(200).repeating(200).delaying(200);
         for side in [Side::Left, Side::Right, Side::Left] {
             rekey_ike(&mut pair, side);
-            pair.pass(Duration::from_secs(60));
+            pair.run_for(Duration::from_secs(60));
         }
-        pair.pass(Duration::from_secs(300));
+        pair.run_for(Duration::from_secs(300));
         assert!(is_settled(&mut pair), "seed {seed}: {:?}", pair.left.events);
         assert_up(&pair, &[Kem::MlKem768]);
         for host in [&pair.left, &pair.right] {
@@ -250,7 +250,7 @@ fn of_two_successors_asked_for_at_once_one_is_finished() {
                 }
                 messages.iter().for_each(|message| pair.deliver(message));
             }
-            pair.pass(Duration::from_secs(120));
+            pair.run_for(Duration::from_secs(120));
             assert!(is_settled(&mut pair), "seed {seed}: {:?}", pair.left.events);
             assert_up(&pair, &[Kem::MlKem768]);
             let id = pair.left.ike();
@@ -267,15 +267,15 @@ fn simultaneous_rekeys_with_an_exchange_settle_whatever_the_network_does() {
         let (left, right) = ends(WANTED, OPTIONAL);
         let mut pair = Pair::seeded(left, right, seed);
         pair.connect();
-        (pair.lost, pair.doubled, pair.overtaken) = (250, 200, 200);
+        pair.hop = pair.hop.losing(250).repeating(200).delaying(200);
         for _ in 0..3 {
             for side in [Side::Left, Side::Right] {
                 rekey_child(&mut pair, side);
                 rekey_ike(&mut pair, side);
             }
-            pair.pass(Duration::from_secs(20));
+            pair.run_for(Duration::from_secs(20));
         }
-        pair.pass(Duration::from_secs(400));
+        pair.run_for(Duration::from_secs(400));
         assert!(is_settled(&mut pair), "seed {seed}: {:?}", pair.left.events);
         assert_up(&pair, &[Kem::MlKem768]);
         for host in [&pair.left, &pair.right] {
@@ -301,7 +301,7 @@ fn a_successor_that_the_peer_does_not_know_is_asked_for_anew() {
     pair.settle();
     assert!(pair.left.refusals().is_empty() && pair.left.down_reasons().is_empty());
     let before = pair.left.engine.key_log(pair.left.ike()).unwrap().spi_i;
-    pair.pass(Duration::from_secs(300));
+    pair.run_for(Duration::from_secs(300));
     assert!(is_settled(&mut pair));
     let after = pair.left.engine.key_log(pair.left.ike()).unwrap().spi_i;
     assert_ne!(before, after, "it was rekeyed later");
@@ -381,7 +381,7 @@ fn what_both_ends_want_decides_whether_there_is_an_sa_and_whether_the_kem_is_in_
         let told = format!("{left:?} with {right:?}");
         let mut pair = between(left, right);
         pair.initiate(Side::Left);
-        pair.pass(Duration::from_secs(300));
+        pair.run_for(Duration::from_secs(300));
         let Some(is_used) = expected else {
             assert_down(&pair);
             continue;
@@ -429,9 +429,9 @@ fn a_kem_comes_through_a_network_that_loses_doubles_and_reorders() {
             let (mut left, mut right) = ends(WANTED, WANTED);
             (left.fragment, right.fragment) = (fragment, fragment);
             let mut pair = Pair::seeded(left, right, seed);
-            (pair.lost, pair.doubled, pair.overtaken) = (150, 300, 300);
+            pair.hop = pair.hop.losing(150).repeating(300).delaying(300);
             pair.initiate(Side::Left);
-            pair.pass(Duration::from_secs(300));
+            pair.run_for(Duration::from_secs(300));
             assert_up(&pair, &[Kem::MlKem768]);
         }
     }
@@ -444,7 +444,7 @@ fn an_answer_that_is_too_long_for_the_path_is_cut_again_with_the_keys_it_had() {
         let mut pair = between(WANTED, WANTED);
         pair.longest = longest;
         pair.initiate(Side::Left);
-        pair.pass(Duration::from_secs(60));
+        pair.run_for(Duration::from_secs(60));
         assert_up(&pair, &[Kem::MlKem768]);
         let cut = [&pair.left, &pair.right].map(|host| host.engine.counters().cut_smaller);
         assert!(cut[0] >= 1, "{longest:?}: {cut:?}");
@@ -457,7 +457,7 @@ fn a_request_that_is_cut_in_another_way_proves_the_same() {
     let mut pair = between(WANTED, WANTED);
     pair.longest = [usize::MAX, 600];
     pair.initiate(Side::Left);
-    pair.pass(Duration::from_secs(60));
+    pair.run_for(Duration::from_secs(60));
     assert_up(&pair, &[Kem::MlKem768]);
     assert_eq!(pair.right.engine.counters().reassembled, 1);
 }
@@ -487,8 +487,8 @@ fn an_initiator_that_stops_after_the_exchange_stays_half_open_and_not_for_long()
     pair.deliver(&request);
     pair.intercept();
     assert_eq!(pair.right.engine.half_open(), 1);
-    pair.lost = 1000;
-    pair.pass(Duration::from_secs(61));
+    pair.hop.lost = 1000;
+    pair.run_for(Duration::from_secs(61));
     assert_eq!(pair.right.engine.half_open(), 0);
 }
 
@@ -657,7 +657,7 @@ fn a_message_that_ip_has_to_cut_is_named_as_the_reason() {
     let mut pair = uncut(large, large);
     pair.longest = [1500, 1500];
     pair.initiate(Side::Left);
-    pair.pass(Duration::from_secs(300));
+    pair.run_for(Duration::from_secs(300));
     let told = pair.left.down_reasons()[0].to_string();
     assert!(told.contains("the additional key exchange of"), "{told}");
     assert!(told.contains("set `fragment = 1280` in [listen]"), "{told}");
@@ -705,10 +705,7 @@ fn a_ppk_and_a_kem_are_in_the_keys_together() {
 #[test]
 fn a_kem_passes_a_nat() {
     let mut pair = between(WANTED, WANTED);
-    pair.nat = Some(NatBox {
-        outside: "198.51.100.9",
-        shift: 1000,
-    });
+    pair.nat = Some(NAT.with_shift(1000));
     pair.connect();
     assert_up(&pair, &[Kem::MlKem768]);
 }

@@ -19,7 +19,7 @@ fn ends(left: Option<LevelGrant>, right: Option<LevelGrant>) -> (Config, Config)
 fn connected((left, right): (Config, Config)) -> Pair {
     let mut pair = Pair::new(left, right);
     pair.initiate(Side::Left);
-    pair.pass(Duration::from_secs(600));
+    pair.run_for(Duration::from_secs(600));
     assert!(fit(pair.left.child(), pair.right.child()));
     pair
 }
@@ -148,7 +148,7 @@ fn new_keys_renew_a_grant_as_often_as_both_ends_said_and_then_there_is_none() {
         let mut renewals = Vec::new();
         for _ in 0..3 {
             rekey_child(&mut pair, side);
-            pair.pass(Duration::from_secs(60));
+            pair.run_for(Duration::from_secs(60));
             let newest = pair.left.newest();
             assert!(fit(newest, pair.right.newest()));
             let agreed = newest.agreement.as_ref().expect("its zones stay");
@@ -201,7 +201,7 @@ fn a_peer_that_answers_with_more_than_was_offered_is_left() {
     ];
     for change in changes {
         let mut pair = answered(|payload| rewrite(payload, change));
-        pair.pass(Duration::from_secs(60));
+        pair.run_for(Duration::from_secs(60));
         assert_eq!(pair.left.down_reasons(), [&DownReason::ZonesWidened]);
         assert!(pair.left.children().is_empty());
     }

@@ -47,7 +47,7 @@ fn either_end_alone_takes_a_licence_back_by_new_keys_and_nothing_ends() {
         let mut pair = connected();
         assert_eq!(licensed(&pair), [licence(NODE)]);
         license(&mut pair, side, &[]);
-        pair.pass(seconds(1));
+        pair.run_for(seconds(1));
         assert_eq!(licensed(&pair), []);
         assert_eq!((rekeys(&mut pair, side), pair.left.up()), (1, 1));
         let refusals = pair.host(side.other()).refusals().join("");
@@ -55,7 +55,7 @@ fn either_end_alone_takes_a_licence_back_by_new_keys_and_nothing_ends() {
             refusals.contains("zone 1 to node.example.net"),
             "{refusals}"
         );
-        pair.pass(seconds(600));
+        pair.run_for(seconds(600));
         assert_eq!(rekeys(&mut pair, side), 1, "once is enough");
         assert_eq!(pair.left.down_reasons(), [] as [&DownReason; 0]);
     }
@@ -66,7 +66,7 @@ fn a_licence_is_given_when_the_second_end_has_it() {
     for side in BOTH {
         let mut pair = connected();
         license(&mut pair, side, &[NODE, OTHER]);
-        pair.pass(seconds(1));
+        pair.run_for(seconds(1));
         assert_eq!(licensed(&pair), [licence(NODE)]);
         let refusals = pair.host(side).refusals().join("");
         assert!(
@@ -74,7 +74,7 @@ fn a_licence_is_given_when_the_second_end_has_it() {
             "{refusals}"
         );
         license(&mut pair, side.other(), &[OTHER, NODE]);
-        pair.pass(seconds(1));
+        pair.run_for(seconds(1));
         assert_eq!(licensed(&pair), [NODE, OTHER].map(licence));
         assert_eq!(pair.host(side).refusals().len(), 1, "it is told once");
     }
@@ -84,13 +84,13 @@ fn a_licence_is_given_when_the_second_end_has_it() {
 fn another_rekey_does_not_tell_again_what_is_not_licensed() {
     let mut pair = connected();
     license(&mut pair, Side::Right, &[]);
-    pair.pass(seconds(1));
+    pair.run_for(seconds(1));
     let told = pair.left.refusals().len();
     for side in [BOTH, BOTH].concat() {
         let host = pair.host(side);
         let (ike, child) = (host.engine.sas().next().unwrap().id, host.newest().id);
         pair.with(side, |engine, now| engine.rekey_child(ike, child, now));
-        pair.pass(seconds(60));
+        pair.run_for(seconds(60));
     }
     assert_eq!(rekeys(&mut pair, Side::Left), 5);
     assert_eq!(pair.left.refusals().len(), told);
@@ -100,7 +100,7 @@ fn another_rekey_does_not_tell_again_what_is_not_licensed() {
 fn a_file_that_says_the_same_licences_in_another_order_takes_no_new_keys() {
     let mut pair = connected();
     license(&mut pair, Side::Left, &[NODE, NODE]);
-    pair.pass(seconds(10));
+    pair.run_for(seconds(10));
     assert_eq!(rekeys(&mut pair, Side::Left), 0);
 }
 
@@ -115,7 +115,7 @@ fn what_was_agreed_while_a_licence_was_taken_back_gets_new_keys_again() {
             pair.with(asks, |engine, now| engine.rekey_child(ike, child, now));
             assert!(pair.deliver_next());
             license(&mut pair, revokes, &[]);
-            pair.pass(seconds(60));
+            pair.run_for(seconds(60));
             assert_eq!(licensed(&pair), [], "{asks:?} asks, {revokes:?} takes back");
             assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
         }
@@ -128,9 +128,9 @@ fn licences_taken_back_and_given_again_at_once_are_there_in_the_end() {
         let mut pair = connected();
         for nodes in [&[][..], &[NODE], &[], &[NODE]] {
             license(&mut pair, side, nodes);
-            pair.pass(Duration::from_millis(5));
+            pair.run_for(Duration::from_millis(5));
         }
-        pair.pass(seconds(60));
+        pair.run_for(seconds(60));
         assert_eq!(licensed(&pair), [licence(NODE)]);
     }
 }
@@ -142,11 +142,11 @@ fn both_ends_may_change_their_licences_at_once_over_any_network() {
         let (left, right) = zoned(Stance::Require, Stance::Require);
         let mut pair = Pair::seeded(left, right, seed);
         pair.connect();
-        (pair.lost, pair.doubled, pair.overtaken) = (200, 200, 200);
+        pair.hop = pair.hop.losing(200).repeating(200).delaying(200);
         for side in BOTH {
             license(&mut pair, side, &[OTHER]);
         }
-        pair.pass(seconds(50));
+        pair.run_for(seconds(50));
         assert_eq!(licensed(&pair), [licence(OTHER)], "seed {seed}");
     }
 }
@@ -166,9 +166,9 @@ fn a_peer_that_makes_no_new_keys_is_left_within_a_minute() {
             pair.left.engine.config.peers[0].suites = vec![Suite::Aes128Gcm16];
         }
         license(&mut pair, Side::Left, &[]);
-        pair.pass(seconds(59));
+        pair.run_for(seconds(59));
         assert_eq!(pair.left.up(), 1);
-        pair.pass(seconds(2));
+        pair.run_for(seconds(2));
         assert_eq!(pair.left.down_reasons(), [&DownReason::Reconfigured]);
     }
 }
@@ -180,7 +180,7 @@ fn a_licence_that_is_only_added_ends_no_tunnel_whose_peer_makes_no_new_keys() {
     pair.left.engine.config.peers[0].suites = vec![Suite::Aes128Gcm16];
     pair.right.engine.config.peers[0].suites = vec![Suite::Aes256Gcm16];
     license(&mut pair, Side::Left, &[NODE, OTHER]);
-    pair.pass(seconds(600));
+    pair.run_for(seconds(600));
     assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
     assert!(pair.left.refusals().join("").contains("NO_PROPOSAL_CHOSEN"));
 }
@@ -194,7 +194,7 @@ fn an_attempt_under_way_ends_with_the_licences_of_now() {
             pair.initiate(Side::Left);
             (0..passed).for_each(|_| assert!(pair.deliver_next()));
             license(&mut pair, side, &[]);
-            pair.pass(seconds(60));
+            pair.run_for(seconds(60));
             assert_eq!(licensed(&pair), [], "{side:?} after {passed}");
         }
     }

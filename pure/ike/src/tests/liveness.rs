@@ -18,11 +18,11 @@ fn asking() -> Pair {
 #[test]
 fn silence_is_answered_with_a_question() {
     let mut pair = asking();
-    pair.pass(Duration::from_secs(29));
+    pair.run_for(Duration::from_secs(29));
     assert_eq!(pair.sent.len(), 4);
-    pair.pass(Duration::from_secs(2));
+    pair.run_for(Duration::from_secs(2));
     assert_eq!(pair.sent.len(), 6, "an empty request and its answer");
-    pair.pass(Duration::from_secs(3600));
+    pair.run_for(Duration::from_secs(3600));
     assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
 }
 
@@ -31,7 +31,7 @@ fn traffic_makes_questions_unnecessary() {
     let mut pair = asking();
     let id = pair.left.engine.sas().next().unwrap().id;
     for _ in 0..100 {
-        pair.pass(Duration::from_secs(20));
+        pair.run_for(Duration::from_secs(20));
         pair.with(Side::Left, |engine, now| engine.note_inbound(id, now));
     }
     assert_eq!(pair.sent.len(), 4);
@@ -41,11 +41,11 @@ fn traffic_makes_questions_unnecessary() {
 #[test]
 fn a_peer_that_is_gone_is_given_up_with_its_children() {
     let mut pair = asking();
-    pair.lost = 1000;
+    pair.hop.lost = 1000;
     // Half a minute of silence, then a question for 15.5 s.
-    pair.pass(Duration::from_secs(45));
+    pair.run_for(Duration::from_secs(45));
     assert_eq!(pair.left.up(), 1);
-    pair.pass(Duration::from_secs(1));
+    pair.run_for(Duration::from_secs(1));
     assert_eq!(
         pair.left.down_reasons(),
         [&DownReason::PeerGone { attempts: 7 }]
@@ -60,13 +60,13 @@ fn a_peer_that_is_gone_is_given_up_with_its_children() {
 #[test]
 fn a_request_under_way_is_a_question_as_well() {
     let mut pair = asking();
-    pair.lost = 1000;
-    pair.pass(Duration::from_secs(20));
+    pair.hop.lost = 1000;
+    pair.run_for(Duration::from_secs(20));
     rekey_child(&mut pair, Side::Left);
     // Ten seconds until the silence is long enough, then 15.5 s.
-    pair.pass(Duration::from_secs(24));
+    pair.run_for(Duration::from_secs(24));
     assert_eq!(pair.left.up(), 1);
-    pair.pass(Duration::from_secs(2));
+    pair.run_for(Duration::from_secs(2));
     let [&DownReason::PeerGone { attempts }] = pair.left.down_reasons()[..] else {
         panic!("{:?}", pair.left.down_reasons());
     };
@@ -79,14 +79,14 @@ fn a_request_under_way_is_a_question_as_well() {
 fn a_peer_that_is_heard_is_asked_as_often_as_otherwise() {
     let mut pair = asking();
     let id = pair.left.engine.sas().next().unwrap().id;
-    pair.lost = 1000;
+    pair.hop.lost = 1000;
     rekey_child(&mut pair, Side::Left);
     for _ in 0..6 {
-        pair.pass(Duration::from_secs(16));
+        pair.run_for(Duration::from_secs(16));
         pair.with(Side::Left, |engine, now| engine.note_inbound(id, now));
         assert_eq!(pair.left.up(), 1);
     }
-    pair.pass(Duration::from_secs(16));
+    pair.run_for(Duration::from_secs(16));
     assert_eq!(
         pair.left.down_reasons(),
         [&DownReason::PeerGone { attempts: 18 }]
@@ -97,7 +97,7 @@ fn a_peer_that_is_heard_is_asked_as_often_as_otherwise() {
 fn zero_never_asks() {
     let mut pair = Pair::new(mobile(), gateway());
     pair.connect();
-    pair.pass(Duration::from_secs(86_400));
+    pair.run_for(Duration::from_secs(86_400));
     assert_eq!(pair.sent.len(), 4);
 }
 
@@ -123,7 +123,7 @@ fn an_initiator_that_does_not_go_on_is_forgotten() {
 /// A pair with a liveness check of the left host, which is taken out of the network.
 fn doubting() -> (Pair, Flying) {
     let mut pair = asking();
-    pair.pass(Duration::from_secs(10));
+    pair.run_for(Duration::from_secs(10));
     let id = pair.left.engine.sas().next().unwrap().id;
     pair.with(Side::Left, |engine, now| engine.doubt(id, now));
     let question = pair.intercept().remove(0);
@@ -152,7 +152,7 @@ fn an_unproved_refusal_of_a_question_begins_one_other_sa_and_ends_nothing() {
     assert_eq!(pair.left.up(), 1);
     assert_eq!(pair.left.refusals().len(), 1, "told once");
     pair.deliver(&question);
-    pair.pass(Duration::from_secs(300));
+    pair.run_for(Duration::from_secs(300));
     assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
     let gone = |why: &&&DownReason| matches!(why, DownReason::PeerGone { .. });
     assert_eq!(pair.left.down_reasons().iter().filter(gone).count(), 0);
@@ -186,7 +186,7 @@ fn a_question_on_an_sa_that_was_ended_gets_no_answer() {
     let (mut pair, question) = doubting();
     let id = pair.right.engine.sas().next().unwrap().id;
     pair.with(Side::Right, |engine, now| engine.close(id, now));
-    pair.pass(Duration::from_secs(600));
+    pair.run_for(Duration::from_secs(600));
     assert_eq!((pair.left.up(), pair.right.engine.sas().count()), (0, 0));
     pair.deliver(&question);
     assert!(pair.is_quiet());
@@ -198,9 +198,9 @@ fn a_question_on_an_sa_that_was_ended_gets_no_answer() {
 fn a_peer_that_was_started_again_is_back_within_a_second_of_the_question() {
     let (mut pair, _) = doubting();
     pair.restart(Side::Right, Host::seeded(gateway(), 9, 2));
-    pair.pass(Duration::from_secs(1));
+    pair.run_for(Duration::from_secs(1));
     assert_eq!(pair.right.up(), 1);
-    pair.pass(Duration::from_secs(120));
+    pair.run_for(Duration::from_secs(120));
     assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
     assert!(fit(pair.left.child(), pair.right.child()));
 }
@@ -214,14 +214,14 @@ fn a_peer_that_was_given_up_is_back_within_a_second_of_its_question() {
     right.peers[0].liveness = Duration::from_secs(10);
     let mut pair = Pair::new(left, right);
     let id = pair.connect();
-    pair.lost = 1000;
-    pair.pass(Duration::from_secs(60));
+    pair.hop.lost = 1000;
+    pair.run_for(Duration::from_secs(60));
     assert_eq!((pair.left.up(), pair.right.up()), (1, 0));
-    pair.lost = 0;
+    pair.hop.lost = 0;
     pair.with(Side::Left, |engine, now| engine.doubt(id, now));
-    pair.pass(Duration::from_secs(1));
+    pair.run_for(Duration::from_secs(1));
     assert_eq!(pair.right.up(), 1);
-    pair.pass(Duration::from_secs(120));
+    pair.run_for(Duration::from_secs(120));
     assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
     assert!(fit(pair.left.child(), pair.right.child()));
 }

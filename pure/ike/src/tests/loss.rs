@@ -9,9 +9,9 @@ use std::time::Duration;
 fn a_handshake_survives_a_network_that_loses_a_quarter() {
     for seed in 0..60 {
         let mut pair = Pair::seeded(mobile(), gateway(), seed);
-        pair.lost = 250;
+        pair.hop.lost = 250;
         pair.initiate(Side::Left);
-        pair.pass(Duration::from_secs(300));
+        pair.run_for(Duration::from_secs(300));
         assert!(fit(pair.left.child(), pair.right.child()), "seed {seed}");
     }
 }
@@ -20,13 +20,13 @@ fn a_handshake_survives_a_network_that_loses_a_quarter() {
 fn doubled_and_overtaken_datagrams_change_nothing() {
     for seed in 0..60 {
         let mut pair = Pair::seeded(mobile(), gateway(), seed);
-        (pair.lost, pair.doubled, pair.overtaken) = (100, 500, 300);
+        pair.hop = pair.hop.losing(100).repeating(500).delaying(300);
         pair.initiate(Side::Left);
-        pair.pass(Duration::from_secs(300));
+        pair.run_for(Duration::from_secs(300));
         assert!(fit(pair.left.child(), pair.right.child()), "seed {seed}");
         assert_eq!((pair.left.up(), pair.right.up()), (1, 1), "seed {seed}");
         pair.with(Side::Right, |engine, now| engine.shutdown(now));
-        pair.pass(Duration::from_secs(300));
+        pair.run_for(Duration::from_secs(300));
         let left = pair.left.engine.sas().count();
         assert_eq!(
             (left, pair.right.engine.sas().count()),
@@ -73,7 +73,7 @@ fn a_lost_answer_to_a_delete_is_given_again() {
     pair.with(Side::Left, |engine, now| engine.close(id, now));
     pair.deliver_next();
     assert_eq!(pair.intercept().len(), 1, "the answer is lost");
-    pair.pass(Duration::from_secs(5));
+    pair.run_for(Duration::from_secs(5));
     assert_eq!(pair.left.down_reasons(), [&DownReason::ClosedHere]);
     assert_eq!(pair.right.engine.counters().answered_again, 1);
 }
@@ -82,18 +82,18 @@ fn a_lost_answer_to_a_delete_is_given_again() {
 fn a_peer_that_vanished_does_not_hold_up_closing() {
     let mut pair = Pair::new(mobile(), gateway());
     let id = pair.connect();
-    pair.lost = 1000;
+    pair.hop.lost = 1000;
     pair.with(Side::Left, |engine, now| engine.close(id, now));
-    pair.pass(Duration::from_secs(10));
+    pair.run_for(Duration::from_secs(10));
     assert_eq!(pair.left.down_reasons(), [&DownReason::ClosedHere]);
 }
 
 #[test]
 fn retransmissions_are_the_same_octets() {
     let mut pair = Pair::new(mobile(), gateway());
-    pair.lost = 1000;
+    pair.hop.lost = 1000;
     pair.initiate(Side::Left);
-    pair.pass(Duration::from_secs(10));
+    pair.run_for(Duration::from_secs(10));
     let first = &pair.sent[0].message;
     assert!(pair.sent.len() > 2);
     assert!(pair.sent.iter().all(|flying| flying.message == *first));

@@ -147,7 +147,7 @@ fn a_key_that_an_old_peer_cannot_verify_is_a_readable_refusal() {
         let mut pair = by_keys(ed25519("mobile-ca"), ed25519("gateway"));
         is_old(&mut pair, side);
         pair.initiate(Side::Left);
-        pair.pass(Duration::from_secs(300));
+        pair.run_for(Duration::from_secs(300));
         assert_eq!((pair.left.up(), pair.right.up()), (0, 0));
         let told = match side {
             Side::Left => pair.right.refusals().join("; "),

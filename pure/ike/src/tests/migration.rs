@@ -136,13 +136,13 @@ fn a_neighbour_takes_no_grant_as_from_a_gateway() {
 #[test]
 fn requests_and_answers_survive_loss_and_are_bounded_while_nobody_answers() {
     let (mut pair, id) = neighbours();
-    pair.lost = 300;
+    pair.hop.lost = 300;
     for nonce in 1..=9 {
         ask(&mut pair, id, nonce);
     }
     let too_many = |answer: &&Result<_, _>| **answer == Err(KeyRefusal::TooMany);
     assert_eq!(answers(&pair).iter().filter(too_many).count(), 5);
-    pair.pass(Duration::from_secs(60));
+    pair.run_for(Duration::from_secs(60));
     let given = answers(&pair)
         .iter()
         .filter(|answer| answer.is_ok())

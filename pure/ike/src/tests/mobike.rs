@@ -1,6 +1,6 @@
 //! Moves: the rules of RFC 4555, and attempts to abuse them.
 
-use super::pair::{Flying, LEFT, NatBox, Pair, RIGHT, Side, fit};
+use super::pair::{Flying, LEFT, NAT, Pair, RIGHT, Side, fit};
 use super::rekey::{rekey_child, rekey_ike};
 use super::*;
 use crate::down_reason::PeerMisbehaved;
@@ -229,7 +229,7 @@ fn a_lost_answer_to_an_update_is_given_again_without_another_check() {
     pair.deliver_next();
     // The answer and the check are lost; both are retransmitted.
     pair.lose();
-    pair.pass(Duration::from_secs(5));
+    pair.run_for(Duration::from_secs(5));
     assert_eq!(told(&mut pair, Side::Right), ips(&[CELL]));
     assert!(pair.right.engine.counters().answered_again >= 1);
     assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
@@ -264,7 +264,7 @@ fn the_end_that_was_called_cannot_move_anything() {
 fn a_rekey_by_the_other_end_does_not_change_who_decides() {
     let mut pair = connected();
     rekey_ike(&mut pair, Side::Right);
-    pair.pass(Duration::from_secs(60));
+    pair.run_for(Duration::from_secs(60));
     move_to(&mut pair, to(CELL));
     pair.settle();
     assert_eq!(told(&mut pair, Side::Right), ips(&[CELL]));
@@ -355,7 +355,7 @@ fn a_third_party_is_not_bombed_by_a_forged_header() {
     // Messages to the victim are lost, and the genuine update is retransmitted.
     pair.lose();
     pair.away.push(VICTIM.parse().unwrap());
-    pair.pass(Duration::from_secs(60));
+    pair.run_for(Duration::from_secs(60));
     assert_eq!(told(&mut pair, Side::Right), ips(&[CELL]));
     assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
     let at_victim = pair
@@ -391,17 +391,10 @@ fn an_update_that_is_replayed_from_elsewhere_moves_nobody() {
 fn a_message_that_does_not_say_so_moves_nothing() {
     let (left, right) = roaming();
     let mut pair = Pair::new(left, right);
-    let nat = NatBox {
-        outside: "198.51.100.9",
-        shift: 20000,
-    };
-    pair.nat = Some(nat);
+    pair.nat = Some(NAT);
     pair.connect();
     let path = pair.right.engine.sas().next().unwrap().path;
-    pair.nat = Some(NatBox {
-        shift: 30000,
-        ..nat
-    });
+    pair.nat = Some(NAT.with_shift(30_000));
     let sa = id(&mut pair, Side::Left);
     pair.with(Side::Left, |engine, now| {
         engine.revoke(sa, model::CsaId(1), now)
@@ -417,13 +410,10 @@ fn a_nat_that_is_new_is_noticed_by_a_sign_of_life() {
     left.peers[0].liveness = Duration::from_secs(10);
     let mut pair = Pair::new(left, right);
     pair.connect();
-    pair.pass(Duration::from_secs(60));
+    pair.run_for(Duration::from_secs(60));
     assert_eq!(sent(&pair, Side::Left, NotifyType::UPDATE_SA_ADDRESSES), 0);
-    pair.nat = Some(NatBox {
-        outside: "198.51.100.9",
-        shift: 20000,
-    });
-    pair.pass(Duration::from_secs(12));
+    pair.nat = Some(NAT);
+    pair.run_for(Duration::from_secs(12));
     assert_eq!(told(&mut pair, Side::Right), ips(&["198.51.100.9"]));
 }
 
@@ -432,25 +422,18 @@ fn another_mapping_of_a_nat_is_noticed_by_a_sign_of_life() {
     let (mut left, right) = roaming();
     left.peers[0].liveness = Duration::from_secs(10);
     let mut pair = Pair::new(left, right);
-    let nat = NatBox {
-        outside: "198.51.100.9",
-        shift: 20000,
-    };
-    pair.nat = Some(nat);
+    pair.nat = Some(NAT);
     pair.connect();
-    pair.pass(Duration::from_secs(60));
-    pair.nat = Some(NatBox {
-        shift: 30000,
-        ..nat
-    });
-    pair.pass(Duration::from_secs(12));
+    pair.run_for(Duration::from_secs(60));
+    pair.nat = Some(NAT.with_shift(30_000));
+    pair.run_for(Duration::from_secs(12));
     let mut ports = pair.right.events.iter().filter_map(|event| match event {
         Event::PathMoved { path, .. } => Some(path.remote.port()),
         _ => None,
     });
     assert_eq!(ports.next_back(), Some(34500));
     let quiet = sent(&pair, Side::Left, NotifyType::UPDATE_SA_ADDRESSES);
-    pair.pass(Duration::from_secs(600));
+    pair.run_for(Duration::from_secs(600));
     assert_eq!(
         sent(&pair, Side::Left, NotifyType::UPDATE_SA_ADDRESSES),
         quiet
@@ -462,10 +445,7 @@ fn a_translator_is_refused_where_it_is_forbidden() {
     let (mut left, right) = roaming();
     left.peers[0].features.forbids_nat = true;
     let mut pair = Pair::new(left.clone(), right.clone());
-    pair.nat = Some(NatBox {
-        outside: "198.51.100.9",
-        shift: 20000,
-    });
+    pair.nat = Some(NAT);
     pair.connect();
     assert!(
         pair.left.down_reasons()[0]
@@ -477,10 +457,7 @@ fn a_translator_is_refused_where_it_is_forbidden() {
     // forged.
     let mut pair = Pair::new(left, right);
     pair.connect();
-    pair.nat = Some(NatBox {
-        outside: "198.51.100.9",
-        shift: 20000,
-    });
+    pair.nat = Some(NAT);
     move_to(&mut pair, to(LEFT));
     pair.settle();
     assert!(told(&mut pair, Side::Right).is_empty());
@@ -571,7 +548,7 @@ pub(crate) fn silent() -> Pair {
     pair.connect();
     pair.begin_story();
     pair.away.push(LEFT.parse().unwrap());
-    pair.pass(Duration::from_secs(12));
+    pair.run_for(Duration::from_secs(12));
     pair
 }
 
@@ -583,9 +560,9 @@ fn the_end_that_does_not_decide_has_patience() {
     let mut pair = Pair::new(left, right);
     pair.connect();
     pair.away.push(LEFT.parse().unwrap());
-    pair.pass(Duration::from_secs(309));
+    pair.run_for(Duration::from_secs(309));
     assert_eq!(pair.right.up(), 1);
-    pair.pass(Duration::from_secs(60));
+    pair.run_for(Duration::from_secs(60));
     assert_eq!(pair.right.up(), 0);
 }
 
@@ -598,7 +575,7 @@ fn moves_cross_with_everything_and_both_ends_agree_in_the_end() {
         let (left, right) = roaming();
         let mut pair = Pair::seeded(left, right, seed);
         pair.connect();
-        (pair.lost, pair.doubled, pair.overtaken) = (250, 200, 200);
+        pair.hop = pair.hop.losing(250).repeating(200).delaying(200);
         let mut rng = crypto::Rng::from_seed([seed; 32]);
         let mut last = LEFT;
         for _ in 0..12 {
@@ -613,10 +590,10 @@ fn moves_cross_with_everything_and_both_ends_agree_in_the_end() {
                     move_to(&mut pair, to(last));
                 }
             }
-            pair.pass(Duration::from_millis((rng.u32() % 3000).into()));
+            pair.run_for(Duration::from_millis((rng.u32() % 3000).into()));
         }
-        pair.lost = 0;
-        pair.pass(Duration::from_secs(120));
+        pair.hop.lost = 0;
+        pair.run_for(Duration::from_secs(120));
         let last: IpAddr = last.parse().unwrap();
         for (side, host) in [(Side::Left, &pair.left), (Side::Right, &pair.right)] {
             assert_eq!(

@@ -67,6 +67,7 @@ use model::{
     ZoneId, ZoneSelector, ZoneSuite,
 };
 use std::time::Duration;
+use world::Hosts;
 
 /// Returns an unencrypted IKE_AUTH message with these payloads.
 pub(crate) fn saying(payloads: Vec<wire::ike::Payload>) -> wire::ike::Message {

@@ -3,7 +3,7 @@
 
 use super::attack::ask_sealed;
 use super::mobike::{CELL, move_to, roaming, to};
-use super::pair::{Host, LEFT, NatBox, Pair, RIGHT, Side, fit};
+use super::pair::{Host, LEFT, NAT, Pair, RIGHT, Side, fit};
 use super::rekey::{rekey_child, rekey_ike};
 use super::*;
 use crate::exchange::{find_notify, notify};
@@ -12,11 +12,6 @@ use crate::{BadMode, CannotMove, DownReason};
 use wire::ike::{ExchangeType, NotifyType, Payload, TrafficSelectors};
 
 const BOTH: [Mode; 2] = [Mode::Transport, Mode::Beet];
-
-const NAT: NatBox = NatBox {
-    outside: "198.51.100.9",
-    shift: 20000,
-};
 
 /// Returns selectors of the two ends that suit a mode.
 const fn hosts(mode: Mode) -> [&'static str; 2] {
@@ -115,7 +110,7 @@ fn who_asks_and_gets_a_tunnel_deletes_it() {
     for mode in BOTH {
         let mut pair = connected(between(hosts(mode), [mode, Mode::Tunnel]));
         assert_eq!(bad_mode(&pair.left), Some(BadMode::Declined(mode)));
-        pair.pass(Duration::from_secs(1));
+        pair.run_for(Duration::from_secs(1));
         assert_eq!((pair.left.up(), pair.right.up()), (0, 0));
         assert!(pair.left.children().is_empty() && pair.right.children().is_empty());
         let told = pair.right.refusals();
@@ -233,14 +228,14 @@ fn zones_that_do_not_begin_where_the_mode_does_are_neither_asked_for_nor_accepte
         let (left, right) = zoned(mode, first);
         let mut pair = Pair::new(left.clone(), right.clone());
         pair.initiate(Side::Left);
-        pair.pass(Duration::from_secs(10));
+        pair.run_for(Duration::from_secs(10));
         assert_eq!(bad_mode(&pair.left), why);
         assert_eq!(pair.right.children().len(), 0);
         // One end is configured correctly, and the other end is not.
         let (good, _) = zoned(mode, ZoneSelector::IpTransport);
         let mut pair = Pair::new(good, right);
         pair.initiate(Side::Left);
-        pair.pass(Duration::from_secs(10));
+        pair.run_for(Duration::from_secs(10));
         assert_eq!(
             (pair.left.children().len(), pair.right.children().len()),
             (0, 0)
@@ -284,7 +279,7 @@ fn new_keys_keep_the_mode() {
         }
         assert_eq!(modes(&pair), [mode; 2]);
         assert!(is_one_pair(&pair, hosts(mode)));
-        pair.pass(Duration::from_secs(60));
+        pair.run_for(Duration::from_secs(60));
         assert_eq!(
             (pair.left.children().len(), pair.right.children().len()),
             (1, 1)
@@ -299,11 +294,11 @@ fn a_mode_is_agreed_and_renewed_over_a_network_that_loses() {
         for mode in BOTH {
             let (left, right) = ends(mode);
             let mut pair = Pair::seeded(left, right, seed);
-            (pair.lost, pair.doubled, pair.overtaken) = (300, 200, 200);
+            pair.hop = pair.hop.losing(300).repeating(200).delaying(200);
             pair.initiate(Side::Left);
-            pair.pass(Duration::from_secs(120));
+            pair.run_for(Duration::from_secs(120));
             rekey_child(&mut pair, Side::Right);
-            pair.pass(Duration::from_secs(120));
+            pair.run_for(Duration::from_secs(120));
             assert_eq!(modes(&pair), [mode; 2], "seed {seed}");
             assert!(is_one_pair(&pair, hosts(mode)), "seed {seed}");
         }
@@ -351,7 +346,7 @@ fn a_child_whose_mode_does_not_fit_fails_alone_and_is_asked_for_again() {
         assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
         let (_, right) = ends(Mode::Transport);
         pair.with(Side::Right, |engine, now| engine.reconfigure(right, now));
-        pair.pass(Duration::from_secs(61));
+        pair.run_for(Duration::from_secs(61));
         assert_eq!(
             pair.left.named(Some("direct")).unwrap().mode,
             Mode::Transport
@@ -378,7 +373,7 @@ fn a_child_that_is_to_have_another_mode_now_is_made_anew() {
     let (left, right) = with(Mode::Beet);
     pair.with(Side::Right, |engine, now| engine.reconfigure(right, now));
     pair.with(Side::Left, |engine, now| engine.reconfigure(left, now));
-    pair.pass(Duration::from_secs(61));
+    pair.run_for(Duration::from_secs(61));
     for host in [&pair.left, &pair.right] {
         assert_eq!(host.named(Some("direct")).unwrap().mode, Mode::Beet);
         assert_eq!(host.named(None).unwrap().mode, Mode::Tunnel);
@@ -561,7 +556,7 @@ fn an_update_of_addresses_moves_no_transport_mode() {
     let path = pair.right.child().path;
     let update = vec![notify(NotifyType::UPDATE_SA_ADDRESSES, Vec::new())];
     ask_sealed(&mut pair, sa, ExchangeType::INFORMATIONAL, update);
-    pair.pass(Duration::from_secs(5));
+    pair.run_for(Duration::from_secs(5));
     assert_eq!(pair.right.engine.sas().next().unwrap().path, path);
     let moved = |event: &crate::Event| matches!(event, crate::Event::PathMoved { .. });
     assert!(!pair.right.events.iter().any(moved));
@@ -601,7 +596,7 @@ fn a_message_from_elsewhere_moves_no_transport_mode() {
         flying.path.remote.set_ip(CELL.parse().unwrap());
         pair.away.push(LEFT.parse().unwrap());
         pair.deliver(&flying);
-        pair.pass(Duration::from_secs(1));
+        pair.run_for(Duration::from_secs(1));
         let moved = |event: &crate::Event| matches!(event, crate::Event::PathMoved { .. });
         let moved = pair.right.events.iter().any(moved);
         assert_eq!(moved, mode == Mode::Beet);

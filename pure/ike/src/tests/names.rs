@@ -72,7 +72,7 @@ fn initial_contact_acts_on_the_same_name_in_other_letters() {
     let fresh = Host::seeded(again, 9, 1);
     pair.restart(Side::Left, fresh);
     pair.connect();
-    pair.pass(Duration::from_secs(60));
+    pair.run_for(Duration::from_secs(60));
     assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
     assert!(fit(pair.left.child(), pair.right.child()));
 }

@@ -1,17 +1,12 @@
 //! NAT detection, ports and moving mappings.
 
 use super::mobike::{move_to, roaming, to};
-use super::pair::{Flying, LEFT, NatBox, Pair, RIGHT, Side, fit};
+use super::pair::{Flying, LEFT, NAT, Pair, RIGHT, Side, fit};
 use super::rekey::rekey_ike;
 use super::*;
 use crate::{Event, Nat};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
-
-const NAT: NatBox = NatBox {
-    outside: "198.51.100.9",
-    shift: 20000,
-};
 
 fn behind_nat() -> Pair {
     let mut pair = Pair::new(mobile(), gateway());
@@ -54,7 +49,7 @@ fn who_is_behind_the_nat_knows_it() {
 
 /// Gives the left host another mapping at its NAT.
 fn rebind(pair: &mut Pair, shift: u16) {
-    pair.nat = Some(NatBox { shift, ..NAT });
+    pair.nat = Some(NAT.with_shift(shift));
 }
 
 /// Sends a request from an end; its content does not matter.
@@ -88,7 +83,7 @@ fn moves(pair: &Pair) -> Vec<(u16, usize)> {
 fn time_to_move(pair: &mut Pair) -> Duration {
     let (since, before) = (pair.now, moves(pair).len());
     while moves(pair).len() == before {
-        pair.pass(Duration::from_millis(1));
+        pair.run_for(Duration::from_millis(1));
         assert!(pair.now - since < Duration::from_secs(10), "it stays");
     }
     pair.now - since
@@ -108,13 +103,13 @@ fn a_new_mapping_is_followed_within_two_round_trips_and_a_quarter() {
         ask(&mut pair, Side::Left);
         pair.deliver_next();
         let took = time_to_move(&mut pair);
-        assert!(took <= pair.latency * 2 * 9 / 4, "{took:?}");
+        assert!(took <= pair.hop.delay * 2 * 9 / 4, "{took:?}");
         assert_eq!(moves(&pair).len(), number);
         assert_eq!(moves(&pair).last(), Some(&(4500 + shift, 1)));
-        pair.pass(Duration::from_secs(5));
+        pair.run_for(Duration::from_secs(5));
     }
     ask(&mut pair, Side::Right);
-    pair.pass(Duration::from_secs(5));
+    pair.run_for(Duration::from_secs(5));
     assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
     assert!(pair.right.engine.sas().all(|sa| sa.windows.under_way == 0));
 }
@@ -127,7 +122,7 @@ fn a_new_mapping_is_followed_while_a_request_to_the_old_one_is_under_way() {
     ask(&mut pair, Side::Left);
     pair.deliver_next();
     let took = time_to_move(&mut pair);
-    assert!(took <= pair.latency * 2 * 13 / 4, "{took:?}");
+    assert!(took <= pair.hop.delay * 2 * 13 / 4, "{took:?}");
     assert_eq!(moves(&pair), [(34500, 1)]);
 }
 
@@ -136,11 +131,11 @@ fn a_new_mapping_is_followed_through_a_network_that_loses_datagrams() {
     for seed in 1..=10 {
         let mut pair = behind_nat();
         pair.reseed(seed);
-        pair.lost = 200;
+        pair.hop.lost = 200;
         rebind(&mut pair, 30000);
         for _ in 0..20 {
             ask(&mut pair, Side::Left);
-            pair.pass(Duration::from_secs(10));
+            pair.run_for(Duration::from_secs(10));
         }
         assert_eq!(moves(&pair), [(34500, 1)], "{seed}");
         assert_eq!((pair.left.up(), pair.right.up()), (1, 1), "{seed}");
@@ -156,7 +151,7 @@ fn one_rewritten_header_moves_nothing_and_sends_its_address_three_times_the_octe
     let path = pair.right.engine.sas().last().unwrap().path;
     let request = rewritten(&mut pair, "192.0.2.66:4500");
     pair.deliver(&request);
-    pair.pass(Duration::from_secs(30));
+    pair.run_for(Duration::from_secs(30));
     assert_eq!(pair.astray.len(), 2, "the answer and one question");
     assert!(octets_astray(&pair) <= 3 * request.message.len());
     assert_eq!(moves(&pair), []);
@@ -181,9 +176,9 @@ fn every_third_header_rewritten_moves_nothing_and_multiplies_no_octets() {
         } else {
             ask(&mut pair, Side::Left);
         }
-        pair.pass(Duration::from_millis(u64::from(number % 11 + 6) * 100));
+        pair.run_for(Duration::from_millis(u64::from(number % 11 + 6) * 100));
     }
-    pair.pass(Duration::from_secs(30));
+    pair.run_for(Duration::from_secs(30));
     assert!(octets_astray(&pair) <= 3 * octets);
     assert_eq!(moves(&pair), []);
     assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
@@ -199,7 +194,7 @@ fn an_address_that_answers_gets_nothing_while_the_old_one_answers() {
     let genuine = pair.left.engine.sas().last().unwrap().path;
     let request = rewritten(&mut pair, THIRD);
     pair.deliver(&request);
-    pair.pass(Duration::from_millis(10));
+    pair.run_for(Duration::from_millis(10));
     for (_, message) in std::mem::take(&mut pair.astray) {
         let (to, path) = (Side::Left, genuine);
         pair.deliver(&Flying { to, path, message });
@@ -208,7 +203,7 @@ fn an_address_that_answers_gets_nothing_while_the_old_one_answers() {
         answer.path.remote = THIRD.parse().unwrap();
         pair.deliver(&answer);
     }
-    pair.pass(Duration::from_secs(30));
+    pair.run_for(Duration::from_secs(30));
     assert_eq!(moves(&pair), []);
     assert_eq!(pair.astray.len(), 0);
     assert!(pair.right.refusals()[0].contains("still answers at its previous address"));
@@ -241,7 +236,7 @@ fn a_peer_that_returns_no_cookie_answers_three_times_before_it_is_followed() {
             answered += 1;
             pair.deliver(&Flying { to, path, message });
         }
-        pair.pass(Duration::from_millis(1));
+        pair.run_for(Duration::from_millis(1));
         assert!(answered < 10);
     }
     assert_eq!(answered, 3);
@@ -250,7 +245,7 @@ fn a_peer_that_returns_no_cookie_answers_three_times_before_it_is_followed() {
 #[test]
 fn a_peer_that_must_be_at_an_address_is_followed_to_another_port_there_alone() {
     let (left, mut right) = (mobile(), gateway());
-    right.peers[0].address = Some(NAT.outside.parse().unwrap());
+    right.peers[0].address = Some(NAT.outside);
     let mut pair = Pair::new(left, right);
     pair.nat = Some(NAT);
     pair.connect();
@@ -260,7 +255,7 @@ fn a_peer_that_must_be_at_an_address_is_followed_to_another_port_there_alone() {
     assert!(pair.right.refusals()[0].contains("remove `address`"));
     rebind(&mut pair, 30000);
     ask(&mut pair, Side::Left);
-    pair.pass(Duration::from_secs(5));
+    pair.run_for(Duration::from_secs(5));
     assert_eq!(moves(&pair), [(34500, 1)]);
 }
 
@@ -311,7 +306,7 @@ fn ike_auth_with_a_rewritten_header_brings_no_child_to_its_address() {
         pair.deliver(&request);
         let first = pair.right.child().path.remote;
         assert_eq!(first, "198.51.100.9:4500".parse().unwrap());
-        pair.pass(Duration::from_secs(5));
+        pair.run_for(Duration::from_secs(5));
         let third = pair
             .astray
             .iter()
@@ -319,7 +314,7 @@ fn ike_auth_with_a_rewritten_header_brings_no_child_to_its_address() {
         let octets: usize = third.map(|(_, message)| message.len()).sum();
         assert!(octets <= 3 * request.message.len());
         ask(&mut pair, Side::Left);
-        pair.pass(Duration::from_secs(120));
+        pair.run_for(Duration::from_secs(120));
         assert_eq!(moves(&pair).last(), Some(&(24500, 1)));
         assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
     }
@@ -331,11 +326,11 @@ fn ike_auth_from_another_address_of_a_nat_is_answered_and_followed_there() {
     for ends in [(mobile(), gateway()), roaming()] {
         let mut pair = about_to_authenticate(ends);
         let mut request = pair.intercept().remove(0);
-        let outside = "198.51.100.10";
-        pair.nat = Some(NatBox { outside, ..NAT });
-        request.path.remote.set_ip(outside.parse().unwrap());
+        let outside = [198, 51, 100, 10].into();
+        pair.nat = Some(world::Nat { outside, ..NAT });
+        request.path.remote.set_ip(outside);
         pair.deliver(&request);
-        pair.pass(Duration::from_secs(1));
+        pair.run_for(Duration::from_secs(1));
         assert!(fit(pair.left.child(), pair.right.child()));
         assert_eq!(moves(&pair), [(24500, 1)]);
         let path = pair.right.engine.sas().last().unwrap().path;
@@ -352,7 +347,7 @@ fn a_peer_with_mobike_is_followed_by_its_update_alone() {
     pair.connect();
     let request = rewritten(&mut pair, "192.0.2.66:4500");
     pair.deliver(&request);
-    pair.pass(Duration::from_secs(5));
+    pair.run_for(Duration::from_secs(5));
     assert_eq!(pair.astray.len(), 1, "the answer alone");
     assert_eq!(moves(&pair), []);
 }
@@ -428,8 +423,8 @@ fn a_peer_without_nat_traversal_is_given_up_with_the_reason_when_no_better_answe
             pair.settle();
             assert!(fit(pair.left.child(), pair.right.child()));
         } else {
-            pair.lost = 1000;
-            pair.pass(Duration::from_secs(600));
+            pair.hop.lost = 1000;
+            pair.run_for(Duration::from_secs(600));
             let why = pair.left.down_reasons()[0].to_string();
             assert!(why.contains("does not support NAT traversal"), "{why}");
         }
@@ -447,7 +442,7 @@ fn an_initiator_may_begin_on_the_shared_port() {
         engine.initiate("gateway", path, now)
     })
     .unwrap();
-    pair.pass(Duration::from_secs(1));
+    pair.run_for(Duration::from_secs(1));
     assert!(fit(pair.left.child(), pair.right.child()));
     assert!(
         pair.sent
@@ -477,10 +472,10 @@ fn with_a_stray(from: &str) -> Pair {
 #[test]
 fn an_update_brings_back_packets_that_were_mapped_apart() {
     let mut pair = with_a_stray("198.51.100.9:24507");
-    pair.pass(Duration::from_secs(10));
+    pair.run_for(Duration::from_secs(10));
     assert_eq!(moves(&pair), [(24507, 1)]);
     move_to(&mut pair, to(LEFT));
-    pair.pass(Duration::from_secs(1));
+    pair.run_for(Duration::from_secs(1));
     assert_eq!(moves(&pair), [(24507, 1), (24500, 1)]);
 }
 
@@ -507,6 +502,6 @@ fn an_update_brings_back_packets_that_a_third_party_took() {
         );
     }
     assert_eq!(moves(&pair), [(4501, 1)]);
-    pair.pass(Duration::from_secs(2));
+    pair.run_for(Duration::from_secs(2));
     assert_eq!(moves(&pair), [(4501, 1), (24500, 1)]);
 }

@@ -303,7 +303,7 @@ fn refusing() -> Pair {
 fn refused_new_keys_are_asked_for_ever_more_rarely_and_told_once() {
     let mut pair = refusing();
     let before = requests(&pair);
-    pair.pass(Duration::from_secs(4200));
+    pair.run_for(Duration::from_secs(4200));
     let asked = requests(&pair) - before;
     // For the child two requests each time, with a key exchange and without; for the IKE SA one.
     assert!((12..50).contains(&asked), "{asked}");
@@ -318,9 +318,9 @@ fn refused_new_keys_are_asked_for_ever_more_rarely_and_told_once() {
 #[test]
 fn a_successor_that_is_made_after_all_begins_with_short_pauses_again() {
     let mut pair = refusing();
-    pair.pass(Duration::from_secs(3900));
+    pair.run_for(Duration::from_secs(3900));
     pair.right.engine.config.peers[0].suites = SUITES.to_vec();
-    pair.pass(Duration::from_secs(600));
+    pair.run_for(Duration::from_secs(600));
     assert!(pair.left.ike_rekeys() == 1 && pair.left.down_reasons().is_empty());
     assert_eq!(pair.left.refusals().len(), 2);
     rekey_ike(&mut pair, Side::Left);

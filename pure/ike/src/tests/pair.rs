@@ -1,8 +1,4 @@
-//! Two engines and the network between them, on virtual time.
-//!
-//! Every datagram is in flight for the latency. On its way it may be lost, duplicated or delayed so
-//! much that later ones overtake it. A seeded generator decides this, so a test is the same every
-//! time. A NAT may stand in front of the left host.
+//! Two engines and a hop between them. A NAT may stand in front of the left host.
 //!
 //! Everything that was sent is kept for attacks, and everything that happened for the pages in
 //! `docs/`. A state change that those pages do not document fails the test.
@@ -11,10 +7,11 @@ use super::trace::{Cause, Trace};
 use crate::{Config, DownReason, DropReason, Engine, Event, SaState};
 use crypto::{Rng, Secret};
 use model::{BesideSa, ChildSa, Grant, IkeSaId, Instant, Path};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::{IpAddr, SocketAddr};
+use std::collections::{BTreeSet, VecDeque};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 use wire::ike::RefusalCode;
+use world::{Hop, Hosts, Nat, Network};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
@@ -52,24 +49,13 @@ pub(crate) struct Flying {
     pub(crate) message: Vec<u8>,
 }
 
-/// A port-translating NAT with one address of its own.
-#[derive(Clone, Copy)]
-pub(crate) struct NatBox {
-    pub(crate) outside: &'static str,
-    /// Number that the NAT adds to an inside port.
-    pub(crate) shift: u16,
-}
-
 pub(crate) struct Pair {
     pub(crate) left: Host,
     pub(crate) right: Host,
     pub(crate) now: Instant,
-    pub(crate) latency: Duration,
-    /// Datagrams lost, in a thousand. `doubled` and `overtaken` are in a thousand too.
-    pub(crate) lost: u32,
-    pub(crate) doubled: u32,
-    pub(crate) overtaken: u32,
-    pub(crate) nat: Option<NatBox>,
+    /// Conditions of UDP. A stream delivers everything or nothing.
+    pub(crate) hop: Hop,
+    pub(crate) nat: Option<Nat>,
     /// Unreachable addresses: no datagram comes from them or arrives there.
     pub(crate) away: Vec<IpAddr>,
     /// True if no UDP datagram arrives.
@@ -83,14 +69,50 @@ pub(crate) struct Pair {
     /// Messages sent to an address of neither host, with that address.
     pub(crate) astray: Vec<(SocketAddr, Vec<u8>)>,
     pub(crate) trace: Trace,
-    /// Datagrams in flight, by time of arrival and order of sending.
-    in_flight: BTreeMap<(Instant, u64), Flying>,
-    flown: u64,
-    rng: Rng,
+    network: Network<Flying>,
 }
 
 pub(crate) const LEFT: &str = "192.168.1.2";
 pub(crate) const RIGHT: &str = "203.0.113.1";
+
+pub(crate) const NAT: Nat = Nat {
+    outside: IpAddr::V4(Ipv4Addr::new(198, 51, 100, 9)),
+    shift: 20_000,
+};
+
+/// A round trip takes 40 ms, and a delayed datagram as long as five.
+const HOP: Hop = Hop {
+    delay: Duration::from_millis(20),
+    late: Duration::from_millis(80),
+    ..Hop::PERFECT
+};
+
+impl Hosts for Pair {
+    type Packet = Flying;
+
+    fn clock(&mut self) -> &mut Instant {
+        &mut self.now
+    }
+
+    fn network(&mut self) -> &mut Network<Flying> {
+        &mut self.network
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let engines = [&self.left, &self.right];
+        let due = engines.map(|host| host.engine.poll_timeout().map(|deadline| deadline.at));
+        due.into_iter().flatten().min()
+    }
+
+    fn handle_timeout(&mut self) {
+        self.timeout(Side::Left);
+        self.timeout(Side::Right);
+    }
+
+    fn receive(&mut self, flying: Flying) {
+        self.deliver(&flying);
+    }
+}
 
 impl Pair {
     pub(crate) fn new(left: Config, right: Config) -> Self {
@@ -102,10 +124,7 @@ impl Pair {
             left: Host::seeded(left, seed, 1),
             right: Host::seeded(right, seed, 2),
             now: Instant::ZERO,
-            latency: Duration::from_millis(20),
-            lost: 0,
-            doubled: 0,
-            overtaken: 0,
+            hop: HOP,
             nat: None,
             away: Vec::new(),
             deaf: false,
@@ -114,15 +133,14 @@ impl Pair {
             sent: Vec::new(),
             astray: Vec::new(),
             trace: Trace::default(),
-            in_flight: BTreeMap::new(),
-            flown: 0,
-            rng: Rng::from_seed([seed; 32]),
+            // The figures of some tests suit the decisions of their seeds.
+            network: Network::new(Rng::from_seed([seed; 32])).rolling_u32(),
         }
     }
 
     /// Restarts the network's random decisions with another seed.
     pub(crate) fn reseed(&mut self, seed: u8) {
-        self.rng = Rng::from_seed([seed; 32]);
+        self.network.rng = Rng::from_seed([seed; 32]);
     }
 
     /// Initiates from the left host and drives both hosts until nothing is in flight.
@@ -133,12 +151,13 @@ impl Pair {
     }
 
     pub(crate) fn initiate(&mut self, side: Side) -> IkeSaId {
+        let [left, right] = [LEFT, RIGHT].map(|ip| ip.parse().unwrap());
         let (from, to) = match side {
-            Side::Left => (LEFT, RIGHT),
-            Side::Right => (RIGHT, self.nat.map_or(LEFT, |nat| nat.outside)),
+            Side::Left => (left, right),
+            Side::Right => (right, self.nat.map_or(left, |nat| nat.outside)),
         };
-        let address = |ip: &str| SocketAddr::new(ip.parse().unwrap(), crate::PORT);
-        let path = Path::udp(address(from), address(to));
+        let socket = |ip| SocketAddr::new(ip, crate::PORT);
+        let path = Path::udp(socket(from), socket(to));
         let name = self.host(side).peer.clone();
         self.with(side, |engine, now| engine.initiate(&name, path, now))
             .unwrap()
@@ -155,7 +174,7 @@ impl Pair {
     pub(crate) fn with<T>(&mut self, side: Side, run: impl FnOnce(&mut Engine, Instant) -> T) -> T {
         let now = self.now;
         let result = run(&mut self.host(side).engine, now);
-        self.collect(side, Cause::Command);
+        self.collect_from(side, Cause::Command);
         result
     }
 
@@ -169,7 +188,7 @@ impl Pair {
     pub(crate) fn timeout(&mut self, side: Side) {
         let now = self.now;
         self.host(side).engine.handle_timeout(now);
-        self.collect(side, Cause::Timeout);
+        self.collect_from(side, Cause::Timeout);
     }
 
     /// Delivers all messages in flight and their answers, without running any timer.
@@ -183,29 +202,14 @@ impl Pair {
         self.deliver_next();
     }
 
-    /// Advances the time and runs everything that happens meanwhile.
-    pub(crate) fn pass(&mut self, time: Duration) {
-        let end = self.now + time;
-        while let Some(at) = self.next_at().filter(|&at| at <= end) {
-            self.now = self.now.max(at);
-            let due = self.in_flight.first_key_value();
-            if due.is_some_and(|((at, _), _)| *at <= self.now) {
-                self.deliver_next();
-            } else {
-                self.timeout(Side::Left);
-                self.timeout(Side::Right);
-            }
-        }
-        self.now = end;
-    }
-
     /// Delivers one datagram; returns false if none is in flight.
     pub(crate) fn deliver_next(&mut self) -> bool {
-        let Some(((at, _), flying)) = self.in_flight.pop_first() else {
+        let Some(at) = self.network.next_due() else {
             return false;
         };
         self.now = self.now.max(at);
-        self.deliver(&flying);
+        let flying = self.network.pop_due(self.now);
+        flying.iter().for_each(|flying| self.deliver(flying));
         true
     }
 
@@ -215,7 +219,7 @@ impl Pair {
         let host = self.host(flying.to);
         host.engine
             .handle_datagram(flying.path, &flying.message, now);
-        self.collect(flying.to, Cause::Arrived(&flying.message));
+        self.collect_from(flying.to, Cause::Arrived(&flying.message));
     }
 
     /// Starts the story for the pages here and drops the events so far.
@@ -225,7 +229,7 @@ impl Pair {
 
     /// Removes and returns the datagrams in flight.
     pub(crate) fn intercept(&mut self) -> Vec<Flying> {
-        std::mem::take(&mut self.in_flight).into_values().collect()
+        self.network.intercept()
     }
 
     /// Delivers both ends' requests and then both answers, in one of the four possible orders.
@@ -246,18 +250,11 @@ impl Pair {
     }
 
     pub(crate) fn is_quiet(&self) -> bool {
-        self.in_flight.is_empty()
-    }
-
-    fn next_at(&self) -> Option<Instant> {
-        let flying = self.in_flight.first_key_value().map(|((at, _), _)| *at);
-        let engines = [&self.left, &self.right];
-        let due = engines.map(|host| host.engine.poll_timeout().map(|deadline| deadline.at));
-        flying.into_iter().chain(due.into_iter().flatten()).min()
+        self.network.next_due().is_none()
     }
 
     /// Collects the events and messages that a host produced for `cause`.
-    fn collect(&mut self, side: Side, cause: Cause<'_>) {
+    fn collect_from(&mut self, side: Side, cause: Cause<'_>) {
         let host = match side {
             Side::Left => &mut self.left,
             Side::Right => &mut self.right,
@@ -300,38 +297,27 @@ impl Pair {
         let away = away(path.local) || away(path.remote);
         const IP_UDP_MARKER: usize = 20 + 8 + 4;
         let too_long = flying.message.len() + IP_UDP_MARKER > self.longest[to as usize];
-        let lost = match path.is_stream() {
-            false => self.chance(self.lost) || away || too_long || self.deaf,
-            // A stream delivers everything or nothing.
+        let arrives = match path.is_stream() {
+            false => {
+                let is_blocked = away || too_long || self.deaf;
+                let hop = if is_blocked { Hop::DEAD } else { self.hop };
+                self.network.send(flying.clone(), &hop, self.now)
+            }
             true => {
-                let ends = [path.local.port(), path.remote.port()];
-                away || ends.iter().any(|port| self.cut.contains(port))
+                let ports = [path.local.port(), path.remote.port()];
+                let passes = !away && !ports.iter().any(|port| self.cut.contains(port));
+                if passes {
+                    let at = self.now + self.hop.delay;
+                    self.network.deliver(flying.clone(), at);
+                }
+                passes
             }
         };
         let receiver = match to {
             Side::Left => &self.left.engine,
             Side::Right => &self.right.engine,
         };
-        self.trace.sent(self.now, &flying, receiver, lost);
-        if lost {
-            return;
-        }
-        let whole = path.is_stream();
-        let copies = if !whole && self.chance(self.doubled) {
-            2
-        } else {
-            1
-        };
-        for _ in 0..copies {
-            let extra = if !whole && self.chance(self.overtaken) {
-                5
-            } else {
-                1
-            };
-            let at = self.now + self.latency * extra;
-            self.flown += 1;
-            self.in_flight.insert((at, self.flown), flying.clone());
-        }
+        self.trace.sent(self.now, &flying, receiver, !arrives);
     }
 
     /// Returns the path as the receiver sees it; `None` if no receiver has the address.
@@ -348,23 +334,16 @@ impl Pair {
         let Some(nat) = self.nat else {
             return Some(seen);
         };
-        let outside = nat.outside.parse().unwrap();
-        let inside = LEFT.parse().unwrap();
         match from {
             Side::Left => Some(Path {
-                remote: SocketAddr::new(outside, seen.remote.port() + nat.shift),
+                remote: nat.outward(seen.remote),
                 ..seen
             }),
-            Side::Right if seen.local.ip() == outside => Some(Path {
-                local: SocketAddr::new(inside, seen.local.port().checked_sub(nat.shift)?),
+            Side::Right => Some(Path {
+                local: nat.inward(seen.local, LEFT.parse().unwrap())?,
                 ..seen
             }),
-            Side::Right => None,
         }
-    }
-
-    fn chance(&mut self, of_thousand: u32) -> bool {
-        self.rng.u32() % 1000 < of_thousand
     }
 }
 

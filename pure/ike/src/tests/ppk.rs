@@ -83,9 +83,9 @@ fn a_ppk_of_both_ends_is_in_their_keys_and_in_all_that_come_of_them() {
     assert!(is_used(&pair) && fit(pair.left.child(), pair.right.child()));
     for side in [Side::Left, Side::Right] {
         rekey_ike(&mut pair, side);
-        pair.pass(Duration::from_secs(60));
+        pair.run_for(Duration::from_secs(60));
         rekey_child(&mut pair, side);
-        pair.pass(Duration::from_secs(60));
+        pair.run_for(Duration::from_secs(60));
         assert!(is_used(&pair) && fit(pair.left.child(), pair.right.child()));
     }
 }
@@ -132,7 +132,7 @@ fn what_both_ends_want_decides_whether_there_is_an_sa_and_whether_the_ppk_is_in_
         let alone = [left.is_some(), right.is_some()].map(|has| has && expected == UP);
         let mut pair = between(left, right);
         pair.initiate(Side::Left);
-        pair.pass(Duration::from_secs(300));
+        pair.run_for(Duration::from_secs(300));
         let Some(used) = expected else {
             assert_eq!((pair.left.up(), pair.right.up()), (0, 0), "{told}");
             assert!(pair.left.children().is_empty(), "{told}");
@@ -182,9 +182,9 @@ fn a_ppk_comes_through_a_network_that_loses_doubles_and_reorders() {
         for (right, used) in [(required(), true), (other, false)] {
             let (left, right) = ends(optional(), right);
             let mut pair = Pair::seeded(left, right, seed);
-            (pair.lost, pair.doubled, pair.overtaken) = (250, 300, 300);
+            pair.hop = pair.hop.losing(250).repeating(300).delaying(300);
             pair.initiate(Side::Left);
-            pair.pass(Duration::from_secs(300));
+            pair.run_for(Duration::from_secs(300));
             assert_eq!(is_used(&pair), used, "seed {seed}");
             assert!(fit(pair.left.child(), pair.right.child()), "seed {seed}");
         }
@@ -278,7 +278,7 @@ fn a_forged_answer_without_use_ppk_is_outwaited() {
 fn a_responder_without_ppks_is_given_up_where_one_is_required() {
     let mut pair = between(required(), None);
     pair.initiate(Side::Left);
-    pair.pass(Duration::from_secs(300));
+    pair.run_for(Duration::from_secs(300));
     assert_eq!(pair.left.down_reasons(), [&DownReason::NoPpk]);
     assert_eq!(pair.right.engine.half_open(), 0);
 }

@@ -46,9 +46,9 @@ fn keys_survive_a_network_that_loses_doubles_and_reorders() {
     for seed in 0..40 {
         let (left, right) = ends();
         let mut pair = Pair::seeded(left, right, seed);
-        (pair.lost, pair.doubled, pair.overtaken) = (200, 300, 300);
+        pair.hop = pair.hop.losing(200).repeating(300).delaying(300);
         pair.initiate(Side::Left);
-        pair.pass(Duration::from_secs(300));
+        pair.run_for(Duration::from_secs(300));
         assert!(fit(pair.left.child(), pair.right.child()), "seed {seed}");
     }
 }

@@ -89,7 +89,7 @@ fn a_new_ike_sa_takes_the_place_of_the_old_one_and_its_child_that_of_the_old_chi
     }
     let newest = |host: &Host| keys_of(&host.children()[1].inbound);
     assert_ne!(newest(&pair.left), before);
-    pair.pass(MINUTE);
+    pair.run_for(MINUTE);
     assert!(is_settled(&pair));
     assert_eq!(pair.left.down_reasons(), [&DownReason::Replaced]);
     assert_eq!(pair.right.down_reasons(), [&DownReason::Replaced]);
@@ -100,7 +100,7 @@ fn the_old_child_is_received_on_until_the_delete_was_answered_and_a_little_longe
     let mut pair = counting(0, 0);
     reauthenticate(&mut pair);
     pair.settle();
-    pair.pass(pair.left.engine.config.timers.drain);
+    pair.run_for(pair.left.engine.config.timers.drain);
     let children = |pair: &Pair| (pair.left.children().len(), pair.right.children().len());
     assert_eq!((pair.is_quiet(), children(&pair)), (false, (2, 2)));
     let retired = |host: &Host| {
@@ -112,7 +112,7 @@ fn the_old_child_is_received_on_until_the_delete_was_answered_and_a_little_longe
     assert_eq!(retired(&pair.right), 1, "it is not sent on any more");
     pair.deliver_next();
     assert_eq!(children(&pair), (2, 2), "stragglers may come");
-    pair.pass(pair.left.engine.config.timers.stragglers);
+    pair.run_for(pair.left.engine.config.timers.stragglers);
     assert_eq!(children(&pair), (1, 1));
 }
 
@@ -121,28 +121,28 @@ fn a_lost_answer_to_the_delete_is_given_again() {
     let mut pair = counting(0, 0);
     reauthenticate(&mut pair);
     pair.settle();
-    pair.pass(pair.left.engine.config.timers.drain);
+    pair.run_for(pair.left.engine.config.timers.drain);
     pair.deliver_next();
     pair.longest[Side::Left as usize] = 0;
     pair.lose();
-    pair.pass(Duration::from_secs(10));
+    pair.run_for(Duration::from_secs(10));
     assert_eq!((pair.left.up(), pair.right.up()), (2, 1));
     pair.longest[Side::Left as usize] = usize::MAX;
-    pair.pass(MINUTE / 3);
+    pair.run_for(MINUTE / 3);
     assert!(is_settled(&pair));
 }
 
 #[test]
 fn who_began_repeats_an_authentication_before_its_time_is_over() {
     let mut pair = counting(100, 0);
-    pair.pass(Duration::from_secs(89));
+    pair.run_for(Duration::from_secs(89));
     assert_eq!(pair.left.replaced(), []);
-    pair.pass(Duration::from_secs(12));
+    pair.run_for(Duration::from_secs(12));
     assert_eq!(pair.left.replaced().len(), 1);
-    pair.pass(Duration::from_secs(1000));
+    pair.run_for(Duration::from_secs(1000));
     let repeated = pair.left.replaced().len();
     assert!((10..=13).contains(&repeated), "{repeated} times");
-    pair.pass(MINUTE / 2);
+    pair.run_for(MINUTE / 2);
     assert!(pair.left.refusals().is_empty() && pair.right.refusals().is_empty());
     assert!(fit(
         pair.left.children().last().expect("one is there"),
@@ -154,9 +154,9 @@ fn who_began_repeats_an_authentication_before_its_time_is_over() {
 #[test]
 fn what_the_responder_announces_is_obeyed_with_time_to_spare() {
     let mut pair = counting(0, 100);
-    pair.pass(Duration::from_secs(80));
+    pair.run_for(Duration::from_secs(80));
     assert_eq!(pair.left.replaced(), []);
-    pair.pass(Duration::from_secs(12));
+    pair.run_for(Duration::from_secs(12));
     assert_eq!(pair.left.replaced().len(), 1);
 }
 
@@ -171,9 +171,9 @@ fn an_announcement_during_the_sa_counts_as_well_and_lengthens_nothing() {
             let exchange = wire::ike::ExchangeType::INFORMATIONAL;
             engine.request_raw(sa, exchange, said.into_iter().collect(), now);
         });
-        pair.pass(Duration::from_secs(30));
+        pair.run_for(Duration::from_secs(30));
         assert_eq!(pair.left.replaced().len(), repeated, "{seconds} s");
-        pair.pass(Duration::from_secs(1000));
+        pair.run_for(Duration::from_secs(1000));
         assert!(!pair.left.replaced().is_empty());
     }
 }
@@ -183,13 +183,13 @@ fn an_announcement_during_the_sa_counts_as_well_and_lengthens_nothing() {
 fn an_authentication_that_cannot_be_repeated_ends_the_ike_sa() {
     let mut pair = counting(100, 0);
     pair.right.engine.config.peers[0].psk = Some(Secret::new(b"another".to_vec()));
-    pair.pass(Duration::from_secs(105));
+    pair.run_for(Duration::from_secs(105));
     let refusals = pair.left.refusals();
     let told = |refusal: &String| refusal.contains("re-authentication failed");
     assert!(refusals.iter().any(told), "{refusals:?}");
     assert!(pair.left.down_reasons().is_empty());
     assert!(is_settled(&pair), "all is as it was");
-    pair.pass(MINUTE);
+    pair.run_for(MINUTE);
     assert_eq!(pair.left.down_reasons(), [&DownReason::ProofTooOld]);
     assert_eq!(pair.right.down_reasons(), [&DownReason::ClosedByPeer]);
     let tried = pair.left.refusals().into_iter().filter(|it| told(it));
@@ -199,10 +199,10 @@ fn an_authentication_that_cannot_be_repeated_ends_the_ike_sa() {
 #[test]
 fn a_responder_ends_what_is_not_repeated() {
     let mut pair = counting(0, 100);
-    pair.lost = 1000;
-    pair.pass(Duration::from_secs(159));
+    pair.hop.lost = 1000;
+    pair.run_for(Duration::from_secs(159));
     assert!(pair.right.down_reasons().is_empty());
-    pair.pass(Duration::from_secs(2));
+    pair.run_for(Duration::from_secs(2));
     assert_eq!(pair.right.down_reasons(), [&DownReason::ProofTooOld]);
 }
 
@@ -232,7 +232,7 @@ fn unanswered(pair: &mut Pair) {
     pair.deliver_next();
     pair.deliver_next();
     pair.longest[Side::Left as usize] = 120;
-    pair.pass(Duration::from_secs(150));
+    pair.run_for(Duration::from_secs(150));
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn what_was_never_used_gives_way_to_the_next_attempt() {
     }
     pair.longest[Side::Left as usize] = usize::MAX;
     reauthenticate(&mut pair);
-    pair.pass(MINUTE);
+    pair.run_for(MINUTE);
     assert!(is_settled(&pair));
 }
 
@@ -277,7 +277,7 @@ fn an_authentication_crosses_with_new_keys_and_both_ends_agree() {
     for seed in 0..80 {
         let mut pair = Pair::seeded(mobile(), gateway(), seed);
         pair.connect();
-        (pair.lost, pair.doubled, pair.overtaken) = (150, 100, 200);
+        pair.hop = pair.hop.losing(150).repeating(100).delaying(200);
         let other = OTHERS[usize::from(seed % 4)];
         // The rekey starts before the re-authentication, with it, or while the answer to IKE_AUTH
         // is awaited.
@@ -285,16 +285,16 @@ fn an_authentication_crosses_with_new_keys_and_both_ends_agree() {
         match seed % 8 < 4 {
             true => {
                 other(&mut pair);
-                pair.pass(ahead);
+                pair.run_for(ahead);
                 reauthenticate(&mut pair);
             }
             false => {
                 reauthenticate(&mut pair);
-                pair.pass(ahead);
+                pair.run_for(ahead);
                 other(&mut pair);
             }
         }
-        pair.pass(Duration::from_secs(300));
+        pair.run_for(Duration::from_secs(300));
         assert!(is_settled(&pair), "seed {seed}");
         assert_eq!(pair.left.replaced().len(), 1, "seed {seed}");
     }
@@ -315,7 +315,7 @@ fn a_peer_that_is_closed_meanwhile_is_closed_with_both_sas() {
                 }
                 engine.shutdown(now);
             });
-            pair.pass(MINUTE * 5);
+            pair.run_for(MINUTE * 5);
             let host = pair.host(side);
             assert_eq!(host.engine.sas().count(), 0, "{side:?} after {delivered}");
             assert_eq!(host.children().len(), 0, "{side:?} after {delivered}");
@@ -328,7 +328,7 @@ fn a_lent_address_stays_with_who_proves_itself_anew() {
     let mut pair = Pair::new(borrower(), lender(&["10.9.0.0/24", "fd00:9::/64"]));
     pair.connect();
     reauthenticate(&mut pair);
-    pair.pass(MINUTE);
+    pair.run_for(MINUTE);
     assert!(is_settled(&pair));
     let lent = pair.left.lent();
     assert_eq!(lent.len(), 2);

@@ -152,9 +152,9 @@ fn liveness_changes_in_place_and_at_once() {
     let quiet = Duration::from_secs(3);
     assert_eq!(change(&mut pair, |c| c.peers[1].liveness = quiet), [""; 0]);
     let datagrams = pair.sent.len();
-    pair.pass(Duration::from_secs(2));
+    pair.run_for(Duration::from_secs(2));
     assert_eq!(pair.sent.len(), datagrams);
-    pair.pass(Duration::from_secs(2));
+    pair.run_for(Duration::from_secs(2));
     assert_eq!(pair.sent.len(), datagrams + 2, "asked, and answered");
     assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
 }

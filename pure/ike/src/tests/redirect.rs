@@ -117,7 +117,7 @@ fn a_client_is_sent_away_by_the_answer_to_its_first_message() {
 fn a_client_is_sent_away_when_it_has_proved_who_it_is_and_gets_no_child() {
     let mut pair = sending(LISTED, false);
     pair.initiate(Side::Left);
-    pair.pass(Duration::from_secs(10));
+    pair.run_for(Duration::from_secs(10));
     assert_eq!(pair.left.sent_to(), [address(OTHER)]);
     assert!(is_up_at(&pair, OTHER));
     let up = |event: &&Event| matches!(event, Event::ChildUp(_));
@@ -132,7 +132,7 @@ fn a_client_is_sent_away_while_its_tunnel_is_up_and_leaves_when_the_other_is() {
     while pair.deliver_next() {
         assert!(!pair.left.children().is_empty(), "it is never without");
     }
-    pair.pass(Duration::from_secs(60));
+    pair.run_for(Duration::from_secs(60));
     assert_eq!(pair.left.sent_to(), [address(OTHER)]);
     assert!(is_up_at(&pair, OTHER));
     assert_eq!(pair.left.down_reasons(), [&DownReason::Replaced]);
@@ -172,7 +172,7 @@ fn an_address_that_is_not_listed_is_not_gone_to() {
         "{told}"
     );
     assert!(pair.left.down_reasons().is_empty(), "it may be forged");
-    pair.pass(Duration::from_secs(200));
+    pair.run_for(Duration::from_secs(200));
     assert_eq!(pair.left.down_reasons(), [&not_listed]);
 
     let mut pair = sending(NEARBY, false);
@@ -181,7 +181,7 @@ fn an_address_that_is_not_listed_is_not_gone_to() {
 
     let mut pair = served(NEARBY);
     send_away(&mut pair);
-    pair.pass(Duration::from_secs(60));
+    pair.run_for(Duration::from_secs(60));
     assert!(is_up_at(&pair, RIGHT));
     assert!(pair.left.refusals()[0].contains("does not list"));
 }
@@ -197,7 +197,7 @@ fn an_answer_with_another_nonce_is_forged() {
     *forged.message.last_mut().unwrap() ^= 1;
     pair.deliver(&forged);
     assert_eq!(pair.left.dropped(DropReason::WrongPayloads), 1);
-    pair.pass(Duration::from_secs(2));
+    pair.run_for(Duration::from_secs(2));
     assert!(pair.left.sent_to().is_empty());
     assert!(is_up_at(&pair, RIGHT));
 }
@@ -217,7 +217,7 @@ fn who_is_sent_to_and_fro_stays_after_five_times() {
     let told = &pair.left.refusals()[0];
     assert!(told.contains("more than 5 times"), "{told}");
     serve(&mut pair);
-    pair.pass(Duration::from_secs(30));
+    pair.run_for(Duration::from_secs(30));
     assert!(is_up_at(&pair, "198.51.100.5"), "it asks there again");
 }
 
@@ -230,7 +230,7 @@ fn nobody_is_sent_back_to_where_it_was_sent_from() {
         // At its other address it redirects to the first one.
         let to = address(RIGHT);
         pair.right.engine.config.elsewhere = Some(Elsewhere { to, at_once });
-        pair.pass(Duration::from_secs(10));
+        pair.run_for(Duration::from_secs(10));
         assert_eq!(pair.left.sent_to(), [address(OTHER)]);
         assert!(is_up_at(&pair, OTHER));
     }
@@ -246,9 +246,9 @@ fn losses_change_nothing() {
             let to = address(OTHER);
             right.elsewhere = Some(Elsewhere { to, at_once });
             let mut pair = Pair::seeded(left, right, seed);
-            (pair.lost, pair.doubled, pair.overtaken) = (200, 200, 200);
+            pair.hop = pair.hop.losing(200).repeating(200).delaying(200);
             pair.initiate(Side::Left);
-            pair.pass(Duration::from_secs(300));
+            pair.run_for(Duration::from_secs(300));
             assert!(is_up_at(&pair, OTHER), "seed {seed}");
             assert_eq!(pair.left.sent_to(), [to], "seed {seed}");
         }

@@ -10,7 +10,7 @@ use wire::ike::{Datagram, GroupId, KeyExchange, Message, Notify, NotifyType, Pay
 pub(crate) fn refused(left: Config, right: Config) -> (String, String) {
     let mut pair = Pair::new(left, right);
     pair.initiate(Side::Left);
-    pair.pass(Duration::from_secs(600));
+    pair.run_for(Duration::from_secs(600));
     assert_eq!((pair.left.up(), pair.right.up()), (0, 0));
     assert!(pair.left.children().is_empty() && pair.right.children().is_empty());
     assert_eq!(
@@ -43,7 +43,7 @@ fn the_refusal_of_an_initiator_that_proves_nothing_names_its_address() {
     for left in [unknown, other] {
         let mut pair = Pair::new(left, gateway());
         pair.initiate(Side::Left);
-        pair.pass(Duration::from_secs(600));
+        pair.run_for(Duration::from_secs(600));
         let from = pair.right.events.iter().find_map(|event| match event {
             Event::Refused {
                 peer: None, from, ..
@@ -64,7 +64,7 @@ fn a_peer_that_was_taken_down_is_refused_until_it_is_let_in_and_told_so() {
         let name = pair.right.engine.config.peers[0].name.clone();
         pair.with(Side::Right, |engine, now| engine.bar(&name, true, now));
         pair.initiate(Side::Left);
-        pair.pass(Duration::from_secs(600));
+        pair.run_for(Duration::from_secs(600));
         assert_eq!((pair.left.up(), pair.right.up()), (0, 0));
         assert!(pair.left.children().is_empty() && pair.right.children().is_empty());
         let why = pair.left.down_reasons()[0].to_string();
@@ -160,9 +160,9 @@ fn selectors_without_anything_in_common_are_a_readable_refusal() {
 #[test]
 fn nobody_there_says_where_we_looked() {
     let mut pair = Pair::new(mobile(), gateway());
-    pair.lost = 1000;
+    pair.hop.lost = 1000;
     pair.initiate(Side::Left);
-    pair.pass(Duration::from_secs(600));
+    pair.run_for(Duration::from_secs(600));
     let why = pair.left.down_reasons()[0].to_string();
     assert!(why.contains("no answer from 203.0.113.1"), "{why}");
 }
@@ -173,9 +173,9 @@ fn a_firewalled_port_4500_is_told_from_a_dead_peer() {
     pair.initiate(Side::Left);
     pair.deliver_next();
     pair.deliver_next();
-    pair.lost = 1000;
+    pair.hop.lost = 1000;
     pair.intercept();
-    pair.pass(Duration::from_secs(600));
+    pair.run_for(Duration::from_secs(600));
     let why = pair.left.down_reasons()[0].to_string();
     assert!(why.contains("not IKE_AUTH on UDP port 4500"), "{why}");
 }

@@ -138,7 +138,7 @@ fn a_child_is_rekeyed_by_either_end_and_the_old_one_stays_for_a_while() {
             assert_eq!(new.agreement, agreement);
             assert!(beside.is_none() && new.opaque.is_none() || keys_beside(new) != beside);
             assert_eq!(new.initiator, side == Side::Left);
-            pair.pass(Duration::from_secs(60));
+            pair.run_for(Duration::from_secs(60));
             assert!(is_settled(&mut pair));
             assert!(pair.left.down_reasons().is_empty());
         }
@@ -175,7 +175,7 @@ fn an_ike_sa_is_rekeyed_by_either_end_and_keeps_its_name_and_children() {
         assert!(after.spi_i != before.spi_i && after.sk_ei != before.sk_ei);
         assert_eq!(pair.left.child().id, child);
         assert_eq!((pair.left.ike_rekeys(), pair.right.ike_rekeys()), (1, 1));
-        pair.pass(Duration::from_secs(120));
+        pair.run_for(Duration::from_secs(120));
         assert!(is_settled(&mut pair));
         // Later requests go on the successor, with message IDs from zero.
         rekey_child(&mut pair, Side::Left);
@@ -202,11 +202,11 @@ fn what_a_rekeyed_ike_sa_has_to_do_is_done_on_its_successor() {
 fn keys_are_replaced_when_their_lifetime_is_over_and_not_long_before() {
     let hour = Duration::from_secs(3600);
     let mut pair = living(hour, 4 * hour);
-    pair.pass(hour * 9 / 10 - Duration::from_secs(1));
+    pair.run_for(hour * 9 / 10 - Duration::from_secs(1));
     assert!(pair.left.successors().is_empty() && pair.right.successors().is_empty());
-    pair.pass(hour / 10 + Duration::from_secs(1));
+    pair.run_for(hour / 10 + Duration::from_secs(1));
     assert_eq!(pair.left.successors().len(), 1);
-    pair.pass(24 * hour);
+    pair.run_for(24 * hour);
     assert!((25..30).contains(&pair.left.successors().len()));
     assert!((6..8).contains(&pair.left.ike_rekeys()));
     assert!(pair.left.down_reasons().is_empty());
@@ -222,7 +222,7 @@ fn who_hands_keys_to_licensed_nodes_asks_first() {
     right.peers.push(peer("node", PeerRole::Licensed));
     let mut pair = Pair::new(left, right);
     pair.connect();
-    pair.pass(24 * hour);
+    pair.run_for(24 * hour);
     let asked = |host: &Host| {
         let all = host.successors();
         all.iter().filter(|(_, new)| new.initiator).count()
@@ -236,16 +236,16 @@ fn rekeys_survive_a_network_that_loses_doubles_and_reorders() {
     for seed in 0..40 {
         let mut pair = Pair::seeded(mobile(), gateway(), seed);
         pair.connect();
-        (pair.lost, pair.doubled, pair.overtaken) = (200, 200, 200);
+        pair.hop = pair.hop.losing(200).repeating(200).delaying(200);
         for round in 0..6 {
             let side = BOTH[usize::from(seed.wrapping_add(round) % 2)];
             match round % 3 {
                 0 => rekey_ike(&mut pair, side),
                 _ => rekey_child(&mut pair, side),
             }
-            pair.pass(Duration::from_secs(60));
+            pair.run_for(Duration::from_secs(60));
         }
-        pair.pass(Duration::from_secs(300));
+        pair.run_for(Duration::from_secs(300));
         assert!(is_settled(&mut pair), "seed {seed}: {:?}", pair.left.events);
         assert_eq!(pair.left.successors().len(), 4, "seed {seed}");
         assert_eq!(pair.right.successors().len(), 4, "seed {seed}");
@@ -265,7 +265,7 @@ fn of_two_successors_asked_for_at_once_the_one_with_the_lowest_nonce_goes() {
             rekey_child(&mut pair, Side::Left);
             rekey_child(&mut pair, Side::Right);
             pair.cross(first);
-            pair.pass(Duration::from_secs(120));
+            pair.run_for(Duration::from_secs(120));
             assert!(is_settled(&mut pair), "seed {seed}: {:?}", pair.left.events);
             let ours = pair.left.newest().initiator;
             assert_ne!(ours, pair.right.newest().initiator);
@@ -285,7 +285,7 @@ fn a_request_that_comes_when_the_peers_own_is_done_is_refused_and_forgotten() {
     rekey_child(&mut pair, Side::Right);
     pair.settle();
     pair.deliver(&late);
-    pair.pass(Duration::from_secs(60));
+    pair.run_for(Duration::from_secs(60));
     assert!(is_settled(&mut pair));
     assert_eq!(pair.left.successors().len(), 1);
     assert!(pair.left.refusals().is_empty() && pair.left.down_reasons().is_empty());
@@ -301,7 +301,7 @@ fn of_two_ike_successors_asked_for_at_once_the_one_with_the_lowest_nonce_goes() 
             rekey_ike(&mut pair, Side::Left);
             rekey_ike(&mut pair, Side::Right);
             pair.cross(order);
-            pair.pass(Duration::from_secs(120));
+            pair.run_for(Duration::from_secs(120));
             assert!(is_settled(&mut pair), "seed {seed}: {:?}", pair.left.events);
             assert_eq!((pair.left.ike_rekeys(), pair.right.ike_rekeys()), (1, 1));
             let id = pair.left.ike();
@@ -322,10 +322,10 @@ fn a_peer_that_is_not_ready_for_the_end_of_what_lost_a_race_is_told_again() {
         rekey_ike(&mut pair, Side::Right);
         pair.cross(order);
         pair.lose();
-        pair.lost = 1000;
-        pair.pass(Duration::from_secs(5));
-        pair.lost = 0;
-        pair.pass(Duration::from_secs(5));
+        pair.hop.lost = 1000;
+        pair.run_for(Duration::from_secs(5));
+        pair.hop.lost = 0;
+        pair.run_for(Duration::from_secs(5));
         for host in [&pair.left, &pair.right] {
             let mut states = host.engine.sas.values().map(|sa| &sa.state);
             let waits = |state: &State| matches!(state, State::Closing(_) | State::Retired(_));
@@ -343,7 +343,7 @@ fn an_ike_rekey_that_only_one_end_notices_to_be_double_ends_in_the_other_one() {
     rekey_ike(&mut pair, Side::Left);
     pair.intercept();
     rekey_ike(&mut pair, Side::Right);
-    pair.pass(Duration::from_secs(120));
+    pair.run_for(Duration::from_secs(120));
     assert!(is_settled(&mut pair), "{:?}", pair.left.events);
     assert_eq!((pair.left.ike_rekeys(), pair.right.ike_rekeys()), (1, 1));
 }
@@ -353,15 +353,15 @@ fn simultaneous_rekeys_of_everything_settle_whatever_the_network_does() {
     for seed in 0..60 {
         let mut pair = Pair::seeded(mobile(), gateway(), seed);
         pair.connect();
-        (pair.lost, pair.doubled, pair.overtaken) = (250, 200, 200);
+        pair.hop = pair.hop.losing(250).repeating(200).delaying(200);
         for _ in 0..3 {
             for side in BOTH {
                 rekey_child(&mut pair, side);
                 rekey_ike(&mut pair, side);
             }
-            pair.pass(Duration::from_secs(20));
+            pair.run_for(Duration::from_secs(20));
         }
-        pair.pass(Duration::from_secs(400));
+        pair.run_for(Duration::from_secs(400));
         assert!(is_settled(&mut pair), "seed {seed}: {:?}", pair.left.events);
         assert!(pair.left.down_reasons().is_empty(), "seed {seed}");
         assert!(pair.right.down_reasons().is_empty(), "seed {seed}");
@@ -374,7 +374,7 @@ fn a_rekey_that_meets_the_end_of_the_sa_ends_with_it() {
         let mut pair = connected();
         rekey(&mut pair, Side::Left);
         pair.with(Side::Right, |engine, now| engine.shutdown(now));
-        pair.pass(Duration::from_secs(120));
+        pair.run_for(Duration::from_secs(120));
         assert_eq!(pair.left.down_reasons(), [&DownReason::ClosedByPeer]);
         assert!(pair.left.children().is_empty());
         let left = pair.left.engine.sas().count() + pair.right.engine.sas().count();
@@ -398,7 +398,7 @@ fn a_busy_peer_is_asked_again() {
     let payloads = pair.left.engine.open_raw(id, &refusal.message).payloads;
     assert!(format!("{payloads:?}").contains("TEMPORARY_FAILURE"));
     pair.deliver(&refusal);
-    pair.pass(Duration::from_secs(120));
+    pair.run_for(Duration::from_secs(120));
     assert!(is_settled(&mut pair));
     assert_eq!(pair.left.ike_rekeys(), 1);
     assert!(pair.left.refusals().is_empty());
@@ -412,7 +412,7 @@ fn a_successor_that_is_not_known_yet_is_rekeyed_later() {
     pair.deliver_next();
     pair.intercept();
     rekey_child(&mut pair, Side::Right);
-    pair.pass(Duration::from_secs(120));
+    pair.run_for(Duration::from_secs(120));
     assert!(is_settled(&mut pair), "{:?}", pair.left.events);
     assert_eq!(pair.left.successors().len(), 2);
     assert!(pair.left.down_reasons().is_empty());
@@ -497,7 +497,7 @@ fn a_repeated_request_makes_one_successor() {
                 .all(|two| two[0].message == two[1].message)
         );
         answers.iter().for_each(|answer| pair.deliver(answer));
-        pair.pass(Duration::from_secs(60));
+        pair.run_for(Duration::from_secs(60));
         assert!(is_settled(&mut pair));
     }
 }
@@ -611,14 +611,14 @@ fn a_peer_that_refuses_new_keys_is_left_before_the_old_ones_are_too_old() {
     let mut strict = gateway();
     strict.peers[0].suites = vec![Suite::Aes256Gcm16];
     *pair.right.engine.config = strict;
-    pair.pass(hour);
+    pair.run_for(hour);
     assert!(
         pair.left.refusals()[0].contains("NO_PROPOSAL_CHOSEN"),
         "{:?}",
         pair.left.refusals()
     );
     assert_eq!(pair.left.children().len(), 1, "the old keys do for now");
-    pair.pass(hour / 2);
+    pair.run_for(hour / 2);
     assert_eq!(pair.left.down_reasons(), [&DownReason::LifetimeOver]);
 }
 
@@ -655,7 +655,7 @@ fn a_peer_that_asks_without_end_gets_a_bounded_number_of_children() {
     }
     let most = pair.right.engine.config.limits.children;
     assert!(pair.right.children().len() <= most);
-    pair.pass(Duration::from_secs(300));
+    pair.run_for(Duration::from_secs(300));
     assert!(is_settled(&mut pair));
 }
 
@@ -667,6 +667,6 @@ fn a_peer_that_never_deletes_what_it_replaced_is_helped() {
     // The left end never deletes the old child.
     pair.left.engine.config.timers.drain = Duration::from_secs(86_400);
     let before = pair.right.children().len();
-    pair.pass(Duration::from_secs(120));
+    pair.run_for(Duration::from_secs(120));
     assert!(before == 2 && pair.right.children().len() == 1);
 }

@@ -132,7 +132,7 @@ fn children_for_the_same_traffic_are_shared_out_among_workers_by_their_spis() {
         rekey(&mut pair, Side::Right, name);
         pair.settle();
     }
-    pair.pass(Duration::from_secs(10));
+    pair.run_for(Duration::from_secs(10));
     assert!(fair(&pair) && agree(&pair, &FOUR));
     assert_eq!(
         owners(&pair.left),
@@ -140,7 +140,7 @@ fn children_for_the_same_traffic_are_shared_out_among_workers_by_their_spis() {
         "a successor is the same worker's"
     );
     reauthenticate(&mut pair);
-    pair.pass(Duration::from_secs(60));
+    pair.run_for(Duration::from_secs(60));
     assert!(fair(&pair) && agree(&pair, &FOUR));
 }
 
@@ -149,7 +149,7 @@ fn children_for_the_same_traffic_are_shared_out_among_workers_by_their_spis() {
 fn a_peer_that_does_not_say_that_it_wants_several_is_asked_for_none() {
     for (left, right) in [(4, 1), (1, 4)] {
         let mut pair = up(ends(left, right));
-        pair.pass(HOUR);
+        pair.run_for(HOUR);
         assert!(agree(&pair, &[None]));
         assert_eq!(pair.sent.len(), 4);
         let told = |host: &Host| host.refusals().iter().any(|why| why.contains("RFC 9611"));
@@ -173,11 +173,11 @@ fn ts_max_queue_is_believed_until_one_of_them_is_deleted_and_the_tunnel_goes_on(
     let mut pair = up(ends(4, 2));
     assert!(agree(&pair, &FOUR[..2]), "{:?}", pair.left.events);
     assert!(pair.right.refusals()[0].contains("already has all 2"));
-    pair.pass(HOUR);
+    pair.run_for(HOUR);
     assert_eq!(pair.sent.len(), 4 + 2 + 2, "one was made, one refused");
     assert_eq!(full(&pair.left), 1);
     delete(&mut pair, Some("#2"));
-    pair.pass(HOUR);
+    pair.run_for(HOUR);
     assert!(all_fit(&pair, 2), "{:?}", pair.left.events);
     assert_eq!(full(&pair.left), 2, "it was asked once more");
     assert!(pair.left.down_reasons().is_empty());
@@ -188,7 +188,7 @@ fn one_that_the_peer_deletes_is_made_again_and_the_others_stay() {
     let mut pair = connected();
     delete(&mut pair, Some("#3"));
     assert!(agree(&pair, &[None, Some("#2"), Some("#4")]));
-    pair.pass(Duration::from_secs(2));
+    pair.run_for(Duration::from_secs(2));
     assert!(agree(&pair, &FOUR), "{:?}", pair.left.events);
 }
 
@@ -198,7 +198,7 @@ fn the_fallback_is_made_again_before_others_are() {
     delete(&mut pair, Some("#4"));
     delete(&mut pair, None);
     assert!(agree(&pair, &[Some("#2"), Some("#3")]));
-    pair.pass(Duration::from_secs(5));
+    pair.run_for(Duration::from_secs(5));
     assert!(all_fit(&pair, 4), "{:?}", pair.left.events);
     assert!(pair.left.named(None).is_some() && pair.right.named(None).is_some());
 }
@@ -210,7 +210,7 @@ fn new_keys_of_one_leave_all_others_and_its_number() {
         let mut pair = connected();
         let before: Vec<_> = pair.left.children().iter().map(|one| one.id).collect();
         rekey(&mut pair, side, Some("#3"));
-        pair.pass(Duration::from_secs(30));
+        pair.run_for(Duration::from_secs(30));
         assert!(agree(&pair, &FOUR));
         let after = pair.left.children();
         let kept = after.iter().filter(|one| before.contains(&one.id)).count();
@@ -224,16 +224,16 @@ fn new_keys_of_one_leave_all_others_and_its_number() {
 fn new_keys_of_the_ike_sa_keep_all_and_a_new_proof_makes_all_anew() {
     let mut pair = connected();
     rekey_ike(&mut pair, Side::Right);
-    pair.pass(Duration::from_secs(60));
+    pair.run_for(Duration::from_secs(60));
     assert!(agree(&pair, &FOUR));
     delete(&mut pair, Some("#2"));
-    pair.pass(Duration::from_secs(2));
+    pair.run_for(Duration::from_secs(2));
     assert!(
         agree(&pair, &FOUR),
         "what was agreed holds in the new IKE SA"
     );
     reauthenticate(&mut pair);
-    pair.pass(Duration::from_secs(120));
+    pair.run_for(Duration::from_secs(120));
     assert!(agree(&pair, &FOUR), "{:?}", pair.left.events);
 }
 
@@ -260,7 +260,7 @@ fn additional_key_exchanges_of_several_follow_one_another() {
 #[test]
 fn the_end_that_answered_is_told_when_the_peer_surely_has_one() {
     let mut pair = connected();
-    pair.pass(Duration::from_secs(20));
+    pair.run_for(Duration::from_secs(20));
     let assured = |host: &Host| {
         let assured = |event: &&Event| matches!(event, Event::ChildAssured { .. });
         host.events.iter().filter(assured).count()
@@ -312,7 +312,7 @@ fn sixty_four_are_made_and_get_new_keys_within_the_limit_of_children() {
             engine.rekey_child(sa, child, now)
         });
     }
-    pair.pass(Duration::from_secs(60));
+    pair.run_for(Duration::from_secs(60));
     assert!(all_fit(&pair, 64));
     assert!(
         pair.left.refusals().is_empty(),
@@ -329,9 +329,9 @@ fn several_come_up_and_get_new_keys_on_a_network_that_loses_doubles_and_reorders
             config.peers[0].window = [1, 8][usize::from(seed % 2)];
         }
         let mut pair = Pair::seeded(left, right, seed);
-        (pair.lost, pair.doubled, pair.overtaken) = (200, 200, 200);
+        pair.hop = pair.hop.losing(200).repeating(200).delaying(200);
         pair.initiate(Side::Left);
-        pair.pass(Duration::from_secs(200));
+        pair.run_for(Duration::from_secs(200));
         for round in 0..4 {
             let side = BOTH[usize::from(seed.wrapping_add(round) % 2)];
             for (side, at) in [(side, round), (side.other(), round + 1)] {
@@ -340,9 +340,9 @@ fn several_come_up_and_get_new_keys_on_a_network_that_loses_doubles_and_reorders
                     rekey(&mut pair, side, name);
                 }
             }
-            pair.pass(Duration::from_secs(100));
+            pair.run_for(Duration::from_secs(100));
         }
-        pair.pass(Duration::from_secs(300));
+        pair.run_for(Duration::from_secs(300));
         assert!(all_fit(&pair, 4), "seed {seed}: {:?}", pair.left.events);
         assert!(pair.left.down_reasons().is_empty(), "seed {seed}");
     }

@@ -114,7 +114,7 @@ fn what_was_rekeyed_is_ended_too() {
     for side in [Side::Left, Side::Right] {
         let mut pair = connected();
         rekey_ike(&mut pair, side);
-        pair.pass(Duration::from_secs(60));
+        pair.run_for(Duration::from_secs(60));
         reload(&mut pair, &["mobile"], Revocation::Relaxed);
         pair.settle();
         assert!(ended(&pair).contains("was revoked"), "{side:?}");
@@ -172,9 +172,9 @@ fn both_ends_agree_that_it_is_over_on_a_network_that_loses_doubles_and_reorders(
         left.peers[0].liveness = Duration::from_secs(10);
         let mut pair = pair(left, right(&[], Revocation::Relaxed), TODAY, seed);
         pair.connect();
-        (pair.lost, pair.doubled, pair.overtaken) = (300, 300, 300);
+        pair.hop = pair.hop.losing(300).repeating(300).delaying(300);
         reload(&mut pair, &["mobile"], Revocation::Relaxed);
-        pair.pass(Duration::from_secs(300));
+        pair.run_for(Duration::from_secs(300));
         assert!(pair.left.children().is_empty(), "seed {seed}");
         assert!(pair.right.children().is_empty(), "seed {seed}");
         let down = |event: &&Event| matches!(event, Event::IkeDown { .. });

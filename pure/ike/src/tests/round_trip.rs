@@ -2,13 +2,14 @@
 //! given up does not.
 
 use super::mobike::{CELL, move_to, roaming, to};
-use super::pair::{LEFT, NatBox, Pair, RIGHT, Side, fit};
+use super::pair::{LEFT, NAT, Pair, RIGHT, Side, fit};
 use super::rekey::{rekey_child, rekey_ike};
 use super::*;
 use crate::Event;
 use model::Kem;
 use std::collections::BTreeMap;
 use wire::ike::Header;
+use world::Nat;
 
 /// One way by satellite. A round trip takes 600 ms.
 const SATELLITE: Duration = Duration::from_millis(300);
@@ -48,27 +49,27 @@ fn retransmitted(pair: &Pair) -> u64 {
 fn check(pair: &mut Pair, side: Side) {
     let id = pair.host(side).engine.sas().next().expect("an SA").id;
     pair.with(side, |engine, now| engine.doubt(id, now));
-    pair.pass(Duration::from_secs(2));
+    pair.run_for(Duration::from_secs(2));
 }
 
 /// Returns a pair by satellite after set-up, rekeys by both ends, liveness checks and the end.
 fn lived((left, right): (Config, Config)) -> Pair {
     let mut pair = Pair::new(left, right);
-    pair.latency = SATELLITE;
+    pair.hop.delay = SATELLITE;
     pair.initiate(Side::Left);
-    pair.pass(Duration::from_secs(10));
+    pair.run_for(Duration::from_secs(10));
     for _ in 0..3 {
         for side in [Side::Left, Side::Right] {
             rekey_child(&mut pair, side);
-            pair.pass(LIVENESS * 4);
+            pair.run_for(LIVENESS * 4);
             rekey_ike(&mut pair, side);
-            pair.pass(LIVENESS * 4);
+            pair.run_for(LIVENESS * 4);
         }
     }
     assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
     assert!(fit(pair.left.child(), pair.right.child()));
     pair.with(Side::Left, |engine, now| engine.shutdown(now));
-    pair.pass(Duration::from_secs(60));
+    pair.run_for(Duration::from_secs(60));
     let left = [&pair.left, &pair.right].map(|host| host.engine.sas().count());
     assert_eq!(left, [0, 0]);
     pair
@@ -160,11 +161,11 @@ fn a_lost_request_is_sent_again_200_milliseconds_after_its_response_was_due() {
     for _ in 0..10 {
         check(&mut pair, Side::Left);
     }
-    let round_trip = pair.latency * 2;
+    let round_trip = pair.hop.delay * 2;
     let expected = round_trip + Duration::from_millis(200);
     assert_eq!(timeout(&mut pair, Side::Left), expected);
     let before = pair.now;
-    pair.lost = 1000;
+    pair.hop.lost = 1000;
     rekey_child(&mut pair, Side::Left);
     let next = pair.left.engine.poll_timeout().map(|due| due.at);
     assert_eq!(next, Some(before + expected));
@@ -179,7 +180,7 @@ fn a_path_that_becomes_slower_is_measured_again_after_two_requests() {
         check(&mut pair, Side::Left);
     }
     assert_eq!(retransmitted(&pair), 0);
-    pair.latency = SATELLITE;
+    pair.hop.delay = SATELLITE;
     for _ in 0..10 {
         check(&mut pair, Side::Left);
     }
@@ -195,17 +196,17 @@ fn a_path_between_other_addresses_is_measured_anew() {
         check(&mut pair, side);
         assert!(timeout(&mut pair, side) < Duration::from_millis(300));
     }
-    pair.latency = SATELLITE;
+    pair.hop.delay = SATELLITE;
     move_to(&mut pair, to(CELL));
     assert_eq!(timeout(&mut pair, Side::Left), Duration::from_secs(1));
-    pair.pass(LIVENESS * 4);
+    pair.run_for(LIVENESS * 4);
     for side in [Side::Left, Side::Right] {
         assert!(timeout(&mut pair, side) > SATELLITE * 2);
     }
     assert_eq!(retransmitted(&pair), 0);
-    pair.latency = Duration::from_millis(20);
+    pair.hop.delay = Duration::from_millis(20);
     move_to(&mut pair, to(LEFT));
-    pair.pass(LIVENESS * 4);
+    pair.run_for(LIVENESS * 4);
     for side in [Side::Left, Side::Right] {
         assert!(timeout(&mut pair, side) < Duration::from_secs(1));
     }
@@ -215,13 +216,9 @@ fn a_path_between_other_addresses_is_measured_anew() {
 /// "Port-only changes are commonly the result of NAT rebinding": the path is the same.
 #[test]
 fn a_path_to_another_port_keeps_its_measurement_and_to_another_address_does_not() {
-    let nat = NatBox {
-        outside: "198.51.100.9",
-        shift: 20_000,
-    };
     let mut pair = Pair::new(mobile(), gateway());
     pair.right.engine.config.peers[0].liveness = LIVENESS;
-    pair.nat = Some(nat);
+    pair.nat = Some(NAT);
     pair.connect();
     for _ in 0..10 {
         check(&mut pair, Side::Right);
@@ -229,13 +226,13 @@ fn a_path_to_another_port_keeps_its_measurement_and_to_another_address_does_not(
     let measured = timeout(&mut pair, Side::Right);
     assert_eq!(measured, Duration::from_millis(240));
     let outsides = [
-        (nat.outside, 30_000, measured),
-        ("198.51.100.10", 30_000, Duration::from_secs(1)),
+        (NAT.outside, 30_000, measured),
+        ([198, 51, 100, 10].into(), 30_000, Duration::from_secs(1)),
     ];
     for (outside, shift, expected) in outsides {
-        pair.nat = Some(NatBox { outside, shift });
+        pair.nat = Some(Nat { outside, shift });
         rekey_child(&mut pair, Side::Left);
-        pair.pass(Duration::from_secs(5));
+        pair.run_for(Duration::from_secs(5));
         let path = pair.right.engine.sas().next().expect("an SA").path;
         let port = crate::NATT_PORT + shift;
         assert_eq!(path.remote, format!("{outside}:{port}").parse().unwrap());
@@ -246,18 +243,18 @@ fn a_path_to_another_port_keeps_its_measurement_and_to_another_address_does_not(
 #[test]
 fn the_successor_of_an_ike_sa_knows_its_path() {
     let mut pair = connected((mobile(), gateway()));
-    pair.latency = SATELLITE;
+    pair.hop.delay = SATELLITE;
     rekey_child(&mut pair, Side::Left);
-    pair.pass(Duration::from_secs(60));
+    pair.run_for(Duration::from_secs(60));
     rekey_ike(&mut pair, Side::Left);
-    pair.pass(Duration::from_secs(60));
+    pair.run_for(Duration::from_secs(60));
     let successor = timeout(&mut pair, Side::Left);
     assert!(successor > SATELLITE * 2, "{successor:?}");
 }
 
 /// Returns the time after which an end has no SA any more, since a request that nothing answered.
 fn given_up(mut pair: Pair, side: Side, ask: fn(&mut Pair, Side)) -> Duration {
-    pair.lost = 1000;
+    pair.hop.lost = 1000;
     let since = pair.now;
     ask(&mut pair, side);
     while pair.host(side).engine.sas().next().is_some() {
@@ -273,9 +270,9 @@ fn given_up(mut pair: Pair, side: Side, ask: fn(&mut Pair, Side)) -> Duration {
 fn a_request_is_given_up_after_the_same_time_on_every_path() {
     let at_latency = |latency: Duration, ends: (Config, Config)| {
         let mut pair = Pair::new(ends.0, ends.1);
-        pair.latency = latency;
+        pair.hop.delay = latency;
         pair.initiate(Side::Left);
-        pair.pass(Duration::from_secs(20));
+        pair.run_for(Duration::from_secs(20));
         pair
     };
     for latency in [1, 20, 300, 700].map(Duration::from_millis) {
@@ -293,7 +290,7 @@ fn a_request_is_given_up_after_the_same_time_on_every_path() {
         let patient = given_up(moving, Side::Right, rekey_child);
         assert_eq!(patient, Duration::from_millis(303_500));
         let mut checked = at_latency(latency, checking((mobile(), gateway())));
-        checked.pass(LIVENESS * 10);
+        checked.run_for(LIVENESS * 10);
         let question = given_up(checked, Side::Left, |pair, side| {
             let id = pair.host(side).engine.sas().next().expect("an SA").id;
             pair.with(side, |engine, now| engine.note_inbound(id, now));
@@ -313,11 +310,11 @@ fn a_request_is_given_up_after_the_same_time_on_every_path() {
 fn a_path_without_responses_is_reported_after_one_and_a_half_seconds() {
     for latency in [1, 20, 300].map(Duration::from_millis) {
         let mut pair = connected(roaming());
-        pair.latency = latency;
+        pair.hop.delay = latency;
         rekey_child(&mut pair, Side::Left);
-        pair.pass(Duration::from_secs(20));
+        pair.run_for(Duration::from_secs(20));
         let since = pair.now;
-        pair.lost = 1000;
+        pair.hop.lost = 1000;
         rekey_child(&mut pair, Side::Left);
         let silent = |pair: &Pair| {
             let mut events = pair.left.events.iter();
@@ -328,7 +325,7 @@ fn a_path_without_responses_is_reported_after_one_and_a_half_seconds() {
             pair.timeout(Side::Left);
         }
         assert_eq!(pair.now - since, Duration::from_millis(1500));
-        pair.pass(Duration::from_secs(60));
+        pair.run_for(Duration::from_secs(60));
         let events = pair.left.events.iter();
         let silent = events.filter(|event| matches!(event, Event::PathSilent { .. }));
         assert_eq!(silent.count(), 1, "once");

@@ -77,7 +77,7 @@ pub(crate) fn close(pair: &mut Pair, node: &str) {
         engine.close_child("mobile", &slot_of(node), now)
     });
     assert_eq!(closed, Ok(()));
-    pair.pass(Duration::from_secs(10));
+    pair.run_for(Duration::from_secs(10));
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn a_slot_that_is_released_may_be_made_by_the_other_end() {
     let mut pair = connected(&[A], &[A]);
     let released = |pair: &mut Pair, release: fn(&mut Engine, &str, Instant)| {
         pair.with(Side::Right, |engine, now| release(engine, &slot_of(A), now));
-        pair.pass(Duration::from_secs(10));
+        pair.run_for(Duration::from_secs(10));
         assert!(agree(pair, &[None]));
     };
     let asked = |pair: &mut Pair| {
@@ -128,7 +128,7 @@ fn a_slot_that_is_released_while_it_is_asked_for_does_not_stay() {
         engine.open_child("mobile", &slot_of(A), now).unwrap();
         engine.release_child("mobile", &slot_of(A), now).unwrap();
     });
-    pair.pass(Duration::from_secs(100));
+    pair.run_for(Duration::from_secs(100));
     assert!(agree(&pair, &[None]));
 }
 
@@ -176,7 +176,7 @@ fn new_keys_of_a_slot_are_of_the_same_slot() {
     open(&mut pair, A);
     let before = pair.right.named(Some(&slot_of(A))).unwrap().inbound.spi;
     rekey(&mut pair, Side::Right, Some(&slot_of(A)));
-    pair.pass(Duration::from_secs(120));
+    pair.run_for(Duration::from_secs(120));
     assert!(agree(&pair, &[None, Some(&slot_of(A))]));
     let after = pair.right.named(Some(&slot_of(A))).unwrap();
     assert_ne!(after.inbound.spi, before);
@@ -277,7 +277,7 @@ fn new_keys_of_a_slot_that_nodes_share_are_of_the_same_nodes() {
     let slot = open_shared(&mut pair, &[A, B]);
     let before = pair.right.named(Some(&slot)).unwrap().inbound.spi;
     rekey(&mut pair, Side::Right, Some(&slot));
-    pair.pass(Duration::from_secs(120));
+    pair.run_for(Duration::from_secs(120));
     assert!(agree(&pair, &[None, Some(&slot)]));
     let after = pair.right.named(Some(&slot)).unwrap();
     assert_ne!(after.inbound.spi, before);
@@ -296,7 +296,7 @@ fn a_slot_that_another_node_is_to_share_is_another_one() {
         let config = with_shared(config, &[A, B, C]);
         pair.with(side, |engine, now| engine.reconfigure(config, now));
     }
-    pair.pass(Duration::from_secs(10));
+    pair.run_for(Duration::from_secs(10));
     assert!(agree(&pair, &[None]), "{before} is gone");
     let slot = open_shared(&mut pair, &[A, B, C]);
     assert!(agree(&pair, &[None, Some(&slot)]));
@@ -324,7 +324,7 @@ fn a_slot_that_the_configuration_has_no_more_is_deleted() {
         engine.reconfigure(with_slots(right, &[B]), now)
     });
     assert!(anew.is_empty(), "the peer goes on");
-    pair.pass(Duration::from_secs(10));
+    pair.run_for(Duration::from_secs(10));
     assert!(agree(&pair, &[None, Some(&slot_of(B))]));
 }
 
@@ -335,15 +335,15 @@ fn slots_come_and_go_on_a_network_that_loses_doubles_and_reorders() {
         let (left, right) = zoned(Stance::Require, Stance::Require);
         let (left, right) = (with_slots(left, &[A, B]), with_slots(right, &[A, B]));
         let mut pair = Pair::seeded(left, right, seed);
-        (pair.lost, pair.doubled, pair.overtaken) = (200, 200, 200);
+        pair.hop = pair.hop.losing(200).repeating(200).delaying(200);
         pair.initiate(Side::Left);
-        pair.pass(Duration::from_secs(60));
+        pair.run_for(Duration::from_secs(60));
         for node in [A, B] {
             open(&mut pair, node);
         }
-        pair.pass(Duration::from_secs(120));
+        pair.run_for(Duration::from_secs(120));
         close(&mut pair, A);
-        pair.pass(Duration::from_secs(120));
+        pair.run_for(Duration::from_secs(120));
         assert!(agree(&pair, &[None, Some(&slot_of(B))]), "seed {seed}");
     }
 }

@@ -435,8 +435,8 @@ impl Stage {
         match happening {
             Close => pair.with(self.subject, crate::Engine::shutdown),
             Silence => {
-                pair.lost = 1000;
-                pair.pass(Duration::from_secs(600));
+                pair.hop.lost = 1000;
+                pair.run_for(Duration::from_secs(600));
             }
             Request(exchange, payloads) => {
                 let message = self.make(&mut pair, *exchange, false, *payloads);

@@ -209,7 +209,7 @@ fn a_network_of_strangers_does_not_keep_its_own_honest_initiators_out_for_long()
     pair.deliver(&first);
     assert_eq!(pair.right.dropped(DropReason::HalfOpenLimit), 100 - 64 + 1);
     pair.intercept();
-    pair.pass(Duration::from_secs(4));
+    pair.run_for(Duration::from_secs(4));
     assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
     assert_eq!(pair.right.engine.counters().gave_way, 1);
 }
@@ -280,7 +280,7 @@ fn a_configured_address_has_places_that_no_stranger_takes() {
     pair.deliver(&answer);
     pair.settle();
     assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
-    assert_eq!(pair.now - begun, pair.latency * 2, "no cookie was wanted");
+    assert_eq!(pair.now - begun, pair.hop.delay * 2, "no cookie was wanted");
 }
 
 /// From then on, only initiators at that address are asked for cookies.

@@ -31,21 +31,21 @@ fn suite_of(pair: &Pair) -> Suite {
 fn every_suite_protects_both_sas_and_their_successors_over_a_bad_hop() {
     for suite in Suite::ALL {
         let mut pair = with_suites(&[suite], &Suite::ALL);
-        (pair.lost, pair.doubled, pair.overtaken) = (200, 200, 200);
+        pair.hop = pair.hop.losing(200).repeating(200).delaying(200);
         let id = pair.connect();
-        pair.pass(Duration::from_secs(30));
+        pair.run_for(Duration::from_secs(30));
         assert!(fit(pair.left.child(), pair.right.child()));
         assert_eq!(suite_of(&pair), suite);
         let keys = pair.left.engine.key_log(id).unwrap();
         assert_eq!((keys.suite, keys.sk_ai.len()), (suite, suite.mac_key_len()));
         let child = pair.left.child().id;
         pair.with(Side::Left, |engine, now| engine.rekey_ike(id, now));
-        pair.pass(Duration::from_secs(60));
+        pair.run_for(Duration::from_secs(60));
         pair.with(Side::Right, |engine, now| {
             let sa = engine.sas().next().unwrap();
             engine.rekey_child(sa.id, sa.children[0], now);
         });
-        pair.pass(Duration::from_secs(60));
+        pair.run_for(Duration::from_secs(60));
         assert!(fit(pair.left.child(), pair.right.child()));
         assert_ne!(pair.left.child().id, child);
         assert_ne!(pair.left.engine.key_log(id).unwrap().sk_ei, keys.sk_ei);

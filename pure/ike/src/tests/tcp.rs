@@ -2,13 +2,14 @@
 //! connections.
 
 use super::mobike::{move_to, roaming};
-use super::pair::{Flying, LEFT, NatBox, Pair, RIGHT, Side, fit};
+use super::pair::{Flying, LEFT, Pair, RIGHT, Side, fit};
 use super::*;
 use crate::{DownReason, DropReason, Event, SaState, Tcp};
 use model::{Carrier, IkeSaId, Path};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use wire::ike::{Datagram, Header, Notify, NotifyType, Payload};
+use world::Nat;
 
 const PORT: u16 = 4500;
 
@@ -32,7 +33,7 @@ pub(crate) fn fallen(time: u64) -> Pair {
     let mut pair = Pair::new(left, right);
     pair.deaf = true;
     pair.initiate(Side::Left);
-    pair.pass(Duration::from_secs(time));
+    pair.run_for(Duration::from_secs(time));
     pair
 }
 
@@ -146,9 +147,9 @@ fn a_new_ike_sa_is_begun_with_another_spi_and_its_own_hashes_of_ports() {
 fn where_udp_is_answered_nothing_goes_by_tcp() {
     let (left, right) = streaming(Tcp::Fallback(PORT));
     let mut pair = Pair::new(left, right);
-    pair.lost = 200;
+    pair.hop.lost = 200;
     pair.initiate(Side::Left);
-    pair.pass(Duration::from_secs(60));
+    pair.run_for(Duration::from_secs(60));
     pair.left.child();
     assert!(!carriers(&pair).contains(&Carrier::Tcp));
 }
@@ -158,7 +159,7 @@ fn without_a_line_that_says_so_nothing_goes_by_tcp() {
     let mut pair = Pair::new(mobile(), gateway());
     pair.deaf = true;
     pair.initiate(Side::Left);
-    pair.pass(Duration::from_secs(300));
+    pair.run_for(Duration::from_secs(300));
     assert!(!carriers(&pair).contains(&Carrier::Tcp));
     assert!(matches!(
         pair.left.down_reasons()[..],
@@ -178,9 +179,9 @@ fn always_begins_in_a_stream_at_the_port_that_the_configuration_names() {
 fn what_is_under_way_in_a_stream_is_not_sent_again() {
     let (left, right) = streaming(Tcp::Always(PORT));
     let mut pair = Pair::new(left, right);
-    pair.latency = Duration::from_secs(9);
+    pair.hop.delay = Duration::from_secs(9);
     pair.initiate(Side::Left);
-    pair.pass(Duration::from_secs(90));
+    pair.run_for(Duration::from_secs(90));
     pair.left.child();
     assert_eq!(pair.sent.len(), 4);
 }
@@ -191,9 +192,9 @@ fn a_request_that_is_not_answered_in_a_stream_ends_as_late_as_any() {
     let mut pair = Pair::new(left, right);
     pair.away.push(RIGHT.parse().unwrap());
     pair.initiate(Side::Left);
-    pair.pass(Duration::from_secs(60));
+    pair.run_for(Duration::from_secs(60));
     assert!(pair.left.down_reasons().is_empty());
-    pair.pass(Duration::from_secs(60));
+    pair.run_for(Duration::from_secs(60));
     assert!(matches!(
         pair.left.down_reasons()[..],
         [DownReason::StreamUnanswered { .. }]
@@ -221,7 +222,7 @@ fn every_ike_sa_has_a_connection_of_its_own() {
         engine.reauthenticate(first.id, now)
     });
     assert!(begun.is_ok());
-    pair.pass(Duration::from_secs(60));
+    pair.run_for(Duration::from_secs(60));
     let second = path(&mut pair, Side::Left);
     assert!(second.is_stream());
     assert_ne!(second.local.port(), first.path.local.port());
@@ -233,7 +234,7 @@ fn an_ike_sa_that_is_rekeyed_stays_in_its_connection() {
     let mut pair = up(streaming(Tcp::Always(PORT)));
     let old = sa(&mut pair, Side::Left);
     pair.with(Side::Left, |engine, now| engine.rekey_ike(old.id, now));
-    pair.pass(Duration::from_secs(60));
+    pair.run_for(Duration::from_secs(60));
     let new = sa(&mut pair, Side::Left);
     assert_ne!(old.spi_i, new.spi_i);
     assert_eq!(old.path, new.path);
@@ -267,7 +268,7 @@ fn what_was_under_way_in_a_lost_connection_is_sent_again_in_the_new_one() {
         pair.with(side, |engine, now| engine.rekey_child(id, child, now));
         pair.lose();
         cut(&mut pair);
-        pair.pass(Duration::from_secs(30));
+        pair.run_for(Duration::from_secs(30));
         assert_ne!(pair.host(side).child().id, child, "{side:?}");
         assert!(fit(pair.left.child(), pair.right.child()));
     }
@@ -287,7 +288,7 @@ fn a_listener_that_stays_away_is_tried_with_growing_pauses_and_then_given_up() {
         tell(&mut pair, path);
         // A repeated report does not speed up the retries.
         tell(&mut pair, path);
-        pair.pass(Duration::from_millis(100));
+        pair.run_for(Duration::from_millis(100));
     }
     let tried = pair.sent.len() - before;
     assert_eq!(tries.len(), tried + 1, "each in a connection of its own");
@@ -413,7 +414,7 @@ fn an_update_that_udp_swallows_is_resent_by_tcp_with_the_same_message_id() {
     pair.deaf = true;
     move_to(&mut pair, datagrams());
     let asked = pair.sent.len() - 1;
-    pair.pass(Duration::from_secs(3));
+    pair.run_for(Duration::from_secs(3));
     let id = sa(&mut pair, Side::Left).id;
     pair.with(Side::Left, |engine, now| engine.probe(id, stream(), now));
     let again = streams_from_left(&pair).last().expect("by TCP").clone();
@@ -473,8 +474,8 @@ fn a_translator_is_no_attack_in_a_stream() {
     let (mut left, right) = wandering(Tcp::Always(PORT));
     left.peers[0].features.forbids_nat = true;
     let mut pair = Pair::new(left, right);
-    pair.nat = Some(NatBox {
-        outside: "198.51.100.1",
+    pair.nat = Some(Nat {
+        outside: [198, 51, 100, 1].into(),
         shift: 50,
     });
     pair.connect();
@@ -534,9 +535,9 @@ fn connections_that_break_all_the_time_lose_no_tunnel() {
             let child = pair.host(side).child().id;
             pair.with(side, |engine, now| engine.rekey_child(id, child, now));
             let moments = Duration::from_millis(u64::from(seed) * 11 + round * 7);
-            pair.pass(moments);
+            pair.run_for(moments);
             cut(&mut pair);
-            pair.pass(Duration::from_secs(60));
+            pair.run_for(Duration::from_secs(60));
             assert!(fit(pair.left.child(), pair.right.child()), "{seed} {round}");
         }
         assert!(pair.left.down_reasons().is_empty());
@@ -563,7 +564,7 @@ fn without_mobike_no_ike_sa_changes_between_datagrams_and_streams() {
         };
         pair.away.push(third.ip());
         pair.deliver(&request);
-        pair.pass(Duration::from_secs(5));
+        pair.run_for(Duration::from_secs(5));
         assert_eq!(path(&mut pair, Side::Right), before);
         assert_eq!(carried(&mut pair, Side::Right), before);
     }

@@ -142,13 +142,18 @@ impl Walk {
         }
         self.begin_if_down(side);
         let millis = [0, 10, 25, 300, 3000, 40_000][self.chance(6) as usize];
-        self.pair.pass(Duration::from_millis(millis));
+        self.pair.run_for(Duration::from_millis(millis));
         self.look();
     }
 
     fn weather(&mut self) {
-        let (lost, doubled, overtaken) = (self.chance(400), self.chance(400), self.chance(400));
-        (self.pair.lost, self.pair.doubled, self.pair.overtaken) = (lost, doubled, overtaken);
+        let [lost, repeated, delayed] = [(); 3].map(|()| self.chance(400) as u16);
+        self.pair.hop = self
+            .pair
+            .hop
+            .losing(lost)
+            .repeating(repeated)
+            .delaying(delayed);
     }
 
     fn rekey(&mut self, side: Side, rekey: fn(&mut Pair, Side)) {
@@ -262,16 +267,16 @@ impl Walk {
 
     /// Restores the network; an end that stays down initiates again.
     fn calm_down(&mut self) {
-        (self.pair.lost, self.pair.doubled, self.pair.overtaken) = (0, 0, 0);
+        self.pair.hop = self.pair.hop.healed();
         for (side, peer) in [(Side::Left, "gateway"), (Side::Right, "mobile")] {
             self.pair
                 .with(side, |engine, now| engine.bar(peer, false, now));
         }
         for _ in 0..6 {
-            self.pair.pass(Duration::from_secs(200));
+            self.pair.run_for(Duration::from_secs(200));
             self.begin_if_down(Side::Left);
         }
-        self.pair.pass(Duration::from_secs(200));
+        self.pair.run_for(Duration::from_secs(200));
         self.look();
     }
 
@@ -299,7 +304,7 @@ impl Walk {
     /// Ends all SAs; returns true if nothing is left.
     fn end(&mut self) -> bool {
         self.close(Side::Left);
-        self.pair.pass(Duration::from_secs(400));
+        self.pair.run_for(Duration::from_secs(400));
         let left_over = |host: &Host| host.engine.sas().count() + host.children().len();
         left_over(&self.pair.left) + left_over(&self.pair.right) == 0
     }

@@ -46,7 +46,7 @@ fn is_harmless(payload: &Payload) {
     pair.with(Side::Left, |engine, now| {
         engine.request_raw(id, ExchangeType::INFORMATIONAL, payloads, now);
     });
-    pair.pass(Duration::from_secs(300));
+    pair.run_for(Duration::from_secs(300));
     assert_eq!(pair.left.up(), pair.right.up(), "{payload:?}");
     if pair.left.up() == 0 {
         pair.connect();

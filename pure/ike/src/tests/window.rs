@@ -2,7 +2,7 @@
 
 use super::distribute::{gateway_of_node, grant, node};
 use super::mobike::{CELL, TRAIN, move_to, roaming, to};
-use super::pair::{Flying, NatBox, Pair, Side};
+use super::pair::{Flying, NAT, Pair, Side};
 use super::rekey::{is_settled, rekey_child, rekey_ike};
 use super::*;
 use crate::{Event, Windows};
@@ -145,7 +145,7 @@ fn grants_take_one_round_trip_together_where_they_took_one_each() {
         let before = pair.now;
         distribute(&mut pair, id, (1..=8).map(|csa| of(csa, 1)));
         pair.settle();
-        assert_eq!(pair.now - before, pair.latency * 2 * trips);
+        assert_eq!(pair.now - before, pair.hop.delay * 2 * trips);
         let (came, accepted) = exchanged(&pair);
         assert_eq!((came.len(), accepted.len()), (8, 8));
     }
@@ -156,9 +156,9 @@ fn grants_of_one_composite_sa_keep_their_order() {
     for seed in 0..20 {
         let (mut pair, id) = granting(8);
         pair.reseed(seed);
-        (pair.lost, pair.overtaken) = (200, 500);
+        pair.hop = pair.hop.losing(200).delaying(500);
         distribute(&mut pair, id, (1..=4).flat_map(|n| [of(1, n), of(2, n)]));
-        pair.pass(Duration::from_secs(300));
+        pair.run_for(Duration::from_secs(300));
         let (came, accepted) = exchanged(&pair);
         for grants in [came, accepted] {
             for csa in [1, 2] {
@@ -177,14 +177,14 @@ fn a_window_is_never_exceeded_whatever_the_network_does() {
     for seed in 0..30 {
         let (mut pair, id) = granting(4);
         pair.reseed(seed);
-        (pair.lost, pair.doubled, pair.overtaken) = (250, 300, 400);
+        pair.hop = pair.hop.losing(250).repeating(300).delaying(400);
         distribute(&mut pair, id, (1..=20).map(|csa| of(csa, 1)));
         let mut most = 0;
         while exchanged(&pair).1.len() < 20 {
             let under_way = windows(&mut pair, Side::Left).under_way;
             assert!(under_way <= 4, "seed {seed}");
             most = most.max(under_way);
-            pair.pass(Duration::from_millis(50));
+            pair.run_for(Duration::from_millis(50));
             assert!(pair.now.since_origin().as_secs() < 600, "seed {seed}");
         }
         assert_eq!((most, exchanged(&pair).0.len()), (4, 20), "seed {seed}");
@@ -278,7 +278,7 @@ fn an_answer_that_is_lost_under_a_wide_window_is_given_again() {
         pair.deliver_next();
     }
     assert_eq!(pair.intercept().len(), 4, "all answers are lost");
-    pair.pass(Duration::from_secs(2));
+    pair.run_for(Duration::from_secs(2));
     assert_eq!(pair.right.engine.counters().answered_again, 4);
     let (came, accepted) = exchanged(&pair);
     assert_eq!((came.len(), accepted.len()), (4, 4));
@@ -327,7 +327,7 @@ fn a_successor_waits_for_what_was_asked_before_it_and_has_not_come() {
     pair.settle();
     assert_eq!(pair.left.ike_rekeys(), 0, "it was refused for now");
     pair.deliver(&overtaken[0]);
-    pair.pass(Duration::from_secs(60));
+    pair.run_for(Duration::from_secs(60));
     assert_eq!((pair.left.ike_rekeys(), pair.right.ike_rekeys()), (1, 1));
     assert!(is_settled(&mut pair));
 }
@@ -352,7 +352,7 @@ fn an_sa_that_ends_waits_for_no_more_than_the_closing_of_a_narrow_one() {
     distribute(&mut pair, id, (1..=6).map(|csa| of(csa, 1)));
     pair.with(Side::Left, |engine, now| engine.close(id, now));
     pair.lose();
-    pair.pass(Duration::from_secs(60));
+    pair.run_for(Duration::from_secs(60));
     let left = pair.left.engine.sas().count() + pair.right.engine.sas().count();
     assert_eq!(left, 0);
 }
@@ -437,19 +437,15 @@ fn a_request_that_comes_late_moves_nobody_back() {
     let (mut left, mut right) = (mobile(), gateway());
     (left.peers[0].window, right.peers[0].window) = (4, 4);
     let mut pair = Pair::new(left, right);
-    let outside = "198.51.100.9";
-    pair.nat = Some(NatBox {
-        outside,
-        shift: 100,
-    });
+    pair.nat = Some(NAT.with_shift(100));
     pair.connect();
     let mut requests = raw(&mut pair, [const { Vec::new() }; 2]);
     let shift = 10_000;
-    pair.nat = Some(NatBox { outside, shift });
+    pair.nat = Some(NAT.with_shift(shift));
     requests[1].path.remote.set_port(4500 + shift);
     for request in requests.iter().rev() {
         pair.deliver(request);
-        pair.pass(Duration::from_millis(200));
+        pair.run_for(Duration::from_millis(200));
         let port = path_of(&mut pair, Side::Right).remote.port();
         assert_eq!(port, 4500 + shift);
     }
@@ -461,7 +457,7 @@ fn rekeys_of_everything_settle_under_any_windows() {
         let windows = [[1, 8], [8, 8], [64, 2]][usize::from(seed) % 3];
         let (mut pair, _) = wide(roaming(), windows);
         pair.reseed(seed);
-        (pair.lost, pair.doubled, pair.overtaken) = (150, 300, 300);
+        pair.hop = pair.hop.losing(150).repeating(300).delaying(300);
         for round in 0..6 {
             let side = [Side::Left, Side::Right][round % 2];
             rekey_child(&mut pair, side);
@@ -469,10 +465,10 @@ fn rekeys_of_everything_settle_under_any_windows() {
             if round % 3 == 2 {
                 rekey_ike(&mut pair, side);
             }
-            pair.pass(Duration::from_secs(7));
+            pair.run_for(Duration::from_secs(7));
         }
-        (pair.lost, pair.doubled, pair.overtaken) = (0, 0, 0);
-        pair.pass(Duration::from_secs(300));
+        pair.hop = pair.hop.healed();
+        pair.run_for(Duration::from_secs(300));
         assert!(is_settled(&mut pair), "seed {seed}");
     }
 }

@@ -18,7 +18,7 @@ pub(crate) fn zoned(left: Stance, right: Stance) -> (Config, Config) {
 fn connected((left, right): (Config, Config)) -> Pair {
     let mut pair = Pair::new(left, right);
     pair.initiate(Side::Left);
-    pair.pass(Duration::from_secs(600));
+    pair.run_for(Duration::from_secs(600));
     pair
 }
 

@@ -72,6 +72,29 @@ pub struct ForeignAgentConfig {
     pub pending: usize,
 }
 
+impl ForeignAgentConfig {
+    /// Creates the configuration of an agent without keys, for a few visitors of all home agents,
+    /// whose care-of address is its own.
+    pub const fn new(interface: u32, address: Ipv4Addr) -> Self {
+        Self {
+            interface,
+            address,
+            care_of: address,
+            interval: Duration::from_secs(1),
+            lifetime: Lifetime(600),
+            home_agents: BTreeMap::new(),
+            homes: Vec::new(),
+            home_keys: BTreeMap::new(),
+            mobile_keys: BTreeMap::new(),
+            neighbours: BTreeMap::new(),
+            nat: Nat::Never,
+            keepalive: None,
+            visitors: 10,
+            pending: 8,
+        }
+    }
+}
+
 /// A mobile node that this agent serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Visitor {

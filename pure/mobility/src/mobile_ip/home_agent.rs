@@ -55,6 +55,24 @@ pub struct HomeAgentConfig {
     pub keepalive: Option<Duration>,
 }
 
+impl HomeAgentConfig {
+    /// Creates the configuration of an agent that shares no key with foreign agents and demands
+    /// reverse tunnels. A mobile node may have two care-of addresses at once.
+    pub const fn new(address: Ipv4Addr, mobiles: BTreeMap<Ipv4Addr, Association>) -> Self {
+        Self {
+            address,
+            lifetime: Lifetime(600),
+            bindings: 2,
+            reverse_tunnel_required: true,
+            mobiles,
+            foreign: BTreeMap::new(),
+            nat: Nat::Never,
+            nat_lifetime: Lifetime(60),
+            keepalive: None,
+        }
+    }
+}
+
 /// An event of one mobile node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HomeEvent {

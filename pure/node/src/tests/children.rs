@@ -1,6 +1,6 @@
 //! Two tunnels with one peer: each packet uses the tunnel whose selectors match, or is dropped.
 
-use super::world::{GATEWAY, LICENSED, MOBILE, NAMES, Policies, World};
+use super::world::{GATEWAY, Hosts, LICENSED, MOBILE, NAMES, Policies, World};
 use crate::{DropReason, Event, Rekey};
 use std::time::Duration;
 

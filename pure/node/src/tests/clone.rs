@@ -2,7 +2,7 @@
 //! read. This world has only one path. `lab` covers several paths.
 
 use super::reauth::{stream, times_of, without_snoop};
-use super::world::{GATEWAY, LICENSED, MOBILE, Policies, World, address};
+use super::world::{GATEWAY, Hosts, LICENSED, MOBILE, Policies, World, address};
 use crate::{CannotMove, Event, NotMovable, PeerState};
 use mobility::Way;
 use std::time::Duration;

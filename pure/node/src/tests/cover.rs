@@ -1,7 +1,7 @@
 //! Cover traffic (RFC 4303 section 2.6), as seen by an observer who counts packets between the
 //! endpoints.
 
-use super::world::{GATEWAY, LICENSED, MOBILE, Policies, World};
+use super::world::{GATEWAY, Hosts, LICENSED, MOBILE, Policies, World};
 use crate::{Node, Rekey};
 use model::{Instant, Sizes};
 use std::collections::{BTreeMap, BTreeSet};

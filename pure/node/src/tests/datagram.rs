@@ -23,6 +23,17 @@ pub fn tcp(source: &str, destination: &str, seq: u32, ack: u32, payload: &[u8]) 
     datagram
 }
 
+/// Returns the IKE message that a host sends. On port 4500 it follows a marker (RFC 3948 section
+/// 2.2).
+pub fn ike(transmit: &model::Transmit) -> &[u8] {
+    let marker = if transmit.path.local.port() == 500 {
+        0
+    } else {
+        4
+    };
+    &transmit.payload[marker..]
+}
+
 /// Returns the outer packet of a UDP datagram, as routers see it.
 pub fn udp(source: SocketAddr, destination: SocketAddr, payload: &[u8]) -> Vec<u8> {
     let (SocketAddr::V4(source), SocketAddr::V4(destination)) = (source, destination) else {

@@ -2,7 +2,7 @@
 //! is alerted to invalid combinations.
 
 use super::datagram;
-use super::world::{GATEWAY, LICENSED, MOBILE, Policies, World};
+use super::world::{GATEWAY, Hosts, LICENSED, MOBILE, Policies, World};
 use crate::{DropReason, Event, Node, Rekey, Side, Verdict};
 use std::time::Duration;
 use wire::ecn::Ecn;

@@ -1,7 +1,7 @@
 //! Extended sequence numbers between whole hosts: tunnels survive a wrap of the numbers on the
 //! wire.
 
-use super::world::{GATEWAY, Hop, MOBILE, Policies, World};
+use super::world::{GATEWAY, Hop, Hosts, MOBILE, Policies, World};
 use crate::{DropReason, Event, Rekey, Stance};
 use std::time::Duration;
 
@@ -89,11 +89,7 @@ fn without_extended_numbers_the_last_one_is_the_last() {
 #[test]
 fn on_a_bad_hop_a_cycle_ends_as_well() {
     let mut world = late(plain([true; 2]));
-    world.wireless = Hop {
-        lost: 200,
-        repeated: 200,
-        delayed: 200,
-    };
+    world.wireless = Hop::PERFECT.losing(200).repeating(200).delaying(200);
     stream(&mut world, 0, 10 * LEFT as u32);
     for who in BOTH {
         let most = 10 * LEFT as usize;

@@ -1,6 +1,6 @@
 //! Distribution of keys to licensed nodes (invariants 4 and 5).
 
-use super::world::{GATEWAY, LICENSED, MOBILE, Policies, World, licence};
+use super::world::{GATEWAY, Hosts, LICENSED, MOBILE, Policies, World, licence};
 use crate::{Event, GrantState, Stance};
 use crypto::Secret;
 use model::{CsaId, Grant, GrantHalf, IkeSaId, Spi, ZoneId, ZoneSuite};

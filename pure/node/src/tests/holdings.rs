@@ -1,7 +1,8 @@
 //! Two gateways of one licensed node (invariant 18). The second is authenticated but malicious: it
 //! knows the identifiers and SPIs of the first one's composite SAs.
 
-use super::world::{GATEWAY, LICENSED, MOBILE, PSK, Policies, World, address, identity};
+use super::datagram;
+use super::world::{GATEWAY, Hosts, LICENSED, MOBILE, PSK, Policies, World, address, identity};
 use crate::{Config, Event, GrantState, HeldGrant, Node, Peer, Role};
 use crypto::Secret;
 use model::{
@@ -86,9 +87,8 @@ fn with_psk(peer: Peer) -> Peer {
 
 fn deliver(node: &mut Node, from: IpAddr, transmit: &Transmit, now: Instant) {
     let from = SocketAddr::new(from, transmit.path.local.port());
-    let marker = if from.port() == 500 { 0 } else { 4 };
     let path = Path::udp(transmit.path.remote, from);
-    node.handle_datagram(path, &transmit.payload[marker..], now);
+    node.handle_datagram(path, datagram::ike(transmit), now);
 }
 
 /// Returns a grant with the SPIs of a held one, and with keys that open none of its packets.

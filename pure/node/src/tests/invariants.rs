@@ -5,7 +5,7 @@
 use super::accounts;
 use super::ledger::Ledger;
 use super::world::{
-    Flight, GATEWAY, Hop, LICENSED, MOBILE, PSK, Policies, World, address, licence,
+    Flight, GATEWAY, Hop, Hosts, LICENSED, MOBILE, PSK, Policies, World, address, licence,
 };
 use crate::{DropReason, Event, KeyLog, Stance};
 use model::{Keys, Path, ZoneId, ZoneSuite};
@@ -14,12 +14,6 @@ use std::time::Duration;
 use wire::esp::HEADER_LEN;
 use wire::ike::{Datagram, Message, PayloadType};
 use wire::zoned::{Layout, Map};
-
-const NOTHING_ARRIVES: Hop = Hop {
-    lost: 1000,
-    repeated: 0,
-    delayed: 0,
-};
 
 const PAYLOAD_ZONE: ZoneId = ZoneId(2);
 
@@ -68,7 +62,7 @@ fn control_1_the_same_randomness_again_is_noticed() {
 /// it.
 fn sealed(datagrams: u32) -> (World, Vec<Vec<u8>>) {
     let mut world = World::connected(Policies::default());
-    world.wireless = NOTHING_ARRIVES;
+    world.wireless = Hop::DEAD;
     for n in 0..datagrams {
         world.segment(MOBILE, n * 100, &[n as u8; 100]);
     }
@@ -226,7 +220,7 @@ fn negotiated_through(change: fn(&mut Message)) -> World {
         stance: Stance::Accept,
         ..Policies::default()
     });
-    (world.wireless, world.wired) = (NOTHING_ARRIVES, NOTHING_ARRIVES);
+    (world.wireless, world.wired) = (Hop::DEAD, Hop::DEAD);
     for _ in 0..6 {
         world.run_for(Duration::from_millis(10));
         for mut flight in std::mem::take(&mut world.past) {

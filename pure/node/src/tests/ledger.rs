@@ -1,7 +1,7 @@
 //! Invariant 1: no (key, nonce) pair is ever used twice.
 
 use super::level::grant;
-use super::world::{GATEWAY, Hop, LICENSED, MOBILE, Policies, World, fixed_map};
+use super::world::{GATEWAY, Hop, Hosts, LICENSED, MOBILE, Policies, World, fixed_map};
 use crate::Rekey;
 use crypto::Rng;
 use model::{Keys, LevelGrant, MapKind, Mode};
@@ -129,11 +129,7 @@ fn a_day(map: MapKind, mode: Mode, level: Option<LevelGrant>) {
     });
     let mut ledger = Ledger::default();
     let mut dice = Rng::from_seed([42; 32]);
-    let bad = Hop {
-        lost: 100,
-        repeated: 50,
-        delayed: 100,
-    };
+    let bad = Hop::PERFECT.losing(100).repeating(50).delaying(100);
     (world.wireless, world.wired) = (bad, bad);
     for minute in 0..24 * 60 {
         ledger.learn(&world);

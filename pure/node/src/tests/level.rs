@@ -1,7 +1,7 @@
 //! Dynamic levels: two hosts with a licensed node between them, and some of the packets
 //! unencrypted.
 
-use super::world::{GATEWAY, LICENSED, MOBILE, Policies, World};
+use super::world::{GATEWAY, Hosts, LICENSED, MOBILE, Policies, World};
 use crate::{Event, NoLevel, Node, Rekey};
 use model::{Class, Level, LevelGrant, Signal, Span};
 use std::time::Duration;

@@ -1,14 +1,15 @@
 //! A mobile node that moves between two agents, licensed each where it is. The second agent fetches
-//! its first keys from the first one. All on virtual time: IKE takes some of it, everything else
-//! none.
+//! its first keys from the first one. IKE takes some time, everything else none.
 
 use super::datagram;
+use super::outlet::Outlet;
 use super::world::{
-    GATEWAY, LICENSED, MOBILE, NAMES, Outlet, Policies, address, config, identity, licence, peer,
+    GATEWAY, Hosts, LICENSED, MOBILE, NAMES, Network, Policies, address, config, identity, licence,
+    peer,
 };
 use crate::mobile_ip::{
     Algorithm, Arrival, Association, Config as Part, ForeignAgentConfig, HomeAgentConfig, Lifetime,
-    MobileNodeConfig, Nat, NtpTime, Replay, Station, Status, Transmit,
+    MobileNodeConfig, NtpTime, Replay, Station, Status, Transmit,
 };
 use crate::{
     Config, Event, Handover, MigrationCounters, NoKeys, Node, Packet, Places, Role, Side, Slot,
@@ -30,6 +31,10 @@ const CARE_OF: [Ipv4Addr; 2] = [Ipv4Addr::new(203, 0, 113, 3), Ipv4Addr::new(203
 const STATION: Station = Station([2, 0, 0, 0, 0, 1]);
 const TIME: Duration = Duration::from_secs(1_800_000_000);
 const STEP: Duration = Duration::from_millis(5);
+
+const fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
 
 /// Exchange numbers.
 const CREATE_CHILD_SA: u8 = 36;
@@ -110,33 +115,11 @@ fn part(who: usize) -> Part {
             lifetime: Lifetime(300),
             simultaneous: false,
         }),
-        GATEWAY => Part::HomeAgent(HomeAgentConfig {
-            address: v4(GATEWAY),
-            lifetime: Lifetime(600),
-            bindings: 2,
-            reverse_tunnel_required: true,
-            mobiles: BTreeMap::from([(home(), key())]),
-            foreign: BTreeMap::new(),
-            nat: Nat::Never,
-            nat_lifetime: Lifetime(60),
-            keepalive: None,
-        }),
-        who => Part::ForeignAgent(ForeignAgentConfig {
-            interface: 0,
-            address: v4(who),
-            care_of: v4(who),
-            interval: Duration::from_secs(1),
-            lifetime: Lifetime(600),
-            home_agents: BTreeMap::new(),
-            homes: Vec::new(),
-            home_keys: BTreeMap::new(),
-            mobile_keys: BTreeMap::new(),
-            neighbours: BTreeMap::new(),
-            nat: Nat::Never,
-            keepalive: None,
-            visitors: 10,
-            pending: 8,
-        }),
+        GATEWAY => Part::HomeAgent(HomeAgentConfig::new(
+            v4(GATEWAY),
+            BTreeMap::from([(home(), key())]),
+        )),
+        who => Part::ForeignAgent(ForeignAgentConfig::new(0, v4(who))),
     }
 }
 
@@ -183,8 +166,17 @@ struct Quartet {
     is_mute: bool,
     /// Tokens seen on a link.
     tokens: Vec<Token>,
-    flights: Vec<(Instant, usize, SocketAddr, model::Transmit)>,
+    network: Network<Flight>,
+    /// Time at which the systems report the time of day next.
+    report: Instant,
     sequence: u32,
+}
+
+/// An IKE message in flight.
+struct Flight {
+    from: SocketAddr,
+    to: usize,
+    transmit: model::Transmit,
 }
 
 impl Quartet {
@@ -207,69 +199,27 @@ impl Quartet {
             off: [false; 4],
             is_mute: false,
             tokens: Vec::new(),
-            flights: Vec::new(),
+            network: Network::default(),
+            report: now,
             sequence: 0,
         };
-        quartet.run_for(20_000);
+        quartet.run_for(millis(20_000));
         for from in [MOBILE, GATEWAY] {
             assert_eq!(quartet.readers(from), [true, false], "{:?}", quartet.events);
         }
         quartet
     }
 
-    fn run_for(&mut self, milliseconds: u64) {
-        for _ in 0..milliseconds / 5 {
-            self.now += STEP;
-            let (passed, ahead) = (self.now.since(Instant::ZERO), self.ahead);
-            for (node, ahead) in self.nodes.iter_mut().zip(ahead) {
-                node.set_time_of_day(NtpTime::from_unix(TIME + passed + ahead), self.now);
-            }
-            let arrived = self.flights.extract_if(.., |(at, ..)| *at <= self.now);
-            for (_, to, from, transmit) in arrived.collect::<Vec<_>>() {
-                let path = model::Path::udp(transmit.path.remote, from);
-                let marker = if transmit.path.local.port() == 500 {
-                    0
-                } else {
-                    4
-                };
-                let message = &transmit.payload[marker..];
-                self.nodes[to].handle_datagram(path, message, self.now);
-            }
-            for node in &mut self.nodes {
-                node.handle_timeout(self.now);
-            }
-            self.settle();
+    fn report_time(&mut self) {
+        let (passed, ahead) = (self.now.since(Instant::ZERO), self.ahead);
+        for (node, ahead) in self.nodes.iter_mut().zip(ahead) {
+            node.set_time_of_day(NtpTime::from_unix(TIME + passed + ahead), self.now);
         }
-    }
-
-    fn settle(&mut self) {
-        loop {
-            let sent = HOSTS
-                .into_iter()
-                .find_map(|who| Some((who, self.nodes[who].poll_registration()?)));
-            let Some((who, transmit)) = sent else { break };
-            self.carry(who, transmit);
-        }
-        for who in HOSTS {
-            while let Some(transmit) = self.nodes[who].poll_transmit() {
-                self.depart(who, transmit);
-            }
-            while let Some(event) = self.nodes[who].poll_event() {
-                if let Event::Giving { sa, grant, .. } = &event {
-                    self.nodes[who].give(sa.csa, *grant, Ok(()), self.now);
-                }
-                self.events[who].push(event);
-            }
-        }
+        self.report = self.now + STEP;
     }
 
     fn depart(&mut self, who: usize, transmit: model::Transmit) {
-        let marker = if transmit.path.local.port() == 500 {
-            0
-        } else {
-            4
-        };
-        let exchange = transmit.payload[marker + 18];
+        let exchange = datagram::ike(&transmit)[18];
         let to = HOSTS
             .into_iter()
             .find(|to| at(*to) == transmit.path.remote.ip());
@@ -277,7 +227,8 @@ impl Quartet {
         let is_lost = self.lost.contains(&(who, to, exchange)) || self.off[who] || self.off[to];
         if !is_lost {
             let from = SocketAddr::new(at(who), transmit.path.local.port());
-            self.flights.push((self.now + STEP, to, from, transmit));
+            let flight = Flight { from, to, transmit };
+            self.network.deliver(flight, self.now + STEP);
         }
     }
 
@@ -358,10 +309,10 @@ impl Quartet {
         self.links = [false, true];
         self.nodes[MOBILE].handle_link(0, false, self.now);
         self.nodes[MOBILE].handle_link(1, true, self.now);
-        self.settle();
+        self.collect();
         let since = self.now;
         while self.registered() != Some(CARE_OF[1]) {
-            self.run_for(5);
+            self.run_for(millis(5));
             let taken = self.now.since(since);
             assert!(taken < Duration::from_millis(1500), "{:?}", self.events);
         }
@@ -422,8 +373,8 @@ impl Quartet {
         let token = token.clone();
         self.nodes[NEXT].ike.request_keys(sa, token, self.now);
         self.nodes[NEXT].handle_timeout(self.now);
-        self.settle();
-        self.run_for(100);
+        self.collect();
+        self.run_for(millis(100));
     }
 
     /// Creates a token of the mobile node, changed before it is signed.
@@ -466,13 +417,66 @@ impl Quartet {
     }
 }
 
+impl Hosts for Quartet {
+    type Packet = Flight;
+
+    fn clock(&mut self) -> &mut Instant {
+        &mut self.now
+    }
+
+    fn network(&mut self) -> &mut Network<Flight> {
+        &mut self.network
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let deadlines = self.nodes.iter().filter_map(Node::poll_timeout);
+        let deadlines = deadlines.map(|deadline| deadline.at);
+        deadlines.chain([self.report]).min()
+    }
+
+    fn handle_timeout(&mut self) {
+        if self.report <= self.now {
+            self.report_time();
+        }
+        for node in &mut self.nodes {
+            node.handle_timeout(self.now);
+        }
+    }
+
+    fn receive(&mut self, Flight { from, to, transmit }: Flight) {
+        let path = model::Path::udp(transmit.path.remote, from);
+        self.nodes[to].handle_datagram(path, datagram::ike(&transmit), self.now);
+    }
+
+    fn collect(&mut self) {
+        loop {
+            let sent = HOSTS
+                .into_iter()
+                .find_map(|who| Some((who, self.nodes[who].poll_registration()?)));
+            let Some((who, transmit)) = sent else { break };
+            self.carry(who, transmit);
+        }
+        for who in HOSTS {
+            while let Some(transmit) = self.nodes[who].poll_transmit() {
+                self.depart(who, transmit);
+            }
+            while let Some(event) = self.nodes[who].poll_event() {
+                if let Event::Giving { sa, grant, .. } = &event {
+                    self.nodes[who].give(sa.csa, *grant, Ok(()), self.now);
+                }
+                self.events[who].push(event);
+            }
+        }
+    }
+}
+
 #[test]
 fn the_next_node_reads_by_the_keys_of_the_one_before_and_then_by_its_own() {
     let mut quartet = Quartet::new();
     let before = quartet.nodes[LICENSED].held_grants();
     quartet.lost.push((GATEWAY, MOBILE, CREATE_CHILD_SA));
     quartet.go_on();
-    quartet.run_for(100);
+    quartet.run_for(millis(100));
     let held = quartet.nodes[NEXT].held_grants();
     assert_eq!(held.len(), 1, "{:?}", quartet.events);
     assert_eq!(held[0].gateway, "other");
@@ -486,11 +490,11 @@ fn the_next_node_reads_by_the_keys_of_the_one_before_and_then_by_its_own() {
         assert!(quartet.readers(from)[1], "{:?}", quartet.events);
     }
     quartet.lost.clear();
-    quartet.run_for(3000);
+    quartet.run_for(millis(3000));
     for from in [MOBILE, GATEWAY] {
         assert_eq!(quartet.readers(from), [false, true], "{:?}", quartet.events);
     }
-    quartet.run_for(3000);
+    quartet.run_for(millis(3000));
     let held = quartet.nodes[NEXT].held_grants();
     assert_eq!((held.len(), held[0].gateway.as_str()), (1, "gw"));
     assert!(held[0].csa != before[0].csa);
@@ -523,7 +527,7 @@ fn two_seconds_after_the_move_neither_node_reads_if_there_are_no_new_keys() {
         let mut quartet = Quartet::new();
         quartet.lost.push(lost);
         quartet.go_on();
-        quartet.run_for(300);
+        quartet.run_for(millis(300));
         // An end that distributes no keys uses the slot as soon as it exists.
         let ends = match lost {
             (_, NEXT, _) => &[GATEWAY][..],
@@ -532,14 +536,14 @@ fn two_seconds_after_the_move_neither_node_reads_if_there_are_no_new_keys() {
         for from in ends {
             assert!(quartet.readers(*from)[1], "{lost:?} {:?}", quartet.events);
         }
-        quartet.run_for(1700);
+        quartet.run_for(millis(1700));
         for from in [MOBILE, GATEWAY] {
             assert_eq!(quartet.readers(from), [false, false], "{lost:?}");
         }
-        quartet.run_for(500);
+        quartet.run_for(millis(500));
         assert!(quartet.nodes[NEXT].held_grants().is_empty(), "{lost:?}");
         quartet.lost.clear();
-        quartet.run_for(20_000);
+        quartet.run_for(millis(20_000));
         for from in [MOBILE, GATEWAY] {
             assert_eq!(quartet.readers(from), [false, true], "{lost:?}");
         }
@@ -554,12 +558,12 @@ fn if_nothing_comes_of_a_move_there_are_new_keys_all_the_same() {
     let before = quartet.token(NEXT, |_| {}).spis;
     quartet.try_in_vain(500);
     quartet.lost.push((MOBILE, GATEWAY, CREATE_CHILD_SA));
-    quartet.run_for(2100);
+    quartet.run_for(millis(2100));
     // The mobile node is back at the first agent.
     assert_eq!(quartet.registered(), Some(CARE_OF[0]));
     assert_eq!(quartet.readers(MOBILE), [false, false]);
     quartet.lost.clear();
-    quartet.run_for(4000);
+    quartet.run_for(millis(4000));
     assert!(quartet.token(NEXT, |_| {}).spis != before);
     for from in [MOBILE, GATEWAY] {
         assert_eq!(quartet.readers(from), [true, false]);
@@ -573,10 +577,10 @@ fn if_nothing_comes_of_a_move_there_are_new_keys_all_the_same() {
 fn if_nothing_comes_of_a_move_the_new_keys_are_there_in_time() {
     let mut quartet = Quartet::new();
     quartet.try_in_vain(500);
-    quartet.run_for(1200);
+    quartet.run_for(millis(1200));
     assert_eq!(quartet.nodes[NEXT].held_grants().len(), 1, "it has keys");
     assert_eq!(quartet.readers(GATEWAY), [true, false]);
-    quartet.run_for(3000);
+    quartet.run_for(millis(3000));
     for from in [MOBILE, GATEWAY] {
         assert_eq!(quartet.readers(from), [true, false]);
     }
@@ -590,9 +594,9 @@ fn a_move_that_is_late_is_not_sealed_for_the_node_before_for_longer() {
     quartet.lost.push((GATEWAY, NEXT, KEY_DISTRIBUTE));
     quartet.lost.push((MOBILE, GATEWAY, CREATE_CHILD_SA));
     quartet.try_in_vain(500);
-    quartet.run_for(900);
+    quartet.run_for(millis(900));
     quartet.go_on();
-    quartet.run_for(550);
+    quartet.run_for(millis(550));
     assert_eq!(quartet.registered(), Some(CARE_OF[1]));
     assert_eq!(quartet.readers(MOBILE), [false, false]);
 }
@@ -607,12 +611,12 @@ fn who_comes_back_in_time_leaves_the_slot_all_the_same() {
         quartet.lost.push((from, to, CREATE_CHILD_SA));
     }
     quartet.go_on();
-    quartet.run_for(200);
+    quartet.run_for(millis(200));
     assert!(quartet.readers(GATEWAY)[1], "{:?}", quartet.events);
     quartet.links = [true, false];
     quartet.nodes[MOBILE].handle_link(1, false, quartet.now);
     quartet.nodes[MOBILE].handle_link(0, true, quartet.now);
-    quartet.run_for(1800);
+    quartet.run_for(millis(1800));
     assert_eq!(quartet.registered(), Some(CARE_OF[0]));
     for from in [MOBILE, GATEWAY] {
         assert_eq!(quartet.readers(from), [false, false]);
@@ -628,10 +632,10 @@ fn what_goes_to_and_fro_is_not_sealed_for_the_node_before_for_longer() {
     quartet.go_on();
     quartet.links = [false, false];
     quartet.nodes[MOBILE].handle_link(1, false, quartet.now);
-    quartet.run_for(1000);
+    quartet.run_for(millis(1000));
     quartet.links = [false, true];
     quartet.nodes[MOBILE].handle_link(1, true, quartet.now);
-    quartet.run_for(1005);
+    quartet.run_for(millis(1005));
     assert_eq!(quartet.readers(MOBILE), [false, false]);
 }
 
@@ -642,10 +646,10 @@ fn without_the_node_before_there_is_a_delay_and_nothing_else() {
         quartet.off[LICENSED] = lost.is_none();
         quartet.lost.extend(lost);
         quartet.go_on();
-        quartet.run_for(200);
+        quartet.run_for(millis(200));
         // A packet on the new slot shows the mobile node that the gateway has it.
         quartet.readers(GATEWAY);
-        quartet.run_for(5);
+        quartet.run_for(millis(5));
         for from in [MOBILE, GATEWAY] {
             assert_eq!(quartet.readers(from), [false, true], "{:?}", quartet.events);
         }
@@ -661,7 +665,7 @@ fn without_the_node_before_there_is_a_delay_and_nothing_else() {
 fn a_token_is_good_once() {
     let mut quartet = Quartet::new();
     quartet.go_on();
-    quartet.run_for(100);
+    quartet.run_for(millis(100));
     let [token] = &quartet.tokens[..] else {
         panic!("{:?}", quartet.tokens)
     };
@@ -719,7 +723,7 @@ fn a_token_is_good_for_some_seconds_by_clocks_that_differ_by_some() {
     for (ahead, is_good) in [(0, true), (9, true), (12, false)] {
         let mut quartet = Quartet::new();
         quartet.ahead[LICENSED] = Duration::from_secs(ahead);
-        quartet.run_for(5);
+        quartet.run_for(millis(5));
         let token = quartet.token(NEXT, |_| {});
         quartet.show(&token);
         match is_good {
@@ -744,7 +748,7 @@ fn a_node_gives_nothing_that_it_does_not_hold() {
     let token = quartet.token(NEXT, |_| {});
     let now = quartet.now;
     quartet.nodes[MOBILE].down("gw", now).unwrap();
-    quartet.run_for(1000);
+    quartet.run_for(millis(1000));
     assert!(quartet.nodes[LICENSED].held_grants().is_empty());
     quartet.show(&token);
     quartet.assert_refused(&[NoKeys::Unknown]);
@@ -761,7 +765,7 @@ fn a_token_of_before_is_of_no_use_for_new_keys() {
     quartet.nodes[MOBILE]
         .rekey("gw", crate::Rekey::Children, now)
         .unwrap();
-    quartet.run_for(3000);
+    quartet.run_for(millis(3000));
     let spis = quartet.token(NEXT, |_| {}).spis;
     assert!(spis != token.spis, "there are no new keys");
     let old = Token { spis, ..token };
@@ -778,13 +782,13 @@ fn a_node_that_one_end_does_not_license_gets_no_keys_from_another() {
     let mut quartet = Quartet::with(hosts);
     // No other node has a slot here, so the agent accepts no tokens.
     quartet.go_on();
-    quartet.run_for(300);
+    quartet.run_for(millis(300));
     quartet.assert_refused(&[NoKeys::Unknown]);
     let mut hosts = HOSTS.map(host);
     hosts[MOBILE] = with_places(host(MOBILE), &[LICENSED]);
     let mut quartet = Quartet::with(hosts);
     quartet.go_on();
-    quartet.run_for(300);
+    quartet.run_for(millis(300));
     assert!(quartet.tokens.is_empty());
     quartet.assert_refused(&[]);
     for from in [MOBILE, GATEWAY] {
@@ -840,7 +844,7 @@ fn a_slot_that_is_left_has_no_new_keys() {
     for _ in 0..500 {
         let now = spis(&quartet);
         assert!(now.is_empty() || now == before, "{now:?}");
-        quartet.run_for(20);
+        quartet.run_for(millis(20));
     }
     assert!(spis(&quartet).is_empty());
 }
@@ -851,7 +855,7 @@ fn with_a_record_of_who_may_read_a_token_leaves_when_that_is_written() {
     let now = quartet.now;
     quartet.nodes[MOBILE].set_recording(true, now);
     quartet.go_on();
-    quartet.run_for(3000);
+    quartet.run_for(millis(3000));
     let recorded = |event: &&Event| matches!(event, Event::Giving { node, grant: 0, .. } if *node == name(NEXT));
     assert_eq!(quartet.events[MOBILE].iter().filter(recorded).count(), 1);
 }
@@ -889,7 +893,7 @@ fn tokens_of_strangers_leave_room_for_those_of_mobile_nodes() {
     }
     assert_eq!(quartet.counters(NEXT).missed, 300);
     quartet.go_on();
-    quartet.run_for(1000);
+    quartet.run_for(millis(1000));
     assert_eq!(quartet.counters(NEXT).taken, 1);
 }
 
@@ -912,13 +916,13 @@ fn a_station_has_a_neighbour_asked_for_a_few_tokens_and_no_more() {
     let mut quartet = Quartet::new();
     for number in 0..20 {
         show_forged(&mut quartet, number..number + 1, |_| Station([6; 6]));
-        quartet.run_for(50);
+        quartet.run_for(millis(50));
     }
     // Refusals do not raise the limit.
     assert_eq!(quartet.counters(LICENSED).refused[&NoKeys::Wrong], 8);
     assert_eq!(quartet.counters(NEXT).missed, 20);
     quartet.go_on();
-    quartet.run_for(1000);
+    quartet.run_for(millis(1000));
     assert_eq!(quartet.counters(NEXT).taken, 1);
 }
 
@@ -931,10 +935,10 @@ fn tokens_that_were_refused_make_room_for_those_of_mobile_nodes() {
         let [high, low] = number.to_be_bytes();
         Station([6, 0, 0, 0, high, low])
     });
-    quartet.run_for(500);
+    quartet.run_for(millis(500));
     assert_eq!(quartet.counters(NEXT).missed, 300);
     quartet.go_on();
-    quartet.run_for(1000);
+    quartet.run_for(millis(1000));
     assert_eq!(quartet.counters(NEXT).taken, 1);
 }
 
@@ -993,7 +997,7 @@ fn a_token_that_is_recorded_too_late_is_given_to_nobody() {
     // Registrations are answered at once here, before the events are processed.
     let mut quartet = recording();
     quartet.go_on();
-    quartet.run_for(3000);
+    quartet.run_for(millis(3000));
     assert_eq!(counted(&quartet), (1, 0));
     // Control: a request that is retransmitted carries the token.
     let mut quartet = recording();

@@ -1,9 +1,9 @@
-//! Three hosts, one in each role of Mobile IPv4, on virtual time and lossless links.
+//! Three hosts, one in each role of Mobile IPv4. All messages arrive at once.
 
-use super::world::{LICENSED, Policies, config};
+use super::world::{Hosts, LICENSED, Network, Policies, config};
 use crate::mobile_ip::{
     Arrival, Association, Config as Part, Event as Told, ForeignAgentConfig, HomeAgentConfig,
-    Lifetime, MobileEvent, MobileNodeConfig, Nat, NtpTime, Replay, Station, Status, Transmit,
+    Lifetime, MobileEvent, MobileNodeConfig, NtpTime, Replay, Station, Status, Transmit,
 };
 use crate::{Config, Event, Node};
 use crypto::Secret;
@@ -26,6 +26,15 @@ struct Trio {
     nodes: [Node; 3],
     events: [Vec<Told>; 3],
     now: Instant,
+    network: Network<Sent>,
+    /// Time at which the systems report the time of day next.
+    report: Instant,
+}
+
+/// A message, and the host that sent it.
+struct Sent {
+    by: usize,
+    transmit: Transmit,
 }
 
 fn key(octet: u8) -> Association {
@@ -61,33 +70,11 @@ impl Trio {
             lifetime: Lifetime(300),
             simultaneous: false,
         });
-        let foreign = Part::ForeignAgent(ForeignAgentConfig {
-            interface: 0,
-            address: AGENT,
-            care_of: AGENT,
-            interval: Duration::from_secs(1),
-            lifetime: Lifetime(600),
-            home_agents: BTreeMap::new(),
-            homes: Vec::new(),
-            home_keys: BTreeMap::new(),
-            mobile_keys: BTreeMap::new(),
-            neighbours: BTreeMap::new(),
-            nat: Nat::Never,
-            keepalive: None,
-            visitors: 10,
-            pending: 8,
-        });
-        let home = Part::HomeAgent(HomeAgentConfig {
-            address: HOME_AGENT,
-            lifetime: Lifetime(600),
-            bindings: 2,
-            reverse_tunnel_required: true,
-            mobiles: BTreeMap::from([(HOME, key(keys[1]))]),
-            foreign: BTreeMap::new(),
-            nat: Nat::Never,
-            nat_lifetime: Lifetime(60),
-            keepalive: None,
-        });
+        let foreign = Part::ForeignAgent(ForeignAgentConfig::new(0, AGENT));
+        let home = Part::HomeAgent(HomeAgentConfig::new(
+            HOME_AGENT,
+            BTreeMap::from([(HOME, key(keys[1]))]),
+        ));
         let mut nodes = [mobile, foreign, home].map(|part| node(Some(part), 7, now));
         let time = NtpTime::from_unix(Duration::from_secs(1_800_000_000));
         nodes[STANDING_IN].set_time_of_day(time, now);
@@ -96,46 +83,71 @@ impl Trio {
             nodes,
             events: [Vec::new(), Vec::new(), Vec::new()],
             now,
+            network: Network::default(),
+            report: now + Duration::from_millis(100),
         }
     }
 
-    /// Lets time pass in steps. All messages arrive at once.
-    fn run_for(&mut self, seconds: u64) {
-        for _ in 0..seconds * 10 {
-            self.now += Duration::from_millis(100);
-            let time = NtpTime::from_unix(Duration::from_secs(1_800_000_000));
-            let passed = self
-                .now
-                .since(Instant::from_origin(Duration::from_secs(1000)));
-            for who in [MOBILE, STANDING_IN] {
-                self.nodes[who].set_time_of_day(time.plus(passed), self.now);
-            }
-            for who in 0..3 {
-                self.nodes[who].handle_timeout(self.now);
-            }
-            self.settle();
+    fn report_time(&mut self) {
+        let time = NtpTime::from_unix(Duration::from_secs(1_800_000_000));
+        let passed = self
+            .now
+            .since(Instant::from_origin(Duration::from_secs(1000)));
+        for who in [MOBILE, STANDING_IN] {
+            self.nodes[who].set_time_of_day(time.plus(passed), self.now);
+        }
+        self.report = self.now + Duration::from_millis(100);
+    }
+
+    fn registrations(&self) -> usize {
+        match self.nodes[MOBILE].mobile_ip() {
+            Some((Status::MobileNode { registrations, .. }, _)) => registrations.len(),
+            other => panic!("{other:?}"),
         }
     }
 
-    fn settle(&mut self) {
-        while let Some((who, transmit)) =
-            (0..3).find_map(|who| Some((who, self.nodes[who].poll_registration()?)))
-        {
-            self.carry(who, transmit);
+    /// Returns the number of accepted registrations of a host, and the codes of denied ones.
+    fn counted(&self, who: usize) -> (u64, Vec<u8>) {
+        let (accepted, denied) = self.nodes[who].registrations().unwrap();
+        (accepted, denied.map(|(code, _)| code).collect())
+    }
+
+    fn refusal(&self, who: usize) -> String {
+        let (_, refusal) = self.nodes[who].mobile_ip().unwrap();
+        refusal.map_or(String::new(), |refused| refused.why.clone())
+    }
+}
+
+impl Hosts for Trio {
+    type Packet = Sent;
+
+    fn clock(&mut self) -> &mut Instant {
+        &mut self.now
+    }
+
+    fn network(&mut self) -> &mut Network<Sent> {
+        &mut self.network
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let deadlines = self.nodes.iter().filter_map(Node::poll_timeout);
+        let deadlines = deadlines.map(|deadline| deadline.at);
+        deadlines.chain([self.report]).min()
+    }
+
+    fn handle_timeout(&mut self) {
+        if self.report <= self.now {
+            self.report_time();
         }
-        for (node, told) in self.nodes.iter_mut().zip(&mut self.events) {
-            while let Some(event) = node.poll_event() {
-                if let Event::MobileIp(event) = event {
-                    told.push(event);
-                }
-            }
+        for node in &mut self.nodes {
+            node.handle_timeout(self.now);
         }
     }
 
-    fn carry(&mut self, who: usize, transmit: Transmit) {
-        match transmit {
+    fn receive(&mut self, sent: Sent) {
+        match sent.transmit {
             Transmit::Icmp { octets, .. } => {
-                let (to, from) = if who == MOBILE {
+                let (to, from) = if sent.by == MOBILE {
                     (FOREIGN, HOME)
                 } else {
                     (MOBILE, AGENT)
@@ -167,29 +179,24 @@ impl Trio {
         }
     }
 
-    fn registrations(&self) -> usize {
-        match self.nodes[MOBILE].mobile_ip() {
-            Some((Status::MobileNode { registrations, .. }, _)) => registrations.len(),
-            other => panic!("{other:?}"),
+    fn collect(&mut self) {
+        for (who, node) in self.nodes.iter_mut().enumerate() {
+            while let Some(transmit) = node.poll_registration() {
+                self.network.deliver(Sent { by: who, transmit }, self.now);
+            }
+            while let Some(event) = node.poll_event() {
+                if let Event::MobileIp(event) = event {
+                    self.events[who].push(event);
+                }
+            }
         }
-    }
-
-    /// Returns the number of accepted registrations of a host, and the codes of denied ones.
-    fn counted(&self, who: usize) -> (u64, Vec<u8>) {
-        let (accepted, denied) = self.nodes[who].registrations().unwrap();
-        (accepted, denied.map(|(code, _)| code).collect())
-    }
-
-    fn refusal(&self, who: usize) -> String {
-        let (_, refusal) = self.nodes[who].mobile_ip().unwrap();
-        refusal.map_or(String::new(), |refused| refused.why.clone())
     }
 }
 
 #[test]
 fn three_hosts_agree_where_one_of_them_is() {
     let mut trio = Trio::new([1, 1], Duration::ZERO);
-    trio.run_for(3);
+    trio.run_for(Duration::from_secs(3));
     assert_eq!(trio.registrations(), 1);
     let Some((Status::ForeignAgent { visitors, .. }, None)) = trio.nodes[FOREIGN].mobile_ip()
     else {
@@ -203,11 +210,11 @@ fn three_hosts_agree_where_one_of_them_is() {
     for who in [MOBILE, FOREIGN, STANDING_IN] {
         assert_eq!(trio.counted(who).0, 1, "{who}");
     }
-    trio.run_for(600);
+    trio.run_for(Duration::from_secs(600));
     let is_renewal = |told: &&Told| matches!(told, Told::MobileNode(MobileEvent::Renewed(_)));
     assert!(trio.events[MOBILE].iter().filter(is_renewal).count() >= 2);
     assert!(trio.nodes[MOBILE].deregister(trio.now));
-    trio.run_for(2);
+    trio.run_for(Duration::from_secs(2));
     let done = Told::MobileNode(MobileEvent::Deregistered { confirmed: true });
     assert!(trio.events[MOBILE].contains(&done));
     assert_eq!(trio.registrations(), 0);
@@ -217,7 +224,7 @@ fn three_hosts_agree_where_one_of_them_is() {
 #[test]
 fn a_mobile_node_believes_its_home_agent_rather_than_its_own_clock() {
     let mut trio = Trio::new([1, 1], Duration::from_secs(3600));
-    trio.run_for(20);
+    trio.run_for(Duration::from_secs(20));
     assert_eq!(trio.registrations(), 1, "{:?}", trio.events);
     assert!(trio.refusal(STANDING_IN).contains("fresh"));
 }
@@ -226,7 +233,7 @@ fn a_mobile_node_believes_its_home_agent_rather_than_its_own_clock() {
 #[test]
 fn who_has_another_key_is_denied_and_each_end_can_say_why() {
     let mut trio = Trio::new([1, 2], Duration::ZERO);
-    trio.run_for(60);
+    trio.run_for(Duration::from_secs(60));
     assert_eq!(trio.registrations(), 0);
     assert_eq!(trio.counted(STANDING_IN), (0, vec![131]));
     let why = "could not authenticate the mobile node";
@@ -272,7 +279,7 @@ fn nobody_visits_who_has_the_address_of_a_peer_or_one_that_the_host_needs() {
         let agent = &mut trio.nodes[FOREIGN];
         agent.set_reserved(vec![network(reserved).unwrap()], now);
         agent.reconfigure(peer(address), now);
-        trio.run_for(3);
+        trio.run_for(Duration::from_secs(3));
         assert_eq!(trio.registrations(), visits, "{address} {reserved}");
     }
 }

@@ -19,6 +19,7 @@ mod migration;
 mod mobile_ip;
 mod mode;
 mod operations;
+mod outlet;
 mod path_mtu;
 mod probes;
 mod reauth;

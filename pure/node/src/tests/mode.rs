@@ -1,6 +1,6 @@
 //! Transport and BEET mode between whole hosts: delivered datagrams, and the packets outside.
 
-use super::world::{GATEWAY, Hop, LICENSED, MOBILE, Policies, World};
+use super::world::{GATEWAY, Hop, Hosts, LICENSED, MOBILE, Policies, World};
 use crate::{CannotMove, DropReason, Event, Rekey, Stance};
 use ike::CannotMove as Why;
 use model::Mode;
@@ -109,11 +109,7 @@ fn new_keys_lose_no_packet() {
 fn over_hops_that_lose_and_repeat_nothing_comes_out_that_did_not_go_in() {
     for mode in BOTH {
         let mut world = World::connected(policies(mode));
-        let bad = Hop {
-            lost: 200,
-            repeated: 200,
-            delayed: 300,
-        };
+        let bad = Hop::PERFECT.losing(200).repeating(200).delaying(300);
         (world.wireless, world.wired) = (bad, bad);
         let sent = exchange(&mut world, 0, 200);
         for (from, to) in [(MOBILE, GATEWAY), (GATEWAY, MOBILE)] {

@@ -10,7 +10,8 @@ use super::clone;
 use super::ledger::Ledger;
 use super::level::grant;
 use super::world::{
-    Flight, GATEWAY, Hop, LICENSED, MOBILE, NAMES, Policies, World, address, fixed_map, license,
+    Flight, GATEWAY, Hop, Hosts, LICENSED, MOBILE, NAMES, Nat, Policies, World, address, fixed_map,
+    license,
 };
 use crate::Rekey::Children;
 use crypto::Rng;
@@ -184,11 +185,10 @@ impl Trial {
                 repeated,
                 delayed,
             } => {
-                let hop = Hop {
-                    lost,
-                    repeated,
-                    delayed,
-                };
+                let hop = Hop::PERFECT
+                    .losing(lost)
+                    .repeating(repeated)
+                    .delaying(delayed);
                 (world.wireless, world.wired) = (hop, hop);
             }
             Wait { millis } => world.run_for(Duration::from_millis(millis)),
@@ -223,8 +223,10 @@ impl Trial {
             Restart { who } => world.restart(who),
             Power { who, on } => world.off[who] = !on,
             Rebind { address } => {
-                let ip = [192, 0, 2, 2 + address].into();
-                world.outside = (ip, u16::from(address) * 1000);
+                world.nat = Nat {
+                    outside: [192, 0, 2, 2 + address].into(),
+                    shift: u16::from(address) * 1000,
+                };
             }
             Replay { which, elsewhere } => self.replay(which, elsewhere),
             Flip { which, bit } => self.flip(which, bit),
@@ -325,7 +327,7 @@ impl Trial {
     fn settle(&mut self) {
         let world = &mut self.world;
         let tunnels = 1 + usize::from(world.policies.voice);
-        (world.wireless, world.wired) = (Hop::default(), Hop::default());
+        (world.wireless, world.wired) = (Hop::PERFECT, Hop::PERFECT);
         world.off = [false; 3];
         for who in [MOBILE, GATEWAY] {
             license(world, who, true);

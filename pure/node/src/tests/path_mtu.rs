@@ -1,7 +1,7 @@
 //! Path MTUs reported by routers (RFC 4301 section 8.2): their scope, their lifetime, and
 //! forgeries.
 
-use super::world::{GATEWAY, MOBILE, Policies, World};
+use super::world::{GATEWAY, Hosts, MOBILE, Nat, Policies, World};
 use crate::{Discovery, Event, Node, Rekey};
 use model::{Instant, Path};
 use std::time::Duration;
@@ -93,18 +93,19 @@ fn new_keys_change_nothing_of_it() {
 #[test]
 fn it_does_not_follow_a_tunnel_that_moves() {
     let mut world = asking(Policies::default());
-    let (before, home) = (path(&world, GATEWAY), world.outside);
+    let (before, home) = (path(&world, GATEWAY), world.nat);
     learn(&mut world, GATEWAY, before, 1400);
-    for (outside, expected) in [
-        (("192.0.2.99".parse().unwrap(), 7), None),
-        (home, Some(1400)),
-    ] {
-        world.outside = outside;
+    let elsewhere = Nat {
+        outside: "192.0.2.99".parse().unwrap(),
+        shift: 7,
+    };
+    for (nat, expected) in [(elsewhere, None), (home, Some(1400))] {
+        world.nat = nat;
         // A changed NAT mapping is detected by packets from the new address.
         world.run_for(2 * MINUTE);
         world.segment(MOBILE, 1000, b"hello");
         world.run_for(Duration::from_secs(20));
-        assert_eq!(path(&world, GATEWAY).remote.ip(), outside.0);
+        assert_eq!(path(&world, GATEWAY).remote.ip(), nat.outside);
         assert_eq!(known(&world, GATEWAY), [expected]);
     }
 }

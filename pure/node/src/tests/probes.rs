@@ -2,7 +2,7 @@
 //! and peers that answer wrongly.
 
 use super::datagram::{tcp, udp};
-use super::world::{GATEWAY, Hop, MOBILE, Policies, World, fixed_map};
+use super::world::{GATEWAY, Hop, Hosts, MOBILE, Policies, World, fixed_map};
 use crate::{Discovery, Event, Node, Origin, Rekey};
 use model::{Instant, Mode, Path};
 use std::time::Duration;
@@ -130,11 +130,7 @@ fn a_report_that_is_true_shortens_and_a_forged_one_does_not() {
 #[test]
 fn a_lossy_path_that_reorders_is_found_too() {
     let mut world = probing(Policies::default());
-    let hop = Hop {
-        lost: 100,
-        repeated: 100,
-        delayed: 300,
-    };
+    let hop = Hop::PERFECT.losing(100).repeating(100).delaying(300);
     (world.wireless, world.wired) = (hop, hop);
     world.carries = 1400;
     for _ in 0..4 {
@@ -142,7 +138,7 @@ fn a_lossy_path_that_reorders_is_found_too() {
         let (mtu, _) = known(&world);
         assert!(mtu.is_some_and(|mtu| mtu <= 1400), "{mtu:?}");
     }
-    (world.wireless, world.wired) = (Hop::default(), Hop::default());
+    (world.wireless, world.wired) = (Hop::PERFECT, Hop::PERFECT);
     for _ in 0..2 {
         use_for(&mut world, 620 * SECOND);
     }

@@ -1,7 +1,7 @@
 //! Both ends re-authenticate while packets flow: nothing is lost, and licensed nodes continue to
 //! read.
 
-use super::world::{GATEWAY, LICENSED, MOBILE, Policies, World};
+use super::world::{GATEWAY, Hosts, LICENSED, MOBILE, Policies, World};
 use crate::{CannotReauthenticate, Event, NotRepeated, PeerState, Stance};
 use std::time::Duration;
 

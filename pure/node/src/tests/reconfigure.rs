@@ -1,6 +1,6 @@
 //! Configurations change while packets flow.
 
-use super::world::{GATEWAY, LICENSED, MOBILE, Policies, World, identity};
+use super::world::{GATEWAY, Hosts, LICENSED, MOBILE, Policies, World, identity};
 use crate::{Config, Event, GrantState, PeerState, Policy, Role, SnoopConfig};
 use crypto::Secret;
 use model::{Spi, TrafficSelector};

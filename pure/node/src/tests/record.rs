@@ -1,6 +1,6 @@
 //! Reports of which nodes can read which SAs. No key leaves before its grant is recorded.
 
-use super::world::{GATEWAY, LICENSED, MOBILE, Policies, World, identity, license};
+use super::world::{GATEWAY, Hosts, LICENSED, MOBILE, Policies, World, identity, license};
 use crate::{Composite, Dropped, Ending, Event, GrantState, Rekey};
 use model::{CsaId, ZoneId};
 use std::time::Duration;

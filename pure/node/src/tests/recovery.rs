@@ -1,6 +1,6 @@
 //! Processes end without a word, packets get lost, and the tunnel comes back by itself.
 
-use super::world::{GATEWAY, Hop, LICENSED, MOBILE, Policies, World};
+use super::world::{GATEWAY, Hop, Hosts, LICENSED, MOBILE, Policies, World};
 use crate::{GrantState, PeerState};
 use crypto::Secret;
 use std::time::Duration;
@@ -56,11 +56,7 @@ fn a_host_that_was_off_for_an_hour_comes_back() {
 // Recovers: tunnel
 #[test]
 fn the_tunnel_comes_up_over_hops_that_lose_repeat_and_delay() {
-    let bad = Hop {
-        lost: 300,
-        repeated: 100,
-        delayed: 300,
-    };
+    let bad = Hop::PERFECT.losing(300).repeating(100).delaying(300);
     let mut world = World::new(Policies::default());
     (world.wireless, world.wired) = (bad, bad);
     for _ in 0..600 {

@@ -1,6 +1,6 @@
 //! Rekeys while packets flow: nothing is lost, and licensed nodes continue to read.
 
-use super::world::{GATEWAY, Hop, LICENSED, MOBILE, Policies, World};
+use super::world::{GATEWAY, Hop, Hosts, LICENSED, MOBILE, Policies, World};
 use crate::{CannotRekey, Event, Rekey, Stance};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -162,7 +162,7 @@ fn snoop_repairs_over_a_rekey_what_was_sealed_before_it() {
         world.segment(GATEWAY, 1 + index * 1000, &[index as u8; 1000]);
         world.run_for(Duration::from_millis(5));
     }
-    world.wireless = Hop::default();
+    world.wireless = Hop::PERFECT;
     let spi = |(_, packet): &(usize, Vec<u8>)| packet[..4].to_vec();
     let from_gateway = world.sealed.iter().filter(|(who, _)| *who == GATEWAY);
     let spis: BTreeSet<_> = from_gateway.map(spi).collect();

@@ -1,7 +1,7 @@
 //! Several tunnels for the same traffic (RFC 9611): each flow uses one of them, and no flow loses a
 //! packet when they come and go.
 
-use super::world::{GATEWAY, LICENSED, MOBILE, NAMES, Policies, World};
+use super::world::{GATEWAY, Hosts, LICENSED, MOBILE, NAMES, Policies, World};
 use crate::Rekey;
 use std::collections::BTreeMap;
 use std::time::Duration;

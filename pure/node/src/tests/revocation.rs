@@ -1,6 +1,6 @@
 //! Licences that are added and revoked while packets flow (invariants 4 and 5).
 
-use super::world::{GATEWAY, LICENSED, MOBILE, Policies, World, fixed_map, licence};
+use super::world::{GATEWAY, Hosts, LICENSED, MOBILE, Policies, World, fixed_map, licence};
 use crate::{Ending, Event, PeerState, Rekey, Role, Stance};
 use model::{Licence, Spi};
 use std::time::Duration;

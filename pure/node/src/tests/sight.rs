@@ -1,6 +1,6 @@
 //! What a node reports about peers that do not answer, and about those that it refuses.
 
-use super::world::{GATEWAY, MOBILE, Policies, World};
+use super::world::{GATEWAY, Hosts, MOBILE, Policies, World};
 use crate::{Event, OVERDUE, PeerState, PeerStatus};
 use model::Instant;
 use std::time::Duration;

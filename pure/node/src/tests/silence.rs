@@ -1,6 +1,6 @@
 //! Traffic without an answer.
 
-use super::world::{GATEWAY, MOBILE, Policies, World};
+use super::world::{GATEWAY, Hosts, MOBILE, Policies, World};
 use crate::{Event, PeerState};
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! The licensed node repairs what the wireless hop loses, with packets it cannot read.
 
-use super::world::{GATEWAY, Hop, LICENSED, MOBILE, Policies, World, fixed_map};
+use super::world::{GATEWAY, Hop, Hosts, LICENSED, MOBILE, Policies, World, fixed_map};
 use model::{MapKind, Mode};
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn lose_one(policies: Policies) -> (usize, usize) {
         world.segment(GATEWAY, 1 + index * 1000, &[index as u8; 1000]);
         world.run_for(Duration::from_millis(20));
     }
-    world.wireless = Hop::default();
+    world.wireless = Hop::PERFECT;
     for ack in [1001, 1001, 1001, 1001] {
         acknowledge(&mut world, ack);
     }

@@ -4,7 +4,7 @@
 use super::grants::crowded;
 use super::record::{answer, asked, recording};
 use super::watch::{GRANT, PEER, Watch};
-use super::world::{GATEWAY, LICENSED, MOBILE, Policies, World, licence, license};
+use super::world::{GATEWAY, Hosts, LICENSED, MOBILE, Policies, World, licence, license};
 use crate::{Config, Stance};
 use crypto::{Rng, Secret};
 use std::time::Duration;

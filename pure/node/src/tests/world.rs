@@ -1,30 +1,31 @@
-//! A mobile node, a gateway and a licensed node between them, connected by a network on virtual
-//! time.
+//! A mobile node, a gateway and a licensed node between them.
 //!
 //! All packets between mobile node and gateway pass the `transit` of the licensed node, as IP
-//! packets. The wireless hop is the one between mobile node and licensed node. Each hop loses,
-//! repeats and delays packets as configured. A NAT may be in front of the mobile node. Sent packets
-//! are kept for a while, so that tests can replay them.
+//! packets. The wireless hop is the one between mobile node and licensed node. A NAT may be in
+//! front of the mobile node. Sent packets are kept for a while, so that tests can replay them.
 //!
 //! At every step the world checks that each input of a host appears in its counters exactly once,
-//! and that time advances.
+//! and that no timer stays due.
 
+use super::outlet::Outlet;
 use super::watch::Watch;
 use super::{accounts, datagram};
 use crate::{
-    Addressing, ChildPolicy, Config, DropReason, Event, Node, Packet, Peer, Role, Side, Sink,
-    Stance, Verdict, ZonePolicy,
+    Addressing, ChildPolicy, Config, DropReason, Event, Node, Packet, Peer, Role, Side, Stance,
+    Verdict, ZonePolicy,
 };
 use crypto::{Rng, Secret};
 use model::{
-    Encapsulation, Identity, Instant, LevelChoice, LevelGrant, Licence, MapKind, Mode, Path, Right,
-    Run, Sizes, Spi, TrafficSelector, ZoneId, ZoneSelector, ZoneSuite,
+    Identity, Instant, LevelChoice, LevelGrant, Licence, MapKind, Mode, Path, Right, Run, Sizes,
+    Spi, TrafficSelector, ZoneId, ZoneSelector, ZoneSuite,
 };
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use wire::ecn::Ecn;
 use wire::esp::Datagram;
+
+pub use ::world::{Hop, Hosts, Nat, Network};
 
 pub const MOBILE: usize = 0;
 pub const GATEWAY: usize = 1;
@@ -132,14 +133,6 @@ pub fn one_end_alone_gives_nothing(more: &Licence, policies: impl Fn(Vec<Licence
     }
 }
 
-/// Treatment of packets on a hop, in per mille.
-#[derive(Clone, Copy, Default)]
-pub struct Hop {
-    pub lost: u16,
-    pub repeated: u16,
-    pub delayed: u16,
-}
-
 /// The three hosts and the network.
 pub struct World {
     pub now: Instant,
@@ -166,8 +159,8 @@ pub struct World {
     pub silent_in: Option<(usize, u8)>,
     /// Hosts that receive no packets addressed to them.
     pub deaf: [bool; 3],
-    /// Address at which the mobile node appears, and the offset that a NAT adds to its ports.
-    pub outside: (IpAddr, u16),
+    /// How the mobile node appears; without a NAT, under its own address and ports.
+    pub nat: Nat,
     /// Number that the NAT adds to the ports of ESP packets in addition.
     pub apart: u16,
     /// ECN field of the outer header with which every packet arrives.
@@ -182,9 +175,7 @@ pub struct World {
     /// State changes of peers and grants.
     pub watch: Watch,
     pub policies: Policies,
-    flights: BTreeMap<(Instant, u64), Flight>,
-    count: u64,
-    rng: Rng,
+    network: Network<Flight>,
 }
 
 /// A UDP datagram in flight.
@@ -230,7 +221,10 @@ impl World {
             off: [false; 3],
             silent_in: None,
             deaf: [false; 3],
-            outside: (ADDRESSES[MOBILE].parse().unwrap(), 0),
+            nat: Nat {
+                outside: address(MOBILE),
+                shift: 0,
+            },
             apart: 0,
             mark: Ecn::NotEct,
             interface: 1500,
@@ -239,9 +233,7 @@ impl World {
             past: VecDeque::new(),
             watch: Watch::default(),
             policies,
-            flights: BTreeMap::new(),
-            count: 0,
-            rng,
+            network: Network::new(rng),
         };
         (0..3).for_each(|who| world.look(who, "the start"));
         world.collect();
@@ -267,7 +259,11 @@ impl World {
 
     /// Kills a host's process and starts it again.
     pub fn restart(&mut self, who: usize) {
-        self.nodes[who] = Node::new(config(who, &self.policies), self.rng.array(), self.now);
+        self.nodes[who] = Node::new(
+            config(who, &self.policies),
+            self.network.rng.array(),
+            self.now,
+        );
         self.watch.forget(who);
         self.look(who, "the start");
         self.collect();
@@ -385,75 +381,6 @@ impl World {
         segment
     }
 
-    /// Lets time pass.
-    pub fn run_for(&mut self, duration: Duration) {
-        let end = self.now + duration;
-        loop {
-            let flight = self.flights.keys().next().map(|(at, _)| *at);
-            let timeouts = self
-                .nodes
-                .iter()
-                .filter_map(|node| node.poll_timeout().map(|deadline| deadline.at));
-            let Some(next) = timeouts.chain(flight).min().filter(|next| *next <= end) else {
-                break;
-            };
-            self.now = self.now.max(next);
-            self.step();
-        }
-        self.now = end;
-    }
-
-    fn step(&mut self) {
-        while let Some(entry) = self
-            .flights
-            .first_entry()
-            .filter(|entry| entry.key().0 <= self.now)
-        {
-            let flight = entry.remove();
-            self.arrive(flight);
-        }
-        let mut covers = Vec::new();
-        for (who, (node, name)) in self.nodes.iter_mut().zip(NAMES).enumerate() {
-            let is_due = |node: &Node| {
-                let deadline = node.poll_timeout();
-                deadline.is_some_and(|deadline| deadline.at <= self.now)
-            };
-            if is_due(node) {
-                node.handle_timeout(self.now);
-                while let Some(path) = node.poll_path_mtu() {
-                    node.handle_interface_mtu(path, self.interface, self.now);
-                    let known = self.reported.unwrap_or(self.interface);
-                    node.handle_path_mtu(path, known, self.now);
-                }
-                let mut outlet = Outlet::default();
-                node.cover(&mut Packet::with_capacity(2000), &mut outlet);
-                covers.push((who, outlet));
-                self.watch.look(who, node, "a deadline");
-                let next = node.poll_timeout();
-                assert!(!is_due(node), "{name} is due for ever: {next:?}");
-            }
-        }
-        for (who, outlet) in covers {
-            self.sort(who, outlet);
-        }
-        self.collect();
-    }
-
-    fn arrive(&mut self, flight: Flight) {
-        if !flight.passed {
-            return self.pass(flight);
-        }
-        let Some((who, local)) = self.receiver(flight.path.remote) else {
-            return;
-        };
-        if self.off[who] || self.deaf[who] {
-            return;
-        }
-        let remote = flight.path.local;
-        self.hand_over(who, Path::udp(local, remote), &flight.payload);
-        self.look(who, "an IKE message");
-    }
-
     /// Delivers a datagram to a host on a path as the host sees it, and checks that it is counted
     /// once.
     pub fn hand_over(&mut self, who: usize, path: Path, payload: &[u8]) {
@@ -489,13 +416,9 @@ impl World {
             Side::Wired
         };
         let packet = datagram::udp(flight.path.local, flight.path.remote, &flight.payload);
-        let hop = match from {
-            Side::Wireless => self.wired,
-            Side::Wired => self.wireless,
-        };
         if self.off[LICENSED] || self.transit(from, &packet) == Verdict::Forward {
             let passed = true;
-            self.fly(Flight { passed, ..flight }, hop);
+            self.fly(Flight { passed, ..flight }, self.hop_on(from.opposite()));
         }
     }
 
@@ -509,54 +432,6 @@ impl World {
 
     fn look(&mut self, who: usize, cause: &str) {
         self.watch.look(who, &self.nodes[who], cause);
-    }
-
-    fn collect(&mut self) {
-        for (who, address) in ADDRESSES.iter().enumerate() {
-            while let Some(transmit) = self.nodes[who].poll_transmit() {
-                let local = SocketAddr::new(address.parse().unwrap(), transmit.path.local.port());
-                let path = Path {
-                    local,
-                    ..transmit.path
-                };
-                let marker = if path.local.port() == 500 { 0 } else { 4 };
-                let message = transmit.payload[marker..].to_vec();
-                let silent = self.silent_in == Some((who, message[18]));
-                self.ike.push((who, message));
-                if silent {
-                    continue;
-                }
-                if self.ike_lost == 0 || self.rng.u16() % 1000 >= self.ike_lost {
-                    self.depart(who, path, transmit.payload);
-                }
-            }
-            while let Some((to, packet)) = self.nodes[who].poll_resend() {
-                let socket = |address: usize, port: usize| {
-                    let address = <[u8; 4]>::try_from(&packet[address..address + 4]).unwrap();
-                    let port = u16::from_be_bytes([packet[port], packet[port + 1]]);
-                    SocketAddr::new(IpAddr::from(address), port)
-                };
-                let path = Path::udp(socket(12, 20), socket(16, 22));
-                let payload = datagram::udp_payload(&packet).to_vec();
-                self.resent.push(payload.clone());
-                let hop = if to == Side::Wireless {
-                    self.wireless
-                } else {
-                    self.wired
-                };
-                self.fly(
-                    Flight {
-                        path,
-                        payload,
-                        passed: true,
-                    },
-                    hop,
-                );
-            }
-            while let Some(event) = self.nodes[who].poll_event() {
-                self.events[who].push(event);
-            }
-        }
     }
 
     fn sort(&mut self, who: usize, outlet: Outlet) {
@@ -576,16 +451,16 @@ impl World {
             return;
         }
         if who == MOBILE {
-            let (address, shift) = self.outside;
             let esp = path.local.port() != 500 && is_esp(&payload);
             let apart = if esp { self.apart } else { 0 };
-            path.local = SocketAddr::new(address, path.local.port() + shift + apart);
+            path.local = self.nat.outward(path.local);
+            path.local.set_port(path.local.port() + apart);
         }
         let between_ends = who != LICENSED && owner(path.remote.ip()) != Some(LICENSED);
-        let hop = if who == MOBILE {
-            self.wireless
+        let side = if who == MOBILE {
+            Side::Wireless
         } else {
-            self.wired
+            Side::Wired
         };
         let flight = Flight {
             path,
@@ -596,45 +471,133 @@ impl World {
             self.past.pop_front();
         }
         self.past.push_back(flight.clone());
-        self.fly(flight, hop);
+        self.fly(flight, self.hop_on(side));
     }
 
     /// Sends a datagram of an attacker, which always arrives.
     pub fn inject(&mut self, flight: Flight) {
-        self.fly(flight, Hop::default());
+        self.fly(flight, Hop::PERFECT);
     }
 
     /// Returns the host that receives at an address, and its local address.
     fn receiver(&self, remote: SocketAddr) -> Option<(usize, SocketAddr)> {
-        let (address, shift) = self.outside;
-        if remote.ip() == address {
-            let port = remote.port().checked_sub(shift)?;
-            let port = match port {
-                500 | 4500 => port,
-                apart => apart.checked_sub(self.apart)?,
-            };
-            let inside = ADDRESSES[MOBILE].parse().unwrap();
-            return Some((MOBILE, SocketAddr::new(inside, port)));
+        if let Some(mut inside) = self.nat.inward(remote, address(MOBILE)) {
+            if ![500, 4500].contains(&inside.port()) {
+                inside.set_port(inside.port().checked_sub(self.apart)?);
+            }
+            return Some((MOBILE, inside));
         }
         let who = owner(remote.ip()).filter(|who| *who != MOBILE)?;
         Some((who, remote))
     }
 
+    const fn hop_on(&self, side: Side) -> Hop {
+        match side {
+            Side::Wireless => self.wireless,
+            Side::Wired => self.wired,
+        }
+    }
+
     fn fly(&mut self, flight: Flight, hop: Hop) {
-        let happens = |rng: &mut Rng, per_mille: u16| rng.u16() % 1000 < per_mille;
-        if happens(&mut self.rng, hop.lost) {
+        self.network.send(flight, &hop, self.now);
+    }
+}
+
+impl Hosts for World {
+    type Packet = Flight;
+
+    fn clock(&mut self) -> &mut Instant {
+        &mut self.now
+    }
+
+    fn network(&mut self) -> &mut Network<Flight> {
+        &mut self.network
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let deadlines = self.nodes.iter().filter_map(Node::poll_timeout);
+        deadlines.map(|deadline| deadline.at).min()
+    }
+
+    fn handle_timeout(&mut self) {
+        let mut covers = Vec::new();
+        for (who, (node, name)) in self.nodes.iter_mut().zip(NAMES).enumerate() {
+            let is_due = |node: &Node| {
+                let deadline = node.poll_timeout();
+                deadline.is_some_and(|deadline| deadline.at <= self.now)
+            };
+            if is_due(node) {
+                node.handle_timeout(self.now);
+                while let Some(path) = node.poll_path_mtu() {
+                    node.handle_interface_mtu(path, self.interface, self.now);
+                    let known = self.reported.unwrap_or(self.interface);
+                    node.handle_path_mtu(path, known, self.now);
+                }
+                let mut outlet = Outlet::default();
+                node.cover(&mut Packet::with_capacity(2000), &mut outlet);
+                covers.push((who, outlet));
+                self.watch.look(who, node, "a deadline");
+                let next = node.poll_timeout();
+                assert!(!is_due(node), "{name} is due for ever: {next:?}");
+            }
+        }
+        for (who, outlet) in covers {
+            self.sort(who, outlet);
+        }
+    }
+
+    fn receive(&mut self, flight: Flight) {
+        if !flight.passed {
+            return self.pass(flight);
+        }
+        let Some((who, local)) = self.receiver(flight.path.remote) else {
+            return;
+        };
+        if self.off[who] || self.deaf[who] {
             return;
         }
-        let copies = 1 + usize::from(happens(&mut self.rng, hop.repeated));
-        for _ in 0..copies {
-            let late = if happens(&mut self.rng, hop.delayed) {
-                30
-            } else {
-                0
-            };
-            let at = self.now + Duration::from_millis(5 + late);
-            self.count += 1;
-            self.flights.insert((at, self.count), flight.clone());
+        let remote = flight.path.local;
+        self.hand_over(who, Path::udp(local, remote), &flight.payload);
+        self.look(who, "an IKE message");
+    }
+
+    fn collect(&mut self) {
+        for (who, address) in ADDRESSES.iter().enumerate() {
+            while let Some(transmit) = self.nodes[who].poll_transmit() {
+                let local = SocketAddr::new(address.parse().unwrap(), transmit.path.local.port());
+                let path = Path {
+                    local,
+                    ..transmit.path
+                };
+                let message = datagram::ike(&transmit).to_vec();
+                let silent = self.silent_in == Some((who, message[18]));
+                self.ike.push((who, message));
+                if silent {
+                    continue;
+                }
+                if self.ike_lost == 0 || self.network.rng.u16() % 1000 >= self.ike_lost {
+                    self.depart(who, path, transmit.payload);
+                }
+            }
+            while let Some((to, packet)) = self.nodes[who].poll_resend() {
+                let socket = |address: usize, port: usize| {
+                    let address = <[u8; 4]>::try_from(&packet[address..address + 4]).unwrap();
+                    let port = u16::from_be_bytes([packet[port], packet[port + 1]]);
+                    SocketAddr::new(IpAddr::from(address), port)
+                };
+                let path = Path::udp(socket(12, 20), socket(16, 22));
+                let payload = datagram::udp_payload(&packet).to_vec();
+                self.resent.push(payload.clone());
+                let flight = Flight {
+                    path,
+                    payload,
+                    passed: true,
+                };
+                self.fly(flight, self.hop_on(to));
+            }
+            while let Some(event) = self.nodes[who].poll_event() {
+                self.events[who].push(event);
+            }
         }
     }
 }
@@ -736,32 +699,17 @@ pub fn config(who: usize, policies: &Policies) -> Config {
     let other = ["gw", "alice", ""][who];
     let covered = policies.cover.is_some();
     Config {
-        identity: identity(who),
-        credential: None,
-        trust: crypto::TrustStore::default(),
         start: match who {
             MOBILE => vec!["gw".to_owned()],
             GATEWAY if policies.both_begin => vec!["alice".to_owned()],
             _ => Vec::new(),
         },
-        peers,
-        encapsulation: Encapsulation::Always,
-        ike_port: 500,
-        natt_port: 4500,
-        addresses: Vec::new(),
-        fragment: 1280,
-        elsewhere: None,
         // Hosts have different numbers of workers, which must not affect any result.
         workers: std::num::NonZeroU8::MIN.saturating_add(who as u8),
-        policies: Vec::new(),
         snoop: (policies.snoop && who == LICENSED).then(pep::Config::default),
         window: policies.window.filter(|_| who == LICENSED),
         stand_in: policies.stand_in.filter(|_| who == LICENSED),
-        mobile_ip: None,
-        places: Default::default(),
-        neighbours: Vec::new(),
         grant_lifetime: Duration::from_secs(3600),
-        classes: BTreeMap::new(),
         sizes: covered
             .then(|| (other.to_owned(), Sizes::one(1000)))
             .into_iter()
@@ -780,9 +728,7 @@ pub fn config(who: usize, policies: &Policies) -> Config {
             },
         )]
         .into(),
-        clamp: None,
-        path_mtu: Default::default(),
-        key_log: false,
+        ..Config::new(identity(who), peers)
     }
 }
 
@@ -807,26 +753,4 @@ pub fn license(world: &mut World, who: usize, licensed: bool) {
 
 pub fn identity(who: usize) -> Identity {
     NAMES[who].parse().unwrap()
-}
-
-/// Collects the output of a batch.
-#[derive(Default)]
-pub struct Outlet {
-    pub transmitted: Vec<(Path, Vec<u8>)>,
-    pub delivered: Vec<Vec<u8>>,
-    pub dropped: Vec<DropReason>,
-}
-
-impl Sink for Outlet {
-    fn transmit(&mut self, packet: &mut Packet, path: Path) {
-        self.transmitted.push((path, packet.octets().to_vec()));
-    }
-
-    fn deliver(&mut self, packet: &mut Packet) {
-        self.delivered.push(packet.octets().to_vec());
-    }
-
-    fn dropped(&mut self, _packet: &mut Packet, why: DropReason) {
-        self.dropped.push(why);
-    }
 }

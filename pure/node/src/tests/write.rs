@@ -3,7 +3,7 @@
 
 use super::datagram;
 use super::world::{
-    GATEWAY, LICENSED, MOBILE, NAMES, Policies, World, licence, licence_to, license,
+    GATEWAY, Hosts, LICENSED, MOBILE, NAMES, Policies, World, licence, licence_to, license,
     one_end_alone_gives_nothing,
 };
 use crate::Rekey;

@@ -1,7 +1,7 @@
 //! Attacks by holders of keys, and from the path.
 
 use super::hosts::{AGENT, HOME, MOBILE, Policies};
-use super::world::{Flight, Hop, World};
+use super::world::{Flight, Hop, Hosts, World};
 use node::Handover;
 use std::time::Duration;
 
@@ -81,7 +81,7 @@ fn a_registration_that_is_replayed_moves_no_key() {
     world.move_to(1);
     assert!(world.run_until(20 * SECOND, |world| world.readers() == [Some(1); 2]));
     for flight in recorded {
-        world.fly(flight, Hop::default());
+        world.fly(flight, Hop::PERFECT);
     }
     world.run_for(5 * SECOND);
     assert_eq!(world.readers(), [Some(1); 2]);
@@ -107,7 +107,7 @@ fn an_advertisement_that_is_spoofed_moves_no_key() {
                 continue;
             };
             // On the link of the first agent.
-            world.fly(Flight::Discovery(who, 0, source, octets), Hop::default());
+            world.fly(Flight::Discovery(who, 0, source, octets), Hop::PERFECT);
         }
         world.run_for(SECOND);
     }

@@ -1,7 +1,7 @@
 //! `docs/flows/`: the message flows of moves, as observed between five hosts.
 
 use super::hosts::{AGENT, HOME, MOBILE, NAMES, Policies};
-use super::world::{Message, World};
+use super::world::{Hosts, Message, World};
 use node::mobile_ip::{Event as Told, HomeEvent, MobileEvent};
 use node::{Event, Handover};
 use std::fmt::Write;

@@ -1,7 +1,7 @@
 //! Effects of each hand-over mode.
 
 use super::hosts::{AGENT, HOME, MOBILE, Policies, config};
-use super::world::{Message, World};
+use super::world::{Hosts, Message, World};
 use node::{Ending, Event, Handover};
 use std::time::Duration;
 

@@ -2,12 +2,11 @@
 
 use crypto::Secret;
 use model::{
-    Encapsulation, Identity, Licence, MapKind, Mode, Right, TrafficSelector, ZoneId, ZoneSelector,
-    ZoneSuite,
+    Identity, Licence, MapKind, Mode, Right, TrafficSelector, ZoneId, ZoneSelector, ZoneSuite,
 };
 use node::mobile_ip::{
     Algorithm, Association, Config as Part, ForeignAgentConfig, HomeAgentConfig, Lifetime,
-    MobileNodeConfig, Nat, Replay,
+    MobileNodeConfig, Replay,
 };
 use node::{Addressing, Config, Handover, Lifetimes, Peer, Places, Role, Slot, Stance, ZonePolicy};
 use std::collections::{BTreeMap, BTreeSet};
@@ -173,37 +172,17 @@ pub fn config(who: usize, policies: &Policies) -> Config {
     let neighbours = neighbours.into_iter().flatten();
     let neighbours = neighbours.map(|agent| identity(AGENT + agent)).collect();
     Config {
-        identity: identity(who),
-        credential: None,
-        trust: crypto::TrustStore::default(),
         start: if who == MOBILE {
             vec!["office".to_owned()]
         } else {
             Vec::new()
         },
-        peers,
-        encapsulation: Encapsulation::Always,
-        ike_port: 500,
-        natt_port: 4500,
-        addresses: Vec::new(),
-        fragment: 1280,
-        elsewhere: None,
-        workers: std::num::NonZeroU8::MIN,
-        policies: Vec::new(),
         snoop: (who >= AGENT).then(node::SnoopConfig::default),
-        window: None,
-        stand_in: None,
         mobile_ip: Some(part(who, policies)),
         places: places.into_iter().collect(),
         neighbours,
         grant_lifetime: Duration::from_secs(3600),
-        classes: BTreeMap::new(),
-        sizes: BTreeMap::new(),
-        cover: BTreeMap::new(),
-        levels: BTreeMap::new(),
-        clamp: None,
-        path_mtu: node::Discovery::Off,
-        key_log: false,
+        ..Config::new(identity(who), peers)
     }
 }
 
@@ -224,33 +203,11 @@ fn part(who: usize, policies: &Policies) -> Part {
             lifetime: Lifetime(60),
             simultaneous: policies.simultaneous,
         }),
-        HOME => Part::HomeAgent(HomeAgentConfig {
-            address: ADDRESSES[HOME],
-            lifetime: Lifetime(600),
-            bindings: 2,
-            reverse_tunnel_required: true,
-            mobiles: BTreeMap::from([(ADDRESSES[MOBILE], key())]),
-            foreign: BTreeMap::new(),
-            nat: Nat::Never,
-            nat_lifetime: Lifetime(60),
-            keepalive: None,
-        }),
-        agent => Part::ForeignAgent(ForeignAgentConfig {
-            interface: 0,
-            address: ADDRESSES[agent],
-            care_of: ADDRESSES[agent],
-            interval: Duration::from_secs(1),
-            lifetime: Lifetime(600),
-            home_agents: BTreeMap::new(),
-            homes: Vec::new(),
-            home_keys: BTreeMap::new(),
-            mobile_keys: BTreeMap::new(),
-            neighbours: BTreeMap::new(),
-            nat: Nat::Never,
-            keepalive: None,
-            visitors: 10,
-            pending: 8,
-        }),
+        HOME => Part::HomeAgent(HomeAgentConfig::new(
+            ADDRESSES[HOME],
+            BTreeMap::from([(ADDRESSES[MOBILE], key())]),
+        )),
+        agent => Part::ForeignAgent(ForeignAgentConfig::new(0, ADDRESSES[agent])),
     }
 }
 

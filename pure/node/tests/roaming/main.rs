@@ -10,7 +10,12 @@ mod flows;
 mod handover;
 mod holders;
 mod hosts;
+#[path = "../../src/tests/outlet.rs"]
+mod outlet;
 mod shared;
 mod walks;
 mod witness;
 mod world;
+
+// Names that the shared modules use from the crate.
+use node::{DropReason, Packet, Sink};

@@ -2,7 +2,7 @@
 //! keys.
 
 use super::hosts::{AGENT, AGENTS, HOME, MOBILE, Policies, config};
-use super::world::World;
+use super::world::{Hosts, World};
 use node::{Event, Rekey};
 use std::time::Duration;
 

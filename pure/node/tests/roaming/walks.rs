@@ -2,7 +2,7 @@
 //! agent has read packets that were not for it.
 
 use super::hosts::{AGENT, AGENTS, HOME, HOSTS, MOBILE, Policies};
-use super::world::{Hop, World};
+use super::world::{Hop, Hosts, World};
 use node::{Handover, Rekey};
 use std::time::Duration;
 
@@ -142,7 +142,7 @@ fn walk(mut policies: Policies, seed: u64) {
     let mut seq = 0;
     for _ in 0..STEPS {
         happen(&mut world);
-        let pause = u64::from(world.rng.u16() % 3000);
+        let pause = u64::from(world.network.rng.u16() % 3000);
         for _ in 0..3 {
             seq += 1;
             world.segment(MOBILE, seq);
@@ -150,8 +150,8 @@ fn walk(mut policies: Policies, seed: u64) {
             world.run_for(Duration::from_millis(pause / 3));
         }
     }
-    let agent = usize::from(world.rng.u16()) % AGENTS;
-    (world.wireless, world.wired) = (Hop::default(), Hop::default());
+    let agent = usize::from(world.network.rng.u16()) % AGENTS;
+    (world.wireless, world.wired) = (Hop::PERFECT, Hop::PERFECT);
     for host in 0..HOSTS {
         if world.off[host] {
             world.switch(host);
@@ -174,7 +174,7 @@ fn walk(mut policies: Policies, seed: u64) {
 }
 
 fn happen(world: &mut World) {
-    let chance = |world: &mut World, of: u16| world.rng.u16() % of;
+    let chance = |world: &mut World, of: u16| world.network.rng.u16() % of;
     match chance(world, 12) {
         0..=4 => {
             let agent = usize::from(chance(world, AGENTS as u16));
@@ -209,6 +209,7 @@ fn happen(world: &mut World) {
                 lost: chance(world, 300),
                 repeated: chance(world, 200),
                 delayed: chance(world, 300),
+                ..Hop::PERFECT
             };
             (world.wireless, world.wired) = (bad(world), bad(world));
         }

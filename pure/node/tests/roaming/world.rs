@@ -7,8 +7,7 @@
 //! ```
 //!
 //! Packets of the mobile node pass its current agent, which shows them to its licensed node and
-//! puts them into its tunnel. Packets to the mobile node take the same way back. Links and the
-//! network lose, repeat and delay packets as configured.
+//! puts them into its tunnel. Packets to the mobile node take the same way back.
 //!
 //! Witnesses observe sealed packets and holders of keys (`witness.rs`), and shared keys
 //! (`holders.rs`).
@@ -16,17 +15,20 @@
 use super::datagram;
 use super::holders::Holders;
 use super::hosts::{ADDRESSES, AGENT, AGENTS, HOME, HOSTS, MOBILE, NAMES, Policies, config};
+use super::outlet::Outlet;
 use super::witness::Witness;
 use crypto::Rng;
 use model::{Instant, Path, Spi};
 use node::mobile_ip::{Arrival, Envelope, NtpTime, Remote, Station, Status, Transmit};
-use node::{DropReason, Event, Node, Packet, Side, Sink, Verdict};
-use std::collections::{BTreeMap, BTreeSet};
+use node::{DropReason, Event, Node, Packet, Side, Verdict};
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 use wire::ecn::Ecn;
 use wire::esp::Datagram;
 use wire::ike::{ExchangeType, Header as IkeHeader};
+
+pub use ::world::{Hop, Hosts, Network};
 
 /// Start of each world by the hosts' clocks, and in calendar time.
 const START: Duration = Duration::from_secs(1000);
@@ -34,14 +36,6 @@ const TODAY: Duration = Duration::from_secs(1_800_000_000);
 
 /// Link-layer address of every station on a link.
 const STATION: Station = Station([2, 0, 0, 0, 0, 1]);
-
-/// Treatment of packets on a hop, in per mille.
-#[derive(Clone, Copy, Default)]
-pub struct Hop {
-    pub lost: u16,
-    pub repeated: u16,
-    pub delayed: u16,
-}
 
 /// A packet in flight.
 #[derive(Clone)]
@@ -95,9 +89,7 @@ pub struct World {
     pub holders: Holders,
     /// Location of the mobile node, to home's knowledge.
     place: BTreeSet<usize>,
-    flights: BTreeMap<(Instant, u64), Flight>,
-    count: u64,
-    pub rng: Rng,
+    pub network: Network<Flight>,
 }
 
 impl World {
@@ -126,9 +118,7 @@ impl World {
             witness,
             holders: Holders::default(),
             place: BTreeSet::new(),
-            flights: BTreeMap::new(),
-            count: 0,
-            rng,
+            network: Network::new(rng),
         };
         (0..HOSTS).for_each(|who| world.tell_time(who));
         (0..AGENTS).for_each(|link| world.set_link(link, false));
@@ -157,7 +147,11 @@ impl World {
 
     /// Kills a host's process and starts it again.
     pub fn restart(&mut self, who: usize) {
-        self.nodes[who] = Node::new(config(who, &self.policies), self.rng.array(), self.now);
+        self.nodes[who] = Node::new(
+            config(who, &self.policies),
+            self.network.rng.array(),
+            self.now,
+        );
         self.tell_time(who);
         if who == MOBILE {
             (0..AGENTS).for_each(|link| self.set_link(link, self.links[link]));
@@ -207,7 +201,7 @@ impl World {
 
     /// Sends a segment each way. Returns true if both arrive.
     pub fn traffic_flows(&mut self) -> bool {
-        let seq = self.count as u32;
+        let seq = self.network.sent() as u32;
         let (up, down) = (self.segment(MOBILE, seq), self.segment(HOME, seq));
         self.run_for(Duration::from_secs(1));
         self.delivered[HOME].contains(&up) && self.delivered[MOBILE].contains(&down)
@@ -264,33 +258,9 @@ impl World {
         self.nodes[AGENT + agent].transit_counters().unlicensed
     }
 
-    pub fn run_for(&mut self, duration: Duration) {
-        let end = self.now + duration;
-        loop {
-            let flight = self.flights.keys().next().map(|(at, _)| *at);
-            let hosts = (0..HOSTS).filter(|who| self.has_time(*who));
-            let timeouts = hosts.filter_map(|who| Some(self.nodes[who].poll_timeout()?.at));
-            let Some(next) = timeouts.chain(flight).min().filter(|next| *next <= end) else {
-                break;
-            };
-            self.now = self.now.max(next);
-            self.step();
-        }
-        self.now = end;
-    }
-
-    /// Lets time pass until a condition holds. Returns false if `most` passes first.
-    pub fn run_until(&mut self, most: Duration, is_so: impl Fn(&Self) -> bool) -> bool {
-        let end = self.now + most;
-        while !is_so(self) && self.now < end {
-            self.run_for(Duration::from_millis(10));
-        }
-        is_so(self)
-    }
-
     /// Returns the packets in flight that match.
     pub fn under_way(&self, is_so: impl Fn(&Flight) -> bool) -> Vec<Flight> {
-        let flights = self.flights.values();
+        let flights = self.network.in_flight();
         flights.filter(|flight| is_so(flight)).cloned().collect()
     }
 
@@ -300,31 +270,6 @@ impl World {
         let passed = self.now.since(Instant::from_origin(START));
         let time = NtpTime::from_unix(TODAY).plus(passed);
         self.nodes[who].set_time_of_day(time, self.now);
-    }
-
-    fn step(&mut self) {
-        while let Some(entry) = self
-            .flights
-            .first_entry()
-            .filter(|entry| entry.key().0 <= self.now)
-        {
-            let flight = entry.remove();
-            self.arrive(flight);
-        }
-        let now = self.now;
-        let is_due = |node: &Node| node.poll_timeout().is_some_and(|due| due.at <= now);
-        for who in (0..HOSTS)
-            .filter(|who| self.has_time(*who))
-            .collect::<Vec<_>>()
-        {
-            let node = &mut self.nodes[who];
-            if is_due(node) {
-                node.handle_timeout(now);
-                let next = node.poll_timeout();
-                assert!(!is_due(node), "{} is due for ever: {next:?}", NAMES[who]);
-            }
-        }
-        self.collect();
     }
 
     fn has_time(&self, who: usize) -> bool {
@@ -342,51 +287,6 @@ impl World {
             Flight::Registration(who, arrival, _) => (Some(*who), arrival.interface as usize),
         };
         who.is_some_and(|who| !self.off[who] && (who != MOBILE || self.links[link]))
-    }
-
-    fn arrive(&mut self, flight: Flight) {
-        if !self.is_heard(&flight) {
-            return self.witness.note_lost(self.now);
-        }
-        match flight {
-            Flight::Up(link, packet) => {
-                if self.shown(link, Side::Wireless, &packet) {
-                    self.encapsulate(AGENT + link, packet);
-                }
-            }
-            Flight::Down(_, packet) => self.hand_over(MOBILE, &packet),
-            Flight::Tunnel(from, to, mut inner) => {
-                let who = owner(to).expect("it is heard");
-                let node = &mut self.nodes[who];
-                let from = Remote::Ip(from);
-                let packet = node.decapsulate(from, Ecn::NotEct, &mut inner, self.now);
-                let Some(packet) = packet else {
-                    return;
-                };
-                let packet = packet.datagram.to_vec();
-                match who {
-                    HOME => self.hand_over(HOME, &packet),
-                    agent => {
-                        let link = agent - AGENT;
-                        if self.shown(link, Side::Wired, &packet) {
-                            self.fly(Flight::Down(link, packet), self.wireless);
-                        }
-                    }
-                }
-            }
-            Flight::Direct(who, path, payload) => self.deliver(who, path, &payload),
-            Flight::Discovery(who, link, source, octets) => {
-                self.nodes[who].handle_discovery(link, source, STATION, &octets, self.now);
-            }
-            Flight::Registration(who, arrival, octets) => {
-                let node = &mut self.nodes[who];
-                match who {
-                    MOBILE => node.handle_nearby(&arrival, STATION, &octets, self.now),
-                    _ => node.handle_registration(&arrival, &octets, self.now),
-                }
-            }
-        }
-        self.collect();
     }
 
     /// Shows a packet to an agent's licensed node. Returns true if the packet is forwarded
@@ -431,65 +331,6 @@ impl World {
                 self.nodes[who].open(&mut [packet], &mut outlet, self.now);
                 self.sort(who, outlet);
             }
-        }
-    }
-
-    fn collect(&mut self) {
-        for who in 0..HOSTS {
-            while let Some(transmit) = self.nodes[who].poll_registration() {
-                self.register(who, transmit);
-            }
-            while let Some(transmit) = self.nodes[who].poll_transmit() {
-                let marker = if transmit.path.local.port() == 500 {
-                    0
-                } else {
-                    4
-                };
-                let message = transmit.payload[marker..].to_vec();
-                let silent = self.silent_in == Some((who, message[18]));
-                let to = owner_of(transmit.path.remote.ip()).expect("it is one of them");
-                let header = IkeHeader::peek(&message).expect("it was made just now");
-                let told = Message::Ike {
-                    to,
-                    exchange: header.exchange,
-                    response: header.flags.response,
-                };
-                self.story.push((self.now, who, told));
-                if !silent {
-                    self.depart(who, transmit.path, transmit.payload);
-                }
-            }
-            while let Some((side, packet)) = self.nodes[who].poll_resend() {
-                match side {
-                    Side::Wireless => self.fly(Flight::Down(who - AGENT, packet), self.wireless),
-                    Side::Wired => self.encapsulate(who, packet),
-                }
-            }
-            while let Some(event) = self.nodes[who].poll_event() {
-                self.witness.note_event(&event, self.now);
-                if let (MOBILE | HOME, Event::MobileIp(_)) = (who, &event) {
-                    let places = self.places(who);
-                    self.witness.note_places(who, &places, self.now);
-                }
-                self.story
-                    .push((self.now, who, Message::Told(event.clone())));
-                if who == HOME {
-                    self.holders.note_event(&event, self.now);
-                }
-                self.events[who].push(event);
-            }
-        }
-        let places = self.places(HOME);
-        // Without a known location the mobile node may be where it was.
-        if !places.is_empty() {
-            self.place = places;
-        }
-        let near = self.policies.near(&self.place);
-        self.holders.note_near(&near, self.now);
-        for agent in (0..AGENTS).filter(|agent| !self.off[AGENT + agent]) {
-            let grants = self.nodes[AGENT + agent].held_grants();
-            self.witness.note_held(agent, &grants, self.now);
-            self.holders.note_held(agent, &grants);
         }
     }
 
@@ -611,17 +452,138 @@ impl World {
     }
 
     pub fn fly(&mut self, flight: Flight, hop: Hop) {
-        let happens = |rng: &mut Rng, per_mille: u16| per_mille > 0 && rng.u16() % 1000 < per_mille;
-        if happens(&mut self.rng, hop.lost) {
+        if !self.network.send(flight, &hop, self.now) {
             self.witness.note_lost(self.now);
-            return;
         }
-        let copies = 1 + usize::from(happens(&mut self.rng, hop.repeated));
-        for _ in 0..copies {
-            let late = happens(&mut self.rng, hop.delayed);
-            let at = self.now + Duration::from_millis(if late { 35 } else { 5 });
-            self.count += 1;
-            self.flights.insert((at, self.count), flight.clone());
+    }
+}
+
+impl Hosts for World {
+    type Packet = Flight;
+
+    fn clock(&mut self) -> &mut Instant {
+        &mut self.now
+    }
+
+    fn network(&mut self) -> &mut Network<Flight> {
+        &mut self.network
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let hosts = (0..HOSTS).filter(|who| self.has_time(*who));
+        let deadlines = hosts.filter_map(|who| self.nodes[who].poll_timeout());
+        deadlines.map(|deadline| deadline.at).min()
+    }
+
+    fn handle_timeout(&mut self) {
+        let now = self.now;
+        let is_due = |node: &Node| node.poll_timeout().is_some_and(|due| due.at <= now);
+        for who in 0..HOSTS {
+            if self.has_time(who) && is_due(&self.nodes[who]) {
+                let node = &mut self.nodes[who];
+                node.handle_timeout(now);
+                let next = node.poll_timeout();
+                assert!(!is_due(node), "{} is due for ever: {next:?}", NAMES[who]);
+            }
+        }
+    }
+
+    fn receive(&mut self, flight: Flight) {
+        if !self.is_heard(&flight) {
+            return self.witness.note_lost(self.now);
+        }
+        match flight {
+            Flight::Up(link, packet) => {
+                if self.shown(link, Side::Wireless, &packet) {
+                    self.encapsulate(AGENT + link, packet);
+                }
+            }
+            Flight::Down(_, packet) => self.hand_over(MOBILE, &packet),
+            Flight::Tunnel(from, to, mut inner) => {
+                let who = owner(to).expect("it is heard");
+                let node = &mut self.nodes[who];
+                let from = Remote::Ip(from);
+                let packet = node.decapsulate(from, Ecn::NotEct, &mut inner, self.now);
+                let Some(packet) = packet else {
+                    return;
+                };
+                let packet = packet.datagram.to_vec();
+                match who {
+                    HOME => self.hand_over(HOME, &packet),
+                    agent => {
+                        let link = agent - AGENT;
+                        if self.shown(link, Side::Wired, &packet) {
+                            self.fly(Flight::Down(link, packet), self.wireless);
+                        }
+                    }
+                }
+            }
+            Flight::Direct(who, path, payload) => self.deliver(who, path, &payload),
+            Flight::Discovery(who, link, source, octets) => {
+                self.nodes[who].handle_discovery(link, source, STATION, &octets, self.now);
+            }
+            Flight::Registration(who, arrival, octets) => {
+                let node = &mut self.nodes[who];
+                match who {
+                    MOBILE => node.handle_nearby(&arrival, STATION, &octets, self.now),
+                    _ => node.handle_registration(&arrival, &octets, self.now),
+                }
+            }
+        }
+        self.collect();
+    }
+
+    fn collect(&mut self) {
+        for who in 0..HOSTS {
+            while let Some(transmit) = self.nodes[who].poll_registration() {
+                self.register(who, transmit);
+            }
+            while let Some(transmit) = self.nodes[who].poll_transmit() {
+                let message = datagram::ike(&transmit).to_vec();
+                let silent = self.silent_in == Some((who, message[18]));
+                let to = owner_of(transmit.path.remote.ip()).expect("it is one of them");
+                let header = IkeHeader::peek(&message).expect("it was made just now");
+                let told = Message::Ike {
+                    to,
+                    exchange: header.exchange,
+                    response: header.flags.response,
+                };
+                self.story.push((self.now, who, told));
+                if !silent {
+                    self.depart(who, transmit.path, transmit.payload);
+                }
+            }
+            while let Some((side, packet)) = self.nodes[who].poll_resend() {
+                match side {
+                    Side::Wireless => self.fly(Flight::Down(who - AGENT, packet), self.wireless),
+                    Side::Wired => self.encapsulate(who, packet),
+                }
+            }
+            while let Some(event) = self.nodes[who].poll_event() {
+                self.witness.note_event(&event, self.now);
+                if let (MOBILE | HOME, Event::MobileIp(_)) = (who, &event) {
+                    let places = self.places(who);
+                    self.witness.note_places(who, &places, self.now);
+                }
+                self.story
+                    .push((self.now, who, Message::Told(event.clone())));
+                if who == HOME {
+                    self.holders.note_event(&event, self.now);
+                }
+                self.events[who].push(event);
+            }
+        }
+        let places = self.places(HOME);
+        // Without a known location the mobile node may be where it was.
+        if !places.is_empty() {
+            self.place = places;
+        }
+        let near = self.policies.near(&self.place);
+        self.holders.note_near(&near, self.now);
+        for agent in (0..AGENTS).filter(|agent| !self.off[AGENT + agent]) {
+            let grants = self.nodes[AGENT + agent].held_grants();
+            self.witness.note_held(agent, &grants, self.now);
+            self.holders.note_held(agent, &grants);
         }
     }
 }
@@ -634,27 +596,5 @@ fn owner_of(address: IpAddr) -> Option<usize> {
     match address {
         IpAddr::V4(address) => owner(address),
         IpAddr::V6(_) => None,
-    }
-}
-
-/// Collects the output of a batch.
-#[derive(Default)]
-struct Outlet {
-    transmitted: Vec<(Path, Vec<u8>)>,
-    delivered: Vec<Vec<u8>>,
-    dropped: Vec<DropReason>,
-}
-
-impl Sink for Outlet {
-    fn transmit(&mut self, packet: &mut Packet, path: Path) {
-        self.transmitted.push((path, packet.octets().to_vec()));
-    }
-
-    fn deliver(&mut self, packet: &mut Packet) {
-        self.delivered.push(packet.octets().to_vec());
-    }
-
-    fn dropped(&mut self, _packet: &mut Packet, why: DropReason) {
-        self.dropped.push(why);
     }
 }

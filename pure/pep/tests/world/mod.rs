@@ -1,4 +1,4 @@
-//! A download in virtual time: server, wired hop, licensed node with or without SNOOP, wireless
+//! A download: server, wired hop, licensed node with or without SNOOP, wireless
 //! hop, mobile node.
 #![allow(dead_code, reason = "no test file uses all of it")]
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
@@ -9,13 +9,13 @@ pub mod packet;
 pub mod receiver;
 pub mod sender;
 
+use ::world::{Hosts, Network};
 use hop::{Hop, Loss};
 use model::Instant;
 use packet::{Packet, downward, upward};
 use pep::{Config, Side, Snoop, Verdict};
 use receiver::Receiver;
 use sender::{MSS, Sender};
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Parameters of a download.
@@ -85,21 +85,26 @@ impl Outcome {
     }
 }
 
-enum Event {
+/// The arrival of a packet.
+enum Arrival {
+    /// At the licensed node, from this side.
     Node(Side, Packet),
     Receiver(Packet),
     Sender(Packet),
 }
 
 struct World {
-    setup: (bool, bool, Duration),
+    /// True if the licensed node runs SNOOP.
+    snoops: bool,
+    sealed: bool,
+    wired_delay: Duration,
+    now: Instant,
     snoop: Snoop,
     sender: Sender,
     receiver: Receiver,
     down: Hop,
     up: Hop,
-    events: BTreeMap<(Instant, u64), Event>,
-    counter: u64,
+    network: Network<Arrival>,
     esp_down: u32,
     esp_up: u32,
 }
@@ -108,14 +113,16 @@ struct World {
 pub fn download(setup: Setup) -> Outcome {
     let (rate, delay) = (2_000_000, Duration::from_millis(1));
     let mut world = World {
-        setup: (setup.snoop, setup.sealed, setup.wired_delay),
+        snoops: setup.snoop,
+        sealed: setup.sealed,
+        wired_delay: setup.wired_delay,
+        now: Instant::ZERO,
         snoop: Snoop::new(setup.config),
         sender: Sender::new(setup.initial, setup.segments, setup.receive_window),
         receiver: Receiver::new(setup.initial, setup.sack),
         down: Hop::new(rate, delay, setup.queue, setup.loss),
         up: Hop::new(rate, delay, 1000, setup.ack_loss),
-        events: BTreeMap::new(),
-        counter: 0,
+        network: Network::default(),
         esp_down: 0,
         esp_up: 0,
     };
@@ -130,109 +137,114 @@ pub fn download(setup: Setup) -> Outcome {
 }
 
 impl World {
+    /// Runs until the sender is done. Returns that time.
     fn run(&mut self) -> Instant {
-        let mut now = Instant::ZERO;
-        let first = self.sender.start(now);
-        self.leave_sender(first, now);
-        while !self.sender.is_done() && now < Instant::from_origin(Duration::from_secs(3600)) {
-            now = self.next_moment().max(now);
-            while let Some(entry) = self.events.first_entry().filter(|e| e.key().0 <= now) {
-                let event = entry.remove();
-                self.handle(event, now);
-            }
-            let packets = self.sender.handle_timer(now);
-            self.leave_sender(packets, now);
-            let ack = self.receiver.handle_timer(now);
-            self.leave_receiver(ack, now);
-            if self.setup.0 && self.snoop.poll_timeout().is_some_and(|d| d.at <= now) {
-                self.snoop.handle_timeout(now);
-                self.flush(now);
-            }
+        let first = self.sender.start(self.now);
+        self.leave_sender(first);
+        let end = Instant::from_origin(Duration::from_secs(3600));
+        while !self.sender.is_done() && self.step(end) {}
+        self.now
+    }
+
+    fn at_node(&mut self, side: Side, packet: Packet) {
+        if !self.snoops {
+            return self.forward(side.opposite(), packet);
         }
-        now
-    }
-
-    fn next_moment(&self) -> Instant {
-        let snoop = self.snoop.poll_timeout().map(|deadline| deadline.at);
-        let event = self.events.keys().next().map(|(at, _)| *at);
-        [self.sender.timer(), self.receiver.timer(), snoop, event]
-            .into_iter()
-            .flatten()
-            .min()
-            .expect("somebody waits for something")
-    }
-
-    fn handle(&mut self, event: Event, now: Instant) {
-        match event {
-            Event::Node(side, packet) => self.at_node(side, packet, now),
-            Event::Receiver(packet) => {
-                let ack = self.receiver.handle_data(&packet, now);
-                self.leave_receiver(ack, now);
-            }
-            Event::Sender(packet) => {
-                let packets = self.sender.handle_ack(&packet, now);
-                self.leave_sender(packets, now);
-            }
+        let sealed = packet.sealed();
+        let (flow, highest) = match side {
+            Side::Wired => (downward(1), self.esp_down),
+            Side::Wireless => (upward(1), self.esp_up),
+        };
+        let segment = packet.segment(flow, &sealed, highest);
+        if self.snoop.handle_segment(side, &segment, self.now) == Verdict::Forward {
+            self.forward(side.opposite(), packet);
         }
+        self.flush();
     }
 
-    fn at_node(&mut self, side: Side, packet: Packet, now: Instant) {
-        if self.setup.0 {
-            let sealed = packet.sealed();
-            let (flow, highest) = match side {
-                Side::Wired => (downward(1), self.esp_down),
-                Side::Wireless => (upward(1), self.esp_up),
-            };
-            let segment = packet.segment(flow, &sealed, highest);
-            if self.snoop.handle_segment(side, &segment, now) == Verdict::Forward {
-                self.forward(side.opposite(), packet, now);
-            }
-            self.flush(now);
-        } else {
-            self.forward(side.opposite(), packet, now);
-        }
-    }
-
-    fn flush(&mut self, now: Instant) {
+    fn flush(&mut self) {
         while let Some((side, sealed)) = self.snoop.poll_transmit() {
-            self.forward(side, Packet::unseal(&sealed), now);
+            self.forward(side, Packet::unseal(&sealed));
         }
     }
 
-    fn forward(&mut self, to: Side, packet: Packet, now: Instant) {
+    fn forward(&mut self, to: Side, packet: Packet) {
         match to {
             Side::Wireless => {
-                if let Some(at) = self.down.send(&packet, now) {
-                    self.at(at, Event::Receiver(packet));
+                if let Some(at) = self.down.send(&packet, self.now) {
+                    self.network.deliver(Arrival::Receiver(packet), at);
                 }
             }
-            Side::Wired => self.at(now + self.setup.2, Event::Sender(packet)),
+            Side::Wired => {
+                let at = self.now + self.wired_delay;
+                self.network.deliver(Arrival::Sender(packet), at);
+            }
         }
     }
 
-    fn leave_sender(&mut self, packets: Vec<Packet>, now: Instant) {
+    fn leave_sender(&mut self, packets: Vec<Packet>) {
         for mut packet in packets {
-            if self.setup.1 {
+            if self.sealed {
                 self.esp_down += 1;
                 packet = packet.esp(self.esp_down);
             }
-            self.at(now + self.setup.2, Event::Node(Side::Wired, packet));
+            let at = self.now + self.wired_delay;
+            self.network.deliver(Arrival::Node(Side::Wired, packet), at);
         }
     }
 
-    fn leave_receiver(&mut self, ack: Option<Packet>, now: Instant) {
+    fn leave_receiver(&mut self, ack: Option<Packet>) {
         let Some(mut ack) = ack else { return };
-        if self.setup.1 {
+        if self.sealed {
             self.esp_up += 1;
             ack = ack.esp(self.esp_up);
         }
-        if let Some(at) = self.up.send(&ack, now) {
-            self.at(at, Event::Node(Side::Wireless, ack));
+        if let Some(at) = self.up.send(&ack, self.now) {
+            self.network.deliver(Arrival::Node(Side::Wireless, ack), at);
+        }
+    }
+}
+
+impl Hosts for World {
+    type Packet = Arrival;
+
+    fn clock(&mut self) -> &mut Instant {
+        &mut self.now
+    }
+
+    fn network(&mut self) -> &mut Network<Arrival> {
+        &mut self.network
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let snoop = self.snoop.poll_timeout().map(|deadline| deadline.at);
+        let timers = [self.sender.timer(), self.receiver.timer(), snoop];
+        timers.into_iter().flatten().min()
+    }
+
+    fn handle_timeout(&mut self) {
+        let packets = self.sender.handle_timer(self.now);
+        self.leave_sender(packets);
+        let ack = self.receiver.handle_timer(self.now);
+        self.leave_receiver(ack);
+        let deadline = self.snoop.poll_timeout().filter(|_| self.snoops);
+        if deadline.is_some_and(|deadline| deadline.at <= self.now) {
+            self.snoop.handle_timeout(self.now);
+            self.flush();
         }
     }
 
-    fn at(&mut self, at: Instant, event: Event) {
-        self.counter += 1;
-        self.events.insert((at, self.counter), event);
+    fn receive(&mut self, arrival: Arrival) {
+        match arrival {
+            Arrival::Node(side, packet) => self.at_node(side, packet),
+            Arrival::Receiver(packet) => {
+                let ack = self.receiver.handle_data(&packet, self.now);
+                self.leave_receiver(ack);
+            }
+            Arrival::Sender(packet) => {
+                let packets = self.sender.handle_ack(&packet, self.now);
+                self.leave_sender(packets);
+            }
+        }
     }
 }

@@ -16,6 +16,7 @@ use crate::Statistics;
 use crate::tcp::{self, Counters};
 use node::{Node, TransitCounters};
 use std::time::Duration;
+use world::Hosts;
 
 /// Interval between two samples.
 const SAMPLING: Duration = Duration::from_millis(100);
@@ -159,7 +160,7 @@ impl Download {
         let mut at = Duration::ZERO;
         while at < self.duration {
             at = (at + SAMPLING).min(self.duration);
-            stage.network.run_until(began + at);
+            stage.network.run_to(began + at);
             samples.extend(stage.sample(at));
             if at >= self.skipped() {
                 skipped.get_or_insert((at, stage.octets()));

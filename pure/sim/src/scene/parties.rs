@@ -1,15 +1,14 @@
 //! Configurations of the nodes of a download, as `stratad` would have them for the demo.
 
 use super::Configuration;
-use crypto::{Secret, TrustStore};
+use crypto::Secret;
 use model::{
-    Class, Encapsulation, Identity, LevelChoice, LevelGrant, Licence, Mode, Right, Span,
-    TrafficSelector, ZoneId, ZoneSelector, ZoneSuite,
+    Class, Identity, LevelChoice, LevelGrant, Licence, Mode, Right, Span, TrafficSelector, ZoneId,
+    ZoneSelector, ZoneSuite,
 };
 use node::{Addressing, Config, Peer, Role, SnoopConfig, Stance, ZonePolicy};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
-use std::time::Duration;
 
 /// Address of the mobile node, and its inner address.
 pub(super) const MOBILE: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
@@ -124,33 +123,8 @@ fn everything() -> LevelGrant {
 
 fn config(name: &str, peers: Vec<Peer>, snoop: Option<SnoopConfig>) -> Config {
     Config {
-        identity: identity(name),
-        credential: None,
-        trust: TrustStore::default(),
-        peers,
-        start: Vec::new(),
-        encapsulation: Encapsulation::Always,
-        ike_port: 500,
-        natt_port: 4500,
-        addresses: Vec::new(),
-        fragment: node::FRAGMENT,
-        elsewhere: None,
-        workers: std::num::NonZeroU8::MIN,
-        policies: Vec::new(),
         snoop,
-        window: None,
-        stand_in: None,
-        mobile_ip: None,
-        places: Default::default(),
-        neighbours: Vec::new(),
-        grant_lifetime: Duration::from_secs(8 * 3600),
-        classes: Default::default(),
-        sizes: Default::default(),
-        cover: Default::default(),
-        levels: Default::default(),
-        clamp: None,
-        path_mtu: node::Discovery::Off,
-        key_log: false,
+        ..Config::new(identity(name), peers)
     }
 }
 

@@ -9,6 +9,7 @@ use node::{Config, Node};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::num::NonZeroU64;
 use std::time::Duration;
+use world::Hosts;
 
 /// The network of a download.
 pub(super) struct Stage {
@@ -139,7 +140,7 @@ impl Stage {
             if self.network.now() >= deadline {
                 return Err(failure);
             }
-            self.network.run_until(self.network.now() + STEP);
+            self.network.run_for(STEP);
         }
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! Two ends in virtual time. The path between them loses, repeats and delays segments as a test
-//! demands. Each test checks one rule.
+//! Two ends. The path between them loses, repeats and delays segments as a test demands. Each test
+//! checks one rule.
 
 use super::segment::Segment;
 use super::{Connection, Settings};
@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 use std::time::Duration;
 use wire::tcp::Flags;
+use world::{Hosts, Network};
 
 const MSS: usize = 1000;
 const DELAY: Duration = Duration::from_millis(50);
@@ -30,13 +31,18 @@ enum Fate {
     Late,
 }
 
+/// A datagram on the path.
+struct Flight {
+    to_client: bool,
+    datagram: Vec<u8>,
+}
+
 /// A server that sends and a client that receives.
 struct Pair {
     now: Instant,
     client: Connection,
     server: Connection,
-    wire: BTreeMap<(Instant, u64), (bool, Vec<u8>)>,
-    count: u64,
+    network: Network<Flight>,
     /// Fate of the server's nth data segment, counted from 0, retransmissions included.
     fates: BTreeMap<u64, Fate>,
     /// Send time and first octet of each data segment.
@@ -58,8 +64,7 @@ impl Pair {
             now: Instant::ZERO,
             client: Connection::dial(settings.clone(), ends, Stream::new(2), Instant::ZERO),
             server: Connection::listen(settings, ends[1], content),
-            wire: BTreeMap::new(),
-            count: 0,
+            network: Network::default(),
             fates: BTreeMap::new(),
             sent: Vec::new(),
             acks: Vec::new(),
@@ -84,37 +89,6 @@ impl Pair {
     fn fate(mut self, segment: u64, fate: Fate) -> Self {
         self.fates.insert(segment, fate);
         self
-    }
-
-    fn run_for(&mut self, duration: Duration) {
-        let end = self.now + duration;
-        self.depart();
-        loop {
-            let timers = [self.client.poll_timeout(), self.server.poll_timeout()];
-            let arrival = self.wire.keys().next().map(|(at, _)| *at);
-            let next = timers.into_iter().flatten().chain(arrival).min();
-            let Some(next) = next.filter(|next| *next <= end) else {
-                break;
-            };
-            self.now = self.now.max(next);
-            while let Some(entry) = self.wire.first_entry().filter(|e| e.key().0 <= self.now) {
-                let (to_client, datagram) = entry.remove();
-                let to = if to_client {
-                    &mut self.client
-                } else {
-                    &mut self.server
-                };
-                to.handle_datagram(&datagram, self.now);
-                self.depart();
-            }
-            self.client.handle_timeout(self.now);
-            self.server.handle_timeout(self.now);
-            if self.reads {
-                self.received.extend(self.client.read(self.now));
-            }
-            self.depart();
-        }
-        self.now = end;
     }
 
     fn depart(&mut self) {
@@ -144,12 +118,13 @@ impl Pair {
             self.fly(false, datagram, DELAY);
         }
     }
-
     fn fly(&mut self, to_client: bool, datagram: Vec<u8>, delay: Duration) {
         if !self.cut {
-            self.count += 1;
-            self.wire
-                .insert((self.now + delay, self.count), (to_client, datagram));
+            let flight = Flight {
+                to_client,
+                datagram,
+            };
+            self.network.deliver(flight, self.now + delay);
         }
     }
 
@@ -164,6 +139,45 @@ impl Pair {
     fn assert_complete(&self, octets: u64) {
         assert_eq!(self.received, Stream::new(1).octets(0, octets as usize));
         assert_eq!(self.server.acknowledged(), octets);
+    }
+}
+
+impl Hosts for Pair {
+    type Packet = Flight;
+
+    fn clock(&mut self) -> &mut Instant {
+        &mut self.now
+    }
+
+    fn network(&mut self) -> &mut Network<Flight> {
+        &mut self.network
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let timers = [self.client.poll_timeout(), self.server.poll_timeout()];
+        timers.into_iter().flatten().min()
+    }
+
+    fn handle_timeout(&mut self) {
+        self.client.handle_timeout(self.now);
+        self.server.handle_timeout(self.now);
+    }
+
+    fn receive(&mut self, flight: Flight) {
+        let to = if flight.to_client {
+            &mut self.client
+        } else {
+            &mut self.server
+        };
+        to.handle_datagram(&flight.datagram, self.now);
+        self.depart();
+    }
+
+    fn collect(&mut self) {
+        if self.reads {
+            self.received.extend(self.client.read(self.now));
+        }
+        self.depart();
     }
 }
 
@@ -331,9 +345,7 @@ fn a_timeout_that_was_a_mistake_is_taken_back_by_timestamps() {
     pair.server.write(20_000);
     pair.run_for(ms(60));
     // Delay the acknowledgements on the wire by a second longer than the timer waits for them.
-    for ((at, number), packet) in std::mem::take(&mut pair.wire) {
-        pair.wire.insert((at + ms(1000), number), packet);
-    }
+    pair.network.postpone(ms(1000));
     pair.run_for(ms(3000));
     pair.assert_complete(20_000);
     let counters = pair.server.counters();
@@ -355,9 +367,7 @@ fn after_a_timeout_new_data_is_tried_before_anything_else_is_sent_again() {
     });
     pair.server.write(40_000);
     pair.run_for(ms(10));
-    for ((at, number), packet) in std::mem::take(&mut pair.wire) {
-        pair.wire.insert((at + ms(400), number), packet);
-    }
+    pair.network.postpone(ms(400));
     pair.run_for(ms(3000));
     pair.assert_complete(40_000);
     let counters = pair.server.counters();

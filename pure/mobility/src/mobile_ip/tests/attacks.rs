@@ -7,7 +7,7 @@ use super::*;
 fn registered() -> World {
     let mut world = World::new(2, 21);
     world.move_to(&[0]);
-    world.run_for(2_000);
+    world.run_for(millis(2_000));
     world.assert_at(0);
     world
 }
@@ -33,12 +33,12 @@ fn to_home(world: &mut World, source: Ipv4Addr, octets: &[u8]) {
 fn asked() -> World {
     let mut world = World::new(2, 22);
     world.move_to(&[0]);
-    world.links.lost = 255;
+    world.hop.lost = 1000;
     let octets = advertisement(0, 7).encode();
     world
         .mobile
         .handle_advertisement(WLAN[0], agent(0), station(agent(0)), &octets, at(0));
-    world.run_for(10);
+    world.run_for(millis(10));
     assert_eq!(world.requests(Node::Mobile).len(), 1);
     world
 }
@@ -48,13 +48,13 @@ fn a_registration_that_is_replayed_brings_nobody_back() {
     let mut world = registered();
     let old = last(&world, Node::Foreign(0), Node::Home);
     world.move_to(&[1]);
-    world.run_for(6_000);
+    world.run_for(millis(6_000));
     assert_eq!(world.home.care_of(HOME), [agent(1)]);
     to_home(&mut world, agent(0), &old);
     assert_eq!(world.home.care_of(HOME), [agent(1)]);
     let denied = only_reply(|| world.home.poll_transmit());
     assert_eq!(denied.code, Code::HomeIdentification);
-    world.run_for(1_000);
+    world.run_for(millis(1_000));
     assert_eq!(world.home.care_of(HOME), [agent(1)]);
 }
 
@@ -162,7 +162,7 @@ fn who_has_another_key_is_not_believed_by_anybody() {
     };
     let mut world = World::with(1, 23, mobile, home_config());
     world.move_to(&[0]);
-    world.run_for(120_000);
+    world.run_for(millis(120_000));
     assert!(world.home.care_of(HOME).is_empty());
     assert_eq!(world.mobile.registrations().count(), 0);
     // The mobile node does not have the key that signed the denial, so it rejects the denial too.
@@ -182,7 +182,7 @@ fn a_strangers_advertisement_moves_nobody_whose_registration_works() {
         world
             .mobile
             .handle_advertisement(WLAN[0], agent(1), station(agent(1)), &stranger, now);
-        world.run_for(200);
+        world.run_for(millis(200));
     }
     world.assert_at(0);
     assert_eq!(world.requests(Node::Mobile).len(), 1);
@@ -199,7 +199,7 @@ fn an_agent_in_use_cannot_be_advertised_away() {
     world
         .mobile
         .handle_advertisement(WLAN[0], agent(0), station(agent(0)), &gone.encode(), now);
-    world.run_for(500);
+    world.run_for(millis(500));
     world.assert_at(0);
     assert_eq!(world.requests(Node::Mobile).len(), 1);
 }
@@ -213,7 +213,7 @@ fn a_care_of_address_in_use_cannot_be_advertised_away_by_who_takes_the_agents_ad
         world
             .mobile
             .handle_advertisement(WLAN[0], agent(0), station(agent(0)), &octets, now);
-        world.run_for(200);
+        world.run_for(millis(200));
         let registered: Vec<_> = world.mobile.registrations().map(|at| at.care_of).collect();
         assert_eq!(registered, [agent(0)]);
     }
@@ -232,7 +232,7 @@ fn an_agent_that_has_another_care_of_address_is_registered_with_again() {
         world
             .mobile
             .handle_advertisement(WLAN[0], agent(0), station(agent(0)), &octets, now);
-        world.run_for(1_000);
+        world.run_for(millis(1_000));
     }
     let last = world.requests(Node::Mobile).pop().unwrap();
     assert_eq!(last.care_of, agent(9));
@@ -250,7 +250,7 @@ fn a_flood_of_advertisements_is_remembered_in_part_and_pushes_nobody_out() {
             .handle_advertisement(WLAN[0], source, station(source), &octets, now);
     }
     assert!(world.mobile.counters().dropped[&Dropped::TooManyAgents] > 900);
-    world.run_for(1_000);
+    world.run_for(millis(1_000));
     world.assert_at(0);
 }
 

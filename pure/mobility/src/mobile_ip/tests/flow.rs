@@ -41,7 +41,7 @@ impl Flow {
         let mut world = World::with(2, 9, config, home_config());
         world.heard = vec![Some(WLAN[0]), None];
         world.mobile.interface_lost(WLAN[1], world.now);
-        world.run_for(5_000);
+        world.run_for(millis(5_000));
         world.assert_at(0);
         Self {
             world,
@@ -70,9 +70,9 @@ impl Flow {
         self.underway.clear();
     }
 
-    fn run_for(&mut self, millis: u64) {
-        for _ in 0..millis {
-            self.world.run_for(1);
+    fn run_for(&mut self, count: u64) {
+        for _ in 0..count {
+            self.world.run_for(millis(1));
             self.step();
         }
     }

@@ -20,9 +20,9 @@ fn leaving() -> World {
 /// Registers at the first agent, with the second in reach.
 fn begin(world: &mut World) {
     world.heard[0] = Some(WLAN[0]);
-    world.run_for(2_000);
+    world.run_for(millis(2_000));
     world.heard[1] = Some(WLAN[1]);
-    world.run_for(3_000);
+    world.run_for(millis(3_000));
     world.assert_at(0);
 }
 
@@ -30,7 +30,7 @@ fn begin(world: &mut World) {
 fn move_over(world: &mut World) {
     world.heard[0] = None;
     world.mobile.interface_lost(WLAN[0], world.now);
-    world.run_for(0);
+    world.run_for(millis(0));
 }
 
 /// Moves back to the first agent.
@@ -39,7 +39,7 @@ fn move_back(world: &mut World) {
     world.mobile.interface_found(WLAN[0], world.now);
     world.heard[1] = None;
     world.mobile.interface_lost(WLAN[1], world.now);
-    world.run_for(2_000);
+    world.run_for(millis(2_000));
     world.assert_at(0);
 }
 
@@ -134,11 +134,11 @@ fn what_comes_to_the_agent_that_was_left_is_sent_after_who_has_left() {
     assert_eq!(comes(&mut world, 0, HOME_AGENT), Some(None), "not yet");
     assert_eq!(comes(&mut world, 1, agent(0)), None);
     // The request and the notice have arrived, and the home agent has just received the request.
-    world.run_for(10);
+    world.run_for(millis(10));
     assert_eq!(comes(&mut world, 0, HOME_AGENT), Some(Some(agent(1))));
-    world.run_for(5);
+    world.run_for(millis(5));
     assert_eq!(comes(&mut world, 1, agent(0)), Some(None), "for it");
-    world.run_for(1_000);
+    world.run_for(millis(1_000));
     world.assert_at(1);
     assert_eq!(comes(&mut world, 0, HOME_AGENT), Some(Some(agent(1))));
     assert_eq!(comes(&mut world, 1, agent(0)), Some(None));
@@ -158,7 +158,7 @@ fn what_comes_to_the_agent_that_was_left_is_sent_after_who_has_left() {
 #[test]
 fn nothing_is_sent_after_anybody_for_longer_than_some_seconds() {
     let mut world = leaving();
-    world.run_for(6_000);
+    world.run_for(millis(6_000));
     assert_eq!(comes(&mut world, 0, HOME_AGENT), Some(None));
     assert_eq!(comes(&mut world, 1, agent(0)), None);
     assert_eq!(world.foreign[0].gone_to(HOME), None);
@@ -176,21 +176,21 @@ fn nothing_is_sent_after_anybody_for_longer_than_it_was_registered() {
     };
     let mut world = World::with(3, 32, mobile, home_config());
     world.heard = vec![Some(WLAN[0]), Some(WLAN[1]), None];
-    world.run_for(7_000);
+    world.run_for(millis(7_000));
     move_over(&mut world);
-    world.run_for(1_000);
+    world.run_for(millis(1_000));
     let (answer, _) = Notice::parse(&said(&world, 0, 1))
         .map(|(notice, _)| (notice, ()))
         .unwrap();
     assert_eq!(answer.lifetime, Lifetime(3));
-    world.run_for(3_000);
+    world.run_for(millis(3_000));
     assert_eq!(comes(&mut world, 0, HOME_AGENT), None, "it is no visitor");
 }
 
 #[test]
 fn a_home_agent_sees_nothing_of_a_note() {
     let mut world = leaving();
-    world.run_for(1_000);
+    world.run_for(millis(1_000));
     let is_home = |packet: &&world::Packet| packet.to == Node::Home;
     for packet in world.tap.iter().filter(is_home) {
         if let Transmit::Udp { octets, .. } = &packet.transmit {
@@ -205,7 +205,7 @@ fn without_a_key_there_is_no_note_and_the_move_is_as_ever() {
     let mut world = World::new(2, 33);
     begin(&mut world);
     move_over(&mut world);
-    world.run_for(1_000);
+    world.run_for(millis(1_000));
     world.assert_at(1);
     assert_eq!(comes(&mut world, 0, HOME_AGENT), Some(None));
     let between = |packet: &world::Packet| {
@@ -223,7 +223,7 @@ fn who_goes_to_an_agent_that_is_no_neighbour_is_registered_all_the_same() {
     world.foreign[1] = ForeignAgent::new(foreign_config(1), [8; 32], at(0));
     begin(&mut world);
     move_over(&mut world);
-    world.run_for(2_000);
+    world.run_for(millis(2_000));
     // The second agent has no key for that neighbour, and counts the drop.
     assert!(dropped(&world, 1, Dropped::StrangeNeighbour) > 0);
     assert_eq!(comes(&mut world, 0, HOME_AGENT), Some(None));
@@ -237,14 +237,14 @@ fn two_agents_at_once_are_no_move() {
     };
     let mut world = World::with(2, 35, mobile, home_config());
     world.heard = vec![Some(WLAN[0]), Some(WLAN[1])];
-    world.run_for(5_000);
+    world.run_for(millis(5_000));
     assert_eq!(world.mobile.registrations().count(), 2);
     assert_eq!(comes(&mut world, 0, HOME_AGENT), Some(None));
     assert_eq!(comes(&mut world, 1, HOME_AGENT), Some(None));
     // The end of one registration counts as a move: packets in transit to it are forwarded to the
     // other.
     move_over(&mut world);
-    world.run_for(1_500);
+    world.run_for(millis(1_500));
     assert_eq!(comes(&mut world, 0, HOME_AGENT), Some(Some(agent(1))));
     assert_eq!(comes(&mut world, 1, HOME_AGENT), Some(None));
 }
@@ -252,12 +252,12 @@ fn two_agents_at_once_are_no_move() {
 #[test]
 fn a_notice_or_an_answer_that_is_lost_is_said_again() {
     let mut world = leaving();
-    world.links.lost = 255;
+    world.hop.lost = 1000;
     // The request has already left. All later messages are lost, including the notice.
-    world.run_for(100);
+    world.run_for(millis(100));
     assert_eq!(comes(&mut world, 0, HOME_AGENT), Some(None));
-    world.links.lost = 0;
-    world.run_for(500);
+    world.hop.lost = 0;
+    world.run_for(millis(500));
     assert_eq!(comes(&mut world, 0, HOME_AGENT), Some(Some(agent(1))));
     assert_eq!(comes(&mut world, 1, agent(0)), Some(None));
 }
@@ -267,10 +267,10 @@ fn a_notice_or_an_answer_that_is_lost_is_said_again() {
 fn a_neighbour_that_is_silent_is_told_a_few_times_and_counted() {
     let mut world = World::with(2, 36, keyed_config(2), home_config());
     world.heard = vec![Some(WLAN[0]), Some(WLAN[1])];
-    world.run_for(5_000);
+    world.run_for(millis(5_000));
     world.foreign[0] = ForeignAgent::new(foreign_config(0), [7; 32], world.now);
     move_over(&mut world);
-    world.run_for(10_000);
+    world.run_for(millis(10_000));
     world.assert_at(1);
     assert_eq!(dropped(&world, 1, Dropped::NeighbourSilent), 1);
     let is_told =
@@ -282,9 +282,9 @@ fn a_neighbour_that_is_silent_is_told_a_few_times_and_counted() {
 #[test]
 fn a_notice_that_comes_again_is_answered_and_changes_nothing() {
     let mut world = leaving();
-    world.run_for(1_000);
+    world.run_for(millis(1_000));
     let again = said(&world, 1, 0);
-    world.run_for(2_000);
+    world.run_for(millis(2_000));
     events(&mut world, 0);
     let answer = hears(&mut world, 0, agent(1), &again).unwrap();
     assert_eq!(
@@ -293,7 +293,7 @@ fn a_notice_that_comes_again_is_answered_and_changes_nothing() {
     );
     assert!(events(&mut world, 0).is_empty());
     // Forwarding ends with the lifetime that was left.
-    world.run_for(3_000);
+    world.run_for(millis(3_000));
     assert_eq!(comes(&mut world, 0, HOME_AGENT), Some(None));
 }
 
@@ -303,7 +303,7 @@ fn a_notice_that_comes_again_is_answered_and_changes_nothing() {
 #[test]
 fn a_notice_that_is_replayed_when_its_mobile_node_is_back_moves_nothing() {
     let mut world = leaving();
-    world.run_for(1_000);
+    world.run_for(millis(1_000));
     let old = said(&world, 1, 0);
     move_back(&mut world);
     let answer = hears(&mut world, 0, agent(1), &old).unwrap();
@@ -316,9 +316,9 @@ fn a_notice_that_is_replayed_when_its_mobile_node_is_back_moves_nothing() {
 #[test]
 fn an_answer_that_is_replayed_or_was_not_asked_for_lets_nothing_in() {
     let mut world = leaving();
-    world.run_for(1_000);
+    world.run_for(millis(1_000));
     let old = said(&world, 0, 1);
-    world.run_for(6_000);
+    world.run_for(millis(6_000));
     assert_eq!(hears(&mut world, 1, agent(0), &old), None);
     assert_eq!(dropped(&world, 1, Dropped::Unsolicited), 1);
     assert_eq!(comes(&mut world, 1, agent(0)), None);
@@ -330,7 +330,7 @@ fn an_answer_that_is_replayed_or_was_not_asked_for_lets_nothing_in() {
 fn a_notice_has_to_be_proved_by_a_neighbour_and_its_note_by_the_mobile_node() {
     let mut world = World::with(3, 37, keyed_config(3), home_config());
     world.heard = vec![Some(WLAN[0]), None, None];
-    world.run_for(5_000);
+    world.run_for(millis(5_000));
     let right = registration(&world);
     let key = between_agents();
     let cases = [
@@ -418,7 +418,7 @@ fn of_a_mobile_node_without_a_key_no_note_is_believed() {
 #[test]
 fn the_note_of_a_registration_is_taken_once() {
     let mut world = leaving();
-    world.run_for(1_000);
+    world.run_for(millis(1_000));
     let right = registration(&world);
     let octets = notice(HOME, right, (2, 0), &between_agents());
     let answer = hears(&mut world, 0, agent(2), &octets).unwrap();
@@ -433,7 +433,7 @@ fn the_note_of_a_registration_is_taken_once() {
 #[test]
 fn two_agents_that_send_after_it_to_each_other_make_no_circle() {
     let mut world = leaving();
-    world.run_for(1_000);
+    world.run_for(millis(1_000));
     // The mobile node is back, but the last message to the first agent said that it had left.
     world.heard[0] = Some(WLAN[0]);
     world.mobile.interface_found(WLAN[0], world.now);
@@ -461,7 +461,7 @@ fn two_agents_that_send_after_it_to_each_other_make_no_circle() {
 #[test]
 fn who_comes_back_at_once_gets_what_is_sent_after_it_there() {
     let mut world = leaving();
-    world.run_for(1_500);
+    world.run_for(millis(1_500));
     world.assert_at(1);
     move_back(&mut world);
     assert_eq!(comes(&mut world, 1, HOME_AGENT), Some(Some(agent(0))));
@@ -479,7 +479,7 @@ fn unknown_at_home() -> World {
         },
         [1; 32],
     );
-    world.run_for(500);
+    world.run_for(millis(500));
     world
 }
 
@@ -504,7 +504,7 @@ fn who_is_followed_and_never_comes_has_left() {
         "it gets, and may not send"
     );
     world.mobile.interface_lost(WLAN[1], world.now);
-    world.run_for(8_000);
+    world.run_for(millis(8_000));
     assert_eq!(events(&mut world, 1), [ForeignEvent::Left(visitor)]);
     back = datagram(PEER, HOME);
     let tunnel = world.foreign[1].tunnel();
@@ -542,14 +542,14 @@ fn a_stranger_on_the_link_does_not_stand_between_a_mobile_node_and_what_is_sent_
     };
     let right = registration(&world);
     forge(&mut world, 1, right);
-    world.run_for(10);
+    world.run_for(millis(10));
     forge(&mut world, 2, right);
     forge(&mut world, 3, right ^ 1);
-    world.run_for(10);
+    world.run_for(millis(10));
     assert_eq!(comes(&mut world, 1, agent(0)), Some(None));
     for number in 0..4 {
         forge(&mut world, 10 + number, right ^ number);
-        world.run_for(100);
+        world.run_for(millis(100));
         assert_eq!(comes(&mut world, 0, HOME_AGENT), Some(Some(agent(1))));
         assert_eq!(comes(&mut world, 1, agent(0)), Some(None));
     }

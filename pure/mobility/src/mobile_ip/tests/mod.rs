@@ -12,6 +12,7 @@ mod wireshark;
 mod world;
 
 use super::*;
+use ::world::{Hop, Hosts};
 use crypto::Secret;
 use model::{Instant, TrafficSelector};
 use std::collections::BTreeMap;
@@ -47,6 +48,10 @@ pub(super) const fn agent(number: u8) -> Ipv4Addr {
 
 pub(super) const fn at(millis: u64) -> Instant {
     Instant::from_origin(Duration::from_millis(millis))
+}
+
+pub(super) const fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
 }
 
 pub(super) const fn ntp(now: Instant) -> NtpTime {
@@ -105,36 +110,11 @@ pub(super) fn mobile_config() -> MobileNodeConfig {
 }
 
 pub(super) fn foreign_config(number: u8) -> ForeignAgentConfig {
-    ForeignAgentConfig {
-        interface: AIR,
-        address: agent(number),
-        care_of: agent(number),
-        interval: Duration::from_secs(1),
-        lifetime: Lifetime(600),
-        home_agents: BTreeMap::new(),
-        homes: Vec::new(),
-        home_keys: BTreeMap::new(),
-        mobile_keys: BTreeMap::new(),
-        neighbours: BTreeMap::new(),
-        nat: Nat::Never,
-        keepalive: None,
-        visitors: 10,
-        pending: 8,
-    }
+    ForeignAgentConfig::new(AIR, agent(number))
 }
 
 pub(super) fn home_config() -> HomeAgentConfig {
-    HomeAgentConfig {
-        address: HOME_AGENT,
-        lifetime: Lifetime(600),
-        bindings: 2,
-        reverse_tunnel_required: true,
-        mobiles: BTreeMap::from([(HOME, mobile_home())]),
-        foreign: BTreeMap::new(),
-        nat: Nat::Never,
-        nat_lifetime: Lifetime(60),
-        keepalive: None,
-    }
+    HomeAgentConfig::new(HOME_AGENT, BTreeMap::from([(HOME, mobile_home())]))
 }
 
 /// A request through a foreign agent, sent at `now`.

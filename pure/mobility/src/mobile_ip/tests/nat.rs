@@ -1,7 +1,7 @@
 //! UDP tunnels for foreign agents behind a NAT (RFC 3519).
 
 use super::tunnel::datagram;
-use super::world::{Links, Node, World, outside};
+use super::world::{BAD, Node, World, outside};
 use super::*;
 use crypto::Rng;
 use wire::ecn::Ecn;
@@ -144,7 +144,7 @@ fn passes(world: &mut World) -> bool {
 #[test]
 fn through_a_nat_packets_go_to_where_the_request_came_from() {
     let mut world = world(1);
-    world.run_for(1_000);
+    world.run_for(millis(1_000));
     world.assert_at(0);
     assert_eq!(place(&world.home).unwrap().udp, Some(OUTSIDE));
     assert!(world.foreign[0].is_in_udp(HOME));
@@ -164,7 +164,7 @@ fn through_a_nat_packets_go_to_where_the_request_came_from() {
 fn without_udp_nobody_is_registered_through_a_nat() {
     for (home, foreign) in [(Nat::Never, Nat::Detect), (Nat::Detect, Nat::Never)] {
         let mut world = world_with(2, home_with(home), foreign_with(0, foreign));
-        world.run_for(5_000);
+        world.run_for(millis(5_000));
         assert_eq!(world.mobile.registrations().count(), 0);
         assert!(world.home.counters().denied[&Code::HomeProhibited] > 0);
         assert!(!passes(&mut world));
@@ -174,10 +174,10 @@ fn without_udp_nobody_is_registered_through_a_nat() {
 #[test]
 fn who_moves_out_of_a_nat_has_its_packets_in_ip_again_and_back() {
     let mut world = world(3);
-    world.run_for(2_000);
+    world.run_for(millis(2_000));
     for (number, is_in_udp) in [(1, false), (0, true)] {
         world.move_to(&[number]);
-        world.run_for(8_000);
+        world.run_for(millis(8_000));
         world.assert_at(number);
         assert_eq!(place(&world.home).unwrap().udp.is_some(), is_in_udp);
     }
@@ -195,7 +195,7 @@ fn of_two_places_one_may_be_behind_a_nat() {
     world.foreign[0] = ForeignAgent::new(foreign_with(0, Nat::Detect), [4; 32], at(0));
     world.nats.insert(0, NAT_PORT);
     world.heard = vec![Some(WLAN[0]), Some(WLAN[1])];
-    world.run_for(5_000);
+    world.run_for(millis(5_000));
     let mut ports = Vec::new();
     let tunnel = world.home.tunnel();
     let _ = tunnel.encapsulate(&datagram(PEER, HOME), |envelope| ports.push(envelope.port));
@@ -217,7 +217,7 @@ fn where_no_nat_is_seen_udp_is_declined_and_packets_are_in_ip() {
     }
     let mut world = world(5);
     world.nats.clear();
-    world.run_for(1_000);
+    world.run_for(millis(1_000));
     world.assert_at(0);
     assert!(!world.foreign[0].is_in_udp(HOME));
     assert!(place(&world.home).unwrap().udp.is_none());
@@ -251,7 +251,7 @@ fn what_is_forced_is_in_udp_without_a_nat() {
     let home = home_with(Nat::Always);
     let mut world = world_with(6, home, foreign_with(0, Nat::Always));
     world.nats.clear();
-    world.run_for(1_000);
+    world.run_for(millis(1_000));
     world.assert_at(0);
     assert!(world.foreign[0].is_in_udp(HOME) && passes(&mut world));
 }
@@ -307,7 +307,7 @@ fn a_home_agent_that_says_nothing_of_udp_gets_packets_in_ip() {
 fn an_agent_asks_for_udp_between_both_authentications_and_its_visitor_hears_nothing_of_it() {
     let config = foreign_with(0, Nat::Detect);
     let mut world = world_with(8, home_with(Nat::Detect), config);
-    world.run_for(1_000);
+    world.run_for(millis(1_000));
     world.assert_at(0);
     assert!(
         passes(&mut world),
@@ -437,7 +437,7 @@ fn a_registration_through_a_nat_is_short() {
 #[test]
 fn what_is_in_udp_in_another_way_than_agreed_is_dropped_at_both_ends() {
     let mut world = world(9);
-    world.run_for(1_000);
+    world.run_for(millis(1_000));
     let gre = TunnelData { next_header: 47 }.octets();
     let mut inner = [&gre[..], &datagram(HOME, PEER)].concat();
     let from = Remote::Udp(OUTSIDE);
@@ -461,7 +461,7 @@ fn what_is_in_udp_in_another_way_than_agreed_is_dropped_at_both_ends() {
 #[test]
 fn what_comes_from_another_port_or_in_ip_is_dropped() {
     let mut world = world(10);
-    world.run_for(1_000);
+    world.run_for(millis(1_000));
     let data = TunnelData::IP_IN_UDP.octets();
     let (port, address) = (
         SocketAddrV4::new(outside(0), 1),
@@ -649,7 +649,7 @@ fn kept(ours: Option<u64>, told: Option<u64>) -> World {
         ..foreign_with(0, Nat::Detect)
     };
     let mut world = world_with(11, home, foreign);
-    world.run_for(220_000);
+    world.run_for(millis(220_000));
     world.assert_at(0);
     world
 }
@@ -684,7 +684,7 @@ fn a_tunnel_that_is_not_used_is_kept_alive_as_often_as_the_shorter_of_both_ends_
 fn a_tunnel_that_is_used_both_ways_needs_no_keepalive() {
     let mut world = world(12);
     for _ in 0..60 {
-        world.run_for(5_000);
+        world.run_for(millis(5_000));
         assert!(passes(&mut world));
     }
     assert_eq!(keepalives(&world).len(), 0);
@@ -695,9 +695,9 @@ fn a_tunnel_that_is_used_both_ways_needs_no_keepalive() {
 fn a_keepalive_that_is_lost_is_repeated() {
     let mut world = kept(Some(20), None);
     world.nats.insert(0, NAT_PORT + 1);
-    world.run_for(5_000);
+    world.run_for(millis(5_000));
     world.nats.insert(0, NAT_PORT);
-    world.run_for(10_000);
+    world.run_for(millis(10_000));
     let counted = world.foreign[0].tunnel_counters().keepalives;
     assert_eq!((counted.sent, counted.answered, counted.lost), (14, 11, 0));
     assert!(passes(&mut world));
@@ -710,9 +710,9 @@ fn a_nat_that_forgets_is_noticed_by_keepalives_and_mended_by_a_registration() {
     let mut world = kept(Some(20), None);
     world.nats.insert(0, NAT_PORT + 1);
     assert!(!passes(&mut world));
-    world.run_for(15_000);
+    world.run_for(millis(15_000));
     assert!(!passes(&mut world), "a keepalive by itself moves nothing");
-    world.run_for(30_000);
+    world.run_for(millis(30_000));
     assert!(passes(&mut world));
     let moved = SocketAddrV4::new(outside(0), NAT_PORT + 1);
     assert_eq!(place(&world.home).unwrap().udp, Some(moved));
@@ -729,7 +729,7 @@ fn a_nat_that_forgets_is_noticed_while_only_one_end_sends() {
     let mut world = kept(Some(20), None);
     world.nats.insert(0, NAT_PORT + 1);
     for _ in 0..45 {
-        world.run_for(1_000);
+        world.run_for(millis(1_000));
         let now = world.now;
         let _ = world.foreign[0]
             .tunnel()
@@ -744,9 +744,9 @@ fn a_nat_that_forgets_is_noticed_while_only_one_end_sends() {
 #[test]
 fn a_nat_that_forgets_is_mended_by_the_next_registration_in_any_case() {
     let mut world = world(13);
-    world.run_for(1_000);
+    world.run_for(millis(1_000));
     world.nats.insert(0, NAT_PORT + 1);
-    world.run_for(60_000);
+    world.run_for(millis(60_000));
     assert!(passes(&mut world));
 }
 
@@ -774,7 +774,7 @@ fn a_home_agent_that_is_silent_has_an_agent_begin_anew_once() {
         mobiles: BTreeMap::new(),
         ..home_config()
     });
-    world.run_for(300_000);
+    world.run_for(millis(300_000));
     assert_eq!(begins(&world), 2);
 }
 
@@ -789,20 +789,20 @@ fn an_agent_says_that_it_has_udp_when_it_knows_of_a_nat_and_not_otherwise() {
         [all[0], all[all.len() - 1]]
     };
     let mut behind = world(14);
-    behind.run_for(3_000);
+    behind.run_for(millis(3_000));
     assert_eq!(has_udp(&behind), [false, true]);
     let mut open = world(15);
     open.nats.clear();
-    open.run_for(3_000);
+    open.run_for(millis(3_000));
     assert_eq!(has_udp(&open), [false, false]);
 }
 
 #[test]
 fn who_leaves_behind_a_nat_is_deregistered_everywhere() {
     let mut world = world(16);
-    world.run_for(2_000);
+    world.run_for(millis(2_000));
     world.mobile.deregister(world.now);
-    world.run_for(2_000);
+    world.run_for(millis(2_000));
     let done = MobileEvent::Deregistered { confirmed: true };
     assert!(world.events.contains(&done));
     assert_eq!(place(&world.home), None);
@@ -817,7 +817,7 @@ fn all_agree_in_the_end_whatever_nats_and_links_do() {
     for seed in 0..30 {
         let mut world = kept(Some(20), None);
         let mut rng = Rng::from_seed([seed; 32]);
-        world.links = Links::BAD;
+        world.hop = BAD;
         for _ in 0..8 {
             let [to, forgets, seconds] = rng.array();
             world.move_to(&[usize::from(to % 2)]);
@@ -825,11 +825,11 @@ fn all_agree_in_the_end_whatever_nats_and_links_do() {
                 let port = world.nats[&0] + 1;
                 world.nats.insert(0, port);
             }
-            world.run_for(500 + u64::from(seconds) * 100);
+            world.run_for(millis(500 + u64::from(seconds) * 100));
         }
-        world.links = Links::default();
+        world.hop = Hop::PERFECT;
         world.move_to(&[0]);
-        world.run_for(400_000);
+        world.run_for(millis(400_000));
         world.assert_at(0);
         assert!(passes(&mut world), "seed {seed}");
     }

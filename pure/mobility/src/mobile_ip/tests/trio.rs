@@ -1,4 +1,4 @@
-use super::world::{Links, Node, World};
+use super::world::{BAD, Node, World};
 use super::*;
 use crypto::Rng;
 
@@ -6,7 +6,7 @@ use crypto::Rng;
 fn a_mobile_node_that_hears_an_agent_is_registered_through_it() {
     let mut world = World::new(1, 1);
     world.move_to(&[0]);
-    world.run_for(1000);
+    world.run_for(millis(1000));
     world.assert_at(0);
     let attachment = Attachment {
         interface: WLAN[0],
@@ -41,7 +41,7 @@ fn a_mobile_node_that_hears_an_agent_is_registered_through_it() {
 fn a_registration_is_renewed_before_it_ends_and_nobody_notices() {
     let mut world = World::new(1, 2);
     world.move_to(&[0]);
-    world.run_for(3_600_000);
+    world.run_for(millis(3_600_000));
     world.assert_at(0);
     let is_renewal = |event: &&MobileEvent| matches!(event, MobileEvent::Renewed(_));
     let renewals = world.events.iter().filter(is_renewal).count();
@@ -54,14 +54,14 @@ fn a_registration_is_renewed_before_it_ends_and_nobody_notices() {
 fn a_move_is_noticed_when_the_old_agent_is_silent_for_as_long_as_it_said() {
     let mut world = World::new(2, 3);
     world.move_to(&[0]);
-    world.run_for(10_000);
+    world.run_for(millis(10_000));
     world.move_to(&[1]);
-    world.run_for(4_500);
+    world.run_for(millis(4_500));
     let registered: Vec<_> = world.mobile.registrations().map(|at| at.care_of).collect();
     assert_eq!(registered, [agent(1)]);
     assert_eq!(world.home.care_of(HOME), [agent(1)]);
     // The old agent is not notified; its entry ends with its lifetime (section 3.8.2.2).
-    world.run_for(300_000);
+    world.run_for(millis(300_000));
     world.assert_at(1);
     assert!(!world.has_visitor(0));
 }
@@ -71,13 +71,13 @@ fn a_move_is_noticed_when_the_old_agent_is_silent_for_as_long_as_it_said() {
 fn a_lost_interface_is_left_at_once() {
     let mut world = World::new(2, 4);
     world.heard = vec![Some(WLAN[0]), Some(WLAN[1])];
-    world.run_for(5_000);
+    world.run_for(millis(5_000));
     world.assert_at(0);
     world.mobile.interface_lost(WLAN[0], world.now);
-    world.run_for(100);
+    world.run_for(millis(100));
     assert_eq!(world.home.care_of(HOME), [agent(1)]);
     world.mobile.interface_found(WLAN[0], world.now);
-    world.run_for(3_000);
+    world.run_for(millis(3_000));
     assert_eq!(world.home.care_of(HOME), [agent(0)], "it is preferred");
 }
 
@@ -89,18 +89,18 @@ fn with_two_agents_at_once_packets_go_to_both_and_then_to_the_one_that_is_left()
     };
     let mut world = World::with(2, 5, config, home_config());
     world.heard = vec![Some(WLAN[0]), Some(WLAN[1])];
-    world.run_for(5_000);
+    world.run_for(millis(5_000));
     let mut care_of = world.home.care_of(HOME);
     care_of.sort();
     assert_eq!(care_of, [agent(0), agent(1)]);
     assert_eq!(world.mobile.registrations().count(), 2);
     world.heard[0] = None;
-    world.run_for(10_000);
+    world.run_for(millis(10_000));
     let registered: Vec<_> = world.mobile.registrations().map(|at| at.care_of).collect();
     assert_eq!(registered, [agent(1)]);
     assert_eq!(world.home.care_of(HOME), [agent(1)]);
     world.heard[0] = Some(WLAN[0]);
-    world.run_for(10_000);
+    world.run_for(millis(10_000));
     assert_eq!(world.home.care_of(HOME).len(), 2);
 }
 
@@ -116,7 +116,7 @@ fn a_home_agent_that_binds_one_care_of_address_has_one() {
     };
     let mut world = World::with(2, 6, mobile, home);
     world.heard = vec![Some(WLAN[0]), Some(WLAN[1])];
-    world.run_for(20_000);
+    world.run_for(millis(20_000));
     world.assert_at(0);
     assert!(world.requests(Node::Mobile).len() < 4, "it was told once");
 }
@@ -125,9 +125,9 @@ fn a_home_agent_that_binds_one_care_of_address_has_one() {
 fn who_stops_is_deregistered_everywhere() {
     let mut world = World::new(1, 7);
     world.move_to(&[0]);
-    world.run_for(5_000);
+    world.run_for(millis(5_000));
     world.mobile.deregister(world.now);
-    world.run_for(1_000);
+    world.run_for(millis(1_000));
     let done = MobileEvent::Deregistered { confirmed: true };
     assert!(world.events.contains(&done), "{:?}", world.events);
     assert_eq!(world.home.care_of(HOME), [] as [Ipv4Addr; 0]);
@@ -139,11 +139,11 @@ fn who_stops_is_deregistered_everywhere() {
 fn who_stops_and_is_not_heard_stops_all_the_same() {
     let mut world = World::new(1, 8);
     world.move_to(&[0]);
-    world.run_for(5_000);
-    world.links.lost = 255;
+    world.run_for(millis(5_000));
+    world.hop.lost = 1000;
     world.heard[0] = None;
     world.mobile.deregister(world.now);
-    world.run_for(60_000);
+    world.run_for(millis(60_000));
     let done = MobileEvent::Deregistered { confirmed: false };
     assert!(world.events.contains(&done));
 }
@@ -155,7 +155,7 @@ fn a_clock_that_is_wrong_costs_one_request_more() {
     let wrong = ntp(at(0)).plus(Duration::from_secs(86_400));
     world.mobile.set_wall_clock(wrong, at(0));
     world.move_to(&[0]);
-    world.run_for(3_000);
+    world.run_for(millis(3_000));
     world.assert_at(0);
     assert_eq!(world.requests(Node::Mobile).len(), 2);
     let denied = &world.home.counters().denied;
@@ -167,7 +167,7 @@ fn a_clock_that_nobody_has_set_is_set_by_the_home_agent() {
     let mut world = World::new(1, 10);
     world.mobile = MobileNode::new(mobile_config(), [10; 32], at(0));
     world.move_to(&[0]);
-    world.run_for(3_000);
+    world.run_for(millis(3_000));
     world.assert_at(0);
 }
 
@@ -189,7 +189,7 @@ fn nonces_need_no_clock() {
     let mut world = World::with(1, 11, mobile, home.clone());
     world.home = HomeAgent::new(home, [11; 32]);
     world.move_to(&[0]);
-    world.run_for(100_000);
+    world.run_for(millis(100_000));
     world.assert_at(0);
     // The first nonce is unknown; each reply supplies the next.
     assert_eq!(
@@ -202,10 +202,10 @@ fn nonces_need_no_clock() {
 fn an_agent_that_has_begun_anew_is_registered_with_again() {
     let mut world = World::new(1, 12);
     world.move_to(&[0]);
-    world.run_for(20_000);
+    world.run_for(millis(20_000));
     world.foreign[0] = ForeignAgent::new(foreign_config(0), [99; 32], world.now);
     assert!(!world.has_visitor(0));
-    world.run_for(2_500);
+    world.run_for(millis(2_500));
     world.assert_at(0);
 }
 
@@ -217,10 +217,10 @@ fn agents_that_share_a_key_believe_each_other() {
     };
     let mut world = World::with(1, 13, mobile_config(), home);
     world.move_to(&[0]);
-    world.run_for(1_000);
+    world.run_for(millis(1_000));
     world.assert_at(0);
     world.mobile.deregister(world.now);
-    world.run_for(2_000);
+    world.run_for(millis(2_000));
     assert!(
         !world.has_visitor(0),
         "and nothing of that is needed to leave"
@@ -246,22 +246,23 @@ fn walk(seed: u8, simultaneous: bool, replay: Replay, agent_keys: u8) {
     };
     let mut world = World::with(3, seed, mobile, home);
     let mut rng = Rng::from_seed([seed; 32]);
-    world.links = Links::BAD;
+    world.hop = BAD;
     for _ in 0..12 {
         let [a, b, interface, seconds] = rng.array();
         world.move_to(&[usize::from(a % 3), usize::from(b % 4)]);
         world.heard[usize::from(a % 3)] = Some(WLAN[usize::from(interface % 2)]);
         let end = world.now + Duration::from_millis(500 + u64::from(seconds) * 60);
-        world.run_until(end, |world| {
+        while world.step(end) {
             let most = if simultaneous { 2 } else { 1 };
             assert!(world.home.care_of(HOME).len() <= most);
-        });
+        }
+        world.run_to(end);
         handover::assert_no_circle(&mut world);
     }
-    world.links = Links::default();
+    world.hop = Hop::PERFECT;
     let last = usize::from(rng.array::<1>()[0] % 3);
     world.move_to(&[last]);
-    world.run_for(400_000);
+    world.run_for(millis(400_000));
     world.assert_at(last);
     for number in (0..3).filter(|&number| number != last) {
         assert!(!world.has_visitor(number), "it is at one agent");
@@ -310,13 +311,9 @@ fn all_agree_in_the_end_with_agents_that_tell_each_other() {
 fn the_same_seed_gives_the_same_run() {
     let run = || {
         let mut world = World::new(2, 14);
-        world.links = Links {
-            lost: 60,
-            doubled: 40,
-            jitter: 100,
-        };
+        world.hop = Hop { jitter: 100, ..BAD };
         world.move_to(&[0, 1]);
-        world.run_for(60_000);
+        world.run_for(millis(60_000));
         format!("{:?}", world.tap)
     };
     assert_eq!(run(), run());

@@ -203,7 +203,7 @@ fn what_is_no_datagram_passes_no_tunnel() {
 fn packets_pass_both_ways_while_a_mobile_node_is_registered_and_not_after() {
     let mut world = world::World::new(1, 1);
     world.move_to(&[0]);
-    world.run_for(1_000);
+    world.run_for(millis(1_000));
     let mut there = datagram(PEER, HOME);
     let outer = outers(world.home.tunnel(), &there);
     assert_eq!(outer[0].destination, agent(0));
@@ -223,7 +223,7 @@ fn packets_pass_both_ways_while_a_mobile_node_is_registered_and_not_after() {
             .is_ok()
     );
     world.mobile.deregister(world.now);
-    world.run_for(1_000);
+    world.run_for(millis(1_000));
     let tunnel = world.home.tunnel();
     let dropped = tunnel.decapsulate(Remote::Ip(agent(0)), Ecn::NotEct, &mut back);
     assert_eq!(dropped, Err(TunnelDrop::Spoofed));

@@ -1,11 +1,16 @@
-//! A mobile node, foreign agents and a home agent in virtual time, joined by links that lose,
-//! duplicate and reorder packets.
+//! A mobile node, foreign agents and a home agent, one hop from each other.
 
 use super::*;
+use ::world::Network;
 use crypto::Rng;
-use model::Deadline;
 use wire::ecn::Ecn;
 use wire::mobile_ip::{TunnelData, message};
+
+/// Hops of random walks.
+pub(super) const BAD: Hop = Hop {
+    jitter: 400,
+    ..Hop::PERFECT.losing(235).repeating(157)
+};
 
 /// The sender or destination of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,24 +18,6 @@ pub(super) enum Node {
     Mobile,
     Foreign(usize),
     Home,
-}
-
-/// The quality of links: probabilities in 256ths.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Links {
-    pub(super) lost: u8,
-    pub(super) doubled: u8,
-    /// Maximum random extra delay per hop, in milliseconds.
-    pub(super) jitter: u64,
-}
-
-impl Links {
-    /// The links of random walks.
-    pub(super) const BAD: Self = Self {
-        lost: 60,
-        doubled: 40,
-        jitter: 400,
-    };
 }
 
 /// A packet in transit.
@@ -47,7 +34,7 @@ pub(super) struct World {
     pub(super) mobile: MobileNode,
     pub(super) foreign: Vec<ForeignAgent>,
     pub(super) home: HomeAgent,
-    pub(super) links: Links,
+    pub(super) hop: Hop,
     /// For each foreign agent, the interface of the mobile node that hears it.
     pub(super) heard: Vec<Option<u32>>,
     /// Foreign agents behind a NAT, with the external port of their mapping.
@@ -55,9 +42,7 @@ pub(super) struct World {
     pub(super) events: Vec<MobileEvent>,
     /// All packets sent.
     pub(super) tap: Vec<Packet>,
-    underway: BTreeMap<(Instant, u64), Packet>,
-    rng: Rng,
-    sent: u64,
+    network: Network<Packet>,
 }
 
 impl World {
@@ -94,14 +79,12 @@ impl World {
             mobile: MobileNode::new(mobile, [seed; 32], now),
             foreign,
             home: HomeAgent::new(home.clone(), [seed ^ 0xaa; 32]),
-            links: Links::default(),
+            hop: Hop::PERFECT,
             heard: vec![None; agents.into()],
             nats: BTreeMap::new(),
             events: Vec::new(),
             tap: Vec::new(),
-            underway: BTreeMap::new(),
-            rng: Rng::from_seed([seed ^ 0x55; 32]),
-            sent: 0,
+            network: Network::new(Rng::from_seed([seed ^ 0x55; 32])),
         };
         world.mobile.set_wall_clock(ntp(now), now);
         world.home.set_wall_clock(ntp(now), now);
@@ -112,72 +95,6 @@ impl World {
     pub(super) fn move_to(&mut self, agents: &[usize]) {
         for (number, heard) in self.heard.iter_mut().enumerate() {
             *heard = agents.contains(&number).then_some(WLAN[0]);
-        }
-    }
-
-    pub(super) fn run_for(&mut self, millis: u64) {
-        self.run_until(self.now + Duration::from_millis(millis), |_| ());
-    }
-
-    /// Runs the world until `end`, and calls `look` after every step.
-    pub(super) fn run_until(&mut self, end: Instant, look: impl Fn(&Self)) {
-        self.collect();
-        let mut idle = 0;
-        while let Some(next) = self.next().filter(|&next| next <= end) {
-            idle = if next > self.now { 0 } else { idle + 1 };
-            assert!(idle < 1000, "something is due for ever");
-            self.now = self.now.max(next);
-            self.step();
-            self.collect();
-            look(self);
-        }
-        self.now = end;
-    }
-
-    fn next(&self) -> Option<Instant> {
-        let deadline = |deadline: Option<Deadline>| deadline.map(|deadline| deadline.at);
-        let foreign = self
-            .foreign
-            .iter()
-            .map(|agent| deadline(agent.poll_timeout()));
-        let packet = self.underway.keys().next().map(|key| key.0);
-        let others = [
-            deadline(self.mobile.poll_timeout()),
-            deadline(self.home.poll_timeout()),
-            packet,
-        ];
-        foreign.chain(others).flatten().min()
-    }
-
-    fn step(&mut self) {
-        let now = self.now;
-        if let Some((key, packet)) = self.underway.pop_first() {
-            match key.0 <= now {
-                true => self.deliver(packet),
-                false => _ = self.underway.insert(key, packet),
-            }
-        }
-        self.mobile.handle_timeout(now);
-        self.foreign
-            .iter_mut()
-            .for_each(|agent| agent.handle_timeout(now));
-        self.home.handle_timeout(now);
-    }
-
-    fn collect(&mut self) {
-        while let Some(event) = self.mobile.poll_event() {
-            self.events.push(event);
-        }
-        while let Some(transmit) = self.mobile.poll_transmit() {
-            self.post(Node::Mobile, transmit);
-        }
-        for number in 0..self.foreign.len() {
-            while let Some(transmit) = self.foreign[number].poll_transmit() {
-                self.post(Node::Foreign(number), transmit);
-            }
-        }
-        while let Some(transmit) = self.home.poll_transmit() {
-            self.post(Node::Home, transmit);
         }
     }
 
@@ -208,7 +125,7 @@ impl World {
                 transmit: transmit.clone(),
             };
             self.tap.push(packet.clone());
-            self.send(packet);
+            self.network.send(packet, &self.hop, self.now);
         }
     }
 
@@ -250,21 +167,6 @@ impl World {
             octets,
         };
         self.post(Node::Home, transmit);
-    }
-
-    fn send(&mut self, packet: Packet) {
-        let [lost, doubled] = self.rng.array();
-        let copies = match (lost < self.links.lost, doubled < self.links.doubled) {
-            (true, _) => 0,
-            (false, false) => 1,
-            (false, true) => 2,
-        };
-        for _ in 0..copies {
-            let jitter = u64::from(self.rng.u16()) % (self.links.jitter + 1);
-            let at = self.now + Duration::from_millis(5 + jitter);
-            self.sent += 1;
-            self.underway.insert((at, self.sent), packet.clone());
-        }
     }
 
     pub(super) fn deliver(&mut self, packet: Packet) {
@@ -367,6 +269,55 @@ impl World {
         assert_eq!(registered, [care_of], "the mobile node");
         assert_eq!(self.home.care_of(HOME), [care_of], "the home agent");
         assert!(self.has_visitor(number), "the foreign agent");
+    }
+}
+
+impl Hosts for World {
+    type Packet = Packet;
+
+    fn clock(&mut self) -> &mut Instant {
+        &mut self.now
+    }
+
+    fn network(&mut self) -> &mut Network<Packet> {
+        &mut self.network
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let foreign = self.foreign.iter().map(ForeignAgent::poll_timeout);
+        let others = [self.mobile.poll_timeout(), self.home.poll_timeout()];
+        let deadlines = foreign.chain(others).flatten();
+        deadlines.map(|deadline| deadline.at).min()
+    }
+
+    fn handle_timeout(&mut self) {
+        let now = self.now;
+        self.mobile.handle_timeout(now);
+        self.foreign
+            .iter_mut()
+            .for_each(|agent| agent.handle_timeout(now));
+        self.home.handle_timeout(now);
+    }
+
+    fn receive(&mut self, packet: Packet) {
+        self.deliver(packet);
+    }
+
+    fn collect(&mut self) {
+        while let Some(event) = self.mobile.poll_event() {
+            self.events.push(event);
+        }
+        while let Some(transmit) = self.mobile.poll_transmit() {
+            self.post(Node::Mobile, transmit);
+        }
+        for number in 0..self.foreign.len() {
+            while let Some(transmit) = self.foreign[number].poll_transmit() {
+                self.post(Node::Foreign(number), transmit);
+            }
+        }
+        while let Some(transmit) = self.home.poll_transmit() {
+            self.post(Node::Home, transmit);
+        }
     }
 }
 

@@ -58,7 +58,7 @@ fn an_advertised_registration_lifetime_of_zero_deregisters_nobody() {
         world
             .mobile
             .handle_advertisement(WLAN[0], agent(0), station(agent(0)), &forged, now);
-        world.run_for(300);
+        world.run_for(millis(300));
     }
     world.assert_at(0);
     let asked = world.requests(Node::Mobile);
