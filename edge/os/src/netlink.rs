@@ -235,7 +235,7 @@ impl Netlink {
         Ok(wanted)
     }
 
-    /// Adds a rule. There must be none exactly like it.
+    /// Adds a rule as ours. There must be none exactly like it.
     pub fn add_rule(&self, rule: &Rule) -> Result<(), Error> {
         let message = Message::NewRule(rule.message());
         self.create(format!("adding the rule {rule}"), message)
@@ -249,7 +249,7 @@ impl Netlink {
         }
     }
 
-    /// Deletes a rule that may be gone already.
+    /// Deletes a rule of ours that may be gone already.
     pub(crate) fn drop_rule(&self, rule: &Rule) -> Result<(), Error> {
         let message = Message::DelRule(rule.message());
         self.remove(&format!("deleting the rule {rule}"), message)
@@ -266,7 +266,7 @@ impl Netlink {
             .map(drop)
     }
 
-    /// Deletes a rule.
+    /// Deletes a rule of ours.
     pub fn delete_rule(&self, rule: &Rule) -> Result<(), Error> {
         let message = Message::DelRule(rule.message());
         self.change(format!("deleting the rule {rule}"), message, 0)
@@ -278,19 +278,27 @@ impl Netlink {
         Ok(messages.iter().filter_map(Rule::parse).collect())
     }
 
-    /// Returns the missing ones of these rules.
+    /// Returns the rules of one priority that are ours.
+    pub(crate) fn own_rules(&self, priority: u32) -> Result<Vec<Rule>, Error> {
+        let messages = self.rule_messages()?.into_iter().filter(rule::is_ours);
+        let rules = messages.filter_map(|message| Rule::parse(&message));
+        Ok(rules.filter(|rule| rule.priority == priority).collect())
+    }
+
+    /// Returns the missing ones of these rules. A rule of another owner with the same effect is not
+    /// missing.
     pub(crate) fn absent_rules(&self, mut wanted: Vec<Rule>) -> Result<Vec<Rule>, Error> {
         let present = self.rules()?;
         wanted.retain(|rule| !present.contains(rule));
         Ok(wanted)
     }
 
-    /// Removes the remains of a predecessor that could not clean up: every rule with one of these
-    /// priorities and every route of this table. Returns their number. Devices need no removal,
-    /// because they vanish with their process.
+    /// Removes the remains of a predecessor that could not clean up: every rule of ours with one of
+    /// these priorities and every route of this table. Returns their number. Devices need no
+    /// removal, because they vanish with their process.
     pub fn cleanup(&self, table: u32, priorities: RangeInclusive<u32>) -> Result<usize, Error> {
         let mut removed = 0;
-        for message in self.rule_messages()? {
+        for message in self.rule_messages()?.into_iter().filter(rule::is_ours) {
             if rule::priority(&message).is_some_and(|priority| priorities.contains(&priority)) {
                 let message = Message::DelRule(message);
                 removed += self.remove("removing an old rule", message)?;

@@ -219,13 +219,9 @@ impl Routes {
             self.netlink.add_rule(rule)?;
             crash::point("rule-added");
         }
-        let ours = |rule: &&Rule| rule.priority == SERVICE_PRIORITY;
-        for rule in present.iter().filter(ours) {
-            if !wanted.contains(rule) {
-                self.netlink.drop_rule(rule)?;
-            }
-        }
-        Ok(())
+        let ours = self.netlink.own_rules(SERVICE_PRIORITY)?.into_iter();
+        let mut unwanted = ours.filter(|rule| !wanted.contains(rule));
+        unwanted.try_for_each(|rule| self.netlink.drop_rule(&rule))
     }
 }
 

@@ -480,7 +480,7 @@ fn moved(
         CannotMove::NoWay(no_way) => {
             let from: Vec<_> = no_way.from.iter().map(ToString::to_string).collect();
             format!(
-                "name one of: {}; another address needs its own routes (`ip rule add from ADDRESS`)",
+                "name one of: {}; another address needs its own routes (`ip rule add from ADDRESS lookup TABLE`)",
                 from.join(", ")
             )
         }

@@ -60,6 +60,18 @@ impl Sockets {
         })
     }
 
+    /// Returns no sockets, for tests.
+    #[cfg(test)]
+    pub fn none() -> Self {
+        Self {
+            ike: Vec::new(),
+            natt: Vec::new(),
+            esp: Vec::new(),
+            run: Run::default(),
+            offload: Offload::Auto,
+        }
+    }
+
     /// Sends a payload from the socket of the path's local port and family, with this traffic class
     /// in the outer header, and this treatment of fragmentation.
     pub fn send(&self, path: Path, class: u8, df: Df, payload: &[u8]) -> io::Result<()> {

@@ -5,9 +5,11 @@
 //! thread's time; without packets they get all the time that is left.
 //!
 //! **Forged addresses.** Messages from senders with a verified address have a queue of their own,
-//! and go first. Of the others the newest goes first: an initiator whose message has waited for
-//! long has sent another one. Messages that must return with a cookie are not queued: they are
-//! answered in the same turn, within a share of their own, or dropped.
+//! and go first, those of the least crowded network before all others. Of the rest the newest goes
+//! first: an initiator whose message has waited for long has sent another one. Messages that must
+//! return with a cookie are not queued: they are answered in the same turn, within a share of their
+//! own, or dropped. They are dropped as well while their network fills its places in the queue: the
+//! message with the cookie would find none.
 
 mod lost;
 mod queue;
@@ -95,13 +97,13 @@ impl Unproved {
     /// Queues a message, if there is room.
     pub fn push(&mut self, sender: Sender, path: Path, message: &[u8], now: Instant) {
         let from = Origin::new(path.remote.ip(), &self.peers);
-        let message = (path, message.to_vec());
+        let message = || (path, message.to_vec());
         let lost = match sender {
-            Sender::Unpaid if self.unpaid.len() < MOST_UNPAID => {
-                self.unpaid.push(message);
-                false
+            Sender::Unpaid => {
+                let takes = self.unpaid.len() < MOST_UNPAID && self.reachable.has_place(from, now);
+                self.unpaid.extend(takes.then(message));
+                !takes
             }
-            Sender::Unpaid => true,
             Sender::Unverified => self.unverified.push(message, from, now),
             Sender::Reachable | Sender::Settled => self.reachable.push(message, from, now),
         };
@@ -124,7 +126,7 @@ impl Unproved {
             return None;
         }
         let first = match self.ahead < AHEAD {
-            true => self.reachable.pop_oldest(),
+            true => self.reachable.pop_of_least_crowded(),
             false => None,
         };
         if first.is_some() {
@@ -133,7 +135,7 @@ impl Unproved {
         }
         self.ahead = 0;
         let newest = self.unverified.pop_newest();
-        newest.or_else(|| self.reachable.pop_oldest())
+        newest.or_else(|| self.reachable.pop_of_least_crowded())
     }
 
     /// Returns the time at which the next message should be handled, if any is queued.
@@ -293,6 +295,27 @@ mod tests {
         thread.arrive(Sender::Reachable, subnet(1));
         thread.turn(PACKETS, each);
         assert_eq!(thread.order(), [subnet(1)]);
+    }
+
+    /// A cookie is wanted of a network only if the message that returns it would be queued.
+    // Weakness: 92
+    #[test]
+    fn a_network_that_fills_its_places_is_asked_for_no_cookies() {
+        let mut thread = Thread::new();
+        let (flooder, honest) = (subnet(1), subnet(2));
+        for _ in 0..queue::ROOM.per_host {
+            assert_eq!(thread.unproved.lost.total, 0);
+            thread.arrive(Sender::Reachable, flooder);
+        }
+        for _ in 0..10 {
+            thread.arrive(Sender::Unpaid, flooder);
+            thread.arrive(Sender::Unpaid, honest);
+        }
+        assert_eq!(thread.unproved.lost.total, 10);
+        thread.turn(Duration::ZERO, SLICE);
+        assert_eq!(thread.asked, 10);
+        thread.arrive(Sender::Unpaid, flooder);
+        assert_eq!(thread.unproved.unpaid.len(), 1, "there is a place again");
     }
 
     // Weakness: 130

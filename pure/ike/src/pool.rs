@@ -42,14 +42,50 @@ pub(crate) struct Pools {
     leases: BTreeMap<Name, Held>,
     /// Addresses of all leases.
     taken: Runs,
-    /// Leases that no IKE SA uses, by the time from which their addresses are free.
-    unused: BTreeSet<(UnixTime, Name)>,
+    /// Leases that no IKE SA uses, by the name of their pool.
+    unused: BTreeMap<String, Unused>,
     users: BTreeMap<IkeSaId, Name>,
     changes: VecDeque<LeaseChange>,
 }
 
 /// Key of a lease: name of the pool, and identity.
 type Name = (String, Identity);
+
+/// Leases of a pool that no IKE SA uses.
+#[derive(Default)]
+struct Unused {
+    /// The identities, by the time from which their addresses are free.
+    leases: BTreeSet<(UnixTime, Identity)>,
+    /// The lowest and the highest address of each family that was among the leases. So pools apart
+    /// from each other visit none of each other's leases.
+    extents: BTreeMap<bool, [IpAddr; 2]>,
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Number of leases that searches of this thread have looked at.
+    static VISITED: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+impl Unused {
+    fn insert(&mut self, since: UnixTime, identity: Identity, addresses: &InnerAddresses) {
+        self.leases.insert((since, identity));
+        for address in addresses.iter() {
+            let extent = self.extents.entry(address.is_ipv4());
+            let [first, last] = extent.or_insert([address; 2]);
+            *first = address.min(*first);
+            *last = address.max(*last);
+        }
+    }
+
+    /// Returns true if a pool may lend an address of these leases.
+    fn overlaps(&self, pool: &Pool, is_ipv4: bool) -> bool {
+        self.extents.get(&is_ipv4).is_some_and(|[first, last]| {
+            let mut ranges = pool.of(is_ipv4);
+            ranges.any(|range| range.first <= *last && *first <= range.last)
+        })
+    }
+}
 
 #[derive(Default)]
 struct Held {
@@ -119,11 +155,12 @@ impl Pools {
         }
         let held = self.leases.entry(name.clone()).or_default();
         held.users.insert(sa);
-        if let Some(since) = held.free_from.take() {
-            self.unused.remove(&(since, name.clone()));
-        }
+        let unused_since = held.free_from.take();
         held.lease = pool.lease;
         let lease = held.lease(&name);
+        if let Some(since) = unused_since {
+            self.use_again(since, &name);
+        }
         self.users.insert(sa, name);
         match before {
             Some(before) if before == lease => {}
@@ -158,7 +195,9 @@ impl Pools {
             let since = later(today, held.lease);
             held.free_from = Some(since);
             self.changes.push_back(LeaseChange::Used(held.lease(&name)));
-            self.unused.insert((since, name));
+            let (pool, identity) = name;
+            let unused = self.unused.entry(pool).or_default();
+            unused.insert(since, identity, &held.addresses);
         }
     }
 
@@ -183,7 +222,8 @@ impl Pools {
             }
             let free_from = lease.free_from.map(UnixTime);
             let free_from = free_from.unwrap_or_else(|| later(today, kept));
-            self.unused.insert((free_from, name.clone()));
+            let unused = self.unused.entry(name.0.clone()).or_default();
+            unused.insert(free_from, name.1.clone(), &addresses);
             let held = Held {
                 addresses,
                 users: BTreeSet::new(),
@@ -244,21 +284,38 @@ impl Pools {
         })
     }
 
+    /// Removes a lease from the unused ones.
+    fn use_again(&mut self, since: UnixTime, (pool, identity): &Name) {
+        if let Some(unused) = self.unused.get_mut(pool) {
+            unused.leases.remove(&(since, identity.clone()));
+            if unused.leases.is_empty() {
+                self.unused.remove(pool);
+            }
+        }
+    }
+
     /// Ends the lease that has been free for the longest time, and returns its address. All
     /// addresses of the lease become free.
     fn reclaim(&mut self, pool: &Pool, is_ipv4: bool, today: UnixTime) -> Option<IpAddr> {
-        let free = self.unused.iter().take_while(|(since, _)| *since <= today);
-        let mut of_pool = free.filter_map(|(since, name)| {
-            let address = self.leases.get(name)?.addresses.address(is_ipv4)?;
-            pool.lends(address).then_some((*since, address, name))
+        let overlap = self.unused.iter();
+        let overlap = overlap.filter(|(_, unused)| unused.overlaps(pool, is_ipv4));
+        let oldest = overlap.filter_map(|(of, unused)| {
+            let free = unused.leases.iter();
+            let mut free = free.take_while(|(since, _)| *since <= today);
+            free.find_map(|(since, identity)| {
+                #[cfg(test)]
+                VISITED.set(VISITED.get() + 1);
+                let name = (of.clone(), identity.clone());
+                let address = self.leases.get(&name)?.addresses.address(is_ipv4)?;
+                pool.lends(address).then_some((*since, address, name))
+            })
         });
-        let (since, address, name) = of_pool.next()?;
-        let name = name.clone();
+        let (since, address, name) = oldest.min_by_key(|(since, ..)| *since)?;
         let held = self.leases.remove(&name)?;
         for address in held.addresses.iter() {
             self.taken.remove(address);
         }
-        self.unused.remove(&(since, name.clone()));
+        self.use_again(since, &name);
         let (pool, identity) = name;
         self.changes
             .push_back(LeaseChange::Forgotten { pool, identity });
@@ -473,6 +530,33 @@ mod tests {
             assert!(lent.is_some());
         }
         assert_eq!(pools.lend(&pool, &who(0), V4, IkeSaId(0), later), None);
+    }
+
+    #[test]
+    fn a_pool_visits_no_lease_of_a_pool_apart_from_it() {
+        const OTHERS: u64 = 1000;
+        let later = UnixTime(9 * DAY);
+        for (range, visits) in [("10.9.8.0/22", 1), ("10.9.0.0/16", OTHERS + 1)] {
+            let mut pools = Pools::default();
+            let other = Pool {
+                name: "branch".to_owned(),
+                reserved: vec!["10.9.0.1".parse().unwrap()],
+                ..pool(&[range])
+            };
+            let own = pool(&["10.9.0.1/32"]);
+            for number in 0..OTHERS {
+                pools.lend(&other, &who(number), V4, IkeSaId(number), UnixTime(0));
+                pools.release(IkeSaId(number), UnixTime(0));
+            }
+            let mine = |pools: &mut Pools, number, today| {
+                pools.lend(&own, &who(number), V4, IkeSaId(number), today)
+            };
+            assert!(mine(&mut pools, OTHERS, UnixTime(1)).is_some());
+            pools.release(IkeSaId(OTHERS), UnixTime(1));
+            let before = VISITED.get();
+            assert!(mine(&mut pools, OTHERS + 1, later).is_some());
+            assert_eq!(VISITED.get() - before, visits, "{range}");
+        }
     }
 
     #[test]

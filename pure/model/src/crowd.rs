@@ -6,7 +6,8 @@
 //! crowded site and host is evicted, so a peer from another network always finds a place.
 
 use crate::Instant;
-use std::collections::{BTreeMap, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, btree_map};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -36,24 +37,40 @@ pub enum Entry<K> {
     Refused,
 }
 
-/// The members, by source network.
+/// The members, by source network. Every call takes time for the logarithm of their number: who
+/// floods a crowd chooses how many networks it has.
 #[derive(Clone, Debug)]
 pub struct Crowd<K> {
-    /// Members of each host, oldest first.
-    hosts: BTreeMap<u128, VecDeque<Member<K>>>,
-    /// Number of members of each site.
-    sites: BTreeMap<u128, usize>,
-    host_of: BTreeMap<K, u128>,
+    sites: BTreeMap<u128, Site<K>>,
+    ranks: Ranks,
+    places: BTreeMap<K, Place>,
     /// Number of insertions so far.
     arrivals: u64,
 }
 
+/// The members from one site.
 #[derive(Clone, Debug)]
+struct Site<K> {
+    /// Members in the order of their arrival.
+    members: BTreeMap<u64, Member<K>>,
+    /// Arrivals of the members of each host.
+    hosts: BTreeMap<u128, BTreeSet<u64>>,
+    ranks: Ranks,
+}
+
+#[derive(Clone, Copy, Debug)]
 struct Member<K> {
     key: K,
+    host: u128,
+    since: Instant,
+}
+
+/// Position of a member.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    host: u128,
     /// Position in the order of all insertions.
     arrival: u64,
-    since: Instant,
 }
 
 /// Number of members of a site and of a host. The site decides first.
@@ -62,10 +79,20 @@ type Crowding = (usize, usize);
 impl<K> Default for Crowd<K> {
     fn default() -> Self {
         Self {
-            hosts: BTreeMap::new(),
             sites: BTreeMap::new(),
-            host_of: BTreeMap::new(),
+            ranks: Ranks::default(),
+            places: BTreeMap::new(),
             arrivals: 0,
+        }
+    }
+}
+
+impl<K> Default for Site<K> {
+    fn default() -> Self {
+        Self {
+            members: BTreeMap::new(),
+            hosts: BTreeMap::new(),
+            ranks: Ranks::default(),
         }
     }
 }
@@ -73,102 +100,187 @@ impl<K> Default for Crowd<K> {
 impl<K: Copy + Ord> Crowd<K> {
     /// Returns the number of members.
     pub fn len(&self) -> usize {
-        self.host_of.len()
+        self.places.len()
     }
 
     /// Returns true if there are no members.
     pub fn is_empty(&self) -> bool {
-        self.host_of.is_empty()
+        self.places.is_empty()
     }
 
     /// Returns true if `key` is a member.
     pub fn contains(&self, key: K) -> bool {
-        self.host_of.contains_key(&key)
+        self.places.contains_key(&key)
     }
 
     /// Returns the number of members from the host of an address.
     pub fn members_of_host(&self, address: IpAddr) -> usize {
-        self.hosts.get(&host(address)).map_or(0, VecDeque::len)
-    }
-
-    /// Returns the number of members from the site of an address.
-    fn members_of_site(&self, address: IpAddr) -> usize {
-        self.sites.get(&site_of(address)).copied().unwrap_or(0)
+        self.crowding(host(address)).1
     }
 
     /// Decides whether one more member from an address may enter.
     pub fn entry(&self, address: IpAddr, room: &Room, now: Instant) -> Entry<K> {
-        let (host, own) = (host(address), self.crowding(address));
+        let host = host(address);
+        let own = self.crowding(host);
+        let site = |site: Option<u128>| self.sites.get(&site?);
+        let own_site = || site(Some(self::site(host)));
         let oldest = if own.1 >= room.per_host {
-            self.most_crowded(host, host)
+            own_site().and_then(|site| site.oldest_of(host))
         } else if own.0 >= room.per_site {
-            self.most_crowded(site(host), last_of(site(host)))
+            own_site().and_then(Site::most_crowded)
         } else if self.len() >= room.total {
-            self.most_crowded(u128::MIN, u128::MAX)
+            site(self.ranks.most()).and_then(Site::most_crowded)
         } else {
             return Entry::Free;
         };
         match oldest {
-            Some((crowding, oldest)) if own < crowding || now >= oldest.since + room.patience => {
+            Some(oldest)
+                if own < self.crowding(oldest.host) || now >= oldest.since + room.patience =>
+            {
                 Entry::Instead(oldest.key)
             }
             _ => Entry::Refused,
         }
     }
 
+    /// Returns the oldest member of the least crowded site and host, and how crowded they are.
+    pub fn least_crowded(&self) -> Option<(Crowding, K)> {
+        let least = self.sites.get(&self.ranks.least()?)?.least_crowded()?;
+        Some((self.crowding(least.host), least.key))
+    }
+
     /// Adds a member. A key that is a member already keeps its place.
     pub fn insert(&mut self, key: K, address: IpAddr, now: Instant) {
-        if self.host_of.contains_key(&key) {
+        if self.places.contains_key(&key) {
             return;
         }
         let host = host(address);
-        self.host_of.insert(key, host);
-        *self.sites.entry(site(host)).or_default() += 1;
+        let since = now;
         self.arrivals += 1;
-        self.hosts.entry(host).or_default().push_back(Member {
-            key,
-            arrival: self.arrivals,
-            since: now,
-        });
+        let arrival = self.arrivals;
+        self.places.insert(key, Place { host, arrival });
+        let site = self.sites.entry(site(host)).or_default();
+        let before = site.standing();
+        site.insert(arrival, Member { key, host, since });
+        self.ranks
+            .replace(self::site(host), before, site.standing());
     }
 
     /// Removes a member. Returns true if it was one.
     pub fn remove(&mut self, key: K) -> bool {
-        let Some(host) = self.host_of.remove(&key) else {
+        let Some(Place { host, arrival }) = self.places.remove(&key) else {
             return false;
         };
-        if let Some(members) = self.hosts.get_mut(&host) {
-            members.retain(|member| member.key != key);
-            if members.is_empty() {
-                self.hosts.remove(&host);
-            }
-        }
-        if let Some(count) = self.sites.get_mut(&site(host)) {
-            *count -= 1;
-            if *count == 0 {
-                self.sites.remove(&site(host));
+        if let btree_map::Entry::Occupied(mut site) = self.sites.entry(site(host)) {
+            let before = site.get().standing();
+            site.get_mut().remove(arrival, host);
+            self.ranks
+                .replace(*site.key(), before, site.get().standing());
+            if site.get().members.is_empty() {
+                site.remove();
             }
         }
         true
     }
 
-    fn crowding(&self, address: IpAddr) -> Crowding {
-        (self.members_of_site(address), self.members_of_host(address))
+    fn crowding(&self, host: u128) -> Crowding {
+        let site = self.sites.get(&site(host));
+        site.map_or((0, 0), |site| {
+            let of_host = site.hosts.get(&host).map_or(0, BTreeSet::len);
+            (site.members.len(), of_host)
+        })
+    }
+}
+
+impl<K: Copy> Site<K> {
+    fn standing(&self) -> Option<Standing> {
+        let (host, _) = self.ranks.0.last()?;
+        Some(Standing {
+            members: self.members.len(),
+            of_host: host.members,
+            ..*host
+        })
     }
 
-    /// Returns the oldest member of the most crowded host in a range of hosts.
-    fn most_crowded(&self, first: u128, last: u128) -> Option<(Crowding, &Member<K>)> {
-        // Both maps are sorted by address, so one pass covers both.
-        let mut sites = self.sites.range(site(first)..).peekable();
-        let oldest = self
-            .hosts
-            .range(first..=last)
-            .filter_map(|(host, members)| {
-                while sites.next_if(|(at, _)| **at < site(*host)).is_some() {}
-                let (_, in_site) = sites.peek()?;
-                Some(((**in_site, members.len()), members.front()?))
-            });
-        oldest.max_by(|(a, x), (b, y)| a.cmp(b).then(y.arrival.cmp(&x.arrival)))
+    fn oldest_of(&self, host: u128) -> Option<Member<K>> {
+        self.members.get(self.hosts.get(&host)?.first()?).copied()
+    }
+
+    fn most_crowded(&self) -> Option<Member<K>> {
+        self.oldest_of(self.ranks.most()?)
+    }
+
+    fn least_crowded(&self) -> Option<Member<K>> {
+        self.oldest_of(self.ranks.least()?)
+    }
+
+    fn insert(&mut self, arrival: u64, member: Member<K>) {
+        let of_host = self.hosts.entry(member.host).or_default();
+        let before = Standing::of(of_host);
+        of_host.insert(arrival);
+        self.ranks
+            .replace(member.host, before, Standing::of(of_host));
+        self.members.insert(arrival, member);
+    }
+
+    fn remove(&mut self, arrival: u64, host: u128) {
+        self.members.remove(&arrival);
+        if let btree_map::Entry::Occupied(mut of_host) = self.hosts.entry(host) {
+            let before = Standing::of(of_host.get());
+            of_host.get_mut().remove(&arrival);
+            self.ranks
+                .replace(host, before, Standing::of(of_host.get()));
+            if of_host.get().is_empty() {
+                of_host.remove();
+            }
+        }
+    }
+}
+
+/// Sites, or the hosts of one, ranked by how crowded they are.
+#[derive(Clone, Debug, Default)]
+struct Ranks(BTreeSet<(Standing, u128)>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Standing {
+    members: usize,
+    /// Members of the most crowded host of a site; 0 for a host.
+    of_host: usize,
+    /// Arrival of the oldest member of a host, or of a site's most crowded one.
+    oldest: Reverse<u64>,
+}
+
+impl Standing {
+    fn of(arrivals: &BTreeSet<u64>) -> Option<Self> {
+        Some(Self {
+            members: arrivals.len(),
+            of_host: 0,
+            oldest: Reverse(*arrivals.first()?),
+        })
+    }
+}
+
+impl Ranks {
+    /// Replaces the standing of a network, which has one unless it has no members.
+    fn replace(&mut self, network: u128, before: Option<Standing>, after: Option<Standing>) {
+        if let Some(before) = before {
+            self.0.remove(&(before, network));
+        }
+        self.0.extend(after.map(|after| (after, network)));
+    }
+
+    /// Returns the most crowded network; of several the one with the oldest member.
+    fn most(&self) -> Option<u128> {
+        self.0.last().map(|(_, network)| *network)
+    }
+
+    /// Returns the least crowded network; of several the one with the oldest member.
+    fn least(&self) -> Option<u128> {
+        let (least, _) = self.0.first()?;
+        let oldest = Reverse(0);
+        let last = (Standing { oldest, ..*least }, u128::MAX);
+        let mut as_few = self.0.range(..=last);
+        as_few.next_back().map(|(_, network)| *network)
     }
 }
 
@@ -200,10 +312,6 @@ const fn own_part(host: u128) -> u128 {
 
 const fn site(host: u128) -> u128 {
     host & !own_part(host)
-}
-
-const fn last_of(site: u128) -> u128 {
-    site | own_part(site)
 }
 
 #[cfg(test)]
@@ -254,7 +362,7 @@ mod tests {
             let address = address.parse().unwrap();
             (
                 crowd.members_of_host(address),
-                crowd.members_of_site(address),
+                crowd.crowding(host(address)).0,
             )
         };
         assert_eq!(counts("2001:db8:0:1::9"), (2, 3));
@@ -324,6 +432,73 @@ mod tests {
     }
 
     #[test]
+    fn the_least_crowded_network_is_served_first_and_in_it_the_oldest_member() {
+        let mut crowd = Crowd::default();
+        let sources = [
+            (0, "192.0.2.1"),
+            (1, "198.51.100.1"),
+            (2, "198.51.100.1"),
+            (3, "198.51.100.2"),
+            (4, "203.0.113.1"),
+            (5, "192.0.2.2"),
+            (6, "203.0.113.1"),
+        ];
+        for (key, from) in sources {
+            crowd.insert(key, from.parse().unwrap(), at(0));
+        }
+        let mut served = Vec::new();
+        while let Some((_, key)) = crowd.least_crowded() {
+            served.push(key);
+            crowd.remove(key);
+        }
+        assert_eq!(served, [0, 5, 4, 6, 3, 1, 2]);
+    }
+
+    /// Compares with a search among all members, for any order of arrivals and departures.
+    #[test]
+    fn ranks_agree_with_a_search() {
+        let mut crowd = Crowd::default();
+        let mut members: Vec<(u32, IpAddr)> = Vec::new();
+        let mut seed = 7_u32;
+        let mut draw = |below: usize| {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (seed >> 16) as usize % below
+        };
+        for key in 0..600 {
+            if draw(5) < 2 && !members.is_empty() {
+                let (gone, _) = members.remove(draw(members.len()));
+                assert!(crowd.remove(gone));
+            } else {
+                let from: IpAddr = format!("10.0.{}.{}", draw(6), draw(3)).parse().unwrap();
+                crowd.insert(key, from, at(0));
+                members.push((key, from));
+            }
+            let count = |same: &dyn Fn(IpAddr) -> bool| {
+                members.iter().filter(|(_, from)| same(*from)).count()
+            };
+            let crowding = |from: IpAddr| {
+                let in_site = count(&|other| site_of(other) == site_of(from));
+                (in_site, count(&|other| other == from))
+            };
+            // Of members that are equally crowded, the first is the oldest.
+            let least = members.iter().min_by_key(|(_, from)| crowding(*from));
+            let least = least.map(|(_, from)| crowding(*from).0);
+            let served = crowd.least_crowded();
+            assert_eq!(served.map(|((in_site, _), _)| in_site), least);
+            let most = members.iter().rev().max_by_key(|(_, from)| crowding(*from));
+            let room = Room {
+                total: members.len(),
+                patience: Duration::ZERO,
+                per_site: usize::MAX,
+                per_host: usize::MAX,
+            };
+            let elsewhere = "192.0.2.1".parse().unwrap();
+            let expected = most.map_or(Entry::Refused, |(key, _)| Entry::Instead(*key));
+            assert_eq!(crowd.entry(elsewhere, &room, at(0)), expected);
+        }
+    }
+
+    #[test]
     fn nothing_is_left_of_members_that_are_gone() {
         let mut crowd = Crowd::default();
         for key in 0..50 {
@@ -332,7 +507,7 @@ mod tests {
         }
         assert!((0..50).all(|key| crowd.remove(key)));
         assert!(!crowd.remove(0) && crowd.is_empty());
-        assert!(crowd.hosts.is_empty() && crowd.sites.is_empty());
+        assert!(crowd.sites.is_empty() && crowd.ranks.0.is_empty());
     }
 
     #[test]

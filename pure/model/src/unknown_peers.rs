@@ -91,6 +91,15 @@ impl<K: Copy + Ord> UnknownPeers<K> {
         crowd.entry(from.address, &from.room(room), now)
     }
 
+    /// Returns the oldest member of the least crowded network.
+    pub fn least_crowded(&self) -> Option<K> {
+        let crowds = [&self.expected, &self.others];
+        let least = crowds.into_iter().filter_map(Crowd::least_crowded);
+        least
+            .min_by_key(|(crowding, _)| *crowding)
+            .map(|(_, key)| key)
+    }
+
     /// Adds a member.
     pub fn insert(&mut self, key: K, from: Origin, now: Instant) {
         let crowd = match from.expected {

@@ -2,12 +2,18 @@
 
 use super::message::table_in_header;
 use crate::{Family, Prefix};
+use rtnetlink::packet_route::route::RouteProtocol;
 use rtnetlink::packet_route::rule::{RuleAction, RuleAttribute, RuleFlags, RulePortRange};
 use std::fmt;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
 pub(super) use rtnetlink::packet_route::rule::RuleMessage;
+
+/// The owner of our rules, which the kernel keeps and `ip rule` shows as `proto 72`. Priorities are
+/// no owner: a rule that is added without one gets that before the first rule, such as ours. The
+/// number has no name in `/etc/iproute2/rt_protos`.
+const OWNER: RouteProtocol = RouteProtocol::Other(72);
 
 /// A rule that sends packets matching all of its conditions to a routing table. It is made with
 /// [`Rule::new`] and narrowed by methods with the names of ip-rule(8).
@@ -113,6 +119,7 @@ impl Rule {
         self
     }
 
+    /// Returns the message that adds the rule as ours, or deletes it if it is ours.
     pub(super) fn message(&self) -> RuleMessage {
         let range = |ports: &RangeInclusive<u16>| RulePortRange {
             start: *ports.start(),
@@ -129,6 +136,7 @@ impl Rule {
         let numbers = [
             RuleAttribute::Priority(self.priority),
             RuleAttribute::Table(self.table),
+            RuleAttribute::Protocol(OWNER),
         ];
         let mark = self.mark.map(|mark| match mark {
             Mark::Is(mark) | Mark::IsNot(mark) => mark,
@@ -244,4 +252,9 @@ pub(super) fn priority(message: &RuleMessage) -> Option<u32> {
         RuleAttribute::Priority(priority) => Some(*priority),
         _ => None,
     })
+}
+
+/// Returns true if this program, or a predecessor, added the rule.
+pub(super) fn is_ours(message: &RuleMessage) -> bool {
+    message.attributes.contains(&RuleAttribute::Protocol(OWNER))
 }

@@ -140,3 +140,11 @@ pub fn rules_and_routes(netlink: &Netlink, table: u32) -> (usize, usize) {
     let rules = rules.iter().filter(|rule| rule.table == table).count();
     (rules, netlink.routes(table).unwrap().len())
 }
+
+/// Runs ip(8), which acts for another program, and returns its output.
+pub fn run_ip(namespace: &NetNs, arguments: &str) -> String {
+    let mut command = namespace.command("ip");
+    let output = command.args(arguments.split(' ')).output().unwrap();
+    assert!(output.status.success(), "ip {arguments}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}

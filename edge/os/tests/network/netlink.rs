@@ -1,4 +1,4 @@
-use crate::line::{Line, give, rules_and_routes};
+use crate::line::{Line, give, rules_and_routes, run_ip};
 use os::netlink::{Mark, Route, Rule, Via};
 use os::{Error, Family, LinkAddress, NetNs, Netlink, Tun};
 
@@ -185,9 +185,19 @@ fn where_a_neighbour_is_is_noted_and_forgotten() {
     assert_eq!(netlink.neighbours("va").unwrap(), []);
 }
 
+/// Whatever the priority of other rules, and however much they resemble ours.
 #[test]
 fn cleanup_removes_ours_and_nothing_else() {
-    let (netlink, _tun) = host();
+    let namespace = NetNs::new().unwrap();
+    let netlink = namespace.netlink().unwrap();
+    for family in ["-4", "-6"] {
+        for rule in [
+            "priority 7290 table 100",
+            "priority 7296 fwmark 1 table 7296",
+        ] {
+            run_ip(&namespace, &format!("{family} rule add {rule}"));
+        }
+    }
     let before = (
         netlink.rules().unwrap(),
         netlink.routes(Route::MAIN).unwrap(),

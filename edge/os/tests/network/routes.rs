@@ -1,5 +1,5 @@
 use crate::line::{
-    Line, await_datagram, await_readable, bind, bind_marked, ip, path, rules_and_routes,
+    Line, await_datagram, await_readable, bind, bind_marked, ip, path, rules_and_routes, run_ip,
 };
 use os::netlink::{Route, Via};
 use os::routes::{MARK, PRIORITY, RoutePlan, Routes, Service, TABLE};
@@ -150,6 +150,78 @@ fn a_service_goes_around_the_tunnel() {
     endpoint.routes.set(&with_services).unwrap();
     endpoint.routes.close().unwrap();
     assert_eq!(exceptions(&endpoint.line), 0);
+}
+
+/// `ip rule add` without a priority takes the one before the first rule. So a rule of the operator
+/// has the priority of bypassed services, or that of the rule to our table.
+#[test]
+fn a_rule_of_the_operator_stays_whatever_its_priority() {
+    let endpoint = Endpoint::new();
+    let host = &endpoint.line.a;
+    let rules = ["-4", "-6"].map(|family| {
+        let every = move || run_ip(host, &format!("{family} rule"));
+        let before = every();
+        let to = if family == "-4" {
+            "10.1.0.0/24"
+        } else {
+            "fd01::/64"
+        };
+        for rule in [
+            format!("from {to} lookup 100"),
+            format!("to {to} ipproto udp dport 7-8 iif lo lookup main priority 7295"),
+            format!("to {to} ipproto udp dport 9 lookup main priority 7295"),
+            format!("from {to} lookup 100 priority 7296"),
+        ] {
+            run_ip(host, &format!("{family} rule add {rule}"));
+        }
+        assert!(every().contains("7295:\tfrom"), "without a priority");
+        (every, before, every())
+    });
+    let services = ["10.1.0.0/24", "fd01::/64"].map(|prefix| Service {
+        prefix: prefix.parse().unwrap(),
+        protocol: 17,
+        ports: Some(7..=8),
+    });
+    let with_services = Plan {
+        services: services.into(),
+        ..plan()
+    };
+    for _ in 0..2 {
+        endpoint.routes.set(&with_services).unwrap();
+        assert_eq!(endpoint.routes.missing(&with_services).unwrap(), [""; 0]);
+        endpoint.routes.set(&plan()).unwrap();
+        for (every, _, with_theirs) in &rules {
+            assert_eq!(every(), *with_theirs);
+        }
+    }
+    endpoint.routes.close().unwrap();
+    for (every, before, with_theirs) in &rules {
+        let ours = |line: &&str| before.contains(*line) && line.contains("proto 72");
+        let theirs: Vec<_> = with_theirs.lines().filter(|line| !ours(line)).collect();
+        assert_eq!(every().lines().collect::<Vec<_>>(), theirs);
+    }
+}
+
+/// A rule of the operator that does the same as one of ours is neither added again nor removed.
+#[test]
+fn a_rule_of_the_operator_may_be_that_of_a_service() {
+    let endpoint = Endpoint::new();
+    let rule = "to 10.1.0.0/24 ipproto udp dport 7 lookup main priority 7295";
+    run_ip(&endpoint.line.a, &format!("rule add {rule}"));
+    let service = Service {
+        prefix: "10.1.0.0/24".parse().unwrap(),
+        protocol: 17,
+        ports: Some(7..=7),
+    };
+    let with_service = Plan {
+        services: vec![service],
+        ..plan()
+    };
+    endpoint.routes.set(&with_service).unwrap();
+    assert_eq!(endpoint.routes.missing(&with_service).unwrap(), [""; 0]);
+    assert_eq!(exceptions(&endpoint.line), 1);
+    endpoint.routes.close().unwrap();
+    assert_eq!(exceptions(&endpoint.line), 1);
 }
 
 /// Counts the rules right before ours.

@@ -147,13 +147,13 @@ impl Daemon {
                 return;
             };
             let (filled, failed) = fill(&mut self.batch, &mut tunnel.tun);
-            self.busy |= filled > 0;
             let (sockets, tun) = self.host.ends();
             let (counters, faults) = (&mut self.counters, &mut self.faults);
             let dropped = &mut self.trace.dropped;
             let mut sink =
                 PacketSink::new(sockets, tun, &mut self.streams, counters, dropped, faults);
             self.node.seal(&mut self.batch[..filled], &mut sink, now);
+            self.busy |= sink.carries();
             for path in sink.finish() {
                 measure(&mut self.node, &self.host, path, now);
             }
@@ -253,8 +253,8 @@ impl Daemon {
         let (counters, faults) = (&mut self.counters, &mut self.faults);
         let dropped = &mut self.trace.dropped;
         let mut sink = PacketSink::new(sockets, tun, &mut self.streams, counters, dropped, faults);
-        self.busy |= !arrived.packets().is_empty();
         self.node.open(arrived.packets(), &mut sink, now);
+        self.busy |= sink.carries();
         sink.finish();
         arrived.clear();
         self.arrived = arrived;

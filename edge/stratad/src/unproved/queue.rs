@@ -26,7 +26,7 @@ pub struct Queue {
 
 impl Queue {
     /// Queues a message, if there is room. Returns true if a message was lost, this or another.
-    pub fn push(&mut self, message: Message, from: Origin, now: Instant) -> bool {
+    pub fn push(&mut self, message: impl FnOnce() -> Message, from: Origin, now: Instant) -> bool {
         let entry = self.senders.entry(from, &ROOM, now);
         match entry {
             Entry::Free => {}
@@ -38,14 +38,21 @@ impl Queue {
         }
         self.arrivals += 1;
         self.senders.insert(self.arrivals, from, now);
-        self.messages.insert(self.arrivals, message);
+        self.messages.insert(self.arrivals, message());
         entry != Entry::Free
     }
 
-    /// Removes the oldest message.
-    pub fn pop_oldest(&mut self) -> Option<Message> {
-        let message = self.messages.pop_first();
-        self.left(message)
+    /// Returns true if [`Self::push`] would queue a message from there.
+    pub fn has_place(&self, from: Origin, now: Instant) -> bool {
+        self.senders.entry(from, &ROOM, now) != Entry::Refused
+    }
+
+    /// Removes the oldest message of the network with fewest messages. So a network that floods the
+    /// queue delays itself alone.
+    pub fn pop_of_least_crowded(&mut self) -> Option<Message> {
+        let arrival = self.senders.least_crowded()?;
+        let message = self.messages.remove(&arrival);
+        self.left(message.map(|message| (arrival, message)))
     }
 
     /// Removes the newest message, whose sender still waits for an answer.
@@ -75,7 +82,7 @@ mod tests {
         let local = SocketAddr::from(([192, 0, 2, 1], 500));
         let path = Path::udp(local, SocketAddr::new(from, 500));
         let from = Origin::new(from, &BTreeSet::new());
-        queue.push((path, vec![7; 400]), from, Instant::ZERO)
+        queue.push(|| (path, vec![7; 400]), from, Instant::ZERO)
     }
 
     fn subnet(n: u128) -> IpAddr {
@@ -100,19 +107,43 @@ mod tests {
         for n in 0..10_000 {
             push(&mut queue, subnet(n % 5));
         }
-        let senders: Vec<_> = std::iter::from_fn(|| sender(queue.pop_oldest())).collect();
+        let senders: Vec<_> = std::iter::from_fn(|| sender(queue.pop_of_least_crowded())).collect();
         assert!(senders.contains(&honest));
         assert!(queue.is_empty() && queue.senders.is_empty());
     }
 
     #[test]
-    fn the_oldest_and_the_newest_are_in_the_order_they_came() {
+    fn messages_of_equally_crowded_networks_are_in_the_order_they_came() {
         let mut queue = Queue::default();
         (0..100).for_each(|n| assert!(!push(&mut queue, subnet(n))));
         for n in 0..50 {
-            assert_eq!(sender(queue.pop_oldest()), Some(subnet(n)));
+            assert_eq!(sender(queue.pop_of_least_crowded()), Some(subnet(n)));
             assert_eq!(sender(queue.pop_newest()), Some(subnet(99 - n)));
         }
         assert!(queue.is_empty() && queue.senders.is_empty());
+    }
+
+    // Weakness: 92
+    #[test]
+    fn a_network_that_fills_its_places_delays_no_other_one() {
+        let mut queue = Queue::default();
+        let flooder = |n: u8| IpAddr::from([198, 51, 100, n]);
+        for n in 0..=255 {
+            assert!(!push(&mut queue, flooder(n)));
+        }
+        let of = |from| Origin::new(from, &BTreeSet::new());
+        assert!(!queue.has_place(of(flooder(7)), Instant::ZERO));
+        assert!(push(&mut queue, flooder(7)));
+        for n in 0..3 {
+            let honest = IpAddr::from([192, 0, 2, n]);
+            assert!(queue.has_place(of(honest), Instant::ZERO));
+            push(&mut queue, honest);
+        }
+        for n in 0..3 {
+            let honest = IpAddr::from([192, 0, 2, n]);
+            assert_eq!(sender(queue.pop_of_least_crowded()), Some(honest));
+        }
+        assert_eq!(sender(queue.pop_of_least_crowded()), Some(flooder(0)));
+        assert!(queue.has_place(of(flooder(7)), Instant::ZERO));
     }
 }

@@ -6,12 +6,19 @@ use crate::experiment::median;
 use serde::Serialize;
 use std::time::Duration;
 
+/// Least throughput of TCP beside a flood, over that of the control.
+const LEAST: f64 = 0.9;
+
+/// Probability with which as many rounds as there were, or more, are on one side of the goal by
+/// chance if the true median is the goal.
+const DOUBT: f64 = 0.05;
+
 /// A measurement, as `strata-lab bench flood --json` prints it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// One row per flood.
     pub rows: Vec<Row>,
-    /// Number of rounds of each flood.
+    /// Largest number of rounds of a flood.
     pub rounds: usize,
     /// Set-ups that were not served under a flood or its control, if any.
     pub failure: Option<String>,
@@ -26,6 +33,10 @@ pub struct Report {
 pub struct Row {
     /// Kind of flood.
     pub kind: Kind,
+    /// Number of rounds.
+    pub rounds: usize,
+    /// True if so many rounds are on one side of the goal that chance hardly explains it.
+    pub decided: bool,
     /// Packets per second.
     pub packets_per_s: f64,
     /// Rate of the flood, in 10^6 bits per second.
@@ -70,7 +81,7 @@ impl Report {
         let least = rows.iter().map(|row| row.ratio).reduce(f64::min);
         let shares = rows.iter().map(|row| row.flooded.share());
         let goals = vec![
-            Goal::new("TCP beside the worst flood", Bound::AtLeast, 0.9, least),
+            Goal::new("TCP beside the worst flood", Bound::AtLeast, LEAST, least),
             Goal::new(
                 "set-ups served beside the worst flood",
                 Bound::AtLeast,
@@ -117,19 +128,45 @@ fn failure(measured: &[(Kind, Vec<Round>)]) -> Option<String> {
     controls.next().or_else(|| floods.next())
 }
 
+/// Returns true if the side of the goal on which the median of these rounds is would hardly come by
+/// chance (sign test).
+pub(super) fn is_decided(rounds: &[Round]) -> bool {
+    let below = rounds.iter().filter(|round| round.ratio() < LEAST).count();
+    let fewer = below.min(rounds.len() - below);
+    at_most(fewer, rounds.len()) <= DOUBT
+}
+
+/// Returns the probability of at most `few` heads in `all` throws of a coin.
+fn at_most(few: usize, all: usize) -> f64 {
+    let mut term = 0.5_f64.powi(all as i32);
+    let mut sum = term;
+    for heads in 0..few {
+        term *= (all - heads) as f64 / (heads + 1) as f64;
+        sum += term;
+    }
+    sum
+}
+
+impl Round {
+    fn ratio(&self) -> f64 {
+        self.flooded.gbps / self.control.gbps
+    }
+}
+
 impl Row {
     fn new(kind: Kind, rounds: &[Round]) -> Option<Self> {
         let middle = |of: fn(&Round) -> f64| median(&rounds.iter().map(of).collect::<Vec<_>>());
-        let ratio = |round: &Round| round.flooded.gbps / round.control.gbps;
-        let ratios = rounds.iter().map(ratio);
+        let ratios = rounds.iter().map(Round::ratio);
         Some(Self {
             kind,
+            rounds: rounds.len(),
+            decided: is_decided(rounds),
             packets_per_s: middle(|round| round.flooded.poured.packets_per_s)?,
             mbps: middle(|round| round.flooded.poured.mbps)?,
             answers_per_s: middle(|round| round.flooded.poured.answers_per_s)?,
             flooded: Carried::new(rounds, |round| &round.flooded)?,
             control: Carried::new(rounds, |round| &round.control)?,
-            ratio: middle(ratio)?,
+            ratio: middle(Round::ratio)?,
             least_ratio: ratios.clone().reduce(f64::min)?,
             most_ratio: ratios.reduce(f64::max)?,
         })
@@ -239,6 +276,29 @@ pub(super) mod tests {
 
     // Refuses: bench-flood
     // Weakness: 28
+    #[test]
+    fn a_ratio_is_decided_if_chance_hardly_explains_its_side_of_the_goal() {
+        let round = |ratio: f64| Round {
+            control: turn(1.0, 100),
+            flooded: turn(ratio, 100),
+        };
+        for (above, below, decided) in [
+            (4, 0, false),
+            (5, 0, true),
+            (0, 5, true),
+            (4, 1, false),
+            (8, 2, false),
+            (9, 1, true),
+            (12, 3, true),
+            (11, 4, false),
+            (3, 12, true),
+        ] {
+            let mut rounds: Vec<_> = (0..above).map(|_| round(0.95)).collect();
+            rounds.extend((0..below).map(|_| round(0.85)));
+            assert_eq!(is_decided(&rounds), decided, "{above} above, {below} below");
+        }
+    }
+
     #[test]
     fn one_set_up_that_is_not_served_is_a_failure() {
         let report = report(99);

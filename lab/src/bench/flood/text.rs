@@ -10,8 +10,9 @@ impl Report {
         let about = format!(
             "TCP through a tunnel that is up, and 200 set-ups a second, beside a flood of 20,000 packets or \
              50 Mb a second and beside a control in which the gateway drops the flood before its sockets; \
-             {} rounds. Thousands of packets a second, Gb/s, their ratio (least and most), and set-ups served \
-             with the milliseconds that 99 of 100 and the longest took.",
+             {} rounds at most. Thousands of packets a second, Gb/s, their ratio (least and most; with a \
+             question mark if chance may have put it on its side of 0.9), and set-ups served with the \
+             milliseconds that 99 of 100 and the longest took.",
             self.rounds
         );
         let names = row([
@@ -35,8 +36,11 @@ fn line(of: &Row) -> String {
         &format!("{:.2}", flooded.gbps),
         &format!("{:.2}", control.gbps),
         &format!(
-            "{:.2} ({:.2}-{:.2})",
-            of.ratio, of.least_ratio, of.most_ratio
+            "{:.2} ({:.2}-{:.2}){}",
+            of.ratio,
+            of.least_ratio,
+            of.most_ratio,
+            if of.decided { "" } else { "?" }
         ),
         &format!(
             "{:.3}",
@@ -65,7 +69,7 @@ mod tests {
                 assert!(line.chars().count() <= WIDTH, "{line}");
             }
             assert!(text.contains("half-open from a /64"), "{text}");
-            assert!(text.contains("0.95 (0.95-0.95)"), "{text}");
+            assert!(text.contains("0.95 (0.95-0.95)?"), "{text}");
         }
     }
 }
