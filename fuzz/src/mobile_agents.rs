@@ -190,7 +190,7 @@ impl Trio {
                         assert!(onward.is_none_or(|to| to == from.address()));
                     }
                 }
-                let foreign = self.foreign.tunnel();
+                let foreign = &mut self.foreign;
                 for from in [Remote::Ip(HOME_AGENT), udp(HOME_AGENT)] {
                     let _ = foreign.decapsulate(from, Ecn::Ce, &mut inner, now);
                 }
@@ -259,10 +259,7 @@ impl Trio {
         };
         let mut answer = [&TunnelData::IP_IN_UDP.octets()[..], datagram].concat();
         let from = Remote::Udp(SocketAddrV4::new(HOME_AGENT, PORT));
-        let taken = self
-            .foreign
-            .tunnel()
-            .decapsulate(from, Ecn::NotEct, &mut answer, now);
+        let taken = (self.foreign).decapsulate(from, Ecn::NotEct, &mut answer, now);
         assert!(matches!(taken, Ok(None) | Err(_)), "{taken:?}");
     }
 

@@ -372,6 +372,8 @@ const fn home_of(event: &mobile_ip::Event) -> Option<Ipv4Addr> {
             | ForeignEvent::Followed(visitor)
             | ForeignEvent::Gone { visitor, .. }
             | ForeignEvent::Unheard(visitor)
+            | ForeignEvent::Displaced { visitor, .. }
+            | ForeignEvent::Unproved(visitor)
             | ForeignEvent::Left(visitor),
         ) => Some(visitor.home),
         mobile_ip::Event::HomeAgent(
@@ -457,6 +459,19 @@ fn tell_of_mobile_ip(event: &mobile_ip::Event) {
              the mobile node must register again; if this happens often, write a shorter `keepalive`",
             visitor.home,
             visitor.home_agent
+        ),
+        mobile_ip::Event::ForeignAgent(ForeignEvent::Displaced { visitor, by }) => tracing::warn!(
+            "foreign agent: {} is the mobile node of {by} now, which is on the route of that address; the one of {} has \
+             left, and may be an attacker",
+            visitor.home,
+            visitor.home_agent
+        ),
+        mobile_ip::Event::ForeignAgent(ForeignEvent::Unproved(claim)) => tracing::warn!(
+            "foreign agent: denied a registration of {}, which another mobile node has here: the home agent {} is not on \
+             the route of that address, or a firewall there drops UDP to port 434; to decide by configuration, list home \
+             agents ([foreign_agent.home.NAME])",
+            claim.home,
+            claim.home_agent
         ),
         mobile_ip::Event::ForeignAgent(ForeignEvent::Left(visitor)) => {
             tracing::info!("foreign agent: {} has left", visitor.home);

@@ -232,7 +232,11 @@ impl Node {
     ) -> Option<TakenOut<'a>> {
         match self.mobile_ip.as_mut().map(|part| &mut part.engine) {
             Some(Engine::ForeignAgent(agent)) => {
-                agent.tunnel().decapsulate(from, ecn, octets, now).ok()?
+                let taken = agent.decapsulate(from, ecn, octets, now).ok()?;
+                if taken.is_none() {
+                    self.drain(now);
+                }
+                taken
             }
             Some(Engine::HomeAgent(agent)) => agent.tunnel().decapsulate(from, ecn, octets).ok(),
             Some(Engine::MobileNode(_)) | None => None,

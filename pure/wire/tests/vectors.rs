@@ -13,7 +13,7 @@ use wire::ike::{
     GrantOffer, GrantReply, KeyDirection, RefusalCode, SecretShare, Token, decode_level,
     decode_nodes, decode_zone_map, encode_level, encode_nodes, encode_zone_map,
 };
-use wire::mobile_ip::{Enclosure, Lifetime, Note, Notice, Step};
+use wire::mobile_ip::{Enclosure, HomeTest, Lifetime, Note, Notice, Step};
 use wire::probe::{Kind, Probe};
 
 fn suite(name: &str) -> ZoneSuite {
@@ -273,5 +273,16 @@ fn notices_are_written_and_read_as_section_12_4_has_them() {
         };
         let message = vector.output("");
         notice.encode() == message && Notice::parse(&message).is_ok_and(|(read, _)| read == notice)
+    });
+}
+
+#[test]
+fn tests_of_home_addresses_are_written_as_section_12_5_has_them() {
+    check_vectors("mobile-ip-home-test", |vector| {
+        let test = HomeTest {
+            home: vector.text("home").parse().unwrap(),
+            cookie: vector.octets("cookie").try_into().unwrap(),
+        };
+        test.encode() == vector.output("")
     });
 }

@@ -282,6 +282,13 @@ pub const FEATURES: &[Feature] = &[
         not_needed: &[],
     },
     Feature {
+        id: "claimed-home-address",
+        name: "A home address that two stations claim goes to the home agent on its route, without configuration",
+        keys: &[],
+        verbs: &["status", "metrics"],
+        not_needed: &[],
+    },
+    Feature {
         id: "mobile-ip-nat",
         name: "Mobile IPv4 through a NAT: tunnels in UDP (RFC 3519)",
         keys: &[

@@ -1015,4 +1015,16 @@ pub const WEAKNESSES: &[Weakness] = &[
         what: "an operator who looked for firewall ports, a backup or the way to uninstall found no page",
         answer: Tests,
     },
+    Weakness {
+        number: 164,
+        seen: "Strata before 0.1.0",
+        what: "a station that is the first to claim a mobile node's home address, with a home agent of its own that accepts every request, keeps the mobile node out",
+        answer: Tests,
+    },
+    Weakness {
+        number: 165,
+        seen: "Strata before 0.1.0",
+        what: "a station that claims the home address of a mobile node that comes from a neighbour receives the packets that the neighbour forwards",
+        answer: Tests,
+    },
 ];

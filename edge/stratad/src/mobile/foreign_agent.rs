@@ -45,6 +45,8 @@ pub struct ForeignAgent {
     neighbours: Option<Box<Neighbours>>,
     /// The tunnels to home agents, with another UDP port than 434, which serves visitors.
     tunnel: Tunnel,
+    /// A socket to send from the address that the route decides. Nothing is read from it.
+    anywhere: Datagrams,
 }
 
 /// Other foreign agents, if there are any.
@@ -76,6 +78,7 @@ impl ForeignAgent {
             link,
             neighbours: Neighbours::open(terms)?,
             tunnel,
+            anywhere: Datagrams::udp((Ipv4Addr::UNSPECIFIED, 0).into(), Some(MARK))?,
         })
     }
 
@@ -203,6 +206,11 @@ impl ForeignAgent {
             }
             Transmit::Udp {
                 interface: None,
+                source,
+                ..
+            } if source.ip().is_unspecified() => send_routed(&self.anywhere, transmit),
+            Transmit::Udp {
+                interface: None,
                 destination,
                 ..
             } => {
@@ -223,8 +231,11 @@ impl ForeignAgent {
                 Some(Station(station)) => self.visitors.admit(visitor.home, LinkAddress(station)),
                 None => Ok(()),
             },
-            // The engine chooses the destination of each packet.
-            ForeignEvent::Gone { .. } | ForeignEvent::Unheard(_) => Ok(()),
+            // The engine chooses the destination of each packet, and `Left` follows `Displaced`.
+            ForeignEvent::Gone { .. }
+            | ForeignEvent::Unheard(_)
+            | ForeignEvent::Displaced { .. }
+            | ForeignEvent::Unproved(_) => Ok(()),
             ForeignEvent::Left(visitor) => self.visitors.dismiss(visitor.home),
         }
     }

@@ -1,5 +1,6 @@
 //! Mobility: MOBIKE, Mobile IPv4, hand-over of keys, random walks.
 
+mod claims;
 mod handover;
 mod holders;
 mod mobike;

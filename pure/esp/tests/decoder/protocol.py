@@ -309,6 +309,11 @@ def mobile_ip_notice(sub_type, lifetime, home, identification):
     return struct.pack(">BBH", 255, sub_type, lifetime) + address(home) + identification
 
 
+def mobile_ip_home_test(home, cookie):
+    need(len(cookie) == 16, "a cookie of another length")
+    return struct.pack(">BBH", 255, 3, 0) + address(home) + cookie
+
+
 def path_mtu_probe(echo, octets, number):
     """Section 5.16."""
     need(len(number) == 8, "a number of another length")
@@ -332,6 +337,7 @@ KINDS = {
     "mobile-ip-note-covered": mobile_ip_note_covered,
     "mobile-ip-enclosure": mobile_ip_enclosure,
     "mobile-ip-notice": mobile_ip_notice,
+    "mobile-ip-home-test": mobile_ip_home_test,
 }
 
 # Inputs that are text. All other strings are octets in hexadecimal.

@@ -52,6 +52,7 @@ reasons! {
     OldNote "old_note" "the note is not of the current registration, or was taken from another agent"
     NotSentOn "not_sent_on" "the previous agent of the mobile node forwards nothing to it"
     NeighbourSilent "neighbour_silent" "the previous agent of the mobile node does not answer"
+    NotRouted "not_routed" "another mobile node has the home address, and the home agent did not show that it is on its route"
     WrongSource "wrong_source" "the source of the answer is not the address that was asked"
 }
 

@@ -2,9 +2,11 @@
 //!
 //! It sends advertisements, relays requests and replies, and keeps a list of visitors from the
 //! replies. It identifies a mobile node by its home address only. While a visitor is here, its home
-//! address therefore cannot be registered with another home agent.
+//! address therefore cannot be registered with another home agent, unless that one shows that it is
+//! on the route of the address.
 
 mod admission;
+mod claims;
 mod handover;
 mod newcomers;
 mod replies;
@@ -15,15 +17,17 @@ use super::limiter::Limiter;
 use super::pending::{Pending, Waiting};
 use super::transmit::{NEIGHBOUR, ROUTED};
 use super::{
-    Arrival, Association, Counters, Dropped, Nat, Station, Transmit, TunnelCounters, VisitorTunnel,
-    is_host,
+    Arrival, Association, Counters, Dropped, Nat, Remote, Station, TakenOut, Transmit,
+    TunnelCounters, TunnelDrop, VisitorTunnel, is_host,
 };
+use claims::Claims;
 use crypto::Rng;
 use model::{Deadline, Instant, TrafficSelector};
 use newcomers::Newcomers;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
+use wire::ecn::Ecn;
 use wire::mobile_ip::{
     Advertisement, Agent, AgentFlags, Between, Code, Enclosure, Extensions, Lifetime, PORT, Reply,
     Request, Solicitation, message,
@@ -137,6 +141,17 @@ pub enum ForeignEvent {
     /// No packets return through the visitor's UDP tunnel: the NAT has dropped the mapping, or the
     /// home agent is unreachable. Visitors are asked to register again.
     Unheard(Visitor),
+    /// Another home agent has shown that it is on the route of the visitor's home address. The
+    /// visitor leaves, and the mobile node of that home agent comes.
+    Displaced {
+        /// The visitor.
+        visitor: Visitor,
+        /// The other home agent.
+        by: Ipv4Addr,
+    },
+    /// A registration was denied, because a visitor has its home address and another home agent,
+    /// and packets for that address did not come through the tunnel of its own home agent.
+    Unproved(Visitor),
     /// The visitor is no longer served here.
     Left(Visitor),
 }
@@ -150,6 +165,7 @@ pub struct ForeignAgent {
     pending: Pending,
     visitors: BTreeMap<Ipv4Addr, Entry>,
     newcomers: Newcomers,
+    claims: Claims,
     limiter: Limiter,
     tunnel: VisitorTunnel,
     /// True if a home agent has detected a NAT between it and us.
@@ -193,6 +209,7 @@ impl ForeignAgent {
             pending: Pending::new(config.pending),
             visitors: BTreeMap::new(),
             newcomers: Newcomers::default(),
+            claims: Claims::default(),
             limiter: Limiter::default(),
             is_behind_nat: false,
             unheard: BTreeSet::new(),
@@ -253,6 +270,21 @@ impl ForeignAgent {
         self.handle(arrival, Some(station), octets, now);
     }
 
+    /// Decapsulates a packet from the other end of a tunnel: see [`VisitorTunnel::decapsulate`].
+    /// Returns `None` for the test of a home address too.
+    pub fn decapsulate<'a>(
+        &mut self,
+        from: Remote,
+        ecn: Ecn,
+        octets: &'a mut [u8],
+        now: Instant,
+    ) -> Result<Option<TakenOut<'a>>, TunnelDrop> {
+        match self.tested(from, octets, now) {
+            true => Ok(None),
+            false => self.tunnel.decapsulate(from, ecn, octets, now),
+        }
+    }
+
     /// Runs all actions that are due.
     pub fn handle_timeout(&mut self, now: Instant) {
         if let Some(sequence) = self.beacon.due(&mut self.rng, now) {
@@ -261,6 +293,7 @@ impl ForeignAgent {
         while let Some(late) = self.pending.pop_late(now) {
             self.deny(&late, Code::ForeignTimeout, now);
         }
+        self.handle_claims(now);
         self.handle_handover(now);
         self.keep_alive(now);
         let entries = self.visitors.values();
@@ -298,9 +331,11 @@ impl ForeignAgent {
         let visitor = until.map(|at| (at, "a registration ends"));
         let handover = self.next_of_handover();
         let handover = handover.map(|at| (at, "the handover of a visitor ends"));
+        let claim = self.claims.next();
+        let claim = claim.map(|at| (at, "the test of a home address is due"));
         let keepalive = self.tunnel.next();
         let keepalive = keepalive.map(|at| (at, "a UDP tunnel is idle"));
-        let deadlines = [Some(beacon), pending, visitor, handover, keepalive]
+        let deadlines = [Some(beacon), pending, visitor, handover, claim, keepalive]
             .into_iter()
             .flatten();
         deadlines.min().map(|(at, reason)| Deadline { at, reason })
@@ -483,6 +518,18 @@ impl ForeignAgent {
                 self.unheard.remove(&home_agent);
             }
         }
+    }
+
+    /// Returns the mobile node that has a home address here.
+    fn holder(&self, home: Ipv4Addr) -> Option<Visitor> {
+        let served = self.visitors.get(&home).map(|entry| entry.visitor);
+        served.or_else(|| self.newcomers.followed(home))
+    }
+
+    /// Returns true if a mobile node of another home agent has the home address of a request.
+    fn is_anothers(&self, request: &Request) -> bool {
+        let holder = self.holder(request.home);
+        holder.is_some_and(|holder| holder.home_agent != request.home_agent)
     }
 
     fn serves_somebody_of(&self, home_agent: Ipv4Addr) -> bool {

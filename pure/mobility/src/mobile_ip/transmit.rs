@@ -40,7 +40,7 @@ pub enum Transmit {
         interface: Option<u32>,
         /// The neighbour's station, if known. Never set for routed messages.
         station: Option<Station>,
-        /// Source address and port.
+        /// Source address and port; the route decides if the address is unspecified.
         source: SocketAddrV4,
         /// Destination address and port.
         destination: SocketAddrV4,

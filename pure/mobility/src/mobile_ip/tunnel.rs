@@ -139,7 +139,7 @@ impl Remote {
     }
 
     /// Returns the datagram in a packet from this end: a UDP payload has a header of its own.
-    fn open(self, octets: &mut [u8]) -> Result<&mut [u8], TunnelDrop> {
+    pub(super) fn open(self, octets: &mut [u8]) -> Result<&mut [u8], TunnelDrop> {
         match self {
             Self::Ip(_) => Ok(octets),
             Self::Udp(_) => match TunnelData::parse(octets) {

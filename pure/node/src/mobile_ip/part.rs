@@ -5,7 +5,7 @@ use crate::peers::Refused;
 use crypto::Rng;
 use mobility::mobile_ip::{
     Arrival, Attachment, Counters, Dropped, Enclosed, ForeignAgent, ForeignEvent, HomeAgent,
-    MobileEvent, MobileNode, NtpTime, TunnelCounters,
+    MobileEvent, MobileNode, NtpTime, TunnelCounters, Visitor,
 };
 use model::{Deadline, Instant, TrafficSelector};
 use std::net::{IpAddr, SocketAddr};
@@ -103,6 +103,19 @@ impl MobileIp {
         if let Event::ForeignAgent(ForeignEvent::Unheard(visitor)) = event {
             let home_agent = visitor.home_agent;
             let why = format!("nothing comes back in UDP from the home agent {home_agent}");
+            self.refusal = Some(Refused {
+                at: now,
+                from: None,
+                why,
+            });
+        }
+        if let Event::ForeignAgent(ForeignEvent::Unproved(claim)) = event {
+            let Visitor {
+                home, home_agent, ..
+            } = claim;
+            let why = format!(
+                "another mobile node has {home}, and the home agent {home_agent} is not on its route"
+            );
             self.refusal = Some(Refused {
                 at: now,
                 from: None,

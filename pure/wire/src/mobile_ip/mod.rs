@@ -10,6 +10,7 @@ mod code;
 pub mod echo;
 mod enclosure;
 mod extension;
+mod home_test;
 mod icmp;
 mod lifetime;
 mod note;
@@ -26,6 +27,7 @@ pub use advertisement::{Advertisement, Agent, AgentFlags, LONGEST_CARE_OF, Route
 pub use code::{Code, Party};
 pub use enclosure::Enclosure;
 pub use extension::{Authentication, Between, Extension, Extensions, append_authentication, kind};
+pub use home_test::HomeTest;
 pub use lifetime::Lifetime;
 pub use note::Note;
 pub use notice::{Notice, Step};
@@ -46,6 +48,6 @@ pub mod message {
     pub const REPLY: u8 = 3;
     /// A MIP Tunnel Data Message (RFC 3519 section 3.3).
     pub const TUNNEL_DATA: u8 = 4;
-    /// Experimental (RFC 4064): see [`Notice`](super::Notice).
+    /// Experimental (RFC 4064): see [`Notice`](super::Notice) and [`HomeTest`](super::HomeTest).
     pub const EXPERIMENT: u8 = 255;
 }

@@ -290,6 +290,47 @@ fn a_notice_and_its_answer_are_told_apart_and_read_as_nothing_else() {
     }
 }
 
+const TEST: HomeTest = HomeTest {
+    home: HOME,
+    cookie: [
+        0, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff,
+    ],
+};
+
+/// A datagram with the test of a home address from any host.
+fn datagram(test: HomeTest) -> Vec<u8> {
+    let mut datagram = vec![
+        0x45, 0, 0, 52, 0, 0, 0, 0, 60, 17, 0, 0, 192, 0, 2, 9, 10, 66, 0, 7, 0x30, 0x39, 1, 0xb2,
+        0, 32, 0, 0,
+    ];
+    datagram.extend(test.encode());
+    datagram
+}
+
+#[test]
+fn the_test_of_a_home_address_is_found_in_a_datagram_for_that_address_only() {
+    assert_eq!(TEST.encode()[..8], [255, 3, 0, 0, 10, 66, 0, 7]);
+    assert_eq!(TEST.encode()[8..], TEST.cookie);
+    assert!(Notice::parse(&TEST.encode()).is_err());
+    assert_eq!(HomeTest::within(&datagram(TEST)), Some(TEST));
+    // Version, length, fragment, protocol, destination, port, length, type, sub-type, reserved and
+    // home address.
+    for at in [0, 3, 7, 9, 19, 23, 25, 28, 29, 30, 31, 35] {
+        let mut other = datagram(TEST);
+        other[at] ^= 1;
+        assert_eq!(HomeTest::within(&other), None, "{at}");
+    }
+    for len in 0..52 {
+        assert_eq!(HomeTest::within(&datagram(TEST)[..len]), None);
+    }
+    // Another source, another time to live, and a checksum.
+    for at in [8, 10, 12, 20, 26] {
+        let mut other = datagram(TEST);
+        other[at] ^= 1;
+        assert_eq!(HomeTest::within(&other), Some(TEST), "{at}");
+    }
+}
+
 #[test]
 fn what_is_enclosed_is_behind_what_is_authenticated_for_the_home_agent() {
     let mut octets = signed(Between::MobileHome);
@@ -550,6 +591,7 @@ proptest! {
             prop_assert_eq!(Notice::parse(&notice.encode()).unwrap().0, notice);
             let _ = Note::find(extensions);
         }
+        let _ = HomeTest::within(&octets);
         if let Ok((reply, extensions)) = Reply::parse(&octets) {
             prop_assert_eq!(Reply::parse(&reply.encode()).unwrap().0, reply);
             if let Some(answer) = UdpTunnelReply::find(extensions) {

@@ -75,8 +75,7 @@ impl ForeignAgent {
             return Err(Code::ForeignHomeAgent);
         }
         let is_allowed = config.home_agents.is_empty() || self.vouches(agent, request.home);
-        let known = self.visitors.get(&request.home);
-        if !is_allowed || known.is_some_and(|entry| entry.visitor.home_agent != agent) {
+        if !is_allowed {
             return Err(Code::ForeignProhibited);
         }
         if !request.is_deregistration() && request.care_of != config.care_of {

@@ -72,7 +72,11 @@ impl ForeignAgent {
         let told = self.newcomers.answered((home, notice.identification), from);
         let told = told.ok_or(Dropped::Unsolicited)?;
         let lasting = notice.lifetime.duration().unwrap_or(LONGEST);
-        if notice.lifetime.is_none() {
+        let visitors = self.visitors.get(&home);
+        // Its packets would go to the mobile node of the other home agent.
+        let is_anothers =
+            visitors.is_some_and(|entry| entry.visitor.home_agent != told.visitor().home_agent);
+        if notice.lifetime.is_none() || is_anothers {
             return Err(Dropped::NotSentOn);
         }
         let visitor = self.newcomers.follow(&told, now + lasting.min(LONGEST));

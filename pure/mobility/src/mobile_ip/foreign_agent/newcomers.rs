@@ -62,6 +62,10 @@ impl Told {
             until: now + PATIENCE,
         }
     }
+
+    pub(super) const fn visitor(&self) -> Visitor {
+        self.visitor
+    }
 }
 
 impl Newcomers {
@@ -126,6 +130,11 @@ impl Newcomers {
     /// Returns the mobile nodes whose packets a neighbour forwards.
     pub(super) fn homes(&self) -> impl Iterator<Item = Ipv4Addr> {
         self.followed.keys().copied()
+    }
+
+    /// Returns a mobile node, if a neighbour forwards its packets.
+    pub(super) fn followed(&self, home: Ipv4Addr) -> Option<Visitor> {
+        self.followed.get(&home).map(|one| one.visitor)
     }
 
     /// Ends the forwarding for a mobile node.

@@ -3,8 +3,8 @@
 //! Home agents are reached by routes. A reply from the visited link is never theirs, whatever its
 //! source address.
 
+use super::claims::Grant;
 use super::{Entry, ForeignAgent, ForeignEvent, Visitor};
-use crate::mobile_ip::pending::Waiting;
 use crate::mobile_ip::{Arrival, Dropped};
 use model::Instant;
 use wire::ip_in_ip::Egress;
@@ -38,30 +38,47 @@ impl ForeignAgent {
             self.deny(&waiting, Code::ForeignPoorlyFormedReply, now);
             return Err(Dropped::Malformed);
         };
+        let octets = octets[..authorization.end()].to_vec();
         if !reply.code.is_accepted() {
             self.counters.deny(reply.code);
-        } else if let Err(code) = self.update(&waiting, (&reply, udp), now) {
-            self.deny(&waiting, code, now);
+            self.send(&waiting, octets);
             return Ok(());
-        } else {
-            self.counters.accepted += 1;
         }
-        self.send(&waiting, octets[..authorization.end()].to_vec());
+        let grant = Grant {
+            waiting,
+            reply,
+            udp,
+            octets,
+        };
+        match grant.is_for_service() && self.is_anothers(&grant.waiting.request) {
+            true => self.contest(grant, now),
+            false => self.apply(grant, now),
+        }
         Ok(())
     }
 
+    /// Applies an accepted reply, and relays it to the mobile node.
+    pub(super) fn apply(&mut self, grant: Grant, now: Instant) {
+        self.claims.end(&grant);
+        match self.update(&grant, now) {
+            Ok(()) => {
+                self.counters.accepted += 1;
+                self.send(&grant.waiting, grant.octets);
+            }
+            Err(code) => self.deny(&grant.waiting, code, now),
+        }
+    }
+
     /// Updates the list of visitors from an accepted reply (section 3.7.3.2). The place may have
-    /// been taken since the request was relayed.
-    fn update(
-        &mut self,
-        waiting: &Waiting,
-        (reply, udp): (&Reply, Option<UdpTunnelReply>),
-        now: Instant,
-    ) -> Result<(), Code> {
+    /// been taken since the request was relayed. A mobile node of another home agent that has the
+    /// home address leaves: the claim was tested.
+    fn update(&mut self, grant: &Grant, now: Instant) -> Result<(), Code> {
+        let (waiting, reply) = (&grant.waiting, &grant.reply);
         let request = &waiting.request;
         if reply.lifetime.is_none() {
             // A mobile node may also release another agent's care-of address through us.
-            if [self.config.care_of, request.home].contains(&request.care_of) {
+            let is_here = [self.config.care_of, request.home].contains(&request.care_of);
+            if is_here && !self.is_anothers(request) {
                 self.leave(request.home);
             }
             return Ok(());
@@ -70,15 +87,16 @@ impl ForeignAgent {
             // The reply grants a lifetime that was not requested.
             return Err(Code::ForeignPoorlyFormedReply);
         }
-        let known = self.visitors.get(&request.home).copied();
-        let is_anothers = |entry: Entry| entry.visitor.home_agent != request.home_agent;
-        let is_reserved = self.is_reserved(request.home);
-        if is_reserved || known.is_some_and(is_anothers) || self.takes_an_agents_place(request) {
+        if self.is_reserved(request.home) || self.takes_an_agents_place(request) {
             return Err(Code::ForeignProhibited);
         }
         if !self.has_place(waiting) {
             return Err(Code::ForeignResources);
         }
+        if self.is_anothers(request) {
+            self.displace(request);
+        }
+        let known = self.visitors.get(&request.home).copied();
         // A copy of the granted request moves no visitor, whatever its source.
         let granted = known.filter(|entry| entry.registration == request.identification);
         let visitor = Visitor {
@@ -103,7 +121,7 @@ impl ForeignAgent {
         } else {
             Egress::Unknown
         };
-        let tunnel = self.tunnel_to(visitor.home_agent, udp, now);
+        let tunnel = self.tunnel_to(visitor.home_agent, grant.udp, now);
         self.tunnel.insert(visitor.home, tunnel, egress, now);
         self.visitors.insert(visitor.home, entry);
         self.events.push_back(match known {

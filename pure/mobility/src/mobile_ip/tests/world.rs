@@ -3,6 +3,7 @@
 use super::*;
 use ::world::Network;
 use crypto::Rng;
+use wire::checksum::Sum;
 use wire::ecn::Ecn;
 use wire::mobile_ip::{TunnelData, message};
 
@@ -39,6 +40,10 @@ pub(super) struct World {
     pub(super) heard: Vec<Option<u32>>,
     /// Foreign agents behind a NAT, with the external port of their mapping.
     pub(super) nats: BTreeMap<usize, u16>,
+    /// True if a firewall keeps tests of home addresses away from home.
+    pub(super) has_firewall: bool,
+    /// Tests of home addresses that came out of a tunnel and went to a visitor.
+    pub(super) delivered: usize,
     pub(super) events: Vec<MobileEvent>,
     /// All packets sent.
     pub(super) tap: Vec<Packet>,
@@ -82,6 +87,8 @@ impl World {
             hop: Hop::PERFECT,
             heard: vec![None; agents.into()],
             nats: BTreeMap::new(),
+            has_firewall: false,
+            delivered: 0,
             events: Vec::new(),
             tap: Vec::new(),
             network: Network::new(Rng::from_seed([seed ^ 0x55; 32])),
@@ -108,6 +115,7 @@ impl World {
             }
             (Node::Foreign(_), Transmit::Icmp { .. }) => vec![Node::Mobile],
             (_, Transmit::Udp { destination, .. }) => match *destination.ip() {
+                HOME if is_routed(from, &transmit) => vec![Node::Home],
                 HOME => vec![Node::Mobile],
                 HOME_AGENT => vec![Node::Home],
                 other => (0..self.foreign.len())
@@ -146,6 +154,14 @@ impl World {
         })
     }
 
+    /// The address of a foreign agent on the network towards home, or that of its NAT.
+    fn uplink(&self, number: usize) -> Ipv4Addr {
+        match self.nats.contains_key(&number) {
+            true => outside(number),
+            false => Ipv4Addr::new(10, 4, number as u8, 2),
+        }
+    }
+
     /// Delivers a UDP-encapsulated packet to the home agent, and its answer back.
     fn come_home(&mut self, from: SocketAddrV4, mut octets: Vec<u8>) {
         let tunnel = self.home.tunnel();
@@ -167,6 +183,30 @@ impl World {
             octets,
         };
         self.post(Node::Home, transmit);
+    }
+
+    /// Tunnels a datagram for the mobile node to where it is.
+    fn intercept(&mut self, datagram: &[u8]) {
+        let mut envelopes = Vec::new();
+        if !self.has_firewall {
+            let _ = (self.home.tunnel()).encapsulate(datagram, |envelope| envelopes.push(envelope));
+        }
+        for envelope in envelopes {
+            let data = TunnelData::IP_IN_UDP.octets();
+            let front = envelope.port.map_or(&[][..], |_| &data);
+            let transmit = Transmit::Udp {
+                interface: None,
+                station: None,
+                source: SocketAddrV4::new(HOME_AGENT, envelope.port.map_or(IP_IN_IP, |_| PORT)),
+                destination: SocketAddrV4::new(
+                    envelope.outer.destination,
+                    envelope.port.unwrap_or(IP_IN_IP),
+                ),
+                ttl: 64,
+                octets: [front, datagram].concat(),
+            };
+            self.post(Node::Home, transmit);
+        }
     }
 
     pub(super) fn deliver(&mut self, packet: Packet) {
@@ -205,9 +245,15 @@ impl World {
                     Transmit::Udp {
                         source, mut octets, ..
                     } if octets.first() == Some(&message::TUNNEL_DATA) => {
-                        let tunnel = foreign.tunnel();
                         let from = Remote::Udp(source);
-                        let _ = tunnel.decapsulate(from, Ecn::NotEct, &mut octets, now);
+                        let _ = foreign.decapsulate(from, Ecn::NotEct, &mut octets, now);
+                    }
+                    Transmit::Udp {
+                        source, mut octets, ..
+                    } if source.port() == IP_IN_IP => {
+                        let from = Remote::Ip(*source.ip());
+                        let taken = foreign.decapsulate(from, Ecn::NotEct, &mut octets, now);
+                        self.delivered += usize::from(matches!(taken, Ok(Some(_))));
                     }
                     Transmit::Udp { source, octets, .. } => {
                         let arrival = arrival(*source.ip(), agent(number as u8));
@@ -220,11 +266,23 @@ impl World {
                     }
                 }
             }
-            (from, Node::Home, Transmit::Udp { octets, .. }) => {
+            (
+                from,
+                Node::Home,
+                Transmit::Udp {
+                    octets,
+                    destination,
+                    ..
+                },
+            ) => {
                 let Node::Foreign(number) = from else {
                     panic!("{from:?} speaks to the home agent");
                 };
                 let source = self.seen(number);
+                if *destination.ip() == HOME {
+                    let source = SocketAddrV4::new(self.uplink(number), PORT);
+                    return self.intercept(&udp(source, destination, &octets));
+                }
                 if octets.first() == Some(&message::TUNNEL_DATA) {
                     return self.come_home(source, octets);
                 }
@@ -319,6 +377,39 @@ impl Hosts for World {
             self.post(Node::Home, transmit);
         }
     }
+}
+
+/// The port of a datagram that stands for one in IP in IP.
+const IP_IN_IP: u16 = 0;
+
+/// Returns true if routes decide where a datagram of a foreign agent goes.
+fn is_routed(from: Node, transmit: &Transmit) -> bool {
+    let is_routed = matches!(
+        transmit,
+        Transmit::Udp {
+            interface: None,
+            ..
+        }
+    );
+    matches!(from, Node::Foreign(_)) && is_routed
+}
+
+/// A whole datagram around a UDP payload.
+pub(super) fn udp(source: SocketAddrV4, destination: SocketAddrV4, payload: &[u8]) -> Vec<u8> {
+    let len = 8 + payload.len() as u16;
+    let mut datagram = vec![0x45, 0];
+    datagram.extend((20 + len).to_be_bytes());
+    datagram.extend([0, 0, 0, 0, 60, 17, 0, 0]);
+    datagram.extend(source.ip().octets());
+    datagram.extend(destination.ip().octets());
+    let sum = Sum::default().with(&datagram).finish();
+    datagram[10..12].copy_from_slice(&sum.to_be_bytes());
+    datagram.extend(source.port().to_be_bytes());
+    datagram.extend(destination.port().to_be_bytes());
+    datagram.extend(len.to_be_bytes());
+    datagram.extend([0, 0]);
+    datagram.extend(payload);
+    datagram
 }
 
 /// The external address of a foreign agent's NAT.
