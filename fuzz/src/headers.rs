@@ -1,7 +1,8 @@
-//! Fuzzes the parsers of transport headers, of datagrams on the port that IKE and ESP share, and of
-//! path MTU probes.
+//! Fuzzes the parsers of transport headers, of datagrams on the port that IKE and ESP share, of
+//! path MTU probes, and of reports that packets were too long.
 
 use wire::probe::{self, Probe};
+use wire::quoted::Quoted;
 use wire::{esp, tcp, udp};
 
 /// Parses octets as a transport header, as a UDP payload, and as the payload of a dummy packet.
@@ -16,6 +17,10 @@ pub fn run(octets: &[u8]) {
     let _ = esp::Header::parse(octets);
     if let Some(probe) = Probe::read(octets) {
         assert_eq!(probe.octets(), octets[..probe::LEN]);
+    }
+    for quoted in [Quoted::read_v4(octets), Quoted::read_v6(octets)] {
+        let header = quoted.and_then(|quoted| quoted.header);
+        assert!(header.is_none() || octets.len() >= 8 + 20 + 8);
     }
     let parts = match esp::Datagram::parse(octets) {
         esp::Datagram::Ike(part) | esp::Datagram::Esp(part) => part.len(),

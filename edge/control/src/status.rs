@@ -137,8 +137,8 @@ impl fmt::Display for ClearClaim {
 pub struct PathMtu {
     /// Datagrams too long for their tunnel, answered with an ICMP "packet too big" to their source.
     pub too_long: u64,
-    /// Reported path MTUs that were ignored as impossibly small, or that probes refuted: probably
-    /// from forged ICMP messages.
+    /// Reported path MTUs that were ignored, because the report quoted no packet of a tunnel or the
+    /// value is impossibly small, or that probes refuted: probably from forged ICMP messages.
     pub disbelieved: u64,
     /// Datagrams too long for their tunnel that were fragmented before they were sealed.
     #[serde(default)]

@@ -7,9 +7,9 @@
 //! QUIC probes path MTUs; here each datagram decides. A datagram that may be fragmented (RFC 4303
 //! section 3.3.4) has "don't fragment" clear on IPv4, whatever the path MTU is said to be, and on
 //! IPv6 the kernel fragments it to the path MTU that it has learnt. A datagram that may not is
-//! refused if it is longer than the path MTU, which [`path_mtu`] returns, except probes of a path
-//! MTU, which only the interface limits. And small kernel buffers lose whole bursts while a worker
-//! is busy, so both are enlarged as far as permissions allow.
+//! refused if it is longer than the path MTU, which [`path_mtu`] returns, or than the interface's
+//! where reports to the system do not count ([`Df::Whole`]). And small kernel buffers lose whole
+//! bursts while a worker is busy, so both are enlarged as far as permissions allow.
 
 use crate::{Error, Family, option, owner::Owner};
 use model::{Df, Path};
@@ -500,9 +500,9 @@ pub fn path_mtu(path: Path, mark: Option<u32>) -> io::Result<u16> {
     Ok(u16::try_from(mtu).unwrap_or(u16::MAX))
 }
 
-/// Forbids or permits fragmentation of a socket's datagrams. Probes ignore the path MTU that the
-/// system knows. If fragmentation is permitted, IPv4 routers
-/// fragment as needed, so forged path MTU reports have no effect; IPv6 routers do not fragment.
+/// Forbids or permits fragmentation of a socket's datagrams. Probes and whole packets ignore the
+/// path MTU that the system knows. If fragmentation is permitted, IPv4 routers fragment as needed,
+/// so forged path MTU reports have no effect; IPv6 routers do not fragment.
 fn set_df(socket: &Socket, family: Family, df: Df) -> io::Result<()> {
     let (level, name, [clear, set, probe]) = match family {
         Family::V4 => (
@@ -527,7 +527,7 @@ fn set_df(socket: &Socket, family: Family, df: Df) -> io::Result<()> {
     let treatment = match df {
         Df::Clear => clear,
         Df::Set => set,
-        Df::Probe => probe,
+        Df::Whole | Df::Probe => probe,
     };
     option::set(socket, level, name, treatment)?;
     match family {

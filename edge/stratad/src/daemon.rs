@@ -49,6 +49,7 @@ mod token {
     pub const WIRELESS: u64 = 4;
     pub const CHANGES: u64 = 5;
     pub const WORKERS: u64 = 6;
+    pub const REPORTS: u64 = 7;
     pub const IKE: u64 = 1 << 16;
     pub const NATT: u64 = 1 << 17;
     pub const ESP: u64 = 1 << 18;
@@ -383,6 +384,9 @@ impl Daemon {
             self.poller.add(changes, token::CHANGES, read)?;
         }
         self.poller.add(&self.workers, token::WORKERS, read)?;
+        for reports in &self.host.reports {
+            self.poller.add(reports, token::REPORTS, read)?;
+        }
         if let Some(tunnel) = &self.host.tunnel {
             self.poller.add(&tunnel.tun, token::TUNNEL, read)?;
         }

@@ -21,9 +21,9 @@ use node::Way;
 use os::resolver::ResolverManager;
 use os::routes::{MARK, RoutePlan};
 use os::{
-    Bulk, Changes, Claim, Divert, Error, Lock, Netlink, Prefix, Resolver, Routes, crash, lock,
+    Bulk, Changes, Claim, Divert, Error, Family, Lock, Netlink, Prefix, Reports, Resolver, Routes,
+    crash, lock,
 };
-use std::io;
 use std::net::IpAddr;
 use std::num::NonZeroU8;
 use std::{path, process};
@@ -38,6 +38,8 @@ pub struct Host {
     pub divert: Option<Divert>,
     /// A source of events after which a tunnel may need another path.
     pub changes: Changes,
+    /// The sockets for reports of routers, as far as this process may have them.
+    pub reports: Vec<Reports>,
     /// This host's role in Mobile IPv4, if it has one.
     pub mobile: Option<Mobile>,
     /// The lock as nftables listed it when it was last set; `None` if nothing is locked.
@@ -118,6 +120,17 @@ fn holder(task: &str) -> String {
     format!("stratad (process {}, {task})", process::id())
 }
 
+/// Opens the sockets for reports of routers. Without them probes find the MTU of a path.
+fn reports() -> Vec<Reports> {
+    let families = [Family::V4, Family::V6];
+    let opened = families.map(|family| {
+        let opened = Reports::open(family);
+        let told = |error: &Error| tracing::debug!("reports of routers are not heard: {error}");
+        opened.inspect_err(told).ok()
+    });
+    opened.into_iter().flatten().collect()
+}
+
 impl Host {
     /// Sets everything up. The error describes the obstacle and its remedy.
     pub fn open(config: &Config, faults: &mut Option<Faults>) -> Result<Self, Error> {
@@ -142,6 +155,7 @@ impl Host {
             sockets,
             divert: None,
             changes: Changes::watch(&config.tunnel.name)?,
+            reports: reports(),
             mobile,
             locked,
             clear: Clear::default(),
@@ -304,11 +318,6 @@ impl Host {
         let mtu = self.netlink.egress_mtu(local, remote, MARK).ok()??;
         // The MTU of loopback exceeds the longest datagram.
         Some(u16::try_from(mtu).unwrap_or(u16::MAX))
-    }
-
-    /// Returns the path MTU that the system knows for a path.
-    pub fn path_mtu(&self, path: Path) -> io::Result<u16> {
-        os::path_mtu(path, Some(MARK))
     }
 
     /// Returns the address pairs on which packets can leave for these peers, the best first for

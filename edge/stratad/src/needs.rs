@@ -1,7 +1,7 @@
-//! Kernel settings that a role needs and that are off now. Another program can change them while
-//! the daemon runs, and the kernel does not report that.
+//! Kernel settings and permissions that a role needs and that are missing now. Another program can
+//! change settings while the daemon runs, and the kernel does not report that.
 
-use config::{Config, Need, Setting};
+use config::{Config, Need, PathMtu, Setting};
 use control::Trouble;
 use os::{Error, Family, sysctl};
 
@@ -12,6 +12,18 @@ pub fn unmet(config: &Config) -> Vec<Trouble> {
         .filter(|need| need.settings.iter().all(is_off))
         .map(|need| trouble(&need))
         .collect()
+}
+
+/// Returns a failure if reports of routers alone find path MTUs and this process hears none.
+pub fn deaf(path_mtu: PathMtu, hears_reports: bool) -> Option<Trouble> {
+    let is_deaf = path_mtu == PathMtu::Icmp && !hears_reports;
+    is_deaf.then(|| Trouble {
+        task: "path_mtu".to_owned(),
+        remote: None,
+        what: "`path_mtu = \"icmp\"` finds no path MTU: this process may not read ICMP".to_owned(),
+        fix: "give stratad CAP_NET_RAW, or write path_mtu = \"probe\" in [tunnel]".to_owned(),
+        seconds: None,
+    })
 }
 
 fn is_off(setting: &Setting) -> bool {
@@ -34,5 +46,22 @@ fn trouble(need: &Need) -> Trouble {
         what: format!("this host does not forward packets: {}", need.why),
         fix: format!("sysctl -w {}", settings.join(" ")),
         seconds: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_who_depends_on_reports_misses_them() {
+        for (path_mtu, hears, is_deaf) in [
+            (PathMtu::Icmp, false, true),
+            (PathMtu::Icmp, true, false),
+            (PathMtu::Probe, false, false),
+            (PathMtu::Off, false, false),
+        ] {
+            assert_eq!(deaf(path_mtu, hears).is_some(), is_deaf);
+        }
     }
 }

@@ -120,10 +120,9 @@ impl IoCounters {
     }
 
     /// Sends one UDP payload with this traffic class in the outer header, and this treatment of
-    /// fragmentation. Returns false if the system knows that the path MTU is too small. The payload
-    /// then leaves in fragments this once, because the inner packet is no longer available; not if
-    /// it is a probe or as long as one that came through, which only a new MTU of the interface
-    /// stops.
+    /// fragmentation. Returns false if the MTU of the interface is too small. The payload then
+    /// leaves in fragments this once, because the inner packet is no longer available; not if it is
+    /// a probe.
     pub fn send(
         &mut self,
         sockets: &Sockets,

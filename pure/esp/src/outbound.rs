@@ -30,6 +30,9 @@ use wire::zoned::ONE_FIELD_LEN;
 const LAST: u64 = u32::MAX as u64;
 const LAST_EXTENDED: u64 = (1 << 41) - 1;
 
+/// The last packets of an SA that a router's report may quote: a round trip at 10 Gb/s.
+const RECENT: u64 = 1 << 20;
+
 /// The protection of one direction of an SA. The SPI selects it, never the packet.
 pub(crate) enum Cipher {
     Plain(Plain),
@@ -158,6 +161,11 @@ impl Outbound {
         Self { bare, ..self }
     }
 
+    /// Returns true for a composite SA.
+    pub const fn is_zoned(&self) -> bool {
+        matches!(self.cipher, Cipher::Zoned(_))
+    }
+
     /// Returns true if the IP header is not sent.
     pub const fn is_bare(&self) -> bool {
         self.bare.is_some()
@@ -180,6 +188,16 @@ impl Outbound {
     /// Returns the number of the packet sealed last, 0 before the first.
     pub fn used(&self) -> u64 {
         self.numbers.used
+    }
+
+    /// Returns true if one of the last packets, here or of a companion SA, had this header.
+    pub fn has_sent(&self, header: Header) -> bool {
+        let Numbers { spi, used } = self.numbers;
+        let age = (used as u32).wrapping_sub(header.seq);
+        let integrity = self.integrity.iter().map(|beside| &beside.outbound);
+        let mut besides = self.opaque.iter().map(Box::as_ref).chain(integrity);
+        spi == header.spi && u64::from(age) < RECENT.min(used)
+            || besides.any(|beside| beside.has_sent(header))
     }
 
     /// Skips all numbers up to this one.
@@ -214,8 +232,7 @@ impl Outbound {
 
     /// Returns the link quality, if it affects the level.
     pub fn link(&self) -> Option<Link> {
-        let zoned = matches!(self.cipher, Cipher::Zoned(_));
-        (zoned && self.choice.opaque_below > 0).then_some(self.link)
+        (self.is_zoned() && self.choice.opaque_below > 0).then_some(self.link)
     }
 
     /// Adds a recognised header to the designated zone, if foreign ciphers protect it.
@@ -342,9 +359,23 @@ impl Outbound {
         Ok(true)
     }
 
-    /// Creates a probe of the path's MTU, as long as the probe says, or an echo, which is as short
-    /// as possible. Returns `false` if the remaining numbers are reserved for datagrams, or if the
-    /// packet would have no room for it.
+    /// Creates the notice that the next packet is a probe.
+    pub fn notice(
+        &mut self,
+        packet: &mut Packet,
+        path: Path,
+        scratch: &mut Scratch,
+    ) -> Result<bool, DropReason> {
+        let probing = match (&self.cipher, &self.opaque) {
+            (Cipher::Zoned(zoned), Some(opaque)) if zoned.opaque => opaque.used(),
+            _ => self.used(),
+        };
+        self.probe(packet, Probe::notice(probing + 2), path, scratch)
+    }
+
+    /// Creates a probe of the path's MTU, as long as the probe says, or an echo or a notice, which
+    /// are as short as possible. Returns `false` if the remaining numbers are reserved for
+    /// datagrams, or if the packet would have no room for it.
     pub fn probe(
         &mut self,
         packet: &mut Packet,
@@ -356,7 +387,7 @@ impl Outbound {
         let body = probe.octets();
         let octets = match probe.kind {
             Kind::Probe => Some(packet_len(probe.octets, path)),
-            Kind::Echo => None,
+            Kind::Echo | Kind::Notice => None,
         };
         match (&mut self.cipher, &mut self.opaque) {
             (Cipher::Zoned(zoned), Some(opaque)) if zoned.opaque => {
@@ -534,6 +565,29 @@ mod tests {
         outbound.skip_to(LAST_EXTENDED - 1);
         assert_eq!(seal(&mut outbound), Ok((u32::MAX, false)));
         assert_eq!(seal(&mut outbound), Err(DropReason::SequenceExhausted));
+    }
+
+    /// RFC 4303 section 2.2: a receiver too takes what is far behind for no packet of the SA.
+    #[test]
+    fn a_packet_was_sent_if_its_number_was_given_lately() {
+        let has_sent = |used: u64, seq: u32| {
+            let spi = Spi(0x1000);
+            outbound(used).has_sent(Header { spi, seq })
+        };
+        assert!(!has_sent(0, 0) && !has_sent(0, 1) && !has_sent(0, u32::MAX));
+        assert!(has_sent(7, 1) && has_sent(7, 7));
+        assert!(!has_sent(7, 0) && !has_sent(7, 8));
+        let used = 1 << 30;
+        assert!(has_sent(used, (used - RECENT + 1) as u32));
+        assert!(!has_sent(used, (used - RECENT) as u32));
+        let (spi, seq) = (Spi(0x1001), 7);
+        assert!(!outbound(7).has_sent(Header { spi, seq }));
+        // Of extended numbers only the lower half is on the wire.
+        let extended = counting(true, (1 << 32) + 5);
+        for (seq, sent) in [(5, true), (u32::MAX, true), (6, false)] {
+            let spi = Spi(0x1000);
+            assert_eq!(extended.has_sent(Header { spi, seq }), sent, "{seq}");
+        }
     }
 
     /// A repeated number would repeat a nonce.

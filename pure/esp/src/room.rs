@@ -6,8 +6,9 @@
 //!
 //! Where routers alone report the MTU, the result is never below the minimum MTU of IPv6: an
 //! attacker can forge their messages (RFC 4301 section 8.2.1). On paths with less, packets are left
-//! to be fragmented, which is slow but loses none. A limit that probes have proved may be lower for
-//! IPv4; no source of IPv6 is told of less than its minimum.
+//! to be fragmented, which is slow but loses none. The same holds while probes have decided
+//! nothing. A limit that they have proved may be lower for IPv4; no source of IPv6 is told of less
+//! than its minimum.
 
 use model::{Df, Path};
 use wire::ip::{V4_HEADER_LEN, V6_HEADER_LEN};
@@ -42,8 +43,8 @@ pub struct Searched {
     pub most: u16,
     /// The length that TCP segments are clamped to.
     pub segments: u16,
-    /// True if routers reported less than `whole`, which probes have refuted.
-    pub refuted: bool,
+    /// True if probes have shown that nothing longer than `most` comes through.
+    pub settled: bool,
 }
 
 /// The limits of an SA's path. By default there are none.
@@ -57,8 +58,6 @@ pub(crate) struct Room {
     piece: Option<u16>,
     /// The longest datagram of a new TCP connection.
     segments: Option<u16>,
-    /// True if routers reported less than `whole`.
-    refuted: bool,
 }
 
 /// The decision on a datagram of some length.
@@ -110,18 +109,17 @@ impl Room {
                     whole: if is_enough { longest } else { 0 },
                     piece: is_enough.then_some(longest),
                     segments: Some(longest.max(LEAST)),
-                    refuted: false,
                 }
             }
             PathMtu::Searched(searched) => {
                 let [whole, most, segments] =
                     [searched.whole, searched.most, searched.segments].map(fit);
+                let least_v4 = if searched.settled { LEAST_V4 } else { LEAST };
                 Self {
-                    longest: Some([most.max(LEAST_V4), most.max(LEAST)]),
+                    longest: Some([most.max(least_v4), most.max(LEAST)]),
                     whole,
                     piece: Some(whole.max(LEAST_V4)),
                     segments: Some(segments.max(LEAST_V4)),
-                    refuted: searched.refuted,
                 }
             }
         }
@@ -140,10 +138,9 @@ impl Room {
     /// Returns the treatment of the packet of a datagram that is `octets` octets long, padding
     /// included.
     pub fn df(self, octets: usize) -> Df {
-        match (octets <= self.whole.into() && self.whole > 0, self.refuted) {
-            (false, _) => Df::Clear,
-            (true, true) => Df::Probe,
-            (true, false) => Df::Set,
+        match octets <= self.whole.into() && self.whole > 0 {
+            true => Df::Whole,
+            false => Df::Clear,
         }
     }
 

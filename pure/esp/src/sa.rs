@@ -58,10 +58,29 @@ pub(crate) struct Sa {
     pub(crate) source: Source,
     /// Begin of a second and number of reports in it, about probes and about echoes.
     pub(crate) probed: [(Instant, u8); 2],
+    /// Number of the peer's last probe, as far as it gave notice.
+    pub(crate) noticed: Noticed,
     /// True until a packet arrives with ECN fields that do not fit, which is reported once.
     pub(crate) fits: bool,
     /// Its turn among the SAs eligible for sending.
     pub(crate) turn: Option<Turn>,
+}
+
+/// The SPI and the number of a probe of which the peer gave notice.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Noticed(Option<(Spi, u64)>);
+
+impl Noticed {
+    /// Returns true if the probe is among the packets that a packet with this number has overtaken:
+    /// the highest number received has grown by `advance`.
+    pub(crate) fn passes(&mut self, spi: Spi, number: u64, advance: u64) -> bool {
+        let overtaken = number.saturating_sub(advance) + 1..number;
+        let passed = self
+            .0
+            .is_some_and(|probe| probe.0 == spi && overtaken.contains(&probe.1));
+        self.0.take_if(|_| passed);
+        passed
+    }
 }
 
 /// The state of one SA.
@@ -137,6 +156,7 @@ impl Sa {
             longest_unanswered: 0,
             source: Source::default(),
             probed: [(Instant::ZERO, 0); 2],
+            noticed: Noticed::default(),
             fits: true,
             turn: None,
         })
@@ -182,10 +202,14 @@ impl Sa {
         }
     }
 
-    /// Notes the payload of a dummy packet. Returns a report if it is a probe or an echo, at most
-    /// [`MOST_PROBES`] of each kind in a second.
-    pub(crate) fn note_dummy(&mut self, payload: &[u8], now: Instant) -> Option<Report> {
+    /// Notes the payload of a dummy packet that arrived with this SPI. Returns a report if it is a
+    /// probe or an echo, at most [`MOST_PROBES`] of each kind in a second.
+    pub(crate) fn note_dummy(&mut self, spi: Spi, payload: &[u8], now: Instant) -> Option<Report> {
         let probe = Probe::read(payload)?;
+        if probe.kind == Kind::Notice {
+            self.noticed = Noticed(Some((spi, probe.number)));
+            return None;
+        }
         let (begin, count) = &mut self.probed[usize::from(probe.kind == Kind::Echo)];
         if now >= *begin + Duration::from_secs(1) {
             (*begin, *count) = (now, 0);

@@ -25,7 +25,7 @@ use model::{
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::content::Content;
 use wire::ecn::Ecn;
 use wire::esp::{FIRST_SPI, Header};
@@ -293,15 +293,19 @@ impl Worker {
         self.classes = classes;
     }
 
-    /// Sets the padding sizes per peer; datagrams to all other peers are not padded.
-    pub fn set_sizes(&mut self, sizes: BTreeMap<String, Sizes>) {
+    /// Sets the padding sizes per peer; datagrams to all other peers are not padded. Returns the
+    /// peers whose sizes have changed.
+    pub fn set_sizes(&mut self, sizes: BTreeMap<String, Sizes>) -> BTreeSet<String> {
         for spi in self.by_id.values() {
             if let Some(sa) = self.sas.get_mut(spi) {
                 let report = sa.look_like(sizes.get(&sa.peer));
                 self.reports.extend(report);
             }
         }
-        self.sizes = sizes;
+        let before = std::mem::replace(&mut self.sizes, sizes);
+        let peers = before.keys().chain(self.sizes.keys());
+        let changed = peers.filter(|peer| before.get(*peer) != self.sizes.get(*peer));
+        changed.cloned().collect()
     }
 
     /// Sets the level choice per peer; all other peers get the default.
@@ -445,6 +449,20 @@ impl Worker {
         Some(sa.path)
     }
 
+    /// Turns a packet into the notice that an SA's next packet is a probe, and returns the path.
+    /// `None` for another worker's SA, and if its peer measures no losses: it has no zones.
+    pub fn notice(&mut self, id: ChildSaId, packet: &mut Packet) -> Option<Path> {
+        let sa = self.sas.get_mut(self.by_id.get(&id)?)?;
+        let path = sa.path;
+        if path.is_stream() || !sa.outbound.is_zoned() {
+            return None;
+        }
+        let made = sa.outbound.notice(packet, path, &mut self.scratch);
+        (packet.ecn, packet.dscp) = (Ecn::NotEct, sa.dscp.outside(0));
+        packet.df = Df::Clear;
+        made.is_ok_and(|made| made).then_some(path)
+    }
+
     /// Turns a packet into a probe of an SA's path, or into an echo, and returns the path. `None`
     /// for another worker's SA, and if there is no room for it.
     pub fn probe(&mut self, id: ChildSaId, probe: Probe, packet: &mut Packet) -> Option<Path> {
@@ -457,7 +475,7 @@ impl Worker {
         (packet.ecn, packet.dscp) = (Ecn::NotEct, sa.dscp.outside(0));
         packet.df = match probe.kind {
             Kind::Probe => Df::Probe,
-            Kind::Echo => Df::Clear,
+            Kind::Echo | Kind::Notice => Df::Clear,
         };
         Some(path)
     }
@@ -489,6 +507,11 @@ impl Worker {
     /// Returns true if an SA pads datagrams to hide their lengths.
     pub fn hides_lengths(&self, id: ChildSaId) -> Option<bool> {
         Some(self.sa(id)?.outbound.sizes.is_some())
+    }
+
+    /// Returns true if one of the last packets of an SA had this header.
+    pub fn has_sent(&self, id: ChildSaId, header: Header) -> Option<bool> {
+        Some(self.sa(id)?.outbound.has_sent(header))
     }
 
     /// Returns the length of the longest datagram that an SA sealed since a packet arrived on it.
@@ -602,6 +625,9 @@ impl Worker {
         match sa.outbound.room.take(octets, version, may_be_cut) {
             Fit::TooLong(_) if answered => return Err(DropReason::TooLong),
             Fit::TooLong(longest) => {
+                // The path may carry it, which only a search of its MTU shows.
+                let watched = std::mem::take(&mut sa.watched);
+                self.reports.extend(watched.then_some(Report::Sends(sa.id)));
                 answer(packet, longest, &mut self.counters)?;
                 return Ok(Outcome::Answered);
             }
@@ -708,7 +734,8 @@ impl Worker {
         let inbound = sa.opening(header.spi);
         let flow = inbound.open(packet, header, pair, &mut self.scratch, now)?;
         let (share, advance, number) = (inbound.share, inbound.advance(), inbound.number());
-        sa.outbound.judge(advance);
+        let lost = u64::from(sa.noticed.passes(header.spi, number, advance));
+        sa.outbound.judge(advance - lost);
         // An injected packet is no evidence of the peer.
         let is_peers = share != Share::Injected;
         let is_newest = advance > 0;
@@ -734,7 +761,7 @@ impl Worker {
         self.counters.written += u64::from(share == Share::Written);
         self.counters.injected += u64::from(share == Share::Injected);
         let Some(flow) = flow else {
-            let report = sa.note_dummy(packet.octets(), now);
+            let report = sa.note_dummy(header.spi, packet.octets(), now);
             self.counters.probes += u64::from(Probe::read(packet.octets()).is_some());
             self.reports.extend(report);
             return Err(DropReason::Dummy);

@@ -21,7 +21,7 @@ use crate::worker::{Sink, Worker};
 use crate::{DropReason, LevelStatus, Link, Unusable};
 use crypto::Secret;
 use model::{ChildSa, ChildSaId, Dscp, Instant, LevelChoice, Path, Sizes, Spi, Stray};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU8;
 use std::sync::PoisonError;
 use wire::esp::Header;
@@ -121,8 +121,10 @@ impl Workers {
     }
 
     /// Calls [`Worker::set_sizes`] on every worker.
-    pub fn set_sizes(&self, sizes: &BTreeMap<String, Sizes>) {
-        self.each(|worker| worker.set_sizes(sizes.clone()));
+    pub fn set_sizes(&self, sizes: &BTreeMap<String, Sizes>) -> BTreeSet<String> {
+        let mut changed = BTreeSet::new();
+        self.each(|worker| changed = worker.set_sizes(sizes.clone()));
+        changed
     }
 
     /// Calls [`Worker::set_levels`] on every worker.
@@ -148,6 +150,11 @@ impl Workers {
     /// Calls [`Worker::set_path_mtu`] on the owner.
     pub fn set_path_mtu(&self, id: ChildSaId, mtu: PathMtu) -> Option<u16> {
         self.find(|worker| worker.set_path_mtu(id, mtu))
+    }
+
+    /// Calls [`Worker::notice`] on the owner.
+    pub fn notice(&self, id: ChildSaId, packet: &mut Packet) -> Option<Path> {
+        self.find(|worker| worker.notice(id, packet))
     }
 
     /// Calls [`Worker::probe`] on the owner.
@@ -205,6 +212,12 @@ impl Workers {
     /// Calls [`Worker::hides_lengths`] on the owner.
     pub fn hides_lengths(&self, id: ChildSaId) -> bool {
         self.find(|worker| worker.hides_lengths(id))
+            .unwrap_or_default()
+    }
+
+    /// Calls [`Worker::has_sent`] on the owner.
+    pub fn has_sent(&self, id: ChildSaId, header: Header) -> bool {
+        self.find(|worker| worker.has_sent(id, header))
             .unwrap_or_default()
     }
 

@@ -48,8 +48,10 @@ pub enum Df {
     /// "Don't fragment" is set. The system refuses packets longer than the path MTU that routers
     /// have reported to it.
     Set,
-    /// "Don't fragment" is set, and reports of routers do not matter: for probes of a path MTU, and
-    /// for lengths that a probe has proved.
+    /// "Don't fragment" is set, and reports that the system has heard do not matter, because it
+    /// believes anyone: only the interface limits the packet.
+    Whole,
+    /// The same for a probe of a path MTU, which is lost rather than fragmented by this host.
     Probe,
 }
 

@@ -17,7 +17,7 @@
 //! * **Inputs** never fail. A bad packet becomes a counter or an event. IKE datagrams go to
 //!   [`Node::handle_datagram`], expired timeouts to [`Node::handle_timeout`], changed routes to
 //!   [`Node::handle_ways`], closed streams to [`Node::handle_disconnected`], and reports of
-//!   oversized packets to [`Node::handle_path_mtu`]. Data packets go in batches through
+//!   oversized packets to [`Node::handle_too_big`]. Data packets go in batches through
 //!   [`Node::seal`] (from the TUN device) and [`Node::open`] (from UDP port 4500), and one by one
 //!   through [`Node::transit`] (diverted on a licensed node). After each timeout, answer
 //!   [`Node::poll_path_mtu`] and call [`Node::cover`], which sends echoes too. For Mobile IP,

@@ -313,12 +313,10 @@ impl Node {
     pub(crate) fn path_moved(&mut self, sa: IkeSaId, children: &[ChildSaId], path: Path) {
         for id in children {
             let before = self.children.get(*id).map(|child| child.status.path);
-            before
-                .into_iter()
-                .for_each(|before| self.leave_path(*id, before));
+            let presumed = before.and_then(|before| self.leave_path(*id, before));
             self.workers.move_path(*id, path);
             self.children.move_to(*id, path);
-            self.measure(*id);
+            self.measure_on(*id, presumed);
         }
         let peer = self.name(sa);
         if let Some(peer) = &peer {

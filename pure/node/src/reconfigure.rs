@@ -22,7 +22,7 @@ impl Node {
         let ike = config.take_ike();
         self.workers.set_policies(&spd(config.policies, &ike.peers));
         self.workers.set_classes(&config.classes);
-        self.workers.set_sizes(&config.sizes);
+        let hidden = self.workers.set_sizes(&config.sizes);
         self.levels.set(config.levels);
         self.workers.set_levels(&self.levels.choices());
         let up = self.children.iter();
@@ -30,6 +30,7 @@ impl Node {
         self.cover.set(config.cover, up, now);
         self.workers.set_clamp(config.clamp);
         self.discover_path_mtus(config.path_mtu);
+        hidden.iter().for_each(|peer| self.lengths_changed(peer));
         self.transit.set_snoop(config.snoop);
         self.transit.set_window(config.window);
         self.transit.set_stand_in(config.stand_in);

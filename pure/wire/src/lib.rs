@@ -16,6 +16,7 @@ pub mod ip_in_ip;
 pub mod mobile_ip;
 pub mod mss;
 pub mod probe;
+pub mod quoted;
 pub mod rtp;
 pub mod shell;
 pub mod stream;

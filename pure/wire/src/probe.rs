@@ -3,7 +3,8 @@
 //! A dummy has the next header 59, and a receiver that knows nothing of probes discards it (RFC
 //! 4303 section 2.6). So a probe has the encapsulation, the SPI and the numbers of data, and
 //! nothing but its length distinguishes it on the path. The payload of other dummies of ours is
-//! zero.
+//! zero. A notice before a probe tells its number, so that the loss of the probe is not taken for
+//! one of data.
 //!
 //! ```text
 //! "STPM" | kind(1) | 0(1) | length of the probe(2) | number(8)      then zeros up to the length
@@ -21,21 +22,24 @@ pub enum Kind {
     Probe,
     /// The echo of a probe that arrived.
     Echo,
+    /// Notice that a sequence number is that of a probe.
+    Notice,
 }
 
-/// A probe or an echo.
+/// A probe, an echo or a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// Probe or echo.
+    /// Its purpose.
     pub kind: Kind,
     /// Length of the probe with all its outer headers, in octets.
     pub octets: u16,
-    /// The number of the probe, which no one can guess who did not receive it.
+    /// The number of the probe, which no one can guess who did not receive it. In a notice, the
+    /// sequence number of the probe on the SA of the notice.
     pub number: u64,
 }
 
 impl Probe {
-    /// Reads the payload of a dummy packet. `None` if it is neither probe nor echo.
+    /// Reads the payload of a dummy packet. `None` if it is none of ours.
     pub fn read(payload: &[u8]) -> Option<Self> {
         let (magic, rest) = payload.split_first_chunk()?;
         let ([kind, 0], rest) = rest.split_first_chunk()? else {
@@ -46,6 +50,7 @@ impl Probe {
         let kind = match kind {
             1 => Kind::Probe,
             2 => Kind::Echo,
+            3 => Kind::Notice,
             _ => return None,
         };
         (*magic == MAGIC).then_some(Self {
@@ -62,10 +67,20 @@ impl Probe {
         octets[4] = match self.kind {
             Kind::Probe => 1,
             Kind::Echo => 2,
+            Kind::Notice => 3,
         };
         octets[6..8].copy_from_slice(&self.octets.to_be_bytes());
         octets[8..].copy_from_slice(&self.number.to_be_bytes());
         octets
+    }
+
+    /// Returns the notice that a sequence number is that of a probe.
+    pub const fn notice(number: u64) -> Self {
+        Self {
+            kind: Kind::Notice,
+            octets: 0,
+            number,
+        }
     }
 
     /// Returns the echo of a probe.
@@ -98,10 +113,10 @@ mod tests {
 
     /// Dummies that hide silence are zero, and those of other implementations are anything.
     #[test]
-    fn other_dummies_are_neither_probe_nor_echo() {
+    fn other_dummies_have_no_meaning() {
         assert_eq!(Probe::read(&[0; 1400]), None);
         assert_eq!(Probe::read(&PROBE.octets()[..LEN - 1]), None);
-        for (at, octet) in [(0, b'T'), (4, 0), (4, 3), (5, 1)] {
+        for (at, octet) in [(0, b'T'), (4, 0), (4, 4), (5, 1)] {
             let mut octets = PROBE.octets();
             octets[at] = octet;
             assert_eq!(Probe::read(&octets), None, "{at}");
@@ -111,9 +126,9 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_read_is_what_was_written(
-            octets: u16, number: u64, echo: bool, zeros in 0..64_usize,
+            octets: u16, number: u64, kind in 0..3_usize, zeros in 0..64_usize,
         ) {
-            let kind = if echo { Kind::Echo } else { Kind::Probe };
+            let kind = [Kind::Probe, Kind::Echo, Kind::Notice][kind];
             let probe = Probe { kind, octets, number };
             let mut payload = probe.octets().to_vec();
             payload.resize(LEN + zeros, 0);

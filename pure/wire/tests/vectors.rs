@@ -180,9 +180,10 @@ fn answers_to_grants_are_written_and_read_as_section_9_4_has_them() {
 fn probes_are_written_and_read_as_section_5_16_has_them() {
     check_vectors("path-mtu-probe", |vector| {
         let probe = Probe {
-            kind: match vector.number("echo") {
-                0 => Kind::Probe,
-                _ => Kind::Echo,
+            kind: match vector.number("purpose") {
+                1 => Kind::Probe,
+                2 => Kind::Echo,
+                _ => Kind::Notice,
             },
             octets: number(vector, "octets"),
             number: wide(vector, "number"),

@@ -13,13 +13,18 @@ use crate::workers::Message;
 use control::Trouble;
 use model::{IkeSaId, Instant, Path};
 use node::{Node, Sender, Side, Verdict};
+use os::Family;
 use os::poll::Ready;
 use std::collections::BTreeSet;
 use wire::ecn::Ecn;
 use wire::esp::Datagram;
+use wire::quoted::Quoted;
 
 /// Paths whose MTU the system is asked for in one turn.
 const MEASURED_AT_ONCE: usize = 64;
+
+/// Reports of routers that are read from a socket in one turn.
+const REPORTS_AT_ONCE: usize = 32;
 
 impl Daemon {
     pub(super) fn handle(&mut self, ready: Ready, now: Instant) {
@@ -28,6 +33,7 @@ impl Daemon {
             token::API => self.serve(now),
             token::CHANGES => self.read_changes(now),
             token::WORKERS => self.hear(now),
+            token::REPORTS => self.read_reports(now),
             token::TUNNEL => self.read_tunnel(now),
             token::WIRED => self.read_side(Side::Wired, now),
             token::WIRELESS => self.read_side(Side::Wireless, now),
@@ -78,6 +84,8 @@ impl Daemon {
     fn errors(&self, now: Instant) -> Vec<Trouble> {
         let mut errors = self.host.awaited.list();
         errors.extend(needs::unmet(&self.config));
+        let hears = !self.host.reports.is_empty();
+        errors.extend(needs::deaf(self.config.tunnel.path_mtu, hears));
         let awaited: BTreeSet<_> = errors.iter().filter_map(|error| error.remote).collect();
         let unsent = self.unsent.list(now).into_iter();
         errors.extend(unsent.filter(|error| error.remote.is_none_or(|to| !awaited.contains(&to))));
@@ -100,6 +108,29 @@ impl Daemon {
             }
         }
         self.streams.flush(&self.poller);
+    }
+
+    /// Handles routers' reports that packets were too long, a few at a time: anyone can send them.
+    fn read_reports(&mut self, now: Instant) {
+        for reports in &self.host.reports {
+            for _ in 0..REPORTS_AT_ONCE {
+                let mut quoted = None;
+                let read = reports.recv(|message| {
+                    quoted = match reports.family() {
+                        Family::V4 => Quoted::read_v4(message),
+                        Family::V6 => Quoted::read_v6(message),
+                    };
+                });
+                if let Some(quoted) = quoted {
+                    self.node.handle_too_big(quoted, now);
+                }
+                if let Err(error) = read {
+                    let what = "the socket for reports of routers";
+                    self.counters.not_read(what, &error, &mut self.broken);
+                    break;
+                }
+            }
+        }
     }
 
     /// Handles a change of addresses or routes: a tunnel may need another path, or have lost its
@@ -318,16 +349,11 @@ impl Daemon {
     }
 }
 
-/// Passes the MTUs that the system knows for a path to the node: those of the interface and of the
-/// path.
+/// Passes the MTU of the interface by which a path leaves to the node. A path without a route, or
+/// whose local address is gone, has none.
 fn measure(node: &mut Node, host: &Host, path: Path, now: Instant) {
     if let Some(mtu) = host.interface_mtu(path) {
         node.handle_interface_mtu(path, mtu, now);
-    }
-    match host.path_mtu(path) {
-        Ok(mtu) => node.handle_path_mtu(path, mtu, now),
-        // The path has no route, or its local address is gone, so it has no MTU.
-        Err(error) => tracing::debug!("cannot read the path MTU to {}: {error}", path.remote),
     }
 }
 

@@ -4,18 +4,20 @@
 
 use super::pmtu::{
     HEADERS, NARROW, OFF, ROOM, SILENT, Scene, ZONED_ROOM, await_forged, bind, configs, count,
-    counted, known, narrow,
+    counted, forge, known, narrow, seen,
 };
 use anyhow::{Context, Result, ensure};
 use lab::daemon::Daemon;
 use lab::host::Host;
 use lab::pair::{self, BEHIND, DEADLINE, GATEWAY, Pair, TUNNEL_KEY, Terms, Tunnel};
 use lab::process::until;
-use lab::transfer::{connect, transfer};
+use lab::transfer::{connect, in_parts, transfer};
 use model::Path;
 use os::Family;
 use serde_json::Value;
 use std::io::{ErrorKind, Read, Write};
+use std::thread;
+use std::time::{Duration, Instant};
 
 const OCTETS: u64 = 1_000_000;
 
@@ -26,8 +28,8 @@ const DEFAULT: &str = "clamp = false";
 const NO_FRAGMENTS: &str = "table inet whole {
   chain came {
     type filter hook prerouting priority -460
-    iifname \"eth0\" ip frag-off & 0x3fff != 0 counter drop
-    iifname \"eth0\" exthdr frag exists counter drop
+    iifname { \"eth0\", \"eth1\" } ip frag-off & 0x3fff != 0 counter drop
+    iifname { \"eth0\", \"eth1\" } exthdr frag exists counter drop
   }
 }
 ";
@@ -171,6 +173,187 @@ fn without_probes_nothing_arrives_over_a_wire_without_fragments() -> Result<()> 
     Ok(())
 }
 
+/// Octets in a UDP datagram that is longer than the wire with its headers.
+const LONG: usize = 1390;
+
+/// Sends a UDP datagram without DF from one host to an address of another. Returns false if it does
+/// not arrive within `time`.
+fn arrives(from: &Host, to: &Host, addresses: [&str; 2], time: Duration) -> Result<bool> {
+    let near = bind(from, addresses[0])?;
+    let mut far = bind(to, addresses[1])?;
+    near.send(Path::udp(near.local(), far.local()), 0, &[7; LONG])?;
+    let end = Instant::now() + time;
+    while Instant::now() < end {
+        let mut came = None;
+        let _ = far.recv(|_, octets| came = Some(octets.len()));
+        if came == Some(LONG) {
+            return Ok(true);
+        }
+        thread::yield_now();
+    }
+    Ok(false)
+}
+
+/// The first packets of a tunnel, for longer than a probe takes to be given up.
+fn from_the_first_packet_on(terms: Terms<'_>) -> Result<()> {
+    let scene = || {
+        let pair = Pair::new("probes")?;
+        no_fragments(&pair)?;
+        silent(&pair)?;
+        Scene::build(pair, Family::V4, terms, DEFAULT, NARROW)
+    };
+    let datagrams = scene()?;
+    let (behind, gateway) = (&datagrams.behind, &datagrams.pair.gateway);
+    let begun = Instant::now();
+    let mut sent = 0;
+    while begun.elapsed() < Duration::from_secs(4) {
+        for (from, to, ends) in [
+            (behind, gateway, [BEHIND[0], GATEWAY[0]]),
+            (gateway, behind, [GATEWAY[0], BEHIND[0]]),
+        ] {
+            ensure!(arrives(from, to, ends, DEADLINE)?, "datagram {sent}");
+        }
+        sent += 1;
+    }
+    let lost = dropped(&datagrams.pair)?;
+    ensure!(lost == [0, 0], "{lost:?}");
+    // A connection has a search of its own.
+    let connections = scene()?;
+    connections.pass()?;
+    let lost = dropped(&connections.pair)?;
+    ensure!(lost == [0, 0], "{lost:?}");
+    // Nothing but probes was too long for the router.
+    let rules = connections.pair.between.run("nft list table inet silent")?;
+    let probes = count(&connections.tunnel.mobile, "probes")?;
+    ensure!(counted(&rules) <= probes, "{rules}, {probes} probes");
+    Ok(())
+}
+
+// Works: path-mtu
+// Weakness: 167
+#[lab::test]
+fn a_wire_without_fragments_loses_nothing_from_the_first_packet_on() -> Result<()> {
+    from_the_first_packet_on(Terms::PLAIN)
+}
+
+// Works: path-mtu
+#[lab::test]
+fn a_wire_without_fragments_loses_nothing_from_the_first_packet_on_in_zones() -> Result<()> {
+    from_the_first_packet_on(Terms::ZONED)
+}
+
+/// The control of the datagrams.
+#[lab::test]
+fn without_probes_a_long_datagram_is_lost_on_a_wire_without_fragments() -> Result<()> {
+    let pair = Pair::new("probes")?;
+    no_fragments(&pair)?;
+    let scene = Scene::build(pair, Family::V4, Terms::PLAIN, OFF, NARROW)?;
+    let (behind, gateway) = (&scene.behind, &scene.pair.gateway);
+    let ends = [BEHIND[0], GATEWAY[0]];
+    ensure!(!arrives(behind, gateway, ends, Duration::from_secs(1))?);
+    ensure!(dropped(&scene.pair)?[1] > 0);
+    Ok(())
+}
+
+/// Adds a second wire whose path carries less, although no interface shows it.
+fn add_narrow_path(pair: &Pair) -> Result<()> {
+    pair.add_second_wire()?;
+    for command in [
+        format!("route add 192.0.2.1/32 dev wired mtu lock {NARROW} table 200"),
+        "rule add from 10.4.0.2 lookup 200".to_owned(),
+        format!("route add 10.4.0.2/32 dev wireless2 mtu lock {NARROW}"),
+    ] {
+        pair.between.run(&format!("ip {command}"))?;
+    }
+    Ok(())
+}
+
+/// MOBIKE, under a connection: what came through on the old path does not on the new one.
+fn move_to_a_narrow_path(terms: Terms<'_>, room: u16) -> Result<()> {
+    let pair = Pair::new("probes")?;
+    add_narrow_path(&pair)?;
+    no_fragments(&pair)?;
+    silent(&pair)?;
+    let scene = Scene::build(pair, Family::V4, terms, DEFAULT, 1500)?;
+    scene.pass()?;
+    let tunnel = &scene.tunnel;
+    let daemons = [&tunnel.mobile, &tunnel.gateway];
+    let await_both = |room: u16, mtu: u32| {
+        let mut daemons = daemons.into_iter();
+        daemons.try_for_each(|daemon| await_mtu(daemon, (room, mtu), "probed"))
+    };
+    await_both(room + 100, 1500)?;
+    let ends = (&scene.pair.gateway, &scene.behind);
+    in_parts(ends, BEHIND[0], (8, 200_000), |part| match part {
+        2 => tunnel
+            .mobile
+            .strata("move office --from 10.4.0.2")
+            .map(drop),
+        _ => Ok(()),
+    })?;
+    scene.pass()?;
+    await_both(room, NARROW)?;
+    // Nothing is lost any more.
+    let before = dropped(&scene.pair)?;
+    scene.pass()?;
+    let after = dropped(&scene.pair)?;
+    ensure!(after == before, "{before:?}, {after:?}");
+    // And the wide path is used when the tunnel is back.
+    tunnel.mobile.strata("move office --from 10.3.0.2")?;
+    scene.pass()?;
+    await_both(room + 100, 1500)
+}
+
+// Recovers: path-mtu
+// Weakness: 167
+#[lab::test]
+fn a_move_to_a_path_that_carries_less_is_no_black_hole() -> Result<()> {
+    move_to_a_narrow_path(Terms::PLAIN, ROOM)
+}
+
+// Recovers: path-mtu
+#[lab::test]
+fn a_move_to_a_path_that_carries_less_is_no_black_hole_in_zones() -> Result<()> {
+    move_to_a_narrow_path(Terms::ZONED, ZONED_ROOM)
+}
+
+/// The control: after the move no segment arrives.
+// Weakness: 167
+#[lab::test]
+fn without_probes_a_move_to_a_path_that_carries_less_is_a_black_hole() -> Result<()> {
+    let pair = Pair::new("probes")?;
+    add_narrow_path(&pair)?;
+    no_fragments(&pair)?;
+    let scene = Scene::build(pair, Family::V4, Terms::PLAIN, OFF, 1500)?;
+    transfer(&scene.behind, &scene.pair.gateway, GATEWAY[0], OCTETS)?;
+    scene.tunnel.mobile.strata("move office --from 10.4.0.2")?;
+    arrives_nothing(&scene)
+}
+
+/// The gateway sees another address and port. Reports quote them as the NAT translates them back.
+// Works: path-mtu
+#[lab::test]
+fn behind_a_nat_everything_arrives_over_a_wire_without_fragments() -> Result<()> {
+    for is_silent in [true, false] {
+        let pair = Pair::new("probes")?;
+        pair.between.file("nat.nft", NAT)?;
+        pair.between.run("nft -f nat.nft")?;
+        no_fragments(&pair)?;
+        if is_silent {
+            silent(&pair)?;
+        }
+        let scene = Scene::build(pair, Family::V4, Terms::PLAIN, DEFAULT, NARROW)?;
+        scene.pass()?;
+        let from = if is_silent { "probed" } else { "reported" };
+        await_mtu(&scene.tunnel.mobile, (ROOM, NARROW), from)?;
+        let status = scene.tunnel.gateway.strata("status")?;
+        let remote = pair::peer(&status)["remote"].as_str().unwrap_or_default();
+        ensure!(remote.starts_with("192.0.2.2:"), "{status}");
+        ensure!(count(&scene.tunnel.mobile, "disbelieved")? == 0);
+    }
+    Ok(())
+}
+
 /// Known at once: nothing was sent, and no probe is needed to shorten packets.
 // Works: path-mtu
 #[lab::test]
@@ -207,24 +390,48 @@ fn the_mtu_of_the_machines_own_interface_counts_at_once() -> Result<()> {
     transfer(&pair.gateway, &behind, BEHIND[0], OCTETS)
 }
 
-/// An attacker can guess all that the kernel checks. The value has no effect, whether it is one
-/// that a path can have or not: probes of the whole length come through.
-// Refuses: path-mtu
-// Weakness: 157
-#[lab::test]
-fn a_forged_report_shortens_nothing() -> Result<()> {
+/// An attacker can guess all that the kernel checks, and the kernel believes the report. It quotes
+/// no packet of the tunnel, so it changes nothing, and causes not even a probe. The control, from
+/// who has seen a packet, causes probes, and shortens nothing either.
+fn forge_in(outer: Family, room: u16) -> Result<()> {
     let pair = Pair::new("probes")?;
-    let scene = Scene::build(pair, Family::V4, Terms::PLAIN, DEFAULT, 1500)?;
+    let scene = Scene::build(pair, outer, Terms::PLAIN, DEFAULT, 1500)?;
     scene.pass()?;
-    let whole = (ROOM + 100, 1500);
-    await_mtu(&scene.tunnel.mobile, whole, "probed")?;
-    ensure!(await_forged(&scene, 1300)? == 1300);
+    let (mobile, whole) = (&scene.tunnel.mobile, (room, 1500));
+    await_mtu(mobile, whole, "probed")?;
+    let before = count(mobile, "probes")?;
+    ensure!(await_forged(&scene, outer, 1300)? == 1300);
+    until("the report", DEADLINE, || {
+        Ok((count(mobile, "disbelieved")? >= 1).then_some(()))
+    })?;
     scene.pass()?;
-    await_mtu(&scene.tunnel.mobile, whole, "probed")?;
-    ensure!(count(&scene.tunnel.mobile, "disbelieved")? >= 1);
-    // Not even while it is in doubt.
+    ensure!(known(mobile)? == serde_json::json!([whole.0, whole.1]));
+    ensure!((count(mobile, "probes")?, origin(mobile)?) == (before, "probed".to_owned()));
+    ensure!(scene.pieces()? == [0, 0], "{:?}", scene.pieces()?);
+    forge(&scene.pair, outer, Some(seen(mobile)?), 1300)?;
+    until("a probe", DEADLINE, || {
+        Ok((count(mobile, "probes")? > before).then_some(()))
+    })?;
+    await_mtu(mobile, whole, "probed")?;
+    scene.pass()?;
+    ensure!(known(mobile)? == serde_json::json!([whole.0, whole.1]));
     ensure!(scene.pieces()? == [0, 0], "{:?}", scene.pieces()?);
     Ok(())
+}
+
+// Refuses: path-mtu
+// Weakness: 157
+// Weakness: 166
+#[lab::test]
+fn a_forged_report_shortens_nothing() -> Result<()> {
+    forge_in(Family::V4, ROOM + 100)
+}
+
+// Refuses: path-mtu
+// Weakness: 166
+#[lab::test]
+fn a_forged_report_shortens_nothing_over_ipv6() -> Result<()> {
+    forge_in(Family::V6, ROOM + 80)
 }
 
 /// One probe per end and path, and none while the tunnel carries nothing.
@@ -313,6 +520,15 @@ start = "manual"
     )
 }
 
+/// A NAT in front of the mobile node.
+const NAT: &str = "table ip nat {
+  chain out {
+    type nat hook postrouting priority 100
+    oifname \"wired\" meta l4proto udp masquerade to :20000-30000
+  }
+}
+";
+
 /// Programs of both hosts learn the length from their own kernels.
 fn in_transport_mode(zones: &str, tunnel: &str) -> Result<(Pair, Tunnel)> {
     let pair = Pair::new("probes")?;
@@ -337,10 +553,34 @@ fn in_transport_mode_everything_arrives_over_a_wire_without_fragments() -> Resul
         let (pair, tunnel) = in_transport_mode(zones, DEFAULT)?;
         transfer(&pair.mobile, &pair.gateway, "192.0.2.1", OCTETS)?;
         transfer(&pair.gateway, &pair.mobile, "10.3.0.2", OCTETS)?;
+        // From the first packet on.
+        ensure!(dropped(&pair)? == [0, 0], "{:?}", dropped(&pair)?);
         let is_found = |child: &Value| child["path_mtu"] == NARROW;
-        let status = tunnel.mobile.strata("status")?;
-        ensure!(pair::children(&status).iter().any(is_found), "{status}");
+        let found = |status: &Value| pair::children(status).iter().any(is_found);
+        tunnel.mobile.wait_until("status", DEADLINE, found)?;
     }
+    Ok(())
+}
+
+/// "Transport mode ESP is applied only to whole IP datagrams (not to IP fragments)" (RFC 4303
+/// section 3.3.4): the kernel fragments a datagram that is longer than the route into the tunnel,
+/// and the fragments are dropped and counted. A smaller MTU of this route would only have it
+/// fragment, and lose, more. Without the tunnel the same wire loses the same datagram.
+// Refuses: path-mtu
+#[lab::test]
+fn in_transport_mode_no_datagram_is_fragmented_before_it_is_sealed() -> Result<()> {
+    let bare = Pair::new("probes")?;
+    no_fragments(&bare)?;
+    narrow(&bare, NARROW)?;
+    let (ends, second) = (["10.3.0.2", "192.0.2.1"], Duration::from_secs(1));
+    ensure!(!arrives(&bare.mobile, &bare.gateway, ends, second)?);
+    ensure!(dropped(&bare)?[1] > 0);
+    let (pair, tunnel) = in_transport_mode("refuse", DEFAULT)?;
+    ensure!(!arrives(&pair.mobile, &pair.gateway, ends, second)?);
+    let status = tunnel.mobile.strata("status")?;
+    let fragments = status["status"]["drops"]["esp_fragment"].as_u64();
+    ensure!(fragments >= Some(2), "{status}");
+    ensure!(dropped(&pair)? == [0, 0], "{:?}", dropped(&pair)?);
     Ok(())
 }
 

@@ -12,6 +12,7 @@ use model::{
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::ecn::Ecn;
+use wire::probe::{self, Probe};
 
 /// A grant for all datagrams with ports, without practical limits.
 pub fn everything() -> LevelGrant {
@@ -500,6 +501,47 @@ fn on_a_good_link_packets_are_opaque_until_it_is_bad() {
     // Without the setting nothing is measured.
     alice.set_levels(BTreeMap::new());
     assert_eq!(alice.link(ChildSaId(1)), None);
+}
+
+/// Lost probes are no lost data: a path that loses them for their length may lose nothing else.
+/// Without the notice the measurement could not tell them apart, which is the control.
+// Weakness: 168
+#[test]
+fn the_peers_probes_make_no_link_bad_when_they_are_lost() {
+    for (gives_notice, good) in [(true, true), (false, false)] {
+        let (mut alice, mut bob) = pair(&two_zones());
+        let choice = LevelChoice {
+            opaque_below: 100,
+            ..LevelChoice::default()
+        };
+        alice.set_levels(BTreeMap::from([("bob".to_owned(), choice)]));
+        come(&mut alice, &mut bob, 1000);
+        assert!(alice.link(ChildSaId(1)).unwrap().good);
+        for number in 0..20 {
+            let mut packet = Packet::with_capacity(2000);
+            if gives_notice {
+                bob.notice(ChildSaId(1), &mut packet).unwrap();
+                assert_eq!(open(&mut alice, packet.octets()), Err(DropReason::Dummy));
+            }
+            let probe = Probe {
+                kind: probe::Kind::Probe,
+                octets: 1500,
+                number,
+            };
+            // It is lost.
+            bob.probe(ChildSaId(1), probe, &mut packet).unwrap();
+            come(&mut alice, &mut bob, 1);
+        }
+        let link = alice.link(ChildSaId(1)).unwrap();
+        assert_eq!(link.good, good, "{link:?}");
+        // A datagram that is lost beside a probe counts.
+        let mut packet = Packet::with_capacity(2000);
+        bob.notice(ChildSaId(1), &mut packet).unwrap();
+        let _ = open(&mut alice, packet.octets());
+        bob.skip_to(ChildSaId(1), 2000);
+        come(&mut alice, &mut bob, 1);
+        assert!(!alice.link(ChildSaId(1)).unwrap().good);
+    }
 }
 
 /// Packets that do not open do not affect the measurement, nor do duplicates.

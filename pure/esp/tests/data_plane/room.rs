@@ -125,7 +125,7 @@ fn padding_makes_no_packet_longer_than_the_path_takes() {
             );
             assert!(alice.cover("bob", &mut dummy).is_some());
             assert!(
-                dummy.df == Df::Set && dummy.len() + OUTSIDE <= mtu.into(),
+                dummy.df == Df::Whole && dummy.len() + OUTSIDE <= mtu.into(),
                 "{kind:?}"
             );
         }
@@ -296,7 +296,7 @@ fn a_search_limits_what_it_has_decided() {
             whole,
             most,
             segments,
-            refuted: false,
+            settled: true,
         })
     };
     let (mut alice, segments) = worker(&EXPLICIT, limit(1280, 1500, 1500));
@@ -318,24 +318,69 @@ fn a_search_limits_what_it_has_decided() {
     assert!(matches!(fates[..], [Fate::Sent(_, false), Fate::Told(_)]));
 }
 
-/// A length that probes have proved counts more than the word of a router.
+/// Before probes have decided, nothing longer than the base is sent. A source that may not fragment
+/// is still never told of less than 1280 octets: QUIC begins with them (RFC 9000 section 14.1).
 #[test]
-fn where_reports_are_refuted_the_system_is_not_asked() {
-    for (refuted, df) in [(false, Df::Set), (true, Df::Probe)] {
-        let limit = Searched {
-            whole: 1500,
-            most: 1500,
-            segments: 1500,
-            refuted,
-        };
-        let (mut alice, _) = worker(&EXPLICIT, PathMtu::Searched(limit));
+fn before_a_search_has_decided_datagrams_of_1280_octets_are_sent() {
+    let limit = Searched {
+        whole: 1280,
+        most: 1280,
+        segments: 1500,
+        settled: false,
+    };
+    let (mut alice, segments) = worker(&EXPLICIT, PathMtu::Searched(limit));
+    assert_eq!(segments, Some(1438));
+    for (len, whole) in [(1218, true), (1219, false), (1280, false)] {
+        assert!(
+            matches!(fate(&mut alice, &of(len)), Fate::Sent(_, is) if is == whole),
+            "{len}"
+        );
+    }
+    assert!(matches!(fate(&mut alice, &of(1281)), Fate::Told(_)));
+    let datagram = v6(UDP, &udp(&vec![7; 1281 - 48]));
+    assert!(matches!(fate(&mut alice, &datagram), Fate::Told(_)));
+}
+
+/// Its source may send nothing else before a search shows that the path carries more.
+#[test]
+fn a_datagram_that_is_too_long_is_one_that_a_search_begins_with() {
+    let limit = Searched {
+        whole: 1280,
+        most: 1280,
+        segments: 1500,
+        settled: false,
+    };
+    let (mut alice, _) = worker(&EXPLICIT, PathMtu::Searched(limit));
+    alice.watch(ID);
+    for sends in [true, false] {
+        assert!(matches!(fate(&mut alice, &of(1400)), Fate::Told(_)));
+        let reports: Vec<_> = std::iter::from_fn(|| alice.poll_report()).collect();
+        assert_eq!(reports.contains(&Report::Sends(ID)), sends, "{reports:?}");
+    }
+}
+
+/// Anyone can have the system believe in a short path, so its word does not count.
+#[test]
+fn whole_packets_do_not_depend_on_what_the_system_has_heard() {
+    let limit = Searched {
+        whole: 1500,
+        most: 1500,
+        segments: 1500,
+        settled: true,
+    };
+    for mtu in [
+        PathMtu::Unknown,
+        PathMtu::Octets(1500),
+        PathMtu::Searched(limit),
+    ] {
+        let (mut alice, _) = worker(&EXPLICIT, mtu);
         let mut sealed = packet(&of(1400));
         alice.seal(
             std::slice::from_mut(&mut sealed),
             &mut Watch::default(),
             Instant::ZERO,
         );
-        assert_eq!(sealed.df, df);
+        assert_eq!(sealed.df, Df::Whole);
     }
 }
 

@@ -314,10 +314,11 @@ def mobile_ip_home_test(home, cookie):
     return struct.pack(">BBH", 255, 3, 0) + address(home) + cookie
 
 
-def path_mtu_probe(echo, octets, number):
+def path_mtu_probe(purpose, octets, number):
     """Section 5.16."""
     need(len(number) == 8, "a number of another length")
-    return b"STPM" + struct.pack(">BBH", 2 if echo else 1, 0, octets) + number
+    need(purpose in (1, 2, 3), "another purpose")
+    return b"STPM" + struct.pack(">BBH", purpose, 0, octets) + number
 
 
 KINDS = {

@@ -188,7 +188,7 @@ impl Node {
             replaced.is_some_and(|child| child.status.draining || self.is_doubled(id, child));
         self.revoke(id, if replaced { Ending::Rekeyed } else { why }, now);
         if let Some(child) = self.children.remove(id) {
-            self.leave_path(id, child.status.path);
+            let _presumption = self.leave_path(id, child.status.path);
             self.whereabouts.forget(&child.peer, id);
             if self.children.of_peer(&child.peer).next().is_none() {
                 self.cover.end(&child.peer);

@@ -4,19 +4,23 @@
 //! interface, and probes travel as data does (`search.rs`, RFC 8899). A probe is a dummy packet on
 //! one of the path's SAs, and a peer that has our vendor ID answers it with a short one, whatever
 //! its own configuration says. Both take sequence numbers like all packets, but neither is data:
-//! the loss of one is no loss of a datagram, and no reason to check the peer. A path that carries
-//! nothing is not probed. Every path has a search of its own, so a tunnel that moves starts again.
+//! the loss of one is no loss of a datagram, and no reason to check the peer. In a composite SA, a
+//! notice before each probe keeps its loss out of the measurement by which the peer may choose a
+//! protection. A path that carries nothing is not probed. Every path has a search of its own, so a
+//! tunnel that moves starts again, with the presumption that the new path carries what the old one
+//! did.
 //!
 //! With [`Discovery::Icmp`], packets are sent with DF set. A router that cannot forward a packet
-//! reports its MTU. The kernel receives the report and refuses the next packet of that length. The
-//! driver passes the kernel's value in here, and it applies to every SA on the path: datagrams that
-//! do not fit are not sealed, and their sources are informed of the limit.
+//! reports its MTU, which applies to every SA on the path: datagrams that do not fit are not
+//! sealed, and their sources are informed of the limit. A value expires after ten minutes, because
+//! the path may have changed (RFC 1191 section 6.3). It does not follow a tunnel that moves.
 //!
-//! Reports can be forged in a router's name (section 8.2.1). Without probes, a value that no link
-//! can have is therefore ignored, and no accepted value ever causes loss: `esp` allows
-//! fragmentation in transit rather than limit datagrams to fewer than 1280 octets. A value expires
-//! after ten minutes, because the path may have changed (RFC 1191 section 6.3). It does not follow
-//! a tunnel that moves.
+//! The driver passes all reports in here. One counts only if it quotes a packet of ours: path, SPI
+//! and a recent sequence number. The system believes anyone who knows the addresses, so its own
+//! value for a path is never asked for. Whoever sees our packets can still forge a report (RFC 4301
+//! section 8.2.1). A value that no link can have is therefore ignored, and without probes no
+//! accepted value ever causes loss: `esp` allows fragmentation in transit rather than limit
+//! datagrams to fewer than 1280 octets.
 
 mod search;
 
@@ -29,7 +33,9 @@ use search::{Heard, Search, Step};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
+use wire::esp::FIRST_SPI;
 use wire::probe::{Kind, Probe};
+use wire::quoted::Quoted;
 
 /// "When a PMTU value has not been decreased for a while (on the order of 10 minutes)", longer
 /// packets are tried again (RFC 1191 section 6.3, which RFC 4301 section 8.2.2 wants).
@@ -111,37 +117,50 @@ struct Known {
 }
 
 impl Node {
-    /// Handles the path MTU that the system knows, after a packet was too long for it or after
-    /// [`Node::poll_path_mtu`].
-    pub fn handle_path_mtu(&mut self, path: Path, mtu: u16, now: Instant) {
-        if self.path_mtus.discovery == Discovery::Probe {
-            return self.search(path, now, |search| search.handle_report(mtu));
-        }
-        let pair = pair(path);
-        if self.path_mtus.discovery == Discovery::Off
-            || self.children.between(pair).next().is_none()
-        {
+    /// Handles a router's report that a packet was too long. It changes nothing unless it quotes a
+    /// recent packet of an SA on its path.
+    pub fn handle_too_big(&mut self, report: Quoted, now: Instant) {
+        let Quoted { path, header, mtu } = report;
+        // IKE has no SPI here, and is not limited.
+        let is_ike = path.has_udp() && header.is_some_and(|header| header.spi < FIRST_SPI);
+        let mut users = self.users(path).peekable();
+        if self.path_mtus.discovery == Discovery::Off || is_ike || users.peek().is_none() {
             return;
         }
-        let least = if pair.1.is_ipv4() { LEAST_V4 } else { LEAST_V6 };
-        let believed = mtu >= least;
-        if !believed {
-            self.path_mtus.disbelieved += 1;
-            self.events.push_back(Event::PathMtuForged { path, mtu });
-        }
-        let known = Known {
-            mtu: match believed {
-                true => PathMtu::Octets(mtu),
-                false => PathMtu::Any,
-            },
-            until: now + AGE,
+        let has_sent = |id| header.is_some_and(|header| self.workers.has_sent(id, header));
+        let is_true = users.any(has_sent);
+        drop(users);
+        let least = if path.remote.is_ipv4() {
+            LEAST_V4
+        } else {
+            LEAST_V6
         };
-        self.path_mtus.known.insert(pair, known);
-        self.measure_path(pair);
+        if !is_true || mtu < least {
+            self.path_mtus.disbelieved += 1;
+        }
+        match self.path_mtus.discovery {
+            _ if !is_true => {}
+            Discovery::Off => {}
+            Discovery::Probe if mtu < least => {}
+            Discovery::Probe => self.search(path, now, |search| search.handle_report(mtu)),
+            Discovery::Icmp if mtu < least => {
+                self.events.push_back(Event::PathMtuForged { path, mtu });
+                self.know(path, PathMtu::Any, now);
+            }
+            Discovery::Icmp => self.know(path, PathMtu::Octets(mtu), now),
+        }
     }
 
-    /// Handles the MTU of the interface by which a path leaves.
+    /// Handles the MTU of the interface by which a path leaves, after a packet was too long for it
+    /// or after [`Node::poll_path_mtu`].
     pub fn handle_interface_mtu(&mut self, path: Path, mtu: u16, now: Instant) {
+        if self.path_mtus.discovery == Discovery::Icmp && self.users(path).next().is_some() {
+            let known = self.path_mtus.known.get(&pair(path)).map(|known| known.mtu);
+            if !matches!(known, Some(PathMtu::Octets(octets)) if octets <= mtu) {
+                self.know(path, PathMtu::Octets(mtu), now);
+            }
+            return;
+        }
         let mut changed = false;
         self.search(path, now, |search| changed = search.handle_interface(mtu));
         if changed {
@@ -149,8 +168,25 @@ impl Node {
         }
     }
 
-    /// Returns the next path whose MTU the system should be asked for: its answers go to
-    /// [`Node::handle_interface_mtu`] and [`Node::handle_path_mtu`].
+    /// Returns the child SAs that send on a path.
+    fn users(&self, path: Path) -> impl Iterator<Item = ChildSaId> {
+        let between = self.children.between(pair(path));
+        between.filter(move |id| {
+            let child = self.children.get(*id);
+            child.is_some_and(|child| child.status.path == path)
+        })
+    }
+
+    /// Sets the known MTU of all paths between the addresses of a path.
+    fn know(&mut self, path: Path, mtu: PathMtu, now: Instant) {
+        let until = now + AGE;
+        let known = Known { mtu, until };
+        self.path_mtus.known.insert(pair(path), known);
+        self.measure_path(pair(path));
+    }
+
+    /// Returns the next path whose interface the system should be asked for: its MTU goes to
+    /// [`Node::handle_interface_mtu`].
     pub fn poll_path_mtu(&mut self) -> Option<Path> {
         self.path_mtus.wanted.pop_first()
     }
@@ -178,22 +214,29 @@ impl Node {
         }
     }
 
-    /// Returns the number of implausible path MTUs that were ignored.
+    /// Returns the number of implausible and refuted reports of path MTUs.
     pub const fn disbelieved_path_mtus(&self) -> u64 {
         self.path_mtus.disbelieved
     }
 
-    /// Turns path MTU discovery on or off, and probes off for child SAs that hide lengths now.
+    /// Turns path MTU discovery on or off for all child SAs.
     pub(crate) fn discover_path_mtus(&mut self, discovery: Discovery) {
-        if self.path_mtus.discovery != discovery {
-            self.path_mtus = PathMtus {
-                discovery,
-                counts: self.path_mtus.counts,
-                disbelieved: self.path_mtus.disbelieved,
-                ..PathMtus::default()
-            };
+        if self.path_mtus.discovery == discovery {
+            return;
         }
-        let children = self.children.iter();
+        self.path_mtus = PathMtus {
+            discovery,
+            counts: self.path_mtus.counts,
+            disbelieved: self.path_mtus.disbelieved,
+            ..PathMtus::default()
+        };
+        let children: Vec<_> = self.children.iter().map(|(id, _)| id).collect();
+        children.into_iter().for_each(|id| self.measure(id));
+    }
+
+    /// Turns probes off for the child SAs of a peer that hide lengths now, and on for the others.
+    pub(crate) fn lengths_changed(&mut self, peer: &str) {
+        let children = self.children.of_peer(peer);
         let children: Vec<_> = children
             .map(|(id, child)| (id, child.status.path))
             .collect();
@@ -227,6 +270,11 @@ impl Node {
     /// Applies the path MTU to a child SA that is new, or new on its path. One that hides lengths
     /// sends no probes: they would show when its first datagram is sent, and lengths of their own.
     pub(crate) fn measure(&mut self, id: ChildSaId) {
+        self.measure_on(id, None);
+    }
+
+    /// Does so on a path of which a length is presumed.
+    pub(crate) fn measure_on(&mut self, id: ChildSaId, presumed: Option<u16>) {
         let Some(child) = self.children.get(id) else {
             return;
         };
@@ -234,7 +282,8 @@ impl Node {
         let hides = self.workers.hides_lengths(id);
         if self.path_mtus.discovery == Discovery::Probe && !path.is_stream() && !hides {
             let foreign = !self.ike.has_our_vendor_id(ike);
-            self.path_mtus.join(path, id, foreign);
+            let search = || Search::new(foreign, presumed);
+            self.path_mtus.join(path, id, search);
             self.workers.watch(id);
         }
         self.limit_to_path(id);
@@ -259,9 +308,12 @@ impl Node {
         self.path_mtus.origin(path)
     }
 
-    /// Ends the use of a path by a child SA.
-    pub(crate) fn leave_path(&mut self, id: ChildSaId, path: Path) {
+    /// Ends the use of a path by a child SA. Returns the length that came through, if any did.
+    pub(crate) fn leave_path(&mut self, id: ChildSaId, path: Path) -> Option<u16> {
+        let entry = self.path_mtus.searches.get(&path);
+        let presumption = entry.and_then(|entry| entry.search.presumption());
         self.path_mtus.leave(path, id);
+        presumption
     }
 
     /// Notes that a child SA sends.
@@ -296,8 +348,10 @@ impl Node {
                 if self.path_mtus.send(id, probe.echo()) {
                     self.path_mtus.counts.echoed += 1;
                 }
+                // The path carries datagrams, and soon ours.
+                self.search(path, now, Search::begin);
             }
-            Kind::Probe => {}
+            Kind::Probe | Kind::Notice => {}
             Kind::Echo => {
                 let mut heard = Heard::Nothing;
                 self.search(path, now, |search| heard = search.handle_echo(probe.number));
@@ -309,6 +363,10 @@ impl Node {
     /// Turns `packet` into each probe and echo that is due, and sends it.
     pub(crate) fn send_probes(&mut self, packet: &mut Packet, sink: &mut impl Sink) {
         while let Some((id, probe)) = self.path_mtus.waiting.pop_front() {
+            let notice = (probe.kind == Kind::Probe).then(|| self.workers.notice(id, packet));
+            if let Some(path) = notice.flatten() {
+                sink.transmit(packet, path);
+            }
             if let Some(path) = self.workers.probe(id, probe, packet) {
                 sink.transmit(packet, path);
             }
@@ -331,9 +389,6 @@ impl Node {
             self.path_mtus.counts.lost += lost;
             match step {
                 Some(Step::Probe(octets, number)) => self.probe(path, octets, number),
-                Some(Step::Look) => {
-                    self.path_mtus.wanted.insert(path);
-                }
                 Some(Step::Watch) => self.watch_path(path),
                 None => break,
             }
@@ -455,12 +510,12 @@ impl PathMtus {
         }
     }
 
-    fn join(&mut self, path: Path, id: ChildSaId, foreign: bool) {
+    fn join(&mut self, path: Path, id: ChildSaId, search: impl FnOnce() -> Search) {
         let wanted = &mut self.wanted;
         let entry = self.searches.entry(path).or_insert_with(|| {
             wanted.insert(path);
             Searching {
-                search: Search::new(foreign),
+                search: search(),
                 users: BTreeSet::new(),
                 due: None,
                 told: None,

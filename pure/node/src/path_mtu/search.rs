@@ -2,14 +2,17 @@
 //! its own.
 //!
 //! The first probe is as long as the interface allows, because nearly all paths carry that: one
-//! probe and its echo end the search. Where a probe is lost, the length that routers reported to
-//! the system is next, or [`BASE`] and the lengths of common links above it. A report by itself
-//! limits nothing: anyone can send one, and the system checks no more than addresses and ports. It
-//! only chooses the next probe, and how often a longer probe is repeated before it counts as lost.
+//! probe and its echo end the search. Where a probe is lost, the length that routers have reported
+//! is next, or [`BASE`] and the lengths of common links above it. A report by itself limits
+//! nothing: whoever sees our packets can send one. It only chooses the next probe, and how often a
+//! longer probe is repeated before it counts as lost.
 //!
-//! Before the first echo, and while a report is in doubt, packets longer than [`BASE`] may be
-//! fragmented. Once the loss of a probe shows that the path is narrow, no packet is longer than the
-//! longest probe that came through.
+//! Before the first echo nothing is known but [`BASE`], so no packet is longer, except where longer
+//! ones came through before: the tunnel has moved, or a router reports less. Such lengths are
+//! presumed, for a quarter of a second and a round trip: if the first probe is without an echo
+//! after [`LOOK`], a short one follows it, and if that one comes through alone, the path is taken
+//! for narrow. Its exact length is found afterwards, while no packet is longer than the longest
+//! probe that came through.
 
 use esp::{PathMtu, Searched};
 use model::Instant;
@@ -32,13 +35,13 @@ const MOST: u16 = 9216;
 /// "This value MUST NOT be smaller than 1 second" (`PROBE_TIMER`, RFC 8899 section 5.1.1).
 const TIMER: Duration = Duration::from_secs(1);
 
-/// Time after which the system is asked if a router reported that a probe is too long.
+/// Time after which a short probe follows one without an echo.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// Losses of a probe that nothing else explains (`MAX_PROBES`, RFC 8899 section 5.1.2).
 const TRIES: u8 = 3;
 
-/// Reports that a search lets change its course.
+/// Reports that change the course of searches until the next one that begins by itself.
 const HEEDED: u8 = 4;
 
 /// `PMTU_RAISE_TIMER` (RFC 8899 section 5.1.1).
@@ -64,8 +67,6 @@ pub enum Origin {
 pub(crate) enum Step {
     /// Send a probe with this length outside and this number.
     Probe(u16, u64),
-    /// Ask the system for the MTU that routers reported.
-    Look,
     /// Report the next datagram that is sent on the path.
     Watch,
 }
@@ -98,7 +99,8 @@ struct Outstanding {
     sent: Instant,
     /// Losses after which it is not repeated.
     tries: u8,
-    looked: bool,
+    /// True if the short probe has followed it.
+    followed: bool,
 }
 
 /// The state of a search.
@@ -106,12 +108,14 @@ struct Outstanding {
 pub(crate) struct Search {
     /// MTU of the interface, once the system has told it.
     interface: Option<u16>,
-    /// The lower MTU that routers have reported to the system.
+    /// The lower MTU that a router has reported, unless a probe has refuted it.
     reported: Option<u16>,
-    /// Reports of this search that a probe made way for.
+    /// Reports that a probe made way for.
     heeded: u8,
     /// The longest probe that came through.
     proved: Option<u16>,
+    /// Length that came through before, and is presumed to until probes decide.
+    presumed: Option<u16>,
     /// The shortest probe that was lost for good.
     lost: Option<u16>,
     /// True if no packet is longer than `proved`, or than [`BASE`].
@@ -124,18 +128,22 @@ pub(crate) struct Search {
     foreign: bool,
     phase: Phase,
     outstanding: Option<Outstanding>,
+    /// Number of the short probe that followed the outstanding one.
+    short: Option<u64>,
     /// Probes lost since this was last read.
     pub losses: u64,
 }
 
 impl Search {
-    /// Creates the search of a path to a peer that echoes probes, or to a `foreign` one.
-    pub fn new(foreign: bool) -> Self {
+    /// Creates the search of a path to a peer that echoes probes, or to a `foreign` one. Packets
+    /// of a `presumed` length came through to the same peer on another path.
+    pub fn new(foreign: bool, presumed: Option<u16>) -> Self {
         Self {
             interface: None,
             reported: None,
             heeded: 0,
             proved: None,
+            presumed,
             lost: None,
             settled: false,
             doubted: false,
@@ -143,6 +151,7 @@ impl Search {
             foreign,
             phase: Phase::Idle,
             outstanding: None,
+            short: None,
             losses: 0,
         }
     }
@@ -157,12 +166,13 @@ impl Search {
     /// Asks if the longest length that came through still does: the peer is silent.
     pub fn doubt(&mut self) {
         if self.proved.is_some() && matches!(self.phase, Phase::Done(_)) {
+            self.heeded = 0;
             self.start();
         }
     }
 
     fn start(&mut self) {
-        (self.lost, self.heeded) = (None, 0);
+        (self.lost, self.outstanding, self.short) = (None, None, None);
         self.doubted = self.proved.is_some();
         self.phase = Phase::Searching;
     }
@@ -175,47 +185,61 @@ impl Search {
             // What came through does so again, if the interface is not too short for it.
             self.proved = self.proved.map(|proved| proved.min(mtu));
             self.settled = self.proved.is_some();
-            (self.lost, self.outstanding, self.phase) = (None, None, Phase::Idle);
+            (self.lost, self.outstanding, self.short) = (None, None, None);
+            self.phase = Phase::Idle;
         }
         changed
     }
 
-    /// Handles the path MTU that the system knows: that of the interface, or less if a router
-    /// reported less.
+    /// Handles a router's report about one of our packets: it was longer than `mtu`.
     pub fn handle_report(&mut self, mtu: u16) {
         let is_lower = self.interface.is_some_and(|interface| mtu < interface);
-        let reported = is_lower.then_some(mtu);
-        let before = std::mem::replace(&mut self.reported, reported);
-        if reported.is_none() || before == reported || self.foreign || self.heeded >= HEEDED {
+        if !is_lower || self.reported == Some(mtu) {
             return;
         }
+        if self.foreign {
+            self.reported = Some(mtu);
+            return;
+        }
+        if self.heeded >= HEEDED {
+            return;
+        }
+        self.reported = Some(mtu);
         if self.outstanding.is_some_and(|probe| mtu < probe.octets) {
             // A router has discarded it, if the report is true.
             self.heeded += 1;
             self.losses += 1;
             self.outstanding = None;
         }
-        if self.proved.is_some_and(|proved| mtu < proved) {
+        if let Some(proved) = self.proved.filter(|proved| mtu < *proved) {
             // Nothing is lowered yet: packets may be fragmented until probes have decided.
-            self.start();
             self.heeded += 1;
-            (self.proved, self.settled, self.doubted) = (None, false, false);
+            self.proved = None;
+            self.start();
+            (self.presumed, self.settled) = (Some(proved), false);
         }
     }
 
     /// Handles the echo of a probe. Any other echo changes nothing.
     pub fn handle_echo(&mut self, number: u64) -> Heard {
+        if self.short.take_if(|short| *short == number).is_some() {
+            if self.outstanding.is_some() {
+                // The longer probe went first, and is not back.
+                (self.proved, self.settled) = (Some(BASE), true);
+            }
+            (self.mute, self.doubted) = (false, false);
+            return Heard::Echo;
+        }
         let Some(probe) = self.outstanding.filter(|probe| probe.number == number) else {
             return Heard::Nothing;
         };
-        (self.outstanding, self.mute, self.doubted) = (None, false, false);
+        (self.outstanding, self.short) = (None, None);
+        (self.mute, self.doubted) = (false, false);
         self.proved = self.proved.max(Some(probe.octets));
-        match self
-            .reported
-            .is_some_and(|reported| reported < probe.octets)
-        {
-            true => Heard::Refuted,
-            false => Heard::Echo,
+        let is_refuted = |reported: &mut u16| *reported < probe.octets;
+        match self.reported.take_if(is_refuted) {
+            Some(_) => Heard::Refuted,
+            None => Heard::Echo,
         }
     }
 
@@ -223,7 +247,7 @@ impl Search {
     pub fn step(&mut self, number: impl FnOnce() -> u64, now: Instant) -> Option<Step> {
         match self.phase {
             Phase::Done(until) if until <= now => {
-                self.phase = Phase::Idle;
+                (self.phase, self.reported, self.heeded) = (Phase::Idle, None, 0);
                 return Some(Step::Watch);
             }
             Phase::Idle | Phase::Done(_) => return None,
@@ -233,15 +257,21 @@ impl Search {
             match now {
                 now if now < probe.sent + LOOK => return None,
                 now if now < probe.sent + TIMER => {
-                    let looks = !std::mem::replace(&mut probe.looked, true);
-                    return looks.then_some(Step::Look);
+                    let is_first = self.proved.is_none() || self.doubted;
+                    let follows = !std::mem::replace(&mut probe.followed, true)
+                        && is_first
+                        && probe.octets > BASE;
+                    return follows.then(|| {
+                        self.losses += u64::from(self.short.is_some());
+                        Step::Probe(BASE, *self.short.get_or_insert_with(number))
+                    });
                 }
                 _ => {}
             }
             self.losses += 1;
             probe.tries = probe.tries.saturating_sub(1);
             if probe.tries > 0 {
-                (probe.sent, probe.looked) = (now, false);
+                (probe.sent, probe.followed) = (now, false);
                 return Some(Step::Probe(probe.octets, probe.number));
             }
             let octets = probe.octets;
@@ -260,7 +290,7 @@ impl Search {
             number,
             sent: now,
             tries,
-            looked: false,
+            followed: false,
         });
         Some(Step::Probe(octets, number))
     }
@@ -268,7 +298,7 @@ impl Search {
     /// Returns the time of the next [`Self::step`].
     pub fn poll_timeout(&self) -> Option<Instant> {
         match (self.phase, &self.outstanding) {
-            (Phase::Searching, Some(probe)) if probe.looked => Some(probe.sent + TIMER),
+            (Phase::Searching, Some(probe)) if probe.followed => Some(probe.sent + TIMER),
             (Phase::Searching, Some(probe)) => Some(probe.sent + LOOK),
             (Phase::Done(until), _) => Some(until),
             (Phase::Idle | Phase::Searching, _) => None,
@@ -280,17 +310,20 @@ impl Search {
         let top = self.interface.unwrap_or(u16::MAX);
         let base = BASE.min(top);
         let proved = self.proved.unwrap_or(base);
+        let presumed = self.presumed.map_or(proved, |presumed| presumed.min(top));
         let (whole, most, segments) = match (self.mute, self.settled) {
             (true, _) if self.reported.is_some_and(|reported| reported < base) => (0, top, base),
             (true, _) => (base, top, base),
             (false, true) => (proved, proved, proved),
-            (false, false) => (proved, top, top),
+            // TCP learns what fits when it sends data; a segment size lasts as long as its
+            // connection.
+            (false, false) => (proved, presumed.max(proved), top),
         };
         PathMtu::Searched(Searched {
             whole,
             most,
             segments,
-            refuted: self.reported.is_some_and(|reported| reported < whole),
+            settled: self.settled && !self.mute,
         })
     }
 
@@ -315,6 +348,11 @@ impl Search {
         self.proved.filter(|_| matches!(self.phase, Phase::Done(_)))
     }
 
+    /// Returns the length that may be presumed of another path to the same peer.
+    pub fn presumption(&self) -> Option<u16> {
+        self.proved.or(self.presumed)
+    }
+
     /// Returns the MTU of the interface.
     pub const fn interface(&self) -> Option<u16> {
         self.interface
@@ -325,7 +363,8 @@ impl Search {
         if std::mem::take(&mut self.doubted) {
             self.proved = None;
         }
-        (self.lost, self.settled, self.outstanding) = (Some(octets), true, None);
+        (self.outstanding, self.short) = (None, None);
+        (self.lost, self.settled) = (Some(octets), true);
     }
 
     /// Returns the length of the next probe, and its losses until it counts as lost for good.
@@ -335,6 +374,8 @@ impl Search {
             (Some(proved), _) if self.doubted => Some((proved, TRIES)),
             (None, None) => Some((hint.unwrap_or(top), TRIES)),
             (None, Some(lost)) => (lost > BASE).then_some((BASE, TRIES)),
+            // Only the short probe came through, so far.
+            (Some(BASE), None) if hint.is_some_and(|hint| hint > BASE) => Some((hint?, TRIES)),
             (Some(proved), _) if proved >= top => None,
             // The report agrees: one more loss is enough.
             (Some(proved), None) if hint == Some(proved) => Some((top, 1)),

@@ -1,10 +1,13 @@
 //! Path MTUs reported by routers (RFC 4301 section 8.2): their scope, their lifetime, and
 //! forgeries.
 
-use super::world::{GATEWAY, Hosts, MOBILE, Nat, Policies, World};
+use super::datagram::udp;
+use super::world::{GATEWAY, Hosts, MOBILE, Policies, World};
 use crate::{Discovery, Event, Node, Rekey};
-use model::{Instant, Path};
+use model::{Instant, Path, Spi};
 use std::time::Duration;
+use wire::esp::Header;
+use wire::quoted::Quoted;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -21,8 +24,20 @@ fn path(world: &World, who: usize) -> Path {
     world.nodes[who].peers()[0].children[0].path
 }
 
-fn learn(world: &mut World, who: usize, path: Path, mtu: u16) {
-    world.command(who, |node, now| node.handle_path_mtu(path, mtu, now));
+/// Reports that a packet of the first tunnel was too long for a path.
+pub fn learn(world: &mut World, who: usize, path: Path, mtu: u16) {
+    let header = Some(sent(world, who));
+    let report = Quoted { path, header, mtu };
+    world.command(who, |node, now| node.handle_too_big(report, now));
+}
+
+/// Returns the ESP header of a packet that counts as sent on the first tunnel.
+fn sent(world: &World, who: usize) -> Header {
+    const NUMBER: u64 = 1000;
+    let node = &world.nodes[who];
+    let (id, child) = node.children.iter().next().unwrap();
+    node.workers.skip_to(id, NUMBER);
+    Header::new(child.status.outbound, NUMBER)
 }
 
 /// Returns the path MTU known to each tunnel.
@@ -131,6 +146,106 @@ fn what_cannot_be_is_not_believed_and_told() {
     // Even with the smallest accepted value a tunnel carries 1280 octets.
     let peers = world.nodes[MOBILE].peers();
     assert_eq!(peers[0].children[0].mtu, Some(1280));
+}
+
+/// RFC 4301 section 8.2.1: whoever knows only addresses and ports, or has seen a packet long ago,
+/// changes nothing. The control is the report of a router.
+// Refuses: path-mtu
+// Weakness: 166
+#[test]
+fn a_report_that_quotes_no_packet_of_ours_changes_nothing() {
+    for discovery in [Discovery::Icmp, Discovery::Probe] {
+        let mut world = asking(Policies::default());
+        world.reconfigure(MOBILE, |config| config.path_mtu = discovery);
+        world.run_for(Duration::from_secs(1));
+        world.segment(MOBILE, 1000, b"hello");
+        world.run_for(Duration::from_secs(5));
+        let path = path(&world, MOBILE);
+        let sent = sent(&world, MOBILE);
+        let state = |world: &World| {
+            let node = &world.nodes[MOBILE];
+            let (sent, events) = (node.probe_counts().sent, world.events[MOBILE].len());
+            (known(world, MOBILE), sent, events, node.poll_timeout())
+        };
+        let before = state(&world);
+        let spi = Spi(sent.spi.0 ^ 1);
+        let inbound = world.nodes[MOBILE].peers()[0].children[0].inbound;
+        let forged = [
+            None,
+            Some(Header { spi, ..sent }),
+            // The packets of the peer are seen as well.
+            Some(Header {
+                spi: inbound,
+                ..sent
+            }),
+            Some(Header { seq: 0, ..sent }),
+            Some(Header {
+                seq: sent.seq + 2000,
+                ..sent
+            }),
+            Some(Header {
+                seq: sent.seq ^ (1 << 31),
+                ..sent
+            }),
+        ];
+        for (count, header) in (1..).zip(forged) {
+            let report = Quoted {
+                path,
+                header,
+                mtu: 1386,
+            };
+            world.command(MOBILE, |node, now| node.handle_too_big(report, now));
+            assert_eq!(state(&world), before, "{header:?}");
+            assert_eq!(world.nodes[MOBILE].disbelieved_path_mtus(), count);
+        }
+        // What programs besides this one have sent, and IKE, are not even counted.
+        let elsewhere = Path::udp(path.local, "203.0.113.99:4500".parse().unwrap());
+        let ike = Header {
+            spi: Spi(0),
+            seq: 7,
+        };
+        for (path, header) in [(elsewhere, sent), (path, ike)] {
+            let header = Some(header);
+            let report = Quoted {
+                path,
+                header,
+                mtu: 1386,
+            };
+            world.command(MOBILE, |node, now| node.handle_too_big(report, now));
+            assert_eq!(state(&world), before);
+        }
+        assert_eq!(world.nodes[MOBILE].disbelieved_path_mtus(), 6);
+        learn(&mut world, MOBILE, path, 1386);
+        assert_ne!(state(&world), before, "{discovery:?}");
+    }
+}
+
+/// What the system refuses is longer than the interface, which needs no report.
+#[test]
+fn without_probes_the_interface_limits_packets_too() {
+    let mut world = asking(Policies::default());
+    let path = path(&world, MOBILE);
+    let interface = |world: &mut World, mtu| {
+        world.command(MOBILE, |node, now| {
+            node.handle_interface_mtu(path, mtu, now)
+        });
+    };
+    interface(&mut world, 1400);
+    let datagram = |octets: usize| {
+        let [from, to] = ["10.1.0.2:5000", "10.8.0.1:5000"].map(|end| end.parse().unwrap());
+        esp::Packet::from_slice(&udp(from, to, &vec![7; octets - 28]))
+    };
+    for (octets, packets) in [(1300, 1), (1380, 2)] {
+        let from = world.sealed.len();
+        world.seal_batch(MOBILE, &mut [datagram(octets)]);
+        assert_eq!(world.sealed.len() - from, packets, "{octets}");
+    }
+    // A router's report counts if it is less, and stays where the interface allows more.
+    learn(&mut world, MOBILE, path, 1350);
+    interface(&mut world, 1400);
+    assert_eq!(known(&world, MOBILE), [Some(1350)]);
+    interface(&mut world, 1300);
+    assert_eq!(known(&world, MOBILE), [Some(1300)]);
 }
 
 /// The system returns the value with each packet for as long as it keeps it.

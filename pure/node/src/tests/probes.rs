@@ -2,6 +2,7 @@
 //! and peers that answer wrongly.
 
 use super::datagram::{tcp, udp};
+use super::path_mtu::learn;
 use super::world::{GATEWAY, Hop, Hosts, MOBILE, Policies, World, fixed_map};
 use crate::{Discovery, Event, Node, Origin, Rekey};
 use model::{Instant, Mode, Path};
@@ -114,9 +115,8 @@ fn a_report_that_is_true_shortens_and_a_forged_one_does_not() {
         let mut world = probing(Policies::default());
         use_for(&mut world, 10 * SECOND);
         world.carries = carries;
-        world.reported = Some(1386);
         let path: Path = world.nodes[MOBILE].peers()[0].children[0].path;
-        world.command(MOBILE, |node, now| node.handle_path_mtu(path, 1386, now));
+        learn(&mut world, MOBILE, path, 1386);
         assert_eq!(known(&world).1, Some(Origin::Searching));
         world.run_for(5 * SECOND);
         assert_eq!(known(&world).0, Some(found));
@@ -182,6 +182,96 @@ fn a_path_that_becomes_narrow_without_a_report_is_noticed_by_the_silence() {
         world.run_for(SECOND);
     }
     assert!(known(&world).0 <= Some(1400), "{:?}", known(&world));
+}
+
+/// RFC 1191 section 3: a router reports what it cannot forward, with the front of the packet.
+#[test]
+fn the_report_of_a_router_about_a_probe_is_heard() {
+    let mut world = probing(Policies::default());
+    (world.carries, world.reports) = (1386, true);
+    use_for(&mut world, 2 * SECOND);
+    assert_eq!(known(&world), (Some(1386), Some(Origin::Reported)));
+    assert_eq!(world.nodes[MOBILE].disbelieved_path_mtus(), 0);
+}
+
+/// Before the first echo, nothing is sent that a path of 1,400 octets would not carry.
+#[test]
+fn from_the_first_datagram_on_a_path_that_drops_fragments_loses_nothing() {
+    for policies in zoned_and_plain() {
+        let mut world = probing(policies);
+        world.carries = 1400;
+        let [from, to] = ["10.1.0.2:5000", "10.8.0.1:5000"].map(|end| end.parse().unwrap());
+        for number in 0..50 {
+            let delivered = world.delivered[GATEWAY].len();
+            let mut batch = [esp::Packet::from_slice(&udp(from, to, &[7; 1390]))];
+            world.seal_batch(MOBILE, &mut batch);
+            world.run_for(SECOND / 10);
+            let came = &world.delivered[GATEWAY][delivered..];
+            let octets: usize = came.iter().map(|piece| piece.len() - 20).sum();
+            assert_eq!(octets, 1398, "{number}: {}", came.len());
+        }
+    }
+}
+
+/// The other end sends soon after a probe has arrived, and then knows the length.
+#[test]
+fn a_probe_that_arrives_begins_the_search_of_the_other_end() {
+    let mut world = probing(Policies::default());
+    world.reconfigure(GATEWAY, |config| config.path_mtu = Discovery::Probe);
+    world.run_for(SECOND);
+    use_for(&mut world, SECOND);
+    let peers = world.nodes[GATEWAY].peers();
+    let alice = peers.iter().find(|peer| !peer.children.is_empty()).unwrap();
+    assert_eq!(alice.children[0].path_mtu_origin, Some(Origin::Probed));
+    assert_eq!(alice.children[0].sent.packets, 0);
+}
+
+/// RFC 4555: the new path is searched anew. What came through before is presumed, and if it does
+/// not here, no more than a quarter of a second and a round trip is lost.
+// Weakness: 167
+#[test]
+fn a_tunnel_that_moves_to_a_narrow_path_is_no_black_hole() {
+    let mut world = probing(Policies::default());
+    world.reconfigure(GATEWAY, |config| config.path_mtu = Discovery::Probe);
+    use_for(&mut world, 5 * SECOND);
+    world.segment(GATEWAY, 1, b"hello");
+    world.run_for(5 * SECOND);
+    let gateways = |world: &World| {
+        let peers = world.nodes[GATEWAY].peers();
+        let child = peers.iter().flat_map(|peer| &peer.children).last();
+        child
+            .map(|child| (child.path, child.path_mtu, child.path_mtu_origin))
+            .unwrap()
+    };
+    let (before, mtu, _) = gateways(&world);
+    assert_eq!(mtu, Some(1500));
+    // Another network, and a NAT.
+    world.outside = ("192.0.2.99".parse().unwrap(), 7);
+    world.carries = 1400;
+    let mut number = 1000;
+    let mut exchange = |world: &mut World| {
+        number += 1400;
+        world.segment(MOBILE, number, b"here");
+        let long = tcp("10.8.0.1:80", "10.1.0.2:40000", number, 1, &[7; 1340]);
+        world.seal_batch(GATEWAY, &mut [esp::Packet::from_slice(&long)]);
+        world.run_for(SECOND / 20);
+    };
+    let mut moved = None;
+    for _ in 0..2000 {
+        exchange(&mut world);
+        if gateways(&world).0 != before {
+            moved = Some(world.now);
+            break;
+        }
+    }
+    let moved = moved.expect("the gateway follows");
+    let known = |world: &World| gateways(world).1.is_some_and(|mtu| mtu <= 1400);
+    while !known(&world) {
+        exchange(&mut world);
+        assert!(world.now < moved + SECOND / 2, "{:?}", gateways(&world));
+    }
+    world.run_for(30 * SECOND);
+    assert_eq!(gateways(&world).1, Some(1400));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A host may have a hundred thousand tunnels: what happens to one visits none of the others.
 
 use super::world::*;
-use crate::{Node, Rekey};
+use crate::{Discovery, Node, Rekey};
 use std::time::Duration;
 
 /// Returns how often the state of all tunnels of a host was visited.
@@ -41,6 +41,20 @@ fn a_tunnel_is_set_up_renewed_moved_and_taken_down_without_a_visit_of_all() {
     }
     assert!(world.nodes[GATEWAY].children.is_empty());
     assert_eq!(walks(&world), before);
+}
+
+/// Only a change of the discovery itself concerns the paths of all child SAs.
+#[test]
+fn a_reload_that_changes_nothing_measures_no_path_again() {
+    let mut world = World::connected(Policies::default());
+    world.watch.over = true;
+    let mut reload = |discovery| {
+        let before = walks(&world);
+        world.reconfigure(MOBILE, |config| config.path_mtu = discovery);
+        walks(&world) - before
+    };
+    let changed = reload(Discovery::Probe);
+    assert_eq!(reload(Discovery::Probe) + 1, changed);
 }
 
 /// The control: a status visits all child SAs.

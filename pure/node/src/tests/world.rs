@@ -23,7 +23,8 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use wire::ecn::Ecn;
-use wire::esp::Datagram;
+use wire::esp::{Datagram, Header};
+use wire::quoted::Quoted;
 
 pub use ::world::{Hop, Hosts, Nat, Network};
 
@@ -168,8 +169,8 @@ pub struct World {
     /// MTU of the hosts' interfaces, and the length that a packet between the endpoints may have.
     pub interface: u16,
     pub carries: u16,
-    /// The path MTU that the hosts' systems know, if routers report one.
-    pub reported: Option<u16>,
+    /// True if routers report the packets that are too long for them.
+    pub reports: bool,
     /// Sent datagrams, the newest last.
     pub past: VecDeque<Flight>,
     /// State changes of peers and grants.
@@ -229,7 +230,7 @@ impl World {
             mark: Ecn::NotEct,
             interface: 1500,
             carries: u16::MAX,
-            reported: None,
+            reports: false,
             past: VecDeque::new(),
             watch: Watch::default(),
             policies,
@@ -447,6 +448,14 @@ impl World {
     fn depart(&mut self, who: usize, mut path: Path, payload: Vec<u8>) {
         // With the headers of IP and UDP.
         let is_long = payload.len() + 28 > self.carries.into();
+        if is_long && is_esp(&payload) && self.reports {
+            let report = Quoted {
+                path,
+                header: Header::parse(&payload),
+                mtu: self.carries,
+            };
+            self.nodes[who].handle_too_big(report, self.now);
+        }
         if self.off[who] || (is_long && is_esp(&payload)) {
             return;
         }
@@ -530,8 +539,6 @@ impl Hosts for World {
                 node.handle_timeout(self.now);
                 while let Some(path) = node.poll_path_mtu() {
                     node.handle_interface_mtu(path, self.interface, self.now);
-                    let known = self.reported.unwrap_or(self.interface);
-                    node.handle_path_mtu(path, known, self.now);
                 }
                 let mut outlet = Outlet::default();
                 node.cover(&mut Packet::with_capacity(2000), &mut outlet);
