@@ -102,17 +102,17 @@ pub(crate) fn check(peer: &Peer, root: &Value<'_>) {
         let others = others.map(|other| {
             (
                 format!("[peer.{}.child.{}]", peer.party.name, other.name),
-                &other.local,
-                &other.remote,
+                &other.local[..],
+                &other.remote[..],
             )
         });
         let first = (
             format!("[peer.{}]", peer.party.name),
-            &peer.local,
-            &peer.remote,
+            &peer.local[..],
+            &peer.remote[..],
         );
         let mut all = std::iter::once(first).chain(others);
-        let overlaps = |(_, local, remote): &(String, &Vec<_>, &Vec<_>)| {
+        let overlaps = |(_, local, remote): &(String, &[_], &[_])| {
             common(local, &child.local).is_some() && common(remote, &child.remote).is_some()
         };
         if let Some((name, local, remote)) = all.find(overlaps) {

@@ -166,8 +166,11 @@ fn networks(peer: &Peer) -> Vec<IpAddr> {
     if peer.addressing == Addressing::Requested {
         return Vec::new();
     }
-    let first = (peer.mode, &peer.local);
-    let others = peer.children.iter().map(|child| (child.mode, &child.local));
+    let first = (peer.mode, &peer.local[..]);
+    let others = peer
+        .children
+        .iter()
+        .map(|child| (child.mode, &child.local[..]));
     let tunnels = std::iter::once(first).chain(others);
     let tunnels = tunnels.filter(|(mode, _)| *mode == Mode::Tunnel);
     let local = tunnels.flat_map(|(_, local)| local);

@@ -8,7 +8,8 @@ use crate::tfc::Tfc;
 use crate::zone::{Stance, ZonePolicy};
 use crate::{Party, Pool, Ppk, Terms};
 use model::{
-    Dscp, Features, Mode, Shared, Shares, Suite, TrafficSelector, ZoneSelector, ZoneSuite,
+    Dscp, Features, Mode, Selectors, Shared, Shares, Suite, TrafficSelector, ZoneSelector,
+    ZoneSuite,
 };
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::{Deref, DerefMut};
@@ -25,10 +26,10 @@ pub struct Peer {
     /// `local`: our prefixes that the tunnel carries, each optionally limited to a protocol and
     /// ports: `10.1.0.2/32 tcp 443`. `["dynamic"]` requests an inner address from the peer; the
     /// selectors then cover all of `remote`'s address families.
-    pub local: Vec<TrafficSelector>,
+    pub local: Selectors,
     /// `remote`: the peer's prefixes that the tunnel carries, in the same form. With `pool`, the
     /// prefixes of the pool.
-    pub remote: Vec<TrafficSelector>,
+    pub remote: Selectors,
     /// `local = ["dynamic"]` and `pool`: the end that assigns the other's inner address. Default
     /// neither.
     pub addressing: Addressing,
@@ -111,6 +112,8 @@ impl DerefMut for Peer {
 pub(crate) struct Common {
     of_parties: Shares<Terms>,
     of_peers: Shares<PeerTerms>,
+    /// Of `local`: most peers of a gateway reach the same networks.
+    networks: Shares<[TrafficSelector]>,
 }
 
 impl Common {
@@ -119,6 +122,7 @@ impl Common {
     pub(crate) fn share(&mut self, mut peer: Peer) -> Peer {
         self.of_parties.share(&mut peer.party.terms);
         self.of_peers.share(&mut peer.terms);
+        self.networks.share(&mut peer.local);
         peer
     }
 }
@@ -208,8 +212,8 @@ impl Peer {
         Self {
             party: Party::new(name),
             address: None,
-            local: Vec::new(),
-            remote: Vec::new(),
+            local: Selectors::default(),
+            remote: Selectors::default(),
             addressing: Addressing::Fixed,
             ppk: None,
             children: Vec::new(),
@@ -248,7 +252,7 @@ impl Peer {
         peer.features.mobike = mobike.unwrap_or(!peer.has_transport());
         let is_dynamic = table.value("local").is_some_and(|value| is_dynamic(&value));
         if is_dynamic {
-            peer.local = everything_like(&peer.remote);
+            peer.local = everything_like(&peer.remote).into();
         }
         peer.check_addressing(&mut table, is_dynamic);
         peer.check_esn(&mut table);
@@ -339,7 +343,7 @@ pub(crate) fn local(value: &Value<'_>, peer: &mut Peer) -> Option<()> {
             Some(())
         }
         false => {
-            peer.local = selectors(value)?;
+            peer.local = selectors(value)?.into();
             Some(())
         }
     }
@@ -370,7 +374,7 @@ pub(crate) fn remote(value: &Value<'_>, peer: &mut Peer) -> Option<()> {
             "remove `remote`, or `pool`",
         );
     }
-    peer.remote = selectors(value)?;
+    peer.remote = selectors(value)?.into();
     Some(())
 }
 
@@ -475,7 +479,7 @@ impl Peer {
     pub(crate) fn among(mut self, pools: &[Pool]) -> Self {
         if let Addressing::Lent(name) = &self.addressing {
             let pool = pools.iter().find(|pool| pool.name == *name);
-            self.remote = pool.map_or_else(Vec::new, Pool::selectors);
+            self.remote = pool.map(Pool::selectors).unwrap_or_default().into();
         }
         for child in &mut self.children {
             child.complete(&self.local, &self.remote);

@@ -19,6 +19,7 @@ use os::crash;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The socket, and the unanswered requests.
@@ -48,7 +49,7 @@ struct Waiting {
 
 impl Api {
     /// Listens. Returns an error if another daemon has the socket.
-    pub fn open(config: &Config, now: Instant) -> Result<Self, control::CannotListen> {
+    pub fn open(config: &Arc<Config>, now: Instant) -> Result<Self, control::CannotListen> {
         let server = Server::bind(&config.socket)?;
         Ok(Self {
             server,
@@ -59,7 +60,7 @@ impl Api {
     }
 
     /// Applies another configuration to answers.
-    pub fn reconfigure(&mut self, config: &Config) {
+    pub fn reconfigure(&mut self, config: &Arc<Config>) {
         self.view.reconfigure(config);
     }
 

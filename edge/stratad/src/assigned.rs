@@ -97,11 +97,11 @@ impl AssignedAddresses {
     /// `remote`.
     pub fn led(&self, peer: &Peer) -> Vec<TrafficSelector> {
         match (peer.routes, self.behind(peer)) {
-            (Routing::Remote, _) => peer.remote.clone(),
+            (Routing::Remote, _) => peer.remote.to_vec(),
             (Routing::Subnets, None) => Vec::new(),
             (Routing::Subnets, Some(behind)) => match &behind.reachable {
                 Some(reachable) => common(reachable, &peer.remote),
-                None => peer.remote.clone(),
+                None => peer.remote.to_vec(),
             },
         }
     }

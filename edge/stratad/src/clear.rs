@@ -4,12 +4,13 @@
 use crate::assigned::AssignedAddresses;
 use crate::faults::{self, Faults, Step};
 use crate::plan;
-use config::Config;
+use config::{Config, Peer};
 use model::{Deadline, Instant, TrafficSelector};
 use os::clear::{self, Guard, Source};
 use os::{Error, LinkAddress, Netlink};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Interval between looks at the counters after one without news.
@@ -199,17 +200,13 @@ pub fn remove() -> Result<(), Error> {
 }
 
 /// Peers by the addresses that they may claim.
-#[derive(Clone, Debug, Default)]
-pub struct Claimants(Vec<(String, Box<[TrafficSelector]>)>);
+#[derive(Clone)]
+pub struct Claimants(Arc<Config>);
 
 impl Claimants {
-    /// Collects the peers of a configuration.
-    pub fn new(config: &Config) -> Self {
-        let claims = config.peers.iter().map(|peer| {
-            let remote = peer.all_remote().cloned();
-            (peer.party.name.clone(), remote.collect())
-        });
-        Self(claims.collect())
+    /// Returns the peers of a configuration.
+    pub fn new(config: &Arc<Config>) -> Self {
+        Self(Arc::clone(config))
     }
 
     /// Returns the sources of dropped packets, those with the most packets first; empty without a
@@ -228,7 +225,7 @@ impl Claimants {
     /// Describes a filter that is missing or incomplete. `fault` is the reason that it could not be
     /// set up.
     pub fn fault(&self, fault: Option<&str>, dropped: &Dropped) -> Option<control::Trouble> {
-        if self.0.is_empty() {
+        if self.0.peers.is_empty() {
             return None;
         }
         let why = match (fault, dropped) {
@@ -260,17 +257,17 @@ impl Claimants {
 
     /// Returns the peer whose matching prefix is the longest.
     fn peer(&self, address: IpAddr) -> Option<&str> {
-        let fits = |selectors: &[TrafficSelector]| {
-            let prefixes = selectors.iter().flat_map(TrafficSelector::prefixes);
+        let fits = |peer: &Peer| {
+            let prefixes = peer.all_remote().flat_map(TrafficSelector::prefixes);
             let prefixes = prefixes.map(os::Prefix::from);
             let fitting = prefixes.filter(|prefix| prefix.contains(address));
             fitting.map(|prefix| prefix.length).max()
         };
-        let peers = self.0.iter();
+        let peers = self.0.peers.iter();
         let longest = peers
-            .filter_map(|(name, selectors)| Some((fits(selectors)?, name)))
+            .filter_map(|peer| Some((fits(peer)?, peer)))
             .max_by_key(|(length, _)| *length);
-        longest.map(|(_, name)| name.as_str())
+        longest.map(|(_, peer)| peer.party.name.as_str())
     }
 }
 

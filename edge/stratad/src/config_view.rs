@@ -4,14 +4,16 @@ use crate::assigned::AssignedAddresses;
 use crate::clear::{Claimants, Dropped};
 use crate::view::texts;
 use crate::{plan, restorer, setup};
-use config::{Config, Mobility, Places, Routing};
+use config::{Config, Mobility, Peer, Places, Routing};
 use control::{PeerKind, Role, Routes, RoutesReason, Trouble};
 use crypto::{Certificate, RevocationList};
 use model::Instant;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Facts of the configuration that the node does not know.
 pub struct ConfigView {
+    config: Arc<Config>,
     /// Our identity.
     pub identity: String,
     /// The roles of this host.
@@ -19,7 +21,6 @@ pub struct ConfigView {
     warnings: Vec<String>,
     /// Our certificates and those of CAs, whose expiry causes a warning in advance.
     certificates: Vec<Certificate>,
-    lists: Vec<RevocationList>,
     /// Prefixes that are reachable only through tunnels.
     pub locked: Vec<String>,
     /// System state that another program keeps removing and that the daemon no longer restores.
@@ -35,23 +36,13 @@ pub struct ConfigView {
     pub pools: Vec<node::Pool>,
     /// Time of the start of the daemon.
     pub started: Instant,
-    /// Names of VPN peers, with true if we can connect to the peer.
-    tunnels: BTreeMap<String, bool>,
-    /// Names of a mobile node's interfaces, by number.
-    interfaces: Vec<String>,
-    /// Names of peers that we connect to by UDP only.
-    by_udp: BTreeSet<String>,
     /// Routes into the tunnels of peers that announce their subnets.
     routes: BTreeMap<String, Routes>,
-    licensed: BTreeSet<String>,
-    adjacent: BTreeSet<String>,
-    /// Lines of the keys in the file.
-    places: Places,
 }
 
 impl ConfigView {
     /// Collects the facts of a daemon that starts now.
-    pub fn new(config: &Config, now: Instant) -> Self {
+    pub fn new(config: &Arc<Config>, now: Instant) -> Self {
         let roles = [
             (!config.peers.is_empty(), Role::Endpoint),
             (!config.licensed.is_empty(), Role::Gateway),
@@ -65,11 +56,8 @@ impl ConfigView {
             Mobility::ForeignAgent(_) => Role::ForeignAgent,
             Mobility::HomeAgent(_) => Role::HomeAgent,
         });
-        let tunnels = config
-            .peers
-            .iter()
-            .map(|peer| (peer.party.name.clone(), peer.address.is_some()));
         Self {
+            config: Arc::clone(config),
             identity: config.identity.to_string(),
             roles: roles
                 .into_iter()
@@ -88,32 +76,9 @@ impl ConfigView {
             unguarded: None,
             claimants: Claimants::new(config),
             certificates: config.certificates().cloned().collect(),
-            lists: config.lists.clone(),
             pools: setup::pools(config),
             started: now,
-            tunnels: tunnels.collect(),
-            interfaces: match &config.mobility {
-                Some(Mobility::MobileNode(node)) => node.interfaces.clone(),
-                _ => Vec::new(),
-            },
-            by_udp: config
-                .peers
-                .iter()
-                .filter(|peer| peer.address.is_some() && peer.tcp == config::Tcp::Off)
-                .map(|peer| peer.party.name.clone())
-                .collect(),
             routes: routes(config, &AssignedAddresses::default()),
-            licensed: config
-                .licensed
-                .iter()
-                .map(|licensed| licensed.party.name.clone())
-                .collect(),
-            adjacent: config
-                .adjacent
-                .iter()
-                .map(|neighbour| neighbour.party.name.clone())
-                .collect(),
-            places: config.places.clone(),
         }
     }
 
@@ -124,7 +89,7 @@ impl ConfigView {
 
     /// Returns the warnings that need a person's attention today.
     pub fn warnings(&self) -> Vec<String> {
-        let expiry = config::expiry(&self.certificates, &self.lists, config::today());
+        let expiry = config::expiry(&self.certificates, self.lists(), config::today());
         let expiry = expiry.iter().map(ToString::to_string);
         expiry.chain(self.warnings.iter().cloned()).collect()
     }
@@ -144,11 +109,11 @@ impl ConfigView {
 
     /// Returns the revocation lists of CAs.
     pub fn lists(&self) -> &[RevocationList] {
-        &self.lists
+        &self.config.lists
     }
 
     /// Replaces the facts after a change of the configuration.
-    pub fn reconfigure(&mut self, config: &Config) {
+    pub fn reconfigure(&mut self, config: &Arc<Config>) {
         *self = Self::new(config, self.started);
     }
 
@@ -164,37 +129,51 @@ impl ConfigView {
 
     /// Returns the name of a mobile node's interface.
     pub fn interface(&self, number: u32) -> String {
-        let name = self.interfaces.get(number as usize);
+        let name = self.all_interfaces().get(number as usize);
         name.cloned().unwrap_or_default()
     }
 
     /// Returns the names of all interfaces of a mobile node.
     pub fn interfaces(&self) -> String {
-        self.interfaces.join(", ")
+        self.all_interfaces().join(", ")
+    }
+
+    fn all_interfaces(&self) -> &[String] {
+        match &self.config.mobility {
+            Some(Mobility::MobileNode(node)) => &node.interfaces,
+            _ => &[],
+        }
+    }
+
+    /// Returns a VPN peer. The configuration has them sorted by name.
+    fn tunnel(&self, name: &str) -> Option<&Peer> {
+        let peers = &self.config.peers;
+        let place = peers.binary_search_by(|peer| peer.party.name.as_str().cmp(name));
+        place.ok().map(|place| &peers[place])
     }
 
     /// Returns the names of all VPN peers.
     pub fn tunnels(&self) -> Vec<String> {
-        self.tunnels.keys().cloned().collect()
+        let peers = self.config.peers.iter();
+        peers.map(|peer| peer.party.name.clone()).collect()
     }
 
     /// Returns the names of the VPN peers that we can connect to.
     pub fn reachable(&self) -> Vec<String> {
-        self.tunnels
-            .iter()
-            .filter(|(_, reachable)| **reachable)
-            .map(|(name, _)| name.clone())
-            .collect()
+        let peers = self.config.peers.iter();
+        let reachable = peers.filter(|peer| peer.address.is_some());
+        reachable.map(|peer| peer.party.name.clone()).collect()
     }
 
     /// Returns true if we connect to a peer by UDP only.
     pub fn is_by_udp(&self, peer: &str) -> bool {
-        self.by_udp.contains(peer)
+        let peer = self.tunnel(peer);
+        peer.is_some_and(|peer| peer.address.is_some() && peer.tcp == config::Tcp::Off)
     }
 
     /// Returns the lines of the keys in the file.
-    pub const fn places(&self) -> &Places {
-        &self.places
+    pub fn places(&self) -> &Places {
+        &self.config.places
     }
 
     /// Returns the table of a peer in dotted form.
@@ -210,11 +189,12 @@ impl ConfigView {
 
     /// Returns the kind of a peer.
     pub fn kind(&self, name: &str) -> PeerKind {
-        if self.tunnels.contains_key(name) {
+        let (licensed, adjacent) = (&self.config.licensed, &self.config.adjacent);
+        if self.tunnel(name).is_some() {
             PeerKind::Vpn
-        } else if self.licensed.contains(name) {
+        } else if licensed.iter().any(|node| node.party.name == name) {
             PeerKind::Licensed
-        } else if self.adjacent.contains(name) {
+        } else if adjacent.iter().any(|node| node.party.name == name) {
             PeerKind::Neighbour
         } else {
             PeerKind::Gateway

@@ -37,6 +37,7 @@ use os::signals::Signal;
 use os::{Claim, Poller, Signals, clock, crash, divert, entropy};
 use std::io;
 use std::num::NonZeroU8;
+use std::sync::Arc;
 use store::Store;
 
 /// Poller tokens. Sockets of port 500 count from `IKE`, those of port 4500 from `NATT`, TCP
@@ -61,7 +62,7 @@ mod token {
 /// The running daemon.
 pub struct Daemon {
     /// The configuration in effect.
-    config: Config,
+    config: Arc<Config>,
     log: Log,
     node: Node,
     host: Host,
@@ -103,8 +104,10 @@ impl Daemon {
         );
         let signals = Signals::take(&[Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP])?;
         let now = clock::now();
+        os::memory::keep_freed();
         // The claim comes before any change: existing state may be another daemon's.
         let claim = host::claim(&config)?;
+        let config = Arc::new(config);
         let api = Api::open(&config, now)?;
         let store = open_store(&config)?;
         let streams = Streams::open(&config, token::STREAM, os::files::raise_limit())?;
@@ -282,7 +285,7 @@ impl Daemon {
     /// fail.
     fn reconfigure(&mut self, new: Config, now: Instant) -> Response {
         let report = reload::report(&self.config, &new);
-        let new = new.keeping(&self.config);
+        let new = Arc::new(new.keeping(&self.config));
         let first_store = match self.store {
             Some(_) => Ok(None),
             None => open_store(&new),

@@ -82,7 +82,7 @@ fn tunnels<'c>(
     inside: &AssignedAddresses,
 ) -> impl Iterator<Item = (Mode, &'c [TrafficSelector], TrafficSelector)> {
     let first = inside.led(peer).into_iter();
-    let first = first.map(|led| (peer.mode, peer.local.as_slice(), led));
+    let first = first.map(|led| (peer.mode, &peer.local[..], led));
     let others = peer.children.iter().flat_map(|child| {
         let led = child.remote.iter().cloned();
         led.map(|led| (child.mode, child.local.as_slice(), led))
@@ -147,14 +147,14 @@ fn flows(peer: &Peer, inside: &AssignedAddresses) -> Vec<Flow> {
         TrafficSelector::from_prefix(*address, length)
     });
     let lent: Vec<_> = lent.collect();
-    let first = (&peer.local, &peer.remote);
+    let first = (&peer.local[..], &peer.remote[..]);
     let others = peer.children.iter();
-    let others = others.map(|child| (&child.local, &child.remote));
+    let others = others.map(|child| (&child.local[..], &child.remote[..]));
     let tunnels = std::iter::once(first).chain(others);
     tunnels
         .flat_map(|(local, remote)| {
             let local = match peer.addressing {
-                Addressing::Requested => &lent,
+                Addressing::Requested => &lent[..],
                 Addressing::Fixed | Addressing::Lent(_) => local,
             };
             remote

@@ -343,10 +343,11 @@ mod tests {
     use model::Instant;
     use node::Node;
     use std::fmt::Write;
+    use std::sync::Arc;
 
     /// Octets that a daemon may request for a configured peer, before the peer has been up. The
     /// allocator and the kernel's pages add to this: `strata-lab bench ike --tunnels` measures all.
-    const MOST_PER_PEER: i64 = 1600;
+    const MOST_PER_PEER: i64 = 1100;
 
     fn text(peers: usize) -> String {
         let mut text = "[node]\nid = \"hub.example.net\"\n".to_owned();
@@ -370,7 +371,7 @@ mod tests {
         let taken = |peers: i64| {
             let text = text(peers as usize);
             let before = memory::in_use();
-            let config = folder.load(&text);
+            let config = Arc::new(folder.load(&text));
             let view = ConfigView::new(&config, Instant::ZERO);
             let plan = plan::plan(&config, &AssignedAddresses::default(), &[]);
             let guard = plan::guard(&config, &AssignedAddresses::default());

@@ -446,8 +446,8 @@ pub(super) fn config(number: u32, key: Secret, port: u16, place: Place) -> ike::
 
 fn role(addressing: Addressing, local: TrafficSelector) -> PeerRole {
     PeerRole::Vpn {
-        local: vec![local],
-        remote: vec![responder::protected()],
+        local: vec![local].into(),
+        remote: vec![responder::protected()].into(),
         addressing,
         zones: ZonePolicy::default().into(),
         mode: Mode::Tunnel,

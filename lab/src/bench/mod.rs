@@ -23,6 +23,20 @@ mod responder;
 pub(crate) use cores::spent_here;
 pub use goal::{Bound, Goal};
 
+use serde::Serialize;
+
+/// The result of a benchmark.
+pub trait Measured: Serialize {
+    /// Returns true if everything was carried or set up, at whatever cost.
+    fn is_complete(&self) -> bool;
+
+    /// Returns everything but the goals, as text for readers.
+    fn body(&self) -> String;
+
+    /// Returns the goals with their results, one line each.
+    fn verdict(&self) -> String;
+}
+
 /// Returns the name of this process's AES-GCM implementation.
 fn aead() -> &'static str {
     crypto::provider().map_or("AWS-LC", |provider| provider.name())

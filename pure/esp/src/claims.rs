@@ -46,7 +46,7 @@ impl Contest {
     pub fn new(claims: &[(String, Protected)]) -> Self {
         let ends = claims.iter().flat_map(|(peer, claim)| {
             let ends = claim.remote.iter();
-            ends.map(move |remote| (remote, &claim.local, peer.as_str()))
+            ends.map(move |remote| (remote, &claim.local[..], peer.as_str()))
         });
         let mut ends: Vec<_> = ends.collect();
         // Equal ends are neighbours, and an end precedes those within it.
@@ -108,7 +108,7 @@ impl Contest {
 
 /// Returns sorted ends, each with the one around it. All ends with an address are found from the
 /// last one that begins before it.
-fn nested(sorted: &[(&TrafficSelector, &Vec<TrafficSelector>, &str)]) -> Vec<End> {
+fn nested(sorted: &[(&TrafficSelector, &[TrafficSelector], &str)]) -> Vec<End> {
     let (mut ends, mut open): (Vec<End>, Vec<usize>) = (Vec::new(), Vec::new());
     for &(remote, local, _) in sorted {
         if let Some(same) = ends.last_mut().filter(|last| last.remote == *remote) {
@@ -127,7 +127,7 @@ fn nested(sorted: &[(&TrafficSelector, &Vec<TrafficSelector>, &str)]) -> Vec<End
         open.push(ends.len());
         ends.push(End {
             remote: remote.clone(),
-            local: local.clone(),
+            local: local.to_vec(),
             around,
         });
     }
@@ -172,7 +172,7 @@ mod tests {
 
     fn claim(local: &str, remote: &[&str]) -> Protected {
         Protected {
-            local: vec![prefix(local)],
+            local: vec![prefix(local)].into(),
             remote: remote.iter().map(|text| prefix(text)).collect(),
         }
     }
@@ -233,7 +233,8 @@ mod tests {
                 protocol,
                 ports,
                 ..prefix("10.1.0.0/16")
-            }],
+            }]
+            .into(),
             ..claim("10.8.0.0/16", &[])
         };
         let narrowest_first = [
@@ -272,7 +273,10 @@ mod tests {
         ) {
             let claims: Vec<_> = claims
                 .into_iter()
-                .map(|(peer, local, remote)| (peer.to_string(), Protected { local, remote }))
+                .map(|(peer, local, remote)| {
+                    let [local, remote] = [local, remote].map(Into::into);
+                    (peer.to_string(), Protected { local, remote })
+                })
                 .collect();
             let contest = Contest::new(&claims);
             let contested: Vec<_> = contest.by_peer.values().flat_map(|own| own.iter().cloned()).collect();

@@ -5,7 +5,7 @@
 use crate::claims::{Claims, Contest, Width};
 use crate::drop::DropReason;
 use crate::prefetch::prefetch;
-use model::{Flow, TrafficSelector};
+use model::{Flow, Selectors, TrafficSelector};
 use std::sync::Arc;
 
 /// The action of a policy.
@@ -31,9 +31,9 @@ pub struct Policy {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Protected {
     /// The local end.
-    pub local: Vec<TrafficSelector>,
+    pub local: Selectors,
     /// The remote end.
-    pub remote: Vec<TrafficSelector>,
+    pub remote: Selectors,
 }
 
 impl Protected {
@@ -161,8 +161,8 @@ mod tests {
     #[test]
     fn a_packet_for_a_peer_that_is_down_is_told_from_one_nobody_speaks_of() {
         let protected = Protected {
-            local: vec![prefix([10, 1, 0, 0], 16)],
-            remote: vec![prefix([10, 8, 0, 0], 16)],
+            local: vec![prefix([10, 1, 0, 0], 16)].into(),
+            remote: vec![prefix([10, 8, 0, 0], 16)].into(),
         };
         let spd = Spd::new(vec![], vec![("office".to_owned(), protected)]);
         assert_eq!(spd.without_sa(&flow([10, 8, 0, 1])), DropReason::NoSa);
@@ -172,8 +172,8 @@ mod tests {
     #[test]
     fn selectors_are_turned_round_for_what_comes_in() {
         let protected = Protected {
-            local: vec![prefix([10, 8, 0, 0], 16)],
-            remote: vec![prefix([10, 1, 0, 0], 16)],
+            local: vec![prefix([10, 8, 0, 0], 16)].into(),
+            remote: vec![prefix([10, 1, 0, 0], 16)].into(),
         };
         let inbound = flow([10, 8, 0, 1]);
         assert!(protected.covers_inbound(&inbound) && !protected.covers_outbound(&inbound));
@@ -188,8 +188,8 @@ mod tests {
             ..prefix(address, 16)
         };
         let protected = Protected {
-            local: vec![only(0x0800, [10, 1, 0, 0])],
-            remote: vec![only(0, [10, 8, 0, 0])],
+            local: vec![only(0x0800, [10, 1, 0, 0])].into(),
+            remote: vec![only(0, [10, 8, 0, 0])].into(),
         };
         let message = |from: [u8; 4], to: [u8; 4], kind| Flow {
             source: from.into(),

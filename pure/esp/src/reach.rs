@@ -39,8 +39,8 @@ impl RemoteSa {
             peer: sa.peer.clone(),
             claims: None,
             carries: Protected {
-                local: sa.local.clone(),
-                remote: sa.remote.clone(),
+                local: sa.local.clone().into(),
+                remote: sa.remote.clone().into(),
             },
             lane: Lane::from_sa(sa),
             turn: None,

@@ -145,8 +145,8 @@ impl Sa {
                 .between(pair)
                 .with(opaque_outbound, integrity_outbound),
             carries: Protected {
-                local: sa.local,
-                remote: sa.remote,
+                local: sa.local.into(),
+                remote: sa.remote.into(),
             },
             claims: None,
             unconfirmed: true,

@@ -130,8 +130,8 @@ impl Offer {
         } = &peer.role
         {
             offer.esp = named(&offer_esp(&AllowedEspSuites::of(peer, Vec::new()), Spi(0)));
-            offer.local = kept(local.clone());
-            offer.remote = kept(remote.clone());
+            offer.local = kept(local.to_vec());
+            offer.remote = kept(remote.to_vec());
             offer.zones = zones::offer(zones).map(Box::new);
         }
         offer

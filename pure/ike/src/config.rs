@@ -6,7 +6,7 @@ use crate::pool::Pool;
 use crypto::{RawKey, Secret, TrustStore};
 use model::{
     Encapsulation, Features, Group, Identity, Kem, LevelGrant, Licence, MapKind, Mode, Room,
-    Shared, Suite, TrafficSelector, ZoneSelector, ZoneSuite,
+    Selectors, Shared, Suite, TrafficSelector, ZoneSelector, ZoneSuite,
 };
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -388,9 +388,9 @@ pub enum PeerRole {
     /// The other end of a tunnel.
     Vpn {
         /// Local addresses that the peer may reach.
-        local: Vec<TrafficSelector>,
+        local: Selectors,
         /// Remote addresses that we want to reach.
-        remote: Vec<TrafficSelector>,
+        remote: Selectors,
         /// Source of the inner addresses. A leased address narrows `local` or `remote`.
         addressing: Addressing,
         /// The parts of packets that we agree to show to licensed nodes.

@@ -13,6 +13,9 @@ pub(crate) struct Deadlines {
 impl Deadlines {
     /// Sets or clears the deadline of an SA.
     pub(crate) fn set(&mut self, id: IkeSaId, deadline: Option<Deadline>) {
+        if self.of.get(&id).copied() == deadline {
+            return;
+        }
         let old = match deadline {
             Some(deadline) => self.of.insert(id, deadline),
             None => self.of.remove(&id),

@@ -43,11 +43,9 @@ impl HalfOpen {
             || from_host >= limits.half_open_per_host_without_cookie
     }
 
-    /// Returns true if the host of one more initiator has no place for it. Looks at that host's
-    /// initiators only.
+    /// Returns true if the network of one more initiator has no place for it.
     pub(crate) fn is_full(&self, from: Origin, limits: &Limits, now: Instant) -> bool {
-        let (_, from_host) = self.counted.beside(from);
-        from_host >= limits.half_open.per_host && self.entry(from, limits, now) == Entry::Refused
+        self.entry(from, limits, now) == Entry::Refused
     }
 
     /// Returns the time that one more initiator may take to authenticate. "When the system is under

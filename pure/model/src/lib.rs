@@ -35,7 +35,7 @@ pub use sa::{
     BesideSa, ChildSa, ChildSaId, CsaId, Exchanges, Grant, GrantHalf, Group, Half, IkeSaId, Kem,
     Keys, MOST_RESOURCES, Mode, NODE_SUITE, Onward, Sha2, Spi, Suite, ZoneKey,
 };
-pub use selector::{Breadth, Flow, TrafficSelector, one_pair};
+pub use selector::{Breadth, Flow, Selectors, TrafficSelector, one_pair};
 pub use shared::{Shared, Shares};
 pub use sizes::Sizes;
 pub use time::{Deadline, Instant};

@@ -1,6 +1,7 @@
 //! Traffic selectors: the packets that an SA or a policy covers (RFC 4301 section 4.4.1.1, RFC 7296
 //! section 3.13).
 
+use crate::Shared;
 use std::fmt;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -63,6 +64,9 @@ pub struct TrafficSelector {
     /// Last address, of the same family and not below the first.
     pub last: IpAddr,
 }
+
+/// Traffic selectors of a configuration. A host with 100,000 peers keeps each list once.
+pub type Selectors = Shared<[TrafficSelector]>;
 
 /// Size of a selector. Of two selectors, one inside the other, the inner one is smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

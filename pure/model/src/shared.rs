@@ -7,12 +7,27 @@ use std::sync::Arc;
 const MOST: usize = 64;
 
 /// A value that is shared with its clones. A change copies it first, so the others keep theirs.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Shared<T>(Arc<T>);
+#[derive(Debug, PartialEq, Eq)]
+pub struct Shared<T: ?Sized>(Arc<T>);
 
 /// Recent values, which later equal ones are replaced by.
 #[derive(Debug)]
-pub struct Shares<T>(Vec<Shared<T>>);
+pub struct Shares<T: ?Sized>(Vec<Shared<T>>);
+
+impl<T: ?Sized> Default for Shared<T>
+where
+    Arc<T>: Default,
+{
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<T: ?Sized> Clone for Shared<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
 
 impl<T> From<T> for Shared<T> {
     fn from(value: T) -> Self {
@@ -20,7 +35,28 @@ impl<T> From<T> for Shared<T> {
     }
 }
 
-impl<T> Deref for Shared<T> {
+impl<T> From<Vec<T>> for Shared<[T]> {
+    fn from(values: Vec<T>) -> Self {
+        Self(values.into())
+    }
+}
+
+impl<T> FromIterator<T> for Shared<[T]> {
+    fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {
+        Self(values.into_iter().collect())
+    }
+}
+
+impl<'a, T> IntoIterator for &'a Shared<[T]> {
+    type Item = &'a T;
+    type IntoIter = std::slice::Iter<'a, T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl<T: ?Sized> Deref for Shared<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -34,13 +70,13 @@ impl<T: Clone> DerefMut for Shared<T> {
     }
 }
 
-impl<T> Default for Shares<T> {
+impl<T: ?Sized> Default for Shares<T> {
     fn default() -> Self {
         Self(Vec::new())
     }
 }
 
-impl<T: Clone + PartialEq> Shares<T> {
+impl<T: ?Sized + PartialEq> Shares<T> {
     /// Replaces a value by an earlier one that equals it, if there is one. The peers of a file
     /// differ in few ways, so a short list finds nearly all.
     pub fn share(&mut self, value: &mut Shared<T>) {

@@ -575,16 +575,11 @@ pub(crate) const fn is_reachable(peer: &Peer) -> bool {
 /// Returns the selectors that must never leave unencrypted, even while the peer is down.
 fn protected(peer: &Peer) -> impl Iterator<Item = (String, esp::Protected)> {
     let first = match &peer.role {
-        Role::Vpn { local, remote, .. } => Some((local, remote)),
+        Role::Vpn { local, remote, .. } => Some((local.clone(), remote.clone())),
         Role::Licensed | Role::Gateway | Role::Neighbour => None,
     };
     let others = peer.children.iter();
-    let others = others.map(|child| (&child.local, &child.remote));
-    first.into_iter().chain(others).map(|(local, remote)| {
-        let traffic = esp::Protected {
-            local: local.clone(),
-            remote: remote.clone(),
-        };
-        (peer.name.clone(), traffic)
-    })
+    let others = others.map(|child| (child.local.clone().into(), child.remote.clone().into()));
+    let all = first.into_iter().chain(others);
+    all.map(|(local, remote)| (peer.name.clone(), esp::Protected { local, remote }))
 }

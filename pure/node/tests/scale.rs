@@ -129,7 +129,11 @@ fn spoke(number: u32) -> IpAddr {
 }
 
 fn peer(name: &str, address: Option<IpAddr>, identity: Identity) -> Peer {
-    let all = |net: [u8; 4]| vec![TrafficSelector::from_prefix(net.into(), 16).unwrap()];
+    let all = |net: [u8; 4]| {
+        TrafficSelector::from_prefix(net.into(), 16)
+            .into_iter()
+            .collect()
+    };
     let role = Role::Vpn {
         local: all([10, 8, 0, 0]),
         remote: all([10, 8, 0, 0]),

@@ -134,8 +134,8 @@ fn config(
     };
     let identity = |who: &str| format!("{who}.example").parse().expect("an identity");
     let role = Role::Vpn {
-        local: vec![local.clone()],
-        remote: vec![remote.clone()],
+        local: vec![local.clone()].into(),
+        remote: vec![remote.clone()].into(),
         addressing: Addressing::Fixed,
         zones: zones.into(),
         mode: Mode::Tunnel,

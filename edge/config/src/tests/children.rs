@@ -33,7 +33,10 @@ fn what_a_child_leaves_out_is_as_its_peer_has_it() {
     let config = load(MOBILE);
     let peer = &config.peers[0];
     let voice = &peer.children[0];
-    assert_eq!((voice.name.as_str(), &voice.local), ("voice", &peer.local));
+    assert_eq!(
+        (voice.name.as_str(), &voice.local[..]),
+        ("voice", &peer.local[..])
+    );
     assert_eq!(voice.remote[0].to_string(), "10.9.0.0/16");
     let twenty = Duration::from_secs(1200);
     assert_eq!((voice.rekey, voice.pfs), (twenty, true));

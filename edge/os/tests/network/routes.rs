@@ -182,7 +182,7 @@ fn a_rule_of_the_operator_stays_whatever_its_priority() {
         protocol: 17,
         ports: Some(7..=8),
     });
-    let with_services = Plan {
+    let with_services = RoutePlan {
         services: services.into(),
         ..plan()
     };
@@ -213,7 +213,7 @@ fn a_rule_of_the_operator_may_be_that_of_a_service() {
         protocol: 17,
         ports: Some(7..=7),
     };
-    let with_service = Plan {
+    let with_service = RoutePlan {
         services: vec![service],
         ..plan()
     };

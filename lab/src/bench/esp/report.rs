@@ -127,11 +127,6 @@ impl Report {
         }
     }
 
-    /// Returns true if packets got through, at whatever cost.
-    pub const fn is_complete(&self) -> bool {
-        self.failure.is_none()
-    }
-
     fn goals(&self) -> Vec<Goal> {
         use Bound::AtLeast;
         let at = |shape, length, many| {
@@ -187,6 +182,7 @@ impl Report {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::bench::Measured;
 
     /// Returns a row of a shape whose AEAD calls take `raw` nanoseconds at either end.
     fn row(shape: Shape, sas: usize, ns: u64, raw: u64) -> Row {

@@ -3,12 +3,17 @@
 use super::report::Cost;
 use super::{Length, Report, Row};
 use crate::bare::Shape;
+use crate::bench::Measured;
 use crate::bench::goal;
 use crate::text::paragraph;
 
-impl Report {
-    /// Returns everything but the goals.
-    pub fn body(&self) -> String {
+impl Measured for Report {
+    /// Returns true if packets got through, at whatever cost.
+    fn is_complete(&self) -> bool {
+        self.failure.is_none()
+    }
+
+    fn body(&self) -> String {
         let about = format!(
             "Batches of 64 packets with AES-128-GCM of {} in memory: nanoseconds of processor time of a \
              packet, those of its AEAD calls alone, and the share that these are. Datagrams come from a device that \
@@ -27,8 +32,7 @@ impl Report {
         )
     }
 
-    /// Returns the goals with their results, one line each.
-    pub fn verdict(&self) -> String {
+    fn verdict(&self) -> String {
         let failed = self.failure.as_ref().map(|why| format!("{why}."));
         goal::verdict(&self.goals, failed, self.optimised)
     }

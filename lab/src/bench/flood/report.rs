@@ -101,11 +101,6 @@ impl Report {
             optimised: !cfg!(debug_assertions),
         }
     }
-
-    /// Returns true if every set-up was served under every flood.
-    pub const fn is_complete(&self) -> bool {
-        self.failure.is_none()
-    }
 }
 
 /// Returns the first set-up that was not served, those of controls before those of floods.
@@ -205,6 +200,7 @@ impl Carried {
 pub(super) mod tests {
     use super::super::throttle::Poured;
     use super::*;
+    use crate::bench::Measured;
     use crate::bench::crowd::Run;
 
     fn turn(gbps: f64, served: usize) -> Turn {

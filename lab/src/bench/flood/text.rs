@@ -1,12 +1,17 @@
 //! The report as text for readers.
 
 use super::{Report, Row};
+use crate::bench::Measured;
 use crate::bench::goal;
 use crate::text::paragraph;
 
-impl Report {
-    /// Returns everything but the goals.
-    pub fn body(&self) -> String {
+impl Measured for Report {
+    /// Returns true if every set-up was served under every flood.
+    fn is_complete(&self) -> bool {
+        self.failure.is_none()
+    }
+
+    fn body(&self) -> String {
         let about = format!(
             "TCP through a tunnel that is up, and 200 set-ups a second, beside a flood of 20,000 packets or \
              50 Mb a second and beside a control in which the gateway drops the flood before its sockets; \
@@ -22,8 +27,7 @@ impl Report {
         format!("{}\n{names}{table}", paragraph("", 0, &about))
     }
 
-    /// Returns the goals with their results, one line each.
-    pub fn verdict(&self) -> String {
+    fn verdict(&self) -> String {
         goal::verdict(&self.goals, self.failure.clone(), self.optimised)
     }
 }
@@ -58,6 +62,7 @@ fn row([name, rate, flooded, control, ratio, served, p99, most]: [&str; 8]) -> S
 #[cfg(test)]
 mod tests {
     use super::super::report::tests::report;
+    use crate::bench::Measured;
     use crate::text::WIDTH;
 
     #[test]

@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::time::Duration;
 
 /// Share of honest set-ups that must succeed during a flood. Under the other loads, all must.
-const HONEST_SHARE: f64 = 0.99;
+pub(super) const HONEST_SHARE: f64 = 0.99;
 
 /// A measurement, as `strata-lab bench ike --json` prints it. Medians and sums are over all rounds;
 /// for a flood, over the flooded round.
@@ -144,15 +144,6 @@ impl Report {
         report
     }
 
-    /// Returns true if enough set-ups succeeded, at whatever cost.
-    pub fn is_complete(&self) -> bool {
-        let needed = match self.load {
-            Load::Rate { .. } | Load::Simultaneous { .. } => 1.0,
-            Load::Flood { .. } => HONEST_SHARE,
-        };
-        self.up as f64 >= needed * self.wanted as f64
-    }
-
     fn goals(&self) -> Vec<Goal> {
         use Bound::AtMost;
         let memory = Goal::new("octets per IKE SA", AtMost, 6144.0, self.octets_per_sa);
@@ -216,6 +207,7 @@ fn quantile<T>(sorted: &[T], percent: usize) -> Option<&T> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::bench::Measured;
 
     pub(in crate::bench::ike) const RATE: Load = Load::Rate {
         rounds: 1,

@@ -1,12 +1,22 @@
 //! The report as text for readers.
 
+use super::report::HONEST_SHARE;
 use super::{Load, Poured, Report, Round};
+use crate::bench::Measured;
 use crate::bench::goal::{LABEL, unit, verdict};
 use crate::text::paragraph;
 
-impl Report {
-    /// Returns everything but the goals.
-    pub fn body(&self) -> String {
+impl Measured for Report {
+    /// Returns true if enough set-ups succeeded, at whatever cost.
+    fn is_complete(&self) -> bool {
+        let needed = match self.load {
+            Load::Rate { .. } | Load::Simultaneous { .. } => 1.0,
+            Load::Flood { .. } => HONEST_SHARE,
+        };
+        self.up as f64 >= needed * self.wanted as f64
+    }
+
+    fn body(&self) -> String {
         let text = [
             paragraph("", 0, &self.conditions()),
             self.figures(),
@@ -15,14 +25,15 @@ impl Report {
         text.join("\n")
     }
 
-    /// Returns the goals with their results, one line each.
-    pub fn verdict(&self) -> String {
+    fn verdict(&self) -> String {
         let failed = self.failure.as_ref().filter(|_| !self.is_complete());
         let missing = self.wanted - self.up;
         let failed = failed.map(|why| format!("{missing} of {} are not up: {why}.", self.wanted));
         verdict(&self.goals, failed, self.optimised)
     }
+}
 
+impl Report {
     fn conditions(&self) -> String {
         let load = match self.load {
             Load::Rate { at_once, .. } => format!("{at_once} under way at once"),

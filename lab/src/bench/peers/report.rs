@@ -85,11 +85,6 @@ impl Report {
             ..Self::new(&[])
         }
     }
-
-    /// Returns true if all programs carried traffic, in whatever amount.
-    pub const fn is_complete(&self) -> bool {
-        self.failure.is_none()
-    }
 }
 
 /// Returns the goals whose programs had a turn.
@@ -207,6 +202,7 @@ impl Ratio {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::bench::Measured;
 
     /// Returns a round of all programs but the last, with all speeds scaled by a factor.
     fn round(speed: f64) -> Round {

@@ -1,12 +1,17 @@
 //! The report as text for readers.
 
 use super::{Entrant, Report, Row};
+use crate::bench::Measured;
 use crate::bench::goal;
 use crate::text::paragraph;
 
-impl Report {
-    /// Returns everything but the goals.
-    pub fn body(&self) -> String {
+impl Measured for Report {
+    /// Returns true if all programs carried traffic, in whatever amount.
+    fn is_complete(&self) -> bool {
+        self.failure.is_none()
+    }
+
+    fn body(&self) -> String {
         let about = format!(
             "Two hosts and a wire on this machine, {} rounds: Gb/s over one TCP connection and over \
              four, seconds of all processors for a GB over one, thousands of datagrams of 64 octets a \
@@ -23,8 +28,7 @@ impl Report {
         format!("{}\n{names}{table}{missing}", paragraph("", 0, &about))
     }
 
-    /// Returns the goals with their results, one line each.
-    pub fn verdict(&self) -> String {
+    fn verdict(&self) -> String {
         goal::verdict(&self.goals, self.failure.clone(), self.optimised)
     }
 }
@@ -55,6 +59,7 @@ fn row([name, one, four, cpu, small, rtt, loaded, ratio]: [&str; 8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::report::tests::report;
+    use crate::bench::Measured;
     use crate::text::WIDTH;
 
     #[test]

@@ -86,11 +86,6 @@ impl Report {
         ];
         self
     }
-
-    /// Returns true if all tunnels came up and every echo came back.
-    pub const fn is_complete(&self) -> bool {
-        self.failure.is_none()
-    }
 }
 
 impl Row {
@@ -114,6 +109,7 @@ impl Row {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::bench::Measured;
 
     /// Returns a report of three rounds, one of which was disturbed throughout.
     pub(in crate::bench::sas) fn report() -> Report {

@@ -1,12 +1,17 @@
 //! The report as text for readers.
 
 use super::{Report, Row};
+use crate::bench::Measured;
 use crate::bench::goal;
 use crate::text::paragraph;
 
-impl Report {
-    /// Returns everything but the goals.
-    pub fn body(&self) -> String {
+impl Measured for Report {
+    /// Returns true if all tunnels came up and every echo came back.
+    fn is_complete(&self) -> bool {
+        self.failure.is_none()
+    }
+
+    fn body(&self) -> String {
         let core = if self.own_core {
             "that has a core of its own"
         } else {
@@ -27,8 +32,7 @@ impl Report {
         format!("{}\n{names}{table}", paragraph("", 0, &about))
     }
 
-    /// Returns the goals with their results, one line each.
-    pub fn verdict(&self) -> String {
+    fn verdict(&self) -> String {
         let failed = self.failure.as_ref().map(|why| format!("{why}."));
         goal::verdict(&self.goals, failed, self.optimised)
     }
@@ -51,6 +55,7 @@ fn row([sas, rate, cpu, one, few]: [String; 5]) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::report::tests::report;
+    use crate::bench::Measured;
     use crate::text::WIDTH;
 
     #[test]

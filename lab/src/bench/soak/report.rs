@@ -99,11 +99,6 @@ impl Report {
         self
     }
 
-    /// Returns true if nothing was lost and no daemon has grown.
-    pub const fn is_complete(&self) -> bool {
-        self.failure.is_none()
-    }
-
     /// Returns the datagrams per second over the whole run.
     pub fn per_s(&self) -> Option<f64> {
         let last = self.samples.last()?;
@@ -139,6 +134,7 @@ impl Grown {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::bench::Measured;
 
     /// Returns the report of a minute in which the daemon of each host grows by this many octets
     /// per second.

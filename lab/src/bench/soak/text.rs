@@ -1,15 +1,19 @@
 //! The report as text for readers.
 
 use super::{Report, Sample};
-use crate::bench::Goal;
+use crate::bench::{Goal, Measured};
 use crate::text::paragraph;
 
 /// Largest number of lines in the table.
 const LINES: usize = 12;
 
-impl Report {
-    /// Returns everything but the goals.
-    pub fn body(&self) -> String {
+impl Measured for Report {
+    /// Returns true if nothing was lost and no daemon has grown.
+    fn is_complete(&self) -> bool {
+        self.failure.is_none()
+    }
+
+    fn body(&self) -> String {
         let about = format!(
             "A mobile node, a licensed node and a gateway on this machine, {} s: datagrams of 1000 octets \
              both ways, {:.0} a second after {:.0} as fast as they came and went; all of them by then, and \
@@ -28,8 +32,7 @@ impl Report {
         format!("{}\n{names}{table}", paragraph("", 0, &about))
     }
 
-    /// Returns the goals with their results, one line each.
-    pub fn verdict(&self) -> String {
+    fn verdict(&self) -> String {
         let goals: String = self.goals.iter().map(Goal::line).collect();
         match &self.failure {
             Some(why) => goals + &paragraph("", 0, &format!("FAILED: {why}")),
@@ -56,6 +59,7 @@ fn row([s, datagrams, mobile, node, gateway]: [String; 5]) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::report::tests::report;
+    use crate::bench::Measured;
     use crate::text::WIDTH;
 
     #[test]

@@ -4,11 +4,10 @@ use crate::args::{Bench, BenchEsp, BenchFlood, BenchIke, BenchPeers, BenchSas};
 use ipsec_mb::IpsecMb;
 use lab::bench::esp;
 use lab::bench::ike::{self, Load, Options, growth};
-use lab::bench::{flood, peers, sas, soak};
+use lab::bench::{Measured, flood, peers, sas, soak};
 use lab::obstacle::Obstacle;
 use lab::plot::Plot;
 use lab::{interrupt, testbed};
-use serde::Serialize;
 use std::fmt::Display;
 use std::fs::File;
 use std::io::Write;
@@ -47,50 +46,20 @@ const QUICK_VOLLEYS: u32 = 3;
 pub fn run(bench: &Bench, output: &Output) -> Result<Exit, Obstacle> {
     match bench {
         Bench::Ike(ike) if ike.tunnels.is_some() => {
-            apart(|| growth::measure(&crowded(ike))).map(|report| {
-                tell(
-                    &report,
-                    report.is_complete(),
-                    report.body(),
-                    report.verdict(),
-                    output,
-                )
-            })
+            apart(|| growth::measure(&crowded(ike))).map(|report| tell(&report, output))
         }
-        Bench::Ike(ike) => apart(|| ike::measure(&options(ike))).map(|report| {
-            tell(
-                &report,
-                report.is_complete(),
-                report.body(),
-                report.verdict(),
-                output,
-            )
-        }),
+        Bench::Ike(ike) => {
+            apart(|| ike::measure(&options(ike))).map(|report| tell(&report, output))
+        }
         Bench::Esp(esp) => provide(esp.ipsec_mb)
             .and_then(|()| esp::measure(&packets(esp)))
-            .map(|report| {
-                tell(
-                    &report,
-                    report.is_complete(),
-                    report.body(),
-                    report.verdict(),
-                    output,
-                )
-            }),
+            .map(|report| tell(&report, output)),
         Bench::Peers(peers) => apart(|| {
             provide(peers.ipsec_mb)?;
             let measure = || peers::measure(&turns(peers));
             drawn(peers.plot.as_deref(), measure, peers::Report::plot)
         })
-        .map(|report| {
-            tell(
-                &report,
-                report.is_complete(),
-                report.body(),
-                report.verdict(),
-                output,
-            )
-        }),
+        .map(|report| tell(&report, output)),
         Bench::Soak(soak) => apart(|| {
             let options = soak::Options {
                 seconds: soak.seconds,
@@ -99,33 +68,13 @@ pub fn run(bench: &Bench, output: &Output) -> Result<Exit, Obstacle> {
             let measure = || soak::measure(&options);
             drawn(soak.plot.as_deref(), measure, soak::Report::plot)
         })
-        .map(|report| {
-            tell(
-                &report,
-                report.is_complete(),
-                report.body(),
-                report.verdict(),
-                output,
-            )
-        }),
-        Bench::Sas(sas) => apart(|| sas::measure(&volleys(sas))).map(|report| {
-            tell(
-                &report,
-                report.is_complete(),
-                report.body(),
-                report.verdict(),
-                output,
-            )
-        }),
-        Bench::Flood(flood) => apart(|| flood::measure(&floods(flood))).map(|report| {
-            tell(
-                &report,
-                report.is_complete(),
-                report.body(),
-                report.verdict(),
-                output,
-            )
-        }),
+        .map(|report| tell(&report, output)),
+        Bench::Sas(sas) => {
+            apart(|| sas::measure(&volleys(sas))).map(|report| tell(&report, output))
+        }
+        Bench::Flood(flood) => {
+            apart(|| flood::measure(&floods(flood))).map(|report| tell(&report, output))
+        }
     }
 }
 
@@ -171,22 +120,17 @@ fn drawn<R>(
 }
 
 /// Prints a report: its text and its verdict, or all of it as JSON.
-fn tell(
-    report: &impl Serialize,
-    complete: bool,
-    body: String,
-    verdict: String,
-    output: &Output,
-) -> Exit {
+fn tell(report: &impl Measured, output: &Output) -> Exit {
+    let complete = report.is_complete();
     if output.json {
         let line = serde_json::to_string(report).expect("a report has only string keys");
         output.print_json(&line);
     } else {
         let verdict = match complete {
-            true => verdict,
-            false => output.paint().bad(verdict.trim_end()) + "\n",
+            true => report.verdict(),
+            false => output.paint().bad(report.verdict().trim_end()) + "\n",
         };
-        output.print(&format!("{body}\n{verdict}"));
+        output.print(&format!("{}\n{verdict}", report.body()));
     }
     match complete {
         true => Exit::Done,

@@ -55,8 +55,8 @@ pub enum Tunnel {
 /// Returns the configuration of a host.
 pub fn config(who: usize, is: Tunnel) -> Config {
     let tunnel = |local: [u8; 4], local_length, remote: [u8; 4], remote_length| Role::Vpn {
-        local: vec![selector(local, local_length)],
-        remote: vec![selector(remote, remote_length)],
+        local: vec![selector(local, local_length)].into(),
+        remote: vec![selector(remote, remote_length)].into(),
         addressing: Addressing::Fixed,
         zones: policy(is).into(),
         mode: Mode::Tunnel,

@@ -115,6 +115,9 @@ fn set_ups_while_tunnels_are_up_are_measured_at_stratad_and_at_charon() -> Resul
             ensure!(keys(&row[cost]) == "least median most", "{row}");
             ensure!(row[cost]["least"].as_f64() > Some(0.0), "{row}");
         }
+        // Only the cryptography of a pre-shared key is measured alone.
+        let over_raw = row["over_raw"]["least"].as_f64();
+        ensure!(over_raw.is_some() == (row["terms"] == "psk"), "{row}");
     }
     ensure!(goals(&report)?.len() == 5, "{report}");
     let text = String::from_utf8(bench("--quick --tunnels=16 --setups 4")?.stdout)?;

@@ -281,8 +281,8 @@ pub fn bobs_sa(kind: &Kind) -> ChildSa<Secret> {
 
 pub fn endpoint(sa: ChildSa<Secret>) -> Worker {
     let protected = Protected {
-        local: sa.local.clone(),
-        remote: sa.remote.clone(),
+        local: sa.local.clone().into(),
+        remote: sa.remote.clone().into(),
     };
     let mut worker = Worker::new(Spd::new(vec![], vec![("peer".to_owned(), protected)]));
     worker.install(sa).unwrap();

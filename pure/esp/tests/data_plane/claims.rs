@@ -12,8 +12,8 @@ const SPI: usize = 4;
 
 fn claim(peer: &str, remote: &[&str]) -> (String, Protected) {
     let traffic = Protected {
-        local: alices(),
-        remote: prefixes(remote),
+        local: alices().into(),
+        remote: prefixes(remote).into(),
     };
     (peer.to_owned(), traffic)
 }

@@ -41,8 +41,8 @@ fn theirs(host: u16, kind: &Kind) -> ChildSa<Secret> {
 
 fn worker(sas: impl Iterator<Item = ChildSa<Secret>>) -> Worker {
     let protected = Protected {
-        local: alices(),
-        remote: bobs(),
+        local: alices().into(),
+        remote: bobs().into(),
     };
     let mut worker = Worker::new(Spd::new(vec![], vec![("peer".to_owned(), protected)]));
     sas.for_each(|sa| worker.install(sa).unwrap());

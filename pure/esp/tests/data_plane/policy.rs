@@ -7,8 +7,8 @@ use model::{ChildSaId, Instant, Path, Spi};
 
 fn only_protected() -> Worker {
     let protected = Protected {
-        local: alices(),
-        remote: bobs(),
+        local: alices().into(),
+        remote: bobs().into(),
     };
     Worker::new(Spd::new(vec![], vec![("peer".to_owned(), protected)]))
 }

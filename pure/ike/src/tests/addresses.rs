@@ -19,8 +19,8 @@ const DAY: u64 = 86_400;
 pub(crate) fn borrower() -> Config {
     let mut config = mobile();
     config.peers[0].role = PeerRole::Vpn {
-        local: vec![prefix("0.0.0.0/0"), prefix("::/0")],
-        remote: vec![prefix("10.0.0.0/8"), prefix("fd00::/16")],
+        local: vec![prefix("0.0.0.0/0"), prefix("::/0")].into(),
+        remote: vec![prefix("10.0.0.0/8"), prefix("fd00::/16")].into(),
         addressing: Addressing::Requested,
         zones: ZonePolicy::default().into(),
         mode: Mode::Tunnel,
@@ -33,8 +33,8 @@ pub(crate) fn lender(prefixes: &[&str]) -> Config {
     let mut config = gateway();
     let addresses: Vec<_> = prefixes.iter().map(|text| prefix(text)).collect();
     config.peers[0].role = PeerRole::Vpn {
-        local: vec![prefix("10.0.0.0/16"), prefix("fd00:8::/64")],
-        remote: addresses.clone(),
+        local: vec![prefix("10.0.0.0/16"), prefix("fd00:8::/64")].into(),
+        remote: addresses.clone().into(),
         addressing: Addressing::Lent(Shared::from(Pool {
             name: "office".to_owned(),
             addresses,
@@ -319,7 +319,7 @@ fn a_claim_to_anothers_address_gets_no_tunnel() {
         let PeerRole::Vpn { local, .. } = &mut left.peers[0].role else {
             panic!("a VPN peer");
         };
-        *local = vec![prefix(claim)];
+        *local = vec![prefix(claim)].into();
         let mut pair = Pair::new(left, lender(&BOTH));
         pair.connect();
         let [refusal] = pair.right.refusals().try_into().expect("one refusal");

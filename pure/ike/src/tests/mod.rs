@@ -153,8 +153,8 @@ pub(crate) fn peer(name: &str, role: PeerRole) -> Peer {
 
 pub(crate) fn vpn(local: &str, remote: &str, zones: ZonePolicy) -> PeerRole {
     PeerRole::Vpn {
-        local: vec![prefix(local)],
-        remote: vec![prefix(remote)],
+        local: vec![prefix(local)].into(),
+        remote: vec![prefix(remote)].into(),
         addressing: Addressing::Fixed,
         zones: zones.into(),
         mode: Mode::Tunnel,
@@ -165,8 +165,8 @@ pub(crate) fn vpn(local: &str, remote: &str, zones: ZonePolicy) -> PeerRole {
 pub(crate) fn child(name: &str, local: &str, remote: &str) -> ChildPolicy {
     ChildPolicy {
         name: name.to_owned(),
-        local: vec![prefix(local)],
-        remote: vec![prefix(remote)],
+        local: vec![prefix(local)].into(),
+        remote: vec![prefix(remote)].into(),
         mode: Mode::Tunnel,
         lifetime: Duration::ZERO,
         pfs: true,

@@ -257,6 +257,37 @@ fn a_message_from_a_host_without_a_free_place_is_dropped_unread() {
     assert_eq!(pair.right.engine.counters().gave_way, 1);
 }
 
+/// So a site with many hosts, such as an IPv4 /24, gets no more cookies than it has places. Another
+/// site is asked for cookies as before.
+#[test]
+fn a_message_from_a_site_without_a_free_place_is_dropped_unread() {
+    let (left, mut right) = (mobile(), gateway());
+    right.limits.half_open_without_cookie = 0;
+    let (mut pair, first) = begun(left, right);
+    let paid = |pair: &mut Pair, n: u32| {
+        let first = other(&first, n, in_ipv4(n));
+        let asked = ask(pair, &first).unwrap();
+        with_cookie(&first, &asked)
+    };
+    for n in 0..256 {
+        let flying = paid(&mut pair, n);
+        pair.deliver(&flying);
+        pair.intercept();
+    }
+    assert_eq!(pair.right.engine.half_open(), 256);
+    let unpaid = other(&first, 300, in_ipv4(7));
+    let elsewhere = other(&first, 301, in_ipv4(7 << 8));
+    assert_eq!(sender(&pair, &unpaid), Sender::Settled);
+    assert_eq!(sender(&pair, &elsewhere), Sender::Unpaid);
+    let wanted = pair.right.dropped(DropReason::CookieWanted);
+    pair.deliver(&unpaid);
+    assert!(pair.is_quiet());
+    assert_eq!(pair.right.dropped(DropReason::HalfOpenLimit), 1);
+    assert_eq!(pair.right.dropped(DropReason::CookieWanted), wanted);
+    pair.now += Duration::from_secs(2);
+    assert_eq!(sender(&pair, &unpaid), Sender::Unpaid);
+}
+
 // Weakness: 90
 #[test]
 fn a_configured_address_has_places_that_no_stranger_takes() {

@@ -296,7 +296,7 @@ impl Quartet {
         self.links = [false, true];
         self.nodes[MOBILE].handle_link(0, false, self.now);
         self.nodes[MOBILE].handle_link(1, true, self.now);
-        self.run_for(milliseconds);
+        self.run_for(Duration::from_millis(milliseconds));
         assert_eq!(self.counters(NEXT).taken, 1, "{:?}", self.events);
         self.links = [true, false];
         self.nodes[MOBILE].handle_link(1, false, self.now);

@@ -2,7 +2,7 @@
 //! forgeries.
 
 use super::datagram::udp;
-use super::world::{GATEWAY, Hosts, MOBILE, Policies, World};
+use super::world::{GATEWAY, Hosts, MOBILE, Nat, Policies, World};
 use crate::{Discovery, Event, Node, Rekey};
 use model::{Instant, Path, Spi};
 use std::time::Duration;

@@ -246,7 +246,8 @@ fn a_tunnel_that_moves_to_a_narrow_path_is_no_black_hole() {
     let (before, mtu, _) = gateways(&world);
     assert_eq!(mtu, Some(1500));
     // Another network, and a NAT.
-    world.outside = ("192.0.2.99".parse().unwrap(), 7);
+    world.nat.outside = "192.0.2.99".parse().unwrap();
+    world.nat.shift = 7;
     world.carries = 1400;
     let mut number = 1000;
     let mut exchange = |world: &mut World| {

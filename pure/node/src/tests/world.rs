@@ -16,8 +16,8 @@ use crate::{
 };
 use crypto::{Rng, Secret};
 use model::{
-    Identity, Instant, LevelChoice, LevelGrant, Licence, MapKind, Mode, Path, Right, Run, Sizes,
-    Spi, TrafficSelector, ZoneId, ZoneSelector, ZoneSuite,
+    Identity, Instant, LevelChoice, LevelGrant, Licence, MapKind, Mode, Path, Right, Run,
+    Selectors, Sizes, Spi, TrafficSelector, ZoneId, ZoneSelector, ZoneSuite,
 };
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -629,7 +629,8 @@ fn owner(address: IpAddr) -> Option<usize> {
 
 pub fn config(who: usize, policies: &Policies) -> Config {
     let inner = |text: &str, length| {
-        vec![TrafficSelector::from_prefix(text.parse().unwrap(), length).unwrap()]
+        let inner = TrafficSelector::from_prefix(text.parse().unwrap(), length);
+        Selectors::from(vec![inner.unwrap()])
     };
     let (mobile_side, server_side) = match policies.mode {
         Mode::Tunnel => (inner("10.1.0.2", 32), inner("10.8.0.0", 16)),

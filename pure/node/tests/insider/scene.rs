@@ -11,8 +11,8 @@ use ike::{
     Stance, ZonePolicy,
 };
 use model::{
-    CsaId, Features, Grant, GrantHalf, IkeSaId, Instant, Kem, Licence, Mode, Path, Right, Shared,
-    Spi, Suite, TrafficSelector, ZoneId, ZoneSelector,
+    CsaId, Features, Grant, GrantHalf, IkeSaId, Instant, Kem, Licence, Mode, Path, Right,
+    Selectors, Shared, Spi, Suite, TrafficSelector, ZoneId, ZoneSelector,
 };
 use std::time::Duration;
 
@@ -191,8 +191,9 @@ pub const SCENES: [Scene; 20] = [
 ];
 
 /// Returns selectors for all inner addresses.
-fn ten() -> Vec<TrafficSelector> {
-    vec![TrafficSelector::from_prefix([10, 0, 0, 0].into(), 8).expect("a prefix")]
+fn ten() -> Selectors {
+    let ten = TrafficSelector::from_prefix([10, 0, 0, 0].into(), 8);
+    ten.into_iter().collect()
 }
 
 fn tunnel_role() -> PeerRole {

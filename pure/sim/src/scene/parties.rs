@@ -67,8 +67,8 @@ impl Parties {
 
     fn vpn(self, local: Ipv4Addr, local_length: u8, remote: Ipv4Addr, remote_length: u8) -> Role {
         Role::Vpn {
-            local: vec![selector(local, local_length)],
-            remote: vec![selector(remote, remote_length)],
+            local: vec![selector(local, local_length)].into(),
+            remote: vec![selector(remote, remote_length)].into(),
             addressing: Addressing::Fixed,
             zones: self.zones().into(),
             mode: Mode::Tunnel,

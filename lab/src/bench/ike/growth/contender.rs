@@ -1,5 +1,6 @@
 //! A gateway with its crowd.
 
+use super::super::raw::Raw;
 use super::report::Turn;
 use crate::bench::certificates::Certificates;
 use crate::bench::cores;
@@ -127,6 +128,11 @@ impl Contender {
             cpu_us: each(spent),
             wall_us: each(lasted),
         })
+    }
+
+    /// Returns the processor time of the cryptography of a set-up with a pre-shared key.
+    pub fn cryptography(&self) -> Result<Duration> {
+        Raw::new(self.crowd.dialogue()?).time()
     }
 
     /// Returns the octets that each tunnel takes at the gateway.

@@ -14,7 +14,8 @@
 //! At each number of tunnels, all contenders are brought to it (charon to a limit), and an echo
 //! request passes through every tunnel in ESP. Then each sets up the same number of further tunnels
 //! in turns, in several rounds. An echo passes through those as well, and they end before the next
-//! turn, outside the measured part. A ratio compares two turns of one round.
+//! turn, outside the measured part. A ratio compares two turns of one round. Before the turns with
+//! a pre-shared key, the cryptography of such a set-up is timed alone (`raw`).
 
 mod contender;
 mod report;
@@ -103,9 +104,14 @@ fn rounds(
         }
         let mut rounds = vec![Vec::new(); pairs.len()];
         for _ in 0..options.rounds {
-            for ((_, pair), rounds) in pairs.iter_mut().zip(&mut rounds) {
+            for ((terms, pair), rounds) in pairs.iter_mut().zip(&mut rounds) {
                 let [strata, strongswan] = pair;
+                let raw_us = match terms {
+                    Terms::Psk => Some(strata.cryptography()?.as_secs_f64() * 1e6),
+                    Terms::Ecdsa | Terms::Leased => None,
+                };
                 rounds.push(Round {
+                    raw_us,
                     strata: strata.turn(options.setups)?,
                     strongswan: strongswan.turn(options.setups)?,
                 });

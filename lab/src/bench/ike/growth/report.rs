@@ -42,6 +42,10 @@ pub struct Row {
     pub strongswan_us: Cost,
     /// Ratio of the two in each round.
     pub ratio: Cost,
+    /// Processor time of the responder's cryptography alone, in microseconds, for a pre-shared key.
+    pub raw_us: Option<Cost>,
+    /// Ratio of stratad's time to it in each round.
+    pub over_raw: Option<Cost>,
     /// Time until a set-up is complete, with several under way at once, divided by their number, in
     /// microseconds.
     pub strata_wall_us: f64,
@@ -67,6 +71,8 @@ pub struct Cost {
 /// The turns of both programs in a round.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Round {
+    /// Processor time of the cryptography alone, measured just before, in microseconds.
+    pub raw_us: Option<f64>,
     pub strata: Turn,
     pub strongswan: Turn,
 }
@@ -103,6 +109,11 @@ impl Report {
         ) else {
             return;
         };
+        let raw = |of: &dyn Fn(&Round, f64) -> f64| {
+            let rounds = rounds.iter();
+            let values = rounds.filter_map(|round| Some(of(round, round.raw_us?)));
+            Cost::from_values(values.collect())
+        };
         let wall = |of: &dyn Fn(&Round) -> f64| cost(of).map_or(0.0, |cost| cost.median);
         self.rows.push(Row {
             terms,
@@ -110,6 +121,8 @@ impl Report {
             strata_us,
             strongswan_us,
             ratio,
+            raw_us: raw(&|_, raw| raw),
+            over_raw: raw(&|round, raw| round.strata.cpu_us / raw),
             strata_wall_us: wall(&|round| round.strata.wall_us),
             strongswan_wall_us: wall(&|round| round.strongswan.wall_us),
             strata_octets: octets[0],
@@ -142,11 +155,6 @@ impl Report {
         ];
         self
     }
-
-    /// Returns true if all tunnels came up and every echo came back.
-    pub const fn is_complete(&self) -> bool {
-        self.failure.is_none()
-    }
 }
 
 impl Cost {
@@ -162,6 +170,7 @@ impl Cost {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::bench::Measured;
 
     /// Returns a report of two sizes. A set-up of Strata takes 100 µs and then `grown`, one of
     /// strongSwan 300.
@@ -178,6 +187,7 @@ pub(super) mod tests {
             wall_us: 2.0 * cpu_us,
         };
         let round = |cpu_us, slow: f64| Round {
+            raw_us: Some(50.0 * slow),
             strata: turn(cpu_us * slow),
             strongswan: turn(300.0 * slow),
         };
@@ -200,6 +210,9 @@ pub(super) mod tests {
         let ratio = flat.rows[0].ratio;
         assert!((ratio.most - ratio.least).abs() < 1e-9, "{ratio:?}");
         assert_eq!(flat.rows[0].strata_us.most, 700.0);
+        let raw = flat.rows[0].raw_us.zip(flat.rows[0].over_raw);
+        let raw = raw.map(|(raw, over)| (raw.most, over.least, over.most));
+        assert_eq!(raw, Some((350.0, 2.0, 2.0)));
         assert_eq!(reached(&report(160.0)), [false, false, false, false, true]);
     }
 

@@ -2,13 +2,18 @@
 
 use super::contender::MOST_OF_STRONGSWAN;
 use super::{Cost, Report, Row};
+use crate::bench::Measured;
 use crate::bench::goal;
 use crate::bench::responder::Terms;
 use crate::text::paragraph;
 
-impl Report {
-    /// Returns everything but the goals.
-    pub fn body(&self) -> String {
+impl Measured for Report {
+    /// Returns true if all tunnels came up and every echo came back.
+    fn is_complete(&self) -> bool {
+        self.failure.is_none()
+    }
+
+    fn body(&self) -> String {
         let core = match self.own_core {
             true => "a core of their own",
             false => "the core that everything else here is on, too",
@@ -38,12 +43,12 @@ impl Report {
             "A configured peer that is not up takes {:.0} octets of stratad's memory ({} peers).",
             self.octets_of_a_peer, self.configured
         );
-        let [about, peers] = [about, peers].map(|text| paragraph("", 0, &text));
+        let raw: String = self.rows.iter().filter_map(cryptography).collect();
+        let [about, peers] = [about, raw + &peers].map(|text| paragraph("", 0, &text));
         format!("{about}\n{names}{table}\n{peers}")
     }
 
-    /// Returns the goals with their results, one line each.
-    pub fn verdict(&self) -> String {
+    fn verdict(&self) -> String {
         let failed = self.failure.as_ref().map(|why| format!("{why}."));
         goal::verdict(&self.goals, failed, self.optimised)
     }
@@ -71,6 +76,17 @@ fn line(of: &Row) -> String {
     ])
 }
 
+/// Returns the sentence about the cryptography alone.
+fn cryptography(of: &Row) -> Option<String> {
+    let (raw, over) = (of.raw_us?, of.over_raw?);
+    Some(format!(
+        "With {} tunnels, the cryptography alone took {} µs: Strata takes {} times as long. ",
+        of.tunnels,
+        cost(raw, 0),
+        cost(over, 2)
+    ))
+}
+
 fn cost(of: Cost, digits: usize) -> String {
     let Cost {
         median,
@@ -89,6 +105,7 @@ fn row([tunnels, terms, strata, strongswan, ratio, wall, octets]: [String; 7]) -
 #[cfg(test)]
 mod tests {
     use super::super::report::tests::report;
+    use crate::bench::Measured;
     use crate::text::WIDTH;
 
     #[test]

@@ -379,7 +379,7 @@ fn a_visitor_is_not_taken_over_by_who_has_a_home_agent_of_its_own() {
     world.foreign[0].handle_datagram(&arrival(HOME, agent(0)), &signed(&taking), now);
     let granted = reply_signed(&Reply::to(&taking, Code::Accepted));
     world.foreign[0].handle_datagram(&arrival(agent(9), agent(0)), &granted, now);
-    world.run_for(5_000);
+    world.run_for(millis(5_000));
     let denied = &world.foreign[0].counters().denied;
     assert_eq!(denied[&Code::ForeignHomeAuthentication], 1);
     let visitor = world.foreign[0].visitors().next().unwrap();

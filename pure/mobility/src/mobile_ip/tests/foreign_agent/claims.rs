@@ -551,10 +551,7 @@ fn behind_a_firewall_that_drops_the_test_the_first_claim_stands() {
 fn a_mobile_node_that_moves_is_served_at_each_agent() {
     for seed in 0..8 {
         let mut world = World::new(2, seed);
-        world.hop = Hop {
-            lost: 118,
-            ..BAD
-        };
+        world.hop = Hop { lost: 118, ..BAD };
         for there in [0, 1, 0, 1] {
             let now = world.now;
             let taking = Request {
