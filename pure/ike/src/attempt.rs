@@ -5,6 +5,7 @@
 //! that peer has no IKE SA that is up or being established. Otherwise they go to the shared record.
 
 use crate::allowed_suites::{AllowedEspSuites, AllowedIkeSuites};
+use crate::auth::Proof;
 use crate::config::{Config, Peer, PeerRole};
 use crate::down_reason::DownReason;
 use crate::exchange::auth::{Child, responder_identity};
@@ -15,7 +16,7 @@ use crate::extension::zones::{self, ZoneMap};
 use crate::peer_table::PeerTable;
 use crate::proposal::{offer_esp, offer_ike};
 use crate::refusal::Refusal;
-use crate::sa::Core;
+use crate::sa::core::Core;
 use crate::signature;
 use crypto::{Certificate, RawKey};
 use model::{Identity, IkeSaId, Instant, Path, Spi, TrafficSelector, ZoneAgreement};
@@ -108,13 +109,18 @@ impl Offer {
             ppk: peer.ppk.as_ref().map(|ppk| ppk.id.clone()),
             ..Self::default()
         };
-        if peer.psk.is_none() {
-            let own = config.credential.as_ref();
+        let own = config.credential.as_ref();
+        let proof = Proof::of(peer);
+        if proof.is_signature() {
             offer.auth = Some(AuthMethod::DIGITAL_SIGNATURE);
-            if peer.key.is_some() {
+        }
+        match proof {
+            Proof::Psk(_) => {}
+            Proof::RawKey(_) => {
                 offer.key = own.map(|own| Box::new(own.key.clone()));
                 offer.expected_key = peer.key.clone();
-            } else {
+            }
+            Proof::Signature => {
                 let authorities = config.trust.authorities().iter();
                 let certificate = own.and_then(|own| signature::first(&own.chain));
                 offer.certificate = certificate.map(Box::new);

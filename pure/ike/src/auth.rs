@@ -10,8 +10,9 @@
 //! detects anything that an attacker changed in it (proposals, vendor IDs, NAT detection).
 //! `IntAuth` covers the messages between IKE_SA_INIT and IKE_AUTH (`extension::intermediate`).
 
-use crate::keys::PRF;
-use crypto::Secret;
+use crate::config::Peer;
+use crate::prf::PrfKey;
+use crypto::{RawKey, Secret};
 use wire::ike::{AuthMethod, Authentication, Identification};
 
 const KEY_PAD: &[u8] = b"Key Pad for IKEv2";
@@ -26,6 +27,39 @@ impl PeerProved {
     }
 }
 
+/// How a peer and we prove our identities to each other, as configured.
+#[derive(Clone, Copy)]
+pub(crate) enum Proof<'p> {
+    /// With a pre-shared key.
+    Psk(&'p Secret),
+    /// With certificates.
+    Signature,
+    /// With raw public keys, of which this is the peer's.
+    RawKey(&'p RawKey),
+}
+
+impl<'p> Proof<'p> {
+    pub(crate) fn of(peer: &'p Peer) -> Self {
+        match (&peer.psk, peer.key.as_deref()) {
+            (Some(psk), _) => Self::Psk(psk),
+            (None, Some(key)) => Self::RawKey(key),
+            (None, None) => Self::Signature,
+        }
+    }
+
+    /// Returns the peer's raw public key, if it proves its identity with one.
+    pub(crate) const fn known_key(self) -> Option<&'p RawKey> {
+        match self {
+            Self::RawKey(key) => Some(key),
+            Self::Psk(_) | Self::Signature => None,
+        }
+    }
+
+    pub(crate) const fn is_signature(self) -> bool {
+        matches!(self, Self::Signature | Self::RawKey(_))
+    }
+}
+
 /// The data that one end's AUTH covers.
 pub(crate) struct Claim<'a> {
     /// The prover's IKE_SA_INIT message.
@@ -33,7 +67,7 @@ pub(crate) struct Claim<'a> {
     /// The other end's nonce.
     pub(crate) nonce: &'a [u8],
     /// The prover's SK_p.
-    pub(crate) proof_key: &'a Secret,
+    pub(crate) proof_key: &'a PrfKey,
     /// The prover's identification payload, as sent.
     pub(crate) id: &'a Identification,
     /// IntAuth of the messages since IKE_SA_INIT; empty if there were none.
@@ -58,13 +92,14 @@ impl Claim<'_> {
 
     /// Returns the octets to sign.
     pub(crate) fn octets(&self) -> Vec<u8> {
-        let id = PRF.mac(self.proof_key.expose(), &[&self.id.octets()]);
+        let id = self.proof_key.mac(&[&self.id.octets()]);
         [self.message, self.nonce, id.expose(), self.intermediate].concat()
     }
 
     fn mac(&self, psk: &Secret) -> Secret {
-        let key = PRF.mac(psk.expose(), &[KEY_PAD]);
-        PRF.mac(key.expose(), &[&self.octets()])
+        let prf = self.proof_key.prf;
+        let key = prf.mac(psk.expose(), &[KEY_PAD]);
+        prf.mac(key.expose(), &[&self.octets()])
     }
 }
 
@@ -76,7 +111,11 @@ mod tests {
         Identification::from("a.example".parse::<model::Identity>().unwrap())
     }
 
-    fn claim<'a>(id: &'a Identification, proof_key: &'a Secret) -> Claim<'a> {
+    fn key() -> PrfKey {
+        PrfKey::new(crypto::Prf::HmacSha256, Secret::new(vec![9; 32]))
+    }
+
+    fn claim<'a>(id: &'a Identification, proof_key: &'a PrfKey) -> Claim<'a> {
         Claim {
             message: b"message one",
             nonce: &[7; 32],
@@ -89,7 +128,7 @@ mod tests {
     /// The expected value comes from Python's hmac module.
     #[test]
     fn the_proof_is_that_of_rfc_7296_section_2_15() {
-        let (id, key) = (id(), Secret::new(vec![9; 32]));
+        let (id, key) = (id(), key());
         let proof = claim(&id, &key).prove(&Secret::new(b"secret".to_vec()));
         let hex: String = proof.data.iter().map(|o| format!("{o:02x}")).collect();
         assert_eq!(
@@ -101,7 +140,7 @@ mod tests {
     // Weakness: 46
     #[test]
     fn nothing_but_the_right_octets_proves() {
-        let (id, key) = (id(), Secret::new(vec![9; 32]));
+        let (id, key) = (id(), key());
         let psk = Secret::new(b"secret".to_vec());
         let claim = claim(&id, &key);
         let good = claim.prove(&psk);

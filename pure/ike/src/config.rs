@@ -300,6 +300,11 @@ impl Default for PeerTerms {
 }
 
 impl Peer {
+    /// Returns the slot with a name.
+    pub fn slot(&self, name: &str) -> Option<&Slot> {
+        self.slots.iter().find(|slot| slot.name == name)
+    }
+
     /// Creates a peer that proves its identity by certificate and may connect from any address. The
     /// peer has the usual suite, group and timers, and all optional features are off. The caller
     /// sets other fields directly.

@@ -31,16 +31,15 @@
 
 use crate::auth::PeerProved;
 use crate::cipher::{Cipher, CipherKeys};
+use crate::prf::PrfKey;
 use crypto::{Prf, Secret};
 use model::{Kem, Suite};
 use wire::ike::GroupId;
 
-/// The only supported pseudorandom function.
-pub(crate) const PRF: Prf = Prf::HmacSha256;
-
 /// Inputs of both ends to the key schedule.
 pub(crate) struct Inputs<'a> {
     pub(crate) suite: Suite,
+    pub(crate) prf: Prf,
     pub(crate) shared: Secret,
     pub(crate) nonce_i: &'a [u8],
     pub(crate) nonce_r: &'a [u8],
@@ -60,10 +59,10 @@ pub(crate) struct UnprovedKeys {
 
 /// Roots of the proofs and of all later keys.
 pub(crate) struct Roots {
-    sk_d: Secret,
+    sk_d: PrfKey,
     /// SK_pi and SK_pr, ours first.
-    pub(crate) own_proof: Secret,
-    pub(crate) peer_proof: Secret,
+    pub(crate) own_proof: PrfKey,
+    pub(crate) peer_proof: PrfKey,
     /// True if a PPK is mixed in.
     pub(crate) ppk: bool,
     /// The additional key exchanges that are mixed in.
@@ -73,7 +72,7 @@ pub(crate) struct Roots {
 /// Keys shared with an authenticated peer.
 pub(crate) struct ProvedKeys {
     pub(crate) cipher: Cipher,
-    sk_d: Secret,
+    sk_d: PrfKey,
     nonces: Vec<u8>,
     /// The lower of both nonces, which decides between SAs that were established at the same time.
     pub(crate) lowest_nonce: Vec<u8>,
@@ -84,13 +83,12 @@ pub(crate) struct ProvedKeys {
 }
 
 impl Roots {
-    /// Returns the roots with a PPK mixed in: prf+(PPK, SK') (RFC 8784 section 3).
+    /// Returns the roots with a PPK mixed in.
     pub(crate) fn with_ppk(&self, ppk: &Secret) -> Self {
-        let stir = |key: &Secret| PRF.plus(ppk.expose(), &[key.expose()], key.len());
         Self {
-            sk_d: stir(&self.sk_d),
-            own_proof: stir(&self.own_proof),
-            peer_proof: stir(&self.peer_proof),
+            sk_d: self.sk_d.with_ppk(ppk),
+            own_proof: self.own_proof.with_ppk(ppk),
+            peer_proof: self.peer_proof.with_ppk(ppk),
             ppk: true,
             kems: self.kems.clone(),
         }
@@ -100,7 +98,7 @@ impl Roots {
 impl UnprovedKeys {
     pub(crate) fn derive(inputs: Inputs<'_>) -> Self {
         let nonces = [inputs.nonce_i, inputs.nonce_r].concat();
-        let skeyseed = PRF.mac(&nonces, &[inputs.shared.expose()]);
+        let skeyseed = inputs.prf.mac(&nonces, &[inputs.shared.expose()]);
         Self::expand(&skeyseed, &nonces, &inputs)
     }
 
@@ -108,16 +106,17 @@ impl UnprovedKeys {
         let (spi_i, spi_r) = (inputs.spi_i.to_be_bytes(), inputs.spi_r.to_be_bytes());
         let mac_len = inputs.suite.mac_key_len();
         let cipher_len = inputs.suite.key_len() + inputs.suite.salt_len();
-        let length = 3 * PRF.len() + 2 * mac_len + 2 * cipher_len;
-        let mut keys = PRF.plus(skeyseed.expose(), &[nonces, &spi_i, &spi_r], length);
+        let prf = inputs.prf;
+        let length = 3 * prf.len() + 2 * mac_len + 2 * cipher_len;
+        let mut keys = prf.plus(skeyseed.expose(), &[nonces, &spi_i, &spi_r], length);
         let mut next = |length| {
             keys.split_off_front(length)
                 .expect("prf+ gave as many octets as asked for")
         };
-        let sk_d = next(PRF.len());
+        let sk_d = PrfKey::new(prf, next(prf.len()));
         let (sk_ai, sk_ar) = (next(mac_len), next(mac_len));
         let (sk_ei, sk_er) = (next(cipher_len), next(cipher_len));
-        let (sk_pi, sk_pr) = (next(PRF.len()), next(PRF.len()));
+        let (sk_pi, sk_pr) = (next(prf.len()), next(prf.len()));
         let (own_proof, peer_proof) = own_first(inputs.initiator, sk_pi, sk_pr);
         let keys = CipherKeys {
             sk_ai,
@@ -131,8 +130,8 @@ impl UnprovedKeys {
             nonce_r: inputs.nonce_r.to_vec(),
             roots: Roots {
                 sk_d,
-                own_proof,
-                peer_proof,
+                own_proof: PrfKey::new(prf, own_proof),
+                peer_proof: PrfKey::new(prf, peer_proof),
                 ppk: false,
                 kems: Vec::new(),
             },
@@ -151,6 +150,7 @@ impl UnprovedKeys {
     ) -> Self {
         let inputs = Inputs {
             suite: self.cipher.suite,
+            prf: self.roots.sk_d.prf,
             shared,
             nonce_i: &self.nonce_i,
             nonce_r: &self.nonce_r,
@@ -159,8 +159,8 @@ impl UnprovedKeys {
             initiator,
         };
         let nonces = [inputs.nonce_i, inputs.nonce_r].concat();
-        let sk_d = self.roots.sk_d.expose();
-        let seed = PRF.mac(sk_d, &[inputs.shared.expose(), &nonces]);
+        let sk_d = &self.roots.sk_d;
+        let seed = sk_d.mac(&[inputs.shared.expose(), &nonces]);
         let mut keys = Self::expand(&seed, &nonces, &inputs);
         keys.roots.kems.clone_from(&self.roots.kems);
         keys.roots.kems.push(kem);
@@ -213,7 +213,7 @@ impl ProvedKeys {
         let nonces = [inputs.nonce_i, inputs.nonce_r].concat();
         let mut parts = vec![inputs.shared.expose(), &nonces];
         parts.extend(further.iter().map(|(_, secret)| secret.expose()));
-        let seed = PRF.mac(self.sk_d.expose(), &parts);
+        let seed = self.sk_d.mac(&parts);
         let mut kems = self.kems.clone();
         let others = further.iter().map(|(kem, _)| *kem);
         kems.extend(others.filter(|kem| !self.kems.contains(kem)));
@@ -239,7 +239,7 @@ impl ProvedKeys {
 
 /// Inputs to the keys of one child SA.
 pub(crate) struct ChildKeys {
-    sk_d: Secret,
+    sk_d: PrfKey,
     /// The key exchange of the exchange that carried the nonces.
     exchanged: Option<(GroupId, Secret)>,
     nonces: Vec<u8>,
@@ -265,6 +265,11 @@ impl ChildKeys {
         Self { further, ..self }
     }
 
+    /// Returns the length of the PRF's output, in octets.
+    pub(crate) const fn prf_len(&self) -> usize {
+        self.sk_d.prf.len()
+    }
+
     /// KEYMAT = prf+(SK_d, [g^ir (new) |] Ni | Nr | extra) (RFC 7296 section 2.17; `extra` binds
     /// zones), with the secrets of additional key exchanges after the nonces (RFC 9370 section
     /// 2.2.4).
@@ -273,7 +278,7 @@ impl ChildKeys {
         let mut parts = vec![shared.unwrap_or_default(), &self.nonces];
         parts.extend(self.further.iter().map(|(_, secret)| secret.expose()));
         parts.push(extra);
-        PRF.plus(self.sk_d.expose(), &parts, length)
+        self.sk_d.plus(&parts, length)
     }
 }
 
@@ -282,7 +287,7 @@ impl ChildKeys {
     /// Made-up inputs for tests.
     pub(crate) fn made_up() -> Self {
         Self {
-            sk_d: Secret::new(vec![9; 32]),
+            sk_d: PrfKey::new(Prf::HmacSha256, Secret::new(vec![9; 32])),
             exchanged: None,
             nonces: vec![5; 64],
             further: Vec::new(),
@@ -292,7 +297,7 @@ impl ChildKeys {
     /// Returns the inputs of a test vector.
     pub(crate) fn known(sk_d: Vec<u8>, shared: Vec<u8>, nonces: Vec<u8>) -> Self {
         Self {
-            sk_d: Secret::new(sk_d),
+            sk_d: PrfKey::new(Prf::HmacSha256, Secret::new(sk_d)),
             exchanged: Some((GroupId::CURVE25519, Secret::new(shared))),
             nonces,
             further: Vec::new(),
@@ -320,6 +325,7 @@ mod tests {
     fn derive_for(suite: Suite, initiator: bool) -> UnprovedKeys {
         UnprovedKeys::derive(Inputs {
             suite,
+            prf: Prf::HmacSha256,
             shared: Secret::new(vec![3; 32]),
             nonce_i: &[1; 32],
             nonce_r: &[2; 16],
@@ -329,8 +335,8 @@ mod tests {
         })
     }
 
-    fn hex(secret: &Secret) -> String {
-        secret.expose().iter().map(|o| format!("{o:02x}")).collect()
+    fn hex(octets: &[u8]) -> String {
+        octets.iter().map(|o| format!("{o:02x}")).collect()
     }
 
     fn proved() -> ProvedKeys {
@@ -353,6 +359,7 @@ mod tests {
     fn renewal() -> Inputs<'static> {
         Inputs {
             suite: Suite::Aes128Gcm16,
+            prf: Prf::HmacSha256,
             shared: Secret::new(vec![4; 32]),
             nonce_i: &[5; 32],
             nonce_r: &[6; 32],
@@ -368,15 +375,15 @@ mod tests {
         let keys = derive(true);
         let roots = keys.roots.with_ppk(&Secret::new(vec![10; 43]));
         assert_eq!(
-            hex(&roots.sk_d),
+            hex(roots.sk_d.expose()),
             "0942cc97776ff0b35391d74f8efc6efbf34c50ab3747a8b452b569945ff71bf9"
         );
         assert_eq!(
-            hex(&roots.own_proof),
+            hex(roots.own_proof.expose()),
             "09c378f030074e9cb342d22846b38db8578de345f3ecee18e3634d6fcf6ec2c9"
         );
         assert_eq!(
-            hex(&roots.peer_proof),
+            hex(roots.peer_proof.expose()),
             "bcb92567ab5abfc0f8b3a11cf0fd15a0f9f0605c31fa3dc97f1c090ec57d877a"
         );
         assert!(roots.ppk && !keys.roots.ppk);
@@ -389,7 +396,7 @@ mod tests {
         let ppk = Secret::new(vec![10; 43]);
         let successor = with_roots(|roots| roots.with_ppk(&ppk)).successor(&renewal(), &[]);
         assert_eq!(
-            hex(&successor.sk_d),
+            hex(successor.sk_d.expose()),
             "295e63615fd86f05f70ec59705370c2cc6c58722335d2939849e4ec7f4d9f81a"
         );
         assert!(successor.ppk && !proved().successor(&renewal(), &[]).ppk);
@@ -409,8 +416,13 @@ mod tests {
             true,
         );
         let of = |keys: &UnprovedKeys| {
-            let sk_ei = &keys.cipher.keys.sk_ei;
-            [&keys.roots.sk_d, sk_ei, &keys.roots.own_proof].map(hex)
+            let (roots, sk_ei) = (&keys.roots, &keys.cipher.keys.sk_ei);
+            [
+                roots.sk_d.expose(),
+                sk_ei.expose(),
+                roots.own_proof.expose(),
+            ]
+            .map(hex)
         };
         assert_eq!(
             of(&second),
@@ -436,7 +448,8 @@ mod tests {
             spi_r,
             false,
         );
-        assert_eq!(responders.roots.peer_proof, second.roots.own_proof);
+        let (theirs, ours) = (responders.roots.peer_proof, second.roots.own_proof);
+        assert_eq!(theirs.expose(), ours.expose());
     }
 
     /// The expected value comes from Python's hmac module.
@@ -444,11 +457,11 @@ mod tests {
     fn a_successors_schedule_is_that_of_rfc_7296_section_2_18() {
         let successor = proved().successor(&renewal(), &[]);
         assert_eq!(
-            hex(&successor.sk_d),
+            hex(successor.sk_d.expose()),
             "0a65b3b84a6f4a05fb3558ae3b13cd66c7f5a50a7db93ac36242ddeb40e7e1c8"
         );
         assert_eq!(
-            hex(&successor.cipher.keys.sk_ei),
+            hex(successor.cipher.keys.sk_ei.expose()),
             "faaf90fb9dfcc8b4ad0352b4026c6729b85d1b56"
         );
     }
@@ -460,11 +473,11 @@ mod tests {
         let further = [(Kem::MlKem768, secret(12)), (Kem::MlKem1024, secret(13))];
         let successor = proved().successor(&renewal(), &further);
         assert_eq!(
-            hex(&successor.sk_d),
+            hex(successor.sk_d.expose()),
             "60baecedfda4f2dd8b8363d45001b7d04f4c2cb41b3f94182f9c67d9d2fe7eaa"
         );
         assert_eq!(
-            hex(&successor.cipher.keys.sk_ei),
+            hex(successor.cipher.keys.sk_ei.expose()),
             "85560ecc38d55f2ff151dd89e853c4733fea0aa8"
         );
         assert_eq!(successor.kems, [Kem::MlKem768, Kem::MlKem1024]);
@@ -477,7 +490,7 @@ mod tests {
         let exchanged = (GroupId::CURVE25519, Secret::new(vec![7; 32]));
         let child = keys.child(Some(exchanged), &[8; 32], &[9; 32]);
         assert_eq!(
-            hex(&child.keymat(&[], 40)),
+            hex(child.keymat(&[], 40).expose()),
             "f64182ac1d365aecd8013e6ae276409200fe019cbf2fd3666be7b4b13cc796f48dbdaad12aba04de"
         );
     }
@@ -493,7 +506,7 @@ mod tests {
         let keymat = |further, extra: &[u8]| {
             let exchanged = (GroupId::CURVE25519, Secret::new(vec![7; 32]));
             let child = keys.child(Some(exchanged), &[8; 32], &[9; 32]);
-            hex(&child.with(further).keymat(extra, 40))
+            hex(child.with(further).keymat(extra, 40).expose())
         };
         assert_eq!(
             [
@@ -529,23 +542,23 @@ mod tests {
     fn the_schedule_is_that_of_rfc_7296_section_2_14() {
         let keys = derive(true);
         assert_eq!(
-            hex(&keys.roots.sk_d),
+            hex(keys.roots.sk_d.expose()),
             "3f85176c0bb4967f4cd998ce64d11e1be11811abd18d296c05da2ed6a1a122fa"
         );
         assert_eq!(
-            hex(&keys.cipher.keys.sk_ei),
+            hex(keys.cipher.keys.sk_ei.expose()),
             "c89fdfbe380f13cb18b7f7a51c543eade3c3b94e"
         );
         assert_eq!(
-            hex(&keys.cipher.keys.sk_er),
+            hex(keys.cipher.keys.sk_er.expose()),
             "eb17d8052c7a53809f9270a0228cd17f7c59540a"
         );
         assert_eq!(
-            hex(&keys.roots.own_proof),
+            hex(keys.roots.own_proof.expose()),
             "7bb2737b7cc161d5259b4ac350aa1b0aae9794f2964830612852b343375458cf"
         );
         assert_eq!(
-            hex(&keys.roots.peer_proof),
+            hex(keys.roots.peer_proof.expose()),
             "0f2eaa096ba696937227e210b69854329373b06b28132d0bf41657113d644886"
         );
     }
@@ -561,8 +574,10 @@ mod tests {
             sk_er,
         } = &keys.cipher.keys;
         let roots = &keys.roots;
-        let taken = [&roots.sk_d, sk_ai, sk_ar, sk_ei, sk_er, &roots.own_proof];
-        assert_eq!(taken.map(Secret::len), [32, 48, 48, 32, 32, 32]);
+        let (sk_d, sk_p) = (roots.sk_d.expose(), roots.own_proof.expose());
+        let [sk_ai, sk_ar, sk_ei, sk_er] = [sk_ai, sk_ar, sk_ei, sk_er].map(Secret::expose);
+        let taken = [sk_d, sk_ai, sk_ar, sk_ei, sk_er, sk_p];
+        assert_eq!(taken.map(<[u8]>::len), [32, 48, 48, 32, 32, 32]);
         assert_eq!(
             taken.map(hex).concat(),
             concat!(
@@ -579,7 +594,10 @@ mod tests {
     #[test]
     fn both_ends_order_the_keys_alike() {
         let (ours, theirs) = (derive(true), derive(false));
-        assert_eq!(ours.roots.own_proof, theirs.roots.peer_proof);
+        assert_eq!(
+            ours.roots.own_proof.expose(),
+            theirs.roots.peer_proof.expose()
+        );
         assert_eq!(ours.cipher.keys.sk_ei, theirs.cipher.keys.sk_ei);
     }
 }

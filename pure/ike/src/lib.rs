@@ -24,10 +24,16 @@
 //!
 //! # Structure
 //!
-//! One IKE SA is a state machine whose states are structs (`sa`). The parts that all exchanges
-//! share are in `window` (message IDs, retransmission), `keys` (the key schedule, as types),
-//! `cipher` and `exchange` (the payloads of each message). Every extension has a file of its own in
-//! `extension`. `pool` leases inner addresses to peers.
+//! One IKE SA is a state machine whose states are structs (`sa`). An SA that is up is a `session`:
+//! data that every `task` may change. A task is a request, what its answer leads to, and the answer
+//! to the same request of the peer, in one file for each concern. Tasks queue requests and return
+//! what has to happen; the dispatch of the state (`sa/established.rs`) sends and performs it.
+//! `engine` has the commands, the inputs and the indices of all SAs.
+//!
+//! The parts that all exchanges share are in `window` (message IDs, retransmission), `keys` (the
+//! key schedule, as types), `cipher` and `exchange` (the payloads of each message). Every extension
+//! has a file of its own in `extension` for its payloads and the rules that it quotes. `pool`
+//! leases inner addresses to peers.
 //!
 //! **Invariants.** A message that fails its integrity check changes nothing but a counter. Only
 //! `keys::ProvedKeys` can derive keys of child SAs, and they exist only after the peer's AUTH has
@@ -45,31 +51,29 @@ mod cipher;
 mod config;
 mod counters;
 mod credential;
-mod deadlines;
 mod down_reason;
 mod engine;
 mod event;
 mod exchange;
 mod extension;
-mod first_contact;
-mod half_open;
 mod ike_spi;
 mod keys;
+mod limits;
 mod misuse;
-mod peer_index;
 mod peer_table;
 mod policy;
 mod pool;
+mod prf;
+mod proof;
 mod proposal;
-mod reconfigure;
 mod refusal;
 mod runs;
 mod sa;
 mod selectors;
-mod sender;
+mod session;
 mod signature;
 mod spi;
-mod status;
+mod task;
 #[cfg(test)]
 mod tests;
 mod window;
@@ -83,7 +87,7 @@ pub use config::{
 pub use counters::{Counters, DropReason};
 pub use credential::{Credential, Signer};
 pub use down_reason::{DownReason, PeerMisbehaved};
-pub use engine::Engine;
+pub use engine::{Engine, KeyLog, SaState, SaStatus, Sender};
 pub use event::Event;
 pub use extension::configuration::Inside;
 pub use extension::fragment::Uncut;
@@ -95,6 +99,4 @@ pub use extension::ppk::{BadPpk, Ppk};
 pub use misuse::{ApiMisuse, CannotMove, CannotReauthenticate, CannotRedirect, UnknownChild};
 pub use pool::Pool;
 pub use refusal::{GrantRefusal, KeyRefusal, Refusal, Unfollowed};
-pub use sender::Sender;
 pub use signature::NotVerified;
-pub use status::{KeyLog, SaState, SaStatus};

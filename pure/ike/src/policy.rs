@@ -1,7 +1,8 @@
 //! The child SAs that a peer may have: the first, which its role describes, further ones for the
 //! same traffic (RFC 9611), additional ones, and the slots of licensed nodes.
 
-use crate::config::{ChildPolicy, Peer, PeerRole, ZonePolicy};
+use crate::config::{ChildPolicy, Peer, PeerRole, Slot, ZonePolicy};
+use crate::extension::resource;
 use model::{Mode, TrafficSelector};
 use std::time::Duration;
 use wire::ike::NotifyType;
@@ -57,9 +58,11 @@ impl Peer {
             PeerRole::Licensed | PeerRole::Gateway | PeerRole::Neighbour => None,
         };
         first.into_iter().flat_map(|first| {
+            let slots = self.slots.iter().map(move |slot| first.slot(slot));
             let others = self.children.iter().map(move |child| first.beside(child));
-            let firsts = std::iter::once(first).chain(first.additional(self.features.resources));
-            firsts.chain(others).chain(first.slots(&self.slots))
+            let more = resource::names(self.features.resources).map(move |name| first.named(name));
+            let firsts = std::iter::once(first).chain(more);
+            firsts.chain(others).chain(slots)
         })
     }
 
@@ -76,6 +79,21 @@ impl Peer {
 }
 
 impl<'p> Policy<'p> {
+    /// Returns the policy of another child SA for the same traffic.
+    fn named(self, name: &'p str) -> Self {
+        let name = Some(name);
+        Self { name, ..self }
+    }
+
+    /// Returns the policy of a slot for the traffic of this child SA.
+    fn slot(self, slot: &'p Slot) -> Self {
+        Self {
+            zones: &slot.zones,
+            auto: false,
+            ..self.named(&slot.name)
+        }
+    }
+
     /// Returns the policy of an additional child SA of the same peer.
     fn beside(self, child: &'p ChildPolicy) -> Self {
         let ChildPolicy {

@@ -6,6 +6,7 @@
 //! kind occurs twice if an additional key exchange is optional: `AllowedIkeSuites::parts`.
 
 use crate::allowed_suites::{AllowedEspSuites, AllowedIkeSuites, AllowedSuites, group_id, kems_of};
+use crypto::Prf;
 use model::{Group, Kem, Spi, Suite};
 use wire::ike::{EsnId, GroupId, Proposal, Protocol, Transform, TransformType};
 
@@ -16,6 +17,7 @@ const FIRST_SPI: u32 = 256;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IkeChoice {
     pub(crate) suite: Suite,
+    pub(crate) prf: Prf,
     pub(crate) group: Group,
     /// The additional key exchanges, in their order.
     pub(crate) kems: Vec<Kem>,
@@ -78,6 +80,8 @@ pub(crate) fn choose_ike(offered: &[Proposal], allowed: &AllowedIkeSuites) -> Op
             let transforms = fits.then(|| menu.pick(proposal))??;
             Some(IkeChoice {
                 suite: suite_of(&transforms, &part.suites)?.0,
+                // The only one that we offer.
+                prf: Prf::HmacSha256,
                 group: group_of(&transforms, &part.groups)?,
                 kems: kems_of(&transforms),
                 answer: answer(proposal, Vec::new(), transforms),

@@ -14,7 +14,7 @@
 //! the chain, the name, the signature, and only then the lookup of the peer. Without a chain, every
 //! failure gets the same answer.
 
-use crate::auth::{Claim, PeerProved};
+use crate::auth::{Claim, PeerProved, Proof};
 use crate::bad_proof::BadProof;
 use crate::config::{Config, Peer};
 use crate::credential::Credential;
@@ -42,7 +42,7 @@ pub(crate) fn prove(
     credential: &Credential,
     method: AuthMethod,
     claim: &Claim<'_>,
-    peer: &Peer,
+    proof: Proof<'_>,
 ) -> Option<(Vec<Payload>, Authentication)> {
     let signature = credential.signer.sign(&claim.octets())?;
     let kind = credential.key.key().kind;
@@ -55,15 +55,15 @@ pub(crate) fn prove(
         _ => return None,
     };
     Some((
-        certificates(credential, peer),
+        certificates(credential, proof),
         Authentication { method, data },
     ))
 }
 
 /// Returns the CERT payloads: our certificate chain, or our raw public key for a peer that has
 /// it configured.
-fn certificates(credential: &Credential, peer: &Peer) -> Vec<Payload> {
-    let (encoding, all) = match &peer.key {
+fn certificates(credential: &Credential, proof: Proof<'_>) -> Vec<Payload> {
+    let (encoding, all) = match proof.known_key() {
         None => (
             CertificateEncoding::X509_SIGNATURE,
             credential.chain.clone(),
@@ -144,14 +144,15 @@ pub(crate) struct Signing {
 impl Signing {
     /// Returns the kinds that these peers use.
     pub(crate) fn of(peers: &[Peer]) -> Self {
-        let signs = |by_key: bool| {
-            let mut signing = peers.iter().filter(|peer| peer.psk.is_none());
-            signing.any(|peer| peer.key.is_some() == by_key)
-        };
-        Self {
-            certificates: signs(false),
-            raw_keys: signs(true),
+        let mut signing = Self::default();
+        for peer in peers {
+            match Proof::of(peer) {
+                Proof::Psk(_) => {}
+                Proof::Signature => signing.certificates = true,
+                Proof::RawKey(_) => signing.raw_keys = true,
+            }
         }
+        signing
     }
 }
 
@@ -187,23 +188,23 @@ pub(crate) fn verify(
 }
 
 /// Returns `Ok` if a peer may authenticate as this message does, which has a signature.
-pub(crate) fn is_expected(peer: &Peer, message: &Message) -> Result<(), BadProof> {
-    match (&peer.psk, &peer.key) {
-        (Some(_), _) => Err(BadProof::SharedKeyExpected),
-        (None, key) if key.is_some() == is_certified(message) => {
-            Err(missed(peer, AuthMethod::DIGITAL_SIGNATURE))
+pub(crate) fn is_expected(proof: Proof<'_>, message: &Message) -> Result<(), BadProof> {
+    match (proof, is_certified(message)) {
+        (Proof::Psk(_), _) => Err(BadProof::SharedKeyExpected),
+        (Proof::Signature, true) | (Proof::RawKey(_), false) => Ok(()),
+        (Proof::Signature, false) | (Proof::RawKey(_), true) => {
+            Err(missed(proof, AuthMethod::DIGITAL_SIGNATURE))
         }
-        (None, _) => Ok(()),
     }
 }
 
 /// Returns the error for a peer without pre-shared key that did not authenticate in the required
 /// way.
-pub(crate) const fn missed(peer: &Peer, method: AuthMethod) -> BadProof {
-    match (method, &peer.key) {
+pub(crate) const fn missed(proof: Proof<'_>, method: AuthMethod) -> BadProof {
+    match (method, proof) {
         (AuthMethod::RSA_SIGNATURE, _) => BadProof::OldRsa,
-        (_, Some(_)) => BadProof::KeyExpected,
-        (_, None) => BadProof::CertificateExpected,
+        (_, Proof::RawKey(_)) => BadProof::KeyExpected,
+        (_, Proof::Signature | Proof::Psk(_)) => BadProof::CertificateExpected,
     }
 }
 
@@ -292,10 +293,10 @@ fn is_signed_by_curve(
 }
 
 /// Returns the certificates that authenticated a peer with a message. They may be revoked later.
-pub(crate) fn proved_by(peer: &Peer, message: &Message) -> Vec<Vec<u8>> {
-    match (&peer.psk, &peer.key) {
-        (None, None) => chain(message),
-        (Some(_), _) | (None, Some(_)) => Vec::new(),
+pub(crate) fn proved_by(proof: Proof<'_>, message: &Message) -> Vec<Vec<u8>> {
+    match proof {
+        Proof::Signature => chain(message),
+        Proof::Psk(_) | Proof::RawKey(_) => Vec::new(),
     }
 }
 

@@ -485,8 +485,8 @@ fn a_forged_router_makes_nothing_stand_still() -> Result<()> {
 }
 
 /// A plausible value from who sees the packets is accepted, but the inner MTU does not go below
-/// 1280 octets. Longer packets may then be fragmented, which no router on the real path needs to do.
-/// The same from who does not see them changes nothing.
+/// 1280 octets. Longer packets may then be fragmented, which no router on the real path needs to
+/// do. The same from who does not see them changes nothing.
 // Refuses: path-mtu
 #[lab::test]
 fn a_forged_router_that_could_be_one_costs_some_octets_of_each_packet() -> Result<()> {

@@ -5,12 +5,12 @@ use model::{Identity, TrafficSelector};
 use wire::ike::{Authentication, Identification, Message, Payload, PayloadType, Proposal};
 
 /// The identity that the sender claims, and its proof.
-pub(crate) struct Proof<'a> {
+pub(crate) struct Presented<'a> {
     pub(crate) id: &'a Identification,
     pub(crate) proof: &'a Authentication,
 }
 
-impl<'a> Proof<'a> {
+impl<'a> Presented<'a> {
     /// Reads IDi and AUTH of the initiator.
     pub(crate) fn of_initiator(message: &'a Message) -> Option<Self> {
         let id = find(message, |payload| match payload {

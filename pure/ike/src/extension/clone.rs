@@ -3,11 +3,11 @@
 //! Both ends announce in IKE_AUTH that they allow it (section 5.1). A request for a successor of
 //! the IKE SA with CLONE_IKE_SA then creates a clone, which does not replace the original: "two
 //! parallel IKE SAs are expected to coexist" (section 5.2), and the child SAs stay on the original.
-//! `sa/cloning.rs` sends the requests.
+//! `task/clone.rs` sends the requests.
 //!
 //! The engine uses clones for a soft hand-over. The end that chooses the path (RFC 4555) clones the
 //! IKE SA, moves the clone, and creates the same child SAs on it. They replace the old child SAs
-//! like the successors of a rekey. Then the old IKE SA goes down (`sa/leaving.rs`). Until all of
+//! like the successors of a rekey. Then the old IKE SA goes down (`task/leave.rs`). Until all of
 //! that has succeeded, the old IKE SA stays unchanged. On failure the clone is deleted, without any
 //! effect on traffic.
 //!
@@ -15,12 +15,7 @@
 //! its own. Therefore a child SA of the clone replaces one with the same selectors once a packet
 //! arrives on it, and the old one remains as a fallback until the peer deletes it.
 
-use crate::engine::Engine;
 use crate::exchange::{find_notify, notify};
-use crate::misuse::CannotMove;
-use crate::sa::Sa;
-use crate::sa::established::Established;
-use model::{IkeSaId, Instant, Path};
 use wire::ike::{Message, NotifyType, Payload};
 
 /// Returns the notify for IKE_AUTH that announces that we allow clones.
@@ -42,61 +37,6 @@ pub(crate) const fn payload() -> Payload {
 /// appears in any other message, it MUST be ignored": the callers check no other message.
 pub(crate) fn is_asked_for(request: &Message) -> bool {
     find_notify(request, NotifyType::CLONE_IKE_SA).is_some()
-}
-
-/// Commands.
-impl Engine {
-    /// Moves an IKE SA with all child SAs to another path without interruption, by means of a
-    /// clone. Ends in [`Event::IkeHandedOver`](crate::Event::IkeHandedOver), or in
-    /// [`Event::Refused`](crate::Event::Refused) if everything stays on the old path.
-    pub fn hand_over(&mut self, sa: IkeSaId, path: Path, now: Instant) -> Result<(), CannotMove> {
-        let old = self.sas.get(&sa);
-        let (old, up) = old
-            .and_then(|old| Some((old, old.established()?)))
-            .ok_or(CannotMove::NotUp)?;
-        up.may_hand_over()?;
-        // One at a time, so that the other end knows which of several SAs is in use.
-        let busy = |up: &Established| up.is_leaving() || up.is_on_trial();
-        let other = |sa: &Sa| sa.is_being_made() || sa.established().is_some_and(busy);
-        let peer = old.core.name();
-        if up.is_leaving() || self.sas_with(&peer).any(other) {
-            return Err(CannotMove::UnderWay);
-        }
-        let mut asked = Ok(());
-        self.with_established(sa, now, |up, turn| {
-            asked = up.ask_for_clone(path, turn);
-        });
-        asked
-    }
-}
-
-impl Engine {
-    /// Lets a clone replace its original once it has the requested path and all child SAs. A clone
-    /// that the peer requested does so with its first child SA of the same name as one of the
-    /// original's.
-    pub(crate) fn conclude_clone_trial(&mut self, id: IkeSaId, now: Instant) {
-        let up = self.up(id).filter(|up| up.is_aside());
-        let Some((up, old)) = up.and_then(|up| Some((up, up.follows?))) else {
-            return;
-        };
-        let ours = up.is_on_trial();
-        let settled = match self.up(old) {
-            _ if ours => up.is_in_place(),
-            None => true,
-            Some(old) => !up.current_names().is_disjoint(&old.current_names()),
-        };
-        if !settled {
-            return;
-        }
-        self.with_established(id, now, |up, turn| up.conclude_trial(turn));
-        self.with_established(old, now, |up, turn| match ours {
-            true => {
-                up.relieve(turn.ctx);
-                up.set_free(turn.ctx);
-            }
-            false => up.has_successor = true,
-        });
-    }
 }
 
 #[cfg(test)]

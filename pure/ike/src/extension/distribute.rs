@@ -5,15 +5,10 @@
 //! The caller decides about the content of a grant. This file only checks its form, and that the
 //! sender is the node's gateway and the receiver the gateway's node.
 
-use crate::Engine;
-use crate::event::Event;
 use crate::exchange::{find, find_notify, first_error, notifies, notify};
 use crate::refusal::GrantRefusal;
 use crypto::Secret;
-use model::{
-    CsaId, Grant, GrantHalf, Identity, IkeSaId, Instant, NODE_SUITE, Onward, Right, ZoneId,
-    ZoneSuite,
-};
+use model::{CsaId, Grant, GrantHalf, Identity, NODE_SUITE, Onward, Right, ZoneId, ZoneSuite};
 use wire::esp::FIRST_SPI;
 use wire::ike::{
     GrantOffer, GrantReply, KeyDirection, Message, NotifyType, Payload, RefusalCode, SecretShare,
@@ -21,58 +16,6 @@ use wire::ike::{
     encode_nodes,
 };
 use wire::zoned::{INJECTION_ZONE, OVERLAY_ZONE};
-
-/// Commands.
-impl Engine {
-    /// Gateway: distributes the keys of a composite SA to a licensed node. Ends in
-    /// [`Event::GrantAccepted`], [`Event::GrantRefused`] or the IKE SA's [`Event::IkeDown`].
-    pub fn distribute(&mut self, sa: IkeSaId, grant: Grant<Secret>, now: Instant) {
-        let (csa, number) = (grant.csa, grant.grant);
-        let sent = self.with_established(sa, now, |state, turn| {
-            state.distribute(grant, turn);
-        });
-        if sent.is_none() {
-            self.out.events.push_back(Event::GrantRefused {
-                sa,
-                csa,
-                grant: number,
-                why: GrantRefusal::NotEstablished,
-            });
-        }
-    }
-
-    /// Gateway: revokes a grant, without depending on the acknowledgement (invariant 5). Licensed
-    /// node: reports that it has dropped a grant on its own, which frees the place of the grant.
-    pub fn revoke(&mut self, sa: IkeSaId, csa: CsaId, now: Instant) {
-        self.with_established(sa, now, |state, turn| {
-            state.grants.remove(&csa);
-            state.revoke(csa, turn);
-        });
-    }
-
-    /// Licensed node: announces to a gateway the nodes that mobile nodes may move to from us, from
-    /// now on.
-    pub fn tell_neighbours(&mut self, sa: IkeSaId, nodes: Vec<Identity>, now: Instant) {
-        self.with_established(sa, now, |state, turn| {
-            state.tell_neighbours(nodes, turn);
-        });
-    }
-
-    /// Licensed node: answers [`Event::Granted`], by the grant's composite SA and number. `refusal`
-    /// is `None` if the grant is in use.
-    pub fn answer_grant(
-        &mut self,
-        sa: IkeSaId,
-        csa: CsaId,
-        grant: u16,
-        refusal: Option<RefusalCode>,
-        now: Instant,
-    ) {
-        self.with_established(sa, now, |state, turn| {
-            state.answer_grant(csa, grant, refusal, turn);
-        });
-    }
-}
 
 /// Returns the payloads of the request that distributes a grant.
 pub(crate) fn payloads(grant: &Grant<Secret>) -> Vec<Payload> {

@@ -21,7 +21,8 @@
 
 use crate::allowed_suites::kem_id;
 use crate::exchange::{find_notify, notify};
-use crate::keys::{PRF, Roots, own_first};
+use crate::keys::{Roots, own_first};
+use crate::prf::PrfKey;
 use crypto::{BadKemValue, KemKey, Secret};
 use model::Kem;
 use wire::ike::{Content, ExchangeType, Header, KeyExchange, Message, NotifyType, Payload};
@@ -126,8 +127,8 @@ impl IntAuth {
     /// Adds a complete exchange. `roots` are those from before it.
     pub(crate) fn add(&mut self, roots: &Roots, said: &mut AuthTranscript) {
         let said = std::mem::take(said);
-        let chain = |key: &Secret, before: &[u8], message: &[u8]| {
-            let mac = PRF.mac(key.expose(), &[before, message]);
+        let chain = |key: &PrfKey, before: &[u8], message: &[u8]| {
+            let mac = key.mac(&[before, message]);
             mac.expose().to_vec()
         };
         self.ours = chain(&roots.own_proof, &self.ours, &said.ours);
@@ -155,6 +156,7 @@ mod tests {
     fn keys(initiator: bool) -> UnprovedKeys {
         UnprovedKeys::derive(Inputs {
             suite: Suite::Aes128Gcm16,
+            prf: crypto::Prf::HmacSha256,
             shared: Secret::new(vec![3; 32]),
             nonce_i: &[1; 32],
             nonce_r: &[2; 16],

@@ -14,41 +14,14 @@
 //! keys of the same slot. The MAC also covers the identity of the requester, which the verifier
 //! takes from the peer of the IKE SA. The caller checks that a token is new and not too old.
 
-use crate::Engine;
 use crate::exchange::{find_notify, first_error, notify};
 use crate::extension::distribute;
 use crate::refusal::KeyRefusal;
 use crypto::{Prf, Secret, equal};
-use model::{CsaId, Grant, Identity, IkeSaId, Instant, NODE_SUITE};
+use model::{CsaId, Grant, Identity, NODE_SUITE};
 use wire::ike::{Message, NotifyType, Payload, RefusalCode, Token, encode_nodes};
 
 const PRF: Prf = Prf::HmacSha256;
-
-/// Commands.
-impl Engine {
-    /// Licensed node: requests keys from a neighbour, with a token of a mobile node that has moved
-    /// to us. Ends in [`Event::KeysAnswered`](crate::Event::KeysAnswered), or in the IKE SA's
-    /// [`Event::IkeDown`](crate::Event::IkeDown).
-    pub fn request_keys(&mut self, sa: IkeSaId, token: Token, now: Instant) {
-        self.with_established(sa, now, |state, turn| {
-            state.request_keys(token, turn);
-        });
-    }
-
-    /// Licensed node: answers [`Event::KeysAsked`](crate::Event::KeysAsked), by the nonce of its
-    /// token.
-    pub fn answer_request(
-        &mut self,
-        sa: IkeSaId,
-        nonce: [u8; 16],
-        answer: &Result<Grant<Secret>, RefusalCode>,
-        now: Instant,
-    ) {
-        self.with_established(sa, now, |state, turn| {
-            state.answer_request(nonce, answer, turn);
-        });
-    }
-}
 
 /// Derives the key of the tokens that a licensed node accepts, from the root of a slot. The
 /// identity is canonical, because both ends may spell a name in different case.

@@ -5,7 +5,7 @@
 //! UPDATE_SA_ADDRESSES moves the SA to the source address of that packet (section 3.5). The request
 //! contains no address, so it works through NATs. IP headers are not authenticated, so the receiver
 //! first sends a COOKIE2 to the new address. Only a peer that holds the keys *and* receives at that
-//! address can return it (section 3.7). `sa/moving.rs` implements the moves.
+//! address can return it (section 3.7). `task/mobike.rs` implements the moves.
 
 use crate::exchange::{find_notify, notifies, notify};
 use crypto::{Rng, equal};

@@ -1,4 +1,5 @@
-//! Extensions, one file each. To remove an extension, delete its file and the lines that call it.
+//! Payloads and rules of extensions, one file each. What an extension does on an IKE SA that is up
+//! is in `task/`.
 
 pub(crate) mod childless;
 pub(crate) mod clone;

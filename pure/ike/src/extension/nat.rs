@@ -24,7 +24,7 @@ pub struct Nat {
 }
 
 impl Nat {
-    /// Returns true if a new address of the peer is checked, and then followed (`sa/following.rs`).
+    /// Returns true if a new address of the peer is checked, and then followed (`task/follow.rs`).
     /// An end that is behind a NAT itself must not follow: a forger between the NAT and the peer
     /// could move it anywhere (RFC 7296 section 2.23).
     pub(crate) const fn follows(self) -> bool {

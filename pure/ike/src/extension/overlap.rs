@@ -7,12 +7,10 @@
 //! explicitly increased". Our own window also bounds the number of our outstanding requests, even
 //! if the peer announces more.
 //!
-//! `sa/queue.rs` decides which requests may overlap, and `window/` handles their order.
+//! `session/queue.rs` decides which requests may overlap, and `window/` handles their order.
 
 use crate::config::Peer;
 use crate::exchange::{find_notify, notify};
-use crate::peer_table::PeerTable;
-use crate::sa::Core;
 use wire::ike::{Message, NotifyType, Payload};
 
 /// Window sizes of an IKE SA, and the number of outstanding requests.
@@ -43,29 +41,6 @@ pub(crate) fn announced(message: &Message) -> Option<u32> {
     let notify = find_notify(message, NotifyType::SET_WINDOW_SIZE)?;
     let octets = notify.data.as_slice().try_into().ok()?;
     Some(u32::from_be_bytes(octets))
-}
-
-impl Core {
-    /// Returns the number of responses that we keep for the peer, once it is authenticated.
-    pub(crate) fn own_window(&self, config: &PeerTable) -> u8 {
-        self.peer(config).map_or(1, |peer| peer.window)
-    }
-
-    /// Applies the number of responses that the peer keeps.
-    pub(crate) fn overlap(&mut self, theirs: Option<u32>, config: &PeerTable) {
-        if let Some(theirs) = theirs {
-            let theirs = u8::try_from(theirs).unwrap_or(u8::MAX);
-            self.requests.widen(theirs.min(self.own_window(config)));
-        }
-    }
-
-    pub(crate) fn windows(&self) -> Windows {
-        Windows {
-            ours: self.responses.window(),
-            theirs: self.requests.window(),
-            under_way: self.requests.under_way(),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -13,24 +13,10 @@
 
 use crate::config::{Config, Elsewhere, Peer};
 use crate::down_reason::DownReason;
-use crate::engine::Engine;
-use crate::event::Event;
 use crate::exchange::{find_notify, notify};
-use crate::extension::tcp;
-use crate::misuse::CannotRedirect;
-use crate::sa::{Context, Core, Turn};
-use model::{IkeSaId, Instant, Path};
-use std::collections::{BTreeMap, VecDeque};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::time::Duration;
+use crate::sa::turn::Turn;
+use std::net::IpAddr;
 use wire::ike::{Message, NotifyType, Payload};
-
-/// Maximum number of redirections by a peer and the gateways it redirected us to (section 7:
-/// MAX_REDIRECTS) ...
-const MOST: usize = 5;
-
-/// ... within this time (REDIRECT_LOOP_DETECT_PERIOD).
-const PERIOD: Duration = Duration::from_secs(300);
 
 /// Types of gateway identities (section 9.2).
 const IPV4: u8 = 1;
@@ -129,91 +115,6 @@ fn decoded(data: &[u8]) -> Option<(Result<IpAddr, String>, &[u8])> {
     Some((address, rest))
 }
 
-/// Times at which peers redirected us.
-#[derive(Default)]
-pub(crate) struct Redirects(BTreeMap<String, VecDeque<Instant>>);
-
-impl Redirects {
-    /// Returns true if a peer may redirect us once more.
-    fn admit(&mut self, peer: &str, now: Instant) -> bool {
-        let times = self.0.entry(peer.to_owned()).or_default();
-        times.retain(|at| now < *at + PERIOD);
-        let admitted = times.len() < MOST;
-        times.extend(admitted.then_some(now));
-        admitted
-    }
-}
-
-/// A redirection that we follow.
-pub(crate) struct Followed {
-    old: IkeSaId,
-    peer: String,
-    path: Path,
-    /// True if the existing IKE SA stays until the new one is up.
-    anew: bool,
-    to: IpAddr,
-}
-
-impl Core {
-    /// Requests that the engine initiates an IKE SA at another gateway.
-    pub(crate) fn follow_redirect(&self, to: IpAddr, anew: bool, ctx: &mut Context<'_>) {
-        ctx.out.followed.push(Followed {
-            old: self.id,
-            peer: self.name(),
-            path: self.path,
-            anew,
-            to,
-        });
-    }
-}
-
-/// Commands.
-impl Engine {
-    /// Redirects the peer of an IKE SA, which the peer initiated, to another gateway. The peer
-    /// follows by deleting the SA.
-    pub fn redirect(
-        &mut self,
-        sa: IkeSaId,
-        to: IpAddr,
-        now: Instant,
-    ) -> Result<(), CannotRedirect> {
-        let mut asked = Err(CannotRedirect::NotUp);
-        self.with_established(sa, now, |up, turn| asked = up.redirect(to, turn));
-        asked
-    }
-}
-
-impl Engine {
-    /// Initiates at the gateways to which we were redirected. The routing table determines our
-    /// address.
-    pub(crate) fn follow_redirects(&mut self, now: Instant) {
-        for followed in std::mem::take(&mut self.out.followed) {
-            let Followed {
-                old,
-                peer,
-                path,
-                anew,
-                to,
-            } = followed;
-            let ours: IpAddr = match to {
-                IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-                IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-            };
-            let path = tcp::datagrams(path, self.config.natt_port);
-            let there = Path::udp(
-                SocketAddr::new(ours, path.local.port()),
-                SocketAddr::new(to, path.remote.port()),
-            );
-            let from = Some(path.remote.ip());
-            // An error means that an IKE SA is being established already.
-            if let Ok(sa) = self.begin(&peer, there, anew, from, now) {
-                let event = Event::Redirected { old, sa, peer, to };
-                self.out.events.push_back(event);
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -245,16 +146,5 @@ mod tests {
         ] {
             assert_eq!(decoded(cut), None);
         }
-    }
-
-    #[test]
-    fn one_peer_sends_us_on_five_times_in_five_minutes() {
-        let mut redirects = Redirects::default();
-        let at = |seconds| Instant::from_origin(Duration::from_secs(seconds));
-        let admitted = (0..8).filter(|second| redirects.admit("gw", at(*second)));
-        assert_eq!(admitted.count(), MOST);
-        assert!(redirects.admit("another", at(8)));
-        assert!(!redirects.admit("gw", at(299)));
-        assert!(redirects.admit("gw", at(300)));
     }
 }

@@ -14,7 +14,6 @@
 
 use crate::config::{Limits, Peer};
 use crate::exchange::{find_notify, notify};
-use crate::policy::Policy;
 use model::MOST_RESOURCES;
 use std::sync::LazyLock;
 use wire::ike::{Message, NotifyType, Payload};
@@ -59,23 +58,16 @@ pub(crate) fn is_agreed(peer: &Peer, message: &Message) -> bool {
     peer.features.resources > 1 && is_named(message)
 }
 
-impl Peer {
-    /// Returns the maximum number of child SAs of one of its IKE SAs: the configured limit, plus
-    /// room for the additional ones and their replacements.
-    pub(crate) fn most_children(&self, limits: &Limits) -> usize {
-        limits.children + 2 * usize::from(self.features.resources.saturating_sub(1))
-    }
+/// Returns the maximum number of child SAs of one of a peer's IKE SAs: the configured limit, plus
+/// room for the additional ones and their replacements.
+pub(crate) fn most_children(peer: &Peer, limits: &Limits) -> usize {
+    limits.children + 2 * usize::from(peer.features.resources.saturating_sub(1))
 }
 
-impl<'p> Policy<'p> {
-    /// Returns the policies of the additional child SAs for the traffic of this one.
-    pub(crate) fn additional(self, resources: u8) -> impl Iterator<Item = Policy<'p>> {
-        let more = usize::from(resources.saturating_sub(1));
-        NAMES.iter().take(more).map(move |name| Policy {
-            name: Some(name),
-            ..self
-        })
-    }
+/// Returns the names of the additional child SAs for the traffic of the first one.
+pub(crate) fn names(resources: u8) -> impl Iterator<Item = &'static str> {
+    let more = usize::from(resources.saturating_sub(1));
+    NAMES.iter().take(more).map(String::as_str)
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@
 //! The engine treats slots like child SAs with a table of their own, under names that no table can
 //! have.
 
-use crate::config::{Peer, Slot};
+use crate::config::Peer;
 use crate::exchange::{find_notify, notify};
 use crate::policy::Policy;
 use crate::refusal::Refusal;
@@ -73,24 +73,5 @@ pub(crate) fn check(
     match lacking.is_empty() {
         true => Ok(()),
         false => Err((NotifyType::OFFER_REFUSED, Refusal::OfferRefused(lacking))),
-    }
-}
-
-impl Peer {
-    /// Returns the slot with a name.
-    pub fn slot(&self, name: &str) -> Option<&Slot> {
-        self.slots.iter().find(|slot| slot.name == name)
-    }
-}
-
-impl<'p> Policy<'p> {
-    /// Returns the policies of the slots for the traffic of this child SA.
-    pub(crate) fn slots(self, slots: &'p [Slot]) -> impl Iterator<Item = Policy<'p>> {
-        slots.iter().map(move |slot| Policy {
-            name: Some(&slot.name),
-            zones: &slot.zones,
-            auto: false,
-            ..self
-        })
     }
 }

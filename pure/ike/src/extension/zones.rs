@@ -33,7 +33,7 @@
 use crate::config::{Stance, ZonePolicy};
 use crate::exchange::find_notify;
 use crate::extension::level;
-use crate::keys::{ChildKeys, PRF, own_first};
+use crate::keys::{ChildKeys, own_first};
 use crypto::{Secret, sha256};
 use model::{
     BesideSa, Half, Keys, Licence, Right, Spi, Zone, ZoneAgreement, ZoneId, ZoneKey, ZoneSelector,
@@ -249,14 +249,15 @@ pub(crate) fn halves(
     let integrity = agreement.integrity().zip(beside.integrity);
     let besides = opaque.iter().chain(&integrity);
     let besides_len: usize = besides.map(|(agreed, _)| one_way(agreed)).sum();
-    let tokens_len = if is_slot { PRF.len() } else { 0 };
-    let len = 2 * one_way(agreement) + 4 * PRF.len() + 2 * besides_len + tokens_len;
+    let root_len = keys.prf_len();
+    let tokens_len = if is_slot { root_len } else { 0 };
+    let len = 2 * one_way(agreement) + 4 * root_len + 2 * besides_len + tokens_len;
     let bound = bound(agreement, initiator, spis, beside);
     let mut keymat = keys.keymat(&sha256(&[&bound]), len);
     let (inbound, outbound) = both_ways(agreement, initiator, spis, &mut keymat);
     let mut roots = || {
         let mut root = |right| {
-            let root = keymat.split_off_front(PRF.len());
+            let root = keymat.split_off_front(root_len);
             root.filter(|_| agreement.has(right))
         };
         (root(Right::Write), root(Right::Inject))
@@ -489,7 +490,7 @@ mod tests {
             (zones[0].key.clone(), tokens)
         };
         let (zone, tokens) = of(true, true, (own, peers));
-        assert!(tokens.as_ref().is_some_and(|root| root.len() == PRF.len()));
+        assert!(tokens.as_ref().is_some_and(|root| root.len() == 32));
         assert_eq!(of(true, false, (peers, own)).1, tokens);
         assert_eq!(of(false, true, (own, peers)), (zone, None));
         assert_ne!(of(true, true, (peers, own)).1, tokens);

@@ -3,28 +3,33 @@
 //! The keys are fresh, but the other end is unknown until the responder's AUTH has been verified.
 //! Only then can keys of child SAs be derived.
 
-use super::closing::Closing;
-use super::established::{Beginning, Established};
-use super::{Arrived, Core, State, Turn};
+use super::State;
+use super::admission;
+use super::arrived::Arrived;
+use super::closing::Ending;
+use super::core::Core;
+use super::protected;
+use super::turn::Turn;
 use crate::allowed_suites::AllowedEspSuites;
-use crate::auth::{Claim, PeerProved};
+use crate::auth::{Claim, PeerProved, Proof};
 use crate::child::{ChildConfig, Offer};
 use crate::config::{Config, Peer, PeerRole};
 use crate::down_reason::DownReason;
-use crate::exchange::auth::Proof;
-use crate::exchange::{errors, first_error, notify};
-use crate::extension::configuration::{self, Inside};
+use crate::exchange::auth::Presented;
+use crate::exchange::{first_error, notify};
+use crate::extension::configuration::{self};
 use crate::extension::fragment::Uncut;
 use crate::extension::intermediate::IntAuth;
-use crate::extension::mobike::{self, Mobike};
+use crate::extension::mobike::{self};
 use crate::extension::mode::ModeContext;
 use crate::extension::ppk::{self, Ppk};
-use crate::extension::{clone, contact, overlap, reauth, redirect, resource};
+use crate::extension::tcp;
+use crate::extension::{clone, contact, overlap, resource};
 use crate::keys::{Roots, UnprovedKeys};
-use crate::refusal::Refusal;
+use crate::proof::OwnProof;
 use crate::signature::{self, Signing};
 use std::time::Duration;
-use wire::ike::{AuthMethod, Authentication, ExchangeType, Message, NotifyType, Payload};
+use wire::ike::{AuthMethod, ExchangeType, Message, NotifyType, Payload};
 
 pub(crate) struct AuthSent {
     pub(crate) keys: UnprovedKeys,
@@ -48,14 +53,14 @@ impl AuthSent {
     /// Sends IKE_AUTH; `first` is our IKE_SA_INIT message.
     pub(super) fn begin(mut self, first: &[u8], turn: &mut Turn<'_, '_>) -> State {
         let Some(peer) = turn.core.peer(turn.ctx.config) else {
-            return State::Gone;
+            return State::GONE;
         };
         let ppk = peer.ppk.as_ref().filter(|_| self.ppk);
         self.with_ppk = ppk.map(|ours| self.keys.roots.with_ppk(&ours.secret));
         let id = turn.core.requests.next_id();
         let (certificates, proofs) = match self.proofs(first, id, peer, turn.ctx.config) {
             Ok(proofs) => proofs,
-            Err(why) => return turn.core.gone(why, turn.ctx),
+            Err(why) => return Ending::gone(why, turn).into(),
         };
         let mut payloads = vec![Payload::IdInitiator(
             turn.ctx.config.identity.clone().into(),
@@ -79,7 +84,7 @@ impl AuthSent {
         });
         self.child = match offer.transpose() {
             Ok(offer) => offer,
-            Err(why) => return turn.core.gone(why.into(), turn.ctx),
+            Err(why) => return Ending::gone(why.into(), turn).into(),
         };
         if let PeerRole::Vpn {
             local, addressing, ..
@@ -111,22 +116,18 @@ impl AuthSent {
         payloads.extend(overlap::announcement(peer));
         let allowed = turn.ctx.config.timers.give_up;
         let exchange = ExchangeType::IKE_AUTH;
-        turn.core
-            .request(&mut self.keys.cipher, exchange, payloads, allowed, turn.ctx);
+        protected::request(turn, &mut self.keys.cipher, exchange, payloads, allowed);
         let uncut = uncut(turn.core, turn.ctx.config);
         turn.ctx.out.attempts.learn_uncut(turn.core, uncut);
         State::AuthSent(Box::new(self))
     }
 
     pub(super) fn handle(self: Box<Self>, arrived: &Arrived<'_>, turn: &mut Turn<'_, '_>) -> State {
-        match turn
-            .core
-            .accept_unproved(&self.keys.cipher, arrived, turn.ctx)
-        {
+        match protected::accept_unproved(turn, &self.keys.cipher, arrived) {
             None => State::AuthSent(self),
-            Some(Err(complaint)) => turn
-                .core
-                .gone(DownReason::Misbehaved(complaint.why), turn.ctx),
+            Some(Err(complaint)) => {
+                Ending::gone(DownReason::Misbehaved(complaint.why), turn).into()
+            }
             Some(Ok(mut response)) => {
                 if !self.private {
                     response.forget_private();
@@ -143,7 +144,7 @@ impl AuthSent {
             Some(uncut) => DownReason::LongAuthUnanswered(uncut),
             None => DownReason::AuthUnanswered { port },
         };
-        turn.core.unanswered(why, turn.ctx)
+        tcp::unanswered(why, turn).into()
     }
 
     fn conclude(mut self: Box<Self>, response: &Message, turn: &mut Turn<'_, '_>) -> State {
@@ -151,12 +152,12 @@ impl AuthSent {
         turn.ctx.out.attempts.learn(turn.core, |theirs| {
             theirs.read_auth(response, false, private)
         });
-        let Some(proof) = Proof::of_responder(response) else {
+        let Some(proof) = Presented::of_responder(response) else {
             let ppk = turn
                 .core
                 .ppk(turn.ctx.config)
                 .filter(|_| self.with_ppk.is_some());
-            return turn.core.gone(refusal(response, ppk, turn), turn.ctx);
+            return Ending::gone(refusal(response, ppk, turn), turn).into();
         };
         let settled = self.conclude_ppk(response, turn);
         let proved = match settled.and_then(|()| self.verify(&proof, response, turn)) {
@@ -170,89 +171,12 @@ impl AuthSent {
                 }
                 let exchange = ExchangeType::INFORMATIONAL;
                 let cipher = &mut self.keys.cipher;
-                turn.core
-                    .request(cipher, exchange, payloads, Duration::ZERO, turn.ctx);
-                return turn.core.gone(why, turn.ctx);
+                protected::request(turn, cipher, exchange, payloads, Duration::ZERO);
+                return Ending::gone(why, turn).into();
             }
         };
         let keys = self.keys.proved(proved);
-        match redirect::sent(response, &[], turn) {
-            Some(Ok(to)) => {
-                turn.core.follow_redirect(to, turn.core.anew, turn.ctx);
-                return Closing::quietly(keys, turn);
-            }
-            Some(Err(why)) => return Closing::begin(keys, why, turn),
-            None => {}
-        }
-        let peer = turn.core.peer(turn.ctx.config);
-        let inside = peer
-            .filter(|peer| peer.requests_addresses())
-            .map(|_| configuration::read_reply(response));
-        let addresses = inside
-            .as_ref()
-            .and_then(|inside| Some(inside.as_ref()?.addresses));
-        let beginning = Beginning {
-            private: self.private,
-            initial: !turn.ctx.is_acquainted(),
-            mobike: peer
-                .filter(|peer| peer.may_move())
-                .and_then(|_| Mobike::read(response, true)),
-            addresses,
-            chain: peer.map_or_else(Vec::new, |peer| signature::proved_by(peer, response)),
-            counts_for: reauth::announced(response),
-            willing: false,
-            clones: peer.is_some_and(|peer| peer.features.clones) && clone::is_supported(response),
-            resources: peer.is_some_and(|peer| resource::is_agreed(peer, response)),
-            window: overlap::announced(response),
-        };
-        let error = first_error(response);
-        if let Some((peer, notify)) = peer.zip(error)
-            && inside != Some(None)
-            && errors(response).all(|error| peer.goes_on_after(error))
-        {
-            let (name, peer) = (None, peer.name.clone());
-            turn.ctx
-                .refused(Some(peer), Refusal::ChildRefused { name, notify });
-            let inside = inside.flatten();
-            let mut state = Established::begin(keys, beginning, inside, None, turn);
-            if let State::Established(established) = &mut state {
-                established.put_off(None, turn.ctx);
-            }
-            return state;
-        }
-        let first = peer.and_then(|peer| Some((peer, peer.policy(None)?)));
-        let child = match (self.child.zip(first), error) {
-            // Regardless of the rest of the response: "an implementation receiving a Notify payload
-            // with one of these types that it does not recognize in a response MUST assume that the
-            // corresponding request has failed entirely" (RFC 7296 section 3.10.1). Known errors
-            // name the failed part.
-            (_, Some(NotifyType::AUTHENTICATION_FAILED)) => {
-                Err(turn.core.proof_refused(response, None, turn.ctx))
-            }
-            (_, Some(notify)) => Err(DownReason::ChildRefused { notify }),
-            (Some(_), None) if inside == Some(None) => Err(DownReason::NoAddress),
-            (Some((offer, (peer, first))), None) => {
-                let config = ChildConfig {
-                    peer,
-                    policy: &first,
-                    addresses,
-                };
-                let agreed = offer.conclude(config, response, keys.first_child());
-                agreed.map(|agreed| Some(agreed.terms(Vec::new())))
-            }
-            (None, None) => Ok(None),
-        };
-        match child {
-            Ok(child) => {
-                let carried = child.as_ref().map(|terms| terms.remote.clone());
-                let inside = inside.flatten().map(|inside| Inside {
-                    carried: carried.unwrap_or_default(),
-                    ..inside
-                });
-                Established::begin(keys, beginning, inside, child, turn)
-            }
-            Err(why) => Closing::begin(keys, why, turn),
-        }
+        admission::accept(keys, self.private, self.child, response, turn).into()
     }
 
     /// Returns our CERT payloads, and those of our proof: AUTH and, with a PPK in our keys, its
@@ -274,19 +198,22 @@ impl AuthSent {
                 id: &config.identity.clone().into(),
                 intermediate: &intermediate,
             };
-            prove(self.method, &claim, peer, config)
+            let proof = OwnProof::new(Proof::of(peer), self.method, &claim, config);
+            proof.ok_or(DownReason::CannotSign)
         };
         let Some((with_ppk, ppk)) = self.with_ppk.as_ref().zip(peer.ppk.as_ref()) else {
-            let (certificates, proof) = by(&self.keys.roots)?;
-            return Ok((certificates, vec![Payload::Authentication(proof)]));
+            let own = by(&self.keys.roots)?;
+            let proof = Payload::Authentication(own.authentication);
+            return Ok((own.certificates, vec![proof]));
         };
-        let (certificates, proof) = by(with_ppk)?;
-        let mut proofs = vec![Payload::Authentication(proof), ppk::identity(ppk)];
+        let own = by(with_ppk)?;
+        let proof = Payload::Authentication(own.authentication);
+        let mut proofs = vec![proof, ppk::identity(ppk)];
         if !ppk.required {
-            let (_, proof) = by(&self.keys.roots)?;
-            proofs.push(ppk::no_ppk_auth(proof));
+            let without = by(&self.keys.roots)?;
+            proofs.push(ppk::no_ppk_auth(without.authentication));
         }
-        Ok((certificates, proofs))
+        Ok((own.certificates, proofs))
     }
 
     /// Continues with the keys that the responder chose: "If it does not receive the PPK_IDENTITY,
@@ -304,7 +231,7 @@ impl AuthSent {
 
     fn verify(
         &self,
-        proof: &Proof<'_>,
+        proof: &Presented<'_>,
         response: &Message,
         turn: &Turn<'_, '_>,
     ) -> Result<PeerProved, DownReason> {
@@ -325,14 +252,14 @@ impl AuthSent {
             id: proof.id,
             intermediate: &self.covered.octets(true, response.header.message_id),
         };
-        let (proof, known) = (proof.proof, peer.key.as_deref());
-        let signed = signature::is_verified(proof.method);
-        match &peer.psk {
-            Some(psk) if !signed => claim.verify(proof, psk).ok_or(DownReason::WrongKey),
-            None if !signed => Err(signature::missed(peer, proof.method).into()),
-            _ => {
-                signature::is_expected(peer, response)?;
+        let (proof, expected) = (proof.proof, Proof::of(peer));
+        match (expected, signature::is_verified(proof.method)) {
+            (Proof::Psk(psk), false) => claim.verify(proof, psk).ok_or(DownReason::WrongKey),
+            (_, false) => Err(signature::missed(expected, proof.method).into()),
+            (_, true) => {
+                signature::is_expected(expected, response)?;
                 let (config, today) = (turn.ctx.config, turn.ctx.today);
+                let known = expected.known_key();
                 let verified = signature::verify(&claim, proof, response, known, config, today);
                 Ok(verified?)
             }
@@ -346,25 +273,10 @@ pub(super) fn uncut(core: &Core, config: &Config) -> Option<Uncut> {
     Uncut::of(longest, core.path, core.limit, config)
 }
 
-/// Returns our CERT payloads, if any, and our AUTH.
-fn prove(
-    method: Option<AuthMethod>,
-    claim: &Claim<'_>,
-    peer: &Peer,
-    config: &Config,
-) -> Result<(Vec<Payload>, Authentication), DownReason> {
-    if let Some(psk) = &peer.psk {
-        return Ok((Vec::new(), claim.prove(psk)));
-    }
-    let by = config.credential.as_ref().zip(method);
-    by.and_then(|(credential, method)| signature::prove(credential, method, claim, peer))
-        .ok_or(DownReason::CannotSign)
-}
-
 /// Returns the reason for which a response has no AUTH payload.
 fn refusal(response: &Message, ppk: Option<&Ppk>, turn: &Turn<'_, '_>) -> DownReason {
     match first_error(response) {
-        Some(NotifyType::AUTHENTICATION_FAILED) => turn.core.proof_refused(response, ppk, turn.ctx),
+        Some(NotifyType::AUTHENTICATION_FAILED) => turn.proof_refused(response, ppk),
         Some(notify @ (NotifyType::INVALID_SYNTAX | NotifyType::UNSUPPORTED_CRITICAL_PAYLOAD)) => {
             DownReason::Unreadable { notify }
         }

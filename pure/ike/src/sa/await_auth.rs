@@ -6,44 +6,44 @@
 //! possible: an unknown identity and a wrong key lead to the same answer after the same work. Our
 //! own log has the difference.
 
-use super::closing::{Closing, Lingering, Retired};
-use super::established::{Beginning, Established};
-use super::protected::Complaint;
-use super::{Arrived, Context, State, Turn};
-use crate::allowed_suites::{AllowedIkeSuites, group_id};
-use crate::attempt::{End, Offer, of_initiator};
-use crate::auth::{Claim, PeerProved};
+use super::State;
+use super::admission::{self, Proved};
+use super::arrived::Arrived;
+use super::arrived::Complaint;
+use super::closing::{Ending, Lingering};
+use super::established::Next;
+use super::protected;
+use super::turn::{Context, Turn};
+use crate::allowed_suites::group_id;
+use crate::attempt::{Offer, of_initiator};
+use crate::auth::{Claim, PeerProved, Proof};
 use crate::bad_proof::BadProof;
-use crate::child::{self, ChildConfig, Requested};
 use crate::cipher::Cipher;
-use crate::config::{Config, Peer, PeerRole};
+use crate::config::{Config, Peer};
 use crate::counters::DropReason;
 use crate::down_reason::PeerMisbehaved;
-use crate::exchange::auth::{Child, Proof, responder_identity};
+use crate::exchange::auth::{Presented, responder_identity};
 use crate::exchange::init::{self, Init, NONCE_LEN};
 use crate::exchange::{is_ours, key_exchange, notify, rules, vendor_id};
 use crate::extension::cookie;
 use crate::extension::fragment::{self, Outgoing};
 use crate::extension::intermediate::IntAuth;
-use crate::extension::mobike::{self, Mobike};
-use crate::extension::mode::ModeContext;
 use crate::extension::nat;
 use crate::extension::ppk::{self, BadPpk, Choice};
-use crate::extension::{
-    childless, clone, configuration, contact, intermediate, overlap, padding, reauth, redirect,
-    resource,
-};
-use crate::keys::{ChildKeys, Inputs, ProvedKeys, UnprovedKeys};
+use crate::extension::{childless, intermediate, padding, redirect};
+use crate::keys::{Inputs, UnprovedKeys};
 use crate::peer_table::PeerTable;
+use crate::proof::OwnProof;
 use crate::proposal::choose_ike;
 use crate::refusal::Refusal;
 use crate::signature::{self, NotVerified};
+use crate::task::follow;
 use crate::window::Responses;
 use crypto::{Secret, UnixTime, sha256};
-use model::{Deadline, Group, Identity, InnerAddresses, Instant, Kem};
+use model::{Deadline, Group, Identity, Instant, Kem};
 use std::collections::VecDeque;
 use std::net::IpAddr;
-use wire::ike::{AuthMethod, Authentication, Datagram, ExchangeType, Message, NotifyType, Payload};
+use wire::ike::{AuthMethod, Datagram, ExchangeType, Message, NotifyType, Payload};
 
 pub(crate) struct AwaitAuth {
     pub(crate) keys: UnprovedKeys,
@@ -51,7 +51,7 @@ pub(crate) struct AwaitAuth {
     request: Vec<u8>,
     response: Vec<u8>,
     group: Group,
-    pub(super) private: bool,
+    pub(crate) private: bool,
     /// Method by which we sign for the initiator, if we sign at all.
     method: Option<Result<AuthMethod, NotVerified>>,
     /// True if the initiator supports redirection.
@@ -177,6 +177,7 @@ impl AwaitAuth {
         turn.core.responses.answered(0, kept, to);
         let keys = UnprovedKeys::derive(Inputs {
             suite: choice.suite,
+            prf: choice.prf,
             shared,
             nonce_i: init.nonce,
             nonce_r: &nonce,
@@ -256,14 +257,13 @@ impl AwaitAuth {
             Some(previous) if is_last => previous,
             _ => &mut self.keys.cipher,
         };
-        match turn.core.accept_request(cipher, arrived, turn.ctx) {
+        match protected::accept_request(turn, cipher, arrived) {
             None => State::AwaitAuth(self),
             Some(Err(Complaint { why, notify })) => {
                 turn.ctx
                     .refused_unknown_peer(arrived.path.remote, Refusal::Misbehaved(why));
                 let payloads = vec![Payload::Notify(notify)];
-                turn.core
-                    .respond(&mut self.keys.cipher, arrived, payloads, turn.ctx);
+                protected::respond(turn, &mut self.keys.cipher, arrived, payloads);
                 self.linger()
             }
             Some(Ok(request)) if intermediate::is_covered(&request.header) => {
@@ -275,7 +275,7 @@ impl AwaitAuth {
 
     pub(super) fn handle_timeout(self: Box<Self>, ctx: &Context<'_>) -> State {
         match self.expires <= ctx.now {
-            true => State::Gone,
+            true => State::GONE,
             false => State::AwaitAuth(self),
         }
     }
@@ -315,12 +315,10 @@ impl AwaitAuth {
             );
             turn.ctx.out.counters.refused += 1;
             let payloads = vec![notify(NotifyType::INVALID_SYNTAX, Vec::new())];
-            turn.core
-                .respond(&mut self.keys.cipher, arrived, payloads, turn.ctx);
+            protected::respond(turn, &mut self.keys.cipher, arrived, payloads);
             return self.linger();
         };
-        turn.core
-            .respond(&mut self.keys.cipher, arrived, vec![answer], turn.ctx);
+        protected::respond(turn, &mut self.keys.cipher, arrived, vec![answer]);
         self.covered
             .add(&self.keys.roots, &mut turn.core.transcript);
         let (spi_i, spi_r) = (turn.core.spi_i, turn.core.spi_r);
@@ -331,7 +329,7 @@ impl AwaitAuth {
 
     /// Ends the SA, which keeps its place among the half-open ones until it would have expired.
     fn linger(&self) -> State {
-        State::Lingering(Lingering::until(self.expires))
+        Ending::Lingering(Lingering::until(self.expires)).into()
     }
 
     fn conclude(
@@ -360,8 +358,7 @@ impl AwaitAuth {
                     payloads.extend(signature::explanation(why));
                 }
                 turn.ctx.refused_unknown_peer(arrived.path.remote, why);
-                turn.core
-                    .respond(&mut self.keys.cipher, arrived, payloads, turn.ctx);
+                protected::respond(turn, &mut self.keys.cipher, arrived, payloads);
                 return self.linger();
             }
         };
@@ -374,17 +371,21 @@ impl AwaitAuth {
             turn.core,
             of_initiator(&self.request, Some(request), self.private),
         );
-        let (certificates, authentication) = ours;
-        let ours = OwnProof {
-            certificates,
-            authentication,
+        let proved = Proved {
+            peer,
+            keys: self.keys.proved(proved),
+            ours,
+            private: self.private,
+            willing: self.willing,
+            elsewhere: self.elsewhere,
+            group: self.group,
         };
-        match self.admit(peer, proved, ours, request, arrived, turn) {
-            State::Established(mut state) if turn.core.path != arrived.path => {
-                state.check_beginning(arrived, turn);
-                State::Established(state)
+        match admission::admit(proved, request, arrived, turn) {
+            Next::Up(mut session) if turn.core.path != arrived.path => {
+                follow::check_beginning(&mut session, arrived, turn);
+                State::Established(session)
             }
-            state => state,
+            next => next.into(),
         }
     }
 
@@ -415,8 +416,8 @@ impl AwaitAuth {
         config: &'c PeerTable,
         today: UnixTime,
     ) -> Result<(&'c Peer, PeerProved), Refusal> {
-        let Proof { id, proof } =
-            Proof::of_initiator(request).ok_or(Refusal::AuthenticationMethod)?;
+        let Presented { id, proof } =
+            Presented::of_initiator(request).ok_or(Refusal::AuthenticationMethod)?;
         let identity = &id.identity;
         let found = find_peer(config, identity, from);
         let choice = self.mix_ppk(found.as_ref().ok().copied(), request);
@@ -436,7 +437,8 @@ impl AwaitAuth {
             intermediate: &self.covered.octets(false, request.header.message_id),
         };
         if signature::is_verified(proof.method) {
-            let known = found.as_ref().ok().and_then(|peer| peer.key.as_deref());
+            let known = found.as_ref().ok();
+            let known = known.and_then(|peer| Proof::of(peer).known_key());
             let verified = signature::verify(&claim, &proof, request, known, config, today);
             let verified = verified.map_err(|why| match (why, &choice) {
                 // The refusal reveals as little as with any wrong PPK.
@@ -450,7 +452,7 @@ impl AwaitAuth {
             });
             let named = found.and_then(|peer| {
                 is_meant(request, config)?;
-                let expected = signature::is_expected(peer, request);
+                let expected = signature::is_expected(Proof::of(peer), request);
                 expected.map_err(|why| bad_proof(identity, why))?;
                 Ok(peer)
             });
@@ -464,12 +466,17 @@ impl AwaitAuth {
             return Ok((peer, proved));
         }
         let nobodys = Secret::new(vec![0; 32]);
-        let psk = found.as_ref().ok().and_then(|peer| peer.psk.as_ref());
-        let verified = claim.verify(&proof, psk.unwrap_or(&nobodys));
+        let psk = match found.as_ref().map(|peer| Proof::of(peer)) {
+            Ok(Proof::Psk(psk)) => psk,
+            Ok(Proof::Signature | Proof::RawKey(_)) | Err(_) => &nobodys,
+        };
+        let verified = claim.verify(&proof, psk);
         let peer = found?;
         is_meant(request, config)?;
-        if peer.psk.is_none() {
-            return Err(bad_proof(identity, signature::missed(peer, proof.method)));
+        let expected = Proof::of(peer);
+        if expected.is_signature() {
+            let why = signature::missed(expected, proof.method);
+            return Err(bad_proof(identity, why));
         }
         let wrong = match choice.map_err(bad_ppk)? {
             Choice::Use(_) => bad_ppk(BadPpk::Wrong),
@@ -501,12 +508,7 @@ impl AwaitAuth {
     }
 
     /// Returns our CERT payloads, if any, and our AUTH.
-    fn prove(
-        &self,
-        peer: &Peer,
-        request: &Message,
-        config: &Config,
-    ) -> Result<(Vec<Payload>, Authentication), Refusal> {
+    fn prove(&self, peer: &Peer, request: &Message, config: &Config) -> Result<OwnProof, Refusal> {
         let claim = Claim {
             message: &self.response,
             nonce: &self.keys.nonce_i,
@@ -514,97 +516,12 @@ impl AwaitAuth {
             id: &config.identity.clone().into(),
             intermediate: &self.covered.octets(false, request.header.message_id),
         };
-        if let Some(psk) = &peer.psk {
-            return Ok((Vec::new(), claim.prove(psk)));
-        }
-        let method = self.method.ok_or(Refusal::CannotProve)??;
-        let credential = config.credential.as_ref().ok_or(Refusal::CannotProve)?;
-        let proof = signature::prove(credential, method, &claim, peer);
-        proof.ok_or(Refusal::CannotProve)
-    }
-
-    /// Answers the authenticated peer with our proof and the child SA.
-    fn admit(
-        self: Box<Self>,
-        peer: &Peer,
-        proved: PeerProved,
-        ours: OwnProof,
-        request: &Message,
-        arrived: &Arrived<'_>,
-        turn: &mut Turn<'_, '_>,
-    ) -> State {
-        let mut payloads = vec![Payload::IdResponder(
-            turn.ctx.config.identity.clone().into(),
-        )];
-        payloads.extend(ours.certificates);
-        payloads.push(Payload::Authentication(ours.authentication));
-        payloads.extend(self.keys.roots.ppk.then(ppk::confirmation));
-        payloads.extend(reauth::announcement(peer.lifetimes.reauth));
-        let beginning = Beginning {
-            private: self.private,
-            initial: contact::is_initial(request),
-            mobike: Some(peer)
-                .filter(|peer| peer.may_move())
-                .and_then(|_| Mobike::read(request, false)),
-            addresses: None,
-            chain: signature::proved_by(peer, request),
-            counts_for: None,
-            willing: self.willing,
-            clones: peer.features.clones && clone::is_supported(request),
-            resources: resource::is_agreed(peer, request),
-            window: overlap::announced(request),
+        let proof = Proof::of(peer);
+        let method = match proof {
+            Proof::Psk(_) => None,
+            Proof::Signature | Proof::RawKey(_) => Some(self.method.ok_or(Refusal::CannotProve)??),
         };
-        let mut keys = self.keys.proved(proved);
-        // Licensed nodes and their gateways carry no traffic that another gateway could carry, so
-        // they are not redirected.
-        let carries = matches!(peer.role, PeerRole::Vpn { .. });
-        let elsewhere = self.elsewhere.filter(|_| carries);
-        let outcome = match (mobike::is_translated(request, arrived.path), elsewhere) {
-            (true, _) => Err((NotifyType::UNEXPECTED_NAT_DETECTED, Refusal::Translated)),
-            (false, Some(to)) => Err((NotifyType::REDIRECT, Refusal::SentElsewhere(to))),
-            (false, None) => answer_child(peer, request, &beginning, self.group, &keys, turn),
-        };
-        let child = match outcome {
-            Ok(Answered {
-                payloads: answer,
-                addresses,
-                child,
-            }) => {
-                payloads.extend(answer);
-                if beginning.mobike.is_some() {
-                    let used = arrived.path.local.ip();
-                    payloads.extend(mobike::supported(&turn.ctx.config.addresses, used));
-                }
-                payloads.extend(beginning.clones.then(clone::supported));
-                payloads.extend(resource::supported(peer).filter(|_| beginning.resources));
-                payloads.extend(overlap::announcement(peer));
-                Ok((addresses, child))
-            }
-            Err((kind, why)) => {
-                let data = elsewhere.map_or_else(Vec::new, |to| redirect::data(to, &[]));
-                payloads.push(notify(kind, data));
-                turn.ctx.out.counters.refused += 1;
-                let end = End::Refused(why.clone());
-                turn.ctx.out.attempts.end(turn.core, end, turn.ctx.config);
-                turn.ctx.refused(Some(peer.name.clone()), why);
-                Err(kind)
-            }
-        };
-        turn.core
-            .respond(&mut keys.cipher, arrived, payloads, turn.ctx);
-        match child {
-            Ok((addresses, child)) => {
-                let beginning = Beginning {
-                    addresses,
-                    ..beginning
-                };
-                Established::begin(keys, beginning, None, child, turn)
-            }
-            // "It SHOULD delete the IKEv2 security association" (RFC 5685 section 6): a Delete of
-            // ours could overtake the answer.
-            Err(NotifyType::REDIRECT) => Retired::begin(keys, turn.ctx),
-            Err(_) => Closing::quietly(keys, turn),
-        }
+        OwnProof::new(proof, method, &claim, config).ok_or(Refusal::CannotProve)
     }
 }
 
@@ -614,120 +531,6 @@ fn refuse_first(request: &Message, why: Refusal, turn: &mut Turn<'_, '_>) {
     theirs.read_init(request);
     let attempts = &mut turn.ctx.out.attempts;
     attempts.refuse(turn.core, None, turn.ctx.config, theirs, why, turn.ctx.now);
-}
-
-/// Our proof of identity: the CERT payloads, and AUTH.
-struct OwnProof {
-    certificates: Vec<Payload>,
-    authentication: Authentication,
-}
-
-/// The parts of the IKE_AUTH response other than our proof.
-#[derive(Default)]
-struct Answered {
-    payloads: Vec<Payload>,
-    /// The inner addresses that we lease to the initiator.
-    addresses: Option<InnerAddresses>,
-    child: Option<child::ChildTerms>,
-}
-
-/// Answers the request for a child SA. A request without one is acceptable from any initiator, as
-/// we announced support (RFC 6023 section 3): its child SAs follow by CREATE_CHILD_SA.
-fn answer_child(
-    peer: &Peer,
-    request: &Message,
-    beginning: &Beginning,
-    group: Group,
-    keys: &ProvedKeys,
-    turn: &mut Turn<'_, '_>,
-) -> Result<Answered, (NotifyType, Refusal)> {
-    if turn.ctx.barred.contains(&peer.name) {
-        return Err((NotifyType::TEMPORARY_FAILURE, Refusal::TakenDown));
-    }
-    let suite = keys.cipher.suite;
-    let allowed = peer.suites.contains(&suite) && peer.groups.contains(&group);
-    if !allowed || !peer.accepts(&keys.kems) {
-        let allowed = AllowedIkeSuites::of(peer);
-        return Err((
-            NotifyType::NO_PROPOSAL_CHOSEN,
-            Refusal::no_ike_proposal(allowed),
-        ));
-    }
-    let childless = Child::is_absent(request);
-    if !childless && Child::read(request).is_none() {
-        return Err((NotifyType::INVALID_SYNTAX, Refusal::ChildMissing));
-    }
-    if childless && childless::is_wanted(&peer.role) {
-        return Ok(Answered::default());
-    }
-    if turn.core.nat.is_none() {
-        return Err((NotifyType::NO_PROPOSAL_CHOSEN, Refusal::NoNatTraversal));
-    }
-    let lent = match &peer.role {
-        PeerRole::Vpn {
-            addressing, local, ..
-        } => configuration::answer(
-            addressing,
-            local,
-            request,
-            &peer.identity,
-            turn.core.id,
-            turn.ctx.pools,
-            turn.ctx.today,
-        )?,
-        PeerRole::Licensed | PeerRole::Gateway | PeerRole::Neighbour => None,
-    };
-    let (reply, addresses) = lent.unzip();
-    let mut answered = Answered {
-        payloads: reply.into_iter().collect(),
-        addresses,
-        child: None,
-    };
-    if childless {
-        return Ok(answered);
-    }
-    let keys = keys.first_child();
-    match first_child(peer, request, beginning.private, addresses, keys, turn) {
-        Ok((payloads, agreed)) => {
-            answered.payloads.extend(payloads);
-            answered.child = Some(agreed.terms(Vec::new()));
-        }
-        Err((kind, why)) if peer.goes_on_after(kind) => {
-            turn.ctx.out.counters.refused += 1;
-            turn.ctx.refused(Some(peer.name.clone()), why);
-            answered.payloads.push(notify(kind, Vec::new()));
-        }
-        Err(refusal) => return Err(refusal),
-    }
-    Ok(answered)
-}
-
-/// Answers the request for the first child SA.
-fn first_child(
-    peer: &Peer,
-    request: &Message,
-    private: bool,
-    addresses: Option<InnerAddresses>,
-    keys: ChildKeys,
-    turn: &mut Turn<'_, '_>,
-) -> Result<child::Answer, (NotifyType, Refusal)> {
-    let requested = Requested {
-        request,
-        resource: false,
-        offered: None,
-    };
-    let policy = child::meant(peer, addresses, requested, |_| false)?;
-    if turn.ctx.overrides.is_closed(&peer.name, policy.name) {
-        return Err((NotifyType::TEMPORARY_FAILURE, Refusal::TakenDown));
-    }
-    let config = ChildConfig {
-        peer,
-        policy: &policy,
-        addresses,
-    };
-    let ground = ModeContext::new(turn.core.path, turn.core.nat, private);
-    let spis = turn.ctx.spis(turn.core.id, policy.name);
-    child::answer(config, request, ground, private, None, keys, spis)
 }
 
 /// Returns an error if the initiator names another responder identity than ours.

@@ -1,156 +1,100 @@
-//! An IKE SA that is up: requests of both ends, as many at a time as the windows allow.
+//! Dispatch of an IKE SA that is up: requests of both ends, as many at a time as the windows allow.
+//!
+//! This file knows all tasks and nothing of what they do. It hands messages to them, performs what
+//! they return, and sends what they have queued.
 
-use super::children::{Age, Children, Due, lifetimes};
-use super::cloning::Aside;
-use super::closing::{Closing, Lingering};
-use super::following::Following;
-use super::leaving::{self, Leaving};
-use super::offered::Offered;
-use super::opening::Opening;
-use super::pace::Pace;
-use super::protected::Complaint;
-use super::queue::Queue;
-use super::successor::Successor;
-use super::task::{self, Task};
-use super::unsure::Unsure;
-use super::upkeep::Upkeep;
-use super::{Arrived, Context, Core, State, Turn};
+use super::arrived::{Arrived, Complaint};
+use super::closing::{Closing, Ending, Lingering, Retired};
+use super::core::Core;
+use super::protected;
+use super::turn::Turn;
 use crate::attempt::End;
 use crate::child::ChildTerms;
-use crate::config::Timers;
 use crate::down_reason::{DownReason, PeerMisbehaved};
 use crate::event::Event;
 use crate::exchange::create_child::{Renewal, Wish};
 use crate::exchange::{first_error, notify};
+use crate::extension;
 use crate::extension::configuration::Inside;
 use crate::extension::contact::Contact;
 use crate::extension::mobike::Mobike;
-use crate::extension::mode::ModeContext;
-use crate::extension::nat;
-use crate::extension::{clone, distribute, liveness, migration, resource};
+use crate::extension::{distribute, migration, nat, overlap, tcp};
 use crate::keys::ProvedKeys;
 use crate::peer_table::PeerTable;
 use crate::refusal::Refusal;
-use crypto::UnixTime;
-use model::{ChildSaId, CsaId, Deadline, IkeSaId, InnerAddresses, Instant, Path};
-use std::collections::BTreeSet;
-use std::net::IpAddr;
+use crate::session::children::{Age, Children, Due, lifetimes};
+use crate::session::follow::Follow;
+use crate::session::grants::Grants;
+use crate::session::openings::Openings;
+use crate::session::queue::Queue;
+use crate::session::replacement::{Aside, Replacement};
+use crate::session::successor::Successor;
+use crate::session::task::{Answer, Succession, Task, Then};
+use crate::session::upkeep::Upkeep;
+use crate::session::{Lifetime, Liveness, Session, Terms};
+use crate::task::liveness::Check;
+use crate::task::{
+    child, clone, delete, follow, follow_up, grant, leave, licences, liveness, mobike, opening,
+    reauth, redirect, rekey_child, rekey_ike, token, upkeep, window,
+};
+use model::{Deadline, InnerAddresses, Instant, Path};
 use std::time::Duration;
-use wire::ike::{Datagram, ExchangeType, Message, NotifyType, Payload};
-
-/// Pause after the start of an IKE SA, in which unauthenticated errors start no other. It doubles
-/// with each error.
-const HINT_PAUSE: Duration = Duration::from_secs(2);
-
-/// The longest such pause.
-const LAST_HINT_PAUSE: Duration = Duration::from_secs(64);
-
-pub(crate) struct Established {
-    pub(crate) keys: ProvedKeys,
-    /// MOBIKE state, if both ends support MOBIKE.
-    pub(crate) mobike: Option<Mobike>,
-    /// The properties that decide between this SA and another one with the same peer.
-    pub(crate) contact: Contact,
-    /// The inner addresses that one end has leased to the other.
-    pub(crate) addresses: Option<InnerAddresses>,
-    /// The certificates that authenticated the peer; empty if it authenticated in another way.
-    pub(crate) chain: Vec<Vec<u8>>,
-    /// Wall-clock time at which the certificates were verified.
-    pub(crate) believed: UnixTime,
-    /// The check of a new address of the peer. Boxed because it is rare.
-    pub(super) following: Option<Box<Following>>,
-    /// Rate of the checks that packets of child SAs start.
-    pub(super) pace: Pace,
-    /// Address of the peer when the SA was established.
-    pub(super) home: IpAddr,
-    /// No unauthenticated error starts another IKE SA before this time.
-    pub(super) heeds_from: Instant,
-    pub(super) hint_pause: Duration,
-    /// True if an unauthenticated error says that the peer has lost this SA.
-    pub(super) is_doubtful: bool,
-    pub(super) children: Children,
-    pub(super) upkeep: Upkeep,
-    /// Child SAs that the peer may not know of.
-    pub(super) unsure: Unsure,
-    /// The IKE SA that this one replaces. The child SAs of this one replace those of the other.
-    pub(crate) follows: Option<IkeSaId>,
-    /// Lifetime of the SA's own keys.
-    pub(super) age: Age,
-    /// Lifetime of the authentication, which another SA renews.
-    pub(super) proof: Age,
-    /// True if either end may clone the SA.
-    pub(super) clones: bool,
-    /// True if there may be several child SAs for the same traffic.
-    pub(super) resources: bool,
-    /// Number of SAs at the time when the peer refused a clone as one too many.
-    pub(super) enough: Option<usize>,
-    /// State of a clone that has not replaced its original.
-    pub(super) aside: Option<Aside>,
-    /// Set if another SA, which we initiated, has replaced this one.
-    pub(super) leaving: Option<Leaving>,
-    /// True if another SA, which the peer initiated, replaces this one as soon as the peer knows.
-    pub(crate) has_successor: bool,
-    /// True if the peer supports redirection.
-    pub(super) willing: bool,
-    /// True if the peer understands our private numbers.
-    pub(crate) private: bool,
-    /// Our requests.
-    pub(super) queue: Queue,
-    /// A successor that the peer requested and that has not replaced this SA yet. Boxed because it
-    /// is rare.
-    pub(super) promised: Option<Box<Successor>>,
-    /// Child SAs that the peer requested and that are not complete yet.
-    pub(super) openings: Vec<Opening>,
-    /// Number of times in a row that the peer lost the state of our follow-up exchanges.
-    pub(super) forgotten: u8,
-    pub(crate) heard: Instant,
-    /// Licensed node: the composite SAs whose keys arrived on this SA.
-    pub(crate) grants: BTreeSet<CsaId>,
-    /// Licensed node: grants and requests that await an answer of the caller.
-    pub(super) offered: Vec<Offered>,
-}
+use wire::ike::{ExchangeType, Message, NotifyType, Payload};
 
 /// Properties of a new SA.
 #[derive(Clone)]
-pub(super) struct Beginning {
-    pub(super) private: bool,
+pub(crate) struct Beginning {
+    pub(crate) private: bool,
     /// True if the initiator sent INITIAL_CONTACT.
-    pub(super) initial: bool,
-    pub(super) mobike: Option<Mobike>,
+    pub(crate) initial: bool,
+    pub(crate) mobike: Option<Mobike>,
     /// The inner addresses that one end has leased to the other.
-    pub(super) addresses: Option<InnerAddresses>,
+    pub(crate) addresses: Option<InnerAddresses>,
     /// The certificates that authenticated the peer.
-    pub(super) chain: Vec<Vec<u8>>,
+    pub(crate) chain: Vec<Vec<u8>>,
     /// Lifetime of the authentication that the responder announced, if it did.
-    pub(super) counts_for: Option<Duration>,
+    pub(crate) counts_for: Option<Duration>,
     /// True if the initiator supports redirection by us.
-    pub(super) willing: bool,
+    pub(crate) willing: bool,
     /// True if either end may clone the IKE SA.
-    pub(super) clones: bool,
+    pub(crate) clones: bool,
     /// True if there may be several child SAs for the same traffic.
-    pub(super) resources: bool,
+    pub(crate) resources: bool,
     /// Number of responses that the peer keeps, if announced.
-    pub(super) window: Option<u32>,
+    pub(crate) window: Option<u32>,
 }
 
-impl Established {
-    /// Brings the SA up, with the assigned inner addresses, and its child SA if it has one.
-    pub(super) fn begin(
-        keys: ProvedKeys,
-        beginning: Beginning,
-        inside: Option<Inside>,
-        child: Option<ChildTerms>,
-        turn: &mut Turn<'_, '_>,
-    ) -> State {
-        turn.core.proved = turn.core.path;
-        turn.core.esp = nat::esp_path(turn.core.path, turn.core.nat, turn.ctx.config);
-        turn.core.anew = false;
-        turn.core.overlap(beginning.window, turn.ctx.config);
-        turn.core
-            .responses
-            .widen(turn.core.own_window(turn.ctx.config));
-        let proof = leaving::age(beginning.counts_for, turn.core.initiator, turn);
-        let mut state = Box::new(Self {
+/// The SA after a turn.
+pub(crate) enum Next {
+    Up(Box<Session>),
+    Ended(Ending),
+}
+
+/// An SA that another one has created: its successor, its remains, or a clone.
+pub(crate) struct Born {
+    pub(crate) core: Core,
+    pub(crate) state: Next,
+}
+
+/// Brings the SA up, with the assigned inner addresses, and its child SA if it has one.
+pub(crate) fn begin(
+    keys: ProvedKeys,
+    beginning: Beginning,
+    inside: Option<Inside>,
+    child: Option<ChildTerms>,
+    turn: &mut Turn<'_, '_>,
+) -> Box<Session> {
+    turn.core.proved = turn.core.path;
+    turn.core.esp = nat::esp_path(turn.core.path, turn.core.nat, turn.ctx.config);
+    turn.core.anew = false;
+    turn.core.overlap(beginning.window, turn.ctx.config);
+    turn.core
+        .responses
+        .widen(turn.core.own_window(turn.ctx.config));
+    let proof = reauth::age(beginning.counts_for, turn.core.initiator, turn);
+    let lifetime = lifetimes(turn.core, turn.ctx.config).ike;
+    let mut session = Box::new(Session {
+        terms: Terms {
             contact: Contact {
                 ours: turn.core.initiator,
                 began: turn.core.began,
@@ -158,626 +102,613 @@ impl Established {
                 initial: beginning.initial,
                 lowest_nonce: keys.lowest_nonce.clone(),
             },
-            keys,
-            mobike: beginning.mobike,
-            following: None,
-            pace: Pace::default(),
-            home: turn.core.path.remote.ip(),
-            heeds_from: turn.ctx.now + HINT_PAUSE,
-            hint_pause: HINT_PAUSE,
-            is_doubtful: false,
             addresses: beginning.addresses,
             chain: beginning.chain,
             believed: turn.ctx.today,
-            children: Children::default(),
-            upkeep: Upkeep::default(),
-            unsure: Unsure::default(),
-            follows: None,
-            age: Age::begin(
-                lifetimes(turn.core, turn.ctx.config).ike,
-                turn.ctx.config,
-                turn.ctx.rng,
-                turn.ctx.now,
-            ),
-            proof,
+            private: beginning.private,
             clones: beginning.clones,
             resources: beginning.resources,
-            enough: None,
-            aside: None,
-            leaving: None,
-            has_successor: false,
             willing: beginning.willing,
-            private: beginning.private,
-            queue: Queue::default(),
-            promised: None,
-            openings: Vec::new(),
-            forgotten: 0,
-            heard: turn.ctx.now,
-            grants: BTreeSet::new(),
-            offered: Vec::new(),
-        });
+        },
+        keys,
+        mobike: beginning.mobike,
+        follow: Follow::begin(turn.core.path.remote.ip()),
+        children: Children::default(),
+        upkeep: Upkeep::default(),
+        openings: Openings::default(),
+        lifetime: Lifetime {
+            keys: Age::begin(lifetime, turn.ctx.config, turn.ctx.rng, turn.ctx.now),
+            proof,
+        },
+        replacement: Replacement::default(),
+        liveness: Liveness::begin(turn.ctx.now),
+        grants: Grants::default(),
+        queue: Queue::default(),
+    });
+    turn.ctx
+        .out
+        .attempts
+        .end(turn.core, End::Up, turn.ctx.config);
+    turn.ctx.event(Event::IkeUp {
+        sa: turn.core.id,
+        peer: turn.core.name(),
+        initiator: turn.core.initiator,
+    });
+    let ppk = turn.core.ppk(turn.ctx.config);
+    if ppk.is_some() && !session.keys.ppk {
+        // "If a PPK was configured but was not used for a particular IKE SA, then
+        // implementations SHOULD audit this event" (RFC 8784 section 6).
         turn.ctx
-            .out
-            .attempts
-            .end(turn.core, End::Up, turn.ctx.config);
-        turn.ctx.event(Event::IkeUp {
-            sa: turn.core.id,
-            peer: turn.core.name(),
-            initiator: turn.core.initiator,
-        });
-        let ppk = turn.core.ppk(turn.ctx.config);
-        if ppk.is_some() && !state.keys.ppk {
-            // "If a PPK was configured but was not used for a particular IKE SA, then
-            // implementations SHOULD audit this event" (RFC 8784 section 6).
-            turn.ctx
-                .refused(Some(turn.core.name()), Refusal::WithoutPpk);
-        }
-        let wanted = turn
-            .core
-            .peer(turn.ctx.config)
-            .is_some_and(|peer| peer.kems.iter().any(Option::is_some));
-        if wanted && state.keys.kems.is_empty() {
-            turn.ctx
-                .refused(Some(turn.core.name()), Refusal::WithoutKem);
-        }
-        let several = turn
-            .core
-            .peer(turn.ctx.config)
-            .is_some_and(|peer| peer.features.resources > 1);
-        if several && !state.resources {
-            turn.ctx
-                .refused(Some(turn.core.name()), Refusal::WithoutResources);
-        }
-        state.tell_addresses(turn);
-        if let Some(inside) = inside {
-            let (sa, peer) = (turn.core.id, turn.core.name());
-            turn.ctx.event(Event::Configured { sa, peer, inside });
-        }
-        if let Some(terms) = child {
-            state.add_child(terms, turn.core.initiator, turn);
-        }
-        State::Established(state)
+            .refused(Some(turn.core.name()), Refusal::WithoutPpk);
     }
-
-    /// Closes the SA by an INFORMATIONAL request with a Delete.
-    pub(super) fn close(mut self: Box<Self>, why: DownReason, turn: &mut Turn<'_, '_>) -> State {
-        self.note_in_vain(&why, turn);
-        self.drop_children(&why, turn.ctx);
-        Closing::begin(self.keys, why, turn)
+    let wanted = turn
+        .core
+        .peer(turn.ctx.config)
+        .is_some_and(|peer| peer.kems.iter().any(Option::is_some));
+    if wanted && session.keys.kems.is_empty() {
+        turn.ctx
+            .refused(Some(turn.core.name()), Refusal::WithoutKem);
     }
-
-    /// Returns the properties on which the mode of a child SA depends.
-    pub(super) fn ground(&self, core: &Core) -> ModeContext {
-        ModeContext::new(core.proved, core.nat, self.private)
+    let several = turn
+        .core
+        .peer(turn.ctx.config)
+        .is_some_and(|peer| peer.features.resources > 1);
+    if several && !session.terms.resources {
+        turn.ctx
+            .refused(Some(turn.core.name()), Refusal::WithoutResources);
     }
-
-    /// Queues a request.
-    pub(crate) fn ask(&mut self, task: Task, turn: &mut Turn<'_, '_>) {
-        // A check may be sent for ever, but not while another task waits for its answer.
-        let timers = &turn.ctx.config.timers;
-        turn.core
-            .requests
-            .hurry(timers.give_up.max(timers.give_up_patient), turn.ctx.now);
-        self.queue.push(task);
-        self.send_next(turn);
+    mobike::tell_addresses(&session, turn);
+    if let Some(inside) = inside {
+        let (sa, peer) = (turn.core.id, turn.core.name());
+        turn.ctx.event(Event::Configured { sa, peer, inside });
     }
-
-    /// Notes that an authentic packet of the peer arrived.
-    pub(crate) fn note_heard(&mut self, now: Instant) {
-        self.heard = self.heard.max(now);
+    if let Some(terms) = child {
+        child::add(&mut session, terms, turn.core.initiator, turn);
     }
+    session
+}
 
-    pub(crate) fn children(&self) -> Vec<ChildSaId> {
-        self.children.ids()
-    }
-
-    pub(super) fn handle(self: Box<Self>, arrived: &Arrived<'_>, turn: &mut Turn<'_, '_>) -> State {
-        match arrived.datagram.header().flags.response {
-            true => self.handle_response(arrived, turn),
-            false => self.handle_request(arrived, turn),
-        }
-    }
-
-    pub(super) fn handle_timeout(mut self: Box<Self>, turn: &mut Turn<'_, '_>) -> State {
-        if self.is_too_old(turn) {
-            let why = self.why_over(turn);
-            return self.close(why, turn);
-        }
-        if self.is_overdue(turn.ctx.now) {
-            return self.turn_back(DownReason::NotFollowed, turn);
-        }
-        if self.is_unproved(turn) {
-            return self.close(DownReason::ProofTooOld, turn);
-        }
-        self.unsure
-            .resolve(&turn.core.responses, self.heard, turn.ctx);
-        self.end_step(turn);
-        self.leave(turn);
-        self.forget_openings(turn.ctx);
-        self.note_silence(turn);
-        let due = self.liveness(turn.core, turn.ctx.config);
-        if due.is_some_and(|deadline| deadline.at <= turn.ctx.now) {
-            let timers = &turn.ctx.config.timers;
-            match turn.core.requests.is_idle() {
-                true => self.ask(Task::Liveness, turn),
-                false => turn
-                    .core
-                    .requests
-                    .press(self.allowed_check(timers), timers, turn.ctx.now),
-            }
-        }
-        State::Established(self)
-    }
-
-    /// Rekeys and deletes the SAs that are due. Returns true if keys have expired without a
-    /// successor.
-    fn is_too_old(&mut self, turn: &mut Turn<'_, '_>) -> bool {
-        while let Some(due) = self.children.pop_due(turn.ctx.now) {
-            match due {
-                Due::Rekey(child) => self.rekey_child(child, turn),
-                Due::Delete(child) => self.delete_child(child, turn),
-                Due::Forget(child) => {
-                    self.children.remove(child);
-                    turn.ctx.event(Event::ChildDown { child, why: None });
-                }
-                Due::End(child) if self.children.all_current().count() > 1 => {
-                    self.delete_current(child, turn);
-                }
-                Due::End(_) => return true,
-            }
-        }
-        let past = |at: Option<Instant>| at.is_some_and(|at| at <= turn.ctx.now);
-        if past(self.age.over_at) {
-            return true;
-        }
-        if past(self.age.renew_at) {
-            self.rekey_ike(turn);
-        }
-        false
-    }
-
-    /// Returns the next deadline.
-    pub(super) fn deadline(&self, core: &Core, config: &PeerTable) -> Option<Deadline> {
-        let renewal = |at| Deadline {
-            at,
-            reason: "rekey or delete an SA",
-        };
-        let ages = [
-            self.children.next(),
-            self.age.next(),
-            self.proof.next(),
-            self.leaves_at(),
-            self.tried_until(),
-            self.upkeep.next,
-            self.unsure.next(),
-            self.forgets_at(),
-        ];
-        let ages = ages.into_iter().flatten();
-        let asked = self.liveness(core, config).into_iter();
-        ages.map(renewal)
-            .chain(asked)
-            .chain(self.step_ends_at())
-            .chain(self.silent_at(core))
-            .min()
-    }
-
-    /// Returns the time of the next liveness check, after a time without packets of the peer. An
-    /// outstanding request serves as the check: from then on, it gets no more time than a check
-    /// would.
-    fn liveness(&self, core: &Core, config: &PeerTable) -> Option<Deadline> {
-        let peer = core.peer(config)?;
-        let allowed = self.allowed_check(&config.timers);
-        let asks = core.requests.is_idle() || core.requests.may_exceed(allowed);
-        asks.then(|| liveness::deadline(self.heard, peer.liveness))?
-    }
-
-    /// Returns the time after which a liveness check without a response ends the SA.
-    fn allowed_check(&self, timers: &Timers) -> Duration {
-        match self.is_patient() {
-            true => timers.give_up_patient,
-            false => timers.give_up_check,
-        }
-    }
-
-    /// Sends a liveness check at once, because child SAs sent and received nothing. The check never
-    /// ends the SA earlier than liveness would, and is not sent if liveness checks are disabled.
-    pub(crate) fn doubt(&mut self, turn: &mut Turn<'_, '_>) {
-        let peer = turn.core.peer(turn.ctx.config);
-        let asks = peer.is_some_and(|peer| !peer.liveness.is_zero());
-        if asks && turn.core.requests.is_idle() && !self.is_leaving() {
-            self.ask(Task::Doubt, turn);
-        }
-    }
-
-    /// Returns true if the peer chooses the path of this SA, and needs time to find one.
-    fn is_patient(&self) -> bool {
-        self.mobike.as_ref().is_some_and(|mobike| !mobike.decides)
-    }
-
-    /// Gives up, as the peer does not answer.
-    pub(super) fn give_up(mut self: Box<Self>, attempts: u32, turn: &mut Turn<'_, '_>) -> State {
-        if self.is_on_trial() {
-            return self.turn_back(DownReason::PeerGone { attempts }, turn);
-        }
-        let why = match self.is_leaving() {
-            true => DownReason::Replaced,
-            false => {
-                turn.ctx.ike_spis.lose(turn.core.own_spi());
-                DownReason::PeerGone { attempts }
-            }
-        };
-        self.drop_children(&why, turn.ctx);
-        turn.core.gone(why, turn.ctx)
-    }
-
-    /// Takes the SA down without a message to the peer, which has lost its state.
-    pub(crate) fn abandon(&mut self, turn: &mut Turn<'_, '_>) -> State {
-        let why = DownReason::Replaced;
-        self.drop_children(&why, turn.ctx);
-        turn.core.gone(why, turn.ctx)
-    }
-
-    fn handle_response(
-        mut self: Box<Self>,
-        arrived: &Arrived<'_>,
-        turn: &mut Turn<'_, '_>,
-    ) -> State {
-        if self.handle_clear_error(arrived, turn) {
-            turn.ctx.count_taken();
-            turn.core.requests.abandon();
-            return self.left(turn.ctx);
-        }
-        let Some(response) = turn
-            .core
-            .accept_response(&self.keys.cipher, arrived, turn.ctx)
-        else {
-            return State::Established(self);
-        };
-        self.heard = turn.ctx.now;
-        turn.core.lost = false;
-        self.follow(arrived, turn);
-        self.note_answer(arrived.path, turn);
-        let task = self.queue.finish(arrived.datagram.header().message_id);
-        match response {
-            // "Such errors in parsing or processing response packets should still cause the
-            // recipient to clean up the IKE state" (RFC 7296 section 2.21).
-            Err(Complaint { why, .. }) => self.close(DownReason::Misbehaved(why), turn),
-            Ok(mut response) => {
-                if !self.private {
-                    response.forget_private();
-                }
-                match first_error(&response) {
-                    Some(notify @ NotifyType::INVALID_SYNTAX) => {
-                        self.end(DownReason::Unreadable { notify }, turn)
-                    }
-                    _ => self.conclude(task, &response, arrived.path, turn),
-                }
-            }
-        }
-    }
-
-    /// Handles an unauthenticated error while a request is under way: the peer was restarted and
-    /// has lost the SA, or the error is forged. Starts another IKE SA, while this one stays until
-    /// the other is authenticated. Returns true if the error answers the Delete of an SA that
-    /// another one has replaced: nothing is lost if it ends now.
-    fn handle_clear_error(&mut self, arrived: &Arrived<'_>, turn: &mut Turn<'_, '_>) -> bool {
-        let Datagram::Clear(message) = &arrived.datagram else {
-            return false;
-        };
-        let error = first_error(message).filter(|_| turn.core.requests.awaits(&message.header));
-        let Some(error) = error else {
-            return false;
-        };
-        if self.is_leaving() {
-            return error == NotifyType::INVALID_IKE_SPI && self.is_deleting();
-        }
-        if self.contact.ours && self.heeds_from <= turn.ctx.now {
-            self.heeds_from = turn.ctx.now + self.hint_pause;
-            self.hint_pause = (self.hint_pause * 2).min(LAST_HINT_PAUSE);
-            self.is_doubtful = true;
-            turn.ctx
-                .refused(Some(turn.core.name()), Refusal::Unproved(error));
-            // As if a re-authentication were due, once.
-            self.proof.renew_at = Some(turn.ctx.now);
-        }
-        false
-    }
-
-    /// Evaluates the answer to a request of ours. Tasks without a case of their own only show that
-    /// the peer is alive.
-    fn conclude(
-        mut self: Box<Self>,
-        task: Option<Task>,
-        response: &Message,
-        path: Path,
-        turn: &mut Turn<'_, '_>,
-    ) -> State {
-        let follows_up = |task: &Task| task.exchange() == ExchangeType::IKE_FOLLOWUP_KE;
-        if task.as_ref().is_some_and(follows_up)
-            && let Err(why) = self.note_forgotten(response)
-        {
-            return self.close(why, turn);
-        }
-        let informs = |task: &Task| task.exchange() == ExchangeType::INFORMATIONAL;
-        if let Some(notify) = first_error(response)
-            && task.as_ref().is_some_and(informs)
-            && !matches!(task, Some(Task::Move(_)))
-        {
-            turn.ctx.refused(
-                Some(turn.core.name()),
-                Refusal::InformationRefused { notify },
-            );
-        }
-        let concluded = match task {
-            Some(Task::RekeyIke(rekey)) => {
-                return self.conclude_rekey_ike(*rekey, response, turn);
-            }
-            Some(Task::FollowUp(follow_up)) => {
-                return self.conclude_follow_up(*follow_up, response, turn);
-            }
-            Some(Task::RekeyChild(rekey)) => self.conclude_rekey_child(*rekey, response, turn),
-            Some(Task::NewChild(new)) => {
-                self.conclude_new_child(*new, response, turn);
-                Ok(())
-            }
-            Some(Task::DeleteChild(child, _)) => {
-                self.children.keep_for_stragglers(child, turn.ctx);
-                match child.is_some() && self.children.is_over() {
-                    true => Err(DownReason::ClosedHere),
-                    false => Ok(()),
-                }
-            }
-            Some(Task::Distribute(grant)) => {
-                task::conclude_grant(&grant, response, turn);
-                Ok(())
-            }
-            Some(Task::RequestKeys(token)) => {
-                Self::conclude_request(*token, response, turn);
-                Ok(())
-            }
-            Some(Task::Move(moved)) => self.conclude_move(&moved, response, turn),
-            Some(Task::Question(cookie)) => {
-                self.conclude_question(&cookie, response, turn);
-                Ok(())
-            }
-            Some(Task::Liveness | Task::Doubt | Task::Whereabouts) => {
-                self.note_seen(response, path, turn.core);
-                Ok(())
-            }
-            Some(Task::Leave) => return self.left(turn.ctx),
-            Some(Task::Revoke(_) | Task::Neighbours(_) | Task::Redirect(_) | Task::Window(_))
-            | None => Ok(()),
-        };
-        match concluded {
-            Err(why) => self.close(why, turn),
-            Ok(()) => {
-                self.send_next(turn);
-                State::Established(self)
-            }
-        }
-    }
-
-    fn handle_request(
-        mut self: Box<Self>,
-        arrived: &Arrived<'_>,
-        turn: &mut Turn<'_, '_>,
-    ) -> State {
-        let Some(request) = turn
-            .core
-            .accept_request(&mut self.keys.cipher, arrived, turn.ctx)
-        else {
-            return State::Established(self);
-        };
-        self.heard = turn.ctx.now;
-        turn.core.lost = false;
-        self.unsure
-            .resolve(&turn.core.responses, self.heard, turn.ctx);
-        self.follow(arrived, turn);
-        match request {
-            Ok(mut request) => {
-                if !self.private {
-                    request.forget_private();
-                }
-                self.handle_genuine(&request, arrived, turn)
-            }
-            Err(Complaint { why, notify }) => {
-                // INVALID_SYNTAX "is considered fatal in both peers" (RFC 7296 section 2.21.3).
-                let fatal = notify.kind == NotifyType::INVALID_SYNTAX;
-                self.respond(vec![Payload::Notify(notify)], arrived, turn);
-                match fatal {
-                    true => self.end(DownReason::Misbehaved(why), turn),
-                    false => State::Established(self),
-                }
-            }
-        }
-    }
-
-    fn handle_genuine(
-        mut self: Box<Self>,
-        request: &Message,
-        arrived: &Arrived<'_>,
-        turn: &mut Turn<'_, '_>,
-    ) -> State {
-        match request.header.exchange {
-            ExchangeType::INFORMATIONAL => self.handle_informational(request, arrived, turn),
-            ExchangeType::KEY_DISTRIBUTE if self.private => {
-                if let Err(code) = self.accept_grant(request, arrived, turn) {
-                    let (csa, grant) = distribute::name(request);
-                    let answer = distribute::reply(csa, grant, Some(code));
-                    self.respond(vec![answer], arrived, turn);
-                }
-                State::Established(self)
-            }
-            ExchangeType::KEY_REQUEST if self.private => {
-                if let Err(code) = self.accept_key_request(request, arrived, turn) {
-                    self.respond(migration::answer(&Err(code)), arrived, turn);
-                }
-                State::Established(self)
-            }
-            ExchangeType::CREATE_CHILD_SA => self.handle_create_child(request, arrived, turn),
-            ExchangeType::IKE_FOLLOWUP_KE => self.answer_follow_up(request, arrived, turn),
-            // An initial exchange again, or a private one without the vendor ID: genuine, but
-            // "invalid because some type, length, or value was out of range".
-            _ => {
-                let answer = notify(NotifyType::INVALID_SYNTAX, Vec::new());
-                self.respond(vec![answer], arrived, turn);
-                let why = PeerMisbehaved::UnexpectedExchange;
-                self.end(DownReason::Misbehaved(why), turn)
-            }
-        }
-    }
-
-    fn handle_create_child(
-        mut self: Box<Self>,
-        request: &Message,
-        arrived: &Arrived<'_>,
-        turn: &mut Turn<'_, '_>,
-    ) -> State {
-        if self.is_leaving() {
-            let later = vec![notify(NotifyType::TEMPORARY_FAILURE, Vec::new())];
-            self.respond(later, arrived, turn);
-            return State::Established(self);
-        }
-        let answer = match Renewal::read(request).map(|renewal| renewal.wish(request)) {
-            Some(Wish::Ike) if clone::is_asked_for(request) => {
-                return self.answer_clone(request, arrived, turn);
-            }
-            Some(Wish::Ike) => return self.answer_rekey_ike(request, arrived, turn),
-            Some(Wish::Child(spi)) => self.answer_rekey_child(spi, request, turn),
-            Some(Wish::Another) | None => self.answer_new_child(request, turn),
-        };
-        self.answer_renewal(answer, arrived, turn)
-    }
-
-    /// Answers CREATE_CHILD_SA. A request that lacks payloads is as fatal as one that cannot be
-    /// parsed: "this error notification is considered fatal in both peers, meaning that the IKE SA
-    /// is deleted without needing an explicit Delete payload" (RFC 7296 section 2.21.3).
-    pub(super) fn answer_renewal(
-        mut self: Box<Self>,
-        answer: Vec<Payload>,
-        arrived: &Arrived<'_>,
-        turn: &mut Turn<'_, '_>,
-    ) -> State {
-        let fatal = answer.contains(&notify(NotifyType::INVALID_SYNTAX, Vec::new()));
-        self.respond(answer, arrived, turn);
-        match fatal {
-            true => {
-                let why = PeerMisbehaved::WrongPayloads;
-                self.end(DownReason::Misbehaved(why), turn)
-            }
-            false => State::Established(self),
-        }
-    }
-
-    /// Deletes a replaced child SA whose drain time is over, or a child SA that is no longer
-    /// wanted.
-    pub(super) fn delete_child(&mut self, id: ChildSaId, turn: &mut Turn<'_, '_>) {
-        if let Some(inbound) = self.children.get_mut(id).map(|child| child.inbound) {
-            self.ask(Task::DeleteChild(Some(id), inbound), turn);
-        }
-    }
-
-    /// Ends the SA for both ends. Our last response is kept for a while.
-    pub(super) fn end(mut self: Box<Self>, why: DownReason, turn: &mut Turn<'_, '_>) -> State {
-        self.note_in_vain(&why, turn);
-        self.drop_children(&why, turn.ctx);
-        turn.core.announce_down(why, turn.ctx);
-        turn.core.requests.abandon();
-        State::Lingering(Lingering::until(
-            turn.ctx.now + turn.ctx.config.timers.linger,
-        ))
-    }
-
-    fn drop_children(&mut self, why: &DownReason, ctx: &mut Context<'_>) {
-        for child in self.children.drain() {
-            let (child, why) = (child.id, Some(why.clone()));
-            ctx.event(Event::ChildDown { child, why });
-        }
-    }
-
-    pub(super) fn respond(
-        &mut self,
-        payloads: Vec<Payload>,
-        arrived: &Arrived<'_>,
-        turn: &mut Turn<'_, '_>,
-    ) {
-        turn.core
-            .respond(&mut self.keys.cipher, arrived, payloads, turn.ctx);
-    }
-
-    /// Returns true if a queued task is no longer necessary.
-    fn is_moot(&self, task: &Task) -> bool {
-        match task {
-            Task::NewChild(new) => {
-                let name = new.name.as_deref();
-                let full = self.upkeep.is_full && resource::is_additional(name);
-                full || self.children.current(name).is_some() || self.is_opening(name)
-            }
-            Task::RekeyChild(rekey) => {
-                let old = self.children.get(rekey.old);
-                let opening = old.is_some_and(|old| self.is_opening(old.name.as_deref()));
-                opening || !self.children.is_current(rekey.old)
-            }
-            Task::DeleteChild(Some(child), _) => !self.children.is_deleting(*child),
-            _ => false,
-        }
-    }
-
-    pub(crate) fn send_next(&mut self, turn: &mut Turn<'_, '_>) {
-        if turn.core.requests.is_idle()
-            && let Some(task) = self.next_move(turn).or_else(|| self.next_question(turn))
-        {
-            self.send(task, turn);
-        }
-        while turn.core.requests.has_room()
-            && !(self.is_to_move() || self.is_to_follow())
-            && let Some(task) = self.queue.pop()
-        {
-            if !self.is_moot(&task) {
-                self.send(task, turn);
-            }
-        }
-    }
-
-    pub(super) fn send(&mut self, task: Task, turn: &mut Turn<'_, '_>) {
-        let timers = &turn.ctx.config.timers;
-        let allowed = match (&task, self.is_patient()) {
-            (Task::Question(_), _) if self.is_led_by_packets() => Duration::MAX,
-            (task, true) => task.allowed(timers).max(timers.give_up_patient),
-            (task, false) => task.allowed(timers),
-        };
-        let payloads = match &task {
-            Task::Liveness | Task::Doubt | Task::Whereabouts => self.liveness_payloads(turn),
-            Task::Question(_) => {
-                let hashes = self.question_payloads(turn);
-                [task.payloads(), hashes].concat()
-            }
-            task => task.payloads(),
-        };
-        let path = self.path_for(&task, turn.core);
-        let id = turn.core.request_on(
-            path,
-            &mut self.keys.cipher,
-            task.exchange(),
-            payloads,
-            allowed,
-            turn.ctx,
-        );
-        self.note_sent(turn.core);
-        self.queue.run(id, task);
+/// Handles a message. SAs that it creates are added to `born`.
+pub(crate) fn handle(
+    session: Box<Session>,
+    arrived: &Arrived<'_>,
+    born: &mut Vec<Born>,
+    turn: &mut Turn<'_, '_>,
+) -> Next {
+    match arrived.datagram.header().flags.response {
+        true => handle_response(session, arrived, born, turn),
+        false => handle_request(session, arrived, born, turn),
     }
 }
 
-#[cfg(test)]
-impl crate::Engine {
-    /// Treats all peers as if they had not sent our vendor ID.
-    pub(crate) fn forget_vendor(&mut self) {
-        for sa in self.sas.values_mut() {
-            match &mut sa.state {
-                State::Established(up) => up.private = false,
-                State::AwaitAuth(state) => state.private = false,
-                _ => {}
+/// Performs the actions that are due.
+pub(crate) fn handle_timeout(mut session: Box<Session>, turn: &mut Turn<'_, '_>) -> Next {
+    let is_too_old = is_too_old(&mut session, turn);
+    send_next(&mut session, turn);
+    if is_too_old {
+        let why = licences::why_over(&session, turn);
+        return Next::Ended(close(session, why, turn));
+    }
+    let tried_until = session.replacement.tried_until();
+    if tried_until.is_some_and(|until| until <= turn.ctx.now) {
+        return Next::Ended(turn_back(session, DownReason::NotFollowed, turn));
+    }
+    if reauth::is_due(&mut session, turn) {
+        return Next::Ended(close(session, DownReason::ProofTooOld, turn));
+    }
+    let heard = session.liveness.heard;
+    let unsure = &mut session.openings.unsure;
+    unsure.resolve(&turn.core.responses, heard, turn.ctx);
+    follow::end_step(&mut session, turn);
+    leave::leave(&mut session, turn);
+    send_next(&mut session, turn);
+    opening::forget(&mut session, turn.ctx);
+    mobike::note_silence(&mut session, turn);
+    liveness::check(&mut session, turn);
+    Next::Up(session)
+}
+
+/// Ends a turn: requests child SAs that are missing, and sends queued requests.
+pub(crate) fn finish(session: &mut Session, turn: &mut Turn<'_, '_>) {
+    upkeep::maintain(session, turn);
+    send_next(session, turn);
+}
+
+/// Rekeys and deletes the SAs that are due. Returns true if keys have expired without a
+/// successor.
+fn is_too_old(session: &mut Session, turn: &mut Turn<'_, '_>) -> bool {
+    while let Some(due) = session.children.pop_due(turn.ctx.now) {
+        match due {
+            Due::Rekey(child) => rekey_child::request(session, child, turn),
+            Due::Delete(child) => delete::request(session, child, turn),
+            Due::Forget(child) => {
+                session.children.remove(child);
+                turn.ctx.event(Event::ChildDown { child, why: None });
             }
+            Due::End(child) if session.children.all_current().count() > 1 => {
+                upkeep::delete_current(session, child, turn);
+            }
+            Due::End(_) => return true,
         }
     }
+    let past = |at: Option<Instant>| at.is_some_and(|at| at <= turn.ctx.now);
+    if past(session.lifetime.keys.over_at) {
+        return true;
+    }
+    if past(session.lifetime.keys.renew_at) {
+        rekey_ike::request(session, turn);
+    }
+    false
+}
+
+/// Returns the next deadline.
+pub(crate) fn deadline(session: &Session, core: &Core, config: &PeerTable) -> Option<Deadline> {
+    let renewal = |at| Deadline {
+        at,
+        reason: "rekey or delete an SA",
+    };
+    let ages = [
+        session.children.next(),
+        session.lifetime.keys.next(),
+        session.lifetime.proof.next(),
+        session.replacement.leaves_at(),
+        session.replacement.tried_until(),
+        session.upkeep.next,
+        session.openings.unsure.next(),
+        opening::forgets_at(session),
+    ];
+    let ages = ages.into_iter().flatten();
+    let asked = liveness::due(session, core, config).into_iter();
+    ages.map(renewal)
+        .chain(asked)
+        .chain(follow::step_ends_at(session))
+        .chain(mobike::silent_at(session, core))
+        .min()
+}
+
+/// Tests another path with the oldest outstanding request.
+pub(crate) fn probe(session: &mut Session, path: Path, turn: &mut Turn<'_, '_>) {
+    if turn.core.requests.is_idle() {
+        session.ask(Check::Liveness, turn);
+        send_next(session, turn);
+    }
+    let path = tcp::named(turn, path);
+    if let Some(datagrams) = turn.core.requests.oldest() {
+        turn.ctx.out.counters.retransmitted += 1;
+        turn.ctx.transmit_all(path, datagrams);
+    }
+    turn.core.requests.exclude();
+}
+
+/// Gives up, as the peer does not answer.
+pub(crate) fn give_up(mut session: Box<Session>, attempts: u32, turn: &mut Turn<'_, '_>) -> Ending {
+    if session.is_on_trial() {
+        return turn_back(session, DownReason::PeerGone { attempts }, turn);
+    }
+    let why = match session.is_leaving() {
+        true => DownReason::Replaced,
+        false => {
+            turn.ctx.ike_spis.lose(turn.core.own_spi());
+            DownReason::PeerGone { attempts }
+        }
+    };
+    delete::drop_all(&mut session, &why, turn.ctx);
+    Ending::gone(why, turn)
+}
+
+/// Takes the SA down without a message to the peer, which has lost its state.
+pub(crate) fn abandon(session: &mut Session, turn: &mut Turn<'_, '_>) -> Ending {
+    let why = DownReason::Replaced;
+    delete::drop_all(session, &why, turn.ctx);
+    Ending::gone(why, turn)
+}
+
+/// Closes the SA by an INFORMATIONAL request with a Delete.
+pub(crate) fn close(mut session: Box<Session>, why: DownReason, turn: &mut Turn<'_, '_>) -> Ending {
+    clone::note_in_vain(&session, &why, turn);
+    delete::drop_all(&mut session, &why, turn.ctx);
+    Closing::begin(session.keys, why, turn)
+}
+
+/// Closes a clone on the path of the original, because the new path may be the cause.
+fn turn_back(session: Box<Session>, why: DownReason, turn: &mut Turn<'_, '_>) -> Ending {
+    if let Some(Aside::Ours { from, .. }) = &session.replacement.aside {
+        protected::switch_to(turn, **from);
+    }
+    close(session, why, turn)
+}
+
+/// Ends the SA for both ends. Our last response is kept for a while.
+fn end(mut session: Box<Session>, why: DownReason, turn: &mut Turn<'_, '_>) -> Ending {
+    clone::note_in_vain(&session, &why, turn);
+    delete::drop_all(&mut session, &why, turn.ctx);
+    turn.announce_down(why);
+    turn.core.requests.abandon();
+    Ending::Lingering(Lingering::until(
+        turn.ctx.now + turn.ctx.config.timers.linger,
+    ))
+}
+
+/// Ends the SA, which another one has replaced.
+fn left(session: Box<Session>, turn: &Turn<'_, '_>) -> Ending {
+    Ending::Lingering(Lingering::replaced(session.children, turn.ctx))
+}
+
+/// Ends the SA, as the peer has deleted it, on its own or because another SA has replaced it.
+fn deleted(session: Box<Session>, turn: &mut Turn<'_, '_>) -> Ending {
+    if !session.replacement.has_successor || !turn.ctx.is_acquainted() {
+        return end(session, DownReason::ClosedByPeer, turn);
+    }
+    for child in session.children.ids() {
+        turn.ctx.event(Event::ChildRetired { child });
+    }
+    turn.core.requests.abandon();
+    left(session, turn)
+}
+
+fn handle_response(
+    mut session: Box<Session>,
+    arrived: &Arrived<'_>,
+    born: &mut Vec<Born>,
+    turn: &mut Turn<'_, '_>,
+) -> Next {
+    if liveness::handle_clear_error(&mut session, arrived, turn) {
+        turn.ctx.count_taken();
+        turn.core.requests.abandon();
+        return Next::Ended(left(session, turn));
+    }
+    let Some(response) = protected::accept_response(turn, &session.keys.cipher, arrived) else {
+        return Next::Up(session);
+    };
+    session.liveness.heard = turn.ctx.now;
+    turn.core.lost = false;
+    follow::follow(&mut session, arrived, turn);
+    mobike::note_answer(&mut session, arrived.path, turn);
+    let task = session.queue.finish(arrived.datagram.header().message_id);
+    let then = match response {
+        // "Such errors in parsing or processing response packets should still cause the
+        // recipient to clean up the IKE state" (RFC 7296 section 2.21).
+        Err(Complaint { why, .. }) => Then::Close(DownReason::Misbehaved(why)),
+        Ok(mut response) => {
+            if !session.terms.private {
+                response.forget_private();
+            }
+            match first_error(&response) {
+                Some(notify @ NotifyType::INVALID_SYNTAX) => {
+                    Then::End(DownReason::Unreadable { notify })
+                }
+                _ => conclude(&mut session, task, &response, arrived.path, turn),
+            }
+        }
+    };
+    perform(session, then, born, turn)
+}
+
+/// Evaluates the answer to a request of ours.
+fn conclude(
+    session: &mut Session,
+    task: Option<Box<dyn Task>>,
+    message: &Message,
+    path: Path,
+    turn: &mut Turn<'_, '_>,
+) -> Then {
+    let Some(task) = task else {
+        return Then::Stay;
+    };
+    if task.exchange() == ExchangeType::IKE_FOLLOWUP_KE
+        && let Err(why) = session.openings.note_forgotten(message)
+    {
+        return Then::Close(why);
+    }
+    if let Some(notify) = first_error(message)
+        && task.exchange() == ExchangeType::INFORMATIONAL
+        && !task.tells_refusal()
+    {
+        let why = Refusal::InformationRefused { notify };
+        turn.ctx.refused(Some(turn.core.name()), why);
+    }
+    task.conclude(&Answer { message, path }, session, turn)
+}
+
+fn handle_request(
+    mut session: Box<Session>,
+    arrived: &Arrived<'_>,
+    born: &mut Vec<Born>,
+    turn: &mut Turn<'_, '_>,
+) -> Next {
+    let Some(request) = protected::accept_request(turn, &mut session.keys.cipher, arrived) else {
+        return Next::Up(session);
+    };
+    session.liveness.heard = turn.ctx.now;
+    turn.core.lost = false;
+    let unsure = &mut session.openings.unsure;
+    unsure.resolve(&turn.core.responses, turn.ctx.now, turn.ctx);
+    follow::follow(&mut session, arrived, turn);
+    let then = match request {
+        Ok(mut request) => {
+            if !session.terms.private {
+                request.forget_private();
+            }
+            if request.header.exchange == ExchangeType::INFORMATIONAL {
+                return handle_informational(session, &request, arrived, born, turn);
+            }
+            handle_genuine(&mut session, &request, arrived, turn)
+        }
+        Err(Complaint { why, notify }) => {
+            // INVALID_SYNTAX "is considered fatal in both peers" (RFC 7296 section 2.21.3).
+            let fatal = notify.kind == NotifyType::INVALID_SYNTAX;
+            session.respond(vec![Payload::Notify(notify)], arrived, turn);
+            match fatal {
+                true => Then::End(DownReason::Misbehaved(why)),
+                false => Then::Stay,
+            }
+        }
+    };
+    perform(session, then, born, turn)
+}
+
+fn handle_genuine(
+    session: &mut Session,
+    request: &Message,
+    arrived: &Arrived<'_>,
+    turn: &mut Turn<'_, '_>,
+) -> Then {
+    match request.header.exchange {
+        ExchangeType::KEY_DISTRIBUTE if session.terms.private => {
+            if let Err(code) = grant::accept(session, request, arrived, turn) {
+                let (csa, grant) = distribute::name(request);
+                let answer = distribute::reply(csa, grant, Some(code));
+                session.respond(vec![answer], arrived, turn);
+            }
+            Then::Stay
+        }
+        ExchangeType::KEY_REQUEST if session.terms.private => {
+            if let Err(code) = token::accept(session, request, arrived, turn) {
+                session.respond(migration::answer(&Err(code)), arrived, turn);
+            }
+            Then::Stay
+        }
+        ExchangeType::CREATE_CHILD_SA => handle_create_child(session, request, arrived, turn),
+        ExchangeType::IKE_FOLLOWUP_KE => follow_up::answer(session, request, arrived, turn),
+        // An initial exchange again, or a private one without the vendor ID: genuine, but
+        // "invalid because some type, length, or value was out of range".
+        _ => {
+            let answer = notify(NotifyType::INVALID_SYNTAX, Vec::new());
+            session.respond(vec![answer], arrived, turn);
+            Then::End(DownReason::Misbehaved(PeerMisbehaved::UnexpectedExchange))
+        }
+    }
+}
+
+fn handle_create_child(
+    session: &mut Session,
+    request: &Message,
+    arrived: &Arrived<'_>,
+    turn: &mut Turn<'_, '_>,
+) -> Then {
+    if session.is_leaving() {
+        let later = vec![notify(NotifyType::TEMPORARY_FAILURE, Vec::new())];
+        session.respond(later, arrived, turn);
+        return Then::Stay;
+    }
+    let answer = match Renewal::read(request).map(|renewal| renewal.wish(request)) {
+        Some(Wish::Ike) if extension::clone::is_asked_for(request) => {
+            return clone::answer(session, request, arrived, turn);
+        }
+        Some(Wish::Ike) => return rekey_ike::answer(session, request, arrived, turn),
+        Some(Wish::Child(spi)) => rekey_child::answer(session, spi, request, turn),
+        Some(Wish::Another) | None => child::answer(session, request, turn),
+    };
+    session.respond_renewal(answer, arrived, turn)
+}
+
+/// Handles deletions, revocations, announcements and moves (RFC 7296 section 1.4).
+fn handle_informational(
+    mut session: Box<Session>,
+    request: &Message,
+    arrived: &Arrived<'_>,
+    born: &mut Vec<Born>,
+    turn: &mut Turn<'_, '_>,
+) -> Next {
+    let fatal = first_error(request).filter(|kind| is_fatal(*kind));
+    let closes = extension::delete::closes_ike_sa(request);
+    let deleted = delete::answer(&mut session, request, turn.ctx);
+    let childless = !deleted.is_empty() && session.children.is_over();
+    grant::note_revoked(&mut session, request, turn);
+    grant::note_neighbours(&session, request, turn);
+    reauth::note_lifetime(&mut session, request, turn);
+    redirect::note(&session, request, turn);
+    turn.core
+        .overlap(overlap::announced(request), turn.ctx.config);
+    let mut answer: Vec<_> = extension::delete::paired(deleted).into_iter().collect();
+    answer.extend(mobike::answer(&mut session, request, arrived, turn));
+    session.respond(answer, arrived, turn);
+    match (fatal, closes, childless) {
+        (Some(NotifyType::AUTHENTICATION_FAILED), _, _) => {
+            let why = turn.proof_refused(request, None);
+            Next::Ended(end(session, why, turn))
+        }
+        (Some(notify), _, _) => Next::Ended(end(session, DownReason::Unreadable { notify }, turn)),
+        (None, true, _) => Next::Ended(inherit(session, born, turn)),
+        (None, false, true) => Next::Ended(close(session, DownReason::ChildDeleted, turn)),
+        (None, false, false) => {
+            send_next(&mut session, turn);
+            Next::Up(session)
+        }
+    }
+}
+
+/// Handles the peer's Delete of this SA while our request is outstanding: the peer's own successor,
+/// if it requested one, replaces the SA. "Forget about its own rekeying request" (section 2.25.2).
+fn inherit(mut session: Box<Session>, born: &mut Vec<Born>, turn: &mut Turn<'_, '_>) -> Ending {
+    let promised = &mut session.replacement.promised;
+    let Some(successor) = promised.take_if(|successor| successor.is_complete()) else {
+        return deleted(session, turn);
+    };
+    turn.core.requests.abandon();
+    hand_over(session, *successor, born, turn);
+    Ending::Lingering(Lingering::until(
+        turn.ctx.now + turn.ctx.config.timers.linger,
+    ))
+}
+
+/// Returns true for errors that end the SA even outside a response (RFC 7296 section 2.21.2: in the
+/// INFORMATIONAL exchange that follows IKE_AUTH).
+const fn is_fatal(kind: NotifyType) -> bool {
+    matches!(
+        kind,
+        NotifyType::AUTHENTICATION_FAILED
+            | NotifyType::INVALID_SYNTAX
+            | NotifyType::UNSUPPORTED_CRITICAL_PAYLOAD
+    )
+}
+
+/// Performs what a task returned.
+fn perform(
+    mut session: Box<Session>,
+    then: Then,
+    born: &mut Vec<Born>,
+    turn: &mut Turn<'_, '_>,
+) -> Next {
+    match then {
+        Then::Stay => {}
+        Then::Close(why) => return Next::Ended(close(session, why, turn)),
+        Then::End(why) => return Next::Ended(end(session, why, turn)),
+        Then::Leave => return Next::Ended(left(session, turn)),
+        Then::Send(task) => send(&mut session, task, turn),
+        Then::Succeed(succession) => return succeed(session, *succession, born, turn),
+    }
+    send_next(&mut session, turn);
+    Next::Up(session)
+}
+
+/// Lets another IKE SA replace this one, or exist beside it.
+fn succeed(
+    session: Box<Session>,
+    succession: Succession,
+    born: &mut Vec<Born>,
+    turn: &mut Turn<'_, '_>,
+) -> Next {
+    if let Some(lost) = succession.lost {
+        let mut core = lost.core(turn);
+        let ours = lost.ours;
+        let keys = lost.keys(&session.keys);
+        // The end that requested the successor in vain deletes it.
+        let state = Next::Ended(match ours {
+            true => Closing::replaced(keys, &mut turn.of(&mut core)),
+            false => Retired::begin(keys, turn.ctx),
+        });
+        born.push(Born { core, state });
+    }
+    match succession.stays {
+        Some(successor) if successor.is_complete() && successor.purpose.is_some() => {
+            bear(session, successor, born, turn)
+        }
+        Some(successor) if successor.ours => {
+            let old = hand_over(session, successor, born, turn);
+            Next::Ended(Closing::replaced(old, turn))
+        }
+        Some(successor) => promise(session, successor, born, turn),
+        None => {
+            let mut session = session;
+            send_next(&mut session, turn);
+            Next::Up(session)
+        }
+    }
+}
+
+/// Lets a successor that the peer requested replace this SA, unless it has to wait: for more key
+/// exchanges, or for the answer to our own request, which decides between the two successors.
+fn promise(
+    mut session: Box<Session>,
+    successor: Successor,
+    born: &mut Vec<Born>,
+    turn: &mut Turn<'_, '_>,
+) -> Next {
+    if successor.is_complete() && !rekey_ike::is_awaiting(&session) {
+        turn.core.requests.abandon();
+        let old = hand_over(session, successor, born, turn);
+        return Next::Ended(Retired::begin(old, turn.ctx));
+    }
+    session.replacement.promised = Some(Box::new(successor));
+    send_next(&mut session, turn);
+    Next::Up(session)
+}
+
+/// Turns this SA into its successor, and returns the old keys.
+fn hand_over(
+    mut session: Box<Session>,
+    successor: Successor,
+    born: &mut Vec<Born>,
+    turn: &mut Turn<'_, '_>,
+) -> ProvedKeys {
+    let mut next = successor.core(turn);
+    // The successor keeps the id. The remains of the old SA get the new one.
+    std::mem::swap(&mut next.id, &mut turn.core.id);
+    let keys = successor.keys(&session.keys);
+    let old = std::mem::replace(&mut session.keys, keys);
+    mobike::repeat(&mut session);
+    follow::repeat(&mut session, turn);
+    session.replacement.promised = None;
+    session.openings.incomplete.clear();
+    session.grants.offered.clear();
+    session.queue.reset(|task| task.ends_with_keys());
+    let lifetime = lifetimes(turn.core, turn.ctx.config).ike;
+    session.lifetime.keys = Age::begin(lifetime, turn.ctx.config, turn.ctx.rng, turn.ctx.now);
+    let (sa, peer) = (next.id, next.name());
+    turn.ctx.event(Event::IkeRekeyed { sa, peer });
+    window::tell(&mut session, &mut next, turn.ctx.config);
+    send_next(&mut session, &mut turn.of(&mut next));
+    let (core, state) = (next, Next::Up(session));
+    born.push(Born { core, state });
+    old
+}
+
+/// Installs a clone. This SA stays.
+fn bear(
+    mut session: Box<Session>,
+    successor: Successor,
+    born: &mut Vec<Born>,
+    turn: &mut Turn<'_, '_>,
+) -> Next {
+    let (mut core, mut clone) = clone::bear(&session, successor, turn);
+    send_next(&mut clone, &mut turn.of(&mut core));
+    if clone.is_on_trial() {
+        finish(&mut clone, &mut turn.of(&mut core));
+    }
+    let state = Next::Up(clone);
+    born.push(Born { core, state });
+    send_next(&mut session, turn);
+    Next::Up(session)
+}
+
+/// Sends queued requests, as many as the window allows.
+pub(crate) fn send_next(session: &mut Session, turn: &mut Turn<'_, '_>) {
+    if turn.core.requests.is_idle()
+        && let Some(task) = mobike::next(session, turn).or_else(|| follow::next(session, turn))
+    {
+        send(session, task, turn);
+    }
+    while turn.core.requests.has_room()
+        && !(session.is_to_move() || session.is_to_follow())
+        && let Some(task) = session.queue.pop()
+    {
+        if !task.is_moot(session) {
+            send(session, task, turn);
+        }
+    }
+}
+
+fn send(session: &mut Session, task: Box<dyn Task>, turn: &mut Turn<'_, '_>) {
+    let timers = &turn.ctx.config.timers;
+    let mut allowed = task.allowed(session, timers);
+    if session.is_patient() {
+        allowed = allowed.max(timers.give_up_patient);
+    }
+    let payloads = task.payloads(session, turn);
+    let path = task.path(session, turn.core);
+    let (cipher, exchange) = (&mut session.keys.cipher, task.exchange());
+    let id = protected::request_on(turn, path, cipher, exchange, payloads, allowed);
+    follow::note_sent(session, turn.core);
+    session.queue.run(id, task);
 }

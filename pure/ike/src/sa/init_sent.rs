@@ -4,11 +4,15 @@
 //! one is still awaited. A refusal is stored and reported once. It takes effect only if no
 //! acceptable response arrives until the request is given up (RFC 7296 section 2.21.1).
 
+use super::State;
+use super::arrived::Arrived;
 use super::auth_sent::AuthSent;
+use super::closing::Ending;
 use super::kem_sent::KemSent;
-use super::{Arrived, State, Turn};
+use super::turn::Turn;
 use crate::allowed_suites::{AllowedIkeSuites, group_id};
 use crate::attempt::Offer;
+use crate::auth::Proof;
 use crate::counters::DropReason;
 use crate::down_reason::DownReason;
 use crate::exchange::init::{self, Init, NONCE_LEN};
@@ -20,7 +24,7 @@ use crate::keys::{Inputs, UnprovedKeys};
 use crate::proposal::{check_ike, offer_ike};
 use crate::refusal::Refusal;
 use crate::signature;
-use crypto::{KeyPair, Rng, Secret};
+use crypto::{KeyPair, Prf, Rng, Secret};
 use model::{Group, Kem, Suite};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -51,6 +55,7 @@ pub(crate) struct InitSent {
 /// The content of an acceptable response.
 struct Answer {
     suite: Suite,
+    prf: Prf,
     group: Group,
     /// The additional key exchanges.
     kems: Vec<Kem>,
@@ -126,8 +131,8 @@ impl InitSent {
         match redirect::sent(response, &self.nonce, turn) {
             Some(Ok(to)) => {
                 turn.ctx.count_taken();
-                turn.core.follow_redirect(to, turn.core.anew, turn.ctx);
-                return State::Gone;
+                turn.follow_redirect(to, turn.core.anew);
+                return State::GONE;
             }
             Some(Err(why)) => {
                 let told = Refusal::UnprovedLack(Box::new(why.clone()));
@@ -155,10 +160,8 @@ impl InitSent {
     pub(super) fn give_up(self, turn: &mut Turn<'_, '_>) -> State {
         let address = turn.core.path.remote.ip();
         match self.refused {
-            Some(why) => turn.core.gone(why, turn.ctx),
-            None => turn
-                .core
-                .unanswered(DownReason::Unreachable { address }, turn.ctx),
+            Some(why) => Ending::gone(why, turn).into(),
+            None => tcp::unanswered(DownReason::Unreachable { address }, turn).into(),
         }
     }
 
@@ -230,7 +233,7 @@ impl InitSent {
         // "In the case of TCP encapsulation, an Initiator SHOULD NOT wait for additional messages"
         // (RFC 9329 section 6.4): this answer is genuine, or no genuine one will come.
         match turn.core.path.is_stream() {
-            true => turn.core.gone(why, turn.ctx),
+            true => Ending::gone(why, turn).into(),
             false => State::InitSent(self),
         }
     }
@@ -261,6 +264,7 @@ impl InitSent {
             .map_err(|_| DropReason::KeyExchange)?;
         Ok(Answer {
             suite: choice.suite,
+            prf: choice.prf,
             group: choice.group,
             kems: choice.kems,
             shared,
@@ -292,7 +296,7 @@ impl InitSent {
         let signs = turn
             .core
             .peer(turn.ctx.config)
-            .is_some_and(|peer| peer.psk.is_none());
+            .is_some_and(|peer| Proof::of(peer).is_signature());
         let credential = turn.ctx.config.credential.as_ref().filter(|_| signs);
         let method = credential.map(|credential| signature::method(credential, response));
         let (method, deaf) = match method.transpose() {
@@ -327,6 +331,7 @@ impl InitSent {
         };
         let keys = UnprovedKeys::derive(Inputs {
             suite: answer.suite,
+            prf: answer.prf,
             shared: answer.shared.clone(),
             nonce_i: &self.nonce,
             nonce_r: &answer.nonce,

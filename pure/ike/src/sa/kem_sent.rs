@@ -3,11 +3,16 @@
 //! The keys are fresh, but the other end is unknown until IKE_AUTH. Each exchange renews the keys.
 //! IKE_AUTH follows after all negotiated exchanges.
 
+use super::State;
+use super::arrived::Arrived;
 use super::auth_sent::{AuthSent, uncut};
-use super::{Arrived, State, Turn};
+use super::closing::Ending;
+use super::protected;
+use super::turn::Turn;
 use crate::down_reason::{DownReason, PeerMisbehaved};
 use crate::exchange::{first_error, key_exchange};
 use crate::extension::intermediate::Asked;
+use crate::extension::tcp;
 use model::Kem;
 use std::collections::VecDeque;
 use wire::ike::{ExchangeType, Message};
@@ -35,12 +40,11 @@ impl KemSent {
             return next.begin(&first, turn);
         };
         let Some(asked) = Asked::new(kem) else {
-            return turn.core.gone(DownReason::NoKemKey, turn.ctx);
+            return Ending::gone(DownReason::NoKemKey, turn).into();
         };
         let (exchange, payloads) = (ExchangeType::IKE_INTERMEDIATE, vec![asked.payload()]);
         let allowed = turn.ctx.config.timers.give_up;
-        turn.core
-            .request(&mut next.keys.cipher, exchange, payloads, allowed, turn.ctx);
+        protected::request(turn, &mut next.keys.cipher, exchange, payloads, allowed);
         let uncut = uncut(turn.core, turn.ctx.config);
         turn.ctx.out.attempts.learn_uncut(turn.core, uncut);
         State::KemSent(Box::new(Self {
@@ -52,14 +56,11 @@ impl KemSent {
     }
 
     pub(super) fn handle(self: Box<Self>, arrived: &Arrived<'_>, turn: &mut Turn<'_, '_>) -> State {
-        match turn
-            .core
-            .accept_unproved(&self.next.keys.cipher, arrived, turn.ctx)
-        {
+        match protected::accept_unproved(turn, &self.next.keys.cipher, arrived) {
             None => State::KemSent(self),
-            Some(Err(complaint)) => turn
-                .core
-                .gone(DownReason::Misbehaved(complaint.why), turn.ctx),
+            Some(Err(complaint)) => {
+                Ending::gone(DownReason::Misbehaved(complaint.why), turn).into()
+            }
             Some(Ok(response)) => self.conclude(&response, turn),
         }
     }
@@ -71,12 +72,12 @@ impl KemSent {
             Some(uncut) => DownReason::LongKemUnanswered(uncut),
             None => DownReason::AuthUnanswered { port },
         };
-        turn.core.unanswered(why, turn.ctx)
+        tcp::unanswered(why, turn).into()
     }
 
     fn conclude(self: Box<Self>, response: &Message, turn: &mut Turn<'_, '_>) -> State {
         if let Some(notify) = first_error(response) {
-            return turn.core.gone(DownReason::KemRefused { notify }, turn.ctx);
+            return Ending::gone(DownReason::KemRefused { notify }, turn).into();
         }
         let Self {
             mut next,
@@ -86,9 +87,7 @@ impl KemSent {
         } = *self;
         let agreed = key_exchange(response).and_then(|answer| asked.agree(answer).ok());
         let Some((kem, shared)) = agreed else {
-            return turn
-                .core
-                .gone(DownReason::Misbehaved(PeerMisbehaved::BadKem), turn.ctx);
+            return Ending::gone(DownReason::Misbehaved(PeerMisbehaved::BadKem), turn).into();
         };
         next.covered
             .add(&next.keys.roots, &mut turn.core.transcript);

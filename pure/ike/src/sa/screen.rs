@@ -9,8 +9,10 @@
 //! and source would let forgeries use up what the peer's next message needs (DESIGN section 4,
 //! invariants 2 and 12). A check costs no more than the delivery of the datagram by the kernel.
 
-use super::closing::Lingering;
-use super::{Arrived, Context, Sa, State, Turn};
+use super::arrived::Arrived;
+use super::closing::{Ending, Lingering};
+use super::turn::{Context, Turn};
+use super::{Sa, State, protected};
 use crate::counters::DropReason;
 use wire::ike::Header;
 
@@ -22,20 +24,21 @@ impl Sa {
             ctx.drop(why);
             return false;
         }
+        let core = &mut self.core;
+        let turn = &mut Turn { core, ctx };
         let keys = match &mut self.state {
             State::Established(state) => &mut state.keys,
-            State::Closing(state) => &mut state.keys,
-            State::Retired(state) => &mut state.keys,
-            State::Lingering(_) => {
-                let core = &mut self.core;
-                Lingering::answer(arrived, &mut Turn { core, ctx });
+            State::Ending(Ending::Closing(state)) => &mut state.keys,
+            State::Ending(Ending::Retired(state)) => &mut state.keys,
+            State::Ending(Ending::Lingering(_)) => {
+                Lingering::answer(arrived, turn);
                 return false;
             }
             // Messages of unauthenticated peers have a share of the time instead.
             State::InitSent(_) | State::KemSent(_) | State::AuthSent(_) => return true,
-            State::AwaitAuth(_) | State::Gone => return true,
+            State::AwaitAuth(_) | State::Ending(Ending::Gone) => return true,
         };
-        self.core.admits(&mut keys.cipher, arrived, ctx)
+        protected::admits(turn, &mut keys.cipher, arrived)
     }
 
     /// Returns the reason for which a message is not for this SA.

@@ -7,6 +7,7 @@ use super::reauth::reauthenticate;
 use super::rekey::rekey_ike;
 use super::*;
 use crate::exchange::notify;
+use crate::task::upkeep;
 use crate::{DownReason, Event};
 use model::{ChildSa, ChildSaId, Group};
 use std::collections::BTreeSet;
@@ -306,7 +307,7 @@ fn the_first_child_is_asked_for_again_where_it_alone_was_deleted() {
     assert_eq!((pair.left.up(), pair.left.children().len()), (1, 1));
     // The right end's engine did not send the Delete, so the test drops the child there.
     pair.with(Side::Right, |engine, now| {
-        engine.with_established(sa, now, |up, turn| up.lose_child(id, turn.ctx))
+        engine.with_established(sa, now, |up, turn| upkeep::lose_child(up, id, turn.ctx))
     });
     pair.run_for(Duration::from_secs(2));
     assert!(agree(&pair, &[None, VOICE]), "{:?}", pair.left.events);

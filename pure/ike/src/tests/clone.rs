@@ -11,6 +11,8 @@ use super::*;
 use crate::exchange::create_child::Offered;
 use crate::exchange::{find_notify, notify};
 use crate::extension::clone;
+use crate::sa::established;
+use crate::task;
 use crate::{CannotMove, CannotReauthenticate, DownReason, Event};
 use model::{IkeSaId, Kem};
 use std::net::IpAddr;
@@ -64,7 +66,7 @@ fn ask_for_clone(pair: &mut Pair, side: Side) {
     let sa = pair.host(side).current();
     pair.with(side, |engine, now| {
         engine.with_established(sa, now, |up, turn| {
-            let asked = up.ask_for_clone(to(CELL), turn);
+            let asked = task::clone::request(up, to(CELL), turn);
             asked.expect("nothing is under way");
         });
     });
@@ -76,7 +78,7 @@ fn keep_clone(pair: &mut Pair) -> IkeSaId {
     pair.settle_one_round();
     let (_, clone) = pair.left.cloned()[0];
     pair.with(Side::Left, |engine, now| {
-        engine.with_established(clone, now, |up, turn| up.conclude_trial(turn));
+        engine.with_established(clone, now, task::clone::conclude_trial);
     });
     pair.settle();
     clone
@@ -391,7 +393,7 @@ fn children_are_counted_over_all_ike_sas_of_a_peer() {
     let third = pair.left.cloned()[0].1;
     pair.with(Side::Left, |engine, now| {
         engine.with_established(third, now, |up, turn| {
-            let asked = up.ask_for_clone(to(CELL), turn);
+            let asked = task::clone::request(up, to(CELL), turn);
             asked.expect("nothing is under way");
         });
     });
@@ -582,7 +584,8 @@ fn a_child_whose_new_keys_met_a_hand_over_that_turned_back_gets_others() {
         assert!(pair.deliver_next());
     }
     pair.deliver(&answer);
-    pair.run_for(MINUTE * 2);
+    // Long enough for a later rekey to be drained.
+    pair.run_for(MINUTE * 2 + Duration::from_secs(5));
     assert!(pair.left.told("the tunnel stays on its path"));
     let new = pair.left.named(None).unwrap();
     assert!(new.id != old && new.ike == sa, "it has new keys");
@@ -779,7 +782,7 @@ fn a_peer_that_keeps_both_has_a_path_for_each_and_one_may_die() {
     assert!(fit(left[0], right[0]) && fit(left[1], right[1]));
     // The new path fails.
     pair.with(Side::Left, |engine, now| {
-        engine.with_established(clone, now, |up, turn| drop(up.abandon(turn)));
+        engine.with_established(clone, now, |up, turn| drop(established::abandon(up, turn)));
     });
     pair.away = vec![address(CELL)];
     pair.run_for(Duration::from_secs(600));

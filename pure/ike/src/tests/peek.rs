@@ -2,7 +2,8 @@
 
 use crate::Engine;
 use crate::cipher::Cipher;
-use crate::sa::{Sa, State};
+use crate::sa::closing::Ending;
+use crate::sa::{Sa, State, protected};
 use model::{IkeSaId, Instant};
 use std::time::Duration;
 use wire::ike::{Content, Datagram, ExchangeType, Fragment, Header, Message, Payload, PayloadType};
@@ -38,13 +39,7 @@ impl Engine {
     ) {
         self.with_established(sa, now, |state, turn| {
             let allowed = Duration::from_millis(500);
-            turn.core.request(
-                &mut state.keys.cipher,
-                exchange,
-                payloads,
-                allowed,
-                turn.ctx,
-            );
+            protected::request(turn, &mut state.keys.cipher, exchange, payloads, allowed);
         })
         .expect("the SA is up");
     }
@@ -82,15 +77,40 @@ impl Engine {
     }
 }
 
+impl Engine {
+    /// Returns the number of child SAs that peers are creating.
+    pub(crate) fn openings(&self) -> usize {
+        let up = self.sas.values().filter_map(|sa| sa.established());
+        up.map(|up| up.openings.incomplete.len()).sum()
+    }
+
+    /// Returns SK_d of the only IKE SA.
+    pub(crate) fn sk_d(&self) -> &[u8] {
+        let mut up = self.sas.values().filter_map(|sa| sa.established());
+        up.next().expect("one is up").keys.sk_d()
+    }
+
+    /// Treats all peers as if they had not sent our vendor ID.
+    pub(crate) fn forget_vendor(&mut self) {
+        for sa in self.sas.values_mut() {
+            match &mut sa.state {
+                State::Established(up) => up.terms.private = false,
+                State::AwaitAuth(state) => state.private = false,
+                _ => {}
+            }
+        }
+    }
+}
+
 fn cipher(sa: &Sa) -> Option<&Cipher> {
     match &sa.state {
         State::KemSent(state) => Some(&state.next.keys.cipher),
         State::AuthSent(state) => Some(&state.keys.cipher),
         State::AwaitAuth(state) => Some(&state.keys.cipher),
         State::Established(state) => Some(&state.keys.cipher),
-        State::Closing(state) => Some(&state.keys.cipher),
-        State::Retired(state) => Some(&state.keys.cipher),
-        State::InitSent(_) | State::Lingering(_) | State::Gone => None,
+        State::Ending(Ending::Closing(state)) => Some(&state.keys.cipher),
+        State::Ending(Ending::Retired(state)) => Some(&state.keys.cipher),
+        State::InitSent(_) | State::Ending(_) => None,
     }
 }
 
@@ -100,8 +120,8 @@ fn cipher_mut(sa: &mut Sa) -> Option<&mut Cipher> {
         State::AuthSent(state) => Some(&mut state.keys.cipher),
         State::AwaitAuth(state) => Some(&mut state.keys.cipher),
         State::Established(state) => Some(&mut state.keys.cipher),
-        State::Closing(state) => Some(&mut state.keys.cipher),
-        State::Retired(state) => Some(&mut state.keys.cipher),
-        State::InitSent(_) | State::Lingering(_) | State::Gone => None,
+        State::Ending(Ending::Closing(state)) => Some(&mut state.keys.cipher),
+        State::Ending(Ending::Retired(state)) => Some(&mut state.keys.cipher),
+        State::InitSent(_) | State::Ending(_) => None,
     }
 }

@@ -4,6 +4,7 @@ use super::distribute::grant;
 use super::pair::{Host, Pair, Side, fit, keys_of};
 use super::*;
 use crate::sa::State;
+use crate::sa::closing::Ending;
 use crate::{DownReason, Event};
 use crypto::Secret;
 use model::{ChildSa, ChildSaId, IkeSaId};
@@ -328,7 +329,12 @@ fn a_peer_that_is_not_ready_for_the_end_of_what_lost_a_race_is_told_again() {
         pair.run_for(Duration::from_secs(5));
         for host in [&pair.left, &pair.right] {
             let mut states = host.engine.sas.values().map(|sa| &sa.state);
-            let waits = |state: &State| matches!(state, State::Closing(_) | State::Retired(_));
+            let waits = |state: &State| {
+                matches!(
+                    state,
+                    State::Ending(Ending::Closing(_) | Ending::Retired(_))
+                )
+            };
             assert!(!states.any(waits), "{order}");
             assert_eq!(host.ike_rekeys(), 1, "{order}");
         }

@@ -9,6 +9,7 @@ use super::*;
 use crate::exchange::notify;
 use crate::extension::delete;
 use crate::extension::resource::info;
+use crate::task::upkeep;
 use crate::{Engine, Event};
 use model::{ChildSa, Kem, Spi};
 use std::collections::BTreeSet;
@@ -73,7 +74,7 @@ fn delete(pair: &mut Pair, name: Option<&str>) {
     pair.with(Side::Right, |engine, now| {
         let payloads = vec![delete::child(spi)];
         engine.request_raw(sa, ExchangeType::INFORMATIONAL, payloads, now);
-        engine.with_established(sa, now, |up, turn| up.lose_child(id, turn.ctx));
+        engine.with_established(sa, now, |up, turn| upkeep::lose_child(up, id, turn.ctx));
     });
     pair.settle();
 }

@@ -5,6 +5,7 @@
 
 use super::pair::{Flying, Side};
 use crate::sa::State;
+use crate::sa::closing::Ending;
 use crate::{Engine, Event};
 use model::{IkeSaId, Instant};
 use pages::Machine;
@@ -158,10 +159,10 @@ pub(crate) const fn name(state: &State) -> &'static str {
         State::AuthSent(_) => "AuthSent",
         State::AwaitAuth(_) => "AwaitAuth",
         State::Established(_) => "Established",
-        State::Closing(_) => "Closing",
-        State::Retired(_) => "Retired",
-        State::Lingering(_) => "Lingering",
-        State::Gone => "Gone",
+        State::Ending(Ending::Closing(_)) => "Closing",
+        State::Ending(Ending::Retired(_)) => "Retired",
+        State::Ending(Ending::Lingering(_)) => "Lingering",
+        State::Ending(Ending::Gone) => "Gone",
     }
 }
 

@@ -1,0 +1,229 @@
+//! Messages that belong to no IKE SA: an initiator's first message, and all others.
+
+use crate::Engine;
+use crate::config::Config;
+use crate::counters::DropReason;
+use crate::engine::own_spi;
+use crate::exchange::notify;
+use crate::extension::{cookie, padding};
+use crate::sa::arrived::Arrived;
+use crate::sa::await_auth::{AwaitAuth, HalfOpenTerms, Rejected};
+use crate::sa::closing::{Ending, Lingering};
+use crate::sa::turn::{Beside, Turn};
+use crate::sa::{Sa, State};
+use model::{Entry, IkeSaId, Instant, Origin, Path};
+use std::net::SocketAddr;
+use std::time::Duration;
+use wire::ike::{
+    Datagram, ExchangeType, First, Flags, Header, Message, NotifyType, Payload, VERSION_2,
+};
+
+/// Minimum delay between unprotected answers to messages of another IKE version.
+const STRAY_ANSWER_PAUSE: Duration = Duration::from_secs(1);
+
+impl Engine {
+    /// Handles a message without our SPI, which is either an initiator's first or invalid.
+    pub(crate) fn handle_first(&mut self, arrived: &Arrived<'_>, now: Instant) {
+        let header = *arrived.datagram.header();
+        let Datagram::Clear(request) = &arrived.datagram else {
+            return self.drop(DropReason::UnknownSa);
+        };
+        if !header.is_first() {
+            return self.drop(DropReason::UnknownSa);
+        }
+        if self.by_spi.contains_key(&header.spi_i) {
+            return self.drop(DropReason::Reflected);
+        }
+        match self.half_open.find(arrived.path.remote, header.spi_i) {
+            Some(id) => self.answer_again(id, request, arrived, now),
+            None => self.admit(request, arrived, now),
+        }
+    }
+
+    /// Drops a message with an SPI of no SA. A request on an IKE SA that was lost with an earlier
+    /// process, or that ended without a Delete, is answered with INVALID_IKE_SPI: the receiver "MAY
+    /// send a response without cryptographic protection" (RFC 7296 section 1.5). The rate is
+    /// limited because sources can be forged. Other SPIs get no answer: their SA has ended in
+    /// order, or the response that creates it is still on its way.
+    pub(crate) fn handle_unknown(&mut self, arrived: &Arrived<'_>, now: Instant) {
+        self.drop(DropReason::UnknownSa);
+        let Arrived { octets, path, .. } = *arrived;
+        let header = arrived.datagram.header();
+        let sealed = matches!(arrived.datagram, Datagram::Sealed(_));
+        let established = sealed && header.exchange.0 > ExchangeType::IKE_AUTH.0;
+        let asks = established && !header.flags.response;
+        if asks
+            && self.told_unknown.admit(None, path.remote.ip(), now).is_ok()
+            && self.ike_spis.is_lost(own_spi(header))
+        {
+            let unknown = notify(NotifyType::INVALID_IKE_SPI, Vec::new());
+            self.answer_stray(header, path, octets, unknown, now);
+        }
+    }
+
+    fn admit(&mut self, request: &Message, arrived: &Arrived<'_>, now: Instant) {
+        let remote = arrived.path.remote;
+        // "In general, Cookies provide less value in the case of TCP encapsulation ... the
+        // Initiator's IP address has been verified" (RFC 9329 section 6.3).
+        let paid = arrived.path.is_stream() || self.is_paid(arrived.octets, remote, now);
+        let origin = self.origin(arrived.path);
+        if self.half_open.is_crowded(origin, &self.config.limits) && !paid {
+            return self.send_cookie(arrived.path, arrived.octets, now);
+        }
+        let gives_way = match self.half_open.entry(origin, &self.config.limits, now) {
+            Entry::Free => None,
+            Entry::Instead(oldest) => Some(oldest),
+            Entry::Refused => return self.drop(DropReason::HalfOpenLimit),
+        };
+        if let Some(sa) = self.respond(request, origin, paid, arrived, now) {
+            if let Some(oldest) = gives_way {
+                self.out.counters.gave_way += 1;
+                self.with_sa(oldest, now, |sa, _| sa.state = State::GONE);
+            }
+            self.half_open.insert(&sa, origin, now);
+            self.insert(sa);
+        }
+    }
+
+    /// Answers a first message. Returns the SA if it counts as half open.
+    fn respond(
+        &mut self,
+        request: &Message,
+        origin: Origin,
+        paid: bool,
+        arrived: &Arrived<'_>,
+        now: Instant,
+    ) -> Option<Box<Sa>> {
+        let Config { limits, timers, .. } = &*self.config;
+        let until = now + self.half_open.patience(origin, limits, timers);
+        let mut core = self.new_core(arrived.path, false, now);
+        core.spi_i = request.header.spi_i;
+        core.spi_r = self.fresh_spi();
+        let ctx = &mut self.context(Beside::default(), now);
+        let turn = &mut Turn {
+            core: &mut core,
+            ctx,
+        };
+        let terms = HalfOpenTerms { paid, until };
+        match AwaitAuth::begin(request, arrived.octets, terms, turn) {
+            Ok(state) => {
+                self.out.counters.taken += 1;
+                return Some(Box::new(Sa { core, state }));
+            }
+            // It costs nearly nothing, but who sends it in masses is to bring cookies for the rest.
+            Err(Rejected::BadValue) => {
+                self.drop(DropReason::KeyExchange);
+                let state = Ending::Lingering(Lingering::until(until)).into();
+                return Some(Box::new(Sa { core, state }));
+            }
+            Err(Rejected::Dropped(why)) => self.drop(why),
+            Err(Rejected::Answered(kind, data)) => {
+                self.drop(match kind {
+                    NotifyType::REDIRECT => DropReason::Redirected,
+                    _ => DropReason::Refused,
+                });
+                let Arrived { octets, path, .. } = *arrived;
+                self.answer_stray(&request.header, path, octets, notify(kind, data), now);
+            }
+            Err(Rejected::Unpaid) => self.send_cookie(arrived.path, arrived.octets, now),
+        }
+        None
+    }
+
+    /// Sends a cookie, as too many initiators are half open to keep state for an unverified
+    /// address, or as the answer would be longer than the request.
+    pub(crate) fn send_cookie(&mut self, path: Path, octets: &[u8], now: Instant) {
+        let Some(first) = First::peek(octets) else {
+            return self.drop(DropReason::WrongPayloads);
+        };
+        let cookie = self.cookies.ask(&first, path.remote, &mut self.rng, now);
+        self.drop(DropReason::CookieWanted);
+        if let Some(cookie) = cookie {
+            self.answer_stray(&first.header, path, octets, cookie::payload(&cookie), now);
+        }
+    }
+
+    /// Returns true if a first message has a valid cookie of ours.
+    pub(crate) fn is_paid(&self, octets: &[u8], from: SocketAddr, now: Instant) -> bool {
+        First::peek(octets).is_some_and(|first| self.cookies.is_paid(&first, from, now))
+    }
+
+    /// Answers a retransmitted first message, if it is the same, or differs only in a valid cookie.
+    fn answer_again(
+        &mut self,
+        id: IkeSaId,
+        request: &Message,
+        arrived: &Arrived<'_>,
+        now: Instant,
+    ) {
+        let (octets, from) = (arrived.octets, arrived.path.remote);
+        let paid = self.is_paid(octets, from, now);
+        let origin = self.origin(arrived.path);
+        let is_crowded = self.half_open.is_crowded(origin, &self.config.limits);
+        let Some(sa) = self.sas.get_mut(&id) else {
+            return;
+        };
+        let responses = &mut sa.core.responses;
+        let mut is_taken = false;
+        if let State::AwaitAuth(state) = &mut sa.state {
+            is_taken = paid && state.takes_with_cookie(request, octets, responses);
+            if !is_crowded {
+                state.extend(now + self.config.timers.half_open);
+            }
+        }
+        let arrival = match is_taken {
+            true => responses.recut(0, octets, from, now, |_| ()),
+            false => responses.arrival(0, octets, from, now),
+        };
+        self.context(Beside::default(), now)
+            .answer_again(arrival, arrived.path);
+    }
+
+    /// Ignores IKEv1, and answers later versions with ours (RFC 7296 section 2.5), at a low rate.
+    pub(crate) fn handle_other_version(
+        &mut self,
+        header: &Header,
+        path: Path,
+        octets: &[u8],
+        now: Instant,
+    ) {
+        if header.major_version() < 2 {
+            return self.drop(DropReason::OldVersion);
+        }
+        self.drop(DropReason::UnknownVersion);
+        let first = header.spi_r == 0 && !header.flags.response;
+        if first && self.next_stray_answer <= now {
+            self.next_stray_answer = now + STRAY_ANSWER_PAUSE;
+            let ours = vec![VERSION_2 >> 4];
+            let answer = notify(NotifyType::INVALID_MAJOR_VERSION, ours);
+            self.answer_stray(header, path, octets, answer, now);
+        }
+    }
+
+    /// Sends an unprotected answer outside any IKE SA, unless it is longer than the request.
+    fn answer_stray(
+        &mut self,
+        request: &Header,
+        path: Path,
+        octets: &[u8],
+        payload: Payload,
+        now: Instant,
+    ) {
+        let flags = Flags {
+            initiator: !request.flags.initiator,
+            higher_version: false,
+            response: true,
+        };
+        let header = Header {
+            version: VERSION_2,
+            flags,
+            ..*request
+        };
+        let payloads = vec![payload];
+        let answer = Message { header, payloads }.encode();
+        if padding::is_enough(octets, &answer) {
+            let mut ctx = self.context(Beside::default(), now);
+            ctx.transmit(path, &answer);
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Reconfiguration of a running engine.
+//!
+//! An IKE SA refers to its peer by name, so no change of the peer list can assign the SA to another
+//! peer. An SA stays up, without interruption, if its negotiated terms still match the new
+//! configuration. Otherwise the engine deletes it in an orderly way, with its child SAs, and the
+//! caller decides when to initiate again. An additional child SA that is gone from the
+//! configuration, or has other selectors or another mode, is deleted alone, and so is a removed
+//! slot. Changed licences cause a rekey of the child SAs. An IKE SA is also deleted if the
+//! certificate that authenticated its peer is now revoked. Other certificate checks apply only when
+//! an IKE SA is established.
+
+use crate::bad_proof::BadProof;
+use crate::config::{Config, Peer};
+use crate::down_reason::DownReason;
+use crate::engine::Engine;
+use crate::peer_table::PeerTable;
+use crate::sa::Sa;
+use crate::task::licences;
+use model::{IkeSaId, Instant};
+use std::collections::BTreeSet;
+
+/// Commands.
+impl Engine {
+    /// Replaces the configuration. Returns the names of the peers whose terms changed. The NAT-T
+    /// port stays, because sockets are bound to it.
+    pub fn reconfigure(&mut self, config: Config, now: Instant) -> Vec<String> {
+        let natt_port = self.config.natt_port;
+        let old = std::mem::replace(
+            &mut self.config,
+            PeerTable::new(Config {
+                natt_port,
+                ..config
+            }),
+        );
+        let same_self = old.identity == self.config.identity;
+        let kept = old.peers.iter().filter_map(|before| {
+            let after = self.config.peer(&before.name)?;
+            Some((before, after))
+        });
+        let changed: Vec<_> = kept
+            .filter(|(before, after)| !same_self || !before.agrees(after))
+            .map(|(before, _)| before.name.clone())
+            .collect();
+        for (id, why) in self.outdated(&changed) {
+            self.close_for(id, why, now);
+        }
+        for before in &old.peers {
+            self.renew_children(before, now);
+            self.relicense(before, now);
+        }
+        self.out.attempts.retain(&self.config);
+        self.barred.retain(|name| self.config.peer(name).is_some());
+        let config = &self.config;
+        self.overrides.retain(|peer, child| {
+            let peer = config.peer(peer);
+            peer.is_some_and(|peer| peer.policy(Some(child)).is_some())
+        });
+        // Timers may have changed.
+        for (id, sa) in &self.sas {
+            self.deadlines.set(*id, sa.poll_timeout(&self.config));
+        }
+        changed
+    }
+
+    /// Deletes an IKE SA and its child SAs because the negotiated terms are no longer wanted.
+    pub fn renew(&mut self, sa: IkeSaId, now: Instant) {
+        self.close_for(sa, DownReason::Reconfigured, now);
+    }
+
+    /// Deletes additional child SAs and slots that are gone or whose terms changed.
+    fn renew_children(&mut self, before: &Peer, now: Instant) {
+        let Some(after) = self.config.peer(&before.name) else {
+            return;
+        };
+        if (&before.children, &before.slots) == (&after.children, &after.slots) {
+            return;
+        }
+        let outdated = before.children.iter().filter(|old| {
+            let new = after.policy(Some(&old.name));
+            new.is_none_or(|new| {
+                (new.local, new.remote, new.mode) != (&old.local, &old.remote, old.mode)
+            })
+        });
+        let slots = before.slots.iter().map(|slot| &slot.name);
+        let gone = slots.filter(|name| after.policy(Some(name)).is_none());
+        let outdated = outdated.map(|old| &old.name).chain(gone);
+        let outdated: Vec<_> = outdated.cloned().collect();
+        self.drop_children(&before.name, &outdated, now);
+    }
+
+    /// Rekeys child SAs whose licences changed.
+    fn relicense(&mut self, before: &Peer, now: Instant) {
+        let after = self.config.peer(&before.name);
+        let same = |after: &Peer| (&after.role, &after.slots) == (&before.role, &before.slots);
+        if after.is_none_or(same) {
+            return;
+        }
+        let sas: Vec<_> = self.sas_with(&before.name).map(|sa| sa.core.id).collect();
+        for sa in sas {
+            self.with_established(sa, now, |state, turn| licences::relicense(state, turn));
+        }
+    }
+
+    fn outdated(&self, changed: &[String]) -> Vec<(IkeSaId, DownReason)> {
+        let changed: BTreeSet<_> = changed.iter().collect();
+        let why = |sa: &Sa, name: &String| match self.config.peer(name) {
+            None => Some(DownReason::Removed),
+            Some(_) if changed.contains(name) => Some(DownReason::Reconfigured),
+            Some(_) => self.revoked(sa),
+        };
+        let named = self.sas.iter().filter_map(|(id, sa)| {
+            let name = sa.core.peer.as_ref()?;
+            Some((*id, why(sa, name)?))
+        });
+        named.collect()
+    }
+
+    fn revoked(&self, sa: &Sa) -> Option<DownReason> {
+        let up = sa.established()?;
+        let revoked = self
+            .config
+            .trust
+            .revoked_since(&up.terms.chain, up.terms.believed)?;
+        Some(BadProof::from(revoked).into())
+    }
+}

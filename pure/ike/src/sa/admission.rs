@@ -1,0 +1,323 @@
+//! What follows a proof of identity in IKE_AUTH, whatever the proof was: redirection, inner
+//! addresses and the first child SA.
+
+use super::arrived::Arrived;
+use super::closing::{Closing, Retired};
+use super::established::{self, Beginning, Next};
+use super::protected;
+use super::turn::Turn;
+use crate::allowed_suites::AllowedIkeSuites;
+use crate::attempt::End;
+use crate::auth::Proof;
+use crate::child::{self, ChildConfig, Offer, Requested};
+use crate::config::{Peer, PeerRole};
+use crate::down_reason::DownReason;
+use crate::exchange::auth::Child;
+use crate::exchange::{errors, first_error, notify};
+use crate::extension::configuration::{self, Inside};
+use crate::extension::mobike::{self, Mobike};
+use crate::extension::mode::ModeContext;
+use crate::extension::{childless, clone, contact, overlap, ppk, reauth, redirect, resource};
+use crate::keys::{ChildKeys, ProvedKeys};
+use crate::proof::OwnProof;
+use crate::refusal::Refusal;
+use crate::signature;
+use model::{Group, InnerAddresses};
+use std::net::IpAddr;
+use wire::ike::{Message, NotifyType, Payload};
+
+/// An initiator that has proved its identity.
+pub(crate) struct Proved<'p> {
+    pub(crate) peer: &'p Peer,
+    pub(crate) keys: ProvedKeys,
+    pub(crate) ours: OwnProof,
+    /// True if the initiator understands our private numbers.
+    pub(crate) private: bool,
+    /// True if the initiator supports redirection.
+    pub(crate) willing: bool,
+    /// Gateway to which it is redirected, if it carries traffic.
+    pub(crate) elsewhere: Option<IpAddr>,
+    pub(crate) group: Group,
+}
+
+/// Answers the authenticated peer with our proof and the child SA.
+pub(crate) fn admit(
+    proved: Proved<'_>,
+    request: &Message,
+    arrived: &Arrived<'_>,
+    turn: &mut Turn<'_, '_>,
+) -> Next {
+    let Proved {
+        peer,
+        mut keys,
+        ours,
+        private,
+        willing,
+        elsewhere,
+        group,
+    } = proved;
+    let mut payloads = vec![Payload::IdResponder(
+        turn.ctx.config.identity.clone().into(),
+    )];
+    payloads.extend(ours.certificates);
+    payloads.push(Payload::Authentication(ours.authentication));
+    payloads.extend(keys.ppk.then(ppk::confirmation));
+    payloads.extend(reauth::announcement(peer.lifetimes.reauth));
+    let beginning = Beginning {
+        private,
+        initial: contact::is_initial(request),
+        mobike: Some(peer)
+            .filter(|peer| peer.may_move())
+            .and_then(|_| Mobike::read(request, false)),
+        addresses: None,
+        chain: signature::proved_by(Proof::of(peer), request),
+        counts_for: None,
+        willing,
+        clones: peer.features.clones && clone::is_supported(request),
+        resources: resource::is_agreed(peer, request),
+        window: overlap::announced(request),
+    };
+    // Licensed nodes and their gateways carry no traffic that another gateway could carry, so
+    // they are not redirected.
+    let carries = matches!(peer.role, PeerRole::Vpn { .. });
+    let elsewhere = elsewhere.filter(|_| carries);
+    let outcome = match (mobike::is_translated(request, arrived.path), elsewhere) {
+        (true, _) => Err((NotifyType::UNEXPECTED_NAT_DETECTED, Refusal::Translated)),
+        (false, Some(to)) => Err((NotifyType::REDIRECT, Refusal::SentElsewhere(to))),
+        (false, None) => answer_child(peer, request, &beginning, group, &keys, turn),
+    };
+    let child = match outcome {
+        Ok(Answered {
+            payloads: answer,
+            addresses,
+            child,
+        }) => {
+            payloads.extend(answer);
+            if beginning.mobike.is_some() {
+                let used = arrived.path.local.ip();
+                payloads.extend(mobike::supported(&turn.ctx.config.addresses, used));
+            }
+            payloads.extend(beginning.clones.then(clone::supported));
+            payloads.extend(resource::supported(peer).filter(|_| beginning.resources));
+            payloads.extend(overlap::announcement(peer));
+            Ok((addresses, child))
+        }
+        Err((kind, why)) => {
+            let data = elsewhere.map_or_else(Vec::new, |to| redirect::data(to, &[]));
+            payloads.push(notify(kind, data));
+            turn.ctx.out.counters.refused += 1;
+            let end = End::Refused(why.clone());
+            turn.ctx.out.attempts.end(turn.core, end, turn.ctx.config);
+            turn.ctx.refused(Some(peer.name.clone()), why);
+            Err(kind)
+        }
+    };
+    protected::respond(turn, &mut keys.cipher, arrived, payloads);
+    match child {
+        Ok((addresses, child)) => {
+            let beginning = Beginning {
+                addresses,
+                ..beginning
+            };
+            Next::Up(established::begin(keys, beginning, None, child, turn))
+        }
+        // "It SHOULD delete the IKEv2 security association" (RFC 5685 section 6): a Delete of
+        // ours could overtake the answer.
+        Err(NotifyType::REDIRECT) => Next::Ended(Retired::begin(keys, turn.ctx)),
+        Err(_) => Next::Ended(Closing::quietly(keys, turn)),
+    }
+}
+
+/// The parts of the IKE_AUTH response other than our proof.
+#[derive(Default)]
+struct Answered {
+    payloads: Vec<Payload>,
+    /// The inner addresses that we lease to the initiator.
+    addresses: Option<InnerAddresses>,
+    child: Option<child::ChildTerms>,
+}
+
+/// Answers the request for a child SA. A request without one is acceptable from any initiator, as
+/// we announced support (RFC 6023 section 3): its child SAs follow by CREATE_CHILD_SA.
+fn answer_child(
+    peer: &Peer,
+    request: &Message,
+    beginning: &Beginning,
+    group: Group,
+    keys: &ProvedKeys,
+    turn: &mut Turn<'_, '_>,
+) -> Result<Answered, (NotifyType, Refusal)> {
+    if turn.ctx.barred.contains(&peer.name) {
+        return Err((NotifyType::TEMPORARY_FAILURE, Refusal::TakenDown));
+    }
+    let suite = keys.cipher.suite;
+    let allowed = peer.suites.contains(&suite) && peer.groups.contains(&group);
+    if !allowed || !peer.accepts(&keys.kems) {
+        let allowed = AllowedIkeSuites::of(peer);
+        return Err((
+            NotifyType::NO_PROPOSAL_CHOSEN,
+            Refusal::no_ike_proposal(allowed),
+        ));
+    }
+    let childless = Child::is_absent(request);
+    if !childless && Child::read(request).is_none() {
+        return Err((NotifyType::INVALID_SYNTAX, Refusal::ChildMissing));
+    }
+    if childless && childless::is_wanted(&peer.role) {
+        return Ok(Answered::default());
+    }
+    if turn.core.nat.is_none() {
+        return Err((NotifyType::NO_PROPOSAL_CHOSEN, Refusal::NoNatTraversal));
+    }
+    let lent = match &peer.role {
+        PeerRole::Vpn {
+            addressing, local, ..
+        } => configuration::answer(
+            addressing,
+            local,
+            request,
+            &peer.identity,
+            turn.core.id,
+            turn.ctx.pools,
+            turn.ctx.today,
+        )?,
+        PeerRole::Licensed | PeerRole::Gateway | PeerRole::Neighbour => None,
+    };
+    let (reply, addresses) = lent.unzip();
+    let mut answered = Answered {
+        payloads: reply.into_iter().collect(),
+        addresses,
+        child: None,
+    };
+    if childless {
+        return Ok(answered);
+    }
+    let keys = keys.first_child();
+    match first_child(peer, request, beginning.private, addresses, keys, turn) {
+        Ok((payloads, agreed)) => {
+            answered.payloads.extend(payloads);
+            answered.child = Some(agreed.terms(Vec::new()));
+        }
+        Err((kind, why)) if peer.goes_on_after(kind) => {
+            turn.ctx.out.counters.refused += 1;
+            turn.ctx.refused(Some(peer.name.clone()), why);
+            answered.payloads.push(notify(kind, Vec::new()));
+        }
+        Err(refusal) => return Err(refusal),
+    }
+    Ok(answered)
+}
+
+/// Answers the request for the first child SA.
+fn first_child(
+    peer: &Peer,
+    request: &Message,
+    private: bool,
+    addresses: Option<InnerAddresses>,
+    keys: ChildKeys,
+    turn: &mut Turn<'_, '_>,
+) -> Result<child::Answer, (NotifyType, Refusal)> {
+    let requested = Requested {
+        request,
+        resource: false,
+        offered: None,
+    };
+    let policy = child::meant(peer, addresses, requested, |_| false)?;
+    if turn.ctx.overrides.is_closed(&peer.name, policy.name) {
+        return Err((NotifyType::TEMPORARY_FAILURE, Refusal::TakenDown));
+    }
+    let config = ChildConfig {
+        peer,
+        policy: &policy,
+        addresses,
+    };
+    let ground = ModeContext::new(turn.core.path, turn.core.nat, private);
+    let spis = turn.ctx.spis(turn.core.id, policy.name);
+    child::answer(config, request, ground, private, None, keys, spis)
+}
+
+/// Evaluates the answer of a responder that has proved its identity. `offer` is the child SA that
+/// we requested.
+pub(crate) fn accept(
+    keys: ProvedKeys,
+    private: bool,
+    offer: Option<Offer>,
+    response: &Message,
+    turn: &mut Turn<'_, '_>,
+) -> Next {
+    match redirect::sent(response, &[], turn) {
+        Some(Ok(to)) => {
+            turn.follow_redirect(to, turn.core.anew);
+            return Next::Ended(Closing::quietly(keys, turn));
+        }
+        Some(Err(why)) => return Next::Ended(Closing::begin(keys, why, turn)),
+        None => {}
+    }
+    let peer = turn.core.peer(turn.ctx.config);
+    let inside = peer
+        .filter(|peer| peer.requests_addresses())
+        .map(|_| configuration::read_reply(response));
+    let addresses = inside
+        .as_ref()
+        .and_then(|inside| Some(inside.as_ref()?.addresses));
+    let beginning = Beginning {
+        private,
+        initial: !turn.ctx.is_acquainted(),
+        mobike: peer
+            .filter(|peer| peer.may_move())
+            .and_then(|_| Mobike::read(response, true)),
+        addresses,
+        chain: peer.map_or_else(Vec::new, |peer| {
+            signature::proved_by(Proof::of(peer), response)
+        }),
+        counts_for: reauth::announced(response),
+        willing: false,
+        clones: peer.is_some_and(|peer| peer.features.clones) && clone::is_supported(response),
+        resources: peer.is_some_and(|peer| resource::is_agreed(peer, response)),
+        window: overlap::announced(response),
+    };
+    let error = first_error(response);
+    if let Some((peer, notify)) = peer.zip(error)
+        && inside != Some(None)
+        && errors(response).all(|error| peer.goes_on_after(error))
+    {
+        let (name, peer) = (None, peer.name.clone());
+        turn.ctx
+            .refused(Some(peer), Refusal::ChildRefused { name, notify });
+        let inside = inside.flatten();
+        let mut session = established::begin(keys, beginning, inside, None, turn);
+        session.upkeep.put_off(None, turn.ctx.now);
+        return Next::Up(session);
+    }
+    let first = peer.and_then(|peer| Some((peer, peer.policy(None)?)));
+    let child = match (offer.zip(first), error) {
+        // Regardless of the rest of the response: "an implementation receiving a Notify payload
+        // with one of these types that it does not recognize in a response MUST assume that the
+        // corresponding request has failed entirely" (RFC 7296 section 3.10.1). Known errors
+        // name the failed part.
+        (_, Some(NotifyType::AUTHENTICATION_FAILED)) => Err(turn.proof_refused(response, None)),
+        (_, Some(notify)) => Err(DownReason::ChildRefused { notify }),
+        (Some(_), None) if inside == Some(None) => Err(DownReason::NoAddress),
+        (Some((offer, (peer, first))), None) => {
+            let config = ChildConfig {
+                peer,
+                policy: &first,
+                addresses,
+            };
+            let agreed = offer.conclude(config, response, keys.first_child());
+            agreed.map(|agreed| Some(agreed.terms(Vec::new())))
+        }
+        (None, None) => Ok(None),
+    };
+    match child {
+        Ok(child) => {
+            let carried = child.as_ref().map(|terms| terms.remote.clone());
+            let inside = inside.flatten().map(|inside| Inside {
+                carried: carried.unwrap_or_default(),
+                ..inside
+            });
+            Next::Up(established::begin(keys, beginning, inside, child, turn))
+        }
+        Err(why) => Next::Ended(Closing::begin(keys, why, turn)),
+    }
+}

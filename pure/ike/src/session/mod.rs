@@ -1,0 +1,216 @@
+//! An IKE SA that is up: its data, which every task may use.
+//!
+//! Tasks (`task/`) change a session and queue requests. They send nothing but answers: the dispatch
+//! (`sa/established.rs`) sends queued requests at the end of a turn, and performs what a task
+//! returns ([`Then`]).
+
+pub(crate) mod child_request;
+pub(crate) mod children;
+pub(crate) mod follow;
+pub(crate) mod grants;
+pub(crate) mod openings;
+pub(crate) mod pace;
+pub(crate) mod queue;
+pub(crate) mod replacement;
+pub(crate) mod successor;
+pub(crate) mod task;
+mod unsure;
+pub(crate) mod upkeep;
+
+use crate::down_reason::{DownReason, PeerMisbehaved};
+use crate::exchange::notify;
+use crate::extension::contact::Contact;
+use crate::extension::mobike::Mobike;
+use crate::extension::mode::ModeContext;
+use crate::keys::ProvedKeys;
+use crate::sa::arrived::Arrived;
+use crate::sa::core::Core;
+use crate::sa::protected;
+use crate::sa::turn::Turn;
+use children::{Age, Children};
+use crypto::UnixTime;
+use follow::Follow;
+use grants::{Grants, Offered};
+use model::{InnerAddresses, Instant};
+use openings::Openings;
+use queue::Queue;
+use replacement::Replacement;
+use std::time::Duration;
+use task::{Makes, Task, Then};
+use upkeep::Upkeep;
+use wire::ike::{Datagram, NotifyType, Payload};
+
+/// Pause after the start of an IKE SA, in which unauthenticated errors start no other. It doubles
+/// with each error.
+const HINT_PAUSE: Duration = Duration::from_secs(2);
+
+/// The data of an IKE SA that is up.
+pub(crate) struct Session {
+    pub(crate) keys: ProvedKeys,
+    pub(crate) terms: Terms,
+    /// MOBIKE state, if both ends support MOBIKE.
+    pub(crate) mobike: Option<Mobike>,
+    pub(crate) follow: Follow,
+    pub(crate) children: Children,
+    pub(crate) upkeep: Upkeep,
+    pub(crate) openings: Openings,
+    pub(crate) lifetime: Lifetime,
+    pub(crate) replacement: Replacement,
+    pub(crate) liveness: Liveness,
+    pub(crate) grants: Grants,
+    /// Our requests.
+    pub(crate) queue: Queue,
+}
+
+/// What IKE_AUTH has settled. A clone has the same.
+#[derive(Clone)]
+pub(crate) struct Terms {
+    /// The properties that decide between this SA and another one with the same peer.
+    pub(crate) contact: Contact,
+    /// The inner addresses that one end has leased to the other.
+    pub(crate) addresses: Option<InnerAddresses>,
+    /// The certificates that authenticated the peer; empty if it authenticated in another way.
+    pub(crate) chain: Vec<Vec<u8>>,
+    /// Wall-clock time at which the certificates were verified.
+    pub(crate) believed: UnixTime,
+    /// True if the peer understands our private numbers.
+    pub(crate) private: bool,
+    /// True if either end may clone the SA.
+    pub(crate) clones: bool,
+    /// True if there may be several child SAs for the same traffic.
+    pub(crate) resources: bool,
+    /// True if the peer supports redirection.
+    pub(crate) willing: bool,
+}
+
+/// Times at which parts of the SA have to be renewed.
+pub(crate) struct Lifetime {
+    /// Of the SA's own keys.
+    pub(crate) keys: Age,
+    /// Of the authentication, which another SA renews.
+    pub(crate) proof: Age,
+}
+
+/// Signs of life of the peer, and of its opposite.
+pub(crate) struct Liveness {
+    pub(crate) heard: Instant,
+    /// No unauthenticated error starts another IKE SA before this time.
+    pub(crate) heeds_from: Instant,
+    pub(crate) hint_pause: Duration,
+    /// True if an unauthenticated error says that the peer has lost this SA.
+    pub(crate) is_doubtful: bool,
+}
+
+impl Liveness {
+    pub(crate) fn begin(now: Instant) -> Self {
+        Self {
+            heard: now,
+            heeds_from: now + HINT_PAUSE,
+            hint_pause: HINT_PAUSE,
+            is_doubtful: false,
+        }
+    }
+
+    /// Notes that an authentic packet of the peer arrived.
+    pub(crate) fn note_heard(&mut self, now: Instant) {
+        self.heard = self.heard.max(now);
+    }
+}
+
+impl Session {
+    /// Queues a request, which is sent at the end of the turn.
+    pub(crate) fn ask(&mut self, task: impl Task, turn: &mut Turn<'_, '_>) {
+        // A check may be sent for ever, but not while another task waits for its answer.
+        let timers = &turn.ctx.config.timers;
+        turn.core
+            .requests
+            .hurry(timers.give_up.max(timers.give_up_patient), turn.ctx.now);
+        self.queue.push(Box::new(task));
+    }
+
+    /// Answers a request.
+    pub(crate) fn respond(
+        &mut self,
+        payloads: Vec<Payload>,
+        arrived: &Arrived<'_>,
+        turn: &mut Turn<'_, '_>,
+    ) {
+        protected::respond(turn, &mut self.keys.cipher, arrived, payloads);
+    }
+
+    /// Answers a request that awaited an answer of the caller.
+    pub(crate) fn respond_late(
+        &mut self,
+        payloads: Vec<Payload>,
+        offered: &Offered,
+        turn: &mut Turn<'_, '_>,
+    ) {
+        let datagram = Datagram::decode(&offered.octets).expect("it was decoded when it came");
+        let arrived = Arrived::new(datagram, &offered.octets, offered.path);
+        self.respond(payloads, &arrived, turn);
+    }
+
+    /// Answers CREATE_CHILD_SA. A request that lacks payloads is as fatal as one that cannot be
+    /// parsed: "this error notification is considered fatal in both peers, meaning that the IKE SA
+    /// is deleted without needing an explicit Delete payload" (RFC 7296 section 2.21.3).
+    pub(crate) fn respond_renewal(
+        &mut self,
+        answer: Vec<Payload>,
+        arrived: &Arrived<'_>,
+        turn: &mut Turn<'_, '_>,
+    ) -> Then {
+        let fatal = answer.contains(&notify(NotifyType::INVALID_SYNTAX, Vec::new()));
+        self.respond(answer, arrived, turn);
+        match fatal {
+            true => Then::End(DownReason::Misbehaved(PeerMisbehaved::WrongPayloads)),
+            false => Then::Stay,
+        }
+    }
+
+    /// Returns the properties on which the mode of a child SA depends.
+    pub(crate) fn mode_context(&self, core: &Core) -> ModeContext {
+        ModeContext::new(core.proved, core.nat, self.terms.private)
+    }
+
+    /// Returns the MOBIKE state if we choose the path.
+    pub(crate) fn deciding(&mut self) -> Option<&mut Mobike> {
+        self.mobike.as_mut().filter(|mobike| mobike.decides)
+    }
+
+    /// Returns true if the peer chooses the path of this SA, and needs time to find one.
+    pub(crate) fn is_patient(&self) -> bool {
+        self.mobike.as_ref().is_some_and(|mobike| !mobike.decides)
+    }
+
+    /// Returns true if a change of path requires a request, for which all others wait.
+    pub(crate) fn is_to_move(&self) -> bool {
+        self.mobike.as_ref().is_some_and(|mobike| mobike.pending)
+    }
+
+    /// Returns true if the next request is the question to a new address, for which all others
+    /// wait.
+    pub(crate) fn is_to_follow(&self) -> bool {
+        self.follow.is_to_ask(self.mobike.is_some())
+    }
+
+    /// Returns true if another SA has replaced this one.
+    pub(crate) const fn is_leaving(&self) -> bool {
+        self.replacement.leaving.is_some()
+    }
+
+    /// Returns true if this is a clone of ours that has not replaced its original.
+    pub(crate) const fn is_on_trial(&self) -> bool {
+        self.replacement.is_on_trial()
+    }
+
+    /// Returns true if an exchange for a successor that we requested is outstanding.
+    pub(crate) fn is_rekeying(&self) -> bool {
+        self.queue
+            .runs(|task| task.makes() == Some(Makes::Successor))
+    }
+
+    /// Returns true if a packet of the peer arrived after the SA came up.
+    pub(crate) fn was_heard(&self) -> bool {
+        self.terms.contact.since < self.liveness.heard
+    }
+}

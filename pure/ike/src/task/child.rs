@@ -1,0 +1,340 @@
+//! Additional child SAs (RFC 7296 section 1.3.1), and new ones in the place of lost ones.
+//!
+//! Either end may request a child SA. The responder assigns a request to the first configured child
+//! SA whose selectors overlap with the requested ones and that is not up, as there is one of each.
+//! "A failed attempt to create a Child SA SHOULD NOT tear down the IKE SA": the reason is reported,
+//! and the request repeated.
+//!
+//! If both ends request the same child SA at once, two of them result. One of these is deleted, as
+//! with simultaneous rekeys (section 2.8.1).
+
+use super::delete::DeleteChild;
+use super::liveness::Check;
+use super::{child_terms, liveness, opening, rekey_child};
+use crate::allowed_suites::AllowedEspSuites;
+use crate::child::{self, ChildConfig, ChildTerms, Offer, Requested};
+use crate::config;
+use crate::event::Event;
+use crate::exchange::{first_error, notify};
+use crate::extension::{resource, slot};
+use crate::refusal::Refusal;
+use crate::sa::turn::Turn;
+use crate::session::Session;
+use crate::session::child_request::{Attempt, ChildRequest, Settled};
+use crate::session::task::{Answer, Subject, Task, Then, Wanted};
+use model::ChildSaId;
+use wire::ike::{ExchangeType, Message, NotifyType, Payload};
+
+/// Our request for a child SA.
+pub(crate) struct NewChild {
+    pub(crate) name: Option<String>,
+    request: ChildRequest,
+}
+
+impl Task for NewChild {
+    fn subject(&self) -> Subject {
+        Subject::NewChild
+    }
+
+    fn exchange(&self) -> ExchangeType {
+        self.request.exchange()
+    }
+
+    fn payloads(&self, _: &Session, _: &mut Turn<'_, '_>) -> Vec<Payload> {
+        self.request.payloads.clone()
+    }
+
+    fn is_moot(&self, session: &Session) -> bool {
+        let name = self.name.as_deref();
+        let full = session.upkeep.is_full && resource::is_additional(name);
+        full || session.children.current(name).is_some() || session.openings.is_open(name)
+    }
+
+    fn wants(&self) -> Option<Wanted<'_>> {
+        Some(Wanted {
+            request: &self.request,
+            old: None,
+            name: self.name.as_deref(),
+        })
+    }
+
+    fn child_mut(&mut self) -> Option<&mut ChildRequest> {
+        Some(&mut self.request)
+    }
+
+    fn conclude(
+        self: Box<Self>,
+        answer: &Answer<'_>,
+        session: &mut Session,
+        turn: &mut Turn<'_, '_>,
+    ) -> Then {
+        conclude(session, *self, answer.message, turn);
+        Then::Stay
+    }
+}
+
+/// Requests a child SA.
+pub(crate) fn request(session: &mut Session, name: Option<&str>, turn: &mut Turn<'_, '_>) {
+    let peer = turn.core.peer(turn.ctx.config);
+    let attempt = peer.and_then(|peer| Some(Attempt::first(peer, &peer.policy(name)?)));
+    if let Some(attempt) = attempt {
+        ask(session, name, attempt, turn);
+    }
+}
+
+fn ask(session: &mut Session, name: Option<&str>, attempt: Attempt, turn: &mut Turn<'_, '_>) {
+    let peer = turn.core.peer(turn.ctx.config);
+    let Some((peer, policy)) = peer.and_then(|peer| Some((peer, peer.policy(name)?))) else {
+        return;
+    };
+    let menu = AllowedEspSuites::of(peer, attempt.groups(peer));
+    let ground = session.mode_context(turn.core);
+    let spis = turn.ctx.spis(turn.core.id, name);
+    let offer = match Offer::new(menu, &policy, ground, session.terms.private, spis) {
+        Ok(offer) => offer,
+        Err(why) => {
+            session.upkeep.put_off(policy.name, turn.ctx.now);
+            let (name, why) = (name.map(str::to_owned), Box::new(why.into()));
+            let why = Refusal::ChildFailed { name, why };
+            return turn.ctx.refused(Some(turn.core.name()), why);
+        }
+    };
+    let config = ChildConfig {
+        peer,
+        policy: &policy,
+        addresses: session.terms.addresses,
+    };
+    let mut request = ChildRequest::new(offer, attempt, None, config, turn.ctx.rng);
+    if session.terms.resources && resource::number(name).is_some() {
+        request.payloads.push(resource::info(name));
+    }
+    let slot = session
+        .terms
+        .private
+        .then(|| slot::offer(peer, name))
+        .flatten();
+    request.payloads.extend(slot);
+    let name = name.map(str::to_owned);
+    session.ask(NewChild { name, request }, turn);
+}
+
+/// Answers a request for an additional child SA.
+pub(crate) fn answer(
+    session: &mut Session,
+    request: &Message,
+    turn: &mut Turn<'_, '_>,
+) -> Vec<Payload> {
+    let answered = accept(session, request, turn);
+    answered.unwrap_or_else(|(kind, why)| {
+        if let Some(why) = why {
+            turn.ctx.refused(Some(turn.core.name()), why);
+        }
+        vec![notify(kind, Vec::new())]
+    })
+}
+
+fn accept(
+    session: &mut Session,
+    request: &Message,
+    turn: &mut Turn<'_, '_>,
+) -> Result<Vec<Payload>, (NotifyType, Option<Refusal>)> {
+    // The end "SHOULD reply with TEMPORARY_FAILURE" (section 2.25.2).
+    let later = NotifyType::TEMPORARY_FAILURE;
+    if session.is_rekeying() {
+        return Err((later, None));
+    }
+    let none = NotifyType::NO_ADDITIONAL_SAS;
+    let peer = turn.core.peer(turn.ctx.config).ok_or((none, None))?;
+    let most = resource::most_children(peer, &turn.ctx.config.limits);
+    let own = session.children.len() + session.openings.incomplete.len();
+    if own >= most || own + turn.ctx.beside.children >= 2 * most {
+        return Err((none, Some(Refusal::TooManyChildren(most))));
+    }
+    let resource = session.terms.resources && resource::is_named(request);
+    let offered = session
+        .terms
+        .private
+        .then(|| slot::offered(request))
+        .flatten();
+    let is_there = |name: Option<&str>| {
+        let opening = resource && session.openings.is_open(name);
+        opening || session.children.current(name).is_some()
+    };
+    let requested = Requested {
+        request,
+        resource,
+        offered,
+    };
+    let policy = child::meant(peer, session.terms.addresses, requested, is_there);
+    let policy = policy.map_err(|(kind, why)| (kind, Some(why)))?;
+    if turn.ctx.overrides.is_closed(&peer.name, policy.name) {
+        let name = policy.name.unwrap_or_default().to_owned();
+        return Err((later, Some(Refusal::ChildTakenDown(name))));
+    }
+    match child_terms::agree(session, &policy, None, request, turn) {
+        Err(refusal) => Ok(vec![refusal]),
+        Ok((mut payloads, agreed, lower_nonce)) => {
+            payloads.extend(resource.then(|| resource::info(policy.name)));
+            Ok(opening::open(
+                session,
+                None,
+                payloads,
+                agreed,
+                lower_nonce,
+                turn,
+            ))
+        }
+    }
+}
+
+/// Evaluates the peer's answer.
+fn conclude(session: &mut Session, new: NewChild, response: &Message, turn: &mut Turn<'_, '_>) {
+    if session.is_leaving() {
+        return;
+    }
+    if let Some(error) = first_error(response) {
+        return note_refused(session, new, error, response, turn);
+    }
+    let NewChild { name, request } = new;
+    child_terms::note_exchange(session, &request, turn);
+    let (spi, rival) = (request.spi, request.rival());
+    let peer = turn.core.peer(turn.ctx.config);
+    let policy = peer.and_then(|peer| Some((peer, peer.policy(name.as_deref())?)));
+    // The child SA may not be wanted any more.
+    let wanted = turn
+        .ctx
+        .overrides
+        .of(&turn.core.name(), name.as_deref())
+        .unwrap_or(true);
+    let Some((peer, policy)) = policy.filter(|_| wanted) else {
+        return session.ask(DeleteChild::unused(spi), turn);
+    };
+    let config = ChildConfig {
+        peer,
+        policy: &policy,
+        addresses: session.terms.addresses,
+    };
+    match request.conclude(config, response, &session.keys) {
+        Ok(Settled::Stays(terms)) => {
+            install(session, *terms, rival, turn);
+            assure(session, name.as_deref(), turn);
+        }
+        Ok(Settled::Follows(request)) => {
+            session.openings.close(name.as_deref());
+            let request = *request;
+            let new = Box::new(NewChild { name, request });
+            session.queue.push_first(new);
+        }
+        Ok(Settled::Goes) => session.ask(DeleteChild::unused(spi), turn),
+        // If the peer does not continue either, the child SA is missing, and requested again.
+        Ok(Settled::Stops) => {}
+        Ok(Settled::Deleted) => drop(session.upkeep.put_off(name.as_deref(), turn.ctx.now)),
+        // "If this is unacceptable to the initiator, the initiator MUST delete the SA".
+        Err(why) => {
+            session.ask(DeleteChild::unused(spi), turn);
+            session.upkeep.put_off(name.as_deref(), turn.ctx.now);
+            let why = Box::new(why);
+            turn.ctx
+                .refused(Some(turn.core.name()), Refusal::ChildFailed { name, why });
+        }
+    }
+}
+
+/// Sends a request that assures the peer of the slot: the peer may use it as soon as it is
+/// certain that we have its answer, even before a packet arrives on the slot.
+pub(crate) fn assure(session: &mut Session, name: Option<&str>, turn: &mut Turn<'_, '_>) {
+    if config::is_slot(name) {
+        session.ask(Check::Liveness, turn);
+    }
+}
+
+/// Adds a child SA that the peer agreed to. It replaces the one of the peer's competing
+/// request.
+fn install(
+    session: &mut Session,
+    terms: ChildTerms,
+    rival: Option<ChildSaId>,
+    turn: &mut Turn<'_, '_>,
+) {
+    match rival.filter(|rival| session.children.is_current(*rival)) {
+        Some(rival) => {
+            rekey_child::succeed(session, rival, terms, true, turn);
+            session
+                .children
+                .replace(rival, false, &turn.ctx.config.timers, turn.ctx.now);
+        }
+        None => drop(add(session, terms, true, turn)),
+    }
+}
+
+fn note_refused(
+    session: &mut Session,
+    new: NewChild,
+    error: NotifyType,
+    response: &Message,
+    turn: &mut Turn<'_, '_>,
+) {
+    let NewChild { name, request } = new;
+    if request.rival().is_some() || session.children.current(name.as_deref()).is_some() {
+        return;
+    }
+    let peer = turn.core.peer(turn.ctx.config);
+    let attempt = peer.and_then(|peer| request.after(error, response, peer));
+    if let Some(attempt) = attempt {
+        return ask(session, name.as_deref(), attempt, turn);
+    }
+    if request.is_contested() {
+        return;
+    }
+    let again = session.upkeep.put_off(name.as_deref(), turn.ctx.now);
+    if error == NotifyType::TS_MAX_QUEUE && resource::is_additional(name.as_deref()) {
+        session.upkeep.is_full = true;
+        return turn
+            .ctx
+            .refused(Some(turn.core.name()), Refusal::NoMoreResources);
+    }
+    if error == NotifyType::TEMPORARY_FAILURE {
+        liveness::note_busy(session, turn);
+    }
+    let passes = [NotifyType::TEMPORARY_FAILURE, NotifyType::STATE_NOT_FOUND];
+    // The peer was temporarily busy, or has been for too long.
+    if passes.contains(&error) && !again {
+        return;
+    }
+    let notify = error;
+    if session.upkeep.is_news(name.as_deref(), error) {
+        turn.ctx.refused(
+            Some(turn.core.name()),
+            Refusal::ChildRefused { name, notify },
+        );
+    }
+}
+
+/// Adds a usable child SA. `ours`: we requested it.
+pub(crate) fn add(
+    session: &mut Session,
+    terms: ChildTerms,
+    ours: bool,
+    turn: &mut Turn<'_, '_>,
+) -> ChildSaId {
+    let id = turn.ctx.child_id();
+    let name = terms.name.as_deref();
+    let peer = turn.core.peer(turn.ctx.config);
+    if let Some((peer, policy)) = peer.and_then(|peer| Some((peer, peer.policy(name)?))) {
+        for remark in child::remarks(policy.zones, &terms) {
+            turn.ctx.refused(Some(peer.name.clone()), remark);
+        }
+    }
+    let age = child_terms::age_of(&terms, turn);
+    session.children.add(id, &terms, age);
+    let waits = resource::is_additional(name) || config::is_slot(name);
+    if !ours && waits {
+        session
+            .openings
+            .unsure
+            .add(id, &turn.core.responses, turn.ctx.now);
+    }
+    let child = child_terms::described(session, id, terms, ours, turn.core);
+    turn.ctx.event(Event::ChildUp(Box::new(child)));
+    id
+}

@@ -1,0 +1,159 @@
+//! What both ends agree on about a child SA, for all exchanges that create one.
+
+use super::licences;
+use crate::allowed_suites::{AllowedEspSuites, groups_of};
+use crate::child::{self, Agreed, ChildConfig, ChildTerms};
+use crate::config::{Lifetimes, Peer};
+use crate::exchange::create_child::{Nonce, Offered, Renewal, renewal};
+use crate::exchange::notify;
+use crate::extension::resource;
+use crate::policy::Policy;
+use crate::proposal::choose_esp;
+use crate::refusal::Refusal;
+use crate::sa::core::Core;
+use crate::sa::turn::Turn;
+use crate::session::Session;
+use crate::session::child_request::ChildRequest;
+use crate::session::children::Age;
+use model::{ChildSa, ChildSaId, Spi, ZoneAgreement};
+use wire::ike::{GroupId, Message, NotifyType, Payload};
+
+/// An answer to a request: the payloads, the child SA, and the lower of both nonces.
+pub(crate) type Answer = (Vec<Payload>, Agreed, Vec<u8>);
+
+/// Returns the group of a request's public value, if we can use it: an end that selects NONE "MUST
+/// ignore the initiator's KE payload" (RFC 7296 section 3.3.6). `Err` holds the group of an
+/// acceptable proposal if the public value is of another group.
+fn usable_group(theirs: &Renewal<'_>, peer: &Peer) -> Result<Option<GroupId>, GroupId> {
+    let Some(key) = theirs.key else {
+        return Ok(None);
+    };
+    let chosen = |groups| {
+        let choice = choose_esp(
+            theirs.proposals,
+            &AllowedEspSuites::of(peer, groups),
+            Spi(0),
+        );
+        choice.and_then(|choice| choice.group)
+    };
+    let ours = groups_of(peer);
+    let is_ours = ours.contains(&key.group);
+    if is_ours && chosen(vec![key.group]).is_some() {
+        return Ok(Some(key.group));
+    }
+    let same = is_ours.then_some(key.group);
+    chosen(ours).map_or(Ok(same), Err)
+}
+
+/// Reports once that the peer refuses key exchanges for child SAs.
+pub(crate) fn note_exchange(
+    session: &mut Session,
+    request: &ChildRequest,
+    turn: &mut Turn<'_, '_>,
+) {
+    if request.is_without_exchange() && !session.upkeep.is_without_exchange {
+        session.upkeep.is_without_exchange = true;
+        turn.ctx
+            .refused(Some(turn.core.name()), Refusal::ExchangeRefused);
+    }
+}
+
+/// Answers a request for a child SA. `before` is the zone agreement of the child SA that it
+/// replaces.
+pub(crate) fn agree(
+    session: &Session,
+    policy: &Policy<'_>,
+    before: Option<Option<&ZoneAgreement>>,
+    request: &Message,
+    turn: &mut Turn<'_, '_>,
+) -> Result<Answer, Payload> {
+    let refuse = |kind| notify(kind, Vec::new());
+    let peer = turn.core.peer(turn.ctx.config);
+    let peer = peer.ok_or_else(|| refuse(NotifyType::NO_ADDITIONAL_SAS))?;
+    let theirs = Renewal::read(request);
+    let theirs = theirs.ok_or_else(|| refuse(NotifyType::INVALID_SYNTAX))?;
+    let group = usable_group(&theirs, peer).map_err(|wanted| {
+        let wanted = wanted.0.to_be_bytes().to_vec();
+        notify(NotifyType::INVALID_KE_PAYLOAD, wanted)
+    })?;
+    let nonce: Nonce = turn.ctx.rng.array();
+    let key = theirs.key.filter(|_| group.is_some());
+    let exchanged = key.map(|key| Offered::answer(key, turn.ctx.rng));
+    if matches!(exchanged, Some(None)) {
+        turn.ctx
+            .refused(Some(peer.name.clone()), Refusal::KeyExchange);
+        return Err(refuse(NotifyType::NO_PROPOSAL_CHOSEN));
+    }
+    let (public, shared) = exchanged.flatten().unzip();
+    let keys = session.keys.child(shared, theirs.nonce, &nonce);
+    let config = ChildConfig {
+        peer,
+        policy,
+        addresses: session.terms.addresses,
+    };
+    let ground = session.mode_context(turn.core);
+    let spis = turn.ctx.spis(turn.core.id, policy.name);
+    let answer = child::answer(
+        config,
+        request,
+        ground,
+        session.terms.private,
+        before,
+        keys,
+        spis,
+    );
+    let (answer, agreed) = answer.map_err(|(kind, why)| {
+        turn.ctx.refused(Some(peer.name.clone()), why);
+        refuse(kind)
+    })?;
+    let payloads = renewal(answer, &nonce, public.filter(|_| agreed.is_exchanged()));
+    Ok((payloads, agreed, theirs.lower_nonce(&nonce)))
+}
+
+/// Starts the lifetime of a new child SA. The configuration may have changed since its request.
+pub(crate) fn age_of(terms: &ChildTerms, turn: &mut Turn<'_, '_>) -> Age {
+    let peer = turn.core.peer(turn.ctx.config);
+    let policy = peer.and_then(|peer| peer.policy(terms.name.as_deref()));
+    let lifetime = policy.map_or(Lifetimes::default().child, |policy| policy.lifetime);
+    let mut age = Age::begin(lifetime, turn.ctx.config, turn.ctx.rng, turn.ctx.now);
+    if let (Some(policy), Some(agreement)) = (policy, &terms.agreement) {
+        licences::adapt(
+            &mut age,
+            policy.zones,
+            &terms.asked,
+            agreement,
+            turn.ctx.now,
+        );
+    }
+    age
+}
+
+/// Creates the description of a child SA for the caller.
+pub(crate) fn described(
+    session: &Session,
+    id: ChildSaId,
+    terms: ChildTerms,
+    initiator: bool,
+    core: &Core,
+) -> ChildSa<crypto::Secret> {
+    ChildSa {
+        id,
+        resource: resource::number(terms.name.as_deref()).filter(|_| session.terms.resources),
+        ike: core.id,
+        peer: core.name(),
+        name: terms.name,
+        mode: terms.mode,
+        path: core.esp,
+        local: terms.local,
+        remote: terms.remote,
+        inbound: terms.inbound,
+        outbound: terms.outbound,
+        agreement: terms.agreement,
+        opaque: terms.beside.opaque,
+        integrity: terms.beside.integrity,
+        tokens: terms.tokens,
+        takes_padding: terms.takes_padding,
+        exchanges: terms.exchanges,
+        initiator,
+    }
+}
