@@ -51,7 +51,7 @@ const PARTS: [Part; 8] = [
         &[
             ("GrantRefusal", "pure/ike/src/refusal.rs"),
             ("KeyRefusal", "pure/ike/src/refusal.rs"),
-            ("NoKeys", "pure/node/src/migration.rs"),
+            ("NoKeys", "pure/node/src/licensing/migration.rs"),
         ],
     ),
     (

@@ -7,7 +7,8 @@
 //! whose packets are divided into zones (DESIGN section 3).
 //!
 //! Several threads hold a [`WorkerHandle`] each among [`Workers`]. Every SA belongs to one worker,
-//! and every worker is behind a lock that is taken once per batch (`workers.rs`).
+//! and every worker is behind a lock that is taken once per batch (`workers.rs`). Control sends
+//! [`Command`]s and reads [`Report`]s.
 //!
 //! *Outbound*: policy ([`Spd`]), the SA that protects the packet, a fresh sequence number,
 //! `classify`, seal. *Inbound*: SPI, replay check, every ICV, second replay check and window
@@ -31,6 +32,7 @@
 
 mod aad;
 mod claims;
+mod command;
 mod division;
 mod drop;
 mod ecn;
@@ -43,6 +45,7 @@ mod lane;
 mod level;
 mod licensed;
 mod link;
+mod observed;
 mod order;
 mod outbound;
 mod overlay;
@@ -65,6 +68,7 @@ mod worker;
 mod workers;
 mod zoned;
 
+pub use command::Command;
 pub use drop::DropReason;
 pub use ecn::Congestion;
 pub use foreign::Foreign;
@@ -72,6 +76,7 @@ pub use key::{Unusable, grant_key};
 pub use level::LevelStatus;
 pub use licensed::{Licensed, NotOpened, NotWritten};
 pub use link::Link;
+pub use observed::Observed;
 pub use packet::{HEADROOM, Packet, TAILROOM};
 pub use policy::{Action, Policy, Protected, Spd};
 pub use report::{Counters, Report, SaTraffic, Traffic};

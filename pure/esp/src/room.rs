@@ -58,6 +58,8 @@ pub(crate) struct Room {
     piece: Option<u16>,
     /// The longest datagram of a new TCP connection.
     segments: Option<u16>,
+    /// True while no probe has decided.
+    is_presumed: bool,
 }
 
 /// The decision on a datagram of some length.
@@ -109,6 +111,7 @@ impl Room {
                     whole: if is_enough { longest } else { 0 },
                     piece: is_enough.then_some(longest),
                     segments: Some(longest.max(LEAST)),
+                    is_presumed: false,
                 }
             }
             PathMtu::Searched(searched) => {
@@ -120,6 +123,7 @@ impl Room {
                     whole,
                     piece: Some(whole.max(LEAST_V4)),
                     segments: Some(segments.max(LEAST_V4)),
+                    is_presumed: !searched.settled,
                 }
             }
         }
@@ -146,13 +150,18 @@ impl Room {
 
     /// Decides about a datagram of `octets` octets; `may_be_cut` is true if the datagram itself may
     /// be fragmented.
-    pub fn take(self, octets: usize, version: u8, may_be_cut: bool) -> Fit {
+    ///
+    /// Only TCP is told of a limit that is presumed: it sends the segment again, and its first
+    /// exchange has mostly decided. Systems keep what they are told for minutes, and would fragment
+    /// every datagram of a stream of UDP until then.
+    pub fn take(self, octets: usize, version: u8, may_be_cut: bool, is_tcp: bool) -> Fit {
         let longest = self
             .longest
             .map(|[v4, v6]| if version == 4 { v4 } else { v6 });
+        let is_told = !may_be_cut && (is_tcp || !self.is_presumed);
         match (longest, self.piece) {
             (_, Some(piece)) if may_be_cut && octets > piece.into() => Fit::Cut(piece),
-            (Some(longest), _) if octets > longest.into() && !may_be_cut => Fit::TooLong(longest),
+            (Some(longest), _) if octets > longest.into() && is_told => Fit::TooLong(longest),
             _ => Fit::Sent,
         }
     }

@@ -9,6 +9,7 @@ use crate::key::Unusable;
 use crate::lane::Lane;
 use crate::level::{self, LevelStatus};
 use crate::link::Link;
+use crate::observed::Observed;
 use crate::order::Order;
 use crate::packet::Packet;
 use crate::policy::{Protected, Spd};
@@ -19,9 +20,7 @@ use crate::sa::{Sa, SaStatus};
 use crate::scratch::Scratch;
 use crate::source::{Sight, Source};
 use crypto::Secret;
-use model::{
-    ChildSa, ChildSaId, Df, Dscp, Flow, Instant, LevelChoice, Path, Sizes, Spi, Stray, ZoneId,
-};
+use model::{ChildSa, ChildSaId, Df, Dscp, Flow, Instant, LevelChoice, Path, Sizes, Spi, ZoneId};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::collections::hash_map::Entry;
@@ -498,31 +497,24 @@ impl Worker {
         self.sa(id)?.heard()
     }
 
-    /// Returns the times of the first and the last datagram that an SA sealed since a packet
-    /// arrived on it.
-    pub fn unanswered(&self, id: ChildSaId) -> Option<[Instant; 2]> {
-        self.sa(id)?.unanswered
-    }
-
-    /// Returns true if an SA pads datagrams to hide their lengths.
-    pub fn hides_lengths(&self, id: ChildSaId) -> Option<bool> {
-        Some(self.sa(id)?.outbound.sizes.is_some())
-    }
-
     /// Returns true if one of the last packets of an SA had this header.
     pub fn has_sent(&self, id: ChildSaId, header: Header) -> Option<bool> {
         Some(self.sa(id)?.outbound.has_sent(header))
     }
 
-    /// Returns the length of the longest datagram that an SA sealed since a packet arrived on it.
-    pub fn longest_unanswered(&self, id: ChildSaId) -> Option<usize> {
+    /// Returns what was observed of an SA.
+    pub fn observed(&self, id: ChildSaId) -> Option<Observed> {
         let sa = self.sa(id)?;
-        sa.unanswered.map(|_| sa.longest_unanswered)
-    }
-
-    /// Returns the path of the newest packet of an SA, if the SA sends elsewhere.
-    pub fn stray(&self, id: ChildSaId) -> Option<Stray> {
-        self.sa(id)?.source.stray()
+        Some(Observed {
+            heard: sa.heard(),
+            unanswered: sa.unanswered,
+            longest_unanswered: sa.unanswered.map(|_| sa.longest_unanswered),
+            stray: sa.source.stray(),
+            hides_lengths: sa.outbound.sizes.is_some(),
+            traffic: sa.traffic(),
+            level: self.level(id),
+            link: self.link(id),
+        })
     }
 
     /// Returns the traffic of an SA.
@@ -622,7 +614,8 @@ impl Worker {
             let sa = self.elsewhere.get(&spi).ok_or(DropReason::NoSa)?;
             return Ok(Outcome::Elsewhere(sa.owner));
         };
-        match sa.outbound.room.take(octets, version, may_be_cut) {
+        let is_tcp = flow.protocol == tcp::PROTOCOL;
+        match sa.outbound.room.take(octets, version, may_be_cut, is_tcp) {
             Fit::TooLong(_) if answered => return Err(DropReason::TooLong),
             Fit::TooLong(longest) => {
                 // The path may carry it, which only a search of its MTU shows.

@@ -11,16 +11,18 @@
 //! owner learns of an SA before all other workers, and of its end after them, so an SA that another
 //! worker refers to exists at its owner.
 
+use crate::command::Command;
+use crate::observed::Observed;
 use crate::packet::Packet;
 use crate::policy::Spd;
 use crate::reach::RemoteSa;
-use crate::report::{Counters, Report, SaTraffic};
+use crate::report::{Counters, Report};
 use crate::room::PathMtu;
 use crate::sync::{Arc, AtomicBool, Mutex, MutexGuard, Ordering};
 use crate::worker::{Sink, Worker};
-use crate::{DropReason, LevelStatus, Link, Unusable};
+use crate::{DropReason, Unusable};
 use crypto::Secret;
-use model::{ChildSa, ChildSaId, Dscp, Instant, LevelChoice, Path, Sizes, Spi, Stray};
+use model::{ChildSa, ChildSaId, Instant, Path, Sizes, Spi};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU8;
 use std::sync::PoisonError;
@@ -90,34 +92,22 @@ impl Workers {
         Ok(())
     }
 
-    /// Calls [`Worker::prefer`] on every worker, on the owner first.
-    pub fn prefer(&self, id: ChildSaId) {
-        self.owner_first(id, Worker::prefer);
-    }
-
-    /// Calls [`Worker::retire`] on every worker, on the owner last.
-    pub fn retire(&self, id: ChildSaId) {
-        self.owner_last(id, Worker::retire);
-    }
-
-    /// Calls [`Worker::make_opaque`] on every worker.
-    pub fn make_opaque(&self, id: ChildSaId) {
-        self.each(|worker| worker.make_opaque(id));
-    }
-
-    /// Calls [`Worker::remove`] on every worker, on the owner last.
-    pub fn remove(&self, id: ChildSaId) {
-        self.owner_last(id, Worker::remove);
-    }
-
-    /// Calls [`Worker::set_policies`] on every worker.
-    pub fn set_policies(&self, spd: &Spd) {
-        self.each(|worker| worker.set_policies(spd.clone()));
-    }
-
-    /// Calls [`Worker::set_classes`] on every worker.
-    pub fn set_classes(&self, classes: &BTreeMap<String, Dscp>) {
-        self.each(|worker| worker.set_classes(classes.clone()));
+    /// Carries out a command on the workers. An owner learns of an SA to send on before all other
+    /// workers, and of its end after them.
+    pub fn apply(&self, command: Command) {
+        match command {
+            Command::Prefer(id) => self.owner_first(id, Worker::prefer),
+            Command::Retire(id) => self.owner_last(id, Worker::retire),
+            Command::MakeOpaque(id) => self.each(|worker| worker.make_opaque(id)),
+            Command::Remove(id) => self.owner_last(id, Worker::remove),
+            Command::Move(id, path) => self.each(|worker| worker.move_path(id, path)),
+            Command::Watch(id) => self.each(|worker| worker.watch(id)),
+            Command::SkipTo(id, number) => self.each(|worker| worker.skip_to(id, number)),
+            Command::Policies(spd) => self.each(|worker| worker.set_policies(spd.clone())),
+            Command::Classes(classes) => self.each(|worker| worker.set_classes(classes.clone())),
+            Command::Levels(levels) => self.each(|worker| worker.set_levels(levels.clone())),
+            Command::Clamp(mtu) => self.each(|worker| worker.set_clamp(mtu)),
+        }
     }
 
     /// Calls [`Worker::set_sizes`] on every worker.
@@ -125,26 +115,6 @@ impl Workers {
         let mut changed = BTreeSet::new();
         self.each(|worker| changed = worker.set_sizes(sizes.clone()));
         changed
-    }
-
-    /// Calls [`Worker::set_levels`] on every worker.
-    pub fn set_levels(&self, levels: &BTreeMap<String, LevelChoice>) {
-        self.each(|worker| worker.set_levels(levels.clone()));
-    }
-
-    /// Calls [`Worker::set_clamp`] on every worker.
-    pub fn set_clamp(&self, mtu: Option<u16>) {
-        self.each(|worker| worker.set_clamp(mtu));
-    }
-
-    /// Calls [`Worker::move_path`] on every worker.
-    pub fn move_path(&self, id: ChildSaId, path: Path) {
-        self.each(|worker| worker.move_path(id, path));
-    }
-
-    /// Calls [`Worker::watch`] on each worker.
-    pub fn watch(&self, id: ChildSaId) {
-        self.each(|worker| worker.watch(id));
     }
 
     /// Calls [`Worker::set_path_mtu`] on the owner.
@@ -160,11 +130,6 @@ impl Workers {
     /// Calls [`Worker::probe`] on the owner.
     pub fn probe(&self, id: ChildSaId, probe: Probe, packet: &mut Packet) -> Option<Path> {
         self.find(|worker| worker.probe(id, probe, packet))
-    }
-
-    /// Calls [`Worker::skip_to`] on every worker.
-    pub fn skip_to(&self, id: ChildSaId, number: u64) {
-        self.each(|worker| worker.skip_to(id, number));
     }
 
     /// Calls [`Worker::cover`] on the owner of the newest SA, if no worker has sealed anything for
@@ -199,51 +164,15 @@ impl Workers {
         self.0.reports.load(Ordering::Acquire)
     }
 
-    /// Calls [`Worker::last_inbound`] on the owner.
-    pub fn last_inbound(&self, id: ChildSaId) -> Option<Instant> {
-        self.find(|worker| worker.last_inbound(id))
-    }
-
-    /// Calls [`Worker::unanswered`] on the owner.
-    pub fn unanswered(&self, id: ChildSaId) -> Option<[Instant; 2]> {
-        self.find(|worker| worker.unanswered(id))
-    }
-
-    /// Calls [`Worker::hides_lengths`] on the owner.
-    pub fn hides_lengths(&self, id: ChildSaId) -> bool {
-        self.find(|worker| worker.hides_lengths(id))
-            .unwrap_or_default()
-    }
-
     /// Calls [`Worker::has_sent`] on the owner.
     pub fn has_sent(&self, id: ChildSaId, header: Header) -> bool {
         self.find(|worker| worker.has_sent(id, header))
             .unwrap_or_default()
     }
 
-    /// Calls [`Worker::longest_unanswered`] on the owner.
-    pub fn longest_unanswered(&self, id: ChildSaId) -> Option<usize> {
-        self.find(|worker| worker.longest_unanswered(id))
-    }
-
-    /// Calls [`Worker::stray`] on the owner.
-    pub fn stray(&self, id: ChildSaId) -> Option<Stray> {
-        self.find(|worker| worker.stray(id))
-    }
-
-    /// Calls [`Worker::traffic`] on the owner.
-    pub fn traffic(&self, id: ChildSaId) -> Option<SaTraffic> {
-        self.find(|worker| worker.traffic(id))
-    }
-
-    /// Calls [`Worker::level`] on the owner.
-    pub fn level(&self, id: ChildSaId) -> Option<LevelStatus> {
-        self.find(|worker| worker.level(id))
-    }
-
-    /// Calls [`Worker::link`] on the owner.
-    pub fn link(&self, id: ChildSaId) -> Option<Link> {
-        self.find(|worker| worker.link(id))
+    /// Returns what the owner has observed of an SA, if the SA exists.
+    pub fn observed(&self, id: ChildSaId) -> Option<Observed> {
+        self.find(|worker| worker.observed(id))
     }
 
     /// Returns the sum of all workers' counters.
@@ -433,7 +362,7 @@ mod tests {
         let workers = Workers::new(NonZeroU8::MIN.saturating_add(1), &Spd::default());
         for spi in spis {
             workers.install_beside(sa(*spi, None)).unwrap();
-            workers.prefer(ChildSaId(u64::from(*spi)));
+            workers.apply(Command::Prefer(ChildSaId(u64::from(*spi))));
         }
         workers
     }
@@ -540,9 +469,9 @@ mod tests {
             });
             for (old, new) in [(0x1000_u32, 0x1001), (0x1001, 0x1002)] {
                 workers.install_beside(sa(new, None)).unwrap();
-                workers.prefer(ChildSaId(new.into()));
-                workers.retire(ChildSaId(old.into()));
-                workers.remove(ChildSaId(old.into()));
+                workers.apply(Command::Prefer(ChildSaId(new.into())));
+                workers.apply(Command::Retire(ChildSaId(old.into())));
+                workers.apply(Command::Remove(ChildSaId(old.into())));
             }
             for thread in threads {
                 let seen = thread.join().unwrap();
@@ -559,8 +488,8 @@ mod tests {
             let workers = two(&[0x1000]);
             let worker = workers.handle(1);
             let thread = thread::spawn(move || seal(worker, 3));
-            workers.retire(ChildSaId(0x1000));
-            workers.remove(ChildSaId(0x1000));
+            workers.apply(Command::Retire(ChildSaId(0x1000)));
+            workers.apply(Command::Remove(ChildSaId(0x1000)));
             let seen = thread.join().unwrap();
             assert_eq!(seen.sent.len() + seen.dropped.len(), 3);
             let counters = workers.counters();
@@ -617,7 +546,7 @@ mod tests {
             let workers = two(&[]);
             for (resource, spi) in [(0, 0x1000), (1, 0x1001)] {
                 workers.install_beside(sa(spi, Some(resource))).unwrap();
-                workers.prefer(ChildSaId(spi.into()));
+                workers.apply(Command::Prefer(ChildSaId(spi.into())));
             }
             for (number, spi) in [(0, 0x1000), (1, 0x1001)] {
                 let sent = seal(workers.handle(number), 4).sent;
@@ -634,7 +563,7 @@ mod tests {
             let workers = two(&[]);
             for (resource, spi) in [(0, 0x1000), (0, 0x1003)] {
                 workers.install_beside(sa(spi, Some(resource))).unwrap();
-                workers.prefer(ChildSaId(spi.into()));
+                workers.apply(Command::Prefer(ChildSaId(spi.into())));
             }
             for number in [0, 1] {
                 assert_eq!(seal(workers.handle(number), 1).sent[0].spi, Spi(0x1003));

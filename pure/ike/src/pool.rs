@@ -285,7 +285,8 @@ impl Pools {
     }
 
     /// Removes a lease from the unused ones.
-    fn use_again(&mut self, since: UnixTime, (pool, identity): &Name) {
+    fn use_again(&mut self, since: UnixTime, name: &Name) {
+        let (pool, identity) = name;
         if let Some(unused) = self.unused.get_mut(pool) {
             unused.leases.remove(&(since, identity.clone()));
             if unused.leases.is_empty() {

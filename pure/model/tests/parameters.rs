@@ -9,7 +9,7 @@ const MOST: [(&str, usize); 7] = [
     ("crypto", 2),
     ("esp", 7),
     ("mobility", 10),
-    ("node", 6),
+    ("node", 2),
     ("os", 7),
     ("sim", 2),
     ("wire", 5),

@@ -1,6 +1,5 @@
 //! Events that a node reports to its driver.
 
-use crate::migration::TOKEN;
 use crate::{HeldGrant, KeyLog, mobile_ip};
 use model::{
     CsaId, Exchanges, Identity, InnerAddresses, Licence, Mode, Path, Right, Spi, Zone,
@@ -8,6 +7,9 @@ use model::{
 };
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
+
+/// Value in place of a grant's number if [`Event::Giving`] concerns a token.
+pub(crate) const TOKEN: u16 = 0;
 
 /// The names and SPIs of a composite SA.
 #[derive(Clone, Debug, PartialEq, Eq)]

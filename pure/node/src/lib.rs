@@ -34,38 +34,31 @@
 //! # How the engines are joined
 //!
 //! The engines do not know each other. `ike` announces child SAs and grants as events. `node` turns
-//! them into `esp` SAs, into views of the licensed node and into KEY_DISTRIBUTE requests. All of
-//! this happens in one private function, `drain` in `junction.rs`. No other code polls the events
-//! of an engine.
+//! them into `esp` SAs, into views of the licensed node and into KEY_DISTRIBUTE requests.
+//!
+//! Four owners hold the state: `tunnels`, `licensing`, `transit` and `mobile_ip`. None of them
+//! knows the node. An owner reads the engines, and leaves commands and events in its `Turn`
+//! (`effects.rs`). `dispatch.rs` carries them out at once, in their order. It alone polls the
+//! events of the engines, in `drain`.
 
-mod children;
 mod config;
-mod cover;
+mod dispatch;
+mod effects;
 mod event;
-mod grants;
-mod holders;
-mod holdings;
-mod initiations;
-mod junction;
+mod inspect;
 mod keylog;
-mod level;
-mod migration;
+mod licensing;
 pub mod mobile_ip;
-mod moving;
 mod node;
-mod pairs;
+mod owners;
 mod path_mtu;
-mod peers;
+mod plane;
 mod reconfigure;
-mod revocation;
-mod rivals;
-mod silence;
 mod status;
-mod succession;
 #[cfg(test)]
 mod tests;
 mod transit;
-mod whereabouts;
+mod tunnels;
 
 pub use config::{
     Action, Addressing, ChildPolicy, Config, Credential, Elsewhere, FRAGMENT, Inside, Lifetimes,
@@ -74,23 +67,23 @@ pub use config::{
 };
 pub use esp::{Congestion, Counters, DropReason, LevelStatus, Packet, Sink, Traffic, WorkerHandle};
 pub use event::{Composite, Dropped, Ending, Event};
-pub use grants::GrantState;
 pub use ike::{
     Attempt, BadPpk, BadProof, CannotMove as NotMovable, CannotReauthenticate as NotRepeated,
     CannotRedirect as NotSent, DownReason, End, Offer, Refusal, Sender, Slot, UnknownChild,
     Windows, is_slot,
 };
-pub use initiations::OVERDUE;
 pub use keylog::KeyLog;
-pub use level::NoLevel;
-pub use migration::{MigrationCounters, NoKeys};
+pub use licensing::grants::GrantState;
+pub use licensing::migration::{MigrationCounters, NoKeys};
+pub use licensing::places::{Handover, Places};
 pub use mobility::{Candidate, Standing, Way};
-pub use moving::{CannotMove, PathsStatus};
-pub use node::{CannotReauthenticate, CannotRedirect, CannotRekey, Node, Rekey, UnknownPeer};
+pub use node::{CannotReauthenticate, CannotRedirect, CannotRekey, Node, Rekey};
 pub use path_mtu::{Discovery, Origin, ProbeCounts};
-pub use peers::Refused;
 pub use pep::{FlowStatus, Side};
-pub use rivals::InTurns;
 pub use status::{ChildStatus, CsaStatus, GrantStatus, HeldGrant, PeerState, PeerStatus, SILENT};
 pub use transit::{TransitCounters, Verdict};
-pub use whereabouts::{Handover, Places};
+pub use tunnels::desired::{Refused, UnknownPeer};
+pub use tunnels::initiations::OVERDUE;
+pub use tunnels::level::NoLevel;
+pub use tunnels::moving::{CannotMove, PathsStatus};
+pub use tunnels::rivals::InTurns;

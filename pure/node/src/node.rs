@@ -1,36 +1,25 @@
-//! The composition: commands, inputs and outputs. `junction.rs` connects the engines.
+//! The composition: commands, inputs and outputs. `dispatch.rs` joins the engines and the owners.
 
-use crate::children::Children;
-use crate::config::{Config, Inside, Peer, Policy, Role};
-use crate::cover::Cover;
-use crate::grants::Grants;
-use crate::initiations::Initiations;
-use crate::level::Levels;
-use crate::migration::Migration;
+use crate::config::{Config, Peer, Policy, Role};
+use crate::licensing::Licensing;
 use crate::mobile_ip::MobileIp;
-use crate::moving::Moving;
+use crate::owners::Owners;
 use crate::path_mtu::PathMtus;
-use crate::peers::{Peers, Refused, Retry};
-use crate::rivals::Rivals;
-use crate::silence::Silences;
-use crate::succession::Succession;
+use crate::plane::Plane;
 use crate::transit::Transit;
-use crate::whereabouts::Whereabouts;
-use crate::{Event, Side, Verdict, migration};
-use crypto::{Rng, Secret, UnixTime};
-use esp::{Packet, Sink, Spd, WorkerHandle, Workers};
+use crate::tunnels::desired::UnknownPeer;
+use crate::tunnels::level::NoLevel;
+use crate::tunnels::moving::CannotMove;
+use crate::tunnels::outside::Outside;
+use crate::tunnels::{TunnelConfig, Tunnels};
+use crate::{Event, Side, Verdict};
+use crypto::{Rng, UnixTime};
+use esp::{Command, Packet, Sink, Spd, WorkerHandle};
 use ike::{Sender, UnknownChild};
-use model::{
-    CsaId, Deadline, Encapsulation, Grant, IkeSaId, Instant, Lease, LeaseChange, Path, Transmit,
-};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::time::Duration;
-
-/// A command named a peer that is not configured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the configuration has no such peer")]
-pub struct UnknownPeer;
+use mobility::Way;
+use model::{CsaId, Deadline, IkeSaId, Instant, Lease, LeaseChange, Path, Signal, Transmit};
+use std::collections::VecDeque;
+use std::net::IpAddr;
 
 /// The SAs that [`Node::rekey`] renews.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,44 +68,11 @@ pub enum CannotRedirect {
 
 /// A host in all of its roles. The crate's documentation explains how to drive it.
 pub struct Node {
-    /// Names of the peers that the configuration wants up.
-    pub(crate) start: BTreeSet<String>,
-    pub(crate) wishes: Peers,
     /// IKE, and the configuration of the peers.
     pub(crate) ike: ike::Engine,
-    pub(crate) workers: Workers,
-    worker: WorkerHandle,
-    pub(crate) grants: Grants,
-    pub(crate) transit: Transit,
-    pub(crate) mobile_ip: Option<MobileIp>,
-    pub(crate) children: Children,
-    pub(crate) succession: Succession,
-    pub(crate) moving: Moving,
-    pub(crate) whereabouts: Whereabouts,
-    pub(crate) migration: Migration,
-    pub(crate) cover: Cover,
-    pub(crate) levels: Levels,
+    pub(crate) plane: Plane,
+    pub(crate) own: Owners,
     pub(crate) path_mtus: PathMtus,
-    pub(crate) silences: Silences,
-    pub(crate) initiations: Initiations,
-    pub(crate) rivals: Rivals,
-    /// Settings that peers assign to us, by IKE SA, with the names of the peers.
-    pub(crate) inside: BTreeMap<IkeSaId, (String, Inside)>,
-    pub(crate) rng: Rng,
-    /// Local address for each remote one, known before an initiation if NAT detection has to be
-    /// truthful.
-    pub(crate) sources: BTreeMap<IpAddr, IpAddr>,
-    pub(crate) encapsulation: Encapsulation,
-    ike_port: u16,
-    pub(crate) natt_port: u16,
-    pub(crate) grant_lifetime: Duration,
-    pub(crate) key_log: bool,
-    /// True if keys leave only after their grant was recorded.
-    pub(crate) recording: bool,
-    /// Grants that wait for their record, with the node's name and the IKE SA to send them on.
-    pub(crate) unrecorded: Vec<(String, IkeSaId, Grant<Secret>)>,
-    /// The last refusal of an unknown peer.
-    pub(crate) stranger: Option<Refused>,
     pub(crate) transmits: VecDeque<Transmit>,
     pub(crate) events: VecDeque<Event>,
 }
@@ -127,55 +83,34 @@ impl Node {
     pub fn new(mut config: Config, seed: [u8; 32], now: Instant) -> Self {
         let mut rng = Rng::from_seed(seed);
         let ike_config = config.take_ike();
-        let spd = spd(config.policies, &ike_config.peers);
-        let workers = Workers::new(config.workers, &spd);
-        workers.set_classes(&config.classes);
-        workers.set_sizes(&config.sizes);
-        workers.set_clamp(config.clamp);
-        let levels = Levels::new(config.levels);
-        workers.set_levels(&levels.choices());
-        let reachable = ike_config.peers.iter();
-        let reachable = reachable.map(|peer| (peer.name.clone(), is_reachable(peer)));
+        let plane = Plane::new(config.workers, &spd(config.policies, &ike_config.peers));
+        plane.apply(Command::Classes(config.classes));
+        plane.set_sizes(&config.sizes);
+        plane.apply(Command::Clamp(config.clamp));
+        let outside = Outside::new(config.encapsulation, config.ike_port, config.natt_port);
+        let tunnels = TunnelConfig {
+            start: config.start,
+            cover: config.cover,
+            levels: config.levels,
+        };
+        let tunnels = Tunnels::new(tunnels, outside, config.key_log, &ike_config.peers, now);
+        plane.apply(Command::Levels(tunnels.levels()));
         let mut node = Self {
-            wishes: Peers::new(reachable),
-            start: wanted(config.start, &ike_config.peers),
             ike: ike::Engine::new(ike_config, rng.array(), now),
-            worker: workers.handle(0),
-            workers,
-            grants: Grants::default(),
-            transit: Transit::new(config.snoop, config.window, config.stand_in),
-            children: Children::default(),
-            succession: Succession::default(),
-            moving: Moving::default(),
-            whereabouts: Whereabouts::new(config.places, config.neighbours),
-            migration: Migration::default(),
-            cover: Cover::default(),
-            levels,
+            plane,
             path_mtus: PathMtus::new(config.path_mtu),
-            silences: Silences::default(),
-            initiations: Initiations::default(),
-            rivals: Rivals::default(),
-            inside: BTreeMap::new(),
-            mobile_ip: config
-                .mobile_ip
-                .map(|config| MobileIp::new(config, &mut rng, now)),
-            rng,
-            sources: BTreeMap::new(),
-            encapsulation: config.encapsulation,
-            ike_port: config.ike_port,
-            natt_port: config.natt_port,
-            grant_lifetime: config.grant_lifetime,
-            key_log: config.key_log,
-            recording: false,
-            unrecorded: Vec::new(),
-            stranger: None,
+            own: Owners {
+                tunnels,
+                licensing: Licensing::new(config.grant_lifetime, config.places, config.neighbours),
+                transit: Transit::new(config.snoop, config.window, config.stand_in),
+                mobile_ip: config
+                    .mobile_ip
+                    .map(|config| MobileIp::new(config, &mut rng, now)),
+                rng,
+            },
             transmits: VecDeque::new(),
             events: VecDeque::new(),
         };
-        node.cover.set(config.cover, std::iter::empty(), now);
-        for name in &node.start {
-            node.wishes.want(name, true, now);
-        }
         node.initiate_known(now);
         node
     }
@@ -196,7 +131,7 @@ impl Node {
 
     /// Brings a peer up with its children, and keeps it up. Errors if there is no such peer.
     pub fn up(&mut self, peer: &str, now: Instant) -> Result<(), UnknownPeer> {
-        self.wishes.want(peer, true, now).ok_or(UnknownPeer)?;
+        self.own.tunnels.want(peer, true, now)?;
         self.ike.bar(peer, false, now);
         self.initiate_due(now);
         Ok(())
@@ -206,7 +141,7 @@ impl Node {
     /// once). Neither end brings the peer back until [`Self::up`]: the peer's initiations are
     /// refused.
     pub fn down(&mut self, peer: &str, now: Instant) -> Result<(), UnknownPeer> {
-        self.wishes.want(peer, false, now).ok_or(UnknownPeer)?;
+        self.own.tunnels.want(peer, false, now)?;
         self.ike.bar(peer, true, now);
         self.close_all(peer, now);
         Ok(())
@@ -248,7 +183,8 @@ impl Node {
     /// the answers.
     pub fn shutdown(&mut self, now: Instant) {
         for peer in self.ike.peers() {
-            self.wishes.want(&peer.name, false, now);
+            // Each peer of the engine is known.
+            let _ = self.own.tunnels.want(&peer.name, false, now);
         }
         self.ike.shutdown(now);
         self.drain(now);
@@ -257,43 +193,28 @@ impl Node {
     /// Turns reports of keys by [`Event::KeyLog`] on or off. Turning them on also reports the keys
     /// of the established IKE SAs.
     pub fn set_key_log(&mut self, on: bool) {
-        self.key_log = on;
-        if on {
-            let established = self.wishes.iter();
-            let established = established.filter_map(|entry| entry.up_since.and(entry.sa));
-            let mut established: Vec<_> = established.collect();
-            established.sort_unstable();
-            established.into_iter().for_each(|sa| self.log_ike_keys(sa));
-        }
+        let keys = self.own.tunnels.set_key_log(on, &self.ike);
+        self.events.extend(keys);
     }
 
     /// Turns recording on or off. While it is on, keys for licensed nodes wait for [`Node::give`]
     /// before they leave. Grants that were withheld so far are offered again.
     pub fn set_recording(&mut self, on: bool, now: Instant) {
-        self.recording = on;
-        self.grants.owe_withheld(now);
-        let names: Vec<_> = self.ike.licensed().map(|node| node.name.clone()).collect();
-        names.iter().for_each(|name| self.distribute(name, now));
+        self.turn(now, |own, turn| {
+            let distribution = own.licensing.distribution();
+            distribution.set_recording(on, &own.tunnels, turn);
+        });
         self.drain(now);
     }
 
     /// Answers [`Event::Giving`]: releases the keys, or withholds them with a human-readable
     /// reason. Keys whose SA has ended in the meantime do not leave in either case.
     pub fn give(&mut self, csa: CsaId, grant: u16, recorded: Result<(), String>, now: Instant) {
-        if grant == migration::TOKEN {
-            return self.give_token(csa, recorded, now);
-        }
-        let asked =
-            |(_, _, due): &(String, IkeSaId, Grant<Secret>)| (due.csa, due.grant) == (csa, grant);
-        let Some(index) = self.unrecorded.iter().position(asked) else {
-            return;
-        };
-        let (name, sa, due) = self.unrecorded.remove(index);
-        match recorded {
-            _ if !self.grants.is_due(csa, &name, sa) => {}
-            Ok(()) => self.ike.distribute(sa, due, now),
-            Err(why) => self.grants.withhold(&name, csa, why, now),
-        }
+        self.turn(now, |own, turn| {
+            let mobile_ip = own.mobile_ip.as_mut();
+            own.licensing
+                .give(csa, grant, recorded, mobile_ip, &own.tunnels, turn);
+        });
         self.drain(now);
     }
 
@@ -304,14 +225,11 @@ impl Node {
         match what {
             Rekey::Ike => self.ike.rekey_ike(sa, now),
             Rekey::Children => {
-                let ours = self.children.of_peer(peer);
-                let ours = ours.filter(|(_, child)| child.ike == sa);
-                let current = ours.filter(|(_, child)| !child.status.draining);
-                let current: Vec<_> = current.map(|(id, _)| id).collect();
-                if current.is_empty() {
+                let lasting = self.own.tunnels.lasting_children(peer, sa);
+                if lasting.is_empty() {
                     return Err(CannotRekey::NoChild);
                 }
-                for child in current {
+                for child in lasting {
                     self.ike.rekey_child(sa, child, now);
                 }
             }
@@ -341,11 +259,52 @@ impl Node {
         Ok(())
     }
 
+    /// Moves a peer's tunnel so that it leaves from an address, or by the best way there is. The
+    /// peer is told even if that is the way it takes.
+    pub fn move_peer(
+        &mut self,
+        peer: &str,
+        from: Option<IpAddr>,
+        now: Instant,
+    ) -> Result<Path, CannotMove> {
+        let sa = self.own.tunnels.movable(peer, &self.ike)?;
+        let path = self.own.tunnels.moving().choose(sa, from)?;
+        self.drain(now);
+        Ok(path)
+    }
+
+    /// The same without a pause: a clone of the IKE SA (RFC 7791) goes there, and takes its place
+    /// with the same children once these work. If nothing comes of it, all stays where it is. While
+    /// another hand-over is on its way, or the SA before drains, this one waits.
+    pub fn hand_over(
+        &mut self,
+        peer: &str,
+        from: Option<IpAddr>,
+        now: Instant,
+    ) -> Result<Path, CannotMove> {
+        let sa = self.own.tunnels.movable(peer, &self.ike)?;
+        let (path, _) = self.start_hand_over(sa, from, now)?;
+        self.drain(now);
+        Ok(path)
+    }
+
+    /// Selects the protection of packets to a peer from now on, among the agreed levels. Packets
+    /// that may not go unencrypted are zoned.
+    pub fn choose_level(&mut self, peer: &str, signal: Signal) -> Result<(), NoLevel> {
+        let role = self.ike.peer(peer).map(|peer| &peer.role);
+        let theirs = self.own.licensing.grants().iter();
+        let theirs = theirs.filter(|(_, csa)| csa.peer == peer);
+        let agreed = theirs.map(|(_, csa)| csa.agreement.level.is_some());
+        let levels = self.own.tunnels.choose_level(peer, role, agreed, signal)?;
+        self.plane.apply(Command::Levels(levels));
+        Ok(())
+    }
+
     /// Skips all outbound sequence numbers up to `number` on every SA, as if the packets had been
     /// sent. For tests of late packets.
     pub fn skip_numbers(&mut self, number: u64) {
-        for (id, _) in self.children.iter() {
-            self.workers.skip_to(id, number);
+        for (id, _) in self.own.tunnels.children().iter() {
+            self.plane.apply(Command::SkipTo(id, number));
         }
     }
 
@@ -374,49 +333,75 @@ impl Node {
         self.drain(now);
     }
 
+    /// The addresses of peers to which ways are wanted, those in use before others.
+    pub fn remotes(&self) -> Vec<IpAddr> {
+        self.own.tunnels.remotes(&self.ike)
+    }
+
+    /// The addresses of the peer of one tunnel, to which ways are wanted.
+    pub fn remotes_of(&self, sa: IkeSaId) -> &[IpAddr] {
+        self.own.tunnels.remotes_of(sa)
+    }
+
+    /// By which pairs of addresses packets can leave now to the peer of one tunnel, for each of
+    /// [`Self::remotes_of`] the best first.
+    pub fn handle_ways_of(&mut self, sa: IkeSaId, ways: &[Way], now: Instant) {
+        self.own.tunnels.moving().handle_ways(sa, ways);
+        self.drain(now);
+    }
+
+    /// By which pairs of addresses packets can leave now: all of them, for each of
+    /// [`Self::remotes`] the best first.
+    pub fn handle_ways(&mut self, ways: &[Way], now: Instant) {
+        self.own.tunnels.handle_ways(ways);
+        self.initiate_due(now);
+    }
+
     /// Handles all deadlines that have passed.
     pub fn handle_timeout(&mut self, now: Instant) {
-        self.tell_liveness(now);
-        self.break_silences(now);
-        self.tell_unanswered(now);
+        self.turn(now, |own, turn| own.tunnels.tell_liveness(turn));
+        let silent = self.turn(now, |own, turn| own.tunnels.break_silences(turn));
+        self.doubt_paths(&silent, now);
+        self.turn(now, |own, turn| own.tunnels.tell_unanswered(turn));
         self.ike.handle_timeout(now);
-        self.moving.handle_timeout(now);
-        self.look_up(now);
-        self.whereabouts.handle_timeout(now);
-        self.cover.handle_timeout(now);
+        self.turn(now, |own, turn| own.tunnels.handle_timeout(turn));
+        self.own.licensing.handle_timeout(now);
         self.forget_path_mtus(now);
-        if let Some(mobile_ip) = &mut self.mobile_ip {
+        if let Some(mobile_ip) = &mut self.own.mobile_ip {
             mobile_ip.handle_timeout(now);
         }
-        for held in self.transit.handle_timeout(now) {
+        for held in self.own.transit.handle_timeout(now) {
             self.expired(held, now);
         }
-        for name in self.grants.renew(self.grant_lifetime, now) {
-            self.distribute(&name, now);
-        }
+        self.turn(now, |own, turn| {
+            let distribution = own.licensing.distribution();
+            distribution.handle_timeout(&own.tunnels, turn);
+        });
         self.initiate_due(now);
     }
 
     /// Seals outbound inner datagrams into the sink, as far as policy protects them.
     pub fn seal(&mut self, batch: &mut [Packet], sink: &mut impl Sink, now: Instant) {
-        self.worker.seal(batch, sink, now);
-        if self.workers.has_reports() {
+        self.plane.seal(batch, sink, now);
+        if self.plane.has_reports() {
             self.drain(now);
         }
     }
 
     /// Opens payloads of UDP port 4500 that [`is_esp`](wire::esp::is_esp) into the sink.
     pub fn open(&mut self, batch: &mut [Packet], sink: &mut impl Sink, now: Instant) {
-        self.worker.open(batch, sink, now);
-        if self.workers.has_reports() {
+        self.plane.open(batch, sink, now);
+        if self.plane.has_reports() {
             self.drain(now);
         }
     }
 
     /// Handles a diverted IP packet of other hosts, from one side of a licensed node.
     pub fn transit(&mut self, from: Side, packet: &[u8], now: Instant) -> Verdict {
-        let verdict = self.transit.handle(from, packet, now);
-        self.tell_pairs();
+        let verdict = self.own.transit.handle(from, packet, now);
+        while let Some(pair) = self.own.transit.poll_event() {
+            self.events.push_back(pair);
+        }
         verdict
     }
 
@@ -424,7 +409,18 @@ impl Node {
     /// with this node. Call [`Node::handle_timeout`] at once when
     /// [`esp::WorkerHandle::has_reports`] returns true.
     pub fn worker(&self, number: usize) -> WorkerHandle {
-        self.workers.handle(number)
+        self.plane.worker(number)
+    }
+
+    /// Sends the dummy packets, probes and echoes that are due, using `packet` as the buffer. Call
+    /// after each [`Node::handle_timeout`].
+    pub fn cover(&mut self, packet: &mut Packet, sink: &mut impl Sink) {
+        while let Some(peer) = self.own.tunnels.pop_cover() {
+            if let Some(path) = self.plane.cover(&peer, packet) {
+                sink.transmit(packet, path);
+            }
+        }
+        self.send_probes(packet, sink);
     }
 
     // Outputs.
@@ -443,7 +439,7 @@ impl Node {
     /// Returns the next packet that a licensed node sends by itself, and the side to send it to: a
     /// retransmission of SNOOP, a packet with an overlay, or an injected packet.
     pub fn poll_resend(&mut self) -> Option<(Side, Vec<u8>)> {
-        self.transit.poll_resend()
+        self.own.transit.poll_resend()
     }
 
     /// Returns the next event.
@@ -453,23 +449,17 @@ impl Node {
 
     /// Returns the time of the next call to [`Node::handle_timeout`].
     pub fn poll_timeout(&self) -> Option<Deadline> {
-        let reports = self.workers.has_reports().then_some(Deadline {
+        let reports = self.plane.has_reports().then_some(Deadline {
             at: Instant::ZERO,
             reason: "read reports of the data plane",
         });
         let engines = [
             self.ike.poll_timeout(),
-            self.transit.poll_timeout(),
-            self.wishes.poll_timeout(),
-            self.grants.poll_timeout(self.grant_lifetime),
-            self.succession.poll_timeout(),
-            self.moving.poll_timeout(),
-            self.whereabouts.poll_timeout(),
-            self.cover.poll_timeout(),
+            self.own.tunnels.poll_timeout(),
+            self.own.licensing.poll_timeout(),
+            self.own.transit.poll_timeout(),
+            self.own.mobile_ip.as_ref().and_then(MobileIp::poll_timeout),
             self.path_mtus.poll_timeout(),
-            self.silences.poll_timeout(),
-            self.initiations.poll_timeout(),
-            self.mobile_ip.as_ref().and_then(MobileIp::poll_timeout),
             reports,
         ];
         engines.into_iter().flatten().min()
@@ -488,20 +478,19 @@ impl Node {
         self.ike.peer(name)
     }
 
-    pub(crate) fn initiate_due(&mut self, now: Instant) {
-        for name in self.wishes.due(now) {
+    pub(crate) fn established(&self, peer: &str) -> Option<IkeSaId> {
+        self.own.tunnels.established(peer)
+    }
+
+    fn initiate_due(&mut self, now: Instant) {
+        for name in self.own.tunnels.take_due(now) {
             let Some(address) = self.peer(&name).and_then(|peer| peer.address) else {
                 continue;
             };
-            match self.ike.initiate(&name, self.first_path(address), now) {
-                Ok(sa) => {
-                    self.wishes.started(&name, sa);
-                    self.initiations.begun(sa, now);
-                }
-                Err(misuse) => {
-                    let why = misuse.to_string();
-                    self.wishes.down(&name, None, why, Retry::Usual, now);
-                }
+            let path = self.own.tunnels.outside().first_path(address);
+            match self.ike.initiate(&name, path, now) {
+                Ok(sa) => self.own.tunnels.started(&name, sa, now),
+                Err(misuse) => self.own.tunnels.not_started(&name, misuse.to_string(), now),
             }
         }
         self.drain(now);
@@ -510,44 +499,9 @@ impl Node {
     /// Initiates due peers at once or, if NAT detection needs the local address, after the driver
     /// has reported the routes.
     pub(crate) fn initiate_known(&mut self, now: Instant) {
-        match self.encapsulation {
-            Encapsulation::Always => self.initiate_due(now),
-            Encapsulation::ForNat => self.events.push_back(Event::WaysWanted { of: None }),
-        }
-    }
-
-    /// Returns the path of an initiation. The operating system chooses the local address, unless
-    /// the peer needs it for NAT detection.
-    fn first_path(&self, remote: IpAddr) -> Path {
-        let open = match remote {
-            IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-            IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
-        };
-        let local = self.sources.get(&remote).copied().unwrap_or(open);
-        Path::udp(
-            SocketAddr::new(local, self.ike_port),
-            SocketAddr::new(remote, ike::PORT),
-        )
-    }
-
-    /// Reports peers that were heard through ESP to IKE, and the path of their newest packet, so
-    /// that liveness checks cost nothing while traffic flows (RFC 7296 section 2.4). Only peers
-    /// that are due for a check are looked at.
-    fn tell_liveness(&mut self, now: Instant) {
-        let due: Vec<_> = self.ike.due(now).collect();
-        for (sa, children) in due {
-            let mut newest = None;
-            for id in children {
-                let heard = self.workers.last_inbound(id);
-                newest = newest.max(heard.map(|heard| (heard, id)));
-                let child = self.children.get_mut(id);
-                if let Some(child) = child.filter(|child| heard > child.heard) {
-                    child.heard = heard;
-                    self.ike.note_inbound(child.ike, heard.unwrap_or(now));
-                }
-            }
-            let stray = newest.and_then(|(_, id)| self.workers.stray(id));
-            self.ike.note_newest(sa, stray);
+        match self.own.tunnels.outside().is_honest() {
+            false => self.initiate_due(now),
+            true => self.events.push_back(Event::WaysWanted { of: None }),
         }
     }
 }
@@ -555,21 +509,6 @@ impl Node {
 /// Builds the policy database from the host's policies and the selectors of its peers.
 pub(crate) fn spd(policies: Vec<Policy>, peers: &[Peer]) -> Spd {
     Spd::new(policies, peers.iter().flat_map(protected).collect())
-}
-
-/// Returns the peers that are brought up without a command. Licensed nodes and neighbours are
-/// always among them, because keys must be able to leave as soon as they exist or are requested.
-pub(crate) fn wanted(start: Vec<String>, peers: &[Peer]) -> BTreeSet<String> {
-    let licensed = peers
-        .iter()
-        .filter(|peer| matches!(peer.role, Role::Licensed | Role::Neighbour));
-    let licensed = licensed.map(|peer| peer.name.clone());
-    licensed.chain(start).collect()
-}
-
-/// Returns true if we can initiate with a peer. With a gateway whose grants we accept we never do.
-pub(crate) const fn is_reachable(peer: &Peer) -> bool {
-    peer.address.is_some() && !matches!(peer.role, Role::Gateway)
 }
 
 /// Returns the selectors that must never leave unencrypted, even while the peer is down.

@@ -8,7 +8,8 @@
 //! are unaffected.
 
 use crate::config::{Config, Peer, Role};
-use crate::node::{Node, is_reachable, spd, wanted};
+use crate::node::{Node, spd};
+use esp::Command;
 use model::{Identity, Instant};
 use std::collections::BTreeSet;
 
@@ -20,36 +21,47 @@ impl Node {
     /// the key log and the role in Mobile IPv4 do not change.
     pub fn reconfigure(&mut self, mut config: Config, now: Instant) -> BTreeSet<String> {
         let ike = config.take_ike();
-        self.workers.set_policies(&spd(config.policies, &ike.peers));
-        self.workers.set_classes(&config.classes);
-        let hidden = self.workers.set_sizes(&config.sizes);
-        self.levels.set(config.levels);
-        self.workers.set_levels(&self.levels.choices());
-        let up = self.children.iter();
-        let up = up.map(|(_, child)| child.peer.as_str());
-        self.cover.set(config.cover, up, now);
-        self.workers.set_clamp(config.clamp);
+        self.plane
+            .apply(Command::Policies(spd(config.policies, &ike.peers)));
+        self.plane.apply(Command::Classes(config.classes));
+        let hidden = self.plane.set_sizes(&config.sizes);
+        let levels = self.own.tunnels.set_levels(config.levels);
+        self.plane.apply(Command::Levels(levels));
+        self.own.tunnels.set_cover(config.cover, now);
+        self.plane.apply(Command::Clamp(config.clamp));
         self.discover_path_mtus(config.path_mtu);
         hidden.iter().for_each(|peer| self.lengths_changed(peer));
-        self.transit.set_snoop(config.snoop);
-        self.transit.set_window(config.window);
-        self.transit.set_stand_in(config.stand_in);
-        self.grant_lifetime = config.grant_lifetime;
-        let start = wanted(config.start, &ike.peers);
-        let old_start = std::mem::replace(&mut self.start, start);
+        self.own.transit.set_snoop(config.snoop);
+        self.own.transit.set_window(config.window);
+        self.own.transit.set_stand_in(config.stand_in);
+        let distribution = self.own.licensing.distribution();
+        distribution.set_lifetime(config.grant_lifetime);
         let old_nodes = licensed(self.ike.licensed());
         let nodes = licensed(ike.peers.iter().filter(|peer| is_licensed(peer)));
         let mut anew = self.dismiss_nodes(old_nodes.difference(&nodes));
-        for sa in anew.iter().filter_map(|name| self.wishes.get(name)?.sa) {
+        for sa in anew
+            .iter()
+            .filter_map(|name| self.own.tunnels.current(name))
+        {
             self.ike.renew(sa, now);
         }
         anew.extend(self.ike.reconfigure(ike, now));
         self.reserve();
         self.drain(now);
-        self.limit_all(now);
-        self.relocate(config.places, config.neighbours, now);
-        self.update_wishes(&old_start, &anew, now);
-        self.admit_nodes(nodes.difference(&old_nodes), now);
+        self.turn(now, |own, turn| {
+            own.licensing.limit_all(&own.tunnels, turn);
+        });
+        self.turn(now, |own, turn| {
+            own.licensing
+                .relocate(config.places, config.neighbours, &own.tunnels, turn);
+        });
+        let tunnels = &mut self.own.tunnels;
+        for name in tunnels.set_peers(config.start, &anew, &self.ike, now) {
+            self.ike.bar(&name, false, now);
+        }
+        for (name, node) in nodes.difference(&old_nodes) {
+            self.own.licensing.admit(name, node, &self.ike, now);
+        }
         self.initiate_known(now);
         anew
     }
@@ -59,47 +71,12 @@ impl Node {
     fn dismiss_nodes<'a>(&mut self, gone: impl Iterator<Item = &'a Licensed>) -> BTreeSet<String> {
         let mut read = BTreeSet::new();
         for (name, node) in gone {
-            let children = self.grants.dismiss(name, node);
-            let peers = children
-                .iter()
-                .filter_map(|child| self.children.get(*child));
+            let children = self.own.licensing.distribution().dismiss(name, node);
+            let all = self.own.tunnels.children();
+            let peers = children.iter().filter_map(|child| all.get(*child));
             read.extend(peers.map(|child| child.peer.clone()));
         }
         read
-    }
-
-    /// Adds licensed nodes. They are owed grants at once for everything that already licenses them.
-    fn admit_nodes<'a>(&mut self, new: impl Iterator<Item = &'a Licensed>, now: Instant) {
-        let mut grants = std::mem::take(&mut self.grants);
-        for (name, node) in new {
-            let is_given = |peer: &str, child: Option<&str>| self.is_given(peer, child, node);
-            grants.admit(name, node, is_given, now);
-        }
-        self.grants = grants;
-    }
-
-    fn update_wishes(
-        &mut self,
-        old_start: &BTreeSet<String>,
-        anew: &BTreeSet<String>,
-        now: Instant,
-    ) {
-        self.wishes.retain(|name| self.ike.peer(name).is_some());
-        self.rivals.retain(|name| self.ike.peer(name).is_some());
-        for peer in self.ike.peers() {
-            self.wishes.know(&peer.name, is_reachable(peer));
-        }
-        for name in anew {
-            self.wishes.renew(name, now);
-        }
-        // Only a changed entry overrides an earlier command of the operator.
-        for name in self.start.difference(old_start) {
-            self.wishes.want(name, true, now);
-            self.ike.bar(name, false, now);
-        }
-        for name in old_start.difference(&self.start) {
-            self.wishes.release(name);
-        }
     }
 }
 

@@ -1016,6 +1016,18 @@ pub const WEAKNESSES: &[Weakness] = &[
         answer: Tests,
     },
     Weakness {
+        number: 164,
+        seen: "Strata before 0.1.0",
+        what: "a station that is the first to claim a mobile node's home address, with a home agent of its own that accepts every request, keeps the mobile node out",
+        answer: Tests,
+    },
+    Weakness {
+        number: 165,
+        seen: "Strata before 0.1.0",
+        what: "a station that claims the home address of a mobile node that comes from a neighbour receives the packets that the neighbour forwards",
+        answer: Tests,
+    },
+    Weakness {
         number: 166,
         seen: "RFC 4301 section 8.2.1",
         what: "a report of a router is believed, or causes probes, although its sender knows no more of a tunnel than addresses and ports",
@@ -1031,18 +1043,6 @@ pub const WEAKNESSES: &[Weakness] = &[
         number: 168,
         seen: "Strata before 0.1.0",
         what: "probes that are too long for a path make its link bad in the peer's measurement, which then shows headers to licensed nodes",
-        answer: Tests,
-    },
-    Weakness {
-        number: 164,
-        seen: "Strata before 0.1.0",
-        what: "a station that is the first to claim a mobile node's home address, with a home agent of its own that accepts every request, keeps the mobile node out",
-        answer: Tests,
-    },
-    Weakness {
-        number: 165,
-        seen: "Strata before 0.1.0",
-        what: "a station that claims the home address of a mobile node that comes from a neighbour receives the packets that the neighbour forwards",
         answer: Tests,
     },
 ];

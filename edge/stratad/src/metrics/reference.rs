@@ -30,22 +30,22 @@ const FIELDS: [(&str, &str, &str); 13] = [
     ),
     (
         "strata_transit_",
-        "pure/node/src/transit.rs",
+        "pure/node/src/transit/mod.rs",
         "TransitCounters",
     ),
     (
         "strata_regulated_",
-        "pure/node/src/transit.rs",
+        "pure/node/src/transit/mod.rs",
         "TransitCounters",
     ),
     (
         "strata_stand_in_",
-        "pure/node/src/transit.rs",
+        "pure/node/src/transit/mod.rs",
         "TransitCounters",
     ),
     (
         "strata_key_",
-        "pure/node/src/migration.rs",
+        "pure/node/src/licensing/migration.rs",
         "MigrationCounters",
     ),
     (
@@ -149,7 +149,7 @@ fn reasons() -> Reasons {
     for (metric, file, name) in [
         (
             "strata_key_requests_refused",
-            "pure/node/src/migration.rs",
+            "pure/node/src/licensing/migration.rs",
             "NoKeys",
         ),
         (

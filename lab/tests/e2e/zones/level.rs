@@ -54,7 +54,10 @@ fn configs_with(terms: Terms<'_>, levels: [&str; 2]) -> [String; 2] {
 }
 
 fn up(pair: &Pair, level: &str) -> Result<Tunnel> {
-    let tunnel = plain::start_with(pair, &configs([level; 2]))?;
+    // Probes of the path MTU would be counted as packets.
+    let configs = configs([level; 2]);
+    let configs = configs.map(|text| text.replace("[tunnel]", "[tunnel]\npath_mtu = \"off\""));
+    let tunnel = plain::start_with(pair, &configs)?;
     tunnel.up()?;
     Ok(tunnel)
 }

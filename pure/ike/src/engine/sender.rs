@@ -66,9 +66,9 @@ impl Engine {
         self.out.transmits.split_off(others).pop_front()
     }
 
-    /// Returns true for a first message from a network whose half-open SAs occupy all of its places,
-    /// and give way to none yet. Neither its content nor its cookie matters, so it is dropped
-    /// unread, and not asked for a cookie.
+    /// Returns true for a first message from a network whose half-open SAs occupy all of its
+    /// places, and give way to none yet. Neither its content nor its cookie matters, so it is
+    /// dropped unread, and not asked for a cookie.
     pub(crate) fn has_no_place(&self, path: Path, header: &Header, now: Instant) -> bool {
         header.is_first()
             && self

@@ -165,8 +165,8 @@ pub(crate) fn vpn(local: &str, remote: &str, zones: ZonePolicy) -> PeerRole {
 pub(crate) fn child(name: &str, local: &str, remote: &str) -> ChildPolicy {
     ChildPolicy {
         name: name.to_owned(),
-        local: vec![prefix(local)].into(),
-        remote: vec![prefix(remote)].into(),
+        local: vec![prefix(local)],
+        remote: vec![prefix(remote)],
         mode: Mode::Tunnel,
         lifetime: Duration::ZERO,
         pfs: true,

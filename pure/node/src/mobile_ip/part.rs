@@ -1,7 +1,7 @@
 //! The engine for the host's role, and the status derived from it.
 
 use super::{Config, Event, Status, Stay};
-use crate::peers::Refused;
+use crate::tunnels::desired::Refused;
 use crypto::Rng;
 use mobility::mobile_ip::{
     Arrival, Attachment, Counters, Dropped, Enclosed, ForeignAgent, ForeignEvent, HomeAgent,

@@ -49,6 +49,7 @@ pub fn crowded() -> World {
         };
         let (ours, now) = (held.identity.clone(), world.now);
         world.nodes[LICENSED]
+            .own
             .transit
             .install(IkeSaId(1000), "gw".to_owned(), ours, other, now)
             .unwrap();
@@ -173,7 +174,11 @@ fn a_grant_that_cannot_be_used_is_refused_and_the_reason_told() {
 fn a_grant_is_taken_on_any_ike_sa_of_its_gateway() {
     let mut world = World::connected(Policies::default());
     let now = world.now;
-    world.nodes[LICENSED].wishes.up("gw", IkeSaId(1000), now);
+    world.nodes[LICENSED]
+        .own
+        .tunnels
+        .desired_mut()
+        .up("gw", IkeSaId(1000), now);
     world.run_for(Duration::from_secs(3600));
     assert_eq!(world.nodes[LICENSED].held_grants().len(), 1);
     let csas = world.nodes[GATEWAY].composite_sas();
@@ -189,7 +194,11 @@ fn a_node_that_refuses_a_renewal_still_counts_as_one_that_has_keys() {
     let csa = world.nodes[GATEWAY].composite_sas()[0].csa;
     world.command(GATEWAY, |node, now| {
         let why = Some("it is of no use".to_owned());
-        node.grants.answered("fa", csa, why, now);
+        node.own
+            .licensing
+            .distribution()
+            .grants_mut()
+            .answered("fa", csa, why, now);
     });
     world.nodes[MOBILE].down("gw", world.now).unwrap();
     world.run_for(Duration::from_secs(5));

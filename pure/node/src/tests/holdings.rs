@@ -244,7 +244,7 @@ fn a_gateway_that_hands_on_anothers_spis_gives_no_token_holder_its_keys() {
     second.grant(&mut world, grant);
     let mut spis = [held.from_gateway, held.to_gateway];
     spis.sort();
-    let onward = world.nodes[LICENSED].transit.onward(spis);
+    let onward = world.nodes[LICENSED].own.transit.onward(spis);
     let given: Vec<_> = onward
         .map(|(held, grant)| (held.gateway.clone(), key_of(grant)))
         .collect();

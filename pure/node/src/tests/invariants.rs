@@ -268,7 +268,7 @@ fn shown(world: &World) -> String {
 /// Returns the secrets of a world, in the form in which code would print octets.
 fn secrets(world: &World) -> Vec<String> {
     let mut secrets = vec![PSK.as_bytes().to_vec()];
-    for (_, csa) in world.nodes[GATEWAY].grants.iter() {
+    for (_, csa) in world.nodes[GATEWAY].own.licensing.grants().iter() {
         for half in [&csa.inbound, &csa.outbound] {
             let Keys::Zoned(zones) = &half.keys else {
                 panic!("composite SAs have zones")

@@ -26,7 +26,7 @@ impl Ledger {
     /// Looks up the keys of the current SAs. An SPI can be reused with other keys.
     pub fn learn(&mut self, world: &World) {
         for who in [MOBILE, GATEWAY] {
-            for (_, csa) in world.nodes[who].grants.iter() {
+            for (_, csa) in world.nodes[who].own.licensing.grants().iter() {
                 let Keys::Zoned(zones) = &csa.outbound.keys else {
                     continue;
                 };

@@ -296,7 +296,7 @@ impl Quartet {
         self.links = [false, true];
         self.nodes[MOBILE].handle_link(0, false, self.now);
         self.nodes[MOBILE].handle_link(1, true, self.now);
-        self.run_for(Duration::from_millis(milliseconds));
+        self.run_for(millis(milliseconds));
         assert_eq!(self.counters(NEXT).taken, 1, "{:?}", self.events);
         self.links = [true, false];
         self.nodes[MOBILE].handle_link(1, false, self.now);
@@ -380,8 +380,8 @@ impl Quartet {
     /// Creates a token of the mobile node, changed before it is signed.
     fn token(&self, asker: usize, change: impl Fn(&mut Token)) -> Token {
         let mobile = &self.nodes[MOBILE];
-        let (_, child) = mobile.whereabouts.migrating().next().unwrap();
-        let csa = mobile.grants.of(child).unwrap();
+        let (_, child) = mobile.own.licensing.placed().migrating().next().unwrap();
+        let csa = mobile.own.licensing.grants().of(child).unwrap();
         let mut spis = [csa.inbound.spi, csa.outbound.spi];
         spis.sort();
         let passed = TIME + self.now.since(Instant::ZERO);
@@ -870,7 +870,7 @@ fn what_visitors_give_an_agent_that_is_no_token_of_a_neighbours_is_counted_and_n
     let octets = strange.encode();
     let now = quartet.now;
     for octets in [&[1, 2, 3][..], &octets] {
-        quartet.nodes[NEXT].show_token(Some(STATION), octets, now);
+        show(&mut quartet, Some(STATION), octets, now);
     }
     assert_eq!(quartet.counters(NEXT).missed, 2);
 }
@@ -889,12 +889,20 @@ fn tokens_of_strangers_leave_room_for_those_of_mobile_nodes() {
                 _ => token.expiry = token.expiry.wrapping_add(1 << 30),
             }
         });
-        quartet.nodes[NEXT].show_token(Some(STATION), &strange.encode(), now);
+        show(&mut quartet, Some(STATION), &strange.encode(), now);
     }
     assert_eq!(quartet.counters(NEXT).missed, 300);
     quartet.go_on();
     quartet.run_for(millis(1000));
     assert_eq!(quartet.counters(NEXT).taken, 1);
+}
+
+/// Gives octets of a visitor to the next node.
+fn show(quartet: &mut Quartet, station: Option<Station>, octets: &[u8], now: Instant) {
+    quartet.nodes[NEXT].turn(now, |own, turn| {
+        let migration = own.licensing.migration();
+        migration.show(station, octets, &own.tunnels, turn);
+    });
 }
 
 /// Presents tokens that name a neighbour but were not issued for this node.
@@ -906,7 +914,7 @@ fn show_forged(quartet: &mut Quartet, numbers: std::ops::Range<u16>, station: fn
             token.nonce[..2].copy_from_slice(&[high, low])
         });
         let station = Some(station(number));
-        quartet.nodes[NEXT].show_token(station, &forged.encode(), now);
+        show(quartet, station, &forged.encode(), now);
     }
 }
 
@@ -952,7 +960,10 @@ fn tokens_of_one_slot_without_end_leave_another_slot_its_places() {
     let anothers = quartet.token(NEXT, |token| (token.nonce, token.spis) = ([8; 16], spis));
     let ask = |node: &mut Node, token: &Token| {
         let sa = node.established("other").unwrap();
-        node.keys_asked(sa, name(NEXT), token, now);
+        node.turn(now, |own, turn| {
+            let migration = own.licensing.migration();
+            migration.keys_asked(sa, name(NEXT), token, &own.transit, turn);
+        });
         let counters = node.migrations();
         let count = |why| counters.refused.get(&why).copied().unwrap_or_default();
         (counters.given, count(NoKeys::Busy), count(NoKeys::Used))
@@ -967,12 +978,15 @@ fn tokens_of_one_slot_without_end_leave_another_slot_its_places() {
     let first = node.held_grants().remove(0);
     let mut own = [first.from_gateway, first.to_gateway];
     own.sort();
-    let (_, grant) = node.transit.onward(own).next().unwrap();
+    let (_, grant) = node.own.transit.onward(own).next().unwrap();
     let mut grant = grant.clone();
     (grant.csa, grant.line) = (CsaId(66), CsaId(66));
     (grant.from_gateway.spi, grant.to_gateway.spi) = (spis[0], spis[1]);
     let (sa, gateway) = (node.established("gw").unwrap(), "gw".to_owned());
-    let installed = node.transit.install(sa, gateway, name(GATEWAY), grant, now);
+    let installed = node
+        .own
+        .transit
+        .install(sa, gateway, name(GATEWAY), grant, now);
     assert!(installed.is_ok());
     assert_eq!(ask(node, &anothers), (9, 292, 0));
     assert_eq!(ask(node, &anothers), (9, 292, 1));

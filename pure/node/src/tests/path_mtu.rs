@@ -35,8 +35,8 @@ pub fn learn(world: &mut World, who: usize, path: Path, mtu: u16) {
 fn sent(world: &World, who: usize) -> Header {
     const NUMBER: u64 = 1000;
     let node = &world.nodes[who];
-    let (id, child) = node.children.iter().next().unwrap();
-    node.workers.skip_to(id, NUMBER);
+    let (id, child) = node.own.tunnels.children().iter().next().unwrap();
+    node.plane.apply(esp::Command::SkipTo(id, NUMBER));
     Header::new(child.status.outbound, NUMBER)
 }
 

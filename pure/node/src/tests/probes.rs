@@ -305,7 +305,14 @@ fn a_peer_that_echoes_wrongly_gains_nothing() {
     let mut world = probing(Policies::default());
     world.carries = 1400;
     use_for(&mut world, 60 * SECOND);
-    let id = world.nodes[GATEWAY].children.iter().next().unwrap().0;
+    let id = world.nodes[GATEWAY]
+        .own
+        .tunnels
+        .children()
+        .iter()
+        .next()
+        .unwrap()
+        .0;
     let begun = world.nodes[MOBILE].probe_counts();
     for number in 0..100 {
         for kind in [Kind::Echo, Kind::Probe] {
@@ -315,7 +322,7 @@ fn a_peer_that_echoes_wrongly_gains_nothing() {
                 octets: 1300,
                 number,
             };
-            let path = world.nodes[GATEWAY].workers.probe(id, probe, &mut packet);
+            let path = world.nodes[GATEWAY].plane.probe(id, probe, &mut packet);
             let path = path.unwrap().reversed();
             world.hand_over(MOBILE, path, packet.octets());
         }

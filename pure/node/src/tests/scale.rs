@@ -7,7 +7,11 @@ use std::time::Duration;
 /// Returns how often the state of all tunnels of a host was visited.
 fn walks(world: &World) -> usize {
     let of = |node: &Node| {
-        let walks = [&node.children.walks, &node.grants.walks, &node.moving.walks];
+        let walks = [
+            &node.own.tunnels.children().walks,
+            &node.own.licensing.grants().walks,
+            node.own.tunnels.moves(),
+        ];
         walks.map(std::cell::Cell::get).iter().sum::<usize>()
     };
     world.nodes.iter().map(of).sum()
@@ -25,7 +29,7 @@ fn a_tunnel_is_set_up_renewed_moved_and_taken_down_without_a_visit_of_all() {
     world.watch.over = true;
     let before = walks(&world);
     world.run_for(Duration::from_secs(10));
-    assert!(!world.nodes[GATEWAY].children.is_empty());
+    assert!(!world.nodes[GATEWAY].own.tunnels.children().is_empty());
     for what in [Rekey::Children, Rekey::Ike] {
         let rekeyed = world.command(MOBILE, |node, now| node.rekey("gw", what, now));
         assert_eq!(rekeyed, Ok(()));
@@ -39,7 +43,7 @@ fn a_tunnel_is_set_up_renewed_moved_and_taken_down_without_a_visit_of_all() {
         assert_eq!(down, Ok(()));
         world.run_for(Duration::from_secs(10));
     }
-    assert!(world.nodes[GATEWAY].children.is_empty());
+    assert!(world.nodes[GATEWAY].own.tunnels.children().is_empty());
     assert_eq!(walks(&world), before);
 }
 

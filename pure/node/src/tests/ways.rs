@@ -35,6 +35,13 @@ fn asked(node: &mut Node) -> Vec<IkeSaId> {
     asked.collect()
 }
 
+/// Has the peer of a tunnel list its addresses.
+fn mobile(node: &mut Node, sa: IkeSaId, others: Vec<IpAddr>, now: Instant) {
+    node.turn(now, |own, turn| {
+        own.tunnels.moving().mobile(sa, path(), others, turn);
+    });
+}
+
 fn listed(number: u64) -> IpAddr {
     [10, 0, (number >> 8) as u8, number as u8].into()
 }
@@ -43,12 +50,12 @@ fn listed(number: u64) -> IpAddr {
 #[test]
 fn a_peer_that_lists_other_addresses_without_end_has_its_own_looked_up_once_a_second() {
     let mut node = node();
-    node.mobile(OTHER, path(), vec![], at(0));
+    mobile(&mut node, OTHER, vec![], at(0));
     assert_eq!(asked(&mut node), [OTHER]);
     let mut times = 0;
     for number in 0..10_000 {
         let now = at(number);
-        node.mobile(SA, path(), vec![listed(number)], now);
+        mobile(&mut node, SA, vec![listed(number)], now);
         node.handle_timeout(now);
         let asked = asked(&mut node);
         assert!(asked.iter().all(|sa| *sa == SA));
@@ -56,7 +63,7 @@ fn a_peer_that_lists_other_addresses_without_end_has_its_own_looked_up_once_a_se
     }
     assert_eq!(times, 10);
     // The last list is looked up when its time has come.
-    let due = node.moving.poll_timeout().unwrap().at;
+    let due = node.own.tunnels.poll_moving().unwrap().at;
     assert_eq!(due, at(10_000));
     node.handle_timeout(due);
     assert_eq!(asked(&mut node), [SA]);
@@ -69,7 +76,7 @@ fn a_peer_that_lists_other_addresses_without_end_has_its_own_looked_up_once_a_se
 fn a_list_that_is_repeated_asks_for_nothing() {
     let mut node = node();
     for number in 0..10 {
-        node.mobile(SA, path(), vec![listed(1)], at(number * 5_000));
+        mobile(&mut node, SA, vec![listed(1)], at(number * 5_000));
     }
     assert_eq!(asked(&mut node), [SA]);
 }

@@ -689,8 +689,8 @@ pub fn config(who: usize, policies: &Policies) -> Config {
         };
         peers[0].children = vec![ChildPolicy {
             name: "voice".to_owned(),
-            local,
-            remote,
+            local: local.to_vec(),
+            remote: remote.to_vec(),
             mode: Mode::Tunnel,
             lifetime: Duration::from_secs(3600),
             pfs: true,

@@ -478,12 +478,12 @@ impl Hosts for World {
     fn handle_timeout(&mut self) {
         let now = self.now;
         let is_due = |node: &Node| node.poll_timeout().is_some_and(|due| due.at <= now);
-        for who in 0..HOSTS {
+        for (who, name) in NAMES.into_iter().enumerate() {
             if self.has_time(who) && is_due(&self.nodes[who]) {
                 let node = &mut self.nodes[who];
                 node.handle_timeout(now);
                 let next = node.poll_timeout();
-                assert!(!is_due(node), "{} is due for ever: {next:?}", NAMES[who]);
+                assert!(!is_due(node), "{name} is due for ever: {next:?}");
             }
         }
     }

@@ -168,7 +168,6 @@ fn a_station_that_is_the_first_to_claim_a_home_address_does_not_keep_its_mobile_
     }
 }
 
-// Works: claimed-home-address
 #[test]
 fn the_tunnel_may_be_in_udp() {
     let (mut foreign, _, test) = contested();
@@ -355,7 +354,6 @@ fn nobody_deregisters_who_has_another_home_agent() {
 }
 
 /// A mobile node may get another home agent, and the route of its home address changes.
-// Works: claimed-home-address
 #[test]
 fn the_home_agent_that_the_route_leads_to_now_is_the_one() {
     let (mut foreign, _, test) = contested();
@@ -546,7 +544,6 @@ fn behind_a_firewall_that_drops_the_test_the_first_claim_stands() {
 }
 
 /// A mobile node walks between two agents, at each of which a thief is first.
-// Works: claimed-home-address
 #[test]
 fn a_mobile_node_that_moves_is_served_at_each_agent() {
     for seed in 0..8 {

@@ -13,15 +13,15 @@ fn home(number: u16) -> Ipv4Addr {
 }
 
 /// Returns a home agent with tunnels to many mobile nodes.
-fn crowd() -> Whereabouts {
+fn crowd() -> Placement {
     let name = |number: u16| format!("mobile{number}");
     let places = (0..MANY).map(|number| (name(number), Places::default()));
-    let mut whereabouts = Whereabouts::new(places.collect(), Vec::new());
+    let mut placement = Placement::new(places.collect(), Vec::new());
     for number in 0..MANY {
         let end = Some(home(number).into());
-        whereabouts.note_end(&name(number), None, end);
+        placement.note_end(&name(number), None, end);
     }
-    whereabouts
+    placement
 }
 
 #[test]
@@ -35,9 +35,9 @@ fn a_registration_has_the_tunnels_of_its_mobile_node_looked_at_and_no_others() {
         HomeEvent::Renewed { home },
         HomeEvent::Unbound { home },
     ] {
-        let mut whereabouts = crowd();
-        whereabouts.note_mobile_ip(&Told::HomeAgent(event));
-        let stirred: Vec<_> = whereabouts.stirred.iter().map(String::as_str).collect();
+        let mut placement = crowd();
+        placement.note_mobile_ip(&Told::HomeAgent(event));
+        let stirred: Vec<_> = placement.stirred.iter().map(String::as_str).collect();
         assert_eq!(stirred, ["mobile4711"]);
     }
 }
@@ -45,27 +45,27 @@ fn a_registration_has_the_tunnels_of_its_mobile_node_looked_at_and_no_others() {
 /// Negative control: a change that may concern all tunnels leads to a check of all of them.
 #[test]
 fn other_places_may_be_about_every_tunnel() {
-    let mut whereabouts = crowd();
-    let places = whereabouts.places.clone();
-    whereabouts.set(places);
-    assert_eq!(whereabouts.stirred.len(), usize::from(MANY));
+    let mut placement = crowd();
+    let places = placement.places.clone();
+    placement.set_places(places);
+    assert_eq!(placement.stirred.len(), usize::from(MANY));
 }
 
 /// A repeated announcement has no effect. A new one concerns only tunnels there whose keys are
 /// distributed in advance.
 #[test]
 fn neighbours_of_a_node_have_the_tunnels_there_looked_at_and_no_others() {
-    let mut whereabouts = crowd();
+    let mut placement = crowd();
     let [here, next]: [Identity; 2] =
         ["fa.example.net", "fb.example.net"].map(|node| node.parse().unwrap());
     for (name, handover) in [("mobile1", Handover::Pkd), ("mobile2", Handover::Push)] {
-        whereabouts.places.get_mut(name).unwrap().handover = handover;
-        let tunnel = whereabouts.tunnels.entry(name.to_owned()).or_default();
-        tunnel.here = vec![here.clone()];
+        placement.places.get_mut(name).unwrap().handover = handover;
+        let tunnel = placement.tunnels.entry(name.to_owned()).or_default();
+        *tunnel.here_mut() = vec![here.clone()];
     }
     let mut told = |neighbours: &[Identity]| {
-        whereabouts.note_neighbours(here.clone(), neighbours.to_vec());
-        std::mem::take(&mut whereabouts.stirred)
+        placement.note_neighbours(here.clone(), neighbours.to_vec());
+        std::mem::take(&mut placement.stirred)
     };
     assert_eq!(
         told(std::slice::from_ref(&next)),
@@ -81,7 +81,7 @@ fn neighbours_of_a_node_have_the_tunnels_there_looked_at_and_no_others() {
 /// The node may have no neighbours any more, and then announces none.
 #[test]
 fn a_node_that_is_there_anew_has_no_neighbours_until_it_says_so() {
-    let mut whereabouts = crowd();
+    let mut placement = crowd();
     let [here, next]: [Identity; 2] =
         ["fa.example.net", "fb.example.net"].map(|node| node.parse().unwrap());
     let places = Places {
@@ -90,33 +90,33 @@ fn a_node_that_is_there_anew_has_no_neighbours_until_it_says_so() {
         ..Places::default()
     };
     let here = [here];
-    whereabouts.note_neighbours(here[0].clone(), vec![next.clone()]);
-    assert_eq!(whereabouts.near(&places, &here), [here[0].clone(), next]);
-    whereabouts.forget_neighbours(&here[0]);
-    assert_eq!(whereabouts.near(&places, &here), here);
+    placement.note_neighbours(here[0].clone(), vec![next.clone()]);
+    assert_eq!(placement.near(&places, &here), [here[0].clone(), next]);
+    placement.forget_neighbours(&here[0]);
+    assert_eq!(placement.near(&places, &here), here);
 }
 
 #[test]
 fn who_is_denied_has_no_tunnel_looked_at() {
-    let mut whereabouts = crowd();
-    whereabouts.note_mobile_ip(&Told::Refused(Refused {
+    let mut placement = crowd();
+    placement.note_mobile_ip(&Told::Refused(Refused {
         at: Instant::from_origin(Duration::ZERO),
         from: None,
         why: "denied".to_owned(),
     }));
-    assert!(whereabouts.stirred.is_empty());
+    assert!(placement.stirred.is_empty());
 }
 
 #[test]
 fn a_peer_is_found_where_it_is_and_not_where_it_was() {
-    let mut whereabouts = crowd();
+    let mut placement = crowd();
     let moved = Ipv4Addr::new(10, 67, 0, 1);
-    whereabouts.note_end("mobile1", Some(home(1).into()), Some(moved.into()));
+    placement.note_end("mobile1", Some(home(1).into()), Some(moved.into()));
     let renewed = |home| Told::HomeAgent(HomeEvent::Renewed { home });
-    whereabouts.note_mobile_ip(&renewed(home(1)));
-    assert!(whereabouts.stirred.is_empty());
-    whereabouts.note_mobile_ip(&renewed(moved));
-    assert_eq!(whereabouts.stirred, ["mobile1".to_owned()].into());
-    whereabouts.note_end("mobile1", Some(moved.into()), None);
-    assert!(!whereabouts.ends.contains_key(&IpAddr::from(moved)));
+    placement.note_mobile_ip(&renewed(home(1)));
+    assert!(placement.stirred.is_empty());
+    placement.note_mobile_ip(&renewed(moved));
+    assert_eq!(placement.stirred, ["mobile1".to_owned()].into());
+    placement.note_end("mobile1", Some(moved.into()), None);
+    assert!(!placement.ends.contains_key(&IpAddr::from(moved)));
 }

@@ -14,25 +14,25 @@
 //! zones in the token, by its licences, and the gateway lists them in the grant.
 //!
 //! Keys received this way are kept for [`MIGRATION`]. In this time both ends leave the slot
-//! (`whereabouts.rs`). An end that issued a token leaves the slot in any case, and rekeys if it
+//! (`placement.rs`). An end that issued a token leaves the slot in any case, and rekeys if it
 //! stays in place.
 
+use super::grants::Csa;
+use super::placement::MIGRATION;
 use crate::config::Role;
-use crate::mobile_ip::{Attachment, Enclosed, NtpTime, Station};
-use crate::node::Node;
-use crate::transit::{both_spis, readable};
-use crate::whereabouts::{Handover, MIGRATION};
+use crate::effects::{IkeCommand, Turn};
+use crate::event::TOKEN;
+use crate::mobile_ip::{Attachment, NtpTime, Station};
+use crate::transit::{Transit, both_spis, readable};
+use crate::tunnels::Tunnels;
 use crate::{Event, HeldGrant};
-use crypto::Secret;
-use ike::{KeyRefusal, is_signed, is_slot, sign_token, token_key};
-use model::{ChildSaId, CsaId, Grant, Identity, IkeSaId, Instant, Licence, Right, ZoneId};
+use crypto::{Rng, Secret};
+use ike::{KeyRefusal, is_signed, sign_token, token_key};
+use model::{ChildSaId, CsaId, Grant, Identity, IkeSaId, Instant, Right, Zone, ZoneId};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wire::ike::{MAX_LICENCES, RefusalCode, Token};
+use wire::ike::{RefusalCode, Token};
 use wire::mobile_ip::Enclosure;
-
-/// Value in place of a grant's number if [`Event::Giving`] concerns a token.
-pub(crate) const TOKEN: u16 = 0;
 
 /// Validity of a token in seconds, by the clocks of its issuer and its recipient.
 const GOOD_FOR: u32 = 10;
@@ -57,7 +57,7 @@ pub(crate) struct Migration {
     /// Tokens that we presented to other nodes.
     shown: Shown,
     /// Tokens that wait until their recipient is recorded.
-    unrecorded: Vec<Unrecorded>,
+    unrecorded: Vec<Given>,
     counters: MigrationCounters,
 }
 
@@ -210,14 +210,17 @@ impl Shown {
     }
 }
 
-/// A token for the agent that is asked to serve us, waiting for its record.
-struct Unrecorded {
+/// A token for the agent that is asked to serve us.
+pub(super) struct Given {
     csa: CsaId,
     /// Child SA of the slot.
-    child: ChildSaId,
-    at: Attachment,
-    octets: Vec<u8>,
-    told: Event,
+    pub child: ChildSaId,
+    pub at: Attachment,
+    pub octets: Vec<u8>,
+    /// The zones that the token is for.
+    rights: Vec<(Zone, Right)>,
+    /// The event once the token is enclosed.
+    pub told: Event,
 }
 
 impl Migration {
@@ -240,135 +243,55 @@ impl Migration {
         let (time, at) = self.clock?;
         Some(time.plus(now.since(at)).seconds())
     }
-}
 
-/// Returns the seconds until `expiry`, or `None` if it has passed. NTP seconds wrap around in 2036.
-fn seconds_left(expiry: u32, seconds: u32) -> Option<u32> {
-    let left = expiry.wrapping_sub(seconds);
-    (left as i32 >= 0).then_some(left)
-}
-
-impl Node {
     /// Returns the counters of key migration.
-    pub const fn migrations(&self) -> &MigrationCounters {
-        &self.migration.counters
-    }
-
-    /// Issues pending tokens and presents received ones. Returns true if there were any.
-    pub(crate) fn migrate(&mut self, now: Instant) -> bool {
-        let Some(part) = &mut self.mobile_ip else {
-            return false;
-        };
-        if let Some(at) = part.poll_asked() {
-            self.give_tokens(at, now);
-            return true;
-        }
-        let Some(Enclosed { station, octets }) = part.poll_enclosed() else {
-            return false;
-        };
-        self.show_token(station, &octets, now);
-        true
-    }
-
-    // Gateway.
-
-    /// Returns the licences of the nodes that may fetch keys from a slot's node: all nodes with
-    /// another slot, as far as they may read.
-    pub(crate) fn onward(&self, peer: &str, child: Option<&str>) -> Vec<Licence> {
-        let migrates = self.whereabouts.handover(peer) == Some(Handover::Dkm) && is_slot(child);
-        let slots = self.peer(peer).filter(|_| migrates);
-        let slots = slots.into_iter().flat_map(|peer| &peer.slots);
-        let others = slots.filter(|slot| Some(slot.name.as_str()) != child);
-        let licences = others.flat_map(|slot| {
-            let licences = slot.zones.licences.iter();
-            licences.filter(|licence| slot.is_of(&licence.node) && licence.right == Right::Read)
-        });
-        licences.take(MAX_LICENCES).cloned().collect()
-    }
-
-    /// Applies a changed configuration to the licences of nodes that may fetch keys.
-    pub(crate) fn relicense_onward(&mut self, now: Instant) {
-        let mut grants = std::mem::take(&mut self.grants);
-        let told = grants.set_onward(|peer, child| self.onward(peer, child), now);
-        self.grants = grants;
-        told.iter().for_each(|name| self.distribute(name, now));
+    pub(crate) const fn counters(&self) -> &MigrationCounters {
+        &self.counters
     }
 
     // Mobile node.
 
-    /// Issues tokens to the agent that is asked to serve us, for the SAs in use, if we license its
-    /// node.
-    fn give_tokens(&mut self, at: Attachment, now: Instant) {
-        let peers = self.whereabouts.migrating();
-        let peers: Vec<_> = peers
-            .map(|(peer, child)| (peer.to_owned(), child))
-            .collect();
-        for (peer, child) in peers {
-            for asker in self.whereabouts.nodes_at(&peer, at.care_of.into()) {
-                self.give_token_for(at, (&peer, child), &asker, now);
-            }
-        }
-    }
-
-    fn give_token_for(
-        &mut self,
+    /// Issues a token to the agent that is asked to serve us, if we license its node.
+    pub(super) fn issue(
+        &self,
         at: Attachment,
-        (peer, child): (&str, ChildSaId),
+        csa: &Csa,
+        child: ChildSaId,
         asker: &Identity,
-        now: Instant,
-    ) -> Option<()> {
-        let (holder, token) = self.token(peer, child, asker, now)?;
-        let octets = token.encode();
+        rng: &mut Rng,
+        turn: &mut Turn<'_>,
+    ) -> Option<Given> {
+        let token = self.token(csa, asker, rng, turn)?;
+        let (holder, octets) = (token.holder.clone(), token.encode());
         if octets.len() > Enclosure::LONGEST {
             let why = format!(
                 "the name {holder} is too long for a token: keys of that node do not migrate"
             );
-            self.refused(Some(peer.to_owned()), why, now);
+            turn.refuse(Some(csa.peer.clone()), why);
             return None;
         }
-        let csa = self.grants.of(child)?;
-        let (sa, meant) = (csa.name(), |zone: &&model::Zone| {
-            token.zones.contains(&zone.id)
-        });
+        let meant = |zone: &&Zone| token.zones.contains(&zone.id);
         let zones = csa.agreement.zones.iter().filter(meant);
-        let rights = zones.map(|zone| (*zone, Right::Read)).collect();
-        let told = Event::TokenGiven {
-            sa: sa.clone(),
-            holder,
-            asker: asker.clone(),
-        };
-        let unrecorded = Unrecorded {
-            csa: sa.csa,
+        Some(Given {
+            csa: csa.id,
             child,
             at,
             octets,
-            told,
-        };
-        if self.recording {
-            self.events.push_back(Event::Giving {
-                sa,
-                node: asker.clone(),
-                rights,
-                lifetime: Duration::from_secs(GOOD_FOR.into()) + MIGRATION,
-                grant: TOKEN,
-            });
-            self.migration.unrecorded.push(unrecorded);
-        } else {
-            self.enclose(unrecorded, now);
-        }
-        Some(())
+            rights: zones.map(|zone| (*zone, Right::Read)).collect(),
+            told: Event::TokenGiven {
+                sa: csa.name(),
+                holder,
+                asker: asker.clone(),
+            },
+        })
     }
 
     /// Creates the token with which a node fetches the keys of a slot from the slot's own node.
-    fn token(
-        &mut self,
-        peer: &str,
-        child: ChildSaId,
-        asker: &Identity,
-        now: Instant,
-    ) -> Option<(Identity, Token)> {
-        let csa = self.grants.of(child).filter(|csa| !csa.closed)?;
-        let peer = self.peer(peer)?;
+    fn token(&self, csa: &Csa, asker: &Identity, rng: &mut Rng, turn: &Turn<'_>) -> Option<Token> {
+        if csa.closed {
+            return None;
+        }
+        let peer = turn.ike.peer(&csa.peer)?;
         let before = peer.slot(csa.child.as_ref()?)?;
         let next = peer.slots.iter().find(|slot| slot.is_of(asker))?;
         let holder = before.nodes.first()?.clone();
@@ -380,75 +303,72 @@ impl Node {
         zones.dedup();
         let mut spis = [csa.inbound.spi, csa.outbound.spi];
         spis.sort();
-        let seconds = self.migration.seconds(now)?;
+        let seconds = self.seconds(turn.now)?;
         if holder == *asker || !zones.contains(&ZoneId::DESIGNATED) {
             return None;
         }
         let key = token_key(csa.tokens.as_ref()?, &holder);
         let mut token = Token {
             spis,
-            nonce: self.rng.array(),
+            nonce: rng.array(),
             expiry: seconds.wrapping_add(GOOD_FOR),
             zones,
             mac: [0; 16],
-            holder: holder.clone(),
+            holder,
         };
         sign_token(&mut token, &key, asker);
-        Some((holder, token))
+        Some(token)
     }
 
-    /// Answers [`Event::Giving`] about a token. If the request has left in the meantime, the token
-    /// goes with the next one.
-    pub(crate) fn give_token(&mut self, csa: CsaId, recorded: Result<(), String>, now: Instant) {
-        let mut waiting = self.migration.unrecorded.iter();
-        let Some(index) = waiting.position(|one| one.csa == csa) else {
-            return;
-        };
-        let unrecorded = self.migration.unrecorded.remove(index);
-        if recorded.is_ok() {
-            self.enclose(unrecorded, now);
-        }
-        self.drain(now);
+    /// Has a token wait until its recipient is recorded.
+    pub(super) fn wait(&mut self, given: Given, csa: &Csa, asker: Identity, turn: &mut Turn<'_>) {
+        turn.add(Event::Giving {
+            sa: csa.name(),
+            node: asker,
+            rights: given.rights.clone(),
+            lifetime: Duration::from_secs(GOOD_FOR.into()) + MIGRATION,
+            grant: TOKEN,
+        });
+        self.unrecorded.push(given);
     }
 
-    fn enclose(&mut self, given: Unrecorded, now: Instant) {
-        let child = self.children.get(given.child);
-        let peer = child.map(|child| child.peer.clone());
-        if let (Some(part), Some(peer)) = (&mut self.mobile_ip, peer) {
-            if !part.enclose(given.at, given.octets) {
-                // The agent has answered or is not asked any more, so the token never leaves.
-                return;
-            }
-            self.whereabouts.note_token(&peer, given.child, now);
-            self.events.push_back(given.told);
-        }
+    /// Takes out the token of a composite SA that waits for its record.
+    pub(super) fn take_unrecorded(&mut self, csa: CsaId) -> Option<Given> {
+        let mut waiting = self.unrecorded.iter();
+        let index = waiting.position(|one| one.csa == csa)?;
+        Some(self.unrecorded.remove(index))
     }
 
     // New node.
 
     /// Handles a token from a visitor: requests the keys from the node that it names, if that is a
     /// neighbour. A repeated request contains the same token, which is ignored.
-    pub(crate) fn show_token(&mut self, station: Option<Station>, octets: &[u8], now: Instant) {
+    pub(crate) fn show(
+        &mut self,
+        station: Option<Station>,
+        octets: &[u8],
+        tunnels: &Tunnels,
+        turn: &mut Turn<'_>,
+    ) {
         let Ok(token) = Token::decode(octets) else {
-            return self.missed(None, "a visitor sent an invalid token".to_owned(), now);
+            return self.missed(None, "a visitor sent an invalid token".to_owned(), turn);
         };
-        let neighbour = self
-            .ike
-            .peers_named(&token.holder)
-            .find(|peer| peer.role == Role::Neighbour);
+        let mut named = turn.ike.peers_named(&token.holder);
+        let neighbour = named.find(|peer| peer.role == Role::Neighbour);
+        drop(named);
         let name = neighbour.map(|peer| peer.name.clone());
-        let Some(sa) = name.as_deref().and_then(|name| self.established(name)) else {
+        let Some(sa) = name.as_deref().and_then(|name| tunnels.established(name)) else {
             let why = format!(
                 "a visitor comes from {}, but no [neighbour.NAME] of that node is configured, or none is up",
                 token.holder
             );
-            return self.missed(name, why, now);
+            return self.missed(name, why, turn);
         };
-        let timely = self.migration.timely(&token, now);
-        match timely.and_then(|seconds| self.migration.shown.take(&token, station, seconds)) {
+        let timely = self.timely(&token, turn.now);
+        match timely.and_then(|seconds| self.shown.take(&token, station, seconds)) {
             Err(NoKeys::Used) => {}
-            Err(why) => self.missed(None, format!("a visitor: {why}"), now),
-            Ok(()) => self.ike.request_keys(sa, token, now),
+            Err(why) => self.missed(None, format!("a visitor: {why}"), turn),
+            Ok(()) => turn.add(IkeCommand::RequestKeys(sa, token)),
         }
     }
 
@@ -458,74 +378,53 @@ impl Node {
         sa: IkeSaId,
         token: &Token,
         answer: Result<Grant<Secret>, KeyRefusal>,
-        now: Instant,
+        transit: &mut Transit,
+        turn: &mut Turn<'_>,
     ) {
-        let Some(name) = self.name(sa) else { return };
+        let Some(name) = turn.name(sa) else { return };
         let taken = answer.map_err(|why| why.to_string());
-        let taken = taken.and_then(|grant| self.borrow(sa, &name, token, &grant, now));
+        let taken = taken.and_then(|grant| borrow(sa, &name, token, &grant, transit, turn.now));
         match taken {
             Ok(held) => {
-                self.migration.counters.taken += 1;
-                self.events.push_back(Event::GrantHeld(held));
+                self.counters.taken += 1;
+                turn.add(Event::GrantHeld(held));
             }
             Err(why) => {
-                self.migration.shown.refuse(token);
-                self.missed(Some(name), why, now);
+                self.shown.refuse(token);
+                self.missed(Some(name), why, turn);
             }
         }
     }
 
-    /// Installs keys if they match the request: to read only, and for [`MIGRATION`] at most.
-    fn borrow(
-        &mut self,
-        sa: IkeSaId,
-        name: &str,
-        token: &Token,
-        grant: &Grant<Secret>,
-        now: Instant,
-    ) -> Result<HeldGrant, String> {
-        let mut zones = grant.from_gateway.zones.iter();
-        let asked = zones.all(|(zone, ..)| token.zones.contains(zone));
-        // A second token does not extend keys from a neighbour: their time counts from the first
-        // token.
-        let lent = self.transit.holds(name, grant.csa);
-        if both_spis(grant) != token.spis || !asked || lent {
-            return Err("the peer sent keys that were not requested".to_owned());
-        }
-        let grant = Grant {
-            lifetime: grant.lifetime.min(MIGRATION),
-            onward: None,
-            ..readable(grant)
-        };
-        let holder = token.holder.clone();
-        let installed = self
-            .transit
-            .install(sa, name.to_owned(), holder, grant, now);
-        installed.map_err(|unusable| unusable.to_string())
-    }
-
-    fn missed(&mut self, peer: Option<String>, why: String, now: Instant) {
-        self.migration.counters.missed += 1;
-        self.refused(peer, why, now);
+    fn missed(&mut self, peer: Option<String>, why: String, turn: &mut Turn<'_>) {
+        self.counters.missed += 1;
+        turn.refuse(peer, why);
     }
 
     // Previous node.
 
     /// Handles the token that a neighbour presents.
-    pub(crate) fn keys_asked(&mut self, sa: IkeSaId, node: Identity, token: &Token, now: Instant) {
-        let answer = match self.hand_on(&node, token, now) {
+    pub(crate) fn keys_asked(
+        &mut self,
+        sa: IkeSaId,
+        node: Identity,
+        token: &Token,
+        transit: &Transit,
+        turn: &mut Turn<'_>,
+    ) {
+        let answer = match self.hand_on(&node, token, transit, turn.now) {
             Ok((held, grant)) => {
-                self.migration.counters.given += 1;
-                self.events.push_back(Event::KeysHandedOn { held, node });
+                self.counters.given += 1;
+                turn.add(Event::KeysHandedOn { held, node });
                 Ok(grant)
             }
             Err(why) => {
-                *self.migration.counters.refused.entry(why).or_default() += 1;
-                self.refused(self.name(sa), why.to_string(), now);
+                *self.counters.refused.entry(why).or_default() += 1;
+                turn.refuse(turn.name(sa), why.to_string());
                 Err(why.code())
             }
         };
-        self.ike.answer_request(sa, token.nonce, &answer, now);
+        turn.add(IkeCommand::AnswerRequest(sa, token.nonce, Box::new(answer)));
     }
 
     /// Returns the keys for a node that presents a valid token. An invalid token leaves no state.
@@ -533,16 +432,17 @@ impl Node {
         &mut self,
         asker: &Identity,
         token: &Token,
+        transit: &Transit,
         now: Instant,
     ) -> Result<(HeldGrant, Grant<Secret>), NoKeys> {
-        let mut held = self.transit.onward(token.spis).peekable();
+        let mut held = transit.onward(token.spis).peekable();
         held.peek().ok_or(NoKeys::Unknown)?;
         let mut proved = held.filter_map(|(held, grant)| {
             let onward = grant.onward.as_ref()?;
             is_signed(token, &onward.key, asker).then_some((held, grant, &onward.licences))
         });
         let (held, grant, licences) = proved.next().ok_or(NoKeys::Wrong)?;
-        let seconds = self.migration.timely(token, now)?;
+        let seconds = self.timely(token, now)?;
         let may_have = |zone: ZoneId| {
             let mut licences = licences.iter();
             token.zones.contains(&zone)
@@ -560,7 +460,40 @@ impl Node {
             half.zones.retain(|(zone, ..)| may_have(*zone));
         }
         let held = held.clone();
-        self.migration.spent.take(token, &held, seconds)?;
+        self.spent.take(token, &held, seconds)?;
         Ok((held, given))
     }
+}
+
+/// Returns the seconds until `expiry`, or `None` if it has passed. NTP seconds wrap around in 2036.
+fn seconds_left(expiry: u32, seconds: u32) -> Option<u32> {
+    let left = expiry.wrapping_sub(seconds);
+    (left as i32 >= 0).then_some(left)
+}
+
+/// Installs keys if they match the request: to read only, and for [`MIGRATION`] at most.
+fn borrow(
+    sa: IkeSaId,
+    name: &str,
+    token: &Token,
+    grant: &Grant<Secret>,
+    transit: &mut Transit,
+    now: Instant,
+) -> Result<HeldGrant, String> {
+    let mut zones = grant.from_gateway.zones.iter();
+    let asked = zones.all(|(zone, ..)| token.zones.contains(zone));
+    // A second token does not extend keys from a neighbour: their time counts from the first
+    // token.
+    let lent = transit.holds(name, grant.csa);
+    if both_spis(grant) != token.spis || !asked || lent {
+        return Err("the peer sent keys that were not requested".to_owned());
+    }
+    let grant = Grant {
+        lifetime: grant.lifetime.min(MIGRATION),
+        onward: None,
+        ..readable(grant)
+    };
+    let holder = token.holder.clone();
+    let installed = transit.install(sa, name.to_owned(), holder, grant, now);
+    installed.map_err(|unusable| unusable.to_string())
 }

@@ -1,11 +1,14 @@
 //! The child SAs of all peers. A host may have a hundred thousand: what concerns one peer visits
 //! that peer's only.
 
-use crate::path_mtu::{Pair, pair};
 use crate::status::ChildStatus;
 use model::{ChildSaId, IkeSaId, Instant, Path};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+/// Local and remote address of a path. Ports do not distinguish paths.
+pub(crate) type Pair = (IpAddr, IpAddr);
 
 /// All child SAs, with indices by peer and by path.
 #[derive(Default)]
@@ -102,4 +105,8 @@ impl Child {
     pub(crate) fn is_for_the_same(&self, other: &Self) -> bool {
         (&self.peer, &self.status.name) == (&other.peer, &other.status.name)
     }
+}
+
+pub(crate) const fn pair(path: Path) -> Pair {
+    (path.local.ip(), path.remote.ip())
 }

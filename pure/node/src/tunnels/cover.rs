@@ -6,8 +6,6 @@
 //!
 //! Only the clock counts. Intervals that passed while the host was suspended are not made up for.
 
-use crate::Node;
-use esp::{Packet, Sink};
 use model::{Deadline, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -66,6 +64,11 @@ impl Cover {
         }
     }
 
+    /// Returns the next peer whose interval has ended.
+    pub(crate) fn pop_ended(&mut self) -> Option<String> {
+        self.ended.pop_first()
+    }
+
     pub(crate) fn poll_timeout(&self) -> Option<Deadline> {
         let (at, _) = self.due.first()?;
         Some(Deadline {
@@ -79,18 +82,5 @@ impl Cover {
             self.due.remove(&(before, peer.clone()));
         }
         self.due.insert((end, peer));
-    }
-}
-
-impl Node {
-    /// Sends the dummy packets, probes and echoes that are due, using `packet` as the buffer. Call
-    /// after each [`Node::handle_timeout`].
-    pub fn cover(&mut self, packet: &mut Packet, sink: &mut impl Sink) {
-        while let Some(peer) = self.cover.ended.pop_first() {
-            if let Some(path) = self.workers.cover(&peer, packet) {
-                sink.transmit(packet, path);
-            }
-        }
-        self.send_probes(packet, sink);
     }
 }

@@ -1,8 +1,6 @@
 //! Peers that connect from several addresses in turns, which replace each other's IKE SAs: several
 //! machines have one key. A peer that restarts elsewhere does so once.
 
-use crate::Event;
-use crate::node::Node;
 use model::Instant;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -44,7 +42,13 @@ struct Rival {
 impl Rivals {
     /// Notes that a peer connected from `new` instead of `old`. Returns true if it had been
     /// displaced from `new` shortly before.
-    fn note(&mut self, peer: &str, old: SocketAddr, new: SocketAddr, now: Instant) -> bool {
+    pub(crate) fn note(
+        &mut self,
+        peer: &str,
+        old: SocketAddr,
+        new: SocketAddr,
+        now: Instant,
+    ) -> bool {
         let rival = self.0.entry(peer.to_owned()).or_default();
         rival.displaced.retain(|(_, at)| now.since(*at) < SPAN);
         let returns = rival.displaced.iter().any(|(from, _)| *from == new);
@@ -68,24 +72,6 @@ impl Rivals {
     /// Forgets every peer that `keeps` rejects.
     pub(crate) fn retain(&mut self, keeps: impl Fn(&str) -> bool) {
         self.0.retain(|name, _| keeps(name));
-    }
-}
-
-impl Node {
-    pub(crate) fn displaced(
-        &mut self,
-        peer: String,
-        old: SocketAddr,
-        new: SocketAddr,
-        now: Instant,
-    ) {
-        let in_turns = self.rivals.note(&peer, old, new, now);
-        self.events.push_back(Event::Displaced {
-            peer,
-            old,
-            new,
-            in_turns,
-        });
     }
 }
 

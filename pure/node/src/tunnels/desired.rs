@@ -19,6 +19,11 @@ const HURRIED_RETRY: Duration = Duration::from_secs(4);
 /// Number of attempts with this pause: two minutes.
 const HURRIED: u32 = 30;
 
+/// A command named a peer that is not configured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the configuration has no such peer")]
+pub struct UnknownPeer;
+
 /// Longest pause between attempts to initiate.
 #[derive(Clone, Copy)]
 pub(crate) enum Retry {

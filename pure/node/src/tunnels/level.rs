@@ -4,7 +4,6 @@
 //! runs, independently of any SA.
 
 use crate::config::{Role, Stance, ZonePolicy};
-use crate::node::Node;
 use model::{Level, LevelChoice, Signal};
 use std::collections::BTreeMap;
 
@@ -39,6 +38,25 @@ impl Levels {
         names.map(|name| (name.clone(), choice(name))).collect()
     }
 
+    /// Sets the operator's signal for a peer in some role. `agreed` tells for each composite SA of
+    /// the peer whether unencrypted packets are allowed.
+    pub(crate) fn choose(
+        &mut self,
+        peer: &str,
+        role: Option<&Role>,
+        agreed: impl Iterator<Item = bool>,
+        signal: Signal,
+    ) -> Result<(), NoLevel> {
+        let zones = match role {
+            Some(Role::Vpn { zones, .. }) => zones,
+            Some(Role::Licensed | Role::Gateway | Role::Neighbour) => return Err(NoLevel::NoZones),
+            None => return Err(NoLevel::UnknownPeer),
+        };
+        is_open(zones, agreed, signal)?;
+        self.signals.insert(peer.to_owned(), signal);
+        Ok(())
+    }
+
     /// Returns the operator's signal for a peer.
     pub(crate) fn signal(&self, peer: &str) -> Signal {
         self.signals.get(peer).copied().unwrap_or_default()
@@ -63,35 +81,21 @@ pub enum NoLevel {
     NotAgreed,
 }
 
-impl Node {
-    /// Selects the protection of packets to a peer from now on, among the agreed levels. Packets
-    /// that may not go unencrypted are zoned.
-    pub fn choose_level(&mut self, peer: &str, signal: Signal) -> Result<(), NoLevel> {
-        let zones = match self.peer(peer).map(|peer| &peer.role) {
-            Some(Role::Vpn { zones, .. }) => zones,
-            Some(Role::Licensed | Role::Gateway | Role::Neighbour) => return Err(NoLevel::NoZones),
-            None => return Err(NoLevel::UnknownPeer),
-        };
-        self.is_open(peer, zones, signal)?;
-        self.levels.signals.insert(peer.to_owned(), signal);
-        self.workers.set_levels(&self.levels.choices());
-        Ok(())
+/// Checks that a level is available.
+fn is_open(
+    zones: &ZonePolicy,
+    mut agreed: impl Iterator<Item = bool>,
+    signal: Signal,
+) -> Result<(), NoLevel> {
+    if zones.stance == Stance::Refuse || zones.zones.is_empty() {
+        return Err(NoLevel::NoZones);
     }
-
-    /// Checks that a level is available.
-    fn is_open(&self, peer: &str, zones: &ZonePolicy, signal: Signal) -> Result<(), NoLevel> {
-        if zones.stance == Stance::Refuse || zones.zones.is_empty() {
-            return Err(NoLevel::NoZones);
-        }
-        if signal != Signal::Only(Level::Integrity) {
-            return Ok(());
-        }
-        let theirs = self.grants.iter().filter(|(_, csa)| csa.peer == peer);
-        let mut agreed = theirs.map(|(_, csa)| csa.agreement.level.is_some());
-        match (zones.level, agreed.next()) {
-            (None, _) => Err(NoLevel::NotGranted),
-            (_, Some(false)) if !agreed.any(|level| level) => Err(NoLevel::NotAgreed),
-            _ => Ok(()),
-        }
+    if signal != Signal::Only(Level::Integrity) {
+        return Ok(());
+    }
+    match (zones.level, agreed.next()) {
+        (None, _) => Err(NoLevel::NotGranted),
+        (_, Some(false)) if !agreed.any(|level| level) => Err(NoLevel::NotAgreed),
+        _ => Ok(()),
     }
 }

@@ -2,7 +2,7 @@
 //! much later, so without the report nothing would say why a peer is not up.
 
 use crate::Event;
-use crate::node::Node;
+use crate::effects::Turn;
 use ike::SaState;
 use model::{Deadline, IkeSaId, Instant};
 use std::collections::BTreeSet;
@@ -21,6 +21,23 @@ impl Initiations {
         self.0.insert((now + OVERDUE, sa));
     }
 
+    /// Reports initiations that have not been answered in time.
+    pub(crate) fn handle_timeout(&mut self, turn: &mut Turn<'_>) {
+        while let Some(id) = self.pop_due(turn.now) {
+            let Some(sa) = turn.ike.sa(id) else {
+                continue;
+            };
+            let pending = matches!(sa.state, SaState::Connecting | SaState::Authenticating);
+            if let Some(peer) = sa.peer.filter(|_| pending && sa.tries > 1) {
+                turn.add(Event::Unanswered {
+                    peer,
+                    to: sa.path.remote,
+                    tries: sa.tries,
+                });
+            }
+        }
+    }
+
     pub(crate) fn poll_timeout(&self) -> Option<Deadline> {
         let (at, _) = self.0.first()?;
         Some(Deadline {
@@ -32,24 +49,5 @@ impl Initiations {
     fn pop_due(&mut self, now: Instant) -> Option<IkeSaId> {
         let (at, _) = self.0.first()?;
         (*at <= now).then(|| self.0.pop_first())?.map(|(_, sa)| sa)
-    }
-}
-
-impl Node {
-    /// Reports initiations that have not been answered in time.
-    pub(crate) fn tell_unanswered(&mut self, now: Instant) {
-        while let Some(id) = self.initiations.pop_due(now) {
-            let Some(sa) = self.ike.sa(id) else {
-                continue;
-            };
-            let pending = matches!(sa.state, SaState::Connecting | SaState::Authenticating);
-            if let Some(peer) = sa.peer.filter(|_| pending && sa.tries > 1) {
-                self.events.push_back(Event::Unanswered {
-                    peer,
-                    to: sa.path.remote,
-                    tries: sa.tries,
-                });
-            }
-        }
     }
 }

@@ -8,7 +8,8 @@
 //! Nothing is looked at while nothing is sent: the data plane reports the first datagram, and
 //! reports the next one only after an answer.
 
-use crate::node::Node;
+use crate::effects::{IkeCommand, Turn};
+use esp::Command;
 use model::{ChildSaId, Deadline, IkeSaId, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -73,6 +74,37 @@ impl Silences {
         }
     }
 
+    /// Sends checks to peers that have been silent for too long. Returns their child SAs, because
+    /// packets as long as those may be lost on their paths.
+    pub(crate) fn handle_timeout(&mut self, turn: &mut Turn<'_>) -> Vec<ChildSaId> {
+        let mut silent = Vec::new();
+        while let Some(sa) = self.pop_due(turn.now) {
+            let children = turn.ike.children(sa);
+            self.keep(sa, &children);
+            let seen = children.iter().map(|child| turn.plane.observed(*child));
+            let seen: Vec<_> = seen.collect();
+            let heard = seen.iter().filter_map(|seen| seen.heard).max();
+            // An answer may arrive on any of several child SAs for the same traffic.
+            let sent = seen.iter().filter_map(|seen| seen.unanswered);
+            let awaited = sent.filter(|[_, last]| Some(*last) >= heard);
+            let since = awaited
+                .map(|[first, _]| heard.unwrap_or(first).max(first))
+                .min();
+            match self.judge(sa, heard, since, turn.now) {
+                Some(Next::Ask) => {
+                    turn.add(IkeCommand::Doubt(sa));
+                    silent.extend(children);
+                }
+                Some(Next::Watch(children)) => {
+                    let watch = children.into_iter().map(Command::Watch);
+                    watch.for_each(|watch| turn.add(watch));
+                }
+                Some(Next::Wait) | None => {}
+            }
+        }
+        silent
+    }
+
     pub(crate) fn poll_timeout(&self) -> Option<Deadline> {
         let (at, _) = self.due.first()?;
         Some(Deadline {
@@ -124,38 +156,5 @@ impl Silences {
         silence.until = Some(until);
         self.due.insert((until, sa));
         Some(next)
-    }
-}
-
-impl Node {
-    /// Sends checks to peers that have been silent for too long.
-    pub(crate) fn break_silences(&mut self, now: Instant) {
-        while let Some(sa) = self.silences.pop_due(now) {
-            let children = self.ike.children(sa);
-            self.silences.keep(sa, &children);
-            let heard = children
-                .iter()
-                .filter_map(|child| self.workers.last_inbound(*child));
-            let heard = heard.max();
-            // An answer may arrive on any of several child SAs for the same traffic.
-            let sent = children
-                .iter()
-                .filter_map(|child| self.workers.unanswered(*child));
-            let awaited = sent.filter(|[_, last]| Some(*last) >= heard);
-            let since = awaited
-                .map(|[first, _]| heard.unwrap_or(first).max(first))
-                .min();
-            match self.silences.judge(sa, heard, since, now) {
-                Some(Next::Ask) => {
-                    // Or packets as long as its own are lost on the path.
-                    self.doubt_paths(&children, now);
-                    self.ike.doubt(sa, now);
-                }
-                Some(Next::Watch(children)) => {
-                    children.iter().for_each(|child| self.workers.watch(*child));
-                }
-                Some(Next::Wait) | None => {}
-            }
-        }
     }
 }

@@ -7,15 +7,20 @@
 //! The node never drops a packet, except acknowledgements that SNOOP suppresses. Packets that it
 //! cannot open (no grant, wrong ICV, fragments, other protocols) are forwarded and counted.
 
-use crate::Event;
-use crate::holdings::{Held, Holdings};
-use crate::pairs::{Pair, Pairs};
+mod holdings;
+mod pairs;
+
+use crate::effects::Turn;
 use crate::status::HeldGrant;
+use crate::{Dropped, Event};
 use crypto::Secret;
 use esp::{Direction, Headers, Licensed, NotOpened, Scratch, Unusable, View};
+use holdings::{Held, Holdings};
 use model::{CsaId, Deadline, Grant, Identity, IkeSaId, Instant, Spi};
+use pairs::{Pair, Pairs};
 use pep::{Patience, Position, Segment, Side, Snoop, StandIn, WindowLimiter};
 use std::collections::{BTreeMap, VecDeque};
+use wire::ike::RefusalCode;
 use wire::zoned::{Overlay, mark};
 use wire::{esp as framing, ip, tcp, trailer, udp};
 
@@ -168,6 +173,42 @@ impl Transit {
         Ok(status)
     }
 
+    /// Handles KEY_DISTRIBUTE: usable keys take effect at once. If they are unusable, the keys that
+    /// they would have renewed stay. Returns the refusal in this case.
+    pub fn granted(
+        &mut self,
+        sa: IkeSaId,
+        gateway: String,
+        identity: Identity,
+        grant: Grant<Secret>,
+        turn: &mut Turn<'_>,
+    ) -> Option<RefusalCode> {
+        let csa = grant.csa;
+        match self.install(sa, gateway.clone(), identity, grant, turn.now) {
+            Ok(held) => {
+                turn.add(Event::GrantHeld(held));
+                None
+            }
+            Err(unusable) => {
+                turn.add(Event::GrantUnusable {
+                    gateway: gateway.clone(),
+                    csa,
+                    why: unusable.to_string(),
+                });
+                turn.refuse(Some(gateway), unusable.to_string());
+                Some(refusal_code(unusable))
+            }
+        }
+    }
+
+    /// Reports that a grant was discarded.
+    pub fn dropped(&mut self, held: HeldGrant, why: Dropped, turn: &mut Turn<'_>) {
+        turn.add(Event::GrantDropped { held, why });
+        while let Some(pair) = self.pairs.poll_event() {
+            turn.add(pair);
+        }
+    }
+
     /// Returns true if a grant for the gateway's composite SA is held.
     pub fn holds(&self, gateway: &str, csa: CsaId) -> bool {
         self.held.has(gateway, csa)
@@ -183,16 +224,21 @@ impl Transit {
         onward.filter(move |(_, grant)| both_spis(grant) == spis)
     }
 
-    /// Discards a grant if it arrived on this IKE SA.
-    pub fn revoke(&mut self, sa: IkeSaId, csa: CsaId) -> Option<HeldGrant> {
-        let held = self.held.granted(sa, csa)?;
-        self.forget(held)
+    /// Discards a grant that the gateway revoked, if it arrived on this IKE SA.
+    pub fn revoke(&mut self, sa: IkeSaId, csa: CsaId, turn: &mut Turn<'_>) {
+        let held = self.held.granted(sa, csa);
+        if let Some(held) = held.and_then(|csa| self.forget(csa)) {
+            self.dropped(held, Dropped::Revoked, turn);
+        }
     }
 
-    /// Discards every grant that arrived on an IKE SA.
-    pub fn gateway_lost(&mut self, sa: IkeSaId) -> Vec<HeldGrant> {
+    /// Discards every grant that arrived on an IKE SA that has ended.
+    pub fn gateway_lost(&mut self, sa: IkeSaId, turn: &mut Turn<'_>) {
         let gone = self.held.over(sa).into_iter();
-        gone.filter_map(|csa| self.forget(csa)).collect()
+        let gone: Vec<_> = gone.filter_map(|csa| self.forget(csa)).collect();
+        for held in gone {
+            self.dropped(held, Dropped::GatewayGone, turn);
+        }
     }
 
     fn forget(&mut self, csa: CsaId) -> Option<HeldGrant> {
@@ -515,5 +561,18 @@ fn verdict(verdict: pep::Verdict, counters: &mut TransitCounters) -> Verdict {
             counters.suppressed += 1;
             Verdict::Suppress
         }
+    }
+}
+
+/// Returns the error code for a gateway whose grant cannot be used.
+const fn refusal_code(why: Unusable) -> RefusalCode {
+    match why {
+        Unusable::Crowded => RefusalCode::TOO_MANY_GRANTS,
+        Unusable::KeyLength
+        | Unusable::NoAead
+        | Unusable::Zones
+        | Unusable::NoDesignatedZone
+        | Unusable::Mode
+        | Unusable::Spi => RefusalCode::INVALID_GRANT,
     }
 }

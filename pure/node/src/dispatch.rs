@@ -1,0 +1,483 @@
+//! Joins the engines and the owners: events of engines go to owners, and effects of owners to
+//! engines. This is the only place that polls engines for events, and the only one that carries out
+//! effects. What concerns several owners is put together here, step by step.
+
+use crate::effects::{Effect, IkeCommand, Turn};
+use crate::licensing::distribution::report_not_licensed;
+use crate::mobile_ip::{self, MobileEvent};
+use crate::node::Node;
+use crate::owners::Owners;
+use crate::status::ChildStatus;
+use crate::tunnels::children::Child;
+use crate::tunnels::ending;
+use crate::{CannotMove, Dropped, Ending, Event, HeldGrant, Role};
+use crypto::Secret;
+use esp::{Command, Report};
+use ike::is_slot;
+use model::{ChildSa, ChildSaId, IkeSaId, Instant, Path};
+use std::net::IpAddr;
+
+impl Node {
+    /// Turns the events of the engines into commands for each other.
+    pub(crate) fn drain(&mut self, now: Instant) {
+        while let Some(report) = self.plane.poll_report() {
+            self.handle_report(report, now);
+        }
+        loop {
+            while let Some(event) = self.ike.poll_event() {
+                self.handle_ike(event, now);
+            }
+            let stepped = self.turn(now, |own, turn| own.tunnels.moving().take_steps(turn));
+            if stepped || self.hand_over_late(now) {
+                continue;
+            }
+            let part = self.own.mobile_ip.as_mut();
+            if let Some(event) = part.and_then(|part| part.poll_event(now)) {
+                if let mobile_ip::Event::MobileNode(MobileEvent::Route(Some(_))) = event {
+                    // Not at once: the driver first has to install routes.
+                    self.ike.hasten(now);
+                }
+                self.own.licensing.note_mobile_ip(&event);
+                self.events.push_back(Event::MobileIp(event));
+                continue;
+            }
+            if self.turn(now, Owners::migrate) {
+                continue;
+            }
+            self.switch(now);
+            if !self.turn(now, Owners::follow) {
+                break;
+            }
+        }
+        while let Some(transmit) = self.ike.poll_transmit() {
+            self.transmits.push_back(transmit);
+        }
+    }
+
+    /// Has owners do something, and carries out the effects.
+    pub(crate) fn turn<T>(
+        &mut self,
+        now: Instant,
+        task: impl FnOnce(&mut Owners, &mut Turn<'_>) -> T,
+    ) -> T {
+        let mut turn = Turn::new(&self.ike, &self.plane, now);
+        let done = task(&mut self.own, &mut turn);
+        for effect in turn.effects {
+            self.carry_out(effect, now);
+        }
+        done
+    }
+
+    fn carry_out(&mut self, effect: Effect, now: Instant) {
+        match effect {
+            Effect::Ike(command) => self.command(command, now),
+            Effect::Plane(command) => self.plane.apply(command),
+            Effect::Event(event) => self.events.push_back(event),
+            Effect::Refused(peer, why) => self.refused(peer, why, now),
+            Effect::Prefer(child) => self.prefer(child),
+            Effect::Check(peer) => self.own.licensing.placement().stir(&peer),
+        }
+    }
+
+    fn command(&mut self, command: IkeCommand, now: Instant) {
+        let ike = &mut self.ike;
+        match command {
+            IkeCommand::RekeyChild(sa, child) => ike.rekey_child(sa, child, now),
+            IkeCommand::AnswerGrant {
+                sa,
+                csa,
+                number,
+                refusal,
+            } => ike.answer_grant(sa, csa, number, refusal, now),
+            IkeCommand::Revoke(sa, csa) => ike.revoke(sa, csa, now),
+            IkeCommand::Distribute(sa, grant) => ike.distribute(sa, *grant, now),
+            IkeCommand::TellNeighbours(sa, nodes) => ike.tell_neighbours(sa, nodes, now),
+            IkeCommand::RequestKeys(sa, token) => ike.request_keys(sa, token, now),
+            IkeCommand::AnswerRequest(sa, nonce, answer) => {
+                ike.answer_request(sa, nonce, &answer, now);
+            }
+            // An SA that is just being deleted does not move any more.
+            IkeCommand::MoveTo(sa, path) => drop(ike.move_to(sa, path, now)),
+            IkeCommand::Probe(sa, path) => ike.probe(sa, path, now),
+            IkeCommand::Doubt(sa) => ike.doubt(sa, now),
+            IkeCommand::NoteInbound(sa, at) => ike.note_inbound(sa, at),
+            IkeCommand::NoteNewest(sa, stray) => ike.note_newest(sa, stray),
+            // A slot may be gone from the configuration.
+            IkeCommand::OpenSlot { peer, slot } => drop(ike.open_child(&peer, &slot, now)),
+            IkeCommand::ReleaseSlot { peer, slot } => drop(ike.release_child(&peer, &slot, now)),
+        }
+    }
+
+    fn handle_ike(&mut self, event: ike::Event, now: Instant) {
+        match event {
+            ike::Event::IkeUp { sa, peer, .. } => self.turn(now, |own, turn| {
+                let is_new = own.tunnels.ike_up(sa, &peer, turn);
+                own.licensing.ike_up(sa, &peer, is_new, &own.tunnels, turn);
+            }),
+            ike::Event::IkeReplaced { old, sa, peer } => self.turn(now, |own, turn| {
+                own.tunnels.log_ike_keys(sa, turn);
+                own.go_by(old, sa, &peer, turn);
+                turn.add(Event::Reauthenticated { peer });
+            }),
+            ike::Event::IkeCloned { old, sa, peer } => {
+                self.turn(now, |own, turn| own.tunnels.ike_cloned(old, sa, peer, turn));
+            }
+            ike::Event::IkeHandedOver { old, sa, peer } => self.turn(now, |own, turn| {
+                own.tunnels.moving().hand_over(old, sa);
+                own.go_by(old, sa, &peer, turn);
+                if let Some(path) = turn.ike.sa(sa).map(|sa| sa.path) {
+                    turn.add(Event::HandedOver { peer, path });
+                }
+            }),
+            ike::Event::Redirected { old, sa, peer, to } => {
+                self.own.tunnels.begun_instead(old, sa, &peer, now);
+                self.events.push_back(Event::Redirected { peer, to });
+            }
+            ike::Event::FellBack { old, sa, peer, to } => {
+                self.own.tunnels.begun_instead(old, sa, &peer, now);
+                self.events.push_back(Event::FellBack { peer, to });
+            }
+            ike::Event::IkeDown { sa, peer, why } => self.ike_down(sa, &peer, &why, now),
+            ike::Event::Configured { sa, peer, inside } => self.turn(now, |own, turn| {
+                own.tunnels.configured(sa, peer, inside, turn);
+            }),
+            ike::Event::ChildUp(child) => self.child_up(*child, now),
+            ike::Event::ChildRekeyed { old, new } => self.child_rekeyed(old, *new, now),
+            ike::Event::ChildAssured { child } => self.own.tunnels.confirm(child),
+            ike::Event::ChildRetired { child } => self.child_retired(child, now),
+            ike::Event::IkeRekeyed { sa, peer } => self.turn(now, |own, turn| {
+                own.tunnels.log_ike_keys(sa, turn);
+                turn.add(Event::IkeRekeyed { peer });
+            }),
+            ike::Event::ChildDown { child, why } => {
+                let deleted = || Ending::Down("the tunnel was deleted".to_owned());
+                self.child_down(child, why.as_ref().map_or_else(deleted, ending), now);
+            }
+            ike::Event::Granted { sa, gateway, grant } => self.turn(now, |own, turn| {
+                let Some(name) = turn.name(sa) else { return };
+                let (csa, number) = (grant.csa, grant.grant);
+                let refusal = own.transit.granted(sa, name, gateway, grant, turn);
+                turn.add(IkeCommand::AnswerGrant {
+                    sa,
+                    csa,
+                    number,
+                    refusal,
+                });
+            }),
+            ike::Event::Mobile {
+                sa,
+                decides: true,
+                path,
+                addresses,
+            } => self.turn(now, |own, turn| {
+                own.tunnels.moving().mobile(sa, path, addresses, turn);
+            }),
+            // The other end tracks our addresses.
+            ike::Event::Mobile { decides: false, .. } => {}
+            ike::Event::PathMoved { sa, children, path } => {
+                self.path_moved(sa, &children, path, now);
+            }
+            ike::Event::PathSilent { sa, .. } => self.own.tunnels.moving().path_silent(sa, now),
+            ike::Event::PathAnswers { sa, path } => {
+                self.own.tunnels.moving().path_answers(sa, path);
+            }
+            ike::Event::MoveRefused { sa, .. } => self.own.tunnels.moving().move_refused(sa),
+            ike::Event::GrantAccepted { sa, csa, .. } => self.turn(now, |own, turn| {
+                let distribution = own.licensing.distribution();
+                distribution.answered(sa, csa, None, turn);
+            }),
+            ike::Event::GrantRefused { sa, csa, why, .. } => self.turn(now, |own, turn| {
+                let distribution = own.licensing.distribution();
+                distribution.answered(sa, csa, Some(why.to_string()), turn);
+            }),
+            ike::Event::Revoked { sa, csa } => {
+                self.turn(now, |own, turn| own.transit.revoke(sa, csa, turn));
+            }
+            ike::Event::GivenBack { sa, csa } => self.turn(now, |own, turn| {
+                own.licensing.distribution().given_back(sa, csa, turn);
+            }),
+            ike::Event::Neighbours { node, neighbours } => {
+                let placement = self.own.licensing.placement();
+                placement.note_neighbours(node, neighbours);
+            }
+            ike::Event::KeysAsked { sa, node, token } => self.turn(now, |own, turn| {
+                let migration = own.licensing.migration();
+                migration.keys_asked(sa, node, &token, &own.transit, turn);
+            }),
+            ike::Event::KeysAnswered { sa, token, answer } => self.turn(now, |own, turn| {
+                let migration = own.licensing.migration();
+                migration.keys_answered(sa, &token, answer, &mut own.transit, turn);
+            }),
+            ike::Event::Displaced { peer, old, new } => self.turn(now, |own, turn| {
+                own.tunnels.displaced(peer, old, new, turn);
+            }),
+            ike::Event::Refused { peer, from, why } => self.turn(now, |own, turn| {
+                let peer = peer.or_else(|| own.tunnels.claimed(&why, turn.ike));
+                if let Some(peer) = &peer {
+                    report_not_licensed(peer, &why, turn);
+                }
+                own.tunnels.refused(peer, from, why.to_string(), turn);
+            }),
+        }
+    }
+
+    fn handle_report(&mut self, report: Report, now: Instant) {
+        let peer_of = |id| {
+            let child = self.own.tunnels.children().get(id)?;
+            Some((child.ike, child.peer.clone(), child.status.name.clone()))
+        };
+        match report {
+            Report::RekeySoon(id) => {
+                if let Some((ike, ..)) = peer_of(id) {
+                    self.ike.rekey_child(ike, id, now);
+                }
+            }
+            Report::Confirmed(id) => {
+                let of = peer_of(id);
+                self.own.tunnels.confirm(id);
+                if let Some((ike, ..)) = of {
+                    self.ike.note_inbound(ike, now);
+                }
+            }
+            Report::Probe(id, probe) => self.handle_probe(id, probe, now),
+            Report::Sends(id) => {
+                self.probe_path_of(id, now);
+                self.own.tunnels.sends(id, now);
+            }
+            Report::Strays(id, from, octets) => {
+                if let Some((ike, ..)) = peer_of(id) {
+                    self.ike.note_stray(ike, from, octets, now);
+                }
+            }
+            Report::UnusedEcn(id) => {
+                let event = peer_of(id).map(|(_, peer, child)| Event::EcnUnused { peer, child });
+                self.events.extend(event);
+            }
+            Report::Unpadded(id) => {
+                let event = peer_of(id).map(|(_, peer, child)| Event::Unpadded { peer, child });
+                self.events.extend(event);
+            }
+            Report::LevelSpent(id) => {
+                let event = peer_of(id).map(|(_, peer, child)| Event::LevelSpent { peer, child });
+                self.events.extend(event);
+            }
+            Report::LevelRefused(id) => {
+                let event = peer_of(id).map(|(_, peer, child)| Event::LevelRefused { peer, child });
+                self.events.extend(event);
+            }
+        }
+    }
+
+    /// Records a refusal or failure of a peer, or of an unknown one.
+    pub(crate) fn refused(&mut self, peer: Option<String>, why: String, now: Instant) {
+        self.turn(now, |own, turn| own.tunnels.refused(peer, None, why, turn));
+    }
+
+    fn ike_down(&mut self, sa: IkeSaId, peer: &str, why: &ike::DownReason, now: Instant) {
+        for child in self.own.tunnels.children_on(peer, sa) {
+            self.child_down(child, ending(why), now);
+        }
+        self.turn(now, |own, turn| {
+            own.transit.gateway_lost(sa, turn);
+            let distribution = own.licensing.distribution();
+            distribution.node_lost(sa, &why.to_string(), turn);
+            own.tunnels.ike_down(sa, peer, why, turn);
+            distribution.distribute(peer, &own.tunnels, turn);
+        });
+    }
+
+    fn child_up(&mut self, child: ChildSa<Secret>, now: Instant) {
+        let id = child.id;
+        let sends = self.turn(now, |own, turn| own.tunnels.child_up(&child, turn));
+        self.install(child, None, now);
+        if sends {
+            self.prefer(id);
+        }
+    }
+
+    fn child_rekeyed(&mut self, old: ChildSaId, child: ChildSa<Secret>, now: Instant) {
+        let id = child.id;
+        self.turn(now, |own, turn| {
+            own.tunnels.child_rekeyed(old, &child, turn)
+        });
+        self.install(child, Some(old), now);
+        self.turn(now, |own, turn| {
+            let distribution = own.licensing.distribution();
+            distribution.limit_others(id, &own.tunnels, turn);
+        });
+    }
+
+    fn child_retired(&mut self, old: ChildSaId, now: Instant) {
+        if let Some(new) = self.own.tunnels.heir_of(old) {
+            self.prefer(new);
+        }
+        self.turn(now, |own, turn| own.tunnels.child_retired(old, turn));
+    }
+
+    /// Starts sending on the successors that peers and licensed nodes are ready for.
+    fn switch(&mut self, now: Instant) {
+        let licensing = &self.own.licensing;
+        let settled = |id| licensing.settled(id);
+        for id in self.own.tunnels.take_ready(settled, now) {
+            self.prefer(id);
+        }
+    }
+
+    /// Returns true if the SA is not deleted, and no node without a licence could read its payload.
+    pub(crate) fn may_be_sent_on(&self, id: ChildSaId) -> bool {
+        self.own.licensing.may_be_sent_on(id, &self.own.tunnels)
+    }
+
+    /// Starts sending on a child SA. A slot sends only where its node is, and then before the first
+    /// child.
+    fn prefer(&mut self, id: ChildSaId) {
+        self.own.tunnels.settle(id);
+        let Some(child) = self.own.tunnels.children().get(id) else {
+            return;
+        };
+        if is_slot(child.status.name.as_deref()) {
+            return self.own.licensing.placement().stir(&child.peer);
+        }
+        if self.may_be_sent_on(id) {
+            self.plane.apply(Command::Prefer(id));
+        }
+        let slot = self.own.licensing.sent_on(&child.peer);
+        if let Some(slot) = slot.filter(|slot| self.may_be_sent_on(*slot)) {
+            self.plane.apply(Command::Prefer(slot));
+        }
+    }
+
+    /// Installs a child SA everywhere. Packets that arrive on it are opened from now on.
+    fn install(&mut self, child: ChildSa<Secret>, old: Option<ChildSaId>, now: Instant) {
+        let nodes = self.turn(now, |own, turn| {
+            own.tunnels.log_child_keys(&child, turn);
+            own.licensing.enter(&child, old, &mut own.rng, turn)
+        });
+        let status = ChildStatus::new(&child);
+        let (id, peer, ike) = (child.id, child.peer.clone(), child.ike);
+        let zoned = child.agreement.is_some();
+        if let Err(unusable) = self.plane.install(child) {
+            self.refused(Some(peer), unusable.to_string(), now);
+            return self.ike.close(ike, now);
+        }
+        self.plane.apply(Command::Watch(id));
+        let child = Child {
+            peer,
+            ike,
+            heard: None,
+            retired: false,
+            status,
+        };
+        self.own.tunnels.insert(id, child, now);
+        self.measure(id);
+        // An SA without zones has no grants.
+        if zoned {
+            self.turn(now, |own, turn| {
+                own.licensing.installed(id, &nodes, &own.tunnels, turn);
+            });
+        }
+    }
+
+    fn child_down(&mut self, id: ChildSaId, why: Ending, now: Instant) {
+        let heir = self.own.tunnels.heir_of(id);
+        if let Some(new) = heir {
+            self.prefer(new);
+        }
+        let before = self.own.tunnels.end_succession(id);
+        self.plane.apply(Command::Remove(id));
+        let replaced = self.own.tunnels.is_replaced(id);
+        let why = if replaced { Ending::Rekeyed } else { why };
+        self.turn(now, |own, turn| {
+            let distribution = own.licensing.distribution();
+            distribution.revoke(id, &why, &own.tunnels, turn);
+        });
+        let Some(child) = self.own.tunnels.remove(id) else {
+            return;
+        };
+        let _presumption = self.leave_path(id, child.status.path);
+        self.own.licensing.placement().forget(&child.peer, id);
+        // An SA that was replaced is not missing. Neither is an SA whose predecessor or successor
+        // still exists.
+        let missed = !replaced && heir.or(before).is_none();
+        if missed && !self.own.tunnels.is_relieved(&child) {
+            self.events.push_back(Event::ChildDown {
+                peer: child.peer,
+                child: child.status.name,
+            });
+        }
+    }
+
+    /// Has the children of an IKE SA take another path.
+    fn path_moved(&mut self, sa: IkeSaId, children: &[ChildSaId], path: Path, now: Instant) {
+        for id in children {
+            let before = self.own.tunnels.children().get(*id);
+            let before = before.map(|child| child.status.path);
+            let presumed = before.and_then(|before| self.leave_path(*id, before));
+            self.plane.apply(Command::Move(*id, path));
+            self.own.tunnels.move_child(*id, path);
+            self.measure_on(*id, presumed);
+        }
+        self.turn(now, |own, turn| {
+            let Some(peer) = turn.name(sa) else { return };
+            turn.check(&peer);
+            // A clone takes nothing with it yet.
+            if own.tunnels.established(&peer) == Some(sa) {
+                turn.add(Event::PathMoved { peer, path });
+            }
+        });
+    }
+
+    /// Starts a hand-over, or has it wait while another one is under way. Returns its path, and
+    /// true if it was started.
+    pub(crate) fn start_hand_over(
+        &mut self,
+        sa: IkeSaId,
+        from: Option<IpAddr>,
+        now: Instant,
+    ) -> Result<(Path, bool), CannotMove> {
+        let moving = self.own.tunnels.moving();
+        let (path, next) = moving.plan(sa, from)?;
+        match self.ike.hand_over(sa, path, now) {
+            Err(ike::CannotMove::UnderWay) => {
+                moving.wait(sa, from);
+                Ok((path, false))
+            }
+            handed_over => {
+                handed_over?;
+                moving.started(sa, next);
+                Ok((path, true))
+            }
+        }
+    }
+
+    /// Starts hand-overs that waited for others. Returns true if any was started or refused.
+    fn hand_over_late(&mut self, now: Instant) -> bool {
+        let mut any = false;
+        for (sa, from) in self.own.tunnels.moving().late() {
+            any |= match self.start_hand_over(sa, from, now) {
+                Ok((_, started)) => started,
+                Err(why) => {
+                    self.own.tunnels.moving().give_up(sa);
+                    let peer = self.ike.sa(sa).and_then(|sa| sa.peer);
+                    self.refused(peer, format!("the tunnel is not handed over: {why}"), now);
+                    true
+                }
+            };
+        }
+        any
+    }
+
+    /// Handles the expiry of a grant. The gateway is notified, because otherwise it assumes that we
+    /// hold the keys.
+    pub(crate) fn expired(&mut self, held: HeldGrant, now: Instant) {
+        self.turn(now, |own, turn| {
+            let peer = turn.ike.peer(&held.gateway);
+            let is_gateway = peer.is_some_and(|peer| peer.role == Role::Gateway);
+            let sa = own.tunnels.established(&held.gateway);
+            if let Some(sa) = sa.filter(|_| is_gateway) {
+                turn.add(IkeCommand::Revoke(sa, held.csa));
+            }
+            own.transit.dropped(held, Dropped::Expired, turn);
+        });
+    }
+}

@@ -1,0 +1,109 @@
+//! Effects of owners. An owner reads the engines through its [`Turn`] and leaves commands and
+//! events there. `dispatch.rs` alone carries them out, in their order, as soon as the owner
+//! returns.
+
+use crate::Event;
+use crate::plane::Plane;
+use crypto::Secret;
+use esp::Command;
+use model::{ChildSaId, CsaId, Grant, Identity, IkeSaId, Instant, Path, Stray};
+use wire::ike::{RefusalCode, Token};
+
+/// A command or an event.
+pub(crate) enum Effect {
+    Ike(IkeCommand),
+    Plane(Command),
+    Event(Event),
+    /// A refusal or failure of a peer, if the peer is known, with a human-readable reason.
+    Refused(Option<String>, String),
+    /// Sends on a child SA, unless a slot of its peer sends.
+    Prefer(ChildSaId),
+    /// Has the location of a peer's tunnel checked.
+    Check(String),
+}
+
+/// A command to the IKE engine, for one of its IKE SAs or for a slot of a peer.
+pub(crate) enum IkeCommand {
+    RekeyChild(IkeSaId, ChildSaId),
+    Revoke(IkeSaId, CsaId),
+    AnswerGrant {
+        sa: IkeSaId,
+        csa: CsaId,
+        number: u16,
+        refusal: Option<RefusalCode>,
+    },
+    Distribute(IkeSaId, Box<Grant<Secret>>),
+    TellNeighbours(IkeSaId, Vec<Identity>),
+    RequestKeys(IkeSaId, Token),
+    AnswerRequest(IkeSaId, [u8; 16], Box<Result<Grant<Secret>, RefusalCode>>),
+    MoveTo(IkeSaId, Path),
+    Probe(IkeSaId, Path),
+    Doubt(IkeSaId),
+    NoteInbound(IkeSaId, Instant),
+    NoteNewest(IkeSaId, Option<Stray>),
+    OpenSlot {
+        peer: String,
+        slot: String,
+    },
+    ReleaseSlot {
+        peer: String,
+        slot: String,
+    },
+}
+
+impl From<IkeCommand> for Effect {
+    fn from(command: IkeCommand) -> Self {
+        Self::Ike(command)
+    }
+}
+
+impl From<Command> for Effect {
+    fn from(command: Command) -> Self {
+        Self::Plane(command)
+    }
+}
+
+impl From<Event> for Effect {
+    fn from(event: Event) -> Self {
+        Self::Event(event)
+    }
+}
+
+/// What an owner may read, and the effects of what it does.
+pub(crate) struct Turn<'a> {
+    pub ike: &'a ike::Engine,
+    pub plane: &'a Plane,
+    pub effects: Vec<Effect>,
+    pub now: Instant,
+}
+
+impl<'a> Turn<'a> {
+    pub const fn new(ike: &'a ike::Engine, plane: &'a Plane, now: Instant) -> Self {
+        Self {
+            ike,
+            plane,
+            effects: Vec::new(),
+            now,
+        }
+    }
+
+    /// Adds a command or an event.
+    pub fn add(&mut self, effect: impl Into<Effect>) {
+        self.effects.push(effect.into());
+    }
+
+    /// Records a refusal or failure of a peer.
+    pub fn refuse(&mut self, peer: Option<String>, why: String) {
+        self.effects.push(Effect::Refused(peer, why));
+    }
+
+    /// Has the location of a peer's tunnel checked.
+    pub fn check(&mut self, peer: &str) {
+        self.effects.push(Effect::Check(peer.to_owned()));
+    }
+
+    /// Returns the name of the peer of an IKE SA, even if the SA is not the newest.
+    pub fn name(&self, sa: IkeSaId) -> Option<String> {
+        self.ike.sa(sa)?.peer
+    }
+}

@@ -1,0 +1,226 @@
+//! Reads the state of a node, and changes nothing.
+
+use crate::config::{Inside, Peer};
+use crate::licensing::distribution::licences;
+use crate::licensing::grants::{Csa, Holder};
+use crate::licensing::migration::MigrationCounters;
+use crate::node::Node;
+use crate::status::{
+    ChildStatus, CsaStatus, GrantStatus, HeldGrant, PeerState, PeerStatus, SILENT,
+};
+use crate::transit::TransitCounters;
+use crate::tunnels::children::Child;
+use crate::tunnels::desired::Refused;
+use crate::tunnels::moving::PathsStatus;
+use ike::{SaStatus, is_slot};
+use model::{Carrier, ChildSaId, Lease};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+impl Node {
+    /// Returns the status of every configured peer, in the order of the configuration.
+    pub fn peers(&self) -> Vec<PeerStatus> {
+        let mut children: BTreeMap<&str, Vec<ChildStatus>> = BTreeMap::new();
+        for (id, child) in self.own.tunnels.children().iter() {
+            let of_peer = children.entry(&child.peer).or_default();
+            of_peer.push(self.child_status(id, child));
+        }
+        let status = |peer: &Peer| {
+            let children = children.remove(peer.name.as_str());
+            self.peer_status(peer, children.unwrap_or_default())
+        };
+        self.ike.peers().iter().filter_map(status).collect()
+    }
+
+    /// Returns the status of the peer with a name, without visiting others.
+    pub fn peer_named(&self, name: &str) -> Option<PeerStatus> {
+        let children = self.own.tunnels.children().of_peer(name);
+        let children = children.map(|(id, child)| self.child_status(id, child));
+        self.peer_status(self.peer(name)?, children.collect())
+    }
+
+    /// Returns true if any child SA is up.
+    pub fn has_tunnel(&self) -> bool {
+        !self.own.tunnels.children().is_empty()
+    }
+
+    /// Returns the last refusal of an unknown peer.
+    pub const fn refused_stranger(&self) -> Option<&Refused> {
+        self.own.tunnels.stranger()
+    }
+
+    /// Returns the last attempt to establish an IKE SA with a peer.
+    pub fn attempt(&self, peer: &str) -> Option<ike::Attempt> {
+        self.ike.attempt(peer)
+    }
+
+    /// Returns the last attempt of an initiator that has not authenticated as any peer.
+    pub const fn stranger(&self) -> Option<&ike::Attempt> {
+        self.ike.stranger()
+    }
+
+    /// Returns the addresses and other settings that peers assign to us, with the names of the
+    /// peers.
+    pub fn inside(&self) -> impl Iterator<Item = &(String, Inside)> {
+        self.own.tunnels.assigned()
+    }
+
+    /// Returns every lease of our pools.
+    pub fn leases(&self) -> impl Iterator<Item = Lease> {
+        self.ike.leases()
+    }
+
+    /// Returns the composite SAs of this endpoint.
+    pub fn composite_sas(&self) -> Vec<CsaStatus> {
+        let holders = |csa: &Csa| {
+            let status = |holder: &Holder| GrantStatus {
+                name: holder.name.clone(),
+                node: holder.node.clone(),
+                state: holder.state,
+                refusal: holder.refusal.clone(),
+                since: holder.since,
+                licences: csa.licences(&holder.node).cloned().collect(),
+            };
+            csa.holders.iter().map(status).collect()
+        };
+        let missing = |child: &ChildSaId, csa: &Csa| {
+            let child = self.own.tunnels.children().get(*child);
+            let current = child.is_some_and(|child| !child.status.draining);
+            let mut ours = licences(&csa.peer, csa.child.as_deref(), &self.ike);
+            ours.retain(|licence| current && !csa.agreement.licences.contains(licence));
+            ours
+        };
+        let status = |(child, csa): (&ChildSaId, &Csa)| CsaStatus {
+            missing: missing(child, csa),
+            csa: csa.id,
+            peer: csa.peer.clone(),
+            inbound: csa.inbound.spi,
+            outbound: csa.outbound.spi,
+            opaque: csa.opaque,
+            integrity: csa.integrity,
+            level: self.plane.observed(*child).level,
+            signal: self.own.tunnels.signal(&csa.peer),
+            link: self.plane.observed(*child).link,
+            agreement: csa.agreement.clone(),
+            grants: holders(csa),
+        };
+        self.own.licensing.grants().iter().map(status).collect()
+    }
+
+    /// Returns the grants that this licensed node holds.
+    pub fn held_grants(&self) -> Vec<HeldGrant> {
+        self.own.transit.held().collect()
+    }
+
+    /// Returns the flows under SNOOP.
+    pub fn flows(&self) -> Vec<pep::FlowStatus> {
+        self.own
+            .transit
+            .snoop()
+            .map_or_else(Vec::new, |snoop| snoop.flows().collect())
+    }
+
+    /// Returns the streams that IKE SAs use. Any other stream is obsolete, or not yet in use.
+    pub fn streams(&self) -> impl Iterator<Item = model::Path> {
+        self.ike.streams()
+    }
+
+    /// Returns the counters of the data plane.
+    pub fn esp_counters(&self) -> esp::Counters {
+        self.plane.counters()
+    }
+
+    /// Returns the name of the peer whose IKE SA a message belongs to, if the peer is known. The
+    /// message, sent or received, is not necessarily authentic.
+    pub fn peer_of(&self, message: &[u8]) -> Option<&str> {
+        self.ike.peer_of(message)
+    }
+
+    /// Returns the paths of the tunnels that are up, and those that they could take.
+    pub fn paths(&self) -> Vec<PathsStatus> {
+        self.own.tunnels.paths(&self.ike)
+    }
+
+    /// Returns the counters of key migration.
+    pub const fn migrations(&self) -> &MigrationCounters {
+        self.own.licensing.migrations()
+    }
+
+    /// Returns the counters of the IKE engine.
+    pub fn ike_counters(&self) -> &ike::Counters {
+        self.ike.counters()
+    }
+
+    /// Returns the counters of the licensed node.
+    pub fn transit_counters(&self) -> &TransitCounters {
+        self.own.transit.counters()
+    }
+
+    /// Returns the counters of SNOOP, if it is on.
+    pub fn snoop_counters(&self) -> Option<&pep::Counters> {
+        self.own.transit.snoop().map(pep::Snoop::counters)
+    }
+
+    fn peer_status(&self, peer: &Peer, children: Vec<ChildStatus>) -> Option<PeerStatus> {
+        let entry = self.own.tunnels.entry(&peer.name)?;
+        let state = match (entry.up_since, entry.sa) {
+            (Some(_), _) => PeerState::Up,
+            (None, Some(_)) => PeerState::Connecting,
+            (None, None) => PeerState::Down,
+        };
+        let current = entry.sa.and_then(|sa| self.ike.sa(sa));
+        let kems = current.as_ref().map(|sa| sa.kems.clone());
+        let up = current.as_ref().filter(|_| state == PeerState::Up);
+        let is_up = |name: &String| {
+            children
+                .iter()
+                .any(|child| child.name.as_ref() == Some(name))
+        };
+        let named = peer.children.iter().map(|child| &child.name);
+        let missing = named.filter(|name| state == PeerState::Up && !is_up(name));
+        let missing = missing.cloned().collect();
+        let packets = children.iter().filter_map(|child| child.heard);
+        let heard = up.and_then(|sa| packets.chain(sa.heard).max());
+        Some(PeerStatus {
+            name: peer.name.clone(),
+            windows: up.map(|sa| sa.windows),
+            clones: up.is_some_and(|sa| sa.clones),
+            sas: self.ike.count_up(&peer.name),
+            identity: peer.identity.clone(),
+            state,
+            remote: remote(peer, current.as_ref()),
+            carrier: current.as_ref().map_or(Carrier::Udp, |sa| sa.path.carrier),
+            since: entry.up_since,
+            heard,
+            silent: current.as_ref().is_some_and(|sa| sa.tries >= SILENT),
+            rivals: self.own.tunnels.rivals(&peer.name),
+            ppk: current.as_ref().is_some_and(|sa| sa.ppk),
+            kems: kems.unwrap_or_default(),
+            refusal: entry.refusal.as_deref().cloned(),
+            addresses: current.and_then(|sa| sa.addresses).unwrap_or_default(),
+            children,
+            missing,
+        })
+    }
+
+    fn child_status(&self, id: ChildSaId, child: &Child) -> ChildStatus {
+        let seen = self.plane.observed(id);
+        let is_slot = is_slot(child.status.name.as_deref());
+        ChildStatus {
+            waiting: is_slot && self.own.licensing.sent_on(&child.peer) != Some(id),
+            heard: seen.heard,
+            path_mtu_origin: self.path_mtu_origin(child.status.path),
+            received: seen.traffic.opened,
+            sent: seen.traffic.sealed,
+            ..child.status.clone()
+        }
+    }
+}
+
+/// Returns the remote address of the IKE SA or, without an IKE SA, the configured one.
+fn remote(peer: &Peer, sa: Option<&SaStatus>) -> Option<SocketAddr> {
+    let configured = peer
+        .address
+        .map(|address| SocketAddr::new(address, ike::PORT));
+    sa.map(|sa| sa.path.remote).or(configured)
+}

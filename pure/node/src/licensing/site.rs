@@ -1,0 +1,186 @@
+//! What the slots of one tunnel depend on.
+
+use super::distribution::Distribution;
+use crate::Ending;
+use crate::config::Role;
+use crate::effects::{IkeCommand, Turn};
+use crate::tunnels::Tunnels;
+use crate::tunnels::children::Child;
+use ike::{Slot, is_slot};
+use model::{ChildSaId, Identity, IkeSaId, Licence};
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+/// The surroundings of one tunnel with slots.
+pub(super) struct Site<'a, 't> {
+    /// Name of the peer.
+    pub peer: &'a str,
+    pub turn: &'a mut Turn<'t>,
+    distribution: &'a mut Distribution,
+    tunnels: &'a Tunnels,
+    /// Configured slots of the peer.
+    slots: &'t [Slot],
+}
+
+impl<'a, 't> Site<'a, 't> {
+    pub fn new(
+        peer: &'a str,
+        distribution: &'a mut Distribution,
+        tunnels: &'a Tunnels,
+        turn: &'a mut Turn<'t>,
+    ) -> Self {
+        let configured = turn.ike.peer(peer);
+        Self {
+            peer,
+            slots: configured.map_or(&[], |peer| &peer.slots),
+            turn,
+            distribution,
+            tunnels,
+        }
+    }
+
+    /// Returns the configured slots of the peer.
+    pub const fn slots(&self) -> &'t [Slot] {
+        self.slots
+    }
+
+    /// Returns the slots of any of these nodes, in the order of the nodes.
+    pub fn slots_of<'n>(
+        &self,
+        nodes: &'n [Identity],
+    ) -> impl Iterator<Item = &'t Slot> + use<'n, 't> {
+        let slots = self.slots;
+        let of = move |node: &Identity| slots.iter().find(|slot| slot.nodes.contains(node));
+        let first = move |(at, node): (usize, &'n Identity)| {
+            let slot = of(node)?;
+            let earlier = nodes[..at].iter().any(|other| slot.nodes.contains(other));
+            (!earlier).then_some(slot)
+        };
+        nodes.iter().enumerate().filter_map(first)
+    }
+
+    /// Returns the names of the slots of these nodes.
+    pub fn slot_names(&self, nodes: &[Identity]) -> BTreeSet<String> {
+        let slots = self.slots_of(nodes);
+        slots.map(|slot| slot.name.clone()).collect()
+    }
+
+    /// Returns our outer address and that of the tunnel's peer.
+    pub fn outside(&self) -> Option<[IpAddr; 2]> {
+        let sa = self.tunnels.established(self.peer)?;
+        let path = self.turn.ike.sa(sa)?.path;
+        Some([path.local.ip(), path.remote.ip()])
+    }
+
+    /// Returns the name of the licensed node with this identity, if we can distribute keys to it.
+    pub fn gives_to(&self, node: &Identity) -> Option<&'t str> {
+        let mut peers = self.turn.ike.peers_named(node);
+        let known = peers.find(|peer| peer.role == Role::Licensed);
+        known.map(|peer| peer.name.as_str())
+    }
+
+    /// Returns true if a node that the tunnel passes can read the slot's child SA, as far as we
+    /// distribute its keys.
+    pub fn serves(&self, slot: &Slot, child: ChildSaId, here: &[Identity]) -> bool {
+        let ours = |node: &&Identity| slot.nodes.contains(node) && self.gives_to(node).is_some();
+        let mut ours = here.iter().filter(ours).peekable();
+        let for_others = !slot.is_shared() || ours.peek().is_none();
+        for_others || ours.any(|node| self.distribution.grants().is_for(child, node))
+    }
+
+    /// Returns the node that a slot's child SA serves. For a shared slot, that is the node at the
+    /// tunnel's location.
+    pub fn node_of(&self, child: ChildSaId, here: &[Identity]) -> Option<Identity> {
+        let name = self.slot_of(child)?;
+        let slot = self.slots.iter().find(|slot| slot.name == name)?;
+        let here = here.iter().find(|node| slot.nodes.contains(node));
+        here.or(slot.nodes.first()).cloned()
+    }
+
+    /// Returns the child SAs of the peer, the oldest first.
+    pub fn children(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = (ChildSaId, &'a Child)> + use<'a, 't> {
+        self.tunnels.children().of_peer(self.peer)
+    }
+
+    /// Returns the child SAs of a slot that are not retired, the newest first.
+    pub fn slot_children<'s>(&self, slot: &'s str) -> impl Iterator<Item = (ChildSaId, &'a Child)> {
+        let is_of = move |child: &Child| child.status.name.as_deref() == Some(slot);
+        let children = self.children().rev();
+        children.filter(move |(_, child)| is_of(child) && !child.retired)
+    }
+
+    /// Returns the newest child SA of a slot, even if it does not send yet.
+    pub fn newest_child(&self, slot: &str) -> Option<ChildSaId> {
+        let mut children = self.slot_children(slot);
+        let found = children.find(|(_, child)| !child.status.draining);
+        found.map(|(id, _)| id)
+    }
+
+    pub fn child(&self, id: ChildSaId) -> Option<&'a Child> {
+        self.tunnels.children().get(id)
+    }
+
+    /// Returns the IKE SA of a child SA.
+    pub fn ike_of(&self, id: ChildSaId) -> Option<IkeSaId> {
+        self.child(id).map(|child| child.ike)
+    }
+
+    /// Returns the name of a child SA, if it is a slot.
+    pub fn slot_of(&self, id: ChildSaId) -> Option<&'a str> {
+        let name = self.child(id)?.status.name.as_deref();
+        name.filter(|name| is_slot(Some(name)))
+    }
+
+    /// Returns true if a child SA does not send yet.
+    pub fn is_waiting(&self, id: ChildSaId) -> bool {
+        self.tunnels.is_waiting(id)
+    }
+
+    pub fn may_be_sent_on(&self, id: ChildSaId) -> bool {
+        self.distribution.may_be_sent_on(id, self.tunnels)
+    }
+
+    /// Requests a slot.
+    pub fn open(&mut self, slot: &str) {
+        let (peer, slot) = (self.peer.to_owned(), slot.to_owned());
+        self.turn.add(IkeCommand::OpenSlot { peer, slot });
+    }
+
+    /// Closes a slot that we requested.
+    pub fn release(&mut self, slot: &str) {
+        let (peer, slot) = (self.peer.to_owned(), slot.to_owned());
+        self.turn.add(IkeCommand::ReleaseSlot { peer, slot });
+    }
+
+    /// Limits the licences of a child SA to these.
+    pub fn limit_to(&mut self, child: ChildSaId, allowed: &[Licence], why: &Ending) {
+        self.distribution
+            .limit_to(child, allowed, why, self.tunnels, self.turn);
+    }
+
+    /// Distributes the keys of a shared slot to these nodes, in place of others. Returns its child
+    /// SA if more than `most` nodes would have received the keys.
+    pub fn give_shared(
+        &mut self,
+        slot: &Slot,
+        chosen: &[Identity],
+        most: usize,
+    ) -> Option<ChildSaId> {
+        let child = self.newest_child(&slot.name)?;
+        let names = chosen.iter().filter_map(|node| {
+            let name = self.gives_to(node)?.to_owned();
+            Some((name, node))
+        });
+        let names: Vec<_> = names.collect();
+        let chosen = self.distribution.choose(child, &names, most, self.turn.now);
+        let Some(owed) = chosen else {
+            return Some(child);
+        };
+        for name in &owed {
+            self.distribution.distribute(name, self.tunnels, self.turn);
+        }
+        None
+    }
+}

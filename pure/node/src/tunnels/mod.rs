@@ -1,0 +1,760 @@
+//! The tunnels to peers: wanted, established, replaced step by step, moved, silent and ended.
+
+pub(crate) mod children;
+mod cover;
+pub(crate) mod desired;
+pub(crate) mod initiations;
+pub(crate) mod level;
+pub(crate) mod moving;
+pub(crate) mod outside;
+pub(crate) mod rivals;
+mod silence;
+mod succession;
+
+use crate::config::{Inside, Peer, Role};
+use crate::effects::{IkeCommand, Turn};
+use crate::keylog::{self, KeyLog};
+use crate::{Ending, Event};
+use children::{Child, Children};
+use cover::Cover;
+use crypto::Secret;
+use desired::{Entry, Peers, Refused, Retry, UnknownPeer};
+use ike::is_slot;
+use initiations::Initiations;
+use level::{Levels, NoLevel};
+use model::{ChildSa, ChildSaId, Deadline, IkeSaId, Instant, LevelChoice, Mode, Path, Signal};
+use moving::{CannotMove, Moving, PathsStatus};
+use outside::Outside;
+use rivals::{InTurns, Rivals};
+use silence::Silences;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+use succession::{Heir, Succession};
+
+/// The tunnels of a host. It knows nothing of licensed nodes: `dispatch.rs` joins both.
+pub(crate) struct Tunnels {
+    /// Names of the peers that the configuration wants up.
+    start: BTreeSet<String>,
+    desired: Peers,
+    children: Children,
+    succession: Succession,
+    moving: Moving,
+    cover: Cover,
+    levels: Levels,
+    silences: Silences,
+    initiations: Initiations,
+    rivals: Rivals,
+    /// Settings that peers assign to us, by IKE SA, with the names of the peers.
+    assigned: BTreeMap<IkeSaId, (String, Inside)>,
+    outside: Outside,
+    /// True to report the keys of new SAs.
+    key_log: bool,
+    /// The last refusal of an unknown peer.
+    stranger: Option<Refused>,
+}
+
+/// The part of the configuration that tunnels need.
+pub(crate) struct TunnelConfig {
+    pub start: Vec<String>,
+    pub cover: BTreeMap<String, Duration>,
+    pub levels: BTreeMap<String, LevelChoice>,
+}
+
+impl Tunnels {
+    pub fn new(
+        config: TunnelConfig,
+        outside: Outside,
+        key_log: bool,
+        peers: &[Peer],
+        now: Instant,
+    ) -> Self {
+        let reachable = peers.iter();
+        let reachable = reachable.map(|peer| (peer.name.clone(), is_reachable(peer)));
+        let mut tunnels = Self {
+            start: wanted(config.start, peers),
+            desired: Peers::new(reachable),
+            children: Children::default(),
+            succession: Succession::default(),
+            moving: Moving::new(outside.natt_port()),
+            cover: Cover::default(),
+            levels: Levels::new(config.levels),
+            silences: Silences::default(),
+            initiations: Initiations::default(),
+            rivals: Rivals::default(),
+            assigned: BTreeMap::new(),
+            outside,
+            key_log,
+            stranger: None,
+        };
+        tunnels.cover.set(config.cover, std::iter::empty(), now);
+        for name in &tunnels.start {
+            tunnels.desired.want(name, true, now);
+        }
+        tunnels
+    }
+
+    /// Applies changed intervals of cover traffic.
+    pub fn set_cover(&mut self, cover: BTreeMap<String, Duration>, now: Instant) {
+        let up = self.children.iter();
+        let up = up.map(|(_, child)| child.peer.as_str());
+        self.cover.set(cover, up, now);
+    }
+
+    /// Applies the configured levels. Returns the effective choices.
+    pub fn set_levels(
+        &mut self,
+        levels: BTreeMap<String, LevelChoice>,
+    ) -> BTreeMap<String, LevelChoice> {
+        self.levels.set(levels);
+        self.levels.choices()
+    }
+
+    /// Sets the peers to keep up. Returns the names of those that are new in the list.
+    pub fn set_peers(
+        &mut self,
+        start: Vec<String>,
+        anew: &BTreeSet<String>,
+        ike: &ike::Engine,
+        now: Instant,
+    ) -> Vec<String> {
+        let start = wanted(start, ike.peers());
+        let old_start = std::mem::replace(&mut self.start, start);
+        self.desired.retain(|name| ike.peer(name).is_some());
+        self.rivals.retain(|name| ike.peer(name).is_some());
+        for peer in ike.peers() {
+            self.desired.know(&peer.name, is_reachable(peer));
+        }
+        for name in anew {
+            self.desired.renew(name, now);
+        }
+        // Only a changed entry overrides an earlier command of the operator.
+        let new: Vec<_> = self.start.difference(&old_start).cloned().collect();
+        for name in &new {
+            self.desired.want(name, true, now);
+        }
+        for name in old_start.difference(&self.start) {
+            self.desired.release(name);
+        }
+        new
+    }
+
+    // Peers to keep up.
+
+    /// Marks a peer as wanted or not. Errors if there is no such peer.
+    pub fn want(&mut self, peer: &str, wanted: bool, now: Instant) -> Result<(), UnknownPeer> {
+        self.desired.want(peer, wanted, now).ok_or(UnknownPeer)
+    }
+
+    /// Returns the peers to initiate now.
+    pub fn take_due(&mut self, now: Instant) -> Vec<String> {
+        self.desired.due(now)
+    }
+
+    /// Records that an initiation was started.
+    pub fn started(&mut self, peer: &str, sa: IkeSaId, now: Instant) {
+        self.desired.started(peer, sa);
+        self.initiations.begun(sa, now);
+    }
+
+    /// Records that an initiation was not possible.
+    pub fn not_started(&mut self, peer: &str, why: String, now: Instant) {
+        self.desired.down(peer, None, why, Retry::Usual, now);
+    }
+
+    /// Records a refusal or failure of a peer, or of an unknown one. `from` is the source of a
+    /// message that is not authenticated.
+    pub fn refused(
+        &mut self,
+        peer: Option<String>,
+        from: Option<SocketAddr>,
+        why: String,
+        turn: &mut Turn<'_>,
+    ) {
+        let refused = Refused {
+            at: turn.now,
+            from,
+            why: why.clone(),
+        };
+        match &peer {
+            Some(name) => self.desired.refused(name, refused),
+            None => self.stranger = Some(refused),
+        }
+        turn.add(Event::Refused { peer, from, why });
+    }
+
+    /// Returns the peer that a refused initiator claimed to be. While that peer is up, only the
+    /// peer itself can change its status, so that unknown peers cannot write there.
+    pub fn claimed(&self, why: &ike::Refusal, ike: &ike::Engine) -> Option<String> {
+        let claimed = why.claimed()?;
+        let peer = ike.peers_named(claimed).next()?;
+        let up = self.desired.get(&peer.name)?.up_since.is_some();
+        (!up).then(|| peer.name.clone())
+    }
+
+    /// Returns the IKE SA with a peer, if it is up.
+    pub fn established(&self, name: &str) -> Option<IkeSaId> {
+        let entry = self.desired.get(name)?;
+        entry.up_since.and(entry.sa)
+    }
+
+    /// Returns the IKE SA with a peer, up or in progress.
+    pub fn current(&self, name: &str) -> Option<IkeSaId> {
+        self.desired.get(name)?.sa
+    }
+
+    // IKE SAs.
+
+    /// Records an IKE SA that is up. Returns true if the peer was not up before.
+    pub fn ike_up(&mut self, sa: IkeSaId, peer: &str, turn: &mut Turn<'_>) -> bool {
+        let is_new = self.established(peer).is_none();
+        self.desired.up(peer, sa, turn.now);
+        self.log_ike_keys(sa, turn);
+        let name = peer.to_owned();
+        turn.add(Event::PeerUp { peer: name });
+        turn.check(peer);
+        is_new
+    }
+
+    /// Has an IKE SA take the place of another with the same peer.
+    pub fn go_by(&mut self, sa: IkeSaId, peer: &str, turn: &mut Turn<'_>) {
+        self.desired.up(peer, sa, turn.now);
+        turn.check(peer);
+    }
+
+    /// Records a clone of an IKE SA, which does not carry any child SA yet.
+    pub fn ike_cloned(&mut self, old: IkeSaId, sa: IkeSaId, peer: String, turn: &mut Turn<'_>) {
+        self.log_ike_keys(sa, turn);
+        if let Some(lent) = self.assigned.get(&old).cloned() {
+            self.assigned.insert(sa, lent);
+        }
+        turn.add(Event::Cloned { peer });
+    }
+
+    /// Records that an initiation continues on another IKE SA: with another gateway, or over TCP.
+    /// An SA that is up stays until the new one is up.
+    pub fn begun_instead(&mut self, old: IkeSaId, sa: IkeSaId, peer: &str, now: Instant) {
+        self.initiations.begun(sa, now);
+        let entry = self.desired.get(peer);
+        if entry.is_some_and(|entry| entry.sa == Some(old) && entry.up_since.is_none()) {
+            self.desired.started(peer, sa);
+        }
+    }
+
+    /// Records the end of an IKE SA, whose child SAs are gone.
+    pub fn ike_down(
+        &mut self,
+        sa: IkeSaId,
+        peer: &str,
+        why: &ike::DownReason,
+        turn: &mut Turn<'_>,
+    ) {
+        let retry = match why.is_wrong_key() {
+            true => Retry::Hurried,
+            false => Retry::Usual,
+        };
+        let why = why.to_string();
+        let lent = self.assigned.remove(&sa);
+        self.moving.forget(sa);
+        self.silences.forget(sa);
+        self.fall_back(peer, sa, turn);
+        turn.check(peer);
+        if self.established(peer).is_some_and(|other| other != sa) {
+            self.keep_inside(peer, lent, turn);
+        } else {
+            self.desired
+                .down(peer, Some(sa), why.clone(), retry, turn.now);
+            let peer = peer.to_owned();
+            turn.add(Event::PeerDown { peer, why });
+        }
+    }
+
+    /// Handles the end of an IKE SA that another one replaced. The peer may have assigned other
+    /// addresses there.
+    fn keep_inside(&self, peer: &str, gone: Option<(String, Inside)>, turn: &mut Turn<'_>) {
+        let kept = self.assigned.values().find(|(name, _)| name == peer);
+        if let (Some((_, gone)), Some((_, kept))) = (gone, kept)
+            && gone != *kept
+        {
+            let (peer, addresses) = (peer.to_owned(), kept.addresses);
+            turn.add(Event::Configured { peer, addresses });
+        }
+    }
+
+    /// Switches to a remaining IKE SA. After a simultaneous initiation or a clone, the SA that
+    /// ended may be the latest one, or the one on which grants were sent.
+    fn fall_back(&mut self, peer: &str, gone: IkeSaId, turn: &Turn<'_>) {
+        let entry = self.desired.get(peer);
+        let without = entry.is_some_and(|entry| entry.sa.is_none_or(|sa| sa == gone));
+        let is_up = |sa: &ike::SaStatus| sa.since.is_some() && !sa.leaving;
+        let other = turn.ike.sas_of(peer).find(is_up).map(|sa| sa.id);
+        if let Some(other) = other.filter(|_| without) {
+            self.desired.up(peer, other, turn.now);
+        }
+    }
+
+    /// Records the settings that a peer assigns to us.
+    pub fn configured(&mut self, sa: IkeSaId, peer: String, inside: Inside, turn: &mut Turn<'_>) {
+        let addresses = inside.addresses;
+        self.assigned.insert(sa, (peer.clone(), inside));
+        turn.add(Event::Configured { peer, addresses });
+    }
+
+    /// Records that a peer connected from another address, and displaced its own IKE SA.
+    pub fn displaced(
+        &mut self,
+        peer: String,
+        old: SocketAddr,
+        new: SocketAddr,
+        turn: &mut Turn<'_>,
+    ) {
+        let in_turns = self.rivals.note(&peer, old, new, turn.now);
+        turn.add(Event::Displaced {
+            peer,
+            old,
+            new,
+            in_turns,
+        });
+    }
+
+    // Child SAs.
+
+    /// Records a new child SA, before it is installed. Returns true if it sends at once.
+    pub fn child_up(&mut self, child: &ChildSa<Secret>, turn: &mut Turn<'_>) -> bool {
+        turn.add(Event::ChildUp {
+            peer: child.peer.clone(),
+            child: child.name.clone(),
+            inbound: child.inbound.spi,
+            outbound: child.outbound.spi,
+            zoned: child.agreement.is_some(),
+            mode: child.mode,
+        });
+        let is_additional = child.resource.is_some_and(|number| number > 0);
+        let waits = is_additional || is_slot(child.name.as_deref());
+        if waits {
+            self.succession.begin(child.id, beside(child), turn.now);
+        }
+        !waits
+    }
+
+    /// Begins the replacement of a child SA by another.
+    pub fn child_rekeyed(&mut self, old: ChildSaId, child: &ChildSa<Secret>, turn: &mut Turn<'_>) {
+        turn.add(Event::ChildRekeyed {
+            peer: child.peer.clone(),
+            child: child.name.clone(),
+            inbound: child.inbound.spi,
+            outbound: child.outbound.spi,
+            exchanges: child.exchanges.clone(),
+        });
+        let before = self.children.get(old);
+        let heir = Heir {
+            old: Some(old),
+            anew: before.is_some_and(|before| before.ike != child.ike),
+            ..beside(child)
+        };
+        self.succession.begin(child.id, heir, turn.now);
+        self.set_draining(old, true);
+    }
+
+    /// Reports the keys of a child SA, if the key log is on.
+    pub fn log_child_keys(&self, child: &ChildSa<Secret>, turn: &mut Turn<'_>) {
+        if self.key_log {
+            for line in keylog::esp_lines(child) {
+                turn.add(Event::KeyLog(KeyLog::Esp(line)));
+            }
+        }
+    }
+
+    /// Adds a child SA that is installed.
+    pub fn insert(&mut self, id: ChildSaId, child: Child, now: Instant) {
+        self.cover.begin(&child.peer, now);
+        self.children.insert(id, child);
+    }
+
+    /// Handles the deletion of a child SA, whose successor carries all traffic. A child SA without
+    /// a successor counts as missing once no packet of it can arrive any more.
+    pub fn child_retired(&mut self, old: ChildSaId, turn: &mut Turn<'_>) {
+        turn.add(esp::Command::Retire(old));
+        // After a simultaneous rekey, the SA that goes may be one that never sent.
+        self.succession.withdraw(old);
+        if let Some(child) = self.children.get_mut(old) {
+            child.retired = true;
+            turn.check(&child.peer);
+        }
+    }
+
+    /// Returns the SA that will replace a child SA.
+    pub fn heir_of(&self, id: ChildSaId) -> Option<ChildSaId> {
+        self.succession.heir_of(id)
+    }
+
+    /// Records that the peer has a child SA.
+    pub fn confirm(&mut self, id: ChildSaId) {
+        self.succession.confirm(id);
+    }
+
+    /// Returns true if a child SA does not send yet.
+    pub fn is_waiting(&self, id: ChildSaId) -> bool {
+        self.succession.is_waiting(id)
+    }
+
+    /// Returns the successors that can send now: see [`Succession::ready`].
+    pub fn take_ready(
+        &mut self,
+        granted: impl Fn(ChildSaId) -> Option<bool>,
+        now: Instant,
+    ) -> Vec<ChildSaId> {
+        self.succession.ready(granted, now)
+    }
+
+    /// Ends the wait of a child SA that sends.
+    pub fn settle(&mut self, id: ChildSaId) {
+        self.succession.settle(id);
+    }
+
+    /// Ends the wait of a child SA that is gone. If it never replaced its predecessor, the
+    /// predecessor stays in use and is returned.
+    pub fn end_succession(&mut self, id: ChildSaId) -> Option<ChildSaId> {
+        let before = self.succession.predecessor(id);
+        if let Some(old) = before {
+            self.set_draining(old, false);
+        }
+        self.succession.settle(id);
+        before
+    }
+
+    /// Returns true if another SA has replaced this one, or carries the same traffic: after a
+    /// simultaneous rekey one of the two goes.
+    pub fn is_replaced(&self, id: ChildSaId) -> bool {
+        let child = self.children.get(id);
+        child.is_some_and(|child| child.status.draining || self.is_doubled(id, child))
+    }
+
+    fn is_doubled(&self, id: ChildSaId, child: &Child) -> bool {
+        let mut beside = self.children.of_peer(&child.peer);
+        beside.any(|(other, beside)| {
+            let is_used = !beside.retired && !beside.status.draining;
+            other != id && beside.is_for_the_same(child) && is_used
+        })
+    }
+
+    /// Removes a child SA.
+    pub fn remove(&mut self, id: ChildSaId) -> Option<Child> {
+        let child = self.children.remove(id)?;
+        if self.children.of_peer(&child.peer).next().is_none() {
+            self.cover.end(&child.peer);
+        }
+        Some(child)
+    }
+
+    /// Returns true if a child SA of the original IKE SA takes over from one that is gone. That
+    /// happens when a clone ends, and the original carries everything again.
+    pub fn is_relieved(&mut self, gone: &Child) -> bool {
+        let takes_over = |child: &Child| {
+            child.is_for_the_same(gone) && child.ike != gone.ike && child.status.draining
+        };
+        let other = {
+            let mut others = self.children.of_peer(&gone.peer);
+            others
+                .find(|(_, child)| takes_over(child))
+                .map(|(id, _)| id)
+        };
+        let other = other.and_then(|other| self.children.get_mut(other));
+        other.map(|other| other.status.draining = false).is_some()
+    }
+
+    fn set_draining(&mut self, child: ChildSaId, draining: bool) {
+        if let Some(child) = self.children.get_mut(child) {
+            child.status.draining = draining;
+        }
+    }
+
+    /// Returns the child SAs.
+    pub const fn children(&self) -> &Children {
+        &self.children
+    }
+
+    /// Returns a child SA, to change what is known of it.
+    pub fn child_mut(&mut self, id: ChildSaId) -> Option<&mut Child> {
+        self.children.get_mut(id)
+    }
+
+    /// Returns a peer's child SAs of one IKE SA.
+    pub fn children_on(&self, peer: &str, sa: IkeSaId) -> Vec<ChildSaId> {
+        let children = self.children.of_peer(peer);
+        let children = children.filter(|(_, child)| child.ike == sa);
+        children.map(|(id, _)| id).collect()
+    }
+
+    /// Returns a peer's child SAs of one IKE SA that no other replaces.
+    pub fn lasting_children(&self, peer: &str, sa: IkeSaId) -> Vec<ChildSaId> {
+        let children = self.children.of_peer(peer);
+        let lasting = children.filter(|(_, child)| child.ike == sa && !child.status.draining);
+        lasting.map(|(id, _)| id).collect()
+    }
+
+    // Paths.
+
+    /// Returns the state of the tunnels that move.
+    pub const fn moving(&mut self) -> &mut Moving {
+        &mut self.moving
+    }
+
+    /// Returns the addresses of peers to which ways are wanted, those in use before others.
+    pub fn remotes(&self, ike: &ike::Engine) -> Vec<IpAddr> {
+        let known = ike.peers().iter();
+        let known = known.filter_map(|peer| peer.address);
+        let used = self.moving.remotes();
+        let remotes = used.chain(known.filter(|_| self.outside.is_honest()));
+        let mut seen = BTreeSet::new();
+        remotes.filter(|remote| seen.insert(*remote)).collect()
+    }
+
+    /// Returns the addresses of the peer of one tunnel, to which ways are wanted.
+    pub fn remotes_of(&self, sa: IkeSaId) -> &[IpAddr] {
+        self.moving.remotes_of(sa)
+    }
+
+    /// Returns the local addresses of initiations.
+    pub const fn outside(&self) -> &Outside {
+        &self.outside
+    }
+
+    /// Handles changed ways to all peers.
+    pub fn handle_ways(&mut self, ways: &[mobility::Way]) {
+        self.moving.handle_all_ways(ways);
+        // The best of each comes first, and is the last to be entered.
+        let best = ways.iter().rev().map(|way| (way.remote, way.local));
+        self.outside.set_sources(best);
+    }
+
+    /// Returns the IKE SA with a peer, if it is ours to move.
+    pub fn movable(&self, peer: &str, ike: &ike::Engine) -> Result<IkeSaId, CannotMove> {
+        ike.peer(peer).ok_or(UnknownPeer)?;
+        let sa = self.established(peer).ok_or(ike::CannotMove::NotUp)?;
+        if self.moving.has(sa) {
+            return Ok(sa);
+        }
+        let theirs = ike.sa(sa).is_some_and(|up| up.moves.is_some());
+        Err(match theirs {
+            true => ike::CannotMove::NotOurs,
+            false if self.is_fixed(peer, sa) => ike::CannotMove::Transport,
+            false => ike::CannotMove::NotAgreed,
+        }
+        .into())
+    }
+
+    /// Returns true if a child of an IKE SA is bound to the addresses outside.
+    fn is_fixed(&self, peer: &str, sa: IkeSaId) -> bool {
+        let mut children = self.children.of_peer(peer);
+        children.any(|(_, child)| child.ike == sa && child.status.mode == Mode::Transport)
+    }
+
+    /// Returns the paths of the tunnels that are up, and those that they could take.
+    pub fn paths(&self, ike: &ike::Engine) -> Vec<PathsStatus> {
+        let status = |sa: ike::SaStatus| {
+            let name = sa.peer;
+            let name = name.filter(|name| self.established(name) == Some(sa.id))?;
+            Some(PathsStatus {
+                name,
+                path: sa.path,
+                moves: sa.moves,
+                candidates: self.moving.candidates(sa.id),
+            })
+        };
+        ike.sas().filter_map(status).collect()
+    }
+
+    /// Records that a child SA takes another path.
+    pub fn move_child(&mut self, id: ChildSaId, path: Path) {
+        self.children.move_to(id, path);
+    }
+
+    // Silence.
+
+    /// Notes that a child SA sent its first datagram since it was watched.
+    pub fn sends(&mut self, child: ChildSaId, now: Instant) {
+        if let Some(of) = self.children.get(child) {
+            self.silences.sends(of.ike, child, now);
+        }
+    }
+
+    /// Reports peers that were heard through ESP to IKE, and the path of their newest packet, so
+    /// that liveness checks cost nothing while traffic flows (RFC 7296 section 2.4). Only peers
+    /// that are due for a check are looked at.
+    pub fn tell_liveness(&mut self, turn: &mut Turn<'_>) {
+        let due: Vec<_> = turn.ike.due(turn.now).collect();
+        for (sa, children) in due {
+            let (mut newest, mut stray) = (None, None);
+            for id in children {
+                let seen = turn.plane.observed(id);
+                let heard = seen.heard.map(|heard| (heard, id));
+                if heard > newest {
+                    (newest, stray) = (heard, seen.stray);
+                }
+                let child = self.children.get_mut(id);
+                if let Some(child) = child.filter(|child| seen.heard > child.heard) {
+                    child.heard = seen.heard;
+                    let at = seen.heard.unwrap_or(turn.now);
+                    turn.add(IkeCommand::NoteInbound(child.ike, at));
+                }
+            }
+            turn.add(IkeCommand::NoteNewest(sa, stray));
+        }
+    }
+
+    /// Checks peers that have been silent for too long. Returns their child SAs.
+    pub fn break_silences(&mut self, turn: &mut Turn<'_>) -> Vec<ChildSaId> {
+        self.silences.handle_timeout(turn)
+    }
+
+    /// Reports initiations without an answer.
+    pub fn tell_unanswered(&mut self, turn: &mut Turn<'_>) {
+        self.initiations.handle_timeout(turn);
+    }
+
+    // Protection, cover and keys.
+
+    /// Chooses among the agreed levels. `agreed` tells for each composite SA of the peer whether
+    /// unencrypted packets are allowed. Returns the effective choices.
+    pub fn choose_level(
+        &mut self,
+        peer: &str,
+        role: Option<&Role>,
+        agreed: impl Iterator<Item = bool>,
+        signal: Signal,
+    ) -> Result<BTreeMap<String, LevelChoice>, NoLevel> {
+        self.levels.choose(peer, role, agreed, signal)?;
+        Ok(self.levels.choices())
+    }
+
+    /// Returns the operator's signal for a peer.
+    pub fn signal(&self, peer: &str) -> Signal {
+        self.levels.signal(peer)
+    }
+
+    /// Returns the effective choice among the protection levels for each peer.
+    pub fn levels(&self) -> BTreeMap<String, LevelChoice> {
+        self.levels.choices()
+    }
+
+    /// Returns the next peer that is due for a dummy packet.
+    pub fn pop_cover(&mut self) -> Option<String> {
+        self.cover.pop_ended()
+    }
+
+    /// Turns reports of keys on or off. Returns the reports of the established IKE SAs if they are
+    /// on.
+    pub fn set_key_log(&mut self, on: bool, ike: &ike::Engine) -> Vec<Event> {
+        self.key_log = on;
+        let established = self.desired.iter().filter(|_| on);
+        let established = established.filter_map(|entry| entry.up_since.and(entry.sa));
+        let mut established: Vec<_> = established.collect();
+        established.sort_unstable();
+        let keys = established.into_iter();
+        keys.filter_map(|sa| self.ike_keys(sa, ike)).collect()
+    }
+
+    /// Reports the keys of an IKE SA, if the key log is on.
+    pub fn log_ike_keys(&self, sa: IkeSaId, turn: &mut Turn<'_>) {
+        if let Some(keys) = self.ike_keys(sa, turn.ike) {
+            turn.add(keys);
+        }
+    }
+
+    fn ike_keys(&self, sa: IkeSaId, ike: &ike::Engine) -> Option<Event> {
+        let keys = ike.key_log(sa).filter(|_| self.key_log)?;
+        Some(Event::KeyLog(KeyLog::Ike(keylog::ike_line(&keys)?)))
+    }
+
+    // Time.
+
+    /// Handles the deadlines of tunnels that move, and of cover traffic.
+    pub fn handle_timeout(&mut self, turn: &mut Turn<'_>) {
+        self.moving.handle_timeout(turn.now);
+        self.moving.look_up(turn);
+        self.cover.handle_timeout(turn.now);
+    }
+
+    pub fn poll_timeout(&self) -> Option<Deadline> {
+        let deadlines = [
+            self.desired.poll_timeout(),
+            self.succession.poll_timeout(),
+            self.moving.poll_timeout(),
+            self.cover.poll_timeout(),
+            self.silences.poll_timeout(),
+            self.initiations.poll_timeout(),
+        ];
+        deadlines.into_iter().flatten().min()
+    }
+
+    // Status.
+
+    #[cfg(test)]
+    pub const fn desired_mut(&mut self) -> &mut Peers {
+        &mut self.desired
+    }
+
+    #[cfg(test)]
+    pub const fn moves(&self) -> &std::cell::Cell<usize> {
+        &self.moving.walks
+    }
+
+    #[cfg(test)]
+    pub fn poll_moving(&self) -> Option<Deadline> {
+        self.moving.poll_timeout()
+    }
+
+    pub fn entry(&self, peer: &str) -> Option<&Entry> {
+        self.desired.get(peer)
+    }
+
+    pub fn rivals(&self, peer: &str) -> Option<InTurns> {
+        self.rivals.of(peer)
+    }
+
+    /// Returns the last refusal of an unknown peer.
+    pub const fn stranger(&self) -> Option<&Refused> {
+        self.stranger.as_ref()
+    }
+
+    /// Returns the settings that peers assign to us, with the names of the peers.
+    pub fn assigned(&self) -> impl Iterator<Item = &(String, Inside)> {
+        self.assigned.values()
+    }
+}
+
+/// Returns the reason for the end of the child SAs of an IKE SA that ended.
+pub(crate) fn ending(why: &ike::DownReason) -> Ending {
+    match why {
+        ike::DownReason::Reconfigured | ike::DownReason::Removed => Ending::Reconfigured,
+        ike::DownReason::LifetimeOver => Ending::LifetimeOver,
+        why => Ending::Down(why.to_string()),
+    }
+}
+
+/// Returns the succession entry of an SA for traffic that others carry until it is ready.
+fn beside(child: &ChildSa<Secret>) -> Heir {
+    let agreement = child.agreement.as_ref();
+    Heir {
+        old: None,
+        ours: child.initiator,
+        anew: false,
+        licensed: agreement.is_some_and(|agreement| !agreement.licences.is_empty()),
+    }
+}
+
+/// Returns the peers that are brought up without a command. Licensed nodes and neighbours are
+/// always among them, because keys must be able to leave as soon as they exist or are requested.
+fn wanted(start: Vec<String>, peers: &[Peer]) -> BTreeSet<String> {
+    let licensed = peers
+        .iter()
+        .filter(|peer| matches!(peer.role, Role::Licensed | Role::Neighbour));
+    let licensed = licensed.map(|peer| peer.name.clone());
+    licensed.chain(start).collect()
+}
+
+/// Returns true if we can initiate with a peer. With a gateway whose grants we accept we never do.
+const fn is_reachable(peer: &Peer) -> bool {
+    peer.address.is_some() && !matches!(peer.role, Role::Gateway)
+}

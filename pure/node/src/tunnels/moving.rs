@@ -1,0 +1,380 @@
+//! Tunnels that move (RFC 4555): `mobility` decides, `ike` says it to the peer, `esp` follows.
+//!
+//! The driver tells by which ways packets can leave ([`crate::Node::handle_ways`]) whenever that
+//! changes, and when [`crate::Event::WaysWanted`] says that there is a tunnel to be asked for: the
+//! way is a matter of the system's routes, of which nothing is known here. The peer of a tunnel may
+//! list other addresses in each of its requests. That costs look-ups of its own addresses alone,
+//! and one a second at most.
+
+use super::desired::UnknownPeer;
+use crate::Event;
+use crate::effects::{IkeCommand, Turn};
+use ike::Tcp;
+use mobility::{Candidate, Carriage, NoWay, Paths, Step, Way};
+use model::{Carrier, Deadline, IkeSaId, Instant, Path};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// Shortest time between two look-ups for the addresses that one peer lists.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The IKE SAs that are ours to move. A message of one of them visits no other.
+#[derive(Default)]
+pub(crate) struct Moving {
+    /// Local port of datagrams.
+    natt_port: u16,
+    all: BTreeMap<IkeSaId, Mobile>,
+    /// SAs that may have a step to take.
+    changed: BTreeSet<IkeSaId>,
+    /// SAs with a hand-over that waits.
+    late: BTreeSet<IkeSaId>,
+    /// Deadlines of the SAs.
+    deadlines: BTreeSet<(Deadline, IkeSaId)>,
+    /// Number of visits to all SAs.
+    #[cfg(test)]
+    pub(crate) walks: std::cell::Cell<usize>,
+}
+
+struct Mobile {
+    paths: Paths,
+    /// The peer's addresses, that in use at first.
+    remotes: Vec<IpAddr>,
+    /// The paths of the clone that is to take its place.
+    next: Option<Paths>,
+    /// A hand-over that waits for the end of another one, with its local address if an operator
+    /// chose one.
+    later: Option<Option<IpAddr>>,
+    /// Time of the last look-up for the peer's addresses.
+    looked_up: Option<Instant>,
+    /// Time of the next one, if the peer has listed others since.
+    due: Option<Instant>,
+}
+
+/// Why a tunnel does not move.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CannotMove {
+    /// The configuration does not have the peer.
+    #[error(transparent)]
+    UnknownPeer(#[from] UnknownPeer),
+    /// The IKE SA cannot, or it is not for us.
+    #[error(transparent)]
+    Ike(#[from] ike::CannotMove),
+    /// Not from there.
+    #[error(transparent)]
+    NoWay(#[from] NoWay),
+}
+
+/// Where a peer's tunnel goes, and could go.
+#[derive(Clone, Debug)]
+pub struct PathsStatus {
+    /// Name of the peer's table.
+    pub name: String,
+    /// The path of its IKE SA.
+    pub path: Path,
+    /// Whether it can move, and then whether it is for us to decide.
+    pub moves: Option<bool>,
+    /// The ways it could take, if it is.
+    pub candidates: Vec<Candidate>,
+}
+
+impl Moving {
+    pub(crate) fn new(natt_port: u16) -> Self {
+        Self {
+            natt_port,
+            ..Self::default()
+        }
+    }
+
+    /// Returns true if an IKE SA is ours to move.
+    pub(crate) fn has(&self, sa: IkeSaId) -> bool {
+        self.all.contains_key(&sa)
+    }
+
+    /// The addresses of all peers, the one in use first.
+    pub(crate) fn remotes(&self) -> impl Iterator<Item = IpAddr> {
+        let used = self.iter().flat_map(|mobile| &mobile.remotes);
+        used.copied()
+    }
+
+    /// The addresses of the peer of one tunnel.
+    pub(crate) fn remotes_of(&self, sa: IkeSaId) -> &[IpAddr] {
+        let mobile = self.all.get(&sa);
+        mobile.map_or(&[], |mobile| &mobile.remotes)
+    }
+
+    /// The ways that a tunnel could take.
+    pub(crate) fn candidates(&self, sa: IkeSaId) -> Vec<Candidate> {
+        let mobile = self.all.get(&sa);
+        mobile.map_or_else(Vec::new, |mobile| mobile.paths.candidates().to_vec())
+    }
+
+    /// Handles the ways to the peer of one tunnel, for each of its addresses the best first.
+    pub(crate) fn handle_ways(&mut self, sa: IkeSaId, ways: &[Way]) {
+        let ways = by_remote(ways);
+        self.change(sa, |mobile| mobile.handle_ways(&ways));
+    }
+
+    /// Handles the ways to all peers.
+    pub(crate) fn handle_all_ways(&mut self, ways: &[Way]) {
+        let ways = by_remote(ways);
+        self.change_all(|mobile| mobile.handle_ways(&ways));
+    }
+
+    /// Chooses the path of a tunnel that leaves from an address, or by the best way there is.
+    pub(crate) fn choose(&mut self, sa: IkeSaId, from: Option<IpAddr>) -> Result<Path, CannotMove> {
+        let chosen = self.change(sa, |mobile| mobile.paths.choose(from));
+        Ok(chosen.ok_or(ike::CannotMove::NotAgreed)??)
+    }
+
+    /// Returns the path of a hand-over, and the paths of the clone that goes there.
+    pub(crate) fn plan(
+        &self,
+        sa: IkeSaId,
+        from: Option<IpAddr>,
+    ) -> Result<(Path, Paths), CannotMove> {
+        let mobile = self.all.get(&sa);
+        let mut next = mobile.ok_or(ike::CannotMove::NotAgreed)?.paths.clone();
+        let path = next.choose(from)?;
+        // It is for the clone to go there.
+        next.poll_step();
+        Ok((path, next))
+    }
+
+    /// Records a hand-over that was started, with the paths of the clone.
+    pub(crate) fn started(&mut self, sa: IkeSaId, next: Paths) {
+        self.change(sa, |mobile| {
+            (mobile.next, mobile.later) = (Some(next), None);
+        });
+    }
+
+    /// Has a hand-over wait for the end of another one.
+    pub(crate) fn wait(&mut self, sa: IkeSaId, from: Option<IpAddr>) {
+        self.change(sa, |mobile| mobile.later = Some(from));
+    }
+
+    /// Gives up a hand-over that waits.
+    pub(crate) fn give_up(&mut self, sa: IkeSaId) {
+        self.change(sa, |mobile| mobile.later = None);
+    }
+
+    /// Returns the hand-overs that wait, with their local addresses if an operator chose them.
+    pub(crate) fn late(&self) -> Vec<(IkeSaId, Option<IpAddr>)> {
+        let late = self.late.iter();
+        late.filter_map(|sa| Some((*sa, self.all.get(sa)?.later?)))
+            .collect()
+    }
+
+    /// An IKE SA can move; the peer's addresses are these.
+    pub(crate) fn mobile(
+        &mut self,
+        sa: IkeSaId,
+        path: Path,
+        others: Vec<IpAddr>,
+        turn: &mut Turn<'_>,
+    ) {
+        let used = std::iter::once(path.remote.ip());
+        let mut seen = BTreeSet::new();
+        let remotes = used.chain(others).filter(|remote| seen.insert(*remote));
+        let remotes: Vec<_> = remotes.collect();
+        if !self.has(sa) {
+            let mobile = Mobile {
+                paths: Paths::new(path, self.carriages(sa, turn)),
+                remotes: Vec::new(),
+                next: None,
+                later: None,
+                looked_up: None,
+                due: None,
+            };
+            self.insert(sa, mobile);
+        }
+        let now = turn.now;
+        self.change(sa, |mobile| {
+            if mobile.remotes != remotes {
+                mobile.remotes = remotes;
+                let again = mobile.looked_up.map(|before| before + PAUSE);
+                mobile.due = Some(again.map_or(now, |again| again.max(now)));
+            }
+        });
+        self.look_up(turn);
+    }
+
+    /// Asks for the ways of the tunnels that are due.
+    pub(crate) fn look_up(&mut self, turn: &mut Turn<'_>) {
+        let now = turn.now;
+        for sa in self.due(now) {
+            let looks = self.change(sa, |mobile| {
+                let looks = mobile.due.take_if(|due| *due <= now).is_some();
+                if looks {
+                    mobile.looked_up = Some(now);
+                }
+                looks
+            });
+            if looks == Some(true) {
+                turn.add(Event::WaysWanted { of: Some(sa) });
+            }
+        }
+    }
+
+    /// What can carry packets to the peer of an IKE SA, the best first.
+    fn carriages(&self, sa: IkeSaId, turn: &Turn<'_>) -> Vec<Carriage> {
+        let datagrams = Carriage {
+            carrier: Carrier::Udp,
+            local: self.natt_port,
+            remote: ike::NATT_PORT,
+        };
+        let stream = |remote| Carriage {
+            carrier: Carrier::Tcp,
+            local: 0,
+            remote,
+        };
+        let peer = turn.name(sa).and_then(|name| turn.ike.peer(&name));
+        match peer.map_or(Tcp::Off, |peer| peer.tcp) {
+            Tcp::Off => vec![datagrams],
+            Tcp::Fallback(port) => vec![datagrams, stream(port)],
+            Tcp::Always(port) => vec![stream(port)],
+        }
+    }
+
+    /// Handles the silence of a path.
+    pub(crate) fn path_silent(&mut self, sa: IkeSaId, now: Instant) {
+        self.change(sa, |mobile| mobile.paths.handle_silence(now));
+    }
+
+    /// Handles an answer on a path.
+    pub(crate) fn path_answers(&mut self, sa: IkeSaId, path: Path) {
+        self.change(sa, |mobile| mobile.paths.handle_answer(path));
+    }
+
+    /// Handles a move that the peer refused.
+    pub(crate) fn move_refused(&mut self, sa: IkeSaId) {
+        self.change(sa, |mobile| mobile.paths.handle_refusal());
+    }
+
+    /// Does what was decided; whether anything was.
+    pub(crate) fn take_steps(&mut self, turn: &mut Turn<'_>) -> bool {
+        let mut any = false;
+        for sa in std::mem::take(&mut self.changed) {
+            let mobile = self.all.get_mut(&sa);
+            let command = match mobile.and_then(|mobile| mobile.paths.poll_step()) {
+                Some(Step::Take(path)) => IkeCommand::MoveTo(sa, path),
+                Some(Step::Try(path)) => IkeCommand::Probe(sa, path),
+                None => continue,
+            };
+            any = true;
+            turn.add(command);
+        }
+        any
+    }
+
+    /// A clone has the place of an IKE SA, where that was to go.
+    pub(crate) fn hand_over(&mut self, old: IkeSaId, clone: IkeSaId) {
+        let succeeds = |old: &mut Mobile| {
+            Some(Mobile {
+                paths: old.next.take()?,
+                remotes: old.remotes.clone(),
+                next: None,
+                later: old.later.take(),
+                looked_up: old.looked_up,
+                due: old.due,
+            })
+        };
+        if let Some(mobile) = self.change(old, succeeds).flatten() {
+            self.insert(clone, mobile);
+        }
+    }
+
+    pub(crate) fn forget(&mut self, sa: IkeSaId) {
+        let gone = self.all.remove(&sa);
+        self.index(sa, gone.as_ref().and_then(Mobile::poll_timeout));
+    }
+
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        for sa in self.due(now) {
+            self.change(sa, |mobile| mobile.paths.handle_timeout(now));
+        }
+    }
+
+    pub(crate) fn poll_timeout(&self) -> Option<Deadline> {
+        self.deadlines.first().map(|(deadline, _)| *deadline)
+    }
+
+    fn due(&self, now: Instant) -> Vec<IkeSaId> {
+        let deadlines = self.deadlines.iter();
+        let due = deadlines.take_while(|(deadline, _)| deadline.at <= now);
+        due.map(|(_, sa)| *sa).collect()
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Mobile> {
+        #[cfg(test)]
+        self.walks.update(|walks| walks + 1);
+        self.all.values()
+    }
+
+    fn insert(&mut self, sa: IkeSaId, mobile: Mobile) {
+        let before = self.all.insert(sa, mobile);
+        self.index(sa, before.as_ref().and_then(Mobile::poll_timeout));
+    }
+
+    /// Changes the state of one IKE SA, and keeps the indices consistent.
+    fn change<T>(&mut self, sa: IkeSaId, change: impl FnOnce(&mut Mobile) -> T) -> Option<T> {
+        let mobile = self.all.get_mut(&sa)?;
+        let before = mobile.poll_timeout();
+        let outcome = change(mobile);
+        self.index(sa, before);
+        Some(outcome)
+    }
+
+    fn change_all(&mut self, mut change: impl FnMut(&mut Mobile)) {
+        #[cfg(test)]
+        self.walks.update(|walks| walks + 1);
+        for sa in self.all.keys().copied().collect::<Vec<_>>() {
+            self.change(sa, &mut change);
+        }
+    }
+
+    /// Enters an IKE SA that changed into the indices. `before` is its earlier deadline.
+    fn index(&mut self, sa: IkeSaId, before: Option<Deadline>) {
+        let mobile = self.all.get(&sa);
+        let deadline = mobile.and_then(Mobile::poll_timeout);
+        if before != deadline {
+            if let Some(before) = before {
+                self.deadlines.remove(&(before, sa));
+            }
+            self.deadlines.extend(deadline.map(|at| (at, sa)));
+        }
+        match mobile.is_some_and(|mobile| mobile.later.is_some()) {
+            true => self.late.insert(sa),
+            false => self.late.remove(&sa),
+        };
+        match mobile {
+            Some(_) => self.changed.insert(sa),
+            None => self.changed.remove(&sa),
+        };
+    }
+}
+
+impl Mobile {
+    fn poll_timeout(&self) -> Option<Deadline> {
+        let reason = "a peer has other addresses";
+        let due = self.due.map(|at| Deadline { at, reason });
+        self.paths.poll_timeout().into_iter().chain(due).min()
+    }
+
+    fn handle_ways(&mut self, ways: &Ways) {
+        let ours = self.remotes.iter().filter_map(|remote| ways.get(remote));
+        let ours: Vec<_> = ours.flatten().copied().collect();
+        self.paths.handle_ways(&ours);
+    }
+}
+
+/// The ways to each remote address, the best first.
+type Ways = BTreeMap<IpAddr, Vec<Way>>;
+
+fn by_remote(ways: &[Way]) -> Ways {
+    let mut of_each = Ways::new();
+    for way in ways {
+        of_each.entry(way.remote).or_default().push(*way);
+    }
+    of_each
+}
