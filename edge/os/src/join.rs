@@ -9,6 +9,9 @@
 //! counts upwards. Packets that routers may fragment are joined only if their own identifications
 //! count upwards.
 //!
+//! Datagrams of UDP are joined only if all are of one length, segments of TCP also if the last is
+//! shorter.
+//!
 //! Packets of one flow keep their order. A packet that cannot be joined ends the current large
 //! packet of its flow. A fragment, which has no ports and may belong to any flow, ends all flows
 //! between its two addresses.
@@ -190,6 +193,16 @@ impl JoinKey {
         })
     }
 
+    /// Returns true if another packet is not too long to follow. A datagram is not too short
+    /// either: a router drops a large packet with its longest datagram, and the others would be
+    /// lost although they fit. TCP repeats them.
+    const fn has_room_for(&self, other: &Self) -> bool {
+        match self.next {
+            Some(_) => other.size <= self.size,
+            None => other.size == self.size,
+        }
+    }
+
     /// Returns the sequence number of the first octet of payload.
     fn first(&self) -> Option<u32> {
         let size = self.size as u32;
@@ -234,7 +247,7 @@ impl Join {
             return false;
         };
         let follows = key.next == other.first()
-            && other.size <= key.size
+            && key.has_room_for(&other)
             && own.len() + other.size <= LONGEST
             && (key.transport, key.headers) == (other.transport, other.headers)
             && are_alike(own, packet, &key)
@@ -452,13 +465,15 @@ mod tests {
     fn what_was_cut_is_joined_as_it_was() {
         for kind in KINDS {
             for leave in [true, false] {
-                let mut whole = Sample::new(kind, u32::MAX - 1500, 9500);
+                let is_udp = kind.1;
+                let last = if is_udp { 1000 } else { 500 };
+                let mut whole = Sample::new(kind, u32::MAX - 1500, 9000 + last);
                 whole.flags = 0x18;
                 let mut pieces = Packets::new();
                 for index in 0..10 {
                     let mut piece = whole.clone();
                     piece.number = whole.number.wrapping_add(index * 1000);
-                    piece.payload = if index == 9 { 500 } else { 1000 };
+                    piece.payload = if index == 9 { last } else { 1000 };
                     piece.flags = if index == 9 { 0x18 } else { 0x10 };
                     piece.id = index as u16;
                     let (packet, checksum) = match leave {
@@ -489,6 +504,23 @@ mod tests {
                 let written = divided(&joined(&packets));
                 assert!(sorted(written) == sorted(before), "{kind:?} {wrong}");
             }
+        }
+    }
+
+    /// The first is longer than a router's next hop takes, and must not be fragmented: a probe of
+    /// the path MTU before packets that fit.
+    #[test]
+    fn a_router_that_drops_a_datagram_drops_no_shorter_one_with_it() {
+        for six in [false, true] {
+            let lengths = [1460, 1000, 1000, 999];
+            let packets = (0..).zip(lengths).map(|(turn, length)| {
+                let sample = Sample::new((six, true), turn * 1000, length);
+                (sample.packet(&[]), Checksum::Made)
+            });
+            let written = joined(&packets.collect());
+            let together: Vec<_> = written.iter().map(|octets| octets.len()).collect();
+            let whole = FRONT_LEN + if six { 48 } else { 28 };
+            assert_eq!(together, [1460, 2000, 999].map(|length| whole + length));
         }
     }
 
@@ -536,7 +568,9 @@ mod tests {
         };
         for kind in KINDS {
             assert_eq!(joins(kind, &|_, _| ()), 1);
-            assert_eq!(joins(kind, &|sample, _| sample.payload = 999), 2);
+            let is_udp = kind.1;
+            let short = if is_udp { 3 } else { 2 };
+            assert_eq!(joins(kind, &|sample, _| sample.payload = 999), short);
             assert_eq!(joins(kind, &|sample, _| sample.payload = 1001), 3);
             assert_eq!(joins(kind, &|sample, _| sample.payload = 0), 3);
             // TTL, and traffic class.
