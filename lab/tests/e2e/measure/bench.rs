@@ -487,7 +487,8 @@ fn a_flood_has_a_control_and_the_json_has_stable_keys() -> Result<()> {
     let rows = report["rows"].as_array().context("rows is a list")?;
     let kinds: Vec<_> = rows.iter().map(|row| &row["kind"]).collect();
     ensure!(kinds == ["malformed", "half-open"], "{report}");
-    let row = "answers_per_s control flooded kind least_ratio mbps most_ratio packets_per_s ratio";
+    let row = "answers_per_s control decided flooded kind least_ratio mbps most_ratio \
+        packets_per_s ratio rounds";
     let carried = "gbps most_ms p50_ms p99_ms served wanted";
     for each in rows {
         ensure!(keys(each) == row, "{each}");

@@ -35,7 +35,7 @@ const ALL: &str =
     r#"integrity = { ports = "0-65535", packets = 1000000, seconds = 3600, renewals = 100 }"#;
 
 /// Returns the mobile node's and the gateway's configuration, with their grants for unencrypted
-/// packets.
+/// packets. Probes of the path MTU, which would be counted as packets, are off.
 fn configs(levels: [&str; 2]) -> [String; 2] {
     configs_with(Terms::ZONED, levels)
 }
@@ -51,13 +51,11 @@ fn configs_with(terms: Terms<'_>, levels: [&str; 2]) -> [String; 2] {
         with(mobile, "office", levels[0]),
         with(gateway, "alice", levels[1]),
     ]
+    .map(|text| text.replace("[tunnel]", "[tunnel]\npath_mtu = \"off\""))
 }
 
 fn up(pair: &Pair, level: &str) -> Result<Tunnel> {
-    // Probes of the path MTU would be counted as packets.
-    let configs = configs([level; 2]);
-    let configs = configs.map(|text| text.replace("[tunnel]", "[tunnel]\npath_mtu = \"off\""));
-    let tunnel = plain::start_with(pair, &configs)?;
+    let tunnel = plain::start_with(pair, &configs([level; 2]))?;
     tunnel.up()?;
     Ok(tunnel)
 }

@@ -61,6 +61,11 @@ fn of(len: usize) -> Vec<u8> {
     v4(UDP, &udp(&vec![7; len - 28]))
 }
 
+/// A TCP segment of this length with fragmentation forbidden, its headers included.
+fn segment(len: usize) -> Vec<u8> {
+    v4(TCP, &tcp(&[], &vec![7; len - 40]))
+}
+
 fn plain(suite: Suite, implicit_iv: bool) -> Kind {
     Kind::Plain {
         suite,
@@ -318,10 +323,11 @@ fn a_search_limits_what_it_has_decided() {
     assert!(matches!(fates[..], [Fate::Sent(_, false), Fate::Told(_)]));
 }
 
-/// Before probes have decided, nothing longer than the base is sent. A source that may not fragment
-/// is still never told of less than 1280 octets: QUIC begins with them (RFC 9000 section 14.1).
+/// Before probes have decided, the base is a presumption. TCP is told of it and repeats; what it is
+/// told is never less than 1280 octets. A datagram would be lost, so it is sent, and may be cut on
+/// the path.
 #[test]
-fn before_a_search_has_decided_datagrams_of_1280_octets_are_sent() {
+fn before_a_search_has_decided_only_tcp_is_told_of_a_limit() {
     let limit = Searched {
         whole: 1280,
         most: 1280,
@@ -330,20 +336,26 @@ fn before_a_search_has_decided_datagrams_of_1280_octets_are_sent() {
     };
     let (mut alice, segments) = worker(&EXPLICIT, PathMtu::Searched(limit));
     assert_eq!(segments, Some(1438));
-    for (len, whole) in [(1218, true), (1219, false), (1280, false)] {
+    for (len, whole) in [(1218, true), (1219, false), (1280, false), (1281, false)] {
         assert!(
             matches!(fate(&mut alice, &of(len)), Fate::Sent(_, is) if is == whole),
             "{len}"
         );
     }
-    assert!(matches!(fate(&mut alice, &of(1281)), Fate::Told(_)));
     let datagram = v6(UDP, &udp(&vec![7; 1281 - 48]));
-    assert!(matches!(fate(&mut alice, &datagram), Fate::Told(_)));
+    assert!(matches!(fate(&mut alice, &datagram), Fate::Sent(_, false)));
+    for len in [1280, 1281] {
+        let is_told = len == 1281;
+        for datagram in [segment(len), v6(TCP, &tcp(&[], &vec![7; len - 60]))] {
+            let fate = fate(&mut alice, &datagram);
+            assert_eq!(matches!(fate, Fate::Told(_)), is_told, "{len} {fate:?}");
+        }
+    }
 }
 
 /// Its source may send nothing else before a search shows that the path carries more.
 #[test]
-fn a_datagram_that_is_too_long_is_one_that_a_search_begins_with() {
+fn a_segment_that_is_too_long_is_one_that_a_search_begins_with() {
     let limit = Searched {
         whole: 1280,
         most: 1280,
@@ -353,7 +365,7 @@ fn a_datagram_that_is_too_long_is_one_that_a_search_begins_with() {
     let (mut alice, _) = worker(&EXPLICIT, PathMtu::Searched(limit));
     alice.watch(ID);
     for sends in [true, false] {
-        assert!(matches!(fate(&mut alice, &of(1400)), Fate::Told(_)));
+        assert!(matches!(fate(&mut alice, &segment(1400)), Fate::Told(_)));
         let reports: Vec<_> = std::iter::from_fn(|| alice.poll_report()).collect();
         assert_eq!(reports.contains(&Report::Sends(ID)), sends, "{reports:?}");
     }
