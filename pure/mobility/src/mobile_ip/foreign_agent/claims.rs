@@ -92,6 +92,14 @@ impl Claims {
         open.map(|claim| claim.grant = grant.clone()).is_some()
     }
 
+    /// Returns the first of identical requests, if a claim for it is open. A copy moves no claim,
+    /// whatever its source: a home agent accepts it again.
+    pub(super) fn original(&self, copy: Waiting) -> Waiting {
+        let mut granted = self.0.iter().map(|claim| claim.grant.waiting);
+        let original = granted.find(|one| one.request == copy.request);
+        original.unwrap_or(copy)
+    }
+
     /// Ends the open claim that a later reply of the same home agent replaces.
     pub(super) fn end(&mut self, later: &Grant) {
         self.0.retain(|claim| !claim.grant.is_same(later));

@@ -45,7 +45,7 @@ impl ForeignAgent {
             return Ok(());
         }
         let grant = Grant {
-            waiting,
+            waiting: self.claims.original(waiting),
             reply,
             udp,
             octets,

@@ -563,3 +563,23 @@ fn a_mobile_node_that_moves_is_served_at_each_agent() {
         }
     }
 }
+
+/// A station repeats the mobile node's request, which the home agent accepts again. The station may
+/// also give up the home address before.
+// Refuses: claimed-home-address
+#[test]
+fn a_copy_of_a_granted_request_does_not_move_its_claim() {
+    for leaves in [false, true] {
+        let (mut foreign, own, test) = contested();
+        if leaves {
+            let leaving = Request {
+                lifetime: Lifetime::NONE,
+                ..claimed(FALSE_HOME_AGENT, at(1_010))
+            };
+            claim(&mut foreign, THIEF, &leaving, at(1_010));
+        }
+        claim(&mut foreign, THIEF, &own, at(1_020));
+        comes(&mut foreign, Remote::Ip(HOME_AGENT), test, at(1_050));
+        assert_eq!(holders(&foreign), MENDED, "{leaves}");
+    }
+}
