@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// Maximum number of redirections by a peer and the gateways it redirected us to (section 7:
-/// MAX_REDIRECTS) ...
+/// Maximum number of redirections by a peer and the gateways it redirected us to (RFC 5685 section
+/// 7: MAX_REDIRECTS) ...
 const MOST_REDIRECTS: usize = 5;
 
 /// ... within this time (REDIRECT_LOOP_DETECT_PERIOD).

@@ -55,6 +55,12 @@ impl Queue {
         self.left(message.map(|message| (arrival, message)))
     }
 
+    /// Removes the oldest message.
+    pub fn pop_oldest(&mut self) -> Option<Message> {
+        let message = self.messages.pop_first();
+        self.left(message)
+    }
+
     /// Removes the newest message, whose sender still waits for an answer.
     pub fn pop_newest(&mut self) -> Option<Message> {
         let message = self.messages.pop_last();

@@ -10,7 +10,7 @@
 //! packets of child SAs there only after a request of its own with a cookie was answered from there
 //! (section 3.7). A newer update restarts this check; an update that a newer one has overtaken does
 //! nothing. [`Core::path`] is thus the path of IKE messages, and [`Core::proved`] that of child
-//! SAs, unless their own packets led them elsewhere (`following.rs`). Any update but an answer to
+//! SAs, unless their own packets led them elsewhere (`follow.rs`). Any update but an answer to
 //! that check leads them back.
 //!
 //! Other messages move nothing: an answer on another path only shows that this path works (section
