@@ -11,7 +11,7 @@ use node::{Ending, Event};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 /// Minimum time between lines about unknown hosts.
@@ -35,6 +35,8 @@ enum Subject {
     Peer(String),
     /// A mobile node, by its address.
     Home(Ipv4Addr),
+    /// The remote end of a path, by its address.
+    End(IpAddr),
 }
 
 impl Journal {
@@ -349,6 +351,7 @@ impl Subject {
             | Event::KeysHandedOn { held, .. }
             | Event::GrantDropped { held, .. } => &held.gateway,
             Event::MobileIp(event) => return home_of(event).map(Self::Home),
+            Event::PathMtuForged { path, .. } => return Some(Self::End(path.remote.ip())),
             _ => return None,
         };
         Some(Self::Peer(name.clone()))
@@ -360,6 +363,7 @@ impl fmt::Display for Subject {
         match self {
             Self::Peer(name) => write!(f, "peer {name}"),
             Self::Home(home) => write!(f, "mobile node {home}"),
+            Self::End(end) => write!(f, "paths to {end}"),
         }
     }
 }
@@ -507,6 +511,7 @@ fn tell_of_mobile_ip(event: &mobile_ip::Event) {
 #[cfg(test)]
 pub mod tests {
     use super::*;
+    use model::Path;
     use std::io::{self, Write};
     use std::sync::{Arc, Mutex};
 
@@ -605,6 +610,23 @@ pub mod tests {
     }
 
     // Weakness: 153
+    // Weakness: 126
+    #[test]
+    fn a_path_mtu_that_is_forged_without_end_has_a_few_lines() {
+        let forged = |last| {
+            let ends = [1, last].map(|last| ([192, 0, 2, last], 4500).into());
+            let path = Path::udp(ends[0], ends[1]);
+            Event::PathMtuForged { path, mtu: 68 }
+        };
+        let lines = lines(|journal| {
+            (0..1000).for_each(|_| journal.tell(&forged(2), at(0)));
+            journal.tell(&forged(3), at(0));
+        });
+        assert!(lines.len() < 70, "{}", lines.len());
+        let last = lines.last().unwrap();
+        assert!(last.contains("68 octets to 192.0.2.3"), "{last}");
+    }
+
     #[test]
     fn a_refused_host_is_named_by_its_address() {
         let refused = |peer: Option<&str>| Event::Refused {

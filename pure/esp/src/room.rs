@@ -45,6 +45,8 @@ pub struct Searched {
     pub segments: u16,
     /// True if probes have shown that nothing longer than `most` comes through.
     pub settled: bool,
+    /// True while `most` is a presumption that probes are about to decide.
+    pub presumed: bool,
 }
 
 /// The limits of an SA's path. By default there are none.
@@ -123,7 +125,8 @@ impl Room {
                     whole,
                     piece: Some(whole.max(LEAST_V4)),
                     segments: Some(segments.max(LEAST_V4)),
-                    is_presumed: !searched.settled,
+                    // Routers do not fragment IPv6: what is not told there would be lost.
+                    is_presumed: searched.presumed && path.remote.is_ipv4(),
                 }
             }
         }

@@ -302,6 +302,7 @@ fn a_search_limits_what_it_has_decided() {
             most,
             segments,
             settled: true,
+            presumed: false,
         })
     };
     let (mut alice, segments) = worker(&EXPLICIT, limit(1280, 1500, 1500));
@@ -333,6 +334,7 @@ fn before_a_search_has_decided_only_tcp_is_told_of_a_limit() {
         most: 1280,
         segments: 1500,
         settled: false,
+        presumed: true,
     };
     let (mut alice, segments) = worker(&EXPLICIT, PathMtu::Searched(limit));
     assert_eq!(segments, Some(1438));
@@ -361,6 +363,7 @@ fn a_segment_that_is_too_long_is_one_that_a_search_begins_with() {
         most: 1280,
         segments: 1500,
         settled: false,
+        presumed: true,
     };
     let (mut alice, _) = worker(&EXPLICIT, PathMtu::Searched(limit));
     alice.watch(ID);
@@ -371,6 +374,21 @@ fn a_segment_that_is_too_long_is_one_that_a_search_begins_with() {
     }
 }
 
+/// A peer that answers no probes leaves the limit of the interface, which is no presumption.
+#[test]
+fn of_an_interface_every_source_is_told() {
+    let limit = Searched {
+        whole: 1280,
+        most: 1500,
+        segments: 1280,
+        settled: false,
+        presumed: false,
+    };
+    let (mut alice, _) = worker(&EXPLICIT, PathMtu::Searched(limit));
+    assert!(matches!(fate(&mut alice, &of(1438)), Fate::Sent(_, false)));
+    assert!(matches!(fate(&mut alice, &of(1439)), Fate::Told(_)));
+}
+
 /// Anyone can have the system believe in a short path, so its word does not count.
 #[test]
 fn whole_packets_do_not_depend_on_what_the_system_has_heard() {
@@ -379,6 +397,7 @@ fn whole_packets_do_not_depend_on_what_the_system_has_heard() {
         most: 1500,
         segments: 1500,
         settled: true,
+        presumed: false,
     };
     for mtu in [
         PathMtu::Unknown,

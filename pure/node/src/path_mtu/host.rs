@@ -43,7 +43,7 @@ impl Node {
     /// or after [`Node::poll_path_mtu`].
     pub fn handle_interface_mtu(&mut self, path: Path, mtu: u16, now: Instant) {
         if self.path_mtus.discovery == Discovery::Icmp && self.users(path).next().is_some() {
-            let known = self.path_mtus.known.get(&pair(path)).map(|known| known.mtu);
+            let known = self.path_mtus.known.get(&path).map(|known| known.mtu);
             if !matches!(known, Some(PathMtu::Octets(octets)) if octets <= mtu) {
                 self.know(path, PathMtu::Octets(mtu), now);
             }
@@ -58,19 +58,15 @@ impl Node {
 
     /// Returns the child SAs that send on a path.
     fn users(&self, path: Path) -> impl Iterator<Item = ChildSaId> {
-        let between = self.own.tunnels.children().between(pair(path));
-        between.filter(move |id| {
-            let child = self.own.tunnels.children().get(*id);
-            child.is_some_and(|child| child.status.path == path)
-        })
+        self.own.tunnels.children().on(path)
     }
 
-    /// Sets the known MTU of all paths between the addresses of a path.
+    /// Sets the known MTU of a path.
     fn know(&mut self, path: Path, mtu: PathMtu, now: Instant) {
         let until = now + AGE;
         let known = Known { mtu, until };
-        self.path_mtus.known.insert(pair(path), known);
-        self.measure_path(pair(path));
+        self.path_mtus.known.insert(path, known);
+        self.measure_path(path);
     }
 
     /// Returns the next path whose interface the system should be asked for: its MTU goes to
@@ -95,8 +91,8 @@ impl Node {
     pub fn disbelieve_path_mtu(&mut self, path: Path, mtu: u16, now: Instant) {
         let tunnels = &mut self.path_mtus.tunnels;
         tunnels.retain(|_, until| *until > now);
-        if tunnels.len() < MOST_TUNNELS && !tunnels.contains_key(&pair(path)) {
-            tunnels.insert(pair(path), now + AGE);
+        if tunnels.len() < MOST_TUNNELS && !tunnels.contains_key(&path) {
+            tunnels.insert(path, now + AGE);
             self.path_mtus.disbelieved += 1;
             self.events.push_back(Event::PathMtuForged { path, mtu });
         }
@@ -154,10 +150,10 @@ impl Node {
         }
         let known = &mut self.path_mtus.known;
         let old = known.iter().filter(|(_, known)| known.until <= now);
-        let old: Vec<_> = old.map(|(pair, _)| *pair).collect();
-        for pair in old {
-            self.path_mtus.known.remove(&pair);
-            self.measure_path(pair);
+        let old: Vec<_> = old.map(|(path, _)| *path).collect();
+        for path in old {
+            self.path_mtus.known.remove(&path);
+            self.measure_path(path);
         }
     }
 
@@ -343,8 +339,8 @@ impl Node {
     }
 
     /// Applies the path MTU to all child SAs on a path, and reports it once per peer.
-    fn measure_path(&mut self, on: Pair) {
-        let ids: Vec<_> = self.own.tunnels.children().between(on).collect();
+    fn measure_path(&mut self, on: Path) {
+        let ids: Vec<_> = self.own.tunnels.children().on(on).collect();
         let mut told = Vec::new();
         for id in ids {
             let before = self

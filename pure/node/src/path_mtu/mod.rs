@@ -27,7 +27,6 @@ mod search;
 
 pub use search::Origin;
 
-use crate::tunnels::children::{Pair, pair};
 use esp::{Packet, PathMtu, Sink};
 use model::{ChildSaId, Deadline, Instant, Path};
 use search::{Heard, Search, Step};
@@ -90,9 +89,9 @@ pub(crate) struct PathMtus {
     /// Probes and echoes to be sent, with their SAs.
     waiting: VecDeque<(ChildSaId, Probe)>,
     counts: ProbeCounts,
-    known: BTreeMap<Pair, Known>,
+    known: BTreeMap<Path, Known>,
     /// Mobile IP tunnels with an ignored value, and the time until which it is not reported again.
-    tunnels: BTreeMap<Pair, Instant>,
+    tunnels: BTreeMap<Path, Instant>,
     /// Number of ignored values.
     disbelieved: u64,
 }
@@ -131,7 +130,7 @@ impl PathMtus {
     fn of(&self, path: Path) -> (PathMtu, Option<u16>) {
         match self.discovery {
             Discovery::Off => (PathMtu::Any, None),
-            Discovery::Icmp => match self.known.get(&pair(path)).map(|known| known.mtu) {
+            Discovery::Icmp => match self.known.get(&path).map(|known| known.mtu) {
                 Some(PathMtu::Octets(octets)) => (PathMtu::Octets(octets), Some(octets)),
                 Some(mtu) => (mtu, None),
                 None => (PathMtu::Unknown, None),

@@ -324,6 +324,7 @@ impl Search {
             most,
             segments,
             settled: self.settled && !self.mute,
+            presumed: !self.settled && !self.mute,
         })
     }
 

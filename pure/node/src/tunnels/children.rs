@@ -5,10 +5,6 @@ use crate::status::ChildStatus;
 use model::{ChildSaId, IkeSaId, Instant, Path};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
-
-/// Local and remote address of a path. Ports do not distinguish paths.
-pub(crate) type Pair = (IpAddr, IpAddr);
 
 /// All child SAs, with indices by peer and by path.
 #[derive(Default)]
@@ -16,7 +12,7 @@ pub(crate) struct Children {
     all: BTreeMap<ChildSaId, Child>,
     /// The ids of each peer's child SAs, in order.
     by_peer: FxHashMap<String, Vec<ChildSaId>>,
-    by_path: BTreeSet<(Pair, ChildSaId)>,
+    by_path: BTreeSet<(Path, ChildSaId)>,
     /// Number of visits to all child SAs.
     #[cfg(test)]
     pub(crate) walks: std::cell::Cell<usize>,
@@ -39,13 +35,13 @@ impl Children {
         if let Err(place) = of_peer.binary_search(&id) {
             of_peer.insert(place, id);
         }
-        self.by_path.insert((pair(child.status.path), id));
+        self.by_path.insert((child.status.path, id));
         self.all.insert(id, child);
     }
 
     pub(crate) fn remove(&mut self, id: ChildSaId) -> Option<Child> {
         let child = self.all.remove(&id)?;
-        self.by_path.remove(&(pair(child.status.path), id));
+        self.by_path.remove(&(child.status.path, id));
         if let Some(of_peer) = self.by_peer.get_mut(&child.peer) {
             of_peer.retain(|other| *other != id);
             if of_peer.is_empty() {
@@ -76,16 +72,16 @@ impl Children {
     pub(crate) fn move_to(&mut self, id: ChildSaId, path: Path) {
         if let Some(child) = self.all.get_mut(&id) {
             let before = std::mem::replace(&mut child.status.path, path);
-            self.by_path.remove(&(pair(before), id));
-            self.by_path.insert((pair(path), id));
+            self.by_path.remove(&(before, id));
+            self.by_path.insert((path, id));
         }
     }
 
-    /// Returns the child SAs between two addresses.
-    pub(crate) fn between(&self, ends: Pair) -> impl Iterator<Item = ChildSaId> {
-        let from = self.by_path.range((ends, ChildSaId(0))..);
-        let between = from.take_while(move |(other, _)| *other == ends);
-        between.map(|(_, id)| *id)
+    /// Returns the child SAs on a path.
+    pub(crate) fn on(&self, path: Path) -> impl Iterator<Item = ChildSaId> {
+        let from = self.by_path.range((path, ChildSaId(0))..);
+        let on = from.take_while(move |(other, _)| *other == path);
+        on.map(|(_, id)| *id)
     }
 
     /// Returns all child SAs, the oldest first.
@@ -105,8 +101,4 @@ impl Child {
     pub(crate) fn is_for_the_same(&self, other: &Self) -> bool {
         (&self.peer, &self.status.name) == (&other.peer, &other.status.name)
     }
-}
-
-pub(crate) const fn pair(path: Path) -> Pair {
-    (path.local.ip(), path.remote.ip())
 }

@@ -337,6 +337,10 @@ fn a_foreign_peer_is_not_probed() {
     search.handle_report(1300);
     assert_eq!(search.step(|| 1, Instant::ZERO), None);
     assert_eq!(search.outside(), Some((BASE, Origin::Safe)));
+    let PathMtu::Searched(limit) = search.limit() else {
+        panic!("it has a limit");
+    };
+    assert_eq!((limit.most, limit.presumed), (1400, false), "the interface");
 }
 
 // Weakness: 158
