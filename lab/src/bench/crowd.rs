@@ -345,7 +345,7 @@ impl Crowd {
             };
             let message = payload.strip_prefix(NON_ESP_MARKER);
             if let (Some(initiator), Some(message)) = (initiators.get_mut(index), message) {
-                if index == 0 {
+                if index == 0 && initiator.outcome.is_none() {
                     dialogue.push(payload.len());
                 }
                 initiator.engine.handle_datagram(arrival.path, message, now);
@@ -366,7 +366,7 @@ impl Crowd {
     fn process(&mut self, index: usize, now: Instant) {
         let initiator = &mut self.initiators[index];
         while let Some(transmit) = initiator.engine.poll_transmit() {
-            if index == 0 {
+            if index == 0 && initiator.outcome.is_none() {
                 self.dialogue.push(transmit.payload.len());
             }
             // A datagram that a full buffer rejects is lost, as on any path, and retransmitted.
