@@ -19,7 +19,6 @@ use super::{follow_up, liveness, mobike, rekey_ike, upkeep, window};
 use crate::allowed_suites::groups_of;
 use crate::down_reason::DownReason;
 use crate::event::Event;
-use crate::exchange::create_child::wanted_group;
 use crate::exchange::{first_error, notify};
 use crate::misuse::CannotMove;
 use crate::refusal::Refusal;
@@ -93,16 +92,9 @@ pub(crate) fn conclude(
     turn: &mut Turn<'_, '_>,
 ) -> Then {
     if let Some(error) = first_error(response) {
-        let ours = turn
-            .core
-            .peer(turn.ctx.config)
-            .map_or_else(Vec::new, groups_of);
-        let wanted = wanted_group(response).filter(|group| ours.contains(group));
-        match (error, wanted) {
-            (NotifyType::INVALID_KE_PAYLOAD, Some(group)) if !rekey.corrected => {
-                rekey_ike::ask(session, group, true, Some(to), turn);
-            }
-            _ => note_refused(session, error, turn),
+        match rekey_ike::group_to_try(error, rekey.corrected, response, turn) {
+            Some(group) => rekey_ike::ask(session, group, true, Some(to), turn),
+            None => note_refused(session, error, turn),
         }
         return Then::Stay;
     }

@@ -258,17 +258,25 @@ fn note_refused(
     response: &Message,
     turn: &mut Turn<'_, '_>,
 ) {
-    let ours = turn
-        .core
-        .peer(turn.ctx.config)
-        .map_or_else(Vec::new, groups_of);
-    let wanted = wanted_group(response).filter(|group| ours.contains(group));
-    match (error, wanted) {
-        (NotifyType::INVALID_KE_PAYLOAD, Some(group)) if !corrected => {
-            ask(session, group, true, None, turn);
-        }
-        _ => put_off(session, error, turn),
+    match group_to_try(error, corrected, response, turn) {
+        Some(group) => ask(session, group, true, None, turn),
+        None => put_off(session, error, turn),
     }
+}
+
+/// Returns the group that a refusal names, if it is one of ours and the refused request was not
+/// itself corrected so.
+pub(super) fn group_to_try(
+    error: NotifyType,
+    corrected: bool,
+    response: &Message,
+    turn: &Turn<'_, '_>,
+) -> Option<GroupId> {
+    if error != NotifyType::INVALID_KE_PAYLOAD || corrected {
+        return None;
+    }
+    let ours = groups_of(turn.core.peer(turn.ctx.config)?);
+    wanted_group(response).filter(|group| ours.contains(group))
 }
 
 /// Decides which successor stays, as all nonces are known.
