@@ -8,7 +8,7 @@ use crate::{
 };
 use model::{Identity, TrafficSelector, ZoneId};
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::IpAddr;
 
 /// Checks the rules between tables. Records faults; the values are found again in the file by name.
@@ -490,23 +490,29 @@ fn unreachable_subnets(config: &Config) -> Vec<Warning> {
     warnings
 }
 
-/// Finds destinations that two peers claim. With selectors sorted by first address, each is
-/// compared only with those that reach that far: a gateway may have ten thousand peers.
+/// Finds destinations that two peers claim. A gateway may have a hundred thousand peers: with
+/// selectors sorted by first address, each is compared only with those that reach that far, and the
+/// peers of a pool, which never leases them the same address, count as the first of them.
 fn overlaps(peers: &[Peer]) -> Vec<Warning> {
-    let places = peers.iter().enumerate();
-    let mut remote: Vec<_> = places
-        .flat_map(|(place, peer)| peer.all_remote().map(move |remote| (remote, place)))
-        .collect();
-    remote.sort_by_key(|(remote, place)| (remote.first, *place));
+    let mut first_of_pool = BTreeMap::new();
+    let mut claims = HashSet::new();
+    for (place, peer) in peers.iter().enumerate() {
+        let place = match peer.pool() {
+            Some(pool) => *first_of_pool.entry(pool).or_insert(place),
+            None => place,
+        };
+        claims.extend(peer.all_remote().map(|remote| (remote, place)));
+    }
+    let mut claims: Vec<_> = claims.into_iter().collect();
+    claims.sort_by_key(|(remote, place)| (remote.first, *place));
     let mut reaching: Vec<(&TrafficSelector, usize)> = Vec::new();
     let mut found = Vec::new();
-    for (selector, place) in remote {
+    for (selector, place) in claims {
         reaching.retain(|(other, _)| other.last >= selector.first);
         for &(other, beside) in &reaching {
             let (first, second) = (place.min(beside), place.max(beside));
             if let Some(common) = selector.intersection(other)
                 && first != second
-                && !share_a_pool(&peers[first], &peers[second])
             {
                 let narrower = match selector.breadth().cmp(&other.breadth()) {
                     Ordering::Less => Some(place),
@@ -533,9 +539,4 @@ fn overlaps(peers: &[Peer]) -> Vec<Warning> {
         }
     });
     warnings.collect()
-}
-
-/// Returns true if both peers lease from the same pool, which never leases them the same address.
-fn share_a_pool(one: &Peer, other: &Peer) -> bool {
-    matches!(one.addressing, Addressing::Lent(_)) && one.addressing == other.addressing
 }
