@@ -4,6 +4,8 @@
 //! with the address that it has is written in batches, because each write waits for the disk, and
 //! the daemon with it: a peer that sets up and deletes IKE SAs as fast as it can costs one write a
 //! second, and fewer if the disk is slow. A crash in between loses the time of the last use.
+//!
+//! Changes whose write failed wait for the next one, unless a later change replaces them.
 
 use model::{Deadline, Identity, Instant, LeaseChange};
 use std::collections::BTreeMap;
@@ -30,12 +32,14 @@ impl Leases {
     /// Adds a change.
     pub fn add(&mut self, change: LeaseChange) {
         self.is_urgent |= !matches!(change, LeaseChange::Used(_));
-        let (pool, identity) = match &change {
-            LeaseChange::Kept(lease) | LeaseChange::Used(lease) => (&lease.pool, &lease.identity),
-            LeaseChange::Forgotten { pool, identity } => (pool, identity),
-        };
-        self.waiting
-            .insert((pool.clone(), identity.clone()), change);
+        self.waiting.insert(owner(&change), change);
+    }
+
+    /// Takes back changes that could not be written.
+    pub fn put_back(&mut self, changes: Vec<LeaseChange>) {
+        for change in changes {
+            self.waiting.entry(owner(&change)).or_insert(change);
+        }
     }
 
     /// Makes all changes urgent, because the daemon ends.
@@ -65,6 +69,15 @@ impl Leases {
         };
         (!self.waiting.is_empty()).then(deadline)
     }
+}
+
+/// Returns the pool and the identity of the lease that changes.
+fn owner(change: &LeaseChange) -> (String, Identity) {
+    let (pool, identity) = match change {
+        LeaseChange::Kept(lease) | LeaseChange::Used(lease) => (&lease.pool, &lease.identity),
+        LeaseChange::Forgotten { pool, identity } => (pool, identity),
+    };
+    (pool.clone(), identity.clone())
 }
 
 #[cfg(test)]
@@ -147,5 +160,23 @@ mod tests {
         leases.add(used(1, None));
         leases.hurry();
         assert_eq!(leases.take(at(1)), [used(1, None)]);
+    }
+
+    /// Otherwise a write that succeeds later would end the report of a failure whose leases are
+    /// still not on disk.
+    // Weakness: 169
+    #[test]
+    fn changes_that_could_not_be_written_are_written_with_the_next_ones() {
+        let mut leases = Leases::default();
+        let (first, second) = (LeaseChange::Kept(lease(1, None)), used(2, None));
+        leases.add(first.clone());
+        leases.add(second);
+        let taken = leases.take(at(0));
+        leases.put_back(taken);
+        leases.wrote(at(0), at(0));
+        assert_eq!(leases.take(at(999)), [], "no answer waits for them");
+        leases.add(used(2, Some(7)));
+        assert_eq!(leases.take(at(1000)), [first, used(2, Some(7))]);
+        assert_eq!(leases.poll_timeout(), None);
     }
 }

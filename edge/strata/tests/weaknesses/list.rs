@@ -1045,4 +1045,10 @@ pub const WEAKNESSES: &[Weakness] = &[
         what: "probes that are too long for a path make its link bad in the peer's measurement, which then shows headers to licensed nodes",
         answer: Tests,
     },
+    Weakness {
+        number: 169,
+        seen: "Strata before 0.1.0",
+        what: "a lease that could not be stored was not stored later either, although the next write ended the report of the failure",
+        answer: Tests,
+    },
 ];

@@ -97,7 +97,10 @@ impl Daemon {
         let begun = clock::now();
         let kept = faults::step(&mut self.faults, Step::Lease).map_err(anyhow::Error::from);
         let kept = kept.and_then(|()| Ok(store.keep(&changes)?));
-        self.counters.leases += u64::from(kept.is_err());
+        if kept.is_err() {
+            self.counters.leases += 1;
+            self.leases.put_back(changes);
+        }
         self.troubles.note(Task::Leases, kept, now);
         self.leases.wrote(begun, clock::now());
         crash::point("pool-lease-kept");
