@@ -79,8 +79,8 @@ pub enum Side {
 /// The two hosts.
 pub struct Duo {
     _bed: Testbed,
-    /// The NAT between the hosts, if there is one.
-    _nat: Option<Host>,
+    /// The NAT between the hosts, if there is one. Its devices are `inside` and `outside`.
+    pub nat: Option<Host>,
     /// The host of `stratad`.
     pub ours: Host,
     /// The host of charon, or the host behind charon's guest.
@@ -132,7 +132,7 @@ impl Duo {
         }
         Ok(Self {
             _bed: bed,
-            _nat: nat,
+            nat,
             ours,
             theirs,
         })

@@ -292,6 +292,10 @@ fn a_file_that_cannot_be_written_is_told_and_keys_are_given_all_the_same() -> Re
     for words in ["cannot write the audit log", "keys are still given"] {
         gateway.process().wait_for_log(words, DEADLINE)?;
     }
+    let status = gateway.strata("status")?;
+    ensure!(status["status"]["errors"][0]["task"] == "audit", "{status}");
+    let text = gateway.strata_text("status")?;
+    ensure!(text.contains("error: cannot write the audit log"), "{text}");
     Ok(())
 }
 

@@ -8,6 +8,7 @@ mod encapsulation;
 mod esn;
 mod fragment;
 mod mode;
+mod mute;
 mod offload;
 mod pmtu;
 mod probes;

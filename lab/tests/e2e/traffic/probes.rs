@@ -44,11 +44,13 @@ const SILENT_V6: &str = "table inet silent6 {
 ";
 
 fn no_fragments(pair: &Pair) -> Result<()> {
-    for host in [&pair.mobile, &pair.gateway] {
-        host.file("whole.nft", NO_FRAGMENTS)?;
-        host.run("nft -f whole.nft")?;
-    }
-    Ok(())
+    drop_fragments(&pair.mobile)?;
+    drop_fragments(&pair.gateway)
+}
+
+pub(super) fn drop_fragments(host: &Host) -> Result<()> {
+    host.file("whole.nft", NO_FRAGMENTS)?;
+    host.run("nft -f whole.nft").map(drop)
 }
 
 /// Returns the number of fragments that each end has dropped.
@@ -60,9 +62,14 @@ fn dropped(pair: &Pair) -> Result<[u64; 2]> {
 }
 
 fn silent(pair: &Pair) -> Result<()> {
+    silence(&pair.between)
+}
+
+/// Has a router report no packet as too long.
+pub(super) fn silence(router: &Host) -> Result<()> {
     for (name, rules) in [("silent.nft", SILENT), ("silent6.nft", SILENT_V6)] {
-        pair.between.file(name, rules)?;
-        pair.between.run(&format!("nft -f {name}"))?;
+        router.file(name, rules)?;
+        router.run(&format!("nft -f {name}"))?;
     }
     Ok(())
 }
@@ -139,13 +146,14 @@ fn without_a_word_of_the_router_everything_arrives_over_ipv6() -> Result<()> {
     pass(Family::V6, Terms::PLAIN, true, ROOM - 20)
 }
 
-/// Fails if a single octet arrives of a connection whose segments are too long.
-fn arrives_nothing(scene: &Scene) -> Result<()> {
-    let (mut near, mut far) = connect(&scene.behind, &scene.pair.gateway, GATEWAY[0])?;
+/// Fails if a single octet arrives of a connection whose segments are too long. The host that they
+/// are for drops fragments.
+pub(super) fn arrives_nothing(from: &Host, to: &Host, address: &str) -> Result<()> {
+    let (mut near, mut far) = connect(from, to, address)?;
     near.write_all(&[7; 15_000])?;
     // TCP sends ten segments at once, each in two fragments, and then repeats the first one.
     until("the third try", DEADLINE, || {
-        let rules = scene.pair.gateway.run("nft list table inet whole")?;
+        let rules = to.run("nft list table inet whole")?;
         Ok((counted(&rules) >= 24).then_some(()))
     })?;
     far.set_nonblocking(true)?;
@@ -163,7 +171,7 @@ fn without_probes_nothing_arrives_over_a_wire_without_fragments() -> Result<()> 
         let pair = Pair::new("probes")?;
         no_fragments(&pair)?;
         let scene = Scene::build(pair, Family::V4, terms, OFF, NARROW)?;
-        arrives_nothing(&scene)?;
+        arrives_nothing(&scene.behind, &scene.pair.gateway, GATEWAY[0])?;
         let [mobile, _] = configs(Family::V4, terms, DEFAULT);
         let text = scene.tunnel.mobile.change(&mobile)?;
         let line = "~ tunnel.path_mtu off -> probe (applied)";
@@ -327,7 +335,7 @@ fn without_probes_a_move_to_a_path_that_carries_less_is_a_black_hole() -> Result
     let scene = Scene::build(pair, Family::V4, Terms::PLAIN, OFF, 1500)?;
     transfer(&scene.behind, &scene.pair.gateway, GATEWAY[0], OCTETS)?;
     scene.tunnel.mobile.strata("move office --from 10.4.0.2")?;
-    arrives_nothing(&scene)
+    arrives_nothing(&scene.behind, &scene.pair.gateway, GATEWAY[0])
 }
 
 /// The gateway sees another address and port. Reports quote them as the NAT translates them back.
@@ -530,10 +538,12 @@ const NAT: &str = "table ip nat {
 ";
 
 /// Programs of both hosts learn the length from their own kernels.
-fn in_transport_mode(zones: &str, tunnel: &str) -> Result<(Pair, Tunnel)> {
+fn in_transport_mode(zones: &str, tunnel: &str, is_silent: bool) -> Result<(Pair, Tunnel)> {
     let pair = Pair::new("probes")?;
     no_fragments(&pair)?;
-    silent(&pair)?;
+    if is_silent {
+        silent(&pair)?;
+    }
     narrow(&pair, NARROW)?;
     for host in [&pair.mobile, &pair.gateway] {
         host.secret("tunnel.psk", TUNNEL_KEY)?;
@@ -549,8 +559,13 @@ fn in_transport_mode(zones: &str, tunnel: &str) -> Result<(Pair, Tunnel)> {
 // Works: path-mtu
 #[lab::test]
 fn in_transport_mode_everything_arrives_over_a_wire_without_fragments() -> Result<()> {
-    for zones in ["refuse", "require"] {
-        let (pair, tunnel) = in_transport_mode(zones, DEFAULT)?;
+    for (zones, is_silent) in [
+        ("refuse", true),
+        ("refuse", false),
+        ("require", true),
+        ("require", false),
+    ] {
+        let (pair, tunnel) = in_transport_mode(zones, DEFAULT, is_silent)?;
         transfer(&pair.mobile, &pair.gateway, "192.0.2.1", OCTETS)?;
         transfer(&pair.gateway, &pair.mobile, "10.3.0.2", OCTETS)?;
         // From the first packet on.
@@ -575,7 +590,7 @@ fn in_transport_mode_no_datagram_is_fragmented_before_it_is_sealed() -> Result<(
     let (ends, second) = (["10.3.0.2", "192.0.2.1"], Duration::from_secs(1));
     ensure!(!arrives(&bare.mobile, &bare.gateway, ends, second)?);
     ensure!(dropped(&bare)?[1] > 0);
-    let (pair, tunnel) = in_transport_mode("refuse", DEFAULT)?;
+    let (pair, tunnel) = in_transport_mode("refuse", DEFAULT, true)?;
     ensure!(!arrives(&pair.mobile, &pair.gateway, ends, second)?);
     let status = tunnel.mobile.strata("status")?;
     let fragments = status["status"]["drops"]["esp_fragment"].as_u64();
@@ -587,15 +602,6 @@ fn in_transport_mode_no_datagram_is_fragmented_before_it_is_sealed() -> Result<(
 // Refuses: path-mtu
 #[lab::test]
 fn in_transport_mode_without_probes_nothing_arrives_over_a_wire_without_fragments() -> Result<()> {
-    let (pair, _tunnel) = in_transport_mode("refuse", OFF)?;
-    let (mut near, mut far) = connect(&pair.mobile, &pair.gateway, "192.0.2.1")?;
-    near.write_all(&[7; 15_000])?;
-    until("the third try", DEADLINE, || {
-        let rules = pair.gateway.run("nft list table inet whole")?;
-        Ok((counted(&rules) >= 24).then_some(()))
-    })?;
-    far.set_nonblocking(true)?;
-    let read = far.read(&mut [0; 1]).map_err(|error| error.kind());
-    ensure!(read == Err(ErrorKind::WouldBlock), "{read:?}");
-    Ok(())
+    let (pair, _tunnel) = in_transport_mode("refuse", OFF, true)?;
+    arrives_nothing(&pair.mobile, &pair.gateway, "192.0.2.1")
 }
