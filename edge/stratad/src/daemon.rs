@@ -104,7 +104,6 @@ impl Daemon {
         );
         let signals = Signals::take(&[Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP])?;
         let now = clock::now();
-        os::memory::keep_freed();
         // The claim comes before any change: existing state may be another daemon's.
         let claim = host::claim(&config)?;
         let config = Arc::new(config);

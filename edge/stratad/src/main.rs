@@ -47,6 +47,11 @@ use ipsec_mb::IpsecMb;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+/// The tests count allocations with one of their own.
+#[cfg(not(test))]
+#[global_allocator]
+static ALLOCATOR: os::memory::Allocator = os::memory::Allocator;
+
 /// IPsec daemon for mobile hosts and lossy networks, configured by one file.
 #[derive(Parser)]
 #[command(version)]

@@ -481,7 +481,8 @@ fn command(words: &str) -> Result<Output> {
 // Weakness: 28
 #[lab::test(quiet)]
 fn a_flood_has_a_control_and_the_json_has_stable_keys() -> Result<()> {
-    let (output, report) = printed("flood --quick --only public-values,chains,malformed,half-open")?;
+    let (output, report) =
+        printed("flood --quick --only public-values,chains,malformed,half-open")?;
     let top = "failure goals optimised rounds rows";
     ensure!(keys(&report) == top, "{output:?}");
     let rows = report["rows"].as_array().context("rows is a list")?;
