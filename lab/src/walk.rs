@@ -521,7 +521,8 @@ wireless = "wl0"
 enabled = true
 "#;
 
-fn agent_config(number: usize) -> String {
+/// Returns the configuration of a foreign agent's daemon.
+pub fn agent_config(number: usize) -> String {
     let (id, address) = (AGENTS[number], CARE_OF[number]);
     format!(
         r#"

@@ -59,9 +59,6 @@ const ICMPV6: u8 = 58;
 /// Ports of DHCP: the client's and the server's.
 const DHCP: [[u16; 2]; 2] = [[68, 67], [546, 547]];
 
-/// The port of Mobile IP.
-const MOBILE_IP: u16 = 434;
-
 /// Types of ICMP that report an error about a packet.
 const ICMP_ERRORS: [u8; 3] = [3, 11, 12];
 const ICMPV6_ERRORS: RangeInclusive<u8> = 1..=4;
@@ -90,10 +87,8 @@ pub struct Guard {
     pub stream_port: Option<u16>,
     /// Remote ends of outgoing TCP streams with encapsulated packets.
     pub streams: Vec<SocketAddr>,
-    /// True if the host has a role in Mobile IP.
-    pub mobile: bool,
-    /// True if encapsulated packets are forwarded for others: at a licensed node.
-    pub transit: bool,
+    /// UDP ports on which messages of Mobile IP arrive; empty without a role in it.
+    pub mobile: Vec<u16>,
 }
 
 /// Packets from a prefix to a range of addresses.
@@ -209,10 +204,12 @@ impl Guard {
         for end in &self.streams {
             input(accept(answer_of(*end)));
         }
-        if self.mobile {
-            for offset in [0, 2] {
-                input(accept(udp(offset, MOBILE_IP)));
-            }
+        // By destination alone: any sender can have port 434.
+        for port in &self.mobile {
+            input(accept(udp(2, *port)));
+        }
+        if !self.mobile.is_empty() {
+            // A packet inside is judged when it leaves the device of the tunnel.
             input(accept(Rule::default().protocol(IP_IN_IP)));
             input(accept(icmp(ICMP, ROUTERS)));
         }
@@ -270,7 +267,7 @@ impl Guard {
             rule.verdict(Verdict::Accept)
         };
         batch.rule(chain, &of(ESP).verdict(Verdict::Accept));
-        for ours in &self.ports {
+        for ours in self.ports.iter().chain(&self.mobile) {
             batch.rule(chain, &port(UDP, 0, *ours));
         }
         if let Some(ours) = self.stream_port {
@@ -280,10 +277,8 @@ impl Guard {
         for theirs in ends {
             batch.rule(chain, &port(TCP, 2, theirs));
         }
-        if self.mobile {
+        if !self.mobile.is_empty() {
             batch.rule(chain, &of(IP_IN_IP).verdict(Verdict::Accept));
-            batch.rule(chain, &port(UDP, 0, MOBILE_IP));
-            batch.rule(chain, &port(UDP, 2, MOBILE_IP));
         }
     }
 
@@ -292,19 +287,12 @@ impl Guard {
         Rule::default().named(Meta::EnslavedInterface, &self.device)
     }
 
-    /// Adds the rules for forwarded packets.
+    /// Adds the rules for forwarded packets. Tunnels of others need no exception: a tunnel between
+    /// a claimed source and a host behind us would be inside our own, because our routes lead to
+    /// that source through ours.
     fn forward(&self, batch: &mut Batch<'_>) {
         let own = Rule::default().by(&self.device);
         batch.rule("forward", &own.verdict(Verdict::Accept));
-        if self.transit {
-            let esp = Rule::default().protocol(ESP);
-            batch.rule("forward", &esp.verdict(Verdict::Accept));
-            for port in &self.ports {
-                for offset in [0, 2] {
-                    batch.rule("forward", &udp(offset, *port).verdict(Verdict::Accept));
-                }
-            }
-        }
         batch.rule("forward", &self.out_of_vrf().verdict(Verdict::Accept));
         batch.rule("forward", &Rule::default().verdict(Verdict::Jump("judge")));
     }

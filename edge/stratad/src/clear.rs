@@ -32,6 +32,8 @@ pub type Dropped = Result<Option<u64>, Error>;
 #[derive(Default)]
 pub struct Clear {
     guard: Option<Guard>,
+    /// UDP ports of this host's role in Mobile IP.
+    mobile: Vec<u16>,
     /// Fingerprint of the rules in nftables after the filter was set up; `None` if it is not set
     /// up.
     installed: Option<u64>,
@@ -63,9 +65,11 @@ impl From<&Source> for Origin {
 
 impl Clear {
     /// Sets the filter up at the start of the daemon. A kernel that lacks support does not prevent
-    /// the start: the status reports the fault, and every look tries again.
-    pub fn start(&mut self, config: &Config, faults: &mut Option<Faults>) {
-        self.guard = plan::guard(config, &AssignedAddresses::default());
+    /// the start: the status reports the fault, and every look tries again. `mobile` are the UDP
+    /// ports of this host's role in Mobile IP, which ends with the process.
+    pub fn start(&mut self, config: &Config, mobile: Vec<u16>, faults: &mut Option<Faults>) {
+        self.guard = plan::guard(config, &AssignedAddresses::default(), &mobile);
+        self.mobile = mobile;
         self.install(Guard::start, faults);
     }
 
@@ -76,7 +80,7 @@ impl Clear {
         inside: &AssignedAddresses,
         faults: &mut Option<Faults>,
     ) {
-        let guard = plan::guard(config, inside);
+        let guard = plan::guard(config, inside, &self.mobile);
         let stays = guard == self.guard && self.fault.is_none();
         if stays && matches!(self.is_missing(), Ok(false)) {
             return;

@@ -189,7 +189,8 @@ impl Host {
                 })?)
             }
         }
-        self.clear.start(config, faults);
+        let mobile = self.mobile.as_ref().map_or_else(Vec::new, Mobile::ports);
+        self.clear.start(config, mobile, faults);
         match config.peers.is_empty() {
             true => Routes::remove_leftovers()?,
             false => self.tunnel = Some(Tunnel::open(config)?),

@@ -20,7 +20,7 @@ use foreign_agent::ForeignAgent;
 use home_agent::HomeAgent;
 use mobile_node::MobileNode;
 use model::Instant;
-use node::mobile_ip::{Event, MobileEvent, NtpTime, Station, Transmit};
+use node::mobile_ip::{Event, MobileEvent, NtpTime, PORT, Station, Transmit};
 use node::{Node, Packet};
 use os::{Ends, Error, LinkAddress, LocalUdp, Poller, clock};
 use std::io;
@@ -76,6 +76,14 @@ impl Mobile {
             }
             Some(Mobility::HomeAgent(terms)) => Self::HomeAgent(HomeAgent::open(terms, offload)?),
         }))
+    }
+
+    /// Returns the UDP ports on which messages and tunnelled packets arrive.
+    pub fn ports(&self) -> Vec<u16> {
+        match self {
+            Self::MobileNode(_) | Self::HomeAgent(_) => vec![PORT],
+            Self::ForeignAgent(agent) => vec![PORT, agent.port()],
+        }
     }
 
     /// Registers all descriptors with the poller, under tokens from `first` on.

@@ -116,8 +116,9 @@ pub fn lock(config: &Config, inside: &AssignedAddresses) -> Option<Lock> {
     })
 }
 
-/// Returns the traffic that is accepted only out of tunnels; `None` without peers.
-pub fn guard(config: &Config, inside: &AssignedAddresses) -> Option<Guard> {
+/// Returns the traffic that is accepted only out of tunnels; `None` without peers. Messages of
+/// Mobile IP arrive on the UDP ports `mobile`.
+pub fn guard(config: &Config, inside: &AssignedAddresses, mobile: &[u16]) -> Option<Guard> {
     let RoutePlan {
         bypassed, services, ..
     } = plan(config, inside, &[]);
@@ -133,8 +134,7 @@ pub fn guard(config: &Config, inside: &AssignedAddresses) -> Option<Guard> {
         ports: vec![config.listen.nat, config.listen.ike],
         stream_port: config.listen.tcp,
         streams: streams(config),
-        mobile: config.mobility.is_some(),
-        transit: config.divert.is_some(),
+        mobile: mobile.to_vec(),
     })
 }
 

@@ -374,7 +374,7 @@ mod tests {
             let config = Arc::new(folder.load(&text));
             let view = ConfigView::new(&config, Instant::ZERO);
             let plan = plan::plan(&config, &AssignedAddresses::default(), &[]);
-            let guard = plan::guard(&config, &AssignedAddresses::default());
+            let guard = plan::guard(&config, &AssignedAddresses::default(), &[]);
             let node = Node::new(setup::node(&config), [1; 32], Instant::ZERO);
             let taken = memory::in_use() - before;
             drop((config, view, plan, guard, node));

@@ -222,6 +222,7 @@ fn what_carries_tunnels_and_what_is_bypassed_by_its_ports_arrives() {
         protocol: 17,
         ports: Some(53..=53),
     }];
+    services.mobile = vec![434, 40_434];
     let guarded = Guarded::new(&services);
     for (from, to, arrives) in [
         ("10.8.0.9:9000", "10.1.0.1:4500", true),
@@ -231,9 +232,32 @@ fn what_carries_tunnels_and_what_is_bypassed_by_its_ports_arrives() {
         ("10.8.0.9:53", "10.1.0.1:9000", true),
         ("10.8.0.9:54", "10.1.0.1:9000", false),
         ("10.8.0.9:4500", "10.1.0.1:9000", false),
+        ("10.8.0.9:9000", "10.1.0.1:434", true),
+        ("10.8.0.9:434", "10.1.0.1:40434", true),
     ] {
         assert_eq!(guarded.arrives(from, to), arrives, "{from} {to}");
     }
+}
+
+/// A sender chooses its port. Both families: Mobile IP itself has IPv4 only.
+// Weakness: 170
+#[test]
+fn a_claimed_source_with_a_port_of_mobile_ip_reaches_no_other_service() {
+    let mut role = guard();
+    role.mobile = vec![434];
+    let guarded = Guarded::new(&role);
+    for family in [0, 1] {
+        let at = |ip: &str, port: u16| match ip.contains(':') {
+            true => format!("[{ip}]:{port}"),
+            false => format!("{ip}:{port}"),
+        };
+        let (from, to) = (at(PEERS[family], 434), at(OURS[family], 9000));
+        assert!(!guarded.arrives(&from, &to), "{from} {to}");
+    }
+    let mut other = role.clone();
+    other.protected.clear();
+    guarded.set(&other);
+    assert!(guarded.arrives("10.8.0.9:434", "10.1.0.1:9000"), "control");
 }
 
 // Works: no-clear-input
@@ -294,14 +318,16 @@ fn what_is_forwarded_is_judged_as_well_and_what_the_tunnel_brings_passes() {
             )
             .unwrap();
     };
-    send("10.8.0.9:9001");
-    until("a drop", || guarded.dropped() == Some(1));
+    for (drops, port) in [(1, 9001), (2, 500), (3, 4500)] {
+        send(&format!("10.8.0.9:{port}"));
+        until("a drop", || guarded.dropped() == Some(drops));
+    }
     send("10.1.0.2:9001");
     assert_eq!(await_datagram(&mut at).1, b"10.1.0.2:9001");
     // The same source address, out of the tunnel.
     tun.send(&datagram()).unwrap();
     assert_eq!(await_datagram(&mut at).1, b"sealed");
-    assert_eq!(guarded.dropped(), Some(1));
+    assert_eq!(guarded.dropped(), Some(3));
 }
 
 /// Returns UDP from 10.8.0.9:9001 to 10.2.0.2:9000, without a UDP checksum.
@@ -336,6 +362,7 @@ fn report(kind: u8, family: usize, protocol: u8, port: u16) -> Vec<u8> {
 fn reports_about_outer_packets_pass_and_reports_about_others_do_not() {
     let mut streams = guard();
     streams.streams = vec![address("10.8.0.9:4500")];
+    streams.mobile = vec![434];
     let guarded = Guarded::new(&streams);
     let kinds = [
         (Domain::IPV4, Protocol::ICMPV4, 3),
@@ -352,6 +379,7 @@ fn reports_about_outer_packets_pass_and_reports_about_others_do_not() {
         };
         for (about, port, passes) in [
             (17, 4500, true),
+            (17, 434, true),
             (50, 0, true),
             (6, 9000, true),
             (17, 9000, false),

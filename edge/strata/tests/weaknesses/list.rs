@@ -1049,6 +1049,15 @@ pub const WEAKNESSES: &[Weakness] = &[
         number: 169,
         seen: "Strata before 0.1.0",
         what: "a lease that could not be stored was not stored later either, although the next write ended the report of the failure",
+        number: 170,
+        seen: "Strata before 0.1.0",
+        what: "with a role in Mobile IP, a packet in clear that claims an inner address is believed by every UDP service if it comes from port 434",
+        answer: Tests,
+    },
+    Weakness {
+        number: 171,
+        seen: "Strata before 0.1.0",
+        what: "a licensed node with tunnels of its own forwards packets in clear that claim an inner address, to any UDP port, if they come from port 500 or 4500",
         answer: Tests,
     },
 ];

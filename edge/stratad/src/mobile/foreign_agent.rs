@@ -82,6 +82,11 @@ impl ForeignAgent {
         })
     }
 
+    /// Returns the UDP port on which home agents answer.
+    pub fn port(&self) -> u16 {
+        self.tunnel.udp().local().port()
+    }
+
     pub fn watch(&self, poller: &Poller, first: u64) -> io::Result<()> {
         if let Some((_, sockets)) = &self.link {
             sockets.watch(poller, first + DISCOVERY)?;

@@ -10,7 +10,7 @@ use lab::pair::{self, DEADLINE, GATEWAY, MOBILE, Pair, TUNNEL_KEY, Terms};
 use lab::process::until;
 use lab::testbed::{find_binary, find_command};
 use lab::transfer::transfer;
-use lab::walk::{CARE_OF, Ends, HOME_AGENT, Walk};
+use lab::walk::{CARE_OF, Ends, HOME_AGENT, UPLINKS, Walk, agent_config};
 use os::{Family, clear};
 use serde_json::Value;
 use std::net::{SocketAddr, UdpSocket};
@@ -52,10 +52,21 @@ fn dropped(host: &Host) -> Result<Option<u64>> {
 /// it arrives, as soon as it arrived or was dropped. While a daemon replaces the guard, a drop may
 /// be counted in the one that goes, so the datagram is sent again.
 fn arrives(sender: &Host, from: &str, victim: &Host, to: &str, guard: &Host) -> Result<bool> {
+    arrives_by(sender, (from, 0), victim, to, guard)
+}
+
+/// The same, from a port of the sender's choice.
+fn arrives_by(
+    sender: &Host,
+    (from, port): (&str, u16),
+    victim: &Host,
+    to: &str,
+    guard: &Host,
+) -> Result<bool> {
     let socket = victim.inside(|| Ok(UdpSocket::bind((to, 0))?))?;
     let target = socket.local_addr()?;
     let before = dropped(guard)?;
-    let claim = sender.inside(|| Ok(UdpSocket::bind(SocketAddr::new(from.parse()?, 0))?))?;
+    let claim = sender.inside(|| Ok(UdpSocket::bind(SocketAddr::new(from.parse()?, port))?))?;
     socket.set_nonblocking(true)?;
     let mut again = Instant::now();
     until("a packet or a drop", DEADLINE, || {
@@ -251,9 +262,11 @@ fn in_beet_mode_the_peers_address_inside_is_not_believed_in_clear() -> Result<()
     Ok(())
 }
 
-/// Forwarded packets belong to other tunnels, unless they claim an inner address in clear.
+/// Forwarded packets belong to other tunnels, unless they claim an inner address in clear. A claim
+/// with a port of IKE is a claim.
 // Works: no-clear-input
 // Weakness: 118
+// Weakness: 171
 #[lab::test]
 fn a_licensed_node_with_peers_of_its_own_passes_tunnels_and_no_claims() -> Result<()> {
     let pair = Pair::new("clear")?;
@@ -268,7 +281,7 @@ remote = ["10.9.9.0/24", "fd09:9::/64"]
     pair.between.secret("node.psk", pair::NODE_KEY)?;
     let node = pair::licensed_config(pair::LICENSED) + own;
     let node = pair.start_licensed_as(&node)?;
-    let _tunnel = pair.start_up(Terms::LICENSED)?;
+    let mut tunnel = pair.start_up(Terms::LICENSED)?;
     for address in GATEWAY {
         transfer(&pair.mobile, &pair.gateway, address, 100_000)?;
     }
@@ -276,6 +289,8 @@ remote = ["10.9.9.0/24", "fd09:9::/64"]
         dropped(&pair.between)? == Some(0),
         "the tunnel lost packets"
     );
+    // Its ports are free from here on.
+    tunnel.mobile.stop()?;
     let (sender, victim) = (&pair.mobile, &pair.gateway);
     let netlink = sender.netns().netlink()?;
     for [claimed, outside, target] in [
@@ -283,13 +298,17 @@ remote = ["10.9.9.0/24", "fd09:9::/64"]
         ["fd09:9::9", "2001:db8:3::2", "2001:db8:2::1"],
     ] {
         netlink.add_address("lo", claimed.parse()?)?;
-        let arrives = |from| arrives(sender, from, victim, target, &pair.between);
-        ensure!(!arrives(claimed)?, "{claimed} passed");
-        ensure!(arrives(outside)?, "{outside} did not pass");
+        for port in [0, 500, 4500] {
+            let arrives = |from| arrives_by(sender, (from, port), victim, target, &pair.between);
+            ensure!(!arrives(claimed)?, "{claimed} passed from port {port}");
+            ensure!(arrives(outside)?, "{outside} did not pass from port {port}");
+        }
     }
     let status = node.strata("status")?;
-    let peers = claims(&status).iter().map(|claim| &claim["peer"]);
-    ensure!(peers.eq(["branch", "branch"]), "{status}");
+    for claim in claims(&status) {
+        ensure!(claim["peer"] == "branch" && claim["packets"] == 3, "{claim}");
+    }
+    ensure!(claims(&status).len() == 2, "{status}");
     Ok(())
 }
 
@@ -331,6 +350,43 @@ remote = ["10.9.9.0/24"]
         let is_believed = arrives(agent, claimed, victim, target, victim)?;
         ensure!(!is_believed, "{claimed} is believed");
         netlink.delete_address("lo", claimed.parse()?)?;
+    }
+    Ok(())
+}
+
+/// The foreign agent's own tunnel covers its home agent, whose answers come from port 434 to a port
+/// that the kernel chose for the agent.
+// Works: no-clear-input
+// Weakness: 170
+#[lab::test]
+fn a_foreign_agent_hears_its_home_agent_and_no_claim_from_the_same_port() -> Result<()> {
+    let walk = Walk::new("clear")?;
+    walk.agents[0].secret("tunnel.psk", TUNNEL_KEY)?;
+    let own = format!(
+        r#"
+[peer.branch]
+id = "branch.example.net"
+psk = "tunnel.psk"
+local = ["{}/32"]
+remote = ["10.9.9.0/24", "{HOME_AGENT}/32"]
+"#,
+        CARE_OF[0]
+    );
+    let _agent = walk.agents[0].stratad(&(agent_config(0) + &own))?;
+    let ends = Ends::start(&walk, "")?;
+    ends.is_at(CARE_OF[0])?;
+    transfer(&walk.mobile, &walk.home, GATEWAY[0], 100_000)?;
+    transfer(&walk.mobile, &walk.home, HOME_AGENT, 100_000)?;
+    let (between, agent) = (&walk.between, &walk.agents[0]);
+    ensure!(dropped(agent)? == Some(0), "something was dropped");
+    between
+        .netns()
+        .netlink()?
+        .add_address("lo", "10.9.9.9/32".parse()?)?;
+    for port in [0, 434] {
+        let is_believed = |from| arrives_by(between, (from, port), agent, CARE_OF[0], agent);
+        ensure!(!is_believed("10.9.9.9")?, "believed from port {port}");
+        ensure!(is_believed(UPLINKS[0][1])?, "nothing else from port {port}");
     }
     Ok(())
 }
