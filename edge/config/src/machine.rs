@@ -24,6 +24,16 @@ pub enum Setting {
     },
 }
 
+impl Setting {
+    /// Returns true for forwarding of a family.
+    pub const fn is_forwarding(&self) -> bool {
+        match self {
+            Self::ForwardIpv4 | Self::ForwardIpv6 => true,
+            Self::LooseReversePath { .. } => false,
+        }
+    }
+}
+
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -91,6 +101,13 @@ impl Config {
             ));
         }
         needs
+    }
+
+    /// Returns true if a role forwards packets of other hosts.
+    pub fn forwards(&self) -> bool {
+        let needs = self.needs();
+        let mut settings = needs.iter().flat_map(|need| &need.settings);
+        settings.any(Setting::is_forwarding)
     }
 
     /// Returns the interfaces that must exist, each with its key. `stratad` waits for them.

@@ -64,7 +64,7 @@ impl Side {
     }
 
     /// Returns the name of the side's TUN.
-    pub(crate) const fn device(self) -> &'static str {
+    pub const fn device(self) -> &'static str {
         match self {
             Self::Wired => "strata-wired",
             Self::Wireless => "strata-wireless",

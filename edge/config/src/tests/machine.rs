@@ -63,6 +63,16 @@ fn a_licensed_node_must_forward_one_family_and_an_agent_ipv4() {
 }
 
 #[test]
+fn a_host_forwards_if_any_of_its_roles_does() {
+    let forwards = |text: &str| Folder::new().load(text).unwrap().forwards();
+    let around = OFFICE.replace("10.8.0.0/16", "0.0.0.0/0");
+    assert!(!forwards(OFFICE) && !forwards(&around));
+    for text in [SITE, include_str!("../../examples/licensed.toml")] {
+        assert!(forwards(text));
+    }
+}
+
+#[test]
 fn a_tunnel_that_covers_its_peer_needs_loose_reverse_paths() {
     let loose = [need("net.ipv4.conf.all.rp_filter=2", true)];
     for remote in ["0.0.0.0/0", "192.0.2.0/24"] {

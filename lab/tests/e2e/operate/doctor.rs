@@ -114,6 +114,20 @@ fn a_healthy_licensed_node_has_no_finding_with_a_daemon_or_without() -> Result<(
     let mut node = pair.start_licensed(pair::LICENSED)?;
     node.strata("status")?;
     Report::new(&pair.between, &config)?.is_healthy()?;
+    // A failing task of a running daemon, which the check of the machine reports.
+    let settings = ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"];
+    for setting in settings {
+        pair.between.sysctl(setting, "0")?;
+    }
+    let report = Report::new(&pair.between, &config)?;
+    report.has("forwarding", "fail", "sysctl -w net.ipv4.ip_forward=1")?;
+    let mut told = report.findings();
+    told.retain(|finding| finding["check"] == "daemon");
+    ensure!(told.len() == 1 && told[0]["verdict"] == "ok", "{told:?}");
+    for setting in settings {
+        pair.between.sysctl(setting, "1")?;
+    }
+    Report::new(&pair.between, &config)?.is_healthy()?;
     node.stop()?;
     Report::new(&pair.between, &config)?.is_healthy()
 }
@@ -288,6 +302,30 @@ fn a_firewall_that_drops_by_default_is_found() -> Result<()> {
     pair.mobile.run(&format!("nft -f {}", rules.display()))?;
     let rule = "nft add rule inet filter input udp dport";
     Report::new(&pair.mobile, &mobile_config())?.has("firewall", "warn", rule)
+}
+
+/// As Docker sets it. It concerns every host that forwards, also one that connects to its peer.
+// Works: failures
+#[lab::test]
+fn a_firewall_that_drops_what_is_forwarded_is_found_where_a_role_forwards() -> Result<()> {
+    let pair = bed()?;
+    let chain = "table ip filter {\n\
+                 chain FORWARD { type filter hook forward priority 0 ; policy drop ; }\n}";
+    for host in [&pair.mobile, &pair.between] {
+        let rules = host.file("rules.nft", chain)?;
+        host.run(&format!("nft -f {}", rules.display()))?;
+    }
+    Report::new(&pair.mobile, &mobile_config())?.is_healthy()?;
+    let site = mobile_config().replace("\"10.1.0.2/32\", ", "\"10.1.0.0/24\", ");
+    ensure!(site.contains("address = \"192.0.2.1\"") && site.contains("10.1.0.0/24"));
+    let rule = "nft insert rule ip filter FORWARD iifname '{ strata0 }' accept";
+    Report::new(&pair.mobile, &site)?.has("firewall", "warn", rule)?;
+    pair.mobile.run(&rule.replace('\'', ""))?;
+    pair.between
+        .secret("node.psk", "a key that nobody asks for")?;
+    let licensed = pair::licensed_config(pair::LICENSED);
+    let devices = "'{ strata-wired, strata-wireless }'";
+    Report::new(&pair.between, &licensed)?.has("firewall", "warn", devices)
 }
 
 #[lab::test]
