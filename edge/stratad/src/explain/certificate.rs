@@ -120,7 +120,8 @@ pub fn ours(
         None => {
             let table =
                 format!("write `id = \"{identity}\"` without `psk` in its table for this host");
-            let mut fixes = vec![elsewhere(table)];
+            let expected = "compare it with `id` in [node] of the peer";
+            let mut fixes = vec![elsewhere(table), remedy.at("id", expected)];
             fixes.extend(trust());
             fixes
         }

@@ -287,11 +287,21 @@ fn suspects(attempt: &Attempt) -> &'static [Topic] {
 const fn of_end(why: &DownReason) -> &'static [Topic] {
     match why {
         DownReason::WrongKey => &[Topic::Authentication],
-        DownReason::AuthenticationRefused { .. } => &[Topic::OurIdentity, Topic::Authentication],
-        DownReason::PpkRefused { .. } => &[Topic::Ppk, Topic::OurIdentity, Topic::Authentication],
+        // A peer that has another identity than the expected one refuses like that, too.
+        DownReason::AuthenticationRefused { .. } => &[
+            Topic::OurIdentity,
+            Topic::TheirIdentity,
+            Topic::Authentication,
+        ],
+        DownReason::PpkRefused { .. } => &[
+            Topic::Ppk,
+            Topic::OurIdentity,
+            Topic::TheirIdentity,
+            Topic::Authentication,
+        ],
         DownReason::NoPpk => &[Topic::Ppk],
         DownReason::BadProof(why) => of_proof(why),
-        DownReason::KeyRefused { .. } => &[Topic::OurIdentity, Topic::OurKey],
+        DownReason::KeyRefused { .. } => &[Topic::OurIdentity, Topic::TheirIdentity, Topic::OurKey],
         DownReason::CertificateRefused { .. }
         | DownReason::SignatureNotAccepted(_)
         | DownReason::CannotSign => &[Topic::OurCertificate],

@@ -38,32 +38,23 @@ impl Remedy<'_> {
         match why {
             DownReason::Refused { .. } => self.for_error(attempt),
             DownReason::WrongKey => vec![self.key()],
-            DownReason::AuthenticationRefused { ours } => vec![
-                self.key(),
-                elsewhere(format!(
-                    "write `id = \"{ours}\"` in its table for this host"
-                )),
-            ],
-            DownReason::PpkRefused { ours, .. } => vec![
-                self.same_ppk(),
-                self.key(),
-                elsewhere(format!(
-                    "write `id = \"{ours}\"` in its table for this host"
-                )),
-            ],
+            DownReason::AuthenticationRefused { ours } => {
+                [vec![self.key()], self.identities(ours)].concat()
+            }
+            DownReason::PpkRefused { ours, .. } => {
+                [vec![self.same_ppk(), self.key()], self.identities(ours)].concat()
+            }
             DownReason::NoPpk => self.no_ppk(),
             DownReason::BadProof(why) => certificate::theirs(self, why, presented(attempt)),
             DownReason::CertificateRefused { ours, why } => {
                 certificate::ours(self, ours, *why, attempt.ours.certificate.as_deref())
             }
-            DownReason::KeyRefused { ours } => vec![
-                elsewhere(
+            DownReason::KeyRefused { ours } => {
+                let key = elsewhere(
                     "write the output of `strata pki pubkey` for our `key` into the file of `pubkey`",
-                ),
-                elsewhere(format!(
-                    "write `id = \"{ours}\"` in its table for this host"
-                )),
-            ],
+                );
+                [vec![key], self.identities(ours)].concat()
+            }
             DownReason::SignatureNotAccepted(_) => certificate::other_kind(self),
             DownReason::CannotSign => vec![self.fix("node.key", "name the private key of `cert`")],
             DownReason::WrongIdentity { theirs, .. } => vec![self.identity(theirs)],
@@ -340,6 +331,17 @@ impl Remedy<'_> {
         vec![
             elsewhere("write the same `ppk` in its table for this host"),
             self.at("ppk", "or write `required = false`, to make it optional"),
+        ]
+    }
+
+    /// Returns fixes for a peer that knows us by another identity, or has itself another: it
+    /// refuses both without a reason.
+    fn identities(&self, ours: &Identity) -> Vec<Fix> {
+        vec![
+            elsewhere(format!(
+                "write `id = \"{ours}\"` in its table for this host"
+            )),
+            self.at("id", "compare it with `id` in [node] of the peer"),
         ]
     }
 

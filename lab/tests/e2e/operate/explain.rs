@@ -146,7 +146,7 @@ fn an_identity_that_nobody_has() -> Result<()> {
 fn another_identity_than_the_one_expected() -> Result<()> {
     let [mobile, gateway] = configs(Terms::PLAIN);
     let mobile = mobile.replace("gw.example.net", "gateway.example.net");
-    let (_pair, tunnel) = start([mobile, gateway.clone()])?;
+    let (_pair, tunnel) = start([mobile.clone(), gateway.clone()])?;
     let explained = wait_for(&tunnel.gateway, "alice", |e| !e["stranger"].is_null())?;
     let stranger = &explained["stranger"];
     expect_row(stranger, "our identity", "differs")?;
@@ -155,7 +155,11 @@ fn another_identity_than_the_one_expected() -> Result<()> {
         "node.id",
         &gateway,
         "id = \"gateway.example.net\"",
-    )
+    )?;
+    let explained = wait(&tunnel.mobile, "office", "failed")?;
+    let attempt = &explained["attempt"];
+    expect_row(attempt, "peer identity", "suspect")?;
+    expect_fix(attempt, "peer.office.id", &mobile, "[node] of the peer")
 }
 
 // Works: explain
