@@ -227,13 +227,27 @@ impl Routes {
 
 /// Returns the interfaces with strict reverse path checks on which packets of a peer may arrive.
 /// Loopback, the claim and the TUN of this name are excluded.
-pub fn strict_interfaces(netlink: &Netlink, device: &str) -> Result<Vec<String>, Error> {
+fn strict_interfaces(netlink: &Netlink, device: &str) -> Result<Vec<String>, Error> {
     let ours = [LOOPBACK, claim::DEVICE, device];
     let links = netlink.links()?.into_iter();
     let others = links.filter(|interface| !ours.contains(&interface.as_str()));
     let strict =
         others.map(|interface| Ok(sysctl::strict_reverse_path(&interface)?.then_some(interface)));
     strict.filter_map(Result::transpose).collect()
+}
+
+/// Returns the interfaces with strict reverse path checks among the one of this name, or among
+/// those of [`strict_interfaces`] for `all`. An interface that does not exist has none.
+pub fn strict_among(interface: &str, device: &str) -> Vec<String> {
+    if interface != "all" {
+        let is_strict = sysctl::strict_reverse_path(interface).unwrap_or(false);
+        return is_strict
+            .then(|| interface.to_owned())
+            .into_iter()
+            .collect();
+    }
+    let strict = Netlink::open().and_then(|netlink| strict_interfaces(&netlink, device));
+    strict.unwrap_or_default()
 }
 
 /// Returns the rules that send all packets to our table, except those of bypassed services.

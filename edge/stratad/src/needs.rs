@@ -3,15 +3,18 @@
 
 use config::{Config, Need, PathMtu, Setting};
 use control::Trouble;
-use os::{Error, Family, sysctl};
+use os::{Error, Family, routes, sysctl};
 
-/// Returns the vital needs of forwarding that this host does not meet. One setting is enough.
+/// Returns the vital needs that this host does not meet. One setting of a need is enough.
 pub fn unmet(config: &Config) -> Vec<Trouble> {
     let vital = config.needs().into_iter().filter(|need| need.is_vital);
-    vital
-        .filter(|need| need.settings.iter().all(is_off))
-        .map(|need| trouble(&need))
-        .collect()
+    let corrections = |setting: &Setting| corrections(setting, &config.tunnel.name);
+    let unmet = vital.filter_map(|need| {
+        let wrong: Vec<_> = need.settings.iter().map(corrections).collect();
+        let is_unmet = wrong.iter().all(|wrong| !wrong.is_empty());
+        is_unmet.then(|| trouble(&need, &wrong.concat()))
+    });
+    unmet.collect()
 }
 
 /// Returns a failure if reports of routers alone find path MTUs and this process hears none.
@@ -26,24 +29,34 @@ pub fn deaf(path_mtu: PathMtu, hears_reports: bool) -> Option<Trouble> {
     })
 }
 
-fn is_off(setting: &Setting) -> bool {
+/// Returns the settings that correct one; empty if it is as it should be.
+fn corrections(setting: &Setting, device: &str) -> Vec<Setting> {
     let family = match setting {
         Setting::ForwardIpv4 => Family::V4,
         Setting::ForwardIpv6 => Family::V6,
-        Setting::LooseReversePath { .. } => return false,
+        Setting::LooseReversePath { interface } => {
+            let strict = routes::strict_among(interface, device).into_iter();
+            let loose = strict.map(|interface| Setting::LooseReversePath { interface });
+            return loose.collect();
+        }
     };
-    matches!(
+    let is_off = matches!(
         sysctl::require_forwarding(family),
         Err(Error::NotForwarding { .. } | Error::NoFamily { .. })
-    )
+    );
+    is_off.then(|| setting.clone()).into_iter().collect()
 }
 
-fn trouble(need: &Need) -> Trouble {
-    let settings: Vec<_> = need.settings.iter().map(Setting::to_string).collect();
+fn trouble(need: &Need, corrections: &[Setting]) -> Trouble {
+    let settings: Vec<_> = corrections.iter().map(Setting::to_string).collect();
+    let (task, what) = match corrections.iter().all(Setting::is_forwarding) {
+        true => ("forwarding", "this host does not forward packets"),
+        false => ("reverse_path", "this host checks reverse paths strictly"),
+    };
     Trouble {
-        task: "forwarding".to_owned(),
+        task: task.to_owned(),
         remote: None,
-        what: format!("this host does not forward packets: {}", need.why),
+        what: format!("{what}: {}", need.why),
         fix: format!("sysctl -w {}", settings.join(" ")),
         seconds: None,
     }

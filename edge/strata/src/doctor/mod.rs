@@ -86,9 +86,9 @@ fn status(socket: &Path) -> Option<Status> {
 /// Returns the findings of the daemon itself.
 fn told(status: &Status) -> Vec<Finding> {
     const WHY: &str = "stratad cannot do this part of its work; the rest is not affected";
-    // The checks of the network and its settings report two of these, with or without a daemon, and
-    // `installed` the others.
-    const OTHERS: [&str; 4] = ["wait", "forwarding", "removed", "filter"];
+    // The checks of the network and its settings report three of these, with or without a daemon,
+    // and `installed` the others.
+    const OTHERS: [&str; 5] = ["wait", "forwarding", "reverse_path", "removed", "filter"];
     let errors = status.errors.iter();
     let errors = errors.filter(|error| !OTHERS.contains(&&*error.task));
     let errors = errors.map(|error| Finding::fail("daemon", &error.what, WHY, &error.fix));

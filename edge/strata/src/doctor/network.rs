@@ -48,19 +48,11 @@ fn setting(need: &Need, device: &str) -> Finding {
 
 /// Returns the observation and the settings that correct it, unless a setting is as it should be.
 fn unmet(setting: &Setting, device: &str) -> Option<(String, String)> {
-    let interfaces = match setting {
+    let strict = match setting {
         Setting::ForwardIpv4 => return forwarding(Family::V4, setting),
         Setting::ForwardIpv6 => return forwarding(Family::V6, setting),
-        Setting::LooseReversePath { interface } if interface == "all" => {
-            let netlink = Netlink::open();
-            let strict = netlink.and_then(|netlink| routes::strict_interfaces(&netlink, device));
-            strict.unwrap_or_default()
-        }
-        // An interface that does not exist yet gets the setting of `default`.
-        Setting::LooseReversePath { interface } => vec![interface.clone()],
+        Setting::LooseReversePath { interface } => routes::strict_among(interface, device),
     };
-    let is_strict = |interface: &String| sysctl::strict_reverse_path(interface).unwrap_or(false);
-    let strict: Vec<_> = interfaces.into_iter().filter(is_strict).collect();
     let fix = |interface: &String| {
         let interface = interface.clone();
         Setting::LooseReversePath { interface }.to_string()

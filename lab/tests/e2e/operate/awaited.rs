@@ -135,6 +135,40 @@ fn a_host_that_no_longer_forwards_is_shown_until_it_does() -> Result<()> {
     Ok(())
 }
 
+// Recovers: failures
+// Weakness: 155
+#[lab::test]
+fn a_reverse_path_that_turns_strict_is_shown_until_it_is_loose() -> Result<()> {
+    let pair = Pair::new("awaited")?;
+    pair.mobile.secret("tunnel.psk", pair::TUNNEL_KEY)?;
+    let config = pair::mobile_config(Family::V4, Terms::PLAIN, "manual");
+    let covers = config.replace("remote = [", "remote = [\"192.0.2.0/24\", ");
+    let setting = "net.ipv4.conf.eth0.rp_filter";
+    for of in ["net.ipv4.conf.all.rp_filter", setting] {
+        pair.mobile.sysctl(of, "0")?;
+    }
+    let mobile = pair.mobile.stratad(&covers)?;
+    let file = pair.mobile.directory().join("strata.toml");
+    let doctor = format!("doctor {}", file.display());
+    let is_shown =
+        || -> Result<bool> { Ok(pair::has_error(&mobile.strata("status")?, "reverse_path")) };
+    ensure!(!is_shown()?, "the setting is right");
+    pair.mobile.sysctl(setting, "1")?;
+    ensure!(is_shown()?, "{}", mobile.strata_text("status")?);
+    let text = mobile.strata_text("status")?;
+    let fix = format!("sysctl -w {setting}=2");
+    let error = "error: this host checks reverse paths strictly: a tunnel covers";
+    ensure!(text.contains(error) && text.contains(&fix), "{text}");
+    let found = mobile
+        .strata_text(&doctor)
+        .map_err(|found| format!("{found:#}"));
+    let found = found.expect_err("the doctor found nothing");
+    ensure!(found.matches(&fix).count() == 1, "{found}");
+    pair.mobile.sysctl(setting, "2")?;
+    ensure!(!is_shown()?, "{}", mobile.strata_text("status")?);
+    Ok(())
+}
+
 /// Waits until `strata status` shows that the daemon waits for exactly these.
 fn waits_for(daemon: &Daemon, awaited: &[&str]) -> Result<()> {
     daemon.wait_until("status", DEADLINE, |status| waiting(status) == awaited)?;

@@ -175,6 +175,15 @@ fn a_file_that_cannot_be_written_does_not_cost_the_tunnel() -> Result<()> {
         text.contains("error: cannot set the name servers"),
         "{text}"
     );
+    let file = bed.pair.mobile.directory().join("strata.toml");
+    let doctor = format!("doctor {}", file.display());
+    let fix = status["status"]["errors"][0]["fix"].as_str();
+    for told in [
+        "cannot set the name servers of `dns`",
+        fix.context("no fix")?,
+    ] {
+        mobile.refuses(&doctor, told)?;
+    }
     mobile.stop()
 }
 
