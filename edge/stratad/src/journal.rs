@@ -83,7 +83,12 @@ impl Journal {
             Event::Displaced { peer, old, new, .. } => {
                 tracing::warn!("{}", two_machines(peer, &[*old, *new]));
             }
-            Event::PeerDown { peer, why } => {
+            Event::PeerDown {
+                peer,
+                why,
+                intended: true,
+            } => tracing::info!("peer {peer}: down: {}", in_one_line(why)),
+            Event::PeerDown { peer, why, .. } => {
                 tracing::warn!("peer {peer}: down: {}", in_one_line(why));
             }
             Event::Configured { peer, addresses } => {
@@ -671,6 +676,23 @@ pub mod tests {
         assert!(lines[2].starts_with("WARN peer alice: ") && lines[2].contains("two machines"));
     }
 
+    #[test]
+    fn an_end_that_this_host_was_asked_for_is_no_warning() {
+        let down = |intended| Event::PeerDown {
+            peer: "office".to_owned(),
+            why: "so".to_owned(),
+            intended,
+        };
+        let lines = lines(|journal| {
+            journal.tell(&down(true), at(0));
+            journal.tell(&down(false), at(0));
+        });
+        assert_eq!(
+            lines,
+            ["INFO peer office: down: so", "WARN peer office: down: so"]
+        );
+    }
+
     // Weakness: 127
     #[test]
     fn a_text_with_a_line_of_its_own_is_one_line() {
@@ -678,6 +700,7 @@ pub mod tests {
         let down = Event::PeerDown {
             peer: "mallory".to_owned(),
             why: forged.to_owned(),
+            intended: false,
         };
         let stranger = Event::Refused {
             peer: None,

@@ -248,6 +248,11 @@ pub enum DownReason {
 }
 
 impl DownReason {
+    /// Returns true if this end was asked for it: by a command, or by its configuration.
+    pub const fn is_intended(&self) -> bool {
+        matches!(self, Self::ClosedHere | Self::Reconfigured | Self::Removed)
+    }
+
     /// Returns true if one end refused the other's proof of identity. A key may have been changed
     /// at one end only, so the next attempts follow soon.
     pub const fn is_wrong_key(&self) -> bool {

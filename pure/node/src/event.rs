@@ -132,6 +132,8 @@ pub enum Event {
         peer: String,
         /// Human-readable reason.
         why: String,
+        /// True if a command or the configuration of this host asked for it.
+        intended: bool,
     },
     /// A peer assigned inner addresses, or changed them. [`crate::Node::inside`] returns all of
     /// them.

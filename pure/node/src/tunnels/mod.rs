@@ -253,7 +253,7 @@ impl Tunnels {
             true => Retry::Hurried,
             false => Retry::Usual,
         };
-        let why = why.to_string();
+        let (why, intended) = (why.to_string(), why.is_intended());
         let lent = self.assigned.remove(&sa);
         self.moving.forget(sa);
         self.silences.forget(sa);
@@ -265,7 +265,11 @@ impl Tunnels {
             self.desired
                 .down(peer, Some(sa), why.clone(), retry, turn.now);
             let peer = peer.to_owned();
-            turn.add(Event::PeerDown { peer, why });
+            turn.add(Event::PeerDown {
+                peer,
+                why,
+                intended,
+            });
         }
     }
 
