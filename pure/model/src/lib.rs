@@ -6,6 +6,7 @@
 
 mod bucket;
 mod crowd;
+mod crowding;
 mod dscp;
 mod features;
 mod frame;
@@ -24,6 +25,7 @@ mod zone_suite;
 
 pub use bucket::Bucket;
 pub use crowd::{Crowd, Entry, Room, site_of};
+pub use crowding::most_crowded;
 pub use dscp::Dscp;
 pub use features::Features;
 pub use frame::Frame;

@@ -1060,4 +1060,13 @@ pub const WEAKNESSES: &[Weakness] = &[
         what: "a licensed node with tunnels of its own forwards packets in clear that claim an inner address, to any UDP port, if they come from port 500 or 4500",
         answer: Tests,
     },
+    Weakness {
+        number: 172,
+        seen: "Strata before 0.1.0",
+        what: "a packet in clear that claims an inner address is believed at the outer address of a gateway, which no selector covers",
+        number: 175,
+        seen: "Strata before 0.1.0",
+        what: "copies of a registration that was heard use up a home agent's answers, so that the mobile node does not get the one by which it corrects its clock",
+        answer: Tests,
+    },
 ];

@@ -13,7 +13,7 @@ mod replies;
 mod udp;
 
 use super::beacon::Beacon;
-use super::limiter::Limiter;
+use super::limiter::Denials;
 use super::pending::{Pending, Waiting};
 use super::transmit::{NEIGHBOUR, ROUTED};
 use super::{
@@ -166,7 +166,7 @@ pub struct ForeignAgent {
     visitors: BTreeMap<Ipv4Addr, Entry>,
     newcomers: Newcomers,
     claims: Claims,
-    limiter: Limiter,
+    denials: Denials<Option<Station>>,
     tunnel: VisitorTunnel,
     /// True if a home agent has detected a NAT between it and us.
     is_behind_nat: bool,
@@ -210,7 +210,7 @@ impl ForeignAgent {
             visitors: BTreeMap::new(),
             newcomers: Newcomers::default(),
             claims: Claims::default(),
-            limiter: Limiter::default(),
+            denials: Denials::default(),
             is_behind_nat: false,
             unheard: BTreeSet::new(),
             reserved: Vec::new(),
@@ -542,7 +542,8 @@ impl ForeignAgent {
     fn deny(&mut self, waiting: &Waiting, code: Code, now: Instant) {
         self.counters.deny(code);
         let request = &waiting.request;
-        if !is_host(request.home) || !self.limiter.allows(request.home, now) {
+        let (home, station) = (request.home, waiting.station);
+        if !is_host(home) || !self.denials.allow(station, home, now) {
             self.counters.drop(Dropped::TooOften);
             return;
         }

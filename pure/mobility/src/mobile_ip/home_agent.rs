@@ -10,7 +10,7 @@ mod udp;
 
 use super::clock::WallClock;
 use super::freshness::{Freshness, FreshnessChecker, join};
-use super::limiter::{Limiter, OldAnswers};
+use super::limiter::{Denials, OldAnswers, Sender};
 use super::transmit::ROUTED;
 use super::tunnel::End;
 use super::{
@@ -138,8 +138,7 @@ pub struct HomeAgent {
     /// The end of the next binding, kept so that messages from unknown hosts cause no scan of all
     /// bindings.
     next: Option<Instant>,
-    limiter: Limiter,
-    old_answers: OldAnswers,
+    denials: Denials<Ipv4Addr>,
     tunnel: HomeTunnel,
     counters: Counters,
     transmits: VecDeque<Transmit>,
@@ -151,6 +150,7 @@ pub struct HomeAgent {
 struct Mobile {
     judge: FreshnessChecker,
     bindings: Vec<Binding>,
+    old_answers: OldAnswers,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -172,6 +172,7 @@ impl HomeAgent {
         let mut mobile = || Mobile {
             judge: FreshnessChecker::new(&mut rng),
             bindings: Vec::new(),
+            old_answers: OldAnswers::default(),
         };
         let mobiles = config.mobiles.keys().map(|&home| (home, mobile()));
         Self {
@@ -180,8 +181,7 @@ impl HomeAgent {
             rng,
             clock: WallClock::default(),
             beginning: None,
-            limiter: Limiter::default(),
-            old_answers: OldAnswers::default(),
+            denials: Denials::default(),
             tunnel: HomeTunnel::new(config.address),
             counters: Counters::default(),
             transmits: VecDeque::new(),
@@ -359,9 +359,14 @@ impl HomeAgent {
         arrival: &Arrival,
         now: Instant,
     ) -> Result<Verdict, Dropped> {
+        let key = &self.config.mobiles[&request.home];
+        if key.verify(extensions, Between::MobileHome).is_none() {
+            return self.judge_unproved(request, extensions, arrival, now);
+        }
         let asked = Asked::from_extensions(extensions);
         if let Some(verdict) = self.judge_old(request, extensions, arrival, now)? {
-            if self.old_answers.allow(request.home, now) {
+            let sender = self.sender(request, extensions, arrival);
+            if self.mobile(request.home).old_answers.allow(sender, now) {
                 return Ok(verdict);
             }
             if let Verdict::Denied(code, _) = verdict {
@@ -385,8 +390,30 @@ impl HomeAgent {
         })
     }
 
-    /// Returns the verdict on a request that changes no state: it is not authentic, not new, or its
-    /// tunnel is not permitted. Returns `None` for all others.
+    /// Denies a request that the mobile node has not signed, or drops it.
+    fn judge_unproved(
+        &mut self,
+        request: &Request,
+        extensions: Extensions<'_>,
+        arrival: &Arrival,
+        now: Instant,
+    ) -> Result<Verdict, Dropped> {
+        let foreign = self.key_of(request, arrival);
+        let is_false =
+            foreign.is_some_and(|key| key.verify(extensions, Between::ForeignHome).is_none());
+        let may_answer = extensions.has(kind::MOBILE_HOME) && !is_false;
+        let source = *arrival.source.ip();
+        match may_answer && self.denials.allow(source, request.home, now) {
+            true => Ok(Verdict::Denied(
+                Code::HomeMobileAuthentication,
+                request.identification,
+            )),
+            false => Err(Dropped::NotAuthenticMobile),
+        }
+    }
+
+    /// Returns the verdict on a mobile node's request that changes no state: its foreign agent is
+    /// not authentic, it is not new, or its tunnel is not permitted. Returns `None` for all others.
     fn judge_old(
         &mut self,
         request: &Request,
@@ -394,7 +421,7 @@ impl HomeAgent {
         arrival: &Arrival,
         now: Instant,
     ) -> Result<Option<Verdict>, Dropped> {
-        if let Some(denied) = self.authenticate(request, extensions, arrival, now)? {
+        if let Some(denied) = self.authenticate_agent(request, extensions, arrival)? {
             return Ok(Some(Verdict::Denied(denied, request.identification)));
         }
         let asked = Asked::from_extensions(extensions);
@@ -424,25 +451,16 @@ impl HomeAgent {
         Ok(tunnel.err().map(|code| Verdict::Denied(code, said)))
     }
 
-    /// Authenticates the mobile node and the foreign agent (section 3.8.2.1). Returns the code of a
-    /// denial, or `None`.
-    fn authenticate(
-        &mut self,
+    /// Authenticates the foreign agent of a request (section 3.8.2.1). Returns the code of a denial,
+    /// or `None`.
+    fn authenticate_agent(
+        &self,
         request: &Request,
         extensions: Extensions<'_>,
         arrival: &Arrival,
-        now: Instant,
     ) -> Result<Option<Code>, Dropped> {
-        let key = &self.config.mobiles[&request.home];
         let foreign = self.key_of(request, arrival);
         let is_proved = foreign.map(|key| key.verify(extensions, Between::ForeignHome).is_some());
-        if key.verify(extensions, Between::MobileHome).is_none() {
-            let may_answer = extensions.has(kind::MOBILE_HOME) && is_proved != Some(false);
-            return match may_answer && self.limiter.allows(request.home, now) {
-                true => Ok(Some(Code::HomeMobileAuthentication)),
-                false => Err(Dropped::NotAuthenticMobile),
-            };
-        }
         match is_proved {
             _ if request.is_deregistration() => Ok(None),
             Some(false) => Ok(Some(Code::HomeForeignAuthentication)),
@@ -464,6 +482,18 @@ impl HomeAgent {
         let foreign = &self.config.foreign;
         let by_care_of = || foreign.get(&request.care_of);
         foreign.get(arrival.source.ip()).or_else(by_care_of)
+    }
+
+    /// Returns the sender of a request, for the limit on answers. It is an agent if its address is
+    /// configured or bound, and its proof is right where there is a key.
+    fn sender(&self, request: &Request, extensions: Extensions<'_>, arrival: &Arrival) -> Sender {
+        let address = *arrival.source.ip();
+        let mut bindings = self.mobiles[&request.home].bindings.iter();
+        let is_known = self.config.foreign.contains_key(&address)
+            || bindings.any(|binding| binding.tunnel.to.address() == address);
+        let is_proved = |key: &Association| key.verify(extensions, Between::ForeignHome).is_some();
+        let is_agent = is_known && self.key_of(request, arrival).is_none_or(is_proved);
+        Sender { address, is_agent }
     }
 
     /// Returns the remaining lifetime of a registration that an identical request was granted: "the

@@ -353,7 +353,7 @@ fn a_flood_of_requests_at_a_foreign_agent_is_bounded_and_a_visitor_is_served() {
             ttl: 255,
             ..arrival(stranger.home, agent(0))
         };
-        world.foreign[0].handle_datagram(&from, &signed(&stranger), now);
+        world.foreign[0].handle_nearby(&from, STATION, &signed(&stranger), now);
     }
     let sent = datagrams(|| world.foreign[0].poll_transmit()).len();
     assert!(sent <= 8 + 64, "{sent} datagrams for a flood");
@@ -363,7 +363,7 @@ fn a_flood_of_requests_at_a_foreign_agent_is_bounded_and_a_visitor_is_served() {
     // A visitor's request replaces one for an unregistered mobile node.
     let renewal = request(0, now);
     let from = arrival(HOME, agent(0));
-    world.foreign[0].handle_datagram(&from, &signed(&renewal), now);
+    world.foreign[0].handle_nearby(&from, STATION, &signed(&renewal), now);
     let sent = datagrams(|| world.foreign[0].poll_transmit());
     assert_eq!(sent, [signed(&renewal)]);
 }
@@ -447,29 +447,154 @@ fn a_copy_from_elsewhere_makes_no_request_old() {
     assert_eq!(world.home.care_of(HOME), [agent(0)]);
 }
 
-/// Any host that has overheard a request can replay it, with any source address.
+/// A request of the mobile node while its clock is slow.
+fn stale() -> Request {
+    let mut stale = request(0, at(0));
+    stale.identification -= 100 << 32;
+    stale
+}
+
+/// Any host that has overheard a request can replay it, with any source address. Each source has a
+/// limit of its own.
 // Weakness: 117
 #[test]
 fn old_requests_are_answered_so_often_in_a_second_and_new_ones_always() {
     let mut world = registered();
     let old = last(&world, Node::Foreign(0), Node::Home);
-    let mut stale = request(1, at(0));
-    stale.identification -= 100 << 32;
-    for (source, octets) in [(agent(0), old), (agent(1), signed(&stale))] {
-        for _ in 0..100 {
-            to_home(&mut world, source, &octets);
+    let stale = signed(&stale());
+    for octets in [&old, &stale] {
+        for source in [agent(0), agent(1)] {
+            for _ in 0..100 {
+                to_home(&mut world, source, octets);
+            }
+            assert_eq!(datagrams(|| world.home.poll_transmit()).len(), 8);
         }
-        assert_eq!(datagrams(|| world.home.poll_transmit()).len(), 8);
         world.now += Duration::from_secs(1);
     }
-    assert_eq!(world.home.counters().dropped[&Dropped::TooOften], 184);
-    assert_eq!(world.home.counters().denied[&Code::HomeIdentification], 100);
+    assert_eq!(world.home.counters().dropped[&Dropped::TooOften], 4 * 92);
+    assert_eq!(world.home.counters().denied[&Code::HomeIdentification], 300);
     for _ in 0..10 {
-        to_home(&mut world, agent(1), &signed(&stale));
+        to_home(&mut world, agent(1), &stale);
     }
     datagrams(|| world.home.poll_transmit());
     let (fresh, now) = (signed(&request(1, world.now)), world.now);
     to_home(&mut world, agent(1), &fresh);
     let granted = only_reply(|| world.home.poll_transmit());
     assert_eq!(granted.code, Code::Accepted, "{now:?}");
+}
+
+/// Replays 100 copies of a granted request in each of three seconds, from a few sources or from
+/// many, and sends a request with an old timestamp after them. Returns the number of answers to the
+/// copies, and the codes of the answers to the request.
+fn replayed(world: &mut World, sources: u8, asking: Ipv4Addr) -> (usize, Vec<Code>) {
+    let old = last(world, Node::Foreign(0), Node::Home);
+    let (mut answers, mut codes) = (0, Vec::new());
+    for _ in 0..3 {
+        for copy in 0..100 {
+            to_home(world, agent(100 + copy % sources), &old);
+        }
+        answers += datagrams(|| world.home.poll_transmit()).len();
+        to_home(world, asking, &signed(&stale()));
+        let replies = datagrams(|| world.home.poll_transmit());
+        codes.extend(
+            replies
+                .iter()
+                .map(|octets| Reply::parse(octets).unwrap().0.code),
+        );
+        world.now += Duration::from_secs(1);
+    }
+    (answers, codes)
+}
+
+/// The mobile node sets its clock by code 133.
+// Weakness: 175
+#[test]
+fn copies_from_elsewhere_use_up_no_answer_that_the_mobile_node_needs() {
+    let learns = vec![Code::HomeIdentification; 3];
+    // From the agent that it is registered through, however many sources there are.
+    for (sources, answers) in [(1, 8), (10, 80), (100, 32)] {
+        let expected = (3 * answers, learns.clone());
+        assert_eq!(replayed(&mut registered(), sources, agent(0)), expected);
+    }
+    // From another agent.
+    let expected = (24, learns.clone());
+    assert_eq!(replayed(&mut registered(), 1, agent(1)), expected);
+    // Control: copies from the same source use up its answers.
+    let (answers, codes) = replayed(&mut registered(), 1, agent(100));
+    assert_eq!((answers, codes), (24, vec![]));
+}
+
+/// An agent with a key proves its requests, so nobody else uses up its answers by its address.
+// Weakness: 175
+#[test]
+fn an_agent_with_a_key_has_its_answers_whatever_comes_in_its_name() {
+    let config = HomeAgentConfig {
+        foreign: BTreeMap::from([(agent(0), foreign_home())]),
+        ..home_config()
+    };
+    let mut home = HomeAgent::new(config, [1; 32]);
+    home.set_wall_clock(ntp(at(0)), at(0));
+    let copy = signed(&stale());
+    let mut proved = copy.clone();
+    foreign_home().sign(&mut proved, Between::ForeignHome);
+    let mut codes = |octets: &[u8], times: usize| {
+        let from = arrival(agent(0), HOME_AGENT);
+        (0..times).for_each(|_| home.handle_datagram(&from, octets, at(0)));
+        let replies = datagrams(|| home.poll_transmit());
+        let codes = replies
+            .iter()
+            .map(|octets| Reply::parse(octets).unwrap().0.code);
+        codes.collect::<Vec<_>>()
+    };
+    assert_eq!(codes(&copy, 100), [Code::HomeForeignAuthentication; 8]);
+    assert_eq!(codes(&proved, 1), [Code::HomeIdentification]);
+}
+
+/// What the mobile node has not signed is denied once in a second for each source, and what it has
+/// signed is answered as before.
+// Weakness: 175
+#[test]
+fn requests_that_nobody_signed_use_up_no_answer_to_another_source() {
+    let mut world = registered();
+    let mut unsigned = stale().encode();
+    unsigned.extend([32, 20, 0, 0, 16, 1]);
+    unsigned.extend([0; 16]);
+    for copy in 0..100 {
+        to_home(&mut world, agent(100 + copy), &unsigned);
+    }
+    assert_eq!(datagrams(|| world.home.poll_transmit()).len(), 64);
+    to_home(&mut world, agent(1), &signed(&stale()));
+    let denied = only_reply(|| world.home.poll_transmit());
+    assert_eq!(denied.code, Code::HomeIdentification);
+}
+
+/// A station of the link names this mobile node, or many others, and is denied each time.
+// Weakness: 175
+#[test]
+fn denials_to_a_station_are_not_taken_from_another() {
+    let mut foreign = ForeignAgent::new(foreign_config(1), [1; 32], at(0));
+    let mut denied = |station: u8, home: u32, now| {
+        // The care-of address is another agent's.
+        let home = Ipv4Addr::from_bits(HOME.to_bits() + home);
+        let asked = Request {
+            home,
+            ..request(2, now)
+        };
+        let from = Arrival {
+            interface: AIR,
+            ttl: 255,
+            ..arrival(home, agent(1))
+        };
+        let station = Station([2, 0, 0, 0, 1, station]);
+        foreign.handle_nearby(&from, station, &signed(&asked), now);
+        datagrams(|| foreign.poll_transmit()).len()
+    };
+    for second in 0..3 {
+        let now = at(second * 1_000);
+        let flood: usize = (0..100).map(|home| denied(1, home, now)).sum();
+        assert_eq!(flood, 64);
+        assert_eq!(denied(2, 0, now), 1, "it has its own");
+        assert_eq!(denied(2, 0, now), 0, "once in a second");
+        assert_eq!(denied(1, 100, now), 0, "and the flood has no more");
+    }
 }
