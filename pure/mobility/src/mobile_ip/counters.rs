@@ -41,6 +41,7 @@ reasons! {
     NoForeignAgent "no_foreign_agent" "the advertising agent is not a foreign agent with reverse tunnels, or its lifetime is too short"
     TooManyAgents "too_many_agents" "too many agents advertise themselves: one was forgotten"
     TooOften "too_often" "the limit of answers per second is reached"
+    GaveWay "gave_way" "all places were taken: it was the oldest of the station with the most"
     UnknownMobile "unknown_mobile" "the message is for an unknown mobile node"
     NotAuthenticMobile "not_authentic_mobile" "the mobile node or its home agent failed to authenticate"
     NotAuthenticForeign "not_authentic_foreign" "the foreign agent failed to authenticate"

@@ -184,6 +184,8 @@ pub struct ForeignAgent {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     visitor: Visitor,
+    /// The time since which the mobile node has been here without a break.
+    since: Instant,
     until: Option<Instant>,
     /// The identification of the granted request.
     registration: u64,
@@ -389,7 +391,6 @@ impl ForeignAgent {
     /// Sends an advertisement. It lists no router: the agent routes for its visitors only, which
     /// know its address.
     fn advertise(&mut self, sequence: u16) {
-        let is_full = self.visitors.len() >= self.config.visitors;
         let flags = AgentFlags::REGISTRATION_REQUIRED
             | AgentFlags::FOREIGN_AGENT
             | AgentFlags::REVERSE_TUNNEL;
@@ -401,7 +402,7 @@ impl ForeignAgent {
                 sequence,
                 registration_lifetime: self.config.lifetime,
                 flags: flags
-                    .with_if(is_full, AgentFlags::BUSY)
+                    .with_if(self.is_full(), AgentFlags::BUSY)
                     .with_if(self.is_behind_nat, AgentFlags::UDP_TUNNEL),
                 care_of: vec![self.config.care_of],
             }),

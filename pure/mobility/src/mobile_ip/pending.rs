@@ -2,7 +2,7 @@
 //! 3.7.1).
 
 use super::Station;
-use model::Instant;
+use model::{Instant, most_crowded};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 use wire::mobile_ip::Request;
@@ -53,14 +53,14 @@ impl Pending {
         all.any(|one| Waiting { since, ..*one } != *newcomer)
     }
 
-    /// Makes room for one more request. It replaces a copy of itself. It replaces the oldest
-    /// request of the same mobile node from the same station, if that pair is at its limit (any
-    /// station can name any mobile node). A visitor's request may also replace one for an
-    /// unregistered mobile node. Returns `false` if there is no room, in total or for this station.
+    /// Makes room for one more request, as far as another may give way, and returns true if one of
+    /// another mobile node or station does. A request replaces a copy of itself, and the oldest of
+    /// the same mobile node from the same station if that pair is at its limit (any station can
+    /// name any mobile node).
     pub(super) fn make_room(
         &mut self,
         newcomer: &Waiting,
-        is_served: impl Fn(Ipv4Addr) -> bool,
+        is_visitors: impl Fn(&Waiting) -> bool,
     ) -> bool {
         let request = &newcomer.request;
         self.waiting.retain(|one| !is_same(one, request));
@@ -69,23 +69,43 @@ impl Pending {
         if self.count(of_one) >= MOST_OF_ONE {
             self.remove_first(of_one);
         }
-        let replaces = |one: &Waiting| is_served(request.home) && !is_served(one.request.home);
-        self.has_room(share_of_station(self.most), of_station, replaces)
-            && self.has_room(self.most, |_| true, replaces)
+        let gives_way = if self.count(of_station) >= share_of_station(self.most) {
+            let is_replaced = |one: &Waiting| of_station(one) && !is_visitors(one);
+            let place = self.waiting.iter().position(is_replaced);
+            place.filter(|_| is_visitors(newcomer))
+        } else if self.waiting.len() >= self.most {
+            self.gives_way(newcomer, is_visitors)
+        } else {
+            None
+        };
+        gives_way.map(|place| self.waiting.remove(place)).is_some()
     }
 
-    /// Returns true if fewer than `most` requests match `counts`, after removing a replaceable one
-    /// if necessary.
-    fn has_room(
-        &mut self,
-        most: usize,
-        counts: impl Fn(&Waiting) -> bool,
-        replaces: impl Fn(&Waiting) -> bool,
-    ) -> bool {
-        if self.count(&counts) >= most {
-            self.remove_first(|one| counts(one) && replaces(one));
-        }
-        self.count(counts) < most
+    /// Returns the place of the request that gives way if there is no room in total: the oldest of
+    /// the station with the most, if it has more than the newcomer's. A station can forge its
+    /// address, so those of visitors give way last, and each visitor's station keeps one. A
+    /// visitor's own request replaces any that is not.
+    fn gives_way(
+        &self,
+        newcomer: &Waiting,
+        is_visitors: impl Fn(&Waiting) -> bool,
+    ) -> Option<usize> {
+        let own = self.count(|one| one.station == newcomer.station);
+        let of_most = |counts: &dyn Fn(&Waiting) -> bool| {
+            let all = self.waiting.iter().enumerate();
+            let all = all.filter(|(_, one)| counts(one));
+            most_crowded(all.map(|(place, one)| (one.station, place)))
+        };
+        let stranger = of_most(&|one| !is_visitors(one));
+        let stranger = stranger.filter(|(_, most)| is_visitors(newcomer) || *most > own);
+        let visitor = || of_most(&|_| true).filter(|(_, most)| *most > own + 1);
+        stranger.or_else(visitor).map(|(place, _)| place)
+    }
+
+    /// Returns true if there is room for one more request, in total and of this station.
+    pub(super) fn has_room(&self, newcomer: &Waiting) -> bool {
+        let of_station = self.count(|one| one.station == newcomer.station);
+        of_station < share_of_station(self.most) && self.waiting.len() < self.most
     }
 
     pub(super) fn push(&mut self, waiting: Waiting) {

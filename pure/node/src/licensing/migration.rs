@@ -28,7 +28,9 @@ use crate::tunnels::Tunnels;
 use crate::{Event, HeldGrant};
 use crypto::{Rng, Secret};
 use ike::{KeyRefusal, is_signed, sign_token, token_key};
-use model::{ChildSaId, CsaId, Grant, Identity, IkeSaId, Instant, Right, Zone, ZoneId};
+use model::{
+    ChildSaId, CsaId, Grant, Identity, IkeSaId, Instant, Right, Zone, ZoneId, most_crowded,
+};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::ike::{RefusalCode, Token};
@@ -159,13 +161,16 @@ impl Tokens {
 }
 
 /// Tokens from visitors, by nonce. Only the answer of the named node proves a token. The number per
-/// station is therefore limited, and refused tokens make room for others.
+/// station is therefore limited. If there is no room, a refused token gives way, or the oldest of
+/// the station with the most: a station can forge its address. The neighbour's answer counts
+/// nevertheless.
 #[derive(Default)]
 struct Shown(BTreeMap<[u8; 16], Asking>);
 
 /// A token that we presented to another node.
 struct Asking {
     expiry: u32,
+    since: Instant,
     station: Option<Station>,
     is_refused: bool,
 }
@@ -177,6 +182,7 @@ impl Shown {
         token: &Token,
         station: Option<Station>,
         seconds: u32,
+        now: Instant,
     ) -> Result<(), NoKeys> {
         self.0
             .retain(|_, asking| seconds_left(asking.expiry, seconds).is_some());
@@ -184,22 +190,35 @@ impl Shown {
             return Err(NoKeys::Used);
         }
         let at_station = self.0.values().filter(|asking| asking.station == station);
-        if at_station.count() >= MOST_AT_STATION {
+        let at_station = at_station.count();
+        if at_station >= MOST_AT_STATION {
             return Err(NoKeys::Busy);
         }
         if self.0.len() >= MOST_TOKENS {
-            let mut all = self.0.iter();
-            let refused = all.find(|(_, asking)| asking.is_refused);
-            let refused = refused.map(|(nonce, _)| *nonce).ok_or(NoKeys::Busy)?;
-            self.0.remove(&refused);
+            let gives_way = self.gives_way(at_station).ok_or(NoKeys::Busy)?;
+            self.0.remove(&gives_way);
         }
         let asking = Asking {
             expiry: token.expiry,
+            since: now,
             station,
             is_refused: false,
         };
         self.0.insert(token.nonce, asking);
         Ok(())
+    }
+
+    /// Returns the nonce of the token that gives way to one of a station with this many.
+    fn gives_way(&self, at_station: usize) -> Option<[u8; 16]> {
+        let mut oldest: Vec<_> = self.0.iter().collect();
+        oldest.sort_by_key(|(_, asking)| asking.since);
+        let mut refused = oldest.iter().filter(|(_, asking)| asking.is_refused);
+        let refused = refused.next().map(|(nonce, _)| **nonce);
+        let members = oldest
+            .iter()
+            .map(|(nonce, asking)| (asking.station, **nonce));
+        let crowded = || most_crowded(members).filter(|(_, most)| *most > at_station);
+        refused.or_else(|| crowded().map(|(nonce, _)| nonce))
     }
 
     /// Marks a token as refused.
@@ -365,7 +384,7 @@ impl Migration {
             return self.missed(name, why, turn);
         };
         let timely = self.timely(&token, turn.now);
-        match timely.and_then(|seconds| self.shown.take(&token, station, seconds)) {
+        match timely.and_then(|seconds| self.shown.take(&token, station, seconds, turn.now)) {
             Err(NoKeys::Used) => {}
             Err(why) => self.missed(None, format!("a visitor: {why}"), turn),
             Ok(()) => turn.add(IkeCommand::RequestKeys(sa, token)),
@@ -496,4 +515,47 @@ fn borrow(
     let holder = token.holder.clone();
     let installed = transit.install(sa, name.to_owned(), holder, grant, now);
     installed.map_err(|unusable| unusable.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The tokens of these stations fill the memory, and none is refused. A station can forge its
+    /// address.
+    // Weakness: 113
+    #[test]
+    fn tokens_of_stations_that_fill_the_memory_leave_room_for_that_of_another() {
+        for (stations, each) in [(32, 8), (256, 1)] {
+            let mut shown = Shown::default();
+            let mut show = |station: u16, number: u16| {
+                let mut nonce = [0; 16];
+                nonce[..2].copy_from_slice(&station.to_be_bytes());
+                nonce[2..4].copy_from_slice(&number.to_be_bytes());
+                let token = Token {
+                    spis: [model::Spi(1), model::Spi(2)],
+                    nonce,
+                    expiry: 10,
+                    zones: Vec::new(),
+                    mac: [0; 16],
+                    holder: "fa.example.net".parse().unwrap(),
+                };
+                let [high, low] = station.to_be_bytes();
+                let now = Instant::from_origin(Duration::from_millis(number.into()));
+                shown.take(&token, Some(Station([2, 0, 0, 0, high, low])), 0, now)
+            };
+            for station in 0..stations {
+                for number in 0..each {
+                    assert_eq!(show(station, number), Ok(()));
+                }
+            }
+            assert_eq!(show(1_000, 1_000), Ok(()));
+            assert_eq!(show(1_000, 1_000), Err(NoKeys::Used));
+            // Control: a station that has its share does not get another's place.
+            if each > 1 {
+                assert_eq!(show(5, 1_001), Err(NoKeys::Busy));
+            }
+            assert_eq!(shown.0.len(), MOST_TOKENS);
+        }
+    }
 }

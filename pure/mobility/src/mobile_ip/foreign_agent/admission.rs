@@ -1,9 +1,9 @@
 //! Admission control: the checks on a request before it is relayed.
 
 use super::{ForeignAgent, Visitor, Waiting};
-use crate::mobile_ip::is_host;
 use crate::mobile_ip::transmit::NEIGHBOUR;
-use model::TrafficSelector;
+use crate::mobile_ip::{Dropped, is_host};
+use model::{TrafficSelector, most_crowded};
 use std::net::Ipv4Addr;
 use wire::mobile_ip::{Between, Code, Extensions, Request, RequestFlags, kind};
 
@@ -14,6 +14,15 @@ const MOST_AT_STATION: usize = 8;
 /// a home agent of its own. The same number of places is divided evenly among listed home agents,
 /// and each one's part is closed to visitors of the others.
 const SHARE: usize = 4;
+
+/// A place for a visitor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// One that is free, or that the mobile node has already.
+    Free,
+    /// That of the visitor with this home address, who leaves.
+    Instead(Ipv4Addr),
+}
 
 impl ForeignAgent {
     /// Applies the checks of section 3.7.2.1 and of RFC 3024 section 4.2.1. Returns the end of the
@@ -132,31 +141,76 @@ impl ForeignAgent {
         if request.lifetime > self.config.lifetime {
             return Err(Code::ForeignLifetime);
         }
-        let has_place = request.is_deregistration() || self.has_place(waiting);
-        let is_served = |home| self.visitors.contains_key(&home);
-        match has_place && self.pending.make_room(waiting, is_served) {
+        if !request.is_deregistration() && self.place(waiting).is_none() {
+            return Err(Code::ForeignResources);
+        }
+        let visitors = &self.visitors;
+        let is_visitors = |one: &Waiting| {
+            let entry = visitors.get(&one.request.home);
+            entry.is_some_and(|entry| entry.visitor.station == one.station)
+        };
+        if self.pending.make_room(waiting, is_visitors) {
+            self.counters.drop(Dropped::GaveWay);
+        }
+        match self.pending.has_room(waiting) {
             true => Ok(()),
             false => Err(Code::ForeignResources),
         }
     }
 
-    /// Returns true if there is room for a visitor: in total, at its station, and for its home
+    /// Returns the place that there is for a visitor: in total, at its station, and for its home
     /// agent.
-    pub(super) fn has_place(&self, waiting: &Waiting) -> bool {
+    pub(super) fn place(&self, waiting: &Waiting) -> Option<Place> {
         let Request {
             home, home_agent, ..
         } = waiting.request;
-        let config = &self.config;
-        let is_known = self.visitors.contains_key(&home);
         let others = |fits: &dyn Fn(Visitor) -> bool| {
             let others = self.visitors().filter(|visitor| visitor.home != home);
             others.filter(|visitor| fits(*visitor)).count()
         };
         let at_station = others(&|visitor| visitor.station == waiting.station);
-        let of_agent = others(&|visitor| visitor.home_agent == home_agent);
-        let has_room = is_known || self.visitors.len() < config.visitors;
-        let most_of_agent = self.most_of_agent(home_agent);
-        has_room && at_station < MOST_AT_STATION && of_agent < most_of_agent
+        let is_free =
+            self.visitors.contains_key(&home) || self.visitors.len() < self.config.visitors;
+        let gives_way = match is_free {
+            true => None,
+            false => Some(self.gives_way(at_station, self.is_keyed(home, home_agent))?),
+        };
+        let stays = |visitor: Visitor| Some(visitor.home) != gives_way;
+        let of_agent = others(&|visitor| visitor.home_agent == home_agent && stays(visitor));
+        let has_room = at_station < MOST_AT_STATION && of_agent < self.most_of_agent(home_agent);
+        has_room.then_some(gives_way.map_or(Place::Free, Place::Instead))
+    }
+
+    /// Returns the visitor that gives way to a newcomer: the visitor that has been longest at the
+    /// station with the most, if that station has more even after the exchange. So one visitor at a
+    /// station never gives way, and neither does a visitor with a key to a newcomer without.
+    fn gives_way(&self, at_station: usize, is_keyed: bool) -> Option<Ipv4Addr> {
+        let entries = self.visitors.values();
+        let weaker = entries.filter(|entry| {
+            let Visitor {
+                home, home_agent, ..
+            } = entry.visitor;
+            is_keyed || !self.is_keyed(home, home_agent)
+        });
+        let mut oldest: Vec<_> = weaker.collect();
+        oldest.sort_by_key(|entry| entry.since);
+        let members = oldest
+            .iter()
+            .map(|entry| (entry.visitor.station, entry.visitor.home));
+        let most = most_crowded(members).filter(|(_, most)| *most > at_station + 1);
+        most.map(|(home, _)| home)
+    }
+
+    /// Returns true if there is no place for a mobile node at another station.
+    pub(super) fn is_full(&self) -> bool {
+        self.visitors.len() >= self.config.visitors && self.gives_way(0, false).is_none()
+    }
+
+    /// Returns true if a key proves that a mobile node has a home address, or that its home agent
+    /// has accepted it.
+    fn is_keyed(&self, home: Ipv4Addr, home_agent: Ipv4Addr) -> bool {
+        let config = &self.config;
+        config.mobile_keys.contains_key(&home) || config.home_keys.contains_key(&home_agent)
     }
 
     /// Returns the limit on visitors of one home agent.

@@ -18,7 +18,7 @@ use super::{ForeignAgent, ForeignEvent, Visitor};
 use crate::mobile_ip::pending::{Waiting, share_of_station};
 use crate::mobile_ip::transmit::ROUTED;
 use crate::mobile_ip::{Dropped, Remote, Station, Transmit};
-use model::Instant;
+use model::{Instant, most_crowded};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 use wire::mobile_ip::{Code, HomeTest, PORT, Reply, Request, UdpTunnelReply};
@@ -107,9 +107,23 @@ impl Claims {
 
     /// Returns true if there is room for another claim: in total, and for this station.
     fn has_room(&self, station: Option<Station>) -> bool {
-        let of_station = |claim: &&Claim| claim.grant.waiting.station == station;
-        let of_station = self.0.iter().filter(of_station).count();
-        self.0.len() < MOST && of_station < share_of_station(MOST)
+        self.0.len() < MOST && self.of_station(station) < share_of_station(MOST)
+    }
+
+    /// If there is no room in total, removes the oldest claim of the station with the most, if it
+    /// has more even after the exchange. Otherwise each new station would cause a test.
+    fn make_room(&mut self, station: Option<Station>) -> Option<Claim> {
+        let own = self.of_station(station);
+        let members = self.0.iter().map(|claim| claim.grant.waiting.station);
+        let most = most_crowded(members.zip(0..)).filter(|(_, most)| *most > own + 1);
+        let (place, _) = most.filter(|_| self.0.len() >= MOST)?;
+        Some(self.0.remove(place))
+    }
+
+    fn of_station(&self, station: Option<Station>) -> usize {
+        let claims = self.0.iter();
+        let claims = claims.filter(|claim| claim.grant.waiting.station == station);
+        claims.count()
     }
 
     fn find(&self, test: &HomeTest) -> Option<usize> {
@@ -143,6 +157,10 @@ impl ForeignAgent {
     pub(super) fn contest(&mut self, grant: Grant, now: Instant) {
         if self.claims.renew(&grant) {
             return;
+        }
+        if let Some(other) = self.claims.make_room(grant.waiting.station) {
+            self.counters.drop(Dropped::GaveWay);
+            self.deny(&other.grant.waiting, Code::ForeignResources, now);
         }
         if !self.claims.has_room(grant.waiting.station) {
             return self.deny(&grant.waiting, Code::ForeignResources, now);

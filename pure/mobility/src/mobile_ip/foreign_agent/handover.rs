@@ -41,6 +41,9 @@ impl ForeignAgent {
         if self.newcomers.knows(home, &note) {
             return Ok(());
         }
+        if self.newcomers.make_room(waiting, self.config.pending) {
+            self.counters.drop(Dropped::GaveWay);
+        }
         if !self.newcomers.has_room(waiting, self.config.pending) {
             return Err(Dropped::TooOften);
         }

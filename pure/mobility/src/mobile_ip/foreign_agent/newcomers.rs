@@ -5,8 +5,9 @@
 //! request for the same mobile node, or a neighbour's confirmation.
 
 use super::Visitor;
+use crate::mobile_ip::Station;
 use crate::mobile_ip::pending::{Waiting, share_of_station};
-use model::Instant;
+use model::{Instant, most_crowded};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -88,11 +89,30 @@ impl Newcomers {
     /// identification.
     pub(super) fn has_room(&self, newcomer: &Waiting, most: usize) -> bool {
         let request = &newcomer.request;
-        let told = self.told.values();
-        let of_station = told.filter(|told| told.visitor.station == newcomer.station);
-        of_station.count() < share_of_station(most)
+        self.of_station(newcomer.station) < share_of_station(most)
             && self.told.len() < most
             && !(self.told).contains_key(&(request.home, request.identification))
+    }
+
+    /// If there is no room in total, removes the oldest notice for the station with the most, if it
+    /// has more than the newcomer's. Returns true if one gave way.
+    pub(super) fn make_room(&mut self, newcomer: &Waiting, most: usize) -> bool {
+        if self.told.len() < most {
+            return false;
+        }
+        let own = self.of_station(newcomer.station);
+        let mut oldest: Vec<_> = self.told.iter().collect();
+        oldest.sort_by_key(|(_, told)| told.until);
+        let members = oldest
+            .iter()
+            .map(|(key, told)| (told.visitor.station, **key));
+        let gives_way = most_crowded(members).filter(|(_, most)| *most > own);
+        gives_way.is_some_and(|(key, _)| self.told.remove(&key).is_some())
+    }
+
+    fn of_station(&self, station: Option<Station>) -> usize {
+        let told = self.told.values();
+        told.filter(|told| told.visitor.station == station).count()
     }
 
     /// Adds a notice that was sent.

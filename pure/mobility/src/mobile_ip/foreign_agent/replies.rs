@@ -3,6 +3,7 @@
 //! Home agents are reached by routes. A reply from the visited link is never theirs, whatever its
 //! source address.
 
+use super::admission::Place;
 use super::claims::Grant;
 use super::{Entry, ForeignAgent, ForeignEvent, Visitor};
 use crate::mobile_ip::{Arrival, Dropped};
@@ -90,8 +91,10 @@ impl ForeignAgent {
         if self.is_reserved(request.home) || self.takes_an_agents_place(request) {
             return Err(Code::ForeignProhibited);
         }
-        if !self.has_place(waiting) {
-            return Err(Code::ForeignResources);
+        let place = self.place(waiting).ok_or(Code::ForeignResources)?;
+        if let Place::Instead(other) = place {
+            self.counters.drop(Dropped::GaveWay);
+            self.leave(other);
         }
         if self.is_anothers(request) {
             self.displace(request);
@@ -109,6 +112,7 @@ impl ForeignAgent {
         let until = lifetime.min(self.config.lifetime).duration();
         let entry = Entry {
             visitor,
+            since: known.map_or(now, |entry| entry.since),
             until: until.map(|lasting| now + lasting),
             registration: request.identification,
             gone: None,

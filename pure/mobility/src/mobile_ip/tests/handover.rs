@@ -589,3 +589,37 @@ fn a_flood_of_notes_is_bounded() {
     foreign.handle_timeout(at(20_000));
     assert!(foreign.poll_event().is_none());
 }
+
+/// Eight stations, which may be one that forges its address, have all notices that may be open.
+// Weakness: 113
+#[test]
+fn stations_that_fill_the_list_of_notices_leave_room_for_another() {
+    let config = ForeignAgentConfig {
+        neighbours: BTreeMap::from([(agent(0), between_agents())]),
+        pending: 64,
+        ..foreign_config(1)
+    };
+    let mut foreign = ForeignAgent::new(config, [1; 32], at(0));
+    let mut notices = |number: u8, station: u8| {
+        let stranger = Request {
+            home: Ipv4Addr::from_bits(HOME.to_bits() + u32::from(number)),
+            ..request(1, at(number.into()))
+        };
+        let mut octets = signed(&stranger);
+        mobile_foreign(0).append_note(&mut octets, (agent(0), 1), (stranger.home, agent(1)));
+        let from = Arrival {
+            interface: AIR,
+            ttl: 255,
+            ..arrival(stranger.home, agent(1))
+        };
+        let station = Station([2, 0, 0, 0, 1, station]);
+        foreign.handle_nearby(&from, station, &octets, at(number.into()));
+        let sent = datagrams(|| foreign.poll_transmit());
+        let sent = sent.iter().filter(|octets| Notice::parse(octets).is_ok());
+        sent.count()
+    };
+    let told: usize = (0..64).map(|number| notices(number, number / 8)).sum();
+    assert_eq!(told, 64);
+    assert_eq!(notices(64, 8), 1);
+    assert_eq!(notices(65, 1), 0, "a station that has its share");
+}

@@ -583,3 +583,42 @@ fn a_copy_of_a_granted_request_does_not_move_its_claim() {
         assert_eq!(holders(&foreign), MENDED, "{leaves}");
     }
 }
+
+/// Eight stations, which may be one that forges its address, have all claims that may be open.
+// Weakness: 113
+#[test]
+fn stations_that_fill_the_list_of_claims_leave_room_for_another() {
+    let mut foreign = foreign_with(ForeignAgentConfig {
+        visitors: 200,
+        ..foreign_config(1)
+    });
+    let station = |number: u8| Station([2, 0, 0, 0, 1, number]);
+    let of = |home_agent, number: u8, now| Request {
+        home: Ipv4Addr::from_bits(HOME.to_bits() + u32::from(number)),
+        ..claimed(home_agent, now)
+    };
+    for number in 0..40 {
+        let held = of(FALSE_HOME_AGENT, number, at(0));
+        claim(&mut foreign, station(number / 4), &held, at(0));
+    }
+    for number in 4..40 {
+        let claimed = of(OTHER_HOME_AGENT, number, at(1_000));
+        claim(&mut foreign, station(number / 4), &claimed, at(1_000));
+    }
+    let first = sent(&mut foreign);
+    // The ninth station takes the oldest place of each station in turn, but keeps no more than the
+    // others.
+    assert_eq!(first.tests.len(), 32 + 3);
+    claim(&mut foreign, STATION, &request(1, at(1_100)), at(1_100));
+    let test = only_test(&mut foreign);
+    assert_eq!(test.home, HOME);
+    assert_eq!(foreign.counters().dropped[&Dropped::GaveWay], 4);
+    assert!(comes(&mut foreign, Remote::Ip(HOME_AGENT), test, at(1_150)));
+    assert!(holders(&foreign).contains(&MENDED[0]));
+    // Stations with one claim each keep them, so that the rate of tests stays bounded.
+    for number in 1..40 {
+        let claimed = of(agent(7), number, at(1_200));
+        claim(&mut foreign, station(100 + number), &claimed, at(1_200));
+    }
+    assert_eq!(sent(&mut foreign).tests.len(), 1 + 22);
+}

@@ -462,6 +462,186 @@ fn a_station_has_a_share_of_what_waits_and_a_newcomer_finds_room() {
     assert_eq!(dropped(&foreign, Dropped::Unsolicited), 92);
 }
 
+/// One of some stations on the link, or a forged address of one.
+fn numbered(number: u32) -> Station {
+    let [.., high, low] = number.to_be_bytes();
+    Station([2, 0, 0, 1, high, low])
+}
+
+/// A request for one of many mobile nodes.
+fn for_home(number: u32) -> Request {
+    Request {
+        home: home(number),
+        ..request(1, at(number.into()))
+    }
+}
+
+/// An agent at which this many requests wait, each station's share full.
+fn full(stations: u32, each: u32) -> ForeignAgent {
+    let mut foreign = foreign_with(ForeignAgentConfig {
+        pending: 64,
+        visitors: 100,
+        ..foreign_config(1)
+    });
+    for number in 0..stations * each {
+        let asked = for_home(number);
+        ask_from(&mut foreign, numbered(number / each), &asked, at(0));
+    }
+    assert_eq!(datagrams(|| foreign.poll_transmit()).len(), 64);
+    foreign
+}
+
+/// A station forges its address.
+// Weakness: 113
+#[test]
+fn stations_that_fill_what_waits_leave_room_for_another() {
+    for (stations, each) in [(8, 8), (64, 1)] {
+        let mut foreign = full(stations, each);
+        let asked = request(1, at(100));
+        ask_from(&mut foreign, STATION, &asked, at(100));
+        assert_eq!(datagrams(|| foreign.poll_transmit()), [signed(&asked)]);
+        assert_eq!(dropped(&foreign, Dropped::GaveWay), 1);
+        // More of them take the places of each other.
+        for number in 100..130 {
+            ask_from(&mut foreign, numbered(number), &for_home(number), at(101));
+        }
+        accept(&mut foreign, &asked, at(102));
+        let served = foreign.visitors().map(|visitor| visitor.station);
+        assert_eq!(served.collect::<Vec<_>>(), [Some(STATION)]);
+    }
+    // Control: a station that has its share gets no other's place.
+    let mut foreign = full(8, 8);
+    ask_from(&mut foreign, numbered(3), &for_home(200), at(100));
+    let denied = only_reply(|| foreign.poll_transmit());
+    assert_eq!(denied.code, Code::ForeignResources);
+    assert_eq!(dropped(&foreign, Dropped::GaveWay), 0);
+}
+
+/// A visitor renews its registration meanwhile.
+// Weakness: 113
+#[test]
+fn the_request_of_a_visitor_outlasts_those_of_any_number_of_stations() {
+    let mut foreign = foreign_with(ForeignAgentConfig {
+        pending: 64,
+        ..foreign_config(1)
+    });
+    registered_at(&mut foreign, STATION, &request(1, at(0)), at(0));
+    let renewal = request(1, at(1_000));
+    ask_from(&mut foreign, STATION, &renewal, at(1_000));
+    for number in 0..200 {
+        ask_from(&mut foreign, numbered(number), &for_home(number), at(1_001));
+    }
+    assert_eq!(dropped(&foreign, Dropped::GaveWay), 137);
+    foreign.poll_event();
+    accept(&mut foreign, &renewal, at(1_002));
+    assert_eq!(told(&mut foreign), Some(STATION));
+    // Its next one replaces one of theirs.
+    let renewal = request(1, at(1_500));
+    ask_from(&mut foreign, numbered(500), &for_home(500), at(1_500));
+    ask_from(&mut foreign, STATION, &renewal, at(1_500));
+    accept(&mut foreign, &renewal, at(1_501));
+    assert_eq!(told(&mut foreign), Some(STATION));
+    // Whose station only names it is a newcomer like any other.
+    let asked = request(1, at(2_000));
+    ask_from(&mut foreign, OTHER, &asked, at(2_000));
+    for number in 300..400 {
+        ask_from(&mut foreign, numbered(number), &for_home(number), at(2_001));
+    }
+    accept(&mut foreign, &asked, at(2_002));
+    assert_eq!(dropped(&foreign, Dropped::Unsolicited), 1);
+}
+
+/// Registers visitors of a home agent, this many at each of some stations.
+fn fill(foreign: &mut ForeignAgent, agent: Ipv4Addr, stations: &[u32], each: u32) {
+    for station in stations {
+        for number in 0..each {
+            let asked = Request {
+                home_agent: agent,
+                ..for_home(station * 100 + number)
+            };
+            registered_at(foreign, numbered(*station), &asked, at(0));
+        }
+    }
+}
+
+fn is_busy(foreign: &mut ForeignAgent, now: Instant) -> bool {
+    foreign.handle_timeout(now);
+    let sent = std::iter::from_fn(|| foreign.poll_transmit());
+    let last = sent.filter_map(|transmit| match transmit {
+        Transmit::Icmp { octets, .. } => Advertisement::parse(&octets).ok()?.agent,
+        Transmit::Udp { .. } => None,
+    });
+    last.last().unwrap().flags.has(AgentFlags::BUSY)
+}
+
+// Weakness: 113
+#[test]
+fn stations_with_many_visitors_leave_places_and_those_with_one_keep_it() {
+    let with = |stations: &[u32], each| {
+        let mut foreign = foreign_with(ForeignAgentConfig {
+            visitors: 16,
+            home_agents: listed(&[HOME_AGENT]),
+            ..foreign_config(1)
+        });
+        fill(&mut foreign, HOME_AGENT, stations, each);
+        assert_eq!(foreign.visitors().count(), 16);
+        let is_busy = is_busy(&mut foreign, at(2_000));
+        // Without the home agent's answer nobody leaves.
+        ask_from(&mut foreign, STATION, &request(1, at(2_000)), at(2_000));
+        assert_eq!(foreign.visitors().count(), 16);
+        accept(&mut foreign, &request(1, at(2_000)), at(2_000));
+        let visitors: Vec<_> = foreign.visitors().collect();
+        assert_eq!(visitors.len(), 16);
+        let is_served = visitors.iter().any(|visitor| visitor.home == HOME);
+        (is_busy, is_served, dropped(&foreign, Dropped::GaveWay))
+    };
+    assert_eq!(with(&[0, 1], 8), (false, true, 1));
+    let each: Vec<_> = (0..16).collect();
+    assert_eq!(with(&each, 1), (true, false, 0));
+}
+
+/// Home agents with a key have accepted most visitors. One without a key accepts everything.
+// Weakness: 113
+#[test]
+fn a_visitor_with_a_key_leaves_no_place_to_one_without() {
+    let mut foreign = foreign_with(ForeignAgentConfig {
+        visitors: 18,
+        home_agents: listed(&[HOME_AGENT, FALSE_HOME_AGENT]),
+        home_keys: BTreeMap::from([(HOME_AGENT, foreign_home())]),
+        ..foreign_config(1)
+    });
+    let accept_keyed = |foreign: &mut ForeignAgent, asked: &Request| {
+        let mut reply = reply_signed(&Reply::to(asked, Code::Accepted));
+        foreign_home().sign(&mut reply, Between::ForeignHome);
+        foreign.handle_datagram(&arrival(HOME_AGENT, agent(1)), &reply, at(2));
+    };
+    for number in 0..15 {
+        let asked = for_home(number);
+        ask_from(&mut foreign, numbered(number / 8), &asked, at(2));
+        accept_keyed(&mut foreign, &asked);
+    }
+    fill(&mut foreign, FALSE_HOME_AGENT, &[50, 51, 52], 1);
+    assert_eq!(foreign.visitors().count(), 18);
+    let newcomer = Request {
+        home_agent: FALSE_HOME_AGENT,
+        ..for_home(900)
+    };
+    registered_at(&mut foreign, OTHER, &newcomer, at(1));
+    let homes = |foreign: &ForeignAgent| {
+        let homes = foreign.visitors().map(|visitor| visitor.home);
+        homes.collect::<Vec<_>>()
+    };
+    assert!(!homes(&foreign).contains(&home(900)));
+    assert_eq!(dropped(&foreign, Dropped::GaveWay), 0);
+    // With a key there is a place: that of the first at the station with the most.
+    let newcomer = for_home(901);
+    ask_from(&mut foreign, OTHER, &newcomer, at(2));
+    accept_keyed(&mut foreign, &newcomer);
+    let homes = homes(&foreign);
+    assert!(homes.contains(&home(901)) && !homes.contains(&home(0)));
+    assert_eq!(homes.len(), 18);
+}
+
 // Weakness: 113
 #[test]
 fn a_station_has_a_few_visitors_and_the_others_find_room() {
