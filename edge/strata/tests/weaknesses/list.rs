@@ -1069,4 +1069,10 @@ pub const WEAKNESSES: &[Weakness] = &[
         what: "copies of a registration that was heard use up a home agent's answers, so that the mobile node does not get the one by which it corrects its clock",
         answer: Tests,
     },
+    Weakness {
+        number: 176,
+        seen: "Strata before 0.1.0",
+        what: "a station names the home address of a mobile node as its home agent's, and a host answers in its name: the mobile node is kept out, as one with the address of a home agent",
+        answer: Tests,
+    },
 ];

@@ -533,6 +533,13 @@ impl ForeignAgent {
         holder.is_some_and(|holder| holder.home_agent != request.home_agent)
     }
 
+    /// Returns true if an accepted request has to show that its home agent is on the route of the
+    /// home address: a mobile node of another home agent has that address, or it is the address of
+    /// a visitor's home agent, by what the visitor and its home agent say.
+    fn is_disputed(&self, request: &Request) -> bool {
+        self.is_anothers(request) || self.serves_somebody_of(request.home)
+    }
+
     fn serves_somebody_of(&self, home_agent: Ipv4Addr) -> bool {
         let mut visitors = self.visitors();
         visitors.any(|visitor| visitor.home_agent == home_agent)

@@ -111,13 +111,11 @@ impl ForeignAgent {
     fn check_home(&self, request: &Request) -> Result<(), Code> {
         let (home, config) = (request.home, &self.config);
         let is_allowed = config.homes.is_empty() || is_in(&config.homes, home);
-        let is_an_agents = config.home_agents.contains_key(&home)
+        let is_an_agents = home == request.home_agent
+            || config.home_agents.contains_key(&home)
             || config.home_keys.contains_key(&home)
             || config.neighbours.contains_key(&home);
-        // Home agents of pending requests are not checked here, since any station can name one. The
-        // check follows when one of them accepts.
-        let is_taken = is_an_agents || self.takes_an_agents_place(request);
-        match is_allowed && !self.is_reserved(home) && !is_taken {
+        match is_allowed && !self.is_reserved(home) && !is_an_agents {
             true => Ok(()),
             false => Err(Code::ForeignProhibited),
         }
@@ -127,13 +125,6 @@ impl ForeignAgent {
     pub(super) fn is_reserved(&self, address: Ipv4Addr) -> bool {
         let told = [self.config.address, self.config.care_of];
         told.contains(&address) || is_in(&self.reserved, address)
-    }
-
-    /// Returns true if the home address of a request is the address of a home agent whose tunnels
-    /// end here. The reverse is no reason to refuse a request: a station that claims the address of
-    /// a home agent would keep all of its mobile nodes out.
-    pub(super) fn takes_an_agents_place(&self, request: &Request) -> bool {
-        request.home == request.home_agent || self.serves_somebody_of(request.home)
     }
 
     fn check_room(&mut self, waiting: &Waiting) -> Result<(), Code> {

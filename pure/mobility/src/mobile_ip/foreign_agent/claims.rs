@@ -8,6 +8,10 @@
 //! visitor's, or does not come, the claim is denied. A home agent off the route never sees the
 //! cookie, neither here nor on the visited link: the agent delivers no test to a visitor.
 //!
+//! The same test decides about a home address that visitors call the address of their home agent.
+//! The host at that address would get no packets if a mobile node had it, and it answers no test. A
+//! mobile node would be kept out if nobody had to show that such a home agent exists.
+//!
 //! So the order of claims does not matter, and no state says that one was shown before: when the
 //! route to a home address changes, the home agent on the new route is the next to show it.
 //!
@@ -153,7 +157,7 @@ impl Claims {
 }
 
 impl ForeignAgent {
-    /// Tests a claim to a home address that a mobile node of another home agent has here.
+    /// Tests a claim to a disputed home address.
     pub(super) fn contest(&mut self, grant: Grant, now: Instant) {
         if self.claims.renew(&grant) {
             return;
@@ -210,14 +214,20 @@ impl ForeignAgent {
         true
     }
 
-    /// Removes the mobile node of another home agent that has the home address of a request.
+    /// Removes the mobile node of another home agent that has the home address of a request, and
+    /// the visitors that call this address their home agent's.
     pub(super) fn displace(&mut self, request: &Request) {
-        if let Some(visitor) = self.holder(request.home) {
-            let by = request.home_agent;
+        let by = request.home_agent;
+        let holder = self.holder(request.home);
+        if let Some(visitor) = holder.filter(|holder| holder.home_agent != by) {
             self.events
                 .push_back(ForeignEvent::Displaced { visitor, by });
+            self.leave(request.home);
         }
-        self.leave(request.home);
+        let callers = self.visitors();
+        let callers = callers.filter(|visitor| visitor.home_agent == request.home);
+        let callers: Vec<_> = callers.map(|visitor| visitor.home).collect();
+        callers.into_iter().for_each(|home| self.leave(home));
     }
 
     fn refuse(&mut self, claim: Claim, now: Instant) {

@@ -51,7 +51,7 @@ impl ForeignAgent {
             udp,
             octets,
         };
-        match grant.is_for_service() && self.is_anothers(&grant.waiting.request) {
+        match grant.is_for_service() && self.is_disputed(&grant.waiting.request) {
             true => self.contest(grant, now),
             false => self.apply(grant, now),
         }
@@ -71,8 +71,7 @@ impl ForeignAgent {
     }
 
     /// Updates the list of visitors from an accepted reply (section 3.7.3.2). The place may have
-    /// been taken since the request was relayed. A mobile node of another home agent that has the
-    /// home address leaves: the claim was tested.
+    /// been taken since the request was relayed. If the claim was disputed, it was tested.
     fn update(&mut self, grant: &Grant, now: Instant) -> Result<(), Code> {
         let (waiting, reply) = (&grant.waiting, &grant.reply);
         let request = &waiting.request;
@@ -88,7 +87,7 @@ impl ForeignAgent {
             // The reply grants a lifetime that was not requested.
             return Err(Code::ForeignPoorlyFormedReply);
         }
-        if self.is_reserved(request.home) || self.takes_an_agents_place(request) {
+        if self.is_reserved(request.home) {
             return Err(Code::ForeignProhibited);
         }
         let place = self.place(waiting).ok_or(Code::ForeignResources)?;
@@ -96,9 +95,7 @@ impl ForeignAgent {
             self.counters.drop(Dropped::GaveWay);
             self.leave(other);
         }
-        if self.is_anothers(request) {
-            self.displace(request);
-        }
+        self.displace(request);
         let known = self.visitors.get(&request.home).copied();
         // A copy of the granted request moves no visitor, whatever its source.
         let granted = known.filter(|entry| entry.registration == request.identification);

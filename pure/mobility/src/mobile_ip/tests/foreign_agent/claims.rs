@@ -240,6 +240,67 @@ fn a_test_that_is_lost_is_sent_again_and_one_that_is_doubled_changes_nothing() {
     assert_eq!(holders(&foreign), MENDED);
 }
 
+/// A host answers requests in the name of the mobile node's home address, so that this seems to be
+/// the address of a home agent. The thief has a home address of its own there.
+fn called() -> ForeignAgent {
+    let mut foreign = foreign();
+    let calling = Request {
+        home: Ipv4Addr::new(10, 66, 0, 8),
+        ..claimed(HOME, at(0))
+    };
+    claim(&mut foreign, THIEF, &calling, at(0));
+    assert!(sent(&mut foreign).tests.is_empty());
+    events(&mut foreign);
+    foreign
+}
+
+// Weakness: 176
+#[test]
+fn a_station_that_calls_a_home_address_a_home_agents_does_not_keep_its_mobile_node_out() {
+    let mut foreign = called();
+    let own = request(1, at(1_000));
+    claim(&mut foreign, STATION, &own, at(1_000));
+    let test = only_test(&mut foreign);
+    // Its own visit, and what comes out of its tunnel, settle nothing.
+    comes(&mut foreign, Remote::Ip(HOME), test, at(1_010));
+    assert_eq!(holders(&foreign), [(HOME, Some(THIEF))]);
+    assert!(comes(&mut foreign, Remote::Ip(HOME_AGENT), test, at(1_050)));
+    assert_eq!(holders(&foreign), MENDED);
+    let [(Some(STATION), accepted)] = sent(&mut foreign).replies[..] else {
+        panic!("another reply");
+    };
+    assert_eq!(accepted.code, Code::Accepted);
+    let thief = Visitor {
+        home: Ipv4Addr::new(10, 66, 0, 8),
+        ..visitor(HOME, THIEF)
+    };
+    let came = ForeignEvent::Came(visitor(HOME_AGENT, STATION));
+    assert_eq!(events(&mut foreign), [ForeignEvent::Left(thief), came]);
+    // The mobile node is a visitor by then, and renews its registration.
+    let calling = Request {
+        home: Ipv4Addr::new(10, 66, 0, 8),
+        ..claimed(HOME, at(2_000))
+    };
+    claim(&mut foreign, THIEF, &calling, at(2_000));
+    claim(&mut foreign, STATION, &request(1, at(3_000)), at(3_000));
+    let test = only_test(&mut foreign);
+    assert!(comes(&mut foreign, Remote::Ip(HOME_AGENT), test, at(3_050)));
+    assert_eq!(holders(&foreign), MENDED);
+}
+
+/// The control: without the answer to the test the address stays that of a home agent.
+// Weakness: 176
+#[test]
+fn a_claim_to_the_address_of_a_home_agent_is_denied_unless_it_is_shown() {
+    let mut foreign = called();
+    claim(&mut foreign, STATION, &request(1, at(1_000)), at(1_000));
+    only_test(&mut foreign);
+    foreign.handle_timeout(at(3_500));
+    let replies = sent(&mut foreign).replies;
+    assert_eq!(replies[0].1.code, Code::ForeignHomeAuthentication);
+    assert_eq!(holders(&foreign), [(HOME, Some(THIEF))]);
+}
+
 /// What is guessed, forged or sent through other tunnels settles nothing. A neighbour may forward a
 /// copy to this agent.
 // Refuses: claimed-home-address
