@@ -6,16 +6,16 @@ use lab::daemon::Daemon;
 use lab::host::Host;
 use lab::pair::{self, GATEWAY, MOBILE, Pair, Terms};
 use lab::process::{DEADLINE, until};
-use lab::spis::{held, holds, passed, sent_on, spi};
+use lab::spis::{held, held_in, holds, passed, sent_on, spi};
 use lab::transfer::transfer;
 use lab::volley::{Volleys, volleys};
-use lab::walk::{AGENTS, CARE_OF, Ends, Walk, both_ways, bound, registered, tables};
+use lab::walk::{AGENTS, CARE_OF, Ends, OFTEN, Walk, both_ways, bound, registered, tables};
 use lab::wiretap::Wiretap;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const MB: u64 = 1_000_000;
 
@@ -373,6 +373,47 @@ fn an_agent_that_was_killed_gets_its_keys_again() -> Result<()> {
     let read = pair::segments(&route.agents[1])? - before;
     ensure!(read > 100, "it has read {read} segments");
     Ok(())
+}
+
+/// The mobile node's daemon is killed, so it does not deregister. Its tunnel stays up for as long
+/// as `liveness` says, which is much longer than its registration.
+// Recovers: handover
+#[lab::test]
+fn a_registration_that_ends_takes_the_keys_back_while_the_tunnel_is_up() -> Result<()> {
+    let walk = Walk::new("handover")?;
+    let all = licences(&[0, 1], "push");
+    let home = walk.home_config(Terms::requiring(&all));
+    let patient = home.replacen("liveness = \"1s\"", "liveness = \"600s\"", 1);
+    let (alice, _) = patient
+        .split_once("[licensed.")
+        .context("a licensed node")?;
+    ensure!(alice.contains("liveness = \"600s\""), "{patient}");
+    let file = walk.home.directory().join("audit.jsonl");
+    let audited = format!("{patient}[audit]\nfile = \"{}\"\n", file.display());
+    let mut route = Route::start_as(&walk, &all, &audited, OFTEN, neighbours)?;
+    route.is_read_by(0)?;
+    let killed = Instant::now();
+    route.ends.mobile.process().crash()?;
+    let home = &route.ends.home;
+    ensure!(
+        !bound(&home.strata("status")?).is_empty() && !held(&route.agents[0])?.is_empty(),
+        "the registration was over at once"
+    );
+    let gone = |zones: &Value| held_in(zones).is_empty();
+    route.agents[0].wait_until("zones", DEADLINE, gone)?;
+    let after = killed.elapsed().as_secs_f64();
+    println!("the agent had no keys {after:.1} s after the mobile node was killed");
+    let status = home.strata("status")?;
+    ensure!(
+        pair::is_up(&status) && bound(&status).is_empty(),
+        "{status}"
+    );
+    let audit = home.strata_text("audit strata.toml")?;
+    ensure!(audit.contains("registration over"), "{audit}");
+    // It comes back: another tunnel, and keys again.
+    route.ends.mobile.start_again()?;
+    route.is_read_by(0)?;
+    both_ways(&walk)
 }
 
 // Recovers: handover
