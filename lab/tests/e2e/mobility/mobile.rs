@@ -165,9 +165,18 @@ fn agents_that_were_killed_and_are_back_know_their_mobile_node_again() -> Result
     transfer(&walk.mobile, &walk.home, GATEWAY[0], MB as u64)
 }
 
+/// Returns true if `strata explain` has the missing agent as a cause on this host.
+fn names_no_agent(explained: &Value) -> bool {
+    let causes = explained["explain"]["local"].as_array();
+    let mut causes = causes.into_iter().flatten();
+    causes.any(|cause| cause["task"] == "agent")
+}
+
 /// The mobile node has an ordinary address and route on the link. Traffic for the tunnel must not
-/// use them.
+/// use them. `strata status` and `strata explain` name the missing agent for as long as none is
+/// there.
 // Refuses: mobile-ip
+// Works: failures
 #[lab::test]
 fn without_an_agent_nothing_leaves_in_clear() -> Result<()> {
     let walk = Walk::new("mobile")?;
@@ -196,9 +205,19 @@ fn without_an_agent_nothing_leaves_in_clear() -> Result<()> {
         .iter()
         .find(|seen| pair::inside().iter().any(|prefix| seen.touches(*prefix)));
     ensure!(clear.is_none(), "in clear: {clear:?}");
+    let status = mobile.strata("status")?;
+    ensure!(pair::has_error(&status, "agent"), "{status}");
+    let explained = mobile.strata("explain office")?;
+    ensure!(names_no_agent(&explained), "{explained}");
+    let text = mobile.strata_text("explain office")?;
+    let cause = "cause: nothing can be sent: no foreign agent on m0, m1 has accepted this host";
+    ensure!(text.contains(cause) && !text.contains("psk"), "{text}");
     let _agent = walk.start_agent(0)?;
     let there = |status: &Value| registered(status) == [CARE_OF[0]] && pair::is_up(status);
-    mobile.wait_until("status", DEADLINE, there)?;
+    let status = mobile.wait_until("status", DEADLINE, there)?;
+    ensure!(!pair::has_error(&status, "agent"), "{status}");
+    let explained = mobile.strata("explain office")?;
+    ensure!(!names_no_agent(&explained), "{explained}");
     transfer(&walk.mobile, &walk.home, GATEWAY[0], MB as u64)
 }
 
