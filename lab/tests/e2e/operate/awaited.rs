@@ -5,7 +5,7 @@ use anyhow::{Result, ensure};
 use lab::daemon::Daemon;
 use lab::pair::{self, DEADLINE, GATEWAY, Pair, Terms};
 use lab::transfer::transfer;
-use lab::walk::{CARE_OF, Ends, Walk};
+use lab::walk::{CARE_OF, Ends, HOME_KEY, Walk};
 use os::Family;
 use serde_json::Value;
 
@@ -106,6 +106,34 @@ fn an_agent_waits_for_its_address() -> Result<()> {
     waits_for(&home, &[])?;
     let ends = Ends::start_with(&walk, home, "")?;
     ends.is_at(CARE_OF[0])
+}
+
+// Weakness: 144
+#[lab::test]
+fn a_mobile_node_waits_for_its_interface_and_a_foreign_agent_for_its_address() -> Result<()> {
+    let walk = Walk::new("awaited")?;
+    walk.mobile.run("ip link set m0 name later")?;
+    walk.agents[0].run(&format!("ip addr del {}/24 dev wl0", CARE_OF[0]))?;
+    let agent = walk.start_agent(0)?;
+    let address = format!("the address {} (`foreign_agent.address`)", CARE_OF[0]);
+    waits_for(&agent, &[&address])?;
+    let home = walk.start_home(Terms::PLAIN)?;
+    let mut mobile = walk.start_mobile(HOME_KEY, "", Terms::PLAIN)?;
+    let interface = "the interface m0 (`mobile_node.interfaces`)";
+    let route = "a route to 192.0.2.1 (`peer.office`)";
+    waits_for(&mobile, &[interface, route])?;
+    walk.mobile.run("ip link set later name m0")?;
+    walk.set_link(0, true)?;
+    waits_for(&mobile, &[route])?;
+    walk.agents[0].run(&format!("ip addr add {}/24 dev wl0", CARE_OF[0]))?;
+    waits_for(&agent, &[])?;
+    mobile.wait_until("status", DEADLINE, pair::is_up)?;
+    waits_for(&mobile, &[])?;
+    let log = mobile.process().log();
+    ensure!(log.contains(&format!("found {interface}")), "{log}");
+    let ends = Ends { home, mobile };
+    ends.is_at(CARE_OF[0])?;
+    transfer(&walk.mobile, &walk.home, GATEWAY[0], OCTETS)
 }
 
 // Recovers: failures
