@@ -451,8 +451,8 @@ impl HomeAgent {
         Ok(tunnel.err().map(|code| Verdict::Denied(code, said)))
     }
 
-    /// Authenticates the foreign agent of a request (section 3.8.2.1). Returns the code of a denial,
-    /// or `None`.
+    /// Authenticates the foreign agent of a request (section 3.8.2.1). Returns the code of a
+    /// denial, or `None`.
     fn authenticate_agent(
         &self,
         request: &Request,
