@@ -5,7 +5,7 @@ use crate::bare::{CSA, Shape, WINDOW, each};
 use crate::experiment::{Estimate, Finding, Plan};
 use anyhow::{Result, ensure};
 use model::Instant;
-use pep::{Position, Segment, Side, Snoop};
+use pep::{Line, Owner, Position, Segment, Side, Snoop};
 use std::time::Duration;
 use wire::{ip, tcp};
 
@@ -51,7 +51,10 @@ impl Proxy {
     fn show(&mut self, from: Side, datagram: &[u8], seq: u32) -> Option<pep::Verdict> {
         let header = ip::Header::parse(datagram).ok()?;
         let segment = Segment {
-            line: Some(CSA),
+            line: Some(Line {
+                owner: Owner(1),
+                csa: CSA,
+            }),
             flow: header.flow(),
             header: tcp::Header::parse(header.payload())?,
             hides: false,

@@ -38,7 +38,8 @@
 //! * TCP in clear works alike. Its surplus copies do reach the receiver, which answers each with a
 //!   duplicate acknowledgement; these echoes are counted and not taken for losses.
 //! * Memory is bounded by [`Config`]: connections, packets of one connection, octets in total. At a
-//!   limit the line with the most gives way, so a line that grows displaces its own connections.
+//!   limit the gateway with the most gives way, and of its lines the one with the most. So a
+//!   gateway that grows displaces its own connections, over however many lines it spreads them.
 //! * A held acknowledgement is sent before its SA or its connection is forgotten, and before it
 //!   falls too far behind in the replay window to be sent at all.
 //!
@@ -92,7 +93,7 @@ mod window_limiter;
 
 pub use config::Config;
 pub use counters::Counters;
-pub use segment::{Position, Segment, Side, Verdict};
+pub use segment::{Line, Owner, Position, Segment, Side, Verdict};
 pub use snoop::Snoop;
 pub use stand_in::{Answer, Patience, StandIn};
 pub use status::{FlowStatus, State};

@@ -25,13 +25,26 @@ pub struct Position {
     pub window: u32,
 }
 
+/// The gateway that granted the keys of a line, by a number that the node chose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Owner(pub u64);
+
+/// A line: a composite SA with its successors by rekey.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Line {
+    /// Its owner. Owners share memory before lines do, because a gateway chooses how many lines it
+    /// has.
+    pub owner: Owner,
+    /// The first SA of the line, which names it.
+    pub csa: CsaId,
+}
+
 /// A TCP segment on its way through the node.
 #[derive(Clone, Copy, Debug)]
 pub struct Segment<'a> {
-    /// The line of composite SAs that carries the packet, named by its first SA, so a rekey does
-    /// not change it. `None` for TCP in clear. Both directions of a connection travel in the same
-    /// line, and no other SA can affect the connection's state.
-    pub line: Option<CsaId>,
+    /// The line of composite SAs that carries the packet; `None` for TCP in clear. Both directions
+    /// of a connection travel in the same line, and no other SA can affect the connection's state.
+    pub line: Option<Line>,
     /// Addresses and ports as in this packet.
     pub flow: Flow,
     /// The TCP header.

@@ -2,10 +2,10 @@
 
 use crate::acknowledgement::Acknowledgement;
 use crate::flow::{Context, Data, EspSeq, Flow, Reaches};
-use crate::lines::{Line, Lines};
-use crate::{Config, Counters, FlowStatus, Segment, Side, Verdict};
+use crate::lines::{Lines, owner};
+use crate::{Config, Counters, FlowStatus, Line, Owner, Segment, Side, Verdict};
 use model::{CsaId, Deadline, Instant};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque, btree_map};
 use wire::tcp::Flags;
 
 /// SNOOP for any number of composite SAs and for TCP in clear; see the crate's documentation.
@@ -31,7 +31,7 @@ pub struct Snoop {
 /// ends of those SAs can affect its state, and overlapping private addresses never collide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
-    line: Line,
+    line: Option<Line>,
     flow: model::Flow,
 }
 
@@ -42,35 +42,56 @@ struct Entry {
     alarm: Instant,
 }
 
-/// Octets in all caches, and in those of each line.
+/// Octets in all caches, and in those of each owner of lines and of each line.
 #[derive(Debug, Default)]
 struct Octets {
     all: usize,
-    lines: BTreeMap<Line, usize>,
+    owners: BTreeMap<Option<Owner>, usize>,
+    lines: BTreeMap<Option<Line>, usize>,
     /// A line, and the time before which none of its connections reaches the persist time.
-    busy: Option<(Line, Instant)>,
+    busy: Option<(Option<Line>, Instant)>,
 }
 
 impl Octets {
-    fn change(&mut self, line: Line, before: usize, after: usize) {
+    fn change(&mut self, line: Option<Line>, before: usize, after: usize) {
         if before == after {
             return;
         }
         self.all = self.all - before + after;
-        let of_line = self.lines.entry(line).or_default();
-        *of_line = *of_line - before + after;
-        if *of_line == 0 {
-            self.lines.remove(&line);
-        }
+        count(&mut self.owners, owner(line), before, after);
+        count(&mut self.lines, line, before, after);
     }
 
-    fn in_line(&self, line: Line) -> usize {
-        self.lines.get(&line).copied().unwrap_or(0)
-    }
-
-    fn largest(&self) -> Option<Line> {
-        let largest = self.lines.iter().max_by_key(|(_, octets)| **octets);
+    /// Returns the line that caches the most, of the owner that caches the most.
+    fn largest(&self) -> Option<Option<Line>> {
+        let (most, _) = self.owners.iter().max_by_key(|(_, octets)| **octets)?;
+        let of_owner = self.lines.iter().filter(|(line, _)| owner(**line) == *most);
+        let largest = of_owner.max_by_key(|(_, octets)| **octets);
         largest.map(|(line, _)| *line)
+    }
+
+    /// Returns true if the owner of the largest line caches more than the owner of `line` will with
+    /// `more` octets. Lines of one owner are compared by their own octets.
+    fn has_more(&self, largest: Option<Line>, line: Option<Line>, more: usize) -> bool {
+        let of_owner = |line| self.owners.get(&owner(line));
+        let of_line = |line| self.lines.get(&line);
+        let [most, own] = match owner(largest) == owner(line) {
+            true => [of_line(largest), of_line(line)],
+            false => [of_owner(largest), of_owner(line)],
+        };
+        most.copied().unwrap_or(0) > own.copied().unwrap_or(0) + more
+    }
+}
+
+/// Replaces `before` octets by `after`. A count of zero is removed.
+fn count<K: Ord>(counts: &mut BTreeMap<K, usize>, of: K, before: usize, after: usize) {
+    let mut entry = match counts.entry(of) {
+        btree_map::Entry::Vacant(vacant) => vacant.insert_entry(0),
+        btree_map::Entry::Occupied(occupied) => occupied,
+    };
+    *entry.get_mut() = *entry.get() - before + after;
+    if *entry.get() == 0 {
+        entry.remove();
     }
 }
 
@@ -109,7 +130,7 @@ impl Snoop {
 
     /// Forgets all connections of a line of composite SAs whose keys are gone. Call this before the
     /// last SA of the line is [retired](Snoop::retire).
-    pub fn forget(&mut self, line: CsaId) {
+    pub fn forget(&mut self, line: Line) {
         let flows = self.flows.in_line(Some(line)).map(|(flow, _)| *flow);
         let flows: Vec<_> = flows.collect();
         for flow in flows {
@@ -285,7 +306,7 @@ impl Snoop {
         flows.map(|(line, flow, _)| Key { line, flow: *flow })
     }
 
-    /// Adds a connection and evicts others of the largest line if the table is full.
+    /// Adds a connection. If the table is full, others of the owner with the most are evicted.
     fn begin(&mut self, key: Key, flow: Flow) {
         let used = |entry: &Entry| entry.flow.last_used();
         for (line, flow) in self.flows.crowded_out(self.config.flows, used) {
@@ -296,16 +317,17 @@ impl Snoop {
         self.flows.insert(key.line, key.flow, Entry { flow, alarm });
     }
 
-    /// Makes room for octets of a line by evicting connections of the line that caches the most. If
-    /// that is another line and it caches more than this one will, any of its connections may go.
-    /// Otherwise only connections that were silent for the persist time go.
-    fn make_room_for(&mut self, line: Line, octets: usize, now: Instant) {
+    /// Makes room for octets of a line by evicting connections of the owner that caches the most, of
+    /// its largest line. If that owner is another one and caches more than this one will, or the
+    /// same holds for the line, any of its connections may go. Otherwise only connections that were
+    /// silent for the persist time go.
+    fn make_room_for(&mut self, line: Option<Line>, octets: usize, now: Instant) {
         while self.octets.all + octets > self.config.octets {
             let Some(largest) = self.octets.largest() else {
                 return;
             };
-            let has_more = self.octets.in_line(largest) > self.octets.in_line(line) + octets;
-            let is_busy = |(busy, until): (Line, Instant)| busy == largest && now < until;
+            let has_more = self.octets.has_more(largest, line, octets);
+            let is_busy = |(busy, until): (Option<Line>, Instant)| busy == largest && now < until;
             if !has_more && self.octets.busy.is_some_and(is_busy) {
                 return;
             }

@@ -16,14 +16,14 @@
 //! [`StandIn`] sends nothing: [`StandIn::poll_answer`] returns the acknowledgements to send.
 
 use crate::lines::Lines;
-use crate::{Segment, Side};
+use crate::{Line, Segment, Side};
 use model::{CsaId, Deadline, Flow, Instant};
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 use wire::acknowledgement::Acknowledgement;
 use wire::tcp::{Flags, Seq};
 
-/// Most connections in the table; at the limit the line with the most gives way.
+/// Most connections in the table; at the limit the gateway with the most gives way.
 const FLOWS: usize = 4096;
 
 /// Times that decide when to stand in for an end.
@@ -57,7 +57,7 @@ pub struct Answer {
 /// A connection within a line of SAs, in the direction from the end that may be silent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
-    line: CsaId,
+    line: Line,
     flow: Flow,
 }
 
@@ -91,7 +91,7 @@ impl StandIn {
     }
 
     /// Forgets all connections of a line of composite SAs.
-    pub fn forget(&mut self, line: CsaId) {
+    pub fn forget(&mut self, line: Line) {
         self.connections.remove_line(Some(line));
         self.waiting.retain(|(_, key)| key.line != line);
     }
@@ -261,7 +261,7 @@ const fn reversed(flow: Flow) -> Flow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Position;
+    use crate::{Owner, Position};
     use wire::tcp::Header;
 
     const MOBILE: Side = Side::Wireless;
@@ -292,12 +292,12 @@ mod tests {
         }
 
         fn say(&mut self, from: Side, numbers: (u32, u32), flags: Flags, payload_len: usize) {
-            self.say_on(CsaId(1), from, numbers, (flags, payload_len));
+            self.say_on(line(1, 1), from, numbers, (flags, payload_len));
         }
 
         fn say_on(
             &mut self,
-            line: CsaId,
+            line: Line,
             from: Side,
             (seq, ack): (u32, u32),
             (flags, payload_len): (Flags, usize),
@@ -322,7 +322,7 @@ mod tests {
                 sealed: &[],
                 fresh: true,
                 position: Some(Position {
-                    csa: line,
+                    csa: line.csa,
                     seq: 1,
                     highest: 1,
                     window: 4096,
@@ -360,6 +360,13 @@ mod tests {
             }
             self.now = end;
             said
+        }
+    }
+
+    fn line(owner: u64, csa: u64) -> Line {
+        Line {
+            owner: Owner(owner),
+            csa: CsaId(csa),
         }
     }
 
@@ -466,10 +473,10 @@ mod tests {
     #[test]
     fn a_connection_that_never_spoke_is_nobodys() {
         let mut bench = Bench::new();
-        bench.say_on(CsaId(2), SERVER, (1099, 5000), (Flags::ACK, 0));
+        bench.say_on(line(1, 2), SERVER, (1099, 5000), (Flags::ACK, 0));
         assert_eq!(bench.answers(10), []);
         bench.probe();
-        bench.stand_in.forget(CsaId(1));
+        bench.stand_in.forget(line(1, 1));
         assert_eq!(bench.answers(10), []);
     }
 
@@ -477,11 +484,27 @@ mod tests {
     fn memory_is_bounded_and_the_least_recently_used_gives_way() {
         let mut bench = Bench::new();
         bench.probe();
-        for line in 0..2 * FLOWS as u64 {
-            bench.say_on(CsaId(line), MOBILE, (5000, 1100), (Flags::ACK, 0));
-            bench.say_on(CsaId(line), SERVER, (1099, 5000), (Flags::ACK, 0));
+        for line in (0..2 * FLOWS as u64).map(|csa| line(1, csa)) {
+            bench.say_on(line, MOBILE, (5000, 1100), (Flags::ACK, 0));
+            bench.say_on(line, SERVER, (1099, 5000), (Flags::ACK, 0));
         }
         assert_eq!(bench.stand_in.connections.iter().count(), FLOWS);
         assert_eq!(bench.stand_in.waiting.len(), FLOWS);
+    }
+
+    /// Negative control: a line of the same gateway gives way, as the oldest of equals.
+    // Weakness: 180
+    #[test]
+    fn a_gateway_of_many_lines_pushes_out_no_connection_of_another_gateway() {
+        for (owner, keeps) in [(2, true), (1, false)] {
+            let mut bench = Bench::new();
+            let honest = line(owner, 0);
+            bench.say_on(honest, MOBILE, (5000, 1100), (Flags::ACK, 0));
+            for csa in 1..=2 * FLOWS as u64 {
+                bench.say_on(line(1, csa), MOBILE, (5000, 1100), (Flags::ACK, 0));
+            }
+            let kept = bench.stand_in.connections.in_line(Some(honest)).count();
+            assert_eq!(kept == 1, keeps);
+        }
     }
 }

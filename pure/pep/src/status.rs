@@ -1,15 +1,15 @@
 //! Status of connections, as `strata flows` shows it.
 
-use model::{CsaId, Flow};
+use crate::Line;
+use model::Flow;
 use std::fmt;
 use std::time::Duration;
 
 /// Status of one connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowStatus {
-    /// The line of composite SAs that carries the connection, named by its first SA; `None` for TCP
-    /// in clear.
-    pub line: Option<CsaId>,
+    /// The line of composite SAs that carries the connection; `None` for TCP in clear.
+    pub line: Option<Line>,
     /// Addresses and ports in the direction of the data, from the wired sender.
     pub flow: Flow,
     /// Current state of the repairs.

@@ -11,13 +11,13 @@
 //! Only the SYN segments define the scale of a window (RFC 7323 section 2.3). Connections whose
 //! beginning was not seen are left alone.
 
-use crate::Segment;
 use crate::lines::Lines;
-use model::{CsaId, Instant};
+use crate::{Line, Segment};
+use model::Instant;
 use std::net::IpAddr;
 use wire::tcp::{Flags, OptionValue};
 
-/// Most connections in the table; at the limit the line with the most gives way.
+/// Most connections in the table; at the limit the gateway with the most gives way.
 const FLOWS: usize = 4096;
 /// Largest window shift; a larger one counts as this one (RFC 7323 section 2.3).
 const MAX_SHIFT: u8 = 14;
@@ -57,7 +57,7 @@ impl WindowLimiter {
     }
 
     /// Forgets all connections of a line of composite SAs.
-    pub fn forget(&mut self, line: CsaId) {
+    pub fn forget(&mut self, line: Line) {
         self.flows.remove_line(Some(line));
     }
 
@@ -137,6 +137,8 @@ fn ends(segment: &Segment<'_>) -> (Ends, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Owner;
+    use model::CsaId;
     use wire::tcp::Header;
 
     /// Returns a segment from the client or the server.
@@ -166,12 +168,12 @@ mod tests {
 
     impl Bench {
         fn say(&mut self, client: bool, flags: Flags, window: u16, options: &[u8]) -> Option<u16> {
-            self.on(Some(CsaId(1)), client, flags, (window, options))
+            self.on(line(1, 1), client, flags, (window, options))
         }
 
         fn on(
             &mut self,
-            line: Option<CsaId>,
+            line: Option<Line>,
             client: bool,
             flags: Flags,
             (window, options): (u16, &[u8]),
@@ -197,6 +199,13 @@ mod tests {
         fn ack(&mut self, client: bool, window: u16) -> Option<u16> {
             self.say(client, Flags::ACK, window, &[])
         }
+    }
+
+    fn line(owner: u64, csa: u64) -> Option<Line> {
+        Some(Line {
+            owner: Owner(owner),
+            csa: CsaId(csa),
+        })
     }
 
     const SYN_ACK: Flags = Flags::SYN.union(Flags::ACK);
@@ -274,9 +283,9 @@ mod tests {
     #[test]
     fn a_connection_belongs_to_its_line() {
         let mut bench = begun(1 << 14);
-        let other = bench.on(Some(CsaId(2)), true, Flags::ACK, (65_535, &[]));
+        let other = bench.on(line(1, 2), true, Flags::ACK, (65_535, &[]));
         assert_eq!((other, bench.0.unscaled()), (None, 1));
-        bench.0.forget(CsaId(1));
+        bench.0.forget(line(1, 1).unwrap());
         assert_eq!(bench.ack(true, 65_535), None);
     }
 
@@ -286,10 +295,32 @@ mod tests {
         let mut bench = begun(1 << 14);
         for port in 0..2 * FLOWS as u16 {
             bench.1 = port;
-            bench.on(Some(CsaId(2)), true, Flags::SYN, (1000, &scale(7)));
+            bench.on(line(1, 2), true, Flags::SYN, (1000, &scale(7)));
         }
         assert!(bench.0.flows.iter().count() <= FLOWS);
         bench.1 = PORT;
         assert_eq!(bench.ack(true, 65_535), Some(128));
+    }
+
+    /// Negative control: with one owner, the largest line gives way.
+    // Weakness: 180
+    #[test]
+    fn a_gateway_of_many_lines_pushes_out_no_connection_of_another_gateway() {
+        for (owner, keeps) in [(1, true), (2, false)] {
+            let mut bench = Bench(WindowLimiter::new(1 << 14), 0);
+            let honest = line(owner, 1);
+            let mut begin = |line, port| {
+                bench.1 = port;
+                bench.on(line, true, Flags::SYN, (1000, &scale(7)));
+                bench.on(line, false, SYN_ACK, (1000, &scale(2)));
+            };
+            (0..32).for_each(|port| begin(honest, port));
+            for port in 0..64 {
+                (2..258).for_each(|csa| begin(line(2, csa), port));
+            }
+            assert!(bench.0.flows.iter().count() <= FLOWS);
+            let of_honest = bench.0.flows.in_line(honest).count();
+            assert_eq!(of_honest == 32, keeps, "{of_honest}");
+        }
     }
 }

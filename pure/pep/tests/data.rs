@@ -293,6 +293,68 @@ fn one_lines_connections_push_out_none_of_another_line() {
     assert!(bench.snoop.flows().any(|flow| flow.line.is_some()));
 }
 
+/// A gateway chooses how many lines it has. Negative control: where all lines are of one gateway,
+/// the largest gives way.
+// Weakness: 180
+#[test]
+fn a_gateway_of_many_lines_pushes_out_no_connection_of_another_gateway() {
+    for (owner, keeps) in [(1, true), (2, false)] {
+        let mut bench = Bench::new();
+        let honest = line(owner, 1);
+        bench.line = honest;
+        for port in 0..32 {
+            bench.port = port;
+            bench.down(&Packet::data(seq(0), 100).esp(1));
+        }
+        for port in 0..64 {
+            for csa in 2..258 {
+                (bench.line, bench.port) = (line(2, csa), port);
+                bench.down(&Packet::data(seq(0), 100).esp(1));
+            }
+        }
+        let of_honest = |flow: &pep::FlowStatus| flow.line == Some(honest);
+        let kept = bench.snoop.flows().filter(of_honest).count();
+        assert_eq!(kept == 32, keeps, "{kept}");
+        assert!(bench.snoop.flows().count() <= Config::default().flows);
+    }
+}
+
+/// The same for octets.
+// Weakness: 180
+#[test]
+fn a_gateway_of_many_lines_leaves_room_for_the_octets_of_another_gateway() {
+    let packet = Packet::data(seq(0), LEN as usize).sealed().len();
+    for (owner, keeps) in [(1, true), (2, false)] {
+        let mut bench = Bench::with(Config {
+            octets: 64 * packet,
+            ..Config::default()
+        });
+        let honest = line(owner, 1);
+        bench.line = honest;
+        for port in 0..8 {
+            bench.port = port;
+            bench.down(&Packet::data(seq(0), LEN as usize).esp(1));
+        }
+        bench.later(1);
+        for csa in 2..258 {
+            bench.line = line(2, csa);
+            bench.down(&Packet::data(seq(0), LEN as usize).esp(1));
+        }
+        let of_honest = |flow: &pep::FlowStatus| flow.line == Some(honest) && flow.packets == 1;
+        let kept = bench.snoop.flows().filter(of_honest).count();
+        assert_eq!(kept == 8, keeps, "{kept}");
+        let octets: usize = bench.snoop.flows().map(|flow| flow.octets).sum();
+        assert_eq!(octets, 64 * packet);
+    }
+}
+
+fn line(owner: u64, csa: u64) -> pep::Line {
+    pep::Line {
+        owner: pep::Owner(owner),
+        csa: model::CsaId(csa),
+    }
+}
+
 // Weakness: 109
 #[test]
 fn one_lines_octets_leave_room_for_those_of_another_line() {

@@ -1073,6 +1073,9 @@ pub const WEAKNESSES: &[Weakness] = &[
         number: 176,
         seen: "Strata before 0.1.0",
         what: "a station names the home address of a mobile node as its home agent's, and a host answers in its name: the mobile node is kept out, as one with the address of a home agent",
+        number: 180,
+        seen: "Strata before 0.1.0",
+        what: "a gateway that spreads connections over many tunnels takes the memory of a licensed node for repairs, windows and stand-ins from a gateway with one tunnel",
         answer: Tests,
     },
 ];

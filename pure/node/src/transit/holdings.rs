@@ -9,6 +9,7 @@ use crate::status::HeldGrant;
 use crypto::Secret;
 use esp::Unusable;
 use model::{CsaId, Grant, IkeSaId, Instant, Spi};
+use pep::{Line, Owner};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Limit of grants of one gateway that share an SPI. Receivers behind one NAT choose their SPIs
@@ -45,8 +46,8 @@ enum Entry {
 pub(crate) struct Held {
     /// IKE SA on which the grant arrived.
     pub sa: IkeSaId,
-    /// The node's own identifier of the line.
-    pub line: CsaId,
+    /// The node's own identifiers of the line and of its gateway.
+    pub line: Line,
     /// The gateway's identifier of the line.
     pub granted_line: CsaId,
     pub status: HeldGrant,
@@ -59,7 +60,7 @@ pub(crate) struct Held {
 #[derive(Clone, Copy)]
 pub(crate) struct Names {
     pub csa: CsaId,
-    pub line: CsaId,
+    pub line: Line,
 }
 
 impl Holdings {
@@ -76,10 +77,21 @@ impl Holdings {
         }
         let of_line = self.first(Entry::GrantedLine(gateway(), grant.line));
         let line = of_line.and_then(|csa| self.get(csa)).map(|held| held.line);
-        Ok(Names {
-            csa: renewed.unwrap_or_else(|| self.next()),
-            line: line.unwrap_or_else(|| self.next()),
-        })
+        let owner = self.granted_by(&gateway()).map(|held| held.line.owner);
+        let csa = renewed.unwrap_or_else(|| CsaId(self.next()));
+        let line = line.unwrap_or_else(|| Line {
+            owner: owner.unwrap_or_else(|| Owner(self.next())),
+            csa: CsaId(self.next()),
+        });
+        Ok(Names { csa, line })
+    }
+
+    /// Returns a grant of a gateway, if any is held.
+    fn granted_by(&self, gateway: &str) -> Option<&Held> {
+        let mut from = self.range(Entry::Granted(gateway.to_owned(), CsaId(0)));
+        let (entry, csa) = from.next()?;
+        let is_its = matches!(entry, Entry::Granted(of, _) if of == gateway);
+        self.get(*csa).filter(|_| is_its)
     }
 
     /// Returns true if the grant of a gateway with this identifier is held.
@@ -136,8 +148,8 @@ impl Holdings {
     }
 
     /// Returns true if a line has a grant.
-    pub fn has_line(&self, line: CsaId) -> bool {
-        self.first(Entry::Line(line)).is_some()
+    pub fn has_line(&self, line: Line) -> bool {
+        self.first(Entry::Line(line.csa)).is_some()
     }
 
     fn expiries(&self) -> impl Iterator<Item = (Instant, CsaId)> {
@@ -162,9 +174,9 @@ impl Holdings {
         self.with(entry).next()
     }
 
-    const fn next(&mut self) -> CsaId {
+    const fn next(&mut self) -> u64 {
         self.last += 1;
-        CsaId(self.last)
+        self.last
     }
 }
 
@@ -177,9 +189,82 @@ impl Held {
             Entry::GrantedLine(gateway(), self.granted_line),
             Entry::Spi(gateway(), self.status.from_gateway),
             Entry::Spi(gateway(), self.status.to_gateway),
-            Entry::Line(self.line),
+            Entry::Line(self.line.csa),
             Entry::Until(self.status.until),
         ];
         entries.into_iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{GrantHalf, MapKind, ZoneId};
+    use std::time::Duration;
+
+    fn grant(csa: u64) -> Grant<Secret> {
+        let half = |spi: u64| GrantHalf {
+            spi: Spi(spi as u32),
+            zones: Vec::new(),
+            overlay: None,
+            injection: None,
+        };
+        Grant {
+            csa: CsaId(csa),
+            line: CsaId(csa),
+            grant: 1,
+            payload_zone: ZoneId(2),
+            suites: Vec::new(),
+            map: MapKind::Changeable,
+            window: 4096,
+            lifetime: Duration::from_secs(60),
+            onward: None,
+            from_gateway: half(0x1000 + csa),
+            to_gateway: half(0x2000 + csa),
+        }
+    }
+
+    /// Holds a grant of a gateway, and returns its names.
+    fn hold(holdings: &mut Holdings, gateway: &str, csa: u64) -> Names {
+        let grant = grant(csa);
+        let names = holdings.name(gateway, &grant).unwrap();
+        let status = HeldGrant {
+            csa: grant.csa,
+            gateway: gateway.to_owned(),
+            identity: gateway.parse().unwrap(),
+            from_gateway: grant.from_gateway.spi,
+            to_gateway: grant.to_gateway.spi,
+            zones: Vec::new(),
+            payload_zone: grant.payload_zone,
+            grant: grant.grant,
+            writes: false,
+            injects: false,
+            until: Instant::ZERO + grant.lifetime,
+        };
+        let held = Held {
+            sa: IkeSaId(1),
+            line: names.line,
+            granted_line: grant.line,
+            status,
+            onward: None,
+        };
+        holdings.insert(names.csa, held);
+        names
+    }
+
+    /// The PEP shares its memory by owner.
+    // Weakness: 180
+    #[test]
+    fn the_lines_of_a_gateway_have_one_owner_and_those_of_two_gateways_have_two() {
+        let mut holdings = Holdings::default();
+        let [first, second] = [1, 2].map(|csa| hold(&mut holdings, "gateway", csa));
+        let other = hold(&mut holdings, "gatewa", 1);
+        let another = hold(&mut holdings, "gateway-2", 1);
+        let owners = [first, second, other, another].map(|names| names.line.owner);
+        assert_eq!(owners[0], owners[1]);
+        let different: BTreeSet<_> = owners.into_iter().collect();
+        assert_eq!(different.len(), 3);
+        let renewed = hold(&mut holdings, "gateway", 1);
+        assert_eq!((renewed.csa, renewed.line), (first.csa, first.line));
     }
 }

@@ -18,7 +18,7 @@ use esp::{Direction, Headers, Licensed, NotOpened, Scratch, Unusable, View};
 use holdings::{Held, Holdings};
 use model::{CsaId, Deadline, Grant, Identity, IkeSaId, Instant, Spi};
 use pairs::{Pair, Pairs};
-use pep::{Patience, Position, Segment, Side, Snoop, StandIn, WindowLimiter};
+use pep::{Line, Patience, Position, Segment, Side, Snoop, StandIn, WindowLimiter};
 use std::collections::{BTreeMap, VecDeque};
 use wire::ike::RefusalCode;
 use wire::zoned::{Overlay, mark};
@@ -164,7 +164,7 @@ impl Transit {
         };
         self.licensed.install(Grant {
             csa: names.csa,
-            line: names.line,
+            line: names.line.csa,
             ..grant
         })?;
         if let Some(old) = self.held.insert(names.csa, new) {
@@ -254,7 +254,7 @@ impl Transit {
     }
 
     /// Discards the connections of a line that has no grant left.
-    fn leave_line(&mut self, line: CsaId) {
+    fn leave_line(&mut self, line: Line) {
         if self.held.has_line(line) {
             return;
         }
@@ -408,12 +408,13 @@ impl Transit {
             Side::Wireless => (destination, source),
         };
         let pair = Pair { wired, wireless };
+        let line = self.held.get(view.csa()).map(|held| held.line);
         self.pairs.note((view.csa(), view.direction()), pair, now);
         let Some((headers, header)) = visible_tcp(&view) else {
             return count(&mut counters.opaque);
         };
         let mut segment = Segment {
-            line: self.held.get(view.csa()).map(|held| held.line),
+            line,
             flow: headers.flow,
             header,
             hides: headers.hides,

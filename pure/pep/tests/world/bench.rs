@@ -1,8 +1,8 @@
 //! A test bench for one proxy: a test feeds packets by hand and reads the output.
 
-use super::packet::{CSA, Packet, downward, upward};
+use super::packet::{LINE, Packet, downward, upward};
 use model::Instant;
-use pep::{Config, FlowStatus, Side, Snoop, Verdict};
+use pep::{Config, FlowStatus, Line, Side, Snoop, Verdict};
 use std::time::Duration;
 
 /// Octets of payload in every data segment of the bench.
@@ -16,6 +16,8 @@ pub struct Bench {
     /// True if the packets have hidden options.
     pub hides: bool,
     pub highest: u32,
+    /// The line of sealed packets.
+    pub line: Line,
 }
 
 impl Bench {
@@ -31,6 +33,7 @@ impl Bench {
             fresh: true,
             hides: false,
             highest: 0,
+            line: LINE,
         }
     }
 
@@ -69,6 +72,7 @@ impl Bench {
         let sealed = packet.sealed();
         let mut segment = packet.segment(downward(self.port), &sealed, self.highest);
         segment.fresh = self.fresh;
+        segment.line = segment.line.map(|_| self.line);
         self.snoop.handle_segment(Side::Wired, &segment, self.now)
     }
 
@@ -77,6 +81,7 @@ impl Bench {
         let highest = packet.esp_seq.unwrap_or(0);
         let mut segment = packet.segment(upward(self.port), &sealed, highest);
         (segment.fresh, segment.hides) = (self.fresh, self.hides);
+        segment.line = segment.line.map(|_| self.line);
         self.snoop
             .handle_segment(Side::Wireless, &segment, self.now)
     }
@@ -118,7 +123,7 @@ impl Bench {
     }
 
     pub fn forget(&mut self) {
-        self.snoop.forget(CSA);
+        self.snoop.forget(LINE);
     }
 }
 

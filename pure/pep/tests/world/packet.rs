@@ -1,11 +1,17 @@
 //! Packets of the model: a TCP header in wire format, a payload length, an ESP sequence number.
 
 use model::{CsaId, Flow};
-use pep::{Position, Segment};
+use pep::{Line, Owner, Position, Segment};
 use wire::tcp::{Flags, Header};
 
 /// The composite SA of every sealed packet in these tests.
 pub const CSA: CsaId = CsaId(7);
+
+/// Its line.
+pub const LINE: Line = Line {
+    owner: Owner(1),
+    csa: CSA,
+};
 /// The endpoints' replay window, in packets.
 pub const WINDOW: u32 = 4096;
 /// Approximate octets that IP, ESP and UDP add to the TCP header and the payload.
@@ -122,7 +128,7 @@ impl Packet {
     /// sealed form, `highest` the highest ESP sequence number of its direction.
     pub fn segment<'a>(&'a self, flow: Flow, sealed: &'a [u8], highest: u32) -> Segment<'a> {
         Segment {
-            line: self.esp_seq.map(|_| CSA),
+            line: self.esp_seq.map(|_| LINE),
             flow,
             header: self.header(),
             hides: false,
