@@ -405,6 +405,12 @@ impl Node {
         verdict
     }
 
+    /// Handles the failure to carry out [`Event::PairLearnt`]. The pair is reported again if packets
+    /// of it still pass later.
+    pub fn handle_not_diverted(&mut self, wired: IpAddr, wireless: IpAddr, now: Instant) {
+        self.own.transit.not_diverted(wired, wireless, now);
+    }
+
     /// Returns the handle of another thread, numbered from 1, that seals and opens concurrently
     /// with this node. Call [`Node::handle_timeout`] at once when
     /// [`esp::WorkerHandle::has_reports`] returns true.

@@ -1078,4 +1078,10 @@ pub const WEAKNESSES: &[Weakness] = &[
         what: "a gateway that spreads connections over many tunnels takes the memory of a licensed node for repairs, windows and stand-ins from a gateway with one tunnel",
         answer: Tests,
     },
+    Weakness {
+        number: 181,
+        seen: "Strata before 0.1.0",
+        what: "one gateway's grants take all rules for pairs of hosts at a licensed node, and a pair that could not be diverted once is never tried again",
+        answer: Tests,
+    },
 ];

@@ -273,6 +273,7 @@ impl Daemon {
             return;
         };
         if let Err(error) = divert.learn(divert::Side::Wired, wired, wireless) {
+            self.node.handle_not_diverted(wired, wireless, now);
             let what =
                 format!("fragments between {wired} and {wireless} may be reordered: {error}");
             self.journal.warn(&what, now);

@@ -20,6 +20,7 @@ use model::{CsaId, Deadline, Grant, Identity, IkeSaId, Instant, Spi};
 use pairs::{Pair, Pairs};
 use pep::{Line, Patience, Position, Segment, Side, Snoop, StandIn, WindowLimiter};
 use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
 use wire::ike::RefusalCode;
 use wire::zoned::{Overlay, mark};
 use wire::{esp as framing, ip, tcp, trailer, udp};
@@ -339,6 +340,11 @@ impl Transit {
         &self.counters
     }
 
+    /// Handles the failure to divert the packets of a learnt pair.
+    pub fn not_diverted(&mut self, wired: IpAddr, wireless: IpAddr, now: Instant) {
+        self.pairs.not_diverted(Pair { wired, wireless }, now);
+    }
+
     /// Returns the next change of the host pairs.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.pairs.poll_event()
@@ -409,7 +415,10 @@ impl Transit {
         };
         let pair = Pair { wired, wireless };
         let line = self.held.get(view.csa()).map(|held| held.line);
-        self.pairs.note((view.csa(), view.direction()), pair, now);
+        if let Some(line) = line {
+            let direction = (view.csa(), view.direction());
+            self.pairs.note(direction, line.owner, pair, now);
+        }
         let Some((headers, header)) = visible_tcp(&view) else {
             return count(&mut counters.opaque);
         };
