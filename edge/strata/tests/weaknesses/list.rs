@@ -531,13 +531,13 @@ pub const WEAKNESSES: &[Weakness] = &[
     Weakness {
         number: 83,
         seen: "draft-ietf-mobileip-optim",
-        what: "a message that has a foreign agent send somebody's packets elsewhere: forged, replayed, or in a circle",
+        what: "a message that makes a foreign agent send a mobile node's packets elsewhere: forged, replayed, or in a circle",
         answer: Tests,
     },
     Weakness {
         number: 84,
         seen: "RFC 3519 section 6",
-        what: "an address that nobody authenticates, to which somebody's packets are sent: by a registration or a keepalive that is repeated",
+        what: "an unauthenticated address to which a mobile node's packets are sent, by a registration or a keepalive that is repeated",
         answer: Tests,
     },
     Weakness {
@@ -658,7 +658,7 @@ pub const WEAKNESSES: &[Weakness] = &[
     Weakness {
         number: 104,
         seen: "Strata before 0.1.0",
-        what: "a second gateway of a licensed node replaced, revoked or crowded out the first one's grants by using its names and SPIs",
+        what: "a second gateway of a licensed node replaced, revoked or crowded out the first one's grants by using its names and SPIs, and neither the log nor the gateway's `zones` said so",
         answer: Tests,
     },
     Weakness {

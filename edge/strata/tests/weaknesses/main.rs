@@ -73,9 +73,9 @@ const INTRODUCTION: &str = "# Known weaknesses\n\n\
     | | where it was | what it was | what keeps it from us |\n|---|---|---|---|\n";
 
 const OF_ZONES: &str = "\n# Attacks on zones\n\n\
-    What somebody could try with packets that are sealed in zones: a licence must give no more than it says. What \
-    each drop is counted as is in the tests. Who drops packets can always have a link look bad; that shows what a \
-    licence shows, and to nobody else.\n\n\
+    What an attacker could try with packets that are sealed in zones: a licence must give no more than it says. \
+    The tests show how each drop is counted. An attacker that drops packets can always make a link look bad; that \
+    shows what a licence shows, and only to its holder.\n\n\
     | | who | what | what keeps it from us |\n|---|---|---|---|\n";
 
 /// All rows, each with its name in claims and on the page.

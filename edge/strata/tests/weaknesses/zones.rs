@@ -20,7 +20,7 @@ pub const ZONES: &[Weakness] = &[
     },
     Weakness {
         number: 3,
-        seen: "whoever sees two packets with one nonce",
+        seen: "an observer of two packets with one nonce",
         what: "takes the difference of their texts, and makes packets of its own",
         answer: Tests,
     },
@@ -120,8 +120,8 @@ pub const ZONES: &[Weakness] = &[
     },
     Weakness {
         number: 19,
-        seen: "a node that may write, and was ended in the middle of it",
-        what: "counts anew under a key that it had, and so uses a nonce twice",
+        seen: "a node that may write, and restarts while it writes",
+        what: "starts its counter again under the same key, and so uses a nonce twice",
         answer: Tests,
     },
     Weakness {
@@ -157,8 +157,8 @@ pub const ZONES: &[Weakness] = &[
     },
     Weakness {
         number: 25,
-        seen: "a node that may inject, and was ended in the middle of it or whose licence is over",
-        what: "counts anew under a key that it had, or goes on",
+        seen: "a node that may inject, and restarts while it injects, or whose licence has expired",
+        what: "starts its counter again under the same key, or continues to inject",
         answer: Tests,
     },
     Weakness {
@@ -200,7 +200,7 @@ pub const ZONES: &[Weakness] = &[
     Weakness {
         number: 32,
         seen: "a node that shares keys with others",
-        what: "has keys made anew without end, or given to many, by naming ever other neighbours",
+        what: "causes endless new keys, or keys for many nodes, by naming other neighbours again and again",
         answer: Tests,
     },
     Weakness {
@@ -223,8 +223,8 @@ pub const ZONES: &[Weakness] = &[
     },
     Weakness {
         number: 36,
-        seen: "somebody on the link of an agent",
-        what: "fills what it remembers of tokens, so that it asks for no keys by those of mobile nodes",
+        seen: "a station on the link of an agent",
+        what: "fills the agent's memory for tokens, so that the agent requests no keys with the tokens of mobile nodes",
         answer: Tests,
     },
     Weakness {

@@ -229,6 +229,7 @@ fn a_renewal_that_is_of_no_use_leaves_what_it_was_to_renew() {
 }
 
 /// The keys for a token holder are selected by gateway, so they are the second gateway's own.
+// Weakness: 104
 #[test]
 fn a_gateway_that_hands_on_anothers_spis_gives_no_token_holder_its_keys() {
     let (mut world, mut second, held) = set();
@@ -256,6 +257,7 @@ fn key_of(grant: &Grant<Secret>) -> Vec<u8> {
 }
 
 /// The grant is not renewed, as if the gateway's clock were wrong.
+// Weakness: 104
 #[test]
 fn a_gateway_is_told_of_keys_whose_time_is_over() {
     let mut world = World::connected(Policies::default());
