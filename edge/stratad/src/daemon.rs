@@ -237,12 +237,17 @@ impl Daemon {
     /// Answers first messages with a cookie request. Returns the time afterwards.
     fn ask_for_cookies(&mut self, mut now: Instant) -> Instant {
         while let Some((path, message)) = self.unproved.pop_unpaid(now) {
-            if let Some(answer) = self.node.ask_for_cookie(path, &message, now) {
+            let (node, trace) = (&mut self.node, &mut self.trace);
+            if let Some(answer) = trace.ask_for_cookie(node, path, &message, now) {
                 self.transmit(&answer, now);
             }
             let ended = clock::now();
             self.unproved.asked(now, ended);
             now = ended;
+        }
+        for (path, message) in self.unproved.take_late(now) {
+            let why = unproved::LATE;
+            self.trace.lost(&self.node, path, &message, why, now);
         }
         now
     }

@@ -5,7 +5,7 @@
 //! all unknown hosts together have one. They do not use up the quotas of `journal.rs`.
 
 use crate::quota::Quota;
-use model::{Flow, Instant, Path};
+use model::{Flow, Instant, Path, Transmit};
 use node::{DropReason, Node, Packet};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -37,37 +37,75 @@ impl Trace {
         }
     }
 
-    /// Passes an IKE message to the node. Logs it, and the reason if the node drops it.
-    pub fn hear(&mut self, node: &mut Node, path: Path, message: &[u8], now: Instant) {
+    /// Logs an IKE message that arrives, before anything is done with it.
+    pub fn received(&mut self, node: &Node, path: Path, message: &[u8], now: Instant) {
         if !tracing::enabled!(Level::DEBUG) {
-            return node.handle_datagram(path, message, now);
+            return;
         }
-        let from = path.remote;
         if let Some(whose) = self.begin(node, message, now) {
+            let from = path.remote;
             tracing::debug!("{whose}: received {} from {from}", describe(message));
         }
+    }
+
+    /// Passes an IKE message to the node, and logs the reason if the node drops it.
+    pub fn hear(&mut self, node: &mut Node, path: Path, message: &[u8], now: Instant) {
+        let hear = |node: &mut Node| node.handle_datagram(path, message, now);
+        self.watch(node, path, message, now, hear);
+    }
+
+    /// Has the node ask for a cookie. Returns the request, and logs the reason if there is none.
+    pub fn ask_for_cookie(
+        &mut self,
+        node: &mut Node,
+        path: Path,
+        message: &[u8],
+        now: Instant,
+    ) -> Option<Transmit> {
+        let ask = |node: &mut Node| node.ask_for_cookie(path, message, now);
+        self.watch(node, path, message, now, ask)
+    }
+
+    /// Logs an IKE message that the daemon drops before the node sees it.
+    pub fn lost(&mut self, node: &Node, path: Path, message: &[u8], why: &str, now: Instant) {
         if !tracing::enabled!(Level::TRACE) {
-            return node.handle_datagram(path, message, now);
+            return;
         }
-        let before = node.ike_counters().clone();
-        node.handle_datagram(path, message, now);
-        let mut drops = node.ike_counters().drops();
-        let why = drops.find(|(why, count)| *count > before.dropped(*why));
-        if let Some((why, _)) = why
-            && let Some(whose) = self.begin(node, message, now)
-        {
+        if let Some(whose) = self.begin(node, message, now) {
+            let from = path.remote;
             tracing::trace!("{whose}: dropped {} from {from}: {why}", describe(message));
         }
+    }
+
+    /// Lets the node handle a message, and logs the reason if the node counts it as dropped.
+    fn watch<T>(
+        &mut self,
+        node: &mut Node,
+        path: Path,
+        message: &[u8],
+        now: Instant,
+        handle: impl FnOnce(&mut Node) -> T,
+    ) -> T {
+        if !tracing::enabled!(Level::TRACE) {
+            return handle(node);
+        }
+        let before = node.ike_counters().clone();
+        let result = handle(node);
+        let mut drops = node.ike_counters().drops();
+        let why = drops.find(|(why, count)| *count > before.dropped(*why));
+        if let Some((why, _)) = why {
+            self.lost(node, path, message, &why.to_string(), now);
+        }
+        result
     }
 
     /// Returns the beginning of a line about a message, if there is room for the line.
     fn begin(&mut self, node: &Node, message: &[u8], now: Instant) -> Option<String> {
         let peer = node.peer_of(message).map(str::to_owned);
-        let whose = match &peer {
-            Some(peer) => format!("peer {peer}"),
-            None => "unidentified host".to_owned(),
-        };
-        let left_out = self.messages.entry(peer).or_default().take(now)?;
+        let left_out = self.messages.entry(peer.clone()).or_default().take(now)?;
+        let whose = peer.map_or("unidentified host".to_owned(), |peer| {
+            format!("peer {peer}")
+        });
         if left_out > 0 {
             tracing::debug!("{whose}: omitted {left_out} lines about messages before this one");
         }
@@ -111,17 +149,36 @@ pub fn dropped(
     quota: &mut Quota,
     now: Instant,
 ) {
-    let Some(left_out) = quota.take(now) else {
+    if !begin_packet(quota, now) {
         return;
-    };
-    if left_out > 0 {
-        tracing::trace!("omitted {left_out} lines about dropped packets before this one");
     }
     let what = describe_packet(packet);
     match peer {
         Some(peer) => tracing::trace!("peer {peer}: dropped {what}: {why}"),
         None => tracing::trace!("dropped {what}: {why}"),
     }
+}
+
+/// Logs an acknowledgement in transit that a licensed node does not forward now.
+pub fn suppressed(packet: &[u8], quota: &mut Quota, now: Instant) {
+    if !tracing::enabled!(Level::TRACE) || !begin_packet(quota, now) {
+        return;
+    }
+    let flow = wire::ip::flow(packet).map(|flow| describe_flow(&flow));
+    let (octets, flow) = (packet.len(), flow.unwrap_or_default());
+    tracing::trace!(
+        "dropped a packet in transit of {octets} octets, {flow}: an acknowledgement that SNOOP \
+         suppresses, or sends later"
+    );
+}
+
+/// Returns true if there is room for a line about a dropped packet.
+fn begin_packet(quota: &mut Quota, now: Instant) -> bool {
+    let left_out = quota.take(now);
+    if let Some(left_out @ 1..) = left_out {
+        tracing::trace!("omitted {left_out} lines about dropped packets before this one");
+    }
+    left_out.is_some()
 }
 
 /// Describes a packet by its addresses, protocol and ports, as far as they can be read.
@@ -206,6 +263,20 @@ mod tests {
             describe_packet(&packet),
             "an ESP packet of 10 octets, 192.0.2.9:4500 > 192.0.2.1:4500, SPI c0de0001"
         );
+    }
+
+    // Weakness: 182
+    #[test]
+    fn a_suppressed_acknowledgement_has_a_line_within_the_quota_of_dropped_packets() {
+        let lines = lines_of(|| {
+            let mut quota = Quota::default();
+            for _ in 0..1000 {
+                suppressed(&octets(DATAGRAM), &mut quota, Instant::ZERO);
+            }
+        });
+        let first = "TRACE dropped a packet in transit of 28 octets, UDP 10.1.0.2 port 5000";
+        assert!(lines[0].starts_with(first), "{}", lines[0]);
+        assert!(lines.len() < 100, "{}", lines.len());
     }
 
     // Weakness: 154

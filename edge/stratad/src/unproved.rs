@@ -20,11 +20,13 @@ use config::Config;
 use lost::Lost;
 use model::{Instant, Origin, Path};
 use node::Sender;
-use queue::{Message, Queue};
+use queue::{Message, Pushed, Queue};
 use share::Share;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Duration;
+use std::vec::Drain;
 
 /// Divisor of the share of time for queued messages while packets flow.
 const PARTS: u32 = 12;
@@ -40,6 +42,10 @@ pub const SLICE: Duration = Duration::from_micros(500);
 
 /// Messages of one turn that may be answered with a cookie request.
 const MOST_UNPAID: usize = 1024;
+
+/// Reasons for which a message is dropped, for the log.
+pub const FULL: &str = "too many messages of unauthenticated initiators wait";
+pub const LATE: &str = "packets left no time to ask its sender for a cookie";
 
 /// Messages from verified addresses that are handled before one of the others.
 const AHEAD: u32 = 7;
@@ -95,30 +101,53 @@ impl Unproved {
         self.busy = now + LULL;
     }
 
-    /// Queues a message, if there is room.
-    pub fn push(&mut self, sender: Sender, path: Path, message: &[u8], now: Instant) {
+    /// Queues a message, if there is room. Returns the message that is lost instead, this or an
+    /// earlier one, if any is.
+    pub fn push<'a>(
+        &mut self,
+        sender: Sender,
+        path: Path,
+        message: &'a [u8],
+        now: Instant,
+    ) -> Option<(Path, Cow<'a, [u8]>)> {
         let from = Origin::new(path.remote.ip(), &self.peers);
-        let message = || (path, message.to_vec());
-        let lost = match sender {
+        let queue = || (path, message.to_vec());
+        let pushed = match sender {
             Sender::Unpaid => {
                 let takes = self.unpaid.len() < MOST_UNPAID && self.reachable.has_place(from, now);
-                self.unpaid.extend(takes.then(message));
-                !takes
+                self.unpaid.extend(takes.then(queue));
+                if takes {
+                    Pushed::Queued
+                } else {
+                    Pushed::Refused
+                }
             }
-            Sender::Unverified => self.unverified.push(message, from, now),
-            Sender::Reachable | Sender::Settled => self.reachable.push(message, from, now),
+            Sender::Unverified => self.unverified.push(queue, from, now),
+            Sender::Reachable | Sender::Settled => self.reachable.push(queue, from, now),
         };
-        self.lost.add(u64::from(lost), now);
+        let lost = match pushed {
+            Pushed::Queued => None,
+            Pushed::Instead((path, evicted)) => Some((path, Cow::Owned(evicted))),
+            Pushed::Refused => Some((path, Cow::Borrowed(message))),
+        };
+        self.lost.add(u64::from(lost.is_some()), now);
+        lost
     }
 
-    /// Returns the next message to answer with a cookie request. If the share of time is used up,
-    /// all of them are dropped.
+    /// Returns the next message to answer with a cookie request, unless the share of time is used
+    /// up.
     pub fn pop_unpaid(&mut self, now: Instant) -> Option<Message> {
-        if self.is_busy(now) && self.asking.next(now) > now {
-            self.lost.add(self.unpaid.len() as u64, now);
-            self.unpaid.clear();
+        match self.is_busy(now) && self.asking.next(now) > now {
+            true => None,
+            false => self.unpaid.pop(),
         }
-        self.unpaid.pop()
+    }
+
+    /// Drops and returns the messages that [`Unproved::pop_unpaid`] left, because the share of time
+    /// is used up.
+    pub fn take_late(&mut self, now: Instant) -> Drain<'_, Message> {
+        self.lost.add(self.unpaid.len() as u64, now);
+        self.unpaid.drain(..)
     }
 
     /// Returns the next message, if it should be handled now.
@@ -192,8 +221,11 @@ mod tests {
         messages: Duration,
         /// The senders of handled messages, and the times.
         handled: Vec<(IpAddr, Instant)>,
-        /// Number of cookie requests.
+        /// Number of cookie requests, of messages that were pushed out or refused, and of those that
+        /// came too late for a cookie request.
         asked: u64,
+        crowded: u64,
+        late: u64,
     }
 
     impl Thread {
@@ -205,13 +237,16 @@ mod tests {
                 messages: Duration::ZERO,
                 handled: Vec::new(),
                 asked: 0,
+                crowded: 0,
+                late: 0,
             }
         }
 
         fn arrive(&mut self, sender: Sender, from: IpAddr) {
             let local = SocketAddr::from(([192, 0, 2, 1], 500));
             let path = Path::udp(local, SocketAddr::new(from, 500));
-            self.unproved.push(sender, path, &[7; 400], self.now);
+            let lost = self.unproved.push(sender, path, &[7; 400], self.now);
+            self.crowded += u64::from(lost.is_some());
         }
 
         /// Spends time on packets, and then on messages that take `each`.
@@ -226,6 +261,7 @@ mod tests {
                 self.unproved.asked(began, self.now);
                 self.asked += 1;
             }
+            self.late += self.unproved.take_late(self.now).count() as u64;
             let begun = self.now;
             while let Some((path, _)) = self.unproved.pop(self.now) {
                 let began = self.take(each);
@@ -396,6 +432,7 @@ mod tests {
             }
             let handled = thread.handled.len() as u64;
             let lost = thread.unproved.lost.total;
+            assert_eq!(thread.crowded + thread.late, lost, "{name}: returned");
             assert_eq!(
                 handled + thread.asked + lost,
                 arrived,

@@ -1084,4 +1084,10 @@ pub const WEAKNESSES: &[Weakness] = &[
         what: "one gateway's grants take all rules for pairs of hosts at a licensed node, and a pair that could not be diverted once is never tried again",
         answer: Tests,
     },
+    Weakness {
+        number: 182,
+        seen: "Strata before 0.1.0",
+        what: "first messages that are answered with a cookie request or dropped from a full queue, and acknowledgements that a licensed node suppresses, had no line in the log at `debug` or `trace`",
+        answer: Tests,
+    },
 ];

@@ -6,9 +6,9 @@ use crate::faults::{self, Way};
 use crate::host::Host;
 use crate::needs;
 use crate::sink::PacketSink;
-use crate::trace::Trace;
+use crate::trace::{self, Trace};
 use crate::troubles::Task;
-use crate::unproved::Unproved;
+use crate::unproved::{self, Unproved};
 use crate::workers::Message;
 use control::Trouble;
 use model::{IkeSaId, Instant, Path};
@@ -335,8 +335,10 @@ impl Daemon {
             };
             for index in 0..count {
                 let packet = passage.packet(index);
-                if self.node.transit(from, packet, now) == Verdict::Forward {
-                    passage.pass(index);
+                match self.node.transit(from, packet, now) {
+                    Verdict::Forward => passage.pass(index),
+                    Verdict::Suppress => trace::suppressed(packet, &mut self.trace.dropped, now),
+                    Verdict::Written => {}
                 }
                 while let Some((to, packet)) = self.node.poll_resend() {
                     passage.send(os_side(to), &packet);
@@ -357,7 +359,7 @@ fn measure(node: &mut Node, host: &Host, path: Path, now: Instant) {
     }
 }
 
-/// Handles a peer's IKE message at once; queues an unknown sender's.
+/// Handles a peer's IKE message at once; queues an unknown sender's, if there is room.
 fn hear(
     node: &mut Node,
     unproved: &mut Unproved,
@@ -366,8 +368,61 @@ fn hear(
     message: &[u8],
     now: Instant,
 ) {
-    match node.sender(path, message, now) {
-        Sender::Settled => trace.hear(node, path, message, now),
-        sender => unproved.push(sender, path, message, now),
+    trace.received(node, path, message, now);
+    let sender = node.sender(path, message, now);
+    if sender == Sender::Settled {
+        trace.hear(node, path, message, now);
+    } else if let Some((path, lost)) = unproved.push(sender, path, message, now) {
+        trace.lost(node, path, &lost, unproved::FULL, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::tests::lines_of;
+    use crate::sample::Folder;
+    use crate::setup;
+    use std::time::Duration;
+
+    const CONFIG: &str = "[node]\nid = \"hub.example.net\"\n[peer.a]\nid = \"a.example.net\"\n\
+                          psk = \"a.psk\"\nlocal = [\"10.8.0.0/16\"]\n\
+                          remote = [\"10.9.0.0/16\"]\n";
+
+    /// An IKE_SA_INIT request without payloads.
+    fn first(spi: u8) -> Vec<u8> {
+        let mut message = vec![0; 28];
+        (message[0], message[17], message[18], message[19]) = (spi, 0x20, 34, 8);
+        message[27] = 28;
+        message
+    }
+
+    /// Messages arrive slowly enough for the quota of lines. Negative control: the messages that
+    /// find a place have no line about a drop.
+    // Weakness: 182
+    #[test]
+    fn a_first_message_that_finds_no_place_in_the_queue_has_lines_as_well() {
+        let folder = Folder::new("intake");
+        folder.write_key("a.psk", "a key of the usual length, 43 letters or so");
+        let mut node = Node::new(setup::node(&folder.load(CONFIG)), [7; 32], Instant::ZERO);
+        let (mut unproved, mut trace) = (Unproved::default(), Trace::default());
+        let end = |last: u8| std::net::SocketAddr::from(([192, 0, 2, last], 500));
+        let path = Path::udp(end(1), end(9));
+        let mut lost = 0;
+        let lines = lines_of(|| {
+            for number in 0..140 {
+                let now = Instant::from_origin(Duration::from_secs(number));
+                let message = first(number as u8 + 1);
+                hear(&mut node, &mut unproved, &mut trace, path, &message, now);
+                lost = unproved.lost.total;
+            }
+        });
+        let count = |what: &str| lines.iter().filter(|line| line.contains(what)).count();
+        let message = "IKE_SA_INIT request 0, 28 octets from 192.0.2.9:500";
+        let received = count(&format!("DEBUG unidentified host: received {message}"));
+        let dropped = count(&format!("TRACE unidentified host: dropped {message}"));
+        assert!(lost > 0);
+        assert_eq!((received, dropped as u64), (140, lost));
+        assert_eq!(count(unproved::FULL), dropped);
     }
 }

@@ -15,6 +15,16 @@ pub const ROOM: Room = Room {
 /// A message and the path on which it arrived.
 pub type Message = (Path, Vec<u8>);
 
+/// The result of queueing a message.
+pub enum Pushed {
+    /// It is queued.
+    Queued,
+    /// It is queued, and this one is lost.
+    Instead(Message),
+    /// It is lost.
+    Refused,
+}
+
 /// A queue of bounded length.
 #[derive(Default)]
 pub struct Queue {
@@ -25,21 +35,25 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Queues a message, if there is room. Returns true if a message was lost, this or another.
-    pub fn push(&mut self, message: impl FnOnce() -> Message, from: Origin, now: Instant) -> bool {
-        let entry = self.senders.entry(from, &ROOM, now);
-        match entry {
-            Entry::Free => {}
+    /// Queues a message, if there is room.
+    pub fn push(
+        &mut self,
+        message: impl FnOnce() -> Message,
+        from: Origin,
+        now: Instant,
+    ) -> Pushed {
+        let evicted = match self.senders.entry(from, &ROOM, now) {
+            Entry::Free => None,
             Entry::Instead(oldest) => {
                 self.senders.remove(oldest);
-                self.messages.remove(&oldest);
+                self.messages.remove(&oldest)
             }
-            Entry::Refused => return true,
-        }
+            Entry::Refused => return Pushed::Refused,
+        };
         self.arrivals += 1;
         self.senders.insert(self.arrivals, from, now);
         self.messages.insert(self.arrivals, message());
-        entry != Entry::Free
+        evicted.map_or(Pushed::Queued, Pushed::Instead)
     }
 
     /// Returns true if [`Self::push`] would queue a message from there.
@@ -88,7 +102,10 @@ mod tests {
         let local = SocketAddr::from(([192, 0, 2, 1], 500));
         let path = Path::udp(local, SocketAddr::new(from, 500));
         let from = Origin::new(from, &BTreeSet::new());
-        queue.push(|| (path, vec![7; 400]), from, Instant::ZERO)
+        !matches!(
+            queue.push(|| (path, vec![7; 400]), from, Instant::ZERO),
+            Pushed::Queued
+        )
     }
 
     fn subnet(n: u128) -> IpAddr {

@@ -4,12 +4,17 @@
 use anyhow::{Context, Result, ensure};
 use lab::daemon::Daemon;
 use lab::host::Host;
-use lab::pair::{DEADLINE, GATEWAY, MOBILE, Pair, Tunnel, children, is_up};
+use lab::pair::{
+    DEADLINE, GATEWAY, LICENSED, MOBILE, Pair, Terms, Tunnel, children, gateway_config, is_up,
+    licensed_config, mobile_config,
+};
 use lab::plain;
 use lab::process::until;
+use lab::transfer::transfer;
 use lab::tshark;
-use lab::wiretap::{Wiretap, write_capture};
+use lab::wiretap::{Seen, Wiretap, write_capture};
 use nix::sys::signal::Signal;
+use os::Family;
 use serde_json::Value;
 use std::net::UdpSocket;
 use std::time::{Duration, SystemTime};
@@ -147,6 +152,100 @@ fn at_trace_the_drops_of_a_peer_are_found_by_its_name() -> Result<()> {
         "{forged:?}"
     );
     ensure!(!line(&on_none)?.contains("peer alice"), "{forged:?}");
+    Ok(())
+}
+
+/// Type of a notify payload, and of the notify that contains a cookie (RFC 7296 section 2.6).
+const NOTIFY: u8 = 41;
+const COOKIE: [u8; 2] = 16_390_u16.to_be_bytes();
+
+/// A host repeats the mobile node's first message as that of other initiators, and counts the
+/// answers that ask for a cookie.
+// Works: failures
+// Weakness: 182
+#[lab::test]
+fn at_debug_a_first_message_that_has_to_return_with_a_cookie_is_one_line_too() -> Result<()> {
+    const MESSAGES: u8 = 20;
+    let pair = Pair::new("sight")?;
+    let tap = Wiretap::open(&pair.between)?;
+    let tunnel = start(&pair, "debug")?;
+    tunnel.up()?;
+    let is_first = |seen: &Seen| {
+        let message = seen
+            .ike()
+            .is_some_and(|message| message.get(18) == Some(&34));
+        message && seen.source.to_string() == OUTER[0]
+    };
+    let seen = tap.read_until(DEADLINE, is_first)?;
+    let first = seen.last().and_then(Seen::ike).context("a message")?;
+    let mut first = first.to_vec();
+    let received = |daemon: &Daemon| {
+        let words = "unidentified host: received IKE_SA_INIT request 0";
+        Ok::<_, anyhow::Error>(lines(daemon, &[words])?.len())
+    };
+    let before = received(&tunnel.gateway)?;
+    ensure!(before == 1, "{before} lines about one message");
+    let cookies = pair.between.inside(|| {
+        let socket = UdpSocket::bind(("192.0.2.2", 0))?;
+        socket.set_read_timeout(Some(DEADLINE))?;
+        let mut cookies = 0;
+        for number in 1..=MESSAGES {
+            first[..2].copy_from_slice(&[number, 0xff]);
+            socket.send_to(&first, "192.0.2.1:500")?;
+            let mut answer = [0; 1500];
+            let length = socket.recv(&mut answer)?;
+            let answer = &answer[..length];
+            cookies += u8::from(answer[16] == NOTIFY && answer[34..36] == COOKIE);
+        }
+        Ok(cookies)
+    })?;
+    // The first ones need no cookie.
+    ensure!((1..MESSAGES).contains(&cookies), "{cookies} cookies");
+    let told = received(&tunnel.gateway)? - before;
+    ensure!(
+        told == usize::from(MESSAGES),
+        "{told} lines, {cookies} cookies"
+    );
+    Ok(())
+}
+
+/// The mobile node's daemon loses packets, as a wireless link would.
+// Works: failures
+// Weakness: 182
+#[lab::test]
+fn at_trace_a_licensed_node_tells_of_acknowledgements_that_it_suppresses() -> Result<()> {
+    let pair = Pair::new("sight")?;
+    let config = |level: &str| format!("{}[log]\nlevel = \"{level}\"\n", licensed_config(LICENSED));
+    let licensed = pair.start_licensed_as(&config("debug"))?;
+    let configs = [
+        mobile_config(Family::V4, Terms::LICENSED, "manual"),
+        gateway_config(Terms::LICENSED),
+    ];
+    let faults: &[&str] = &["--faults", "seed=1,only=esp,in.drop=5"];
+    let tunnel = plain::start_told(&pair, &configs, [faults, &[]])?;
+    tunnel.up()?;
+    licensed.wait_until("zones", DEADLINE, |zones| {
+        zones["zones"]["held"]
+            .as_array()
+            .is_some_and(|held| held.len() == 1)
+    })?;
+    let suppressed = || -> Result<usize> {
+        transfer(&pair.gateway, &pair.mobile, MOBILE[0], 2_000_000)?;
+        let flows = licensed.strata("flows")?;
+        eprintln!("{flows} {}", licensed.strata_text("metrics")?);
+        let total = flows["flows"]["total"]["suppressed"].as_u64();
+        Ok(usize::try_from(total.with_context(|| flows.to_string())?)?)
+    };
+    let told = || Ok::<_, anyhow::Error>(lines(&licensed, &["dropped a packet in transit"])?.len());
+    // Negative control: there are acknowledgements to tell of, but not at this level.
+    let before = suppressed()?;
+    ensure!(before > 0 && told()? == 0, "{before} were suppressed");
+    licensed.change(&config("trace"))?;
+    let more = suppressed()? - before;
+    let told = told()?;
+    ensure!((1..=more).contains(&told), "{told} lines about {more}");
+    // A quota limits the lines.
+    ensure!(told == more || told >= 64, "{told} lines about {more}");
     Ok(())
 }
 
