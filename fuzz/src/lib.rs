@@ -9,6 +9,9 @@
 #[allow(dead_code, reason = "shared with the tests of esp")]
 mod bench;
 #[cfg(feature = "engines")]
+#[path = "../../pure/node/tests/insider/bystander.rs"]
+pub mod bystander;
+#[cfg(feature = "engines")]
 pub mod certificate;
 pub mod classify;
 #[cfg(feature = "engines")]

@@ -1090,4 +1090,10 @@ pub const WEAKNESSES: &[Weakness] = &[
         what: "first messages that are answered with a cookie request or dropped from a full queue, and acknowledgements that a licensed node suppresses, had no line in the log at `debug` or `trace`",
         answer: Tests,
     },
+    Weakness {
+        number: 183,
+        seen: "Strata before 0.1.0",
+        what: "no scenario of a peer with bad will checked that another peer of the same host keeps its tunnel, address, keys and grant",
+        answer: Tests,
+    },
 ];

@@ -5,7 +5,8 @@
 //! Whatever the insider sends, the host's counters add up, no timer fires forever, and no state is
 //! left once the insider is silent.
 
-use crate::scene::{self, SUITE, Scene, Talk, WHOLE};
+use crate::bystander::Bystander;
+use crate::scene::{self, SUITE, Scene, Talk, WHOLE, insiders};
 use crypto::{Aead, AeadAlgorithm};
 use ike::{Engine, Event, KeyLog};
 use model::{Instant, Path};
@@ -33,8 +34,10 @@ pub struct Insider {
     pub next_id: u32,
     /// Header of the host's latest request.
     pub asked: Option<Header>,
-    /// Output of the host since it was last collected.
+    /// Output of the host since it was last collected, without that for the bystander.
     pub news: News,
+    /// The host's other peer.
+    pub bystander: Bystander,
     keys: KeyLog,
     begun: bool,
     iv: u64,
@@ -78,7 +81,7 @@ impl Insider {
     pub fn enter(scene: Scene) -> Self {
         let keys = Talk::until(scene, WHOLE).keys();
         let mut talk = Talk::until(scene, scene.delivered);
-        let sa = talk.host.sas().next().map(|sa| sa.id);
+        let sa = insiders(&talk.host).next().map(|sa| sa.id);
         sa.into_iter()
             .for_each(|sa| (scene.then)(&mut talk.host, sa));
         let mut insider = Self {
@@ -91,6 +94,7 @@ impl Insider {
             },
             asked: None,
             news: News::default(),
+            bystander: talk.bystander,
             keys,
             begun: scene.insider_begins,
             iv: 1 << 32,
@@ -158,42 +162,68 @@ impl Insider {
         self.listen();
     }
 
-    /// Lets the host handle its due timeouts.
+    /// Returns the next time at which the host or the bystander has something to do.
+    pub fn due(&self) -> Option<Instant> {
+        let host = self.host.poll_timeout().map(|deadline| deadline.at);
+        host.into_iter().chain(self.bystander.due()).min()
+    }
+
+    /// Lets the host and the bystander handle their due timeouts.
     pub fn tick(&mut self) {
         let is_due = |host: &Engine, now| host.poll_timeout().is_some_and(|due| due.at <= now);
         if is_due(&self.host, self.now) {
             self.host.handle_timeout(self.now);
             assert!(!is_due(&self.host, self.now), "due for ever");
         }
+        self.bystander.tick(self.now);
         self.listen();
     }
 
-    /// Collects the output of the host, and checks its counters.
+    /// Collects the output of the host, lets the bystander answer, and checks the counters.
     pub fn listen(&mut self) {
-        while let Some((path, message)) = scene::sent(&mut self.host) {
-            let header = Header::peek(&message).expect("the host writes headers");
-            match header.flags.response {
-                false => self.asked = Some(header),
-                true if header.message_id == self.next_id => self.next_id += 1,
-                true => {}
+        loop {
+            if let Some((path, message)) = scene::sent(&mut self.host) {
+                self.hear(path, message);
+            } else if !self.bystander.speak(&mut self.host, self.now) {
+                break;
             }
-            self.news.said.push((path, message));
         }
         while let Some(event) = self.host.poll_event() {
-            self.news.events.push(event);
+            if !self.bystander.note(&event) {
+                self.news.events.push(event);
+            }
         }
         let counters = self.host.counters();
         let dropped: u64 = counters.drops().map(|(_, count)| count).sum();
         let accounted = counters.taken + counters.answered_again + dropped;
         assert_eq!(accounted, counters.received, "{counters:?}");
-        let proved = self.host.sas().filter(|sa| sa.peer.is_some());
+        let proved = insiders(&self.host).filter(|sa| sa.peer.is_some());
         // The SA, and clones of it or of its successor.
         assert!(proved.count() <= 4);
     }
 
-    /// Falls silent until the host gives up. Returns the number of messages that the host acted
-    /// upon.
+    fn hear(&mut self, path: Path, message: Vec<u8>) {
+        if Bystander::is_at(path) {
+            return self.bystander.hear(path, &message, self.now);
+        }
+        let header = Header::peek(&message).expect("the host writes headers");
+        match header.flags.response {
+            false => self.asked = Some(header),
+            true if header.message_id == self.next_id => self.next_id += 1,
+            true => {}
+        }
+        self.news.said.push((path, message));
+    }
+
+    /// Errors if the bystander was affected.
+    pub fn check_bystander(&mut self) -> Result<(), String> {
+        self.bystander.check(&mut self.host, self.now)
+    }
+
+    /// Falls silent, and the bystander too, until the host gives up. Returns the number of the
+    /// insider's messages that the host acted upon.
     pub fn leave(mut self) -> u64 {
+        self.bystander.is_silent = true;
         for _ in 0..PATIENCE {
             let Some(deadline) = self.host.poll_timeout() else {
                 break;
@@ -203,7 +233,7 @@ impl Insider {
         }
         assert_eq!(self.host.sas().count(), 0, "the silent are given up");
         assert_eq!(self.host.poll_timeout(), None);
-        self.host.counters().taken
+        self.host.counters().taken - self.bystander.taken()
     }
 }
 

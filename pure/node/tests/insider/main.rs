@@ -11,6 +11,7 @@
     reason = "shared with the tests of esp; what a test sets up has to work"
 )]
 mod bench;
+mod bystander;
 mod credential;
 mod insider;
 mod mangle;
@@ -24,6 +25,9 @@ mod scene;
 mod stage;
 mod twin;
 
+use ike::{Engine, PeerRole};
+use insider::Insider;
+use model::{IkeSaId, Instant};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use scenario::Scenario;
@@ -157,6 +161,8 @@ fn scenarios() -> Vec<(String, Scenario)> {
     files.iter().map(read).collect()
 }
 
+/// The bystander of each scene is unaffected as well.
+// Weakness: 183
 #[test]
 fn an_insider_that_misbehaves_as_a_file_says_gets_what_the_file_says() {
     let mut wrong = Vec::new();
@@ -178,6 +184,70 @@ fn a_file_that_expects_anything_else_is_found_wrong() {
             let played = stage::play(&distorted);
             assert!(played.is_err(), "{name}: nobody noticed {what}");
         }
+    }
+}
+
+/// Negative control: the bystander's part of the verdict can fail in every file, whatever touches the
+/// bystander.
+// Weakness: 183
+#[test]
+fn a_bystander_that_is_touched_is_found_whatever_the_file_does() {
+    let deeds: [(&str, fn(&mut Engine, IkeSaId)); 2] = [
+        ("closed", |host, sa| host.close(sa, Instant::ZERO)),
+        ("rekeyed", |host, sa| host.rekey_ike(sa, Instant::ZERO)),
+    ];
+    for (name, scenario) in scenarios() {
+        for (what, deed) in deeds {
+            let played = stage::play_after(&scenario, deed);
+            let found = played.is_err_and(|why| why.contains("the bystander"));
+            assert!(found, "{name}: its SA was {what}");
+        }
+    }
+}
+
+/// Negative control: in every scene, each part of the bystander's state is compared.
+// Weakness: 183
+#[test]
+fn each_part_of_a_bystanders_state_is_compared() {
+    let deeds: [(&str, fn(&mut Insider)); 4] = [
+        ("its children are rekeyed", |insider| {
+            let (host, sa) = (&mut insider.host, insider.bystander.sa);
+            for child in host.children(sa) {
+                host.rekey_child(sa, child, Instant::ZERO);
+            }
+        }),
+        ("its grant is revoked", |insider| {
+            let sa = insider.bystander.sa;
+            insider.host.revoke(sa, scene::grant().csa, Instant::ZERO);
+        }),
+        ("it gets a message that it drops", |insider| {
+            let path = scene::between(2, 9, ike::NATT_PORT);
+            insider.bystander.hear(path, &[7; 60], Instant::ZERO);
+        }),
+        ("it falls silent", |insider| {
+            insider.bystander.is_silent = true
+        }),
+    ];
+    for scene in scene::SCENES {
+        let mut found = Vec::new();
+        for (what, deed) in deeds {
+            let mut insider = Insider::enter(scene);
+            deed(&mut insider);
+            insider.listen();
+            found.extend(insider.check_bystander().is_err().then_some(what));
+        }
+        let expected = deeds
+            .map(|(what, _)| what)
+            .into_iter()
+            .filter(|what| match *what {
+                "its children are rekeyed" => matches!(scene.insider(), PeerRole::Vpn { .. }),
+                "its grant is revoked" => {
+                    matches!(scene.insider(), PeerRole::Licensed | PeerRole::Gateway)
+                }
+                _ => true,
+            });
+        assert_eq!(found, expected.collect::<Vec<_>>(), "{}", scene.name);
+        assert_eq!(Insider::enter(scene).check_bystander(), Ok(()));
     }
 }
 

@@ -29,6 +29,8 @@ pub fn play(script: &[u8]) -> u64 {
         }
         say(&mut insider, &mut script);
     }
+    let checked = insider.check_bystander();
+    assert_eq!(checked, Ok(()));
     insider.leave() - before
 }
 

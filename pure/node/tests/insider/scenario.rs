@@ -17,6 +17,9 @@
 //! moved = true                                    # whether children's packets go elsewhere
 //! ```
 //!
+//! Every file also expects that the bystander, an honest peer of the same host, is unaffected:
+//! `bystander.rs`.
+//!
 //! A step has one of `says`, `sends` (a datagram, in octets), `does`, `waits` (seconds) and `host`
 //! (a command of its operator). The other fields of [`Step`] describe deviations from an honest
 //! peer's encoding.

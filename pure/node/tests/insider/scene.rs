@@ -2,16 +2,17 @@
 //! and the honest peer that the insider replaces.
 //!
 //! The insider's keys come from a twin of the handshake: the same seeds make the same keys, and the
-//! twin continued until both ends were up.
+//! twin continued until both ends were up. Each host has a second peer, the bystander.
 
+use crate::bystander::{self, Bystander};
 use crate::credential;
 use crypto::Secret;
 use ike::{
     Addressing, Config, Credential, Engine, FRAGMENT, KeyLog, Peer, PeerRole, PeerTerms, Pool,
-    Stance, ZonePolicy,
+    SaStatus, Stance, ZonePolicy,
 };
 use model::{
-    CsaId, Features, Grant, GrantHalf, IkeSaId, Instant, Kem, Licence, Mode, Path, Right,
+    CsaId, Features, Grant, GrantHalf, Identity, IkeSaId, Instant, Kem, Licence, Mode, Path, Right,
     Selectors, Shared, Spi, Suite, TrafficSelector, ZoneId, ZoneSelector,
 };
 use std::time::Duration;
@@ -26,9 +27,14 @@ pub const SUITE: Suite = Suite::Aes128Gcm16;
 /// Number of messages in a whole handshake.
 pub const WHOLE: usize = 4;
 
-/// Identities, equal to the names in the certificates.
+/// Identity of the insider, equal to the name in its certificate.
 const INSIDER: &str = "mobile.example.net";
-const HOST: &str = "gateway.example.net";
+
+/// Identity of the host, equal to the name in its certificate.
+pub const HOST: &str = "gateway.example.net";
+
+/// Name of the pool of addresses.
+pub const POOL: &str = "office";
 
 /// The roles, and the progress of the handshake.
 #[derive(Clone, Copy)]
@@ -229,7 +235,7 @@ fn lending(addressing: Addressing) -> PeerRole {
 fn pool() -> Pool {
     let network = [10, 9, 0, 0].into();
     Pool {
-        name: "office".to_owned(),
+        name: POOL.to_owned(),
         addresses: TrafficSelector::from_prefix(network, 24)
             .into_iter()
             .collect(),
@@ -265,8 +271,61 @@ pub fn grant() -> Grant<Secret> {
 
 /// Returns the path as seen by 192.0.2.`local`: the host is 2, the insider 1.
 pub fn path(local: u8, port: u16) -> Path {
+    between(local, 3 - local, port)
+}
+
+/// Returns a path between two addresses in 192.0.2.0/24, by their last octets.
+pub fn between(local: u8, remote: u8, port: u16) -> Path {
     let end = |last| ([192, 0, 2, last], port).into();
-    Path::udp(end(local), end(3 - local))
+    Path::udp(end(local), end(remote))
+}
+
+/// Returns the IKE SAs of an end that are not with the bystander.
+pub fn insiders(engine: &Engine) -> impl Iterator<Item = SaStatus> {
+    let sas = engine.sas();
+    sas.filter(|sa| sa.peer.as_deref() != Some(bystander::NAME))
+}
+
+impl Scene {
+    /// Returns the role of the insider towards the host.
+    pub fn insider(self) -> PeerRole {
+        (self.insider)()
+    }
+
+    /// Returns the role of the host towards the insider.
+    pub fn host(self) -> PeerRole {
+        (self.host)()
+    }
+
+    /// Returns the configuration of a peer with this role, and its pre-shared key unless it has a
+    /// certificate.
+    pub fn peer(
+        self,
+        name: &str,
+        identity: &str,
+        role: PeerRole,
+        kems: &[Option<Kem>],
+        psk: Option<&str>,
+    ) -> Peer {
+        let mut peer = Peer::new(name, named(identity), role);
+        peer.psk = psk.map(|psk| Secret::new(psk.into()));
+        peer.terms = Shared::from(PeerTerms {
+            suites: vec![SUITE],
+            features: Features {
+                mobike: true,
+                clones: self.clones,
+                ..Features::default()
+            },
+            window: self.window,
+            kems: kems.to_vec(),
+            ..PeerTerms::default()
+        });
+        peer
+    }
+}
+
+fn named(identity: &str) -> Identity {
+    identity.parse().expect("any text is an identity")
 }
 
 /// Returns the next IKE message without the marker, with its path.
@@ -283,6 +342,8 @@ pub struct Talk {
     pub peer: Engine,
     /// The host under observation.
     pub host: Engine,
+    /// The other peer of the host.
+    pub bystander: Bystander,
     /// The messages in order.
     pub said: Vec<Vec<u8>>,
 }
@@ -294,25 +355,20 @@ impl Talk {
             .certified
             .then(|| (credential::mobile(), credential::gateway()));
         let (mobile, gateway) = proofs.unzip();
-        let (host, insider) = ((scene.host)(), (scene.insider)());
-        let window = scene.window;
+        let psk = (!scene.certified).then_some("known to both");
+        let peer = scene.peer("host", HOST, scene.host(), &[None], psk);
+        let of_host = [
+            ("insider", INSIDER, psk),
+            (bystander::NAME, bystander::IDENTITY, Some(bystander::PSK)),
+        ];
+        let of_host = of_host.map(|(name, identity, psk)| {
+            scene.peer(name, identity, scene.insider(), scene.kems, psk)
+        });
+        let mut host = engine(HOST, of_host.into(), gateway, scene.fragment, 2);
         let mut talk = Self {
-            peer: engine(
-                INSIDER,
-                ("host", HOST),
-                host,
-                mobile,
-                (FRAGMENT, window, &[None], scene.clones),
-                1,
-            ),
-            host: engine(
-                HOST,
-                ("insider", INSIDER),
-                insider,
-                gateway,
-                (scene.fragment, window, scene.kems, scene.clones),
-                2,
-            ),
+            peer: engine(INSIDER, vec![peer], mobile, FRAGMENT, 1),
+            bystander: Bystander::join(scene, &mut host),
+            host,
             said: Vec::new(),
         };
         let begun = match scene.insider_begins {
@@ -357,38 +413,19 @@ impl Talk {
     }
 }
 
-/// Creates an end with this name in its certificate, and with the role of the other end.
-fn engine(
+/// Creates an end with this name in its certificate, if it has one.
+pub fn engine(
     own: &str,
-    other: (&str, &str),
-    role: PeerRole,
-    own_proof: Option<Credential>,
-    (fragment, window, kems, clones): (u16, u8, &[Option<Kem>], bool),
+    peers: Vec<Peer>,
+    proof: Option<Credential>,
+    fragment: u16,
     seed: u8,
 ) -> Engine {
-    let (name, other) = other;
-    let identity = |text: &str| text.parse().expect("any text is an identity");
-    let psk = own_proof
-        .is_none()
-        .then(|| Secret::new(b"known to both".to_vec()));
-    let mut peer = Peer::new(name, identity(other), role);
-    peer.psk = psk;
-    peer.terms = Shared::from(PeerTerms {
-        suites: vec![SUITE],
-        features: Features {
-            mobike: true,
-            clones,
-            ..Features::default()
-        },
-        window,
-        kems: kems.to_vec(),
-        ..PeerTerms::default()
-    });
     let config = Config {
         trust: credential::trust(),
-        credential: own_proof,
+        credential: proof,
         fragment,
-        ..Config::new(identity(own), vec![peer])
+        ..Config::new(named(own), peers)
     };
     let mut engine = Engine::new(config, [seed; 32], Instant::ZERO);
     engine.set_wall_clock(credential::TODAY);

@@ -1,15 +1,16 @@
 //! Plays a scenario: composes the insider's messages, and compares all results with the
-//! expectations of the file. An unexpected result is as much a failure as a missing one.
+//! expectations of the file. An unexpected result is as much a failure as a missing one, and so is
+//! any effect on the bystander.
 
 use crate::insider::{Chain, INIT, Insider, RESPONSE, bodies, clear};
 use crate::mangle::{damage, piece};
 use crate::memory;
 use crate::notation::{Bodies, Lexicon, Line, Spis, octets, shown};
 use crate::scenario::{Act, Deed, End, Order, Scenario, Standing, Step};
-use crate::scene::{SCENES, Scene, path};
+use crate::scene::{SCENES, Scene, insiders, path};
 use crate::twin::{honest, renew};
 use ike::{Engine, Event, SaState};
-use model::{ChildSa, ChildSaId, Path, Spi};
+use model::{ChildSa, ChildSaId, IkeSaId, Path, Spi};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::net::SocketAddr;
@@ -28,9 +29,17 @@ const MOST_GROWTH: i64 = 256 << 10;
 /// Plays a scenario to its end. The error names the wrong expectation, or the defect of the file.
 /// Panics if the host miscounts.
 pub fn play(scenario: &Scenario) -> Result<(), String> {
+    play_after(scenario, |_, _| {})
+}
+
+/// Plays a scenario after the host did something to the IKE SA of the bystander.
+pub fn play_after(scenario: &Scenario, deed: fn(&mut Engine, IkeSaId)) -> Result<(), String> {
     let scene = SCENES.iter().find(|scene| scene.name == scenario.scene);
     let scene = scene.ok_or_else(|| format!("there is no scene `{}`", scenario.scene))?;
     let mut stage = Stage::set(*scene);
+    let sa = stage.insider.bystander.sa;
+    deed(&mut stage.insider.host, sa);
+    stage.insider.listen();
     let before = memory::in_use();
     for (number, step) in (1..).zip(&scenario.steps) {
         let played = stage.step(step);
@@ -63,6 +72,8 @@ struct Stage {
     heard: Vec<String>,
     /// Number of generated SPIs.
     made_up: u32,
+    /// Payloads of an honest peer, by exchange, response, and whether they concern the IKE SA.
+    honest: BTreeMap<(u8, bool, bool), Bodies>,
 }
 
 impl Stage {
@@ -79,6 +90,7 @@ impl Stage {
             asked: Bodies::new(),
             heard: Vec::new(),
             made_up: 0x1000_0000,
+            honest: BTreeMap::new(),
         };
         // Messages of the handshake are not results.
         stage.listen();
@@ -183,7 +195,12 @@ impl Stage {
 
     /// Returns the current meanings of the words in a message.
     fn lexicon(&mut self, line: &Line<'_>) -> Lexicon {
-        let honest = |about_ike| honest(self.scene, line.exchange, line.response, about_ike);
+        let mut honest = |about_ike| {
+            let (exchange, response) = (line.exchange, line.response);
+            let known = self.honest.entry((exchange, response, about_ike));
+            let twin = || honest(self.scene, exchange, response, about_ike);
+            known.or_insert_with(twin).clone()
+        };
         Lexicon {
             honest: honest(false),
             honest_ike: match line.is_about_ike() {
@@ -231,13 +248,8 @@ impl Stage {
 
     fn wait(&mut self, pause: Duration) {
         let until = self.insider.now + pause;
-        while let Some(due) = self
-            .insider
-            .host
-            .poll_timeout()
-            .filter(|due| due.at <= until)
-        {
-            self.insider.now = self.insider.now.max(due.at);
+        while let Some(due) = self.insider.due().filter(|due| *due <= until) {
+            self.insider.now = self.insider.now.max(due);
             self.insider.tick();
             self.listen();
         }
@@ -249,9 +261,12 @@ impl Stage {
         match order {
             Order::RekeyChild => renew(host, false, now),
             Order::RekeyIke => renew(host, true, now),
-            Order::Close => host.shutdown(now),
+            Order::Close => {
+                let sas: Vec<_> = insiders(host).map(|sa| sa.id).collect();
+                sas.into_iter().for_each(|sa| host.close(sa, now));
+            }
             Order::Move => {
-                let sa = host.sas().next().ok_or("there is no SA")?;
+                let sa = insiders(host).next().ok_or("there is no SA")?;
                 let way = Path::udp(SocketAddr::from((MOVED, ike::NATT_PORT)), sa.path.remote);
                 let moved = host.move_to(sa.id, way, now);
                 moved.map_err(|why| why.to_string())?;
@@ -332,7 +347,7 @@ impl Stage {
         self.reflection = Some(octets);
     }
 
-    fn end(self, end: &End) -> Result<(), String> {
+    fn end(mut self, end: &End) -> Result<(), String> {
         expect("the SA", &end.sa, &standing(&self.insider.host))?;
         expect("tunnels", &end.tunnels, &self.children.len())?;
         let same = |(part, text): (&String, &String)| text.contains(part);
@@ -341,6 +356,7 @@ impl Stage {
             expect("the operator is told", &end.told, &self.told)?;
         }
         expect("moved", &end.moved, &self.moved)?;
+        self.insider.check_bystander()?;
         self.insider.leave();
         Ok(())
     }
@@ -354,7 +370,7 @@ fn drops(host: &Engine) -> BTreeMap<String, u64> {
 }
 
 fn standing(host: &Engine) -> Standing {
-    let is = |wanted: &[SaState]| host.sas().any(|sa| wanted.contains(&sa.state));
+    let is = |wanted: &[SaState]| insiders(host).any(|sa| wanted.contains(&sa.state));
     if is(&[SaState::Established]) {
         Standing::Up
     } else if is(&[SaState::Closing]) {

@@ -2,7 +2,7 @@
 
 use crate::insider::{bodies, open};
 use crate::notation::Bodies;
-use crate::scene::{Scene, Talk, WHOLE, grant};
+use crate::scene::{Scene, Talk, WHOLE, grant, insiders};
 use ike::Engine;
 use model::Instant;
 use wire::ike::{Datagram, ExchangeType};
@@ -45,9 +45,9 @@ pub fn honest(scene: Scene, exchange: u8, response: bool, about_ike: bool) -> Bo
     said.next().unwrap_or_default()
 }
 
-/// Requests a rekey, if there is an SA to rekey.
+/// Requests a rekey of an SA between host and insider, if there is one.
 pub fn renew(engine: &mut Engine, about_ike: bool, now: Instant) {
-    let Some(sa) = engine.sas().next() else {
+    let Some(sa) = insiders(engine).next() else {
         return;
     };
     match (about_ike, sa.children.first()) {
