@@ -187,12 +187,16 @@ fn a_file_that_expects_anything_else_is_found_wrong() {
     }
 }
 
+/// A deed that touches the bystander, and its description.
+type HostDeed = (&'static str, fn(&mut Engine, IkeSaId));
+type Deed = (&'static str, fn(&mut Insider));
+
 /// Negative control: the bystander's part of the verdict can fail in every file, whatever touches the
 /// bystander.
 // Weakness: 183
 #[test]
 fn a_bystander_that_is_touched_is_found_whatever_the_file_does() {
-    let deeds: [(&str, fn(&mut Engine, IkeSaId)); 2] = [
+    let deeds: [HostDeed; 2] = [
         ("closed", |host, sa| host.close(sa, Instant::ZERO)),
         ("rekeyed", |host, sa| host.rekey_ike(sa, Instant::ZERO)),
     ];
@@ -209,7 +213,7 @@ fn a_bystander_that_is_touched_is_found_whatever_the_file_does() {
 // Weakness: 183
 #[test]
 fn each_part_of_a_bystanders_state_is_compared() {
-    let deeds: [(&str, fn(&mut Insider)); 4] = [
+    let deeds: [Deed; 4] = [
         ("its children are rekeyed", |insider| {
             let (host, sa) = (&mut insider.host, insider.bystander.sa);
             for child in host.children(sa) {
