@@ -236,7 +236,10 @@ fn at_trace_a_licensed_node_tells_of_acknowledgements_that_it_suppresses() -> Re
         let count = |action: &str| {
             let begin = format!("strata_snoop_segments_total{{action=\"{action}\"}} ");
             let value = metrics.lines().find_map(|line| line.strip_prefix(&begin));
-            value.with_context(|| begin.clone())?.parse::<usize>().context(begin)
+            value
+                .with_context(|| begin.clone())?
+                .parse::<usize>()
+                .context(begin)
         };
         Ok(count("suppressed")? + count("held")?)
     };
