@@ -253,16 +253,28 @@ impl DownReason {
         matches!(self, Self::ClosedHere | Self::Reconfigured | Self::Removed)
     }
 
-    /// Returns true if one end refused the other's proof of identity. A key may have been changed
-    /// at one end only, so the next attempts follow soon.
-    pub const fn is_wrong_key(&self) -> bool {
+    /// Returns true if a setting of one end does not fit the other's, such as a key or the
+    /// algorithms. It may have been changed at one end only so far, so the next attempts follow
+    /// soon.
+    pub const fn is_disagreement(&self) -> bool {
         matches!(
             self,
             Self::AuthenticationRefused { .. }
                 | Self::PpkRefused { .. }
+                | Self::NoPpk
                 | Self::CertificateRefused { .. }
                 | Self::KeyRefused { .. }
+                | Self::BadProof(_)
+                | Self::SignatureNotAccepted(_)
                 | Self::WrongKey
+                | Self::WrongIdentity { .. }
+                | Self::Refused { .. }
+                | Self::ChildRefused {
+                    notify: NotifyType::NO_PROPOSAL_CHOSEN | NotifyType::TS_UNACCEPTABLE
+                }
+                | Self::Mode(_)
+                | Self::NoAddress
+                | Self::ZonesRequired
         )
     }
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 const LAST_RETRY: Duration = Duration::from_secs(60);
 
-/// Longest pause after a failed authentication: the key may be changing at both ends.
+/// Longest pause after a refusal: a setting may be changing at both ends.
 const HURRIED_RETRY: Duration = Duration::from_secs(4);
 
 /// Number of attempts with this pause: two minutes.
@@ -31,6 +31,15 @@ pub(crate) enum Retry {
     Usual,
     /// [`HURRIED_RETRY`] for the first [`HURRIED`] attempts.
     Hurried,
+}
+
+impl From<&ike::DownReason> for Retry {
+    fn from(why: &ike::DownReason) -> Self {
+        match why.is_disagreement() {
+            true => Self::Hurried,
+            false => Self::Usual,
+        }
+    }
 }
 
 /// State of all peers, with an index by time.
@@ -230,6 +239,9 @@ impl Peers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crypto::KeyKind;
+    use ike::{BadProof, DownReason, NotVerified};
+    use wire::ike::NotifyType;
 
     /// Returns the seconds before each attempt to initiate with a peer that never gets up.
     fn waits(attempts: u64, retry: Retry) -> Vec<u64> {
@@ -256,10 +268,50 @@ mod tests {
     }
 
     #[test]
-    fn while_keys_may_be_being_changed_a_peer_is_tried_every_few_seconds() {
-        let waits = waits(34, Retry::Hurried);
-        assert_eq!(waits[..6], [0, 1, 2, 4, 4, 4]);
-        assert_eq!(waits[30..], [4, 60, 60, 60]);
+    fn while_settings_may_be_being_changed_a_peer_is_tried_every_few_seconds() {
+        let ours: model::Identity = "alice@example.net".parse().expect("an identity");
+        let refused = |notify| DownReason::ChildRefused { notify };
+        let reasons = [
+            DownReason::AuthenticationRefused { ours: ours.clone() },
+            DownReason::CertificateRefused {
+                ours: ours.clone(),
+                why: None,
+            },
+            DownReason::KeyRefused { ours: ours.clone() },
+            DownReason::PpkRefused {
+                ours: ours.clone(),
+                id: "office2026".to_owned(),
+            },
+            DownReason::WrongKey,
+            DownReason::WrongIdentity {
+                theirs: ours.clone(),
+                expected: ours,
+            },
+            BadProof::WrongSignature.into(),
+            BadProof::WrongKey.into(),
+            NotVerified::NoHashes(KeyKind::Ed25519).into(),
+            DownReason::NoPpk,
+            DownReason::Refused {
+                notify: NotifyType::NO_PROPOSAL_CHOSEN,
+            },
+            refused(NotifyType::NO_PROPOSAL_CHOSEN),
+            refused(NotifyType::TS_UNACCEPTABLE),
+            DownReason::NoAddress,
+            DownReason::ZonesRequired,
+        ];
+        for why in reasons {
+            let waits = waits(34, Retry::from(&why));
+            assert_eq!(waits[..6], [0, 1, 2, 4, 4, 4], "{why}");
+            assert_eq!(waits[30..], [4, 60, 60, 60], "{why}");
+        }
+        let others = [
+            DownReason::ClosedByPeer,
+            DownReason::PeerGone { attempts: 5 },
+            refused(NotifyType::TEMPORARY_FAILURE),
+        ];
+        for why in others {
+            assert_eq!(waits(9, Retry::from(&why))[5..], [16, 32, 60, 60], "{why}");
+        }
     }
 
     #[test]

@@ -249,10 +249,7 @@ impl Tunnels {
         why: &ike::DownReason,
         turn: &mut Turn<'_>,
     ) {
-        let retry = match why.is_wrong_key() {
-            true => Retry::Hurried,
-            false => Retry::Usual,
-        };
+        let retry = Retry::from(why);
         let (why, intended) = (why.to_string(), why.is_intended());
         let lent = self.assigned.remove(&sa);
         self.moving.forget(sa);
