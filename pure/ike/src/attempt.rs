@@ -330,6 +330,15 @@ impl Attempts {
         }
     }
 
+    /// Assigns the record of an attempt to an older one, which succeeded instead.
+    pub(crate) fn succeed(&mut self, newer: IkeSaId, older: &Core) {
+        let attempt = older.peer.as_ref().and_then(|peer| self.of.get_mut(peer));
+        if let Some(attempt) = attempt.filter(|attempt| attempt.sa == newer) {
+            (attempt.sa, attempt.path) = (older.id, older.path);
+            attempt.end = Some(End::Up);
+        }
+    }
+
     fn current(&mut self, core: &Core) -> Option<&mut Attempt> {
         let attempt = self.of.get_mut(core.peer.as_ref()?)?;
         (attempt.sa == core.id).then_some(attempt)

@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ApiMisuse {
-    /// An IKE SA with that peer is being established already.
+    /// An IKE SA with that peer is being established already, and was not refused.
     #[error("an IKE SA with that peer is already being established")]
     AlreadyInitiating,
     /// No configured peer has that name.

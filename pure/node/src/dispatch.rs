@@ -215,6 +215,7 @@ impl Node {
                 let peer = peer.or_else(|| own.tunnels.claimed(&why, turn.ike));
                 if let Some(peer) = &peer {
                     report_not_licensed(peer, &why, turn);
+                    own.tunnels.retry_beside(peer, turn);
                 }
                 own.tunnels.refused(peer, from, why.to_string(), turn);
             }),

@@ -493,9 +493,16 @@ impl Node {
             let Some(address) = self.peer(&name).and_then(|peer| peer.address) else {
                 continue;
             };
-            let path = self.own.tunnels.outside().first_path(address);
+            // An attempt that was refused may have been redirected.
+            let refused = self.own.tunnels.current(&name);
+            let refused = refused.and_then(|sa| self.ike.sa(sa));
+            let there = refused.as_ref().map(|sa| sa.path.remote.ip());
+            let path = self.own.tunnels.outside();
+            let path = path.first_path(there.unwrap_or(address));
             match self.ike.initiate(&name, path, now) {
                 Ok(sa) => self.own.tunnels.started(&name, sa, now),
+                // The refused attempt, or one before it, continues after all.
+                Err(_) if refused.is_some() => self.own.tunnels.put_off(&name, now),
                 Err(misuse) => self.own.tunnels.not_started(&name, misuse.to_string(), now),
             }
         }

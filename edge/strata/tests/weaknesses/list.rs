@@ -1094,6 +1094,9 @@ pub const WEAKNESSES: &[Weakness] = &[
         number: 183,
         seen: "Strata before 0.1.0",
         what: "no scenario of a peer with bad will checked that another peer of the same host keeps its tunnel, address, keys and grant",
+        number: 185,
+        seen: "RFC 7296 section 2.21.1",
+        what: "a refusal that is not authenticated ends a good attempt, begins attempts without end, or leaves an attempt that repeats a request whose answer the responder repeats long after its settings have changed",
         answer: Tests,
     },
 ];

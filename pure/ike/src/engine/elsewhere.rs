@@ -2,6 +2,7 @@
 //! (`extension/redirect.rs`), or over TCP (`extension/tcp.rs`).
 
 use super::Engine;
+use crate::down_reason::DownReason;
 use crate::event::Event;
 use crate::extension::tcp;
 use crate::misuse::CannotRedirect;
@@ -48,11 +49,11 @@ impl Engine {
                 SocketAddr::new(to, path.remote.port()),
             );
             let from = Some(path.remote.ip());
-            // An error means that an IKE SA is being established already.
-            if let Ok(sa) = self.begin(&peer, there, anew, from, now) {
-                let event = Event::Redirected { old, sa, peer, to };
-                self.out.events.push_back(event);
-            }
+            let event = match self.begin(&peer, there, anew, from, now) {
+                Ok(sa) => Event::Redirected { old, sa, peer, to },
+                Err(_) => outdone(old, peer),
+            };
+            self.out.events.push_back(event);
         }
     }
 }
@@ -93,14 +94,20 @@ impl Engine {
                 path,
                 anew,
             } = fallen;
-            // An error means that an IKE SA is being established already.
-            if let Ok(sa) = self.begin(&peer, path, anew, None, now) {
-                let to = path.remote;
-                let event = Event::FellBack { old, sa, peer, to };
-                self.out.events.push_back(event);
-            }
+            let to = path.remote;
+            let event = match self.begin(&peer, path, anew, None, now) {
+                Ok(sa) => Event::FellBack { old, sa, peer, to },
+                Err(_) => outdone(old, peer),
+            };
+            self.out.events.push_back(event);
         }
     }
+}
+
+/// Returns the end of an IKE SA that is not initiated again, as another attempt is in progress.
+const fn outdone(sa: IkeSaId, peer: String) -> Event {
+    let why = DownReason::Replaced;
+    Event::IkeDown { sa, peer, why }
 }
 
 /// Returns true if two paths are the same connection. Our own address may have been unknown at

@@ -1,5 +1,6 @@
 //! All IKE SAs of one host: dispatch of datagrams, and the choice among several SAs with one peer.
 
+mod attempts;
 mod children;
 mod clones;
 mod deadlines;
@@ -127,7 +128,9 @@ impl Engine {
     }
 
     /// Initiates an IKE SA with a configured peer, and its child SA if the role has one. Ends in
-    /// [`Event::IkeUp`] or [`Event::IkeDown`].
+    /// [`Event::IkeUp`] or [`Event::IkeDown`], or without an event if another IKE SA that was
+    /// initiated beside it comes up, or two newer ones were initiated. Beside an IKE SA that is
+    /// being established, another one may be initiated only if [`SaStatus::refused`] is set.
     pub fn initiate(&mut self, peer: &str, path: Path, now: Instant) -> Result<IkeSaId, ApiMisuse> {
         self.begin(peer, path, false, None, now)
     }
@@ -142,11 +145,9 @@ impl Engine {
         from: Option<IpAddr>,
         now: Instant,
     ) -> Result<IkeSaId, ApiMisuse> {
+        self.make_room(peer, anew, now)?;
         let known = self.config.peer(peer).ok_or(ApiMisuse::UnknownPeer)?;
         let (name, menu) = (known.name.clone(), AllowedIkeSuites::of(known));
-        if self.sas_with(peer).any(Sa::is_being_made) {
-            return Err(ApiMisuse::AlreadyInitiating);
-        }
         let path = tcp::first(known, path, &mut self.rng);
         let mut core = self.new_core(path, true, now);
         core.spi_i = self.fresh_spi();
@@ -330,6 +331,7 @@ impl Engine {
         let news = self.out.events.split_off(before);
         if !was_up && self.is_up(id) {
             // The old SA's end is told before the new one's beginning.
+            self.end_other_attempts(id, now);
             let (stays, succeeded) = self.replace_older(id, now);
             let news = self.succeed(id, &succeeded, news, now);
             let news = self.retell(id, news, now);
@@ -561,6 +563,7 @@ impl Engine {
             limit: None,
             port: 0,
             lost: false,
+            refused: false,
             requests: Requests::new(),
             responses: Responses::new(),
             inbox: Inbox::default(),

@@ -3,7 +3,6 @@
 use crate::attempt::Attempt;
 use crate::config::Peer;
 use crate::counters::Counters;
-use crate::down_reason::DownReason;
 use crate::engine::Engine;
 use crate::extension::nat::Nat;
 use crate::extension::overlap::Windows;
@@ -70,8 +69,9 @@ pub struct SaStatus {
     pub addresses: Option<InnerAddresses>,
     /// Its child SAs.
     pub children: Vec<ChildSaId>,
-    /// The last unauthenticated refusal, while the IKE SA is being established.
-    pub refused: Option<DownReason>,
+    /// True if an unauthenticated message refused it, while it is being established. Another one
+    /// may then be initiated beside it.
+    pub refused: bool,
 }
 
 /// Keys of an IKE SA, for decrypting a capture. Export them only if the operator asks for that.
@@ -212,10 +212,6 @@ impl Engine {
             State::Ending(_) => return None,
         };
         let up = sa.established();
-        let refused = match &sa.state {
-            State::InitSent(init) => init.refused.clone(),
-            _ => None,
-        };
         Some(SaStatus {
             id: sa.core.id,
             peer: sa.core.peer.clone(),
@@ -237,7 +233,7 @@ impl Engine {
             leaving: up.is_some_and(|up| up.is_leaving()),
             addresses: up.and_then(|up| up.terms.addresses),
             children: up.map_or_else(Vec::new, |up| up.children.ids()),
-            refused,
+            refused: sa.core.refused,
         })
     }
 }

@@ -38,6 +38,9 @@ pub(crate) struct Core {
     pub(crate) port: u16,
     /// True if its TCP connection is lost, and nothing has arrived on another one yet.
     pub(crate) lost: bool,
+    /// True if an unauthenticated message refused the outstanding request of an SA that is being
+    /// established.
+    pub(crate) refused: bool,
     pub(crate) requests: Requests,
     pub(crate) responses: Responses,
     /// Fragments of incomplete messages.

@@ -2,7 +2,8 @@
 //!
 //! No message in this state is authenticated. Unacceptable responses are dropped, and the genuine
 //! one is still awaited. A refusal is stored and reported once. It takes effect only if no
-//! acceptable response arrives until the request is given up (RFC 7296 section 2.21.1).
+//! acceptable response arrives until the request is given up (RFC 7296 section 2.21.1). Until then,
+//! other attempts may begin beside this one (`engine/attempts.rs`).
 
 use super::State;
 use super::arrived::Arrived;
@@ -49,7 +50,7 @@ pub(crate) struct InitSent {
     /// The last message sent with each group: AUTH covers the answered one.
     sent: BTreeMap<Group, Vec<u8>>,
     /// Reason for which the last answer was not usable. The answer is not authenticated.
-    pub(crate) refused: Option<DownReason>,
+    refused: Option<DownReason>,
 }
 
 /// The content of an acceptable response.
@@ -229,6 +230,7 @@ impl InitSent {
             turn.ctx.refused(Some(peer), told);
             self.refused = Some(why.clone());
         }
+        turn.core.refused = true;
         turn.ctx.drop(DropReason::Unauthenticated);
         // "In the case of TCP encapsulation, an Initiator SHOULD NOT wait for additional messages"
         // (RFC 9329 section 6.4): this answer is genuine, or no genuine one will come.
@@ -316,6 +318,7 @@ impl InitSent {
         }
         turn.ctx.count_taken();
         turn.core.requests.answered(0, turn.ctx.now);
+        turn.core.refused = false;
         turn.core.spi_r = response.header.spi_r;
         turn.core.limit = fragment::agreed(response, turn.ctx.config);
         turn.core.nat = nat;

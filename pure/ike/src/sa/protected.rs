@@ -109,7 +109,8 @@ pub(crate) fn accept_response(
 }
 
 /// The same for a peer that is not yet authenticated. An error in clear is not authentic. It is
-/// reported, and the authentic response is still awaited.
+/// reported, and the authentic response is still awaited. Another attempt may begin beside this one
+/// (`engine/attempts.rs`).
 pub(crate) fn accept_unproved(
     turn: &mut Turn<'_, '_>,
     cipher: &Cipher,
@@ -122,10 +123,13 @@ pub(crate) fn accept_unproved(
     if let Datagram::Clear(message) = &arrived.datagram
         && let Some(error) = first_error(message)
     {
+        turn.core.refused = true;
         turn.ctx
             .refused(Some(turn.core.name()), Refusal::Unproved(error));
     }
-    accept_response(turn, cipher, arrived)
+    let response = accept_response(turn, cipher, arrived)?;
+    turn.core.refused = false;
+    Some(response)
 }
 
 /// Answers a request that [`accept_request`] returned, to the address it came from.

@@ -89,6 +89,7 @@ impl Successor {
             limit: old.limit,
             port: old.port,
             lost: old.lost,
+            refused: false,
             requests: old.requests.successor(),
             responses: Responses::new(),
             inbox: Inbox::default(),

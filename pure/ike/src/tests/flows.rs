@@ -1,6 +1,7 @@
 //! `docs/flows/`: a sequence diagram for each exchange, recorded from two engines.
 
 use super::addresses::{borrower, lender, pool_of};
+use super::attempts;
 use super::certificates::{self, TODAY};
 use super::distribute::{gateway_of_node, grant, node};
 use super::mobike;
@@ -246,6 +247,15 @@ pub(crate) const FLOWS: &[Flow] = &[
             pair.settle();
             pair
         },
+    },
+    Flow {
+        page: "refused-beside",
+        title: "A gateway gets the key that it lacked",
+        about: "The first answer lacks USE_PPK and is not authenticated, so the attempt continues. \
+                Its repeated request would get the same answer for as long as the gateway keeps it. \
+                Another attempt begins beside it, and gets an answer that fits the changed \
+                configuration. The first one ends without a message.",
+        play: attempts::mended,
     },
     Flow {
         page: "restart",

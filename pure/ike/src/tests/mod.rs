@@ -4,6 +4,7 @@ mod addresses;
 mod agreement;
 mod attack;
 mod attempt;
+mod attempts;
 mod auth;
 mod bounds;
 mod certificates;

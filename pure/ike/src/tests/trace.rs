@@ -141,7 +141,7 @@ impl Cause<'_> {
             return "another initiator, if too many have proved nothing".to_owned();
         }
         if !named && !begins {
-            return "a newer IKE SA of the same peer".to_owned();
+            return "another IKE SA of the same peer".to_owned();
         }
         let kind = if header.flags.response {
             "response"

@@ -1,9 +1,16 @@
 //! Processes end without a word, packets get lost, and the tunnel comes back by itself.
 
-use super::world::{GATEWAY, Hop, Hosts, LICENSED, MOBILE, Policies, World};
-use crate::{GrantState, PeerState};
-use crypto::Secret;
+use super::world::{Flight, GATEWAY, Hop, Hosts, LICENSED, MOBILE, Policies, World, address};
+use crate::{Config, Credential, GrantState, PeerState, Ppk, Signer};
+use aws_lc_rs::encoding::{AsDer, PublicKeyX509Der};
+use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
+use crypto::{RawKey, Secret, SignatureAlgorithm};
+use model::{Path, Suite};
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
+use wire::ike::{Datagram, ExchangeType, Header, Message, Notify, NotifyType, Payload};
 
 fn recovers(world: &mut World) {
     for _ in 0..300 {
@@ -207,5 +214,240 @@ fn a_key_that_is_changed_at_both_ends_is_used_within_five_seconds() {
             let took = time_to_recover(&mut world);
             assert!(took < Duration::from_secs(5), "{first}: {took:?}");
         }
+    }
+}
+
+/// A setting that the mobile node requires. The gateway lacks it at first, and tells so without
+/// proof.
+#[derive(Clone, Copy)]
+struct Lack {
+    name: &'static str,
+    mobile: fn(&mut Config),
+    lacking: fn(&mut Config),
+    mended: fn(&mut Config),
+}
+
+const LACKS: [Lack; 3] = [
+    Lack {
+        name: "no post-quantum key",
+        mobile: with_ppk,
+        lacking: |_| (),
+        mended: with_ppk,
+    },
+    Lack {
+        name: "no hash for our signature",
+        mobile: |config| with_keys(config, [MOBILE, GATEWAY]),
+        lacking: |_| (),
+        mended: |config| with_keys(config, [GATEWAY, MOBILE]),
+    },
+    Lack {
+        name: "no suite in common",
+        mobile: |_| (),
+        lacking: |config| {
+            let peers = config.peers.iter_mut();
+            peers.for_each(|peer| peer.suites = vec![Suite::Aes256Gcm16]);
+        },
+        mended: |_| (),
+    },
+];
+
+fn with_ppk(config: &mut Config) {
+    config.peers[0].ppk = Some(Box::new(Ppk {
+        id: "office2026".to_owned(),
+        secret: Secret::new(vec![7; 32]),
+        required: true,
+    }));
+}
+
+#[derive(Debug)]
+struct Key(Ed25519KeyPair);
+
+impl Key {
+    fn of(who: usize) -> Self {
+        let seed = [u8::try_from(who).unwrap(); 32];
+        Self(Ed25519KeyPair::from_seed_unchecked(&seed).unwrap())
+    }
+
+    fn public(&self) -> RawKey {
+        let der: PublicKeyX509Der<'_> = self.0.public_key().as_der().unwrap();
+        RawKey::from_der(der.as_ref()).unwrap()
+    }
+}
+
+impl Signer for Key {
+    fn sign(&self, octets: &[u8]) -> Option<Vec<u8>> {
+        Some(self.0.sign(octets).as_ref().to_vec())
+    }
+}
+
+/// Has both ends of the tunnel prove who they are with raw public keys.
+fn with_keys(config: &mut Config, [own, other]: [usize; 2]) {
+    let key = Key::of(own);
+    config.peers[0].psk = None;
+    config.peers[0].key = Some(Box::new(Key::of(other).public()));
+    config.credential = Some(Credential {
+        chain: Vec::new(),
+        key: key.public(),
+        algorithm: SignatureAlgorithm::Ed25519,
+        signer: Arc::new(key),
+    });
+}
+
+/// Returns a world without licences in which the gateway lacks what the mobile node requires.
+fn lacking(lack: Lack, seed: u64) -> World {
+    let policies = Policies {
+        mobile: Vec::new(),
+        gateway: Vec::new(),
+        ..Policies::default()
+    };
+    let mut world = World::seeded(policies, seed);
+    world.run_for(Duration::from_secs(10));
+    world.reconfigure(GATEWAY, lack.lacking);
+    world.reconfigure(MOBILE, lack.mobile);
+    world.run_for(Duration::from_secs(2));
+    assert!(!world.tunnel_is_up(), "{}", lack.name);
+    world
+}
+
+/// Returns the SPIs of the IKE SAs that the mobile node has begun, and the number of its first
+/// messages.
+fn begun(world: &World) -> (BTreeSet<u64>, usize) {
+    let sent = world.ike.iter().filter(|(who, _)| *who == MOBILE);
+    let headers = sent.filter_map(|(_, message)| Header::peek(message).ok());
+    let first = headers.filter(|header| header.exchange == ExchangeType::IKE_SA_INIT);
+    let spis: Vec<_> = first.map(|header| header.spi_i).collect();
+    let count = spis.len();
+    (spis.into_iter().collect(), count)
+}
+
+/// Sends the mobile node a refusal of each of its first messages since the last call, which arrives
+/// before the gateway's answer.
+fn refuse_as_a_stranger(world: &mut World, seen: &mut usize) {
+    for (who, request) in world.ike[*seen..].to_vec() {
+        let Ok(Datagram::Clear(request)) = Datagram::decode(&request) else {
+            continue;
+        };
+        if who == MOBILE && request.header.is_first() {
+            let mut header = request.header;
+            (header.flags.initiator, header.flags.response) = (false, true);
+            let refusal = Notify::new(NotifyType::NO_PROPOSAL_CHOSEN, Vec::new());
+            let payloads = vec![Payload::Notify(refusal)];
+            let socket = |who| SocketAddr::new(address(who), 500);
+            world.inject(Flight {
+                path: Path::udp(socket(GATEWAY), socket(MOBILE)),
+                payload: Message { header, payloads }.encode(),
+                passed: true,
+            });
+        }
+    }
+    *seen = world.ike.len();
+}
+
+/// The gateway repeats its first answer to an attempt, whatever its configuration is by then.
+// Recovers: tunnel
+#[test]
+fn what_the_gateway_lacked_is_used_within_five_seconds_of_its_reload() {
+    for lack in LACKS {
+        for seconds in [0, 2, 13, 40, 100] {
+            let mut world = lacking(lack, 7);
+            world.run_for(Duration::from_secs(seconds));
+            world.reconfigure(GATEWAY, lack.mended);
+            let took = time_to_recover(&mut world);
+            let what = format!("{} for {seconds} s: {took:?}", lack.name);
+            assert!(took < Duration::from_secs(5), "{what}");
+            world.run_for(Duration::from_secs(120));
+            assert!(
+                world.tunnel_is_up() && traffic_arrives(&mut world),
+                "{what}"
+            );
+            for who in [MOBILE, GATEWAY] {
+                let others = usize::from(who == GATEWAY);
+                assert_eq!(world.nodes[who].ike.sas().count(), 1 + others, "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_the_gateway_lacked_is_used_over_a_lossy_hop_too() {
+    for lack in LACKS {
+        let took = (0..11).map(|seed| {
+            let mut world = lacking(lack, seed);
+            world.wireless = Hop::PERFECT.losing(300).repeating(100).delaying(300);
+            world.run_for(Duration::from_secs(20));
+            world.reconfigure(GATEWAY, lack.mended);
+            time_to_recover(&mut world)
+        });
+        let mut took: Vec<_> = took.collect();
+        took.sort_unstable();
+        // Of the messages each way, 30 % are lost, and a repeated one follows after up to 8 s.
+        let (half, slowest) = (took[5], took[10]);
+        assert!(half < Duration::from_secs(10), "{}: {took:?}", lack.name);
+        assert!(slowest < Duration::from_secs(60), "{}: {took:?}", lack.name);
+    }
+}
+
+// Weakness: 185
+#[test]
+fn a_gateway_that_always_refuses_is_asked_rarely_and_by_two_attempts_at_most() {
+    for lack in LACKS {
+        let mut world = lacking(lack, 7);
+        world.ike.clear();
+        for _ in 0..3600 {
+            world.run_for(Duration::from_secs(1));
+            let attempts = world.nodes[MOBILE].ike.sas_of("gw").count();
+            assert!((1..=2).contains(&attempts), "{}: {attempts}", lack.name);
+        }
+        let (spis, messages) = begun(&world);
+        // Every four seconds for two minutes, then every minute.
+        let most = 30 + 60;
+        assert!(
+            (60..=most).contains(&spis.len()),
+            "{}: {}",
+            lack.name,
+            spis.len()
+        );
+        assert!(messages < 1200, "{}: {messages}", lack.name);
+    }
+}
+
+// Weakness: 185
+#[test]
+fn a_refusal_by_a_stranger_costs_neither_the_first_attempt_nor_another() {
+    let mut world = World::new(Policies::default());
+    refuse_as_a_stranger(&mut world, &mut 0);
+    world.run_for(Duration::from_secs(10));
+    assert!(world.tunnel_is_up());
+    assert!(
+        world.nodes[MOBILE]
+            .ike
+            .counters()
+            .dropped(ike::DropReason::Unauthenticated)
+            > 0
+    );
+    assert_eq!(begun(&world).0.len(), 1);
+}
+
+// Weakness: 185
+#[test]
+fn a_stranger_that_refuses_everything_does_not_keep_the_ends_of_a_lossy_hop_apart() {
+    for seed in 0..20 {
+        let mut world = World::seeded(Policies::default(), seed);
+        world.wireless = Hop::PERFECT.losing(300).repeating(100).delaying(300);
+        let mut seen = 0;
+        let mut waited = 0;
+        while !world.tunnel_is_up() {
+            refuse_as_a_stranger(&mut world, &mut seen);
+            world.run_for(Duration::from_millis(1));
+            waited += 1;
+            assert!(waited < 30_000, "seed {seed}");
+        }
+        assert!(begun(&world).0.len() < 10, "seed {seed}");
+        world.wireless = world.wireless.healed();
+        world.run_for(Duration::from_secs(120));
+        assert!(
+            world.tunnel_is_up() && traffic_arrives(&mut world),
+            "seed {seed}"
+        );
     }
 }

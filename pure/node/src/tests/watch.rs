@@ -10,8 +10,8 @@ pub const PEER: (&str, &str) = (
     "states/peer.md",
     "# A peer\n\n\
      What `strata status` shows of each configured peer: whether there is an IKE SA with it. A peer \
-     that is wanted and has an address is tried again after each failure, with pauses of one second \
-     to one minute.\n\n\
+     that is wanted and has an address is tried again after each failure or refusal, with pauses of \
+     one second to one minute.\n\n\
      | state | meaning |\n|---|---|\n\
      | Down | there is no IKE SA |\n\
      | Connecting | we began one |\n\

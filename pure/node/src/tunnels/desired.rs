@@ -1,8 +1,10 @@
 //! The peers to keep up, and the times of the next attempts.
 //!
 //! A wanted peer with an address is initiated at once. After a failure it is retried with
-//! exponential back-off from one second to one minute, for as long as it is wanted. An index by
-//! time finds the next peer without visiting the others: there may be ten thousand.
+//! exponential back-off from one second to one minute, for as long as it is wanted. A refusal
+//! without proof is no failure: the attempt continues, and another one begins beside it after the
+//! same pause. An index by time finds the next peer without visiting the others: there may be ten
+//! thousand.
 
 use model::{Deadline, IkeSaId, Instant};
 use rustc_hash::FxHashMap;
@@ -78,6 +80,21 @@ pub(crate) struct Entry {
     pub refusal: Option<Box<Refused>>,
     retry_at: Option<Instant>,
     failures: u32,
+}
+
+impl Entry {
+    /// Plans the next attempt, if the peer should be up.
+    fn plan(&mut self, retry: Retry, now: Instant) {
+        if self.wanted && self.reachable {
+            let longest = match retry {
+                Retry::Hurried if self.failures < HURRIED => HURRIED_RETRY,
+                Retry::Hurried | Retry::Usual => LAST_RETRY,
+            };
+            let delay = FIRST_RETRY.saturating_mul(1 << self.failures.min(6));
+            self.failures = self.failures.saturating_add(1);
+            self.retry_at = Some(now + delay.min(longest));
+        }
+    }
 }
 
 impl Peers {
@@ -156,6 +173,15 @@ impl Peers {
         names
     }
 
+    /// Plans another attempt beside the one in progress, which was refused without proof.
+    pub fn retry_beside(&mut self, name: &str, now: Instant) {
+        self.change(name, |entry| {
+            if entry.up_since.is_none() && entry.retry_at.is_none() {
+                entry.plan(Retry::Hurried, now);
+            }
+        });
+    }
+
     /// Records that an initiation was started.
     pub fn started(&mut self, name: &str, sa: IkeSaId) {
         self.change(name, |entry| entry.sa = Some(sa));
@@ -194,15 +220,7 @@ impl Peers {
                 from: None,
                 why,
             }));
-            if entry.wanted && entry.reachable {
-                let longest = match retry {
-                    Retry::Hurried if entry.failures < HURRIED => HURRIED_RETRY,
-                    Retry::Hurried | Retry::Usual => LAST_RETRY,
-                };
-                let delay = FIRST_RETRY.saturating_mul(1 << entry.failures.min(6));
-                entry.failures = entry.failures.saturating_add(1);
-                entry.retry_at = Some(now + delay.min(longest));
-            }
+            entry.plan(retry, now);
         });
     }
 
@@ -312,6 +330,26 @@ mod tests {
         for why in others {
             assert_eq!(waits(9, Retry::from(&why))[5..], [16, 32, 60, 60], "{why}");
         }
+    }
+
+    #[test]
+    fn one_attempt_is_planned_beside_one_that_was_refused_and_none_beside_one_that_is_up() {
+        let mut peers = Peers::default();
+        peers.know("gw", true);
+        peers.want("gw", true, Instant::ZERO);
+        let mut now = Instant::ZERO;
+        for (attempt, seconds) in [(1, 0), (2, 1), (3, 2), (4, 4), (5, 4)] {
+            let due = peers.poll_timeout().map(|deadline| deadline.at);
+            assert_eq!(due, Some(now + Duration::from_secs(seconds)));
+            now = now + Duration::from_secs(seconds);
+            assert_eq!(peers.due(now), ["gw"]);
+            peers.started("gw", IkeSaId(attempt));
+            peers.retry_beside("gw", now);
+            peers.retry_beside("gw", now);
+        }
+        peers.up("gw", IkeSaId(4), now);
+        peers.retry_beside("gw", now);
+        assert_eq!(peers.poll_timeout(), None);
     }
 
     #[test]

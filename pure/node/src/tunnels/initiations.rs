@@ -28,7 +28,8 @@ impl Initiations {
                 continue;
             };
             let pending = matches!(sa.state, SaState::Connecting | SaState::Authenticating);
-            if let Some(peer) = sa.peer.filter(|_| pending && sa.tries > 1) {
+            let unanswered = pending && sa.tries > 1 && !sa.refused;
+            if let Some(peer) = sa.peer.filter(|_| unanswered) {
                 turn.add(Event::Unanswered {
                     peer,
                     to: sa.path.remote,

@@ -157,6 +157,19 @@ impl Tunnels {
         self.initiations.begun(sa, now);
     }
 
+    /// Plans another attempt with a peer, if the one in progress was refused without proof.
+    pub fn retry_beside(&mut self, peer: &str, turn: &Turn<'_>) {
+        let sa = self.current(peer).and_then(|sa| turn.ike.sa(sa));
+        if sa.is_some_and(|sa| sa.refused) {
+            self.desired.retry_beside(peer, turn.now);
+        }
+    }
+
+    /// Puts off an attempt beside another one, as none can begin now.
+    pub fn put_off(&mut self, peer: &str, now: Instant) {
+        self.desired.retry_beside(peer, now);
+    }
+
     /// Records that an initiation was not possible.
     pub fn not_started(&mut self, peer: &str, why: String, now: Instant) {
         self.desired.down(peer, None, why, Retry::Usual, now);
@@ -241,7 +254,8 @@ impl Tunnels {
         }
     }
 
-    /// Records the end of an IKE SA, whose child SAs are gone.
+    /// Records the end of an IKE SA, whose child SAs are gone. Nothing is told of an attempt if a
+    /// newer one is in progress.
     pub fn ike_down(
         &mut self,
         sa: IkeSaId,
@@ -256,7 +270,7 @@ impl Tunnels {
         self.silences.forget(sa);
         self.fall_back(peer, sa, turn);
         turn.check(peer);
-        if self.established(peer).is_some_and(|other| other != sa) {
+        if self.current(peer).is_some_and(|other| other != sa) {
             self.keep_inside(peer, lent, turn);
         } else {
             self.desired

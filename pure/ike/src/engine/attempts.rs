@@ -1,0 +1,63 @@
+//! Several attempts to establish an IKE SA with one peer.
+//!
+//! An unauthenticated message that refuses an attempt may be forged, so the attempt continues (RFC
+//! 7296 section 2.21.1). It may also be genuine, and outdated soon: a responder repeats its first
+//! answer to a retransmitted message, even if its configuration has changed since. A new attempt
+//! with another SPI gets another answer, so one may be initiated beside an attempt that was refused
+//! like this. The two newest attempts continue. The first one that is authenticated ends the
+//! others.
+
+use super::Engine;
+use crate::misuse::ApiMisuse;
+use crate::sa::State;
+use model::{IkeSaId, Instant};
+
+impl Engine {
+    /// Makes room for another attempt with a peer: of older ones, only the newest stays. An error
+    /// means that one is in progress that was not refused. `anew`: the IKE SA replaces another one,
+    /// so there is no hurry.
+    pub(crate) fn make_room(
+        &mut self,
+        peer: &str,
+        anew: bool,
+        now: Instant,
+    ) -> Result<(), ApiMisuse> {
+        let made = self.sas_with(peer).filter(|sa| sa.is_being_made());
+        let mut older = Vec::new();
+        for sa in made {
+            if anew || !sa.core.refused {
+                return Err(ApiMisuse::AlreadyInitiating);
+            }
+            older.push(sa.core.id);
+        }
+        older.sort_unstable();
+        older.pop();
+        older.into_iter().for_each(|id| self.end_attempt(id, now));
+        Ok(())
+    }
+
+    /// Ends the other attempts with the peer of an IKE SA that we initiated and that came up. One
+    /// that has sent IKE_AUTH stays, as it may be up at the peer, where it replaces this one.
+    pub(crate) fn end_other_attempts(&mut self, up: IkeSaId, now: Instant) {
+        let Some(core) = self.sas.get(&up).map(|sa| &sa.core) else {
+            return;
+        };
+        let Some(peer) = core.peer.as_deref().filter(|_| core.initiator) else {
+            return;
+        };
+        let others = self.sas_with(peer);
+        let others = others.filter(|sa| matches!(sa.state, State::InitSent(_) | State::KemSent(_)));
+        let others: Vec<_> = others.map(|sa| sa.core.id).collect();
+        for other in others {
+            if let Some(sa) = self.sas.get(&up) {
+                self.out.attempts.succeed(other, &sa.core);
+            }
+            self.end_attempt(other, now);
+        }
+    }
+
+    /// Ends an attempt without an event. The peer has nothing to delete.
+    fn end_attempt(&mut self, id: IkeSaId, now: Instant) {
+        self.with_sa(id, now, |sa, _| sa.state = State::GONE);
+    }
+}

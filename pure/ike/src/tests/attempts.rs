@@ -1,0 +1,178 @@
+//! An attempt beside one that was refused without proof.
+
+use super::pair::{Flying, Pair, Side, fit};
+use super::*;
+use crate::{ApiMisuse, DownReason, End, Event, Ppk};
+use model::IkeSaId;
+use wire::ike::{Datagram, Message, Notify, NotifyType, Payload};
+
+fn ppk() -> Option<Box<Ppk>> {
+    Some(Box::new(Ppk {
+        id: "office2026".to_owned(),
+        secret: Secret::new(vec![7; 32]),
+        required: true,
+    }))
+}
+
+/// For the pages: the gateway gets the PPK that it lacked while an attempt is in progress.
+pub(crate) fn mended() -> Pair {
+    let (mut left, mut right) = (mobile(), gateway());
+    left.peers[0].ppk = ppk();
+    let mut pair = Pair::new(left, right.clone());
+    pair.connect();
+    right.peers[0].ppk = ppk();
+    pair.with(Side::Right, |engine, now| engine.reconfigure(right, now));
+    pair.connect();
+    pair
+}
+
+/// Returns an unauthenticated answer to a request, of the kind that anybody can send.
+fn refusal(request: &Flying, kind: NotifyType) -> Flying {
+    let mut header = match Datagram::decode(&request.message) {
+        Ok(Datagram::Clear(message)) => message.header,
+        Ok(Datagram::Sealed(sealed)) => sealed.header,
+        Err(malformed) => panic!("it is our message: {malformed:?}"),
+    };
+    header.flags.initiator = false;
+    header.flags.response = true;
+    let payloads = vec![Payload::Notify(Notify::new(kind, Vec::new()))];
+    Flying {
+        to: Side::Left,
+        path: request.path.reversed(),
+        message: Message { header, payloads }.encode(),
+    }
+}
+
+/// Initiates and has a stranger refuse that. Returns the request, which is held back.
+fn begin_refused(pair: &mut Pair) -> (IkeSaId, Flying) {
+    let id = pair.initiate(Side::Left);
+    let request = pair.intercept().remove(0);
+    pair.deliver(&refusal(&request, NotifyType::NO_PROPOSAL_CHOSEN));
+    (id, request)
+}
+
+/// Returns the reason why another attempt cannot begin.
+fn begin_again(pair: &mut Pair) -> Option<ApiMisuse> {
+    let path = pair.left.engine.sas().next().unwrap().path;
+    pair.with(Side::Left, |engine, now| {
+        engine.initiate("gateway", path, now).err()
+    })
+}
+
+fn is_one_tunnel(pair: &Pair) {
+    assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
+    let sas = [&pair.left, &pair.right].map(|host| host.engine.sas().count());
+    assert_eq!(sas, [1, 1]);
+    assert!(fit(pair.left.child(), pair.right.child()));
+}
+
+#[test]
+fn an_answer_that_lacks_something_is_repeated_and_a_new_attempt_gets_another() {
+    let mut pair = mended();
+    assert_eq!((pair.left.up(), pair.right.up()), (1, 1));
+    assert_eq!(pair.left.down_reasons(), [&DownReason::ClosedHere; 0]);
+    pair.run_for(Duration::from_secs(120));
+    is_one_tunnel(&pair);
+}
+
+#[test]
+fn another_attempt_begins_only_beside_one_that_was_refused() {
+    let mut pair = Pair::new(mobile(), gateway());
+    pair.initiate(Side::Left);
+    assert_eq!(begin_again(&mut pair), Some(ApiMisuse::AlreadyInitiating));
+    // The answer arrives after all, so IKE_AUTH is under way.
+    let request = pair.intercept().remove(0);
+    pair.deliver(&refusal(&request, NotifyType::NO_PROPOSAL_CHOSEN));
+    pair.deliver(&request);
+    pair.deliver_next();
+    assert_eq!(begin_again(&mut pair), Some(ApiMisuse::AlreadyInitiating));
+    // One whose IKE_AUTH is refused in clear may have another beside it.
+    let request = pair.intercept().remove(0);
+    pair.deliver(&refusal(&request, NotifyType::INVALID_IKE_SPI));
+    assert_eq!(begin_again(&mut pair), None);
+    pair.settle();
+    assert_eq!(pair.left.up(), 1);
+    assert_eq!(
+        begin_again(&mut pair),
+        None,
+        "a tunnel that is up hinders nobody"
+    );
+}
+
+// Weakness: 185
+#[test]
+fn the_first_attempt_to_be_answered_wins_and_the_other_ends_without_a_word() {
+    for first in [0, 1] {
+        let mut pair = Pair::new(mobile(), gateway());
+        let mut requests = Vec::new();
+        for _ in 0..2 {
+            requests.push(begin_refused(&mut pair));
+        }
+        let (winner, genuine) = requests.swap_remove(first);
+        pair.deliver(&genuine);
+        pair.settle();
+        is_one_tunnel(&pair);
+        assert_eq!(pair.left.engine.sas().next().unwrap().id, winner);
+        let attempt = pair.left.engine.attempt("gateway").unwrap();
+        assert_eq!(attempt.end, Some(End::Up));
+        // The other one's request arrives late.
+        pair.deliver(&requests[0].1);
+        pair.run_for(Duration::from_secs(120));
+        is_one_tunnel(&pair);
+        let down = |event: &Event| matches!(event, Event::IkeDown { .. } | Event::ChildDown { .. });
+        assert!(!pair.left.events.iter().any(down));
+    }
+}
+
+/// Their answers arrive in the order of the requests.
+#[test]
+fn of_two_attempts_that_both_sent_ike_auth_both_ends_keep_the_same() {
+    for reverse in [false, true] {
+        let mut pair = Pair::new(mobile(), gateway());
+        let requests = [(); 2].map(|()| begin_refused(&mut pair).1);
+        for request in &requests {
+            pair.deliver(request);
+            pair.deliver_next();
+        }
+        let mut requests = pair.intercept();
+        assert_eq!(requests.len(), 2);
+        if reverse {
+            requests.reverse();
+        }
+        requests.iter().for_each(|request| pair.deliver(request));
+        pair.run_for(Duration::from_secs(120));
+        is_one_tunnel(&pair);
+    }
+}
+
+// Weakness: 185
+#[test]
+fn of_many_attempts_that_are_refused_the_two_newest_continue() {
+    let mut pair = Pair::new(mobile(), gateway());
+    let mut newest = Vec::new();
+    for _ in 0..10 {
+        newest.push(begin_refused(&mut pair).0);
+        let mut left: Vec<_> = pair.left.engine.sas().map(|sa| sa.id).collect();
+        left.sort_unstable();
+        assert_eq!(left, newest[newest.len().saturating_sub(2)..]);
+    }
+    pair.run_for(Duration::from_secs(120));
+    is_one_tunnel(&pair);
+}
+
+// Recovers: tunnel
+#[test]
+fn two_attempts_over_a_network_that_loses_doubles_and_reorders_make_one_tunnel() {
+    for seed in 0..40 {
+        let mut pair = Pair::seeded(mobile(), gateway(), seed);
+        begin_refused(&mut pair);
+        pair.hop = pair.hop.losing(200).repeating(300).delaying(300);
+        pair.run_for(Duration::from_secs(1));
+        if pair.left.up() == 0 && begin_again(&mut pair).is_none() {
+            pair.run_for(Duration::from_secs(1));
+        }
+        pair.run_for(Duration::from_secs(300));
+        assert_eq!((pair.left.up(), pair.right.up()), (1, 1), "seed {seed}");
+        assert!(fit(pair.left.child(), pair.right.child()), "seed {seed}");
+    }
+}
