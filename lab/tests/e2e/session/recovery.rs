@@ -4,6 +4,7 @@ use anyhow::{Result, ensure};
 use lab::daemon::Daemon;
 use lab::host::Host;
 use lab::pair::{self, DEADLINE, GATEWAY, MOBILE, Pair, Terms, Tunnel};
+use lab::plain::about_peer;
 use lab::process::until;
 use lab::transfer::transfer;
 use nix::sys::signal::Signal;
@@ -106,6 +107,43 @@ fn a_key_that_both_ends_change_is_used_within_five_seconds() -> Result<()> {
         took.as_millis()
     );
     ensure!(took < MOST, "{took:?}");
+    each_way(&pair)
+}
+
+/// The answer that lacks the key is not authenticated, so the mobile node keeps trying, and the
+/// gateway repeats that answer to a repeated request even after the reload.
+// Recovers: ppk
+#[lab::test(quiet)]
+fn a_ppk_that_the_gateway_lacked_is_used_within_five_seconds() -> Result<()> {
+    const PPK: &str = r#"ppk = { id = "office2026", key = "tunnel.ppk" }"#;
+    const MOST: Duration = Duration::from_secs(5);
+    let pair = Pair::new("recovery")?;
+    for host in [&pair.mobile, &pair.gateway] {
+        host.secret("tunnel.psk", pair::TUNNEL_KEY)?;
+        host.secret("tunnel.ppk", "k1l0dmVzdGVyIGlzIG5vdCBhIHF1YW50dW0ga2V5ISE=")?;
+    }
+    pair.gateway.secret("node.psk", pair::NODE_KEY)?;
+    let by_default = |config: String| config.replace("liveness = \"1s\"\n", "");
+    let mobile = by_default(pair::mobile_config(Family::V4, Terms::PLAIN, "auto"));
+    let gateway_config = by_default(pair::gateway_config(Terms::PLAIN));
+    let gateway = pair.gateway.stratad(&gateway_config)?;
+    let mut mobile = pair.mobile.stratad(&about_peer(&mobile, PPK))?;
+    // The attempts follow each other by 4 s then, and the request of one by up to 8 s.
+    let lacks = |log: &str| (log.matches("a PPK is required here").count() >= 5).then_some(());
+    let process = mobile.process();
+    process.wait_for("five refusals", DEADLINE, lacks)?;
+    ensure!(pair::is_down(&gateway.strata("status")?));
+    gateway.configure(&about_peer(&gateway_config, PPK))?;
+    gateway.strata_text("reload")?;
+    let mended = Instant::now();
+    mobile.wait_until("status", DEADLINE, pair::is_up)?;
+    let took = mended.elapsed();
+    println!(
+        "a PPK that the gateway lacked: up after {} ms",
+        took.as_millis()
+    );
+    ensure!(took < MOST, "{took:?}");
+    ensure!(pair::peer(&mobile.strata("status")?)["ppk"] == true);
     each_way(&pair)
 }
 
