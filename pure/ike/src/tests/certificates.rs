@@ -2,15 +2,24 @@
 //! valid in 2030.
 
 use super::pair::{Pair, Side, fit};
-use super::*;
-use crate::{Credential, Signer};
+use super::{methods, *};
+use crate::auth::Claim;
+use crate::peer_table::PeerTable;
+use crate::prf::PrfKey;
+use crate::signature;
+use crate::{BadProof, Credential, Signer};
 use aws_lc_rs::encoding::{AsDer, PublicKeyX509Der};
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
-use crypto::{Certificate, RawKey, SignatureAlgorithm, TrustStore, UnixTime};
+use crypto::{
+    Certificate, KeyKind, Prf, RawKey, SignatureAlgorithm, TrustStore, UnixTime, Untrusted,
+};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use wire::ike::{Datagram, Message, NotifyType, Payload};
+use wire::ike::{
+    AuthMethod, Authentication, CertificateEncoding, Datagram, ExchangeType, Flags, Header,
+    Message, NotifyType, Payload, VERSION_2,
+};
 
 /// 2030-03-17.
 pub(crate) const TODAY: UnixTime = UnixTime(1_900_000_000);
@@ -291,6 +300,67 @@ fn a_pre_shared_key_is_not_answered_with_a_certificate_nor_the_other_way_round()
         there.contains("must authenticate by certificate"),
         "{there}"
     );
+}
+
+/// Each certificate of the chain is garbage, which only a host that parses it notices.
+// Weakness: 61
+#[test]
+fn a_chain_is_not_looked_at_where_no_peer_authenticates_by_certificate() {
+    let garbage = vec![vec![0x30; 1000]; 10];
+    for (identity, why) in [
+        (mobile().identity, "must authenticate by pre-shared key"),
+        (
+            "eve@example.net".parse().unwrap(),
+            "no peer with the identity",
+        ),
+    ] {
+        let mut left = mobile();
+        left.identity = identity;
+        left.peers[0].psk = None;
+        left.credential = Some(Credential {
+            chain: garbage.clone(),
+            ..methods::credential(KeyKind::P256)
+        });
+        let (here, there) = refused(left, gateway(), TODAY);
+        assert!(here.contains("AUTHENTICATION_FAILED"), "{here}");
+        assert!(there.contains(why), "{there}");
+    }
+    let certificate = |data| Payload::Certificate {
+        encoding: CertificateEncoding::X509_SIGNATURE,
+        data,
+    };
+    let header = Header {
+        spi_i: 1,
+        spi_r: 2,
+        version: VERSION_2,
+        exchange: ExchangeType::IKE_AUTH,
+        flags: Flags {
+            initiator: true,
+            higher_version: false,
+            response: false,
+        },
+        message_id: 1,
+    };
+    let payloads = garbage.into_iter().map(certificate).collect();
+    let message = Message { header, payloads };
+    let verify = |config: Config| {
+        let claim = Claim {
+            message: &[],
+            nonce: &[],
+            proof_key: &PrfKey::new(Prf::HmacSha256, Secret::new(vec![9; 32])),
+            id: &config.identity.clone().into(),
+            intermediate: &[],
+        };
+        let proof = Authentication {
+            method: AuthMethod::DIGITAL_SIGNATURE,
+            data: vec![0; 64],
+        };
+        let config = PeerTable::new(config);
+        signature::verify(&claim, &proof, &message, None, &config, TODAY).err()
+    };
+    assert_eq!(verify(gateway()), Some(BadProof::NoCertificateExpected));
+    let unreadable = BadProof::Untrusted(Untrusted::Unreadable);
+    assert_eq!(verify(ends().1), Some(unreadable));
 }
 
 /// RFC 7427 section 4: AUTH covers the announcement, so its removal is detected. An answer without

@@ -28,7 +28,7 @@ impl Signer for Key {
     }
 }
 
-fn credential(kind: KeyKind) -> Credential {
+pub(crate) fn credential(kind: KeyKind) -> Credential {
     let key = match kind {
         KeyKind::P256 => EcdsaKeyPair::generate(&ECDSA_P256_SHA256_ASN1_SIGNING),
         _ => EcdsaKeyPair::generate(&ECDSA_P384_SHA384_ASN1_SIGNING),
