@@ -265,7 +265,7 @@ mod tests {
         );
     }
 
-    // Weakness: 182
+    // Weakness: 176
     #[test]
     fn a_suppressed_acknowledgement_has_a_line_within_the_quota_of_dropped_packets() {
         let lines = lines_of(|| {

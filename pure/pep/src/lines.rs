@@ -158,7 +158,7 @@ mod tests {
     }
 
     /// Negative control: the same lines of one owner cost its largest line.
-    // Weakness: 180
+    // Weakness: 174
     #[test]
     fn the_owner_with_the_most_gives_way_over_however_many_lines_it_has() {
         for (owner, gives_way) in [(2, line(1, 1)), (1, line(1, 99))] {

@@ -493,7 +493,7 @@ mod tests {
     }
 
     /// Negative control: a line of the same gateway gives way, as the oldest of equals.
-    // Weakness: 180
+    // Weakness: 174
     #[test]
     fn a_gateway_of_many_lines_pushes_out_no_connection_of_another_gateway() {
         for (owner, keeps) in [(2, true), (1, false)] {

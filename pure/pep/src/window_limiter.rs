@@ -303,7 +303,7 @@ mod tests {
     }
 
     /// Negative control: with one owner, the largest line gives way.
-    // Weakness: 180
+    // Weakness: 174
     #[test]
     fn a_gateway_of_many_lines_pushes_out_no_connection_of_another_gateway() {
         for (owner, keeps) in [(1, true), (2, false)] {

@@ -295,7 +295,7 @@ fn one_lines_connections_push_out_none_of_another_line() {
 
 /// A gateway chooses how many lines it has. Negative control: where all lines are of one gateway,
 /// the largest gives way.
-// Weakness: 180
+// Weakness: 174
 #[test]
 fn a_gateway_of_many_lines_pushes_out_no_connection_of_another_gateway() {
     for (owner, keeps) in [(1, true), (2, false)] {
@@ -320,7 +320,7 @@ fn a_gateway_of_many_lines_pushes_out_no_connection_of_another_gateway() {
 }
 
 /// The same for octets.
-// Weakness: 180
+// Weakness: 174
 #[test]
 fn a_gateway_of_many_lines_leaves_room_for_the_octets_of_another_gateway() {
     let packet = Packet::data(seq(0), LEN as usize).sealed().len();

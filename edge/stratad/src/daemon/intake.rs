@@ -399,7 +399,7 @@ mod tests {
 
     /// Messages arrive slowly enough for the quota of lines. Negative control: the messages that
     /// find a place have no line about a drop.
-    // Weakness: 182
+    // Weakness: 176
     #[test]
     fn a_first_message_that_finds_no_place_in_the_queue_has_lines_as_well() {
         let folder = Folder::new("intake");

@@ -306,7 +306,10 @@ remote = ["10.9.9.0/24", "fd09:9::/64"]
     }
     let status = node.strata("status")?;
     for claim in claims(&status) {
-        ensure!(claim["peer"] == "branch" && claim["packets"] == 3, "{claim}");
+        ensure!(
+            claim["peer"] == "branch" && claim["packets"] == 3,
+            "{claim}"
+        );
     }
     ensure!(claims(&status).len() == 2, "{status}");
     Ok(())

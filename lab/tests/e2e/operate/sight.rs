@@ -162,7 +162,7 @@ const COOKIE: [u8; 2] = 16_390_u16.to_be_bytes();
 /// A host repeats the mobile node's first message as that of other initiators, and counts the
 /// answers that ask for a cookie.
 // Works: failures
-// Weakness: 182
+// Weakness: 176
 #[lab::test]
 fn at_debug_a_first_message_that_has_to_return_with_a_cookie_is_one_line_too() -> Result<()> {
     const MESSAGES: u8 = 20;
@@ -211,7 +211,7 @@ fn at_debug_a_first_message_that_has_to_return_with_a_cookie_is_one_line_too() -
 
 /// The mobile node's daemon loses packets, as a wireless link would.
 // Works: failures
-// Weakness: 182
+// Weakness: 176
 #[lab::test]
 fn at_trace_a_licensed_node_tells_of_acknowledgements_that_it_suppresses() -> Result<()> {
     let pair = Pair::new("sight")?;

@@ -99,7 +99,7 @@ fn another_attempt_begins_only_beside_one_that_was_refused() {
     );
 }
 
-// Weakness: 185
+// Weakness: 178
 #[test]
 fn the_first_attempt_to_be_answered_wins_and_the_other_ends_without_a_word() {
     for first in [0, 1] {
@@ -145,7 +145,7 @@ fn of_two_attempts_that_both_sent_ike_auth_both_ends_keep_the_same() {
     }
 }
 
-// Weakness: 185
+// Weakness: 178
 #[test]
 fn of_many_attempts_that_are_refused_the_two_newest_continue() {
     let mut pair = Pair::new(mobile(), gateway());

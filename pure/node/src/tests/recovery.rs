@@ -387,7 +387,7 @@ fn what_the_gateway_lacked_is_used_over_a_lossy_hop_too() {
     }
 }
 
-// Weakness: 185
+// Weakness: 178
 #[test]
 fn a_gateway_that_always_refuses_is_asked_rarely_and_by_two_attempts_at_most() {
     for lack in LACKS {
@@ -411,7 +411,7 @@ fn a_gateway_that_always_refuses_is_asked_rarely_and_by_two_attempts_at_most() {
     }
 }
 
-// Weakness: 185
+// Weakness: 178
 #[test]
 fn a_refusal_by_a_stranger_costs_neither_the_first_attempt_nor_another() {
     let mut world = World::new(Policies::default());
@@ -428,7 +428,7 @@ fn a_refusal_by_a_stranger_costs_neither_the_first_attempt_nor_another() {
     assert_eq!(begun(&world).0.len(), 1);
 }
 
-// Weakness: 185
+// Weakness: 178
 #[test]
 fn a_stranger_that_refuses_everything_does_not_keep_the_ends_of_a_lossy_hop_apart() {
     for seed in 0..20 {

@@ -253,7 +253,7 @@ mod tests {
     }
 
     /// The PEP shares its memory by owner.
-    // Weakness: 180
+    // Weakness: 174
     #[test]
     fn the_lines_of_a_gateway_have_one_owner_and_those_of_two_gateways_have_two() {
         let mut holdings = Holdings::default();

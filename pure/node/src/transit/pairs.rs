@@ -248,7 +248,7 @@ mod tests {
     }
 
     /// Negative control: the same gateway gets no place more.
-    // Weakness: 181
+    // Weakness: 175
     #[test]
     fn a_gateway_that_takes_all_places_gives_its_oldest_pair_up_to_another_gateway() {
         for (owner, is_learnt) in [(OTHER, true), (OWNER, false)] {
@@ -291,7 +291,7 @@ mod tests {
         assert_eq!((known, pairs.learnt[&OTHER].len()), (MOST / 2, MOST / 2));
     }
 
-    // Weakness: 181
+    // Weakness: 175
     #[test]
     fn a_pair_that_waits_is_learnt_when_another_is_forgotten() {
         let (mut pairs, offered) = full();
@@ -308,7 +308,7 @@ mod tests {
         assert_eq!(try_at(&mut pairs, 3000), [last.wireless]);
     }
 
-    // Weakness: 181
+    // Weakness: 175
     #[test]
     fn a_pair_that_could_not_be_diverted_is_tried_again_once_a_second() {
         let mut pairs = Pairs::default();

@@ -162,7 +162,7 @@ fn scenarios() -> Vec<(String, Scenario)> {
 }
 
 /// The bystander of each scene is unaffected as well.
-// Weakness: 183
+// Weakness: 177
 #[test]
 fn an_insider_that_misbehaves_as_a_file_says_gets_what_the_file_says() {
     let mut wrong = Vec::new();
@@ -193,7 +193,7 @@ type Deed = (&'static str, fn(&mut Insider));
 
 /// Negative control: the bystander's part of the verdict can fail in every file, whatever touches the
 /// bystander.
-// Weakness: 183
+// Weakness: 177
 #[test]
 fn a_bystander_that_is_touched_is_found_whatever_the_file_does() {
     let deeds: [HostDeed; 2] = [
@@ -210,7 +210,7 @@ fn a_bystander_that_is_touched_is_found_whatever_the_file_does() {
 }
 
 /// Negative control: in every scene, each part of the bystander's state is compared.
-// Weakness: 183
+// Weakness: 177
 #[test]
 fn each_part_of_a_bystanders_state_is_compared() {
     let deeds: [Deed; 4] = [

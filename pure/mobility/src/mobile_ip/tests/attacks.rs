@@ -507,7 +507,7 @@ fn replayed(world: &mut World, sources: u8, asking: Ipv4Addr) -> (usize, Vec<Cod
 }
 
 /// The mobile node sets its clock by code 133.
-// Weakness: 175
+// Weakness: 172
 #[test]
 fn copies_from_elsewhere_use_up_no_answer_that_the_mobile_node_needs() {
     let learns = vec![Code::HomeIdentification; 3];
@@ -525,7 +525,7 @@ fn copies_from_elsewhere_use_up_no_answer_that_the_mobile_node_needs() {
 }
 
 /// An agent with a key proves its requests, so nobody else uses up its answers by its address.
-// Weakness: 175
+// Weakness: 172
 #[test]
 fn an_agent_with_a_key_has_its_answers_whatever_comes_in_its_name() {
     let config = HomeAgentConfig {
@@ -552,7 +552,7 @@ fn an_agent_with_a_key_has_its_answers_whatever_comes_in_its_name() {
 
 /// What the mobile node has not signed is denied once in a second for each source, and what it has
 /// signed is answered as before.
-// Weakness: 175
+// Weakness: 172
 #[test]
 fn requests_that_nobody_signed_use_up_no_answer_to_another_source() {
     let mut world = registered();
@@ -569,7 +569,7 @@ fn requests_that_nobody_signed_use_up_no_answer_to_another_source() {
 }
 
 /// A station of the link names this mobile node, or many others, and is denied each time.
-// Weakness: 175
+// Weakness: 172
 #[test]
 fn denials_to_a_station_are_not_taken_from_another() {
     let mut foreign = ForeignAgent::new(foreign_config(1), [1; 32], at(0));

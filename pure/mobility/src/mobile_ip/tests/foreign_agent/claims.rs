@@ -254,7 +254,7 @@ fn called() -> ForeignAgent {
     foreign
 }
 
-// Weakness: 176
+// Weakness: 173
 #[test]
 fn a_station_that_calls_a_home_address_a_home_agents_does_not_keep_its_mobile_node_out() {
     let mut foreign = called();
@@ -289,7 +289,7 @@ fn a_station_that_calls_a_home_address_a_home_agents_does_not_keep_its_mobile_no
 }
 
 /// The control: without the answer to the test the address stays that of a home agent.
-// Weakness: 176
+// Weakness: 173
 #[test]
 fn a_claim_to_the_address_of_a_home_agent_is_denied_unless_it_is_shown() {
     let mut foreign = called();
