@@ -221,8 +221,8 @@ mod tests {
         messages: Duration,
         /// The senders of handled messages, and the times.
         handled: Vec<(IpAddr, Instant)>,
-        /// Number of cookie requests, of messages that were pushed out or refused, and of those that
-        /// came too late for a cookie request.
+        /// Number of cookie requests, of messages that were pushed out or refused, and of those
+        /// that came too late for a cookie request.
         asked: u64,
         crowded: u64,
         late: u64,

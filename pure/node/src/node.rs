@@ -405,8 +405,8 @@ impl Node {
         verdict
     }
 
-    /// Handles the failure to carry out [`Event::PairLearnt`]. The pair is reported again if packets
-    /// of it still pass later.
+    /// Handles the failure to carry out [`Event::PairLearnt`]. The pair is reported again if its
+    /// packets still pass later.
     pub fn handle_not_diverted(&mut self, wired: IpAddr, wireless: IpAddr, now: Instant) {
         self.own.transit.not_diverted(wired, wireless, now);
     }

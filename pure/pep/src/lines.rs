@@ -1,11 +1,11 @@
 //! Connections grouped by the line of composite SAs that carries them, with a fair share of the
 //! room for each owner of lines, and within it for each line.
 //!
-//! A gateway owns the lines whose keys it granted, and chooses how many there are. When the table is
-//! full, the owner with the most connections gives way: of its lines, the one with the most gives up
-//! its least recently used connections. So no owner displaces connections of another one that has
-//! fewer, over however many lines it spreads its own, and no line those of a smaller line of its
-//! owner. Among equals the oldest gives way.
+//! A gateway owns the lines whose keys it granted, and chooses how many there are. When the table
+//! is full, the owner with the most connections gives way: of its lines, the one with the most
+//! gives up its least recently used connections. So no owner displaces connections of another one
+//! that has fewer, over however many lines it spreads its own, and no line those of a smaller line
+//! of its owner. Among equals the oldest gives way.
 
 use crate::{Line, Owner};
 use model::Instant;

@@ -317,8 +317,8 @@ impl Snoop {
         self.flows.insert(key.line, key.flow, Entry { flow, alarm });
     }
 
-    /// Makes room for octets of a line by evicting connections of the owner that caches the most, of
-    /// its largest line. If that owner is another one and caches more than this one will, or the
+    /// Makes room for octets of a line by evicting connections of the owner that caches the most,
+    /// of its largest line. If that owner is another one and caches more than this one will, or the
     /// same holds for the line, any of its connections may go. Otherwise only connections that were
     /// silent for the persist time go.
     fn make_room_for(&mut self, line: Option<Line>, octets: usize, now: Instant) {

@@ -323,11 +323,13 @@ fn begun(world: &World) -> (BTreeSet<u64>, usize) {
 /// Sends the mobile node a refusal of each of its first messages since the last call, which arrives
 /// before the gateway's answer.
 fn refuse_as_a_stranger(world: &mut World, seen: &mut usize) {
-    for (who, request) in world.ike[*seen..].to_vec() {
+    let sent = world.ike[*seen..].iter().filter(|(who, _)| *who == MOBILE);
+    let sent: Vec<_> = sent.map(|(_, message)| message.clone()).collect();
+    for request in sent {
         let Ok(Datagram::Clear(request)) = Datagram::decode(&request) else {
             continue;
         };
-        if who == MOBILE && request.header.is_first() {
+        if request.header.is_first() {
             let mut header = request.header;
             (header.flags.initiator, header.flags.response) = (false, true);
             let refusal = Notify::new(NotifyType::NO_PROPOSAL_CHOSEN, Vec::new());

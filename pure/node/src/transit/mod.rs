@@ -17,7 +17,7 @@ use crypto::Secret;
 use esp::{Direction, Headers, Licensed, NotOpened, Scratch, Unusable, View};
 use holdings::{Held, Holdings};
 use model::{CsaId, Deadline, Grant, Identity, IkeSaId, Instant, Spi};
-use pairs::{Pair, Pairs};
+use pairs::{OneWay, Pair, Pairs};
 use pep::{Line, Patience, Position, Segment, Side, Snoop, StandIn, WindowLimiter};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -416,7 +416,10 @@ impl Transit {
         let pair = Pair { wired, wireless };
         let line = self.held.get(view.csa()).map(|held| held.line);
         if let Some(line) = line {
-            let direction = (view.csa(), view.direction());
+            let direction = OneWay {
+                csa: view.csa(),
+                direction: view.direction(),
+            };
             self.pairs.note(direction, line.owner, pair, now);
         }
         let Some((headers, header)) = visible_tcp(&view) else {

@@ -31,10 +31,17 @@ pub(crate) struct Pair {
 
 #[derive(Default)]
 pub(crate) struct Pairs {
-    newest: BTreeMap<(CsaId, Direction), Newest>,
+    newest: BTreeMap<OneWay, Newest>,
     /// The learnt pairs of each gateway, with the number of directions. No gateway is without.
     learnt: BTreeMap<Owner, BTreeMap<Pair, usize>>,
     events: VecDeque<Event>,
+}
+
+/// One direction of a composite SA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OneWay {
+    pub csa: CsaId,
+    pub direction: Direction,
 }
 
 /// The pair of a direction.
@@ -49,7 +56,7 @@ struct Newest {
 impl Pairs {
     /// Records the pair of a packet that is new to the replay window. `owner` is the gateway of the
     /// composite SA.
-    pub fn note(&mut self, direction: (CsaId, Direction), owner: Owner, pair: Pair, now: Instant) {
+    pub fn note(&mut self, direction: OneWay, owner: Owner, pair: Pair, now: Instant) {
         if self.newest.get(&direction).is_some_and(|known| {
             (known.is_learnt && known.pair == pair) || now.since(known.since) < REST
         }) {
@@ -68,7 +75,7 @@ impl Pairs {
     /// Removes the pairs of a composite SA.
     pub fn forget(&mut self, csa: CsaId) {
         for direction in [Direction::FromGateway, Direction::ToGateway] {
-            self.leave((csa, direction));
+            self.leave(OneWay { csa, direction });
         }
     }
 
@@ -131,7 +138,7 @@ impl Pairs {
     }
 
     /// Removes the pair of a direction.
-    fn leave(&mut self, direction: (CsaId, Direction)) {
+    fn leave(&mut self, direction: OneWay) {
         let Some(old) = self.newest.remove(&direction).filter(|old| old.is_learnt) else {
             return;
         };
@@ -167,8 +174,14 @@ impl Pairs {
 mod tests {
     use super::*;
 
-    const DOWN: (CsaId, Direction) = (CsaId(1), Direction::FromGateway);
-    const UP: (CsaId, Direction) = (CsaId(1), Direction::ToGateway);
+    const DOWN: OneWay = OneWay {
+        csa: CsaId(1),
+        direction: Direction::FromGateway,
+    };
+    const UP: OneWay = OneWay {
+        csa: CsaId(1),
+        direction: Direction::ToGateway,
+    };
 
     const OWNER: Owner = Owner(1);
     const OTHER: Owner = Owner(2);
@@ -181,8 +194,11 @@ mod tests {
         }
     }
 
-    fn down(csa: u64) -> (CsaId, Direction) {
-        (CsaId(csa), Direction::FromGateway)
+    fn down(csa: u64) -> OneWay {
+        OneWay {
+            csa: CsaId(csa),
+            direction: Direction::FromGateway,
+        }
     }
 
     /// Returns the pairs after a gateway took all places, and the number of pairs that it offered:

@@ -341,7 +341,7 @@ mod tests {
         for (attempt, seconds) in [(1, 0), (2, 1), (3, 2), (4, 4), (5, 4)] {
             let due = peers.poll_timeout().map(|deadline| deadline.at);
             assert_eq!(due, Some(now + Duration::from_secs(seconds)));
-            now = now + Duration::from_secs(seconds);
+            now += Duration::from_secs(seconds);
             assert_eq!(peers.due(now), ["gw"]);
             peers.started("gw", IkeSaId(attempt));
             peers.retry_beside("gw", now);

@@ -203,8 +203,8 @@ impl Bystander {
         }
     }
 
-    /// Returns its state at both ends: IKE SAs with their keys, child SAs, addresses and leases, and
-    /// the number of messages that it dropped.
+    /// Returns its state at both ends: IKE SAs with their keys, child SAs, addresses and leases,
+    /// and the number of messages that it dropped.
     fn state(&self, host: &Engine) -> Vec<String> {
         let mut state = Vec::new();
         for (engine, peer) in [(host, NAME), (&self.engine, "host")] {

@@ -191,8 +191,8 @@ fn a_file_that_expects_anything_else_is_found_wrong() {
 type HostDeed = (&'static str, fn(&mut Engine, IkeSaId));
 type Deed = (&'static str, fn(&mut Insider));
 
-/// Negative control: the bystander's part of the verdict can fail in every file, whatever touches the
-/// bystander.
+/// Negative control: the bystander's part of the verdict can fail in every file, whatever touches
+/// the bystander.
 // Weakness: 177
 #[test]
 fn a_bystander_that_is_touched_is_found_whatever_the_file_does() {
