@@ -237,7 +237,7 @@ fn strict_interfaces(netlink: &Netlink, device: &str) -> Result<Vec<String>, Err
 }
 
 /// Returns the interfaces with strict reverse path checks among the one of this name, or among
-/// those of [`strict_interfaces`] for `all`. An interface that does not exist has none.
+/// those of `strict_interfaces` for `all`. An interface that does not exist has none.
 pub fn strict_among(interface: &str, device: &str) -> Vec<String> {
     if interface != "all" {
         let is_strict = sysctl::strict_reverse_path(interface).unwrap_or(false);
