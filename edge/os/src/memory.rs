@@ -9,6 +9,7 @@ pub use tikv_jemallocator::Jemalloc as Allocator;
 /// Returns freed memory to the system. The allocator keeps it for later use, and reading a
 /// configuration takes several times the memory of its result.
 pub fn return_freed() {
+    // Number 4096 means all arenas (`MALLCTL_ARENAS_ALL`).
     // SAFETY: the command has no arguments and no result, and takes the locks of the allocator.
     #[allow(unsafe_code, reason = "a function of the allocator")]
     unsafe {

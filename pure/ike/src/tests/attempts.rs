@@ -95,7 +95,7 @@ fn another_attempt_begins_only_beside_one_that_was_refused() {
     assert_eq!(
         begin_again(&mut pair),
         None,
-        "a tunnel that is up hinders nobody"
+        "no tunnel that is up is in the way"
     );
 }
 

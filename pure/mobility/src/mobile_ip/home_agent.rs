@@ -398,9 +398,7 @@ impl HomeAgent {
         arrival: &Arrival,
         now: Instant,
     ) -> Result<Verdict, Dropped> {
-        let foreign = self.key_of(request, arrival);
-        let is_false =
-            foreign.is_some_and(|key| key.verify(extensions, Between::ForeignHome).is_none());
+        let is_false = self.is_agent_proved(request, extensions, arrival) == Some(false);
         let may_answer = extensions.has(kind::MOBILE_HOME) && !is_false;
         let source = *arrival.source.ip();
         match may_answer && self.denials.allow(source, request.home, now) {
@@ -459,9 +457,7 @@ impl HomeAgent {
         extensions: Extensions<'_>,
         arrival: &Arrival,
     ) -> Result<Option<Code>, Dropped> {
-        let foreign = self.key_of(request, arrival);
-        let is_proved = foreign.map(|key| key.verify(extensions, Between::ForeignHome).is_some());
-        match is_proved {
+        match self.is_agent_proved(request, extensions, arrival) {
             _ if request.is_deregistration() => Ok(None),
             Some(false) => Ok(Some(Code::HomeForeignAuthentication)),
             None if extensions.has(kind::FOREIGN_HOME) => Err(Dropped::StrangeForeign),
@@ -484,6 +480,18 @@ impl HomeAgent {
         foreign.get(arrival.source.ip()).or_else(by_care_of)
     }
 
+    /// Returns true if the foreign agent of a request has proved itself; `None` if it shares no key
+    /// with us.
+    fn is_agent_proved(
+        &self,
+        request: &Request,
+        extensions: Extensions<'_>,
+        arrival: &Arrival,
+    ) -> Option<bool> {
+        let key = self.key_of(request, arrival)?;
+        Some(key.verify(extensions, Between::ForeignHome).is_some())
+    }
+
     /// Returns the sender of a request, for the limit on answers. It is an agent if its address is
     /// configured or bound, and its proof is right where there is a key.
     fn sender(&self, request: &Request, extensions: Extensions<'_>, arrival: &Arrival) -> Sender {
@@ -491,8 +499,8 @@ impl HomeAgent {
         let mut bindings = self.mobiles[&request.home].bindings.iter();
         let is_known = self.config.foreign.contains_key(&address)
             || bindings.any(|binding| binding.tunnel.to.address() == address);
-        let is_proved = |key: &Association| key.verify(extensions, Between::ForeignHome).is_some();
-        let is_agent = is_known && self.key_of(request, arrival).is_none_or(is_proved);
+        let is_agent =
+            is_known && self.is_agent_proved(request, extensions, arrival) != Some(false);
         Sender { address, is_agent }
     }
 

@@ -10,7 +10,7 @@
 //!
 //! The same test decides about a home address that visitors call the address of their home agent.
 //! The host at that address would get no packets if a mobile node had it, and it answers no test. A
-//! mobile node would be kept out if nobody had to show that such a home agent exists.
+//! mobile node would be kept out unless such a home agent had to be shown to exist.
 //!
 //! So the order of claims does not matter, and no state says that one was shown before: when the
 //! route to a home address changes, the home agent on the new route is the next to show it.
